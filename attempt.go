@@ -1,0 +1,153 @@
+package mediagate
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// AttemptState is how far one submission to a vendor has come.
+type AttemptState string
+
+// granted → intent → accepted → ended; intent → rejected; intent → unknown →
+// intent | accepted | rejected.
+const (
+	AttemptGranted  AttemptState = "granted"  // a slot is held
+	AttemptIntent   AttemptState = "intent"   // stored before the call
+	AttemptAccepted AttemptState = "accepted" // the vendor's id is stored
+	AttemptRejected AttemptState = "rejected" // proven: the vendor has no job
+	AttemptUnknown  AttemptState = "unknown"  // the vendor may or may not have one
+	AttemptEnded    AttemptState = "ended"    // an outcome is stored, or it was given up
+)
+
+// Attempt is one submission of a task to one channel.
+type Attempt struct {
+	TaskID      string
+	N           int
+	Channel     string
+	Provider    string
+	Fingerprint string // of the vendor account: it must still be the same when we poll
+	Route       Route
+	ExternalID  string    // our id at the vendor, where it takes one
+	SendBefore  time.Time // the first byte of the call is written before this (D4)
+	Ref         JobRef    // set when accepted
+	State       AttemptState
+	Outcome     *Outcome // first write wins
+	Results     []Result // mirrored files
+	Trouble     string   // why waiting for it is stuck: a ParkReason
+	Error       string
+	AbsentAt    time.Time // first lookup that proved absence
+	CreatedAt   time.Time
+	AcceptedAt  time.Time
+	EndedAt     time.Time
+}
+
+// Job is what an adapter submits.
+type Job struct {
+	TaskID     string
+	ExternalID string // unique a vendor account
+	Upstream   string // the vendor's name for the model
+	Operation  string
+	Params     json.RawMessage // the validated request with defaults
+	Values     map[string]string
+	SendBefore time.Time // the first byte may only be written before this
+}
+
+// JobRef is what an adapter needs to ask for a job again.
+type JobRef struct {
+	JobID      string `json:"job_id,omitempty"` // the vendor's id; empty while unknown
+	ExternalID string `json:"external_id,omitempty"`
+	Operation  string `json:"operation,omitempty"`
+	Endpoint   string `json:"endpoint,omitempty"` // where the vendor keys ids by endpoint
+	// WantWatermark asks for the marked file where the vendor offers both.
+	WantWatermark bool `json:"want_watermark,omitempty"`
+}
+
+// Submission is a vendor's acceptance. A synchronous vendor sets Outcome.
+type Submission struct {
+	Ref     JobRef
+	Outcome *Outcome
+}
+
+// JobState is a vendor's word for a job, mapped.
+type JobState string
+
+// JobUnknown is a word that the adapter's table lacks: keep polling, count it.
+const (
+	JobQueued    JobState = "queued"
+	JobRunning   JobState = "running"
+	JobSucceeded JobState = "succeeded"
+	JobFailed    JobState = "failed"
+	JobUnknown   JobState = "unknown"
+)
+
+// Report is the answer to one poll. Outcome is set when State is
+// JobSucceeded or JobFailed.
+type Report struct {
+	Ref     JobRef // as found; for lookups by external id it carries the vendor's id
+	State   JobState
+	Word    string // the vendor's own status word
+	Percent int    // 0 to 99, or -1 where the vendor gives none
+	Outcome *Outcome
+}
+
+// Outcome is how a vendor's job ended.
+type Outcome struct {
+	Succeeded    bool     `json:"succeeded"`
+	Media        []Media  `json:"media,omitempty"`
+	Failure      *Failure `json:"failure,omitempty"`
+	VendorCode   string   `json:"vendor_code,omitempty"`
+	Seconds      float64  `json:"seconds,omitempty"`       // delivered, as the vendor states it
+	UpstreamCost string   `json:"upstream_cost,omitempty"` // as the vendor states it
+}
+
+// Media is one file that a vendor offers. URL is short-lived and never shown.
+type Media struct {
+	URL      string  `json:"url"`
+	MimeType string  `json:"mime_type,omitempty"` // claimed; the content decides
+	Duration float64 `json:"duration,omitempty"`
+}
+
+// The reasons for which a task is parked.
+const (
+	ParkProviderAway      = "provider_unavailable"
+	ParkCredentials       = "provider_rejected_credentials"
+	ParkFunds             = "provider_out_of_funds"
+	ParkSubmissionUnknown = "provider_submission_unknown"
+	ParkChannelMissing    = "channel_missing"
+	ParkJobLost           = "vendor_job_lost"
+	ParkResult            = "result_unavailable"
+	ParkStorage           = "storage_unavailable"
+	ParkInternal          = "internal_error"
+)
+
+// Await is one accepted attempt that a channel polls for.
+type Await struct {
+	TaskID      string
+	N           int
+	Channel     string
+	Fingerprint string
+	Ref         JobRef
+	Expected    time.Duration
+	AcceptedAt  time.Time
+	NextPollAt  time.Time // the time for which this claim was due
+	ClaimedAt   time.Time
+	Progress    int  // of the task, as stored
+	Missing     int  // consecutive "not found" answers
+	Ended       bool // the outcome (or trouble) is stored already: only the signal is owed
+}
+
+// Channel is one account with a vendor.
+type Channel struct {
+	Name              string
+	Provider          string
+	BaseURL           string // scheme, host and prefix; empty for the vendor's public one
+	Credentials       map[string]string
+	Options           map[string]string
+	Models            []string // empty: all that its provider serves
+	Priority          int      // lower is tried first
+	Weight            int
+	Concurrency       int     // vendor jobs at once; 0 = no limit
+	RequestsPerSecond float64 // polling budget
+	PollMin, PollMax  time.Duration
+	CallbackSecret    string
+}

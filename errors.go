@@ -1,0 +1,110 @@
+package mediagate
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Kind classifies an Error. The list is closed and append-only.
+type Kind uint8
+
+// The kinds up to KindUnavailable describe an answer to a client; those after
+// it describe what a vendor did with a call.
+const (
+	KindInternal        Kind = iota // a fault of ours; its text never leaves the process
+	KindInvalid                     // the request breaks a rule: names field and rule
+	KindUnauthenticated             // no credentials, or none that we know
+	KindPayment                     // not enough balance
+	KindForbidden                   // known, but not allowed
+	KindNotFound                    // no such thing, or not the caller's
+	KindMethod                      // the path exists, the method does not
+	KindConflict                    // the state of the thing forbids it
+	KindTooLarge                    // the body is over its bound
+	KindModerated                   // content was refused
+	KindRateLimited                 // too many requests
+	KindBadGateway                  // a vendor failed a synchronous call
+	KindUnavailable                 // a part we need is away: try again
+
+	KindCredentials // the vendor refused our credentials
+	KindFunds       // our account with the vendor is out of money
+	KindThrottled   // the vendor asks for fewer calls; the call had no effect
+	KindCapacity    // the vendor's slots are full; the call had no effect
+	KindUnreached   // nothing was sent: refused connection, no such host, too late
+	KindTransient   // a read failed in a way that a repetition may mend
+	KindAmbiguous   // the call may or may not have had its effect
+	KindGone        // a media link answers 401, 403, 404 or 410
+	KindVendor      // the vendor answers against its own protocol
+)
+
+var kindNames = [...]string{
+	"internal", "invalid", "unauthenticated", "payment", "forbidden", "not_found", "method", "conflict",
+	"too_large", "moderated", "rate_limited", "bad_gateway", "unavailable", "credentials", "funds", "throttled",
+	"capacity", "unreached", "transient", "ambiguous", "gone", "vendor",
+}
+
+// String names the kind in lower case, for logs and for Temporal's error types.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "internal"
+}
+
+// ParseKind is the inverse of Kind.String; an unknown name is KindInternal.
+func ParseKind(s string) Kind {
+	for i, name := range kindNames {
+		if name == s {
+			return Kind(i)
+		}
+	}
+	return KindInternal
+}
+
+// Error is the one error type of the gateway. Message is safe to show to
+// whoever the kind addresses; Err is for logs only.
+type Error struct {
+	Kind       Kind
+	Code       string // a stable word: the envelope's code, or a task's failure code
+	Message    string
+	Param      string // the field at fault, as multi_prompt[0].duration
+	RetryAfter time.Duration
+	Err        error
+}
+
+// Error writes kind, message and cause, for logs.
+func (e *Error) Error() string {
+	s := e.Kind.String() + ": " + e.Message
+	if e.Param != "" {
+		s += " (" + e.Param + ")"
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an Error of the kind; a %w verb sets its cause, which then
+// is not repeated in the message.
+func Errorf(kind Kind, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Kind: kind, Message: err.Error(), Err: errors.Unwrap(err)}
+}
+
+// Invalid makes a KindInvalid error that names the field.
+func Invalid(param, format string, args ...any) *Error {
+	return &Error{Kind: KindInvalid, Message: fmt.Sprintf(format, args...), Param: param}
+}
+
+// KindOf returns the kind of the first Error in err's chain, and KindInternal
+// for foreign errors. KindOf(nil) is meaningless.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return KindInternal
+}

@@ -1,0 +1,38 @@
+package mediagate
+
+import "time"
+
+// Story is what the workflow knows of its task: the facts that its decisions
+// rest on, read from the database by each activity. It holds no prompt, no
+// media link and no secret, since it becomes part of the history.
+type Story struct {
+	Missing   bool   `json:"missing,omitempty"` // the row is gone
+	Status    Status `json:"status,omitempty"`
+	Model     string `json:"model,omitempty"`
+	Type      Type   `json:"type,omitempty"`
+	AccountID string `json:"account,omitempty"`
+
+	CancelRequested bool      `json:"cancel,omitempty"`
+	DeadlineAt      time.Time `json:"deadline,omitzero"`
+	ParkedAt        time.Time `json:"parked_at,omitzero"`
+	ParkReason      string    `json:"park_reason,omitempty"`
+
+	Expected  time.Duration `json:"expected,omitempty"`
+	OnUnknown string        `json:"on_unknown,omitempty"`
+
+	// Of the newest attempt; N is 0 when there is none.
+	N            int          `json:"n,omitempty"`
+	State        AttemptState `json:"state,omitempty"`
+	Channel      string       `json:"channel,omitempty"`
+	Provider     string       `json:"provider,omitempty"`
+	SendBefore   time.Time    `json:"send_before,omitzero"`
+	AbsentAt     time.Time    `json:"absent_at,omitzero"`
+	Succeeded    bool         `json:"succeeded,omitempty"` // an outcome is stored: success
+	Failure      *Failure     `json:"failure,omitempty"`   // an outcome or rejection is stored: failure
+	Mirrored     bool         `json:"mirrored,omitempty"`
+	Trouble      string       `json:"trouble,omitempty"`
+	NextProvider string       `json:"next_provider,omitempty"` // provider of the route that a new attempt would take
+
+	WebhookRound int          `json:"webhook_round,omitempty"`
+	WebhookState WebhookState `json:"webhook_state,omitempty"`
+}

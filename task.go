@@ -1,0 +1,195 @@
+package mediagate
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Type says what a task produces.
+type Type string
+
+// The types of tasks.
+const (
+	TypeVideo Type = "video"
+	TypeImage Type = "image"
+	TypeMusic Type = "music"
+	TypeArt   Type = "art"
+)
+
+// Status is the state of a task as its client sees it.
+type Status string
+
+// pending → processing → completed | failed; pending or processing →
+// cancelled. Terminal states never change.
+const (
+	StatusPending    Status = "pending"
+	StatusProcessing Status = "processing"
+	StatusCompleted  Status = "completed"
+	StatusFailed     Status = "failed"
+	StatusCancelled  Status = "cancelled"
+)
+
+// Terminal reports whether the state is final.
+func (s Status) Terminal() bool {
+	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled
+}
+
+// Task is one acknowledged job. Zero times mean "not yet".
+type Task struct {
+	ID        string
+	AccountID string
+	KeyID     string
+	Model     string // as the client named it: an alias stays an alias
+	Type      Type
+	Status    Status
+	Progress  int   // 0 to 100; 100 exactly when completed
+	Version   int64 // +1 at each visible change
+
+	Params    json.RawMessage // the validated request with defaults, without webhook and metadata
+	Reference string          // metadata.reference
+	RequestID string
+	Plan      Plan
+	Charges   []Charge // the chosen prices, fixed at submit
+	Hold      Micros   // what Charges add up to
+	Cost      Micros   // charged; 0 until settled
+
+	CreatedAt         time.Time
+	StartedAt         time.Time // accepted by a vendor
+	EndedAt           time.Time
+	DeadlineAt        time.Time // end of waiting for the vendor
+	CancelRequestedAt time.Time
+	ParkedAt          time.Time
+	ParkReason        string
+
+	Results []Result
+	Failure *Failure
+	Webhook *Webhook
+}
+
+// Plan is the snapshot of how a task is to be produced, taken from the
+// catalog at submit, so that a later change of the catalog touches new tasks
+// only.
+type Plan struct {
+	Routes      []Route       `json:"routes"` // in order of preference
+	Expected    time.Duration `json:"expected"`
+	Timeout     time.Duration `json:"timeout"`    // from submit to the end of waiting
+	OnUnknown   string        `json:"on_unknown"` // OnUnknownFail or OnUnknownPark (D6)
+	Media       string        `json:"media"`      // accepted class of result: "video", "image", "audio"
+	MaxBytes    int64         `json:"max_bytes"`  // of one result file
+	KeepForever bool          `json:"keep_forever,omitempty"`
+}
+
+// What is done with a submission whose fate the vendor cannot tell.
+const (
+	OnUnknownFail = "fail"
+	OnUnknownPark = "park"
+)
+
+// Route is one way to produce a model: a provider, its name for the model,
+// the operation of the adapter, and upstream values that the catalog derived
+// from the request by table (such as a pixel size).
+type Route struct {
+	Provider  string            `json:"provider"`
+	Upstream  string            `json:"upstream"`
+	Operation string            `json:"operation"`
+	Sync      bool              `json:"sync,omitempty"` // the submit call itself returns the result
+	Values    map[string]string `json:"values,omitempty"`
+}
+
+// Unit is what a Charge counts.
+type Unit string
+
+// The billing units.
+const (
+	UnitSecond Unit = "second" // of delivered video
+	UnitImage  Unit = "image"  // successful images
+)
+
+// Charge is one line of a price: quantity × unit price.
+type Charge struct {
+	Item      string `json:"item"` // as "alpha-v3 std"
+	Unit      Unit   `json:"unit"`
+	Quantity  int64  `json:"quantity"`
+	UnitPrice Micros `json:"unit_price"`
+}
+
+// Amount is quantity × unit price.
+func (c Charge) Amount() Micros { return Micros(c.Quantity) * c.UnitPrice }
+
+// Result is one mirrored file of a completed task. Zero values mean unknown.
+type Result struct {
+	Key      string  `json:"key"` // object key in our bucket
+	MimeType string  `json:"mime_type"`
+	Size     int64   `json:"size"`
+	SHA256   string  `json:"sha256"` // hex
+	Width    int     `json:"width,omitempty"`
+	Height   int     `json:"height,omitempty"`
+	Duration float64 `json:"duration,omitempty"` // seconds, from the file's own headers
+}
+
+// Failure is why a task failed. Code is one of the Code constants.
+type Failure struct {
+	Code      string `json:"code"`
+	Message   string `json:"message"`
+	Retryable bool   `json:"retryable"`
+}
+
+// The codes of failed tasks.
+const (
+	CodeContentPolicy     = "content_policy_violation"
+	CodeInvalidParameters = "invalid_parameters"
+	CodeImageProcessing   = "image_processing_error"
+	CodeGenerationFailed  = "generation_failed"
+	CodeGenerationTimeout = "generation_timeout"
+	CodeProviderAway      = "provider_unavailable"
+	CodeProviderRefused   = "provider_rejected_credentials"
+	CodeSubmissionUnknown = "provider_submission_unknown"
+	CodeResultUnavailable = "result_unavailable"
+	CodeModalExpired      = "modal_expired"
+	CodeInternal          = "internal_error"
+)
+
+// WebhookState is how far a task's callback has come.
+type WebhookState string
+
+// The states of a callback.
+const (
+	WebhookPending   WebhookState = "pending"
+	WebhookDelivered WebhookState = "delivered"
+	WebhookDropped   WebhookState = "dropped"   // nothing is sent
+	WebhookAbandoned WebhookState = "abandoned" // attempts used up, or a 4xx
+)
+
+// Webhook is a task's callback.
+type Webhook struct {
+	URL    string
+	State  WebhookState
+	Reason string
+	Round  int // 0 until the task has ended
+}
+
+// Delivery is one attempt to deliver a webhook.
+type Delivery struct {
+	TaskID        string
+	Round         int
+	Attempt       int
+	At            time.Time
+	Status        int    // HTTP status, 0 when there was no answer
+	Error         string // without addresses or secrets
+	Duration      time.Duration
+	NextAttemptAt time.Time
+}
+
+// TaskFilter selects tasks of one account, newest first. Zero fields do not
+// filter.
+type TaskFilter struct {
+	AccountID     string
+	Limit         int
+	After         string // task id: only older ones
+	Status        Status
+	Model         string
+	Type          Type
+	Reference     string
+	CreatedAfter  time.Time
+	CreatedBefore time.Time
+}
