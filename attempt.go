@@ -130,6 +130,7 @@ type Await struct {
 	Expected    time.Duration
 	AcceptedAt  time.Time
 	NextPollAt  time.Time // the time for which this claim was due
+	Claim       string    // token of the claim
 	ClaimedAt   time.Time
 	Progress    int  // of the task, as stored
 	Missing     int  // consecutive "not found" answers

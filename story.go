@@ -20,6 +20,9 @@ type Story struct {
 	Expected  time.Duration `json:"expected,omitempty"`
 	OnUnknown string        `json:"on_unknown,omitempty"`
 
+	ParkTimeout time.Duration `json:"park_timeout,omitempty"` // a parked task that nobody mends fails then
+	ParkRetry   time.Duration `json:"park_retry,omitempty"`   // a parked step is tried again so often
+
 	// Of the newest attempt; N is 0 when there is none.
 	N            int          `json:"n,omitempty"`
 	State        AttemptState `json:"state,omitempty"`
@@ -32,6 +35,8 @@ type Story struct {
 	Mirrored     bool         `json:"mirrored,omitempty"`
 	Trouble      string       `json:"trouble,omitempty"`
 	NextProvider string       `json:"next_provider,omitempty"` // provider of the route that a new attempt would take
+	CanFind      bool         `json:"can_find,omitempty"`      // the vendor can be asked by our own id
+	CanCancel    bool         `json:"can_cancel,omitempty"`    // the vendor can stop a job
 
 	WebhookRound int          `json:"webhook_round,omitempty"`
 	WebhookState WebhookState `json:"webhook_state,omitempty"`

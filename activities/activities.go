@@ -1,0 +1,222 @@
+package activities
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Store is the database as the activities see it, one interface a concern.
+type Store interface {
+	TaskStore
+	AttemptStore
+	AwaitStore
+	EndStore
+	WebhookStore
+	ReconcileStore
+}
+
+// TaskStore reads tasks and parks them.
+type TaskStore interface {
+	Story(ctx context.Context, taskID string) (mediagate.Story, error)
+	TaskByID(ctx context.Context, taskID string) (mediagate.Task, error)
+	RequestCancel(ctx context.Context, accountID, taskID string) (mediagate.Task, error)
+	Park(ctx context.Context, taskID, reason string) error
+	Unpark(ctx context.Context, taskID string) error
+	RecordAction(ctx context.Context, a mediagate.Action) (mediagate.Action, error)
+	TakeAction(ctx context.Context, id string) (bool, error)
+}
+
+// AttemptStore keeps the story of submissions.
+type AttemptStore interface {
+	Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error)
+	OpenAttempt(ctx context.Context, a mediagate.Attempt) (row mediagate.Attempt, opened bool, err error)
+	AcceptAttempt(ctx context.Context, taskID string, n int, s mediagate.Submission, firstPollAt time.Time) (ended bool, err error)
+	RejectAttempt(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error
+	MarkUnknown(ctx context.Context, taskID string, n int, sendBefore time.Time, detail string) error
+	NoteAbsent(ctx context.Context, taskID string, n int) (first time.Time, err error)
+	ReopenIntent(ctx context.Context, taskID string, n int, sendBefore time.Time) (bool, error)
+	EndAttempt(ctx context.Context, taskID string, n int, detail string) error
+	RecordOutcome(ctx context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error)
+	StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error
+}
+
+// AwaitStore keeps what channels poll for.
+type AwaitStore interface {
+	BeginEpoch(ctx context.Context, channel string) (int64, error)
+	ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error)
+	AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error)
+	StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) ([]mediagate.Await, error)
+	DropAwait(ctx context.Context, taskID string, n int) error
+	RestoreAwait(ctx context.Context, taskID string, n int, nextPollAt time.Time) error
+	HintPoll(ctx context.Context, taskID string) error
+	ParkedTasks(ctx context.Context, channel string, limit int) ([]string, error)
+	ChannelLastSeen(ctx context.Context, name string) (time.Time, error)
+}
+
+// EndStore ends tasks.
+type EndStore interface {
+	Settle(ctx context.Context, s mediagate.Settlement) (story mediagate.Story, won bool, err error)
+}
+
+// WebhookStore keeps deliveries.
+type WebhookStore interface {
+	WebhookTarget(ctx context.Context, taskID string, round int) (mediagate.WebhookTarget, error)
+	Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error)
+	RecordDelivery(ctx context.Context, d mediagate.Delivery) error
+	FinishWebhook(ctx context.Context, taskID string, round int, state mediagate.WebhookState, reason string) error
+}
+
+// ReconcileStore finds rows that nothing drives.
+type ReconcileStore interface {
+	UnseenTasks(ctx context.Context, olderThan time.Duration, limit int) ([]string, error)
+	OpenTasks(ctx context.Context, checkedBefore time.Time, limit int) ([]string, error)
+	MarkChecked(ctx context.Context, ids []string) error
+	StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error)
+	UntakenActions(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.Action, error)
+	PendingWebhooks(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.WebhookRound, error)
+	OverdueTasks(ctx context.Context, grace time.Duration, limit int) ([]string, error)
+	AwaitChannels(ctx context.Context) ([]string, error)
+}
+
+// Vendor is one channel's adapter. Error kinds of Submit: see root Kind;
+// KindAmbiguous is the only one that leaves a job possible.
+type Vendor interface {
+	Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error)
+	Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error)
+}
+
+// Finder is a Vendor that can be asked by our own id: job is the one whose
+// submit was lost. KindNotFound says that the vendor has none.
+type Finder interface {
+	Find(ctx context.Context, job mediagate.Job) (mediagate.Report, error)
+}
+
+// Canceller is a Vendor that can stop a job.
+type Canceller interface {
+	Cancel(ctx context.Context, ref mediagate.JobRef) error
+}
+
+// BoundChannel is a configured channel with its adapter.
+type BoundChannel struct {
+	mediagate.Channel
+	Fingerprint string
+	Vendor      Vendor
+	MediaHost   string // host:port of its base_url: results may come from there though it be private
+}
+
+// Channels holds the channels that this worker has.
+type Channels interface {
+	// Pick chooses a channel for the first route that has one; ok is false
+	// when no configured channel serves any of the routes.
+	Pick(model string, routes []mediagate.Route) (c BoundChannel, r mediagate.Route, ok bool)
+	// Channel finds a channel by name.
+	Channel(name string) (BoundChannel, bool)
+}
+
+// Fetcher opens a result file of a vendor through the guarded client. It
+// returns KindGone for 401, 403, 404 and 410, KindInvalid for an address that
+// the rules refuse, KindTransient otherwise. length is -1 when unknown.
+type Fetcher interface {
+	Fetch(ctx context.Context, url, mediaHost string) (body io.ReadCloser, length int64, err error)
+}
+
+// Bucket keeps result files.
+type Bucket interface {
+	// Mirror streams body to the object key. See Limits for its bounds.
+	Mirror(ctx context.Context, key string, body io.Reader, limits Limits) (mediagate.Result, error)
+	Sign(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error)
+}
+
+// Limits bound one mirrored file.
+type Limits struct {
+	MaxBytes int64
+	Media    string // "video", "image" or "audio"
+	Progress func(bytes int64)
+}
+
+// Deliverer makes one signed delivery attempt.
+type Deliverer interface {
+	Deliver(ctx context.Context, taskID string, target mediagate.WebhookTarget) DeliveryResult
+}
+
+// DeliveryResult is the outcome of one delivery attempt.
+type DeliveryResult struct {
+	Verdict Verdict
+	Status  int
+	Error   string // without addresses or secrets
+	Reason  string // for the task's webhook state
+}
+
+// Verdict says what follows from a delivery attempt.
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictDelivered Verdict = "delivered"
+	VerdictRetry     Verdict = "retry"
+	VerdictAbandon   Verdict = "abandon"
+	VerdictDrop      Verdict = "drop"
+)
+
+// Engine starts and signals workflows.
+type Engine interface {
+	// Ensure starts the task's workflow unless it runs; it reports whether a
+	// run was started.
+	Ensure(ctx context.Context, task mediagate.Task) (started bool, err error)
+	EnsureWebhook(ctx context.Context, taskID string, round int) error
+	EnsureChannel(ctx context.Context, name string) error
+	SignalUpstream(ctx context.Context, taskID string, n int) error
+	SignalWake(ctx context.Context, taskID string) error
+	SignalCancel(ctx context.Context, taskID string) error
+	SignalAction(ctx context.Context, a mediagate.Action) error
+}
+
+// Settings are the times and rates that activities obey.
+type Settings struct {
+	CreditsPerUnit int64
+	SendWindow     time.Duration // from intent to the last moment of the first byte (D4)
+	CallTimeout    time.Duration // of an asynchronous submit
+	SyncTimeout    time.Duration // of a submit that returns the result
+	ClockSkew      time.Duration
+	AbsentGap      time.Duration // between the two lookups that prove absence (D4)
+	LinkTTL        time.Duration // of links in callbacks
+	PassInterval   time.Duration // between two passes of the reconciler
+	ChannelGrace   time.Duration // a channel may be gone so long (D11)
+	ParkTimeout    time.Duration // a parked task that nobody mends fails then
+	ParkRetry      time.Duration // a parked step is tried again so often
+}
+
+// DefaultSettings are the times of the durable path's rules.
+func DefaultSettings() Settings {
+	return Settings{
+		CreditsPerUnit: 1000,
+		SendWindow:     10 * time.Second,
+		CallTimeout:    30 * time.Second,
+		SyncTimeout:    150 * time.Second,
+		ClockSkew:      5 * time.Second,
+		AbsentGap:      30 * time.Second,
+		LinkTTL:        7 * 24 * time.Hour,
+		PassInterval:   5 * time.Second,
+		ChannelGrace:   10 * time.Minute,
+		ParkTimeout:    24 * time.Hour,
+		ParkRetry:      5 * time.Minute,
+	}
+}
+
+// Activities does the side effects. Its fields are set once, by the worker.
+type Activities struct {
+	Store     Store
+	Channels  Channels
+	Fetcher   Fetcher
+	Bucket    Bucket
+	Deliverer Deliverer
+	Engine    Engine
+	Settings  Settings
+	Now       func() time.Time
+	Logger    *slog.Logger
+	NewID     func(prefix string) string
+}

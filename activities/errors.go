@@ -1,0 +1,72 @@
+package activities
+
+import (
+	"errors"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/mediagate/mediagate"
+)
+
+// toTemporal turns an error into an application error whose type is the kind
+// and whose details are code and park reason. Kinds that a repetition cannot
+// mend are not retried.
+func toTemporal(err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := mediagate.KindOf(err)
+	code, message := "", "internal error"
+	var e *mediagate.Error
+	if errors.As(err, &e) {
+		code, message = e.Code, e.Message
+	}
+	opts := temporal.ApplicationErrorOptions{
+		Details:      []any{code},
+		NonRetryable: final(kind),
+		Category:     temporal.ApplicationErrorCategoryUnspecified,
+	}
+	if expected(kind) {
+		opts.Category = temporal.ApplicationErrorCategoryBenign
+	}
+	if e != nil && e.RetryAfter > 0 {
+		opts.NextRetryDelay = e.RetryAfter
+	}
+	return temporal.NewApplicationErrorWithOptions(message, kind.String(), opts)
+}
+
+// final reports that trying the same again cannot succeed.
+func final(k mediagate.Kind) bool {
+	switch k {
+	case mediagate.KindInvalid, mediagate.KindConflict, mediagate.KindNotFound, mediagate.KindGone,
+		mediagate.KindModerated, mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden,
+		mediagate.KindTooLarge:
+		return true
+	default:
+		return false
+	}
+}
+
+// expected reports that the kind says something of the outside, not of a
+// fault of ours: it should not raise alarms.
+func expected(k mediagate.Kind) bool {
+	return k != mediagate.KindInternal && k != mediagate.KindVendor
+}
+
+// FromTemporal recovers kind, code and message of the error that an activity
+// returned. A timeout or a lost worker is KindTransient.
+func FromTemporal(err error) *mediagate.Error {
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) {
+		var code string
+		if app.HasDetails() {
+			_ = app.Details(&code)
+		}
+		return &mediagate.Error{Kind: mediagate.ParseKind(app.Type()), Code: code, Message: app.Message(), Err: err}
+	}
+	var timeout *temporal.TimeoutError
+	if errors.As(err, &timeout) {
+		return &mediagate.Error{Kind: mediagate.KindTransient, Message: "the step took too long", Err: err}
+	}
+	return &mediagate.Error{Kind: mediagate.KindInternal, Message: "internal error", Err: err}
+}

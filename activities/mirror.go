@@ -1,0 +1,154 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+// MirrorResult copies the files of attempt n into the bucket, under keys made
+// of task, attempt and index, so that a repetition replaces and never adds
+// (D13). A link that has died is asked for once more at the vendor.
+//
+// Returns KindGone with code result_unavailable for links that stay dead,
+// KindInvalid for files that are no such media or too large, KindUnavailable
+// with code storage_unavailable while the bucket is away, KindTransient when
+// the vendor's file server is.
+func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
+	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
+	if err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	if row.Outcome == nil || !row.Outcome.Succeeded || len(row.Results) > 0 {
+		return a.story(ctx, in.TaskID)
+	}
+	task, err := a.Store.TaskByID(ctx, in.TaskID)
+	if err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	if task.Status.Terminal() {
+		return a.story(ctx, in.TaskID)
+	}
+	// The outcome has reached the workflow: its signal is no longer owed.
+	if err := a.Store.DropAwait(ctx, in.TaskID, in.N); err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	results, err := a.mirrorAll(ctx, task, row)
+	if err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	failpoint.Hit(failpoint.Mirrored)
+	if err := a.Store.StoreMirrored(ctx, in.TaskID, in.N, results); err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	return a.story(ctx, in.TaskID)
+}
+
+func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt) ([]mediagate.Result, error) {
+	channel, _ := a.Channels.Channel(row.Channel) // without it, only public hosts can be fetched from
+	media := row.Outcome.Media
+	if len(media) == 0 {
+		return nil, &mediagate.Error{
+			Kind: mediagate.KindInvalid, Code: mediagate.CodeResultUnavailable, Message: "the provider returned no file",
+		}
+	}
+	results := make([]mediagate.Result, len(media))
+	refreshed := false
+	for i := 0; i < len(media); i++ {
+		result, err := a.mirrorOne(ctx, task, row.N, i, media[i].URL, channel.MediaHost)
+		if mediagate.KindOf(err) == mediagate.KindGone && err != nil && !refreshed {
+			refreshed = true
+			if fresh := a.freshMedia(ctx, channel, row); len(fresh) == len(media) {
+				media = fresh
+				i--
+				continue
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if result.Duration == 0 {
+			result.Duration = media[i].Duration
+		}
+		results[i] = result
+	}
+	return results, nil
+}
+
+func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, index int, url, mediaHost string) (mediagate.Result, error) {
+	body, length, err := a.Fetcher.Fetch(ctx, url, mediaHost)
+	if err != nil {
+		return mediagate.Result{}, withCode(err, mediagate.CodeResultUnavailable)
+	}
+	defer body.Close()
+	source := &source{r: body, half: length / 2}
+	result, err := a.Bucket.Mirror(ctx, ResultKey(task.ID, n, index), source, Limits{
+		MaxBytes: task.Plan.MaxBytes, Media: task.Plan.Media,
+		Progress: func(bytes int64) { activity.RecordHeartbeat(ctx, index, bytes) },
+	})
+	switch {
+	case err == nil:
+		return result, nil
+	case source.err != nil:
+		return result, &mediagate.Error{
+			Kind: mediagate.KindTransient, Code: mediagate.CodeResultUnavailable,
+			Message: "the provider's file broke off", Err: errors.Join(source.err, err),
+		}
+	default:
+		return result, err
+	}
+}
+
+// ResultKey is the object key of a result file.
+func ResultKey(taskID string, n, index int) string {
+	return fmt.Sprintf("results/%s/%d/%d", taskID, n, index)
+}
+
+// freshMedia polls once for new links; nil when there are none.
+func (a *Activities) freshMedia(ctx context.Context, channel BoundChannel, row mediagate.Attempt) []mediagate.Media {
+	if channel.Vendor == nil || row.Route.Sync || channel.Fingerprint != row.Fingerprint {
+		return nil
+	}
+	report, err := channel.Vendor.Poll(ctx, row.Ref)
+	if err != nil || report.Outcome == nil || !report.Outcome.Succeeded {
+		return nil
+	}
+	return report.Outcome.Media
+}
+
+// source remembers whether reading failed, so that the blame for a broken
+// copy is known, and passes the half-way failpoint.
+type source struct {
+	r    io.Reader
+	read int64
+	half int64
+	err  error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	s.read += int64(n)
+	if s.read > s.half {
+		failpoint.Hit(failpoint.MirrorHalf)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+func withCode(err error, code string) error {
+	var e *mediagate.Error
+	if errors.As(err, &e) && e.Code == "" {
+		c := *e
+		c.Code = code
+		return &c
+	}
+	return err
+}

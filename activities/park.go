@@ -1,0 +1,82 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/mediagate/mediagate"
+)
+
+// ParkArgs says why a task waits for a person.
+type ParkArgs struct {
+	TaskID string `json:"task"`
+	Reason string `json:"reason"`
+}
+
+// ParkTask makes the task visible as stuck. The first time of parking counts
+// until it is unparked.
+func (a *Activities) ParkTask(ctx context.Context, in ParkArgs) (mediagate.Story, error) {
+	if err := a.Store.Park(ctx, in.TaskID, in.Reason); err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	return a.story(ctx, in.TaskID)
+}
+
+// UnparkTask ends the parking; the deadline moves by the time parked (D10).
+func (a *Activities) UnparkTask(ctx context.Context, in TaskArgs) (mediagate.Story, error) {
+	if err := a.Store.Unpark(ctx, in.TaskID); err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	return a.story(ctx, in.TaskID)
+}
+
+// RestoreAwait lets the channel ask again for an attempt whose waiting was in
+// trouble.
+func (a *Activities) RestoreAwait(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
+	if err := a.Store.RestoreAwait(ctx, in.TaskID, in.N, a.Now()); err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	return a.story(ctx, in.TaskID)
+}
+
+// HintPoll makes the channel ask now.
+func (a *Activities) HintPoll(ctx context.Context, in TaskArgs) error {
+	return toTemporal(a.Store.HintPoll(ctx, in.TaskID))
+}
+
+// ActionArgs is an operator's command as it reached the workflow. ID is empty
+// when it was signalled by hand, without a row.
+type ActionArgs struct {
+	ID     string `json:"id,omitempty"`
+	TaskID string `json:"task"`
+	Action string `json:"action"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// TakeAction marks a command as taken, writing its row first where it has
+// none; it reports false for one that was taken before.
+func (a *Activities) TakeAction(ctx context.Context, in ActionArgs) (bool, error) {
+	if in.ID == "" {
+		row, err := a.Store.RecordAction(ctx, mediagate.Action{
+			TaskID: in.TaskID, Action: in.Action, Reason: in.Reason, By: "workflow signal",
+		})
+		if err != nil {
+			return false, toTemporal(err)
+		}
+		in.ID = row.ID
+	}
+	taken, err := a.Store.TakeAction(ctx, in.ID)
+	return taken, toTemporal(err)
+}
+
+// CancelTask records that an operator cancelled the workflow: it counts as
+// the client's own cancel.
+func (a *Activities) CancelTask(ctx context.Context, in TaskArgs) (mediagate.Story, error) {
+	task, err := a.Store.TaskByID(ctx, in.TaskID)
+	if err == nil {
+		_, err = a.Store.RequestCancel(ctx, task.AccountID, in.TaskID)
+	}
+	if err != nil && mediagate.KindOf(err) != mediagate.KindConflict && mediagate.KindOf(err) != mediagate.KindNotFound {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	return a.story(ctx, in.TaskID)
+}

@@ -1,0 +1,115 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+// Resolution is what a lookup of a lost submission found.
+type Resolution struct {
+	Story  mediagate.Story `json:"story"`
+	AskAt  time.Time       `json:"ask_at,omitzero"`  // when the next lookup says something new
+	Absent bool            `json:"absent,omitempty"` // proven: SubmitJob may send the same id again
+}
+
+// ResolveSubmission asks the vendor by our own id what became of attempt n.
+// "Not found" counts only once nothing of the call can still be under way,
+// and twice (D4). Returns KindTransient while the vendor is out of reach.
+func (a *Activities) ResolveSubmission(ctx context.Context, in AttemptArgs) (Resolution, error) {
+	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
+	if err != nil {
+		return Resolution{}, toTemporal(err)
+	}
+	var res Resolution
+	if row.State == mediagate.AttemptUnknown {
+		if res, err = a.lookUp(ctx, row); err != nil {
+			return res, toTemporal(err)
+		}
+	}
+	res.Story, err = a.story(ctx, in.TaskID)
+	return res, err
+}
+
+func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolution, error) {
+	channel, ok := a.Channels.Channel(row.Channel)
+	if !ok {
+		return Resolution{}, &mediagate.Error{
+			Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing,
+			Message: "this worker lacks the channel of the attempt",
+		}
+	}
+	finder, ok := channel.Vendor.(Finder)
+	if !ok {
+		return Resolution{}, nil
+	}
+	task, err := a.Store.TaskByID(ctx, row.TaskID)
+	if err != nil {
+		return Resolution{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.Settings.CallTimeout)
+	defer cancel()
+	asked := a.Now()
+	report, err := finder.Find(ctx, job(task, row))
+	switch {
+	case err == nil:
+		return Resolution{}, a.accept(ctx, task, row, channel, mediagate.Submission{Ref: report.Ref})
+	case mediagate.KindOf(err) != mediagate.KindNotFound:
+		return Resolution{}, err
+	case asked.Before(a.settled(row)):
+		return Resolution{AskAt: a.settled(row)}, nil
+	}
+	first, err := a.Store.NoteAbsent(ctx, row.TaskID, row.N)
+	if err != nil {
+		return Resolution{}, err
+	}
+	row.AbsentAt = first
+	return Resolution{AskAt: first.Add(a.Settings.AbsentGap), Absent: a.absent(row)}, nil
+}
+
+// settled is the moment from which a call made under the row's intent can no
+// longer reach the vendor.
+func (a *Activities) settled(row mediagate.Attempt) time.Time {
+	return row.SendBefore.Add(a.Settings.CallTimeout + a.Settings.ClockSkew)
+}
+
+// absent reports that two lookups, far enough apart, found nothing.
+func (a *Activities) absent(row mediagate.Attempt) bool {
+	return !row.AbsentAt.IsZero() && !a.Now().Before(row.AbsentAt.Add(a.Settings.AbsentGap))
+}
+
+// GiveUpAttempt ends an attempt for which nobody waits any more; a late
+// success of it is only recorded.
+func (a *Activities) GiveUpAttempt(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
+	if err := a.Store.EndAttempt(ctx, in.TaskID, in.N, "given up"); err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	return a.story(ctx, in.TaskID)
+}
+
+// PollJob asks for attempt n once, at the task's deadline (D10). Returns
+// KindTransient, KindThrottled while the vendor is out of reach.
+func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
+	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
+	if err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	channel, ok := a.Channels.Channel(row.Channel)
+	if row.State == mediagate.AttemptAccepted && row.Outcome == nil && ok && channel.Fingerprint == row.Fingerprint {
+		ctx, cancel := context.WithTimeout(ctx, a.Settings.CallTimeout)
+		defer cancel()
+		report, err := channel.Vendor.Poll(ctx, row.Ref)
+		if err != nil && mediagate.KindOf(err) != mediagate.KindNotFound {
+			return mediagate.Story{}, toTemporal(err)
+		}
+		if err == nil && report.Outcome != nil {
+			failpoint.Hit(failpoint.PollTerminal)
+			if _, err := a.Store.RecordOutcome(ctx, in.TaskID, in.N, *report.Outcome); err != nil {
+				return mediagate.Story{}, toTemporal(err)
+			}
+		}
+	}
+	return a.story(ctx, in.TaskID)
+}

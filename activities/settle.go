@@ -1,0 +1,95 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+// SettleArgs is the end that the workflow decided on.
+type SettleArgs struct {
+	TaskID  string             `json:"task"`
+	N       int                `json:"n,omitempty"`
+	Status  mediagate.Status   `json:"status"`
+	Failure *mediagate.Failure `json:"failure,omitempty"`
+}
+
+// Settle ends the task: terminal row, result, money and the owed callback in
+// one transaction. A task that has ended already is left as it is; the story
+// that comes back tells which end it was (D13).
+func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story, error) {
+	task, err := a.Store.TaskByID(ctx, in.TaskID)
+	if err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	if task.Status.Terminal() {
+		return a.story(ctx, in.TaskID)
+	}
+	end := mediagate.Settlement{
+		TaskID: in.TaskID, N: in.N, Status: in.Status, Failure: in.Failure,
+		EndedAt: a.Now().UTC().Truncate(time.Microsecond),
+	}
+	if in.Status == mediagate.StatusCompleted {
+		if err := a.price(ctx, task, &end); err != nil {
+			return mediagate.Story{}, toTemporal(err)
+		}
+	}
+	if end.Status != mediagate.StatusCancelled && task.Webhook != nil && task.Webhook.State == mediagate.WebhookPending {
+		if end.WebhookBody, err = a.callbackBody(ctx, task, end); err != nil {
+			return mediagate.Story{}, toTemporal(err)
+		}
+	}
+	failpoint.Hit(failpoint.SettleBeforeCommit)
+	if _, _, err := a.Store.Settle(ctx, end); err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	failpoint.Hit(failpoint.SettleCommitted)
+	return a.story(ctx, in.TaskID)
+}
+
+// price fills in results and cost of a completed task: the seconds that the
+// vendor states, else the file's own length.
+func (a *Activities) price(ctx context.Context, task mediagate.Task, end *mediagate.Settlement) error {
+	row, err := a.Store.Attempt(ctx, task.ID, end.N)
+	if err != nil {
+		return err
+	}
+	if len(row.Results) == 0 || row.Outcome == nil {
+		return mediagate.Errorf(mediagate.KindInternal, "attempt %d of %s has no files to settle on", end.N, task.ID)
+	}
+	delivered := billing.Delivered{Seconds: row.Outcome.Seconds, Images: len(row.Results)}
+	if delivered.Seconds == 0 {
+		for _, r := range row.Results {
+			delivered.Seconds += r.Duration
+		}
+	}
+	end.Results = row.Results
+	end.Cost = billing.Settle(task.Charges, delivered)
+	return nil
+}
+
+// callbackBody is the task as its callback shows it, made once: every attempt
+// sends these bytes.
+func (a *Activities) callbackBody(ctx context.Context, task mediagate.Task, end mediagate.Settlement) ([]byte, error) {
+	task.Status, task.Failure, task.Results = end.Status, end.Failure, end.Results
+	task.Cost, task.EndedAt = end.Cost, end.EndedAt
+	task.CancelRequestedAt = time.Time{}
+	task.Webhook = nil
+	if end.Status == mediagate.StatusCompleted {
+		task.Progress = 100
+	}
+	links := make([]mediagate.Link, len(end.Results))
+	for i, r := range end.Results {
+		link, err := a.Bucket.Sign(ctx, r, a.Settings.LinkTTL)
+		if err != nil {
+			return nil, fmt.Errorf("sign the callback's link: %w", err)
+		}
+		links[i] = link
+	}
+	return json.Marshal(task.Object(a.Settings.CreditsPerUnit, links))
+}

@@ -1,0 +1,275 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+// TaskArgs names a task.
+type TaskArgs struct {
+	TaskID string `json:"task"`
+}
+
+// AttemptArgs names an attempt of a task.
+type AttemptArgs struct {
+	TaskID string `json:"task"`
+	N      int    `json:"n"`
+}
+
+// Codes of a rejected attempt that are for operators: a task never ends with them.
+const codeFunds = mediagate.ParkFunds
+
+// LoadTask reads the task's story; each run of a workflow begins with it (D1).
+func (a *Activities) LoadTask(ctx context.Context, in TaskArgs) (mediagate.Story, error) {
+	return a.story(ctx, in.TaskID)
+}
+
+// story reads the story and adds what only the worker knows: the provider
+// whose queue the next submit goes to, and whether the vendor can be asked.
+func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story, error) {
+	st, err := a.Store.Story(ctx, taskID)
+	if err != nil {
+		return st, toTemporal(err)
+	}
+	st.ParkTimeout, st.ParkRetry = a.Settings.ParkTimeout, a.Settings.ParkRetry
+	if c, ok := a.Channels.Channel(st.Channel); ok && st.N > 0 {
+		_, st.CanFind = c.Vendor.(Finder)
+		_, st.CanCancel = c.Vendor.(Canceller)
+	}
+	return st, nil
+}
+
+// SubmitJob makes attempt n of the task: it stores the intent, calls the
+// vendor, and stores what came of it. A row that it finds is not sent again,
+// unless two lookups have proven that the vendor has no such job (D3, D4).
+//
+// It returns KindUnavailable without a database and KindUnreached with code
+// channel_missing when no channel serves the task; what the vendor said is in
+// the story.
+func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
+	task, err := a.Store.TaskByID(ctx, in.TaskID)
+	if mediagate.KindOf(err) == mediagate.KindNotFound && err != nil {
+		return mediagate.Story{Missing: true}, nil
+	}
+	if err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	if task.Status.Terminal() {
+		return a.story(ctx, in.TaskID)
+	}
+	attempt, channel, send, err := a.claimAttempt(ctx, task, in.N)
+	if err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	if send {
+		failpoint.Hit(failpoint.IntentStored)
+		if err := a.send(ctx, task, attempt, channel); err != nil {
+			return mediagate.Story{}, toTemporal(err)
+		}
+	}
+	return a.story(ctx, in.TaskID)
+}
+
+// claimAttempt stores the intent of attempt n, or takes over the row that is
+// there. send says whether this call may talk to the vendor.
+func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n int) (row mediagate.Attempt, c BoundChannel, send bool, err error) {
+	row, err = a.Store.Attempt(ctx, task.ID, n)
+	switch {
+	case err == nil:
+	case mediagate.KindOf(err) != mediagate.KindNotFound:
+		return row, c, false, err
+	default:
+		channel, route, ok := a.Channels.Pick(task.Model, task.Plan.Routes)
+		if !ok {
+			return row, c, false, &mediagate.Error{
+				Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing,
+				Message: "no channel of this worker serves the task",
+			}
+		}
+		now := a.Now()
+		opened := false
+		row, opened, err = a.Store.OpenAttempt(ctx, mediagate.Attempt{
+			TaskID: task.ID, N: n, Channel: channel.Name, Provider: channel.Provider, Fingerprint: channel.Fingerprint,
+			Route: route, ExternalID: externalID(task.ID, n), SendBefore: now.Add(a.Settings.SendWindow), CreatedAt: now,
+		})
+		if mediagate.KindOf(err) == mediagate.KindConflict && err != nil {
+			return row, c, false, nil // ended, cancelled or overtaken: the story tells
+		}
+		if err != nil || opened {
+			return row, channel, opened, err
+		}
+	}
+
+	channel, ok := a.Channels.Channel(row.Channel)
+	if !ok {
+		return row, c, false, &mediagate.Error{
+			Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing,
+			Message: "this worker lacks the channel of the attempt",
+		}
+	}
+	switch row.State {
+	case mediagate.AttemptIntent:
+		// Whoever stored it died, or still holds the call: its fate is open.
+		return row, channel, false, a.Store.MarkUnknown(ctx, task.ID, n, row.SendBefore, "the sender was lost")
+	case mediagate.AttemptUnknown:
+		if !a.absent(row) {
+			return row, channel, false, nil
+		}
+		before := a.Now().Add(a.Settings.SendWindow)
+		reopened, err := a.Store.ReopenIntent(ctx, task.ID, n, before)
+		row.SendBefore = before
+		return row, channel, reopened, err
+	default:
+		return row, channel, false, nil
+	}
+}
+
+// externalID is our name for an attempt at the vendor. The first is the task
+// id itself; only a proven rejection leads to another.
+func externalID(taskID string, n int) string {
+	if n == 1 {
+		return taskID
+	}
+	return fmt.Sprintf("%s-%d", taskID, n)
+}
+
+// send calls the vendor and stores the answer.
+func (a *Activities) send(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel BoundChannel) error {
+	stop := heartbeat(ctx)
+	defer stop()
+
+	// The client's cancel ends a synchronous call, since closing the
+	// connection is the only way to stop such a job; an asynchronous submit
+	// is seconds from telling us the job's id, so it is let finish.
+	callCtx, timeout := context.WithoutCancel(ctx), a.Settings.CallTimeout
+	if row.Route.Sync {
+		callCtx, timeout = ctx, a.Settings.SyncTimeout
+	}
+	callCtx, cancel := context.WithTimeout(callCtx, timeout)
+	defer cancel()
+	submission, callErr := channel.Vendor.Submit(callCtx, job(task, row))
+
+	// From here on the vendor has spoken: the record is made even if the
+	// worker is being stopped.
+	ctx, cancelStore := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancelStore()
+	if callErr == nil {
+		failpoint.Hit(failpoint.VendorAccepted)
+		if submission.Ref.ExternalID == "" {
+			submission.Ref.ExternalID = row.ExternalID
+		}
+		return a.accept(ctx, task, row, channel, submission)
+	}
+	kind := mediagate.KindOf(callErr)
+	a.Logger.WarnContext(ctx, "vendor refused or lost a submit", "task", task.ID, "attempt", row.N,
+		"channel", channel.Name, "kind", kind.String(), "error", callErr)
+	switch failure, proven := rejection(callErr); {
+	case proven:
+		return a.Store.RejectAttempt(ctx, task.ID, row.N, row.SendBefore, failure, kind.String())
+	default:
+		return a.Store.MarkUnknown(ctx, task.ID, row.N, row.SendBefore, kind.String())
+	}
+}
+
+// job is what the adapter sends, or looks up, for an attempt.
+func job(task mediagate.Task, row mediagate.Attempt) mediagate.Job {
+	return mediagate.Job{
+		TaskID: task.ID, ExternalID: row.ExternalID, Upstream: row.Route.Upstream, Operation: row.Route.Operation,
+		Params: task.Params, Values: row.Route.Values, SendBefore: row.SendBefore,
+	}
+}
+
+// accept stores the vendor's id, and stops the job of a task that has ended
+// meanwhile (D5).
+func (a *Activities) accept(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel BoundChannel, s mediagate.Submission) error {
+	first := a.Now().Add(firstPoll(task.Plan.Expected, channel.PollMin, channel.PollMax))
+	ended, err := a.Store.AcceptAttempt(ctx, task.ID, row.N, s, first)
+	if err != nil {
+		return err
+	}
+	failpoint.Hit(failpoint.VendorIDStored)
+	if ended {
+		a.cancelAtVendor(ctx, channel, task.ID, s.Ref)
+	}
+	return nil
+}
+
+// rejection translates the error of a submit that provably made no job; ok is
+// false when the vendor may have one.
+func rejection(err error) (f mediagate.Failure, ok bool) {
+	var e *mediagate.Error
+	if !errors.As(err, &e) {
+		return mediagate.Failure{}, false
+	}
+	switch e.Kind {
+	case mediagate.KindInvalid:
+		return mediagate.Failure{Code: mediagate.CodeInvalidParameters, Message: e.Message}, true
+	case mediagate.KindModerated:
+		return mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: e.Message}, true
+	case mediagate.KindCredentials, mediagate.KindNotFound, mediagate.KindForbidden:
+		return mediagate.Failure{Code: mediagate.CodeProviderRefused, Message: "the provider refused our account"}, true
+	case mediagate.KindFunds:
+		return mediagate.Failure{Code: codeFunds, Message: "the provider is not available"}, true
+	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindUnreached:
+		return mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true}, true
+	default:
+		return mediagate.Failure{}, false
+	}
+}
+
+// cancelAtVendor asks the vendor to stop a job that nobody waits for. It is a
+// courtesy: its failure changes nothing for the task.
+func (a *Activities) cancelAtVendor(ctx context.Context, c BoundChannel, taskID string, ref mediagate.JobRef) {
+	canceller, ok := c.Vendor.(Canceller)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := canceller.Cancel(ctx, ref); err != nil {
+		a.Logger.WarnContext(ctx, "vendor job not cancelled", "task", taskID, "channel", c.Name, "error", err)
+	}
+}
+
+// CancelJob asks the vendor to stop the attempt's job, where it can.
+func (a *Activities) CancelJob(ctx context.Context, in AttemptArgs) error {
+	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
+	if err != nil {
+		return toTemporal(err)
+	}
+	if c, ok := a.Channels.Channel(row.Channel); ok && row.Ref.JobID != "" && c.Fingerprint == row.Fingerprint {
+		a.cancelAtVendor(ctx, c, in.TaskID, row.Ref)
+	}
+	return nil
+}
+
+// heartbeat reports life until stop is called, so that a lost worker is
+// noticed and a cancel arrives.
+func heartbeat(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(3 * time.Second)
+		defer tick.Stop()
+		for {
+			activity.RecordHeartbeat(ctx)
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}

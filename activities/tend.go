@@ -1,0 +1,403 @@
+package activities
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+const (
+	claimBatch   = 256              // rows claimed at once
+	claimLease   = 45 * time.Second // longer than any one poll takes
+	pollWidth    = 64               // polls under way at once
+	idlePause    = time.Second      // at most, between two looks for due rows
+	pollTimeout  = 20 * time.Second
+	lostAfter    = 3 // "not found" answers in a row before an id counts as lost
+	signalWidth  = 16
+	storeEvery   = 100 * time.Millisecond // results are stored in batches
+	failureLimit = 3                      // failed polls in a row that count as "vendor away"
+)
+
+// ChannelArgs names a channel.
+type ChannelArgs struct {
+	Channel string `json:"channel"`
+}
+
+// ChannelBeat is what the channel's activity shows while it runs.
+type ChannelBeat struct {
+	Waiting   int    `json:"waiting"`
+	LateMilli int64  `json:"late_ms"` // of the last batch, worst row
+	Polls     int64  `json:"polls"`
+	LastError string `json:"last_error,omitempty"`
+}
+
+// TendChannel polls the vendor for all tasks that wait for the channel, until
+// the worker stops. Its epoch fences it: once another run has begun, this one
+// can claim nothing more and returns (D8).
+//
+// Returns KindUnreached with code channel_missing when this worker lacks the
+// channel, so that another one gets it.
+func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) error {
+	channel, ok := a.Channels.Channel(in.Channel)
+	if !ok {
+		return a.tendMissing(ctx, in.Channel)
+	}
+	epoch, err := a.Store.BeginEpoch(ctx, in.Channel)
+	if err != nil {
+		return toTemporal(err)
+	}
+	t := &tender{
+		Activities: a, channel: channel, epoch: epoch,
+		limiter: rate.NewLimiter(pollRate(channel), max(1, int(channel.RequestsPerSecond))),
+		log:     a.Logger.With("channel", in.Channel, "epoch", epoch),
+	}
+	err = t.run(ctx, activity.GetWorkerStopChannel(ctx))
+	if mediagate.KindOf(err) == mediagate.KindConflict && err != nil {
+		return nil // fenced: the newer run polls
+	}
+	return toTemporal(err)
+}
+
+func pollRate(c BoundChannel) rate.Limit {
+	if c.RequestsPerSecond <= 0 {
+		return rate.Inf
+	}
+	return rate.Limit(c.RequestsPerSecond)
+}
+
+// tender is one run of TendChannel.
+type tender struct {
+	*Activities
+	channel BoundChannel
+	epoch   int64
+	limiter *rate.Limiter
+	log     *slog.Logger
+
+	waiting  int
+	late     time.Duration
+	polls    atomic.Int64
+	failures atomic.Int64 // in a row
+	lastErr  atomic.Pointer[string]
+}
+
+// run claims and polls until the worker stops, the run is fenced, or the
+// database fails.
+func (t *tender) run(ctx context.Context, stop <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	statsAt := time.Time{}
+	for {
+		if now := t.Now(); now.Sub(statsAt) >= time.Second {
+			waiting, _, err := t.Store.AwaitStats(ctx, t.channel.Name)
+			if err != nil {
+				return err
+			}
+			t.waiting, statsAt = waiting, now
+			t.beat(ctx)
+		}
+		rows, err := t.Store.ClaimDue(ctx, t.channel.Name, t.epoch, t.claim(), claimLease, t.batch())
+		if err != nil {
+			return err
+		}
+		if len(rows) > 0 {
+			if err := t.poll(ctx, rows, stop); err != nil {
+				return err
+			}
+		}
+		pause := idlePause
+		if len(rows) > 0 {
+			pause = 0
+		} else if t.waiting > 0 {
+			pause = t.untilDue(ctx)
+		}
+		select {
+		case <-stop:
+			return nil
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// batch bounds a claim to what the budget can poll well within the lease.
+func (t *tender) batch() int {
+	if t.channel.RequestsPerSecond <= 0 {
+		return claimBatch
+	}
+	return min(claimBatch, max(1, int(t.channel.RequestsPerSecond*5)))
+}
+
+func (t *tender) claim() string { return t.NewID("claim_") }
+
+// untilDue is the pause until the next row is due, within idlePause: new rows
+// and hints are noticed at the next look.
+func (t *tender) untilDue(ctx context.Context) time.Duration {
+	_, next, err := t.Store.AwaitStats(ctx, t.channel.Name)
+	if err != nil || next.IsZero() {
+		return idlePause
+	}
+	return min(max(next.Sub(t.Now()), 20*time.Millisecond), idlePause)
+}
+
+func (t *tender) beat(ctx context.Context) {
+	beat := ChannelBeat{Waiting: t.waiting, LateMilli: t.late.Milliseconds(), Polls: t.polls.Load()}
+	if s := t.lastErr.Load(); s != nil {
+		beat.LastError = *s
+	}
+	activity.RecordHeartbeat(ctx, beat)
+}
+
+// poll asks the vendor for each row, with bounded width and under the
+// account's budget, and stores what it hears in small batches.
+func (t *tender) poll(ctx context.Context, rows []mediagate.Await, stop <-chan struct{}) error {
+	claim := rows[0].Claim
+	results := make(chan mediagate.PollResult, len(rows))
+	owed := make([]mediagate.Await, 0)
+	t.late = 0
+	var group errgroup.Group
+	group.SetLimit(pollWidth)
+	stored := make(chan error, 1)
+	go func() { stored <- t.store(ctx, claim, results) }()
+	for _, row := range rows {
+		if row.Ended {
+			owed = append(owed, row)
+			continue
+		}
+		t.late = max(t.late, t.Now().Sub(row.NextPollAt))
+		if err := t.limiter.Wait(ctx); err != nil {
+			break
+		}
+		select {
+		case <-stop: // the lease of the rest runs out, or the next tender's claim takes them over
+		default:
+			group.Go(func() error {
+				results <- t.pollRow(ctx, row)
+				return nil
+			})
+			continue
+		}
+		break
+	}
+	_ = group.Wait()
+	close(results)
+	err := <-stored
+	t.signal(ctx, owed)
+	t.beat(ctx)
+	return err
+}
+
+// store writes results as they come, a batch a moment, and signals the
+// workflows whose waiting is over.
+func (t *tender) store(ctx context.Context, claim string, results <-chan mediagate.PollResult) error {
+	var failed error
+	for more := true; more; {
+		batch := make([]mediagate.PollResult, 0, claimBatch)
+		r, ok := <-results
+		if !ok {
+			break
+		}
+		batch = append(batch, r)
+		for timeout := time.After(storeEvery); more && len(batch) < claimBatch; {
+			select {
+			case r, ok := <-results:
+				if !ok {
+					more = false
+					break
+				}
+				batch = append(batch, r)
+				continue
+			case <-timeout:
+			}
+			break
+		}
+		ended, err := t.Store.StorePolls(ctx, t.channel.Name, claim, batch)
+		if err != nil {
+			failed = err // the rows stay claimed until their lease ends: nothing is lost
+			continue
+		}
+		if len(ended) > 0 {
+			failpoint.Hit(failpoint.OutcomeStored)
+			t.signal(ctx, ended)
+		}
+	}
+	return failed
+}
+
+// signal tells the workflows that their attempt's waiting is over. A signal
+// that fails stays owed: the row comes up again.
+func (t *tender) signal(ctx context.Context, rows []mediagate.Await) {
+	var group errgroup.Group
+	group.SetLimit(signalWidth)
+	for _, row := range rows {
+		group.Go(func() error {
+			if err := t.Engine.SignalUpstream(ctx, row.TaskID, row.N); err != nil {
+				t.log.WarnContext(ctx, "workflow not signalled", "task", row.TaskID, "error", err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
+
+// pollRow asks for one row. A panic of an adapter costs that row one poll.
+func (t *tender) pollRow(ctx context.Context, row mediagate.Await) (result mediagate.PollResult) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.log.ErrorContext(ctx, "poll panicked", "task", row.TaskID, "panic", p, "stack", string(debug.Stack()))
+			result = t.again(row)
+		}
+	}()
+	if row.Fingerprint != t.channel.Fingerprint {
+		result = t.again(row)
+		result.Trouble = mediagate.ParkChannelMissing
+		return result
+	}
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	t.polls.Add(1)
+	report, err := t.channel.Vendor.Poll(ctx, row.Ref)
+	if err != nil {
+		return t.pollFailed(ctx, row, err)
+	}
+	t.recovered(ctx)
+	result = t.again(row)
+	if report.Outcome != nil {
+		failpoint.Hit(failpoint.PollTerminal)
+		result.Outcome = report.Outcome
+		return result
+	}
+	if report.State == mediagate.JobUnknown {
+		t.log.WarnContext(ctx, "unknown status word", "task", row.TaskID, "word", report.Word)
+	}
+	result.Progress = report.Percent
+	if report.Percent < 0 {
+		result.Progress = synthetic(t.Now().Sub(row.AcceptedAt), row.Expected)
+	}
+	return result
+}
+
+// pollFailed keeps the row waiting; only an id that the vendor repeatedly
+// does not know is trouble.
+func (t *tender) pollFailed(ctx context.Context, row mediagate.Await, err error) mediagate.PollResult {
+	result := t.again(row)
+	kind := mediagate.KindOf(err)
+	text := kind.String()
+	t.lastErr.Store(&text)
+	t.log.WarnContext(ctx, "poll failed", "task", row.TaskID, "kind", text, "error", err)
+	switch kind {
+	case mediagate.KindNotFound:
+		result.Missing = row.Missing + 1
+		if result.Missing >= lostAfter {
+			result.Trouble = mediagate.ParkJobLost
+		}
+	case mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden:
+		// The job goes on at the vendor; only we cannot see it. Ask rarely.
+		result.NextPollAt = t.Now().Add(jitter(max(t.channel.PollMax, 30*time.Second)))
+	default:
+		t.failures.Add(1)
+	}
+	return result
+}
+
+// recovered notices the first good answer after a run of failures, and wakes
+// the channel's parked tasks (D12).
+func (t *tender) recovered(ctx context.Context) {
+	if t.failures.Swap(0) < failureLimit {
+		return
+	}
+	ids, err := t.Store.ParkedTasks(ctx, t.channel.Name, claimBatch)
+	if err != nil {
+		t.log.WarnContext(ctx, "parked tasks not woken", "error", err)
+		return
+	}
+	for _, id := range ids {
+		if err := t.Engine.SignalWake(ctx, id); err != nil {
+			t.log.WarnContext(ctx, "parked task not woken", "task", id, "error", err)
+		}
+	}
+}
+
+// again is a result that only sets the next time.
+func (t *tender) again(row mediagate.Await) mediagate.PollResult {
+	wait := nextPoll(t.Now().Sub(row.AcceptedAt), row.Expected, t.channel.PollMin, t.channel.PollMax)
+	if rps := t.channel.RequestsPerSecond; rps > 0 {
+		// With more tasks than the budget can serve at that pace, all are
+		// asked for less often, so that none starves.
+		wait = max(wait, time.Duration(float64(t.waiting)/(0.9*rps)*float64(time.Second)))
+	}
+	return mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: t.Now().Add(wait)}
+}
+
+// nextPoll adapts the pace to the model's expected duration: the further the
+// expected end is away, before or behind, the rarer the questions.
+func nextPoll(elapsed, expected, shortest, longest time.Duration) time.Duration {
+	distance := (expected - elapsed).Abs()
+	return min(max(distance/4, shortest), max(longest, shortest))
+}
+
+// firstPoll is the pause before the first question.
+func firstPoll(expected, shortest, longest time.Duration) time.Duration {
+	return nextPoll(0, expected, shortest, longest)
+}
+
+// synthetic is the progress of a job whose vendor gives none: the share of
+// the expected time, never the end.
+func synthetic(elapsed, expected time.Duration) int {
+	if expected <= 0 {
+		return 0
+	}
+	return int(min(95, max(0, 100*elapsed/expected)))
+}
+
+func jitter(d time.Duration) time.Duration {
+	return d + time.Duration(rand.Int64N(int64(d)/4+1))
+}
+
+// tendMissing stands in on a worker that lacks the channel: another worker
+// should have it. Once no worker had it for the grace time, the tasks that
+// wait for it are in trouble (D11).
+func (a *Activities) tendMissing(ctx context.Context, name string) error {
+	seen, err := a.Store.ChannelLastSeen(ctx, name)
+	if err != nil && mediagate.KindOf(err) != mediagate.KindNotFound {
+		return toTemporal(err)
+	}
+	missing := toTemporal(&mediagate.Error{
+		Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing, Message: "this worker lacks the channel",
+		RetryAfter: 5 * time.Second,
+	})
+	if a.Now().Sub(seen) < a.Settings.ChannelGrace {
+		return missing
+	}
+	epoch, err := a.Store.BeginEpoch(ctx, name)
+	if err != nil {
+		return toTemporal(err)
+	}
+	t := &tender{Activities: a, channel: BoundChannel{Channel: mediagate.Channel{Name: name}}, epoch: epoch, log: a.Logger}
+	rows, err := a.Store.ClaimDue(ctx, name, epoch, t.claim(), claimLease, claimBatch)
+	if err != nil || len(rows) == 0 {
+		return missing
+	}
+	results := make([]mediagate.PollResult, 0, len(rows))
+	for _, row := range rows {
+		results = append(results, mediagate.PollResult{
+			TaskID: row.TaskID, N: row.N, NextPollAt: a.Now().Add(time.Minute), Trouble: mediagate.ParkChannelMissing,
+		})
+	}
+	ended, err := a.Store.StorePolls(ctx, name, rows[0].Claim, results)
+	if err != nil {
+		return toTemporal(err)
+	}
+	t.signal(ctx, ended)
+	return missing
+}

@@ -1,0 +1,52 @@
+package mediagate
+
+import "time"
+
+// NewTask is what a submit stores in one transaction: the task, its hold, and
+// the idempotency record when the client sent a key.
+type NewTask struct {
+	Task           Task
+	IdempotencyKey string
+	Path           string
+	BodySHA256     [32]byte
+}
+
+// PollResult is what one poll of an awaited attempt found. Outcome or Trouble
+// end the waiting; otherwise NextPollAt says when to ask again.
+type PollResult struct {
+	TaskID     string
+	N          int
+	Progress   int
+	NextPollAt time.Time
+	Missing    int // consecutive "not found" answers
+	Outcome    *Outcome
+	Trouble    string // a Park reason
+}
+
+// Settlement is the end of a task. Cost is 0 unless completed.
+type Settlement struct {
+	TaskID      string
+	N           int // the attempt that it rests on; 0 when there is none
+	Status      Status
+	Failure     *Failure
+	Cost        Micros
+	Results     []Result
+	EndedAt     time.Time
+	WebhookBody []byte // nil when nothing is to be sent
+}
+
+// WebhookTarget is what a delivery round sends, and where.
+type WebhookTarget struct {
+	URL     string
+	Body    []byte
+	BodyAt  time.Time // when the links in Body were signed
+	Secrets []WebhookSecret
+	State   WebhookState
+	Round   int // the newest round
+}
+
+// WebhookRound names one delivery round of a task.
+type WebhookRound struct {
+	TaskID string
+	Round  int
+}

@@ -1,0 +1,163 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/workflows"
+)
+
+// Config is what a worker process runs.
+type Config struct {
+	Temporal   client.Client
+	Activities *activities.Activities
+	Providers  []string // whose call queues it serves
+	Channels   []string // the configured ones, whose singletons it keeps running
+	Grace      time.Duration
+	Logger     *slog.Logger
+	// Seen is called each minute with the configured channels.
+	Seen func(ctx context.Context, channels []string) error
+}
+
+// Bounds of one process: how much runs at once on each queue (D18).
+const (
+	maxDatabase = 64
+	maxCalls    = 200
+	maxMirrors  = 32
+	maxWebhooks = 128
+	maxTending  = 200
+	stickyCache = 500 // cached workflows; more costs memory, not speed
+)
+
+// Run serves the queues until ctx ends, then lets calls under way end within
+// the grace time; long activities hand themselves back at once.
+func Run(ctx context.Context, c Config) error {
+	worker.SetStickyWorkflowCacheSize(stickyCache)
+	started := make([]worker.Worker, 0, 4+len(c.Providers))
+	defer func() {
+		stopAll(started)
+	}()
+	for _, w := range c.workers() {
+		if err := w.Start(); err != nil {
+			return fmt.Errorf("start worker: %w", err)
+		}
+		started = append(started, w)
+	}
+	c.Logger.InfoContext(ctx, "worker serves", "providers", c.Providers, "channels", c.Channels)
+	c.keepSingletons(ctx)
+	return nil
+}
+
+// stopAll stops the workers at the same time, so that their grace times do
+// not add up.
+func stopAll(started []worker.Worker) {
+	done := make(chan struct{})
+	for _, w := range started {
+		go func() {
+			w.Stop()
+			done <- struct{}{}
+		}()
+	}
+	for range started {
+		<-done
+	}
+}
+
+func (c Config) workers() []worker.Worker {
+	logs := []interceptor.WorkerInterceptor{&activityLog{log: c.Logger, now: c.Activities.Now}}
+	queue := func(name string, bound int, workflowsToo bool) worker.Worker {
+		w := worker.New(c.Temporal, name, worker.Options{
+			MaxConcurrentActivityExecutionSize:      bound,
+			DisableWorkflowWorker:                   !workflowsToo,
+			StickyScheduleToStartTimeout:            time.Minute,
+			WorkerStopTimeout:                       c.Grace,
+			Interceptors:                            logs,
+			MaxConcurrentLocalActivityExecutionSize: maxDatabase,
+		})
+		w.RegisterActivity(c.Activities)
+		return w
+	}
+	main := queue(workflows.QueueMain, maxDatabase, true)
+	main.RegisterWorkflow(workflows.Generate)
+	main.RegisterWorkflow(workflows.DeliverWebhook)
+	main.RegisterWorkflow(workflows.Channel)
+	main.RegisterWorkflow(workflows.Reconciler)
+	all := []worker.Worker{
+		main,
+		queue(workflows.QueueChannel, maxTending, false),
+		queue(workflows.QueueMirror, maxMirrors, false),
+		queue(workflows.QueueWebhook, maxWebhooks, false),
+	}
+	for _, p := range c.Providers {
+		all = append(all, queue(workflows.QueueCall(p), maxCalls, false))
+	}
+	return all
+}
+
+// keepSingletons ensures, at start and each minute, that the reconciler and
+// every channel's workflow run (D2).
+func (c Config) keepSingletons(ctx context.Context) {
+	engine := workflows.Client{Temporal: c.Temporal}
+	for {
+		err := engine.EnsureReconciler(ctx)
+		for _, name := range c.Channels {
+			err = errors.Join(err, engine.EnsureChannel(ctx, name))
+		}
+		if c.Seen != nil {
+			err = errors.Join(err, c.Seen(ctx, c.Channels))
+		}
+		pause := time.Minute
+		if err != nil && ctx.Err() == nil {
+			c.Logger.WarnContext(ctx, "singletons not ensured", "error", err)
+			pause = 5 * time.Second
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// activityLog writes one canonical line an activity attempt.
+type activityLog struct {
+	interceptor.WorkerInterceptorBase
+	log *slog.Logger
+	now func() time.Time
+}
+
+// InterceptActivity puts the log around the activity.
+func (l *activityLog) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &loggedActivity{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, parent: l}
+}
+
+type loggedActivity struct {
+	interceptor.ActivityInboundInterceptorBase
+	parent *activityLog
+}
+
+// ExecuteActivity runs the activity and writes its line.
+func (a *loggedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	start := a.parent.now()
+	result, err := a.Next.ExecuteActivity(ctx, in)
+	info := activity.GetInfo(ctx)
+	attrs := []any{
+		"activity", info.ActivityType.Name, "workflow", info.WorkflowExecution.ID, "run", info.WorkflowExecution.RunID,
+		"attempt", info.Attempt, "duration_ms", a.parent.now().Sub(start).Milliseconds(),
+	}
+	if err != nil {
+		a.parent.log.WarnContext(ctx, "activity", append(attrs, "error", err)...)
+	} else {
+		a.parent.log.DebugContext(ctx, "activity", attrs...)
+	}
+	return result, err
+}

@@ -1,0 +1,139 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+)
+
+// Client starts and signals the gateway's workflows. Every call may be
+// repeated: a workflow that runs is left alone, and so is one that completed.
+type Client struct {
+	Temporal client.Client
+}
+
+// Start starts the task's workflow, unless it runs or ran. An error is
+// ambiguous: the workflow may run.
+func (c Client) Start(ctx context.Context, t mediagate.Task) error {
+	opts := client.StartWorkflowOptions{
+		ID:                       t.ID,
+		TaskQueue:                QueueMain,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+		StaticSummary:            string(t.Type) + " by " + t.Model,
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			AttrModel.ValueSet(t.Model), AttrType.ValueSet(string(t.Type)), AttrAccount.ValueSet(t.AccountID),
+			AttrStatus.ValueSet(string(t.Status)), AttrStuck.ValueSet(false),
+		),
+		// Enough to make good for a task whose row was lost (D17).
+		Memo: map[string]any{
+			"account": t.AccountID, "key": t.KeyID, "model": t.Model, "hold": t.Hold.String(),
+		},
+	}
+	_, err := c.Temporal.ExecuteWorkflow(ctx, opts, Generate, Input{TaskID: t.ID, Provider: firstProvider(t)})
+	return started(err)
+}
+
+// started takes "already started" for success.
+func started(err error) error {
+	var exists *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &exists) {
+		return nil
+	}
+	return err
+}
+
+// Ensure starts the task's workflow if no run of it is open. It asks for the
+// run itself, since lists lag behind.
+func (c Client) Ensure(ctx context.Context, t mediagate.Task) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	desc, err := c.Temporal.DescribeWorkflowExecution(ctx, t.ID, "")
+	var missing *serviceerror.NotFound
+	switch {
+	case err != nil && !errors.As(err, &missing):
+		return false, err
+	case err == nil && desc.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		return false, nil
+	}
+	return true, c.Start(ctx, t)
+}
+
+// EnsureWebhook starts a delivery round, unless it runs or ran to its end.
+func (c Client) EnsureWebhook(ctx context.Context, taskID string, round int) error {
+	_, err := c.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: IDWebhook(taskID, round), TaskQueue: QueueMain,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+		StaticSummary:            "callback of " + taskID,
+	}, DeliverWebhook, RoundInput{TaskID: taskID, Round: round})
+	return started(err)
+}
+
+// EnsureChannel keeps the channel's singleton running.
+func (c Client) EnsureChannel(ctx context.Context, name string) error {
+	_, err := c.Temporal.ExecuteWorkflow(ctx, singleton(IDChannel(name), "channel "+name), Channel, ChannelInput{Channel: name})
+	return started(err)
+}
+
+// EnsureReconciler keeps the reconciler running.
+func (c Client) EnsureReconciler(ctx context.Context) error {
+	_, err := c.Temporal.ExecuteWorkflow(ctx, singleton(IDReconciler, "reconciler"), Reconciler)
+	return started(err)
+}
+
+func singleton(id, summary string) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
+		ID: id, TaskQueue: QueueMain,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		StaticSummary:            summary,
+	}
+}
+
+// SignalUpstream tells the task that the waiting of attempt n is over. No
+// open run is no error: the reconciler starts one, which reads the row.
+func (c Client) SignalUpstream(ctx context.Context, taskID string, n int) error {
+	return c.signal(ctx, taskID, SignalUpstream, n)
+}
+
+// SignalWake asks the task to look at its row.
+func (c Client) SignalWake(ctx context.Context, taskID string) error {
+	return c.signal(ctx, taskID, SignalWake, nil)
+}
+
+// SignalCancel tells the task that its row has a cancel request.
+func (c Client) SignalCancel(ctx context.Context, taskID string) error {
+	return c.signal(ctx, taskID, SignalCancel, nil)
+}
+
+// Cancel is SignalCancel, as the API knows it.
+func (c Client) Cancel(ctx context.Context, taskID string) error {
+	return c.SignalCancel(ctx, taskID)
+}
+
+// SignalAction hands an operator's command to the task.
+func (c Client) SignalAction(ctx context.Context, a mediagate.Action) error {
+	return c.signal(ctx, a.TaskID, SignalAction, activities.ActionArgs{
+		ID: a.ID, TaskID: a.TaskID, Action: a.Action, Reason: a.Reason,
+	})
+}
+
+func (c Client) signal(ctx context.Context, id, name string, arg any) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	err := c.Temporal.SignalWorkflow(ctx, id, "", name, arg)
+	var missing *serviceerror.NotFound
+	if errors.As(err, &missing) {
+		return nil
+	}
+	return err
+}

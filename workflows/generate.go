@@ -1,0 +1,301 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+)
+
+// Generate sees one task through: submit, await, mirror, settle, and hands
+// the callback to its own workflow. It ends when the row is terminal.
+func Generate(ctx workflow.Context, in Input) error {
+	g := &generate{in: in, outer: ctx, log: workflow.GetLogger(ctx)}
+	// Steps run to their end even when the run is cancelled from outside: the
+	// cancel is an input like any other, and the money must still be settled.
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	g.upstream = workflow.GetSignalChannel(ctx, SignalUpstream)
+	g.cancel = workflow.GetSignalChannel(ctx, SignalCancel)
+	g.wake = workflow.GetSignalChannel(ctx, SignalWake)
+	g.action = workflow.GetSignalChannel(ctx, SignalAction)
+	g.retry = workflow.GetSignalChannel(ctx, mediagate.ActionRetry)
+	g.fail = workflow.GetSignalChannel(ctx, mediagate.ActionFail)
+	g.pollNow = workflow.GetSignalChannel(ctx, mediagate.ActionPollNow)
+	return g.run(ctx)
+}
+
+// generate is the state of a run: what it was told, nothing that the database
+// does not know as well.
+type generate struct {
+	in    Input
+	outer workflow.Context // done when the run is cancelled from outside
+	log   log.Logger
+
+	upstream workflow.ReceiveChannel
+	cancel   workflow.ReceiveChannel
+	wake     workflow.ReceiveChannel
+	action   workflow.ReceiveChannel
+	retry    workflow.ReceiveChannel
+	fail     workflow.ReceiveChannel
+	pollNow  workflow.ReceiveChannel
+
+	story    mediagate.Story
+	shown    shown
+	refusals int    // attempts that the vendor refused for now, in a row
+	lookups  int    // of a lost submission, since it was parked
+	ordered  string // an operator's command that has not been obeyed: retry or fail
+	woken    bool   // by the signal that asks to look again
+	again    bool   // a parking's wait is over: the step may be tried once more
+	obeyed   bool   // the cancel from outside is on record
+}
+
+// errRowMissing ends a run whose task is not in the database.
+var errRowMissing = errors.New("row_missing")
+
+func (g *generate) run(ctx workflow.Context) error {
+	if err := g.reload(ctx); err != nil {
+		return err
+	}
+	for {
+		if g.story.Missing {
+			return temporal.NewNonRetryableApplicationError(
+				"the database has no such task: see the memo for account, key and hold", "row_missing", errRowMissing)
+		}
+		if g.story.Status.Terminal() {
+			g.show(ctx, "ended: "+string(g.story.Status))
+			return g.callback(ctx)
+		}
+		if g.outer.Err() != nil && !g.obeyed {
+			if err := g.recordCancel(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := g.step(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// recordCancel makes an operator's cancel of the run the task's own cancel.
+func (g *generate) recordCancel(ctx workflow.Context) error {
+	g.obeyed = true
+	return g.database(ctx, "record the cancel", acts.CancelTask, activities.TaskArgs{TaskID: g.in.TaskID})
+}
+
+// step takes the next step that the story asks for. An error is one of the
+// workflow's own machinery; what a step could not do has parked the task.
+func (g *generate) step(ctx workflow.Context) error {
+	st := g.story
+	switch {
+	case st.CancelRequested:
+		return g.endCancelled(ctx)
+	case g.ordered == mediagate.ActionFail:
+		return g.end(ctx, mediagate.StatusFailed, g.parkFailure())
+	case st.N == 0:
+		return g.submit(ctx, 1)
+	}
+	switch st.State {
+	case mediagate.AttemptGranted, mediagate.AttemptIntent:
+		return g.submit(ctx, st.N)
+	case mediagate.AttemptUnknown:
+		return g.resolve(ctx)
+	case mediagate.AttemptRejected:
+		return g.afterRejection(ctx)
+	}
+	switch {
+	case st.Failure != nil:
+		return g.end(ctx, mediagate.StatusFailed, st.Failure)
+	case st.Succeeded && !st.Mirrored:
+		return g.mirror(ctx)
+	case st.Succeeded:
+		return g.end(ctx, mediagate.StatusCompleted, nil)
+	case st.State == mediagate.AttemptEnded:
+		return g.submit(ctx, st.N+1) // given up: the next attempt
+	case st.Trouble != "" || st.ParkReason == mediagate.ParkJobLost || st.ParkReason == mediagate.ParkChannelMissing:
+		return g.parkTrouble(ctx)
+	default:
+		return g.await(ctx)
+	}
+}
+
+// reload reads the story anew.
+func (g *generate) reload(ctx workflow.Context) error {
+	ctx = workflow.WithLocalActivityOptions(ctx, load())
+	return workflow.ExecuteLocalActivity(ctx, nameLoadTask, activities.TaskArgs{TaskID: g.in.TaskID}).Get(ctx, &g.story)
+}
+
+// provider is whose queue the next call goes to.
+func (g *generate) provider() string {
+	if g.story.Provider != "" {
+		return g.story.Provider
+	}
+	return g.in.Provider
+}
+
+// did notes that a step succeeded: a parked task goes on.
+func (g *generate) did(ctx workflow.Context, st mediagate.Story) error {
+	g.story, g.ordered, g.again = st, "", false
+	if st.ParkReason == "" || st.Status.Terminal() || st.Missing {
+		return nil
+	}
+	g.lookups = 0
+	return g.database(ctx, "unpark", acts.UnparkTask, activities.TaskArgs{TaskID: g.in.TaskID})
+}
+
+// database runs a short step on our own tables and takes its story.
+func (g *generate) database(ctx workflow.Context, id string, activity, args any) error {
+	ctx = workflow.WithActivityOptions(ctx, database(id))
+	return workflow.ExecuteActivity(ctx, activity, args).Get(ctx, &g.story)
+}
+
+func (g *generate) submit(ctx workflow.Context, n int) error {
+	g.show(ctx, fmt.Sprintf("submitting attempt %d to %s", n, g.provider()))
+	callCtx, cancelCall := workflow.WithCancel(workflow.WithActivityOptions(ctx, call(g.provider(), fmt.Sprintf("submit attempt %d", n))))
+	future := workflow.ExecuteActivity(callCtx, acts.SubmitJob, activities.AttemptArgs{TaskID: g.in.TaskID, N: n})
+
+	// A cancel reaches the call through its heartbeat; the run waits for the
+	// call to end before it settles (D5).
+	done := false
+	selector := workflow.NewSelector(ctx)
+	selector.AddFuture(future, func(workflow.Future) { done = true })
+	selector.AddReceive(g.cancel, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); cancelCall() })
+	g.onCancelled(selector, cancelCall)
+	for !done {
+		selector.Select(ctx)
+	}
+	var st mediagate.Story
+	if err := future.Get(ctx, &st); err != nil {
+		if temporal.IsCanceledError(err) {
+			return g.reload(ctx) // the row has the cancel, or the next worker goes on
+		}
+		return g.park(ctx, submitParkReason(activities.FromTemporal(err)))
+	}
+	if st.State == mediagate.AttemptRejected && st.N == n {
+		g.story = st // stays parked, if it is: nothing was achieved
+		return nil
+	}
+	g.refusals = 0
+	return g.did(ctx, st)
+}
+
+func submitParkReason(e *mediagate.Error) string {
+	switch {
+	case e.Code == mediagate.ParkChannelMissing:
+		return mediagate.ParkChannelMissing
+	case e.Kind == mediagate.KindInternal:
+		return mediagate.ParkInternal
+	default:
+		return mediagate.ParkProviderAway
+	}
+}
+
+// maxRefusals is how many attempts a vendor that is full or away gets before
+// the task parks.
+const maxRefusals = 6
+
+// afterRejection decides on an attempt that provably made no job.
+func (g *generate) afterRejection(ctx workflow.Context) error {
+	failure := g.story.Failure
+	if failure == nil {
+		failure = &mediagate.Failure{Code: mediagate.CodeInternal, Message: "the provider refused the request"}
+	}
+	switch {
+	case g.again:
+		g.again, g.ordered = false, ""
+	case failure.Code == mediagate.CodeProviderRefused:
+		return g.park(ctx, mediagate.ParkCredentials)
+	case failure.Code == mediagate.ParkFunds:
+		return g.park(ctx, mediagate.ParkFunds)
+	case !failure.Retryable:
+		return g.end(ctx, mediagate.StatusFailed, failure)
+	default:
+		g.refusals++
+		if g.refusals >= maxRefusals {
+			return g.park(ctx, mediagate.ParkProviderAway)
+		}
+		g.show(ctx, "the provider is full or away: the next attempt follows")
+		if err := g.pause(ctx, "before the next attempt", min(time.Second<<g.refusals, 30*time.Second)); err != nil {
+			return err
+		}
+		if g.story.CancelRequested {
+			return nil
+		}
+	}
+	return g.submit(ctx, g.story.N+1)
+}
+
+// mirror copies the result. Files that are none fail the task: no repetition
+// would mend them.
+func (g *generate) mirror(ctx workflow.Context) error {
+	g.show(ctx, "copying the result into the bucket")
+	actCtx := workflow.WithActivityOptions(ctx, mirror())
+	var st mediagate.Story
+	err := workflow.ExecuteActivity(actCtx, acts.MirrorResult, g.attempt()).Get(ctx, &st)
+	if err == nil {
+		return g.did(ctx, st)
+	}
+	switch e := activities.FromTemporal(err); {
+	case e.Kind == mediagate.KindInvalid || e.Kind == mediagate.KindTooLarge:
+		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{Code: mediagate.CodeResultUnavailable, Message: e.Message})
+	case e.Code == mediagate.CodeResultUnavailable:
+		return g.park(ctx, mediagate.ParkResult)
+	case e.Kind == mediagate.KindUnavailable || e.Kind == mediagate.KindTransient:
+		return g.park(ctx, mediagate.ParkStorage)
+	default:
+		return g.park(ctx, mediagate.ParkInternal)
+	}
+}
+
+func (g *generate) attempt() activities.AttemptArgs {
+	return activities.AttemptArgs{TaskID: g.in.TaskID, N: g.story.N}
+}
+
+func (g *generate) endCancelled(ctx workflow.Context) error {
+	if g.story.CanCancel && g.story.State == mediagate.AttemptAccepted {
+		actCtx := workflow.WithActivityOptions(ctx, ask(g.provider(), "cancel the vendor's job", 30*time.Second))
+		if err := workflow.ExecuteActivity(actCtx, acts.CancelJob, g.attempt()).Get(ctx, nil); err != nil {
+			g.log.Warn("vendor job not cancelled", "error", err)
+		}
+	}
+	return g.end(ctx, mediagate.StatusCancelled, nil)
+}
+
+// end settles. The terminal state that comes back counts, whoever wrote it.
+func (g *generate) end(ctx workflow.Context, status mediagate.Status, failure *mediagate.Failure) error {
+	g.show(ctx, "settling: "+string(status))
+	return g.database(ctx, "settle: "+string(status), acts.Settle, activities.SettleArgs{
+		TaskID: g.in.TaskID, N: g.story.N, Status: status, Failure: publicFailure(failure),
+	})
+}
+
+// publicFailure keeps operators' words out of a task's failure.
+func publicFailure(f *mediagate.Failure) *mediagate.Failure {
+	if f != nil && f.Code == mediagate.ParkFunds {
+		return &mediagate.Failure{Code: mediagate.CodeProviderAway, Message: f.Message, Retryable: true}
+	}
+	return f
+}
+
+// callback starts the delivery round that is owed, in a workflow of its own
+// that outlives this one (D14). Whoever started it first, it runs.
+func (g *generate) callback(ctx workflow.Context) error {
+	if g.story.WebhookRound == 0 || g.story.WebhookState != mediagate.WebhookPending {
+		return nil
+	}
+	ctx = workflow.WithChildOptions(ctx, childOptions(g.in.TaskID, g.story.WebhookRound))
+	child := workflow.ExecuteChildWorkflow(ctx, DeliverWebhook, RoundInput{TaskID: g.in.TaskID, Round: g.story.WebhookRound})
+	if err := child.GetChildWorkflowExecution().Get(ctx, nil); err != nil {
+		var started *temporal.ChildWorkflowExecutionAlreadyStartedError
+		if !errors.As(err, &started) {
+			return err
+		}
+	}
+	return nil
+}

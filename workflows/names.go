@@ -1,0 +1,87 @@
+package workflows
+
+import (
+	"strconv"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+)
+
+// Task queues, each with its own bound in the worker (D18).
+const (
+	QueueMain    = "mediagate" // workflows and short database activities
+	QueueChannel = "channel"   // the long activities: tending channels, reconciling
+	QueueMirror  = "mirror"
+	QueueWebhook = "webhook"
+)
+
+// QueueCall is the queue of the calls to a provider's vendors.
+func QueueCall(provider string) string { return "call/" + provider }
+
+// Signals of a task's workflow. By hand, from the Temporal UI, "retry",
+// "fail" and "poll_now" need no input.
+const (
+	SignalUpstream = "upstream" // input: attempt number whose waiting is over
+	SignalCancel   = "cancel"   // the row has a cancel request
+	SignalWake     = "wake"     // look at the row again
+	SignalAction   = "action"   // input: activities.ActionArgs, whose row is stored
+)
+
+// IDReconciler is the workflow id of the singleton that finds what nothing drives.
+const IDReconciler = "reconciler"
+
+// IDChannel is the workflow id of a channel's singleton.
+func IDChannel(name string) string { return "channel/" + name }
+
+// IDWebhook is the workflow id of a delivery round.
+func IDWebhook(taskID string, round int) string {
+	return "webhook/" + taskID + "/" + strconv.Itoa(round)
+}
+
+// Search attributes of a task's workflow.
+var (
+	AttrModel    = temporal.NewSearchAttributeKeyKeyword("MediagateModel")
+	AttrType     = temporal.NewSearchAttributeKeyKeyword("MediagateType")
+	AttrProvider = temporal.NewSearchAttributeKeyKeyword("MediagateProvider")
+	AttrAccount  = temporal.NewSearchAttributeKeyKeyword("MediagateAccount")
+	AttrStatus   = temporal.NewSearchAttributeKeyKeyword("MediagateStatus")
+	AttrStuck    = temporal.NewSearchAttributeKeyBool("MediagateStuck")
+	AttrReason   = temporal.NewSearchAttributeKeyKeyword("MediagateReason")
+)
+
+// Input is what a task's workflow starts with. Provider is that of the first
+// route, whose queue the first submit goes to; the story tells the rest.
+type Input struct {
+	TaskID   string `json:"task"`
+	Provider string `json:"provider"`
+}
+
+// ChannelInput is what a channel's workflow starts with.
+type ChannelInput struct {
+	Channel string `json:"channel"`
+}
+
+// RoundInput is what a delivery round starts with.
+type RoundInput struct {
+	TaskID string `json:"task"`
+	Round  int    `json:"round"`
+}
+
+// firstProvider is the provider of the plan's first route.
+func firstProvider(t mediagate.Task) string {
+	if len(t.Plan.Routes) == 0 {
+		return ""
+	}
+	return t.Plan.Routes[0].Provider
+}
+
+// acts names the activities; its methods are never called.
+var acts *activities.Activities
+
+// Local activities go by name, since a function value would be called as it is.
+const (
+	nameLoadTask  = "LoadTask"
+	nameLoadRound = "LoadRound"
+)

@@ -1,0 +1,93 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// The activity profiles: where a step runs, how long it may take, how often
+// it is repeated. What is used up here parks the task.
+
+// database is a short step on our own tables. It is repeated for ever: while
+// the database is away nothing can be decided.
+func database(summary string) workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		TaskQueue:           QueueMain,
+		StartToCloseTimeout: 20 * time.Second,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 500 * time.Millisecond, MaximumInterval: 15 * time.Second},
+		Summary:             summary,
+	}
+}
+
+// load reads the story within the workflow task: no history to speak of.
+func load() workflow.LocalActivityOptions {
+	return workflow.LocalActivityOptions{
+		StartToCloseTimeout: 10 * time.Second,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 500 * time.Millisecond, MaximumInterval: 10 * time.Second},
+		Summary:             "load the task's story",
+	}
+}
+
+// call talks to a vendor. The repetitions only cover a lost worker and an
+// absent database: what the vendor said is never repeated blindly, the row
+// sees to that.
+func call(provider, summary string) workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		TaskQueue:           QueueCall(provider),
+		StartToCloseTimeout: 4 * time.Minute,
+		HeartbeatTimeout:    15 * time.Second,
+		WaitForCancellation: true,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, MaximumInterval: 15 * time.Second, MaximumAttempts: 12,
+		},
+		Summary: summary,
+	}
+}
+
+// ask is a question to a vendor that may be repeated freely.
+func ask(provider, summary string, patience time.Duration) workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		TaskQueue:              QueueCall(provider),
+		StartToCloseTimeout:    time.Minute,
+		ScheduleToCloseTimeout: patience,
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 15 * time.Second},
+		Summary:                summary,
+	}
+}
+
+// mirror copies files into the bucket.
+func mirror() workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		TaskQueue:           QueueMirror,
+		StartToCloseTimeout: 30 * time.Minute,
+		HeartbeatTimeout:    30 * time.Second,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, MaximumInterval: 10 * time.Second, MaximumAttempts: 5,
+		},
+		Summary: "copy the result into the bucket",
+	}
+}
+
+// deliver makes one delivery attempt; only a lost worker or an absent
+// database repeats it.
+func deliver(summary string) workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		TaskQueue:           QueueWebhook,
+		StartToCloseTimeout: 45 * time.Second,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 15 * time.Second},
+		Summary:             summary,
+	}
+}
+
+// tend is a long activity that hands itself back when its worker stops.
+func tend(summary string) workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		TaskQueue:           QueueChannel,
+		StartToCloseTimeout: 24 * time.Hour,
+		HeartbeatTimeout:    10 * time.Second,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1},
+		Summary:             summary,
+	}
+}

@@ -1,0 +1,160 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+)
+
+// park makes the task visible as stuck and waits: for an operator, for the
+// next try of its own, or for the end of everybody's patience. It returns
+// when the step is to be tried again, or when the task has ended.
+func (g *generate) park(ctx workflow.Context, reason string) error {
+	if err := g.database(ctx, "park: "+reason, acts.ParkTask, activities.ParkArgs{TaskID: g.in.TaskID, Reason: reason}); err != nil {
+		return err
+	}
+	if g.story.Status.Terminal() {
+		return nil
+	}
+	return g.parked(ctx, g.story.ParkRetry, g.story.ParkedAt.Add(g.story.ParkTimeout))
+}
+
+// parked waits up to retry (with jitter) and fails the task once giveUp has
+// passed.
+func (g *generate) parked(ctx workflow.Context, retry time.Duration, giveUp time.Time) error {
+	now := workflow.Now(ctx)
+	if !now.Before(giveUp) {
+		return g.end(ctx, mediagate.StatusFailed, g.parkFailure())
+	}
+	g.showParked(ctx, giveUp)
+	g.woken = false
+	due, err := g.wait(ctx, "parked: "+g.story.ParkReason, min(jitter(now, retry), giveUp.Sub(now)))
+	g.again = due || g.woken || g.ordered == mediagate.ActionRetry
+	return err
+}
+
+// jitter spreads the tries of many parked tasks by up to a fifth.
+func jitter(now time.Time, d time.Duration) time.Duration {
+	return d + d*time.Duration(now.UnixMicro()%200)/1000
+}
+
+// parkFailure is how a task ends that nobody mended.
+func (g *generate) parkFailure() *mediagate.Failure {
+	f := &mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true}
+	switch g.story.ParkReason {
+	case mediagate.ParkCredentials:
+		f.Code, f.Message = mediagate.CodeProviderRefused, "the provider refused our account"
+	case mediagate.ParkSubmissionUnknown:
+		f.Code, f.Message = mediagate.CodeSubmissionUnknown, submissionUnknown
+	case mediagate.ParkResult, mediagate.ParkStorage:
+		f.Code, f.Message = mediagate.CodeResultUnavailable, "the result could not be fetched and stored"
+	case mediagate.ParkInternal, "":
+		f.Code, f.Message = mediagate.CodeInternal, "the task was ended by an operator"
+	}
+	return f
+}
+
+const submissionUnknown = "it is not known whether the provider took the request"
+
+// parkTrouble parks an attempt that its channel cannot ask for. Each time
+// that the parking's wait is over, the channel may ask again; when that goes
+// well for another wait, the task is no longer stuck.
+func (g *generate) parkTrouble(ctx workflow.Context) error {
+	switch {
+	case !g.again && g.story.Trouble != "":
+		return g.park(ctx, g.story.Trouble)
+	case g.again && g.story.Trouble == "":
+		return g.did(ctx, g.story)
+	case g.again:
+		g.again, g.ordered = false, ""
+		if err := g.database(ctx, "let the channel ask again", acts.RestoreAwait, g.attempt()); err != nil {
+			return err
+		}
+	}
+	return g.parked(ctx, g.story.ParkRetry, g.story.ParkedAt.Add(g.story.ParkTimeout))
+}
+
+// unknownSyncPatience is how long a lost synchronous submit is left alone
+// before the task fails (D6).
+const unknownSyncPatience = 60 * time.Second
+
+// lookupPauses are the pauses between lookups of a parked, lost submission (D6).
+var lookupPauses = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour}
+
+// resolve decides on a submission whose fate is open. Where the vendor can be
+// asked by our own id, a job that is found goes on as if nothing had
+// happened, and proven absence lets the same id be sent again. Where it
+// cannot be asked, nothing is ever sent twice without an operator.
+func (g *generate) resolve(ctx workflow.Context) error {
+	if g.story.CanFind {
+		return g.lookUp(ctx)
+	}
+	if g.story.OnUnknown == mediagate.OnUnknownFail {
+		g.show(ctx, "the vendor's answer was lost, and it cannot be asked: failing soon")
+		before := g.story
+		if err := g.pause(ctx, "the answer was lost", unknownSyncPatience); err != nil {
+			return err
+		}
+		switch {
+		case g.story.CancelRequested || g.story.State != before.State || g.story.N != before.N:
+			return nil
+		case g.ordered == mediagate.ActionRetry:
+			return g.giveUpAttempt(ctx)
+		}
+		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
+			Code: mediagate.CodeSubmissionUnknown, Message: submissionUnknown, Retryable: true,
+		})
+	}
+	if g.ordered == mediagate.ActionRetry {
+		return g.giveUpAttempt(ctx)
+	}
+	return g.parkUnknown(ctx)
+}
+
+// giveUpAttempt lets a new attempt follow a lost one: an operator has taken
+// the risk of a second charge.
+func (g *generate) giveUpAttempt(ctx workflow.Context) error {
+	if err := g.database(ctx, "give up the lost attempt", acts.GiveUpAttempt, g.attempt()); err != nil {
+		return err
+	}
+	return g.did(ctx, g.story)
+}
+
+func (g *generate) lookUp(ctx workflow.Context) error {
+	g.show(ctx, "the vendor's answer was lost: looking the job up by our own id")
+	g.ordered = ""
+	var res activities.Resolution
+	actCtx := workflow.WithActivityOptions(ctx, ask(g.provider(), "look up the lost submission", time.Minute))
+	if err := workflow.ExecuteActivity(actCtx, acts.ResolveSubmission, g.attempt()).Get(ctx, &res); err != nil {
+		return g.parkUnknown(ctx)
+	}
+	switch {
+	case res.Story.State != mediagate.AttemptUnknown:
+		return g.did(ctx, res.Story)
+	case res.Absent:
+		g.story = res.Story
+		return g.submit(ctx, g.story.N)
+	case !res.AskAt.IsZero():
+		g.story = res.Story
+		return g.pause(ctx, "before the next lookup", max(res.AskAt.Sub(workflow.Now(ctx)), time.Second))
+	default:
+		g.story = res.Story
+		return g.parkUnknown(ctx)
+	}
+}
+
+// parkUnknown parks a lost submission: lookups become rarer, and it is given
+// up an hour after the deadline.
+func (g *generate) parkUnknown(ctx workflow.Context) error {
+	err := g.database(ctx, "park: "+mediagate.ParkSubmissionUnknown, acts.ParkTask,
+		activities.ParkArgs{TaskID: g.in.TaskID, Reason: mediagate.ParkSubmissionUnknown})
+	if err != nil || g.story.Status.Terminal() {
+		return err
+	}
+	pause := lookupPauses[min(g.lookups, len(lookupPauses)-1)]
+	g.lookups++
+	return g.parked(ctx, pause, g.story.DeadlineAt.Add(time.Hour))
+}

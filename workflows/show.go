@@ -1,0 +1,73 @@
+package workflows
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate"
+)
+
+// shown is what the search attributes say.
+type shown struct {
+	status   mediagate.Status
+	provider string
+	stuck    bool
+	reason   string
+}
+
+// show tells an operator what the run is at, and keeps the search attributes
+// true.
+func (g *generate) show(ctx workflow.Context, doing string) {
+	st := g.story
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s**\n\n", doing)
+	if st.N > 0 {
+		fmt.Fprintf(&b, "- attempt %d on channel `%s`: %s\n", st.N, st.Channel, st.State)
+		fmt.Fprintf(&b, "- who polls: workflow `%s`\n", IDChannel(st.Channel))
+	}
+	if st.ParkReason != "" {
+		fmt.Fprintf(&b, "- parked since %s: %s\n- signals: `retry`, `fail`, `poll_now`\n", st.ParkedAt.UTC().Format(time.RFC3339), st.ParkReason)
+	}
+	if st.CancelRequested {
+		b.WriteString("- the client asked to cancel\n")
+	}
+	workflow.SetCurrentDetails(ctx, b.String())
+
+	now := shown{status: st.Status, provider: st.Provider, stuck: st.ParkReason != "", reason: st.ParkReason}
+	if now == g.shown || (g.shown == shown{} && now.provider == "" && !now.stuck && now.status == mediagate.StatusPending) {
+		return // as it was started with
+	}
+	updates := []temporal.SearchAttributeUpdate{AttrStatus.ValueSet(string(now.status))}
+	if now.provider != g.shown.provider && now.provider != "" {
+		updates = append(updates, AttrProvider.ValueSet(now.provider))
+	}
+	if now.stuck != g.shown.stuck || now.reason != g.shown.reason {
+		updates = append(updates, AttrStuck.ValueSet(now.stuck), AttrReason.ValueSet(now.reason))
+		if !now.stuck {
+			updates[len(updates)-1] = AttrReason.ValueUnset()
+		}
+	}
+	g.shown = now
+	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
+		g.log.Warn("search attributes not updated", "error", err)
+	}
+}
+
+func (g *generate) showParked(ctx workflow.Context, giveUp time.Time) {
+	g.show(ctx, fmt.Sprintf("parked: %s. Tried again by itself; fails and refunds at %s", g.story.ParkReason, giveUp.UTC().Format(time.RFC3339)))
+}
+
+// byHand are the signals that an operator may send without input, in a fixed
+// order.
+func (g *generate) byHand() iter.Seq2[string, workflow.ReceiveChannel] {
+	return func(yield func(string, workflow.ReceiveChannel) bool) {
+		_ = yield(mediagate.ActionRetry, g.retry) &&
+			yield(mediagate.ActionFail, g.fail) &&
+			yield(mediagate.ActionPollNow, g.pollNow)
+	}
+}

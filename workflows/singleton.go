@@ -1,0 +1,33 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate/activities"
+)
+
+// handovers is how often a singleton passes its long activity on before it
+// starts a new history.
+const handovers = 50
+
+// Channel keeps one TendChannel running for a vendor account.
+func Channel(ctx workflow.Context, in ChannelInput) error {
+	ctx = workflow.WithActivityOptions(ctx, tend("poll for all tasks of channel "+in.Channel))
+	for range handovers {
+		if err := workflow.ExecuteActivity(ctx, acts.TendChannel, activities.ChannelArgs{Channel: in.Channel}).Get(ctx, nil); err != nil {
+			return err
+		}
+	}
+	return workflow.NewContinueAsNewError(ctx, Channel, in)
+}
+
+// Reconciler keeps one Reconcile running.
+func Reconciler(ctx workflow.Context) error {
+	ctx = workflow.WithActivityOptions(ctx, tend("find rows that nothing drives"))
+	for range handovers {
+		if err := workflow.ExecuteActivity(ctx, acts.Reconcile).Get(ctx, nil); err != nil {
+			return err
+		}
+	}
+	return workflow.NewContinueAsNewError(ctx, Reconciler)
+}

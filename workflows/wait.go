@@ -1,0 +1,141 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+)
+
+// lastCallPatience is how long a vendor that is out of reach is asked again
+// at the deadline (D10).
+const lastCallPatience = 10 * time.Minute
+
+// await waits until the channel signals the end of the attempt, the deadline
+// passes, or somebody intervenes. No activity runs meanwhile.
+func (g *generate) await(ctx workflow.Context) error {
+	left := g.story.DeadlineAt.Sub(workflow.Now(ctx))
+	g.show(ctx, fmt.Sprintf("waiting for %s (attempt %d), until %s at the latest",
+		g.story.Provider, g.story.N, g.story.DeadlineAt.UTC().Format(time.RFC3339)))
+	if left > 0 {
+		due, err := g.wait(ctx, "deadline", left)
+		if err != nil || !due {
+			return err
+		}
+	}
+	// Buffered signals need no draining: the step reads the outcome itself.
+	g.show(ctx, "deadline: asking the vendor a last time")
+	actCtx := workflow.WithActivityOptions(ctx, ask(g.provider(), "last question at the deadline", lastCallPatience))
+	var st mediagate.Story
+	if err := workflow.ExecuteActivity(actCtx, acts.PollJob, g.attempt()).Get(ctx, &st); err != nil {
+		g.log.Warn("vendor out of reach at the deadline", "error", err)
+		if err := g.reload(ctx); err != nil {
+			return err
+		}
+		st = g.story
+	}
+	g.story = st
+	if st.Status.Terminal() || st.CancelRequested || st.Succeeded || st.Failure != nil || st.Trouble != "" {
+		return nil
+	}
+	return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
+		Code: mediagate.CodeGenerationTimeout, Message: "the provider did not finish in time", Retryable: true,
+	})
+}
+
+// pause waits without a purpose of its own: any signal but an upstream one
+// ends it, and the story is read anew.
+func (g *generate) pause(ctx workflow.Context, summary string, d time.Duration) error {
+	due, err := g.wait(ctx, summary, d)
+	if due && err == nil {
+		return g.reload(ctx)
+	}
+	return err
+}
+
+// wait waits for d, or for a signal, after which the story is as it then
+// stands. It reports whether the time ran out. Signals of other attempts are
+// ignored (D9).
+func (g *generate) wait(ctx workflow.Context, summary string, d time.Duration) (due bool, err error) {
+	timerCtx, stopTimer := workflow.WithCancel(ctx)
+	defer stopTimer()
+	timer := workflow.NewTimerWithOptions(timerCtx, d, workflow.TimerOptions{Summary: summary})
+	var (
+		reload, record bool
+		commands       []activities.ActionArgs
+	)
+	selector := workflow.NewSelector(ctx)
+	selector.AddFuture(timer, func(workflow.Future) { due = true })
+	selector.AddReceive(g.upstream, func(c workflow.ReceiveChannel, _ bool) {
+		var n int
+		c.Receive(ctx, &n)
+		reload = reload || n == g.story.N
+	})
+	selector.AddReceive(g.cancel, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); reload = true })
+	selector.AddReceive(g.wake, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); reload, g.woken = true, true })
+	selector.AddReceive(g.action, func(c workflow.ReceiveChannel, _ bool) {
+		var a activities.ActionArgs
+		c.Receive(ctx, &a)
+		commands = append(commands, a)
+	})
+	for action, channel := range g.byHand() {
+		selector.AddReceive(channel, func(c workflow.ReceiveChannel, _ bool) {
+			c.Receive(ctx, nil)
+			commands = append(commands, activities.ActionArgs{Action: action})
+		})
+	}
+	g.onCancelled(selector, func() { record = true })
+	for !due && !reload && !record && len(commands) == 0 {
+		selector.Select(ctx)
+	}
+	if record {
+		return false, g.recordCancel(ctx)
+	}
+	for _, command := range commands {
+		if err := g.obey(ctx, command); err != nil {
+			return false, err
+		}
+	}
+	if reload || len(commands) > 0 {
+		return false, g.reload(ctx)
+	}
+	return due, nil
+}
+
+// onCancelled calls f when the run is cancelled from outside, unless that is
+// on record already.
+func (g *generate) onCancelled(selector workflow.Selector, f func()) {
+	if g.obeyed || g.outer.Done() == nil {
+		return
+	}
+	called := false
+	selector.AddReceive(g.outer.Done(), func(c workflow.ReceiveChannel, _ bool) {
+		c.Receive(g.outer, nil)
+		if !called {
+			called = true
+			f()
+		}
+	})
+}
+
+// obey carries out an operator's command. Its row says whether it was
+// obeyed before.
+func (g *generate) obey(ctx workflow.Context, command activities.ActionArgs) error {
+	command.TaskID = g.in.TaskID
+	actCtx := workflow.WithActivityOptions(ctx, database("record the operator's "+command.Action))
+	var taken bool
+	if err := workflow.ExecuteActivity(actCtx, acts.TakeAction, command).Get(ctx, &taken); err != nil || !taken {
+		return err
+	}
+	switch command.Action {
+	case mediagate.ActionRetry, mediagate.ActionFail:
+		g.ordered = command.Action
+	case mediagate.ActionPollNow:
+		actCtx := workflow.WithActivityOptions(ctx, database("poll now"))
+		return workflow.ExecuteActivity(actCtx, acts.HintPoll, activities.TaskArgs{TaskID: g.in.TaskID}).Get(ctx, nil)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate/activities"
+)
+
+// deliveryPauses are the waits between attempts, after the end of the one
+// before. There is one attempt more than pauses.
+var deliveryPauses = []time.Duration{10 * time.Second, 30 * time.Second, 60 * time.Second}
+
+// DeliverWebhook makes the attempts of one delivery round. A run that
+// replaces another goes on with the attempt that is due.
+func DeliverWebhook(ctx workflow.Context, in RoundInput) error {
+	args := activities.RoundArgs{TaskID: in.TaskID, Round: in.Round}
+	var state activities.RoundState
+	loadCtx := workflow.WithLocalActivityOptions(ctx, load())
+	if err := workflow.ExecuteLocalActivity(loadCtx, nameLoadRound, args).Get(ctx, &state); err != nil {
+		return err
+	}
+	if !state.Open {
+		return nil
+	}
+	if wait := state.NotTill.Sub(workflow.Now(ctx)); !state.NotTill.IsZero() && wait > 0 {
+		if err := sleep(ctx, wait, state.Attempt); err != nil {
+			return err
+		}
+	}
+	for args.Attempt = state.Attempt; ; args.Attempt++ {
+		args.Wait = 0
+		if args.Attempt <= len(deliveryPauses) {
+			args.Wait = deliveryPauses[args.Attempt-1]
+		}
+		actCtx := workflow.WithActivityOptions(ctx, deliver(fmt.Sprintf("attempt %d of %d", args.Attempt, len(deliveryPauses)+1)))
+		var verdict activities.Verdict
+		if err := workflow.ExecuteActivity(actCtx, acts.DeliverWebhook, args).Get(ctx, &verdict); err != nil {
+			return err
+		}
+		if verdict != activities.VerdictRetry || args.Wait == 0 {
+			return nil
+		}
+		if err := sleep(ctx, args.Wait, args.Attempt+1); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx workflow.Context, d time.Duration, next int) error {
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("waiting %s before attempt %d", d.Round(time.Second), next))
+	return workflow.NewTimerWithOptions(ctx, d, workflow.TimerOptions{Summary: fmt.Sprintf("before attempt %d", next)}).Get(ctx, nil)
+}
+
+// childOptions start a delivery round from the task's own run.
+func childOptions(taskID string, round int) workflow.ChildWorkflowOptions {
+	return workflow.ChildWorkflowOptions{
+		WorkflowID:            IDWebhook(taskID, round),
+		TaskQueue:             QueueMain,
+		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		StaticSummary:         "callback of " + taskID,
+	}
+}
