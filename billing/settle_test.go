@@ -1,0 +1,96 @@
+package billing_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/billing"
+	"pgregory.net/rapid"
+)
+
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	video := []mediagate.Charge{{Item: "alpha-v3 std", Unit: mediagate.UnitSecond, Quantity: 5, UnitPrice: 84_000}}
+	images := []mediagate.Charge{{Item: "zeta 1K", Unit: mediagate.UnitImage, Quantity: 4, UnitPrice: 15_000}}
+	huge := []mediagate.Charge{{Unit: mediagate.UnitSecond, Quantity: math.MaxInt64, UnitPrice: math.MaxInt64}}
+	tests := map[string]struct {
+		charges   []mediagate.Charge
+		delivered billing.Delivered
+		total     mediagate.Micros
+		want      mediagate.Micros
+	}{
+		"length unknown: as quoted":       {video, billing.Delivered{}, 420_000, 420_000},
+		"length as quoted":                {video, billing.Delivered{Seconds: 5}, 420_000, 420_000},
+		"longer is not charged":           {video, billing.Delivered{Seconds: 5.04}, 420_000, 420_000},
+		"much longer is not charged":      {video, billing.Delivered{Seconds: 1e300}, 420_000, 420_000},
+		"shorter is charged less":         {video, billing.Delivered{Seconds: 3}, 420_000, 252_000},
+		"started seconds count":           {video, billing.Delivered{Seconds: 3.001}, 420_000, 336_000},
+		"a blink is a second":             {video, billing.Delivered{Seconds: 0.01}, 420_000, 84_000},
+		"negative length is unknown":      {video, billing.Delivered{Seconds: -1}, 420_000, 420_000},
+		"NaN is unknown":                  {video, billing.Delivered{Seconds: math.NaN()}, 420_000, 420_000},
+		"endless":                         {video, billing.Delivered{Seconds: math.Inf(1)}, 420_000, 420_000},
+		"all images":                      {images, billing.Delivered{Images: 4}, 60_000, 60_000},
+		"some images":                     {images, billing.Delivered{Images: 3}, 60_000, 45_000},
+		"no image":                        {images, billing.Delivered{}, 60_000, 0},
+		"images below zero":               {images, billing.Delivered{Images: -2}, 60_000, 0},
+		"more images than quoted":         {images, billing.Delivered{Images: 9}, 60_000, 60_000},
+		"seconds do not matter to images": {images, billing.Delivered{Images: 4, Seconds: 1}, 60_000, 60_000},
+		"nothing charged":                 {nil, billing.Delivered{Seconds: 5, Images: 1}, 0, 0},
+		"several lines":                   {append(video[:1:1], images...), billing.Delivered{Seconds: 2, Images: 1}, 480_000, 183_000},
+		"no overflow":                     {huge, billing.Delivered{}, math.MaxInt64, math.MaxInt64},
+		"no overflow of a sum":            {append(huge[:1:1], video...), billing.Delivered{}, math.MaxInt64, math.MaxInt64},
+		"negative lines are nothing": {
+			[]mediagate.Charge{{Unit: mediagate.UnitSecond, Quantity: -5, UnitPrice: 84_000}, {Unit: mediagate.UnitImage, Quantity: 1, UnitPrice: -1}},
+			billing.Delivered{Images: 1}, 0, 0,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := billing.Total(tt.charges); got != tt.total {
+				t.Errorf("Total = %v, want %v", got, tt.total)
+			}
+			if got := billing.Settle(tt.charges, tt.delivered); got != tt.want {
+				t.Errorf("Settle = %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func drawCharges(t *rapid.T) []mediagate.Charge {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) mediagate.Charge {
+		return mediagate.Charge{
+			Unit:      rapid.SampledFrom([]mediagate.Unit{mediagate.UnitSecond, mediagate.UnitImage, "song"}).Draw(t, "unit"),
+			Quantity:  rapid.Int64().Draw(t, "quantity"),
+			UnitPrice: mediagate.Micros(rapid.Int64().Draw(t, "price")),
+		}
+	}), 0, 4).Draw(t, "charges")
+}
+
+func TestSettleNeverExceedsTheHold(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		charges := drawCharges(t)
+		delivered := billing.Delivered{Seconds: rapid.Float64().Draw(t, "seconds"), Images: rapid.Int().Draw(t, "images")}
+		hold, due := billing.Total(charges), billing.Settle(charges, delivered)
+		if due < 0 || due > hold {
+			t.Fatalf("due %v of a hold of %v", due, hold)
+		}
+	})
+}
+
+func TestSettleGrowsWithWhatIsDelivered(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		charges := drawCharges(t)
+		less := billing.Delivered{Seconds: rapid.Float64Range(0.001, 1000).Draw(t, "seconds"), Images: rapid.IntRange(0, 100).Draw(t, "images")}
+		more := billing.Delivered{
+			Seconds: less.Seconds + rapid.Float64Range(0, 1000).Draw(t, "more seconds"),
+			Images:  less.Images + rapid.IntRange(0, 100).Draw(t, "more images"),
+		}
+		if a, b := billing.Settle(charges, less), billing.Settle(charges, more); a > b {
+			t.Fatalf("%+v costs %v, but %+v costs %v", less, a, more, b)
+		}
+	})
+}

@@ -1,0 +1,219 @@
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/billing"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Request is a submit that was accepted.
+type Request struct {
+	Params  json.RawMessage    // the known fields with their defaults, without model, webhook and metadata
+	Charges []mediagate.Charge // what the task would cost at its quoted quantity
+	Plan    mediagate.Plan     // how it can be produced
+
+	Webhook   string // as sent; empty for none
+	Reference string // metadata.reference
+}
+
+// WithFactor is the request at the prices of a group.
+func (r Request) WithFactor(f billing.Factor) Request {
+	r.Charges = f.Charges(r.Charges)
+	return r
+}
+
+// Accept judges the body of a submit, as parsed JSON with its numbers as
+// json.Number, and turns it into what a task needs. The body is not changed.
+//
+// Each error is a *mediagate.Error of KindInvalid that names the field and
+// the rule: of several broken rules the first in the order of the schema's
+// fields, then of the named checks, then of the routes.
+func (m *Model) Accept(body map[string]any) (Request, error) {
+	params, _ := m.shape.take(m.present(body)).(map[string]any)
+	if err := m.validate(params); err != nil {
+		return Request{}, err
+	}
+	m.shape.fill(params)
+
+	var r Request
+	r.Webhook, _ = params["webhook"].(string)
+	if metadata, ok := params["metadata"].(map[string]any); ok {
+		r.Reference, _ = metadata["reference"].(string)
+	}
+	for _, name := range []string{"model", "webhook", "metadata"} {
+		delete(params, name)
+	}
+
+	for _, check := range m.checks {
+		if err := check(params); err != nil {
+			return Request{}, err
+		}
+	}
+	// Routes are chosen by what the client sent, before it is rewritten.
+	routes, err := m.possibleRoutes(params)
+	if err != nil {
+		return Request{}, err
+	}
+	for _, rewrite := range m.rewrites {
+		if err := rewrite(params); err != nil {
+			return Request{}, err
+		}
+	}
+	r.Plan = m.plan
+	r.Plan.Routes = routes
+	if r.Charges, err = m.quote(params); err != nil {
+		return Request{}, err
+	}
+	if r.Params, err = plainJSON(params); err != nil {
+		return Request{}, &mediagate.Error{Kind: mediagate.KindInternal, Message: "parameters cannot be written", Err: err}
+	}
+	return r, nil
+}
+
+// present is the body without the fields that count as absent: nulls, empty
+// lists where a list is expected, and what the model ignores. It is a copy,
+// of the known fields. (An empty webhook reads as none by itself.)
+func (m *Model) present(body map[string]any) map[string]any {
+	out := make(map[string]any, len(m.shape.names))
+	for _, name := range m.shape.names {
+		v, ok := body[name]
+		if !ok || v == nil {
+			continue
+		}
+		if items, isList := v.([]any); isList && len(items) == 0 && m.shape.properties[name].is("array") {
+			continue
+		}
+		out[name] = v
+	}
+	for _, rule := range m.ignored {
+		for name, wanted := range rule.unless {
+			v, ok := out[name]
+			if !ok {
+				v = m.shape.properties[name].fallback
+			}
+			if n, isNumber := v.(json.Number); isNumber {
+				v = normalNumber(n)
+			}
+			if !equalScalar(v, wanted) {
+				for _, field := range rule.fields {
+					delete(out, field)
+				}
+				break
+			}
+		}
+	}
+	return out
+}
+
+// equalScalar compares with a scalar; lists and maps equal none.
+func equalScalar(v, scalar any) bool {
+	switch v.(type) {
+	case string, bool, json.Number:
+		return v == scalar
+	default:
+		return false
+	}
+}
+
+func (m *Model) validate(params map[string]any) error {
+	err := m.validator.Validate(params)
+	if err == nil {
+		return nil
+	}
+	var verdict *jsonschema.ValidationError
+	if !errors.As(err, &verdict) {
+		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "the schema cannot judge the request", Err: err}
+	}
+	return firstProblem(m.shape, verdict).err()
+}
+
+// possibleRoutes are the model's routes whose vendors have all that the
+// request uses, with their values. When there is none, the error is what
+// stood in the way of the route that came nearest.
+func (m *Model) possibleRoutes(params map[string]any) ([]mediagate.Route, error) {
+	var (
+		possible []mediagate.Route
+		obstacle *mediagate.Error
+		nearest  = -1
+	)
+	for _, r := range m.routes {
+		passed, err := r.judge(params)
+		if err != nil {
+			if passed > nearest {
+				nearest, obstacle = passed, err
+			}
+			continue
+		}
+		chosen := r.Route
+		for name, table := range r.values {
+			value, ok := table.find(params)
+			if !ok {
+				return nil, missingRow(m.ID, name)
+			}
+			if chosen.Values == nil {
+				chosen.Values = map[string]string{}
+			}
+			chosen.Values[name] = value
+		}
+		possible = append(possible, chosen)
+	}
+	if len(possible) == 0 {
+		return nil, obstacle
+	}
+	return possible, nil
+}
+
+// judge runs the route's checks and counts those that passed.
+func (r route) judge(params map[string]any) (passed int, _ *mediagate.Error) {
+	for i, check := range r.requires {
+		if err := check(params); err != nil {
+			return i, err
+		}
+	}
+	return len(r.requires), nil
+}
+
+// quote prices the request.
+func (m *Model) quote(params map[string]any) ([]mediagate.Charge, error) {
+	text, ok := m.price.table.find(params)
+	if !ok {
+		return nil, missingRow(m.ID, "price")
+	}
+	unitPrice, err := mediagate.ParseMicros(text)
+	if err != nil {
+		return nil, missingRow(m.ID, "price")
+	}
+	quantity := int64(1)
+	if m.price.quantity != "" {
+		quantity, _ = int64Of(params[m.price.quantity])
+	}
+	return []mediagate.Charge{{Item: m.item(params), Unit: m.price.unit, Quantity: quantity, UnitPrice: unitPrice}}, nil
+}
+
+// item names what is charged, as "alpha-v3 pro audio": the model and what
+// its price depends on.
+func (m *Model) item(params map[string]any) string {
+	words := []string{m.Canonical}
+	for _, name := range m.price.table.by {
+		switch v := params[name].(type) {
+		case bool:
+			if v {
+				words = append(words, strings.ReplaceAll(name, "_", " "))
+			}
+		default:
+			words = append(words, fmt.Sprint(v))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// missingRow cannot happen with a catalog that was loaded: Load demands
+// complete tables.
+func missingRow(model, table string) *mediagate.Error {
+	return mediagate.Errorf(mediagate.KindInternal, "%s has no row in its table of %s", model, table)
+}

@@ -1,0 +1,224 @@
+package catalog_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+func TestAcceptLeavesTheBody(t *testing.T) {
+	t.Parallel()
+	text := `{"model":"alpha-video-o1","prompt":"a boat","duration":5.0,"image_urls":` + urls(1) +
+		`,"video_list":[{"video_url":"https://a.example.com/1","x":1}],"webhook":"","metadata":{"reference":"r","x":1},"mode":null}`
+	given := parse(t, text)
+	if _, err := model(t, "alpha-video-o1").Accept(given); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(parse(t, text), given); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAcceptHandsOverWebhookAndReference(t *testing.T) {
+	t.Parallel()
+	m := model(t, "theta-image-turbo")
+	r, err := m.Accept(parse(t, `{"model":"theta-image-turbo","prompt":"a","webhook":"https://hook.example.com","metadata":{"reference":"order 7","x":{}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Webhook != "https://hook.example.com" || r.Reference != "order 7" {
+		t.Errorf("webhook %q, reference %q", r.Webhook, r.Reference)
+	}
+	if strings.Contains(string(r.Params), "hook") || strings.Contains(string(r.Params), "order") {
+		t.Errorf("params hold them: %s", r.Params)
+	}
+}
+
+func TestAcceptRefusesAnotherModel(t *testing.T) {
+	t.Parallel()
+	m := model(t, "theta-image-turbo")
+	for name, text := range map[string]string{
+		"other":   `{"model":"alpha-v3","prompt":"a"}`,
+		"missing": `{"prompt":"a"}`,
+		"null":    `{"model":null,"prompt":"a"}`,
+		"number":  `{"model":1,"prompt":"a"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := m.Accept(parse(t, text))
+			refusal(t, err, "model")
+		})
+	}
+}
+
+func TestAcceptIsDeterministic(t *testing.T) {
+	t.Parallel()
+	m := model(t, "alpha-v3")
+	given := parse(t, `{"model":"alpha-v3","prompt":"a","mode":1,"duration":"x","audio":1,"watermark":1,"element_list":[{},{}],"image_urls":["x","y","z"],"metadata":[],"webhook":1}`)
+	for range 50 {
+		_, err := m.Accept(given)
+		refusal(t, err, "mode")
+	}
+}
+
+func TestPriceFactor(t *testing.T) {
+	t.Parallel()
+	f, err := billing.ParseFactor("0.5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := model(t, "alpha-v3").Accept(parse(t, `{"model":"alpha-v3","prompt":"a","duration":10}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []mediagate.Charge{{Item: "alpha-v3 std", Unit: mediagate.UnitSecond, Quantity: 10, UnitPrice: 42_000}}
+	if diff := cmp.Diff(want, r.WithFactor(f).Charges); diff != "" {
+		t.Error(diff)
+	}
+	if r.Charges[0].UnitPrice != 84_000 {
+		t.Error("the request itself was changed")
+	}
+}
+
+// TestMediaURLCheck proves that every media field asks the injected judge,
+// and that webhooks do not.
+func TestMediaURLCheck(t *testing.T) {
+	t.Parallel()
+	c, err := catalog.Load("", catalog.WithMediaURLCheck(func(raw string) error {
+		if strings.Contains(raw, "bad") {
+			return mediagate.Invalid("", "it is bad")
+		}
+		if strings.Contains(raw, "odd") {
+			return errors.New("an inner secret")
+		}
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bad = `"https://bad.example.com"`
+	for name, tt := range map[string]struct{ model, fields, param, rule string }{
+		"image":   {"alpha-v3", `"image_urls":[` + bad + `]`, "image_urls[0]", "it is bad"},
+		"foreign": {"alpha-v3", `"image_urls":["https://odd.example.com"]`, "image_urls[0]", "absolute http or https URL"},
+		"element": {"alpha-v3", `"element_list":[{"name":"a","description":"b","element_input_urls":["https://a.example.com",` + bad + `]}]`, "element_list[0].element_input_urls[1]", "it is bad"},
+		"omni":    {"alpha-video-o1", `"image_urls":[` + bad + `]`, "image_urls[0]", "it is bad"},
+		"video":   {"alpha-video-o1", `"video_list":[{"video_url":` + bad + `}]`, "video_list[0].video_url", "it is bad"},
+		"webhook": {"alpha-v3", `"webhook":` + bad, "", ""},
+		"private": {"alpha-v3", `"image_urls":["http://127.0.0.1:9/a.png"]`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, _ := c.Model(tt.model)
+			_, err := m.Accept(parse(t, body(t, tt.model, tt.fields)))
+			if tt.param == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if message := refusal(t, err, tt.param); !strings.Contains(message, tt.rule) || strings.Contains(message, "secret") {
+				t.Errorf("message %q", message)
+			}
+		})
+	}
+}
+
+// nest is a value of the depth.
+func nest(depth int) any {
+	var v any = json.Number("1")
+	for i := range depth {
+		if i%2 == 0 {
+			v = []any{v}
+		} else {
+			v = map[string]any{"prompt": v, "index": v, "url": v}
+		}
+	}
+	return v
+}
+
+// TestHostileInput feeds what a strict parser would already have refused.
+func TestHostileInput(t *testing.T) {
+	t.Parallel()
+	many := make([]any, 500_000)
+	for i := range many {
+		many[i] = json.Number("1")
+	}
+	ids := []string{"alpha-v3", "alpha-video-o1", "theta-image-turbo"}
+	fields := []string{
+		"model", "prompt", "negative_prompt", "mode", "duration", "aspect_ratio", "image_urls", "watermark", "audio", "multi_shot", "shot_type",
+		"multi_prompt", "element_list", "video_list", "size", "resolution", "prompt_extend", "n", "webhook", "metadata", "unknown",
+	}
+	values := map[string]any{
+		"deep list":     nest(10_001),
+		"deep object":   nest(10_000),
+		"long list":     many,
+		"tiny number":   json.Number("1e-999999999"),
+		"huge number":   json.Number("1e999999999"),
+		"list of tiny":  []any{json.Number("1e-999999999")},
+		"long text":     strings.Repeat("語", 1<<20),
+		"broken UTF-8":  "\xff\xfe",
+		"NUL":           "\x00",
+		"many objects":  []any{map[string]any{}, map[string]any{}, map[string]any{"index": nest(10_000)}},
+		"empty object":  map[string]any{},
+		"not a decoder": struct{}{},
+	}
+	for _, id := range ids {
+		m := model(t, id)
+		for name, v := range values {
+			t.Run(id+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				for _, field := range fields {
+					given := parse(t, body(t, id, `"multi_shot":true,"shot_type":"customize"`))
+					given[field] = v
+					r, err := m.Accept(given)
+					var e *mediagate.Error
+					switch {
+					case err == nil && !json.Valid(r.Params):
+						t.Errorf("%s: params are no JSON", field)
+					case err != nil && (!errors.As(err, &e) || e.Kind != mediagate.KindInvalid):
+						t.Errorf("%s: %v", field, err)
+					case err != nil && len(e.Message) > 300:
+						t.Errorf("%s: a message of %d characters", field, len(e.Message))
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestParamsAreARequestAgain feeds the result back: what
+// Accept returns as params is, with the model, a valid request again and
+// gives the same params.
+func TestParamsAreARequestAgain(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{"model":"alpha-v3","prompt":"a"}`,
+		`{"model":"alpha-v3","prompt":"a","multi_shot":true,"shot_type":"customize",` + shots(2, 3) + `}`,
+		`{"model":"alpha-video-o1","prompt":"a","image_urls":` + urls(2) + `}`,
+		`{"model":"theta-image-turbo","prompt":"a"}`,
+	} {
+		given := parse(t, text)
+		id := fmt.Sprint(given["model"])
+		m := model(t, id)
+		first, err := m.Accept(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := parse(t, string(first.Params))
+		again["model"] = id
+		second, err := m.Accept(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(first.Params), string(second.Params)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}

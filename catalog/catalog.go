@@ -1,0 +1,155 @@
+package catalog
+
+import (
+	"cmp"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+
+	"github.com/mediagate/mediagate/outbound"
+)
+
+//go:embed models/*.yaml
+var builtIn embed.FS
+
+// MediaURLCheck judges the syntax of a media URL. Its error's message, when
+// it is a *mediagate.Error, is shown to the client after the field's name.
+type MediaURLCheck func(raw string) error
+
+// Option changes how Load works.
+type Option func(*loader)
+
+// WithMediaURLCheck replaces the judge of media URLs, whose default knows no
+// exceptions to the address rules.
+func WithMediaURLCheck(check MediaURLCheck) Option {
+	return func(l *loader) { l.check = check }
+}
+
+// Catalog holds the models that are switched on. It never changes.
+type Catalog struct {
+	models map[string]*Model // by id and by alias
+}
+
+type loader struct {
+	check    MediaURLCheck
+	problems []error
+}
+
+// Load reads the built-in models and, unless dir is empty, the *.yaml and
+// *.yml files of dir over them: a file with the id of a built-in model
+// replaces the keys that it has, one with a new id adds a model, and one with
+// `enabled: false` switches the model off.
+//
+// Its error joins everything that is wrong with any file, one line each.
+func Load(dir string, options ...Option) (*Catalog, error) {
+	l := &loader{check: outbound.Rules{}.CheckMediaURL}
+	for _, option := range options {
+		option(l)
+	}
+	embedded, err := fs.Sub(builtIn, "models")
+	if err != nil {
+		return nil, err
+	}
+	files := l.read(embedded)
+	if dir != "" {
+		for id, over := range l.read(os.DirFS(dir)) {
+			base, known := files[id]
+			if !known {
+				files[id] = over
+				continue
+			}
+			files[id] = sourced{modelFile: overlay(base.modelFile, over.modelFile), name: over.name}
+		}
+	}
+	c := l.compile(files)
+	if len(l.problems) > 0 {
+		// Files are read in order, but ids are not: the report is sorted so
+		// that two starts say the same.
+		slices.SortStableFunc(l.problems, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
+		return nil, errors.Join(l.problems...)
+	}
+	return c, nil
+}
+
+// sourced is a model file with its name, for messages.
+type sourced struct {
+	modelFile
+	name string
+}
+
+func (l *loader) report(name, format string, args ...any) {
+	l.problems = append(l.problems, fmt.Errorf("catalog: %s: %w", name, fmt.Errorf(format, args...)))
+}
+
+func (l *loader) read(dir fs.FS) map[string]sourced {
+	files := map[string]sourced{}
+	entries, err := fs.ReadDir(dir, ".")
+	if err != nil {
+		l.report("catalog_dir", "%w", err)
+		return files
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if ext := path.Ext(name); entry.IsDir() || (ext != ".yaml" && ext != ".yml") {
+			continue
+		}
+		b, err := fs.ReadFile(dir, name)
+		if err != nil {
+			l.report(name, "%w", err)
+			continue
+		}
+		f, err := decodeModel(b)
+		if err != nil {
+			l.report(name, "%w", err)
+			continue
+		}
+		if first, twice := files[f.ID]; twice {
+			l.report(name, "%s is already defined by %s", f.ID, first.name)
+			continue
+		}
+		files[f.ID] = sourced{modelFile: f, name: name}
+	}
+	return files
+}
+
+func (l *loader) compile(files map[string]sourced) *Catalog {
+	c := &Catalog{models: map[string]*Model{}}
+	for _, id := range slices.Sorted(maps.Keys(files)) {
+		f := files[id]
+		if !f.enabled() {
+			continue
+		}
+		for _, name := range append([]string{id}, f.Aliases...) {
+			m, problems := compileModel(f.modelFile, name, l.check)
+			for _, problem := range problems {
+				l.report(f.name, "%s", problem)
+			}
+			if other, taken := c.models[name]; taken {
+				l.report(f.name, "the id %s is taken by %s", name, other.Canonical)
+				continue
+			}
+			c.models[name] = m
+			if len(problems) > 0 {
+				break // an alias would only repeat them
+			}
+		}
+	}
+	return c
+}
+
+// Model finds a model by its exact id or alias. For an alias it is a model
+// of its own, with the alias as its ID.
+func (c *Catalog) Model(id string) (*Model, bool) {
+	m, ok := c.models[id]
+	return m, ok
+}
+
+// Models lists the models, aliases among them, sorted by id.
+func (c *Catalog) Models() []*Model {
+	return slices.SortedFunc(maps.Values(c.models), func(a, b *Model) int { return cmp.Compare(a.ID, b.ID) })
+}

@@ -1,0 +1,305 @@
+package catalog_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// fieldCase is one body and, when it is to be refused, the field that the
+// error must name and a word of the rule.
+type fieldCase struct {
+	fields string
+	param  string // empty: accepted
+	rule   string
+}
+
+func runFieldCases(t *testing.T, id string, cases map[string]fieldCase) {
+	t.Helper()
+	m := model(t, id)
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := m.Accept(parse(t, body(t, id, tt.fields)))
+			if tt.param == "" {
+				if err != nil {
+					t.Fatalf("refused: %v", err)
+				}
+				return
+			}
+			if message := refusal(t, err, tt.param); !strings.Contains(message, tt.rule) {
+				t.Errorf("message %q lacks %q", message, tt.rule)
+			}
+		})
+	}
+}
+
+// urlOf is a media URL of n characters.
+func urlOf(n int) string {
+	const start = "https://media.example.com/"
+	return `"` + start + strings.Repeat("a", n-len(start)) + `"`
+}
+
+func TestFieldsOfAlphaV3(t *testing.T) {
+	t.Parallel()
+	const multi = `"multi_shot":true,"shot_type":"customize",`
+	named := `{"name":"cat","description":"a cat","element_input_urls":` + urls(2) + `}`
+	runFieldCases(t, "alpha-v3", map[string]fieldCase{
+		"only what is required": {},
+
+		"prompt null":              {`"prompt":null`, "prompt", "is required"},
+		"prompt empty":             {`"prompt":""`, "prompt", "is required"},
+		"prompt of blanks":         {`"prompt":" \t\n"`, "prompt", "is required"},
+		"prompt of wide blanks":    {`"prompt":"\u3000\u3000"`, "prompt", "is required"},
+		"prompt with a blank":      {`"prompt":"\u3000a"`, "", ""},
+		"prompt of 2500":           {`"prompt":` + quoted("a", 2500), "", ""},
+		"prompt of 2501":           {`"prompt":` + quoted("a", 2501), "prompt", "1 to 2500 characters"},
+		"prompt of 2500 points":    {`"prompt":` + quoted("𝄞", 2500), "", ""},
+		"prompt of 2501 points":    {`"prompt":` + quoted("𝄞", 2501), "prompt", "2500"},
+		"prompt a number":          {`"prompt":5`, "prompt", "string"},
+		"prompt a list":            {`"prompt":["a"]`, "prompt", "string"},
+		"negative_prompt empty":    {`"negative_prompt":""`, "", ""},
+		"negative_prompt null":     {`"negative_prompt":null`, "", ""},
+		"negative_prompt of 2500":  {`"negative_prompt":` + quoted("é", 2500), "", ""},
+		"negative_prompt of 2501":  {`"negative_prompt":` + quoted("é", 2501), "negative_prompt", "2500"},
+		"negative_prompt a number": {`"negative_prompt":1`, "negative_prompt", "string"},
+
+		"mode std":        {`"mode":"std"`, "", ""},
+		"mode pro":        {`"mode":"pro"`, "", ""},
+		"mode 4k":         {`"mode":"4k"`, "", ""},
+		"mode 4K":         {`"mode":"4K"`, "mode", "std, pro or 4k"},
+		"mode with blank": {`"mode":"std "`, "mode", "std, pro or 4k"},
+		"mode empty":      {`"mode":""`, "mode", "std, pro or 4k"},
+		"mode a number":   {`"mode":4`, "mode", "std, pro or 4k"},
+		"mode null":       {`"mode":null`, "", ""},
+
+		"duration 2":            {`"duration":2`, "duration", "integer between 3 and 15"},
+		"duration 3":            {`"duration":3`, "", ""},
+		"duration 15":           {`"duration":15`, "", ""},
+		"duration 16":           {`"duration":16`, "duration", "integer between 3 and 15"},
+		"duration 5.0":          {`"duration":5.0`, "", ""},
+		"duration 50e-1":        {`"duration":50e-1`, "", ""},
+		"duration 5.5":          {`"duration":5.5`, "duration", "integer between 3 and 15"},
+		"duration almost 5":     {`"duration":5.00000000000000000001`, "duration", "integer"},
+		"duration -5":           {`"duration":-5`, "duration", "integer between 3 and 15"},
+		"duration 1e300":        {`"duration":1e300`, "duration", "integer between 3 and 15"},
+		"duration 1e-300":       {`"duration":1e-300`, "duration", "integer between 3 and 15"},
+		"duration a text":       {`"duration":"5"`, "duration", "JSON number, not as a string"},
+		"duration another text": {`"duration":"five"`, "duration", "JSON number, not as a string"},
+		"duration a boolean":    {`"duration":true`, "duration", "integer between 3 and 15"},
+		"duration a list":       {`"duration":[]`, "duration", "integer between 3 and 15"},
+		"duration an object":    {`"duration":{}`, "duration", "integer between 3 and 15"},
+		"duration null":         {`"duration":null`, "", ""},
+
+		"aspect_ratio 16:9": {`"aspect_ratio":"16:9"`, "", ""},
+		"aspect_ratio 9:16": {`"aspect_ratio":"9:16"`, "", ""},
+		"aspect_ratio 1:1":  {`"aspect_ratio":"1:1"`, "", ""},
+		"aspect_ratio 4:3":  {`"aspect_ratio":"4:3"`, "aspect_ratio", "16:9, 9:16 or 1:1"},
+
+		"no image":              {`"image_urls":[]`, "", ""},
+		"one image":             {`"image_urls":` + urls(1), "", ""},
+		"two images":            {`"image_urls":` + urls(2), "", ""},
+		"three images":          {`"image_urls":` + urls(3), "image_urls", "at most 2 items"},
+		"image_urls a text":     {`"image_urls":"https://media.example.com/a.png"`, "image_urls", "array"},
+		"image_urls an object":  {`"image_urls":{}`, "image_urls", "array"},
+		"image of objects":      {`"image_urls":[{"url":"https://media.example.com/a.png"}]`, "image_urls[0]", "URL"},
+		"image null":            {`"image_urls":[null]`, "image_urls[0]", "URL"},
+		"image empty":           {`"image_urls":[""]`, "image_urls[0]", ""},
+		"image relative":        {`"image_urls":["/a.png"]`, "image_urls[0]", ""},
+		"image ftp":             {`"image_urls":["ftp://media.example.com/a.png"]`, "image_urls[0]", ""},
+		"image file":            {`"image_urls":["file:///etc/passwd"]`, "image_urls[0]", ""},
+		"image data":            {`"image_urls":["data:image/png;base64,aGk="]`, "image_urls[0]", ""},
+		"image HTTPS":           {`"image_urls":["HTTPS://media.example.com/a.png"]`, "", ""},
+		"image http":            {`"image_urls":["http://media.example.com/a.png"]`, "", ""},
+		"image loopback":        {`"image_urls":["http://127.0.0.1/a.png"]`, "image_urls[0]", ""},
+		"image private":         {`"image_urls":["http://10.1.2.3/a.png"]`, "image_urls[0]", ""},
+		"image link-local":      {`"image_urls":["http://169.254.169.254/a"]`, "image_urls[0]", ""},
+		"image private, v6":     {`"image_urls":["http://[fd00::1]/a.png"]`, "image_urls[0]", ""},
+		"image public address":  {`"image_urls":["http://8.8.8.8/a.png"]`, "", ""},
+		"image of 2048":         {`"image_urls":[` + urlOf(2048) + `]`, "", ""},
+		"image of 2049":         {`"image_urls":[` + urlOf(2049) + `]`, "image_urls[0]", "2048"},
+		"second image is wrong": {`"image_urls":["https://media.example.com/a.png","x"]`, "image_urls[1]", ""},
+
+		"watermark true":  {`"watermark":true`, "", ""},
+		"watermark false": {`"watermark":false`, "", ""},
+		"watermark 1":     {`"watermark":1`, "watermark", "true or false"},
+		"watermark text":  {`"watermark":"true"`, "watermark", "true or false"},
+		"audio true":      {`"audio":true`, "", ""},
+		"audio a text":    {`"audio":"on"`, "audio", "true or false"},
+		"audio null":      {`"audio":null`, "", ""},
+
+		"multi_shot a text":           {`"multi_shot":"true"`, "multi_shot", "true or false"},
+		"without multi_shot: ignored": {`"shot_type":5,"multi_prompt":"x"`, "", ""},
+		"multi_shot false: ignored":   {`"multi_shot":false,"shot_type":"x","multi_prompt":[1]`, "", ""},
+		"intelligence: ignored":       {`"multi_shot":true,"shot_type":"intelligence","multi_prompt":7`, "", ""},
+		"shot_type missing":           {`"multi_shot":true`, "shot_type", "is required"},
+		"shot_type null":              {`"multi_shot":true,"shot_type":null`, "shot_type", "is required"},
+		"shot_type unknown":           {`"multi_shot":true,"shot_type":"auto"`, "shot_type", "customize or intelligence"},
+		"shot_type a number":          {`"multi_shot":true,"shot_type":1`, "shot_type", "customize or intelligence"},
+		"multi_prompt missing":        {`"multi_shot":true,"shot_type":"customize"`, "multi_prompt", "is required"},
+		"multi_prompt empty":          {multi + `"multi_prompt":[]`, "multi_prompt", "is required"},
+		"multi_prompt a text":         {multi + `"multi_prompt":"x"`, "multi_prompt", "array"},
+		"one shot":                    {multi + shots(5), "", ""},
+		"six shots":                   {multi + `"duration":6,` + shots(1, 1, 1, 1, 1, 1), "", ""},
+		"seven shots":                 {multi + `"duration":7,` + shots(1, 1, 1, 1, 1, 1, 1), "multi_prompt", "1 to 6 items"},
+		"the sum is too small":        {multi + shots(2, 2), "multi_prompt", "add up to"},
+		"the sum is too large":        {multi + shots(3, 3), "multi_prompt", "add up to"},
+		"the sum of a given duration": {multi + `"duration":15,` + shots(7, 8), "", ""},
+		"a shot of 0":                 {multi + shots(5, 0), "multi_prompt[1].duration", "between 1 and"},
+		"a shot above the total":      {multi + shots(6), "multi_prompt[0].duration", "total duration of 5"},
+		"a shot of 16":                {multi + `"duration":15,` + shots(16), "multi_prompt[0].duration", "between 1 and 15"},
+		"indexes in any order":        {multi + `"multi_prompt":[{"index":2,"prompt":"b","duration":2},{"index":1,"prompt":"a","duration":3}]`, "", ""},
+		"an index twice":              {multi + `"multi_prompt":[{"index":1,"prompt":"b","duration":2},{"index":1,"prompt":"a","duration":3}]`, "multi_prompt[1].index", "from 1 to 2"},
+		"an index beyond":             {multi + `"multi_prompt":[{"index":1,"prompt":"b","duration":2},{"index":3,"prompt":"a","duration":3}]`, "multi_prompt[1].index", "from 1 to 2"},
+		"index 0":                     {multi + `"multi_prompt":[{"index":0,"prompt":"b","duration":5}]`, "multi_prompt[0].index", "integer between 1 and 6"},
+		"no index":                    {multi + `"multi_prompt":[{"prompt":"b","duration":5}]`, "multi_prompt[0].index", "is required"},
+		"index a text":                {multi + `"multi_prompt":[{"index":"1","prompt":"b","duration":5}]`, "multi_prompt[0].index", "JSON number"},
+		"shot duration a text":        {multi + `"multi_prompt":[{"index":1,"prompt":"b","duration":"5"}]`, "multi_prompt[0].duration", "JSON number"},
+		"shot duration missing":       {multi + `"multi_prompt":[{"index":1,"prompt":"b"}]`, "multi_prompt[0].duration", "is required"},
+		"shot prompt of 512":          {multi + `"multi_prompt":[{"index":1,"prompt":` + quoted("語", 512) + `,"duration":5}]`, "", ""},
+		"shot prompt of 513":          {multi + `"multi_prompt":[{"index":1,"prompt":` + quoted("語", 513) + `,"duration":5}]`, "multi_prompt[0].prompt", "512"},
+		"shot prompt missing":         {multi + `"multi_prompt":[{"index":1,"duration":5}]`, "multi_prompt[0].prompt", "is required"},
+		"shot prompt blank":           {multi + `"multi_prompt":[{"index":1,"prompt":"\u3000","duration":5}]`, "multi_prompt[0].prompt", "is required"},
+		"shot is no object":           {multi + `"multi_prompt":["b"]`, "multi_prompt[0]", "object"},
+		"unknown field of a shot":     {multi + `"multi_prompt":[{"index":1,"prompt":"b","duration":5,"camera":[1]}]`, "", ""},
+
+		"no element":              {`"element_list":[]`, "", ""},
+		"three elements":          {`"element_list":` + elements(3), "", ""},
+		"four elements":           {`"element_list":` + elements(4), "element_list", "at most 3 items"},
+		"elements beside a frame": {`"image_urls":` + urls(2) + `,"element_list":` + elements(3), "", ""},
+		"an element of nothing":   {`"element_list":[{}]`, "element_list[0]", "either element_id, or name"},
+		"an element of both":      {`"element_list":[{"element_id":1,"name":"cat","description":"a cat","element_input_urls":` + urls(2) + `}]`, "element_list[0]", "either"},
+		"an element of a half":    {`"element_list":[{"name":"cat","element_input_urls":` + urls(2) + `}]`, "element_list[0]", "either"},
+		"an element without name": {`"element_list":[{"name":" ","description":"a cat","element_input_urls":` + urls(2) + `}]`, "element_list[0]", "either"},
+		"an element of one image": {`"element_list":[{"name":"cat","description":"a cat","element_input_urls":` + urls(1) + `}]`, "element_list[0].element_input_urls", "2 to 4 items"},
+		"an element of 5 images":  {`"element_list":[{"name":"cat","description":"a cat","element_input_urls":` + urls(5) + `}]`, "element_list[0].element_input_urls", "2 to 4 items"},
+		"an element of bad image": {`"element_list":[{"name":"cat","description":"a cat","element_input_urls":["https://a.example.com","http://10.0.0.1/"]}]`, "element_list[0].element_input_urls[1]", ""},
+		"element_id a text":       {`"element_list":[{"element_id":"1"}]`, "element_list[0].element_id", "JSON number"},
+		"element_id 0":            {`"element_list":[{"element_id":0}]`, "element_list[0].element_id", "integer"},
+		"element_id the largest":  {`"element_list":[{"element_id":9223372036854775807}]`, "", ""},
+		"element_id beyond":       {`"element_list":[{"element_id":9223372036854775808}]`, "element_list[0].element_id", "integer"},
+		"unknown element field":   {`"element_list":[{"element_id":1,"voice":{}}]`, "", ""},
+
+		// The vendor's element API is not served yet.
+		"a named element": {`"element_list":[{"element_id":1},` + named + `]`, "element_list[1].name", "not available yet"},
+		// Where only the vendor's omni model is left, its bounds hold.
+		"elements in 4k without a frame":          {`"mode":"4k","element_list":` + elements(1), "mode", "element_list"},
+		"elements in 4k beside a frame":           {`"mode":"4k","image_urls":` + urls(1) + `,"element_list":` + elements(1), "", ""},
+		"elements, negative, without a frame":     {`"negative_prompt":"x","element_list":` + elements(1), "negative_prompt", "element_list"},
+		"elements, empty negative, without frame": {`"negative_prompt":"","element_list":` + elements(1), "", ""},
+
+		"webhook a text":      {`"webhook":"nonsense"`, "", ""},
+		"webhook empty":       {`"webhook":""`, "", ""},
+		"webhook null":        {`"webhook":null`, "", ""},
+		"webhook a number":    {`"webhook":1`, "webhook", "string"},
+		"webhook a list":      {`"webhook":[]`, "webhook", "string"},
+		"metadata null":       {`"metadata":null`, "", ""},
+		"metadata empty":      {`"metadata":{}`, "", ""},
+		"metadata a list":     {`"metadata":[]`, "metadata", "object"},
+		"metadata a text":     {`"metadata":"x"`, "metadata", "object"},
+		"metadata of all":     {`"metadata":{"a":[1,{}],"reference":"r"}`, "", ""},
+		"reference of 255":    {`"metadata":{"reference":` + quoted("é", 255) + `}`, "", ""},
+		"reference of 256":    {`"metadata":{"reference":` + quoted("é", 256) + `}`, "metadata.reference", "255"},
+		"reference a number":  {`"metadata":{"reference":1}`, "metadata.reference", "string"},
+		"unknown fields":      {`"cfg_scale":"x","n":[[]],"seed":1e300`, "", ""},
+		"first in order wins": {`"watermark":1,"duration":2,"mode":"x"`, "mode", ""},
+		"missing has a place": {`"duration":2,"prompt":null`, "prompt", "is required"},
+	})
+}
+
+func TestFieldsOfAlphaVideoO1(t *testing.T) {
+	t.Parallel()
+	const video = `"video_list":[{"video_url":"https://media.example.com/a.mp4"}]`
+	runFieldCases(t, "alpha-video-o1", map[string]fieldCase{
+		"only what is required": {},
+		"prompt blank":          {`"prompt":"\u3000 "`, "prompt", "is required"},
+		"prompt of 2500":        {`"prompt":` + quoted("語", 2500), "", ""},
+		"prompt of 2501":        {`"prompt":` + quoted("語", 2501), "prompt", "2500"},
+
+		"reference 1 of 1":     {`"prompt":"<<<image_1>>>","image_urls":` + urls(1), "", ""},
+		"reference 7 of 7":     {`"prompt":"<<<image_7>>>","image_urls":` + urls(7), "", ""},
+		"reference 2 of 1":     {`"prompt":"<<<image_1>>> <<<image_2>>>","image_urls":` + urls(1), "prompt", "from 1 to 1"},
+		"reference 0":          {`"prompt":"<<<image_0>>>","image_urls":` + urls(1), "prompt", "from 1 to 1"},
+		"reference 01":         {`"prompt":"<<<image_01>>>","image_urls":` + urls(1), "prompt", "from 1 to 1"},
+		"reference without":    {`"prompt":"<<<image_1>>>"`, "prompt", "image_urls is empty"},
+		"a huge reference":     {`"prompt":"<<<image_99999999999999999999>>>","image_urls":` + urls(1), "prompt", "from 1 to 1"},
+		"no reference at all":  {`"prompt":"<<<image_x>>> <<image_5>> <<<element_9>>>","image_urls":` + urls(1), "", ""},
+		"put in front, fits":   {`"prompt":` + quoted("a", 2500-len("<<<image_1>>>")) + `,"image_urls":` + urls(1), "", ""},
+		"put in front, 1 over": {`"prompt":` + quoted("a", 2501-len("<<<image_1>>>")) + `,"image_urls":` + urls(1), "prompt", "2500"},
+
+		"mode std":         {`"mode":"std"`, "", ""},
+		"mode pro":         {`"mode":"pro"`, "", ""},
+		"mode 4k":          {`"mode":"4k"`, "mode", "std or pro"},
+		"duration 5":       {`"duration":5`, "", ""},
+		"duration 5.0":     {`"duration":5.0`, "", ""},
+		"duration 10":      {`"duration":10`, "", ""},
+		"duration 4":       {`"duration":4`, "duration", "5 or 10"},
+		"duration 6":       {`"duration":6`, "duration", "5 or 10"},
+		"duration 11":      {`"duration":11`, "duration", "5 or 10"},
+		"duration a text":  {`"duration":"10"`, "duration", "JSON number, not as a string"},
+		"aspect_ratio 1:1": {`"aspect_ratio":"1:1"`, "", ""},
+		"aspect_ratio 3:4": {`"aspect_ratio":"3:4"`, "aspect_ratio", "16:9, 9:16 or 1:1"},
+		"watermark a text": {`"watermark":"no"`, "watermark", "true or false"},
+
+		"seven images":                  {`"image_urls":` + urls(7), "", ""},
+		"eight images":                  {`"image_urls":` + urls(8), "image_urls", "at most 7 items"},
+		"three elements":                {`"element_list":` + elements(3), "", ""},
+		"four elements":                 {`"element_list":` + elements(4), "element_list", "at most 3 items"},
+		"4 images, 3 elements":          {`"image_urls":` + urls(4) + `,"element_list":` + elements(3), "", ""},
+		"5 images, 3 elements":          {`"image_urls":` + urls(5) + `,"element_list":` + elements(3), "element_list", "at most 7 items together"},
+		"4 images, a video":             {`"image_urls":` + urls(4) + `,` + video, "", ""},
+		"5 images, a video":             {`"image_urls":` + urls(5) + `,` + video, "image_urls", "at most 4 items together"},
+		"2 images, 2 elements, a video": {`"image_urls":` + urls(2) + `,"element_list":` + elements(2) + `,` + video, "", ""},
+		"2 images, 3 elements, a video": {`"image_urls":` + urls(2) + `,"element_list":` + elements(3) + `,` + video, "element_list", "at most 4 items together"},
+		"5 images, an empty video list": {`"video_list":[],"image_urls":` + urls(5), "", ""},
+		"a named element":               {`"element_list":[{"name":"cat","description":"a cat","element_input_urls":` + urls(4) + `}]`, "element_list[0].name", "not available yet"},
+
+		"a video":                   {video, "", ""},
+		"two videos":                {`"video_list":[{"video_url":"https://a.example.com/1"},{"video_url":"https://a.example.com/2"}]`, "video_list", "at most 1 item"},
+		"a video as a text":         {`"video_list":["https://a.example.com/1"]`, "video_list[0]", "object"},
+		"a video without URL":       {`"video_list":[{}]`, "video_list[0].video_url", "is required"},
+		"a video of a bad URL":      {`"video_list":[{"video_url":"http://192.168.0.1/a"}]`, "video_list[0].video_url", ""},
+		"a video as data":           {`"video_list":[{"video_url":"data:video/mp4;base64,aGk="}]`, "video_list[0].video_url", ""},
+		"refer_type base":           {`"video_list":[{"video_url":"https://a.example.com/1","refer_type":"base"}]`, "", ""},
+		"refer_type feature":        {`"video_list":[{"video_url":"https://a.example.com/1","refer_type":"feature"}]`, "", ""},
+		"refer_type other":          {`"video_list":[{"video_url":"https://a.example.com/1","refer_type":"style"}]`, "video_list[0].refer_type", "base or feature"},
+		"keep_original_sound yes":   {`"video_list":[{"video_url":"https://a.example.com/1","keep_original_sound":"yes"}]`, "", ""},
+		"keep_original_sound no":    {`"video_list":[{"video_url":"https://a.example.com/1","keep_original_sound":"no"}]`, "", ""},
+		"keep_original_sound false": {`"video_list":[{"video_url":"https://a.example.com/1","keep_original_sound":false}]`, "video_list[0].keep_original_sound", "yes or no"},
+
+		"fields of its sister are unknown": {`"audio":"x","multi_shot":true,"negative_prompt":5`, "", ""},
+	})
+}
+
+func TestFieldsOfThetaImageTurbo(t *testing.T) {
+	t.Parallel()
+	runFieldCases(t, "theta-image-turbo", map[string]fieldCase{
+		"only what is required": {},
+		"prompt blank":          {`"prompt":"\u3000"`, "prompt", "is required"},
+		"prompt of 800":         {`"prompt":` + quoted("語", 800), "", ""},
+		"prompt of 801":         {`"prompt":` + quoted("語", 801), "prompt", "800"},
+		"size 1:1":              {`"size":"1:1"`, "", ""},
+		"size 4:3":              {`"size":"4:3"`, "", ""},
+		"size 3:4":              {`"size":"3:4"`, "", ""},
+		"size 16:9":             {`"size":"16:9"`, "", ""},
+		"size 9:16":             {`"size":"9:16"`, "", ""},
+		"size 3:2":              {`"size":"3:2"`, "", ""},
+		"size 2:3":              {`"size":"2:3"`, "", ""},
+		"size 21:9":             {`"size":"21:9"`, "size", "1:1, 4:3, 3:4, 16:9, 9:16, 3:2 or 2:3"},
+		"size of pixels":        {`"size":"1024x1024"`, "size", "1:1"},
+		"size auto":             {`"size":"auto"`, "size", "1:1"},
+		"resolution 1K":         {`"resolution":"1K"`, "", ""},
+		"resolution 2K":         {`"resolution":"2K"`, "", ""},
+		"resolution 1k":         {`"resolution":"1k"`, "resolution", "1K or 2K"},
+		"resolution 4K":         {`"resolution":"4K"`, "resolution", "1K or 2K"},
+		"prompt_extend true":    {`"prompt_extend":true`, "", ""},
+		"prompt_extend a text":  {`"prompt_extend":"true"`, "prompt_extend", "true or false"},
+		"n 1":                   {`"n":1`, "n", "not supported"},
+		"n 2":                   {`"n":2`, "n", "not supported"},
+		"n a text":              {`"n":"1"`, "n", "not supported"},
+		"n false":               {`"n":false`, "n", "not supported"},
+		"n a list":              {`"n":[]`, "n", "not supported"},
+		"n null":                {`"n":null`, "", ""},
+		"metadata a list":       {`"metadata":[]`, "metadata", "object"},
+		"reference of 256":      {`"metadata":{"reference":` + quoted("a", 256) + `}`, "metadata.reference", "255"},
+	})
+}

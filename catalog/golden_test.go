@@ -1,0 +1,93 @@
+package catalog_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/catalog"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestGolden runs the request of each testdata/MODEL/*.txtar and compares
+// what becomes of it: the parameters, the plan and the charges, or the error.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	c := load(t)
+	files, err := filepath.Glob(filepath.Join("testdata", "*", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	covered := map[string]bool{}
+	for _, file := range files {
+		id := filepath.Base(filepath.Dir(file))
+		covered[id] = true
+		t.Run(id+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, ok := c.Model(id)
+			if !ok || len(archive.Files) == 0 || archive.Files[0].Name != "request.json" {
+				t.Fatalf("%s: no such model, or no request.json at the start", file)
+			}
+			got := &txtar.Archive{Comment: archive.Comment, Files: append(archive.Files[:1:1], outcome(t, m, string(archive.Files[0].Data))...)}
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(txtar.Format(archive)), string(txtar.Format(got))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	for _, m := range c.Models() {
+		if !covered[m.Canonical] {
+			t.Errorf("%s has no golden file", m.ID)
+		}
+	}
+}
+
+func outcome(t *testing.T, m *catalog.Model, request string) []txtar.File {
+	t.Helper()
+	r, err := m.Accept(parse(t, request))
+	if err != nil {
+		return []txtar.File{{Name: "error.txt", Data: []byte(err.Error() + "\n")}}
+	}
+	plan, err := json.Marshal(r.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var charges bytes.Buffer
+	for _, charge := range r.Charges {
+		fmt.Fprintf(&charges, "%s: %d × %s a %s = %s\n", charge.Item, charge.Quantity, charge.UnitPrice, charge.Unit, charge.Amount())
+	}
+	fmt.Fprintf(&charges, "hold %s\n", billing.Total(r.Charges))
+	return []txtar.File{
+		{Name: "params.json", Data: indent(t, r.Params)},
+		{Name: "plan.json", Data: indent(t, plan)},
+		{Name: "charges.txt", Data: charges.Bytes()},
+	}
+}
+
+func indent(t *testing.T, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := json.Indent(&out, b, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
+}

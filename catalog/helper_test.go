@@ -1,0 +1,109 @@
+package catalog_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+func load(t *testing.T) *catalog.Catalog {
+	t.Helper()
+	c, err := catalog.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func model(t *testing.T, id string) *catalog.Model {
+	t.Helper()
+	m, ok := load(t).Model(id)
+	if !ok {
+		t.Fatalf("no model %s", id)
+	}
+	return m
+}
+
+// parse reads a body the way the API does.
+func parse(t *testing.T, text string) map[string]any {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var body map[string]any
+	if err := d.Decode(&body); err != nil {
+		t.Fatalf("%v in %.200s", err, text)
+	}
+	return body
+}
+
+// body is a minimal valid body of the model with the fields put in, which
+// are written as JSON without the braces.
+func body(t *testing.T, id, fields string) string {
+	t.Helper()
+	parts := []string{fmt.Sprintf(`"model":%q`, id)}
+	if _, ok := parse(t, "{"+fields+"}")["prompt"]; !ok {
+		parts = append(parts, `"prompt":"a boat"`)
+	}
+	if fields != "" {
+		parts = append(parts, fields)
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+// refusal checks that err is an invalid request naming the field.
+func refusal(t *testing.T, err error, param string) string {
+	t.Helper()
+	var e *mediagate.Error
+	switch {
+	case err == nil:
+		t.Fatalf("accepted, want a refusal of %s", param)
+	case !errors.As(err, &e):
+		t.Fatalf("a foreign error: %v", err)
+	case e.Kind != mediagate.KindInvalid || e.Param != param:
+		t.Fatalf("%v error of %q: %s; want one of %q", e.Kind, e.Param, e.Message, param)
+	case !strings.Contains(e.Message, param):
+		t.Fatalf("the message does not name %s: %s", param, e.Message)
+	}
+	return e.Message
+}
+
+// quoted is a JSON string of n times the text.
+func quoted(text string, n int) string {
+	b, err := json.Marshal(strings.Repeat(text, n))
+	if err != nil {
+		panic(err) // a string always marshals
+	}
+	return string(b)
+}
+
+// urls is a JSON array of n media URLs.
+func urls(n int) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf(`"https://media.example.com/%d.png"`, i)
+	}
+	return "[" + strings.Join(items, ",") + "]"
+}
+
+// elements is a JSON array of n subjects.
+func elements(n int) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf(`{"element_id":%d}`, i+1)
+	}
+	return "[" + strings.Join(items, ",") + "]"
+}
+
+// shots is the field multi_prompt with shots of these durations.
+func shots(durations ...int) string {
+	items := make([]string, len(durations))
+	for i, d := range durations {
+		items[i] = fmt.Sprintf(`{"index":%d,"prompt":"shot","duration":%d}`, i+1, d)
+	}
+	return `"multi_prompt":[` + strings.Join(items, ",") + `]`
+}

@@ -1,0 +1,187 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// document puts together the schema that is served: the model's own, with
+// the fields that every model has around it.
+func document(id, title string, own yaml.MapSlice) (yaml.MapSlice, error) {
+	doc := yaml.MapSlice{
+		{Key: "$schema", Value: "https://json-schema.org/draft/2020-12/schema"},
+		{Key: "title", Value: title},
+		{Key: "type", Value: "object"},
+	}
+	properties := yaml.MapSlice{{Key: "model", Value: yaml.MapSlice{
+		{Key: "const", Value: id},
+		{Key: "description", Value: "The model's id."},
+	}}}
+	required := []any{"model"}
+	var rest yaml.MapSlice
+	for _, entry := range own {
+		switch key := fmt.Sprint(entry.Key); key {
+		case "properties":
+			fields, ok := entry.Value.(yaml.MapSlice)
+			if !ok {
+				return nil, fmt.Errorf("schema: properties must be a map")
+			}
+			for _, field := range fields {
+				if slices.Contains([]string{"model", "webhook", "metadata"}, fmt.Sprint(field.Key)) {
+					return nil, fmt.Errorf("schema: every model has the field %v, leave it out", field.Key)
+				}
+			}
+			properties = append(properties, fields...)
+		case "required":
+			fields, ok := entry.Value.([]any)
+			if !ok {
+				return nil, fmt.Errorf("schema: required must be a list")
+			}
+			required = append(required, fields...)
+		case "$schema", "$id", "title", "type", "additionalProperties":
+			return nil, fmt.Errorf("schema: %s is the same for every model, leave it out", key)
+		default:
+			rest = append(rest, entry)
+		}
+	}
+	properties = append(properties, commonFields()...)
+	doc = append(doc, yaml.MapItem{Key: "properties", Value: properties}, yaml.MapItem{Key: "required", Value: required})
+	doc = append(doc, rest...)
+	return append(doc, yaml.MapItem{Key: "additionalProperties", Value: true}), nil
+}
+
+// commonFields are those that every submit takes beside the model's own.
+func commonFields() yaml.MapSlice {
+	return yaml.MapSlice{
+		{Key: "webhook", Value: yaml.MapSlice{
+			{Key: "type", Value: "string"},
+			{Key: "description", Value: "Base URL; the finished task is posted to it with /callback appended."},
+		}},
+		{Key: "metadata", Value: yaml.MapSlice{
+			{Key: "type", Value: "object"},
+			{Key: "properties", Value: yaml.MapSlice{{Key: "reference", Value: yaml.MapSlice{
+				{Key: "type", Value: "string"},
+				{Key: "maxLength", Value: 255},
+				{Key: "description", Value: "Your own reference; tasks can be listed by it."},
+			}}}},
+			{Key: "additionalProperties", Value: true},
+		}},
+	}
+}
+
+// compileSchema compiles what is served. The format uri is judged by check:
+// the only URLs in a schema are media that a vendor is to fetch.
+func compileSchema(raw json.RawMessage, check MediaURLCheck) (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	const location = "mem:///schema.json"
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertFormat()
+	c.RegisterFormat(&jsonschema.Format{Name: "uri", Validate: func(v any) error {
+		if text, ok := v.(string); ok {
+			return check(text)
+		}
+		return nil
+	}})
+	if err := c.AddResource(location, doc); err != nil {
+		return nil, err
+	}
+	return c.Compile(location)
+}
+
+// appendJSON writes a decoded YAML value with its keys in their order.
+func appendJSON(b []byte, v any) ([]byte, error) {
+	var err error
+	switch v := v.(type) {
+	case yaml.MapSlice:
+		b = append(b, '{')
+		for i, entry := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendJSON(b, fmt.Sprint(entry.Key)); err != nil {
+				return nil, err
+			}
+			if b, err = appendJSON(append(b, ':'), entry.Value); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, '}'), nil
+	case []any:
+		b = append(b, '[')
+		for i, item := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendJSON(b, item); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, ']'), nil
+	default:
+		text, err := plainJSON(v)
+		return append(b, text...), err
+	}
+}
+
+// plainJSON is json.Marshal without the escaping that is meant for HTML:
+// prompts hold < and >.
+func plainJSON(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	e := json.NewEncoder(&buf)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+}
+
+// jsonValue turns a decoded YAML value into what a JSON decoder would give.
+func jsonValue(v any) any {
+	switch v := v.(type) {
+	case yaml.MapSlice:
+		out := make(map[string]any, len(v))
+		for _, entry := range v {
+			out[fmt.Sprint(entry.Key)] = jsonValue(entry.Value)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = jsonValue(v[i])
+		}
+		return out
+	case int, int64, uint64, float64:
+		return numberOf(v)
+	default:
+		return v
+	}
+}
+
+func numberOf(v any) json.Number {
+	if f, ok := v.(float64); ok {
+		return normalNumber(json.Number(strconv.FormatFloat(f, 'g', -1, 64)))
+	}
+	return normalNumber(json.Number(fmt.Sprint(v)))
+}
+
+func stringsOf(v any) []string {
+	list, ok := v.([]any)
+	if !ok {
+		return []string{fmt.Sprint(v)}
+	}
+	out := make([]string, len(list))
+	for i := range list {
+		out[i] = fmt.Sprint(list[i])
+	}
+	return out
+}

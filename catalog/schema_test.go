@@ -1,0 +1,105 @@
+package catalog_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// served compiles the schema the way a client would, without our formats.
+func served(t *testing.T, id string) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(model(t, id).Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("https://api.example.com/schema", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("https://api.example.com/schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestServedSchema judges bodies by what clients are given. Fields that are
+// ignored may hold anything there too.
+func TestServedSchema(t *testing.T) {
+	t.Parallel()
+	const multi = `"multi_shot":true,"shot_type":"customize",`
+	tests := map[string]struct {
+		model, fields string
+		valid         bool
+	}{
+		"minimal":               {"alpha-v3", ``, true},
+		"unknown field":         {"alpha-v3", `"x":[1]`, true},
+		"integer as 5.0":        {"alpha-v3", `"duration":5.0`, true},
+		"duration 16":           {"alpha-v3", `"duration":16`, false},
+		"duration text":         {"alpha-v3", `"duration":"5"`, false},
+		"ignored shots":         {"alpha-v3", `"shot_type":1,"multi_prompt":"x"`, true},
+		"ignored list":          {"alpha-v3", `"multi_shot":true,"shot_type":"intelligence","multi_prompt":"x"`, true},
+		"no shot_type":          {"alpha-v3", `"multi_shot":true`, false},
+		"no multi_prompt":       {"alpha-v3", `"multi_shot":true,"shot_type":"customize"`, false},
+		"shots":                 {"alpha-v3", multi + shots(2, 3), true},
+		"seven shots":           {"alpha-v3", multi + shots(1, 1, 1, 1, 1, 1, 1), false},
+		"sums are a check":      {"alpha-v3", multi + shots(2, 2), true},
+		"element of both":       {"alpha-v3", `"element_list":[{"element_id":1,"name":"a","description":"b","element_input_urls":` + urls(2) + `}]`, false},
+		"element by name":       {"alpha-v3", `"element_list":[{"name":"a","description":"b","element_input_urls":` + urls(2) + `}]`, true},
+		"ftp":                   {"alpha-v3", `"image_urls":["ftp://a.example.com/x"]`, false},
+		"reference of 256":      {"alpha-v3", `"metadata":{"reference":` + quoted("a", 256) + `}`, false},
+		"o1 duration 6":         {"alpha-video-o1", `"duration":6`, false},
+		"o1 references a check": {"alpha-video-o1", `"prompt":"<<<image_1>>>"`, true},
+		"theta n":               {"theta-image-turbo", `"n":1`, false},
+		"theta 801":             {"theta-image-turbo", `"prompt":` + quoted("語", 801), false},
+		"theta 800":             {"theta-image-turbo", `"prompt":` + quoted("語", 800), true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := served(t, tt.model).Validate(any(parse(t, body(t, tt.model, tt.fields)))); (err == nil) != tt.valid {
+				t.Errorf("valid = %v: %v", err == nil, err)
+			}
+		})
+	}
+}
+
+// TestServedSchemaStatesTheContract looks for what clients read from it.
+func TestServedSchemaStatesTheContract(t *testing.T) {
+	t.Parallel()
+	for _, m := range load(t).Models() {
+		var doc struct {
+			Schema     string `json:"$schema"`
+			Type       string `json:"type"`
+			Additional any    `json:"additionalProperties"`
+			Required   []string
+			Properties map[string]struct {
+				Type    string
+				Const   any
+				Default any
+				Enum    []any
+			}
+		}
+		if err := json.Unmarshal(m.Schema(), &doc); err != nil {
+			t.Fatal(err)
+		}
+		if doc.Schema != "https://json-schema.org/draft/2020-12/schema" || doc.Type != "object" || doc.Additional != true {
+			t.Errorf("%s: %+v", m.ID, doc)
+		}
+		if got := fmt.Sprint(doc.Required); got != "[model prompt]" {
+			t.Errorf("%s: required %s", m.ID, got)
+		}
+		if doc.Properties["model"].Const != m.ID || doc.Properties["webhook"].Type != "string" || doc.Properties["metadata"].Type != "object" {
+			t.Errorf("%s: the common fields are %+v", m.ID, doc.Properties)
+		}
+		for name, field := range doc.Properties {
+			if len(field.Enum) > 0 && field.Default == nil {
+				t.Errorf("%s: %s has no default", m.ID, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// table derives a text from the values of some fields. It is complete: every
+// combination that the schema lets through has its row.
+type table struct {
+	by   []string
+	rows map[string]string // key → result
+}
+
+// compileTable checks that rows and schema fit: a row names every field of
+// by and the result, each combination of allowed values has one row, and
+// there is no other row.
+func compileTable(by []string, rows []map[string]any, result string, s *shape) (table, []string) {
+	t := table{by: by, rows: make(map[string]string, len(rows))}
+	var problems []string
+	wanted := []string{""}
+	for _, field := range by {
+		values := valuesOf(s.properties[field])
+		if len(values) == 0 {
+			return t, []string{fmt.Sprintf("%q has no enum, is no boolean, or is no field: nothing can depend on it", field)}
+		}
+		if !s.properties[field].hasFallback && !s.required[field] {
+			return t, []string{fmt.Sprintf("%q may be absent: it needs a default before something can depend on it", field)}
+		}
+		next := make([]string, 0, len(wanted)*len(values))
+		for _, key := range wanted {
+			for _, v := range values {
+				next = append(next, key+keyPart(field, v))
+			}
+		}
+		wanted = next
+	}
+	for i, row := range rows {
+		if names := slices.Sorted(maps.Keys(row)); !slices.Equal(names, slices.Sorted(slices.Values(append(slices.Clone(by), result)))) {
+			problems = append(problems, fmt.Sprintf("row %d must have %s, it has %s", i+1, list(append(slices.Clone(by), result), "and"), list(names, "and")))
+			continue
+		}
+		var key strings.Builder
+		for _, field := range by {
+			key.WriteString(keyPart(field, jsonValue(row[field])))
+		}
+		switch _, twice := t.rows[key.String()]; {
+		case twice:
+			problems = append(problems, fmt.Sprintf("row %d repeats%s", i+1, key.String()))
+		case !slices.Contains(wanted, key.String()):
+			problems = append(problems, fmt.Sprintf("row %d is for%s, which the schema does not allow", i+1, key.String()))
+		}
+		t.rows[key.String()] = fmt.Sprint(row[result])
+	}
+	for _, key := range wanted {
+		if _, ok := t.rows[key]; !ok {
+			problems = append(problems, strings.TrimRight(fmt.Sprintf("no row for%s", key), " "))
+		}
+	}
+	return t, problems
+}
+
+// find returns the row for the parameters. It exists for every request that
+// the schema let through.
+func (t table) find(params map[string]any) (string, bool) {
+	var key strings.Builder
+	for _, field := range t.by {
+		key.WriteString(keyPart(field, params[field]))
+	}
+	text, ok := t.rows[key.String()]
+	return text, ok
+}
+
+func keyPart(field string, value any) string { return fmt.Sprintf(" %s=%v", field, value) }
+
+// valuesOf lists the values that a field can have, where they can be listed.
+func valuesOf(s *shape) []any {
+	switch {
+	case s == nil:
+		return nil
+	case len(s.enum) > 0:
+		return s.enum
+	case s.is("boolean"):
+		return []any{false, true}
+	default:
+		return nil
+	}
+}
