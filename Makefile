@@ -1,0 +1,94 @@
+# mediagate: everything is done through make. `make help` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+GO ?= go
+TOOLS := $(CURDIR)/.cache/bin
+export CGO_ENABLED ?= 0
+
+GOLANGCI := v2.15.0
+GOFUMPT := v0.12.0
+WORKFLOWCHECK := v0.6.0
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z/]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+
+.PHONY: dev
+dev: build/standalone ## build and run everything on one machine, until interrupted
+	exec bin/mediagate-standalone
+
+.PHONY: demo
+demo: build/standalone ## run the main job once, on real parts, in a fresh temporary folder
+	$(GO) run ./examples/demo -standalone bin/mediagate-standalone
+
+.PHONY: build build/product build/standalone
+build: build/product build/standalone ## build bin/mediagate and bin/mediagate-standalone
+build/product:
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/mediagate ./cmd/mediagate
+build/standalone:
+	cd standalone && $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/mediagate-standalone .
+
+.PHONY: deps
+deps: ## install or name what the tests need besides Go
+	scripts/deps
+
+.PHONY: test test/short test/race test/replay test/standalone test/e2e
+test: deps build ## run all tests
+	$(GO) test ./...
+	cd standalone && $(GO) test ./...
+
+test/short: ## tests that need neither PostgreSQL nor the embedded servers
+	$(GO) test -short . ./billing ./catalog/... ./failpoint ./outbound ./webhook ./providers/... ./sandbox/... ./workflows/... ./cmd/...
+
+test/race: deps build ## run all tests under the race detector, shuffled
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...
+	cd standalone && CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...
+
+test/replay: ## replay the recorded histories
+	$(GO) test -run 'TestReplay' ./workflows
+
+.PHONY: verify
+verify: deps build ## the crash tests of every failpoint, and the long ones
+	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -run 'TestCrash|TestVerify'
+
+.PHONY: bench
+bench: deps build ## measure against floors taken in the same run
+	cd standalone && $(GO) run ./bench
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint-$(GOLANGCI) $(TOOLS)/workflowcheck-$(WORKFLOWCHECK) ## static checks
+	$(TOOLS)/golangci-lint-$(GOLANGCI) run ./...
+	cd standalone && $(TOOLS)/golangci-lint-$(GOLANGCI) run --config ../.golangci.yml ./...
+	$(TOOLS)/workflowcheck-$(WORKFLOWCHECK) ./workflows
+
+.PHONY: fmt
+fmt: $(TOOLS)/gofumpt-$(GOFUMPT) ## format
+	$(TOOLS)/gofumpt-$(GOFUMPT) -w $$(git ls-files '*.go')
+
+.PHONY: generate
+generate: ## rewrite golden files from what the code does now; read the diff
+	$(GO) test ./catalog ./providers/... ./api -update
+
+.PHONY: ci
+ci: ## what continuous integration runs
+	$(MAKE) lint
+	$(MAKE) test/race
+	$(MAKE) demo
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin .cache
+
+$(TOOLS)/golangci-lint-$(GOLANGCI):
+	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
+	mv $(TOOLS)/golangci-lint $@
+$(TOOLS)/gofumpt-$(GOFUMPT):
+	GOBIN=$(TOOLS) $(GO) install mvdan.cc/gofumpt@$(GOFUMPT)
+	mv $(TOOLS)/gofumpt $@
+$(TOOLS)/workflowcheck-$(WORKFLOWCHECK):
+	GOBIN=$(TOOLS) $(GO) install go.temporal.io/sdk/contrib/tools/workflowcheck@$(WORKFLOWCHECK)
+	mv $(TOOLS)/workflowcheck $@

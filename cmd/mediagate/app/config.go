@@ -1,0 +1,149 @@
+package app
+
+import (
+	"time"
+)
+
+// Config is every setting of the gateway. The yaml tags are the settings'
+// names; `secret:"true"` keeps a value out of what is printed.
+type Config struct {
+	DatabaseURL    string           `yaml:"database_url" secret:"url" help:"PostgreSQL URL of our own tables"`
+	Temporal       Temporal         `yaml:"temporal"`
+	S3             S3               `yaml:"s3"`
+	APIListen      string           `yaml:"api_listen" help:"address of the API"`
+	OpsListen      string           `yaml:"ops_listen" help:"address of a worker's health"`
+	AdminKey       string           `yaml:"admin_key" secret:"true" help:"the operators' key, at least 32 characters"`
+	AdminKeyFile   string           `yaml:"admin_key_file" help:"file that holds admin_key"`
+	EncryptionKeys []string         `yaml:"encryption_keys" secret:"true" help:"base64 of 32 bytes each: the first encrypts, all decrypt"`
+	Retention      Retention        `yaml:"retention"`
+	ShutdownGrace  time.Duration    `yaml:"shutdown_grace" help:"how long calls under way may take to end"`
+	PublicURL      string           `yaml:"public_url" help:"our own address; its domain takes no webhooks"`
+	OwnDomains     []string         `yaml:"own_domains" help:"more domains and CIDRs that count as our own"`
+	Currency       string           `yaml:"currency" help:"of prices and balances"`
+	CreditsPerUnit int64            `yaml:"credits_per_unit" help:"credits a currency unit"`
+	CatalogDir     string           `yaml:"catalog_dir" help:"folder of model files over the built-in ones"`
+	Outbound       Outbound         `yaml:"outbound"`
+	Channels       []Channel        `yaml:"channels" help:"vendor accounts"`
+	Groups         map[string]Group `yaml:"groups" help:"classes of accounts and keys"`
+	ArtModal       time.Duration    `yaml:"art_modal_timeout" help:"how long an art task waits for its modal parameters"`
+	TaskTimeout    time.Duration    `yaml:"task_timeout" help:"from submit to the end of waiting for the vendor"`
+	ParkTimeout    time.Duration    `yaml:"park_timeout" help:"a parked task that nobody mends fails then"`
+	ParkRetry      time.Duration    `yaml:"park_retry" help:"a parked step is tried again so often"`
+	QueueTimeout   time.Duration    `yaml:"queue_timeout" help:"waiting for a vendor's slot"`
+	Moderation     Moderation       `yaml:"moderation"`
+	CORSOrigins    []string         `yaml:"cors_origins" help:"origins that browsers may call from"`
+	TrustedProxies int              `yaml:"trusted_proxies" help:"proxies in front of us that append to X-Forwarded-For"`
+	LogLevel       string           `yaml:"log_level" help:"debug, info, warn or error"`
+}
+
+// Temporal says where the Temporal server is.
+type Temporal struct {
+	Address   string `yaml:"address" help:"host:port of the Temporal frontend"`
+	Namespace string `yaml:"namespace" help:"Temporal namespace"`
+}
+
+// S3 says where results are kept. Without keys, the SDK's own chain finds them.
+type S3 struct {
+	Endpoint        string `yaml:"endpoint" help:"URL of the S3 service; empty: the region's own"`
+	Region          string `yaml:"region" help:"S3 region"`
+	Bucket          string `yaml:"bucket" help:"bucket of the results"`
+	AccessKeyID     string `yaml:"access_key_id" help:"S3 access key"`
+	SecretAccessKey string `yaml:"secret_access_key" secret:"true" help:"S3 secret key"`
+	PathStyle       bool   `yaml:"path_style" help:"bucket in the path instead of the host name"`
+}
+
+// Retention says how long things are kept.
+type Retention struct {
+	Tasks      time.Duration `yaml:"tasks" help:"ended tasks are kept so long"`
+	Results    time.Duration `yaml:"results" help:"result files are kept so long"`
+	Deliveries time.Duration `yaml:"deliveries" help:"records of webhook attempts are kept so long"`
+}
+
+// Outbound says where requests may go.
+type Outbound struct {
+	Allow          []string      `yaml:"allow" help:"CIDRs that are exceptions to the address rules, any port"`
+	WebhookTimeout time.Duration `yaml:"webhook_timeout" help:"bound of one webhook attempt"`
+}
+
+// Channel is one vendor account.
+type Channel struct {
+	Name              string            `yaml:"name"`
+	Provider          string            `yaml:"provider"`
+	BaseURL           string            `yaml:"base_url,omitempty"`
+	Credentials       map[string]string `yaml:"credentials" secret:"true"`
+	Options           map[string]string `yaml:"options,omitempty"`
+	Models            []string          `yaml:"models,omitempty"`
+	Priority          int               `yaml:"priority"`
+	Weight            int               `yaml:"weight"`
+	Concurrency       int               `yaml:"concurrency"`
+	RequestsPerSecond float64           `yaml:"requests_per_second"`
+	PollInterval      PollInterval      `yaml:"poll_interval"`
+	CallbackSecret    string            `yaml:"callback_secret,omitempty" secret:"true"`
+	Passthrough       map[string]Passed `yaml:"passthrough,omitempty"`
+}
+
+// PollInterval bounds the pace of polling.
+type PollInterval struct {
+	Min time.Duration `yaml:"min"`
+	Max time.Duration `yaml:"max"`
+}
+
+// Passed names an uncataloged model that a channel serves.
+type Passed struct {
+	Upstream  string `yaml:"upstream"`
+	Operation string `yaml:"operation"`
+}
+
+// Group is a class of accounts and keys.
+type Group struct {
+	PriceFactor string   `yaml:"price_factor"`
+	Models      []string `yaml:"models"`
+	Capacity    int      `yaml:"capacity"`
+}
+
+// Moderation says who judges prompts before they are accepted.
+type Moderation struct {
+	Mode string `yaml:"mode" help:"off"`
+}
+
+const day = 24 * time.Hour
+
+// Defaults are the settings that are in force where nothing else is said.
+func Defaults() Config {
+	return Config{
+		Temporal:       Temporal{Address: "127.0.0.1:7233", Namespace: "mediagate"},
+		S3:             S3{Region: "us-east-1", Bucket: "mediagate", PathStyle: true},
+		APIListen:      ":8080",
+		OpsListen:      ":9090",
+		Retention:      Retention{Tasks: 90 * day, Results: 30 * day, Deliveries: 30 * day},
+		ShutdownGrace:  150 * time.Second,
+		Currency:       "USD",
+		CreditsPerUnit: 1000,
+		Outbound:       Outbound{WebhookTimeout: 10 * time.Second},
+		Groups:         map[string]Group{"default": {PriceFactor: "1", Models: []string{"*"}}},
+		ArtModal:       30 * time.Minute,
+		TaskTimeout:    2 * time.Hour,
+		ParkTimeout:    24 * time.Hour,
+		ParkRetry:      5 * time.Minute,
+		QueueTimeout:   24 * time.Hour,
+		Moderation:     Moderation{Mode: "off"},
+		LogLevel:       "info",
+	}
+}
+
+// channelDefaults fills in what a channel leaves open.
+func channelDefaults(c Channel) Channel {
+	if c.Weight == 0 {
+		c.Weight = 1
+	}
+	if c.RequestsPerSecond == 0 {
+		c.RequestsPerSecond = 10
+	}
+	if c.PollInterval.Min == 0 {
+		c.PollInterval.Min = 2 * time.Second
+	}
+	if c.PollInterval.Max == 0 {
+		c.PollInterval.Max = max(15*time.Second, c.PollInterval.Min)
+	}
+	return c
+}

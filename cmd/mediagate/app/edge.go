@@ -1,0 +1,73 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/storage/blob"
+	"github.com/mediagate/mediagate/webhook"
+)
+
+// bucket fits the blob store to the activities.
+type bucket struct{ *blob.Store }
+
+// Mirror streams body to the object key.
+func (b bucket) Mirror(ctx context.Context, key string, body io.Reader, l activities.Limits) (mediagate.Result, error) {
+	return b.Store.Mirror(ctx, key, body, blob.Limits{MaxBytes: l.MaxBytes, Media: l.Media, Progress: l.Progress})
+}
+
+// fetcher opens vendors' files through the guarded client.
+type fetcher struct{ rules outbound.Rules }
+
+// Fetch opens a file. mediaHost may be private.
+func (f fetcher) Fetch(ctx context.Context, url, mediaHost string) (io.ReadCloser, int64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "the provider's link is no URL")
+	}
+	var own []string
+	if mediaHost != "" {
+		own = append(own, mediaHost)
+	}
+	resp, err := f.rules.MediaClient(own...).Do(req)
+	if err != nil {
+		var refused *mediagate.Error
+		if errors.As(err, &refused) && refused.Kind == mediagate.KindInvalid {
+			return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "the provider's link leads to an address that is not allowed")
+		}
+		return nil, 0, &mediagate.Error{Kind: mediagate.KindTransient, Message: "the provider's file server did not answer", Err: err}
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, resp.ContentLength, nil
+	}
+	_ = resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
+		return nil, 0, mediagate.Errorf(mediagate.KindGone, "the provider's file server answered %d", resp.StatusCode)
+	default:
+		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the provider's file server answered %d", resp.StatusCode)
+	}
+}
+
+// deliverer fits the webhook sender to the activities.
+type deliverer struct{ sender *webhook.Sender }
+
+// Deliver makes one delivery attempt.
+func (d deliverer) Deliver(ctx context.Context, taskID string, t mediagate.WebhookTarget) (activities.DeliveryResult, error) {
+	secrets := make([]string, len(t.Secrets))
+	for i, s := range t.Secrets {
+		secrets[i] = s.Secret
+	}
+	r, err := d.sender.Deliver(ctx, webhook.Attempt{URL: t.URL, TaskID: taskID, Body: t.Body, Secrets: secrets})
+	if err != nil {
+		return activities.DeliveryResult{}, err
+	}
+	return activities.DeliveryResult{
+		Verdict: activities.Verdict(r.Verdict), Status: r.Status, Error: r.Err, Reason: r.Reason,
+	}, nil
+}

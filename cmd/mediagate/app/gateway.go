@@ -1,0 +1,255 @@
+package app
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/storage/blob"
+	"github.com/mediagate/mediagate/webhook"
+	"github.com/mediagate/mediagate/worker"
+	"github.com/mediagate/mediagate/workflows"
+)
+
+// Options are what a program decides besides the settings.
+type Options struct {
+	Version string
+	Logger  *slog.Logger
+	// OpenStore opens the database; nil: PostgreSQL at database_url.
+	OpenStore func(ctx context.Context, c storage.Config) (*storage.Store, error)
+}
+
+// Gateway is everything that the settings name, opened.
+type Gateway struct {
+	Config   Config
+	Store    *storage.Store
+	Temporal client.Client
+	Bucket   *blob.Store
+
+	opts     Options
+	log      *slog.Logger
+	rules    outbound.Rules
+	catalog  *catalog.Catalog
+	channels *bindings
+}
+
+// Open opens what the settings name. The database must answer; Temporal and
+// the bucket may be away.
+func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
+	g := &Gateway{Config: c, opts: o, log: o.Logger}
+	var err error
+	if g.rules, err = c.rules(); err != nil {
+		return nil, err
+	}
+	if g.catalog, err = catalog.Load(c.CatalogDir, catalog.WithMediaURLCheck(g.rules.CheckMediaURL)); err != nil {
+		return nil, fmt.Errorf("catalog: %w", err)
+	}
+	if g.channels, err = bind(c.Channels, providers.Options{Version: o.Version}); err != nil {
+		return nil, err
+	}
+	if g.Bucket, err = blob.Open(ctx, blob.Config{
+		Endpoint: c.S3.Endpoint, Region: c.S3.Region, Bucket: c.S3.Bucket,
+		AccessKeyID: c.S3.AccessKeyID, SecretAccessKey: c.S3.SecretAccessKey, PathStyle: c.S3.PathStyle,
+	}); err != nil {
+		return nil, fmt.Errorf("s3: %w", err)
+	}
+	if g.Temporal, err = client.NewLazyClient(client.Options{
+		HostPort: c.Temporal.Address, Namespace: c.Temporal.Namespace, Logger: log.NewStructuredLogger(o.Logger),
+	}); err != nil {
+		return nil, fmt.Errorf("temporal: %w", err)
+	}
+	if g.Store, err = openStore(ctx, c, o); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+func openStore(ctx context.Context, c Config, o Options) (*storage.Store, error) {
+	keys := make([][]byte, len(c.EncryptionKeys))
+	for i, text := range c.EncryptionKeys {
+		var err error
+		if keys[i], err = base64.StdEncoding.DecodeString(text); err != nil {
+			return nil, fmt.Errorf("encryption_keys[%d]: %w", i, err)
+		}
+	}
+	sc := storage.Config{EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: 50}
+	if o.OpenStore != nil {
+		return o.OpenStore(ctx, sc)
+	}
+	return storage.OpenPostgres(ctx, c.DatabaseURL, sc)
+}
+
+// Close closes what Open opened.
+func (g *Gateway) Close() {
+	if g.Temporal != nil {
+		g.Temporal.Close()
+	}
+	if g.channels != nil {
+		g.channels.close()
+	}
+	if g.Bucket != nil {
+		g.Bucket.Close()
+	}
+	if g.Store != nil {
+		if err := g.Store.Close(); err != nil {
+			g.log.Warn("database not closed", "error", err)
+		}
+	}
+}
+
+// rules are the address rules that the settings make.
+func (c Config) rules() (outbound.Rules, error) {
+	var r outbound.Rules
+	for _, text := range c.Outbound.Allow {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return r, fmt.Errorf("outbound.allow: %w", err)
+		}
+		r.Allow = append(r.Allow, p)
+	}
+	for _, own := range c.OwnDomains {
+		if p, err := netip.ParsePrefix(own); err == nil {
+			r.OwnPrefixes = append(r.OwnPrefixes, p)
+			continue
+		}
+		r.OwnDomains = append(r.OwnDomains, own)
+	}
+	if u, err := url.Parse(c.PublicURL); err == nil && u.Hostname() != "" {
+		if _, err := netip.ParseAddr(u.Hostname()); err != nil {
+			r.OwnDomains = append(r.OwnDomains, u.Hostname())
+		}
+	}
+	return r, nil
+}
+
+// Migrate brings the database, the bucket and the Temporal namespace to what
+// this version needs. It may run at any time and several times at once.
+func (g *Gateway) Migrate(ctx context.Context) error {
+	if err := g.Store.Migrate(ctx); err != nil {
+		return fmt.Errorf("migrate the database: %w", err)
+	}
+	if err := g.Bucket.EnsureBucket(ctx); err != nil {
+		return fmt.Errorf("make the bucket: %w", err)
+	}
+	if err := workflows.EnsureNamespace(ctx, g.Temporal, g.Config.Temporal.Namespace); err != nil {
+		return fmt.Errorf("prepare Temporal: %w", err)
+	}
+	return nil
+}
+
+// API builds the API.
+func (g *Gateway) API() (*api.Server, error) {
+	c := g.Config
+	groups := make(map[string]api.Group, len(c.Groups))
+	for name, group := range c.Groups {
+		groups[name] = api.Group{PriceFactor: group.PriceFactor, Models: group.Models}
+	}
+	return api.New(api.Config{
+		Store: g.Store, Catalog: g.catalog, Starter: workflows.Client{Temporal: g.Temporal}, Signer: g.Bucket,
+		Checks: api.Checks{Database: g.Store.Ping, Temporal: g.pingTemporal, Bucket: g.Bucket.Ping},
+		CheckWebhookURL: func(raw string) error {
+			_, err := g.rules.CheckWebhookURL(raw)
+			return err
+		},
+		AdminKey: c.AdminKey, CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
+		TaskTimeout: c.TaskTimeout, CORSOrigins: c.CORSOrigins, TrustedProxies: c.TrustedProxies,
+		Version: g.opts.Version, Logger: g.log,
+	})
+}
+
+func (g *Gateway) pingTemporal(ctx context.Context) error {
+	_, err := g.Temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
+	return err
+}
+
+// RunWorker serves the task queues until ctx ends, and drains within the
+// grace time.
+func (g *Gateway) RunWorker(ctx context.Context) error {
+	if err := g.awaitTemporal(ctx); err != nil {
+		return err
+	}
+	settings := activities.DefaultSettings()
+	settings.CreditsPerUnit = g.Config.CreditsPerUnit
+	settings.ParkTimeout, settings.ParkRetry = g.Config.ParkTimeout, g.Config.ParkRetry
+	acts := &activities.Activities{
+		Store: g.Store, Channels: g.channels, Fetcher: fetcher{rules: g.rules}, Bucket: bucket{g.Bucket},
+		Deliverer: deliverer{webhook.New(webhook.Config{
+			Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
+		})},
+		Engine: workflows.Client{Temporal: g.Temporal}, Settings: settings, Now: time.Now, Logger: g.log,
+		NewID: func(prefix string) string { return prefix + ulid.Make().String() },
+	}
+	return worker.Run(ctx, worker.Config{
+		Temporal: g.Temporal, Activities: acts, Providers: providers.Known(), Channels: g.channels.names(),
+		Grace: g.Config.ShutdownGrace, Logger: g.log, Seen: g.Store.SeenChannel,
+	})
+}
+
+// awaitTemporal waits until Temporal serves the namespace: a worker has
+// nothing to do without it.
+func (g *Gateway) awaitTemporal(ctx context.Context) error {
+	for {
+		try, cancel := context.WithTimeout(ctx, 10*time.Second)
+		err := workflows.EnsureNamespace(try, g.Temporal, g.Config.Temporal.Namespace)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		g.log.WarnContext(ctx, "waiting for Temporal", "error", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+// OpsHandler answers for a worker: 503 without database or Temporal (D20).
+func (g *Gateway) OpsHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"status":"ok"}` + "\n"))
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
+		defer cancel()
+		w.Header().Set("Content-Type", "application/json")
+		if err := errors.Join(g.Store.Ping(ctx), g.pingTemporal(ctx)); err != nil {
+			g.log.WarnContext(ctx, "worker is not ready", "error", err)
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"status":"unavailable"}` + "\n"))
+			return
+		}
+		_, _ = w.Write([]byte(`{"status":"ok"}` + "\n"))
+	})
+	return mux
+}
+
+// ServeOps serves the worker's health until ctx ends.
+func (g *Gateway) ServeOps(ctx context.Context, l net.Listener) error {
+	s := &http.Server{Handler: g.OpsHandler(), ReadHeaderTimeout: 5 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer stop()
+	if err := s.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Roles says which parts of the gateway a process runs.
+type Roles struct {
+	API    net.Listener // nil: none
+	Ops    net.Listener // nil: none
+	Worker bool
+}
+
+// Listen opens the roles' listeners from the settings.
+func (c Config) Listen(ctx context.Context, apiToo, workerToo bool) (r Roles, err error) {
+	var lc net.ListenConfig
+	if apiToo {
+		if r.API, err = lc.Listen(ctx, "tcp", c.APIListen); err != nil {
+			return r, fmt.Errorf("api_listen: %w", err)
+		}
+	}
+	if workerToo {
+		r.Worker = true
+		if r.Ops, err = lc.Listen(ctx, "tcp", c.OpsListen); err != nil {
+			return r, errors.Join(fmt.Errorf("ops_listen: %w", err), r.close())
+		}
+	}
+	return r, nil
+}
+
+func (r Roles) close() error {
+	var err error
+	for _, l := range []net.Listener{r.API, r.Ops} {
+		if l != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}
+	return err
+}
+
+// Run runs the roles until ctx ends or one of them fails, and returns once
+// all have stopped. The worker drains first to last: health answers until it
+// has handed its work back.
+func (g *Gateway) Run(ctx context.Context, r Roles) error {
+	group, ctx := errgroup.WithContext(ctx)
+	if r.API != nil {
+		server, err := g.API()
+		if err != nil {
+			return errors.Join(err, r.close())
+		}
+		group.Go(func() error { return server.Serve(ctx, r.API) })
+	}
+	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))
+	var working sync.WaitGroup
+	if r.Worker {
+		working.Add(1)
+		group.Go(func() error {
+			defer working.Done()
+			if err := g.RunWorker(ctx); err != nil && !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return nil
+		})
+	}
+	if r.Ops != nil {
+		group.Go(func() error { return g.ServeOps(opsCtx, r.Ops) })
+	}
+	group.Go(func() error {
+		<-ctx.Done()
+		working.Wait()
+		stopOps()
+		return nil
+	})
+	return group.Wait()
+}

@@ -1,0 +1,86 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// client speaks to the admin API.
+type client struct {
+	base string
+	key  string
+	http *http.Client
+}
+
+// connect finds address and key: in the folder of a standalone, or in the
+// environment.
+func connect(env map[string]string, data string) (*client, error) {
+	c := &client{base: env["MEDIAGATE_URL"], key: env["MEDIAGATE_ADMIN_KEY"], http: &http.Client{Timeout: 60 * time.Second}}
+	if data != "" {
+		text, err := os.ReadFile(filepath.Join(data, "standalone.json"))
+		if err != nil {
+			return nil, fmt.Errorf("no standalone runs on %s: %w", data, err)
+		}
+		var where struct {
+			API      string `json:"api"`
+			AdminKey string `json:"admin_key"`
+		}
+		if err := json.Unmarshal(text, &where); err != nil {
+			return nil, fmt.Errorf("standalone.json: %w", err)
+		}
+		c.base, c.key = where.API, where.AdminKey
+	}
+	if c.base == "" || c.key == "" {
+		return nil, errUsage{"set MEDIAGATE_URL and MEDIAGATE_ADMIN_KEY, or name a standalone's folder with -data"}
+	}
+	return c, nil
+}
+
+// do makes a call and returns the answer's body. An error of the API is
+// returned in its own words.
+func (c *client) do(ctx context.Context, method, path string, body any) ([]byte, error) {
+	var reader io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		reader = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.base, "/")+"/admin/v1"+path, reader)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode/100 == 2 {
+		return answer, nil
+	}
+	var failed struct {
+		Error struct {
+			Message   string `json:"message"`
+			RequestID string `json:"request_id"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(answer, &failed) == nil && failed.Error.Message != "" {
+		return nil, fmt.Errorf("%s (HTTP %d, request %s)", failed.Error.Message, resp.StatusCode, failed.Error.RequestID)
+	}
+	return nil, errors.New("the gateway answered HTTP " + resp.Status)
+}

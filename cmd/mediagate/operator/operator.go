@@ -1,0 +1,170 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+)
+
+// Exit codes of the commands.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// errUsage is a command that cannot be understood.
+type errUsage struct{ text string }
+
+func (e errUsage) Error() string { return e.text }
+
+// command is one verb: what it takes and what it does.
+type command struct {
+	name  string // "accounts list"
+	usage string
+	run   func(ctx context.Context, c *call) error
+}
+
+func commands() []command {
+	return []command{
+		{"accounts list", "[-limit N] [-after ID]", accountsList},
+		{"accounts create", "-name NAME [-group GROUP]", accountsCreate},
+		{"accounts grant", "-account ID -amount AMOUNT -reference TEXT", accountsGrant},
+		{"keys list", "[-account ID] [-limit N] [-after ID]", keysList},
+		{"keys create", "-account ID -name NAME (-unlimited | -quota AMOUNT) [-models A,B] [-group GROUP] [-expires TIME] [-allow-ips A,B]", keysCreate},
+		{"keys revoke", "-key ID", keysRevoke},
+		{"ledger check", "", ledgerCheck},
+	}
+}
+
+// call is one run of a command.
+type call struct {
+	flags  *flag.FlagSet
+	args   []string
+	out    io.Writer
+	format string
+	data   string
+	env    map[string]string
+	client *client
+}
+
+// parse reads the command's flags, and connects.
+func (c *call) parse() error {
+	if err := c.flags.Parse(c.args); err != nil {
+		return errUsage{err.Error()}
+	}
+	if c.flags.NArg() > 0 {
+		return errUsage{fmt.Sprintf("unexpected argument %q", c.flags.Arg(0))}
+	}
+	if c.format != "table" && c.format != "json" {
+		return errUsage{"-o is table or json"}
+	}
+	var err error
+	c.client, err = connect(c.env, c.data)
+	return err
+}
+
+// Run runs the command that the arguments name and returns the exit code: 0
+// done, 1 failed, 2 wrong use.
+func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	name := strings.Join(args[:min(2, len(args))], " ")
+	for _, cmd := range commands() {
+		if cmd.name != name {
+			continue
+		}
+		c := &call{flags: flag.NewFlagSet(name, flag.ContinueOnError), args: args[2:], out: stdout, env: variables(environ)}
+		c.flags.SetOutput(io.Discard)
+		c.flags.StringVar(&c.data, "data", "", "folder of a standalone")
+		c.flags.StringVar(&c.format, "o", "table", "table or json")
+		err := cmd.run(ctx, c)
+		var usage errUsage
+		switch {
+		case errors.As(err, &usage):
+			_, _ = fmt.Fprintf(stderr, "mediagate %s: %s\nusage: mediagate %s %s [-data DIR] [-o json]\n", name, usage, name, cmd.usage)
+			return exitUsage
+		case err != nil:
+			_, _ = fmt.Fprintf(stderr, "mediagate %s: %s\n", name, err)
+			return exitFailed
+		}
+		return exitDone
+	}
+	_, _ = fmt.Fprintf(stderr, "mediagate: %q is no command. There are:\n", name)
+	for _, cmd := range commands() {
+		_, _ = fmt.Fprintf(stderr, "  mediagate %s %s\n", cmd.name, cmd.usage)
+	}
+	return exitUsage
+}
+
+func variables(environ []string) map[string]string {
+	m := map[string]string{}
+	for _, pair := range environ {
+		k, v, _ := strings.Cut(pair, "=")
+		m[k] = v
+	}
+	return m
+}
+
+// show prints the answer: as it is for scripts, as a table for people.
+func (c *call) show(answer []byte, columns ...string) error {
+	if c.format == "json" {
+		_, err := fmt.Fprintln(c.out, strings.TrimSpace(string(answer)))
+		return err
+	}
+	var list struct {
+		Data    []map[string]any `json:"data"`
+		HasMore bool             `json:"has_more"`
+	}
+	var one map[string]any
+	if err := json.Unmarshal(answer, &one); err != nil {
+		return fmt.Errorf("the answer is not readable: %w", err)
+	}
+	if _, ok := one["data"]; ok {
+		if err := json.Unmarshal(answer, &list); err != nil {
+			return fmt.Errorf("the answer is not readable: %w", err)
+		}
+	} else {
+		list.Data = []map[string]any{one}
+	}
+	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, strings.ToUpper(strings.Join(columns, "\t")))
+	for _, row := range list.Data {
+		cells := make([]string, len(columns))
+		for i, column := range columns {
+			if v := row[column]; v != nil {
+				cells[i] = fmt.Sprint(v)
+			}
+		}
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	if list.HasMore {
+		_, _ = fmt.Fprintln(w, "… more: -after", list.Data[len(list.Data)-1]["id"])
+	}
+	return w.Flush()
+}
+
+// required are flags that must be given.
+func required(values map[string]*string) error {
+	for name, v := range values {
+		if *v == "" {
+			return errUsage{"-" + name + " is missing"}
+		}
+	}
+	return nil
+}
+
+func page(limit int, after string) string {
+	q := url.Values{}
+	if limit > 0 {
+		q.Set("limit", fmt.Sprint(limit))
+	}
+	if after != "" {
+		q.Set("after", after)
+	}
+	return q.Encode()
+}
