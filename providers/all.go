@@ -1,0 +1,65 @@
+package providers
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/dashscope"
+	"github.com/mediagate/mediagate/providers/kling"
+)
+
+// vendors is the table of all vendors: one line each.
+func vendors() map[string]vendor {
+	return map[string]vendor{
+		"dashscope": {opener(dashscope.New), dashscope.Account, dashscope.SubmitTimeout},
+		"kling":     {opener(kling.New), kling.Account, kling.SubmitTimeout},
+	}
+}
+
+// opener turns an adapter's own constructor into one of the table.
+func opener[P Provider](open func(mediagate.Channel, Options) (P, error)) func(mediagate.Channel, Options) (Provider, error) {
+	return func(ch mediagate.Channel, opt Options) (Provider, error) {
+		p, err := open(ch, opt)
+		if err != nil {
+			return nil, err // not a typed nil in an interface
+		}
+		return p, nil
+	}
+}
+
+// Known lists the names of all vendors.
+func Known() []string { return slices.Sorted(maps.Keys(vendors())) }
+
+// New makes the provider of a channel. It makes no call. An error is of
+// KindInvalid; each of the problems that it joins names channel and field.
+func New(ch mediagate.Channel, opt Options) (Provider, error) {
+	v, ok := vendors()[ch.Provider]
+	if !ok {
+		return nil, mediagate.Invalid("provider", "channel %q: provider %q is unknown; known: %s",
+			ch.Name, ch.Provider, strings.Join(Known(), ", "))
+	}
+	return v.open(ch, opt)
+}
+
+// Fingerprint names the vendor account behind a channel without giving it
+// away. It stays the same when a channel is renamed, reaches the vendor at
+// another address, or takes a new secret for the same access key; with
+// another account it changes.
+func Fingerprint(ch mediagate.Channel) string {
+	account := ""
+	if v, ok := vendors()[ch.Provider]; ok {
+		account = v.account(ch)
+	}
+	sum := sha256.Sum256([]byte("mediagate channel account\x00" + ch.Provider + "\x00" + account))
+	return hex.EncodeToString(sum[:12])
+}
+
+// SubmitTimeout is how long a submission to this vendor may take from its
+// first byte to the end of its answer. A lookup that finds nothing proves
+// nothing before this has passed.
+func SubmitTimeout(provider string) time.Duration { return vendors()[provider].submitTimeout }

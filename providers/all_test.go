@@ -1,0 +1,91 @@
+package providers_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+)
+
+func TestKnown(t *testing.T) {
+	t.Parallel()
+	if d := cmp.Diff([]string{"dashscope", "kling"}, providers.Known()); d != "" {
+		t.Error(d)
+	}
+	for _, name := range providers.Known() {
+		if d := providers.SubmitTimeout(name); d < 10*time.Second {
+			t.Errorf("%s: a submission may take %v", name, d)
+		}
+	}
+}
+
+func TestNewOfUnknownProvider(t *testing.T) {
+	t.Parallel()
+	p, err := providers.New(mediagate.Channel{Name: "a", Provider: "nobody"}, providers.Options{})
+	if p != nil || mediagate.KindOf(err) != mediagate.KindInvalid {
+		t.Fatalf("New = %v, %v", p, err)
+	}
+	for _, want := range []string{`channel "a"`, "nobody", "dashscope, kling"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q: %v", want, err)
+		}
+	}
+}
+
+// A failed constructor yields no provider at all, not one that is nil inside.
+func TestNewFailsWithoutProvider(t *testing.T) {
+	t.Parallel()
+	for _, name := range providers.Known() {
+		p, err := providers.New(mediagate.Channel{Name: "a", Provider: name}, providers.Options{})
+		if p != nil || err == nil {
+			t.Errorf("%s: New = %v, %v", name, p, err)
+		}
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	t.Parallel()
+	channel := func(provider string, credentials map[string]string) mediagate.Channel {
+		return mediagate.Channel{Provider: provider, Credentials: credentials}
+	}
+	key := map[string]string{"access_key": "AK1", "secret_key": "SK1"}
+	base := providers.Fingerprint(channel("kling", key))
+	for name, tc := range map[string]struct {
+		channel mediagate.Channel
+		same    bool
+	}{
+		"same":           {channel("kling", key), true},
+		"new secret":     {channel("kling", map[string]string{"access_key": "AK1", "secret_key": "SK2"}), true},
+		"new access key": {channel("kling", map[string]string{"access_key": "AK2", "secret_key": "SK1"}), false},
+		"other vendor":   {channel("dashscope", map[string]string{"api_key": "AK1"}), false},
+		"unknown vendor": {channel("nobody", key), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := providers.Fingerprint(tc.channel); (got == base) != tc.same {
+				t.Errorf("same = %v, want %v", got == base, tc.same)
+			}
+		})
+	}
+}
+
+// Adapters know the root package and vendorhttp, and no framework.
+func TestImports(t *testing.T) {
+	t.Parallel()
+	const module = "github.com/mediagate/mediagate"
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range strings.Fields(string(out)) {
+		own := path == module || path == module+"/providers" || strings.HasPrefix(path, module+"/providers/")
+		if strings.HasPrefix(path, module) && !own || strings.Contains(path, "echo") || strings.HasPrefix(path, "go.temporal.io") {
+			t.Errorf("providers must not import %s", path)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package dashscope
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// PublicURL is the vendor's public address outside mainland China, with its prefix.
+const PublicURL = "https://dashscope-intl.aliyuncs.com/api/v1"
+
+// SubmitTimeout bounds a submission, which lasts as long as the generation.
+const SubmitTimeout = 150 * time.Second
+
+const imagePath = "/services/aigc/multimodal-generation/generation"
+
+// Adapter speaks to one account. It is safe for concurrent use.
+type Adapter struct {
+	http *vendorhttp.Client
+	key  string
+}
+
+// New makes the adapter of a channel; errors name channel and field.
+func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
+	check := vendorhttp.Check(ch)
+	check.Known([]string{"api_key"}, nil)
+	base, key := check.BaseURL(PublicURL), check.Credential("api_key")
+	if err := check.Err(); err != nil {
+		return nil, err
+	}
+	return &Adapter{key: key, http: vendorhttp.New(vendorhttp.Config{
+		BaseURL:  base,
+		Secrets:  []string{key},
+		Timeouts: vendorhttp.Timeouts{SubmitHeader: SubmitTimeout - 5*time.Second, Submit: SubmitTimeout},
+	}, opt)}, nil
+}
+
+// Account is what names the vendor account of a channel.
+func Account(ch mediagate.Channel) string { return ch.Credentials["api_key"] }
+
+// Close drops idle connections.
+func (a *Adapter) Close() { a.http.Close() }
+
+// params are the gateway's own fields that this vendor takes.
+type params struct {
+	Prompt       string `json:"prompt"`
+	PromptExtend bool   `json:"prompt_extend"`
+}
+
+type (
+	request struct {
+		Model      string     `json:"model"`
+		Input      input      `json:"input"`
+		Parameters parameters `json:"parameters"`
+	}
+	input struct {
+		Messages []message `json:"messages"`
+	}
+	message struct {
+		Role    string `json:"role"`
+		Content []text `json:"content"`
+	}
+	text struct {
+		Text string `json:"text"`
+	}
+	parameters struct {
+		Size         string `json:"size"`
+		PromptExtend bool   `json:"prompt_extend"`
+	}
+)
+
+// Submit makes one image and returns its outcome; providers.Provider says
+// which kinds of errors it returns.
+func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+	body, err := newBody(job)
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	answer, err := a.http.Submit(ctx, vendorhttp.Call{
+		Path: imagePath, Body: body, SendBefore: job.SendBefore,
+		Header: http.Header{"Authorization": {"Bearer " + a.key}},
+	})
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	reply := new(reply)
+	if answer.Decode(reply) != nil {
+		reply = nil
+	}
+	if err := a.refusal(answer, reply); err != nil {
+		return mediagate.Submission{}, err
+	}
+	// The vendor keeps no job; its request id is what its support asks for.
+	return mediagate.Submission{
+		Ref: mediagate.JobRef{JobID: a.http.ID(reply.RequestID), ExternalID: job.ExternalID, Operation: job.Operation},
+		Outcome: &mediagate.Outcome{
+			Succeeded: true,
+			Media:     []mediagate.Media{{URL: reply.image(), MimeType: "image/png"}},
+		},
+	}, nil
+}
+
+// Poll finds nothing: a synchronous job ends with its submission.
+func (a *Adapter) Poll(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+	return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor keeps no synchronous jobs")
+}
+
+func newBody(job mediagate.Job) ([]byte, error) {
+	if job.Operation != "image" {
+		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
+	}
+	var p params
+	if err := json.Unmarshal(job.Params, &p); err != nil {
+		return nil, &mediagate.Error{
+			Kind: mediagate.KindInvalid, Code: mediagate.CodeInvalidParameters,
+			Message: "the stored request cannot be read", Err: err,
+		}
+	}
+	size := job.Values["size"]
+	if size == "" {
+		// Without one the vendor would choose, and the client would get
+		// another image than it paid for.
+		return nil, mediagate.Invalid("size", "size has no pixel size here")
+	}
+	body, err := vendorhttp.Encode(request{
+		Model:      job.Upstream,
+		Input:      input{Messages: []message{{Role: "user", Content: []text{{Text: p.Prompt}}}}},
+		Parameters: parameters{Size: size, PromptExtend: p.PromptExtend},
+	})
+	if err != nil {
+		return nil, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
+	}
+	return body, nil
+}

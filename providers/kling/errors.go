@@ -1,0 +1,138 @@
+package kling
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// verdicts is the vendor's error table. The code decides, never the HTTP
+// status: 429 comes with an empty purse as well as with too many calls.
+// 5000 to 5002 are missing, since a server's fault proves nothing.
+var verdicts = map[vendorhttp.Text]vendorhttp.Verdict{
+	"1000": {Kind: mediagate.KindCredentials}, // authentication failed
+	"1001": {Kind: mediagate.KindCredentials}, // empty
+	"1002": {Kind: mediagate.KindCredentials}, // invalid
+	"1003": {Kind: mediagate.KindCredentials}, // not yet valid
+	"1004": {Kind: mediagate.KindCredentials}, // expired
+	"1100": {Kind: mediagate.KindFunds},       // exception of the account
+	"1101": {Kind: mediagate.KindFunds},       // arrears
+	"1102": {Kind: mediagate.KindFunds},       // resource pack used up or expired
+	"1103": {Kind: mediagate.KindCredentials}, // no permission for the API or model
+	"1200": {Kind: mediagate.KindInvalid},     // parameters
+	"1201": {Kind: mediagate.KindInvalid},     // key or value
+	"1202": {Kind: mediagate.KindNotFound},    // method
+	"1203": {Kind: mediagate.KindNotFound},    // resource, such as the model
+	"1300": {Kind: mediagate.KindModerated},   // platform policy
+	"1301": {Kind: mediagate.KindModerated},   // content security
+	"1302": {Kind: mediagate.KindThrottled, Retry: time.Second},
+	"1303": {Kind: mediagate.KindCapacity, Retry: time.Second}, // parallel tasks over the pack
+	"1304": {Kind: mediagate.KindCredentials},                  // IP allow list
+}
+
+// untimely says that a token, not the key behind it, was refused.
+func untimely(code vendorhttp.Text) bool { return code == "1003" || code == "1004" }
+
+// submitError judges the answer to a submission; nil means that it names a job.
+func (a *Adapter) submitError(answer vendorhttp.Answer, env *envelope) error {
+	if env == nil {
+		return a.http.Refuse(vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}, answer, "", "", "")
+	}
+	v := vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}
+	known, ok := verdicts[env.Code]
+	switch {
+	case answer.Status >= 500:
+	case env.Code == "0" && answer.Status < 300 && env.Data.TaskID.ID() != "":
+		return nil
+	case env.Code == "0":
+	case duplicate(env):
+		// Our id is taken, so an earlier call did arrive: a lookup finds it.
+	case ok:
+		v = known
+	default:
+		v.Kind = vendorhttp.RefusalKind(answer.Status)
+	}
+	return a.http.Refuse(v, answer, string(env.Code), string(env.RequestID), string(env.Message))
+}
+
+// pollError judges the answer to a query; nil means that it has a job.
+func (a *Adapter) pollError(answer vendorhttp.Answer, env *envelope) error {
+	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	if env == nil {
+		return a.http.Refuse(v, answer, "", "", "")
+	}
+	known, ok := verdicts[env.Code]
+	switch {
+	case answer.Status >= 500:
+	case env.Code == "0" && answer.Status == http.StatusOK:
+		return nil
+	case !ok:
+	case absent(env):
+		v.Kind = mediagate.KindNotFound
+	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindFunds, known.Kind == mediagate.KindThrottled:
+		v = known
+	case known.Kind == mediagate.KindCapacity:
+		v = vendorhttp.Verdict{Kind: mediagate.KindThrottled, Retry: known.Retry}
+	}
+	return a.http.Refuse(v, answer, string(env.Code), string(env.RequestID), string(env.Message))
+}
+
+// absent is the vendor's word that there is no such job. It proves absence to
+// whoever looks for a lost submission, so it is read narrowly: the old
+// endpoints say it with the code of a bad value, and 1202, an unknown method,
+// would be a wrong address.
+func absent(env *envelope) bool {
+	switch env.Code {
+	case "1203":
+		return true
+	case "1200", "1201":
+		text := strings.ToLower(string(env.Message))
+		return contains(text, "not found", "not exist", "doesn't exist", "no such", "不存在", "未找到")
+	default:
+		return false
+	}
+}
+
+// duplicate tells a refused external id from other bad values. The vendor
+// documents only that it must be unique, so the words are a guess on the wide
+// side: an unneeded lookup does no harm.
+func duplicate(env *envelope) bool {
+	if env.Code != "1200" && env.Code != "1201" {
+		return false
+	}
+	text := strings.ToLower(string(env.Message))
+	taken := contains(text, "exist", "duplicat", "unique", "repeat", "already", "been used", "in use", "重复", "已存在", "唯一")
+	return contains(text, "already exist", "已存在") || taken && contains(text, "external_task_id", "external task id", "externaltaskid")
+}
+
+// moderationWords mark a failure as the work of a content check: a failed job
+// has a text but no code.
+var moderationWords = []string{
+	"risk control", "sensitive", "violat", "policy", "content security", "moderation", "prohibited",
+	"inappropriate", "illegal content", "unsafe", "nsfw", "content review", "audit",
+	"敏感", "违规", "审核", "风控", "违反", "不合规",
+}
+
+func failure(text string, clean func(string) string) *mediagate.Failure {
+	moderated := contains(strings.ToLower(text), moderationWords...)
+	f := &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: clean(text), Retryable: !moderated}
+	if moderated {
+		f.Code = mediagate.CodeContentPolicy
+	}
+	if f.Message == "" {
+		f.Message = "the generation failed at the vendor"
+	}
+	return f
+}
+
+func contains(text string, words ...string) bool {
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}

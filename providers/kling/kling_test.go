@@ -1,0 +1,257 @@
+package kling_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/providertest"
+)
+
+// Without an endpoint, after a crash, all that the operation may have used
+// are asked; absent is only what all of them call absent.
+func TestFindAsksEachEndpoint(t *testing.T) {
+	t.Parallel()
+	missing := refusal(400, "1201", "Task not found")
+	running := task(jobID, externalID, `,"task_status":"processing"`)
+	for name, tc := range map[string]struct {
+		ref      mediagate.JobRef
+		replies  []providertest.Reply
+		kind     mediagate.Kind // 0: found
+		endpoint string
+		asked    []string
+	}{
+		"at the first": {
+			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
+			[]providertest.Reply{running}, 0, "text2video", []string{"text2video"},
+		},
+		"at the second": {
+			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
+			[]providertest.Reply{missing, running}, 0, "image2video", []string{"text2video", "image2video"},
+		},
+		"nowhere": {
+			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
+			[]providertest.Reply{missing, missing}, mediagate.KindNotFound, "", []string{"text2video", "image2video"},
+		},
+		"one does not answer": {
+			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
+			[]providertest.Reply{missing, {Status: 503}}, mediagate.KindTransient, "", []string{"text2video", "image2video"},
+		},
+		"the first does not answer": {
+			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
+			[]providertest.Reply{{Status: 503}, running}, mediagate.KindTransient, "", []string{"text2video"},
+		},
+		"endpoint known": {
+			mediagate.JobRef{ExternalID: externalID, Operation: "video", Endpoint: "image2video"},
+			[]providertest.Reply{missing}, mediagate.KindNotFound, "", []string{"image2video"},
+		},
+		"omni": {
+			mediagate.JobRef{ExternalID: externalID, Operation: "omni"},
+			[]providertest.Reply{running}, 0, "omni-video", []string{"omni-video"},
+		},
+		"unknown operation": {
+			mediagate.JobRef{ExternalID: externalID, Operation: "somersault"}, nil, mediagate.KindTransient, "", nil,
+		},
+		"no id": {mediagate.JobRef{Operation: "video"}, nil, mediagate.KindNotFound, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vendor := providertest.NewVendor(t, tc.replies...)
+			p := suite().Open(t, vendor.URL, providers.Options{})
+			report, err := p.(providers.Finder).Find(t.Context(), tc.ref)
+			switch {
+			case tc.kind != 0 && mediagate.KindOf(err) != tc.kind, tc.kind == 0 && err != nil:
+				t.Errorf("Find: %v, want kind %v", err, tc.kind)
+			case err == nil && (report.Ref.Endpoint != tc.endpoint || report.Ref.JobID != jobID):
+				t.Errorf("found %+v", report.Ref)
+			}
+			var asked []string
+			for _, r := range vendor.Requests() {
+				asked = append(asked, strings.TrimSuffix(strings.TrimPrefix(r.Path, "/v1/videos/"), "/"+externalID))
+			}
+			if d := cmp.Diff(tc.asked, asked); d != "" {
+				t.Errorf("asked (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestPollNeedsJobAndEndpoint(t *testing.T) {
+	t.Parallel()
+	vendor := providertest.NewVendor(t)
+	p := suite().Open(t, vendor.URL, providers.Options{})
+	for name, ref := range map[string]mediagate.JobRef{
+		"no id": {Endpoint: "text2video"}, "no endpoint": {JobID: jobID},
+	} {
+		if _, err := p.Poll(t.Context(), ref); mediagate.KindOf(err) != mediagate.KindNotFound {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := p.Poll(t.Context(), mediagate.JobRef{JobID: "a/../b?c", Endpoint: "text2video"}); err == nil {
+		t.Error("an answer out of script was taken")
+	}
+	if got := vendor.Requests()[0].Path; got != "/v1/videos/text2video/a%2F..%2Fb%3Fc" {
+		t.Errorf("asked for %s: an id must stay one segment", got)
+	}
+	// A poll answered with another job's state must not end this one.
+	vendor.Add(task("999", externalID, `,"task_status":"succeed"`+files))
+	if _, err := p.Poll(t.Context(), mediagate.JobRef{JobID: jobID, Endpoint: "text2video"}); mediagate.KindOf(err) != mediagate.KindTransient {
+		t.Errorf("another job's answer: %v", err)
+	}
+}
+
+func TestResultFiles(t *testing.T) {
+	t.Parallel()
+	const plain, marked = "https://cdn.example.com/a.mp4", "https://cdn.example.com/a-marked.mp4"
+	for name, tc := range map[string]struct {
+		videos string
+		want   bool // the watermark
+		media  []mediagate.Media
+		total  float64
+	}{
+		"plain":                    {`[{"url":"` + plain + `","watermark_url":"` + marked + `","duration":"5"}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4", Duration: 5}}, 5},
+		"marked":                   {`[{"url":"` + plain + `","watermark_url":"` + marked + `","duration":"5"}]`, true, []mediagate.Media{{URL: marked, MimeType: "video/mp4", Duration: 5}}, 5},
+		"no marked file":           {`[{"url":"` + plain + `","duration":"5"}]`, true, []mediagate.Media{{URL: plain, MimeType: "video/mp4", Duration: 5}}, 5},
+		"duration as a number":     {`[{"url":"` + plain + `","duration":5.041}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4", Duration: 5.041}}, 5.041},
+		"duration unknown":         {`[{"url":"` + plain + `"}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4"}}, 0},
+		"duration negative":        {`[{"url":"` + plain + `","duration":"-5"}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4"}}, 0},
+		"one duration of two":      {`[{"url":"` + plain + `","duration":"5"},{"url":"` + marked + `"}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4", Duration: 5}, {URL: marked, MimeType: "video/mp4"}}, 0},
+		"two durations":            {`[{"url":"` + plain + `","duration":"5"},{"url":"` + marked + `","duration":"3"}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4", Duration: 5}, {URL: marked, MimeType: "video/mp4", Duration: 3}}, 8},
+		"one without link skipped": {`[{"duration":"5"},{"url":"` + plain + `","duration":"3"}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4", Duration: 3}}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vendor := providertest.NewVendor(t, task(jobID, externalID, `,"task_status":"succeed","task_result":{"videos":`+tc.videos+`}`))
+			ref := mediagate.JobRef{JobID: jobID, Endpoint: "text2video", WantWatermark: tc.want}
+			report, err := suite().Open(t, vendor.URL, providers.Options{}).Poll(t.Context(), ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := &mediagate.Outcome{Succeeded: true, Media: tc.media, Seconds: tc.total}
+			if d := cmp.Diff(want, report.Outcome); d != "" {
+				t.Errorf("outcome (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestFailureCodes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]mediagate.Failure{
+		"Failure to pass the risk control system": {Code: mediagate.CodeContentPolicy, Message: "Failure to pass the risk control system"},
+		"The prompt contains SENSITIVE words":     {Code: mediagate.CodeContentPolicy, Message: "The prompt contains SENSITIVE words"},
+		"内容违规":                                    {Code: mediagate.CodeContentPolicy, Message: "内容违规"},
+		"Violates our usage terms":                {Code: mediagate.CodeContentPolicy, Message: "Violates our usage terms"},
+		"rendering failed":                        {Code: mediagate.CodeGenerationFailed, Message: "rendering failed", Retryable: true},
+		"":                                        {Code: mediagate.CodeGenerationFailed, Message: "the generation failed at the vendor", Retryable: true},
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			vendor := providertest.NewVendor(t, suite().Failed(text))
+			report, err := suite().Open(t, vendor.URL, providers.Options{}).Poll(t.Context(), suite().Ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(&mediagate.Outcome{Failure: &want}, report.Outcome); d != "" {
+				t.Errorf("outcome (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// Each field that an operation lacks is refused by its name, and nothing is
+// sent: it is never dropped in silence.
+func TestFieldsThatAnOperationLacks(t *testing.T) {
+	t.Parallel()
+	const images = `"image_urls":["https://a.example.com/1.png","https://a.example.com/2.png"`
+	for name, tc := range map[string]struct{ operation, params, field string }{
+		"third image":             {"video", `{` + images + `,"https://a.example.com/3.png"]}`, "image_urls"},
+		"video in text2video":     {"video", `{"video_list":[{"video_url":"https://a.example.com/v.mp4"}]}`, "video_list"},
+		"video in image2video":    {"video", `{` + images + `],"video_list":[{"video_url":"https://a.example.com/v.mp4"}]}`, "video_list"},
+		"elements in text2video":  {"video", `{"element_list":[{"element_id":1}]}`, "element_list"},
+		"element by name":         {"omni", `{"element_list":[{"element_id":1},{"name":"cat"}]}`, "element_list[1].name"},
+		"element id of a float":   {"omni", `{"element_list":[{"element_id":1.5}]}`, "element_list[0].element_id"},
+		"negative prompt in omni": {"omni", `{"negative_prompt":"blur"}`, "negative_prompt"},
+		"sound with a video":      {"omni", `{"audio":true,"video_list":[{"video_url":"https://a.example.com/v.mp4"}]}`, "audio"},
+		"broken duration":         {"video", `{"duration":5.5}`, "duration"},
+		"huge duration":           {"video", `{"duration":1e300}`, "duration"},
+		"broken shot":             {"video", `{"multi_shot":true,"shot_type":"customize","multi_prompt":[{"index":1,"duration":0.5}]}`, "multi_prompt[0].duration"},
+		"shot without index":      {"video", `{"multi_shot":true,"shot_type":"customize","multi_prompt":[{"duration":3}]}`, "multi_prompt[0].index"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vendor := providertest.NewVendor(t)
+			job := suite().Job
+			job.Operation, job.Params = tc.operation, json.RawMessage(tc.params)
+			_, err := suite().Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job)
+			if mediagate.KindOf(err) != mediagate.KindInvalid || !strings.Contains(err.Error(), "("+tc.field+")") {
+				t.Errorf("Submit: %v, want invalid %s", err, tc.field)
+			}
+			if n := len(vendor.Requests()); n != 0 {
+				t.Errorf("%d requests, want none", n)
+			}
+		})
+	}
+}
+
+func TestSubmitNeedsAnExternalID(t *testing.T) {
+	t.Parallel()
+	vendor := providertest.NewVendor(t)
+	job := suite().Job
+	job.ExternalID = ""
+	_, err := suite().Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job)
+	if mediagate.KindOf(err) != mediagate.KindInvalid || len(vendor.Requests()) != 0 {
+		t.Errorf("Submit: %v after %d requests", err, len(vendor.Requests()))
+	}
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	keys := map[string]string{"access_key": "AKabcdef", "secret_key": "SKabcdef"}
+	for name, tc := range map[string]struct {
+		channel mediagate.Channel
+		fields  []string // none: it opens
+	}{
+		"legacy":         {mediagate.Channel{Credentials: keys, Options: map[string]string{"generation": "legacy"}}, nil},
+		"api key":        {mediagate.Channel{Credentials: map[string]string{"api_key": "kl-abcdef"}}, nil},
+		"v2":             {mediagate.Channel{Credentials: keys, Options: map[string]string{"generation": "v2"}}, []string{"options.generation"}},
+		"v3":             {mediagate.Channel{Credentials: keys, Options: map[string]string{"generation": "v3"}}, []string{"options.generation"}},
+		"nothing at all": {mediagate.Channel{}, []string{"credentials.access_key", "credentials.secret_key"}},
+		"both kinds of keys": {
+			mediagate.Channel{Credentials: map[string]string{"api_key": "kl-abcdef", "access_key": "AKabcdef"}},
+			[]string{"credentials.api_key"},
+		},
+		"all problems at once": {
+			mediagate.Channel{BaseURL: "nowhere", Credentials: map[string]string{"pin": "1"}, Options: map[string]string{"generation": "v2"}},
+			[]string{"base_url", "credentials.pin", "credentials.access_key", "credentials.secret_key", "options.generation"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.channel.Provider, tc.channel.Name = "kling", "kling-a"
+			p, err := providers.New(tc.channel, providers.Options{})
+			if err == nil {
+				p.(providers.Closer).Close()
+			}
+			if (err == nil) != (len(tc.fields) == 0) {
+				t.Fatalf("New: %v", err)
+			}
+			if slices.ContainsFunc(tc.fields, func(f string) bool { return !strings.Contains(err.Error(), f) }) {
+				t.Errorf("the error does not name all of %v: %v", tc.fields, err)
+			}
+		})
+	}
+}
+
+// The vendor has no way to stop a job; claiming one would leave it running.
+func TestNoCancel(t *testing.T) {
+	t.Parallel()
+	if _, ok := suite().Open(t, "http://127.0.0.1:1", providers.Options{}).(providers.Canceller); ok {
+		t.Error("the adapter claims to cancel")
+	}
+}

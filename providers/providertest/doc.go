@@ -1,0 +1,11 @@
+// Package providertest is the conformance suite that every adapter passes.
+//
+// It owns a programmable vendor (Vendor), the suite (Run), which needs of an
+// adapter only its tables, and golden files (Golden) that show a model's whole
+// exchange with its vendor. What holds for all adapters is written here once:
+// how faults of the network and lies of a vendor are classed, that a
+// submission is one request, that it is never late, that nothing secret
+// comes back in a text.
+//
+// Only tests import it. It imports the root package and providers.
+package providertest

@@ -1,0 +1,157 @@
+package providertest
+
+import (
+	"context"
+	"io"
+	"log"
+	"net/http"
+	"testing"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+)
+
+func silent() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// ask is Poll or Find.
+type ask func(p providers.Provider, ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error)
+
+// poll covers the answers that a poll and a lookup have in common.
+func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
+	t.Helper()
+	for word, state := range s.Words {
+		t.Run("word "+word, func(t *testing.T) {
+			t.Parallel()
+			s.report(t, ref, do, word, state)
+		})
+	}
+	for _, word := range []string{"", "SUCCEEDED!", "Succeed", "paused"} {
+		t.Run("unknown word "+word, func(t *testing.T) {
+			t.Parallel()
+			s.report(t, ref, do, word, mediagate.JobUnknown)
+		})
+	}
+	good := s.Word(anyWord(s.Words, mediagate.JobRunning))
+	for name, reply := range s.strangeReplies(good) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.unclear(t, ref, do, reply)
+		})
+	}
+	for name, reply := range s.Lies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.unclear(t, ref, do, reply)
+		})
+	}
+	t.Run("failure repeats secrets", func(t *testing.T) {
+		t.Parallel()
+		vendor := NewVendor(t, Reply{Echo: func(r Request) string { return s.Failed(s.leak(r)).Body }})
+		report, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.discreet(t, report.Outcome.Failure.Message, vendor.URL)
+	})
+	t.Run("failure without words", func(t *testing.T) {
+		t.Parallel()
+		vendor := NewVendor(t, s.Failed(""))
+		report, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := report.Outcome.Failure; f.Message == "" || f.Code != mediagate.CodeGenerationFailed {
+			t.Errorf("failure = %+v, want generation_failed with a message", f)
+		}
+	})
+	t.Run("refused connection", func(t *testing.T) {
+		t.Parallel()
+		address := "http://" + closedPort(t)
+		_, err := do(s.Open(t, address, short()), t.Context(), ref)
+		s.check(t, err, Row{Kind: mediagate.KindTransient}, address)
+	})
+	t.Run("HTML 401", func(t *testing.T) {
+		t.Parallel()
+		vendor := NewVendor(t, Reply{Status: http.StatusUnauthorized, Body: "<html>"})
+		_, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
+		s.check(t, err, Row{Kind: mediagate.KindTransient}, vendor.URL)
+	})
+}
+
+// unclear expects that a reply proves nothing: least of all that there is no
+// such job, or that it has ended.
+func (s Suite) unclear(t *testing.T, ref mediagate.JobRef, do ask, reply Reply) {
+	t.Helper()
+	vendor := NewVendor(t, reply)
+	_, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
+	s.check(t, err, Row{Kind: mediagate.KindTransient}, vendor.URL)
+	if n := len(vendor.Requests()); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+}
+
+func (s Suite) report(t *testing.T, ref mediagate.JobRef, do ask, word string, want mediagate.JobState) {
+	t.Helper()
+	vendor := NewVendor(t, s.Word(word))
+	got, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.State != want {
+		t.Errorf("state = %q, want %q", got.State, want)
+	}
+	if got.Percent < -1 || got.Percent > 99 {
+		t.Errorf("percent = %d", got.Percent)
+	}
+	diff(t, "ref", s.Ref, got.Ref)
+	ended := want == mediagate.JobSucceeded || want == mediagate.JobFailed
+	switch {
+	case ended != (got.Outcome != nil):
+		t.Errorf("outcome = %+v in state %q", got.Outcome, want)
+	case !ended:
+	case got.Outcome.Succeeded != (want == mediagate.JobSucceeded):
+		t.Errorf("succeeded = %v in state %q", got.Outcome.Succeeded, want)
+	case got.Outcome.Succeeded && len(got.Outcome.Media) == 0:
+		t.Error("a success without media")
+	case !got.Outcome.Succeeded && (got.Outcome.Failure == nil || got.Outcome.Failure.Message == ""):
+		t.Error("a failure without a reason")
+	}
+}
+
+// find covers lookups by our own id, for adapters that have them.
+func (s Suite) find(t *testing.T) {
+	t.Helper()
+	ref := s.Ref
+	ref.JobID = ""
+	probe := s.Open(t, "http://127.0.0.1:1", short())
+	if _, ok := probe.(providers.Finder); !ok {
+		return
+	}
+	find := func(p providers.Provider, ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+		return p.(providers.Finder).Find(ctx, ref)
+	}
+	s.poll(t, ref, find)
+	s.rows(t, s.PollRows, func(ctx context.Context, p providers.Provider) error {
+		_, err := find(p, ctx, ref)
+		return err
+	})
+	t.Run("reference of a job", func(t *testing.T) {
+		t.Parallel()
+		got, err := probe.(providers.Referrer).Ref(s.Job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := s.Submission.Ref
+		want.JobID = ""
+		diff(t, "ref", want, got)
+	})
+}
+
+func anyWord(words map[string]mediagate.JobState, state mediagate.JobState) string {
+	for word, s := range words {
+		if s == state {
+			return word
+		}
+	}
+	return ""
+}

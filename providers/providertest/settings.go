@@ -1,0 +1,89 @@
+package providertest
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+)
+
+// settings covers what a channel may get wrong: each error names the channel
+// and the field, and none the value.
+func (s Suite) settings(t *testing.T) {
+	t.Parallel()
+	change := func(edit func(*mediagate.Channel)) mediagate.Channel {
+		ch := s.Channel
+		ch.Credentials = maps.Clone(ch.Credentials)
+		ch.Options = maps.Clone(ch.Options)
+		edit(&ch)
+		return ch
+	}
+	cases := map[string]struct {
+		channel mediagate.Channel
+		field   string
+	}{
+		"unknown credential": {change(func(c *mediagate.Channel) { c.Credentials["pin"] = "1234" }), "credentials.pin"},
+		"unknown option":     {change(func(c *mediagate.Channel) { c.Options = map[string]string{"turbo": "yes"} }), "options.turbo"},
+		"relative base URL":  {change(func(c *mediagate.Channel) { c.BaseURL = "api.example.com" }), "base_url"},
+		"base URL of files":  {change(func(c *mediagate.Channel) { c.BaseURL = "file:///etc" }), "base_url"},
+		"base URL and user":  {change(func(c *mediagate.Channel) { c.BaseURL = "https://me:pass@api.example.com" }), "base_url"},
+		"base URL and query": {change(func(c *mediagate.Channel) { c.BaseURL = "https://api.example.com/?a=b" }), "base_url"},
+	}
+	for name := range s.Channel.Credentials {
+		cases["no "+name] = struct {
+			channel mediagate.Channel
+			field   string
+		}{change(func(c *mediagate.Channel) { delete(c.Credentials, name) }), "credentials."}
+		cases["line break in "+name] = struct {
+			channel mediagate.Channel
+			field   string
+		}{change(func(c *mediagate.Channel) { c.Credentials[name] += "\r\nX-Evil: 1" }), "credentials." + name}
+		cases["oversized "+name] = struct {
+			channel mediagate.Channel
+			field   string
+		}{change(func(c *mediagate.Channel) { c.Credentials[name] = strings.Repeat("k", 5000) }), "credentials." + name}
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := providers.New(tc.channel, providers.Options{})
+			if mediagate.KindOf(err) != mediagate.KindInvalid || err == nil {
+				t.Fatalf("New: %v, want an error of kind invalid", err)
+			}
+			for _, want := range []string{tc.channel.Name, tc.field} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error does not name %q: %v", want, err)
+				}
+			}
+			s.discreet(t, err.Error(), "")
+		})
+	}
+	t.Run("public address", func(t *testing.T) {
+		t.Parallel()
+		p, err := providers.New(s.Channel, providers.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, ok := p.(providers.Closer); ok {
+			c.Close()
+		}
+	})
+	t.Run("fingerprint", func(t *testing.T) {
+		t.Parallel()
+		same := change(func(c *mediagate.Channel) { c.Name, c.BaseURL, c.Priority = "other", "https://api.example.com", 9 })
+		if providers.Fingerprint(same) != providers.Fingerprint(s.Channel) {
+			t.Error("a renamed channel of the same account has another fingerprint")
+		}
+		other := change(func(c *mediagate.Channel) {
+			for name := range c.Credentials {
+				c.Credentials[name] += "x"
+			}
+		})
+		if providers.Fingerprint(other) == providers.Fingerprint(s.Channel) {
+			t.Error("two accounts have one fingerprint")
+		}
+		s.discreet(t, providers.Fingerprint(s.Channel), "")
+	})
+}

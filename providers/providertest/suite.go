@@ -1,0 +1,173 @@
+package providertest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// Suite is what an adapter tells of its vendor.
+type Suite struct {
+	Channel mediagate.Channel // without BaseURL
+	Prefix  string            // of the vendor's paths, as base_url carries it
+	Job     mediagate.Job     // one that the vendor accepts
+
+	Accepted   Reply // the vendor's acceptance of Job
+	Submission mediagate.Submission
+	Refused    func(text string) Reply // a refusal of Job as invalid, with this text
+	SubmitRows map[string]Row          // every row of the vendor's error table, by name
+
+	// Of asynchronous vendors.
+	Ref      mediagate.JobRef        // of Job
+	Word     func(word string) Reply // the answer about Ref's job, in this state
+	Words    map[string]mediagate.JobState
+	Failed   func(text string) Reply // the answer about a failed job, with this text
+	PollRows map[string]Row
+	// Lies are answers to Poll and Find against the vendor's own protocol:
+	// another job's, a success without a file.
+	Lies map[string]Reply
+}
+
+// Row is one answer and what an adapter makes of it.
+type Row struct {
+	Reply      Reply
+	Kind       mediagate.Kind
+	Code       string        // of the error; empty: not looked at
+	RetryAfter time.Duration // of the error
+	Calls      int           // requests made; 0: one. The reply is given to each.
+}
+
+// Run runs the suite.
+func Run(t *testing.T, s Suite) {
+	t.Helper()
+	t.Run("settings", s.settings)
+	t.Run("submit", func(t *testing.T) {
+		t.Parallel()
+		s.submit(t)
+		s.rows(t, s.SubmitRows, s.submitKind)
+	})
+	t.Run("reach", func(t *testing.T) {
+		t.Parallel()
+		s.reach(t)
+	})
+	if s.Word == nil {
+		return
+	}
+	t.Run("poll", func(t *testing.T) {
+		t.Parallel()
+		s.poll(t, s.Ref, providers.Provider.Poll)
+		s.rows(t, s.PollRows, s.pollKind)
+	})
+	t.Run("find", func(t *testing.T) {
+		t.Parallel()
+		s.find(t)
+	})
+}
+
+// Open makes the adapter against an address, with clock and timeouts for tests.
+func (s Suite) Open(t testing.TB, address string, opt providers.Options) providers.Provider {
+	t.Helper()
+	ch := s.Channel
+	ch.BaseURL = address + s.Prefix
+	p, err := providers.New(ch, opt)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	if c, ok := p.(providers.Closer); ok {
+		t.Cleanup(c.Close)
+	}
+	return p
+}
+
+// short lets a stalled answer end soon. The outcome does not depend on how
+// soon.
+func short() providers.Options {
+	return providers.Options{Timeouts: vendorhttp.Timeouts{
+		SubmitHeader: 150 * time.Millisecond, Submit: 300 * time.Millisecond,
+		ReadHeader: 150 * time.Millisecond, Read: 300 * time.Millisecond,
+	}}
+}
+
+// check judges an error: its kind, and that it gives nothing away.
+func (s Suite) check(t *testing.T, err error, want Row, host string) {
+	t.Helper()
+	var e *mediagate.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("error is %T (%v), want *mediagate.Error of kind %v", err, err, want.Kind)
+	}
+	if e.Kind != want.Kind {
+		t.Errorf("kind = %v, want %v: %v", e.Kind, want.Kind, err)
+	}
+	if want.Code != "" && e.Code != want.Code {
+		t.Errorf("code = %q, want %q", e.Code, want.Code)
+	}
+	if e.RetryAfter != want.RetryAfter {
+		t.Errorf("retry after %v, want %v", e.RetryAfter, want.RetryAfter)
+	}
+	if e.Message == "" {
+		t.Error("the error has no message")
+	}
+	s.discreet(t, err.Error(), host)
+	s.discreet(t, e.Message, host)
+}
+
+// discreet fails when a text holds a credential or an address.
+func (s Suite) discreet(t *testing.T, text, host string) {
+	t.Helper()
+	for name, secret := range s.Channel.Credentials {
+		if strings.Contains(text, secret) {
+			t.Errorf("the text holds credential %s: %s", name, text)
+		}
+	}
+	for _, word := range []string{host, "127.0.0.1", "http://", "https://", "eyJ"} {
+		if word != "" && strings.Contains(text, word) {
+			t.Errorf("the text holds %q: %s", word, text)
+		}
+	}
+}
+
+// call is one of the two operations, reduced to its error.
+type call func(ctx context.Context, p providers.Provider) error
+
+func (s Suite) submitKind(ctx context.Context, p providers.Provider) error {
+	_, err := p.Submit(ctx, s.Job)
+	return err
+}
+
+func (s Suite) pollKind(ctx context.Context, p providers.Provider) error {
+	_, err := p.Poll(ctx, s.Ref)
+	return err
+}
+
+func (s Suite) rows(t *testing.T, rows map[string]Row, do call) {
+	t.Helper()
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			calls := cmp.Or(row.Calls, 1)
+			vendor := NewVendor(t, slices.Repeat([]Reply{row.Reply}, calls)...)
+			err := do(t.Context(), s.Open(t, vendor.URL, short()))
+			s.check(t, err, row, vendor.URL)
+			if got := len(vendor.Requests()); got != calls {
+				t.Errorf("%d requests, want %d", got, calls)
+			}
+		})
+	}
+}
+
+func diff(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if d := gocmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
+	}
+}

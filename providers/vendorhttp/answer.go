@@ -1,0 +1,127 @@
+package vendorhttp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Answer is what a vendor answered, of any status.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+	at     time.Time
+}
+
+// Decode reads the body as one JSON object into v. A field of another type
+// than v wants is left zero: an odd field must not hide the id beside it. The
+// Content-Type is not looked at, since vendors are careless with it.
+func (a Answer) Decode(v any) error {
+	if body := bytes.TrimLeft(a.Body, " \t\r\n"); len(body) == 0 || body[0] != '{' {
+		return errors.New("the answer is no JSON object")
+	}
+	err := json.Unmarshal(a.Body, v)
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) {
+		return nil
+	}
+	if err != nil {
+		return errors.New("the answer is no valid JSON") // the decoder's text may quote the body
+	}
+	return nil
+}
+
+// maxRetryAfter bounds what a vendor may ask us to wait.
+const maxRetryAfter = 5 * time.Minute
+
+// RetryAfter is what the Retry-After header asks for, in either of its forms,
+// or 0.
+func (a Answer) RetryAfter() time.Duration {
+	value := strings.TrimSpace(a.Header.Get("Retry-After"))
+	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
+		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return min(max(at.Sub(a.at), 0), maxRetryAfter)
+	}
+	return 0
+}
+
+// Encode writes a request's body. Unlike json.Marshal it leaves <, > and & as
+// they are, which vendors read as markers in prompts.
+func Encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// Text is a JSON string, or a number or boolean as its text. Anything else
+// reads as empty.
+type Text string
+
+// UnmarshalJSON never fails, so that one odd field does not hide the others.
+func (t *Text) UnmarshalJSON(b []byte) error {
+	*t = ""
+	switch b[0] {
+	case '"':
+		var s string
+		if err := json.Unmarshal(b, &s); err == nil {
+			*t = Text(s)
+		}
+	case '{', '[', 'n':
+	default:
+		*t = Text(b)
+	}
+	return nil
+}
+
+// maxSeconds is longer than any clip that a vendor makes.
+const maxSeconds = 24 * 3600
+
+// Seconds reads a positive decimal number of seconds, and 0 from anything else.
+func (t Text) Seconds() float64 {
+	n, err := strconv.ParseFloat(strings.TrimSpace(string(t)), 64)
+	if err != nil || math.IsNaN(n) || n < 0 || n > maxSeconds {
+		return 0
+	}
+	return n
+}
+
+// Decimal is the text if it is a plain decimal amount, else empty.
+func (t Text) Decimal() string {
+	s := strings.TrimSpace(string(t))
+	if len(s) == 0 || len(s) > 32 || strings.Trim(s, "0123456789.") != "" || strings.Count(s, ".") > 1 {
+		return ""
+	}
+	return s
+}
+
+// Link is the text if it is an absolute http or https URL, else empty.
+func (t Text) Link() string {
+	s := strings.TrimSpace(string(t))
+	u, err := url.Parse(s)
+	if err != nil || len(s) > 8192 || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
+		return ""
+	}
+	return s
+}
+
+// ID is the text if it can be an id of a vendor's: 1 to 256 printable ASCII
+// characters without space. Else it is empty.
+func (t Text) ID() string {
+	if len(t) > 256 || strings.ContainsFunc(string(t), func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return ""
+	}
+	return string(t)
+}

@@ -1,0 +1,152 @@
+package vendorhttp
+
+import (
+	"cmp"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/publicsuffix"
+)
+
+// MaxText is the number of characters that is kept of a vendor's text.
+const MaxText = 300
+
+// hidden stands for what was taken out. While the patterns work it is one
+// character of no meaning, so that an address with a secret in it is still
+// seen as one address.
+const (
+	hidden = "[hidden]"
+	mark   = "\uE000"
+)
+
+var (
+	urlPattern = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]{1,15}://[^\s"'<>）)\]}，。]*`)
+	jwtPattern = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*){0,2}`)
+	// "Bearer x", "api_key=x", "token: x" and the like.
+	namedPattern = regexp.MustCompile(`(?i)\b(bearer|basic|token|(?:api|access|secret)[-_ ]?key(?:[-_ ]?id)?|password|signature)(["']?\s*[:=]\s*["']?|\s+)[^\s"',;]{6,}`)
+	keyPattern   = regexp.MustCompile(`\b(?:sk|ak|pk|mgk|whsec)[-_][A-Za-z0-9_+/=-]{6,}`)
+	longPattern  = regexp.MustCompile(`[A-Za-z0-9_+/=-]{20,}`)
+	ip4Pattern   = regexp.MustCompile(`\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b`)
+	ip6Pattern   = regexp.MustCompile(`\[?[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*\]?(?::\d{1,5})?`)
+	hostPattern  = regexp.MustCompile(`(?i)\b(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}\.?(?::\d{1,5}\b)?|\blocalhost\b(?::\d{1,5}\b)?`)
+)
+
+// cleaner takes out of a text what neither clients nor logs may see.
+type cleaner struct {
+	secrets []string // longest first
+	hosts   []string
+}
+
+func newCleaner(base string, secrets []string) *cleaner {
+	c := &cleaner{}
+	for _, s := range secrets {
+		// A very short secret would blank out common words.
+		if len(s) >= 4 {
+			c.secrets = append(c.secrets, s, url.QueryEscape(s))
+		}
+	}
+	// One secret may be the beginning of another.
+	slices.SortFunc(c.secrets, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+	})
+	c.secrets = slices.Compact(c.secrets)
+	if u, err := url.Parse(base); err == nil && u.Host != "" {
+		c.hosts = append(c.hosts, u.Host, u.Hostname())
+	}
+	return c
+}
+
+// Clean makes a vendor's text fit for clients and logs: secrets, tokens,
+// addresses and host names are taken out, control characters become spaces,
+// and it ends after MaxText characters.
+func (c *Client) Clean(text string) string { return c.cleaner.clean(text) }
+
+// ID is the text if it can be an id of a vendor's and holds no secret, else
+// empty. Ids are long and random, which Clean would take for keys.
+func (c *Client) ID(text Text) string {
+	id := text.ID()
+	for _, s := range c.cleaner.secrets {
+		if strings.Contains(id, s) {
+			return ""
+		}
+	}
+	return id
+}
+
+func (c *cleaner) clean(text string) string {
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+	}), " ")
+	for _, s := range c.secrets {
+		text = strings.ReplaceAll(text, s, mark)
+	}
+	// Our own secrets are out, so none can be cut in half here. The patterns
+	// need not see what will not be shown.
+	if len(text) > 16*MaxText {
+		text = strings.ToValidUTF8(text[:16*MaxText], "")
+	}
+	text = urlPattern.ReplaceAllString(text, mark)
+	for _, s := range c.hosts {
+		text = strings.ReplaceAll(text, s, mark)
+	}
+	text = jwtPattern.ReplaceAllString(text, mark)
+	text = namedPattern.ReplaceAllStringFunc(text, hideNamed)
+	text = keyPattern.ReplaceAllString(text, mark)
+	text = longPattern.ReplaceAllStringFunc(text, hideLong)
+	text = ip4Pattern.ReplaceAllString(text, mark)
+	text = ip6Pattern.ReplaceAllStringFunc(text, hideIP6)
+	text = hostPattern.ReplaceAllStringFunc(text, hideHost)
+	text = strings.ReplaceAll(text, mark, hidden)
+	if utf8.RuneCountInString(text) > MaxText {
+		text = string([]rune(text)[:MaxText-1]) + "…"
+	}
+	return text
+}
+
+// hideNamed keeps the name of the secret. After a mere space only something
+// that looks like a token is hidden, so that "token is invalid" stays.
+func hideNamed(s string) string {
+	m := namedPattern.FindStringSubmatch(s)
+	if value := s[len(m[1])+len(m[2]):]; strings.TrimSpace(m[2]) == "" && !strings.ContainsAny(value, "0123456789_.") {
+		return s
+	}
+	return m[1] + m[2] + mark
+}
+
+// hideLong hides ids, keys and hashes; a long word has no digits.
+func hideLong(s string) string {
+	if strings.ContainsAny(s, "0123456789") || len(s) >= 40 {
+		return mark
+	}
+	return s
+}
+
+func hideIP6(s string) string {
+	host := s
+	if i := strings.LastIndex(s, "]"); i >= 0 {
+		host = s[:i]
+	}
+	if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil && a.Is6() {
+		return mark
+	}
+	return s
+}
+
+// hideHost hides a dotted name that ends in a real top-level domain or in one
+// of those used inside networks; "input.prompt" and "v2.6" stay.
+func hideHost(s string) string {
+	host, _, hasPort := strings.Cut(s, ":")
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	last := host[strings.LastIndex(host, ".")+1:]
+	_, icann := publicsuffix.PublicSuffix(host)
+	private := slices.Contains([]string{"localhost", "local", "internal", "intranet", "lan", "home", "corp", "svc", "test"}, last)
+	if icann || private || hasPort {
+		return mark
+	}
+	return s
+}

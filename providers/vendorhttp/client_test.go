@@ -1,0 +1,226 @@
+package vendorhttp
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mediagate/mediagate"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, base string, opt Options) *Client {
+	t.Helper()
+	c := New(Config{BaseURL: base, Secrets: []string{"sk-secret-1"}}, opt)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// D4: the time is judged when the transport asks for the body. A raw listener
+// proves that nothing of the head was written before that, however long the
+// dialing took.
+func TestGateHoldsBackEveryByte(t *testing.T) {
+	t.Parallel()
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	received := make(chan []byte, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			received <- []byte(err.Error())
+			return
+		}
+		b, _ := io.ReadAll(conn)
+		_ = conn.Close()
+		received <- b
+	}()
+
+	// In time when the call begins, late once it is connected.
+	before := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var asked atomic.Int32
+	now := func() time.Time {
+		if asked.Add(1) == 1 {
+			return before.Add(-time.Nanosecond)
+		}
+		return before
+	}
+	c := open(t, "http://"+l.Addr().String(), Options{Now: now})
+	_, err = c.Submit(t.Context(), Call{
+		Path: "/jobs", SendBefore: before, Body: []byte(`{"prompt":"` + strings.Repeat("x", 1<<20) + `"}`),
+		Header: http.Header{"Authorization": {"Bearer " + strings.Repeat("t", maxCredential)}},
+	})
+	if mediagate.KindOf(err) != mediagate.KindUnreached || !errors.Is(err, errLate) {
+		t.Errorf("Submit: %v, want unreached because it is late", err)
+	}
+	if b := <-received; len(b) != 0 {
+		t.Errorf("%d bytes arrived: %.80q", len(b), b)
+	}
+}
+
+// A transport that still holds the request after the call was given up can
+// no longer send it.
+func TestGateStaysShut(t *testing.T) {
+	t.Parallel()
+	g := &gate{now: time.Now}
+	if opened, _ := g.shut(); opened {
+		t.Error("a gate that nothing passed counts as opened")
+	}
+	if err := g.pass(); !errors.Is(err, errShut) {
+		t.Errorf("pass after shut: %v", err)
+	}
+
+	g = &gate{now: time.Now}
+	if err := g.pass(); err != nil {
+		t.Errorf("pass: %v", err)
+	}
+	if opened, _ := g.shut(); !opened {
+		t.Error("a gate that was passed does not count as opened")
+	}
+}
+
+// Once opened, the gate lets the rest of the request pass: half of it would
+// be worse than a late one.
+func TestGateIsJudgedOnce(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		first time.Time
+		want  error
+	}{
+		"in time":  {start.Add(-time.Nanosecond), nil},
+		"on time":  {start, errLate},
+		"too late": {start.Add(time.Hour), errLate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := tc.first
+			g := &gate{before: start, now: func() time.Time { return now }}
+			for range 2 {
+				if err := g.pass(); !errors.Is(err, tc.want) {
+					t.Errorf("pass at %v: %v, want %v", now, err, tc.want)
+				}
+				now = start.Add(time.Minute)
+			}
+		})
+	}
+}
+
+// Over TLS the handshake may run, the request may not.
+func TestGateHoldsBackOverTLS(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
+	t.Cleanup(server.Close)
+	roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	before := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		atWrite time.Time
+		calls   int32
+	}{
+		"late":    {before, 0},
+		"in time": {before.Add(-time.Nanosecond), 1},
+	} {
+		var asked atomic.Int32
+		c := open(t, server.URL, Options{RootCAs: roots, Now: func() time.Time {
+			if asked.Add(1) == 1 {
+				return before.Add(-time.Second)
+			}
+			return tc.atWrite
+		}})
+		calls.Store(0)
+		_, err := c.Submit(t.Context(), Call{SendBefore: before, Body: []byte("{}")})
+		if (err == nil) != (tc.calls == 1) || (err != nil && mediagate.KindOf(err) != mediagate.KindUnreached) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := calls.Load(); n != tc.calls {
+			t.Errorf("%s: %d requests, want %d", name, n, tc.calls)
+		}
+	}
+}
+
+func TestAnswerCap(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		size int
+		ok   bool
+	}{"at the bound": {1000, true}, "one over": {1001, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, strings.Repeat("x", tc.size))
+			}))
+			t.Cleanup(server.Close)
+			c := open(t, server.URL, Options{MaxBody: 1000})
+			answer, err := c.Submit(t.Context(), Call{Body: []byte("{}")})
+			if tc.ok {
+				if err != nil || len(answer.Body) != tc.size {
+					t.Errorf("Submit: %d bytes, %v", len(answer.Body), err)
+				}
+			} else if mediagate.KindOf(err) != mediagate.KindAmbiguous {
+				t.Errorf("Submit: %v, want ambiguous", err)
+			}
+			_, err = c.Get(t.Context(), Call{})
+			if tc.ok != (err == nil) || (!tc.ok && mediagate.KindOf(err) != mediagate.KindTransient) {
+				t.Errorf("Get: %v", err)
+			}
+		})
+	}
+}
+
+// Neither kind of call follows a redirect: it would carry credentials to
+// wherever it points.
+func TestRedirectsAreAnswers(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(server.Close)
+	c := open(t, server.URL, Options{})
+	if a, err := c.Submit(t.Context(), Call{Body: []byte("{}")}); err != nil || a.Status != http.StatusTemporaryRedirect {
+		t.Errorf("Submit: %d, %v", a.Status, err)
+	}
+	if a, err := c.Get(t.Context(), Call{}); err != nil || a.Status != http.StatusTemporaryRedirect {
+		t.Errorf("Get: %d, %v", a.Status, err)
+	}
+	if n := calls.Load(); n != 2 {
+		t.Errorf("%d requests, want 2", n)
+	}
+}
+
+// HTTP/2 replays requests that it believes unprocessed.
+func TestOnlyHTTP1(t *testing.T) {
+	t.Parallel()
+	var proto atomic.Value
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { proto.Store(r.Proto) }))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	c := open(t, server.URL, Options{RootCAs: roots})
+	for name, do := range map[string]func() error{
+		"submit": func() error { _, err := c.Submit(t.Context(), Call{Body: []byte("{}")}); return err },
+		"get":    func() error { _, err := c.Get(t.Context(), Call{}); return err },
+	} {
+		if err := do(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := proto.Load(); got != "HTTP/1.1" {
+			t.Errorf("%s over %v", name, got)
+		}
+	}
+}

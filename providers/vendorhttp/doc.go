@@ -1,0 +1,18 @@
+// Package vendorhttp is the one way in which adapters speak HTTP to vendors.
+//
+// It owns what all vendors have in common: timeouts by phase, a bound on
+// answers, the proof of whether a submission left this process, and the
+// cleaning of vendor text before anyone reads it. It knows no vendor: codes
+// and status words are the adapters' tables.
+//
+// A submission and a read differ in what a failure means. A read may always
+// be repeated, so each failure is mediagate.KindTransient. A submission that
+// fails is KindUnreached when not one byte of it was written, and
+// KindAmbiguous in every other case. Submissions therefore go out on a fresh
+// HTTP/1.1 connection each: nothing is replayed by the transport, and a
+// connection that the vendor closed while idle cannot make a submission
+// ambiguous.
+//
+// It imports the root package and nothing else of this module; Echo and
+// Temporal are unknown here.
+package vendorhttp

@@ -1,0 +1,115 @@
+package vendorhttp
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Refusal is a vendor's verdict on a call, as its own answer states it. It is
+// the cause of the errors that Refuse makes, for logs.
+type Refusal struct {
+	Status    int
+	Code      string
+	RequestID string
+}
+
+// Error names status and code; the vendor's text is in the error above it.
+func (r *Refusal) Error() string {
+	s := fmt.Sprintf("vendor answered HTTP %d", r.Status)
+	if r.Code != "" {
+		s += ", code " + r.Code
+	}
+	if r.RequestID != "" {
+		s += ", request " + r.RequestID
+	}
+	return s
+}
+
+// Verdict is a row of an adapter's error table: the kind, and the code that a
+// failed task takes from it. Retry is the least time to wait.
+type Verdict struct {
+	Kind  mediagate.Kind
+	Code  string
+	Retry time.Duration
+}
+
+// Refuse makes the error for a refusal that the adapter has judged. The
+// vendor's cleaned text is shown to clients only where it is about their
+// request; in all other cases it is kept for the logs.
+func (c *Client) Refuse(v Verdict, a Answer, code, requestID, text string) *mediagate.Error {
+	refusal := &Refusal{Status: a.Status, Code: c.Clean(code), RequestID: c.ID(Text(requestID))}
+	e := &mediagate.Error{Kind: v.Kind, Code: v.Code, Err: refusal}
+	text = c.Clean(text)
+	switch v.Kind {
+	case mediagate.KindInvalid, mediagate.KindModerated:
+		e.Message = text
+	case mediagate.KindThrottled, mediagate.KindCapacity:
+		e.RetryAfter = max(a.RetryAfter(), v.Retry)
+		e.Err = withText(refusal, text)
+	default:
+		e.Err = withText(refusal, text)
+	}
+	if e.Code == "" {
+		e.Code = failureCodes[v.Kind]
+	}
+	if e.Message == "" {
+		e.Message = kindTexts[v.Kind]
+	}
+	return e
+}
+
+func withText(refusal *Refusal, text string) error {
+	if text == "" {
+		return refusal
+	}
+	return fmt.Errorf("%w: %s", refusal, text)
+}
+
+// The code that a task takes when this kind of error ends it.
+var failureCodes = map[mediagate.Kind]string{
+	mediagate.KindInvalid:     mediagate.CodeInvalidParameters,
+	mediagate.KindModerated:   mediagate.CodeContentPolicy,
+	mediagate.KindCredentials: mediagate.CodeProviderRefused,
+	mediagate.KindAmbiguous:   mediagate.CodeSubmissionUnknown,
+	mediagate.KindFunds:       mediagate.CodeProviderAway,
+	mediagate.KindThrottled:   mediagate.CodeProviderAway,
+	mediagate.KindCapacity:    mediagate.CodeProviderAway,
+	mediagate.KindNotFound:    mediagate.CodeProviderAway,
+	mediagate.KindUnreached:   mediagate.CodeProviderAway,
+	mediagate.KindTransient:   mediagate.CodeProviderAway,
+}
+
+var kindTexts = map[mediagate.Kind]string{
+	mediagate.KindInvalid:     "the request was refused as invalid",
+	mediagate.KindModerated:   "the content was refused",
+	mediagate.KindCredentials: "the vendor refused our credentials",
+	mediagate.KindFunds:       "our account with the vendor is out of money",
+	mediagate.KindThrottled:   "the vendor asks for fewer calls",
+	mediagate.KindCapacity:    "the vendor has no free slot",
+	mediagate.KindNotFound:    "the vendor does not know what was asked for",
+	mediagate.KindAmbiguous:   "the vendor's answer does not tell whether it has the job",
+	mediagate.KindTransient:   "the vendor could not answer",
+}
+
+// RefusalKind judges a vendor's own error answer whose code its table lacks,
+// by the HTTP status of it. A refusal is proven by a 4xx only, and not by
+// those that speak of time or of the state of something that exists.
+func RefusalKind(status int) mediagate.Kind {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return mediagate.KindCredentials
+	case http.StatusPaymentRequired:
+		return mediagate.KindFunds
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return mediagate.KindNotFound
+	case http.StatusTooManyRequests:
+		return mediagate.KindThrottled
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		return mediagate.KindInvalid
+	default:
+		return mediagate.KindAmbiguous
+	}
+}
