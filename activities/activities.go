@@ -89,10 +89,13 @@ type Vendor interface {
 	Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error)
 }
 
-// Finder is a Vendor that can be asked by our own id: job is the one whose
-// submit was lost. KindNotFound says that the vendor has none.
+// Finder is a Vendor that can be asked by our own id.
 type Finder interface {
-	Find(ctx context.Context, job mediagate.Job) (mediagate.Report, error)
+	// Ref is what Submit would remember of the job, less the vendor's id.
+	Ref(job mediagate.Job) (mediagate.JobRef, error)
+	// Find asks for the job by our own id; KindNotFound says that the vendor
+	// has none at this moment.
+	Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error)
 }
 
 // Canceller is a Vendor that can stop a job.
@@ -140,7 +143,8 @@ type Limits struct {
 
 // Deliverer makes one signed delivery attempt.
 type Deliverer interface {
-	Deliver(ctx context.Context, taskID string, target mediagate.WebhookTarget) DeliveryResult
+	// An error says nothing about the receiver.
+	Deliver(ctx context.Context, taskID string, target mediagate.WebhookTarget) (DeliveryResult, error)
 }
 
 // DeliveryResult is the outcome of one delivery attempt.

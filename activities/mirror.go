@@ -62,7 +62,7 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 	refreshed := false
 	for i := 0; i < len(media); i++ {
 		result, err := a.mirrorOne(ctx, task, row.N, i, media[i].URL, channel.MediaHost)
-		if mediagate.KindOf(err) == mediagate.KindGone && err != nil && !refreshed {
+		if staleLink(err) && !refreshed {
 			refreshed = true
 			if fresh := a.freshMedia(ctx, channel, row); len(fresh) == len(media) {
 				media = fresh
@@ -103,6 +103,16 @@ func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, inde
 	default:
 		return result, err
 	}
+}
+
+// staleLink reports that new links may help: the old one is dead, or its
+// server is.
+func staleLink(err error) bool {
+	if err == nil {
+		return false
+	}
+	k := mediagate.KindOf(err)
+	return k == mediagate.KindGone || k == mediagate.KindTransient
 }
 
 // ResultKey is the object key of a result file.

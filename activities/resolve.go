@@ -52,7 +52,11 @@ func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolut
 	ctx, cancel := context.WithTimeout(ctx, a.Settings.CallTimeout)
 	defer cancel()
 	asked := a.Now()
-	report, err := finder.Find(ctx, job(task, row))
+	ref, err := finder.Ref(job(task, row))
+	if err != nil {
+		return Resolution{}, err
+	}
+	report, err := finder.Find(ctx, ref)
 	switch {
 	case err == nil:
 		return Resolution{}, a.accept(ctx, task, row, channel, mediagate.Submission{Ref: report.Ref})
@@ -62,6 +66,9 @@ func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolut
 		return Resolution{AskAt: a.settled(row)}, nil
 	}
 	first, err := a.Store.NoteAbsent(ctx, row.TaskID, row.N)
+	if mediagate.KindOf(err) == mediagate.KindConflict && err != nil {
+		return Resolution{}, nil // its fate is known by now: the story tells
+	}
 	if err != nil {
 		return Resolution{}, err
 	}

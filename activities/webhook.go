@@ -68,7 +68,10 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 	}
 	failpoint.Hit(failpoint.WebhookBeforeSend)
 	start := a.Now()
-	result := a.Deliverer.Deliver(ctx, in.TaskID, target)
+	result, err := a.Deliverer.Deliver(ctx, in.TaskID, target)
+	if err != nil {
+		return "", toTemporal(err)
+	}
 	end := a.Now()
 	failpoint.Hit(failpoint.WebhookSent)
 
