@@ -1,0 +1,128 @@
+package outbound
+
+import (
+	"crypto/tls"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Bounds of every exchange, whatever the client is for.
+const (
+	tlsTimeout      = 10 * time.Second
+	dialTimeout     = 15 * time.Second
+	headerTimeout   = 60 * time.Second
+	maxHeaderBytes  = 64 << 10
+	mediaRedirects  = 5
+	webhookDeadline = 10 * time.Second
+)
+
+// Options shapes a client.
+type Options struct {
+	// Timeout bounds a whole exchange, the body included; 0 leaves that to
+	// the request's context.
+	Timeout time.Duration
+	// Redirects is how many are followed, each judged like the first URL and
+	// sent without credentials. With 0 the redirect itself is the answer.
+	Redirects int
+	// IgnorePorts allows ports other than 80 and 443.
+	IgnorePorts bool
+	// AllowHosts are hosts as "host:port" (see HostPort) whose addresses are
+	// not judged: a vendor account's own base URL may be private.
+	AllowHosts []string
+}
+
+// Client returns an HTTP client that keeps the rules. It uses no proxy,
+// shares no connection between requests, so that each is resolved and judged
+// anew, and asks for no compression, so that what it reads is what was sent.
+func (r Rules) Client(o Options) *http.Client {
+	g := &guard{rules: r, anyPort: o.IgnorePorts, trusted: slices.Clone(o.AllowHosts)}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	base := &http.Transport{
+		Proxy:                  nil,
+		DialContext:            g.dialWithin,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    tlsTimeout,
+		ResponseHeaderTimeout:  headerTimeout,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		Protocols:              protocols,
+	}
+	return &http.Client{
+		Transport:     &transport{guard: g, base: base},
+		Timeout:       o.Timeout,
+		CheckRedirect: redirects(o.Redirects),
+	}
+}
+
+// WebhookClient is for callbacks: no redirects, ports 80 and 443, a short
+// bound on the whole exchange (0: ten seconds).
+func (r Rules) WebhookClient(timeout time.Duration) *http.Client {
+	if timeout <= 0 {
+		timeout = webhookDeadline
+	}
+	return r.Client(Options{Timeout: timeout})
+}
+
+// MediaClient is for files that a vendor or a client points to: a few
+// redirects and any port, since vendors serve results from ports of their
+// choice; what protects our network is the rule on addresses. The context
+// bounds the transfer, which may rightly take long.
+func (r Rules) MediaClient(allowHosts ...string) *http.Client {
+	return r.Client(Options{Redirects: mediaRedirects, IgnorePorts: true, AllowHosts: allowHosts})
+}
+
+// transport judges the URL of each request, the first and every redirect,
+// before a connection is made for it.
+type transport struct {
+	guard *guard
+	base  *http.Transport
+}
+
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := t.guard.admit(req); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close() // a RoundTripper closes the body, also on errors
+		}
+		return nil, err
+	}
+	return t.base.RoundTrip(req)
+}
+
+// CloseIdleConnections is what http.Client calls by the same name.
+func (t *transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
+
+func (g *guard) admit(req *http.Request) error {
+	to, err := inspect(req.URL)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(g.trusted, to.hostPort()) {
+		return nil
+	}
+	return g.rules.screen(to, g.anyPort)
+}
+
+// carried are the request headers that go along with a redirect. Everything
+// else stays behind: credentials of any name, and the Referer, which would
+// show a signed link to the next host.
+var carried = []string{"Accept", "Accept-Encoding", "Range", "User-Agent"}
+
+func redirects(limit int) func(*http.Request, []*http.Request) error {
+	return func(req *http.Request, via []*http.Request) error {
+		if limit == 0 {
+			return http.ErrUseLastResponse
+		}
+		if len(via) > limit {
+			return violation("too many redirects")
+		}
+		for name := range req.Header {
+			if !slices.Contains(carried, name) {
+				delete(req.Header, name)
+			}
+		}
+		return nil
+	}
+}

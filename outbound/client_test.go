@@ -1,0 +1,197 @@
+package outbound
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+)
+
+func devRules() Rules { return Rules{Allow: prefixes("127.0.0.0/8")} }
+
+func get(t *testing.T, c *http.Client, url string, header http.Header) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	resp, err := c.Do(req)
+	if err == nil {
+		t.Cleanup(func() { _ = resp.Body.Close() })
+	}
+	return resp, err
+}
+
+func TestMediaRedirects(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/hop/{n}", func(w http.ResponseWriter, r *http.Request) {
+		if n, _ := strconv.Atoi(r.PathValue("n")); n > 0 {
+			http.Redirect(w, r, fmt.Sprintf("/hop/%d", n-1), http.StatusFound)
+		}
+	})
+	mux.HandleFunc("/to", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Query().Get("url"), http.StatusTemporaryRedirect)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+
+	tests := map[string]struct {
+		path string
+		ok   bool
+	}{
+		"none":           {"/hop/0", true},
+		"five":           {"/hop/5", true},
+		"six":            {"/hop/6", false},
+		"to private":     {"/to?url=http://10.0.0.1/", false},
+		"to metadata":    {"/to?url=http://169.254.169.254/latest", false},
+		"to a file":      {"/to?url=file:///etc/passwd", false},
+		"to numbers":     {"/to?url=http://2130706433/", false},
+		"to a user":      {"/to?url=http://u:p@8.8.8.8/", false},
+		"to a full name": {"/to?url=" + server.URL + "/hop/0", true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := get(t, devRules().MediaClient(), server.URL+tt.path, nil)
+			if tt.ok && err != nil {
+				t.Errorf("refused: %v", err)
+			}
+			if !tt.ok {
+				wantViolation(t, err)
+			}
+		})
+	}
+}
+
+func TestRedirectCarriesNoCredentials(t *testing.T) {
+	t.Parallel()
+	got := make(chan http.Header, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/start" {
+			http.Redirect(w, r, "/end", http.StatusFound) // the same host: Go alone would keep them
+			return
+		}
+		got <- r.Header
+	}))
+	t.Cleanup(server.Close)
+	header := http.Header{
+		"Authorization": {"Bearer x"}, "Cookie": {"a=b"}, "X-Goog-Api-Key": {"x"}, "X-Custom": {"x"},
+		"Accept": {"video/*"}, "User-Agent": {"test"}, "Range": {"bytes=0-"},
+	}
+	if _, err := get(t, devRules().MediaClient(), server.URL+"/start?signature=secret", header); err != nil {
+		t.Fatal(err)
+	}
+	want := http.Header{"Accept": {"video/*"}, "User-Agent": {"test"}, "Range": {"bytes=0-"}, "Connection": {"close"}}
+	if diff := cmp.Diff(want, <-got); diff != "" {
+		t.Errorf("headers after the redirect (-want +got):\n%s", diff)
+	}
+}
+
+func TestWebhookClientReturnsRedirects(t *testing.T) {
+	t.Parallel()
+	calls := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls <- r.URL.Path
+		http.Redirect(w, r, "/other", http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(server.Close)
+	resp, err := get(t, devRules().WebhookClient(0), server.URL+"/a", nil)
+	if err != nil || resp.StatusCode != http.StatusTemporaryRedirect || len(calls) != 1 {
+		t.Errorf("%v, %v after %d calls", resp, err, len(calls))
+	}
+}
+
+func TestClientAllowHosts(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(server.Close)
+	hostPort, err := HostPort(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := get(t, Rules{}.MediaClient(hostPort), server.URL, nil); err != nil {
+		t.Errorf("a channel's own host: %v", err)
+	}
+	_, err = get(t, Rules{}.MediaClient(), server.URL, nil)
+	wantViolation(t, err)
+	_, err = get(t, Rules{}.MediaClient("127.0.0.1:1"), server.URL, nil)
+	wantViolation(t, err)
+}
+
+// Each request makes its own connection, so that no judgement is reused, and
+// bytes come as they were sent.
+func TestClientConnectionsAndBytes(t *testing.T) {
+	t.Parallel()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write(make([]byte, 1000))
+	_ = z.Close()
+	remotes := make(chan string, 2)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		remotes <- r.RemoteAddr
+		if e := r.Header.Get("Accept-Encoding"); e != "" {
+			t.Errorf("asked for %s", e)
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(packed.Bytes())
+	}))
+	t.Cleanup(server.Close)
+	client := devRules().MediaClient()
+	for range 2 {
+		resp, err := get(t, client, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || !bytes.Equal(body, packed.Bytes()) {
+			t.Errorf("%d bytes, %v; want the %d that were sent", len(body), err, packed.Len())
+		}
+	}
+	if a, b := <-remotes, <-remotes; a == b {
+		t.Error("a connection was used twice")
+	}
+}
+
+func TestClientBounds(t *testing.T) {
+	t.Parallel()
+	c := Rules{}.WebhookClient(0)
+	if c.Timeout != webhookDeadline {
+		t.Errorf("timeout %s", c.Timeout)
+	}
+	base := c.Transport.(*transport).base
+	if base.Proxy != nil {
+		t.Error("a proxy would connect where the rules do not look")
+	}
+	if base.TLSClientConfig.MinVersion < tls.VersionTLS12 || base.TLSClientConfig.InsecureSkipVerify {
+		t.Error("TLS settings")
+	}
+	size := make(chan int, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Large", strings.Repeat("a", <-size))
+	}))
+	t.Cleanup(server.Close)
+	for n, ok := range map[int]bool{maxHeaderBytes / 2: true, 2 * maxHeaderBytes: false} {
+		size <- n
+		_, err := get(t, devRules().WebhookClient(0), server.URL, nil)
+		if (err == nil) != ok {
+			t.Errorf("header of %d bytes: %v", n, err)
+		}
+		if err != nil && mediagate.KindOf(err) == mediagate.KindInvalid {
+			t.Error("a large header is no broken rule")
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package outbound
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+const (
+	maxName  = 253
+	maxLabel = 63
+)
+
+// canonicalHost turns the host of a URL, without brackets, into an address
+// or into a lower-case ASCII name without the root dot.
+func canonicalHost(host string) (name string, addr netip.Addr, err error) {
+	if strings.Contains(host, ":") { // only an IPv6 literal has one
+		addr, err = netip.ParseAddr(host)
+		if err != nil {
+			return "", netip.Addr{}, violation("the host is not a valid address")
+		}
+		if addr.Zone() != "" {
+			return "", netip.Addr{}, violation(reasonZone)
+		}
+		return addr.String(), addr, nil
+	}
+	name, err = canonicalName(host)
+	if err != nil {
+		return "", netip.Addr{}, err
+	}
+	if addr, err := netip.ParseAddr(name); err == nil {
+		return name, addr, nil
+	}
+	if endsInNumber(name) {
+		// Other programs read such names as addresses: 127.1, 0x7f.1, 2130706433.
+		return "", netip.Addr{}, violation("the host is a number, not a name or an address")
+	}
+	return name, netip.Addr{}, nil
+}
+
+// canonicalName maps a name to the form that DNS is asked for. Names that are
+// plain ASCII are taken as they are, since many real ones (with "_", or "--"
+// in the third place) break IDNA's rules; everything else goes through them,
+// which is what turns full-width digits and dots into the ones they look like.
+func canonicalName(host string) (string, error) {
+	name := strings.ToLower(host)
+	if !isASCII(name) || strings.Contains(name, "xn--") {
+		mapped, err := idna.Lookup.ToASCII(host)
+		if err != nil || !utf8.ValidString(host) { // an escaped host may hold any bytes
+			return "", violation("the host is not a valid name")
+		}
+		// What the mapping makes must be a name by its own rules: it is the
+		// one that others will read.
+		if again, err := idna.Lookup.ToASCII(mapped); err != nil || again != mapped {
+			return "", violation("the host is not a valid name")
+		}
+		name = mapped
+	}
+	name = strings.TrimSuffix(name, ".")
+	if name == "" || len(name) > maxName {
+		return "", violation("the host is not a valid name")
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > maxLabel || strings.ContainsFunc(label, notHostRune) {
+			return "", violation("the host is not a valid name")
+		}
+	}
+	return name, nil
+}
+
+func notHostRune(c rune) bool {
+	switch {
+	case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
+		return false
+	}
+	return true
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c >= 0x80 })
+}
+
+// endsInNumber reports whether the last label is a number, decimal or
+// hexadecimal. No top-level domain is, so such a name can only be meant as an
+// address.
+func endsInNumber(name string) bool {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	if hex, ok := strings.CutPrefix(last, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
+}
+
+// localTLDs never name a public host: the special-use registry's, those that
+// are kept out of the root for private use, and common habits.
+var localTLDs = []string{
+	"alt", "arpa", "example", "internal", "invalid", "local", "localhost", "onion", "test",
+	"corp", "home", "intranet", "lan", "localdomain", "private",
+}
+
+// localName reports whether a canonical name has one label only or ends in a
+// domain that is not public.
+func localName(name string) bool {
+	i := strings.LastIndexByte(name, '.')
+	return i < 0 || slices.Contains(localTLDs, name[i+1:])
+}
+
+// loopbackName reports whether a canonical name means this machine.
+func loopbackName(name string) bool {
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}

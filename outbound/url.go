@@ -1,0 +1,203 @@
+package outbound
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mediagate/mediagate"
+)
+
+// MaxURL is the greatest length of a URL in characters.
+const MaxURL = 2048
+
+// target is a URL whose text has been taken apart and found sound.
+type target struct {
+	url  *url.URL
+	host string     // canonical
+	addr netip.Addr // valid when the host is a literal address
+	port uint16
+}
+
+// CheckWebhookURL judges the text of a callback URL. It returns the URL in
+// canonical form: ASCII host in lower case, no default port, no fragment.
+// With exceptions configured, a local name or another port passes here; the
+// client refuses it unless all addresses of the host are exceptions.
+func (r Rules) CheckWebhookURL(raw string) (*url.URL, error) {
+	t, err := parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.screen(t, false); err != nil {
+		return nil, err
+	}
+	if !t.addr.IsValid() {
+		if localName(t.host) && len(r.Allow) == 0 {
+			return nil, violation(reasonLocal)
+		}
+		if r.owns(t.host) {
+			return nil, violation(reasonOwn)
+		}
+	}
+	return t.canonical(), nil
+}
+
+// CheckMediaURL judges the text of a URL that media is to be read from:
+// absolute, http or https, any port, no literal address that is not public.
+// Where its name leads to is judged when it is fetched.
+func (r Rules) CheckMediaURL(raw string) error {
+	t, err := parse(raw)
+	if err != nil {
+		return err
+	}
+	return r.screen(t, true)
+}
+
+// CallbackURL is the address that a callback for the base URL u goes to: u
+// with /callback after its path, the query kept, the fragment dropped.
+func CallbackURL(u *url.URL) *url.URL {
+	c := *u
+	c.Fragment, c.RawFragment = "", ""
+	escaped := strings.TrimSuffix(u.EscapedPath(), "/") + "/callback"
+	if path, err := url.PathUnescape(escaped); err == nil {
+		c.Path, c.RawPath = path, escaped
+	}
+	return &c
+}
+
+// HostPort returns the host:port that baseURL is served at, in the form of
+// Options.AllowHosts.
+func HostPort(baseURL string) (string, error) {
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return "", violation("the URL cannot be parsed")
+	}
+	t, err := inspect(u)
+	if err != nil {
+		return "", err
+	}
+	return t.hostPort(), nil
+}
+
+// screen applies the rules that need no DNS and hold for every request.
+func (r Rules) screen(t target, anyPort bool) error {
+	webPort := anyPort || isWebPort(t.port)
+	if t.addr.IsValid() {
+		exempt, err := r.judge(t.addr)
+		if err != nil {
+			return err
+		}
+		if !exempt && !webPort {
+			return violation(reasonPort)
+		}
+		return nil
+	}
+	if !webPort && len(r.Allow) == 0 {
+		return violation(reasonPort)
+	}
+	if loopbackName(t.host) && !r.allowsLoopback() {
+		return violation(reasonLocal)
+	}
+	return nil
+}
+
+func isWebPort(port uint16) bool { return port == 80 || port == 443 }
+
+// parse takes the text of a URL apart. The order matters: what parsers are
+// known to disagree about is refused before one of them is asked.
+func parse(raw string) (target, error) {
+	if utf8.RuneCountInString(raw) > MaxURL {
+		return target{}, violation(fmt.Sprintf("the URL is longer than %d characters", MaxURL))
+	}
+	if !utf8.ValidString(raw) || strings.ContainsFunc(raw, notURLRune) {
+		return target{}, violation("the URL has spaces, control characters or backslashes")
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return target{}, violation("the URL cannot be parsed")
+	}
+	return inspect(u)
+}
+
+func notURLRune(c rune) bool {
+	return c == '\\' || unicode.IsSpace(c) || unicode.IsControl(c)
+}
+
+// inspect applies the rules on the parts of a URL.
+func inspect(u *url.URL) (target, error) {
+	t := target{url: u}
+	switch u.Scheme {
+	case "http":
+		t.port = 80
+	case "https":
+		t.port = 443
+	case "":
+		return t, violation("the URL has no scheme")
+	default:
+		return t, violation("the scheme is not http or https")
+	}
+	if u.User != nil {
+		return t, violation("the URL carries user information")
+	}
+	host := u.Hostname()
+	if host == "" {
+		return t, violation("the URL has no host")
+	}
+	if s := u.Port(); s != "" {
+		port, err := strconv.ParseUint(s, 10, 16) // url.Parse takes any number of digits
+		if err != nil || port == 0 {
+			return t, violation("the port is not between 1 and 65535")
+		}
+		t.port = uint16(port)
+	}
+	if strings.HasPrefix(u.Host, "[") != strings.Contains(host, ":") {
+		return t, violation("the host is not a valid address")
+	}
+	var err error
+	t.host, t.addr, err = canonicalHost(host)
+	return t, err
+}
+
+func (t target) hostPort() string {
+	return net.JoinHostPort(t.host, strconv.FormatUint(uint64(t.port), 10))
+}
+
+func (t target) canonical() *url.URL {
+	c := *t.url
+	c.Fragment, c.RawFragment = "", ""
+	c.RawQuery = escapeNonASCII(c.RawQuery)
+	c.Host = t.host
+	if t.addr.Is6() {
+		c.Host = "[" + t.host + "]"
+	}
+	if (c.Scheme == "http" && t.port != 80) || (c.Scheme == "https" && t.port != 443) {
+		c.Host = t.hostPort()
+	}
+	return &c
+}
+
+// escapeNonASCII makes a query fit for a request line; Go sends it as it is.
+func escapeNonASCII(s string) string {
+	if isASCII(s) {
+		return s
+	}
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if c < utf8.RuneSelf {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// unreached is a failure to get to a host that breaks no rule.
+func unreached(message string, cause error) *mediagate.Error {
+	return &mediagate.Error{Kind: mediagate.KindUnreached, Message: message, Err: cause}
+}

@@ -1,0 +1,53 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+
+	"github.com/mediagate/mediagate"
+)
+
+// describe says in words of our own why there was no answer. The text of err
+// holds addresses and URLs, which the owner of the task may not see and logs
+// should not keep.
+func describe(err error) string {
+	var (
+		timeout interface{ Timeout() bool }
+		dns     *net.DNSError
+		verify  *tls.CertificateVerificationError
+		host    x509.HostnameError
+		record  tls.RecordHeaderError
+		op      *net.OpError
+		reach   *mediagate.Error
+	)
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "host not found"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "timeout"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "connection reset"
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return "host unreachable"
+	case errors.As(err, &verify), errors.As(err, &host):
+		return "the certificate is not valid"
+	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch),
+		errors.As(err, &op) && op.Op == "remote error", // how crypto/tls reports an alert
+		strings.Contains(err.Error(), "tls: "):
+		return "TLS handshake failed"
+	case errors.As(err, &reach) && reach.Kind == mediagate.KindUnreached:
+		return reach.Message
+	case strings.Contains(err.Error(), "malformed HTTP"):
+		return "the answer is not HTTP"
+	default:
+		return "connection failed"
+	}
+}

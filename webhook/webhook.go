@@ -1,0 +1,144 @@
+package webhook
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/outbound"
+)
+
+// maxAnswer is how much of an answer's body is read. Nothing in it matters;
+// reading a little lets a receiver finish writing.
+const maxAnswer = 4 << 10
+
+// Verdict says what is to become of a delivery after an attempt.
+type Verdict string
+
+// The verdicts.
+const (
+	Delivered Verdict = "delivered" // the receiver answered 2xx
+	Retry     Verdict = "retry"     // no answer, a redirect or a server error
+	Abandon   Verdict = "abandon"   // the receiver refused with a 4xx
+	Drop      Verdict = "drop"      // the URL breaks a rule: nothing was sent
+)
+
+// Attempt is what is to be delivered.
+type Attempt struct {
+	URL     string // the base URL as the client gave it
+	TaskID  string // the same on every attempt: receivers tell duplicates by it
+	Body    []byte
+	Secrets []string // whsec_…; more than one while a rotation lasts
+}
+
+// Result is how an attempt went.
+type Result struct {
+	Verdict  Verdict
+	Status   int    // HTTP status; 0 without an answer
+	Err      string // why there was no answer, without addresses or secrets
+	Reason   string // of Drop and Abandon, for the task's webhook state
+	At       time.Time
+	Duration time.Duration
+}
+
+// Config holds what a Sender is made of. Zero fields take their defaults.
+type Config struct {
+	Rules   outbound.Rules
+	Timeout time.Duration // of a whole attempt; ten seconds
+	Version string        // of the program, for the User-Agent; "dev"
+	Now     func() time.Time
+}
+
+// Sender delivers callbacks. It is safe for concurrent use.
+type Sender struct {
+	rules     outbound.Rules
+	client    *http.Client
+	userAgent string
+	now       func() time.Time
+}
+
+// New makes a Sender.
+func New(c Config) *Sender {
+	s := &Sender{
+		rules:     c.Rules,
+		client:    c.Rules.WebhookClient(c.Timeout),
+		userAgent: "mediagate-webhook/" + cmp.Or(c.Version, "dev"),
+		now:       c.Now,
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	return s
+}
+
+// Deliver makes one attempt. Whatever the receiver does is a Result; an error
+// means that the attempt says nothing about the receiver: ctx ended
+// (KindUnavailable), or it cannot be signed (KindInternal).
+func (s *Sender) Deliver(ctx context.Context, a Attempt) (Result, error) {
+	at := s.now()
+	began := time.Now() // apart from now, whose clock may stand still
+	done := func(r Result) (Result, error) {
+		r.At, r.Duration = at, time.Since(began)
+		return r, nil
+	}
+
+	base, err := s.rules.CheckWebhookURL(a.URL)
+	if err != nil {
+		return done(dropped(err))
+	}
+	signature, err := signAll(a.Secrets, a.TaskID, at, a.Body)
+	if err != nil {
+		return Result{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, outbound.CallbackURL(base).String(), bytes.NewReader(a.Body))
+	if err != nil {
+		return done(dropped(mediagate.Errorf(mediagate.KindInvalid, "the URL cannot be used")))
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", s.userAgent)
+	req.Header.Set(HeaderID, a.TaskID)
+	req.Header.Set(HeaderTimestamp, strconv.FormatInt(at.Unix(), 10))
+	req.Header.Set(HeaderSignature, signature)
+
+	resp, err := s.client.Do(req)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return Result{}, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the delivery was interrupted", Err: ctx.Err()}
+	case err != nil && mediagate.KindOf(err) == mediagate.KindInvalid:
+		return done(dropped(err))
+	case err != nil:
+		return done(Result{Verdict: Retry, Err: describe(err)})
+	}
+	defer resp.Body.Close()
+	// The status is the answer; a body that breaks off does not change it.
+	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer)
+	return done(answered(resp.StatusCode))
+}
+
+// answered classifies a status.
+func answered(status int) Result {
+	switch status / 100 {
+	case 2:
+		return Result{Verdict: Delivered, Status: status}
+	case 4:
+		return Result{Verdict: Abandon, Status: status, Reason: "the receiver answered " + strconv.Itoa(status)}
+	default:
+		return Result{Verdict: Retry, Status: status}
+	}
+}
+
+// dropped tells a broken rule.
+func dropped(err error) Result {
+	r := Result{Verdict: Drop, Reason: "the URL is not allowed"}
+	var broken *mediagate.Error
+	if errors.As(err, &broken) {
+		r.Reason = broken.Message
+	}
+	return r
+}
