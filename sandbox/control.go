@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// mountControl adds the endpoints for tests and operators.
+func (s *Server) mountControl(mux *http.ServeMux) {
+	mux.HandleFunc("GET /_sandbox/jobs", s.handleJobs)
+	mux.HandleFunc("DELETE /_sandbox/jobs", s.handleForget)
+	mux.HandleFunc("GET /_sandbox/calls", s.handleCalls)
+	mux.HandleFunc("POST /_sandbox/next", s.handleNext)
+}
+
+// jobView is a job as the control endpoint shows it.
+type jobView struct {
+	ID         string   `json:"id"`
+	Provider   string   `json:"provider"`
+	Model      string   `json:"model"`
+	ExternalID string   `json:"external_id"`
+	Prompt     string   `json:"prompt"`
+	State      jobState `json:"state"`
+	Created    int64    `json:"created"`
+	Calls      counters `json:"calls"`
+}
+
+// handleJobs lists the jobs, oldest first.
+func (s *Server) handleJobs(w http.ResponseWriter, r *http.Request) {
+	provider, reference := r.FormValue("provider"), r.FormValue("reference")
+	jobs := []jobView{}
+	now := s.now()
+	for _, j := range s.store.list(func(j *job) bool {
+		return (provider == "" || j.Provider == provider) && (reference == "" || j.refers(reference))
+	}) {
+		jobs = append(jobs, jobView{
+			ID: j.ID, Provider: j.Provider, Model: j.Model, ExternalID: j.ExternalID, Prompt: j.Prompt,
+			State: j.state(now), Created: j.Created.Unix(), Calls: j.calls,
+		})
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"jobs": jobs})
+}
+
+// refers reports whether the job is one for the reference: its own or its
+// external id (that one with a suffix too), the directive's ref, or a part
+// of its prompt.
+func (j *job) refers(reference string) bool {
+	if j.ID == reference || j.Directive.Ref == reference || strings.Contains(j.Prompt, reference) {
+		return true
+	}
+	suffix, ok := strings.CutPrefix(j.ExternalID, reference)
+	next, _ := utf8.DecodeRuneInString(suffix)
+	return ok && (suffix == "" || !unicode.IsLetter(next) && !unicode.IsDigit(next))
+}
+
+// handleForget drops jobs, calls and arranged directives.
+func (s *Server) handleForget(w http.ResponseWriter, r *http.Request) {
+	if err := s.store.forget(); err != nil {
+		s.log.ErrorContext(r.Context(), "sandbox does not forget", "error", err)
+		http.Error(w, "sandbox: journal is not writable", http.StatusInternalServerError)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// handleCalls lists every call, oldest first. provider and job narrow it.
+func (s *Server) handleCalls(w http.ResponseWriter, r *http.Request) {
+	provider, id := r.FormValue("provider"), r.FormValue("job")
+	calls := []call{}
+	err := s.store.eachCall(func(c call) error {
+		if (provider == "" || c.Provider == provider) && (id == "" || c.Job == id) {
+			calls = append(calls, c)
+		}
+		return nil
+	})
+	if err != nil {
+		s.log.ErrorContext(r.Context(), "sandbox calls are not readable", "error", err)
+		http.Error(w, "sandbox: journal is not readable", http.StatusInternalServerError)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"calls": calls})
+}
+
+// handleNext arranges the directive of a vendor's next job.
+func (s *Server) handleNext(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Provider  string `json:"provider"`
+		Directive string `json:"directive"`
+	}
+	dec := json.NewDecoder(io.LimitReader(r.Body, 64<<10))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
+		controlError(w, "the body is {provider, directive}")
+		return
+	}
+	if !slices.ContainsFunc(vendors(), func(v vendorEntry) bool { return v.name == in.Provider }) {
+		controlError(w, "provider: unknown "+strconv.Quote(in.Provider))
+		return
+	}
+	d, wrapped, err := findDirective(in.Directive)
+	if !wrapped {
+		d, err = parseDirective(in.Directive)
+	}
+	if err != nil {
+		controlError(w, err.Error())
+		return
+	}
+	if err := s.store.arrange(arranged{ID: uuid(), Provider: in.Provider, Directive: d}); err != nil {
+		s.log.ErrorContext(r.Context(), "sandbox directive is not stored", "error", err)
+		http.Error(w, "sandbox: journal is not writable", http.StatusInternalServerError)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func controlError(w http.ResponseWriter, message string) {
+	writeJSON(w, http.StatusBadRequest, map[string]string{"error": message})
+}
+
+func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
+
+// millis is a time as vendors write it: milliseconds since 1970.
+func millis(t time.Time) int64 { return t.UnixMilli() }

@@ -1,0 +1,174 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The failures that a directive can ask for, and where they strike.
+const (
+	failModeration = "moderation"
+	failInternal   = "internal"
+	failTimeout    = "timeout"
+	failReject     = "reject"
+
+	atSubmit   = "submit"
+	atPoll     = "poll"
+	atDownload = "download"
+)
+
+const (
+	directiveOpen  = "[[sandbox:"
+	directiveClose = "]]"
+
+	maxDuration    = 30 * 24 * time.Hour
+	maxResultBytes = 64 << 30
+	maxTimes       = 1000
+
+	// internalTimes is how many calls an internal error spoils by default.
+	internalTimes = 3
+)
+
+// directive is what a prompt asks of the sandbox. The zero value asks for
+// nothing.
+type directive struct {
+	Duration    *time.Duration `json:"duration,omitempty"`
+	Fail        string         `json:"fail,omitempty"`
+	At          string         `json:"at,omitempty"`
+	Times       int            `json:"times,omitempty"` // 0: every call
+	ResultBytes int64          `json:"result_bytes,omitempty"`
+	Progress    *int           `json:"progress,omitempty"`
+	Ref         string         `json:"ref,omitempty"`
+}
+
+// fails reports whether the directive spoils this step.
+func (d directive) fails(at string) bool { return d.Fail != "" && d.At == at }
+
+// spoils reports whether it spoils the nth call (from 1) of this step.
+func (d directive) spoils(at string, nth int) bool {
+	return d.fails(at) && (d.Times == 0 || nth <= d.Times)
+}
+
+// findDirective takes the directive out of a text. ok is false when there is
+// none.
+func findDirective(text string) (d directive, ok bool, err error) {
+	_, rest, ok := strings.Cut(text, directiveOpen)
+	if !ok {
+		return directive{}, false, nil
+	}
+	inner, after, closed := strings.Cut(rest, directiveClose)
+	if !closed {
+		return directive{}, true, errors.New("sandbox directive: no closing ]]")
+	}
+	if strings.Contains(after, directiveOpen) {
+		return directive{}, true, errors.New("sandbox directive: given twice")
+	}
+	d, err = parseDirective(inner)
+	return d, true, err
+}
+
+// parseDirective reads "key=value, …".
+func parseDirective(inner string) (directive, error) {
+	var d directive
+	var seen []string
+	for pair := range strings.SplitSeq(inner, ",") {
+		key, value, ok := strings.Cut(pair, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if !ok || value == "" {
+			return directive{}, fmt.Errorf("sandbox directive: %q is not key=value", strings.TrimSpace(pair))
+		}
+		if slices.Contains(seen, key) {
+			return directive{}, fmt.Errorf("sandbox directive: %s is given twice", key)
+		}
+		seen = append(seen, key)
+		if err := d.set(key, value); err != nil {
+			return directive{}, fmt.Errorf("sandbox directive: %s: %w", key, err)
+		}
+	}
+	return d, d.complete(seen)
+}
+
+func (d *directive) set(key, value string) error {
+	switch key {
+	case "duration":
+		v, err := parseSeconds(value)
+		d.Duration = &v
+		return err
+	case "fail":
+		d.Fail = value
+		return oneOf(value, failModeration, failInternal, failTimeout, failReject)
+	case "at":
+		d.At = value
+		return oneOf(value, atSubmit, atPoll, atDownload)
+	case "times":
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > maxTimes {
+			return fmt.Errorf("not a number from 1 to %d", maxTimes)
+		}
+		d.Times = n
+	case "result_bytes":
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < 1 || n > maxResultBytes {
+			return fmt.Errorf("not a number from 1 to %d", int64(maxResultBytes))
+		}
+		d.ResultBytes = n
+	case "progress":
+		n, err := strconv.Atoi(strings.TrimSuffix(value, "%"))
+		if err != nil || n < 0 || n > 100 {
+			return errors.New("not a number from 0 to 100")
+		}
+		d.Progress = &n
+	case "ref":
+		d.Ref = value
+	default:
+		return errors.New("unknown")
+	}
+	return nil
+}
+
+// complete fills what depends on other fields.
+func (d *directive) complete(seen []string) error {
+	if d.Fail == "" {
+		if d.At != "" || d.Times != 0 {
+			return errors.New("sandbox directive: at and times need fail")
+		}
+		return nil
+	}
+	if d.At == "" {
+		d.At = atPoll
+		if d.Fail == failReject || d.Fail == failTimeout {
+			d.At = atSubmit
+		}
+	}
+	counted := d.At == atDownload || d.At == atPoll && d.Fail == failInternal
+	if slices.Contains(seen, "times") && !counted {
+		return fmt.Errorf("sandbox directive: times means nothing for %s at %s", d.Fail, d.At)
+	}
+	if d.Times == 0 && d.Fail == failInternal && counted {
+		d.Times = internalTimes
+	}
+	return nil
+}
+
+// parseSeconds reads a duration, a bare number being seconds.
+func parseSeconds(value string) (time.Duration, error) {
+	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		value += "s"
+	}
+	v, err := time.ParseDuration(value)
+	if err != nil || v < 0 || v > maxDuration {
+		return 0, errors.New("not a duration such as 3s, up to 720h")
+	}
+	return v, nil
+}
+
+func oneOf(value string, words ...string) error {
+	if !slices.Contains(words, value) {
+		return fmt.Errorf("not one of %s", strings.Join(words, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"math/big"
+)
+
+// same compares secrets without telling by time where they differ.
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// fingerprint stands for a credential in the store.
+func fingerprint(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:6])
+}
+
+// numericID makes an id of 18 digits, as Kling's are.
+func numericID() string {
+	n, err := rand.Int(rand.Reader, big.NewInt(900_000_000_000_000_000))
+	if err != nil {
+		// rand.Reader never fails: it ends the process itself.
+		return ""
+	}
+	return n.Add(n, big.NewInt(100_000_000_000_000_000)).String()
+}
+
+// uuid makes a random UUID.
+func uuid() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
