@@ -18,7 +18,7 @@ type bucket struct{ *blob.Store }
 
 // Mirror streams body to the object key.
 func (b bucket) Mirror(ctx context.Context, key string, body io.Reader, l activities.Limits) (mediagate.Result, error) {
-	return b.Store.Mirror(ctx, key, body, blob.Limits{MaxBytes: l.MaxBytes, Media: l.Media, Progress: l.Progress})
+	return b.Store.Mirror(ctx, key, body, blob.Limits(l))
 }
 
 // fetcher opens vendors' files through the guarded client.

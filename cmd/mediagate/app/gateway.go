@@ -125,13 +125,15 @@ func (c Config) rules() (outbound.Rules, error) {
 		}
 		r.Allow = append(r.Allow, p)
 	}
-	for _, own := range c.OwnDomains {
-		if p, err := netip.ParsePrefix(own); err == nil {
-			r.OwnPrefixes = append(r.OwnPrefixes, p)
-			continue
-		}
-		r.OwnDomains = append(r.OwnDomains, own)
+	domains, prefixes, err := outbound.ParseOwn(c.OwnDomains)
+	if err != nil {
+		return r, fmt.Errorf("own_domains: %w", err)
 	}
+	machine, err := outbound.InterfacePrefixes()
+	if err != nil {
+		return r, err
+	}
+	r.OwnDomains, r.OwnPrefixes = domains, append(prefixes, machine...)
 	if u, err := url.Parse(c.PublicURL); err == nil && u.Hostname() != "" {
 		if _, err := netip.ParseAddr(u.Hostname()); err != nil {
 			r.OwnDomains = append(r.OwnDomains, u.Hostname())
