@@ -3,6 +3,7 @@ package mediagate
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -87,11 +88,15 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an Error of the kind; a %w verb sets its cause, which then
-// is not repeated in the message.
+// Errorf makes an Error of the kind. A %w verb sets its cause; at the end of
+// the format, after a colon, the cause stays out of the message.
 func Errorf(kind Kind, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Kind: kind, Message: err.Error(), Err: errors.Unwrap(err)}
+	e := &Error{Kind: kind, Message: err.Error(), Err: errors.Unwrap(err)}
+	if e.Err != nil {
+		e.Message = strings.TrimSuffix(e.Message, ": "+e.Err.Error())
+	}
+	return e
 }
 
 // Invalid makes a KindInvalid error that names the field.
@@ -102,8 +107,7 @@ func Invalid(param, format string, args ...any) *Error {
 // KindOf returns the kind of the first Error in err's chain, and KindInternal
 // for foreign errors. KindOf(nil) is meaningless.
 func KindOf(err error) Kind {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	return KindInternal

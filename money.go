@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"math/big"
 	"strconv"
 	"strings"
 )
@@ -64,17 +66,35 @@ func (m Micros) Number() json.Number {
 }
 
 // Credits converts the amount to credits at a rate of credits per currency
-// unit, as a JSON number with at most 6 decimals (rounded towards zero).
+// unit, as a JSON number with at most 6 decimals.
 func (m Micros) Credits(perUnit int64) json.Number {
-	return Micros(int64(m) * perUnit).Number()
+	whole, rest := m.credits(perUnit)
+	sign := ""
+	if whole.Sign() < 0 {
+		// As a decimal, the fraction counts away from zero.
+		if sign = "-"; rest != 0 {
+			whole.Add(whole, big.NewInt(1))
+			rest = int64(MicrosPerUnit) - rest
+		}
+		whole.Neg(whole)
+	}
+	frac := strings.TrimRight(fmt.Sprintf(".%06d", rest), "0")
+	return json.Number(sign + whole.String() + strings.TrimSuffix(frac, "."))
 }
 
-// WholeCredits is Credits rounded down to an integer.
+// WholeCredits is Credits rounded down to an integer, within int64.
 func (m Micros) WholeCredits(perUnit int64) int64 {
-	n := int64(m) * perUnit
-	q := n / int64(MicrosPerUnit)
-	if n%int64(MicrosPerUnit) < 0 {
-		q--
+	whole, _ := m.credits(perUnit)
+	if !whole.IsInt64() {
+		return math.MaxInt64 * int64(whole.Sign())
 	}
-	return q
+	return whole.Int64()
+}
+
+// credits is the amount in credits, rounded down, and the micro-credits that
+// are left. Their product may exceed 64 bits.
+func (m Micros) credits(perUnit int64) (whole *big.Int, rest int64) {
+	product := new(big.Int).Mul(big.NewInt(int64(m)), big.NewInt(perUnit))
+	whole, left := new(big.Int).DivMod(product, big.NewInt(int64(MicrosPerUnit)), new(big.Int))
+	return whole, left.Int64()
 }

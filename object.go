@@ -78,10 +78,10 @@ func (t *Task) Object(creditsPerUnit int64, links []Link) Object {
 	o.Completed = t.EndedAt.Unix()
 	actual := t.EndedAt.Sub(t.CreatedAt).Round(time.Millisecond).Seconds()
 	o.ActualTime = &actual
-	switch t.Status {
-	case StatusFailed:
+	if t.Status == StatusFailed {
 		o.Error = t.Failure
-	case StatusCompleted:
+	}
+	if t.Status == StatusCompleted {
 		o.Result = t.resultObject(links)
 	}
 	return o

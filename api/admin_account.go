@@ -1,0 +1,269 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+const (
+	accountPrefix  = "acc_"
+	keyIDPrefix    = "key_"
+	transferPrefix = "txn_"
+)
+
+var (
+	errAccountID = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "account not found", Param: "account_id"}
+	errKeyID     = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "key not found", Param: "key_id"}
+)
+
+// adminList is a page of an operator's list.
+type adminList[T any] struct {
+	Object  string `json:"object"`
+	Data    []T    `json:"data"`
+	HasMore bool   `json:"has_more"`
+}
+
+// listOf renders a page; an empty one is an empty array, not null.
+func listOf[D, V any](rows []D, more bool, view func(D) V) adminList[V] {
+	page := adminList[V]{Object: "list", Data: make([]V, 0, len(rows)), HasMore: more}
+	for _, row := range rows {
+		page.Data = append(page.Data, view(row))
+	}
+	return page
+}
+
+// page reads limit and after. Ids sort by time, so an id of a row that is gone
+// is a place in the list, too; what is no id is none.
+func page(c *call, prefix string) (after string, limit int, err error) {
+	q := c.QueryParams()
+	if limit, err = intQuery(q, "limit", 1, maxLimit, defaultLimit); err != nil {
+		return "", 0, err
+	}
+	after = q.Get("after")
+	if after != "" && !looksLike(after, prefix) {
+		return "", 0, errAfterPage
+	}
+	return after, limit, nil
+}
+
+var errAfterPage = mediagate.Invalid("after", "after must be an id of this list")
+
+// notFoundAs replaces the store's "not found" by one that fits the route.
+func notFoundAs(err error, as *mediagate.Error) error {
+	if err != nil && mediagate.KindOf(err) == mediagate.KindNotFound {
+		return as
+	}
+	return err
+}
+
+type accountView struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Group     string `json:"group"`
+	Available string `json:"available"`
+	Held      string `json:"held"`
+	Spent     string `json:"spent"`
+	Created   int64  `json:"created"`
+}
+
+func viewAccount(a mediagate.Account) accountView {
+	return accountView{
+		ID: a.ID, Name: a.Name, Group: a.Group,
+		Available: a.Available.String(), Held: a.Held.String(), Spent: a.Spent.String(),
+		Created: a.CreatedAt.Unix(),
+	}
+}
+
+// knownGroup reads the optional field group, which must be a setting.
+func (s *Server) knownGroup(f *fields) string {
+	group := f.text("group")
+	if _, ok := s.cfg.Groups[group]; group != "" && !ok {
+		f.fail("group", "group %s is not configured", clip(group))
+	}
+	return group
+}
+
+func (s *Server) handleAccountCreation(c *call) error {
+	f, err := readFields(c)
+	if err != nil {
+		return err
+	}
+	name, group := f.required("name"), s.knownGroup(f)
+	if f.err != nil {
+		return f.err
+	}
+	if group == "" {
+		group = defaultGroup
+	}
+	a, err := s.cfg.Store.CreateAccount(c.Request().Context(), name, group)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusCreated, viewAccount(a))
+}
+
+func (s *Server) handleAccounts(c *call) error {
+	after, limit, err := page(c, accountPrefix)
+	if err != nil {
+		return err
+	}
+	rows, more, err := s.cfg.Store.Accounts(c.Request().Context(), after, limit)
+	if err != nil {
+		return notFoundAs(err, errAfterPage)
+	}
+	return c.ok(listOf(rows, more, viewAccount))
+}
+
+// pathAccount reads the id that the path names.
+func pathAccount(c *call) (string, error) {
+	id := c.Param("account_id")
+	if !looksLike(id, accountPrefix) {
+		return "", errAccountID
+	}
+	return id, nil
+}
+
+func (s *Server) handleAccount(c *call) error {
+	id, err := pathAccount(c)
+	if err != nil {
+		return err
+	}
+	a, err := s.cfg.Store.Account(c.Request().Context(), id)
+	if err != nil {
+		return notFoundAs(err, errAccountID)
+	}
+	return c.ok(viewAccount(a))
+}
+
+func (s *Server) handleAccountChange(c *call) error {
+	id, err := pathAccount(c)
+	if err != nil {
+		return err
+	}
+	f, err := readFields(c)
+	if err != nil {
+		return err
+	}
+	var name, group *string
+	if f.has("name") {
+		name = new(f.text("name"))
+	}
+	if f.has("group") {
+		group = new(s.knownGroup(f))
+	}
+	if f.err != nil {
+		return f.err
+	}
+	a, err := s.cfg.Store.UpdateAccount(c.Request().Context(), id, name, group)
+	if err != nil {
+		return notFoundAs(err, errAccountID)
+	}
+	return c.ok(viewAccount(a))
+}
+
+type grantView struct {
+	ID        string `json:"id"`
+	Amount    string `json:"amount"`
+	Reference string `json:"reference"`
+	Available string `json:"available"`
+}
+
+// handleGrant answers 200 instead of 201 when the reference was used before
+// for the same amount: nothing was granted then.
+func (s *Server) handleGrant(c *call) error {
+	id, err := pathAccount(c)
+	if err != nil {
+		return err
+	}
+	f, err := readFields(c)
+	if err != nil {
+		return err
+	}
+	amount, reference := f.amount("amount"), f.required("reference")
+	if f.err != nil {
+		return f.err
+	}
+	g, available, created, err := s.cfg.Store.Grant(c.Request().Context(), id, amount, reference)
+	if err != nil {
+		return notFoundAs(err, errAccountID)
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	return c.json(status, grantView{
+		ID: g.ID, Amount: g.Amount.String(), Reference: g.Reference, Available: available.String(),
+	})
+}
+
+// transferView is one entry of the ledger; what does not apply is null.
+type transferView struct {
+	ID        string  `json:"id"`
+	Kind      string  `json:"kind"`
+	Amount    string  `json:"amount"`
+	Task      *string `json:"task"`
+	Key       *string `json:"key"`
+	At        int64   `json:"at"`
+	Reference *string `json:"reference"`
+}
+
+func viewTransfer(t mediagate.Transfer) transferView {
+	return transferView{
+		ID: t.ID, Kind: string(t.Kind), Amount: t.Amount.String(), At: t.At.Unix(),
+		Task: orNull(t.TaskID), Key: orNull(t.KeyID), Reference: orNull(t.Reference),
+	}
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// unixOrNull writes a time; the zero time is null.
+func unixOrNull(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.Unix())
+}
+
+// handleLedger lists an account's entries. An erased task's stay, so that
+// task is not looked up.
+func (s *Server) handleLedger(c *call) error {
+	id, err := pathAccount(c)
+	if err != nil {
+		return err
+	}
+	after, limit, err := page(c, transferPrefix)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	if _, err := s.cfg.Store.Account(ctx, id); err != nil {
+		return notFoundAs(err, errAccountID)
+	}
+	task := c.QueryParams().Get("task")
+	if task != "" && !looksLike(task, taskPrefix) {
+		return c.ok(listOf(nil, false, viewTransfer))
+	}
+	rows, more, err := s.cfg.Store.Ledger(ctx, id, task, after, limit)
+	if err != nil {
+		return notFoundAs(err, errAfterPage)
+	}
+	return c.ok(listOf(rows, more, viewTransfer))
+}
+
+func (s *Server) handleLedgerCheck(c *call) error {
+	report, err := s.cfg.Store.CheckLedger(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	if report.Problems == nil {
+		report.Problems = []string{}
+	}
+	return c.ok(report)
+}

@@ -1,0 +1,223 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// access says who may use a route.
+type access uint8
+
+const (
+	accessOpen    access = iota // anyone
+	accessKey                   // holders of a key
+	accessBalance               // the same, with the balance endpoints' answers
+	accessAdmin                 // the operator
+)
+
+// keyFresh is how long a key is believed without asking again. A deleted key
+// must be refused everywhere within a second, so it leaves room for the
+// request itself.
+const keyFresh = 700 * time.Millisecond
+
+// maxCachedKeys bounds the memory that callers can take.
+const maxCachedKeys = 10_000
+
+var (
+	errNoHeader   = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "No Authorization header"}
+	errUnknownKey = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid API key"}
+	errAddress    = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "this API key may not be used from this address"}
+	errNotAdmin   = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "an API key is no admin key"}
+	errWrongAdmin = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid admin key"}
+)
+
+// caller is a live key and what follows from it.
+type caller struct {
+	key      mediagate.Key
+	prefixes []netip.Prefix // of key.AllowIPs
+	closed   bool           // the stored list holds an entry that cannot be read
+	seen     time.Time
+
+	mu      sync.Mutex
+	account *mediagate.Account // read when first needed
+}
+
+// bearer returns the token of the Authorization header. A missing header,
+// another scheme and an empty token are the same to us.
+func bearer(r *http.Request) (string, bool) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	return token, token != "" && strings.EqualFold(scheme, "Bearer")
+}
+
+// authenticate admits the call or says why not.
+func (s *Server) authenticate(c *call, need access) error {
+	if need == accessOpen {
+		return nil
+	}
+	token, ok := bearer(c.Request())
+	if !ok {
+		return errNoHeader
+	}
+	if need == accessAdmin {
+		return s.admitAdmin(c, token)
+	}
+	who, err := s.keys.find(c.Request().Context(), token)
+	if err != nil {
+		if need == accessBalance {
+			return failedLookup(err, noRecord)
+		}
+		return err
+	}
+	if !s.allowed(c, who) {
+		return errAddress
+	}
+	c.caller = who
+	s.touches.note(who.key.ID, s.now())
+	return nil
+}
+
+func (s *Server) allowed(c *call, who *caller) bool {
+	if who.closed {
+		return false
+	}
+	return len(who.prefixes) == 0 || allowedFrom(clientAddress(c.Request(), s.cfg.TrustedProxies), who.prefixes)
+}
+
+// admitAdmin tells an ordinary key (403) from no key at all (401).
+func (s *Server) admitAdmin(c *call, token string) error {
+	want, got := sha256.Sum256([]byte(s.cfg.AdminKey)), sha256.Sum256([]byte(token))
+	if s.cfg.AdminKey != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1 {
+		return nil
+	}
+	_, err := s.keys.find(c.Request().Context(), token)
+	switch {
+	case err == nil:
+		return errNotAdmin
+	case mediagate.KindOf(err) == mediagate.KindUnauthenticated:
+		return errWrongAdmin
+	default:
+		return err
+	}
+}
+
+// keyring finds callers by their token and remembers them for a moment.
+type keyring struct {
+	store CallerStore
+	now   func() time.Time
+
+	mu    sync.Mutex
+	known map[[32]byte]*caller
+}
+
+func newKeyring(store CallerStore, now func() time.Time) *keyring {
+	return &keyring{store: store, now: now, known: map[[32]byte]*caller{}}
+}
+
+// find returns the live key of the token: KindUnauthenticated when there is
+// none, and the store's errors.
+func (k *keyring) find(ctx context.Context, token string) (*caller, error) {
+	if !wellFormed(token) {
+		return nil, errUnknownKey
+	}
+	hash, now := HashKey(token), k.now()
+	k.mu.Lock()
+	who := k.known[hash]
+	k.mu.Unlock()
+	if who == nil || now.Sub(who.seen) >= keyFresh || now.Before(who.seen) {
+		key, err := k.store.KeyByHash(ctx, hash)
+		if err != nil && mediagate.KindOf(err) == mediagate.KindNotFound {
+			k.forget(hash)
+			return nil, errUnknownKey
+		}
+		if err != nil {
+			return nil, err
+		}
+		who = newCaller(key, now)
+		k.keep(hash, who)
+	}
+	if !who.key.ExpiresAt.IsZero() && !now.Before(who.key.ExpiresAt) {
+		return nil, errUnknownKey
+	}
+	return who, nil
+}
+
+func newCaller(key mediagate.Key, now time.Time) *caller {
+	who := &caller{key: key, seen: now}
+	for _, entry := range key.AllowIPs {
+		p, err := parseAllowed("allow_ips", entry)
+		if err != nil {
+			who.closed = true // rather nobody than anybody
+			continue
+		}
+		who.prefixes = append(who.prefixes, p)
+	}
+	return who
+}
+
+// keep stores the caller; when the table is full, stale entries make room,
+// and all of them when none is stale.
+func (k *keyring) keep(hash [32]byte, who *caller) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.known) >= maxCachedKeys {
+		for h, old := range k.known {
+			if who.seen.Sub(old.seen) >= keyFresh {
+				delete(k.known, h)
+			}
+		}
+		if len(k.known) >= maxCachedKeys {
+			clear(k.known)
+		}
+	}
+	k.known[hash] = who
+}
+
+func (k *keyring) forget(hash [32]byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.known, hash)
+}
+
+// forgetKey drops a key that was deleted through this process, so that here
+// it is refused at once.
+func (k *keyring) forgetKey(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for h, who := range k.known {
+		if who.key.ID == id {
+			delete(k.known, h)
+		}
+	}
+}
+
+// groupOf is the name of the caller's group: the key's, or else its account's.
+func (s *Server) groupOf(ctx context.Context, who *caller) (string, error) {
+	if who.key.Group != "" {
+		return who.key.Group, nil
+	}
+	who.mu.Lock()
+	defer who.mu.Unlock()
+	if who.account == nil {
+		a, err := s.cfg.Store.Account(ctx, who.key.AccountID)
+		if err != nil {
+			if mediagate.KindOf(err) == mediagate.KindNotFound {
+				return "", errUnknownKey
+			}
+			return "", err
+		}
+		who.account = &a
+	}
+	if who.account.Group == "" {
+		return defaultGroup, nil
+	}
+	return who.account.Group, nil
+}

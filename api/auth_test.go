@@ -1,0 +1,219 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+func TestAuthorization(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	unknown, _ := api.NewKey()
+	tests := map[string]struct {
+		header  []string
+		status  int
+		message string
+	}{
+		"key":                 {[]string{"Bearer " + g.key}, 200, ""},
+		"scheme in lower":     {[]string{"bearer " + g.key}, 200, ""},
+		"scheme in upper":     {[]string{"BEARER " + g.key}, 200, ""},
+		"spaces":              {[]string{"Bearer   " + g.key}, 200, ""},
+		"none":                {nil, 401, "No Authorization header"},
+		"empty":               {[]string{""}, 401, "No Authorization header"},
+		"scheme only":         {[]string{"Bearer"}, 401, "No Authorization header"},
+		"empty token":         {[]string{"Bearer "}, 401, "No Authorization header"},
+		"other scheme":        {[]string{"Basic " + g.key}, 401, "No Authorization header"},
+		"no scheme":           {[]string{g.key}, 401, "No Authorization header"},
+		"unknown key":         {[]string{"Bearer " + unknown}, 401, "invalid API key"},
+		"malformed key":       {[]string{"Bearer sk-123"}, 401, "invalid API key"},
+		"wrong check digits":  {[]string{"Bearer " + g.key[:41] + "~"}, 401, "invalid API key"},
+		"key and more":        {[]string{"Bearer " + g.key + " x"}, 401, "invalid API key"},
+		"admin key elsewhere": {[]string{"Bearer " + adminKey}, 401, "invalid API key"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := g.send(request{path: "/v1/tasks", header: http.Header{"Authorization": test.header}})
+			if test.status == 200 {
+				if a.status != 200 {
+					t.Errorf("%d %s", a.status, a.body)
+				}
+				return
+			}
+			a.wantError(t, test.status, "authentication_error", test.message)
+			if test.message == "No Authorization header" && a.at("error", "message") != test.message {
+				t.Errorf("message %v is not exact", a.at("error", "message"))
+			}
+		})
+	}
+}
+
+func TestAuthenticationComesBeforeTheBody(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for _, path := range []string{videos, images, "/v1/quote", "/admin/v1/accounts"} {
+		g.send(request{method: http.MethodPost, path: path, body: "{"}).wantError(t, 401, "authentication_error", "No Authorization header")
+	}
+}
+
+func TestExpiredKey(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	_, secret := g.newKey(mediagate.Key{Unlimited: true, ExpiresAt: g.clock.now().Add(time.Hour)})
+	if a := g.send(request{path: "/v1/tasks", key: secret}); a.status != 200 {
+		t.Fatalf("before: %d %s", a.status, a.body)
+	}
+	g.clock.advance(time.Hour - time.Millisecond)
+	if a := g.send(request{path: "/v1/tasks", key: secret}); a.status != 200 {
+		t.Fatalf("just before: %d %s", a.status, a.body)
+	}
+	g.clock.advance(time.Millisecond) // the remembered key has expired, too
+	g.send(request{path: "/v1/tasks", key: secret}).wantError(t, 401, "authentication_error", "invalid API key")
+}
+
+func TestDeletedKey(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	elsewhere, err := api.New(api.Config{
+		Store: g.store, Catalog: mustCatalog(t), Starter: g.starter, Signer: noSigner{}, AdminKey: adminKey, Now: g.clock.now,
+	})
+	g.must(err)
+	t.Cleanup(elsewhere.Close)
+	row, secret := g.newKey(mediagate.Key{Unlimited: true})
+	here, there := g.server, elsewhere
+	for _, s := range []*api.Server{here, there} {
+		g.server = s
+		if a := g.send(request{path: "/v1/tasks", key: secret}); a.status != 200 {
+			t.Fatalf("before: %d", a.status)
+		}
+	}
+	g.server = here
+	if a := g.operate(http.MethodDelete, "/keys/"+row.ID, ""); a.status != 204 || a.body != "" {
+		t.Fatalf("deletion: %d %s", a.status, a.body)
+	}
+	g.send(request{path: "/v1/tasks", key: secret}).wantError(t, 401, "authentication_error", "invalid API key")
+	g.clock.advance(999 * time.Millisecond)
+	g.server = there
+	g.send(request{path: "/v1/tasks", key: secret}).wantError(t, 401, "authentication_error", "invalid API key")
+}
+
+// askedStore counts how often keys are looked up.
+type askedStore struct {
+	testStore
+	asked atomic.Int64
+}
+
+func (s *askedStore) KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, error) {
+	s.asked.Add(1)
+	return s.testStore.KeyByHash(ctx, hash)
+}
+
+func TestKeysAreRememberedForAMoment(t *testing.T) {
+	t.Parallel()
+	var store *askedStore
+	g := newGateway(t, func(c *api.Config) {
+		inner, _ := c.Store.(testStore)
+		store = &askedStore{testStore: inner}
+		c.Store = store
+	})
+	for range 20 {
+		g.get("/v1/tasks")
+	}
+	if n := store.asked.Load(); n != 1 {
+		t.Errorf("%d look-ups of one key at one moment", n)
+	}
+	g.clock.advance(time.Second)
+	g.get("/v1/tasks")
+	if n := store.asked.Load(); n != 2 {
+		t.Errorf("%d look-ups after a second, want 2", n)
+	}
+	g.send(request{path: "/v1/tasks", key: "mgk_" + "00000000000000000000000000000000" + "000000"})
+	if n := store.asked.Load(); n != 2 {
+		t.Error("a key with wrong check digits was looked up")
+	}
+}
+
+func TestAllowedAddresses(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) { c.TrustedProxies = 1 })
+	_, secret := g.newKey(mediagate.Key{Unlimited: true, AllowIPs: []string{"192.0.2.0/24", "2001:db8::1"}})
+	for forwarded, status := range map[string]int{
+		"192.0.2.9": 200, "192.0.3.1": 403, "2001:db8::1": 200, "2001:db8::2": 403, "::ffff:192.0.2.1": 200, "garbage": 403,
+		"192.0.2.9, 198.51.100.1": 403,
+	} {
+		a := g.send(request{path: "/v1/tasks", key: secret, header: http.Header{"X-Forwarded-For": {forwarded}}})
+		if a.status != status {
+			t.Errorf("%s: %d, want %d", forwarded, a.status, status)
+		}
+		if status == 403 {
+			a.wantError(t, 403, "permission_error", "address")
+		}
+	}
+	plain := newGateway(t)
+	_, secret = plain.newKey(mediagate.Key{Unlimited: true, AllowIPs: []string{"192.0.2.1"}})
+	h := http.Header{"X-Forwarded-For": {"192.0.2.1"}}
+	if a := plain.send(request{path: "/v1/tasks", key: secret, remote: "192.0.2.1:999"}); a.status != 200 {
+		t.Errorf("its own address: %d", a.status)
+	}
+	if a := plain.send(request{path: "/v1/tasks", key: secret, remote: "192.0.2.2:999", header: h}); a.status != 403 {
+		t.Errorf("a claimed address is believed: %d", a.status)
+	}
+	if a := plain.send(request{path: "/v1/balance", key: secret, remote: "192.0.2.2:999"}); a.status != 403 {
+		t.Errorf("balance from elsewhere: %d %s", a.status, a.body)
+	}
+}
+
+func TestLastUseIsWritten(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.clock.advance(time.Hour)
+	g.get("/v1/tasks")
+	g.server.Close()
+	k, err := g.store.Key(t.Context(), g.keyRow.ID)
+	g.must(err)
+	if !k.LastUsedAt.Equal(g.clock.now()) {
+		t.Errorf("last used at %s", k.LastUsedAt)
+	}
+}
+
+func TestAdminAuthorization(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	unknown, _ := api.NewKey()
+	paths := []string{"/admin/v1/accounts", "/admin/v1/keys", "/admin/v1/ledger/check"}
+	for _, path := range paths {
+		if a := g.send(request{path: path, key: adminKey}); a.status != 200 {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+		g.send(request{path: path}).wantError(t, 401, "authentication_error", "No Authorization header")
+		g.send(request{path: path, key: g.key}).wantError(t, 403, "permission_error", "no admin key")
+		g.send(request{path: path, key: unknown}).wantError(t, 401, "authentication_error", "invalid admin key")
+		g.send(request{path: path, key: adminKey + "x"}).wantError(t, 401, "authentication_error", "invalid admin key")
+	}
+	open := newGateway(t, func(c *api.Config) { c.AdminKey = "" })
+	open.send(request{path: paths[0], header: http.Header{"Authorization": {"Bearer "}}}).wantError(t, 401, "authentication_error", "No Authorization header")
+	open.send(request{path: paths[0], key: adminKey}).wantError(t, 401, "authentication_error", "invalid admin key")
+}
+
+// noSigner is for servers that no test asks for results.
+type noSigner struct{}
+
+func (noSigner) Sign(context.Context, mediagate.Result, time.Duration) (mediagate.Link, error) {
+	return mediagate.Link{}, errAway
+}
+
+func mustCatalog(t *testing.T) *catalog.Catalog {
+	t.Helper()
+	c, err := catalog.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/mediagate/mediagate"
+)
+
+// The words for what a balance endpoint could not look up.
+const (
+	noRecord      = "record not found"
+	noUser        = "user does not exist"
+	databaseError = "database error"
+)
+
+// lookupFailure is a failed look-up on a balance endpoint, which answers
+// HTTP 200 all the same.
+type lookupFailure struct {
+	message string
+	err     error
+}
+
+func (f *lookupFailure) Error() string { return f.message + ": " + f.err.Error() }
+func (f *lookupFailure) Unwrap() error { return f.err }
+
+// failedLookup words the store's verdict; absent is the word for no row.
+func failedLookup(err error, absent string) error {
+	switch mediagate.KindOf(err) {
+	case mediagate.KindNotFound, mediagate.KindUnauthenticated:
+		return &lookupFailure{absent, err}
+	default:
+		return &lookupFailure{databaseError, err}
+	}
+}
+
+type balanceTrouble struct {
+	Success bool   `json:"success"`
+	Message string `json:"message"`
+}
+
+func balanceFailure(err error) (balanceTrouble, bool) {
+	var f *lookupFailure
+	if !errors.As(err, &f) {
+		return balanceTrouble{}, false
+	}
+	return balanceTrouble{Message: f.message}, true
+}
+
+type tokenBalance struct {
+	Success        bool        `json:"success"`
+	RemainBalance  json.Number `json:"remain_balance"`
+	RemainCredits  int64       `json:"remain_credits"`
+	UsedBalance    json.Number `json:"used_balance"`
+	UsedCredits    int64       `json:"used_credits"`
+	UnlimitedQuota bool        `json:"unlimited_quota"`
+}
+
+type userBalance struct {
+	Success       bool        `json:"success"`
+	RemainBalance json.Number `json:"remain_balance"`
+	RemainCredits int64       `json:"remain_credits"`
+	UsedBalance   json.Number `json:"used_balance"`
+	UsedCredits   json.Number `json:"used_credits"`
+}
+
+// handleTokenBalance reads the key anew: the remembered one is good enough to
+// admit a call, not to tell amounts.
+func (s *Server) handleTokenBalance(c *call) error {
+	key, err := s.cfg.Store.Key(c.Request().Context(), c.caller.key.ID)
+	if err != nil {
+		return failedLookup(err, noRecord)
+	}
+	b := tokenBalance{
+		Success: true, RemainBalance: "-1", RemainCredits: -1,
+		UsedBalance: key.Spent.Number(), UsedCredits: key.Spent.WholeCredits(s.cfg.CreditsPerUnit),
+		UnlimitedQuota: key.Unlimited,
+	}
+	if !key.Unlimited {
+		b.RemainBalance = key.Remaining().Number()
+		b.RemainCredits = key.Remaining().WholeCredits(s.cfg.CreditsPerUnit)
+	}
+	return c.ok(b)
+}
+
+func (s *Server) handleUserBalance(c *call) error {
+	account, err := s.cfg.Store.Account(c.Request().Context(), c.caller.key.AccountID)
+	if err != nil {
+		return failedLookup(err, noUser)
+	}
+	return c.ok(userBalance{
+		Success:       true,
+		RemainBalance: account.Available.Number(),
+		RemainCredits: account.Available.WholeCredits(s.cfg.CreditsPerUnit),
+		UsedBalance:   account.Spent.Number(),
+		UsedCredits:   account.Spent.Credits(s.cfg.CreditsPerUnit),
+	})
+}

@@ -1,0 +1,113 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+// Config is what New needs. Store, Catalog, Starter and Signer are required.
+type Config struct {
+	Store   Store
+	Catalog *catalog.Catalog
+	Starter Starter
+	Signer  Signer
+	Checks  Checks
+	// CheckWebhookURL judges the callback address of a submit without asking
+	// DNS; its error's message becomes the reason why nothing will be sent.
+	// Nil accepts any.
+	CheckWebhookURL func(raw string) error
+
+	AdminKey       string           // empty: nobody is an operator
+	CreditsPerUnit int64            // 0: 1000
+	Currency       string           // empty: USD
+	Groups         map[string]Group // empty: "default", all models at list price
+	TaskTimeout    time.Duration    // from submit to the end of waiting; 0: 2 h
+	LinkTTL        time.Duration    // of links in answers; 0 or more than 7 days: 7 days
+	CORSOrigins    []string         // "*" is any
+	TrustedProxies int              // in front of us, each appending to X-Forwarded-For
+	Version        string           // shown by /healthz
+
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: slog.Default
+}
+
+// Group is a class of accounts and keys.
+type Group struct {
+	PriceFactor string   // decimal; empty: "1"
+	Models      []string // patterns with *; empty: all
+}
+
+const (
+	defaultGroup = "default"
+	maxLinkTTL   = 7 * 24 * time.Hour // a SigV4 link lasts no longer
+)
+
+// withDefaults returns the configuration with its zero values filled in, or
+// all that is missing.
+func (c Config) withDefaults() (Config, error) {
+	var problems []error
+	missing := func(absent bool, name string) {
+		if absent {
+			problems = append(problems, errors.New("api: Config."+name+" is required"))
+		}
+	}
+	missing(c.Store == nil, "Store")
+	missing(c.Catalog == nil, "Catalog")
+	missing(c.Starter == nil, "Starter")
+	missing(c.Signer == nil, "Signer")
+	if c.CreditsPerUnit == 0 {
+		c.CreditsPerUnit = 1000
+	}
+	if c.Currency == "" {
+		c.Currency = "USD"
+	}
+	if len(c.Groups) == 0 {
+		c.Groups = map[string]Group{defaultGroup: {}}
+	}
+	if c.TaskTimeout <= 0 {
+		c.TaskTimeout = 2 * time.Hour
+	}
+	if c.LinkTTL <= 0 || c.LinkTTL > maxLinkTTL {
+		c.LinkTTL = maxLinkTTL
+	}
+	if c.CheckWebhookURL == nil {
+		c.CheckWebhookURL = func(string) error { return nil }
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c, errors.Join(problems...)
+}
+
+// group is a Group made ready.
+type group struct {
+	factor billing.Factor
+	models []string
+}
+
+// readyGroups reads the factors of all groups, or says which are wrong.
+func readyGroups(settings map[string]Group) (map[string]group, error) {
+	groups := make(map[string]group, len(settings))
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		g := group{models: settings[name].Models}
+		if text := settings[name].PriceFactor; text != "" {
+			var err error
+			if g.factor, err = billing.ParseFactor(text); err != nil {
+				problems = append(problems, fmt.Errorf("api: groups.%s.price_factor: %w", name, err))
+			}
+		}
+		groups[name] = g
+	}
+	return groups, errors.Join(problems...)
+}

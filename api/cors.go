@@ -1,0 +1,46 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+)
+
+// cors sets the headers that let a browser's script read the answer. The
+// token balance is open to any origin, errors included; all else is by the
+// setting. It reports whether the request is a preflight that it admitted.
+func (s *Server) cors(c *call) bool {
+	header := c.Response().Header()
+	origin := c.Request().Header.Get("Origin")
+	preflight := c.Request().Method == http.MethodOptions &&
+		c.Request().Header.Get("Access-Control-Request-Method") != ""
+	if path := c.Request().URL.Path; path == "/v1/balance" || path == "/balance" {
+		header.Set("Access-Control-Allow-Origin", "*")
+		header.Set("Access-Control-Expose-Headers", exposedHeaders)
+		if preflight {
+			header.Set("Access-Control-Allow-Methods", http.MethodGet)
+			header.Set("Access-Control-Allow-Headers", "Authorization")
+			header.Set("Access-Control-Max-Age", preflightAge)
+		}
+		return preflight
+	}
+	if len(s.cfg.CORSOrigins) == 0 {
+		return false
+	}
+	header.Add("Vary", "Origin")
+	if origin == "" || !(slices.Contains(s.cfg.CORSOrigins, origin) || slices.Contains(s.cfg.CORSOrigins, "*")) {
+		return false
+	}
+	header.Set("Access-Control-Allow-Origin", origin)
+	header.Set("Access-Control-Expose-Headers", exposedHeaders)
+	if preflight {
+		header.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
+		header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key")
+		header.Set("Access-Control-Max-Age", preflightAge)
+	}
+	return preflight
+}
+
+const (
+	exposedHeaders = "X-Request-Id, Idempotency-Replayed, Retry-After"
+	preflightAge   = "600"
+)

@@ -1,0 +1,87 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Store is the database as the API sees it, one interface a concern.
+type Store interface {
+	SubmitStore
+	TaskStore
+	CallerStore
+	SecretStore
+	AdminAccountStore
+	AdminKeyStore
+	LedgerStore
+}
+
+// SubmitStore takes tasks in.
+type SubmitStore interface {
+	Submit(ctx context.Context, n mediagate.NewTask) (taskID string, replayed bool, err error)
+	Replay(ctx context.Context, accountID, idempotencyKey, path string, body [32]byte) (taskID string, found bool, err error)
+}
+
+// TaskStore reads the tasks of an account and notes its wish to cancel one.
+type TaskStore interface {
+	Task(ctx context.Context, accountID, id string) (mediagate.Task, error)
+	Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error)
+	Versions(ctx context.Context, ids []string) (map[string]int64, error)
+	RequestCancel(ctx context.Context, accountID, id string) (mediagate.Task, error)
+}
+
+// CallerStore knows who calls.
+type CallerStore interface {
+	KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, error)
+	Key(ctx context.Context, id string) (mediagate.Key, error)
+	TouchKeys(ctx context.Context, usedAt map[string]time.Time) error
+	Account(ctx context.Context, id string) (mediagate.Account, error)
+}
+
+// SecretStore keeps the accounts' webhook secrets.
+type SecretStore interface {
+	WebhookSecrets(ctx context.Context, accountID string) ([]mediagate.WebhookSecret, error)
+	RotateWebhookSecret(ctx context.Context, accountID string) ([]mediagate.WebhookSecret, error)
+}
+
+// AdminAccountStore is what operators do with accounts.
+type AdminAccountStore interface {
+	CreateAccount(ctx context.Context, name, group string) (mediagate.Account, error)
+	Accounts(ctx context.Context, after string, limit int) (accounts []mediagate.Account, hasMore bool, err error)
+	UpdateAccount(ctx context.Context, id string, name, group *string) (mediagate.Account, error)
+}
+
+// AdminKeyStore is what operators do with keys.
+type AdminKeyStore interface {
+	CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (mediagate.Key, error)
+	Keys(ctx context.Context, accountID, after string, limit int) (keys []mediagate.Key, hasMore bool, err error)
+	DeleteKey(ctx context.Context, id string) error
+}
+
+// LedgerStore is the money as operators see it.
+type LedgerStore interface {
+	Grant(ctx context.Context, accountID string, amount mediagate.Micros, reference string) (g mediagate.Transfer, available mediagate.Micros, created bool, err error)
+	Ledger(ctx context.Context, accountID, taskID, after string, limit int) (entries []mediagate.Transfer, hasMore bool, err error)
+	CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
+}
+
+// Starter tells the workflows about tasks. A failure of either call loses
+// nothing: the reconciler finds rows without a run and wishes unheard.
+type Starter interface {
+	Start(ctx context.Context, t mediagate.Task) error
+	Cancel(ctx context.Context, taskID string) error
+}
+
+// Signer makes links to stored results; it does no I/O.
+type Signer interface {
+	Sign(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error)
+}
+
+// Checks tell whether the parts that we need are there. A nil check passes.
+type Checks struct {
+	Database func(ctx context.Context) error
+	Temporal func(ctx context.Context) error
+	Bucket   func(ctx context.Context) error
+}

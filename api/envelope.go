@@ -1,0 +1,186 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/mediagate/mediagate"
+)
+
+// envelope is the shape in which a route reports errors.
+type envelope uint8
+
+const (
+	envelopeA       envelope = iota // {error: {code: status, message, type}}
+	envelopeMusic                   // form B with param and code
+	envelopeUpload                  // form B without them
+	envelopeBalance                 // form A beside {success: false, message}
+)
+
+// envelopeFor is the envelope of paths that no route takes, by their prefix.
+func envelopeFor(path string) envelope {
+	switch {
+	case strings.HasPrefix(path, "/v1/music/"):
+		return envelopeMusic
+	case strings.HasPrefix(path, "/v1/uploads/"):
+		return envelopeUpload
+	default:
+		return envelopeA
+	}
+}
+
+// rendering says how a kind of error looks to a client.
+type rendering struct {
+	status        int
+	word          string // type in form A
+	wordB, codeB  string // type and code in form B
+	messageAlways string // replaces the error's own, which may name our parts
+}
+
+const (
+	wordInvalid = "invalid_request_error"
+	wordServer  = "server_error"
+)
+
+var fault = rendering{http.StatusInternalServerError, wordServer, wordServer, "internal_error", "internal error"}
+
+// renderings is the one map from kinds to answers. Kinds that it lacks never
+// concern a client and look like a fault of ours.
+var renderings = map[mediagate.Kind]rendering{
+	mediagate.KindInternal:        fault,
+	mediagate.KindInvalid:         {http.StatusBadRequest, wordInvalid, "invalid_request", "invalid_request", ""},
+	mediagate.KindUnauthenticated: {http.StatusUnauthorized, "authentication_error", "authentication_error", "authentication_failed", ""},
+	mediagate.KindPayment:         {http.StatusPaymentRequired, "payment_required", "payment_required", "quota_not_enough", ""},
+	mediagate.KindForbidden:       {http.StatusForbidden, "permission_error", "permission_error", "permission_denied", ""},
+	mediagate.KindNotFound:        {http.StatusNotFound, "not_found_error", "not_found_error", "not_found", ""},
+	mediagate.KindMethod:          {http.StatusMethodNotAllowed, wordInvalid, "invalid_request", "invalid_request", ""},
+	mediagate.KindConflict:        {http.StatusConflict, wordInvalid, "invalid_request", "conflict", ""},
+	mediagate.KindTooLarge:        {http.StatusRequestEntityTooLarge, wordInvalid, wordInvalid, "invalid_request", ""},
+	mediagate.KindModerated:       {http.StatusUnprocessableEntity, wordInvalid, wordInvalid, "content_policy_violation", ""},
+	mediagate.KindRateLimited:     {http.StatusTooManyRequests, "rate_limit_error", "rate_limit_error", "rate_limited", ""},
+	mediagate.KindBadGateway:      {http.StatusBadGateway, "bad_gateway", "bad_gateway", "bad_gateway", "gateway temporarily unavailable"},
+	mediagate.KindUnavailable:     {http.StatusServiceUnavailable, wordServer, wordServer, "internal_error", "the service is temporarily unavailable, try again"},
+}
+
+// errorA is form A. Code is the HTTP status.
+type errorA struct {
+	Code      int    `json:"code"`
+	Message   string `json:"message"`
+	Type      string `json:"type"`
+	RequestID string `json:"request_id"`
+}
+
+// errorB is form B; uploads leave Param and Code out.
+type errorB struct {
+	Message   string `json:"message"`
+	Type      string `json:"type"`
+	Param     any    `json:"param"`
+	Code      string `json:"code"`
+	RequestID string `json:"request_id"`
+}
+
+type errorUpload struct {
+	Message   string `json:"message"`
+	Type      string `json:"type"`
+	RequestID string `json:"request_id"`
+}
+
+type envelopeBody struct {
+	Success *bool  `json:"success,omitempty"`
+	Message string `json:"message,omitempty"`
+	Error   any    `json:"error"`
+}
+
+// domainError is err as our own type: Echo's two routing verdicts are worded
+// here, everything else that is foreign is a fault.
+func domainError(err error) *mediagate.Error {
+	var e *mediagate.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	var he *echo.HTTPError
+	if errors.As(err, &he) {
+		switch he.Code {
+		case http.StatusNotFound:
+			return errRoute
+		case http.StatusMethodNotAllowed:
+			return errMethod
+		}
+	}
+	return &mediagate.Error{Kind: mediagate.KindInternal, Err: err}
+}
+
+var (
+	errRoute  = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "no such route"}
+	errMethod = &mediagate.Error{Kind: mediagate.KindMethod, Message: "method not allowed"}
+)
+
+// renderError writes the answer of a failed call.
+func renderError(c *call, err error) error {
+	e := domainError(err)
+	r, ok := renderings[e.Kind]
+	if !ok {
+		r = fault
+	}
+	message := messageOf(e, r)
+	header := c.Response().Header()
+	switch {
+	case e.RetryAfter > 0:
+		seconds := (e.RetryAfter + time.Second - 1) / time.Second
+		header.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+	case r.status == http.StatusServiceUnavailable:
+		header.Set("Retry-After", "1")
+	}
+	if r.status == http.StatusUnauthorized {
+		header.Set("WWW-Authenticate", "Bearer")
+	}
+	return c.json(r.status, envelopeOf(c, r, e, message))
+}
+
+func envelopeOf(c *call, r rendering, e *mediagate.Error, message string) envelopeBody {
+	switch c.envelope {
+	case envelopeMusic:
+		b := errorB{Message: message, Type: r.wordB, Code: r.codeB, RequestID: c.requestID}
+		if e.Param != "" {
+			b.Param = e.Param
+		}
+		if e.Code != "" && (e.Kind == mediagate.KindConflict || e.Kind == mediagate.KindRateLimited) {
+			b.Code = e.Code
+		}
+		return envelopeBody{Error: b}
+	case envelopeUpload:
+		return envelopeBody{Error: errorUpload{Message: message, Type: r.wordB, RequestID: c.requestID}}
+	case envelopeBalance:
+		return envelopeBody{Success: new(bool), Message: message, Error: errorA{r.status, message, r.word, c.requestID}}
+	default:
+		return envelopeBody{Error: errorA{r.status, nameField(message, e.Param), r.word, c.requestID}}
+	}
+}
+
+func messageOf(e *mediagate.Error, r rendering) string {
+	switch {
+	case r.messageAlways != "":
+		return r.messageAlways
+	case e.Message == "":
+		return strings.ToLower(http.StatusText(r.status))
+	case e.Err != nil: // the cause is for the log alone
+		return strings.TrimSuffix(e.Message, ": "+e.Err.Error())
+	default:
+		return e.Message
+	}
+}
+
+// nameField makes sure that a message of form A, which has no param, names
+// the field; "invalid task id" names task_id.
+func nameField(message, param string) string {
+	if param == "" || strings.Contains(message, param) ||
+		strings.Contains(message, strings.ReplaceAll(param, "_", " ")) {
+		return message
+	}
+	return param + ": " + message
+}

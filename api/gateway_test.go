@@ -1,0 +1,365 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/storage/blob"
+)
+
+const (
+	adminKey  = "the-admin-key-of-the-tests-0123456789"
+	videoBody = `{"model":"alpha-v3","prompt":"a cat"}`
+	imageBody = `{"model":"theta-image-turbo","prompt":"a cat"}`
+	videos    = "/v1/videos/generations"
+	images    = "/v1/images/generations"
+)
+
+// testStore is the store with what the workers do to tasks.
+type testStore interface {
+	api.Store
+	OpenAttempt(ctx context.Context, a mediagate.Attempt) (row mediagate.Attempt, opened bool, err error)
+	AcceptAttempt(ctx context.Context, taskID string, n int, s mediagate.Submission, firstPollAt time.Time) (ended bool, err error)
+	Settle(ctx context.Context, s mediagate.Settlement) (story mediagate.Story, won bool, err error)
+	TaskByID(ctx context.Context, id string) (mediagate.Task, error)
+}
+
+// clock is the time of the gateway and its database.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// starter is the one double: it notes what the workflows are told.
+type starter struct {
+	mu        sync.Mutex
+	started   []mediagate.Task
+	cancelled []string
+	fail      error
+}
+
+func (s *starter) Start(_ context.Context, t mediagate.Task) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started = append(s.started, t)
+	return s.fail
+}
+
+func (s *starter) Cancel(_ context.Context, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancelled = append(s.cancelled, id)
+	return s.fail
+}
+
+func (s *starter) starts() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.started)
+}
+
+// gateway is an API over a real database, with an account of 100 USD and an
+// unlimited key.
+type gateway struct {
+	t       *testing.T
+	server  *api.Server
+	store   testStore
+	starter *starter
+	clock   *clock
+	log     *syncBuffer
+	account mediagate.Account
+	keyRow  mediagate.Key
+	key     string
+}
+
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
+	t.Helper()
+	g := &gateway{
+		t: t, starter: &starter{}, log: &syncBuffer{},
+		clock: &clock{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)},
+	}
+	g.store = newStore(t, g.clock.now)
+	models, err := catalog.Load("")
+	g.must(err)
+	signer, err := blob.Open(t.Context(), blob.Config{
+		Endpoint: "https://s3.example.com", Region: "eu-1", Bucket: "media", AccessKeyID: "id", SecretAccessKey: "secret",
+		PathStyle: true, Now: g.clock.now,
+	})
+	g.must(err)
+	cfg := api.Config{
+		Store: g.store, Catalog: models, Starter: g.starter, Signer: signer, AdminKey: adminKey,
+		CheckWebhookURL: func(raw string) error {
+			_, err := outbound.Rules{}.CheckWebhookURL(raw)
+			return err
+		},
+		Groups: map[string]api.Group{
+			"default": {PriceFactor: "1", Models: []string{"*"}},
+			"half":    {PriceFactor: "0.5"},
+			"images":  {Models: []string{"theta-*"}},
+		},
+		Version: "1.2.3", Now: g.clock.now, Logger: slog.New(slog.NewJSONHandler(g.log, nil)),
+	}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	g.server, err = api.New(cfg)
+	g.must(err)
+	t.Cleanup(g.server.Close)
+	g.account, err = g.store.CreateAccount(t.Context(), "test", "default")
+	g.must(err)
+	g.grant("100")
+	g.keyRow, g.key = g.newKey(mediagate.Key{Unlimited: true})
+	return g
+}
+
+func (g *gateway) must(err error) {
+	g.t.Helper()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+func (g *gateway) grant(amount string) {
+	g.t.Helper()
+	m, err := mediagate.ParseMicros(amount)
+	g.must(err)
+	_, _, _, err = g.store.Grant(g.t.Context(), g.account.ID, m, "grant of "+amount)
+	g.must(err)
+}
+
+// newKey makes a key of the gateway's account.
+func (g *gateway) newKey(k mediagate.Key) (mediagate.Key, string) {
+	g.t.Helper()
+	secret, hash := api.NewKey()
+	k.Prefix, k.LastFour = api.KeyDisplay(secret)
+	if k.AccountID == "" {
+		k.AccountID = g.account.ID
+	}
+	if k.Name == "" {
+		k.Name = "test"
+	}
+	row, err := g.store.CreateKey(g.t.Context(), k, hash)
+	g.must(err)
+	return row, secret
+}
+
+// other is a second account with a key.
+func (g *gateway) other() string {
+	g.t.Helper()
+	a, err := g.store.CreateAccount(g.t.Context(), "other", "default")
+	g.must(err)
+	_, _, _, err = g.store.Grant(g.t.Context(), a.ID, 100*mediagate.MicrosPerUnit, "start")
+	g.must(err)
+	_, secret := g.newKey(mediagate.Key{AccountID: a.ID, Unlimited: true})
+	return secret
+}
+
+// answer is what a client got.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+	data   map[string]any // the body, when it is an object
+}
+
+// request is one call; key "" sends no Authorization.
+type request struct {
+	method, path, key, body string
+	header                  http.Header
+	remote                  string
+}
+
+func (g *gateway) send(r request) answer {
+	g.t.Helper()
+	var body io.Reader
+	if r.body != "" {
+		body = strings.NewReader(r.body)
+	}
+	if r.method == "" {
+		r.method = http.MethodGet
+	}
+	req := httptest.NewRequestWithContext(g.t.Context(), r.method, r.path, body)
+	for name, values := range r.header {
+		req.Header[name] = values
+	}
+	if r.key != "" {
+		req.Header.Set("Authorization", "Bearer "+r.key)
+	}
+	if r.remote != "" {
+		req.RemoteAddr = r.remote
+	}
+	w := httptest.NewRecorder()
+	g.server.ServeHTTP(w, req)
+	a := answer{status: w.Code, header: w.Header(), body: w.Body.String()}
+	_ = json.Unmarshal(w.Body.Bytes(), &a.data)
+	if id := a.header.Get("X-Request-Id"); !strings.HasPrefix(id, "req_") || len(id) != 30 {
+		g.t.Errorf("%s %s: X-Request-Id is %q", r.method, r.path, id)
+	}
+	return a
+}
+
+func (g *gateway) get(path string) answer {
+	g.t.Helper()
+	return g.send(request{path: path, key: g.key})
+}
+
+func (g *gateway) post(path, body string) answer {
+	g.t.Helper()
+	return g.send(request{method: http.MethodPost, path: path, key: g.key, body: body})
+}
+
+// operate calls the admin API.
+func (g *gateway) operate(method, path, body string) answer {
+	g.t.Helper()
+	return g.send(request{method: method, path: "/admin/v1" + path, key: adminKey, body: body})
+}
+
+// submit takes a task in and returns its id.
+func (g *gateway) submit(path, body string) string {
+	g.t.Helper()
+	a := g.post(path, body)
+	if a.status != http.StatusOK {
+		g.t.Fatalf("submit: %d %s", a.status, a.body)
+	}
+	return a.taskID(g.t)
+}
+
+func (a answer) taskID(t *testing.T) string {
+	t.Helper()
+	var ack struct {
+		Code int
+		Data []struct {
+			Status string
+			TaskID string `json:"task_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(a.body), &ack); err != nil || ack.Code != 200 || len(ack.Data) != 1 || ack.Data[0].Status != "submitted" {
+		t.Fatalf("no acknowledgement: %s", a.body)
+	}
+	return ack.Data[0].TaskID
+}
+
+// at walks down an answer's JSON.
+func (a answer) at(path ...any) any {
+	var v any = a.data
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			m, _ := v.(map[string]any)
+			v = m[step]
+		case int:
+			l, _ := v.([]any)
+			if step >= len(l) {
+				return nil
+			}
+			v = l[step]
+		}
+	}
+	return v
+}
+
+// accept lets a vendor take the task.
+func (g *gateway) accept(id string) {
+	g.t.Helper()
+	ctx := g.t.Context()
+	_, opened, err := g.store.OpenAttempt(ctx, mediagate.Attempt{
+		TaskID: id, N: 1, Channel: "one", Provider: "kling", Fingerprint: "f", ExternalID: id,
+		Route: mediagate.Route{Provider: "kling"}, SendBefore: g.clock.now().Add(10 * time.Second),
+	})
+	g.must(err)
+	if !opened {
+		g.t.Fatal("the attempt was there already")
+	}
+	_, err = g.store.AcceptAttempt(ctx, id, 1, mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, g.clock.now())
+	g.must(err)
+}
+
+// settle ends the task.
+func (g *gateway) settle(s mediagate.Settlement) {
+	g.t.Helper()
+	s.EndedAt = g.clock.now()
+	_, won, err := g.store.Settle(g.t.Context(), s)
+	g.must(err)
+	if !won {
+		g.t.Fatal("the task had ended already")
+	}
+}
+
+// complete ends the task with one video or image at its full price.
+func (g *gateway) complete(id string, results ...mediagate.Result) {
+	g.t.Helper()
+	t, err := g.store.TaskByID(g.t.Context(), id)
+	g.must(err)
+	if t.Status == mediagate.StatusPending {
+		g.accept(id)
+	}
+	g.settle(mediagate.Settlement{TaskID: id, N: 1, Status: mediagate.StatusCompleted, Cost: t.Hold, Results: results})
+}
+
+// wantError checks an error of form A.
+func (a answer) wantError(t *testing.T, status int, kind, message string) {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("status %d, want %d: %s", a.status, status, a.body)
+	}
+	if got := a.at("error", "code"); got != float64(status) {
+		t.Errorf("code = %v, want %d", got, status)
+	}
+	if got := a.at("error", "type"); got != kind {
+		t.Errorf("type = %v, want %s", got, kind)
+	}
+	if got, _ := a.at("error", "message").(string); !strings.Contains(got, message) || got == "" {
+		t.Errorf("message = %q, want %q in it", got, message)
+	}
+	if got := a.at("error", "request_id"); got != a.header.Get("X-Request-Id") {
+		t.Errorf("request_id = %v, header %s", got, a.header.Get("X-Request-Id"))
+	}
+	if got := a.header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("Content-Type = %q", got)
+	}
+}
+
+var errAway = errors.New("away")

@@ -1,0 +1,142 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/mediagate/mediagate"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestShapes records the whole answer of each endpoint and state.
+func TestShapes(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	var archive txtar.Archive
+	record := func(name string, a answer) answer {
+		archive.Files = append(archive.Files, txtar.File{Name: name, Data: g.render(a)})
+		return a
+	}
+	failure := mediagate.Failure{Code: mediagate.CodeGenerationTimeout, Message: "the vendor did not finish in time", Retryable: true}
+	video := mediagate.Result{Key: "tasks/v.mp4", MimeType: "video/mp4", Size: 1234, SHA256: strings.Repeat("ab", 32), Width: 1280, Height: 720, Duration: 5.04}
+	image := mediagate.Result{Key: "tasks/i.png", MimeType: "image/png", Size: 99, SHA256: strings.Repeat("cd", 32), Width: 1024, Height: 1024}
+
+	pending := record("submit", g.post(videos, `{"model":"alpha-v3","prompt":"a","webhook":"https://hooks.example.com","metadata":{"reference":"order 7"}}`)).taskID(t)
+	record("pending", g.get("/v1/tasks/"+pending))
+	record("pending, legacy", g.get(images+"/"+pending))
+	record("quote", g.post("/v1/quote", `{"endpoint":"/v1/videos/generations","model":"alpha-v3","prompt":"a"}`))
+	g.clock.advance(time.Minute)
+	g.accept(pending)
+	record("processing", g.get("/v1/tasks/"+pending))
+	record("processing, legacy", g.get(images+"/"+pending))
+	record("cancel asked for", g.post("/v1/tasks/"+pending+"/cancel", ""))
+	g.settle(mediagate.Settlement{TaskID: pending, N: 1, Status: mediagate.StatusCancelled})
+	record("cancelled", g.get("/v1/tasks/"+pending))
+	record("cancelled, legacy", g.get(images+"/"+pending))
+	record("cancel of an ended task", g.post("/v1/tasks/"+pending+"/cancel", ""))
+
+	done := g.submit(videos, `{"model":"alpha-v3","prompt":"a","webhook":"http://127.0.0.1/"}`)
+	g.accept(done)
+	g.clock.advance(90500 * time.Millisecond)
+	g.complete(done, video)
+	record("completed video", g.get("/v1/tasks/"+done))
+	record("completed video, legacy", g.get(images+"/"+done))
+
+	picture := g.submit(images, imageBody)
+	g.clock.advance(4 * time.Second)
+	g.complete(picture, image)
+	record("completed image", g.get("/v1/tasks/"+picture))
+	record("completed image, legacy", g.get(images+"/"+picture))
+
+	broken := g.submit(videos, `{"model":"alpha-video-o1","prompt":"a"}`)
+	g.settle(mediagate.Settlement{TaskID: broken, Status: mediagate.StatusFailed, Failure: &failure})
+	record("failed", g.get("/v1/tasks/"+broken))
+	record("failed, in Korean", g.get("/v1/tasks/"+broken+"?language=ko"))
+	record("failed, legacy", g.get(images+"/"+broken))
+
+	record("list", g.get("/v1/tasks?limit=2"))
+	record("empty list", g.get("/v1/tasks?type=art"))
+	record("token balance", g.get("/v1/balance"))
+	record("user balance", g.get("/v1/user/balance"))
+	record("webhook secret", g.get("/v1/webhooks/secret"))
+	record("healthz", g.send(request{path: "/healthz"}))
+	record("readyz", g.send(request{path: "/readyz"}))
+
+	record("no header", g.send(request{path: "/v1/tasks"}))
+	record("no header, balance", g.send(request{path: "/v1/balance"}))
+	record("unknown key", g.send(request{path: "/v1/tasks", key: "nonsense"}))
+	record("unknown key, balance", g.send(request{path: "/v1/balance", key: "nonsense"}))
+	record("invalid field", g.post(videos, `{"model":"alpha-v3","prompt":"a","duration":16}`))
+	record("unknown model", g.post(videos, `{"model":"omega-9","prompt":"a"}`))
+	record("invalid task id", g.get("/v1/tasks/nonsense"))
+	record("unknown route", g.send(request{path: "/v1/nothing"}))
+	record("unknown route, music", g.send(request{path: "/v1/music/nothing"}))
+	record("unknown route, uploads", g.send(request{path: "/v1/uploads/nothing"}))
+	record("wrong method", g.send(request{method: http.MethodDelete, path: "/v1/tasks"}))
+
+	record("account", g.operate(http.MethodPost, "/accounts", `{"name":"ada"}`))
+	record("accounts", g.operate(http.MethodGet, "/accounts?limit=1", ""))
+	record("grant", g.operate(http.MethodPost, "/accounts/"+g.account.ID+"/grants", `{"amount":"12.50","reference":"invoice 1"}`))
+	record("ledger", g.operate(http.MethodGet, "/accounts/"+g.account.ID+"/ledger?limit=4", ""))
+	record("key made", g.operate(http.MethodPost, "/accounts/"+g.account.ID+"/keys", `{"name":"ci","quota":5}`))
+	record("keys", g.operate(http.MethodGet, "/keys?limit=1", ""))
+	record("ledger check", g.operate(http.MethodGet, "/ledger/check", ""))
+
+	got := txtar.Format(&archive)
+	file := filepath.Join("testdata", "shapes.txtar")
+	if *update {
+		g.must(os.MkdirAll("testdata", 0o755))
+		g.must(os.WriteFile(file, got, 0o644))
+	}
+	want, err := os.ReadFile(file)
+	g.must(err)
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("answers have changed (-update accepts them):\n%s", diff)
+	}
+}
+
+// What differs from run to run, and what stands for it.
+var varying = []struct {
+	pattern *regexp.Regexp
+	stands  string
+}{
+	{regexp.MustCompile(`(task|req|acc|key|[a-z]{2,4})_[0-9A-HJKMNP-TV-Z]{26}`), "${1}_ID"},
+	{regexp.MustCompile(`"checked": \d+`), `"checked": "COUNT"`},
+	{regexp.MustCompile(`mgk_[0-9A-Za-z]+`), "mgk_KEY"},
+	{regexp.MustCompile(`"last_four": "[0-9A-Za-z]{4}"`), `"last_four": "LAST"`},
+	{regexp.MustCompile(`whsec_[0-9A-Za-z+/=]{44}`), "whsec_SECRET"},
+	{regexp.MustCompile(`X-Amz-Signature=[0-9a-f]{64}`), "X-Amz-Signature=SIGNATURE"},
+}
+
+// render writes an answer as a person reads it.
+func (g *gateway) render(a answer) []byte {
+	g.t.Helper()
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "HTTP %d\n", a.status)
+	for _, name := range []string{"Allow", "Cache-Control", "Content-Type", "Retry-After", "Www-Authenticate"} {
+		if v := a.header.Values(name); len(v) > 0 {
+			fmt.Fprintf(&out, "%s: %s\n", name, strings.Join(slices.Sorted(slices.Values(v)), ", "))
+		}
+	}
+	out.WriteByte('\n')
+	g.must(json.Indent(&out, []byte(a.body), "", "  "))
+	text := out.Bytes()
+	for _, v := range varying {
+		text = v.pattern.ReplaceAll(text, []byte(v.stands))
+	}
+	return text
+}

@@ -1,0 +1,77 @@
+package api
+
+import "github.com/mediagate/mediagate"
+
+// The languages of failure messages. English shows the stored message, which
+// may tell more than the code does.
+const languageEnglish = "en"
+
+func languages() []string { return []string{"zh", languageEnglish, "ko", "ja"} }
+
+// localizedMessage is the failure's message in the language, and the stored
+// one where there is no other.
+func localizedMessage(f mediagate.Failure, language string) string {
+	if m, ok := messages[f.Code][language]; ok {
+		return m
+	}
+	return f.Message
+}
+
+// messages are the texts of failures by code and language.
+var messages = map[string]map[string]string{
+	mediagate.CodeContentPolicy: {
+		"zh": "内容未通过安全审核",
+		"ko": "콘텐츠가 안전 정책을 위반했습니다",
+		"ja": "コンテンツが安全ポリシーに違反しています",
+	},
+	mediagate.CodeInvalidParameters: {
+		"zh": "请求参数无效",
+		"ko": "요청 매개변수가 올바르지 않습니다",
+		"ja": "リクエストのパラメータが正しくありません",
+	},
+	mediagate.CodeImageProcessing: {
+		"zh": "无法处理输入图片",
+		"ko": "입력 이미지를 처리할 수 없습니다",
+		"ja": "入力画像を処理できませんでした",
+	},
+	mediagate.CodeGenerationFailed: {
+		"zh": "生成失败",
+		"ko": "생성에 실패했습니다",
+		"ja": "生成に失敗しました",
+	},
+	mediagate.CodeGenerationTimeout: {
+		"zh": "生成超时",
+		"ko": "생성 시간이 초과되었습니다",
+		"ja": "生成がタイムアウトしました",
+	},
+	mediagate.CodeProviderAway: {
+		"zh": "服务提供方暂时不可用",
+		"ko": "제공업체를 일시적으로 사용할 수 없습니다",
+		"ja": "プロバイダーが一時的に利用できません",
+	},
+	mediagate.CodeProviderRefused: {
+		"zh": "服务提供方拒绝了网关的凭证",
+		"ko": "제공업체가 게이트웨이의 자격 증명을 거부했습니다",
+		"ja": "プロバイダーがゲートウェイの認証情報を拒否しました",
+	},
+	mediagate.CodeSubmissionUnknown: {
+		"zh": "无法确认任务是否已提交给服务提供方，费用已退还",
+		"ko": "제공업체에 작업이 제출되었는지 확인할 수 없어 비용을 환불했습니다",
+		"ja": "プロバイダーへの送信結果を確認できないため、料金を返金しました",
+	},
+	mediagate.CodeResultUnavailable: {
+		"zh": "无法获取生成结果",
+		"ko": "생성 결과를 가져올 수 없습니다",
+		"ja": "生成結果を取得できませんでした",
+	},
+	mediagate.CodeModalExpired: {
+		"zh": "等待补充参数超时",
+		"ko": "추가 매개변수 입력 시간이 만료되었습니다",
+		"ja": "追加パラメータの入力期限が切れました",
+	},
+	mediagate.CodeInternal: {
+		"zh": "内部错误",
+		"ko": "내부 오류가 발생했습니다",
+		"ja": "内部エラーが発生しました",
+	},
+}

@@ -1,0 +1,30 @@
+package api
+
+import (
+	"testing"
+
+	"github.com/mediagate/mediagate"
+)
+
+func TestLocalizedMessage(t *testing.T) {
+	t.Parallel()
+	codes := []string{
+		"content_policy_violation", "invalid_parameters", "image_processing_error", "generation_failed", "generation_timeout",
+		"provider_unavailable", "provider_rejected_credentials", "provider_submission_unknown", "result_unavailable",
+		"modal_expired", "internal_error",
+	}
+	for _, code := range codes {
+		seen := map[string]bool{}
+		for _, language := range []string{"", "en", "zh", "ko", "ja"} {
+			m := localizedMessage(mediagate.Failure{Code: code, Message: "stored"}, language)
+			english := language == "" || language == "en"
+			if english != (m == "stored") || !english && seen[m] {
+				t.Errorf("%s in %q reads %q", code, language, m)
+			}
+			seen[m] = true
+		}
+	}
+	if m := localizedMessage(mediagate.Failure{Code: "new_code", Message: "stored"}, "zh"); m != "stored" {
+		t.Errorf("a code without a table reads %q", m)
+	}
+}

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"context"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+// order is a request that the caller may make, at the prices of its group.
+type order struct {
+	catalog.Request
+	model string // as named
+	kind  mediagate.Type
+}
+
+// order checks a body in the contract's sequence: model known, model allowed,
+// validation.
+func (s *Server) order(ctx context.Context, who *caller, body map[string]any, size int, endpoint string) (order, error) {
+	name, err := modelName(body)
+	if err != nil {
+		return order{}, err
+	}
+	model, ok := s.cfg.Catalog.Model(name)
+	if !ok {
+		return order{}, mediagate.Invalid("model", "unknown model %s", clip(name))
+	}
+	if model.Endpoint != endpoint {
+		return order{}, mediagate.Invalid("model", "model %s is not served at %s, but at %s", clip(name), endpoint, model.Endpoint)
+	}
+	if limit := model.MaxBody; limit > 0 && int64(size) > limit {
+		return order{}, errTooLarge(limit)
+	}
+	groupName, err := s.groupOf(ctx, who)
+	if err != nil {
+		return order{}, err
+	}
+	group, ok := s.groups[groupName]
+	if !ok || !matchesAny(group.models, name, model.Canonical) || !matchesAny(who.key.Models, name, model.Canonical) {
+		return order{}, mediagate.Errorf(mediagate.KindForbidden, "this API key may not use model %s", clip(name))
+	}
+	request, err := model.Accept(body)
+	if err != nil {
+		return order{}, err
+	}
+	return order{Request: request.WithFactor(group.factor), model: name, kind: model.Type}, nil
+}
+
+func modelName(body map[string]any) (string, error) {
+	value, present := body["model"]
+	name, isText := value.(string)
+	switch {
+	case !present, value == nil, isText && strings.TrimSpace(name) == "":
+		return "", mediagate.Invalid("model", "model is required")
+	case !isText:
+		return "", mediagate.Invalid("model", "model must be a string")
+	default:
+		return name, nil
+	}
+}
+
+// matchesAny reports whether one of the patterns matches one of the names; no
+// pattern at all matches everything.
+func matchesAny(patterns []string, names ...string) bool {
+	if len(patterns) == 0 {
+		return true
+	}
+	for _, pattern := range patterns {
+		for _, name := range names {
+			if matches(pattern, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// matches reports whether the pattern, in which * stands for any text,
+// matches the whole name.
+func matches(pattern, name string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == name
+	}
+	rest, ok := strings.CutPrefix(name, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		_, after, found := strings.Cut(rest, part)
+		if !found {
+			return false
+		}
+		rest = after
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}

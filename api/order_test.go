@@ -1,0 +1,40 @@
+package api
+
+import "testing"
+
+func TestMatches(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		pattern, name string
+		want          bool
+	}{
+		"exact":               {"alpha-v3", "alpha-v3", true},
+		"case":                {"Alpha-v3", "alpha-v3", false},
+		"prefix is no match":  {"alpha", "alpha-v3", false},
+		"all":                 {"*", "alpha-v3", true},
+		"all of nothing":      {"*", "", true},
+		"start":               {"alpha-*", "alpha-v3", true},
+		"start alone":         {"alpha-*", "alpha-", true},
+		"other start":         {"alpha-*", "beta-q3", false},
+		"end":                 {"*-v3", "alpha-v3", true},
+		"other end":           {"*-v3", "alpha-v31", false},
+		"middle":              {"a*3", "alpha-v3", true},
+		"overlap":             {"ab*ba", "aba", false},
+		"several":             {"*l*-*3", "alpha-v3", true},
+		"several, wrong turn": {"*3*l*", "alpha-v3", false},
+		"double":              {"**", "alpha-v3", true},
+		"empty":               {"", "alpha-v3", false},
+		"dot is a dot":        {"gamma2.6", "gamma2x6", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := matches(test.pattern, test.name); got != test.want {
+				t.Errorf("matches(%q, %q) = %t", test.pattern, test.name, got)
+			}
+		})
+	}
+	if !matchesAny(nil, "alpha-v3") || matchesAny([]string{"beta"}, "alpha-v3") || !matchesAny([]string{"beta", "alias"}, "id", "alias") {
+		t.Error("lists are judged wrongly")
+	}
+}

@@ -1,0 +1,81 @@
+package api
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Bounds and default of lists.
+const (
+	defaultLimit = 20
+	maxLimit     = 100
+)
+
+// intQuery reads a query parameter within bounds; absent and empty are absent.
+func intQuery(q url.Values, name string, least, most, absent int) (int, error) {
+	s := q.Get(name)
+	if s == "" {
+		return absent, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < least || n > most || strings.HasPrefix(s, "+") {
+		return 0, mediagate.Invalid(name, "%s must be an integer between %d and %d", name, least, most)
+	}
+	return n, nil
+}
+
+// maxUnix is the last second of the year 9999, beyond which RFC 3339 ends.
+const maxUnix = 253402300799
+
+// timeQuery reads Unix seconds or RFC 3339.
+func timeQuery(q url.Values, name string) (time.Time, error) {
+	s := q.Get(name)
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if t, ok := parseTime(s); ok {
+		return t, nil
+	}
+	return time.Time{}, mediagate.Invalid(name, "%s must be Unix seconds or an RFC 3339 time", name)
+}
+
+func parseTime(s string) (time.Time, bool) {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return time.Unix(n, 0).UTC(), n >= 0 && n <= maxUnix && s[0] != '+'
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	return t.UTC(), err == nil
+}
+
+// oneOfQuery reads a parameter that takes only the given words.
+func oneOfQuery(q url.Values, name string, words ...string) (string, error) {
+	s := q.Get(name)
+	if s == "" {
+		return "", nil
+	}
+	for _, w := range words {
+		if s == w {
+			return s, nil
+		}
+	}
+	return "", mediagate.Invalid(name, "%s must be one of %s", name, strings.Join(words, ", "))
+}
+
+// looksLike reports whether s has the form of an id of ours: the prefix and a
+// ULID. What does not is never asked of the database.
+func looksLike(s, prefix string) bool {
+	digits, ok := strings.CutPrefix(s, prefix)
+	if !ok || len(digits) != 26 || digits[0] > '7' {
+		return false
+	}
+	for i := range len(digits) {
+		if !strings.Contains("0123456789ABCDEFGHJKMNPQRSTVWXYZ", digits[i:i+1]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,58 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/billing"
+)
+
+// quote is what a submit would hold.
+type quote struct {
+	Cost        json.Number `json:"cost"`
+	CreditsCost json.Number `json:"credits_cost"`
+	Currency    string      `json:"currency"`
+	Breakdown   []quoteLine `json:"breakdown"`
+}
+
+type quoteLine struct {
+	Item      string      `json:"item"`
+	Quantity  int64       `json:"quantity"`
+	UnitPrice json.Number `json:"unit_price"`
+	Amount    json.Number `json:"amount"`
+}
+
+// handleQuote prices a submit by the very steps that a submit takes, and
+// touches nothing.
+func (s *Server) handleQuote(c *call) error {
+	raw, body, err := readBody(c)
+	if err != nil {
+		return err
+	}
+	endpoint, isText := body["endpoint"].(string)
+	switch {
+	case body["endpoint"] == nil, isText && endpoint == "":
+		return mediagate.Invalid("endpoint", "endpoint is required: the full path of the submit")
+	case !isText:
+		return mediagate.Invalid("endpoint", "endpoint must be a string")
+	case !s.endpoints[endpoint]:
+		return mediagate.Invalid("endpoint", "unknown endpoint %s", clip(endpoint))
+	}
+	delete(body, "endpoint")
+	o, err := s.order(c.Request().Context(), c.caller, body, len(raw), endpoint)
+	if err != nil {
+		return err
+	}
+	sum := billing.Total(o.Charges)
+	answer := quote{
+		Cost: sum.Number(), CreditsCost: sum.Credits(s.cfg.CreditsPerUnit), Currency: s.cfg.Currency,
+		Breakdown: make([]quoteLine, 0, len(o.Charges)),
+	}
+	for _, charge := range o.Charges {
+		answer.Breakdown = append(answer.Breakdown, quoteLine{
+			Item: charge.Item, Quantity: charge.Quantity,
+			UnitPrice: charge.UnitPrice.Number(), Amount: charge.Amount().Number(),
+		})
+	}
+	return c.ok(answer)
+}

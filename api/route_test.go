@@ -1,0 +1,350 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate/api"
+)
+
+func TestUnknownRoutes(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
+	// Neither a key nor its absence matters: the route comes first.
+	for _, path := range []string{
+		"/", "/v1", "/v1/nothing", "/v2/tasks", "/v1/tasks/", "/v1/tasks/" + id + "/", "/v1/tasks/" + id + "/cancel/",
+		"/v1/tasks//cancel", "/v1/tasks/" + id + "/extra", "/v1/tasks/" + id + "/cancel/extra", "//v1/tasks", "/V1/tasks",
+		"/v1/images/generations/" + id + "/extra", "/v1/images/generations/", "/v1/videos/generations/", "/v1/balance/",
+		"/admin/v1", "/admin/v1/", "/admin/v1/keys/", "/admin/v1/keys/a/b", "/admin/v1/accounts//ledger", "/healthz/", "/v1/music",
+		"/v1/models",
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, "FOO"} {
+			g.send(request{method: method, path: path}).wantError(t, 404, "not_found_error", "no such route")
+		}
+	}
+}
+
+func TestUnknownRoutesOfOtherEnvelopes(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	a := g.send(request{method: http.MethodPost, path: "/v1/music/generations/nothing"})
+	want := map[string]any{
+		"message": "no such route", "type": "not_found_error", "param": nil, "code": "not_found",
+		"request_id": a.header.Get("X-Request-Id"),
+	}
+	if e, _ := a.at("error").(map[string]any); a.status != 404 || !maps.Equal(e, want) {
+		t.Errorf("music: %d %s", a.status, a.body)
+	}
+	a = g.send(request{method: http.MethodPost, path: "/v1/uploads/nothing"})
+	delete(want, "param")
+	delete(want, "code")
+	want["request_id"] = a.header.Get("X-Request-Id")
+	if e, _ := a.at("error").(map[string]any); a.status != 404 || !maps.Equal(e, want) {
+		t.Errorf("uploads: %d %s", a.status, a.body)
+	}
+}
+
+func TestWrongMethods(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
+	for path, allowed := range map[string][]string{
+		videos: {"POST"}, images: {"POST"}, images + "/" + id: {"GET", "HEAD"}, "/v1/quote": {"POST"},
+		"/v1/tasks": {"GET", "HEAD"}, "/v1/tasks/" + id: {"GET", "HEAD"}, "/v1/tasks/" + id + "/cancel": {"POST"},
+		"/v1/balance": {"GET", "HEAD"}, "/balance": {"GET", "HEAD"}, "/v1/user/balance": {"GET", "HEAD"}, "/user/balance": {"GET", "HEAD"},
+		"/v1/webhooks/secret": {"GET", "HEAD", "POST"}, "/healthz": {"GET", "HEAD"}, "/readyz": {"GET", "HEAD"},
+		"/admin/v1/accounts": {"GET", "HEAD", "POST"}, "/admin/v1/accounts/a": {"GET", "HEAD", "PATCH"},
+		"/admin/v1/accounts/a/grants": {"POST"}, "/admin/v1/accounts/a/ledger": {"GET", "HEAD"}, "/admin/v1/accounts/a/keys": {"POST"},
+		"/admin/v1/keys": {"GET", "HEAD"}, "/admin/v1/keys/a": {"DELETE", "GET", "HEAD"}, "/admin/v1/ledger/check": {"GET", "HEAD"},
+	} {
+		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "FOO"} {
+			if slices.Contains(allowed, method) {
+				continue
+			}
+			a := g.send(request{method: method, path: path})
+			a.wantError(t, 405, "invalid_request_error", "method not allowed")
+			got := slices.Sorted(slices.Values(strings.Split(a.header.Get("Allow"), ", ")))
+			got = slices.DeleteFunc(got, func(m string) bool { return m == "OPTIONS" })
+			if !slices.Equal(got, allowed) {
+				t.Errorf("%s %s: Allow is %v, want %v", method, path, got, allowed)
+			}
+		}
+		if a := g.send(request{method: "OPTIONS", path: path}); a.status != 204 || a.header.Get("Allow") == "" {
+			t.Errorf("OPTIONS %s: %d, Allow %q", path, a.status, a.header.Get("Allow"))
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	var database, temporal, bucket error
+	g := newGateway(t, func(c *api.Config) {
+		c.Checks = api.Checks{
+			Database: func(context.Context) error { return database },
+			Temporal: func(context.Context) error { return temporal },
+			Bucket:   func(context.Context) error { return bucket },
+		}
+	})
+	if a := g.send(request{path: "/healthz"}); a.status != 200 || a.at("status") != "ok" || a.at("version") != "1.2.3" {
+		t.Errorf("healthz: %d %s", a.status, a.body)
+	}
+	if a := g.send(request{path: "/readyz"}); a.status != 200 || a.at("status") != "ready" || a.at("degraded") != nil {
+		t.Errorf("all there: %d %s", a.status, a.body)
+	}
+	temporal = errAway
+	if a := g.send(request{path: "/readyz"}); a.status != 200 || !slices.Equal(texts(a.at("degraded")), []string{"temporal"}) {
+		t.Errorf("without Temporal: %d %s", a.status, a.body)
+	}
+	bucket = errAway
+	if a := g.send(request{path: "/readyz"}); a.status != 200 || !slices.Equal(texts(a.at("degraded")), []string{"temporal", "bucket"}) {
+		t.Errorf("without both: %d %s", a.status, a.body)
+	}
+	database = errAway
+	g.send(request{path: "/readyz"}).wantError(t, 503, "server_error", "database")
+	if a := g.send(request{path: "/healthz"}); a.status != 200 {
+		t.Errorf("healthz without the database: %d", a.status)
+	}
+}
+
+func texts(v any) []string {
+	var out []string
+	list, _ := v.([]any)
+	for _, one := range list {
+		s, _ := one.(string)
+		out = append(out, s)
+	}
+	return out
+}
+
+func TestCORS(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) { c.CORSOrigins = []string{"https://app.example.com"} })
+	const ours, foreign = "https://app.example.com", "https://other.example.com"
+	tests := map[string]struct {
+		method, path, origin string
+		preflight            bool
+		status               int
+		allow                string
+	}{
+		"balance, any origin":             {"GET", "/v1/balance", foreign, false, 401, "*"},
+		"balance, short path":             {"GET", "/balance", foreign, false, 401, "*"},
+		"balance, wrong method":           {"POST", "/v1/balance", foreign, false, 405, "*"},
+		"balance, preflight":              {"OPTIONS", "/v1/balance", foreign, true, 204, "*"},
+		"user balance, foreign":           {"GET", "/v1/user/balance", foreign, false, 401, ""},
+		"user balance, ours":              {"GET", "/v1/user/balance", ours, false, 401, ours},
+		"tasks, ours":                     {"GET", "/v1/tasks", ours, false, 401, ours},
+		"tasks, foreign":                  {"GET", "/v1/tasks", foreign, false, 401, ""},
+		"tasks, preflight of ours":        {"OPTIONS", "/v1/tasks", ours, true, 204, ours},
+		"tasks, preflight of foreign":     {"OPTIONS", "/v1/tasks", foreign, true, 204, ""},
+		"unknown route, ours":             {"GET", "/v1/nothing", ours, false, 404, ours},
+		"unknown route, preflight":        {"OPTIONS", "/v1/nothing", ours, true, 404, ours},
+		"tasks, without origin":           {"GET", "/v1/tasks", "", false, 401, ""},
+		"balance, slash is another route": {"GET", "/v1/balance/", foreign, false, 404, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := http.Header{}
+			if test.origin != "" {
+				h.Set("Origin", test.origin)
+			}
+			if test.preflight {
+				h.Set("Access-Control-Request-Method", "GET")
+				h.Set("Access-Control-Request-Headers", "authorization")
+			}
+			a := g.send(request{method: test.method, path: test.path, header: h})
+			if got := a.header.Get("Access-Control-Allow-Origin"); a.status != test.status || got != test.allow {
+				t.Errorf("%d, Allow-Origin %q, want %d, %q", a.status, got, test.status, test.allow)
+			}
+			admitted := test.preflight && test.allow != ""
+			if got := a.header.Get("Access-Control-Allow-Headers"); strings.Contains(got, "Authorization") != admitted {
+				t.Errorf("Allow-Headers %q", got)
+			}
+			if test.allow == "*" && test.preflight && a.header.Get("Access-Control-Allow-Methods") != "GET" {
+				t.Errorf("Allow-Methods %q", a.header.Get("Access-Control-Allow-Methods"))
+			}
+		})
+	}
+	plain := newGateway(t)
+	if a := plain.send(request{path: "/v1/tasks", header: http.Header{"Origin": {ours}}}); a.header.Get("Access-Control-Allow-Origin") != "" {
+		t.Error("an origin is admitted without the setting")
+	}
+}
+
+func TestBodyLimit(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	s := httptest.NewServer(g.server)
+	t.Cleanup(s.Close)
+	transport := &http.Transport{ExpectContinueTimeout: time.Minute}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport}
+	pad := func(size int) []byte { // a body of exactly so many bytes
+		start, end := `{"model":"alpha-v3","prompt":"a","metadata":{"x":"`, `"}}`
+		return []byte(start + strings.Repeat("x", size-len(start)-len(end)) + end)
+	}
+	const limit = 1 << 20
+	tests := map[string]struct {
+		body    []byte
+		chunked bool // of unknown length
+		expect  bool // asks before it sends
+		status  int
+	}{
+		"at the limit":             {body: pad(limit), status: 200},
+		"above the limit":          {body: pad(limit + 1), status: 413},
+		"at the limit, in chunks":  {body: pad(limit), chunked: true, status: 200},
+		"above, in chunks":         {body: pad(limit + 1), chunked: true, status: 413},
+		"far above":                {body: pad(8 * limit), status: 413},
+		"far above, in chunks":     {body: pad(8 * limit), chunked: true, status: 413},
+		"at the limit, asking":     {body: pad(limit), expect: true, status: 200},
+		"above the limit, asking":  {body: pad(limit + 1), expect: true, status: 413},
+		"above and no JSON at all": {body: bytes.Repeat([]byte("x"), 3*limit), status: 413},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var body io.Reader = bytes.NewReader(test.body)
+			if test.chunked {
+				body = io.MultiReader(body)
+			}
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+videos, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+g.key)
+			if test.expect {
+				req.Header.Set("Expect", "100-continue")
+			}
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = resp.Body.Close() }()
+			got, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode != test.status {
+				t.Errorf("%d %s", resp.StatusCode, got)
+			}
+			if test.status == 413 && !(strings.Contains(string(got), `"type":"invalid_request_error"`) && strings.Contains(string(got), "1048576 bytes")) {
+				t.Errorf("envelope: %s", got)
+			}
+		})
+	}
+}
+
+func TestPanicIsAFault(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) {
+		c.Checks.Database = nil
+		c.CheckWebhookURL = func(string) error { panic("secret detail") }
+	})
+	a := g.post(videos, `{"model":"alpha-v3","prompt":"a","webhook":"https://example.com"}`)
+	a.wantError(t, 500, "server_error", "internal error")
+	if strings.Contains(a.body, "secret detail") {
+		t.Error("the panic's text left the process")
+	}
+	if !strings.Contains(g.log.String(), "secret detail") {
+		t.Error("the panic is not in the log")
+	}
+}
+
+func TestLogTellsNoSecrets(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	a := g.send(request{method: http.MethodPost, path: videos + "?token=query-secret", key: g.key, body: `{"model":"alpha-v3","prompt":"prompt-secret"}`})
+	id := a.taskID(t)
+	g.send(request{path: "/v1/tasks/" + id + "?language=query-secret", key: g.key})
+	g.send(request{path: "/v1/tasks", key: "mgk_bad-secret"})
+	g.operate(http.MethodPost, "/accounts", `{"name":"name-secret","group":"group-secret"}`)
+	log := g.log.String()
+	for _, secret := range []string{g.key, adminKey, "query-secret", "prompt-secret", "bad-secret", "group-secret", "name-secret"} {
+		if strings.Contains(log, secret) {
+			t.Errorf("%s is in the log:\n%s", secret, log)
+		}
+	}
+	line, _, _ := strings.Cut(log, "\n")
+	for _, part := range []string{
+		`"method":"POST"`, `"route":"/v1/videos/generations"`, `"status":200`, `"duration":`, `"request":"req_`,
+		`"account":"` + g.account.ID + `"`, `"key":"` + g.keyRow.Prefix + `"`, `"task":"` + id + `"`,
+	} {
+		if !strings.Contains(line, part) {
+			t.Errorf("the line of the submit lacks %s: %s", part, line)
+		}
+	}
+	if lines := strings.Count(log, "\n"); lines != 4 {
+		t.Errorf("%d lines for 4 requests:\n%s", lines, log)
+	}
+}
+
+func TestServe(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // the listener is Serve's to close
+	g.must(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	served := make(chan error, 1)
+	go func() { served <- g.server.Serve(ctx, listener) }()
+	id := g.submit(videos, videoBody)
+
+	// A long poll is under way when the server is told to stop.
+	polled := make(chan string, 1)
+	started := make(chan struct{})
+	go func() {
+		close(started)
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/v1/tasks/"+id+"?wait=60", nil)
+		req.Header.Set("Authorization", "Bearer "+g.key)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			polled <- err.Error()
+			return
+		}
+		defer func() { _ = resp.Body.Close() }()
+		body, _ := io.ReadAll(resp.Body)
+		polled <- string(body)
+	}()
+	<-started
+	deadline := time.After(10 * time.Second)
+	for api.Waiting(g.server) == 0 {
+		select {
+		case <-deadline:
+			t.Fatal("the long poll never began")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	cancel()
+	select {
+	case body := <-polled:
+		if !strings.Contains(body, `"status":"pending"`) {
+			t.Errorf("handed back with %s", body)
+		}
+	case <-deadline:
+		t.Fatal("the long poll was not handed back")
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNewNamesAllProblems(t *testing.T) {
+	t.Parallel()
+	_, err := api.New(api.Config{Groups: map[string]api.Group{"a": {PriceFactor: "x"}}, Logger: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, part := range []string{"Store", "Catalog", "Starter", "Signer", "groups.a.price_factor"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q lacks %s", err, part)
+		}
+	}
+}

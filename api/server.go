@@ -1,0 +1,247 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Server answers the API's requests. It is an http.Handler; Serve runs it on
+// a listener.
+type Server struct {
+	cfg       Config
+	now       func() time.Time
+	log       *slog.Logger
+	echo      *echo.Echo
+	envelopes map[string]envelope // by route path
+	endpoints map[string]bool     // that take submits
+	groups    map[string]group
+	keys      *keyring
+	touches   *touches
+	watch     *watcher
+
+	idMu    sync.Mutex
+	entropy ulid.MonotonicReader
+}
+
+// New makes a Server. Close must be called when it is no longer used; Serve
+// does so itself.
+func New(cfg Config) (*Server, error) {
+	cfg, err := cfg.withDefaults()
+	groups, groupsErr := readyGroups(cfg.Groups)
+	if err = errors.Join(err, groupsErr); err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cfg: cfg, now: cfg.Now, log: cfg.Logger, echo: echo.New(),
+		envelopes: map[string]envelope{}, endpoints: map[string]bool{}, groups: groups,
+		keys:    newKeyring(cfg.Store, cfg.Now),
+		touches: newTouches(cfg.Store, cfg.Logger),
+		watch:   newWatcher(cfg.Store, cfg.Logger),
+		entropy: ulid.Monotonic(rand.Reader, 0),
+	}
+	for _, model := range cfg.Catalog.Models() {
+		s.endpoints[model.Endpoint] = true
+	}
+	s.echo.Use(s.observe)
+	s.mount(s.echo)
+	return s, nil
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+
+// Bounds of a connection. A request may wait for a task for 60 s, and
+// net/http counts that towards both the reading and the writing time.
+const (
+	headerTimeout  = 10 * time.Second
+	requestTimeout = 100 * time.Second
+	idleTimeout    = 120 * time.Second
+	maxHeaderBytes = 64 << 10
+	shutdownTime   = 15 * time.Second
+)
+
+// Serve answers on the listener until ctx ends, then hands long polls back,
+// lets running requests finish, and returns nil.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	select {
+	case err := <-failed:
+		s.Close()
+		return fmt.Errorf("serving the API: %w", err)
+	case <-ctx.Done():
+	}
+	s.watch.close()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	err := server.Shutdown(grace)
+	if err != nil {
+		_ = server.Close() // those that did not end in time are cut off
+	}
+	<-failed
+	s.Close()
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("stopping the API: %w", err)
+	}
+	return nil
+}
+
+// Close hands waiting requests back and writes what is still in memory.
+func (s *Server) Close() {
+	s.watch.close()
+	s.touches.close()
+}
+
+// newID makes an id that sorts by time.
+func (s *Server) newID(prefix string) string {
+	s.idMu.Lock()
+	defer s.idMu.Unlock()
+	at := ulid.Timestamp(s.now())
+	id, err := ulid.New(at, s.entropy)
+	if err != nil { // the millisecond's ids are used up: start it anew
+		s.entropy = ulid.Monotonic(rand.Reader, 0)
+		id = ulid.MustNew(at, s.entropy)
+	}
+	return prefix + id.String()
+}
+
+func callOf(ec echo.Context) *call {
+	c, _ := ec.Get(callKey).(*call)
+	return c
+}
+
+// observe surrounds every request, routed or not: it names it, renders its
+// error, and writes its log line.
+func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(ec echo.Context) error {
+		c := &call{Context: ec, requestID: s.newID("req_"), started: time.Now()}
+		ec.Set(callKey, c)
+		ec.Response().Header().Set("X-Request-Id", c.requestID)
+		path := ec.Request().URL.Path
+		known, routed := s.envelopes[ec.Path()]
+		if routed = routed && sameShape(ec); routed {
+			c.envelope = known
+		} else {
+			c.envelope = envelopeFor(path)
+		}
+		preflight := s.cors(c)
+		var err error
+		switch {
+		case !routed:
+			err = errRoute
+		case preflight:
+			err = ec.NoContent(http.StatusNoContent)
+		default:
+			err = s.guarded(next, c)
+		}
+		if err != nil {
+			err = s.conclude(c, err)
+		}
+		s.logCall(c, err)
+		return nil
+	}
+}
+
+// sameShape refuses what Echo's router takes for the same path: a last
+// parameter that swallows further segments, and an empty one.
+func sameShape(ec echo.Context) bool {
+	path := echo.GetPath(ec.Request())
+	return !strings.HasSuffix(path, "/") && !strings.Contains(path, "//") &&
+		strings.Count(path, "/") == strings.Count(ec.Path(), "/")
+}
+
+// guarded runs the handler and turns a panic into a fault. The panic that
+// net/http asks for to cut a connection passes.
+func (s *Server) guarded(next echo.HandlerFunc, c *call) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler { //nolint:errorlint // a panic value, compared as net/http does
+				panic(p)
+			}
+			err = &mediagate.Error{Kind: mediagate.KindInternal, Err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+		}
+	}()
+	return next(c.Context)
+}
+
+// statusGone is what the log says of a client that left before its answer.
+const statusGone = 499
+
+// conclude answers a failed call and returns the error for the log.
+func (s *Server) conclude(c *call, err error) error {
+	if c.Response().Committed {
+		return err
+	}
+	if c.Request().Context().Err() != nil { // nobody is left to answer
+		c.Response().Status = statusGone
+		return nil
+	}
+	if balance, ok := balanceFailure(err); ok {
+		_ = c.ok(balance)
+		return err
+	}
+	if rerr := renderError(c, err); rerr != nil {
+		return errors.Join(err, rerr)
+	}
+	return err
+}
+
+// faulty reports whether the error is ours, whatever the client was told.
+func faulty(err error) bool {
+	r, ok := renderings[domainError(err).Kind]
+	return !ok || r.status >= http.StatusInternalServerError
+}
+
+// logCall writes the one line of the request. Only faults tell their cause:
+// what a client did wrong may quote what it sent.
+func (s *Server) logCall(c *call, err error) {
+	status, level := c.Response().Status, slog.LevelInfo
+	if status >= http.StatusInternalServerError || err != nil && faulty(err) {
+		level = slog.LevelError
+	}
+	ctx := c.Request().Context()
+	if !s.log.Enabled(ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 10)
+	attrs = append(attrs,
+		slog.String("method", c.Request().Method), slog.String("route", c.Path()),
+		slog.Int("status", status), slog.Duration("duration", time.Since(c.started)),
+		slog.String("request", c.requestID))
+	if c.caller != nil {
+		attrs = append(attrs, slog.String("account", c.caller.key.AccountID), slog.String("key", c.caller.key.Prefix))
+	}
+	if c.taskID != "" {
+		attrs = append(attrs, slog.String("task", c.taskID))
+	}
+	if err != nil {
+		e := domainError(err)
+		attrs = append(attrs, slog.String("kind", e.Kind.String()))
+		if e.Param != "" {
+			attrs = append(attrs, slog.String("param", e.Param))
+		}
+		if level == slog.LevelError {
+			attrs = append(attrs, slog.String("error", err.Error()))
+		}
+	}
+	s.log.LogAttrs(ctx, level, "request", attrs...)
+}

@@ -1,0 +1,31 @@
+package api_test
+
+import (
+	"crypto/sha256"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/storage/pgtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// newStore opens the real store on a PostgreSQL database of the test's own.
+func newStore(t *testing.T, now func() time.Time) testStore {
+	t.Helper()
+	key := sha256.Sum256([]byte("of this test"))
+	s, err := storage.OpenPostgres(t.Context(), pgtest.New(t), storage.Config{
+		EncryptionKeys: [][]byte{key[:]}, Now: now, MaxOpenConns: 8,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+// acknowledgement is the answer to every submit.
+type acknowledgement struct {
+	Code int             `json:"code"`
+	Data []submittedTask `json:"data"`
+}
+
+type submittedTask struct {
+	Status string `json:"status"`
+	TaskID string `json:"task_id"`
+}
+
+// handleSubmit takes a task in. The order of its checks is the contract's.
+func (s *Server) handleSubmit(c *call) error {
+	ctx := c.Request().Context()
+	raw, body, err := readBody(c)
+	if err != nil {
+		return err
+	}
+	idempotencyKey, err := readIdempotencyKey(c.Request().Header)
+	if err != nil {
+		return err
+	}
+	path, account := c.Request().URL.Path, c.caller.key.AccountID
+	digest := sha256.Sum256(raw)
+	if idempotencyKey != "" {
+		id, found, err := s.cfg.Store.Replay(ctx, account, idempotencyKey, path, digest)
+		if err != nil {
+			return err
+		}
+		if found {
+			return acknowledge(c, id, true)
+		}
+	}
+	o, err := s.order(ctx, c.caller, body, len(raw), c.Path())
+	if err != nil {
+		return err
+	}
+	task := s.newTask(c, o)
+	id, replayed, err := s.cfg.Store.Submit(ctx, mediagate.NewTask{
+		Task: task, IdempotencyKey: idempotencyKey, Path: path, BodySHA256: digest,
+	})
+	if err != nil {
+		return err
+	}
+	if replayed { // its twin, at work at this moment, starts the workflow
+		return acknowledge(c, id, true)
+	}
+	failpoint.Hit(failpoint.SubmitCommitted)
+	c.taskID = id
+	s.tell(c, "start", func(ctx context.Context) error { return s.cfg.Starter.Start(ctx, task) })
+	return acknowledge(c, id, false)
+}
+
+func acknowledge(c *call, taskID string, replayed bool) error {
+	c.taskID = taskID
+	if replayed {
+		c.Response().Header().Set("Idempotency-Replayed", "true")
+	}
+	return c.ok(acknowledgement{http.StatusOK, []submittedTask{{"submitted", taskID}}})
+}
+
+// readIdempotencyKey returns "" when the client sent none. A header that is
+// there must hold a usable key: ignoring it could charge a client twice.
+func readIdempotencyKey(h http.Header) (string, error) {
+	values := h.Values("Idempotency-Key")
+	if len(values) == 0 {
+		return "", nil
+	}
+	key := values[0]
+	fine := len(values) == 1 && len(key) >= 1 && len(key) <= 255
+	for i := range len(key) {
+		fine = fine && key[i] >= ' ' && key[i] <= '~'
+	}
+	if !fine {
+		return "", mediagate.Invalid("Idempotency-Key", "Idempotency-Key must be 1 to 255 printable ASCII characters")
+	}
+	return key, nil
+}
+
+// newTask makes the row of an order. The times are what the database can
+// hold.
+func (s *Server) newTask(c *call, o order) mediagate.Task {
+	now := s.now().UTC().Truncate(time.Microsecond)
+	plan := o.Plan
+	if plan.Timeout <= 0 || plan.Timeout > s.cfg.TaskTimeout {
+		plan.Timeout = s.cfg.TaskTimeout
+	}
+	return mediagate.Task{
+		ID: s.newID(taskPrefix), AccountID: c.caller.key.AccountID, KeyID: c.caller.key.ID,
+		Model: o.model, Type: o.kind, Status: mediagate.StatusPending, Version: 1,
+		Params: o.Params, Reference: o.Reference, RequestID: c.requestID,
+		Plan: plan, Charges: o.Charges, Hold: billing.Total(o.Charges),
+		CreatedAt: now, DeadlineAt: now.Add(plan.Timeout),
+		Webhook: s.webhookOf(o.Webhook),
+	}
+}
+
+// maxWebhookURL bounds what is kept of an address, usable ones are shorter.
+const maxWebhookURL = 2048
+
+// webhookOf is the callback that a submit asks for. An address that nothing
+// may be sent to is kept, so that an operator can see it.
+func (s *Server) webhookOf(address string) *mediagate.Webhook {
+	if address == "" {
+		return nil
+	}
+	err := s.cfg.CheckWebhookURL(address)
+	if err == nil {
+		return &mediagate.Webhook{URL: address, State: mediagate.WebhookPending}
+	}
+	if len(address) > maxWebhookURL {
+		cut := maxWebhookURL
+		for !utf8.RuneStart(address[cut]) {
+			cut--
+		}
+		address = address[:cut]
+	}
+	return &mediagate.Webhook{URL: address, State: mediagate.WebhookDropped, Reason: reasonOf(err)}
+}
+
+func reasonOf(err error) string {
+	if e := domainError(err); e.Kind == mediagate.KindInvalid && e.Message != "" {
+		return e.Message
+	}
+	return "unusable address"
+}

@@ -1,0 +1,218 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mediagate/mediagate"
+)
+
+const taskPrefix = "task_"
+
+// errTaskID is the one answer to malformed, unknown and foreign ids: who
+// guesses learns nothing.
+var errTaskID = &mediagate.Error{Kind: mediagate.KindInvalid, Message: "invalid task id", Param: "task_id"}
+
+// pathTask reads the task that the path names.
+func (s *Server) pathTask(c *call) (mediagate.Task, error) {
+	id := c.Param("task_id")
+	if !looksLike(id, taskPrefix) {
+		return mediagate.Task{}, errTaskID
+	}
+	c.taskID = id
+	return s.readTask(c, id)
+}
+
+func (s *Server) readTask(c *call, id string) (mediagate.Task, error) {
+	t, err := s.cfg.Store.Task(c.Request().Context(), c.caller.key.AccountID, id)
+	return t, maskTask(err)
+}
+
+func maskTask(err error) error {
+	if err != nil && mediagate.KindOf(err) == mediagate.KindNotFound {
+		return errTaskID
+	}
+	return err
+}
+
+func (s *Server) handleTask(c *call) error {
+	var language string
+	var wait int
+	if c.Request().URL.RawQuery != "" {
+		q := c.QueryParams()
+		var err error
+		if language, err = oneOfQuery(q, "language", languages()...); err != nil {
+			return err
+		}
+		if wait, err = intQuery(q, "wait", 1, 60, 0); err != nil {
+			return err
+		}
+	}
+	t, err := s.pathTask(c)
+	if err != nil {
+		return err
+	}
+	if wait > 0 && !t.Status.Terminal() {
+		if t, err = s.awaitEnd(c, t, time.Duration(wait)*time.Second); err != nil {
+			return err
+		}
+	}
+	return s.answerTask(c, http.StatusOK, &t, language)
+}
+
+func (s *Server) answerTask(c *call, status int, t *mediagate.Task, language string) error {
+	o, err := s.object(c.Request().Context(), t, language)
+	if err != nil {
+		return err
+	}
+	return c.json(status, wrapped{status, o})
+}
+
+// awaitEnd returns the task when it has ended, when the time is up, or when
+// the server stops, as it is stored then.
+func (s *Server) awaitEnd(c *call, t mediagate.Task, most time.Duration) (mediagate.Task, error) {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), most)
+	defer cancel()
+	for {
+		changed := s.watch.wait(ctx, t.ID, t.Version)
+		if err := c.Request().Context().Err(); err != nil {
+			return t, err
+		}
+		fresh, err := s.readTask(c, t.ID)
+		if err != nil || !changed || fresh.Status.Terminal() {
+			return fresh, err
+		}
+		t = fresh
+	}
+}
+
+// taskList is a page of tasks.
+type taskList struct {
+	Object  string             `json:"object"`
+	Data    []mediagate.Object `json:"data"`
+	FirstID *string            `json:"first_id"`
+	LastID  *string            `json:"last_id"`
+	HasMore bool               `json:"has_more"`
+}
+
+func (s *Server) handleTasks(c *call) error {
+	filter, none, err := readFilter(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	var tasks []mediagate.Task
+	var more bool
+	if none {
+		// after is judged all the same: an empty page must not hide a wrong id.
+		if filter.After != "" {
+			_, err = s.cfg.Store.Task(ctx, filter.AccountID, filter.After)
+		}
+	} else {
+		tasks, more, err = s.cfg.Store.Tasks(ctx, filter)
+	}
+	if err != nil {
+		return maskAfter(err)
+	}
+	page := taskList{Object: "list", Data: make([]mediagate.Object, 0, len(tasks)), HasMore: more}
+	for i := range tasks {
+		o, err := s.object(ctx, &tasks[i], "")
+		if err != nil {
+			return err
+		}
+		page.Data = append(page.Data, o)
+	}
+	if len(tasks) > 0 {
+		page.FirstID, page.LastID = &tasks[0].ID, &tasks[len(tasks)-1].ID
+	}
+	return c.ok(page)
+}
+
+var errAfter = mediagate.Invalid("after", "after must be the id of a task in the list")
+
+func maskAfter(err error) error {
+	if err != nil && mediagate.KindOf(err) == mediagate.KindNotFound {
+		return errAfter
+	}
+	return err
+}
+
+// readFilter reads the list's query. none is set when a filter holds text
+// that no stored row can hold, so that nothing can match.
+func readFilter(c *call) (f mediagate.TaskFilter, none bool, err error) {
+	q := c.QueryParams()
+	f = mediagate.TaskFilter{
+		AccountID: c.caller.key.AccountID, After: q.Get("after"),
+		Model: q.Get("model"), Reference: q.Get("reference"),
+	}
+	if f.Limit, err = intQuery(q, "limit", 1, maxLimit, defaultLimit); err != nil {
+		return f, false, err
+	}
+	if f.After != "" && !looksLike(f.After, taskPrefix) {
+		return f, false, errAfter
+	}
+	status, err := oneOfQuery(q, "status", "pending", "processing", "completed", "failed", "cancelled")
+	if err != nil {
+		return f, false, err
+	}
+	kind, err := oneOfQuery(q, "type", "video", "image", "music", "art")
+	if err != nil {
+		return f, false, err
+	}
+	f.Status, f.Type = mediagate.Status(status), mediagate.Type(kind)
+	if f.CreatedAfter, err = timeQuery(q, "created_after"); err != nil {
+		return f, false, err
+	}
+	if f.CreatedBefore, err = timeQuery(q, "created_before"); err != nil {
+		return f, false, err
+	}
+	return f, !storable(f.Model) || !storable(f.Reference), nil
+}
+
+// storable reports whether the database can hold the text.
+func storable(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
+
+// handleCancel stores the wish first and tells the workflow second.
+func (s *Server) handleCancel(c *call) error {
+	id := c.Param("task_id")
+	if !looksLike(id, taskPrefix) {
+		return errTaskID
+	}
+	c.taskID = id
+	t, err := s.cfg.Store.RequestCancel(c.Request().Context(), c.caller.key.AccountID, id)
+	if err != nil {
+		return maskTask(err)
+	}
+	s.tell(c, "cancel", func(ctx context.Context) error { return s.cfg.Starter.Cancel(ctx, id) })
+	return s.answerTask(c, http.StatusAccepted, &t, "")
+}
+
+func (s *Server) handleLegacyPoll(c *call) error {
+	t, err := s.pathTask(c)
+	if err != nil {
+		return err
+	}
+	view, err := s.legacy(c.Request().Context(), &t)
+	if err != nil {
+		return err
+	}
+	return c.ok(view)
+}
+
+// startDeadline bounds how long a client waits for the workflows to hear of
+// what is stored already.
+const startDeadline = 2 * time.Second
+
+// tell informs the workflows. It outlives a client that leaves, and its
+// failure is only noted: the reconciler repeats it.
+func (s *Server) tell(c *call, what string, send func(ctx context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), startDeadline)
+	defer cancel()
+	if err := send(ctx); err != nil {
+		s.log.WarnContext(ctx, "workflow not told, the reconciler will",
+			"what", what, "task", c.taskID, "request", c.requestID, "error", err)
+	}
+}

@@ -1,0 +1,318 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+)
+
+const noTask = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
+
+func TestBadTaskIDs(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := g.submit(videos, videoBody)
+	stranger := g.other()
+	ids := map[string]string{
+		"unknown": noTask, "short": "task_1", "other prefix": "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", "lower case": strings.ToLower(id),
+		"NUL": "task_%00", "invalid UTF-8": "%ff", "escaped slash": "task_%2f", "longer": id + "0", "dots": "..a",
+	}
+	var bodies []string
+	check := func(t *testing.T, r request) {
+		a := g.send(r)
+		a.wantError(t, 400, "invalid_request_error", "invalid task id")
+		bodies = append(bodies, strings.ReplaceAll(a.body, a.header.Get("X-Request-Id"), ""))
+	}
+	for name, bad := range ids {
+		t.Run(name, func(t *testing.T) {
+			check(t, request{path: "/v1/tasks/" + bad, key: g.key})
+			check(t, request{path: images + "/" + bad, key: g.key})
+			check(t, request{method: http.MethodPost, path: "/v1/tasks/" + bad + "/cancel", key: g.key})
+		})
+	}
+	check(t, request{path: "/v1/tasks/" + id, key: stranger})
+	check(t, request{path: images + "/" + id, key: stranger})
+	check(t, request{method: http.MethodPost, path: "/v1/tasks/" + id + "/cancel", key: stranger})
+	if slices.Sort(bodies); bodies[0] != bodies[len(bodies)-1] {
+		t.Errorf("the cases can be told apart: %s and %s", bodies[0], bodies[len(bodies)-1])
+	}
+	if _, sibling := g.newKey(mediagate.Key{Quota: 1}); g.send(request{path: "/v1/tasks/" + id, key: sibling}).status != 200 {
+		t.Error("another key of the account may not read the task")
+	}
+	if len(g.starter.cancelled) != 0 {
+		t.Error("somebody's task was cancelled")
+	}
+}
+
+func TestLanguage(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := g.submit(videos, videoBody)
+	g.settle(mediagate.Settlement{TaskID: id, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{
+		Code: mediagate.CodeContentPolicy, Message: "the prompt shows a logo", Retryable: false,
+	}})
+	for language, message := range map[string]string{
+		"": "the prompt shows a logo", "en": "the prompt shows a logo", "zh": "内容未通过安全审核",
+		"ko": "콘텐츠가 안전 정책을 위반했습니다", "ja": "コンテンツが安全ポリシーに違反しています",
+	} {
+		a := g.get("/v1/tasks/" + id + "?language=" + language)
+		if a.status != 200 || a.at("data", "error", "message") != message || a.at("data", "error", "code") != "content_policy_violation" {
+			t.Errorf("%q: %s", language, a.body)
+		}
+	}
+	for _, language := range []string{"fr", "EN", "zh-CN", "%00"} {
+		g.get("/v1/tasks/"+id+"?language="+language).wantError(t, 400, "invalid_request_error", "language")
+	}
+}
+
+func TestWaitBounds(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	done := g.submit(videos, videoBody)
+	g.settle(mediagate.Settlement{TaskID: done, Status: mediagate.StatusCancelled})
+	for wait, status := range map[string]int{
+		"": 200, "1": 200, "60": 200, "0": 400, "61": 400, "-1": 400, "1.5": 400, "x": 400,
+	} {
+		a := g.get("/v1/tasks/" + done + "?wait=" + wait)
+		if a.status != status {
+			t.Errorf("wait=%s: %d", wait, a.status)
+		}
+		if status == 400 {
+			a.wantError(t, 400, "invalid_request_error", "wait")
+		}
+	}
+}
+
+func TestLongPoll(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := g.submit(videos, videoBody)
+
+	// Nothing happens: the state as it is when the time is up.
+	start := time.Now()
+	if a := g.get("/v1/tasks/" + id + "?wait=1"); a.status != 200 || a.at("data", "status") != "pending" {
+		t.Errorf("after the time: %d %s", a.status, a.body)
+	}
+	if waited := time.Since(start); waited < time.Second {
+		t.Errorf("answered after %s", waited)
+	}
+
+	// Becoming processing is no reason to answer, the end is.
+	answered := make(chan answer, 2)
+	for range 2 {
+		go func() { answered <- g.get("/v1/tasks/" + id + "?wait=60") }()
+	}
+	awaitWaiting(t, g.server, 1)
+	g.accept(id)
+	g.complete(id, mediagate.Result{Key: "a/b.mp4", MimeType: "video/mp4", Size: 5})
+	for range 2 {
+		if a := <-answered; a.at("data", "status") != "completed" || a.at("data", "result", "videos", 0, "url", 0) == nil {
+			t.Errorf("at the end: %s", a.body)
+		}
+	}
+}
+
+// awaitWaiting returns when so many tasks are waited for.
+func awaitWaiting(t *testing.T, s *api.Server, n int) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for api.Waiting(s) != n {
+		select {
+		case <-deadline:
+			t.Fatalf("%d tasks are waited for, want %d", api.Waiting(s), n)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func TestLongPollEndsWithTheClient(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := g.submit(videos, videoBody)
+	ctx, cancel := context.WithCancel(t.Context())
+	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/tasks/"+id+"?wait=60", nil)
+	req.Header.Set("Authorization", "Bearer "+g.key)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.server.ServeHTTP(httptest.NewRecorder(), req)
+	}()
+	awaitWaiting(t, g.server, 1)
+	cancel()
+	<-done
+	awaitWaiting(t, g.server, 0)
+	if !strings.Contains(g.log.String(), `"status":499`) || strings.Contains(g.log.String(), `"level":"ERROR"`) {
+		t.Errorf("a client that leaves is no fault: %s", g.log)
+	}
+}
+
+func TestListFilters(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	var ids []string // newest first
+	add := func(path, body string) {
+		ids = slices.Insert(ids, 0, g.submit(path, body))
+		g.clock.advance(time.Minute)
+	}
+	start := g.clock.now()
+	add(videos, `{"model":"alpha-v3","prompt":"0","metadata":{"reference":"a b&c"}}`)
+	add(images, imageBody)
+	add(videos, `{"model":"alpha-video-o1","prompt":"2"}`)
+	add(videos, videoBody)
+	g.settle(mediagate.Settlement{TaskID: ids[0], Status: mediagate.StatusCancelled})
+	g.other()
+	tests := map[string]struct {
+		query string
+		want  []string
+	}{
+		"all":                    {"", ids},
+		"empty parameters":       {"?limit=&after=&status=&model=&type=&reference=&created_after=&created_before=", ids},
+		"unknown parameters":     {"?colour=red", ids},
+		"limit":                  {"?limit=2", ids[:2]},
+		"after":                  {"?after=" + ids[1], ids[2:]},
+		"after and limit":        {"?limit=1&after=" + ids[1], ids[2:3]},
+		"after the last":         {"?after=" + ids[3], nil},
+		"pending":                {"?status=pending", ids[1:]},
+		"cancelled":              {"?status=cancelled", ids[:1]},
+		"model":                  {"?model=alpha-v3", []string{ids[0], ids[3]}},
+		"model that is none":     {"?model=omega%00", nil},
+		"model, invalid UTF-8":   {"?model=%ff", nil},
+		"type":                   {"?type=image", ids[2:3]},
+		"type without tasks":     {"?type=art", nil},
+		"reference":              {"?reference=a%20b%26c", ids[3:]},
+		"unknown reference":      {"?reference=x", nil},
+		"reference, NUL":         {"?reference=%00", nil},
+		"created after":          {"?created_after=" + strconv.FormatInt(start.Add(90*time.Second).Unix(), 10), ids[:2]},
+		"created before":         {"?created_before=" + start.Add(90*time.Second).Format(time.RFC3339), ids[2:]},
+		"created between":        {"?created_after=2026-03-01T12:00:30Z&created_before=2026-03-01T12:01:30Z", ids[2:3]},
+		"created in the future":  {"?created_after=9999999999", nil},
+		"all filters at once":    {"?status=pending&model=alpha-v3&type=video&limit=5", ids[3:]},
+		"filters without a task": {"?status=pending&type=music", nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := g.get("/v1/tasks" + test.query)
+			if a.status != 200 || a.at("object") != "list" {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+			data, _ := a.at("data").([]any)
+			var got []string
+			for i := range data {
+				id, _ := a.at("data", i, "id").(string)
+				got = append(got, id)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+			if len(test.want) == 0 {
+				if a.at("first_id") != nil || a.at("last_id") != nil || a.data["data"] == nil || !strings.Contains(a.body, `"first_id":null`) {
+					t.Errorf("empty page: %s", a.body)
+				}
+				return
+			}
+			if a.at("first_id") != got[0] || a.at("last_id") != got[len(got)-1] {
+				t.Errorf("ends: %s", a.body)
+			}
+		})
+	}
+	for query, more := range map[string]bool{"?limit=3": true, "?limit=4": false, "?limit=1&after=" + ids[2]: false, "?limit=1&after=" + ids[1]: true} {
+		if got := g.get("/v1/tasks" + query).at("has_more"); got != more {
+			t.Errorf("%s: has_more %v", query, got)
+		}
+	}
+}
+
+func TestListRefusals(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	foreign := g.send(request{method: http.MethodPost, path: videos, key: g.other(), body: videoBody}).taskID(t)
+	for query, param := range map[string]string{
+		"limit=0": "limit", "limit=101": "limit", "limit=-1": "limit", "limit=x": "limit", "limit=1.5": "limit",
+		"after=x": "after", "after=" + noTask: "after", "after=" + foreign: "after", "after=%00": "after",
+		"status=queued": "status", "status=PENDING": "status", "type=audio": "type",
+		"created_after=yesterday": "created_after", "created_before=-1": "created_before", "created_after=2026-01-01": "created_after",
+		"after=" + noTask + "&reference=%00": "after",
+	} {
+		g.get("/v1/tasks?"+query).wantError(t, 400, "invalid_request_error", param)
+	}
+	for _, limit := range []string{"1", "100"} {
+		if a := g.get("/v1/tasks?limit=" + limit); a.status != 200 {
+			t.Errorf("limit=%s: %d", limit, a.status)
+		}
+	}
+}
+
+func TestDefaultLimit(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for range 21 {
+		g.submit(images, imageBody)
+	}
+	a := g.get("/v1/tasks")
+	if data, _ := a.at("data").([]any); len(data) != 20 || a.at("has_more") != true {
+		t.Errorf("%d tasks, has_more %v", len(data), a.at("has_more"))
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := g.submit(videos, videoBody)
+	for range 2 { // asking again changes nothing
+		a := g.post("/v1/tasks/"+id+"/cancel", "")
+		if a.status != 202 || a.at("code") != 202.0 || a.at("data", "id") != id || a.at("data", "cancel_requested") != true ||
+			a.at("data", "status") != "pending" {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	if !slices.Equal(g.starter.cancelled, []string{id, id}) {
+		t.Errorf("workflows told: %v", g.starter.cancelled)
+	}
+	g.starter.fail = errAway
+	running := g.submit(videos, videoBody)
+	g.accept(running)
+	if a := g.post("/v1/tasks/"+running+"/cancel", "no JSON"); a.status != 202 || a.at("data", "status") != "processing" {
+		t.Errorf("a wish is stored without Temporal, too: %d %s", a.status, a.body)
+	}
+	g.settle(mediagate.Settlement{TaskID: id, Status: mediagate.StatusCancelled})
+	for status, end := range map[mediagate.Status]mediagate.Settlement{
+		mediagate.StatusCompleted: {Status: mediagate.StatusCompleted, N: 1},
+		mediagate.StatusFailed:    {Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: "internal_error", Message: "x"}},
+	} {
+		ended := g.submit(videos, videoBody)
+		g.accept(ended)
+		end.TaskID = ended
+		g.settle(end)
+		g.post("/v1/tasks/"+ended+"/cancel", "").wantError(t, 409, "invalid_request_error", "")
+		if got := g.get("/v1/tasks/"+ended).at("data", "status"); got != string(status) {
+			t.Errorf("a refused cancel made it %v", got)
+		}
+	}
+	g.post("/v1/tasks/"+id+"/cancel", "").wantError(t, 409, "invalid_request_error", "")
+}
+
+func TestHEAD(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	s := httptest.NewServer(g.server)
+	t.Cleanup(s.Close)
+	id := g.submit(videos, videoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodHead, s.URL+"/v1/tasks/"+id, nil)
+	g.must(err)
+	req.Header.Set("Authorization", "Bearer "+g.key)
+	resp, err := s.Client().Do(req)
+	g.must(err)
+	_ = resp.Body.Close()
+	if resp.StatusCode != 200 || resp.ContentLength <= 0 {
+		t.Errorf("%d, %d bytes announced", resp.StatusCode, resp.ContentLength)
+	}
+}
