@@ -94,7 +94,7 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 			}
 		}
 		now := a.Now()
-		opened := false
+		var opened bool
 		row, opened, err = a.Store.OpenAttempt(ctx, mediagate.Attempt{
 			TaskID: task.ID, N: n, Channel: channel.Name, Provider: channel.Provider, Fingerprint: channel.Fingerprint,
 			Route: route, ExternalID: externalID(task.ID, n), SendBefore: now.Add(a.Settings.SendWindow), CreatedAt: now,

@@ -361,7 +361,7 @@ func synthetic(elapsed, expected time.Duration) int {
 }
 
 func jitter(d time.Duration) time.Duration {
-	return d + time.Duration(rand.Int64N(int64(d)/4+1))
+	return d + time.Duration(rand.Int64N(int64(d)/4+1)) //nolint:gosec // spreading load needs no secret numbers
 }
 
 // tendMissing stands in on a worker that lacks the channel: another worker

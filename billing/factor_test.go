@@ -7,9 +7,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/billing"
-	"pgregory.net/rapid"
 )
 
 func TestFactorPrice(t *testing.T) {

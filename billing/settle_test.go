@@ -4,9 +4,10 @@ import (
 	"math"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/billing"
-	"pgregory.net/rapid"
 )
 
 func TestSettle(t *testing.T) {
@@ -42,7 +43,8 @@ func TestSettle(t *testing.T) {
 		"no overflow of a sum":            {append(huge[:1:1], video...), billing.Delivered{}, math.MaxInt64, math.MaxInt64},
 		"negative lines are nothing": {
 			[]mediagate.Charge{{Unit: mediagate.UnitSecond, Quantity: -5, UnitPrice: 84_000}, {Unit: mediagate.UnitImage, Quantity: 1, UnitPrice: -1}},
-			billing.Delivered{Images: 1}, 0, 0,
+			billing.Delivered{Images: 1},
+			0, 0,
 		},
 	}
 	for name, tt := range tests {

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/billing"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Request is a submit that was accepted.

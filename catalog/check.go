@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
+
 	"github.com/mediagate/mediagate"
 )
 

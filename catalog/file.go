@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
 	"github.com/mediagate/mediagate"
 )
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
 )
@@ -108,16 +109,19 @@ func TestOverlay(t *testing.T) {
 		"an empty directory": {nil, []string{"alpha-v3", "alpha-video-o1", "theta-image-turbo"}, nil},
 		"other files are not read": {
 			map[string]string{"README.md": "x: [", "a.yaml.bak": "x: ["},
-			[]string{"alpha-v3", "alpha-video-o1", "theta-image-turbo"}, nil,
+			[]string{"alpha-v3", "alpha-video-o1", "theta-image-turbo"},
+			nil,
 		},
 		"a model is switched off": {
 			map[string]string{"off.yml": "id: alpha-v3\nenabled: false\n"},
-			[]string{"alpha-video-o1", "theta-image-turbo"}, nil,
+			[]string{"alpha-video-o1", "theta-image-turbo"},
+			nil,
 		},
 		"a model is added, with its alias": {
 			map[string]string{"omega.yaml": whole},
 			[]string{"alpha-v3", "alpha-video-o1", "omega", "omega-latest", "theta-image-turbo"},
 			func(t *testing.T, c *catalog.Catalog) {
+				t.Helper()
 				m, _ := c.Model("omega-latest")
 				if m.Canonical != "omega" || !strings.Contains(string(m.Schema()), `"const":"omega-latest"`) {
 					t.Errorf("canonical %s, schema %s", m.Canonical, m.Schema())
@@ -142,6 +146,7 @@ func TestOverlay(t *testing.T) {
 			map[string]string{"price.yaml": "id: alpha-video-o1\nprice:\n  unit: second\n  quantity: duration\n  rows:\n    - {price: \"1.5\"}\n"},
 			[]string{"alpha-v3", "alpha-video-o1", "theta-image-turbo"},
 			func(t *testing.T, c *catalog.Catalog) {
+				t.Helper()
 				m, _ := c.Model("alpha-video-o1")
 				r, err := m.Accept(parse(t, `{"model":"alpha-video-o1","prompt":"a","mode":"pro"}`))
 				if err != nil {
@@ -159,6 +164,7 @@ func TestOverlay(t *testing.T) {
 			map[string]string{"omega.yaml": strings.Replace(whole, "sync: true", "sync: false", 1)},
 			[]string{"alpha-v3", "alpha-video-o1", "omega", "omega-latest", "theta-image-turbo"},
 			func(t *testing.T, c *catalog.Catalog) {
+				t.Helper()
 				m, _ := c.Model("omega")
 				r, err := m.Accept(parse(t, `{"model":"omega","prompt":"a"}`))
 				if err != nil {

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mediagate/mediagate"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mediagate/mediagate"
 )
 
 // Model is one model as clients name it. It never changes.

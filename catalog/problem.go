@@ -9,9 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mediagate/mediagate"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/mediagate/mediagate"
 )
 
 // problem is one broken rule: where, and in words that follow the name of

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -25,9 +26,7 @@ func get(t *testing.T, c *http.Client, url string, header http.Header) (*http.Re
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, values := range header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, header)
 	resp, err := c.Do(req)
 	if err == nil {
 		t.Cleanup(func() { _ = resp.Body.Close() })

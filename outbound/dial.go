@@ -111,8 +111,7 @@ func (g *guard) connect(ctx context.Context, addrs []netip.Addr, port string, ch
 		if err == nil {
 			return conn, nil
 		}
-		var broken *mediagate.Error
-		if errors.As(err, &broken) {
+		if broken, ok := errors.AsType[*mediagate.Error](err); ok {
 			return nil, broken // the second look, at the socket, found a broken rule
 		}
 		last = err

@@ -82,7 +82,7 @@ func TestImports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range strings.Fields(string(out)) {
+	for path := range strings.FieldsSeq(string(out)) {
 		own := path == module || path == module+"/providers" || strings.HasPrefix(path, module+"/providers/")
 		if strings.HasPrefix(path, module) && !own || strings.Contains(path, "echo") || strings.HasPrefix(path, "go.temporal.io") {
 			t.Errorf("providers must not import %s", path)

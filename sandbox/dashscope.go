@@ -100,7 +100,7 @@ func (d *dashscope) generate(r *http.Request, a Account) reply {
 	j.ID, j.Provider, j.Endpoint, j.Model = uuid(), "dashscope", dashImages, model
 
 	made, verdict := d.accept(a, j)
-	rep := reply{}
+	var rep reply
 	switch verdict {
 	case accepted:
 		rep = d.finish(r, made, extend)

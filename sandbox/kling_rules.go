@@ -138,7 +138,7 @@ func klingVideo(in *object, model klingModel, mode, ratio string) (*job, *klingR
 		in.fail("duration", "%d s is not supported by this model", seconds)
 	}
 	sound := in.word("sound", "off", "on", "off") == "on"
-	if sound && !(model.sound && slices.Contains(model.soundModes, mode)) {
+	if sound && (!model.sound || !slices.Contains(model.soundModes, mode)) {
 		in.fail("sound", "is not supported by this model and mode")
 	}
 	in.textMax("negative_prompt", klingPrompt)

@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	stdimage "image"
 	"image/png"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	stdimage "image"
 
 	"github.com/golang-jwt/jwt/v5"
 

@@ -136,8 +136,7 @@ func answered(status int) Result {
 // dropped tells a broken rule.
 func dropped(err error) Result {
 	r := Result{Verdict: Drop, Reason: "the URL is not allowed"}
-	var broken *mediagate.Error
-	if errors.As(err, &broken) {
+	if broken, ok := errors.AsType[*mediagate.Error](err); ok {
 		r.Reason = broken.Message
 	}
 	return r

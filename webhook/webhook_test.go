@@ -149,7 +149,7 @@ func TestDeliverFailure(t *testing.T) {
 	strange.StartTLS()
 	t.Cleanup(strange.Close)
 	old := httptest.NewUnstartedServer(http.NotFoundHandler())
-	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS11} //nolint:gosec // the point of the test
+	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS11}
 	old.Config.ErrorLog = quiet
 	old.StartTLS()
 	t.Cleanup(old.Close)

@@ -108,7 +108,14 @@ func (g *generate) step(ctx workflow.Context) error {
 		return g.resolve(ctx)
 	case mediagate.AttemptRejected:
 		return g.afterRejection(ctx)
+	default:
+		return g.stepAccepted(ctx)
 	}
+}
+
+// stepAccepted is step for an attempt that the vendor took.
+func (g *generate) stepAccepted(ctx workflow.Context) error {
+	st := g.story
 	switch {
 	case st.Failure != nil:
 		return g.end(ctx, mediagate.StatusFailed, st.Failure)

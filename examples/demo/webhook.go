@@ -71,7 +71,7 @@ func (r *receiver) verify(h http.Header, body []byte) error {
 	mac := hmac.New(sha256.New, r.secret)
 	_, _ = fmt.Fprintf(mac, "%s.%s.%s", h.Get("webhook-id"), h.Get("webhook-timestamp"), body)
 	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
-	for _, got := range strings.Fields(h.Get("webhook-signature")) {
+	for got := range strings.FieldsSeq(h.Get("webhook-signature")) {
 		if hmac.Equal([]byte(got), []byte(want)) {
 			return nil
 		}

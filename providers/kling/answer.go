@@ -89,6 +89,7 @@ func (a *Adapter) report(ref mediagate.JobRef, env *envelope) (mediagate.Report,
 			Failure:      failure(string(env.Data.StatusText), a.http.Clean),
 			UpstreamCost: env.Data.Units.Decimal(),
 		}
+	default: // still under way
 	}
 	return report, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -72,9 +73,7 @@ func errorRows(rows map[string]providertest.Row) map[string]providertest.Row {
 			Kind:  mediagate.KindThrottled, RetryAfter: 5 * time.Minute,
 		},
 	}
-	for name, row := range rows {
-		all[name] = row
-	}
+	maps.Copy(all, rows)
 	return all
 }
 

@@ -28,31 +28,45 @@ func TestFindAsksEachEndpoint(t *testing.T) {
 	}{
 		"at the first": {
 			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
-			[]providertest.Reply{running}, 0, "text2video", []string{"text2video"},
+			[]providertest.Reply{running},
+			0, "text2video",
+			[]string{"text2video"},
 		},
 		"at the second": {
 			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
-			[]providertest.Reply{missing, running}, 0, "image2video", []string{"text2video", "image2video"},
+			[]providertest.Reply{missing, running},
+			0, "image2video",
+			[]string{"text2video", "image2video"},
 		},
 		"nowhere": {
 			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
-			[]providertest.Reply{missing, missing}, mediagate.KindNotFound, "", []string{"text2video", "image2video"},
+			[]providertest.Reply{missing, missing},
+			mediagate.KindNotFound, "",
+			[]string{"text2video", "image2video"},
 		},
 		"one does not answer": {
 			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
-			[]providertest.Reply{missing, {Status: 503}}, mediagate.KindTransient, "", []string{"text2video", "image2video"},
+			[]providertest.Reply{missing, {Status: 503}},
+			mediagate.KindTransient, "",
+			[]string{"text2video", "image2video"},
 		},
 		"the first does not answer": {
 			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
-			[]providertest.Reply{{Status: 503}, running}, mediagate.KindTransient, "", []string{"text2video"},
+			[]providertest.Reply{{Status: 503}, running},
+			mediagate.KindTransient, "",
+			[]string{"text2video"},
 		},
 		"endpoint known": {
 			mediagate.JobRef{ExternalID: externalID, Operation: "video", Endpoint: "image2video"},
-			[]providertest.Reply{missing}, mediagate.KindNotFound, "", []string{"image2video"},
+			[]providertest.Reply{missing},
+			mediagate.KindNotFound, "",
+			[]string{"image2video"},
 		},
 		"omni": {
 			mediagate.JobRef{ExternalID: externalID, Operation: "omni"},
-			[]providertest.Reply{running}, 0, "omni-video", []string{"omni-video"},
+			[]providertest.Reply{running},
+			0, "omni-video",
+			[]string{"omni-video"},
 		},
 		"unknown operation": {
 			mediagate.JobRef{ExternalID: externalID, Operation: "somersault"}, nil, mediagate.KindTransient, "", nil,

@@ -143,11 +143,12 @@ func (s Suite) submit(t *testing.T) {
 
 // leak is a text with all that must not come back.
 func (s Suite) leak(r Request) string {
-	text := "no luck with " + r.Header.Get("Authorization") + " at http://" + r.Host + r.Path + " (" + r.Host + ", 127.0.0.1)"
+	var text strings.Builder
+	text.WriteString("no luck with " + r.Header.Get("Authorization") + " at http://" + r.Host + r.Path + " (" + r.Host + ", 127.0.0.1)")
 	for name, secret := range s.Channel.Credentials {
-		text += " " + name + "=" + secret + " '" + secret + "'"
+		text.WriteString(" " + name + "=" + secret + " '" + secret + "'")
 	}
-	return text
+	return text.String()
 }
 
 // reach covers what goes wrong before the vendor has read a request.

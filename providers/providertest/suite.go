@@ -75,16 +75,16 @@ func Run(t *testing.T, s Suite) {
 }
 
 // Open makes the adapter against an address, with clock and timeouts for tests.
-func (s Suite) Open(t testing.TB, address string, opt providers.Options) providers.Provider {
-	t.Helper()
+func (s Suite) Open(tb testing.TB, address string, opt providers.Options) providers.Provider {
+	tb.Helper()
 	ch := s.Channel
 	ch.BaseURL = address + s.Prefix
 	p, err := providers.New(ch, opt)
 	if err != nil {
-		t.Fatalf("New: %v", err)
+		tb.Fatalf("New: %v", err)
 	}
 	if c, ok := p.(providers.Closer); ok {
-		t.Cleanup(c.Close)
+		tb.Cleanup(c.Close)
 	}
 	return p
 }

@@ -56,11 +56,11 @@ type Vendor struct {
 }
 
 // NewVendor starts a vendor that ends with the test.
-func NewVendor(t testing.TB, script ...Reply) *Vendor {
-	t.Helper()
+func NewVendor(tb testing.TB, script ...Reply) *Vendor {
+	tb.Helper()
 	v := &Vendor{script: script}
 	server := httptest.NewServer(v)
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 	})

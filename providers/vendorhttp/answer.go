@@ -28,8 +28,7 @@ func (a Answer) Decode(v any) error {
 		return errors.New("the answer is no JSON object")
 	}
 	err := json.Unmarshal(a.Body, v)
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) {
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil
 	}
 	if err != nil {

@@ -189,8 +189,7 @@ func failed(kind mediagate.Kind, message string, cause error) error {
 // cause keeps of a transport error what may be logged: its cleaned text, and
 // whether the caller's own context ended it.
 func (c *Client) cause(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // its text repeats the address
 	}
 	text := c.Clean(err.Error())

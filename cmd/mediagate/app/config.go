@@ -45,6 +45,7 @@ type Temporal struct {
 // S3 says where results are kept. Without keys, the SDK's own chain finds them.
 type S3 struct {
 	Endpoint        string `yaml:"endpoint" help:"URL of the S3 service; empty: the region's own"`
+	PublicEndpoint  string `yaml:"public_endpoint" help:"URL by which clients reach the S3 service, for links; empty: endpoint"`
 	Region          string `yaml:"region" help:"S3 region"`
 	Bucket          string `yaml:"bucket" help:"bucket of the results"`
 	AccessKeyID     string `yaml:"access_key_id" help:"S3 access key"`

@@ -24,7 +24,7 @@ import (
 const envPrefix = "MEDIAGATE_"
 
 // otherVariables begin like settings and are none.
-var otherVariables = []string{"CONFIG", "FAILPOINT", "FAILPOINT_DIR", "URL", "DATA"}
+var otherVariables = []string{"CONFIG", "FAILPOINT", "FAILPOINT_DIR", "URL", "KEY", "DATA"}
 
 // setting is one leaf of Config.
 type setting struct {
@@ -47,8 +47,7 @@ func settings() []setting {
 	var list []setting
 	var walk func(t reflect.Type, prefix string)
 	walk = func(t reflect.Type, prefix string) {
-		for i := range t.NumField() {
-			f := t.Field(i)
+		for f := range t.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 			if f.Type.Kind() == reflect.Struct {
 				walk(f.Type, prefix+name+".")
@@ -155,14 +154,13 @@ func durationHook(_, to reflect.Type, value any) (any, error) {
 	return d, nil
 }
 
+var numberKinds = []reflect.Kind{reflect.Int, reflect.Int64, reflect.Uint64, reflect.Float64}
+
 // numberTextHook lets texts that look like numbers (access keys, price
 // factors) stand without quotes.
 func numberTextHook(from, to reflect.Type, value any) (any, error) {
-	if to.Kind() == reflect.String {
-		switch from.Kind() {
-		case reflect.Int, reflect.Int64, reflect.Uint64, reflect.Float64:
-			return fmt.Sprint(value), nil
-		}
+	if to.Kind() == reflect.String && slices.Contains(numberKinds, from.Kind()) {
+		return fmt.Sprint(value), nil
 	}
 	return value, nil
 }

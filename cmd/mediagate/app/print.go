@@ -45,7 +45,7 @@ func printable(v reflect.Value) any {
 		}
 		return m
 	default:
-		if d, ok := v.Interface().(time.Duration); ok {
+		if d, ok := reflect.TypeAssert[time.Duration](v); ok {
 			return d.String()
 		}
 		return v.Interface()

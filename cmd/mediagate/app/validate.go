@@ -36,6 +36,7 @@ func (c Config) ValidateEmbedded() error {
 	v.check(c.S3.Bucket != "", "s3.bucket", "must not be empty")
 	v.check(c.S3.Region != "", "s3.region", "must not be empty")
 	v.check(c.S3.Endpoint == "" || webURL(c.S3.Endpoint), "s3.endpoint", "must be an http or https URL")
+	v.check(c.S3.PublicEndpoint == "" || webURL(c.S3.PublicEndpoint), "s3.public_endpoint", "must be an http or https URL")
 	v.check((c.S3.AccessKeyID == "") == (c.S3.SecretAccessKey == ""), "s3.secret_access_key", "goes with access_key_id: set both or neither")
 	v.hostPort("api_listen", c.APIListen, true)
 	v.hostPort("ops_listen", c.OpsListen, true)
