@@ -1,0 +1,111 @@
+package storage
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+type accountRow struct {
+	ID        string
+	Name      string
+	GroupName string
+	Available mediagate.Micros
+	Held      mediagate.Micros
+	Spent     mediagate.Micros
+	CreatedAt stamp
+}
+
+const accountColumns = "id, name, group_name, available, held, spent, created_at"
+
+func (r accountRow) account() mediagate.Account {
+	return mediagate.Account{
+		ID: r.ID, Name: r.Name, Group: r.GroupName,
+		Available: r.Available, Held: r.Held, Spent: r.Spent, CreatedAt: r.CreatedAt.Time,
+	}
+}
+
+// CreateAccount makes an account without money.
+func (s *Store) CreateAccount(ctx context.Context, name, group string) (mediagate.Account, error) {
+	row := accountRow{ID: s.newID("acc_"), Name: name, GroupName: group, CreatedAt: at(s.clock())}
+	err := s.on(ctx).Exec("INSERT INTO accounts (id, name, group_name, created_at) VALUES (?, ?, ?, ?)",
+		row.ID, row.Name, row.GroupName, row.CreatedAt).Error
+	if err != nil {
+		return mediagate.Account{}, dbError(err, "create account")
+	}
+	return row.account(), nil
+}
+
+// Account reads an account. Returns KindNotFound.
+func (s *Store) Account(ctx context.Context, id string) (mediagate.Account, error) {
+	row, err := one[accountRow](s.on(ctx), "SELECT "+accountColumns+" FROM accounts WHERE id = ?", id)
+	if err != nil {
+		return mediagate.Account{}, dbError(err, "read account")
+	}
+	if row == nil {
+		return mediagate.Account{}, notFound("account", id)
+	}
+	return row.account(), nil
+}
+
+// Accounts lists accounts, newest first, those older than the account after.
+func (s *Store) Accounts(ctx context.Context, after string, limit int) (accounts []mediagate.Account, hasMore bool, err error) {
+	var rows []accountRow
+	err = s.on(ctx).Raw("SELECT "+accountColumns+" FROM accounts WHERE (? = '' OR id < ?) ORDER BY id DESC LIMIT ?",
+		after, after, limit+1).Scan(&rows).Error
+	if err != nil {
+		return nil, false, dbError(err, "list accounts")
+	}
+	rows, hasMore = page(rows, limit)
+	return convert(rows, accountRow.account), hasMore, nil
+}
+
+// UpdateAccount changes what is not nil. Returns KindNotFound.
+func (s *Store) UpdateAccount(ctx context.Context, id string, name, group *string) (mediagate.Account, error) {
+	row, err := one[accountRow](s.on(ctx), `UPDATE accounts
+		SET name = COALESCE(CAST(? AS text), name), group_name = COALESCE(CAST(? AS text), group_name)
+		WHERE id = ? RETURNING `+accountColumns, name, group, id)
+	if err != nil {
+		return mediagate.Account{}, dbError(err, "update account")
+	}
+	if row == nil {
+		return mediagate.Account{}, notFound("account", id)
+	}
+	return row.account(), nil
+}
+
+// one reads the first row, or nil when there is none.
+func one[T any](db *gorm.DB, query string, args ...any) (*T, error) {
+	var rows []T
+	if err := db.Raw(query, args...).Scan(&rows).Error; err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return &rows[0], nil
+}
+
+// exec runs a statement and tells how many rows it changed.
+func exec(db *gorm.DB, query string, args ...any) (int64, error) {
+	result := db.Exec(query, args...)
+	return result.RowsAffected, result.Error
+}
+
+// page cuts the one row that was read beyond the limit.
+func page[T any](rows []T, limit int) (cut []T, hasMore bool) {
+	if len(rows) > limit {
+		return rows[:limit], true
+	}
+	return rows, false
+}
+
+func convert[R, T any](rows []R, f func(R) T) []T {
+	out := make([]T, len(rows))
+	for i, row := range rows {
+		out[i] = f(row)
+	}
+	return out
+}

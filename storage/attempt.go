@@ -1,0 +1,345 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+type attemptRow struct {
+	TaskID      string
+	N           int
+	Channel     string
+	Provider    string
+	Fingerprint string
+	Route       []byte
+	ExternalID  string
+	SendBefore  stamp
+	Ref         []byte
+	State       mediagate.AttemptState
+	Outcome     []byte
+	Failure     []byte
+	Results     []byte
+	Trouble     string
+	Error       string
+	AbsentAt    stamp
+	CreatedAt   stamp
+	AcceptedAt  stamp
+	EndedAt     stamp
+}
+
+const attemptColumns = `task_id, n, channel, provider, fingerprint, route, external_id, send_before, ref, state, outcome, failure,
+	results, trouble, error, absent_at, created_at, accepted_at, ended_at`
+
+func (r attemptRow) attempt() (mediagate.Attempt, error) {
+	a := mediagate.Attempt{
+		TaskID: r.TaskID, N: r.N, Channel: r.Channel, Provider: r.Provider, Fingerprint: r.Fingerprint,
+		ExternalID: r.ExternalID, SendBefore: r.SendBefore.Time, State: r.State, Trouble: r.Trouble, Error: r.Error,
+		AbsentAt: r.AbsentAt.Time, CreatedAt: r.CreatedAt.Time, AcceptedAt: r.AcceptedAt.Time, EndedAt: r.EndedAt.Time,
+	}
+	for _, column := range []struct {
+		name string
+		text []byte
+		to   any
+	}{
+		{"attempts.route", r.Route, &a.Route},
+		{"attempts.ref", r.Ref, &a.Ref},
+		{"attempts.outcome", r.Outcome, &a.Outcome},
+		{"attempts.results", r.Results, &a.Results},
+	} {
+		if err := fromJSON(column.name, column.text, column.to); err != nil {
+			return mediagate.Attempt{}, err
+		}
+	}
+	return a, nil
+}
+
+// Attempts reads all attempts of a task, the first one first.
+func (s *Store) Attempts(ctx context.Context, taskID string) ([]mediagate.Attempt, error) {
+	var rows []attemptRow
+	if err := s.on(ctx).Raw("SELECT "+attemptColumns+" FROM attempts WHERE task_id = ? ORDER BY n", taskID).Scan(&rows).Error; err != nil {
+		return nil, dbError(err, "read attempts")
+	}
+	return convertAll(rows, attemptRow.attempt)
+}
+
+// Attempt reads one attempt. Returns KindNotFound.
+func (s *Store) Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error) {
+	row, err := readAttempt(s.on(ctx), taskID, n)
+	if err != nil {
+		return mediagate.Attempt{}, dbError(err, "read attempt")
+	}
+	return row.attempt()
+}
+
+func readAttempt(db *gorm.DB, taskID string, n int) (attemptRow, error) {
+	row, err := one[attemptRow](db, "SELECT "+attemptColumns+" FROM attempts WHERE task_id = ? AND n = ?", taskID, n)
+	if err != nil {
+		return attemptRow{}, err
+	}
+	if row == nil {
+		return attemptRow{}, mediagate.Errorf(mediagate.KindNotFound, "no attempt %d of task %q", n, taskID)
+	}
+	return *row, nil
+}
+
+// OpenAttempt stores the intent to submit (D3). An attempt with that number
+// is returned as it is found, with opened false. Returns KindConflict when the
+// task has ended, is to be cancelled, or has a later attempt, and
+// KindNotFound.
+func (s *Store) OpenAttempt(ctx context.Context, a mediagate.Attempt) (row mediagate.Attempt, opened bool, err error) {
+	route, err := jsonText(a.Route)
+	if err != nil {
+		return mediagate.Attempt{}, false, err
+	}
+	err = s.write(ctx, "open attempt", func(tx *gorm.DB) error {
+		opened = false
+		task, err := s.lock(tx, a.TaskID)
+		if err != nil {
+			return err
+		}
+		found, err := one[attemptRow](tx, "SELECT "+attemptColumns+" FROM attempts WHERE task_id = ? AND n >= ? ORDER BY n LIMIT 1", a.TaskID, a.N)
+		if err != nil {
+			return err
+		}
+		if found != nil && found.N == a.N {
+			row, err = found.attempt()
+			return err
+		}
+		switch {
+		case found != nil:
+			return conflict("task %s has a later attempt than %d", a.TaskID, a.N)
+		case task.Status.Terminal():
+			return conflict("task %s has ended", a.TaskID)
+		case !task.CancelRequestedAt.IsZero():
+			return conflict("task %s is to be cancelled", a.TaskID)
+		}
+		row = a
+		row.State, row.SendBefore = mediagate.AttemptIntent, at(a.SendBefore).UTC().Truncate(time.Microsecond)
+		if row.CreatedAt.IsZero() {
+			row.CreatedAt = s.clock()
+		}
+		row.CreatedAt = row.CreatedAt.UTC().Truncate(time.Microsecond)
+		if _, err := exec(tx, `INSERT INTO attempts (task_id, n, channel, provider, fingerprint, route, external_id, send_before, state, created_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			a.TaskID, a.N, a.Channel, a.Provider, a.Fingerprint, route, a.ExternalID, at(a.SendBefore), row.State, at(row.CreatedAt)); err != nil {
+			return err
+		}
+		opened = true
+		_, err = exec(tx, "UPDATE tasks SET channel = ?, provider = ?, run_seen_at = ? WHERE id = ?", a.Channel, a.Provider, at(s.clock()), a.TaskID)
+		return err
+	})
+	if err != nil {
+		return mediagate.Attempt{}, false, err
+	}
+	return row, opened, nil
+}
+
+// AcceptAttempt stores that the vendor has the job, and makes the channel poll
+// for it from firstPollAt on, unless the submission brought the outcome
+// itself. ended says that nobody waits for the job any more: the task has
+// ended or the attempt was given up; then its id is recorded all the same, so
+// that the job can be cancelled (D5). An attempt that is accepted already
+// stays as it is. Returns KindConflict for a rejected attempt, KindNotFound.
+func (s *Store) AcceptAttempt(ctx context.Context, taskID string, n int, sub mediagate.Submission, firstPollAt time.Time) (ended bool, err error) {
+	ref, err := jsonText(sub.Ref)
+	if err != nil {
+		return false, err
+	}
+	outcome, err := jsonOrNull(sub.Outcome)
+	if err != nil {
+		return false, err
+	}
+	err = s.write(ctx, "accept attempt", func(tx *gorm.DB) error {
+		task, err := s.lock(tx, taskID)
+		if err != nil {
+			return err
+		}
+		row, err := readAttempt(tx, taskID, n)
+		if err != nil {
+			return err
+		}
+		ended = task.Status.Terminal()
+		now := at(s.clock())
+		switch {
+		case row.State == mediagate.AttemptRejected:
+			return conflict("attempt %d of task %s was rejected", n, taskID)
+		case len(row.Ref) > 0:
+			return nil
+		case ended || row.State == mediagate.AttemptEnded:
+			ended = true
+			_, err := exec(tx, `UPDATE attempts SET ref = ?, accepted_at = ?, state = 'ended', outcome = COALESCE(outcome, ?),
+				ended_at = COALESCE(ended_at, ?) WHERE task_id = ? AND n = ?`, ref, now, outcome, now, taskID, n)
+			return err
+		}
+		return s.accept(tx, task, row, ref, outcome, firstPollAt)
+	})
+	return ended, err
+}
+
+func (s *Store) accept(tx *gorm.DB, task lockedTask, row attemptRow, ref string, outcome any, firstPollAt time.Time) error {
+	now := at(s.clock())
+	state, endedAt := mediagate.AttemptAccepted, stamp{}
+	if outcome != nil {
+		state, endedAt = mediagate.AttemptEnded, now
+	}
+	if _, err := exec(tx, "UPDATE attempts SET state = ?, ref = ?, accepted_at = ?, outcome = ?, ended_at = ?, error = '' WHERE task_id = ? AND n = ?",
+		state, ref, now, outcome, endedAt, row.TaskID, row.N); err != nil {
+		return err
+	}
+	if outcome == nil {
+		var plan mediagate.Plan
+		if err := fromJSON("tasks.plan", task.Plan, &plan); err != nil {
+			return err
+		}
+		if err := insertAwait(tx, row, ref, now, micros(plan.Expected), task.Progress, firstPollAt); err != nil {
+			return err
+		}
+	}
+	if task.Status == mediagate.StatusPending {
+		if _, err := exec(tx, "UPDATE tasks SET status = 'processing', started_at = ?, version = version + 1 WHERE id = ?", now, task.ID); err != nil {
+			return err
+		}
+	}
+	if !task.ParkedAt.IsZero() && task.ParkReason == mediagate.ParkSubmissionUnknown {
+		return s.unpark(tx, task)
+	}
+	return nil
+}
+
+// RejectAttempt stores that the vendor provably has no job. Only the intent
+// that the caller sent under counts, named by its sendBefore: a late sender
+// says nothing of an intent that was opened again after it.
+func (s *Store) RejectAttempt(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error {
+	failure, err := jsonText(f)
+	if err != nil {
+		return err
+	}
+	return s.underLock(ctx, taskID, "reject attempt", func(tx *gorm.DB, _ lockedTask) error {
+		_, err := exec(tx, `UPDATE attempts SET state = 'rejected', failure = ?, error = ?, ended_at = ?
+			WHERE task_id = ? AND n = ? AND state IN ('intent', 'unknown') AND send_before = ?`,
+			failure, detail, at(s.clock()), taskID, n, at(sendBefore))
+		return err
+	})
+}
+
+// MarkUnknown stores that the vendor may or may not have the job, for the
+// intent with that sendBefore only.
+func (s *Store) MarkUnknown(ctx context.Context, taskID string, n int, sendBefore time.Time, detail string) error {
+	return s.underLock(ctx, taskID, "mark attempt unknown", func(tx *gorm.DB, _ lockedTask) error {
+		_, err := exec(tx, `UPDATE attempts SET state = 'unknown', error = ?
+			WHERE task_id = ? AND n = ? AND state = 'intent' AND send_before = ?`, detail, taskID, n, at(sendBefore))
+		return err
+	})
+}
+
+// NoteAbsent stores when a lookup first found no job, and returns that time.
+// Returns KindNotFound; and KindConflict for an attempt whose fate is not
+// unknown, for which a lookup proves nothing.
+func (s *Store) NoteAbsent(ctx context.Context, taskID string, n int) (first time.Time, err error) {
+	err = s.underLock(ctx, taskID, "note absence", func(tx *gorm.DB, _ lockedTask) error {
+		row, err := readAttempt(tx, taskID, n)
+		if err != nil {
+			return err
+		}
+		if row.State != mediagate.AttemptUnknown {
+			return conflict("attempt %d of task %s is %s", n, taskID, row.State)
+		}
+		if first = row.AbsentAt.Time; !first.IsZero() {
+			return nil
+		}
+		first = s.clock()
+		_, err = exec(tx, "UPDATE attempts SET absent_at = ? WHERE task_id = ? AND n = ?", at(first), taskID, n)
+		return err
+	})
+	return first, err
+}
+
+// ReopenIntent lets an attempt that the vendor provably did not get be sent
+// again under the same external id. It tells false when the attempt is not
+// unknown any more, or the task has ended or is to be cancelled.
+func (s *Store) ReopenIntent(ctx context.Context, taskID string, n int, sendBefore time.Time) (reopened bool, err error) {
+	err = s.underLock(ctx, taskID, "reopen intent", func(tx *gorm.DB, task lockedTask) error {
+		reopened = false
+		if task.Status.Terminal() || !task.CancelRequestedAt.IsZero() {
+			return nil
+		}
+		changed, err := exec(tx, `UPDATE attempts SET state = 'intent', send_before = ?, absent_at = NULL, error = ''
+			WHERE task_id = ? AND n = ? AND state = 'unknown'`, at(sendBefore), taskID, n)
+		reopened = changed > 0
+		return err
+	})
+	return reopened, err
+}
+
+// EndAttempt gives an attempt up: nobody polls for it any more, and a late
+// outcome of it is only recorded. One that is rejected or has ended stays as
+// it is.
+func (s *Store) EndAttempt(ctx context.Context, taskID string, n int, detail string) error {
+	return s.underLock(ctx, taskID, "end attempt", func(tx *gorm.DB, _ lockedTask) error {
+		if _, err := exec(tx, "DELETE FROM awaits WHERE task_id = ? AND n = ?", taskID, n); err != nil {
+			return err
+		}
+		_, err := exec(tx, `UPDATE attempts SET state = 'ended', error = ?, ended_at = ?
+			WHERE task_id = ? AND n = ? AND state NOT IN ('rejected', 'ended')`, detail, at(s.clock()), taskID, n)
+		return err
+	})
+}
+
+// RecordOutcome stores how an attempt ended, unless that is known already, and
+// ends its polling. won says that this outcome is the one that counts.
+// Returns KindNotFound.
+func (s *Store) RecordOutcome(ctx context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error) {
+	outcome, err := jsonText(o)
+	if err != nil {
+		return false, err
+	}
+	err = s.underLock(ctx, taskID, "record outcome", func(tx *gorm.DB, _ lockedTask) error {
+		if _, err := readAttempt(tx, taskID, n); err != nil {
+			return err
+		}
+		if _, err := exec(tx, "DELETE FROM awaits WHERE task_id = ? AND n = ?", taskID, n); err != nil {
+			return err
+		}
+		won, err = storeOutcome(tx, taskID, n, outcome, s.clock())
+		return err
+	})
+	return won, err
+}
+
+// storeOutcome is the one place that writes outcomes: the first one stays.
+func storeOutcome(tx *gorm.DB, taskID string, n int, outcome string, now time.Time) (bool, error) {
+	changed, err := exec(tx, `UPDATE attempts SET outcome = ?, state = 'ended', trouble = '', ended_at = COALESCE(ended_at, ?)
+		WHERE task_id = ? AND n = ? AND outcome IS NULL`, outcome, at(now), taskID, n)
+	return changed > 0, err
+}
+
+// StoreMirrored stores the files that were copied for an attempt. Returns
+// KindNotFound.
+func (s *Store) StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error {
+	text, err := jsonText(results)
+	if err != nil {
+		return err
+	}
+	return s.underLock(ctx, taskID, "store mirrored files", func(tx *gorm.DB, _ lockedTask) error {
+		changed, err := exec(tx, "UPDATE attempts SET results = ? WHERE task_id = ? AND n = ?", text, taskID, n)
+		if err == nil && changed == 0 {
+			return mediagate.Errorf(mediagate.KindNotFound, "no attempt %d of task %q", n, taskID)
+		}
+		return err
+	})
+}
+
+// underLock runs f in a transaction that holds the task's row.
+func (s *Store) underLock(ctx context.Context, taskID, what string, f func(tx *gorm.DB, task lockedTask) error) error {
+	return s.write(ctx, what, func(tx *gorm.DB) error {
+		task, err := s.lock(tx, taskID)
+		if err != nil {
+			return err
+		}
+		return f(tx, task)
+	})
+}

@@ -1,0 +1,164 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+const (
+	hintGap     = time.Second      // between two hints that count, a row
+	signalAgain = 30 * time.Second // until a signal that nobody took is owed anew
+)
+
+type awaitRow struct {
+	TaskID      string
+	N           int
+	Channel     string
+	Fingerprint string
+	Ref         []byte
+	ExpectedUs  int64
+	Progress    int
+	AcceptedAt  stamp
+	NextPollAt  stamp
+	HintedAt    stamp
+	Claim       string
+	ClaimedAt   stamp
+	Missing     int
+	Owed        bool
+}
+
+const awaitColumns = `task_id, n, channel, fingerprint, ref, expected_us, progress, accepted_at, next_poll_at, hinted_at, claim, claimed_at, missing, owed`
+
+func (r awaitRow) await() (mediagate.Await, error) {
+	a := mediagate.Await{
+		TaskID: r.TaskID, N: r.N, Channel: r.Channel, Fingerprint: r.Fingerprint, Expected: fromMicros(r.ExpectedUs),
+		AcceptedAt: r.AcceptedAt.Time, NextPollAt: r.NextPollAt.Time, Claim: r.Claim, ClaimedAt: r.ClaimedAt.Time,
+		Progress: r.Progress, Missing: r.Missing, Ended: r.Owed,
+	}
+	return a, fromJSON("awaits.ref", r.Ref, &a.Ref)
+}
+
+// insertAwait lets the attempt's channel poll for it, anew if it did before.
+func insertAwait(tx *gorm.DB, row attemptRow, ref string, acceptedAt stamp, expectedUs int64, progress int, next time.Time) error {
+	_, err := exec(tx, `INSERT INTO awaits (task_id, n, channel, fingerprint, ref, expected_us, progress, accepted_at, next_poll_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (task_id, n) DO UPDATE SET next_poll_at = excluded.next_poll_at, claim = '', claimed_at = NULL,
+			claimed_until = NULL, missing = 0, owed = ?`,
+		row.TaskID, row.N, row.Channel, row.Fingerprint, ref, expectedUs, progress, acceptedAt, at(next), false)
+	return err
+}
+
+// BeginEpoch starts a new run of the channel's polling and fences all before
+// it: they can claim no more rows.
+func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
+	row, err := one[struct{ Epoch int64 }](s.on(ctx), `INSERT INTO channels (name, epoch) VALUES (?, 1)
+		ON CONFLICT (name) DO UPDATE SET epoch = channels.epoch + 1 RETURNING epoch`, channel)
+	if err != nil {
+		return 0, dbError(err, "begin epoch")
+	}
+	return row.Epoch, nil
+}
+
+// ClaimDue takes due rows of the channel for one caller, the longest due
+// first, and has that committed before it returns (D8). A row is free when
+// nobody claimed it, the lease has run out, or a former epoch holds it, whose
+// results then are refused. Rows whose end is stored come with Ended: only the
+// signal is owed, and they come again until the workflow has taken it. Returns
+// KindConflict, code fenced, when a newer epoch has begun.
+func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error) {
+	now := s.clock()
+	skip, share := " FOR UPDATE SKIP LOCKED", " FOR SHARE"
+	if s.lite {
+		skip, share = "", ""
+	}
+	var rows []awaitRow
+	err := s.write(ctx, "claim due rows", func(tx *gorm.DB) error {
+		// The share lock keeps a new epoch from beginning before this commits.
+		current, err := one[struct{ Epoch int64 }](tx, "SELECT epoch FROM channels WHERE name = ?"+share, channel)
+		if err != nil {
+			return err
+		}
+		if current == nil || current.Epoch != epoch {
+			return &mediagate.Error{Kind: mediagate.KindConflict, Code: "fenced", Message: "a newer run polls the channel " + channel}
+		}
+		rows = nil
+		return tx.Raw(`WITH due AS MATERIALIZED (
+				SELECT task_id, n FROM awaits
+				WHERE channel = ? AND next_poll_at <= ? AND (claimed_until IS NULL OR claimed_until <= ? OR claim_epoch < ?)
+				ORDER BY next_poll_at LIMIT ?`+skip+`)
+			UPDATE awaits SET claim = ?, claim_epoch = ?, claimed_at = ?, claimed_until = ?,
+				next_poll_at = CASE WHEN owed THEN CAST(? AS timestamptz) ELSE next_poll_at END
+			FROM due WHERE awaits.task_id = due.task_id AND awaits.n = due.n
+			RETURNING `+qualified("awaits", awaitColumns),
+			channel, at(now), at(now), epoch, limit,
+			claim, epoch, at(now), at(now.Add(lease)), at(now.Add(signalAgain))).Scan(&rows).Error
+	})
+	if err != nil {
+		return nil, err
+	}
+	sortByDue(rows) // RETURNING has no order
+	return convertAll(rows, awaitRow.await)
+}
+
+// AwaitStats counts a channel's rows and tells when the next one is due: never
+// while rows are claimed and nothing else waits.
+func (s *Store) AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error) {
+	row, err := one[struct {
+		Waiting int
+		NextDue stamp
+	}](s.on(ctx), `SELECT (SELECT COUNT(*) FROM awaits WHERE channel = ?) AS waiting,
+		(SELECT next_poll_at FROM awaits WHERE channel = ? AND (claimed_until IS NULL OR claimed_until <= ?)
+			ORDER BY next_poll_at LIMIT 1) AS next_due`, channel, channel, at(s.clock()))
+	if err != nil {
+		return 0, time.Time{}, dbError(err, "count waiting rows")
+	}
+	return row.Waiting, row.NextDue.Time, nil
+}
+
+// DropAwait ends the polling of an attempt: its workflow knows how it ended.
+func (s *Store) DropAwait(ctx context.Context, taskID string, n int) error {
+	_, err := exec(s.on(ctx), "DELETE FROM awaits WHERE task_id = ? AND n = ?", taskID, n)
+	return dbError(err, "drop awaited row")
+}
+
+// RestoreAwait clears the trouble of an accepted attempt and polls for it
+// again. Returns KindConflict when the task or the attempt has ended or the
+// vendor never accepted it, KindNotFound.
+func (s *Store) RestoreAwait(ctx context.Context, taskID string, n int, nextPollAt time.Time) error {
+	return s.underLock(ctx, taskID, "restore awaited row", func(tx *gorm.DB, task lockedTask) error {
+		row, err := readAttempt(tx, taskID, n)
+		if err != nil {
+			return err
+		}
+		if task.Status.Terminal() || row.State != mediagate.AttemptAccepted || len(row.Outcome) > 0 {
+			return conflict("nothing is to be polled for attempt %d of task %s", n, taskID)
+		}
+		if _, err := exec(tx, "UPDATE attempts SET trouble = '' WHERE task_id = ? AND n = ?", taskID, n); err != nil {
+			return err
+		}
+		var plan mediagate.Plan
+		if err := fromJSON("tasks.plan", task.Plan, &plan); err != nil {
+			return err
+		}
+		return insertAwait(tx, row, string(row.Ref), row.AcceptedAt, micros(plan.Expected), task.Progress, nextPollAt)
+	})
+}
+
+// HintPoll makes a task's rows due now, at most once a second each. A hint
+// during a claim counts: the row is due again as soon as the claim is given
+// back.
+func (s *Store) HintPoll(ctx context.Context, taskID string) error {
+	now := s.clock()
+	_, err := exec(s.on(ctx), "UPDATE awaits SET hinted_at = ?, next_poll_at = ? WHERE task_id = ? AND (hinted_at IS NULL OR hinted_at <= ?)",
+		at(now), at(now), taskID, at(now.Add(-hintGap)))
+	return dbError(err, "hint poll")
+}
+
+// AwaitChannels names the channels that have rows waiting.
+func (s *Store) AwaitChannels(ctx context.Context) ([]string, error) {
+	return s.texts(ctx, "list channels with waiting rows", "SELECT DISTINCT channel FROM awaits ORDER BY channel")
+}

@@ -1,0 +1,167 @@
+package blobtest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/storage/blob"
+)
+
+// everything is an age that makes AbortStale take what was begun just now,
+// with some room for the server's clock.
+const everything = -time.Hour
+
+// Run proves a store on the S3 server and bucket of c. The bucket is made when
+// absent; only objects below blobtest/ are touched.
+func Run(t *testing.T, c blob.Config) {
+	t.Helper()
+	s := &suite{config: c, store: open(t, c)}
+	if err := s.store.EnsureBucket(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// Alone and first: it looks at the process's memory.
+	t.Run("memory is bounded", s.testMemory)
+	for name, test := range map[string]func(*testing.T){
+		"a small file":             s.testSmall,
+		"sizes around a part":      s.testSizes,
+		"size cap":                 s.testCap,
+		"refused content":          s.testRefused,
+		"a body that breaks":       s.testBroken,
+		"a stopped upload":         s.testStopped,
+		"replacing":                s.testReplace,
+		"progress":                 s.testProgress,
+		"links":                    s.testLinks,
+		"links end":                s.testLinksEnd,
+		"odd keys":                 s.testOddKeys,
+		"deleting":                 s.testDelete,
+		"unfinished uploads":       s.testAbortStale,
+		"bucket":                   s.testBucket,
+		"refusing store":           s.testRefusing,
+		"absent store":             s.testAbsent,
+		"types of the result file": s.testTypes,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+type suite struct {
+	config blob.Config
+	store  *blob.Store
+}
+
+func open(t *testing.T, c blob.Config) *blob.Store {
+	t.Helper()
+	s, err := blob.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// prefix is a folder of the test's own, emptied in the end.
+func (s *suite) prefix(t *testing.T, name string) string {
+	t.Helper()
+	p := "blobtest/" + name + "/"
+	empty := func() {
+		ctx := context.WithoutCancel(t.Context())
+		if _, err := s.store.DeletePrefix(ctx, p); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.store.AbortStale(ctx, p, everything); err != nil {
+			t.Error(err)
+		}
+	}
+	empty()
+	t.Cleanup(empty)
+	return p
+}
+
+func (s *suite) mirror(t *testing.T, key string, body io.Reader, limits blob.Limits) mediagate.Result {
+	t.Helper()
+	r, err := s.store.Mirror(t.Context(), key, body, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// answer is what a client gets for a link.
+type answer struct {
+	status int
+	header http.Header
+	size   int64
+	sha256 string
+}
+
+func fetch(t *testing.T, url string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	size, sum := digest(t, resp.Body)
+	return answer{status: resp.StatusCode, header: resp.Header, size: size, sha256: sum}
+}
+
+func digest(t *testing.T, r io.Reader) (size int64, sum string) {
+	t.Helper()
+	h := sha256.New()
+	size, err := io.Copy(h, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return size, hex.EncodeToString(h.Sum(nil))
+}
+
+// get fetches the object by a link of the store.
+func (s *suite) get(t *testing.T, key string) answer {
+	t.Helper()
+	link, err := s.store.Sign(t.Context(), mediagate.Result{Key: key}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fetch(t, link.URL)
+}
+
+// expectNothing fails when the key holds an object or prefix an unfinished
+// upload.
+func (s *suite) expectNothing(t *testing.T, prefix, key string) {
+	t.Helper()
+	if got := s.get(t, key); got.status != http.StatusNotFound {
+		t.Errorf("%s answers %d, want 404", key, got.status)
+	}
+	n, err := s.store.AbortStale(t.Context(), prefix, everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n != 0 {
+		t.Errorf("%d uploads were left unfinished", n)
+	}
+}
+
+func expectError(t *testing.T, err error, kind mediagate.Kind, code string) {
+	t.Helper()
+	var e *mediagate.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("got error %v, want kind %s", err, kind)
+	}
+	if e.Kind != kind || e.Code != code {
+		t.Errorf("got kind %s, code %q (%v), want %s, %q", e.Kind, e.Code, err, kind, code)
+	}
+}

@@ -1,0 +1,163 @@
+package mediainfo
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// leafMax is how much of a header box is kept: the longest that is read, a
+// track header of version 1, has its last field end here.
+const leafMax = 96
+
+// boxScanner walks the boxes of an ISO base media (MP4, MOV) file as it
+// streams by. It steps over media data, descends into the few boxes that lead
+// to the headers, and keeps at most leafMax bytes, wherever the movie box is
+// and whatever sizes the file states.
+type boxScanner struct {
+	off    uint64 // bytes consumed
+	skip   uint64 // bytes still to step over
+	open   []openBox
+	header [16]byte
+	nhead  int
+	leaf   [leafMax]byte
+	nleaf  int
+	want   int    // bytes of the leaf to keep; 0: no leaf is being read
+	leafID string // its type
+	rest   uint64 // what follows the kept part of the leaf
+	done   bool   // the movie box has been read, or the file breaks the format
+	movie  movie
+}
+
+type openBox struct {
+	id  string
+	end uint64
+}
+
+// isContainer says which boxes are descended into, by the box around them.
+func isContainer(parent, id string) bool {
+	switch parent {
+	case "":
+		return id == "moov"
+	case "moov":
+		return id == "trak" || id == "mvex"
+	case "trak":
+		return id == "mdia"
+	}
+	return false
+}
+
+func isLeaf(parent, id string) bool {
+	switch parent {
+	case "moov":
+		return id == "mvhd"
+	case "mvex":
+		return id == "mehd"
+	case "trak":
+		return id == "tkhd"
+	case "mdia":
+		return id == "mdhd" || id == "hdlr"
+	}
+	return false
+}
+
+func (s *boxScanner) write(p []byte) {
+	for len(p) > 0 && !s.done {
+		switch {
+		case s.skip > 0:
+			n := min(s.skip, uint64(len(p)))
+			s.skip -= n
+			p = s.consume(p, int(n))
+		case s.want > 0:
+			n := copy(s.leaf[s.nleaf:s.want], p)
+			s.nleaf += n
+			p = s.consume(p, n)
+			if s.nleaf == s.want {
+				s.movie.read(s.leafID, s.leaf[:s.want])
+				s.want, s.nleaf, s.skip = 0, 0, s.rest
+			}
+		default:
+			p = s.consume(p, s.readHeader(p))
+		}
+		if s.skip == 0 && s.want == 0 && s.nhead == 0 {
+			s.closeEnded()
+		}
+	}
+}
+
+func (s *boxScanner) consume(p []byte, n int) []byte {
+	s.off += uint64(n)
+	return p[n:]
+}
+
+// readHeader takes what it needs of p for the header of a box, and opens the
+// box when the header is complete.
+func (s *boxScanner) readHeader(p []byte) int {
+	need := 8
+	if s.nhead >= 8 {
+		need = 16
+	}
+	n := copy(s.header[s.nhead:need], p)
+	s.nhead += n
+	if s.nhead < need {
+		return n
+	}
+	start := s.off + uint64(n) - uint64(need)
+	size := uint64(binary.BigEndian.Uint32(s.header[:4]))
+	if size == 1 && need == 8 {
+		return n // a 64-bit size follows
+	}
+	if need == 16 {
+		size = binary.BigEndian.Uint64(s.header[8:])
+	}
+	s.nhead = 0
+	s.openBox(string(s.header[4:8]), start, size, uint64(need))
+	return n
+}
+
+// openBox decides what to do with the box that begins at start and whose
+// header, of length head, has just been read.
+func (s *boxScanner) openBox(id string, start, size, head uint64) {
+	parent, limit := "", uint64(math.MaxUint64)
+	if n := len(s.open); n > 0 {
+		parent, limit = s.open[n-1].id, s.open[n-1].end
+	}
+	if size == 0 {
+		// To the end of the file, or of the box around it.
+		size = limit - start
+	}
+	if size < head || size > limit-start {
+		s.done = true
+		return
+	}
+	payload := size - head
+	switch {
+	case isContainer(parent, id):
+		s.open = append(s.open, openBox{id: id, end: start + size})
+		s.movie.enter(id)
+	case isLeaf(parent, id) && payload > 0:
+		s.leafID, s.want = id, int(min(payload, leafMax))
+		s.rest = payload - uint64(s.want)
+	default:
+		s.skip = payload
+	}
+}
+
+// closeEnded leaves the boxes that end here. Fewer bytes than a header are
+// padding.
+func (s *boxScanner) closeEnded() {
+	for len(s.open) > 0 {
+		last := s.open[len(s.open)-1]
+		if left := last.end - s.off; left > 0 {
+			if left < 8 {
+				s.skip = left
+			}
+			return
+		}
+		s.open = s.open[:len(s.open)-1]
+		if last.id == "moov" {
+			s.done = true // what follows cannot change what it said
+		}
+	}
+}
+
+func (s *boxScanner) info() Info { return s.movie.info() }

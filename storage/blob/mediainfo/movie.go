@@ -1,0 +1,148 @@
+package mediainfo
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// movie gathers the header boxes of a film.
+type movie struct {
+	scale    uint32 // time units a second, for the film and its track headers
+	duration uint64
+	extended uint64 // of all fragments, in the same units
+	track    track  // the one being read
+	video    track  // the first track of pictures that has a size
+	found    bool
+}
+
+type track struct {
+	video    bool
+	duration uint64 // as presented, in the film's units
+	scale    uint32
+	media    uint64 // length of the media, in the track's own units
+	width    int
+	height   int
+}
+
+// known turns the largest value of a field, which stands for "not known",
+// into zero.
+func known(v, unknown uint64) uint64 {
+	if v == unknown {
+		return 0
+	}
+	return v
+}
+
+func (m *movie) enter(id string) {
+	if id == "trak" {
+		m.keep()
+		m.track = track{}
+	}
+}
+
+// keep decides whether the track that was read is the one to report.
+func (m *movie) keep() {
+	if m.track.video && (!m.found || m.video.width == 0 || m.video.height == 0) {
+		m.video, m.found = m.track, true
+	}
+}
+
+// read takes the payload of one header box, cut to leafMax. Boxes that are
+// too short are ignored.
+func (m *movie) read(id string, b []byte) {
+	if len(b) < 4 {
+		return
+	}
+	long := b[0] == 1
+	b = b[4:] // version and flags
+	switch id {
+	case "mvhd":
+		m.scale, m.duration = times(b, long)
+	case "mehd":
+		m.extended, _ = duration(b, long)
+	case "mdhd":
+		m.track.scale, m.track.media = times(b, long)
+	case "hdlr":
+		m.track.video = len(b) >= 8 && string(b[4:8]) == "vide"
+	case "tkhd":
+		m.track.readHeader(b, long)
+	}
+}
+
+// times reads creation and modification time, time scale and duration.
+func times(b []byte, long bool) (scale uint32, d uint64) {
+	at := 8
+	if long {
+		at = 16
+	}
+	if len(b) < at+4 {
+		return 0, 0
+	}
+	d, ok := duration(b[at+4:], long)
+	if !ok {
+		return 0, 0
+	}
+	return binary.BigEndian.Uint32(b[at:]), d
+}
+
+func duration(b []byte, long bool) (d uint64, ok bool) {
+	switch {
+	case long && len(b) >= 8:
+		return known(binary.BigEndian.Uint64(b), math.MaxUint64), true
+	case !long && len(b) >= 4:
+		return known(uint64(binary.BigEndian.Uint32(b)), math.MaxUint32), true
+	}
+	return 0, false
+}
+
+func (t *track) readHeader(b []byte, long bool) {
+	at := 16 // times, track id, reserved
+	if long {
+		at = 24
+	}
+	if len(b) < at {
+		return
+	}
+	d, ok := duration(b[at:], long)
+	if !ok {
+		return
+	}
+	t.duration = d
+	at += 4
+	if long {
+		at += 4
+	}
+	matrix := at + 16 // reserved, layer, group, volume, reserved
+	if len(b) < matrix+44 {
+		return
+	}
+	word := func(i int) uint32 { return binary.BigEndian.Uint32(b[matrix+4*i:]) }
+	t.width, t.height = fixed(word(9)), fixed(word(10))
+	// A quarter turn: players show the picture with its sides swapped.
+	if word(0) == 0 && word(4) == 0 && word(1) != 0 && word(3) != 0 {
+		t.width, t.height = t.height, t.width
+	}
+}
+
+// fixed rounds a 16.16 number to the nearest integer.
+func fixed(v uint32) int { return int((uint64(v) + 1<<15) >> 16) }
+
+func (m *movie) info() Info {
+	m.keep()
+	info := Info{Width: m.video.width, Height: m.video.height}
+	for _, d := range []struct {
+		units uint64
+		scale uint32
+	}{
+		{m.video.duration, m.scale}, // what is shown, edits applied
+		{m.video.media, m.video.scale},
+		{m.duration, m.scale},
+		{m.extended, m.scale},
+	} {
+		if d.units > 0 && d.scale > 0 {
+			info.Duration = float64(d.units) / float64(d.scale)
+			break
+		}
+	}
+	return info
+}

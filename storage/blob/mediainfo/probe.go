@@ -1,0 +1,66 @@
+package mediainfo
+
+import "math"
+
+// Info is what a file says of itself. Zero means unknown.
+type Info struct {
+	Width    int
+	Height   int
+	Duration float64 // seconds
+}
+
+const (
+	maxSide = 1 << 16
+	// maxSeconds is where a stated length stops being believable: eleven
+	// days. Beyond it, arithmetic on a hostile value might overflow.
+	maxSeconds = 1e6
+)
+
+// Probe reads the headers of one file of a known format while it streams by.
+// It is an io.Writer that never fails: a broken file only leaves Info empty.
+type Probe struct {
+	boxes *boxScanner
+	image *imageHead
+}
+
+// NewProbe returns a probe for a file of the format. For a format whose
+// headers it cannot read, Info stays empty.
+func NewProbe(f Format) *Probe {
+	switch f.MIME {
+	case "video/mp4", "video/quicktime", "audio/mp4":
+		return &Probe{boxes: new(boxScanner)}
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return &Probe{image: &imageHead{mime: f.MIME}}
+	}
+	return &Probe{}
+}
+
+// Write takes the next bytes of the file. It always takes all of them.
+func (p *Probe) Write(b []byte) (int, error) {
+	switch {
+	case p.boxes != nil:
+		p.boxes.write(b)
+	case p.image != nil:
+		p.image.write(b)
+	}
+	return len(b), nil
+}
+
+// Info returns what the bytes so far told.
+func (p *Probe) Info() Info {
+	var info Info
+	switch {
+	case p.boxes != nil:
+		info = p.boxes.info()
+	case p.image != nil:
+		info = p.image.info()
+	}
+	if info.Width <= 0 || info.Height <= 0 || info.Width > maxSide || info.Height > maxSide {
+		info.Width, info.Height = 0, 0
+	}
+	if !(info.Duration > 0 && info.Duration <= maxSeconds) {
+		info.Duration = 0
+	}
+	info.Duration = math.Round(info.Duration*1000) / 1000
+	return info
+}

@@ -1,0 +1,88 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/storage/blob/mediainfo"
+)
+
+// Limits bound one mirrored file.
+type Limits struct {
+	MaxBytes int64             // the largest size that is taken; 0: what S3 takes
+	Media    string            // the class that the content must have: "video", "image", "audio"
+	Progress func(bytes int64) // told how much has been read so far; may be nil
+}
+
+// Mirror streams body into the object key, replacing what is there. The
+// content decides the type that is stored; size, hash and what the headers
+// tell are returned.
+//
+// It returns KindInvalid with code result_unavailable for a file that is
+// empty, too large, or not of the class; errors of body wrapped as they are;
+// and KindUnavailable when the store fails. Then nothing new is stored.
+func (s *Store) Mirror(ctx context.Context, key string, body io.Reader, limits Limits) (mediagate.Result, error) {
+	src := newSource(ctx, body, limits)
+	head, err := src.sniff()
+	if err != nil {
+		return mediagate.Result{}, err
+	}
+	format, detected, ok := mediainfo.Detect(head)
+	if !ok || string(format.Class) != limits.Media {
+		return mediagate.Result{}, unusable(fmt.Sprintf("the file is %s, not %s", detected, limits.Media))
+	}
+	src.start(mediainfo.NewProbe(format))
+
+	_, err = s.uploads.UploadObject(ctx, &transfermanager.UploadObjectInput{
+		Bucket:             &s.bucket,
+		Key:                &key,
+		Body:               io.MultiReader(bytes.NewReader(head), src),
+		ContentType:        aws.String(format.MIME),
+		ContentDisposition: aws.String(`inline; filename="` + fileName(key, format.Ext) + `"`),
+	}, func(o *transfermanager.Options) {
+		o.PartSizeBytes = partSizeFor(limits.MaxBytes)
+	})
+	if src.err != nil {
+		return mediagate.Result{}, src.err
+	}
+	if err != nil {
+		return mediagate.Result{}, storageError(ctx, "storing the file", err)
+	}
+	info := src.probe.Info()
+	return mediagate.Result{
+		Key: key, MimeType: format.MIME, Size: src.read, SHA256: src.sum(),
+		Width: info.Width, Height: info.Height, Duration: info.Duration,
+	}, nil
+}
+
+// partSizeFor keeps the largest allowed file within the number of parts that
+// S3 takes.
+func partSizeFor(maxBytes int64) int64 {
+	return max(partSize, maxBytes/maxParts+1)
+}
+
+// fileName is the name under which a browser saves the object: for
+// results/<task>/<attempt>/<index> it is <task>-<index>, for other keys their
+// last part.
+func fileName(key, ext string) string {
+	parts := strings.Split(key, "/")
+	name := path.Base(key)
+	if n := len(parts); n >= 3 {
+		name = parts[n-3] + "-" + parts[n-1]
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+			return r
+		}
+		return '_'
+	}, name) + ext
+}

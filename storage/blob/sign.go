@@ -1,0 +1,69 @@
+package blob
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/smithy-go/encoding/httpbinding"
+
+	"github.com/mediagate/mediagate"
+)
+
+// MaxLink is the longest that a link may live: the signature allows no more.
+const MaxLink = 7 * 24 * time.Hour
+
+// unsignedPayload is what the signature covers in place of a body.
+const unsignedPayload = "UNSIGNED-PAYLOAD"
+
+// Sign makes a link to a stored file that lives for ttl, at most MaxLink, and
+// no longer than our own credentials when these are temporary. ExpiresAt is
+// exactly when the link stops working. No network is involved, except where
+// the SDK's chain has to renew its credentials.
+//
+// It returns KindUnavailable when there are no valid credentials.
+func (s *Store) Sign(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error) {
+	creds, err := s.creds.Retrieve(ctx)
+	if err != nil {
+		return mediagate.Link{}, &mediagate.Error{
+			Kind: mediagate.KindUnavailable, Code: CodeStorageRefused,
+			Message: "signing a link: no credentials", Err: err,
+		}
+	}
+	// Signatures count whole seconds from their own, truncated time.
+	now := s.now().UTC().Truncate(time.Second)
+	ttl = min(ttl, MaxLink)
+	if creds.CanExpire {
+		ttl = min(ttl, creds.Expires.Sub(now))
+	}
+	ttl = ttl.Truncate(time.Second)
+	if ttl < time.Second {
+		return mediagate.Link{}, &mediagate.Error{
+			Kind: mediagate.KindUnavailable, Code: CodeStorageRefused,
+			Message: "signing a link: the credentials have ended",
+		}
+	}
+	u := s.objectURL(r.Key)
+	u.RawQuery = "X-Amz-Expires=" + strconv.Itoa(int(ttl/time.Second))
+	req := (&http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: http.Header{}}).WithContext(ctx)
+	signed, _, err := s.signer.PresignHTTP(ctx, creds, req, unsignedPayload, "s3", s.region, now)
+	if err != nil {
+		return mediagate.Link{}, &mediagate.Error{
+			Kind: mediagate.KindUnavailable, Code: CodeStorageRefused, Message: "signing a link failed", Err: err,
+		}
+	}
+	return mediagate.Link{URL: signed, ExpiresAt: now.Add(ttl)}, nil
+}
+
+// objectURL is the address of an object. The signature demands the strict
+// escaping of S3, where net/url would leave more characters as they are.
+func (s *Store) objectURL(key string) *url.URL {
+	u := *s.links
+	folder := strings.TrimSuffix(u.EscapedPath(), "/") + "/"
+	u.Path = strings.TrimSuffix(u.Path, "/") + "/" + key
+	u.RawPath = folder + httpbinding.EscapePath(key, false)
+	return &u
+}

@@ -1,0 +1,215 @@
+package blob
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Config says which bucket is used.
+type Config struct {
+	Endpoint        string // empty: the public one of AWS for the region
+	PublicEndpoint  string // where clients reach the store; links point there. Empty: Endpoint
+	Region          string // empty: us-east-1
+	Bucket          string
+	AccessKeyID     string // with SecretAccessKey; both empty: the SDK's own chain
+	SecretAccessKey string
+	PathStyle       bool             // the bucket is part of the path, not of the host
+	Now             func() time.Time // nil: time.Now
+}
+
+// The bounds of one upload: memory is about (uploadWidth + 2) × partSize. S3
+// takes no part below 5 MiB (but the last) and no more than maxParts.
+const (
+	partSize    = 5 << 20
+	uploadWidth = 3
+	maxParts    = 10_000
+)
+
+// Long outages are the caller's to wait for, so calls give up early.
+const (
+	maxCallTries    = 3
+	maxCallBackoff  = 500 * time.Millisecond
+	dialTimeout     = 5 * time.Second
+	headerTimeout   = 60 * time.Second // joining the parts of a large file takes its time
+	cleanupTimeout  = 10 * time.Second // of an abort after the caller's context ended
+	idleConnections = 32
+)
+
+// Store is one bucket. It is safe for concurrent use.
+type Store struct {
+	bucket  string
+	region  string
+	links   *url.URL // of the bucket as clients reach it: objects are below it
+	client  *s3.Client
+	uploads *transfermanager.Client
+	creds   aws.CredentialsProvider
+	signer  *v4.Signer
+	now     func() time.Time
+	http    *http.Transport
+}
+
+// Open prepares a store. With static keys it calls nobody; without keys the
+// SDK's chain reads its environment and files. It returns KindInvalid for a
+// configuration that cannot work.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	if c.Region == "" {
+		c.Region = "us-east-1"
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	creds, err := c.credentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	base, err := c.base(ctx, c.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	links, err := c.base(ctx, cmp.Or(c.PublicEndpoint, c.Endpoint))
+	if err != nil {
+		return nil, err
+	}
+
+	transport := awshttp.NewBuildableClient().
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
+		WithTransportOptions(func(t *http.Transport) {
+			t.ResponseHeaderTimeout = headerTimeout
+			t.MaxIdleConnsPerHost = idleConnections
+			t.WriteBufferSize = 64 << 10
+		}).
+		GetTransport()
+	options := s3.Options{
+		Region:       c.Region,
+		Credentials:  creds,
+		UsePathStyle: c.PathStyle,
+		HTTPClient:   &http.Client{Transport: transport, CheckRedirect: noRedirect},
+		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
+			o.MaxAttempts, o.MaxBackoff = maxCallTries, maxCallBackoff
+		}),
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
+		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
+	}
+	if c.Endpoint != "" {
+		options.BaseEndpoint = aws.String(strings.TrimSuffix(c.Endpoint, "/"))
+	}
+	return &Store{
+		bucket: c.Bucket, region: c.Region, links: links,
+		client: s3.New(options),
+		uploads: transfermanager.New(s3.New(options, singlePass(base)), func(o *transfermanager.Options) {
+			o.PartSizeBytes = partSize
+			o.MultipartUploadThreshold = partSize
+			o.Concurrency = uploadWidth
+			o.MaxUploadParts = maxParts
+			o.FailTimeout = cleanupTimeout
+		}),
+		creds:  creds,
+		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
+		now:    c.Now,
+		http:   transport,
+	}, nil
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Bucket == "":
+		return mediagate.Invalid("bucket", "is required")
+	case (c.AccessKeyID == "") != (c.SecretAccessKey == ""):
+		return mediagate.Invalid("access_key_id", "and secret_access_key are given together or not at all")
+	case !isEndpoint(c.Endpoint):
+		return mediagate.Invalid("endpoint", "must be an http or https address without query or user")
+	case !isEndpoint(c.PublicEndpoint):
+		return mediagate.Invalid("public_endpoint", "must be an http or https address without query or user")
+	}
+	return nil
+}
+
+func isEndpoint(s string) bool {
+	u, err := url.Parse(s)
+	return s == "" || (err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.User == nil)
+}
+
+func (c *Config) credentials(ctx context.Context) (aws.CredentialsProvider, error) {
+	if c.AccessKeyID != "" {
+		return credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, ""), nil
+	}
+	chain, err := config.LoadDefaultConfig(ctx, config.WithRegion(c.Region))
+	if err != nil {
+		return nil, &mediagate.Error{
+			Kind: mediagate.KindInvalid, Param: "access_key_id",
+			Message: "is not given, and the environment's credentials cannot be read", Err: err,
+		}
+	}
+	return chain.Credentials, nil
+}
+
+// base resolves where the bucket's objects are below an endpoint.
+func (c *Config) base(ctx context.Context, at string) (*url.URL, error) {
+	params := s3.EndpointParameters{
+		Bucket: aws.String(c.Bucket), Region: aws.String(c.Region), ForcePathStyle: aws.Bool(c.PathStyle),
+	}
+	if at != "" {
+		params.Endpoint = aws.String(strings.TrimSuffix(at, "/"))
+	}
+	endpoint, err := s3.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, params)
+	if err != nil {
+		return nil, &mediagate.Error{
+			Kind: mediagate.KindInvalid, Param: "bucket",
+			Message: "has no address with this endpoint and region", Err: err,
+		}
+	}
+	return &endpoint.URI, nil
+}
+
+func once(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
+
+// noRedirect keeps signed requests from being sent on to another host.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// Close drops idle connections.
+func (s *Store) Close() { s.http.CloseIdleConnections() }
+
+// Ping reports whether the bucket answers now: it does not try twice.
+// It returns KindUnavailable.
+func (s *Store) Ping(ctx context.Context) error {
+	_, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.bucket}, once)
+	return storageError(ctx, "asking for the bucket", err)
+}
+
+// EnsureBucket makes the bucket if there is none. It returns KindUnavailable.
+func (s *Store) EnsureBucket(ctx context.Context) error {
+	_, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.bucket})
+	if err == nil || !isNoBucket(err) {
+		return storageError(ctx, "asking for the bucket", err)
+	}
+	input := &s3.CreateBucketInput{Bucket: &s.bucket}
+	if s.region != "us-east-1" { // the one region that must not be named
+		input.CreateBucketConfiguration = &types.CreateBucketConfiguration{
+			LocationConstraint: types.BucketLocationConstraint(s.region),
+		}
+	}
+	if _, err = s.client.CreateBucket(ctx, input); isOwnBucket(err) {
+		return nil // another process was faster
+	}
+	return storageError(ctx, "making the bucket", err)
+}

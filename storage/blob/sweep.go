@@ -1,0 +1,91 @@
+package blob
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Delete removes one object. That it is not there is no error.
+// It returns KindUnavailable.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &key})
+	if err != nil && apiCode(err) == "NoSuchKey" {
+		return nil
+	}
+	return storageError(ctx, "deleting an object", err)
+}
+
+// DeletePrefix removes all objects below prefix, which ends with a slash so
+// that results/1/ never reaches results/10/. It returns how many there were,
+// KindInvalid for another prefix, and KindUnavailable.
+func (s *Store) DeletePrefix(ctx context.Context, prefix string) (int, error) {
+	if !strings.HasSuffix(prefix, "/") || prefix == "/" {
+		return 0, mediagate.Invalid("prefix", "must name a folder and end with a slash")
+	}
+	deleted := 0
+	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return deleted, storageError(ctx, "listing objects", err)
+		}
+		for _, object := range page.Contents {
+			if err := s.Delete(ctx, aws.ToString(object.Key)); err != nil {
+				return deleted, err
+			}
+			deleted++
+		}
+	}
+	return deleted, nil
+}
+
+// AbortStale ends uploads below prefix that were begun more than olderThan ago
+// and never finished, as killed processes leave them. It returns how many it
+// ended. Uploads that end meanwhile are passed over. It returns
+// KindUnavailable.
+func (s *Store) AbortStale(ctx context.Context, prefix string, olderThan time.Duration) (int, error) {
+	before := s.now().Add(-olderThan)
+	stale, err := s.staleUploads(ctx, prefix, before)
+	if err != nil {
+		return 0, err
+	}
+	aborted := 0
+	for _, upload := range stale {
+		_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
+			Bucket: &s.bucket, Key: upload.Key, UploadId: upload.UploadId,
+		})
+		switch {
+		case err == nil:
+			aborted++
+		case apiCode(err) != "NoSuchUpload":
+			return aborted, storageError(ctx, "aborting an upload", err)
+		}
+	}
+	return aborted, nil
+}
+
+// staleUploads lists first and lets the caller abort afterwards, since pages
+// shift under a listing that is being emptied.
+func (s *Store) staleUploads(ctx context.Context, prefix string, before time.Time) ([]types.MultipartUpload, error) {
+	var stale []types.MultipartUpload
+	pages := s3.NewListMultipartUploadsPaginator(s.client, &s3.ListMultipartUploadsInput{Bucket: &s.bucket, Prefix: &prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, storageError(ctx, "listing uploads", err)
+		}
+		for _, upload := range page.Uploads {
+			if upload.Initiated != nil && upload.Initiated.Before(before) {
+				stale = append(stale, upload)
+			}
+		}
+	}
+	return stale, nil
+}

@@ -1,0 +1,72 @@
+package storage
+
+import (
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// stamp is a time column: timestamptz in PostgreSQL, microseconds since 1970
+// in SQLite. The zero time is NULL.
+type stamp struct{ time.Time }
+
+func at(t time.Time) stamp { return stamp{t} }
+
+// Scan reads what either driver returns.
+func (s *stamp) Scan(v any) error {
+	switch v := v.(type) {
+	case nil:
+		s.Time = time.Time{}
+	case time.Time:
+		s.Time = v.UTC()
+	case int64:
+		s.Time = time.UnixMicro(v).UTC()
+	default:
+		return fmt.Errorf("a time column holds %T", v)
+	}
+	return nil
+}
+
+// Value writes the time in UTC, without what the column cannot hold.
+func (s stamp) Value() (driver.Value, error) {
+	if s.IsZero() {
+		return nil, nil
+	}
+	return s.UTC().Truncate(time.Microsecond), nil
+}
+
+// jsonText renders v for a text column.
+func jsonText(v any) (string, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", &mediagate.Error{Kind: mediagate.KindInternal, Message: "a value cannot be stored", Err: err}
+	}
+	return string(b), nil
+}
+
+// jsonOrNull is jsonText, but NULL for a nil pointer.
+func jsonOrNull[T any](v *T) (any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	return jsonText(v)
+}
+
+// fromJSON reads a text column; NULL and "" leave v as it is.
+func fromJSON(column string, text []byte, v any) error {
+	if len(text) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "column " + column + " does not hold its type", Err: err}
+	}
+	return nil
+}
+
+// micros is a duration column.
+func micros(d time.Duration) int64 { return d.Microseconds() }
+
+func fromMicros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

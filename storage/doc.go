@@ -1,0 +1,19 @@
+// Package storage is the gateway's database: accounts, keys and the ledger,
+// tasks and their story, what waits to be polled, and what is owed to
+// webhooks.
+//
+// The database decides and everything else only drives. Each decision of the
+// durable path is one conditional statement, whose method tells who won; so
+// callers may repeat any call, die between two of them, or race each other.
+// Whatever writes to a task's story locks the task's row first, and money
+// moves key first, account last, so that the busiest row is locked shortest
+// and no two transactions wait for each other.
+//
+// PostgreSQL and SQLite run the same SQL, but for row locks (SQLite has a
+// single writer), for lists that are passed as JSON, and for Submit, which on
+// PostgreSQL is one statement and one round trip.
+//
+// GORM does not leave this package: row structs are private and domain types
+// carry no tags. It imports the module's root package only, and no SQLite
+// driver: callers that want one hand in its dialector.
+package storage

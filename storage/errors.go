@@ -1,0 +1,100 @@
+package storage
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+// dbError makes the project's error of the driver's: KindUnavailable when the
+// database cannot be reached or does not get to it in time, KindInternal for
+// the rest. Errors that are ours already stay as they are.
+func dbError(err error, what string) error {
+	if err == nil {
+		return nil
+	}
+	var ours *mediagate.Error
+	if errors.As(err, &ours) {
+		return ours
+	}
+	if isAway(err) {
+		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away: " + what, Err: err}
+	}
+	return &mediagate.Error{Kind: mediagate.KindInternal, Message: "database: " + what, Err: err}
+}
+
+// Result codes of SQLite that say "not now" rather than "wrong".
+const (
+	sqliteBusy   = 5
+	sqliteLocked = 6
+	sqliteIOErr  = 10
+	sqliteFull   = 13
+)
+
+// isAway reports that a repetition may succeed.
+func isAway(err error) bool {
+	for _, away := range []error{
+		context.DeadlineExceeded, context.Canceled, driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed,
+	} {
+		if errors.Is(err, away) {
+			return true
+		}
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error
+	if errors.As(err, &connect) || errors.As(err, &network) {
+		return true
+	}
+	if code := pgCode(err); code != "" {
+		// Connection exceptions, resources, operator intervention, I/O.
+		for _, class := range []string{"08", "53", "57", "58"} {
+			if strings.HasPrefix(code, class) {
+				return true
+			}
+		}
+		return isVictim(err)
+	}
+	var lite interface{ Code() int }
+	if errors.As(err, &lite) {
+		switch lite.Code() & 0xff {
+		case sqliteBusy, sqliteLocked, sqliteIOErr, sqliteFull:
+			return true
+		}
+	}
+	return err.Error() == "sql: database is closed"
+}
+
+// isVictim reports that PostgreSQL undid the transaction for another's sake.
+func isVictim(err error) bool {
+	code := pgCode(err)
+	return code == "40001" || code == "40P01"
+}
+
+func pgCode(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+func isDuplicate(err error) bool { return errors.Is(err, gorm.ErrDuplicatedKey) }
+
+func isForeignKey(err error) bool { return errors.Is(err, gorm.ErrForeignKeyViolated) }
+
+func notFound(what, id string) error {
+	return mediagate.Errorf(mediagate.KindNotFound, "no %s %q", what, id)
+}
+
+func conflict(format string, args ...any) error {
+	return mediagate.Errorf(mediagate.KindConflict, format, args...)
+}

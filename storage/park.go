@@ -1,0 +1,49 @@
+package storage
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+)
+
+// Park notes that a task waits for a person or for better times. A task that
+// is parked for the same reason, or has ended, stays as it is; another reason
+// begins a new parking, and the time so far does not count for the deadline.
+func (s *Store) Park(ctx context.Context, taskID, reason string) error {
+	return s.underLock(ctx, taskID, "park", func(tx *gorm.DB, task lockedTask) error {
+		if task.Status.Terminal() || (!task.ParkedAt.IsZero() && task.ParkReason == reason) {
+			return nil
+		}
+		if !task.ParkedAt.IsZero() {
+			if err := s.unpark(tx, task); err != nil {
+				return err
+			}
+		}
+		_, err := exec(tx, "UPDATE tasks SET parked_at = ?, park_reason = ? WHERE id = ?", at(s.clock()), reason, taskID)
+		return err
+	})
+}
+
+// Unpark ends the parking; the deadline moves by the time it took (D10).
+func (s *Store) Unpark(ctx context.Context, taskID string) error {
+	return s.underLock(ctx, taskID, "unpark", func(tx *gorm.DB, task lockedTask) error {
+		if task.Status.Terminal() || task.ParkedAt.IsZero() {
+			return nil
+		}
+		return s.unpark(tx, task)
+	})
+}
+
+func (s *Store) unpark(tx *gorm.DB, task lockedTask) error {
+	parked := max(0, s.clock().Sub(task.ParkedAt.Time))
+	_, err := exec(tx, "UPDATE tasks SET deadline_at = ?, parked_at = NULL, park_reason = '' WHERE id = ?",
+		at(task.DeadlineAt.Add(parked)), task.ID)
+	return err
+}
+
+// ParkedTasks names tasks of the channel that are parked, the longest parked
+// first.
+func (s *Store) ParkedTasks(ctx context.Context, channel string, limit int) ([]string, error) {
+	return s.texts(ctx, "list parked tasks", "SELECT id FROM tasks WHERE "+isOpen+` AND parked_at IS NOT NULL AND channel = ?
+		ORDER BY parked_at LIMIT ?`, channel, limit)
+}

@@ -1,0 +1,213 @@
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
+)
+
+const (
+	startTimeout = 60 * time.Second
+	stopTimeout  = 10 * time.Second
+)
+
+// Cluster is a PostgreSQL server of our own.
+type Cluster struct {
+	port   int
+	server *exec.Cmd
+	exited chan error
+	log    *os.File
+	guard  *janitor
+}
+
+// Start makes a cluster in the folder, which must not exist or be empty, and
+// starts its server on a free port of the loopback interface. It is fast
+// rather than safe: nothing is forced to disk. Started by root, the server
+// runs as another user, which then owns the folder.
+func Start(dir string) (*Cluster, error) { return start(dir, "") }
+
+// start makes the cluster; remove is a folder that goes too when this process
+// dies without Stop.
+func start(dir, remove string) (*Cluster, error) {
+	bin, err := findServer()
+	if err != nil {
+		return nil, err
+	}
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	account, err := runAs(dir)
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(dir, "data")
+	initdb := command(account, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	initdb.Dir = dir
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	c := &Cluster{exited: make(chan error, 1)}
+	if c.port, err = freePort(); err != nil {
+		return nil, err
+	}
+	if c.log, err = os.Create(filepath.Join(dir, "server.log")); err != nil {
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	settings := []string{
+		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(c.port), "unix_socket_directories=", "max_connections=300",
+		"fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=128MB", "logging_collector=off",
+	}
+	args := []string{"-D", data}
+	for _, s := range settings {
+		args = append(args, "-c", s)
+	}
+	c.server = command(account, filepath.Join(bin, "postgres"), args...)
+	c.server.Dir = dir
+	c.server.Stdout, c.server.Stderr = c.log, c.log
+	if err := c.server.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), c.log.Close())
+	}
+	if c.guard, err = hire(c.server.Process.Pid, remove); err != nil {
+		return nil, errors.Join(err, c.server.Process.Kill(), c.server.Wait(), c.log.Close())
+	}
+	go func() { c.exited <- c.server.Wait() }()
+	if err := c.awaitReady(); err != nil {
+		text, _ := os.ReadFile(c.log.Name())
+		return nil, errors.Join(fmt.Errorf("%w\n%s", err, bytes.TrimSpace(text)), c.Stop())
+	}
+	return c, nil
+}
+
+// URL is the address of a database, for its superuser.
+func (c *Cluster) URL(database string) string {
+	u := url.URL{
+		Scheme: "postgres", User: url.User("postgres"), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)),
+		Path: "/" + database, RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// Stop ends the server, connections or not, and waits until it is gone. The
+// folder stays. A second call does nothing.
+func (c *Cluster) Stop() error {
+	if c.server == nil {
+		return nil
+	}
+	defer func() { c.server = nil }()
+	c.guard.dismiss()
+	// Immediate shutdown: nothing in here is worth a checkpoint.
+	_ = c.server.Process.Signal(syscall.SIGQUIT)
+	select {
+	case <-c.exited:
+	case <-time.After(stopTimeout):
+		_ = c.server.Process.Kill()
+		<-c.exited
+	}
+	return c.log.Close()
+}
+
+func (c *Cluster) awaitReady() error {
+	db, err := sql.Open("pgx", c.URL("postgres"))
+	if err != nil {
+		return fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if err = db.PingContext(ctx); err == nil {
+			return nil
+		}
+		select {
+		case exit := <-c.exited:
+			c.exited <- exit // for Stop
+			return fmt.Errorf("PostgreSQL ended while starting: %w", exit)
+		case <-ctx.Done():
+			return fmt.Errorf("PostgreSQL does not answer: %w", err)
+		case <-tick.C:
+		}
+	}
+}
+
+// findServer finds the folder of initdb and postgres.
+func findServer() (string, error) {
+	var places []string
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			places = append(places, filepath.Dir(path))
+		}
+	}
+	packaged, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	places = append(places, packaged...)
+	for _, dir := range places {
+		_, noInit := os.Stat(filepath.Join(dir, "initdb"))
+		_, noServer := os.Stat(filepath.Join(dir, "postgres"))
+		if noInit == nil && noServer == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("no PostgreSQL server: the programs initdb and postgres are neither on the PATH nor in /usr/lib/postgresql/*/bin; " +
+		"install the package postgresql, or set MEDIAGATE_TEST_POSTGRES to the URL of a server's superuser")
+}
+
+// runAs chooses the account of the server, which refuses to run as root, and
+// gives it the folder. nil: our own.
+func runAs(dir string) (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err := strconv.ParseUint(u.Uid, 10, 32)
+		if err != nil {
+			continue
+		}
+		gid, err := strconv.ParseUint(u.Gid, 10, 32)
+		if err != nil {
+			continue
+		}
+		if err := os.Chown(dir, int(uid), int(gid)); err != nil {
+			return nil, fmt.Errorf("give the folder to %s: %w", name, err)
+		}
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	}
+	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody to run it as")
+}
+
+func command(account *syscall.Credential, name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "TZ=UTC"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: account, Setpgid: true}
+	return cmd
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

@@ -1,0 +1,222 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+// StorePolls stores what a round of polling found, and gives the rows back.
+// Only rows that the claim still holds, and whose end is not stored, are
+// written (D8). It returns the rows whose end this call has stored: their
+// workflows are to be signalled now. A caller that dies before it does is
+// healed by the rows coming up again, as Ended.
+func (s *Store) StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) ([]mediagate.Await, error) {
+	// Most polls find nothing new. Those touch only the polling table, all in
+	// one statement; what changes a task's story locks the tasks first.
+	seen, err := s.claimed(s.on(ctx), channel, claim, results)
+	if err != nil {
+		return nil, dbError(err, "store polls")
+	}
+	var quiet, loud []mediagate.PollResult
+	for _, r := range results {
+		row, mine := seen[key{r.TaskID, r.N}]
+		switch {
+		case !mine:
+		case r.Outcome != nil || r.Trouble != "" || r.Progress > row.Progress:
+			loud = append(loud, r)
+		default:
+			quiet = append(quiet, r)
+		}
+	}
+	if err := s.rescheduleAll(s.on(ctx), claim, quiet); err != nil {
+		return nil, dbError(err, "store polls")
+	}
+	return s.storeLoud(ctx, channel, claim, loud)
+}
+
+type key struct {
+	taskID string
+	n      int
+}
+
+// claimed reads those rows of the results that the claim holds.
+func (s *Store) claimed(db *gorm.DB, channel, claim string, results []mediagate.PollResult) (map[key]awaitRow, error) {
+	if len(results) == 0 {
+		return nil, nil
+	}
+	ids, err := jsonText(convert(results, func(r mediagate.PollResult) string { return r.TaskID }))
+	if err != nil {
+		return nil, err
+	}
+	var rows []awaitRow
+	err = db.Raw("SELECT "+awaitColumns+" FROM awaits WHERE task_id IN "+s.inList()+" AND channel = ? AND claim = ? AND NOT owed",
+		ids, channel, claim).Scan(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[key]awaitRow, len(rows))
+	for _, row := range rows {
+		seen[key{row.TaskID, row.N}] = row
+	}
+	return seen, nil
+}
+
+// scheduled is a line of the JSON list that rescheduleAll passes.
+type scheduled struct {
+	TaskID   string `json:"task_id"`
+	N        int    `json:"n"`
+	NextUs   int64  `json:"next_us"`
+	Missing  int    `json:"missing"`
+	Progress int    `json:"progress"`
+}
+
+// rescheduleAll gives claimed rows back with their next time: now for a row
+// that was hinted during the claim.
+func (s *Store) rescheduleAll(db *gorm.DB, claim string, results []mediagate.PollResult) error {
+	if len(results) == 0 {
+		return nil
+	}
+	text, err := jsonText(convert(results, func(r mediagate.PollResult) scheduled {
+		return scheduled{r.TaskID, r.N, r.NextPollAt.UnixMicro(), r.Missing, r.Progress}
+	}))
+	if err != nil {
+		return err
+	}
+	list, next := `json_to_recordset(CAST(? AS json)) AS v (task_id text, n integer, next_us bigint, missing integer, progress integer)`,
+		"timestamptz 'epoch' + v.next_us * interval '1 microsecond'"
+	if s.lite {
+		list, next = `(SELECT value ->> 'task_id' AS task_id, value ->> 'n' AS n, value ->> 'next_us' AS next_us,
+			value ->> 'missing' AS missing, value ->> 'progress' AS progress FROM json_each(?)) AS v`, "v.next_us"
+	}
+	_, err = exec(db, `UPDATE awaits SET claim = '', claimed_until = NULL, missing = v.missing,
+			progress = CASE WHEN v.progress > awaits.progress THEN v.progress ELSE awaits.progress END,
+			next_poll_at = CASE WHEN awaits.hinted_at > awaits.claimed_at THEN CAST(? AS timestamptz) ELSE `+next+` END
+		FROM `+list+`
+		WHERE awaits.task_id = v.task_id AND awaits.n = v.n AND awaits.claim = ? AND NOT awaits.owed`,
+		at(s.clock()), text, claim)
+	return err
+}
+
+// maxOpenProgress is what an unfinished task may show at most.
+const maxOpenProgress = 99
+
+// storeLoud stores progress, outcomes and trouble in one transaction, with the
+// tasks locked in the order of their ids.
+func (s *Store) storeLoud(ctx context.Context, channel, claim string, results []mediagate.PollResult) (ended []mediagate.Await, err error) {
+	if len(results) == 0 {
+		return nil, nil
+	}
+	results = slices.Clone(results)
+	slices.SortFunc(results, func(a, b mediagate.PollResult) int { return cmp.Compare(a.TaskID, b.TaskID) })
+	ids, err := jsonText(convert(results, func(r mediagate.PollResult) string { return r.TaskID }))
+	if err != nil {
+		return nil, err
+	}
+	err = s.write(ctx, "store polls", func(tx *gorm.DB) error {
+		ended = nil
+		var locked []lockedTask
+		if err := tx.Raw("SELECT id, status, progress FROM tasks WHERE id IN "+s.inList()+" ORDER BY id"+s.forUpdate("tasks"), ids).Scan(&locked).Error; err != nil {
+			return err
+		}
+		tasks := make(map[string]lockedTask, len(locked))
+		for _, t := range locked {
+			tasks[t.ID] = t
+		}
+		mine, err := s.claimed(tx, channel, claim, results) // again: before the locks it was only a look
+		if err != nil {
+			return err
+		}
+		var again []mediagate.PollResult
+		for _, r := range results {
+			row, ok := mine[key{r.TaskID, r.N}]
+			if !ok {
+				continue
+			}
+			if r.Outcome == nil && r.Trouble == "" {
+				r.Progress = min(r.Progress, maxOpenProgress)
+				if err := s.advance(tx, tasks[r.TaskID], r.Progress); err != nil {
+					return err
+				}
+				again = append(again, r)
+				continue
+			}
+			if row, err = s.storeEnd(tx, row, r); err != nil {
+				return err
+			}
+			a, err := row.await()
+			if err != nil {
+				return err
+			}
+			ended = append(ended, a)
+		}
+		return s.rescheduleAll(tx, claim, again)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ended, nil
+}
+
+// advance raises a task's progress; it never falls.
+func (s *Store) advance(tx *gorm.DB, t lockedTask, progress int) error {
+	if progress <= t.Progress || t.Status.Terminal() {
+		return nil
+	}
+	_, err := exec(tx, "UPDATE tasks SET progress = ?, version = version + 1 WHERE id = ?", progress, t.ID)
+	return err
+}
+
+// storeEnd stores an outcome or a trouble and keeps the row for the signal
+// that is owed now.
+func (s *Store) storeEnd(tx *gorm.DB, row awaitRow, r mediagate.PollResult) (awaitRow, error) {
+	now := s.clock()
+	if r.Outcome != nil {
+		outcome, err := jsonText(r.Outcome)
+		if err != nil {
+			return row, err
+		}
+		if _, err := storeOutcome(tx, r.TaskID, r.N, outcome, now); err != nil {
+			return row, err
+		}
+	} else if _, err := exec(tx, "UPDATE attempts SET trouble = ? WHERE task_id = ? AND n = ? AND outcome IS NULL", r.Trouble, r.TaskID, r.N); err != nil {
+		return row, err
+	}
+	row.Owed, row.Claim, row.NextPollAt, row.Missing = true, "", at(now.Add(signalAgain)), r.Missing
+	_, err := exec(tx, "UPDATE awaits SET owed = ?, claim = '', claimed_until = NULL, next_poll_at = ?, missing = ? WHERE task_id = ? AND n = ?",
+		true, row.NextPollAt, r.Missing, r.TaskID, r.N)
+	return row, err
+}
+
+func sortByDue(rows []awaitRow) {
+	slices.SortFunc(rows, func(a, b awaitRow) int {
+		return cmp.Or(a.NextPollAt.Compare(b.NextPollAt.Time), cmp.Compare(a.TaskID, b.TaskID))
+	})
+}
+
+// qualified puts the table's name before each column.
+func qualified(table, columns string) string {
+	names := strings.Split(columns, ",")
+	for i, name := range names {
+		names[i] = table + "." + strings.TrimSpace(name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// texts reads one column of text.
+func (s *Store) texts(ctx context.Context, what, query string, args ...any) ([]string, error) {
+	var out []string
+	if err := s.on(ctx).Raw(query, args...).Scan(&out).Error; err != nil {
+		return nil, dbError(err, what)
+	}
+	return out, nil
+}
+
+// ago is the time that lies d back.
+func (s *Store) ago(d time.Duration) stamp { return at(s.clock().Add(-d)) }

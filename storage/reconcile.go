@@ -1,0 +1,108 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// isOpen is written as the partial indexes are, so that the planner takes them.
+const isOpen = "status IN ('pending', 'processing')"
+
+// UnseenTasks names open tasks, the oldest first, of which no run was ever
+// seen though they were taken in a while ago.
+func (s *Store) UnseenTasks(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
+	return s.texts(ctx, "list unseen tasks", "SELECT id FROM tasks WHERE "+isOpen+` AND run_seen_at IS NULL AND created_at < ?
+		ORDER BY created_at LIMIT ?`, s.ago(olderThan), limit)
+}
+
+// OpenTasks names open tasks whose run was last looked for before that time,
+// the longest unchecked first.
+func (s *Store) OpenTasks(ctx context.Context, checkedBefore time.Time, limit int) ([]string, error) {
+	return s.texts(ctx, "list open tasks", "SELECT id FROM tasks WHERE "+isOpen+" AND checked_at < ? ORDER BY checked_at LIMIT ?",
+		at(checkedBefore), limit)
+}
+
+// MarkChecked notes that the tasks' runs were looked for now.
+func (s *Store) MarkChecked(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	text, err := jsonText(ids)
+	if err != nil {
+		return err
+	}
+	_, err = exec(s.on(ctx), "UPDATE tasks SET checked_at = ? WHERE id IN "+s.inList(), at(s.clock()), text)
+	return dbError(err, "mark tasks checked")
+}
+
+// StaleCancels names open tasks whose client wished to cancel them a while
+// ago.
+func (s *Store) StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
+	return s.texts(ctx, "list stale cancels", "SELECT id FROM tasks WHERE "+isOpen+` AND cancel_requested_at IS NOT NULL AND cancel_requested_at < ?
+		ORDER BY cancel_requested_at LIMIT ?`, s.ago(olderThan), limit)
+}
+
+// PendingWebhooks offers delivery rounds that are still pending though they
+// began, or were last offered, a while ago. Each is offered once in that time,
+// to one caller.
+func (s *Store) PendingWebhooks(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.WebhookRound, error) {
+	skip := " FOR UPDATE SKIP LOCKED"
+	if s.lite {
+		skip = ""
+	}
+	var rows []taskRow
+	err := s.on(ctx).Raw(`WITH due AS MATERIALIZED (
+			SELECT id FROM tasks WHERE webhook_state = 'pending' AND webhook_round > 0 AND webhook_checked_at < ?
+			ORDER BY webhook_checked_at LIMIT ?`+skip+`)
+		UPDATE tasks SET webhook_checked_at = ? FROM due WHERE tasks.id = due.id
+		RETURNING tasks.id, tasks.webhook_round`, s.ago(olderThan), limit, at(s.clock())).Scan(&rows).Error
+	if err != nil {
+		return nil, dbError(err, "list pending webhooks")
+	}
+	return convert(rows, func(r taskRow) mediagate.WebhookRound {
+		return mediagate.WebhookRound{TaskID: r.ID, Round: r.WebhookRound}
+	}), nil
+}
+
+// OverdueTasks names open tasks that are not parked and whose deadline lies
+// further back than the grace.
+func (s *Store) OverdueTasks(ctx context.Context, grace time.Duration, limit int) ([]string, error) {
+	return s.texts(ctx, "list overdue tasks", "SELECT id FROM tasks WHERE "+isOpen+` AND parked_at IS NULL AND deadline_at < ?
+		ORDER BY deadline_at LIMIT ?`, s.ago(grace), limit)
+}
+
+// CountOpen counts the tasks that have not ended.
+func (s *Store) CountOpen(ctx context.Context) (int, error) {
+	row, err := one[struct{ N int }](s.on(ctx), "SELECT COUNT(*) AS n FROM tasks WHERE "+isOpen)
+	if err != nil {
+		return 0, dbError(err, "count open tasks")
+	}
+	return row.N, nil
+}
+
+// SeenChannel notes that a worker has these channels configured.
+func (s *Store) SeenChannel(ctx context.Context, names []string) error {
+	for _, name := range names {
+		_, err := exec(s.on(ctx), `INSERT INTO channels (name, last_seen_at) VALUES (?, ?)
+			ON CONFLICT (name) DO UPDATE SET last_seen_at = excluded.last_seen_at`, name, at(s.clock()))
+		if err != nil {
+			return dbError(err, "note channels")
+		}
+	}
+	return nil
+}
+
+// ChannelLastSeen tells when a worker last had the channel (D11). Returns
+// KindNotFound when none ever had.
+func (s *Store) ChannelLastSeen(ctx context.Context, name string) (time.Time, error) {
+	row, err := one[struct{ LastSeenAt stamp }](s.on(ctx), "SELECT last_seen_at FROM channels WHERE name = ? AND last_seen_at IS NOT NULL", name)
+	if err != nil {
+		return time.Time{}, dbError(err, "read channel")
+	}
+	if row == nil {
+		return time.Time{}, notFound("channel", name)
+	}
+	return row.LastSeenAt.Time, nil
+}

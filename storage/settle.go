@@ -1,0 +1,118 @@
+package storage
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Settle ends a task, once, in one transaction: its row, its money, its
+// callback's first round, and all that was still to be polled (D13). A task
+// that has ended already stays as it is: the story tells how, and won is
+// false. Returns KindInternal for an end that cannot be: a state that is
+// none, a cost above the hold or without success, a failure without reason.
+func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story mediagate.Story, won bool, err error) {
+	if err := checkSettlement(end); err != nil {
+		return mediagate.Story{}, false, err
+	}
+	if end.EndedAt.IsZero() {
+		end.EndedAt = s.clock()
+	}
+	err = s.write(ctx, "settle", func(tx *gorm.DB) error {
+		won = false
+		task, err := s.lock(tx, end.TaskID)
+		if mediagate.KindOf(err) == mediagate.KindNotFound && err != nil {
+			story = mediagate.Story{Missing: true}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !task.Status.Terminal() {
+			won = true
+			if err := s.end(tx, task, end); err != nil {
+				return err
+			}
+		}
+		story, err = readStory(tx, end.TaskID)
+		return err
+	})
+	if err != nil {
+		return mediagate.Story{}, false, err
+	}
+	return story, won, nil
+}
+
+func checkSettlement(end mediagate.Settlement) error {
+	switch {
+	case !end.Status.Terminal():
+		return mediagate.Errorf(mediagate.KindInternal, "a task does not end as %q", end.Status)
+	case end.Cost < 0 || (end.Cost != 0 && end.Status != mediagate.StatusCompleted):
+		return mediagate.Errorf(mediagate.KindInternal, "%s tasks do not cost %s", end.Status, end.Cost)
+	case (end.Failure != nil) != (end.Status == mediagate.StatusFailed):
+		return mediagate.Errorf(mediagate.KindInternal, "exactly failed tasks have a failure")
+	default:
+		return nil
+	}
+}
+
+func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) error {
+	if end.Cost > task.Hold {
+		return mediagate.Errorf(mediagate.KindInternal, "the cost of %s is above the hold of %s", end.Cost, task.Hold)
+	}
+	failure, err := jsonOrNull(end.Failure)
+	if err != nil {
+		return err
+	}
+	var results any
+	progress, kind := task.Progress, mediagate.EntryVoid
+	if end.Status == mediagate.StatusCompleted {
+		progress, kind = 100, mediagate.EntryPost
+		if results, err = jsonText(end.Results); err != nil {
+			return err
+		}
+	}
+	if _, err := exec(tx, `UPDATE tasks SET status = ?, progress = ?, cost = ?, results = ?, failure = ?, ended_at = ?,
+			parked_at = NULL, park_reason = '', version = version + 1 WHERE id = ?`,
+		end.Status, progress, end.Cost, results, failure, at(end.EndedAt), task.ID); err != nil {
+		return err
+	}
+	if task.WebhookState == mediagate.WebhookPending {
+		if err := s.firstRound(tx, task, end); err != nil {
+			return err
+		}
+	}
+	if _, err := exec(tx, "DELETE FROM awaits WHERE task_id = ?", task.ID); err != nil {
+		return err
+	}
+	if _, err := exec(tx, "UPDATE attempts SET state = 'ended', ended_at = COALESCE(ended_at, ?) WHERE task_id = ? AND state NOT IN ('rejected', 'ended')",
+		at(end.EndedAt), task.ID); err != nil {
+		return err
+	}
+	if _, err := exec(tx, "UPDATE idempotency SET expires_at = ? WHERE task_id = ?", at(s.clock().Add(idempotencyTTL)), task.ID); err != nil {
+		return err
+	}
+	return s.resolve(tx, task, kind, end.Cost)
+}
+
+// firstRound begins the callback's first delivery round, or drops the callback
+// of a task that has nothing to tell.
+func (s *Store) firstRound(tx *gorm.DB, task lockedTask, end mediagate.Settlement) error {
+	reason := ""
+	switch {
+	case end.Status == mediagate.StatusCancelled:
+		reason = "task cancelled"
+	case len(end.WebhookBody) == 0:
+		reason = "nothing to send"
+	}
+	if reason != "" {
+		_, err := exec(tx, "UPDATE tasks SET webhook_state = 'dropped', webhook_reason = ? WHERE id = ?", reason, task.ID)
+		return err
+	}
+	now := at(s.clock())
+	_, err := exec(tx, "UPDATE tasks SET webhook_round = 1, webhook_body = ?, webhook_body_at = ?, webhook_checked_at = ? WHERE id = ?",
+		end.WebhookBody, now, now, task.ID)
+	return err
+}

@@ -1,0 +1,161 @@
+package storage
+
+import (
+	"context"
+	"crypto/cipher"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// Config says how to reach the database. Dialector is required for Open.
+type Config struct {
+	Dialector      gorm.Dialector             // opened by the caller
+	EncryptionKeys [][]byte                   // AES-256 keys of webhook secrets: the first encrypts, all decrypt
+	Now            func() time.Time           // nil: time.Now
+	NewID          func(prefix string) string // nil: prefix + ULID
+	Logger         *slog.Logger               // nil: discarded
+	MaxOpenConns   int                        // of PostgreSQL; 0: the driver's own
+}
+
+// Store is the database. It is safe for concurrent use.
+type Store struct {
+	db    *gorm.DB
+	sql   *sql.DB
+	lite  bool // SQLite, otherwise PostgreSQL
+	now   func() time.Time
+	newID func(prefix string) string
+	log   *slog.Logger
+	seals []cipher.AEAD
+}
+
+// Open connects to the database. It does not migrate.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	s := &Store{now: c.Now, newID: c.NewID, log: c.Logger, lite: c.Dialector.Name() == dialectSQLite}
+	if name := c.Dialector.Name(); !s.lite && name != dialectPostgres {
+		return nil, fmt.Errorf("storage speaks PostgreSQL and SQLite, not %q", name)
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.newID == nil {
+		s.newID = newULIDs(s.now)
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if s.seals, err = sealers(c.EncryptionKeys); err != nil {
+		return nil, err
+	}
+	s.db, err = gorm.Open(c.Dialector, &gorm.Config{
+		SkipDefaultTransaction: true, // transactions are explicit here
+		TranslateError:         true,
+		DisableAutomaticPing:   true,
+		Logger:                 logger.Discard, // errors are returned, and logged where they end
+		NowFunc:                s.clock,
+	})
+	if err != nil {
+		return nil, dbError(err, "open the database")
+	}
+	if s.sql, err = s.db.DB(); err != nil {
+		return nil, dbError(err, "open the database")
+	}
+	if !s.lite && c.MaxOpenConns > 0 {
+		s.sql.SetMaxOpenConns(c.MaxOpenConns)
+		// Idle connections keep their prepared statements.
+		s.sql.SetMaxIdleConns(c.MaxOpenConns)
+	}
+	if err := s.Ping(ctx); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// The dialects, by the names of their GORM drivers.
+const (
+	dialectPostgres = "postgres"
+	dialectSQLite   = "sqlite"
+)
+
+// OpenPostgres connects to a PostgreSQL URL. Each connection prepares what it
+// runs, once (pgx's statement cache).
+func OpenPostgres(ctx context.Context, url string, c Config) (*Store, error) {
+	c.Dialector = postgres.Open(url)
+	return Open(ctx, c)
+}
+
+// Ping asks the database for a sign of life.
+func (s *Store) Ping(ctx context.Context) error {
+	return dbError(s.sql.PingContext(ctx), "ping the database")
+}
+
+// Close closes all connections.
+func (s *Store) Close() error {
+	if pool, ok := s.db.ConnPool.(io.Closer); ok { // it may hold more than one *sql.DB
+		return dbError(pool.Close(), "close the database")
+	}
+	return dbError(s.sql.Close(), "close the database")
+}
+
+// clock is the present in what the columns can hold.
+func (s *Store) clock() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
+
+// on is a session for one call.
+func (s *Store) on(ctx context.Context) *gorm.DB { return s.db.WithContext(ctx) }
+
+// write runs f in a transaction. PostgreSQL may pick it as the victim of a
+// deadlock; then it runs again, so f must not keep state between runs.
+func (s *Store) write(ctx context.Context, what string, f func(tx *gorm.DB) error) error {
+	var err error
+	for range 4 {
+		if err = s.on(ctx).Transaction(f); !isVictim(err) {
+			break
+		}
+	}
+	return dbError(err, what)
+}
+
+// forUpdate locks the rows of a SELECT. SQLite needs none: its transactions
+// begin by taking the one write lock.
+func (s *Store) forUpdate(of string) string {
+	if s.lite {
+		return ""
+	}
+	return " FOR UPDATE OF " + of
+}
+
+// inList is the right side of IN for one parameter that holds a JSON array of
+// texts: one statement for lists of any length.
+func (s *Store) inList() string {
+	if s.lite {
+		return "(SELECT value FROM json_each(?))"
+	}
+	return "(SELECT json_array_elements_text(CAST(? AS json)))"
+}
+
+// newULIDs makes ids that sort by time, also within a millisecond.
+func newULIDs(now func() time.Time) func(string) string {
+	var mu sync.Mutex
+	entropy := ulid.Monotonic(rand.Reader, 0)
+	return func(prefix string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		id, err := ulid.New(ulid.Timestamp(now()), entropy)
+		if err != nil { // the millisecond's entropy ran over: begin anew
+			entropy = ulid.Monotonic(rand.Reader, 0)
+			id = ulid.MustNew(ulid.Timestamp(now()), entropy)
+		}
+		return prefix + id.String()
+	}
+}

@@ -1,0 +1,54 @@
+package storage_test
+
+import (
+	"os"
+	"testing"
+
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/storage/pgtest"
+	"github.com/mediagate/mediagate/storage/storagetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+func TestPostgres(t *testing.T) {
+	t.Parallel()
+	storagetest.Run(t, func(t *testing.T) storagetest.Backend {
+		t.Helper()
+		url := pgtest.New(t)
+		return storagetest.Backend{
+			Open: func(t *testing.T, c storage.Config) *storage.Store {
+				t.Helper()
+				return openPostgres(t, url, c)
+			},
+			Raw: func(t *testing.T) *gorm.DB {
+				t.Helper()
+				db, err := gorm.Open(postgres.Open(url), &gorm.Config{Logger: logger.Discard})
+				if err != nil {
+					t.Fatal(err)
+				}
+				conn, err := db.DB()
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = conn.Close() })
+				return db
+			},
+		}
+	})
+}
+
+func openPostgres(t *testing.T, url string, c storage.Config) *storage.Store {
+	t.Helper()
+	c.MaxOpenConns = 16
+	s, err := storage.OpenPostgres(t.Context(), url, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}

@@ -1,0 +1,219 @@
+package storagetest
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/storage"
+)
+
+var accountTests = map[string]func(*bench){
+	"an account is read as it was made": func(b *bench) {
+		made, err := b.CreateAccount(b.Context(), "Ada", "gold")
+		b.noError(err)
+		if !strings.HasPrefix(made.ID, "acc_") {
+			b.Fatalf("id %q", made.ID)
+		}
+		read, err := b.Account(b.Context(), made.ID)
+		b.noError(err)
+		same(b, "account", read, made)
+		same(b, "account", read, mediagate.Account{ID: made.ID, Name: "Ada", Group: "gold", CreatedAt: b.now()})
+	},
+	"an unknown account is not found": func(b *bench) {
+		_, err := b.Account(b.Context(), "acc_0")
+		b.kind(err, mediagate.KindNotFound)
+		_, err = b.UpdateAccount(b.Context(), "acc_0", new("x"), nil)
+		b.kind(err, mediagate.KindNotFound)
+		_, err = b.CreateKey(b.Context(), mediagate.Key{AccountID: "acc_0"}, [32]byte{})
+		b.kind(err, mediagate.KindNotFound)
+		_, _, _, err = b.Grant(b.Context(), "acc_0", 1, "r")
+		b.kind(err, mediagate.KindNotFound)
+		_, err = b.WebhookSecrets(b.Context(), "acc_0")
+		b.kind(err, mediagate.KindNotFound)
+		_, err = b.RotateWebhookSecret(b.Context(), "acc_0")
+		b.kind(err, mediagate.KindNotFound)
+	},
+	"an update changes only what it names": func(b *bench) {
+		made, err := b.CreateAccount(b.Context(), "Ada", "gold")
+		b.noError(err)
+		got, err := b.UpdateAccount(b.Context(), made.ID, new("Bea"), nil)
+		b.noError(err)
+		same(b, "name and group", []string{got.Name, got.Group}, []string{"Bea", "gold"})
+		got, err = b.UpdateAccount(b.Context(), made.ID, nil, new(""))
+		b.noError(err)
+		same(b, "name and group", []string{got.Name, got.Group}, []string{"Bea", ""})
+	},
+	"lists are newest first and paged": func(b *bench) {
+		var ids []string
+		for range 3 {
+			a, err := b.CreateAccount(b.Context(), "x", "")
+			b.noError(err)
+			ids = append([]string{a.ID}, ids...)
+		}
+		page, more, err := b.Accounts(b.Context(), "", 2)
+		b.noError(err)
+		same(b, "first page", []any{page[0].ID, page[1].ID, len(page), more}, []any{ids[0], ids[1], 2, true})
+		page, more, err = b.Accounts(b.Context(), ids[1], 2)
+		b.noError(err)
+		same(b, "second page", []any{page[0].ID, len(page), more}, []any{ids[2], 1, false})
+	},
+	"a key is found by its hash while it lives": func(b *bench) {
+		p := b.newPayer(0)
+		hash := sha256.Sum256([]byte("secret"))
+		made, err := b.CreateKey(b.Context(), mediagate.Key{
+			AccountID: p.account, Name: "ci", Prefix: "mgk_abc", LastFour: "wxyz", Group: "gold", Quota: unit(5),
+			Models: []string{"alpha-*"}, AllowIPs: []string{"10.0.0.0/8"}, ExpiresAt: b.now().Add(time.Hour),
+		}, hash)
+		b.noError(err)
+		got, err := b.KeyByHash(b.Context(), hash)
+		b.noError(err)
+		same(b, "key", got, made)
+		_, err = b.CreateKey(b.Context(), mediagate.Key{AccountID: p.account}, hash)
+		b.kind(err, mediagate.KindConflict)
+		_, err = b.KeyByHash(b.Context(), sha256.Sum256([]byte("another")))
+		b.kind(err, mediagate.KindNotFound)
+
+		b.pass(time.Hour - time.Microsecond)
+		_, err = b.KeyByHash(b.Context(), hash)
+		b.noError(err)
+		b.pass(time.Microsecond)
+		_, err = b.KeyByHash(b.Context(), hash)
+		b.kind(err, mediagate.KindNotFound)
+	},
+	"a deleted key is gone from lists and lookups, but its row stays": func(b *bench) {
+		p := b.newPayer(0)
+		b.noError(b.DeleteKey(b.Context(), p.key))
+		b.kind(b.DeleteKey(b.Context(), p.key), mediagate.KindNotFound)
+		_, err := b.Key(b.Context(), p.key)
+		b.kind(err, mediagate.KindNotFound)
+		_, err = b.KeyByHash(b.Context(), sha256.Sum256([]byte(p.account)))
+		b.kind(err, mediagate.KindNotFound)
+		keys, _, err := b.Keys(b.Context(), p.account, "", 10)
+		b.noError(err)
+		same(b, "listed", len(keys), 0)
+		same(b, "rows", b.count("SELECT COUNT(*) FROM keys WHERE id = ?", p.key), 1)
+	},
+	"keys are listed by account or all, newest first": func(b *bench) {
+		p, q := b.newPayer(0), b.newPayer(0)
+		all, more, err := b.Keys(b.Context(), "", "", 1)
+		b.noError(err)
+		same(b, "all", []any{all[0].ID, len(all), more}, []any{q.key, 1, true})
+		all, more, err = b.Keys(b.Context(), "", q.key, 1)
+		b.noError(err)
+		same(b, "all, older", []any{all[0].ID, more}, []any{p.key, false})
+		own, _, err := b.Keys(b.Context(), p.account, "", 10)
+		b.noError(err)
+		same(b, "own", []any{own[0].ID, len(own)}, []any{p.key, 1})
+	},
+	"the last use never goes back": func(b *bench) {
+		p := b.newPayer(0)
+		late := b.now().Add(time.Minute)
+		b.noError(b.TouchKeys(b.Context(), map[string]time.Time{p.key: late, "key_unknown": late}))
+		b.noError(b.TouchKeys(b.Context(), map[string]time.Time{p.key: b.now()}))
+		k, err := b.Key(b.Context(), p.key)
+		b.noError(err)
+		same(b, "last use", k.LastUsedAt, late)
+	},
+	"a database that is away says so": func(b *bench) {
+		b.noError(b.Ping(b.Context()))
+		s := b.backend.Open(b.T, storage.Config{})
+		b.noError(s.Close())
+		b.kind(s.Ping(b.Context()), mediagate.KindUnavailable)
+		_, err := s.TaskByID(b.Context(), "task_0")
+		b.kind(err, mediagate.KindUnavailable)
+		_, err = s.CreateAccount(b.Context(), "x", "")
+		b.kind(err, mediagate.KindUnavailable)
+	},
+	"migrating again changes nothing": func(b *bench) {
+		p := b.newPayer(unit(1))
+		b.noError(b.Migrate(b.Context()))
+		b.money(p, unit(1), 0, 0)
+	},
+}
+
+var secretTests = map[string]func(*bench){
+	"the first use makes one secret, also for many at once": func(b *bench) {
+		p := b.newPayer(0)
+		secrets := make([]string, 8)
+		b.race(len(secrets), func(i int) {
+			got, err := b.WebhookSecrets(b.Context(), p.account)
+			if err != nil || len(got) != 1 {
+				b.Errorf("got %d secrets, error %v", len(got), err)
+				return
+			}
+			secrets[i] = got[0].Secret
+		})
+		for _, s := range secrets {
+			same(b, "secret", s, secrets[0])
+		}
+		raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secrets[0], "whsec_"))
+		b.noError(err)
+		same(b, "secret's length", len(raw), 32)
+		if !strings.HasPrefix(secrets[0], "whsec_") {
+			b.Fatalf("secret without its prefix")
+		}
+		same(b, "rows in the clear", b.count("SELECT COUNT(*) FROM webhook_secrets WHERE sealed = ?", raw), 0)
+	},
+	"a rotated secret signs for 24 hours, and two at most are live": func(b *bench) {
+		p := b.newPayer(0)
+		first, err := b.WebhookSecrets(b.Context(), p.account)
+		b.noError(err)
+		second, err := b.RotateWebhookSecret(b.Context(), p.account)
+		b.noError(err)
+		same(b, "live", len(second), 2)
+		same(b, "the former", second[1], mediagate.WebhookSecret{Secret: first[0].Secret, ExpiresAt: b.now().Add(24 * time.Hour)})
+		if second[0].Secret == first[0].Secret || !second[0].ExpiresAt.IsZero() {
+			b.Fatalf("the current secret is not new: expires %v", second[0].ExpiresAt)
+		}
+		b.pass(time.Hour)
+		third, err := b.RotateWebhookSecret(b.Context(), p.account)
+		b.noError(err)
+		same(b, "live", len(third), 2)
+		same(b, "the former", third[1].Secret, second[0].Secret)
+
+		b.pass(24*time.Hour - time.Microsecond)
+		live, err := b.WebhookSecrets(b.Context(), p.account)
+		b.noError(err)
+		same(b, "live", len(live), 2)
+		b.pass(time.Microsecond)
+		live, err = b.WebhookSecrets(b.Context(), p.account)
+		b.noError(err)
+		same(b, "live", len(live), 1)
+		same(b, "current", live[0].Secret, third[0].Secret)
+	},
+	"a former encryption key still decrypts": func(b *bench) {
+		p := b.newPayer(0)
+		old, err := b.WebhookSecrets(b.Context(), p.account)
+		b.noError(err)
+		fresh := []byte("fedcba9876543210fedcba9876543210")
+		both := b.backend.Open(b.T, storage.Config{Now: b.clock.read, EncryptionKeys: [][]byte{fresh, encryptionKey}})
+		got, err := both.RotateWebhookSecret(b.Context(), p.account)
+		b.noError(err)
+		same(b, "former secret", got[1].Secret, old[0].Secret)
+
+		only := b.backend.Open(b.T, storage.Config{Now: b.clock.read, EncryptionKeys: [][]byte{encryptionKey}})
+		_, err = only.WebhookSecrets(b.Context(), p.account)
+		b.kind(err, mediagate.KindInternal)
+	},
+	"a secret copied to another account does not open": func(b *bench) {
+		p, q := b.newPayer(0), b.newPayer(0)
+		for _, account := range []string{p.account, q.account} {
+			_, err := b.WebhookSecrets(b.Context(), account)
+			b.noError(err)
+		}
+		b.noError(b.database().Exec(`UPDATE webhook_secrets SET sealed = (SELECT sealed FROM webhook_secrets WHERE account_id = ?) WHERE account_id = ?`,
+			p.account, q.account).Error)
+		_, err := b.WebhookSecrets(b.Context(), q.account)
+		b.kind(err, mediagate.KindInternal)
+	},
+	"without an encryption key no secret is made": func(b *bench) {
+		p := b.newPayer(0)
+		bare := b.backend.Open(b.T, storage.Config{Now: b.clock.read})
+		_, err := bare.WebhookSecrets(b.Context(), p.account)
+		b.kind(err, mediagate.KindInternal)
+		same(b, "rows", b.count("SELECT COUNT(*) FROM webhook_secrets"), 0)
+	},
+}

@@ -1,0 +1,315 @@
+package storagetest
+
+import (
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+var (
+	success = mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: "https://cdn.example.com/1.mp4"}}, Seconds: 5.04}
+	failure = mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "refused"}, VendorCode: "1301"}
+)
+
+var attemptTests = map[string]func(*bench){
+	"an intent is stored whole": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		row := b.intent(id, 1)
+		want := mediagate.Attempt{
+			TaskID: id, N: 1, Channel: channelName, Provider: "kling", Fingerprint: "fp", Route: plan.Routes[0], ExternalID: id + "-1",
+			SendBefore: b.now().Add(10 * time.Second), State: mediagate.AttemptIntent, CreatedAt: b.now(),
+		}
+		same(b, "opened", row, want)
+		same(b, "stored", b.attempt(id, 1), want)
+		story := b.story(id)
+		same(b, "story", []any{story.N, story.State, story.Channel, story.Provider, story.SendBefore},
+			[]any{1, mediagate.AttemptIntent, channelName, "kling", want.SendBefore})
+		same(b, "status", b.task(id).Status, mediagate.StatusPending)
+	},
+	"an attempt is opened once": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		first := b.intent(id, 1)
+		again, opened, err := b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: id, N: 1, Channel: "other", Provider: "other"})
+		b.noError(err)
+		same(b, "opened", opened, false)
+		same(b, "found", again, first)
+		b.settle(failed(id))
+		found, opened, err := b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: id, N: 1})
+		b.noError(err)
+		same(b, "found after the end", []any{found.State, opened}, []any{mediagate.AttemptEnded, false})
+	},
+	"of twenty senders at once one opens": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		opened := make([]bool, 20)
+		b.race(len(opened), func(i int) {
+			var err error
+			if _, opened[i], err = b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: id, N: 1, Channel: channelName, Provider: "kling"}); err != nil {
+				b.Errorf("open: %v", err)
+			}
+		})
+		n := 0
+		for _, o := range opened {
+			if o {
+				n++
+			}
+		}
+		same(b, "opened", n, 1)
+	},
+	"no intent for a task that ends, is to be cancelled, or went on (D3)": func(b *bench) {
+		p := b.newPayer(unit(10))
+		ended, wished, later := b.submit(p, unit(1)), b.submit(p, unit(1)), b.submit(p, unit(1))
+		b.settle(failed(ended))
+		_, err := b.RequestCancel(b.Context(), p.account, wished)
+		b.noError(err)
+		b.intent(later, 2)
+		for _, id := range []string{ended, wished, later} {
+			_, _, err := b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: id, N: 1})
+			b.kind(err, mediagate.KindConflict)
+			_, err = b.Attempt(b.Context(), id, 1)
+			b.kind(err, mediagate.KindNotFound)
+		}
+		_, _, err = b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: "task_none", N: 1})
+		b.kind(err, mediagate.KindNotFound)
+	},
+	"an acceptance starts the waiting": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		b.intent(id, 1)
+		b.pass(time.Second)
+		ended, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now().Add(time.Minute))
+		b.noError(err)
+		same(b, "ended", ended, false)
+		a, t := b.attempt(id, 1), b.task(id)
+		same(b, "attempt", []any{a.State, a.Ref, a.AcceptedAt}, []any{mediagate.AttemptAccepted, ref(id), b.now()})
+		same(b, "task", []any{t.Status, t.StartedAt, t.Version}, []any{mediagate.StatusProcessing, b.now(), int64(2)})
+		waiting, next, err := b.AwaitStats(b.Context(), channelName)
+		b.noError(err)
+		same(b, "waiting", []any{waiting, next}, []any{1, b.now().Add(time.Minute)})
+
+		b.pass(time.Second)
+		ended, err = b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: mediagate.JobRef{JobID: "another"}}, b.now())
+		b.noError(err)
+		same(b, "again: ended", ended, false)
+		same(b, "again: attempt", b.attempt(id, 1), a)
+		same(b, "again: task", b.task(id), t)
+	},
+	"a synchronous acceptance brings the outcome and waits for nothing": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		b.intent(id, 1)
+		_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id), Outcome: &success}, time.Time{})
+		b.noError(err)
+		a := b.attempt(id, 1)
+		same(b, "attempt", []any{a.State, a.Outcome, a.EndedAt}, []any{mediagate.AttemptEnded, &success, b.now()})
+		same(b, "waiting", b.count("SELECT COUNT(*) FROM awaits"), 0)
+		same(b, "story", b.story(id).Succeeded, true)
+		same(b, "status", b.task(id).Status, mediagate.StatusProcessing)
+	},
+	"an acceptance after the end records the job only (D5)": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		b.intent(id, 1)
+		b.settle(cancelled(id))
+		before := b.task(id)
+		ended, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+		b.noError(err)
+		same(b, "ended", ended, true)
+		a := b.attempt(id, 1)
+		same(b, "attempt", []any{a.State, a.Ref}, []any{mediagate.AttemptEnded, ref(id)})
+		same(b, "waiting", b.count("SELECT COUNT(*) FROM awaits"), 0)
+		same(b, "task", b.task(id), before)
+	},
+	"an acceptance of an attempt given up records the job only": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		b.intent(id, 1)
+		b.noError(b.EndAttempt(b.Context(), id, 1, "rerouted"))
+		b.intent(id, 2)
+		ended, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+		b.noError(err)
+		same(b, "ended", ended, true)
+		same(b, "waiting", b.count("SELECT COUNT(*) FROM awaits"), 0)
+		same(b, "ref", b.attempt(id, 1).Ref, ref(id))
+		same(b, "status", b.task(id).Status, mediagate.StatusPending)
+	},
+	"of acceptance and end at once no waiting row is left": func(b *bench) {
+		p := b.newPayer(unit(10))
+		for range 5 {
+			id := b.submit(p, unit(1))
+			b.intent(id, 1)
+			b.race(2, func(i int) {
+				var err error
+				if i == 0 {
+					_, err = b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+				} else {
+					_, _, err = b.Settle(b.Context(), cancelled(id))
+				}
+				if err != nil {
+					b.Errorf("%d: %v", i, err)
+				}
+			})
+			same(b, "waiting", b.count("SELECT COUNT(*) FROM awaits"), 0)
+			same(b, "ref", b.attempt(id, 1).Ref, ref(id))
+		}
+	},
+	"a found job un-parks its task": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		row := b.intent(id, 1)
+		deadline := b.task(id).DeadlineAt
+		b.noError(b.MarkUnknown(b.Context(), id, 1, row.SendBefore, "timeout"))
+		b.noError(b.Park(b.Context(), id, mediagate.ParkSubmissionUnknown))
+		b.pass(5 * time.Minute)
+		_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+		b.noError(err)
+		t := b.task(id)
+		same(b, "task", []any{t.ParkedAt, t.ParkReason, t.DeadlineAt}, []any{time.Time{}, "", deadline.Add(5 * time.Minute)})
+		same(b, "error", b.attempt(id, 1).Error, "")
+	},
+	"another parking outlasts an acceptance": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		b.intent(id, 1)
+		b.noError(b.Park(b.Context(), id, mediagate.ParkInternal))
+		_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+		b.noError(err)
+		same(b, "reason", b.task(id).ParkReason, mediagate.ParkInternal)
+	},
+	"a rejection is proven once, and tells why": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		row := b.intent(id, 1)
+		why := mediagate.Failure{Code: mediagate.CodeInvalidParameters, Message: "no"}
+		b.noError(b.RejectAttempt(b.Context(), id, 1, row.SendBefore, why, "invalid"))
+		a := b.attempt(id, 1)
+		same(b, "attempt", []any{a.State, a.Error}, []any{mediagate.AttemptRejected, "invalid"})
+		story := b.story(id)
+		same(b, "story", []any{story.State, story.Failure}, []any{mediagate.AttemptRejected, &why})
+		_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+		b.kind(err, mediagate.KindConflict)
+		b.noError(b.MarkUnknown(b.Context(), id, 1, row.SendBefore, "late"))
+		same(b, "state", b.attempt(id, 1).State, mediagate.AttemptRejected)
+	},
+	"a late sender says nothing of an intent opened again": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		old := b.intent(id, 1)
+		b.noError(b.MarkUnknown(b.Context(), id, 1, old.SendBefore, "lost"))
+		b.pass(time.Minute)
+		again, err := b.ReopenIntent(b.Context(), id, 1, b.now().Add(10*time.Second))
+		b.noError(err)
+		same(b, "reopened", again, true)
+		b.noError(b.MarkUnknown(b.Context(), id, 1, old.SendBefore, "late"))
+		b.noError(b.RejectAttempt(b.Context(), id, 1, old.SendBefore, mediagate.Failure{}, "late"))
+		a := b.attempt(id, 1)
+		same(b, "attempt", []any{a.State, a.SendBefore, a.ExternalID, a.Error},
+			[]any{mediagate.AttemptIntent, b.now().Add(10 * time.Second), old.ExternalID, ""})
+	},
+	"absence is noted once, and forgotten when sent again": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		row := b.intent(id, 1)
+		_, err := b.NoteAbsent(b.Context(), id, 1)
+		b.kind(err, mediagate.KindConflict)
+		b.noError(b.MarkUnknown(b.Context(), id, 1, row.SendBefore, "timeout"))
+		first, err := b.NoteAbsent(b.Context(), id, 1)
+		b.noError(err)
+		same(b, "first", first, b.now())
+		b.pass(30 * time.Second)
+		second, err := b.NoteAbsent(b.Context(), id, 1)
+		b.noError(err)
+		same(b, "second", second, first)
+		same(b, "story", b.story(id).AbsentAt, first)
+		reopened, err := b.ReopenIntent(b.Context(), id, 1, b.now().Add(time.Second))
+		b.noError(err)
+		same(b, "reopened", []any{reopened, b.attempt(id, 1).AbsentAt}, []any{true, time.Time{}})
+		reopened, err = b.ReopenIntent(b.Context(), id, 1, b.now().Add(time.Second))
+		b.noError(err)
+		same(b, "reopened twice", reopened, false)
+		_, err = b.NoteAbsent(b.Context(), id, 2)
+		b.kind(err, mediagate.KindNotFound)
+	},
+	"nothing is sent again for a task that ends": func(b *bench) {
+		p := b.newPayer(unit(10))
+		for _, end := range []func(id string){
+			func(id string) { b.settle(failed(id)) },
+			func(id string) {
+				_, err := b.RequestCancel(b.Context(), p.account, id)
+				b.noError(err)
+			},
+		} {
+			id := b.submit(p, unit(1))
+			row := b.intent(id, 1)
+			b.noError(b.MarkUnknown(b.Context(), id, 1, row.SendBefore, "timeout"))
+			end(id)
+			reopened, err := b.ReopenIntent(b.Context(), id, 1, b.now())
+			b.noError(err)
+			same(b, "reopened", reopened, false)
+		}
+	},
+	"an attempt given up waits for nothing, and a late outcome is recorded": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.noError(b.EndAttempt(b.Context(), id, 1, "rerouted"))
+		same(b, "waiting", b.count("SELECT COUNT(*) FROM awaits"), 0)
+		a := b.attempt(id, 1)
+		same(b, "attempt", []any{a.State, a.Error, a.EndedAt}, []any{mediagate.AttemptEnded, "rerouted", b.now()})
+		b.intent(id, 2)
+		won, err := b.RecordOutcome(b.Context(), id, 1, success)
+		b.noError(err)
+		same(b, "won", won, true)
+		same(b, "outcome", b.attempt(id, 1).Outcome, &success)
+		story := b.story(id)
+		same(b, "story", []any{story.N, story.Succeeded}, []any{2, false})
+	},
+	"the first outcome stays": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		won := make([]bool, 2)
+		b.race(2, func(i int) {
+			var err error
+			outcome := success
+			if i == 1 {
+				outcome = failure
+			}
+			if won[i], err = b.RecordOutcome(b.Context(), id, 1, outcome); err != nil {
+				b.Errorf("record: %v", err)
+			}
+		})
+		want := &success
+		if won[1] {
+			want = &failure
+		}
+		same(b, "one won", won[0] != won[1], true)
+		same(b, "outcome", b.attempt(id, 1).Outcome, want)
+		story := b.story(id)
+		same(b, "story", []any{story.Succeeded, story.Failure}, []any{want.Succeeded, want.Failure})
+		same(b, "waiting", b.count("SELECT COUNT(*) FROM awaits"), 0)
+		_, err := b.RecordOutcome(b.Context(), id, 2, success)
+		b.kind(err, mediagate.KindNotFound)
+	},
+	"mirrored files are kept with the attempt": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		same(b, "before", b.story(id).Mirrored, false)
+		files := completed(id, 0).Results
+		b.noError(b.StoreMirrored(b.Context(), id, 1, files))
+		same(b, "files", b.attempt(id, 1).Results, files)
+		same(b, "after", b.story(id).Mirrored, true)
+		b.kind(b.StoreMirrored(b.Context(), id, 2, files), mediagate.KindNotFound)
+	},
+	"attempts are listed in their order": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		row := b.intent(id, 1)
+		b.noError(b.RejectAttempt(b.Context(), id, 1, row.SendBefore, mediagate.Failure{}, ""))
+		b.intent(id, 2)
+		got, err := b.Attempts(b.Context(), id)
+		b.noError(err)
+		same(b, "states", []any{len(got), got[0].N, got[0].State, got[1].N, got[1].State},
+			[]any{2, 1, mediagate.AttemptRejected, 2, mediagate.AttemptIntent})
+	},
+}

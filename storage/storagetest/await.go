@@ -1,0 +1,414 @@
+package storagetest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+const lease = 45 * time.Second
+
+// claim takes due rows under a fresh epoch.
+func (b *bench) claim(token string) (epoch int64, rows []mediagate.Await) {
+	b.Helper()
+	epoch, err := b.BeginEpoch(b.Context(), channelName)
+	b.noError(err)
+	rows, err = b.ClaimDue(b.Context(), channelName, epoch, token, lease, 100)
+	b.noError(err)
+	return epoch, rows
+}
+
+func (b *bench) store(token string, results ...mediagate.PollResult) []mediagate.Await {
+	b.Helper()
+	ended, err := b.StorePolls(b.Context(), channelName, token, results)
+	b.noError(err)
+	return ended
+}
+
+// ids lists the tasks of rows.
+func ids(rows []mediagate.Await) []string {
+	out := make([]string, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, r.TaskID)
+	}
+	return out
+}
+
+// quiet is the result of a poll that found nothing new.
+func (b *bench) quiet(id string, in time.Duration) mediagate.PollResult {
+	return mediagate.PollResult{TaskID: id, N: 1, NextPollAt: b.now().Add(in)}
+}
+
+var awaitTests = map[string]func(*bench){
+	"a claim carries what a poll needs": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		_, rows := b.claim("c1")
+		same(b, "rows", rows, []mediagate.Await{{
+			TaskID: id, N: 1, Channel: channelName, Fingerprint: "fp", Ref: ref(id), Expected: plan.Expected,
+			AcceptedAt: b.now(), NextPollAt: b.now(), Claim: "c1", ClaimedAt: b.now(),
+		}})
+	},
+	"only due rows of the channel are claimed, the longest due first": func(b *bench) {
+		p := b.newPayer(unit(10))
+		var due []string
+		for i := range 4 {
+			id := b.submit(p, unit(1))
+			b.intent(id, 1)
+			_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now().Add(-time.Duration(i)*time.Second))
+			b.noError(err)
+			due = append([]string{id}, due...)
+		}
+		later := b.submit(p, unit(1))
+		b.intent(later, 1)
+		_, err := b.AcceptAttempt(b.Context(), later, 1, mediagate.Submission{Ref: ref(later)}, b.now().Add(time.Microsecond))
+		b.noError(err)
+
+		epoch, err := b.BeginEpoch(b.Context(), channelName)
+		b.noError(err)
+		rows, err := b.ClaimDue(b.Context(), channelName, epoch, "c", lease, 3)
+		b.noError(err)
+		same(b, "first three", ids(rows), due[:3])
+		rows, err = b.ClaimDue(b.Context(), channelName, epoch, "d", lease, 3)
+		b.noError(err)
+		same(b, "the rest", ids(rows), due[3:])
+		other, err := b.BeginEpoch(b.Context(), "other")
+		b.noError(err)
+		rows, err = b.ClaimDue(b.Context(), "other", other, "e", lease, 3)
+		b.noError(err)
+		same(b, "another channel's", len(rows), 0)
+		b.pass(time.Microsecond)
+		rows, err = b.ClaimDue(b.Context(), channelName, epoch, "f", lease, 3)
+		b.noError(err)
+		same(b, "due now", ids(rows), []string{later})
+	},
+	"an old epoch claims nothing (D8)": func(b *bench) {
+		p := b.newPayer(unit(10))
+		b.accepted(p, unit(1))
+		first, err := b.BeginEpoch(b.Context(), channelName)
+		b.noError(err)
+		second, err := b.BeginEpoch(b.Context(), channelName)
+		b.noError(err)
+		same(b, "epochs", second, first+1)
+		for _, epoch := range []int64{first, second + 1} {
+			_, err = b.ClaimDue(b.Context(), channelName, epoch, "c", lease, 10)
+			b.kind(err, mediagate.KindConflict)
+			var e *mediagate.Error
+			if !asError(err, &e) || e.Code != "fenced" {
+				b.Fatalf("error %v has no code", err)
+			}
+		}
+		_, err = b.ClaimDue(b.Context(), "never begun", 1, "c", lease, 10)
+		b.kind(err, mediagate.KindConflict)
+		rows, err := b.ClaimDue(b.Context(), channelName, second, "c", lease, 10)
+		b.noError(err)
+		same(b, "rows", len(rows), 1)
+	},
+	"a claimed row is free again when the lease ends": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		epoch, rows := b.claim("c1")
+		same(b, "claimed", ids(rows), []string{id})
+		b.pass(lease - time.Microsecond)
+		rows, err := b.ClaimDue(b.Context(), channelName, epoch, "c2", lease, 10)
+		b.noError(err)
+		same(b, "within the lease", len(rows), 0)
+		b.pass(time.Microsecond)
+		rows, err = b.ClaimDue(b.Context(), channelName, epoch, "c2", lease, 10)
+		b.noError(err)
+		same(b, "after it", ids(rows), []string{id})
+	},
+	"a new epoch takes rows over, and the former's results are refused": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.claim("dead")
+		_, rows := b.claim("alive")
+		same(b, "taken over", ids(rows), []string{id})
+		late := b.quiet(id, time.Hour)
+		late.Outcome = &failure
+		same(b, "late outcome", len(b.store("dead", late)), 0)
+		same(b, "late quiet", len(b.store("dead", b.quiet(id, time.Hour))), 0)
+		if a := b.attempt(id, 1); a.Outcome != nil || a.State != mediagate.AttemptAccepted {
+			b.Fatalf("a stolen claim wrote: %+v", a)
+		}
+		mine := b.quiet(id, time.Hour)
+		mine.Outcome = &success
+		same(b, "own outcome", ids(b.store("alive", mine)), []string{id})
+		same(b, "outcome", b.attempt(id, 1).Outcome, &success)
+	},
+	"of many claimers at once each row goes to one": func(b *bench) {
+		p := b.newPayer(unit(100))
+		var all []string
+		for range 30 {
+			all = append(all, b.accepted(p, unit(1)))
+		}
+		epoch, err := b.BeginEpoch(b.Context(), channelName)
+		b.noError(err)
+		var mu sync.Mutex
+		var got []string
+		b.race(6, func(i int) {
+			for range 3 {
+				rows, err := b.ClaimDue(b.Context(), channelName, epoch, fmt.Sprint("c", i), lease, 10)
+				if err != nil {
+					b.Errorf("claim: %v", err)
+					return
+				}
+				mu.Lock()
+				got = append(got, ids(rows)...)
+				mu.Unlock()
+			}
+		})
+		same(b, "claimed", sorted(got), sorted(all))
+	},
+	"a quiet poll sets the next time": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		epoch, _ := b.claim("c")
+		before := b.task(id)
+		result := b.quiet(id, 7*time.Second)
+		result.Missing = 2
+		same(b, "ended", len(b.store("c", result)), 0)
+		same(b, "task", b.task(id), before)
+		b.pass(7*time.Second - time.Microsecond)
+		rows, err := b.ClaimDue(b.Context(), channelName, epoch, "d", lease, 10)
+		b.noError(err)
+		same(b, "too early", len(rows), 0)
+		b.pass(time.Microsecond)
+		rows, err = b.ClaimDue(b.Context(), channelName, epoch, "d", lease, 10)
+		b.noError(err)
+		same(b, "row", []any{len(rows), rows[0].Missing, rows[0].NextPollAt}, []any{1, 2, b.now()})
+		b.store("d", b.quiet(id, time.Second))
+		b.pass(time.Second)
+		rows, err = b.ClaimDue(b.Context(), channelName, epoch, "e", lease, 10)
+		b.noError(err)
+		same(b, "missing again", rows[0].Missing, 0)
+	},
+	"progress only grows, and stays below the end": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		for _, step := range []struct {
+			found, want int
+			version     int64
+		}{{0, 0, 2}, {30, 30, 3}, {30, 30, 3}, {20, 30, 3}, {100, 99, 4}, {100, 99, 4}} {
+			_, rows := b.claim("c")
+			same(b, "claimed", len(rows), 1)
+			result := b.quiet(id, 0)
+			result.Progress = step.found
+			b.store("c", result)
+			t := b.task(id)
+			same(b, fmt.Sprint("after ", step.found), []any{t.Progress, t.Version}, []any{step.want, step.version})
+		}
+		_, rows := b.claim("c")
+		same(b, "the row's progress", rows[0].Progress, 99)
+	},
+	"an outcome is stored and its signal owed until taken": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		epoch, _ := b.claim("c")
+		result := b.quiet(id, time.Second)
+		result.Outcome = &success
+		ended := b.store("c", result)
+		same(b, "ended", []any{ids(ended), ended[0].N, ended[0].Ended}, []any{[]string{id}, 1, true})
+		a := b.attempt(id, 1)
+		same(b, "attempt", []any{a.State, a.Outcome, a.EndedAt}, []any{mediagate.AttemptEnded, &success, b.now()})
+		same(b, "stored again", len(b.store("c", result)), 0)
+
+		b.pass(30*time.Second - time.Microsecond)
+		rows, err := b.ClaimDue(b.Context(), channelName, epoch, "d", lease, 10)
+		b.noError(err)
+		same(b, "too early", len(rows), 0)
+		b.pass(time.Microsecond)
+		rows, err = b.ClaimDue(b.Context(), channelName, epoch, "d", lease, 10)
+		b.noError(err)
+		same(b, "owed", []any{ids(rows), rows[0].Ended}, []any{[]string{id}, true})
+		b.pass(lease)
+		rows, err = b.ClaimDue(b.Context(), channelName, epoch, "e", lease, 10)
+		b.noError(err)
+		same(b, "owed again", ids(rows), []string{id})
+		other := b.quiet(id, time.Second)
+		other.Outcome = &failure
+		same(b, "another outcome", len(b.store("e", other)), 0)
+		same(b, "outcome", b.attempt(id, 1).Outcome, &success)
+
+		b.noError(b.DropAwait(b.Context(), id, 1))
+		b.noError(b.DropAwait(b.Context(), id, 1))
+		b.pass(time.Hour)
+		rows, err = b.ClaimDue(b.Context(), channelName, epoch, "f", lease, 10)
+		b.noError(err)
+		same(b, "taken", len(rows), 0)
+	},
+	"trouble ends the waiting until it is restored": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.claim("c")
+		result := b.quiet(id, time.Second)
+		result.Trouble, result.Missing = mediagate.ParkJobLost, 3
+		ended := b.store("c", result)
+		same(b, "ended", []any{ids(ended), ended[0].Ended}, []any{[]string{id}, true})
+		a := b.attempt(id, 1)
+		same(b, "attempt", []any{a.State, a.Trouble}, []any{mediagate.AttemptAccepted, mediagate.ParkJobLost})
+		same(b, "story", b.story(id).Trouble, mediagate.ParkJobLost)
+
+		b.noError(b.DropAwait(b.Context(), id, 1))
+		b.noError(b.RestoreAwait(b.Context(), id, 1, b.now()))
+		same(b, "trouble", b.attempt(id, 1).Trouble, "")
+		_, rows := b.claim("d")
+		same(b, "row", []any{ids(rows), rows[0].Ended, rows[0].Missing, rows[0].Ref, rows[0].AcceptedAt},
+			[]any{[]string{id}, false, 0, ref(id), a.AcceptedAt})
+		result = b.quiet(id, time.Second)
+		result.Outcome = &success
+		same(b, "ended", ids(b.store("d", result)), []string{id})
+	},
+	"a row with trouble is restored in its place": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.claim("c")
+		result := b.quiet(id, time.Second)
+		result.Trouble = mediagate.ParkJobLost
+		b.store("c", result)
+		b.noError(b.RestoreAwait(b.Context(), id, 1, b.now()))
+		_, rows := b.claim("d")
+		same(b, "row", []any{ids(rows), rows[0].Ended}, []any{[]string{id}, false})
+	},
+	"only an accepted attempt without outcome is restored": func(b *bench) {
+		p := b.newPayer(unit(10))
+		intent, done, gone := b.submit(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		b.intent(intent, 1)
+		_, err := b.RecordOutcome(b.Context(), done, 1, success)
+		b.noError(err)
+		b.settle(cancelled(gone))
+		for _, id := range []string{intent, done, gone} {
+			b.kind(b.RestoreAwait(b.Context(), id, 1, b.now()), mediagate.KindConflict)
+		}
+		b.kind(b.RestoreAwait(b.Context(), done, 2, b.now()), mediagate.KindNotFound)
+		same(b, "waiting", b.count("SELECT COUNT(*) FROM awaits"), 0)
+	},
+	"a hint makes a row due, at most once a second": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.claim("c")
+		b.store("c", b.quiet(id, time.Hour))
+		b.noError(b.HintPoll(b.Context(), id))
+		_, rows := b.claim("d")
+		same(b, "due", ids(rows), []string{id})
+		b.pass(time.Microsecond)
+		b.store("d", b.quiet(id, time.Hour))
+		b.pass(time.Second - 2*time.Microsecond)
+		b.noError(b.HintPoll(b.Context(), id))
+		_, rows = b.claim("e")
+		same(b, "hinted too often", len(rows), 0)
+		b.pass(time.Microsecond)
+		b.noError(b.HintPoll(b.Context(), id))
+		_, rows = b.claim("f")
+		same(b, "hinted again", ids(rows), []string{id})
+		b.noError(b.HintPoll(b.Context(), "task_none"))
+	},
+	"a hint during a claim makes the row due when it is given back": func(b *bench) {
+		p := b.newPayer(unit(10))
+		quiet, loud := b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		b.claim("c")
+		b.pass(time.Second)
+		for _, id := range []string{quiet, loud} {
+			b.noError(b.HintPoll(b.Context(), id))
+		}
+		progress := b.quiet(loud, time.Hour)
+		progress.Progress = 50
+		b.store("c", b.quiet(quiet, time.Hour), progress)
+		_, rows := b.claim("d")
+		same(b, "due", sorted(ids(rows)), []string{quiet, loud})
+		b.store("d", b.quiet(quiet, time.Hour), b.quiet(loud, time.Hour))
+		_, rows = b.claim("e")
+		same(b, "the hint counts once", len(rows), 0)
+	},
+	"a batch is stored row by row": func(b *bench) {
+		p := b.newPayer(unit(100))
+		var all []string
+		for range 40 {
+			all = append(all, b.accepted(p, unit(1)))
+		}
+		b.claim("c")
+		b.settle(cancelled(all[7])) // its row is gone meanwhile
+		var results []mediagate.PollResult
+		for i, id := range all {
+			r := b.quiet(id, time.Minute)
+			switch i % 4 {
+			case 1:
+				r.Progress = i
+			case 2:
+				r.Outcome = &success
+			case 3:
+				r.Trouble = mediagate.ParkJobLost
+			}
+			results = append(results, r)
+		}
+		slices.Reverse(results)
+		ended := b.store("c", results...)
+		var want []string
+		for i, id := range all {
+			if i%4 >= 2 && i != 7 {
+				want = append(want, id)
+			}
+		}
+		same(b, "ended", sorted(ids(ended)), want)
+		for i, id := range all {
+			if i%4 == 1 {
+				same(b, "progress", b.task(id).Progress, i)
+			}
+		}
+		same(b, "claimed", b.count("SELECT COUNT(*) FROM awaits WHERE claim <> ''"), 0)
+		same(b, "gone", b.attempt(all[7], 1).Trouble, "")
+		same(b, "of none", len(b.store("c")), 0)
+	},
+	"of end and poll at once nothing is left waiting": func(b *bench) {
+		p := b.newPayer(unit(100))
+		for i := range 5 {
+			id := b.accepted(p, unit(1))
+			token := fmt.Sprint("c", i)
+			b.claim(token)
+			b.race(3, func(i int) {
+				var err error
+				switch i {
+				case 0:
+					_, _, err = b.Settle(b.Context(), cancelled(id))
+				case 1:
+					r := b.quiet(id, time.Second)
+					r.Progress = 10
+					_, err = b.StorePolls(b.Context(), channelName, token, []mediagate.PollResult{r})
+				case 2:
+					err = b.HintPoll(b.Context(), id)
+				}
+				if err != nil {
+					b.Errorf("%d: %v", i, err)
+				}
+			})
+			same(b, "waiting", b.count("SELECT COUNT(*) FROM awaits"), 0)
+			same(b, "status", b.task(id).Status, mediagate.StatusCancelled)
+		}
+	},
+	"the next due time leaves out what is claimed": func(b *bench) {
+		p := b.newPayer(unit(10))
+		waiting, next, err := b.AwaitStats(b.Context(), channelName)
+		b.noError(err)
+		same(b, "none", []any{waiting, next}, []any{0, time.Time{}})
+		b.accepted(p, unit(1))
+		b.claim("c")
+		waiting, next, err = b.AwaitStats(b.Context(), channelName)
+		b.noError(err)
+		same(b, "claimed", []any{waiting, next}, []any{1, time.Time{}})
+		b.pass(lease)
+		_, next, err = b.AwaitStats(b.Context(), channelName)
+		b.noError(err)
+		same(b, "lease over", next, b.now().Add(-lease))
+	},
+	"channels with waiting rows are named": func(b *bench) {
+		p := b.newPayer(unit(10))
+		b.accepted(p, unit(1))
+		b.accepted(p, unit(1))
+		names, err := b.AwaitChannels(b.Context())
+		b.noError(err)
+		same(b, "channels", names, []string{channelName})
+	},
+}

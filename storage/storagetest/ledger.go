@@ -1,0 +1,156 @@
+package storagetest
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"github.com/mediagate/mediagate"
+)
+
+var ledgerTests = map[string]func(*bench){
+	"a grant makes money available": func(b *bench) {
+		p := b.newPayer(0)
+		g, available, created, err := b.Grant(b.Context(), p.account, unit(12), "invoice 1")
+		b.noError(err)
+		same(b, "answer", []any{available, created}, []any{unit(12), true})
+		same(b, "transfer", g, mediagate.Transfer{
+			ID: g.ID, Kind: mediagate.EntryGrant, AccountID: p.account, Amount: unit(12), Reference: "invoice 1", At: b.now(),
+		})
+	},
+	"the same reference and amount changes nothing": func(b *bench) {
+		p := b.newPayer(0)
+		first, _, _, err := b.Grant(b.Context(), p.account, unit(3), "r")
+		b.noError(err)
+		again, available, created, err := b.Grant(b.Context(), p.account, unit(3), "r")
+		b.noError(err)
+		same(b, "grant", again, first)
+		same(b, "answer", []any{available, created}, []any{unit(3), false})
+		_, _, _, err = b.Grant(b.Context(), p.account, unit(4), "r")
+		b.kind(err, mediagate.KindConflict)
+		other := b.newPayer(0)
+		_, _, created, err = b.Grant(b.Context(), other.account, unit(4), "r")
+		b.noError(err)
+		same(b, "created for another account", created, true)
+		b.money(p, unit(3), 0, 0)
+	},
+	"of twenty equal grants at once one counts": func(b *bench) {
+		p := b.newPayer(0)
+		var created atomic.Int64
+		b.race(20, func(int) {
+			_, _, made, err := b.Grant(b.Context(), p.account, unit(1), "r")
+			if err != nil {
+				b.Errorf("grant: %v", err)
+			}
+			if made {
+				created.Add(1)
+			}
+		})
+		same(b, "created", created.Load(), 1)
+		b.money(p, unit(1), 0, 0)
+	},
+	"taking back stops at zero": func(b *bench) {
+		p := b.newPayer(unit(10))
+		b.submit(p, unit(4))
+		_, _, _, err := b.Grant(b.Context(), p.account, -unit(6)-1, "too much")
+		b.kind(err, mediagate.KindConflict)
+		_, available, _, err := b.Grant(b.Context(), p.account, -unit(6), "all")
+		b.noError(err)
+		same(b, "available", available, 0)
+		b.money(p, 0, unit(4), 0)
+	},
+	"a refused grant leaves its reference free": func(b *bench) {
+		p := b.newPayer(0)
+		_, _, _, err := b.Grant(b.Context(), p.account, -1, "r")
+		b.kind(err, mediagate.KindConflict)
+		_, _, created, err := b.Grant(b.Context(), p.account, 1, "r")
+		b.noError(err)
+		same(b, "created", created, true)
+	},
+	"zero is no grant": func(b *bench) {
+		p := b.newPayer(0)
+		_, _, _, err := b.Grant(b.Context(), p.account, 0, "r")
+		b.kind(err, mediagate.KindInvalid)
+	},
+	"no number of grants overflows an account": func(b *bench) {
+		p := b.newPayer(0)
+		most := unit(999_999_999_999)
+		var err error
+		for i := 0; err == nil && i < 20; i++ {
+			_, _, _, err = b.Grant(b.Context(), p.account, most, strings.Repeat("x", i+1))
+		}
+		b.kind(err, mediagate.KindConflict)
+	},
+	"the ledger lists what happened, newest first": func(b *bench) {
+		p := b.newPayer(unit(10))
+		one, two := b.accepted(p, unit(2)), b.accepted(p, unit(3))
+		b.settle(completed(one, unit(1)))
+		b.settle(failed(two))
+		all, more, err := b.Ledger(b.Context(), p.account, "", "", 10)
+		b.noError(err)
+		var got []string
+		for _, t := range all {
+			got = append(got, string(t.Kind)+" "+t.Amount.String()+" "+t.TaskID+t.Reference)
+		}
+		same(b, "transfers", got, []string{
+			"void 3.00 " + two, "post 1.00 " + one, "hold 3.00 " + two, "hold 2.00 " + one, "grant 10.00 opening",
+		})
+		same(b, "more", more, false)
+		of, _, err := b.Ledger(b.Context(), p.account, one, "", 10)
+		b.noError(err)
+		same(b, "of one task", len(of), 2)
+		page, more, err := b.Ledger(b.Context(), p.account, "", all[1].ID, 2)
+		b.noError(err)
+		same(b, "page", []any{page[0].ID, page[1].ID, len(page), more}, []any{all[2].ID, all[3].ID, 2, true})
+	},
+	"each transfer has the entries of its kind": func(b *bench) {
+		p := b.newPayer(unit(10))
+		one, two := b.accepted(p, unit(2)), b.accepted(p, unit(3))
+		b.settle(completed(one, unit(1)))
+		b.settle(cancelled(two))
+		want := map[string]int{"issued": -10, "available": 9, "held": 0, "spent": 1}
+		for bucket, amount := range want {
+			same(b, bucket, b.count("SELECT CAST(SUM(amount) AS bigint) FROM ledger_entries WHERE account_id = ? AND bucket = ?", p.account, bucket),
+				int(unit(int64(amount))))
+		}
+		same(b, "entries", b.count("SELECT COUNT(*) FROM ledger_entries"), 2+2+2+3+2)
+	},
+}
+
+var checkTests = map[string]func(*bench){
+	"an empty ledger is whole": func(b *bench) {
+		report, err := b.CheckLedger(b.Context())
+		b.noError(err)
+		same(b, "report", report, mediagate.LedgerReport{OK: true, Problems: []string{}})
+	},
+	"the report counts what it looked at": func(b *bench) {
+		p := b.newPayer(unit(10))
+		b.submit(p, unit(1))
+		report, err := b.CheckLedger(b.Context())
+		b.noError(err)
+		same(b, "checked", report.Checked, 3)
+	},
+}
+
+// tamper breaks a sound ledger (of an account with one task running, one
+// completed for 1 of 2, one failed and one cancelled) and expects the check to
+// say so.
+func (b *bench) tamper(t tampering) {
+	b.corrupt = true
+	p := b.newPayerKey(unit(20), mediagate.Key{Quota: unit(20)})
+	b.accepted(p, unit(2))
+	done, lost, gone := b.accepted(p, unit(2)), b.accepted(p, unit(3)), b.submit(p, unit(4))
+	b.settle(completed(done, unit(1)))
+	b.settle(failed(lost))
+	b.settle(cancelled(gone))
+	b.checkLedger()
+	result := b.database().Exec(t.statement)
+	b.noError(result.Error)
+	if result.RowsAffected == 0 {
+		b.Fatalf("nothing was tampered with by %s", t.statement)
+	}
+	report, err := b.CheckLedger(b.Context())
+	b.noError(err)
+	if report.OK || !strings.Contains(strings.Join(report.Problems, "\n"), t.want) {
+		b.Fatalf("want a problem with %q, got:\n%s", t.want, strings.Join(report.Problems, "\n"))
+	}
+}

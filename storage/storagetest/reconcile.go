@@ -1,0 +1,188 @@
+package storagetest
+
+import (
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+var reconcileTests = map[string]func(*bench){
+	"tasks without a run are found": func(b *bench) {
+		p := b.newPayer(unit(10))
+		unseen, seen, ended := b.submit(p, unit(1)), b.submit(p, unit(1)), b.submit(p, unit(1))
+		b.intent(seen, 1)
+		b.settle(failed(ended))
+		b.finds("at the bound", nil, func() ([]string, error) { return b.UnseenTasks(b.Context(), 0, 10) })
+		b.pass(10 * time.Second)
+		b.finds("not yet", nil, func() ([]string, error) { return b.UnseenTasks(b.Context(), 10*time.Second, 10) })
+		b.pass(time.Microsecond)
+		b.finds("unseen", []string{unseen}, func() ([]string, error) { return b.UnseenTasks(b.Context(), 10*time.Second, 10) })
+	},
+	"open tasks come up in turn": func(b *bench) {
+		p := b.newPayer(unit(10))
+		one := b.submit(p, unit(1))
+		b.pass(time.Second)
+		two, ended := b.accepted(p, unit(1)), b.submit(p, unit(1))
+		b.settle(failed(ended))
+		b.pass(time.Minute)
+		open := func() ([]string, error) { return b.OpenTasks(b.Context(), b.now(), 10) }
+		b.finds("both", []string{one, two}, open)
+		first, err := b.OpenTasks(b.Context(), b.now(), 1)
+		b.noError(err)
+		same(b, "limited", first, []string{one})
+		b.noError(b.MarkChecked(b.Context(), []string{one, ended}))
+		b.noError(b.MarkChecked(b.Context(), nil))
+		b.finds("unchecked", []string{two}, open)
+		b.pass(time.Microsecond)
+		b.finds("in turn", []string{two, one}, open)
+		n, err := b.CountOpen(b.Context())
+		b.noError(err)
+		same(b, "count", n, 2)
+	},
+	"wishes that nobody heard are found": func(b *bench) {
+		p := b.newPayer(unit(10))
+		wished, ended := b.submit(p, unit(1)), b.submit(p, unit(1))
+		b.submit(p, unit(1))
+		for _, id := range []string{wished, ended} {
+			_, err := b.RequestCancel(b.Context(), p.account, id)
+			b.noError(err)
+		}
+		b.settle(cancelled(ended))
+		stale := func() ([]string, error) { return b.StaleCancels(b.Context(), 10*time.Second, 10) }
+		b.pass(10 * time.Second)
+		b.finds("not yet", nil, stale)
+		b.pass(time.Microsecond)
+		b.finds("stale", []string{wished}, stale)
+	},
+	"callback rounds that hang are offered once a while": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id, delivered, gone := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		b.submit(p, unit(1)) // pending, but no round yet
+		b.settle(failed(id))
+		b.settle(failed(delivered))
+		b.settle(cancelled(gone))
+		b.noError(b.FinishWebhook(b.Context(), delivered, 1, mediagate.WebhookDelivered, ""))
+		offer := func(what string, want int) {
+			b.Helper()
+			got, err := b.PendingWebhooks(b.Context(), time.Minute, 10)
+			b.noError(err)
+			same(b, what, len(got), want)
+			if want > 0 {
+				same(b, what, got[0], mediagate.WebhookRound{TaskID: id, Round: 1})
+			}
+		}
+		b.pass(time.Minute)
+		offer("not yet", 0)
+		b.pass(time.Microsecond)
+		offer("offered", 1)
+		offer("offered to one only", 0)
+		b.pass(time.Minute + time.Microsecond)
+		offer("offered again", 1)
+	},
+	"overdue tasks are found unless parked": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id, parked, ended := b.submit(p, unit(1)), b.submit(p, unit(1)), b.submit(p, unit(1))
+		b.noError(b.Park(b.Context(), parked, mediagate.ParkFunds))
+		b.settle(failed(ended))
+		overdue := func() ([]string, error) { return b.OverdueTasks(b.Context(), 30*time.Minute, 10) }
+		b.pass(2*time.Hour + 30*time.Minute)
+		b.finds("not yet", nil, overdue)
+		b.pass(time.Microsecond)
+		b.finds("overdue", []string{id}, overdue)
+	},
+	"a channel's parked tasks are found": func(b *bench) {
+		p := b.newPayer(unit(10))
+		one := b.accepted(p, unit(1))
+		b.noError(b.Park(b.Context(), one, mediagate.ParkResult))
+		b.pass(time.Second)
+		two, ended := b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		for _, id := range []string{two, ended} {
+			b.noError(b.Park(b.Context(), id, mediagate.ParkResult))
+		}
+		b.settle(failed(ended))
+		b.accepted(p, unit(1))
+		b.finds("parked", []string{one, two}, func() ([]string, error) { return b.ParkedTasks(b.Context(), channelName, 10) })
+		b.finds("another channel's", nil, func() ([]string, error) { return b.ParkedTasks(b.Context(), "other", 10) })
+	},
+	"it is known when a channel was last seen": func(b *bench) {
+		_, err := b.ChannelLastSeen(b.Context(), "a")
+		b.kind(err, mediagate.KindNotFound)
+		epoch, err := b.BeginEpoch(b.Context(), "a")
+		b.noError(err)
+		_, err = b.ChannelLastSeen(b.Context(), "a")
+		b.kind(err, mediagate.KindNotFound)
+		b.noError(b.SeenChannel(b.Context(), []string{"a", "b"}))
+		b.pass(time.Minute)
+		b.noError(b.SeenChannel(b.Context(), []string{"b"}))
+		seen, err := b.ChannelLastSeen(b.Context(), "a")
+		b.noError(err)
+		same(b, "seen", seen, b.now().Add(-time.Minute))
+		next, err := b.BeginEpoch(b.Context(), "a")
+		b.noError(err)
+		same(b, "epoch", next, epoch+1)
+	},
+	"a command is a row, taken once": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		made, err := b.RecordAction(b.Context(), mediagate.Action{
+			TaskID: id, Action: mediagate.ActionReroute, Channel: "kling-b", By: "ops", Reason: "stuck",
+		})
+		b.noError(err)
+		same(b, "action", made, mediagate.Action{
+			ID: made.ID, TaskID: id, Action: mediagate.ActionReroute, Channel: "kling-b", By: "ops", Reason: "stuck", State: "pending", At: b.now(),
+		})
+		again, err := b.RecordAction(b.Context(), mediagate.Action{ID: made.ID, TaskID: id, Action: mediagate.ActionFail})
+		b.noError(err)
+		same(b, "again", again, made)
+
+		b.pass(10 * time.Second)
+		untaken := func(what string, want ...mediagate.Action) {
+			b.Helper()
+			got, err := b.UntakenActions(b.Context(), 10*time.Second, 10)
+			b.noError(err)
+			same(b, what, got, append([]mediagate.Action{}, want...))
+		}
+		untaken("not yet")
+		b.pass(time.Microsecond)
+		untaken("untaken", made)
+		taken := make([]bool, 8)
+		b.race(len(taken), func(i int) {
+			var err error
+			if taken[i], err = b.TakeAction(b.Context(), made.ID); err != nil {
+				b.Errorf("take: %v", err)
+			}
+		})
+		n := 0
+		for _, t := range taken {
+			if t {
+				n++
+			}
+		}
+		same(b, "takers", n, 1)
+		untaken("taken")
+		_, err = b.RecordAction(b.Context(), mediagate.Action{TaskID: "task_none", Action: mediagate.ActionFail})
+		b.kind(err, mediagate.KindNotFound)
+	},
+	"commands on ended tasks are not repeated": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		_, err := b.RecordAction(b.Context(), mediagate.Action{TaskID: id, Action: mediagate.ActionRetry})
+		b.noError(err)
+		b.settle(failed(id))
+		b.pass(time.Minute)
+		got, err := b.UntakenActions(b.Context(), time.Second, 10)
+		b.noError(err)
+		same(b, "untaken", len(got), 0)
+	},
+}
+
+// finds compares a list of task ids.
+func (b *bench) finds(what string, want []string, list func() ([]string, error)) {
+	b.Helper()
+	got, err := list()
+	b.noError(err)
+	if len(got) == 0 && len(want) == 0 {
+		return
+	}
+	same(b, what, got, want)
+}

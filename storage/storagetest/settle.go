@@ -1,0 +1,245 @@
+package storagetest
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+var settleTests = map[string]func(*bench){
+	"a completed task is charged what it cost": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(4))
+		b.pass(time.Minute)
+		end := completed(id, unit(3))
+		end.EndedAt = b.now().Add(-time.Second)
+		story := b.settle(end)
+		same(b, "story", []any{story.Status, story.WebhookRound, story.WebhookState}, []any{mediagate.StatusCompleted, 1, mediagate.WebhookPending})
+		t := b.task(id)
+		same(b, "task", []any{t.Status, t.Progress, t.Cost, t.EndedAt, t.Version, t.Results, t.Failure},
+			[]any{mediagate.StatusCompleted, 100, unit(3), end.EndedAt, int64(3), end.Results, (*mediagate.Failure)(nil)})
+		b.money(p, unit(7), 0, unit(3))
+		same(b, "attempt", b.attempt(id, 1).State, mediagate.AttemptEnded)
+		same(b, "waiting", b.count("SELECT COUNT(*) FROM awaits"), 0)
+	},
+	"a task may cost all of its hold, but no more": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(4))
+		_, _, err := b.Settle(b.Context(), completed(id, unit(4)+1))
+		b.kind(err, mediagate.KindInternal)
+		same(b, "status", b.task(id).Status, mediagate.StatusProcessing)
+		b.money(p, unit(6), unit(4), 0)
+		b.settle(completed(id, unit(4)))
+		b.money(p, unit(6), 0, unit(4))
+	},
+	"a completed task may cost nothing": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id, free := b.accepted(p, unit(4)), b.accepted(p, 0)
+		b.settle(completed(id, 0))
+		b.settle(completed(free, 0))
+		b.money(p, unit(10), 0, 0)
+	},
+	"a failed task gets its money back, and says why": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(4))
+		end := failed(id)
+		b.settle(end)
+		t := b.task(id)
+		same(b, "task", []any{t.Status, t.Progress, t.Cost, t.Failure, len(t.Results)}, []any{mediagate.StatusFailed, 0, unit(0), end.Failure, 0})
+		same(b, "callback", t.Webhook, &mediagate.Webhook{URL: t.Webhook.URL, State: mediagate.WebhookPending, Round: 1})
+		b.money(p, unit(10), 0, 0)
+	},
+	"a cancelled task gets its money back, and calls nobody": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(4))
+		b.settle(cancelled(id))
+		t := b.task(id)
+		same(b, "task", []any{t.Status, t.Failure}, []any{mediagate.StatusCancelled, (*mediagate.Failure)(nil)})
+		same(b, "callback", t.Webhook, &mediagate.Webhook{URL: t.Webhook.URL, State: mediagate.WebhookDropped, Reason: "task cancelled"})
+		b.money(p, unit(10), 0, 0)
+	},
+	"a task that never reached a vendor can end": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(4))
+		end := failed(id)
+		end.N = 0
+		b.settle(end)
+		b.money(p, unit(10), 0, 0)
+	},
+	"open attempts end with their task, rejected ones stay": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(4))
+		row := b.intent(id, 1)
+		b.noError(b.RejectAttempt(b.Context(), id, 1, row.SendBefore, mediagate.Failure{}, ""))
+		row = b.intent(id, 2)
+		b.noError(b.MarkUnknown(b.Context(), id, 2, row.SendBefore, ""))
+		b.settle(failed(id))
+		same(b, "states", []any{b.attempt(id, 1).State, b.attempt(id, 2).State}, []any{mediagate.AttemptRejected, mediagate.AttemptEnded})
+	},
+	"an end is final": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(4))
+		b.settle(completed(id, unit(1)))
+		before := b.task(id)
+		for _, end := range []mediagate.Settlement{failed(id), cancelled(id), completed(id, unit(2))} {
+			story, won, err := b.Settle(b.Context(), end)
+			b.noError(err)
+			same(b, "answer", []any{story.Status, won}, []any{mediagate.StatusCompleted, false})
+		}
+		same(b, "task", b.task(id), before)
+		b.money(p, unit(9), 0, unit(1))
+	},
+	"of many ends at once one counts": func(b *bench) {
+		p := b.newPayer(unit(100))
+		for range 5 {
+			id := b.accepted(p, unit(4))
+			ends := []mediagate.Settlement{completed(id, unit(1)), failed(id), cancelled(id), completed(id, unit(2)), failed(id), cancelled(id)}
+			var won atomic.Int64
+			var status atomic.Value
+			b.race(len(ends), func(i int) {
+				story, first, err := b.Settle(b.Context(), ends[i])
+				if err != nil {
+					b.Errorf("settle: %v", err)
+				}
+				if first {
+					won.Add(1)
+					status.Store(story.Status)
+				}
+			})
+			same(b, "winners", won.Load(), 1)
+			same(b, "status", b.task(id).Status, status.Load().(mediagate.Status))
+			same(b, "resolutions", b.count("SELECT COUNT(*) FROM ledger_transfers WHERE task_id = ? AND kind <> 'hold'", id), 1)
+		}
+	},
+	"settles and submits of one account do not lock each other up": func(b *bench) {
+		p := b.newPayer(unit(1000))
+		var open []string
+		for range 10 {
+			open = append(open, b.accepted(p, unit(1)))
+		}
+		drafts := make([]mediagate.NewTask, 10)
+		for i := range drafts {
+			drafts[i] = b.draft(p, unit(1))
+		}
+		b.race(30, func(i int) {
+			var err error
+			switch i % 3 {
+			case 0:
+				_, _, err = b.Settle(b.Context(), completed(open[i/3], unit(1)))
+			case 1:
+				_, _, err = b.Submit(b.Context(), drafts[i/3])
+			case 2:
+				_, _, _, err = b.Grant(b.Context(), p.account, unit(1), open[i/3])
+			}
+			if err != nil {
+				b.Errorf("%d: %v", i, err)
+			}
+		})
+		b.money(p, unit(990), unit(10), unit(10))
+	},
+	"ends that cannot be are refused": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(4))
+		noReason, charged, negative := failed(id), failed(id), completed(id, -1)
+		noReason.Failure, charged.Cost = nil, 1
+		odd := completed(id, 0)
+		odd.Failure = failed(id).Failure
+		for name, end := range map[string]mediagate.Settlement{
+			"still open":                 {TaskID: id, Status: mediagate.StatusProcessing},
+			"no status":                  {TaskID: id},
+			"failed without a reason":    noReason,
+			"failed, but charged":        charged,
+			"negative cost":              negative,
+			"completed with a failure":   odd,
+			"cancelled, but with a cost": {TaskID: id, Status: mediagate.StatusCancelled, Cost: 1},
+		} {
+			if _, _, err := b.Settle(b.Context(), end); err == nil || mediagate.KindOf(err) != mediagate.KindInternal {
+				b.Errorf("%s: error %v", name, err)
+			}
+		}
+		same(b, "status", b.task(id).Status, mediagate.StatusProcessing)
+	},
+	"a row that is gone ends as a story": func(b *bench) {
+		story, won, err := b.Settle(b.Context(), failed("task_none"))
+		b.noError(err)
+		same(b, "answer", []any{story, won}, []any{mediagate.Story{Missing: true}, false})
+	},
+}
+
+var webhookTests = map[string]func(*bench){
+	"the first round has the body of the end": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		_, err := b.WebhookTarget(b.Context(), id, 1)
+		b.kind(err, mediagate.KindNotFound)
+		end := completed(id, unit(1))
+		b.settle(end)
+		secrets, err := b.WebhookSecrets(b.Context(), p.account)
+		b.noError(err)
+		target, err := b.WebhookTarget(b.Context(), id, 1)
+		b.noError(err)
+		same(b, "target", target, mediagate.WebhookTarget{
+			URL: "https://receiver.example.com/hook", Body: end.WebhookBody, BodyAt: b.now(), Secrets: secrets,
+			State: mediagate.WebhookPending, Round: 1,
+		})
+	},
+	"a task without a callback has no target": func(b *bench) {
+		p := b.newPayer(unit(10))
+		n := b.draft(p, unit(1))
+		n.Task.Webhook = nil
+		_, _, err := b.Submit(b.Context(), n)
+		b.noError(err)
+		b.settle(failed(n.Task.ID))
+		_, err = b.WebhookTarget(b.Context(), n.Task.ID, 1)
+		b.kind(err, mediagate.KindNotFound)
+		_, err = b.WebhookTarget(b.Context(), "task_none", 1)
+		b.kind(err, mediagate.KindNotFound)
+		same(b, "round", b.story(n.Task.ID).WebhookRound, 0)
+	},
+	"an end without a body calls nobody": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		end := failed(id)
+		end.WebhookBody = nil
+		b.settle(end)
+		same(b, "state", b.task(id).Webhook.State, mediagate.WebhookDropped)
+	},
+	"deliveries are kept, a repeated one once": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.settle(failed(id))
+		first := mediagate.Delivery{
+			TaskID: id, Round: 1, Attempt: 1, At: b.now(), Status: 503, Duration: 1500 * time.Microsecond, NextAttemptAt: b.now().Add(10 * time.Second),
+		}
+		second := mediagate.Delivery{TaskID: id, Round: 1, Attempt: 2, At: b.now().Add(10 * time.Second), Error: "timeout", Duration: 10 * time.Second}
+		for _, d := range []mediagate.Delivery{second, first, second} {
+			b.noError(b.RecordDelivery(b.Context(), d))
+		}
+		second.Status, second.Error, second.Duration = 200, "", time.Millisecond
+		b.noError(b.RecordDelivery(b.Context(), second))
+		got, err := b.Deliveries(b.Context(), id)
+		b.noError(err)
+		same(b, "deliveries", got, []mediagate.Delivery{first, second})
+		b.kind(b.RecordDelivery(b.Context(), mediagate.Delivery{TaskID: "task_none", Round: 1, Attempt: 1, At: b.now()}), mediagate.KindNotFound)
+	},
+	"only the newest round says how it ended, and delivered stays (D14)": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.settle(failed(id))
+		version := b.task(id).Version
+		check := func(what string, round int, state mediagate.WebhookState, reason string, want mediagate.WebhookState, bumps int64) {
+			b.Helper()
+			b.noError(b.FinishWebhook(b.Context(), id, round, state, reason))
+			t := b.task(id)
+			version += bumps
+			same(b, what, []any{t.Webhook.State, t.Version}, []any{want, version})
+		}
+		check("a round that is not", 2, mediagate.WebhookDelivered, "", mediagate.WebhookPending, 0)
+		check("abandoned", 1, mediagate.WebhookAbandoned, "no attempt succeeded", mediagate.WebhookAbandoned, 1)
+		check("again", 1, mediagate.WebhookAbandoned, "no attempt succeeded", mediagate.WebhookAbandoned, 0)
+		check("delivered after all", 1, mediagate.WebhookDelivered, "", mediagate.WebhookDelivered, 1)
+		check("too late", 1, mediagate.WebhookAbandoned, "x", mediagate.WebhookDelivered, 0)
+		same(b, "reason", b.task(id).Webhook.Reason, "")
+	},
+}

@@ -1,0 +1,292 @@
+package storagetest
+
+import (
+	"crypto/sha256"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+var submitTests = map[string]func(*bench){
+	"a task is stored as it was submitted, and its hold taken": func(b *bench) {
+		p := b.newPayer(unit(10))
+		n := b.draft(p, unit(4))
+		n.Task.Reference = "order 7"
+		_, _, err := b.Submit(b.Context(), n)
+		b.noError(err)
+		want := n.Task
+		want.Status, want.Version = mediagate.StatusPending, 1
+		same(b, "task", b.task(n.Task.ID), want)
+		b.money(p, unit(6), unit(4), 0)
+	},
+	"a task without a callback has none": func(b *bench) {
+		p := b.newPayer(unit(10))
+		n := b.draft(p, unit(4))
+		n.Task.Webhook = nil
+		_, _, err := b.Submit(b.Context(), n)
+		b.noError(err)
+		if w := b.task(n.Task.ID).Webhook; w != nil {
+			b.Fatalf("callback %+v", w)
+		}
+	},
+	"a callback dropped at submit stays dropped": func(b *bench) {
+		p := b.newPayer(unit(10))
+		n := b.draft(p, unit(4))
+		n.Task.Webhook = &mediagate.Webhook{URL: "ftp://x", State: mediagate.WebhookDropped, Reason: "scheme"}
+		_, _, err := b.Submit(b.Context(), n)
+		b.noError(err)
+		b.settle(failed(n.Task.ID))
+		same(b, "callback", b.task(n.Task.ID).Webhook, n.Task.Webhook)
+	},
+	"the balance may be used up exactly": func(b *bench) {
+		p := b.newPayer(unit(4))
+		b.submit(p, unit(4))
+		b.money(p, 0, unit(4), 0)
+		n := b.draft(p, 1)
+		_, _, err := b.Submit(b.Context(), n)
+		b.kind(err, mediagate.KindPayment)
+		b.nothingOf(n.Task.ID)
+		b.submit(p, 0)
+	},
+	"a limited key's quota may be used up exactly": func(b *bench) {
+		p := b.newPayerKey(unit(100), mediagate.Key{Quota: unit(5)})
+		one := b.accepted(p, unit(3))
+		b.settle(completed(one, unit(2)))
+		b.submit(p, unit(3))
+		n := b.draft(p, 1)
+		_, _, err := b.Submit(b.Context(), n)
+		b.kind(err, mediagate.KindPayment)
+		b.nothingOf(n.Task.ID)
+		b.money(p, unit(95), unit(3), unit(2))
+	},
+	"an unlimited key is bound by its account": func(b *bench) {
+		p := b.newPayer(unit(1))
+		_, _, err := b.Submit(b.Context(), b.draft(p, unit(1)+1))
+		b.kind(err, mediagate.KindPayment)
+	},
+	"a key that is deleted, expired or another account's submits nothing": func(b *bench) {
+		p, q := b.newPayer(unit(10)), b.newPayer(unit(10))
+		n := b.draft(p, unit(1))
+		n.Task.KeyID = q.key
+		_, _, err := b.Submit(b.Context(), n)
+		b.kind(err, mediagate.KindUnauthenticated)
+		b.nothingOf(n.Task.ID)
+
+		n = b.draft(payer{"acc_gone", p.key}, unit(1))
+		_, _, err = b.Submit(b.Context(), n)
+		b.kind(err, mediagate.KindUnauthenticated)
+
+		b.noError(b.DeleteKey(b.Context(), p.key))
+		n = b.draft(p, unit(1))
+		n.IdempotencyKey = "k"
+		_, _, err = b.Submit(b.Context(), n)
+		b.kind(err, mediagate.KindUnauthenticated)
+		b.nothingOf(n.Task.ID)
+
+		r := b.newPayerKey(unit(10), mediagate.Key{Unlimited: true, ExpiresAt: b.now().Add(time.Minute)})
+		b.submit(r, unit(1))
+		b.pass(time.Minute)
+		_, _, err = b.Submit(b.Context(), b.draft(r, unit(1)))
+		b.kind(err, mediagate.KindUnauthenticated)
+	},
+	"tasks of a key deleted later still settle": func(b *bench) {
+		p := b.newPayer(unit(10))
+		one, two := b.accepted(p, unit(2)), b.accepted(p, unit(3))
+		b.noError(b.DeleteKey(b.Context(), p.key))
+		b.settle(completed(one, unit(2)))
+		b.settle(failed(two))
+		b.money(p, unit(8), 0, unit(2))
+	},
+	"a task id is taken once": func(b *bench) {
+		p := b.newPayer(unit(10))
+		n := b.draft(p, unit(1))
+		_, _, err := b.Submit(b.Context(), n)
+		b.noError(err)
+		_, _, err = b.Submit(b.Context(), n)
+		b.kind(err, mediagate.KindConflict)
+		b.money(p, unit(9), unit(1), 0)
+	},
+	"a repeated submit is replayed": func(b *bench) {
+		p := b.newPayer(unit(10))
+		first := b.keyed(p, "k", "body")
+		_, replayed, err := b.Submit(b.Context(), first)
+		b.noError(err)
+		same(b, "replayed", replayed, false)
+		again := b.keyed(p, "k", "body")
+		id, replayed, err := b.Submit(b.Context(), again)
+		b.noError(err)
+		same(b, "answer", []any{id, replayed}, []any{first.Task.ID, true})
+		id, found, err := b.Replay(b.Context(), p.account, "k", again.Path, again.BodySHA256)
+		b.noError(err)
+		same(b, "replay", []any{id, found}, []any{first.Task.ID, true})
+		b.nothingOf(again.Task.ID)
+		b.money(p, unit(9), unit(1), 0)
+	},
+	"an idempotency key belongs to one request": func(b *bench) {
+		p := b.newPayer(unit(10))
+		_, _, err := b.Submit(b.Context(), b.keyed(p, "k", "body"))
+		b.noError(err)
+		otherBody, otherPath := b.keyed(p, "k", "another"), b.keyed(p, "k", "body")
+		otherPath.Path = "/v1/images/generations"
+		for _, n := range []mediagate.NewTask{otherBody, otherPath} {
+			_, _, err = b.Submit(b.Context(), n)
+			b.idempotencyConflict(err)
+			_, _, err = b.Replay(b.Context(), p.account, "k", n.Path, n.BodySHA256)
+			b.idempotencyConflict(err)
+			b.nothingOf(n.Task.ID)
+		}
+		q := b.newPayer(unit(10))
+		_, replayed, err := b.Submit(b.Context(), b.keyed(q, "k", "another"))
+		b.noError(err)
+		same(b, "another account's key", replayed, false)
+	},
+	"only acknowledged submits are remembered": func(b *bench) {
+		p := b.newPayer(0)
+		n := b.keyed(p, "k", "body")
+		_, _, err := b.Submit(b.Context(), n)
+		b.kind(err, mediagate.KindPayment)
+		_, found, err := b.Replay(b.Context(), p.account, "k", n.Path, n.BodySHA256)
+		b.noError(err)
+		same(b, "found", found, false)
+		_, _, _, err = b.Grant(b.Context(), p.account, unit(1), "r")
+		b.noError(err)
+		_, replayed, err := b.Submit(b.Context(), b.keyed(p, "k", "another"))
+		b.noError(err)
+		same(b, "replayed", replayed, false)
+	},
+	"a record lives until 24 hours after the task's end": func(b *bench) {
+		p := b.newPayer(unit(10))
+		first := b.keyed(p, "k", "body")
+		_, _, err := b.Submit(b.Context(), first)
+		b.noError(err)
+		b.pass(100 * time.Hour)
+		_, replayed, err := b.Submit(b.Context(), b.keyed(p, "k", "body"))
+		b.noError(err)
+		same(b, "replayed while the task is open", replayed, true)
+
+		b.settle(failed(first.Task.ID))
+		b.pass(24*time.Hour - time.Microsecond)
+		_, replayed, err = b.Submit(b.Context(), b.keyed(p, "k", "body"))
+		b.noError(err)
+		same(b, "replayed before the record's end", replayed, true)
+		b.pass(time.Microsecond)
+		n := b.keyed(p, "k", "another")
+		_, found, err := b.Replay(b.Context(), p.account, "k", n.Path, n.BodySHA256)
+		b.noError(err)
+		same(b, "found after its end", found, false)
+		id, replayed, err := b.Submit(b.Context(), n)
+		b.noError(err)
+		same(b, "submitted after its end", []any{id, replayed}, []any{n.Task.ID, false})
+		id, _, err = b.Submit(b.Context(), b.keyed(p, "k", "another"))
+		b.noError(err)
+		same(b, "the new record", id, n.Task.ID)
+	},
+	"of twenty equal submits at once one counts": func(b *bench) {
+		p := b.newPayer(unit(100))
+		drafts := make([]mediagate.NewTask, 20)
+		for i := range drafts {
+			drafts[i] = b.keyed(p, "k", "body")
+		}
+		var first atomic.Int64
+		var mu sync.Mutex
+		ids := map[string]bool{}
+		b.race(len(drafts), func(i int) {
+			id, replayed, err := b.Submit(b.Context(), drafts[i])
+			if err != nil {
+				b.Errorf("submit: %v", err)
+				return
+			}
+			if !replayed {
+				first.Add(1)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ids[id] = true
+		})
+		same(b, "new and distinct", []any{first.Load(), len(ids)}, []any{int64(1), 1})
+		same(b, "tasks", b.count("SELECT COUNT(*) FROM tasks"), 1)
+		same(b, "holds", b.count("SELECT COUNT(*) FROM ledger_transfers WHERE kind = 'hold'"), 1)
+		b.money(p, unit(99), unit(1), 0)
+	},
+	"of twenty submits at once as many count as the balance covers": func(b *bench) {
+		p := b.newPayerKey(unit(7), mediagate.Key{Unlimited: true})
+		b.same20(p, 7)
+		b.money(p, 0, unit(7), 0)
+	},
+	"of twenty submits at once as many count as the key's quota covers": func(b *bench) {
+		p := b.newPayerKey(unit(100), mediagate.Key{Quota: unit(5)})
+		b.same20(p, 5)
+		b.money(p, unit(95), unit(5), 0)
+	},
+	"a key deleted while submits arrive leaves no half": func(b *bench) {
+		p := b.newPayer(unit(100))
+		drafts := make([]mediagate.NewTask, 10)
+		for i := range drafts {
+			drafts[i] = b.draft(p, unit(1))
+		}
+		var stored atomic.Int64
+		b.race(len(drafts)+1, func(i int) {
+			if i == len(drafts) {
+				if err := b.DeleteKey(b.Context(), p.key); err != nil {
+					b.Errorf("delete: %v", err)
+				}
+				return
+			}
+			switch _, _, err := b.Submit(b.Context(), drafts[i]); {
+			case err == nil:
+				stored.Add(1)
+			case mediagate.KindOf(err) != mediagate.KindUnauthenticated:
+				b.Errorf("submit: %v", err)
+			}
+		})
+		same(b, "tasks", b.count("SELECT COUNT(*) FROM tasks"), int(stored.Load()))
+		_, held, _ := b.balance(p.account)
+		same(b, "held", held, unit(stored.Load()))
+	},
+}
+
+// same20 submits twenty tasks of 1 at once; only want of them are covered.
+func (b *bench) same20(p payer, want int64) {
+	b.Helper()
+	drafts := make([]mediagate.NewTask, 20)
+	for i := range drafts {
+		drafts[i] = b.draft(p, unit(1))
+	}
+	var stored atomic.Int64
+	b.race(len(drafts), func(i int) {
+		switch _, _, err := b.Submit(b.Context(), drafts[i]); {
+		case err == nil:
+			stored.Add(1)
+		case mediagate.KindOf(err) != mediagate.KindPayment:
+			b.Errorf("submit: %v", err)
+		}
+	})
+	same(b, "stored", stored.Load(), want)
+	same(b, "tasks", b.count("SELECT COUNT(*) FROM tasks"), int(want))
+}
+
+func (b *bench) keyed(p payer, idemKey, body string) mediagate.NewTask {
+	n := b.draft(p, unit(1))
+	n.IdempotencyKey, n.BodySHA256 = idemKey, sha256.Sum256([]byte(body))
+	return n
+}
+
+func (b *bench) idempotencyConflict(err error) {
+	b.Helper()
+	b.kind(err, mediagate.KindConflict)
+	var e *mediagate.Error
+	if !asError(err, &e) || e.Code != "idempotency_conflict" || e.Message != "idempotency key reused with a different request" {
+		b.Fatalf("error %v", err)
+	}
+}
+
+// nothingOf proves that a refused submit left nothing behind.
+func (b *bench) nothingOf(taskID string) {
+	b.Helper()
+	_, err := b.TaskByID(b.Context(), taskID)
+	b.kind(err, mediagate.KindNotFound)
+	same(b, "transfers", b.count("SELECT COUNT(*) FROM ledger_transfers WHERE task_id = ?", taskID), 0)
+	same(b, "records", b.count("SELECT COUNT(*) FROM idempotency WHERE task_id = ?", taskID), 0)
+}

@@ -1,0 +1,331 @@
+package storagetest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/storage"
+)
+
+// Backend is a fresh, migrated database of one test.
+type Backend struct {
+	// Open opens a store on the database with that configuration, whose
+	// Dialector is not set. The test closes it.
+	Open func(t *testing.T, c storage.Config) *storage.Store
+	// Raw opens another connection, past the store, to look and to tamper.
+	Raw func(t *testing.T) *gorm.DB
+}
+
+// Run runs the suite; fresh makes a database for each test.
+func Run(t *testing.T, fresh func(t *testing.T) Backend) {
+	t.Helper()
+	groups := map[string]map[string]func(*bench){
+		"accounts":   accountTests,
+		"ledger":     ledgerTests,
+		"secrets":    secretTests,
+		"submit":     submitTests,
+		"tasks":      taskTests,
+		"attempts":   attemptTests,
+		"awaits":     awaitTests,
+		"settle":     settleTests,
+		"webhooks":   webhookTests,
+		"reconciler": reconcileTests,
+		"invariants": withTampering(checkTests),
+		"model":      modelTests,
+	}
+	for group, tests := range groups {
+		t.Run(group, func(t *testing.T) {
+			t.Parallel()
+			for name, test := range tests {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					b := newBench(t, fresh(t))
+					test(b)
+					if !b.corrupt {
+						b.checkLedger()
+					}
+				})
+			}
+		})
+	}
+}
+
+// bench is one test's store, with a clock that stands until it is moved.
+type bench struct {
+	*testing.T
+	*storage.Store
+	backend Backend
+	raw     *gorm.DB // opened at first use
+	clock   *clock
+	corrupt bool // the test tampered with the ledger on purpose
+	tasks   atomic.Int64
+}
+
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) read() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// pass moves the clock.
+func (b *bench) pass(d time.Duration) {
+	b.clock.mu.Lock()
+	defer b.clock.mu.Unlock()
+	b.clock.now = b.clock.now.Add(d)
+}
+
+func (b *bench) now() time.Time { return b.clock.read() }
+
+var encryptionKey = []byte("0123456789abcdef0123456789abcdef")
+
+func newBench(t *testing.T, backend Backend) *bench {
+	t.Helper()
+	b := &bench{T: t, backend: backend, clock: &clock{now: time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)}}
+	b.Store = backend.Open(t, storage.Config{Now: b.clock.read, EncryptionKeys: [][]byte{encryptionKey}})
+	return b
+}
+
+// unit is an amount in whole currency units.
+func unit(n int64) mediagate.Micros { return mediagate.Micros(n) * mediagate.MicrosPerUnit }
+
+func (b *bench) noError(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatalf("unexpected error: %v", err)
+	}
+}
+
+func (b *bench) kind(err error, want mediagate.Kind) {
+	b.Helper()
+	if err == nil {
+		b.Fatalf("no error, want kind %s", want)
+	}
+	if got := mediagate.KindOf(err); got != want {
+		b.Fatalf("error %v is of kind %s, want %s", err, got, want)
+	}
+}
+
+func same[T any](b *bench, what string, got, want T) {
+	b.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		b.Fatalf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func (b *bench) checkLedger() {
+	b.Helper()
+	report, err := b.CheckLedger(b.Context())
+	b.noError(err)
+	if !report.OK {
+		b.Fatalf("the ledger is broken:\n%s", strings.Join(report.Problems, "\n"))
+	}
+}
+
+// payer is an account with one key.
+type payer struct{ account, key string }
+
+// newPayer makes an account with that balance and an unlimited key.
+func (b *bench) newPayer(balance mediagate.Micros) payer {
+	b.Helper()
+	return b.newPayerKey(balance, mediagate.Key{Unlimited: true})
+}
+
+func (b *bench) newPayerKey(balance mediagate.Micros, k mediagate.Key) payer {
+	b.Helper()
+	account, err := b.CreateAccount(b.Context(), "someone", "")
+	b.noError(err)
+	if balance != 0 {
+		_, _, _, err = b.Grant(b.Context(), account.ID, balance, "opening")
+		b.noError(err)
+	}
+	k.AccountID = account.ID
+	key, err := b.CreateKey(b.Context(), k, sha256.Sum256([]byte(account.ID)))
+	b.noError(err)
+	return payer{account.ID, key.ID}
+}
+
+// plan is the snapshot that test tasks carry.
+var plan = mediagate.Plan{
+	Routes:   []mediagate.Route{{Provider: "kling", Upstream: "kling-v3", Operation: "text2video", Values: map[string]string{"mode": "std"}}},
+	Expected: 90 * time.Second, Timeout: 2 * time.Hour, OnUnknown: mediagate.OnUnknownPark, Media: "video", MaxBytes: 1 << 30,
+}
+
+// draft is a task that nobody submitted yet.
+func (b *bench) draft(p payer, hold mediagate.Micros) mediagate.NewTask {
+	now := b.now()
+	return mediagate.NewTask{
+		Task: mediagate.Task{
+			ID: fmt.Sprintf("task_%06d", b.tasks.Add(1)), AccountID: p.account, KeyID: p.key, Model: "alpha-v3", Type: mediagate.TypeVideo,
+			Params: []byte(`{"prompt": "a  cat", "duration": 5.0}`), RequestID: "req_1", Plan: plan,
+			Charges: []mediagate.Charge{{Item: "alpha-v3 std", Unit: mediagate.UnitSecond, Quantity: 1, UnitPrice: hold}}, Hold: hold,
+			CreatedAt: now, DeadlineAt: now.Add(2 * time.Hour),
+			Webhook: &mediagate.Webhook{URL: "https://receiver.example.com/hook", State: mediagate.WebhookPending},
+		},
+		Path: "/v1/videos/generations", BodySHA256: sha256.Sum256([]byte("body")),
+	}
+}
+
+// submit takes a task in and returns its id.
+func (b *bench) submit(p payer, hold mediagate.Micros) string {
+	b.Helper()
+	n := b.draft(p, hold)
+	id, replayed, err := b.Submit(b.Context(), n)
+	b.noError(err)
+	if id != n.Task.ID || replayed {
+		b.Fatalf("submitted %s: got %s, replayed %v", n.Task.ID, id, replayed)
+	}
+	return id
+}
+
+const channelName = "kling-a"
+
+func (b *bench) intent(taskID string, n int) mediagate.Attempt {
+	b.Helper()
+	row, opened, err := b.OpenAttempt(b.Context(), mediagate.Attempt{
+		TaskID: taskID, N: n, Channel: channelName, Provider: "kling", Fingerprint: "fp",
+		Route: plan.Routes[0], ExternalID: fmt.Sprintf("%s-%d", taskID, n), SendBefore: b.now().Add(10 * time.Second),
+	})
+	b.noError(err)
+	if !opened {
+		b.Fatalf("attempt %d of %s was there already: %s", n, taskID, row.State)
+	}
+	return row
+}
+
+func ref(taskID string) mediagate.JobRef {
+	return mediagate.JobRef{JobID: "job-" + taskID, ExternalID: taskID + "-1", Operation: "text2video"}
+}
+
+// accepted is a task whose first attempt the vendor has, due now.
+func (b *bench) accepted(p payer, hold mediagate.Micros) string {
+	b.Helper()
+	id := b.submit(p, hold)
+	b.intent(id, 1)
+	ended, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+	b.noError(err)
+	if ended {
+		b.Fatalf("the vendor's acceptance of %s came too late", id)
+	}
+	return id
+}
+
+func (b *bench) task(id string) mediagate.Task {
+	b.Helper()
+	t, err := b.TaskByID(b.Context(), id)
+	b.noError(err)
+	return t
+}
+
+func (b *bench) attempt(id string, n int) mediagate.Attempt {
+	b.Helper()
+	a, err := b.Attempt(b.Context(), id, n)
+	b.noError(err)
+	return a
+}
+
+func (b *bench) story(id string) mediagate.Story {
+	b.Helper()
+	s, err := b.Story(b.Context(), id)
+	b.noError(err)
+	return s
+}
+
+func (b *bench) balance(account string) (available, held, spent mediagate.Micros) {
+	b.Helper()
+	a, err := b.Account(b.Context(), account)
+	b.noError(err)
+	return a.Available, a.Held, a.Spent
+}
+
+func (b *bench) money(p payer, available, held, spent mediagate.Micros) {
+	b.Helper()
+	gotAvailable, gotHeld, gotSpent := b.balance(p.account)
+	same(b, "available, held, spent", []mediagate.Micros{gotAvailable, gotHeld, gotSpent}, []mediagate.Micros{available, held, spent})
+	k, err := b.Key(b.Context(), p.key)
+	if mediagate.KindOf(err) == mediagate.KindNotFound && err != nil {
+		return // deleted
+	}
+	b.noError(err)
+	same(b, "the key's held, spent", []mediagate.Micros{k.Held, k.Spent}, []mediagate.Micros{held, spent})
+}
+
+func completed(id string, cost mediagate.Micros) mediagate.Settlement {
+	return mediagate.Settlement{
+		TaskID: id, N: 1, Status: mediagate.StatusCompleted, Cost: cost, WebhookBody: []byte(`{"id":"` + id + `"}`),
+		Results: []mediagate.Result{{Key: id + "/1/0.mp4", MimeType: "video/mp4", Size: 42, SHA256: strings.Repeat("ab", 32), Duration: 5.04}},
+	}
+}
+
+func failed(id string) mediagate.Settlement {
+	return mediagate.Settlement{
+		TaskID: id, N: 1, Status: mediagate.StatusFailed, WebhookBody: []byte(`{"id":"` + id + `"}`),
+		Failure: &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the vendor failed", Retryable: true},
+	}
+}
+
+func cancelled(id string) mediagate.Settlement {
+	return mediagate.Settlement{TaskID: id, Status: mediagate.StatusCancelled}
+}
+
+func (b *bench) settle(end mediagate.Settlement) mediagate.Story {
+	b.Helper()
+	story, won, err := b.Settle(b.Context(), end)
+	b.noError(err)
+	if !won {
+		b.Fatalf("task %s had ended already: %s", end.TaskID, story.Status)
+	}
+	return story
+}
+
+// race runs f from n goroutines that start together.
+func (b *bench) race(n int, f func(i int)) {
+	b.Helper()
+	var group sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		group.Go(func() {
+			<-start
+			f(i)
+		})
+	}
+	close(start)
+	group.Wait()
+}
+
+// count is the number of rows of a query.
+func (b *bench) count(query string, args ...any) int {
+	b.Helper()
+	var n int
+	b.noError(b.database().Raw(query, args...).Scan(&n).Error)
+	return n
+}
+
+// database is a connection past the store.
+func (b *bench) database() *gorm.DB {
+	b.Helper()
+	if b.raw == nil {
+		b.raw = b.backend.Raw(b.T)
+	}
+	return b.raw
+}
+
+func sorted(items []string) []string {
+	out := slices.Clone(items)
+	slices.Sort(out)
+	return out
+}

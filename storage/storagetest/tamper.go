@@ -1,0 +1,96 @@
+package storagetest
+
+import "maps"
+
+// tamperTests are the corruptions that CheckLedger must find, each beginning
+// from a sound ledger.
+var tamperTests = map[string]tampering{
+	"an entry's amount": {
+		statement: "UPDATE ledger_entries SET amount = amount + 1 WHERE bucket = 'spent'",
+		want:      "its entries sum to 0.000001, not 0",
+	},
+	"an entry that is gone": {
+		statement: "DELETE FROM ledger_entries WHERE bucket = 'issued'",
+		want:      "its entries sum to 20, not 0",
+	},
+	"all entries of a transfer gone": {
+		statement: "DELETE FROM ledger_entries WHERE transfer_id = (SELECT id FROM ledger_transfers WHERE kind = 'post')",
+		want:      "its entry says 0, the transfer 1",
+	},
+	"a transfer's amount": {
+		statement: "UPDATE ledger_transfers SET amount = amount + 1000000 WHERE kind = 'grant'",
+		want:      "available, held and spent are 20, but 21 was granted",
+	},
+	"an entry of another key": {
+		statement: "UPDATE ledger_entries SET key_id = 'key_other' WHERE bucket = 'spent'",
+		want:      "belongs to another account or key",
+	},
+	"an account's available": {
+		statement: "UPDATE accounts SET available = available + 1",
+		want:      "available is 17.000001, its entries sum to 17",
+	},
+	"an account's held": {
+		statement: "UPDATE accounts SET held = held + 1",
+		want:      "held is 2.000001, its keys' sum to 2",
+	},
+	"an account's spent": {
+		statement: "UPDATE accounts SET spent = 0",
+		want:      "spent is 0, its entries sum to 1",
+	},
+	"a key's held": {
+		statement: "UPDATE keys SET held = 0",
+		want:      "held is 0, its entries sum to 2",
+	},
+	"a key's spent": {
+		statement: "UPDATE keys SET spent = spent + 1",
+		want:      "spent is 1.000001, its entries sum to 1",
+	},
+	"a key that is gone": {
+		statement: "DELETE FROM keys",
+		want:      "held is 2, its keys' sum to 0",
+	},
+	"a hold that a task's row contradicts": {
+		statement: "UPDATE tasks SET hold = hold + 1 WHERE status = 'processing'",
+		want:      "2 is held for it in the ledger, 2.000001 by its row",
+	},
+	"a terminal task whose hold is not resolved": {
+		statement: "UPDATE tasks SET status = 'cancelled', ended_at = created_at WHERE status = 'processing'",
+		want:      "has ended with 0 posts or voids, not 1",
+	},
+	"a hold for a task that is not alive": {
+		statement: "UPDATE ledger_transfers SET task_id = 'task_none' WHERE kind = 'hold' AND amount = 2000000 AND NOT EXISTS (" +
+			"SELECT 1 FROM ledger_transfers r WHERE r.kind <> 'hold' AND r.task_id = ledger_transfers.task_id)",
+		want: "task task_none: 2 is held for a task that is not alive",
+	},
+	"an open task that is resolved": {
+		statement: "UPDATE tasks SET status = 'processing', progress = 0, cost = 0, ended_at = NULL WHERE status = 'completed'",
+		want:      "has not ended, but 1 of its hold of 2 is resolved",
+	},
+	"a failed task that was charged": {
+		statement: "UPDATE ledger_transfers SET kind = 'post' WHERE kind = 'void' AND amount = 3000000",
+		want:      "did not complete, but 3 was charged, not 0",
+	},
+	"a completed task with another cost": {
+		statement: "UPDATE tasks SET cost = cost + 1 WHERE status = 'completed'",
+		want:      "1 was charged in the ledger, 1.000001 by its row",
+	},
+	"a void of less than the hold": {
+		statement: "UPDATE ledger_transfers SET amount = 1 WHERE kind = 'void' AND amount = 3000000",
+		want:      "0.000001 was posted or voided of a hold of 3",
+	},
+}
+
+// tampering is one way to break the ledger by SQL.
+type tampering struct {
+	statement string
+	want      string // part of the problem's line
+}
+
+// withTampering adds a test for each corruption.
+func withTampering(tests map[string]func(*bench)) map[string]func(*bench) {
+	all := maps.Clone(tests)
+	for name, t := range tamperTests {
+		all["the check finds "+name] = func(b *bench) { b.tamper(t) }
+	}
+	return all
+}

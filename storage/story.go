@@ -1,0 +1,80 @@
+package storage
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+type storyRow struct {
+	Status            mediagate.Status
+	Model             string
+	Type              mediagate.Type
+	AccountID         string
+	Plan              []byte
+	CancelRequestedAt stamp
+	DeadlineAt        stamp
+	ParkedAt          stamp
+	ParkReason        string
+	WebhookRound      int
+	WebhookState      mediagate.WebhookState
+	N                 *int
+	State             *mediagate.AttemptState
+	Channel           *string
+	Provider          *string
+	SendBefore        stamp
+	AbsentAt          stamp
+	Outcome           []byte
+	Failure           []byte
+	Mirrored          bool
+	Trouble           *string
+}
+
+// Story reads what the task's workflow decides by: the row and its newest
+// attempt. A row that is gone is a story too: Missing.
+func (s *Store) Story(ctx context.Context, taskID string) (mediagate.Story, error) {
+	story, err := readStory(s.on(ctx), taskID)
+	return story, dbError(err, "read story")
+}
+
+func readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
+	r, err := one[storyRow](db, `SELECT t.status, t.model, t.type, t.account_id, t.plan, t.cancel_requested_at, t.deadline_at,
+			t.parked_at, t.park_reason, t.webhook_round, t.webhook_state,
+			a.n, a.state, a.channel, a.provider, a.send_before, a.absent_at, a.outcome, a.failure,
+			a.results IS NOT NULL AS mirrored, a.trouble
+		FROM tasks t LEFT JOIN attempts a ON a.task_id = t.id AND a.n = (SELECT MAX(n) FROM attempts WHERE task_id = t.id)
+		WHERE t.id = ?`, taskID)
+	if err != nil {
+		return mediagate.Story{}, err
+	}
+	if r == nil {
+		return mediagate.Story{Missing: true}, nil
+	}
+	story := mediagate.Story{
+		Status: r.Status, Model: r.Model, Type: r.Type, AccountID: r.AccountID,
+		CancelRequested: !r.CancelRequestedAt.IsZero(), DeadlineAt: r.DeadlineAt.Time,
+		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason,
+		WebhookRound: r.WebhookRound, WebhookState: r.WebhookState,
+	}
+	var plan mediagate.Plan
+	if err := fromJSON("tasks.plan", r.Plan, &plan); err != nil {
+		return mediagate.Story{}, err
+	}
+	story.Expected, story.OnUnknown = plan.Expected, plan.OnUnknown
+	if r.N == nil {
+		return story, nil
+	}
+	story.N, story.State, story.Channel, story.Provider, story.Trouble = *r.N, *r.State, *r.Channel, *r.Provider, *r.Trouble
+	story.SendBefore, story.AbsentAt, story.Mirrored = r.SendBefore.Time, r.AbsentAt.Time, r.Mirrored
+	var outcome *mediagate.Outcome
+	if err := fromJSON("attempts.outcome", r.Outcome, &outcome); err != nil {
+		return mediagate.Story{}, err
+	}
+	if outcome == nil {
+		return story, fromJSON("attempts.failure", r.Failure, &story.Failure)
+	}
+	story.Succeeded, story.Failure = outcome.Succeeded, outcome.Failure
+	return story, nil
+}
