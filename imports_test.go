@@ -1,0 +1,107 @@
+package mediagate_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/mediagate/mediagate"
+
+// mayImport says which packages of ours each part may import directly, itself
+// included; a name covers what is below it, "." is the root package.
+func mayImport() map[string][]string {
+	return map[string][]string{
+		".":          nil,
+		"failpoint":  nil,
+		"billing":    {"."},
+		"outbound":   {"."},
+		"catalog":    {".", "billing", "outbound"},
+		"activities": {".", "billing", "failpoint"},
+		"workflows":  {".", "activities"},
+		"worker":     {"workflows", "activities"},
+		"providers":  {"."},
+		"webhook":    {".", "outbound"},
+		"storage":    {"."},
+		"sandbox":    {"."},
+		"api":        {".", "billing", "catalog", "failpoint", "outbound", "workflows"},
+		"examples":   nil,
+	}
+}
+
+func goList(t *testing.T, args ...string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...).Output()
+	if err != nil {
+		t.Fatalf("go list %v: %v", args, err)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// part is the first element of a package's path within the module.
+func part(path string) string {
+	rest := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+	if rest == "" {
+		return "."
+	}
+	first, _, _ := strings.Cut(rest, "/")
+	return first
+}
+
+func TestImports(t *testing.T) {
+	t.Parallel()
+	rules := mayImport()
+	for _, line := range goList(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"/...") {
+		imports := strings.Fields(line)
+		pkg := part(imports[0])
+		allowed, ruled := rules[pkg]
+		if !ruled {
+			if pkg != "cmd" {
+				t.Errorf("%s has no row in the table of import rules", imports[0])
+			}
+			continue
+		}
+		for _, imported := range imports[1:] {
+			if imported != module && !strings.HasPrefix(imported, module+"/") {
+				continue
+			}
+			if to := part(imported); to != pkg && !slices.Contains(allowed, to) {
+				t.Errorf("%s imports %s", imports[0], imported)
+			}
+		}
+	}
+}
+
+func TestRootUsesTheStandardLibraryOnly(t *testing.T) {
+	t.Parallel()
+	for _, dep := range goList(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", module) {
+		if dep != "" && dep != module {
+			t.Errorf("the root package depends on %s", dep)
+		}
+	}
+}
+
+// The production program holds no embedded server and no second database.
+func TestProductionProgramIsLean(t *testing.T) {
+	t.Parallel()
+	for _, dep := range goList(t, "-deps", module+"/cmd/mediagate") {
+		for _, heavy := range []string{"go.temporal.io/server", "versitygw", "ui-server", "sqlite", module + "/sandbox"} {
+			if strings.Contains(dep, heavy) {
+				t.Errorf("the production program depends on %s", dep)
+			}
+		}
+	}
+}
+
+// Adapters know neither the web framework nor Temporal.
+func TestAdaptersAreFreeOfFrameworks(t *testing.T) {
+	t.Parallel()
+	for _, dep := range goList(t, "-deps", module+"/providers/...") {
+		for _, framework := range []string{"labstack/echo", "go.temporal.io", "gorm.io"} {
+			if strings.Contains(dep, framework) {
+				t.Errorf("the adapters depend on %s", dep)
+			}
+		}
+	}
+}
