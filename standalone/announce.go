@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// announcement is standalone.json: where everything is. What was not started
+// is left out.
+type announcement struct {
+	Version  string   `json:"version"`
+	PID      int      `json:"pid"`
+	API      string   `json:"api,omitempty"`
+	Temporal string   `json:"temporal,omitempty"`
+	UI       string   `json:"ui,omitempty"`
+	S3       *s3Place `json:"s3,omitempty"`
+	Sandbox  string   `json:"sandbox,omitempty"`
+	Ops      string   `json:"ops,omitempty"`
+	Key      string   `json:"key,omitempty"`
+	AdminKey string   `json:"admin_key,omitempty"`
+}
+
+// s3Place is what a client of the S3 server needs.
+type s3Place struct {
+	Endpoint        string `json:"endpoint"`
+	Region          string `json:"region"`
+	Bucket          string `json:"bucket"`
+	AccessKeyID     string `json:"access_key_id"`
+	SecretAccessKey string `json:"secret_access_key"`
+}
+
+// printBanner tells a person what is where and what to try.
+func printBanner(w io.Writer, a announcement, data string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n  mediagate %s\n\n", a.Version)
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "  %-12s %s\n", name, value)
+		}
+	}
+	line("API", a.API)
+	line("Temporal UI", a.UI)
+	line("Temporal", a.Temporal)
+	if a.S3 != nil {
+		line("S3", a.S3.Endpoint+"  bucket "+a.S3.Bucket)
+	}
+	line("Sandbox", a.Sandbox)
+	line("Metrics", a.Ops)
+	line("Data", data)
+	line("Key", a.Key)
+	if a.API != "" && a.Key != "" {
+		fmt.Fprintf(&b, "\n  Try:\n\n"+
+			"  curl %s/v1/images/generations \\\n"+
+			"    -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' \\\n"+
+			"    -d '{\"model\":\"theta-image-turbo\",\"prompt\":\"a lighthouse at dawn\"}'\n", a.API, a.Key)
+	}
+	fmt.Fprintf(&b, "\n  Ctrl-C stops it; the data stays.\n\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}

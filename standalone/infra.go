@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/mediagate/mediagate/sandbox"
+	"github.com/mediagate/mediagate/standalone/datadir"
+	"github.com/mediagate/mediagate/standalone/s3server"
+	"github.com/mediagate/mediagate/standalone/temporalserver"
+	"github.com/mediagate/mediagate/standalone/uiserver"
+	"github.com/mediagate/mediagate/storage/blob"
+)
+
+const (
+	bucket = "mediagate"
+	region = "us-east-1"
+)
+
+// startInfra starts the embedded servers that the options name and writes
+// down where they are.
+func startInfra(
+	ctx context.Context, running *stack, dir *datadir.Dir, secrets datadir.Secrets, opts options, logger *slog.Logger,
+	where *announcement,
+) error {
+	if opts.starts(infraSandbox) {
+		url, err := startSandbox(ctx, running, opts.sandbox, dir.Path("sandbox"), logger)
+		if err != nil {
+			return err
+		}
+		where.Sandbox = url
+	}
+	if opts.starts(infraS3) {
+		store, err := startS3(ctx, running, opts.s3, dir.Path("s3"), secrets)
+		if err != nil {
+			return err
+		}
+		where.S3 = store
+	}
+	temporalAddr := opts.temporal
+	if opts.starts(infraTemporal) {
+		server, err := temporalserver.Start(ctx, temporalConfig(opts, dir, logger))
+		if err != nil {
+			return err
+		}
+		running.push(infraTemporal, server.Stop)
+		temporalAddr = server.Addr()
+		where.Temporal = temporalAddr
+	}
+	if opts.starts(infraUI) {
+		ui, err := uiserver.Start(ctx, uiserver.Config{
+			Addr:         opts.ui,
+			TemporalAddr: temporalAddr,
+			Namespace:    temporalserver.DefaultNamespace,
+		})
+		if err != nil {
+			return err
+		}
+		running.push(infraUI, ui.Stop)
+		where.UI = ui.URL()
+	}
+	return nil
+}
+
+func temporalConfig(opts options, dir *datadir.Dir, logger *slog.Logger) temporalserver.Config {
+	cfg := temporalserver.Config{Addr: opts.temporal, Logger: logger}
+	if opts.temporalDatabaseURL != "" {
+		cfg.PostgresURL = opts.temporalDatabaseURL
+	} else {
+		cfg.File = dir.Path("temporal.db")
+	}
+	return cfg
+}
+
+// startS3 starts the S3 server and makes the bucket.
+func startS3(ctx context.Context, running *stack, addr, folder string, secrets datadir.Secrets) (*s3Place, error) {
+	server, err := s3server.Start(ctx, s3server.Config{
+		Addr:      addr,
+		Dir:       folder,
+		AccessKey: secrets.S3AccessKeyID,
+		SecretKey: secrets.S3SecretAccessKey,
+		Region:    region,
+	})
+	if err != nil {
+		return nil, err
+	}
+	running.push(infraS3, server.Stop)
+	go func() {
+		<-server.Done() // also when asked to stop: then nobody listens any more
+		running.fail(infraS3, errors.New("it stopped by itself"))
+	}()
+	place := &s3Place{
+		Endpoint:        server.Endpoint,
+		Region:          region,
+		Bucket:          bucket,
+		AccessKeyID:     secrets.S3AccessKeyID,
+		SecretAccessKey: secrets.S3SecretAccessKey,
+	}
+	store, err := blob.Open(ctx, blob.Config{
+		Endpoint:        place.Endpoint,
+		Region:          place.Region,
+		Bucket:          place.Bucket,
+		AccessKeyID:     place.AccessKeyID,
+		SecretAccessKey: place.SecretAccessKey,
+		PathStyle:       true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("s3: %w", err)
+	}
+	if err := store.EnsureBucket(ctx); err != nil {
+		return nil, fmt.Errorf("s3: make the bucket: %w", err)
+	}
+	return place, nil
+}
+
+// startSandbox serves the sandbox and returns its URL.
+func startSandbox(ctx context.Context, running *stack, addr, folder string, logger *slog.Logger) (string, error) {
+	upstream, err := sandbox.New(sandbox.Config{Dir: folder, Logger: logger.With("component", infraSandbox)})
+	if err != nil {
+		return "", err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("sandbox: %w", err), upstream.Close())
+	}
+	server := &http.Server{
+		Handler:           upstream.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			running.fail(infraSandbox, err)
+		}
+	}()
+	running.push(infraSandbox, func(ctx context.Context) error {
+		// The sandbox lets go of the answers it holds back; then nothing keeps
+		// the server.
+		err := upstream.Close()
+		if down := server.Shutdown(ctx); down != nil {
+			err = errors.Join(err, down, server.Close())
+		}
+		<-ended
+		return err
+	})
+	return "http://" + dialable(listener.Addr().String()), nil
+}
+
+// dialable replaces "every address" by one that a client can dial.
+func dialable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return addr
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/standalone/datadir"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// stopTimeout leaves a margin to the 20 s that a stop may take.
+const stopTimeout = 17 * time.Second
+
+// Exit statuses.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	// A second signal ends the process at once: after the first the default
+	// action is back.
+	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, restore)
+	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+}
+
+// run is the program; it returns the exit status. It ends when ctx does or
+// when a server fails.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	opts, err := parseOptions(args, stderr)
+	switch {
+	case errors.Is(err, errHelp):
+		return exitDone
+	case err != nil:
+		_, _ = fmt.Fprintln(stderr, "mediagate-standalone:", err)
+		return exitUsage
+	case opts.listFailpoints:
+		_, _ = fmt.Fprintln(stdout, strings.Join(failpoint.Names(), "\n"))
+		return exitDone
+	case opts.version:
+		_, _ = fmt.Fprintln(stdout, "mediagate-standalone", version)
+		return exitDone
+	}
+	logger := slog.New(slog.NewJSONHandler(stderr, nil))
+	if err := serve(ctx, opts, getenv("MEDIAGATE_FAILPOINT"), logger, stdout); err != nil {
+		logger.Error("mediagate-standalone ends", "error", err.Error())
+		_, _ = fmt.Fprintln(stderr, "mediagate-standalone:", err)
+		return exitFailed
+	}
+	return exitDone
+}
+
+// serve holds the data folder from start to stop.
+func serve(ctx context.Context, opts options, point string, logger *slog.Logger, stdout io.Writer) (err error) {
+	dir, err := datadir.Open(opts.data)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	if point != "" {
+		if err := failpoint.Arm(point, dir.Path(".")); err != nil {
+			return err
+		}
+	}
+	secrets, err := dir.Secrets()
+	if err != nil {
+		return err
+	}
+
+	running := newStack(logger)
+	where, err := startAll(ctx, running, dir, secrets, opts, logger)
+	if err == nil {
+		err = dir.Announce(where)
+	}
+	if err == nil {
+		logger.Info("serving", "data", opts.data)
+		err = printBanner(stdout, where, dir.Path("."))
+	}
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-running.failed:
+		}
+	}
+	if ctx.Err() != nil {
+		err = nil // asked to stop, perhaps before everything had started
+	}
+
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if late := running.stop(stopping); late != nil {
+		// What did not end in time ends with the process, as with kill -9.
+		logger.Warn("not everything stopped by itself", "error", late.Error())
+	}
+	return errors.Join(err, dir.Retract())
+}
+
+// startAll starts what the options ask for, in the order of dependence.
+func startAll(
+	ctx context.Context, running *stack, dir *datadir.Dir, secrets datadir.Secrets, opts options, logger *slog.Logger,
+) (announcement, error) {
+	where := announcement{Version: version, PID: os.Getpid()}
+	if err := startInfra(ctx, running, dir, secrets, opts, logger, &where); err != nil {
+		return where, err
+	}
+	if opts.infraOnly() {
+		if opts.config != "" || opts.databaseURL != "" {
+			logger.Warn("-config and -database-url are the product's, which -infra leaves out")
+		}
+		return where, nil
+	}
+	return where, startProduct(ctx, running, dir, secrets, opts, logger, &where)
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+)
+
+// The servers that -infra can name.
+const (
+	infraTemporal = "temporal"
+	infraUI       = "ui"
+	infraS3       = "s3"
+	infraSandbox  = "sandbox"
+)
+
+func infraNames() []string { return []string{infraTemporal, infraUI, infraS3, infraSandbox} }
+
+// errHelp means that the usage was asked for and printed.
+var errHelp = errors.New("help")
+
+// options are the command line.
+type options struct {
+	data   string
+	config string
+
+	api, temporal, ui, s3, sandbox, ops string
+
+	databaseURL         string
+	temporalDatabaseURL string
+
+	// infra holds the servers to start; the whole program when -infra was
+	// not given.
+	infra []string
+
+	listFailpoints bool
+	version        bool
+}
+
+// infraOnly reports whether the product stays out.
+func (o options) infraOnly() bool { return o.infra != nil }
+
+// starts reports whether the named server is to be started.
+func (o options) starts(name string) bool {
+	return !o.infraOnly() || slices.Contains(o.infra, name)
+}
+
+// parseOptions reads the command line and returns all that is wrong with it.
+func parseOptions(args []string, usage io.Writer) (options, error) {
+	var o options
+	var infra string
+	flags := flag.NewFlagSet("mediagate-standalone", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.data, "data", ".mediagate", "the data `folder`; it is made when absent")
+	flags.StringVar(&o.config, "config", "", "settings of the product, a YAML `file`")
+	flags.StringVar(&o.api, "api", "127.0.0.1:8080", "`address` of the API; port 0 takes a free one, here and below")
+	flags.StringVar(&o.temporal, "temporal", "127.0.0.1:7233", "`address` of Temporal; with -infra ui alone, where it is already")
+	flags.StringVar(&o.ui, "ui", "127.0.0.1:8233", "`address` of Temporal's web interface")
+	flags.StringVar(&o.s3, "s3", "127.0.0.1:9000", "`address` of the S3 server")
+	flags.StringVar(&o.sandbox, "sandbox", "127.0.0.1:9900", "`address` of the sandbox")
+	flags.StringVar(&o.ops, "ops", "127.0.0.1:9090", "`address` of metrics and the worker's health")
+	flags.StringVar(&o.databaseURL, "database-url", "", "PostgreSQL `URL` for the product's tables instead of SQLite")
+	flags.StringVar(&o.temporalDatabaseURL, "temporal-database-url", "", "PostgreSQL `URL` for Temporal's databases instead of SQLite")
+	flags.StringVar(&infra, "infra", "", "start only these servers, a `list` of "+strings.Join(infraNames(), ","))
+	flags.BoolVar(&o.listFailpoints, "list-failpoints", false, "print the names that MEDIAGATE_FAILPOINT takes")
+	flags.BoolVar(&o.version, "version", false, "print the version")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			_, _ = fmt.Fprintln(usage, "Usage: mediagate-standalone [options]")
+			flags.SetOutput(usage)
+			flags.PrintDefaults()
+			return o, errHelp
+		}
+		return o, err
+	}
+	var problems []error
+	if flags.NArg() > 0 {
+		problems = append(problems, fmt.Errorf("unexpected argument %q", flags.Arg(0)))
+	}
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name == "infra" {
+			o.infra = []string{}
+		}
+	})
+	if o.infraOnly() {
+		problems = append(problems, o.setInfra(infra))
+	}
+	for _, addr := range []struct{ name, value string }{
+		{"api", o.api}, {"temporal", o.temporal}, {"ui", o.ui}, {"s3", o.s3}, {"sandbox", o.sandbox}, {"ops", o.ops},
+	} {
+		if _, _, err := net.SplitHostPort(addr.value); err != nil {
+			problems = append(problems, fmt.Errorf("-%s: %q is not host:port", addr.name, addr.value))
+		}
+	}
+	return o, errors.Join(problems...)
+}
+
+// setInfra takes the list of servers apart.
+func (o *options) setInfra(list string) error {
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		if !slices.Contains(infraNames(), name) {
+			return fmt.Errorf("-infra: %q is none of %s", name, strings.Join(infraNames(), ", "))
+		}
+		if !slices.Contains(o.infra, name) {
+			o.infra = append(o.infra, name)
+		}
+	}
+	if o.starts(infraUI) && !o.starts(infraTemporal) && strings.HasSuffix(o.temporal, ":0") {
+		return errors.New("-infra ui without temporal: -temporal must say where Temporal is")
+	}
+	return nil
+}

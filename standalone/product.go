@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/cmd/mediagate/app"
+	"github.com/mediagate/mediagate/sandbox"
+	"github.com/mediagate/mediagate/standalone/datadir"
+	"github.com/mediagate/mediagate/standalone/sqlite"
+	"github.com/mediagate/mediagate/standalone/temporalserver"
+	"github.com/mediagate/mediagate/storage"
+)
+
+// The account that is there from the first start.
+const (
+	demoAccount   = "demo"
+	demoGrant     = 1000 * mediagate.MicrosPerUnit
+	demoReference = "first start"
+)
+
+// productGrace is how long calls under way may take to end at a stop, within
+// stopTimeout.
+const productGrace = 12 * time.Second
+
+// startProduct starts the product itself over the embedded servers: the
+// database, the API, the worker; at the first start it makes the account demo.
+// It fills in the API's and the ops' URL, the key and the admin key.
+func startProduct(
+	ctx context.Context, running *stack, dir *datadir.Dir, secrets datadir.Secrets, opts options, logger *slog.Logger,
+	where *announcement,
+) error {
+	c, err := productConfig(secrets, opts, where)
+	if err != nil {
+		return err
+	}
+	logger = app.NewLogger(c, os.Stderr)
+	slog.SetDefault(logger)
+	o := app.Options{Version: version, Logger: logger}
+	if c.DatabaseURL == "" {
+		o.OpenStore = func(ctx context.Context, sc storage.Config) (*storage.Store, error) {
+			return sqlite.OpenStore(ctx, dir.Path("mediagate.db"), sc)
+		}
+	}
+	g, err := app.Open(ctx, c, o)
+	if err != nil {
+		return err
+	}
+	if err := g.Migrate(ctx); err != nil {
+		g.Close()
+		return err
+	}
+	if where.Key, err = seed(ctx, g, dir, secrets); err != nil {
+		g.Close()
+		return fmt.Errorf("make the account %s: %w", demoAccount, err)
+	}
+	roles, err := c.Listen(ctx, true, true)
+	if err != nil {
+		g.Close()
+		return err
+	}
+	where.API = "http://" + dialable(roles.API.Addr().String())
+	where.Ops = "http://" + dialable(roles.Ops.Addr().String())
+	where.AdminKey = c.AdminKey
+
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() {
+		err := g.Run(serving, roles)
+		if serving.Err() == nil {
+			running.fail("product", cmpErr(err, errors.New("it stopped by itself")))
+		}
+		ended <- err
+	}()
+	running.push("product", func(ctx context.Context) error {
+		stop()
+		defer g.Close()
+		select {
+		case err := <-ended:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	return nil
+}
+
+func cmpErr(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
+
+// productConfig are the settings: those of the embedded servers, under the
+// settings file and the environment.
+func productConfig(secrets datadir.Secrets, opts options, where *announcement) (app.Config, error) {
+	base := app.Defaults()
+	base.DatabaseURL = opts.databaseURL
+	base.Temporal = app.Temporal{Address: where.Temporal, Namespace: temporalserver.DefaultNamespace}
+	base.S3 = app.S3{
+		Endpoint: where.S3.Endpoint, Region: where.S3.Region, Bucket: where.S3.Bucket,
+		AccessKeyID: where.S3.AccessKeyID, SecretAccessKey: where.S3.SecretAccessKey, PathStyle: true,
+	}
+	base.APIListen, base.OpsListen = opts.api, opts.ops
+	base.AdminKey = secrets.AdminKey
+	base.EncryptionKeys = []string{secrets.EncryptionKey}
+	base.ShutdownGrace = productGrace
+	base.ParkRetry = 20 * time.Second // a person is watching
+	base.Outbound.Allow = []string{"127.0.0.0/8", "::1/128"}
+	base.Channels = sandboxChannels(where.Sandbox)
+	c, _, err := app.Load(app.Sources{Base: base, File: opts.config, Env: os.Environ()})
+	if err != nil {
+		return c, err
+	}
+	return c, c.ValidateEmbedded()
+}
+
+// sandboxChannels are one vendor account each, all played by the sandbox.
+func sandboxChannels(url string) []app.Channel {
+	prefixes := map[string]string{"dashscope": "/dashscope/api/v1", "kling": "/kling"}
+	channels := make([]app.Channel, 0, len(prefixes))
+	for _, account := range sandbox.DefaultAccounts() {
+		credentials := map[string]string{}
+		for name, value := range account.Credentials {
+			if account.Provider != "kling" || name != "api_key" { // the vendor takes one or the other
+				credentials[name] = value
+			}
+		}
+		channels = append(channels, app.Channel{
+			Name: "sandbox-" + account.Provider, Provider: account.Provider, BaseURL: url + prefixes[account.Provider],
+			Credentials: credentials, Weight: 1, RequestsPerSecond: 50,
+			PollInterval: app.PollInterval{Min: 500 * time.Millisecond, Max: 2 * time.Second},
+		})
+	}
+	return channels
+}
+
+// seed makes the account, its grant and its key, once; a start that died in
+// between is gone on with.
+func seed(ctx context.Context, g *app.Gateway, dir *datadir.Dir, secrets datadir.Secrets) (string, error) {
+	if secrets.Key != "" {
+		return secrets.Key, nil
+	}
+	account, err := demo(ctx, g.Store)
+	if err != nil {
+		return "", err
+	}
+	if _, _, _, err := g.Store.Grant(ctx, account.ID, demoGrant, demoReference); err != nil {
+		return "", err
+	}
+	secret, hash := api.NewKey()
+	prefix, lastFour := api.KeyDisplay(secret)
+	if _, err := g.Store.CreateKey(ctx, mediagate.Key{
+		AccountID: account.ID, Name: demoAccount, Unlimited: true,
+		Prefix: prefix, LastFour: lastFour,
+	}, hash); err != nil {
+		return "", err
+	}
+	return secret, dir.SetKey(secret)
+}
+
+// demo finds the account of an earlier start, or makes it.
+func demo(ctx context.Context, store *storage.Store) (mediagate.Account, error) {
+	for after := ""; ; {
+		accounts, more, err := store.Accounts(ctx, after, 100)
+		if err != nil {
+			return mediagate.Account{}, err
+		}
+		for _, a := range accounts {
+			if a.Name == demoAccount {
+				return a, nil
+			}
+			after = a.ID
+		}
+		if !more {
+			return store.CreateAccount(ctx, demoAccount, "")
+		}
+	}
+}

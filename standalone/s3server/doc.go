@@ -1,0 +1,7 @@
+// Package s3server runs a real S3 server, Versity's gateway over a folder,
+// inside the process.
+//
+// It knows nothing of the product. The server allows one instance a process
+// and changes the process's working directory to its folder: resolve relative
+// paths before Start.
+package s3server

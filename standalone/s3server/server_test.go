@@ -1,0 +1,149 @@
+package s3server_test
+
+import (
+	"bytes"
+	"context"
+	"image"
+	"image/png"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/standalone/s3server"
+	"github.com/mediagate/mediagate/storage/blob"
+	"github.com/mediagate/mediagate/storage/blob/blobtest"
+)
+
+// One server runs in a process at a time, so no test here is parallel.
+
+func start(t *testing.T, dir string) (*s3server.Server, blob.Config) {
+	t.Helper()
+	server, err := s3server.Start(t.Context(), s3server.Config{
+		Addr: "127.0.0.1:0", Dir: dir, AccessKey: "test-access", SecretKey: "test-secret", Region: "us-east-1",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, server) })
+	return server, blob.Config{
+		Endpoint: server.Endpoint, Region: "us-east-1", Bucket: "media",
+		AccessKeyID: "test-access", SecretAccessKey: "test-secret", PathStyle: true,
+	}
+}
+
+func stop(t *testing.T, server *s3server.Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+	defer cancel()
+	if err := server.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func open(t *testing.T, c blob.Config) *blob.Store {
+	t.Helper()
+	store, err := blob.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	return store
+}
+
+func TestConformance(t *testing.T) {
+	_, config := start(t, t.TempDir())
+	blobtest.Run(t, config)
+}
+
+// What is stored outlives the server, with its type, wherever that is kept.
+func TestRestart(t *testing.T) {
+	for name, prepare := range map[string]func(t *testing.T, dir string){
+		"attributes in the file system": func(*testing.T, string) {},
+		"attributes beside the objects": func(t *testing.T, dir string) {
+			if err := os.MkdirAll(filepath.Join(dir, "meta"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			prepare(t, dir)
+			server, config := start(t, dir)
+			store := open(t, config)
+			if err := store.EnsureBucket(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var file bytes.Buffer
+			if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
+				t.Fatal(err)
+			}
+			result, err := store.Mirror(t.Context(), "results/task/1/0", &file, blob.Limits{Media: "image"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop(t, server)
+			stop(t, server) // once more does no harm
+			if err := store.Ping(t.Context()); mediagate.KindOf(err) != mediagate.KindUnavailable {
+				t.Errorf("a stopped server: got %v, want kind unavailable", err)
+			}
+
+			_, config = start(t, dir)
+			link, err := open(t, config).Sign(t.Context(), result, time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, link.URL, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode != http.StatusOK || resp.ContentLength != result.Size || resp.Header.Get("Content-Type") != "image/png" {
+				t.Errorf("got status %d, %d bytes, type %q", resp.StatusCode, resp.ContentLength, resp.Header.Get("Content-Type"))
+			}
+		})
+	}
+}
+
+func TestAddressInUse(t *testing.T) {
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	for name, addr := range map[string]string{
+		"in use":         l.Addr().String(),
+		"no address":     "nowhere",
+		"not our own":    "192.0.2.1:0",
+		"no such number": "127.0.0.1:70000",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := s3server.Start(t.Context(), s3server.Config{Addr: addr, Dir: t.TempDir(), AccessKey: "a", SecretKey: "b"})
+			if err == nil {
+				t.Error("the server starts")
+			}
+		})
+	}
+}
+
+func TestNoGoroutineIsLeft(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	server, config := start(t, t.TempDir())
+	store := open(t, config)
+	if err := store.EnsureBucket(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, server)
+	store.Close()
+	// The HTTP library's own sweeper notices the end after ten seconds.
+	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+}

@@ -1,0 +1,87 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+
+	moderncsqlite "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/mediagate/mediagate/storage"
+)
+
+const driverName = "sqlite" // as modernc.org/sqlite registers itself
+
+// Open opens the database in the file, which is made when it is absent. The
+// dialector owns the connections until storage.Store.Close.
+func Open(path string) (gorm.Dialector, error) {
+	pool, err := openPool(path)
+	if err != nil {
+		return nil, err
+	}
+	return &dialector{sqlite.New(sqlite.Config{DriverName: driverName, Conn: pool}), pool}, nil
+}
+
+// OpenStore opens and migrates the store in the file. The dialector of c is
+// replaced.
+func OpenStore(ctx context.Context, path string, c storage.Config) (*storage.Store, error) {
+	d, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	c.Dialector = d
+	store, err := storage.Open(ctx, c)
+	if err != nil {
+		return nil, errors.Join(err, d.(*dialector).pool.Close())
+	}
+	if err := store.Migrate(ctx); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
+}
+
+// dsn names the file and what each connection is set to. WAL with NORMAL
+// survives the death of the process; a loss of power may cost the last
+// commits, but never the file's consistency.
+func dsn(path string, extra url.Values) string {
+	q := url.Values{
+		"_pragma": {
+			"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(ON)", "cache_size(-16000)", "temp_store(MEMORY)",
+		},
+		"_time_integer_format": {"unix_micro"}, // what storage's time columns hold
+	}
+	for k, v := range extra {
+		q[k] = append(q[k], v...)
+	}
+	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path), RawQuery: q.Encode()}).String()
+}
+
+// dialector is GORM's, with the errors of this driver.
+type dialector struct {
+	gorm.Dialector
+	pool *pool
+}
+
+// Translate implements gorm.ErrorTranslator for the driver's result codes;
+// GORM's own translation knows those of another driver only.
+func (d *dialector) Translate(err error) error {
+	var lite *moderncsqlite.Error
+	if !errors.As(err, &lite) {
+		return err
+	}
+	known := map[int]error{
+		sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: gorm.ErrDuplicatedKey,
+		sqlite3.SQLITE_CONSTRAINT_UNIQUE:     gorm.ErrDuplicatedKey,
+		sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: gorm.ErrForeignKeyViolated,
+		sqlite3.SQLITE_CONSTRAINT_CHECK:      gorm.ErrCheckConstraintViolated,
+	}
+	if kind, ok := known[lite.Code()]; ok {
+		return fmt.Errorf("%w: %w", kind, err)
+	}
+	return err
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// stack holds what is running, in the order of the start, and stops it in the
+// reverse order.
+type stack struct {
+	logger *slog.Logger
+	parts  []part
+	// failed gets the error of the first part that ended without being asked.
+	failed chan error
+}
+
+type part struct {
+	name string
+	stop func(context.Context) error
+}
+
+func newStack(logger *slog.Logger) *stack {
+	return &stack{logger: logger, failed: make(chan error, 1)}
+}
+
+// push adds a running part.
+func (s *stack) push(name string, stop func(context.Context) error) {
+	s.parts = append(s.parts, part{name: name, stop: stop})
+}
+
+// fail reports that a part ended by itself. Later reports are dropped: one is
+// enough to stop.
+func (s *stack) fail(name string, err error) {
+	select {
+	case s.failed <- fmt.Errorf("%s ended: %w", name, err):
+	default:
+	}
+}
+
+// reserve is the time that each part further down the stack keeps for itself,
+// so that one that hangs cannot use up all of it.
+const reserve = 1500 * time.Millisecond
+
+// stop stops every part, the last started first, within ctx.
+func (s *stack) stop(ctx context.Context) error {
+	var problems []error
+	for i, p := range slices.Backward(s.parts) {
+		if err := s.stopPart(ctx, p, time.Duration(i)*reserve); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", p.name, err))
+		}
+	}
+	s.parts = nil
+	return errors.Join(problems...)
+}
+
+func (s *stack) stopPart(ctx context.Context, p part, keep time.Duration) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-keep))
+		defer cancel()
+	}
+	began := time.Now()
+	err := p.stop(ctx)
+	s.logger.Info("stopped", "part", p.name, "took", time.Since(began).String())
+	return err
+}

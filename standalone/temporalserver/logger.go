@@ -1,0 +1,93 @@
+package temporalserver
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync/atomic"
+
+	"go.temporal.io/server/common/log"
+	"go.temporal.io/server/common/log/tag"
+)
+
+// logger hands the service's warnings and errors to slog. Its notes about
+// ordinary life are dropped: a start alone writes hundreds.
+type logger struct {
+	to *slog.Logger
+	// muted drops warnings; all loggers of a service share it.
+	muted *atomic.Bool
+}
+
+func newLogger(to *slog.Logger) *logger {
+	return &logger{to: to.With("component", "temporal"), muted: new(atomic.Bool)}
+}
+
+var _ log.WithLogger = (*logger)(nil)
+
+// muteWarnings is for the stop: the roles end one after the other, and each
+// warns that it has lost those that ended before.
+func (l *logger) muteWarnings() { l.muted.Store(true) }
+
+// Debug is dropped.
+func (*logger) Debug(string, ...tag.Tag) {}
+
+// Info is dropped.
+func (*logger) Info(string, ...tag.Tag) {}
+
+// Warn logs a warning.
+func (l *logger) Warn(msg string, tags ...tag.Tag) {
+	if !l.muted.Load() {
+		l.log(slog.LevelWarn, msg, tags)
+	}
+}
+
+// Error logs an error.
+func (l *logger) Error(msg string, tags ...tag.Tag) { l.log(slog.LevelError, msg, tags) }
+
+// DPanic logs an error: it asks for a panic in development only.
+func (l *logger) DPanic(msg string, tags ...tag.Tag) { l.log(slog.LevelError, msg, tags) }
+
+// Panic logs an error and panics, as its callers count on.
+func (l *logger) Panic(msg string, tags ...tag.Tag) {
+	l.log(slog.LevelError, msg, tags)
+	panic(msg)
+}
+
+// Fatal logs an error and ends the process, as its callers count on; the
+// database survives it.
+func (l *logger) Fatal(msg string, tags ...tag.Tag) {
+	l.log(slog.LevelError, msg, tags)
+	os.Exit(1)
+}
+
+// With returns a logger that adds tags to every line.
+func (l *logger) With(tags ...tag.Tag) log.Logger {
+	return &logger{to: slog.New(l.to.Handler().WithAttrs(attrs(tags))), muted: l.muted}
+}
+
+func (l *logger) log(level slog.Level, msg string, tags []tag.Tag) {
+	l.to.LogAttrs(context.Background(), level, msg, attrs(tags)...)
+}
+
+func attrs(tags []tag.Tag) []slog.Attr {
+	out := make([]slog.Attr, 0, len(tags))
+	for _, t := range tags {
+		out = append(out, slog.Any(t.Key(), t.Value()))
+	}
+	return out
+}
+
+// quietSDK drops what the SDK says while the frontend is still starting.
+type quietSDK struct{}
+
+// Debug is dropped.
+func (quietSDK) Debug(string, ...any) {}
+
+// Info is dropped.
+func (quietSDK) Info(string, ...any) {}
+
+// Warn is dropped.
+func (quietSDK) Warn(string, ...any) {}
+
+// Error is dropped: what fails is returned.
+func (quietSDK) Error(string, ...any) {}

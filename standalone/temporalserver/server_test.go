@@ -1,0 +1,211 @@
+package temporalserver_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate/standalone/temporalserver"
+	"github.com/mediagate/mediagate/workflows"
+)
+
+const queue = "test"
+
+// greet waits for a signal, so that a test can restart the service under it.
+func greet(ctx workflow.Context, name string) (string, error) {
+	var word string
+	workflow.GetSignalChannel(ctx, "word").Receive(ctx, &word)
+	return word + " " + name, nil
+}
+
+func TestServerKeepsWorkflowsAcrossRestart(t *testing.T) {
+	t.Parallel()
+	// The folder's name has all that means something in the URI of SQLite.
+	file := filepath.Join(t.TempDir(), "a b%20c?d#e&f", "temporal.db")
+	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	first := start(t, file)
+	c := dial(t, first)
+	w := work(t, c)
+	attributes := temporal.NewSearchAttributes(
+		temporal.NewSearchAttributeKeyKeyword("MediagateStatus").ValueSet("pending"),
+		temporal.NewSearchAttributeKeyBool("MediagateStuck").ValueSet(true),
+	)
+	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
+		ID: "greeting", TaskQueue: queue, TypedSearchAttributes: attributes,
+	}, greet, "world")
+	if err != nil {
+		t.Fatalf("start the workflow: %v", err)
+	}
+	w.Stop()
+	c.Close()
+	stop(t, first)
+	if _, err := os.Stat(file); err != nil {
+		t.Fatalf("the database is not where it was asked for: %v", err)
+	}
+
+	second := start(t, file)
+	t.Cleanup(func() { stop(t, second) })
+	c = dial(t, second)
+	t.Cleanup(c.Close)
+	t.Cleanup(work(t, c).Stop)
+	if err := c.SignalWorkflow(t.Context(), "greeting", "", "word", "hello"); err != nil {
+		t.Fatalf("signal the workflow after the restart: %v", err)
+	}
+	var got string
+	if err := c.GetWorkflow(t.Context(), "greeting", "").Get(t.Context(), &got); err != nil {
+		t.Fatalf("result: %v", err)
+	}
+	if got != "hello world" {
+		t.Errorf("result = %q, want %q", got, "hello world")
+	}
+}
+
+func TestServerPreparesNamespace(t *testing.T) {
+	t.Parallel()
+	server := start(t, filepath.Join(t.TempDir(), "temporal.db"))
+	t.Cleanup(func() { stop(t, server) })
+	c := dial(t, server)
+	t.Cleanup(c.Close)
+
+	// An existing namespace is mended, not only a new one made right.
+	const other = "other"
+	_, err := c.WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{
+		Namespace: other, WorkflowExecutionRetentionPeriod: durationDay,
+	})
+	if err != nil {
+		t.Fatalf("register: %v", err)
+	}
+	deadline, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for i := range 2 { // the second time finds nothing to do
+		if err := workflows.EnsureNamespace(deadline, c, other); err != nil {
+			t.Fatalf("EnsureNamespace, call %d: %v", i+1, err)
+		}
+	}
+
+	for _, namespace := range []string{temporalserver.DefaultNamespace, other} {
+		described, err := c.WorkflowService().DescribeNamespace(t.Context(),
+			&workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+		if err != nil {
+			t.Fatalf("describe %s: %v", namespace, err)
+		}
+		if got := described.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(); got != 720*time.Hour {
+			t.Errorf("retention of %s = %v, want 720h", namespace, got)
+		}
+		listed, err := c.OperatorService().ListSearchAttributes(t.Context(),
+			&operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+		if err != nil {
+			t.Fatalf("search attributes of %s: %v", namespace, err)
+		}
+		want := map[string]enumspb.IndexedValueType{
+			"MediagateModel":    enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+			"MediagateType":     enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+			"MediagateProvider": enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+			"MediagateAccount":  enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+			"MediagateStatus":   enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+			"MediagateReason":   enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+			"MediagateStuck":    enumspb.INDEXED_VALUE_TYPE_BOOL,
+		}
+		if diff := cmp.Diff(want, listed.GetCustomAttributes()); diff != "" {
+			t.Errorf("search attributes of %s (-want +got):\n%s", namespace, diff)
+		}
+	}
+}
+
+func TestServerStartsOverAfterAnInterruptedFirstStart(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "temporal.db")
+	if err := os.WriteFile(file+".new", []byte("half a database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, file)
+	stop(t, server)
+	if _, err := os.Stat(file + ".new"); !os.IsNotExist(err) {
+		t.Errorf("the unfinished file is still there (stat: %v)", err)
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	t.Parallel()
+	busy, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = busy.Close() })
+	file := filepath.Join(t.TempDir(), "temporal.db")
+	for name, cfg := range map[string]temporalserver.Config{
+		"no database":       {Addr: "127.0.0.1:0"},
+		"two databases":     {Addr: "127.0.0.1:0", File: file, PostgresURL: "postgres://127.0.0.1/postgres"},
+		"no port":           {Addr: "127.0.0.1", File: file},
+		"port out of range": {Addr: "127.0.0.1:65536", File: file},
+		"port taken":        {Addr: busy.Addr().String(), File: file},
+		"no folder":         {Addr: "127.0.0.1:0", File: filepath.Join(filepath.Dir(file), "absent", "temporal.db")},
+		"not PostgreSQL":    {Addr: "127.0.0.1:0", PostgresURL: "mysql://127.0.0.1/x"},
+		"socket folder":     {Addr: "127.0.0.1:0", PostgresURL: "postgres:///x?host=/run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, err := temporalserver.Start(t.Context(), cfg)
+			if err == nil {
+				stop(t, server)
+				t.Fatal("started")
+			}
+		})
+	}
+}
+
+func start(t *testing.T, file string) *temporalserver.Server {
+	t.Helper()
+	server, err := temporalserver.Start(t.Context(), temporalserver.Config{
+		Addr: "127.0.0.1:0", File: file, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	return server
+}
+
+func stop(t *testing.T, server *temporalserver.Server) {
+	t.Helper()
+	// t.Context has ended when cleanups run.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+	defer cancel()
+	if err := server.Stop(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+func dial(t *testing.T, server *temporalserver.Server) client.Client {
+	t.Helper()
+	c, err := client.Dial(client.Options{HostPort: server.Addr(), Namespace: temporalserver.DefaultNamespace, Logger: discard})
+	if err != nil {
+		t.Fatalf("dial: %v", err)
+	}
+	return c
+}
+
+func work(t *testing.T, c client.Client) worker.Worker {
+	t.Helper()
+	w := worker.New(c, queue, worker.Options{})
+	w.RegisterWorkflow(greet)
+	if err := w.Start(); err != nil {
+		t.Fatalf("start the worker: %v", err)
+	}
+	return w
+}
