@@ -32,7 +32,8 @@ func (a *Activities) UnparkTask(ctx context.Context, in TaskArgs) (mediagate.Sto
 // RestoreAwait lets the channel ask again for an attempt whose waiting was in
 // trouble.
 func (a *Activities) RestoreAwait(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
-	if err := a.Store.RestoreAwait(ctx, in.TaskID, in.N, a.Now()); err != nil {
+	// A conflict says that there is nothing to wait for any more.
+	if err := a.Store.RestoreAwait(ctx, in.TaskID, in.N, a.Now()); err != nil && mediagate.KindOf(err) != mediagate.KindConflict {
 		return mediagate.Story{}, toTemporal(err)
 	}
 	return a.story(ctx, in.TaskID)
