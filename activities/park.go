@@ -13,12 +13,20 @@ type ParkArgs struct {
 }
 
 // ParkTask makes the task visible as stuck. The first time of parking counts
-// until it is unparked.
+// until it is unparked. An attempt in trouble is not polled for while parked,
+// and its signal, having arrived, is no longer owed.
 func (a *Activities) ParkTask(ctx context.Context, in ParkArgs) (mediagate.Story, error) {
 	if err := a.Store.Park(ctx, in.TaskID, in.Reason); err != nil {
 		return mediagate.Story{}, toTemporal(err)
 	}
-	return a.story(ctx, in.TaskID)
+	st, err := a.story(ctx, in.TaskID)
+	if err != nil || st.Trouble == "" {
+		return st, err
+	}
+	if err := a.Store.DropAwait(ctx, in.TaskID, st.N); err != nil {
+		return mediagate.Story{}, toTemporal(err)
+	}
+	return st, nil
 }
 
 // UnparkTask ends the parking; the deadline moves by the time parked (D10).

@@ -97,14 +97,22 @@ func (a *Activities) GiveUpAttempt(ctx context.Context, in AttemptArgs) (mediaga
 }
 
 // PollJob asks for attempt n once, at the task's deadline (D10). Returns
-// KindTransient, KindThrottled while the vendor is out of reach.
+// KindTransient, KindThrottled while the vendor is out of reach, and
+// KindUnreached with code channel_missing on a worker that lacks the channel
+// or its account: the task may not fail for that (D11).
 func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
 	if err != nil {
 		return mediagate.Story{}, toTemporal(err)
 	}
-	channel, ok := a.Channels.Channel(row.Channel)
-	if row.State == mediagate.AttemptAccepted && row.Outcome == nil && ok && channel.Fingerprint == row.Fingerprint {
+	if row.State == mediagate.AttemptAccepted && row.Outcome == nil && row.Trouble == "" {
+		channel, ok := a.Channels.Channel(row.Channel)
+		if !ok || channel.Fingerprint != row.Fingerprint {
+			return mediagate.Story{}, toTemporal(&mediagate.Error{
+				Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing,
+				Message: "this worker lacks the channel of the attempt",
+			})
+		}
 		ctx, cancel := context.WithTimeout(ctx, a.Settings.CallTimeout)
 		defer cancel()
 		report, err := channel.Vendor.Poll(ctx, row.Ref)

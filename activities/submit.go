@@ -251,25 +251,25 @@ func (a *Activities) CancelJob(ctx context.Context, in AttemptArgs) error {
 }
 
 // heartbeat reports life until stop is called, so that a lost worker is
-// noticed and a cancel arrives.
+// noticed and a cancel arrives. It beats in the activity's own context: a beat
+// that is cut short would count as the activity's cancel.
 func heartbeat(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
+	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		tick := time.NewTicker(3 * time.Second)
 		defer tick.Stop()
 		for {
-			activity.RecordHeartbeat(ctx)
 			select {
-			case <-ctx.Done():
+			case <-quit:
 				return
 			case <-tick.C:
+				activity.RecordHeartbeat(ctx)
 			}
 		}
 	}()
 	return func() {
-		cancel()
+		close(quit)
 		<-done
 	}
 }

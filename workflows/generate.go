@@ -135,7 +135,18 @@ func (g *generate) stepAccepted(ctx workflow.Context) error {
 // reload reads the story anew.
 func (g *generate) reload(ctx workflow.Context) error {
 	ctx = workflow.WithLocalActivityOptions(ctx, load())
-	return workflow.ExecuteLocalActivity(ctx, nameLoadTask, activities.TaskArgs{TaskID: g.in.TaskID}).Get(ctx, &g.story)
+	return g.take(ctx, workflow.ExecuteLocalActivity(ctx, nameLoadTask, activities.TaskArgs{TaskID: g.in.TaskID}))
+}
+
+// take makes the future's story the run's. It decodes into a fresh one: what
+// a story leaves out is over, and must not linger from the one before.
+func (g *generate) take(ctx workflow.Context, future workflow.Future) error {
+	var st mediagate.Story
+	if err := future.Get(ctx, &st); err != nil {
+		return err
+	}
+	g.story = st
+	return nil
 }
 
 // provider is whose queue the next call goes to.
@@ -159,7 +170,7 @@ func (g *generate) did(ctx workflow.Context, st mediagate.Story) error {
 // database runs a short step on our own tables and takes its story.
 func (g *generate) database(ctx workflow.Context, id string, activity, args any) error {
 	ctx = workflow.WithActivityOptions(ctx, database(id))
-	return workflow.ExecuteActivity(ctx, activity, args).Get(ctx, &g.story)
+	return g.take(ctx, workflow.ExecuteActivity(ctx, activity, args))
 }
 
 func (g *generate) submit(ctx workflow.Context, n int) error {
@@ -185,7 +196,7 @@ func (g *generate) submit(ctx workflow.Context, n int) error {
 		return g.park(ctx, submitParkReason(activities.FromTemporal(err)))
 	}
 	if st.State == mediagate.AttemptRejected && st.N == n {
-		g.story = st // stays parked, if it is: nothing was achieved
+		g.story, g.again = st, false // stays parked, if it is: nothing was achieved
 		return nil
 	}
 	g.refusals = 0
@@ -228,10 +239,10 @@ func (g *generate) afterRejection(ctx workflow.Context) error {
 			return g.park(ctx, mediagate.ParkProviderAway)
 		}
 		g.show(ctx, "the provider is full or away: the next attempt follows")
-		if err := g.pause(ctx, "before the next attempt", min(time.Second<<g.refusals, 30*time.Second)); err != nil {
+		if _, err := g.pause(ctx, "before the next attempt", min(time.Second<<g.refusals, 30*time.Second)); err != nil {
 			return err
 		}
-		if g.story.CancelRequested {
+		if g.story.CancelRequested || g.ordered == mediagate.ActionFail || g.outer.Err() != nil {
 			return nil
 		}
 	}

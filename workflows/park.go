@@ -32,6 +32,9 @@ func (g *generate) parked(ctx workflow.Context, retry time.Duration, giveUp time
 	g.showParked(ctx, giveUp)
 	g.woken = false
 	due, err := g.wait(ctx, "parked: "+g.story.ParkReason, min(jitter(now, retry), giveUp.Sub(now)))
+	if err == nil && due && !workflow.Now(ctx).Before(giveUp) {
+		return g.end(ctx, mediagate.StatusFailed, g.parkFailure())
+	}
 	g.again = due || g.woken || g.ordered == mediagate.ActionRetry
 	return err
 }
@@ -95,14 +98,16 @@ func (g *generate) resolve(ctx workflow.Context) error {
 	if g.story.OnUnknown == mediagate.OnUnknownFail {
 		g.show(ctx, "the vendor's answer was lost, and it cannot be asked: failing soon")
 		before := g.story
-		if err := g.pause(ctx, "the answer was lost", unknownSyncPatience); err != nil {
-			return err
-		}
+		due, err := g.pause(ctx, "the answer was lost", unknownSyncPatience)
 		switch {
+		case err != nil:
+			return err
 		case g.story.CancelRequested || g.story.State != before.State || g.story.N != before.N:
 			return nil
 		case g.ordered == mediagate.ActionRetry:
 			return g.giveUpAttempt(ctx)
+		case !due:
+			return nil // somebody looked in: the patience begins anew
 		}
 		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
 			Code: mediagate.CodeSubmissionUnknown, Message: submissionUnknown, Retryable: true,
@@ -139,7 +144,8 @@ func (g *generate) lookUp(ctx workflow.Context) error {
 		return g.submit(ctx, g.story.N)
 	case !res.AskAt.IsZero():
 		g.story = res.Story
-		return g.pause(ctx, "before the next lookup", max(res.AskAt.Sub(workflow.Now(ctx)), time.Second))
+		_, err := g.pause(ctx, "before the next lookup", max(res.AskAt.Sub(workflow.Now(ctx)), time.Second))
+		return err
 	default:
 		g.story = res.Story
 		return g.parkUnknown(ctx)

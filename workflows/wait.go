@@ -17,6 +17,10 @@ const lastCallPatience = 10 * time.Minute
 // await waits until the channel signals the end of the attempt, the deadline
 // passes, or somebody intervenes. No activity runs meanwhile.
 func (g *generate) await(ctx workflow.Context) error {
+	if g.story.ParkReason != "" {
+		// The run before this one died between a success and its unparking.
+		return g.did(ctx, g.story)
+	}
 	left := g.story.DeadlineAt.Sub(workflow.Now(ctx))
 	g.show(ctx, fmt.Sprintf("waiting for %s (attempt %d), until %s at the latest",
 		g.story.Provider, g.story.N, g.story.DeadlineAt.UTC().Format(time.RFC3339)))
@@ -38,7 +42,7 @@ func (g *generate) await(ctx workflow.Context) error {
 		st = g.story
 	}
 	g.story = st
-	if st.Status.Terminal() || st.CancelRequested || st.Succeeded || st.Failure != nil || st.Trouble != "" {
+	if st.Status.Terminal() || st.CancelRequested || st.Succeeded || st.Failure != nil || st.Trouble != "" || g.outer.Err() != nil {
 		return nil
 	}
 	return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
@@ -47,13 +51,13 @@ func (g *generate) await(ctx workflow.Context) error {
 }
 
 // pause waits without a purpose of its own: any signal but an upstream one
-// ends it, and the story is read anew.
-func (g *generate) pause(ctx workflow.Context, summary string, d time.Duration) error {
-	due, err := g.wait(ctx, summary, d)
+// ends it, and the story is read anew. It reports whether the time ran out.
+func (g *generate) pause(ctx workflow.Context, summary string, d time.Duration) (due bool, err error) {
+	due, err = g.wait(ctx, summary, d)
 	if due && err == nil {
-		return g.reload(ctx)
+		err = g.reload(ctx)
 	}
-	return err
+	return due, err
 }
 
 // wait waits for d, or for a signal, after which the story is as it then

@@ -1,0 +1,190 @@
+package activitytest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Attempt reads one attempt.
+func (s *Store) Attempt(_ context.Context, taskID string, n int) (mediagate.Attempt, error) {
+	unlock, err := s.lock("Attempt")
+	defer unlock()
+	if err != nil {
+		return mediagate.Attempt{}, err
+	}
+	_, a, err := s.attempt(taskID, n)
+	if err != nil {
+		return mediagate.Attempt{}, err
+	}
+	return a.Attempt, nil
+}
+
+// OpenAttempt stores an intent, on a task that is open, not to be cancelled,
+// and without a later attempt (D3).
+func (s *Store) OpenAttempt(_ context.Context, in mediagate.Attempt) (mediagate.Attempt, bool, error) {
+	unlock, err := s.lock("OpenAttempt")
+	defer unlock()
+	if err != nil {
+		return mediagate.Attempt{}, false, err
+	}
+	r, found, err := s.attempt(in.TaskID, in.N)
+	switch {
+	case r == nil:
+		return mediagate.Attempt{}, false, err
+	case found != nil:
+		return found.Attempt, false, nil
+	case len(r.attempts) > 0 && r.attempts[len(r.attempts)-1].N > in.N:
+		return mediagate.Attempt{}, false, conflict("task %s has a later attempt", in.TaskID)
+	case r.task.Status.Terminal():
+		return mediagate.Attempt{}, false, conflict("task %s has ended", in.TaskID)
+	case !r.task.CancelRequestedAt.IsZero():
+		return mediagate.Attempt{}, false, conflict("task %s is to be cancelled", in.TaskID)
+	}
+	in.State = mediagate.AttemptIntent
+	r.attempts, r.seen = append(r.attempts, &attempt{Attempt: in}), true
+	return in, true, nil
+}
+
+// AcceptAttempt stores the vendor's id. A job that nobody waits for is
+// recorded only, and ended is true (D5).
+func (s *Store) AcceptAttempt(_ context.Context, taskID string, n int, sub mediagate.Submission, firstPollAt time.Time) (bool, error) {
+	unlock, err := s.lock("AcceptAttempt")
+	defer unlock()
+	if err != nil {
+		return false, err
+	}
+	r, a, err := s.attempt(taskID, n)
+	if err != nil {
+		return false, err
+	}
+	over := r.task.Status.Terminal()
+	switch {
+	case a.State == mediagate.AttemptRejected:
+		return over, conflict("attempt %d of task %s was rejected", n, taskID)
+	case a.Ref != mediagate.JobRef{}:
+		return over, nil
+	}
+	a.Ref, a.AcceptedAt = sub.Ref, s.clock()
+	if over || a.State == mediagate.AttemptEnded {
+		a.State = mediagate.AttemptEnded
+		if a.Outcome == nil {
+			a.Outcome = sub.Outcome
+		}
+		return true, nil
+	}
+	a.State, a.Outcome, a.Error = mediagate.AttemptAccepted, sub.Outcome, ""
+	if sub.Outcome == nil {
+		s.wait(r, a, firstPollAt)
+	} else {
+		a.State, a.EndedAt = mediagate.AttemptEnded, s.clock()
+	}
+	if r.task.Status == mediagate.StatusPending {
+		r.task.Status, r.task.StartedAt = mediagate.StatusProcessing, s.clock()
+	}
+	if r.task.ParkReason == mediagate.ParkSubmissionUnknown {
+		s.unpark(r)
+	}
+	return false, nil
+}
+
+// RejectAttempt stores a proven refusal of the intent with that sendBefore.
+func (s *Store) RejectAttempt(_ context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error {
+	return s.change("RejectAttempt", taskID, n, func(_ *record, a *attempt) error {
+		if (a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown) && a.SendBefore.Equal(sendBefore) {
+			a.State, a.rejection, a.Error, a.EndedAt = mediagate.AttemptRejected, &f, detail, s.clock()
+		}
+		return nil
+	})
+}
+
+// MarkUnknown notes that the fate of the intent with that sendBefore is open.
+func (s *Store) MarkUnknown(_ context.Context, taskID string, n int, sendBefore time.Time, detail string) error {
+	return s.change("MarkUnknown", taskID, n, func(_ *record, a *attempt) error {
+		if a.State == mediagate.AttemptIntent && a.SendBefore.Equal(sendBefore) {
+			a.State, a.Error = mediagate.AttemptUnknown, detail
+		}
+		return nil
+	})
+}
+
+// NoteAbsent keeps the first time that a lookup found nothing.
+func (s *Store) NoteAbsent(_ context.Context, taskID string, n int) (first time.Time, err error) {
+	err = s.change("NoteAbsent", taskID, n, func(_ *record, a *attempt) error {
+		if a.State != mediagate.AttemptUnknown {
+			return conflict("attempt %d of task %s is %s", n, taskID, a.State)
+		}
+		if a.AbsentAt.IsZero() {
+			a.AbsentAt = s.clock()
+		}
+		first = a.AbsentAt
+		return nil
+	})
+	return first, err
+}
+
+// ReopenIntent lets the same external id be sent again.
+func (s *Store) ReopenIntent(_ context.Context, taskID string, n int, sendBefore time.Time) (reopened bool, err error) {
+	err = s.change("ReopenIntent", taskID, n, func(r *record, a *attempt) error {
+		if r.task.Status.Terminal() || !r.task.CancelRequestedAt.IsZero() || a.State != mediagate.AttemptUnknown {
+			return nil
+		}
+		a.State, a.SendBefore, a.AbsentAt, a.Error = mediagate.AttemptIntent, sendBefore, time.Time{}, ""
+		reopened = true
+		return nil
+	})
+	return reopened, err
+}
+
+// EndAttempt gives an attempt up.
+func (s *Store) EndAttempt(_ context.Context, taskID string, n int, detail string) error {
+	return s.change("EndAttempt", taskID, n, func(_ *record, a *attempt) error {
+		s.drop(taskID, n)
+		if a.State != mediagate.AttemptRejected && a.State != mediagate.AttemptEnded {
+			a.State, a.Error, a.EndedAt = mediagate.AttemptEnded, detail, s.clock()
+		}
+		return nil
+	})
+}
+
+// RecordOutcome stores how an attempt ended: the first to tell counts.
+func (s *Store) RecordOutcome(_ context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error) {
+	err = s.change("RecordOutcome", taskID, n, func(_ *record, a *attempt) error {
+		s.drop(taskID, n)
+		won = s.outcome(a, o)
+		return nil
+	})
+	return won, err
+}
+
+func (s *Store) outcome(a *attempt, o mediagate.Outcome) bool {
+	if a.Outcome != nil {
+		return false
+	}
+	a.Outcome, a.State, a.Trouble, a.EndedAt = &o, mediagate.AttemptEnded, "", s.clock()
+	return true
+}
+
+// StoreMirrored stores an attempt's files.
+func (s *Store) StoreMirrored(_ context.Context, taskID string, n int, results []mediagate.Result) error {
+	return s.change("StoreMirrored", taskID, n, func(_ *record, a *attempt) error {
+		a.Results = slices.Clone(results)
+		return nil
+	})
+}
+
+// change runs f on an attempt's row.
+func (s *Store) change(method, taskID string, n int, f func(*record, *attempt) error) error {
+	unlock, err := s.lock(method)
+	defer unlock()
+	if err != nil {
+		return err
+	}
+	r, a, err := s.attempt(taskID, n)
+	if err != nil {
+		return err
+	}
+	return f(r, a)
+}

@@ -1,0 +1,224 @@
+package activitytest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Settle ends a task once, with its callback's first round (D13, D14).
+func (s *Store) Settle(_ context.Context, end mediagate.Settlement) (mediagate.Story, bool, error) {
+	unlock, err := s.lock("Settle")
+	defer unlock()
+	if err != nil {
+		return mediagate.Story{}, false, err
+	}
+	r, ok := s.tasks[end.TaskID]
+	switch {
+	case !ok || r.task.Status.Terminal():
+		return s.story(end.TaskID), false, nil
+	case !end.Status.Terminal(),
+		end.Cost < 0 || end.Cost > r.task.Hold || (end.Cost != 0 && end.Status != mediagate.StatusCompleted),
+		(end.Failure != nil) != (end.Status == mediagate.StatusFailed):
+		return mediagate.Story{}, false, mediagate.Errorf(mediagate.KindInternal, "an end that cannot be: %+v", end)
+	}
+	r.settled = append(r.settled, end)
+	t := &r.task
+	t.Status, t.Failure, t.Cost, t.EndedAt = end.Status, end.Failure, end.Cost, end.EndedAt
+	t.ParkedAt, t.ParkReason = time.Time{}, ""
+	if end.Status == mediagate.StatusCompleted {
+		t.Progress, t.Results = 100, end.Results
+	}
+	if t.Webhook != nil && t.Webhook.State == mediagate.WebhookPending {
+		if len(end.WebhookBody) > 0 && end.Status != mediagate.StatusCancelled {
+			t.Webhook.Round, r.body, r.bodyAt, r.pending = 1, end.WebhookBody, s.clock(), s.clock()
+		} else {
+			t.Webhook.State, t.Webhook.Reason = mediagate.WebhookDropped, "nothing to send"
+		}
+	}
+	for _, a := range r.attempts {
+		s.drop(t.ID, a.N)
+		if a.State != mediagate.AttemptRejected {
+			a.State = mediagate.AttemptEnded
+		}
+	}
+	return s.story(t.ID), true, nil
+}
+
+// WebhookTarget reads what a round sends.
+func (s *Store) WebhookTarget(_ context.Context, taskID string, round int) (mediagate.WebhookTarget, error) {
+	unlock, err := s.lock("WebhookTarget")
+	defer unlock()
+	if err != nil {
+		return mediagate.WebhookTarget{}, err
+	}
+	r, err := s.record(taskID)
+	if err != nil || r.task.Webhook == nil || r.task.Webhook.Round < round {
+		return mediagate.WebhookTarget{}, missing("round of", taskID)
+	}
+	return mediagate.WebhookTarget{
+		URL: r.task.Webhook.URL, Body: r.body, BodyAt: r.bodyAt,
+		Secrets: []mediagate.WebhookSecret{{Secret: "whsec_" + Secret}},
+		State:   r.task.Webhook.State, Round: r.task.Webhook.Round,
+	}, nil
+}
+
+// Deliveries lists the delivery attempts.
+func (s *Store) Deliveries(_ context.Context, taskID string) ([]mediagate.Delivery, error) {
+	unlock, err := s.lock("Deliveries")
+	defer unlock()
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.record(taskID)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(r.deliveries)
+	slices.SortFunc(out, func(a, b mediagate.Delivery) int {
+		return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Attempt, b.Attempt))
+	})
+	return out, nil
+}
+
+// RecordDelivery stores a delivery attempt, in place of the same one.
+func (s *Store) RecordDelivery(_ context.Context, d mediagate.Delivery) error {
+	unlock, err := s.lock("RecordDelivery")
+	defer unlock()
+	if err != nil {
+		return err
+	}
+	r, err := s.record(d.TaskID)
+	if err != nil {
+		return err
+	}
+	r.deliveries = slices.DeleteFunc(r.deliveries, func(o mediagate.Delivery) bool {
+		return o.Round == d.Round && o.Attempt == d.Attempt
+	})
+	r.deliveries = append(r.deliveries, d)
+	return nil
+}
+
+// FinishWebhook writes a round's end: the newest round only, and never over a
+// delivery.
+func (s *Store) FinishWebhook(_ context.Context, taskID string, round int, state mediagate.WebhookState, reason string) error {
+	unlock, err := s.lock("FinishWebhook")
+	defer unlock()
+	if err != nil {
+		return err
+	}
+	r, err := s.record(taskID)
+	if err != nil {
+		return err
+	}
+	if w := r.task.Webhook; w != nil && w.Round == round && w.State != mediagate.WebhookDelivered {
+		w.State, w.Reason = state, reason
+	}
+	return nil
+}
+
+// find names tasks, in the order of their ids.
+func (s *Store) find(method string, limit int, match func(*record) bool) ([]string, error) {
+	unlock, err := s.lock(method)
+	defer unlock()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, id := range names(s.tasks) {
+		if match(s.tasks[id]) && len(out) < limit {
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+// UnseenTasks names open tasks of which no run was seen.
+func (s *Store) UnseenTasks(_ context.Context, olderThan time.Duration, limit int) ([]string, error) {
+	return s.find("UnseenTasks", limit, func(r *record) bool {
+		return !r.task.Status.Terminal() && !r.seen && s.clock().Sub(r.task.CreatedAt) > olderThan
+	})
+}
+
+// OpenTasks names open tasks that were not looked at lately.
+func (s *Store) OpenTasks(_ context.Context, checkedBefore time.Time, limit int) ([]string, error) {
+	return s.find("OpenTasks", limit, func(r *record) bool {
+		return !r.task.Status.Terminal() && r.seen && r.checkedAt.Before(checkedBefore)
+	})
+}
+
+// MarkChecked notes that tasks were looked at.
+func (s *Store) MarkChecked(_ context.Context, ids []string) error {
+	unlock, err := s.lock("MarkChecked")
+	defer unlock()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if r, ok := s.tasks[id]; ok {
+			r.seen, r.checkedAt = true, s.clock()
+		}
+	}
+	return nil
+}
+
+// StaleCancels names open tasks whose cancel nobody obeyed.
+func (s *Store) StaleCancels(_ context.Context, olderThan time.Duration, limit int) ([]string, error) {
+	return s.find("StaleCancels", limit, func(r *record) bool {
+		at := r.task.CancelRequestedAt
+		return !r.task.Status.Terminal() && !at.IsZero() && s.clock().Sub(at) > olderThan
+	})
+}
+
+// UntakenActions lists commands that nobody took.
+func (s *Store) UntakenActions(_ context.Context, olderThan time.Duration, limit int) ([]mediagate.Action, error) {
+	unlock, err := s.lock("UntakenActions")
+	defer unlock()
+	if err != nil {
+		return nil, err
+	}
+	var out []mediagate.Action
+	for _, a := range s.actions {
+		if a.State == "pending" && s.clock().Sub(a.At) > olderThan && len(out) < limit {
+			out = append(out, *a)
+		}
+	}
+	return out, nil
+}
+
+// PendingWebhooks lists rounds that nobody finished.
+func (s *Store) PendingWebhooks(_ context.Context, olderThan time.Duration, limit int) ([]mediagate.WebhookRound, error) {
+	ids, err := s.find("PendingWebhooks", limit, func(r *record) bool {
+		w := r.task.Webhook
+		return w != nil && w.Round > 0 && w.State == mediagate.WebhookPending && s.clock().Sub(r.pending) > olderThan
+	})
+	rounds := make([]mediagate.WebhookRound, len(ids))
+	for i, id := range ids {
+		rounds[i] = mediagate.WebhookRound{TaskID: id, Round: 1}
+	}
+	return rounds, err
+}
+
+// OverdueTasks names open tasks far past their deadline.
+func (s *Store) OverdueTasks(_ context.Context, grace time.Duration, limit int) ([]string, error) {
+	return s.find("OverdueTasks", limit, func(r *record) bool {
+		return !r.task.Status.Terminal() && r.task.ParkedAt.IsZero() && r.task.DeadlineAt.Add(grace).Before(s.clock())
+	})
+}
+
+// AwaitChannels names the channels that have rows.
+func (s *Store) AwaitChannels(context.Context) ([]string, error) {
+	unlock, err := s.lock("AwaitChannels")
+	defer unlock()
+	if err != nil {
+		return nil, err
+	}
+	waiting := make(map[string]bool)
+	for _, w := range s.awaits {
+		waiting[w.Channel] = true
+	}
+	return names(waiting), nil
+}

@@ -1,0 +1,82 @@
+package activitytest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Engine notes what workflows are told, one line each.
+type Engine struct {
+	// OnUpstream may pass the signal on, or fail it.
+	OnUpstream func(taskID string, n int) error
+	// Running are the tasks that have a run.
+	Running map[string]bool
+
+	mu    sync.Mutex
+	calls []string
+}
+
+// Calls are the lines so far.
+func (e *Engine) Calls() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.calls)
+}
+
+func (e *Engine) note(format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls = append(e.calls, fmt.Sprintf(format, args...))
+}
+
+// Ensure starts a run unless there is one.
+func (e *Engine) Ensure(_ context.Context, t mediagate.Task) (bool, error) {
+	if e.Running[t.ID] {
+		return false, nil
+	}
+	e.note("start %s", t.ID)
+	return true, nil
+}
+
+// EnsureWebhook starts a round.
+func (e *Engine) EnsureWebhook(_ context.Context, taskID string, round int) error {
+	e.note("webhook %s %d", taskID, round)
+	return nil
+}
+
+// EnsureChannel starts a channel.
+func (e *Engine) EnsureChannel(_ context.Context, name string) error {
+	e.note("channel %s", name)
+	return nil
+}
+
+// SignalUpstream tells that an attempt's waiting is over.
+func (e *Engine) SignalUpstream(_ context.Context, taskID string, n int) error {
+	e.note("upstream %s %d", taskID, n)
+	if e.OnUpstream != nil {
+		return e.OnUpstream(taskID, n)
+	}
+	return nil
+}
+
+// SignalWake tells to look again.
+func (e *Engine) SignalWake(_ context.Context, taskID string) error {
+	e.note("wake %s", taskID)
+	return nil
+}
+
+// SignalCancel tells of a cancel.
+func (e *Engine) SignalCancel(_ context.Context, taskID string) error {
+	e.note("cancel %s", taskID)
+	return nil
+}
+
+// SignalAction tells of a command.
+func (e *Engine) SignalAction(_ context.Context, a mediagate.Action) error {
+	e.note("action %s %s", a.TaskID, a.Action)
+	return nil
+}

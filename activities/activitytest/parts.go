@@ -1,0 +1,191 @@
+package activitytest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+)
+
+// Channels are the channels of a worker.
+type Channels struct {
+	mu   sync.Mutex
+	list []activities.BoundChannel
+}
+
+// Set replaces the channels.
+func (c *Channels) Set(list ...activities.BoundChannel) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = list
+}
+
+// Pick takes the first channel of the first route that has one.
+func (c *Channels) Pick(_ string, routes []mediagate.Route) (activities.BoundChannel, mediagate.Route, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range routes {
+		for _, channel := range c.list {
+			if channel.Provider == r.Provider {
+				return channel, r, true
+			}
+		}
+	}
+	return activities.BoundChannel{}, mediagate.Route{}, false
+}
+
+// Channel finds a channel by name.
+func (c *Channels) Channel(name string) (activities.BoundChannel, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, channel := range c.list {
+		if channel.Name == name {
+			return channel, true
+		}
+	}
+	return activities.BoundChannel{}, false
+}
+
+// Fetcher opens files.
+type Fetcher struct {
+	OnFetch func(ctx context.Context, url, mediaHost string) (io.ReadCloser, int64, error)
+
+	mu   sync.Mutex
+	urls []string
+}
+
+// URLs are the addresses that were opened.
+func (f *Fetcher) URLs() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.urls...)
+}
+
+// Fetch opens the file; by itself each holds its own address.
+func (f *Fetcher) Fetch(ctx context.Context, url, mediaHost string) (io.ReadCloser, int64, error) {
+	f.mu.Lock()
+	f.urls = append(f.urls, url)
+	f.mu.Unlock()
+	if f.OnFetch != nil {
+		return f.OnFetch(ctx, url, mediaHost)
+	}
+	return io.NopCloser(strings.NewReader(url)), int64(len(url)), nil
+}
+
+// Bucket keeps objects.
+type Bucket struct {
+	// OnMirror may fail a copy before it begins.
+	OnMirror func(key string) error
+	// Duration is what the files' own headers say, in seconds.
+	Duration float64
+
+	now     func() time.Time
+	mu      sync.Mutex
+	objects map[string][]byte
+	writes  []string
+	signed  []time.Duration
+}
+
+// Mirror reads all and keeps it.
+func (b *Bucket) Mirror(_ context.Context, key string, body io.Reader, limits activities.Limits) (mediagate.Result, error) {
+	if b.OnMirror != nil {
+		if err := b.OnMirror(key); err != nil {
+			return mediagate.Result{}, err
+		}
+	}
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return mediagate.Result{}, mediagate.Errorf(mediagate.KindUnavailable, "the upload broke off: %w", err)
+	}
+	if limits.MaxBytes > 0 && int64(len(data)) > limits.MaxBytes {
+		return mediagate.Result{}, mediagate.Errorf(mediagate.KindTooLarge, "the file is too large")
+	}
+	if limits.Progress != nil {
+		limits.Progress(int64(len(data)))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.objects == nil {
+		b.objects = make(map[string][]byte)
+	}
+	b.objects[key] = bytes.Clone(data)
+	b.writes = append(b.writes, key)
+	sum := sha256.Sum256(data)
+	return mediagate.Result{
+		Key: key, MimeType: limits.Media + "/test", Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:]), Duration: b.Duration,
+	}, nil
+}
+
+// Sign makes a link to an object.
+func (b *Bucket) Sign(_ context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.signed = append(b.signed, ttl)
+	return mediagate.Link{URL: "https://bucket.example.com/" + r.Key + "?signature=" + Secret, ExpiresAt: b.now().Add(ttl)}, nil
+}
+
+// Objects are the keys in the bucket, in order.
+func (b *Bucket) Objects() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return names(b.objects)
+}
+
+// Writes are the keys that were written, repetitions included.
+func (b *Bucket) Writes() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.writes...)
+}
+
+// Signed are the lifetimes of the links that were made.
+func (b *Bucket) Signed() []time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]time.Duration(nil), b.signed...)
+}
+
+// Deliverer is the receiver of callbacks.
+type Deliverer struct {
+	// OnDeliver answers the nth attempt, from 1. By itself all succeed.
+	OnDeliver func(n int) (activities.DeliveryResult, error)
+
+	now    func() time.Time
+	mu     sync.Mutex
+	bodies [][]byte
+	times  []time.Time
+}
+
+// Deliver receives a callback.
+func (d *Deliverer) Deliver(_ context.Context, _ string, target mediagate.WebhookTarget) (activities.DeliveryResult, error) {
+	d.mu.Lock()
+	d.bodies = append(d.bodies, bytes.Clone(target.Body))
+	d.times = append(d.times, d.now())
+	n := len(d.bodies)
+	d.mu.Unlock()
+	if d.OnDeliver != nil {
+		return d.OnDeliver(n)
+	}
+	return activities.DeliveryResult{Verdict: activities.VerdictDelivered, Status: 200}, nil
+}
+
+// Bodies are what was received.
+func (d *Deliverer) Bodies() [][]byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([][]byte(nil), d.bodies...)
+}
+
+// Times are when it was received.
+func (d *Deliverer) Times() []time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]time.Time(nil), d.times...)
+}

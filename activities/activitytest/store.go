@@ -1,0 +1,323 @@
+package activitytest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Store keeps tasks in memory. Its writes are conditional as those of the
+// database are: what was decided first stays.
+type Store struct {
+	// Fault may fail a method before it does anything; it gets the method's
+	// name. Set it before the store is used.
+	Fault func(method string) error
+
+	now func() time.Time
+
+	mu       sync.Mutex
+	tasks    map[string]*record
+	actions  []*mediagate.Action
+	awaits   []*awaitRow
+	channels map[string]*channelRow
+	ids      int
+}
+
+// record is all that is stored of a task.
+type record struct {
+	task       mediagate.Task
+	attempts   []*attempt
+	deliveries []mediagate.Delivery
+	body       []byte
+	bodyAt     time.Time
+	settled    []mediagate.Settlement // those that won
+	seen       bool                   // a run has been seen
+	checkedAt  time.Time
+	pending    time.Time // since when the callback's round is pending
+}
+
+type attempt struct {
+	mediagate.Attempt
+	rejection *mediagate.Failure
+}
+
+type channelRow struct {
+	epoch  int64
+	seenAt time.Time
+}
+
+// NewStore makes an empty store on the clock.
+func NewStore(now func() time.Time) *Store {
+	return &Store{
+		now: now, tasks: make(map[string]*record), channels: make(map[string]*channelRow),
+	}
+}
+
+// lock begins a method: its fault strikes first.
+func (s *Store) lock(method string) (unlock func(), err error) {
+	if s.Fault != nil {
+		if err := s.Fault(method); err != nil {
+			return func() {}, err
+		}
+	}
+	s.mu.Lock()
+	return s.mu.Unlock, nil
+}
+
+func (s *Store) clock() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
+
+func missing(what, id string) error {
+	return mediagate.Errorf(mediagate.KindNotFound, "no %s %q", what, id)
+}
+
+func conflict(format string, args ...any) error {
+	return mediagate.Errorf(mediagate.KindConflict, format, args...)
+}
+
+func (s *Store) record(id string) (*record, error) {
+	r, ok := s.tasks[id]
+	if !ok {
+		return nil, missing("task", id)
+	}
+	return r, nil
+}
+
+func (s *Store) attempt(id string, n int) (*record, *attempt, error) {
+	r, err := s.record(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, a := range r.attempts {
+		if a.N == n {
+			return r, a, nil
+		}
+	}
+	return r, nil, missing("attempt of "+id, strconv.Itoa(n))
+}
+
+// Add stores a task as a submit would have.
+func (s *Store) Add(t mediagate.Task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tasks[t.ID] = &record{task: t}
+}
+
+// Remove loses a task's row.
+func (s *Store) Remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tasks, id)
+}
+
+// Edit changes a task's row as no method would, to set a scene.
+func (s *Store) Edit(id string, f func(*mediagate.Task)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.tasks[id].task)
+}
+
+// EditAttempt changes an attempt's row to set a scene.
+func (s *Store) EditAttempt(id string, n int, f func(*mediagate.Attempt)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, a, err := s.attempt(id, n); err == nil {
+		f(&a.Attempt)
+	}
+}
+
+// Settlements are the ends that were written for a task: never more than one.
+func (s *Store) Settlements(id string) []mediagate.Settlement {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r, ok := s.tasks[id]; ok {
+		return slices.Clone(r.settled)
+	}
+	return nil
+}
+
+// Attempts lists a task's attempts in their order.
+func (s *Store) Attempts(id string) []mediagate.Attempt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []mediagate.Attempt
+	if r, ok := s.tasks[id]; ok {
+		for _, a := range r.attempts {
+			out = append(out, a.Attempt)
+		}
+	}
+	return out
+}
+
+// Actions lists the commands of operators.
+func (s *Store) Actions() []mediagate.Action {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]mediagate.Action, len(s.actions))
+	for i, a := range s.actions {
+		out[i] = *a
+	}
+	return out
+}
+
+// Story reads a task's story.
+func (s *Store) Story(_ context.Context, taskID string) (mediagate.Story, error) {
+	unlock, err := s.lock("Story")
+	defer unlock()
+	if err != nil {
+		return mediagate.Story{}, err
+	}
+	return s.story(taskID), nil
+}
+
+func (s *Store) story(taskID string) mediagate.Story {
+	r, ok := s.tasks[taskID]
+	if !ok {
+		return mediagate.Story{Missing: true}
+	}
+	t := r.task
+	st := mediagate.Story{
+		Status: t.Status, Model: t.Model, Type: t.Type, AccountID: t.AccountID,
+		CancelRequested: !t.CancelRequestedAt.IsZero(), DeadlineAt: t.DeadlineAt,
+		ParkedAt: t.ParkedAt, ParkReason: t.ParkReason,
+		Expected: t.Plan.Expected, OnUnknown: t.Plan.OnUnknown,
+	}
+	if t.Webhook != nil {
+		st.WebhookRound, st.WebhookState = t.Webhook.Round, t.Webhook.State
+	}
+	if len(r.attempts) == 0 {
+		return st
+	}
+	a := r.attempts[len(r.attempts)-1]
+	st.N, st.State, st.Channel, st.Provider, st.Trouble = a.N, a.State, a.Channel, a.Provider, a.Trouble
+	st.SendBefore, st.AbsentAt, st.Mirrored = a.SendBefore, a.AbsentAt, a.Results != nil
+	st.Failure = a.rejection
+	if a.Outcome != nil {
+		st.Succeeded, st.Failure = a.Outcome.Succeeded, a.Outcome.Failure
+	}
+	return st
+}
+
+// TaskByID reads a task.
+func (s *Store) TaskByID(_ context.Context, taskID string) (mediagate.Task, error) {
+	unlock, err := s.lock("TaskByID")
+	defer unlock()
+	if err != nil {
+		return mediagate.Task{}, err
+	}
+	r, err := s.record(taskID)
+	if err != nil {
+		return mediagate.Task{}, err
+	}
+	t := r.task
+	if t.Webhook != nil {
+		w := *t.Webhook
+		t.Webhook = &w
+	}
+	return t, nil
+}
+
+// RequestCancel notes the client's wish.
+func (s *Store) RequestCancel(_ context.Context, accountID, taskID string) (mediagate.Task, error) {
+	unlock, err := s.lock("RequestCancel")
+	defer unlock()
+	if err != nil {
+		return mediagate.Task{}, err
+	}
+	r, err := s.record(taskID)
+	switch {
+	case err != nil:
+		return mediagate.Task{}, err
+	case r.task.AccountID != accountID:
+		return mediagate.Task{}, missing("task", taskID)
+	case r.task.Status.Terminal():
+		return mediagate.Task{}, conflict("task %s has ended", taskID)
+	case r.task.CancelRequestedAt.IsZero():
+		r.task.CancelRequestedAt = s.clock()
+	}
+	return r.task, nil
+}
+
+// Park notes that a task is stuck; the first time of a reason counts.
+func (s *Store) Park(_ context.Context, taskID, reason string) error {
+	unlock, err := s.lock("Park")
+	defer unlock()
+	if err != nil {
+		return err
+	}
+	r, err := s.record(taskID)
+	if err != nil || r.task.Status.Terminal() || (!r.task.ParkedAt.IsZero() && r.task.ParkReason == reason) {
+		return err
+	}
+	s.unpark(r)
+	r.task.ParkedAt, r.task.ParkReason = s.clock(), reason
+	return nil
+}
+
+// Unpark ends the parking and moves the deadline by its length.
+func (s *Store) Unpark(_ context.Context, taskID string) error {
+	unlock, err := s.lock("Unpark")
+	defer unlock()
+	if err != nil {
+		return err
+	}
+	r, err := s.record(taskID)
+	if err == nil && !r.task.Status.Terminal() {
+		s.unpark(r)
+	}
+	return err
+}
+
+func (s *Store) unpark(r *record) {
+	if !r.task.ParkedAt.IsZero() {
+		r.task.DeadlineAt = r.task.DeadlineAt.Add(max(0, s.clock().Sub(r.task.ParkedAt)))
+		r.task.ParkedAt, r.task.ParkReason = time.Time{}, ""
+	}
+}
+
+// RecordAction stores a command once.
+func (s *Store) RecordAction(_ context.Context, a mediagate.Action) (mediagate.Action, error) {
+	unlock, err := s.lock("RecordAction")
+	defer unlock()
+	if err != nil {
+		return mediagate.Action{}, err
+	}
+	if _, err := s.record(a.TaskID); err != nil {
+		return mediagate.Action{}, err
+	}
+	for _, stored := range s.actions {
+		if stored.ID == a.ID {
+			return *stored, nil
+		}
+	}
+	if a.ID == "" {
+		s.ids++
+		a.ID = "act_" + strconv.Itoa(s.ids)
+	}
+	a.State, a.At = "pending", s.clock()
+	s.actions = append(s.actions, &a)
+	return a, nil
+}
+
+// TakeAction tells the first taker of a command true.
+func (s *Store) TakeAction(_ context.Context, id string) (bool, error) {
+	unlock, err := s.lock("TakeAction")
+	defer unlock()
+	if err != nil {
+		return false, err
+	}
+	for _, a := range s.actions {
+		if a.ID == id && a.State == "pending" {
+			a.State = "taken"
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// names lists the keys in order.
+func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

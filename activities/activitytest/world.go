@@ -1,0 +1,143 @@
+package activitytest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+)
+
+// Secret is part of all that must not show up outside: prompts, links, keys.
+const Secret = "hush-hush"
+
+// TaskID is the id of the tasks that NewVideo and NewImage make.
+const TaskID = "task_01TEST"
+
+// Names of the channels: vendors of the first can be asked by our own ids.
+const (
+	AsyncChannel  = "async-a"
+	AsyncProvider = "async"
+	SyncChannel   = "sync-a"
+	SyncProvider  = "sync"
+)
+
+// World is all that activities touch.
+type World struct {
+	Store      *Store
+	Async      *Vendor // behind AsyncChannel
+	Sync       *Vendor // behind SyncChannel
+	Channels   *Channels
+	Fetcher    *Fetcher
+	Bucket     *Bucket
+	Deliverer  *Deliverer
+	Engine     *Engine
+	Activities *activities.Activities
+
+	now func() time.Time
+}
+
+// New makes a world on the clock, with one asynchronous channel and one
+// synchronous.
+func New(now func() time.Time) *World {
+	w := &World{
+		Store: NewStore(now), Async: &Vendor{}, Sync: &Vendor{}, Channels: &Channels{}, Fetcher: &Fetcher{},
+		Bucket: &Bucket{now: now}, Deliverer: &Deliverer{now: now}, Engine: &Engine{}, now: now,
+	}
+	w.Channels.Set(w.AsyncBound(), w.SyncBound())
+	var ids atomic.Int64
+	w.Activities = &activities.Activities{
+		Store: w.Store, Channels: w.Channels, Fetcher: w.Fetcher, Bucket: w.Bucket, Deliverer: w.Deliverer, Engine: w.Engine,
+		Settings: activities.DefaultSettings(), Now: now, Logger: slog.New(slog.DiscardHandler),
+		NewID: func(prefix string) string { return fmt.Sprintf("%s%d", prefix, ids.Add(1)) },
+	}
+	return w
+}
+
+// AsyncBound is the asynchronous channel.
+func (w *World) AsyncBound() activities.BoundChannel {
+	return activities.BoundChannel{
+		Channel: mediagate.Channel{
+			Name: AsyncChannel, Provider: AsyncProvider, PollMin: 2 * time.Second, PollMax: 15 * time.Second,
+			Credentials: map[string]string{"api_key": Secret},
+		},
+		Fingerprint: "account-a", Vendor: w.Async.Finding(), MediaHost: "media.example.com:443",
+	}
+}
+
+// SyncBound is the synchronous channel.
+func (w *World) SyncBound() activities.BoundChannel {
+	return activities.BoundChannel{
+		Channel:     mediagate.Channel{Name: SyncChannel, Provider: SyncProvider},
+		Fingerprint: "account-s", Vendor: w.Sync,
+	}
+}
+
+// NewVideo is a fresh task of an asynchronous vendor, with a callback: 5
+// seconds at 0.10.
+func (w *World) NewVideo() mediagate.Task {
+	t := w.newTask(mediagate.TypeVideo)
+	t.Model, t.Hold = "alpha-v3", 500_000
+	t.Charges = []mediagate.Charge{{Item: "alpha-v3 std", Unit: mediagate.UnitSecond, Quantity: 5, UnitPrice: 100_000}}
+	t.Plan = mediagate.Plan{
+		Routes:   []mediagate.Route{{Provider: AsyncProvider, Upstream: "upstream-v3", Operation: "text2video"}},
+		Expected: 2 * time.Minute, Timeout: 2 * time.Hour, OnUnknown: mediagate.OnUnknownPark, Media: "video", MaxBytes: 1 << 20,
+	}
+	return t
+}
+
+// NewImage is a fresh task of a synchronous vendor, with a callback: one
+// image at 0.02.
+func (w *World) NewImage() mediagate.Task {
+	t := w.newTask(mediagate.TypeImage)
+	t.Model, t.Hold = "theta-image-turbo", 20_000
+	t.Charges = []mediagate.Charge{{Item: "theta-image-turbo 1K", Unit: mediagate.UnitImage, Quantity: 1, UnitPrice: 20_000}}
+	t.Plan = mediagate.Plan{
+		Routes:   []mediagate.Route{{Provider: SyncProvider, Upstream: "upstream-image", Operation: "image", Sync: true}},
+		Expected: 10 * time.Second, Timeout: 10 * time.Minute, OnUnknown: mediagate.OnUnknownFail, Media: "image", MaxBytes: 1 << 20,
+	}
+	return t
+}
+
+func (w *World) newTask(kind mediagate.Type) mediagate.Task {
+	now := w.now().UTC().Truncate(time.Microsecond)
+	return mediagate.Task{
+		ID: TaskID, AccountID: "acc_1", KeyID: "key_1", Type: kind, Status: mediagate.StatusPending,
+		Params: json.RawMessage(`{"prompt":"a prompt, ` + Secret + `"}`), CreatedAt: now, DeadlineAt: now.Add(2 * time.Hour),
+		Webhook: &mediagate.Webhook{URL: "https://hooks.example.com/" + Secret, State: mediagate.WebhookPending},
+	}
+}
+
+// Hear stores what the asynchronous channel heard of an attempt, as its
+// tending does. The signal is the caller's.
+func (w *World) Hear(ctx context.Context, p mediagate.PollResult) error {
+	epoch, err := w.Store.BeginEpoch(ctx, AsyncChannel)
+	if err != nil {
+		return err
+	}
+	if err := w.Store.HintPoll(ctx, p.TaskID); err != nil {
+		return err
+	}
+	if _, err := w.Store.ClaimDue(ctx, AsyncChannel, epoch, "claim_hear", time.Minute, 1000); err != nil {
+		return err
+	}
+	_, err = w.Store.StorePolls(ctx, AsyncChannel, "claim_hear", []mediagate.PollResult{p})
+	return err
+}
+
+// Success is the outcome of a job that made one file.
+func Success() mediagate.Outcome {
+	return mediagate.Outcome{
+		Succeeded: true, Seconds: 5,
+		Media: []mediagate.Media{{URL: "https://media.example.com/result?token=" + Secret, MimeType: "video/mp4"}},
+	}
+}
+
+// Failed is the outcome of a job that the vendor gave up.
+func Failed(code string) mediagate.Outcome {
+	return mediagate.Outcome{Failure: &mediagate.Failure{Code: code, Message: "the vendor gave up"}, VendorCode: "1300"}
+}

@@ -1,0 +1,264 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/workflows"
+)
+
+const deadline = 2 * time.Hour
+
+func TestD10Deadline(t *testing.T) {
+	t.Parallel()
+	t.Run("the last poll finds success", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.at(time.Hour, func() { b.Async.End(taskID, activitytest.Success()) }) // nobody polls
+		b.run()
+		b.ended(mediagate.StatusCompleted)
+		if got := b.endedAt(); got != deadline {
+			t.Errorf("ended after %v, want %v", got, deadline)
+		}
+		if got := len(b.Async.Polls()); got != 1 {
+			t.Errorf("%d polls, want one", got)
+		}
+	})
+	t.Run("the last poll finds failure", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.Async.End(taskID+"-other", activitytest.Success())
+		b.at(time.Hour, func() { b.Async.End(taskID, activitytest.Failed(mediagate.CodeContentPolicy)) })
+		b.run()
+		b.failed(mediagate.CodeContentPolicy)
+	})
+	t.Run("still running", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.run()
+		b.failed(mediagate.CodeGenerationTimeout)
+		if f := b.task().Failure; !f.Retryable {
+			t.Error("a timeout is not marked as retryable")
+		}
+		if got := b.endedAt(); got != deadline {
+			t.Errorf("ended after %v, want %v", got, deadline)
+		}
+	})
+	t.Run("out of reach, then back", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+			if b.elapsed() < deadline+40*time.Second {
+				return mediagate.Report{}, errAway
+			}
+			outcome := activitytest.Success()
+			return mediagate.Report{State: mediagate.JobSucceeded, Outcome: &outcome}, nil
+		}
+		b.run()
+		b.ended(mediagate.StatusCompleted)
+	})
+	t.Run("out of reach for good", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+			return mediagate.Report{}, errAway
+		}
+		b.run()
+		b.failed(mediagate.CodeGenerationTimeout)
+		if got := len(b.Async.Polls()); got < 5 {
+			t.Errorf("%d polls, want several", got)
+		}
+		// The suite bounds repetitions by number; the patience is in the options.
+		for _, info := range b.infos {
+			if info.ActivityType.Name == "PollJob" && info.ScheduleToCloseTimeout != 10*time.Minute {
+				t.Errorf("patience of the last poll %v, want 10m0s", info.ScheduleToCloseTimeout)
+			}
+		}
+	})
+	t.Run("out of reach, but the channel heard", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+			return mediagate.Report{}, errAway
+		}
+		b.succeeds(deadline+20*time.Second, 1)
+		b.run()
+		b.ended(mediagate.StatusCompleted)
+	})
+	t.Run("the signal was lost", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		outcome := activitytest.Success()
+		b.at(time.Hour, func() {
+			b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
+		})
+		b.run()
+		b.ended(mediagate.StatusCompleted)
+		if got := len(b.Async.Polls()); got != 0 {
+			t.Errorf("%d polls for a job whose outcome is stored", got)
+		}
+	})
+}
+
+// A worker that lacks the channel, or has another account under its name, may
+// not fail the task for want of an answer: it parks (D11).
+func TestD11ChannelGoneAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(*bundle){
+		"no such channel": func(b *bundle) { b.Channels.Set(b.SyncBound()) },
+		"another account": func(b *bundle) {
+			other := b.AsyncBound()
+			other.Fingerprint = "account-b"
+			b.Channels.Set(other)
+		},
+	}
+	for name, lose := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			b.at(time.Hour, func() { lose(b) })
+			// The channel's tending notices while the last question is repeated.
+			b.hears(deadline+30*time.Second, mediagate.PollResult{N: 1, Trouble: mediagate.ParkChannelMissing})
+			var parked mediagate.Task
+			b.at(deadline+10*time.Minute, func() {
+				parked = b.task()
+				b.Channels.Set(b.AsyncBound(), b.SyncBound())
+				b.Async.End(taskID, activitytest.Success())
+			})
+			b.succeeds(deadline+20*time.Minute, 1)
+			b.run()
+			if parked.ParkReason != mediagate.ParkChannelMissing {
+				t.Errorf("parked for %q, want %s", parked.ParkReason, mediagate.ParkChannelMissing)
+			}
+			b.ended(mediagate.StatusCompleted)
+			b.submits(taskID)
+		})
+	}
+}
+
+// Three hours without workers: the run wakes up long past its deadline and
+// finds what the vendor made meanwhile.
+func TestD10ThreeHoursWithoutWorkers(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(*bundle){
+		"the vendor has it": func(b *bundle) { b.Async.End(taskID, activitytest.Success()) },
+		"the database has it": func(b *bundle) {
+			outcome := activitytest.Success()
+			b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
+		},
+	}
+	for name, happen := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			submitByHand(b)
+			happen(b)
+			b.again(3 * time.Hour)
+			b.run()
+			b.ended(mediagate.StatusCompleted)
+			b.submits(taskID)
+			if got := b.endedAt(); got != 3*time.Hour {
+				t.Errorf("ended after %v, want at once", got)
+			}
+		})
+	}
+}
+
+// submitByHand leaves attempt 1 accepted, as a run that died did.
+func submitByHand(b *bundle) {
+	b.t.Helper()
+	_, _, err := b.Store.OpenAttempt(b.t.Context(), mediagate.Attempt{
+		TaskID: taskID, N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider, Fingerprint: "account-a",
+		Route: b.task().Plan.Routes[0], ExternalID: taskID, SendBefore: b.env.Now().Add(10 * time.Second), CreatedAt: b.env.Now(),
+	})
+	b.ok(err)
+	s, err := b.AsyncBound().Vendor.Submit(b.t.Context(), mediagate.Job{TaskID: taskID, ExternalID: taskID})
+	b.ok(err)
+	_, err = b.Store.AcceptAttempt(b.t.Context(), taskID, 1, s, b.env.Now())
+	b.ok(err)
+}
+
+// Parked time does not count: the deadline moves by it.
+func TestD10ParkedTimeDoesNotCount(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.hears(time.Hour, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
+	b.run()
+	b.failed(mediagate.CodeGenerationTimeout)
+	// Parked at 1h0m; restored after one wait of 5 to 6 min, healthy for
+	// another: the deadline moves by both.
+	within(t, "the end", b.endedAt(), deadline+10*time.Minute, deadline+12*time.Minute)
+}
+
+// A run that died between a success and its unparking leaves a task that
+// waits though it says parked: the run that follows puts that right, or the
+// parked time would count.
+func TestD10ReplacedRunUnparks(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	submitByHand(b)
+	b.ok(b.Store.Park(t.Context(), taskID, mediagate.ParkProviderAway))
+	b.again(time.Hour)
+	b.run()
+	b.failed(mediagate.CodeGenerationTimeout)
+	if got := b.endedAt(); got != deadline+time.Hour {
+		t.Errorf("ended after %v, want %v", got, deadline+time.Hour)
+	}
+}
+
+func TestD9SignalsOfOtherAttemptsAreIgnored(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	loads := 0
+	b.Store.Fault = func(method string) error {
+		if method == "Story" && b.elapsed() > time.Second {
+			loads++
+		}
+		return nil
+	}
+	for i, n := range []int{0, 2, 3, -1} {
+		b.signal(time.Duration(i+1)*10*time.Minute, workflows.SignalUpstream, n)
+	}
+	b.at(time.Hour, func() {
+		if loads != 0 {
+			t.Errorf("the story was read %d times for signals of other attempts", loads)
+		}
+	})
+	b.succeeds(time.Hour+time.Minute, 1)
+	b.run()
+	b.ended(mediagate.StatusCompleted)
+	if got := b.endedAt(); got != time.Hour+time.Minute {
+		t.Errorf("ended after %v, want 1h1m0s", got)
+	}
+}
+
+// A signal of the right attempt without an outcome behind it is only a reason
+// to look.
+func TestD9SignalIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.signal(10*time.Minute, workflows.SignalUpstream, 1)
+	b.signal(11*time.Minute, workflows.SignalWake, nil)
+	b.run()
+	b.failed(mediagate.CodeGenerationTimeout)
+	if got := b.endedAt(); got != deadline {
+		t.Errorf("ended after %v, want %v", got, deadline)
+	}
+}
+
+// The settings of the story count, not those of the worker's process.
+func TestD1TimesComeFromTheStory(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.Activities.Settings = activities.DefaultSettings()
+	b.Activities.Settings.ParkTimeout, b.Activities.Settings.ParkRetry = 30*time.Minute, time.Minute
+	b.bucketAway(100 * time.Hour)
+	b.succeeds(time.Minute, 1)
+	b.run()
+	b.failed(mediagate.CodeResultUnavailable)
+	within(t, "the end", b.endedAt(), 31*time.Minute, 33*time.Minute)
+}

@@ -1,0 +1,188 @@
+package workflows_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/workflows"
+)
+
+func asApplication(err error, app **temporal.ApplicationError) bool { return errors.As(err, app) }
+
+// round is a run of a delivery round of a task that has failed.
+func round(t *testing.T) *bundle {
+	t.Helper()
+	b := setup(t, video)
+	_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusFailed,
+		Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: []byte(`{"id":"` + taskID + `"}`)})
+	b.ok(err)
+	return b
+}
+
+func (b *bundle) deliver() {
+	b.t.Helper()
+	b.env.ExecuteWorkflow(workflows.DeliverWebhook, workflows.RoundInput{TaskID: taskID, Round: 1})
+	if err := b.env.GetWorkflowError(); err != nil {
+		b.t.Fatalf("the round ended with %v", err)
+	}
+}
+
+// attempts are the times of the attempts, since the start.
+func (b *bundle) attempts() []time.Duration {
+	var out []time.Duration
+	for _, at := range b.Deliverer.Times() {
+		out = append(out, at.Sub(start))
+	}
+	return out
+}
+
+// answers gives the verdicts one after the other, the last one for ever.
+func answers(verdicts ...activities.Verdict) func(int) (activities.DeliveryResult, error) {
+	return func(n int) (activities.DeliveryResult, error) {
+		v := verdicts[min(n, len(verdicts))-1]
+		return activities.DeliveryResult{Verdict: v, Reason: "as " + string(v)}, nil
+	}
+}
+
+func TestWebhookSchedule(t *testing.T) {
+	t.Parallel()
+	const (
+		again    = activities.VerdictRetry
+		yes      = activities.VerdictDelivered
+		no       = activities.VerdictAbandon
+		never    = activities.VerdictDrop
+		last     = 100 * time.Second
+		second   = 10 * time.Second
+		third    = 40 * time.Second
+		attempts = "attempts (-want +got):\n%s"
+	)
+	cases := map[string]struct {
+		verdicts []activities.Verdict
+		times    []time.Duration
+		state    mediagate.WebhookState
+	}{
+		"at once":                {[]activities.Verdict{yes}, []time.Duration{0}, mediagate.WebhookDelivered},
+		"second attempt":         {[]activities.Verdict{again, yes}, []time.Duration{0, second}, mediagate.WebhookDelivered},
+		"last attempt":           {[]activities.Verdict{again, again, again, yes}, []time.Duration{0, second, third, last}, mediagate.WebhookDelivered},
+		"never":                  {[]activities.Verdict{again}, []time.Duration{0, second, third, last}, mediagate.WebhookAbandoned},
+		"a 4xx ends it":          {[]activities.Verdict{no}, []time.Duration{0}, mediagate.WebhookAbandoned},
+		"a 4xx after a retry":    {[]activities.Verdict{again, no}, []time.Duration{0, second}, mediagate.WebhookAbandoned},
+		"an address against all": {[]activities.Verdict{never}, []time.Duration{0}, mediagate.WebhookDropped},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := round(t)
+			b.Deliverer.OnDeliver = answers(c.verdicts...)
+			b.deliver()
+			if diff := cmp.Diff(c.times, b.attempts()); diff != "" {
+				t.Errorf(attempts, diff)
+			}
+			if got := b.task().Webhook.State; got != c.state {
+				t.Errorf("the callback is %s, want %s", got, c.state)
+			}
+		})
+	}
+}
+
+// The pause counts from the end of an attempt, not from its start.
+func TestWebhookPauseCountsFromTheEnd(t *testing.T) {
+	t.Parallel()
+	b := round(t)
+	b.Deliverer.OnDeliver = answers(activities.VerdictRetry, activities.VerdictDelivered)
+	b.deliver()
+	deliveries, err := b.Store.Deliveries(t.Context(), taskID)
+	b.ok(err)
+	if len(deliveries) != 2 {
+		t.Fatalf("%d deliveries on record, want 2", len(deliveries))
+	}
+	first := deliveries[0]
+	if want := first.At.Add(first.Duration + 10*time.Second); !first.NextAttemptAt.Equal(want) || !deliveries[1].At.Equal(want) {
+		t.Errorf("next attempt announced for %v, made at %v, want %v", first.NextAttemptAt, deliveries[1].At, want)
+	}
+	if !deliveries[1].NextAttemptAt.IsZero() {
+		t.Error("a delivered callback announces another attempt")
+	}
+}
+
+// A run that replaces another goes on with the attempt that is due.
+func TestD14ReplacedRoundGoesOn(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		made    int           // attempts on record
+		passed  time.Duration // since the last of them
+		want    []time.Duration
+		entries int
+	}{
+		"none made":          {0, 0, []time.Duration{0, 10 * time.Second, 40 * time.Second, 100 * time.Second}, 4},
+		"one made, not due":  {1, 4 * time.Second, []time.Duration{6 * time.Second, 36 * time.Second, 96 * time.Second}, 4},
+		"one made, past due": {1, time.Hour, []time.Duration{0, 30 * time.Second, 90 * time.Second}, 4},
+		"three made":         {3, 20 * time.Second, []time.Duration{40 * time.Second}, 4},
+	}
+	pauses := []time.Duration{0, 10 * time.Second, 30 * time.Second, 60 * time.Second}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := round(t)
+			b.Deliverer.OnDeliver = answers(activities.VerdictRetry)
+			for n := 1; n <= c.made; n++ {
+				at := start.Add(-c.passed)
+				b.ok(b.Store.RecordDelivery(t.Context(), mediagate.Delivery{
+					TaskID: taskID, Round: 1, Attempt: n, At: at, NextAttemptAt: at.Add(pauses[n]),
+				}))
+			}
+			b.deliver()
+			if diff := cmp.Diff(c.want, b.attempts()); diff != "" {
+				t.Errorf("attempts (-want +got):\n%s", diff)
+			}
+			deliveries, err := b.Store.Deliveries(t.Context(), taskID)
+			b.ok(err)
+			if len(deliveries) != c.entries || b.task().Webhook.State != mediagate.WebhookAbandoned {
+				t.Errorf("%d entries, callback %s, want %d and abandoned", len(deliveries), b.task().Webhook.State, c.entries)
+			}
+		})
+	}
+}
+
+// A round that a newer one replaced, or that is over, sends nothing.
+func TestD14OldRoundSendsNothing(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(*mediagate.Webhook){
+		"a newer round": func(w *mediagate.Webhook) { w.Round = 2 },
+		"delivered":     func(w *mediagate.Webhook) { w.State = mediagate.WebhookDelivered },
+		"not begun":     func(w *mediagate.Webhook) { w.Round = 0 },
+	}
+	for name, edit := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := round(t)
+			b.Store.Edit(taskID, func(task *mediagate.Task) { edit(task.Webhook) })
+			b.deliver()
+			if got := b.attempts(); len(got) != 0 {
+				t.Errorf("attempts at %v, want none", got)
+			}
+		})
+	}
+}
+
+// The second attempt finds the address against the rules while a newer round
+// has begun: the old round's verdict is not written.
+func TestD14OnlyTheNewestRoundWrites(t *testing.T) {
+	t.Parallel()
+	b := round(t)
+	b.Deliverer.OnDeliver = answers(activities.VerdictRetry, activities.VerdictDelivered)
+	b.at(5*time.Second, func() { b.Store.Edit(taskID, func(task *mediagate.Task) { task.Webhook.Round = 2 }) })
+	b.deliver()
+	if got := b.attempts(); len(got) != 1 {
+		t.Errorf("attempts at %v, want the first only", got)
+	}
+	if got := b.task().Webhook.State; got != mediagate.WebhookPending {
+		t.Errorf("the callback is %s, want pending: round 2 decides", got)
+	}
+}
