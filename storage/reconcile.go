@@ -33,7 +33,9 @@ func (s *Store) MarkChecked(ctx context.Context, ids []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = exec(s.on(ctx), "UPDATE tasks SET checked_at = ? WHERE id IN "+s.inList(), at(s.clock()), text)
+	// Locked in the order in which everything locks several tasks.
+	_, err = exec(s.on(ctx), "WITH marked AS MATERIALIZED (SELECT id FROM tasks WHERE id IN "+s.inList()+" ORDER BY id"+s.forUpdate("tasks")+`)
+		UPDATE tasks SET checked_at = ? FROM marked WHERE tasks.id = marked.id`, text, at(s.clock()))
 	return dbError(err, "mark tasks checked")
 }
 

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"crypto/cipher"
 	"crypto/rand"
@@ -24,7 +25,7 @@ type Config struct {
 	Now            func() time.Time           // nil: time.Now
 	NewID          func(prefix string) string // nil: prefix + ULID
 	Logger         *slog.Logger               // nil: discarded
-	MaxOpenConns   int                        // of PostgreSQL; 0: the driver's own
+	MaxOpenConns   int                        // of PostgreSQL; 0: 32
 }
 
 // Store is the database. It is safe for concurrent use.
@@ -70,10 +71,12 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.sql, err = s.db.DB(); err != nil {
 		return nil, dbError(err, "open the database")
 	}
-	if !s.lite && c.MaxOpenConns > 0 {
-		s.sql.SetMaxOpenConns(c.MaxOpenConns)
-		// Idle connections keep their prepared statements.
-		s.sql.SetMaxIdleConns(c.MaxOpenConns)
+	if !s.lite {
+		width := cmp.Or(c.MaxOpenConns, defaultConns)
+		s.sql.SetMaxOpenConns(width)
+		// Idle connections keep their prepared statements, for a while.
+		s.sql.SetMaxIdleConns(width)
+		s.sql.SetConnMaxIdleTime(connIdleTime)
 	}
 	if err := s.Ping(ctx); err != nil {
 		_ = s.Close()
@@ -81,6 +84,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	return s, nil
 }
+
+const (
+	defaultConns = 32
+	connIdleTime = 5 * time.Minute
+)
 
 // The dialects, by the names of their GORM drivers.
 const (

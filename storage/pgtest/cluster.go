@@ -42,7 +42,7 @@ func Start(dir string) (*Cluster, error) { return start(dir, "") }
 // start makes the cluster; remove is a folder that goes too when this process
 // dies without Stop.
 func start(dir, remove string) (*Cluster, error) {
-	bin, err := findServer()
+	bin, err := findServer(packagedServers)
 	if err != nil {
 		return nil, err
 	}
@@ -148,15 +148,19 @@ func (c *Cluster) awaitReady() error {
 	}
 }
 
-// findServer finds the folder of initdb and postgres.
-func findServer() (string, error) {
+// packagedServers is where Debian and its kin put servers, beside the PATH.
+const packagedServers = "/usr/lib/postgresql/*/bin"
+
+// findServer finds the folder of initdb and postgres: by the PATH, or among
+// the folders of the pattern.
+func findServer(pattern string) (string, error) {
 	var places []string
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil {
 			places = append(places, filepath.Dir(path))
 		}
 	}
-	packaged, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	packaged, _ := filepath.Glob(pattern)
 	places = append(places, packaged...)
 	for _, dir := range places {
 		_, noInit := os.Stat(filepath.Join(dir, "initdb"))
@@ -165,7 +169,7 @@ func findServer() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", errors.New("no PostgreSQL server: the programs initdb and postgres are neither on the PATH nor in /usr/lib/postgresql/*/bin; " +
+	return "", errors.New("no PostgreSQL server: the programs initdb and postgres are neither on the PATH nor in " + pattern + "; " +
 		"install the package postgresql, or set MEDIAGATE_TEST_POSTGRES to the URL of a server's superuser")
 }
 

@@ -122,7 +122,7 @@ func (m *moneyModel) submitOne(t *rapid.T) {
 
 func (m *moneyModel) settleOne(t *rapid.T) {
 	if len(m.tasks) == 0 {
-		t.Skip("no task yet")
+		return
 	}
 	task := &m.tasks[rapid.IntRange(0, len(m.tasks)-1).Draw(t, "task")]
 	end := rapid.SampledFrom([]mediagate.Settlement{completed(task.id, 0), failed(task.id), cancelled(task.id)}).Draw(t, "end")
@@ -151,7 +151,7 @@ func (m *moneyModel) settleOne(t *rapid.T) {
 func (m *moneyModel) deleteKey(t *rapid.T) {
 	key := rapid.IntRange(0, 20).Draw(t, "key") // seldom one that is
 	if key > 1 || m.deleted[key] {
-		t.Skip("no such key")
+		return
 	}
 	if err := m.DeleteKey(m.Context(), m.keys[key]); err != nil {
 		t.Fatalf("delete: %v", err)

@@ -1,0 +1,130 @@
+package storage_test
+
+import (
+	"database/sql"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/storage/pgtest"
+)
+
+// Several processes may start at once on an empty database.
+func TestMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	if _, err := db.ExecContext(t.Context(), "CREATE SCHEMA empty"); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 3 {
+		s := openPostgres(t, url+"&search_path=empty", storage.Config{})
+		group.Go(func() {
+			if err := s.Migrate(t.Context()); err != nil {
+				t.Errorf("migrate: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	var versions int
+	if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM empty.goose_db_version WHERE version_id > 0").Scan(&versions); err != nil {
+		t.Fatal(err)
+	}
+	if versions != 1 {
+		t.Errorf("the first migration ran %d times", versions)
+	}
+}
+
+func TestServerAway(t *testing.T) {
+	t.Parallel()
+	_, err := storage.OpenPostgres(t.Context(), "postgres://nobody@127.0.0.1:1/none?connect_timeout=2", storage.Config{})
+	if err == nil || mediagate.KindOf(err) != mediagate.KindUnavailable {
+		t.Errorf("no server: %v, want unavailable", err)
+	}
+}
+
+func TestServerDropsConnections(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	s := openPostgres(t, url, storage.Config{})
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	if _, err := s.CreateAccount(t.Context(), "before", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(),
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
+		t.Fatal(err)
+	}
+	// The call that finds its connection cut may fail, but says that a
+	// repetition helps; and it does.
+	if _, err := s.CreateAccount(t.Context(), "after", ""); err != nil {
+		if mediagate.KindOf(err) != mediagate.KindUnavailable {
+			t.Fatalf("a cut connection: %v, want unavailable", err)
+		}
+		if _, err := s.CreateAccount(t.Context(), "after", ""); err != nil {
+			t.Fatalf("repeated: %v", err)
+		}
+	}
+}
+
+func TestEncryptionKeyLength(t *testing.T) {
+	t.Parallel()
+	_, err := storage.OpenPostgres(t.Context(), pgtest.New(t), storage.Config{EncryptionKeys: [][]byte{make([]byte, 16)}})
+	if err == nil || !strings.Contains(err.Error(), "encryption key 1 has 16 bytes") {
+		t.Errorf("a short key: %v", err)
+	}
+}
+
+// An index must serve what runs for every task or every second.
+func TestPlansUseIndexes(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	config, err := stdlib.GetDefaultDriver().(*stdlib.Driver).OpenConnector(url + "&enable_seqscan=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(config)
+	t.Cleanup(func() { _ = db.Close() })
+	for index, query := range map[string]string{
+		"awaits_due":      "SELECT task_id FROM awaits WHERE channel = 'a' AND next_poll_at <= now() ORDER BY next_poll_at LIMIT 10",
+		"tasks_unseen":    "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND run_seen_at IS NULL AND created_at < now() ORDER BY created_at LIMIT 10",
+		"tasks_open":      "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND parked_at IS NULL AND deadline_at < now() ORDER BY deadline_at LIMIT 10",
+		"tasks_cancels":   "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND cancel_requested_at IS NOT NULL AND cancel_requested_at < now() ORDER BY cancel_requested_at LIMIT 10",
+		"tasks_webhooks":  "SELECT id FROM tasks WHERE webhook_state = 'pending' AND webhook_round > 0 AND webhook_checked_at < now() ORDER BY webhook_checked_at LIMIT 10",
+		"tasks_account":   "SELECT id FROM tasks WHERE account_id = 'a' AND id < 'b' ORDER BY id DESC LIMIT 10",
+		"tasks_reference": "SELECT id FROM tasks WHERE account_id = 'a' AND reference = 'r' AND reference <> '' ORDER BY id DESC LIMIT 10",
+		"keys_hash":       "SELECT id FROM keys WHERE hash = 'x' AND deleted_at IS NULL",
+	} {
+		rows, err := db.QueryContext(t.Context(), "EXPLAIN "+query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan []string
+		for rows.Next() {
+			var line string
+			if err := rows.Scan(&line); err != nil {
+				t.Fatal(err)
+			}
+			plan = append(plan, line)
+		}
+		if err := rows.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(plan, "\n"); !strings.Contains(text, index) || strings.Contains(text, "Sort") {
+			t.Errorf("%s is not used by:\n%s", index, text)
+		}
+	}
+}
