@@ -134,6 +134,14 @@ type Bucket interface {
 	Sign(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error)
 }
 
+// Sweeper removes from the bucket what no task will ever show.
+type Sweeper interface {
+	// DeletePrefix removes all objects below a prefix that ends in a slash.
+	DeletePrefix(ctx context.Context, prefix string) (removed int, err error)
+	// AbortStale gives up unfinished uploads that began before olderThan ago.
+	AbortStale(ctx context.Context, prefix string, olderThan time.Duration) (aborted int, err error)
+}
+
 // Limits bound one mirrored file.
 type Limits struct {
 	MaxBytes int64
@@ -217,6 +225,7 @@ type Activities struct {
 	Channels  Channels
 	Fetcher   Fetcher
 	Bucket    Bucket
+	Sweeper   Sweeper
 	Deliverer Deliverer
 	Engine    Engine
 	Settings  Settings

@@ -105,6 +105,23 @@ func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, inde
 	}
 }
 
+// SweepResults removes the files of a task that ended without showing them:
+// cancelled, or failed, after they were copied (D13).
+func (a *Activities) SweepResults(ctx context.Context, in TaskArgs) error {
+	task, err := a.Store.TaskByID(ctx, in.TaskID)
+	if err != nil {
+		return toTemporal(err)
+	}
+	if !task.Status.Terminal() || task.Status == mediagate.StatusCompleted {
+		return nil
+	}
+	removed, err := a.Sweeper.DeletePrefix(ctx, "results/"+in.TaskID+"/")
+	if removed > 0 {
+		a.Logger.InfoContext(ctx, "swept results that nobody will see", "task", in.TaskID, "objects", removed)
+	}
+	return toTemporal(err)
+}
+
 // staleLink reports that new links may help: the old one is dead, or its
 // server is.
 func staleLink(err error) bool {

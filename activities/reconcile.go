@@ -18,6 +18,8 @@ const (
 	overdueAfter  = 30 * time.Minute // past the deadline
 	passBatch     = 500
 	reconcileWide = 8
+	sweepEvery    = time.Hour
+	uploadAge     = 24 * time.Hour // an unfinished upload this old belongs to nobody
 )
 
 // PassReport counts what one pass of the reconciler mended.
@@ -35,8 +37,13 @@ type PassReport struct {
 // that nobody delivers (D2).
 func (a *Activities) Reconcile(ctx context.Context) error {
 	stop := activity.GetWorkerStopChannel(ctx)
+	var swept time.Time
 	for {
 		report := a.pass(ctx)
+		if now := a.Now(); now.Sub(swept) >= sweepEvery {
+			swept = now
+			a.sweepUploads(ctx)
+		}
 		activity.RecordHeartbeat(ctx, report)
 		if report.Started+report.Cancels+report.Actions+report.Webhooks+report.Overdue > 0 || report.LastError != "" {
 			a.Logger.InfoContext(ctx, "reconciled", "report", report)
@@ -48,6 +55,18 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 			return nil
 		case <-time.After(a.Settings.PassInterval):
 		}
+	}
+}
+
+// sweepUploads gives up what crashed uploads have left in the bucket.
+func (a *Activities) sweepUploads(ctx context.Context) {
+	aborted, err := a.Sweeper.AbortStale(ctx, "results/", uploadAge)
+	if err != nil {
+		a.Logger.WarnContext(ctx, "unfinished uploads not swept", "error", err)
+		return
+	}
+	if aborted > 0 {
+		a.Logger.InfoContext(ctx, "swept unfinished uploads", "uploads", aborted)
 	}
 }
 

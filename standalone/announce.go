@@ -46,7 +46,7 @@ func printBanner(w io.Writer, a announcement, data string) error {
 		line("S3", a.S3.Endpoint+"  bucket "+a.S3.Bucket)
 	}
 	line("Sandbox", a.Sandbox)
-	line("Metrics", a.Ops)
+	line("Health", a.Ops)
 	line("Data", data)
 	line("Key", a.Key)
 	if a.API != "" && a.Key != "" {

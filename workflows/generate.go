@@ -69,7 +69,10 @@ func (g *generate) run(ctx workflow.Context) error {
 		}
 		if g.story.Status.Terminal() {
 			g.show(ctx, "ended: "+string(g.story.Status))
-			return g.callback(ctx)
+			if err := g.callback(ctx); err != nil {
+				return err
+			}
+			return g.sweep(ctx)
 		}
 		if g.outer.Err() != nil && !g.obeyed {
 			if err := g.recordCancel(ctx); err != nil {
@@ -253,7 +256,7 @@ func (g *generate) afterRejection(ctx workflow.Context) error {
 // would mend them.
 func (g *generate) mirror(ctx workflow.Context) error {
 	g.show(ctx, "copying the result into the bucket")
-	actCtx := workflow.WithActivityOptions(ctx, mirror())
+	actCtx := workflow.WithActivityOptions(ctx, mirror("copy the result into the bucket"))
 	var st mediagate.Story
 	err := workflow.ExecuteActivity(actCtx, acts.MirrorResult, g.attempt()).Get(ctx, &st)
 	if err == nil {
@@ -299,6 +302,18 @@ func publicFailure(f *mediagate.Failure) *mediagate.Failure {
 		return &mediagate.Failure{Code: mediagate.CodeProviderAway, Message: f.Message, Retryable: true}
 	}
 	return f
+}
+
+// sweep removes files that were copied for an end that did not come.
+func (g *generate) sweep(ctx workflow.Context) error {
+	if g.story.Status == mediagate.StatusCompleted || !g.story.Succeeded {
+		return nil
+	}
+	ctx = workflow.WithActivityOptions(ctx, mirror("remove files that nobody will see"))
+	if err := workflow.ExecuteActivity(ctx, acts.SweepResults, activities.TaskArgs{TaskID: g.in.TaskID}).Get(ctx, nil); err != nil {
+		g.log.Warn("files not removed", "error", err)
+	}
+	return nil
 }
 
 // callback starts the delivery round that is owed, in a workflow of its own

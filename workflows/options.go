@@ -57,8 +57,8 @@ func ask(provider, summary string, patience time.Duration) workflow.ActivityOpti
 	}
 }
 
-// mirror copies files into the bucket.
-func mirror() workflow.ActivityOptions {
+// mirror works on the bucket.
+func mirror(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:           QueueMirror,
 		StartToCloseTimeout: 30 * time.Minute,
@@ -66,7 +66,7 @@ func mirror() workflow.ActivityOptions {
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, MaximumInterval: 10 * time.Second, MaximumAttempts: 5,
 		},
-		Summary: "copy the result into the bucket",
+		Summary: summary,
 	}
 }
 
