@@ -56,16 +56,14 @@ func expected(k mediagate.Kind) bool {
 // FromTemporal recovers kind, code and message of the error that an activity
 // returned. A timeout or a lost worker is KindTransient.
 func FromTemporal(err error) *mediagate.Error {
-	var app *temporal.ApplicationError
-	if errors.As(err, &app) {
+	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		var code string
 		if app.HasDetails() {
 			_ = app.Details(&code)
 		}
 		return &mediagate.Error{Kind: mediagate.ParseKind(app.Type()), Code: code, Message: app.Message(), Err: err}
 	}
-	var timeout *temporal.TimeoutError
-	if errors.As(err, &timeout) {
+	if _, ok := errors.AsType[*temporal.TimeoutError](err); ok {
 		return &mediagate.Error{Kind: mediagate.KindTransient, Message: "the step took too long", Err: err}
 	}
 	return &mediagate.Error{Kind: mediagate.KindInternal, Message: "internal error", Err: err}

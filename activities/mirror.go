@@ -88,9 +88,15 @@ func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, inde
 	}
 	defer body.Close()
 	source := &source{r: body, half: length / 2}
+	beaten := a.Now()
 	result, err := a.Bucket.Mirror(ctx, ResultKey(task.ID, n, index), source, Limits{
 		MaxBytes: task.Plan.MaxBytes, Media: task.Plan.Media,
-		Progress: func(bytes int64) { activity.RecordHeartbeat(ctx, index, bytes) },
+		Progress: func(bytes int64) { // told at each read: a small file needs no report at all
+			if now := a.Now(); now.Sub(beaten) >= heartbeatEvery {
+				beaten = now
+				activity.RecordHeartbeat(ctx, index, bytes)
+			}
+		},
 	})
 	switch {
 	case err == nil:

@@ -250,18 +250,23 @@ func (a *Activities) CancelJob(ctx context.Context, in AttemptArgs) error {
 	return nil
 }
 
+// heartbeatEvery is well within the heartbeat timeouts of the activities'
+// profiles.
+const heartbeatEvery = 3 * time.Second
+
 // heartbeat reports life until stop is called, so that a lost worker is
-// noticed and a cancel arrives. It beats in the activity's own context: a beat
-// that is cut short would count as the activity's cancel.
+// noticed and a cancel arrives. A call that is over before the first report
+// is due makes none: each is a write of the server's.
 func heartbeat(ctx context.Context) (stop func()) {
-	quit, done := make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(3 * time.Second)
+		tick := time.NewTicker(heartbeatEvery)
 		defer tick.Stop()
 		for {
 			select {
-			case <-quit:
+			case <-ctx.Done():
 				return
 			case <-tick.C:
 				activity.RecordHeartbeat(ctx)
@@ -269,7 +274,7 @@ func heartbeat(ctx context.Context) (stop func()) {
 		}
 	}()
 	return func() {
-		close(quit)
+		cancel()
 		<-done
 	}
 }

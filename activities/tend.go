@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
@@ -22,7 +23,7 @@ const (
 	pollWidth    = 64               // polls under way at once
 	idlePause    = time.Second      // at most, between two looks for due rows
 	pollTimeout  = 20 * time.Second
-	lostAfter    = 3 // "not found" answers in a row before an id counts as lost
+	lostAfter    = 3 // refusals in a row ("not found", bad credentials) before a row is in trouble
 	signalWidth  = 16
 	storeEvery   = 100 * time.Millisecond // results are stored in batches
 	failureLimit = 3                      // failed polls in a row that count as "vendor away"
@@ -61,6 +62,7 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) error {
 		limiter: rate.NewLimiter(pollRate(channel), max(1, int(channel.RequestsPerSecond))),
 		log:     a.Logger.With("channel", in.Channel, "epoch", epoch),
 	}
+	defer t.keepAlive(ctx)()
 	err = t.run(ctx, activity.GetWorkerStopChannel(ctx))
 	if mediagate.KindOf(err) == mediagate.KindConflict && err != nil {
 		return nil // fenced: the newer run polls
@@ -88,12 +90,13 @@ type tender struct {
 	polls    atomic.Int64
 	failures atomic.Int64 // in a row
 	lastErr  atomic.Pointer[string]
+	lastBeat atomic.Pointer[ChannelBeat]
 }
 
 // run claims and polls until the worker stops, the run is fenced, or the
 // database fails.
 func (t *tender) run(ctx context.Context, stop <-chan struct{}) error {
-	ctx, cancel := context.WithCancel(ctx)
+	calls, cancel := untilStopped(ctx, stop)
 	defer cancel()
 	statsAt := time.Time{}
 	for {
@@ -110,7 +113,7 @@ func (t *tender) run(ctx context.Context, stop <-chan struct{}) error {
 			return err
 		}
 		if len(rows) > 0 {
-			if err := t.poll(ctx, rows, stop); err != nil {
+			if err := t.poll(ctx, calls, rows); err != nil {
 				return err
 			}
 		}
@@ -128,6 +131,20 @@ func (t *tender) run(ctx context.Context, stop <-chan struct{}) error {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// untilStopped is the context of calls to the vendor: a worker that stops
+// does not wait for them, since whoever polls next repeats them.
+func untilStopped(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // batch bounds a claim to what the budget can poll well within the lease.
@@ -155,12 +172,39 @@ func (t *tender) beat(ctx context.Context) {
 	if s := t.lastErr.Load(); s != nil {
 		beat.LastError = *s
 	}
+	t.lastBeat.Store(&beat)
 	activity.RecordHeartbeat(ctx, beat)
 }
 
+// keepAlive repeats the last beat while a batch takes its time: a vendor that
+// hangs must not make the channel look dead.
+func (t *tender) keepAlive(ctx context.Context) (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(3 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+				if beat := t.lastBeat.Load(); beat != nil {
+					activity.RecordHeartbeat(ctx, *beat)
+				}
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-done
+	}
+}
+
 // poll asks the vendor for each row, with bounded width and under the
-// account's budget, and stores what it hears in small batches.
-func (t *tender) poll(ctx context.Context, rows []mediagate.Await, stop <-chan struct{}) error {
+// account's budget, and stores what it hears in small batches. Once calls
+// ends, what is left of the batch falls to the next tender.
+func (t *tender) poll(ctx, calls context.Context, rows []mediagate.Await) error {
 	claim := rows[0].Claim
 	results := make(chan mediagate.PollResult, len(rows))
 	owed := make([]mediagate.Await, 0)
@@ -175,19 +219,13 @@ func (t *tender) poll(ctx context.Context, rows []mediagate.Await, stop <-chan s
 			continue
 		}
 		t.late = max(t.late, t.Now().Sub(row.NextPollAt))
-		if err := t.limiter.Wait(ctx); err != nil {
+		if err := t.limiter.Wait(calls); err != nil {
 			break
 		}
-		select {
-		case <-stop: // the lease of the rest runs out, or the next tender's claim takes them over
-		default:
-			group.Go(func() error {
-				results <- t.pollRow(ctx, row)
-				return nil
-			})
-			continue
-		}
-		break
+		group.Go(func() error {
+			results <- t.pollRow(calls, row)
+			return nil
+		})
 	}
 	_ = group.Wait()
 	close(results)
@@ -291,6 +329,10 @@ func (t *tender) pollRow(ctx context.Context, row mediagate.Await) (result media
 // does not know is trouble.
 func (t *tender) pollFailed(ctx context.Context, row mediagate.Await, err error) mediagate.PollResult {
 	result := t.again(row)
+	if errors.Is(ctx.Err(), context.Canceled) { // the worker stops, which says nothing of the vendor
+		result.NextPollAt = t.Now()
+		return result
+	}
 	kind := mediagate.KindOf(err)
 	text := kind.String()
 	t.lastErr.Store(&text)
@@ -302,8 +344,16 @@ func (t *tender) pollFailed(ctx context.Context, row mediagate.Await, err error)
 			result.Trouble = mediagate.ParkJobLost
 		}
 	case mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden:
-		// The job goes on at the vendor; only we cannot see it. Ask rarely.
+		// The job goes on at the vendor; only we cannot see it. Ask rarely,
+		// and let a person know: the time until it is mended does not count.
 		result.NextPollAt = t.Now().Add(jitter(max(t.channel.PollMax, 30*time.Second)))
+		result.Missing = row.Missing + 1
+		if result.Missing >= lostAfter {
+			result.Trouble = mediagate.ParkCredentials
+			if kind == mediagate.KindFunds {
+				result.Trouble = mediagate.ParkFunds
+			}
+		}
 	default:
 		t.failures.Add(1)
 	}
@@ -389,7 +439,12 @@ func (a *Activities) tendMissing(ctx context.Context, name string) error {
 		return missing
 	}
 	results := make([]mediagate.PollResult, 0, len(rows))
+	owed := make([]mediagate.Await, 0)
 	for _, row := range rows {
+		if row.Ended {
+			owed = append(owed, row)
+			continue
+		}
 		results = append(results, mediagate.PollResult{
 			TaskID: row.TaskID, N: row.N, NextPollAt: a.Now().Add(time.Minute), Trouble: mediagate.ParkChannelMissing,
 		})
@@ -398,6 +453,6 @@ func (a *Activities) tendMissing(ctx context.Context, name string) error {
 	if err != nil {
 		return toTemporal(err)
 	}
-	t.signal(ctx, ended)
+	t.signal(ctx, append(owed, ended...))
 	return missing
 }

@@ -27,7 +27,7 @@ func (s *Server) cors(c *call) bool {
 		return false
 	}
 	header.Add("Vary", "Origin")
-	if origin == "" || !(slices.Contains(s.cfg.CORSOrigins, origin) || slices.Contains(s.cfg.CORSOrigins, "*")) {
+	if origin == "" || (!slices.Contains(s.cfg.CORSOrigins, origin) && !slices.Contains(s.cfg.CORSOrigins, "*")) {
 		return false
 	}
 	header.Set("Access-Control-Allow-Origin", origin)

@@ -99,12 +99,10 @@ type envelopeBody struct {
 // domainError is err as our own type: Echo's two routing verdicts are worded
 // here, everything else that is foreign is a fault.
 func domainError(err error) *mediagate.Error {
-	var e *mediagate.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*mediagate.Error](err); ok {
 		return e
 	}
-	var he *echo.HTTPError
-	if errors.As(err, &he) {
+	if he, ok := errors.AsType[*echo.HTTPError](err); ok {
 		switch he.Code {
 		case http.StatusNotFound:
 			return errRoute

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -222,9 +223,7 @@ func (g *gateway) send(r request) answer {
 		r.method = http.MethodGet
 	}
 	req := httptest.NewRequestWithContext(g.t.Context(), r.method, r.path, body)
-	for name, values := range r.header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, r.header)
 	if r.key != "" {
 		req.Header.Set("Authorization", "Bearer "+r.key)
 	}

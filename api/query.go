@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,10 +58,8 @@ func oneOfQuery(q url.Values, name string, words ...string) (string, error) {
 	if s == "" {
 		return "", nil
 	}
-	for _, w := range words {
-		if s == w {
-			return s, nil
-		}
+	if slices.Contains(words, s) {
+		return s, nil
 	}
 	return "", mediagate.Invalid(name, "%s must be one of %s", name, strings.Join(words, ", "))
 }

@@ -97,7 +97,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		_ = server.Close() // those that did not end in time are cut off
 	}
-	<-failed
+	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
+		s.log.WarnContext(ctx, "the API had stopped by itself", "error", served)
+	}
 	s.Close()
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("stopping the API: %w", err)

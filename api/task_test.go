@@ -27,6 +27,7 @@ func TestBadTaskIDs(t *testing.T) {
 	}
 	var bodies []string
 	check := func(t *testing.T, r request) {
+		t.Helper()
 		a := g.send(r)
 		a.wantError(t, 400, "invalid_request_error", "invalid task id")
 		bodies = append(bodies, strings.ReplaceAll(a.body, a.header.Get("X-Request-Id"), ""))

@@ -80,6 +80,7 @@ func (s *Server) legacy(ctx context.Context, t *mediagate.Task) (legacyTask, err
 		}
 	case mediagate.StatusCancelled:
 		view.FailReason = "cancelled"
+	default: // nothing to explain
 	}
 	if len(links) > 0 {
 		r := t.Results[0]

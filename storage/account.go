@@ -53,8 +53,8 @@ func (s *Store) Account(ctx context.Context, id string) (mediagate.Account, erro
 // Accounts lists accounts, newest first, those older than the account after.
 func (s *Store) Accounts(ctx context.Context, after string, limit int) (accounts []mediagate.Account, hasMore bool, err error) {
 	var rows []accountRow
-	err = s.on(ctx).Raw("SELECT "+accountColumns+" FROM accounts WHERE (? = '' OR id < ?) ORDER BY id DESC LIMIT ?",
-		after, after, limit+1).Scan(&rows).Error
+	err = read(s.on(ctx), &rows, "SELECT "+accountColumns+" FROM accounts WHERE (? = '' OR id < ?) ORDER BY id DESC LIMIT ?",
+		after, after, limit+1)
 	if err != nil {
 		return nil, false, dbError(err, "list accounts")
 	}
@@ -78,14 +78,20 @@ func (s *Store) UpdateAccount(ctx context.Context, id string, name, group *strin
 
 // one reads the first row, or nil when there is none.
 func one[T any](db *gorm.DB, query string, args ...any) (*T, error) {
-	var rows []T
-	if err := db.Raw(query, args...).Scan(&rows).Error; err != nil {
+	rows := make([]T, 0, 1) // GORM makes room for twenty where there is none
+	if err := read(db, &rows, query, args...); err != nil {
 		return nil, err
 	}
 	if len(rows) == 0 {
 		return nil, nil
 	}
 	return &rows[0], nil
+}
+
+// read reads rows of structs. GORM's Scan would do so as well, but besides
+// writes out each statement with its values, for a log that nobody keeps.
+func read[T any](db *gorm.DB, rows *[]T, query string, args ...any) error {
+	return db.Raw(query, args...).Find(rows).Error
 }
 
 // exec runs a statement and tells how many rows it changed.

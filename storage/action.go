@@ -65,9 +65,9 @@ func (s *Store) TakeAction(ctx context.Context, id string) (bool, error) {
 // the oldest first.
 func (s *Store) UntakenActions(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.Action, error) {
 	var rows []actionRow
-	err := s.on(ctx).Raw("SELECT "+qualified("a", actionColumns)+` FROM actions a JOIN tasks t ON t.id = a.task_id
+	err := read(s.on(ctx), &rows, "SELECT "+qualified("a", actionColumns)+` FROM actions a JOIN tasks t ON t.id = a.task_id
 		WHERE a.state = 'pending' AND a.at < ? AND t.status IN ('pending', 'processing') ORDER BY a.at, a.id LIMIT ?`,
-		s.ago(olderThan), limit).Scan(&rows).Error
+		s.ago(olderThan), limit)
 	if err != nil {
 		return nil, dbError(err, "list untaken actions")
 	}

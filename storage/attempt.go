@@ -60,7 +60,7 @@ func (r attemptRow) attempt() (mediagate.Attempt, error) {
 // Attempts reads all attempts of a task, the first one first.
 func (s *Store) Attempts(ctx context.Context, taskID string) ([]mediagate.Attempt, error) {
 	var rows []attemptRow
-	if err := s.on(ctx).Raw("SELECT "+attemptColumns+" FROM attempts WHERE task_id = ? ORDER BY n", taskID).Scan(&rows).Error; err != nil {
+	if err := read(s.on(ctx), &rows, "SELECT "+attemptColumns+" FROM attempts WHERE task_id = ? ORDER BY n", taskID); err != nil {
 		return nil, dbError(err, "read attempts")
 	}
 	return convertAll(rows, attemptRow.attempt)

@@ -86,7 +86,7 @@ func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim
 			return &mediagate.Error{Kind: mediagate.KindConflict, Code: "fenced", Message: "a newer run polls the channel " + channel}
 		}
 		rows = nil
-		return tx.Raw(`WITH due AS MATERIALIZED (
+		return read(tx, &rows, `WITH due AS MATERIALIZED (
 				SELECT task_id, n FROM awaits
 				WHERE channel = ? AND next_poll_at <= ? AND (claimed_until IS NULL OR claimed_until <= ? OR claim_epoch < ?)
 				ORDER BY next_poll_at LIMIT ?`+skip+`)
@@ -95,7 +95,7 @@ func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim
 			FROM due WHERE awaits.task_id = due.task_id AND awaits.n = due.n
 			RETURNING `+qualified("awaits", awaitColumns),
 			channel, at(now), at(now), epoch, limit,
-			claim, epoch, at(now), at(now.Add(lease)), at(now.Add(signalAgain))).Scan(&rows).Error
+			claim, epoch, at(now), at(now.Add(lease)), at(now.Add(signalAgain)))
 	})
 	if err != nil {
 		return nil, err

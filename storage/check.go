@@ -149,8 +149,8 @@ func (s *Store) CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
 		report.Checked = count.N
 		for _, rule := range invariants {
 			var rows []problemRow
-			if err := tx.Raw("SELECT id, CAST(found AS bigint) AS found, CAST(expected AS bigint) AS expected FROM ("+rule.query+") AS broken ORDER BY id LIMIT ?",
-				maxProblems).Scan(&rows).Error; err != nil {
+			if err := read(tx, &rows, "SELECT id, CAST(found AS bigint) AS found, CAST(expected AS bigint) AS expected FROM ("+rule.query+") AS broken ORDER BY id LIMIT ?",
+				maxProblems); err != nil {
 				return err
 			}
 			for _, row := range rows {

@@ -22,8 +22,7 @@ func dbError(err error, what string) error {
 	if err == nil {
 		return nil
 	}
-	var ours *mediagate.Error
-	if errors.As(err, &ours) {
+	if ours, ok := errors.AsType[*mediagate.Error](err); ok {
 		return ours
 	}
 	if isAway(err) {
@@ -80,8 +79,7 @@ func isVictim(err error) bool {
 }
 
 func pgCode(err error) string {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code
 	}
 	return ""

@@ -77,9 +77,9 @@ func list(items []string) []string {
 // newest first, those older than the key after.
 func (s *Store) Keys(ctx context.Context, accountID, after string, limit int) (keys []mediagate.Key, hasMore bool, err error) {
 	var rows []keyRow
-	err = s.on(ctx).Raw("SELECT "+keyColumns+` FROM keys
+	err = read(s.on(ctx), &rows, "SELECT "+keyColumns+` FROM keys
 		WHERE deleted_at IS NULL AND (? = '' OR account_id = ?) AND (? = '' OR id < ?) ORDER BY id DESC LIMIT ?`,
-		accountID, accountID, after, after, limit+1).Scan(&rows).Error
+		accountID, accountID, after, after, limit+1)
 	if err != nil {
 		return nil, false, dbError(err, "list keys")
 	}

@@ -173,9 +173,9 @@ func (s *Store) granted(tx *gorm.DB, g *mediagate.Transfer, available *mediagate
 // transfer after; of one task only when taskID is given.
 func (s *Store) Ledger(ctx context.Context, accountID, taskID, after string, limit int) (transfers []mediagate.Transfer, hasMore bool, err error) {
 	var rows []transferRow
-	err = s.on(ctx).Raw("SELECT "+transferColumns+` FROM ledger_transfers
+	err = read(s.on(ctx), &rows, "SELECT "+transferColumns+` FROM ledger_transfers
 		WHERE account_id = ? AND (? = '' OR task_id = ?) AND (? = '' OR id < ?) ORDER BY id DESC LIMIT ?`,
-		accountID, taskID, taskID, after, after, limit+1).Scan(&rows).Error
+		accountID, taskID, taskID, after, after, limit+1)
 	if err != nil {
 		return nil, false, dbError(err, "list ledger")
 	}

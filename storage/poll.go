@@ -56,8 +56,8 @@ func (s *Store) claimed(db *gorm.DB, channel, claim string, results []mediagate.
 		return nil, err
 	}
 	var rows []awaitRow
-	err = db.Raw("SELECT "+awaitColumns+" FROM awaits WHERE task_id IN "+s.inList()+" AND channel = ? AND claim = ? AND NOT owed",
-		ids, channel, claim).Scan(&rows).Error
+	err = read(db, &rows, "SELECT "+awaitColumns+" FROM awaits WHERE task_id IN "+s.inList()+" AND channel = ? AND claim = ? AND NOT owed",
+		ids, channel, claim)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (s *Store) storeLoud(ctx context.Context, channel, claim string, results []
 	err = s.write(ctx, "store polls", func(tx *gorm.DB) error {
 		ended = nil
 		var locked []lockedTask
-		if err := tx.Raw("SELECT id, status, progress FROM tasks WHERE id IN "+s.inList()+" ORDER BY id"+s.forUpdate("tasks"), ids).Scan(&locked).Error; err != nil {
+		if err := read(tx, &locked, "SELECT id, status, progress FROM tasks WHERE id IN "+s.inList()+" ORDER BY id"+s.forUpdate("tasks"), ids); err != nil {
 			return err
 		}
 		tasks := make(map[string]lockedTask, len(locked))

@@ -108,23 +108,29 @@ func TestPlansUseIndexes(t *testing.T) {
 		"tasks_reference": "SELECT id FROM tasks WHERE account_id = 'a' AND reference = 'r' AND reference <> '' ORDER BY id DESC LIMIT 10",
 		"keys_hash":       "SELECT id FROM keys WHERE hash = 'x' AND deleted_at IS NULL",
 	} {
-		rows, err := db.QueryContext(t.Context(), "EXPLAIN "+query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var plan []string
-		for rows.Next() {
-			var line string
-			if err := rows.Scan(&line); err != nil {
-				t.Fatal(err)
-			}
-			plan = append(plan, line)
-		}
-		if err := rows.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if text := strings.Join(plan, "\n"); !strings.Contains(text, index) || strings.Contains(text, "Sort") {
+		if text := explain(t, db, query); !strings.Contains(text, index) || strings.Contains(text, "Sort") {
 			t.Errorf("%s is not used by:\n%s", index, text)
 		}
 	}
+}
+
+func explain(t *testing.T, db *sql.DB, query string) string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN "+query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var plan []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		plan = append(plan, line)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(plan, "\n")
 }

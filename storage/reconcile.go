@@ -55,11 +55,11 @@ func (s *Store) PendingWebhooks(ctx context.Context, olderThan time.Duration, li
 		skip = ""
 	}
 	var rows []taskRow
-	err := s.on(ctx).Raw(`WITH due AS MATERIALIZED (
+	err := read(s.on(ctx), &rows, `WITH due AS MATERIALIZED (
 			SELECT id FROM tasks WHERE webhook_state = 'pending' AND webhook_round > 0 AND webhook_checked_at < ?
 			ORDER BY webhook_checked_at LIMIT ?`+skip+`)
 		UPDATE tasks SET webhook_checked_at = ? FROM due WHERE tasks.id = due.id
-		RETURNING tasks.id, tasks.webhook_round`, s.ago(olderThan), limit, at(s.clock())).Scan(&rows).Error
+		RETURNING tasks.id, tasks.webhook_round`, s.ago(olderThan), limit, at(s.clock()))
 	if err != nil {
 		return nil, dbError(err, "list pending webhooks")
 	}

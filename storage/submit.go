@@ -29,7 +29,7 @@ func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string,
 		return "", false, err
 	}
 	for range 3 { // a record may end between the insert that saw it and the look at it
-		stored := false
+		var stored bool
 		if s.lite {
 			stored, err = s.submitSteps(ctx, row)
 		} else {

@@ -133,8 +133,8 @@ func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []medi
 	and(!f.CreatedBefore.IsZero(), "created_at < ?", at(f.CreatedBefore))
 
 	var rows []taskRow
-	err = s.on(ctx).Raw("SELECT "+taskColumns+" FROM tasks WHERE "+strings.Join(where, " AND ")+" ORDER BY id DESC LIMIT ?",
-		append(args, limit+1)...).Scan(&rows).Error
+	err = read(s.on(ctx), &rows, "SELECT "+taskColumns+" FROM tasks WHERE "+strings.Join(where, " AND ")+" ORDER BY id DESC LIMIT ?",
+		append(args, limit+1)...)
 	if err != nil {
 		return nil, false, dbError(err, "list tasks")
 	}
@@ -154,7 +154,7 @@ func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, e
 		return nil, err
 	}
 	var rows []taskRow
-	if err := s.on(ctx).Raw("SELECT id, version FROM tasks WHERE id IN "+s.inList(), text).Scan(&rows).Error; err != nil {
+	if err := read(s.on(ctx), &rows, "SELECT id, version FROM tasks WHERE id IN "+s.inList(), text); err != nil {
 		return nil, dbError(err, "read versions")
 	}
 	for _, row := range rows {

@@ -59,8 +59,8 @@ func (r deliveryRow) delivery() mediagate.Delivery {
 // Deliveries lists the delivery attempts of a task in their order.
 func (s *Store) Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error) {
 	var rows []deliveryRow
-	err := s.on(ctx).Raw(`SELECT task_id, round, attempt, at, status, error, duration_us, next_attempt_at
-		FROM deliveries WHERE task_id = ? ORDER BY round, attempt`, taskID).Scan(&rows).Error
+	err := read(s.on(ctx), &rows, `SELECT task_id, round, attempt, at, status, error, duration_us, next_attempt_at
+		FROM deliveries WHERE task_id = ? ORDER BY round, attempt`, taskID)
 	if err != nil {
 		return nil, dbError(err, "read deliveries")
 	}

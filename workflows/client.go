@@ -44,8 +44,7 @@ func (c Client) Start(ctx context.Context, t mediagate.Task) error {
 
 // started takes "already started" for success.
 func started(err error) error {
-	var exists *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &exists) {
+	if _, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
 		return nil
 	}
 	return err
@@ -131,8 +130,7 @@ func (c Client) signal(ctx context.Context, id, name string, arg any) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	err := c.Temporal.SignalWorkflow(ctx, id, "", name, arg)
-	var missing *serviceerror.NotFound
-	if errors.As(err, &missing) {
+	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
 		return nil
 	}
 	return err

@@ -98,7 +98,7 @@ func (g *generate) step(ctx workflow.Context) error {
 	st := g.story
 	switch {
 	case st.CancelRequested:
-		return g.endCancelled(ctx)
+		return g.end(ctx, mediagate.StatusCancelled, nil)
 	case g.ordered == mediagate.ActionFail:
 		return g.end(ctx, mediagate.StatusFailed, g.parkFailure())
 	case st.N == 0:
@@ -128,10 +128,21 @@ func (g *generate) stepAccepted(ctx workflow.Context) error {
 		return g.end(ctx, mediagate.StatusCompleted, nil)
 	case st.State == mediagate.AttemptEnded:
 		return g.submit(ctx, st.N+1) // given up: the next attempt
-	case st.Trouble != "" || st.ParkReason == mediagate.ParkJobLost || st.ParkReason == mediagate.ParkChannelMissing:
+	case st.Trouble != "" || troubles(st.ParkReason):
 		return g.parkTrouble(ctx)
 	default:
 		return g.await(ctx)
+	}
+}
+
+// troubles reports that an accepted attempt is parked since its channel could
+// not ask for it.
+func troubles(parkReason string) bool {
+	switch parkReason {
+	case mediagate.ParkJobLost, mediagate.ParkChannelMissing, mediagate.ParkCredentials, mediagate.ParkFunds:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -278,18 +289,15 @@ func (g *generate) attempt() activities.AttemptArgs {
 	return activities.AttemptArgs{TaskID: g.in.TaskID, N: g.story.N}
 }
 
-func (g *generate) endCancelled(ctx workflow.Context) error {
+// end settles. The terminal state that comes back counts, whoever wrote it. A
+// job that still runs at the vendor is stopped first, where that can be.
+func (g *generate) end(ctx workflow.Context, status mediagate.Status, failure *mediagate.Failure) error {
 	if g.story.CanCancel && g.story.State == mediagate.AttemptAccepted {
 		actCtx := workflow.WithActivityOptions(ctx, ask(g.provider(), "cancel the vendor's job", 30*time.Second))
 		if err := workflow.ExecuteActivity(actCtx, acts.CancelJob, g.attempt()).Get(ctx, nil); err != nil {
 			g.log.Warn("vendor job not cancelled", "error", err)
 		}
 	}
-	return g.end(ctx, mediagate.StatusCancelled, nil)
-}
-
-// end settles. The terminal state that comes back counts, whoever wrote it.
-func (g *generate) end(ctx workflow.Context, status mediagate.Status, failure *mediagate.Failure) error {
 	g.show(ctx, "settling: "+string(status))
 	return g.database(ctx, "settle: "+string(status), acts.Settle, activities.SettleArgs{
 		TaskID: g.in.TaskID, N: g.story.N, Status: status, Failure: publicFailure(failure),
@@ -325,8 +333,7 @@ func (g *generate) callback(ctx workflow.Context) error {
 	ctx = workflow.WithChildOptions(ctx, childOptions(g.in.TaskID, g.story.WebhookRound))
 	child := workflow.ExecuteChildWorkflow(ctx, DeliverWebhook, RoundInput{TaskID: g.in.TaskID, Round: g.story.WebhookRound})
 	if err := child.GetChildWorkflowExecution().Get(ctx, nil); err != nil {
-		var started *temporal.ChildWorkflowExecutionAlreadyStartedError
-		if !errors.As(err, &started) {
+		if _, ok := errors.AsType[*temporal.ChildWorkflowExecutionAlreadyStartedError](err); !ok {
 			return err
 		}
 	}

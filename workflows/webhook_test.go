@@ -19,8 +19,10 @@ func asApplication(err error, app **temporal.ApplicationError) bool { return err
 func round(t *testing.T) *bundle {
 	t.Helper()
 	b := setup(t, video)
-	_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusFailed,
-		Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: []byte(`{"id":"` + taskID + `"}`)})
+	_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{
+		TaskID: taskID, Status: mediagate.StatusFailed,
+		Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: []byte(`{"id":"` + taskID + `"}`),
+	})
 	b.ok(err)
 	return b
 }

@@ -82,7 +82,7 @@ func (s *source) Read(p []byte) (int, error) {
 		s.limits.Progress(s.read)
 	}
 	switch {
-	case err == io.EOF: //nolint:errorlint // only the bare value means the end; a wrapped one is a failure
+	case err == io.EOF:
 		s.ended = true
 	case err != nil:
 		return n, s.fail(err)

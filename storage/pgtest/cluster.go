@@ -115,10 +115,10 @@ func (c *Cluster) Stop() error {
 	// Immediate shutdown: nothing in here is worth a checkpoint.
 	_ = c.server.Process.Signal(syscall.SIGQUIT)
 	select {
-	case <-c.exited:
+	case <-c.exited: //nolint:errcheck // how it exits does not matter
 	case <-time.After(stopTimeout):
 		_ = c.server.Process.Kill()
-		<-c.exited
+		<-c.exited //nolint:errcheck // how it exits does not matter
 	}
 	return c.log.Close()
 }
@@ -128,7 +128,7 @@ func (c *Cluster) awaitReady() error {
 	if err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -201,17 +201,17 @@ func runAs(dir string) (*syscall.Credential, error) {
 }
 
 func command(account *syscall.Credential, name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, args...)
+	cmd := exec.Command(name, args...) //nolint:gosec,noctx // PostgreSQL's own programs; they outlive no test
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "TZ=UTC"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: account, Setpgid: true}
 	return cmd
 }
 
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().(*net.TCPAddr).Port, nil
 }

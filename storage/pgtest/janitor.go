@@ -26,7 +26,8 @@ if [ -n "$2" ]; then rm -rf "$2"; fi`
 
 // hire starts a janitor for the process; folder may be empty.
 func hire(pid int, folder string) (*janitor, error) {
-	cmd := exec.Command("/bin/sh", "-c", janitorScript, "janitor", strconv.Itoa(pid), folder)
+	cmd := exec.Command("/bin/sh", //nolint:gosec,noctx // a fixed script; it outlives us on purpose
+		"-c", janitorScript, "janitor", strconv.Itoa(pid), folder)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is not for it
 	pipe, err := cmd.StdinPipe()
 	if err != nil {

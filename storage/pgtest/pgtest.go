@@ -49,21 +49,21 @@ func Main(m *testing.M) int {
 
 // New makes a migrated database for the test and returns its URL. The test's
 // end drops it.
-func New(t testing.TB) string {
-	t.Helper()
+func New(tb testing.TB) string {
+	tb.Helper()
 	s := current.Load()
 	if s == nil {
-		t.Fatal("pgtest: the package's TestMain must run its tests through pgtest.Main")
+		tb.Fatal("pgtest: the package's TestMain must run its tests through pgtest.Main")
 	}
 	name := fmt.Sprintf("%s_%d", s.template, s.next.Add(1))
-	if _, err := s.admin.ExecContext(t.Context(), "CREATE DATABASE "+name+" TEMPLATE "+s.template); err != nil {
-		t.Fatalf("pgtest: clone the template: %v", err)
+	if _, err := s.admin.ExecContext(tb.Context(), "CREATE DATABASE "+name+" TEMPLATE "+s.template); err != nil {
+		tb.Fatalf("pgtest: clone the template: %v", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if _, err := s.admin.ExecContext(ctx, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
-			t.Errorf("pgtest: drop %s: %v", name, err)
+			tb.Errorf("pgtest: drop %s: %v", name, err)
 		}
 	})
 	return s.url(name)

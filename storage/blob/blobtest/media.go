@@ -61,11 +61,11 @@ func (p *pattern) Read(b []byte) (int, error) {
 }
 
 // picture returns a PNG of the size.
-func picture(t testing.TB, width, height int) []byte {
-	t.Helper()
+func picture(tb testing.TB, width, height int) []byte {
+	tb.Helper()
 	var b bytes.Buffer
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.Bytes()
 }

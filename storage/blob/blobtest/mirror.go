@@ -114,8 +114,7 @@ func (s *suite) testBroken(t *testing.T) {
 			if !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("got %v, want the body's own error", err)
 			}
-			var e *mediagate.Error
-			if errors.As(err, &e) {
+			if e, ok := errors.AsType[*mediagate.Error](err); ok {
 				t.Errorf("the body's failure is blamed on the store or the file: %v", e)
 			}
 			s.expectNothing(t, prefix, key)

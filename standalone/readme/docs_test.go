@@ -1,0 +1,169 @@
+package readme_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/cmd/mediagate/app"
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+// documents are the names of all documents, from the root.
+func documents(t *testing.T) []string {
+	t.Helper()
+	names := []string{"README.md", "CHANGELOG.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			name, err := filepath.Rel(root, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, name)
+		}
+	}
+	if len(names) < 10 {
+		t.Fatalf("only %v: is this the project?", names)
+	}
+	return names
+}
+
+var (
+	fence = regexp.MustCompile("(?ms)^```.*?^```$")
+	link  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	head  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	other = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors are the ids that a document's headings get when it is rendered.
+func anchors(text string) []string {
+	var ids []string
+	for _, match := range head.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		id := other.ReplaceAllString(strings.ToLower(match[1]), "")
+		ids = append(ids, strings.ReplaceAll(id, " ", "-"))
+	}
+	return ids
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	for _, name := range documents(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, match := range link.FindAllStringSubmatch(fence.ReplaceAllString(document(t, name), ""), -1) {
+				if strings.Contains(match[1], "://") {
+					continue
+				}
+				path, anchor, _ := strings.Cut(match[1], "#")
+				target := name
+				if path != "" {
+					target = filepath.Join(filepath.Dir(name), path)
+				}
+				if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+					t.Errorf("%s: %v", match[1], err)
+				} else if anchor != "" && !slices.Contains(anchors(document(t, target)), anchor) {
+					t.Errorf("%s: no such heading among %q", match[1], anchors(document(t, target)))
+				}
+			}
+		})
+	}
+}
+
+func TestMakeTargetsExist(t *testing.T) {
+	t.Parallel()
+	makefile := document(t, "Makefile")
+	for _, name := range documents(t) {
+		for _, match := range regexp.MustCompile("(?m)(?:`|^)make ([a-z/]+)").FindAllStringSubmatch(document(t, name), -1) {
+			if !regexp.MustCompile(`(?m)^([a-z/]+ )*` + regexp.QuoteMeta(match[1]) + `( [a-z/]+)*:`).MatchString(makefile) {
+				t.Errorf("%s names make %s", name, match[1])
+			}
+		}
+	}
+}
+
+// Each setting has its line with variable and flag, and each line its setting.
+func TestConfigurationIsComplete(t *testing.T) {
+	t.Parallel()
+	var want []string
+	for _, match := range regexp.MustCompile(`(?m)^  -(\S+) \((MEDIAGATE_\S+)\)$`).FindAllStringSubmatch(app.Usage(), -1) {
+		want = append(want, match[2]+" -"+match[1])
+	}
+	var got []string
+	line := regexp.MustCompile("(?m)^\\| `([a-z0-9_.]+)` \\| `(MEDIAGATE_[A-Z0-9_]+)`, `(-[a-z0-9-]+)` \\|")
+	for _, match := range line.FindAllStringSubmatch(document(t, "docs/configuration.md"), -1) {
+		got = append(got, match[2]+" "+match[3])
+		if variable := "MEDIAGATE_" + strings.ToUpper(strings.ReplaceAll(match[1], ".", "_")); variable != match[2] {
+			t.Errorf("%s stands beside %s", match[1], match[2])
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("settings, in their order (-code +document):\n%s", diff)
+	}
+}
+
+func TestFailpointsAreListed(t *testing.T) {
+	t.Parallel()
+	_, section, found := strings.Cut(document(t, "docs/operations.md"), "\n## Failpoints\n")
+	if !found {
+		t.Fatal("docs/operations.md has no section on failpoints")
+	}
+	var got []string
+	for _, match := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(section, -1) {
+		got = append(got, match[1])
+	}
+	if diff := cmp.Diff(failpoint.Names(), got); diff != "" {
+		t.Errorf("failpoints (-code +document):\n%s", diff)
+	}
+}
+
+// Whoever finds a parked task finds the page for it.
+func TestEachParkReasonHasItsPage(t *testing.T) {
+	t.Parallel()
+	operations := document(t, "docs/operations.md")
+	for _, reason := range []string{
+		mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds, mediagate.ParkSubmissionUnknown,
+		mediagate.ParkChannelMissing, mediagate.ParkJobLost, mediagate.ParkResult, mediagate.ParkStorage, mediagate.ParkInternal,
+	} {
+		match := regexp.MustCompile("(?m)^\\| \\[`" + reason + "`\\]\\((runbook/[A-Za-z]+\\.md)\\)").FindStringSubmatch(operations)
+		if match == nil {
+			t.Errorf("docs/operations.md does not explain %s", reason)
+			continue
+		}
+		if page := document(t, "docs/"+match[1]); !strings.HasPrefix(page, "# `"+reason+"`\n") {
+			t.Errorf("%s is not about %s", match[1], reason)
+		}
+	}
+}
+
+// The table of rules names functions that are where it says.
+func TestRulesLiveWhereArchitectureSays(t *testing.T) {
+	t.Parallel()
+	rows := regexp.MustCompile(`(?m)^\| (D\d+) \|[^|]*\| (.*) \|$`).FindAllStringSubmatch(document(t, "docs/architecture.md"), -1)
+	if len(rows) != 20 {
+		t.Errorf("%d rules, want 20", len(rows))
+	}
+	code, name := regexp.MustCompile("`([^`]+)`"), regexp.MustCompile(`^[A-Za-z]+$`)
+	for _, row := range rows {
+		file, text := "", ""
+		for _, match := range code.FindAllStringSubmatch(row[2], -1) {
+			switch word := match[1]; {
+			case strings.HasSuffix(word, ".go"):
+				file, text = word, document(t, word)
+			case file == "" || !name.MatchString(word):
+				// a setting, a column or a command
+			case !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + word + `[(\[]`).MatchString(text):
+				t.Errorf("%s: %s has no function %s", row[1], file, word)
+			}
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package readme_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const scriptPatience = 3 * time.Minute
+
+// The tagged blocks of the README, one after the other in one shell, as a
+// reader would paste them.
+func TestREADME(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	ctx, cancel := context.WithTimeout(t.Context(), scriptPatience)
+	defer cancel()
+	const mark = "\necho '--- block'\n"
+	script := "set -euo pipefail\n" + strings.Join(blocks(t, "README.md", "sh run"), mark)
+	shell := exec.CommandContext(ctx, "bash", "-x", "-c", script)
+	shell.Dir = p.folder
+	shell.Env = append(os.Environ(), "HOOK_PORT="+strconv.Itoa(port(t)))
+	// A receiver that waits in the background goes with the shell.
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }
+	var out, trace bytes.Buffer
+	shell.Stdout, shell.Stderr = &out, &trace
+	if err := shell.Run(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, trace.String(), out.String())
+	}
+	// What the text promises of the blocks, beyond their success.
+	for promise, want := range map[string]string{
+		"the quote names a price":           `"cost":0.56,`,
+		"the video completes":               `"status":"completed","model":"alpha-v3"`,
+		"the image is found by reference":   `"reference":"order-18"`,
+		"the webhook is signed":             "/hooks/callback task_",
+		"the refused task says why":         `"code":"content_policy_violation"`,
+		"the slow task ends as cancelled":   `"status":"cancelled","model":"alpha-video-o1"`,
+		"the operator's list has the demo":  "demo",
+		"the ledger holds, by the commands": ", 0 problems",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s: no %q in the output", promise, want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("output:\n%s", out.String())
+	}
+	film, err := os.ReadFile(filepath.Join(p.folder, "boat.mp4"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(film) < 12 || string(film[4:8]) != "ftyp" {
+		t.Errorf("boat.mp4 (%d bytes) is no MP4 file", len(film))
+	}
+}

@@ -1,0 +1,170 @@
+package workflows_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/workflows"
+)
+
+// The histories were recorded from a real service by the program
+// standalone/recordhistories: what runs under way depend on.
+var histories = []string{
+	"callback", "callback-under-way", "cancelled", "cancelled-from-outside", "cancelled-while-submitting", "channel",
+	"image", "lost", "parked", "refused", "trouble", "video",
+}
+
+func historyFile(name string) string { return filepath.Join("testdata", "histories", name+".json") }
+
+func replay(t *testing.T, history *historypb.History) error {
+	t.Helper()
+	r := worker.NewWorkflowReplayer()
+	r.RegisterWorkflow(workflows.Generate)
+	r.RegisterWorkflow(workflows.DeliverWebhook)
+	r.RegisterWorkflow(workflows.Channel)
+	r.RegisterWorkflow(workflows.Reconciler)
+	return r.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history)
+}
+
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(historyFile("*"))
+	if err != nil || len(files) != len(histories) {
+		t.Fatalf("%d histories (%v), want the %d that are named here", len(files), err, len(histories))
+	}
+	for _, name := range histories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := replay(t, read(t, name)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func read(t *testing.T, name string) *historypb.History {
+	t.Helper()
+	text, err := os.ReadFile(historyFile(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	history, err := client.HistoryFromJSON(bytes.NewReader(text), client.HistoryJSONOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return history
+}
+
+// A step that the code would not take is noticed, or the test above proves
+// nothing.
+func TestReplayNoticesAnotherStep(t *testing.T) {
+	t.Parallel()
+	history := read(t, "video")
+	for _, e := range history.GetEvents() {
+		if a := e.GetActivityTaskScheduledEventAttributes(); a.GetActivityType().GetName() == "MirrorResult" {
+			a.ActivityType.Name = "UnparkTask"
+		}
+	}
+	if err := replay(t, history); err == nil {
+		t.Error("a history with another step was replayed")
+	}
+}
+
+// D5: the run asked the call to stop, and settled only when the call had
+// ended; the vendor's id was stored by then.
+func TestD5TheRunWaitsForASubmitUnderWay(t *testing.T) {
+	t.Parallel()
+	var steps []string
+	types := make(map[int64]string)
+	for _, e := range read(t, "cancelled-while-submitting").GetEvents() {
+		if a := e.GetActivityTaskScheduledEventAttributes(); a != nil {
+			types[e.GetEventId()] = a.GetActivityType().GetName()
+			steps = append(steps, "schedule "+a.GetActivityType().GetName())
+		}
+		if a := e.GetActivityTaskCancelRequestedEventAttributes(); a != nil {
+			steps = append(steps, "stop "+types[a.GetScheduledEventId()])
+		}
+		if a := e.GetActivityTaskCompletedEventAttributes(); a != nil {
+			steps = append(steps, "end "+types[a.GetScheduledEventId()])
+		}
+	}
+	want := "schedule SubmitJob, stop SubmitJob, end SubmitJob, schedule CancelJob, end CancelJob, schedule Settle, end Settle"
+	if got := strings.Join(steps, ", "); got != want {
+		t.Errorf("steps: %s\nwant: %s", got, want)
+	}
+}
+
+// A history holds ids and facts: no prompt, no link, no key. The doubles put
+// one word into all of these.
+func TestHistoriesHoldNoSecrets(t *testing.T) {
+	t.Parallel()
+	const maxBytes = 60_000
+	for _, name := range histories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(historyFile(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(text) > maxBytes {
+				t.Errorf("%d bytes, want at most %d", len(text), maxBytes)
+			}
+			var tree any
+			if err := json.Unmarshal(text, &tree); err != nil {
+				t.Fatal(err)
+			}
+			seen := 0
+			for s := range leaves(tree) {
+				seen++
+				if data, err := base64.StdEncoding.DecodeString(s); err == nil {
+					s += " " + string(data)
+				}
+				for _, bad := range []string{activitytest.Secret, "http://", "https://", "prompt", "whsec_", "example.com"} {
+					if strings.Contains(s, bad) {
+						t.Errorf("%q shows in %q", bad, s)
+					}
+				}
+			}
+			if seen < 50 {
+				t.Errorf("only %d texts looked at", seen)
+			}
+		})
+	}
+}
+
+// leaves yields the texts of a JSON tree.
+func leaves(tree any) func(func(string) bool) {
+	return func(yield func(string) bool) { walk(tree, yield) }
+}
+
+func walk(node any, yield func(string) bool) bool {
+	switch v := node.(type) {
+	case string:
+		return yield(v)
+	case []any:
+		for _, child := range v {
+			if !walk(child, yield) {
+				return false
+			}
+		}
+	case map[string]any:
+		for _, child := range v {
+			if !walk(child, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
