@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	logger := slog.New(slog.NewJSONHandler(stderr, nil))
 	if err := serve(ctx, opts, getenv("MEDIAGATE_FAILPOINT"), logger, stdout); err != nil {
-		logger.Error("mediagate-standalone ends", "error", err.Error())
+		logger.ErrorContext(ctx, "mediagate-standalone ends", "error", err.Error())
 		_, _ = fmt.Fprintln(stderr, "mediagate-standalone:", err)
 		return exitFailed
 	}
@@ -86,7 +86,7 @@ func serve(ctx context.Context, opts options, point string, logger *slog.Logger,
 		err = dir.Announce(where)
 	}
 	if err == nil {
-		logger.Info("serving", "data", opts.data)
+		logger.InfoContext(ctx, "serving", "data", opts.data)
 		err = printBanner(stdout, where, dir.Path("."))
 	}
 	if err == nil {
@@ -103,7 +103,7 @@ func serve(ctx context.Context, opts options, point string, logger *slog.Logger,
 	defer cancel()
 	if late := running.stop(stopping); late != nil {
 		// What did not end in time ends with the process, as with kill -9.
-		logger.Warn("not everything stopped by itself", "error", late.Error())
+		logger.WarnContext(ctx, "not everything stopped by itself", "error", late.Error())
 	}
 	return errors.Join(err, dir.Retract())
 }
@@ -118,9 +118,9 @@ func startAll(
 	}
 	if opts.infraOnly() {
 		if opts.config != "" || opts.databaseURL != "" {
-			logger.Warn("-config and -database-url are the product's, which -infra leaves out")
+			logger.WarnContext(ctx, "-config and -database-url are the product's, which -infra leaves out")
 		}
 		return where, nil
 	}
-	return where, startProduct(ctx, running, dir, secrets, opts, logger, &where)
+	return where, startProduct(ctx, running, dir, secrets, opts, &where)
 }

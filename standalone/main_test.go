@@ -49,7 +49,7 @@ func launch(t *testing.T, env []string, args ...string) *process {
 		t.Fatal(err)
 	}
 	p := &process{stdout: &lockedBuffer{}, stderr: &lockedBuffer{}, ended: make(chan struct{})}
-	p.cmd = exec.Command(self, args...) //nolint:noctx // ended by signals, which is what is tested
+	p.cmd = exec.Command(self, args...) // ended by signals, which is what is tested
 	p.cmd.Env = append(os.Environ(), append(env, asProgram+"=1")...)
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	if err := p.cmd.Start(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -95,6 +96,12 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 		if _, _, err := net.SplitHostPort(addr.value); err != nil {
 			problems = append(problems, fmt.Errorf("-%s: %q is not host:port", addr.name, addr.value))
 		}
+	}
+	if o.config != "" {
+		// The S3 server changes the working directory.
+		path, err := filepath.Abs(o.config)
+		problems = append(problems, err)
+		o.config = path
 	}
 	return o, errors.Join(problems...)
 }

@@ -33,14 +33,14 @@ const productGrace = 12 * time.Second
 // database, the API, the worker; at the first start it makes the account demo.
 // It fills in the API's and the ops' URL, the key and the admin key.
 func startProduct(
-	ctx context.Context, running *stack, dir *datadir.Dir, secrets datadir.Secrets, opts options, logger *slog.Logger,
+	ctx context.Context, running *stack, dir *datadir.Dir, secrets datadir.Secrets, opts options,
 	where *announcement,
 ) error {
 	c, err := productConfig(secrets, opts, where)
 	if err != nil {
 		return err
 	}
-	logger = app.NewLogger(c, os.Stderr)
+	logger := app.NewLogger(c, os.Stderr)
 	slog.SetDefault(logger)
 	o := app.Options{Version: version, Logger: logger}
 	if c.DatabaseURL == "" {

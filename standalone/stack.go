@@ -65,6 +65,6 @@ func (s *stack) stopPart(ctx context.Context, p part, keep time.Duration) error 
 	}
 	began := time.Now()
 	err := p.stop(ctx)
-	s.logger.Info("stopped", "part", p.name, "took", time.Since(began).String())
+	s.logger.InfoContext(ctx, "stopped", "part", p.name, "took", time.Since(began).String())
 	return err
 }

@@ -1,6 +1,7 @@
 package freeport
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -20,7 +21,7 @@ const (
 // same taken set return different ports.
 func Find(host string, taken map[int]bool) (int, error) {
 	for range tries {
-		port := lowest + rand.IntN(highest-lowest)
+		port := lowest + rand.IntN(highest-lowest) //nolint:gosec // a port is no secret
 		if taken[port] || Check(host, port) != nil {
 			continue
 		}
@@ -34,7 +35,7 @@ func Find(host string, taken map[int]bool) (int, error) {
 
 // Check returns why port of host cannot be listened on, or nil.
 func Check(host string, port int) error {
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return err
 	}

@@ -66,6 +66,7 @@ func TestRestart(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, dir string){
 		"attributes in the file system": func(*testing.T, string) {},
 		"attributes beside the objects": func(t *testing.T, dir string) {
+			t.Helper()
 			if err := os.MkdirAll(filepath.Join(dir, "meta"), 0o700); err != nil {
 				t.Fatal(err)
 			}

@@ -24,7 +24,7 @@ func openPool(path string) (*pool, error) {
 	}
 	writer.SetMaxOpenConns(1)
 	// The writer first: it makes the file and puts it into WAL mode.
-	if err := writer.Ping(); err != nil {
+	if err := writer.PingContext(context.Background()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), writer.Close())
 	}
 	readers, err := sql.Open(driverName, dsn(path, url.Values{"_pragma": {"query_only(ON)"}}))

@@ -1,6 +1,7 @@
 package temporalserver
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strconv"
@@ -43,7 +44,7 @@ func planPorts(host string, frontend, http int) (portPlan, error) {
 	case ip != nil:
 		p.bindIP = ip.String()
 	default:
-		addrs, err := net.LookupIP(host)
+		addrs, err := net.DefaultResolver.LookupIPAddr(context.Background(), host)
 		if err != nil || len(addrs) == 0 {
 			return portPlan{}, fmt.Errorf("address %q names no address of this machine", host)
 		}

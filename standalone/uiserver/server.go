@@ -64,8 +64,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	go func() { s.done <- s.ui.Start() }()
 	if err := s.waitReady(ctx); err != nil {
 		s.ui.Stop()
-		<-s.done
-		return nil, fmt.Errorf("temporal ui: %w", err)
+		return nil, errors.Join(fmt.Errorf("temporal ui: %w", err), <-s.done)
 	}
 	return s, nil
 }
