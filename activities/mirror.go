@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"go.temporal.io/sdk/activity"
+	"sync/atomic"
+	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
@@ -40,6 +40,9 @@ func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagat
 		return mediagate.Story{}, toTemporal(err)
 	}
 	results, err := a.mirrorAll(ctx, task, row)
+	if err != nil && ctx.Err() != nil {
+		return mediagate.Story{}, ctx.Err() // cancelled, or the worker stops: nobody is to blame
+	}
 	if err != nil {
 		return mediagate.Story{}, toTemporal(err)
 	}
@@ -82,21 +85,20 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 }
 
 func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, index int, url, mediaHost string) (mediagate.Result, error) {
-	body, length, err := a.Fetcher.Fetch(ctx, url, mediaHost)
+	// A cancel arrives by a heartbeat, which must therefore not wait for bytes;
+	// that none come is noticed by the source.
+	var copied atomic.Int64
+	defer heartbeat(ctx, func() []any { return []any{index, copied.Load()} })()
+	fetchCtx, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	body, length, err := a.Fetcher.Fetch(fetchCtx, url, mediaHost)
 	if err != nil {
 		return mediagate.Result{}, withCode(err, mediagate.CodeResultUnavailable)
 	}
 	defer body.Close()
-	source := &source{r: body, half: length / 2}
-	beaten := a.Now()
+	source := newSource(body, length/2, hangUp)
 	result, err := a.Bucket.Mirror(ctx, ResultKey(task.ID, n, index), source, Limits{
-		MaxBytes: task.Plan.MaxBytes, Media: task.Plan.Media,
-		Progress: func(bytes int64) { // told at each read: a small file needs no report at all
-			if now := a.Now(); now.Sub(beaten) >= heartbeatEvery {
-				beaten = now
-				activity.RecordHeartbeat(ctx, index, bytes)
-			}
-		},
+		MaxBytes: task.Plan.MaxBytes, Media: task.Plan.Media, Progress: copied.Store,
 	})
 	switch {
 	case err == nil:
@@ -155,17 +157,30 @@ func (a *Activities) freshMedia(ctx context.Context, channel BoundChannel, row m
 	return report.Outcome.Media
 }
 
+// stallLimit is how long the vendor's file server may keep silent.
+const stallLimit = 30 * time.Second
+
 // source remembers whether reading failed, so that the blame for a broken
-// copy is known, and passes the half-way failpoint.
+// copy is known, gives up on a server that keeps silent, and passes the
+// half-way failpoint.
 type source struct {
-	r    io.Reader
-	read int64
-	half int64
-	err  error
+	r     io.Reader
+	read  int64
+	half  int64
+	stall *time.Timer // runs while a read does
+	err   error
+}
+
+func newSource(r io.Reader, half int64, giveUp func()) *source {
+	s := &source{r: r, half: half, stall: time.AfterFunc(stallLimit, giveUp)}
+	s.stall.Stop()
+	return s
 }
 
 func (s *source) Read(p []byte) (int, error) {
+	s.stall.Reset(stallLimit)
 	n, err := s.r.Read(p)
+	s.stall.Stop()
 	s.read += int64(n)
 	if s.read > s.half {
 		failpoint.Hit(failpoint.MirrorHalf)

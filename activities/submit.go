@@ -142,8 +142,7 @@ func externalID(taskID string, n int) string {
 
 // send calls the vendor and stores the answer.
 func (a *Activities) send(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel BoundChannel) error {
-	stop := heartbeat(ctx)
-	defer stop()
+	defer heartbeat(ctx, noDetails)()
 
 	// The client's cancel ends a synchronous call, since closing the
 	// connection is the only way to stop such a job; an asynchronous submit
@@ -250,14 +249,16 @@ func (a *Activities) CancelJob(ctx context.Context, in AttemptArgs) error {
 	return nil
 }
 
+func noDetails() []any { return nil }
+
 // heartbeatEvery is well within the heartbeat timeouts of the activities'
 // profiles.
 const heartbeatEvery = 3 * time.Second
 
-// heartbeat reports life until stop is called, so that a lost worker is
-// noticed and a cancel arrives. A call that is over before the first report
+// heartbeat reports life and details until stop is called, so that a lost
+// worker is noticed and a cancel arrives. A call that is over before the first report
 // is due makes none: each is a write of the server's.
-func heartbeat(ctx context.Context) (stop func()) {
+func heartbeat(ctx context.Context, details func() []any) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -269,7 +270,7 @@ func heartbeat(ctx context.Context) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				activity.RecordHeartbeat(ctx)
+				activity.RecordHeartbeat(ctx, details()...)
 			}
 		}
 	}()

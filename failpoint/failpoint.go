@@ -1,5 +1,7 @@
 // Package failpoint lets tests kill the process at named points of the
-// durable path, once a folder and name, to prove that a restart gets on.
+// durable path, once a folder and name, to prove that a restart gets on; or
+// stop it there, to prove that others get on without it and that it does no
+// harm when it continues.
 //
 // It imports nothing of the project. Without Arm every Hit is a no-op.
 package failpoint
@@ -9,8 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // The points of the durable path, in its order.
@@ -37,14 +41,21 @@ func Names() []string {
 	}
 }
 
+// StopSuffix after a name makes the process stop (SIGSTOP) instead of dying;
+// it goes on from there with SIGCONT.
+const StopSuffix = ":stop"
+
 var armed struct {
 	sync.Mutex
 	name, dir string
+	stop      bool
 }
 
-// Arm makes the first Hit of name kill the process with SIGKILL. A file in
-// dir remembers it, so that the restarted process passes.
+// Arm makes the first Hit of name kill the process with SIGKILL, or with
+// StopSuffix stop it. A file in dir remembers it, so that the restarted
+// process passes.
 func Arm(name, dir string) error {
+	name, stop := strings.CutSuffix(name, StopSuffix)
 	if !slices.Contains(Names(), name) {
 		return fmt.Errorf("unknown failpoint %q", name)
 	}
@@ -53,11 +64,14 @@ func Arm(name, dir string) error {
 	}
 	armed.Lock()
 	defer armed.Unlock()
-	armed.name, armed.dir = name, dir
+	armed.name, armed.dir, armed.stop = name, dir, stop
 	return nil
 }
 
-// Hit kills the process if the point is armed and was not hit before.
+// settle is longer than a signal of our own takes to arrive in every thread.
+const settle = 50 * time.Millisecond
+
+// Hit kills or stops the process if the point is armed and was not hit before.
 func Hit(name string) {
 	armed.Lock()
 	defer armed.Unlock()
@@ -70,6 +84,11 @@ func Hit(name string) {
 	}
 	_ = mark.Sync()
 	_ = mark.Close()
+	if armed.stop {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		time.Sleep(settle) // nothing may happen before it has stopped
+		return
+	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // SIGKILL may land a moment later: nothing may happen in between
 }

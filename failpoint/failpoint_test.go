@@ -45,3 +45,35 @@ func TestHit(t *testing.T) {
 		t.Errorf("the second pass ends with %v", err)
 	}
 }
+
+// TestHitStops runs itself as a child that stops at the point, once, and goes
+// on when it is told to.
+func TestHitStops(t *testing.T) {
+	t.Parallel()
+	if dir := os.Getenv("FAILPOINT_TEST_STOP_DIR"); dir != "" {
+		if err := failpoint.Arm(failpoint.Mirrored+failpoint.StopSuffix, dir); err != nil {
+			t.Fatal(err)
+		}
+		failpoint.Hit(failpoint.Mirrored)
+		failpoint.Hit(failpoint.Mirrored)
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestHitStops$")
+	cmd.Env = append(os.Environ(), "FAILPOINT_TEST_STOP_DIR="+t.TempDir())
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !status.Stopped() || status.StopSignal() != syscall.SIGSTOP {
+		t.Fatalf("the child's status is %v, want stopped", status)
+	}
+	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the child that continues ends with %v", err)
+	}
+}

@@ -189,24 +189,12 @@ func (g *generate) database(ctx workflow.Context, id string, activity, args any)
 
 func (g *generate) submit(ctx workflow.Context, n int) error {
 	g.show(ctx, fmt.Sprintf("submitting attempt %d to %s", n, g.provider()))
-	callCtx, cancelCall := workflow.WithCancel(workflow.WithActivityOptions(ctx, call(g.provider(), fmt.Sprintf("submit attempt %d", n))))
-	future := workflow.ExecuteActivity(callCtx, acts.SubmitJob, activities.AttemptArgs{TaskID: g.in.TaskID, N: n})
-
-	// A cancel reaches the call through its heartbeat; the run waits for the
-	// call to end before it settles (D5).
-	done := false
-	selector := workflow.NewSelector(ctx)
-	selector.AddFuture(future, func(workflow.Future) { done = true })
-	selector.AddReceive(g.cancel, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); cancelCall() })
-	g.onCancelled(selector, cancelCall)
-	for !done {
-		selector.Select(ctx)
-	}
-	var st mediagate.Story
-	if err := future.Get(ctx, &st); err != nil {
-		if temporal.IsCanceledError(err) {
-			return g.reload(ctx) // the row has the cancel, or the next worker goes on
-		}
+	options := call(g.provider(), fmt.Sprintf("submit attempt %d", n))
+	st, err := g.interruptibly(ctx, options, acts.SubmitJob, activities.AttemptArgs{TaskID: g.in.TaskID, N: n})
+	switch {
+	case temporal.IsCanceledError(err):
+		return g.reload(ctx) // the row has the cancel, or the next worker goes on
+	case err != nil:
 		return g.park(ctx, submitParkReason(activities.FromTemporal(err)))
 	}
 	if st.State == mediagate.AttemptRejected && st.N == n {
@@ -215,6 +203,24 @@ func (g *generate) submit(ctx workflow.Context, n int) error {
 	}
 	g.refusals = 0
 	return g.did(ctx, st)
+}
+
+// interruptibly runs a step that may take long and that a cancel is to reach.
+// The run waits for the step to end all the same, where the options say so,
+// before it settles (D5).
+func (g *generate) interruptibly(ctx workflow.Context, options workflow.ActivityOptions, activity, args any) (st mediagate.Story, err error) {
+	stepCtx, cancelStep := workflow.WithCancel(workflow.WithActivityOptions(ctx, options))
+	future := workflow.ExecuteActivity(stepCtx, activity, args)
+	done := false
+	selector := workflow.NewSelector(ctx)
+	selector.AddFuture(future, func(workflow.Future) { done = true })
+	selector.AddReceive(g.cancel, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); cancelStep() })
+	g.onCancelled(selector, cancelStep)
+	for !done {
+		selector.Select(ctx)
+	}
+	err = future.Get(ctx, &st)
+	return st, err
 }
 
 func submitParkReason(e *mediagate.Error) string {
@@ -267,11 +273,12 @@ func (g *generate) afterRejection(ctx workflow.Context) error {
 // would mend them.
 func (g *generate) mirror(ctx workflow.Context) error {
 	g.show(ctx, "copying the result into the bucket")
-	actCtx := workflow.WithActivityOptions(ctx, mirror("copy the result into the bucket"))
-	var st mediagate.Story
-	err := workflow.ExecuteActivity(actCtx, acts.MirrorResult, g.attempt()).Get(ctx, &st)
-	if err == nil {
+	st, err := g.interruptibly(ctx, mirror("copy the result into the bucket"), acts.MirrorResult, g.attempt())
+	switch {
+	case err == nil:
 		return g.did(ctx, st)
+	case temporal.IsCanceledError(err):
+		return g.reload(ctx)
 	}
 	switch e := activities.FromTemporal(err); {
 	case e.Kind == mediagate.KindInvalid || e.Kind == mediagate.KindTooLarge:

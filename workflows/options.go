@@ -62,7 +62,8 @@ func mirror(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:           QueueMirror,
 		StartToCloseTimeout: 30 * time.Minute,
-		HeartbeatTimeout:    30 * time.Second,
+		HeartbeatTimeout:    15 * time.Second,
+		WaitForCancellation: true,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, MaximumInterval: 10 * time.Second, MaximumAttempts: 5,
 		},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
@@ -32,9 +33,11 @@ func (g *generate) await(ctx workflow.Context) error {
 	}
 	// Buffered signals need no draining: the step reads the outcome itself.
 	g.show(ctx, "deadline: asking the vendor a last time")
-	actCtx := workflow.WithActivityOptions(ctx, ask(g.provider(), "last question at the deadline", lastCallPatience))
-	var st mediagate.Story
-	if err := workflow.ExecuteActivity(actCtx, acts.PollJob, g.attempt()).Get(ctx, &st); err != nil {
+	st, err := g.interruptibly(ctx, ask(g.provider(), "last question at the deadline", lastCallPatience), acts.PollJob, g.attempt())
+	switch {
+	case temporal.IsCanceledError(err):
+		return g.reload(ctx)
+	case err != nil:
 		g.log.Warn("vendor out of reach at the deadline", "error", err)
 		if err := g.reload(ctx); err != nil {
 			return err
