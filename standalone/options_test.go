@@ -25,7 +25,7 @@ func TestParseOptions(t *testing.T) {
 			func(o *options) { o.api, o.temporal, o.ui, o.s3, o.sandbox, o.ops = ":1", ":2", ":3", ":4", ":5", ":6" },
 		},
 		"database":  {[]string{"-database-url", "postgres://x"}, func(o *options) { o.databaseURL = "postgres://x" }},
-		"settings":  {[]string{"-config", "/etc/x.yaml"}, func(o *options) { o.config = "x.yaml" }},
+		"settings":  {[]string{"-config", "/etc/x.yaml"}, func(o *options) { o.config = "/etc/x.yaml" }},
 		"all infra": {[]string{"-infra", "temporal,ui,s3,sandbox"}, func(o *options) { o.infra = infraNames() }},
 		"infra twice": {
 			[]string{"-infra", "s3, s3"}, func(o *options) { o.infra = []string{"s3"} },
