@@ -99,7 +99,7 @@ func (t *tender) run(ctx context.Context, stop <-chan struct{}) error {
 	calls, cancel := untilStopped(ctx, stop)
 	defer cancel()
 	statsAt := time.Time{}
-	for {
+	for calls.Err() == nil {
 		if now := t.Now(); now.Sub(statsAt) >= time.Second {
 			waiting, _, err := t.Store.AwaitStats(ctx, t.channel.Name)
 			if err != nil {
@@ -131,6 +131,7 @@ func (t *tender) run(ctx context.Context, stop <-chan struct{}) error {
 		case <-time.After(pause):
 		}
 	}
+	return nil
 }
 
 // untilStopped is the context of calls to the vendor: a worker that stops

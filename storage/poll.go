@@ -141,9 +141,6 @@ func (s *Store) storeLoud(ctx context.Context, channel, claim string, results []
 			}
 			if r.Outcome == nil && r.Trouble == "" {
 				r.Progress = min(r.Progress, maxOpenProgress)
-				if err := s.advance(tx, tasks[r.TaskID], r.Progress); err != nil {
-					return err
-				}
 				again = append(again, r)
 				continue
 			}
@@ -156,6 +153,9 @@ func (s *Store) storeLoud(ctx context.Context, channel, claim string, results []
 			}
 			ended = append(ended, a)
 		}
+		if err := s.advanceAll(tx, tasks, again); err != nil {
+			return err
+		}
 		return s.rescheduleAll(tx, claim, again)
 	})
 	if err != nil {
@@ -164,12 +164,26 @@ func (s *Store) storeLoud(ctx context.Context, channel, claim string, results []
 	return ended, nil
 }
 
-// advance raises a task's progress; it never falls.
-func (s *Store) advance(tx *gorm.DB, t lockedTask, progress int) error {
-	if progress <= t.Progress || t.Status.Terminal() {
+// advanceAll raises the tasks' progress, in one statement; it never falls.
+func (s *Store) advanceAll(tx *gorm.DB, tasks map[string]lockedTask, results []mediagate.PollResult) error {
+	raised := make(map[string]int, len(results)) // two attempts of a task may be polled at once
+	for _, r := range results {
+		if t := tasks[r.TaskID]; t.ID != "" && !t.Status.Terminal() && r.Progress > max(t.Progress, raised[t.ID]) {
+			raised[t.ID] = r.Progress
+		}
+	}
+	if len(raised) == 0 {
 		return nil
 	}
-	_, err := exec(tx, "UPDATE tasks SET progress = ?, version = version + 1 WHERE id = ?", progress, t.ID)
+	text, err := jsonText(raised)
+	if err != nil {
+		return err
+	}
+	list := "(SELECT key AS id, CAST(value AS integer) AS progress FROM json_each_text(CAST(? AS json)))"
+	if s.lite {
+		list = "(SELECT key AS id, value AS progress FROM json_each(?))"
+	}
+	_, err = exec(tx, "UPDATE tasks SET progress = v.progress, version = version + 1 FROM "+list+" AS v WHERE tasks.id = v.id", text)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -91,6 +92,7 @@ type Bucket struct {
 	objects map[string][]byte
 	writes  []string
 	signed  []time.Duration
+	aborts  int
 }
 
 // Mirror reads all and keeps it.
@@ -143,6 +145,30 @@ func (b *Bucket) Writes() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string(nil), b.writes...)
+}
+
+// DeletePrefix removes objects.
+func (b *Bucket) DeletePrefix(_ context.Context, prefix string) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := len(b.objects)
+	maps.DeleteFunc(b.objects, func(key string, _ []byte) bool { return strings.HasPrefix(key, prefix) })
+	return before - len(b.objects), nil
+}
+
+// AbortStale counts how often uploads were swept.
+func (b *Bucket) AbortStale(context.Context, string, time.Duration) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.aborts++
+	return 0, nil
+}
+
+// Aborts is how often uploads were swept.
+func (b *Bucket) Aborts() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.aborts
 }
 
 // Signed are the lifetimes of the links that were made.

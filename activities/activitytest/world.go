@@ -51,7 +51,7 @@ func New(now func() time.Time) *World {
 	w.Channels.Set(w.AsyncBound(), w.SyncBound())
 	var ids atomic.Int64
 	w.Activities = &activities.Activities{
-		Store: w.Store, Channels: w.Channels, Fetcher: w.Fetcher, Bucket: w.Bucket, Deliverer: w.Deliverer, Engine: w.Engine,
+		Store: w.Store, Channels: w.Channels, Fetcher: w.Fetcher, Bucket: w.Bucket, Sweeper: w.Bucket, Deliverer: w.Deliverer, Engine: w.Engine,
 		Settings: activities.DefaultSettings(), Now: now, Logger: slog.New(slog.DiscardHandler),
 		NewID: func(prefix string) string { return fmt.Sprintf("%s%d", prefix, ids.Add(1)) },
 	}

@@ -1,0 +1,365 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+func media(urls ...string) mediagate.Outcome {
+	o := mediagate.Outcome{Succeeded: true, Seconds: 5}
+	for _, url := range urls {
+		o.Media = append(o.Media, mediagate.Media{URL: url})
+	}
+	return o
+}
+
+func (b *bundle) mirror() (mediagate.Story, error) {
+	return call[mediagate.Story](b, b.Activities.MirrorResult, first())
+}
+
+func TestMirror(t *testing.T) {
+	t.Parallel()
+	b := succeeded(t, media("https://m.example.com/a", "https://m.example.com/b"))
+	st, err := b.mirror()
+	b.ok(err)
+	if !st.Mirrored {
+		t.Errorf("story %+v", st)
+	}
+	want := []string{"results/" + taskID + "/1/0", "results/" + taskID + "/1/1"}
+	if diff := cmp.Diff(want, b.Bucket.Objects()); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	results := b.attempt(1).Results
+	if len(results) != 2 || results[0].Key != want[0] || results[1].Size != int64(len("https://m.example.com/b")) {
+		t.Errorf("results %+v", results)
+	}
+	// D13: a repetition copies nothing more.
+	_, err = b.mirror()
+	b.ok(err)
+	if got := b.Bucket.Writes(); len(got) != 2 {
+		t.Errorf("writes %v, want 2", got)
+	}
+}
+
+// D13: a copy that was not recorded is made again under the same keys.
+func TestD13CopyIsRepeatedWithoutASecondObject(t *testing.T) {
+	t.Parallel()
+	b := succeeded(t, media("https://m.example.com/a"))
+	failed := false
+	b.Store.Fault = func(method string) error {
+		if method == "StoreMirrored" && !failed {
+			failed = true
+			return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+		}
+		return nil
+	}
+	_, err := b.mirror()
+	kind(t, err, mediagate.KindUnavailable, "", true)
+	_, err = b.mirror()
+	b.ok(err)
+	if got := b.Bucket.Objects(); len(b.Bucket.Writes()) != 2 || len(got) != 1 {
+		t.Errorf("objects %v after %d writes, want one after two", got, len(b.Bucket.Writes()))
+	}
+}
+
+// The signal has arrived: the row that owes it goes.
+func TestMirrorDropsTheAwaitedRow(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.submit(1)
+	outcome := activitytest.Success()
+	b.ok(b.Hear(t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
+	if rows := b.Store.Awaits(); len(rows) != 1 || !rows[0].Ended {
+		t.Fatalf("awaited %v, want one that owes its signal", rows)
+	}
+	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+		if rows := b.Store.Awaits(); len(rows) != 0 {
+			t.Errorf("awaited %v while the file is copied", rows)
+		}
+		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
+	}
+	_, err := b.mirror()
+	kind(t, err, mediagate.KindTransient, mediagate.CodeResultUnavailable, true)
+}
+
+// D12: a dead link is asked for once more at the vendor.
+func TestD12DeadLinkIsAskedForAnew(t *testing.T) {
+	t.Parallel()
+	const dead, alive = "https://m.example.com/dead", "https://m.example.com/alive"
+	fetch := func(b *bundle, kind mediagate.Kind) {
+		b.Fetcher.OnFetch = func(_ context.Context, url, _ string) (io.ReadCloser, int64, error) {
+			if url == dead {
+				return nil, 0, mediagate.Errorf(kind, "dead")
+			}
+			return io.NopCloser(strings.NewReader(url)), int64(len(url)), nil
+		}
+	}
+	for _, k := range []mediagate.Kind{mediagate.KindGone, mediagate.KindTransient} {
+		t.Run(k.String()+", fresh links work", func(t *testing.T) {
+			t.Parallel()
+			b := succeeded(t, media("https://m.example.com/first", dead))
+			fetch(b, k)
+			b.Async.End(taskID, media("https://m.example.com/first", alive))
+			st, err := b.mirror()
+			b.ok(err)
+			if !st.Mirrored || len(b.Async.Polls()) != 1 {
+				t.Errorf("story %+v after %d polls, want mirrored after one", st, len(b.Async.Polls()))
+			}
+			urls := b.Fetcher.URLs()
+			if diff := cmp.Diff([]string{"https://m.example.com/first", dead, alive}, urls); diff != "" {
+				t.Errorf("fetched (-want +got):\n%s", diff)
+			}
+		})
+		t.Run(k.String()+", fresh links are dead too", func(t *testing.T) {
+			t.Parallel()
+			b := succeeded(t, media(dead))
+			fetch(b, k)
+			b.Async.End(taskID, media(dead))
+			_, err := b.mirror()
+			kind(t, err, k, mediagate.CodeResultUnavailable, k == mediagate.KindTransient)
+			if got := len(b.Async.Polls()); got != 1 {
+				t.Errorf("%d polls, want one", got)
+			}
+		})
+	}
+	never := map[string]func(*bundle){
+		"the vendor is away": func(b *bundle) {
+			b.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+				return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "away")
+			}
+		},
+		"fewer files than before": func(b *bundle) { b.Async.End(taskID, media()) },
+		"no channel":              func(b *bundle) { b.Channels.Set() },
+		"another account": func(b *bundle) {
+			other := b.AsyncBound()
+			other.Fingerprint = "account-b"
+			b.Channels.Set(other)
+		},
+	}
+	for name, leave := range never {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := succeeded(t, media(dead))
+			fetch(b, mediagate.KindGone)
+			leave(b)
+			_, err := b.mirror()
+			kind(t, err, mediagate.KindGone, mediagate.CodeResultUnavailable, false)
+		})
+	}
+}
+
+// broken is a file that breaks off.
+type broken struct{ io.Reader }
+
+func (broken) Close() error { return nil }
+
+func TestMirrorBlamesTheRightSide(t *testing.T) {
+	t.Parallel()
+	t.Run("the source breaks off", func(t *testing.T) {
+		t.Parallel()
+		b := succeeded(t, media("https://m.example.com/a"))
+		b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+			return broken{io.MultiReader(strings.NewReader("half"), failing{})}, 8, nil
+		}
+		_, err := b.mirror()
+		kind(t, err, mediagate.KindTransient, mediagate.CodeResultUnavailable, true)
+	})
+	t.Run("the bucket is away", func(t *testing.T) {
+		t.Parallel()
+		b := succeeded(t, media("https://m.example.com/a"))
+		b.Bucket.OnMirror = func(string) error {
+			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: mediagate.ParkStorage, Message: "away"}
+		}
+		_, err := b.mirror()
+		kind(t, err, mediagate.KindUnavailable, mediagate.ParkStorage, true)
+		if got := len(b.Async.Polls()); got != 0 {
+			t.Errorf("the vendor was asked for fresh links %d times", got)
+		}
+	})
+	t.Run("an address against the rules", func(t *testing.T) {
+		t.Parallel()
+		b := succeeded(t, media("https://10.0.0.1/a"))
+		b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+			return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "private")
+		}
+		_, err := b.mirror()
+		kind(t, err, mediagate.KindInvalid, mediagate.CodeResultUnavailable, false)
+	})
+	t.Run("no file at all", func(t *testing.T) {
+		t.Parallel()
+		b := succeeded(t, media())
+		_, err := b.mirror()
+		kind(t, err, mediagate.KindInvalid, mediagate.CodeResultUnavailable, false)
+	})
+	t.Run("too large", func(t *testing.T) {
+		t.Parallel()
+		b := succeeded(t, media("https://m.example.com/a"))
+		b.Store.Edit(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = 3 })
+		_, err := b.mirror()
+		kind(t, err, mediagate.KindTooLarge, "", false)
+	})
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
+
+// Nothing is copied for a task that has ended, or an attempt without success.
+func TestMirrorNothing(t *testing.T) {
+	t.Parallel()
+	b := succeeded(t, media("https://m.example.com/a"))
+	_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusCancelled})
+	b.ok(err)
+	if st, err := b.mirror(); err != nil || st.Status != mediagate.StatusCancelled || len(b.Fetcher.URLs()) != 0 {
+		t.Errorf("story %+v (%v), fetched %v", st, err, b.Fetcher.URLs())
+	}
+	failed := succeeded(t, activitytest.Failed(mediagate.CodeGenerationFailed))
+	if st, err := failed.mirror(); err != nil || st.Mirrored || len(failed.Fetcher.URLs()) != 0 {
+		t.Errorf("story %+v (%v)", st, err)
+	}
+}
+
+// The file's own length counts; the vendor's word stands in for it.
+func TestMirrorKeepsTheDuration(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ own, stated, want float64 }{
+		"its own": {4.2, 5, 4.2}, "as stated": {0, 5, 5}, "unknown": {0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := media("https://m.example.com/a")
+			o.Media[0].Duration = c.stated
+			b := succeeded(t, o)
+			b.Bucket.Duration = c.own
+			_, err := b.mirror()
+			b.ok(err)
+			if got := b.attempt(1).Results[0].Duration; got != c.want {
+				t.Errorf("duration %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// envFailpointDir makes the test program a process that dies while it copies.
+const envFailpointDir = "MEDIAGATE_TEST_MIRROR_HALF"
+
+// mirrorUntilKilled copies a file with the half-way failpoint armed, and is
+// killed on its way, once a folder. Its exit code tells of the second time.
+func mirrorUntilKilled(dir string) int {
+	if err := failpoint.Arm(failpoint.MirrorHalf, dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	w := activitytest.New(time.Now)
+	w.Store.Add(w.NewVideo())
+	ctx := context.Background()
+	if _, err := newEnv(w).ExecuteActivity(w.Activities.SubmitJob, first()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	if _, err := w.Store.RecordOutcome(ctx, taskID, 1, media("https://m.example.com/a")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	read := 0
+	w.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+		return broken{readerFunc(func(p []byte) (int, error) {
+			if read == 10 {
+				return 0, io.EOF
+			}
+			read++
+			note := filepath.Join(dir, "read")
+			if err := os.WriteFile(note, []byte{byte('0' + read%10)}, 0o600); err != nil {
+				return 0, err
+			}
+			return copy(p, "x"), nil
+		})}, 10, nil
+	}
+	if _, err := newEnv(w).ExecuteActivity(w.Activities.MirrorResult, first()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	if objects := w.Bucket.Objects(); len(objects) != 1 {
+		fmt.Fprintln(os.Stderr, objects)
+		return 2
+	}
+	return 0
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestMirrorHalfKillsOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	run := func() error {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), envFailpointDir+"="+dir)
+		cmd.Stderr = t.Output()
+		return cmd.Run()
+	}
+	var exit *exec.ExitError
+	if err := run(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("the first process ended with %v, want it killed", err)
+	}
+	// The sixth byte of ten is the first beyond the half.
+	if got, err := os.ReadFile(filepath.Join(dir, "read")); err != nil || string(got) != "6" {
+		t.Errorf("killed after byte %q (%v), want 6", got, err)
+	}
+	if err := run(); err != nil {
+		t.Errorf("the second process ended with %v, want it to pass", err)
+	}
+}
+
+// D13: files of a task that ended without showing them go; those of a
+// completed or an open task stay.
+func TestD13SweepResults(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end  *mediagate.Settlement
+		left int
+	}{
+		"open":      {nil, 1},
+		"completed": {&mediagate.Settlement{Status: mediagate.StatusCompleted}, 1},
+		"cancelled": {&mediagate.Settlement{Status: mediagate.StatusCancelled}, 0},
+		"failed":    {&mediagate.Settlement{Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := mirrored(t, 5, 5)
+			if c.end != nil {
+				c.end.TaskID = taskID
+				_, _, err := b.Store.Settle(t.Context(), *c.end)
+				b.ok(err)
+			}
+			must[any](b, b.Activities.SweepResults, activities.TaskArgs{TaskID: taskID})
+			if got := b.Bucket.Objects(); len(got) != c.left {
+				t.Errorf("objects %v, want %d", got, c.left)
+			}
+		})
+	}
+}
+
+func TestResultKey(t *testing.T) {
+	t.Parallel()
+	if got := activities.ResultKey("task_1", 2, 3); got != "results/task_1/2/3" {
+		t.Errorf("key %q", got)
+	}
+}

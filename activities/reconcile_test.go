@@ -1,0 +1,163 @@
+package activities_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+)
+
+// reconcile lets the reconciler run for d, inside a bubble.
+func reconcile(t *testing.T, w *activitytest.World, d time.Duration) {
+	t.Helper()
+	stop, done := make(chan struct{}), make(chan error, 1)
+	env := newEnv(w)
+	env.SetWorkerStopChannel(stop)
+	go func() {
+		_, err := env.ExecuteActivity(w.Activities.Reconcile)
+		done <- err
+	}()
+	time.Sleep(d)
+	at := time.Now()
+	close(stop)
+	if err := <-done; err != nil || time.Since(at) != 0 {
+		t.Errorf("ended with %v after %v, want at once", err, time.Since(at))
+	}
+}
+
+func TestD2Reconcile(t *testing.T) {
+	t.Parallel()
+	submitted := func(t *testing.T, w *activitytest.World) {
+		t.Helper()
+		if _, err := newEnv(w).ExecuteActivity(w.Activities.SubmitJob, first()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(t *testing.T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	channel := "channel " + activitytest.AsyncChannel
+	cases := map[string]struct {
+		leave func(*testing.T, *activitytest.World)
+		after time.Duration // how old the scene is
+		want  []string
+	}{
+		"a task without a run, fresh": {func(*testing.T, *activitytest.World) {}, 10 * time.Second, nil},
+		"a task without a run":        {func(*testing.T, *activitytest.World) {}, 11 * time.Second, []string{"start " + taskID}},
+		"a run that was terminated":   {submitted, 2 * time.Minute, []string{"start " + taskID, channel}},
+		"a run that goes on": {func(t *testing.T, w *activitytest.World) {
+			submitted(t, w)
+			w.Engine.Running = map[string]bool{taskID: true}
+		}, 2 * time.Minute, []string{channel}},
+		"a task that has ended": {func(t *testing.T, w *activitytest.World) {
+			_, _, err := w.Store.Settle(t.Context(), mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusCancelled})
+			check(t, err)
+		}, time.Hour, nil},
+		"a cancel that nobody obeys": {func(t *testing.T, w *activitytest.World) {
+			submitted(t, w)
+			w.Engine.Running = map[string]bool{taskID: true}
+			_, err := w.Store.RequestCancel(t.Context(), "acc_1", taskID)
+			check(t, err)
+		}, 11 * time.Second, []string{"cancel " + taskID, channel}},
+		"a command that nobody takes": {func(t *testing.T, w *activitytest.World) {
+			submitted(t, w)
+			w.Engine.Running = map[string]bool{taskID: true}
+			_, err := w.Store.RecordAction(t.Context(), mediagate.Action{TaskID: taskID, Action: mediagate.ActionRetry})
+			check(t, err)
+		}, 11 * time.Second, []string{"action " + taskID + " retry", channel}},
+		"a command that was taken": {func(t *testing.T, w *activitytest.World) {
+			submitted(t, w)
+			w.Engine.Running = map[string]bool{taskID: true}
+			row, err := w.Store.RecordAction(t.Context(), mediagate.Action{TaskID: taskID, Action: mediagate.ActionRetry})
+			check(t, err)
+			_, err = w.Store.TakeAction(t.Context(), row.ID)
+			check(t, err)
+		}, 11 * time.Second, []string{channel}},
+		"a callback that nobody delivers": {func(t *testing.T, w *activitytest.World) {
+			_, _, err := w.Store.Settle(t.Context(), mediagate.Settlement{
+				TaskID: taskID, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: []byte("{}"),
+			})
+			check(t, err)
+		}, 61 * time.Second, []string{"webhook " + taskID + " 1"}},
+		"a callback under way": {func(t *testing.T, w *activitytest.World) {
+			_, _, err := w.Store.Settle(t.Context(), mediagate.Settlement{
+				TaskID: taskID, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: []byte("{}"),
+			})
+			check(t, err)
+		}, 59 * time.Second, nil},
+		"overdue": {func(t *testing.T, w *activitytest.World) {
+			submitted(t, w)
+			w.Engine.Running = map[string]bool{taskID: true}
+		}, 2*time.Hour + 31*time.Minute, []string{"wake " + taskID, channel}},
+		"overdue, but parked": {func(t *testing.T, w *activitytest.World) {
+			submitted(t, w)
+			w.Engine.Running = map[string]bool{taskID: true}
+			check(t, w.Store.Park(t.Context(), taskID, mediagate.ParkStorage))
+		}, 2*time.Hour + 31*time.Minute, []string{channel}},
+	}
+	for name, c := range cases {
+		t.Run(name, inBubble(func(t *testing.T) {
+			w := activitytest.New(time.Now)
+			w.Store.Add(w.NewVideo())
+			c.leave(t, w)
+			time.Sleep(c.after)
+			reconcile(t, w, time.Millisecond)
+			if diff := cmp.Diff(c.want, w.Engine.Calls()); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		}))
+	}
+}
+
+// One concern that fails does not keep the others from being looked at.
+func TestReconcileGoesOnPastFailures(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"UnseenTasks", "OpenTasks", "MarkChecked", "StaleCancels", "UntakenActions", "PendingWebhooks", "OverdueTasks"} {
+		t.Run(method, inBubble(func(t *testing.T) {
+			w := activitytest.New(time.Now)
+			w.Store.Add(w.NewVideo())
+			if _, err := newEnv(w).ExecuteActivity(w.Activities.SubmitJob, first()); err != nil {
+				t.Fatal(err)
+			}
+			w.Engine.Running = map[string]bool{taskID: true}
+			w.Store.Fault = func(m string) error {
+				if m == method {
+					return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+				}
+				return nil
+			}
+			reconcile(t, w, time.Millisecond)
+			if diff := cmp.Diff([]string{"channel " + activitytest.AsyncChannel}, w.Engine.Calls()); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		}))
+	}
+}
+
+// Passes follow each other by the interval of the settings.
+func TestReconcilePasses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := activitytest.New(time.Now)
+		w.Activities.Settings = activities.DefaultSettings()
+		passes := 0
+		w.Store.Fault = func(m string) error {
+			if m == "UnseenTasks" {
+				passes++
+			}
+			return nil
+		}
+		reconcile(t, w, 51*time.Second)
+		if passes != 11 {
+			t.Errorf("%d passes in 51 s, want 11", passes)
+		}
+	})
+}

@@ -1,0 +1,169 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+)
+
+func (b *bundle) settle(status mediagate.Status, f *mediagate.Failure) mediagate.Story {
+	b.t.Helper()
+	return must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{TaskID: taskID, N: 1, Status: status, Failure: f})
+}
+
+// mirrored leaves the task with its file in the bucket.
+func mirrored(t *testing.T, stated, own float64) *bundle {
+	t.Helper()
+	outcome := activitytest.Success()
+	outcome.Seconds = stated
+	b := succeeded(t, outcome)
+	b.Bucket.Duration = own
+	if _, err := b.mirror(); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// A video is charged by the seconds delivered, rounded up, never above the
+// hold: what the vendor states, else the file's own length.
+func TestSettleCost(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		stated, own float64
+		want        mediagate.Micros
+	}{
+		"as held":               {5, 5, 500_000},
+		"shorter":               {3, 5, 300_000},
+		"rounded up":            {3.01, 0, 400_000},
+		"longer than held":      {9, 0, 500_000},
+		"by the file":           {0, 2.4, 300_000},
+		"by the file, too long": {0, 60, 500_000},
+		"nobody knows":          {0, 0, 500_000},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := mirrored(t, c.stated, c.own)
+			b.settle(mediagate.StatusCompleted, nil)
+			if got := b.Store.Settlements(taskID)[0].Cost; got != c.want {
+				t.Errorf("cost %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestSettleCompleted(t *testing.T) {
+	t.Parallel()
+	b := mirrored(t, 5, 5)
+	b.advance(90 * time.Second)
+	st := b.settle(mediagate.StatusCompleted, nil)
+	if st.Status != mediagate.StatusCompleted || st.WebhookRound != 1 || st.WebhookState != mediagate.WebhookPending {
+		t.Errorf("story %+v", st)
+	}
+	if got := b.Bucket.Signed(); !slices.Equal(got, []time.Duration{7 * 24 * time.Hour}) {
+		t.Errorf("links signed for %v, want 7 days", got)
+	}
+	body := b.Store.Settlements(taskID)[0].WebhookBody
+	var fields map[string]any
+	if err := json.Unmarshal(body, &fields); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"webhook", "estimated_cost", "cancel_requested", "error"} {
+		if _, ok := fields[field]; ok {
+			t.Errorf("the callback has a field %s: %s", field, body)
+		}
+	}
+	want := map[string]any{
+		"id": taskID, "status": "completed", "progress": 100.0, "cost": 0.5, "credits_cost": 500.0, "actual_time": 90.0,
+		"model": "alpha-v3", "type": "video",
+	}
+	for field, v := range want {
+		if fields[field] != v {
+			t.Errorf("%s is %v, want %v", field, fields[field], v)
+		}
+	}
+	videos, ok := fields["result"].(map[string]any)["videos"].([]any)
+	if !ok || len(videos) != 1 {
+		t.Fatalf("result %v", fields["result"])
+	}
+	video, ok := videos[0].(map[string]any)
+	if !ok || video["expires_at"] != float64(b.Now().Add(7*24*time.Hour).Unix()) || len(video["url"].([]any)) != 1 {
+		t.Errorf("item %v", videos[0])
+	}
+}
+
+func TestSettleFailed(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.submit(1)
+	b.settle(mediagate.StatusFailed, &mediagate.Failure{Code: mediagate.CodeGenerationTimeout, Message: "too slow", Retryable: true})
+	end := b.Store.Settlements(taskID)[0]
+	if end.Cost != 0 || len(b.Store.Awaits()) != 0 {
+		t.Errorf("cost %s, awaited %v", end.Cost, b.Store.Awaits())
+	}
+	body := string(end.WebhookBody)
+	if !strings.Contains(body, `"code":"generation_timeout"`) || !strings.Contains(body, `"status":"failed"`) || strings.Contains(body, `"result"`) {
+		t.Errorf("callback %s", body)
+	}
+}
+
+// Nothing is sent for a cancelled task, one without a callback, or one whose
+// callback was dropped at submit.
+func TestSettleWithoutACallback(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		status mediagate.Status
+		edit   func(*mediagate.Task)
+	}{
+		"cancelled":  {mediagate.StatusCancelled, func(*mediagate.Task) {}},
+		"none asked": {mediagate.StatusCompleted, func(t *mediagate.Task) { t.Webhook = nil }},
+		"dropped":    {mediagate.StatusCompleted, func(t *mediagate.Task) { t.Webhook.State = mediagate.WebhookDropped }},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := mirrored(t, 5, 5)
+			b.Store.Edit(taskID, c.edit)
+			st := b.settle(c.status, nil)
+			if st.WebhookRound != 0 || st.WebhookState == mediagate.WebhookPending || b.Store.Settlements(taskID)[0].WebhookBody != nil {
+				t.Errorf("story %+v", st)
+			}
+		})
+	}
+}
+
+// D13: the first end counts, and the next is told of it.
+func TestD13SettledOnce(t *testing.T) {
+	t.Parallel()
+	b := mirrored(t, 5, 5)
+	b.settle(mediagate.StatusCancelled, nil)
+	for _, status := range []mediagate.Status{mediagate.StatusCompleted, mediagate.StatusFailed, mediagate.StatusCancelled} {
+		var f *mediagate.Failure
+		if status == mediagate.StatusFailed {
+			f = &mediagate.Failure{Code: mediagate.CodeInternal}
+		}
+		if st := b.settle(status, f); st.Status != mediagate.StatusCancelled {
+			t.Errorf("told %s of a cancelled task", st.Status)
+		}
+	}
+	if got := len(b.Store.Settlements(taskID)); got != 1 {
+		t.Errorf("settled %d times", got)
+	}
+}
+
+// A success without files is no end: it must not be charged.
+func TestSettleNeedsFiles(t *testing.T) {
+	t.Parallel()
+	b := succeeded(t, activitytest.Success())
+	_, err := call[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{TaskID: taskID, N: 1, Status: mediagate.StatusCompleted})
+	kind(t, err, mediagate.KindInternal, "", true)
+	if len(b.Store.Settlements(taskID)) != 0 {
+		t.Error("settled all the same")
+	}
+}

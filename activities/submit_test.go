@@ -1,0 +1,370 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+)
+
+func asApplication(err error, app **temporal.ApplicationError) bool { return errors.As(err, app) }
+
+func TestSubmitAccepted(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	st := b.submit(1)
+	if st.State != mediagate.AttemptAccepted || st.N != 1 || st.Status != mediagate.StatusProcessing || !st.CanFind || !st.CanCancel {
+		t.Errorf("story %+v", st)
+	}
+	job := b.Async.Submits()[0]
+	if job.Upstream != "upstream-v3" || job.Operation != "text2video" || job.TaskID != taskID || string(job.Params) != string(b.task().Params) {
+		t.Errorf("job %+v", job)
+	}
+	if want := start.Add(10 * time.Second); !job.SendBefore.Equal(want) { // D4
+		t.Errorf("the first byte may be written until %v, want %v", job.SendBefore, want)
+	}
+	row := b.attempt(1)
+	if row.Ref.JobID != "job-"+taskID || row.Fingerprint != "account-a" || row.Channel != activitytest.AsyncChannel || row.ExternalID != taskID {
+		t.Errorf("row %+v", row)
+	}
+	rows := b.Store.Awaits()
+	if len(rows) != 1 || !rows[0].NextPollAt.Equal(start.Add(15*time.Second)) {
+		t.Errorf("awaited rows %+v, want one that is due in 15 s", rows)
+	}
+}
+
+func TestSubmitSynchronous(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		if until, ok := ctx.Deadline(); !ok || time.Until(until) < 2*time.Minute {
+			t.Error("a synchronous call has less than its own time")
+		}
+		s, err := b.Sync.Accept(job)
+		outcome := activitytest.Success()
+		s.Outcome = &outcome
+		return s, err
+	}
+	if st := b.submit(1); st.State != mediagate.AttemptEnded || !st.Succeeded || st.CanFind {
+		t.Errorf("story %+v", st)
+	}
+	if rows := b.Store.Awaits(); len(rows) != 0 {
+		t.Errorf("awaited rows %+v, want none", rows)
+	}
+}
+
+// What the vendor said decides what is stored: only what proves that there is
+// no job is a rejection.
+func TestSubmitErrors(t *testing.T) {
+	t.Parallel()
+	type want struct {
+		state     mediagate.AttemptState
+		code      string
+		retryable bool
+	}
+	lost := want{state: mediagate.AttemptUnknown}
+	cases := map[string]struct {
+		err  error
+		want want
+	}{
+		"invalid":     {mediagate.Errorf(mediagate.KindInvalid, "no"), want{mediagate.AttemptRejected, mediagate.CodeInvalidParameters, false}},
+		"moderated":   {mediagate.Errorf(mediagate.KindModerated, "no"), want{mediagate.AttemptRejected, mediagate.CodeContentPolicy, false}},
+		"credentials": {mediagate.Errorf(mediagate.KindCredentials, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderRefused, false}},
+		"forbidden":   {mediagate.Errorf(mediagate.KindForbidden, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderRefused, false}},
+		"not found":   {mediagate.Errorf(mediagate.KindNotFound, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderRefused, false}},
+		"funds":       {mediagate.Errorf(mediagate.KindFunds, "no"), want{mediagate.AttemptRejected, mediagate.ParkFunds, false}},
+		"throttled":   {mediagate.Errorf(mediagate.KindThrottled, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderAway, true}},
+		"capacity":    {mediagate.Errorf(mediagate.KindCapacity, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderAway, true}},
+		"unreached":   {mediagate.Errorf(mediagate.KindUnreached, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderAway, true}},
+		"ambiguous":   {mediagate.Errorf(mediagate.KindAmbiguous, "no"), lost},
+		"transient":   {mediagate.Errorf(mediagate.KindTransient, "no"), lost},
+		"vendor":      {mediagate.Errorf(mediagate.KindVendor, "no"), lost},
+		"internal":    {mediagate.Errorf(mediagate.KindInternal, "no"), lost},
+		"foreign":     {errors.New("some library's"), lost},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+				return mediagate.Submission{}, c.err
+			}
+			st := b.submit(1)
+			if st.State != c.want.state {
+				t.Fatalf("the attempt is %s, want %s", st.State, c.want.state)
+			}
+			if c.want.code == "" {
+				if st.Failure != nil {
+					t.Errorf("a failure %+v of an attempt whose fate is open", st.Failure)
+				}
+				return
+			}
+			if st.Failure == nil || st.Failure.Code != c.want.code || st.Failure.Retryable != c.want.retryable {
+				t.Errorf("failure %+v, want %+v", st.Failure, c.want)
+			}
+		})
+	}
+}
+
+// D3: an intent that is found was stored by somebody who died or still holds
+// the call. Nothing is sent.
+func TestD3FoundIntentIsNotSent(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	var calls atomic.Int64
+	b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		if calls.Add(1) == 1 { // the same activity begins once more, beside this one
+			if st := b.submit(1); st.State != mediagate.AttemptUnknown {
+				t.Errorf("the second copy finds the attempt %s, want unknown", st.State)
+			}
+		}
+		return b.Async.Accept(job)
+	}
+	if st := b.submit(1); st.State != mediagate.AttemptAccepted {
+		t.Errorf("the attempt is %s, want accepted: the first copy's answer counts", st.State)
+	}
+	b.submitted(taskID)
+	for range 3 {
+		b.submit(1)
+	}
+	b.submitted(taskID)
+}
+
+// D3: no intent on a task that ended, is to be cancelled, or has a later attempt.
+func TestD3NoIntent(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(*bundle){
+		"cancel requested": func(b *bundle) {
+			_, err := b.Store.RequestCancel(t.Context(), "acc_1", taskID)
+			b.ok(err)
+		},
+		"ended": func(b *bundle) {
+			_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusCancelled})
+			b.ok(err)
+		},
+		"gone": func(b *bundle) { b.Store.Remove(taskID) },
+		"overtaken": func(b *bundle) {
+			_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{TaskID: taskID, N: 2, Channel: activitytest.AsyncChannel})
+			b.ok(err)
+		},
+	}
+	for name, leave := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			leave(b)
+			st := b.submit(1)
+			b.submitted()
+			if st.Missing != (name == "gone") {
+				t.Errorf("story %+v", st)
+			}
+		})
+	}
+}
+
+// D4: once absence is proven, the same id is sent again, in a new window.
+func TestD4AbsentIsSentAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
+	}
+	b.submit(1)
+	b.Async.OnSubmit = nil
+
+	b.submit(1) // not proven: nothing is sent
+	b.submitted(taskID)
+	b.advance(time.Minute)
+	_, err := b.Store.NoteAbsent(t.Context(), taskID, 1)
+	b.ok(err)
+	b.advance(30*time.Second - time.Microsecond)
+	b.submit(1) // one lookup, or two that are too close, prove nothing
+	b.submitted(taskID)
+	b.advance(time.Microsecond)
+	if st := b.submit(1); st.State != mediagate.AttemptAccepted {
+		t.Errorf("the attempt is %s, want accepted", st.State)
+	}
+	b.submitted(taskID, taskID)
+	if got, want := b.Async.Submits()[1].SendBefore, start.Add(100*time.Second); !got.Equal(want) {
+		t.Errorf("send window until %v, want %v", got, want)
+	}
+}
+
+// D4: a cancel that arrives before the second sending keeps it from being sent.
+func TestD4AbsentIsNotSentOnceCancelled(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
+	}
+	b.submit(1)
+	_, err := b.Store.NoteAbsent(t.Context(), taskID, 1)
+	b.ok(err)
+	_, err = b.Store.RequestCancel(t.Context(), "acc_1", taskID)
+	b.ok(err)
+	b.advance(time.Hour)
+	b.submit(1)
+	b.submitted(taskID)
+}
+
+// D4: a sender that slept through its window is refused by the adapter. By
+// then the attempt was sent anew, and the late word says nothing of that.
+func TestD4LateSenderIsFenced(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]mediagate.Kind{"unreached": mediagate.KindUnreached, "ambiguous": mediagate.KindAmbiguous} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			b.Async.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				b.ok(b.Store.MarkUnknown(ctx, taskID, 1, job.SendBefore, "the sender was lost"))
+				b.advance(time.Hour)
+				if opened, err := b.Store.ReopenIntent(ctx, taskID, 1, b.Now().Add(10*time.Second)); !opened || err != nil {
+					t.Errorf("not opened again: %v", err)
+				}
+				return mediagate.Submission{}, mediagate.Errorf(late, "too late")
+			}
+			if st := b.submit(1); st.State != mediagate.AttemptIntent {
+				t.Errorf("the attempt is %s, want intent: the new sender's", st.State)
+			}
+		})
+	}
+}
+
+// D5: the task has ended while the vendor was called: its id is recorded, no
+// row waits, and the vendor's job is stopped.
+func TestD5EndedMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.Async.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		_, _, err := b.Store.Settle(ctx, mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusCancelled})
+		b.ok(err)
+		return b.Async.Accept(job)
+	}
+	b.submit(1)
+	if got := b.Async.Cancelled(); len(got) != 1 || got[0].JobID != "job-"+taskID {
+		t.Errorf("vendor jobs cancelled: %v", got)
+	}
+	if b.attempt(1).Ref.JobID == "" || len(b.Store.Awaits()) != 0 {
+		t.Errorf("row %+v, awaited %v", b.attempt(1), b.Store.Awaits())
+	}
+}
+
+// The next attempt goes out under another id.
+func TestSecondAttemptHasAnotherID(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		if job.ExternalID == taskID {
+			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindThrottled, "no")
+		}
+		return b.Async.Accept(job)
+	}
+	b.submit(1)
+	if st := b.submit(2); st.N != 2 || st.State != mediagate.AttemptAccepted {
+		t.Errorf("story %+v", st)
+	}
+	b.submitted(taskID, taskID+"-2")
+}
+
+// D11: a worker without the channel leaves the attempt to another worker.
+func TestD11NoChannel(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.Channels.Set(b.SyncBound())
+	_, err := call[mediagate.Story](b, b.Activities.SubmitJob, first())
+	kind(t, err, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
+	if got := b.Store.Attempts(taskID); len(got) != 0 {
+		t.Errorf("attempts %v, want none", got)
+	}
+	var app *temporal.ApplicationError
+	if !asApplication(err, &app) || app.Category() != temporal.ApplicationErrorCategoryBenign {
+		t.Error("the error raises alarms")
+	}
+}
+
+// The record of what the vendor said is made though the activity is being
+// cancelled.
+func TestSubmitRecordsOnACancelledContext(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	ctx, cancel := context.WithCancel(t.Context())
+	b.Sync.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+		cancel()
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut")
+	}
+	env := newEnv(b.World)
+	env.SetWorkerOptions(workerOptions(ctx))
+	_, err := env.ExecuteActivity(b.Activities.SubmitJob, first())
+	if got := b.attempt(1).State; got != mediagate.AttemptUnknown {
+		t.Errorf("the attempt is %s (%v), want unknown", got, err)
+	}
+}
+
+// A cancel of the activity cuts a synchronous call, but not an asynchronous
+// submit, which is about to tell the job's id.
+func TestD5CancelCutsSynchronousCallsOnly(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		task func(*activitytest.World) mediagate.Task
+		cut  bool
+	}{"synchronous": {image, true}, "asynchronous": {video, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, c.task)
+			ctx, cancel := context.WithCancel(t.Context())
+			submit := func(call context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				cancel()
+				if got := call.Err() != nil; got != c.cut {
+					t.Errorf("the call was cut: %v, want %v", got, c.cut)
+				}
+				return mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-1"}}, nil
+			}
+			b.Async.OnSubmit, b.Sync.OnSubmit = submit, submit
+			env := newEnv(b.World)
+			env.SetWorkerOptions(workerOptions(ctx))
+			_, _ = env.ExecuteActivity(b.Activities.SubmitJob, first()) // what counts is what is stored
+			if got := b.attempt(1).Ref.JobID; got != "job-1" {
+				t.Errorf("the vendor's id %q was stored", got)
+			}
+		})
+	}
+}
+
+func TestCancelJob(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.submit(1)
+	must[any](b, b.Activities.CancelJob, first())
+	if got := b.Async.Cancelled(); len(got) != 1 {
+		t.Fatalf("vendor jobs cancelled: %v, want one", got)
+	}
+	other := b.AsyncBound()
+	other.Fingerprint = "account-b"
+	b.Channels.Set(other)
+	must[any](b, b.Activities.CancelJob, first())
+	if got := b.Async.Cancelled(); len(got) != 1 {
+		t.Error("a job was cancelled in another account")
+	}
+}
+
+func TestLoadTaskCarriesTheSettings(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.Activities.Settings.ParkRetry, b.Activities.Settings.ParkTimeout = time.Minute, time.Hour
+	st, err := b.Activities.LoadTask(t.Context(), activities.TaskArgs{TaskID: taskID})
+	b.ok(err)
+	if st.ParkRetry != time.Minute || st.ParkTimeout != time.Hour || st.N != 0 {
+		t.Errorf("story %+v", st)
+	}
+	b.Store.Remove(taskID)
+	if st, err = b.Activities.LoadTask(t.Context(), activities.TaskArgs{TaskID: taskID}); err != nil || !st.Missing {
+		t.Errorf("story %+v (%v), want missing", st, err)
+	}
+}

@@ -1,0 +1,155 @@
+package activities_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+)
+
+// ended leaves the task failed, with a callback to deliver.
+func ended(t *testing.T) *bundle {
+	t.Helper()
+	b := setup(t, video)
+	b.submit(1)
+	b.settle(mediagate.StatusFailed, &mediagate.Failure{Code: mediagate.CodeGenerationFailed})
+	return b
+}
+
+func TestDeliverWebhook(t *testing.T) {
+	t.Parallel()
+	const pause = 30 * time.Second
+	cases := map[string]struct {
+		result activities.DeliveryResult
+		wait   time.Duration
+		state  mediagate.WebhookState
+		reason string
+		next   time.Time
+	}{
+		"delivered":         {activities.DeliveryResult{Verdict: activities.VerdictDelivered, Status: 204}, pause, mediagate.WebhookDelivered, "", time.Time{}},
+		"to be repeated":    {activities.DeliveryResult{Verdict: activities.VerdictRetry, Status: 503}, pause, mediagate.WebhookPending, "", start.Add(pause)},
+		"the last one":      {activities.DeliveryResult{Verdict: activities.VerdictRetry, Error: "timeout"}, 0, mediagate.WebhookAbandoned, "no attempt succeeded", time.Time{}},
+		"refused":           {activities.DeliveryResult{Verdict: activities.VerdictAbandon, Status: 410, Reason: "the receiver answers 410"}, pause, mediagate.WebhookAbandoned, "the receiver answers 410", time.Time{}},
+		"against the rules": {activities.DeliveryResult{Verdict: activities.VerdictDrop, Reason: "private address"}, pause, mediagate.WebhookDropped, "private address", time.Time{}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := ended(t)
+			b.Deliverer.OnDeliver = func(int) (activities.DeliveryResult, error) { return c.result, nil }
+			got := must[activities.Verdict](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 2, Wait: c.wait})
+			if got != c.result.Verdict {
+				t.Errorf("verdict %s, want %s", got, c.result.Verdict)
+			}
+			if w := b.task().Webhook; w.State != c.state || w.Reason != c.reason {
+				t.Errorf("the callback is %s, %q; want %s, %q", w.State, w.Reason, c.state, c.reason)
+			}
+			deliveries, err := b.Store.Deliveries(t.Context(), taskID)
+			b.ok(err)
+			want := []mediagate.Delivery{{
+				TaskID: taskID, Round: 1, Attempt: 2, At: start, Status: c.result.Status, Error: c.result.Error, NextAttemptAt: c.next,
+			}}
+			if diff := cmp.Diff(want, deliveries); diff != "" {
+				t.Errorf("deliveries (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The bytes are those made at the end, at every attempt.
+func TestDeliverySendsTheSameBytes(t *testing.T) {
+	t.Parallel()
+	b := ended(t)
+	b.Deliverer.OnDeliver = func(int) (activities.DeliveryResult, error) {
+		return activities.DeliveryResult{Verdict: activities.VerdictRetry}, nil
+	}
+	for n := 1; n <= 3; n++ {
+		b.advance(time.Minute)
+		must[activities.Verdict](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: n, Wait: time.Minute})
+	}
+	want := b.Store.Settlements(taskID)[0].WebhookBody
+	for i, body := range b.Deliverer.Bodies() {
+		if string(body) != string(want) {
+			t.Errorf("attempt %d sent %s, want %s", i+1, body, want)
+		}
+	}
+}
+
+// D14: what is closed, or has a newer round, is not sent.
+func TestD14ClosedRoundIsNotSent(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(*bundle){
+		"delivered": func(b *bundle) {
+			b.Store.Edit(taskID, func(t *mediagate.Task) { t.Webhook.State = mediagate.WebhookDelivered })
+		},
+		"abandoned": func(b *bundle) {
+			b.Store.Edit(taskID, func(t *mediagate.Task) { t.Webhook.State = mediagate.WebhookAbandoned })
+		},
+		"a newer round": func(b *bundle) { b.Store.Edit(taskID, func(t *mediagate.Task) { t.Webhook.Round = 2 }) },
+		"no callback":   func(b *bundle) { b.Store.Edit(taskID, func(t *mediagate.Task) { t.Webhook = nil }) },
+		"no task":       func(b *bundle) { b.Store.Remove(taskID) },
+	}
+	for name, leave := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := ended(t)
+			leave(b)
+			args := activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 1}
+			if got := must[activities.Verdict](b, b.Activities.DeliverWebhook, args); got != activities.VerdictDrop {
+				t.Errorf("verdict %s, want drop", got)
+			}
+			state, err := b.Activities.LoadRound(t.Context(), args)
+			if err != nil || state.Open {
+				t.Errorf("round %+v (%v), want it closed", state, err)
+			}
+			if got := len(b.Deliverer.Bodies()); got != 0 {
+				t.Errorf("%d sent", got)
+			}
+		})
+	}
+}
+
+func TestLoadRound(t *testing.T) {
+	t.Parallel()
+	b := ended(t)
+	load := func() activities.RoundState {
+		state, err := b.Activities.LoadRound(t.Context(), activities.RoundArgs{TaskID: taskID, Round: 1})
+		b.ok(err)
+		return state
+	}
+	if got, want := load(), (activities.RoundState{Open: true, Attempt: 1}); got != want {
+		t.Errorf("round %+v, want %+v", got, want)
+	}
+	due := start.Add(10 * time.Second)
+	b.ok(b.Store.RecordDelivery(t.Context(), mediagate.Delivery{TaskID: taskID, Round: 1, Attempt: 1, At: start, NextAttemptAt: due}))
+	b.ok(b.Store.RecordDelivery(t.Context(), mediagate.Delivery{TaskID: taskID, Round: 7, Attempt: 3, At: start}))
+	if got, want := load(), (activities.RoundState{Open: true, Attempt: 2, NotTill: due}); got != want {
+		t.Errorf("round %+v, want %+v", got, want)
+	}
+}
+
+// The receiver's answer was not recorded: the repeated activity sends again
+// and takes the same place on record.
+func TestDeliveryIsRepeatedInItsPlace(t *testing.T) {
+	t.Parallel()
+	b := ended(t)
+	failed := false
+	b.Store.Fault = func(method string) error {
+		if method == "FinishWebhook" && !failed {
+			failed = true
+			return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+		}
+		return nil
+	}
+	args := activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 1}
+	_, err := call[activities.Verdict](b, b.Activities.DeliverWebhook, args)
+	kind(t, err, mediagate.KindUnavailable, "", true)
+	must[activities.Verdict](b, b.Activities.DeliverWebhook, args)
+	deliveries, err := b.Store.Deliveries(t.Context(), taskID)
+	if err != nil || len(deliveries) != 1 || b.task().Webhook.State != mediagate.WebhookDelivered {
+		t.Errorf("deliveries %v (%v), callback %s", deliveries, err, b.task().Webhook.State)
+	}
+}

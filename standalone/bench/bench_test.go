@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/cmd/mediagate/app"
+	"github.com/mediagate/mediagate/providers"
+)
+
+func TestQuantile(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		values []float64
+		q      float64
+		want   float64
+	}{
+		"none":                           {nil, 0.5, 0},
+		"one":                            {[]float64{3}, 0.99, 3},
+		"middle of three":                {[]float64{9, 1, 4}, 0.5, 4},
+		"mean of the middle two":         {[]float64{8, 1, 2, 4}, 0.5, 3},
+		"p99 of a hundred is the last":   {count(100), 0.99, 99},
+		"p99 of a thousand is not quite": {count(1000), 0.99, 990},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := quantile(test.values, test.q); got != test.want {
+				t.Errorf("quantile(%v) = %v, want %v", test.q, got, test.want)
+			}
+		})
+	}
+}
+
+// count is 0 to n-1, backwards.
+func count(n int) []float64 {
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = float64(n - 1 - i)
+	}
+	return values
+}
+
+func TestCompareTakesTurns(t *testing.T) {
+	t.Parallel()
+	var order strings.Builder
+	part := func(name string) slice {
+		return func(context.Context) (float64, error) {
+			order.WriteString(name)
+			return 1, nil
+		}
+	}
+	c, err := compare(t.Context(), 4, options{verbose: io.Discard}, "turns", part("f"), part("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c) != 4 || order.String() != "fssffssf" {
+		t.Errorf("%d rounds in the order %s, want 4 in fssffssf", len(c), &order)
+	}
+	broken := errors.New("broken")
+	_, err = compare(t.Context(), 1, options{verbose: io.Discard}, "turns", part("f"), func(context.Context) (float64, error) { return 0, broken })
+	if !errors.Is(err, broken) {
+		t.Errorf("a slice's error: got %v", err)
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	fast := rate{wall: 10, cpu: 10}
+	byClock := comparison{{floor: fast, subject: rate{wall: 9, cpu: 5}}}
+	byCPU := comparison{{floor: fast, subject: rate{wall: 5, cpu: 9}}}
+	unknown := comparison{{floor: rate{wall: 10}, subject: rate{wall: 9}}}
+	for name, test := range map[string]struct {
+		c      comparison
+		others float64
+		want   string
+	}{
+		"alone, the clock counts":            {byClock, 0.1, "ok"},
+		"alone, the CPU does not":            {byCPU, 0.1, "missed"},
+		"crowded, the CPU counts":            {byCPU, 0.11, "ok"},
+		"crowded, the clock does not":        {byClock, 0.11, "missed"},
+		"crowded, with no CPU time to go by": {unknown, 0.11, "ok"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := ratioRow("x", "y", test.c, 0.8).verdict(test.others); got != test.want {
+				t.Errorf("verdict: %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	o, err := parse([]string{"-quick", "-only", "read,mirror"}, io.Discard)
+	if err != nil || !o.quick || !cmp.Equal(o.only, []string{"read", "mirror"}) {
+		t.Errorf("parsed %+v, %v", o, err)
+	}
+	for name, args := range map[string][]string{"no such measurement": {"-only", "reads"}, "an argument": {"read"}} {
+		if _, err := parse(args, io.Discard); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+}
+
+// The worker process gets its settings as JSON: nothing may be lost.
+func TestSettingsSurviveThePipe(t *testing.T) {
+	t.Parallel()
+	c := app.Defaults()
+	c.Channels = []app.Channel{{
+		Name: "kling", Provider: "kling", Credentials: map[string]string{"api_key": "secret"}, RequestsPerSecond: 2.5,
+		PollInterval: app.PollInterval{Min: time.Second, Max: time.Minute},
+	}}
+	c.EncryptionKeys = []string{randomKey()}
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back app.Config
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(c, back); diff != "" {
+		t.Errorf("settings (-sent +received):\n%s", diff)
+	}
+}
+
+// The vendor must say what the real adapters understand.
+func TestVendorSpeaksKling(t *testing.T) {
+	t.Parallel()
+	v, p := vendorOf(t, "kling", klingPrefix)
+	v.reset(func(int) time.Duration { return time.Hour })
+	s, err := p.Submit(t.Context(), job("video", `{"prompt": "a kite", "mode": "std", "duration": 5}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := p.Poll(t.Context(), s.Ref)
+	if err != nil || report.State != mediagate.JobRunning {
+		t.Fatalf("before its end: %+v, %v", report, err)
+	}
+	v.reset(func(int) time.Duration { return 0 })
+	if s, err = p.Submit(t.Context(), job("video", `{"prompt": "a kite", "mode": "std", "duration": 5}`)); err != nil {
+		t.Fatal(err)
+	}
+	if report, err = p.Poll(t.Context(), s.Ref); err != nil || report.Outcome == nil || !report.Outcome.Succeeded {
+		t.Fatalf("after its end: %+v, %v", report, err)
+	}
+	fetch(t, report.Outcome.Media[0].URL, "ftyp")
+}
+
+func TestVendorSpeaksDashScope(t *testing.T) {
+	t.Parallel()
+	_, p := vendorOf(t, "dashscope", dashscopePrefix)
+	s, err := p.Submit(t.Context(), job("image", `{"prompt": "a kite"}`))
+	if err != nil || s.Outcome == nil || len(s.Outcome.Media) != 1 {
+		t.Fatalf("submitted: %+v, %v", s, err)
+	}
+	fetch(t, s.Outcome.Media[0].URL, "PNG")
+}
+
+func TestVendorNotesPolls(t *testing.T) {
+	t.Parallel()
+	v, p := vendorOf(t, "kling", klingPrefix)
+	v.reset(func(int) time.Duration { return time.Hour })
+	v.observe(true)
+	ref := mediagate.JobRef{JobID: "job-1", Operation: "video", Endpoint: "text2video"}
+	for range 3 {
+		if _, err := p.Poll(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if gaps := v.observe(false); len(gaps) != 2 {
+		t.Errorf("%d gaps between three polls", len(gaps))
+	}
+}
+
+func vendorOf(t *testing.T, provider, prefix string) (*vendor, providers.Provider) {
+	t.Helper()
+	v, err := startVendor(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := v.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p, err := providers.New(mediagate.Channel{
+		Name: provider, Provider: provider, BaseURL: v.url + prefix, Credentials: map[string]string{"api_key": strings.Repeat("k", 40)},
+	}, providers.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if closer, ok := p.(providers.Closer); ok {
+		t.Cleanup(closer.Close)
+	}
+	return v, p
+}
+
+func job(operation, params string) mediagate.Job {
+	return mediagate.Job{
+		TaskID: "task_1", ExternalID: "task_1", Upstream: "model", Operation: operation, Params: []byte(params),
+		Values: map[string]string{"size": "1024*1024"}, SendBefore: time.Now().Add(time.Minute),
+	}
+}
+
+func fetch(t *testing.T, url, mark string) {
+	t.Helper()
+	v := &gateway{http: newHTTP()}
+	defer v.http.CloseIdleConnections()
+	v.url = url
+	body, err := v.get(t.Context(), "")
+	if err != nil || !bytes.Contains(body[:min(len(body), 16)], []byte(mark)) {
+		t.Errorf("%s: %d bytes, %v; want %s at the beginning", url, len(body), err, mark)
+	}
+}

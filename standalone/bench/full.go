@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+const (
+	fullClients = 32
+	bareQueue   = "bare"
+)
+
+// bareWorkflow is the least that is durable at all: one activity.
+func bareWorkflow(ctx workflow.Context, task string) error {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
+	return workflow.ExecuteActivity(ctx, "nothing", task).Get(ctx, nil)
+}
+
+func nothing(context.Context, string) error { return nil }
+
+// measureFullTasks compares tasks from submit to the end of their workflows,
+// with a vendor that takes no time, with workflows of one empty activity.
+func measureFullTasks(ctx context.Context, m *machine, o options) ([]row, error) {
+	m.vendor.reset(func(int) time.Duration { return 0 })
+	g, err := m.install(ctx, "full", m.channels(250*time.Millisecond, 5000))
+	if err != nil {
+		return nil, err
+	}
+	defer g.close()
+	stop := g.work(ctx)
+	bare, err := m.temporalClient(g)
+	if err != nil {
+		return nil, err
+	}
+	w := worker.New(bare, bareQueue, worker.Options{StickyScheduleToStartTimeout: time.Minute})
+	w.RegisterWorkflowWithOptions(bareWorkflow, workflow.RegisterOptions{Name: "bare"})
+	w.RegisterActivityWithOptions(nothing, activity.RegisterOptions{Name: "nothing"})
+	if err := w.Start(); err != nil {
+		return nil, err
+	}
+	defer w.Stop()
+
+	rounds, batch := 3, 200
+	if o.quick {
+		rounds, batch = 2, 60
+	}
+	started := 0
+	floor := func(ctx context.Context) (float64, error) {
+		first := started
+		started += batch
+		return m.drain(ctx, "bare-", batch, func(ctx context.Context, i int) error {
+			_, err := bare.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: fmt.Sprintf("bare-full-%d", first+i), TaskQueue: bareQueue}, "bare", "task")
+			return err
+		})
+	}
+	var rows []row
+	for _, part := range []struct{ what, path, body string }{
+		{"full tasks, image in one call", imagePath, imageBody},
+		{"full tasks, video polled for", videoPath, videoBody},
+	} {
+		subject := func(ctx context.Context) (float64, error) {
+			return m.drain(ctx, "task_", batch, func(ctx context.Context, _ int) error {
+				_, err := g.post(ctx, part.path, []byte(part.body), nil)
+				return err
+			})
+		}
+		if _, err := m.drain(ctx, "task_", fullClients, func(ctx context.Context, _ int) error { // warm up
+			_, err := g.post(ctx, part.path, []byte(part.body), nil)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		c, err := compare(ctx, rounds, o, part.what, floor, subject)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, ratioRow(part.what, "workflow of one activity", c, 0.25))
+	}
+	report, err := g.Store.CheckLedger(ctx)
+	if err == nil && !report.OK {
+		err = fmt.Errorf("the ledger does not add up: %v", report.Problems)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows, stop()
+}
+
+// drain starts n workflows and returns when all have ended.
+func (m *machine) drain(ctx context.Context, prefix string, n int, start func(ctx context.Context, i int) error) (float64, error) {
+	before, err := m.ended(ctx, prefix)
+	if err != nil {
+		return 0, err
+	}
+	if err := times(ctx, fullClients, n, start); err != nil {
+		return 0, err
+	}
+	err = until(ctx, fmt.Sprintf("%d workflows have ended", n), 2*time.Minute, func(ctx context.Context) (bool, error) {
+		now, err := m.ended(ctx, prefix)
+		return now-before >= n, err
+	})
+	return float64(n), err
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/storage/blob"
+)
+
+// measureMirror compares the mirroring of a large file (guarded client, size
+// cap, sniffed type, SHA-256, media headers, upload in parts) with a plain
+// copy of it: download to a file, then one PutObject.
+func measureMirror(ctx context.Context, m *machine, o options) ([]row, error) {
+	g, err := m.install(ctx, "mirror", m.channels(time.Second, 1000))
+	if err != nil {
+		return nil, err
+	}
+	defer g.close()
+	from, err := url.Parse(m.vendor.url + largeFile)
+	if err != nil {
+		return nil, err
+	}
+	rules := outbound.Rules{}
+	n := 0
+	subject := func(ctx context.Context) (float64, error) {
+		n++
+		body, err := download(ctx, rules.MediaClient(from.Host), from.String())
+		if err != nil {
+			return 0, err
+		}
+		defer body.Close()
+		r, err := g.Bucket.Mirror(ctx, fmt.Sprintf("results/task_%d/1/0", n), body, blob.Limits{MaxBytes: 2 << 30, Media: "video"})
+		if err == nil && r.Size != largeBytes {
+			err = fmt.Errorf("mirrored %d bytes of %d", r.Size, int64(largeBytes))
+		}
+		return megabytes, err
+	}
+	plain := s3.New(s3.Options{
+		Region: g.Config.S3.Region, BaseEndpoint: aws.String(m.s3.Endpoint), UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider("bench", m.secret, ""),
+	})
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	floor := func(ctx context.Context) (float64, error) {
+		n++
+		key := fmt.Sprintf("plain/%d", n)
+		return megabytes, plainCopy(ctx, client, plain, g.Config.S3.Bucket, key, from.String(), m.dir)
+	}
+	rounds := 5
+	if o.quick {
+		rounds = 2
+	}
+	for _, warm := range []slice{floor, subject} {
+		if _, err := warm(ctx); err != nil {
+			return nil, err
+		}
+	}
+	const what = "mirroring a file of 160 MiB"
+	c, err := compare(ctx, rounds, o, what, floor, subject)
+	if err != nil {
+		return nil, err
+	}
+	return []row{ratioRow(what, "download, then PutObject", c, 0.8)}, nil
+}
+
+// megabytes is the size of the large file.
+const megabytes = float64(largeBytes) / 1e6
+
+func download(ctx context.Context, c *http.Client, from string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, errors.Join(fmt.Errorf("download: %s", resp.Status), resp.Body.Close())
+	}
+	return resp.Body, nil
+}
+
+func plainCopy(ctx context.Context, c *http.Client, to *s3.Client, bucket, key, from, dir string) error {
+	body, err := download(ctx, c, from)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	file, err := os.Create(filepath.Join(dir, "plain-copy"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := io.Copy(file, body); err != nil {
+		return err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	_, err = to.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: file, ContentType: aws.String("video/mp4")})
+	return err
+}

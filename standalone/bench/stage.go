@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/providers"
+)
+
+// stage puts tasks into a state without going through vendor and workflow,
+// by the same calls of the store that those make.
+type stage struct {
+	g           *gateway
+	request     catalog.Request
+	fingerprint string
+}
+
+// channelKling is the channel that polls for staged tasks.
+const channelKling = "kling"
+
+func newStage(g *gateway) (*stage, error) {
+	models, err := catalog.Load("")
+	if err != nil {
+		return nil, err
+	}
+	model, ok := models.Model("alpha-v3")
+	if !ok {
+		return nil, fmt.Errorf("the catalog has no alpha-v3")
+	}
+	decoder := json.NewDecoder(strings.NewReader(videoBody))
+	decoder.UseNumber()
+	var body map[string]any
+	if err := decoder.Decode(&body); err != nil {
+		return nil, err
+	}
+	s := &stage{g: g}
+	if s.request, err = model.Accept(body); err != nil {
+		return nil, err
+	}
+	for _, c := range g.Config.Channels {
+		if c.Name == channelKling {
+			s.fingerprint = providers.Fingerprint(mediagate.Channel{Name: c.Name, Provider: c.Provider, Credentials: c.Credentials})
+		}
+	}
+	return s, nil
+}
+
+// pending takes a task in.
+func (s *stage) pending(ctx context.Context) (mediagate.Task, error) {
+	now := time.Now().UTC()
+	t := mediagate.Task{
+		ID: "task_" + ulid.Make().String(), AccountID: s.g.key.AccountID, KeyID: s.g.key.ID, Model: "alpha-v3", Type: mediagate.TypeVideo,
+		Status: mediagate.StatusPending, Version: 1, Params: s.request.Params, RequestID: "req_bench", Plan: s.request.Plan,
+		Charges: s.request.Charges, Hold: billing.Total(s.request.Charges), CreatedAt: now, DeadlineAt: now.Add(s.request.Plan.Timeout),
+	}
+	_, _, err := s.g.Store.Submit(ctx, mediagate.NewTask{Task: t, Path: videoPath})
+	return t, err
+}
+
+// accepted is a task that a vendor works on; it is polled for from then on.
+func (s *stage) accepted(ctx context.Context, firstPoll time.Duration) (mediagate.Task, error) {
+	t, err := s.pending(ctx)
+	if err != nil {
+		return t, err
+	}
+	now := time.Now()
+	if _, _, err := s.g.Store.OpenAttempt(ctx, mediagate.Attempt{
+		TaskID: t.ID, N: 1, Channel: channelKling, Provider: "kling", Fingerprint: s.fingerprint, Route: t.Plan.Routes[0],
+		ExternalID: t.ID, SendBefore: now.Add(10 * time.Second), CreatedAt: now,
+	}); err != nil {
+		return t, err
+	}
+	_, err = s.g.Store.AcceptAttempt(ctx, t.ID, 1, mediagate.Submission{Ref: mediagate.JobRef{
+		JobID: "job-" + t.ID, ExternalID: t.ID, Operation: "video", Endpoint: "text2video",
+	}}, now.Add(firstPoll))
+	return t, err
+}
+
+// waiting returns the id of a task that a vendor works on.
+func (s *stage) waiting(ctx context.Context, firstPoll time.Duration) (string, error) {
+	t, err := s.accepted(ctx, firstPoll)
+	return t.ID, err
+}
+
+// completed returns the id of a task that has ended with a file.
+func (s *stage) completed(ctx context.Context) (string, error) {
+	t, err := s.accepted(ctx, time.Hour)
+	if err != nil {
+		return "", err
+	}
+	results := []mediagate.Result{{
+		Key: "results/" + t.ID + "/1/0", MimeType: "video/mp4", Size: 1 << 20, SHA256: strings.Repeat("ab", 32), Width: 1280, Height: 720, Duration: 5,
+	}}
+	if _, err := s.g.Store.RecordOutcome(ctx, t.ID, 1, mediagate.Outcome{
+		Succeeded: true, Media: []mediagate.Media{{URL: "https://media.example.com/1.mp4"}}, Seconds: 5,
+	}); err != nil {
+		return "", err
+	}
+	if err := s.g.Store.StoreMirrored(ctx, t.ID, 1, results); err != nil {
+		return "", err
+	}
+	_, _, err = s.g.Store.Settle(ctx, mediagate.Settlement{
+		TaskID: t.ID, N: 1, Status: mediagate.StatusCompleted, Cost: t.Hold, Results: results, EndedAt: time.Now().UTC(),
+	})
+	return t.ID, err
+}

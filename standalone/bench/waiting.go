@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/mediagate/mediagate/workflows"
+)
+
+const (
+	waitingPoll  = 10 * time.Second
+	waitingFirst = 100 // tasks before the baseline: connections and buffers are there
+)
+
+// measureWaiting fills an installation with tasks that wait for the vendor
+// and measures, in a worker process of its own, what each costs in memory,
+// and at the vendor, how late their polls come.
+func measureWaiting(ctx context.Context, m *machine, o options) ([]row, error) {
+	m.vendor.reset(func(int) time.Duration { return never })
+	g, err := m.install(ctx, "waiting", m.channels(waitingPoll, 10_000))
+	if err != nil {
+		return nil, err
+	}
+	defer g.close()
+	s, err := newStage(g)
+	if err != nil {
+		return nil, err
+	}
+	w, err := startWorker(ctx, g, o)
+	if err != nil {
+		return nil, err
+	}
+	defer w.stop()
+
+	if err := s.fill(ctx, waitingFirst, waitingFirst); err != nil {
+		return nil, err
+	}
+	before, err := w.memory()
+	if err != nil {
+		return nil, err
+	}
+	tasks, window := 10_000, 3*waitingPoll
+	if o.quick {
+		tasks, window = 1000, 2*waitingPoll
+	}
+	began := time.Now()
+	if err := s.fill(ctx, tasks, waitingFirst+tasks); err != nil {
+		return nil, err
+	}
+	_, _ = fmt.Fprintf(o.verbose, "bench:   waiting: %d filled in %s\n", tasks, time.Since(began).Round(time.Second))
+	m.vendor.observe(true)
+	if err := pause(ctx, window); err != nil {
+		return nil, err
+	}
+	gaps := m.vendor.observe(false)
+	after, err := w.memory()
+	if err != nil {
+		return nil, err
+	}
+	if expected := int(0.8 * float64(tasks) * float64(window) / float64(waitingPoll)); len(gaps) < expected {
+		return nil, fmt.Errorf("only %d polls in %s of %d waiting tasks", len(gaps), window, tasks)
+	}
+	for i := range gaps {
+		gaps[i] -= waitingPoll
+	}
+	each := float64(after.bytes()-before.bytes()) / float64(tasks) / 1000
+	late := quantile(gaps, 0.99)
+	_, _ = fmt.Fprintf(o.verbose, "bench:   waiting: worker before %+v, after %+v; %d polls\n", before, after, len(gaps))
+	what := fmt.Sprintf("at %d waiting", tasks)
+	return []row{
+		{
+			what: "worker's memory a task, " + what, floor: "heap and stacks, before and after",
+			value: fmt.Sprintf("%.1f kB (%d goroutines more)", each, after.Goroutines-before.Goroutines), aim: "≤ 5 kB", met: each <= 5,
+		},
+		{
+			what: "lateness of polls, p99, " + what, floor: fmt.Sprintf("due every %s", waitingPoll),
+			value: fmt.Sprintf("%s (p50 %s)", late.Round(time.Millisecond), quantile(gaps, 0.5).Round(time.Millisecond)), aim: "≤ 1s", met: late <= time.Second,
+		},
+	}, w.stop()
+}
+
+// fill makes n tasks wait, their polls spread over the interval, and returns
+// when the workflows of all tasks so far are waiting.
+func (s *stage) fill(ctx context.Context, n, total int) error {
+	engine := workflows.Client{Temporal: s.g.Temporal}
+	if err := times(ctx, 32, n, func(ctx context.Context, _ int) error {
+		task, err := s.accepted(ctx, time.Duration(rand.Int64N(int64(waitingPoll))))
+		if err != nil {
+			return err
+		}
+		return engine.Start(ctx, task)
+	}); err != nil {
+		return err
+	}
+	// A workflow shows its task's state when it begins to wait.
+	return until(ctx, fmt.Sprintf("%d workflows wait", total), 3*time.Minute, func(ctx context.Context) (bool, error) {
+		answer, err := s.g.Temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+			Query: "MediagateStatus = 'processing' AND ExecutionStatus = 'Running'",
+		})
+		return err == nil && answer.GetCount() >= int64(total), err
+	})
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+
+	"github.com/mediagate/mediagate/cmd/mediagate/app"
+)
+
+// memory is what a worker process uses, garbage collected.
+type memory struct {
+	Heap       uint64 `json:"heap"`
+	Stacks     uint64 `json:"stacks"`
+	Goroutines int    `json:"goroutines"`
+}
+
+func (m memory) bytes() int64 { return int64(m.Heap + m.Stacks) }
+
+// workerProcess is this program again, as the worker of an installation.
+type workerProcess struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *json.Decoder
+	ending sync.Once
+	err    error
+}
+
+func startWorker(ctx context.Context, g *gateway, o options) (*workerProcess, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-worker"}
+	if o.profile != "" {
+		args = append(args, "-cpuprofile", o.profile+".worker")
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, args...) //nolint:gosec // ourselves
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	w := &workerProcess{cmd: cmd, in: in, out: json.NewDecoder(out)}
+	if err := json.NewEncoder(in).Encode(g.Config); err != nil {
+		return nil, errors.Join(err, w.stop())
+	}
+	return w, nil
+}
+
+// memory asks the worker what it uses now.
+func (w *workerProcess) memory() (m memory, err error) {
+	if _, err := io.WriteString(w.in, "memory\n"); err != nil {
+		return m, fmt.Errorf("ask the worker: %w", err)
+	}
+	if err := w.out.Decode(&m); err != nil {
+		return m, fmt.Errorf("ask the worker: %w", err)
+	}
+	return m, nil
+}
+
+// stop ends the worker by closing its input.
+func (w *workerProcess) stop() error {
+	w.ending.Do(func() { w.err = errors.Join(w.in.Close(), w.cmd.Wait()) })
+	return w.err
+}
+
+// serveWorker is the worker process: settings first, then a question a line,
+// until the input ends.
+func serveWorker(ctx context.Context, in io.Reader, out io.Writer, o options) error {
+	stopProfile, err := profile(o.profile)
+	if err != nil {
+		return err
+	}
+	defer stopProfile()
+	lines := bufio.NewReader(in)
+	first, err := lines.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read the settings: %w", err)
+	}
+	var c app.Config
+	if err := json.Unmarshal(first, &c); err != nil {
+		return fmt.Errorf("read the settings: %w", err)
+	}
+	g, err := app.Open(ctx, c, app.Options{Version: "bench", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- g.RunWorker(ctx) }()
+	for {
+		if _, err := lines.ReadString('\n'); err != nil {
+			cancel()
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return nil
+		}
+		if err := json.NewEncoder(out).Encode(usage()); err != nil {
+			cancel()
+			return errors.Join(err, <-done)
+		}
+	}
+}
+
+// usage collects garbage, twice since finalizers free more, and measures.
+func usage() memory {
+	runtime.GC()
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return memory{Heap: s.HeapAlloc, Stacks: s.StackInuse, Goroutines: runtime.NumGoroutine()}
+}

@@ -1,0 +1,316 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// task is one that a client was told of, and what is to become of it.
+type task struct {
+	id    string
+	ref   string // in its prompt, by which the sandbox knows the job
+	model string
+	hook  bool
+
+	want    string // status; empty: completed; either: completed or failed
+	code    string // of the failure
+	minJobs int    // at the vendor
+	maxJobs int
+}
+
+// object is a task as the API shows it.
+type object struct {
+	ID              string      `json:"id"`
+	Status          string      `json:"status"`
+	Progress        int         `json:"progress"`
+	Cost            json.Number `json:"cost"`
+	CancelRequested bool        `json:"cancel_requested"`
+	Result          *struct {
+		Images []item `json:"images"`
+		Videos []item `json:"videos"`
+	} `json:"result"`
+	Error *struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+	Webhook *struct {
+		State  string `json:"state"`
+		Reason string `json:"reason"`
+	} `json:"webhook"`
+}
+
+type item struct {
+	URL       []string `json:"url"`
+	SizeBytes int64    `json:"size_bytes"`
+	MimeType  string   `json:"mime_type"`
+}
+
+func (o object) terminal() bool {
+	return o.Status == "completed" || o.Status == "failed" || o.Status == "cancelled"
+}
+
+func (o object) items() []item {
+	if o.Result == nil {
+		return nil
+	}
+	return append(o.Result.Videos, o.Result.Images...)
+}
+
+// answer is what a call got.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (a answer) decode(v any) error {
+	if a.status/100 != 2 {
+		return fmt.Errorf("status %d: %s", a.status, a.body)
+	}
+	return json.Unmarshal(a.body, v)
+}
+
+// request is one call of the API.
+type request struct {
+	method, url, key string
+	body             any
+	header           map[string]string
+}
+
+// do sends it. An error means that there was no whole answer.
+func (r request) do(ctx context.Context) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	var body io.Reader
+	if r.body != nil {
+		text, err := json.Marshal(r.body)
+		if err != nil {
+			return answer{}, err
+		}
+		body = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, r.url, body)
+	if err != nil {
+		return answer{}, err
+	}
+	if r.key != "" {
+		req.Header.Set("Authorization", "Bearer "+r.key)
+	}
+	for name, value := range r.header {
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, text}, err
+}
+
+func (w *world) get(path, key string, v any) error {
+	a, err := request{method: http.MethodGet, url: w.apiURLs[0] + path, key: key}.do(w.t.Context())
+	if err != nil {
+		return err
+	}
+	return a.decode(v)
+}
+
+func (w *world) admin(method, path string, body, v any) {
+	w.t.Helper()
+	a, err := request{method: method, url: w.apiURLs[0] + "/admin/v1" + path, key: w.adminKey, body: body}.do(w.t.Context())
+	if err == nil {
+		err = a.decode(v)
+	}
+	if err != nil {
+		w.t.Fatalf("%s %s: %v", method, path, err)
+	}
+}
+
+// granted is what the world's account was given, in the currency.
+const granted = "1000"
+
+// openAccount makes the account that the tests' tasks are charged to.
+func (w *world) openAccount() {
+	w.t.Helper()
+	var account struct {
+		ID string `json:"id"`
+	}
+	w.admin(http.MethodPost, "/accounts", map[string]any{"name": "e2e"}, &account)
+	w.account = account.ID
+	w.admin(http.MethodPost, "/accounts/"+account.ID+"/grants", map[string]any{"amount": granted, "reference": "start"}, &struct{}{})
+	var key struct {
+		Key string `json:"key"`
+	}
+	w.admin(http.MethodPost, "/accounts/"+account.ID+"/keys", map[string]any{"name": "e2e", "quota": granted}, &key)
+	w.key = key.Key
+	var secret struct {
+		Secret string `json:"secret"`
+	}
+	if err := w.get("/v1/webhooks/secret", w.key, &secret); err != nil {
+		w.t.Fatal(err)
+	}
+	w.hooks.trust(w.t, secret.Secret)
+}
+
+const (
+	alpha = "alpha-v3"
+	theta = "theta-image-turbo"
+)
+
+// job is what a client asks for.
+type job struct {
+	model     string
+	directive string // as in "duration=3s"
+	noHook    bool
+	idemKey   string
+	api       int // which of the API processes
+}
+
+// request makes the call, and the task that it will be.
+func (w *world) request(j job) (request, *task) {
+	t := &task{ref: "ref" + randomText(20), model: j.model, hook: !j.noHook, minJobs: 1, maxJobs: 1}
+	prompt := "a lighthouse at dawn " + t.ref
+	if j.directive != "" {
+		prompt += " [[sandbox: " + j.directive + "]]"
+	}
+	path, body := "/v1/videos/generations", map[string]any{"model": j.model, "prompt": prompt, "metadata": map[string]any{"reference": t.ref}}
+	if j.model == theta {
+		path = "/v1/images/generations"
+	}
+	if t.hook {
+		body["webhook"] = w.hooks.url
+	}
+	r := request{method: http.MethodPost, url: w.apiURLs[j.api] + path, key: w.key, body: body}
+	if j.idemKey != "" {
+		r.header = map[string]string{"Idempotency-Key": j.idemKey}
+	}
+	return r, t
+}
+
+// taskID reads an acknowledgement.
+func taskID(a answer) (string, error) {
+	var ack struct {
+		Data []struct {
+			Status string `json:"status"`
+			TaskID string `json:"task_id"`
+		} `json:"data"`
+	}
+	if err := a.decode(&ack); err != nil {
+		return "", err
+	}
+	if a.status != http.StatusOK || len(ack.Data) != 1 || ack.Data[0].Status != "submitted" || ack.Data[0].TaskID == "" {
+		return "", fmt.Errorf("no acknowledgement: %d %s", a.status, a.body)
+	}
+	return ack.Data[0].TaskID, nil
+}
+
+// submit sends a job and takes note of the task.
+func (w *world) submit(j job) *task {
+	w.t.Helper()
+	r, t := w.request(j)
+	a, err := r.do(w.t.Context())
+	if err == nil {
+		t.id, err = taskID(a)
+	}
+	if err != nil {
+		w.t.Fatalf("submit: %v", err)
+	}
+	w.tasks = append(w.tasks, t)
+	return t
+}
+
+// read asks for a task once.
+func (w *world) read(id string) (object, error) {
+	var wrapped struct {
+		Data object `json:"data"`
+	}
+	err := w.get("/v1/tasks/"+id, w.key, &wrapped)
+	if err == nil && wrapped.Data.ID != id {
+		err = fmt.Errorf("the answer is of task %q", wrapped.Data.ID)
+	}
+	return wrapped.Data, err
+}
+
+// await asks until the task is as wanted.
+func (w *world) await(t *task, limit time.Duration, what string, ok func(object) bool) object {
+	w.t.Helper()
+	var last object
+	eventually(w.t, limit, t.id+" "+what, func() error {
+		o, err := w.read(t.id)
+		if err != nil {
+			return err
+		}
+		last = o
+		switch {
+		case ok(o):
+			return nil
+		case o.terminal():
+			return &stopError{fmt.Sprintf("it has ended as %s %+v", o.Status, o.Error)}
+		default:
+			return fmt.Errorf("it is %s", o.Status)
+		}
+	})
+	return last
+}
+
+// awaitProcessing waits until the vendor has the job.
+func (w *world) awaitProcessing(t *task) {
+	w.t.Helper()
+	w.await(t, 60*time.Second, "is processing", func(o object) bool { return o.Status == "processing" })
+}
+
+// cancel asks for the task's end.
+func (w *world) cancel(t *task) {
+	w.t.Helper()
+	a, err := request{method: http.MethodPost, url: w.apiURLs[0] + "/v1/tasks/" + t.id + "/cancel", key: w.key}.do(w.t.Context())
+	if err == nil && a.status != http.StatusAccepted {
+		err = errors.New(string(a.body))
+	}
+	if err != nil {
+		w.t.Fatalf("cancel: %v", err)
+	}
+}
+
+// vendorJob is a job as the sandbox knows it.
+type vendorJob struct {
+	ID         string `json:"id"`
+	ExternalID string `json:"external_id"`
+	State      string `json:"state"`
+	Calls      struct {
+		Submit   int `json:"submit"`
+		Poll     int `json:"poll"`
+		Download int `json:"download"`
+		Cancel   int `json:"cancel"`
+	} `json:"calls"`
+}
+
+// jobs are those that the vendor has for the task.
+func (w *world) jobs(t *task) ([]vendorJob, error) {
+	a, err := request{method: http.MethodGet, url: w.sandbox + "/_sandbox/jobs?reference=" + t.ref}.do(w.t.Context())
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Jobs []vendorJob `json:"jobs"`
+	}
+	return list.Jobs, a.decode(&list)
+}
+
+// awaitDownload waits until the vendor's file has been asked for.
+func (w *world) awaitDownload(t *task) {
+	w.t.Helper()
+	eventually(w.t, 60*time.Second, t.id+" is being copied", func() error {
+		jobs, err := w.jobs(t)
+		if err == nil && (len(jobs) != 1 || jobs[0].Calls.Download == 0) {
+			err = fmt.Errorf("the vendor's jobs: %+v", jobs)
+		}
+		return err
+	})
+}

@@ -1,0 +1,112 @@
+package e2e_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+// quickPoints are the failpoints that every run passes, on the standalone.
+var quickPoints = []string{
+	failpoint.SubmitCommitted, failpoint.VendorAccepted, failpoint.VendorIDStored, failpoint.PollTerminal,
+	failpoint.MirrorHalf, failpoint.SettleCommitted, failpoint.WebhookSent,
+}
+
+// passes says which points a model's path has: the synchronous image is never
+// polled for.
+func passes(model, point string) bool {
+	return model == alpha || (point != failpoint.PollTerminal && point != failpoint.OutcomeStored)
+}
+
+// The limits of recovery are sums of timeouts: a dead worker is noticed after
+// 10 to 45 s, and a vendor that cannot have got the call yet is asked twice
+// before it is called again, some 80 s after the first time.
+const (
+	crashLimit  = 90 * time.Second
+	recoverTime = 4 * time.Minute
+)
+
+// TestCrashFailpoints kills the process at each point of the path, starts it
+// again, and expects the end as if nothing had happened.
+func TestCrashFailpoints(t *testing.T) {
+	t.Parallel()
+	t.Run(standalone, func(t *testing.T) {
+		t.Parallel()
+		for _, point := range quickPoints {
+			t.Run(point, func(t *testing.T) {
+				t.Parallel()
+				crash(t, standalone, alpha, point)
+			})
+		}
+	})
+	if !suite.verify {
+		return
+	}
+	t.Run(production, func(t *testing.T) {
+		t.Parallel()
+		for _, model := range []string{alpha, theta} {
+			for _, point := range failpoint.Names() {
+				if passes(model, point) {
+					t.Run(point+"/"+model, func(t *testing.T) {
+						t.Parallel()
+						crash(t, production, model, point)
+					})
+				}
+			}
+		}
+	})
+}
+
+func crash(t *testing.T, shape, model, point string) {
+	t.Helper()
+	w := newWorld(t, options{shape: shape, failpoint: point})
+	if point == failpoint.SubmitCommitted {
+		w.submitAgain(job{model: model, idemKey: "once " + randomText(8)})
+	} else {
+		w.expectEnd(w.submit(job{model: model}), point)
+		w.victim().awaitKilled(t, crashLimit)
+		w.victim().start(t)
+	}
+	w.verify(recoverTime)
+}
+
+// expectEnd is what becomes of a task whose worker dies at the point: a
+// synchronous vendor cannot be asked what it did, so nothing is sent twice.
+func (w *world) expectEnd(t *task, point string) {
+	if t.model != theta {
+		return
+	}
+	switch point {
+	case failpoint.IntentStored:
+		t.want, t.code, t.minJobs, t.maxJobs = "failed", "provider_submission_unknown", 0, 0
+	case failpoint.VendorAccepted:
+		t.want, t.code = "failed", "provider_submission_unknown"
+	}
+}
+
+// submitAgain is a client whose connection breaks before the acknowledgement:
+// it says the same again and is told of the task that was stored before.
+func (w *world) submitAgain(j job) {
+	w.t.Helper()
+	r, task := w.request(j)
+	if a, err := r.do(w.t.Context()); err == nil {
+		w.t.Fatalf("the submit was answered: %d %s", a.status, a.body)
+	}
+	w.victim().awaitKilled(w.t, crashLimit)
+	w.victim().start(w.t)
+	a, err := r.do(w.t.Context())
+	if err == nil {
+		task.id, err = taskID(a)
+	}
+	if err != nil {
+		w.t.Fatalf("submit again: %v", err)
+	}
+	if diff := cmp.Diff("true", a.header.Get("Idempotency-Replayed")); diff != "" || a.status != http.StatusOK {
+		w.t.Errorf("status %d, Idempotency-Replayed (-want +got):\n%s", a.status, diff)
+	}
+	w.tasks = append(w.tasks, task)
+}

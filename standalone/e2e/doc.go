@@ -1,0 +1,18 @@
+// Package e2e holds tests only: the built programs, started as processes,
+// killed, stopped and cut off from each other while tasks are under way.
+//
+// Two shapes are tested. "standalone" is bin/mediagate-standalone alone.
+// "production" is bin/mediagate api and bin/mediagate worker over PostgreSQL,
+// with Temporal, S3 and the sandbox as processes beside them, several of each
+// where a test needs that. Whatever happened, every test ends with the same
+// questions (see world.verify): has each acknowledged task ended, did the
+// vendor see one job, is the money right, came the webhook with one id, and
+// is nothing left over in the bucket or in Temporal.
+//
+// The programs are what is in bin/, brought up to date by make, or what
+// MEDIAGATE_TEST_BIN names. MEDIAGATE_VERIFY=1 adds the failpoints and the
+// scenarios that take too long for every run.
+//
+// It imports the product's names only (failpoints, test servers), never its
+// wiring: what is tested is what a user starts.
+package e2e

@@ -1,0 +1,237 @@
+package e2e_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
+
+	"github.com/mediagate/mediagate/storage/pgtest"
+)
+
+// place is what standalone.json says of a process.
+type place struct {
+	PID      int      `json:"pid"`
+	API      string   `json:"api"`
+	Temporal string   `json:"temporal"`
+	S3       *s3Place `json:"s3"`
+	Sandbox  string   `json:"sandbox"`
+	AdminKey string   `json:"admin_key"`
+}
+
+type s3Place struct {
+	Endpoint        string `json:"endpoint"`
+	Region          string `json:"region"`
+	Bucket          string `json:"bucket"`
+	AccessKeyID     string `json:"access_key_id"`
+	SecretAccessKey string `json:"secret_access_key"`
+}
+
+// announced waits for the standalone.json of this process.
+func announced(ctx context.Context, s *service, data string) (place, error) {
+	var p place
+	err := until(ctx, readyLimit, func() error {
+		if s.gone() {
+			return &stopError{"it has ended: " + s.cmd.ProcessState.String()}
+		}
+		text, err := os.ReadFile(filepath.Join(data, "standalone.json"))
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(text, &p); err != nil {
+			return &stopError{"standalone.json is not whole: " + err.Error()}
+		}
+		if p.PID != s.cmd.Process.Pid {
+			return fmt.Errorf("standalone.json is still that of process %d", p.PID)
+		}
+		return nil
+	})
+	if err != nil {
+		return p, fmt.Errorf("%s does not serve: %w\n%s", s.name, err, tail(s.logFile()))
+	}
+	return p, nil
+}
+
+// infraProgram is bin/mediagate-standalone with only these embedded servers,
+// on ports of its own that it keeps.
+func infraProgram(name, dir, list string) (program, error) {
+	p := program{name: name, bin: "mediagate-standalone", dir: dir}
+	p.args = []string{"-data", filepath.Join(dir, name), "-infra", list}
+	for _, server := range []string{"temporal", "s3", "sandbox"} {
+		addr, err := takeAddr()
+		if err != nil {
+			return p, err
+		}
+		p.args = append(p.args, "-"+server, addr)
+	}
+	return p, nil
+}
+
+// sharedInfra is what production worlds have in common: each has a database,
+// a namespace and a bucket of its own there. It starts with the first of them.
+type sharedInfra struct {
+	once     sync.Once
+	err      error
+	dir      string
+	servers  *service
+	place    place
+	postgres *pgtest.Cluster
+}
+
+func (i *sharedInfra) get(t *testing.T) *sharedInfra {
+	t.Helper()
+	i.once.Do(func() { i.err = i.start() })
+	if i.err != nil {
+		t.Fatal(i.err)
+	}
+	return i
+}
+
+func (i *sharedInfra) start() (err error) {
+	if i.dir, err = os.MkdirTemp("", "mediagate-e2e-"); err != nil {
+		return err
+	}
+	// PostgreSQL may run as another user, who has to get to its folder.
+	if err := os.Chmod(i.dir, 0o755); err != nil {
+		return err
+	}
+	if i.postgres, err = pgtest.Start(filepath.Join(i.dir, "postgres")); err != nil {
+		return err
+	}
+	p, err := infraProgram("servers", i.dir, "temporal,s3,sandbox")
+	if err != nil {
+		return err
+	}
+	i.servers = &service{program: p}
+	if err := i.servers.spawn(); err != nil {
+		return err
+	}
+	i.place, err = announced(context.Background(), i.servers, filepath.Join(i.dir, p.name))
+	return err
+}
+
+func (i *sharedInfra) stop() error {
+	if i.dir == "" {
+		return nil
+	}
+	if i.servers != nil {
+		i.servers.kill()
+	}
+	var err error
+	if i.postgres != nil {
+		err = i.postgres.Stop()
+	}
+	return errors.Join(err, os.RemoveAll(i.dir))
+}
+
+// ownPostgres is a cluster for a test that takes the database away.
+func ownPostgres(t *testing.T) *outage {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mediagate-e2e-pg-") //nolint:usetesting // the server's user has to get there
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	cluster, err := pgtest.Start(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Errorf("stop PostgreSQL: %v", err)
+		}
+	})
+	return &outage{cluster: cluster, data: filepath.Join(dir, "data")}
+}
+
+// newDatabase makes an empty database and returns its URL.
+func newDatabase(t *testing.T, cluster *pgtest.Cluster, name string) string {
+	t.Helper()
+	admin, err := sql.Open("pgx", cluster.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	for _, statement := range []string{
+		"CREATE DATABASE " + name,
+		// The test server is fast rather than safe. What it has committed must
+		// survive its own end all the same, as with any server in use.
+		"ALTER DATABASE " + name + " SET synchronous_commit = on",
+	} {
+		if _, err := admin.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	return cluster.URL(name)
+}
+
+// outage stops and starts the server of a cluster, as a machine that goes
+// down and comes back.
+type outage struct {
+	cluster *pgtest.Cluster
+	data    string
+}
+
+// stop ends the server with all its connections.
+func (o *outage) stop(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(o.data, "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatalf("postmaster.pid: %v", err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 20*time.Second, "PostgreSQL ends", func() error {
+		_, err := os.Stat(filepath.Join(o.data, "postmaster.pid"))
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return errors.New("it still runs")
+	})
+}
+
+// start starts it again as it was started before, which the server has noted.
+func (o *outage) start(t *testing.T) {
+	t.Helper()
+	command, err := os.ReadFile(filepath.Join(o.data, "postmaster.opts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	about, err := os.Stat(o.data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := exec.Command("/bin/sh", "-c", "exec "+string(command)) //nolint:gosec,noctx // the server's own note of how it was started
+	server.Dir = filepath.Dir(o.data)
+	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if owner, ok := about.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
+		server.SysProcAttr.Credential = &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	suite.janitor.note("add", server.Process.Pid)
+	t.Cleanup(func() {
+		_ = server.Process.Signal(syscall.SIGQUIT)
+		_ = server.Wait()
+		suite.janitor.note("del", server.Process.Pid)
+	})
+}

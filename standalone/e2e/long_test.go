@@ -1,0 +1,250 @@
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+// TestVerify runs the scenarios that take minutes. Without MEDIAGATE_VERIFY
+// there are none of them.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	scenarios := map[string]func(*testing.T){}
+	if suite.verify {
+		scenarios = meddlings()
+		maps.Copy(scenarios, map[string]func(*testing.T){
+			"random kills":                                 verifyRandomKills,
+			"workers away past the deadline":               verifyWorkersAway,
+			"sender stopped before its call":               verifySenderStopped,
+			"sender stopped and continued before others":   verifySenderContinues,
+			"sender stopped with the answer":               verifySenderStoppedWithAnswer,
+			"worker frozen for a while":                    verifyFrozenWorker,
+			"a vendor that never finishes":                 verifyVendorNeverFinishes,
+			"a vendor that fails every submit":             verifyVendorFailsSubmits,
+			"a synchronous answer is lost":                 verifySynchronousAnswerLost,
+			"a file that can never be had":                 verifyFileNeverComes,
+			"standalone killed again and again under load": verifyStandaloneKills,
+		})
+	}
+	t.Logf("%d scenarios", len(scenarios))
+	for name, run := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t)
+		})
+	}
+}
+
+// Fifty tasks are under way while API, workers and Temporal are killed, one
+// after the other and at any moment.
+func verifyRandomKills(t *testing.T) {
+	t.Helper()
+	w := newWorld(t, options{shape: production, workers: 2, apis: 2, ownTemporal: true})
+	began := time.Now()
+	for i := range 50 {
+		j := job{model: alpha, directive: fmt.Sprintf("duration=%ds", rand.IntN(25)), api: i % 2}
+		if i%5 == 0 {
+			// Long enough for the reader to be asked, short enough to be hit
+			// seldom: a synchronous job dies with its worker.
+			j = job{model: theta, directive: "duration=200ms"}
+		}
+		task := w.submit(j)
+		if task.model == theta {
+			task.want = "either"
+			task.minJobs = 0
+		}
+	}
+	victims := []*service{w.apis[0], w.apis[1], w.workers[0], w.workers[1], w.temporal}
+	for range 14 {
+		victim := victims[rand.IntN(len(victims))]
+		time.Sleep(time.Duration(rand.IntN(4000)) * time.Millisecond) // the moment is random
+		t.Logf("%4.1fs: kill -9 %s", time.Since(began).Seconds(), victim.name)
+		victim.kill()
+		time.Sleep(time.Duration(rand.IntN(2000)) * time.Millisecond)
+		if err := victim.spawn(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range victims {
+		if err := s.awaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.verify(5 * time.Minute)
+}
+
+// The standalone dies with all that is in it, in the middle of everything.
+func verifyStandaloneKills(t *testing.T) {
+	t.Helper()
+	w := newWorld(t, options{shape: standalone})
+	for i := range 20 {
+		w.submit(job{model: alpha, directive: fmt.Sprintf("duration=%ds", i)})
+	}
+	for range 5 {
+		time.Sleep(time.Duration(2000+rand.IntN(5000)) * time.Millisecond) // the moment is random
+		w.apis[0].restart(t)
+	}
+	w.verify(recoverTime)
+}
+
+// All workers are away until long after the deadline. A job that the vendor
+// has finished meanwhile completes: nobody asked too late but we.
+func verifyWorkersAway(t *testing.T) {
+	t.Helper()
+	w := newWorld(t, options{shape: production, settings: map[string]any{"task_timeout": "15s"}})
+	begun, unsent := w.submit(job{model: alpha, directive: "duration=8s"}), (*task)(nil)
+	w.awaitProcessing(begun)
+	w.workers[0].kill()
+	unsent = w.submit(job{model: alpha})
+	time.Sleep(20 * time.Second) // the deadline passes
+	w.workers[0].start(t)
+	// What was never sent has not been waited for either: it is made now, or
+	// ends as timed out and refunded; it is never made and refunded.
+	unsent.want, unsent.minJobs = "either", 0
+	w.verify(recoverTime)
+}
+
+// The sender stops between its intent and its call. Others find out that the
+// vendor has no such job, and send; when the sender continues, its time is up.
+func verifySenderStopped(t *testing.T) {
+	t.Helper()
+	w := newWorld(t, options{shape: production, workers: 2, workersOff: true, armed: 1, failpoint: failpoint.IntentStored + failpoint.StopSuffix})
+	w.workers[0].start(t)
+	task := w.submit(job{model: alpha, directive: "duration=30s"})
+	w.workers[0].awaitStopped(t, crashLimit)
+	w.workers[1].start(t)
+	eventually(t, recoverTime, "the vendor gets the job", func() error {
+		jobs, err := w.jobs(task)
+		if err == nil && len(jobs) == 0 {
+			err = fmt.Errorf("no job yet")
+		}
+		return err
+	})
+	w.workers[0].signal(syscall.SIGCONT)
+	w.verify(recoverTime)
+	w.checkCalls(task, 1)
+}
+
+// checkCalls compares how often the vendor was asked to make the job, whether
+// it did or not.
+func (w *world) checkCalls(t *task, want int) {
+	w.t.Helper()
+	var calls struct {
+		Calls []struct {
+			Kind       string `json:"kind"`
+			ExternalID string `json:"external_id"`
+		} `json:"calls"`
+	}
+	a, err := request{method: http.MethodGet, url: w.sandbox + "/_sandbox/calls"}.do(w.t.Context())
+	if err == nil {
+		err = a.decode(&calls)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	submits := 0
+	for _, c := range calls.Calls {
+		if c.Kind == "submit" && c.ExternalID == t.id {
+			submits++
+		}
+	}
+	if submits != want {
+		w.t.Errorf("the vendor was asked %d times to make %s, want %d", submits, t.id, want)
+	}
+}
+
+// The same, but the sender continues when its time is up and nobody has sent
+// yet: it must not.
+func verifySenderContinues(t *testing.T) {
+	t.Helper()
+	w := newWorld(t, options{shape: production, workers: 2, workersOff: true, armed: 1, failpoint: failpoint.IntentStored + failpoint.StopSuffix})
+	w.workers[0].start(t)
+	task := w.submit(job{model: alpha})
+	w.workers[0].awaitStopped(t, crashLimit)
+	w.workers[1].start(t)
+	time.Sleep(12 * time.Second) // longer than an intent lasts
+	w.workers[0].signal(syscall.SIGCONT)
+	time.Sleep(5 * time.Second)
+	if jobs, err := w.jobs(task); err != nil || len(jobs) > 0 {
+		t.Errorf("the late sender has made %+v, %v", jobs, err)
+	}
+	w.verify(recoverTime)
+	w.checkCalls(task, 1)
+}
+
+// The sender stops with the vendor's answer in hand. Others find the job; what
+// the sender says later changes nothing.
+func verifySenderStoppedWithAnswer(t *testing.T) {
+	t.Helper()
+	w := newWorld(t, options{shape: production, workers: 2, workersOff: true, armed: 1, failpoint: failpoint.VendorAccepted + failpoint.StopSuffix})
+	w.workers[0].start(t)
+	task := w.submit(job{model: alpha})
+	w.workers[0].awaitStopped(t, crashLimit)
+	w.workers[1].start(t)
+	w.await(task, recoverTime, "completes", func(o object) bool { return o.Status == "completed" })
+	w.workers[0].signal(syscall.SIGCONT)
+	w.verify(recoverTime)
+	w.checkCalls(task, 1)
+}
+
+// A worker hangs as a whole for longer than every timeout and then goes on as
+// if nothing had happened.
+func verifyFrozenWorker(t *testing.T) {
+	t.Helper()
+	w := newWorld(t, options{shape: production, workers: 2})
+	for i := range 12 {
+		w.submit(job{model: alpha, directive: fmt.Sprintf("duration=%ds", i)})
+	}
+	time.Sleep(4 * time.Second) // some in every state
+	w.workers[0].signal(syscall.SIGSTOP)
+	time.Sleep(70 * time.Second)
+	w.workers[0].signal(syscall.SIGCONT)
+	w.verify(recoverTime)
+}
+
+// The vendor works for ever: the task times out, and its money is back.
+func verifyVendorNeverFinishes(t *testing.T) {
+	t.Helper()
+	w := newWorld(t, options{shape: production, settings: map[string]any{"task_timeout": "20s"}})
+	task := w.submit(job{model: alpha, directive: "fail=timeout, at=poll"})
+	task.want, task.code = "failed", "generation_timeout"
+	w.verify(recoverTime)
+}
+
+// Every submit meets a fault of the vendor's: it is proven each time that no
+// job was made, and the task ends when its time is up.
+func verifyVendorFailsSubmits(t *testing.T) {
+	t.Helper()
+	w := newWorld(t, options{shape: production, settings: map[string]any{"task_timeout": "60s"}})
+	task := w.submit(job{model: alpha, directive: "fail=internal, at=submit"})
+	task.want, task.minJobs, task.maxJobs = "failed", 0, 0
+	w.verify(recoverTime)
+}
+
+// A synchronous vendor makes the image and its answer is lost: it is not asked
+// for again, and the client has its money back.
+func verifySynchronousAnswerLost(t *testing.T) {
+	t.Helper()
+	w := newWorld(t, options{shape: production})
+	task := w.submit(job{model: theta, directive: "fail=timeout"})
+	task.want, task.code = "failed", "provider_submission_unknown"
+	w.verify(6 * time.Minute)
+}
+
+// The vendor's file is gone for good: the task parks, and fails when nobody
+// has mended it.
+func verifyFileNeverComes(t *testing.T) {
+	t.Helper()
+	w := newWorld(t, options{shape: production, settings: map[string]any{"park_timeout": "20s"}})
+	task := w.submit(job{model: alpha, directive: "fail=reject, at=download"})
+	task.want, task.code = "failed", "result_unavailable"
+	w.awaitParked(task, "result_unavailable")
+	w.verify(recoverTime)
+}

@@ -1,0 +1,173 @@
+package e2e_test
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+)
+
+// readiness is what /readyz of the first API says.
+func (w *world) readiness() (int, string) {
+	w.t.Helper()
+	a, err := request{method: http.MethodGet, url: w.apiURLs[0] + "/readyz"}.do(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a.status, string(a.body)
+}
+
+func (w *world) awaitReadiness(status int, word string) {
+	w.t.Helper()
+	eventually(w.t, 30*time.Second, "/readyz", func() error {
+		got, body := w.readiness()
+		if got != status || !strings.Contains(body, word) {
+			return fmt.Errorf("%d %s, want %d with %q", got, body, status, word)
+		}
+		return nil
+	})
+}
+
+// Clients are acknowledged while Temporal is away, and served when it is back.
+func TestTemporalAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: production, ownTemporal: true})
+	under := w.submit(job{model: alpha, directive: "duration=5s"})
+	w.awaitProcessing(under)
+	w.temporal.kill()
+
+	began := time.Now()
+	task := w.submit(job{model: alpha})
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the acknowledgement took %s", took)
+	}
+	w.submit(job{model: theta})
+	w.awaitReadiness(http.StatusOK, "temporal")
+	if o, err := w.read(task.id); err != nil || o.Status != "pending" {
+		t.Errorf("without Temporal the task is %+v, %v", o, err)
+	}
+	w.temporal.start(t)
+	w.verify(recoverTime)
+	w.awaitReadiness(http.StatusOK, `"ready"`)
+}
+
+// Without the database every call says so in form A, nothing is half-done, and
+// all goes on when it is back.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: production, ownPostgres: true})
+	waiting := w.submit(job{model: alpha, directive: "duration=5s"})
+	w.submit(job{model: alpha})
+	w.submit(job{model: theta})
+	w.awaitProcessing(waiting)
+	w.database.stop(t)
+
+	r, task := w.request(job{model: alpha, idemKey: "again"})
+	reads := request{method: http.MethodGet, url: w.apiURLs[0] + "/v1/tasks/" + waiting.id, key: w.key}
+	for what, call := range map[string]request{"submit": r, "read": reads} {
+		a, err := call.do(t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		var body struct {
+			Error struct {
+				Code      int    `json:"code"`
+				Message   string `json:"message"`
+				Type      string `json:"type"`
+				RequestID string `json:"request_id"`
+			} `json:"error"`
+		}
+		err = json.Unmarshal(a.body, &body)
+		e := body.Error
+		if err != nil || a.status/100 != 5 || e.Code != a.status || e.Message == "" || e.Type == "" || e.RequestID == "" {
+			t.Errorf("%s without the database: %d %s", what, a.status, a.body)
+		}
+		for _, secret := range []string{"postgres", "127.0.0.1", "SQL", "dial"} {
+			if strings.Contains(string(a.body), secret) {
+				t.Errorf("%s tells of %q: %s", what, secret, a.body)
+			}
+		}
+	}
+	w.awaitReadiness(http.StatusServiceUnavailable, "")
+	w.database.start(t)
+	w.awaitReadiness(http.StatusOK, `"ready"`)
+
+	a, err := r.do(t.Context())
+	if err == nil {
+		task.id, err = taskID(a)
+	}
+	if err != nil || a.header.Get("Idempotency-Replayed") != "" {
+		t.Fatalf("submit again: %v, replayed %q", err, a.header.Get("Idempotency-Replayed"))
+	}
+	w.tasks = append(w.tasks, task)
+	w.verify(recoverTime)
+}
+
+// Without the bucket a task parks where operators see it, and finishes by
+// itself when the bucket is back.
+func TestStorageAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: production, ownS3: true})
+	w.s3Server.kill()
+	video, image := w.submit(job{model: alpha}), w.submit(job{model: theta})
+	w.awaitReadiness(http.StatusOK, "bucket")
+	for _, task := range []*task{video, image} {
+		w.awaitParked(task, "storage_unavailable")
+	}
+	w.s3Server.start(t)
+	w.verify(recoverTime)
+	w.awaitReadiness(http.StatusOK, `"ready"`)
+}
+
+// awaitParked waits until the task is parked for the reason, in our own table
+// and in Temporal's.
+func (w *world) awaitParked(t *task, reason string) {
+	w.t.Helper()
+	eventually(w.t, 2*time.Minute, t.id+" parks", func() error {
+		got, err := w.column("SELECT park_reason FROM tasks WHERE id = $1 AND parked_at IS NOT NULL", t.id)
+		if err == nil && (len(got) != 1 || got[0] != reason) {
+			err = fmt.Errorf("park reason %q, want %s", got, reason)
+		}
+		return err
+	})
+	c := w.dial()
+	defer c.Close()
+	eventually(w.t, 30*time.Second, t.id+" shows as stuck in Temporal", func() error {
+		found, err := c.CountWorkflow(w.t.Context(), &workflowservice.CountWorkflowExecutionsRequest{
+			Namespace: w.namespace,
+			Query:     fmt.Sprintf(`WorkflowId = %q AND MediagateStuck = true AND MediagateReason = %q`, t.id, reason),
+		})
+		if err == nil && found.GetCount() != 1 {
+			err = fmt.Errorf("%d runs", found.GetCount())
+		}
+		return err
+	})
+}
+
+// column reads one column of the product's tables.
+func (w *world) column(query string, args ...any) ([]string, error) {
+	db, err := sql.Open("pgx", w.databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	rows, err := db.QueryContext(w.t.Context(), query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		out = append(out, text)
+	}
+	return out, rows.Err()
+}

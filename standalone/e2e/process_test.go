@@ -1,0 +1,269 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// program says how a process is started; the same each time, so that a
+// restart finds its folder and its ports.
+type program struct {
+	name  string // of the log file, and in messages
+	bin   string // in the folder of the programs
+	args  []string
+	env   []string
+	dir   string // working folder, and of the log
+	ready string // URL that answers 200 when it serves; empty: not asked
+}
+
+// service is a program that is running, or was.
+type service struct {
+	program
+
+	mu      sync.Mutex
+	cmd     *exec.Cmd
+	ended   chan struct{} // closed when the current process is gone
+	started time.Time
+}
+
+const (
+	readyLimit = 60 * time.Second
+	logTail    = 6 << 10
+)
+
+// launch starts the program for the test's time and waits until it serves.
+func launch(t *testing.T, p program) *service {
+	t.Helper()
+	s := &service{program: p}
+	t.Cleanup(func() {
+		s.kill()
+		if t.Failed() {
+			t.Logf("log of %s, its end:\n%s", s.name, tail(s.logFile()))
+		}
+	})
+	s.start(t)
+	return s
+}
+
+func (s *service) logFile() string { return filepath.Join(s.dir, s.name+".log") }
+
+// start starts the program, for the first time or again, and waits until it
+// serves.
+func (s *service) start(t *testing.T) {
+	t.Helper()
+	if err := s.spawn(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.awaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// spawn starts the process, in a group of its own and with nothing of our
+// environment that could be a setting.
+func (s *service) spawn() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(filepath.Join(suite.bin, s.bin), s.args...) //nolint:gosec,noctx // our own program, ended by signals: that is what is tested
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + os.TempDir()}, s.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", s.name, err)
+	}
+	suite.janitor.note("add", cmd.Process.Pid)
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		suite.janitor.note("del", cmd.Process.Pid)
+		close(ended)
+	}()
+	s.cmd, s.ended, s.started = cmd, ended, time.Now()
+	return nil
+}
+
+func (s *service) awaitReady(ctx context.Context) error {
+	if s.ready == "" {
+		return nil
+	}
+	err := until(ctx, readyLimit, func() error {
+		if s.gone() {
+			return &stopError{"it has ended: " + s.cmd.ProcessState.String()}
+		}
+		return answers(ctx, s.ready)
+	})
+	if err != nil {
+		return fmt.Errorf("%s does not serve: %w\n%s", s.name, err, tail(s.logFile()))
+	}
+	return nil
+}
+
+// answers asks a URL for a 200.
+func answers(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		return fmt.Errorf("%s: %s", resp.Status, text)
+	}
+	return nil
+}
+
+// gone reports whether the process has ended.
+func (s *service) gone() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// signal sends a signal to the process; one that has ended gets none.
+func (s *service) signal(sig syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd != nil && !s.gone() {
+		_ = s.cmd.Process.Signal(sig)
+	}
+}
+
+// kill ends the whole group as kill -9 does, and waits until it is gone.
+func (s *service) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return
+	}
+	if !s.gone() {
+		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+	}
+	<-s.ended
+}
+
+// restart is kill and start.
+func (s *service) restart(t *testing.T) {
+	t.Helper()
+	s.kill()
+	s.start(t)
+}
+
+// awaitKilled waits until the process has killed itself.
+func (s *service) awaitKilled(t *testing.T, limit time.Duration) {
+	t.Helper()
+	select {
+	case <-s.ended:
+	case <-time.After(limit):
+		t.Fatalf("%s has not reached its failpoint within %s", s.name, limit)
+	}
+	status, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if !ok || !status.Signaled() || status.Signal() != syscall.SIGKILL {
+		t.Fatalf("%s ended with %s, not by SIGKILL", s.name, s.cmd.ProcessState)
+	}
+}
+
+// awaitStopped waits until the process has stopped itself (SIGSTOP).
+func (s *service) awaitStopped(t *testing.T, limit time.Duration) {
+	t.Helper()
+	eventually(t, limit, s.name+" stops", func() error {
+		state, err := processState(s.cmd.Process.Pid)
+		if err == nil && state != "T" {
+			err = fmt.Errorf("its state is %q", state)
+		}
+		return err
+	})
+}
+
+// processState is the letter that ps shows for the process.
+func processState(pid int) (string, error) {
+	out, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec,noctx // a number, and ends at once
+	return string(bytes.TrimSpace(out[:min(len(out), 1)])), err
+}
+
+// terminate asks the process to end, and returns its exit status and how long
+// that took.
+func (s *service) terminate(t *testing.T, limit time.Duration) (int, time.Duration) {
+	t.Helper()
+	began := time.Now()
+	s.signal(syscall.SIGTERM)
+	select {
+	case <-s.ended:
+	case <-time.After(limit):
+		t.Fatalf("%s still runs %s after SIGTERM", s.name, limit)
+	}
+	return s.cmd.ProcessState.ExitCode(), time.Since(began)
+}
+
+// tail is the end of a file.
+func tail(name string) string {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-logTail):])
+}
+
+// janitor is a small process that outlives ours: when we die without cleaning
+// up (a panic, the tests' own timeout, SIGKILL), the pipe that it reads from
+// closes, and it kills the groups that are left.
+type janitor struct {
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	pipe io.WriteCloser
+}
+
+const janitorScript = `all=
+while read -r op pid; do
+	case $op in
+	add) all="$all $pid" ;;
+	del) rest=; for p in $all; do [ "$p" = "$pid" ] || rest="$rest $p"; done; all=$rest ;;
+	esac
+done
+for p in $all; do kill -KILL "-$p" 2>/dev/null; done`
+
+func hireJanitor() (*janitor, error) {
+	cmd := exec.Command("/bin/sh", "-c", janitorScript)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &janitor{cmd: cmd, pipe: pipe}, cmd.Start()
+}
+
+func (j *janitor) note(op string, pid int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, _ = fmt.Fprintln(j.pipe, op, pid)
+}
+
+// dismiss lets it end whatever is left and waits for it.
+func (j *janitor) dismiss() {
+	_ = j.pipe.Close()
+	_ = j.cmd.Wait()
+}

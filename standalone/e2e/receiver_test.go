@@ -1,0 +1,115 @@
+package e2e_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// receiver takes webhooks as a client's server does: it verifies each by the
+// Standard Webhooks scheme and keeps what came.
+type receiver struct {
+	url string
+
+	mu       sync.Mutex
+	secret   []byte
+	arrivals map[string][]arrival // by webhook id
+	refuse   map[string]int       // by webhook id: how many more are answered with 500
+}
+
+// arrival is one delivery.
+type arrival struct {
+	body string
+	err  error // what is wrong with its signature
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	addr := freeAddr(t)
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &receiver{url: "http://" + addr + "/hooks", arrivals: map[string][]arrival{}, refuse: map[string]int{}}
+	server := &http.Server{Handler: r, ReadHeaderTimeout: 5 * time.Second}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return r
+}
+
+// trust takes the secret that webhooks are signed with.
+func (r *receiver) trust(t *testing.T, secret string) {
+	t.Helper()
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil || len(key) != 32 {
+		t.Fatalf("the signing secret is not readable: %v", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.secret = key
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(req.Body, 1<<20))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		err = verify(r.secret, req.Header, body)
+	}
+	if err == nil && (req.Method != http.MethodPost || req.URL.Path != "/hooks/callback") {
+		err = fmt.Errorf("%s %s instead of POST /hooks/callback", req.Method, req.URL.Path)
+	}
+	id := req.Header.Get("webhook-id")
+	r.arrivals[id] = append(r.arrivals[id], arrival{string(body), err})
+	if r.refuse[id] > 0 {
+		r.refuse[id]--
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+}
+
+// verify checks the signature over id, timestamp and body.
+func verify(secret []byte, h http.Header, body []byte) error {
+	mac := hmac.New(sha256.New, secret)
+	_, _ = fmt.Fprintf(mac, "%s.%s.%s", h.Get("webhook-id"), h.Get("webhook-timestamp"), body)
+	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	for got := range strings.FieldsSeq(h.Get("webhook-signature")) {
+		if hmac.Equal([]byte(got), []byte(want)) {
+			return nil
+		}
+	}
+	return errors.New("the signature is wrong")
+}
+
+// fail lets the next n deliveries of the task fail.
+func (r *receiver) fail(id string, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuse[id] = n
+}
+
+// count is how many deliveries of the task have come.
+func (r *receiver) count(id string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.arrivals[id])
+}
+
+// all is everything that has come.
+func (r *receiver) all() map[string][]arrival {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[string][]arrival, len(r.arrivals))
+	for id, list := range r.arrivals {
+		out[id] = append([]arrival(nil), list...)
+	}
+	return out
+}

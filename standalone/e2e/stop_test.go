@@ -1,0 +1,74 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stopLimit is what the contract gives a stop.
+const stopLimit = 20 * time.Second
+
+// Asked to stop while tasks are in every state, the program hands its waits
+// back and exits with 0; started again, it finishes them. A second process on
+// its folder is refused.
+func TestStopUnderLoad(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: standalone})
+	s := w.apis[0]
+	w.refuseSecond(s)
+
+	for range 8 {
+		w.submit(job{model: alpha, directive: "duration=10s"})
+		w.submit(job{model: alpha})
+		w.submit(job{model: theta, directive: "duration=3s"})
+	}
+	w.awaitProcessing(w.tasks[0])
+	code, took := s.terminate(t, 2*stopLimit)
+	if code != 0 || took > stopLimit {
+		t.Errorf("it exits with %d after %s, want 0 within %s", code, took, stopLimit)
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, "data", "standalone.json")); !os.IsNotExist(err) {
+		t.Errorf("standalone.json stays: %v", err)
+	}
+	s.start(t)
+	w.verify(recoverTime)
+}
+
+// refuseSecond starts the program once more on the same folder.
+func (w *world) refuseSecond(first *service) {
+	w.t.Helper()
+	p := first.program
+	p.name, p.ready = "second", ""
+	second := launch(w.t, p)
+	select {
+	case <-second.ended:
+	case <-time.After(stopLimit):
+		w.t.Fatal("a second process runs on the same folder")
+	}
+	if code, said := second.cmd.ProcessState.ExitCode(), tail(second.logFile()); code != 1 || !strings.Contains(said, "data folder") {
+		w.t.Errorf("the second process exits with %d and says\n%s", code, said)
+	}
+}
+
+// Asked to stop, a worker of several ends its calls and hands the rest to the
+// others.
+func TestWorkerStops(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: production, workers: 2})
+	for range 6 {
+		w.submit(job{model: alpha, directive: "duration=5s"})
+		w.submit(job{model: theta, directive: "duration=3s"})
+	}
+	w.awaitProcessing(w.tasks[0])
+	if code, took := w.workers[0].terminate(t, 2*stopLimit); code != 0 || took > stopLimit {
+		t.Errorf("the worker exits with %d after %s, want 0 within %s", code, took, stopLimit)
+	}
+	// The channel has moved at once: nothing waits for a timeout.
+	w.verify(90 * time.Second)
+	if code, took := w.apis[0].terminate(t, 2*stopLimit); code != 0 || took > stopLimit {
+		t.Errorf("the API exits with %d after %s, want 0 within %s", code, took, stopLimit)
+	}
+}

@@ -1,0 +1,291 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+)
+
+// verify asks everything that must hold at a test's end, however the
+// processes died on the way. It waits for the tasks' ends first, until limit.
+func (w *world) verify(limit time.Duration) {
+	w.t.Helper()
+	ends := w.awaitEnds(limit)
+	w.checkEnds(ends)
+	w.checkJobs(ends)
+	w.checkMoney(ends)
+	w.checkHooks(ends)
+	w.checkBucket(ends)
+	w.checkWorkflows()
+}
+
+// awaitEnds waits until every task has ended and its webhook is settled.
+func (w *world) awaitEnds(limit time.Duration) map[string]object {
+	w.t.Helper()
+	ends := map[string]object{}
+	deadline := time.Now().Add(limit)
+	for _, t := range w.tasks {
+		eventually(w.t, max(time.Until(deadline), time.Second), t.id+" ends", func() error {
+			o, err := w.read(t.id)
+			switch {
+			case err != nil:
+				return err
+			case !o.terminal():
+				return fmt.Errorf("it is %s", o.Status)
+			case o.Webhook != nil && o.Webhook.State == "pending":
+				return fmt.Errorf("it is %s, and its webhook is pending", o.Status)
+			}
+			ends[t.id] = o
+			return nil
+		})
+	}
+	return ends
+}
+
+// checkEnds compares each end with the wanted one, and fetches results.
+func (w *world) checkEnds(ends map[string]object) {
+	w.t.Helper()
+	for _, t := range w.tasks {
+		o, want := ends[t.id], t.want
+		switch {
+		case want == "":
+			want = "completed"
+		case want == "either" && (o.Status == "completed" || o.Status == "failed"):
+			want = o.Status
+		}
+		if o.Status != want {
+			w.t.Errorf("%s is %s (%+v), want %s", t.id, o.Status, o.Error, want)
+			continue
+		}
+		if (o.Progress == 100) != (want == "completed") || (len(o.items()) == 1) != (want == "completed") || (o.Error != nil) != (want == "failed") {
+			w.t.Errorf("%s is %s with progress %d, %d results, error %+v", t.id, o.Status, o.Progress, len(o.items()), o.Error)
+			continue
+		}
+		if t.code != "" && o.Error.Code != t.code {
+			w.t.Errorf("%s failed with %s, want %s", t.id, o.Error.Code, t.code)
+		}
+		for _, i := range o.items() {
+			if err := w.fetch(i); err != nil {
+				w.t.Errorf("result of %s: %v", t.id, err)
+			}
+		}
+	}
+}
+
+// fetch reads a result through its link.
+func (w *world) fetch(i item) error {
+	if len(i.URL) != 1 {
+		return fmt.Errorf("%d links", len(i.URL))
+	}
+	a, err := request{method: http.MethodGet, url: i.URL[0]}.do(w.t.Context())
+	if err != nil {
+		return err
+	}
+	if a.status != http.StatusOK || int64(len(a.body)) != i.SizeBytes || a.header.Get("Content-Type") != i.MimeType {
+		return fmt.Errorf("status %d, %d bytes of %s, want %d of %s", a.status, len(a.body), a.header.Get("Content-Type"), i.SizeBytes, i.MimeType)
+	}
+	return nil
+}
+
+// checkJobs counts what the vendor was asked for.
+func (w *world) checkJobs(ends map[string]object) {
+	w.t.Helper()
+	for _, t := range w.tasks {
+		jobs, err := w.jobs(t)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if ends[t.id].Status == "completed" {
+			t.minJobs = 1
+		}
+		if len(jobs) < t.minJobs || len(jobs) > t.maxJobs {
+			w.t.Errorf("the vendor has %d jobs for %s, want %d to %d: %+v", len(jobs), t.id, t.minJobs, t.maxJobs, jobs)
+		}
+		for _, j := range jobs {
+			if t.model == alpha && j.ExternalID != t.id {
+				w.t.Errorf("the vendor knows %s as %q", t.id, j.ExternalID)
+			}
+		}
+	}
+}
+
+// prices are what the tests' tasks cost: 5 s of video, one image.
+var prices = map[string]string{alpha: "0.42", theta: "0.015"}
+
+// checkMoney compares account, key and tasks to the last micro.
+func (w *world) checkMoney(ends map[string]object) {
+	w.t.Helper()
+	spent := new(big.Rat)
+	for _, t := range w.tasks {
+		want := new(big.Rat)
+		if ends[t.id].Status == "completed" {
+			want = amount(w, prices[t.model])
+		}
+		if got := amount(w, ends[t.id].Cost.String()); got.Cmp(want) != 0 {
+			w.t.Errorf("%s (%s) costs %s, want %s", t.id, ends[t.id].Status, got.FloatString(6), want.FloatString(6))
+		}
+		spent.Add(spent, want)
+	}
+	var account struct{ Available, Held, Spent string }
+	w.admin(http.MethodGet, "/accounts/"+w.account, nil, &account)
+	left := new(big.Rat).Sub(amount(w, granted), spent)
+	if amount(w, account.Available).Cmp(left) != 0 || amount(w, account.Held).Sign() != 0 || amount(w, account.Spent).Cmp(spent) != 0 {
+		w.t.Errorf("the account has %+v, want available %s, held 0, spent %s", account, left.FloatString(6), spent.FloatString(6))
+	}
+	var key struct {
+		Remain json.Number `json:"remain_balance"`
+		Used   json.Number `json:"used_balance"`
+	}
+	if err := w.get("/v1/balance", w.key, &key); err != nil {
+		w.t.Error(err)
+	} else if amount(w, key.Remain.String()).Cmp(left) != 0 || amount(w, key.Used.String()).Cmp(spent) != 0 {
+		w.t.Errorf("the key has %+v, want %s left, %s used", key, left.FloatString(6), spent.FloatString(6))
+	}
+	var check struct {
+		OK       bool     `json:"ok"`
+		Checked  int      `json:"checked"`
+		Problems []string `json:"problems"`
+	}
+	w.admin(http.MethodGet, "/ledger/check", nil, &check)
+	if !check.OK || check.Checked == 0 || len(check.Problems) > 0 {
+		w.t.Errorf("the ledger check says %+v", check)
+	}
+}
+
+func amount(w *world, text string) *big.Rat {
+	w.t.Helper()
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		w.t.Fatalf("%q is no amount", text)
+	}
+	return r
+}
+
+// checkHooks compares what came with what was owed: each webhook at least
+// once, under one id, signed, and with the same bytes each time.
+func (w *world) checkHooks(ends map[string]object) {
+	w.t.Helper()
+	came := w.hooks.all()
+	for _, t := range w.tasks {
+		arrivals := came[t.id]
+		delete(came, t.id)
+		o := ends[t.id]
+		if !t.hook || o.Status == "cancelled" {
+			if len(arrivals) > 0 {
+				w.t.Errorf("%s (%s) was delivered %d times, want never", t.id, o.Status, len(arrivals))
+			}
+			if t.hook && (o.Webhook == nil || o.Webhook.State != "dropped") {
+				w.t.Errorf("the webhook of %s (cancelled) is %+v, want dropped", t.id, o.Webhook)
+			}
+			continue
+		}
+		if len(arrivals) == 0 || o.Webhook == nil || o.Webhook.State != "delivered" {
+			w.t.Errorf("%s: %d deliveries came, its webhook is %+v", t.id, len(arrivals), o.Webhook)
+			continue
+		}
+		var body object
+		if err := json.Unmarshal([]byte(arrivals[0].body), &body); err != nil || body.ID != t.id || body.Status != o.Status {
+			w.t.Errorf("the webhook of %s says %s %s (%v)", t.id, body.ID, body.Status, err)
+		}
+		for _, a := range arrivals {
+			if a.err != nil || a.body != arrivals[0].body {
+				w.t.Errorf("a delivery of %s: %v, same bytes %t", t.id, a.err, a.body == arrivals[0].body)
+			}
+		}
+	}
+	for id, arrivals := range came {
+		w.t.Errorf("%d deliveries of %q, which no client was told of", len(arrivals), id)
+	}
+}
+
+// checkBucket lists the world's bucket: one object a result, and no upload
+// that nobody finishes.
+func (w *world) checkBucket(ends map[string]object) {
+	w.t.Helper()
+	store := w.bucket()
+	found := map[string]int{}
+	list, err := store.ListObjectsV2(w.t.Context(), &s3.ListObjectsV2Input{Bucket: &w.s3.Bucket})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, o := range list.Contents {
+		parts := strings.Split(aws.ToString(o.Key), "/") // results/<task>/<attempt>/<index>
+		if len(parts) != 4 || parts[0] != "results" {
+			w.t.Errorf("object %s is none of ours", aws.ToString(o.Key))
+			continue
+		}
+		found[parts[1]]++
+	}
+	want := map[string]int{}
+	for id, o := range ends {
+		if o.Status == "completed" {
+			want[id] = 1
+		}
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		w.t.Errorf("objects a task (-want +got):\n%s", diff)
+	}
+	uploads, err := store.ListMultipartUploads(w.t.Context(), &s3.ListMultipartUploadsInput{Bucket: &w.s3.Bucket})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, u := range uploads.Uploads {
+		w.t.Errorf("an upload of %s was never finished", aws.ToString(u.Key))
+	}
+}
+
+// bucket is a client of the S3 service that is not ours.
+func (w *world) bucket() *s3.Client {
+	return s3.New(s3.Options{
+		Region: w.s3.Region, BaseEndpoint: &w.s3.Endpoint, UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider(w.s3.AccessKeyID, w.s3.SecretAccessKey, ""),
+	})
+}
+
+// checkWorkflows looks for runs that hang: only the singletons stay.
+func (w *world) checkWorkflows() {
+	w.t.Helper()
+	c := w.dial()
+	defer c.Close()
+	eventually(w.t, 30*time.Second, "all runs end", func() error {
+		open, err := c.ListWorkflow(w.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+			Namespace: w.namespace, Query: `ExecutionStatus = "Running" AND WorkflowType IN ("Generate", "DeliverWebhook")`,
+		})
+		if err != nil {
+			return err
+		}
+		var left []string
+		for _, e := range open.GetExecutions() {
+			left = append(left, e.GetExecution().GetWorkflowId())
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("still open: %v", left)
+		}
+		return nil
+	})
+}
+
+// dial is a client of the world's Temporal server.
+func (w *world) dial() client.Client {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	defer cancel()
+	c, err := client.DialContext(ctx, client.Options{HostPort: w.temporalAt, Namespace: w.namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}

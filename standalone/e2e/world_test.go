@@ -1,0 +1,271 @@
+package e2e_test
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+// options are what a test wants of its world.
+type options struct {
+	shape     string         // standalone or production
+	failpoint string         // armed in the process that passes it
+	settings  map[string]any // over those of every world
+
+	// Production only.
+	apis        int  // 0: one
+	workers     int  // 0: one
+	workersOff  bool // started by the test
+	armed       int  // which worker has the failpoint: 0 for all, else its number
+	ownTemporal bool // processes of its own, to be killed
+	ownS3       bool
+	ownPostgres bool
+}
+
+const (
+	standalone = "standalone"
+	production = "production"
+)
+
+// world is one gateway under test, with all around it.
+type world struct {
+	t    *testing.T
+	opts options
+	name string
+	dir  string
+
+	apis     []*service // in the standalone shape, apis and workers are the one process
+	workers  []*service
+	temporal *service // set when it is this world's own
+	s3Server *service
+	database *outage
+
+	apiURLs     []string
+	adminKey    string
+	account     string
+	key         string
+	temporalAt  string
+	namespace   string
+	sandbox     string
+	s3          s3Place
+	databaseURL string // production
+
+	hooks *receiver
+	tasks []*task // acknowledged
+}
+
+var worlds atomic.Int64
+
+func newWorld(t *testing.T, o options) *world {
+	t.Helper()
+	w := &world{
+		t: t, opts: o, dir: t.TempDir(), namespace: "mediagate",
+		name: fmt.Sprintf("e2e_%d_%d", os.Getpid(), worlds.Add(1)),
+	}
+	w.hooks = newReceiver(t)
+	if o.shape == standalone {
+		w.startStandalone()
+	} else {
+		w.startProduction()
+	}
+	w.openAccount()
+	return w
+}
+
+// base are the settings of every world: what is to be waited for is short.
+func (w *world) base() map[string]any {
+	settings := map[string]any{"park_retry": "5s", "shutdown_grace": "12s"}
+	maps.Copy(settings, w.opts.settings)
+	return settings
+}
+
+func (w *world) writeSettings(settings map[string]any) string {
+	w.t.Helper()
+	text, err := yaml.Marshal(settings)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	name := filepath.Join(w.dir, "mediagate.yaml")
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return name
+}
+
+// arm is the environment that arms the world's failpoint.
+func (w *world) arm() []string {
+	if w.opts.failpoint == "" {
+		return nil
+	}
+	return []string{"MEDIAGATE_FAILPOINT=" + w.opts.failpoint, "MEDIAGATE_FAILPOINT_DIR=" + w.dir}
+}
+
+func (w *world) startStandalone() {
+	w.t.Helper()
+	data := filepath.Join(w.dir, "data")
+	p := program{name: "standalone", bin: "mediagate-standalone", dir: w.dir, env: w.arm()}
+	p.args = []string{"-data", data, "-config", w.writeSettings(w.base())}
+	for _, server := range []string{"api", "temporal", "ui", "s3", "sandbox", "ops"} {
+		addr := freeAddr(w.t)
+		p.args = append(p.args, "-"+server, addr)
+		if server == "api" {
+			p.ready = "http://" + addr + "/readyz"
+		}
+	}
+	s := launch(w.t, p)
+	at, err := announced(w.t.Context(), s, data)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.apis, w.workers = []*service{s}, []*service{s}
+	w.apiURLs, w.adminKey, w.sandbox, w.temporalAt, w.s3 = []string{at.API}, at.AdminKey, at.Sandbox, at.Temporal, *at.S3
+}
+
+func (w *world) startProduction() {
+	w.t.Helper()
+	shared := suite.shared.get(w.t)
+	w.sandbox, w.temporalAt, w.s3 = shared.place.Sandbox, shared.place.Temporal, *shared.place.S3
+	w.s3.Bucket = strings.ReplaceAll(w.name, "_", "-")
+	w.namespace = w.name
+	cluster := shared.postgres
+	if w.opts.ownPostgres {
+		w.database = ownPostgres(w.t)
+		cluster = w.database.cluster
+	}
+	w.databaseURL = newDatabase(w.t, cluster, w.name)
+	if w.opts.ownTemporal {
+		w.temporal = w.ownInfra("temporal")
+		at, err := announced(w.t.Context(), w.temporal, filepath.Join(w.dir, "temporal"))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.temporalAt = at.Temporal
+	}
+	if w.opts.ownS3 {
+		w.s3Server = w.ownInfra("s3")
+		at, err := announced(w.t.Context(), w.s3Server, filepath.Join(w.dir, "s3"))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		bucket := w.s3.Bucket
+		w.s3 = *at.S3
+		w.s3.Bucket = bucket
+	}
+
+	w.adminKey = randomText(32)
+	settings := w.base()
+	settings["database_url"] = w.databaseURL
+	settings["temporal"] = map[string]any{"address": w.temporalAt, "namespace": w.namespace}
+	settings["s3"] = map[string]any{
+		"endpoint": w.s3.Endpoint, "region": w.s3.Region, "bucket": w.s3.Bucket,
+		"access_key_id": w.s3.AccessKeyID, "secret_access_key": w.s3.SecretAccessKey, "path_style": true,
+	}
+	settings["admin_key"] = w.adminKey
+	settings["encryption_keys"] = []string{base64.StdEncoding.EncodeToString([]byte(randomText(32)))}
+	settings["outbound"] = map[string]any{"allow": []string{"127.0.0.0/8"}}
+	settings["channels"] = sandboxChannels(w.sandbox)
+	config := w.writeSettings(settings)
+
+	w.once("migrate", "migrate", "-config", config)
+	for i := range max(w.opts.apis, 1) {
+		w.addAPI(fmt.Sprintf("api%d", i+1), config)
+	}
+	for i := range max(w.opts.workers, 1) {
+		w.addWorker(i+1, config)
+	}
+}
+
+// ownInfra starts one embedded server in a process of this world's own.
+func (w *world) ownInfra(name string) *service {
+	w.t.Helper()
+	p, err := infraProgram(name, w.dir, name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return launch(w.t, p)
+}
+
+// sandboxChannels are the vendors' accounts, as the sandbox has them.
+func sandboxChannels(url string) []map[string]any {
+	channel := func(provider, path string, credentials map[string]string) map[string]any {
+		return map[string]any{
+			"name": provider + "-a", "provider": provider, "base_url": url + path, "credentials": credentials,
+			"requests_per_second": 50, "poll_interval": map[string]string{"min": "500ms", "max": "1s"},
+		}
+	}
+	return []map[string]any{
+		channel("kling", "/kling", map[string]string{
+			"access_key": "sandbox-access-key", "secret_key": "sandbox-secret-key-of-32-characters",
+		}),
+		channel("dashscope", "/dashscope/api/v1", map[string]string{"api_key": "sk-sandbox-dashscope"}),
+	}
+}
+
+// once runs a command of bin/mediagate to its end.
+func (w *world) once(name string, args ...string) {
+	w.t.Helper()
+	s := launch(w.t, program{name: name, bin: "mediagate", dir: w.dir, args: args})
+	<-s.ended
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+		w.t.Fatalf("%s exits with %d:\n%s", name, code, tail(s.logFile()))
+	}
+}
+
+func (w *world) addAPI(name, config string) {
+	w.t.Helper()
+	addr := freeAddr(w.t)
+	p := program{name: name, bin: "mediagate", dir: w.dir, args: []string{"api", "-config", config, "-api-listen", addr}}
+	p.ready = "http://" + addr + "/readyz"
+	if strings.HasPrefix(w.opts.failpoint, failpoint.SubmitCommitted) {
+		p.env = w.arm()
+	}
+	w.apis = append(w.apis, launch(w.t, p))
+	w.apiURLs = append(w.apiURLs, "http://"+addr)
+}
+
+func (w *world) addWorker(n int, config string) {
+	w.t.Helper()
+	addr := freeAddr(w.t)
+	p := program{name: fmt.Sprintf("worker%d", n), bin: "mediagate", dir: w.dir, args: []string{"worker", "-config", config, "-ops-listen", addr}}
+	p.ready = "http://" + addr + "/readyz"
+	if w.opts.armed == 0 || w.opts.armed == n {
+		p.env = w.arm()
+	}
+	if !w.opts.workersOff {
+		w.workers = append(w.workers, launch(w.t, p))
+		return
+	}
+	s := &service{program: p}
+	w.t.Cleanup(func() {
+		s.kill()
+		if w.t.Failed() {
+			w.t.Logf("log of %s, its end:\n%s", s.name, tail(s.logFile()))
+		}
+	})
+	w.workers = append(w.workers, s)
+}
+
+// victim is the process that passes the world's failpoint.
+func (w *world) victim() *service {
+	switch {
+	case strings.HasPrefix(w.opts.failpoint, failpoint.SubmitCommitted):
+		return w.apis[0]
+	default:
+		return w.workers[max(w.opts.armed-1, 0)]
+	}
+}
+
+func randomText(n int) string {
+	text := rand.Text() + rand.Text()
+	return text[:n]
+}

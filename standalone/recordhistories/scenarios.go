@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/workflows"
+)
+
+func scenarios() []scenario {
+	return []scenario{
+		{name: "video", task: video, play: ends},
+		{name: "image", task: image, prepare: answersAtOnce},
+		{name: "cancelled", task: video, play: func(ctx context.Context, st *stage) error {
+			if err := accepted(ctx, st); err != nil {
+				return err
+			}
+			return cancel(ctx, st)
+		}},
+		{name: "cancelled-while-submitting", task: video, play: cancelledWhileSubmitting},
+		{name: "cancelled-while-mirroring", task: video, play: cancelledWhileMirroring},
+		{name: "cancelled-from-outside", task: video, play: func(ctx context.Context, st *stage) error {
+			if err := accepted(ctx, st); err != nil {
+				return err
+			}
+			return st.engine.Temporal.CancelWorkflow(ctx, st.task.ID, "")
+		}},
+		{name: "parked", task: video, prepare: deadAtFirst, play: ends},
+		{name: "refused", task: video, prepare: fullAtFirst, play: ends},
+		{name: "lost", task: video, prepare: answerLost, play: ends},
+		{name: "trouble", task: video, prepare: lostSight, play: ends},
+		{name: "callback", task: image, prepare: func(st *stage) {
+			answersAtOnce(st)
+			retriedOnce(st)
+		}, workflow: func(st *stage) string { return workflows.IDWebhook(st.task.ID, 1) }, play: startedAndEnded},
+		{name: "callback-under-way", task: video, prepare: retriedOnce, play: callbackUnderWay},
+		{name: "channel", task: video, play: handedOver, open: true, workflow: func(*stage) string {
+			return workflows.IDChannel(activitytest.AsyncChannel)
+		}},
+	}
+}
+
+func video(w *activitytest.World) mediagate.Task {
+	t := w.NewVideo()
+	t.Plan.Expected = 4 * time.Second // polled every 2 s
+	return t
+}
+
+func image(w *activitytest.World) mediagate.Task { return w.NewImage() }
+
+func answersAtOnce(st *stage) {
+	st.Sync.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		s, err := st.Sync.Accept(job)
+		outcome := activitytest.Success()
+		s.Outcome = &outcome
+		return s, err
+	}
+}
+
+// deadAtFirst makes the result's link dead until the task has parked.
+func deadAtFirst(st *stage) {
+	st.Fetcher.OnFetch = func(ctx context.Context, url, host string) (io.ReadCloser, int64, error) {
+		if t, err := st.Store.TaskByID(ctx, st.task.ID); err != nil || (t.ParkedAt.IsZero() && len(st.Bucket.Objects()) == 0) {
+			return nil, 0, mediagate.Errorf(mediagate.KindGone, "the link has died")
+		}
+		return (&activitytest.Fetcher{}).Fetch(ctx, url, host)
+	}
+}
+
+func fullAtFirst(st *stage) {
+	var calls atomic.Int64
+	st.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		if calls.Add(1) == 1 {
+			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindCapacity, "all slots are taken")
+		}
+		return st.Async.Accept(job)
+	}
+}
+
+// answerLost makes the job and loses the answer.
+func answerLost(st *stage) {
+	st.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		if _, err := st.Async.Accept(job); err != nil {
+			return mediagate.Submission{}, err
+		}
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "the answer was lost")
+	}
+}
+
+// lostSight makes the vendor not know the job until the task has parked.
+func lostSight(st *stage) {
+	st.Async.OnPoll = func(ctx context.Context, _ mediagate.JobRef) (mediagate.Report, error) {
+		if t, err := st.Store.TaskByID(ctx, st.task.ID); err != nil || t.ParkedAt.IsZero() {
+			return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
+		}
+		outcome := activitytest.Success()
+		return mediagate.Report{State: mediagate.JobSucceeded, Outcome: &outcome}, nil
+	}
+}
+
+func retriedOnce(st *stage) {
+	st.Deliverer.OnDeliver = func(n int) (activities.DeliveryResult, error) {
+		if n == 1 {
+			return activities.DeliveryResult{Verdict: activities.VerdictRetry, Status: 503}, nil
+		}
+		return activities.DeliveryResult{Verdict: activities.VerdictDelivered, Status: 200}, nil
+	}
+}
+
+// state waits until the task's newest attempt is in the state.
+func state(ctx context.Context, st *stage, want mediagate.AttemptState) error {
+	return until(ctx, func() bool {
+		attempts := st.Store.Attempts(st.task.ID)
+		return len(attempts) > 0 && attempts[len(attempts)-1].State == want
+	})
+}
+
+// accepted starts the task and waits until the vendor has its job.
+func accepted(ctx context.Context, st *stage) error {
+	if err := st.engine.Start(ctx, st.task); err != nil {
+		return err
+	}
+	return state(ctx, st, mediagate.AttemptAccepted)
+}
+
+// ends lets the vendor's job end well.
+func ends(ctx context.Context, st *stage) error {
+	if err := accepted(ctx, st); err != nil {
+		return err
+	}
+	for _, a := range st.Store.Attempts(st.task.ID) {
+		if a.State == mediagate.AttemptAccepted {
+			st.Async.End(a.ExternalID, activitytest.Success())
+		}
+	}
+	return nil
+}
+
+func cancel(ctx context.Context, st *stage) error {
+	if _, err := st.Store.RequestCancel(ctx, st.task.AccountID, st.task.ID); err != nil {
+		return err
+	}
+	return st.engine.SignalCancel(ctx, st.task.ID)
+}
+
+// cancelledWhileSubmitting holds the vendor's answer back until the run has
+// asked the call to stop: it must wait for the call all the same (D5).
+func cancelledWhileSubmitting(ctx context.Context, st *stage) error {
+	release := make(chan struct{})
+	st.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		<-release
+		return st.Async.Accept(job)
+	}
+	defer close(release)
+	if err := st.engine.Start(ctx, st.task); err != nil {
+		return err
+	}
+	if err := state(ctx, st, mediagate.AttemptIntent); err != nil {
+		return err
+	}
+	if err := cancel(ctx, st); err != nil {
+		return err
+	}
+	return until(ctx, func() bool {
+		events := st.engine.Temporal.GetWorkflowHistory(ctx, st.task.ID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		for events.HasNext() {
+			if e, err := events.Next(); err == nil && e.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// cancelledWhileMirroring hangs the file's server, until the cancel has
+// reached the copy through its heartbeat.
+func cancelledWhileMirroring(ctx context.Context, st *stage) error {
+	asked := make(chan struct{}, 1)
+	st.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
+		asked <- struct{}{}
+		<-ctx.Done()
+		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "cut: %w", ctx.Err())
+	}
+	if err := ends(ctx, st); err != nil {
+		return err
+	}
+	select {
+	case <-asked:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return cancel(ctx, st)
+}
+
+// startedAndEnded waits for the task's own run, so that its child exists.
+func startedAndEnded(ctx context.Context, st *stage) error {
+	if err := st.engine.Start(ctx, st.task); err != nil {
+		return err
+	}
+	return st.engine.Temporal.GetWorkflow(ctx, st.task.ID, "").Get(ctx, nil)
+}
+
+// callbackUnderWay starts the delivery round before the task's run does: the
+// reconciler may be first.
+func callbackUnderWay(ctx context.Context, st *stage) error {
+	_, _, err := st.Store.Settle(ctx, mediagate.Settlement{
+		TaskID: st.task.ID, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal},
+		EndedAt: time.Now(), WebhookBody: []byte("{}"),
+	})
+	if err != nil {
+		return err
+	}
+	if err := st.engine.EnsureWebhook(ctx, st.task.ID, 1); err != nil {
+		return err
+	}
+	return st.engine.Start(ctx, st.task)
+}
+
+// handedOver stops the worker under a channel that polls, and starts another.
+func handedOver(ctx context.Context, st *stage) error {
+	if err := accepted(ctx, st); err != nil {
+		return err
+	}
+	polled := func() bool { return len(st.Async.Polls()) > 0 }
+	if err := until(ctx, polled); err != nil {
+		return err
+	}
+	if err := st.stop(); err != nil {
+		return err
+	}
+	st.start(ctx)
+	if err := ends(ctx, st); err != nil {
+		return err
+	}
+	return st.engine.Temporal.GetWorkflow(ctx, st.task.ID, "").Get(ctx, nil)
+}
