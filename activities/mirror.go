@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -46,6 +47,7 @@ func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagat
 	if err != nil {
 		return mediagate.Story{}, toTemporal(err)
 	}
+	a.sweepLosers(ctx, in, results)
 	failpoint.Hit(failpoint.Mirrored)
 	if err := a.Store.StoreMirrored(ctx, in.TaskID, in.N, results); err != nil {
 		return mediagate.Story{}, toTemporal(err)
@@ -113,6 +115,21 @@ func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, inde
 	}
 }
 
+// manyParts is the size from which a file may have been sent in parts, which a
+// killed upload leaves behind.
+const manyParts = 5 << 20
+
+// sweepLosers gives up other uploads of the files that were just stored: those
+// of workers that died, hang, or do not know that their run was replaced.
+func (a *Activities) sweepLosers(ctx context.Context, in AttemptArgs, results []mediagate.Result) {
+	if !slices.ContainsFunc(results, func(r mediagate.Result) bool { return r.Size >= manyParts }) {
+		return
+	}
+	if _, err := a.Sweeper.AbortStale(ctx, fmt.Sprintf("results/%s/%d/", in.TaskID, in.N), 0); err != nil {
+		a.Logger.WarnContext(ctx, "unfinished uploads not swept", "task", in.TaskID, "error", err)
+	}
+}
+
 // SweepResults removes the files of a task that ended without showing them:
 // cancelled, or failed, after they were copied (D13).
 func (a *Activities) SweepResults(ctx context.Context, in TaskArgs) error {
@@ -123,7 +140,11 @@ func (a *Activities) SweepResults(ctx context.Context, in TaskArgs) error {
 	if !task.Status.Terminal() || task.Status == mediagate.StatusCompleted {
 		return nil
 	}
-	removed, err := a.Sweeper.DeletePrefix(ctx, "results/"+in.TaskID+"/")
+	prefix := "results/" + in.TaskID + "/"
+	if _, err := a.Sweeper.AbortStale(ctx, prefix, 0); err != nil {
+		return toTemporal(err)
+	}
+	removed, err := a.Sweeper.DeletePrefix(ctx, prefix)
 	if removed > 0 {
 		a.Logger.InfoContext(ctx, "swept results that nobody will see", "task", in.TaskID, "objects", removed)
 	}

@@ -30,90 +30,100 @@ func reconcile(t *testing.T, w *activitytest.World, d time.Duration) {
 	}
 }
 
+// scene is a world before the reconciler looks at it.
+type scene struct {
+	*activitytest.World
+	t *testing.T
+}
+
+func (s scene) check(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s scene) submitted() {
+	s.t.Helper()
+	_, err := newEnv(s.World).ExecuteActivity(s.Activities.SubmitJob, first())
+	s.check(err)
+}
+
 func TestD2Reconcile(t *testing.T) {
 	t.Parallel()
-	submitted := func(t *testing.T, w *activitytest.World) {
-		t.Helper()
-		if _, err := newEnv(w).ExecuteActivity(w.Activities.SubmitJob, first()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	check := func(t *testing.T, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	channel := "channel " + activitytest.AsyncChannel
 	cases := map[string]struct {
-		leave func(*testing.T, *activitytest.World)
+		leave func(scene)
 		after time.Duration // how old the scene is
 		want  []string
 	}{
-		"a task without a run, fresh": {func(*testing.T, *activitytest.World) {}, 10 * time.Second, nil},
-		"a task without a run":        {func(*testing.T, *activitytest.World) {}, 11 * time.Second, []string{"start " + taskID}},
-		"a run that was terminated":   {submitted, 2 * time.Minute, []string{"start " + taskID, channel}},
-		"a run that goes on": {func(t *testing.T, w *activitytest.World) {
-			submitted(t, w)
+		"a task without a run, fresh": {func(scene) {}, 10 * time.Second, nil},
+		"a task without a run":        {func(scene) {}, 11 * time.Second, []string{"start " + taskID}},
+		"a run that was terminated":   {scene.submitted, 2 * time.Minute, []string{"start " + taskID, channel}},
+		"a run that goes on": {func(w scene) {
+			w.submitted()
 			w.Engine.Running = map[string]bool{taskID: true}
 		}, 2 * time.Minute, []string{channel}},
-		"a task that has ended": {func(t *testing.T, w *activitytest.World) {
-			_, _, err := w.Store.Settle(t.Context(), mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusCancelled})
-			check(t, err)
+		"a task that has ended": {func(w scene) {
+			_, _, err := w.Store.Settle(w.t.Context(), mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusCancelled})
+			w.check(err)
 		}, time.Hour, nil},
-		"a cancel that nobody obeys": {func(t *testing.T, w *activitytest.World) {
-			submitted(t, w)
+		"a cancel that nobody obeys": {func(w scene) {
+			w.submitted()
 			w.Engine.Running = map[string]bool{taskID: true}
-			_, err := w.Store.RequestCancel(t.Context(), "acc_1", taskID)
-			check(t, err)
+			_, err := w.Store.RequestCancel(w.t.Context(), "acc_1", taskID)
+			w.check(err)
 		}, 11 * time.Second, []string{"cancel " + taskID, channel}},
-		"a command that nobody takes": {func(t *testing.T, w *activitytest.World) {
-			submitted(t, w)
+		"a command that nobody takes": {func(w scene) {
+			w.submitted()
 			w.Engine.Running = map[string]bool{taskID: true}
-			_, err := w.Store.RecordAction(t.Context(), mediagate.Action{TaskID: taskID, Action: mediagate.ActionRetry})
-			check(t, err)
+			_, err := w.Store.RecordAction(w.t.Context(), mediagate.Action{TaskID: taskID, Action: mediagate.ActionRetry})
+			w.check(err)
 		}, 11 * time.Second, []string{"action " + taskID + " retry", channel}},
-		"a command that was taken": {func(t *testing.T, w *activitytest.World) {
-			submitted(t, w)
+		"a command that was taken": {func(w scene) {
+			w.submitted()
 			w.Engine.Running = map[string]bool{taskID: true}
-			row, err := w.Store.RecordAction(t.Context(), mediagate.Action{TaskID: taskID, Action: mediagate.ActionRetry})
-			check(t, err)
-			_, err = w.Store.TakeAction(t.Context(), row.ID)
-			check(t, err)
+			row, err := w.Store.RecordAction(w.t.Context(), mediagate.Action{TaskID: taskID, Action: mediagate.ActionRetry})
+			w.check(err)
+			_, err = w.Store.TakeAction(w.t.Context(), row.ID)
+			w.check(err)
 		}, 11 * time.Second, []string{channel}},
-		"a callback that nobody delivers": {func(t *testing.T, w *activitytest.World) {
-			_, _, err := w.Store.Settle(t.Context(), mediagate.Settlement{
+		"a callback that nobody delivers": {func(w scene) {
+			_, _, err := w.Store.Settle(w.t.Context(), mediagate.Settlement{
 				TaskID: taskID, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: []byte("{}"),
 			})
-			check(t, err)
+			w.check(err)
 		}, 61 * time.Second, []string{"webhook " + taskID + " 1"}},
-		"a callback under way": {func(t *testing.T, w *activitytest.World) {
-			_, _, err := w.Store.Settle(t.Context(), mediagate.Settlement{
+		"a callback under way": {func(w scene) {
+			_, _, err := w.Store.Settle(w.t.Context(), mediagate.Settlement{
 				TaskID: taskID, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: []byte("{}"),
 			})
-			check(t, err)
+			w.check(err)
 		}, 59 * time.Second, nil},
-		"overdue": {func(t *testing.T, w *activitytest.World) {
-			submitted(t, w)
+		"overdue": {func(w scene) {
+			w.submitted()
 			w.Engine.Running = map[string]bool{taskID: true}
 		}, 2*time.Hour + 31*time.Minute, []string{"wake " + taskID, channel}},
-		"overdue, but parked": {func(t *testing.T, w *activitytest.World) {
-			submitted(t, w)
+		"overdue, but parked": {func(w scene) {
+			w.submitted()
 			w.Engine.Running = map[string]bool{taskID: true}
-			check(t, w.Store.Park(t.Context(), taskID, mediagate.ParkStorage))
+			w.check(w.Store.Park(w.t.Context(), taskID, mediagate.ParkStorage))
 		}, 2*time.Hour + 31*time.Minute, []string{channel}},
 	}
 	for name, c := range cases {
-		t.Run(name, inBubble(func(t *testing.T) {
-			w := activitytest.New(time.Now)
-			w.Store.Add(w.NewVideo())
-			c.leave(t, w)
-			time.Sleep(c.after)
-			reconcile(t, w, time.Millisecond)
-			if diff := cmp.Diff(c.want, w.Engine.Calls()); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
-		}))
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := activitytest.New(time.Now)
+				w.Store.Add(w.NewVideo())
+				c.leave(scene{w, t})
+				time.Sleep(c.after)
+				reconcile(t, w, time.Millisecond)
+				if diff := cmp.Diff(c.want, w.Engine.Calls()); diff != "" {
+					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+			})
+		})
 	}
 }
 
@@ -121,24 +131,27 @@ func TestD2Reconcile(t *testing.T) {
 func TestReconcileGoesOnPastFailures(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"UnseenTasks", "OpenTasks", "MarkChecked", "StaleCancels", "UntakenActions", "PendingWebhooks", "OverdueTasks"} {
-		t.Run(method, inBubble(func(t *testing.T) {
-			w := activitytest.New(time.Now)
-			w.Store.Add(w.NewVideo())
-			if _, err := newEnv(w).ExecuteActivity(w.Activities.SubmitJob, first()); err != nil {
-				t.Fatal(err)
-			}
-			w.Engine.Running = map[string]bool{taskID: true}
-			w.Store.Fault = func(m string) error {
-				if m == method {
-					return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := activitytest.New(time.Now)
+				w.Store.Add(w.NewVideo())
+				if _, err := newEnv(w).ExecuteActivity(w.Activities.SubmitJob, first()); err != nil {
+					t.Fatal(err)
 				}
-				return nil
-			}
-			reconcile(t, w, time.Millisecond)
-			if diff := cmp.Diff([]string{"channel " + activitytest.AsyncChannel}, w.Engine.Calls()); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
-		}))
+				w.Engine.Running = map[string]bool{taskID: true}
+				w.Store.Fault = func(m string) error {
+					if m == method {
+						return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+					}
+					return nil
+				}
+				reconcile(t, w, time.Millisecond)
+				if diff := cmp.Diff([]string{"channel " + activitytest.AsyncChannel}, w.Engine.Calls()); diff != "" {
+					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+			})
+		})
 	}
 }
 

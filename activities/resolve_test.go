@@ -228,8 +228,10 @@ func TestTakeAction(t *testing.T) {
 	b := setup(t, video)
 	take := func(a activities.ActionArgs) bool { return must[bool](b, b.Activities.TakeAction, a) }
 	byHand := activities.ActionArgs{TaskID: taskID, Action: mediagate.ActionRetry}
-	if !take(byHand) || !take(byHand) {
-		t.Error("a command by hand is not taken each time that it is sent")
+	for range 2 {
+		if !take(byHand) {
+			t.Error("a command by hand is not taken each time that it is sent")
+		}
 	}
 	if got := b.Store.Actions(); len(got) != 2 || got[0].By == "" || got[0].State != "taken" {
 		t.Errorf("commands on record: %+v", got)

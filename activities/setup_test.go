@@ -50,7 +50,7 @@ type bundle struct {
 func setup(t *testing.T, task func(*activitytest.World) mediagate.Task) *bundle {
 	t.Helper()
 	b := &bundle{t: t, clock: &clock{now: start}}
-	b.World = activitytest.New(b.clock.Now)
+	b.World = activitytest.New(b.Now)
 	b.Store.Add(task(b.World))
 	return b
 }

@@ -258,16 +258,18 @@ const heartbeatEvery = 3 * time.Second
 // heartbeat reports life and details until stop is called, so that a lost
 // worker is noticed and a cancel arrives. A call that is over before the first report
 // is due makes none: each is a write of the server's.
+//
+// It beats in the activity's own context: a beat that is cut short would count
+// as the activity's cancel.
 func heartbeat(ctx context.Context, details func() []any) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
+	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		tick := time.NewTicker(heartbeatEvery)
 		defer tick.Stop()
 		for {
 			select {
-			case <-ctx.Done():
+			case <-quit:
 				return
 			case <-tick.C:
 				activity.RecordHeartbeat(ctx, details()...)
@@ -275,7 +277,7 @@ func heartbeat(ctx context.Context, details func() []any) (stop func()) {
 		}
 	}()
 	return func() {
-		cancel()
+		close(quit)
 		<-done
 	}
 }

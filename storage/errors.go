@@ -53,6 +53,9 @@ func isAway(err error) bool {
 	if errors.As(err, &connect) || errors.As(err, &network) {
 		return true
 	}
+	if pgconn.SafeToRetry(err) { // the connection was found broken before anything was sent
+		return true
+	}
 	if code := pgCode(err); code != "" {
 		// Connection exceptions, resources, operator intervention, I/O.
 		for _, class := range []string{"08", "53", "57", "58"} {

@@ -1,7 +1,10 @@
 package storage
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"strings"
 
 	"gorm.io/gorm"
@@ -85,14 +88,32 @@ func (s *Store) TaskByID(ctx context.Context, id string) (mediagate.Task, error)
 }
 
 func readTask(db *gorm.DB, id, query string, args ...any) (mediagate.Task, error) {
-	row, err := one[taskRow](db, query, args...)
+	row, err := scanTask(db, query, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return mediagate.Task{}, notFound("task", id)
+	}
 	if err != nil {
 		return mediagate.Task{}, dbError(err, "read task")
 	}
-	if row == nil {
-		return mediagate.Task{}, notFound("task", id)
-	}
 	return row.task()
+}
+
+// scanTask reads one row of taskColumns, in their order. This is what clients
+// ask for most, and GORM's matching of so many columns with fields is a good
+// part of its cost.
+func scanTask(db *gorm.DB, query string, args ...any) (r taskRow, err error) {
+	rows, err := db.Raw(query, args...).Rows()
+	if err != nil {
+		return r, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return r, cmp.Or(rows.Err(), sql.ErrNoRows)
+	}
+	err = rows.Scan(&r.ID, &r.AccountID, &r.KeyID, &r.Model, &r.Type, &r.Status, &r.Progress, &r.Version, &r.Params, &r.Reference,
+		&r.RequestID, &r.Plan, &r.Charges, &r.Hold, &r.Cost, &r.CreatedAt, &r.StartedAt, &r.EndedAt, &r.DeadlineAt, &r.CancelRequestedAt,
+		&r.ParkedAt, &r.ParkReason, &r.Results, &r.Failure, &r.WebhookURL, &r.WebhookState, &r.WebhookReason, &r.WebhookRound)
+	return r, cmp.Or(err, rows.Close())
 }
 
 // defaultLimit is the length of a list that names none.

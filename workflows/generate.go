@@ -102,7 +102,7 @@ func (g *generate) step(ctx workflow.Context) error {
 	case g.ordered == mediagate.ActionFail:
 		return g.end(ctx, mediagate.StatusFailed, g.parkFailure())
 	case st.N == 0:
-		return g.submit(ctx, 1)
+		return g.send(ctx, 1)
 	}
 	switch st.State {
 	case mediagate.AttemptGranted, mediagate.AttemptIntent:
@@ -127,7 +127,7 @@ func (g *generate) stepAccepted(ctx workflow.Context) error {
 	case st.Succeeded:
 		return g.end(ctx, mediagate.StatusCompleted, nil)
 	case st.State == mediagate.AttemptEnded:
-		return g.submit(ctx, st.N+1) // given up: the next attempt
+		return g.send(ctx, st.N+1) // given up: the next attempt
 	case st.Trouble != "" || troubles(st.ParkReason):
 		return g.parkTrouble(ctx)
 	default:
@@ -185,6 +185,27 @@ func (g *generate) did(ctx workflow.Context, st mediagate.Story) error {
 func (g *generate) database(ctx workflow.Context, id string, activity, args any) error {
 	ctx = workflow.WithActivityOptions(ctx, database(id))
 	return g.take(ctx, workflow.ExecuteActivity(ctx, activity, args))
+}
+
+// send makes an attempt that the vendor knows nothing of, unless nobody would
+// wait for its end any more.
+func (g *generate) send(ctx workflow.Context, n int) error {
+	if g.ordered != mediagate.ActionRetry && g.late(ctx) {
+		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
+			Code: mediagate.CodeGenerationTimeout, Message: "the task could not be sent to the provider in time", Retryable: true,
+		})
+	}
+	return g.submit(ctx, n)
+}
+
+// late reports that the deadline has passed. The time that the task has been
+// parked until now does not count (D10).
+func (g *generate) late(ctx workflow.Context) bool {
+	now, deadline := workflow.Now(ctx), g.story.DeadlineAt
+	if !g.story.ParkedAt.IsZero() {
+		deadline = deadline.Add(now.Sub(g.story.ParkedAt))
+	}
+	return !now.Before(deadline)
 }
 
 func (g *generate) submit(ctx workflow.Context, n int) error {
@@ -266,7 +287,7 @@ func (g *generate) afterRejection(ctx workflow.Context) error {
 			return nil
 		}
 	}
-	return g.submit(ctx, g.story.N+1)
+	return g.send(ctx, g.story.N+1)
 }
 
 // mirror copies the result. Files that are none fail the task: no repetition

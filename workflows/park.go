@@ -141,7 +141,7 @@ func (g *generate) lookUp(ctx workflow.Context) error {
 		return g.did(ctx, res.Story)
 	case res.Absent:
 		g.story = res.Story
-		return g.submit(ctx, g.story.N)
+		return g.send(ctx, g.story.N)
 	case !res.AskAt.IsZero():
 		g.story = res.Story
 		_, err := g.pause(ctx, "before the next lookup", max(res.AskAt.Sub(workflow.Now(ctx)), time.Second))

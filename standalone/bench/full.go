@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,13 +27,13 @@ func nothing(context.Context, string) error { return nil }
 
 // measureFullTasks compares tasks from submit to the end of their workflows,
 // with a vendor that takes no time, with workflows of one empty activity.
-func measureFullTasks(ctx context.Context, m *machine, o options) ([]row, error) {
+func measureFullTasks(ctx context.Context, m *machine, o options) (_ []row, err error) {
 	m.vendor.reset(func(int) time.Duration { return 0 })
 	g, err := m.install(ctx, "full", m.channels(250*time.Millisecond, 5000))
 	if err != nil {
 		return nil, err
 	}
-	defer g.close()
+	defer func() { err = errors.Join(err, g.close()) }()
 	stop := g.work(ctx)
 	bare, err := m.temporalClient(g)
 	if err != nil {

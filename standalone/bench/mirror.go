@@ -22,12 +22,12 @@ import (
 // measureMirror compares the mirroring of a large file (guarded client, size
 // cap, sniffed type, SHA-256, media headers, upload in parts) with a plain
 // copy of it: download to a file, then one PutObject.
-func measureMirror(ctx context.Context, m *machine, o options) ([]row, error) {
+func measureMirror(ctx context.Context, m *machine, o options) (_ []row, err error) {
 	g, err := m.install(ctx, "mirror", m.channels(time.Second, 1000))
 	if err != nil {
 		return nil, err
 	}
-	defer g.close()
+	defer func() { err = errors.Join(err, g.close()) }()
 	from, err := url.Parse(m.vendor.url + largeFile)
 	if err != nil {
 		return nil, err

@@ -18,12 +18,12 @@ const readClients = 16
 // measureReads compares reads of a task through the API with what Echo and
 // GORM cost alone: a handler that does the same SELECT and renders the row as
 // it is. Clients ask for waiting tasks all the time, for ended ones once.
-func measureReads(ctx context.Context, m *machine, o options) ([]row, error) {
+func measureReads(ctx context.Context, m *machine, o options) (_ []row, err error) {
 	g, err := m.install(ctx, "read", m.channels(time.Second, 1000))
 	if err != nil {
 		return nil, err
 	}
-	defer g.close()
+	defer func() { err = errors.Join(err, g.close()) }()
 	s, err := newStage(g)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func measureReads(ctx context.Context, m *machine, o options) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	rounds, length := 15, 400*time.Millisecond
+	rounds, length := 25, 300*time.Millisecond
 	if o.quick {
 		rounds = 5
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -20,17 +21,17 @@ const (
 
 // measureSubmits compares acknowledged submits with bare starts of workflows,
 // with the same number of clients, while no worker runs.
-func measureSubmits(ctx context.Context, m *machine, o options) ([]row, error) {
+func measureSubmits(ctx context.Context, m *machine, o options) (_ []row, err error) {
 	g, err := m.install(ctx, "submit", m.channels(time.Second, 1000))
 	if err != nil {
 		return nil, err
 	}
-	defer g.close()
+	defer func() { err = errors.Join(err, g.close()) }()
 	bare, err := m.temporalClient(g)
 	if err != nil {
 		return nil, err
 	}
-	rounds, length := 15, 500*time.Millisecond
+	rounds, length := 20, 400*time.Millisecond
 	if o.quick {
 		rounds = 5
 	}

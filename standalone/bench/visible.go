@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -18,13 +19,15 @@ const (
 
 // measureVisible measures how long after its end at the vendor a task shows
 // as completed. The vendor's ends are spread over the poll interval.
-func measureVisible(ctx context.Context, m *machine, o options) ([]row, error) {
-	m.vendor.reset(func(int) time.Duration { return visiblePoll + time.Duration(rand.Int64N(int64(visiblePoll))) })
+func measureVisible(ctx context.Context, m *machine, o options) (_ []row, err error) {
+	m.vendor.reset(func(int) time.Duration {
+		return visiblePoll + time.Duration(rand.Int64N(int64(visiblePoll))) //nolint:gosec // spreading needs no secret numbers
+	})
 	g, err := m.install(ctx, "visible", m.channels(visiblePoll, 1000))
 	if err != nil {
 		return nil, err
 	}
-	defer g.close()
+	defer func() { err = errors.Join(err, g.close()) }()
 	stop := g.work(ctx)
 	tasks := 60
 	if o.quick {

@@ -22,6 +22,7 @@ type task struct {
 	code    string // of the failure
 	minJobs int    // at the vendor
 	maxJobs int
+	again   bool // sent a second time, since the first provably made no job
 }
 
 // object is a task as the API shows it.

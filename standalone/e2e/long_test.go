@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ func TestVerify(t *testing.T) {
 			"sender stopped and continued before others":   verifySenderContinues,
 			"sender stopped with the answer":               verifySenderStoppedWithAnswer,
 			"worker frozen for a while":                    verifyFrozenWorker,
+			"killed in the middle of a large file":         verifyKilledInLargeFile,
 			"a vendor that never finishes":                 verifyVendorNeverFinishes,
 			"a vendor that fails every submit":             verifyVendorFailsSubmits,
 			"a synchronous answer is lost":                 verifySynchronousAnswerLost,
@@ -94,20 +96,29 @@ func verifyStandaloneKills(t *testing.T) {
 	w.verify(recoverTime)
 }
 
+// The worker dies when half of a file is stored that goes up in several parts:
+// nothing of the first upload stays behind.
+func verifyKilledInLargeFile(t *testing.T) {
+	t.Helper()
+	w := newWorld(t, options{shape: production, failpoint: failpoint.MirrorHalf})
+	w.submit(job{model: alpha, directive: "result_bytes=40000000"})
+	w.victim().awaitKilled(t, crashLimit)
+	w.victim().start(t)
+	w.verify(recoverTime)
+}
+
 // All workers are away until long after the deadline. A job that the vendor
 // has finished meanwhile completes: nobody asked too late but we.
 func verifyWorkersAway(t *testing.T) {
 	t.Helper()
 	w := newWorld(t, options{shape: production, settings: map[string]any{"task_timeout": "15s"}})
-	begun, unsent := w.submit(job{model: alpha, directive: "duration=8s"}), (*task)(nil)
-	w.awaitProcessing(begun)
+	w.awaitProcessing(w.submit(job{model: alpha, directive: "duration=8s"}))
 	w.workers[0].kill()
-	unsent = w.submit(job{model: alpha})
+	unsent := w.submit(job{model: alpha})
 	time.Sleep(20 * time.Second) // the deadline passes
 	w.workers[0].start(t)
-	// What was never sent has not been waited for either: it is made now, or
-	// ends as timed out and refunded; it is never made and refunded.
-	unsent.want, unsent.minJobs = "either", 0
+	// Nobody would wait for what was never sent.
+	unsent.want, unsent.code, unsent.minJobs, unsent.maxJobs = "failed", "generation_timeout", 0, 0
 	w.verify(recoverTime)
 }
 
@@ -151,7 +162,7 @@ func (w *world) checkCalls(t *task, want int) {
 	}
 	submits := 0
 	for _, c := range calls.Calls {
-		if c.Kind == "submit" && c.ExternalID == t.id {
+		if c.Kind == "submit" && strings.HasPrefix(c.ExternalID, t.id) {
 			submits++
 		}
 	}
@@ -160,8 +171,8 @@ func (w *world) checkCalls(t *task, want int) {
 	}
 }
 
-// The same, but the sender continues when its time is up and nobody has sent
-// yet: it must not.
+// The same, but the sender continues when its time is up and others still
+// look for the job: it must not send, and by that proves that there is none.
 func verifySenderContinues(t *testing.T) {
 	t.Helper()
 	w := newWorld(t, options{shape: production, workers: 2, workersOff: true, armed: 1, failpoint: failpoint.IntentStored + failpoint.StopSuffix})
@@ -169,12 +180,15 @@ func verifySenderContinues(t *testing.T) {
 	task := w.submit(job{model: alpha})
 	w.workers[0].awaitStopped(t, crashLimit)
 	w.workers[1].start(t)
-	time.Sleep(12 * time.Second) // longer than an intent lasts
+	eventually(t, crashLimit, "others look for the job", func() error {
+		states, err := w.column("SELECT state FROM attempts WHERE task_id = $1", task.id)
+		if err == nil && (len(states) != 1 || states[0] != "unknown") {
+			err = fmt.Errorf("attempts %v", states)
+		}
+		return err
+	})
 	w.workers[0].signal(syscall.SIGCONT)
-	time.Sleep(5 * time.Second)
-	if jobs, err := w.jobs(task); err != nil || len(jobs) > 0 {
-		t.Errorf("the late sender has made %+v, %v", jobs, err)
-	}
+	task.again = true
 	w.verify(recoverTime)
 	w.checkCalls(task, 1)
 }
@@ -224,7 +238,7 @@ func verifyVendorFailsSubmits(t *testing.T) {
 	t.Helper()
 	w := newWorld(t, options{shape: production, settings: map[string]any{"task_timeout": "60s"}})
 	task := w.submit(job{model: alpha, directive: "fail=internal, at=submit"})
-	task.want, task.minJobs, task.maxJobs = "failed", 0, 0
+	task.want, task.code, task.minJobs, task.maxJobs = "failed", "generation_timeout", 0, 0
 	w.verify(recoverTime)
 }
 

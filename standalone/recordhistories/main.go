@@ -25,13 +25,14 @@ func main() {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	if err := run(ctx, *out, *only); err != nil {
-		slog.Error("histories not recorded", "error", err)
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if err := run(ctx, logger, *out, *only); err != nil {
+		logger.ErrorContext(ctx, "histories not recorded", "error", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out, only string) (err error) {
+func run(ctx context.Context, logger *slog.Logger, out, only string) (err error) {
 	dir, err := os.MkdirTemp("", "recordhistories-")
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func run(ctx context.Context, out, only string) (err error) {
 	}
 	defer c.Close()
 
-	r := newRecorder(c, out)
+	r := &recorder{client: c, out: out, log: logger}
 	for _, s := range scenarios() {
 		if only != "" && s.name != only {
 			continue

@@ -45,9 +45,8 @@ type stage struct {
 type recorder struct {
 	client client.Client
 	out    string
+	log    *slog.Logger
 }
-
-func newRecorder(c client.Client, out string) *recorder { return &recorder{client: c, out: out} }
 
 func (r *recorder) record(ctx context.Context, s scenario) (err error) {
 	w := activitytest.New(time.Now)
@@ -127,8 +126,8 @@ func (r *recorder) write(ctx context.Context, id, name string) error {
 	}
 	pretty.WriteByte('\n')
 	file := filepath.Join(r.out, name+".json")
-	slog.InfoContext(ctx, "recorded", "workflow", id, "events", len(history.Events), "bytes", pretty.Len(), "file", file)
-	return os.WriteFile(file, pretty.Bytes(), 0o644)
+	r.log.InfoContext(ctx, "recorded", "workflow", id, "events", len(history.Events), "bytes", pretty.Len(), "file", file)
+	return os.WriteFile(file, pretty.Bytes(), 0o600)
 }
 
 // until asks again and again until ok says so.

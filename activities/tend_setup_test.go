@@ -1,0 +1,152 @@
+package activities_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+)
+
+// tending is one run of TendChannel inside a bubble of synctest, whose clock
+// it shares.
+type tending struct {
+	*activitytest.World
+	t    *testing.T
+	stop chan struct{}
+	done chan error
+
+	mu    sync.Mutex
+	beats []time.Time
+	last  activities.ChannelBeat
+}
+
+// tend begins a run in a world with n accepted tasks, named task-0 and so on.
+func newTending(t *testing.T, n int) *tending {
+	t.Helper()
+	d := &tending{World: activitytest.New(time.Now), t: t}
+	for i := range n {
+		task := d.NewVideo()
+		task.ID = fmt.Sprintf("task-%d", i)
+		d.Store.Add(task)
+		d.accept(task.ID)
+	}
+	return d
+}
+
+func (d *tending) accept(id string) {
+	d.t.Helper()
+	if _, err := newEnv(d.World).ExecuteActivity(d.Activities.SubmitJob, activities.AttemptArgs{TaskID: id, N: 1}); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// setChannel replaces the asynchronous channel.
+func (d *tending) setChannel(edit func(*activities.BoundChannel)) {
+	c := d.AsyncBound()
+	edit(&c)
+	d.Channels.Set(c)
+}
+
+func (d *tending) begin() {
+	d.stop, d.done = make(chan struct{}), make(chan error, 1)
+	env := newEnv(d.World)
+	env.SetWorkerStopChannel(d.stop)
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&beatWatch{heard: d.beat}}})
+	go func() {
+		_, err := env.ExecuteActivity(d.Activities.TendChannel, activities.ChannelArgs{Channel: activitytest.AsyncChannel})
+		d.done <- err
+	}()
+}
+
+func (d *tending) beat(details []any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.beats = append(d.beats, time.Now())
+	if beat, ok := details[0].(activities.ChannelBeat); ok {
+		d.last = beat
+	}
+}
+
+// beatWatch hears each heartbeat, before the SDK thins them out.
+type beatWatch struct {
+	interceptor.WorkerInterceptorBase
+	heard func([]any)
+}
+
+func (w *beatWatch) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	in := &beatInbound{heard: w.heard}
+	in.Next = next
+	return in
+}
+
+type beatInbound struct {
+	interceptor.ActivityInboundInterceptorBase
+	heard func([]any)
+}
+
+func (i *beatInbound) Init(out interceptor.ActivityOutboundInterceptor) error {
+	o := &beatOutbound{heard: i.heard}
+	o.Next = out
+	return i.Next.Init(o)
+}
+
+type beatOutbound struct {
+	interceptor.ActivityOutboundInterceptorBase
+	heard func([]any)
+}
+
+func (o *beatOutbound) RecordHeartbeat(ctx context.Context, details ...any) {
+	o.heard(details)
+	o.Next.RecordHeartbeat(ctx, details...)
+}
+
+// end stops the worker and returns what the run said.
+func (d *tending) end() error {
+	close(d.stop)
+	return <-d.done
+}
+
+func (d *tending) trouble(id string) string {
+	d.t.Helper()
+	a, err := d.Store.Attempt(context.Background(), id, 1)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return a.Trouble
+}
+
+func (d *tending) outcome(id string) *mediagate.Outcome {
+	d.t.Helper()
+	a, err := d.Store.Attempt(context.Background(), id, 1)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return a.Outcome
+}
+
+// times notes when the vendor was asked.
+type times struct {
+	mu sync.Mutex
+	at []time.Time
+}
+
+func (x *times) note() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.at = append(x.at, time.Now())
+}
+
+func (x *times) list() []time.Time {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Clone(x.at)
+}
