@@ -219,7 +219,7 @@ func (o *outage) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := exec.Command("/bin/sh", "-c", "exec "+string(command)) //nolint:gosec,noctx // the server's own note of how it was started
+	server := exec.Command("/bin/sh", "-c", "exec "+string(command)) // the server's own note of how it was started
 	server.Dir = filepath.Dir(o.data)
 	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if owner, ok := about.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {

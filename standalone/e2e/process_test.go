@@ -80,7 +80,7 @@ func (s *service) spawn() error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(filepath.Join(suite.bin, s.bin), s.args...) //nolint:gosec,noctx // our own program, ended by signals: that is what is tested
+	cmd := exec.Command(filepath.Join(suite.bin, s.bin), s.args...) // our own program, ended by signals: that is what is tested
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + os.TempDir()}, s.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -201,7 +201,7 @@ func (s *service) awaitStopped(t *testing.T, limit time.Duration) {
 
 // processState is the letter that ps shows for the process.
 func processState(pid int) (string, error) {
-	out, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec,noctx // a number, and ends at once
+	out, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output() // a number, and ends at once
 	return string(bytes.TrimSpace(out[:min(len(out), 1)])), err
 }
 
