@@ -24,19 +24,21 @@ type shown struct {
 // true.
 func (g *generate) show(ctx workflow.Context, doing string) {
 	st := g.story
-	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**\n\n", doing)
+	lines := []string{"**" + doing + "**", ""}
 	if st.N > 0 {
-		fmt.Fprintf(&b, "- attempt %d on channel `%s`: %s\n", st.N, st.Channel, st.State)
-		fmt.Fprintf(&b, "- who polls: workflow `%s`\n", IDChannel(st.Channel))
+		lines = append(lines,
+			fmt.Sprintf("- attempt %d on channel `%s`: %s", st.N, st.Channel, st.State),
+			"- who polls: workflow `"+IDChannel(st.Channel)+"`")
 	}
 	if st.ParkReason != "" {
-		fmt.Fprintf(&b, "- parked since %s: %s\n- signals: `retry`, `fail`, `poll_now`\n", st.ParkedAt.UTC().Format(time.RFC3339), st.ParkReason)
+		lines = append(lines,
+			"- parked since "+st.ParkedAt.UTC().Format(time.RFC3339)+": "+st.ParkReason,
+			"- signals: `retry`, `fail`, `poll_now`")
 	}
 	if st.CancelRequested {
-		b.WriteString("- the client asked to cancel\n")
+		lines = append(lines, "- the client asked to cancel")
 	}
-	workflow.SetCurrentDetails(ctx, b.String())
+	workflow.SetCurrentDetails(ctx, strings.Join(lines, "\n"))
 
 	now := shown{status: st.Status, provider: st.Provider, stuck: st.ParkReason != "", reason: st.ParkReason}
 	if now == g.shown || (g.shown == shown{} && now.provider == "" && !now.stuck && now.status == mediagate.StatusPending) {
