@@ -40,7 +40,7 @@ func measureReads(ctx context.Context, m *machine, o options) (_ []row, err erro
 	if err != nil {
 		return nil, err
 	}
-	rounds, length := 25, 300*time.Millisecond
+	rounds, length := 20, 300*time.Millisecond
 	if o.quick {
 		rounds = 5
 	}

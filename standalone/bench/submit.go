@@ -31,7 +31,7 @@ func measureSubmits(ctx context.Context, m *machine, o options) (_ []row, err er
 	if err != nil {
 		return nil, err
 	}
-	rounds, length := 20, 400*time.Millisecond
+	rounds, length := 15, 400*time.Millisecond
 	if o.quick {
 		rounds = 5
 	}
