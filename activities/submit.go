@@ -155,25 +155,49 @@ func (a *Activities) send(ctx context.Context, task mediagate.Task, row mediagat
 	defer cancel()
 	submission, callErr := channel.Vendor.Submit(callCtx, job(task, row))
 
-	// From here on the vendor has spoken: the record is made even if the
-	// worker is being stopped.
-	ctx, cancelStore := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancelStore()
+	// From here on the vendor has spoken, and only this process has heard it.
 	if callErr == nil {
 		failpoint.Hit(failpoint.VendorAccepted)
 		if submission.Ref.ExternalID == "" {
 			submission.Ref.ExternalID = row.ExternalID
 		}
-		return a.accept(ctx, task, row, channel, submission)
+		return a.insist(ctx, func(ctx context.Context) error {
+			return a.accept(ctx, task, row, channel, submission)
+		})
 	}
+
 	kind := mediagate.KindOf(callErr)
 	a.Logger.WarnContext(ctx, "vendor refused or lost a submit", "task", task.ID, "attempt", row.N,
 		"channel", channel.Name, "kind", kind.String(), "error", callErr)
-	switch failure, proven := rejection(callErr); {
-	case proven:
-		return a.Store.RejectAttempt(ctx, task.ID, row.N, row.SendBefore, failure, kind.String())
-	default:
+	return a.insist(ctx, func(ctx context.Context) error {
+		if failure, proven := rejection(callErr); proven {
+			return a.Store.RejectAttempt(ctx, task.ID, row.N, row.SendBefore, failure, kind.String())
+		}
 		return a.Store.MarkUnknown(ctx, task.ID, row.N, row.SendBefore, kind.String())
+	})
+}
+
+// insistFor is how long an answer of a vendor is held while the database is
+// away. A synchronous result is lost with this process.
+const insistFor = 60 * time.Second
+
+// insist makes a record though the worker is being stopped, and repeats it
+// while the database is away.
+func (a *Activities) insist(ctx context.Context, record func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), insistFor)
+	defer cancel()
+	for {
+		try, stop := context.WithTimeout(ctx, 10*time.Second)
+		err := record(try)
+		stop()
+		if err == nil || mediagate.KindOf(err) != mediagate.KindUnavailable {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Second):
+		}
 	}
 }
 

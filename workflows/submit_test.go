@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -207,24 +208,54 @@ func TestD3NothingIsSentWithoutAnIntent(t *testing.T) {
 	b.submits(taskID)
 }
 
-// The vendor's answer was read, the database was away: the repeated step
+// The vendor's answer was read and could not be stored: the repeated step
 // finds the intent and asks the vendor, it does not send again.
 func TestD3LostAnswerIsLookedUp(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	failed := false
-	b.Store.Fault = func(method string) error {
-		if method == "AcceptAttempt" && !failed {
-			failed = true
-			return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
-		}
-		return nil
-	}
+	b.failsAccept(mediagate.Errorf(mediagate.KindInternal, "the answer is lost"))
 	b.succeeds(time.Minute, 1)
 	b.run()
 	b.ended(mediagate.StatusCompleted)
 	b.submits(taskID)
 	if got := b.Async.Finds(); len(got) != 1 || got[0].ExternalID != activitytest.TaskID {
 		t.Errorf("lookups %v, want one by the task's id", got)
+	}
+}
+
+// While the database is away, the vendor's answer is held by who heard it: a
+// result that comes with the answer would be lost otherwise.
+func TestD3AnswerIsHeldWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	for name, task := range map[string]func(*activitytest.World) mediagate.Task{"video": video, "image": image} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, task)
+			b.failsAccept(mediagate.Errorf(mediagate.KindUnavailable, "the database is away"))
+			b.Sync.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				s, err := b.Sync.Accept(job)
+				outcome := activitytest.Success()
+				s.Outcome = &outcome
+				return s, err
+			}
+			b.succeeds(time.Minute, 1)
+			b.run()
+			b.ended(mediagate.StatusCompleted)
+			if got := b.Async.Finds(); len(got) != 0 {
+				t.Errorf("lookups %v, want none", got)
+			}
+		})
+	}
+}
+
+// failsAccept lets the first record of an acceptance fail.
+func (b *bundle) failsAccept(err error) {
+	failed := false
+	b.Store.Fault = func(method string) error {
+		if method == "AcceptAttempt" && !failed {
+			failed = true
+			return err
+		}
+		return nil
 	}
 }
