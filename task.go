@@ -19,8 +19,8 @@ const (
 // Status is the state of a task as its client sees it.
 type Status string
 
-// pending → processing → completed | failed; pending or processing →
-// cancelled. Terminal states never change.
+// A task waits, is worked on, and ends in one of the last three, for good. A
+// client may cancel it until it has ended.
 const (
 	StatusPending    Status = "pending"
 	StatusProcessing Status = "processing"

@@ -33,7 +33,7 @@ Usage: mediagate COMMAND [flags]
   config              print the settings in force, without secrets
   version             print the version
 
-over the admin API (MEDIAGATE_URL and MEDIAGATE_ADMIN_KEY, or -data DIR of a standalone):
+for operators, over HTTP (name the gateway with MEDIAGATE_URL and MEDIAGATE_ADMIN_KEY, or a standalone's folder with -data):
   accounts list|create|grant
   keys list|create|revoke
   ledger check

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -58,12 +59,12 @@ func TestCompareTakesTurns(t *testing.T) {
 			return 1, nil
 		}
 	}
-	c, err := compare(t.Context(), 4, options{verbose: io.Discard}, "turns", part("f"), part("s"))
+	c, err := compare(t.Context(), 2, options{verbose: io.Discard}, "turns", part("f"), part("s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c) != 4 || order.String() != "fssffssf" {
-		t.Errorf("%d rounds in the order %s, want 4 in fssffssf", len(c), &order)
+	if len(c) != 2 || order.String() != "fssffssf" {
+		t.Errorf("%d rounds in the order %s, want 2 in fssffssf", len(c), &order)
 	}
 	broken := errors.New("broken")
 	_, err = compare(t.Context(), 1, options{verbose: io.Discard}, "turns", part("f"), func(context.Context) (float64, error) { return 0, broken })
@@ -75,9 +76,12 @@ func TestCompareTakesTurns(t *testing.T) {
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	fast := rate{wall: 10, cpu: 10}
-	byClock := comparison{{floor: fast, subject: rate{wall: 9, cpu: 5}}}
-	byCPU := comparison{{floor: fast, subject: rate{wall: 5, cpu: 9}}}
-	unknown := comparison{{floor: rate{wall: 10}, subject: rate{wall: 9}}}
+	against := func(floor, subject rate) comparison {
+		return comparison{{floor: [2]rate{floor, floor}, subject: [2]rate{subject, subject}}}
+	}
+	byClock := against(fast, rate{wall: 9, cpu: 5})
+	byCPU := against(fast, rate{wall: 5, cpu: 9})
+	unknown := against(rate{wall: 10}, rate{wall: 9})
 	for name, test := range map[string]struct {
 		c      comparison
 		others float64
@@ -95,6 +99,21 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("verdict: %s, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+// Whoever goes first is twice as fast here; the ratio must not show it.
+func TestFirstHasNoAdvantage(t *testing.T) {
+	t.Parallel()
+	c := comparison{{
+		floor:   [2]rate{{wall: 20, cpu: 20}, {wall: 10, cpu: 10}},
+		subject: [2]rate{{wall: 8, cpu: 8}, {wall: 16, cpu: 16}},
+	}}
+	if got := c.byTime()[0]; math.Abs(got-0.8) > 1e-9 {
+		t.Errorf("by the clock: %v, want 0.8", got)
+	}
+	if got := c.byCPU()[0]; math.Abs(got-0.8) > 1e-9 {
+		t.Errorf("by CPU time: %v, want 0.8", got)
 	}
 }
 

@@ -47,9 +47,9 @@ func measureFullTasks(ctx context.Context, m *machine, o options) (_ []row, err 
 	}
 	defer w.Stop()
 
-	rounds, batch := 3, 200
+	rounds, batch := 2, 150
 	if o.quick {
-		rounds, batch = 2, 60
+		rounds, batch = 1, 60
 	}
 	started := 0
 	floor := func(ctx context.Context) (float64, error) {

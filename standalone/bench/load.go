@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -22,38 +23,41 @@ type slice func(ctx context.Context) (work float64, err error)
 // the work ran in.
 type rate struct{ wall, cpu float64 }
 
-// pair is the rates of one round.
-type pair struct{ floor, subject rate }
+// round is the rates of floor, subject, subject, floor: what goes first has
+// an advantage on some machines, and so each does once.
+type round struct{ floor, subject [2]rate }
 
 // comparison is what the rounds of one measurement found.
-type comparison []pair
+type comparison []round
 
-// compare takes floor and subject in turns, changing who is first, so that a
-// machine that gets slower or faster meanwhile does so for both.
+// compare takes floor and subject in turns, so that a machine that gets
+// slower or faster meanwhile does so for both.
 func compare(ctx context.Context, rounds int, o options, what string, floor, subject slice) (comparison, error) {
-	c := make(comparison, 0, rounds)
-	for n := range rounds {
-		var p pair
-		order := []struct {
+	c := make(comparison, rounds)
+	for n := range c {
+		r := &c[n]
+		for _, part := range []struct {
 			name string
 			run  slice
 			rate *rate
-		}{{"floor", floor, &p.floor}, {"subject", subject, &p.subject}}
-		if n%2 == 1 {
-			slices.Reverse(order)
-		}
-		for _, part := range order {
+		}{
+			{"floor", floor, &r.floor[0]},
+			{"subject", subject, &r.subject[0]},
+			{"subject", subject, &r.subject[1]},
+			{"floor", floor, &r.floor[1]},
+		} {
 			var err error
 			if *part.rate, err = rateOf(ctx, part.run); err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", what, part.name, err)
 			}
 		}
-		_, _ = fmt.Fprintf(o.verbose, "bench:   %s: round %d: a second: floor %.1f, subject %.1f; a CPU second: floor %.1f, subject %.1f\n",
-			what, n+1, p.floor.wall, p.subject.wall, p.floor.cpu, p.subject.cpu)
-		c = append(c, p)
+		_, _ = fmt.Fprintf(o.verbose, "bench:   %s: round %d: floor %v, subject %v\n", what, n+1, r.floor, r.subject)
 	}
 	return c, nil
 }
+
+// String is for -v.
+func (r rate) String() string { return fmt.Sprintf("%.1f/s %.1f/CPU s", r.wall, r.cpu) }
 
 // rateOf runs a slice. What it leaves to the servers' background work is
 // CPU time of its own.
@@ -75,22 +79,25 @@ func rateOf(ctx context.Context, run slice) (rate, error) {
 
 // byTime is the rounds' ratios of work a second.
 func (c comparison) byTime() []float64 {
-	ratios := make([]float64, len(c))
-	for i, p := range c {
-		ratios[i] = p.subject.wall / p.floor.wall
-	}
-	return ratios
+	return c.ratios(func(r rate) float64 { return r.wall })
 }
 
 // byCPU is the rounds' ratios of work a second of CPU time; nil where that is
 // not known.
 func (c comparison) byCPU() []float64 {
+	return c.ratios(func(r rate) float64 { return r.cpu })
+}
+
+// ratios are the geometric means of each round's two, in which an advantage of
+// the first cancels out.
+func (c comparison) ratios(of func(rate) float64) []float64 {
 	ratios := make([]float64, len(c))
-	for i, p := range c {
-		if p.floor.cpu == 0 || p.subject.cpu == 0 {
+	for i, r := range c {
+		floor, subject := of(r.floor[0])*of(r.floor[1]), of(r.subject[0])*of(r.subject[1])
+		if floor == 0 || subject == 0 {
 			return nil
 		}
-		ratios[i] = p.subject.cpu / p.floor.cpu
+		ratios[i] = math.Sqrt(subject / floor)
 	}
 	return ratios
 }

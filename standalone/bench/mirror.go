@@ -58,9 +58,9 @@ func measureMirror(ctx context.Context, m *machine, o options) (_ []row, err err
 		key := fmt.Sprintf("plain/%d", n)
 		return megabytes, plainCopy(ctx, client, plain, g.Config.S3.Bucket, key, from.String(), m.dir)
 	}
-	rounds := 5
+	rounds := 3
 	if o.quick {
-		rounds = 2
+		rounds = 1
 	}
 	for _, warm := range []slice{floor, subject} {
 		if _, err := warm(ctx); err != nil {

@@ -40,9 +40,9 @@ func measureReads(ctx context.Context, m *machine, o options) (_ []row, err erro
 	if err != nil {
 		return nil, err
 	}
-	rounds, length := 20, 300*time.Millisecond
+	rounds, length := 12, 300*time.Millisecond
 	if o.quick {
-		rounds = 5
+		rounds = 4
 	}
 	var rows []row
 	for _, part := range []struct{ what, id string }{{"reads of a waiting task", waiting}, {"reads of a completed task", completed}} {

@@ -31,9 +31,9 @@ func measureSubmits(ctx context.Context, m *machine, o options) (_ []row, err er
 	if err != nil {
 		return nil, err
 	}
-	rounds, length := 15, 400*time.Millisecond
+	rounds, length := 8, 400*time.Millisecond
 	if o.quick {
-		rounds = 5
+		rounds = 3
 	}
 	var count atomic.Int64
 	start := func(ctx context.Context) error {
