@@ -101,6 +101,7 @@ var reconcileTests = map[string]func(*bench){
 		}
 		b.settle(failed(ended))
 		b.accepted(p, unit(1))
+		b.noError(b.Park(b.Context(), b.accepted(p, unit(1)), mediagate.ParkSubmissionUnknown)) // has a schedule of its own
 		b.finds("parked", []string{one, two}, func() ([]string, error) { return b.ParkedTasks(b.Context(), channelName, 10) })
 		b.finds("another channel's", nil, func() ([]string, error) { return b.ParkedTasks(b.Context(), "other", 10) })
 	},
