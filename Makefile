@@ -44,11 +44,11 @@ test: deps build ## run all tests
 test/short: ## tests that need neither PostgreSQL nor the embedded servers
 	$(GO) test -short . ./billing ./catalog/... ./failpoint ./outbound ./webhook ./providers/... ./sandbox/... ./workflows/... ./cmd/...
 
-# The embedded Temporal server takes minutes to compile a second time for the
-# race detector, and is not ours: what links it runs without.
+# The embedded servers and SQLite take minutes to compile and run for the race
+# detector, and are not ours: what links them runs without.
 test/race: deps build ## run all tests shuffled, our own code under the race detector
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...
-	cd standalone && CGO_ENABLED=1 $(GO) test -race -shuffle=on ./datadir ./freeport ./sqlite ./s3server
+	cd standalone && CGO_ENABLED=1 $(GO) test -race -shuffle=on ./datadir ./freeport
 	cd standalone && $(GO) test -shuffle=on ./...
 
 test/replay: ## replay the recorded histories

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -77,6 +80,9 @@ func measureFullTasks(ctx context.Context, m *machine, o options) (_ []row, err 
 		}); err != nil {
 			return nil, err
 		}
+		if err := m.countWrites(ctx, o, part.what, batch, floor, subject); err != nil {
+			return nil, err
+		}
 		c, err := compare(ctx, rounds, o, part.what, floor, subject)
 		if err != nil {
 			return nil, err
@@ -91,6 +97,59 @@ func measureFullTasks(ctx context.Context, m *machine, o options) (_ []row, err 
 		return nil, err
 	}
 	return rows, stop()
+}
+
+// countWrites tells, for -v, the transactions that a task costs in each
+// database: a figure that no busy machine blurs.
+func (m *machine) countWrites(ctx context.Context, o options, what string, batch int, floor, subject slice) error {
+	if o.verbose == io.Discard {
+		return nil
+	}
+	for _, part := range []struct {
+		name string
+		run  slice
+	}{{"floor", floor}, {"subject", subject}} {
+		before, err := m.transactions(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := part.run(ctx); err != nil {
+			return err
+		}
+		after, err := m.transactions(ctx)
+		if err != nil {
+			return err
+		}
+		for _, database := range slices.Sorted(maps.Keys(after)) {
+			if each := float64(after[database]-before[database]) / float64(batch); each >= 1 {
+				_, _ = fmt.Fprintf(o.verbose, "bench:   %s: %s: %.1f transactions each in %s\n", what, part.name, each, database)
+			}
+		}
+	}
+	return nil
+}
+
+// transactions counts those of each database. PostgreSQL tells them with a
+// delay of up to a second.
+func (m *machine) transactions(ctx context.Context) (map[string]int64, error) {
+	if err := pause(ctx, 2*time.Second); err != nil {
+		return nil, err
+	}
+	rows, err := m.admin.QueryContext(ctx, "SELECT datname, xact_commit FROM pg_stat_database WHERE datname LIKE 'temporal%' OR datname LIKE 'bench%'")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := map[string]int64{}
+	for rows.Next() {
+		var name string
+		var n int64
+		if err := rows.Scan(&name, &n); err != nil {
+			return nil, err
+		}
+		all[name] = n
+	}
+	return all, rows.Err()
 }
 
 // drain starts n workflows and returns when all have ended.
