@@ -9,19 +9,25 @@ import (
 )
 
 // Park notes that a task waits for a person or for better times. A task that
-// is parked for the same reason, or has ended, stays as it is; another reason
-// begins a new parking, and the time so far does not count for the deadline.
+// is parked already keeps the time since when, whatever the reasons that
+// follow each other, so that its patience ends; one that has ended stays as it
+// is. A lost submission alone is a parking of its own, since the deadline ends
+// it: the time parked before does not count for that (D6, D10).
 func (s *Store) Park(ctx context.Context, taskID, reason string) error {
 	return s.underLock(ctx, taskID, "park", func(tx *gorm.DB, task lockedTask) error {
 		if task.Status.Terminal() || (!task.ParkedAt.IsZero() && task.ParkReason == reason) {
 			return nil
 		}
-		if !task.ParkedAt.IsZero() {
-			if err := s.unpark(tx, task); err != nil {
-				return err
+		since := task.ParkedAt
+		if since.IsZero() || mediagate.ParkSubmissionUnknown == reason || mediagate.ParkSubmissionUnknown == task.ParkReason {
+			if !since.IsZero() {
+				if err := s.unpark(tx, task); err != nil {
+					return err
+				}
 			}
+			since = at(s.clock())
 		}
-		_, err := exec(tx, "UPDATE tasks SET parked_at = ?, park_reason = ? WHERE id = ?", at(s.clock()), reason, taskID)
+		_, err := exec(tx, "UPDATE tasks SET parked_at = ?, park_reason = ? WHERE id = ?", since, reason, taskID)
 		return err
 	})
 }

@@ -194,7 +194,8 @@ func (s *Store) HintPoll(_ context.Context, taskID string) error {
 func (s *Store) ParkedTasks(_ context.Context, channel string, limit int) ([]string, error) {
 	return s.find("ParkedTasks", limit, func(r *record) bool {
 		last := len(r.attempts) - 1
-		return !r.task.Status.Terminal() && !r.task.ParkedAt.IsZero() && last >= 0 && r.attempts[last].Channel == channel
+		return !r.task.Status.Terminal() && !r.task.ParkedAt.IsZero() && r.task.ParkReason != mediagate.ParkSubmissionUnknown &&
+			last >= 0 && r.attempts[last].Channel == channel
 	})
 }
 

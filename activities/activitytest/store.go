@@ -253,8 +253,13 @@ func (s *Store) Park(_ context.Context, taskID, reason string) error {
 	if err != nil || r.task.Status.Terminal() || (!r.task.ParkedAt.IsZero() && r.task.ParkReason == reason) {
 		return err
 	}
-	s.unpark(r)
-	r.task.ParkedAt, r.task.ParkReason = s.clock(), reason
+	if reason == mediagate.ParkSubmissionUnknown || r.task.ParkReason == mediagate.ParkSubmissionUnknown {
+		s.unpark(r)
+	}
+	if r.task.ParkedAt.IsZero() {
+		r.task.ParkedAt = s.clock()
+	}
+	r.task.ParkReason = reason
 	return nil
 }
 

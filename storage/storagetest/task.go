@@ -155,13 +155,25 @@ var taskTests = map[string]func(*bench){
 
 		b.noError(b.Park(b.Context(), id, mediagate.ParkCredentials))
 		got = b.task(id)
-		same(b, "parked anew", []any{got.ParkedAt, got.ParkReason, got.DeadlineAt},
-			[]any{b.now(), mediagate.ParkCredentials, deadline.Add(time.Minute)})
+		same(b, "parked for another reason", []any{got.ParkedAt, got.ParkReason, got.DeadlineAt},
+			[]any{start, mediagate.ParkCredentials, deadline})
 		b.pass(time.Hour)
 		b.noError(b.Unpark(b.Context(), id))
 		b.noError(b.Unpark(b.Context(), id))
 		got = b.task(id)
 		same(b, "unparked", []any{got.ParkedAt, got.ParkReason, got.DeadlineAt}, []any{time.Time{}, "", deadline.Add(time.Minute + time.Hour)})
+	},
+	"a lost submission is a parking of its own": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		deadline := b.task(id).DeadlineAt
+		for _, reason := range []string{mediagate.ParkProviderAway, mediagate.ParkSubmissionUnknown, mediagate.ParkProviderAway} {
+			b.noError(b.Park(b.Context(), id, reason))
+			got := b.task(id)
+			same(b, "parked anew", []any{got.ParkedAt, got.ParkReason, got.DeadlineAt}, []any{b.now(), reason, deadline})
+			b.pass(time.Minute)
+			deadline = deadline.Add(time.Minute)
+		}
 	},
 	"what has ended is not parked": func(b *bench) {
 		p := b.newPayer(unit(10))
