@@ -66,8 +66,7 @@ type EndStore interface {
 type WebhookStore interface {
 	WebhookTarget(ctx context.Context, taskID string, round int) (mediagate.WebhookTarget, error)
 	Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error)
-	RecordDelivery(ctx context.Context, d mediagate.Delivery) error
-	FinishWebhook(ctx context.Context, taskID string, round int, state mediagate.WebhookState, reason string) error
+	RecordDelivery(ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error
 }
 
 // ReconcileStore finds rows that nothing drives.

@@ -33,11 +33,11 @@ func (a *Activities) LoadRound(ctx context.Context, in RoundArgs) (RoundState, e
 		return RoundState{}, nil
 	}
 	if err != nil {
-		return RoundState{}, toTemporal(err)
+		return RoundState{}, a.fail(ctx, err)
 	}
 	deliveries, err := a.Store.Deliveries(ctx, in.TaskID)
 	if err != nil {
-		return RoundState{}, toTemporal(err)
+		return RoundState{}, a.fail(ctx, err)
 	}
 	state := RoundState{Open: open(target, in.Round), Attempt: 1}
 	for _, d := range deliveries {
@@ -61,7 +61,7 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 		return VerdictDrop, nil
 	}
 	if err != nil {
-		return "", toTemporal(err)
+		return "", a.fail(ctx, err)
 	}
 	if !open(target, in.Round) {
 		return VerdictDrop, nil
@@ -70,7 +70,7 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 	start := a.Now()
 	result, err := a.Deliverer.Deliver(ctx, in.TaskID, target)
 	if err != nil {
-		return "", toTemporal(err)
+		return "", a.fail(ctx, err)
 	}
 	end := a.Now()
 	failpoint.Hit(failpoint.WebhookSent)
@@ -82,14 +82,9 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 	if result.Verdict == VerdictRetry && in.Wait > 0 {
 		delivery.NextAttemptAt = end.Add(in.Wait)
 	}
-	if err := a.Store.RecordDelivery(ctx, delivery); err != nil {
-		return "", toTemporal(err)
-	}
 	state, reason := webhookEnd(result, in.Wait == 0)
-	if state != "" {
-		if err := a.Store.FinishWebhook(ctx, in.TaskID, in.Round, state, reason); err != nil {
-			return "", toTemporal(err)
-		}
+	if err := a.Store.RecordDelivery(ctx, delivery, state, reason); err != nil {
+		return "", a.fail(ctx, err)
 	}
 	return result.Verdict, nil
 }

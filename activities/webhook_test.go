@@ -124,8 +124,8 @@ func TestLoadRound(t *testing.T) {
 		t.Errorf("round %+v, want %+v", got, want)
 	}
 	due := start.Add(10 * time.Second)
-	b.ok(b.Store.RecordDelivery(t.Context(), mediagate.Delivery{TaskID: taskID, Round: 1, Attempt: 1, At: start, NextAttemptAt: due}))
-	b.ok(b.Store.RecordDelivery(t.Context(), mediagate.Delivery{TaskID: taskID, Round: 7, Attempt: 3, At: start}))
+	b.ok(b.Store.RecordDelivery(t.Context(), mediagate.Delivery{TaskID: taskID, Round: 1, Attempt: 1, At: start, NextAttemptAt: due}, "", ""))
+	b.ok(b.Store.RecordDelivery(t.Context(), mediagate.Delivery{TaskID: taskID, Round: 7, Attempt: 3, At: start}, "", ""))
 	if got, want := load(), (activities.RoundState{Open: true, Attempt: 2, NotTill: due}); got != want {
 		t.Errorf("round %+v, want %+v", got, want)
 	}
@@ -138,7 +138,7 @@ func TestDeliveryIsRepeatedInItsPlace(t *testing.T) {
 	b := ended(t)
 	failed := false
 	b.Store.Fault = func(method string) error {
-		if method == "FinishWebhook" && !failed {
+		if method == "RecordDelivery" && !failed {
 			failed = true
 			return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
 		}

@@ -67,27 +67,22 @@ func (s *Store) Deliveries(ctx context.Context, taskID string) ([]mediagate.Deli
 	return convert(rows, deliveryRow.delivery), nil
 }
 
-// RecordDelivery stores a delivery attempt; a repeated one replaces what was
-// stored. Returns KindNotFound for an unknown task.
-func (s *Store) RecordDelivery(ctx context.Context, d mediagate.Delivery) error {
-	_, err := exec(s.on(ctx), `INSERT INTO deliveries (task_id, round, attempt, at, status, error, duration_us, next_attempt_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (task_id, round, attempt) DO UPDATE SET at = excluded.at, status = excluded.status, error = excluded.error,
-			duration_us = excluded.duration_us, next_attempt_at = excluded.next_attempt_at`,
-		d.TaskID, d.Round, d.Attempt, at(d.At), d.Status, d.Error, micros(d.Duration), at(d.NextAttemptAt))
-	if isForeignKey(err) {
-		return notFound("task", d.TaskID)
-	}
-	return dbError(err, "record delivery")
-}
-
-// FinishWebhook stores how a delivery round ended. Only the newest round
-// counts, and what was delivered stays delivered (D14).
-func (s *Store) FinishWebhook(ctx context.Context, taskID string, round int, state mediagate.WebhookState, reason string) error {
-	return s.underLock(ctx, taskID, "finish webhook", func(tx *gorm.DB, _ lockedTask) error {
+// RecordDelivery stores a delivery attempt, and with it how the round ended; an
+// empty state says that another attempt follows. A repeated attempt replaces
+// what was stored. Of the ends, only the newest round's counts, and what was
+// delivered stays delivered (D14). Returns KindNotFound for an unknown task.
+func (s *Store) RecordDelivery(ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error {
+	return s.underLock(ctx, d.TaskID, "record delivery", func(tx *gorm.DB, _ lockedTask) error {
+		if _, err := exec(tx, `INSERT INTO deliveries (task_id, round, attempt, at, status, error, duration_us, next_attempt_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (task_id, round, attempt) DO UPDATE SET at = excluded.at, status = excluded.status, error = excluded.error,
+				duration_us = excluded.duration_us, next_attempt_at = excluded.next_attempt_at`,
+			d.TaskID, d.Round, d.Attempt, at(d.At), d.Status, d.Error, micros(d.Duration), at(d.NextAttemptAt)); err != nil || state == "" {
+			return err
+		}
 		_, err := exec(tx, `UPDATE tasks SET webhook_state = ?, webhook_reason = ?, version = version + 1
 			WHERE id = ? AND webhook_round = ? AND webhook_state NOT IN ('', 'delivered') AND (webhook_state <> ? OR webhook_reason <> ?)`,
-			state, reason, taskID, round, state, reason)
+			state, reason, d.TaskID, d.Round, state, reason)
 		return err
 	})
 }

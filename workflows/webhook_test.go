@@ -137,7 +137,7 @@ func TestD14ReplacedRoundGoesOn(t *testing.T) {
 				at := start.Add(-c.passed)
 				b.ok(b.Store.RecordDelivery(t.Context(), mediagate.Delivery{
 					TaskID: taskID, Round: 1, Attempt: n, At: at, NextAttemptAt: at.Add(pauses[n]),
-				}))
+				}, "", ""))
 			}
 			b.deliver()
 			if diff := cmp.Diff(c.want, b.attempts()); diff != "" {

@@ -84,8 +84,9 @@ func (s *Store) Deliveries(_ context.Context, taskID string) ([]mediagate.Delive
 	return out, nil
 }
 
-// RecordDelivery stores a delivery attempt, in place of the same one.
-func (s *Store) RecordDelivery(_ context.Context, d mediagate.Delivery) error {
+// RecordDelivery stores a delivery attempt, in place of the same one, and how
+// its round ended: the newest round only, and never over a delivery.
+func (s *Store) RecordDelivery(_ context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error {
 	unlock, err := s.lock("RecordDelivery")
 	defer unlock()
 	if err != nil {
@@ -99,22 +100,7 @@ func (s *Store) RecordDelivery(_ context.Context, d mediagate.Delivery) error {
 		return o.Round == d.Round && o.Attempt == d.Attempt
 	})
 	r.deliveries = append(r.deliveries, d)
-	return nil
-}
-
-// FinishWebhook writes a round's end: the newest round only, and never over a
-// delivery.
-func (s *Store) FinishWebhook(_ context.Context, taskID string, round int, state mediagate.WebhookState, reason string) error {
-	unlock, err := s.lock("FinishWebhook")
-	defer unlock()
-	if err != nil {
-		return err
-	}
-	r, err := s.record(taskID)
-	if err != nil {
-		return err
-	}
-	if w := r.task.Webhook; w != nil && w.Round == round && w.State != mediagate.WebhookDelivered {
+	if w := r.task.Webhook; w != nil && state != "" && w.Round == d.Round && w.State != mediagate.WebhookDelivered {
 		w.State, w.Reason = state, reason
 	}
 	return nil

@@ -61,7 +61,7 @@ var reconcileTests = map[string]func(*bench){
 		b.settle(failed(id))
 		b.settle(failed(delivered))
 		b.settle(cancelled(gone))
-		b.noError(b.FinishWebhook(b.Context(), delivered, 1, mediagate.WebhookDelivered, ""))
+		b.noError(b.RecordDelivery(b.Context(), mediagate.Delivery{TaskID: delivered, Round: 1, Attempt: 1, At: b.now()}, mediagate.WebhookDelivered, ""))
 		offer := func(what string, want int) {
 			b.Helper()
 			got, err := b.PendingWebhooks(b.Context(), time.Minute, 10)

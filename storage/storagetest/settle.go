@@ -214,14 +214,16 @@ var webhookTests = map[string]func(*bench){
 		}
 		second := mediagate.Delivery{TaskID: id, Round: 1, Attempt: 2, At: b.now().Add(10 * time.Second), Error: "timeout", Duration: 10 * time.Second}
 		for _, d := range []mediagate.Delivery{second, first, second} {
-			b.noError(b.RecordDelivery(b.Context(), d))
+			b.noError(b.RecordDelivery(b.Context(), d, "", ""))
 		}
 		second.Status, second.Error, second.Duration = 200, "", time.Millisecond
-		b.noError(b.RecordDelivery(b.Context(), second))
+		b.noError(b.RecordDelivery(b.Context(), second, "", ""))
 		got, err := b.Deliveries(b.Context(), id)
 		b.noError(err)
 		same(b, "deliveries", got, []mediagate.Delivery{first, second})
-		b.kind(b.RecordDelivery(b.Context(), mediagate.Delivery{TaskID: "task_none", Round: 1, Attempt: 1, At: b.now()}), mediagate.KindNotFound)
+		none := mediagate.Delivery{TaskID: "task_none", Round: 1, Attempt: 1, At: b.now()}
+		b.kind(b.RecordDelivery(b.Context(), none, mediagate.WebhookDelivered, ""), mediagate.KindNotFound)
+		same(b, "callback", b.task(id).Webhook.State, mediagate.WebhookPending)
 	},
 	"only the newest round says how it ended, and delivered stays (D14)": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -230,7 +232,7 @@ var webhookTests = map[string]func(*bench){
 		version := b.task(id).Version
 		check := func(what string, round int, state mediagate.WebhookState, reason string, want mediagate.WebhookState, bumps int64) {
 			b.Helper()
-			b.noError(b.FinishWebhook(b.Context(), id, round, state, reason))
+			b.noError(b.RecordDelivery(b.Context(), mediagate.Delivery{TaskID: id, Round: round, Attempt: 1, At: b.now()}, state, reason))
 			t := b.task(id)
 			version += bumps
 			same(b, what, []any{t.Webhook.State, t.Version}, []any{want, version})
