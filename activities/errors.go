@@ -1,12 +1,25 @@
 package activities
 
 import (
+	"context"
 	"errors"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/mediagate/mediagate"
 )
+
+// fail is how an activity ends without a result. The cause stays in this
+// process: it is logged here, and what Temporal stores names only the kind.
+func (a *Activities) fail(ctx context.Context, err error) error {
+	if e, ok := errors.AsType[*mediagate.Error](err); err != nil && (!ok || e.Err != nil) {
+		info := activity.GetInfo(ctx)
+		a.Logger.WarnContext(ctx, "activity failed", "activity", info.ActivityType.Name,
+			"workflow", info.WorkflowExecution.ID, "attempt", info.Attempt, "error", err)
+	}
+	return toTemporal(err)
+}
 
 // toTemporal turns an error into an application error whose type is the kind
 // and whose details are code and park reason. Kinds that a repetition cannot

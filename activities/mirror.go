@@ -24,33 +24,33 @@ import (
 func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
 	if err != nil {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	if row.Outcome == nil || !row.Outcome.Succeeded || len(row.Results) > 0 {
 		return a.story(ctx, in.TaskID)
 	}
 	task, err := a.Store.TaskByID(ctx, in.TaskID)
 	if err != nil {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	if task.Status.Terminal() {
 		return a.story(ctx, in.TaskID)
 	}
 	// The outcome has reached the workflow: its signal is no longer owed.
 	if err := a.Store.DropAwait(ctx, in.TaskID, in.N); err != nil {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	results, err := a.mirrorAll(ctx, task, row)
 	if err != nil && ctx.Err() != nil {
 		return mediagate.Story{}, ctx.Err() // cancelled, or the worker stops: nobody is to blame
 	}
 	if err != nil {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	a.sweepLosers(ctx, in, results)
 	failpoint.Hit(failpoint.Mirrored)
 	if err := a.Store.StoreMirrored(ctx, in.TaskID, in.N, results); err != nil {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	return a.story(ctx, in.TaskID)
 }
@@ -135,20 +135,20 @@ func (a *Activities) sweepLosers(ctx context.Context, in AttemptArgs, results []
 func (a *Activities) SweepResults(ctx context.Context, in TaskArgs) error {
 	task, err := a.Store.TaskByID(ctx, in.TaskID)
 	if err != nil {
-		return toTemporal(err)
+		return a.fail(ctx, err)
 	}
 	if !task.Status.Terminal() || task.Status == mediagate.StatusCompleted {
 		return nil
 	}
 	prefix := "results/" + in.TaskID + "/"
 	if _, err := a.Sweeper.AbortStale(ctx, prefix, 0); err != nil {
-		return toTemporal(err)
+		return a.fail(ctx, err)
 	}
 	removed, err := a.Sweeper.DeletePrefix(ctx, prefix)
 	if removed > 0 {
 		a.Logger.InfoContext(ctx, "swept results that nobody will see", "task", in.TaskID, "objects", removed)
 	}
-	return toTemporal(err)
+	return a.fail(ctx, err)
 }
 
 // staleLink reports that new links may help: the old one is dead, or its

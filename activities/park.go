@@ -17,14 +17,14 @@ type ParkArgs struct {
 // and its signal, having arrived, is no longer owed.
 func (a *Activities) ParkTask(ctx context.Context, in ParkArgs) (mediagate.Story, error) {
 	if err := a.Store.Park(ctx, in.TaskID, in.Reason); err != nil {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	st, err := a.story(ctx, in.TaskID)
 	if err != nil || st.Trouble == "" {
 		return st, err
 	}
 	if err := a.Store.DropAwait(ctx, in.TaskID, st.N); err != nil {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	return st, nil
 }
@@ -32,7 +32,7 @@ func (a *Activities) ParkTask(ctx context.Context, in ParkArgs) (mediagate.Story
 // UnparkTask ends the parking; the deadline moves by the time parked (D10).
 func (a *Activities) UnparkTask(ctx context.Context, in TaskArgs) (mediagate.Story, error) {
 	if err := a.Store.Unpark(ctx, in.TaskID); err != nil {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	return a.story(ctx, in.TaskID)
 }
@@ -42,14 +42,14 @@ func (a *Activities) UnparkTask(ctx context.Context, in TaskArgs) (mediagate.Sto
 func (a *Activities) RestoreAwait(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
 	// A conflict says that there is nothing to wait for any more.
 	if err := a.Store.RestoreAwait(ctx, in.TaskID, in.N, a.Now()); err != nil && mediagate.KindOf(err) != mediagate.KindConflict {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	return a.story(ctx, in.TaskID)
 }
 
 // HintPoll makes the channel ask now.
 func (a *Activities) HintPoll(ctx context.Context, in TaskArgs) error {
-	return toTemporal(a.Store.HintPoll(ctx, in.TaskID))
+	return a.fail(ctx, a.Store.HintPoll(ctx, in.TaskID))
 }
 
 // ActionArgs is an operator's command as it reached the workflow. ID is empty
@@ -69,12 +69,12 @@ func (a *Activities) TakeAction(ctx context.Context, in ActionArgs) (bool, error
 			TaskID: in.TaskID, Action: in.Action, Reason: in.Reason, By: "workflow signal",
 		})
 		if err != nil {
-			return false, toTemporal(err)
+			return false, a.fail(ctx, err)
 		}
 		in.ID = row.ID
 	}
 	taken, err := a.Store.TakeAction(ctx, in.ID)
-	return taken, toTemporal(err)
+	return taken, a.fail(ctx, err)
 }
 
 // CancelTask records that an operator cancelled the workflow: it counts as
@@ -85,7 +85,7 @@ func (a *Activities) CancelTask(ctx context.Context, in TaskArgs) (mediagate.Sto
 		_, err = a.Store.RequestCancel(ctx, task.AccountID, in.TaskID)
 	}
 	if err != nil && mediagate.KindOf(err) != mediagate.KindConflict && mediagate.KindOf(err) != mediagate.KindNotFound {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	return a.story(ctx, in.TaskID)
 }

@@ -21,12 +21,12 @@ type Resolution struct {
 func (a *Activities) ResolveSubmission(ctx context.Context, in AttemptArgs) (Resolution, error) {
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
 	if err != nil {
-		return Resolution{}, toTemporal(err)
+		return Resolution{}, a.fail(ctx, err)
 	}
 	var res Resolution
 	if row.State == mediagate.AttemptUnknown {
 		if res, err = a.lookUp(ctx, row); err != nil {
-			return res, toTemporal(err)
+			return res, a.fail(ctx, err)
 		}
 	}
 	res.Story, err = a.story(ctx, in.TaskID)
@@ -91,7 +91,7 @@ func (a *Activities) absent(row mediagate.Attempt) bool {
 // success of it is only recorded.
 func (a *Activities) GiveUpAttempt(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
 	if err := a.Store.EndAttempt(ctx, in.TaskID, in.N, "given up"); err != nil {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	return a.story(ctx, in.TaskID)
 }
@@ -103,12 +103,12 @@ func (a *Activities) GiveUpAttempt(ctx context.Context, in AttemptArgs) (mediaga
 func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
 	if err != nil {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	if row.State == mediagate.AttemptAccepted && row.Outcome == nil && row.Trouble == "" {
 		channel, ok := a.Channels.Channel(row.Channel)
 		if !ok || channel.Fingerprint != row.Fingerprint {
-			return mediagate.Story{}, toTemporal(&mediagate.Error{
+			return mediagate.Story{}, a.fail(ctx, &mediagate.Error{
 				Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing,
 				Message: "this worker lacks the channel of the attempt",
 			})
@@ -117,12 +117,12 @@ func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Sto
 		defer cancel()
 		report, err := channel.Vendor.Poll(ctx, row.Ref)
 		if err != nil && mediagate.KindOf(err) != mediagate.KindNotFound {
-			return mediagate.Story{}, toTemporal(err)
+			return mediagate.Story{}, a.fail(ctx, err)
 		}
 		if err == nil && report.Outcome != nil {
 			failpoint.Hit(failpoint.PollTerminal)
 			if _, err := a.Store.RecordOutcome(ctx, in.TaskID, in.N, *report.Outcome); err != nil {
-				return mediagate.Story{}, toTemporal(err)
+				return mediagate.Story{}, a.fail(ctx, err)
 			}
 		}
 	}

@@ -25,7 +25,7 @@ type SettleArgs struct {
 func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story, error) {
 	task, err := a.Store.TaskByID(ctx, in.TaskID)
 	if err != nil {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	if task.Status.Terminal() {
 		return a.story(ctx, in.TaskID)
@@ -36,17 +36,17 @@ func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story
 	}
 	if in.Status == mediagate.StatusCompleted {
 		if err := a.price(ctx, task, &end); err != nil {
-			return mediagate.Story{}, toTemporal(err)
+			return mediagate.Story{}, a.fail(ctx, err)
 		}
 	}
 	if end.Status != mediagate.StatusCancelled && task.Webhook != nil && task.Webhook.State == mediagate.WebhookPending {
 		if end.WebhookBody, err = a.callbackBody(ctx, task, end); err != nil {
-			return mediagate.Story{}, toTemporal(err)
+			return mediagate.Story{}, a.fail(ctx, err)
 		}
 	}
 	failpoint.Hit(failpoint.SettleBeforeCommit)
 	if _, _, err := a.Store.Settle(ctx, end); err != nil {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	failpoint.Hit(failpoint.SettleCommitted)
 	return a.story(ctx, in.TaskID)

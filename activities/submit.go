@@ -36,7 +36,7 @@ func (a *Activities) LoadTask(ctx context.Context, in TaskArgs) (mediagate.Story
 func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story, error) {
 	st, err := a.Store.Story(ctx, taskID)
 	if err != nil {
-		return st, toTemporal(err)
+		return st, a.fail(ctx, err)
 	}
 	st.ParkTimeout, st.ParkRetry = a.Settings.ParkTimeout, a.Settings.ParkRetry
 	if c, ok := a.Channels.Channel(st.Channel); ok && st.N > 0 {
@@ -59,19 +59,19 @@ func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.S
 		return mediagate.Story{Missing: true}, nil
 	}
 	if err != nil {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	if task.Status.Terminal() {
 		return a.story(ctx, in.TaskID)
 	}
 	attempt, channel, send, err := a.claimAttempt(ctx, task, in.N)
 	if err != nil {
-		return mediagate.Story{}, toTemporal(err)
+		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	if send {
 		failpoint.Hit(failpoint.IntentStored)
 		if err := a.send(ctx, task, attempt, channel); err != nil {
-			return mediagate.Story{}, toTemporal(err)
+			return mediagate.Story{}, a.fail(ctx, err)
 		}
 	}
 	return a.story(ctx, in.TaskID)
@@ -265,7 +265,7 @@ func (a *Activities) cancelAtVendor(ctx context.Context, c BoundChannel, taskID 
 func (a *Activities) CancelJob(ctx context.Context, in AttemptArgs) error {
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
 	if err != nil {
-		return toTemporal(err)
+		return a.fail(ctx, err)
 	}
 	if c, ok := a.Channels.Channel(row.Channel); ok && row.Ref.JobID != "" && c.Fingerprint == row.Fingerprint {
 		a.cancelAtVendor(ctx, c, in.TaskID, row.Ref)

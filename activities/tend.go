@@ -55,7 +55,7 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) error {
 	}
 	epoch, err := a.Store.BeginEpoch(ctx, in.Channel)
 	if err != nil {
-		return toTemporal(err)
+		return a.fail(ctx, err)
 	}
 	t := &tender{
 		Activities: a, channel: channel, epoch: epoch,
@@ -67,7 +67,7 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) error {
 	if mediagate.KindOf(err) == mediagate.KindConflict && err != nil {
 		return nil // fenced: the newer run polls
 	}
-	return toTemporal(err)
+	return a.fail(ctx, err)
 }
 
 func pollRate(c BoundChannel) rate.Limit {
@@ -421,9 +421,9 @@ func jitter(d time.Duration) time.Duration {
 func (a *Activities) tendMissing(ctx context.Context, name string) error {
 	seen, err := a.Store.ChannelLastSeen(ctx, name)
 	if err != nil && mediagate.KindOf(err) != mediagate.KindNotFound {
-		return toTemporal(err)
+		return a.fail(ctx, err)
 	}
-	missing := toTemporal(&mediagate.Error{
+	missing := a.fail(ctx, &mediagate.Error{
 		Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing, Message: "this worker lacks the channel",
 		RetryAfter: 5 * time.Second,
 	})
@@ -432,7 +432,7 @@ func (a *Activities) tendMissing(ctx context.Context, name string) error {
 	}
 	epoch, err := a.Store.BeginEpoch(ctx, name)
 	if err != nil {
-		return toTemporal(err)
+		return a.fail(ctx, err)
 	}
 	t := &tender{Activities: a, channel: BoundChannel{Channel: mediagate.Channel{Name: name}}, epoch: epoch, log: a.Logger}
 	rows, err := a.Store.ClaimDue(ctx, name, epoch, t.claim(), claimLease, claimBatch)
@@ -452,7 +452,7 @@ func (a *Activities) tendMissing(ctx context.Context, name string) error {
 	}
 	ended, err := a.Store.StorePolls(ctx, name, rows[0].Claim, results)
 	if err != nil {
-		return toTemporal(err)
+		return a.fail(ctx, err)
 	}
 	t.signal(ctx, append(owed, ended...))
 	return missing

@@ -1,0 +1,32 @@
+package activities_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+)
+
+// What went wrong inside is for our log alone: Temporal keeps its errors, and
+// shows them.
+func TestCausesAreLoggedAndStayInside(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	var logged bytes.Buffer
+	b.Activities.Logger = slog.New(slog.NewJSONHandler(&logged, nil))
+	b.Store.Fault = func(string) error {
+		return mediagate.Errorf(mediagate.KindUnavailable, "the database is away: %w", errors.New("dial db.internal"))
+	}
+	_, err := call[mediagate.Story](b, b.Activities.LoadTask, activities.TaskArgs{TaskID: taskID})
+	kind(t, err, mediagate.KindUnavailable, "", true)
+	if strings.Contains(err.Error(), "db.internal") {
+		t.Errorf("the error tells the cause: %v", err)
+	}
+	if line := logged.String(); !strings.Contains(line, "db.internal") || !strings.Contains(line, `"activity":"LoadTask"`) {
+		t.Errorf("the log does not tell the cause: %q", line)
+	}
+}
