@@ -2,6 +2,7 @@ package readme_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -23,6 +24,10 @@ import (
 // standardWebhooks is the reference implementation of the signature scheme.
 const standardWebhooks = "standardwebhooks@1.1.1"
 
+// systemCAs is where Debian keeps the authorities that the machine trusts. Node
+// brings a list of its own and looks at no other unless told to.
+const systemCAs = "/etc/ssl/certs/ca-certificates.crt"
+
 // The receiver that docs/api.md shows, with the library of the scheme's own
 // authors: it takes what the gateway sends and refuses what it did not sign.
 func TestStandardWebhooks(t *testing.T) {
@@ -34,6 +39,7 @@ func TestStandardWebhooks(t *testing.T) {
 	}
 	install := exec.CommandContext(t.Context(), "npm", "install", "--prefix", receiver,
 		"--ignore-scripts", "--no-audit", "--no-fund", "--no-save", standardWebhooks)
+	install.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+cmp.Or(os.Getenv("NODE_EXTRA_CA_CERTS"), systemCAs))
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("npm install %s: %v\n%s", standardWebhooks, err, out)
 	}
