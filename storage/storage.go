@@ -9,9 +9,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/oklog/ulid/v2"
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
@@ -96,11 +99,48 @@ const (
 	dialectSQLite   = "sqlite"
 )
 
+// connectTimeout bounds the making of a connection.
+const connectTimeout = 10 * time.Second
+
+// sessionSettings are what a connection asks of PostgreSQL where its URL says
+// nothing else: locks of a process whose machine is gone are given back within
+// half a minute, not when the system's own timers run out after hours, and
+// nobody waits for a lock for longer than a client would.
+var sessionSettings = []struct{ name, value string }{
+	{"lock_timeout", "10s"},
+	{"idle_in_transaction_session_timeout", "30s"},
+	{"tcp_keepalives_idle", "15"},
+	{"tcp_keepalives_interval", "5"},
+	{"tcp_keepalives_count", "3"},
+	{"tcp_user_timeout", "30s"},
+}
+
 // OpenPostgres connects to a PostgreSQL URL. Each connection prepares what it
 // runs, once (pgx's statement cache).
 func OpenPostgres(ctx context.Context, url string, c Config) (*Store, error) {
-	c.Dialector = postgres.Open(url)
-	return Open(ctx, c)
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, dbError(err, "read the database's URL")
+	}
+	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectTimeout)
+	var set strings.Builder
+	for _, s := range sessionSettings {
+		if _, chosen := config.RuntimeParams[s.name]; !chosen {
+			fmt.Fprintf(&set, "SET %s = '%s';", s.name, s.value)
+		}
+	}
+	// Set afterwards rather than in the connection's first message, which
+	// poolers refuse with parameters that they do not know.
+	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.PgConn().Exec(ctx, set.String()).ReadAll()
+		return err
+	}))
+	c.Dialector = postgres.New(postgres.Config{Conn: db})
+	store, err := Open(ctx, c)
+	if err != nil {
+		_ = db.Close()
+	}
+	return store, err
 }
 
 // Ping asks the database for a sign of life.
