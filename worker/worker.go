@@ -38,15 +38,21 @@ const (
 	stickyCache = 500 // cached workflows; more costs memory, not speed
 )
 
+// heartbeatThrottle lets every beat through: the default of four fifths of the
+// timeout leaves a busy machine two seconds until it counts as dead.
+const heartbeatThrottle = 3 * time.Second
+
 // Run serves the queues until ctx ends, then lets calls under way end within
 // the grace time; long activities hand themselves back at once.
 func Run(ctx context.Context, c Config) error {
 	worker.SetStickyWorkflowCacheSize(stickyCache)
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	started := make([]worker.Worker, 0, 4+len(c.Providers))
 	defer func() {
 		stopAll(started)
 	}()
-	for _, w := range c.workers() {
+	for _, w := range c.workers(giveUp) {
 		if err := w.Start(); err != nil {
 			return fmt.Errorf("start worker: %w", err)
 		}
@@ -54,6 +60,9 @@ func Run(ctx context.Context, c Config) error {
 	}
 	c.Logger.InfoContext(ctx, "worker serves", "providers", c.Providers, "channels", c.Channels)
 	c.keepSingletons(ctx)
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("a queue is not served any more: %w", err)
+	}
 	return nil
 }
 
@@ -72,7 +81,9 @@ func stopAll(started []worker.Worker) {
 	}
 }
 
-func (c Config) workers() []worker.Worker {
+// workers are one for each queue. One that gives up for good would leave its
+// queue to nobody while the others go on: it ends them all.
+func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
 	logs := []interceptor.WorkerInterceptor{&activityLog{log: c.Logger, now: c.Activities.Now}}
 	queue := func(name string, bound int, workflowsToo bool) worker.Worker {
 		w := worker.New(c.Temporal, name, worker.Options{
@@ -80,6 +91,8 @@ func (c Config) workers() []worker.Worker {
 			DisableWorkflowWorker:                   !workflowsToo,
 			StickyScheduleToStartTimeout:            time.Minute,
 			WorkerStopTimeout:                       c.Grace,
+			MaxHeartbeatThrottleInterval:            heartbeatThrottle,
+			OnFatalError:                            giveUp,
 			Interceptors:                            logs,
 			MaxConcurrentLocalActivityExecutionSize: maxDatabase,
 		})
