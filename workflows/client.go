@@ -23,11 +23,15 @@ type Client struct {
 // Start starts the task's workflow, unless it runs or ran. An error is
 // ambiguous: the workflow may run.
 func (c Client) Start(ctx context.Context, t mediagate.Task) error {
+	return c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY)
+}
+
+func (c Client) start(ctx context.Context, t mediagate.Task, reuse enumspb.WorkflowIdReusePolicy) error {
 	opts := client.StartWorkflowOptions{
 		ID:                       t.ID,
 		TaskQueue:                QueueMain,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+		WorkflowIDReusePolicy:    reuse,
 		StaticSummary:            string(t.Type) + " by " + t.Model,
 		TypedSearchAttributes: temporal.NewSearchAttributes(
 			AttrModel.ValueSet(t.Model), AttrType.ValueSet(string(t.Type)), AttrAccount.ValueSet(t.AccountID),
@@ -50,8 +54,10 @@ func started(err error) error {
 	return err
 }
 
-// Ensure starts the task's workflow if no run of it is open. It asks for the
-// run itself, since lists lag behind.
+// Ensure starts the workflow of a task that is open if no run of it is. It asks
+// for the run itself, since lists lag behind. A run that completed though the
+// task is open saw an end that the database has lost, in a failover or a power
+// cut: it is replaced as well, and the new one goes by the row.
 func (c Client) Ensure(ctx context.Context, t mediagate.Task) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -63,15 +69,16 @@ func (c Client) Ensure(ctx context.Context, t mediagate.Task) (bool, error) {
 	case err == nil && desc.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		return false, nil
 	}
-	return true, c.Start(ctx, t)
+	return true, c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE)
 }
 
-// EnsureWebhook starts a delivery round, unless it runs or ran to its end.
+// EnsureWebhook starts a delivery round that is open, unless it runs. One that
+// ran to its end and is open all the same is delivered by the row, as in Ensure.
 func (c Client) EnsureWebhook(ctx context.Context, taskID string, round int) error {
 	_, err := c.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: IDWebhook(taskID, round), TaskQueue: QueueMain,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		StaticSummary:            "callback of " + taskID,
 	}, DeliverWebhook, RoundInput{TaskID: taskID, Round: round})
 	return started(err)
