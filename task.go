@@ -93,6 +93,7 @@ type Route struct {
 	Upstream  string            `json:"upstream"`
 	Operation string            `json:"operation"`
 	Sync      bool              `json:"sync,omitempty"` // the submit call itself returns the result
+	Find      bool              `json:"find,omitempty"` // the vendor can be asked by our own id; set when an attempt takes the route
 	Values    map[string]string `json:"values,omitempty"`
 }
 

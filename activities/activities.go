@@ -27,7 +27,7 @@ type TaskStore interface {
 	Park(ctx context.Context, taskID, reason string) error
 	Unpark(ctx context.Context, taskID string) error
 	RecordAction(ctx context.Context, a mediagate.Action) (mediagate.Action, error)
-	TakeAction(ctx context.Context, id string) (bool, error)
+	TakeAction(ctx context.Context, id, taker string) (bool, error)
 }
 
 // AttemptStore keeps the story of submissions.
@@ -37,9 +37,9 @@ type AttemptStore interface {
 	AcceptAttempt(ctx context.Context, taskID string, n int, s mediagate.Submission, firstPollAt time.Time) (ended bool, err error)
 	RejectAttempt(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error
 	MarkUnknown(ctx context.Context, taskID string, n int, sendBefore time.Time, detail string) error
-	NoteAbsent(ctx context.Context, taskID string, n int) (first time.Time, err error)
-	ReopenIntent(ctx context.Context, taskID string, n int, sendBefore time.Time) (bool, error)
-	EndAttempt(ctx context.Context, taskID string, n int, detail string) error
+	NoteAbsent(ctx context.Context, taskID string, n int, sendBefore time.Time) (first time.Time, err error)
+	ReopenIntent(ctx context.Context, taskID string, n int, lost, sendBefore time.Time) (bool, error)
+	GiveUpAttempt(ctx context.Context, taskID string, n int, detail string) error
 	RecordOutcome(ctx context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error)
 	StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error
 }
@@ -53,7 +53,7 @@ type AwaitStore interface {
 	DropAwait(ctx context.Context, taskID string, n int) error
 	RestoreAwait(ctx context.Context, taskID string, n int, nextPollAt time.Time) error
 	HintPoll(ctx context.Context, taskID string) error
-	ParkedTasks(ctx context.Context, channel string, limit int) ([]string, error)
+	ParkedTasks(ctx context.Context, channel, reason string, limit int) ([]string, error)
 	ChannelLastSeen(ctx context.Context, name string) (time.Time, error)
 }
 
@@ -73,7 +73,7 @@ type WebhookStore interface {
 type ReconcileStore interface {
 	UnseenTasks(ctx context.Context, olderThan time.Duration, limit int) ([]string, error)
 	OpenTasks(ctx context.Context, checkedBefore time.Time, limit int) ([]string, error)
-	MarkChecked(ctx context.Context, ids []string) error
+	MarkChecked(ctx context.Context, ids []string, seen bool) error
 	StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error)
 	UntakenActions(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.Action, error)
 	PendingWebhooks(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.WebhookRound, error)
@@ -228,6 +228,7 @@ type Activities struct {
 	Deliverer Deliverer
 	Engine    Engine
 	Settings  Settings
+	StartedAt time.Time // of this worker
 	Now       func() time.Time
 	Logger    *slog.Logger
 	NewID     func(prefix string) string

@@ -40,7 +40,11 @@ func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagat
 	if err := a.Store.DropAwait(ctx, in.TaskID, in.N); err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
-	results, err := a.mirrorAll(ctx, task, row)
+	// A cancel arrives by a heartbeat, which must therefore not wait for bytes;
+	// that none come is noticed by the source.
+	var copied progress
+	defer heartbeat(ctx, copied.details)()
+	results, err := a.mirrorAll(ctx, task, row, &copied)
 	if err != nil && ctx.Err() != nil {
 		return mediagate.Story{}, ctx.Err() // cancelled, or the worker stops: nobody is to blame
 	}
@@ -49,14 +53,23 @@ func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagat
 	}
 	a.sweepLosers(ctx, in, results)
 	failpoint.Hit(failpoint.Mirrored)
-	if err := a.Store.StoreMirrored(ctx, in.TaskID, in.N, results); err != nil {
+	err = a.Store.StoreMirrored(ctx, in.TaskID, in.N, results)
+	if ctx.Err() != nil {
+		return mediagate.Story{}, ctx.Err()
+	}
+	if err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	return a.story(ctx, in.TaskID)
 }
 
-func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt) ([]mediagate.Result, error) {
-	channel, _ := a.Channels.Channel(row.Channel) // without it, only public hosts can be fetched from
+// progress is how far a copy has come, for who looks on.
+type progress struct{ index, bytes atomic.Int64 }
+
+func (p *progress) details() []any { return []any{p.index.Load(), p.bytes.Load()} }
+
+func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress) ([]mediagate.Result, error) {
+	channel, _ := a.channelOf(row) // without it, only public hosts can be fetched from
 	media := row.Outcome.Media
 	if len(media) == 0 {
 		return nil, &mediagate.Error{
@@ -66,7 +79,7 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 	results := make([]mediagate.Result, len(media))
 	refreshed := false
 	for i := 0; i < len(media); i++ {
-		result, err := a.mirrorOne(ctx, task, row.N, i, media[i].URL, channel.MediaHost)
+		result, err := a.mirrorOne(ctx, task, row.N, i, media[i].URL, channel.MediaHost, copied)
 		if staleLink(err) && !refreshed {
 			refreshed = true
 			if fresh := a.freshMedia(ctx, channel, row); len(fresh) == len(media) {
@@ -86,11 +99,9 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 	return results, nil
 }
 
-func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, index int, url, mediaHost string) (mediagate.Result, error) {
-	// A cancel arrives by a heartbeat, which must therefore not wait for bytes;
-	// that none come is noticed by the source.
-	var copied atomic.Int64
-	defer heartbeat(ctx, func() []any { return []any{index, copied.Load()} })()
+func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, index int, url, mediaHost string, copied *progress) (mediagate.Result, error) {
+	copied.index.Store(int64(index))
+	copied.bytes.Store(0)
 	fetchCtx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
 	body, length, err := a.Fetcher.Fetch(fetchCtx, url, mediaHost)
@@ -100,7 +111,7 @@ func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, inde
 	defer body.Close()
 	source := newSource(body, length/2, hangUp)
 	result, err := a.Bucket.Mirror(ctx, ResultKey(task.ID, n, index), source, Limits{
-		MaxBytes: task.Plan.MaxBytes, Media: task.Plan.Media, Progress: copied.Store,
+		MaxBytes: task.Plan.MaxBytes, Media: task.Plan.Media, Progress: copied.bytes.Store,
 	})
 	switch {
 	case err == nil:
@@ -140,6 +151,7 @@ func (a *Activities) SweepResults(ctx context.Context, in TaskArgs) error {
 	if !task.Status.Terminal() || task.Status == mediagate.StatusCompleted {
 		return nil
 	}
+	defer heartbeat(ctx, noDetails)()
 	prefix := "results/" + in.TaskID + "/"
 	if _, err := a.Sweeper.AbortStale(ctx, prefix, 0); err != nil {
 		return a.fail(ctx, err)
@@ -168,7 +180,7 @@ func ResultKey(taskID string, n, index int) string {
 
 // freshMedia polls once for new links; nil when there are none.
 func (a *Activities) freshMedia(ctx context.Context, channel BoundChannel, row mediagate.Attempt) []mediagate.Media {
-	if channel.Vendor == nil || row.Route.Sync || channel.Fingerprint != row.Fingerprint {
+	if channel.Vendor == nil || row.Route.Sync {
 		return nil
 	}
 	report, err := channel.Vendor.Poll(ctx, row.Ref)

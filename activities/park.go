@@ -3,6 +3,8 @@ package activities
 import (
 	"context"
 
+	"go.temporal.io/sdk/activity"
+
 	"github.com/mediagate/mediagate"
 )
 
@@ -64,16 +66,20 @@ type ActionArgs struct {
 // TakeAction marks a command as taken, writing its row first where it has
 // none; it reports false for one that was taken before.
 func (a *Activities) TakeAction(ctx context.Context, in ActionArgs) (bool, error) {
+	// An activity that is repeated since its answer was lost is the same taker
+	// of the same row.
+	info := activity.GetInfo(ctx)
+	taker := info.WorkflowExecution.RunID + "/" + info.ActivityID
 	if in.ID == "" {
 		row, err := a.Store.RecordAction(ctx, mediagate.Action{
-			TaskID: in.TaskID, Action: in.Action, Reason: in.Reason, By: "workflow signal",
+			ID: "act_" + taker, TaskID: in.TaskID, Action: in.Action, Reason: in.Reason, By: "workflow signal",
 		})
 		if err != nil {
 			return false, a.fail(ctx, err)
 		}
 		in.ID = row.ID
 	}
-	taken, err := a.Store.TakeAction(ctx, in.ID)
+	taken, err := a.Store.TakeAction(ctx, in.ID, taker)
 	return taken, a.fail(ctx, err)
 }
 

@@ -2,6 +2,9 @@ package activities
 
 import (
 	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -16,10 +19,13 @@ const (
 	roundAfter    = 60 * time.Second // a callback round that is still pending
 	recheckAfter  = 60 * time.Second // between two looks at the same open task
 	overdueAfter  = 30 * time.Minute // past the deadline
+	overdueEvery  = 10 * time.Minute // between two wakings of the same overdue task
 	passBatch     = 500
 	reconcileWide = 8
 	sweepEvery    = time.Hour
-	uploadAge     = 24 * time.Hour // an unfinished upload this old belongs to nobody
+	sweepTimeout  = time.Minute
+	passTimeout   = 2 * time.Minute // what is left comes up in the next pass
+	uploadAge     = 24 * time.Hour  // an unfinished upload this old belongs to nobody
 )
 
 // PassReport counts what one pass of the reconciler mended.
@@ -37,14 +43,29 @@ type PassReport struct {
 // that nobody delivers (D2).
 func (a *Activities) Reconcile(ctx context.Context) error {
 	stop := activity.GetWorkerStopChannel(ctx)
-	var swept time.Time
+	var (
+		last           atomic.Pointer[PassReport]
+		swept, overdue time.Time
+		sweeping       sync.WaitGroup
+	)
+	last.Store(&PassReport{})
+	calls, cancel := untilStopped(ctx, stop)
+	defer sweeping.Wait()
+	defer cancel()
+	defer heartbeat(ctx, func() []any { return []any{*last.Load()} })()
 	for {
-		report := a.pass(ctx)
-		if now := a.Now(); now.Sub(swept) >= sweepEvery {
-			swept = now
-			a.sweepUploads(ctx)
+		now := a.Now()
+		overdueToo := now.Sub(overdue) >= overdueEvery
+		if overdueToo {
+			overdue = now
 		}
+		report := a.pass(ctx, overdueToo)
+		last.Store(&report)
 		activity.RecordHeartbeat(ctx, report)
+		if now.Sub(swept) >= sweepEvery {
+			swept = now
+			sweeping.Go(func() { a.sweepUploads(calls) })
+		}
 		if report.Started+report.Cancels+report.Actions+report.Webhooks+report.Overdue > 0 || report.LastError != "" {
 			a.Logger.InfoContext(ctx, "reconciled", "report", report)
 		}
@@ -60,6 +81,8 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 
 // sweepUploads gives up what crashed uploads have left in the bucket.
 func (a *Activities) sweepUploads(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
 	aborted, err := a.Sweeper.AbortStale(ctx, "results/", uploadAge)
 	if err != nil {
 		a.Logger.WarnContext(ctx, "unfinished uploads not swept", "error", err)
@@ -71,7 +94,9 @@ func (a *Activities) sweepUploads(ctx context.Context) {
 }
 
 // pass makes one pass. One failing concern does not keep the others.
-func (a *Activities) pass(ctx context.Context) PassReport {
+func (a *Activities) pass(ctx context.Context, overdueToo bool) PassReport {
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
 	var r PassReport
 	note := func(err error) {
 		if err != nil {
@@ -83,68 +108,86 @@ func (a *Activities) pass(ctx context.Context) PassReport {
 	note(err)
 	open, err := a.Store.OpenTasks(ctx, a.Now().Add(-recheckAfter), passBatch)
 	note(err)
-	started, err := a.ensureRuns(ctx, append(unseen, open...))
+	looked := slices.Concat(unseen, open)
+	started, driven, err := a.ensureRuns(ctx, looked)
 	r.Started = started
 	note(err)
-	note(a.Store.MarkChecked(ctx, append(unseen, open...)))
+	note(a.Store.MarkChecked(ctx, looked, false))
+	note(a.Store.MarkChecked(ctx, driven, true))
 
 	cancels, err := a.Store.StaleCancels(ctx, staleAfter, passBatch)
 	note(err)
 	r.Cancels = len(cancels)
-	note(each(cancels, func(id string) error { return a.Engine.SignalCancel(ctx, id) }))
+	note(each(ctx, cancels, reconcileWide, func(id string) error { return a.Engine.SignalCancel(ctx, id) }))
 
 	actions, err := a.Store.UntakenActions(ctx, staleAfter, passBatch)
 	note(err)
 	r.Actions = len(actions)
-	note(each(actions, func(action mediagate.Action) error { return a.Engine.SignalAction(ctx, action) }))
+	note(each(ctx, actions, reconcileWide, func(action mediagate.Action) error { return a.Engine.SignalAction(ctx, action) }))
 
 	rounds, err := a.Store.PendingWebhooks(ctx, roundAfter, passBatch)
 	note(err)
 	r.Webhooks = len(rounds)
-	note(each(rounds, func(w mediagate.WebhookRound) error { return a.Engine.EnsureWebhook(ctx, w.TaskID, w.Round) }))
+	note(each(ctx, rounds, reconcileWide, func(w mediagate.WebhookRound) error { return a.Engine.EnsureWebhook(ctx, w.TaskID, w.Round) }))
 
-	overdue, err := a.Store.OverdueTasks(ctx, overdueAfter, passBatch)
-	note(err)
-	r.Overdue = len(overdue)
-	note(each(overdue, func(id string) error { return a.Engine.SignalWake(ctx, id) }))
+	if overdueToo {
+		overdue, err := a.Store.OverdueTasks(ctx, overdueAfter, passBatch)
+		note(err)
+		r.Overdue = len(overdue)
+		note(each(ctx, overdue, reconcileWide, func(id string) error { return a.Engine.SignalWake(ctx, id) }))
+	}
 
 	channels, err := a.Store.AwaitChannels(ctx)
 	note(err)
-	note(each(channels, func(name string) error { return a.Engine.EnsureChannel(ctx, name) }))
+	note(each(ctx, channels, reconcileWide, func(name string) error { return a.Engine.EnsureChannel(ctx, name) }))
 	return r
 }
 
-// ensureRuns starts a workflow for each task that has none running.
-func (a *Activities) ensureRuns(ctx context.Context, ids []string) (started int, err error) {
-	results := make([]bool, len(ids))
+// ensureRuns starts a workflow for each task that has none running, and tells
+// of which tasks one runs now.
+func (a *Activities) ensureRuns(ctx context.Context, ids []string) (started int, driven []string, err error) {
+	var mu sync.Mutex
+	err = each(ctx, ids, reconcileWide, func(id string) error {
+		task, err := a.Store.TaskByID(ctx, id)
+		if err != nil || task.Status.Terminal() {
+			return err
+		}
+		begun, err := a.Engine.Ensure(ctx, task)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		driven = append(driven, id)
+		if begun {
+			started++
+		}
+		return nil
+	})
+	return started, driven, err
+}
+
+// fruitless is after how many errors each gives up: what it calls is away.
+const fruitless = 32
+
+// each calls f for all items, wide at once, and returns the first error. It
+// stops early when the context ends or nothing succeeds any more: what is left
+// comes up again.
+func each[T any](ctx context.Context, items []T, wide int, f func(T) error) error {
 	var group errgroup.Group
-	group.SetLimit(reconcileWide)
-	for i, id := range ids {
+	group.SetLimit(wide)
+	var failures atomic.Int64
+	for _, item := range items {
+		if ctx.Err() != nil || failures.Load() >= fruitless {
+			break
+		}
 		group.Go(func() error {
-			task, err := a.Store.TaskByID(ctx, id)
-			if err != nil || task.Status.Terminal() {
-				return err
+			err := f(item)
+			if err != nil {
+				failures.Add(1)
 			}
-			results[i], err = a.Engine.Ensure(ctx, task)
 			return err
 		})
 	}
-	err = group.Wait()
-	for _, s := range results {
-		if s {
-			started++
-		}
-	}
-	return started, err
-}
-
-// each calls f for all items and returns the first error.
-func each[T any](items []T, f func(T) error) error {
-	var first error
-	for _, item := range items {
-		if err := f(item); err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
+	return group.Wait()
 }

@@ -85,7 +85,7 @@ func TestD2Reconcile(t *testing.T) {
 			w.Engine.Running = map[string]bool{taskID: true}
 			row, err := w.Store.RecordAction(w.t.Context(), mediagate.Action{TaskID: taskID, Action: mediagate.ActionRetry})
 			w.check(err)
-			_, err = w.Store.TakeAction(w.t.Context(), row.ID)
+			_, err = w.Store.TakeAction(w.t.Context(), row.ID, "run")
 			w.check(err)
 		}, 11 * time.Second, []string{channel}},
 		"a callback that nobody delivers": {func(w scene) {

@@ -34,12 +34,9 @@ func (a *Activities) ResolveSubmission(ctx context.Context, in AttemptArgs) (Res
 }
 
 func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolution, error) {
-	channel, ok := a.Channels.Channel(row.Channel)
-	if !ok {
-		return Resolution{}, &mediagate.Error{
-			Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing,
-			Message: "this worker lacks the channel of the attempt",
-		}
+	channel, err := a.channelOf(row)
+	if err != nil {
+		return Resolution{}, err
 	}
 	finder, ok := channel.Vendor.(Finder)
 	if !ok {
@@ -65,7 +62,7 @@ func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolut
 	case asked.Before(a.settled(row)):
 		return Resolution{AskAt: a.settled(row)}, nil
 	}
-	first, err := a.Store.NoteAbsent(ctx, row.TaskID, row.N)
+	first, err := a.Store.NoteAbsent(ctx, row.TaskID, row.N, row.SendBefore)
 	if mediagate.KindOf(err) == mediagate.KindConflict && err != nil {
 		return Resolution{}, nil // its fate is known by now: the story tells
 	}
@@ -87,10 +84,10 @@ func (a *Activities) absent(row mediagate.Attempt) bool {
 	return !row.AbsentAt.IsZero() && !a.Now().Before(row.AbsentAt.Add(a.Settings.AbsentGap))
 }
 
-// GiveUpAttempt ends an attempt for which nobody waits any more; a late
-// success of it is only recorded.
+// GiveUpAttempt ends an attempt whose fate is unknown, at an operator's word; a
+// late success of it is only recorded.
 func (a *Activities) GiveUpAttempt(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
-	if err := a.Store.EndAttempt(ctx, in.TaskID, in.N, "given up"); err != nil {
+	if err := a.Store.GiveUpAttempt(ctx, in.TaskID, in.N, "given up"); err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	return a.story(ctx, in.TaskID)
@@ -106,12 +103,9 @@ func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Sto
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	if row.State == mediagate.AttemptAccepted && row.Outcome == nil && row.Trouble == "" {
-		channel, ok := a.Channels.Channel(row.Channel)
-		if !ok || channel.Fingerprint != row.Fingerprint {
-			return mediagate.Story{}, a.fail(ctx, &mediagate.Error{
-				Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing,
-				Message: "this worker lacks the channel of the attempt",
-			})
+		channel, err := a.channelOf(row)
+		if err != nil {
+			return mediagate.Story{}, a.fail(ctx, err)
 		}
 		ctx, cancel := context.WithTimeout(ctx, a.Settings.CallTimeout)
 		defer cancel()

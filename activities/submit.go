@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
@@ -31,8 +32,8 @@ func (a *Activities) LoadTask(ctx context.Context, in TaskArgs) (mediagate.Story
 	return a.story(ctx, in.TaskID)
 }
 
-// story reads the story and adds what only the worker knows: the provider
-// whose queue the next submit goes to, and whether the vendor can be asked.
+// story reads the story and adds what only the worker knows: its settings, and
+// whether the vendor can stop a job.
 func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story, error) {
 	st, err := a.Store.Story(ctx, taskID)
 	if err != nil {
@@ -40,7 +41,6 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 	}
 	st.ParkTimeout, st.ParkRetry = a.Settings.ParkTimeout, a.Settings.ParkRetry
 	if c, ok := a.Channels.Channel(st.Channel); ok && st.N > 0 {
-		_, st.CanFind = c.Vendor.(Finder)
 		_, st.CanCancel = c.Vendor.(Canceller)
 	}
 	return st, nil
@@ -73,6 +73,9 @@ func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.S
 		if err := a.send(ctx, task, attempt, channel); err != nil {
 			return mediagate.Story{}, a.fail(ctx, err)
 		}
+		if ctx.Err() != nil {
+			return mediagate.Story{}, ctx.Err() // cancelled; what came of it is on record
+		}
 	}
 	return a.story(ctx, in.TaskID)
 }
@@ -94,6 +97,7 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 			}
 		}
 		now := a.Now()
+		_, route.Find = channel.Vendor.(Finder)
 		var opened bool
 		row, opened, err = a.Store.OpenAttempt(ctx, mediagate.Attempt{
 			TaskID: task.ID, N: n, Channel: channel.Name, Provider: channel.Provider, Fingerprint: channel.Fingerprint,
@@ -107,28 +111,35 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 		}
 	}
 
-	channel, ok := a.Channels.Channel(row.Channel)
-	if !ok {
-		return row, c, false, &mediagate.Error{
-			Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing,
-			Message: "this worker lacks the channel of the attempt",
-		}
-	}
-	switch row.State {
-	case mediagate.AttemptIntent:
+	switch {
+	case row.State == mediagate.AttemptIntent:
 		// Whoever stored it died, or still holds the call: its fate is open.
-		return row, channel, false, a.Store.MarkUnknown(ctx, task.ID, n, row.SendBefore, "the sender was lost")
-	case mediagate.AttemptUnknown:
-		if !a.absent(row) {
-			return row, channel, false, nil
-		}
-		before := a.Now().Add(a.Settings.SendWindow)
-		reopened, err := a.Store.ReopenIntent(ctx, task.ID, n, before)
-		row.SendBefore = before
-		return row, channel, reopened, err
-	default:
-		return row, channel, false, nil
+		return row, c, false, a.Store.MarkUnknown(ctx, task.ID, n, row.SendBefore, "the sender was lost")
+	case row.State != mediagate.AttemptUnknown || !a.absent(row):
+		return row, c, false, nil
 	}
+	channel, err := a.channelOf(row)
+	if err != nil {
+		return row, c, false, err
+	}
+	before := a.Now().Add(a.Settings.SendWindow)
+	reopened, err := a.Store.ReopenIntent(ctx, task.ID, n, row.SendBefore, before)
+	row.SendBefore = before
+	return row, channel, reopened, err
+}
+
+// channelOf is the channel of an attempt, with the vendor account that it was
+// made for: one account is never asked for the jobs of another (D11). Returns
+// KindUnreached with code channel_missing.
+func (a *Activities) channelOf(row mediagate.Attempt) (BoundChannel, error) {
+	channel, ok := a.Channels.Channel(row.Channel)
+	if !ok || channel.Fingerprint != row.Fingerprint {
+		return BoundChannel{}, &mediagate.Error{
+			Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing,
+			Message: "this worker lacks the channel of the attempt, or it is of another account now",
+		}
+	}
+	return channel, nil
 }
 
 // externalID is our name for an attempt at the vendor. The first is the task
@@ -146,13 +157,22 @@ func (a *Activities) send(ctx context.Context, task mediagate.Task, row mediagat
 
 	// The client's cancel ends a synchronous call, since closing the
 	// connection is the only way to stop such a job; an asynchronous submit
-	// is seconds from telling us the job's id, so it is let finish.
-	callCtx, timeout := context.WithoutCancel(ctx), a.Settings.CallTimeout
+	// is seconds from telling us the job's id, so it is let finish. That
+	// Temporal cannot be reached, or was told to forget this activity, is no
+	// reason to throw a result away.
+	timeout := a.Settings.CallTimeout
 	if row.Route.Sync {
-		callCtx, timeout = ctx, a.Settings.SyncTimeout
+		timeout = a.Settings.SyncTimeout
 	}
-	callCtx, cancel := context.WithTimeout(callCtx, timeout)
+	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
+	if row.Route.Sync {
+		defer context.AfterFunc(ctx, func() {
+			if temporal.IsCanceledError(context.Cause(ctx)) {
+				cancel()
+			}
+		})()
+	}
 	submission, callErr := channel.Vendor.Submit(callCtx, job(task, row))
 
 	// From here on the vendor has spoken, and only this process has heard it.
@@ -267,7 +287,7 @@ func (a *Activities) CancelJob(ctx context.Context, in AttemptArgs) error {
 	if err != nil {
 		return a.fail(ctx, err)
 	}
-	if c, ok := a.Channels.Channel(row.Channel); ok && row.Ref.JobID != "" && c.Fingerprint == row.Fingerprint {
+	if c, err := a.channelOf(row); err == nil && row.Ref.JobID != "" {
 		a.cancelAtVendor(ctx, c, in.TaskID, row.Ref)
 	}
 	return nil

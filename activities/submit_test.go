@@ -182,7 +182,7 @@ func TestD4AbsentIsSentAgain(t *testing.T) {
 	b.submit(1) // not proven: nothing is sent
 	b.submitted(taskID)
 	b.advance(time.Minute)
-	_, err := b.Store.NoteAbsent(t.Context(), taskID, 1)
+	_, err := b.Store.NoteAbsent(t.Context(), taskID, 1, b.attempt(1).SendBefore)
 	b.ok(err)
 	b.advance(30*time.Second - time.Microsecond)
 	b.submit(1) // one lookup, or two that are too close, prove nothing
@@ -205,7 +205,7 @@ func TestD4AbsentIsNotSentOnceCancelled(t *testing.T) {
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
 	}
 	b.submit(1)
-	_, err := b.Store.NoteAbsent(t.Context(), taskID, 1)
+	_, err := b.Store.NoteAbsent(t.Context(), taskID, 1, b.attempt(1).SendBefore)
 	b.ok(err)
 	_, err = b.Store.RequestCancel(t.Context(), "acc_1", taskID)
 	b.ok(err)
@@ -224,8 +224,10 @@ func TestD4LateSenderIsFenced(t *testing.T) {
 			b := setup(t, video)
 			b.Async.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 				b.ok(b.Store.MarkUnknown(ctx, taskID, 1, job.SendBefore, "the sender was lost"))
+				_, err := b.Store.NoteAbsent(ctx, taskID, 1, job.SendBefore)
+				b.ok(err)
 				b.advance(time.Hour)
-				if opened, err := b.Store.ReopenIntent(ctx, taskID, 1, b.Now().Add(10*time.Second)); !opened || err != nil {
+				if opened, err := b.Store.ReopenIntent(ctx, taskID, 1, job.SendBefore, b.Now().Add(10*time.Second)); !opened || err != nil {
 					t.Errorf("not opened again: %v", err)
 				}
 				return mediagate.Submission{}, mediagate.Errorf(late, "too late")
@@ -312,17 +314,24 @@ func TestSubmitRecordsOnACancelledContext(t *testing.T) {
 func TestD5CancelCutsSynchronousCallsOnly(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		task func(*activitytest.World) mediagate.Task
-		cut  bool
-	}{"synchronous": {image, true}, "asynchronous": {video, false}} {
+		task  func(*activitytest.World) mediagate.Task
+		cause error
+		cut   bool
+	}{
+		"synchronous":                        {image, temporal.NewCanceledError(), true},
+		"synchronous, Temporal out of reach": {image, errors.New("no heartbeat"), false},
+		"asynchronous":                       {video, temporal.NewCanceledError(), false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, c.task)
-			ctx, cancel := context.WithCancel(t.Context())
+			ctx, cancel := context.WithCancelCause(t.Context())
 			submit := func(call context.Context, job mediagate.Job) (mediagate.Submission, error) {
-				cancel()
-				if got := call.Err() != nil; got != c.cut {
-					t.Errorf("the call was cut: %v, want %v", got, c.cut)
+				cancel(c.cause)
+				if c.cut {
+					<-call.Done() // or the test never ends
+				} else if call.Err() != nil {
+					t.Error("the call was cut")
 				}
 				return mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-1"}}, nil
 			}

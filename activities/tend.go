@@ -27,6 +27,9 @@ const (
 	signalWidth  = 16
 	storeEvery   = 100 * time.Millisecond // results are stored in batches
 	failureLimit = 3                      // failed polls in a row that count as "vendor away"
+	wakeEvery    = time.Minute            // between two wakings of a channel's parked tasks
+	storeTimeout = 15 * time.Second       // of one call to the database
+	stuckAfter   = 3 * time.Minute        // without a step: no batch takes that long
 )
 
 // ChannelArgs names a channel.
@@ -87,6 +90,9 @@ type tender struct {
 
 	waiting  int
 	late     time.Duration
+	wokenAt  time.Time
+	steps    atomic.Int64 // that the run has made, of any kind
+	wake     atomic.Bool  // the vendor is back: its parked tasks may go on
 	polls    atomic.Int64
 	failures atomic.Int64 // in a row
 	lastErr  atomic.Pointer[string]
@@ -101,14 +107,15 @@ func (t *tender) run(ctx context.Context, stop <-chan struct{}) error {
 	statsAt := time.Time{}
 	for calls.Err() == nil {
 		if now := t.Now(); now.Sub(statsAt) >= time.Second {
-			waiting, _, err := t.Store.AwaitStats(ctx, t.channel.Name)
+			waiting, _, err := t.stats(ctx)
 			if err != nil {
 				return err
 			}
 			t.waiting, statsAt = waiting, now
 			t.beat(ctx)
+			t.wakeParked(ctx)
 		}
-		rows, err := t.Store.ClaimDue(ctx, t.channel.Name, t.epoch, t.claim(), claimLease, t.batch())
+		rows, err := t.claimDue(ctx)
 		if err != nil {
 			return err
 		}
@@ -158,10 +165,24 @@ func (t *tender) batch() int {
 
 func (t *tender) claim() string { return t.NewID("claim_") }
 
+func (t *tender) claimDue(ctx context.Context) ([]mediagate.Await, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	t.steps.Add(1)
+	return t.Store.ClaimDue(ctx, t.channel.Name, t.epoch, t.claim(), claimLease, t.batch())
+}
+
+func (t *tender) stats(ctx context.Context) (waiting int, nextDue time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	t.steps.Add(1)
+	return t.Store.AwaitStats(ctx, t.channel.Name)
+}
+
 // untilDue is the pause until the next row is due, within idlePause: new rows
 // and hints are noticed at the next look.
 func (t *tender) untilDue(ctx context.Context) time.Duration {
-	_, next, err := t.Store.AwaitStats(ctx, t.channel.Name)
+	_, next, err := t.stats(ctx)
 	if err != nil || next.IsZero() {
 		return idlePause
 	}
@@ -178,21 +199,28 @@ func (t *tender) beat(ctx context.Context) {
 }
 
 // keepAlive repeats the last beat while a batch takes its time: a vendor that
-// hangs must not make the channel look dead.
+// hangs must not make the channel look dead. A run that has made no step for
+// longer than any batch takes is dead, and another is to take over.
 func (t *tender) keepAlive(ctx context.Context) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(3 * time.Second)
+		tick := time.NewTicker(heartbeatEvery)
 		defer tick.Stop()
-		for {
+		var still time.Duration
+		for steps := t.steps.Load(); ; {
 			select {
 			case <-quit:
 				return
 			case <-tick.C:
-				if beat := t.lastBeat.Load(); beat != nil {
-					activity.RecordHeartbeat(ctx, *beat)
-				}
+			}
+			if now := t.steps.Load(); now != steps {
+				steps, still = now, 0
+			} else if still += heartbeatEvery; still > stuckAfter {
+				continue
+			}
+			if beat := t.lastBeat.Load(); beat != nil {
+				activity.RecordHeartbeat(ctx, *beat)
 			}
 		}
 	}()
@@ -260,7 +288,7 @@ func (t *tender) store(ctx context.Context, claim string, results <-chan mediaga
 			}
 			break
 		}
-		ended, err := t.Store.StorePolls(ctx, t.channel.Name, claim, batch)
+		ended, err := t.storePolls(ctx, claim, batch)
 		if err != nil {
 			failed = err // the rows stay claimed until their lease ends: nothing is lost
 			continue
@@ -273,20 +301,23 @@ func (t *tender) store(ctx context.Context, claim string, results <-chan mediaga
 	return failed
 }
 
+func (t *tender) storePolls(ctx context.Context, claim string, batch []mediagate.PollResult) ([]mediagate.Await, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	t.steps.Add(1)
+	return t.Store.StorePolls(ctx, t.channel.Name, claim, batch)
+}
+
 // signal tells the workflows that their attempt's waiting is over. A signal
 // that fails stays owed: the row comes up again.
 func (t *tender) signal(ctx context.Context, rows []mediagate.Await) {
-	var group errgroup.Group
-	group.SetLimit(signalWidth)
-	for _, row := range rows {
-		group.Go(func() error {
-			if err := t.Engine.SignalUpstream(ctx, row.TaskID, row.N); err != nil {
-				t.log.WarnContext(ctx, "workflow not signalled", "task", row.TaskID, "error", err)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait()
+	_ = each(ctx, rows, signalWidth, func(row mediagate.Await) error {
+		err := t.Engine.SignalUpstream(ctx, row.TaskID, row.N)
+		if err != nil {
+			t.log.WarnContext(ctx, "workflow not signalled", "task", row.TaskID, "error", err)
+		}
+		return err
+	})
 }
 
 // pollRow asks for one row. A panic of an adapter costs that row one poll.
@@ -309,7 +340,9 @@ func (t *tender) pollRow(ctx context.Context, row mediagate.Await) (result media
 	if err != nil {
 		return t.pollFailed(ctx, row, err)
 	}
-	t.recovered(ctx)
+	if t.failures.Swap(0) >= failureLimit {
+		t.wake.Store(true)
+	}
 	result = t.again(row)
 	if report.Outcome != nil {
 		failpoint.Hit(failpoint.PollTerminal)
@@ -361,22 +394,27 @@ func (t *tender) pollFailed(ctx context.Context, row mediagate.Await, err error)
 	return result
 }
 
-// recovered notices the first good answer after a run of failures, and wakes
-// the channel's parked tasks (D12).
-func (t *tender) recovered(ctx context.Context) {
-	if t.failures.Swap(0) < failureLimit {
+// wakeParked lets the tasks go on that were parked since the vendor was away,
+// once it answers again after a run of failures (D12): now and then only, since
+// a vendor that fails often also recovers often.
+func (t *tender) wakeParked(ctx context.Context) {
+	if !t.wake.Load() || t.Now().Sub(t.wokenAt) < wakeEvery {
 		return
 	}
-	ids, err := t.Store.ParkedTasks(ctx, t.channel.Name, claimBatch)
+	t.wake.Store(false)
+	t.wokenAt = t.Now()
+	ids, err := t.Store.ParkedTasks(ctx, t.channel.Name, mediagate.ParkProviderAway, claimBatch)
 	if err != nil {
 		t.log.WarnContext(ctx, "parked tasks not woken", "error", err)
 		return
 	}
-	for _, id := range ids {
-		if err := t.Engine.SignalWake(ctx, id); err != nil {
+	_ = each(ctx, ids, signalWidth, func(id string) error {
+		err := t.Engine.SignalWake(ctx, id)
+		if err != nil {
 			t.log.WarnContext(ctx, "parked task not woken", "task", id, "error", err)
 		}
-	}
+		return err
+	})
 }
 
 // again is a result that only sets the next time.
@@ -427,6 +465,9 @@ func (a *Activities) tendMissing(ctx context.Context, name string) error {
 		Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing, Message: "this worker lacks the channel",
 		RetryAfter: 5 * time.Second,
 	})
+	if seen.Before(a.StartedAt) {
+		seen = a.StartedAt // nobody could see it while no worker ran
+	}
 	if a.Now().Sub(seen) < a.Settings.ChannelGrace {
 		return missing
 	}

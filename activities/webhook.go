@@ -2,7 +2,10 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"go.temporal.io/sdk/activity"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
@@ -66,6 +69,13 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 	if !open(target, in.Round) {
 		return VerdictDrop, nil
 	}
+	made, err := a.made(ctx, in)
+	if err != nil {
+		return "", a.fail(ctx, err)
+	}
+	if made {
+		return VerdictRetry, nil // on record, and the round is open: only our answer was lost
+	}
 	failpoint.Hit(failpoint.WebhookBeforeSend)
 	start := a.Now()
 	result, err := a.Deliverer.Deliver(ctx, in.TaskID, target)
@@ -87,6 +97,17 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 		return "", a.fail(ctx, err)
 	}
 	return result.Verdict, nil
+}
+
+// made reports that the attempt is on record.
+func (a *Activities) made(ctx context.Context, in RoundArgs) (bool, error) {
+	if activity.GetInfo(ctx).Attempt == 1 {
+		return false, nil
+	}
+	deliveries, err := a.Store.Deliveries(ctx, in.TaskID)
+	return slices.ContainsFunc(deliveries, func(d mediagate.Delivery) bool {
+		return d.Round == in.Round && d.Attempt == in.Attempt
+	}), err
 }
 
 // webhookEnd is the state that an attempt leaves the callback in; empty while

@@ -55,9 +55,10 @@ func (s *Store) RecordAction(ctx context.Context, a mediagate.Action) (mediagate
 }
 
 // TakeAction notes that the task's workflow acts on the command. Of several
-// takers one is told true.
-func (s *Store) TakeAction(ctx context.Context, id string) (bool, error) {
-	n, err := exec(s.on(ctx), "UPDATE actions SET state = 'taken', taken_at = ? WHERE id = ? AND state = 'pending'", at(s.clock()), id)
+// takers one is told true, as often as it asks.
+func (s *Store) TakeAction(ctx context.Context, id, taker string) (bool, error) {
+	n, err := exec(s.on(ctx), "UPDATE actions SET state = 'taken', taken_at = ?, taken_by = ? WHERE id = ? AND (state = 'pending' OR taken_by = ?)",
+		at(s.clock()), taker, id, taker)
 	return n > 0, dbError(err, "take action")
 }
 

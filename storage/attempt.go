@@ -88,8 +88,8 @@ func readAttempt(db *gorm.DB, taskID string, n int) (attemptRow, error) {
 
 // OpenAttempt stores the intent to submit (D3). An attempt with that number
 // is returned as it is found, with opened false. Returns KindConflict when the
-// task has ended, is to be cancelled, or has a later attempt, and
-// KindNotFound.
+// task has ended, is to be cancelled, has a later attempt, or one before whose
+// fate is open, and KindNotFound.
 func (s *Store) OpenAttempt(ctx context.Context, a mediagate.Attempt) (row mediagate.Attempt, opened bool, err error) {
 	route, err := jsonText(a.Route)
 	if err != nil {
@@ -101,17 +101,19 @@ func (s *Store) OpenAttempt(ctx context.Context, a mediagate.Attempt) (row media
 		if err != nil {
 			return err
 		}
-		found, err := one[attemptRow](tx, "SELECT "+attemptColumns+" FROM attempts WHERE task_id = ? AND n >= ? ORDER BY n LIMIT 1", a.TaskID, a.N)
+		last, err := one[attemptRow](tx, "SELECT "+attemptColumns+" FROM attempts WHERE task_id = ? ORDER BY n = ? DESC, n DESC LIMIT 1", a.TaskID, a.N)
 		if err != nil {
 			return err
 		}
-		if found != nil && found.N == a.N {
-			row, err = found.attempt()
+		if last != nil && last.N == a.N {
+			row, err = last.attempt()
 			return err
 		}
 		switch {
-		case found != nil:
+		case last != nil && last.N > a.N:
 			return conflict("task %s has a later attempt than %d", a.TaskID, a.N)
+		case last != nil && last.State != mediagate.AttemptRejected && last.State != mediagate.AttemptEnded:
+			return conflict("attempt %d of task %s is %s", last.N, a.TaskID, last.State)
 		case task.Status.Terminal():
 			return conflict("task %s has ended", a.TaskID)
 		case !task.CancelRequestedAt.IsZero():
@@ -236,10 +238,11 @@ func (s *Store) MarkUnknown(ctx context.Context, taskID string, n int, sendBefor
 	})
 }
 
-// NoteAbsent stores when a lookup first found no job, and returns that time.
-// Returns KindNotFound; and KindConflict for an attempt whose fate is not
-// unknown, for which a lookup proves nothing.
-func (s *Store) NoteAbsent(ctx context.Context, taskID string, n int) (first time.Time, err error) {
+// NoteAbsent stores when a lookup first found no job of the intent with that
+// sendBefore, and returns that time. Returns KindNotFound; and KindConflict for
+// an attempt whose fate is not unknown, or that was sent again meanwhile: the
+// lookup proves nothing for it.
+func (s *Store) NoteAbsent(ctx context.Context, taskID string, n int, sendBefore time.Time) (first time.Time, err error) {
 	err = s.underLock(ctx, taskID, "note absence", func(tx *gorm.DB, _ lockedTask) error {
 		row, err := readAttempt(tx, taskID, n)
 		if err != nil {
@@ -247,6 +250,9 @@ func (s *Store) NoteAbsent(ctx context.Context, taskID string, n int) (first tim
 		}
 		if row.State != mediagate.AttemptUnknown {
 			return conflict("attempt %d of task %s is %s", n, taskID, row.State)
+		}
+		if !row.SendBefore.Equal(at(sendBefore).Time) {
+			return conflict("attempt %d of task %s was sent again", n, taskID)
 		}
 		if first = row.AbsentAt.Time; !first.IsZero() {
 			return nil
@@ -259,32 +265,30 @@ func (s *Store) NoteAbsent(ctx context.Context, taskID string, n int) (first tim
 }
 
 // ReopenIntent lets an attempt that the vendor provably did not get be sent
-// again under the same external id. It tells false when the attempt is not
-// unknown any more, or the task has ended or is to be cancelled.
-func (s *Store) ReopenIntent(ctx context.Context, taskID string, n int, sendBefore time.Time) (reopened bool, err error) {
+// again under the same external id, until sendBefore. The proof is of the
+// intent that was to be sent before lost. It tells false when that attempt is
+// not unknown and noted as absent any more, or the task has ended or is to be
+// cancelled.
+func (s *Store) ReopenIntent(ctx context.Context, taskID string, n int, lost, sendBefore time.Time) (reopened bool, err error) {
 	err = s.underLock(ctx, taskID, "reopen intent", func(tx *gorm.DB, task lockedTask) error {
 		reopened = false
 		if task.Status.Terminal() || !task.CancelRequestedAt.IsZero() {
 			return nil
 		}
 		changed, err := exec(tx, `UPDATE attempts SET state = 'intent', send_before = ?, absent_at = NULL, error = ''
-			WHERE task_id = ? AND n = ? AND state = 'unknown'`, at(sendBefore), taskID, n)
+			WHERE task_id = ? AND n = ? AND state = 'unknown' AND absent_at IS NOT NULL AND send_before = ?`, at(sendBefore), taskID, n, at(lost))
 		reopened = changed > 0
 		return err
 	})
 	return reopened, err
 }
 
-// EndAttempt gives an attempt up: nobody polls for it any more, and a late
-// outcome of it is only recorded. One that is rejected or has ended stays as
-// it is.
-func (s *Store) EndAttempt(ctx context.Context, taskID string, n int, detail string) error {
-	return s.underLock(ctx, taskID, "end attempt", func(tx *gorm.DB, _ lockedTask) error {
-		if _, err := exec(tx, "DELETE FROM awaits WHERE task_id = ? AND n = ?", taskID, n); err != nil {
-			return err
-		}
+// GiveUpAttempt ends an attempt whose fate is unknown: a late acceptance of it
+// is only recorded. One whose fate is known by now stays as it is.
+func (s *Store) GiveUpAttempt(ctx context.Context, taskID string, n int, detail string) error {
+	return s.underLock(ctx, taskID, "give up attempt", func(tx *gorm.DB, _ lockedTask) error {
 		_, err := exec(tx, `UPDATE attempts SET state = 'ended', error = ?, ended_at = ?
-			WHERE task_id = ? AND n = ? AND state NOT IN ('rejected', 'ended')`, detail, at(s.clock()), taskID, n)
+			WHERE task_id = ? AND n = ? AND state = 'unknown'`, detail, at(s.clock()), taskID, n)
 		return err
 	})
 }

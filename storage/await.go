@@ -119,9 +119,10 @@ func (s *Store) AwaitStats(ctx context.Context, channel string) (waiting int, ne
 	return row.Waiting, row.NextDue.Time, nil
 }
 
-// DropAwait ends the polling of an attempt: its workflow knows how it ended.
+// DropAwait forgets the signal that is owed for an attempt: its workflow knows
+// how the waiting ended. A row that is polled for anew stays.
 func (s *Store) DropAwait(ctx context.Context, taskID string, n int) error {
-	_, err := exec(s.on(ctx), "DELETE FROM awaits WHERE task_id = ? AND n = ?", taskID, n)
+	_, err := exec(s.on(ctx), "DELETE FROM awaits WHERE task_id = ? AND n = ? AND owed", taskID, n)
 	return dbError(err, "drop awaited row")
 }
 

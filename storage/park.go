@@ -49,10 +49,9 @@ func (s *Store) unpark(tx *gorm.DB, task lockedTask) error {
 	return err
 }
 
-// ParkedTasks names tasks of the channel that are parked and may go on once its
-// vendor is back, the longest parked first. A lost submission is none of them:
-// it is looked up by a schedule of its own (D6).
-func (s *Store) ParkedTasks(ctx context.Context, channel string, limit int) ([]string, error) {
-	return s.texts(ctx, "list parked tasks", "SELECT id FROM tasks WHERE "+isOpen+` AND parked_at IS NOT NULL AND channel = ? AND park_reason <> ?
-		ORDER BY parked_at LIMIT ?`, channel, mediagate.ParkSubmissionUnknown, limit)
+// ParkedTasks names tasks of the channel that are parked for the reason, the
+// longest parked first.
+func (s *Store) ParkedTasks(ctx context.Context, channel, reason string, limit int) ([]string, error) {
+	return s.texts(ctx, "list parked tasks", "SELECT id FROM tasks WHERE "+isOpen+` AND parked_at IS NOT NULL AND channel = ? AND park_reason = ?
+		ORDER BY parked_at LIMIT ?`, channel, reason, limit)
 }

@@ -144,8 +144,12 @@ func (s *Store) storeLoud(ctx context.Context, channel, claim string, results []
 				again = append(again, r)
 				continue
 			}
-			if row, err = s.storeEnd(tx, row, r); err != nil {
+			row, held, err := s.storeEnd(tx, row, r)
+			if err != nil {
 				return err
+			}
+			if !held {
+				continue
 			}
 			a, err := row.await()
 			if err != nil {
@@ -188,24 +192,27 @@ func (s *Store) advanceAll(tx *gorm.DB, tasks map[string]lockedTask, results []m
 }
 
 // storeEnd stores an outcome or a trouble and keeps the row for the signal
-// that is owed now.
-func (s *Store) storeEnd(tx *gorm.DB, row awaitRow, r mediagate.PollResult) (awaitRow, error) {
+// that is owed now. It tells false, and stores nothing, when the claim was lost
+// at the last moment: to a newer epoch, which no lock of ours keeps away.
+func (s *Store) storeEnd(tx *gorm.DB, row awaitRow, r mediagate.PollResult) (awaitRow, bool, error) {
 	now := s.clock()
-	if r.Outcome != nil {
-		outcome, err := jsonText(r.Outcome)
-		if err != nil {
-			return row, err
-		}
-		if _, err := storeOutcome(tx, r.TaskID, r.N, outcome, now); err != nil {
-			return row, err
-		}
-	} else if _, err := exec(tx, "UPDATE attempts SET trouble = ? WHERE task_id = ? AND n = ? AND outcome IS NULL", r.Trouble, r.TaskID, r.N); err != nil {
-		return row, err
+	next := at(now.Add(signalAgain))
+	n, err := exec(tx, `UPDATE awaits SET owed = ?, claim = '', claimed_until = NULL, next_poll_at = ?, missing = ?
+		WHERE task_id = ? AND n = ? AND claim = ?`, true, next, r.Missing, r.TaskID, r.N, row.Claim)
+	if err != nil || n == 0 {
+		return row, false, err
 	}
-	row.Owed, row.Claim, row.NextPollAt, row.Missing = true, "", at(now.Add(signalAgain)), r.Missing
-	_, err := exec(tx, "UPDATE awaits SET owed = ?, claim = '', claimed_until = NULL, next_poll_at = ?, missing = ? WHERE task_id = ? AND n = ?",
-		true, row.NextPollAt, r.Missing, r.TaskID, r.N)
-	return row, err
+	row.Owed, row.Claim, row.NextPollAt, row.Missing = true, "", next, r.Missing
+	if r.Outcome == nil {
+		_, err := exec(tx, "UPDATE attempts SET trouble = ? WHERE task_id = ? AND n = ? AND outcome IS NULL", r.Trouble, r.TaskID, r.N)
+		return row, true, err
+	}
+	outcome, err := jsonText(r.Outcome)
+	if err != nil {
+		return row, false, err
+	}
+	_, err = storeOutcome(tx, r.TaskID, r.N, outcome, now)
+	return row, true, err
 }
 
 func sortByDue(rows []awaitRow) {

@@ -24,8 +24,10 @@ func (s *Store) OpenTasks(ctx context.Context, checkedBefore time.Time, limit in
 		at(checkedBefore), limit)
 }
 
-// MarkChecked notes that the tasks' runs were looked for now.
-func (s *Store) MarkChecked(ctx context.Context, ids []string) error {
+// MarkChecked notes that the tasks' runs were looked for now; seen says that
+// they are there. A task that is being written at this moment is left out: it
+// comes up again.
+func (s *Store) MarkChecked(ctx context.Context, ids []string, seen bool) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -33,9 +35,17 @@ func (s *Store) MarkChecked(ctx context.Context, ids []string) error {
 	if err != nil {
 		return err
 	}
-	// Locked in the order in which everything locks several tasks.
-	_, err = exec(s.on(ctx), "WITH marked AS MATERIALIZED (SELECT id FROM tasks WHERE id IN "+s.inList()+" ORDER BY id"+s.forUpdate("tasks")+`)
-		UPDATE tasks SET checked_at = ? FROM marked WHERE tasks.id = marked.id`, text, at(s.clock()))
+	skip, run := " FOR UPDATE SKIP LOCKED", ""
+	if s.lite {
+		skip = ""
+	}
+	args := []any{text, at(s.clock())}
+	if seen {
+		run = ", run_seen_at = ?"
+		args = append(args, at(s.clock()))
+	}
+	_, err = exec(s.on(ctx), "WITH marked AS MATERIALIZED (SELECT id FROM tasks WHERE id IN "+s.inList()+" ORDER BY id"+skip+`)
+		UPDATE tasks SET checked_at = ?`+run+" FROM marked WHERE tasks.id = marked.id", args...)
 	return dbError(err, "mark tasks checked")
 }
 

@@ -24,6 +24,7 @@ type storyRow struct {
 	State             *mediagate.AttemptState
 	Channel           *string
 	Provider          *string
+	Route             []byte
 	SendBefore        stamp
 	AbsentAt          stamp
 	Outcome           []byte
@@ -42,7 +43,7 @@ func (s *Store) Story(ctx context.Context, taskID string) (mediagate.Story, erro
 func readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	r, err := one[storyRow](db, `SELECT t.status, t.model, t.type, t.account_id, t.plan, t.cancel_requested_at, t.deadline_at,
 			t.parked_at, t.park_reason, t.webhook_round, t.webhook_state,
-			a.n, a.state, a.channel, a.provider, a.send_before, a.absent_at, a.outcome, a.failure,
+			a.n, a.state, a.channel, a.provider, a.route, a.send_before, a.absent_at, a.outcome, a.failure,
 			a.results IS NOT NULL AS mirrored, a.trouble
 		FROM tasks t LEFT JOIN attempts a ON a.task_id = t.id AND a.n = (SELECT MAX(n) FROM attempts WHERE task_id = t.id)
 		WHERE t.id = ?`, taskID)
@@ -68,6 +69,11 @@ func readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	}
 	story.N, story.State, story.Channel, story.Provider, story.Trouble = *r.N, *r.State, *r.Channel, *r.Provider, *r.Trouble
 	story.SendBefore, story.AbsentAt, story.Mirrored = r.SendBefore.Time, r.AbsentAt.Time, r.Mirrored
+	var route mediagate.Route
+	if err := fromJSON("attempts.route", r.Route, &route); err != nil {
+		return mediagate.Story{}, err
+	}
+	story.CanFind = route.Find
 	var outcome *mediagate.Outcome
 	if err := fromJSON("attempts.outcome", r.Outcome, &outcome); err != nil {
 		return mediagate.Story{}, err

@@ -47,12 +47,14 @@ type generate struct {
 
 	story    mediagate.Story
 	shown    shown
-	refusals int    // attempts that the vendor refused for now, in a row
-	lookups  int    // of a lost submission, since it was parked
-	ordered  string // an operator's command that has not been obeyed: retry or fail
-	woken    bool   // by the signal that asks to look again
-	again    bool   // a parking's wait is over: the step may be tried once more
-	obeyed   bool   // the cancel from outside is on record
+	refusals int       // attempts that the vendor refused for now, in a row
+	lookups  int       // of a lost submission, since it was parked
+	lost     int       // the attempt whose fate this run has found open
+	lostTill time.Time // how long it is left alone where nobody can be asked
+	ordered  string    // an operator's command that has not been obeyed: retry or fail
+	woken    bool      // by the signal that asks to look again
+	again    bool      // a parking's wait is over: the step may be tried once more
+	obeyed   bool      // the cancel from outside is on record
 }
 
 // errRowMissing ends a run whose task is not in the database.
@@ -79,6 +81,10 @@ func (g *generate) run(ctx workflow.Context) error {
 				return err
 			}
 			continue
+		}
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			// What a run knows besides the row, it can learn again.
+			return workflow.NewContinueAsNewError(ctx, Generate, g.in)
 		}
 		if err := g.step(ctx); err != nil {
 			return err
@@ -209,6 +215,7 @@ func (g *generate) late(ctx workflow.Context) bool {
 }
 
 func (g *generate) submit(ctx workflow.Context, n int) error {
+	g.lost = 0
 	g.show(ctx, fmt.Sprintf("submitting attempt %d to %s", n, g.provider()))
 	options := call(g.provider(), fmt.Sprintf("submit attempt %d", n))
 	st, err := g.interruptibly(ctx, options, acts.SubmitJob, activities.AttemptArgs{TaskID: g.in.TaskID, N: n})
@@ -218,7 +225,7 @@ func (g *generate) submit(ctx workflow.Context, n int) error {
 	case err != nil:
 		return g.park(ctx, submitParkReason(activities.FromTemporal(err)))
 	}
-	if st.State == mediagate.AttemptRejected && st.N == n {
+	if st.N == n && (st.State == mediagate.AttemptRejected || st.State == mediagate.AttemptUnknown) {
 		g.story, g.again = st, false // stays parked, if it is: nothing was achieved
 		return nil
 	}

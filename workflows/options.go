@@ -21,12 +21,14 @@ func database(summary string) workflow.ActivityOptions {
 	}
 }
 
-// load reads the story within the workflow task: no history to speak of.
+// load reads the story within the workflow task: no history to speak of. Like
+// database, it is repeated for as long as it takes.
 func load() workflow.LocalActivityOptions {
 	return workflow.LocalActivityOptions{
-		StartToCloseTimeout: 10 * time.Second,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 500 * time.Millisecond, MaximumInterval: 10 * time.Second},
-		Summary:             "load the task's story",
+		StartToCloseTimeout:    10 * time.Second,
+		ScheduleToCloseTimeout: 10 * 365 * 24 * time.Hour, // unset, it would be as short
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 500 * time.Millisecond, MaximumInterval: 10 * time.Second},
+		Summary:                "load the task's story",
 	}
 }
 

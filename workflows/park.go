@@ -16,7 +16,7 @@ func (g *generate) park(ctx workflow.Context, reason string) error {
 	if err := g.database(ctx, "park: "+reason, acts.ParkTask, activities.ParkArgs{TaskID: g.in.TaskID, Reason: reason}); err != nil {
 		return err
 	}
-	if g.story.Status.Terminal() {
+	if g.story.Status.Terminal() || g.story.CancelRequested {
 		return nil
 	}
 	return g.parked(ctx, g.story.ParkRetry, g.story.ParkedAt.Add(g.story.ParkTimeout))
@@ -66,6 +66,7 @@ const submissionUnknown = "it is not known whether the provider took the request
 // that the parking's wait is over, the channel may ask again; when that goes
 // well for another wait, the task is no longer stuck.
 func (g *generate) parkTrouble(ctx workflow.Context) error {
+	wait := g.story.ParkRetry
 	switch {
 	case !g.again && g.story.Trouble != "":
 		return g.park(ctx, g.story.Trouble)
@@ -76,9 +77,14 @@ func (g *generate) parkTrouble(ctx workflow.Context) error {
 		if err := g.database(ctx, "let the channel ask again", acts.RestoreAwait, g.attempt()); err != nil {
 			return err
 		}
+		wait = max(wait, troubleShows)
 	}
-	return g.parked(ctx, g.story.ParkRetry, g.story.ParkedAt.Add(g.story.ParkTimeout))
+	return g.parked(ctx, wait, g.story.ParkedAt.Add(g.story.ParkTimeout))
 }
+
+// troubleShows is how long it takes a channel that asks again to find that the
+// trouble is still there: a few refusals, far apart.
+const troubleShows = 2 * time.Minute
 
 // unknownSyncPatience is how long a lost synchronous submit is left alone
 // before the task fails (D6).
@@ -92,31 +98,51 @@ var lookupPauses = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minut
 // happened, and proven absence lets the same id be sent again. Where it
 // cannot be asked, nothing is ever sent twice without an operator.
 func (g *generate) resolve(ctx workflow.Context) error {
+	if g.lost != g.story.N {
+		return g.lose(ctx)
+	}
 	if g.story.CanFind {
 		return g.lookUp(ctx)
-	}
-	if g.story.OnUnknown == mediagate.OnUnknownFail {
-		g.show(ctx, "the vendor's answer was lost, and it cannot be asked: failing soon")
-		before := g.story
-		due, err := g.pause(ctx, "the answer was lost", unknownSyncPatience)
-		switch {
-		case err != nil:
-			return err
-		case g.story.CancelRequested || g.story.State != before.State || g.story.N != before.N:
-			return nil
-		case g.ordered == mediagate.ActionRetry:
-			return g.giveUpAttempt(ctx)
-		case !due:
-			return nil // somebody looked in: the patience begins anew
-		}
-		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
-			Code: mediagate.CodeSubmissionUnknown, Message: submissionUnknown, Retryable: true,
-		})
 	}
 	if g.ordered == mediagate.ActionRetry {
 		return g.giveUpAttempt(ctx)
 	}
-	return g.parkUnknown(ctx)
+	if g.story.OnUnknown != mediagate.OnUnknownFail {
+		return g.parkUnknown(ctx)
+	}
+	left := g.lostTill.Sub(workflow.Now(ctx))
+	if left <= 0 {
+		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
+			Code: mediagate.CodeSubmissionUnknown, Message: submissionUnknown, Retryable: true,
+		})
+	}
+	g.show(ctx, "the vendor's answer was lost, and it cannot be asked: failing soon")
+	_, err := g.pause(ctx, "the answer was lost", left)
+	return err
+}
+
+// lose notes that the fate of the newest attempt is open. An operator's retry
+// that came before was about something else, and must not give this attempt
+// up: only what comes from now on counts.
+func (g *generate) lose(ctx workflow.Context) error {
+	g.lost, g.lostTill = g.story.N, workflow.Now(ctx).Add(unknownSyncPatience)
+	if g.ordered == mediagate.ActionRetry {
+		g.ordered = ""
+	}
+	for g.retry.ReceiveAsync(nil) {
+		g.log.Info("a retry from before the loss is ignored", "attempt", g.lost)
+	}
+	var command activities.ActionArgs
+	for g.action.ReceiveAsync(&command) {
+		if err := g.obey(ctx, command); err != nil {
+			return err
+		}
+		if g.ordered == mediagate.ActionRetry {
+			g.ordered = ""
+		}
+		command = activities.ActionArgs{}
+	}
+	return nil
 }
 
 // giveUpAttempt lets a new attempt follow a lost one: an operator has taken
@@ -157,7 +183,7 @@ func (g *generate) lookUp(ctx workflow.Context) error {
 func (g *generate) parkUnknown(ctx workflow.Context) error {
 	err := g.database(ctx, "park: "+mediagate.ParkSubmissionUnknown, acts.ParkTask,
 		activities.ParkArgs{TaskID: g.in.TaskID, Reason: mediagate.ParkSubmissionUnknown})
-	if err != nil || g.story.Status.Terminal() {
+	if err != nil || g.story.Status.Terminal() || g.story.CancelRequested {
 		return err
 	}
 	pause := lookupPauses[min(g.lookups, len(lookupPauses)-1)]

@@ -190,7 +190,7 @@ func TestD12TakenCommandIsNotObeyedAgain(t *testing.T) {
 	b := setup(t, video)
 	row, err := b.Store.RecordAction(t.Context(), mediagate.Action{ID: "act_api", TaskID: taskID, Action: mediagate.ActionFail})
 	b.ok(err)
-	_, err = b.Store.TakeAction(t.Context(), row.ID)
+	_, err = b.Store.TakeAction(t.Context(), row.ID, "run")
 	b.ok(err)
 	b.signal(time.Minute, workflows.SignalAction, activities.ActionArgs{ID: row.ID, TaskID: taskID, Action: mediagate.ActionFail})
 	b.succeeds(2*time.Minute, 1)

@@ -16,7 +16,7 @@ func TestD1ReplacedRunGoesOn(t *testing.T) {
 	intent := func(b *bundle) {
 		_, _, err := b.Store.OpenAttempt(b.t.Context(), mediagate.Attempt{
 			TaskID: taskID, N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider, Fingerprint: "account-a",
-			Route: b.task().Plan.Routes[0], ExternalID: taskID, SendBefore: b.env.Now().Add(10 * time.Second), CreatedAt: b.env.Now(),
+			Route: findable(b), ExternalID: taskID, SendBefore: b.env.Now().Add(10 * time.Second), CreatedAt: b.env.Now(),
 		})
 		b.ok(err)
 	}

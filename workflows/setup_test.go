@@ -244,3 +244,11 @@ func submitFunc(f func(call int, job mediagate.Job) (mediagate.Submission, error
 		return f(int(calls.Add(1)), job)
 	}
 }
+
+// findable is the task's first route as an attempt takes it whose vendor can
+// be asked by our own id.
+func findable(b *bundle) mediagate.Route {
+	route := b.task().Plan.Routes[0]
+	route.Find = true
+	return route
+}

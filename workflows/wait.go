@@ -37,6 +37,8 @@ func (g *generate) await(ctx workflow.Context) error {
 	switch {
 	case temporal.IsCanceledError(err):
 		return g.reload(ctx)
+	case err != nil && activities.FromTemporal(err).Kind == mediagate.KindCredentials:
+		return g.park(ctx, mediagate.ParkCredentials) // the job may have ended well: a person can find out
 	case err != nil:
 		g.log.Warn("vendor out of reach at the deadline", "error", err)
 		if err := g.reload(ctx); err != nil {
@@ -65,7 +67,7 @@ func (g *generate) pause(ctx workflow.Context, summary string, d time.Duration) 
 
 // wait waits for d, or for a signal, after which the story is as it then
 // stands. It reports whether the time ran out. Signals of other attempts are
-// ignored (D9).
+// ignored (D9), and so is one whose input is not what it should be.
 func (g *generate) wait(ctx workflow.Context, summary string, d time.Duration) (due bool, err error) {
 	timerCtx, stopTimer := workflow.WithCancel(ctx)
 	defer stopTimer()
@@ -78,15 +80,15 @@ func (g *generate) wait(ctx workflow.Context, summary string, d time.Duration) (
 	selector.AddFuture(timer, func(workflow.Future) { due = true })
 	selector.AddReceive(g.upstream, func(c workflow.ReceiveChannel, _ bool) {
 		var n int
-		c.Receive(ctx, &n)
-		reload = reload || n == g.story.N
+		reload = c.ReceiveAsync(&n) && n == g.story.N || reload
 	})
 	selector.AddReceive(g.cancel, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); reload = true })
 	selector.AddReceive(g.wake, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); reload, g.woken = true, true })
 	selector.AddReceive(g.action, func(c workflow.ReceiveChannel, _ bool) {
 		var a activities.ActionArgs
-		c.Receive(ctx, &a)
-		commands = append(commands, a)
+		if c.ReceiveAsync(&a) {
+			commands = append(commands, a)
+		}
 	})
 	for action, channel := range g.byHand() {
 		selector.AddReceive(channel, func(c workflow.ReceiveChannel, _ bool) {

@@ -9,8 +9,8 @@ import (
 )
 
 // Attempt reads one attempt.
-func (s *Store) Attempt(_ context.Context, taskID string, n int) (mediagate.Attempt, error) {
-	unlock, err := s.lock("Attempt")
+func (s *Store) Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error) {
+	unlock, err := s.lock(ctx, "Attempt")
 	defer unlock()
 	if err != nil {
 		return mediagate.Attempt{}, err
@@ -24,8 +24,8 @@ func (s *Store) Attempt(_ context.Context, taskID string, n int) (mediagate.Atte
 
 // OpenAttempt stores an intent, on a task that is open, not to be cancelled,
 // and without a later attempt (D3).
-func (s *Store) OpenAttempt(_ context.Context, in mediagate.Attempt) (mediagate.Attempt, bool, error) {
-	unlock, err := s.lock("OpenAttempt")
+func (s *Store) OpenAttempt(ctx context.Context, in mediagate.Attempt) (mediagate.Attempt, bool, error) {
+	unlock, err := s.lock(ctx, "OpenAttempt")
 	defer unlock()
 	if err != nil {
 		return mediagate.Attempt{}, false, err
@@ -38,6 +38,8 @@ func (s *Store) OpenAttempt(_ context.Context, in mediagate.Attempt) (mediagate.
 		return found.Attempt, false, nil
 	case len(r.attempts) > 0 && r.attempts[len(r.attempts)-1].N > in.N:
 		return mediagate.Attempt{}, false, conflict("task %s has a later attempt", in.TaskID)
+	case len(r.attempts) > 0 && !over(r.attempts[len(r.attempts)-1].State):
+		return mediagate.Attempt{}, false, conflict("the attempt before is open")
 	case r.task.Status.Terminal():
 		return mediagate.Attempt{}, false, conflict("task %s has ended", in.TaskID)
 	case !r.task.CancelRequestedAt.IsZero():
@@ -48,10 +50,14 @@ func (s *Store) OpenAttempt(_ context.Context, in mediagate.Attempt) (mediagate.
 	return in, true, nil
 }
 
+func over(s mediagate.AttemptState) bool {
+	return s == mediagate.AttemptRejected || s == mediagate.AttemptEnded
+}
+
 // AcceptAttempt stores the vendor's id. A job that nobody waits for is
 // recorded only, and ended is true (D5).
-func (s *Store) AcceptAttempt(_ context.Context, taskID string, n int, sub mediagate.Submission, firstPollAt time.Time) (bool, error) {
-	unlock, err := s.lock("AcceptAttempt")
+func (s *Store) AcceptAttempt(ctx context.Context, taskID string, n int, sub mediagate.Submission, firstPollAt time.Time) (bool, error) {
+	unlock, err := s.lock(ctx, "AcceptAttempt")
 	defer unlock()
 	if err != nil {
 		return false, err
@@ -60,15 +66,15 @@ func (s *Store) AcceptAttempt(_ context.Context, taskID string, n int, sub media
 	if err != nil {
 		return false, err
 	}
-	over := r.task.Status.Terminal()
+	ended := r.task.Status.Terminal()
 	switch {
 	case a.State == mediagate.AttemptRejected:
-		return over, conflict("attempt %d of task %s was rejected", n, taskID)
+		return ended, conflict("attempt %d of task %s was rejected", n, taskID)
 	case a.Ref != mediagate.JobRef{}:
-		return over, nil
+		return ended, nil
 	}
 	a.Ref, a.AcceptedAt = sub.Ref, s.clock()
-	if over || a.State == mediagate.AttemptEnded {
+	if ended || a.State == mediagate.AttemptEnded {
 		a.State = mediagate.AttemptEnded
 		if a.Outcome == nil {
 			a.Outcome = sub.Outcome
@@ -91,8 +97,8 @@ func (s *Store) AcceptAttempt(_ context.Context, taskID string, n int, sub media
 }
 
 // RejectAttempt stores a proven refusal of the intent with that sendBefore.
-func (s *Store) RejectAttempt(_ context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error {
-	return s.change("RejectAttempt", taskID, n, func(_ *record, a *attempt) error {
+func (s *Store) RejectAttempt(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error {
+	return s.change(ctx, "RejectAttempt", taskID, n, func(_ *record, a *attempt) error {
 		if (a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown) && a.SendBefore.Equal(sendBefore) {
 			a.State, a.rejection, a.Error, a.EndedAt = mediagate.AttemptRejected, &f, detail, s.clock()
 		}
@@ -101,8 +107,8 @@ func (s *Store) RejectAttempt(_ context.Context, taskID string, n int, sendBefor
 }
 
 // MarkUnknown notes that the fate of the intent with that sendBefore is open.
-func (s *Store) MarkUnknown(_ context.Context, taskID string, n int, sendBefore time.Time, detail string) error {
-	return s.change("MarkUnknown", taskID, n, func(_ *record, a *attempt) error {
+func (s *Store) MarkUnknown(ctx context.Context, taskID string, n int, sendBefore time.Time, detail string) error {
+	return s.change(ctx, "MarkUnknown", taskID, n, func(_ *record, a *attempt) error {
 		if a.State == mediagate.AttemptIntent && a.SendBefore.Equal(sendBefore) {
 			a.State, a.Error = mediagate.AttemptUnknown, detail
 		}
@@ -111,9 +117,9 @@ func (s *Store) MarkUnknown(_ context.Context, taskID string, n int, sendBefore 
 }
 
 // NoteAbsent keeps the first time that a lookup found nothing.
-func (s *Store) NoteAbsent(_ context.Context, taskID string, n int) (first time.Time, err error) {
-	err = s.change("NoteAbsent", taskID, n, func(_ *record, a *attempt) error {
-		if a.State != mediagate.AttemptUnknown {
+func (s *Store) NoteAbsent(ctx context.Context, taskID string, n int, sendBefore time.Time) (first time.Time, err error) {
+	err = s.change(ctx, "NoteAbsent", taskID, n, func(_ *record, a *attempt) error {
+		if a.State != mediagate.AttemptUnknown || !a.SendBefore.Equal(sendBefore) {
 			return conflict("attempt %d of task %s is %s", n, taskID, a.State)
 		}
 		if a.AbsentAt.IsZero() {
@@ -126,9 +132,10 @@ func (s *Store) NoteAbsent(_ context.Context, taskID string, n int) (first time.
 }
 
 // ReopenIntent lets the same external id be sent again.
-func (s *Store) ReopenIntent(_ context.Context, taskID string, n int, sendBefore time.Time) (reopened bool, err error) {
-	err = s.change("ReopenIntent", taskID, n, func(r *record, a *attempt) error {
-		if r.task.Status.Terminal() || !r.task.CancelRequestedAt.IsZero() || a.State != mediagate.AttemptUnknown {
+func (s *Store) ReopenIntent(ctx context.Context, taskID string, n int, lost, sendBefore time.Time) (reopened bool, err error) {
+	err = s.change(ctx, "ReopenIntent", taskID, n, func(r *record, a *attempt) error {
+		if r.task.Status.Terminal() || !r.task.CancelRequestedAt.IsZero() || a.State != mediagate.AttemptUnknown ||
+			a.AbsentAt.IsZero() || !a.SendBefore.Equal(lost) {
 			return nil
 		}
 		a.State, a.SendBefore, a.AbsentAt, a.Error = mediagate.AttemptIntent, sendBefore, time.Time{}, ""
@@ -138,11 +145,10 @@ func (s *Store) ReopenIntent(_ context.Context, taskID string, n int, sendBefore
 	return reopened, err
 }
 
-// EndAttempt gives an attempt up.
-func (s *Store) EndAttempt(_ context.Context, taskID string, n int, detail string) error {
-	return s.change("EndAttempt", taskID, n, func(_ *record, a *attempt) error {
-		s.drop(taskID, n)
-		if a.State != mediagate.AttemptRejected && a.State != mediagate.AttemptEnded {
+// GiveUpAttempt ends an attempt whose fate is unknown.
+func (s *Store) GiveUpAttempt(ctx context.Context, taskID string, n int, detail string) error {
+	return s.change(ctx, "GiveUpAttempt", taskID, n, func(_ *record, a *attempt) error {
+		if a.State == mediagate.AttemptUnknown {
 			a.State, a.Error, a.EndedAt = mediagate.AttemptEnded, detail, s.clock()
 		}
 		return nil
@@ -150,8 +156,8 @@ func (s *Store) EndAttempt(_ context.Context, taskID string, n int, detail strin
 }
 
 // RecordOutcome stores how an attempt ended: the first to tell counts.
-func (s *Store) RecordOutcome(_ context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error) {
-	err = s.change("RecordOutcome", taskID, n, func(_ *record, a *attempt) error {
+func (s *Store) RecordOutcome(ctx context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error) {
+	err = s.change(ctx, "RecordOutcome", taskID, n, func(_ *record, a *attempt) error {
 		s.drop(taskID, n)
 		won = s.outcome(a, o)
 		return nil
@@ -168,16 +174,16 @@ func (s *Store) outcome(a *attempt, o mediagate.Outcome) bool {
 }
 
 // StoreMirrored stores an attempt's files.
-func (s *Store) StoreMirrored(_ context.Context, taskID string, n int, results []mediagate.Result) error {
-	return s.change("StoreMirrored", taskID, n, func(_ *record, a *attempt) error {
+func (s *Store) StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error {
+	return s.change(ctx, "StoreMirrored", taskID, n, func(_ *record, a *attempt) error {
 		a.Results = slices.Clone(results)
 		return nil
 	})
 }
 
 // change runs f on an attempt's row.
-func (s *Store) change(method, taskID string, n int, f func(*record, *attempt) error) error {
-	unlock, err := s.lock(method)
+func (s *Store) change(ctx context.Context, method, taskID string, n int, f func(*record, *attempt) error) error {
+	unlock, err := s.lock(ctx, method)
 	defer unlock()
 	if err != nil {
 		return err

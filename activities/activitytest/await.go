@@ -56,8 +56,8 @@ func (s *Store) SeeChannel(name string, at time.Time) {
 }
 
 // BeginEpoch fences all runs before.
-func (s *Store) BeginEpoch(_ context.Context, channel string) (int64, error) {
-	unlock, err := s.lock("BeginEpoch")
+func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
+	unlock, err := s.lock(ctx, "BeginEpoch")
 	defer unlock()
 	if err != nil {
 		return 0, err
@@ -68,8 +68,8 @@ func (s *Store) BeginEpoch(_ context.Context, channel string) (int64, error) {
 }
 
 // ClaimDue takes due rows, for the current epoch only.
-func (s *Store) ClaimDue(_ context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error) {
-	unlock, err := s.lock("ClaimDue")
+func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error) {
+	unlock, err := s.lock(ctx, "ClaimDue")
 	defer unlock()
 	if err != nil {
 		return nil, err
@@ -95,8 +95,8 @@ func (s *Store) ClaimDue(_ context.Context, channel string, epoch int64, claim s
 }
 
 // AwaitStats counts a channel's rows.
-func (s *Store) AwaitStats(_ context.Context, channel string) (waiting int, next time.Time, err error) {
-	unlock, err := s.lock("AwaitStats")
+func (s *Store) AwaitStats(ctx context.Context, channel string) (waiting int, next time.Time, err error) {
+	unlock, err := s.lock(ctx, "AwaitStats")
 	defer unlock()
 	if err != nil {
 		return 0, time.Time{}, err
@@ -115,8 +115,8 @@ func (s *Store) AwaitStats(_ context.Context, channel string) (waiting int, next
 }
 
 // StorePolls stores results of rows that the claim still holds.
-func (s *Store) StorePolls(_ context.Context, channel, claim string, results []mediagate.PollResult) ([]mediagate.Await, error) {
-	unlock, err := s.lock("StorePolls")
+func (s *Store) StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) ([]mediagate.Await, error) {
+	unlock, err := s.lock(ctx, "StorePolls")
 	defer unlock()
 	if err != nil {
 		return nil, err
@@ -152,19 +152,19 @@ func (s *Store) StorePolls(_ context.Context, channel, claim string, results []m
 	return ended, nil
 }
 
-// DropAwait ends an attempt's polling.
-func (s *Store) DropAwait(_ context.Context, taskID string, n int) error {
-	unlock, err := s.lock("DropAwait")
+// DropAwait forgets the signal that is owed for an attempt.
+func (s *Store) DropAwait(ctx context.Context, taskID string, n int) error {
+	unlock, err := s.lock(ctx, "DropAwait")
 	defer unlock()
 	if err == nil {
-		s.drop(taskID, n)
+		s.awaits = slices.DeleteFunc(s.awaits, func(w *awaitRow) bool { return w.TaskID == taskID && w.N == n && w.Ended })
 	}
 	return err
 }
 
 // RestoreAwait polls again for an attempt that was in trouble.
-func (s *Store) RestoreAwait(_ context.Context, taskID string, n int, nextPollAt time.Time) error {
-	return s.change("RestoreAwait", taskID, n, func(r *record, a *attempt) error {
+func (s *Store) RestoreAwait(ctx context.Context, taskID string, n int, nextPollAt time.Time) error {
+	return s.change(ctx, "RestoreAwait", taskID, n, func(r *record, a *attempt) error {
 		if r.task.Status.Terminal() || a.State != mediagate.AttemptAccepted || a.Outcome != nil {
 			return conflict("nothing is to be polled for attempt %d of task %s", n, taskID)
 		}
@@ -175,8 +175,8 @@ func (s *Store) RestoreAwait(_ context.Context, taskID string, n int, nextPollAt
 }
 
 // HintPoll makes a task's rows due.
-func (s *Store) HintPoll(_ context.Context, taskID string) error {
-	unlock, err := s.lock("HintPoll")
+func (s *Store) HintPoll(ctx context.Context, taskID string) error {
+	unlock, err := s.lock(ctx, "HintPoll")
 	defer unlock()
 	if err != nil {
 		return err
@@ -191,17 +191,17 @@ func (s *Store) HintPoll(_ context.Context, taskID string) error {
 }
 
 // ParkedTasks names the channel's parked tasks.
-func (s *Store) ParkedTasks(_ context.Context, channel string, limit int) ([]string, error) {
-	return s.find("ParkedTasks", limit, func(r *record) bool {
+func (s *Store) ParkedTasks(ctx context.Context, channel, reason string, limit int) ([]string, error) {
+	return s.find(ctx, "ParkedTasks", limit, func(r *record) bool {
 		last := len(r.attempts) - 1
-		return !r.task.Status.Terminal() && !r.task.ParkedAt.IsZero() && r.task.ParkReason != mediagate.ParkSubmissionUnknown &&
+		return !r.task.Status.Terminal() && !r.task.ParkedAt.IsZero() && r.task.ParkReason == reason &&
 			last >= 0 && r.attempts[last].Channel == channel
 	})
 }
 
 // ChannelLastSeen tells when a worker last had the channel.
-func (s *Store) ChannelLastSeen(_ context.Context, name string) (time.Time, error) {
-	unlock, err := s.lock("ChannelLastSeen")
+func (s *Store) ChannelLastSeen(ctx context.Context, name string) (time.Time, error) {
+	unlock, err := s.lock(ctx, "ChannelLastSeen")
 	defer unlock()
 	if err != nil {
 		return time.Time{}, err

@@ -10,8 +10,8 @@ import (
 )
 
 // Settle ends a task once, with its callback's first round (D13, D14).
-func (s *Store) Settle(_ context.Context, end mediagate.Settlement) (mediagate.Story, bool, error) {
-	unlock, err := s.lock("Settle")
+func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate.Story, bool, error) {
+	unlock, err := s.lock(ctx, "Settle")
 	defer unlock()
 	if err != nil {
 		return mediagate.Story{}, false, err
@@ -49,8 +49,8 @@ func (s *Store) Settle(_ context.Context, end mediagate.Settlement) (mediagate.S
 }
 
 // WebhookTarget reads what a round sends.
-func (s *Store) WebhookTarget(_ context.Context, taskID string, round int) (mediagate.WebhookTarget, error) {
-	unlock, err := s.lock("WebhookTarget")
+func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (mediagate.WebhookTarget, error) {
+	unlock, err := s.lock(ctx, "WebhookTarget")
 	defer unlock()
 	if err != nil {
 		return mediagate.WebhookTarget{}, err
@@ -67,8 +67,8 @@ func (s *Store) WebhookTarget(_ context.Context, taskID string, round int) (medi
 }
 
 // Deliveries lists the delivery attempts.
-func (s *Store) Deliveries(_ context.Context, taskID string) ([]mediagate.Delivery, error) {
-	unlock, err := s.lock("Deliveries")
+func (s *Store) Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error) {
+	unlock, err := s.lock(ctx, "Deliveries")
 	defer unlock()
 	if err != nil {
 		return nil, err
@@ -86,8 +86,8 @@ func (s *Store) Deliveries(_ context.Context, taskID string) ([]mediagate.Delive
 
 // RecordDelivery stores a delivery attempt, in place of the same one, and how
 // its round ended: the newest round only, and never over a delivery.
-func (s *Store) RecordDelivery(_ context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error {
-	unlock, err := s.lock("RecordDelivery")
+func (s *Store) RecordDelivery(ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error {
+	unlock, err := s.lock(ctx, "RecordDelivery")
 	defer unlock()
 	if err != nil {
 		return err
@@ -107,8 +107,8 @@ func (s *Store) RecordDelivery(_ context.Context, d mediagate.Delivery, state me
 }
 
 // find names tasks, in the order of their ids.
-func (s *Store) find(method string, limit int, match func(*record) bool) ([]string, error) {
-	unlock, err := s.lock(method)
+func (s *Store) find(ctx context.Context, method string, limit int, match func(*record) bool) ([]string, error) {
+	unlock, err := s.lock(ctx, method)
 	defer unlock()
 	if err != nil {
 		return nil, err
@@ -123,45 +123,45 @@ func (s *Store) find(method string, limit int, match func(*record) bool) ([]stri
 }
 
 // UnseenTasks names open tasks of which no run was seen.
-func (s *Store) UnseenTasks(_ context.Context, olderThan time.Duration, limit int) ([]string, error) {
-	return s.find("UnseenTasks", limit, func(r *record) bool {
+func (s *Store) UnseenTasks(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
+	return s.find(ctx, "UnseenTasks", limit, func(r *record) bool {
 		return !r.task.Status.Terminal() && !r.seen && s.clock().Sub(r.task.CreatedAt) > olderThan
 	})
 }
 
 // OpenTasks names open tasks that were not looked at lately.
-func (s *Store) OpenTasks(_ context.Context, checkedBefore time.Time, limit int) ([]string, error) {
-	return s.find("OpenTasks", limit, func(r *record) bool {
+func (s *Store) OpenTasks(ctx context.Context, checkedBefore time.Time, limit int) ([]string, error) {
+	return s.find(ctx, "OpenTasks", limit, func(r *record) bool {
 		return !r.task.Status.Terminal() && r.seen && r.checkedAt.Before(checkedBefore)
 	})
 }
 
-// MarkChecked notes that tasks were looked at.
-func (s *Store) MarkChecked(_ context.Context, ids []string) error {
-	unlock, err := s.lock("MarkChecked")
+// MarkChecked notes that tasks were looked at, and have a run if seen.
+func (s *Store) MarkChecked(ctx context.Context, ids []string, seen bool) error {
+	unlock, err := s.lock(ctx, "MarkChecked")
 	defer unlock()
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
 		if r, ok := s.tasks[id]; ok {
-			r.seen, r.checkedAt = true, s.clock()
+			r.seen, r.checkedAt = r.seen || seen, s.clock()
 		}
 	}
 	return nil
 }
 
 // StaleCancels names open tasks whose cancel nobody obeyed.
-func (s *Store) StaleCancels(_ context.Context, olderThan time.Duration, limit int) ([]string, error) {
-	return s.find("StaleCancels", limit, func(r *record) bool {
+func (s *Store) StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
+	return s.find(ctx, "StaleCancels", limit, func(r *record) bool {
 		at := r.task.CancelRequestedAt
 		return !r.task.Status.Terminal() && !at.IsZero() && s.clock().Sub(at) > olderThan
 	})
 }
 
 // UntakenActions lists commands that nobody took.
-func (s *Store) UntakenActions(_ context.Context, olderThan time.Duration, limit int) ([]mediagate.Action, error) {
-	unlock, err := s.lock("UntakenActions")
+func (s *Store) UntakenActions(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.Action, error) {
+	unlock, err := s.lock(ctx, "UntakenActions")
 	defer unlock()
 	if err != nil {
 		return nil, err
@@ -176,8 +176,8 @@ func (s *Store) UntakenActions(_ context.Context, olderThan time.Duration, limit
 }
 
 // PendingWebhooks lists rounds that nobody finished.
-func (s *Store) PendingWebhooks(_ context.Context, olderThan time.Duration, limit int) ([]mediagate.WebhookRound, error) {
-	ids, err := s.find("PendingWebhooks", limit, func(r *record) bool {
+func (s *Store) PendingWebhooks(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.WebhookRound, error) {
+	ids, err := s.find(ctx, "PendingWebhooks", limit, func(r *record) bool {
 		w := r.task.Webhook
 		return w != nil && w.Round > 0 && w.State == mediagate.WebhookPending && s.clock().Sub(r.pending) > olderThan
 	})
@@ -189,15 +189,15 @@ func (s *Store) PendingWebhooks(_ context.Context, olderThan time.Duration, limi
 }
 
 // OverdueTasks names open tasks far past their deadline.
-func (s *Store) OverdueTasks(_ context.Context, grace time.Duration, limit int) ([]string, error) {
-	return s.find("OverdueTasks", limit, func(r *record) bool {
+func (s *Store) OverdueTasks(ctx context.Context, grace time.Duration, limit int) ([]string, error) {
+	return s.find(ctx, "OverdueTasks", limit, func(r *record) bool {
 		return !r.task.Status.Terminal() && r.task.ParkedAt.IsZero() && r.task.DeadlineAt.Add(grace).Before(s.clock())
 	})
 }
 
 // AwaitChannels names the channels that have rows.
-func (s *Store) AwaitChannels(context.Context) ([]string, error) {
-	unlock, err := s.lock("AwaitChannels")
+func (s *Store) AwaitChannels(ctx context.Context) ([]string, error) {
+	unlock, err := s.lock(ctx, "AwaitChannels")
 	defer unlock()
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ type Store struct {
 	mu       sync.Mutex
 	tasks    map[string]*record
 	actions  []*mediagate.Action
+	takers   map[string]string // by action
 	awaits   []*awaitRow
 	channels map[string]*channelRow
 	ids      int
@@ -54,12 +55,16 @@ type channelRow struct {
 // NewStore makes an empty store on the clock.
 func NewStore(now func() time.Time) *Store {
 	return &Store{
-		now: now, tasks: make(map[string]*record), channels: make(map[string]*channelRow),
+		now: now, tasks: make(map[string]*record), channels: make(map[string]*channelRow), takers: make(map[string]string),
 	}
 }
 
-// lock begins a method: its fault strikes first.
-func (s *Store) lock(method string) (unlock func(), err error) {
+// lock begins a method: its fault strikes first, and a caller that is not there
+// any more finds the store away, as it does a database.
+func (s *Store) lock(ctx context.Context, method string) (unlock func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return func() {}, mediagate.Errorf(mediagate.KindUnavailable, "the database is away: %w", err)
+	}
 	if s.Fault != nil {
 		if err := s.Fault(method); err != nil {
 			return func() {}, err
@@ -165,8 +170,8 @@ func (s *Store) Actions() []mediagate.Action {
 }
 
 // Story reads a task's story.
-func (s *Store) Story(_ context.Context, taskID string) (mediagate.Story, error) {
-	unlock, err := s.lock("Story")
+func (s *Store) Story(ctx context.Context, taskID string) (mediagate.Story, error) {
+	unlock, err := s.lock(ctx, "Story")
 	defer unlock()
 	if err != nil {
 		return mediagate.Story{}, err
@@ -194,7 +199,7 @@ func (s *Store) story(taskID string) mediagate.Story {
 	}
 	a := r.attempts[len(r.attempts)-1]
 	st.N, st.State, st.Channel, st.Provider, st.Trouble = a.N, a.State, a.Channel, a.Provider, a.Trouble
-	st.SendBefore, st.AbsentAt, st.Mirrored = a.SendBefore, a.AbsentAt, a.Results != nil
+	st.SendBefore, st.AbsentAt, st.Mirrored, st.CanFind = a.SendBefore, a.AbsentAt, a.Results != nil, a.Route.Find
 	st.Failure = a.rejection
 	if a.Outcome != nil {
 		st.Succeeded, st.Failure = a.Outcome.Succeeded, a.Outcome.Failure
@@ -203,8 +208,8 @@ func (s *Store) story(taskID string) mediagate.Story {
 }
 
 // TaskByID reads a task.
-func (s *Store) TaskByID(_ context.Context, taskID string) (mediagate.Task, error) {
-	unlock, err := s.lock("TaskByID")
+func (s *Store) TaskByID(ctx context.Context, taskID string) (mediagate.Task, error) {
+	unlock, err := s.lock(ctx, "TaskByID")
 	defer unlock()
 	if err != nil {
 		return mediagate.Task{}, err
@@ -222,8 +227,8 @@ func (s *Store) TaskByID(_ context.Context, taskID string) (mediagate.Task, erro
 }
 
 // RequestCancel notes the client's wish.
-func (s *Store) RequestCancel(_ context.Context, accountID, taskID string) (mediagate.Task, error) {
-	unlock, err := s.lock("RequestCancel")
+func (s *Store) RequestCancel(ctx context.Context, accountID, taskID string) (mediagate.Task, error) {
+	unlock, err := s.lock(ctx, "RequestCancel")
 	defer unlock()
 	if err != nil {
 		return mediagate.Task{}, err
@@ -243,8 +248,8 @@ func (s *Store) RequestCancel(_ context.Context, accountID, taskID string) (medi
 }
 
 // Park notes that a task is stuck; the first time of a reason counts.
-func (s *Store) Park(_ context.Context, taskID, reason string) error {
-	unlock, err := s.lock("Park")
+func (s *Store) Park(ctx context.Context, taskID, reason string) error {
+	unlock, err := s.lock(ctx, "Park")
 	defer unlock()
 	if err != nil {
 		return err
@@ -264,8 +269,8 @@ func (s *Store) Park(_ context.Context, taskID, reason string) error {
 }
 
 // Unpark ends the parking and moves the deadline by its length.
-func (s *Store) Unpark(_ context.Context, taskID string) error {
-	unlock, err := s.lock("Unpark")
+func (s *Store) Unpark(ctx context.Context, taskID string) error {
+	unlock, err := s.lock(ctx, "Unpark")
 	defer unlock()
 	if err != nil {
 		return err
@@ -285,8 +290,8 @@ func (s *Store) unpark(r *record) {
 }
 
 // RecordAction stores a command once.
-func (s *Store) RecordAction(_ context.Context, a mediagate.Action) (mediagate.Action, error) {
-	unlock, err := s.lock("RecordAction")
+func (s *Store) RecordAction(ctx context.Context, a mediagate.Action) (mediagate.Action, error) {
+	unlock, err := s.lock(ctx, "RecordAction")
 	defer unlock()
 	if err != nil {
 		return mediagate.Action{}, err
@@ -309,15 +314,15 @@ func (s *Store) RecordAction(_ context.Context, a mediagate.Action) (mediagate.A
 }
 
 // TakeAction tells the first taker of a command true.
-func (s *Store) TakeAction(_ context.Context, id string) (bool, error) {
-	unlock, err := s.lock("TakeAction")
+func (s *Store) TakeAction(ctx context.Context, id, taker string) (bool, error) {
+	unlock, err := s.lock(ctx, "TakeAction")
 	defer unlock()
 	if err != nil {
 		return false, err
 	}
 	for _, a := range s.actions {
-		if a.ID == id && a.State == "pending" {
-			a.State = "taken"
+		if a.ID == id && (a.State == "pending" || s.takers[id] == taker) {
+			a.State, s.takers[id] = "taken", taker
 			return true, nil
 		}
 	}

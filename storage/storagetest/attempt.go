@@ -125,8 +125,8 @@ var attemptTests = map[string]func(*bench){
 	"an acceptance of an attempt given up records the job only": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.submit(p, unit(1))
-		b.intent(id, 1)
-		b.noError(b.EndAttempt(b.Context(), id, 1, "rerouted"))
+		b.lost(id)
+		b.noError(b.GiveUpAttempt(b.Context(), id, 1, "given up"))
 		b.intent(id, 2)
 		ended, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
 		b.noError(err)
@@ -198,8 +198,10 @@ var attemptTests = map[string]func(*bench){
 		id := b.submit(p, unit(1))
 		old := b.intent(id, 1)
 		b.noError(b.MarkUnknown(b.Context(), id, 1, old.SendBefore, "lost"))
+		_, err := b.NoteAbsent(b.Context(), id, 1, old.SendBefore)
+		b.noError(err)
 		b.pass(time.Minute)
-		again, err := b.ReopenIntent(b.Context(), id, 1, b.now().Add(10*time.Second))
+		again, err := b.ReopenIntent(b.Context(), id, 1, old.SendBefore, b.now().Add(10*time.Second))
 		b.noError(err)
 		same(b, "reopened", again, true)
 		b.noError(b.MarkUnknown(b.Context(), id, 1, old.SendBefore, "late"))
@@ -207,29 +209,39 @@ var attemptTests = map[string]func(*bench){
 		a := b.attempt(id, 1)
 		same(b, "attempt", []any{a.State, a.SendBefore, a.ExternalID, a.Error},
 			[]any{mediagate.AttemptIntent, b.now().Add(10 * time.Second), old.ExternalID, ""})
+
+		// Lost once more: what was learnt of the first sending proves nothing.
+		b.noError(b.MarkUnknown(b.Context(), id, 1, a.SendBefore, "lost again"))
+		_, err = b.NoteAbsent(b.Context(), id, 1, old.SendBefore)
+		b.kind(err, mediagate.KindConflict)
+		for _, lost := range []time.Time{old.SendBefore, a.SendBefore} {
+			again, err = b.ReopenIntent(b.Context(), id, 1, lost, b.now().Add(time.Hour))
+			b.noError(err)
+			same(b, "reopened without proof", again, false)
+		}
 	},
 	"absence is noted once, and forgotten when sent again": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.submit(p, unit(1))
 		row := b.intent(id, 1)
-		_, err := b.NoteAbsent(b.Context(), id, 1)
+		_, err := b.NoteAbsent(b.Context(), id, 1, row.SendBefore)
 		b.kind(err, mediagate.KindConflict)
 		b.noError(b.MarkUnknown(b.Context(), id, 1, row.SendBefore, "timeout"))
-		first, err := b.NoteAbsent(b.Context(), id, 1)
+		first, err := b.NoteAbsent(b.Context(), id, 1, row.SendBefore)
 		b.noError(err)
 		same(b, "first", first, b.now())
 		b.pass(30 * time.Second)
-		second, err := b.NoteAbsent(b.Context(), id, 1)
+		second, err := b.NoteAbsent(b.Context(), id, 1, row.SendBefore)
 		b.noError(err)
 		same(b, "second", second, first)
 		same(b, "story", b.story(id).AbsentAt, first)
-		reopened, err := b.ReopenIntent(b.Context(), id, 1, b.now().Add(time.Second))
+		reopened, err := b.ReopenIntent(b.Context(), id, 1, row.SendBefore, b.now().Add(time.Second))
 		b.noError(err)
 		same(b, "reopened", []any{reopened, b.attempt(id, 1).AbsentAt}, []any{true, time.Time{}})
-		reopened, err = b.ReopenIntent(b.Context(), id, 1, b.now().Add(time.Second))
+		reopened, err = b.ReopenIntent(b.Context(), id, 1, row.SendBefore, b.now().Add(time.Second))
 		b.noError(err)
 		same(b, "reopened twice", reopened, false)
-		_, err = b.NoteAbsent(b.Context(), id, 2)
+		_, err = b.NoteAbsent(b.Context(), id, 2, row.SendBefore)
 		b.kind(err, mediagate.KindNotFound)
 	},
 	"nothing is sent again for a task that ends": func(b *bench) {
@@ -242,21 +254,22 @@ var attemptTests = map[string]func(*bench){
 			},
 		} {
 			id := b.submit(p, unit(1))
-			row := b.intent(id, 1)
-			b.noError(b.MarkUnknown(b.Context(), id, 1, row.SendBefore, "timeout"))
+			row := b.lost(id)
+			_, err := b.NoteAbsent(b.Context(), id, 1, row.SendBefore)
+			b.noError(err)
 			end(id)
-			reopened, err := b.ReopenIntent(b.Context(), id, 1, b.now())
+			reopened, err := b.ReopenIntent(b.Context(), id, 1, row.SendBefore, b.now())
 			b.noError(err)
 			same(b, "reopened", reopened, false)
 		}
 	},
-	"an attempt given up waits for nothing, and a late outcome is recorded": func(b *bench) {
+	"a lost attempt can be given up, and a late outcome of it is recorded": func(b *bench) {
 		p := b.newPayer(unit(10))
-		id := b.accepted(p, unit(1))
-		b.noError(b.EndAttempt(b.Context(), id, 1, "rerouted"))
-		same(b, "waiting", b.count("SELECT COUNT(*) FROM awaits"), 0)
+		id := b.submit(p, unit(1))
+		b.lost(id)
+		b.noError(b.GiveUpAttempt(b.Context(), id, 1, "given up"))
 		a := b.attempt(id, 1)
-		same(b, "attempt", []any{a.State, a.Error, a.EndedAt}, []any{mediagate.AttemptEnded, "rerouted", b.now()})
+		same(b, "attempt", []any{a.State, a.Error, a.EndedAt}, []any{mediagate.AttemptEnded, "given up", b.now()})
 		b.intent(id, 2)
 		won, err := b.RecordOutcome(b.Context(), id, 1, success)
 		b.noError(err)
@@ -264,6 +277,26 @@ var attemptTests = map[string]func(*bench){
 		same(b, "outcome", b.attempt(id, 1).Outcome, &success)
 		story := b.story(id)
 		same(b, "story", []any{story.N, story.Succeeded}, []any{2, false})
+	},
+	"an attempt whose fate is known is not given up": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.noError(b.GiveUpAttempt(b.Context(), id, 1, "given up"))
+		same(b, "waiting", b.count("SELECT COUNT(*) FROM awaits"), 1)
+		same(b, "state", b.attempt(id, 1).State, mediagate.AttemptAccepted)
+	},
+	"no attempt follows one whose fate is open": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		next := mediagate.Attempt{TaskID: id, N: 2, Channel: channelName, Provider: "kling", Route: plan.Routes[0], SendBefore: b.now()}
+		b.lost(id)
+		_, _, err := b.OpenAttempt(b.Context(), next)
+		b.kind(err, mediagate.KindConflict)
+		_, err = b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+		b.noError(err)
+		_, _, err = b.OpenAttempt(b.Context(), next)
+		b.kind(err, mediagate.KindConflict)
+		same(b, "attempts", b.count("SELECT COUNT(*) FROM attempts"), 1)
 	},
 	"the first outcome stays": func(b *bench) {
 		p := b.newPayer(unit(10))

@@ -1,6 +1,8 @@
 package storagetest
 
 import (
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -17,6 +19,10 @@ var reconcileTests = map[string]func(*bench){
 		b.finds("not yet", nil, func() ([]string, error) { return b.UnseenTasks(b.Context(), 10*time.Second, 10) })
 		b.pass(time.Microsecond)
 		b.finds("unseen", []string{unseen}, func() ([]string, error) { return b.UnseenTasks(b.Context(), 10*time.Second, 10) })
+		b.noError(b.MarkChecked(b.Context(), []string{unseen}, false))
+		b.finds("looked for", []string{unseen}, func() ([]string, error) { return b.UnseenTasks(b.Context(), 10*time.Second, 10) })
+		b.noError(b.MarkChecked(b.Context(), []string{unseen}, true))
+		b.finds("has a run", nil, func() ([]string, error) { return b.UnseenTasks(b.Context(), 10*time.Second, 10) })
 	},
 	"open tasks come up in turn": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -30,8 +36,8 @@ var reconcileTests = map[string]func(*bench){
 		first, err := b.OpenTasks(b.Context(), b.now(), 1)
 		b.noError(err)
 		same(b, "limited", first, []string{one})
-		b.noError(b.MarkChecked(b.Context(), []string{one, ended}))
-		b.noError(b.MarkChecked(b.Context(), nil))
+		b.noError(b.MarkChecked(b.Context(), []string{one, ended}, false))
+		b.noError(b.MarkChecked(b.Context(), nil, true))
 		b.finds("unchecked", []string{two}, open)
 		b.pass(time.Microsecond)
 		b.finds("in turn", []string{two, one}, open)
@@ -101,9 +107,11 @@ var reconcileTests = map[string]func(*bench){
 		}
 		b.settle(failed(ended))
 		b.accepted(p, unit(1))
-		b.noError(b.Park(b.Context(), b.accepted(p, unit(1)), mediagate.ParkSubmissionUnknown)) // has a schedule of its own
-		b.finds("parked", []string{one, two}, func() ([]string, error) { return b.ParkedTasks(b.Context(), channelName, 10) })
-		b.finds("another channel's", nil, func() ([]string, error) { return b.ParkedTasks(b.Context(), "other", 10) })
+		b.noError(b.Park(b.Context(), b.accepted(p, unit(1)), mediagate.ParkFunds))
+		b.finds("parked", []string{one, two}, func() ([]string, error) {
+			return b.ParkedTasks(b.Context(), channelName, mediagate.ParkResult, 10)
+		})
+		b.finds("another channel's", nil, func() ([]string, error) { return b.ParkedTasks(b.Context(), "other", mediagate.ParkResult, 10) })
 	},
 	"it is known when a channel was last seen": func(b *bench) {
 		_, err := b.ChannelLastSeen(b.Context(), "a")
@@ -149,7 +157,7 @@ var reconcileTests = map[string]func(*bench){
 		taken := make([]bool, 8)
 		b.race(len(taken), func(i int) {
 			var err error
-			if taken[i], err = b.TakeAction(b.Context(), made.ID); err != nil {
+			if taken[i], err = b.TakeAction(b.Context(), made.ID, strconv.Itoa(i)); err != nil {
 				b.Errorf("take: %v", err)
 			}
 		})
@@ -160,6 +168,9 @@ var reconcileTests = map[string]func(*bench){
 			}
 		}
 		same(b, "takers", n, 1)
+		repeated, err := b.TakeAction(b.Context(), made.ID, strconv.Itoa(slices.Index(taken, true)))
+		b.noError(err)
+		same(b, "the taker asks again", repeated, true)
 		untaken("taken")
 		_, err = b.RecordAction(b.Context(), mediagate.Action{TaskID: "task_none", Action: mediagate.ActionFail})
 		b.kind(err, mediagate.KindNotFound)

@@ -207,6 +207,14 @@ func (b *bench) intent(taskID string, n int) mediagate.Attempt {
 	return row
 }
 
+// lost is the intent of the first attempt, with its fate open.
+func (b *bench) lost(taskID string) mediagate.Attempt {
+	b.Helper()
+	row := b.intent(taskID, 1)
+	b.noError(b.MarkUnknown(b.Context(), taskID, 1, row.SendBefore, "lost"))
+	return row
+}
+
 func ref(taskID string) mediagate.JobRef {
 	return mediagate.JobRef{JobID: "job-" + taskID, ExternalID: taskID + "-1", Operation: "text2video"}
 }
