@@ -24,6 +24,7 @@ func klingOmni(in *object) (*job, *klingRefusal) {
 		return nil, refusal
 	}
 	refs := klingOmniInputs(in)
+	refs.frames(in)
 	ratio := in.word("aspect_ratio", "", "16:9", "9:16", "1:1")
 	switch {
 	case refs.first > 0 || refs.editing:
@@ -76,9 +77,6 @@ func klingOmniInputs(in *object) omniRefs {
 			r.end++
 		}
 	}
-	if r.first > 1 || r.end > 1 {
-		in.fail("image_list", "at most one first and one end frame")
-	}
 	for _, v := range in.objects("video_list", 1) {
 		v.only("video_url", "refer_type", "keep_original_sound")
 		r.videos++
@@ -94,6 +92,25 @@ func klingOmniInputs(in *object) omniRefs {
 		in.fail("image_list", "images and elements together are at most %d here", limit)
 	}
 	return r
+}
+
+// frames checks what goes together with a first and an end frame.
+func (r omniRefs) frames(in *object) {
+	o1 := in.text("model_name") == "kling-video-o1"
+	switch {
+	case r.first > 1 || r.end > 1:
+		in.fail("image_list", "at most one first and one end frame")
+	case r.end > r.first:
+		in.fail("image_list", "an end frame needs a first frame")
+	case r.first > 0 && r.editing:
+		in.fail("image_list", "frames do not go together with a video to edit")
+	case r.end > 0 && o1 && r.images > 2:
+		in.fail("image_list", "this model takes no end frame beside more than 2 images")
+	case r.end > 0 && o1 && r.elements > 0:
+		in.fail("element_list", "this model takes no elements beside an end frame")
+	case r.first > 0 && r.elements > klingElements:
+		in.fail("element_list", "at most %d elements beside a frame", klingElements)
+	}
 }
 
 var omniReference = regexp.MustCompile(`<<<(image|element|video)_(\d+)>>>`)
