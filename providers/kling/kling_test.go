@@ -183,12 +183,16 @@ func TestFailureCodes(t *testing.T) {
 func TestFieldsThatAnOperationLacks(t *testing.T) {
 	t.Parallel()
 	const images = `"image_urls":["https://a.example.com/1.png","https://a.example.com/2.png"`
+	subject := `{"name":"cat","element_input_urls":["https://a.example.com/1.png"]}`
 	for name, tc := range map[string]struct{ operation, params, field string }{
+		"subject in text2video":   {"video", `{"element_list":[` + subject + `]}`, "element_list"},
+		"subject in image2video":  {"video", `{` + images + `],"element_list":[{"element_id":1},` + subject + `]}`, "element_list[1].name"},
+		"third frame in omni":     {"omni", `{` + images + `,"https://a.example.com/3.png"]}`, "image_urls"},
 		"third image":             {"video", `{` + images + `,"https://a.example.com/3.png"]}`, "image_urls"},
 		"video in text2video":     {"video", `{"video_list":[{"video_url":"https://a.example.com/v.mp4"}]}`, "video_list"},
 		"video in image2video":    {"video", `{` + images + `],"video_list":[{"video_url":"https://a.example.com/v.mp4"}]}`, "video_list"},
 		"elements in text2video":  {"video", `{"element_list":[{"element_id":1}]}`, "element_list"},
-		"element by name":         {"omni", `{"element_list":[{"element_id":1},{"name":"cat"}]}`, "element_list[1].name"},
+		"element of a name only":  {"omni", `{"element_list":[{"element_id":1},{"name":"cat"}]}`, "element_list[1].name"},
 		"element id of a float":   {"omni", `{"element_list":[{"element_id":1.5}]}`, "element_list[0].element_id"},
 		"negative prompt in omni": {"omni", `{"negative_prompt":"blur"}`, "negative_prompt"},
 		"sound with a video":      {"omni", `{"audio":true,"video_list":[{"video_url":"https://a.example.com/v.mp4"}]}`, "audio"},
@@ -202,6 +206,7 @@ func TestFieldsThatAnOperationLacks(t *testing.T) {
 			vendor := providertest.NewVendor(t)
 			job := suite().Job
 			job.Operation, job.Params = tc.operation, json.RawMessage(tc.params)
+			job.Values = map[string]string{"images": "frames"}
 			_, err := suite().Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job)
 			if mediagate.KindOf(err) != mediagate.KindInvalid || !strings.Contains(err.Error(), "("+tc.field+")") {
 				t.Errorf("Submit: %v, want invalid %s", err, tc.field)

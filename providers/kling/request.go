@@ -58,7 +58,7 @@ type params struct {
 	} `json:"multi_prompt"`
 	ElementList []struct {
 		ElementID json.Number `json:"element_id"`
-		Name      string      `json:"name"`
+		Pictures  []string    `json:"element_input_urls"` // of a subject without an id
 	} `json:"element_list"`
 	VideoList []struct {
 		VideoURL          string `json:"video_url"`
@@ -105,6 +105,7 @@ type request struct {
 type (
 	imageItem struct {
 		ImageURL string `json:"image_url"`
+		Type     string `json:"type,omitempty"` // none: to refer to
 	}
 	videoItem struct {
 		VideoURL          string `json:"video_url"`
@@ -149,7 +150,7 @@ func newRequest(job mediagate.Job, endpoint string, p *params) (*request, error)
 	}
 	switch endpoint {
 	case omniVideo:
-		return r, r.setOmni(p)
+		return r, r.setOmni(p, job.Values["images"])
 	case image2video:
 		// No aspect_ratio: the video follows the image.
 		r.Image = p.ImageURLs[0]
@@ -212,10 +213,14 @@ func (r *request) setElements(endpoint string, p *params) error {
 		return mediagate.Invalid("element_list", "element_list needs an image here")
 	}
 	for i, element := range p.ElementList {
-		// Elements by name would have to be made at the vendor first.
+		// Subjects without an id are not known to the vendor. They are shown
+		// by their pictures, where it takes pictures to refer to.
 		if element.ElementID == "" {
-			field := fmt.Sprintf("element_list[%d].name", i)
-			return mediagate.Invalid(field, "%s is not supported here; give element_id", field)
+			if endpoint != omniVideo || len(element.Pictures) == 0 {
+				field := fmt.Sprintf("element_list[%d].name", i)
+				return mediagate.Invalid(field, "%s is not supported here; give element_id", field)
+			}
+			continue
 		}
 		id, err := strconv.ParseInt(element.ElementID.String(), 10, 64)
 		if err != nil {
@@ -227,15 +232,34 @@ func (r *request) setElements(endpoint string, p *params) error {
 	return nil
 }
 
-// setOmni writes what only omni-video takes. Its images are references and
-// carry no type.
-func (r *request) setOmni(p *params) error {
+// frameTypes are what omni-video calls a first and a last frame.
+var frameTypes = []string{"first_frame", "end_frame"}
+
+// setOmni writes what only omni-video takes. Its images are frames or, with
+// no type, references; the pictures of subjects come after them, in the order
+// by which the prompt refers to them.
+func (r *request) setOmni(p *params, images string) error {
 	if p.NegativePrompt != "" {
 		return mediagate.Invalid("negative_prompt", "negative_prompt is not supported here")
 	}
-	r.AspectRatio = p.AspectRatio
-	for _, link := range p.ImageURLs {
-		r.ImageList = append(r.ImageList, imageItem{ImageURL: link})
+	frames := images == "frames"
+	if frames && len(p.ImageURLs) > len(frameTypes) {
+		return mediagate.Invalid("image_urls", "image_urls takes at most %d images here", len(frameTypes))
+	}
+	if !frames || len(p.ImageURLs) == 0 { // else the video follows the frame
+		r.AspectRatio = p.AspectRatio
+	}
+	for i, link := range p.ImageURLs {
+		item := imageItem{ImageURL: link}
+		if frames {
+			item.Type = frameTypes[i]
+		}
+		r.ImageList = append(r.ImageList, item)
+	}
+	for _, element := range p.ElementList {
+		for _, link := range element.Pictures {
+			r.ImageList = append(r.ImageList, imageItem{ImageURL: link})
+		}
 	}
 	for _, v := range p.VideoList {
 		r.VideoList = append(r.VideoList, videoItem(v))
