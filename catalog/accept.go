@@ -1,9 +1,12 @@
 package catalog
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -66,12 +69,11 @@ func (m *Model) Accept(body map[string]any) (Request, error) {
 		}
 	}
 	r.Plan = m.plan
-	r.Plan.Routes = routes
 	if r.Charges, err = m.quote(params); err != nil {
 		return Request{}, err
 	}
-	if r.Params, err = plainJSON(params); err != nil {
-		return Request{}, &mediagate.Error{Kind: mediagate.KindInternal, Message: "parameters cannot be written", Err: err}
+	if r.Plan.Routes, r.Params, err = write(routes, params); err != nil {
+		return Request{}, err
 	}
 	return r, nil
 }
@@ -136,9 +138,9 @@ func (m *Model) validate(params map[string]any) error {
 // possibleRoutes are the model's routes whose vendors have all that the
 // request uses, with their values. When there is none, the error is what
 // stood in the way of the route that came nearest.
-func (m *Model) possibleRoutes(params map[string]any) ([]mediagate.Route, error) {
+func (m *Model) possibleRoutes(params map[string]any) ([]route, error) {
 	var (
-		possible []mediagate.Route
+		possible []route
 		obstacle *mediagate.Error
 		nearest  = -1
 	)
@@ -150,7 +152,7 @@ func (m *Model) possibleRoutes(params map[string]any) ([]mediagate.Route, error)
 			}
 			continue
 		}
-		chosen := r.Route
+		chosen := r
 		for name, table := range r.values {
 			value, ok := table.find(params)
 			if !ok {
@@ -167,6 +169,49 @@ func (m *Model) possibleRoutes(params map[string]any) ([]mediagate.Route, error)
 		return nil, obstacle
 	}
 	return possible, nil
+}
+
+// write puts the parameters as the first route wants them, whose rewrites
+// they fit. They are stored once, so a route after it that wants them
+// otherwise is left out. When they fit none, the error is the first route's.
+func write(routes []route, params map[string]any) ([]mediagate.Route, json.RawMessage, error) {
+	var (
+		possible []mediagate.Route
+		written  json.RawMessage
+		obstacle *mediagate.Error
+	)
+	for _, r := range routes {
+		own, err := r.rewrite(params)
+		if err != nil {
+			obstacle = cmp.Or(obstacle, err)
+			continue
+		}
+		text, wrong := plainJSON(own)
+		if wrong != nil {
+			return nil, nil, &mediagate.Error{Kind: mediagate.KindInternal, Message: "parameters cannot be written", Err: wrong}
+		}
+		if written == nil {
+			written = text
+		}
+		if bytes.Equal(written, text) {
+			possible = append(possible, r.Route)
+		}
+	}
+	if len(possible) == 0 {
+		return nil, nil, obstacle
+	}
+	return possible, written, nil
+}
+
+// rewrite is params as the route wants them.
+func (r route) rewrite(params map[string]any) (map[string]any, *mediagate.Error) {
+	params = maps.Clone(params)
+	for _, rewrite := range r.rewrites {
+		if err := rewrite(params); err != nil {
+			return nil, err
+		}
+	}
+	return params, nil
 }
 
 // judge runs the route's checks and counts those that passed.

@@ -32,6 +32,7 @@ func namedChecks() map[string]makeCheck {
 		"needs":      needsCheck,
 		"given":      givenCheck,
 		"without":    withoutCheck,
+		"distinct":   distinctCheck,
 	}
 }
 
@@ -211,17 +212,68 @@ func needsCheck(b []byte, s *shape) (check, error) {
 	}, nil
 }
 
-// givenCheck demands a field. It is for routes that exist for the sake of it.
+// givenCheck demands a field, or one of some item of a list. It is for routes
+// that exist for the sake of it.
 func givenCheck(b []byte, s *shape) (check, error) {
 	var args struct {
 		Field string `yaml:"field"`
+		Item  string `yaml:"item"`
 	}
 	if err := decodeArgs(b, &args, s, func() []string { return []string{args.Field} }); err != nil {
 		return nil, err
 	}
+	if args.Item != "" && s.at([]any{args.Field, 0, args.Item}) == nil {
+		return nil, fmt.Errorf("%q is no field of the items of %s", args.Item, args.Field)
+	}
 	return func(params map[string]any) *mediagate.Error {
-		if _, ok := params[args.Field]; !ok {
+		value, ok := params[args.Field]
+		switch {
+		case !ok:
 			return problem{path: []any{args.Field}, text: "is required"}.err()
+		case args.Item != "" && itemWith(value, args.Item) < 0:
+			return problem{path: []any{args.Field}, text: fmt.Sprintf("must have an item with %s", args.Item)}.err()
+		}
+		return nil
+	}, nil
+}
+
+// itemWith is the index of the first item that has the field, -1 for none.
+func itemWith(list any, field string) int {
+	items, _ := list.([]any)
+	return slices.IndexFunc(items, func(item any) bool {
+		fields, _ := item.(map[string]any)
+		_, ok := fields[field]
+		return ok
+	})
+}
+
+// distinctCheck demands that no two items of a list have the same text in a
+// field. Blanks around it do not tell texts apart.
+func distinctCheck(b []byte, s *shape) (check, error) {
+	var args struct {
+		List string `yaml:"list"`
+		Item string `yaml:"item"`
+	}
+	if err := decodeArgs(b, &args, s, func() []string { return []string{args.List} }); err != nil {
+		return nil, err
+	}
+	if s.at([]any{args.List, 0, args.Item}) == nil {
+		return nil, fmt.Errorf("%q is no field of the items of %s", args.Item, args.List)
+	}
+	return func(params map[string]any) *mediagate.Error {
+		items, _ := params[args.List].([]any)
+		seen := map[string]int{}
+		for i, item := range items {
+			fields, _ := item.(map[string]any)
+			text, ok := fields[args.Item].(string)
+			if !ok {
+				continue
+			}
+			text = strings.TrimSpace(text)
+			if first, twice := seen[text]; twice {
+				return problem{path: []any{args.List, i, args.Item}, text: "must differ from " + paramName([]any{args.List, first, args.Item})}.err()
+			}
+			seen[text] = i
 		}
 		return nil
 	}, nil
@@ -260,21 +312,22 @@ func withoutCheck(b []byte, s *shape) (check, error) {
 		case args.Item == "":
 			return problem{path: []any{args.Field}, text: args.Rule}.err()
 		}
-		items, _ := value.([]any)
-		for i, item := range items {
-			fields, _ := item.(map[string]any)
-			if _, ok := fields[args.Item]; ok {
-				return problem{path: []any{args.Field, i, args.Item}, text: args.Rule}.err()
-			}
+		if i := itemWith(value, args.Item); i >= 0 {
+			return problem{path: []any{args.Field, i, args.Item}, text: args.Rule}.err()
 		}
 		return nil
 	}, nil
 }
 
 // namedRewrites are what files may name under rewrites: they change the
-// parameters, after all checks have passed.
+// parameters, after all checks have passed. They set fields, and leave the
+// values alone that lists and objects hold: other routes share them.
 func namedRewrites() map[string]makeCheck {
-	return map[string]makeCheck{"refer_to_first": referToFirst}
+	return map[string]makeCheck{
+		"refer_to_first": referToFirst,
+		"show_subjects":  showSubjects,
+		"avoid":          avoid,
+	}
 }
 
 // referToFirst puts a reference to the first item of a list in front of a

@@ -139,6 +139,9 @@ func TestRoutes(t *testing.T) {
 		"frames":                   {"alpha-v3", `"image_urls":` + urls(2), "[kling/kling-v3/video]"},
 		"a frame and subjects":     {"alpha-v3", `"image_urls":` + urls(1) + `,"element_list":` + elements(1), "[kling/kling-v3/video]"},
 		"subjects without a frame": {"alpha-v3", `"element_list":` + elements(1), "[kling/kling-v3-omni/omni]"},
+		"named subjects":           {"alpha-v3", `"element_list":[` + named("cat", 2) + `]`, "[kling/kling-v3-omni/omni]"},
+		"named, beside frames":     {"alpha-v3", `"image_urls":` + urls(2) + `,"element_list":[{"element_id":1},` + named("cat", 2) + `]`, "[kling/kling-v3-omni/omni]"},
+		"named references":         {"alpha-video-o1", `"element_list":[` + named("cat", 2) + `]`, "[kling/kling-video-o1/omni]"},
 		"references":               {"alpha-video-o1", `"image_urls":` + urls(1), "[kling/kling-video-o1/omni]"},
 		"an image, while we wait":  {"theta-image-turbo", ``, "[dashscope/z-image-turbo/image sync]"},
 	} {

@@ -42,7 +42,7 @@ func urlOf(n int) string {
 func TestFieldsOfAlphaV3(t *testing.T) {
 	t.Parallel()
 	const multi = `"multi_shot":true,"shot_type":"customize",`
-	named := `{"name":"cat","description":"a cat","element_input_urls":` + urls(2) + `}`
+	named := named("cat", 2)
 	runFieldCases(t, "alpha-v3", map[string]fieldCase{
 		"only what is required": {},
 
@@ -166,10 +166,18 @@ func TestFieldsOfAlphaV3(t *testing.T) {
 		"three elements":          {`"element_list":` + elements(3), "", ""},
 		"four elements":           {`"element_list":` + elements(4), "element_list", "at most 3 items"},
 		"elements beside a frame": {`"image_urls":` + urls(2) + `,"element_list":` + elements(3), "", ""},
-		"an element of nothing":   {`"element_list":[{}]`, "element_list[0]", "either element_id, or name"},
-		"an element of both":      {`"element_list":[{"element_id":1,"name":"cat","description":"a cat","element_input_urls":` + urls(2) + `}]`, "element_list[0]", "either"},
-		"an element of a half":    {`"element_list":[{"name":"cat","element_input_urls":` + urls(2) + `}]`, "element_list[0]", "either"},
-		"an element without name": {`"element_list":[{"name":" ","description":"a cat","element_input_urls":` + urls(2) + `}]`, "element_list[0]", "either"},
+		"an element of nothing":   {`"element_list":[{}]`, "element_list[0].name", "where element_id is missing"},
+		"an element of both":      {`"element_list":[{"element_id":1,"name":"cat","description":"a cat","element_input_urls":` + urls(2) + `}]`, "element_list[0].name", "absent where it is given"},
+		"an id beside pictures":   {`"element_list":[{"element_id":1,"element_input_urls":` + urls(2) + `}]`, "element_list[0].element_input_urls", "absent where it is given"},
+		"an element of a half":    {`"element_list":[{"name":"cat","element_input_urls":` + urls(2) + `}]`, "element_list[0].description", "where element_id is missing"},
+		"an element of no images": {`"element_list":[{"name":"cat","description":"a cat"}]`, "element_list[0].element_input_urls", "2 to 4 items"},
+		"an element of blanks":    {`"element_list":[{"name":" \u3000","description":"a cat","element_input_urls":` + urls(2) + `}]`, "element_list[0].name", "not blank"},
+		"an element without name": {`"element_list":[{"name":"","description":"a cat","element_input_urls":` + urls(2) + `}]`, "element_list[0].name", "not blank"},
+		"a name that is a number": {`"element_list":[{"name":1,"description":"a cat","element_input_urls":` + urls(2) + `}]`, "element_list[0].name", "string"},
+		"an element as a text":    {`"element_list":["cat"]`, "element_list[0]", "must be an object"},
+		"a name twice":            {`"element_list":[` + named + `,{"element_id":1},` + named + `]`, "element_list[2].name", "must differ from element_list[0].name"},
+		"a name twice but blanks": {`"element_list":[` + named + `,` + strings.Replace(named, "cat", " cat", 1) + `]`, "element_list[1].name", "must differ"},
+		"a name in another case":  {`"element_list":[` + named + `,` + strings.Replace(named, "cat", "Cat", 1) + `]`, "", ""},
 		"an element of one image": {`"element_list":[{"name":"cat","description":"a cat","element_input_urls":` + urls(1) + `}]`, "element_list[0].element_input_urls", "2 to 4 items"},
 		"an element of 5 images":  {`"element_list":[{"name":"cat","description":"a cat","element_input_urls":` + urls(5) + `}]`, "element_list[0].element_input_urls", "2 to 4 items"},
 		"an element of bad image": {`"element_list":[{"name":"cat","description":"a cat","element_input_urls":["https://a.example.com","http://10.0.0.1/"]}]`, "element_list[0].element_input_urls[1]", ""},
@@ -179,13 +187,19 @@ func TestFieldsOfAlphaV3(t *testing.T) {
 		"element_id beyond":       {`"element_list":[{"element_id":9223372036854775808}]`, "element_list[0].element_id", "integer"},
 		"unknown element field":   {`"element_list":[{"element_id":1,"voice":{}}]`, "", ""},
 
-		// The vendor's element API is not served yet.
-		"a named element": {`"element_list":[{"element_id":1},` + named + `]`, "element_list[1].name", "not available yet"},
+		"a named element":            {`"element_list":[{"element_id":1},` + named + `]`, "", ""},
+		"a named element and frames": {`"image_urls":` + urls(2) + `,"element_list":[{"element_id":1},` + named + `]`, "", ""},
 		// Where only the vendor's omni model is left, its bounds hold.
-		"elements in 4k without a frame":          {`"mode":"4k","element_list":` + elements(1), "mode", "element_list"},
+		"elements in 4k without a frame":          {`"mode":"4k","element_list":` + elements(1), "mode", "unless image_urls are given"},
 		"elements in 4k beside a frame":           {`"mode":"4k","image_urls":` + urls(1) + `,"element_list":` + elements(1), "", ""},
-		"elements, negative, without a frame":     {`"negative_prompt":"x","element_list":` + elements(1), "negative_prompt", "element_list"},
+		"a named element in 4k beside a frame":    {`"mode":"4k","image_urls":` + urls(1) + `,"element_list":[` + named + `]`, "mode", "subjects by name"},
+		"elements, negative, without a frame":     {`"negative_prompt":"x","element_list":` + elements(1), "", ""},
 		"elements, empty negative, without frame": {`"negative_prompt":"","element_list":` + elements(1), "", ""},
+		"negative without elements is no text":    {`"negative_prompt":` + quoted("n", 2500) + `,"prompt":` + quoted("p", 2500), "", ""},
+		"negative put into the prompt, fits":      {`"negative_prompt":"xyz","prompt":` + quoted("p", 2500-len("\nAvoid: xyz")) + `,"element_list":` + elements(1), "", ""},
+		"negative put into the prompt, 1 over":    {`"negative_prompt":"xyz","prompt":` + quoted("p", 2501-len("\nAvoid: xyz")) + `,"element_list":` + elements(1), "prompt", "with the negative_prompt"},
+		"negative put into a shot, 1 over":        {multi + `"negative_prompt":"xyz","multi_prompt":[{"index":1,"prompt":` + quoted("p", 513-len("\nAvoid: xyz")) + `,"duration":5}],"element_list":` + elements(1), "multi_prompt[0].prompt", "512 characters, with the negative_prompt"},
+		"negative where the prompt is not read":   {multi + `"negative_prompt":"xyz","prompt":` + quoted("p", 2500) + `,` + shots(5) + `,"element_list":` + elements(1), "", ""},
 
 		"webhook a text":      {`"webhook":"nonsense"`, "", ""},
 		"webhook empty":       {`"webhook":""`, "", ""},
@@ -251,7 +265,12 @@ func TestFieldsOfAlphaVideoO1(t *testing.T) {
 		"2 images, 2 elements, a video": {`"image_urls":` + urls(2) + `,"element_list":` + elements(2) + `,` + video, "", ""},
 		"2 images, 3 elements, a video": {`"image_urls":` + urls(2) + `,"element_list":` + elements(3) + `,` + video, "element_list", "at most 4 items together"},
 		"5 images, an empty video list": {`"video_list":[],"image_urls":` + urls(5), "", ""},
-		"a named element":               {`"element_list":[{"name":"cat","description":"a cat","element_input_urls":` + urls(4) + `}]`, "element_list[0].name", "not available yet"},
+		"a named element":               {`"element_list":[` + named("cat", 4) + `]`, "", ""},
+		"4 images, 3 named":             {`"image_urls":` + urls(4) + `,"element_list":[` + named("a", 4) + `,` + named("b", 4) + `,` + named("c", 4) + `]`, "", ""},
+		"5 images, 3 named":             {`"image_urls":` + urls(5) + `,"element_list":[` + named("a", 2) + `,` + named("b", 2) + `,` + named("c", 2) + `]`, "element_list", "at most 7 items together"},
+		"3 images, 2 named, a video":    {`"image_urls":` + urls(3) + `,"element_list":[` + named("a", 2) + `,` + named("b", 2) + `],` + video, "element_list", "at most 4 items together"},
+		"a name twice":                  {`"element_list":[` + named("a", 2) + `,` + named("a", 2) + `]`, "element_list[1].name", "must differ"},
+		"a picture's reference":         {`"prompt":"<<<image_1>>>","element_list":[` + named("a", 2) + `]`, "prompt", "image_urls is empty"},
 
 		"a video":                   {video, "", ""},
 		"two videos":                {`"video_list":[{"video_url":"https://a.example.com/1"},{"video_url":"https://a.example.com/2"}]`, "video_list", "at most 1 item"},

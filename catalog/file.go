@@ -72,6 +72,7 @@ type routeFile struct {
 	Operation string               `yaml:"operation"`
 	Sync      bool                 `yaml:"sync"`
 	Requires  []namedFile          `yaml:"requires"`
+	Rewrites  []namedFile          `yaml:"rewrites"`
 	Values    map[string]tableFile `yaml:"values"`
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -97,6 +98,15 @@ func elements(n int) string {
 		items[i] = fmt.Sprintf(`{"element_id":%d}`, i+1)
 	}
 	return "[" + strings.Join(items, ",") + "]"
+}
+
+// named is a JSON object of a subject with n pictures.
+func named(name string, n int) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf(`"https://media.example.com/%s/%d.png"`, url.PathEscape(name), i+1)
+	}
+	return fmt.Sprintf(`{"name":%s,"description":"the %s","element_input_urls":[%s]}`, quoted(name, 1), name, strings.Join(items, ","))
 }
 
 // shots is the field multi_prompt with shots of these durations.

@@ -237,6 +237,94 @@ func TestNearestRoute(t *testing.T) {
 	}
 }
 
+// TestRewritesOfRoutes: a request is stored as the first possible route wants
+// it, and only for those that want the same.
+func TestRewritesOfRoutes(t *testing.T) {
+	t.Parallel()
+	route := func(name, rewrites string) string {
+		return "  - {provider: acme, upstream: " + name + ", operation: image, rewrites: [" + rewrites + "]}\n"
+	}
+	const avoid = "{avoid: {field: not, text: prompt}}"
+	tests := map[string]struct {
+		routes, not string
+		prompt      string
+		upstreams   []string // none: refused
+	}{
+		"all the same":          {route("a", avoid) + route("b", avoid), "b", "a\nAvoid: b", []string{"a", "b"}},
+		"as the first wants it": {route("a", avoid) + route("b", "") + route("c", avoid), "b", "a\nAvoid: b", []string{"a", "c"}},
+		"left alone by both":    {route("a", "") + route("b", ""), "b", "a", []string{"a", "b"}},
+		"nothing to rewrite":    {route("a", avoid) + route("b", ""), "", "a", []string{"a", "b"}},
+		"the first has no room": {route("a", avoid) + route("b", ""), "bb", "a", []string{"b"}},
+		"none has room":         {route("a", avoid) + route("b", avoid), "bb", "", nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, after, _ := strings.Cut(whole, "  - provider: acme\n")
+			_, after, _ = strings.Cut(after, "expected:")
+			text := strings.Replace(before+tt.routes+"expected:"+after, "    size:", "    not: {type: string, maxLength: 10}\n    size:", 1)
+			c, err := catalog.Load(dir(t, map[string]string{"omega.yaml": text}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, _ := c.Model("omega")
+			given := `{"model":"omega","prompt":"a"}`
+			if tt.not != "" {
+				given = `{"model":"omega","prompt":"a","not":"` + tt.not + `"}`
+			}
+			r, err := m.Accept(parse(t, given))
+			if tt.upstreams == nil {
+				refusal(t, err, "prompt")
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var upstreams []string
+			for _, r := range r.Plan.Routes {
+				upstreams = append(upstreams, r.Upstream)
+			}
+			if diff := cmp.Diff(tt.upstreams, upstreams); diff != "" {
+				t.Error(diff)
+			}
+			if got := parse(t, string(r.Params))["prompt"]; got != tt.prompt {
+				t.Errorf("prompt %q, want %q", got, tt.prompt)
+			}
+		})
+	}
+}
+
+// TestSubjectsRefused is for the arguments of show_subjects.
+func TestSubjectsRefused(t *testing.T) {
+	t.Parallel()
+	const (
+		fields = "    cast: {type: array, items: {type: object, properties: {a: {type: string}}}}\n    size:"
+		args   = "list: cast, name: a, description: a, pictures: a, images: cast, word: image, text: prompt, max: 7"
+	)
+	for name, tt := range map[string]struct{ old, new, want string }{
+		"complete":           {"", "", ""},
+		"no such list":       {"list: cast", "list: x", `"x" is no field of the schema`},
+		"no such name":       {"name: a", "name: x", `"x" is no field of the items of cast`},
+		"no such pictures":   {"pictures: a", "pictures: x", `"x" is no field of the items of cast`},
+		"no such shots":      {"max: 7", "max: 7, shots: x", `"x" is no field of the schema`},
+		"shots without text": {"max: 7", "max: 7, shots: cast", "cast has no items with a prompt and its maxLength"},
+		"text without bound": {"text: prompt", "text: size", "size has no maxLength"},
+		"no max":             {", max: 7", "", "max must be"},
+		"with, no max_with":  {"max: 7", "max: 7, with: size", "max_with"},
+		"max_with, no with":  {"max: 7", "max: 7, max_with: 4", "max_with"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.Replace(whole, "    size:", fields, 1)
+			text = strings.Replace(text, "routes:", "rewrites: [{show_subjects: {"+strings.Replace(args, tt.old, tt.new, 1)+"}}]\nroutes:", 1)
+			_, err := catalog.Load(dir(t, map[string]string{"omega.yaml": text}))
+			if (tt.want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
 func TestLoadRefuses(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -269,6 +357,9 @@ func TestLoadRefuses(t *testing.T) {
 		"a check of two names":      {"routes:", "checks: [{given: {field: n}, needs: {field: n, with: n}}]\nroutes:", "one name"},
 		"a rule without words":      {"routes:", "checks: [{without: {field: n}}]\nroutes:", "rule is missing"},
 		"a rewrite that is none":    {"routes:", "rewrites: [{given: {field: n}}]\nroutes:", `no check is named "given"`},
+		"no such field of items":    {"routes:", "checks: [{distinct: {list: n, item: x}}]\nroutes:", `"x" is no field of the items of n`},
+		"none to be given":          {"routes:", "checks: [{given: {field: n, item: x}}]\nroutes:", `"x" is no field of the items of n`},
+		"a rewrite of a route":      {"    sync: true", "    rewrites: [{avoid: {field: x, text: prompt}}]", `routes[0]: rewrites: avoid: "x" is no field`},
 		"a route without upstream":  {"    upstream: omega-1\n", "", "upstream"},
 		"an unknown route key":      {"sync: true", "async: true", "async"},
 		"a value is missing":        {"          - {size: l, value: \"2*2\"}\n", "", "no row for size=l"},

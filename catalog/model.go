@@ -34,11 +34,12 @@ type Model struct {
 	plan      mediagate.Plan // without routes
 }
 
-// route is a way to produce the model, and what a request must be like for
-// it to be possible.
+// route is a way to produce the model, what a request must be like for it to
+// be possible, and how it is put for this vendor.
 type route struct {
 	mediagate.Route
 	requires []check
+	rewrites []check
 	values   map[string]table
 }
 
@@ -193,6 +194,8 @@ func (m *Model) compileRoutes(files []routeFile) []string {
 		var more []string
 		r.requires, more = compileChecks(f.Requires, namedChecks(), m.shape)
 		problems = append(problems, prefixed(prefix+"requires: ", more)...)
+		r.rewrites, more = compileChecks(f.Rewrites, namedRewrites(), m.shape)
+		problems = append(problems, prefixed(prefix+"rewrites: ", more)...)
 		for name, file := range f.Values {
 			r.values[name], more = compileTable(file.By, file.Rows, "value", m.shape)
 			problems = append(problems, prefixed(prefix+"values: "+name+": ", more)...)

@@ -108,7 +108,11 @@ func collect(root *shape, v *jsonschema.ValidationError, found *[]problem) {
 		}
 	case *kind.Required:
 		for _, name := range k.Missing {
-			*found = append(*found, problem{path: append(slices.Clone(path), name), rank: rankMissing, text: "is required"})
+			text := "is required"
+			if field := s.at([]any{name}); field != nil && field.rule != "" {
+				text = field.rule
+			}
+			*found = append(*found, problem{path: append(slices.Clone(path), name), rank: rankMissing, text: text})
 		}
 	case *kind.Type:
 		text := ruleOf(s)
