@@ -294,6 +294,25 @@ func TestRewritesOfRoutes(t *testing.T) {
 	}
 }
 
+// TestRewritesShareNothing: what one route's rewrites did to the shots is not
+// seen by the next.
+func TestRewritesShareNothing(t *testing.T) {
+	t.Parallel()
+	const route = "  - provider: kling\n    upstream: kling-v3-omni\n    operation: omni\n    rewrites: [{avoid: {field: negative_prompt, text: prompt, shots: multi_prompt}}]\n"
+	c, err := catalog.Load(dir(t, map[string]string{"alpha.yaml": "id: alpha-v3\nroutes:\n" + route + route}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := c.Model("alpha-v3")
+	r, err := m.Accept(parse(t, body(t, "alpha-v3", `"negative_prompt":"fog","multi_shot":true,"shot_type":"customize",`+shots(5))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Plan.Routes) != 2 {
+		t.Errorf("%d routes, want both: they want the same", len(r.Plan.Routes))
+	}
+}
+
 // TestSubjectsRefused is for the arguments of show_subjects.
 func TestSubjectsRefused(t *testing.T) {
 	t.Parallel()
