@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -253,14 +254,14 @@ func rejection(err error) (f mediagate.Failure, ok bool) {
 	}
 	switch e.Kind {
 	case mediagate.KindInvalid:
-		return mediagate.Failure{Code: mediagate.CodeInvalidParameters, Message: e.Message}, true
+		return mediagate.Failure{Code: cmp.Or(e.Code, mediagate.CodeInvalidParameters), Message: e.Message}, true
 	case mediagate.KindModerated:
 		return mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: e.Message}, true
-	case mediagate.KindCredentials, mediagate.KindNotFound, mediagate.KindForbidden:
+	case mediagate.KindCredentials, mediagate.KindForbidden:
 		return mediagate.Failure{Code: mediagate.CodeProviderRefused, Message: "the provider refused our account"}, true
 	case mediagate.KindFunds:
 		return mediagate.Failure{Code: codeFunds, Message: "the provider is not available"}, true
-	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindUnreached:
+	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindUnreached, mediagate.KindNotFound: // of the model or method
 		return mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true}, true
 	default:
 		return mediagate.Failure{}, false

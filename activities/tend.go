@@ -390,8 +390,18 @@ func (t *tender) pollFailed(ctx context.Context, row mediagate.Await, err error)
 		}
 	default:
 		t.failures.Add(1)
+		if e, ok := errors.AsType[*mediagate.Error](err); ok {
+			result.NextPollAt = later(result.NextPollAt, t.Now().Add(e.RetryAfter))
+		}
 	}
 	return result
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // wakeParked lets the tasks go on that were parked since the vendor was away,

@@ -76,7 +76,7 @@ func verdictOf(code string) (vendorhttp.Verdict, bool) {
 
 // refusal judges an answer; nil means that it holds an image.
 func (a *Adapter) refusal(answer vendorhttp.Answer, r *reply) error {
-	v := vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}
+	v := vendorhttp.Verdict{Kind: vendorhttp.RefusalKind(answer.Status)}
 	if r == nil {
 		return a.http.Refuse(v, answer, "", "", "")
 	}
@@ -84,13 +84,11 @@ func (a *Adapter) refusal(answer vendorhttp.Answer, r *reply) error {
 	known, ok := verdictOf(code)
 	switch {
 	case answer.Status >= http.StatusInternalServerError:
+		v.Kind = mediagate.KindAmbiguous
 	case code == "" && answer.Status == http.StatusOK && r.image() != "":
 		return nil
-	case code == "":
 	case ok:
 		v = known
-	default:
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
 	}
 	return a.http.Refuse(v, answer, code, string(r.RequestID), string(cmp.Or(r.Message, r.Output.Message)))
 }

@@ -97,7 +97,7 @@ func TestRenewDropsOnlyTheStaleToken(t *testing.T) {
 	}
 }
 
-// A call that the vendor calls untimely is repeated once, and only that.
+// A call whose token the vendor refuses is repeated once, and only that.
 func TestAuthorizedRepeatsOnce(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -108,7 +108,9 @@ func TestAuthorizedRepeatsOnce(t *testing.T) {
 		"expired once":   {[]string{"1004", "0"}, "0"},
 		"early once":     {[]string{"1003", "0"}, "0"},
 		"expired always": {[]string{"1004", "1004"}, "1004"},
-		"wrong key":      {[]string{"1002"}, "1002"},
+		"invalid once":   {[]string{"1002", "0"}, "0"},
+		"wrong key":      {[]string{"1000", "1000"}, "1000"},
+		"no permission":  {[]string{"1103"}, "1103"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

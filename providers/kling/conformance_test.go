@@ -49,9 +49,9 @@ const files = `,"final_unit_deduction":"1.5","task_result":{"videos":[{"id":"v1"
 // errorRows are the rows of the vendor's table that mean the same for both calls.
 func errorRows(rows map[string]providertest.Row) map[string]providertest.Row {
 	all := map[string]providertest.Row{
-		"1000": {Reply: refusal(401, "1000", "Authentication failed"), Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused},
-		"1001": {Reply: refusal(401, "1001", "Authorization is empty"), Kind: mediagate.KindCredentials},
-		"1002": {Reply: refusal(401, "1002", "Authorization is invalid"), Kind: mediagate.KindCredentials},
+		"1000": {Reply: refusal(401, "1000", "Authentication failed"), Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused, Calls: 2},
+		"1001": {Reply: refusal(401, "1001", "Authorization is empty"), Kind: mediagate.KindCredentials, Calls: 2},
+		"1002": {Reply: refusal(401, "1002", "Authorization is invalid"), Kind: mediagate.KindCredentials, Calls: 2},
 		"1003": {Reply: refusal(401, "1003", "Authorization is not yet valid"), Kind: mediagate.KindCredentials, Calls: 2},
 		"1004": {Reply: refusal(401, "1004", "Authorization has expired"), Kind: mediagate.KindCredentials, Calls: 2},
 		"1100": {Reply: refusal(429, "1100", "Account exception"), Kind: mediagate.KindFunds},
@@ -94,6 +94,8 @@ func submitRows() map[string]providertest.Row {
 		"5000":                         {Reply: refusal(500, "5000", "Internal error"), Kind: mediagate.KindAmbiguous, Code: mediagate.CodeSubmissionUnknown},
 		"5001":                         {Reply: refusal(503, "5001", "Maintenance"), Kind: mediagate.KindAmbiguous},
 		"5002":                         {Reply: refusal(504, "5002", "Internal timeout"), Kind: mediagate.KindAmbiguous},
+		"5002 with HTTP 400":           {Reply: refusal(400, "5002", "Internal timeout"), Kind: mediagate.KindAmbiguous},
+		"1201 a duplicate":             {Reply: refusal(400, "1201", "Duplicate task"), Kind: mediagate.KindAmbiguous},
 		"5000 with HTTP 200":           {Reply: refusal(200, "5000", "Internal error"), Kind: mediagate.KindAmbiguous},
 		"refusal's code with 500":      {Reply: refusal(500, "1201", "Bad value"), Kind: mediagate.KindAmbiguous},
 		"new code with 400":            {Reply: refusal(400, "1999", "New rule"), Kind: mediagate.KindInvalid},
@@ -183,7 +185,7 @@ func TestConformanceWithAPIKey(t *testing.T) {
 	s := suite()
 	s.Channel.Credentials = map[string]string{"api_key": "kl-7dPz4mQ9xW2vB8nR"}
 	for _, rows := range []map[string]providertest.Row{s.SubmitRows, s.PollRows} {
-		for _, code := range []string{"1003", "1004"} { // a key cannot be made anew
+		for _, code := range []string{"1000", "1001", "1002", "1003", "1004"} { // a key cannot be made anew
 			row := rows[code]
 			row.Calls = 1
 			rows[code] = row

@@ -11,7 +11,6 @@ import (
 
 // verdicts is the vendor's error table. The code decides, never the HTTP
 // status: 429 comes with an empty purse as well as with too many calls.
-// 5000 to 5002 are missing, since a server's fault proves nothing.
 var verdicts = map[vendorhttp.Text]vendorhttp.Verdict{
 	"1000": {Kind: mediagate.KindCredentials}, // authentication failed
 	"1001": {Kind: mediagate.KindCredentials}, // empty
@@ -31,15 +30,27 @@ var verdicts = map[vendorhttp.Text]vendorhttp.Verdict{
 	"1302": {Kind: mediagate.KindThrottled, Retry: time.Second},
 	"1303": {Kind: mediagate.KindCapacity, Retry: time.Second}, // parallel tasks over the pack
 	"1304": {Kind: mediagate.KindCredentials},                  // IP allow list
+	// A server's fault proves nothing.
+	"5000": {Kind: mediagate.KindAmbiguous},
+	"5001": {Kind: mediagate.KindAmbiguous}, // maintenance
+	"5002": {Kind: mediagate.KindAmbiguous}, // timeout inside
 }
 
-// untimely says that a token, not the key behind it, was refused.
-func untimely(code vendorhttp.Text) bool { return code == "1003" || code == "1004" }
+// unfit says that it may be the token that was refused, and not the key behind
+// it: a new one is worth a try.
+func unfit(code vendorhttp.Text) bool {
+	switch code {
+	case "1000", "1001", "1002", "1003", "1004":
+		return true
+	default:
+		return false
+	}
+}
 
 // submitError judges the answer to a submission; nil means that it names a job.
 func (a *Adapter) submitError(answer vendorhttp.Answer, env *envelope) error {
 	if env == nil {
-		return a.http.Refuse(vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}, answer, "", "", "")
+		return a.http.Refuse(vendorhttp.Verdict{Kind: vendorhttp.RefusalKind(answer.Status)}, answer, "", "", "")
 	}
 	v := vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}
 	known, ok := verdicts[env.Code]
@@ -105,14 +116,14 @@ func duplicate(env *envelope) bool {
 	}
 	text := strings.ToLower(string(env.Message))
 	taken := contains(text, "exist", "duplicat", "unique", "repeat", "already", "been used", "in use", "重复", "已存在", "唯一")
-	return contains(text, "already exist", "已存在") || taken && contains(text, "external_task_id", "external task id", "externaltaskid")
+	return contains(text, "already exist", "已存在", "duplicat", "重复") || taken && contains(text, "external_task_id", "external task id", "externaltaskid")
 }
 
 // moderationWords mark a failure as the work of a content check: a failed job
 // has a text but no code.
 var moderationWords = []string{
-	"risk control", "sensitive", "violat", "policy", "content security", "moderation", "prohibited",
-	"inappropriate", "illegal content", "unsafe", "nsfw", "content review", "audit",
+	"risk control", "sensitive", "violat", "content policy", "platform policy", "usage policy", "content security", "moderation", "prohibited",
+	"inappropriate", "illegal content", "unsafe", "nsfw", "content review",
 	"敏感", "违规", "审核", "风控", "违反", "不合规",
 }
 

@@ -171,7 +171,7 @@ func (a *Adapter) query(ctx context.Context, ref mediagate.JobRef, id string) (m
 }
 
 // authorized makes a call, and makes it once more with a new token when the
-// vendor calls the first one untimely. The envelope is nil when the answer
+// vendor refuses the first one. The envelope is nil when the answer
 // holds none.
 func (a *Adapter) authorized(call func(http.Header) (vendorhttp.Answer, error)) (vendorhttp.Answer, *envelope, error) {
 	for again := true; ; again = false {
@@ -187,7 +187,7 @@ func (a *Adapter) authorized(call func(http.Header) (vendorhttp.Answer, error)) 
 			return vendorhttp.Answer{}, nil, err
 		}
 		env := readEnvelope(answer)
-		if again && env != nil && untimely(env.Code) && a.auth.renew(token) {
+		if again && env != nil && unfit(env.Code) && a.auth.renew(token) {
 			continue
 		}
 		return answer, env, nil

@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -33,9 +34,6 @@ func (s Suite) strangeReplies(good Reply) map[string]Reply {
 		"empty 200":                {},
 		"HTML 200":                 {Body: html, Header: map[string]string{"Content-Type": "text/html"}},
 		"HTML 200 as JSON":         {Body: html},
-		"HTML 403":                 {Status: http.StatusForbidden, Body: html},
-		"HTML 404":                 {Status: http.StatusNotFound, Body: html},
-		"HTML 429":                 {Status: http.StatusTooManyRequests, Body: html},
 		"HTML 502":                 {Status: http.StatusBadGateway, Body: html},
 		"empty 503":                {Status: http.StatusServiceUnavailable},
 		"JSON 500":                 {Status: http.StatusInternalServerError, Body: `{"error":"oops"}`},
@@ -64,6 +62,20 @@ func (s Suite) submit(t *testing.T) {
 			if n := len(vendor.Requests()); n != 1 {
 				t.Errorf("%d requests, want 1", n)
 			}
+		})
+	}
+	// A 4xx proves that there is no job, whoever on the way gave it.
+	for status, kind := range map[int]mediagate.Kind{
+		http.StatusForbidden:             mediagate.KindCredentials,
+		http.StatusNotFound:              mediagate.KindNotFound,
+		http.StatusRequestTimeout:        mediagate.KindAmbiguous,
+		http.StatusRequestEntityTooLarge: mediagate.KindInvalid,
+		http.StatusTooManyRequests:       mediagate.KindThrottled,
+	} {
+		t.Run(fmt.Sprintf("HTML %d", status), func(t *testing.T) {
+			t.Parallel()
+			vendor := NewVendor(t, Reply{Status: status, Body: "<html><body>go away</body></html>"})
+			s.check(t, s.submitKind(t.Context(), s.Open(t, vendor.URL, short())), Row{Kind: kind}, vendor.URL)
 		})
 	}
 	for name, reply := range map[string]Reply{
