@@ -84,7 +84,7 @@ func refOf(job mediagate.Job, p *params) (mediagate.JobRef, error) {
 }
 
 // Submit sends the job once; providers.Provider says which kinds it returns.
-// A token that the vendor calls untimely is made anew, once: that call was
+// A token that the vendor refuses is made anew, once: that call was
 // refused before the vendor looked at the job.
 func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	if job.ExternalID == "" {
