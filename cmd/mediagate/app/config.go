@@ -5,7 +5,8 @@ import (
 )
 
 // Config is every setting of the gateway. The yaml tags are the settings'
-// names; `secret:"true"` keeps a value out of what is printed.
+// names; `secret:"true"` keeps a value out of what is printed, `secret:"url"` its
+// credentials.
 type Config struct {
 	DatabaseURL    string           `yaml:"database_url" secret:"url" help:"PostgreSQL URL of our own tables"`
 	Temporal       Temporal         `yaml:"temporal"`
@@ -17,7 +18,7 @@ type Config struct {
 	EncryptionKeys []string         `yaml:"encryption_keys" secret:"true" help:"base64 of 32 bytes each: the first encrypts, all decrypt"`
 	Retention      Retention        `yaml:"retention"`
 	ShutdownGrace  time.Duration    `yaml:"shutdown_grace" help:"how long calls under way may take to end"`
-	PublicURL      string           `yaml:"public_url" help:"our own address; its domain takes no webhooks"`
+	PublicURL      string           `yaml:"public_url" secret:"url" help:"our own address; its domain takes no webhooks"`
 	OwnDomains     []string         `yaml:"own_domains" help:"more domains and CIDRs that count as our own"`
 	Currency       string           `yaml:"currency" help:"of prices and balances"`
 	CreditsPerUnit int64            `yaml:"credits_per_unit" help:"credits a currency unit"`
@@ -44,8 +45,8 @@ type Temporal struct {
 
 // S3 says where results are kept. Without keys, the SDK's own chain finds them.
 type S3 struct {
-	Endpoint        string `yaml:"endpoint" help:"URL of the S3 service; empty: the region's own"`
-	PublicEndpoint  string `yaml:"public_endpoint" help:"URL by which clients reach the S3 service, for links; empty: endpoint"`
+	Endpoint        string `yaml:"endpoint" secret:"url" help:"URL of the S3 service; empty: the region's own"`
+	PublicEndpoint  string `yaml:"public_endpoint" secret:"url" help:"URL by which clients reach the S3 service, for links; empty: endpoint"`
 	Region          string `yaml:"region" help:"S3 region"`
 	Bucket          string `yaml:"bucket" help:"bucket of the results"`
 	AccessKeyID     string `yaml:"access_key_id" help:"S3 access key"`
@@ -70,7 +71,7 @@ type Outbound struct {
 type Channel struct {
 	Name              string            `yaml:"name"`
 	Provider          string            `yaml:"provider"`
-	BaseURL           string            `yaml:"base_url,omitempty"`
+	BaseURL           string            `yaml:"base_url,omitempty" secret:"url"`
 	Credentials       map[string]string `yaml:"credentials" secret:"true"`
 	Options           map[string]string `yaml:"options,omitempty"`
 	Models            []string          `yaml:"models,omitempty"`

@@ -3,8 +3,10 @@ package app
 import (
 	"net/url"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/goccy/go-yaml"
 )
@@ -75,10 +77,50 @@ func field(v reflect.Value, secret string) any {
 	}
 }
 
+// redactURL keeps what a URL says of a place: scheme, host, path and the
+// parameters that are no credentials. A text of which that cannot be told for
+// sure, such as a connection string of another form, is redacted as a whole.
 func redactURL(s string) string {
 	u, err := url.Parse(s)
-	if err != nil {
+	if err != nil || u.Scheme == "" || u.Opaque != "" || u.Fragment != "" || strings.ContainsFunc(s, unicode.IsSpace) {
 		return redacted
 	}
-	return u.Redacted()
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok {
+		return redacted
+	}
+	authority, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, tail = rest[:i], rest[i:]
+	}
+	if strings.Contains(tail, "@") {
+		return redacted // perhaps the end of a password with a slash
+	}
+	if i := strings.LastIndex(authority, "@"); i >= 0 {
+		authority = redacted + authority[i:]
+	}
+	path, query, asks := strings.Cut(tail, "?")
+	if asks {
+		path += "?" + redactQuery(query)
+	}
+	return scheme + "://" + authority + path
+}
+
+// secretParameter tells a credential by its name: password, sslpassword,
+// X-Amz-Signature, access_token, …
+var secretParameter = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|sig|auth`)
+
+func redactQuery(query string) string {
+	pairs := strings.Split(query, "&")
+	for i, pair := range pairs {
+		raw, _, given := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(raw)
+		switch {
+		case err != nil || strings.Contains(pair, ";"):
+			pairs[i] = redacted
+		case given && secretParameter.MatchString(name):
+			pairs[i] = raw + "=" + redacted
+		}
+	}
+	return strings.Join(pairs, "&")
 }
