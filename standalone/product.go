@@ -115,11 +115,7 @@ func productConfig(secrets datadir.Secrets, opts options, where *announcement) (
 	base.ParkRetry = 20 * time.Second // a person is watching
 	base.Outbound.Allow = []string{"127.0.0.0/8", "::1/128"}
 	base.Channels = sandboxChannels(where.Sandbox)
-	c, _, err := app.Load(app.Sources{Base: base, File: opts.config, Env: os.Environ()})
-	if err != nil {
-		return c, err
-	}
-	return c, c.ValidateEmbedded()
+	return app.Load(app.Sources{Base: base, File: opts.config, Env: os.Environ(), Embedded: true})
 }
 
 // sandboxChannels are one vendor account each, all played by the sandbox.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -45,59 +46,62 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
 // run returns the exit code: 0 done, 1 failed, 2 wrong use.
 func run(args, environ []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
+	if len(args) == 0 {
 		_, _ = fmt.Fprint(stderr, usage, app.Usage())
-		return 2
+		return exitUsage
 	}
 	command, rest := args[0], args[1:]
 	var err error
 	switch command {
+	case "help", "-h", "-help", "--help":
+		err = flag.ErrHelp
 	case "version":
-		_, _ = fmt.Fprintln(stdout, "mediagate", version, debugVersion())
+		err = printVersion(rest, stdout)
 	case "api", "worker", "all", "migrate", "config":
 		err = serve(ctx, command, rest, environ, stdout, stderr)
 	case "accounts", "keys", "ledger":
-		return operator.Run(ctx, append([]string{command}, rest...), environ, stdout, stderr)
+		return operator.Run(ctx, args, environ, stdout, stderr)
 	default:
 		_, _ = fmt.Fprintf(stderr, "mediagate: unknown command %q\n\n%s", command, usage)
-		return 2
+		return exitUsage
 	}
+	var wrongUse *app.UsageError
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		_, _ = fmt.Fprint(stderr, usage, app.Usage())
-		return 2
+		_, _ = fmt.Fprint(stdout, usage, app.Usage())
+		return exitDone
+	case errors.As(err, &wrongUse):
+		_, _ = fmt.Fprintf(stderr, "mediagate %s: %s\n`mediagate help` lists commands and flags\n", command, err)
+		return exitUsage
 	case err != nil:
 		_, _ = fmt.Fprintln(stderr, "mediagate: "+strings.ReplaceAll(err.Error(), "\n", "\nmediagate: "))
-		return 1
+		return exitFailed
 	}
-	return 0
+	return exitDone
 }
 
 func serve(ctx context.Context, command string, args, environ []string, stdout, stderr io.Writer) error {
-	c, rest, err := app.Load(app.Sources{Base: app.Defaults(), File: os.Getenv("MEDIAGATE_CONFIG"), Env: environ, Args: args})
+	file := variable(environ, "MEDIAGATE_CONFIG")
+	c, err := app.Load(app.Sources{Base: app.Defaults(), File: file, Env: environ, Args: args})
+	if command == "config" {
+		return printConfig(c, err, stdout)
+	}
 	if err != nil {
 		return err
 	}
-	if len(rest) > 0 {
-		return fmt.Errorf("unexpected argument %q", rest[0])
-	}
-	if command == "config" {
-		text, err := c.Print()
-		if err != nil {
-			return err
-		}
-		_, _ = fmt.Fprint(stdout, text)
-		return c.Validate()
-	}
-	if err := c.Validate(); err != nil {
-		return err
-	}
-	if name := os.Getenv("MEDIAGATE_FAILPOINT"); name != "" {
-		if err := failpoint.Arm(name, os.Getenv("MEDIAGATE_FAILPOINT_DIR")); err != nil {
+	if name := variable(environ, "MEDIAGATE_FAILPOINT"); name != "" {
+		if err := failpoint.Arm(name, variable(environ, "MEDIAGATE_FAILPOINT_DIR")); err != nil {
 			return err
 		}
 	}
@@ -116,6 +120,41 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 		return err
 	}
 	return g.Run(ctx, roles)
+}
+
+// printConfig prints what was understood of the settings, whatever else is
+// wrong with them.
+func printConfig(c app.Config, wrong error, stdout io.Writer) error {
+	var wrongUse *app.UsageError
+	if errors.Is(wrong, flag.ErrHelp) || errors.As(wrong, &wrongUse) {
+		return wrong
+	}
+	text, err := c.Print()
+	if err == nil {
+		_, err = io.WriteString(stdout, text)
+	}
+	return errors.Join(wrong, err)
+}
+
+func printVersion(args []string, stdout io.Writer) error {
+	if len(args) > 0 {
+		if slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
+			return flag.ErrHelp
+		}
+		return app.Unexpected(args[0])
+	}
+	_, err := fmt.Fprintln(stdout, "mediagate", version, debugVersion())
+	return err
+}
+
+// variable is the last value of a variable, as a process sees it.
+func variable(environ []string, name string) (value string) {
+	for _, pair := range environ {
+		if v, ok := strings.CutPrefix(pair, name+"="); ok {
+			value = v
+		}
+	}
+	return value
 }
 
 // debugVersion names the toolchain and the commit, where the build knows it.

@@ -14,7 +14,7 @@ type Config struct {
 	APIListen      string           `yaml:"api_listen" help:"address of the API"`
 	OpsListen      string           `yaml:"ops_listen" help:"address of a worker's health"`
 	AdminKey       string           `yaml:"admin_key" secret:"true" help:"the operators' key, at least 32 characters"`
-	AdminKeyFile   string           `yaml:"admin_key_file" help:"file that holds admin_key"`
+	AdminKeyFile   string           `yaml:"admin_key_file" help:"file that holds the admin key, instead of admin_key"`
 	EncryptionKeys []string         `yaml:"encryption_keys" secret:"true" help:"base64 of 32 bytes each: the first encrypts, all decrypt"`
 	Retention      Retention        `yaml:"retention"`
 	ShutdownGrace  time.Duration    `yaml:"shutdown_grace" help:"how long calls under way may take to end"`
@@ -64,7 +64,7 @@ type Retention struct {
 // Outbound says where requests may go.
 type Outbound struct {
 	Allow          []string      `yaml:"allow" help:"CIDRs that are exceptions to the address rules, any port"`
-	WebhookTimeout time.Duration `yaml:"webhook_timeout" help:"bound of one webhook attempt"`
+	WebhookTimeout time.Duration `yaml:"webhook_timeout" help:"bound of one webhook attempt, at most 30s"`
 }
 
 // Channel is one vendor account.

@@ -1,6 +1,8 @@
 package app_test
 
 import (
+	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,8 +60,7 @@ func load(t *testing.T, text string, env, args []string) (app.Config, error) {
 	if text != "" {
 		src.File = file(t, text)
 	}
-	c, _, err := app.Load(src)
-	return c, err
+	return app.Load(src)
 }
 
 func TestLoadReadsEverySetting(t *testing.T) {
@@ -114,37 +115,253 @@ func TestLoadLayers(t *testing.T) {
 	}
 }
 
+// complete is what a file must say at least.
+const complete = `
+database_url: postgres://gate@db/gate
+admin_key: 0123456789abcdef0123456789abcdef
+encryption_keys: ["MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="]
+`
+
+// lines are the problems of an error.
+func lines(err error) []string {
+	if err == nil {
+		return nil
+	}
+	return strings.Split(err.Error(), "\n")
+}
+
 func TestLoadNamesEveryProblem(t *testing.T) {
 	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing")
 	for name, test := range map[string]struct {
-		text string
+		text string // after complete, unless bare
+		bare bool
 		env  []string
 		args []string
 		want []string
 	}{
-		"unknown keys": {
-			text: "databse_url: x\ns3: {bukket: y}\n", want: []string{"databse_url", "bukket"},
+		"none": {},
+		"unknown keys, with their paths": {
+			text: "foo: 1\ntemporal: {addresses: x}\nretention:\n  task: 1d\n" +
+				"channels: [{name: a, provider: dashscope, credentials: {api_key: sk-0000000000000000}, x: 1, poll_interval: {mn: 1s}}]\n" +
+				"groups: {default: {modles: [a]}, a b: {y: 1}}\n",
+			want: []string{
+				"foo: no such setting", "temporal.addresses: no such setting", "retention.task: no such setting",
+				"channels[0].x: no such setting", "channels[0].poll_interval.mn: no such setting",
+				"groups.default.modles: no such setting", `groups."a b".y: no such setting`,
+			},
 		},
 		"wrong types": {
-			text: "trusted_proxies: many\nshutdown_grace: soon\nretention: {tasks: 5}\nown_domains: 7\n",
-			want: []string{"trusted_proxies", "shutdown_grace", "retention.tasks", "own_domains"},
+			text: "trusted_proxies: many\nshutdown_grace: soon\nretention: {tasks: 5}\nown_domains: 7\ntemporal: here\n" +
+				"currency: {x: y}\nlog_level: true\ns3: {path_style: 1}\ncredits_per_unit: \"10\"\noutbound: {allow: [[x]]}\n",
+			want: []string{
+				`trusted_proxies: must be a whole number, not "many"`,
+				`shutdown_grace: must be a duration like 10s, 2h or 30d, not "soon"`,
+				`retention.tasks: must be a duration like 10s, 2h or 30d, not "5"`,
+				"own_domains: must be a list",
+				"temporal: must be a mapping, name: value",
+				"currency: must be a text",
+				"log_level: must be a text: put it in quotes",
+				"s3.path_style: must be true or false",
+				`credits_per_unit: must be a whole number, not "10"`,
+				"outbound.allow[0]: must be a text",
+			},
 		},
-		"unknown variable": {env: []string{"MEDIAGATE_DATABSE_URL=x"}, want: []string{"MEDIAGATE_DATABSE_URL"}},
-		"unknown flag":     {args: []string{"-databse-url", "x"}, want: []string{"databse-url"}},
-		"no YAML":          {text: "a: [", want: []string{"mediagate.yaml"}},
+		"integers are not rounded": {
+			text: "credits_per_unit: 1000.9\ntrusted_proxies: 1e1\n" +
+				"channels: [{name: a, provider: dashscope, credentials: {api_key: k}, weight: 1.5, priority: 010, requests_per_second: .inf}]\n",
+			want: []string{
+				`credits_per_unit: must be a whole number, not "1000.9"`, `trusted_proxies: must be a whole number, not "1e1"`,
+				`channels[0].weight: must be a whole number, not "1.5"`,
+				`channels[0].priority: must be written without leading zeros, not "010"`,
+				`channels[0].requests_per_second: must be a number, not ".inf"`,
+			},
+		},
+		"integers beyond 64 bits": {
+			text: "credits_per_unit: 9223372036854775808\ntrusted_proxies: 18446744073709551616\n",
+			want: []string{
+				`credits_per_unit: is too far from 0, not "9223372036854775808"`,
+				`trusted_proxies: is too far from 0, not "18446744073709551616"`,
+			},
+		},
+		"all layers and all checks at once": {
+			bare: true,
+			text: "foo: 1\ncredits_per_unit: x\ncurrency: ''\nadmin_key_file: " + missing + "\nown_domains: [example.com, '!!']\n" +
+				"catalog_dir: " + missing + "\noutbound: {webhook_timeout: 31s}\nencryption_keys: [short]\n",
+			env:  []string{"MEDIAGATE_DATABSE_URL=x", "MEDIAGATE_TRUSTED_PROXIES=1.5", "MEDIAGATE_CHANNELS=[{x: 1"},
+			args: []string{"-task-timeout", "soon", "-api-listen", "here"},
+			want: []string{
+				"foo: no such setting",
+				`credits_per_unit: must be a whole number, not "x"`,
+				"MEDIAGATE_DATABSE_URL: no such setting",
+				`trusted_proxies: must be a whole number, not "1.5" (MEDIAGATE_TRUSTED_PROXIES)`,
+				"channels: is not readable as YAML: [1:2] could not find flow mapping end token '}' (MEDIAGATE_CHANNELS)",
+				`task_timeout: must be a duration like 10s, 2h or 30d, not "soon" (-task-timeout)`,
+				"admin_key_file: open " + missing + ": no such file or directory",
+				"database_url: must be a postgres:// URL",
+				`api_listen: "here" is not host:port`,
+				"encryption_keys[0]: must be base64 of 32 bytes",
+				`own_domains[1]: "!!" is neither a domain nor an address range`,
+				"currency: must not be empty",
+				"catalog_dir: open " + missing + ": no such file or directory",
+				"outbound.webhook_timeout: must be at most 30s",
+			},
+		},
+		"a wrong value is reported once": {
+			bare: true,
+			text: "database_url: [x]\nadmin_key: {}\nencryption_keys: 7\ngroups: {default: 5}\ns3: {access_key_id: [x], secret_access_key: y}\n" +
+				"channels: [{name: [a], provider: kling, credentials: {api_key: [x]}, poll_interval: {min: 1}, base_url: []}]\n",
+			want: []string{
+				"database_url: must be a text", "admin_key: must be a text", "encryption_keys: must be a list",
+				"groups.default: must be a mapping, name: value", "s3.access_key_id: must be a text",
+				"channels[0].name: must be a text", "channels[0].credentials.api_key: must be a text",
+				`channels[0].poll_interval.min: must be a duration like 10s, 2h or 30d, not "1"`,
+				"channels[0].base_url: must be a text",
+			},
+		},
+		"a wrong value under a right one": {
+			text: "api_listen: []\nchannels: 7\n",
+			env: []string{
+				"MEDIAGATE_API_LISTEN=here",
+				"MEDIAGATE_CHANNELS=[{name: a, provider: dashscope, credentials: {api_key: k}, weight: -1}]",
+			},
+			want: []string{
+				"api_listen: must be a text", "channels: must be a list",
+				`api_listen: "here" is not host:port`, "channels[0].weight: must be above 0",
+			},
+		},
+		"without the file only what others say is judged": {
+			bare: true, args: []string{"-config", missing, "-s3-secret-access-key", "x"},
+			env: []string{"MEDIAGATE_CURRENCY=", "MEDIAGATE_FOO=1"},
+			want: []string{
+				"config: open " + missing + ": no such file or directory",
+				"MEDIAGATE_FOO: no such setting", "currency: must not be empty",
+			},
+		},
+		"channels": {
+			text: "channels:\n" +
+				"  - {name: a, provider: kling, base_url: 'https://2130706433', options: {a: b}}\n" +
+				"  - {name: b, provider: dashscope, base_url: 'https://me:pass@example.com', credentials: {api_key: k}}\n" +
+				"  - {name: c, provider: nobody, base_url: 'ftp://example.com'}\n",
+			want: []string{
+				"channels[0].base_url: the host is a number, not a name or an address",
+				"channels[0].options.a: is unknown",
+				"channels[0].credentials.access_key: is missing", "channels[0].credentials.secret_key: is missing",
+				"channels[1].base_url: the URL carries user information",
+				"channels[2].base_url: must be an http or https URL",
+				`channels[2].provider: "nobody" is unknown; known: dashscope, kling`,
+			},
+		},
+		"unknown names in lists of variables": {
+			env:  []string{"MEDIAGATE_GROUPS={default: {x: 1}}"},
+			want: []string{"groups.default.x: no such setting (MEDIAGATE_GROUPS)"},
+		},
+		"several documents": {
+			text: "---\na: 1\n", want: []string{"config: FILE: holds several documents, must be one"},
+		},
+		"no mapping": {bare: true, text: "- a\n", want: []string{"config: FILE: must be a mapping, name: value"}},
+		"no YAML":    {bare: true, text: "a: [", want: []string{"config: FILE: [1:4] sequence end token ']' not found"}},
+		"twice":      {text: "s3: {bucket: a, bucket: b}", want: []string{`config: FILE: [5:17] mapping key "bucket" already defined at [5:6]`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := load(t, test.text, test.env, test.args)
-			if err == nil {
-				t.Fatal("loaded")
-			}
-			for _, part := range test.want {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q is not named in:\n%s", part, err)
+			src := app.Sources{Base: app.Defaults(), Env: test.env, Args: test.args}
+			if text := test.text; !test.bare || text != "" {
+				if !test.bare {
+					text = complete + text
 				}
+				src.File = file(t, text)
+			}
+			_, err := app.Load(src)
+			got := lines(err)
+			for i := range got {
+				if src.File == "" {
+					break
+				}
+				got[i] = strings.ReplaceAll(got[i], src.File+": ", "FILE: ")
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestLoadRefusesWrongUse(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"unknown flag": {"-databse-url", "x"},
+		"no value":     {"-database-url"},
+		"argument":     {"-database-url", "x", "extra"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := load(t, "foo: 1", nil, args)
+			if _, ok := errors.AsType[*app.UsageError](err); !ok {
+				t.Errorf("%v, want a UsageError", err)
+			}
+		})
+	}
+	if _, err := load(t, "foo: 1", nil, []string{"extra", "-h"}); errors.Is(err, flag.ErrHelp) {
+		t.Error("what follows an argument is read as a flag")
+	}
+	if _, err := load(t, "foo: 1", nil, []string{"-h"}); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("-h: %v, want flag.ErrHelp", err)
+	}
+}
+
+// Texts are what was written, whatever YAML takes them for.
+func TestLoadKeepsTexts(t *testing.T) {
+	t.Parallel()
+	for _, written := range []string{
+		"0123456", "12345678901234567890123456789012", "00000000000000000000000000000000", "1_000", "0x1F", "1e31", "1.20",
+		"+7", "18446744073709551616", "9223372036854775808", ".5", "12:30", `"0123"`, "'007'", "!!str 0123", "&x 0123",
+	} {
+		t.Run(written, func(t *testing.T) {
+			t.Parallel()
+			_, plain, found := strings.Cut(written, " ")
+			if !found {
+				plain = strings.Trim(written, `"'`)
+			}
+			c, err := load(t, complete+"s3: {access_key_id: x, secret_access_key: "+written+"}\n"+
+				"channels: [{name: a, provider: dashscope, credentials: {api_key: "+written+"}, callback_secret: "+written+"}]\n",
+				[]string{"MEDIAGATE_CURRENCY=" + plain}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []string{plain, plain, plain, plain}
+			got := []string{c.S3.SecretAccessKey, c.Channels[0].Credentials["api_key"], c.Channels[0].CallbackSecret, c.Currency}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLoadKeepsDigits(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, strings.Replace(complete, "0123456789abcdef0123456789abcdef", "12345678901234567890123456789012", 1)+
+		"groups: {default: {price_factor: 1.10}}\n", nil, nil)
+	if err != nil || c.AdminKey != "12345678901234567890123456789012" || c.Groups["default"].PriceFactor != "1.10" {
+		t.Errorf("%q, %q, %v", c.AdminKey, c.Groups["default"].PriceFactor, err)
+	}
+}
+
+// A file may use YAML's own means of not repeating itself.
+func TestLoadAliases(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, complete+"channels:\n"+
+		"  - &first {name: a, provider: dashscope, credentials: {api_key: k}, weight: 3, priority: 2}\n"+
+		"  - {<<: *first, name: b, weight: 5}\n", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := c.Channels[1]; b.Name != "b" || b.Weight != 5 || b.Priority != 2 || b.Credentials["api_key"] != "k" {
+		t.Errorf("%+v", b)
+	}
+	_, err = load(t, complete+"currency: *nothing\n", nil, nil)
+	if err == nil || !strings.Contains(err.Error(), "alias") {
+		t.Errorf("an alias of nothing: %v", err)
 	}
 }
 
@@ -179,14 +396,66 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	}
 }
 
+// The higher layer decides where the admin key comes from.
 func TestAdminKeyFile(t *testing.T) {
 	t.Parallel()
+	const base, told, kept = "base-base-base-base-base-base-base", "told-told-told-told-told-told-told", "file-file-file-file-file-file-file"
 	name := filepath.Join(t.TempDir(), "admin")
-	if err := os.WriteFile(name, []byte("0123456789abcdef0123456789abcdef\n"), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(kept+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := load(t, "admin_key_file: "+name+"\n", nil, nil)
-	if err != nil || c.AdminKey != "0123456789abcdef0123456789abcdef" {
-		t.Errorf("%q, %v", c.AdminKey, err)
+	inFile, fileInFile := "admin_key: "+told+"\n", "admin_key_file: "+name+"\n"
+	inEnv, fileInEnv := "MEDIAGATE_ADMIN_KEY="+told, "MEDIAGATE_ADMIN_KEY_FILE="+name
+	const both = "admin_key_file: excludes admin_key: set one of them"
+	for name, test := range map[string]struct {
+		base     string
+		text     string
+		env      []string
+		args     []string
+		want     string
+		problems []string
+	}{
+		"base":                          {base: base, want: base},
+		"file over base":                {base: base, text: fileInFile, want: kept},
+		"variable over base":            {base: base, env: []string{fileInEnv}, want: kept},
+		"variable over file":            {text: inFile, env: []string{fileInEnv}, want: kept},
+		"key of a variable over file":   {text: fileInFile, env: []string{inEnv}, want: told},
+		"flag over variable":            {env: []string{inEnv}, args: []string{"-admin-key-file", name}, want: kept},
+		"key of a flag over variable":   {env: []string{fileInEnv}, args: []string{"-admin-key", told}, want: told},
+		"empty variables say nothing":   {text: fileInFile, env: []string{"MEDIAGATE_ADMIN_KEY="}, want: kept},
+		"an empty file is taken back":   {base: base, text: fileInFile, env: []string{"MEDIAGATE_ADMIN_KEY_FILE="}, want: "", problems: []string{"admin_key: must have at least 32 characters"}},
+		"both in the file":              {text: inFile + fileInFile, want: told, problems: []string{both}},
+		"both in variables":             {env: []string{inEnv, fileInEnv}, want: told, problems: []string{both + " (MEDIAGATE_ADMIN_KEY_FILE)"}},
+		"both in flags":                 {args: []string{"-admin-key", told, "-admin-key-file", name}, want: told, problems: []string{both + " (-admin-key-file)"}},
+		"a file that is not there":      {base: base, text: "admin_key_file: /does/not/exist\n", problems: []string{"admin_key_file: open /does/not/exist: no such file or directory"}},
+		"a file that is not in force":   {text: "admin_key_file: /does/not/exist\n", env: []string{inEnv}, want: told},
+		"a key that is too short there": {env: []string{"MEDIAGATE_ADMIN_KEY_FILE=/dev/null"}, problems: []string{"admin_key: must have at least 32 characters"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			src := app.Sources{Base: app.Defaults(), Env: test.env, Args: test.args}
+			src.Base.AdminKey = test.base
+			src.Base.DatabaseURL = "postgres://db/gate"
+			src.Base.EncryptionKeys = []string{"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
+			src.File = file(t, test.text)
+			c, err := app.Load(src)
+			if diff := cmp.Diff(test.problems, lines(err)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			if c.AdminKey != test.want {
+				t.Errorf("key %q, want %q", c.AdminKey, test.want)
+			}
+		})
+	}
+}
+
+// Problems end up in logs.
+func TestProblemsShowNoSecrets(t *testing.T) {
+	t.Parallel()
+	_, err := load(t, "admin_key: hunter2\nencryption_keys: [hunter2]\ndatabase_url: hunter2\n"+
+		"channels: [{name: a, provider: kling, base_url: 'https://me:hunter2@x', credentials: {a: hunter2, access_key: hunter2 hunter2}}]\n",
+		[]string{"MEDIAGATE_CHANNELS=[{credentials: {a: hunter2}"}, []string{"-groups", "{hunter2: [", "-s3-endpoint", "hunter2"})
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Error(err)
 	}
 }

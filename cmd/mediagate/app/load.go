@@ -5,19 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/go-viper/mapstructure/v2"
-	"github.com/goccy/go-yaml"
-	"github.com/knadh/koanf/providers/confmap"
-	"github.com/knadh/koanf/providers/rawbytes"
-	"github.com/knadh/koanf/v2"
 )
 
 // envPrefix begins the variables that hold settings.
@@ -28,10 +20,10 @@ var otherVariables = []string{"CONFIG", "FAILPOINT", "FAILPOINT_DIR", "URL", "KE
 
 // setting is one leaf of Config.
 type setting struct {
-	path   string // temporal.address
-	kind   reflect.Type
-	help   string
-	secret string
+	path  string // temporal.address
+	index []int  // of the field
+	kind  reflect.Type
+	help  string
 }
 
 func (s setting) env() string {
@@ -45,166 +37,135 @@ func (s setting) flag() string {
 // settings lists the leaves of Config in their order.
 func settings() []setting {
 	var list []setting
-	var walk func(t reflect.Type, prefix string)
-	walk = func(t reflect.Type, prefix string) {
+	var walk func(t reflect.Type, prefix string, index []int)
+	walk = func(t reflect.Type, prefix string, index []int) {
 		for f := range t.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			at := slices.Concat(index, f.Index)
 			if f.Type.Kind() == reflect.Struct {
-				walk(f.Type, prefix+name+".")
+				walk(f.Type, prefix+name+".", at)
 				continue
 			}
-			list = append(list, setting{path: prefix + name, kind: f.Type, help: f.Tag.Get("help"), secret: f.Tag.Get("secret")})
+			list = append(list, setting{path: prefix + name, index: at, kind: f.Type, help: f.Tag.Get("help")})
 		}
 	}
-	walk(reflect.TypeFor[Config](), "")
+	walk(reflect.TypeFor[Config](), "", nil)
 	return list
 }
 
 // Sources are where settings come from, the later over the earlier.
 type Sources struct {
 	Base Config   // Defaults, or those of the standalone program
-	File string   // YAML; empty: none
+	File string   // YAML; empty: none; -config wins
 	Env  []string // os.Environ
-	Args []string // -temporal-address=…; the rest is returned
+	Args []string // -temporal-address=…
+	// Embedded is set by a program that brings a database of its own: it needs
+	// no database_url.
+	Embedded bool
 }
 
-// Load reads the settings. The error joins all problems, each with its path.
-func Load(src Sources) (c Config, rest []string, err error) {
-	k := koanf.New(".")
-	var problems []error
-	file, rest, values, err := parseFlags(src)
+// UsageError is a command line that cannot be understood.
+type UsageError struct{ text string }
+
+// Error says what is wrong with the command line.
+func (e *UsageError) Error() string { return e.text }
+
+// Unexpected is the UsageError of an argument too many.
+func Unexpected(arg string) *UsageError {
+	return &UsageError{fmt.Sprintf("unexpected argument %q", arg)}
+}
+
+// Load reads and judges the settings. The error joins all that is wrong with
+// any of them, each with its path; the Config then holds what was understood.
+// A command line that cannot be understood is a *UsageError, one that asks
+// for help flag.ErrHelp; nothing is read then.
+func Load(src Sources) (Config, error) {
+	file, flags, err := parseFlags(src)
 	if err != nil {
-		return c, nil, err
+		return src.Base, err
 	}
-	if file != "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return c, nil, fmt.Errorf("config: %w", err)
-		}
-		if err := k.Load(rawbytes.Provider(text), yamlParser{}); err != nil {
-			return c, nil, fmt.Errorf("%s: %w", file, err)
-		}
+	c := src.Base
+	l := loader{
+		decoder: decoder{broken: map[string]bool{}}, config: &c, given: map[string]bool{},
 	}
-	env, err := fromEnv(src.Env)
-	problems = append(problems, err)
-	for _, layer := range []map[string]any{env, values} {
-		problems = append(problems, k.Load(confmap.Provider(layer, "."), nil))
-	}
-	c = src.Base
-	if k.Exists("channels") {
-		c.Channels = nil // replaced as a whole
-	}
-	if k.Exists("groups") {
-		c.Groups = nil
-	}
-	problems = append(problems, decode(k.Raw(), &c))
-	if err := errors.Join(problems...); err != nil {
-		return c, nil, err
-	}
+	l.layer(func() { l.file(file) })
+	l.layer(func() { l.variables(src.Env) })
+	l.layer(func() { l.texts(flags) })
 	for i := range c.Channels {
 		c.Channels[i] = channelDefaults(c.Channels[i])
 	}
-	if c.AdminKey == "" && c.AdminKeyFile != "" {
-		text, err := os.ReadFile(c.AdminKeyFile)
-		if err != nil {
-			return c, nil, fmt.Errorf("admin_key_file: %w", err)
+	l.origin = ""
+	l.adminKeyFile()
+	for _, p := range c.problems(src.Embedded) {
+		if l.known(p.needs) {
+			l.problems = append(l.problems, p)
 		}
-		c.AdminKey = strings.TrimSpace(string(text))
 	}
-	return c, rest, nil
+	return c, errors.Join(l.problems...)
 }
 
-// decode fills c and reports every unknown key and wrong type.
-func decode(raw map[string]any, c *Config) error {
-	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
-		Result: c, TagName: "yaml", ErrorUnused: true,
-		DecodeHook: mapstructure.ComposeDecodeHookFunc(durationHook, numberTextHook),
-		MatchName:  func(key, field string) bool { return key == field },
-	})
+// loader reads the layers one after the other.
+type loader struct {
+	decoder
+	config *Config
+	given  map[string]bool // paths that any layer gives a value
+	blind  bool            // the file is not readable: what it says is unknown
+}
+
+// layer reads one layer. What it says about the admin key, as a text or as a
+// file, stands in place of what lower layers say in either way.
+func (l *loader) layer(read func()) {
+	c := l.config
+	key, file := c.AdminKey, c.AdminKeyFile
+	c.AdminKey, c.AdminKeyFile = "", ""
+	l.said = map[string]bool{}
+	read()
+	switch {
+	case c.AdminKey != "" && c.AdminKeyFile != "":
+		l.fail("admin_key_file", "excludes admin_key: set one of them")
+		c.AdminKeyFile = ""
+	case c.AdminKey == "" && c.AdminKeyFile == "":
+		if !l.said["admin_key"] {
+			c.AdminKey = key
+		}
+		if !l.said["admin_key_file"] {
+			c.AdminKeyFile = file
+		}
+	}
+	for path := range l.said {
+		l.given[path] = true
+	}
+}
+
+// file reads the settings file.
+func (l *loader) file(name string) {
+	if name == "" {
+		return
+	}
+	text, err := os.ReadFile(name)
 	if err != nil {
-		return err
+		l.problems, l.blind = append(l.problems, fmt.Errorf("config: %w", err)), true
+		return
 	}
-	err = d.Decode(raw)
-	var several interface{ Unwrap() []error }
-	if errors.As(err, &several) {
-		return errors.Join(several.Unwrap()...)
+	n, err := parseYAML(text)
+	if err == nil && n.kind != kindNothing && n.kind != kindMapping {
+		err = errors.New("must be a mapping, name: value")
 	}
-	return err
-}
-
-// durationHook reads 10s, 2h and 30d.
-func durationHook(_, to reflect.Type, value any) (any, error) {
-	if to != reflect.TypeFor[time.Duration]() {
-		return value, nil
-	}
-	text, ok := value.(string)
-	if !ok {
-		return nil, fmt.Errorf("a duration is written like 10s, 2h or 30d, not %v", value)
-	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.Atoi(days)
-		if err == nil && n >= 0 && n < 36500 {
-			return time.Duration(n) * day, nil
-		}
-	}
-	d, err := time.ParseDuration(text)
 	if err != nil {
-		return nil, fmt.Errorf("a duration is written like 10s, 2h or 30d, not %q", text)
+		l.problems, l.blind = append(l.problems, fmt.Errorf("config: %s: %w", name, err)), true
+		return
 	}
-	return d, nil
+	l.fields("", n, reflect.ValueOf(l.config).Elem())
 }
 
-var numberKinds = []reflect.Kind{reflect.Int, reflect.Int64, reflect.Uint64, reflect.Float64}
-
-// numberTextHook lets texts that look like numbers (access keys, price
-// factors) stand without quotes.
-func numberTextHook(from, to reflect.Type, value any) (any, error) {
-	if to.Kind() == reflect.String && slices.Contains(numberKinds, from.Kind()) {
-		return fmt.Sprint(value), nil
-	}
-	return value, nil
-}
-
-// parseFlags takes -config and the settings' flags from the arguments. What
-// follows the flags is returned.
-func parseFlags(src Sources) (file string, rest []string, values map[string]any, err error) {
-	flags := flag.NewFlagSet("mediagate", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	file = src.File
-	flags.StringVar(&file, "config", file, "settings file")
-	given := map[string]setting{}
-	texts := map[string]*string{}
-	for _, s := range settings() {
-		given[s.flag()] = s
-		texts[s.flag()] = flags.String(s.flag(), "", s.help)
-	}
-	if err := flags.Parse(src.Args); err != nil {
-		return "", nil, nil, err
-	}
-	values = map[string]any{}
-	var problems []error
-	flags.Visit(func(f *flag.Flag) {
-		s, ok := given[f.Name]
-		if !ok {
-			return
-		}
-		v, err := s.parse(*texts[f.Name])
-		if err != nil {
-			problems = append(problems, fmt.Errorf("-%s: %w", f.Name, err))
-		}
-		values[s.path] = v
-	})
-	return file, flags.Args(), values, errors.Join(problems...)
-}
-
-// fromEnv reads the settings among the variables; an unknown one is a problem.
-func fromEnv(environ []string) (map[string]any, error) {
+// variables reads the settings among the variables; an unknown one is a
+// problem.
+func (l *loader) variables(environ []string) {
 	byName := map[string]setting{}
 	for _, s := range settings() {
 		byName[s.env()] = s
 	}
-	values := map[string]any{}
-	var problems []error
+	var texts []settingText
 	for _, pair := range environ {
 		name, text, _ := strings.Cut(pair, "=")
 		short, ok := strings.CutPrefix(name, envPrefix)
@@ -213,39 +174,112 @@ func fromEnv(environ []string) (map[string]any, error) {
 		}
 		s, ok := byName[name]
 		if !ok {
-			problems = append(problems, fmt.Errorf("%s: no such setting", name))
+			l.problems = append(l.problems, fmt.Errorf("%s: no such setting", name))
 			continue
 		}
-		v, err := s.parse(text)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", name, err))
-			continue
-		}
-		values[s.path] = v
+		texts = append(texts, settingText{s, name, text})
 	}
-	return values, errors.Join(problems...)
+	l.texts(texts)
+}
+
+// settingText is a setting as a variable or flag gives it.
+type settingText struct {
+	setting
+	origin string
+	text   string
+}
+
+func (l *loader) texts(list []settingText) {
+	for _, s := range list {
+		l.origin = s.origin
+		n, err := s.parse(s.text)
+		switch {
+		case err != nil:
+			l.fail(s.path, "is not readable as YAML: "+err.Error())
+		case n.kind != kindNothing:
+			l.leaf(s.path, n, reflect.ValueOf(l.config).Elem().FieldByIndex(s.index))
+		}
+	}
 }
 
 // parse reads the text of a variable or flag: as it is for texts and
 // durations, split at commas or as YAML for lists, as YAML for the rest.
-func (s setting) parse(text string) (any, error) {
+func (s setting) parse(text string) (node, error) {
 	if s.kind.Kind() == reflect.String || s.kind == reflect.TypeFor[time.Duration]() {
-		return text, nil
+		return textNode(text), nil
 	}
 	if s.kind == reflect.TypeFor[[]string]() && !strings.HasPrefix(strings.TrimSpace(text), "[") {
-		list := []any{}
+		list := node{kind: kindList}
 		for item := range strings.SplitSeq(text, ",") {
 			if item = strings.TrimSpace(item); item != "" {
-				list = append(list, item)
+				list.items = append(list.items, textNode(item))
 			}
 		}
 		return list, nil
 	}
-	var v any
-	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
-		return nil, fmt.Errorf("not readable as YAML: %q", text)
+	return parseYAML([]byte(text))
+}
+
+// adminKeyFile reads the admin key from its file.
+func (l *loader) adminKeyFile() {
+	c := l.config
+	if c.AdminKey != "" || c.AdminKeyFile == "" {
+		return
 	}
-	return v, nil
+	text, err := os.ReadFile(c.AdminKeyFile)
+	if err != nil {
+		l.fail("admin_key_file", err.Error())
+		l.broken["admin_key"] = true
+		return
+	}
+	c.AdminKey = strings.TrimSpace(string(text))
+}
+
+// known reports whether the settings at the paths are what was meant to be in
+// force: all were understood and, without the file, come from elsewhere.
+func (l *loader) known(paths []string) bool {
+	related := func(set map[string]bool, path string) bool {
+		for other := range set {
+			if within(other, path) || within(path, other) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, path := range paths {
+		if related(l.broken, path) || (l.blind && !related(l.given, path)) {
+			return false
+		}
+	}
+	return true
+}
+
+// parseFlags takes -config and the settings' flags from the arguments.
+func parseFlags(src Sources) (file string, values []settingText, err error) {
+	flags := flag.NewFlagSet("mediagate", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	file = src.File
+	flags.StringVar(&file, "config", file, "settings file")
+	texts := map[string]*string{}
+	for _, s := range settings() {
+		texts[s.flag()] = flags.String(s.flag(), "", s.help)
+	}
+	switch err := flags.Parse(src.Args); {
+	case errors.Is(err, flag.ErrHelp):
+		return "", nil, err
+	case err != nil:
+		return "", nil, &UsageError{err.Error()}
+	case flags.NArg() > 0:
+		return "", nil, Unexpected(flags.Arg(0))
+	}
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for _, s := range settings() {
+		if given[s.flag()] {
+			values = append(values, settingText{s, "-" + s.flag(), *texts[s.flag()]})
+		}
+	}
+	return file, values, nil
 }
 
 // Usage lists the flags of all settings.
@@ -257,15 +291,3 @@ func Usage() string {
 	}
 	return b.String()
 }
-
-type yamlParser struct{}
-
-func (yamlParser) Unmarshal(text []byte) (map[string]any, error) {
-	var m map[string]any
-	if err := yaml.UnmarshalWithOptions(text, &m); err != nil {
-		return nil, errors.New(yaml.FormatError(err, false, false))
-	}
-	return maps.Clone(m), nil
-}
-
-func (yamlParser) Marshal(m map[string]any) ([]byte, error) { return yaml.Marshal(m) }

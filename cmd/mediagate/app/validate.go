@@ -5,31 +5,52 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/providers"
 )
 
 // minAdminKey is how long the operators' key must be.
 const minAdminKey = 32
 
+// maxWebhookTimeout leaves a delivery's activity, which ends after 45 seconds,
+// the time to record what came of it.
+const maxWebhookTimeout = 30 * time.Second
+
 // Validate returns all that is wrong with the settings, each with its path.
 func (c Config) Validate() error {
-	if c.DatabaseURL == "" {
-		return errors.Join(errors.New("database_url: must be a postgres:// URL"), c.ValidateEmbedded())
+	var problems []error
+	for _, p := range c.problems(false) {
+		problems = append(problems, p)
 	}
-	return c.ValidateEmbedded()
+	return errors.Join(problems...)
 }
 
-// ValidateEmbedded is Validate for a program that has a database of its own.
-func (c Config) ValidateEmbedded() error {
+// problem is what is wrong with a setting.
+type problem struct {
+	path, text string
+	needs      []string // the paths of the settings that it follows from
+}
+
+func (p problem) Error() string { return p.path + ": " + p.text }
+
+// problems judges the settings. A program with a database of its own needs no
+// database_url.
+func (c Config) problems(embedded bool) []problem {
 	v := &validator{}
-	v.check(c.DatabaseURL == "" || strings.HasPrefix(c.DatabaseURL, "postgres://") || strings.HasPrefix(c.DatabaseURL, "postgresql://"),
+	v.check((embedded && c.DatabaseURL == "") ||
+		strings.HasPrefix(c.DatabaseURL, "postgres://") || strings.HasPrefix(c.DatabaseURL, "postgresql://"),
 		"database_url", "must be a postgres:// URL")
 	v.hostPort("temporal.address", c.Temporal.Address, false)
 	v.check(c.Temporal.Namespace != "", "temporal.namespace", "must not be empty")
@@ -37,7 +58,9 @@ func (c Config) ValidateEmbedded() error {
 	v.check(c.S3.Region != "", "s3.region", "must not be empty")
 	v.check(c.S3.Endpoint == "" || webURL(c.S3.Endpoint), "s3.endpoint", "must be an http or https URL")
 	v.check(c.S3.PublicEndpoint == "" || webURL(c.S3.PublicEndpoint), "s3.public_endpoint", "must be an http or https URL")
-	v.check((c.S3.AccessKeyID == "") == (c.S3.SecretAccessKey == ""), "s3.secret_access_key", "goes with access_key_id: set both or neither")
+	if (c.S3.AccessKeyID == "") != (c.S3.SecretAccessKey == "") {
+		v.add("s3.secret_access_key", "goes with access_key_id: set both or neither", "s3.access_key_id", "s3.secret_access_key")
+	}
 	v.hostPort("api_listen", c.APIListen, true)
 	v.hostPort("ops_listen", c.OpsListen, true)
 	v.check(len(c.AdminKey) >= minAdminKey, "admin_key", "must have at least %d characters", minAdminKey)
@@ -47,32 +70,58 @@ func (c Config) ValidateEmbedded() error {
 		v.check(err == nil && len(raw) == 32, fmt.Sprintf("encryption_keys[%d]", i), "must be base64 of 32 bytes")
 	}
 	v.check(c.PublicURL == "" || webURL(c.PublicURL), "public_url", "must be an http or https URL")
+	for i, entry := range c.OwnDomains {
+		if _, _, err := outbound.ParseOwn([]string{entry}); err != nil {
+			v.add(fmt.Sprintf("own_domains[%d]", i), err.Error())
+		}
+	}
 	v.check(c.Currency != "", "currency", "must not be empty")
 	v.check(c.CreditsPerUnit > 0, "credits_per_unit", "must be above 0")
+	v.catalogDir(c)
 	v.check(c.TrustedProxies >= 0, "trusted_proxies", "must not be negative")
 	v.check(c.Moderation.Mode == "off", "moderation.mode", "%q is not available: off", c.Moderation.Mode)
 	v.check(new(slog.LevelVar).UnmarshalText([]byte(c.LogLevel)) == nil, "log_level", "must be debug, info, warn or error")
-	for path, d := range map[string]time.Duration{
-		"retention.tasks": c.Retention.Tasks, "retention.results": c.Retention.Results, "retention.deliveries": c.Retention.Deliveries,
-		"shutdown_grace": c.ShutdownGrace, "outbound.webhook_timeout": c.Outbound.WebhookTimeout, "art_modal_timeout": c.ArtModal,
-		"task_timeout": c.TaskTimeout, "park_timeout": c.ParkTimeout, "park_retry": c.ParkRetry, "queue_timeout": c.QueueTimeout,
+	for _, d := range []struct {
+		path  string
+		value time.Duration
+	}{
+		{"retention.tasks", c.Retention.Tasks},
+		{"retention.results", c.Retention.Results},
+		{"retention.deliveries", c.Retention.Deliveries},
+		{"shutdown_grace", c.ShutdownGrace},
+		{"outbound.webhook_timeout", c.Outbound.WebhookTimeout},
+		{"art_modal_timeout", c.ArtModal},
+		{"task_timeout", c.TaskTimeout},
+		{"park_timeout", c.ParkTimeout},
+		{"park_retry", c.ParkRetry},
+		{"queue_timeout", c.QueueTimeout},
 	} {
-		v.check(d > 0, path, "must be above 0")
+		v.check(d.value > 0, d.path, "must be above 0")
 	}
+	v.check(c.Outbound.WebhookTimeout <= maxWebhookTimeout, "outbound.webhook_timeout", "must be at most %s", maxWebhookTimeout)
 	for i, cidr := range c.Outbound.Allow {
 		_, err := netip.ParsePrefix(cidr)
 		v.check(err == nil, fmt.Sprintf("outbound.allow[%d]", i), "%q is no CIDR", cidr)
 	}
 	v.groups(c.Groups)
 	v.channels(c.Channels)
-	return errors.Join(v.problems...)
+	return v.problems
 }
 
-type validator struct{ problems []error }
+type validator struct{ problems []problem }
+
+// add adds a problem that follows from the settings at needs; without these
+// from the one at path.
+func (v *validator) add(path, text string, needs ...string) {
+	if len(needs) == 0 {
+		needs = []string{path}
+	}
+	v.problems = append(v.problems, problem{path, text, needs})
+}
 
 func (v *validator) check(ok bool, path, format string, args ...any) {
 	if !ok {
-		v.problems = append(v.problems, fmt.Errorf("%s: %s", path, fmt.Sprintf(format, args...)))
+		v.add(path, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -86,15 +135,51 @@ func webURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
+// catalogDir reads the model files, as the start will.
+func (v *validator) catalogDir(c Config) {
+	if c.CatalogDir == "" {
+		return
+	}
+	if _, err := os.ReadDir(c.CatalogDir); err != nil {
+		v.add("catalog_dir", err.Error())
+		return
+	}
+	var options []catalog.Option
+	if rules, err := c.rules(); err == nil {
+		options = append(options, catalog.WithMediaURLCheck(rules.CheckMediaURL))
+	}
+	_, err := catalog.Load(c.CatalogDir, options...)
+	for _, problem := range leaves(err) {
+		v.add("catalog_dir", strings.TrimPrefix(problem.Error(), "catalog: "))
+	}
+}
+
+// leaves takes a joined error apart.
+func leaves(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var list []error
+	for _, one := range joined.Unwrap() {
+		list = append(list, leaves(one)...)
+	}
+	return list
+}
+
 func (v *validator) groups(groups map[string]Group) {
 	_, ok := groups["default"]
 	v.check(ok, "groups.default", "must exist")
-	for name, g := range groups {
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		g, path := groups[name], below("groups", name)
 		if g.PriceFactor != "" {
 			_, err := billing.ParseFactor(g.PriceFactor)
-			v.check(err == nil, "groups."+name+".price_factor", "%q is no decimal factor", g.PriceFactor)
+			v.check(err == nil, path+".price_factor", "%q is no decimal factor", g.PriceFactor)
 		}
-		v.check(g.Capacity == 0, "groups."+name+".capacity", "is not available: 0")
+		v.check(g.Capacity == 0, path+".capacity", "is not available: 0")
 	}
 }
 
@@ -103,16 +188,55 @@ func (v *validator) channels(channels []Channel) {
 	for i, ch := range channels {
 		path := fmt.Sprintf("channels[%d]", i)
 		v.check(ch.Name != "", path+".name", "must not be empty")
-		v.check(!seen[ch.Name], path+".name", "%q is taken", ch.Name)
+		v.check(ch.Name == "" || !seen[ch.Name], path+".name", "%q is taken", ch.Name)
 		seen[ch.Name] = true
-		v.check(ch.BaseURL == "" || webURL(ch.BaseURL), path+".base_url", "must be an http or https URL")
 		v.check(ch.Weight > 0, path+".weight", "must be above 0")
 		v.check(ch.Concurrency >= 0, path+".concurrency", "must not be negative")
 		v.check(ch.RequestsPerSecond > 0, path+".requests_per_second", "must be above 0")
 		v.check(ch.PollInterval.Min > 0 && ch.PollInterval.Min <= ch.PollInterval.Max, path+".poll_interval", "needs 0 < min <= max")
 		v.check(len(ch.Passthrough) == 0, path+".passthrough", "is not available")
-		if _, err := providers.New(ch.domain(), providers.Options{}); err != nil {
-			v.problems = append(v.problems, fmt.Errorf("%s: %w", path, err))
-		}
+		v.vendor(path, ch)
 	}
+}
+
+// vendor asks the adapter what it thinks of a channel. What it says of
+// base_url counts only when we found nothing.
+func (v *validator) vendor(path string, ch Channel) {
+	badURL := baseURLProblem(ch.BaseURL)
+	if badURL != "" {
+		v.add(path+".base_url", badURL)
+	}
+	_, err := providers.New(ch.domain(), providers.Options{})
+	for _, one := range leaves(err) {
+		wrong, ok := errors.AsType[*mediagate.Error](one)
+		if !ok || wrong.Param == "" {
+			v.add(path, one.Error())
+			continue
+		}
+		if wrong.Param == "base_url" && badURL != "" {
+			continue
+		}
+		text := strings.TrimPrefix(wrong.Message, fmt.Sprintf("channel %q: ", ch.Name))
+		at, needs := path+"."+wrong.Param, path+"."+wrong.Param
+		if strings.HasPrefix(wrong.Param, "credentials.") {
+			needs = path + ".credentials" // one that is missing may stand in for another
+		}
+		v.add(at, strings.TrimPrefix(text, wrong.Param+" "), needs)
+	}
+}
+
+func baseURLProblem(s string) string {
+	if s == "" {
+		return ""
+	}
+	if !webURL(s) {
+		return "must be an http or https URL"
+	}
+	if _, err := outbound.HostPort(s); err != nil {
+		if wrong, ok := errors.AsType[*mediagate.Error](err); ok {
+			return wrong.Message
+		}
+		return err.Error()
+	}
+	return ""
 }

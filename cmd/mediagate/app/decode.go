@@ -1,0 +1,214 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// decoder puts layers of settings into a Config, and remembers what it could
+// not understand so that nobody complains about that again.
+type decoder struct {
+	origin   string          // the variable or flag that is read; empty: the file
+	problems []error         // in the order of reading
+	broken   map[string]bool // paths whose value in force was not understood
+	said     map[string]bool // paths that the present layer gives a value
+}
+
+// report adds a problem.
+func (d *decoder) report(path, problem string) {
+	if d.origin != "" {
+		problem += " (" + d.origin + ")"
+	}
+	d.problems = append(d.problems, fmt.Errorf("%s: %s", path, problem))
+}
+
+// fail adds a problem with a value, which is thereby unknown.
+func (d *decoder) fail(path, problem string) {
+	d.report(path, problem)
+	d.broken[path] = true
+}
+
+// fields decodes a mapping into the fields of a struct.
+func (d *decoder) fields(path string, n node, v reflect.Value) {
+	switch n.kind {
+	case kindNothing:
+		return
+	case kindMapping:
+	default:
+		d.fail(path, "must be a mapping, name: value")
+		return
+	}
+	for _, e := range n.entries {
+		at := below(path, e.name)
+		field, ok := fieldOf(v, e.name)
+		switch {
+		case !ok:
+			d.report(at, "no such setting")
+		case field.Kind() == reflect.Struct:
+			d.fields(at, e.value, field)
+		case e.value.kind != kindNothing:
+			d.leaf(at, e.value, field)
+		}
+	}
+}
+
+// leaf decodes one setting, which replaces that of lower layers as a whole.
+func (d *decoder) leaf(path string, n node, v reflect.Value) {
+	for other := range d.broken {
+		if within(path, other) {
+			delete(d.broken, other)
+		}
+	}
+	if d.value(path, n, v) {
+		d.said[path] = true
+	}
+}
+
+func fieldOf(v reflect.Value, name string) (reflect.Value, bool) {
+	for f := range v.Type().Fields() {
+		if tag, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); tag == name {
+			return v.FieldByIndex(f.Index), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// value decodes anything. When the whole of it is of the wrong type, v stays
+// as it is and the answer is false. Problems never show the value of a text,
+// which may be a secret.
+func (d *decoder) value(path string, n node, v reflect.Value) bool {
+	var problem string
+	switch v.Kind() {
+	case reflect.Struct:
+		d.fields(path, n, v)
+		return n.kind == kindMapping || n.kind == kindNothing
+	case reflect.Slice:
+		if n.kind == kindList {
+			list := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
+			for i, item := range n.items {
+				d.value(fmt.Sprintf("%s[%d]", path, i), item, list.Index(i))
+			}
+			v.Set(list)
+			return true
+		}
+		problem = "must be a list"
+	case reflect.Map:
+		if n.kind == kindMapping {
+			d.entries(path, n, v)
+			return true
+		}
+		problem = "must be a mapping, name: value"
+	case reflect.String:
+		if n.kind == kindText || n.kind == kindPlain {
+			v.SetString(n.text)
+			return true
+		}
+		problem = "must be a text"
+		if n.kind == kindBool {
+			problem += ": put it in quotes"
+		}
+	case reflect.Bool:
+		if n.kind == kindBool {
+			v.SetBool(n.text == "true")
+			return true
+		}
+		problem = "must be true or false"
+	default:
+		err := number(n, v)
+		if err == nil {
+			return true
+		}
+		problem = err.Error()
+	}
+	d.fail(path, problem)
+	return false
+}
+
+// entries decodes a mapping whose names are free.
+func (d *decoder) entries(path string, n node, v reflect.Value) {
+	m := reflect.MakeMap(v.Type())
+	for _, e := range n.entries {
+		value := reflect.New(v.Type().Elem()).Elem()
+		if e.value.kind == kindNothing && value.Kind() == reflect.String {
+			continue
+		}
+		d.value(below(path, e.name), e.value, value)
+		m.SetMapIndex(reflect.ValueOf(e.name), value)
+	}
+	v.Set(m)
+}
+
+// number decodes durations and numbers. These are judged by their text:
+// nothing is rounded, cut off or read in another base.
+func number(n node, v reflect.Value) error {
+	shown := ""
+	if n.kind == kindText || n.kind == kindPlain || n.kind == kindBool {
+		shown = fmt.Sprintf(", not %q", n.text)
+	}
+	if v.Type() == reflect.TypeFor[time.Duration]() {
+		d, err := parseDuration(n.text)
+		if err != nil || (n.kind != kindText && n.kind != kindPlain) {
+			return errors.New("must be a duration like 10s, 2h or 30d" + shown)
+		}
+		v.SetInt(int64(d))
+		return nil
+	}
+	if v.Kind() == reflect.Float64 {
+		f, err := strconv.ParseFloat(n.text, 64)
+		if n.kind != kindPlain || err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+			return errors.New("must be a number" + shown)
+		}
+		v.SetFloat(f)
+		return nil
+	}
+	i, err := strconv.ParseInt(n.text, 10, v.Type().Bits())
+	switch {
+	case n.kind == kindPlain && errors.Is(err, strconv.ErrRange):
+		return errors.New("is too far from 0" + shown)
+	case n.kind != kindPlain || err != nil:
+		return errors.New("must be a whole number" + shown)
+	case octal.MatchString(n.text):
+		return errors.New("must be written without leading zeros" + shown)
+	}
+	v.SetInt(i)
+	return nil
+}
+
+// octal is what some readers of YAML take for a number to the base 8.
+var octal = regexp.MustCompile(`^[+-]?0[0-9]`)
+
+// parseDuration reads 10s, 2h and 30d.
+func parseDuration(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n < 36500 {
+			return time.Duration(n) * day, nil
+		}
+	}
+	return time.ParseDuration(text)
+}
+
+// plainName needs no quotes in a path.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// below is the path of a name within another path.
+func below(path, name string) string {
+	if !plainName.MatchString(name) {
+		name = strconv.Quote(name)
+	}
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// within reports whether path is outer or lies in it.
+func within(outer, path string) bool {
+	rest, ok := strings.CutPrefix(path, outer)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}

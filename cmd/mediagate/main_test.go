@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const good = `
+database_url: postgres://gate:hunter2@db/gate
+admin_key: 0123456789abcdef0123456789abcdef
+encryption_keys: ["MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="]
+`
+
+func settings(t *testing.T, text string) []string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "mediagate.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"MEDIAGATE_CONFIG=" + name}
+}
+
+// Each case says what standard output and standard error hold; nothing at all
+// where it says nothing.
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	const help, hint = "Usage: mediagate COMMAND", "`mediagate help` lists"
+	for name, test := range map[string]struct {
+		args     []string
+		settings string
+		code     int
+		out, err string
+	}{
+		"nothing":                {nil, good, 2, "", help},
+		"help":                   {[]string{"help"}, good, 0, help, ""},
+		"-h":                     {[]string{"-h"}, good, 0, help, ""},
+		"--help":                 {[]string{"--help"}, good, 0, help, ""},
+		"help of a command":      {[]string{"api", "-h"}, "foo: 1", 0, help, ""},
+		"help of config":         {[]string{"config", "--help"}, "foo: 1", 0, help, ""},
+		"help of version":        {[]string{"version", "-h"}, good, 0, help, ""},
+		"unknown command":        {[]string{"serve"}, good, 2, "", `unknown command "serve"`},
+		"version":                {[]string{"version"}, "foo: 1", 0, "mediagate dev", ""},
+		"version extra":          {[]string{"version", "extra"}, good, 2, "", `mediagate version: unexpected argument "extra"`},
+		"api extra":              {[]string{"api", "extra"}, "foo: 1", 2, "", `mediagate api: unexpected argument "extra"`},
+		"config extra":           {[]string{"config", "extra"}, good, 2, "", hint},
+		"unknown flag":           {[]string{"migrate", "-nope"}, good, 2, "", "-nope"},
+		"unknown flag of config": {[]string{"config", "-nope=1"}, good, 2, "", "-nope"},
+		"flag without value":     {[]string{"worker", "-currency"}, good, 2, "", "-currency"},
+		"config":                 {[]string{"config"}, good, 0, "currency: USD", ""},
+		"wrong settings":         {[]string{"config"}, good + "own_domains: ['!!']\ncatalog_dir: /does/not/exist\n", 1, "currency: USD", "mediagate: own_domains[0]: "},
+		"wrong settings of all":  {[]string{"all"}, "foo: 1", 1, "", "mediagate: foo: no such setting\nmediagate: database_url: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out, err bytes.Buffer
+			if code := run(test.args, settings(t, test.settings), &out, &err); code != test.code {
+				t.Errorf("exit %d, want %d", code, test.code)
+			}
+			for _, stream := range []struct{ name, got, want string }{
+				{"standard output", out.String(), test.out}, {"standard error", err.String(), test.err},
+			} {
+				if !strings.Contains(stream.got, stream.want) || (stream.want == "" && stream.got != "") {
+					t.Errorf("%s: want %q, got\n%s", stream.name, stream.want, stream.got)
+				}
+			}
+			if strings.Contains(out.String()+err.String(), "hunter2") {
+				t.Error("a secret is printed")
+			}
+		})
+	}
+}

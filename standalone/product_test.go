@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate/standalone/datadir"
+)
+
+func dataDir(t *testing.T) (*datadir.Dir, datadir.Secrets) {
+	t.Helper()
+	dir, err := datadir.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dir.Close() })
+	secrets, err := dir.Secrets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, secrets
+}
+
+// What a person says goes over what the program made up.
+func TestProductConfig(t *testing.T) {
+	const admin = "0123456789abcdef0123456789abcdef"
+	write := func(text string) string {
+		name := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	_, secrets := dataDir(t)
+	for name, test := range map[string]struct {
+		settings string
+		env      map[string]string
+		admin    string
+		problems []string
+	}{
+		"nothing said":      {admin: secrets.AdminKey},
+		"admin key":         {settings: "admin_key: " + admin, admin: admin},
+		"file of admin key": {settings: "admin_key_file: " + write(admin), admin: admin},
+		"variable":          {env: map[string]string{"MEDIAGATE_ADMIN_KEY_FILE": write(admin)}, admin: admin},
+		"all problems at once": {
+			settings: "foo: 1\ncredits_per_unit: 1.5\nown_domains: ['!!']\ncurrency: ''", env: map[string]string{"MEDIAGATE_FOO": "1"},
+			admin: secrets.AdminKey,
+			problems: []string{
+				"foo: no such setting", `credits_per_unit: must be a whole number, not "1.5"`, "MEDIAGATE_FOO: no such setting",
+				`own_domains[0]: "!!" is neither a domain nor an address range`, "currency: must not be empty",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for name, value := range test.env {
+				t.Setenv(name, value)
+			}
+			opts := options{api: "127.0.0.1:0", ops: "127.0.0.1:0", config: write(test.settings)}
+			c, err := productConfig(secrets, opts, &announcement{
+				Temporal: "127.0.0.1:7233", Sandbox: "http://127.0.0.1:9900",
+				S3: &s3Place{Endpoint: "http://127.0.0.1:9000", Region: "us-east-1", Bucket: "b", AccessKeyID: "a", SecretAccessKey: "s"},
+			})
+			var problems []string
+			if err != nil {
+				problems = strings.Split(err.Error(), "\n")
+			}
+			if diff := cmp.Diff(test.problems, problems); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			if c.AdminKey != test.admin {
+				t.Errorf("admin key %q, want %q", c.AdminKey, test.admin)
+			}
+		})
+	}
+}
