@@ -52,6 +52,8 @@ func TestExitCodes(t *testing.T) {
 		"config":                 {[]string{"config"}, good, 0, "currency: USD", ""},
 		"wrong settings":         {[]string{"config"}, good + "own_domains: ['!!']\ncatalog_dir: /does/not/exist\n", 1, "currency: USD", "mediagate: own_domains[0]: "},
 		"wrong settings of all":  {[]string{"all"}, "foo: 1", 1, "", "mediagate: foo: no such setting\nmediagate: database_url: "},
+		"operator's help":        {[]string{"keys", "list", "-h"}, "foo: 1", 0, "usage: mediagate keys list", ""},
+		"operator's wrong use":   {[]string{"keys"}, good, 2, "", "mediagate keys create"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ func accountColumns() []string {
 }
 
 func keyColumns() []string {
-	return []string{"id", "name", "prefix", "account", "unlimited", "quota", "remaining"}
+	return []string{"id", "name", "prefix", "account", "unlimited", "quota", "held", "spent"}
 }
 
 func accountsList(ctx context.Context, c *call) error {
@@ -115,7 +115,11 @@ func keysRevoke(ctx context.Context, c *call) error {
 	if _, err := c.client.do(ctx, http.MethodDelete, "/keys/"+url.PathEscape(*key), nil); err != nil {
 		return err
 	}
-	return c.show([]byte(`{"id":"`+*key+`","state":"revoked"}`), "id", "state")
+	answer, err := json.Marshal(map[string]string{"id": *key, "state": "revoked"})
+	if err != nil {
+		return err
+	}
+	return c.show(answer, "id", "state")
 }
 
 // ledgerCheck fails when an invariant is broken, after it has said which.

@@ -7,7 +7,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -57,6 +59,9 @@ type call struct {
 // parse reads the command's flags, and connects.
 func (c *call) parse() error {
 	if err := c.flags.Parse(c.args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
 		return errUsage{err.Error()}
 	}
 	if c.flags.NArg() > 0 {
@@ -71,7 +76,7 @@ func (c *call) parse() error {
 }
 
 // Run runs the command that the arguments name and returns the exit code: 0
-// done, 1 failed, 2 wrong use.
+// done, 1 failed, 2 wrong use. To ask for help is no wrong use.
 func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	name := strings.Join(args[:min(2, len(args))], " ")
 	for _, cmd := range commands() {
@@ -85,8 +90,11 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		err := cmd.run(ctx, c)
 		var usage errUsage
 		switch {
+		case errors.Is(err, flag.ErrHelp):
+			_, _ = fmt.Fprintf(stdout, "usage: %s\n", cmd.line())
+			return exitDone
 		case errors.As(err, &usage):
-			_, _ = fmt.Fprintf(stderr, "mediagate %s: %s\nusage: mediagate %s %s [-data DIR] [-o json]\n", name, usage, name, cmd.usage)
+			_, _ = fmt.Fprintf(stderr, "mediagate %s: %s\nusage: %s\n", name, usage, cmd.line())
 			return exitUsage
 		case err != nil:
 			_, _ = fmt.Fprintf(stderr, "mediagate %s: %s\n", name, err)
@@ -94,11 +102,27 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		}
 		return exitDone
 	}
-	_, _ = fmt.Fprintf(stderr, "mediagate: %q is no command. There are:\n", name)
-	for _, cmd := range commands() {
-		_, _ = fmt.Fprintf(stderr, "  mediagate %s %s\n", cmd.name, cmd.usage)
+	if len(args) > 1 && slices.Contains([]string{"help", "-h", "-help", "--help"}, args[1]) {
+		list(stdout, args[0]+" ")
+		return exitDone
 	}
+	_, _ = fmt.Fprintf(stderr, "mediagate: %q is no command. There are:\n", name)
+	list(stderr, "")
 	return exitUsage
+}
+
+// line is how the command is called.
+func (c command) line() string {
+	return strings.Join(strings.Fields("mediagate "+c.name+" "+c.usage+" [-data DIR] [-o json]"), " ")
+}
+
+// list prints the commands that begin with prefix.
+func list(w io.Writer, prefix string) {
+	for _, cmd := range commands() {
+		if strings.HasPrefix(cmd.name, prefix) {
+			_, _ = fmt.Fprintf(w, "  %s\n", cmd.line())
+		}
+	}
 }
 
 func variables(environ []string) map[string]string {
@@ -150,10 +174,14 @@ func (c *call) show(answer []byte, columns ...string) error {
 
 // required are flags that must be given.
 func required(values map[string]*string) error {
-	for name, v := range values {
-		if *v == "" {
-			return errUsage{"-" + name + " is missing"}
+	var missing []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if *values[name] == "" {
+			missing = append(missing, "-"+name+" is missing")
 		}
+	}
+	if len(missing) > 0 {
+		return errUsage{strings.Join(missing, ", ")}
 	}
 	return nil
 }

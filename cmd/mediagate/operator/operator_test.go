@@ -1,0 +1,362 @@
+package operator_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate/cmd/mediagate/operator"
+)
+
+const adminKey = "0123456789abcdef0123456789abcdef"
+
+// request is what the gateway saw.
+type request struct {
+	Method, Target, Auth string
+	Body                 map[string]any
+}
+
+// gateway answers every request alike and keeps what was asked.
+type gateway struct {
+	*httptest.Server
+	seen chan request
+}
+
+func serve(t *testing.T, status int, answer string) *gateway {
+	t.Helper()
+	g := &gateway{seen: make(chan request, 8)}
+	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := request{Method: r.Method, Target: r.URL.RequestURI(), Auth: r.Header.Get("Authorization")}
+		text, _ := io.ReadAll(r.Body)
+		if len(text) > 0 {
+			if err := json.Unmarshal(text, &q.Body); err != nil {
+				t.Errorf("the body %q is no JSON: %v", text, err)
+			}
+		}
+		g.seen <- q
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(g.Close)
+	return g
+}
+
+// requests are those that were made so far.
+func (g *gateway) requests() (list []request) {
+	for {
+		select {
+		case q := <-g.seen:
+			list = append(list, q)
+		default:
+			return list
+		}
+	}
+}
+
+func (g *gateway) env() []string {
+	return []string{"MEDIAGATE_URL=" + g.URL, "MEDIAGATE_ADMIN_KEY=" + adminKey}
+}
+
+func run(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = operator.Run(t.Context(), args, env, &out, &err)
+	return code, out.String(), err.String()
+}
+
+const (
+	account = `{"id":"acc_1","name":"acme","group":"default","available":"12.5","held":"1","spent":"0.25","created":1700000000}`
+	key     = `{"id":"key_1","prefix":"mg-ab","last_four":"wxyz","account":"acc_1","name":"ci","unlimited":false,"quota":"5",` +
+		`"held":"0.5","spent":"1.25","models":[],"group":null,"expires_at":null,"allow_ips":[],"created":1700000000,"last_used_at":null}`
+)
+
+func list(more bool, items ...string) string {
+	text, _ := json.Marshal(more)
+	return `{"object":"list","data":[` + strings.Join(items, ",") + `],"has_more":` + string(text) + `}`
+}
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	const created = `{"id":"key_1","name":"ci","key":"mg-secret","prefix":"mg-ab"}`
+	for name, test := range map[string]struct {
+		args   []string
+		status int
+		answer string
+		want   request // less the key
+		table  string
+		json   string // empty: the answer
+	}{
+		"accounts list": {
+			args: []string{"accounts", "list"}, status: 200, answer: list(false, account),
+			want: request{Method: "GET", Target: "/accounts?limit=100"},
+			table: "ID     NAME  GROUP    AVAILABLE  HELD  SPENT\n" +
+				"acc_1  acme  default  12.5       1     0.25\n",
+		},
+		"accounts list, a page": {
+			args: []string{"accounts", "list", "-limit", "1", "-after", "acc_0"}, status: 200, answer: list(true, account),
+			want: request{Method: "GET", Target: "/accounts?after=acc_0&limit=1"},
+			table: "ID     NAME  GROUP    AVAILABLE  HELD  SPENT\n" +
+				"acc_1  acme  default  12.5       1     0.25\n" +
+				"… more: -after acc_1\n",
+		},
+		"no accounts": {
+			args: []string{"accounts", "list"}, status: 200, answer: list(false),
+			want:  request{Method: "GET", Target: "/accounts?limit=100"},
+			table: "ID  NAME  GROUP  AVAILABLE  HELD  SPENT\n",
+		},
+		"accounts create": {
+			args: []string{"accounts", "create", "-name", "acme"}, status: 201, answer: account,
+			want: request{Method: "POST", Target: "/accounts", Body: map[string]any{"name": "acme"}},
+			table: "ID     NAME  GROUP    AVAILABLE  HELD  SPENT\n" +
+				"acc_1  acme  default  12.5       1     0.25\n",
+		},
+		"accounts create in a group": {
+			args: []string{"accounts", "create", "-name", "acme", "-group", "gold"}, status: 201, answer: account,
+			want: request{Method: "POST", Target: "/accounts", Body: map[string]any{"name": "acme", "group": "gold"}},
+			table: "ID     NAME  GROUP    AVAILABLE  HELD  SPENT\n" +
+				"acc_1  acme  default  12.5       1     0.25\n",
+		},
+		"accounts grant": {
+			args:   []string{"accounts", "grant", "-account", "acc_1", "-amount", "-12.50", "-reference", "invoice 1"},
+			status: 201, answer: `{"id":"led_1","amount":"-12.5","reference":"invoice 1","available":"3"}`,
+			want: request{
+				Method: "POST", Target: "/accounts/acc_1/grants",
+				Body: map[string]any{"amount": "-12.50", "reference": "invoice 1"},
+			},
+			table: "ID     AMOUNT  REFERENCE  AVAILABLE\nled_1  -12.5   invoice 1  3\n",
+		},
+		"keys list": {
+			args: []string{"keys", "list", "-account", "acc_1"}, status: 200, answer: list(false, key),
+			want: request{Method: "GET", Target: "/keys?limit=100&account=acc_1"},
+			table: "ID     NAME  PREFIX  ACCOUNT  UNLIMITED  QUOTA  HELD  SPENT\n" +
+				"key_1  ci    mg-ab   acc_1    false      5      0.5   1.25\n",
+		},
+		"keys create": {
+			args:   []string{"keys", "create", "-account", "acc/1", "-name", "ci", "-unlimited"},
+			status: 201, answer: created,
+			want: request{
+				Method: "POST", Target: "/accounts/acc%2F1/keys", Body: map[string]any{"name": "ci", "unlimited": true},
+			},
+			table: "ID     NAME  KEY\nkey_1  ci    mg-secret\n",
+		},
+		"keys create with limits": {
+			args: []string{
+				"keys", "create", "-account", "acc_1", "-name", "ci", "-quota", "5", "-models", "alpha-*,theta-*",
+				"-group", "gold", "-expires", "2030-01-01T00:00:00Z", "-allow-ips", "203.0.113.0/24",
+			},
+			status: 201, answer: created,
+			want: request{Method: "POST", Target: "/accounts/acc_1/keys", Body: map[string]any{
+				"name": "ci", "unlimited": false, "quota": "5", "models": []any{"alpha-*", "theta-*"}, "group": "gold",
+				"expires_at": "2030-01-01T00:00:00Z", "allow_ips": []any{"203.0.113.0/24"},
+			}},
+			table: "ID     NAME  KEY\nkey_1  ci    mg-secret\n",
+		},
+		"keys revoke": {
+			args: []string{"keys", "revoke", "-key", `key_"1`}, status: 204,
+			want:  request{Method: "DELETE", Target: "/keys/key_%221"},
+			table: "ID      STATE\nkey_\"1  revoked\n",
+			json:  `{"id":"key_\"1","state":"revoked"}`,
+		},
+		"ledger check": {
+			args: []string{"ledger", "check"}, status: 200, answer: `{"ok":true,"checked":7,"problems":[]}`,
+			want:  request{Method: "GET", Target: "/ledger/check"},
+			table: "7 accounts, keys and tasks checked, 0 problems\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := serve(t, test.status, test.answer)
+			want := test.want
+			want.Target, want.Auth = "/admin/v1"+want.Target, "Bearer "+adminKey
+			if test.json == "" {
+				test.json = test.answer
+			}
+			for format, output := range map[string]string{"table": test.table, "json": test.json + "\n"} {
+				code, stdout, stderr := run(t, g.env(), append(test.args, "-o", format)...)
+				if code != 0 || stderr != "" {
+					t.Errorf("%s: exit %d, standard error %q", format, code, stderr)
+				}
+				if diff := cmp.Diff(output, stdout); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", format, diff)
+				}
+				if diff := cmp.Diff([]request{want}, g.requests()); diff != "" {
+					t.Errorf("%s: requests (-want +got):\n%s", format, diff)
+				}
+			}
+			if _, stdout, _ := run(t, g.env(), test.args...); stdout != test.table {
+				t.Errorf("without -o: %q", stdout)
+			}
+		})
+	}
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	const broken = `{"ok":false,"checked":7,"problems":["acc_1: 3 is not 4"]}`
+	for name, test := range map[string]struct {
+		args     []string
+		status   int
+		answer   string
+		out, err string
+	}{
+		"an error of the API": {
+			args: []string{"accounts", "grant", "-account", "acc_1", "-amount", "1", "-reference", "x"}, status: 409,
+			answer: `{"error":{"message":"the reference was used for another amount","request_id":"req_1"}}`,
+			err:    "mediagate accounts grant: the reference was used for another amount (HTTP 409, request req_1)\n",
+		},
+		"a refused key": {
+			args: []string{"keys", "list", "-o", "json"}, status: 403,
+			answer: `{"error":{"message":"this needs the admin key","request_id":"req_2"}}`,
+			err:    "mediagate keys list: this needs the admin key (HTTP 403, request req_2)\n",
+		},
+		"a proxy's error": {
+			args: []string{"keys", "revoke", "-key", "key_1"}, status: 502, answer: "<html>",
+			err: "mediagate keys revoke: the gateway answered HTTP 502 Bad Gateway\n",
+		},
+		"no JSON": {
+			args: []string{"accounts", "list"}, status: 200, answer: "<html>", err: "the answer is not readable",
+		},
+		"no report": {
+			args: []string{"ledger", "check"}, status: 200, answer: "<html>", err: "the answer is not readable",
+		},
+		"a broken ledger": {
+			args: []string{"ledger", "check"}, status: 200, answer: broken,
+			out: "acc_1: 3 is not 4\n7 accounts, keys and tasks checked, 1 problems\n",
+			err: "mediagate ledger check: the ledger does not hold\n",
+		},
+		"a broken ledger, for scripts": {
+			args: []string{"ledger", "check", "-o", "json"}, status: 200, answer: broken,
+			out: broken + "\n", err: "mediagate ledger check: the ledger does not hold\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := run(t, serve(t, test.status, test.answer).env(), test.args...)
+			if code != 1 || !strings.Contains(stderr, test.err) {
+				t.Errorf("exit %d, standard error %q, want 1 and %q", code, stderr, test.err)
+			}
+			if diff := cmp.Diff(test.out, stdout); diff != "" {
+				t.Errorf("standard output (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNoGateway(t *testing.T) {
+	t.Parallel()
+	g := serve(t, 200, "")
+	g.Close()
+	if code, _, stderr := run(t, g.env(), "accounts", "list"); code != 1 || !strings.Contains(stderr, "refused") {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+}
+
+func TestWrongUse(t *testing.T) {
+	t.Parallel()
+	g := serve(t, 200, list(false))
+	for name, test := range map[string]struct {
+		args []string
+		env  []string // nil: the gateway's
+		err  string
+	}{
+		"no verb":           {args: []string{"accounts"}, err: `"accounts" is no command`},
+		"unknown verb":      {args: []string{"keys", "burn"}, err: `"keys burn" is no command`},
+		"unknown flag":      {args: []string{"accounts", "list", "-nope"}, err: "-nope"},
+		"argument":          {args: []string{"ledger", "check", "now"}, err: `unexpected argument "now"`},
+		"format":            {args: []string{"ledger", "check", "-o", "xml"}, err: "-o is table or json"},
+		"no number":         {args: []string{"keys", "list", "-limit", "many"}, err: "-limit"},
+		"nothing to create": {args: []string{"accounts", "create"}, err: "-name is missing"},
+		"nothing to grant":  {args: []string{"accounts", "grant", "-account", "a"}, err: "-amount is missing, -reference is missing"},
+		"no key's account":  {args: []string{"keys", "create", "-name", "a"}, err: "-account is missing"},
+		"no key":            {args: []string{"keys", "revoke"}, err: "-key is missing"},
+		"no address":        {args: []string{"keys", "list"}, env: []string{"MEDIAGATE_ADMIN_KEY=" + adminKey}, err: "MEDIAGATE_URL"},
+		"no admin key":      {args: []string{"keys", "list"}, env: []string{"MEDIAGATE_URL=" + g.URL}, err: "MEDIAGATE_ADMIN_KEY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := test.env
+			if env == nil {
+				env = g.env()
+			}
+			code, stdout, stderr := run(t, env, test.args...)
+			if code != 2 || stdout != "" || !strings.Contains(stderr, test.err) || !strings.Contains(stderr, "mediagate "+test.args[0]) {
+				t.Errorf("exit %d, standard output %q, standard error %q; want 2, nothing and %q", code, stdout, stderr, test.err)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		if made := g.requests(); len(made) > 0 {
+			t.Errorf("requests of wrong use: %+v", made)
+		}
+	})
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"of a command":  {[]string{"keys", "create", "-h"}, "usage: mediagate keys create -account ID"},
+		"among flags":   {[]string{"accounts", "grant", "-amount", "1", "--help"}, "usage: mediagate accounts grant"},
+		"of a subject":  {[]string{"accounts", "-h"}, "mediagate accounts create -name NAME"},
+		"asked in full": {[]string{"ledger", "help"}, "mediagate ledger check"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := run(t, nil, test.args...)
+			if code != 0 || stderr != "" || !strings.Contains(stdout, test.want) {
+				t.Errorf("exit %d, standard output %q, standard error %q; want 0 and %q", code, stdout, stderr, test.want)
+			}
+		})
+	}
+}
+
+// A standalone's folder says where it is and with which key; it wins over the
+// environment.
+func TestData(t *testing.T) {
+	t.Parallel()
+	g := serve(t, 200, list(false))
+	folder := func(text string) string {
+		dir := t.TempDir()
+		if text != "" {
+			if err := os.WriteFile(filepath.Join(dir, "standalone.json"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	for name, test := range map[string]struct {
+		file string
+		code int
+		err  string
+	}{
+		"running":     {`{"api":"` + g.URL + `/","admin_key":"of-the-folder"}`, 0, ""},
+		"not running": {"", 1, "no standalone runs on"},
+		"no JSON":     {"{", 1, "standalone.json"},
+		"infra only":  {`{"temporal":"127.0.0.1:7233"}`, 2, "MEDIAGATE_URL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := run(t, []string{"MEDIAGATE_URL=http://127.0.0.1:1", "MEDIAGATE_ADMIN_KEY=x"},
+				"keys", "list", "-data", folder(test.file))
+			if code != test.code || !strings.Contains(stderr, test.err) {
+				t.Errorf("exit %d, %q, %q; want %d, %q", code, stdout, stderr, test.code, test.err)
+			}
+			var want []request
+			if test.code == 0 {
+				want = []request{{Method: "GET", Target: "/admin/v1/keys?limit=100", Auth: "Bearer of-the-folder"}}
+			}
+			if diff := cmp.Diff(want, g.requests()); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
