@@ -21,6 +21,7 @@ import (
 // The account that is there from the first start.
 const (
 	demoAccount   = "demo"
+	demoGroup     = "default"
 	demoGrant     = 1000 * mediagate.MicrosPerUnit
 	demoReference = "first start"
 )
@@ -176,7 +177,7 @@ func demo(ctx context.Context, store *storage.Store) (mediagate.Account, error) 
 			after = a.ID
 		}
 		if !more {
-			return store.CreateAccount(ctx, demoAccount, "")
+			return store.CreateAccount(ctx, demoAccount, demoGroup)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,7 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/cmd/mediagate/app"
 	"github.com/mediagate/mediagate/standalone/datadir"
+	"github.com/mediagate/mediagate/standalone/sqlite"
+	"github.com/mediagate/mediagate/storage"
 )
 
 func dataDir(t *testing.T) (*datadir.Dir, datadir.Secrets) {
@@ -75,5 +80,33 @@ func TestProductConfig(t *testing.T) {
 				t.Errorf("admin key %q, want %q", c.AdminKey, test.admin)
 			}
 		})
+	}
+}
+
+func TestSeededAccount(t *testing.T) {
+	t.Parallel()
+	dir, secrets := dataDir(t)
+	store, err := sqlite.OpenStore(t.Context(), dir.Path("mediagate.db"), storage.Config{
+		EncryptionKeys: [][]byte{make([]byte, 32)}, Logger: slog.New(slog.DiscardHandler), MaxOpenConns: 2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a start that died before it kept the key is gone on with
+		if _, err := seed(t.Context(), &app.Gateway{Store: store}, dir, secrets); err != nil {
+			t.Fatal(err)
+		}
+	}
+	accounts, _, err := store.Accounts(t.Context(), "", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(accounts) != 1 || accounts[0].Name != "demo" || accounts[0].Group != "default" ||
+		accounts[0].Available != 1000*mediagate.MicrosPerUnit {
+		t.Errorf("accounts %+v, want demo of the group default with its grant", accounts)
 	}
 }
