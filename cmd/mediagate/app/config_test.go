@@ -287,6 +287,24 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 	}
 }
 
+// Faults of model files are faults of the settings, found before the start.
+func TestLoadReadsTheCatalog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a.yaml": "enabled: false\n", "b.yaml": "id: omega\nschemes: 1\n", "c.txt": "{"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := load(t, complete+"currency: ''\n", []string{"MEDIAGATE_CATALOG_DIR=" + dir}, nil)
+	want := []string{
+		"currency: must not be empty", "catalog_dir: a.yaml: id is missing", `catalog_dir: b.yaml: [2:1] unknown field "schemes"`,
+	}
+	if diff := cmp.Diff(want, lines(err)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
 func TestLoadRefusesWrongUse(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
