@@ -57,7 +57,7 @@ func (s *Server) handleKeyCreation(c *call) error {
 	secret, hash := NewKey()
 	key.AccountID = account
 	key.Prefix, key.LastFour = KeyDisplay(secret)
-	made, err := s.cfg.Store.CreateKey(c.Request().Context(), key, hash)
+	made, err := s.cfg.Store.CreateKey(c.ctx, key, hash)
 	if err != nil {
 		return notFoundAs(err, errAccountID)
 	}
@@ -110,7 +110,7 @@ func (s *Server) handleKeys(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
+	ctx := c.ctx
 	account := c.QueryParams().Get("account")
 	if account != "" {
 		if !looksLike(account, accountPrefix) {
@@ -140,7 +140,7 @@ func (s *Server) handleKey(c *call) error {
 	if err != nil {
 		return err
 	}
-	key, err := s.cfg.Store.Key(c.Request().Context(), id)
+	key, err := s.cfg.Store.Key(c.ctx, id)
 	if err != nil {
 		return notFoundAs(err, errKeyID)
 	}
@@ -152,7 +152,7 @@ func (s *Server) handleKeyDeletion(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Store.DeleteKey(c.Request().Context(), id); err != nil {
+	if err := s.cfg.Store.DeleteKey(c.ctx, id); err != nil {
 		return notFoundAs(err, errKeyID)
 	}
 	s.keys.forgetKey(id)

@@ -70,7 +70,7 @@ func (s *Server) authenticate(c *call, need access) error {
 	if need == accessAdmin {
 		return s.admitAdmin(c, token)
 	}
-	who, err := s.keys.find(c.Request().Context(), token)
+	who, err := s.keys.find(c.ctx, token)
 	if err != nil {
 		if need == accessBalance {
 			return failedLookup(err, noRecord)
@@ -98,7 +98,7 @@ func (s *Server) admitAdmin(c *call, token string) error {
 	if s.cfg.AdminKey != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1 {
 		return nil
 	}
-	_, err := s.keys.find(c.Request().Context(), token)
+	_, err := s.keys.find(c.ctx, token)
 	switch {
 	case err == nil:
 		return errNotAdmin

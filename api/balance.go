@@ -67,7 +67,7 @@ type userBalance struct {
 // handleTokenBalance reads the key anew: the remembered one is good enough to
 // admit a call, not to tell amounts.
 func (s *Server) handleTokenBalance(c *call) error {
-	key, err := s.cfg.Store.Key(c.Request().Context(), c.caller.key.ID)
+	key, err := s.cfg.Store.Key(c.ctx, c.caller.key.ID)
 	if err != nil {
 		return failedLookup(err, noRecord)
 	}
@@ -84,7 +84,7 @@ func (s *Server) handleTokenBalance(c *call) error {
 }
 
 func (s *Server) handleUserBalance(c *call) error {
-	account, err := s.cfg.Store.Account(c.Request().Context(), c.caller.key.AccountID)
+	account, err := s.cfg.Store.Account(c.ctx, c.caller.key.AccountID)
 	if err != nil {
 		return failedLookup(err, noUser)
 	}

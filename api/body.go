@@ -24,7 +24,7 @@ const (
 // readBody reads a JSON object within the route's limit: the bytes themselves,
 // and the object with numbers kept as text.
 func readBody(c *call) (raw []byte, object map[string]any, err error) {
-	raw, err = readLimited(c, c.limit)
+	c.uncounted(func() { raw, err = readLimited(c, c.limit) })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,7 +2,9 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -23,6 +25,42 @@ type call struct {
 	limit     int64   // of the body
 	caller    *caller // of routes that take a key
 	taskID    string  // for the log
+
+	ctx    context.Context // of what is asked of the database; see within
+	cancel context.CancelFunc
+}
+
+// within gives what the call asks of the database from here on so much time.
+// The request's own context has no deadline: only the client ends it.
+func (c *call) within(d time.Duration) {
+	c.release()
+	c.ctx, c.cancel = context.WithTimeout(c.Request().Context(), d)
+}
+
+func (c *call) release() {
+	if c.cancel != nil {
+		c.cancel()
+	}
+}
+
+// uncounted runs what is not to take from that time.
+func (c *call) uncounted(f func()) {
+	deadline, _ := c.ctx.Deadline()
+	left := time.Until(deadline)
+	f()
+	c.within(left)
+}
+
+// late words a fault whose likely reason is that the time was up: what breaks
+// then does not always say so.
+func (c *call) late(err error) error {
+	if err == nil || mediagate.KindOf(err) != mediagate.KindInternal || !errors.Is(c.ctx.Err(), context.DeadlineExceeded) {
+		return err
+	}
+	if _, ok := balanceFailure(err); ok {
+		return err
+	}
+	return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "not done in time", Err: err}
 }
 
 // callKey holds the *call in Echo's context.

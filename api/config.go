@@ -29,6 +29,7 @@ type Config struct {
 	Currency       string           // empty: USD
 	Groups         map[string]Group // empty: "default", all models at list price
 	TaskTimeout    time.Duration    // from submit to the end of waiting; 0: 2 h
+	StoreTimeout   time.Duration    // for what one request asks of the database; 0: 10 s
 	LinkTTL        time.Duration    // of links in answers; 0 or more than 7 days: 7 days
 	CORSOrigins    []string         // "*" is any
 	TrustedProxies int              // in front of us, each appending to X-Forwarded-For
@@ -73,6 +74,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.TaskTimeout <= 0 {
 		c.TaskTimeout = 2 * time.Hour
+	}
+	if c.StoreTimeout <= 0 {
+		c.StoreTimeout = 10 * time.Second
 	}
 	if c.LinkTTL <= 0 || c.LinkTTL > maxLinkTTL {
 		c.LinkTTL = maxLinkTTL

@@ -75,10 +75,12 @@ func (s *Server) mount(e *echo.Echo) {
 		handler := func(ec echo.Context) error {
 			c := callOf(ec)
 			c.limit = r.limit
+			c.within(s.cfg.StoreTimeout)
+			defer c.release()
 			if err := s.authenticate(c, r.access); err != nil {
-				return err
+				return c.late(err)
 			}
-			return r.handler(s, c)
+			return c.late(r.handler(s, c))
 		}
 		e.Add(r.method, r.path, handler)
 		if r.method == http.MethodGet {

@@ -10,12 +10,12 @@ type webhookSecret struct {
 }
 
 func (s *Server) handleWebhookSecret(c *call) error {
-	secrets, err := s.cfg.Store.WebhookSecrets(c.Request().Context(), c.caller.key.AccountID)
+	secrets, err := s.cfg.Store.WebhookSecrets(c.ctx, c.caller.key.AccountID)
 	return answerSecret(c, secrets, err)
 }
 
 func (s *Server) handleWebhookSecretRotation(c *call) error {
-	secrets, err := s.cfg.Store.RotateWebhookSecret(c.Request().Context(), c.caller.key.AccountID)
+	secrets, err := s.cfg.Store.RotateWebhookSecret(c.ctx, c.caller.key.AccountID)
 	return answerSecret(c, secrets, err)
 }
 

@@ -64,11 +64,13 @@ func New(cfg Config) (*Server, error) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
 
-// Bounds of a connection. A request may wait for a task for 60 s, and
-// net/http counts that towards both the reading and the writing time.
+// Bounds of a connection. net/http counts both from the end of the header, so
+// an answer has what is left after the slowest body: enough for the database
+// to be too late. A request that waits for a task for 60 s ends within either.
 const (
 	headerTimeout  = 10 * time.Second
 	requestTimeout = 100 * time.Second
+	answerTimeout  = 130 * time.Second
 	idleTimeout    = 120 * time.Second
 	maxHeaderBytes = 64 << 10
 	shutdownTime   = 15 * time.Second
@@ -78,7 +80,7 @@ const (
 // lets running requests finish, and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
+		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}

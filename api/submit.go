@@ -25,7 +25,6 @@ type submittedTask struct {
 
 // handleSubmit takes a task in. The order of its checks is the contract's.
 func (s *Server) handleSubmit(c *call) error {
-	ctx := c.Request().Context()
 	raw, body, err := readBody(c)
 	if err != nil {
 		return err
@@ -37,7 +36,7 @@ func (s *Server) handleSubmit(c *call) error {
 	path, account := c.Request().URL.Path, c.caller.key.AccountID
 	digest := sha256.Sum256(raw)
 	if idempotencyKey != "" {
-		id, found, err := s.cfg.Store.Replay(ctx, account, idempotencyKey, path, digest)
+		id, found, err := s.cfg.Store.Replay(c.ctx, account, idempotencyKey, path, digest)
 		if err != nil {
 			return err
 		}
@@ -45,12 +44,12 @@ func (s *Server) handleSubmit(c *call) error {
 			return acknowledge(c, id, true)
 		}
 	}
-	o, err := s.order(ctx, c.caller, body, len(raw), c.Path())
+	o, err := s.order(c.ctx, c.caller, body, len(raw), c.Path())
 	if err != nil {
 		return err
 	}
 	task := s.newTask(c, o)
-	id, replayed, err := s.cfg.Store.Submit(ctx, mediagate.NewTask{
+	id, replayed, err := s.cfg.Store.Submit(c.ctx, mediagate.NewTask{
 		Task: task, IdempotencyKey: idempotencyKey, Path: path, BodySHA256: digest,
 	})
 	if err != nil {

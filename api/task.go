@@ -27,7 +27,7 @@ func (s *Server) pathTask(c *call) (mediagate.Task, error) {
 }
 
 func (s *Server) readTask(c *call, id string) (mediagate.Task, error) {
-	t, err := s.cfg.Store.Task(c.Request().Context(), c.caller.key.AccountID, id)
+	t, err := s.cfg.Store.Task(c.ctx, c.caller.key.AccountID, id)
 	return t, maskTask(err)
 }
 
@@ -64,7 +64,7 @@ func (s *Server) handleTask(c *call) error {
 }
 
 func (s *Server) answerTask(c *call, status int, t *mediagate.Task, language string) error {
-	o, err := s.object(c.Request().Context(), t, language)
+	o, err := s.object(c.ctx, t, language)
 	if err != nil {
 		return err
 	}
@@ -81,6 +81,7 @@ func (s *Server) awaitEnd(c *call, t mediagate.Task, most time.Duration) (mediag
 		if err := c.Request().Context().Err(); err != nil {
 			return t, err
 		}
+		c.within(s.cfg.StoreTimeout)
 		fresh, err := s.readTask(c, t.ID)
 		if err != nil || !changed || fresh.Status.Terminal() {
 			return fresh, err
@@ -103,7 +104,7 @@ func (s *Server) handleTasks(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
+	ctx := c.ctx
 	var tasks []mediagate.Task
 	var more bool
 	if none {
@@ -182,7 +183,7 @@ func (s *Server) handleCancel(c *call) error {
 		return errTaskID
 	}
 	c.taskID = id
-	t, err := s.cfg.Store.RequestCancel(c.Request().Context(), c.caller.key.AccountID, id)
+	t, err := s.cfg.Store.RequestCancel(c.ctx, c.caller.key.AccountID, id)
 	if err != nil {
 		return maskTask(err)
 	}
@@ -195,7 +196,7 @@ func (s *Server) handleLegacyPoll(c *call) error {
 	if err != nil {
 		return err
 	}
-	view, err := s.legacy(c.Request().Context(), &t)
+	view, err := s.legacy(c.ctx, &t)
 	if err != nil {
 		return err
 	}

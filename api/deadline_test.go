@@ -1,0 +1,397 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+)
+
+// slowStore is a database without content that takes its time.
+type slowStore struct {
+	api.Store
+	key            mediagate.Key
+	auth, work     time.Duration // of the look-up of the key, of all else
+	later          time.Duration // of reading the task again
+	reads          int
+	fault          error // what work ends in
+	faultWhenStuck bool  // the fault instead of the passed deadline
+}
+
+const forever = time.Hour
+
+func (s *slowStore) take(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		if d == s.work {
+			return s.fault
+		}
+		return nil
+	case <-ctx.Done():
+		if s.faultWhenStuck {
+			return s.fault
+		}
+		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away", Err: ctx.Err()}
+	}
+}
+
+func (s *slowStore) KeyByHash(ctx context.Context, _ [32]byte) (mediagate.Key, error) {
+	return s.key, s.take(ctx, s.auth)
+}
+
+func (s *slowStore) Task(ctx context.Context, account, id string) (mediagate.Task, error) {
+	s.reads++
+	d := s.work
+	if s.reads > 1 {
+		d = s.later
+	}
+	return mediagate.Task{ID: id, AccountID: account, Status: mediagate.StatusPending, Version: 1}, s.take(ctx, d)
+}
+
+func (s *slowStore) Submit(ctx context.Context, n mediagate.NewTask) (string, bool, error) {
+	return n.Task.ID, false, s.take(ctx, s.work)
+}
+
+func (s *slowStore) Account(ctx context.Context, _ string) (mediagate.Account, error) {
+	return mediagate.Account{}, s.take(ctx, s.work)
+}
+
+func (s *slowStore) Versions(ctx context.Context, ids []string) (map[string]int64, error) {
+	return map[string]int64{ids[0]: 1}, s.take(ctx, 0)
+}
+
+func (s *slowStore) TouchKeys(context.Context, map[string]time.Time) error { return nil }
+
+// TestStoreTimeout runs on the bubble's clock: 10 s for all that a request
+// asks of the database, and neither the body's time nor the wait's counts.
+func TestStoreTimeout(t *testing.T) {
+	t.Parallel()
+	const poll = "/v1/tasks/" + noTask
+	fault := errors.New("sql: transaction has already been committed or rolled back")
+	tests := map[string]struct {
+		store   slowStore
+		path    string // videos: a submit
+		body    time.Duration
+		leaves  time.Duration // when the client goes
+		status  int
+		takes   time.Duration
+		message string // of a balance endpoint
+	}{
+		"in time":                       {store: slowStore{auth: 4 * time.Second, work: 5 * time.Second}, path: poll, status: 200, takes: 9 * time.Second},
+		"the key's look-up hangs":       {store: slowStore{auth: forever}, path: poll, status: 503, takes: 10 * time.Second},
+		"the read hangs":                {store: slowStore{work: forever}, path: poll, status: 503, takes: 10 * time.Second},
+		"both together":                 {store: slowStore{auth: 6 * time.Second, work: 6 * time.Second}, path: poll, status: 503, takes: 10 * time.Second},
+		"a submit hangs":                {store: slowStore{work: forever}, path: videos, status: 503, takes: 10 * time.Second},
+		"slow upload":                   {store: slowStore{auth: 4 * time.Second, work: 5 * time.Second}, path: videos, body: time.Minute, status: 200, takes: 69 * time.Second},
+		"slow upload, then it hangs":    {store: slowStore{auth: 4 * time.Second, work: forever}, path: videos, body: time.Minute, status: 503, takes: 70 * time.Second},
+		"wait":                          {store: slowStore{auth: 4 * time.Second, work: 5 * time.Second, later: 9 * time.Second}, path: poll + "?wait=60", status: 200, takes: 78 * time.Second},
+		"wait, then it hangs":           {store: slowStore{later: forever}, path: poll + "?wait=60", status: 503, takes: 70 * time.Second},
+		"a fault of another name":       {store: slowStore{work: forever, fault: fault, faultWhenStuck: true}, path: poll, status: 503, takes: 10 * time.Second},
+		"a fault in time":               {store: slowStore{work: time.Second, fault: fault}, path: poll, status: 500, takes: time.Second},
+		"balance":                       {store: slowStore{work: forever}, path: "/v1/user/balance", status: 200, takes: 10 * time.Second, message: "database error"},
+		"balance, fault":                {store: slowStore{work: forever, fault: fault, faultWhenStuck: true}, path: "/user/balance", status: 200, takes: 10 * time.Second, message: "database error"},
+		"the client leaves":             {store: slowStore{work: forever}, path: poll, leaves: 3 * time.Second, status: 499, takes: 3 * time.Second},
+		"the client leaves while later": {store: slowStore{later: forever}, path: poll + "?wait=5", leaves: 8 * time.Second, status: 499, takes: 8 * time.Second},
+	}
+	models := mustCatalog(t)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				secret, _ := api.NewKey()
+				test.store.key = mediagate.Key{ID: "key", AccountID: "acc", Group: "default", Unlimited: true}
+				log := &syncBuffer{}
+				server, err := api.New(api.Config{
+					Store: &test.store, Catalog: models, Starter: &starter{}, Signer: noSigner{},
+					Logger: slog.New(slog.NewJSONHandler(log, nil)),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer server.Close()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if test.leaves > 0 {
+					time.AfterFunc(test.leaves, cancel)
+				}
+				method, body := http.MethodGet, io.Reader(nil)
+				if test.path == videos {
+					method, body = http.MethodPost, &slowBody{Reader: iotest.OneByteReader(strings.NewReader(videoBody)), each: test.body / time.Duration(len(videoBody))}
+				}
+				req := httptest.NewRequestWithContext(ctx, method, test.path, body)
+				req.Header.Set("Authorization", "Bearer "+secret)
+				w, start := httptest.NewRecorder(), time.Now()
+				server.ServeHTTP(w, req)
+				if took := time.Since(start).Round(time.Second); took != test.takes {
+					t.Errorf("took %s, want %s", took, test.takes)
+				}
+				left := test.status == 499
+				if left && (w.Body.Len() > 0 || !strings.Contains(log.String(), `"status":499`) || strings.Contains(log.String(), `"level":"ERROR"`)) {
+					t.Errorf("answered %q to nobody: %s", w.Body, log)
+				}
+				if !left && w.Code != test.status {
+					t.Errorf("%d %s, want %d", w.Code, w.Body, test.status)
+				}
+				if test.status == 503 {
+					if w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"type":"server_error"`) {
+						t.Errorf("%v %s", w.Header(), w.Body)
+					}
+					if !strings.Contains(log.String(), `"level":"ERROR"`) {
+						t.Errorf("not in the log: %s", log)
+					}
+				}
+				if !strings.Contains(w.Body.String(), test.message) {
+					t.Errorf("%s lacks %s", w.Body, test.message)
+				}
+			})
+		})
+	}
+}
+
+type slowBody struct {
+	io.Reader
+	each time.Duration
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	time.Sleep(time.Duration(n) * b.each)
+	return n, err
+}
+
+// gate stands between a store and its database. Closed, it lets nothing
+// through and says nothing, as a server that was stopped.
+type gate struct {
+	mu     sync.Mutex
+	open   *sync.Cond
+	closed bool
+	done   bool
+}
+
+// newGate returns the database's address behind the gate.
+func newGate(t *testing.T, database string) (g *gate, address string) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := u.Host
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = listener.Addr().String()
+	g = &gate{}
+	g.open = sync.NewCond(&g.mu)
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		_ = listener.Close()
+		g.mu.Lock()
+		g.done = true
+		g.open.Broadcast()
+		g.mu.Unlock()
+		running.Wait()
+	})
+	running.Go(func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := (&net.Dialer{}).DialContext(context.WithoutCancel(t.Context()), "tcp", behind)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			running.Go(func() { g.pass(far, near) })
+			running.Go(func() { g.pass(near, far) })
+		}
+	})
+	return g, u.String()
+}
+
+func (g *gate) pass(to, from net.Conn) {
+	defer func() { _, _ = to.Close(), from.Close() }()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		g.mu.Lock()
+		for g.closed && !g.done {
+			g.open.Wait()
+		}
+		g.mu.Unlock()
+		if err != nil {
+			return
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (g *gate) shut(closed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = closed
+	g.open.Broadcast()
+}
+
+// TestHangingDatabase asks every route while the database takes what it is
+// sent and never answers.
+func TestHangingDatabase(t *testing.T) {
+	t.Parallel()
+	var gate *gate
+	g := newGateway(t, func(c *api.Config) {
+		inner, _ := c.Store.(*databaseStore)
+		var address string
+		gate, address = newGate(t, inner.address)
+		c.Store, c.StoreTimeout = openStore(t, address, c.Now), 500*time.Millisecond
+		c.Checks.Database = func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+			defer cancel()
+			_, err := c.Store.Account(ctx, noAccount)
+			return err
+		}
+	})
+	id := g.submit(videos, videoBody) // the key is remembered from now on
+	spare, _ := g.newKey(mediagate.Key{Unlimited: true})
+	account, key := "/accounts/"+g.account.ID, "/keys/"+spare.ID
+	stranger, _ := api.NewKey()
+	requests := map[string]request{
+		"task":           {path: "/v1/tasks/" + id},
+		"long poll":      {path: "/v1/tasks/" + id + "?wait=1"},
+		"list":           {path: "/v1/tasks"},
+		"cancel":         {method: "POST", path: "/v1/tasks/" + id + "/cancel"},
+		"legacy poll":    {path: images + "/" + id},
+		"submit":         {method: "POST", path: videos, body: videoBody},
+		"submit, keyed":  {method: "POST", path: videos, body: videoBody, header: http.Header{"Idempotency-Key": {"k"}}},
+		"secret":         {path: "/v1/webhooks/secret"},
+		"rotation":       {method: "POST", path: "/v1/webhooks/secret"},
+		"another key":    {path: "/v1/tasks", key: stranger},
+		"readyz":         {path: "/readyz"},
+		"balance":        {path: "/v1/balance"},
+		"balance, user":  {path: "/user/balance"},
+		"account made":   {method: "POST", path: "/admin/v1/accounts", key: adminKey, body: `{"name":"a"}`},
+		"accounts":       {path: "/admin/v1/accounts", key: adminKey},
+		"account":        {path: "/admin/v1" + account, key: adminKey},
+		"account change": {method: "PATCH", path: "/admin/v1" + account, key: adminKey, body: `{"name":"a"}`},
+		"grant":          {method: "POST", path: "/admin/v1" + account + "/grants", key: adminKey, body: `{"amount":"1","reference":"a"}`},
+		"ledger":         {path: "/admin/v1" + account + "/ledger", key: adminKey},
+		"key made":       {method: "POST", path: "/admin/v1" + account + "/keys", key: adminKey, body: `{"name":"a","unlimited":true}`},
+		"keys":           {path: "/admin/v1/keys", key: adminKey},
+		"key":            {path: "/admin/v1" + key, key: adminKey},
+		"deletion":       {method: "DELETE", path: "/admin/v1" + key, key: adminKey},
+	}
+	gate.shut(true)
+	answers := map[string]answer{}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	start := time.Now()
+	for name, r := range requests {
+		if r.key == "" {
+			r.key = g.key
+		}
+		asking.Go(func() {
+			a := g.send(r)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[name] = a
+		})
+	}
+	asking.Wait()
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("answered after %s", took)
+	}
+	for name, a := range answers {
+		t.Run(name, func(t *testing.T) {
+			if strings.HasPrefix(name, "balance") {
+				if a.status != 200 || a.at("message") != "database error" {
+					t.Errorf("%d %s", a.status, a.body)
+				}
+				return
+			}
+			a.wantError(t, 503, "server_error", "")
+			if name != "readyz" && a.header.Get("Retry-After") != "1" {
+				t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
+			}
+		})
+	}
+	gate.shut(false)
+	a := g.get("/v1/tasks/" + id)
+	for range 20 { // the machine may be busy, and the time is short
+		if a.status == 200 {
+			return
+		}
+		a = g.get("/v1/tasks/" + id)
+	}
+	t.Errorf("afterwards: %d %s", a.status, a.body)
+}
+
+// lostCommit is a store whose answer to a submit does not come in time.
+type lostCommit struct {
+	testStore
+	stored bool // before it is lost
+	lose   bool
+}
+
+func (s *lostCommit) Submit(ctx context.Context, n mediagate.NewTask) (string, bool, error) {
+	if !s.lose {
+		return s.testStore.Submit(ctx, n)
+	}
+	if s.stored {
+		if _, _, err := s.testStore.Submit(context.WithoutCancel(ctx), n); err != nil {
+			return "", false, err
+		}
+	}
+	return "", false, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "submit", Err: context.DeadlineExceeded}
+}
+
+// TestLostCommit repeats a submit whose outcome the client could not learn:
+// there is one task with one hold, whichever way it went the first time.
+func TestLostCommit(t *testing.T) {
+	t.Parallel()
+	for name, stored := range map[string]bool{"stored": true, "not stored": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var store *lostCommit
+			g := newGateway(t, func(c *api.Config) {
+				inner, _ := c.Store.(testStore)
+				store = &lostCommit{testStore: inner, stored: stored, lose: true}
+				c.Store = store
+			})
+			send := func() answer {
+				return g.send(request{method: "POST", path: videos, key: g.key, body: videoBody, header: http.Header{"Idempotency-Key": {"order-7"}}})
+			}
+			a := send()
+			a.wantError(t, 503, "server_error", "temporarily unavailable")
+			if a.header.Get("Retry-After") != "1" || g.starter.starts() != 0 {
+				t.Errorf("Retry-After %q, %d workflows", a.header.Get("Retry-After"), g.starter.starts())
+			}
+			store.lose = false
+			a = send()
+			if replayed := a.header.Get("Idempotency-Replayed") == "true"; a.status != 200 || replayed != stored {
+				t.Errorf("repeated: %d, replayed %t", a.status, replayed)
+			}
+			tasks, _, err := g.store.Tasks(t.Context(), mediagate.TaskFilter{AccountID: g.account.ID})
+			g.must(err)
+			account, err := g.store.Account(t.Context(), g.account.ID)
+			g.must(err)
+			if len(tasks) != 1 || tasks[0].ID != a.taskID(t) || account.Held != tasks[0].Hold {
+				t.Errorf("%d tasks, %s held", len(tasks), account.Held)
+			}
+		})
+	}
+}
