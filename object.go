@@ -23,7 +23,7 @@ type Object struct {
 	Result          *ObjectResult  `json:"result,omitempty"`
 	Error           *Failure       `json:"error,omitempty"`
 	Reference       string         `json:"reference,omitempty"`
-	CancelRequested bool           `json:"cancel_requested,omitempty"`
+	CancelRequested bool           `json:"cancel_requested,omitempty"` // until the end
 	Webhook         *ObjectWebhook `json:"webhook,omitempty"`
 }
 
@@ -65,14 +65,14 @@ func (t *Task) Object(creditsPerUnit int64, links []Link) Object {
 		Created:       t.CreatedAt.Unix(),
 		EstimatedTime: t.Plan.Expected.Seconds(),
 		Cost:          t.Cost.Number(), CreditsCost: t.Cost.Credits(creditsPerUnit),
-		Reference:       t.Reference,
-		CancelRequested: !t.CancelRequestedAt.IsZero(),
+		Reference: t.Reference,
 	}
 	if t.Webhook != nil {
 		o.Webhook = &ObjectWebhook{State: t.Webhook.State, Reason: t.Webhook.Reason}
 	}
 	if !t.Status.Terminal() {
 		o.EstimatedCost = t.Hold.Number()
+		o.CancelRequested = !t.CancelRequestedAt.IsZero()
 		return o
 	}
 	o.Completed = t.EndedAt.Unix()

@@ -78,7 +78,6 @@ func (a *Activities) price(ctx context.Context, task mediagate.Task, end *mediag
 func (a *Activities) callbackBody(ctx context.Context, task mediagate.Task, end mediagate.Settlement) ([]byte, error) {
 	task.Status, task.Failure, task.Results = end.Status, end.Failure, end.Results
 	task.Cost, task.EndedAt = end.Cost, end.EndedAt
-	task.CancelRequestedAt = time.Time{}
 	task.Webhook = nil
 	if end.Status == mediagate.StatusCompleted {
 		task.Progress = 100

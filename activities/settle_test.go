@@ -61,6 +61,7 @@ func TestSettleCost(t *testing.T) {
 func TestSettleCompleted(t *testing.T) {
 	t.Parallel()
 	b := mirrored(t, 5, 5)
+	b.Store.Edit(taskID, func(t *mediagate.Task) { t.CancelRequestedAt = b.Now() }) // too late
 	b.advance(90 * time.Second)
 	st := b.settle(mediagate.StatusCompleted, nil)
 	if st.Status != mediagate.StatusCompleted || st.WebhookRound != 1 || st.WebhookState != mediagate.WebhookPending {

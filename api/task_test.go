@@ -284,7 +284,15 @@ func TestCancel(t *testing.T) {
 	if a := g.post("/v1/tasks/"+running+"/cancel", "no JSON"); a.status != 202 || a.at("data", "status") != "processing" {
 		t.Errorf("a wish is stored without Temporal, too: %d %s", a.status, a.body)
 	}
+	if a := g.get("/v1/tasks/" + id); a.at("data", "cancel_requested") != true {
+		t.Errorf("before the end: %s", a.body)
+	}
 	g.settle(mediagate.Settlement{TaskID: id, Status: mediagate.StatusCancelled})
+	for _, a := range []answer{g.get("/v1/tasks/" + id), g.get("/v1/tasks?status=cancelled")} {
+		if strings.Contains(a.body, "cancel_requested") {
+			t.Errorf("after the end: %s", a.body)
+		}
+	}
 	for status, end := range map[mediagate.Status]mediagate.Settlement{
 		mediagate.StatusCompleted: {Status: mediagate.StatusCompleted, N: 1},
 		mediagate.StatusFailed:    {Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: "internal_error", Message: "x"}},
