@@ -11,7 +11,7 @@ import (
 func (s *Server) cors(c *call) bool {
 	header := c.Response().Header()
 	origin := c.Request().Header.Get("Origin")
-	preflight := c.Request().Method == http.MethodOptions &&
+	preflight := c.Request().Method == http.MethodOptions && origin != "" &&
 		c.Request().Header.Get("Access-Control-Request-Method") != ""
 	if path := c.Request().URL.Path; path == "/v1/balance" || path == "/balance" {
 		header.Set("Access-Control-Allow-Origin", "*")

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/mediagate/mediagate"
 )
 
@@ -96,19 +94,10 @@ type envelopeBody struct {
 	Error   any    `json:"error"`
 }
 
-// domainError is err as our own type: Echo's two routing verdicts are worded
-// here, everything else that is foreign is a fault.
+// domainError is err as our own type: whatever is foreign is a fault.
 func domainError(err error) *mediagate.Error {
 	if e, ok := errors.AsType[*mediagate.Error](err); ok {
 		return e
-	}
-	if he, ok := errors.AsType[*echo.HTTPError](err); ok {
-		switch he.Code {
-		case http.StatusNotFound:
-			return errRoute
-		case http.StatusMethodNotAllowed:
-			return errMethod
-		}
 	}
 	return &mediagate.Error{Kind: mediagate.KindInternal, Err: err}
 }

@@ -29,7 +29,7 @@ func TestUnknownRoutes(t *testing.T) {
 		"/admin/v1", "/admin/v1/", "/admin/v1/keys/", "/admin/v1/keys/a/b", "/admin/v1/accounts//ledger", "/healthz/", "/v1/music",
 		"/v1/models",
 	} {
-		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, "FOO"} {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions, "FOO"} {
 			g.send(request{method: method, path: path}).wantError(t, 404, "not_found_error", "no such route")
 		}
 	}
@@ -68,20 +68,16 @@ func TestWrongMethods(t *testing.T) {
 		"/admin/v1/accounts/a/grants": {"POST"}, "/admin/v1/accounts/a/ledger": {"GET", "HEAD"}, "/admin/v1/accounts/a/keys": {"POST"},
 		"/admin/v1/keys": {"GET", "HEAD"}, "/admin/v1/keys/a": {"DELETE", "GET", "HEAD"}, "/admin/v1/ledger/check": {"GET", "HEAD"},
 	} {
-		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "FOO"} {
+		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "FOO"} {
 			if slices.Contains(allowed, method) {
 				continue
 			}
 			a := g.send(request{method: method, path: path})
 			a.wantError(t, 405, "invalid_request_error", "method not allowed")
 			got := slices.Sorted(slices.Values(strings.Split(a.header.Get("Allow"), ", ")))
-			got = slices.DeleteFunc(got, func(m string) bool { return m == "OPTIONS" })
 			if !slices.Equal(got, allowed) {
 				t.Errorf("%s %s: Allow is %v, want %v", method, path, got, allowed)
 			}
-		}
-		if a := g.send(request{method: "OPTIONS", path: path}); a.status != 204 || a.header.Get("Allow") == "" {
-			t.Errorf("OPTIONS %s: %d, Allow %q", path, a.status, a.header.Get("Allow"))
 		}
 	}
 }
@@ -146,7 +142,11 @@ func TestCORS(t *testing.T) {
 		"tasks, ours":                     {"GET", "/v1/tasks", ours, false, 401, ours},
 		"tasks, foreign":                  {"GET", "/v1/tasks", foreign, false, 401, ""},
 		"tasks, preflight of ours":        {"OPTIONS", "/v1/tasks", ours, true, 204, ours},
-		"tasks, preflight of foreign":     {"OPTIONS", "/v1/tasks", foreign, true, 204, ""},
+		"tasks, preflight of foreign":     {"OPTIONS", "/v1/tasks", foreign, true, 405, ""},
+		"tasks, preflight of nobody":      {"OPTIONS", "/v1/tasks", "", true, 405, ""},
+		"tasks, OPTIONS of ours":          {"OPTIONS", "/v1/tasks", ours, false, 405, ours},
+		"balance, preflight of nobody":    {"OPTIONS", "/v1/balance", "", true, 405, "*"},
+		"balance, OPTIONS":                {"OPTIONS", "/v1/balance", foreign, false, 405, "*"},
 		"unknown route, ours":             {"GET", "/v1/nothing", ours, false, 404, ours},
 		"unknown route, preflight":        {"OPTIONS", "/v1/nothing", ours, true, 404, ours},
 		"tasks, without origin":           {"GET", "/v1/tasks", "", false, 401, ""},
@@ -167,11 +167,14 @@ func TestCORS(t *testing.T) {
 			if got := a.header.Get("Access-Control-Allow-Origin"); a.status != test.status || got != test.allow {
 				t.Errorf("%d, Allow-Origin %q, want %d, %q", a.status, got, test.status, test.allow)
 			}
-			admitted := test.preflight && test.allow != ""
+			admitted := test.preflight && test.origin != "" && test.allow != ""
+			if allow := a.header.Get("Allow"); (allow == "GET, HEAD") != (test.status == 405) {
+				t.Errorf("Allow %q", allow)
+			}
 			if got := a.header.Get("Access-Control-Allow-Headers"); strings.Contains(got, "Authorization") != admitted {
 				t.Errorf("Allow-Headers %q", got)
 			}
-			if test.allow == "*" && test.preflight && a.header.Get("Access-Control-Allow-Methods") != "GET" {
+			if test.allow == "*" && admitted && a.header.Get("Access-Control-Allow-Methods") != "GET" {
 				t.Errorf("Allow-Methods %q", a.header.Get("Access-Control-Allow-Methods"))
 			}
 		})

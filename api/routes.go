@@ -82,10 +82,12 @@ func (s *Server) mount(e *echo.Echo) {
 			}
 			return c.late(r.handler(s, c))
 		}
-		e.Add(r.method, r.path, handler)
+		methods := []string{r.method}
 		if r.method == http.MethodGet {
-			e.Add(http.MethodHead, r.path, handler)
+			methods = append(methods, http.MethodHead)
 		}
+		e.Match(methods, r.path, handler)
+		s.methods[r.path] = append(s.methods[r.path], methods...)
 	}
 }
 

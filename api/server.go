@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ type Server struct {
 	log       *slog.Logger
 	echo      *echo.Echo
 	envelopes map[string]envelope // by route path
+	methods   map[string][]string // by route path
 	endpoints map[string]bool     // that take submits
 	groups    map[string]group
 	keys      *keyring
@@ -47,7 +49,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, now: cfg.Now, log: cfg.Logger, echo: echo.New(),
-		envelopes: map[string]envelope{}, endpoints: map[string]bool{}, groups: groups,
+		envelopes: map[string]envelope{}, methods: map[string][]string{}, endpoints: map[string]bool{}, groups: groups,
 		keys:    newKeyring(cfg.Store, cfg.Now),
 		touches: newTouches(cfg.Store, cfg.Logger),
 		watch:   newWatcher(cfg.Store, cfg.Logger),
@@ -154,6 +156,9 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			err = errRoute
 		case preflight:
 			err = ec.NoContent(http.StatusNoContent)
+		case !slices.Contains(s.methods[ec.Path()], ec.Request().Method):
+			ec.Response().Header().Set("Allow", strings.Join(s.methods[ec.Path()], ", "))
+			err = errMethod
 		default:
 			err = s.guarded(next, c)
 		}
