@@ -34,8 +34,8 @@ func listOf[D, V any](rows []D, more bool, view func(D) V) adminList[V] {
 	return page
 }
 
-// page reads limit and after. Ids sort by time, so an id of a row that is gone
-// is a place in the list, too; what is no id is none.
+// page reads limit and after. What has not the form of an id of the list is
+// never asked of the database.
 func page(c *call, prefix string) (after string, limit int, err error) {
 	q := c.QueryParams()
 	if limit, err = intQuery(q, "limit", 1, maxLimit, defaultLimit); err != nil {
@@ -111,7 +111,7 @@ func (s *Server) handleAccounts(c *call) error {
 	}
 	rows, more, err := s.cfg.Store.Accounts(c.ctx, after, limit)
 	if err != nil {
-		return notFoundAs(err, errAfterPage)
+		return err
 	}
 	return c.ok(listOf(rows, more, viewAccount))
 }
@@ -246,13 +246,18 @@ func (s *Server) handleLedger(c *call) error {
 	if _, err := s.cfg.Store.Account(ctx, id); err != nil {
 		return notFoundAs(err, errAccountID)
 	}
+	if after != "" { // of the account, whatever task is asked for
+		if _, err := s.cfg.Store.Transfer(ctx, id, after); err != nil {
+			return notFoundAs(err, errAfterPage)
+		}
+	}
 	task := c.QueryParams().Get("task")
 	if task != "" && !looksLike(task, taskPrefix) {
 		return c.ok(listOf(nil, false, viewTransfer))
 	}
 	rows, more, err := s.cfg.Store.Ledger(ctx, id, task, after, limit)
 	if err != nil {
-		return notFoundAs(err, errAfterPage)
+		return err
 	}
 	return c.ok(listOf(rows, more, viewTransfer))
 }

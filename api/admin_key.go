@@ -122,7 +122,7 @@ func (s *Server) handleKeys(c *call) error {
 	}
 	rows, more, err := s.cfg.Store.Keys(ctx, account, after, limit)
 	if err != nil {
-		return notFoundAs(err, errAfterPage)
+		return err
 	}
 	return c.ok(listOf(rows, more, viewKey))
 }

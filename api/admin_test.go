@@ -105,6 +105,26 @@ func TestAccountList(t *testing.T) {
 			g.operate(http.MethodGet, list+"?"+query, "").wantError(t, 400, "invalid_request_error", param)
 		}
 	}
+	// Well-formed, but of nothing in the list.
+	_, _, _, err := g.store.Grant(t.Context(), ids[0], 1, "of another account")
+	g.must(err)
+	others, _, err := g.store.Ledger(t.Context(), ids[0], "", "", 1)
+	g.must(err)
+	strange, _ := g.newKey(mediagate.Key{AccountID: ids[0]})
+	const unknown = "01JZZZZZZZZZZZZZZZZZZZZZZZ"
+	for _, query := range []string{
+		"/accounts?after=acc_" + unknown, "/keys?after=key_" + unknown, "/keys?account=" + g.account.ID + "&after=" + strange.ID,
+		"/accounts/" + g.account.ID + "/ledger?after=txn_" + unknown, "/accounts/" + g.account.ID + "/ledger?task=x&after=txn_" + unknown,
+		"/accounts/" + g.account.ID + "/ledger?after=" + others[0].ID,
+	} {
+		g.operate(http.MethodGet, query, "").wantError(t, 400, "invalid_request_error", "after must be an id of this list")
+	}
+	g.must(g.store.DeleteKey(t.Context(), strange.ID))
+	for _, list := range []string{"/keys?", "/keys?account=" + ids[0] + "&"} {
+		if a := g.operate(http.MethodGet, list+"after="+strange.ID, ""); a.status != 200 {
+			t.Errorf("after a deleted key: %d %s", a.status, a.body)
+		}
+	}
 }
 
 func TestGrants(t *testing.T) {

@@ -63,6 +63,7 @@ type AdminKeyStore interface {
 // LedgerStore is the money as operators see it.
 type LedgerStore interface {
 	Grant(ctx context.Context, accountID string, amount mediagate.Micros, reference string) (g mediagate.Transfer, available mediagate.Micros, created bool, err error)
+	Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error)
 	Ledger(ctx context.Context, accountID, taskID, after string, limit int) (entries []mediagate.Transfer, hasMore bool, err error)
 	CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
 }

@@ -51,7 +51,13 @@ func (s *Store) Account(ctx context.Context, id string) (mediagate.Account, erro
 }
 
 // Accounts lists accounts, newest first, those older than the account after.
+// Returns KindInvalid when after names none.
 func (s *Store) Accounts(ctx context.Context, after string, limit int) (accounts []mediagate.Account, hasMore bool, err error) {
+	if after != "" {
+		if _, err := s.Account(ctx, after); err != nil {
+			return nil, false, unknownAfter(err)
+		}
+	}
 	var rows []accountRow
 	err = read(s.on(ctx), &rows, "SELECT "+accountColumns+" FROM accounts WHERE (? = '' OR id < ?) ORDER BY id DESC LIMIT ?",
 		after, after, limit+1)
@@ -60,6 +66,26 @@ func (s *Store) Accounts(ctx context.Context, after string, limit int) (accounts
 	}
 	rows, hasMore = page(rows, limit)
 	return convert(rows, accountRow.account), hasMore, nil
+}
+
+// unknownAfter is the error of a list whose cursor could not be read.
+func unknownAfter(err error) error {
+	if mediagate.KindOf(err) == mediagate.KindNotFound {
+		return mediagate.Invalid("after", "after must be an id of this list")
+	}
+	return err
+}
+
+// Transfer reads an entry of the account's ledger. Returns KindNotFound.
+func (s *Store) Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error) {
+	row, err := one[transferRow](s.on(ctx), "SELECT "+transferColumns+" FROM ledger_transfers WHERE id = ? AND account_id = ?", id, accountID)
+	if err != nil {
+		return mediagate.Transfer{}, dbError(err, "read ledger entry")
+	}
+	if row == nil {
+		return mediagate.Transfer{}, notFound("ledger entry", id)
+	}
+	return row.transfer(), nil
 }
 
 // UpdateAccount changes what is not nil. Returns KindNotFound.

@@ -74,8 +74,15 @@ func list(items []string) []string {
 }
 
 // Keys lists the live keys of an account, or of all when accountID is empty,
-// newest first, those older than the key after.
+// newest first, those older than the key after, which may have been deleted
+// meanwhile. Returns KindInvalid when after names no key of the list.
 func (s *Store) Keys(ctx context.Context, accountID, after string, limit int) (keys []mediagate.Key, hasMore bool, err error) {
+	if after != "" {
+		_, err := s.key(ctx, after, "SELECT "+keyColumns+" FROM keys WHERE id = ? AND (? = '' OR account_id = ?)", after, accountID, accountID)
+		if err != nil {
+			return nil, false, unknownAfter(err)
+		}
+	}
 	var rows []keyRow
 	err = read(s.on(ctx), &rows, "SELECT "+keyColumns+` FROM keys
 		WHERE deleted_at IS NULL AND (? = '' OR account_id = ?) AND (? = '' OR id < ?) ORDER BY id DESC LIMIT ?`,

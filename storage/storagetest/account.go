@@ -60,6 +60,40 @@ var accountTests = map[string]func(*bench){
 		b.noError(err)
 		same(b, "second page", []any{page[0].ID, len(page), more}, []any{ids[2], 1, false})
 	},
+	"after must name something of the list": func(b *bench) {
+		p, q := b.newPayer(unit(1)), b.newPayer(unit(1))
+		refused := func(err error) {
+			b.Helper()
+			b.kind(err, mediagate.KindInvalid)
+			var e *mediagate.Error
+			if !asError(err, &e) || e.Param != "after" {
+				b.Fatalf("error %v names no param", err)
+			}
+		}
+		_, _, err := b.Accounts(b.Context(), "acc_0", 1)
+		refused(err)
+		_, _, err = b.Keys(b.Context(), "", "key_0", 1)
+		refused(err)
+		_, _, err = b.Keys(b.Context(), p.account, q.key, 1)
+		refused(err)
+
+		b.noError(b.DeleteKey(b.Context(), q.key))
+		keys, _, err := b.Keys(b.Context(), "", q.key, 1)
+		b.noError(err)
+		same(b, "after a deleted key", keys[0].ID, p.key)
+	},
+	"an entry is its account's only": func(b *bench) {
+		p, q := b.newPayer(unit(1)), b.newPayer(unit(1))
+		entries, _, err := b.Ledger(b.Context(), p.account, "", "", 1)
+		b.noError(err)
+		got, err := b.Transfer(b.Context(), p.account, entries[0].ID)
+		b.noError(err)
+		same(b, "entry", got, entries[0])
+		_, err = b.Transfer(b.Context(), q.account, entries[0].ID)
+		b.kind(err, mediagate.KindNotFound)
+		_, err = b.Transfer(b.Context(), p.account, "txn_0")
+		b.kind(err, mediagate.KindNotFound)
+	},
 	"a key is found by its hash while it lives": func(b *bench) {
 		p := b.newPayer(0)
 		hash := sha256.Sum256([]byte("secret"))
