@@ -303,6 +303,8 @@ func TestKeyRefusals(t *testing.T) {
 		"expires in a second":         {`"unlimited":true,"expires_at":` + strconv.FormatInt(now.Unix()+1, 10), ""},
 		"expired":                     {`"unlimited":true,"expires_at":"2020-01-01T00:00:00Z"`, "expires_at"},
 		"expires with offset":         {`"unlimited":true,"expires_at":"2030-01-01T00:00:00+02:00"`, ""},
+		"expires, small letters":      {`"unlimited":true,"expires_at":"2030-01-01t00:00:00z"`, ""},
+		"expiry on the first day":     {`"unlimited":true,"expires_at":"0001-01-01T00:00:00Z"`, "expires_at"},
 		"expiry as numeric text":      {`"unlimited":true,"expires_at":"1999999999"`, "expires_at"},
 		"expiry as date":              {`"unlimited":true,"expires_at":"2030-01-01"`, "expires_at"},
 		"expiry with decimals":        {`"unlimited":true,"expires_at":1999999999.5`, "expires_at"},
@@ -335,8 +337,8 @@ func TestKeyRefusals(t *testing.T) {
 		}
 	})
 	g.operate(http.MethodPost, "/accounts/"+g.account.ID+"/keys", `{"unlimited":true}`).wantError(t, 400, "invalid_request_error", "name")
-	if keys, _, err := g.store.Keys(t.Context(), g.account.ID, "", 100); err != nil || len(keys) != 8 {
-		t.Errorf("%d keys, want the first and 7 accepted ones (%v)", len(keys), err)
+	if keys, _, err := g.store.Keys(t.Context(), g.account.ID, "", 100); err != nil || len(keys) != 9 {
+		t.Errorf("%d keys, want the first and 8 accepted ones (%v)", len(keys), err)
 	}
 }
 

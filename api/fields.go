@@ -134,8 +134,7 @@ func (f *fields) future(name string, now time.Time) time.Time {
 		return time.Time{}
 	case string:
 		// A number as text is no RFC 3339 time.
-		parsed, err := time.Parse(time.RFC3339, v)
-		t, ok = parsed.UTC(), err == nil
+		t, ok = parseRFC3339(v)
 	case json.Number:
 		seconds, err := strconv.ParseFloat(v.String(), 64)
 		if ok = err == nil && seconds == float64(int64(seconds)) && seconds >= 0 && seconds <= maxUnix; ok {

@@ -48,7 +48,14 @@ func parseTime(s string) (time.Time, bool) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return time.Unix(n, 0).UTC(), n >= 0 && n <= maxUnix && s[0] != '+'
 	}
-	t, err := time.Parse(time.RFC3339, s)
+	return parseRFC3339(s)
+}
+
+// smallLetters are the two that RFC 3339 takes in either case, and Go does not.
+var smallLetters = strings.NewReplacer("t", "T", "z", "Z")
+
+func parseRFC3339(s string) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339, smallLetters.Replace(s))
 	return t.UTC(), err == nil
 }
 

@@ -40,6 +40,8 @@ func TestTimeQuery(t *testing.T) {
 		"RFC 3339":       {"2026-01-02T03:04:05Z", at},
 		"with offset":    {"2026-01-02T04:04:05+01:00", at},
 		"with fraction":  {"2026-01-02T03:04:05.5Z", at.Add(time.Second / 2)},
+		"small letters":  {"2026-01-02t03:04:05z", at},
+		"small t, zone":  {"2026-01-02t04:04:05+01:00", at},
 		"date only":      {"2026-01-02", time.Time{}},
 		"without a zone": {"2026-01-02T03:04:05", time.Time{}},
 		"word":           {"yesterday", time.Time{}},

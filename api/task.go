@@ -141,8 +141,8 @@ func maskAfter(err error) error {
 	return err
 }
 
-// readFilter reads the list's query. none is set when a filter holds text
-// that no stored row can hold, so that nothing can match.
+// readFilter reads the list's query. none is set when a filter holds what no
+// stored row can hold, so that nothing can match.
 func readFilter(c *call) (f mediagate.TaskFilter, none bool, err error) {
 	q := c.QueryParams()
 	f = mediagate.TaskFilter{
@@ -170,7 +170,9 @@ func readFilter(c *call) (f mediagate.TaskFilter, none bool, err error) {
 	if f.CreatedBefore, err = timeQuery(q, "created_before"); err != nil {
 		return f, false, err
 	}
-	return f, !storable(f.Model) || !storable(f.Reference), nil
+	// The zero time is no filter to the store, and nothing is older.
+	none = f.CreatedBefore.IsZero() && q.Get("created_before") != ""
+	return f, none || !storable(f.Model) || !storable(f.Reference), nil
 }
 
 // storable reports whether the database can hold the text.

@@ -195,6 +195,12 @@ func TestListFilters(t *testing.T) {
 		"created before":         {"?created_before=" + start.Add(90*time.Second).Format(time.RFC3339), ids[2:]},
 		"created between":        {"?created_after=2026-03-01T12:00:30Z&created_before=2026-03-01T12:01:30Z", ids[2:3]},
 		"created in the future":  {"?created_after=9999999999", nil},
+		"before the first day":   {"?created_before=0001-01-01T00:00:00Z", nil},
+		"before it, with a zone": {"?created_before=0001-01-01T01:00:00%2B01:00", nil},
+		"before the year 1":      {"?created_before=0000-01-01T00:00:00Z", nil},
+		"since the first day":    {"?created_after=0001-01-01T00:00:00Z", ids},
+		"since the year 0":       {"?created_after=0000-01-01T00:00:00Z", ids},
+		"small letters":          {"?created_before=" + strings.ToLower(start.Add(90*time.Second).Format(time.RFC3339)), ids[2:]},
 		"all filters at once":    {"?status=pending&model=alpha-v3&type=video&limit=5", ids[3:]},
 		"filters without a task": {"?status=pending&type=music", nil},
 	}
