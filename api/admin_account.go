@@ -37,7 +37,7 @@ func listOf[D, V any](rows []D, more bool, view func(D) V) adminList[V] {
 // page reads limit and after. What has not the form of an id of the list is
 // never asked of the database.
 func page(c *call, prefix string) (after string, limit int, err error) {
-	q := c.QueryParams()
+	q := c.query()
 	if limit, err = intQuery(q, "limit", 1, maxLimit, defaultLimit); err != nil {
 		return "", 0, err
 	}
@@ -251,7 +251,7 @@ func (s *Server) handleLedger(c *call) error {
 			return notFoundAs(err, errAfterPage)
 		}
 	}
-	task := c.QueryParams().Get("task")
+	task := c.query().Get("task")
 	if task != "" && !looksLike(task, taskPrefix) {
 		return c.ok(listOf(nil, false, viewTransfer))
 	}

@@ -111,7 +111,7 @@ func (s *Server) handleKeys(c *call) error {
 		return err
 	}
 	ctx := c.ctx
-	account := c.QueryParams().Get("account")
+	account := c.query().Get("account")
 	if account != "" {
 		if !looksLike(account, accountPrefix) {
 			return errAccountID

@@ -16,6 +16,25 @@ const (
 	maxLimit     = 100
 )
 
+// query reads the query's parameters. One that is not well escaped, or holds a
+// semicolon, is taken as it stands: url.ParseQuery would leave it out, and a
+// list without the filter that was asked for is a wrong answer.
+func (c *call) query() url.Values {
+	q := url.Values{}
+	for pair := range strings.SplitSeq(c.Request().URL.RawQuery, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		q.Add(unescaped(name), unescaped(value))
+	}
+	return q
+}
+
+func unescaped(s string) string {
+	if text, err := url.QueryUnescape(s); err == nil {
+		return text
+	}
+	return s
+}
+
 // intQuery reads a query parameter within bounds; absent and empty are absent.
 func intQuery(q url.Values, name string, least, most, absent int) (int, error) {
 	s := q.Get(name)

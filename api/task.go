@@ -42,7 +42,7 @@ func (s *Server) handleTask(c *call) error {
 	var language string
 	var wait int
 	if c.Request().URL.RawQuery != "" {
-		q := c.QueryParams()
+		q := c.query()
 		var err error
 		if language, err = oneOfQuery(q, "language", languages()...); err != nil {
 			return err
@@ -144,7 +144,7 @@ func maskAfter(err error) error {
 // readFilter reads the list's query. none is set when a filter holds what no
 // stored row can hold, so that nothing can match.
 func readFilter(c *call) (f mediagate.TaskFilter, none bool, err error) {
-	q := c.QueryParams()
+	q := c.query()
 	f = mediagate.TaskFilter{
 		AccountID: c.caller.key.AccountID, After: q.Get("after"),
 		Model: q.Get("model"), Reference: q.Get("reference"),

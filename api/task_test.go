@@ -191,6 +191,9 @@ func TestListFilters(t *testing.T) {
 		"reference":              {"?reference=a%20b%26c", ids[3:]},
 		"unknown reference":      {"?reference=x", nil},
 		"reference, NUL":         {"?reference=%00", nil},
+		"reference, semicolon":   {"?reference=a;b", nil},
+		"reference, half escape": {"?reference=100%", nil},
+		"unknown, half escape":   {"?limit=2&colour=100%&a;b=c", ids[:2]},
 		"created after":          {"?created_after=" + strconv.FormatInt(start.Add(90*time.Second).Unix(), 10), ids[:2]},
 		"created before":         {"?created_before=" + start.Add(90*time.Second).Format(time.RFC3339), ids[2:]},
 		"created between":        {"?created_after=2026-03-01T12:00:30Z&created_before=2026-03-01T12:01:30Z", ids[2:3]},
@@ -247,7 +250,7 @@ func TestListRefusals(t *testing.T) {
 		"after=x": "after", "after=" + noTask: "after", "after=" + foreign: "after", "after=%00": "after",
 		"status=queued": "status", "status=PENDING": "status", "type=audio": "type",
 		"created_after=yesterday": "created_after", "created_before=-1": "created_before", "created_after=2026-01-01": "created_after",
-		"after=" + noTask + "&reference=%00": "after",
+		"after=" + noTask + "&reference=%00": "after", "limit=5;": "limit", "status=%zz": "status", "created_after=0%": "created_after",
 	} {
 		g.get("/v1/tasks?"+query).wantError(t, 400, "invalid_request_error", param)
 	}
