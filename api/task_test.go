@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -318,19 +319,47 @@ func TestCancel(t *testing.T) {
 	g.post("/v1/tasks/"+id+"/cancel", "").wantError(t, 409, "invalid_request_error", "")
 }
 
+// TestHEAD: what answers GET answers HEAD alike, without the body.
 func TestHEAD(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	s := httptest.NewServer(g.server)
 	t.Cleanup(s.Close)
 	id := g.submit(videos, videoBody)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodHead, s.URL+"/v1/tasks/"+id, nil)
-	g.must(err)
-	req.Header.Set("Authorization", "Bearer "+g.key)
-	resp, err := s.Client().Do(req)
-	g.must(err)
-	_ = resp.Body.Close()
-	if resp.StatusCode != 200 || resp.ContentLength <= 0 {
-		t.Errorf("%d, %d bytes announced", resp.StatusCode, resp.ContentLength)
+	stranger, _ := api.NewKey()
+	for path, test := range map[string]struct {
+		key    string
+		status int
+	}{
+		"/healthz": {"", 200}, "/readyz": {"", 200}, "/v1/tasks/" + id: {g.key, 200}, "/v1/tasks": {g.key, 200},
+		"/v1/balance": {g.key, 200}, "/admin/v1/accounts": {adminKey, 200}, "/v1/tasks/" + noTask: {g.key, 400},
+		"/v1/webhooks/secret": {stranger, 401}, "/v1/nothing": {"", 404}, "/v1/quote": {g.key, 405},
+	} {
+		t.Run(path, func(t *testing.T) {
+			ask := func(method string) (status int, length int64, kind string) {
+				t.Helper()
+				req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, nil)
+				g.must(err)
+				if test.key != "" {
+					req.Header.Set("Authorization", "Bearer "+test.key)
+				}
+				resp, err := s.Client().Do(req)
+				g.must(err)
+				body, err := io.ReadAll(resp.Body)
+				g.must(err)
+				g.must(resp.Body.Close())
+				if method == http.MethodHead && len(body) > 0 {
+					t.Errorf("a body: %s", body)
+				}
+				return resp.StatusCode, resp.ContentLength, resp.Header.Get("Content-Type")
+			}
+			status, length, kind := ask(http.MethodHead)
+			if status != test.status || length <= 0 || kind != "application/json" {
+				t.Errorf("%d, %d bytes of %s announced, want %d", status, length, kind, test.status)
+			}
+			if s, l, k := ask(http.MethodGet); s != status || l != length || k != kind {
+				t.Errorf("GET answers %d, %d bytes of %s", s, l, k)
+			}
+		})
 	}
 }
