@@ -40,7 +40,7 @@ func main() {
 // run is the program; it returns the exit status. It ends when ctx does or
 // when a server fails.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
-	opts, err := parseOptions(args, stderr)
+	opts, err := parseOptions(args, stdout)
 	switch {
 	case errors.Is(err, errHelp):
 		return exitDone

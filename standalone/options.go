@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,8 +27,9 @@ var errHelp = errors.New("help")
 
 // options are the command line.
 type options struct {
-	data   string
-	config string
+	data      string
+	config    string
+	startedIn string // the folder that relative paths begin at
 
 	api, temporal, ui, s3, sandbox, ops string
 
@@ -97,11 +99,13 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 			problems = append(problems, fmt.Errorf("-%s: %q is not host:port", addr.name, addr.value))
 		}
 	}
-	if o.config != "" {
-		// The S3 server changes the working directory.
-		path, err := filepath.Abs(o.config)
+	// The S3 server changes the working directory.
+	var err error
+	if o.startedIn, err = os.Getwd(); err != nil {
 		problems = append(problems, err)
-		o.config = path
+	}
+	if o.config != "" && !filepath.IsAbs(o.config) {
+		o.config = filepath.Join(o.startedIn, o.config)
 	}
 	return o, errors.Join(problems...)
 }

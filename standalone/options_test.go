@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +11,10 @@ import (
 
 func TestParseOptions(t *testing.T) {
 	t.Parallel()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
 	defaults := options{
 		data: ".mediagate", api: "127.0.0.1:8080", temporal: "127.0.0.1:7233", ui: "127.0.0.1:8233",
 		s3: "127.0.0.1:9000", sandbox: "127.0.0.1:9900", ops: "127.0.0.1:9090",
@@ -42,6 +47,7 @@ func TestParseOptions(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := defaults
+			want.startedIn = here
 			test.want(&want)
 			if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("options (-want +got):\n%s", diff)

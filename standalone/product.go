@@ -116,7 +116,7 @@ func productConfig(secrets datadir.Secrets, opts options, where *announcement) (
 	base.ParkRetry = 20 * time.Second // a person is watching
 	base.Outbound.Allow = []string{"127.0.0.0/8", "::1/128"}
 	base.Channels = sandboxChannels(where.Sandbox)
-	return app.Load(app.Sources{Base: base, File: opts.config, Env: os.Environ(), Embedded: true})
+	return app.Load(app.Sources{Base: base, File: opts.config, Env: os.Environ(), Dir: opts.startedIn, Embedded: true})
 }
 
 // sandboxChannels are one vendor account each, all played by the sandbox.

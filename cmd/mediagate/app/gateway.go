@@ -135,7 +135,10 @@ func (c Config) rules() (outbound.Rules, error) {
 	}
 	r.OwnDomains, r.OwnPrefixes = domains, append(prefixes, machine...)
 	if u, err := url.Parse(c.PublicURL); err == nil && u.Hostname() != "" {
-		if _, err := netip.ParseAddr(u.Hostname()); err != nil {
+		// An address in front of us is on none of this machine's interfaces.
+		if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+			r.OwnPrefixes = append(r.OwnPrefixes, netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()))
+		} else {
 			r.OwnDomains = append(r.OwnDomains, u.Hostname())
 		}
 	}

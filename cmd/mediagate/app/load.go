@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -59,6 +60,7 @@ type Sources struct {
 	File string   // YAML; empty: none; -config wins
 	Env  []string // os.Environ
 	Args []string // -temporal-address=…
+	Dir  string   // where relative paths in settings begin; empty: the working directory
 	// Embedded is set by a program that brings a database of its own: it needs
 	// no database_url.
 	Embedded bool
@@ -95,6 +97,11 @@ func Load(src Sources) (Config, error) {
 		c.Channels[i] = channelDefaults(c.Channels[i])
 	}
 	l.origin = ""
+	for _, path := range []*string{&c.AdminKeyFile, &c.CatalogDir} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(src.Dir, *path)
+		}
+	}
 	l.adminKeyFile()
 	for _, p := range c.problems(src.Embedded) {
 		if l.known(p.needs) {

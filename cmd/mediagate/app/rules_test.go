@@ -1,0 +1,31 @@
+package app
+
+import "testing"
+
+// public_url names us to webhooks, by name or by address, though the address
+// is a load balancer's and on no interface of the machine.
+func TestPublicURLTakesNoWebhooks(t *testing.T) {
+	t.Parallel()
+	for public, own := range map[string]string{
+		"https://gate.example.org":     "https://gate.example.org/hook",
+		"https://8.8.4.4":              "http://8.8.4.4/hook",
+		"https://[2001:4860:4860::8]":  "https://[2001:4860:4860::8]/hook",
+		"https://[::ffff:8.8.4.4]:443": "http://8.8.4.4/hook",
+	} {
+		t.Run(public, func(t *testing.T) {
+			t.Parallel()
+			c := Defaults()
+			c.PublicURL = public
+			rules, err := c.rules()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := rules.CheckWebhookURL(own); err == nil {
+				t.Errorf("%s is taken as a webhook", own)
+			}
+			if _, err := rules.CheckWebhookURL("https://8.8.8.8/hook"); err != nil {
+				t.Errorf("another address is not: %v", err)
+			}
+		})
+	}
+}
