@@ -201,8 +201,10 @@ func TestTend(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			d := newTending(t, 3)
-			if err := d.Store.Park(t.Context(), "task-2", mediagate.ParkProviderAway); err != nil {
-				t.Fatal(err)
+			for task, reason := range map[string]string{"task-1": mediagate.ParkStorage, "task-2": mediagate.ParkProviderAway} {
+				if err := d.Store.Park(t.Context(), task, reason); err != nil {
+					t.Fatal(err)
+				}
 			}
 			var back atomic.Bool
 			d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
@@ -223,6 +225,30 @@ func TestTend(t *testing.T) {
 			}
 			if diff := cmp.Diff([]string{"wake task-2"}, d.Engine.Calls()); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
+	})
+	t.Run("D12 a vendor that flickers wakes its tasks now and then only", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			d := newTending(t, 3)
+			if err := d.Store.Park(t.Context(), "task-2", mediagate.ParkProviderAway); err != nil {
+				t.Fatal(err)
+			}
+			var polls atomic.Int64
+			d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+				if polls.Add(1)%4 != 0 {
+					return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "away")
+				}
+				return mediagate.Report{State: mediagate.JobRunning, Percent: 10}, nil
+			}
+			d.begin()
+			time.Sleep(5*time.Minute + 30*time.Second)
+			if err := d.end(); err != nil {
+				t.Error(err)
+			}
+			if got := len(d.Engine.Calls()); got < 2 || got > 6 {
+				t.Errorf("woken %d times in five and a half minutes", got)
 			}
 		})
 	})

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
 )
@@ -101,9 +99,6 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 
 // made reports that the attempt is on record.
 func (a *Activities) made(ctx context.Context, in RoundArgs) (bool, error) {
-	if activity.GetInfo(ctx).Attempt == 1 {
-		return false, nil
-	}
 	deliveries, err := a.Store.Deliveries(ctx, in.TaskID)
 	return slices.ContainsFunc(deliveries, func(d mediagate.Delivery) bool {
 		return d.Round == in.Round && d.Attempt == in.Attempt

@@ -153,3 +153,22 @@ func TestDeliveryIsRepeatedInItsPlace(t *testing.T) {
 		t.Errorf("deliveries %v (%v), callback %s", deliveries, err, b.task().Webhook.State)
 	}
 }
+
+// The attempt is on record and only the activity's answer was lost: nothing is
+// sent a second time.
+func TestRecordedDeliveryIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	b := ended(t)
+	b.Deliverer.OnDeliver = func(int) (activities.DeliveryResult, error) {
+		return activities.DeliveryResult{Verdict: activities.VerdictRetry, Status: 503}, nil
+	}
+	args := activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 1, Wait: 10 * time.Second}
+	for range 2 {
+		if got := must[activities.Verdict](b, b.Activities.DeliverWebhook, args); got != activities.VerdictRetry {
+			t.Errorf("verdict %s, want retry", got)
+		}
+	}
+	if got := len(b.Deliverer.Bodies()); got != 1 {
+		t.Errorf("%d sent, want 1", got)
+	}
+}

@@ -81,6 +81,64 @@ func TestServerDropsConnections(t *testing.T) {
 	}
 }
 
+// A lock that somebody keeps is an answer within a bound, which the URL may set.
+func TestLockedRow(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	s := openPostgres(t, url+"&lock_timeout=100", storage.Config{})
+	account, err := s.CreateAccount(t.Context(), "one", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), "SELECT 1 FROM accounts WHERE id = $1 FOR UPDATE", account.ID); err != nil {
+		t.Fatal(err)
+	}
+	grant := func() error {
+		_, _, _, err := s.Grant(t.Context(), account.ID, 1_000_000, "gift")
+		return err
+	}
+	if err := grant(); err == nil || mediagate.KindOf(err) != mediagate.KindUnavailable {
+		t.Errorf("a locked account: %v, want unavailable", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := grant(); err != nil {
+		t.Errorf("once it is free: %v", err)
+	}
+}
+
+// What a connection asks of the server, so that a lost machine's locks are
+// given back.
+func TestSessionSettings(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	s := openPostgres(t, url+"&application_name=settings&lock_timeout=3210", storage.Config{MaxOpenConns: 1})
+	for name, want := range map[string]string{
+		"lock_timeout":                        "3210ms", // as the URL has it
+		"idle_in_transaction_session_timeout": "30s",
+	} {
+		got, err := s.Setting(t.Context(), name)
+		if err != nil || got != want {
+			t.Errorf("%s is %q (%v), want %q", name, got, err, want)
+		}
+	}
+	plain := openPostgres(t, url, storage.Config{MaxOpenConns: 1})
+	if got, err := plain.Setting(t.Context(), "lock_timeout"); err != nil || got != "10s" {
+		t.Errorf("lock_timeout is %q (%v), want 10s", got, err)
+	}
+}
+
 func TestEncryptionKeyLength(t *testing.T) {
 	t.Parallel()
 	_, err := storage.OpenPostgres(t.Context(), pgtest.New(t), storage.Config{EncryptionKeys: [][]byte{make([]byte, 16)}})
