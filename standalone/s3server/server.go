@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/versity/versitygw/auth"
 	"github.com/versity/versitygw/backend"
 	"github.com/versity/versitygw/backend/meta"
 	"github.com/versity/versitygw/backend/posix"
@@ -67,6 +68,8 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		defer close(s.done)
 		s.err = embedgw.RunVersityGW(run, store, &embedgw.Config{
 			RootUserAccess: c.AccessKey, RootUserSecret: c.SecretKey, Region: c.Region,
+			// What it would take by itself, after saying so on standard output.
+			IAMService:     auth.NewIAMServiceSingle(auth.Account{Access: c.AccessKey, Secret: c.SecretKey, Role: auth.RoleAdmin}),
 			Ports:          []string{addr},
 			MaxConnections: connections, MaxRequests: connections,
 			MultipartMaxParts: partsMax,
