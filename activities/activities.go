@@ -107,7 +107,7 @@ type BoundChannel struct {
 	mediagate.Channel
 	Fingerprint string
 	Vendor      Vendor
-	MediaHost   string // host:port of its base_url: results may come from there though it be private
+	MediaHost   string // host of its base_url: results may come from there though it be private
 }
 
 // Channels holds the channels that this worker has.

@@ -27,8 +27,8 @@ type Options struct {
 	Redirects int
 	// IgnorePorts allows ports other than 80 and 443.
 	IgnorePorts bool
-	// AllowHosts are hosts as "host:port" (see HostPort) whose addresses are
-	// not judged: a vendor account's own base URL may be private.
+	// AllowHosts are hosts (see Host) whose addresses and ports are not
+	// judged: a vendor account's own base URL may be private.
 	AllowHosts []string
 }
 
@@ -99,7 +99,7 @@ func (g *guard) admit(req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if slices.Contains(g.trusted, to.hostPort()) {
+	if slices.Contains(g.trusted, to.host) {
 		return nil
 	}
 	return g.rules.screen(to, g.anyPort)

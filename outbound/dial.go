@@ -36,7 +36,7 @@ func (g *guard) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	isTrusted := slices.Contains(g.trusted, net.JoinHostPort(name, port))
+	isTrusted := slices.Contains(g.trusted, name)
 	oddPort := !g.anyPort && port != "80" && port != "443"
 	local := !literal.IsValid() && localName(name)
 

@@ -70,9 +70,9 @@ func CallbackURL(u *url.URL) *url.URL {
 	return &c
 }
 
-// HostPort returns the host:port that baseURL is served at, in the form of
+// Host returns the host that baseURL is served at, in the form of
 // Options.AllowHosts.
-func HostPort(baseURL string) (string, error) {
+func Host(baseURL string) (string, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil {
 		return "", violation("the URL cannot be parsed")
@@ -81,7 +81,7 @@ func HostPort(baseURL string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return t.hostPort(), nil
+	return t.host, nil
 }
 
 // screen applies the rules that need no DNS and hold for every request.

@@ -224,13 +224,13 @@ func TestCallbackURL(t *testing.T) {
 	}
 }
 
-func TestHostPort(t *testing.T) {
+func TestHost(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
-		"https://API.example.com/v1":  "api.example.com:443",
-		"http://sandbox:9900":         "sandbox:9900",
-		"http://127.0.0.1":            "127.0.0.1:80",
-		"http://[::1]:9000/x":         "[::1]:9000",
+		"https://API.example.com/v1":  "api.example.com",
+		"http://sandbox:9900":         "sandbox",
+		"http://127.0.0.1":            "127.0.0.1",
+		"http://[::1]:9000/x":         "::1",
 		"ftp://api.example.com":       "",
 		"https://u:p@api.example.com": "",
 		"api.example.com":             "",
@@ -238,9 +238,9 @@ func TestHostPort(t *testing.T) {
 	for raw, want := range tests {
 		t.Run(raw, func(t *testing.T) {
 			t.Parallel()
-			got, err := HostPort(raw)
+			got, err := Host(raw)
 			if got != want || (err == nil) != (want != "") {
-				t.Errorf("HostPort = %q, %v; want %q", got, err, want)
+				t.Errorf("Host = %q, %v; want %q", got, err, want)
 			}
 		})
 	}

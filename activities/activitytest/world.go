@@ -65,7 +65,7 @@ func (w *World) AsyncBound() activities.BoundChannel {
 			Name: AsyncChannel, Provider: AsyncProvider, PollMin: 2 * time.Second, PollMax: 15 * time.Second,
 			Credentials: map[string]string{"api_key": Secret},
 		},
-		Fingerprint: "account-a", Vendor: w.Async.Finding(), MediaHost: "media.example.com:443",
+		Fingerprint: "account-a", Vendor: w.Async.Finding(), MediaHost: "media.example.com",
 	}
 }
 

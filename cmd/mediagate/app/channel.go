@@ -37,7 +37,7 @@ func bind(channels []Channel, opt providers.Options) (*bindings, error) {
 		}
 		bound := activities.BoundChannel{Channel: ch, Fingerprint: providers.Fingerprint(ch), Vendor: vendor}
 		if ch.BaseURL != "" {
-			if bound.MediaHost, err = outbound.HostPort(ch.BaseURL); err != nil {
+			if bound.MediaHost, err = outbound.Host(ch.BaseURL); err != nil {
 				return nil, fmt.Errorf("channel %s: base_url: %w", ch.Name, err)
 			}
 		}

@@ -232,7 +232,7 @@ func baseURLProblem(s string) string {
 	if !webURL(s) {
 		return "must be an http or https URL"
 	}
-	if _, err := outbound.HostPort(s); err != nil {
+	if _, err := outbound.Host(s); err != nil {
 		if wrong, ok := errors.AsType[*mediagate.Error](err); ok {
 			return wrong.Message
 		}
