@@ -16,12 +16,15 @@ func TestD11TendMissingChannel(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		unseen  time.Duration
+		up      time.Duration // of this worker; 0: for ever
 		trouble string
 	}{
-		"seen just now":        {0, ""},
-		"seen within grace":    {10*time.Minute - time.Second, ""},
-		"gone for the grace":   {10 * time.Minute, mediagate.ParkChannelMissing},
-		"gone for much longer": {time.Hour, mediagate.ParkChannelMissing},
+		"seen just now":        {0, 0, ""},
+		"seen within grace":    {10*time.Minute - time.Second, 0, ""},
+		"gone for the grace":   {10 * time.Minute, 0, mediagate.ParkChannelMissing},
+		"gone for much longer": {time.Hour, 0, mediagate.ParkChannelMissing},
+		"gone, worker is new":  {time.Hour, 10*time.Minute - time.Second, ""},
+		"gone, worker waited":  {time.Hour, 10 * time.Minute, mediagate.ParkChannelMissing},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -31,6 +34,9 @@ func TestD11TendMissingChannel(t *testing.T) {
 				d.Store.SeeChannel(activitytest.AsyncChannel, time.Now())
 				d.Channels.Set()
 				time.Sleep(max(c.unseen, 0))
+				if c.up > 0 {
+					d.Activities.StartedAt = time.Now().Add(-c.up)
+				}
 				if c.unseen < 15*time.Second {
 					d.hint()
 				}

@@ -200,7 +200,8 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 			Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
 		})},
 		Engine: workflows.Client{Temporal: g.Temporal}, Settings: settings, Now: time.Now, Logger: g.log,
-		NewID: func(prefix string) string { return prefix + ulid.Make().String() },
+		StartedAt: time.Now(),
+		NewID:     func(prefix string) string { return prefix + ulid.Make().String() },
 	}
 	return worker.Run(ctx, worker.Config{
 		Temporal: g.Temporal, Activities: acts, Providers: providers.Known(), Channels: g.channels.names(),
