@@ -53,7 +53,7 @@ func TestGatewayStartsFromItsEnvironment(t *testing.T) {
 		"api":    {"MEDIAGATE_API_LISTEN", "/readyz"},
 		"worker": {"MEDIAGATE_OPS_LISTEN", "/readyz"},
 	} {
-		port, err := freeport.Find("127.0.0.1", nil)
+		port, err := freeport.Find("127.0.0.1")
 		if err != nil {
 			t.Fatal(err)
 		}

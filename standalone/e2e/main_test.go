@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,9 +27,6 @@ var suite struct {
 	verify  bool   // run what takes long, too
 	janitor *janitor
 	shared  *sharedInfra
-
-	mu    sync.Mutex
-	ports map[int]bool
 }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -46,7 +42,6 @@ func run(m *testing.M) (code int) {
 		}
 	}
 	suite.verify = os.Getenv("MEDIAGATE_VERIFY") != ""
-	suite.ports = map[int]bool{}
 	var err error
 	if suite.bin, err = programs(); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
@@ -106,9 +101,7 @@ func freeAddr(t *testing.T) string {
 }
 
 func takeAddr() (string, error) {
-	suite.mu.Lock()
-	defer suite.mu.Unlock()
-	port, err := freeport.Find("127.0.0.1", suite.ports)
+	port, err := freeport.Find("127.0.0.1")
 	return fmt.Sprintf("127.0.0.1:%d", port), err
 }
 

@@ -1,5 +1,6 @@
 // Package freeport finds TCP ports for servers that must be told a number and
 // cannot be given a listener.
 //
-// It owns nothing but the search, and imports nothing of the project.
+// It owns the search and what keeps a found port from others, and imports
+// nothing of the project.
 package freeport

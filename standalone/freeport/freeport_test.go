@@ -2,6 +2,9 @@ package freeport_test
 
 import (
 	"net"
+	"os"
+	"os/exec"
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -10,18 +13,42 @@ import (
 
 func TestFindNeverRepeats(t *testing.T) {
 	t.Parallel()
-	taken := map[int]bool{}
-	for range 50 {
-		port, err := freeport.Find("127.0.0.1", taken)
+	seen := map[int]bool{}
+	for range 500 {
+		port, err := freeport.Find("127.0.0.1")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !taken[port] {
-			t.Fatalf("port %d is not noted as taken", port)
+		if seen[port] {
+			t.Fatalf("port %d is found twice", port)
 		}
+		seen[port] = true
 	}
-	if len(taken) != 50 {
-		t.Errorf("%d different ports of 50", len(taken))
+}
+
+// What one process has found, another does not take, though nobody listens.
+func TestFindKeepsFromOthers(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("FREEPORT_TRY") != "" {
+		conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", os.Getenv("FREEPORT_TRY"))
+		if err == nil {
+			_ = conn.Close()
+			t.Fatal("the port is not kept")
+		}
+		return
+	}
+	port, err := freeport.Find("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC() // what keeps it must not be collected
+	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFindKeepsFromOthers$")
+	other.Env = append(os.Environ(), "FREEPORT_TRY=127.0.0.1:"+strconv.Itoa(port))
+	if out, err := other.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if err := freeport.Check("127.0.0.1", port); err != nil {
+		t.Errorf("its own server could not listen: %v", err)
 	}
 }
 
@@ -32,7 +59,7 @@ func TestResolve(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = busy.Close() })
-	free, err := freeport.Find("127.0.0.1", nil)
+	free, err := freeport.Find("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}

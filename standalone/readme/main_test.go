@@ -166,7 +166,7 @@ func document(t *testing.T, name string) string {
 // port finds a port for a receiver.
 func port(t *testing.T) int {
 	t.Helper()
-	n, err := freeport.Find("127.0.0.1", nil)
+	n, err := freeport.Find("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}

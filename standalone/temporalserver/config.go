@@ -35,9 +35,9 @@ type portPlan struct {
 	worker   int
 }
 
-// planPorts takes a free port for every role that has none yet.
-func planPorts(host string, frontend, http int) (portPlan, error) {
-	p := portPlan{host: reachable(host), frontend: frontend, http: http}
+// planPorts takes a free port for every role but the frontend's own.
+func planPorts(host string, frontend int) (portPlan, error) {
+	p := portPlan{host: reachable(host), frontend: frontend}
 	switch ip := net.ParseIP(host); {
 	case host == "":
 		p.bindIP = "0.0.0.0"
@@ -50,12 +50,8 @@ func planPorts(host string, frontend, http int) (portPlan, error) {
 		}
 		p.bindIP = addrs[0].String()
 	}
-	taken := map[int]bool{frontend: true, http: true}
 	for _, port := range []*int{&p.http, &p.history, &p.matching, &p.worker} {
-		if *port != 0 {
-			continue
-		}
-		free, err := freeport.Find(loopback, taken)
+		free, err := freeport.Find(loopback)
 		if err != nil {
 			return portPlan{}, err
 		}

@@ -33,8 +33,6 @@ type Config struct {
 	PostgresURL string
 	// Namespace is made when it is absent; empty means "mediagate".
 	Namespace string
-	// HTTPPort is the port of the frontend's HTTP API; 0 takes a free one.
-	HTTPPort int
 	// Logger gets warnings and errors of the service.
 	Logger *slog.Logger
 }
@@ -72,7 +70,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
 	}
-	service, err := startService(host, port, cfg.HTTPPort, stores, log)
+	service, err := startService(host, port, stores, log)
 	if err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
 	}
@@ -86,9 +84,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 // startService assembles and starts the roles. The ports between the roles are
 // looked for and then listened on, so another process may come in between:
 // then others are looked for.
-func startService(host string, port, httpPort int, stores config.Persistence, log *logger) (temporal.Server, error) {
+func startService(host string, port int, stores config.Persistence, log *logger) (temporal.Server, error) {
 	for try := 1; ; try++ {
-		layout, err := planPorts(host, port, httpPort)
+		layout, err := planPorts(host, port)
 		if err != nil {
 			return nil, err
 		}
