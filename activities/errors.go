@@ -16,7 +16,7 @@ func (a *Activities) fail(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*mediagate.Error](err); err != nil && (!ok || e.Err != nil) {
 		info := activity.GetInfo(ctx)
 		a.Logger.WarnContext(ctx, "activity failed", "activity", info.ActivityType.Name,
-			"workflow", info.WorkflowExecution.ID, "attempt", info.Attempt, "error", err)
+			"workflow", info.WorkflowExecution.ID, "run", info.WorkflowExecution.RunID, "attempt", info.Attempt, "error", err)
 	}
 	return toTemporal(err)
 }

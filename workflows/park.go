@@ -54,7 +54,9 @@ func (g *generate) parkFailure() *mediagate.Failure {
 		f.Code, f.Message = mediagate.CodeSubmissionUnknown, submissionUnknown
 	case mediagate.ParkResult, mediagate.ParkStorage:
 		f.Code, f.Message = mediagate.CodeResultUnavailable, "the result could not be fetched and stored"
-	case mediagate.ParkInternal, "":
+	case mediagate.ParkInternal:
+		f.Code, f.Message = mediagate.CodeInternal, "an internal error ended the task"
+	case "":
 		f.Code, f.Message = mediagate.CodeInternal, "the task was ended by an operator"
 	}
 	return f

@@ -33,7 +33,9 @@ func (g *generate) show(ctx workflow.Context, doing string) {
 	if st.ParkReason != "" {
 		lines = append(lines,
 			"- parked since "+st.ParkedAt.UTC().Format(time.RFC3339)+": "+st.ParkReason,
-			"- signals: `retry`, `fail`, `poll_now`")
+			"- signals: `retry`, `fail`")
+	} else if st.State == mediagate.AttemptAccepted && !st.Succeeded {
+		lines = append(lines, "- signals: `fail`, `poll_now`")
 	}
 	if st.CancelRequested {
 		lines = append(lines, "- the client asked to cancel")
