@@ -36,6 +36,10 @@ type options struct {
 	databaseURL         string
 	temporalDatabaseURL string
 
+	// settings are those of the flags above that were given and are settings
+	// of the product too, as its own flags.
+	settings []string
+
 	// infra holds the servers to start; the whole program when -infra was
 	// not given.
 	infra []string
@@ -85,8 +89,13 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 		problems = append(problems, fmt.Errorf("unexpected argument %q", flags.Arg(0)))
 	}
 	flags.Visit(func(f *flag.Flag) {
-		if f.Name == "infra" {
+		switch f.Name {
+		case "infra":
 			o.infra = []string{}
+		case "api", "ops":
+			o.settings = append(o.settings, "-"+f.Name+"-listen="+f.Value.String())
+		case "database-url":
+			o.settings = append(o.settings, "-database-url="+f.Value.String())
 		}
 	})
 	if o.infraOnly() {

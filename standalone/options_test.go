@@ -27,9 +27,15 @@ func TestParseOptions(t *testing.T) {
 		"folder":   {[]string{"-data", "/x"}, func(o *options) { o.data = "/x" }},
 		"addresses": {
 			[]string{"-api", ":1", "-temporal", ":2", "-ui", ":3", "-s3", ":4", "-sandbox", ":5", "-ops", ":6"},
-			func(o *options) { o.api, o.temporal, o.ui, o.s3, o.sandbox, o.ops = ":1", ":2", ":3", ":4", ":5", ":6" },
+			func(o *options) {
+				o.api, o.temporal, o.ui, o.s3, o.sandbox, o.ops = ":1", ":2", ":3", ":4", ":5", ":6"
+				o.settings = []string{"-api-listen=:1", "-ops-listen=:6"}
+			},
 		},
-		"database":  {[]string{"-database-url", "postgres://x"}, func(o *options) { o.databaseURL = "postgres://x" }},
+		"database": {
+			[]string{"-database-url", "postgres://x"},
+			func(o *options) { o.databaseURL, o.settings = "postgres://x", []string{"-database-url=postgres://x"} },
+		},
 		"settings":  {[]string{"-config", "/etc/x.yaml"}, func(o *options) { o.config = "/etc/x.yaml" }},
 		"all infra": {[]string{"-infra", "temporal,ui,s3,sandbox"}, func(o *options) { o.infra = infraNames() }},
 		"infra twice": {

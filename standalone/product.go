@@ -100,7 +100,7 @@ func cmpErr(err, otherwise error) error {
 }
 
 // productConfig are the settings: those of the embedded servers, under the
-// settings file and the environment.
+// settings file, the environment and the flags that were given.
 func productConfig(secrets datadir.Secrets, opts options, where *announcement) (app.Config, error) {
 	base := app.Defaults()
 	base.DatabaseURL = opts.databaseURL
@@ -116,7 +116,7 @@ func productConfig(secrets datadir.Secrets, opts options, where *announcement) (
 	base.ParkRetry = 20 * time.Second // a person is watching
 	base.Outbound.Allow = []string{"127.0.0.0/8", "::1/128"}
 	base.Channels = sandboxChannels(where.Sandbox)
-	return app.Load(app.Sources{Base: base, File: opts.config, Env: os.Environ(), Dir: opts.startedIn, Embedded: true})
+	return app.Load(app.Sources{Base: base, File: opts.config, Env: os.Environ(), Args: opts.settings, Dir: opts.startedIn, Embedded: true})
 }
 
 // sandboxChannels are one vendor account each, all played by the sandbox.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -80,6 +81,30 @@ func TestProductConfig(t *testing.T) {
 				t.Errorf("admin key %q, want %q", c.AdminKey, test.admin)
 			}
 		})
+	}
+}
+
+// As with the production program, a flag goes over variable and file; its
+// default does not.
+func TestFlagsGoOverVariables(t *testing.T) {
+	_, secrets := dataDir(t)
+	t.Setenv("MEDIAGATE_API_LISTEN", "127.0.0.1:1111")
+	t.Setenv("MEDIAGATE_OPS_LISTEN", "127.0.0.1:2222")
+	t.Setenv("MEDIAGATE_DATABASE_URL", "postgres://variable.example.com/db")
+	opts, err := parseOptions([]string{"-api", "127.0.0.1:3333", "-database-url", "postgres://flag.example.com/db"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := productConfig(secrets, opts, &announcement{
+		Temporal: "127.0.0.1:7233", Sandbox: "http://127.0.0.1:9900",
+		S3: &s3Place{Endpoint: "http://127.0.0.1:9000", Region: "us-east-1", Bucket: "b", AccessKeyID: "a", SecretAccessKey: "s"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"127.0.0.1:3333", "127.0.0.1:2222", "postgres://flag.example.com/db"}
+	if diff := cmp.Diff(want, []string{c.APIListen, c.OpsListen, c.DatabaseURL}); diff != "" {
+		t.Error(diff)
 	}
 }
 
