@@ -36,7 +36,7 @@ build/standalone:
 deps: ## install or name what the tests need besides Go
 	scripts/deps
 
-.PHONY: test test/short test/race test/replay test/standalone test/e2e
+.PHONY: test test/short test/race test/replay
 test: deps build ## run all tests
 	$(GO) test ./...
 	cd standalone && $(GO) test ./...
@@ -74,7 +74,7 @@ fmt: $(TOOLS)/gofumpt-$(GOFUMPT) ## format
 
 .PHONY: generate
 generate: ## rewrite golden files from what the code does now; read the diff
-	$(GO) test ./catalog ./providers/... ./api -update
+	$(GO) test $$(grep -rlF 'flag.Bool("update"' --include=*_test.go . | xargs -n1 dirname | sort -u) -update
 
 .PHONY: ci
 ci: ## what continuous integration runs

@@ -8,8 +8,8 @@ import (
 // AttemptState is how far one submission to a vendor has come.
 type AttemptState string
 
-// granted → intent → accepted → ended; intent → rejected; intent → unknown →
-// intent | accepted | rejected.
+// granted → intent → accepted → ended; intent → rejected | unknown | ended;
+// unknown → intent | accepted | rejected | ended.
 const (
 	AttemptGranted  AttemptState = "granted"  // a slot is held
 	AttemptIntent   AttemptState = "intent"   // stored before the call

@@ -24,7 +24,7 @@ func mayImport() map[string][]string {
 		"providers":  {"."},
 		"webhook":    {".", "outbound"},
 		"storage":    {"."},
-		"sandbox":    {"."},
+		"sandbox":    nil,
 		"api":        {".", "billing", "catalog", "failpoint", "outbound", "workflows"},
 		"examples":   nil,
 	}

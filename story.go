@@ -2,9 +2,10 @@ package mediagate
 
 import "time"
 
-// Story is what the workflow knows of its task: the facts that its decisions
-// rest on, read from the database by each activity. It holds no prompt, no
-// media link and no secret, since it becomes part of the history.
+// Story is what the workflow knows of its task, the facts that its decisions
+// rest on: its rows, read by each activity, and the settings of the worker
+// that bear on them. It holds no prompt, no media link and no secret, since
+// it becomes part of the history.
 type Story struct {
 	Missing   bool   `json:"missing,omitempty"` // the row is gone
 	Status    Status `json:"status,omitempty"`
@@ -24,19 +25,18 @@ type Story struct {
 	ParkRetry   time.Duration `json:"park_retry,omitempty"`   // a parked step is tried again so often
 
 	// Of the newest attempt; N is 0 when there is none.
-	N            int          `json:"n,omitempty"`
-	State        AttemptState `json:"state,omitempty"`
-	Channel      string       `json:"channel,omitempty"`
-	Provider     string       `json:"provider,omitempty"`
-	SendBefore   time.Time    `json:"send_before,omitzero"`
-	AbsentAt     time.Time    `json:"absent_at,omitzero"`
-	Succeeded    bool         `json:"succeeded,omitempty"` // an outcome is stored: success
-	Failure      *Failure     `json:"failure,omitempty"`   // an outcome or rejection is stored: failure
-	Mirrored     bool         `json:"mirrored,omitempty"`
-	Trouble      string       `json:"trouble,omitempty"`
-	NextProvider string       `json:"next_provider,omitempty"` // provider of the route that a new attempt would take
-	CanFind      bool         `json:"can_find,omitempty"`      // the vendor can be asked by our own id
-	CanCancel    bool         `json:"can_cancel,omitempty"`    // the vendor can stop a job
+	N          int          `json:"n,omitempty"`
+	State      AttemptState `json:"state,omitempty"`
+	Channel    string       `json:"channel,omitempty"`
+	Provider   string       `json:"provider,omitempty"`
+	SendBefore time.Time    `json:"send_before,omitzero"`
+	AbsentAt   time.Time    `json:"absent_at,omitzero"`
+	Succeeded  bool         `json:"succeeded,omitempty"` // an outcome is stored: success
+	Failure    *Failure     `json:"failure,omitempty"`   // an outcome or rejection is stored: failure
+	Mirrored   bool         `json:"mirrored,omitempty"`
+	Trouble    string       `json:"trouble,omitempty"`
+	CanFind    bool         `json:"can_find,omitempty"`   // the vendor can be asked by our own id
+	CanCancel  bool         `json:"can_cancel,omitempty"` // the vendor can stop a job
 
 	WebhookRound int          `json:"webhook_round,omitempty"`
 	WebhookState WebhookState `json:"webhook_state,omitempty"`

@@ -2,8 +2,8 @@
 // it costs, and by which routes it can be produced.
 //
 // A model is one YAML file in models/. It holds a JSON Schema (draft
-// 2020-12), which is served to clients and is the very schema that judges
-// their requests; named checks for what a schema cannot say; the routes with
+// 2020-12), the one that clients can be shown, since it is the one that
+// judges their requests; named checks for what a schema cannot say; the routes with
 // their tables of upstream values; and the price table. Files of a directory
 // given to Load are laid over the built-in ones.
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// document puts together the schema that is served: the model's own, with
+// document puts together a model's whole schema: its own, with
 // the fields that every model has around it.
 func document(id, title string, own yaml.MapSlice) (yaml.MapSlice, error) {
 	doc := yaml.MapSlice{

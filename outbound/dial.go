@@ -17,7 +17,7 @@ import (
 type guard struct {
 	rules   Rules
 	anyPort bool
-	trusted []string // canonical host:port whose addresses are not judged
+	trusted []string // canonical hosts that are not judged
 }
 
 // minDialShare is the least that one of several addresses gets of the time

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers/dashscope"
@@ -16,8 +15,8 @@ import (
 // vendors is the table of all vendors: one line each.
 func vendors() map[string]vendor {
 	return map[string]vendor{
-		"dashscope": {opener(dashscope.New), dashscope.Account, dashscope.SubmitTimeout},
-		"kling":     {opener(kling.New), kling.Account, kling.SubmitTimeout},
+		"dashscope": {opener(dashscope.New), dashscope.Account},
+		"kling":     {opener(kling.New), kling.Account},
 	}
 }
 
@@ -58,8 +57,3 @@ func Fingerprint(ch mediagate.Channel) string {
 	sum := sha256.Sum256([]byte("mediagate channel account\x00" + ch.Provider + "\x00" + account))
 	return hex.EncodeToString(sum[:12])
 }
-
-// SubmitTimeout is how long a submission to this vendor may take from its
-// first byte to the end of its answer. A lookup that finds nothing proves
-// nothing before this has passed.
-func SubmitTimeout(provider string) time.Duration { return vendors()[provider].submitTimeout }

@@ -2,7 +2,6 @@ package providers
 
 import (
 	"context"
-	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
@@ -55,7 +54,6 @@ type Options = vendorhttp.Options
 
 // vendor is a row of the table in all.go.
 type vendor struct {
-	open          func(mediagate.Channel, Options) (Provider, error)
-	account       func(mediagate.Channel) string
-	submitTimeout time.Duration
+	open    func(mediagate.Channel, Options) (Provider, error)
+	account func(mediagate.Channel) string
 }

@@ -13,8 +13,8 @@ import (
 // PublicURL is the vendor's public address outside mainland China, with its prefix.
 const PublicURL = "https://dashscope-intl.aliyuncs.com/api/v1"
 
-// SubmitTimeout bounds a submission, which lasts as long as the generation.
-const SubmitTimeout = 150 * time.Second
+// submitTimeout bounds a submission, which lasts as long as the generation.
+const submitTimeout = 150 * time.Second
 
 const imagePath = "/services/aigc/multimodal-generation/generation"
 
@@ -35,7 +35,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	return &Adapter{key: key, http: vendorhttp.New(vendorhttp.Config{
 		BaseURL:  base,
 		Secrets:  []string{key},
-		Timeouts: vendorhttp.Timeouts{SubmitHeader: SubmitTimeout - 5*time.Second, Submit: SubmitTimeout},
+		Timeouts: vendorhttp.Timeouts{SubmitHeader: submitTimeout - 5*time.Second, Submit: submitTimeout},
 	}, opt)}, nil
 }
 

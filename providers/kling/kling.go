@@ -14,8 +14,8 @@ import (
 // PublicURL is the vendor's host for accounts outside mainland China.
 const PublicURL = "https://api-singapore.klingai.com"
 
-// SubmitTimeout bounds a submission, from its first byte to the end of the answer.
-const SubmitTimeout = 30 * time.Second
+// submitTimeout bounds a submission, from its first byte to the end of the answer.
+const submitTimeout = 30 * time.Second
 
 // Adapter speaks to one account. It is safe for concurrent use.
 type Adapter struct {
@@ -50,7 +50,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	client := vendorhttp.New(vendorhttp.Config{
 		BaseURL:  base,
 		Secrets:  []string{keys.access, keys.secret, keys.api},
-		Timeouts: vendorhttp.Timeouts{SubmitHeader: SubmitTimeout - 2*time.Second, Submit: SubmitTimeout},
+		Timeouts: vendorhttp.Timeouts{SubmitHeader: submitTimeout - 2*time.Second, Submit: submitTimeout},
 	}, opt)
 	return &Adapter{http: client, auth: newAuthorizer(keys, client.Now)}, nil
 }

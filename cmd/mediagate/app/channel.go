@@ -84,7 +84,7 @@ func (b *bindings) Pick(model string, routes []mediagate.Route) (activities.Boun
 	return activities.BoundChannel{}, mediagate.Route{}, false
 }
 
-// names lists the channels; providers the vendors behind them.
+// names lists the channels.
 func (b *bindings) names() []string {
 	names := make([]string, len(b.list))
 	for i, c := range b.list {

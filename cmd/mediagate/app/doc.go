@@ -3,6 +3,6 @@
 // standalone one share it; they differ in settings and in who opens the
 // database.
 //
-// It imports every other package, and nothing imports it but main packages
-// and end-to-end tests.
+// It imports whatever it puts together, and nothing imports it but main
+// packages and end-to-end tests.
 package app

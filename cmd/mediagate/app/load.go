@@ -17,7 +17,7 @@ import (
 const envPrefix = "MEDIAGATE_"
 
 // otherVariables begin like settings and are none.
-var otherVariables = []string{"CONFIG", "FAILPOINT", "FAILPOINT_DIR", "URL", "KEY", "DATA", "VERIFY"}
+var otherVariables = []string{"CONFIG", "FAILPOINT", "FAILPOINT_DIR", "URL", "KEY"}
 
 // setting is one leaf of Config.
 type setting struct {
