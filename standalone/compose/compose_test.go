@@ -1,6 +1,7 @@
 package compose_test
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -159,6 +160,24 @@ func TestOnlyTheAPIIsPublished(t *testing.T) {
 				t.Errorf("%s publishes %s on %q", name, port.Published, port.HostIP)
 			}
 		}
+	}
+}
+
+// The links to results that the gateway signs by default lead to the service
+// on the machine itself.
+func TestDefaultLinksLeadToTheBucket(t *testing.T) {
+	t.Parallel()
+	project := load(t)
+	link := project.Services["api"].Environment["MEDIAGATE_S3_PUBLIC_ENDPOINT"]
+	if link == nil {
+		t.Fatal("MEDIAGATE_S3_PUBLIC_ENDPOINT is not set")
+	}
+	endpoint, err := url.Parse(*link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(project.Services["s3"].Ports, func(p types.ServicePortConfig) bool { return p.Published == endpoint.Port() }) {
+		t.Errorf("links go to %s, the S3 service publishes %v", *link, project.Services["s3"].Ports)
 	}
 }
 
