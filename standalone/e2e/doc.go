@@ -6,7 +6,7 @@
 // with Temporal, S3 and the sandbox as processes beside them, several of each
 // where a test needs that. Whatever happened, every test ends with the same
 // questions (see world.verify): has each acknowledged task ended, did the
-// vendor see one job, is the money right, came the webhook with one id, and
+// vendor see one job, is the money right, did the webhook come with one id, and
 // is nothing left over in the bucket or in Temporal.
 //
 // The programs are what is in bin/, brought up to date by make, or what
