@@ -1,8 +1,9 @@
 package activities
 
 import (
+	"cmp"
 	"context"
-	"slices"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,7 @@ const (
 	reconcileWide = 8
 	sweepEvery    = time.Hour
 	sweepTimeout  = time.Minute
-	passTimeout   = 2 * time.Minute // what is left comes up in the next pass
+	concernLimit  = 2 * time.Minute // of each concern of a pass; what is left comes up in the next one
 	uploadAge     = 24 * time.Hour  // an unfinished upload this old belongs to nobody
 )
 
@@ -59,7 +60,7 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 		if overdueToo {
 			overdue = now
 		}
-		report := a.pass(ctx, overdueToo)
+		report := a.pass(calls, overdueToo)
 		last.Store(&report)
 		activity.RecordHeartbeat(ctx, report)
 		if now.Sub(swept) >= sweepEvery {
@@ -93,61 +94,79 @@ func (a *Activities) sweepUploads(ctx context.Context) {
 	}
 }
 
-// pass makes one pass. One failing concern does not keep the others.
+// pass makes one pass. One concern that fails, or takes its time, does not keep
+// the others.
 func (a *Activities) pass(ctx context.Context, overdueToo bool) PassReport {
-	ctx, cancel := context.WithTimeout(ctx, passTimeout)
-	defer cancel()
 	var r PassReport
-	note := func(err error) {
-		if err != nil {
+	concern := func(look func(context.Context) error) {
+		limited, cancel := context.WithTimeout(ctx, concernLimit)
+		defer cancel()
+		if err := look(limited); err != nil && ctx.Err() == nil { // a worker that stops blames nobody
 			r.LastError = mediagate.KindOf(err).String()
 			a.Logger.WarnContext(ctx, "reconciler", "error", err)
 		}
 	}
-	unseen, err := a.Store.UnseenTasks(ctx, unseenAfter, passBatch)
-	note(err)
-	open, err := a.Store.OpenTasks(ctx, a.Now().Add(-recheckAfter), passBatch)
-	note(err)
-	looked := slices.Concat(unseen, open)
-	started, driven, err := a.ensureRuns(ctx, looked)
-	r.Started = started
-	note(err)
-	note(a.Store.MarkChecked(ctx, looked, false))
-	note(a.Store.MarkChecked(ctx, driven, true))
-
-	cancels, err := a.Store.StaleCancels(ctx, staleAfter, passBatch)
-	note(err)
-	r.Cancels = len(cancels)
-	note(each(ctx, cancels, reconcileWide, func(id string) error { return a.Engine.SignalCancel(ctx, id) }))
-
-	actions, err := a.Store.UntakenActions(ctx, staleAfter, passBatch)
-	note(err)
-	r.Actions = len(actions)
-	note(each(ctx, actions, reconcileWide, func(action mediagate.Action) error { return a.Engine.SignalAction(ctx, action) }))
-
-	rounds, err := a.Store.PendingWebhooks(ctx, roundAfter, passBatch)
-	note(err)
-	r.Webhooks = len(rounds)
-	note(each(ctx, rounds, reconcileWide, func(w mediagate.WebhookRound) error { return a.Engine.EnsureWebhook(ctx, w.TaskID, w.Round) }))
-
-	if overdueToo {
-		overdue, err := a.Store.OverdueTasks(ctx, overdueAfter, passBatch)
-		note(err)
-		r.Overdue = len(overdue)
-		note(each(ctx, overdue, reconcileWide, func(id string) error { return a.Engine.SignalWake(ctx, id) }))
+	runs := func(find func(context.Context) ([]string, error)) func(context.Context) error {
+		return func(ctx context.Context) error {
+			ids, err := find(ctx)
+			if err != nil {
+				return err
+			}
+			started, err := a.ensureRuns(ctx, ids)
+			r.Started += started
+			return err
+		}
 	}
-
-	channels, err := a.Store.AwaitChannels(ctx)
-	note(err)
-	note(each(ctx, channels, reconcileWide, func(name string) error { return a.Engine.EnsureChannel(ctx, name) }))
+	concern(runs(func(ctx context.Context) ([]string, error) { return a.Store.UnseenTasks(ctx, unseenAfter, passBatch) }))
+	concern(runs(func(ctx context.Context) ([]string, error) {
+		return a.Store.OpenTasks(ctx, a.Now().Add(-recheckAfter), passBatch)
+	}))
+	concern(func(ctx context.Context) error {
+		cancels, err := a.Store.StaleCancels(ctx, staleAfter, passBatch)
+		r.Cancels = len(cancels)
+		return cmp.Or(err, each(ctx, cancels, reconcileWide, func(id string) error { return a.Engine.SignalCancel(ctx, id) }))
+	})
+	concern(func(ctx context.Context) error {
+		actions, err := a.Store.UntakenActions(ctx, staleAfter, passBatch)
+		r.Actions = len(actions)
+		return cmp.Or(err, each(ctx, actions, reconcileWide, func(action mediagate.Action) error { return a.Engine.SignalAction(ctx, action) }))
+	})
+	concern(func(ctx context.Context) error {
+		rounds, err := a.Store.PendingWebhooks(ctx, roundAfter, passBatch)
+		r.Webhooks = len(rounds)
+		return cmp.Or(err, each(ctx, rounds, reconcileWide, func(w mediagate.WebhookRound) error {
+			return a.Engine.EnsureWebhook(ctx, w.TaskID, w.Round)
+		}))
+	})
+	if overdueToo {
+		concern(func(ctx context.Context) error {
+			overdue, err := a.Store.OverdueTasks(ctx, overdueAfter, passBatch)
+			r.Overdue = len(overdue)
+			return cmp.Or(err, each(ctx, overdue, reconcileWide, func(id string) error { return a.Engine.SignalWake(ctx, id) }))
+		})
+	}
+	concern(func(ctx context.Context) error {
+		channels, err := a.Store.AwaitChannels(ctx)
+		return cmp.Or(err, each(ctx, channels, reconcileWide, func(name string) error { return a.Engine.EnsureChannel(ctx, name) }))
+	})
 	return r
 }
 
-// ensureRuns starts a workflow for each task that has none running, and tells
-// of which tasks one runs now.
-func (a *Activities) ensureRuns(ctx context.Context, ids []string) (started int, driven []string, err error) {
-	var mu sync.Mutex
+// ensureRuns starts a workflow for each task that has none running, and notes
+// which tasks were looked at: those that it did not come to are the first of
+// the next pass.
+func (a *Activities) ensureRuns(ctx context.Context, ids []string) (started int, err error) {
+	var (
+		mu             sync.Mutex
+		looked, driven []string
+	)
+	note := func(list *[]string, id string) {
+		mu.Lock()
+		defer mu.Unlock()
+		*list = append(*list, id)
+	}
 	err = each(ctx, ids, reconcileWide, func(id string) error {
+		note(&looked, id)
 		task, err := a.Store.TaskByID(ctx, id)
 		if err != nil || task.Status.Terminal() {
 			return err
@@ -156,18 +175,21 @@ func (a *Activities) ensureRuns(ctx context.Context, ids []string) (started int,
 		if err != nil {
 			return err
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		driven = append(driven, id)
+		note(&driven, id)
 		if begun {
+			mu.Lock()
+			defer mu.Unlock()
 			started++
 		}
 		return nil
 	})
-	return started, driven, err
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // its own time may be up
+	defer cancel()
+	return started, errors.Join(err, a.Store.MarkChecked(ctx, looked, false), a.Store.MarkChecked(ctx, driven, true))
 }
 
-// fruitless is after how many errors each gives up: what it calls is away.
+// fruitless is after how many errors in a row each gives up: what it calls is
+// away.
 const fruitless = 32
 
 // each calls f for all items, wide at once, and returns the first error. It
@@ -185,6 +207,8 @@ func each[T any](ctx context.Context, items []T, wide int, f func(T) error) erro
 			err := f(item)
 			if err != nil {
 				failures.Add(1)
+			} else {
+				failures.Store(0)
 			}
 			return err
 		})

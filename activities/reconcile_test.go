@@ -1,6 +1,10 @@
 package activities_test
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,6 +153,101 @@ func TestReconcileGoesOnPastFailures(t *testing.T) {
 				reconcile(t, w, time.Millisecond)
 				if diff := cmp.Diff([]string{"channel " + activitytest.AsyncChannel}, w.Engine.Calls()); diff != "" {
 					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A Temporal that hangs takes one concern's time, not the whole pass's.
+func TestReconcileGoesOnPastSlowness(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := activitytest.New(time.Now)
+		w.Store.Add(w.NewVideo())
+		if _, err := newEnv(w).ExecuteActivity(w.Activities.SubmitJob, first()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		w.Engine.OnEnsure = func(ctx context.Context, _ string) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		marked := 0
+		w.Store.Fault = func(method string) error {
+			if method == "MarkChecked" {
+				marked++
+			}
+			return nil
+		}
+		reconcile(t, w, 5*time.Minute)
+		if got := w.Engine.Calls(); !slices.Contains(got, "channel "+activitytest.AsyncChannel) {
+			t.Errorf("calls %v, want the channel's", got)
+		}
+		if marked == 0 {
+			t.Error("what was looked at is not noted")
+		}
+	})
+}
+
+// Runs that cannot be started do not hide the others; when nothing can be
+// started, what was not tried is tried in the next pass.
+func TestReconcileTriesAll(t *testing.T) {
+	t.Parallel()
+	const tasks = 200
+	cases := map[string]struct {
+		fails func(pass, call int) bool
+		want  int // tried in the first pass, at least
+		most  int
+	}{
+		"every second fails": {func(_, call int) bool { return call%2 == 0 }, tasks, tasks},
+		"all fail at first":  {func(pass, _ int) bool { return pass == 1 }, 32, 50},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := activitytest.New(time.Now)
+				ids := make([]string, tasks)
+				for i := range ids {
+					task := w.NewVideo()
+					task.ID = fmt.Sprintf("task-%03d", i)
+					ids[i] = task.ID
+					w.Store.Add(task)
+				}
+				if err := w.Store.MarkChecked(t.Context(), ids, true); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Minute)
+				var (
+					mu         sync.Mutex
+					pass, call int
+					tried      = map[int][]string{}
+				)
+				w.Store.Fault = func(method string) error {
+					if method == "UnseenTasks" {
+						mu.Lock()
+						defer mu.Unlock()
+						pass++
+					}
+					return nil
+				}
+				w.Engine.OnEnsure = func(_ context.Context, id string) error {
+					mu.Lock()
+					defer mu.Unlock()
+					call++
+					tried[pass] = append(tried[pass], id)
+					if c.fails(pass, call) {
+						return mediagate.Errorf(mediagate.KindUnavailable, "away")
+					}
+					return nil
+				}
+				reconcile(t, w, 6*time.Second)
+				if got := len(tried[1]); got < c.want || got > c.most {
+					t.Errorf("%d tried in the first pass, want %d to %d", got, c.want, c.most)
+				}
+				if got := len(slices.Compact(slices.Sorted(slices.Values(slices.Concat(tried[1], tried[2]))))); got != tasks {
+					t.Errorf("%d tried in two passes, want all %d", got, tasks)
 				}
 			})
 		})

@@ -41,7 +41,7 @@ func (s *Store) MarkChecked(ctx context.Context, ids []string, seen bool) error 
 	}
 	args := []any{text, at(s.clock())}
 	if seen {
-		run = ", run_seen_at = ?"
+		run = ", run_seen_at = COALESCE(run_seen_at, ?)" // an index rests on whether it is set
 		args = append(args, at(s.clock()))
 	}
 	_, err = exec(s.on(ctx), "WITH marked AS MATERIALIZED (SELECT id FROM tasks WHERE id IN "+s.inList()+" ORDER BY id"+skip+`)

@@ -11,6 +11,8 @@ import (
 
 // Engine notes what workflows are told, one line each.
 type Engine struct {
+	// OnEnsure may fail a start, or take its time.
+	OnEnsure func(ctx context.Context, taskID string) error
 	// OnUpstream may pass the signal on, or fail it.
 	OnUpstream func(taskID string, n int) error
 	// Running are the tasks that have a run.
@@ -34,7 +36,12 @@ func (e *Engine) note(format string, args ...any) {
 }
 
 // Ensure starts a run unless there is one.
-func (e *Engine) Ensure(_ context.Context, t mediagate.Task) (bool, error) {
+func (e *Engine) Ensure(ctx context.Context, t mediagate.Task) (bool, error) {
+	if e.OnEnsure != nil {
+		if err := e.OnEnsure(ctx, t.ID); err != nil {
+			return false, err
+		}
+	}
 	if e.Running[t.ID] {
 		return false, nil
 	}
