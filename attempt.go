@@ -133,7 +133,7 @@ type Await struct {
 	Claim       string    // token of the claim
 	ClaimedAt   time.Time
 	Progress    int  // of the task, as stored
-	Missing     int  // consecutive "not found" answers
+	Missing     int  // as in PollResult
 	Ended       bool // the outcome (or trouble) is stored already: only the signal is owed
 }
 

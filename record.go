@@ -18,7 +18,8 @@ type PollResult struct {
 	N          int
 	Progress   int
 	NextPollAt time.Time
-	Missing    int // consecutive "not found" answers
+	Heard      bool // the vendor told the job's state
+	Missing    int  // consecutive answers that told nothing: "not found", "not you"
 	Outcome    *Outcome
 	Trouble    string // a Park reason
 }

@@ -35,6 +35,7 @@ type Story struct {
 	Failure    *Failure     `json:"failure,omitempty"`   // an outcome or rejection is stored: failure
 	Mirrored   bool         `json:"mirrored,omitempty"`
 	Trouble    string       `json:"trouble,omitempty"`
+	Unheard    bool         `json:"unheard,omitempty"`    // polled for again after a trouble, and not answered yet
 	CanFind    bool         `json:"can_find,omitempty"`   // the vendor can be asked by our own id
 	CanCancel  bool         `json:"can_cancel,omitempty"` // the vendor can stop a job
 

@@ -51,6 +51,7 @@ type AwaitStore interface {
 	AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error)
 	StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) ([]mediagate.Await, error)
 	DropAwait(ctx context.Context, taskID string, n int) error
+	NoteTrouble(ctx context.Context, taskID string, n int, trouble string) error
 	RestoreAwait(ctx context.Context, taskID string, n int, nextPollAt time.Time) error
 	HintPoll(ctx context.Context, taskID string) error
 	ParkedTasks(ctx context.Context, channel, reason string, limit int) ([]string, error)

@@ -68,8 +68,20 @@ type progress struct{ index, bytes atomic.Int64 }
 
 func (p *progress) details() []any { return []any{p.index.Load(), p.bytes.Load()} }
 
+// fetchFunc opens one of the vendor's files; a length of -1 is unknown.
+type fetchFunc func(context.Context) (io.ReadCloser, int64, error)
+
 func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress) ([]mediagate.Result, error) {
-	channel, _ := a.channelOf(row) // without it, only public hosts can be fetched from
+	channel, gone := a.channelOf(row) // without it, only public hosts can be fetched from
+	fetch := func(url string) fetchFunc {
+		return func(ctx context.Context) (io.ReadCloser, int64, error) {
+			body, length, err := a.Fetcher.Fetch(ctx, url, channel.MediaHost)
+			if err != nil && gone != nil && mediagate.KindOf(err) == mediagate.KindInvalid {
+				return nil, 0, gone // the host may be the channel's own, which may be private
+			}
+			return body, length, withCode(err, mediagate.CodeResultUnavailable)
+		}
+	}
 	media := row.Outcome.Media
 	if len(media) == 0 {
 		return nil, &mediagate.Error{
@@ -79,7 +91,7 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 	results := make([]mediagate.Result, len(media))
 	refreshed := false
 	for i := 0; i < len(media); i++ {
-		result, err := a.mirrorOne(ctx, task, row.N, i, media[i].URL, channel.MediaHost, copied)
+		result, err := a.mirrorOne(ctx, task, row.N, i, fetch(media[i].URL), copied)
 		if staleLink(err) && !refreshed {
 			refreshed = true
 			if fresh := a.freshMedia(ctx, channel, row); len(fresh) == len(media) {
@@ -99,14 +111,14 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 	return results, nil
 }
 
-func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, index int, url, mediaHost string, copied *progress) (mediagate.Result, error) {
+func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, index int, fetch fetchFunc, copied *progress) (mediagate.Result, error) {
 	copied.index.Store(int64(index))
 	copied.bytes.Store(0)
 	fetchCtx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
-	body, length, err := a.Fetcher.Fetch(fetchCtx, url, mediaHost)
+	body, length, err := fetch(fetchCtx)
 	if err != nil {
-		return mediagate.Result{}, withCode(err, mediagate.CodeResultUnavailable)
+		return mediagate.Result{}, err
 	}
 	defer body.Close()
 	source := newSource(body, length/2, hangUp)

@@ -201,6 +201,21 @@ func TestMirrorBlamesTheRightSide(t *testing.T) {
 		_, err := b.mirror()
 		kind(t, err, mediagate.KindInvalid, mediagate.CodeResultUnavailable, false)
 	})
+	t.Run("an address that may be the channel's own", func(t *testing.T) {
+		t.Parallel()
+		b := succeeded(t, media("https://10.0.0.1/a"))
+		b.Fetcher.OnFetch = func(_ context.Context, _, host string) (io.ReadCloser, int64, error) {
+			if host != "" {
+				t.Errorf("the host of another account, %q, is trusted", host)
+			}
+			return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "private")
+		}
+		other := b.AsyncBound()
+		other.Fingerprint = "account-b"
+		b.Channels.Set(other)
+		_, err := b.mirror()
+		kind(t, err, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
+	})
 	t.Run("no file at all", func(t *testing.T) {
 		t.Parallel()
 		b := succeeded(t, media())

@@ -39,6 +39,38 @@ func (a *Activities) UnparkTask(ctx context.Context, in TaskArgs) (mediagate.Sto
 	return a.story(ctx, in.TaskID)
 }
 
+// TroubleArgs says why attempt N cannot be asked for.
+type TroubleArgs struct {
+	TaskID  string `json:"task"`
+	N       int    `json:"n"`
+	Trouble string `json:"trouble"`
+}
+
+// NoteTrouble ends the polling for the attempt, as its channel does after a
+// few refusals.
+func (a *Activities) NoteTrouble(ctx context.Context, in TroubleArgs) (mediagate.Story, error) {
+	if err := a.Store.NoteTrouble(ctx, in.TaskID, in.N, in.Trouble); err != nil {
+		return mediagate.Story{}, a.fail(ctx, err)
+	}
+	return a.story(ctx, in.TaskID)
+}
+
+// TroubleOf says which trouble it is when the vendor, asked for a job,
+// answers with err: that it does not let us see the job, or that we have
+// nobody to ask. Others are no trouble: the answer may come next time.
+func TroubleOf(err *mediagate.Error) string {
+	switch {
+	case err.Code == mediagate.ParkChannelMissing:
+		return mediagate.ParkChannelMissing
+	case err.Kind == mediagate.KindCredentials || err.Kind == mediagate.KindForbidden:
+		return mediagate.ParkCredentials
+	case err.Kind == mediagate.KindFunds:
+		return mediagate.ParkFunds
+	default:
+		return ""
+	}
+}
+
 // RestoreAwait lets the channel ask again for an attempt whose waiting was in
 // trouble.
 func (a *Activities) RestoreAwait(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {

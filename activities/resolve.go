@@ -94,9 +94,10 @@ func (a *Activities) GiveUpAttempt(ctx context.Context, in AttemptArgs) (mediaga
 }
 
 // PollJob asks for attempt n once, at the task's deadline (D10). Returns
-// KindTransient, KindThrottled while the vendor is out of reach, and
-// KindUnreached with code channel_missing on a worker that lacks the channel
-// or its account: the task may not fail for that (D11).
+// KindTransient, KindThrottled while the vendor is out of reach, the kinds of
+// TroubleOf when it does not let us see the job, and KindUnreached with code
+// channel_missing on a worker that lacks the channel or its account: the task
+// may not fail for those (D11).
 func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
 	if err != nil {

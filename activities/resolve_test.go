@@ -110,6 +110,41 @@ func TestResolveErrors(t *testing.T) {
 	})
 }
 
+// A trouble of the last question counts like one that the channel finds; an
+// outcome that came meanwhile counts more.
+func TestD11NoteTrouble(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.submit(1)
+	in := activities.TroubleArgs{TaskID: first().TaskID, N: 1, Trouble: mediagate.ParkFunds}
+	if st := must[mediagate.Story](b, b.Activities.NoteTrouble, in); st.Trouble != mediagate.ParkFunds || len(b.Store.Awaits()) != 0 {
+		t.Errorf("story %+v, rows %v", st, b.Store.Awaits())
+	}
+	if _, err := b.Store.RecordOutcome(t.Context(), in.TaskID, 1, activitytest.Success()); err != nil {
+		t.Fatal(err)
+	}
+	if st := must[mediagate.Story](b, b.Activities.NoteTrouble, in); st.Trouble != "" || !st.Succeeded {
+		t.Errorf("story %+v, want the outcome", st)
+	}
+}
+
+func TestTroubleOf(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[mediagate.Kind]string{
+		mediagate.KindCredentials: mediagate.ParkCredentials, mediagate.KindForbidden: mediagate.ParkCredentials,
+		mediagate.KindFunds: mediagate.ParkFunds, mediagate.KindTransient: "", mediagate.KindThrottled: "",
+		mediagate.KindUnreached: "", mediagate.KindInternal: "",
+	} {
+		if got := activities.TroubleOf(&mediagate.Error{Kind: kind}); got != want {
+			t.Errorf("%s: %q, want %q", kind, got, want)
+		}
+	}
+	missing := &mediagate.Error{Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing}
+	if got := activities.TroubleOf(missing); got != mediagate.ParkChannelMissing {
+		t.Errorf("channel_missing: %q", got)
+	}
+}
+
 func TestPollJob(t *testing.T) {
 	t.Parallel()
 	poll := func(b *bundle) (mediagate.Story, error) {

@@ -344,6 +344,7 @@ func (t *tender) pollRow(ctx context.Context, row mediagate.Await) (result media
 		t.wake.Store(true)
 	}
 	result = t.again(row)
+	result.Heard = true
 	if report.Outcome != nil {
 		failpoint.Hit(failpoint.PollTerminal)
 		result.Outcome = report.Outcome
@@ -383,10 +384,7 @@ func (t *tender) pollFailed(ctx context.Context, row mediagate.Await, err error)
 		result.NextPollAt = t.Now().Add(jitter(max(t.channel.PollMax, 30*time.Second)))
 		result.Missing = row.Missing + 1
 		if result.Missing >= lostAfter {
-			result.Trouble = mediagate.ParkCredentials
-			if kind == mediagate.KindFunds {
-				result.Trouble = mediagate.ParkFunds
-			}
+			result.Trouble = TroubleOf(&mediagate.Error{Kind: kind})
 		}
 	default:
 		t.failures.Add(1)

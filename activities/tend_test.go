@@ -182,6 +182,39 @@ func TestTend(t *testing.T) {
 			}
 		})
 	})
+	t.Run("D11 a row restored after trouble is heard once the vendor answers", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			d := newTending(t, 1)
+			if err := d.Store.RestoreAwait(t.Context(), "task-0", 1, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			kinds := []mediagate.Kind{mediagate.KindNotFound, mediagate.KindTransient, mediagate.KindCredentials}
+			unheard := make(chan bool, 10)
+			d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+				st, err := d.Store.Story(t.Context(), "task-0")
+				if err != nil {
+					return mediagate.Report{}, err
+				}
+				unheard <- st.Unheard
+				if len(kinds) > 0 {
+					k := kinds[0]
+					kinds = kinds[1:]
+					return mediagate.Report{}, mediagate.Errorf(k, "no")
+				}
+				return mediagate.Report{State: mediagate.JobRunning, Percent: -1}, nil
+			}
+			d.begin()
+			for i, want := range []bool{true, true, true, true, false} {
+				if got := <-unheard; got != want {
+					t.Errorf("at poll %d unheard is %t, want %t", i, got, want)
+				}
+			}
+			if err := d.end(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
 	t.Run("D11 another account is not asked", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

@@ -197,7 +197,7 @@ func (s *Store) accept(tx *gorm.DB, task lockedTask, row attemptRow, ref string,
 		if err := fromJSON("tasks.plan", task.Plan, &plan); err != nil {
 			return err
 		}
-		if err := insertAwait(tx, row, ref, now, micros(plan.Expected), task.Progress, firstPollAt); err != nil {
+		if err := insertAwait(tx, row, ref, now, micros(plan.Expected), task.Progress, firstPollAt, false); err != nil {
 			return err
 		}
 	}

@@ -42,13 +42,14 @@ func (r awaitRow) await() (mediagate.Await, error) {
 	return a, fromJSON("awaits.ref", r.Ref, &a.Ref)
 }
 
-// insertAwait lets the attempt's channel poll for it, anew if it did before.
-func insertAwait(tx *gorm.DB, row attemptRow, ref string, acceptedAt stamp, expectedUs int64, progress int, next time.Time) error {
-	_, err := exec(tx, `INSERT INTO awaits (task_id, n, channel, fingerprint, ref, expected_us, progress, accepted_at, next_poll_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+// insertAwait lets the attempt's channel poll for it, anew if it did before;
+// unheard says that nothing was seen of the job last.
+func insertAwait(tx *gorm.DB, row attemptRow, ref string, acceptedAt stamp, expectedUs int64, progress int, next time.Time, unheard bool) error {
+	_, err := exec(tx, `INSERT INTO awaits (task_id, n, channel, fingerprint, ref, expected_us, progress, accepted_at, next_poll_at, unheard)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (task_id, n) DO UPDATE SET next_poll_at = excluded.next_poll_at, claim = '', claimed_at = NULL,
-			claimed_until = NULL, missing = 0, owed = ?`,
-		row.TaskID, row.N, row.Channel, row.Fingerprint, ref, expectedUs, progress, acceptedAt, at(next), false)
+			claimed_until = NULL, missing = 0, unheard = excluded.unheard, owed = ?`,
+		row.TaskID, row.N, row.Channel, row.Fingerprint, ref, expectedUs, progress, acceptedAt, at(next), unheard, false)
 	return err
 }
 
@@ -126,6 +127,26 @@ func (s *Store) DropAwait(ctx context.Context, taskID string, n int) error {
 	return dbError(err, "drop awaited row")
 }
 
+// NoteTrouble ends the polling for an accepted attempt that cannot be asked
+// for, until RestoreAwait. One that has an outcome, or whose task has ended,
+// stays as it is.
+func (s *Store) NoteTrouble(ctx context.Context, taskID string, n int, trouble string) error {
+	return s.underLock(ctx, taskID, "note trouble", func(tx *gorm.DB, task lockedTask) error {
+		row, err := readAttempt(tx, taskID, n)
+		if err != nil {
+			return err
+		}
+		if task.Status.Terminal() || row.State != mediagate.AttemptAccepted || len(row.Outcome) > 0 {
+			return nil
+		}
+		if _, err := exec(tx, "UPDATE attempts SET trouble = ? WHERE task_id = ? AND n = ?", trouble, taskID, n); err != nil {
+			return err
+		}
+		_, err = exec(tx, "DELETE FROM awaits WHERE task_id = ? AND n = ?", taskID, n)
+		return err
+	})
+}
+
 // RestoreAwait clears the trouble of an accepted attempt and polls for it
 // again. Returns KindConflict when the task or the attempt has ended or the
 // vendor never accepted it, KindNotFound.
@@ -145,7 +166,7 @@ func (s *Store) RestoreAwait(ctx context.Context, taskID string, n int, nextPoll
 		if err := fromJSON("tasks.plan", task.Plan, &plan); err != nil {
 			return err
 		}
-		return insertAwait(tx, row, string(row.Ref), row.AcceptedAt, micros(plan.Expected), task.Progress, nextPollAt)
+		return insertAwait(tx, row, string(row.Ref), row.AcceptedAt, micros(plan.Expected), task.Progress, nextPollAt, true)
 	})
 }
 

@@ -73,6 +73,7 @@ type scheduled struct {
 	TaskID   string `json:"task_id"`
 	N        int    `json:"n"`
 	NextUs   int64  `json:"next_us"`
+	Heard    bool   `json:"heard"`
 	Missing  int    `json:"missing"`
 	Progress int    `json:"progress"`
 }
@@ -84,18 +85,18 @@ func (s *Store) rescheduleAll(db *gorm.DB, claim string, results []mediagate.Pol
 		return nil
 	}
 	text, err := jsonText(convert(results, func(r mediagate.PollResult) scheduled {
-		return scheduled{r.TaskID, r.N, r.NextPollAt.UnixMicro(), r.Missing, r.Progress}
+		return scheduled{r.TaskID, r.N, r.NextPollAt.UnixMicro(), r.Heard, r.Missing, r.Progress}
 	}))
 	if err != nil {
 		return err
 	}
-	list, next := `json_to_recordset(CAST(? AS json)) AS v (task_id text, n integer, next_us bigint, missing integer, progress integer)`,
+	list, next := `json_to_recordset(CAST(? AS json)) AS v (task_id text, n integer, next_us bigint, heard boolean, missing integer, progress integer)`,
 		"timestamptz 'epoch' + v.next_us * interval '1 microsecond'"
 	if s.lite {
 		list, next = `(SELECT value ->> 'task_id' AS task_id, value ->> 'n' AS n, value ->> 'next_us' AS next_us,
-			value ->> 'missing' AS missing, value ->> 'progress' AS progress FROM json_each(?)) AS v`, "v.next_us"
+			value ->> 'heard' AS heard, value ->> 'missing' AS missing, value ->> 'progress' AS progress FROM json_each(?)) AS v`, "v.next_us"
 	}
-	_, err = exec(db, `UPDATE awaits SET claim = '', claimed_until = NULL, missing = v.missing,
+	_, err = exec(db, `UPDATE awaits SET claim = '', claimed_until = NULL, missing = v.missing, unheard = awaits.unheard AND NOT v.heard,
 			progress = CASE WHEN v.progress > awaits.progress THEN v.progress ELSE awaits.progress END,
 			next_poll_at = CASE WHEN awaits.hinted_at > awaits.claimed_at THEN CAST(? AS timestamptz) ELSE `+next+` END
 		FROM `+list+`

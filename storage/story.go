@@ -31,6 +31,7 @@ type storyRow struct {
 	Failure           []byte
 	Mirrored          bool
 	Trouble           *string
+	Unheard           bool
 }
 
 // Story reads what the task's workflow decides by: the row and its newest
@@ -44,7 +45,8 @@ func readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	r, err := one[storyRow](db, `SELECT t.status, t.model, t.type, t.account_id, t.plan, t.cancel_requested_at, t.deadline_at,
 			t.parked_at, t.park_reason, t.webhook_round, t.webhook_state,
 			a.n, a.state, a.channel, a.provider, a.route, a.send_before, a.absent_at, a.outcome, a.failure,
-			a.results IS NOT NULL AS mirrored, a.trouble
+			a.results IS NOT NULL AS mirrored, a.trouble,
+			EXISTS (SELECT 1 FROM awaits w WHERE w.task_id = t.id AND w.n = a.n AND w.unheard) AS unheard
 		FROM tasks t LEFT JOIN attempts a ON a.task_id = t.id AND a.n = (SELECT MAX(n) FROM attempts WHERE task_id = t.id)
 		WHERE t.id = ?`, taskID)
 	if err != nil {
@@ -68,7 +70,7 @@ func readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 		return story, nil
 	}
 	story.N, story.State, story.Channel, story.Provider, story.Trouble = *r.N, *r.State, *r.Channel, *r.Provider, *r.Trouble
-	story.SendBefore, story.AbsentAt, story.Mirrored = r.SendBefore.Time, r.AbsentAt.Time, r.Mirrored
+	story.SendBefore, story.AbsentAt, story.Mirrored, story.Unheard = r.SendBefore.Time, r.AbsentAt.Time, r.Mirrored, r.Unheard
 	var route mediagate.Route
 	if err := fromJSON("attempts.route", r.Route, &route); err != nil {
 		return mediagate.Story{}, err

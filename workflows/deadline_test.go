@@ -140,6 +140,90 @@ func TestD11ChannelGoneAtTheDeadline(t *testing.T) {
 	}
 }
 
+// A job that we are not let see at the deadline may have ended well: the task
+// parks, and its patience is one, whatever the channel hears meanwhile.
+func TestD10NotLetSeeTheJobAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	reasons := map[mediagate.Kind][2]string{
+		mediagate.KindCredentials: {mediagate.ParkCredentials, mediagate.CodeProviderRefused},
+		mediagate.KindForbidden:   {mediagate.ParkCredentials, mediagate.CodeProviderRefused},
+		mediagate.KindFunds:       {mediagate.ParkFunds, mediagate.CodeProviderAway},
+	}
+	for kind, want := range reasons {
+		refused := func(b *bundle) {
+			b.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+				return mediagate.Report{}, mediagate.Errorf(kind, "refused")
+			}
+		}
+		t.Run(kind.String()+" for good", func(t *testing.T) {
+			t.Parallel()
+			// The channel says so after each restoring, late or never, or even
+			// gets answers where the last question gets none.
+			for name, hear := range map[string]func(*bundle){
+				"never": func(*bundle) {},
+				"late": func(b *bundle) {
+					b.hears(deadline+14*time.Minute, mediagate.PollResult{N: 1, Trouble: want[0]})
+					b.hears(deadline+30*time.Minute, mediagate.PollResult{N: 1, Trouble: want[0]})
+				},
+				"answers": func(b *bundle) {
+					for d := 7 * time.Minute; d < 30*time.Hour; d += 7 * time.Minute {
+						b.at(deadline+d, func() {
+							if len(b.Store.Awaits()) == 1 && !b.task().Status.Terminal() {
+								b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Heard: true}))
+							}
+						})
+					}
+				},
+			} {
+				b := setup(t, video)
+				refused(b)
+				hear(b)
+				var parked mediagate.Task
+				b.at(deadline+time.Minute, func() { parked = b.task() })
+				b.run()
+				b.failed(want[1])
+				if parked.ParkReason != want[0] {
+					t.Errorf("%s: parked for %q, want %s", name, parked.ParkReason, want[0])
+				}
+				within(t, name+": the end", b.endedAt(), deadline+24*time.Hour, deadline+24*time.Hour+10*time.Minute)
+				b.submits(taskID)
+			}
+		})
+		t.Run(kind.String()+", then mended", func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			refused(b)
+			b.at(deadline+3*time.Minute, func() {
+				b.Async.OnPoll = nil
+				b.Async.End(taskID, activitytest.Success())
+			})
+			b.hears(deadline+7*time.Minute, mediagate.PollResult{N: 1, Heard: true})
+			b.run()
+			b.ended(mediagate.StatusCompleted)
+			within(t, "the end", b.endedAt(), deadline+10*time.Minute, deadline+13*time.Minute)
+		})
+	}
+}
+
+// The channel is gone and its tending has not noticed: the last question is
+// never answered, and the task parks all the same (D11).
+func TestD11ChannelGoneAtTheDeadlineUnnoticed(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.at(time.Hour, func() { b.Channels.Set(b.SyncBound()) })
+	var parked mediagate.Task
+	b.at(deadline+11*time.Minute, func() {
+		parked = b.task()
+		b.Channels.Set(b.AsyncBound(), b.SyncBound())
+	})
+	b.succeeds(deadline+20*time.Minute, 1)
+	b.run()
+	if parked.ParkReason != mediagate.ParkChannelMissing {
+		t.Errorf("parked for %q, want %s", parked.ParkReason, mediagate.ParkChannelMissing)
+	}
+	b.ended(mediagate.StatusCompleted)
+}
+
 // Three hours without workers: the run wakes up long past its deadline and
 // finds what the vendor made meanwhile.
 func TestD10ThreeHoursWithoutWorkers(t *testing.T) {
@@ -187,9 +271,10 @@ func TestD10ParkedTimeDoesNotCount(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	b.hears(time.Hour, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
+	b.hears(time.Hour+7*time.Minute, mediagate.PollResult{N: 1, Heard: true})
 	b.run()
 	b.failed(mediagate.CodeGenerationTimeout)
-	// Parked at 1h0m; restored after one wait of 5 to 6 min, healthy for
+	// Parked at 1h0m; restored after one wait of 5 to 6 min, answered within
 	// another: the deadline moves by both.
 	within(t, "the end", b.endedAt(), deadline+10*time.Minute, deadline+12*time.Minute)
 }

@@ -52,6 +52,7 @@ type generate struct {
 	lost     int       // the attempt whose fate this run has found open
 	lostTill time.Time // how long it is left alone where nobody can be asked
 	ordered  string    // an operator's command that has not been obeyed: retry or fail
+	fresh    bool      // that command has come since the last step began
 	woken    bool      // by the signal that asks to look again
 	again    bool      // a parking's wait is over: the step may be tried once more
 	obeyed   bool      // the cancel from outside is on record
@@ -82,14 +83,21 @@ func (g *generate) run(ctx workflow.Context) error {
 			}
 			continue
 		}
-		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && !g.commanded() {
 			// What a run knows besides the row, it can learn again.
 			return workflow.NewContinueAsNewError(ctx, Generate, g.in)
 		}
+		g.fresh = false
 		if err := g.step(ctx); err != nil {
 			return err
 		}
 	}
+}
+
+// commanded reports that only this run knows of an operator's command: no step
+// has seen it yet.
+func (g *generate) commanded() bool {
+	return g.fresh || g.action.Len()+g.retry.Len()+g.fail.Len()+g.pollNow.Len() > 0
 }
 
 // recordCancel makes an operator's cancel of the run the task's own cancel.
@@ -309,6 +317,8 @@ func (g *generate) mirror(ctx workflow.Context) error {
 		return g.reload(ctx)
 	}
 	switch e := activities.FromTemporal(err); {
+	case e.Code == mediagate.ParkChannelMissing:
+		return g.park(ctx, mediagate.ParkChannelMissing)
 	case e.Kind == mediagate.KindInvalid || e.Kind == mediagate.KindTooLarge:
 		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{Code: mediagate.CodeResultUnavailable, Message: e.Message})
 	case e.Code == mediagate.CodeResultUnavailable:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/workflows"
 )
 
@@ -116,4 +117,95 @@ func TestLongHistoryContinuesAsNew(t *testing.T) {
 	b.succeeds(time.Minute, 1)
 	b.run()
 	b.ended(mediagate.StatusCompleted)
+}
+
+// What an operator said is known to the run only: it ends no history before
+// that is carried out, but then it does.
+func TestLongHistoryKeepsCommands(t *testing.T) {
+	t.Parallel()
+	for name, say := range map[string]func(*bundle){
+		"while it waits": func(b *bundle) { b.env.SignalWorkflow(mediagate.ActionFail, nil) },
+		"with a row": func(b *bundle) {
+			row, err := b.Store.RecordAction(b.t.Context(), mediagate.Action{ID: "act_1", TaskID: taskID, Action: mediagate.ActionFail})
+			b.ok(err)
+			b.env.SignalWorkflow(workflows.SignalAction, activities.ActionArgs{ID: row.ID, TaskID: taskID, Action: row.Action})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			b.bucketAway(100 * time.Hour)
+			b.succeeds(time.Minute, 1)
+			b.at(30*time.Minute, func() {
+				b.env.SetContinueAsNewSuggested(true)
+				say(b)
+			})
+			b.run()
+			b.failed(mediagate.CodeResultUnavailable)
+			if got := b.endedAt(); got != 30*time.Minute {
+				t.Errorf("ended after %v, want 30m0s", got)
+			}
+		})
+	}
+	t.Run("after a retry that did not help", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.bucketAway(100 * time.Hour)
+		b.succeeds(time.Minute, 1)
+		b.at(30*time.Minute, func() {
+			b.env.SetContinueAsNewSuggested(true)
+			b.env.SignalWorkflow(mediagate.ActionRetry, nil)
+		})
+		b.env.ExecuteWorkflow(workflows.Generate, workflows.Input{TaskID: taskID, Provider: activitytest.AsyncProvider})
+		if err := b.env.GetWorkflowError(); !workflow.IsContinueAsNewError(err) {
+			t.Fatalf("the run ended with %v, want a new history", err)
+		}
+		within(t, "the new history", b.elapsed(), 30*time.Minute, 37*time.Minute)
+		b.taken(mediagate.ActionRetry)
+	})
+}
+
+// A command with a row that reaches the next run of a loss that is known was
+// meant for it, unlike one by hand, which a reset may repeat.
+func TestRetryReachesTheNextRun(t *testing.T) {
+	t.Parallel()
+	for name, obeyed := range map[string]bool{"with a row": true, "by hand": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, imageThatParks)
+			loses(b.Sync, false)
+			b.at(10*time.Minute, func() {
+				b.env.SetContinueAsNewSuggested(true) // stands for a run that is gone
+				b.env.SignalWorkflow(workflows.SignalWake, nil)
+			})
+			b.env.ExecuteWorkflow(workflows.Generate, workflows.Input{TaskID: taskID, Provider: activitytest.SyncProvider})
+			if got := b.task().ParkReason; got != mediagate.ParkSubmissionUnknown {
+				t.Fatalf("parked for %q", got)
+			}
+			b.again(time.Second)
+			b.at(0, func() {
+				if !obeyed {
+					b.env.SignalWorkflow(mediagate.ActionRetry, nil)
+					return
+				}
+				row, err := b.Store.RecordAction(b.t.Context(), mediagate.Action{ID: "act_1", TaskID: taskID, Action: mediagate.ActionRetry})
+				b.ok(err)
+				b.env.SignalWorkflow(workflows.SignalAction, activities.ActionArgs{ID: row.ID, TaskID: taskID, Action: row.Action})
+			})
+			b.Sync.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				s, err := b.Sync.Accept(job)
+				outcome := activitytest.Success()
+				s.Outcome = &outcome
+				return s, err
+			}
+			b.run()
+			if obeyed {
+				b.ended(mediagate.StatusCompleted)
+				b.submits(ids(2)...)
+				return
+			}
+			b.failed(mediagate.CodeSubmissionUnknown)
+			b.submits(taskID)
+		})
+	}
 }

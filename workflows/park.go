@@ -65,14 +65,23 @@ func (g *generate) parkFailure() *mediagate.Failure {
 const submissionUnknown = "it is not known whether the provider took the request"
 
 // parkTrouble parks an attempt that its channel cannot ask for. Each time
-// that the parking's wait is over, the channel may ask again; when that goes
-// well for another wait, the task is no longer stuck.
+// that the parking's wait is over, the channel may ask again; once it got an
+// answer, the task is no longer stuck. After the deadline an answer alone does
+// not help: the job must have ended.
 func (g *generate) parkTrouble(ctx workflow.Context) error {
 	wait := g.story.ParkRetry
-	switch {
+	if g.again && g.story.Trouble == "" {
+		if err := g.reload(ctx); err != nil { // no signal tells of an answer
+			return err
+		}
+	}
+	switch heard := g.story.Trouble == "" && !g.story.Unheard; {
 	case !g.again && g.story.Trouble != "":
 		return g.park(ctx, g.story.Trouble)
-	case g.again && g.story.Trouble == "":
+	case g.again && heard && g.late(ctx):
+		g.again, g.ordered = false, ""
+		return g.lastCall(ctx)
+	case g.again && heard:
 		return g.did(ctx, g.story)
 	case g.again:
 		g.again, g.ordered = false, ""
@@ -125,8 +134,10 @@ func (g *generate) resolve(ctx workflow.Context) error {
 
 // lose notes that the fate of the newest attempt is open. An operator's retry
 // that came before was about something else, and must not give this attempt
-// up: only what comes from now on counts.
+// up: only what comes from now on counts. Of a loss that a run before this one
+// found, a command with a row that nobody has taken was meant.
 func (g *generate) lose(ctx workflow.Context) error {
+	known := g.story.ParkReason == mediagate.ParkSubmissionUnknown
 	g.lost, g.lostTill = g.story.N, workflow.Now(ctx).Add(unknownSyncPatience)
 	if g.ordered == mediagate.ActionRetry {
 		g.ordered = ""
@@ -139,7 +150,7 @@ func (g *generate) lose(ctx workflow.Context) error {
 		if err := g.obey(ctx, command); err != nil {
 			return err
 		}
-		if g.ordered == mediagate.ActionRetry {
+		if g.ordered == mediagate.ActionRetry && (!known || command.ID == "") {
 			g.ordered = ""
 		}
 		command = activities.ActionArgs{}

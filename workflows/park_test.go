@@ -68,6 +68,7 @@ func TestMirrorFailures(t *testing.T) {
 		park   string // empty: the task fails at once
 		code   string
 	}{
+		"its channel gone":   {fetch(&mediagate.Error{Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing}), mediagate.ParkChannelMissing, mediagate.CodeProviderAway},
 		"dead link":          {fetch(mediagate.Errorf(mediagate.KindGone, "gone")), mediagate.ParkResult, mediagate.CodeResultUnavailable},
 		"file server away":   {fetch(mediagate.Errorf(mediagate.KindTransient, "away")), mediagate.ParkResult, mediagate.CodeResultUnavailable},
 		"address refused":    {fetch(mediagate.Errorf(mediagate.KindInvalid, "private")), "", mediagate.CodeResultUnavailable},
@@ -199,7 +200,7 @@ func TestD12TakenCommandIsNotObeyedAgain(t *testing.T) {
 }
 
 // A job that the vendor lost sight of is parked; the channel asks again after
-// each wait, and only when that goes well for another is the task unparked.
+// each wait, and only when it got an answer is the task unparked.
 func TestD11Trouble(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{mediagate.ParkJobLost, mediagate.ParkChannelMissing} {
@@ -221,11 +222,19 @@ func TestD11Trouble(t *testing.T) {
 				}
 			})
 			b.at(14*time.Minute, func() {
+				if got := b.task(); got.ParkReason != reason || !got.ParkedAt.Equal(start.Add(time.Minute)) {
+					t.Errorf("parked for %q since %v, want %s, as no answer came", got.ParkReason, got.ParkedAt, reason)
+				}
+			})
+			b.at(15*time.Minute, func() {
+				b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Heard: true}))
+			})
+			b.at(21*time.Minute, func() {
 				if got := b.task(); got.ParkReason != "" {
 					t.Errorf("still parked for %s", got.ParkReason)
 				}
 			})
-			b.succeeds(20*time.Minute, 1)
+			b.succeeds(22*time.Minute, 1)
 			b.run()
 			b.ended(mediagate.StatusCompleted)
 			b.submits(taskID)

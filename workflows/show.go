@@ -42,6 +42,9 @@ func (g *generate) show(ctx workflow.Context, doing string) {
 	}
 	workflow.SetCurrentDetails(ctx, strings.Join(lines, "\n"))
 
+	if workflow.GetInfo(ctx).ContinuedExecutionRunID != "" && g.shown == (shown{}) {
+		g.shown.stuck, g.shown.reason = true, "as the run before" // attributes carry over
+	}
 	now := shown{status: st.Status, provider: st.Provider, stuck: st.ParkReason != "", reason: st.ParkReason}
 	if now == g.shown || (g.shown == shown{} && now.provider == "" && !now.stuck && now.status == mediagate.StatusPending) {
 		return // as it was started with

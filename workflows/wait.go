@@ -31,15 +31,24 @@ func (g *generate) await(ctx workflow.Context) error {
 			return err
 		}
 	}
+	return g.lastCall(ctx)
+}
+
+// lastCall asks the vendor once more when the deadline has passed, and fails
+// the task when the job has not ended. A job that we are not let see may have
+// ended well: a person can find out.
+func (g *generate) lastCall(ctx workflow.Context) error {
 	// Buffered signals need no draining: the step reads the outcome itself.
 	g.show(ctx, "deadline: asking the vendor a last time")
 	st, err := g.interruptibly(ctx, ask(g.provider(), "last question at the deadline", lastCallPatience), acts.PollJob, g.attempt())
 	switch {
 	case temporal.IsCanceledError(err):
 		return g.reload(ctx)
-	case err != nil && activities.FromTemporal(err).Kind == mediagate.KindCredentials:
-		return g.park(ctx, mediagate.ParkCredentials) // the job may have ended well: a person can find out
 	case err != nil:
+		if trouble := activities.TroubleOf(activities.FromTemporal(err)); trouble != "" {
+			return g.database(ctx, "trouble: "+trouble, acts.NoteTrouble,
+				activities.TroubleArgs{TaskID: g.in.TaskID, N: g.story.N, Trouble: trouble})
+		}
 		g.log.Warn("vendor out of reach at the deadline", "error", err)
 		if err := g.reload(ctx); err != nil {
 			return err
@@ -141,7 +150,7 @@ func (g *generate) obey(ctx workflow.Context, command activities.ActionArgs) err
 	}
 	switch command.Action {
 	case mediagate.ActionRetry, mediagate.ActionFail:
-		g.ordered = command.Action
+		g.ordered, g.fresh = command.Action, true
 	case mediagate.ActionPollNow:
 		actCtx := workflow.WithActivityOptions(ctx, database("poll now"))
 		return workflow.ExecuteActivity(actCtx, acts.HintPoll, activities.TaskArgs{TaskID: g.in.TaskID}).Get(ctx, nil)

@@ -13,6 +13,7 @@ const signalAgain = 30 * time.Second
 
 type awaitRow struct {
 	mediagate.Await
+	unheard      bool
 	hintedAt     time.Time
 	claimedUntil time.Time
 	epoch        int64
@@ -131,7 +132,7 @@ func (s *Store) StorePolls(ctx context.Context, channel, claim string, results [
 			continue
 		}
 		w := s.awaits[i]
-		w.Claim, w.claimedUntil, w.Missing = "", time.Time{}, p.Missing
+		w.Claim, w.claimedUntil, w.Missing, w.unheard = "", time.Time{}, p.Missing, w.unheard && !p.Heard
 		switch {
 		case p.Outcome != nil:
 			s.outcome(a, *p.Outcome)
@@ -162,6 +163,17 @@ func (s *Store) DropAwait(ctx context.Context, taskID string, n int) error {
 	return err
 }
 
+// NoteTrouble ends the polling for an attempt that cannot be asked for.
+func (s *Store) NoteTrouble(ctx context.Context, taskID string, n int, trouble string) error {
+	return s.change(ctx, "NoteTrouble", taskID, n, func(r *record, a *attempt) error {
+		if !r.task.Status.Terminal() && a.State == mediagate.AttemptAccepted && a.Outcome == nil {
+			a.Trouble = trouble
+			s.drop(taskID, n)
+		}
+		return nil
+	})
+}
+
 // RestoreAwait polls again for an attempt that was in trouble.
 func (s *Store) RestoreAwait(ctx context.Context, taskID string, n int, nextPollAt time.Time) error {
 	return s.change(ctx, "RestoreAwait", taskID, n, func(r *record, a *attempt) error {
@@ -170,6 +182,7 @@ func (s *Store) RestoreAwait(ctx context.Context, taskID string, n int, nextPoll
 		}
 		a.Trouble = ""
 		s.wait(r, a, nextPollAt)
+		s.awaits[len(s.awaits)-1].unheard = true
 		return nil
 	})
 }

@@ -262,6 +262,53 @@ var awaitTests = map[string]func(*bench){
 		result.Outcome = &success
 		same(b, "ended", ids(b.store("d", result)), []string{id})
 	},
+	"a restored row is unheard until the vendor has answered": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		same(b, "accepted", b.story(id).Unheard, false)
+		b.noError(b.RestoreAwait(b.Context(), id, 1, b.now()))
+		same(b, "restored", b.story(id).Unheard, true)
+		b.claim("c")
+		b.store("c", b.quiet(id, 0))
+		same(b, "after a failed poll", b.story(id).Unheard, true)
+		b.claim("d")
+		result := b.quiet(id, 0)
+		result.Heard = true
+		b.store("d", result)
+		same(b, "after an answer", b.story(id).Unheard, false)
+		b.claim("e")
+		b.store("e", b.quiet(id, 0))
+		same(b, "after the next failure", b.story(id).Unheard, false)
+		b.noError(b.RestoreAwait(b.Context(), id, 1, b.now()))
+		same(b, "restored again", b.story(id).Unheard, true)
+		b.claim("f")
+		result.Progress = 50
+		b.store("f", result)
+		same(b, "after progress", b.story(id).Unheard, false)
+	},
+	"a trouble is noted, and nothing polled for": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id, done, gone := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		b.claim("c")
+		b.noError(b.NoteTrouble(b.Context(), id, 1, mediagate.ParkCredentials))
+		same(b, "trouble", b.story(id).Trouble, mediagate.ParkCredentials)
+		result := b.quiet(id, time.Second)
+		result.Outcome = &success
+		same(b, "the poll under way", len(b.store("c", result)), 0)
+		same(b, "trouble", b.story(id).Trouble, mediagate.ParkCredentials)
+		b.noError(b.RestoreAwait(b.Context(), id, 1, b.now()))
+		_, rows := b.claim("d")
+		same(b, "rows", slices.Contains(ids(rows), id), true)
+
+		_, err := b.RecordOutcome(b.Context(), done, 1, success)
+		b.noError(err)
+		b.settle(cancelled(gone))
+		for _, other := range []string{done, gone} {
+			b.noError(b.NoteTrouble(b.Context(), other, 1, mediagate.ParkCredentials))
+			same(b, "trouble of one that has ended", b.attempt(other, 1).Trouble, "")
+		}
+		b.kind(b.NoteTrouble(b.Context(), id, 2, mediagate.ParkCredentials), mediagate.KindNotFound)
+	},
 	"a row with trouble is restored in its place": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(1))
