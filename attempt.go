@@ -95,7 +95,7 @@ type Outcome struct {
 	Succeeded    bool     `json:"succeeded"`
 	Media        []Media  `json:"media,omitempty"`
 	Failure      *Failure `json:"failure,omitempty"`
-	VendorCode   string   `json:"vendor_code,omitempty"`
+	VendorText   string   `json:"vendor_text,omitempty"`   // in its own words, where they are not the message
 	Seconds      float64  `json:"seconds,omitempty"`       // delivered, as the vendor states it
 	UpstreamCost string   `json:"upstream_cost,omitempty"` // as the vendor states it
 }

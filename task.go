@@ -54,7 +54,7 @@ type Task struct {
 	Cost      Micros   // charged; 0 until settled
 
 	CreatedAt         time.Time
-	StartedAt         time.Time // accepted by a vendor
+	StartedAt         time.Time // accepted by a vendor, or sent to one that answers at once
 	EndedAt           time.Time
 	DeadlineAt        time.Time // end of waiting for the vendor
 	CancelRequestedAt time.Time

@@ -86,7 +86,8 @@ func readAttempt(db *gorm.DB, taskID string, n int) (attemptRow, error) {
 	return *row, nil
 }
 
-// OpenAttempt stores the intent to submit (D3). An attempt with that number
+// OpenAttempt stores the intent to submit (D3). With a vendor that answers in
+// the submitting call the task is processing from then on. An attempt with that number
 // is returned as it is found, with opened false. Returns KindConflict when the
 // task has ended, is to be cancelled, has a later attempt, or one before whose
 // fate is open, and KindNotFound.
@@ -131,7 +132,11 @@ func (s *Store) OpenAttempt(ctx context.Context, a mediagate.Attempt) (row media
 			return err
 		}
 		opened = true
-		_, err = exec(tx, "UPDATE tasks SET channel = ?, provider = ?, run_seen_at = ? WHERE id = ?", a.Channel, a.Provider, at(s.clock()), a.TaskID)
+		begin, args := "", []any{a.Channel, a.Provider, at(s.clock())}
+		if a.Route.Sync && task.Status == mediagate.StatusPending { // the vendor works while the call lasts
+			begin, args = ", status = 'processing', started_at = ?, version = version + 1", append(args, at(s.clock()))
+		}
+		_, err = exec(tx, "UPDATE tasks SET channel = ?, provider = ?, run_seen_at = ?"+begin+" WHERE id = ?", append(args, a.TaskID)...)
 		return err
 	})
 	if err != nil {

@@ -47,6 +47,9 @@ func (s *Store) OpenAttempt(ctx context.Context, in mediagate.Attempt) (mediagat
 	}
 	in.State = mediagate.AttemptIntent
 	r.attempts, r.seen = append(r.attempts, &attempt{Attempt: in}), true
+	if in.Route.Sync && r.task.Status == mediagate.StatusPending {
+		r.task.Status, r.task.StartedAt = mediagate.StatusProcessing, s.clock()
+	}
 	return in, true, nil
 }
 

@@ -139,5 +139,5 @@ func Success() mediagate.Outcome {
 
 // Failed is the outcome of a job that the vendor gave up.
 func Failed(code string) mediagate.Outcome {
-	return mediagate.Outcome{Failure: &mediagate.Failure{Code: code, Message: "the vendor gave up"}, VendorCode: "1300"}
+	return mediagate.Outcome{Failure: &mediagate.Failure{Code: code, Message: "the vendor gave up"}, VendorText: "1300"}
 }

@@ -85,10 +85,8 @@ func (a *Adapter) report(ref mediagate.JobRef, env *envelope) (mediagate.Report,
 			return mediagate.Report{}, strange("a job that succeeded names no file")
 		}
 	case mediagate.JobFailed:
-		report.Outcome = &mediagate.Outcome{
-			Failure:      failure(string(env.Data.StatusText), a.http.Clean),
-			UpstreamCost: env.Data.Units.Decimal(),
-		}
+		report.Outcome = failed(a.http.Clean(string(env.Data.StatusText)))
+		report.Outcome.UpstreamCost = env.Data.Units.Decimal()
 	default: // still under way
 	}
 	return report, nil

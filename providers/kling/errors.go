@@ -127,16 +127,19 @@ var moderationWords = []string{
 	"敏感", "违规", "审核", "风控", "违反", "不合规",
 }
 
-func failure(text string, clean func(string) string) *mediagate.Failure {
-	moderated := contains(strings.ToLower(text), moderationWords...)
-	f := &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: clean(text), Retryable: !moderated}
-	if moderated {
-		f.Code = mediagate.CodeContentPolicy
+// failed is the outcome of a failed job, by the vendor's cleaned text.
+func failed(text string) *mediagate.Outcome {
+	f := &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the generation failed at the vendor", Retryable: true}
+	if contains(strings.ToLower(text), moderationWords...) {
+		*f = mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}
 	}
-	if f.Message == "" {
-		f.Message = "the generation failed at the vendor"
+	out := &mediagate.Outcome{Failure: f}
+	if shown := vendorhttp.English(text); shown != "" {
+		f.Message = shown
+	} else {
+		out.VendorText = text
 	}
-	return f
+	return out
 }
 
 func contains(text string, words ...string) bool {

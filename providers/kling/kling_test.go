@@ -159,7 +159,8 @@ func TestFailureCodes(t *testing.T) {
 	for text, want := range map[string]mediagate.Failure{
 		"Failure to pass the risk control system": {Code: mediagate.CodeContentPolicy, Message: "Failure to pass the risk control system"},
 		"The prompt contains SENSITIVE words":     {Code: mediagate.CodeContentPolicy, Message: "The prompt contains SENSITIVE words"},
-		"内容违规":                                    {Code: mediagate.CodeContentPolicy, Message: "内容违规"},
+		"内容违规":                                    {Code: mediagate.CodeContentPolicy, Message: "the content was refused"},
+		"生成失败，请重试":                                {Code: mediagate.CodeGenerationFailed, Message: "the generation failed at the vendor", Retryable: true},
 		"Violates our usage terms":                {Code: mediagate.CodeContentPolicy, Message: "Violates our usage terms"},
 		"rendering failed":                        {Code: mediagate.CodeGenerationFailed, Message: "rendering failed", Retryable: true},
 		"":                                        {Code: mediagate.CodeGenerationFailed, Message: "the generation failed at the vendor", Retryable: true},
@@ -171,7 +172,11 @@ func TestFailureCodes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(&mediagate.Outcome{Failure: &want}, report.Outcome); d != "" {
+			out := &mediagate.Outcome{Failure: &want}
+			if text != "" && want.Message != text {
+				out.VendorText = text
+			}
+			if d := cmp.Diff(out, report.Outcome); d != "" {
 				t.Errorf("outcome (-want +got):\n%s", d)
 			}
 		})

@@ -66,6 +66,24 @@ func newCleaner(base string, secrets []string) *cleaner {
 // and it ends after MaxText characters.
 func (c *Client) Clean(text string) string { return c.cleaner.clean(text) }
 
+// English is the text, and empty when it is mostly written in an East Asian
+// script: clients are promised English.
+func English(text string) string {
+	var latin, other int
+	for _, r := range text {
+		switch {
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
+			other++
+		case unicode.IsLetter(r):
+			latin++
+		}
+	}
+	if 2*other > latin { // a word of it takes fewer letters
+		return ""
+	}
+	return text
+}
+
 // ID is the text if it can be an id of a vendor's and holds no secret, else
 // empty. Ids are long and random, which Clean would take for keys.
 func (c *Client) ID(text Text) string {

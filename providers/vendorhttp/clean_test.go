@@ -9,6 +9,18 @@ import (
 	"pgregory.net/rapid"
 )
 
+func TestEnglish(t *testing.T) {
+	t.Parallel()
+	for text, english := range map[string]bool{
+		"": true, "rendering failed": true, "the prompt contains 敏感 words": true, "1300: !": true, "Échec": true,
+		"内容违规": false, "生成失败 (code 1300)": false, "生成に失敗しました": false, "생성에 실패했습니다": false,
+	} {
+		if got := English(text); (got == text) != english || got != "" && got != text {
+			t.Errorf("English(%q) = %q", text, got)
+		}
+	}
+}
+
 func TestClean(t *testing.T) {
 	t.Parallel()
 	c := newCleaner("https://vendor-gw.corp:8443/prefix", []string{"AKhHpR8qPz", "s3cr3t+/=", "AKhHpR8qPzLonger"})

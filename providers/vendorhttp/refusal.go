@@ -38,14 +38,16 @@ type Verdict struct {
 
 // Refuse makes the error for a refusal that the adapter has judged. The
 // vendor's cleaned text is shown to clients only where it is about their
-// request; in all other cases it is kept for the logs.
+// request, and in English; in all other cases it is kept for the logs.
 func (c *Client) Refuse(v Verdict, a Answer, code, requestID, text string) *mediagate.Error {
 	refusal := &Refusal{Status: a.Status, Code: c.Clean(code), RequestID: c.ID(Text(requestID))}
 	e := &mediagate.Error{Kind: v.Kind, Code: v.Code, Err: refusal}
 	text = c.Clean(text)
 	switch v.Kind {
 	case mediagate.KindInvalid, mediagate.KindModerated:
-		e.Message = text
+		if e.Message = English(text); e.Message != text {
+			e.Err = withText(refusal, text)
+		}
 	case mediagate.KindThrottled, mediagate.KindCapacity:
 		e.RetryAfter = max(a.RetryAfter(), v.Retry)
 		e.Err = withText(refusal, text)

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -8,7 +9,7 @@ import (
 
 var (
 	success = mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: "https://cdn.example.com/1.mp4"}}, Seconds: 5.04}
-	failure = mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "refused"}, VendorCode: "1301"}
+	failure = mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "refused"}, VendorText: "1301"}
 )
 
 var attemptTests = map[string]func(*bench){
@@ -95,6 +96,31 @@ var attemptTests = map[string]func(*bench){
 		same(b, "again: ended", ended, false)
 		same(b, "again: attempt", b.attempt(id, 1), a)
 		same(b, "again: task", b.task(id), t)
+	},
+	"a task of a synchronous vendor is processing while the call lasts": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		open := func(n int) {
+			_, opened, err := b.OpenAttempt(b.Context(), mediagate.Attempt{
+				TaskID: id, N: n, Channel: channelName, Provider: "dashscope", Route: mediagate.Route{Provider: "dashscope", Sync: true},
+				ExternalID: fmt.Sprintf("%s-%d", id, n), SendBefore: b.now().Add(time.Second),
+			})
+			b.noError(err)
+			same(b, "opened", opened, true)
+		}
+		b.pass(time.Second)
+		began := b.now()
+		open(1)
+		t := b.task(id)
+		same(b, "task", []any{t.Status, t.StartedAt, t.Version}, []any{mediagate.StatusProcessing, began, int64(2)})
+		b.noError(b.RejectAttempt(b.Context(), id, 1, b.attempt(id, 1).SendBefore, mediagate.Failure{Code: mediagate.CodeProviderAway}, "full"))
+		b.pass(time.Second)
+		open(2)
+		same(b, "with the next attempt", b.task(id).StartedAt, began)
+		_, err := b.AcceptAttempt(b.Context(), id, 2, mediagate.Submission{Ref: ref(id), Outcome: &success}, time.Time{})
+		b.noError(err)
+		t = b.task(id)
+		same(b, "accepted", []any{t.Status, t.StartedAt, t.Version}, []any{mediagate.StatusProcessing, began, int64(2)})
 	},
 	"a synchronous acceptance brings the outcome and waits for nothing": func(b *bench) {
 		p := b.newPayer(unit(10))
