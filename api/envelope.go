@@ -17,7 +17,7 @@ const (
 	envelopeA       envelope = iota // {error: {code: status, message, type}}
 	envelopeMusic                   // form B with param and code
 	envelopeUpload                  // form B without them
-	envelopeBalance                 // form A beside {success: false, message}
+	envelopeBalance                 // form A; of a 401 beside {success: false, message}
 )
 
 // envelopeFor is the envelope of paths that no route takes, by their prefix.
@@ -143,7 +143,11 @@ func envelopeOf(c *call, r rendering, e *mediagate.Error, message string) envelo
 	case envelopeUpload:
 		return envelopeBody{Error: errorUpload{Message: message, Type: r.wordB, RequestID: c.requestID}}
 	case envelopeBalance:
-		return envelopeBody{Success: new(bool), Message: message, Error: errorA{r.status, message, r.word, c.requestID}}
+		body := envelopeBody{Error: errorA{r.status, message, r.word, c.requestID}}
+		if e.Kind == mediagate.KindUnauthenticated {
+			body.Success, body.Message = new(bool), message
+		}
+		return body
 	default:
 		return envelopeBody{Error: errorA{r.status, nameField(message, e.Param), r.word, c.requestID}}
 	}
@@ -165,9 +169,28 @@ func messageOf(e *mediagate.Error, r rendering) string {
 // nameField makes sure that a message of form A, which has no param, names
 // the field; "invalid task id" names task_id.
 func nameField(message, param string) string {
-	if param == "" || strings.Contains(message, param) ||
-		strings.Contains(message, strings.ReplaceAll(param, "_", " ")) {
+	if param == "" || hasWord(message, param) || hasWord(message, strings.ReplaceAll(param, "_", " ")) {
 		return message
 	}
 	return param + ": " + message
+}
+
+// hasWord reports whether the text holds the word by itself, not as a part of
+// another.
+func hasWord(text, word string) bool {
+	for from := 0; ; {
+		i := strings.Index(text[from:], word)
+		if i < 0 {
+			return false
+		}
+		begin, end := from+i, from+i+len(word)
+		if (begin == 0 || !isNameByte(text[begin-1])) && (end == len(text) || !isNameByte(text[end])) {
+			return true
+		}
+		from = begin + 1
+	}
+}
+
+func isNameByte(b byte) bool {
+	return b == '_' || b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
 }

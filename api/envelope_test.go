@@ -65,13 +65,17 @@ func TestErrorRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			formA := map[string]any{"code": float64(test.status), "message": test.reason, "type": test.typeA, "request_id": "req_1"}
+			balance := map[string]any{"error": formA}
+			if test.status == 401 {
+				balance["success"], balance["message"] = false, test.reason
+			}
 			for shape, want := range map[envelope]map[string]any{
 				envelopeA: {"error": formA},
 				envelopeMusic: {"error": map[string]any{
 					"message": test.reason, "type": test.typeB, "param": nil, "code": test.codeB, "request_id": "req_1",
 				}},
 				envelopeUpload:  {"error": map[string]any{"message": test.reason, "type": test.typeB, "request_id": "req_1"}},
-				envelopeBalance: {"success": false, "message": test.reason, "error": formA},
+				envelopeBalance: balance,
 			} {
 				status, _, body := rendered(t, shape, test.err)
 				if diff := cmp.Diff(want, body); diff != "" || status != test.status {
@@ -96,6 +100,14 @@ func TestErrorsNameTheField(t *testing.T) {
 	}
 	_, _, body = rendered(t, envelopeA, mediagate.Invalid("duration", "duration must be 5"))
 	if e, _ = body["error"].(map[string]any); e["message"] != "duration must be 5" {
+		t.Errorf("the field is named twice: %v", e)
+	}
+	_, _, body = rendered(t, envelopeA, mediagate.Invalid("n", "a number is too large"))
+	if e, _ = body["error"].(map[string]any); e["message"] != "n: a number is too large" {
+		t.Errorf("a letter is taken for the field's name: %v", e)
+	}
+	_, _, body = rendered(t, envelopeA, mediagate.Invalid("mode", "models of this mode-free kind take no_mode, but mode"))
+	if e, _ = body["error"].(map[string]any); e["message"] != "models of this mode-free kind take no_mode, but mode" {
 		t.Errorf("the field is named twice: %v", e)
 	}
 	_, _, body = rendered(t, envelopeMusic, errTaskID)

@@ -39,7 +39,7 @@ func (s *Server) handleQuote(c *call) error {
 		return mediagate.Invalid("endpoint", "unknown endpoint %s", clip(endpoint))
 	}
 	delete(body, "endpoint")
-	o, err := s.order(c.ctx, c.caller, body, len(raw), endpoint)
+	o, err := s.order(c.ctx, c.caller, body, len(raw)-endpointRoom, endpoint)
 	if err != nil {
 		return err
 	}

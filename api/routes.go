@@ -91,8 +91,12 @@ func (s *Server) mount(e *echo.Echo) {
 	}
 }
 
+// endpointRoom is what the body of a quote may have beside the submit's: its
+// endpoint.
+const endpointRoom = 256
+
 // submitLimit is the largest body that a model of the endpoint takes; of all
-// models for the quote, which takes any model's body.
+// models for the quote, which takes any model's body with an endpoint beside.
 func (s *Server) submitLimit(endpoint string) int64 {
 	var most int64
 	for _, m := range s.cfg.Catalog.Models() {
@@ -101,7 +105,10 @@ func (s *Server) submitLimit(endpoint string) int64 {
 		}
 	}
 	if most == 0 {
-		return bodyLimit
+		most = bodyLimit
+	}
+	if endpoint == quotePath {
+		most += endpointRoom
 	}
 	return most
 }

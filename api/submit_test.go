@@ -341,6 +341,17 @@ func TestQuoteEqualsTheHold(t *testing.T) {
 			}
 		}
 	}
+	// Whatever a submit may be long, its quote may be, with its endpoint.
+	long := func(n int) string {
+		body := `{"model":"alpha-v3","prompt":"a","x":""}`
+		return strings.Replace(body, `"x":""`, `"x":"`+strings.Repeat("x", n-len(body))+`"`, 1)
+	}
+	for n, status := range map[int]int{1 << 20: 200, 1<<20 + 1000: 413} {
+		body := strings.Replace(long(n), "{", `{"endpoint":"`+videos+`",`, 1)
+		if got := g.send(request{method: http.MethodPost, path: "/v1/quote", key: g.key, body: body}).status; got != status {
+			t.Errorf("the quote of a submit of %d bytes is a %d, want %d", n, got, status)
+		}
+	}
 	a := g.send(request{method: http.MethodPost, path: "/v1/quote", key: poor, body: `{"model":"alpha-v3","prompt":"a","mode":"pro","audio":true,"endpoint":"` + videos + `"}`})
 	want := `{"cost":0.84,"credits_cost":840,"currency":"USD","breakdown":[{"item":"alpha-v3 pro audio","quantity":5,"unit_price":0.168,"amount":0.84}]}` + "\n"
 	if a.status != 200 || a.body != want {
