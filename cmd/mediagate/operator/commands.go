@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -94,6 +95,9 @@ func keysCreate(ctx context.Context, c *call) error {
 		if *text != "" {
 			body[field] = *text
 		}
+	}
+	if seconds, err := strconv.ParseInt(*texts["expires_at"], 10, 64); err == nil {
+		body["expires_at"] = seconds
 	}
 	for field, text := range lists {
 		if *text != "" {

@@ -159,6 +159,14 @@ func TestCommands(t *testing.T) {
 			}},
 			table: "ID     NAME  KEY\nkey_1  ci    mg-secret\n",
 		},
+		"keys create until a Unix second": {
+			args:   []string{"keys", "create", "-account", "acc_1", "-name", "ci", "-unlimited", "-expires", "1999999999"},
+			status: 201, answer: created,
+			want: request{Method: "POST", Target: "/accounts/acc_1/keys", Body: map[string]any{
+				"name": "ci", "unlimited": true, "expires_at": 1999999999.0,
+			}},
+			table: "ID     NAME  KEY\nkey_1  ci    mg-secret\n",
+		},
 		"keys revoke": {
 			args: []string{"keys", "revoke", "-key", `key_"1`}, status: 204,
 			want:  request{Method: "DELETE", Target: "/keys/key_%221"},
