@@ -12,9 +12,10 @@ import (
 )
 
 // breath is the pause between two slices: what one has left to the servers'
-// background work should not weigh on the next. Slices are short and many, and
-// the median counts: whatever else the machine does strikes single rounds.
-const breath = 100 * time.Millisecond
+// background work (task queues, visibility) should not weigh on the next.
+// Slices are short and many, and the median counts: whatever else the machine
+// does strikes single rounds.
+const breath = 400 * time.Millisecond
 
 // slice does some work once and returns how much it was.
 type slice func(ctx context.Context) (work float64, err error)

@@ -31,7 +31,7 @@ func measureSubmits(ctx context.Context, m *machine, o options) (_ []row, err er
 	if err != nil {
 		return nil, err
 	}
-	rounds, length := 8, 400*time.Millisecond
+	rounds, length := 6, time.Second
 	if o.quick {
 		rounds = 3
 	}
