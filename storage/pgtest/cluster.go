@@ -22,6 +22,7 @@ import (
 const (
 	startTimeout = 60 * time.Second
 	stopTimeout  = 10 * time.Second
+	pingTimeout  = 2 * time.Second
 )
 
 // Cluster is a PostgreSQL server of our own.
@@ -57,16 +58,32 @@ func start(dir, remove string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := filepath.Join(dir, "data")
-	initdb := command(account, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	initdb := command(account, filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	initdb.Dir = dir
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	c := &Cluster{exited: make(chan error, 1)}
-	if c.port, err = freePort(); err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		c, err := serve(dir, bin, port, account, remove)
+		if err == nil || try == startTries || !errors.Is(err, errPortTaken) {
+			return c, err
+		}
 	}
+}
+
+// startTries is how often the server is started: between the search for a port
+// and its listening another process may take it.
+const startTries = 3
+
+var errPortTaken = errors.New("the port was taken meanwhile")
+
+// serve starts the server of the cluster in the folder.
+func serve(dir, bin string, port int, account *syscall.Credential, remove string) (_ *Cluster, err error) {
+	c := &Cluster{port: port, exited: make(chan error, 1)}
 	if c.log, err = os.Create(filepath.Join(dir, "server.log")); err != nil {
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
@@ -74,7 +91,7 @@ func start(dir, remove string) (*Cluster, error) {
 		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(c.port), "unix_socket_directories=", "max_connections=300",
 		"fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=128MB", "logging_collector=off",
 	}
-	args := []string{"-D", data}
+	args := []string{"-D", filepath.Join(dir, "data")}
 	for _, s := range settings {
 		args = append(args, "-c", s)
 	}
@@ -90,6 +107,9 @@ func start(dir, remove string) (*Cluster, error) {
 	go func() { c.exited <- c.server.Wait() }()
 	if err := c.awaitReady(); err != nil {
 		text, _ := os.ReadFile(c.log.Name())
+		if bytes.Contains(text, []byte("could not bind")) {
+			err = errors.Join(errPortTaken, err)
+		}
 		return nil, errors.Join(fmt.Errorf("%w\n%s", err, bytes.TrimSpace(text)), c.Stop())
 	}
 	return c, nil
@@ -134,7 +154,10 @@ func (c *Cluster) awaitReady() error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if err = db.PingContext(ctx); err == nil {
+		try, stop := context.WithTimeout(ctx, pingTimeout) // whoever has the port may never answer
+		err = db.PingContext(try)
+		stop()
+		if err == nil {
 			return nil
 		}
 		select {

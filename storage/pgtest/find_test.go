@@ -1,6 +1,8 @@
 package pgtest
 
 import (
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,5 +33,42 @@ func TestFindServer(t *testing.T) {
 	}
 	if got, err := findServer(pattern); err != nil || got != filepath.Join(dir, "15", "bin") {
 		t.Errorf("found %q, error %v", got, err)
+	}
+}
+
+// A port that another process took between the search and the start is no
+// failure of the cluster: Start tries another one.
+func TestTakenPortIsTold(t *testing.T) {
+	t.Parallel()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	bin, err := findServer(packagedServers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := t.TempDir()
+	for _, d := range []string{filepath.Dir(parent), parent} { // the server may run as another user
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := filepath.Join(parent, "cluster")
+	c, err := Start(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	account, err := runAs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = serve(dir, bin, l.Addr().(*net.TCPAddr).Port, account, "")
+	if !errors.Is(err, errPortTaken) {
+		t.Errorf("error %v, want one that says so", err)
 	}
 }
