@@ -36,7 +36,7 @@ func measureMirror(ctx context.Context, m *machine, o options) (_ []row, err err
 	n := 0
 	subject := func(ctx context.Context) (float64, error) {
 		n++
-		body, err := download(ctx, rules.MediaClient(from.Host), from.String())
+		body, err := download(ctx, rules.MediaClient(from.Hostname()), from.String())
 		if err != nil {
 			return 0, err
 		}
