@@ -91,7 +91,8 @@ func serve(dir, bin string, port int, account *syscall.Credential, remove string
 		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(c.port), "unix_socket_directories=", "max_connections=300",
 		"fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=128MB", "logging_collector=off",
 	}
-	args := []string{"-D", filepath.Join(dir, "data")}
+	data := filepath.Join(dir, "data")
+	args := []string{"-D", data}
 	for _, s := range settings {
 		args = append(args, "-c", s)
 	}
@@ -105,7 +106,7 @@ func serve(dir, bin string, port int, account *syscall.Credential, remove string
 		return nil, errors.Join(err, c.server.Process.Kill(), c.server.Wait(), c.log.Close())
 	}
 	go func() { c.exited <- c.server.Wait() }()
-	if err := c.awaitReady(); err != nil {
+	if err := c.awaitReady(data); err != nil {
 		text, _ := os.ReadFile(c.log.Name())
 		if bytes.Contains(text, []byte("could not bind")) {
 			err = errors.Join(errPortTaken, err)
@@ -143,7 +144,7 @@ func (c *Cluster) Stop() error {
 	return c.log.Close()
 }
 
-func (c *Cluster) awaitReady() error {
+func (c *Cluster) awaitReady(data string) error {
 	db, err := sql.Open("pgx", c.URL("postgres"))
 	if err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
@@ -155,10 +156,11 @@ func (c *Cluster) awaitReady() error {
 	defer tick.Stop()
 	for {
 		try, stop := context.WithTimeout(ctx, pingTimeout) // whoever has the port may never answer
-		err = db.PingContext(try)
+		var folder string
+		err = db.QueryRowContext(try, "SHOW data_directory").Scan(&folder)
 		stop()
-		if err == nil {
-			return nil
+		if err == nil && folder == data {
+			return nil // and no other server, on a port that it took before ours
 		}
 		select {
 		case exit := <-c.exited:
