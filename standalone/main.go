@@ -117,8 +117,8 @@ func startAll(
 		return where, err
 	}
 	if opts.infraOnly() {
-		if opts.config != "" || opts.databaseURL != "" {
-			logger.WarnContext(ctx, "-config and -database-url are the product's, which -infra leaves out")
+		if opts.config != "" || len(opts.settings) > 0 {
+			logger.WarnContext(ctx, "-config, -api, -ops and -database-url are the product's, which -infra leaves out")
 		}
 		return where, nil
 	}

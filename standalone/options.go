@@ -33,11 +33,10 @@ type options struct {
 
 	api, temporal, ui, s3, sandbox, ops string
 
-	databaseURL         string
 	temporalDatabaseURL string
 
-	// settings are those of the flags above that were given and are settings
-	// of the product too, as its own flags.
+	// settings are the flags that were given and are settings of the product
+	// too, as its own flags.
 	settings []string
 
 	// infra holds the servers to start; the whole program when -infra was
@@ -70,7 +69,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	flags.StringVar(&o.s3, "s3", "127.0.0.1:9000", "`address` of the S3 server")
 	flags.StringVar(&o.sandbox, "sandbox", "127.0.0.1:9900", "`address` of the sandbox")
 	flags.StringVar(&o.ops, "ops", "127.0.0.1:9090", "`address` of the worker's health")
-	flags.StringVar(&o.databaseURL, "database-url", "", "PostgreSQL `URL` for the product's tables instead of SQLite")
+	flags.String("database-url", "", "PostgreSQL `URL` for the product's tables instead of SQLite")
 	flags.StringVar(&o.temporalDatabaseURL, "temporal-database-url", "", "PostgreSQL `URL` for Temporal's databases instead of SQLite")
 	flags.StringVar(&infra, "infra", "", "start only these servers, a `list` of "+strings.Join(infraNames(), ","))
 	flags.BoolVar(&o.listFailpoints, "list-failpoints", false, "print the names that MEDIAGATE_FAILPOINT takes")

@@ -34,7 +34,7 @@ func TestParseOptions(t *testing.T) {
 		},
 		"database": {
 			[]string{"-database-url", "postgres://x"},
-			func(o *options) { o.databaseURL, o.settings = "postgres://x", []string{"-database-url=postgres://x"} },
+			func(o *options) { o.settings = []string{"-database-url=postgres://x"} },
 		},
 		"settings":  {[]string{"-config", "/etc/x.yaml"}, func(o *options) { o.config = "/etc/x.yaml" }},
 		"all infra": {[]string{"-infra", "temporal,ui,s3,sandbox"}, func(o *options) { o.infra = infraNames() }},
