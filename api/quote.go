@@ -39,7 +39,8 @@ func (s *Server) handleQuote(c *call) error {
 		return mediagate.Invalid("endpoint", "unknown endpoint %s", clip(endpoint))
 	}
 	delete(body, "endpoint")
-	o, err := s.order(c.ctx, c.caller, body, len(raw)-endpointRoom, endpoint)
+	size := len(raw) - len(`"endpoint":"",`) - len(endpoint) // of the submit
+	o, err := s.order(c.ctx, c.caller, body, size, endpoint)
 	if err != nil {
 		return err
 	}

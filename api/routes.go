@@ -91,8 +91,8 @@ func (s *Server) mount(e *echo.Echo) {
 	}
 }
 
-// endpointRoom is what the body of a quote may have beside the submit's: its
-// endpoint.
+// endpointRoom is enough for what the body of a quote has beside the submit's:
+// its endpoint.
 const endpointRoom = 256
 
 // submitLimit is the largest body that a model of the endpoint takes; of all

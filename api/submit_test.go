@@ -346,7 +346,7 @@ func TestQuoteEqualsTheHold(t *testing.T) {
 		body := `{"model":"alpha-v3","prompt":"a","x":""}`
 		return strings.Replace(body, `"x":""`, `"x":"`+strings.Repeat("x", n-len(body))+`"`, 1)
 	}
-	for n, status := range map[int]int{1 << 20: 200, 1<<20 + 1000: 413} {
+	for n, status := range map[int]int{1 << 20: 200, 1<<20 + 1: 413, 1<<20 + 1000: 413} {
 		body := strings.Replace(long(n), "{", `{"endpoint":"`+videos+`",`, 1)
 		if got := g.send(request{method: http.MethodPost, path: "/v1/quote", key: g.key, body: body}).status; got != status {
 			t.Errorf("the quote of a submit of %d bytes is a %d, want %d", n, got, status)

@@ -85,7 +85,7 @@ func (a *Adapter) report(ref mediagate.JobRef, env *envelope) (mediagate.Report,
 			return mediagate.Report{}, strange("a job that succeeded names no file")
 		}
 	case mediagate.JobFailed:
-		report.Outcome = failed(a.http.Clean(string(env.Data.StatusText)))
+		report.Outcome = failed(string(env.Data.StatusText), a.http.Clean)
 		report.Outcome.UpstreamCost = env.Data.Units.Decimal()
 	default: // still under way
 	}

@@ -127,13 +127,14 @@ var moderationWords = []string{
 	"敏感", "违规", "审核", "风控", "违反", "不合规",
 }
 
-// failed is the outcome of a failed job, by the vendor's cleaned text.
-func failed(text string) *mediagate.Outcome {
+// failed is the outcome of a failed job, by the vendor's text.
+func failed(text string, clean func(string) string) *mediagate.Outcome {
 	f := &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the generation failed at the vendor", Retryable: true}
 	if contains(strings.ToLower(text), moderationWords...) {
 		*f = mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}
 	}
 	out := &mediagate.Outcome{Failure: f}
+	text = clean(text)
 	if shown := vendorhttp.English(text); shown != "" {
 		f.Message = shown
 	} else {

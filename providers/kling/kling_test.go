@@ -279,3 +279,16 @@ func TestNoCancel(t *testing.T) {
 		t.Error("the adapter claims to cancel")
 	}
 }
+
+// The reason may stand far behind in a long text, where it is not shown.
+func TestModerationInALongText(t *testing.T) {
+	t.Parallel()
+	vendor := providertest.NewVendor(t, suite().Failed(strings.Repeat("the job was stopped ", 40)+"by the risk control system"))
+	report, err := suite().Open(t, vendor.URL, providers.Options{}).Poll(t.Context(), suite().Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := report.Outcome.Failure; f.Code != mediagate.CodeContentPolicy || f.Retryable {
+		t.Errorf("failure %+v, want one of the content", f)
+	}
+}
