@@ -20,7 +20,8 @@ import (
 // Returns KindGone with code result_unavailable for links that stay dead,
 // KindInvalid for files that are no such media or too large, KindUnavailable
 // with code storage_unavailable while the bucket is away, KindTransient when
-// the vendor's file server is.
+// the vendor's file server is, and KindUnreached with code channel_missing for
+// a link that only the missing channel could allow.
 func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
 	if err != nil {

@@ -153,8 +153,8 @@ func (a *Activities) pass(ctx context.Context, overdueToo bool) PassReport {
 }
 
 // ensureRuns starts a workflow for each task that has none running, and notes
-// which tasks were looked at: those that it did not come to are the first of
-// the next pass.
+// which tasks were looked at: those that it did not come to come up in the next
+// pass.
 func (a *Activities) ensureRuns(ctx context.Context, ids []string) (started int, err error) {
 	var (
 		mu             sync.Mutex

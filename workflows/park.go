@@ -27,17 +27,48 @@ func (g *generate) park(ctx workflow.Context, reason string) error {
 func (g *generate) parked(ctx workflow.Context, retry time.Duration, giveUp time.Time) error {
 	now := workflow.Now(ctx)
 	if !now.Before(giveUp) {
-		return g.end(ctx, mediagate.StatusFailed, g.parkFailure())
+		return g.giveUp(ctx)
 	}
 	g.showParked(ctx, giveUp)
 	g.woken = false
 	due, err := g.wait(ctx, "parked: "+g.story.ParkReason, min(jitter(now, retry), giveUp.Sub(now)))
 	if err == nil && due && !workflow.Now(ctx).Before(giveUp) {
-		return g.end(ctx, mediagate.StatusFailed, g.parkFailure())
+		return g.giveUp(ctx)
 	}
 	g.again = due || g.woken || g.ordered == mediagate.ActionRetry
 	return err
 }
+
+// giveUp fails a task that has been parked for too long, unless something has
+// become known of it meanwhile that no signal has told yet.
+func (g *generate) giveUp(ctx workflow.Context) error {
+	before := g.story
+	if err := g.reload(ctx); err != nil {
+		return err
+	}
+	now := g.story
+	switch {
+	case g.moot(), now.N != before.N, now.State != before.State:
+		return nil
+	case known(now) && !known(before):
+		return nil
+	case now.State == mediagate.AttemptAccepted && troubles(now.ParkReason) && heard(now) && !known(now):
+		g.again = true
+		return nil
+	}
+	return g.end(ctx, mediagate.StatusFailed, g.parkFailure())
+}
+
+// moot reports that it no longer matters whether the step can be done.
+func (g *generate) moot() bool {
+	return g.story.Missing || g.story.Status.Terminal() || g.story.CancelRequested
+}
+
+// known reports that the story tells how the attempt ended.
+func known(st mediagate.Story) bool { return st.Succeeded || st.Failure != nil }
+
+// heard reports that nothing keeps the vendor from telling us of the job.
+func heard(st mediagate.Story) bool { return st.Trouble == "" && !st.Unheard }
 
 // jitter spreads the tries of many parked tasks by up to a fifth.
 func jitter(now time.Time, d time.Duration) time.Duration {
@@ -74,14 +105,18 @@ func (g *generate) parkTrouble(ctx workflow.Context) error {
 		if err := g.reload(ctx); err != nil { // no signal tells of an answer
 			return err
 		}
+		if g.moot() || known(g.story) {
+			g.again, g.ordered = false, ""
+			return nil
+		}
 	}
-	switch heard := g.story.Trouble == "" && !g.story.Unheard; {
+	switch {
 	case !g.again && g.story.Trouble != "":
 		return g.park(ctx, g.story.Trouble)
-	case g.again && heard && g.late(ctx):
+	case g.again && heard(g.story) && g.late(ctx):
 		g.again, g.ordered = false, ""
 		return g.lastCall(ctx)
-	case g.again && heard:
+	case g.again && heard(g.story):
 		return g.did(ctx, g.story)
 	case g.again:
 		g.again, g.ordered = false, ""

@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -320,4 +321,75 @@ func TestD11OutcomeBeatsRestore(t *testing.T) {
 	}
 	b.run()
 	b.ended(mediagate.StatusCompleted)
+}
+
+// The end of a parking is no reason to throw away what has become known
+// meanwhile, though no signal told of it.
+func TestD12GivingUpLooksFirst(t *testing.T) {
+	t.Parallel()
+	outcome := activitytest.Success()
+	setupShort := func(t *testing.T) *bundle {
+		t.Helper()
+		b := setup(t, video)
+		b.Activities.Settings.ParkTimeout, b.Activities.Settings.ParkRetry = 10*time.Minute, 5*time.Minute
+		b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
+		return b
+	}
+	t.Run("the vendor has answered", func(t *testing.T) {
+		t.Parallel()
+		b := setupShort(t)
+		b.at(9*time.Minute, func() {
+			b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Heard: true}))
+		})
+		b.succeeds(20*time.Minute, 1)
+		b.run()
+		b.ended(mediagate.StatusCompleted)
+	})
+	t.Run("the job has ended", func(t *testing.T) {
+		t.Parallel()
+		b := setupShort(t)
+		b.at(9*time.Minute, func() {
+			b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
+		})
+		b.run()
+		b.ended(mediagate.StatusCompleted)
+		within(t, "the end", b.endedAt(), 11*time.Minute, 11*time.Minute+time.Second)
+	})
+	t.Run("nothing new", func(t *testing.T) {
+		t.Parallel()
+		b := setupShort(t)
+		b.run()
+		b.failed(mediagate.CodeProviderAway)
+		within(t, "the end", b.endedAt(), 11*time.Minute, 11*time.Minute+time.Second)
+	})
+}
+
+// What a parking's end finds in the row counts, whatever it waited for.
+func TestD11TroubleThatIsOver(t *testing.T) {
+	t.Parallel()
+	t.Run("the job has ended", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		outcome := activitytest.Success()
+		b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
+		b.at(8*time.Minute, func() { // restored; the signal of the end gets lost
+			b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
+		})
+		b.run()
+		b.ended(mediagate.StatusCompleted)
+		within(t, "the end", b.endedAt(), 11*time.Minute, 14*time.Minute)
+		if got := b.count("RestoreAwait"); got != 1 {
+			t.Errorf("restored %d times, want once", got)
+		}
+	})
+	t.Run("the row is gone", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
+		b.at(8*time.Minute, func() { b.Store.Remove(taskID) })
+		b.env.ExecuteWorkflow(workflows.Generate, workflows.Input{TaskID: taskID, Provider: activitytest.AsyncProvider})
+		if err := b.env.GetWorkflowError(); err == nil || !strings.Contains(err.Error(), "row_missing") {
+			t.Errorf("error %v, want row_missing", err)
+		}
+	})
 }

@@ -132,14 +132,14 @@ func (s *Store) StorePolls(ctx context.Context, channel, claim string, results [
 			continue
 		}
 		w := s.awaits[i]
-		w.Claim, w.claimedUntil, w.Missing, w.unheard = "", time.Time{}, p.Missing, w.unheard && !p.Heard
+		w.Claim, w.claimedUntil, w.Missing = "", time.Time{}, p.Missing
 		switch {
 		case p.Outcome != nil:
 			s.outcome(a, *p.Outcome)
 		case p.Trouble != "":
 			a.Trouble = p.Trouble
 		default:
-			w.NextPollAt = p.NextPollAt
+			w.NextPollAt, w.unheard = p.NextPollAt, w.unheard && !p.Heard
 			if w.hintedAt.After(w.ClaimedAt) {
 				w.NextPollAt = s.clock()
 			}

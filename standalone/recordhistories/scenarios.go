@@ -36,6 +36,7 @@ func scenarios() []scenario {
 		{name: "refused", task: video, prepare: fullAtFirst, play: ends},
 		{name: "lost", task: video, prepare: answerLost, play: ends},
 		{name: "trouble", task: video, prepare: lostSight, play: ends},
+		{name: "trouble-over", task: video, play: sightRegained},
 		{name: "callback", task: image, prepare: func(st *stage) {
 			answersAtOnce(st)
 			retriedOnce(st)
@@ -103,6 +104,48 @@ func lostSight(st *stage) {
 		outcome := activitytest.Success()
 		return mediagate.Report{State: mediagate.JobSucceeded, Outcome: &outcome}, nil
 	}
+}
+
+// sightRegained makes the vendor not know the job until the task has parked,
+// and end it only once the task is unparked again.
+func sightRegained(ctx context.Context, st *stage) error {
+	parked := func() bool {
+		t, err := st.Store.TaskByID(ctx, st.task.ID)
+		return err == nil && !t.ParkedAt.IsZero()
+	}
+	var over atomic.Bool
+	st.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+		switch {
+		case over.Load():
+			outcome := activitytest.Success()
+			return mediagate.Report{State: mediagate.JobSucceeded, Outcome: &outcome}, nil
+		case parked():
+			return mediagate.Report{State: mediagate.JobRunning, Percent: -1}, nil
+		default:
+			return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
+		}
+	}
+	if err := accepted(ctx, st); err != nil {
+		return err
+	}
+	if err := until(ctx, parked); err != nil {
+		return err
+	}
+	heard := func() bool {
+		story, err := st.Store.Story(ctx, st.task.ID)
+		return err == nil && len(st.Store.Awaits()) == 1 && story.Trouble == "" && !story.Unheard
+	}
+	if err := until(ctx, heard); err != nil {
+		return err
+	}
+	if err := st.engine.SignalWake(ctx, st.task.ID); err != nil {
+		return err
+	}
+	if err := until(ctx, func() bool { return !parked() }); err != nil {
+		return err
+	}
+	over.Store(true)
+	return nil
 }
 
 func retriedOnce(st *stage) {
