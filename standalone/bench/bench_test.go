@@ -241,3 +241,22 @@ func fetch(t *testing.T, url, mark string) {
 		t.Errorf("%s: %d bytes, %v; want %s at the beginning", url, len(body), err, mark)
 	}
 }
+
+// The measurements still work: two of them, on the whole machine, whatever
+// the figures are.
+func TestMeasuring(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts all servers")
+	}
+	t.Parallel()
+	var table, log bytes.Buffer
+	err := run(t.Context(), []string{"-quick", "-only", "mirror,visible"}, strings.NewReader(""), &table, &log)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	for _, row := range []string{"mirroring a file of 160 MiB", "vendor's end to completed"} {
+		if !strings.Contains(table.String(), row) {
+			t.Errorf("the table lacks %q:\n%s", row, table.String())
+		}
+	}
+}
