@@ -116,7 +116,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return &Store{
 		bucket: c.Bucket, region: c.Region, links: links,
 		client: s3.New(options),
-		uploads: transfermanager.New(s3.New(options, singlePass(base)), func(o *transfermanager.Options) {
+		uploads: transfermanager.New(persistent{s3.New(options, singlePass(base))}, func(o *transfermanager.Options) {
 			o.PartSizeBytes = partSize
 			o.MultipartUploadThreshold = partSize
 			o.Concurrency = uploadWidth
