@@ -29,7 +29,6 @@ import (
 // environment that the file gives it. Only the hosts are replaced, by where
 // the servers are here.
 func TestGatewayStartsFromItsEnvironment(t *testing.T) {
-	t.Parallel()
 	project := load(t)
 	binary := filepath.Join(t.TempDir(), "mediagate")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/mediagate")
@@ -141,6 +140,7 @@ func startTemporal(t *testing.T, url string) string {
 
 func startS3(t *testing.T, service types.ServiceConfig) string {
 	t.Helper()
+	t.Chdir(".") // back at the end: the server changes to its own folder, which goes with the test
 	server, err := s3server.Start(t.Context(), s3server.Config{
 		Addr: "127.0.0.1:0", Dir: t.TempDir(), Region: variable(service, "VGW_REGION"),
 		AccessKey: variable(service, "ROOT_ACCESS_KEY"), SecretKey: variable(service, "ROOT_SECRET_KEY"),
