@@ -1,7 +1,6 @@
 package workflows_test
 
 import (
-	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -47,12 +46,7 @@ func TestVideoPath(t *testing.T) {
 func TestImagePath(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
-	b.Sync.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		s, err := b.Sync.Accept(job)
-		outcome := activitytest.Success()
-		s.Outcome = &outcome
-		return s, err
-	}
+	b.answersAtOnce()
 	b.run()
 
 	b.ended(mediagate.StatusCompleted)

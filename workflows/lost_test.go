@@ -192,12 +192,7 @@ func TestRetryReachesTheNextRun(t *testing.T) {
 				b.ok(err)
 				b.env.SignalWorkflow(workflows.SignalAction, activities.ActionArgs{ID: row.ID, TaskID: taskID, Action: row.Action})
 			})
-			b.Sync.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
-				s, err := b.Sync.Accept(job)
-				outcome := activitytest.Success()
-				s.Outcome = &outcome
-				return s, err
-			}
+			b.answersAtOnce()
 			b.run()
 			if obeyed {
 				b.ended(mediagate.StatusCompleted)

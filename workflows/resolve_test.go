@@ -222,12 +222,7 @@ func TestD6SyncParks(t *testing.T) {
 			if got := b.task().ParkReason; got != mediagate.ParkSubmissionUnknown {
 				t.Errorf("parked for %q, want %s", got, mediagate.ParkSubmissionUnknown)
 			}
-			b.Sync.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
-				s, err := b.Sync.Accept(job)
-				outcome := activitytest.Success()
-				s.Outcome = &outcome
-				return s, err
-			}
+			b.answersAtOnce()
 			b.env.SignalWorkflow(mediagate.ActionRetry, nil)
 		})
 		b.run()

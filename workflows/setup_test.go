@@ -108,6 +108,16 @@ func (b *bundle) succeeds(d time.Duration, n int) {
 	b.hears(d, mediagate.PollResult{N: n, Outcome: &outcome})
 }
 
+// answersAtOnce makes the synchronous vendor do what is asked of it.
+func (b *bundle) answersAtOnce() {
+	b.Sync.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		s, err := b.Sync.Accept(job)
+		outcome := activitytest.Success()
+		s.Outcome = &outcome
+		return s, err
+	}
+}
+
 // signal sends one after d.
 func (b *bundle) signal(d time.Duration, name string, arg any) {
 	b.at(d, func() { b.env.SignalWorkflow(name, arg) })
