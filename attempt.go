@@ -35,7 +35,10 @@ type Attempt struct {
 	Results     []Result // mirrored files
 	Trouble     string   // why waiting for it is stuck: a ParkReason
 	Error       string
-	AbsentAt    time.Time // first lookup that proved absence
+	AbsentAt    time.Time // of the first lookup that found no job
+	AgainAt     time.Time // of the second, which proves that there is none (D4)
+	Sends       int       // how often the intent was stored
+	Refusal     *Failure  // of a repeated intent: proof only once the job is absent
 	CreatedAt   time.Time
 	AcceptedAt  time.Time
 	EndedAt     time.Time

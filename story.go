@@ -7,11 +7,12 @@ import "time"
 // that bear on them. It holds no prompt, no media link and no secret, since
 // it becomes part of the history.
 type Story struct {
-	Missing   bool   `json:"missing,omitempty"` // the row is gone
-	Status    Status `json:"status,omitempty"`
-	Model     string `json:"model,omitempty"`
-	Type      Type   `json:"type,omitempty"`
-	AccountID string `json:"account,omitempty"`
+	ReadAt    time.Time `json:"read_at,omitzero"`  // by the database's clock, as all times here
+	Missing   bool      `json:"missing,omitempty"` // the row is gone
+	Status    Status    `json:"status,omitempty"`
+	Model     string    `json:"model,omitempty"`
+	Type      Type      `json:"type,omitempty"`
+	AccountID string    `json:"account,omitempty"`
 
 	CancelRequested bool      `json:"cancel,omitempty"`
 	DeadlineAt      time.Time `json:"deadline,omitzero"`
@@ -30,12 +31,14 @@ type Story struct {
 	Channel    string       `json:"channel,omitempty"`
 	Provider   string       `json:"provider,omitempty"`
 	SendBefore time.Time    `json:"send_before,omitzero"`
+	CallEnds   time.Time    `json:"call_ends,omitzero"` // of an intent: nothing of its call is under way from then on
 	AbsentAt   time.Time    `json:"absent_at,omitzero"`
 	Succeeded  bool         `json:"succeeded,omitempty"` // an outcome is stored: success
 	Failure    *Failure     `json:"failure,omitempty"`   // an outcome or rejection is stored: failure
 	Mirrored   bool         `json:"mirrored,omitempty"`
 	Trouble    string       `json:"trouble,omitempty"`
 	Unheard    bool         `json:"unheard,omitempty"`    // polled for again after a trouble, and not answered yet
+	Sync       bool         `json:"sync,omitempty"`       // the submit call itself brings the result
 	CanFind    bool         `json:"can_find,omitempty"`   // the vendor can be asked by our own id
 	CanCancel  bool         `json:"can_cancel,omitempty"` // the vendor can stop a job
 

@@ -66,6 +66,16 @@ type Task struct {
 	Webhook *Webhook
 }
 
+// WaitsUntil is the end of waiting for the vendor as it stands now: the
+// deadline, moved by the time that the task has been parked until now (D10).
+// parkedAt is zero for a task that is not parked.
+func WaitsUntil(deadline, parkedAt, now time.Time) time.Time {
+	if parkedAt.IsZero() {
+		return deadline
+	}
+	return deadline.Add(max(0, now.Sub(parkedAt)))
+}
+
 // Plan is the snapshot of how a task is to be produced, taken from the
 // catalog at submit, so that a later change of the catalog touches new tasks
 // only.

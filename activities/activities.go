@@ -37,7 +37,8 @@ type AttemptStore interface {
 	AcceptAttempt(ctx context.Context, taskID string, n int, s mediagate.Submission, firstPollAt time.Time) (ended bool, err error)
 	RejectAttempt(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error
 	MarkUnknown(ctx context.Context, taskID string, n int, sendBefore time.Time, detail string) error
-	NoteAbsent(ctx context.Context, taskID string, n int, sendBefore time.Time) (first time.Time, err error)
+	DoubtRefusal(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error
+	NoteAbsent(ctx context.Context, taskID string, n int, sendBefore, asked time.Time, gap time.Duration) (first time.Time, proven bool, err error)
 	ReopenIntent(ctx context.Context, taskID string, n int, lost, sendBefore time.Time) (bool, error)
 	GiveUpAttempt(ctx context.Context, taskID string, n int, detail string) error
 	RecordOutcome(ctx context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error)

@@ -60,8 +60,8 @@ func (a *Activities) NoteTrouble(ctx context.Context, in TroubleArgs) (mediagate
 // nobody to ask. Others are no trouble: the answer may come next time.
 func TroubleOf(err *mediagate.Error) string {
 	switch {
-	case err.Code == mediagate.ParkChannelMissing:
-		return mediagate.ParkChannelMissing
+	case err.Code == mediagate.ParkChannelMissing || err.Code == mediagate.ParkJobLost:
+		return err.Code
 	case err.Kind == mediagate.KindCredentials || err.Kind == mediagate.KindForbidden:
 		return mediagate.ParkCredentials
 	case err.Kind == mediagate.KindFunds:

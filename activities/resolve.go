@@ -17,7 +17,8 @@ type Resolution struct {
 
 // ResolveSubmission asks the vendor by our own id what became of attempt n.
 // "Not found" counts only once nothing of the call can still be under way,
-// and twice (D4). Returns KindTransient while the vendor is out of reach.
+// and twice (D4). A repeated intent that was refused, and whose job is absent,
+// is rejected. Returns KindTransient while the vendor is out of reach.
 func (a *Activities) ResolveSubmission(ctx context.Context, in AttemptArgs) (Resolution, error) {
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
 	if err != nil {
@@ -49,7 +50,7 @@ func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolut
 	ctx, cancel := context.WithTimeout(ctx, a.Settings.CallTimeout)
 	defer cancel()
 	asked := a.Now()
-	ref, err := finder.Ref(job(task, row))
+	ref, err := finder.Ref(a.job(task, row))
 	if err != nil {
 		return Resolution{}, err
 	}
@@ -59,29 +60,27 @@ func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolut
 		return Resolution{}, a.accept(ctx, task, row, channel, mediagate.Submission{Ref: report.Ref})
 	case mediagate.KindOf(err) != mediagate.KindNotFound:
 		return Resolution{}, err
-	case asked.Before(a.settled(row)):
-		return Resolution{AskAt: a.settled(row)}, nil
 	}
-	first, err := a.Store.NoteAbsent(ctx, row.TaskID, row.N, row.SendBefore)
+	if settled := a.settled(row.SendBefore, row.Route.Sync); asked.Before(settled) {
+		return Resolution{AskAt: settled}, nil
+	}
+	first, proven, err := a.Store.NoteAbsent(ctx, row.TaskID, row.N, row.SendBefore, asked, a.Settings.AbsentGap)
 	if mediagate.KindOf(err) == mediagate.KindConflict && err != nil {
 		return Resolution{}, nil // its fate is known by now: the story tells
 	}
 	if err != nil {
 		return Resolution{}, err
 	}
-	row.AbsentAt = first
-	return Resolution{AskAt: first.Add(a.Settings.AbsentGap), Absent: a.absent(row)}, nil
+	if proven && row.Refusal != nil {
+		return Resolution{}, a.Store.RejectAttempt(ctx, row.TaskID, row.N, row.SendBefore, *row.Refusal, row.Error)
+	}
+	return Resolution{AskAt: first.Add(a.Settings.AbsentGap), Absent: proven}, nil
 }
 
-// settled is the moment from which a call made under the row's intent can no
-// longer reach the vendor.
-func (a *Activities) settled(row mediagate.Attempt) time.Time {
-	return row.SendBefore.Add(a.Settings.CallTimeout + a.Settings.ClockSkew)
-}
-
-// absent reports that two lookups, far enough apart, found nothing.
-func (a *Activities) absent(row mediagate.Attempt) bool {
-	return !row.AbsentAt.IsZero() && !a.Now().Before(row.AbsentAt.Add(a.Settings.AbsentGap))
+// settled is the moment from which a call whose first byte was to be written
+// before sendBefore can no longer be under way: the route's own call decides.
+func (a *Activities) settled(sendBefore time.Time, sync bool) time.Time {
+	return sendBefore.Add(a.callTimeout(sync) + a.Settings.ClockSkew)
 }
 
 // GiveUpAttempt ends an attempt whose fate is unknown, at an operator's word; a
@@ -95,7 +94,8 @@ func (a *Activities) GiveUpAttempt(ctx context.Context, in AttemptArgs) (mediaga
 
 // PollJob asks for attempt n once, at the task's deadline (D10). Returns
 // KindTransient, KindThrottled while the vendor is out of reach, the kinds of
-// TroubleOf when it does not let us see the job, and KindUnreached with code
+// TroubleOf when it does not let us see the job, KindNotFound with code
+// vendor_job_lost when it does not know it, and KindUnreached with code
 // channel_missing on a worker that lacks the channel or its account: the task
 // may not fail for those (D11).
 func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
@@ -111,10 +111,16 @@ func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Sto
 		ctx, cancel := context.WithTimeout(ctx, a.Settings.CallTimeout)
 		defer cancel()
 		report, err := channel.Vendor.Poll(ctx, row.Ref)
-		if err != nil && mediagate.KindOf(err) != mediagate.KindNotFound {
+		switch {
+		case err == nil:
+		case mediagate.KindOf(err) == mediagate.KindNotFound:
+			return mediagate.Story{}, a.fail(ctx, &mediagate.Error{
+				Kind: mediagate.KindNotFound, Code: mediagate.ParkJobLost, Message: "the provider does not know the job", Err: err,
+			})
+		default:
 			return mediagate.Story{}, a.fail(ctx, err)
 		}
-		if err == nil && report.Outcome != nil {
+		if report.Outcome != nil {
 			failpoint.Hit(failpoint.PollTerminal)
 			if _, err := a.Store.RecordOutcome(ctx, in.TaskID, in.N, *report.Outcome); err != nil {
 				return mediagate.Story{}, a.fail(ctx, err)

@@ -72,6 +72,47 @@ func TestD4AbsenceRules(t *testing.T) {
 	b.submitted(taskID) // looking up sends nothing
 }
 
+// D4: a synchronous call may be under way for longer, and absence is proven
+// later accordingly.
+func TestD4AbsenceAfterASynchronousCall(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(w *activitytest.World) mediagate.Task {
+		task := w.NewVideo()
+		task.Plan.Routes[0].Sync = true
+		return task
+	})
+	b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
+	}
+	b.submit(1)
+	b.advance(165*time.Second - time.Microsecond)
+	if res := b.resolve(); !res.AskAt.Equal(start.Add(165*time.Second)) || !b.attempt(1).AbsentAt.IsZero() {
+		t.Errorf("resolution %+v, absent since %v", res, b.attempt(1).AbsentAt)
+	}
+	b.advance(time.Microsecond)
+	b.resolve()
+	if b.attempt(1).AbsentAt.IsZero() {
+		t.Error("nothing is under way any more, and the lookup does not count")
+	}
+}
+
+// Whoever stored an intent is gone; what is known of it by now stays.
+func TestMarkLost(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{TaskID: taskID, N: 1, SendBefore: start})
+	b.ok(err)
+	mark := func() mediagate.Story { return must[mediagate.Story](b, b.Activities.MarkLost, first()) }
+	if st := mark(); st.State != mediagate.AttemptUnknown {
+		t.Errorf("story %+v", st)
+	}
+	_, err = b.Store.AcceptAttempt(t.Context(), taskID, 1, mediagate.Submission{Ref: mediagate.JobRef{JobID: "late"}}, start)
+	b.ok(err)
+	if st := mark(); st.State != mediagate.AttemptAccepted {
+		t.Errorf("story %+v", st)
+	}
+}
+
 func TestResolveErrors(t *testing.T) {
 	t.Parallel()
 	t.Run("vendor away", func(t *testing.T) {
@@ -139,9 +180,10 @@ func TestTroubleOf(t *testing.T) {
 			t.Errorf("%s: %q, want %q", kind, got, want)
 		}
 	}
-	missing := &mediagate.Error{Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing}
-	if got := activities.TroubleOf(missing); got != mediagate.ParkChannelMissing {
-		t.Errorf("channel_missing: %q", got)
+	for _, code := range []string{mediagate.ParkChannelMissing, mediagate.ParkJobLost} {
+		if got := activities.TroubleOf(&mediagate.Error{Kind: mediagate.KindUnreached, Code: code}); got != code {
+			t.Errorf("%s: %q", code, got)
+		}
 	}
 }
 
@@ -182,9 +224,8 @@ func TestPollJob(t *testing.T) {
 		b.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 			return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
 		}
-		if st, err := poll(b); err != nil || st.State != mediagate.AttemptAccepted {
-			t.Errorf("story %+v (%v)", st, err)
-		}
+		_, err := poll(b)
+		kind(t, err, mediagate.KindNotFound, mediagate.ParkJobLost, false)
 	})
 	t.Run("away", func(t *testing.T) {
 		t.Parallel()

@@ -58,10 +58,23 @@ func TestSettleCost(t *testing.T) {
 	}
 }
 
+// D13: the client was told that its cancel counts.
+func TestD13PromisedCancelHolds(t *testing.T) {
+	t.Parallel()
+	b := mirrored(t, 5, 5)
+	_, err := b.Store.RequestCancel(t.Context(), "acc_1", taskID)
+	b.ok(err)
+	if st := b.settle(mediagate.StatusCompleted, nil); st.Status != mediagate.StatusCancelled || st.WebhookRound != 0 {
+		t.Errorf("story %+v", st)
+	}
+	if end := b.Store.Settlements(taskID)[0]; end.Cost != 0 || len(end.Results) != 0 || len(end.WebhookBody) != 0 {
+		t.Errorf("end %+v", end)
+	}
+}
+
 func TestSettleCompleted(t *testing.T) {
 	t.Parallel()
 	b := mirrored(t, 5, 5)
-	b.Store.Edit(taskID, func(t *mediagate.Task) { t.CancelRequestedAt = b.Now() }) // too late
 	b.advance(90 * time.Second)
 	st := b.settle(mediagate.StatusCompleted, nil)
 	if st.Status != mediagate.StatusCompleted || st.WebhookRound != 1 || st.WebhookState != mediagate.WebhookPending {

@@ -41,6 +41,12 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 		return st, a.fail(ctx, err)
 	}
 	st.ParkTimeout, st.ParkRetry = a.Settings.ParkTimeout, a.Settings.ParkRetry
+	if st.State == mediagate.AttemptIntent {
+		st.CallEnds = a.settled(st.SendBefore, st.Sync)
+		if end := mediagate.WaitsUntil(st.DeadlineAt, st.ParkedAt, st.ReadAt).Add(a.Settings.ClockSkew); st.Sync && end.Before(st.CallEnds) {
+			st.CallEnds = end
+		}
+	}
 	if c, ok := a.Channels.Channel(st.Channel); ok && st.N > 0 {
 		_, st.CanCancel = c.Vendor.(Canceller)
 	}
@@ -50,6 +56,8 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 // SubmitJob makes attempt n of the task: it stores the intent, calls the
 // vendor, and stores what came of it. A row that it finds is not sent again,
 // unless two lookups have proven that the vendor has no such job (D3, D4).
+// Once the waiting for the vendor is over the row refuses the intent, and the
+// story comes back as it was.
 //
 // It returns KindUnavailable without a database and KindUnreached with code
 // channel_missing when no channel serves the task; what the vendor said is in
@@ -102,10 +110,10 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 		var opened bool
 		row, opened, err = a.Store.OpenAttempt(ctx, mediagate.Attempt{
 			TaskID: task.ID, N: n, Channel: channel.Name, Provider: channel.Provider, Fingerprint: channel.Fingerprint,
-			Route: route, ExternalID: externalID(task.ID, n), SendBefore: now.Add(a.Settings.SendWindow), CreatedAt: now,
+			Route: route, ExternalID: externalID(task.ID, n), SendBefore: a.sendBefore(task, now), CreatedAt: now,
 		})
 		if mediagate.KindOf(err) == mediagate.KindConflict && err != nil {
-			return row, c, false, nil // ended, cancelled or overtaken: the story tells
+			return row, c, false, nil // ended, cancelled, late or overtaken: the story tells
 		}
 		if err != nil || opened {
 			return row, channel, opened, err
@@ -116,17 +124,42 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 	case row.State == mediagate.AttemptIntent:
 		// Whoever stored it died, or still holds the call: its fate is open.
 		return row, c, false, a.Store.MarkUnknown(ctx, task.ID, n, row.SendBefore, "the sender was lost")
-	case row.State != mediagate.AttemptUnknown || !a.absent(row):
+	case row.State != mediagate.AttemptUnknown || row.AgainAt.IsZero():
 		return row, c, false, nil
 	}
 	channel, err := a.channelOf(row)
 	if err != nil {
 		return row, c, false, err
 	}
-	before := a.Now().Add(a.Settings.SendWindow)
+	before := a.sendBefore(task, a.Now())
 	reopened, err := a.Store.ReopenIntent(ctx, task.ID, n, row.SendBefore, before)
-	row.SendBefore = before
+	row.SendBefore, row.Sends = before, row.Sends+1
 	return row, channel, reopened, err
+}
+
+// sendBefore is the end of the time in which a call made now may begin: within
+// the waiting for the vendor.
+func (a *Activities) sendBefore(task mediagate.Task, now time.Time) time.Time {
+	end := mediagate.WaitsUntil(task.DeadlineAt, task.ParkedAt, now)
+	if before := now.Add(a.Settings.SendWindow); before.Before(end) {
+		return before
+	}
+	return end
+}
+
+// MarkLost notes that whoever stored the intent of attempt n is gone, and that
+// its fate is open. It is for an intent whose call can no longer be under way.
+func (a *Activities) MarkLost(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
+	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
+	if err != nil {
+		return mediagate.Story{}, a.fail(ctx, err)
+	}
+	if row.State == mediagate.AttemptIntent {
+		if err := a.Store.MarkUnknown(ctx, in.TaskID, in.N, row.SendBefore, "the sender was lost"); err != nil {
+			return mediagate.Story{}, a.fail(ctx, err)
+		}
+	}
+	return a.story(ctx, in.TaskID)
 }
 
 // channelOf is the channel of an attempt, with the vendor account that it was
@@ -161,9 +194,10 @@ func (a *Activities) send(ctx context.Context, task mediagate.Task, row mediagat
 	// is seconds from telling us the job's id, so it is let finish. That
 	// Temporal cannot be reached, or was told to forget this activity, is no
 	// reason to throw a result away.
-	timeout := a.Settings.CallTimeout
-	if row.Route.Sync {
-		timeout = a.Settings.SyncTimeout
+	timeout := a.callTimeout(row.Route.Sync)
+	if row.Route.Sync { // nobody will ask for its result once the waiting is over
+		now := a.Now()
+		timeout = min(timeout, mediagate.WaitsUntil(task.DeadlineAt, task.ParkedAt, now).Sub(now))
 	}
 	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
@@ -174,7 +208,7 @@ func (a *Activities) send(ctx context.Context, task mediagate.Task, row mediagat
 			}
 		})()
 	}
-	submission, callErr := channel.Vendor.Submit(callCtx, job(task, row))
+	submission, callErr := channel.Vendor.Submit(callCtx, a.job(task, row))
 
 	// From here on the vendor has spoken, and only this process has heard it.
 	if callErr == nil {
@@ -191,7 +225,13 @@ func (a *Activities) send(ctx context.Context, task mediagate.Task, row mediagat
 	a.Logger.WarnContext(ctx, "vendor refused or lost a submit", "task", task.ID, "attempt", row.N,
 		"channel", channel.Name, "kind", kind.String(), "error", callErr)
 	return a.insist(ctx, func(ctx context.Context) error {
-		if failure, proven := rejection(callErr); proven {
+		failure, proven := rejection(callErr)
+		switch {
+		case proven && row.Sends > 1 && kind == mediagate.KindInvalid:
+			// In words that the adapter does not know, "taken" reads like any
+			// bad value: the vendor may have the job of an earlier sending.
+			return a.Store.DoubtRefusal(ctx, task.ID, row.N, row.SendBefore, failure, kind.String())
+		case proven:
 			return a.Store.RejectAttempt(ctx, task.ID, row.N, row.SendBefore, failure, kind.String())
 		}
 		return a.Store.MarkUnknown(ctx, task.ID, row.N, row.SendBefore, kind.String())
@@ -222,11 +262,20 @@ func (a *Activities) insist(ctx context.Context, record func(context.Context) er
 	}
 }
 
-// job is what the adapter sends, or looks up, for an attempt.
-func job(task mediagate.Task, row mediagate.Attempt) mediagate.Job {
+// callTimeout is how long one submission may take.
+func (a *Activities) callTimeout(sync bool) time.Duration {
+	if sync {
+		return a.Settings.SyncTimeout
+	}
+	return a.Settings.CallTimeout
+}
+
+// job is what the adapter sends, or looks up, for an attempt. The row's times
+// are the database's; the call is made by this process's clock.
+func (a *Activities) job(task mediagate.Task, row mediagate.Attempt) mediagate.Job {
 	return mediagate.Job{
 		TaskID: task.ID, ExternalID: row.ExternalID, Upstream: row.Route.Upstream, Operation: row.Route.Operation,
-		Params: task.Params, Values: row.Route.Values, SendBefore: row.SendBefore,
+		Params: task.Params, Values: row.Route.Values, SendBefore: time.Now().Add(row.SendBefore.Sub(a.Now())),
 	}
 }
 

@@ -27,10 +27,13 @@ func TestSubmitAccepted(t *testing.T) {
 	if job.Upstream != "upstream-v3" || job.Operation != "text2video" || job.TaskID != taskID || string(job.Params) != string(b.task().Params) {
 		t.Errorf("job %+v", job)
 	}
-	if want := start.Add(10 * time.Second); !job.SendBefore.Equal(want) { // D4
-		t.Errorf("the first byte may be written until %v, want %v", job.SendBefore, want)
-	}
 	row := b.attempt(1)
+	if want := start.Add(10 * time.Second); !row.SendBefore.Equal(want) { // D4
+		t.Errorf("the first byte may be written until %v, want %v", row.SendBefore, want)
+	}
+	if left := time.Until(job.SendBefore); left > 10*time.Second || left < -time.Minute { // by this process's clock
+		t.Errorf("the adapter may write the first byte for %v, want 10 s", left)
+	}
 	if row.Ref.JobID != "job-"+taskID || row.Fingerprint != "account-a" || row.Channel != activitytest.AsyncChannel || row.ExternalID != taskID {
 		t.Errorf("row %+v", row)
 	}
@@ -183,19 +186,25 @@ func TestD4AbsentIsSentAgain(t *testing.T) {
 	b.submit(1) // not proven: nothing is sent
 	b.submitted(taskID)
 	b.advance(time.Minute)
-	_, err := b.Store.NoteAbsent(t.Context(), taskID, 1, b.attempt(1).SendBefore)
-	b.ok(err)
-	b.advance(30*time.Second - time.Microsecond)
-	b.submit(1) // one lookup, or two that are too close, prove nothing
+	b.notFound()
+	b.advance(time.Hour)
+	b.submit(1) // one lookup proves nothing, however long ago: after a reset, say
 	b.submitted(taskID)
-	b.advance(time.Microsecond)
+	b.notFound()
 	if st := b.submit(1); st.State != mediagate.AttemptAccepted {
 		t.Errorf("the attempt is %s, want accepted", st.State)
 	}
 	b.submitted(taskID, taskID)
-	if got, want := b.Async.Submits()[1].SendBefore, start.Add(100*time.Second); !got.Equal(want) {
+	if got, want := b.attempt(1).SendBefore, start.Add(time.Hour+time.Minute+10*time.Second); !got.Equal(want) {
 		t.Errorf("send window until %v, want %v", got, want)
 	}
+}
+
+// notFound is a lookup of the lost attempt that found nothing.
+func (b *bundle) notFound() {
+	b.t.Helper()
+	_, _, err := b.Store.NoteAbsent(context.Background(), taskID, 1, b.attempt(1).SendBefore, b.Now(), 30*time.Second)
+	b.ok(err)
 }
 
 // D4: a cancel that arrives before the second sending keeps it from being sent.
@@ -206,11 +215,11 @@ func TestD4AbsentIsNotSentOnceCancelled(t *testing.T) {
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
 	}
 	b.submit(1)
-	_, err := b.Store.NoteAbsent(t.Context(), taskID, 1, b.attempt(1).SendBefore)
+	b.notFound()
+	b.advance(time.Minute)
+	b.notFound()
+	_, err := b.Store.RequestCancel(t.Context(), "acc_1", taskID)
 	b.ok(err)
-	_, err = b.Store.RequestCancel(t.Context(), "acc_1", taskID)
-	b.ok(err)
-	b.advance(time.Hour)
 	b.submit(1)
 	b.submitted(taskID)
 }
@@ -223,12 +232,13 @@ func TestD4LateSenderIsFenced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			b.Async.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-				b.ok(b.Store.MarkUnknown(ctx, taskID, 1, job.SendBefore, "the sender was lost"))
-				_, err := b.Store.NoteAbsent(ctx, taskID, 1, job.SendBefore)
-				b.ok(err)
-				b.advance(time.Hour)
-				if opened, err := b.Store.ReopenIntent(ctx, taskID, 1, job.SendBefore, b.Now().Add(10*time.Second)); !opened || err != nil {
+			b.Async.OnSubmit = func(ctx context.Context, _ mediagate.Job) (mediagate.Submission, error) {
+				mine := b.attempt(1).SendBefore
+				b.ok(b.Store.MarkUnknown(ctx, taskID, 1, mine, "the sender was lost"))
+				b.notFound()
+				b.advance(time.Minute)
+				b.notFound()
+				if opened, err := b.Store.ReopenIntent(ctx, taskID, 1, mine, b.Now().Add(10*time.Second)); !opened || err != nil {
 					t.Errorf("not opened again: %v", err)
 				}
 				return mediagate.Submission{}, mediagate.Errorf(late, "too late")
@@ -257,6 +267,139 @@ func TestD5EndedMeanwhile(t *testing.T) {
 	if b.attempt(1).Ref.JobID == "" || len(b.Store.Awaits()) != 0 {
 		t.Errorf("row %+v, awaited %v", b.attempt(1), b.Store.Awaits())
 	}
+}
+
+// D3: once the waiting is over, the row refuses the intent: an activity that
+// lay in a queue until then sends nothing.
+func TestD3NoIntentAfterTheDeadline(t *testing.T) {
+	t.Parallel()
+	t.Run("first", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.advance(2 * time.Hour)
+		if st := b.submit(1); st.N != 0 || len(b.Store.Attempts(taskID)) != 0 {
+			t.Errorf("story %+v, attempts %v", st, b.Store.Attempts(taskID))
+		}
+		b.submitted()
+	})
+	t.Run("again", func(t *testing.T) {
+		t.Parallel()
+		b := lost(t)
+		b.notFound()
+		b.advance(time.Minute)
+		b.notFound()
+		b.advance(2 * time.Hour)
+		if st := b.submit(1); st.State != mediagate.AttemptUnknown {
+			t.Errorf("story %+v", st)
+		}
+		b.submitted(taskID)
+	})
+	t.Run("the first byte not later either", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.advance(2*time.Hour - 4*time.Second)
+		b.submit(1)
+		if got, want := b.attempt(1).SendBefore, start.Add(2*time.Hour); !got.Equal(want) {
+			t.Errorf("send window until %v, want %v", got, want)
+		}
+	})
+	t.Run("a synchronous call ends by then", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, image)
+		b.advance(2*time.Hour - 4*time.Second)
+		b.Sync.OnSubmit = func(ctx context.Context, _ mediagate.Job) (mediagate.Submission, error) {
+			if until, ok := ctx.Deadline(); !ok || time.Until(until) > 4*time.Second {
+				t.Errorf("the call may last until %v", until)
+			}
+			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut off")
+		}
+		if st := b.submit(1); st.State != mediagate.AttemptUnknown {
+			t.Errorf("story %+v", st)
+		}
+	})
+}
+
+// D5: of an intent the story tells until when its call may be under way: of a
+// synchronous one no longer than anybody waits.
+func TestD5CallEnds(t *testing.T) {
+	t.Parallel()
+	open := func(b *bundle, sync bool, before time.Time) mediagate.Story {
+		_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{
+			TaskID: taskID, N: 1, Channel: activitytest.AsyncChannel, Route: mediagate.Route{Sync: sync}, SendBefore: before,
+		})
+		b.ok(err)
+		return must[mediagate.Story](b, b.Activities.LoadTask, activities.TaskArgs{TaskID: taskID})
+	}
+	cases := map[string]struct {
+		sync   bool
+		before time.Duration
+		want   time.Duration
+	}{
+		"asynchronous":                    {false, 10 * time.Second, 45 * time.Second},
+		"synchronous":                     {true, 10 * time.Second, 165 * time.Second},
+		"synchronous, near the deadline":  {true, 2*time.Hour - time.Minute, 2*time.Hour + 5*time.Second},
+		"asynchronous, near the deadline": {false, 2*time.Hour - time.Minute, 2*time.Hour - 25*time.Second},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			if got := open(b, c.sync, start.Add(c.before)).CallEnds; !got.Equal(start.Add(c.want)) {
+				t.Errorf("the call ends %v after the start, want %v", got.Sub(start), c.want)
+			}
+		})
+	}
+}
+
+// D4: a bad value, said of what was sent again, may be a taken id in words that
+// nobody foresaw. The vendor is asked first.
+func TestD4RefusedAgainIsNoProof(t *testing.T) {
+	t.Parallel()
+	again := func(t *testing.T, kind mediagate.Kind) *bundle {
+		b := lost(t)
+		b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+			return mediagate.Submission{}, &mediagate.Error{Kind: kind, Message: "external_task_id has been occupied"}
+		}
+		b.notFound()
+		b.advance(time.Minute)
+		b.notFound()
+		b.submit(1)
+		b.submitted(taskID, taskID)
+		return b
+	}
+	t.Run("found", func(t *testing.T) {
+		t.Parallel()
+		b := again(t, mediagate.KindInvalid)
+		if got := b.attempt(1); got.State != mediagate.AttemptUnknown || got.Refusal == nil {
+			t.Fatalf("row %+v", got)
+		}
+		_, err := b.Async.Accept(mediagate.Job{ExternalID: taskID})
+		b.ok(err)
+		if res := b.resolve(); res.Story.State != mediagate.AttemptAccepted {
+			t.Errorf("resolution %+v", res)
+		}
+	})
+	t.Run("absent: the refusal was meant", func(t *testing.T) {
+		t.Parallel()
+		b := again(t, mediagate.KindInvalid)
+		for _, wait := range []time.Duration{45 * time.Second, 30 * time.Second} {
+			b.advance(wait)
+			if b.resolve().Absent {
+				t.Error("it may be sent once more")
+			}
+		}
+		st := must[mediagate.Story](b, b.Activities.LoadTask, activities.TaskArgs{TaskID: taskID})
+		if st.State != mediagate.AttemptRejected || st.Failure == nil || st.Failure.Code != mediagate.CodeInvalidParameters {
+			t.Errorf("story %+v", st)
+		}
+		b.submitted(taskID, taskID)
+	})
+	t.Run("others prove as ever", func(t *testing.T) {
+		t.Parallel()
+		if got := again(t, mediagate.KindModerated).attempt(1).State; got != mediagate.AttemptRejected {
+			t.Errorf("the attempt is %s, want rejected", got)
+		}
+	})
 }
 
 // The next attempt goes out under another id.

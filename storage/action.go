@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"gorm.io/gorm"
+
 	"github.com/mediagate/mediagate"
 )
 
@@ -55,11 +57,47 @@ func (s *Store) RecordAction(ctx context.Context, a mediagate.Action) (mediagate
 }
 
 // TakeAction notes that the task's workflow acts on the command. Of several
-// takers one is told true, as often as it asks.
-func (s *Store) TakeAction(ctx context.Context, id, taker string) (bool, error) {
-	n, err := exec(s.on(ctx), "UPDATE actions SET state = 'taken', taken_at = ?, taken_by = ? WHERE id = ? AND (state = 'pending' OR taken_by = ?)",
-		at(s.clock()), taker, id, taker)
-	return n > 0, dbError(err, "take action")
+// takers one is told true, as often as it asks. A retry gives an open task as
+// much time from now on as a new one has (D10).
+func (s *Store) TakeAction(ctx context.Context, id, taker string) (taken bool, err error) {
+	row, err := one[actionRow](s.on(ctx), "SELECT "+actionColumns+" FROM actions WHERE id = ?", id)
+	if err != nil || row == nil {
+		return false, dbError(err, "take action")
+	}
+	err = s.underLock(ctx, row.TaskID, "take action", func(tx *gorm.DB, task lockedTask) error {
+		n, err := exec(tx, "UPDATE actions SET state = 'taken', taken_at = ?, taken_by = ? WHERE id = ? AND state = 'pending'",
+			at(s.clock()), taker, id)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			taken = true
+			return s.extend(tx, task, row.Action)
+		}
+		again, err := one[actionRow](tx, "SELECT "+actionColumns+" FROM actions WHERE id = ? AND taken_by = ?", id, taker)
+		taken = again != nil
+		return err
+	})
+	return taken, err
+}
+
+// extend moves the deadline of an open task as a command asks for: never back.
+func (s *Store) extend(tx *gorm.DB, task lockedTask, action string) error {
+	if action != mediagate.ActionRetry || task.Status.Terminal() {
+		return nil
+	}
+	var plan mediagate.Plan
+	if err := fromJSON("tasks.plan", task.Plan, &plan); err != nil {
+		return err
+	}
+	now := s.clock()
+	moved := mediagate.WaitsUntil(task.DeadlineAt.Time, task.ParkedAt.Time, now).Sub(task.DeadlineAt.Time) // by the parking, so far
+	deadline := now.Add(plan.Timeout - moved)
+	if !deadline.After(task.DeadlineAt.Time) {
+		return nil
+	}
+	_, err := exec(tx, "UPDATE tasks SET deadline_at = ? WHERE id = ?", at(deadline), task.ID)
+	return err
 }
 
 // UntakenActions lists commands on open tasks that nobody took for a while,

@@ -26,19 +26,22 @@ type attemptRow struct {
 	Trouble     string
 	Error       string
 	AbsentAt    stamp
+	AgainAt     stamp `gorm:"column:absent_again_at"`
+	Sends       int
+	Refusal     []byte
 	CreatedAt   stamp
 	AcceptedAt  stamp
 	EndedAt     stamp
 }
 
 const attemptColumns = `task_id, n, channel, provider, fingerprint, route, external_id, send_before, ref, state, outcome, failure,
-	results, trouble, error, absent_at, created_at, accepted_at, ended_at`
+	results, trouble, error, absent_at, absent_again_at, sends, refusal, created_at, accepted_at, ended_at`
 
 func (r attemptRow) attempt() (mediagate.Attempt, error) {
 	a := mediagate.Attempt{
 		TaskID: r.TaskID, N: r.N, Channel: r.Channel, Provider: r.Provider, Fingerprint: r.Fingerprint,
 		ExternalID: r.ExternalID, SendBefore: r.SendBefore.Time, State: r.State, Trouble: r.Trouble, Error: r.Error,
-		AbsentAt: r.AbsentAt.Time, CreatedAt: r.CreatedAt.Time, AcceptedAt: r.AcceptedAt.Time, EndedAt: r.EndedAt.Time,
+		AbsentAt: r.AbsentAt.Time, AgainAt: r.AgainAt.Time, Sends: r.Sends, CreatedAt: r.CreatedAt.Time, AcceptedAt: r.AcceptedAt.Time, EndedAt: r.EndedAt.Time,
 	}
 	for _, column := range []struct {
 		name string
@@ -49,6 +52,7 @@ func (r attemptRow) attempt() (mediagate.Attempt, error) {
 		{"attempts.ref", r.Ref, &a.Ref},
 		{"attempts.outcome", r.Outcome, &a.Outcome},
 		{"attempts.results", r.Results, &a.Results},
+		{"attempts.refusal", r.Refusal, &a.Refusal},
 	} {
 		if err := fromJSON(column.name, column.text, column.to); err != nil {
 			return mediagate.Attempt{}, err
@@ -89,8 +93,8 @@ func readAttempt(db *gorm.DB, taskID string, n int) (attemptRow, error) {
 // OpenAttempt stores the intent to submit (D3). With a vendor that answers in
 // the submitting call the task is processing from then on. An attempt with that number
 // is returned as it is found, with opened false. Returns KindConflict when the
-// task has ended, is to be cancelled, has a later attempt, or one before whose
-// fate is open, and KindNotFound.
+// task has ended, is to be cancelled, is past the end of its waiting, has a
+// later attempt, or one before whose fate is open, and KindNotFound.
 func (s *Store) OpenAttempt(ctx context.Context, a mediagate.Attempt) (row mediagate.Attempt, opened bool, err error) {
 	route, err := jsonText(a.Route)
 	if err != nil {
@@ -119,8 +123,11 @@ func (s *Store) OpenAttempt(ctx context.Context, a mediagate.Attempt) (row media
 			return conflict("task %s has ended", a.TaskID)
 		case !task.CancelRequestedAt.IsZero():
 			return conflict("task %s is to be cancelled", a.TaskID)
+		case task.late(s.clock()):
+			return conflict("nobody waits for task %s any more", a.TaskID)
 		}
 		row = a
+		row.Sends = 1
 		row.State, row.SendBefore = mediagate.AttemptIntent, at(a.SendBefore).UTC().Truncate(time.Microsecond)
 		if row.CreatedAt.IsZero() {
 			row.CreatedAt = s.clock()
@@ -243,11 +250,28 @@ func (s *Store) MarkUnknown(ctx context.Context, taskID string, n int, sendBefor
 	})
 }
 
-// NoteAbsent stores when a lookup first found no job of the intent with that
-// sendBefore, and returns that time. Returns KindNotFound; and KindConflict for
-// an attempt whose fate is not unknown, or that was sent again meanwhile: the
-// lookup proves nothing for it.
-func (s *Store) NoteAbsent(ctx context.Context, taskID string, n int, sendBefore time.Time) (first time.Time, err error) {
+// DoubtRefusal is MarkUnknown for an intent that was sent again and refused in
+// a way that may mean that the vendor has the first: the refusal is kept, and
+// proves something once the vendor turns out to have no job (D4).
+func (s *Store) DoubtRefusal(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error {
+	refusal, err := jsonText(f)
+	if err != nil {
+		return err
+	}
+	return s.underLock(ctx, taskID, "doubt a refusal", func(tx *gorm.DB, _ lockedTask) error {
+		_, err := exec(tx, `UPDATE attempts SET state = 'unknown', error = ?, refusal = ?
+			WHERE task_id = ? AND n = ? AND state = 'intent' AND send_before = ?`, detail, refusal, taskID, n, at(sendBefore))
+		return err
+	})
+}
+
+// NoteAbsent stores that a lookup, begun at asked, found no job of the intent
+// with that sendBefore. It returns when that was first found; proven says that
+// a second lookup, begun at least gap after the first one's record, has found
+// it too (D4). Returns KindNotFound; and KindConflict for an attempt whose fate
+// is not unknown, or that was sent again meanwhile: the lookup proves nothing
+// for it.
+func (s *Store) NoteAbsent(ctx context.Context, taskID string, n int, sendBefore, asked time.Time, gap time.Duration) (first time.Time, proven bool, err error) {
 	err = s.underLock(ctx, taskID, "note absence", func(tx *gorm.DB, _ lockedTask) error {
 		row, err := readAttempt(tx, taskID, n)
 		if err != nil {
@@ -259,29 +283,34 @@ func (s *Store) NoteAbsent(ctx context.Context, taskID string, n int, sendBefore
 		if !row.SendBefore.Equal(at(sendBefore).Time) {
 			return conflict("attempt %d of task %s was sent again", n, taskID)
 		}
-		if first = row.AbsentAt.Time; !first.IsZero() {
-			return nil
+		first, proven = row.AbsentAt.Time, !row.AgainAt.IsZero()
+		switch {
+		case first.IsZero():
+			first = s.clock()
+			_, err = exec(tx, "UPDATE attempts SET absent_at = ? WHERE task_id = ? AND n = ?", at(first), taskID, n)
+		case !proven && !asked.Before(first.Add(gap)):
+			proven = true
+			_, err = exec(tx, "UPDATE attempts SET absent_again_at = ? WHERE task_id = ? AND n = ?", at(s.clock()), taskID, n)
 		}
-		first = s.clock()
-		_, err = exec(tx, "UPDATE attempts SET absent_at = ? WHERE task_id = ? AND n = ?", at(first), taskID, n)
 		return err
 	})
-	return first, err
+	return first, proven, err
 }
 
 // ReopenIntent lets an attempt that the vendor provably did not get be sent
 // again under the same external id, until sendBefore. The proof is of the
 // intent that was to be sent before lost. It tells false when that attempt is
-// not unknown and noted as absent any more, or the task has ended or is to be
-// cancelled.
+// not unknown and twice noted as absent any more, was refused, or the task has
+// ended, is to be cancelled, or is past the end of its waiting (D3).
 func (s *Store) ReopenIntent(ctx context.Context, taskID string, n int, lost, sendBefore time.Time) (reopened bool, err error) {
 	err = s.underLock(ctx, taskID, "reopen intent", func(tx *gorm.DB, task lockedTask) error {
 		reopened = false
-		if task.Status.Terminal() || !task.CancelRequestedAt.IsZero() {
+		if task.Status.Terminal() || !task.CancelRequestedAt.IsZero() || task.late(s.clock()) {
 			return nil
 		}
-		changed, err := exec(tx, `UPDATE attempts SET state = 'intent', send_before = ?, absent_at = NULL, error = ''
-			WHERE task_id = ? AND n = ? AND state = 'unknown' AND absent_at IS NOT NULL AND send_before = ?`, at(sendBefore), taskID, n, at(lost))
+		changed, err := exec(tx, `UPDATE attempts SET state = 'intent', send_before = ?, sends = sends + 1,
+			absent_at = NULL, absent_again_at = NULL, error = ''
+			WHERE task_id = ? AND n = ? AND state = 'unknown' AND absent_again_at IS NOT NULL AND refusal IS NULL AND send_before = ?`, at(sendBefore), taskID, n, at(lost))
 		reopened = changed > 0
 		return err
 	})

@@ -13,6 +13,8 @@ import (
 // that has ended already stays as it is: the story tells how, and won is
 // false. Returns KindInternal for an end that cannot be: a state that is
 // none, a cost above the hold or without success, a failure without reason.
+// A task whose client was promised a cancel does not complete: it ends as
+// cancelled, and costs nothing.
 func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story mediagate.Story, won bool, err error) {
 	if err := checkSettlement(end); err != nil {
 		return mediagate.Story{}, false, err
@@ -32,11 +34,14 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story med
 		}
 		if !task.Status.Terminal() {
 			won = true
+			if end.Status == mediagate.StatusCompleted && !task.CancelRequestedAt.IsZero() {
+				end = mediagate.Settlement{TaskID: end.TaskID, N: end.N, Status: mediagate.StatusCancelled, EndedAt: end.EndedAt}
+			}
 			if err := s.end(tx, task, end); err != nil {
 				return err
 			}
 		}
-		story, err = readStory(tx, end.TaskID)
+		story, err = s.readStory(tx, end.TaskID)
 		return err
 	})
 	if err != nil {

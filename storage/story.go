@@ -37,11 +37,11 @@ type storyRow struct {
 // Story reads what the task's workflow decides by: the row and its newest
 // attempt. A row that is gone is a story too: Missing.
 func (s *Store) Story(ctx context.Context, taskID string) (mediagate.Story, error) {
-	story, err := readStory(s.on(ctx), taskID)
+	story, err := s.readStory(s.on(ctx), taskID)
 	return story, dbError(err, "read story")
 }
 
-func readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
+func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	r, err := one[storyRow](db, `SELECT t.status, t.model, t.type, t.account_id, t.plan, t.cancel_requested_at, t.deadline_at,
 			t.parked_at, t.park_reason, t.webhook_round, t.webhook_state,
 			a.n, a.state, a.channel, a.provider, a.route, a.send_before, a.absent_at, a.outcome, a.failure,
@@ -56,7 +56,7 @@ func readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 		return mediagate.Story{Missing: true}, nil
 	}
 	story := mediagate.Story{
-		Status: r.Status, Model: r.Model, Type: r.Type, AccountID: r.AccountID,
+		ReadAt: s.clock(), Status: r.Status, Model: r.Model, Type: r.Type, AccountID: r.AccountID,
 		CancelRequested: !r.CancelRequestedAt.IsZero(), DeadlineAt: r.DeadlineAt.Time,
 		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason,
 		WebhookRound: r.WebhookRound, WebhookState: r.WebhookState,
@@ -75,7 +75,7 @@ func readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	if err := fromJSON("attempts.route", r.Route, &route); err != nil {
 		return mediagate.Story{}, err
 	}
-	story.CanFind = route.Find
+	story.Sync, story.CanFind = route.Sync, route.Find
 	var outcome *mediagate.Outcome
 	if err := fromJSON("attempts.outcome", r.Outcome, &outcome); err != nil {
 		return mediagate.Story{}, err

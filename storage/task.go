@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -228,6 +229,11 @@ type lockedTask struct {
 	ParkReason        string
 	WebhookURL        string
 	WebhookState      mediagate.WebhookState
+}
+
+// late reports that the waiting for the vendor has ended.
+func (t lockedTask) late(now time.Time) bool {
+	return !now.Before(mediagate.WaitsUntil(t.DeadlineAt.Time, t.ParkedAt.Time, now))
 }
 
 // lock takes the task's row for the rest of the transaction. Returns

@@ -279,6 +279,61 @@ func TestD10ParkedTimeDoesNotCount(t *testing.T) {
 	within(t, "the end", b.endedAt(), deadline+10*time.Minute, deadline+12*time.Minute)
 }
 
+// A job that the vendor does not know at the deadline may be a fault of its
+// lookup: a person can find out (D11).
+func TestD11NotFoundAtTheDeadlineParks(t *testing.T) {
+	t.Parallel()
+	notFound := func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
+	}
+	t.Run("then found", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.Async.OnPoll = notFound
+		var parked mediagate.Task
+		b.at(deadline+time.Minute, func() {
+			parked = b.task()
+			b.Async.OnPoll = nil
+			b.Async.End(taskID, activitytest.Success())
+		})
+		b.hears(deadline+7*time.Minute, mediagate.PollResult{N: 1, Heard: true})
+		b.run()
+		if parked.ParkReason != mediagate.ParkJobLost {
+			t.Errorf("parked for %q, want %s", parked.ParkReason, mediagate.ParkJobLost)
+		}
+		b.ended(mediagate.StatusCompleted)
+	})
+	t.Run("for good", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.Async.OnPoll = notFound
+		b.run()
+		b.failed(mediagate.CodeProviderAway)
+		within(t, "the end", b.endedAt(), deadline+24*time.Hour, deadline+24*time.Hour+10*time.Minute)
+	})
+}
+
+// Times are those of the database: a Temporal server whose clock is off moves
+// no deadline.
+func TestD10DeadlinesAreByTheDatabasesClock(t *testing.T) {
+	t.Parallel()
+	for name, off := range map[string]time.Duration{"ahead": 40 * time.Minute, "behind": -40 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &bundle{t: t}
+			b.newRun()
+			b.World = activitytest.New(func() time.Time { return b.env.Now().Add(off) })
+			b.Store.Add(b.NewVideo())
+			b.register()
+			b.run()
+			b.failed(mediagate.CodeGenerationTimeout)
+			if got := b.task(); !got.EndedAt.Equal(got.DeadlineAt) {
+				t.Errorf("ended %v after the deadline", got.EndedAt.Sub(got.DeadlineAt))
+			}
+		})
+	}
+}
+
 // A run that died between a success and its unparking leaves a task that
 // waits though it says parked: the run that follows puts that right, or the
 // parked time would count.

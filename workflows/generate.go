@@ -46,6 +46,9 @@ type generate struct {
 	pollNow  workflow.ReceiveChannel
 
 	story    mediagate.Story
+	ahead    time.Duration           // of the database's clock, which the story's times are by
+	clocked  bool                    // ahead has been measured
+	held     []activities.ActionArgs // commands that came while a step ran, and are for after it
 	shown    shown
 	refusals int       // attempts that the vendor refused for now, in a row
 	lookups  int       // of a lost submission, since it was parked
@@ -97,7 +100,7 @@ func (g *generate) run(ctx workflow.Context) error {
 // commanded reports that only this run knows of an operator's command: no step
 // has seen it yet.
 func (g *generate) commanded() bool {
-	return g.fresh || g.action.Len()+g.retry.Len()+g.fail.Len()+g.pollNow.Len() > 0
+	return g.fresh || len(g.held)+g.action.Len()+g.retry.Len()+g.fail.Len()+g.pollNow.Len() > 0
 }
 
 // recordCancel makes an operator's cancel of the run the task's own cancel.
@@ -120,6 +123,9 @@ func (g *generate) step(ctx workflow.Context) error {
 	}
 	switch st.State {
 	case mediagate.AttemptGranted, mediagate.AttemptIntent:
+		if g.late(ctx) {
+			return g.outlast(ctx)
+		}
 		return g.submit(ctx, st.N)
 	case mediagate.AttemptUnknown:
 		return g.resolve(ctx)
@@ -174,8 +180,15 @@ func (g *generate) take(ctx workflow.Context, future workflow.Future) error {
 		return err
 	}
 	g.story = st
+	if ahead := st.ReadAt.Sub(workflow.Now(ctx)); !st.ReadAt.IsZero() && (!g.clocked || ahead > g.ahead) {
+		g.ahead, g.clocked = ahead, true // what was read longer ago tells less
+	}
 	return nil
 }
+
+// now is the present by the database's clock. The run's own is the Temporal
+// server's.
+func (g *generate) now(ctx workflow.Context) time.Time { return workflow.Now(ctx).Add(g.ahead) }
 
 // provider is whose queue the next call goes to.
 func (g *generate) provider() string {
@@ -187,7 +200,10 @@ func (g *generate) provider() string {
 
 // did notes that a step succeeded: a parked task goes on.
 func (g *generate) did(ctx workflow.Context, st mediagate.Story) error {
-	g.story, g.ordered, g.again = st, "", false
+	g.story, g.again = st, false
+	if g.ordered == mediagate.ActionRetry {
+		g.ordered = ""
+	}
 	if st.ParkReason == "" || st.Status.Terminal() || st.Missing {
 		return nil
 	}
@@ -204,7 +220,7 @@ func (g *generate) database(ctx workflow.Context, id string, activity, args any)
 // send makes an attempt that the vendor knows nothing of, unless nobody would
 // wait for its end any more.
 func (g *generate) send(ctx workflow.Context, n int) error {
-	if g.ordered != mediagate.ActionRetry && g.late(ctx) {
+	if g.late(ctx) {
 		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
 			Code: mediagate.CodeGenerationTimeout, Message: "the task could not be sent to the provider in time", Retryable: true,
 		})
@@ -212,28 +228,56 @@ func (g *generate) send(ctx workflow.Context, n int) error {
 	return g.submit(ctx, n)
 }
 
-// late reports that the deadline has passed. The time that the task has been
-// parked until now does not count (D10).
+// late reports that the waiting for the vendor is over: as time goes, or as
+// the database saw it, which then refuses to have anything sent.
 func (g *generate) late(ctx workflow.Context) bool {
-	now, deadline := workflow.Now(ctx), g.story.DeadlineAt
-	if !g.story.ParkedAt.IsZero() {
-		deadline = deadline.Add(now.Sub(g.story.ParkedAt))
+	st := g.story
+	over := func(now time.Time) bool {
+		return !now.Before(mediagate.WaitsUntil(st.DeadlineAt, st.ParkedAt, now))
 	}
-	return !now.Before(deadline)
+	return over(g.now(ctx)) || !st.ReadAt.IsZero() && over(st.ReadAt)
+}
+
+// left is how long a step that needs a vendor may take, its queueing and its
+// repetitions included: until the waiting ends, or the parking. On a queue that
+// nobody serves it is what ends the step (D3).
+func (g *generate) left(ctx workflow.Context) time.Duration {
+	now := g.now(ctx)
+	left := mediagate.WaitsUntil(g.story.DeadlineAt, g.story.ParkedAt, now).Sub(now)
+	if !g.story.ParkedAt.IsZero() {
+		left = min(left, g.story.ParkedAt.Add(g.story.ParkTimeout).Sub(now))
+	}
+	return max(left, time.Second)
+}
+
+// outlast decides on an intent whose sender has not reported when the deadline
+// has passed. The call may still be under way, and its answer counts (D5);
+// after that the sender was lost.
+func (g *generate) outlast(ctx workflow.Context) error {
+	if wait := g.story.CallEnds.Sub(g.now(ctx)); wait > 0 {
+		g.show(ctx, "deadline: waiting for the submission that may be under way")
+		_, err := g.pause(ctx, "the submission's end", wait)
+		return err
+	}
+	return g.database(ctx, "the sender was lost", acts.MarkLost, g.attempt())
 }
 
 func (g *generate) submit(ctx workflow.Context, n int) error {
 	g.lost = 0
 	g.show(ctx, fmt.Sprintf("submitting attempt %d to %s", n, g.provider()))
-	options := call(g.provider(), fmt.Sprintf("submit attempt %d", n))
-	st, err := g.interruptibly(ctx, options, acts.SubmitJob, activities.AttemptArgs{TaskID: g.in.TaskID, N: n})
-	switch {
+	options := call(g.provider(), fmt.Sprintf("submit attempt %d", n), g.left(ctx))
+	var st mediagate.Story
+	err := g.interruptibly(ctx, options, acts.SubmitJob, activities.AttemptArgs{TaskID: g.in.TaskID, N: n}, &st)
+	switch failure := activities.FromTemporal(err); {
+	case err == nil:
 	case temporal.IsCanceledError(err):
 		return g.reload(ctx) // the row has the cancel, or the next worker goes on
-	case err != nil:
-		return g.park(ctx, submitParkReason(activities.FromTemporal(err)))
+	case g.late(ctx), failure.Kind == mediagate.KindUnavailable:
+		return g.reload(ctx) // the row decides, as soon as it can be read
+	default:
+		return g.park(ctx, submitParkReason(failure))
 	}
-	if st.N == n && (st.State == mediagate.AttemptRejected || st.State == mediagate.AttemptUnknown) {
+	if st.N < n || st.N == n && (st.State == mediagate.AttemptRejected || st.State == mediagate.AttemptUnknown) {
 		g.story, g.again = st, false // stays parked, if it is: nothing was achieved
 		return nil
 	}
@@ -241,22 +285,54 @@ func (g *generate) submit(ctx workflow.Context, n int) error {
 	return g.did(ctx, st)
 }
 
-// interruptibly runs a step that may take long and that a cancel is to reach.
-// The run waits for the step to end all the same, where the options say so,
-// before it settles (D5).
-func (g *generate) interruptibly(ctx workflow.Context, options workflow.ActivityOptions, activity, args any) (st mediagate.Story, err error) {
-	stepCtx, cancelStep := workflow.WithCancel(workflow.WithActivityOptions(ctx, options))
+// interruptibly runs a step that may take long, and hears meanwhile: a cancel,
+// an operator's "fail" and a task that has ended otherwise stop the step. The
+// run waits for it to end all the same, where the options say so, before it
+// settles (D5). The options bound it, so that the deadline is heard too.
+func (g *generate) interruptibly(ctx workflow.Context, options workflow.ActivityOptions, activity, args, result any) error {
+	stepCtx, stop := workflow.WithCancel(workflow.WithActivityOptions(ctx, options))
 	future := workflow.ExecuteActivity(stepCtx, activity, args)
-	done := false
+	var (
+		done, woken bool
+		ordered     []activities.ActionArgs
+	)
 	selector := workflow.NewSelector(ctx)
 	selector.AddFuture(future, func(workflow.Future) { done = true })
-	selector.AddReceive(g.cancel, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); cancelStep() })
-	g.onCancelled(selector, cancelStep)
+	selector.AddReceive(g.cancel, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); stop() })
+	selector.AddReceive(g.wake, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); woken = true })
+	selector.AddReceive(g.fail, func(c workflow.ReceiveChannel, _ bool) {
+		c.Receive(ctx, nil)
+		ordered = append(ordered, activities.ActionArgs{Action: mediagate.ActionFail})
+	})
+	selector.AddReceive(g.action, func(c workflow.ReceiveChannel, _ bool) {
+		var a activities.ActionArgs
+		switch ok := c.ReceiveAsync(&a); {
+		case ok && a.Action == mediagate.ActionFail:
+			ordered = append(ordered, a)
+		case ok:
+			g.held = append(g.held, a)
+		}
+	})
+	g.onCancelled(selector, stop)
 	for !done {
 		selector.Select(ctx)
+		for _, command := range ordered {
+			if err := g.obey(ctx, command); err != nil {
+				return err
+			}
+		}
+		ordered = nil
+		if woken && !done {
+			if err := g.reload(ctx); err != nil {
+				return err
+			}
+		}
+		if g.ordered == mediagate.ActionFail || woken && g.moot() {
+			stop()
+		}
+		woken = false
 	}
-	err = future.Get(ctx, &st)
-	return st, err
+	return future.Get(ctx, result)
 }
 
 func submitParkReason(e *mediagate.Error) string {
@@ -309,7 +385,9 @@ func (g *generate) afterRejection(ctx workflow.Context) error {
 // would mend them.
 func (g *generate) mirror(ctx workflow.Context) error {
 	g.show(ctx, "copying the result into the bucket")
-	st, err := g.interruptibly(ctx, mirror("copy the result into the bucket"), acts.MirrorResult, g.attempt())
+	options := mirror("copy the result into the bucket", g.left(ctx))
+	var st mediagate.Story
+	err := g.interruptibly(ctx, options, acts.MirrorResult, g.attempt(), &st)
 	switch {
 	case err == nil:
 		return g.did(ctx, st)
@@ -362,7 +440,7 @@ func (g *generate) sweep(ctx workflow.Context) error {
 	if g.story.Status == mediagate.StatusCompleted || !g.story.Succeeded {
 		return nil
 	}
-	ctx = workflow.WithActivityOptions(ctx, mirror("remove files that nobody will see"))
+	ctx = workflow.WithActivityOptions(ctx, mirror("remove files that nobody will see", 0))
 	if err := workflow.ExecuteActivity(ctx, acts.SweepResults, activities.TaskArgs{TaskID: g.in.TaskID}).Get(ctx, nil); err != nil {
 		g.log.Warn("files not removed", "error", err)
 	}

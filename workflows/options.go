@@ -32,15 +32,16 @@ func load() workflow.LocalActivityOptions {
 	}
 }
 
-// call talks to a vendor. The repetitions only cover a lost worker and an
-// absent database: what the vendor said is never repeated blindly, the row
-// sees to that.
-func call(provider, summary string) workflow.ActivityOptions {
+// call talks to a vendor, within what is left of the waiting for it. The
+// repetitions only cover a lost worker and an absent database: what the vendor
+// said is never repeated blindly, the row sees to that.
+func call(provider, summary string, left time.Duration) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
-		TaskQueue:           QueueCall(provider),
-		StartToCloseTimeout: 4 * time.Minute,
-		HeartbeatTimeout:    15 * time.Second,
-		WaitForCancellation: true,
+		TaskQueue:              QueueCall(provider),
+		ScheduleToCloseTimeout: left,
+		StartToCloseTimeout:    4 * time.Minute,
+		HeartbeatTimeout:       15 * time.Second,
+		WaitForCancellation:    true,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, MaximumInterval: 15 * time.Second, MaximumAttempts: 12,
 		},
@@ -59,13 +60,19 @@ func ask(provider, summary string, patience time.Duration) workflow.ActivityOpti
 	}
 }
 
-// mirror works on the bucket.
-func mirror(summary string) workflow.ActivityOptions {
+// mirrorPatience is the least that a step on the bucket may take: a result
+// that came at the last moment is worth copying.
+const mirrorPatience = time.Hour
+
+// mirror works on the bucket. The deadline is that of the vendor, who is done:
+// what is left until then is bounded below.
+func mirror(summary string, left time.Duration) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
-		TaskQueue:           QueueMirror,
-		StartToCloseTimeout: 30 * time.Minute,
-		HeartbeatTimeout:    15 * time.Second,
-		WaitForCancellation: true,
+		TaskQueue:              QueueMirror,
+		ScheduleToCloseTimeout: max(left, mirrorPatience),
+		StartToCloseTimeout:    30 * time.Minute,
+		HeartbeatTimeout:       15 * time.Second,
+		WaitForCancellation:    true,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, MaximumInterval: 10 * time.Second, MaximumAttempts: 5,
 		},

@@ -3,6 +3,7 @@ package workflows
 import (
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
@@ -25,14 +26,14 @@ func (g *generate) park(ctx workflow.Context, reason string) error {
 // parked waits up to retry (with jitter) and fails the task once giveUp has
 // passed.
 func (g *generate) parked(ctx workflow.Context, retry time.Duration, giveUp time.Time) error {
-	now := workflow.Now(ctx)
+	now := g.now(ctx)
 	if !now.Before(giveUp) {
 		return g.giveUp(ctx)
 	}
 	g.showParked(ctx, giveUp)
 	g.woken = false
 	due, err := g.wait(ctx, "parked: "+g.story.ParkReason, min(jitter(now, retry), giveUp.Sub(now)))
-	if err == nil && due && !workflow.Now(ctx).Before(giveUp) {
+	if err == nil && due && !g.now(ctx).Before(giveUp) {
 		return g.giveUp(ctx)
 	}
 	g.again = due || g.woken || g.ordered == mediagate.ActionRetry
@@ -157,13 +158,18 @@ func (g *generate) resolve(ctx workflow.Context) error {
 		return g.parkUnknown(ctx)
 	}
 	left := g.lostTill.Sub(workflow.Now(ctx))
+	if g.late(ctx) {
+		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
+			Code: mediagate.CodeGenerationTimeout, Message: providerTooLate, Retryable: true,
+		})
+	}
 	if left <= 0 {
 		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
 			Code: mediagate.CodeSubmissionUnknown, Message: submissionUnknown, Retryable: true,
 		})
 	}
 	g.show(ctx, "the vendor's answer was lost, and it cannot be asked: failing soon")
-	_, err := g.pause(ctx, "the answer was lost", left)
+	_, err := g.pause(ctx, "the answer was lost", min(left, g.left(ctx)))
 	return err
 }
 
@@ -180,15 +186,20 @@ func (g *generate) lose(ctx workflow.Context) error {
 	for g.retry.ReceiveAsync(nil) {
 		g.log.Info("a retry from before the loss is ignored", "attempt", g.lost)
 	}
+	commands := g.held
+	g.held = nil
 	var command activities.ActionArgs
 	for g.action.ReceiveAsync(&command) {
+		commands = append(commands, command)
+		command = activities.ActionArgs{}
+	}
+	for _, command := range commands {
 		if err := g.obey(ctx, command); err != nil {
 			return err
 		}
 		if g.ordered == mediagate.ActionRetry && (!known || command.ID == "") {
 			g.ordered = ""
 		}
-		command = activities.ActionArgs{}
 	}
 	return nil
 }
@@ -206,8 +217,11 @@ func (g *generate) lookUp(ctx workflow.Context) error {
 	g.show(ctx, "the vendor's answer was lost: looking the job up by our own id")
 	g.ordered = ""
 	var res activities.Resolution
-	actCtx := workflow.WithActivityOptions(ctx, ask(g.provider(), "look up the lost submission", time.Minute))
-	if err := workflow.ExecuteActivity(actCtx, acts.ResolveSubmission, g.attempt()).Get(ctx, &res); err != nil {
+	err := g.interruptibly(ctx, ask(g.provider(), "look up the lost submission", time.Minute), acts.ResolveSubmission, g.attempt(), &res)
+	switch {
+	case temporal.IsCanceledError(err):
+		return g.reload(ctx)
+	case err != nil:
 		return g.parkUnknown(ctx)
 	}
 	switch {
@@ -218,7 +232,7 @@ func (g *generate) lookUp(ctx workflow.Context) error {
 		return g.send(ctx, g.story.N)
 	case !res.AskAt.IsZero():
 		g.story = res.Story
-		_, err := g.pause(ctx, "before the next lookup", max(res.AskAt.Sub(workflow.Now(ctx)), time.Second))
+		_, err := g.pause(ctx, "before the next lookup", max(res.AskAt.Sub(g.now(ctx)), time.Second))
 		return err
 	default:
 		g.story = res.Story

@@ -22,7 +22,7 @@ func (g *generate) await(ctx workflow.Context) error {
 		// The run before this one died between a success and its unparking.
 		return g.did(ctx, g.story)
 	}
-	left := g.story.DeadlineAt.Sub(workflow.Now(ctx))
+	left := g.story.DeadlineAt.Sub(g.now(ctx))
 	g.show(ctx, fmt.Sprintf("waiting for %s (attempt %d), until %s at the latest",
 		g.story.Provider, g.story.N, g.story.DeadlineAt.UTC().Format(time.RFC3339)))
 	if left > 0 {
@@ -40,7 +40,8 @@ func (g *generate) await(ctx workflow.Context) error {
 func (g *generate) lastCall(ctx workflow.Context) error {
 	// Buffered signals need no draining: the step reads the outcome itself.
 	g.show(ctx, "deadline: asking the vendor a last time")
-	st, err := g.interruptibly(ctx, ask(g.provider(), "last question at the deadline", lastCallPatience), acts.PollJob, g.attempt())
+	var st mediagate.Story
+	err := g.interruptibly(ctx, ask(g.provider(), "last question at the deadline", lastCallPatience), acts.PollJob, g.attempt(), &st)
 	switch {
 	case temporal.IsCanceledError(err):
 		return g.reload(ctx)
@@ -56,13 +57,15 @@ func (g *generate) lastCall(ctx workflow.Context) error {
 		st = g.story
 	}
 	g.story = st
-	if st.Status.Terminal() || st.CancelRequested || st.Succeeded || st.Failure != nil || st.Trouble != "" || g.outer.Err() != nil {
+	if st.Status.Terminal() || st.CancelRequested || st.Succeeded || st.Failure != nil || st.Trouble != "" || g.outer.Err() != nil || g.ordered == mediagate.ActionFail {
 		return nil
 	}
 	return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
-		Code: mediagate.CodeGenerationTimeout, Message: "the provider did not finish in time", Retryable: true,
+		Code: mediagate.CodeGenerationTimeout, Message: providerTooLate, Retryable: true,
 	})
 }
+
+const providerTooLate = "the provider did not finish in time"
 
 // pause waits without a purpose of its own: any signal but an upstream one
 // ends it, and the story is read anew. It reports whether the time ran out.
@@ -83,8 +86,9 @@ func (g *generate) wait(ctx workflow.Context, summary string, d time.Duration) (
 	timer := workflow.NewTimerWithOptions(timerCtx, d, workflow.TimerOptions{Summary: summary})
 	var (
 		reload, record bool
-		commands       []activities.ActionArgs
+		commands       = g.held
 	)
+	g.held = nil
 	selector := workflow.NewSelector(ctx)
 	selector.AddFuture(timer, func(workflow.Future) { due = true })
 	selector.AddReceive(g.upstream, func(c workflow.ReceiveChannel, _ bool) {

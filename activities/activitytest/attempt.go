@@ -44,13 +44,20 @@ func (s *Store) OpenAttempt(ctx context.Context, in mediagate.Attempt) (mediagat
 		return mediagate.Attempt{}, false, conflict("task %s has ended", in.TaskID)
 	case !r.task.CancelRequestedAt.IsZero():
 		return mediagate.Attempt{}, false, conflict("task %s is to be cancelled", in.TaskID)
+	case s.late(r):
+		return mediagate.Attempt{}, false, conflict("nobody waits for task %s any more", in.TaskID)
 	}
-	in.State = mediagate.AttemptIntent
+	in.Sends, in.State = 1, mediagate.AttemptIntent
 	r.attempts, r.seen = append(r.attempts, &attempt{Attempt: in}), true
 	if in.Route.Sync && r.task.Status == mediagate.StatusPending {
 		r.task.Status, r.task.StartedAt = mediagate.StatusProcessing, s.clock()
 	}
 	return in, true, nil
+}
+
+// late reports that the waiting for the vendor has ended.
+func (s *Store) late(r *record) bool {
+	return !s.clock().Before(mediagate.WaitsUntil(r.task.DeadlineAt, r.task.ParkedAt, s.clock()))
 }
 
 func over(s mediagate.AttemptState) bool {
@@ -119,29 +126,44 @@ func (s *Store) MarkUnknown(ctx context.Context, taskID string, n int, sendBefor
 	})
 }
 
-// NoteAbsent keeps the first time that a lookup found nothing.
-func (s *Store) NoteAbsent(ctx context.Context, taskID string, n int, sendBefore time.Time) (first time.Time, err error) {
+// DoubtRefusal keeps a refusal that may mean that the vendor has the job.
+func (s *Store) DoubtRefusal(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error {
+	return s.change(ctx, "DoubtRefusal", taskID, n, func(_ *record, a *attempt) error {
+		if a.State == mediagate.AttemptIntent && a.SendBefore.Equal(sendBefore) {
+			a.State, a.Refusal, a.Error = mediagate.AttemptUnknown, &f, detail
+		}
+		return nil
+	})
+}
+
+// NoteAbsent keeps the first two times that a lookup found nothing: the second
+// counts when it began gap after the first was noted.
+func (s *Store) NoteAbsent(ctx context.Context, taskID string, n int, sendBefore, asked time.Time, gap time.Duration) (first time.Time, proven bool, err error) {
 	err = s.change(ctx, "NoteAbsent", taskID, n, func(_ *record, a *attempt) error {
 		if a.State != mediagate.AttemptUnknown || !a.SendBefore.Equal(sendBefore) {
 			return conflict("attempt %d of task %s is %s", n, taskID, a.State)
 		}
-		if a.AbsentAt.IsZero() {
+		switch {
+		case a.AbsentAt.IsZero():
 			a.AbsentAt = s.clock()
+		case a.AgainAt.IsZero() && !asked.Before(a.AbsentAt.Add(gap)):
+			a.AgainAt = s.clock()
 		}
-		first = a.AbsentAt
+		first, proven = a.AbsentAt, !a.AgainAt.IsZero()
 		return nil
 	})
-	return first, err
+	return first, proven, err
 }
 
 // ReopenIntent lets the same external id be sent again.
 func (s *Store) ReopenIntent(ctx context.Context, taskID string, n int, lost, sendBefore time.Time) (reopened bool, err error) {
 	err = s.change(ctx, "ReopenIntent", taskID, n, func(r *record, a *attempt) error {
 		if r.task.Status.Terminal() || !r.task.CancelRequestedAt.IsZero() || a.State != mediagate.AttemptUnknown ||
-			a.AbsentAt.IsZero() || !a.SendBefore.Equal(lost) {
+			a.AgainAt.IsZero() || a.Refusal != nil || !a.SendBefore.Equal(lost) || s.late(r) {
 			return nil
 		}
-		a.State, a.SendBefore, a.AbsentAt, a.Error = mediagate.AttemptIntent, sendBefore, time.Time{}, ""
+		a.State, a.SendBefore, a.AbsentAt, a.AgainAt, a.Error = mediagate.AttemptIntent, sendBefore, time.Time{}, time.Time{}, ""
+		a.Sends++
 		reopened = true
 		return nil
 	})

@@ -186,7 +186,7 @@ func (s *Store) story(taskID string) mediagate.Story {
 	}
 	t := r.task
 	st := mediagate.Story{
-		Status: t.Status, Model: t.Model, Type: t.Type, AccountID: t.AccountID,
+		ReadAt: s.clock(), Status: t.Status, Model: t.Model, Type: t.Type, AccountID: t.AccountID,
 		CancelRequested: !t.CancelRequestedAt.IsZero(), DeadlineAt: t.DeadlineAt,
 		ParkedAt: t.ParkedAt, ParkReason: t.ParkReason,
 		Expected: t.Plan.Expected, OnUnknown: t.Plan.OnUnknown,
@@ -199,7 +199,7 @@ func (s *Store) story(taskID string) mediagate.Story {
 	}
 	a := r.attempts[len(r.attempts)-1]
 	st.N, st.State, st.Channel, st.Provider, st.Trouble = a.N, a.State, a.Channel, a.Provider, a.Trouble
-	st.SendBefore, st.AbsentAt, st.Mirrored, st.CanFind = a.SendBefore, a.AbsentAt, a.Results != nil, a.Route.Find
+	st.SendBefore, st.AbsentAt, st.Mirrored, st.Sync, st.CanFind = a.SendBefore, a.AbsentAt, a.Results != nil, a.Route.Sync, a.Route.Find
 	st.Unheard = slices.ContainsFunc(s.awaits, func(w *awaitRow) bool { return w.TaskID == taskID && w.N == a.N && w.unheard })
 	st.Failure = a.rejection
 	if a.Outcome != nil {
@@ -323,11 +323,27 @@ func (s *Store) TakeAction(ctx context.Context, id, taker string) (bool, error) 
 	}
 	for _, a := range s.actions {
 		if a.ID == id && (a.State == "pending" || s.takers[id] == taker) {
+			if a.State == "pending" {
+				s.extend(a)
+			}
 			a.State, s.takers[id] = "taken", taker
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// extend gives an open task that is to be tried again the time of a new one.
+func (s *Store) extend(a *mediagate.Action) {
+	r, ok := s.tasks[a.TaskID]
+	if !ok || a.Action != mediagate.ActionRetry || r.task.Status.Terminal() {
+		return
+	}
+	now := s.clock()
+	moved := mediagate.WaitsUntil(r.task.DeadlineAt, r.task.ParkedAt, now).Sub(r.task.DeadlineAt)
+	if deadline := now.Add(r.task.Plan.Timeout - moved); deadline.After(r.task.DeadlineAt) {
+		r.task.DeadlineAt = deadline
+	}
 }
 
 // names lists the keys in order.

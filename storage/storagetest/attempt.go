@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -19,7 +20,7 @@ var attemptTests = map[string]func(*bench){
 		row := b.intent(id, 1)
 		want := mediagate.Attempt{
 			TaskID: id, N: 1, Channel: channelName, Provider: "kling", Fingerprint: "fp", Route: plan.Routes[0], ExternalID: id + "-1",
-			SendBefore: b.now().Add(10 * time.Second), State: mediagate.AttemptIntent, CreatedAt: b.now(),
+			SendBefore: b.now().Add(10 * time.Second), State: mediagate.AttemptIntent, Sends: 1, CreatedAt: b.now(),
 		}
 		same(b, "opened", row, want)
 		same(b, "stored", b.attempt(id, 1), want)
@@ -224,9 +225,7 @@ var attemptTests = map[string]func(*bench){
 		id := b.submit(p, unit(1))
 		old := b.intent(id, 1)
 		b.noError(b.MarkUnknown(b.Context(), id, 1, old.SendBefore, "lost"))
-		_, err := b.NoteAbsent(b.Context(), id, 1, old.SendBefore)
-		b.noError(err)
-		b.pass(time.Minute)
+		b.absentTwice(id, old)
 		again, err := b.ReopenIntent(b.Context(), id, 1, old.SendBefore, b.now().Add(10*time.Second))
 		b.noError(err)
 		same(b, "reopened", again, true)
@@ -238,7 +237,7 @@ var attemptTests = map[string]func(*bench){
 
 		// Lost once more: what was learnt of the first sending proves nothing.
 		b.noError(b.MarkUnknown(b.Context(), id, 1, a.SendBefore, "lost again"))
-		_, err = b.NoteAbsent(b.Context(), id, 1, old.SendBefore)
+		_, _, err = b.NoteAbsent(b.Context(), id, 1, old.SendBefore, b.now(), absentGap)
 		b.kind(err, mediagate.KindConflict)
 		for _, lost := range []time.Time{old.SendBefore, a.SendBefore} {
 			again, err = b.ReopenIntent(b.Context(), id, 1, lost, b.now().Add(time.Hour))
@@ -246,29 +245,108 @@ var attemptTests = map[string]func(*bench){
 			same(b, "reopened without proof", again, false)
 		}
 	},
-	"absence is noted once, and forgotten when sent again": func(b *bench) {
+	"two lookups prove absence, the second begun a while after the first (D4)": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.submit(p, unit(1))
 		row := b.intent(id, 1)
-		_, err := b.NoteAbsent(b.Context(), id, 1, row.SendBefore)
+		_, _, err := b.NoteAbsent(b.Context(), id, 1, row.SendBefore, b.now(), absentGap)
 		b.kind(err, mediagate.KindConflict)
 		b.noError(b.MarkUnknown(b.Context(), id, 1, row.SendBefore, "timeout"))
-		first, err := b.NoteAbsent(b.Context(), id, 1, row.SendBefore)
-		b.noError(err)
-		same(b, "first", first, b.now())
-		b.pass(30 * time.Second)
-		second, err := b.NoteAbsent(b.Context(), id, 1, row.SendBefore)
-		b.noError(err)
-		same(b, "second", second, first)
+		reopen := func() bool {
+			again, err := b.ReopenIntent(b.Context(), id, 1, row.SendBefore, b.now().Add(time.Second))
+			b.noError(err)
+			return again
+		}
+		note := func(asked time.Time) (time.Time, bool) {
+			first, proven, err := b.NoteAbsent(b.Context(), id, 1, row.SendBefore, asked, absentGap)
+			b.noError(err)
+			return first, proven
+		}
+		first, proven := note(b.now())
+		same(b, "first", []any{first, proven}, []any{b.now(), false})
+		b.pass(time.Hour) // an outage, a reset by hand: no second lookup
+		same(b, "reopened after one lookup", reopen(), false)
+		again, proven := note(first.Add(absentGap - time.Microsecond)) // begun too early, answered late
+		same(b, "too early", []any{again, proven}, []any{first, false})
+		same(b, "reopened", reopen(), false)
+		again, proven = note(first.Add(absentGap))
+		same(b, "second", []any{again, proven}, []any{first, true})
+		a := b.attempt(id, 1)
+		same(b, "attempt", []any{a.AbsentAt, a.AgainAt, a.Sends}, []any{first, b.now(), 1})
+		b.pass(time.Hour - time.Minute) // within the task's time still
+		again, proven = note(b.now())
+		same(b, "third", []any{again, proven, b.attempt(id, 1).AgainAt}, []any{first, true, a.AgainAt})
 		same(b, "story", b.story(id).AbsentAt, first)
 		reopened, err := b.ReopenIntent(b.Context(), id, 1, row.SendBefore, b.now().Add(time.Second))
 		b.noError(err)
-		same(b, "reopened", []any{reopened, b.attempt(id, 1).AbsentAt}, []any{true, time.Time{}})
+		a = b.attempt(id, 1)
+		same(b, "reopened", []any{reopened, a.AbsentAt, a.AgainAt, a.Sends}, []any{true, time.Time{}, time.Time{}, 2})
 		reopened, err = b.ReopenIntent(b.Context(), id, 1, row.SendBefore, b.now().Add(time.Second))
 		b.noError(err)
 		same(b, "reopened twice", reopened, false)
-		_, err = b.NoteAbsent(b.Context(), id, 2, row.SendBefore)
+		_, _, err = b.NoteAbsent(b.Context(), id, 2, row.SendBefore, b.now(), absentGap)
 		b.kind(err, mediagate.KindNotFound)
+	},
+	"no intent, first or again, once the waiting is over (D3)": func(b *bench) {
+		p := b.newPayer(unit(100))
+		for name, c := range map[string]struct {
+			parked time.Duration // before the end
+			past   time.Duration // the end of the waiting
+			opened bool
+		}{
+			"just before":           {0, -time.Microsecond, true},
+			"at the deadline":       {0, 0, false},
+			"later":                 {0, time.Hour, false},
+			"parked, just before":   {30 * time.Minute, -time.Microsecond, true},
+			"parked, later":         {30 * time.Minute, 0, true}, // its time stands still
+			"parked at the last":    {time.Microsecond, 10 * time.Hour, true},
+			"parked after the end":  {-time.Minute, 10 * time.Hour, false},
+			"parked at the end too": {0, 10 * time.Hour, false},
+		} {
+			fresh, lost := b.submit(p, unit(1)), b.submit(p, unit(1))
+			row := b.lost(lost)
+			b.absentTwice(lost, row)
+			deadline := b.task(fresh).DeadlineAt
+			parks := strings.HasPrefix(name, "parked")
+			if parks {
+				b.pass(deadline.Add(-c.parked).Sub(b.now()))
+				b.noError(b.Park(b.Context(), fresh, mediagate.ParkFunds))
+				b.noError(b.Park(b.Context(), lost, mediagate.ParkFunds))
+			}
+			b.pass(deadline.Add(c.past).Sub(b.now()))
+			_, opened, err := b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: fresh, N: 1, Channel: channelName, Provider: "kling", SendBefore: b.now()})
+			if c.opened {
+				b.noError(err)
+			} else {
+				b.kind(err, mediagate.KindConflict)
+			}
+			reopened, err := b.ReopenIntent(b.Context(), lost, 1, row.SendBefore, b.now())
+			b.noError(err)
+			same(b, name, []any{opened, reopened}, []any{c.opened, c.opened})
+		}
+	},
+	"a refusal of what was sent again is kept, and forbids sending (D4)": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		row := b.lost(id)
+		b.absentTwice(id, row)
+		second := b.now().Add(10 * time.Second)
+		reopened, err := b.ReopenIntent(b.Context(), id, 1, row.SendBefore, second)
+		b.noError(err)
+		same(b, "reopened", reopened, true)
+		why := mediagate.Failure{Code: mediagate.CodeInvalidParameters, Message: "no"}
+		b.noError(b.DoubtRefusal(b.Context(), id, 1, row.SendBefore, why, "late")) // of the first sending
+		same(b, "state", b.attempt(id, 1).State, mediagate.AttemptIntent)
+		b.noError(b.DoubtRefusal(b.Context(), id, 1, second, why, "invalid"))
+		a := b.attempt(id, 1)
+		same(b, "attempt", []any{a.State, a.Refusal, a.Error, a.Sends}, []any{mediagate.AttemptUnknown, &why, "invalid", 2})
+		same(b, "story", b.story(id).Failure, (*mediagate.Failure)(nil))
+		b.absentTwice(id, a)
+		reopened, err = b.ReopenIntent(b.Context(), id, 1, second, b.now().Add(time.Second))
+		b.noError(err)
+		same(b, "reopened", reopened, false)
+		b.noError(b.RejectAttempt(b.Context(), id, 1, second, *a.Refusal, a.Error))
+		same(b, "rejected", []any{b.attempt(id, 1).State, b.story(id).Failure}, []any{mediagate.AttemptRejected, &why})
 	},
 	"nothing is sent again for a task that ends": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -281,8 +359,7 @@ var attemptTests = map[string]func(*bench){
 		} {
 			id := b.submit(p, unit(1))
 			row := b.lost(id)
-			_, err := b.NoteAbsent(b.Context(), id, 1, row.SendBefore)
-			b.noError(err)
+			b.absentTwice(id, row)
 			end(id)
 			reopened, err := b.ReopenIntent(b.Context(), id, 1, row.SendBefore, b.now())
 			b.noError(err)

@@ -175,6 +175,42 @@ var reconcileTests = map[string]func(*bench){
 		_, err = b.RecordAction(b.Context(), mediagate.Action{TaskID: "task_none", Action: mediagate.ActionFail})
 		b.kind(err, mediagate.KindNotFound)
 	},
+	"a retry gives a task the time of a new one, once (D10)": func(b *bench) {
+		p := b.newPayer(unit(10))
+		for name, c := range map[string]struct {
+			action       string
+			past, parked time.Duration // the deadline; until the command is taken
+			want         time.Duration // from the taking to the end of the waiting
+		}{
+			"late":             {mediagate.ActionRetry, time.Hour, 0, 2 * time.Hour},
+			"late and parked":  {mediagate.ActionRetry, time.Hour, 30 * time.Minute, 2 * time.Hour},
+			"early":            {mediagate.ActionRetry, -2 * time.Hour, 0, 2 * time.Hour},
+			"another command":  {mediagate.ActionPollNow, time.Hour, 0, -time.Hour},
+			"early and parked": {mediagate.ActionRetry, -90 * time.Minute, time.Hour, 2 * time.Hour},
+		} {
+			id := b.submit(p, unit(1))
+			b.pass(2*time.Hour + c.past)
+			if c.parked > 0 {
+				b.noError(b.Park(b.Context(), id, mediagate.ParkFunds))
+				b.pass(c.parked)
+			}
+			made, err := b.RecordAction(b.Context(), mediagate.Action{TaskID: id, Action: c.action})
+			b.noError(err)
+			taken := b.now()
+			for range 2 {
+				ok, err := b.TakeAction(b.Context(), made.ID, "me")
+				b.noError(err)
+				same(b, "taken", ok, true)
+				t := b.task(id)
+				same(b, name, mediagate.WaitsUntil(t.DeadlineAt, t.ParkedAt, taken).Sub(taken), c.want)
+				b.pass(time.Minute)
+			}
+			b.settle(failed(id))
+		}
+		none, err := b.TakeAction(b.Context(), "act_none", "me")
+		b.noError(err)
+		same(b, "unknown", none, false)
+	},
 	"commands on ended tasks are not repeated": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.submit(p, unit(1))

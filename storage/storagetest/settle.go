@@ -77,6 +77,42 @@ var settleTests = map[string]func(*bench){
 		b.settle(failed(id))
 		same(b, "states", []any{b.attempt(id, 1).State, b.attempt(id, 2).State}, []any{mediagate.AttemptRejected, mediagate.AttemptEnded})
 	},
+	"a promised cancel holds: nothing completes after it (D13)": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(4))
+		b.noError(b.StoreMirrored(b.Context(), id, 1, completed(id, 0).Results))
+		_, err := b.RequestCancel(b.Context(), p.account, id)
+		b.noError(err)
+		story := b.settle(completed(id, unit(3)))
+		t := b.task(id)
+		same(b, "story", []any{story.Status, story.WebhookRound}, []any{mediagate.StatusCancelled, 0})
+		same(b, "task", []any{t.Status, t.Progress, t.Cost, len(t.Results), t.Webhook.State}, []any{mediagate.StatusCancelled, 0, unit(0), 0, mediagate.WebhookDropped})
+		b.money(p, unit(10), 0, 0)
+	},
+	"a cancel and an end at once agree (D13)": func(b *bench) {
+		p := b.newPayer(unit(100))
+		for range 20 {
+			id := b.accepted(p, unit(1))
+			var promised atomic.Bool
+			b.race(2, func(i int) {
+				var err error
+				if i == 0 {
+					_, err = b.RequestCancel(b.Context(), p.account, id)
+					promised.Store(err == nil)
+				} else {
+					_, _, err = b.Settle(b.Context(), completed(id, unit(1)))
+				}
+				if err != nil && mediagate.KindOf(err) != mediagate.KindConflict {
+					b.Errorf("%d: %v", i, err)
+				}
+			})
+			want := mediagate.StatusCompleted
+			if promised.Load() {
+				want = mediagate.StatusCancelled
+			}
+			same(b, "status", b.task(id).Status, want)
+		}
+	},
 	"an end is final": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(4))

@@ -215,6 +215,18 @@ func (b *bench) lost(taskID string) mediagate.Attempt {
 	return row
 }
 
+const absentGap = 30 * time.Second
+
+// absentTwice is two lookups of a lost attempt that found nothing.
+func (b *bench) absentTwice(taskID string, row mediagate.Attempt) {
+	b.Helper()
+	for range 2 {
+		_, _, err := b.NoteAbsent(b.Context(), taskID, row.N, row.SendBefore, b.now(), absentGap)
+		b.noError(err)
+		b.pass(absentGap)
+	}
+}
+
 func ref(taskID string) mediagate.JobRef {
 	return mediagate.JobRef{JobID: "job-" + taskID, ExternalID: taskID + "-1", Operation: "text2video"}
 }

@@ -1,0 +1,12 @@
+-- +goose Up
+-- What proves that a vendor has no job: the second lookup that found none; how
+-- often the intent was stored; and a refusal of a repeated intent, which may
+-- only mean that the vendor has the first.
+ALTER TABLE attempts ADD COLUMN absent_again_at integer;
+ALTER TABLE attempts ADD COLUMN sends integer NOT NULL DEFAULT 1;
+ALTER TABLE attempts ADD COLUMN refusal text;
+
+-- +goose Down
+ALTER TABLE attempts DROP COLUMN refusal;
+ALTER TABLE attempts DROP COLUMN sends;
+ALTER TABLE attempts DROP COLUMN absent_again_at;
