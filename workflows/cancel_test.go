@@ -193,6 +193,26 @@ func TestD13CancelOfAnEndedTask(t *testing.T) {
 	}
 }
 
+// A cancel that commits after the run's last look at the row holds: nothing is
+// charged, nobody is called, and the files go.
+func TestD13CancelAtTheLastMoment(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.succeeds(time.Minute, 1)
+	b.Store.Fault = func(method string) error {
+		if method == "Settle" {
+			_, err := b.Store.RequestCancel(context.Background(), "acc_1", taskID)
+			b.ok(err)
+		}
+		return nil
+	}
+	b.run()
+	b.cancelled()
+	if got := b.Bucket.Objects(); len(got) != 0 {
+		t.Errorf("objects %v are left", got)
+	}
+}
+
 // The first end counts: a run that comes second goes on from what it finds.
 func TestD13SettleReturnsTheEndItFinds(t *testing.T) {
 	t.Parallel()
