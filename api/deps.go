@@ -83,6 +83,7 @@ type Signer interface {
 // Checks tell whether the parts that we need are there. A nil check passes.
 type Checks struct {
 	Database func(ctx context.Context) error
+	Clock    func(ctx context.Context) error
 	Temporal func(ctx context.Context) error
 	Bucket   func(ctx context.Context) error
 }

@@ -26,15 +26,18 @@ type readiness struct {
 }
 
 // handleReady asks the parts all at once. Without Temporal or the bucket
-// clients are still acknowledged, so only the database decides.
+// clients are still acknowledged, so only the database decides, and the clock:
+// a process whose own is wrong must not reckon with times (D10, D20).
 func (s *Server) handleReady(c *call) error {
 	checks := []struct {
-		name string
-		look func(ctx context.Context) error
+		name    string
+		look    func(ctx context.Context) error
+		without string // what we are not ready without, in the words of the answer
 	}{
-		{"database", s.cfg.Checks.Database},
-		{"temporal", s.cfg.Checks.Temporal},
-		{"bucket", s.cfg.Checks.Bucket},
+		{"database", s.cfg.Checks.Database, "the database is not reachable"},
+		{"clock", s.cfg.Checks.Clock, "the clock of this server is wrong"},
+		{"temporal", s.cfg.Checks.Temporal, ""},
+		{"bucket", s.cfg.Checks.Bucket, ""},
 	}
 	away := make([]error, len(checks))
 	ctx, cancel := context.WithTimeout(c.Request().Context(), checkDeadline)
@@ -47,17 +50,22 @@ func (s *Server) handleReady(c *call) error {
 	}
 	looks.Wait()
 	answer := readiness{Status: "ready"}
-	for i, check := range checks[1:] {
-		if away[i+1] != nil {
-			answer.Status, answer.Degraded = "degraded", append(answer.Degraded, check.name)
+	for i, check := range checks {
+		switch {
+		case away[i] == nil:
+		case check.without == "":
+			answer.Degraded = append(answer.Degraded, check.name)
+		case answer.Error == nil:
+			s.log.WarnContext(ctx, check.without, "error", away[i])
+			answer.Error = &errorA{http.StatusServiceUnavailable, check.without, wordServer, c.requestID}
 		}
 	}
-	if away[0] != nil {
-		s.log.WarnContext(ctx, "database not reachable", "error", away[0])
-		status := http.StatusServiceUnavailable
+	switch {
+	case answer.Error != nil:
 		answer.Status = "unavailable"
-		answer.Error = &errorA{status, "the database is not reachable", wordServer, c.requestID}
-		return c.json(status, answer)
+		return c.json(http.StatusServiceUnavailable, answer)
+	case len(answer.Degraded) > 0:
+		answer.Status = "degraded"
 	}
 	return c.ok(answer)
 }

@@ -84,10 +84,11 @@ func TestWrongMethods(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	var database, temporal, bucket error
+	var database, clock, temporal, bucket error
 	g := newGateway(t, func(c *api.Config) {
 		c.Checks = api.Checks{
 			Database: func(context.Context) error { return database },
+			Clock:    func(context.Context) error { return clock },
 			Temporal: func(context.Context) error { return temporal },
 			Bucket:   func(context.Context) error { return bucket },
 		}
@@ -106,6 +107,8 @@ func TestHealth(t *testing.T) {
 	if a := g.send(request{path: "/readyz"}); a.status != 200 || !slices.Equal(texts(a.at("degraded")), []string{"temporal", "bucket"}) {
 		t.Errorf("without both: %d %s", a.status, a.body)
 	}
+	clock = errAway
+	g.send(request{path: "/readyz"}).wantError(t, 503, "server_error", "the clock of this server is wrong") // D10
 	database = errAway
 	g.send(request{path: "/readyz"}).wantError(t, 503, "server_error", "database")
 	if a := g.send(request{path: "/healthz"}); a.status != 200 {

@@ -9,6 +9,10 @@
 // moves key first, account last, so that the busiest row is locked shortest
 // and no two transactions wait for each other.
 //
+// Times go by the database's clock, whichever process stores or compares them
+// (Store.Now); connections to a PostgreSQL server that has become read-only are
+// given up.
+//
 // PostgreSQL and SQLite run the same SQL, but for row locks (SQLite has a
 // single writer), for lists that are passed as JSON, and for Submit, which on
 // PostgreSQL is one statement and one round trip.

@@ -63,7 +63,7 @@ func isAway(err error) bool {
 				return true
 			}
 		}
-		return isVictim(err) || code == "55P03" // the lock was not to be had in time
+		return isVictim(err) || code == readOnly || code == "55P03" // the lock was not to be had in time
 	}
 	var lite interface{ Code() int }
 	if errors.As(err, &lite) {

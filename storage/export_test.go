@@ -10,3 +10,18 @@ func (s *Store) Setting(ctx context.Context, name string) (string, error) {
 	}
 	return got[0], nil
 }
+
+// Warm uses n connections at once.
+func (s *Store) Warm(ctx context.Context, n int) error {
+	for range n {
+		conn, err := s.sql.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		if err := conn.PingContext(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

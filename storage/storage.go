@@ -19,43 +19,49 @@ import (
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
+
+	"github.com/mediagate/mediagate"
 )
 
 // Config says how to reach the database. Dialector is required for Open.
 type Config struct {
 	Dialector      gorm.Dialector             // opened by the caller
 	EncryptionKeys [][]byte                   // AES-256 keys of webhook secrets: the first encrypts, all decrypt
-	Now            func() time.Time           // nil: time.Now
+	Now            func() time.Time           // the clock of everything; nil: the database's
+	LocalNow       func() time.Time           // this process's own clock, without Now; nil: time.Now
 	NewID          func(prefix string) string // nil: prefix + ULID
 	Logger         *slog.Logger               // nil: discarded
 	MaxOpenConns   int                        // of PostgreSQL; 0: 32
+	MaxConnAge     time.Duration              // of PostgreSQL; 0: no bound
+
+	failover *failover // of OpenPostgres
 }
 
 // Store is the database. It is safe for concurrent use.
 type Store struct {
-	db    *gorm.DB
-	sql   *sql.DB
-	lite  bool // SQLite, otherwise PostgreSQL
-	now   func() time.Time
-	newID func(prefix string) string
-	log   *slog.Logger
-	seals []cipher.AEAD
+	db       *gorm.DB
+	sql      *sql.DB
+	lite     bool // SQLite, otherwise PostgreSQL
+	time     *databaseClock
+	newID    func(prefix string) string
+	log      *slog.Logger
+	seals    []cipher.AEAD
+	failover *failover // nil: the caller made the connections
+	unwatch  func()    // ends the reading of the database's clock; nil: nobody reads it
 }
 
 // Open connects to the database. It does not migrate.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	s := &Store{now: c.Now, newID: c.NewID, log: c.Logger, lite: c.Dialector.Name() == dialectSQLite}
+	s := &Store{newID: c.NewID, log: c.Logger, lite: c.Dialector.Name() == dialectSQLite, failover: c.failover}
 	if name := c.Dialector.Name(); !s.lite && name != dialectPostgres {
 		return nil, fmt.Errorf("storage speaks PostgreSQL and SQLite, not %q", name)
 	}
-	if s.now == nil {
-		s.now = time.Now
-	}
-	if s.newID == nil {
-		s.newID = newULIDs(s.now)
-	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.time = newDatabaseClock(c, s.log)
+	if s.newID == nil {
+		s.newID = newULIDs(s.Now)
 	}
 	var err error
 	if s.seals, err = sealers(c.EncryptionKeys); err != nil {
@@ -80,8 +86,13 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		// Idle connections keep their prepared statements, for a while.
 		s.sql.SetMaxIdleConns(width)
 		s.sql.SetConnMaxIdleTime(connIdleTime)
+		s.sql.SetConnMaxLifetime(c.MaxConnAge)
 	}
 	if err := s.Ping(ctx); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	if err := s.keepClock(ctx); err != nil {
 		_ = s.Close()
 		return nil, err
 	}
@@ -131,7 +142,10 @@ func OpenPostgres(ctx context.Context, url string, c Config) (*Store, error) {
 	}
 	// Set afterwards rather than in the connection's first message, which
 	// poolers refuse with parameters that they do not know.
-	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+	c.failover = &failover{}
+	c.failover.watch(config)
+	db := stdlib.OpenDB(*config, c.failover.refuse(), stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		c.failover.joined(conn)
 		_, err := conn.PgConn().Exec(ctx, set.String()).ReadAll()
 		return err
 	}))
@@ -143,21 +157,46 @@ func OpenPostgres(ctx context.Context, url string, c Config) (*Store, error) {
 	return store, err
 }
 
-// Ping asks the database for a sign of life.
+// Ping asks the database for a sign of life. A PostgreSQL server that takes no
+// writes counts as away: KindUnavailable.
 func (s *Store) Ping(ctx context.Context) error {
-	return dbError(s.sql.PingContext(ctx), "ping the database")
+	if s.lite {
+		return dbError(s.sql.PingContext(ctx), "ping the database")
+	}
+	conn, err := s.sql.Conn(ctx) // first: waiting for one must not count
+	if err != nil {
+		return dbError(err, "ping the database")
+	}
+	defer func() { _ = conn.Close() }()
+	began, start := s.time.local(), time.Now()
+	var at time.Time
+	var standby bool
+	err = conn.QueryRowContext(ctx, "SELECT clock_timestamp(), current_setting('transaction_read_only') = 'on'").Scan(&at, &standby)
+	switch {
+	case err != nil:
+		return dbError(err, "ping the database")
+	case standby:
+		if s.failover != nil {
+			s.failover.begin()
+		}
+		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is read-only"}
+	}
+	if !s.time.fixed {
+		s.time.note(ctx, readingOf(began, time.Since(start), at))
+	}
+	return nil
 }
 
 // Close closes all connections.
 func (s *Store) Close() error {
+	if s.unwatch != nil {
+		s.unwatch()
+	}
 	if pool, ok := s.db.ConnPool.(io.Closer); ok { // it may hold more than one *sql.DB
 		return dbError(pool.Close(), "close the database")
 	}
 	return dbError(s.sql.Close(), "close the database")
 }
-
-// clock is the present in what the columns can hold.
-func (s *Store) clock() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
 
 // on is a session for one call.
 func (s *Store) on(ctx context.Context) *gorm.DB { return s.db.WithContext(ctx) }

@@ -9,6 +9,7 @@ import (
 // credentials.
 type Config struct {
 	DatabaseURL    string           `yaml:"database_url" secret:"url" help:"PostgreSQL URL of our own tables"`
+	DatabasePool   DatabasePool     `yaml:"database_pool"`
 	Temporal       Temporal         `yaml:"temporal"`
 	S3             S3               `yaml:"s3"`
 	APIListen      string           `yaml:"api_listen" help:"address of the API"`
@@ -35,6 +36,12 @@ type Config struct {
 	CORSOrigins    []string         `yaml:"cors_origins" help:"origins that browsers may call from"`
 	TrustedProxies int              `yaml:"trusted_proxies" help:"proxies in front of us that append to X-Forwarded-For"`
 	LogLevel       string           `yaml:"log_level" help:"debug, info, warn or error"`
+}
+
+// DatabasePool bounds a process's connections to PostgreSQL.
+type DatabasePool struct {
+	Size   int           `yaml:"size" help:"connections of a process to PostgreSQL, at most"`
+	MaxAge time.Duration `yaml:"max_age" help:"a connection is replaced when it is that old"`
 }
 
 // Temporal says where the Temporal server is.
@@ -113,6 +120,7 @@ const day = 24 * time.Hour
 // Defaults are the settings that are in force where nothing else is said.
 func Defaults() Config {
 	return Config{
+		DatabasePool:   DatabasePool{Size: 50, MaxAge: 30 * time.Minute},
 		Temporal:       Temporal{Address: "127.0.0.1:7233", Namespace: "mediagate"},
 		S3:             S3{Region: "us-east-1", Bucket: "mediagate", PathStyle: true},
 		APIListen:      ":8080",

@@ -16,6 +16,7 @@ import (
 
 const whole = `
 database_url: postgres://gate:hunter2@db.example.com/gate
+database_pool: {size: 20, max_age: 10m}
 temporal: {address: temporal.example.com:7233, namespace: media}
 s3:
   endpoint: https://s3.example.com
@@ -86,6 +87,9 @@ func TestLoadReadsEverySetting(t *testing.T) {
 	if diff := cmp.Diff([]app.Channel{want}, c.Channels); diff != "" {
 		t.Error(diff)
 	}
+	if want := (app.DatabasePool{Size: 20, MaxAge: 10 * time.Minute}); c.DatabasePool != want {
+		t.Errorf("the pool is %+v, want %+v", c.DatabasePool, want)
+	}
 	if c.TaskTimeout != 2*time.Hour || c.CreditsPerUnit != 1000 || c.ParkTimeout != 24*time.Hour {
 		t.Error("what is not said does not keep its default")
 	}
@@ -97,14 +101,15 @@ func TestLoadLayers(t *testing.T) {
 		"MEDIAGATE_API_LISTEN=:8082", "MEDIAGATE_S3_BUCKET=from-env", "MEDIAGATE_TASK_TIMEOUT=1h",
 		"MEDIAGATE_OUTBOUND_ALLOW=127.0.0.0/8, 10.0.0.0/8", "MEDIAGATE_S3_PATH_STYLE=false", "MEDIAGATE_TRUSTED_PROXIES=2",
 		"MEDIAGATE_CHANNELS=[{name: x, provider: dashscope, credentials: {api_key: sk-0000000000000000}}]",
-		"MEDIAGATE_FAILPOINT=mirrored", "MEDIAGATE_TEST_POSTGRES=x", "OTHER=1",
+		"MEDIAGATE_FAILPOINT=mirrored", "MEDIAGATE_TEST_POSTGRES=x", "OTHER=1", "MEDIAGATE_DATABASE_POOL_SIZE=30",
 	}
-	c, err := load(t, whole, env, []string{"-s3-bucket", "from-flag", "--log-level=debug"})
+	c, err := load(t, whole, env, []string{"-s3-bucket", "from-flag", "--log-level=debug", "-database-pool-max-age", "2h"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.APIListen != ":8082" || c.S3.Bucket != "from-flag" || c.LogLevel != "debug" || c.OpsListen != ":9091" ||
-		c.S3.PathStyle || c.TrustedProxies != 2 || c.TaskTimeout != time.Hour {
+		c.S3.PathStyle || c.TrustedProxies != 2 || c.TaskTimeout != time.Hour ||
+		c.DatabasePool != (app.DatabasePool{Size: 30, MaxAge: 2 * time.Hour}) {
 		t.Errorf("layers are not obeyed: %+v", c)
 	}
 	if diff := cmp.Diff([]string{"127.0.0.0/8", "10.0.0.0/8"}, c.Outbound.Allow); diff != "" {
@@ -391,6 +396,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	c.S3.AccessKeyID = "alone"
 	c.PublicURL = "ftp://example.com"
 	c.TaskTimeout = 0
+	c.DatabasePool = app.DatabasePool{}
 	c.Outbound.Allow = []string{"10.0.0.1"}
 	c.Moderation.Mode = "words"
 	c.Groups = map[string]app.Group{"gold": {PriceFactor: "cheap", Capacity: 1}}
@@ -400,7 +406,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		t.Fatal("valid")
 	}
 	for _, path := range []string{
-		"database_url:", "admin_key:", "encryption_keys[0]:", "s3.secret_access_key:", "public_url:", "task_timeout:",
+		"database_url:", "database_pool.size:", "database_pool.max_age:", "admin_key:", "encryption_keys[0]:", "s3.secret_access_key:", "public_url:", "task_timeout:",
 		"outbound.allow[0]:", "moderation.mode:", "groups.default:", "groups.gold.price_factor:", "groups.gold.capacity:",
 		"channels[0]", `"nobody"`, "channels[1].name:", "channels[1].poll_interval:", "channels[1].requests_per_second:",
 	} {

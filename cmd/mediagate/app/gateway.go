@@ -90,7 +90,7 @@ func openStore(ctx context.Context, c Config, o Options) (*storage.Store, error)
 			return nil, fmt.Errorf("encryption_keys[%d]: %w", i, err)
 		}
 	}
-	sc := storage.Config{EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: 50}
+	sc := storage.Config{EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: c.DatabasePool.Size, MaxConnAge: c.DatabasePool.MaxAge}
 	if o.OpenStore != nil {
 		return o.OpenStore(ctx, sc)
 	}
@@ -169,14 +169,14 @@ func (g *Gateway) API() (*api.Server, error) {
 	}
 	return api.New(api.Config{
 		Store: g.Store, Catalog: g.catalog, Starter: workflows.Client{Temporal: g.Temporal}, Signer: g.Bucket,
-		Checks: api.Checks{Database: g.Store.Ping, Temporal: g.pingTemporal, Bucket: g.Bucket.Ping},
+		Checks: api.Checks{Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: g.Bucket.Ping},
 		CheckWebhookURL: func(raw string) error {
 			_, err := g.rules.CheckWebhookURL(raw)
 			return err
 		},
 		AdminKey: c.AdminKey, CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
 		TaskTimeout: c.TaskTimeout, CORSOrigins: c.CORSOrigins, TrustedProxies: c.TrustedProxies,
-		Version: g.opts.Version, Logger: g.log,
+		Version: g.opts.Version, Now: g.Store.Now, Logger: g.log,
 	})
 }
 
@@ -199,8 +199,8 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 		Deliverer: deliverer{webhook.New(webhook.Config{
 			Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
 		})},
-		Engine: workflows.Client{Temporal: g.Temporal}, Settings: settings, Now: time.Now, Logger: g.log,
-		StartedAt: time.Now(),
+		Engine: workflows.Client{Temporal: g.Temporal}, Settings: settings, Now: g.Store.Now, Logger: g.log,
+		StartedAt: g.Store.Now(),
 		NewID:     func(prefix string) string { return prefix + ulid.Make().String() },
 	}
 	return worker.Run(ctx, worker.Config{
@@ -228,7 +228,8 @@ func (g *Gateway) awaitTemporal(ctx context.Context) error {
 	}
 }
 
-// OpsHandler answers for a worker: 503 without database or Temporal (D20).
+// OpsHandler answers for a worker: 503 without database or Temporal (D20), or
+// with a clock that is wrong (D10).
 func (g *Gateway) OpsHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -239,7 +240,7 @@ func (g *Gateway) OpsHandler() http.Handler {
 		ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
 		defer cancel()
 		w.Header().Set("Content-Type", "application/json")
-		if err := errors.Join(g.Store.Ping(ctx), g.pingTemporal(ctx)); err != nil {
+		if err := errors.Join(g.Store.Ping(ctx), g.Store.CheckClock(ctx), g.pingTemporal(ctx)); err != nil {
 			g.log.WarnContext(ctx, "worker is not ready", "error", err)
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = w.Write([]byte(`{"status":"unavailable"}` + "\n"))

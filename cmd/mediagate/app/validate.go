@@ -52,6 +52,7 @@ func (c Config) problems(embedded bool) []problem {
 	v.check((embedded && c.DatabaseURL == "") ||
 		strings.HasPrefix(c.DatabaseURL, "postgres://") || strings.HasPrefix(c.DatabaseURL, "postgresql://"),
 		"database_url", "must be a postgres:// URL")
+	v.check(c.DatabasePool.Size > 0, "database_pool.size", "must be above 0")
 	v.hostPort("temporal.address", c.Temporal.Address, false)
 	v.check(c.Temporal.Namespace != "", "temporal.namespace", "must not be empty")
 	v.check(c.S3.Bucket != "", "s3.bucket", "must not be empty")
@@ -85,6 +86,7 @@ func (c Config) problems(embedded bool) []problem {
 		path  string
 		value time.Duration
 	}{
+		{"database_pool.max_age", c.DatabasePool.MaxAge},
 		{"retention.tasks", c.Retention.Tasks},
 		{"retention.results", c.Retention.Results},
 		{"retention.deliveries", c.Retention.Deliveries},

@@ -1,0 +1,175 @@
+package storage_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/storage/pgtest"
+)
+
+// wrongClock is a process's own clock that goes wrong.
+type wrongClock struct{ off atomic.Int64 }
+
+func (c *wrongClock) set(d time.Duration) { c.off.Store(int64(d)) }
+
+func (c *wrongClock) now() time.Time { return time.Now().Add(time.Duration(c.off.Load())) }
+
+// D10: whatever a process's own clock says, what it stores and judges goes by
+// the database's.
+func TestDatabaseClockDecides(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	right := openPostgres(t, url, storage.Config{})
+	for name, test := range map[string]struct {
+		off   time.Duration
+		log   string // empty: it says nothing
+		ready bool
+	}{
+		"right":     {0, "", true},
+		"3s ahead":  {3 * time.Second, "3s ahead", true},
+		"3s behind": {-3 * time.Second, "3s behind", true},
+		"40s ahead": {40 * time.Second, "40s ahead", false},
+		"40 behind": {-40 * time.Second, "40s behind", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			local, log := &wrongClock{}, &bytes.Buffer{}
+			local.set(test.off)
+			s := openPostgres(t, url, storage.Config{LocalNow: local.now, Logger: slog.New(slog.NewTextHandler(log, nil))})
+
+			// The suite's machine may stall between two readings of a clock.
+			near := func(what string, got, want time.Duration) {
+				if (got - want).Abs() > time.Second {
+					t.Errorf("%s: %s, want about %s", what, got, want)
+				}
+			}
+			near("offset", s.ClockOffset(), -test.off)
+			near("now", time.Until(s.Now()), 0)
+			said := strings.Contains(log.String(), "clock differs")
+			if said != (test.log != "") || (said && !strings.Contains(roundSeconds(log.String()), test.log)) {
+				t.Errorf("the log says %q, want %q", log, test.log)
+			}
+			if err := s.CheckClock(t.Context()); (err == nil) != test.ready || (err != nil && mediagate.KindOf(err) != mediagate.KindUnavailable) {
+				t.Errorf("CheckClock: %v, want ready: %v", err, test.ready)
+			}
+
+			account, err := s.CreateAccount(t.Context(), name, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			near("created", time.Until(account.CreatedAt), 0)
+			// A key ends for all processes at once.
+			for what, end := range map[string]time.Duration{"live": 10 * time.Second, "dead": -10 * time.Second} {
+				hash := sha256.Sum256([]byte(name + what))
+				if _, err := s.CreateKey(t.Context(), mediagate.Key{AccountID: account.ID, ExpiresAt: time.Now().Add(end)}, hash); err != nil {
+					t.Fatal(err)
+				}
+				for who, store := range map[string]*storage.Store{"it": s, "another": right} {
+					if _, err := store.KeyByHash(t.Context(), hash); (err == nil) != (what == "live") {
+						t.Errorf("%s finds a key that is %s: %v", who, what, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// roundSeconds takes the fraction from the seconds of a text.
+func roundSeconds(text string) string {
+	before, after, found := strings.Cut(text, "clock=\"")
+	if !found {
+		return text
+	}
+	value, rest, _ := strings.Cut(after, " ")
+	d, err := time.ParseDuration(value)
+	if err != nil {
+		return text
+	}
+	return before + d.Round(time.Second).String() + " " + rest
+}
+
+// A clock that goes wrong while the process runs is found by the next Ping,
+// as is its mending.
+func TestClockGoesWrong(t *testing.T) {
+	t.Parallel()
+	local := &wrongClock{}
+	s := openPostgres(t, pgtest.New(t), storage.Config{LocalNow: local.now})
+	for _, off := range []time.Duration{0, 40 * time.Second, -time.Hour, 0} {
+		local.set(off)
+		if err := s.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CheckClock(t.Context()); (err == nil) != (off == 0) {
+			t.Errorf("off by %s: %v", off, err)
+		}
+		if left := time.Until(s.Now()); left.Abs() > time.Second {
+			t.Errorf("off by %s: now is %s from now", off, left)
+		}
+	}
+}
+
+// A lease that one process took is over for another when the database's time
+// has come, however wrong either's clock is (D8).
+func TestLeasesGoByTheDatabase(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	slow, fast := &wrongClock{}, &wrongClock{}
+	slow.set(-40 * time.Second)
+	fast.set(40 * time.Second)
+	holder := openPostgres(t, url, storage.Config{LocalNow: slow.now})
+	other := openPostgres(t, url, storage.Config{LocalNow: fast.now})
+	id := waitingTask(t, holder)
+	epoch, err := holder.BeginEpoch(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := holder.ClaimDue(t.Context(), "a", epoch, "mine", 20*time.Second, 10)
+	if err != nil || len(rows) != 1 || rows[0].TaskID != id {
+		t.Fatalf("claimed %+v, %v", rows, err)
+	}
+	rows, err = other.ClaimDue(t.Context(), "a", epoch, "theirs", 20*time.Second, 10)
+	if err != nil || len(rows) != 0 {
+		t.Errorf("a clock that is ahead took %+v, %v", rows, err)
+	}
+}
+
+// waitingTask is a task whose attempt waits for a poll that is due.
+func waitingTask(t *testing.T, s *storage.Store) string {
+	t.Helper()
+	account, err := s.CreateAccount(t.Context(), "one", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := s.CreateKey(t.Context(), mediagate.Key{AccountID: account.ID, Unlimited: true}, sha256.Sum256([]byte(account.ID)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	route := mediagate.Route{Provider: "kling", Upstream: "kling-v3", Operation: "text2video"}
+	id, _, err := s.Submit(t.Context(), mediagate.NewTask{
+		Task: mediagate.Task{
+			ID: "task_1", AccountID: account.ID, KeyID: key.ID, Model: "alpha-v3", Type: mediagate.TypeVideo, Params: []byte(`{}`),
+			Plan:      mediagate.Plan{Routes: []mediagate.Route{route}, Timeout: time.Hour, OnUnknown: mediagate.OnUnknownPark, Media: "video"},
+			CreatedAt: s.Now(), DeadlineAt: s.Now().Add(time.Hour),
+		},
+		Path: "/v1/videos/generations",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.OpenAttempt(t.Context(), mediagate.Attempt{
+		TaskID: id, N: 1, Channel: "a", Provider: "kling", Route: route, ExternalID: id, SendBefore: s.Now().Add(10 * time.Second),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AcceptAttempt(t.Context(), id, 1, mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, s.Now().Add(-time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
