@@ -24,6 +24,16 @@ type PollResult struct {
 	Trouble    string // a Park reason
 }
 
+// AccountProof says that two fingerprints are of one vendor account: a job that
+// the first had made was found with the second.
+type AccountProof struct {
+	Made    string
+	Found   string
+	Channel string // with which it was found
+	TaskID  string
+	N       int
+}
+
 // Settlement is the end of a task. Cost is 0 unless completed.
 type Settlement struct {
 	TaskID      string

@@ -37,6 +37,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 		"tasks":      taskTests,
 		"attempts":   attemptTests,
 		"awaits":     awaitTests,
+		"proofs":     proofTests,
 		"settle":     settleTests,
 		"webhooks":   webhookTests,
 		"reconciler": reconcileTests,
