@@ -90,6 +90,9 @@ type Report struct {
 	State   JobState
 	Word    string // the vendor's own status word
 	Percent int    // 0 to 99, or -1 where the vendor gives none
+	// Named: the vendor's answer itself named the job, by the id that it was
+	// asked for. Only such an answer proves that an account has the job.
+	Named   bool
 	Outcome *Outcome
 }
 
@@ -154,4 +157,6 @@ type Channel struct {
 	RequestsPerSecond float64 // polling budget
 	PollMin, PollMax  time.Duration
 	CallbackSecret    string
+	Account           string   // names the vendor account, whatever the credentials; may be empty
+	Former            []string // names that the channel had
 }

@@ -46,14 +46,36 @@ func New(ch mediagate.Channel, opt Options) (Provider, error) {
 }
 
 // Fingerprint names the vendor account behind a channel without giving it
-// away. It stays the same when a channel is renamed, reaches the vendor at
-// another address, or takes a new secret for the same access key; with
-// another account it changes.
+// away. It stays the same when a channel is renamed or reaches the vendor at
+// another address. Where the channel has a label for its account, nothing else
+// counts; without one it stays the same with a new secret for the same access
+// key, and changes with another account or a new API key.
 func Fingerprint(ch mediagate.Channel) string {
+	if ch.Account != "" {
+		return fingerprint("label", ch.Provider, ch.Account)
+	}
+	return credentialsFingerprint(ch)
+}
+
+// Fingerprints are all by which a channel's account may be on record: that of
+// Fingerprint first, then the one that the same credentials have without a
+// label, so that a label may be given while jobs are under way.
+func Fingerprints(ch mediagate.Channel) []string {
+	if ch.Account != "" {
+		return []string{Fingerprint(ch), credentialsFingerprint(ch)}
+	}
+	return []string{Fingerprint(ch)}
+}
+
+func credentialsFingerprint(ch mediagate.Channel) string {
 	account := ""
 	if v, ok := vendors()[ch.Provider]; ok {
 		account = v.account(ch)
 	}
-	sum := sha256.Sum256([]byte("mediagate channel account\x00" + ch.Provider + "\x00" + account))
+	return fingerprint("account", ch.Provider, account)
+}
+
+func fingerprint(kind, provider, account string) string {
+	sum := sha256.Sum256([]byte("mediagate channel " + kind + "\x00" + provider + "\x00" + account))
 	return hex.EncodeToString(sum[:12])
 }

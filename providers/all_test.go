@@ -68,6 +68,40 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
+// D11: a label says whose account it is, whatever the credentials; those that
+// it was given for stay known.
+func TestFingerprintOfALabel(t *testing.T) {
+	t.Parallel()
+	channel := func(provider, label, key string) mediagate.Channel {
+		return mediagate.Channel{Provider: provider, Account: label, Credentials: map[string]string{"api_key": key}}
+	}
+	base := channel("dashscope", "acme", "K1")
+	if providers.Fingerprint(base) != providers.Fingerprint(channel("dashscope", "acme", "K2")) {
+		t.Error("a new key changes the fingerprint of a label")
+	}
+	for name, other := range map[string]mediagate.Channel{
+		"other label":          channel("dashscope", "acme-2", "K1"),
+		"other vendor":         channel("kling", "acme", "K1"),
+		"no label":             channel("dashscope", "", "K1"),
+		"a key like the label": channel("dashscope", "", "acme"),
+	} {
+		if providers.Fingerprint(base) == providers.Fingerprint(other) {
+			t.Errorf("%s: the same fingerprint", name)
+		}
+	}
+	plain := providers.Fingerprint(channel("dashscope", "", "K1"))
+	if diff := cmp.Diff([]string{providers.Fingerprint(base), plain}, providers.Fingerprints(base)); diff != "" {
+		t.Errorf("fingerprints (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{plain}, providers.Fingerprints(channel("dashscope", "", "K1"))); diff != "" {
+		t.Errorf("fingerprints without a label (-want +got):\n%s", diff)
+	}
+	// Rows of running gateways hold it: it must never come out otherwise.
+	if want := "506f784ebf751d4be3b28870"; plain != want {
+		t.Errorf("fingerprint %s, want %s", plain, want)
+	}
+}
+
 // Adapters know the root package and vendorhttp, and no framework.
 func TestImports(t *testing.T) {
 	t.Parallel()

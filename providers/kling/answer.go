@@ -71,13 +71,15 @@ func (a *Adapter) report(ref mediagate.JobRef, env *envelope) (mediagate.Report,
 	case ref.JobID == "" && external != "" && external != ref.ExternalID:
 		return mediagate.Report{}, strange("the answer is about a job of another external id")
 	}
+	// A job id that was asked for has been compared; the external id may be left out.
+	named := ref.JobID != "" || external == ref.ExternalID
 	ref.JobID = id
 	word := string(env.Data.Status)
 	state, known := states[word]
 	if !known {
 		state, word = mediagate.JobUnknown, cut(a.http.Clean(word), maxWord)
 	}
-	report := mediagate.Report{Ref: ref, State: state, Word: word, Percent: -1}
+	report := mediagate.Report{Ref: ref, State: state, Word: word, Percent: -1, Named: named}
 	switch state {
 	case mediagate.JobSucceeded:
 		report.Outcome = success(env.Data, ref.WantWatermark)

@@ -119,6 +119,32 @@ func TestPollNeedsJobAndEndpoint(t *testing.T) {
 	}
 }
 
+// D11: only an answer with the id that was asked for proves whose job it is.
+func TestReportNamesTheJob(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		external string
+		want     bool
+	}{
+		"with our id": {externalID, true}, "without": {"", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vendor := providertest.NewVendor(t, task(jobID, tc.external, `,"task_status":"processing"`), task(jobID, tc.external, `,"task_status":"processing"`))
+			p := suite().Open(t, vendor.URL, providers.Options{})
+			ref := mediagate.JobRef{ExternalID: externalID, Operation: "video", Endpoint: "text2video"}
+			found, err := p.(providers.Finder).Find(t.Context(), ref)
+			if err != nil || found.Named != tc.want {
+				t.Errorf("found by our id: named %v, %v, want %v", found.Named, err, tc.want)
+			}
+			polled, err := p.Poll(t.Context(), mediagate.JobRef{JobID: jobID, ExternalID: externalID, Endpoint: "text2video"})
+			if err != nil || !polled.Named {
+				t.Errorf("polled by the vendor's id: named %v, %v", polled.Named, err)
+			}
+		})
+	}
+}
+
 func TestResultFiles(t *testing.T) {
 	t.Parallel()
 	const plain, marked = "https://cdn.example.com/a.mp4", "https://cdn.example.com/a-marked.mp4"

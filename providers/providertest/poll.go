@@ -104,6 +104,9 @@ func (s Suite) report(t *testing.T, ref mediagate.JobRef, do ask, word string, w
 		t.Errorf("percent = %d", got.Percent)
 	}
 	diff(t, "ref", s.Ref, got.Ref)
+	if !got.Named {
+		t.Error("the report does not say that the answer names the job")
+	}
 	ended := want == mediagate.JobSucceeded || want == mediagate.JobFailed
 	switch {
 	case ended != (got.Outcome != nil):

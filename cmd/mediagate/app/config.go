@@ -88,6 +88,8 @@ type Channel struct {
 	RequestsPerSecond float64           `yaml:"requests_per_second"`
 	PollInterval      PollInterval      `yaml:"poll_interval"`
 	CallbackSecret    string            `yaml:"callback_secret,omitempty" secret:"true"`
+	Account           string            `yaml:"account,omitempty"`
+	Former            []string          `yaml:"former,omitempty"`
 	Passthrough       map[string]Passed `yaml:"passthrough,omitempty"`
 }
 

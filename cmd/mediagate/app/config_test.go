@@ -41,6 +41,8 @@ channels:
     models: [alpha-v3]
     priority: 2
     poll_interval: {min: 3s, max: 9s}
+    account: acme-main
+    former: [kling-old, 0123]
 groups:
   default: {price_factor: "1", models: ["*"], capacity: 0}
   gold: {price_factor: 0.8, models: ["alpha-*"]}
@@ -83,6 +85,7 @@ func TestLoadReadsEverySetting(t *testing.T) {
 		Name: "kling-a", Provider: "kling", Models: []string{"alpha-v3"}, Priority: 2, Weight: 1, RequestsPerSecond: 10,
 		Credentials:  map[string]string{"access_key": "ak", "secret_key": "00000000000000000000000000000000"},
 		PollInterval: app.PollInterval{Min: 3 * time.Second, Max: 9 * time.Second},
+		Account:      "acme-main", Former: []string{"kling-old", "0123"},
 	}
 	if diff := cmp.Diff([]app.Channel{want}, c.Channels); diff != "" {
 		t.Error(diff)
@@ -255,6 +258,20 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 				"channels[1].base_url: the URL carries user information",
 				"channels[2].base_url: must be an http or https URL",
 				`channels[2].provider: "nobody" is unknown; known: dashscope, kling`,
+			},
+		},
+		"accounts and former names of channels": { // D11
+			text: "channels:\n" +
+				"  - {name: a, provider: dashscope, credentials: {api_key: k}, account: ' ', former: [b, a, old]}\n" +
+				"  - {name: b, provider: dashscope, credentials: {api_key: k}, account: 'acme ', former: ['', old, older, older]}\n" +
+				"  - {name: c, provider: dashscope, credentials: {api_key: k}, account: acme}\n" +
+				"  - {name: d, provider: dashscope, credentials: {api_key: l}, account: acme, former: [oldest]}\n",
+			want: []string{
+				"channels[0].account: must not be blank, nor begin or end with a space",
+				"channels[1].account: must not be blank, nor begin or end with a space",
+				`channels[0].former[0]: "b" is the name of a channel`, `channels[0].former[1]: "a" is the name of a channel`,
+				"channels[1].former[0]: must not be empty",
+				`channels[1].former[1]: "old" is given twice`, `channels[1].former[3]: "older" is given twice`,
 			},
 		},
 		"unknown names in lists of variables": {

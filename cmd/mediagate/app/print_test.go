@@ -25,7 +25,7 @@ func TestPrintRedacts(t *testing.T) {
 			t.Errorf("%q is printed:\n%s", secret, text)
 		}
 	}
-	for _, part := range []string{"bucket: results", "db.example.com", "task_timeout: 2h0m0s", "max_age: 10m0s", "name: kling-a"} {
+	for _, part := range []string{"bucket: results", "db.example.com", "task_timeout: 2h0m0s", "max_age: 10m0s", "name: kling-a", "account: acme-main", "- kling-old"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not printed:\n%s", part, text)
 		}

@@ -197,7 +197,26 @@ func (v *validator) channels(channels []Channel) {
 		v.check(ch.RequestsPerSecond > 0, path+".requests_per_second", "must be above 0")
 		v.check(ch.PollInterval.Min > 0 && ch.PollInterval.Min <= ch.PollInterval.Max, path+".poll_interval", "needs 0 < min <= max")
 		v.check(len(ch.Passthrough) == 0, path+".passthrough", "is not available")
+		v.check(strings.TrimSpace(ch.Account) == ch.Account, path+".account", "must not be blank, nor begin or end with a space")
 		v.vendor(path, ch)
+	}
+	v.former(channels)
+}
+
+// former checks the names that channels had: each leads to one channel.
+func (v *validator) former(channels []Channel) {
+	present, heirs := map[string]bool{}, map[string]bool{}
+	for _, ch := range channels {
+		present[ch.Name] = true
+	}
+	for i, ch := range channels {
+		for j, name := range ch.Former {
+			path := fmt.Sprintf("channels[%d].former[%d]", i, j)
+			v.check(name != "", path, "must not be empty")
+			v.check(name == "" || !present[name], path, "%q is the name of a channel", name)
+			v.check(name == "" || !heirs[name], path, "%q is given twice", name)
+			heirs[name] = true
+		}
 	}
 }
 
