@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -14,6 +15,7 @@ type Store interface {
 	TaskStore
 	AttemptStore
 	AwaitStore
+	AccountStore
 	EndStore
 	WebhookStore
 	ReconcileStore
@@ -57,6 +59,13 @@ type AwaitStore interface {
 	HintPoll(ctx context.Context, taskID string) error
 	ParkedTasks(ctx context.Context, channel, reason string, limit int) ([]string, error)
 	ChannelLastSeen(ctx context.Context, name string) (time.Time, error)
+}
+
+// AccountStore knows which fingerprints are of one vendor account (D11).
+type AccountStore interface {
+	AwaitAccounts(ctx context.Context, channel string) (fingerprints []string, err error)
+	SameAccount(ctx context.Context, fingerprint string) (fingerprints []string, err error)
+	ProveAccount(ctx context.Context, p mediagate.AccountProof) (fresh bool, err error)
 }
 
 // EndStore ends tasks.
@@ -108,6 +117,7 @@ type Canceller interface {
 type BoundChannel struct {
 	mediagate.Channel
 	Fingerprint string
+	Aka         []string // other fingerprints of the same account
 	Vendor      Vendor
 	MediaHost   string // host of its base_url: results may come from there though it be private
 }
@@ -119,6 +129,8 @@ type Channels interface {
 	Pick(model string, routes []mediagate.Route) (c BoundChannel, r mediagate.Route, ok bool)
 	// Channel finds a channel by name.
 	Channel(name string) (BoundChannel, bool)
+	// All lists the channels.
+	All() []BoundChannel
 }
 
 // Fetcher opens a result file of a vendor through the guarded client. It
@@ -234,4 +246,7 @@ type Activities struct {
 	Now       func() time.Time
 	Logger    *slog.Logger
 	NewID     func(prefix string) string
+
+	accounts sync.Map // fingerprint → []string: those of the same account, as last read
+	limiters sync.Map // channel → *rate.Limiter: of its polls, under whatever name
 }

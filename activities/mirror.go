@@ -73,7 +73,7 @@ func (p *progress) details() []any { return []any{p.index.Load(), p.bytes.Load()
 type fetchFunc func(context.Context) (io.ReadCloser, int64, error)
 
 func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress) ([]mediagate.Result, error) {
-	channel, gone := a.channelOf(row) // without it, only public hosts can be fetched from
+	channel, gone := a.provenChannel(ctx, row) // without it, only public hosts can be fetched from
 	fetch := func(url string) fetchFunc {
 		return func(ctx context.Context) (io.ReadCloser, int64, error) {
 			body, length, err := a.Fetcher.Fetch(ctx, url, channel.MediaHost)

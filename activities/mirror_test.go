@@ -147,8 +147,7 @@ func TestD12DeadLinkIsAskedForAnew(t *testing.T) {
 		"fewer files than before": func(b *bundle) { b.Async.End(taskID, media()) },
 		"no channel":              func(b *bundle) { b.Channels.Set() },
 		"another account": func(b *bundle) {
-			other := b.AsyncBound()
-			other.Fingerprint = "account-b"
+			other, _ := b.Stranger()
 			b.Channels.Set(other)
 		},
 	}
@@ -210,8 +209,7 @@ func TestMirrorBlamesTheRightSide(t *testing.T) {
 			}
 			return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "private")
 		}
-		other := b.AsyncBound()
-		other.Fingerprint = "account-b"
+		other, _ := b.Stranger()
 		b.Channels.Set(other)
 		_, err := b.mirror()
 		kind(t, err, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)

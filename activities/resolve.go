@@ -35,7 +35,7 @@ func (a *Activities) ResolveSubmission(ctx context.Context, in AttemptArgs) (Res
 }
 
 func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolution, error) {
-	channel, err := a.channelOf(row)
+	channel, err := a.asker(ctx, row)
 	if err != nil {
 		return Resolution{}, err
 	}
@@ -104,7 +104,7 @@ func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Sto
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	if row.State == mediagate.AttemptAccepted && row.Outcome == nil && row.Trouble == "" {
-		channel, err := a.channelOf(row)
+		channel, err := a.asker(ctx, row)
 		if err != nil {
 			return mediagate.Story{}, a.fail(ctx, err)
 		}

@@ -47,9 +47,7 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 			st.CallEnds = end
 		}
 	}
-	if c, ok := a.Channels.Channel(st.Channel); ok && st.N > 0 {
-		_, st.CanCancel = c.Vendor.(Canceller)
-	}
+	st.CanCancel = st.N > 0 && a.canCancel(st.Provider)
 	return st, nil
 }
 
@@ -127,7 +125,7 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 	case row.State != mediagate.AttemptUnknown || row.AgainAt.IsZero():
 		return row, c, false, nil
 	}
-	channel, err := a.channelOf(row)
+	channel, err := a.channelOf(ctx, row)
 	if err != nil {
 		return row, c, false, err
 	}
@@ -160,20 +158,6 @@ func (a *Activities) MarkLost(ctx context.Context, in AttemptArgs) (mediagate.St
 		}
 	}
 	return a.story(ctx, in.TaskID)
-}
-
-// channelOf is the channel of an attempt, with the vendor account that it was
-// made for: one account is never asked for the jobs of another (D11). Returns
-// KindUnreached with code channel_missing.
-func (a *Activities) channelOf(row mediagate.Attempt) (BoundChannel, error) {
-	channel, ok := a.Channels.Channel(row.Channel)
-	if !ok || channel.Fingerprint != row.Fingerprint {
-		return BoundChannel{}, &mediagate.Error{
-			Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing,
-			Message: "this worker lacks the channel of the attempt, or it is of another account now",
-		}
-	}
-	return channel, nil
 }
 
 // externalID is our name for an attempt at the vendor. The first is the task
@@ -320,7 +304,7 @@ func rejection(err error) (f mediagate.Failure, ok bool) {
 // cancelAtVendor asks the vendor to stop a job that nobody waits for. It is a
 // courtesy: its failure changes nothing for the task.
 func (a *Activities) cancelAtVendor(ctx context.Context, c BoundChannel, taskID string, ref mediagate.JobRef) {
-	canceller, ok := c.Vendor.(Canceller)
+	canceller, ok := unclaimed(c.Vendor).(Canceller)
 	if !ok {
 		return
 	}
@@ -337,7 +321,7 @@ func (a *Activities) CancelJob(ctx context.Context, in AttemptArgs) error {
 	if err != nil {
 		return a.fail(ctx, err)
 	}
-	if c, err := a.channelOf(row); err == nil && row.Ref.JobID != "" {
+	if c, err := a.channelOf(ctx, row); err == nil && row.Ref.JobID != "" {
 		a.cancelAtVendor(ctx, c, in.TaskID, row.Ref)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -54,6 +55,12 @@ type ChannelBeat struct {
 func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) error {
 	channel, ok := a.Channels.Channel(in.Channel)
 	if !ok {
+		var err error
+		if channel, ok, err = a.standIn(ctx, in.Channel); err != nil {
+			return a.fail(ctx, err)
+		}
+	}
+	if !ok {
 		return a.tendMissing(ctx, in.Channel)
 	}
 	epoch, err := a.Store.BeginEpoch(ctx, in.Channel)
@@ -61,8 +68,8 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) error {
 		return a.fail(ctx, err)
 	}
 	t := &tender{
-		Activities: a, channel: channel, epoch: epoch,
-		limiter: rate.NewLimiter(pollRate(channel), max(1, int(channel.RequestsPerSecond))),
+		Activities: a, name: in.Channel, channel: channel, epoch: epoch,
+		limiter: a.limiter(channel),
 		log:     a.Logger.With("channel", in.Channel, "epoch", epoch),
 	}
 	defer t.keepAlive(ctx)()
@@ -83,20 +90,23 @@ func pollRate(c BoundChannel) rate.Limit {
 // tender is one run of TendChannel.
 type tender struct {
 	*Activities
+	name    string // under which the rows wait: of the channel, or one that it stands in for
 	channel BoundChannel
 	epoch   int64
 	limiter *rate.Limiter
 	log     *slog.Logger
 
-	waiting  int
-	late     time.Duration
-	wokenAt  time.Time
-	steps    atomic.Int64 // that the run has made, of any kind
-	wake     atomic.Bool  // the vendor is back: its parked tasks may go on
-	polls    atomic.Int64
-	failures atomic.Int64 // in a row
-	lastErr  atomic.Pointer[string]
-	lastBeat atomic.Pointer[ChannelBeat]
+	waiting   int
+	late      time.Duration
+	wokenAt   time.Time
+	polled    int64 // polls until idleSince
+	idleSince time.Time
+	steps     atomic.Int64 // that the run has made, of any kind
+	wake      atomic.Bool  // the vendor is back: its parked tasks may go on
+	polls     atomic.Int64
+	failures  atomic.Int64 // in a row
+	lastErr   atomic.Pointer[string]
+	lastBeat  atomic.Pointer[ChannelBeat]
 }
 
 // run claims and polls until the worker stops, the run is fenced, or the
@@ -105,7 +115,7 @@ func (t *tender) run(ctx context.Context, stop <-chan struct{}) error {
 	calls, cancel := untilStopped(ctx, stop)
 	defer cancel()
 	statsAt := time.Time{}
-	for calls.Err() == nil {
+	for calls.Err() == nil && !t.relieved() {
 		if now := t.Now(); now.Sub(statsAt) >= time.Second {
 			waiting, _, err := t.stats(ctx)
 			if err != nil {
@@ -169,14 +179,14 @@ func (t *tender) claimDue(ctx context.Context) ([]mediagate.Await, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	t.steps.Add(1)
-	return t.Store.ClaimDue(ctx, t.channel.Name, t.epoch, t.claim(), claimLease, t.batch())
+	return t.Store.ClaimDue(ctx, t.name, t.epoch, t.claim(), claimLease, t.batch())
 }
 
 func (t *tender) stats(ctx context.Context) (waiting int, nextDue time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	t.steps.Add(1)
-	return t.Store.AwaitStats(ctx, t.channel.Name)
+	return t.Store.AwaitStats(ctx, t.name)
 }
 
 // untilDue is the pause until the next row is due, within idlePause: new rows
@@ -305,7 +315,7 @@ func (t *tender) storePolls(ctx context.Context, claim string, batch []mediagate
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	t.steps.Add(1)
-	return t.Store.StorePolls(ctx, t.channel.Name, claim, batch)
+	return t.Store.StorePolls(ctx, t.name, claim, batch)
 }
 
 // signal tells the workflows that their attempt's waiting is over. A signal
@@ -328,15 +338,14 @@ func (t *tender) pollRow(ctx context.Context, row mediagate.Await) (result media
 			result = t.again(row)
 		}
 	}()
-	if row.Fingerprint != t.channel.Fingerprint {
-		result = t.again(row)
-		result.Trouble = mediagate.ParkChannelMissing
-		return result
-	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
+	channel, err := t.askerFor(ctx, row)
+	if err != nil {
+		return t.nobody(ctx, row, err)
+	}
 	t.polls.Add(1)
-	report, err := t.channel.Vendor.Poll(ctx, row.Ref)
+	report, err := channel.Vendor.Poll(ctx, row.Ref)
 	if err != nil {
 		return t.pollFailed(ctx, row, err)
 	}
@@ -384,8 +393,10 @@ func (t *tender) pollFailed(ctx context.Context, row mediagate.Await, err error)
 		result.NextPollAt = t.Now().Add(jitter(max(t.channel.PollMax, 30*time.Second)))
 		result.Missing = row.Missing + 1
 		if result.Missing >= lostAfter {
-			result.Trouble = TroubleOf(&mediagate.Error{Kind: kind})
+			result.Trouble = TroubleOf(asError(err))
 		}
+	case mediagate.KindUnreached:
+		result.Trouble = TroubleOf(asError(err)) // not the account that made the job
 	default:
 		t.failures.Add(1)
 		if e, ok := errors.AsType[*mediagate.Error](err); ok {
@@ -411,18 +422,13 @@ func (t *tender) wakeParked(ctx context.Context) {
 	}
 	t.wake.Store(false)
 	t.wokenAt = t.Now()
-	ids, err := t.Store.ParkedTasks(ctx, t.channel.Name, mediagate.ParkProviderAway, claimBatch)
-	if err != nil {
-		t.log.WarnContext(ctx, "parked tasks not woken", "error", err)
-		return
+	names := append([]string{t.channel.Name}, t.channel.Former...)
+	if !slices.Contains(names, t.name) {
+		names = append(names, t.name)
 	}
-	_ = each(ctx, ids, signalWidth, func(id string) error {
-		err := t.Engine.SignalWake(ctx, id)
-		if err != nil {
-			t.log.WarnContext(ctx, "parked task not woken", "task", id, "error", err)
-		}
-		return err
-	})
+	for _, name := range names {
+		t.wakeTasks(ctx, name, mediagate.ParkProviderAway)
+	}
 }
 
 // again is a result that only sets the next time.

@@ -215,18 +215,19 @@ func TestTend(t *testing.T) {
 			}
 		})
 	})
-	t.Run("D11 another account is not asked", func(t *testing.T) {
+	t.Run("D11 another account does not know the job", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			d := newTending(t, 1)
-			d.setChannel(func(c *activities.BoundChannel) { c.Fingerprint = "account-b" })
+			other, stranger := d.Stranger()
+			d.Channels.Set(other)
 			d.begin()
 			time.Sleep(20 * time.Second)
 			if err := d.end(); err != nil {
 				t.Error(err)
 			}
-			if d.trouble("task-0") != mediagate.ParkChannelMissing || len(d.Async.Polls()) != 0 || len(d.Engine.Calls()) != 1 {
-				t.Errorf("trouble %q, %d polls, signals %v", d.trouble("task-0"), len(d.Async.Polls()), d.Engine.Calls())
+			if d.trouble("task-0") != mediagate.ParkChannelMissing || len(stranger.Polls()) != 1 || len(d.Engine.Calls()) != 1 {
+				t.Errorf("trouble %q, %d polls, signals %v", d.trouble("task-0"), len(stranger.Polls()), d.Engine.Calls())
 			}
 		})
 	})

@@ -111,8 +111,7 @@ func TestD11ChannelGoneAtTheDeadline(t *testing.T) {
 	cases := map[string]func(*bundle){
 		"no such channel": func(b *bundle) { b.Channels.Set(b.SyncBound()) },
 		"another account": func(b *bundle) {
-			other := b.AsyncBound()
-			other.Fingerprint = "account-b"
+			other, _ := b.Stranger()
 			b.Channels.Set(other)
 		},
 	}

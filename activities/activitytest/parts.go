@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -52,6 +53,13 @@ func (c *Channels) Channel(name string) (activities.BoundChannel, bool) {
 		}
 	}
 	return activities.BoundChannel{}, false
+}
+
+// All lists the channels.
+func (c *Channels) All() []activities.BoundChannel {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.list)
 }
 
 // Fetcher opens files.

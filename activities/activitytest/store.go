@@ -26,6 +26,7 @@ type Store struct {
 	takers   map[string]string // by action
 	awaits   []*awaitRow
 	channels map[string]*channelRow
+	proofs   []mediagate.AccountProof
 	ids      int
 }
 

@@ -62,11 +62,11 @@ func (v *Vendor) report(ref mediagate.JobRef) (mediagate.Report, error) {
 	case !ok:
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
 	case outcome == nil:
-		return mediagate.Report{Ref: refOf(ref.ExternalID), State: mediagate.JobRunning, Word: "processing", Percent: -1}, nil
+		return mediagate.Report{Ref: refOf(ref.ExternalID), Named: true, State: mediagate.JobRunning, Word: "processing", Percent: -1}, nil
 	case outcome.Succeeded:
-		return mediagate.Report{Ref: refOf(ref.ExternalID), State: mediagate.JobSucceeded, Outcome: outcome}, nil
+		return mediagate.Report{Ref: refOf(ref.ExternalID), Named: true, State: mediagate.JobSucceeded, Outcome: outcome}, nil
 	default:
-		return mediagate.Report{Ref: refOf(ref.ExternalID), State: mediagate.JobFailed, Outcome: outcome}, nil
+		return mediagate.Report{Ref: refOf(ref.ExternalID), Named: true, State: mediagate.JobFailed, Outcome: outcome}, nil
 	}
 }
 

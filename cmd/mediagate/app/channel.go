@@ -17,7 +17,7 @@ func (c Channel) domain() mediagate.Channel {
 		Name: c.Name, Provider: c.Provider, BaseURL: c.BaseURL, Credentials: c.Credentials, Options: c.Options,
 		Models: c.Models, Priority: c.Priority, Weight: c.Weight, Concurrency: c.Concurrency,
 		RequestsPerSecond: c.RequestsPerSecond, PollMin: c.PollInterval.Min, PollMax: c.PollInterval.Max,
-		CallbackSecret: c.CallbackSecret,
+		CallbackSecret: c.CallbackSecret, Account: c.Account, Former: c.Former,
 	}
 }
 
@@ -35,7 +35,8 @@ func bind(channels []Channel, opt providers.Options) (*bindings, error) {
 		if err != nil {
 			return nil, fmt.Errorf("channels: %w", err)
 		}
-		bound := activities.BoundChannel{Channel: ch, Fingerprint: providers.Fingerprint(ch), Vendor: vendor}
+		accounts := providers.Fingerprints(ch)
+		bound := activities.BoundChannel{Channel: ch, Fingerprint: accounts[0], Aka: accounts[1:], Vendor: vendor}
 		if ch.BaseURL != "" {
 			if bound.MediaHost, err = outbound.Host(ch.BaseURL); err != nil {
 				return nil, fmt.Errorf("channel %s: base_url: %w", ch.Name, err)
@@ -53,6 +54,9 @@ func (b *bindings) Channel(name string) (activities.BoundChannel, bool) {
 	c, ok := b.byName[name]
 	return c, ok
 }
+
+// All lists the channels.
+func (b *bindings) All() []activities.BoundChannel { return b.list }
 
 // Pick takes the first route that a channel serves; among its channels the
 // lowest priority wins, and equal ones share by weight.

@@ -1,0 +1,451 @@
+package activities_test
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+)
+
+// renamed is the asynchronous channel under another name.
+func renamed(c activities.BoundChannel, former ...string) activities.BoundChannel {
+	c.Name, c.Former = "async-b", former
+	return c
+}
+
+// ended ends all jobs at the vendor.
+func (d *tending) endJobs(ids ...string) {
+	for _, id := range ids {
+		d.Async.End(id, activitytest.Success())
+	}
+}
+
+// D11: the jobs of a channel go on when its key, its name or both are new, and
+// park where its account may be another. Whoever polls under the old name,
+// each row is asked for once a round.
+func TestD11TendRenewedChannel(t *testing.T) {
+	t.Parallel()
+	proof := []mediagate.AccountProof{{
+		Made: "account-a", Found: "account-a, new key", Channel: activitytest.AsyncChannel, TaskID: "task-0", N: 1,
+	}}
+	renamedProof := slices.Clone(proof)
+	renamedProof[0].Channel = "async-b"
+	cases := map[string]struct {
+		channels func(d *tending) []activities.BoundChannel
+		proofs   []mediagate.AccountProof
+		trouble  string // instead of the end
+		missing  bool   // the worker says that it lacks the channel
+	}{
+		"a new key": {
+			channels: func(d *tending) []activities.BoundChannel { return []activities.BoundChannel{d.Renewed()} },
+			proofs:   proof,
+		},
+		"a label for the same key": {
+			channels: func(d *tending) []activities.BoundChannel {
+				c := d.AsyncBound()
+				c.Fingerprint, c.Aka = "label", []string{c.Fingerprint}
+				return []activities.BoundChannel{c}
+			},
+		},
+		"a new name, told": {
+			channels: func(d *tending) []activities.BoundChannel {
+				return []activities.BoundChannel{renamed(d.AsyncBound(), activitytest.AsyncChannel)}
+			},
+		},
+		"a new name, not told": {
+			channels: func(d *tending) []activities.BoundChannel {
+				return []activities.BoundChannel{d.SyncBound(), renamed(d.AsyncBound())}
+			},
+		},
+		"a new name, and the old one for another account": {
+			channels: func(d *tending) []activities.BoundChannel {
+				other, _ := d.Stranger()
+				return []activities.BoundChannel{other, renamed(d.AsyncBound())}
+			},
+		},
+		"a new name and a new key, told": {
+			channels: func(d *tending) []activities.BoundChannel {
+				return []activities.BoundChannel{renamed(d.Renewed(), activitytest.AsyncChannel)}
+			},
+			proofs: renamedProof,
+		},
+		"a new name and a new key, not told": {
+			channels: func(d *tending) []activities.BoundChannel { return []activities.BoundChannel{renamed(d.Renewed())} },
+			missing:  true,
+		},
+		"two channels have the account, none is told": {
+			channels: func(d *tending) []activities.BoundChannel {
+				third := renamed(d.AsyncBound())
+				third.Name = "async-c"
+				return []activities.BoundChannel{renamed(d.AsyncBound()), third}
+			},
+			missing: true,
+		},
+		"two channels have the account, one is told": {
+			channels: func(d *tending) []activities.BoundChannel {
+				third := renamed(d.AsyncBound(), activitytest.AsyncChannel)
+				third.Name = "async-c"
+				return []activities.BoundChannel{renamed(d.AsyncBound()), third}
+			},
+		},
+		"another account": {
+			channels: func(d *tending) []activities.BoundChannel {
+				other, _ := d.Stranger()
+				return []activities.BoundChannel{other}
+			},
+			trouble: mediagate.ParkChannelMissing,
+		},
+		"a vendor that answers for any id": {
+			channels: func(d *tending) []activities.BoundChannel {
+				d.Async.OnPoll = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+					outcome := activitytest.Success()
+					return mediagate.Report{Ref: ref, State: mediagate.JobSucceeded, Outcome: &outcome}, nil
+				}
+				return []activities.BoundChannel{d.Renewed()}
+			},
+			trouble: mediagate.ParkChannelMissing,
+		},
+		"a key that the vendor refuses": {
+			channels: func(d *tending) []activities.BoundChannel {
+				d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+					return mediagate.Report{}, mediagate.Errorf(mediagate.KindCredentials, "no")
+				}
+				return []activities.BoundChannel{d.Renewed()}
+			},
+			trouble: mediagate.ParkChannelMissing,
+		},
+		"another vendor took the name over": {
+			channels: func(d *tending) []activities.BoundChannel {
+				d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+					t.Error("another vendor was asked")
+					return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no")
+				}
+				c := d.Renewed()
+				c.Provider = "elsewhere"
+				return []activities.BoundChannel{c}
+			},
+			trouble: mediagate.ParkChannelMissing,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := newTending(t, 1)
+				d.Store.SeeChannel(activitytest.AsyncChannel, time.Now())
+				d.Channels.Set(c.channels(d)...)
+				d.endJobs("task-0")
+				d.begin()
+				if c.missing {
+					kind(t, <-d.done, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
+					if got := len(d.Async.Polls()); got != 0 {
+						t.Errorf("%d polls", got)
+					}
+					return
+				}
+				time.Sleep(3 * time.Minute)
+				close(d.stop)
+				if err := <-d.done; err != nil {
+					t.Error(err)
+				}
+				if got := d.trouble("task-0"); got != c.trouble {
+					t.Errorf("trouble %q, want %q", got, c.trouble)
+				}
+				if got := d.outcome("task-0"); (got != nil) != (c.trouble == "") {
+					t.Errorf("outcome %v", got)
+				}
+				if got := len(d.Async.Polls()); c.trouble == "" && got != 1 {
+					t.Errorf("%d polls for one row that had ended, want 1", got)
+				}
+				if diff := cmp.Diff(c.proofs, d.Store.Proofs()); diff != "" {
+					t.Errorf("proofs (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// D11: one job that is found is proof for all of them: those that parked go on,
+// and a job that the vendor does not know is lost, no more of another account.
+func TestD11OneProofServesAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newTending(t, 3)
+		if err := d.Store.Park(t.Context(), "task-2", mediagate.ParkChannelMissing); err != nil {
+			t.Fatal(err)
+		}
+		lost := 0
+		d.Async.OnPoll = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+			if ref.ExternalID != "task-0" {
+				return mediagate.Report{Ref: ref, Named: true, State: mediagate.JobRunning, Percent: 10}, nil
+			}
+			if lost++; lost == 1 { // others prove it in the meantime
+				return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "away")
+			}
+			return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
+		}
+		d.Channels.Set(d.Renewed())
+		d.begin()
+		time.Sleep(3 * time.Minute)
+		if err := d.end(); err != nil {
+			t.Error(err)
+		}
+		if got := d.trouble("task-0"); got != mediagate.ParkJobLost || lost != 4 {
+			t.Errorf("trouble %q after %d polls, want %s after 4", got, lost, mediagate.ParkJobLost)
+		}
+		if got := len(d.Store.Proofs()); got != 1 {
+			t.Errorf("%d proofs, want one", got)
+		}
+		calls := d.Engine.Calls()
+		if !slices.Contains(calls, "wake task-2") || slices.Contains(calls, "wake task-1") {
+			t.Errorf("calls %v, want a wake of task-2", calls)
+		}
+	})
+}
+
+// D11: the key of before is of the same account, too: workers of both settings
+// run side by side during a deployment.
+func TestD11ProofHoldsBothWays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newTending(t, 1)
+		d.Channels.Set(d.Renewed())
+		d.begin()
+		time.Sleep(20 * time.Second)
+		if err := d.end(); err != nil {
+			t.Error(err)
+		}
+		task := d.NewVideo()
+		task.ID = "task-1"
+		d.Store.Add(task)
+		d.accept(task.ID) // with the new key
+		d.Channels.Set(renamed(d.AsyncBound(), activitytest.AsyncChannel))
+		asked := len(d.Async.Polls())
+		d.begin()
+		time.Sleep(20 * time.Second)
+		if err := d.end(); err != nil {
+			t.Error(err)
+		}
+		if d.trouble("task-0")+d.trouble("task-1") != "" || len(d.Async.Polls()) < asked+2 || len(d.Store.Proofs()) != 1 {
+			t.Errorf("troubles %q and %q, %d polls more, proofs %v", d.trouble("task-0"), d.trouble("task-1"), len(d.Async.Polls())-asked, d.Store.Proofs())
+		}
+	})
+}
+
+// D8, D11: who stands in for a name has its epoch, and gives the name back when
+// there is nothing more to ask: without rows it is left to rest.
+func TestD11StandIn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newTending(t, 1)
+		d.Channels.Set(renamed(d.AsyncBound(), activitytest.AsyncChannel))
+		d.begin()
+		time.Sleep(20 * time.Second)
+		if _, err := d.Store.BeginEpoch(t.Context(), activitytest.AsyncChannel); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-d.done; err != nil {
+			t.Errorf("the older stand-in: %v, want it fenced", err)
+		}
+		d.begin()
+		d.endJobs("task-0")
+		time.Sleep(15 * time.Second)
+		if d.outcome("task-0") == nil {
+			t.Error("the newer stand-in has not polled")
+		}
+		if err := d.Store.DropAwait(t.Context(), "task-0", 1); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := <-d.done; err != nil || time.Since(began) > time.Minute {
+			t.Errorf("the stand-in ended with %v after %s", err, time.Since(began))
+		}
+		d.begin()
+		kind(t, <-d.done, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
+
+		// A worker of the settings of before may still add rows.
+		d.Store.SeeChannel(activitytest.AsyncChannel, time.Now())
+		task := d.NewVideo()
+		task.ID = "task-1"
+		d.begin()
+		time.Sleep(10 * time.Second)
+		d.Store.Add(task)
+		bound := d.AsyncBound()
+		d.Channels.Set(bound)
+		d.accept(task.ID)
+		d.endJobs(task.ID)
+		time.Sleep(16 * time.Second)
+		if d.outcome(task.ID) == nil {
+			t.Error("a row that came later was not polled for")
+		}
+		if err := d.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// D4, D11: an account that has proven nothing may be asked for a lost
+// submission. That it finds none is no absence, and nothing is sent to it; the
+// job that it finds goes on.
+func TestD11ResolveWithANewKey(t *testing.T) {
+	t.Parallel()
+	lost := func(t *testing.T) *bundle {
+		t.Helper()
+		b := setup(t, video)
+		b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+			if _, err := b.Async.Accept(job); err != nil {
+				return mediagate.Submission{}, err
+			}
+			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
+		}
+		b.submit(1)
+		return b
+	}
+	t.Run("found", func(t *testing.T) {
+		t.Parallel()
+		b := lost(t)
+		b.Channels.Set(renamed(b.Renewed(), activitytest.AsyncChannel))
+		res := must[activities.Resolution](b, b.Activities.ResolveSubmission, first())
+		if res.Story.State != mediagate.AttemptAccepted || len(b.Store.Proofs()) != 1 {
+			t.Errorf("story %+v, proofs %v", res.Story, b.Store.Proofs())
+		}
+		if rows := b.Store.Awaits(); len(rows) != 1 || rows[0].Channel != activitytest.AsyncChannel {
+			t.Errorf("awaited %+v, want the row under the name of its attempt", rows)
+		}
+		b.submitted(taskID)
+	})
+	t.Run("found for a task that has ended", func(t *testing.T) {
+		t.Parallel()
+		b := lost(t)
+		b.Channels.Set(b.Renewed())
+		b.Async.OnFind = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+			b.Store.Edit(taskID, func(task *mediagate.Task) { task.Status = mediagate.StatusCancelled })
+			return mediagate.Report{Ref: mediagate.JobRef{JobID: "job-1"}, Named: true, State: mediagate.JobRunning}, nil
+		}
+		must[activities.Resolution](b, b.Activities.ResolveSubmission, first())
+		if got := b.Async.Cancelled(); len(got) != 1 {
+			t.Errorf("vendor jobs cancelled: %v, want the one that was found", got)
+		}
+	})
+	t.Run("not found", func(t *testing.T) {
+		t.Parallel()
+		b := lost(t)
+		other, stranger := b.Stranger()
+		b.Channels.Set(other)
+		for range 3 {
+			b.advance(time.Hour)
+			_, err := call[activities.Resolution](b, b.Activities.ResolveSubmission, first())
+			kind(t, err, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
+			_, _ = call[mediagate.Story](b, b.Activities.SubmitJob, first())
+		}
+		if row := b.attempt(1); row.State != mediagate.AttemptUnknown || !row.AbsentAt.IsZero() {
+			t.Errorf("attempt %+v, want it unknown and not absent", row)
+		}
+		if len(stranger.Finds()) != 3 || len(stranger.Submits()) != 0 || len(b.Store.Proofs()) != 0 {
+			t.Errorf("%d lookups, %d submits, proofs %v", len(stranger.Finds()), len(stranger.Submits()), b.Store.Proofs())
+		}
+	})
+	t.Run("absent with the old key", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
+		}
+		b.submit(1)
+		for range 3 {
+			b.advance(time.Minute)
+			must[activities.Resolution](b, b.Activities.ResolveSubmission, first())
+		}
+		b.Channels.Set(b.Renewed())
+		_, err := call[mediagate.Story](b, b.Activities.SubmitJob, first())
+		kind(t, err, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
+		b.submitted(taskID) // once
+	})
+}
+
+// D10, D11: the last question at the deadline is answered to a new key, too.
+func TestD11PollJobWithANewKey(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.submit(1)
+	b.Async.End(taskID, activitytest.Success())
+	b.Channels.Set(b.Renewed())
+	must[any](b, b.Activities.CancelJob, first())
+	if got := b.Async.Cancelled(); len(got) != 0 {
+		t.Errorf("an account that has proven nothing cancelled %v", got)
+	}
+	if st := must[mediagate.Story](b, b.Activities.PollJob, first()); !st.Succeeded {
+		t.Errorf("story %+v, want a success", st)
+	}
+	must[any](b, b.Activities.CancelJob, first())
+	if got := b.Async.Cancelled(); len(got) != 1 {
+		t.Errorf("vendor jobs cancelled: %v, want one", got)
+	}
+}
+
+// D11, D12: fresh links, and the trust in the channel's own host, come with the
+// proof.
+func TestD11MirrorWithANewKey(t *testing.T) {
+	t.Parallel()
+	const fresh = "https://10.0.0.1/fresh"
+	b := succeeded(t, media("https://m.example.com/dead"))
+	b.Async.End(taskID, media(fresh))
+	b.Channels.Set(b.Renewed())
+	b.Fetcher.OnFetch = func(_ context.Context, url, host string) (io.ReadCloser, int64, error) {
+		switch {
+		case url != fresh:
+			return nil, 0, mediagate.Errorf(mediagate.KindGone, "dead")
+		case host == "":
+			return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "private")
+		}
+		return io.NopCloser(strings.NewReader(url)), int64(len(url)), nil
+	}
+	if _, err := b.mirror(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// D11: what the database cannot tell now is no trouble.
+func TestD11ProofsOutOfReach(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"SameAccount", "ProveAccount"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := newTending(t, 1)
+				away := true
+				d.Store.Fault = func(called string) error {
+					if away && called == method {
+						return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+					}
+					return nil
+				}
+				d.Channels.Set(d.Renewed())
+				d.endJobs("task-0")
+				d.begin()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if d.trouble("task-0") != "" || d.outcome("task-0") != nil {
+					t.Errorf("trouble %q, outcome %v", d.trouble("task-0"), d.outcome("task-0"))
+				}
+				away = false
+				time.Sleep(time.Minute)
+				if err := d.end(); err != nil {
+					t.Error(err)
+				}
+				if d.trouble("task-0") != "" || d.outcome("task-0") == nil {
+					t.Errorf("trouble %q, outcome %v", d.trouble("task-0"), d.outcome("task-0"))
+				}
+			})
+		})
+	}
+}
