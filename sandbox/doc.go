@@ -28,6 +28,12 @@
 // An external id is unique an account, over all endpoints of the vendor; an
 // id is found under the endpoint that made it only.
 //
+// # Accounts
+//
+// A job is shown to the account that made it. Of each api_key or access_key
+// there are variants: KEY~TEXT is another key of the same account, KEY@NAME a
+// key of another account, KEY@NAME~TEXT another one of that.
+//
 // # Directives
 //
 // A prompt may hold one directive, [[sandbox: key=value, …]]. Without one,

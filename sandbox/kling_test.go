@@ -398,3 +398,43 @@ func TestKlingAccounts(t *testing.T) {
 		t.Errorf("a foreign job is shown: %s", got.raw)
 	}
 }
+
+// A vendor's customer renews its key and keeps its jobs; another one's key
+// opens nothing of them.
+func TestKlingVariantsOfKeys(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	account := sandbox.DefaultAccounts()[0].Credentials
+	key, access := account["api_key"], account["access_key"]
+	bearer := func(access string) string {
+		return "Bearer " + token(t, account["secret_key"], jwt.SigningMethodHS256, jwt.MapClaims{
+			"iss": access, "exp": b.clock.Now().Add(30 * time.Minute).Unix(), "nbf": b.clock.Now().Add(-5 * time.Second).Unix(),
+		}, "JWT")
+	}
+	for _, one := range []struct{ external, key string }{{"mine", "Bearer " + key}, {"other", "Bearer " + key + "@acme"}} {
+		got := b.call(t, "POST", "/kling/v1/videos/text2video", map[string]string{"Authorization": one.key}, with(textVideo(), m{"external_task_id": one.external}))
+		if got.status != 200 {
+			t.Fatalf("%s: %s", one.external, got.raw)
+		}
+	}
+	for name, test := range map[string]struct {
+		authorization string
+		mine, other   float64 // codes
+	}{
+		"the key":                       {"Bearer " + key, 0, 1201},
+		"renewed":                       {"Bearer " + key + "~2", 0, 1201},
+		"another customer":              {"Bearer " + key + "@acme", 1201, 0},
+		"another customer's, renewed":   {"Bearer " + key + "@acme~x", 1201, 0},
+		"access key, renewed":           {bearer(access + "~2"), 0, 1201},
+		"another customer's access key": {bearer(access + "@acme"), 1201, 0},
+		"no key":                        {"Bearer ~2", 1000, 1000},
+		"an unknown key":                {"Bearer another@acme", 1000, 1000},
+	} {
+		for external, want := range map[string]float64{"mine": test.mine, "other": test.other} {
+			got := b.call(t, "GET", "/kling/v1/videos/text2video/"+external, map[string]string{"Authorization": test.authorization}, nil)
+			if got.at("code") != want {
+				t.Errorf("%s asks for %s: %s, want code %v", name, external, got.raw, want)
+			}
+		}
+	}
+}

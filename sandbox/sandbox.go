@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -23,6 +24,8 @@ type Account struct {
 	Provider    string
 	Credentials map[string]string // named as in a channel's settings
 	Concurrency int               // jobs at once where the vendor refuses more; 0: no limit
+
+	customer string // of several that the credentials open, see account
 }
 
 // DefaultAccounts returns one account a vendor, with fixed credentials. Where
@@ -92,10 +95,15 @@ func (s *Server) Close() error {
 	return err
 }
 
-// account finds the vendor's customer whose credential has the value.
+// account finds the vendor's customer whose credential has the value. A value
+// has variants, so that keys can be renewed: KEY~2 is another key of the same
+// customer, KEY@NAME one of another customer, KEY@NAME~2 that one's second.
 func (s *Server) account(provider, credential, value string) (Account, bool) {
+	value, _, _ = strings.Cut(value, "~")
+	value, customer, _ := strings.Cut(value, "@")
 	for _, a := range s.accounts {
 		if a.Provider == provider && value != "" && same(a.Credentials[credential], value) {
+			a.customer = customer
 			return a, true
 		}
 	}
@@ -104,5 +112,9 @@ func (s *Server) account(provider, credential, value string) (Account, bool) {
 
 // id names the account in the store, without a secret that signs.
 func (a Account) id() string {
-	return fingerprint(cmp.Or(a.Credentials["access_key"], a.Credentials["api_key"]))
+	key := cmp.Or(a.Credentials["access_key"], a.Credentials["api_key"])
+	if a.customer != "" {
+		key += "@" + a.customer
+	}
+	return fingerprint(key)
 }
