@@ -113,7 +113,7 @@ func (s *Sender) Deliver(ctx context.Context, a Attempt) (Result, error) {
 	case err != nil && mediagate.KindOf(err) == mediagate.KindInvalid:
 		return done(dropped(err))
 	case err != nil:
-		return done(Result{Verdict: Retry, Err: describe(err)})
+		return done(Result{Verdict: Retry, Err: outbound.Describe(err)})
 	}
 	defer resp.Body.Close()
 	// The status is the answer; a body that breaks off does not change it.

@@ -40,10 +40,13 @@ func (f fetcher) Fetch(ctx context.Context, url, mediaHost string) (io.ReadClose
 		if errors.As(err, &refused) && refused.Kind == mediagate.KindInvalid {
 			return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "the provider's link leads to an address that is not allowed")
 		}
-		return nil, 0, &mediagate.Error{Kind: mediagate.KindTransient, Message: "the provider's file server did not answer", Err: err}
+		// The client's error quotes the link, or where a redirect leads to.
+		return nil, 0, &mediagate.Error{
+			Kind: mediagate.KindTransient, Message: "the provider's file server did not answer", Err: errors.New(outbound.Describe(err)),
+		}
 	}
 	if resp.StatusCode == http.StatusOK {
-		return resp.Body, resp.ContentLength, nil
+		return mediaBody{resp.Body}, resp.ContentLength, nil
 	}
 	_ = resp.Body.Close()
 	switch resp.StatusCode {
@@ -52,6 +55,18 @@ func (f fetcher) Fetch(ctx context.Context, url, mediaHost string) (io.ReadClose
 	default:
 		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the provider's file server answered %d", resp.StatusCode)
 	}
+}
+
+// mediaBody is a file on its way. What breaks it off is told in our own words,
+// as in Fetch.
+type mediaBody struct{ io.ReadCloser }
+
+func (b mediaBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = errors.New(outbound.Describe(err))
+	}
+	return n, err
 }
 
 // deliverer fits the webhook sender to the activities.

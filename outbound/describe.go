@@ -1,10 +1,11 @@
-package webhook
+package outbound
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -13,10 +14,10 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// describe says in words of our own why there was no answer. The text of err
-// holds addresses and URLs, which the owner of the task may not see and logs
-// should not keep.
-func describe(err error) string {
+// Describe says in words of our own why an exchange failed. The text of err
+// holds addresses and URLs, signed ones among them, which the owner of the
+// task may not see and logs should not keep.
+func Describe(err error) string {
 	var (
 		timeout interface{ Timeout() bool }
 		dns     *net.DNSError
@@ -31,6 +32,10 @@ func describe(err error) string {
 		return "host not found"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "given up"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "the answer broke off"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
@@ -45,7 +50,9 @@ func describe(err error) string {
 		return "TLS handshake failed"
 	case errors.As(err, &reach) && reach.Kind == mediagate.KindUnreached:
 		return reach.Message
-	case strings.Contains(err.Error(), "malformed HTTP"):
+	case strings.Contains(err.Error(), "Location header"):
+		return "the redirect leads nowhere"
+	case strings.Contains(err.Error(), "malformed"):
 		return "the answer is not HTTP"
 	default:
 		return "connection failed"
