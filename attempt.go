@@ -19,6 +19,9 @@ const (
 	AttemptEnded    AttemptState = "ended"    // an outcome is stored, or it was given up
 )
 
+// CopyLimit is the longest that a process copies the files of an attempt.
+const CopyLimit = 30 * time.Minute
+
 // Attempt is one submission of a task to one channel.
 type Attempt struct {
 	TaskID      string

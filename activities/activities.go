@@ -142,10 +142,15 @@ type Fetcher interface {
 
 // Bucket keeps result files.
 type Bucket interface {
-	// Mirror streams body to the object key. See Limits for its bounds.
-	Mirror(ctx context.Context, key string, body io.Reader, limits Limits) (mediagate.Result, error)
+	// Mirror opens a file once it has the memory to copy it, streams it to the
+	// object key, and closes it. Errors of open come back as they are. See
+	// Limits for the bounds.
+	Mirror(ctx context.Context, key string, open Opener, limits Limits) (mediagate.Result, error)
 	Sign(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error)
 }
+
+// Opener opens a file; a length of -1 is unknown.
+type Opener func(ctx context.Context) (body io.ReadCloser, length int64, err error)
 
 // Sweeper removes from the bucket what no task will ever show.
 type Sweeper interface {
@@ -249,4 +254,5 @@ type Activities struct {
 
 	accounts sync.Map // fingerprint → []string: those of the same account, as last read
 	limiters sync.Map // channel → *rate.Limiter: of its polls, under whatever name
+	copies copies // under way
 }

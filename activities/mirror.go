@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync/atomic"
+	"strconv"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -41,40 +41,23 @@ func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagat
 	if err := a.Store.DropAwait(ctx, in.TaskID, in.N); err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
-	// A cancel arrives by a heartbeat, which must therefore not wait for bytes;
-	// that none come is noticed by the source.
-	var copied progress
-	defer heartbeat(ctx, copied.details)()
-	results, err := a.mirrorAll(ctx, task, row, &copied)
-	if err != nil && ctx.Err() != nil {
+	err = a.copyFiles(ctx, task, row)
+	stopped := errors.Is(err, errCopyMoot) || errors.Is(err, errCopyStopped)
+	switch {
+	case ctx.Err() != nil && (err == nil || stopped || errors.Is(err, ctx.Err())):
 		return mediagate.Story{}, ctx.Err() // cancelled, or the worker stops: nobody is to blame
-	}
-	if err != nil {
+	case errors.Is(err, errCopyStopped):
+		return mediagate.Story{}, context.Canceled
+	case err == nil || stopped:
+		return a.story(ctx, in.TaskID)
+	default:
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
-	a.sweepLosers(ctx, in, results)
-	failpoint.Hit(failpoint.Mirrored)
-	err = a.Store.StoreMirrored(ctx, in.TaskID, in.N, results)
-	if ctx.Err() != nil {
-		return mediagate.Story{}, ctx.Err()
-	}
-	if err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
-	}
-	return a.story(ctx, in.TaskID)
 }
-
-// progress is how far a copy has come, for who looks on.
-type progress struct{ index, bytes atomic.Int64 }
-
-func (p *progress) details() []any { return []any{p.index.Load(), p.bytes.Load()} }
-
-// fetchFunc opens one of the vendor's files; a length of -1 is unknown.
-type fetchFunc func(context.Context) (io.ReadCloser, int64, error)
 
 func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress) ([]mediagate.Result, error) {
 	channel, gone := a.provenChannel(ctx, row) // without it, only public hosts can be fetched from
-	fetch := func(url string) fetchFunc {
+	fetch := func(url string) Opener {
 		return func(ctx context.Context) (io.ReadCloser, int64, error) {
 			body, length, err := a.Fetcher.Fetch(ctx, url, channel.MediaHost)
 			if err != nil && gone != nil && mediagate.KindOf(err) == mediagate.KindInvalid {
@@ -112,27 +95,30 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 	return results, nil
 }
 
-func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, index int, fetch fetchFunc, copied *progress) (mediagate.Result, error) {
+func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, index int, fetch Opener, copied *progress) (mediagate.Result, error) {
 	copied.index.Store(int64(index))
 	copied.bytes.Store(0)
 	fetchCtx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
-	body, length, err := fetch(fetchCtx)
-	if err != nil {
-		return mediagate.Result{}, err
+	var file *source
+	open := func(context.Context) (io.ReadCloser, int64, error) {
+		body, length, err := fetch(fetchCtx)
+		if err != nil {
+			return nil, 0, err
+		}
+		file = newSource(body, length/2, hangUp)
+		return file, length, nil
 	}
-	defer body.Close()
-	source := newSource(body, length/2, hangUp)
-	result, err := a.Bucket.Mirror(ctx, ResultKey(task.ID, n, index), source, Limits{
+	result, err := a.Bucket.Mirror(ctx, ResultKey(task.ID, n, index), open, Limits{
 		MaxBytes: task.Plan.MaxBytes, Media: task.Plan.Media, Progress: copied.bytes.Store,
 	})
 	switch {
 	case err == nil:
 		return result, nil
-	case source.err != nil:
+	case file != nil && file.err != nil:
 		return result, &mediagate.Error{
 			Kind: mediagate.KindTransient, Code: mediagate.CodeResultUnavailable,
-			Message: "the provider's file broke off", Err: errors.Join(source.err, err),
+			Message: "the provider's file broke off", Err: errors.Join(file.err, err),
 		}
 	default:
 		return result, err
@@ -145,35 +131,13 @@ const manyParts = 5 << 20
 
 // sweepLosers gives up other uploads of the files that were just stored: those
 // of workers that died, hang, or do not know that their run was replaced.
-func (a *Activities) sweepLosers(ctx context.Context, in AttemptArgs, results []mediagate.Result) {
+func (a *Activities) sweepLosers(ctx context.Context, taskID string, n int, results []mediagate.Result) {
 	if !slices.ContainsFunc(results, func(r mediagate.Result) bool { return r.Size >= manyParts }) {
 		return
 	}
-	if _, err := a.Sweeper.AbortStale(ctx, fmt.Sprintf("results/%s/%d/", in.TaskID, in.N), 0); err != nil {
-		a.Logger.WarnContext(ctx, "unfinished uploads not swept", "task", in.TaskID, "error", err)
+	if _, err := a.Sweeper.AbortStale(ctx, attemptFolder(taskID, n), 0); err != nil {
+		a.Logger.WarnContext(ctx, "unfinished uploads not swept", "task", taskID, "error", err)
 	}
-}
-
-// SweepResults removes the files of a task that ended without showing them:
-// cancelled, or failed, after they were copied (D13).
-func (a *Activities) SweepResults(ctx context.Context, in TaskArgs) error {
-	task, err := a.Store.TaskByID(ctx, in.TaskID)
-	if err != nil {
-		return a.fail(ctx, err)
-	}
-	if !task.Status.Terminal() || task.Status == mediagate.StatusCompleted {
-		return nil
-	}
-	defer heartbeat(ctx, noDetails)()
-	prefix := "results/" + in.TaskID + "/"
-	if _, err := a.Sweeper.AbortStale(ctx, prefix, 0); err != nil {
-		return a.fail(ctx, err)
-	}
-	removed, err := a.Sweeper.DeletePrefix(ctx, prefix)
-	if removed > 0 {
-		a.Logger.InfoContext(ctx, "swept results that nobody will see", "task", in.TaskID, "objects", removed)
-	}
-	return a.fail(ctx, err)
 }
 
 // staleLink reports that new links may help: the old one is dead, or its
@@ -188,8 +152,15 @@ func staleLink(err error) bool {
 
 // ResultKey is the object key of a result file.
 func ResultKey(taskID string, n, index int) string {
-	return fmt.Sprintf("results/%s/%d/%d", taskID, n, index)
+	return attemptFolder(taskID, n) + strconv.Itoa(index)
 }
+
+// attemptFolder is where the files of an attempt are.
+func attemptFolder(taskID string, n int) string {
+	return fmt.Sprintf("%s%d/", taskFolder(taskID), n)
+}
+
+func taskFolder(taskID string) string { return "results/" + taskID + "/" }
 
 // freshMedia polls once for new links; nil when there are none.
 func (a *Activities) freshMedia(ctx context.Context, channel BoundChannel, row mediagate.Attempt) []mediagate.Media {
@@ -210,14 +181,14 @@ const stallLimit = 30 * time.Second
 // copy is known, gives up on a server that keeps silent, and passes the
 // half-way failpoint.
 type source struct {
-	r     io.Reader
+	r     io.ReadCloser
 	read  int64
 	half  int64
 	stall *time.Timer // runs while a read does
 	err   error
 }
 
-func newSource(r io.Reader, half int64, giveUp func()) *source {
+func newSource(r io.ReadCloser, half int64, giveUp func()) *source {
 	s := &source{r: r, half: half, stall: time.AfterFunc(stallLimit, giveUp)}
 	s.stall.Stop()
 	return s
@@ -236,6 +207,9 @@ func (s *source) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Close hangs up.
+func (s *source) Close() error { return s.r.Close() }
 
 func withCode(err error, code string) error {
 	var e *mediagate.Error

@@ -104,12 +104,17 @@ type Bucket struct {
 }
 
 // Mirror reads all and keeps it.
-func (b *Bucket) Mirror(_ context.Context, key string, body io.Reader, limits activities.Limits) (mediagate.Result, error) {
+func (b *Bucket) Mirror(ctx context.Context, key string, open activities.Opener, limits activities.Limits) (mediagate.Result, error) {
 	if b.OnMirror != nil {
 		if err := b.OnMirror(key); err != nil {
 			return mediagate.Result{}, err
 		}
 	}
+	body, _, err := open(ctx)
+	if err != nil {
+		return mediagate.Result{}, err
+	}
+	defer body.Close()
 	data, err := io.ReadAll(body)
 	if err != nil {
 		return mediagate.Result{}, mediagate.Errorf(mediagate.KindUnavailable, "the upload broke off: %w", err)

@@ -36,12 +36,11 @@ func measureMirror(ctx context.Context, m *machine, o options) (_ []row, err err
 	n := 0
 	subject := func(ctx context.Context) (float64, error) {
 		n++
-		body, err := download(ctx, rules.MediaClient(from.Hostname()), from.String())
-		if err != nil {
-			return 0, err
+		open := func(ctx context.Context) (io.ReadCloser, int64, error) {
+			body, err := download(ctx, rules.MediaClient(from.Hostname()), from.String())
+			return body, -1, err
 		}
-		defer body.Close()
-		r, err := g.Bucket.Mirror(ctx, fmt.Sprintf("results/task_%d/1/0", n), body, blob.Limits{MaxBytes: 2 << 30, Media: "video"})
+		r, err := g.Bucket.Mirror(ctx, fmt.Sprintf("results/task_%d/1/0", n), open, blob.Limits{MaxBytes: 2 << 30, Media: "video"})
 		if err == nil && r.Size != largeBytes {
 			err = fmt.Errorf("mirrored %d bytes of %d", r.Size, int64(largeBytes))
 		}

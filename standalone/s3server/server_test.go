@@ -5,6 +5,7 @@ import (
 	"context"
 	"image"
 	"image/png"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -84,7 +85,10 @@ func TestRestart(t *testing.T) {
 			if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
 				t.Fatal(err)
 			}
-			result, err := store.Mirror(t.Context(), "results/task/1/0", &file, blob.Limits{Media: "image"})
+			opener := func(context.Context) (io.ReadCloser, int64, error) {
+				return io.NopCloser(&file), int64(file.Len()), nil
+			}
+			result, err := store.Mirror(t.Context(), "results/task/1/0", opener, blob.Limits{Media: "image"})
 			if err != nil {
 				t.Fatal(err)
 			}

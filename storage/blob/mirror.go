@@ -22,14 +22,24 @@ type Limits struct {
 	Progress func(bytes int64) // told how much has been read so far; may be nil
 }
 
-// Mirror streams body into the object key, replacing what is there. The
-// content decides the type that is stored; size, hash and what the headers
-// tell are returned.
+// Mirror opens a file once there is memory for it and streams it into the
+// object key, replacing what is there. The content decides the type that is
+// stored; size, hash and what the headers tell are returned.
 //
 // It returns KindInvalid with code result_unavailable for a file that is
-// empty, too large, or not of the class; errors of body wrapped as they are;
-// and KindUnavailable when the store fails. Then nothing new is stored.
-func (s *Store) Mirror(ctx context.Context, key string, body io.Reader, limits Limits) (mediagate.Result, error) {
+// empty, too large, or not of the class; errors of open as they are and those
+// of the body wrapped; and KindUnavailable when the store fails, or when ctx
+// ends while others have the memory. Then nothing new is stored.
+func (s *Store) Mirror(ctx context.Context, key string, open Opener, limits Limits) (mediagate.Result, error) {
+	body, shape, release, err := s.memory.open(ctx, limits.MaxBytes, open)
+	if err != nil {
+		return mediagate.Result{}, err
+	}
+	defer release()
+	defer body.Close()
+	if most := shape.part * maxParts; limits.MaxBytes > most {
+		limits.MaxBytes = most
+	}
 	src := newSource(ctx, body, limits)
 	head, err := src.sniff()
 	if err != nil {
@@ -48,7 +58,7 @@ func (s *Store) Mirror(ctx context.Context, key string, body io.Reader, limits L
 		ContentType:        aws.String(format.MIME),
 		ContentDisposition: aws.String(`inline; filename="` + fileName(key, format.Ext) + `"`),
 	}, func(o *transfermanager.Options) {
-		o.PartSizeBytes = partSizeFor(limits.MaxBytes)
+		o.PartSizeBytes, o.Concurrency = shape.part, shape.width
 	})
 	if src.err != nil {
 		return mediagate.Result{}, src.err

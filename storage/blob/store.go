@@ -31,11 +31,12 @@ type Config struct {
 	AccessKeyID     string // with SecretAccessKey; both empty: the SDK's own chain
 	SecretAccessKey string
 	PathStyle       bool             // the bucket is part of the path, not of the host
+	Memory          int64            // bytes that all uploads hold at once, MinMemory or more; 0: DefaultMemory
 	Now             func() time.Time // nil: time.Now
 }
 
-// The bounds of one upload: memory is about (uploadWidth + 2) × partSize. S3
-// takes no part below 5 MiB (but the last) and no more than maxParts.
+// The bounds of one upload; budget says what it holds. S3 takes no part below
+// 5 MiB (but the last) and no more than maxParts.
 const (
 	partSize    = 5 << 20
 	uploadWidth = 3
@@ -59,6 +60,7 @@ type Store struct {
 	links   *url.URL // of the bucket as clients reach it: objects are below it
 	client  *s3.Client
 	uploads *transfermanager.Client
+	memory  budget
 	creds   aws.CredentialsProvider
 	signer  *v4.Signer
 	now     func() time.Time
@@ -119,10 +121,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		uploads: transfermanager.New(persistent{s3.New(options, singlePass(base))}, func(o *transfermanager.Options) {
 			o.PartSizeBytes = partSize
 			o.MultipartUploadThreshold = partSize
-			o.Concurrency = uploadWidth
 			o.MaxUploadParts = maxParts
 			o.FailTimeout = cleanupTimeout
 		}),
+		memory: newBudget(cmp.Or(c.Memory, DefaultMemory)),
 		creds:  creds,
 		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
 		now:    c.Now,
@@ -136,6 +138,8 @@ func (c *Config) validate() error {
 		return mediagate.Invalid("bucket", "is required")
 	case (c.AccessKeyID == "") != (c.SecretAccessKey == ""):
 		return mediagate.Invalid("access_key_id", "and secret_access_key are given together or not at all")
+	case c.Memory != 0 && c.Memory < MinMemory:
+		return mediagate.Invalid("memory", "is less than a single upload needs")
 	case !isEndpoint(c.Endpoint):
 		return mediagate.Invalid("endpoint", "must be an http or https address without query or user")
 	case !isEndpoint(c.PublicEndpoint):

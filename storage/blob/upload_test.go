@@ -20,7 +20,7 @@ func upload(t *testing.T, answer http.HandlerFunc) error {
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	s := openTest(t, func(c *Config) { c.Endpoint = server.URL })
-	_, err := s.Mirror(t.Context(), "results/t/1/0", strings.NewReader(gifFile), Limits{Media: "image"})
+	_, err := s.Mirror(t.Context(), "results/t/1/0", opened(strings.NewReader(gifFile), -1), Limits{Media: "image"})
 	return err
 }
 

@@ -2,6 +2,8 @@ package app
 
 import (
 	"time"
+
+	"github.com/mediagate/mediagate/storage/blob"
 )
 
 // Config is every setting of the gateway. The yaml tags are the settings'
@@ -28,6 +30,7 @@ type Config struct {
 	Channels       []Channel        `yaml:"channels" help:"vendor accounts"`
 	Groups         map[string]Group `yaml:"groups" help:"classes of accounts and keys"`
 	ArtModal       time.Duration    `yaml:"art_modal_timeout" help:"how long an art task waits for its modal parameters"`
+	MirrorMemory   ByteSize         `yaml:"mirror_memory" help:"what all copies under way in a worker may hold"`
 	TaskTimeout    time.Duration    `yaml:"task_timeout" help:"from submit to the end of waiting for the vendor"`
 	ParkTimeout    time.Duration    `yaml:"park_timeout" help:"a parked task that nobody mends fails then"`
 	ParkRetry      time.Duration    `yaml:"park_retry" help:"a parked step is tried again so often"`
@@ -134,6 +137,7 @@ func Defaults() Config {
 		Outbound:       Outbound{WebhookTimeout: 10 * time.Second},
 		Groups:         map[string]Group{"default": {PriceFactor: "1", Models: []string{"*"}}},
 		ArtModal:       30 * time.Minute,
+		MirrorMemory:   blob.DefaultMemory,
 		TaskTimeout:    2 * time.Hour,
 		ParkTimeout:    24 * time.Hour,
 		ParkRetry:      5 * time.Minute,

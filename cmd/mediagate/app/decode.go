@@ -144,7 +144,7 @@ func (d *decoder) entries(path string, n node, v reflect.Value) {
 	v.Set(m)
 }
 
-// number decodes durations and numbers. These are judged by their text:
+// number decodes durations, sizes and numbers. These are judged by their text:
 // nothing is rounded, cut off or read in another base.
 func number(n node, v reflect.Value) error {
 	shown := ""
@@ -157,6 +157,14 @@ func number(n node, v reflect.Value) error {
 			return errors.New("must be a duration like 10s, 2h or 30d" + shown)
 		}
 		v.SetInt(int64(d))
+		return nil
+	}
+	if v.Type() == reflect.TypeFor[ByteSize]() {
+		size, ok := parseByteSize(n.text)
+		if !ok || (n.kind != kindText && n.kind != kindPlain) {
+			return errors.New("must be a size like 256MiB, in whole bytes, KiB, MiB or GiB" + shown)
+		}
+		v.SetInt(int64(size))
 		return nil
 	}
 	if v.Kind() == reflect.Float64 {

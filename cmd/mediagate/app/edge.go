@@ -16,9 +16,9 @@ import (
 // bucket fits the blob store to the activities.
 type bucket struct{ *blob.Store }
 
-// Mirror streams body to the object key.
-func (b bucket) Mirror(ctx context.Context, key string, body io.Reader, l activities.Limits) (mediagate.Result, error) {
-	return b.Store.Mirror(ctx, key, body, blob.Limits(l))
+// Mirror streams a file to the object key.
+func (b bucket) Mirror(ctx context.Context, key string, open activities.Opener, l activities.Limits) (mediagate.Result, error) {
+	return b.Store.Mirror(ctx, key, blob.Opener(open), blob.Limits(l))
 }
 
 // fetcher opens vendors' files through the guarded client.

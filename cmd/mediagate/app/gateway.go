@@ -67,6 +67,7 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if g.Bucket, err = blob.Open(ctx, blob.Config{
 		Endpoint: c.S3.Endpoint, PublicEndpoint: c.S3.PublicEndpoint, Region: c.S3.Region, Bucket: c.S3.Bucket,
 		AccessKeyID: c.S3.AccessKeyID, SecretAccessKey: c.S3.SecretAccessKey, PathStyle: c.S3.PathStyle,
+		Memory: int64(c.MirrorMemory),
 	}); err != nil {
 		return nil, fmt.Errorf("s3: %w", err)
 	}

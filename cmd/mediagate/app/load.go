@@ -210,9 +210,9 @@ func (l *loader) texts(list []settingText) {
 }
 
 // parse reads the text of a variable or flag: as it is for texts and
-// durations, split at commas or as YAML for lists, as YAML for the rest.
+// durations and sizes, split at commas or as YAML for lists, as YAML for the rest.
 func (s setting) parse(text string) (node, error) {
-	if s.kind.Kind() == reflect.String || s.kind == reflect.TypeFor[time.Duration]() {
+	if s.kind.Kind() == reflect.String || s.kind == reflect.TypeFor[time.Duration]() || s.kind == reflect.TypeFor[ByteSize]() {
 		return textNode(text), nil
 	}
 	if s.kind == reflect.TypeFor[[]string]() && !strings.HasPrefix(strings.TrimSpace(text), "[") {

@@ -50,6 +50,9 @@ func printable(v reflect.Value) any {
 		if d, ok := reflect.TypeAssert[time.Duration](v); ok {
 			return d.String()
 		}
+		if size, ok := reflect.TypeAssert[ByteSize](v); ok {
+			return size.String()
+		}
 		return v.Interface()
 	}
 }

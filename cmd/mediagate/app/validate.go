@@ -19,6 +19,7 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/storage/blob"
 )
 
 // minAdminKey is how long the operators' key must be.
@@ -78,6 +79,7 @@ func (c Config) problems(embedded bool) []problem {
 	}
 	v.check(c.Currency != "", "currency", "must not be empty")
 	v.check(c.CreditsPerUnit > 0, "credits_per_unit", "must be above 0")
+	v.check(c.MirrorMemory >= blob.MinMemory, "mirror_memory", "must be at least %s, what one copy needs", ByteSize(blob.MinMemory))
 	v.catalogDir(c)
 	v.check(c.TrustedProxies >= 0, "trusted_proxies", "must not be negative")
 	v.check(c.Moderation.Mode == "off", "moderation.mode", "%q is not available: off", c.Moderation.Mode)

@@ -73,7 +73,7 @@ func (s *suite) testCap(t *testing.T) {
 	for _, size := range []int64{2000, part + 1, 4 * part} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			key := fmt.Sprintf("%s%d/1/0", prefix, size)
-			_, err := s.store.Mirror(t.Context(), key, film(size), blob.Limits{MaxBytes: size - 1, Media: "video"})
+			_, err := s.store.Mirror(t.Context(), key, from(film(size)), blob.Limits{MaxBytes: size - 1, Media: "video"})
 			expectError(t, err, mediagate.KindInvalid, mediagate.CodeResultUnavailable)
 			s.expectNothing(t, prefix, key)
 		})
@@ -97,7 +97,7 @@ func (s *suite) testRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := prefix + strings.ReplaceAll(name, " ", "-") + "/1/0"
-			_, err := s.store.Mirror(t.Context(), key, strings.NewReader(test.body), blob.Limits{MaxBytes: mib, Media: test.media})
+			_, err := s.store.Mirror(t.Context(), key, from(strings.NewReader(test.body)), blob.Limits{MaxBytes: mib, Media: test.media})
 			expectError(t, err, mediagate.KindInvalid, mediagate.CodeResultUnavailable)
 			s.expectNothing(t, prefix, key)
 		})
@@ -110,7 +110,7 @@ func (s *suite) testBroken(t *testing.T) {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			key := fmt.Sprintf("%s%d/1/0", prefix, after)
 			body := io.MultiReader(io.LimitReader(film(5*part), after), failing{io.ErrUnexpectedEOF})
-			_, err := s.store.Mirror(t.Context(), key, body, blob.Limits{Media: "video"})
+			_, err := s.store.Mirror(t.Context(), key, from(body), blob.Limits{Media: "video"})
 			if !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("got %v, want the body's own error", err)
 			}
@@ -133,7 +133,7 @@ func (s *suite) testStopped(t *testing.T) {
 			key := fmt.Sprintf("%s%d/1/0", prefix, after)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			_, err := s.store.Mirror(ctx, key, film(20*part), blob.Limits{Media: "video", Progress: func(n int64) {
+			_, err := s.store.Mirror(ctx, key, from(film(20*part)), blob.Limits{Media: "video", Progress: func(n int64) {
 				if n > after {
 					cancel()
 				}
@@ -155,7 +155,7 @@ func (s *suite) testReplace(t *testing.T) {
 	if got := s.get(t, key); got.sha256 != second.SHA256 {
 		t.Error("the second file does not stand in place of the first")
 	}
-	if _, err := s.store.Mirror(t.Context(), key, film(4*part), limits); err == nil {
+	if _, err := s.store.Mirror(t.Context(), key, from(film(4*part)), limits); err == nil {
 		t.Error("a file over the cap was taken")
 	}
 	if got := s.get(t, key); got.sha256 != second.SHA256 {

@@ -189,7 +189,7 @@ func (s *suite) testRefusing(t *testing.T) {
 			store := open(t, c)
 			expectError(t, store.Ping(t.Context()), mediagate.KindUnavailable, blob.CodeStorageRefused)
 			for _, size := range []int64{2000, 2 * part} {
-				_, err := store.Mirror(t.Context(), "blobtest/refusing/1/0", film(size), blob.Limits{Media: "video"})
+				_, err := store.Mirror(t.Context(), "blobtest/refusing/1/0", from(film(size)), blob.Limits{Media: "video"})
 				expectError(t, err, mediagate.KindUnavailable, blob.CodeStorageRefused)
 			}
 		})
@@ -209,7 +209,7 @@ func (s *suite) testAbsent(t *testing.T) {
 	store := open(t, c)
 	expectError(t, store.Ping(t.Context()), mediagate.KindUnavailable, blob.CodeStorageAway)
 	expectError(t, store.EnsureBucket(t.Context()), mediagate.KindUnavailable, blob.CodeStorageAway)
-	_, err = store.Mirror(t.Context(), "blobtest/absent/1/0", film(2*part), blob.Limits{Media: "video"})
+	_, err = store.Mirror(t.Context(), "blobtest/absent/1/0", from(film(2*part)), blob.Limits{Media: "video"})
 	expectError(t, err, mediagate.KindUnavailable, blob.CodeStorageAway)
 	// Links need nobody.
 	if _, err := store.Sign(t.Context(), mediagate.Result{Key: "k"}, time.Hour); err != nil {

@@ -1,0 +1,197 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+const (
+	// copyLook is the pause between two looks at the row of a task whose
+	// files are being copied.
+	copyLook = 5 * time.Second
+	// copyRest is how long a copy that was stopped may take to clean up.
+	copyRest = 15 * time.Second
+)
+
+// Why a copy is stopped before its end.
+var (
+	errCopyMoot    = errors.New("nobody needs the copy any more")
+	errCopyStopped = errors.New("the worker stops")
+)
+
+// progress is how far a copy has come, for who looks on.
+type progress struct{ index, bytes atomic.Int64 }
+
+func (p *progress) details() []any { return []any{p.index.Load(), p.bytes.Load()} }
+
+// copying is one copy under way in this process. It belongs to no activity: a
+// Temporal that is away, or that gives an activity up, is no reason to throw
+// half a file away. The activity that is tried again here joins it.
+type copying struct {
+	progress
+	stop  context.CancelCauseFunc
+	done  chan struct{}
+	err   error // once done is closed
+	users atomic.Int32
+}
+
+// copies are those under way in this process, by attempt.
+type copies struct {
+	mu    sync.Mutex
+	under map[AttemptArgs]*copying
+}
+
+// join returns the copy of the attempt that is under way, or begins it, and
+// counts the caller among its users until leave is called.
+func (c *copies) join(key AttemptArgs, begin func(*copying)) (joined *copying, leave func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one, ok := c.under[key]
+	if !ok {
+		one = &copying{done: make(chan struct{})}
+		if c.under == nil {
+			c.under = make(map[AttemptArgs]*copying)
+		}
+		c.under[key] = one
+		begin(one)
+	}
+	one.users.Add(1)
+	return one, func() { one.users.Add(-1) }
+}
+
+// end closes the copy: who comes later begins another.
+func (c *copies) end(key AttemptArgs, one *copying, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.under, key)
+	one.err = err
+	close(one.done)
+}
+
+// copyFiles copies the files of an attempt and stores where they are, or
+// waits for the copy that does. It ends early with ctx, and the copy with it
+// where ctx says that nobody wants it.
+func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row mediagate.Attempt) error {
+	key := AttemptArgs{TaskID: task.ID, N: row.N}
+	one, leave := a.copies.join(key, func(one *copying) { a.beginCopy(ctx, task, row, one) })
+	defer leave()
+	// A cancel arrives by a heartbeat, which must therefore not wait for bytes;
+	// that none come is noticed by the source.
+	defer heartbeat(ctx, one.details)()
+	select {
+	case <-one.done:
+		return one.err
+	case <-ctx.Done():
+	}
+	cause := context.Cause(ctx)
+	switch {
+	case temporal.IsCanceledError(cause):
+		one.stop(errCopyMoot)
+	case errors.Is(cause, worker.ErrWorkerShutdown), errors.Is(cause, context.Canceled):
+		one.stop(errCopyStopped)
+	default:
+		return &mediagate.Error{Kind: mediagate.KindTransient, Message: "Temporal was lost while a file was copied", Err: cause}
+	}
+	<-one.done
+	return ctx.Err()
+}
+
+// beginCopy starts the copy, which ends with its own context.
+func (a *Activities) beginCopy(ctx context.Context, task mediagate.Task, row mediagate.Attempt, one *copying) {
+	stopping := activity.GetWorkerStopChannel(ctx)
+	ctx, expire := context.WithTimeout(context.WithoutCancel(ctx), mediagate.CopyLimit)
+	ctx, one.stop = context.WithCancelCause(ctx)
+	key := AttemptArgs{TaskID: task.ID, N: row.N}
+	go func() {
+		defer expire()
+		var err error
+		defer func() {
+			if p := recover(); p != nil {
+				a.Logger.ErrorContext(ctx, "copy panicked", "task", task.ID, "attempt", row.N, "panic", p, "stack", string(debug.Stack()))
+				err = errors.New("the copy panicked")
+			}
+			one.stop(nil)
+			a.copies.end(key, one, err)
+		}()
+		var watching sync.WaitGroup
+		watching.Go(func() { a.watchCopy(ctx, stopping, key, one) })
+		err = a.copyAndStore(ctx, task, row, one)
+		cause := context.Cause(ctx)
+		one.stop(nil)
+		watching.Wait()
+		if errors.Is(cause, errCopyMoot) || errors.Is(cause, errCopyStopped) {
+			err = cause
+		}
+		if errors.Is(cause, errCopyMoot) {
+			a.dropMoot(ctx, task.ID)
+		}
+	}()
+}
+
+func (a *Activities) copyAndStore(ctx context.Context, task mediagate.Task, row mediagate.Attempt, one *copying) error {
+	results, err := a.mirrorAll(ctx, task, row, &one.progress)
+	if err != nil {
+		return err
+	}
+	a.sweepLosers(ctx, task.ID, row.N, results)
+	failpoint.Hit(failpoint.Mirrored)
+	return a.Store.StoreMirrored(ctx, task.ID, row.N, results)
+}
+
+// watchCopy stops a copy that the rows have no use for: its task has ended or
+// is to be cancelled, or somebody else has stored the files. So one that no
+// activity waits for any more hears of it as well. Where the worker stops, it
+// gets no grace time either.
+func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, key AttemptArgs, one *copying) {
+	tick := time.NewTicker(copyLook)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-stopping:
+			if one.users.Load() == 0 {
+				one.stop(errCopyStopped)
+				return
+			}
+			stopping = nil
+		case <-tick.C:
+			if a.copyIsMoot(ctx, key) {
+				one.stop(errCopyMoot)
+				return
+			}
+		}
+	}
+}
+
+func (a *Activities) copyIsMoot(ctx context.Context, key AttemptArgs) bool {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	task, err := a.Store.TaskByID(ctx, key.TaskID)
+	if err != nil {
+		return mediagate.KindOf(err) == mediagate.KindNotFound
+	}
+	row, err := a.Store.Attempt(ctx, key.TaskID, key.N)
+	return task.Status.Terminal() || !task.CancelRequestedAt.IsZero() || err == nil && len(row.Results) > 0
+}
+
+// dropMoot removes what was copied for a task that has ended without it. What
+// is missed here housekeeping finds.
+func (a *Activities) dropMoot(ctx context.Context, taskID string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyRest)
+	defer cancel()
+	if err := a.sweepTask(ctx, taskID); err != nil {
+		a.Logger.WarnContext(ctx, "files of a stopped copy not removed", "task", taskID, "error", err)
+	}
+}

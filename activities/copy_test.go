@@ -1,0 +1,313 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities/activitytest"
+)
+
+// slowFile is a file that does not come before it is let go, nor after its
+// reader has hung up.
+type slowFile struct {
+	opened, hungUp int
+	letGo          chan struct{}
+}
+
+func (f *slowFile) fetch(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
+	f.opened++
+	body := readerFunc(func(p []byte) (int, error) {
+		select {
+		case <-f.letGo:
+			return copy(p, "film"), io.EOF
+		case <-ctx.Done():
+			f.hungUp++
+			return 0, ctx.Err()
+		}
+	})
+	return io.NopCloser(body), -1, nil
+}
+
+// copyScene is a task whose file is on its way.
+type copyScene struct {
+	*activitytest.World
+	t    *testing.T
+	file *slowFile
+}
+
+// copying sets the scene, inside a bubble.
+func copying(t *testing.T) *copyScene {
+	t.Helper()
+	s := &copyScene{World: activitytest.New(time.Now), t: t, file: &slowFile{letGo: make(chan struct{})}}
+	s.Store.Add(s.NewVideo())
+	if _, err := newEnv(s.World).ExecuteActivity(s.Activities.SubmitJob, first()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Store.RecordOutcome(t.Context(), taskID, 1, media("https://m.example.com/a")); err != nil {
+		t.Fatal(err)
+	}
+	s.Fetcher.OnFetch = s.file.fetch
+	return s
+}
+
+// mirroring is an activity under way.
+type mirroring struct {
+	cancel context.CancelCauseFunc
+	stop   chan struct{} // the worker's
+	done   chan struct{}
+	story  mediagate.Story
+	err    error
+}
+
+// mirror begins an activity, whose context is cancel's to end.
+func (s *copyScene) mirror() *mirroring {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	m := &mirroring{cancel: cancel, stop: make(chan struct{}), done: make(chan struct{})}
+	env := newEnv(s.World)
+	env.SetWorkerOptions(workerOptions(ctx))
+	env.SetWorkerStopChannel(m.stop)
+	go func() {
+		defer close(m.done)
+		value, err := env.ExecuteActivity(s.Activities.MirrorResult, first())
+		if m.err = err; err == nil {
+			m.err = value.Get(&m.story)
+		}
+	}()
+	synctest.Wait()
+	return m
+}
+
+func (m *mirroring) over() bool {
+	synctest.Wait()
+	select {
+	case <-m.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *copyScene) end(status mediagate.Status) {
+	s.t.Helper()
+	end := mediagate.Settlement{TaskID: taskID, N: 1, Status: status}
+	if status == mediagate.StatusFailed {
+		end.Failure = &mediagate.Failure{Code: mediagate.CodeInternal}
+	}
+	if _, _, err := s.Store.Settle(s.t.Context(), end); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// What ends an activity's context while Temporal is away or has given it up.
+func forgotten() map[string]error {
+	return map[string]error{
+		"given up":              serviceerror.NewNotFound("activity not found"),
+		"Temporal is away":      serviceerror.NewUnavailable("connection refused"),
+		"Temporal is slow":      serviceerror.NewDeadlineExceeded("too slow"),
+		"its time is up":        context.DeadlineExceeded,
+		"reset by an operator":  activitiesReset,
+		"namespace is moved":    serviceerror.NewNamespaceNotActive("a", "b", "c"),
+		"the namespace is gone": serviceerror.NewNamespaceNotFound("mediagate"),
+	}
+}
+
+var activitiesReset = errors.New("activity reset")
+
+// Issue 7, point 10: a Temporal that is away, or that gives the activity up,
+// does not stop the copy. The activity that is tried again joins it: the
+// vendor's file is read once.
+func TestCopyOutlivesTemporal(t *testing.T) {
+	t.Parallel()
+	for name, cause := range forgotten() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := copying(t)
+				one := s.mirror()
+				time.Sleep(20 * time.Second)
+				one.cancel(cause)
+				if !one.over() {
+					t.Fatal("the activity that was given up holds its place")
+				}
+				kind(t, one.err, mediagate.KindTransient, "", true)
+				two := s.mirror()
+				if two.over() {
+					t.Fatalf("the second activity does not wait: %v", two.err)
+				}
+				close(s.file.letGo)
+				<-two.done
+				if two.err != nil || !two.story.Mirrored {
+					t.Errorf("story %+v (%v), want it mirrored", two.story, two.err)
+				}
+				if s.file.opened != 1 || s.file.hungUp != 0 || len(s.Bucket.Writes()) != 1 {
+					t.Errorf("%d times opened, %d times broken off, written %v; want one copy", s.file.opened, s.file.hungUp, s.Bucket.Writes())
+				}
+			})
+		})
+	}
+}
+
+// A copy that nobody waits for any more is finished and stored: the next
+// activity finds the files.
+func TestForgottenCopyIsStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := copying(t)
+		one := s.mirror()
+		one.cancel(serviceerror.NewNotFound("activity not found"))
+		<-one.done
+		close(s.file.letGo)
+		synctest.Wait()
+		two := s.mirror()
+		<-two.done
+		if two.err != nil || !two.story.Mirrored || s.file.opened != 1 {
+			t.Errorf("story %+v (%v), %d times opened", two.story, two.err, s.file.opened)
+		}
+	})
+}
+
+// The task's own cancel and the end of the worker's grace stop a copy, also
+// one that others have joined.
+func TestCopyStops(t *testing.T) {
+	t.Parallel()
+	for name, cause := range map[string]error{
+		"the task's cancel": temporal.NewCanceledError(), "the worker's end": worker.ErrWorkerShutdown,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := copying(t)
+				one, two := s.mirror(), s.mirror()
+				two.cancel(cause)
+				<-two.done
+				if !errors.Is(two.err, context.Canceled) && !strings.Contains(two.err.Error(), "canceled") {
+					t.Errorf("ended with %v, want nobody blamed", two.err)
+				}
+				if s.file.hungUp != 1 || len(s.Bucket.Objects()) != 0 {
+					t.Errorf("%d times broken off, objects %v", s.file.hungUp, s.Bucket.Objects())
+				}
+				if !one.over() {
+					t.Error("the other activity waits for nothing")
+				}
+			})
+		})
+	}
+}
+
+// A copy without an activity hears from the rows that nobody needs it (D13),
+// and from its worker that it stops.
+func TestForgottenCopyStops(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(*copyScene, *mirroring){
+		"the task was cancelled": func(s *copyScene, _ *mirroring) { s.end(mediagate.StatusCancelled) },
+		"the task has failed":    func(s *copyScene, _ *mirroring) { s.end(mediagate.StatusFailed) },
+		"a cancel is wished": func(s *copyScene, _ *mirroring) {
+			if _, err := s.Store.RequestCancel(s.t.Context(), "acc_1", taskID); err != nil {
+				s.t.Fatal(err)
+			}
+		},
+		"the row is gone": func(s *copyScene, _ *mirroring) { s.Store.Remove(taskID) },
+		"others have stored the files": func(s *copyScene, _ *mirroring) {
+			if err := s.Store.StoreMirrored(s.t.Context(), taskID, 1, []mediagate.Result{{Key: "k"}}); err != nil {
+				s.t.Fatal(err)
+			}
+		},
+		"the worker stops": func(_ *copyScene, m *mirroring) { close(m.stop) },
+	}
+	for name, happen := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := copying(t)
+				one := s.mirror()
+				one.cancel(serviceerror.NewNotFound("activity not found"))
+				<-one.done
+				happen(s, one)
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				if s.file.hungUp != 1 {
+					t.Error("the copy goes on")
+				}
+			})
+		})
+	}
+}
+
+// While an activity waits, a worker that stops gives the copy its grace time.
+func TestCopyHasTheGraceTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := copying(t)
+		one := s.mirror()
+		close(one.stop)
+		time.Sleep(20 * time.Second)
+		if one.over() || s.file.hungUp != 0 {
+			t.Fatalf("the copy was broken off: %v", one.err)
+		}
+		close(s.file.letGo)
+		<-one.done
+		if one.err != nil || !one.story.Mirrored {
+			t.Errorf("story %+v (%v), want it mirrored", one.story, one.err)
+		}
+	})
+}
+
+// No copy is older than the limit, after which housekeeping looks for what it
+// left (D13).
+func TestCopyHasALimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := copying(t)
+		hungUp := false
+		// A trickle keeps the stall limit away.
+		s.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
+			return io.NopCloser(readerFunc(func(p []byte) (int, error) {
+				select {
+				case <-time.After(10 * time.Second):
+					return copy(p, "x"), nil
+				case <-ctx.Done():
+					hungUp = true
+					return 0, ctx.Err()
+				}
+			})), -1, nil
+		}
+		one := s.mirror()
+		one.cancel(serviceerror.NewNotFound("activity not found"))
+		<-one.done
+		time.Sleep(mediagate.CopyLimit - time.Second)
+		if hungUp {
+			t.Error("the copy ends too early")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !hungUp {
+			t.Error("the copy goes on")
+		}
+	})
+}
+
+// A panic costs the copy, not the process.
+func TestCopyPanics(t *testing.T) {
+	t.Parallel()
+	b := succeeded(t, media("https://m.example.com/a"))
+	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) { panic("a bug") }
+	_, err := b.mirror()
+	kind(t, err, mediagate.KindInternal, "", true)
+	b.Fetcher.OnFetch = nil
+	st, err := b.mirror()
+	b.ok(err)
+	if diff := cmp.Diff(true, st.Mirrored); diff != "" {
+		t.Errorf("mirrored (-want +got):\n%s", diff)
+	}
+}
