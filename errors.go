@@ -10,8 +10,8 @@ import (
 // Kind classifies an Error. The list is closed and append-only.
 type Kind uint8
 
-// The kinds up to KindUnavailable describe an answer to a client; those after
-// it describe what a vendor did with a call.
+// The kinds up to KindUnavailable describe an answer to a client, as does
+// KindStalled; those between describe what a vendor did with a call.
 const (
 	KindInternal        Kind = iota // a fault of ours; its text never leaves the process
 	KindInvalid                     // the request breaks a rule: names field and rule
@@ -36,12 +36,14 @@ const (
 	KindAmbiguous   // the call may or may not have had its effect
 	KindGone        // a media link answers 401, 403, 404 or 410
 	KindVendor      // the vendor answers against its own protocol
+
+	KindStalled // the client did not send its request in time
 )
 
 var kindNames = [...]string{
 	"internal", "invalid", "unauthenticated", "payment", "forbidden", "not_found", "method", "conflict",
 	"too_large", "moderated", "rate_limited", "bad_gateway", "unavailable", "credentials", "funds", "throttled",
-	"capacity", "unreached", "transient", "ambiguous", "gone", "vendor",
+	"capacity", "unreached", "transient", "ambiguous", "gone", "vendor", "stalled",
 }
 
 // String names the kind in lower case, for logs and for Temporal's error types.

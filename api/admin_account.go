@@ -86,7 +86,7 @@ func (s *Server) knownGroup(f *fields) string {
 }
 
 func (s *Server) handleAccountCreation(c *call) error {
-	f, err := readFields(c)
+	f, err := s.readFields(c)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (s *Server) handleAccountChange(c *call) error {
 	if err != nil {
 		return err
 	}
-	f, err := readFields(c)
+	f, err := s.readFields(c)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (s *Server) handleGrant(c *call) error {
 	if err != nil {
 		return err
 	}
-	f, err := readFields(c)
+	f, err := s.readFields(c)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (s *Server) handleKeyCreation(c *call) error {
 	if err != nil {
 		return err
 	}
-	f, err := readFields(c)
+	f, err := s.readFields(c)
 	if err != nil {
 		return err
 	}

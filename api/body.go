@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -23,8 +26,8 @@ const (
 
 // readBody reads a JSON object within the route's limit: the bytes themselves,
 // and the object with numbers kept as text.
-func readBody(c *call) (raw []byte, object map[string]any, err error) {
-	c.uncounted(func() { raw, err = readLimited(c, c.limit) })
+func (s *Server) readBody(c *call) (raw []byte, object map[string]any, err error) {
+	c.uncounted(func() { raw, err = s.readLimited(c, c.limit) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -40,44 +43,102 @@ func errTooLarge(limit int64) error {
 // a client that sends nothing must not take much.
 const firstBuffer = 32 << 10
 
-func readLimited(c *call, limit int64) ([]byte, error) {
+func (s *Server) readLimited(c *call, limit int64) ([]byte, error) {
 	r := c.Request()
 	if r.ContentLength > limit {
-		refuseRest(c)
 		return nil, errTooLarge(limit)
 	}
+	c.begun = true
 	buf := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0)+bytes.MinRead, firstBuffer)))
-	n, err := buf.ReadFrom(io.LimitReader(r.Body, limit+1))
+	n, err := buf.ReadFrom(io.LimitReader(s.pieces(c), limit+1))
 	switch {
 	case n > limit:
-		refuseRest(c)
 		return nil, errTooLarge(limit)
 	case err != nil:
-		return nil, &mediagate.Error{Kind: mediagate.KindInvalid, Message: "the body ended before it was complete", Err: err}
+		c.giveUpBody()
+		return nil, brokenBody(err)
 	default:
+		c.read = true
 		return buf.Bytes(), nil
 	}
 }
 
-// How much of a refused body is still read, and for how long.
+// pieces reads the body of a request and bounds how long each piece may take
+// to arrive, and all of them.
+type pieces struct {
+	body  io.Reader
+	by    func(time.Time)
+	stall time.Duration
+	end   time.Time
+}
+
+func (s *Server) pieces(c *call) pieces {
+	return pieces{c.Request().Body, c.readBy, s.cfg.BodyStall, time.Now().Add(s.cfg.BodyTimeout)}
+}
+
+func (p pieces) Read(b []byte) (int, error) {
+	by := time.Now().Add(p.stall)
+	if by.After(p.end) {
+		by = p.end
+	}
+	p.by(by)
+	return p.body.Read(b)
+}
+
+// readBy sets the connection's deadline for reading. net/http takes it back
+// when the body is complete. Where there is no connection, as in a test, there
+// is no deadline either.
+func (c *call) readBy(t time.Time) {
+	_ = http.NewResponseController(c.Response().Writer).SetReadDeadline(t)
+}
+
+// brokenBody tells apart why a body could not be read to its end. Only a
+// connection that is broken has nobody at its other end; who closed the
+// sending side, or stopped to send, may still read.
+func brokenBody(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &mediagate.Error{Kind: mediagate.KindStalled, Message: "the body did not arrive in time", Err: err}
+	}
+	if _, broken := errors.AsType[*net.OpError](err); broken {
+		return fmt.Errorf("%w: %w", errCut, err)
+	}
+	message := "the body ended before it was complete"
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		message += ", or its chunks are malformed"
+	}
+	return &mediagate.Error{Kind: mediagate.KindInvalid, Message: message, Err: err}
+}
+
+// How much of an unwanted body is still read, and for how long.
 const (
 	restLimit = 32 << 20
 	restTime  = 3 * time.Second
 )
 
-// refuseRest lets a client that is still sending finish, within reason:
-// closing the connection while its data is unread would reset it, and the
-// client would see that instead of the answer. One that waits to be told to
-// go on has sent nothing.
-func refuseRest(c *call) {
+// skipBody comes before every answer. It lets a client that is still sending
+// finish, within reason: closing the connection while its data is unread would
+// reset it, and the client would see that instead of the answer. One that
+// waits to be told to go on has sent nothing.
+func (c *call) skipBody() {
 	r := c.Request()
-	c.Response().Header().Set("Connection", "close")
-	if r.Header.Get("Expect") != "" {
+	if c.read || r.ContentLength == 0 || r.Body == nil {
 		return
 	}
-	// Where there is no connection, as in a test, there is no deadline either.
-	_ = http.NewResponseController(c.Response().Writer).SetReadDeadline(time.Now().Add(restTime))
-	_, _ = io.CopyN(io.Discard, r.Body, restLimit)
+	if c.begun || r.Header.Get("Expect") == "" {
+		c.readBy(time.Now().Add(restTime))
+		if _, err := io.CopyN(io.Discard, r.Body, restLimit); errors.Is(err, io.EOF) {
+			c.read = true
+			return
+		}
+	}
+	c.giveUpBody()
+}
+
+// giveUpBody ends the connection after the answer: nobody knows where in it
+// the next request would begin.
+func (c *call) giveUpBody() {
+	c.read = true
+	c.Response().Header().Set("Connection", "close")
 }
 
 // parseObject reads the text as one JSON object, more strictly than

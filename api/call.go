@@ -25,16 +25,31 @@ type call struct {
 	limit     int64   // of the body
 	caller    *caller // of routes that take a key
 	taskID    string  // for the log
+	begun     bool    // something of the body was asked for
+	read      bool    // nothing more of it is to be read
 
+	server context.Context // ends when the server has stopped
 	ctx    context.Context // of what is asked of the database; see within
 	cancel context.CancelFunc
 }
 
 // within gives what the call asks of the database from here on so much time.
-// The request's own context has no deadline: only the client ends it.
+// The request's own context is no part of it: net/http ends that one when the
+// client closes its sending side, which is no abort, and nothing but a failed
+// write tells whether somebody still reads.
 func (c *call) within(d time.Duration) {
 	c.release()
-	c.ctx, c.cancel = context.WithTimeout(c.Request().Context(), d)
+	c.ctx, c.cancel = c.lasting(d)
+}
+
+// lasting is a context that ends after so much time or with the server.
+func (c *call) lasting(d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), d)
+	stop := context.AfterFunc(c.server, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }
 
 func (c *call) release() {

@@ -30,6 +30,8 @@ type Config struct {
 	Groups         map[string]Group // empty: "default", all models at list price
 	TaskTimeout    time.Duration    // from submit to the end of waiting; 0: 2 h
 	StoreTimeout   time.Duration    // for what one request asks of the database; 0: 10 s
+	BodyStall      time.Duration    // between two pieces of a body; 0: 20 s
+	BodyTimeout    time.Duration    // for a whole body; 0 or more than 100 s: 100 s
 	LinkTTL        time.Duration    // of links in answers; 0 or more than 7 days: 7 days
 	CORSOrigins    []string         // "*" is any
 	TrustedProxies int              // in front of us, each appending to X-Forwarded-For
@@ -77,6 +79,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.StoreTimeout <= 0 {
 		c.StoreTimeout = 10 * time.Second
+	}
+	if c.BodyStall <= 0 {
+		c.BodyStall = 20 * time.Second
+	}
+	if c.BodyTimeout <= 0 || c.BodyTimeout > requestTimeout {
+		c.BodyTimeout = requestTimeout
 	}
 	if c.LinkTTL <= 0 || c.LinkTTL > maxLinkTTL {
 		c.LinkTTL = maxLinkTTL

@@ -46,6 +46,7 @@ func TestErrorRows(t *testing.T) {
 		"forbidden":       {&mediagate.Error{Kind: mediagate.KindForbidden, Message: word}, 403, "permission_error", "permission_error", "permission_denied", word},
 		"not found":       {&mediagate.Error{Kind: mediagate.KindNotFound, Message: word}, 404, "not_found_error", "not_found_error", "not_found", word},
 		"method":          {&mediagate.Error{Kind: mediagate.KindMethod, Message: word}, 405, "invalid_request_error", "invalid_request", "invalid_request", word},
+		"stalled":         {&mediagate.Error{Kind: mediagate.KindStalled, Message: word}, 408, "invalid_request_error", "invalid_request", "invalid_request", word},
 		"conflict":        {&mediagate.Error{Kind: mediagate.KindConflict, Message: word}, 409, "invalid_request_error", "invalid_request", "conflict", word},
 		"idempotency":     {&mediagate.Error{Kind: mediagate.KindConflict, Code: "idempotency_conflict", Message: word}, 409, "invalid_request_error", "invalid_request", "idempotency_conflict", word},
 		"too large":       {&mediagate.Error{Kind: mediagate.KindTooLarge, Message: word}, 413, "invalid_request_error", "invalid_request_error", "invalid_request", word},

@@ -17,8 +17,8 @@ type fields struct {
 	err  error
 }
 
-func readFields(c *call) (*fields, error) {
-	_, body, err := readBody(c)
+func (s *Server) readFields(c *call) (*fields, error) {
+	_, body, err := s.readBody(c)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (s *Server) handleReady(c *call) error {
 		{"bucket", s.cfg.Checks.Bucket, ""},
 	}
 	away := make([]error, len(checks))
-	ctx, cancel := context.WithTimeout(c.Request().Context(), checkDeadline)
+	ctx, cancel := context.WithTimeout(c.ctx, checkDeadline)
 	defer cancel()
 	var looks sync.WaitGroup
 	for i, check := range checks {

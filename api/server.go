@@ -34,6 +34,8 @@ type Server struct {
 	keys      *keyring
 	touches   *touches
 	watch     *watcher
+	life      context.Context // ends with Close
+	end       context.CancelFunc
 
 	idMu    sync.Mutex
 	entropy ulid.MonotonicReader
@@ -55,6 +57,7 @@ func New(cfg Config) (*Server, error) {
 		watch:   newWatcher(cfg.Store, cfg.Logger),
 		entropy: ulid.Monotonic(rand.Reader, 0),
 	}
+	s.life, s.end = context.WithCancel(context.Background())
 	for _, model := range cfg.Catalog.Models() {
 		s.endpoints[model.Endpoint] = true
 	}
@@ -69,6 +72,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.Serv
 // Bounds of a connection. net/http counts both from the end of the header, so
 // an answer has what is left after the slowest body: enough for the database
 // to be too late. A request that waits for a task for 60 s ends within either.
+// Pieces of a body have bounds of their own, see pieces.
 const (
 	headerTimeout  = 10 * time.Second
 	requestTimeout = 100 * time.Second
@@ -111,9 +115,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Close hands waiting requests back and writes what is still in memory.
+// Close hands waiting requests back, ends those that have not ended by
+// themselves, and writes what is still in memory.
 func (s *Server) Close() {
 	s.watch.close()
+	s.end()
 	s.touches.close()
 }
 
@@ -139,9 +145,10 @@ func callOf(ec echo.Context) *call {
 // error, and writes its log line.
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
-		c := &call{Context: ec, requestID: s.newID("req_"), started: time.Now()}
+		c := &call{Context: ec, requestID: s.newID("req_"), started: time.Now(), server: s.life}
 		ec.Set(callKey, c)
 		ec.Response().Header().Set("X-Request-Id", c.requestID)
+		ec.Response().Before(c.skipBody)
 		path := ec.Request().URL.Path
 		known, routed := s.envelopes[ec.Path()]
 		if routed = routed && sameShape(ec); routed {
@@ -162,10 +169,23 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		default:
 			err = s.guarded(next, c)
 		}
-		if err != nil {
+		if err == nil && !c.Response().Committed {
+			err = errNoAnswer
+		}
+		cut := errors.Is(err, errCut)
+		switch {
+		case cut:
+			err = nil // of the client's making: no fault
+		case err != nil:
 			err = s.conclude(c, err)
 		}
+		if !c.Response().Committed {
+			cut, c.Response().Status = true, statusCut
+		}
 		s.logCall(c, err)
+		if cut { // net/http would make a success of it
+			panic(http.ErrAbortHandler)
+		}
 		return nil
 	}
 }
@@ -179,12 +199,13 @@ func sameShape(ec echo.Context) bool {
 }
 
 // guarded runs the handler and turns a panic into a fault. The panic that
-// net/http asks for to cut a connection passes.
+// net/http asks for to cut a connection does that once its line is written.
 func (s *Server) guarded(next echo.HandlerFunc, c *call) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			if p == http.ErrAbortHandler { //nolint:errorlint // a panic value, compared as net/http does
-				panic(p)
+				err = errCut
+				return
 			}
 			err = &mediagate.Error{Kind: mediagate.KindInternal, Err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
 		}
@@ -192,17 +213,21 @@ func (s *Server) guarded(next echo.HandlerFunc, c *call) (err error) {
 	return next(c.Context)
 }
 
-// statusGone is what the log says of a client that left before its answer.
-const statusGone = 499
+// statusCut is what the log says of a connection that was ended without an
+// answer.
+const statusCut = 499
+
+var (
+	errNoAnswer = &mediagate.Error{Kind: mediagate.KindInternal, Message: "the handler wrote no answer"}
+	// errCut asks to end the connection without an answer: there is nobody to
+	// read it, or none that would be true.
+	errCut = errors.New("connection cut")
+)
 
 // conclude answers a failed call and returns the error for the log.
 func (s *Server) conclude(c *call, err error) error {
 	if c.Response().Committed {
 		return err
-	}
-	if c.Request().Context().Err() != nil { // nobody is left to answer
-		c.Response().Status = statusGone
-		return nil
 	}
 	if balance, ok := balanceFailure(err); ok {
 		_ = c.ok(balance)

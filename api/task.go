@@ -74,13 +74,10 @@ func (s *Server) answerTask(c *call, status int, t *mediagate.Task, language str
 // awaitEnd returns the task when it has ended, when the time is up, or when
 // the server stops, as it is stored then.
 func (s *Server) awaitEnd(c *call, t mediagate.Task, most time.Duration) (mediagate.Task, error) {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), most)
+	ctx, cancel := c.lasting(most)
 	defer cancel()
 	for {
 		changed := s.watch.wait(ctx, t.ID, t.Version)
-		if err := c.Request().Context().Err(); err != nil {
-			return t, err
-		}
 		c.within(s.cfg.StoreTimeout)
 		fresh, err := s.readTask(c, t.ID)
 		if err != nil || !changed || fresh.Status.Terminal() {

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -135,23 +134,28 @@ func awaitWaiting(t *testing.T, s *api.Server, n int) {
 	}
 }
 
-func TestLongPollEndsWithTheClient(t *testing.T) {
+// TestLongPollOfAClosedSide: whoever waits with a closed sending side is told
+// of the end like everybody else, and who has left ends nothing but itself
+// (issue 7, point 2).
+func TestLongPollOfAClosedSide(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
+	address := g.serve()
 	id := g.submit(videos, videoBody)
-	ctx, cancel := context.WithCancel(t.Context())
-	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/tasks/"+id+"?wait=60", nil)
-	req.Header.Set("Authorization", "Bearer "+g.key)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		g.server.ServeHTTP(httptest.NewRecorder(), req)
-	}()
+	poll := request{path: "/v1/tasks/" + id + "?wait=60", key: g.key}.text("1.1")
+	waits, left := dial(t, address), dial(t, address)
+	for _, s := range []*socket{waits, left} {
+		s.send(poll)
+	}
+	waits.finish()
+	left.abort()
 	awaitWaiting(t, g.server, 1)
-	cancel()
-	<-done
+	g.complete(id, mediagate.Result{Key: "a/b.mp4", MimeType: "video/mp4", Size: 5})
+	if a := waits.answer(); a.at("data", "status") != "completed" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
 	awaitWaiting(t, g.server, 0)
-	if !strings.Contains(g.log.String(), `"status":499`) || strings.Contains(g.log.String(), `"level":"ERROR"`) {
+	if strings.Contains(g.log.String(), `"level":"ERROR"`) {
 		t.Errorf("a client that leaves is no fault: %s", g.log)
 	}
 }

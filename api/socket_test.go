@@ -1,0 +1,617 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+)
+
+// serve answers on a real listener, as the program does, until the test ends.
+func (g *gateway) serve() (address string) {
+	g.t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(g.t.Context(), "tcp", "127.0.0.1:0")
+	g.must(err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(g.t.Context()))
+	served := make(chan error, 1)
+	go func() { served <- g.server.Serve(ctx, listener) }()
+	g.t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			g.t.Error(err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+// socket is a client that decides on every byte and on each half of its
+// connection.
+type socket struct {
+	t *testing.T
+	*net.TCPConn
+	answers *bufio.Reader
+}
+
+// patience bounds every wait for an answer; it is never what a test measures.
+const patience = 30 * time.Second
+
+func dial(t *testing.T, address string) *socket {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tcp, _ := conn.(*net.TCPConn)
+	t.Cleanup(func() { _ = tcp.Close() })
+	if err := tcp.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return &socket{t, tcp, bufio.NewReader(tcp)}
+}
+
+func (s *socket) send(text string) {
+	s.t.Helper()
+	if _, err := io.WriteString(s.TCPConn, text); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// finish closes the sending side.
+func (s *socket) finish() {
+	s.t.Helper()
+	if err := s.CloseWrite(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// abort resets the connection.
+func (s *socket) abort() {
+	s.t.Helper()
+	if err := s.SetLinger(0); err != nil {
+		s.t.Fatal(err)
+	}
+	_ = s.Close()
+}
+
+// answer reads the next answer.
+func (s *socket) answer() answer {
+	s.t.Helper()
+	resp, err := http.ReadResponse(s.answers, nil)
+	if err != nil {
+		s.t.Fatalf("no answer: %v", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatalf("half an answer: %v", err)
+	}
+	a := answer{status: resp.StatusCode, header: resp.Header, body: string(body)}
+	if resp.Close {
+		a.header.Set("Connection", "close") // ReadResponse takes it out
+	}
+	_ = json.Unmarshal(body, &a.data)
+	return a
+}
+
+// silence expects that the connection ends without another byte.
+func (s *socket) silence() {
+	s.t.Helper()
+	if rest, err := io.ReadAll(s.answers); len(rest) > 0 || err != nil {
+		s.t.Errorf("after the last answer: %q, %v", rest, err)
+	}
+}
+
+// text is the request as it goes over the wire.
+func (r request) text(version string, fields ...string) string {
+	var b strings.Builder
+	method := r.method
+	if method == "" {
+		method = http.MethodGet
+	}
+	_, _ = fmt.Fprintf(&b, "%s %s HTTP/%s\r\nHost: gateway\r\n", method, r.path, version)
+	if r.key != "" {
+		_, _ = fmt.Fprintf(&b, "Authorization: Bearer %s\r\n", r.key)
+	}
+	for _, field := range fields {
+		b.WriteString(field + "\r\n")
+	}
+	if r.body != "" {
+		_, _ = fmt.Fprintf(&b, "Content-Length: %d\r\n", len(r.body))
+	}
+	return b.String() + "\r\n" + r.body
+}
+
+// oftenEnough is how many times a race is run: the issue saw 11 of 20 fall.
+const oftenEnough = 20
+
+// TestHalfClose closes the sending side as soon as the request is out. Who
+// does that still reads, and gets the true answer of a request that went on
+// (issue 7, point 2).
+func TestHalfClose(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) {
+		c.Checks.Database = func(ctx context.Context) error { return ctx.Err() }
+	})
+	g.grant("10000")
+	address := g.serve()
+	submit := request{method: "POST", path: videos, key: g.key, body: videoBody}
+	stored := func(t *testing.T, a answer) {
+		if _, err := g.store.Task(t.Context(), g.account.ID, a.taskID(t)); err != nil {
+			t.Errorf("acknowledged, but not stored: %v", err)
+		}
+	}
+	waiting := g.submit(videos, videoBody)
+	tests := map[string]struct {
+		request func() request
+		version string
+		times   int
+		status  int
+		check   func(t *testing.T, a answer)
+	}{
+		"submit":           {request: func() request { return submit }, status: 200, check: stored},
+		"submit, HTTP/1.0": {request: func() request { return submit }, version: "1.0", status: 200, check: stored},
+		"quote": {
+			request: func() request {
+				return request{method: "POST", path: "/v1/quote", key: g.key, body: `{"endpoint":"` + videos + `",` + videoBody[1:]}
+			},
+			status: 200,
+			check: func(t *testing.T, a answer) {
+				if a.at("currency") != "USD" {
+					t.Errorf("no quote: %s", a.body)
+				}
+			},
+		},
+		"cancel": {
+			request: func() request {
+				return request{method: "POST", path: "/v1/tasks/" + g.submit(videos, videoBody) + "/cancel", key: g.key}
+			},
+			status: 202,
+			check: func(t *testing.T, a answer) {
+				if a.at("data", "cancel_requested") != true {
+					t.Errorf("not noted: %s", a.body)
+				}
+			},
+		},
+		"list":  {request: func() request { return request{path: "/v1/tasks", key: g.key} }, status: 200},
+		"ready": {request: func() request { return request{path: "/readyz"} }, status: 200},
+		"long poll": {
+			request: func() request { return request{path: "/v1/tasks/" + waiting + "?wait=1", key: g.key} },
+			times:   2, status: 200,
+			check: func(t *testing.T, a answer) {
+				if a.at("data", "status") != "pending" {
+					t.Errorf("no task: %s", a.body)
+				}
+			},
+		},
+		"refusal": {request: func() request { return request{method: "POST", path: videos, key: g.key, body: `{}`} }, status: 400},
+		"account made": {
+			request: func() request {
+				return request{method: "POST", path: "/admin/v1/accounts", key: adminKey, body: `{"name":"a"}`}
+			},
+			status: 201,
+			check: func(t *testing.T, a answer) {
+				id, _ := a.at("id").(string)
+				if _, err := g.store.Account(t.Context(), id); err != nil {
+					t.Errorf("not made: %v", err)
+				}
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if test.version == "" {
+				test.version = "1.1"
+			}
+			if test.times == 0 {
+				test.times = oftenEnough
+			}
+			for range test.times {
+				s := dial(t, address)
+				s.send(test.request().text(test.version))
+				s.finish()
+				a := s.answer()
+				if a.status != test.status {
+					t.Fatalf("%d %q, want %d", a.status, a.body, test.status)
+				}
+				if test.check != nil {
+					test.check(t, a)
+				}
+				s.silence()
+			}
+		})
+	}
+}
+
+// TestHalfClosedDeletion: a key of which its deletion was answered with
+// success is gone (issue 7, point 2).
+func TestHalfClosedDeletion(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	address := g.serve()
+	for range oftenEnough {
+		row, secret := g.newKey(mediagate.Key{Unlimited: true})
+		s := dial(t, address)
+		s.send(request{method: "DELETE", path: "/admin/v1/keys/" + row.ID, key: adminKey}.text("1.1"))
+		s.finish()
+		if a := s.answer(); a.status != http.StatusNoContent {
+			t.Fatalf("%d %q", a.status, a.body)
+		}
+		g.send(request{path: "/v1/tasks", key: secret}).wantError(t, 401, "authentication_error", "invalid API key")
+	}
+}
+
+// TestHalfClosedPipeline sends three requests at once and closes: each is
+// answered, in turn.
+func TestHalfClosedPipeline(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	address := g.serve()
+	for range oftenEnough {
+		s := dial(t, address)
+		submit := request{method: "POST", path: videos, key: g.key, body: videoBody}.text("1.1")
+		s.send(submit + request{path: "/v1/balance", key: g.key}.text("1.1") + submit)
+		s.finish()
+		first, balance, second := s.answer(), s.answer(), s.answer()
+		if balance.status != 200 || balance.at("success") != true {
+			t.Errorf("%d %s", balance.status, balance.body)
+		}
+		if one, other := first.taskID(t), second.taskID(t); one == other {
+			t.Errorf("both are %s", one)
+		}
+		s.silence()
+	}
+}
+
+// TestSplitRequest sends a submit byte by byte, then in chunks of one.
+func TestSplitRequest(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	address := g.serve()
+	r := request{method: "POST", path: videos, key: g.key, body: videoBody}
+	var chunks strings.Builder
+	for i := range len(r.body) {
+		_, _ = fmt.Fprintf(&chunks, "1\r\n%c\r\n", r.body[i])
+	}
+	chunked := request{method: r.method, path: r.path, key: r.key}.text("1.1", "Transfer-Encoding: chunked") + chunks.String() + "0\r\n\r\n"
+	for name, text := range map[string]string{"by bytes": r.text("1.1"), "in chunks of one": chunked} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := dial(t, address)
+			if err := s.SetNoDelay(true); err != nil {
+				t.Fatal(err)
+			}
+			for i := range len(text) {
+				s.send(text[i : i+1])
+			}
+			s.finish()
+			s.answer().taskID(t)
+		})
+	}
+}
+
+// TestExpectContinue asks before it sends, and closes its side after it.
+func TestExpectContinue(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	address := g.serve()
+	r := request{method: "POST", path: videos, key: g.key, body: videoBody}
+	head := strings.TrimSuffix(r.text("1.1", "Expect: 100-continue"), r.body)
+	t.Run("sends", func(t *testing.T) {
+		t.Parallel()
+		for range oftenEnough {
+			s := dial(t, address)
+			s.send(head)
+			if a := s.answer(); a.status != http.StatusContinue {
+				t.Fatalf("%d, want to be told to go on", a.status)
+			}
+			s.send(r.body)
+			s.finish()
+			s.answer().taskID(t)
+		}
+	})
+	t.Run("sends nothing", func(t *testing.T) {
+		t.Parallel()
+		s := dial(t, address)
+		s.send(head)
+		s.finish()
+		if a := s.answer(); a.status != http.StatusContinue {
+			t.Fatalf("%d, want to be told to go on", a.status)
+		}
+		s.answer().wantError(t, 400, "invalid_request_error", "ended before it was complete")
+		s.silence()
+	})
+	t.Run("is refused", func(t *testing.T) {
+		t.Parallel()
+		stranger, _ := api.NewKey()
+		s := dial(t, address)
+		s.send(strings.Replace(head, g.key, stranger, 1))
+		a := s.answer()
+		a.wantError(t, 401, "authentication_error", "")
+		if a.header.Get("Connection") != "close" {
+			t.Error("the connection stays, with a body to come or not")
+		}
+	})
+}
+
+// rough is a gateway that is soon tired of bodies.
+func rough(t *testing.T) *gateway {
+	return newGateway(t, func(c *api.Config) { c.BodyStall, c.BodyTimeout = 200*time.Millisecond, time.Minute })
+}
+
+// cases are all kinds of routes that read a body.
+func (g *gateway) bodies() map[string]request {
+	account := "/admin/v1/accounts/" + g.account.ID
+	return map[string]request{
+		"submit":         {method: "POST", path: videos, key: g.key, body: videoBody},
+		"quote":          {method: "POST", path: "/v1/quote", key: g.key, body: `{"endpoint":"` + videos + `",` + videoBody[1:]},
+		"account made":   {method: "POST", path: "/admin/v1/accounts", key: adminKey, body: `{"name":"a"}`},
+		"account change": {method: "PATCH", path: account, key: adminKey, body: `{"name":"b"}`},
+		"grant":          {method: "POST", path: account + "/grants", key: adminKey, body: `{"amount":"1","reference":"a"}`},
+		"key made":       {method: "POST", path: account + "/keys", key: adminKey, body: `{"name":"a","unlimited":true}`},
+	}
+}
+
+// TestStalledBody stops before the body is complete and keeps the connection:
+// 408 in the route's envelope, and the connection is closed (issue 7, point 2).
+func TestStalledBody(t *testing.T) {
+	t.Parallel()
+	g := rough(t)
+	address := g.serve()
+	for name, r := range g.bodies() {
+		head := request{method: r.method, path: r.path, key: r.key}.text("1.1", "Transfer-Encoding: chunked")
+		whole := r.text("1.1")
+		for how, text := range map[string]string{
+			"in the middle":     whole[:len(whole)-3],
+			"before it":         strings.TrimSuffix(whole, r.body),
+			"in a chunk":        head + "ff\r\n{",
+			"between chunks":    head + "1\r\n{\r\n",
+			"in a chunk's head": head + "f",
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				s := dial(t, address)
+				s.send(text)
+				a := s.answer()
+				a.wantError(t, 408, "invalid_request_error", "did not arrive in time")
+				if a.header.Get("Connection") != "close" {
+					t.Errorf("Connection: %q", a.header.Get("Connection"))
+				}
+				s.silence()
+			})
+		}
+	}
+	t.Run("each stalled for a while, but not too long", func(t *testing.T) {
+		t.Parallel()
+		s := dial(t, address)
+		text := request{method: "POST", path: videos, key: g.key, body: videoBody}.text("1.1")
+		for part := range 5 {
+			from, to := len(text)-5+part, len(text)-4+part
+			if part == 0 {
+				from = 0
+			}
+			s.send(text[from:to])
+			time.Sleep(80 * time.Millisecond) // twice as long as a stall may be, in all
+		}
+		s.answer().taskID(t)
+	})
+}
+
+// TestSlowBody drips: the whole is bounded too.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) { c.BodyStall, c.BodyTimeout = time.Minute, 300*time.Millisecond })
+	s := dial(t, g.serve())
+	s.send(request{method: "POST", path: videos, key: g.key, body: videoBody}.text("1.1")[:150])
+	s.answer().wantError(t, 408, "invalid_request_error", "did not arrive in time")
+}
+
+// TestBodyEndsEarly closes the sending side in the middle of the body: a true
+// 400 for who still reads (issue 7, point 2).
+func TestBodyEndsEarly(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	address := g.serve()
+	for name, r := range g.bodies() {
+		head := request{method: r.method, path: r.path, key: r.key}.text("1.1", "Transfer-Encoding: chunked")
+		whole := r.text("1.1")
+		for how, text := range map[string]string{
+			"in the middle":    whole[:len(whole)-3],
+			"before it":        strings.TrimSuffix(whole, r.body),
+			"HTTP/1.0":         r.text("1.0")[:len(whole)-3],
+			"in a chunk":       head + "ff\r\n{",
+			"before the last":  head + fmt.Sprintf("%x\r\n%s\r\n", len(r.body), r.body),
+			"in a chunk's end": head + fmt.Sprintf("%x\r\n%s\r\n0\r\n", len(r.body), r.body),
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				for range oftenEnough / 4 {
+					s := dial(t, address)
+					s.send(text)
+					s.finish()
+					a := s.answer()
+					a.wantError(t, 400, "invalid_request_error", "ended before it was complete")
+					s.silence()
+				}
+			})
+		}
+	}
+	t.Run("nothing came of it", func(t *testing.T) {
+		tasks, _, err := g.store.Tasks(t.Context(), mediagate.TaskFilter{AccountID: g.account.ID, Limit: 10})
+		if err != nil || len(tasks) > 0 {
+			t.Errorf("%d tasks, %v", len(tasks), err)
+		}
+	})
+}
+
+// TestBrokenChunks: what is no chunk is 400, and nothing behind it is taken
+// for a request.
+func TestBrokenChunks(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	s := dial(t, g.serve())
+	s.send(request{method: "POST", path: videos, key: g.key}.text("1.1", "Transfer-Encoding: chunked") +
+		"zz\r\n" + request{path: "/healthz"}.text("1.1"))
+	a := s.answer()
+	a.wantError(t, 400, "invalid_request_error", "chunks")
+	if a.header.Get("Connection") != "close" {
+		t.Errorf("Connection: %q", a.header.Get("Connection"))
+	}
+	s.finish()
+	s.silence()
+}
+
+// TestUnreadBody sends no body where one was announced, to routes that never
+// read it: the answer does not wait for long, and the connection ends.
+func TestUnreadBody(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	address := g.serve()
+	stranger, _ := api.NewKey()
+	id := g.submit(videos, videoBody)
+	for name, test := range map[string]struct {
+		request
+		status int
+	}{
+		"no such key":   {request{method: "POST", path: videos, key: stranger}, 401},
+		"no such route": {request{method: "POST", path: "/v1/nothing", key: g.key}, 404},
+		"wrong method":  {request{method: "PUT", path: videos, key: g.key}, 405},
+		"too large":     {request{method: "POST", path: videos, key: g.key}, 413},
+		"a read":        {request{path: "/v1/tasks/" + id, key: g.key}, 200},
+		"a cancel":      {request{method: "POST", path: "/v1/tasks/" + id + "/cancel", key: g.key}, 202},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			announced := "Content-Length: 1000"
+			if test.status == 413 {
+				announced += "0000"
+			}
+			s := dial(t, address)
+			began := time.Now()
+			s.send(test.request.text("1.1", announced))
+			a := s.answer()
+			if a.status != test.status || a.header.Get("Connection") != "close" {
+				t.Errorf("%d, Connection: %q, %s", a.status, a.header.Get("Connection"), a.body)
+			}
+			if took := time.Since(began); took > 20*time.Second { // net/http alone: 100 s
+				t.Errorf("answered after %s", took)
+			}
+		})
+	}
+	t.Run("the connection stays for who sends it", func(t *testing.T) {
+		t.Parallel()
+		s := dial(t, address)
+		for range 3 {
+			s.send(request{method: "POST", path: videos, key: stranger, body: videoBody}.text("1.1"))
+			s.answer().wantError(t, 401, "authentication_error", "")
+		}
+	})
+}
+
+// TestAbortedConnection resets the connection after each byte of a submit.
+// However far it came: no task without a line in the log, and a repetition
+// under the same key makes one task of it (issue 7, point 2).
+func TestAbortedConnection(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.grant("10000")
+	address := g.serve()
+	text := func(key string) string {
+		return request{method: "POST", path: videos, key: g.key, body: videoBody}.text("1.1", "Idempotency-Key: "+key)
+	}
+	size := len(text("key-000"))
+	head := size - len(videoBody)
+	var keys []string
+	for cut := head - 2; cut <= size; cut++ {
+		key := fmt.Sprintf("key-%03d", cut)
+		keys = append(keys, key)
+		s := dial(t, address)
+		s.send(text(key)[:cut])
+		s.abort()
+	}
+	for _, key := range keys {
+		s := dial(t, address)
+		s.send(text(key))
+		s.answer().taskID(t)
+	}
+	tasks := map[string]bool{}
+	for after := ""; ; {
+		page, more, err := g.store.Tasks(t.Context(), mediagate.TaskFilter{AccountID: g.account.ID, Limit: 100, After: after})
+		g.must(err)
+		for _, task := range page {
+			tasks[task.ID], after = true, task.ID
+		}
+		if !more {
+			break
+		}
+	}
+	if len(tasks) != len(keys) {
+		t.Errorf("%d tasks of %d keys", len(tasks), len(keys))
+	}
+	eventually(t, "a line for each task", func() bool {
+		log := g.log.String()
+		for id := range tasks {
+			if !strings.Contains(log, id) {
+				return false
+			}
+		}
+		return true
+	})
+	for line := range strings.SplitSeq(strings.TrimSpace(g.log.String()), "\n") {
+		if strings.Contains(line, `"status":200`) == !strings.Contains(line, `"task":`) {
+			t.Errorf("status and task do not agree: %s", line)
+		}
+	}
+}
+
+// TestCutIsLogged: where a connection ends without an answer its line is
+// written, and it says so.
+func TestCutIsLogged(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	address := g.serve()
+	whole := request{method: "POST", path: videos, key: g.key, body: videoBody}.text("1.1")
+	for i := range oftenEnough {
+		s := dial(t, address)
+		s.send(whole[:len(whole)-1])
+		s.abort()
+		eventually(t, "a line for each cut connection", func() bool { return strings.Count(g.log.String(), `"status":499`) == i+1 })
+	}
+	if strings.Contains(g.log.String(), `"status":200`) {
+		t.Errorf("a success that nobody had: %s", g.log.String())
+	}
+}
+
+// TestHandlerCutsTheConnection: the panic that asks for it is heeded, after
+// the line is written.
+func TestHandlerCutsTheConnection(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) {
+		c.CheckWebhookURL = func(string) error { panic(http.ErrAbortHandler) }
+	})
+	s := dial(t, g.serve())
+	s.send(request{method: "POST", path: videos, key: g.key, body: `{"model":"alpha-v3","prompt":"a","webhook":"https://example.com"}`}.text("1.1"))
+	s.silence()
+	if !strings.Contains(g.log.String(), `"status":499`) {
+		t.Errorf("not in the log: %s", g.log.String())
+	}
+}
+
+func eventually(t *testing.T, what string, ask func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ask(); {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
