@@ -254,5 +254,5 @@ type Activities struct {
 
 	accounts sync.Map // fingerprint → []string: those of the same account, as last read
 	limiters sync.Map // channel → *rate.Limiter: of its polls, under whatever name
-	copies copies // under way
+	copies   copies   // under way
 }
