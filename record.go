@@ -61,3 +61,17 @@ type WebhookRound struct {
 	TaskID string
 	Round  int
 }
+
+// Overdue says when an open task should have ended.
+type Overdue struct {
+	Grace          time.Duration // on top of all that follows
+	ParkTimeout    time.Duration // after parked_at
+	UnknownTimeout time.Duration // of a lost submission, after deadline_at
+	Again          time.Duration // until the same task is looked at again; the pauses grow
+}
+
+// Rescue is an overdue task that somebody has to get going.
+type Rescue struct {
+	TaskID string
+	Times  int // including this one
+}

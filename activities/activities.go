@@ -87,8 +87,9 @@ type ReconcileStore interface {
 	MarkChecked(ctx context.Context, ids []string, seen bool) error
 	StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error)
 	UntakenActions(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.Action, error)
-	PendingWebhooks(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.WebhookRound, error)
-	OverdueTasks(ctx context.Context, grace time.Duration, limit int) ([]string, error)
+	PendingWebhooks(ctx context.Context, olderThan, stuckAfter time.Duration, limit int) ([]mediagate.WebhookRound, error)
+	StuckWebhooks(ctx context.Context, again time.Duration, limit int) ([]mediagate.WebhookRound, error)
+	ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int) ([]mediagate.Rescue, error)
 	AwaitChannels(ctx context.Context) ([]string, error)
 }
 
@@ -198,6 +199,11 @@ type Engine interface {
 	// run was started.
 	Ensure(ctx context.Context, task mediagate.Task) (started bool, err error)
 	EnsureWebhook(ctx context.Context, taskID string, round int) error
+	// Replace terminates the task's run, for the reason that operators will
+	// read, and starts another; a run that is visibly at work is left alone.
+	// It reports whether a run was started.
+	Replace(ctx context.Context, task mediagate.Task, reason string) (started bool, err error)
+	ReplaceWebhook(ctx context.Context, taskID string, round int, reason string) error
 	EnsureChannel(ctx context.Context, name string) error
 	SignalUpstream(ctx context.Context, taskID string, n int) error
 	SignalWake(ctx context.Context, taskID string) error
@@ -218,6 +224,9 @@ type Settings struct {
 	ChannelGrace   time.Duration // a channel may be gone so long (D11)
 	ParkTimeout    time.Duration // a parked task that nobody mends fails then
 	ParkRetry      time.Duration // a parked step is tried again so often
+	OverdueAfter   time.Duration // a run so long past its time is replaced (D2)
+	RoundAfter     time.Duration // and one of a delivery round so long after its beginning
+	RescueEvery    time.Duration // between two such looks at the same, at first
 }
 
 // DefaultSettings are the times of the durable path's rules.
@@ -234,6 +243,9 @@ func DefaultSettings() Settings {
 		ChannelGrace:   10 * time.Minute,
 		ParkTimeout:    24 * time.Hour,
 		ParkRetry:      5 * time.Minute,
+		OverdueAfter:   30 * time.Minute,
+		RoundAfter:     10 * time.Minute,
+		RescueEvery:    10 * time.Minute,
 	}
 }
 

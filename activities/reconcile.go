@@ -19,8 +19,8 @@ const (
 	staleAfter    = 10 * time.Second // a command or cancel that its workflow has not taken
 	roundAfter    = 60 * time.Second // a callback round that is still pending
 	recheckAfter  = 60 * time.Second // between two looks at the same open task
-	overdueAfter  = 30 * time.Minute // past the deadline
-	overdueEvery  = 10 * time.Minute // between two wakings of the same overdue task
+	overdueEvery  = time.Minute      // between two looks for what is overdue, at most
+	unknownAfter  = time.Hour        // a lost submission is given up so long after the deadline (D6)
 	passBatch     = 500
 	reconcileWide = 8
 	sweepEvery    = time.Hour
@@ -36,6 +36,7 @@ type PassReport struct {
 	Actions   int    `json:"actions"`
 	Webhooks  int    `json:"webhooks"`
 	Overdue   int    `json:"overdue"`
+	Replaced  int    `json:"replaced"` // runs that were terminated, or gone, and are started anew
 	LastError string `json:"last_error,omitempty"`
 }
 
@@ -56,7 +57,7 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 	defer heartbeat(ctx, func() []any { return []any{*last.Load()} })()
 	for {
 		now := a.Now()
-		overdueToo := now.Sub(overdue) >= overdueEvery
+		overdueToo := now.Sub(overdue) >= min(overdueEvery, a.Settings.RescueEvery)
 		if overdueToo {
 			overdue = now
 		}
@@ -67,7 +68,7 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 			swept = now
 			sweeping.Go(func() { a.sweepUploads(calls) })
 		}
-		if report.Started+report.Cancels+report.Actions+report.Webhooks+report.Overdue > 0 || report.LastError != "" {
+		if report.Started+report.Cancels+report.Actions+report.Webhooks+report.Overdue+report.Replaced > 0 || report.LastError != "" {
 			a.Logger.InfoContext(ctx, "reconciled", "report", report)
 		}
 		select {
@@ -131,20 +132,17 @@ func (a *Activities) pass(ctx context.Context, overdueToo bool) PassReport {
 		r.Actions = len(actions)
 		return cmp.Or(err, each(ctx, actions, reconcileWide, func(action mediagate.Action) error { return a.Engine.SignalAction(ctx, action) }))
 	})
+	if overdueToo {
+		concern(func(ctx context.Context) error { return a.rescueRounds(ctx, &r) })
+		concern(func(ctx context.Context) error { return a.rescueTasks(ctx, &r) })
+	}
 	concern(func(ctx context.Context) error {
-		rounds, err := a.Store.PendingWebhooks(ctx, roundAfter, passBatch)
+		rounds, err := a.Store.PendingWebhooks(ctx, min(roundAfter, a.Settings.RoundAfter), a.Settings.RoundAfter, passBatch)
 		r.Webhooks = len(rounds)
 		return cmp.Or(err, each(ctx, rounds, reconcileWide, func(w mediagate.WebhookRound) error {
 			return a.Engine.EnsureWebhook(ctx, w.TaskID, w.Round)
 		}))
 	})
-	if overdueToo {
-		concern(func(ctx context.Context) error {
-			overdue, err := a.Store.OverdueTasks(ctx, overdueAfter, passBatch)
-			r.Overdue = len(overdue)
-			return cmp.Or(err, each(ctx, overdue, reconcileWide, func(id string) error { return a.Engine.SignalWake(ctx, id) }))
-		})
-	}
 	concern(func(ctx context.Context) error {
 		channels, err := a.Store.AwaitChannels(ctx)
 		return cmp.Or(err, each(ctx, channels, reconcileWide, func(name string) error { return a.Engine.EnsureChannel(ctx, name) }))

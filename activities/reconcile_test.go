@@ -104,10 +104,6 @@ func TestD2Reconcile(t *testing.T) {
 			})
 			w.check(err)
 		}, 59 * time.Second, nil},
-		"overdue": {func(w scene) {
-			w.submitted()
-			w.Engine.Running = map[string]bool{taskID: true}
-		}, 2*time.Hour + 31*time.Minute, []string{"wake " + taskID, channel}},
 		"overdue, but parked": {func(w scene) {
 			w.submitted()
 			w.Engine.Running = map[string]bool{taskID: true}
@@ -134,7 +130,7 @@ func TestD2Reconcile(t *testing.T) {
 // One concern that fails does not keep the others from being looked at.
 func TestReconcileGoesOnPastFailures(t *testing.T) {
 	t.Parallel()
-	for _, method := range []string{"UnseenTasks", "OpenTasks", "MarkChecked", "StaleCancels", "UntakenActions", "PendingWebhooks", "OverdueTasks"} {
+	for _, method := range []string{"UnseenTasks", "OpenTasks", "MarkChecked", "StaleCancels", "UntakenActions", "PendingWebhooks", "StuckWebhooks", "ClaimOverdue"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -58,31 +58,26 @@ func (s *Store) StaleCancels(ctx context.Context, olderThan time.Duration, limit
 
 // PendingWebhooks offers delivery rounds that are still pending though they
 // began, or were last offered, a while ago. Each is offered once in that time,
-// to one caller.
-func (s *Store) PendingWebhooks(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.WebhookRound, error) {
+// to one caller. One that is offered for the first time counts as stuck, for
+// StuckWebhooks, that long after its beginning.
+func (s *Store) PendingWebhooks(ctx context.Context, olderThan, stuckAfter time.Duration, limit int) ([]mediagate.WebhookRound, error) {
 	skip := " FOR UPDATE SKIP LOCKED"
 	if s.lite {
 		skip = ""
 	}
+	now := s.clock()
 	var rows []taskRow
 	err := read(s.on(ctx), &rows, `WITH due AS MATERIALIZED (
 			SELECT id FROM tasks WHERE webhook_state = 'pending' AND webhook_round > 0 AND webhook_checked_at < ?
 			ORDER BY webhook_checked_at LIMIT ?`+skip+`)
-		UPDATE tasks SET webhook_checked_at = ? FROM due WHERE tasks.id = due.id
-		RETURNING tasks.id, tasks.webhook_round`, s.ago(olderThan), limit, at(s.clock()))
+		UPDATE tasks SET webhook_checked_at = ?, rescue_at = COALESCE(rescue_at, CAST(? AS timestamptz)) FROM due WHERE tasks.id = due.id
+		RETURNING tasks.id, tasks.webhook_round`, s.ago(olderThan), limit, at(now), at(now.Add(stuckAfter-olderThan)))
 	if err != nil {
 		return nil, dbError(err, "list pending webhooks")
 	}
 	return convert(rows, func(r taskRow) mediagate.WebhookRound {
 		return mediagate.WebhookRound{TaskID: r.ID, Round: r.WebhookRound}
 	}), nil
-}
-
-// OverdueTasks names open tasks that are not parked and whose deadline lies
-// further back than the grace.
-func (s *Store) OverdueTasks(ctx context.Context, grace time.Duration, limit int) ([]string, error) {
-	return s.texts(ctx, "list overdue tasks", "SELECT id FROM tasks WHERE "+isOpen+` AND parked_at IS NULL AND deadline_at < ?
-		ORDER BY deadline_at LIMIT ?`, s.ago(grace), limit)
 }
 
 // CountOpen counts the tasks that have not ended.

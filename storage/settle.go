@@ -117,7 +117,8 @@ func (s *Store) firstRound(tx *gorm.DB, task lockedTask, end mediagate.Settlemen
 		return err
 	}
 	now := at(s.clock())
-	_, err := exec(tx, "UPDATE tasks SET webhook_round = 1, webhook_body = ?, webhook_body_at = ?, webhook_checked_at = ? WHERE id = ?",
+	_, err := exec(tx, `UPDATE tasks SET webhook_round = 1, webhook_body = ?, webhook_body_at = ?, webhook_checked_at = ?,
+			rescues = 0, rescue_at = NULL WHERE id = ?`,
 		end.WebhookBody, now, now, task.ID)
 	return err
 }

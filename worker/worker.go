@@ -117,13 +117,15 @@ func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
 }
 
 // keepSingletons ensures, at start and each minute, that the reconciler and
-// every channel's workflow run (D2).
+// every channel's workflow run (D2), and get somewhere.
 func (c Config) keepSingletons(ctx context.Context) {
-	engine := workflows.Client{Temporal: c.Temporal}
+	keeper := workflows.Keeper{Client: workflows.Client{Temporal: c.Temporal}, Replaced: func(id, reason string) {
+		c.Logger.WarnContext(ctx, "replaced a singleton's run", "workflow", id, "reason", reason)
+	}}
 	for {
-		err := engine.EnsureReconciler(ctx)
+		err := keeper.Reconciler(ctx)
 		for _, name := range c.Channels {
-			err = errors.Join(err, engine.EnsureChannel(ctx, name))
+			err = errors.Join(err, keeper.Channel(ctx, name))
 		}
 		if c.Seen != nil {
 			err = errors.Join(err, c.Seen(ctx, c.Channels))

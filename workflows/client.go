@@ -59,15 +59,11 @@ func started(err error) error {
 // task is open saw an end that the database has lost, in a failover or a power
 // cut: it is replaced as well, and the new one goes by the row.
 func (c Client) Ensure(ctx context.Context, t mediagate.Task) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	desc, err := c.Temporal.DescribeWorkflowExecution(ctx, t.ID, "")
-	var missing *serviceerror.NotFound
-	switch {
-	case err != nil && !errors.As(err, &missing):
+	desc, err := c.describe(ctx, t.ID)
+	if err != nil || running(desc) {
 		return false, err
-	case err == nil && desc.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
-		return false, nil
 	}
 	return true, c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE)
 }

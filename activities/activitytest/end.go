@@ -38,6 +38,7 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 	if t.Webhook != nil && t.Webhook.State == mediagate.WebhookPending {
 		if len(end.WebhookBody) > 0 && end.Status != mediagate.StatusCancelled {
 			t.Webhook.Round, r.body, r.bodyAt, r.pending = 1, end.WebhookBody, s.clock(), s.clock()
+			r.rescues, r.rescueAt = 0, time.Time{}
 		} else {
 			t.Webhook.State, t.Webhook.Reason = mediagate.WebhookDropped, "nothing to send"
 		}
@@ -118,7 +119,7 @@ func (s *Store) find(ctx context.Context, method string, limit int, match func(*
 	}
 	var out []string
 	for _, id := range names(s.tasks) {
-		if match(s.tasks[id]) && len(out) < limit {
+		if len(out) < limit && match(s.tasks[id]) {
 			out = append(out, id)
 		}
 	}
@@ -178,11 +179,31 @@ func (s *Store) UntakenActions(ctx context.Context, olderThan time.Duration, lim
 	return out, nil
 }
 
-// PendingWebhooks lists rounds that nobody finished.
-func (s *Store) PendingWebhooks(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.WebhookRound, error) {
-	ids, err := s.find(ctx, "PendingWebhooks", limit, func(r *record) bool {
+// PendingWebhooks offers rounds that nobody finished, once a while.
+func (s *Store) PendingWebhooks(ctx context.Context, olderThan, stuckAfter time.Duration, limit int) ([]mediagate.WebhookRound, error) {
+	return s.rounds(ctx, "PendingWebhooks", limit, func(r *record) bool {
+		if s.clock().Sub(r.pending) <= olderThan {
+			return false
+		}
+		r.pending = s.clock()
+		if r.rescueAt.IsZero() {
+			r.rescueAt = r.pending.Add(stuckAfter - olderThan)
+		}
+		return true
+	})
+}
+
+// StuckWebhooks offers rounds that take too long.
+func (s *Store) StuckWebhooks(ctx context.Context, again time.Duration, limit int) ([]mediagate.WebhookRound, error) {
+	return s.rounds(ctx, "StuckWebhooks", limit, func(r *record) bool {
+		return !r.rescueAt.IsZero() && s.rescue(r, again)
+	})
+}
+
+func (s *Store) rounds(ctx context.Context, method string, limit int, match func(*record) bool) ([]mediagate.WebhookRound, error) {
+	ids, err := s.find(ctx, method, limit, func(r *record) bool {
 		w := r.task.Webhook
-		return w != nil && w.Round > 0 && w.State == mediagate.WebhookPending && s.clock().Sub(r.pending) > olderThan
+		return w != nil && w.Round > 0 && w.State == mediagate.WebhookPending && match(r)
 	})
 	rounds := make([]mediagate.WebhookRound, len(ids))
 	for i, id := range ids {
@@ -191,11 +212,41 @@ func (s *Store) PendingWebhooks(ctx context.Context, olderThan time.Duration, li
 	return rounds, err
 }
 
-// OverdueTasks names open tasks far past their deadline.
-func (s *Store) OverdueTasks(ctx context.Context, grace time.Duration, limit int) ([]string, error) {
-	return s.find(ctx, "OverdueTasks", limit, func(r *record) bool {
-		return !r.task.Status.Terminal() && r.task.ParkedAt.IsZero() && r.task.DeadlineAt.Add(grace).Before(s.clock())
+// rescue claims a row whose time has come. The pauses double from the second on.
+func (s *Store) rescue(r *record, again time.Duration) bool {
+	now := s.clock()
+	if r.rescueAt.After(now) {
+		return false
+	}
+	r.rescueAt = now.Add(again << max(0, r.rescues-1))
+	r.rescues++
+	return true
+}
+
+// ClaimOverdue offers open tasks that should have ended.
+func (s *Store) ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int) ([]mediagate.Rescue, error) {
+	times := map[string]int{}
+	ids, err := s.find(ctx, "ClaimOverdue", limit, func(r *record) bool {
+		t := r.task
+		end := t.DeadlineAt
+		switch {
+		case t.ParkedAt.IsZero():
+		case t.ParkReason == mediagate.ParkSubmissionUnknown:
+			end = end.Add(o.UnknownTimeout)
+		default:
+			end = t.ParkedAt.Add(o.ParkTimeout)
+		}
+		found := !t.Status.Terminal() && end.Add(o.Grace).Before(s.clock()) && s.rescue(r, o.Again)
+		if found {
+			times[t.ID] = r.rescues
+		}
+		return found
 	})
+	rescues := make([]mediagate.Rescue, len(ids))
+	for i, id := range ids {
+		rescues[i] = mediagate.Rescue{TaskID: id, Times: times[id]}
+	}
+	return rescues, err
 }
 
 // AwaitChannels names the channels that have rows.

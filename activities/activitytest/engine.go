@@ -55,6 +55,18 @@ func (e *Engine) EnsureWebhook(_ context.Context, taskID string, round int) erro
 	return nil
 }
 
+// Replace replaces a run.
+func (e *Engine) Replace(_ context.Context, t mediagate.Task, _ string) (bool, error) {
+	e.note("replace %s", t.ID)
+	return true, nil
+}
+
+// ReplaceWebhook replaces a round's run.
+func (e *Engine) ReplaceWebhook(_ context.Context, taskID string, round int, _ string) error {
+	e.note("replace webhook %s %d", taskID, round)
+	return nil
+}
+
 // EnsureChannel starts a channel.
 func (e *Engine) EnsureChannel(_ context.Context, name string) error {
 	e.note("channel %s", name)

@@ -40,7 +40,9 @@ type record struct {
 	settled    []mediagate.Settlement // those that won
 	seen       bool                   // a run has been seen
 	checkedAt  time.Time
-	pending    time.Time // since when the callback's round is pending
+	pending    time.Time // when the callback's round began or was offered
+	rescues    int
+	rescueAt   time.Time
 }
 
 type attempt struct {

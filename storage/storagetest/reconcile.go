@@ -70,7 +70,7 @@ var reconcileTests = map[string]func(*bench){
 		b.noError(b.RecordDelivery(b.Context(), mediagate.Delivery{TaskID: delivered, Round: 1, Attempt: 1, At: b.now()}, mediagate.WebhookDelivered, ""))
 		offer := func(what string, want int) {
 			b.Helper()
-			got, err := b.PendingWebhooks(b.Context(), time.Minute, 10)
+			got, err := b.PendingWebhooks(b.Context(), time.Minute, 10*time.Minute, 10)
 			b.noError(err)
 			same(b, what, len(got), want)
 			if want > 0 {
@@ -84,17 +84,6 @@ var reconcileTests = map[string]func(*bench){
 		offer("offered to one only", 0)
 		b.pass(time.Minute + time.Microsecond)
 		offer("offered again", 1)
-	},
-	"overdue tasks are found unless parked": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id, parked, ended := b.submit(p, unit(1)), b.submit(p, unit(1)), b.submit(p, unit(1))
-		b.noError(b.Park(b.Context(), parked, mediagate.ParkFunds))
-		b.settle(failed(ended))
-		overdue := func() ([]string, error) { return b.OverdueTasks(b.Context(), 30*time.Minute, 10) }
-		b.pass(2*time.Hour + 30*time.Minute)
-		b.finds("not yet", nil, overdue)
-		b.pass(time.Microsecond)
-		b.finds("overdue", []string{id}, overdue)
 	},
 	"a channel's parked tasks are found": func(b *bench) {
 		p := b.newPayer(unit(10))

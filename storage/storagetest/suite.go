@@ -41,6 +41,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 		"settle":     settleTests,
 		"webhooks":   webhookTests,
 		"reconciler": reconcileTests,
+		"rescues":    rescueTests,
 		"invariants": withTampering(checkTests),
 		"model":      modelTests,
 	}

@@ -1,0 +1,89 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// What should have ended long ago and has a run all the same is in the hands of
+// a run that is blocked, or whose workflow tasks fail: after a deploy that
+// broke determinism, or for a panic. No signal reaches it. It is terminated and
+// replaced, which D1 makes harmless: the new run goes by the row.
+
+// rescueTasks gets overdue tasks going. A task is woken at first, some time
+// before its run is replaced: after an outage that outlasted their deadlines,
+// healthy runs by the thousand are overdue for a moment.
+func (a *Activities) rescueTasks(ctx context.Context, r *PassReport) error {
+	s := a.Settings
+	overdue := mediagate.Overdue{
+		Grace: max(0, s.OverdueAfter-s.RescueEvery), ParkTimeout: s.ParkTimeout, UnknownTimeout: unknownAfter, Again: s.RescueEvery,
+	}
+	var replaced atomic.Int64
+	defer func() { r.Replaced += int(replaced.Load()) }()
+	return batches(ctx, &r.Overdue, func(ctx context.Context) ([]mediagate.Rescue, error) {
+		return a.Store.ClaimOverdue(ctx, overdue, passBatch)
+	}, func(rescue mediagate.Rescue) error {
+		if rescue.Times == 1 {
+			return a.Engine.SignalWake(ctx, rescue.TaskID)
+		}
+		started, err := a.replace(ctx, rescue)
+		if started {
+			replaced.Add(1)
+		}
+		return err
+	})
+}
+
+// replace reads the row once more, since a task may have ended while it waited
+// for its turn. One that ends after that loses a run that had only its callback
+// left to start, and the new run does that.
+func (a *Activities) replace(ctx context.Context, rescue mediagate.Rescue) (started bool, err error) {
+	task, err := a.Store.TaskByID(ctx, rescue.TaskID)
+	if err != nil || task.Status.Terminal() {
+		return false, err
+	}
+	since := "its deadline passed at " + clock(task.DeadlineAt)
+	if !task.ParkedAt.IsZero() {
+		since = fmt.Sprintf("parked (%s) since %s", task.ParkReason, clock(task.ParkedAt))
+	}
+	started, err = a.Engine.Replace(ctx, task, fmt.Sprintf(
+		"mediagate's reconciler: the task should have ended (%s), but this run does not end it. A new run goes on from the database, nothing is submitted again. Replacement %d",
+		since, rescue.Times-1))
+	if started {
+		a.Logger.WarnContext(ctx, "replaced the run of an overdue task", "task", task.ID, "times", rescue.Times-1, "since", since)
+	}
+	return started, err
+}
+
+// rescueRounds replaces the runs of delivery rounds that take longer than any
+// round does.
+func (a *Activities) rescueRounds(ctx context.Context, r *PassReport) error {
+	return batches(ctx, &r.Replaced, func(ctx context.Context) ([]mediagate.WebhookRound, error) {
+		return a.Store.StuckWebhooks(ctx, a.Settings.RescueEvery, passBatch)
+	}, func(w mediagate.WebhookRound) error {
+		a.Logger.WarnContext(ctx, "replacing the run of a callback that hangs", "task", w.TaskID, "round", w.Round)
+		return a.Engine.ReplaceWebhook(ctx, w.TaskID, w.Round,
+			"mediagate's reconciler: the callback should be delivered or given up by now. A new run goes on with the attempt that is due")
+	})
+}
+
+// batches claims and works until a batch is not full, or something fails: what
+// is left then comes up in the next pass.
+func batches[T any](ctx context.Context, count *int, claim func(context.Context) ([]T, error), work func(T) error) error {
+	for {
+		items, err := claim(ctx)
+		if err != nil {
+			return err
+		}
+		*count += len(items)
+		if err := each(ctx, items, reconcileWide, work); err != nil || len(items) < passBatch || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,306 @@
+package rescue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	sdk "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/standalone/temporalserver"
+	"github.com/mediagate/mediagate/worker"
+	"github.com/mediagate/mediagate/workflows"
+)
+
+const patience = time.Minute
+
+// bench is a gateway on doubles, but with a real Temporal service.
+type bench struct {
+	*activitytest.World
+	t      *testing.T
+	client client.Client
+	engine workflows.Client
+	task   mediagate.Task
+}
+
+func setup(t *testing.T) *bench {
+	t.Helper()
+	server, err := temporalserver.Start(t.Context(), temporalserver.Config{Addr: "127.0.0.1:0", File: filepath.Join(t.TempDir(), "temporal.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+		defer cancel()
+		if err := server.Stop(ctx); err != nil {
+			t.Errorf("stop Temporal: %v", err)
+		}
+	})
+	c, err := client.Dial(client.Options{
+		HostPort: server.Addr(), Namespace: temporalserver.DefaultNamespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	b := &bench{World: activitytest.New(time.Now), t: t, client: c, engine: workflows.Client{Temporal: c}}
+	b.Activities.Engine = b.engine
+	s := &b.Activities.Settings
+	s.PassInterval, s.OverdueAfter, s.RoundAfter, s.RescueEvery = 100*time.Millisecond, time.Second, time.Second, time.Second
+	b.task = b.NewVideo()
+	b.task.DeadlineAt = time.Now().Add(5 * time.Second)
+	b.Async.End(b.task.ID, activitytest.Success())
+	b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		return mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-" + job.ExternalID, ExternalID: job.ExternalID}}, nil
+	}
+	b.Store.Add(b.task)
+	return b
+}
+
+// wedge runs a worker whose workflow is broken until stuck says that its run
+// gets nowhere.
+func (b *bench) wedge(name string, broken any, start func() error, stuck func() error) {
+	b.t.Helper()
+	w := sdk.New(b.client, workflows.QueueMain, sdk.Options{})
+	w.RegisterWorkflowWithOptions(broken, workflow.RegisterOptions{Name: name})
+	calls := sdk.New(b.client, workflows.QueueCall(activitytest.AsyncProvider), sdk.Options{DisableWorkflowWorker: true})
+	calls.RegisterActivity(b.Activities)
+	for _, part := range []sdk.Worker{w, calls} {
+		if err := part.Start(); err != nil {
+			b.t.Fatal(err)
+		}
+		defer part.Stop()
+	}
+	b.ok(start())
+	b.eventually("the run is wedged", stuck)
+}
+
+// mend runs the real worker until the test ends.
+func (b *bench) mend() {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
+	done := make(chan error, 1)
+	go func() {
+		done <- worker.Run(ctx, worker.Config{
+			Temporal: b.client, Activities: b.Activities,
+			Providers: []string{activitytest.AsyncProvider, activitytest.SyncProvider}, Channels: []string{activitytest.AsyncChannel},
+			Grace: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		})
+	}()
+	b.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Errorf("the worker: %v", err)
+		}
+	})
+}
+
+func (b *bench) ok(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) eventually(what string, check func() error) {
+	b.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("%s: not within %s: %v", what, patience, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// runID is that of the workflow's newest run.
+func (b *bench) runID(id string) string {
+	b.t.Helper()
+	desc, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+	b.ok(err)
+	return desc.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+}
+
+// failing is a condition of wedge: the run's workflow tasks have failed.
+func (b *bench) failing(id string) func() error {
+	return func() error {
+		desc, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+		if err == nil && desc.GetPendingWorkflowTask().GetAttempt() < 2 {
+			err = fmt.Errorf("its workflow task is at attempt %d", desc.GetPendingWorkflowTask().GetAttempt())
+		}
+		return err
+	}
+}
+
+// blocked is a condition of wedge: the run has made its first step and waits.
+func (b *bench) blocked(id string) func() error {
+	return func() error {
+		desc, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+		switch {
+		case err != nil:
+			return err
+		case desc.GetWorkflowExecutionInfo().GetHistoryLength() < 5 || desc.GetPendingWorkflowTask() != nil || len(desc.GetPendingActivities()) > 0:
+			return errors.New("it is not there yet")
+		}
+		return nil
+	}
+}
+
+// terminated checks that operators are told why the run was ended.
+func (b *bench) terminated(id, run, word string) {
+	b.t.Helper()
+	history := b.client.GetWorkflowHistory(b.t.Context(), id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	reason := ""
+	for history.HasNext() {
+		event, err := history.Next()
+		b.ok(err)
+		reason = event.GetWorkflowExecutionTerminatedEventAttributes().GetReason()
+	}
+	if !strings.Contains(reason, word) {
+		b.t.Errorf("the run %s was ended for %q, want a word of %q", id, reason, word)
+	}
+}
+
+func forEver(ctx workflow.Context) error { return workflow.Sleep(ctx, 10_000*time.Hour) }
+
+// Issue 7, point 3 (D1, D2): a deploy broke the workflow, and the next one
+// mended it; the runs of the first cannot go on with the code of the second.
+func TestD2WedgedRunIsReplaced(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(workflow.Context, workflows.Input) error{
+		"blocked before the submit": func(ctx workflow.Context, _ workflows.Input) error { return forEver(ctx) },
+		"blocked after the submit": func(ctx workflow.Context, in workflows.Input) error {
+			step := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+				TaskQueue: workflows.QueueCall(activitytest.AsyncProvider), StartToCloseTimeout: time.Minute,
+			})
+			if err := workflow.ExecuteActivity(step, "SubmitJob", activities.AttemptArgs{TaskID: in.TaskID, N: 1}).Get(ctx, nil); err != nil {
+				return err
+			}
+			return forEver(ctx)
+		},
+		"panics": func(workflow.Context, workflows.Input) error { panic("a deploy that went wrong") },
+	}
+	for name, broken := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			stuck := b.blocked(b.task.ID)
+			if name == "panics" {
+				stuck = b.failing(b.task.ID)
+			}
+			b.wedge("Generate", broken, func() error { return b.engine.Start(t.Context(), b.task) }, stuck)
+			wedged := b.runID(b.task.ID)
+			b.mend()
+			b.eventually("the task ends and is called back", func() error {
+				task, err := b.Store.TaskByID(t.Context(), b.task.ID)
+				if err == nil && (!task.Status.Terminal() || task.Webhook.State != mediagate.WebhookDelivered) {
+					err = fmt.Errorf("it is %s, its webhook %+v", task.Status, task.Webhook)
+				}
+				return err
+			})
+			ends := b.Store.Settlements(b.task.ID)
+			submits := len(b.Async.Submits())
+			if len(ends) != 1 || submits > 1 || (ends[0].Status == mediagate.StatusCompleted) != (submits == 1) {
+				t.Errorf("it ended %d times, as %s, after %d submits", len(ends), ends[0].Status, submits)
+			}
+			if name != "panics" { // which heals by itself when its task is tried again in time
+				b.terminated(b.task.ID, wedged, "the task should have ended")
+			}
+		})
+	}
+}
+
+// Issue 7, point 3 (D2): the same for a delivery round.
+func TestD2WedgedRoundIsReplaced(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{
+		TaskID: b.task.ID, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: []byte("{}"),
+	})
+	b.ok(err)
+	id := workflows.IDWebhook(b.task.ID, 1)
+	broken := func(ctx workflow.Context, _ workflows.RoundInput) error { return forEver(ctx) }
+	b.wedge("DeliverWebhook", broken, func() error { return b.engine.EnsureWebhook(t.Context(), b.task.ID, 1) }, b.blocked(id))
+	wedged := b.runID(id)
+	b.mend()
+	b.eventually("the callback is delivered", func() error {
+		deliveries, err := b.Store.Deliveries(t.Context(), b.task.ID)
+		if err == nil && len(deliveries) != 1 {
+			err = fmt.Errorf("%d deliveries", len(deliveries))
+		}
+		return err
+	})
+	b.terminated(id, wedged, "the callback should be delivered")
+}
+
+// Issue 7, point 3 (D2): and for those that are to run for ever.
+func TestD2WedgedSingletonIsReplaced(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		broken func(workflow.Context) error
+		word   string
+	}{
+		"blocked": {forEver, "blocked"},
+		"panics":  {func(workflow.Context) error { panic("a deploy that went wrong") }, "workflow tasks of this run fail"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			var replaced []string
+			keeper := workflows.Keeper{Client: b.engine, Replaced: func(id, _ string) { replaced = append(replaced, id) }}
+			keep := func() error { return keeper.Reconciler(t.Context()) }
+			stuck := b.blocked(workflows.IDReconciler)
+			if name == "panics" {
+				stuck = func() error {
+					b.ok(keep())
+					if len(replaced) == 0 {
+						return errors.New("it is left alone")
+					}
+					return nil
+				}
+			}
+			wedged := ""
+			b.wedge("Reconciler", c.broken, func() error {
+				err := keep()
+				wedged = b.runID(workflows.IDReconciler)
+				return err
+			}, stuck)
+			b.ok(keep())
+			b.ok(keep()) // at the same point as before
+			if len(replaced) != 1 || b.runID(workflows.IDReconciler) == wedged {
+				t.Fatalf("replaced: %v", replaced)
+			}
+			b.terminated(workflows.IDReconciler, wedged, c.word)
+			b.mend()
+			b.eventually("its activity runs", func() error {
+				desc, err := b.client.DescribeWorkflowExecution(t.Context(), workflows.IDReconciler, "")
+				if err == nil && len(desc.GetPendingActivities()) == 0 {
+					err = errors.New("it does not")
+				}
+				return err
+			})
+			b.ok(keep())
+			b.ok(keep())
+			b.ok(keep())
+			if len(replaced) != 1 {
+				t.Errorf("a healthy run was replaced: %v", replaced)
+			}
+		})
+	}
+}
