@@ -17,21 +17,23 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
 )
 
 const (
 	bodyLimit = 1 << 20 // of submits that take no media inline
 	maxDepth  = 64      // of a body; the body itself is depth 1
+	maxValues = 20_000  // in a body; the body itself is one
 )
 
 // readBody reads a JSON object within the route's limit: the bytes themselves,
-// and the object with numbers kept as text.
-func (s *Server) readBody(c *call) (raw []byte, object map[string]any, err error) {
+// and what the outline asks for of the object, with numbers kept as text.
+func (s *Server) readBody(c *call, keep *catalog.Outline) (raw []byte, object map[string]any, err error) {
 	c.uncounted(func() { raw, err = s.readLimited(c, c.limit) })
 	if err != nil {
 		return nil, nil, err
 	}
-	object, err = parseObject(raw)
+	object, err = parseObject(raw, keep)
 	return raw, object, err
 }
 
@@ -144,18 +146,22 @@ func (c *call) giveUpBody() {
 // parseObject reads the text as one JSON object, more strictly than
 // encoding/json does: two readers must never see different requests in the
 // same bytes. Numbers become json.Number.
-func parseObject(raw []byte) (map[string]any, error) {
+//
+// All of it is checked, but kept is only what the outline asks for: a few bytes
+// of JSON can take fifty times the memory once they are values.
+func parseObject(raw []byte, keep *catalog.Outline) (map[string]any, error) {
 	if bytes.HasPrefix(raw, []byte("\xef\xbb\xbf")) {
 		return nil, invalidBody("it starts with a byte order mark")
 	}
 	if !utf8.Valid(raw) {
 		return nil, invalidBody("it is not valid UTF-8")
 	}
-	p := parser{decoder: jsontext.NewDecoder(bytes.NewReader(raw))}
+	// The decoder reads a bytes.Buffer in place, without a copy.
+	p := parser{decoder: jsontext.NewDecoder(bytes.NewBuffer(raw))}
 	if kind := p.decoder.PeekKind(); kind != '{' && kind != 0 {
 		return nil, mediagate.Errorf(mediagate.KindInvalid, "the body must be a JSON object")
 	}
-	value, err := p.value()
+	value, err := p.value(keep)
 	if err != nil {
 		return nil, err
 	}
@@ -168,10 +174,25 @@ func parseObject(raw []byte) (map[string]any, error) {
 
 type parser struct {
 	decoder *jsontext.Decoder
+	values  int // read so far
 }
 
-// value reads the next value. The depth is bounded, so the recursion is.
-func (p *parser) value() (any, error) {
+// value reads the next value and returns what is to be kept of it. The depth
+// is bounded, so the recursion is.
+func (p *parser) value(keep *catalog.Outline) (any, error) {
+	p.values++
+	if p.values > maxValues {
+		return nil, invalidBody("it holds more than " + strconv.Itoa(maxValues) + " values, each object, array and scalar being one")
+	}
+	switch p.decoder.PeekKind() {
+	case '"':
+		if keep == nil {
+			return nil, p.skipText()
+		}
+		return p.text()
+	case '0':
+		return p.number(keep != nil)
+	}
 	token, err := p.decoder.ReadToken()
 	if err != nil {
 		return nil, p.syntax(err)
@@ -184,29 +205,20 @@ func (p *parser) value() (any, error) {
 		return nil, nil
 	case 't', 'f':
 		return token.Bool(), nil
-	case '"':
-		return p.text(token)
-	case '0':
-		return p.number(token)
 	case '{':
-		return p.object()
+		return p.object(keep)
 	default:
-		return p.array()
+		return p.array(keep)
 	}
 }
 
-func (p *parser) object() (any, error) {
-	object := map[string]any{}
+func (p *parser) object(keep *catalog.Outline) (any, error) {
+	var object map[string]any
+	if keep != nil {
+		object = map[string]any{}
+	}
 	for p.decoder.PeekKind() != '}' {
-		token, err := p.decoder.ReadToken()
-		if err != nil {
-			return nil, p.syntax(err)
-		}
-		name, err := p.text(token)
-		if err != nil {
-			return nil, err
-		}
-		if object[name], err = p.value(); err != nil {
+		if err := p.member(object, keep); err != nil {
 			return nil, err
 		}
 	}
@@ -216,14 +228,38 @@ func (p *parser) object() (any, error) {
 	return object, nil
 }
 
-func (p *parser) array() (any, error) {
+// member reads a name and its value into the object, if it is to be kept.
+func (p *parser) member(object map[string]any, keep *catalog.Outline) error {
+	if keep == nil {
+		if err := p.skipText(); err != nil {
+			return err
+		}
+		_, err := p.value(nil)
+		return err
+	}
+	name, err := p.text()
+	if err != nil {
+		return err
+	}
+	inside := keep.Field(name)
+	value, err := p.value(inside)
+	if err == nil && inside != nil {
+		object[name] = value
+	}
+	return err
+}
+
+func (p *parser) array(keep *catalog.Outline) (any, error) {
 	array := []any{}
 	for p.decoder.PeekKind() != ']' {
-		value, err := p.value()
+		inside := keep.At(len(array))
+		value, err := p.value(inside)
 		if err != nil {
 			return nil, err
 		}
-		array = append(array, value)
+		if inside != nil {
+			array = append(array, value)
+		}
 	}
 	if _, err := p.decoder.ReadToken(); err != nil {
 		return nil, p.syntax(err)
@@ -232,20 +268,60 @@ func (p *parser) array() (any, error) {
 }
 
 // text refuses U+0000, which PostgreSQL's text cannot hold.
-func (p *parser) text(token jsontext.Token) (string, error) {
+func (p *parser) text() (string, error) {
+	token, err := p.decoder.ReadToken()
+	if err != nil {
+		return "", p.syntax(err)
+	}
 	s := token.String()
 	if strings.IndexByte(s, 0) >= 0 {
-		return "", p.invalid("a string holds U+0000")
+		return "", p.invalid(textWithNUL)
 	}
 	return s, nil
 }
 
+const textWithNUL = "a string holds U+0000"
+
+// skipText checks a text as text does, without making one.
+func (p *parser) skipText() error {
+	quoted, err := p.decoder.ReadValue()
+	if err != nil {
+		return p.syntax(err)
+	}
+	if escapesNUL(quoted) {
+		return p.invalid(textWithNUL)
+	}
+	return nil
+}
+
+// escapesNUL looks for U+0000 in a text of correct syntax, in which it cannot
+// stand as itself.
+func escapesNUL(quoted []byte) bool {
+	for {
+		i := bytes.IndexByte(quoted, '\\')
+		if i < 0 {
+			return false
+		}
+		if bytes.HasPrefix(quoted[i:], []byte(`\u0000`)) {
+			return true
+		}
+		quoted = quoted[i+2:]
+	}
+}
+
 // number refuses what a double cannot hold: each reader would make something
 // else of it.
-func (p *parser) number(token jsontext.Token) (json.Number, error) {
-	s := token.String()
+func (p *parser) number(keep bool) (any, error) {
+	literal, err := p.decoder.ReadValue()
+	if err != nil {
+		return nil, p.syntax(err)
+	}
+	s := string(literal)
 	if _, err := strconv.ParseFloat(s, 64); err != nil {
-		return "", p.invalid("a number is too large")
+		return nil, p.invalid("a number is too large")
+	}
+	if !keep {
+		return nil, nil
 	}
 	return json.Number(s), nil
 }

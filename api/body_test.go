@@ -2,17 +2,23 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
 )
+
+// whole keeps everything.
+var whole = &catalog.Outline{Whole: true}
 
 func TestParseObject(t *testing.T) {
 	t.Parallel()
-	got, err := parseObject([]byte(" {\"a\":[1,2.50,-1e3,{\"b\":null}],\"c\":\"😀\\ud83d\\ude00\",\"d\":true,\"e\":{}} \n"))
+	got, err := parseObject([]byte(" {\"a\":[1,2.50,-1e3,{\"b\":null}],\"c\":\"😀\\ud83d\\ude00\",\"d\":true,\"e\":{}} \n"), whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,13 +89,31 @@ func TestParseObjectBounds(t *testing.T) {
 		"65 arrays deep":          {body: nested(65, "[", "]"), message: "64 levels"},
 		"64 objects deep":         {body: strings.Repeat(`{"a":`, 63) + `{}` + strings.Repeat(`}`, 63)},
 		"65 objects deep":         {body: strings.Repeat(`{"a":`, 64) + `{}` + strings.Repeat(`}`, 64), message: "64 levels"},
+		"20,000 values":           {body: `{"a":[` + strings.Repeat("0,", 19_997) + `0]}`},
+		"20,001 values":           {body: `{"a":[` + strings.Repeat("0,", 19_998) + `0]}`, message: "more than 20000 values"},
+		"20,000 members":          {body: members(19_999)},
+		"20,001 members":          {body: members(20_000), message: "more than 20000 values"},
+		"20,000 empty objects":    {body: `{"a":[` + strings.Repeat("{},", 19_997) + `{}]}`},
+		"20,001 empty arrays":     {body: `{"a":[` + strings.Repeat("[],", 19_998) + `[]]}`, message: "more than 20000 values"},
+		"a million values":        {body: `{"a":[` + strings.Repeat("0,", 1_000_000) + `0]}`, message: "more than 20000 values"},
+		"escaped escape and NUL":  {body: `{"a":"\\u0000\\\u0000"}`, message: "U+0000", param: "a"},
+		"escaped escape":          {body: `{"a":"\\u0000"}`},
 		"10,000 deep":             {body: nested(10_000, "[", "]"), message: "64 levels"},
 		"10,000 deep and cut":     {body: `{"a":` + strings.Repeat("[", 10_000), message: "64 levels"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			object, err := parseObject([]byte(test.body))
+			object, err := parseObject([]byte(test.body), whole)
+			for kept, outline := range map[string]*catalog.Outline{
+				"nothing": {}, "a": {Fields: map[string]*catalog.Outline{"a": {}}},
+				"two of a": {Fields: map[string]*catalog.Outline{"a": {Item: &catalog.Outline{}, Items: 2}}},
+			} {
+				// What is not kept is judged all the same.
+				if _, verdict := parseObject([]byte(test.body), outline); fmt.Sprint(verdict) != fmt.Sprint(err) {
+					t.Errorf("keeping %s: %v, else: %v", kept, verdict, err)
+				}
+			}
 			if test.message == "" {
 				if err != nil || object == nil {
 					t.Fatalf("refused: %v", err)
@@ -110,14 +134,83 @@ func TestParseObjectBounds(t *testing.T) {
 	}
 }
 
+// members is an object of so many fields.
+func members(n int) string {
+	var b strings.Builder
+	for i := range n {
+		_, _ = fmt.Fprintf(&b, `,"%d":0`, i)
+	}
+	return "{" + b.String()[1:] + "}"
+}
+
+func TestParseKeepsTheOutline(t *testing.T) {
+	t.Parallel()
+	keep := &catalog.Outline{Fields: map[string]*catalog.Outline{
+		"text": {}, "all": whole,
+		"list": {Item: &catalog.Outline{Fields: map[string]*catalog.Outline{"known": {}}}, Items: 2},
+	}}
+	for name, test := range map[string]struct{ body, kept string }{
+		"known":               {`{"text":"a","all":[1,{"b":[2]}]}`, `{"text":"a","all":[1,{"b":[2]}]}`},
+		"unknown":             {`{"other":{"text":[1]},"text":"a","more":"b"}`, `{"text":"a"}`},
+		"unknown, nested":     {`{"list":[{"known":1,"other":{"known":2}}]}`, `{"list":[{"known":1}]}`},
+		"too many items":      {`{"list":[{"known":1},{},{"known":3},4]}`, `{"list":[{"known":1},{}]}`},
+		"inside of a text":    {`{"text":{"a":1}}`, `{"text":{}}`},
+		"items of a text":     {`{"text":[1,[2]]}`, `{"text":[]}`},
+		"null and no content": {`{"text":null,"all":{},"list":[]}`, `{"text":null,"all":{},"list":[]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := parseObject([]byte(test.body), keep)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := parseObject([]byte(test.kept), whole)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestWorstBodyIsSmall reads what once took fifty times its size: small values
+// in fields that nobody looks into (issue 7, point 4). It runs alone, since it
+// counts what the process allocates.
+func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
+	models, err := catalog.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := models.Outline("")
+	for name, field := range map[string]string{
+		"an unknown field": `"other":[%s]`, "metadata": `"metadata":{"other":[%s]}`, "a text": `"prompt":[%s]`,
+		"a list": `"image_urls":[%s]`, "an item": `"element_list":[{"name":[%s]}]`,
+	} {
+		item := `{"` + strings.Repeat("x", 40) + `":{}},`
+		body := []byte(`{"model":"alpha-v3",` + fmt.Sprintf(field, strings.Repeat(item, 9_900)+"0") + `,"filler":"` + strings.Repeat("y", 500_000) + `"}`)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := parseObject(body, keep)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; err != nil || took > 100<<10 {
+			t.Errorf("%s: a body of %d KiB takes %d KiB, %v", name, len(body)>>10, took>>10, err)
+		}
+	}
+}
+
 func FuzzParseObject(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"a":[1,"b",null,{"c":true}]}`, `{"a":1,"a":2}`, "\xff", `{"a":1e309}`, `[[`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		object, err := parseObject(body)
+		object, err := parseObject(body, whole)
 		if (err == nil) == (object == nil) {
 			t.Fatalf("object %v with error %v", object, err)
+		}
+		if _, verdict := parseObject(body, &catalog.Outline{}); fmt.Sprint(verdict) != fmt.Sprint(err) {
+			t.Fatalf("%v when nothing is kept, else %v", verdict, err)
 		}
 		// What we take, everybody takes, and sees the same in it.
 		var same map[string]any

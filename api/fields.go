@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
 )
 
 // fields reads the top level of an admin body. The first problem is kept and
@@ -17,8 +18,22 @@ type fields struct {
 	err  error
 }
 
+// operatorsFields are all that an admin body may have. None is deeper than a
+// list of texts.
+var operatorsFields = outlineOf(
+	"name", "group", "amount", "reference", "unlimited", "quota", "models", "expires_at", "allow_ips", "caps", "rate", "in_flight",
+)
+
+func outlineOf(names ...string) *catalog.Outline {
+	o := &catalog.Outline{Fields: map[string]*catalog.Outline{}}
+	for _, name := range names {
+		o.Fields[name] = &catalog.Outline{Item: &catalog.Outline{}}
+	}
+	return o
+}
+
 func (s *Server) readFields(c *call) (*fields, error) {
-	_, body, err := s.readBody(c)
+	_, body, err := s.readBody(c, operatorsFields)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type quoteLine struct {
 // handleQuote prices a submit by the very steps that a submit takes, and
 // touches nothing.
 func (s *Server) handleQuote(c *call) error {
-	raw, body, err := s.readBody(c)
+	raw, body, err := s.readBody(c, s.outlines[quotePath])
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
 )
 
 // Server answers the API's requests. It is an http.Handler; Serve runs it on
@@ -27,9 +28,10 @@ type Server struct {
 	now       func() time.Time
 	log       *slog.Logger
 	echo      *echo.Echo
-	envelopes map[string]envelope // by route path
-	methods   map[string][]string // by route path
-	endpoints map[string]bool     // that take submits
+	envelopes map[string]envelope         // by route path
+	methods   map[string][]string         // by route path
+	endpoints map[string]bool             // that take submits
+	outlines  map[string]*catalog.Outline // of their bodies, and of the quote's
 	groups    map[string]group
 	keys      *keyring
 	touches   *touches
@@ -52,15 +54,21 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, now: cfg.Now, log: cfg.Logger, echo: echo.New(),
 		envelopes: map[string]envelope{}, methods: map[string][]string{}, endpoints: map[string]bool{}, groups: groups,
-		keys:    newKeyring(cfg.Store, cfg.Now),
-		touches: newTouches(cfg.Store, cfg.Logger),
-		watch:   newWatcher(cfg.Store, cfg.Logger),
-		entropy: ulid.Monotonic(rand.Reader, 0),
+		outlines: map[string]*catalog.Outline{},
+		keys:     newKeyring(cfg.Store, cfg.Now),
+		touches:  newTouches(cfg.Store, cfg.Logger),
+		watch:    newWatcher(cfg.Store, cfg.Logger),
+		entropy:  ulid.Monotonic(rand.Reader, 0),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	for _, model := range cfg.Catalog.Models() {
 		s.endpoints[model.Endpoint] = true
 	}
+	for endpoint := range s.endpoints {
+		s.outlines[endpoint] = cfg.Catalog.Outline(endpoint)
+	}
+	s.outlines[quotePath] = cfg.Catalog.Outline("")
+	s.outlines[quotePath].Fields["endpoint"] = &catalog.Outline{}
 	s.echo.Use(s.observe)
 	s.mount(s.echo)
 	return s, nil

@@ -25,7 +25,7 @@ type submittedTask struct {
 
 // handleSubmit takes a task in. The order of its checks is the contract's.
 func (s *Server) handleSubmit(c *call) error {
-	raw, body, err := s.readBody(c)
+	raw, body, err := s.readBody(c, s.outlines[c.Path()])
 	if err != nil {
 		return err
 	}

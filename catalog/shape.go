@@ -15,7 +15,8 @@ import (
 // what to keep, what to fill in, and the words for a rule.
 type shape struct {
 	types       []string
-	rule        string // x-rule: the rule in words, where keywords do not say it
+	kinds       []string // the types of all branches
+	rule        string   // x-rule: the rule in words, where keywords do not say it
 	format      string
 	enum        []any
 	constant    any
@@ -59,6 +60,7 @@ func (s *shape) readKeyword(root yaml.MapSlice, key string, value any, depth int
 	switch key {
 	case "type":
 		s.types = stringsOf(value)
+		s.kinds = append(s.kinds, s.types...)
 	case "x-rule":
 		s.rule = fmt.Sprint(value)
 	case "format":
