@@ -58,6 +58,14 @@ func bearer(r *http.Request) (string, bool) {
 	return token, token != "" && strings.EqualFold(scheme, "Bearer")
 }
 
+// who is the key that the call came with, in the budget's books.
+func (c *call) who() string {
+	if c.caller == nil {
+		return "operator"
+	}
+	return c.caller.key.ID
+}
+
 // authenticate admits the call or says why not.
 func (s *Server) authenticate(c *call, need access) error {
 	if need == accessOpen {

@@ -29,20 +29,29 @@ const (
 // readBody reads a JSON object within the route's limit: the bytes themselves,
 // and what the outline asks for of the object, with numbers kept as text.
 func (s *Server) readBody(c *call, keep *catalog.Outline) (raw []byte, object map[string]any, err error) {
-	c.uncounted(func() { raw, err = s.readLimited(c, c.limit) })
-	if err != nil {
-		return nil, nil, err
-	}
-	object, err = parseObject(raw, keep)
+	c.uncounted(func() {
+		if raw, err = s.readLimited(c, c.limit); err == nil {
+			object, err = s.parse(raw, keep)
+		}
+	})
 	return raw, object, err
+}
+
+// parse takes large bodies a few at a time: each keeps a processor busy for
+// milliseconds, and small requests should not queue behind them all.
+func (s *Server) parse(raw []byte, keep *catalog.Outline) (map[string]any, error) {
+	if len(raw) > firstBuffer {
+		s.parsing <- struct{}{}
+		defer func() { <-s.parsing }()
+	}
+	return parseObject(raw, keep)
 }
 
 func errTooLarge(limit int64) error {
 	return mediagate.Errorf(mediagate.KindTooLarge, "the body must be at most %d bytes", limit)
 }
 
-// firstBuffer is what a body is given at once, whatever length it announces:
-// a client that sends nothing must not take much.
+// firstBuffer is what a body that announces no length is given at first.
 const firstBuffer = 32 << 10
 
 func (s *Server) readLimited(c *call, limit int64) ([]byte, error) {
@@ -50,19 +59,44 @@ func (s *Server) readLimited(c *call, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, errTooLarge(limit)
 	}
-	c.begun = true
-	buf := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0)+bytes.MinRead, firstBuffer)))
-	n, err := buf.ReadFrom(io.LimitReader(s.pieces(c), limit+1))
-	switch {
-	case n > limit:
-		return nil, errTooLarge(limit)
-	case err != nil:
-		c.giveUpBody()
-		return nil, brokenBody(err)
-	default:
-		c.read = true
-		return buf.Bytes(), nil
+	// With the length known, one buffer does, and one byte more to see the end.
+	room := r.ContentLength + 1
+	if r.ContentLength < 0 {
+		room = firstBuffer
 	}
+	buf, err := s.room(c, nil, min(room, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	c.begun = true
+	for from := s.pieces(c); ; {
+		n, err := from.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case int64(len(buf)) > limit:
+			return nil, errTooLarge(limit)
+		case errors.Is(err, io.EOF):
+			c.read = true
+			return buf, nil
+		case err != nil:
+			c.giveUpBody()
+			return nil, brokenBody(err)
+		case len(buf) == cap(buf):
+			if buf, err = s.room(c, buf, min(2*int64(cap(buf)), limit+1)); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// room returns the buffer with so much room in all, once the budget has it.
+func (s *Server) room(c *call, buf []byte, size int64) ([]byte, error) {
+	ctx, cancel := c.lasting(s.cfg.BodyWait)
+	defer cancel()
+	if err := c.claim.more(ctx, size-int64(cap(buf))); err != nil {
+		return nil, err
+	}
+	return append(make([]byte, 0, size), buf...), nil
 }
 
 // pieces reads the body of a request and bounds how long each piece may take

@@ -27,6 +27,7 @@ type call struct {
 	taskID    string  // for the log
 	begun     bool    // something of the body was asked for
 	read      bool    // nothing more of it is to be read
+	claim     claim   // to room for the body
 
 	server context.Context // ends when the server has stopped
 	ctx    context.Context // of what is asked of the database; see within

@@ -32,6 +32,8 @@ type Config struct {
 	StoreTimeout   time.Duration    // for what one request asks of the database; 0: 10 s
 	BodyStall      time.Duration    // between two pieces of a body; 0: 20 s
 	BodyTimeout    time.Duration    // for a whole body; 0 or more than 100 s: 100 s
+	BodyBudget     int64            // bytes of bodies in memory at once, a quarter of them one key's; 0: 64 MiB
+	BodyWait       time.Duration    // for room among them; 0: 1 s
 	LinkTTL        time.Duration    // of links in answers; 0 or more than 7 days: 7 days
 	CORSOrigins    []string         // "*" is any
 	TrustedProxies int              // in front of us, each appending to X-Forwarded-For
@@ -85,6 +87,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.BodyTimeout <= 0 || c.BodyTimeout > requestTimeout {
 		c.BodyTimeout = requestTimeout
+	}
+	if c.BodyBudget <= 0 {
+		c.BodyBudget = defaultBudget
+	}
+	if c.BodyWait <= 0 {
+		c.BodyWait = time.Second
 	}
 	if c.LinkTTL <= 0 || c.LinkTTL > maxLinkTTL {
 		c.LinkTTL = maxLinkTTL

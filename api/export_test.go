@@ -6,3 +6,13 @@ func Waiting(s *Server) int {
 	defer s.watch.mu.Unlock()
 	return len(s.watch.waiting)
 }
+
+// Bodies is the number of calls that hold room for a body.
+func Bodies(s *Server) (n int) {
+	s.budget.mu.Lock()
+	defer s.budget.mu.Unlock()
+	for _, p := range s.budget.portions {
+		n += p.calls
+	}
+	return n
+}

@@ -44,6 +44,7 @@ func (s *Server) handleQuote(c *call) error {
 	if err != nil {
 		return err
 	}
+	c.claim.release()
 	sum := billing.Total(o.Charges)
 	answer := quote{
 		Cost: sum.Number(), CreditsCost: sum.Credits(s.cfg.CreditsPerUnit), Currency: s.cfg.Currency,

@@ -80,6 +80,8 @@ func (s *Server) mount(e *echo.Echo) {
 			if err := s.authenticate(c, r.access); err != nil {
 				return c.late(err)
 			}
+			c.claim = claim{budget: s.budget, who: c.who()}
+			defer c.claim.release()
 			return c.late(r.handler(s, c))
 		}
 		methods := []string{r.method}

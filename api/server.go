@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -36,6 +37,8 @@ type Server struct {
 	keys      *keyring
 	touches   *touches
 	watch     *watcher
+	budget    *budget
+	parsing   chan struct{}   // holds one for each large body that is parsed
 	life      context.Context // ends with Close
 	end       context.CancelFunc
 
@@ -58,6 +61,7 @@ func New(cfg Config) (*Server, error) {
 		keys:     newKeyring(cfg.Store, cfg.Now),
 		touches:  newTouches(cfg.Store, cfg.Logger),
 		watch:    newWatcher(cfg.Store, cfg.Logger),
+		parsing:  make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		entropy:  ulid.Monotonic(rand.Reader, 0),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -69,6 +73,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.outlines[quotePath] = cfg.Catalog.Outline("")
 	s.outlines[quotePath].Fields["endpoint"] = &catalog.Outline{}
+	s.budget = newBudget(cfg.BodyBudget, max(smallBody, s.submitLimit(quotePath))+1)
 	s.echo.Use(s.observe)
 	s.mount(s.echo)
 	return s, nil

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mediagate/mediagate/cmd/mediagate/app"
 	"github.com/mediagate/mediagate/failpoint"
 	"github.com/mediagate/mediagate/standalone/datadir"
 )
@@ -55,6 +56,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return exitDone
 	}
 	logger := slog.New(slog.NewJSONHandler(stderr, nil))
+	app.LimitMemory(ctx, logger)
 	if err := serve(ctx, opts, getenv("MEDIAGATE_FAILPOINT"), logger, stdout); err != nil {
 		logger.ErrorContext(ctx, "mediagate-standalone ends", "error", err.Error())
 		_, _ = fmt.Fprintln(stderr, "mediagate-standalone:", err)

@@ -107,6 +107,7 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 	}
 	logger := app.NewLogger(c, stderr)
 	slog.SetDefault(logger)
+	app.LimitMemory(ctx, logger)
 	g, err := app.Open(ctx, c, app.Options{Version: version, Logger: logger})
 	if err != nil {
 		return err

@@ -176,7 +176,7 @@ func (g *Gateway) API() (*api.Server, error) {
 			return err
 		},
 		AdminKey: c.AdminKey, CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
-		TaskTimeout: c.TaskTimeout, CORSOrigins: c.CORSOrigins, TrustedProxies: c.TrustedProxies,
+		BodyBudget: bodyBudget(), TaskTimeout: c.TaskTimeout, CORSOrigins: c.CORSOrigins, TrustedProxies: c.TrustedProxies,
 		Version: g.opts.Version, Now: g.Store.Now, Logger: g.log,
 	})
 }

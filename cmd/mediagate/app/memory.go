@@ -1,0 +1,38 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"runtime/debug"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+)
+
+// LimitMemory makes the garbage collector keep to nine tenths of what the
+// container may use: without, the heap grows past it and the kernel kills the
+// process. A GOMEMLIMIT of the environment stays, and so does no limit at all.
+func LimitMemory(ctx context.Context, log *slog.Logger) {
+	limitMemory(ctx, log, memlimit.FromCgroup)
+}
+
+func limitMemory(ctx context.Context, log *slog.Logger, container memlimit.Provider) {
+	limit, err := memlimit.Set(memlimit.WithProvider(container))
+	switch {
+	case err != nil:
+		// Such as a system without control groups: no reason not to start.
+		log.InfoContext(ctx, "memory limit not known", "error", err)
+	case limit < math.MaxInt64:
+		log.InfoContext(ctx, "memory limit", "bytes", limit)
+	}
+}
+
+// mostBodies is what bodies may take where memory is no concern: 64 of the
+// usual bound.
+const mostBodies = 64 << 20
+
+// bodyBudget is the share of the memory that bodies of requests may have. An
+// eighth, since the collector lets a heap grow to twice what is in use.
+func bodyBudget() int64 {
+	return min(debug.SetMemoryLimit(-1)/8, mostBodies)
+}
