@@ -23,11 +23,12 @@ type options struct {
 	settings  map[string]any // over those of every world
 
 	// Production only.
-	apis        int  // 0: one
-	workers     int  // 0: one
-	workersOff  bool // started by the test
-	armed       int  // which worker has the failpoint: 0 for all, else its number
-	ownTemporal bool // processes of its own, to be killed
+	apis        int              // 0: one
+	workers     int              // 0: one
+	workersOff  bool             // started by the test
+	channels    []map[string]any // instead of the sandbox's, without base_url
+	armed       int              // which worker has the failpoint: 0 for all, else its number
+	ownTemporal bool             // processes of its own, to be killed
 	ownS3       bool
 	ownPostgres bool
 }
@@ -58,7 +59,8 @@ type world struct {
 	namespace   string
 	sandbox     string
 	s3          s3Place
-	databaseURL string // production
+	databaseURL string         // production
+	settings    map[string]any // production: those of the file
 
 	hooks *receiver
 	tasks []*task // acknowledged
@@ -174,7 +176,11 @@ func (w *world) startProduction() {
 	settings["encryption_keys"] = []string{base64.StdEncoding.EncodeToString([]byte(randomText(32)))}
 	settings["outbound"] = map[string]any{"allow": []string{"127.0.0.0/8"}}
 	settings["channels"] = sandboxChannels(w.sandbox)
+	if w.opts.channels != nil {
+		settings["channels"] = w.placed(w.opts.channels)
+	}
 	config := w.writeSettings(settings)
+	w.settings = settings
 
 	w.once("migrate", "migrate", "-config", config)
 	for i := range max(w.opts.apis, 1) {
