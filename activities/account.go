@@ -323,16 +323,18 @@ func (t *tender) askerFor(ctx context.Context, row mediagate.Await) (BoundChanne
 	return t.claiming(c, attempt)
 }
 
-// nobody is the result for a row that no channel here may ask for. A channel
-// of that name which has another account is trouble at once; a stand-in leaves
-// the row to the worker that has the channel, and to the end of the grace time.
+// nobody is the result for a row that no channel here may ask for. Where the
+// name is a channel's, or was, that is trouble at once. Who stands in for the
+// sake of other rows leaves it to a worker that has the channel, and to the end
+// of the grace time.
 func (t *tender) nobody(ctx context.Context, row mediagate.Await, err error) mediagate.PollResult {
 	result := t.again(row)
+	_, named := t.successor(t.name)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled): // the worker stops
 		result.NextPollAt = t.Now()
 	case TroubleOf(asError(err)) == "": // the database is away
-	case t.name == t.channel.Name:
+	case named:
 		result.Trouble = mediagate.ParkChannelMissing
 	default:
 		result.NextPollAt = t.Now().Add(time.Minute)

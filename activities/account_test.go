@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,6 +131,14 @@ func TestD11TendRenewedChannel(t *testing.T) {
 					return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no")
 				}
 				c := d.Renewed()
+				c.Provider = "elsewhere"
+				return []activities.BoundChannel{c}
+			},
+			trouble: mediagate.ParkChannelMissing,
+		},
+		"another vendor was told of the name": {
+			channels: func(d *tending) []activities.BoundChannel {
+				c := renamed(d.Renewed(), activitytest.AsyncChannel)
 				c.Provider = "elsewhere"
 				return []activities.BoundChannel{c}
 			},
@@ -422,9 +431,10 @@ func TestD11ProofsOutOfReach(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				d := newTending(t, 1)
-				away := true
+				var away atomic.Bool
+				away.Store(true)
 				d.Store.Fault = func(called string) error {
-					if away && called == method {
+					if away.Load() && called == method {
 						return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
 					}
 					return nil
@@ -437,7 +447,7 @@ func TestD11ProofsOutOfReach(t *testing.T) {
 				if d.trouble("task-0") != "" || d.outcome("task-0") != nil {
 					t.Errorf("trouble %q, outcome %v", d.trouble("task-0"), d.outcome("task-0"))
 				}
-				away = false
+				away.Store(false)
 				time.Sleep(time.Minute)
 				if err := d.end(); err != nil {
 					t.Error(err)
