@@ -226,7 +226,7 @@ func (c *claimant) judge(ctx context.Context, report mediagate.Report, err error
 }
 
 // prove records that the account is the one that made the job, and wakes the
-// tasks that waited for that.
+// tasks that waited for that, or for a key that the vendor takes.
 func (c *claimant) prove(ctx context.Context) error {
 	fresh, err := c.Store.ProveAccount(ctx, mediagate.AccountProof{
 		Made: c.row.Fingerprint, Found: c.channel.Fingerprint, Channel: c.channel.Name, TaskID: c.row.TaskID, N: c.row.N,
@@ -236,7 +236,9 @@ func (c *claimant) prove(ctx context.Context) error {
 	}
 	c.Logger.InfoContext(ctx, "a job of the channel's former credentials was found: it is the same account",
 		"channel", c.channel.Name, "task", c.row.TaskID, "attempt", c.row.N)
-	c.wakeTasks(ctx, c.row.Channel, mediagate.ParkChannelMissing)
+	for _, reason := range []string{mediagate.ParkChannelMissing, mediagate.ParkCredentials} {
+		c.wakeTasks(ctx, c.row.Channel, reason)
+	}
 	return nil
 }
 

@@ -188,9 +188,11 @@ func TestD11TendRenewedChannel(t *testing.T) {
 func TestD11OneProofServesAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newTending(t, 3)
-		if err := d.Store.Park(t.Context(), "task-2", mediagate.ParkChannelMissing); err != nil {
-			t.Fatal(err)
+		d := newTending(t, 4)
+		for task, reason := range map[string]string{"task-2": mediagate.ParkChannelMissing, "task-3": mediagate.ParkCredentials} {
+			if err := d.Store.Park(t.Context(), task, reason); err != nil {
+				t.Fatal(err)
+			}
 		}
 		lost := 0
 		d.Async.OnPoll = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
@@ -215,8 +217,8 @@ func TestD11OneProofServesAll(t *testing.T) {
 			t.Errorf("%d proofs, want one", got)
 		}
 		calls := d.Engine.Calls()
-		if !slices.Contains(calls, "wake task-2") || slices.Contains(calls, "wake task-1") {
-			t.Errorf("calls %v, want a wake of task-2", calls)
+		if !slices.Contains(calls, "wake task-2") || !slices.Contains(calls, "wake task-3") || slices.Contains(calls, "wake task-1") {
+			t.Errorf("calls %v, want task-2 and task-3 woken", calls)
 		}
 	})
 }
