@@ -91,6 +91,9 @@ type ReconcileStore interface {
 	StuckWebhooks(ctx context.Context, again time.Duration, limit int) ([]mediagate.WebhookRound, error)
 	ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int) ([]mediagate.Rescue, error)
 	AwaitChannels(ctx context.Context) ([]string, error)
+	ParkedFor(ctx context.Context, reason, after string, limit int) ([]string, error)
+	DueSweeps(ctx context.Context, limit int) ([]string, error)
+	SetSweep(ctx context.Context, taskID string, next time.Time) error
 }
 
 // Vendor is one channel's adapter. Error kinds of Submit: see root Kind;
@@ -148,6 +151,8 @@ type Bucket interface {
 	// Limits for the bounds.
 	Mirror(ctx context.Context, key string, open Opener, limits Limits) (mediagate.Result, error)
 	Sign(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error)
+	// Probe reports whether the bucket takes a file now.
+	Probe(ctx context.Context) error
 }
 
 // Opener opens a file; a length of -1 is unknown.

@@ -55,6 +55,7 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 	defer sweeping.Wait()
 	defer cancel()
 	defer heartbeat(ctx, func() []any { return []any{*last.Load()} })()
+	sweeping.Go(func() { a.tendBucket(calls) })
 	for {
 		now := a.Now()
 		overdueToo := now.Sub(overdue) >= min(overdueEvery, a.Settings.RescueEvery)

@@ -107,7 +107,7 @@ func TestD2Reconcile(t *testing.T) {
 		"overdue, but parked": {func(w scene) {
 			w.submitted()
 			w.Engine.Running = map[string]bool{taskID: true}
-			w.check(w.Store.Park(w.t.Context(), taskID, mediagate.ParkStorage))
+			w.check(w.Store.Park(w.t.Context(), taskID, mediagate.ParkFunds))
 		}, 2*time.Hour + 31*time.Minute, []string{channel}},
 	}
 	for name, c := range cases {

@@ -55,3 +55,10 @@ func (s *Store) ParkedTasks(ctx context.Context, channel, reason string, limit i
 	return s.texts(ctx, "list parked tasks", "SELECT id FROM tasks WHERE "+isOpen+` AND parked_at IS NOT NULL AND channel = ? AND park_reason = ?
 		ORDER BY parked_at LIMIT ?`, channel, reason, limit)
 }
+
+// ParkedFor names tasks of any channel that are parked for the reason, in the
+// order of their ids from after on.
+func (s *Store) ParkedFor(ctx context.Context, reason, after string, limit int) ([]string, error) {
+	return s.texts(ctx, "list parked tasks", "SELECT id FROM tasks WHERE "+isOpen+` AND parked_at IS NOT NULL AND park_reason = ? AND id > ?
+		ORDER BY id LIMIT ?`, reason, after, limit)
+}

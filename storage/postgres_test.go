@@ -167,6 +167,7 @@ func TestPlansUseIndexes(t *testing.T) {
 		"tasks_account":      "SELECT id FROM tasks WHERE account_id = 'a' AND id < 'b' ORDER BY id DESC LIMIT 10",
 		"tasks_reference":    "SELECT id FROM tasks WHERE account_id = 'a' AND reference = 'r' AND reference <> '' ORDER BY id DESC LIMIT 10",
 		"keys_hash":          "SELECT id FROM keys WHERE hash = 'x' AND deleted_at IS NULL",
+		"tasks_sweeps":       "SELECT id FROM tasks WHERE sweep_at IS NOT NULL AND sweep_at < now() ORDER BY sweep_at LIMIT 10",
 	} {
 		if text := explain(t, db, query); !strings.Contains(text, index) || strings.Contains(text, "Sort") {
 			t.Errorf("%s is not used by:\n%s", index, text)

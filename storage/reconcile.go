@@ -80,6 +80,20 @@ func (s *Store) PendingWebhooks(ctx context.Context, olderThan, stuckAfter time.
 	}), nil
 }
 
+// DueSweeps names ended tasks for which files may have been copied that they do
+// not show, once no copy can be under way any more (D13).
+func (s *Store) DueSweeps(ctx context.Context, limit int) ([]string, error) {
+	return s.texts(ctx, "list due sweeps", "SELECT id FROM tasks WHERE sweep_at IS NOT NULL AND sweep_at < ? ORDER BY sweep_at LIMIT ?",
+		at(s.clock()), limit)
+}
+
+// SetSweep notes when such files are to be looked for again; the zero time says
+// that none are left.
+func (s *Store) SetSweep(ctx context.Context, taskID string, next time.Time) error {
+	_, err := exec(s.on(ctx), "UPDATE tasks SET sweep_at = ? WHERE id = ? AND sweep_at IS NOT NULL", at(next), taskID)
+	return dbError(err, "note sweep")
+}
+
 // CountOpen counts the tasks that have not ended.
 func (s *Store) CountOpen(ctx context.Context) (int, error) {
 	row, err := one[struct{ N int }](s.on(ctx), "SELECT COUNT(*) AS n FROM tasks WHERE "+isOpen)

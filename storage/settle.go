@@ -8,6 +8,13 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
+// sweepAfter is how long after a task's end files may still be copied for it:
+// a copy that began before the end, and whatever delays its last write.
+const sweepAfter = 2 * mediagate.CopyLimit
+
+// aSuccess is how the stored outcome of a job that has files begins.
+const aSuccess = `{"succeeded":true%`
+
 // Settle ends a task, once, in one transaction: its row, its money, its
 // callback's first round, and all that was still to be polled (D13). A task
 // that has ended already stays as it is: the story tells how, and won is
@@ -73,15 +80,19 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 	}
 	var results any
 	progress, kind := task.Progress, mediagate.EntryVoid
+	winner := 0
 	if end.Status == mediagate.StatusCompleted {
-		progress, kind = 100, mediagate.EntryPost
+		progress, kind, winner = 100, mediagate.EntryPost, end.N
 		if results, err = jsonText(end.Results); err != nil {
 			return err
 		}
 	}
 	if _, err := exec(tx, `UPDATE tasks SET status = ?, progress = ?, cost = ?, results = ?, failure = ?, ended_at = ?,
-			parked_at = NULL, park_reason = '', version = version + 1 WHERE id = ?`,
-		end.Status, progress, end.Cost, results, failure, at(end.EndedAt), task.ID); err != nil {
+			parked_at = NULL, park_reason = '', version = version + 1,
+			sweep_at = CASE WHEN EXISTS (SELECT 1 FROM attempts WHERE task_id = ? AND n <> ? AND outcome LIKE ?) THEN ? ELSE sweep_at END
+		WHERE id = ?`,
+		end.Status, progress, end.Cost, results, failure, at(end.EndedAt),
+		task.ID, winner, aSuccess, at(s.clock().Add(sweepAfter)), task.ID); err != nil {
 		return err
 	}
 	if task.WebhookState == mediagate.WebhookPending {

@@ -44,6 +44,9 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 		}
 	}
 	for _, a := range r.attempts {
+		if a.Outcome != nil && a.Outcome.Succeeded && (end.Status != mediagate.StatusCompleted || a.N != end.N) {
+			r.sweepAt = s.clock().Add(2 * mediagate.CopyLimit)
+		}
 		s.drop(t.ID, a.N)
 		if a.State != mediagate.AttemptRejected {
 			a.State = mediagate.AttemptEnded
@@ -261,4 +264,31 @@ func (s *Store) AwaitChannels(ctx context.Context) ([]string, error) {
 		waiting[w.Channel] = true
 	}
 	return names(waiting), nil
+}
+
+// ParkedFor names open tasks that are parked for the reason.
+func (s *Store) ParkedFor(ctx context.Context, reason, after string, limit int) ([]string, error) {
+	return s.find(ctx, "ParkedFor", limit, func(r *record) bool {
+		return !r.task.Status.Terminal() && r.task.ParkReason == reason && r.task.ID > after
+	})
+}
+
+// DueSweeps names tasks whose files are to be looked for.
+func (s *Store) DueSweeps(ctx context.Context, limit int) ([]string, error) {
+	return s.find(ctx, "DueSweeps", limit, func(r *record) bool {
+		return !r.sweepAt.IsZero() && r.sweepAt.Before(s.clock())
+	})
+}
+
+// SetSweep notes when to look again; the zero time ends it.
+func (s *Store) SetSweep(ctx context.Context, taskID string, next time.Time) error {
+	unlock, err := s.lock(ctx, "SetSweep")
+	defer unlock()
+	if err != nil {
+		return err
+	}
+	if r, ok := s.tasks[taskID]; ok {
+		r.sweepAt = next
+	}
+	return nil
 }

@@ -92,6 +92,10 @@ func (f *Fetcher) Fetch(ctx context.Context, url, mediaHost string) (io.ReadClos
 type Bucket struct {
 	// OnMirror may fail a copy before it begins.
 	OnMirror func(key string) error
+	// OnProbe may refuse the probe.
+	OnProbe func() error
+	// OnSweep may fail a removal below the prefix.
+	OnSweep func(prefix string) error
 	// Duration is what the files' own headers say, in seconds.
 	Duration float64
 
@@ -160,8 +164,31 @@ func (b *Bucket) Writes() []string {
 	return append([]string(nil), b.writes...)
 }
 
+// Probe reports that the bucket works, unless told otherwise.
+func (b *Bucket) Probe(context.Context) error {
+	if b.OnProbe != nil {
+		return b.OnProbe()
+	}
+	return nil
+}
+
+// Put keeps an object as if it had come late.
+func (b *Bucket) Put(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.objects == nil {
+		b.objects = make(map[string][]byte)
+	}
+	b.objects[key] = []byte(key)
+}
+
 // DeletePrefix removes objects.
 func (b *Bucket) DeletePrefix(_ context.Context, prefix string) (int, error) {
+	if b.OnSweep != nil {
+		if err := b.OnSweep(prefix); err != nil {
+			return 0, err
+		}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before := len(b.objects)

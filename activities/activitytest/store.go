@@ -43,6 +43,7 @@ type record struct {
 	pending    time.Time // when the callback's round began or was offered
 	rescues    int
 	rescueAt   time.Time
+	sweepAt    time.Time // when files that are not shown are looked for
 }
 
 type attempt struct {

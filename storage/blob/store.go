@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"net"
@@ -198,6 +199,27 @@ func (s *Store) Close() { s.http.CloseIdleConnections() }
 func (s *Store) Ping(ctx context.Context) error {
 	_, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.bucket}, once)
 	return storageError(ctx, "asking for the bucket", err)
+}
+
+// probeKey is where Probe writes: beside the results, where we must have the
+// right to.
+const probeKey = "results/probe"
+
+// probeSize is more than a full store finds room for by chance.
+const probeSize = 64 << 10
+
+// Probe reports whether the bucket takes a file now, and removes it again:
+// one that is full still answers questions. It does not try twice. It returns
+// KindUnavailable.
+func (s *Store) Probe(ctx context.Context) error {
+	key := probeKey
+	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &s.bucket, Key: &key, Body: bytes.NewReader(make([]byte, probeSize)),
+	}, once)
+	if err == nil {
+		_, err = s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &key}, once)
+	}
+	return storageError(ctx, "writing to the bucket", err)
 }
 
 // EnsureBucket makes the bucket if there is none. It returns KindUnavailable.

@@ -102,6 +102,68 @@ var reconcileTests = map[string]func(*bench){
 		})
 		b.finds("another channel's", nil, func() ([]string, error) { return b.ParkedTasks(b.Context(), "other", mediagate.ParkResult, 10) })
 	},
+	"tasks of all channels that are parked for a reason are found": func(b *bench) {
+		p := b.newPayer(unit(10))
+		var parked []string
+		for range 3 {
+			id := b.accepted(p, unit(1))
+			b.noError(b.Park(b.Context(), id, mediagate.ParkStorage))
+			parked = append(parked, id)
+		}
+		b.noError(b.Park(b.Context(), b.accepted(p, unit(1)), mediagate.ParkResult))
+		b.accepted(p, unit(1))
+		b.settle(failed(parked[1]))
+		page := func(after string, limit int) func() ([]string, error) {
+			return func() ([]string, error) { return b.ParkedFor(b.Context(), mediagate.ParkStorage, after, limit) }
+		}
+		b.finds("all", []string{parked[0], parked[2]}, page("", 10))
+		b.finds("the first page", []string{parked[0]}, page("", 1))
+		b.finds("the second page", []string{parked[2]}, page(parked[0], 1))
+		b.finds("the end", nil, page(parked[2], 1))
+	},
+	"D13 files that an ended task does not show are looked for": func(b *bench) {
+		p := b.newPayer(unit(30))
+		succeeded := func(id string, n int) {
+			b.Helper()
+			_, err := b.RecordOutcome(b.Context(), id, n, mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: "https://v.example.com/a"}}})
+			b.noError(err)
+		}
+		wished, lost := b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		shown, second := b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		unheard, broken, open := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		for _, id := range []string{wished, lost, shown, second, open} {
+			succeeded(id, 1)
+		}
+		b.intent(second, 2)
+		_, err := b.AcceptAttempt(b.Context(), second, 2, mediagate.Submission{Ref: ref(second)}, b.now())
+		b.noError(err)
+		succeeded(second, 2)
+		_, err = b.RecordOutcome(b.Context(), broken, 1, mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeGenerationFailed}})
+		b.noError(err)
+
+		due := func() ([]string, error) { return b.DueSweeps(b.Context(), 10) }
+		b.settle(cancelled(wished))
+		b.pass(time.Second)
+		b.settle(failed(lost))
+		b.pass(time.Second)
+		b.settle(completed(shown, unit(1)))
+		end := completed(second, unit(1))
+		end.N = 2
+		b.settle(end)
+		b.settle(cancelled(unheard))
+		b.settle(failed(broken))
+		b.pass(mediagate.CopyLimit)
+		b.finds("while copies may be under way", nil, due)
+		b.pass(mediagate.CopyLimit + time.Microsecond)
+		b.finds("due", []string{wished, lost, second}, due)
+		b.finds("the first", []string{wished}, func() ([]string, error) { return b.DueSweeps(b.Context(), 1) })
+		b.noError(b.SetSweep(b.Context(), wished, time.Time{}))
+		b.noError(b.SetSweep(b.Context(), lost, b.now().Add(time.Minute)))
+		b.noError(b.SetSweep(b.Context(), shown, b.now().Add(-time.Minute)))
+		b.finds("one is done, one put off", []string{second}, due)
+		b.pass(time.Minute + time.Microsecond)
+		b.finds("again", []string{second, lost}, due)
+	},
 	"it is known when a channel was last seen": func(b *bench) {
 		_, err := b.ChannelLastSeen(b.Context(), "a")
 		b.kind(err, mediagate.KindNotFound)

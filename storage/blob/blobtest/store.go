@@ -175,6 +175,12 @@ func (s *suite) testBucket(t *testing.T) {
 	if err := store.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
+	if err := store.Probe(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n, err := store.DeletePrefix(t.Context(), "results/"); err != nil || n != 0 {
+		t.Errorf("the probe leaves %d objects (%v)", n, err)
+	}
 }
 
 func (s *suite) testRefusing(t *testing.T) {
@@ -188,6 +194,7 @@ func (s *suite) testRefusing(t *testing.T) {
 			change(&c)
 			store := open(t, c)
 			expectError(t, store.Ping(t.Context()), mediagate.KindUnavailable, blob.CodeStorageRefused)
+			expectError(t, store.Probe(t.Context()), mediagate.KindUnavailable, blob.CodeStorageRefused)
 			for _, size := range []int64{2000, 2 * part} {
 				_, err := store.Mirror(t.Context(), "blobtest/refusing/1/0", from(film(size)), blob.Limits{Media: "video"})
 				expectError(t, err, mediagate.KindUnavailable, blob.CodeStorageRefused)
@@ -208,6 +215,7 @@ func (s *suite) testAbsent(t *testing.T) {
 	}
 	store := open(t, c)
 	expectError(t, store.Ping(t.Context()), mediagate.KindUnavailable, blob.CodeStorageAway)
+	expectError(t, store.Probe(t.Context()), mediagate.KindUnavailable, blob.CodeStorageAway)
 	expectError(t, store.EnsureBucket(t.Context()), mediagate.KindUnavailable, blob.CodeStorageAway)
 	_, err = store.Mirror(t.Context(), "blobtest/absent/1/0", from(film(2*part)), blob.Limits{Media: "video"})
 	expectError(t, err, mediagate.KindUnavailable, blob.CodeStorageAway)

@@ -1,0 +1,245 @@
+package activities_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+)
+
+var errNoBucket = mediagate.Errorf(mediagate.KindUnavailable, "the bucket is away")
+
+// bucketScene is a world in which tasks are parked, and a bucket that is up or
+// down.
+type bucketScene struct {
+	scene
+	down   bool
+	probes int
+}
+
+// parkedTasks sets the scene, inside a bubble.
+func parkedTasks(t *testing.T, n int, reason string) *bucketScene {
+	t.Helper()
+	s := &bucketScene{scene: scene{activitytest.New(time.Now), t}}
+	s.Engine.Running = make(map[string]bool)
+	for i := range n {
+		task := s.NewVideo()
+		task.ID = fmt.Sprintf("task_%04d", i)
+		s.Store.Add(task)
+		s.Engine.Running[task.ID] = true
+		s.check(s.Store.MarkChecked(t.Context(), []string{task.ID}, true))
+		s.check(s.Store.Park(t.Context(), task.ID, reason))
+	}
+	s.Bucket.OnProbe = func() error {
+		s.probes++
+		if s.down {
+			return errNoBucket
+		}
+		return nil
+	}
+	return s
+}
+
+// woken is how often tasks were woken since the last look.
+func (s *bucketScene) woken(before int) int { return len(s.Engine.Calls()) - before }
+
+// Issue 7, point 10: a bucket that is back wakes what had parked for it within
+// 30 seconds, all of it, and once.
+func TestBucketThatIsBackWakesItsTasks(t *testing.T) {
+	t.Parallel()
+	const tasks = 1200 // more than a page
+	synctest.Test(t, func(t *testing.T) {
+		s := parkedTasks(t, tasks, mediagate.ParkStorage)
+		s.down = true
+		go func() {
+			time.Sleep(3 * time.Minute)
+			if got := s.woken(0); got != 0 {
+				t.Errorf("%d woken while the bucket is down", got)
+			}
+			s.down = false
+			time.Sleep(30 * time.Second)
+			if got := s.woken(0); got != tasks {
+				t.Errorf("%d of %d woken within 30 seconds", got, tasks)
+			}
+		}()
+		reconcile(t, s.World, 9*time.Minute)
+		if got := s.woken(0); got != tasks {
+			t.Errorf("%d tasks were woken %d times: what still fails is tried in a hot loop", tasks, got)
+		}
+	})
+}
+
+// A probe that works is no reason to wake a task again that failed all the
+// same; one that failed in between is.
+func TestBucketWakesAgainAfterAnotherOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := parkedTasks(t, 1, mediagate.ParkStorage)
+		go func() {
+			for want := range 3 {
+				time.Sleep(time.Minute + time.Second)
+				if got := s.woken(0); got != want+1 {
+					t.Errorf("woken %d times, want %d", got, want+1)
+				}
+				s.down = true
+				time.Sleep(time.Minute)
+				s.down = false
+			}
+		}()
+		reconcile(t, s.World, 8*time.Minute)
+	})
+}
+
+// The bucket is not asked while nothing waits for it.
+func TestBucketIsAskedWhileTasksWait(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]bool{mediagate.ParkStorage: true, mediagate.ParkResult: false, mediagate.ParkFunds: false} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := parkedTasks(t, 1, reason)
+				go func() {
+					time.Sleep(time.Minute)
+					s.check(s.Store.Unpark(t.Context(), "task_0000"))
+					before := s.probes
+					if (before > 0) != want || (s.woken(0) > 0) != want {
+						t.Errorf("%d probes, %d woken", before, s.woken(0))
+					}
+					time.Sleep(time.Minute)
+					if s.probes > before+1 {
+						t.Errorf("%d probes while nothing is parked", s.probes-before)
+					}
+				}()
+				reconcile(t, s.World, 3*time.Minute)
+			})
+		})
+	}
+}
+
+// late leaves a task ended, with a file that came after its files were swept.
+func late(t *testing.T, end mediagate.Settlement) *bundle {
+	t.Helper()
+	b := &bundle{t: t, clock: nil}
+	b.World = activitytest.New(time.Now)
+	b.Store.Add(b.NewVideo())
+	b.submit(1)
+	_, err := b.Store.RecordOutcome(t.Context(), taskID, 1, activitytest.Success())
+	b.ok(err)
+	end.TaskID = taskID
+	_, _, err = b.Store.Settle(t.Context(), end)
+	b.ok(err)
+	must[any](b, b.Activities.SweepResults, activities.TaskArgs{TaskID: taskID})
+	return b
+}
+
+// D13: an object that a late mirror leaves after the sweep is found again.
+func TestD13LateFilesAreFound(t *testing.T) {
+	t.Parallel()
+	own := []mediagate.Result{{Key: activities.ResultKey(taskID, 1, 0)}}
+	for name, c := range map[string]struct {
+		end  mediagate.Settlement
+		left []string
+	}{
+		"cancelled": {mediagate.Settlement{Status: mediagate.StatusCancelled}, nil},
+		"failed":    {mediagate.Settlement{Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}}, nil},
+		"completed": {
+			mediagate.Settlement{Status: mediagate.StatusCompleted, N: 1, Results: own},
+			[]string{activities.ResultKey(taskID, 1, 0), activities.ResultKey(taskID, 2, 0)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := late(t, c.end)
+				b.Bucket.Put(activities.ResultKey(taskID, 1, 0))
+				b.Bucket.Put(activities.ResultKey(taskID, 2, 0))
+				reconcile(t, b.World, time.Minute)
+				if got := b.Bucket.Objects(); len(got) != 2 {
+					t.Errorf("objects %v: swept while copies may be under way", got)
+				}
+				time.Sleep(2 * mediagate.CopyLimit)
+				reconcile(t, b.World, 2*time.Minute)
+				if diff := cmp.Diff(c.left, b.Bucket.Objects()); diff != "" {
+					t.Errorf("objects (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// D13: of a completed task only what other attempts left goes.
+func TestD13LosersFilesAreFound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		results []mediagate.Result
+		left    []string
+	}{
+		"the second attempt's files are shown": {
+			[]mediagate.Result{{Key: activities.ResultKey(taskID, 2, 0)}, {Key: activities.ResultKey(taskID, 2, 1)}},
+			[]string{activities.ResultKey(taskID, 2, 0)},
+		},
+		"nobody knows which": {
+			[]mediagate.Result{{Key: "elsewhere/0"}},
+			[]string{activities.ResultKey(taskID, 1, 0), activities.ResultKey(taskID, 2, 0)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := activitytest.New(time.Now)
+				w.Store.Add(w.NewVideo())
+				s := scene{w, t}
+				s.submitted()
+				_, err := w.Store.RecordOutcome(t.Context(), taskID, 1, activitytest.Success())
+				s.check(err)
+				w.Store.EditAttempt(taskID, 1, func(a *mediagate.Attempt) { a.State = mediagate.AttemptEnded })
+				_, _, err = w.Store.OpenAttempt(t.Context(), mediagate.Attempt{TaskID: taskID, N: 2})
+				s.check(err)
+				_, _, err = w.Store.Settle(t.Context(), mediagate.Settlement{TaskID: taskID, N: 2, Status: mediagate.StatusCompleted, Results: c.results})
+				s.check(err)
+				w.Bucket.Put(activities.ResultKey(taskID, 1, 0))
+				w.Bucket.Put(activities.ResultKey(taskID, 2, 0))
+				time.Sleep(2*mediagate.CopyLimit + time.Second)
+				reconcile(t, w, 2*time.Minute)
+				if diff := cmp.Diff(c.left, w.Bucket.Objects()); diff != "" {
+					t.Errorf("objects (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// D13: what could not be removed is tried again.
+func TestD13SweepIsRepeated(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{"the bucket is away": errNoBucket, "a fault": errors.New("fault")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := late(t, mediagate.Settlement{Status: mediagate.StatusCancelled})
+				b.Bucket.Put(activities.ResultKey(taskID, 1, 0))
+				tries := 0
+				b.Bucket.OnSweep = func(string) error {
+					if tries++; tries <= 2 {
+						return failure
+					}
+					return nil
+				}
+				time.Sleep(2*mediagate.CopyLimit + time.Second)
+				for range 4 {
+					reconcile(t, b.World, 9*time.Minute)
+				}
+				if got := b.Bucket.Objects(); len(got) != 0 || tries != 3 {
+					t.Errorf("objects %v after %d tries, want none after 3", got, tries)
+				}
+			})
+		})
+	}
+}
