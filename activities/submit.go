@@ -229,7 +229,11 @@ const insistFor = 60 * time.Second
 // insist makes a record though the worker is being stopped, and repeats it
 // while the database is away.
 func (a *Activities) insist(ctx context.Context, record func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), insistFor)
+	return a.insistWithin(ctx, insistFor, record)
+}
+
+func (a *Activities) insistWithin(ctx context.Context, limit time.Duration, record func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	for {
 		try, stop := context.WithTimeout(ctx, 10*time.Second)

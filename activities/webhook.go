@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"go.temporal.io/sdk/activity"
+
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
 )
@@ -53,9 +55,18 @@ func open(target mediagate.WebhookTarget, round int) bool {
 	return target.Round == round && target.State == mediagate.WebhookPending && len(target.Body) > 0
 }
 
+// sentDelivery is an attempt that was made and is not on record yet.
+type sentDelivery struct {
+	Delivery mediagate.Delivery     `json:"delivery"`
+	State    mediagate.WebhookState `json:"state,omitempty"`
+	Reason   string                 `json:"reason,omitempty"`
+	Verdict  Verdict                `json:"verdict"`
+}
+
 // DeliverWebhook makes one delivery attempt and records it. The receiver may
 // see an attempt twice when the process dies between answer and record; the
-// webhook id is the same.
+// webhook id is the same. An attempt that cannot be recorded is remembered by
+// the activity, whose repetitions only record it.
 func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict, error) {
 	target, err := a.Store.WebhookTarget(ctx, in.TaskID, in.Round)
 	if mediagate.KindOf(err) == mediagate.KindNotFound && err != nil {
@@ -74,27 +85,71 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 	if made {
 		return VerdictRetry, nil // on record, and the round is open: only our answer was lost
 	}
+	var sent sentDelivery
+	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &sent) != nil {
+		if sent, err = a.deliverOnce(ctx, in, target); err != nil {
+			return "", a.fail(ctx, err)
+		}
+	}
+	if err := a.recordSent(ctx, sent); err != nil {
+		return "", a.fail(ctx, err)
+	}
+	return sent.Verdict, nil
+}
+
+// deliverOnce sends the callback to its receiver.
+func (a *Activities) deliverOnce(ctx context.Context, in RoundArgs, target mediagate.WebhookTarget) (sentDelivery, error) {
 	failpoint.Hit(failpoint.WebhookBeforeSend)
 	start := a.Now()
 	result, err := a.Deliverer.Deliver(ctx, in.TaskID, target)
 	if err != nil {
-		return "", a.fail(ctx, err)
+		return sentDelivery{}, err
 	}
 	end := a.Now()
 	failpoint.Hit(failpoint.WebhookSent)
 
-	delivery := mediagate.Delivery{
+	sent := sentDelivery{Verdict: result.Verdict, Delivery: mediagate.Delivery{
 		TaskID: in.TaskID, Round: in.Round, Attempt: in.Attempt, At: start,
 		Status: result.Status, Error: result.Error, Duration: end.Sub(start),
-	}
+	}}
 	if result.Verdict == VerdictRetry && in.Wait > 0 {
-		delivery.NextAttemptAt = end.Add(in.Wait)
+		sent.Delivery.NextAttemptAt = end.Add(in.Wait)
 	}
-	state, reason := webhookEnd(result, in.Wait == 0)
-	if err := a.Store.RecordDelivery(ctx, delivery, state, reason); err != nil {
-		return "", a.fail(ctx, err)
+	sent.State, sent.Reason = webhookEnd(result, in.Wait == 0)
+	return sent, nil
+}
+
+const (
+	recordRest = 3 * time.Second // of an activity's time, to tell of what it did
+	recordLate = time.Minute     // at most between two tries to record what the database refuses
+)
+
+// recordSent records the attempt, and insists while the database is away. What
+// it cannot record it leaves with the activity, which is then repeated at
+// growing distances: a row that is refused will not be taken a second later.
+func (a *Activities) recordSent(ctx context.Context, sent sentDelivery) error {
+	record := func(ctx context.Context) error {
+		return a.Store.RecordDelivery(ctx, sent.Delivery, sent.State, sent.Reason)
 	}
-	return result.Verdict, nil
+	err := record(ctx)
+	if err == nil {
+		return nil
+	}
+	activity.RecordHeartbeat(ctx, sent)
+	if mediagate.KindOf(err) == mediagate.KindUnavailable {
+		limit := insistFor
+		if deadline, ok := ctx.Deadline(); ok {
+			limit = min(limit, time.Until(deadline)-recordRest)
+		}
+		err = a.insistWithin(ctx, limit, record)
+	}
+	if err == nil || mediagate.KindOf(err) == mediagate.KindUnavailable {
+		return err
+	}
+	wait := min(time.Second<<min(activity.GetInfo(ctx).Attempt, 10), recordLate)
+	return &mediagate.Error{
+		Kind: mediagate.KindOf(err), Message: "the delivery attempt was made and could not be recorded", RetryAfter: wait, Err: err,
+	}
 }
 
 // made reports that the attempt is on record.

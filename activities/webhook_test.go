@@ -1,13 +1,20 @@
 package activities_test
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
 )
 
 // ended leaves the task failed, with a callback to deliver.
@@ -131,26 +138,80 @@ func TestLoadRound(t *testing.T) {
 	}
 }
 
-// The receiver's answer was not recorded: the repeated activity sends again
-// and takes the same place on record.
-func TestDeliveryIsRepeatedInItsPlace(t *testing.T) {
+// A database that is away for a moment is waited for: nothing is sent again.
+func TestDeliveryIsRecordedAfterAnOutage(t *testing.T) {
 	t.Parallel()
-	b := ended(t)
-	failed := false
-	b.Store.Fault = func(method string) error {
-		if method == "RecordDelivery" && !failed {
-			failed = true
-			return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+	synctest.Test(t, func(t *testing.T) {
+		b := ended(t)
+		back := time.Now().Add(20 * time.Second)
+		b.Store.Fault = func(method string) error {
+			if method == "RecordDelivery" && time.Now().Before(back) {
+				return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+			}
+			return nil
 		}
-		return nil
-	}
-	args := activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 1}
-	_, err := call[activities.Verdict](b, b.Activities.DeliverWebhook, args)
-	kind(t, err, mediagate.KindUnavailable, "", true)
-	must[activities.Verdict](b, b.Activities.DeliverWebhook, args)
-	deliveries, err := b.Store.Deliveries(t.Context(), taskID)
-	if err != nil || len(deliveries) != 1 || b.task().Webhook.State != mediagate.WebhookDelivered {
-		t.Errorf("deliveries %v (%v), callback %s", deliveries, err, b.task().Webhook.State)
+		must[activities.Verdict](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 1})
+		deliveries, err := b.Store.Deliveries(t.Context(), taskID)
+		if err != nil || len(deliveries) != 1 || b.task().Webhook.State != mediagate.WebhookDelivered || len(b.Deliverer.Bodies()) != 1 {
+			t.Errorf("deliveries %v (%v), callback %s, %d sent", deliveries, err, b.task().Webhook.State, len(b.Deliverer.Bodies()))
+		}
+	})
+}
+
+// Issue 7, point 10: an attempt that could not be recorded is remembered. The
+// repeated activity records it in its place and sends nothing.
+func TestUnrecordedDeliveryIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{
+		"a fault": errors.New("fault"), "a refused row": mediagate.Errorf(mediagate.KindInternal, "check violated"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := ended(t)
+			b.Deliverer.OnDeliver = func(int) (activities.DeliveryResult, error) {
+				return activities.DeliveryResult{Verdict: activities.VerdictRetry, Status: 503}, nil
+			}
+			b.Store.Fault = func(method string) error {
+				if method == "RecordDelivery" {
+					return failure
+				}
+				return nil
+			}
+			args := activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 2, Wait: time.Minute}
+			var remembered converter.EncodedValues
+			env := newEnv(b.World)
+			env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) { remembered = details })
+			_, err := env.ExecuteActivity(b.Activities.DeliverWebhook, args)
+			kind(t, err, mediagate.KindInternal, "", true)
+			if remembered == nil {
+				t.Fatal("the attempt is not remembered")
+			}
+			var details map[string]any
+			b.ok(remembered.Get(&details))
+			if text := fmt.Sprint(details); strings.Contains(text, activitytest.Secret) {
+				t.Errorf("Temporal is told a secret: %s", text)
+			}
+
+			b.advance(time.Minute)
+			b.Store.Fault = nil
+			env = newEnv(b.World)
+			env.SetHeartbeatDetails(details)
+			value, err := env.ExecuteActivity(b.Activities.DeliverWebhook, args)
+			b.ok(err)
+			var verdict activities.Verdict
+			b.ok(value.Get(&verdict))
+			deliveries, err := b.Store.Deliveries(t.Context(), taskID)
+			b.ok(err)
+			want := []mediagate.Delivery{{
+				TaskID: taskID, Round: 1, Attempt: 2, At: start, Status: 503, NextAttemptAt: start.Add(time.Minute),
+			}}
+			if diff := cmp.Diff(want, deliveries); diff != "" {
+				t.Errorf("deliveries (-want +got):\n%s", diff)
+			}
+			if got := len(b.Deliverer.Bodies()); got != 1 || verdict != activities.VerdictRetry {
+				t.Errorf("%d sent, verdict %s; want one, to be repeated", got, verdict)
+			}
+		})
 	}
 }
 

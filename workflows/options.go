@@ -80,14 +80,17 @@ func mirror(summary string, left time.Duration) workflow.ActivityOptions {
 	}
 }
 
-// deliver makes one delivery attempt; only a lost worker or an absent
-// database repeats it.
+// deliver makes one delivery attempt; only a lost worker or a record that
+// cannot be made repeats it, and not for ever: the reconciler replaces a round
+// that ends with an error.
 func deliver(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:           QueueWebhook,
 		StartToCloseTimeout: 45 * time.Second,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 15 * time.Second},
-		Summary:             summary,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, MaximumInterval: 15 * time.Second, MaximumAttempts: 20,
+		},
+		Summary: summary,
 	}
 }
 

@@ -113,6 +113,32 @@ func TestWebhookPauseCountsFromTheEnd(t *testing.T) {
 	}
 }
 
+// Issue 7, point 10: a delivery whose recording fails for ever is sent once,
+// and its round ends with an error, for the reconciler to replace.
+func TestUnrecordedDeliveryEndsItsRound(t *testing.T) {
+	t.Parallel()
+	b := round(t)
+	tries := 0
+	b.Store.Fault = func(method string) error {
+		if method == "RecordDelivery" {
+			tries++
+			return errors.New("check violated")
+		}
+		return nil
+	}
+	b.Deliverer.OnDeliver = answers(activities.VerdictDelivered)
+	b.env.ExecuteWorkflow(workflows.DeliverWebhook, workflows.RoundInput{TaskID: taskID, Round: 1})
+	if !b.env.IsWorkflowCompleted() || b.env.GetWorkflowError() == nil {
+		t.Errorf("the round ended: %v, with %v; want an error", b.env.IsWorkflowCompleted(), b.env.GetWorkflowError())
+	}
+	if got := len(b.attempts()); got != 1 {
+		t.Errorf("the receiver was called %d times, want once", got)
+	}
+	if tries < 10 || tries > 30 {
+		t.Errorf("it was tried %d times to record it", tries)
+	}
+}
+
 // A run that replaces another goes on with the attempt that is due.
 func TestD14ReplacedRoundGoesOn(t *testing.T) {
 	t.Parallel()
