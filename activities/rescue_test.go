@@ -32,7 +32,7 @@ func TestD2OverdueRunsAreReplaced(t *testing.T) {
 		end    time.Duration // of all patience, after the submit
 	}{
 		"waiting":                 {"", 2 * time.Hour},
-		"parked":                  {mediagate.ParkStorage, 24 * time.Hour},
+		"parked":                  {mediagate.ParkFunds, 24 * time.Hour},
 		"parked as a lost submit": {mediagate.ParkSubmissionUnknown, 3 * time.Hour},
 	}
 	for name, c := range cases {
