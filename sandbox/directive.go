@@ -28,6 +28,7 @@ const (
 	maxDuration    = 30 * 24 * time.Hour
 	maxResultBytes = 64 << 30
 	maxTimes       = 1000
+	maxDownload    = time.Hour
 
 	// internalTimes is how many calls an internal error spoils by default.
 	internalTimes = 3
@@ -43,6 +44,7 @@ type directive struct {
 	ResultBytes int64          `json:"result_bytes,omitempty"`
 	Progress    *int           `json:"progress,omitempty"`
 	Ref         string         `json:"ref,omitempty"`
+	Download    time.Duration  `json:"download,omitempty"` // how long a file takes; 0: as fast as it goes
 }
 
 // fails reports whether the directive spoils this step.
@@ -124,6 +126,12 @@ func (d *directive) set(key, value string) error {
 		d.Progress = &n
 	case "ref":
 		d.Ref = value
+	case "download":
+		v, err := parseSeconds(value)
+		if err != nil || v > maxDownload {
+			return fmt.Errorf("not a duration such as 40s, up to %s", maxDownload)
+		}
+		d.Download = v
 	default:
 		return errors.New("unknown")
 	}

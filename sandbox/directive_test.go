@@ -19,13 +19,13 @@ func TestDirectiveForms(t *testing.T) {
 	b := setup(t)
 	good := []string{
 		"duration=3s", "duration=0", "duration=1.5", "duration=720h", "fail=internal", "fail=moderation, at=download",
-		"fail=internal, at=poll, times=1", "fail=reject, at=download, times=1000", "result_bytes=1", "progress=40", "progress=100%", "ref=abc",
+		"fail=internal, at=poll, times=1", "fail=reject, at=download, times=1000", "result_bytes=1", "progress=40", "progress=100%", "ref=abc", "download=40s", "download=1h",
 		" duration = 1s ,fail=reject,at=poll, result_bytes=10, progress=0, ref=a b ",
 	}
 	bad := []string{
 		"", "duration", "duration=", "duration=soon", "duration=-1s", "duration=721h", "fail=maybe", "at=poll", "times=2", "fail=internal, at=start",
 		"fail=internal, times=0", "fail=internal, times=1001", "fail=timeout, at=poll, times=1", "fail=reject, times=1", "result_bytes=0",
-		"result_bytes=x", "result_bytes=68719476737", "progress=101", "progress=-1", "speed=1", "duration=1s, duration=2s",
+		"result_bytes=x", "result_bytes=68719476737", "progress=101", "progress=-1", "speed=1", "download=soon", "download=61m", "duration=1s, duration=2s",
 	}
 	for _, text := range good {
 		if got := b.call(t, "POST", "/_sandbox/next", nil, m{"provider": "kling", "directive": text}); got.status != 204 {
@@ -262,6 +262,19 @@ func TestDownloadStalls(t *testing.T) {
 	go b.stop() // lets the held call go
 	if n, err := io.Copy(io.Discard, resp.Body); n != 0 || err == nil {
 		t.Errorf("%d more bytes, error %v", n, err)
+	}
+}
+
+func TestDownloadTakesItsTime(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	began := time.Now()
+	slow := b.call(t, "GET", b.file(t, "download=1s, result_bytes=100000"), nil, nil)
+	if took := time.Since(began); slow.status != 200 || len(slow.raw) != 100000 || took < time.Second {
+		t.Errorf("status %d, %d bytes after %s", slow.status, len(slow.raw), took)
+	}
+	if fast := b.call(t, "GET", b.file(t, "result_bytes=100000"), nil, nil); string(fast.raw) != string(slow.raw) {
+		t.Error("another file than without the directive")
 	}
 }
 

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
@@ -32,6 +33,10 @@ func (s *Server) handleDownload(w http.ResponseWriter, r *http.Request) {
 	}
 	out.Header().Set("Content-Type", mimeType)
 	file := sample.Padded(content, j.Directive.ResultBytes)
+	if j.Directive.Download > 0 && !j.Directive.fails(atDownload) {
+		s.trickle(out, r, file, j.Directive.Download)
+		return
+	}
 	if !j.Directive.spoils(atDownload, nth) {
 		http.ServeContent(out, r, "", j.changed(s.now()), file)
 		return
@@ -45,6 +50,25 @@ func (s *Server) handleDownload(w http.ResponseWriter, r *http.Request) {
 		http.Error(out, "the file was removed", http.StatusNotFound)
 	default:
 		s.stallHalfway(out, r, file)
+	}
+}
+
+// trickleStep is the pause between two pieces of a file that takes its time.
+const trickleStep = 250 * time.Millisecond
+
+// trickle sends the file in even pieces over the time.
+func (s *Server) trickle(w http.ResponseWriter, r *http.Request, file *io.SectionReader, takes time.Duration) {
+	w.Header().Set("Content-Length", formatInt(file.Size()))
+	w.WriteHeader(http.StatusOK)
+	steps := int64(takes/trickleStep) + 1
+	for sent := int64(0); sent < file.Size(); {
+		n, err := io.CopyN(w, file, min(file.Size()/steps+1, file.Size()-sent))
+		if err != nil || http.NewResponseController(w).Flush() != nil {
+			return
+		}
+		if sent += n; sent < file.Size() && !s.wait(r, trickleStep) {
+			return
+		}
 	}
 }
 
