@@ -64,9 +64,11 @@ func (c *copies) join(key AttemptArgs, begin func(*copying)) (joined *copying, l
 			c.under = make(map[AttemptArgs]*copying)
 		}
 		c.under[key] = one
-		begin(one)
 	}
 	one.users.Add(1)
+	if !ok {
+		begin(one)
+	}
 	return one, func() { one.users.Add(-1) }
 }
 
