@@ -15,6 +15,7 @@ func mayImport() map[string][]string {
 	return map[string][]string{
 		".":          nil,
 		"failpoint":  nil,
+		"freeport":   nil,
 		"billing":    {"."},
 		"outbound":   {"."},
 		"catalog":    {".", "billing", "outbound"},
@@ -23,7 +24,7 @@ func mayImport() map[string][]string {
 		"worker":     {"workflows", "activities"},
 		"providers":  {"."},
 		"webhook":    {".", "outbound"},
-		"storage":    {"."},
+		"storage":    {".", "freeport"}, // the latter in pgtest
 		"sandbox":    nil,
 		"api":        {".", "billing", "catalog", "failpoint", "outbound", "workflows"},
 		"examples":   nil,

@@ -92,7 +92,7 @@ func startS3(ctx context.Context, running *stack, addr, folder string, secrets d
 	running.push(infraS3, server.Stop)
 	go func() {
 		<-server.Done() // also when asked to stop: then nobody listens any more
-		running.fail(infraS3, errors.New("it stopped by itself"))
+		running.fail(infraS3, cmpErr(server.Err(), errors.New("it stopped by itself")))
 	}()
 	place := &s3Place{
 		Endpoint:        server.Endpoint,

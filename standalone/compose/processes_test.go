@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,7 +19,6 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
 
-	"github.com/mediagate/mediagate/standalone/freeport"
 	"github.com/mediagate/mediagate/standalone/s3server"
 	"github.com/mediagate/mediagate/standalone/temporalserver"
 	"github.com/mediagate/mediagate/storage/pgtest"
@@ -48,17 +48,12 @@ func TestGatewayStartsFromItsEnvironment(t *testing.T) {
 	if err := migrate.wait(t); err != nil {
 		t.Fatalf("migrate: %v\n%s", err, migrate.output())
 	}
-	for name, settings := range map[string]struct{ variable, path string }{
-		"api":    {"MEDIAGATE_API_LISTEN", "/readyz"},
-		"worker": {"MEDIAGATE_OPS_LISTEN", "/readyz"},
+	for name, settings := range map[string]struct{ variable, listener string }{
+		"api":    {"MEDIAGATE_API_LISTEN", "api"},
+		"worker": {"MEDIAGATE_OPS_LISTEN", "ops"},
 	} {
-		port, err := freeport.Find("127.0.0.1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		p := run(t, binary, project.Services[name], hosts, []string{settings.variable + "=" + addr})
-		body := p.awaitOK(t, "http://"+addr+settings.path)
+		p := run(t, binary, project.Services[name], hosts, []string{settings.variable + "=127.0.0.1:0"})
+		body := p.awaitReady(t, settings.listener)
 		if strings.Contains(body, "degraded") {
 			t.Errorf("%s is degraded: %s", name, body)
 		}
@@ -168,7 +163,7 @@ func variable(service types.ServiceConfig, name string) string {
 // process is a service of the file, running without a container.
 type process struct {
 	cmd   *exec.Cmd
-	out   bytes.Buffer // read after ended
+	log   string // the file that it writes to
 	ended chan error
 }
 
@@ -183,7 +178,12 @@ func run(t *testing.T, binary string, service types.ServiceConfig, hosts *string
 			p.cmd.Env = append(p.cmd.Env, name+"="+hosts.Replace(*value))
 		}
 	}
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	log, err := os.Create(filepath.Join(p.cmd.Dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	p.log, p.cmd.Stdout, p.cmd.Stderr = log.Name(), log, log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -210,15 +210,25 @@ func (p *process) wait(t *testing.T) error {
 	}
 }
 
-// output is what the process wrote; it must have ended.
-func (p *process) output() string { return p.out.String() }
+// output is what the process has written.
+func (p *process) output() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
 
-// awaitOK asks until the answer is 200, and returns its body.
-func (p *process) awaitOK(t *testing.T, url string) string {
+// awaitReady asks the listener's /readyz until the answer is 200, and returns
+// its body. The log tells where it is.
+func (p *process) awaitReady(t *testing.T, listener string) string {
 	t.Helper()
 	limit := time.After(60 * time.Second)
 	for {
-		body, err := fetch(t.Context(), url)
+		body, err := "", errors.New("it does not say where it listens")
+		if addr := p.address(listener); addr != "" {
+			body, err = fetch(t.Context(), "http://"+addr+"/readyz")
+		}
 		if err == nil {
 			return body
 		}
@@ -226,10 +236,21 @@ func (p *process) awaitOK(t *testing.T, url string) string {
 		case end := <-p.ended:
 			t.Fatalf("ended: %v\n%s", end, p.output())
 		case <-limit:
-			t.Fatalf("%s does not answer 200: %v", url, err)
+			t.Fatalf("/readyz of %s does not answer 200: %v", listener, err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// address is where the listener is, by the log; empty while that is silent.
+func (p *process) address(listener string) string {
+	for text := range strings.Lines(p.output()) {
+		var line struct{ Msg, Listener, Address string }
+		if json.Unmarshal([]byte(text), &line) == nil && line.Msg == "listening" && line.Listener == listener {
+			return line.Address
+		}
+	}
+	return ""
 }
 
 func fetch(ctx context.Context, url string) (string, error) {

@@ -65,18 +65,14 @@ func announced(ctx context.Context, s *service, data string) (place, error) {
 }
 
 // infraProgram is bin/mediagate-standalone with only these embedded servers,
-// on ports of its own that it keeps.
-func infraProgram(name, dir, list string) (program, error) {
+// each at the address that addr gives.
+func infraProgram(name, dir, list string, addr func() string) program {
 	p := program{name: name, bin: "mediagate-standalone", dir: dir}
 	p.args = []string{"-data", filepath.Join(dir, name), "-infra", list}
-	for _, server := range []string{"temporal", "s3", "sandbox"} {
-		addr, err := takeAddr()
-		if err != nil {
-			return p, err
-		}
-		p.args = append(p.args, "-"+server, addr)
+	for server := range strings.SplitSeq(list, ",") {
+		p.args = append(p.args, "-"+server, addr())
 	}
-	return p, nil
+	return p
 }
 
 // sharedInfra is what production worlds have in common: each has a database,
@@ -110,10 +106,7 @@ func (i *sharedInfra) start() (err error) {
 	if i.postgres, err = pgtest.Start(filepath.Join(i.dir, "postgres")); err != nil {
 		return err
 	}
-	p, err := infraProgram("servers", i.dir, "temporal,s3,sandbox")
-	if err != nil {
-		return err
-	}
+	p := infraProgram("servers", i.dir, "temporal,s3,sandbox", func() string { return anyAddr }) // never started again
 	i.servers = &service{program: p}
 	if err := i.servers.spawn(); err != nil {
 		return err

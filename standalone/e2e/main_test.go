@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mediagate/mediagate/standalone/freeport"
+	"github.com/mediagate/mediagate/freeport"
 )
 
 // parallelWorlds is how many tests run at once unless -parallel says
@@ -89,21 +89,21 @@ func programs() (string, error) {
 	return filepath.Join(root, "bin"), nil
 }
 
-// freeAddr takes a port that stays this test's own, also while nothing
-// listens on it: links and settings hold the address across restarts.
+// freeAddr takes a port from the system that stays this test's own, also while
+// nothing listens on it: others hold the address across restarts. What nobody
+// holds is started on port 0, and tells where it listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	addr, err := takeAddr()
+	port, err := freeport.Take("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return addr
+	t.Cleanup(port.Release)
+	return port.Addr()
 }
 
-func takeAddr() (string, error) {
-	port, err := freeport.Find("127.0.0.1")
-	return fmt.Sprintf("127.0.0.1:%d", port), err
-}
+// anyAddr leaves the port to the process, which tells it.
+const anyAddr = "127.0.0.1:0"
 
 // eventually asks until check returns nil, and fails the test with its last
 // answer when that takes longer than limit.

@@ -1,8 +1,10 @@
 package e2e_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,6 +27,10 @@ type program struct {
 	env   []string
 	dir   string // working folder, and of the log
 	ready string // URL that answers 200 when it serves; empty: not asked
+
+	// listens, in place of ready, is the listener whose /readyz is asked, at the
+	// address that the log tells.
+	listens string
 }
 
 // service is a program that is running, or was.
@@ -35,6 +41,7 @@ type service struct {
 	cmd     *exec.Cmd
 	ended   chan struct{} // closed when the current process is gone
 	started time.Time
+	logged  int64 // where the log of the current process begins
 }
 
 const (
@@ -80,6 +87,10 @@ func (s *service) spawn() error {
 		return err
 	}
 	defer log.Close()
+	about, err := log.Stat()
+	if err != nil {
+		return err
+	}
 	cmd := exec.Command(filepath.Join(suite.bin, s.bin), s.args...) // our own program, ended by signals: that is what is tested
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + os.TempDir()}, s.env...)
@@ -94,24 +105,50 @@ func (s *service) spawn() error {
 		suite.janitor.note("del", cmd.Process.Pid)
 		close(ended)
 	}()
-	s.cmd, s.ended, s.started = cmd, ended, time.Now()
+	s.cmd, s.ended, s.started, s.logged = cmd, ended, time.Now(), about.Size()
 	return nil
 }
 
 func (s *service) awaitReady(ctx context.Context) error {
-	if s.ready == "" {
+	if s.ready == "" && s.listens == "" {
 		return nil
 	}
 	err := until(ctx, readyLimit, func() error {
 		if s.gone() {
 			return &stopError{"it has ended: " + s.cmd.ProcessState.String()}
 		}
-		return answers(ctx, s.ready)
+		url, err := s.readyURL()
+		if err != nil {
+			return err
+		}
+		return answers(ctx, url)
 	})
 	if err != nil {
 		return fmt.Errorf("%s does not serve: %w\n%s", s.name, err, tail(s.logFile()))
 	}
 	return nil
+}
+
+// readyURL is where the process tells whether it is ready.
+func (s *service) readyURL() (string, error) {
+	if s.listens == "" {
+		return s.ready, nil
+	}
+	log, err := os.Open(s.logFile())
+	if err != nil {
+		return "", err
+	}
+	defer log.Close()
+	if _, err := log.Seek(s.logged, io.SeekStart); err != nil {
+		return "", err
+	}
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		var line struct{ Msg, Listener, Address string }
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" && line.Listener == s.listens {
+			return "http://" + line.Address + "/readyz", nil
+		}
+	}
+	return "", fmt.Errorf("its log does not tell yet where %s listens", s.listens)
 }
 
 // answers asks a URL for a 200.

@@ -34,12 +34,11 @@ type arrival struct {
 
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
-	addr := freeAddr(t)
-	listener, err := net.Listen("tcp", addr)
+	listener, err := net.Listen("tcp", anyAddr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &receiver{url: "http://" + addr + "/hooks", arrivals: map[string][]arrival{}, refuse: map[string]int{}}
+	r := &receiver{url: "http://" + listener.Addr().String() + "/hooks", arrivals: map[string][]arrival{}, refuse: map[string]int{}}
 	server := &http.Server{Handler: r, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })

@@ -117,7 +117,8 @@ func (w *world) startStandalone() {
 	data := filepath.Join(w.dir, "data")
 	p := program{name: "standalone", bin: "mediagate-standalone", dir: w.dir, env: w.arm()}
 	p.args = []string{"-data", data, "-config", w.writeSettings(w.base())}
-	for _, server := range []string{"api", "temporal", "ui", "s3", "sandbox", "ops"} {
+	p.args = append(p.args, "-ui", anyAddr, "-ops", anyAddr)
+	for _, server := range []string{"api", "temporal", "s3", "sandbox"} {
 		addr := freeAddr(w.t)
 		p.args = append(p.args, "-"+server, addr)
 		if server == "api" {
@@ -194,11 +195,7 @@ func (w *world) startProduction() {
 // ownInfra starts one embedded server in a process of this world's own.
 func (w *world) ownInfra(name string) *service {
 	w.t.Helper()
-	p, err := infraProgram(name, w.dir, name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return launch(w.t, p)
+	return launch(w.t, infraProgram(name, w.dir, name, func() string { return freeAddr(w.t) }))
 }
 
 // sandboxChannels are the vendors' accounts, as the sandbox has them.
@@ -241,9 +238,10 @@ func (w *world) addAPI(name, config string) {
 
 func (w *world) addWorker(n int, config string) {
 	w.t.Helper()
-	addr := freeAddr(w.t)
-	p := program{name: fmt.Sprintf("worker%d", n), bin: "mediagate", dir: w.dir, args: []string{"worker", "-config", config, "-ops-listen", addr}}
-	p.ready = "http://" + addr + "/readyz"
+	p := program{
+		name: fmt.Sprintf("worker%d", n), bin: "mediagate", dir: w.dir, listens: "ops",
+		args: []string{"worker", "-config", config, "-ops-listen", anyAddr},
+	}
 	if w.opts.armed == 0 || w.opts.armed == n {
 		p.env = w.arm()
 	}

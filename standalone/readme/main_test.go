@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mediagate/mediagate/standalone/freeport"
+	"github.com/mediagate/mediagate/freeport"
 )
 
 const (
@@ -163,14 +163,16 @@ func document(t *testing.T, name string) string {
 	return string(text)
 }
 
-// port finds a port for a receiver.
+// port takes a port from the system for a receiver of the documents, which
+// must be told one.
 func port(t *testing.T) int {
 	t.Helper()
-	n, err := freeport.Find("127.0.0.1")
+	p, err := freeport.Take("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	t.Cleanup(p.Release)
+	return p.Number
 }
 
 // call makes a request of the API and decodes the answer.

@@ -21,7 +21,7 @@ import (
 	"github.com/versity/versitygw/embedgw"
 	"golang.org/x/sys/unix"
 
-	"github.com/mediagate/mediagate/standalone/freeport"
+	"github.com/mediagate/mediagate/freeport"
 )
 
 // Config says where the server listens and keeps its objects.
@@ -54,23 +54,29 @@ type Server struct {
 // Start brings the server up and returns when it answers. It runs until Stop,
 // whatever becomes of ctx, which bounds the start only.
 func Start(ctx context.Context, c Config) (*Server, error) {
-	addr, endpoint, err := concrete(c.Addr)
+	// The server does not tell which port it took, so that has to be chosen
+	// for it.
+	s, err := freeport.Serve(c.Addr, func(p *freeport.Port) (*Server, error) { return startOn(ctx, c, p) })
 	if err != nil {
 		return nil, fmt.Errorf("s3 server: %w", err)
 	}
+	return s, nil
+}
+
+func startOn(ctx context.Context, c Config, port *freeport.Port) (*Server, error) {
 	store, err := openFolder(c.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("s3 server's folder: %w", err)
+		return nil, fmt.Errorf("its folder: %w", err)
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Server{Endpoint: endpoint, stop: stop, done: make(chan struct{})}
+	s := &Server{Endpoint: endpoint(port), stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
 		s.err = embedgw.RunVersityGW(run, store, &embedgw.Config{
 			RootUserAccess: c.AccessKey, RootUserSecret: c.SecretKey, Region: c.Region,
 			// What it would take by itself, after saying so on standard output.
 			IAMService:     auth.NewIAMServiceSingle(auth.Account{Access: c.AccessKey, Secret: c.SecretKey, Role: auth.RoleAdmin}),
-			Ports:          []string{addr},
+			Ports:          []string{port.Addr()},
 			MaxConnections: connections, MaxRequests: connections,
 			MultipartMaxParts: partsMax,
 			HealthPath:        healthPath,
@@ -81,24 +87,18 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err := s.awaitReady(ctx); err != nil {
 		s.stop()
 		<-s.done // until then no other can be started
-		return nil, fmt.Errorf("s3 server on %s: %w", addr, err)
+		return nil, fmt.Errorf("on %s: %w", port.Addr(), err)
 	}
 	return s, nil
 }
 
-// concrete replaces port 0 by a free port, since the server does not tell
-// which one it took. endpoint is how this machine reaches it.
-func concrete(addr string) (listen, endpoint string, err error) {
-	host, number, err := freeport.Resolve(addr)
-	if err != nil {
-		return "", "", err
-	}
-	port := strconv.Itoa(number)
-	listen = net.JoinHostPort(host, port)
+// endpoint is how this machine reaches the server.
+func endpoint(port *freeport.Port) string {
+	host := port.Host
 	if ip, err := netip.ParseAddr(host); host == "" || (err == nil && ip.IsUnspecified()) {
 		host = "127.0.0.1"
 	}
-	return listen, "http://" + net.JoinHostPort(host, port), nil
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(port.Number))
 }
 
 // openFolder opens the folder of objects. Their metadata is in extended
@@ -173,6 +173,9 @@ func (s *Server) healthy(ctx context.Context, client *http.Client) bool {
 
 // Done is closed when the server has ended, by Stop or by itself.
 func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Err is why it ended by itself, once Done is closed.
+func (s *Server) Err() error { return s.err }
 
 // Stop ends the server and waits until it has let go of its folder and
 // address. Later calls return what the first did.

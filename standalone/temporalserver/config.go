@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/server/common/membership/static"
 	"go.temporal.io/server/common/primitives"
 
-	"github.com/mediagate/mediagate/standalone/freeport"
+	"github.com/mediagate/mediagate/freeport"
 )
 
 const (
@@ -24,60 +24,77 @@ const (
 )
 
 // portPlan is where the roles of the service listen. Only the frontend is
-// meant for others; the rest stays on the loopback.
+// meant for others; the rest stays on the loopback. The roles must know of each
+// other before any listens, so all ports are held for them.
 type portPlan struct {
 	host     string // of the frontend, as the operator wrote it
 	bindIP   string
-	frontend int
-	http     int
-	history  int
-	matching int
-	worker   int
+	frontend *freeport.Port
+	http     *freeport.Port
+	history  *freeport.Port
+	matching *freeport.Port
+	worker   *freeport.Port
 }
 
-// planPorts takes a free port for every role but the frontend's own.
-func planPorts(host string, frontend int) (portPlan, error) {
-	p := portPlan{host: reachable(host), frontend: frontend}
+// planPorts takes the port of addr for the frontend and others of the
+// system's choice. They stay held until release.
+func planPorts(ctx context.Context, addr string) (p portPlan, err error) {
+	defer func() {
+		if err != nil {
+			p.release()
+		}
+	}()
+	if p.frontend, err = freeport.Take(addr); err != nil {
+		return p, err
+	}
+	host := p.frontend.Host
+	p.host = reachable(host)
 	switch ip := net.ParseIP(host); {
 	case host == "":
 		p.bindIP = "0.0.0.0"
 	case ip != nil:
 		p.bindIP = ip.String()
 	default:
-		addrs, err := net.DefaultResolver.LookupIPAddr(context.Background(), host)
+		addrs, err := net.DefaultResolver.LookupIPAddr(ctx, host)
 		if err != nil || len(addrs) == 0 {
-			return portPlan{}, fmt.Errorf("address %q names no address of this machine", host)
+			return p, fmt.Errorf("address %q names no address of this machine", host)
 		}
 		p.bindIP = addrs[0].String()
 	}
-	for _, port := range []*int{&p.http, &p.history, &p.matching, &p.worker} {
-		free, err := freeport.Find(loopback)
-		if err != nil {
-			return portPlan{}, err
+	for _, port := range []**freeport.Port{&p.http, &p.history, &p.matching, &p.worker} {
+		if *port, err = freeport.Take(net.JoinHostPort(loopback, "0")); err != nil {
+			return p, err
 		}
-		*port = free
 	}
 	return p, nil
 }
 
+func (p portPlan) release() {
+	for _, port := range []*freeport.Port{p.frontend, p.http, p.history, p.matching, p.worker} {
+		if port != nil {
+			port.Release()
+		}
+	}
+}
+
+// addr is how this machine reaches the frontend.
+func (p portPlan) addr() string { return net.JoinHostPort(p.host, strconv.Itoa(p.frontend.Number)) }
+
 // hosts tells each role where the others are, so that no gossip ring is needed.
 func (p portPlan) hosts() map[primitives.ServiceName]static.Hosts {
-	at := func(host string, port int) static.Hosts {
-		return static.SingleLocalHost(net.JoinHostPort(host, strconv.Itoa(port)))
-	}
 	return map[primitives.ServiceName]static.Hosts{
-		primitives.FrontendService: at(p.host, p.frontend),
-		primitives.HistoryService:  at(loopback, p.history),
-		primitives.MatchingService: at(loopback, p.matching),
-		primitives.WorkerService:   at(loopback, p.worker),
+		primitives.FrontendService: static.SingleLocalHost(p.addr()),
+		primitives.HistoryService:  static.SingleLocalHost(p.history.Addr()),
+		primitives.MatchingService: static.SingleLocalHost(p.matching.Addr()),
+		primitives.WorkerService:   static.SingleLocalHost(p.worker.Addr()),
 	}
 }
 
 // serviceConfig is the static configuration of all roles.
 func serviceConfig(p portPlan, stores config.Persistence) *config.Config {
-	frontendAddr := net.JoinHostPort(p.host, strconv.Itoa(p.frontend))
-	local := func(port int) config.Service {
-		return config.Service{RPC: config.RPC{GRPCPort: port, BindOnLocalHost: true}}
+	frontendAddr := p.addr()
+	local := func(port *freeport.Port) config.Service {
+		return config.Service{RPC: config.RPC{GRPCPort: port.Number, BindOnLocalHost: true}}
 	}
 	return &config.Config{
 		Global: config.Global{
@@ -100,8 +117,8 @@ func serviceConfig(p portPlan, stores config.Persistence) *config.Config {
 		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
 		Services: map[string]config.Service{
 			string(primitives.FrontendService): {RPC: config.RPC{
-				GRPCPort: p.frontend,
-				HTTPPort: p.http,
+				GRPCPort: p.frontend.Number,
+				HTTPPort: p.http.Number,
 				BindOnIP: p.bindIP,
 			}},
 			string(primitives.HistoryService):  local(p.history),

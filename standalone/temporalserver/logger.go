@@ -8,6 +8,8 @@ import (
 
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/log/tag"
+
+	"github.com/mediagate/mediagate/freeport"
 )
 
 // logger hands the service's warnings and errors to slog. Its notes about
@@ -54,10 +56,33 @@ func (l *logger) Panic(msg string, tags ...tag.Tag) {
 }
 
 // Fatal logs an error and ends the process, as its callers count on; the
-// database survives it.
+// database survives it. That a port was taken is thrown as a *collision:
+// startOnce catches it, and others are tried.
 func (l *logger) Fatal(msg string, tags ...tag.Tag) {
+	if lost := collisionAmong(tags); lost != nil {
+		panic(lost)
+	}
 	l.log(slog.LevelError, msg, tags)
 	os.Exit(1)
+}
+
+// collisionAmong finds what a role says of a port that it cannot listen on.
+func collisionAmong(tags []tag.Tag) *collision {
+	var lost collision
+	for _, t := range tags {
+		zapped, ok := t.(tag.ZapTag)
+		switch {
+		case !ok:
+		case t.Key() == "error":
+			lost.err, _ = zapped.Field().Interface.(error)
+		case t.Key() == tag.Address("").Key():
+			lost.addr, _ = t.Value().(string)
+		}
+	}
+	if !freeport.Taken(lost.err) {
+		return nil
+	}
+	return &lost
 }
 
 // With returns a logger that adds tags to every line.

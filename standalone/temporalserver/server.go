@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strconv"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/log/tag"
 	"go.temporal.io/server/temporal"
 
-	"github.com/mediagate/mediagate/standalone/freeport"
+	"github.com/mediagate/mediagate/freeport"
 	"github.com/mediagate/mediagate/workflows"
 )
 
@@ -56,12 +55,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	host, port, err := freeport.Resolve(cfg.Addr)
-	if err != nil {
-		return nil, fmt.Errorf("temporal: %w", err)
-	}
 	log := newLogger(cfg.Logger)
 	var stores config.Persistence
+	var err error
 	if cfg.PostgresURL != "" {
 		stores, err = preparePostgres(ctx, cfg.PostgresURL, log)
 	} else {
@@ -70,38 +66,55 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
 	}
-	service, err := startService(host, port, stores, log)
+	service, addr, err := startService(ctx, cfg.Addr, log, func(p portPlan) (temporal.Server, error) { return startOnce(p, stores, log) })
 	if err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
 	}
-	server := &Server{service: service, addr: net.JoinHostPort(reachable(host), strconv.Itoa(port)), log: log}
+	server := &Server{service: service, addr: addr, log: log}
 	if err := server.prepareNamespace(ctx, cfg.Namespace); err != nil {
-		return nil, errors.Join(fmt.Errorf("temporal: %w", err), service.Stop())
+		return nil, errors.Join(fmt.Errorf("temporal: %w", err), server.service.Stop())
 	}
 	return server, nil
 }
 
-// startService assembles and starts the roles. The ports between the roles are
-// looked for and then listened on, so another process may come in between:
-// then others are looked for.
-func startService(host string, port int, stores config.Persistence, log *logger) (temporal.Server, error) {
+// startService has start listen on ports that are held for the roles. When
+// another program listens on one of them first, others are taken, but for one
+// that addr names. at is where clients connect.
+func startService(
+	ctx context.Context, addr string, log *logger, start func(portPlan) (temporal.Server, error),
+) (service temporal.Server, at string, err error) {
 	for try := 1; ; try++ {
-		layout, err := planPorts(host, port)
+		plan, err := planPorts(ctx, addr)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		service, err := startOnce(layout, stores, log)
-		if err == nil || try == 3 || freeport.Check(host, port) != nil || !strings.Contains(err.Error(), "address already in use") {
-			return service, err
+		service, err = start(plan)
+		plan.release()
+		if err == nil {
+			return service, plan.addr(), nil
 		}
+		var lost *collision
+		if !errors.As(err, &lost) || try == freeport.Tries || (lost.addr == plan.frontend.Addr() && !plan.frontend.Chosen) {
+			return nil, "", err
+		}
+		log.Warn("another program listens on a port that was meant for the service: trying others", tag.Address(lost.addr))
 	}
 }
 
-func startOnce(layout portPlan, stores config.Persistence, log *logger) (temporal.Server, error) {
-	service, err := temporal.NewServer(
-		temporal.WithConfig(serviceConfig(layout, stores)),
+func startOnce(plan portPlan, stores config.Persistence, log *logger) (service temporal.Server, err error) {
+	defer func() {
+		switch thrown := recover().(type) {
+		case nil:
+		case *collision: // by the logger, in place of the end of the process
+			service, err = nil, thrown
+		default:
+			panic(thrown)
+		}
+	}()
+	service, err = temporal.NewServer(
+		temporal.WithConfig(serviceConfig(plan, stores)),
 		temporal.ForServices(temporal.DefaultServices),
-		temporal.WithStaticHosts(layout.hosts()),
+		temporal.WithStaticHosts(plan.hosts()),
 		temporal.WithLogger(log),
 		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper {
@@ -110,12 +123,34 @@ func startOnce(layout portPlan, stores config.Persistence, log *logger) (tempora
 		temporal.WithDynamicConfigClient(dynamicSettings()),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("assemble the service: %w", err)
+		return nil, fmt.Errorf("assemble the service: %w", collisionOf(err, plan.http.Addr()))
 	}
 	if err := service.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the service: %w", err), service.Stop())
 	}
 	return service, nil
+}
+
+// collision is the error of a port that another program listens on.
+type collision struct {
+	addr string
+	err  error
+}
+
+// Error says what is the matter.
+func (c *collision) Error() string {
+	return "another program listens on " + c.addr + ": " + c.err.Error()
+}
+
+// Unwrap returns what the system said.
+func (c *collision) Unwrap() error { return c.err }
+
+// collisionOf makes a collision of the error that says so.
+func collisionOf(err error, addr string) error {
+	if freeport.Taken(err) {
+		return &collision{addr, err}
+	}
+	return err
 }
 
 // Addr returns the host:port that clients dial.

@@ -4,16 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"strconv"
 	"time"
 
-	"github.com/temporalio/ui-server/v2/server"
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+	"github.com/temporalio/ui-server/v2/server/api"
+	"github.com/temporalio/ui-server/v2/server/auth"
 	"github.com/temporalio/ui-server/v2/server/config"
-	"github.com/temporalio/ui-server/v2/server/server_options"
-
-	"github.com/mediagate/mediagate/standalone/freeport"
+	"github.com/temporalio/ui-server/v2/server/cors"
+	"github.com/temporalio/ui-server/v2/server/csrf"
+	"github.com/temporalio/ui-server/v2/server/headers"
+	"github.com/temporalio/ui-server/v2/server/route"
+	"github.com/temporalio/ui-server/v2/ui"
 )
 
 // Config says where the interface listens and what it shows.
@@ -28,99 +34,111 @@ type Config struct {
 
 // Server is a running web interface.
 type Server struct {
-	ui   *server.Server
+	http *http.Server
 	done chan error
 	url  string
 }
 
-// Start returns when the interface answers. The interface does not need
+// Start returns when the interface listens. The interface does not need
 // Temporal to be there yet.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	// The library ends the process when it cannot listen, so that has to be
-	// found out before.
-	host, port, err := freeport.Resolve(cfg.Addr)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("temporal ui: %w", err)
 	}
-	settings := &config.Config{
+	at := listener.Addr().(*net.TCPAddr)
+	pages, err := handler(&config.Config{
 		TemporalGRPCAddress: cfg.TemporalAddr,
-		Host:                host,
-		Port:                port,
+		Host:                at.IP.String(),
+		Port:                at.Port,
 		EnableUI:            true,
 		DefaultNamespace:    cfg.Namespace,
 		DisableNewsFetch:    true,
 		HideLogs:            true,
 		// Plain HTTP: a browser would not send a secure cookie back.
 		CORS: config.CORS{CookieInsecure: true},
-	}
-	if err := settings.Validate(); err != nil {
-		return nil, fmt.Errorf("temporal ui: %w", err)
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("temporal ui: %w", err), listener.Close())
 	}
 	s := &Server{
-		ui:   server.NewServer(server_options.WithConfigProvider(settings)),
+		http: &http.Server{Handler: pages, ReadHeaderTimeout: readTimeout},
 		done: make(chan error, 1),
-		url:  "http://" + net.JoinHostPort(browsable(host), strconv.Itoa(port)),
+		url:  "http://" + net.JoinHostPort(browsable(at.IP), strconv.Itoa(at.Port)),
 	}
-	go func() { s.done <- s.ui.Start() }()
-	if err := s.waitReady(ctx); err != nil {
-		s.ui.Stop()
-		return nil, errors.Join(fmt.Errorf("temporal ui: %w", err), <-s.done)
-	}
+	go func() { s.done <- s.http.Serve(listener) }()
 	return s, nil
 }
+
+// readTimeout bounds the wait for a request's header.
+const readTimeout = 10 * time.Second
+
+// handler puts the library's parts together as its own server does, which
+// cannot be given a listener and ends the process when it cannot listen.
+func handler(settings *config.Config) (http.Handler, error) {
+	if err := settings.Validate(); err != nil {
+		return nil, err
+	}
+	provider, err := config.NewConfigProviderWithRefresh(settings)
+	if err != nil {
+		return nil, err
+	}
+	assets, err := ui.Assets()
+	if err != nil {
+		return nil, err
+	}
+	if assets, err = fs.Sub(assets, "local"); err != nil {
+		return nil, err
+	}
+	e := echo.New()
+	e.Use(middleware.Recover(), middleware.Gzip(),
+		cors.CORSMiddleware(cors.CORSConfig{
+			AllowHeaders: []string{
+				echo.HeaderOrigin, echo.HeaderContentType, echo.HeaderAccept, echo.HeaderXCSRFToken, echo.HeaderAuthorization,
+				auth.AuthorizationExtrasHeader, callerType,
+			},
+			AllowCredentials: true,
+			ConfigProvider:   provider,
+		}),
+		middleware.Secure(),
+		csrf.EnsureTokenCookie(!settings.CORS.CookieInsecure),
+		middleware.CSRFWithConfig(csrf.MiddlewareConfig(provider, !settings.CORS.CookieInsecure)),
+	)
+	e.Pre(route.PublicPath(settings.PublicPath))
+	route.SetHealthRoute(e)
+	route.SetAPIRoutes(e, provider, []api.Middleware{headers.WithForwardHeaders([]string{auth.AuthorizationExtrasHeader, callerType})})
+	route.SetAuthRoutes(e, provider)
+	route.SetUIRoutes(e, settings.PublicPath, assets, provider)
+	route.SetRenderRoute(e, "/")
+	return e, nil
+}
+
+// callerType is a header that the interface sends to Temporal.
+const callerType = "Caller-Type"
 
 // URL returns the address for a browser.
 func (s *Server) URL() string { return s.url }
 
 // Stop closes the interface and its connections.
 func (s *Server) Stop(ctx context.Context) error {
-	s.ui.Stop()
+	if err := s.http.Close(); err != nil {
+		return fmt.Errorf("temporal ui: %w", err)
+	}
 	select {
 	case err := <-s.done:
-		return err
+		if !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("temporal ui: %w", err)
+		}
+		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("temporal ui: stop: %w", ctx.Err())
 	}
 }
 
-func (s *Server) waitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	transport := &http.Transport{DisableKeepAlives: true}
-	client := &http.Client{Transport: transport}
-	for {
-		err := probe(ctx, client, s.url+"/healthz")
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("does not answer: %w", errors.Join(ctx.Err(), err))
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
-func probe(ctx context.Context, client *http.Client, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("status %s", resp.Status)
-	}
-	return nil
-}
-
 // browsable replaces "every address" by one that can be opened.
-func browsable(host string) string {
-	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
+func browsable(ip net.IP) string {
+	if ip.IsUnspecified() {
 		return "127.0.0.1"
 	}
-	return host
+	return ip.String()
 }

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
+
+	"github.com/mediagate/mediagate/freeport"
 )
 
 const (
@@ -25,9 +26,10 @@ const (
 	pingTimeout  = 2 * time.Second
 )
 
-// Cluster is a PostgreSQL server of our own.
+// Cluster is a PostgreSQL server of our own. Its port stays its own until
+// Stop, also while the server is down.
 type Cluster struct {
-	port   int
+	port   *freeport.Port
 	server *exec.Cmd
 	exited chan error
 	log    *os.File
@@ -35,7 +37,7 @@ type Cluster struct {
 }
 
 // Start makes a cluster in the folder, which must not exist or be empty, and
-// starts its server on a free port of the loopback interface. It is fast
+// starts its server on a port of the loopback interface that the system gives. It is fast
 // rather than safe: nothing is forced to disk. Started by root, the server
 // runs as another user, which then owns the folder.
 func Start(dir string) (*Cluster, error) { return start(dir, "") }
@@ -64,31 +66,33 @@ func start(dir, remove string) (*Cluster, error) {
 		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	for try := 1; ; try++ {
-		port, err := freePort()
+		port, err := freeport.Take("127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}
 		c, err := serve(dir, bin, port, account, remove)
-		if err == nil || try == startTries || !errors.Is(err, errPortTaken) {
+		if err == nil || try == freeport.Tries || !errors.Is(err, errPortTaken) {
 			return c, err
 		}
 	}
 }
 
-// startTries is how often the server is started: between the search for a port
-// and its listening another process may take it.
-const startTries = 3
+var errPortTaken = errors.New("another program listens on the port that was meant for it")
 
-var errPortTaken = errors.New("the port was taken meanwhile")
-
-// serve starts the server of the cluster in the folder.
-func serve(dir, bin string, port int, account *syscall.Credential, remove string) (_ *Cluster, err error) {
+// serve starts the server of the cluster in the folder. The port is the
+// cluster's then, or released.
+func serve(dir, bin string, port *freeport.Port, account *syscall.Credential, remove string) (_ *Cluster, err error) {
+	defer func() {
+		if err != nil {
+			port.Release()
+		}
+	}()
 	c := &Cluster{port: port, exited: make(chan error, 1)}
 	if c.log, err = os.Create(filepath.Join(dir, "server.log")); err != nil {
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
 	settings := []string{
-		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(c.port), "unix_socket_directories=", "max_connections=300",
+		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(port.Number), "unix_socket_directories=", "max_connections=300",
 		"fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=128MB", "logging_collector=off",
 	}
 	data := filepath.Join(dir, "data")
@@ -119,7 +123,7 @@ func serve(dir, bin string, port int, account *syscall.Credential, remove string
 // URL is the address of a database, for its superuser.
 func (c *Cluster) URL(database string) string {
 	u := url.URL{
-		Scheme: "postgres", User: url.User("postgres"), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)),
+		Scheme: "postgres", User: url.User("postgres"), Host: c.port.Addr(),
 		Path: "/" + database, RawQuery: "sslmode=disable",
 	}
 	return u.String()
@@ -141,6 +145,7 @@ func (c *Cluster) Stop() error {
 		_ = c.server.Process.Kill()
 		<-c.exited //nolint:errcheck // how it exits does not matter
 	}
+	c.port.Release()
 	return c.log.Close()
 }
 
@@ -230,13 +235,4 @@ func command(account *syscall.Credential, name string, args ...string) *exec.Cmd
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "TZ=UTC"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: account, Setpgid: true}
 	return cmd
-}
-
-func freePort() (int, error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

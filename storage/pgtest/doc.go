@@ -6,5 +6,5 @@
 // a package that uses New runs its tests through Main. Programs that are no
 // tests use Start.
 //
-// It imports storage, for its migrations; production code must not import it.
+// It imports storage, for its migrations, and freeport; production code must not import it.
 package pgtest

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mediagate/mediagate/freeport"
 )
 
 func TestFindServer(t *testing.T) {
@@ -36,11 +38,15 @@ func TestFindServer(t *testing.T) {
 	}
 }
 
-// A port that another process took between the search and the start is no
-// failure of the cluster: Start tries another one.
+// A port that another process listens on before the server does is no failure
+// of the cluster: Start tries another one.
 func TestTakenPortIsTold(t *testing.T) {
 	t.Parallel()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	port, err := freeport.Take("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", port.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +73,7 @@ func TestTakenPortIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = serve(dir, bin, l.Addr().(*net.TCPAddr).Port, account, "")
+	_, err = serve(dir, bin, port, account, "")
 	if !errors.Is(err, errPortTaken) {
 		t.Errorf("error %v, want one that says so", err)
 	}

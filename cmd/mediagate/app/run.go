@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"sync"
 
@@ -34,6 +35,18 @@ func (c Config) Listen(ctx context.Context, apiToo, workerToo bool) (r Roles, er
 	return r, nil
 }
 
+// announce says where the process listens: port 0 leaves that to the system.
+func (r Roles) announce(ctx context.Context, log *slog.Logger) {
+	for _, part := range []struct {
+		name string
+		l    net.Listener
+	}{{"api", r.API}, {"ops", r.Ops}} {
+		if part.l != nil {
+			log.InfoContext(ctx, "listening", "listener", part.name, "address", part.l.Addr().String())
+		}
+	}
+}
+
 func (r Roles) close() error {
 	var err error
 	for _, l := range []net.Listener{r.API, r.Ops} {
@@ -48,6 +61,7 @@ func (r Roles) close() error {
 // all have stopped. The worker drains first to last: health answers until it
 // has handed its work back.
 func (g *Gateway) Run(ctx context.Context, r Roles) error {
+	r.announce(ctx, g.log)
 	group, ctx := errgroup.WithContext(ctx)
 	if r.API != nil {
 		server, err := g.API()
