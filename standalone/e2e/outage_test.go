@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,105 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	w.tasks = append(w.tasks, task)
 	w.verify(recoverTime)
+}
+
+// After a failover the connections lead to a server that takes no writes: that
+// is as good as none, until they lead to one that does (issue 7, point 10).
+func TestDatabaseReadOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: production})
+	waiting := w.submit(job{model: alpha, directive: "duration=5s"})
+	w.awaitProcessing(waiting)
+	cut := "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+	w.exec("ALTER DATABASE "+w.name+" SET default_transaction_read_only = on", cut)
+
+	w.awaitReadiness(http.StatusServiceUnavailable, "database")
+	w.awaitWorker(http.StatusServiceUnavailable)
+	r, task := w.request(job{model: alpha, idemKey: "again"})
+	if a, err := r.do(t.Context()); err != nil || a.status != http.StatusServiceUnavailable {
+		t.Errorf("a submit is answered %d %s, %v, want 503", a.status, a.body, err)
+	}
+	if o, err := w.read(waiting.id); err != nil || o.Status != "processing" {
+		t.Errorf("the task reads as %+v, %v, want processing", o, err)
+	}
+	// Nobody cuts these connections: they would stay read-only for ever.
+	w.exec("ALTER DATABASE " + w.name + " RESET default_transaction_read_only")
+	w.awaitReadiness(http.StatusOK, `"ready"`)
+	w.awaitWorker(http.StatusOK)
+
+	a, err := r.do(t.Context())
+	if err == nil {
+		task.id, err = taskID(a)
+	}
+	if err != nil || a.header.Get("Idempotency-Replayed") != "" {
+		t.Fatalf("submit again: %v, replayed %q", err, a.header.Get("Idempotency-Replayed"))
+	}
+	w.tasks = append(w.tasks, task)
+	w.verify(recoverTime)
+}
+
+// wrongClock puts in front of the database's clock one that can be set: what
+// the processes then see is that their own is wrong.
+var wrongClock = []string{
+	"CREATE TABLE clock_shift (by interval NOT NULL)",
+	"INSERT INTO clock_shift VALUES ('0')",
+	`CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+		AS 'SELECT pg_catalog.clock_timestamp() + by FROM public.clock_shift'`,
+	"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database()); END $$",
+}
+
+// D10, D20: a process whose clock is far from the database's is not ready
+// until it is right again; one that is a little off goes on by the database's.
+func TestClockDiffers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: production, prepare: wrongClock})
+	w.submit(job{model: alpha})
+	w.exec("UPDATE clock_shift SET by = '40s'")
+	w.awaitReadiness(http.StatusServiceUnavailable, "clock")
+	w.awaitWorker(http.StatusServiceUnavailable)
+	w.exec("UPDATE clock_shift SET by = '3s'")
+	w.awaitReadiness(http.StatusOK, `"ready"`)
+	w.awaitWorker(http.StatusOK)
+	for _, s := range []*service{w.apis[0], w.workers[0]} {
+		if log, err := os.ReadFile(s.logFile()); err != nil || !strings.Contains(string(log), "clock differs from the database's") {
+			t.Errorf("the log of %s has no warning (%v)", s.name, err)
+		}
+	}
+	w.submit(job{model: alpha})
+	w.submit(job{model: theta})
+	w.verify(recoverTime)
+}
+
+// awaitWorker waits until /readyz of the first worker answers the status.
+func (w *world) awaitWorker(status int) {
+	w.t.Helper()
+	eventually(w.t, 30*time.Second, "/readyz of the worker", func() error {
+		url, err := w.workers[0].readyURL()
+		if err != nil {
+			return err
+		}
+		a, err := request{method: http.MethodGet, url: url}.do(w.t.Context())
+		if err == nil && a.status != status {
+			err = fmt.Errorf("%d %s, want %d", a.status, a.body, status)
+		}
+		return err
+	})
+}
+
+// exec runs statements on the product's database, which may be read-only for
+// others.
+func (w *world) exec(statements ...string) {
+	w.t.Helper()
+	db, err := sql.Open("pgx", w.databaseURL+"&default_transaction_read_only=off")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer db.Close()
+	for _, statement := range statements {
+		if _, err := db.ExecContext(w.t.Context(), statement); err != nil {
+			w.t.Fatalf("%s: %v", statement, err)
+		}
+	}
 }
 
 // Without the bucket a task parks where operators see it, and finishes by

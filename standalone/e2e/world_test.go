@@ -31,6 +31,7 @@ type options struct {
 	ownTemporal bool             // processes of its own, to be killed
 	ownS3       bool
 	ownPostgres bool
+	prepare     []string // SQL that the database is prepared with
 }
 
 const (
@@ -146,6 +147,7 @@ func (w *world) startProduction() {
 		cluster = w.database.cluster
 	}
 	w.databaseURL = newDatabase(w.t, cluster, w.name)
+	w.exec(w.opts.prepare...)
 	if w.opts.ownTemporal {
 		w.temporal = w.ownInfra("temporal")
 		at, err := announced(w.t.Context(), w.temporal, filepath.Join(w.dir, "temporal"))
