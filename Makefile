@@ -56,7 +56,7 @@ test/replay: ## replay the recorded histories
 
 .PHONY: verify
 verify: deps build ## the crash tests of every failpoint, and the long ones
-	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -run 'TestCrash|TestVerify'
+	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -run 'TestCrash|TestVerify|TestKill'
 
 .PHONY: bench
 bench: deps build ## measure against floors taken in the same run

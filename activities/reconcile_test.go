@@ -61,8 +61,8 @@ func TestD2Reconcile(t *testing.T) {
 		after time.Duration // how old the scene is
 		want  []string
 	}{
-		"a task without a run, fresh": {func(scene) {}, 10 * time.Second, nil},
-		"a task without a run":        {func(scene) {}, 11 * time.Second, []string{"start " + taskID}},
+		"a task without a run, fresh": {func(scene) {}, 5 * time.Second, nil},
+		"a task without a run":        {func(scene) {}, 6 * time.Second, []string{"start " + taskID}},
 		"a run that was terminated":   {scene.submitted, 2 * time.Minute, []string{"start " + taskID, channel}},
 		"a run that goes on": {func(w scene) {
 			w.submitted()

@@ -20,6 +20,7 @@ type Resolution struct {
 // and twice (D4). A repeated intent that was refused, and whose job is absent,
 // is rejected. Returns KindTransient while the vendor is out of reach.
 func (a *Activities) ResolveSubmission(ctx context.Context, in AttemptArgs) (Resolution, error) {
+	defer heartbeat(ctx, noDetails)()
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
 	if err != nil {
 		return Resolution{}, a.fail(ctx, err)
@@ -99,6 +100,7 @@ func (a *Activities) GiveUpAttempt(ctx context.Context, in AttemptArgs) (mediaga
 // channel_missing on a worker that lacks the channel or its account: the task
 // may not fail for those (D11).
 func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
+	defer heartbeat(ctx, noDetails)()
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
 	if err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)

@@ -61,6 +61,7 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 // channel_missing when no channel serves the task; what the vendor said is in
 // the story.
 func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
+	defer heartbeat(ctx, noDetails)()
 	task, err := a.Store.TaskByID(ctx, in.TaskID)
 	if mediagate.KindOf(err) == mediagate.KindNotFound && err != nil {
 		return mediagate.Story{Missing: true}, nil
@@ -171,8 +172,6 @@ func externalID(taskID string, n int) string {
 
 // send calls the vendor and stores the answer.
 func (a *Activities) send(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel BoundChannel) error {
-	defer heartbeat(ctx, noDetails)()
-
 	// The client's cancel ends a synchronous call, since closing the
 	// connection is the only way to stop such a job; an asynchronous submit
 	// is seconds from telling us the job's id, so it is let finish. That
@@ -321,6 +320,7 @@ func (a *Activities) cancelAtVendor(ctx context.Context, c BoundChannel, taskID 
 
 // CancelJob asks the vendor to stop the attempt's job, where it can.
 func (a *Activities) CancelJob(ctx context.Context, in AttemptArgs) error {
+	defer heartbeat(ctx, noDetails)()
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
 	if err != nil {
 		return a.fail(ctx, err)

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -68,6 +69,13 @@ type sentDelivery struct {
 // webhook id is the same. An attempt that cannot be recorded is remembered by
 // the activity, whose repetitions only record it.
 func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict, error) {
+	var made atomic.Pointer[sentDelivery] // which no beat may forget
+	defer heartbeat(ctx, func() []any {
+		if sent := made.Load(); sent != nil {
+			return []any{*sent}
+		}
+		return nil
+	})()
 	target, err := a.Store.WebhookTarget(ctx, in.TaskID, in.Round)
 	if mediagate.KindOf(err) == mediagate.KindNotFound && err != nil {
 		return VerdictDrop, nil
@@ -78,11 +86,11 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 	if !open(target, in.Round) {
 		return VerdictDrop, nil
 	}
-	made, err := a.made(ctx, in)
+	recorded, err := a.recorded(ctx, in)
 	if err != nil {
 		return "", a.fail(ctx, err)
 	}
-	if made {
+	if recorded {
 		return VerdictRetry, nil // on record, and the round is open: only our answer was lost
 	}
 	var sent sentDelivery
@@ -91,6 +99,7 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 			return "", a.fail(ctx, err)
 		}
 	}
+	made.Store(&sent)
 	if err := a.recordSent(ctx, sent); err != nil {
 		return "", a.fail(ctx, err)
 	}
@@ -152,8 +161,8 @@ func (a *Activities) recordSent(ctx context.Context, sent sentDelivery) error {
 	}
 }
 
-// made reports that the attempt is on record.
-func (a *Activities) made(ctx context.Context, in RoundArgs) (bool, error) {
+// recorded reports that the attempt is on record.
+func (a *Activities) recorded(ctx context.Context, in RoundArgs) (bool, error) {
 	deliveries, err := a.Store.Deliveries(ctx, in.TaskID)
 	return slices.ContainsFunc(deliveries, func(d mediagate.Delivery) bool {
 		return d.Round == in.Round && d.Attempt == in.Attempt

@@ -54,14 +54,22 @@ func insertAwait(tx *gorm.DB, row attemptRow, ref string, acceptedAt stamp, expe
 }
 
 // BeginEpoch starts a new run of the channel's polling and fences all before
-// it: they can claim no more rows.
+// it: they can claim no more rows. Signals that are owed are due at once: the
+// run before may have died before it sent them.
 func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
-	row, err := one[struct{ Epoch int64 }](s.on(ctx), `INSERT INTO channels (name, epoch) VALUES (?, 1)
-		ON CONFLICT (name) DO UPDATE SET epoch = channels.epoch + 1 RETURNING epoch`, channel)
-	if err != nil {
-		return 0, dbError(err, "begin epoch")
-	}
-	return row.Epoch, nil
+	var epoch int64
+	err := s.write(ctx, "begin epoch", func(tx *gorm.DB) error {
+		row, err := one[struct{ Epoch int64 }](tx, `INSERT INTO channels (name, epoch) VALUES (?, 1)
+			ON CONFLICT (name) DO UPDATE SET epoch = channels.epoch + 1 RETURNING epoch`, channel)
+		if err != nil {
+			return err
+		}
+		epoch = row.Epoch
+		now := at(s.clock())
+		_, err = exec(tx, "UPDATE awaits SET next_poll_at = ? WHERE channel = ? AND owed AND next_poll_at > ?", now, channel, now)
+		return err
+	})
+	return epoch, err
 }
 
 // ClaimDue takes due rows of the channel for one caller, the longest due

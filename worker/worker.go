@@ -38,6 +38,11 @@ const (
 	stickyCache = 500 // cached workflows; more costs memory, not speed
 )
 
+// stickyWait is how long a workflow task lies on the queue of the worker that
+// has its run in the cache, before any other takes it. It is what the tasks of
+// a killed worker's runs wait for in the first seconds (ADR 11).
+const stickyWait = 5 * time.Second
+
 // heartbeatThrottle lets every beat through: the default of four fifths of the
 // timeout leaves a busy machine two seconds until it counts as dead.
 const heartbeatThrottle = 3 * time.Second
@@ -89,7 +94,7 @@ func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
 		w := worker.New(c.Temporal, name, worker.Options{
 			MaxConcurrentActivityExecutionSize:      bound,
 			DisableWorkflowWorker:                   !workflowsToo,
-			StickyScheduleToStartTimeout:            time.Minute,
+			StickyScheduleToStartTimeout:            stickyWait,
 			WorkerStopTimeout:                       c.Grace,
 			MaxHeartbeatThrottleInterval:            heartbeatThrottle,
 			OnFatalError:                            giveUp,

@@ -10,12 +10,17 @@ import (
 // The activity profiles: where a step runs, how long it may take, how often
 // it is repeated. What is used up here parks the task.
 
+// lostWorker is after which silence a step's worker counts as dead. With the
+// pause before the repetition it is what a kill -9 costs a step under way, and
+// that is to be less than 15 s. Short steps without heartbeats may take as long.
+const lostWorker = 10 * time.Second
+
 // database is a short step on our own tables. It is repeated for ever: while
 // the database is away nothing can be decided.
 func database(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:           QueueMain,
-		StartToCloseTimeout: 20 * time.Second,
+		StartToCloseTimeout: lostWorker,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 500 * time.Millisecond, MaximumInterval: 15 * time.Second},
 		Summary:             summary,
 	}
@@ -40,7 +45,7 @@ func call(provider, summary string, left time.Duration) workflow.ActivityOptions
 		TaskQueue:              QueueCall(provider),
 		ScheduleToCloseTimeout: left,
 		StartToCloseTimeout:    4 * time.Minute,
-		HeartbeatTimeout:       15 * time.Second,
+		HeartbeatTimeout:       lostWorker,
 		WaitForCancellation:    true,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, MaximumInterval: 15 * time.Second, MaximumAttempts: 12,
@@ -54,6 +59,7 @@ func ask(provider, summary string, patience time.Duration) workflow.ActivityOpti
 	return workflow.ActivityOptions{
 		TaskQueue:              QueueCall(provider),
 		StartToCloseTimeout:    time.Minute,
+		HeartbeatTimeout:       lostWorker,
 		ScheduleToCloseTimeout: patience,
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 15 * time.Second},
 		Summary:                summary,
@@ -71,7 +77,7 @@ func mirror(summary string, left time.Duration) workflow.ActivityOptions {
 		TaskQueue:              QueueMirror,
 		ScheduleToCloseTimeout: max(left, mirrorPatience),
 		StartToCloseTimeout:    30 * time.Minute,
-		HeartbeatTimeout:       15 * time.Second,
+		HeartbeatTimeout:       lostWorker,
 		WaitForCancellation:    true,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, MaximumInterval: 10 * time.Second, MaximumAttempts: 5,
@@ -87,6 +93,7 @@ func deliver(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:           QueueWebhook,
 		StartToCloseTimeout: 45 * time.Second,
+		HeartbeatTimeout:    lostWorker,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, MaximumInterval: 15 * time.Second, MaximumAttempts: 20,
 		},
@@ -99,7 +106,7 @@ func tend(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:           QueueChannel,
 		StartToCloseTimeout: 24 * time.Hour,
-		HeartbeatTimeout:    10 * time.Second,
+		HeartbeatTimeout:    lostWorker,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1},
 		Summary:             summary,
 	}

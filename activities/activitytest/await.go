@@ -65,6 +65,11 @@ func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
 	}
 	c := s.channel(channel)
 	c.epoch++
+	for _, w := range s.awaits {
+		if w.Channel == channel && w.Ended {
+			w.NextPollAt = s.clock()
+		}
+	}
 	return c.epoch, nil
 }
 

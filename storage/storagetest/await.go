@@ -240,6 +240,19 @@ var awaitTests = map[string]func(*bench){
 		b.noError(err)
 		same(b, "taken", len(rows), 0)
 	},
+	// Issue 7, point 9: the one who stored an outcome may have died before its signal.
+	"a new epoch sends at once what is owed (D8)": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id, waiting := b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		b.claim("dead")
+		result := b.quiet(id, time.Second)
+		result.Outcome = &success
+		b.store("dead", result, b.quiet(waiting, time.Hour))
+		_, rows := b.claim("alive")
+		same(b, "owed", []any{ids(rows), rows[0].Ended}, []any{[]string{id}, true})
+		_, rows = b.claim("the next")
+		same(b, "owed again", ids(rows), []string{id})
+	},
 	"trouble ends the waiting until it is restored": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(1))
