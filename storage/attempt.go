@@ -317,12 +317,17 @@ func (s *Store) ReopenIntent(ctx context.Context, taskID string, n int, lost, se
 	return reopened, err
 }
 
-// GiveUpAttempt ends an attempt whose fate is unknown: a late acceptance of it
-// is only recorded. One whose fate is known by now stays as it is.
+// GiveUpAttempt ends an attempt whose fate is unknown, at an operator's word: a
+// late acceptance of it is only recorded. One whose fate is known by now stays
+// as it is, and so does one that no operator has ordered a retry for since it
+// was made: a command that arrives late was about something else, and must not
+// lead to a second job (D6).
 func (s *Store) GiveUpAttempt(ctx context.Context, taskID string, n int, detail string) error {
 	return s.underLock(ctx, taskID, "give up attempt", func(tx *gorm.DB, _ lockedTask) error {
 		_, err := exec(tx, `UPDATE attempts SET state = 'ended', error = ?, ended_at = ?
-			WHERE task_id = ? AND n = ? AND state = 'unknown'`, detail, at(s.clock()), taskID, n)
+			WHERE task_id = ? AND n = ? AND state = 'unknown' AND EXISTS (SELECT 1 FROM actions
+				WHERE actions.task_id = attempts.task_id AND actions.action = ? AND actions.state = 'taken' AND actions.at >= attempts.created_at)`,
+			detail, at(s.clock()), taskID, n, mediagate.ActionRetry)
 		return err
 	})
 }

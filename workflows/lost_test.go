@@ -71,6 +71,22 @@ func TestD6RetryFromBeforeTheLossGivesNothingUp(t *testing.T) {
 	}
 }
 
+// Nor is a command whose signal was lost, which the reconciler brings after the
+// loss though it was ordered before.
+func TestD6RetryThatComesLateGivesNothingUp(t *testing.T) {
+	t.Parallel()
+	b := setup(t, imageThatParks)
+	loses(b.Sync, false)
+	row, err := b.Store.RecordAction(t.Context(), mediagate.Action{TaskID: taskID, Action: mediagate.ActionRetry, By: "admin"})
+	b.ok(err)
+	b.again(time.Second)
+	b.signal(20*time.Second, workflows.SignalAction, activities.ActionArgs{ID: row.ID, TaskID: taskID, Action: row.Action})
+	b.run()
+	b.failed(mediagate.CodeSubmissionUnknown)
+	b.taken(mediagate.ActionRetry)
+	b.submits(taskID)
+}
+
 // D11: another account behind the channel is not sent the job, and that it
 // does not know it proves nothing: were it believed, the job would be sent.
 func TestD11LostSubmissionStaysWithItsAccount(t *testing.T) {

@@ -170,10 +170,14 @@ func (s *Store) ReopenIntent(ctx context.Context, taskID string, n int, lost, se
 	return reopened, err
 }
 
-// GiveUpAttempt ends an attempt whose fate is unknown.
+// GiveUpAttempt ends an attempt whose fate is unknown, if a retry was ordered
+// since it was made.
 func (s *Store) GiveUpAttempt(ctx context.Context, taskID string, n int, detail string) error {
 	return s.change(ctx, "GiveUpAttempt", taskID, n, func(_ *record, a *attempt) error {
-		if a.State == mediagate.AttemptUnknown {
+		ordered := slices.ContainsFunc(s.actions, func(o *mediagate.Action) bool {
+			return o.TaskID == taskID && o.Action == mediagate.ActionRetry && o.State == "taken" && !o.At.Before(a.CreatedAt)
+		})
+		if a.State == mediagate.AttemptUnknown && ordered {
 			a.State, a.Error, a.EndedAt = mediagate.AttemptEnded, detail, s.clock()
 		}
 		return nil

@@ -153,6 +153,7 @@ var attemptTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		id := b.submit(p, unit(1))
 		b.lost(id)
+		b.retry(id)
 		b.noError(b.GiveUpAttempt(b.Context(), id, 1, "given up"))
 		b.intent(id, 2)
 		ended, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
@@ -370,6 +371,7 @@ var attemptTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		id := b.submit(p, unit(1))
 		b.lost(id)
+		b.retry(id)
 		b.noError(b.GiveUpAttempt(b.Context(), id, 1, "given up"))
 		a := b.attempt(id, 1)
 		same(b, "attempt", []any{a.State, a.Error, a.EndedAt}, []any{mediagate.AttemptEnded, "given up", b.now()})
@@ -381,9 +383,28 @@ var attemptTests = map[string]func(*bench){
 		story := b.story(id)
 		same(b, "story", []any{story.N, story.Succeeded}, []any{2, false})
 	},
+	"D6: an attempt is given up only at a retry that came after it": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		b.retry(id)
+		b.pass(time.Second)
+		b.lost(id)
+		giveUp := func() mediagate.AttemptState {
+			b.noError(b.GiveUpAttempt(b.Context(), id, 1, "given up"))
+			return b.attempt(id, 1).State
+		}
+		same(b, "after a retry from before", giveUp(), mediagate.AttemptUnknown)
+		pending, err := b.RecordAction(b.Context(), mediagate.Action{TaskID: id, Action: mediagate.ActionRetry})
+		b.noError(err)
+		same(b, "before anybody took the next", giveUp(), mediagate.AttemptUnknown)
+		_, err = b.TakeAction(b.Context(), pending.ID, "run")
+		b.noError(err)
+		same(b, "then", giveUp(), mediagate.AttemptEnded)
+	},
 	"an attempt whose fate is known is not given up": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(1))
+		b.retry(id)
 		b.noError(b.GiveUpAttempt(b.Context(), id, 1, "given up"))
 		same(b, "waiting", b.count("SELECT COUNT(*) FROM awaits"), 1)
 		same(b, "state", b.attempt(id, 1).State, mediagate.AttemptAccepted)

@@ -229,6 +229,16 @@ func (b *bench) absentTwice(taskID string, row mediagate.Attempt) {
 	}
 }
 
+// retry is an operator's command that a run of the task has taken.
+func (b *bench) retry(taskID string) {
+	b.Helper()
+	row, err := b.RecordAction(b.Context(), mediagate.Action{TaskID: taskID, Action: mediagate.ActionRetry})
+	b.noError(err)
+	taken, err := b.TakeAction(b.Context(), row.ID, "run")
+	b.noError(err)
+	same(b, "taken", taken, true)
+}
+
 func ref(taskID string) mediagate.JobRef {
 	return mediagate.JobRef{JobID: "job-" + taskID, ExternalID: taskID + "-1", Operation: "text2video"}
 }
