@@ -89,6 +89,19 @@ func TestD10Deadline(t *testing.T) {
 		b.run()
 		b.ended(mediagate.StatusCompleted)
 	})
+	t.Run("out of reach was our own database", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.at(time.Hour, func() { b.Async.End(taskID, activitytest.Success()) })
+		b.Store.Fault = func(string) error { // longer than the question is repeated
+			if at := b.elapsed(); at >= deadline && at < deadline+12*time.Minute {
+				return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+			}
+			return nil
+		}
+		b.run()
+		b.ended(mediagate.StatusCompleted)
+	})
 	t.Run("the signal was lost", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, video)

@@ -45,6 +45,8 @@ func (g *generate) lastCall(ctx workflow.Context) error {
 	switch {
 	case temporal.IsCanceledError(err):
 		return g.reload(ctx)
+	case activities.FromTemporal(err).Kind == mediagate.KindUnavailable:
+		return g.reload(ctx) // nobody was asked: once our own database is back, somebody is
 	case err != nil:
 		if trouble := activities.TroubleOf(activities.FromTemporal(err)); trouble != "" {
 			return g.database(ctx, "trouble: "+trouble, acts.NoteTrouble,
