@@ -87,6 +87,26 @@ func TestD6RetryThatComesLateGivesNothingUp(t *testing.T) {
 	b.submits(taskID)
 }
 
+// Such a retry moves the deadline all the same (D10), and the run goes by it.
+func TestD10RetryBeforeTheLossIsKnownMovesTheDeadline(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{
+		TaskID: taskID, N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: "account-s",
+		Route: b.task().Plan.Routes[0], ExternalID: taskID, SendBefore: start.Add(10 * time.Second), CreatedAt: start,
+	})
+	b.ok(err)
+	b.ok(b.Store.MarkUnknown(t.Context(), taskID, 1, start.Add(10*time.Second), "lost"))
+	late := b.task().DeadlineAt.Sub(start) + time.Minute
+	b.again(late) // no run was there for so long
+	row, err := b.Store.RecordAction(t.Context(), mediagate.Action{TaskID: taskID, Action: mediagate.ActionRetry, By: "admin"})
+	b.ok(err)
+	b.signal(0, workflows.SignalAction, activities.ActionArgs{ID: row.ID, TaskID: taskID, Action: row.Action})
+	b.run()
+	b.failed(mediagate.CodeSubmissionUnknown)
+	within(t, "the end", b.endedAt(), late+time.Minute, late+2*time.Minute)
+}
+
 // D11: another account behind the channel is not sent the job, and that it
 // does not know it proves nothing: were it believed, the job would be sent.
 func TestD11LostSubmissionStaysWithItsAccount(t *testing.T) {

@@ -201,6 +201,9 @@ func (g *generate) lose(ctx workflow.Context) error {
 			g.ordered = ""
 		}
 	}
+	if len(commands) > 0 { // a retry has moved the deadline
+		return g.reload(ctx)
+	}
 	return nil
 }
 
