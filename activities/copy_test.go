@@ -116,13 +116,13 @@ func forgotten() map[string]error {
 		"Temporal is away":      serviceerror.NewUnavailable("connection refused"),
 		"Temporal is slow":      serviceerror.NewDeadlineExceeded("too slow"),
 		"its time is up":        context.DeadlineExceeded,
-		"reset by an operator":  activitiesReset,
+		"reset by an operator":  errReset,
 		"namespace is moved":    serviceerror.NewNamespaceNotActive("a", "b", "c"),
 		"the namespace is gone": serviceerror.NewNamespaceNotFound("mediagate"),
 	}
 }
 
-var activitiesReset = errors.New("activity reset")
+var errReset = errors.New("activity reset")
 
 // Issue 7, point 10: a Temporal that is away, or that gives the activity up,
 // does not stop the copy. The activity that is tried again joins it: the

@@ -129,8 +129,8 @@ func (a *Activities) deliverOnce(ctx context.Context, in RoundArgs, target media
 }
 
 const (
-	recordRest = 3 * time.Second // of an activity's time, to tell of what it did
-	recordLate = time.Minute     // at most between two tries to record what the database refuses
+	recordRest = 3 * time.Second  // of an activity's time, to tell of what it did
+	recordLate = 20 * time.Second // at most between two tries to record what the database refuses
 )
 
 // recordSent records the attempt, and insists while the database is away. What
