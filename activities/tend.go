@@ -50,14 +50,14 @@ type ChannelBeat struct {
 // the worker stops. Its epoch fences it: once another run has begun, this one
 // can claim nothing more and returns (D8).
 //
-// Returns KindUnreached with code channel_missing when this worker lacks the
-// channel, so that another one gets it.
-func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) error {
+// On a worker that lacks the channel it fails with KindUnreached, so that
+// another one gets it; gone says that no worker has the channel any more, and
+// that no task waits for it.
+func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool, err error) {
 	channel, ok := a.Channels.Channel(in.Channel)
 	if !ok {
-		var err error
 		if channel, ok, err = a.standIn(ctx, in.Channel); err != nil {
-			return a.fail(ctx, err)
+			return false, a.fail(ctx, err)
 		}
 	}
 	if !ok {
@@ -65,7 +65,7 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) error {
 	}
 	epoch, err := a.Store.BeginEpoch(ctx, in.Channel)
 	if err != nil {
-		return a.fail(ctx, err)
+		return false, a.fail(ctx, err)
 	}
 	t := &tender{
 		Activities: a, name: in.Channel, channel: channel, epoch: epoch,
@@ -75,9 +75,9 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) error {
 	defer t.keepAlive(ctx)()
 	err = t.run(ctx, activity.GetWorkerStopChannel(ctx))
 	if mediagate.KindOf(err) == mediagate.KindConflict && err != nil {
-		return nil // fenced: the newer run polls
+		return false, nil // fenced: the newer run polls
 	}
-	return a.fail(ctx, err)
+	return false, a.fail(ctx, err)
 }
 
 func pollRate(c BoundChannel) rate.Limit {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 )
 
@@ -15,16 +16,16 @@ import (
 func TestD11TendMissingChannel(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		unseen  time.Duration
-		up      time.Duration // of this worker; 0: for ever
-		trouble string
+		unseen time.Duration
+		up     time.Duration // of this worker; 0: for ever
+		gone   bool
 	}{
-		"seen just now":        {0, 0, ""},
-		"seen within grace":    {10*time.Minute - time.Second, 0, ""},
-		"gone for the grace":   {10 * time.Minute, 0, mediagate.ParkChannelMissing},
-		"gone for much longer": {time.Hour, 0, mediagate.ParkChannelMissing},
-		"gone, worker is new":  {time.Hour, 10*time.Minute - time.Second, ""},
-		"gone, worker waited":  {time.Hour, 10 * time.Minute, mediagate.ParkChannelMissing},
+		"seen just now":        {0, 0, false},
+		"seen within grace":    {10*time.Minute - time.Second, 0, false},
+		"gone for the grace":   {10 * time.Minute, 0, true},
+		"gone for much longer": {time.Hour, 0, true},
+		"gone, worker is new":  {time.Hour, 10*time.Minute - time.Second, false},
+		"gone, worker waited":  {time.Hour, 10 * time.Minute, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -41,22 +42,77 @@ func TestD11TendMissingChannel(t *testing.T) {
 					d.hint()
 				}
 				d.begin()
-				err := <-d.done
-				kind(t, err, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
-				if got := d.trouble("task-0"); got != c.trouble {
-					t.Errorf("trouble %q, want %q", got, c.trouble)
-				}
-				if got := len(d.Engine.Calls()); (got == 1) != (c.trouble != "") {
-					t.Errorf("signals %v", d.Engine.Calls())
-				}
-				if c.trouble == "" {
+				if !c.gone {
+					err := <-d.done
+					kind(t, err, mediagate.KindUnreached, "channel_elsewhere", true)
+					if !activities.HandedBack(err) {
+						t.Errorf("%v is not quiet", err)
+					}
+					if got := d.trouble("task-0"); got != "" || len(d.Engine.Calls()) > 0 {
+						t.Errorf("trouble %q, signals %v", got, d.Engine.Calls())
+					}
 					return
 				}
+				time.Sleep(time.Second)
+				if got := d.trouble("task-0"); got != mediagate.ParkChannelMissing || len(d.Engine.Calls()) != 1 {
+					t.Errorf("trouble %q, signals %v", got, d.Engine.Calls())
+				}
 				time.Sleep(time.Minute) // the signal stays owed, as with a channel that is there
+				if got := len(d.Engine.Calls()); got < 2 || got > 3 {
+					t.Errorf("%d signals, want one more each half minute", got)
+				}
+				if err := d.end(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Issue 7, point 10 (D2): a removed channel rests. The activity goes on quietly
+// while a task waits for the channel, ends for good when none does, and hands
+// itself back when a worker has the channel after all.
+func TestD2RemovedChannelRests(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		then func(*tending)
+		gone bool
+	}{
+		"the last task goes": {func(d *tending) {
+			if err := d.Store.DropAwait(context.Background(), "task-0", 1); err != nil {
+				d.t.Error(err)
+			}
+		}, true},
+		"the channel comes back": {func(d *tending) { d.Store.SeeChannel(activitytest.AsyncChannel, time.Now()) }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := newTending(t, 1)
+				d.Channels.Set()
+				reads := 0
+				d.Store.Fault = func(method string) error {
+					if method == "ChannelLastSeen" {
+						reads++
+					}
+					return nil
+				}
+				time.Sleep(time.Hour)
 				d.begin()
-				kind(t, <-d.done, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
-				if got := len(d.Engine.Calls()); got != 2 {
-					t.Errorf("%d signals, want a second one", got)
+				time.Sleep(5 * time.Minute)
+				select {
+				case err := <-d.done:
+					t.Fatalf("it has ended: %v", err)
+				default:
+				}
+				if reads < 10 || reads > 40 {
+					t.Errorf("%d looks in five minutes", reads)
+				}
+				c.then(d)
+				time.Sleep(20 * time.Second)
+				if err := <-d.done; (err == nil) != c.gone || d.gone != c.gone {
+					t.Errorf("gone %v, error %v", d.gone, err)
 				}
 			})
 		})

@@ -23,6 +23,7 @@ type tending struct {
 	t    *testing.T
 	stop chan struct{}
 	done chan error
+	gone bool // what the run returned; set before done
 
 	mu    sync.Mutex
 	beats []time.Time
@@ -62,7 +63,10 @@ func (d *tending) begin() {
 	env.SetWorkerStopChannel(d.stop)
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&beatWatch{heard: d.beat}}})
 	go func() {
-		_, err := env.ExecuteActivity(d.Activities.TendChannel, activities.ChannelArgs{Channel: activitytest.AsyncChannel})
+		value, err := env.ExecuteActivity(d.Activities.TendChannel, activities.ChannelArgs{Channel: activitytest.AsyncChannel})
+		if err == nil {
+			err = value.Get(&d.gone)
+		}
 		d.done <- err
 	}()
 }

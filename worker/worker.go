@@ -174,10 +174,13 @@ func (a *loggedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 		"activity", info.ActivityType.Name, "workflow", info.WorkflowExecution.ID, "run", info.WorkflowExecution.RunID,
 		"attempt", info.Attempt, "duration_ms", a.parent.now().Sub(start).Milliseconds(),
 	}
-	if err != nil {
-		a.parent.log.WarnContext(ctx, "activity", append(attrs, "error", err)...)
-	} else {
+	switch {
+	case err == nil:
 		a.parent.log.DebugContext(ctx, "activity", attrs...)
+	case activities.HandedBack(err):
+		a.parent.log.DebugContext(ctx, "activity", append(attrs, "error", err)...)
+	default:
+		a.parent.log.WarnContext(ctx, "activity", append(attrs, "error", err)...)
 	}
 	return result, err
 }

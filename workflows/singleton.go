@@ -10,11 +10,14 @@ import (
 // starts a new history.
 const handovers = 50
 
-// Channel keeps one TendChannel running for a vendor account.
+// Channel keeps one TendChannel running for a vendor account. It ends once the
+// account is configured nowhere and no task waits for it; whoever finds either
+// otherwise starts it again (D2).
 func Channel(ctx workflow.Context, in ChannelInput) error {
 	ctx = workflow.WithActivityOptions(ctx, tend("poll for all tasks of channel "+in.Channel))
 	for range handovers {
-		if err := workflow.ExecuteActivity(ctx, acts.TendChannel, activities.ChannelArgs{Channel: in.Channel}).Get(ctx, nil); err != nil {
+		var gone bool // what the activity returned before it could tell leaves it as it is
+		if err := workflow.ExecuteActivity(ctx, acts.TendChannel, activities.ChannelArgs{Channel: in.Channel}).Get(ctx, &gone); err != nil || gone {
 			return err
 		}
 	}

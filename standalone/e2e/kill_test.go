@@ -96,16 +96,17 @@ func killAt(t *testing.T, point string) {
 }
 
 // verifyKillAmidSubmits kills API and worker amid a stream of submits, so that
-// it hits jobs at every point at once.
+// it hits jobs at every point at once. More come than the machine does at once,
+// so what counts is when the last has ended.
 func verifyKillAmidSubmits(t *testing.T) {
 	t.Helper()
-	const n, pause = 200, 50 * time.Millisecond
+	const n, pause = 200, 25 * time.Millisecond
 	w := newWorld(t, options{shape: production})
-	calm := w.series(n, pause, func() {})
-	var killedAt time.Time
+	var began, killed time.Time
+	calm := w.series(n, pause, func() { began = time.Now() })
 	exempt := map[string]bool{}
 	struck := w.series(n, pause, func() {
-		killedAt = time.Now()
+		killed = time.Now()
 		w.workers[0].kill()
 		w.apis[0].kill()
 		exempt = w.unsent()
@@ -115,13 +116,10 @@ func verifyKillAmidSubmits(t *testing.T) {
 			}
 		}
 	})
-	limit := calm.slowest(nil) + afterKill
-	t.Logf("without a kill the slowest of %d jobs takes %s, with one %s; the last ends %s after it; %d were not sent",
-		n, calm.slowest(nil), struck.slowest(exempt), struck.last(exempt).Sub(killedAt).Round(time.Millisecond), len(exempt))
-	for _, j := range struck {
-		if took := j.took(); took > limit && !exempt[j.task.ref] {
-			t.Errorf("%s took %s (began %s after the kill), more than %s", j.task.id, took, j.began.Sub(killedAt), limit)
-		}
+	without, with := calm.last(nil).Sub(began), struck.last(exempt).Sub(killed)
+	t.Logf("after half of %d submits the last job ends in %s, after a kill then in %s; %d were not sent", n, without, with, len(exempt))
+	if with > without+afterKill {
+		t.Errorf("the last job ended %s after the kill, want at most %s", with, without+afterKill)
 	}
 	w.verify(recoverTime)
 }

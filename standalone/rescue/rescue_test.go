@@ -304,3 +304,20 @@ func TestD2WedgedSingletonIsReplaced(t *testing.T) {
 		})
 	}
 }
+
+// Issue 7, point 10 (D2): the workflow of a channel that no worker has, and
+// that nobody waits for, ends.
+func TestD2RemovedChannelEnds(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.Activities.Settings.ChannelGrace = 0
+	b.ok(b.engine.EnsureChannel(t.Context(), "removed"))
+	b.mend()
+	b.eventually("it ends", func() error {
+		desc, err := b.client.DescribeWorkflowExecution(t.Context(), workflows.IDChannel("removed"), "")
+		if got := desc.GetWorkflowExecutionInfo().GetStatus(); err == nil && got != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+			err = fmt.Errorf("it is %s", got)
+		}
+		return err
+	})
+}
