@@ -48,6 +48,7 @@ func measurements() []measurement {
 		{"full", measureFullTasks},
 		{"mirror", measureMirror},
 		{"visible", measureVisible},
+		{"kill", measureKill},
 		{"waiting", measureWaiting},
 	}
 }

@@ -80,6 +80,15 @@ func (w *workerProcess) stop() error {
 	return w.err
 }
 
+// kill ends the worker as kill -9 does. That it did not end by itself is no error.
+func (w *workerProcess) kill() {
+	w.ending.Do(func() {
+		_ = w.cmd.Process.Kill()
+		_ = w.cmd.Wait()
+		_ = w.in.Close()
+	})
+}
+
 // serveWorker is the worker process: settings first, then a question a line,
 // until the input ends.
 func serveWorker(ctx context.Context, in io.Reader, out io.Writer, o options) error {
