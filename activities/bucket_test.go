@@ -3,6 +3,7 @@ package activities_test
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,8 +21,8 @@ var errNoBucket = mediagate.Errorf(mediagate.KindUnavailable, "the bucket is awa
 // down.
 type bucketScene struct {
 	scene
-	down   bool
-	probes int
+	down   atomic.Bool
+	probes atomic.Int32
 }
 
 // parkedTasks sets the scene, inside a bubble.
@@ -38,8 +39,8 @@ func parkedTasks(t *testing.T, n int, reason string) *bucketScene {
 		s.check(s.Store.Park(t.Context(), task.ID, reason))
 	}
 	s.Bucket.OnProbe = func() error {
-		s.probes++
-		if s.down {
+		s.probes.Add(1)
+		if s.down.Load() {
 			return errNoBucket
 		}
 		return nil
@@ -57,13 +58,13 @@ func TestBucketThatIsBackWakesItsTasks(t *testing.T) {
 	const tasks = 1200 // more than a page
 	synctest.Test(t, func(t *testing.T) {
 		s := parkedTasks(t, tasks, mediagate.ParkStorage)
-		s.down = true
+		s.down.Store(true)
 		go func() {
 			time.Sleep(3 * time.Minute)
 			if got := s.woken(0); got != 0 {
 				t.Errorf("%d woken while the bucket is down", got)
 			}
-			s.down = false
+			s.down.Store(false)
 			time.Sleep(30 * time.Second)
 			if got := s.woken(0); got != tasks {
 				t.Errorf("%d of %d woken within 30 seconds", got, tasks)
@@ -88,9 +89,9 @@ func TestBucketWakesAgainAfterAnotherOutage(t *testing.T) {
 				if got := s.woken(0); got != want+1 {
 					t.Errorf("woken %d times, want %d", got, want+1)
 				}
-				s.down = true
+				s.down.Store(true)
 				time.Sleep(time.Minute)
-				s.down = false
+				s.down.Store(false)
 			}
 		}()
 		reconcile(t, s.World, 8*time.Minute)
@@ -108,13 +109,13 @@ func TestBucketIsAskedWhileTasksWait(t *testing.T) {
 				go func() {
 					time.Sleep(time.Minute)
 					s.check(s.Store.Unpark(t.Context(), "task_0000"))
-					before := s.probes
+					before := s.probes.Load()
 					if (before > 0) != want || (s.woken(0) > 0) != want {
 						t.Errorf("%d probes, %d woken", before, s.woken(0))
 					}
 					time.Sleep(time.Minute)
-					if s.probes > before+1 {
-						t.Errorf("%d probes while nothing is parked", s.probes-before)
+					if s.probes.Load() > before+1 {
+						t.Errorf("%d probes while nothing is parked", s.probes.Load()-before)
 					}
 				}()
 				reconcile(t, s.World, 3*time.Minute)

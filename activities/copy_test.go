@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,18 +22,18 @@ import (
 // slowFile is a file that does not come before it is let go, nor after its
 // reader has hung up.
 type slowFile struct {
-	opened, hungUp int
+	opened, hungUp atomic.Int32
 	letGo          chan struct{}
 }
 
 func (f *slowFile) fetch(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
-	f.opened++
+	f.opened.Add(1)
 	body := readerFunc(func(p []byte) (int, error) {
 		select {
 		case <-f.letGo:
 			return copy(p, "film"), io.EOF
 		case <-ctx.Done():
-			f.hungUp++
+			f.hungUp.Add(1)
 			return 0, ctx.Err()
 		}
 	})
@@ -150,8 +151,8 @@ func TestCopyOutlivesTemporal(t *testing.T) {
 				if two.err != nil || !two.story.Mirrored {
 					t.Errorf("story %+v (%v), want it mirrored", two.story, two.err)
 				}
-				if s.file.opened != 1 || s.file.hungUp != 0 || len(s.Bucket.Writes()) != 1 {
-					t.Errorf("%d times opened, %d times broken off, written %v; want one copy", s.file.opened, s.file.hungUp, s.Bucket.Writes())
+				if s.file.opened.Load() != 1 || s.file.hungUp.Load() != 0 || len(s.Bucket.Writes()) != 1 {
+					t.Errorf("%d times opened, %d times broken off, written %v; want one copy", s.file.opened.Load(), s.file.hungUp.Load(), s.Bucket.Writes())
 				}
 			})
 		})
@@ -171,8 +172,8 @@ func TestForgottenCopyIsStored(t *testing.T) {
 		synctest.Wait()
 		two := s.mirror()
 		<-two.done
-		if two.err != nil || !two.story.Mirrored || s.file.opened != 1 {
-			t.Errorf("story %+v (%v), %d times opened", two.story, two.err, s.file.opened)
+		if two.err != nil || !two.story.Mirrored || s.file.opened.Load() != 1 {
+			t.Errorf("story %+v (%v), %d times opened", two.story, two.err, s.file.opened.Load())
 		}
 	})
 }
@@ -194,8 +195,8 @@ func TestCopyStops(t *testing.T) {
 				if !errors.Is(two.err, context.Canceled) && !strings.Contains(two.err.Error(), "canceled") {
 					t.Errorf("ended with %v, want nobody blamed", two.err)
 				}
-				if s.file.hungUp != 1 || len(s.Bucket.Objects()) != 0 {
-					t.Errorf("%d times broken off, objects %v", s.file.hungUp, s.Bucket.Objects())
+				if s.file.hungUp.Load() != 1 || len(s.Bucket.Objects()) != 0 {
+					t.Errorf("%d times broken off, objects %v", s.file.hungUp.Load(), s.Bucket.Objects())
 				}
 				if !one.over() {
 					t.Error("the other activity waits for nothing")
@@ -236,7 +237,7 @@ func TestForgottenCopyStops(t *testing.T) {
 				happen(s, one)
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
-				if s.file.hungUp != 1 {
+				if s.file.hungUp.Load() != 1 {
 					t.Error("the copy goes on")
 				}
 			})
@@ -252,7 +253,7 @@ func TestCopyHasTheGraceTime(t *testing.T) {
 		one := s.mirror()
 		close(one.stop)
 		time.Sleep(20 * time.Second)
-		if one.over() || s.file.hungUp != 0 {
+		if one.over() || s.file.hungUp.Load() != 0 {
 			t.Fatalf("the copy was broken off: %v", one.err)
 		}
 		close(s.file.letGo)
@@ -269,7 +270,7 @@ func TestCopyHasALimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := copying(t)
-		hungUp := false
+		var hungUp atomic.Bool
 		// A trickle keeps the stall limit away.
 		s.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
 			return io.NopCloser(readerFunc(func(p []byte) (int, error) {
@@ -277,7 +278,7 @@ func TestCopyHasALimit(t *testing.T) {
 				case <-time.After(10 * time.Second):
 					return copy(p, "x"), nil
 				case <-ctx.Done():
-					hungUp = true
+					hungUp.Store(true)
 					return 0, ctx.Err()
 				}
 			})), -1, nil
@@ -286,12 +287,12 @@ func TestCopyHasALimit(t *testing.T) {
 		one.cancel(serviceerror.NewNotFound("activity not found"))
 		<-one.done
 		time.Sleep(mediagate.CopyLimit - time.Second)
-		if hungUp {
+		if hungUp.Load() {
 			t.Error("the copy ends too early")
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if !hungUp {
+		if !hungUp.Load() {
 			t.Error("the copy goes on")
 		}
 	})

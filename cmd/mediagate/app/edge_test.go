@@ -128,7 +128,7 @@ func TestFetchFailuresKeepLinksOutOfTheLog(t *testing.T) {
 		"no such host":       {link: strings.Replace(signedLink, linkHost, "gone."+linkHost, 1), want: mediagate.KindTransient},
 		"no TLS":             {link: strings.Replace(signedLink, "http:", "https:", 1), server: says("HTTP/1.1 400 Bad Request\r\n\r\n"), want: mediagate.KindTransient},
 		"a certificate of nobody": {link: strings.Replace(signedLink, "http:", "https:", 1), server: func(conn net.Conn) {
-			_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate}}).Handshake() //nolint:gosec // a test's server, the pipe ends it
+			_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate}}).Handshake()
 		}, want: mediagate.KindTransient},
 		"no answer in time":                 {server: silent, want: mediagate.KindTransient},
 		"reset before the answer":           {server: says(half), reset: 1, want: mediagate.KindTransient},
