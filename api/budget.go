@@ -15,28 +15,45 @@ import (
 // process's memory, without a cent of balance. Who finds no room waits for a
 // moment before the body is read, which also slows down those that only come
 // to be refused.
+//
+// Small bodies have a part for themselves, in which they never queue behind
+// large ones.
 type budget struct {
-	whole *semaphore.Weighted
-	share int64
+	whole [sizes]*semaphore.Weighted
+	share [sizes]int64
 
 	mu       sync.Mutex
 	portions map[string]*portion // of the keys that have bodies under way
 }
 
+// The parts of a budget.
+const (
+	small = iota // up to firstBuffer
+	large
+	sizes
+)
+
 // portion is one key's share.
 type portion struct {
-	room  *semaphore.Weighted
+	room  [sizes]*semaphore.Weighted
 	calls int // that use it; with the last it is forgotten
 }
 
 // defaultBudget is 64 bodies of the usual bound.
 const defaultBudget = 64 * bodyLimit
 
-// newBudget makes a budget of so many bytes, of which a key gets a quarter. A
-// body of the largest size finds room in either.
+// newBudget makes a budget of so many bytes, of which a key gets a quarter and
+// small bodies an eighth. A body of the largest size finds room in any case.
 func newBudget(size, largest int64) *budget {
-	size = max(size, 2*largest)
-	return &budget{whole: semaphore.NewWeighted(size), share: max(size/4, largest), portions: map[string]*portion{}}
+	b := &budget{portions: map[string]*portion{}}
+	for part, bytes := range [sizes]int64{
+		small: max(size/8, 8*firstBuffer),
+		large: max(size-size/8, 2*largest),
+	} {
+		b.whole[part], b.share[part] = semaphore.NewWeighted(bytes), bytes/4
+	}
+	b.share[large] = max(b.share[large], largest)
+	return b
 }
 
 // claim is what one call has of the budget. It is used by one goroutine.
@@ -44,27 +61,31 @@ type claim struct {
 	budget *budget
 	who    string
 	of     *portion
-	bytes  int64
+	bytes  [sizes]int64
 }
 
-// more takes room for so many bytes more, and waits until ctx ends where there
-// is none: KindRateLimited when the key has its share, KindUnavailable when the
-// process has all that it can hold.
-func (c *claim) more(ctx context.Context, n int64) error {
+// grow takes room for a body of so many bytes beyond what it has, and waits
+// until ctx ends where there is none: KindRateLimited when the key has its
+// share, KindUnavailable when the process has all that it can hold.
+func (c *claim) grow(ctx context.Context, from, to int64) error {
 	if c.of == nil {
 		c.of = c.budget.enter(c.who)
 	}
-	if c.of.room.Acquire(ctx, n) != nil {
+	part, n := small, to-from
+	if to > firstBuffer {
+		part = large
+	}
+	if c.of.room[part].Acquire(ctx, n) != nil {
 		return &mediagate.Error{
 			Kind: mediagate.KindRateLimited, RetryAfter: time.Second,
 			Message: "too many requests: the bodies under way with this key have no room for another",
 		}
 	}
-	if err := c.budget.whole.Acquire(ctx, n); err != nil {
-		c.of.room.Release(n)
+	if err := c.budget.whole[part].Acquire(ctx, n); err != nil {
+		c.of.room[part].Release(n)
 		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "no room for another body", Err: err}
 	}
-	c.bytes += n
+	c.bytes[part] += n
 	return nil
 }
 
@@ -73,10 +94,12 @@ func (c *claim) release() {
 	if c.of == nil {
 		return
 	}
-	c.budget.whole.Release(c.bytes)
-	c.of.room.Release(c.bytes)
+	for part, n := range c.bytes {
+		c.budget.whole[part].Release(n)
+		c.of.room[part].Release(n)
+	}
 	c.budget.leave(c.who, c.of)
-	c.of, c.bytes = nil, 0
+	c.of, c.bytes = nil, [sizes]int64{}
 }
 
 func (b *budget) enter(who string) *portion {
@@ -84,7 +107,10 @@ func (b *budget) enter(who string) *portion {
 	defer b.mu.Unlock()
 	p := b.portions[who]
 	if p == nil {
-		p = &portion{room: semaphore.NewWeighted(b.share)}
+		p = &portion{}
+		for part, bytes := range b.share {
+			p.room[part] = semaphore.NewWeighted(bytes)
+		}
 		b.portions[who] = p
 	}
 	p.calls++

@@ -20,9 +20,13 @@ func padded(size int) string {
 	return start + strings.Repeat("x", size-len(start)-len(end)) + end
 }
 
-// tight is a gateway with room for four of the largest bodies, one for a key.
+// fourBodies is room for four of the largest bodies, of which one is a key's
+// share, beside the part for small ones.
+const fourBodies = (4*mebibyte + 2000) * 8 / 7
+
 func tight(t *testing.T, wait time.Duration) *gateway {
-	return newGateway(t, func(c *api.Config) { c.BodyBudget, c.BodyWait = 4*mebibyte+2000, wait })
+	t.Helper()
+	return newGateway(t, func(c *api.Config) { c.BodyBudget, c.BodyWait = fourBodies, wait })
 }
 
 // holding is a submit of which the last byte is missing.
@@ -105,7 +109,7 @@ func TestBodiesOfTheProcess(t *testing.T) {
 			t.Errorf("%s: Retry-After %q", name, after)
 		}
 	}
-	g.submit(videos, videoBody)
+	g.submit(videos, videoBody) // small ones have room of their own
 	for _, s := range held {
 		s.send(last)
 		s.answer().taskID(t)
@@ -130,7 +134,7 @@ func TestBodyWaitsForRoom(t *testing.T) {
 func TestRoomComesBack(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) {
-		c.BodyBudget, c.BodyWait, c.BodyStall = 4*mebibyte+2000, 50*time.Millisecond, 200*time.Millisecond
+		c.BodyBudget, c.BodyWait, c.BodyStall = fourBodies, 50*time.Millisecond, 200*time.Millisecond
 		c.CheckWebhookURL = func(string) error { panic("a fault") }
 	})
 	address := g.serve()

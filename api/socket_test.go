@@ -145,6 +145,7 @@ func TestHalfClose(t *testing.T) {
 	address := g.serve()
 	submit := request{method: "POST", path: videos, key: g.key, body: videoBody}
 	stored := func(t *testing.T, a answer) {
+		t.Helper()
 		if _, err := g.store.Task(t.Context(), g.account.ID, a.taskID(t)); err != nil {
 			t.Errorf("acknowledged, but not stored: %v", err)
 		}
@@ -165,6 +166,7 @@ func TestHalfClose(t *testing.T) {
 			},
 			status: 200,
 			check: func(t *testing.T, a answer) {
+				t.Helper()
 				if a.at("currency") != "USD" {
 					t.Errorf("no quote: %s", a.body)
 				}
@@ -345,10 +347,11 @@ func TestExpectContinue(t *testing.T) {
 
 // rough is a gateway that is soon tired of bodies.
 func rough(t *testing.T) *gateway {
+	t.Helper()
 	return newGateway(t, func(c *api.Config) { c.BodyStall, c.BodyTimeout = 200*time.Millisecond, time.Minute })
 }
 
-// cases are all kinds of routes that read a body.
+// bodies are all kinds of routes that read one.
 func (g *gateway) bodies() map[string]request {
 	account := "/admin/v1/accounts/" + g.account.ID
 	return map[string]request{
@@ -497,7 +500,7 @@ func TestUnreadBody(t *testing.T) {
 			}
 			s := dial(t, address)
 			began := time.Now()
-			s.send(test.request.text("1.1", announced))
+			s.send(test.text("1.1", announced))
 			a := s.answer()
 			if a.status != test.status || a.header.Get("Connection") != "close" {
 				t.Errorf("%d, Connection: %q, %s", a.status, a.header.Get("Connection"), a.body)

@@ -35,7 +35,7 @@ func TestLimitMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLimitMemory$", "-test.v") //nolint:gosec // ourselves
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLimitMemory$", "-test.v")
 			for _, pair := range os.Environ() {
 				if !strings.HasPrefix(pair, "GOMEMLIMIT=") && !strings.HasPrefix(pair, "AUTOMEMLIMIT=") {
 					cmd.Env = append(cmd.Env, pair)
