@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +150,42 @@ func TestSettingsSurviveThePipe(t *testing.T) {
 	}
 	if diff := cmp.Diff(c, back); diff != "" {
 		t.Errorf("settings (-sent +received):\n%s", diff)
+	}
+}
+
+// The worst bodies are at both bounds of what is allowed, and not beyond.
+func TestWorstBodies(t *testing.T) {
+	t.Parallel()
+	for _, body := range worstBodies() {
+		var values func(v any) int
+		values = func(v any) int {
+			n := 1
+			switch v := v.(type) {
+			case map[string]any:
+				for _, inside := range v {
+					n += values(inside)
+				}
+			case []any:
+				for _, inside := range v {
+					n += values(inside)
+				}
+			}
+			return n
+		}
+		var v any
+		if err := json.Unmarshal(body, &v); err != nil {
+			t.Fatal(err)
+		}
+		if n := values(v); len(body) != 1<<20 || n > 20_000 || n < 19_900 {
+			t.Errorf("%d bytes, %d values", len(body), n)
+		}
+	}
+}
+
+func TestPeakMemory(t *testing.T) {
+	t.Parallel()
+	if peak, err := peakMemory(os.Getpid()); err != nil || peak < 1<<20 {
+		t.Errorf("%d bytes, %v", peak, err)
 	}
 }
 

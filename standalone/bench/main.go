@@ -32,6 +32,8 @@ type options struct {
 	quick   bool
 	profile string
 	worker  bool // this process is the worker of another bench
+	api     bool // this process is the API of another bench
+	flood   bool // this process is the crowd of another bench
 	verbose io.Writer
 }
 
@@ -50,6 +52,7 @@ func measurements() []measurement {
 		{"visible", measureVisible},
 		{"kill", measureKill},
 		{"waiting", measureWaiting},
+		{"bodies", measureBodies},
 	}
 }
 
@@ -62,8 +65,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.quick, "quick", false, "shorter, with more noise: 1,000 waiting tasks instead of 10,000")
-	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the measurements to `FILE`, and of the worker process to FILE.worker")
+	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the measurements to `FILE`, and of the worker and API processes to FILE.worker and FILE.api")
 	flags.BoolVar(&o.worker, "worker", false, "be the worker process of another bench, which writes the settings to the standard input")
+	flags.BoolVar(&o.api, "api", false, "be the API process of another bench, likewise")
+	flags.BoolVar(&o.flood, "flood", false, "be the clients with the worst bodies of another bench, likewise")
 	verbose := flags.Bool("v", false, "write each round's figures to the standard error")
 	only := flags.String("only", "", "measure these only, `NAMES` separated by commas: "+strings.Join(known, ", "))
 	if err := flags.Parse(args); err != nil {
@@ -97,6 +102,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	if o.worker {
 		return serveWorker(ctx, stdin, stdout, o)
+	}
+	if o.api {
+		return serveAPI(ctx, stdin, stdout, o)
+	}
+	if o.flood {
+		return serveFlood(ctx, stdin, stdout)
 	}
 	began, shared := time.Now(), startShare()
 	m, err := startMachine(ctx)

@@ -31,7 +31,7 @@ func measureWaiting(ctx context.Context, m *machine, o options) (_ []row, err er
 	if err != nil {
 		return nil, err
 	}
-	w, err := startWorker(ctx, g, o)
+	w, err := startProcess(ctx, o, "worker", g.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -25,8 +25,8 @@ type memory struct {
 
 func (m memory) bytes() int64 { return int64(m.Heap + m.Stacks) }
 
-// workerProcess is this program again, as the worker of an installation.
-type workerProcess struct {
+// process is this program again, as a part of a measurement.
+type process struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *json.Decoder
@@ -34,14 +34,16 @@ type workerProcess struct {
 	err    error
 }
 
-func startWorker(ctx context.Context, g *gateway, o options) (*workerProcess, error) {
+// startProcess starts it as what the flag says, worker, api or flood, which
+// begins by reading its settings.
+func startProcess(ctx context.Context, o options, as string, settings any) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"-worker"}
-	if o.profile != "" {
-		args = append(args, "-cpuprofile", o.profile+".worker")
+	args := []string{"-" + as}
+	if o.profile != "" && as != "flood" {
+		args = append(args, "-cpuprofile", o.profile+"."+as)
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, args...) //nolint:gosec // ourselves
 	cmd.Stderr = os.Stderr
@@ -56,15 +58,15 @@ func startWorker(ctx context.Context, g *gateway, o options) (*workerProcess, er
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	w := &workerProcess{cmd: cmd, in: in, out: json.NewDecoder(out)}
-	if err := json.NewEncoder(in).Encode(g.Config); err != nil {
+	w := &process{cmd: cmd, in: in, out: json.NewDecoder(out)}
+	if err := json.NewEncoder(in).Encode(settings); err != nil {
 		return nil, errors.Join(err, w.stop())
 	}
 	return w, nil
 }
 
 // memory asks the worker what it uses now.
-func (w *workerProcess) memory() (m memory, err error) {
+func (w *process) memory() (m memory, err error) {
 	if _, err := io.WriteString(w.in, "memory\n"); err != nil {
 		return m, fmt.Errorf("ask the worker: %w", err)
 	}
@@ -74,8 +76,8 @@ func (w *workerProcess) memory() (m memory, err error) {
 	return m, nil
 }
 
-// stop ends the worker by closing its input.
-func (w *workerProcess) stop() error {
+// stop ends the process by closing its input.
+func (w *process) stop() error {
 	w.ending.Do(func() { w.err = errors.Join(w.in.Close(), w.cmd.Wait()) })
 	return w.err
 }
@@ -98,13 +100,9 @@ func serveWorker(ctx context.Context, in io.Reader, out io.Writer, o options) er
 	}
 	defer stopProfile()
 	lines := bufio.NewReader(in)
-	first, err := lines.ReadBytes('\n')
+	c, err := readSettings[app.Config](lines)
 	if err != nil {
-		return fmt.Errorf("read the settings: %w", err)
-	}
-	var c app.Config
-	if err := json.Unmarshal(first, &c); err != nil {
-		return fmt.Errorf("read the settings: %w", err)
+		return err
 	}
 	g, err := app.Open(ctx, c, app.Options{Version: "bench", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -127,6 +125,18 @@ func serveWorker(ctx context.Context, in io.Reader, out io.Writer, o options) er
 			return errors.Join(err, <-done)
 		}
 	}
+}
+
+// readSettings reads what startProcess sends, a line of JSON.
+func readSettings[T any](lines *bufio.Reader) (c T, err error) {
+	first, err := lines.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(first, &c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("read the settings: %w", err)
+	}
+	return c, nil
 }
 
 // usage collects garbage, twice since finalizers free more, and measures.
