@@ -130,11 +130,9 @@ func resolve(host string) (netip.Addr, error) {
 
 // bind binds a socket that does not listen, and tells its port.
 func bind(to netip.AddrPort) (socket, number int, err error) {
-	family, address := syscall.AF_INET, syscall.Sockaddr(nil)
+	family, address := syscall.AF_INET6, syscall.Sockaddr(&syscall.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()})
 	if ip := to.Addr(); ip.Is4() {
-		address = &syscall.SockaddrInet4{Port: int(to.Port()), Addr: ip.As4()}
-	} else {
-		family, address = syscall.AF_INET6, &syscall.SockaddrInet6{Port: int(to.Port()), Addr: ip.As16()}
+		family, address = syscall.AF_INET, &syscall.SockaddrInet4{Port: int(to.Port()), Addr: ip.As4()}
 	}
 	syscall.ForkLock.RLock() // no child may inherit it
 	if socket, err = syscall.Socket(family, syscall.SOCK_STREAM, 0); err == nil {
