@@ -106,9 +106,14 @@ func handler(settings *config.Config) (http.Handler, error) {
 	)
 	e.Pre(route.PublicPath(settings.PublicPath))
 	route.SetHealthRoute(e)
-	route.SetAPIRoutes(e, provider, []api.Middleware{headers.WithForwardHeaders([]string{auth.AuthorizationExtrasHeader, callerType})})
+	forwarded := []api.Middleware{headers.WithForwardHeaders([]string{auth.AuthorizationExtrasHeader, callerType})}
+	if err := route.SetAPIRoutes(e, provider, forwarded); err != nil {
+		return nil, err
+	}
 	route.SetAuthRoutes(e, provider)
-	route.SetUIRoutes(e, settings.PublicPath, assets, provider)
+	if err := route.SetUIRoutes(e, settings.PublicPath, assets, provider); err != nil {
+		return nil, err
+	}
 	route.SetRenderRoute(e, "/")
 	return e, nil
 }
