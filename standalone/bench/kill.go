@@ -29,7 +29,7 @@ func measureKill(ctx context.Context, m *machine, o options) (_ []row, err error
 		return nil, err
 	}
 	defer db.Close()
-	w, err := startWorker(ctx, g, o)
+	w, err := startProcess(ctx, o, "worker", g.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func measureKill(ctx context.Context, m *machine, o options) (_ []row, err error
 		if unsent, err = m.unsent(ctx, db); err != nil {
 			return 0, err
 		}
-		w, err = startWorker(ctx, g, o)
+		w, err = startProcess(ctx, o, "worker", g.Config)
 		return unsent, err
 	})
 	if err != nil {

@@ -83,7 +83,7 @@ func (w *process) stop() error {
 }
 
 // kill ends the worker as kill -9 does. That it did not end by itself is no error.
-func (w *workerProcess) kill() {
+func (w *process) kill() {
 	w.ending.Do(func() {
 		_ = w.cmd.Process.Kill()
 		_ = w.cmd.Wait()
