@@ -28,7 +28,7 @@ func measureKill(ctx context.Context, m *machine, o options) (_ []row, err error
 	if err != nil {
 		return nil, err
 	}
-	defer db.Close()
+	g.closers = append(g.closers, db.Close)
 	w, err := startProcess(ctx, o, "worker", g.Config)
 	if err != nil {
 		return nil, err
