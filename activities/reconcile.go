@@ -110,13 +110,17 @@ func (a *Activities) pass(ctx context.Context, overdueToo bool) PassReport {
 	}
 	runs := func(find func(context.Context) ([]string, error)) func(context.Context) error {
 		return func(ctx context.Context) error {
-			ids, err := find(ctx)
-			if err != nil {
-				return err
+			for { // a full batch is followed by the next at once
+				ids, err := find(ctx)
+				if err != nil {
+					return err
+				}
+				started, err := a.ensureRuns(ctx, ids)
+				r.Started += started
+				if err != nil || len(ids) < passBatch {
+					return err
+				}
 			}
-			started, err := a.ensureRuns(ctx, ids)
-			r.Started += started
-			return err
 		}
 	}
 	concern(runs(func(ctx context.Context) ([]string, error) { return a.Store.UnseenTasks(ctx, unseenAfter, passBatch) }))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -51,6 +52,31 @@ func (s scene) submitted() {
 	s.t.Helper()
 	_, err := newEnv(s.World).ExecuteActivity(s.Activities.SubmitJob, first())
 	s.check(err)
+}
+
+// D2: what many crashes leave at once is not mended at a batch a pass.
+func TestD2FullBatchIsFollowedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const tasks = 1100
+		w := activitytest.New(time.Now)
+		for i := range tasks {
+			task := w.NewVideo()
+			task.ID = fmt.Sprintf("task-%04d", i)
+			w.Store.Add(task)
+		}
+		time.Sleep(time.Minute)
+		reconcile(t, w, time.Millisecond) // one pass
+		started := 0
+		for _, call := range w.Engine.Calls() {
+			if strings.HasPrefix(call, "start ") {
+				started++
+			}
+		}
+		if started != tasks {
+			t.Errorf("%d runs started, want %d", started, tasks)
+		}
+	})
 }
 
 func TestD2Reconcile(t *testing.T) {
