@@ -356,6 +356,7 @@ func TestD5CallEnds(t *testing.T) {
 func TestD4RefusedAgainIsNoProof(t *testing.T) {
 	t.Parallel()
 	again := func(t *testing.T, kind mediagate.Kind) *bundle {
+		t.Helper()
 		b := lost(t)
 		b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
 			return mediagate.Submission{}, &mediagate.Error{Kind: kind, Message: "external_task_id has been occupied"}

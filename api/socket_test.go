@@ -178,6 +178,7 @@ func TestHalfClose(t *testing.T) {
 			},
 			status: 202,
 			check: func(t *testing.T, a answer) {
+				t.Helper()
 				if a.at("data", "cancel_requested") != true {
 					t.Errorf("not noted: %s", a.body)
 				}
@@ -189,6 +190,7 @@ func TestHalfClose(t *testing.T) {
 			request: func() request { return request{path: "/v1/tasks/" + waiting + "?wait=1", key: g.key} },
 			times:   2, status: 200,
 			check: func(t *testing.T, a answer) {
+				t.Helper()
 				if a.at("data", "status") != "pending" {
 					t.Errorf("no task: %s", a.body)
 				}
