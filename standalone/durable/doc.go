@@ -1,4 +1,5 @@
 // Package durable tests the durable path on a real Temporal server, over
 // doubles of everything else: what the skipping clock of the workflows' own
-// tests cannot show, such as queues that are full or that nobody serves.
+// tests cannot show, such as queues that are full or that nobody serves, and
+// runs that block or panic until they are replaced.
 package durable

@@ -34,7 +34,7 @@ func (w *world) scheduled(id string) {
 func TestD3QueueThatNobodyServes(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	w.serves()
+	w.serves(nil)
 	late := w.begin(w.NewVideo(), "task_late", 4*time.Second)
 	for _, id := range []string{"task_ordered", "task_by_hand", "task_cancelled", "task_woken"} {
 		w.begin(w.NewVideo(), id, time.Hour)
@@ -96,7 +96,7 @@ func TestD3FullQueue(t *testing.T) {
 		ids[i] = fmt.Sprintf("task_%03d", i)
 		w.begin(w.NewImage(), ids[i], 15*time.Second)
 	}
-	w.serves("sync")
+	w.serves(nil, "sync")
 	for _, id := range ids {
 		w.ended(id, mediagate.StatusFailed, "")
 	}

@@ -56,13 +56,13 @@ func setup(t *testing.T) *world {
 }
 
 // serves runs a worker for these providers' calls, and all other queues.
-func (w *world) serves(providers ...string) {
+func (w *world) serves(channels []string, providers ...string) {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	done := make(chan error, 1)
 	go func() {
 		done <- worker.Run(ctx, worker.Config{
-			Temporal: w.temporal, Activities: w.Activities, Providers: providers, Grace: 5 * time.Second,
+			Temporal: w.temporal, Activities: w.Activities, Providers: providers, Channels: channels, Grace: 5 * time.Second,
 			Logger: slog.New(slog.DiscardHandler),
 		})
 	}()

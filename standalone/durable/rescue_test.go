@@ -1,61 +1,32 @@
-package rescue_test
+package durable_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
-	"github.com/mediagate/mediagate/standalone/temporalserver"
-	"github.com/mediagate/mediagate/worker"
 	"github.com/mediagate/mediagate/workflows"
 )
 
-const patience = time.Minute
-
-// bench is a gateway on doubles, but with a real Temporal service.
+// bench is a world whose reconciler has no patience, with one task.
 type bench struct {
-	*activitytest.World
-	t      *testing.T
-	client client.Client
-	engine workflows.Client
-	task   mediagate.Task
+	*world
+	task mediagate.Task
 }
 
-func setup(t *testing.T) *bench {
+func setupBench(t *testing.T) *bench {
 	t.Helper()
-	server, err := temporalserver.Start(t.Context(), temporalserver.Config{Addr: "127.0.0.1:0", File: filepath.Join(t.TempDir(), "temporal.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
-		defer cancel()
-		if err := server.Stop(ctx); err != nil {
-			t.Errorf("stop Temporal: %v", err)
-		}
-	})
-	c, err := client.Dial(client.Options{
-		HostPort: server.Addr(), Namespace: temporalserver.DefaultNamespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	b := &bench{World: activitytest.New(time.Now), t: t, client: c, engine: workflows.Client{Temporal: c}}
+	b := &bench{world: setup(t)}
 	b.Activities.Engine = b.engine
 	s := &b.Activities.Settings
 	s.PassInterval, s.OverdueAfter, s.RoundAfter, s.RescueEvery = 100*time.Millisecond, time.Second, time.Second, time.Second
@@ -73,9 +44,9 @@ func setup(t *testing.T) *bench {
 // gets nowhere.
 func (b *bench) wedge(name string, broken any, start func() error, stuck func() error) {
 	b.t.Helper()
-	w := sdk.New(b.client, workflows.QueueMain, sdk.Options{})
+	w := sdk.New(b.temporal, workflows.QueueMain, sdk.Options{})
 	w.RegisterWorkflowWithOptions(broken, workflow.RegisterOptions{Name: name})
-	calls := sdk.New(b.client, workflows.QueueCall(activitytest.AsyncProvider), sdk.Options{DisableWorkflowWorker: true})
+	calls := sdk.New(b.temporal, workflows.QueueCall(activitytest.AsyncProvider), sdk.Options{DisableWorkflowWorker: true})
 	calls.RegisterActivity(b.Activities)
 	for _, part := range []sdk.Worker{w, calls} {
 		if err := part.Start(); err != nil {
@@ -89,21 +60,7 @@ func (b *bench) wedge(name string, broken any, start func() error, stuck func() 
 
 // mend runs the real worker until the test ends.
 func (b *bench) mend() {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
-	done := make(chan error, 1)
-	go func() {
-		done <- worker.Run(ctx, worker.Config{
-			Temporal: b.client, Activities: b.Activities,
-			Providers: []string{activitytest.AsyncProvider, activitytest.SyncProvider}, Channels: []string{activitytest.AsyncChannel},
-			Grace: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
-		})
-	}()
-	b.t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			b.t.Errorf("the worker: %v", err)
-		}
-	})
+	b.serves([]string{activitytest.AsyncChannel}, activitytest.AsyncProvider, activitytest.SyncProvider)
 }
 
 func (b *bench) ok(err error) {
@@ -131,7 +88,7 @@ func (b *bench) eventually(what string, check func() error) {
 // runID is that of the workflow's newest run.
 func (b *bench) runID(id string) string {
 	b.t.Helper()
-	desc, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+	desc, err := b.temporal.DescribeWorkflowExecution(b.t.Context(), id, "")
 	b.ok(err)
 	return desc.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 }
@@ -139,7 +96,7 @@ func (b *bench) runID(id string) string {
 // failing is a condition of wedge: the run's workflow tasks have failed.
 func (b *bench) failing(id string) func() error {
 	return func() error {
-		desc, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+		desc, err := b.temporal.DescribeWorkflowExecution(b.t.Context(), id, "")
 		if err == nil && desc.GetPendingWorkflowTask().GetAttempt() < 2 {
 			err = fmt.Errorf("its workflow task is at attempt %d", desc.GetPendingWorkflowTask().GetAttempt())
 		}
@@ -150,7 +107,7 @@ func (b *bench) failing(id string) func() error {
 // blocked is a condition of wedge: the run has made its first step and waits.
 func (b *bench) blocked(id string) func() error {
 	return func() error {
-		desc, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+		desc, err := b.temporal.DescribeWorkflowExecution(b.t.Context(), id, "")
 		switch {
 		case err != nil:
 			return err
@@ -164,7 +121,7 @@ func (b *bench) blocked(id string) func() error {
 // terminated checks that operators are told why the run was ended.
 func (b *bench) terminated(id, run, word string) {
 	b.t.Helper()
-	history := b.client.GetWorkflowHistory(b.t.Context(), id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	history := b.temporal.GetWorkflowHistory(b.t.Context(), id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	reason := ""
 	for history.HasNext() {
 		event, err := history.Next()
@@ -198,7 +155,7 @@ func TestD2WedgedRunIsReplaced(t *testing.T) {
 	for name, broken := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t)
+			b := setupBench(t)
 			stuck := b.blocked(b.task.ID)
 			if name == "panics" {
 				stuck = b.failing(b.task.ID)
@@ -228,7 +185,7 @@ func TestD2WedgedRunIsReplaced(t *testing.T) {
 // Issue 7, point 3 (D2): the same for a delivery round.
 func TestD2WedgedRoundIsReplaced(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := setupBench(t)
 	_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{
 		TaskID: b.task.ID, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: []byte("{}"),
 	})
@@ -261,7 +218,7 @@ func TestD2WedgedSingletonIsReplaced(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t)
+			b := setupBench(t)
 			var replaced []string
 			keeper := workflows.Keeper{Client: b.engine, Replaced: func(id, _ string) { replaced = append(replaced, id) }}
 			keep := func() error { return keeper.Reconciler(t.Context()) }
@@ -289,7 +246,7 @@ func TestD2WedgedSingletonIsReplaced(t *testing.T) {
 			b.terminated(workflows.IDReconciler, wedged, c.word)
 			b.mend()
 			b.eventually("its activity runs", func() error {
-				desc, err := b.client.DescribeWorkflowExecution(t.Context(), workflows.IDReconciler, "")
+				desc, err := b.temporal.DescribeWorkflowExecution(t.Context(), workflows.IDReconciler, "")
 				if err == nil && len(desc.GetPendingActivities()) == 0 {
 					err = errors.New("it does not")
 				}
@@ -309,12 +266,12 @@ func TestD2WedgedSingletonIsReplaced(t *testing.T) {
 // that nobody waits for, ends.
 func TestD2RemovedChannelEnds(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := setupBench(t)
 	b.Activities.Settings.ChannelGrace = 0
 	b.ok(b.engine.EnsureChannel(t.Context(), "removed"))
 	b.mend()
 	b.eventually("it ends", func() error {
-		desc, err := b.client.DescribeWorkflowExecution(t.Context(), workflows.IDChannel("removed"), "")
+		desc, err := b.temporal.DescribeWorkflowExecution(t.Context(), workflows.IDChannel("removed"), "")
 		if got := desc.GetWorkflowExecutionInfo().GetStatus(); err == nil && got != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
 			err = fmt.Errorf("it is %s", got)
 		}
