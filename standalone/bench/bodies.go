@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -270,7 +269,7 @@ func serveAPI(ctx context.Context, in io.Reader, out io.Writer, o options) error
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
+	log := app.NewLogger(c, io.Discard)
 	app.LimitMemory(ctx, log)
 	g, err := app.Open(ctx, c, app.Options{Version: "bench", Logger: log})
 	if err != nil {
