@@ -134,7 +134,7 @@ func TestBodyWaitsForRoom(t *testing.T) {
 func TestRoomComesBack(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) {
-		c.BodyBudget, c.BodyWait, c.BodyStall = fourBodies, 50*time.Millisecond, 200*time.Millisecond
+		c.BodyBudget, c.BodyWait, c.BodyStall = fourBodies, 50*time.Millisecond, 2*time.Second
 		c.CheckWebhookURL = func(string) error { panic("a fault") }
 	})
 	address := g.serve()
@@ -155,7 +155,7 @@ func TestRoomComesBack(t *testing.T) {
 		},
 		"success": func(s *socket) int { s.send(whole); return 200 },
 	} {
-		for range 5 {
+		for range 3 {
 			s := dial(t, address)
 			if want := end(s); want > 0 {
 				if a := s.answer(); a.status != want {

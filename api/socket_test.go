@@ -203,6 +203,7 @@ func TestHalfClose(t *testing.T) {
 			},
 			status: 201,
 			check: func(t *testing.T, a answer) {
+				t.Helper()
 				id, _ := a.at("id").(string)
 				if _, err := g.store.Account(t.Context(), id); err != nil {
 					t.Errorf("not made: %v", err)
@@ -350,7 +351,7 @@ func TestExpectContinue(t *testing.T) {
 // rough is a gateway that is soon tired of bodies.
 func rough(t *testing.T) *gateway {
 	t.Helper()
-	return newGateway(t, func(c *api.Config) { c.BodyStall, c.BodyTimeout = 200*time.Millisecond, time.Minute })
+	return newGateway(t, func(c *api.Config) { c.BodyStall, c.BodyTimeout = 3*time.Second, time.Minute })
 }
 
 // bodies are all kinds of routes that read one.
@@ -372,6 +373,7 @@ func TestStalledBody(t *testing.T) {
 	t.Parallel()
 	g := rough(t)
 	address := g.serve()
+	stalled := map[string]*socket{} // all at once: each takes its time
 	for name, r := range g.bodies() {
 		head := request{method: r.method, path: r.path, key: r.key}.text("1.1", "Transfer-Encoding: chunked")
 		whole := r.text("1.1")
@@ -382,33 +384,29 @@ func TestStalledBody(t *testing.T) {
 			"between chunks":    head + "1\r\n{\r\n",
 			"in a chunk's head": head + "f",
 		} {
-			t.Run(name+", "+how, func(t *testing.T) {
-				t.Parallel()
-				s := dial(t, address)
-				s.send(text)
-				a := s.answer()
-				a.wantError(t, 408, "invalid_request_error", "did not arrive in time")
-				if a.header.Get("Connection") != "close" {
-					t.Errorf("Connection: %q", a.header.Get("Connection"))
-				}
-				s.silence()
-			})
+			s := dial(t, address)
+			s.send(text)
+			stalled[name+", "+how] = s
 		}
 	}
-	t.Run("each stalled for a while, but not too long", func(t *testing.T) {
-		t.Parallel()
-		s := dial(t, address)
-		text := request{method: "POST", path: videos, key: g.key, body: videoBody}.text("1.1")
-		for part := range 5 {
-			from, to := len(text)-5+part, len(text)-4+part
-			if part == 0 {
-				from = 0
+	slow := dial(t, address)
+	text := request{method: "POST", path: videos, key: g.key, body: videoBody}.text("1.1")
+	slow.send(text[:len(text)-5])
+	for i := len(text) - 5; i < len(text); i++ {
+		time.Sleep(700 * time.Millisecond) // in all, longer than a stall may be
+		slow.send(text[i : i+1])
+	}
+	slow.answer().taskID(t)
+	for name, s := range stalled {
+		t.Run(name, func(t *testing.T) {
+			a := s.answer()
+			a.wantError(t, 408, "invalid_request_error", "did not arrive in time")
+			if a.header.Get("Connection") != "close" {
+				t.Errorf("Connection: %q", a.header.Get("Connection"))
 			}
-			s.send(text[from:to])
-			time.Sleep(80 * time.Millisecond) // twice as long as a stall may be, in all
-		}
-		s.answer().taskID(t)
-	})
+			s.silence()
+		})
+	}
 }
 
 // TestSlowBody drips: the whole is bounded too.
