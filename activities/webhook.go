@@ -69,7 +69,11 @@ type sentDelivery struct {
 // webhook id is the same. An attempt that cannot be recorded is remembered by
 // the activity, whose repetitions only record it.
 func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict, error) {
-	var made atomic.Pointer[sentDelivery] // which no beat may forget
+	var made atomic.Pointer[sentDelivery] // which no beat may forget, the first one included
+	var sent sentDelivery
+	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &sent) == nil {
+		made.Store(&sent)
+	}
 	defer heartbeat(ctx, func() []any {
 		if sent := made.Load(); sent != nil {
 			return []any{*sent}
@@ -93,13 +97,12 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 	if recorded {
 		return VerdictRetry, nil // on record, and the round is open: only our answer was lost
 	}
-	var sent sentDelivery
-	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &sent) != nil {
+	if made.Load() == nil {
 		if sent, err = a.deliverOnce(ctx, in, target); err != nil {
 			return "", a.fail(ctx, err)
 		}
+		made.Store(&sent)
 	}
-	made.Store(&sent)
 	if err := a.recordSent(ctx, sent); err != nil {
 		return "", a.fail(ctx, err)
 	}

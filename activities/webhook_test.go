@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
@@ -213,6 +215,37 @@ func TestUnrecordedDeliveryIsNotRepeated(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Issue 7, point 10: the repeated activity may have to wait for the database
+// that did not take the record. It beats meanwhile, and each beat replaces what
+// Temporal remembers: one that says nothing would have the attempt made again.
+func TestUnrecordedDeliveryIsRememberedThroughAnOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := ended(t)
+		b.Store.Fault = func(method string) error {
+			if method == "WebhookTarget" {
+				time.Sleep(10 * time.Second)
+				return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+			}
+			return nil
+		}
+		beats := 0
+		env := newEnv(b.World)
+		env.SetHeartbeatDetails(map[string]any{"delivery": map[string]any{"TaskID": taskID, "Round": 1, "Attempt": 2}, "verdict": "retry"})
+		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&beatWatch{heard: func(details []any) {
+			beats++
+			if len(details) != 1 || !strings.Contains(fmt.Sprint(details), taskID) {
+				t.Errorf("beat %d says %v: the attempt is forgotten", beats, details)
+			}
+		}}}})
+		_, err := env.ExecuteActivity(b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 2, Wait: time.Minute})
+		kind(t, err, mediagate.KindUnavailable, "", true)
+		if beats == 0 {
+			t.Error("no beat: nothing is shown")
+		}
+	})
 }
 
 // The attempt is on record and only the activity's answer was lost: nothing is
