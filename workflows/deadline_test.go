@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -342,6 +343,86 @@ func TestD10DeadlinesAreByTheDatabasesClock(t *testing.T) {
 			if got := b.task(); !got.EndedAt.Equal(got.DeadlineAt) {
 				t.Errorf("ended %v after the deadline", got.EndedAt.Sub(got.DeadlineAt))
 			}
+		})
+	}
+}
+
+// A worker whose clock jumps reads the story with it before it finds that out.
+// The runs that it served then keep their deadlines.
+func TestD10ClockThatJumpsForAMoment(t *testing.T) {
+	t.Parallel()
+	for name, healed := range map[string]func(*bundle){
+		"the story is read again":   func(b *bundle) { b.env.SignalWorkflow(workflows.SignalWake, nil) },
+		"nothing is read meanwhile": func(*bundle) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &bundle{t: t}
+			b.newRun()
+			var jump atomic.Int64
+			b.World = activitytest.New(func() time.Time { return b.env.Now().Add(time.Duration(jump.Load())) })
+			b.Store.Add(b.NewVideo())
+			b.register()
+			b.at(20*time.Second, func() {
+				jump.Store(int64(deadline / 2))
+				b.env.SignalWorkflow(workflows.SignalWake, nil)
+			})
+			b.at(30*time.Second, func() {
+				jump.Store(0)
+				healed(b)
+			})
+			b.run()
+			b.failed(mediagate.CodeGenerationTimeout)
+			within(t, "the end", b.endedAt(), deadline, deadline+clockJump)
+		})
+	}
+}
+
+// clockJump is what a run waits at most before it reads a clock again.
+const clockJump = time.Minute
+
+// A retry that comes while the last step before the deadline runs moves the
+// deadline, as the operator was told.
+func TestD10RetryDuringTheLastStepMovesTheDeadline(t *testing.T) {
+	t.Parallel()
+	order := func(b *bundle) {
+		row, err := b.Store.RecordAction(context.Background(), mediagate.Action{TaskID: taskID, Action: mediagate.ActionRetry})
+		b.ok(err)
+		b.env.SignalWorkflow(workflows.SignalAction, activities.ActionArgs{ID: row.ID, TaskID: taskID, Action: row.Action})
+	}
+	for name, order := range map[string]func(*bundle){
+		"by row": order, "by hand": func(b *bundle) { b.env.SignalWorkflow(mediagate.ActionRetry, nil) },
+	} {
+		t.Run("asking a last time "+name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			var once atomic.Bool
+			b.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+				if once.CompareAndSwap(false, true) {
+					order(b)
+				}
+				return mediagate.Report{State: mediagate.JobRunning}, nil
+			}
+			b.succeeds(deadline+10*time.Minute, 1)
+			b.run()
+			b.ended(mediagate.StatusCompleted)
+			b.taken(mediagate.ActionRetry)
+		})
+		t.Run("submitting "+name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			b.Store.Fault = func(method string) error {
+				if method == "OpenAttempt" && b.elapsed() < deadline+time.Minute {
+					return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+				}
+				return nil
+			}
+			b.at(deadline-20*time.Second, func() { order(b) })
+			b.succeeds(deadline+10*time.Minute, 1)
+			b.run()
+			b.ended(mediagate.StatusCompleted)
+			b.taken(mediagate.ActionRetry)
+			b.submits(taskID)
 		})
 	}
 }

@@ -166,10 +166,22 @@ func troubles(parkReason string) bool {
 	}
 }
 
-// reload reads the story anew.
+// clockJump is by how much a reading of the clock may be too early for having
+// been made a moment ago. What is beyond was another clock.
+const clockJump = time.Minute
+
+// reload reads the story anew. It is read just now: a clock that stood wrong
+// when the run read it before is put right.
 func (g *generate) reload(ctx workflow.Context) error {
 	ctx = workflow.WithLocalActivityOptions(ctx, load())
-	return g.take(ctx, workflow.ExecuteLocalActivity(ctx, nameLoadTask, activities.TaskArgs{TaskID: g.in.TaskID}))
+	err := g.take(ctx, workflow.ExecuteLocalActivity(ctx, nameLoadTask, activities.TaskArgs{TaskID: g.in.TaskID}))
+	if err != nil || g.story.ReadAt.IsZero() {
+		return err
+	}
+	if ahead := g.story.ReadAt.Sub(workflow.Now(ctx)); g.ahead-ahead > clockJump {
+		g.ahead = ahead
+	}
+	return nil
 }
 
 // take makes the future's story the run's. It decodes into a fresh one: what
@@ -221,9 +233,7 @@ func (g *generate) database(ctx workflow.Context, id string, activity, args any)
 // wait for its end any more.
 func (g *generate) send(ctx workflow.Context, n int) error {
 	if g.late(ctx) {
-		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
-			Code: mediagate.CodeGenerationTimeout, Message: "the task could not be sent to the provider in time", Retryable: true,
-		})
+		return g.expire(ctx, "the task could not be sent to the provider in time")
 	}
 	return g.submit(ctx, n)
 }

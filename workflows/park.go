@@ -159,9 +159,7 @@ func (g *generate) resolve(ctx workflow.Context) error {
 	}
 	left := g.lostTill.Sub(workflow.Now(ctx))
 	if g.late(ctx) {
-		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
-			Code: mediagate.CodeGenerationTimeout, Message: providerTooLate, Retryable: true,
-		})
+		return g.expire(ctx, providerTooLate)
 	}
 	if left <= 0 {
 		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
@@ -186,13 +184,7 @@ func (g *generate) lose(ctx workflow.Context) error {
 	for g.retry.ReceiveAsync(nil) {
 		g.log.Info("a retry from before the loss is ignored", "attempt", g.lost)
 	}
-	commands := g.held
-	g.held = nil
-	var command activities.ActionArgs
-	for g.action.ReceiveAsync(&command) {
-		commands = append(commands, command)
-		command = activities.ActionArgs{}
-	}
+	commands := g.untaken()
 	for _, command := range commands {
 		if err := g.obey(ctx, command); err != nil {
 			return err

@@ -62,9 +62,50 @@ func (g *generate) lastCall(ctx workflow.Context) error {
 	if st.Status.Terminal() || st.CancelRequested || st.Succeeded || st.Failure != nil || st.Trouble != "" || g.outer.Err() != nil || g.ordered == mediagate.ActionFail {
 		return nil
 	}
-	return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
-		Code: mediagate.CodeGenerationTimeout, Message: providerTooLate, Retryable: true,
-	})
+	return g.expire(ctx, providerTooLate)
+}
+
+// expire fails a task whose time is up. A command that came while its last step
+// ran is obeyed before: a retry gives it more time (D10). So does a database
+// that says, as it was read last, that there is some left.
+func (g *generate) expire(ctx workflow.Context, message string) error {
+	commands := g.untaken()
+	for g.retry.ReceiveAsync(nil) {
+		commands = append(commands, activities.ActionArgs{Action: mediagate.ActionRetry})
+	}
+	for _, command := range commands {
+		if err := g.obey(ctx, command); err != nil {
+			return err
+		}
+	}
+	if len(commands) > 0 {
+		if err := g.reload(ctx); err != nil {
+			return err
+		}
+		if g.moot() || known(g.story) || g.ordered == mediagate.ActionFail || !g.late(ctx) {
+			return nil
+		}
+	}
+	if st := g.story; !st.ReadAt.IsZero() {
+		if early := mediagate.WaitsUntil(st.DeadlineAt, st.ParkedAt, st.ReadAt).Sub(st.ReadAt); early > 0 {
+			_, err := g.pause(ctx, "the clocks disagree", min(max(early, time.Second), clockJump))
+			return err
+		}
+	}
+	return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{Code: mediagate.CodeGenerationTimeout, Message: message, Retryable: true})
+}
+
+// untaken are the commands with a row that no wait has come to.
+func (g *generate) untaken() []activities.ActionArgs {
+	commands := g.held
+	g.held = nil
+	for {
+		var command activities.ActionArgs
+		if !g.action.ReceiveAsync(&command) {
+			return commands
+		}
+		commands = append(commands, command)
+	}
 }
 
 const providerTooLate = "the provider did not finish in time"
