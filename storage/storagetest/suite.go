@@ -44,6 +44,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 		"rescues":    rescueTests,
 		"invariants": withTampering(checkTests),
 		"model":      modelTests,
+		"storm":      stormTests,
 	}
 	for group, tests := range groups {
 		t.Run(group, func(t *testing.T) {
