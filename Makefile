@@ -54,9 +54,16 @@ test/race: deps build ## run all tests shuffled, our own code under the race det
 test/replay: ## replay the recorded histories
 	$(GO) test -run 'TestReplay' ./workflows
 
-.PHONY: verify
-verify: deps build ## the crash tests of every failpoint, and the long ones
+.PHONY: verify verify/fuzz verify/storm
+verify: deps build verify/fuzz verify/storm ## the crash tests of every failpoint, and the long ones
 	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -run 'TestCrash|TestVerify|TestKill'
+
+verify/fuzz: ## thousands of random plays of the workflow; a seed that breaks a rule is printed
+	$(GO) test -count=1 -timeout 60m ./workflows -run TestFuzz -rapid.checks=2000
+
+verify/storm: deps ## long storms of actors over the storage, on both databases, with their seeds
+	$(GO) test -count=1 -timeout 60m ./storage -run TestPostgres/storm -storm.runs=20 -storm.ops=400
+	cd standalone && $(GO) test -count=1 -timeout 60m ./sqlite -run TestSQLite/storm -storm.runs=20 -storm.ops=400
 
 .PHONY: bench
 bench: deps build ## measure against floors taken in the same run
