@@ -36,7 +36,7 @@ const (
 func (s *Server) readBody(c *call, keep *catalog.Outline) (raw []byte, object map[string]any, err error) {
 	c.uncounted(func() {
 		if raw, err = s.readLimited(c, c.limit); err == nil {
-			object, err = s.parse(raw, keep)
+			object, err = s.parse(c, raw, keep)
 		}
 	})
 	return raw, object, err
@@ -44,12 +44,20 @@ func (s *Server) readBody(c *call, keep *catalog.Outline) (raw []byte, object ma
 
 // parse takes large bodies a few at a time, and leaves as much time after each
 // as it took: they get a quarter of the processors, so that small requests need
-// not queue behind them.
-func (s *Server) parse(raw []byte, keep *catalog.Outline) (map[string]any, error) {
+// not queue behind them. Each key has one of them in that queue, so that a key
+// with many does not come before others with few.
+func (s *Server) parse(c *call, raw []byte, keep *catalog.Outline) (map[string]any, error) {
 	if len(raw) > firstBuffer { // as the budget tells them apart
+		turn := c.claim.of.parsing
+		turn <- struct{}{}
 		s.parsing <- struct{}{}
 		began := time.Now()
-		defer func() { time.AfterFunc(time.Since(began), func() { <-s.parsing }) }()
+		defer func() {
+			time.AfterFunc(time.Since(began), func() {
+				<-s.parsing
+				<-turn
+			})
+		}()
 	}
 	return parseObject(raw, keep)
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -198,6 +199,42 @@ func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 			t.Errorf("%s: a body of %d KiB takes %d KiB, %v", name, len(body)>>10, took>>10, err)
 		}
 	}
+}
+
+// TestParsingTakesKeysInTurn: a key with many large bodies in the queue comes
+// no sooner than one with a single body (issue 7, point 4).
+func TestParsingTakesKeysInTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{parsing: make(chan struct{}, 1), budget: newBudget(0, bodyLimit)}
+		raw := []byte(`{"other":"` + strings.Repeat("x", firstBuffer) + `"}`)
+		s.parsing <- struct{}{} // somebody is at it
+		done := make(chan string, 100)
+		arrive := func(key string) {
+			c := &call{claim: claim{budget: s.budget, who: key}}
+			if err := c.claim.grow(t.Context(), 0, int64(len(raw))); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				defer c.claim.release()
+				if _, err := s.parse(c, raw, nil); err != nil {
+					t.Error(err)
+				}
+				done <- key
+			}()
+			synctest.Wait()
+		}
+		for range 30 {
+			arrive("many")
+		}
+		arrive("one")
+		<-s.parsing
+		for before := 0; <-done != "one"; before++ {
+			if before == 2 {
+				t.Fatalf("%d bodies of the other key came first", before+1)
+			}
+		}
+	})
 }
 
 func FuzzParseObject(f *testing.F) {

@@ -35,8 +35,9 @@ const (
 
 // portion is one key's share.
 type portion struct {
-	room  [sizes]*semaphore.Weighted
-	calls int // that use it; with the last it is forgotten
+	room    [sizes]*semaphore.Weighted
+	parsing chan struct{} // holds one while a large body is parsed or next
+	calls   int           // that use it; with the last it is forgotten
 }
 
 // defaultBudget is 64 bodies of the usual bound.
@@ -107,7 +108,7 @@ func (b *budget) enter(who string) *portion {
 	defer b.mu.Unlock()
 	p := b.portions[who]
 	if p == nil {
-		p = &portion{}
+		p = &portion{parsing: make(chan struct{}, 1)}
 		for part, bytes := range b.share {
 			p.room[part] = semaphore.NewWeighted(bytes)
 		}
