@@ -16,3 +16,6 @@ func Bodies(s *Server) (n int) {
 	}
 	return n
 }
+
+// Seats changes how many long polls of a key may wait.
+func Seats(s *Server, most int) { s.seats.most = most }

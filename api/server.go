@@ -37,6 +37,7 @@ type Server struct {
 	keys      *keyring
 	touches   *touches
 	watch     *watcher
+	seats     *seats // of long polls
 	budget    *budget
 	parsing   chan struct{}   // holds one for each large body that is parsed
 	life      context.Context // ends with Close
@@ -61,6 +62,7 @@ func New(cfg Config) (*Server, error) {
 		keys:     newKeyring(cfg.Store, cfg.Now),
 		touches:  newTouches(cfg.Store, cfg.Logger),
 		watch:    newWatcher(cfg.Store, cfg.Logger),
+		seats:    &seats{most: mostWaits, taken: map[string]int{}},
 		parsing:  make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		entropy:  ulid.Monotonic(rand.Reader, 0),
 	}

@@ -277,6 +277,46 @@ func TestHalfClosedPipeline(t *testing.T) {
 	}
 }
 
+// TestPollsOfOneKey: clients that leave their long polls behind cost a key its
+// own, never the process its connections and memory.
+func TestPollsOfOneKey(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	api.Seats(g.server, 3)
+	address := g.serve()
+	id := g.submit(videos, videoBody)
+	poll := request{path: "/v1/tasks/" + id + "?wait=5", key: g.key}
+	began := time.Now()
+	refused := func() bool {
+		s := dial(t, address)
+		s.send(poll.text("1.1"))
+		s.finish()
+		_ = s.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		if _, err := s.answers.Peek(1); err != nil {
+			return false // it waits, and this client goes
+		}
+		a := s.answer()
+		a.wantError(t, 429, "rate_limit_error", "wait for tasks already")
+		if after := a.header.Get("Retry-After"); after != "1" {
+			t.Errorf("Retry-After %q", after)
+		}
+		return true
+	}
+	for i := range 4 {
+		if got := refused(); got != (i == 3) {
+			t.Errorf("poll %d: refused: %v, after %s", i+1, got, time.Since(began))
+		}
+	}
+	if a := g.send(request{path: "/v1/tasks/" + id, key: g.key}); a.status != 200 {
+		t.Errorf("who does not wait: %d %s", a.status, a.body)
+	}
+	_, another := g.newKey(mediagate.Key{Unlimited: true})
+	if a := g.send(request{path: "/v1/tasks/" + id + "?wait=1", key: another}); a.status != 200 {
+		t.Errorf("another key: %d %s", a.status, a.body)
+	}
+	eventually(t, "the seats are free again", func() bool { return !refused() })
+}
+
 // TestSplitRequest sends a submit byte by byte, then in chunks of one.
 func TestSplitRequest(t *testing.T) {
 	t.Parallel()

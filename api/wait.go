@@ -4,8 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
+
+	"github.com/mediagate/mediagate"
 )
 
 const (
@@ -13,6 +16,41 @@ const (
 	watchBatch = 1000 // ids in one query
 	watchLimit = 5 * time.Second
 )
+
+// mostWaits is how many long polls of one key wait at once. Each keeps a
+// connection and its memory, and nobody can be sure that its client is still
+// there: who closes the sending side may read, and net/http does not look past
+// a next request.
+const mostWaits = 1000
+
+// seats counts who waits.
+type seats struct {
+	most  int
+	mu    sync.Mutex
+	taken map[string]int // by key
+}
+
+// take has a seat for the key, or says that it has all of its seats.
+func (s *seats) take(who string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken[who] >= s.most {
+		return &mediagate.Error{
+			Kind: mediagate.KindRateLimited, RetryAfter: time.Second,
+			Message: "too many requests: " + strconv.Itoa(s.most) + " of this key wait for tasks already",
+		}
+	}
+	s.taken[who]++
+	return nil
+}
+
+func (s *seats) leave(who string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken[who]--; s.taken[who] == 0 {
+		delete(s.taken, who)
+	}
+}
 
 // watcher serves all long polls with one goroutine, which runs only while
 // somebody waits and asks for the versions of all awaited tasks at once.
