@@ -44,6 +44,7 @@ type Settlement struct {
 	Results     []Result
 	EndedAt     time.Time
 	WebhookBody []byte // nil when nothing is to be sent
+	Unheard     bool   // given up for want of the attempt's outcome: one that is on record prevents it
 }
 
 // WebhookTarget is what a delivery round sends, and where.

@@ -17,11 +17,13 @@ type SettleArgs struct {
 	N       int                `json:"n,omitempty"`
 	Status  mediagate.Status   `json:"status"`
 	Failure *mediagate.Failure `json:"failure,omitempty"`
+	Unheard bool               `json:"unheard,omitempty"` // see mediagate.Settlement
 }
 
 // Settle ends the task: terminal row, result, money and the owed callback in
-// one transaction. A task that has ended already is left as it is; the story
-// that comes back tells which end it was (D13).
+// one transaction. A task that has ended already is left as it is, and so is
+// one that was given up though its attempt's end is on record; the story that
+// comes back tells (D13).
 func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story, error) {
 	task, err := a.Store.TaskByID(ctx, in.TaskID)
 	if err != nil {
@@ -31,7 +33,7 @@ func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story
 		return a.story(ctx, in.TaskID)
 	}
 	end := mediagate.Settlement{
-		TaskID: in.TaskID, N: in.N, Status: in.Status, Failure: in.Failure,
+		TaskID: in.TaskID, N: in.N, Status: in.Status, Failure: in.Failure, Unheard: in.Unheard,
 		EndedAt: a.Now().UTC().Truncate(time.Microsecond),
 	}
 	if in.Status == mediagate.StatusCompleted {

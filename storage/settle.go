@@ -20,6 +20,7 @@ const aSuccess = `{"succeeded":true%`
 // that has ended already stays as it is: the story tells how, and won is
 // false. Returns KindInternal for an end that cannot be: a state that is
 // none, a cost above the hold or without success, a failure without reason.
+// One that is given up for want of an outcome stays open when there is one.
 // A task whose client was promised a cancel does not complete: it ends as
 // cancelled, and costs nothing.
 func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story mediagate.Story, won bool, err error) {
@@ -39,7 +40,11 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story med
 		if err != nil {
 			return err
 		}
-		if !task.Status.Terminal() {
+		heard, err := heardAfterAll(tx, end)
+		if err != nil {
+			return err
+		}
+		if !task.Status.Terminal() && !heard {
 			won = true
 			if end.Status == mediagate.StatusCompleted && !task.CancelRequestedAt.IsZero() {
 				end = mediagate.Settlement{TaskID: end.TaskID, N: end.N, Status: mediagate.StatusCancelled, EndedAt: end.EndedAt}
@@ -55,6 +60,16 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story med
 		return mediagate.Story{}, false, err
 	}
 	return story, won, nil
+}
+
+// heardAfterAll reports that the outcome is on record for want of which the
+// task was to be given up.
+func heardAfterAll(tx *gorm.DB, end mediagate.Settlement) (bool, error) {
+	if !end.Unheard {
+		return false, nil
+	}
+	row, err := one[struct{ N int }](tx, "SELECT n FROM attempts WHERE task_id = ? AND n = ? AND outcome IS NOT NULL", end.TaskID, end.N)
+	return row != nil, err
 }
 
 func checkSettlement(end mediagate.Settlement) error {

@@ -347,6 +347,30 @@ func TestD10DeadlinesAreByTheDatabasesClock(t *testing.T) {
 	}
 }
 
+// The job's end is stored after the last question, before the end of the task:
+// it counts.
+func TestD10OutcomeAtTheLastMoment(t *testing.T) {
+	t.Parallel()
+	for name, parkedFor := range map[string]string{"waiting": "", "parked": mediagate.ParkJobLost} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			if parkedFor != "" {
+				b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: parkedFor})
+			}
+			b.Store.Fault = func(method string) error {
+				if method == "Settle" && b.elapsed() > time.Hour && b.task().ParkReason == parkedFor {
+					_, err := b.Store.RecordOutcome(context.Background(), taskID, 1, activitytest.Success())
+					b.ok(err)
+				}
+				return nil
+			}
+			b.run()
+			b.ended(mediagate.StatusCompleted)
+		})
+	}
+}
+
 // A worker whose clock jumps reads the story with it before it finds that out.
 // The runs that it served then keep their deadlines.
 func TestD10ClockThatJumpsForAMoment(t *testing.T) {

@@ -425,16 +425,28 @@ func (g *generate) attempt() activities.AttemptArgs {
 // end settles. The terminal state that comes back counts, whoever wrote it. A
 // job that still runs at the vendor is stopped first, where that can be.
 func (g *generate) end(ctx workflow.Context, status mediagate.Status, failure *mediagate.Failure) error {
+	return g.settle(ctx, activities.SettleArgs{Status: status, Failure: publicFailure(failure)})
+}
+
+// lapse fails a task whose patience is over. The end of its attempt, where it
+// came to be known after the run had looked, counts for more: the task goes on
+// with that.
+func (g *generate) lapse(ctx workflow.Context, failure *mediagate.Failure) error {
+	return g.settle(ctx, activities.SettleArgs{
+		Status: mediagate.StatusFailed, Failure: publicFailure(failure), Unheard: !known(g.story),
+	})
+}
+
+func (g *generate) settle(ctx workflow.Context, end activities.SettleArgs) error {
 	if g.story.CanCancel && g.story.State == mediagate.AttemptAccepted {
 		actCtx := workflow.WithActivityOptions(ctx, ask(g.provider(), "cancel the vendor's job", 30*time.Second))
 		if err := workflow.ExecuteActivity(actCtx, acts.CancelJob, g.attempt()).Get(ctx, nil); err != nil {
 			g.log.Warn("vendor job not cancelled", "error", err)
 		}
 	}
-	g.show(ctx, "settling: "+string(status))
-	return g.database(ctx, "settle: "+string(status), acts.Settle, activities.SettleArgs{
-		TaskID: g.in.TaskID, N: g.story.N, Status: status, Failure: publicFailure(failure),
-	})
+	end.TaskID, end.N = g.in.TaskID, g.story.N
+	g.show(ctx, "settling: "+string(end.Status))
+	return g.database(ctx, "settle: "+string(end.Status), acts.Settle, end)
 }
 
 // publicFailure keeps operators' words out of a task's failure.

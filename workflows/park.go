@@ -57,7 +57,7 @@ func (g *generate) giveUp(ctx workflow.Context) error {
 		g.again = true
 		return nil
 	}
-	return g.end(ctx, mediagate.StatusFailed, g.parkFailure())
+	return g.lapse(ctx, g.parkFailure())
 }
 
 // moot reports that it no longer matters whether the step can be done.
@@ -162,7 +162,7 @@ func (g *generate) resolve(ctx workflow.Context) error {
 		return g.expire(ctx, providerTooLate)
 	}
 	if left <= 0 {
-		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{
+		return g.lapse(ctx, &mediagate.Failure{
 			Code: mediagate.CodeSubmissionUnknown, Message: submissionUnknown, Retryable: true,
 		})
 	}

@@ -92,7 +92,7 @@ func (g *generate) expire(ctx workflow.Context, message string) error {
 			return err
 		}
 	}
-	return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{Code: mediagate.CodeGenerationTimeout, Message: message, Retryable: true})
+	return g.lapse(ctx, &mediagate.Failure{Code: mediagate.CodeGenerationTimeout, Message: message, Retryable: true})
 }
 
 // untaken are the commands with a row that no wait has come to.

@@ -25,6 +25,9 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 		(end.Failure != nil) != (end.Status == mediagate.StatusFailed):
 		return mediagate.Story{}, false, mediagate.Errorf(mediagate.KindInternal, "an end that cannot be: %+v", end)
 	}
+	if _, a, err := s.attempt(end.TaskID, end.N); end.Unheard && err == nil && a.Outcome != nil {
+		return s.story(end.TaskID), false, nil
+	}
 	if end.Status == mediagate.StatusCompleted && !r.task.CancelRequestedAt.IsZero() { // the client was promised a cancel
 		end = mediagate.Settlement{TaskID: end.TaskID, N: end.N, Status: mediagate.StatusCancelled, EndedAt: end.EndedAt}
 	}

@@ -113,6 +113,25 @@ var settleTests = map[string]func(*bench){
 			same(b, "status", b.task(id).Status, want)
 		}
 	},
+	"nobody is given up whose outcome is on record (D10)": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(4))
+		_, err := b.RecordOutcome(b.Context(), id, 1, success)
+		b.noError(err)
+		end := failed(id)
+		end.Unheard = true
+		story, won, err := b.Settle(b.Context(), end)
+		b.noError(err)
+		same(b, "answer", []any{won, story.Status, story.Succeeded}, []any{false, mediagate.StatusProcessing, true})
+		b.money(p, unit(6), unit(4), 0)
+		end.Unheard = false // an operator's word, or a result that nobody can fetch
+		b.settle(end)
+
+		other := b.accepted(p, unit(4))
+		end = failed(other)
+		end.Unheard = true
+		b.settle(end)
+	},
 	"an end is final": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(4))
