@@ -80,6 +80,7 @@ type stormTask struct {
 type stormClaim struct {
 	token string
 	epoch int64
+	from  time.Time
 	until time.Time
 	since int // restored, then
 }
@@ -448,11 +449,15 @@ func (a *actor) poll() {
 	defer a.mu.Unlock()
 	for _, r := range rows {
 		row := fmt.Sprint(r.TaskID, "/", r.N)
-		other, ok := a.claims[row]
-		if ok && other.epoch == epoch && other.until.After(r.ClaimedAt) && other.since == since[row] && a.restored[row] == since[row] {
-			a.Errorf("row %s was claimed by %s until %v and by %s at %v", row, other.token, other.until, token, r.ClaimedAt)
+		mine := stormClaim{token, epoch, r.ClaimedAt, r.ClaimedAt.Add(lease), since[row]}
+		other, ok := a.claims[row] // perhaps of somebody who came later, and is noted sooner
+		if ok && other.epoch == epoch && other.from.Before(mine.until) && mine.from.Before(other.until) &&
+			other.since == since[row] && a.restored[row] == since[row] {
+			a.Errorf("row %s was claimed from %v to %v, and from %v to %v", row, other.from, other.until, mine.from, mine.until)
 		}
-		a.claims[row] = stormClaim{token, epoch, r.ClaimedAt.Add(lease), since[row]}
+		if !ok || mine.from.After(other.from) {
+			a.claims[row] = mine
+		}
 	}
 }
 
