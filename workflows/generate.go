@@ -198,6 +198,12 @@ func (g *generate) take(ctx workflow.Context, future workflow.Future) error {
 	return nil
 }
 
+// undated reports that a worker from before stories had a date told the one in
+// force. What the code of that time did next is in the run's history, which
+// cannot change: steps heard nothing but a cancel, and what the database's
+// absence kept from being sent parked.
+func (g *generate) undated() bool { return g.story.ReadAt.IsZero() }
+
 // now is the present by the database's clock. The run's own is the Temporal
 // server's.
 func (g *generate) now(ctx workflow.Context) time.Time { return workflow.Now(ctx).Add(g.ahead) }
@@ -232,7 +238,7 @@ func (g *generate) database(ctx workflow.Context, id string, activity, args any)
 // send makes an attempt that the vendor knows nothing of, unless nobody would
 // wait for its end any more.
 func (g *generate) send(ctx workflow.Context, n int) error {
-	if g.late(ctx) {
+	if g.late(ctx) && !(g.undated() && g.ordered == mediagate.ActionRetry) {
 		return g.expire(ctx, "the task could not be sent to the provider in time")
 	}
 	return g.submit(ctx, n)
@@ -282,7 +288,7 @@ func (g *generate) submit(ctx workflow.Context, n int) error {
 	case err == nil:
 	case temporal.IsCanceledError(err):
 		return g.reload(ctx) // the row has the cancel, or the next worker goes on
-	case g.late(ctx), failure.Kind == mediagate.KindUnavailable:
+	case !g.undated() && (g.late(ctx) || failure.Kind == mediagate.KindUnavailable):
 		return g.reload(ctx) // the row decides, as soon as it can be read
 	default:
 		return g.park(ctx, submitParkReason(failure))
@@ -309,20 +315,22 @@ func (g *generate) interruptibly(ctx workflow.Context, options workflow.Activity
 	selector := workflow.NewSelector(ctx)
 	selector.AddFuture(future, func(workflow.Future) { done = true })
 	selector.AddReceive(g.cancel, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); stop() })
-	selector.AddReceive(g.wake, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); woken = true })
-	selector.AddReceive(g.fail, func(c workflow.ReceiveChannel, _ bool) {
-		c.Receive(ctx, nil)
-		ordered = append(ordered, activities.ActionArgs{Action: mediagate.ActionFail})
-	})
-	selector.AddReceive(g.action, func(c workflow.ReceiveChannel, _ bool) {
-		var a activities.ActionArgs
-		switch ok := c.ReceiveAsync(&a); {
-		case ok && a.Action == mediagate.ActionFail:
-			ordered = append(ordered, a)
-		case ok:
-			g.held = append(g.held, a)
-		}
-	})
+	if !g.undated() {
+		selector.AddReceive(g.wake, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); woken = true })
+		selector.AddReceive(g.fail, func(c workflow.ReceiveChannel, _ bool) {
+			c.Receive(ctx, nil)
+			ordered = append(ordered, activities.ActionArgs{Action: mediagate.ActionFail})
+		})
+		selector.AddReceive(g.action, func(c workflow.ReceiveChannel, _ bool) {
+			var a activities.ActionArgs
+			switch ok := c.ReceiveAsync(&a); {
+			case ok && a.Action == mediagate.ActionFail:
+				ordered = append(ordered, a)
+			case ok:
+				g.held = append(g.held, a)
+			}
+		})
+	}
 	g.onCancelled(selector, stop)
 	for !done {
 		selector.Select(ctx)

@@ -193,7 +193,7 @@ func (g *generate) lose(ctx workflow.Context) error {
 			g.ordered = ""
 		}
 	}
-	if len(commands) > 0 { // a retry has moved the deadline
+	if len(commands) > 0 && !g.undated() { // a retry has moved the deadline
 		return g.reload(ctx)
 	}
 	return nil

@@ -7,14 +7,20 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/workflows"
 )
@@ -79,6 +85,77 @@ func TestReplayNoticesAnotherStep(t *testing.T) {
 	}
 	if err := replay(t, history); err == nil {
 		t.Error("a history with another step was replayed")
+	}
+}
+
+// Runs that began before steps heard more than a cancel go on as they were:
+// what reached them while a step ran was left for later.
+func TestReplaySignalsThatOldStepsDidNotHear(t *testing.T) {
+	t.Parallel()
+	for name, input := range map[string]any{
+		workflows.SignalWake: nil, mediagate.ActionFail: nil,
+		workflows.SignalAction: activities.ActionArgs{ID: "act_1", Action: mediagate.ActionFail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			history := read(t, "cancelled-while-submitting")
+			var signalled *historypb.WorkflowExecutionSignaledEventAttributes
+			for _, e := range history.GetEvents() {
+				if a := e.GetWorkflowExecutionSignaledEventAttributes(); a != nil {
+					signalled = a
+				}
+			}
+			payloads, err := converter.GetDefaultDataConverter().ToPayloads(input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			signalled.SignalName, signalled.Input = name, payloads
+			without(history, enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED)
+			if err := replay(t, history); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// So do those that parked since the database was away while they submitted.
+func TestReplayParkedForTheDatabase(t *testing.T) {
+	t.Parallel()
+	history := read(t, "parked")
+	events := history.GetEvents()
+	submitted, failed, park := events[7], events[21], events[25]
+	attributes := failed.GetActivityTaskFailedEventAttributes()
+	attributes.ScheduledEventId, attributes.StartedEventId = 6, 7
+	attributes.Failure.GetApplicationFailureInfo().Type = mediagate.KindUnavailable.String()
+	failed.EventId, events[7] = submitted.GetEventId(), failed
+	park.EventId, events[11] = 12, park
+	park.GetActivityTaskScheduledEventAttributes().ActivityId = "12"
+	park.GetActivityTaskScheduledEventAttributes().WorkflowTaskCompletedEventId = 11
+	history.Events = events[:12]
+	if err := replay(t, history); err != nil {
+		t.Error(err)
+	}
+}
+
+// without takes the one event of that type out of a history, and numbers those
+// after it anew.
+func without(history *historypb.History, kind enumspb.EventType) {
+	at := slices.IndexFunc(history.GetEvents(), func(e *historypb.HistoryEvent) bool { return e.GetEventType() == kind })
+	gone := history.GetEvents()[at].GetEventId()
+	history.Events = slices.Delete(history.GetEvents(), at, at+1)
+	move := func(id *int64) {
+		if *id > gone {
+			*id--
+		}
+	}
+	for _, e := range history.GetEvents() {
+		move(&e.EventId)
+		if a := e.GetActivityTaskScheduledEventAttributes(); a != nil && e.GetEventId() >= gone {
+			a.ActivityId = strconv.FormatInt(e.GetEventId(), 10)
+		}
+		if a := e.GetActivityTaskCompletedEventAttributes(); a != nil {
+			move(&a.ScheduledEventId)
+		}
 	}
 }
 
