@@ -107,6 +107,28 @@ func TestD10RetryBeforeTheLossIsKnownMovesTheDeadline(t *testing.T) {
 	within(t, "the end", b.endedAt(), late+time.Minute, late+2*time.Minute)
 }
 
+// Of several commands that are found with the loss, a "fail" counts: the retry
+// that came after it was about something else.
+func TestD6FailBeforeAnIgnoredRetryCounts(t *testing.T) {
+	t.Parallel()
+	b := setup(t, imageThatParks)
+	_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{
+		TaskID: taskID, N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: "account-s",
+		Route: b.task().Plan.Routes[0], ExternalID: taskID, SendBefore: start.Add(10 * time.Second), CreatedAt: start,
+	})
+	b.ok(err)
+	b.ok(b.Store.MarkUnknown(t.Context(), taskID, 1, start.Add(10*time.Second), "lost"))
+	b.again(time.Second)
+	for _, action := range []string{mediagate.ActionFail, mediagate.ActionRetry} {
+		row, err := b.Store.RecordAction(t.Context(), mediagate.Action{TaskID: taskID, Action: action, By: "admin"})
+		b.ok(err)
+		b.signal(0, workflows.SignalAction, activities.ActionArgs{ID: row.ID, TaskID: taskID, Action: row.Action})
+	}
+	b.run()
+	b.failed(mediagate.CodeInternal)
+	within(t, "the end", b.endedAt(), time.Second, 2*time.Second)
+}
+
 // D11: another account behind the channel is not sent the job, and that it
 // does not know it proves nothing: were it believed, the job would be sent.
 func TestD11LostSubmissionStaysWithItsAccount(t *testing.T) {

@@ -185,9 +185,13 @@ func (g *generate) lose(ctx workflow.Context) error {
 		g.log.Info("a retry from before the loss is ignored", "attempt", g.lost)
 	}
 	commands := g.untaken()
-	for _, command := range commands {
+	for i, command := range commands {
 		if err := g.obey(ctx, command); err != nil {
 			return err
+		}
+		if g.ordered == mediagate.ActionFail { // which no retry that is ignored may undo
+			g.held = commands[i+1:]
+			break
 		}
 		if g.ordered == mediagate.ActionRetry && (!known || command.ID == "") {
 			g.ordered = ""

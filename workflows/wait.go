@@ -77,12 +77,15 @@ func (g *generate) expire(ctx workflow.Context, message string) error {
 		if err := g.obey(ctx, command); err != nil {
 			return err
 		}
+		if g.ordered == mediagate.ActionFail {
+			return nil
+		}
 	}
 	if len(commands) > 0 {
 		if err := g.reload(ctx); err != nil {
 			return err
 		}
-		if g.moot() || known(g.story) || g.ordered == mediagate.ActionFail || !g.late(ctx) {
+		if g.moot() || known(g.story) || !g.late(ctx) {
 			return nil
 		}
 	}
