@@ -51,7 +51,7 @@ func (r Rules) Client(o Options) *http.Client {
 		Protocols:              protocols,
 	}
 	return &http.Client{
-		Transport:     &transport{guard: g, base: base},
+		Transport:     &transport{guard: g, base: base, follow: o.Redirects > 0},
 		Timeout:       o.Timeout,
 		CheckRedirect: redirects(o.Redirects),
 	}
@@ -77,8 +77,9 @@ func (r Rules) MediaClient(allowHosts ...string) *http.Client {
 // transport judges the URL of each request, the first and every redirect,
 // before a connection is made for it.
 type transport struct {
-	guard *guard
-	base  *http.Transport
+	guard  *guard
+	base   *http.Transport
+	follow bool // redirects
 }
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -88,7 +89,29 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	return t.base.RoundTrip(req)
+	resp, err := t.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.leads(resp); err != nil {
+		_ = resp.Body.Close()
+		return nil, err
+	}
+	return resp, nil
+}
+
+// leads judges where an answer leads to before http.Client looks at it: that
+// turns the host into ASCII, which takes many seconds for the longest that fits
+// into a header, whatever the deadline, and also where nothing is followed.
+func (t *transport) leads(resp *http.Response) error {
+	if !t.follow {
+		resp.Header.Del("Location")
+		return nil
+	}
+	if to, err := resp.Location(); err == nil && len(to.Host) > maxHost {
+		return violation(reasonName)
+	}
+	return nil
 }
 
 // CloseIdleConnections is what http.Client calls by the same name.

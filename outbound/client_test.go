@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -73,6 +74,34 @@ func TestMediaRedirects(t *testing.T) {
 				wantViolation(t, err)
 			}
 		})
+	}
+}
+
+// TestLongestRedirect: an answer that leads to the longest host that a header
+// holds costs nothing. It cost ten seconds of a processor and more, beyond any
+// deadline, even where redirects are not followed.
+func TestLongestRedirect(t *testing.T) {
+	t.Parallel()
+	var host strings.Builder
+	for i := range 20_000 { // no two alike
+		host.WriteRune(rune(0x4e00 + i*7919%20_000))
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "https://"+host.String()+".com/")
+		w.WriteHeader(http.StatusFound)
+	}))
+	t.Cleanup(server.Close)
+	began := time.Now()
+	resp, err := get(t, devRules().WebhookClient(0), server.URL, nil)
+	if err != nil || resp.StatusCode != http.StatusFound {
+		t.Errorf("not followed: %v, %v", resp, err)
+	}
+	_, err = get(t, devRules().MediaClient(), server.URL, nil)
+	wantViolation(t, err)
+	_, err = get(t, devRules().MediaClient(), "https://"+host.String()+".com/", nil)
+	wantViolation(t, err)
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("took %s", took)
 	}
 }
 

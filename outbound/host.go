@@ -12,6 +12,11 @@ import (
 const (
 	maxName  = 253
 	maxLabel = 63
+	// maxHost is more bytes than a host of maxName letters has before IDNA's
+	// mapping, whose time grows with the square of a label.
+	maxHost = 4*maxName + len(":65535")
+
+	reasonName = "the host is not a valid name"
 )
 
 // canonicalHost turns the host of a URL, without brackets, into an address
@@ -46,26 +51,29 @@ func canonicalHost(host string) (name string, addr netip.Addr, err error) {
 // in the third place) break IDNA's rules; everything else goes through them,
 // which is what turns full-width digits and dots into the ones they look like.
 func canonicalName(host string) (string, error) {
+	if len(host) > maxHost {
+		return "", violation(reasonName)
+	}
 	name := strings.ToLower(host)
 	if !isASCII(name) || strings.Contains(name, "xn--") {
 		mapped, err := idna.Lookup.ToASCII(host)
 		if err != nil || !utf8.ValidString(host) { // an escaped host may hold any bytes
-			return "", violation("the host is not a valid name")
+			return "", violation(reasonName)
 		}
 		// What the mapping makes must be a name by its own rules: it is the
 		// one that others will read.
 		if again, err := idna.Lookup.ToASCII(mapped); err != nil || again != mapped {
-			return "", violation("the host is not a valid name")
+			return "", violation(reasonName)
 		}
 		name = mapped
 	}
 	name = strings.TrimSuffix(name, ".")
 	if name == "" || len(name) > maxName {
-		return "", violation("the host is not a valid name")
+		return "", violation(reasonName)
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || len(label) > maxLabel || strings.ContainsFunc(label, notHostRune) {
-			return "", violation("the host is not a valid name")
+			return "", violation(reasonName)
 		}
 	}
 	return name, nil
