@@ -187,7 +187,7 @@ func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 	keep := models.Outline("")
 	for name, field := range map[string]string{
 		"an unknown field": `"other":[%s]`, "metadata": `"metadata":{"other":[%s]}`, "a text": `"prompt":[%s]`,
-		"a list": `"image_urls":[%s]`, "an item": `"element_list":[{"name":[%s]}]`,
+		"a list": `"image_urls":[%s]`, "an item": `"element_list":[{"name":[%s]}]`, "a number": `"n":[%s]`,
 	} {
 		item := `{"` + strings.Repeat("x", 40) + `":{}},`
 		body := []byte(`{"model":"alpha-v3",` + fmt.Sprintf(field, strings.Repeat(item, 9_900)+"0") + `,"filler":"` + strings.Repeat("y", 500_000) + `"}`)

@@ -69,7 +69,7 @@ func (s *shape) outline() *Outline {
 
 // mayBe reports whether a value of that kind could be accepted.
 func (s *shape) mayBe(kind string) bool {
-	return len(s.kinds) == 0 && s.constant == nil && s.enum == nil || slices.Contains(s.kinds, kind)
+	return !s.never && len(s.kinds) == 0 && s.constant == nil && s.enum == nil || slices.Contains(s.kinds, kind)
 }
 
 // with is what is in either outline.

@@ -17,6 +17,7 @@ type shape struct {
 	types       []string
 	kinds       []string // the types of all branches
 	rule        string   // x-rule: the rule in words, where keywords do not say it
+	never       bool     // no branch accepts any value
 	format      string
 	enum        []any
 	constant    any
@@ -133,20 +134,30 @@ func (s *shape) readProperties(root yaml.MapSlice, value any, depth int) error {
 		name := fmt.Sprint(entry.Key)
 		field := s.properties[name]
 		if field == nil {
-			field = new(shape)
+			field = &shape{never: true}
 			if s.properties == nil {
 				s.properties = map[string]*shape{}
 			}
 			s.properties[name] = field
 			s.names = append(s.names, name)
 		}
-		if node, ok := entry.Value.(yaml.MapSlice); ok {
+		node, ok := entry.Value.(yaml.MapSlice)
+		field.never = field.never && refusesAll(node)
+		if ok {
 			if err := field.read(root, node, depth+1); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// refusesAll reports whether the schema says "not: {}", which no value passes.
+func refusesAll(node yaml.MapSlice) bool {
+	return slices.ContainsFunc(node, func(e yaml.MapItem) bool {
+		none, ok := e.Value.(yaml.MapSlice)
+		return fmt.Sprint(e.Key) == "not" && ok && len(none) == 0
+	})
 }
 
 // resolve follows a reference within the document.
