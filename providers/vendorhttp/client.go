@@ -58,7 +58,7 @@ func New(cfg Config, opt Options) *Client {
 	reads.ResponseHeaderTimeout = c.timeouts.ReadHeader
 	reads.MaxIdleConnsPerHost = 16
 	reads.IdleConnTimeout = 30 * time.Second
-	c.reads = &http.Client{Transport: reads, CheckRedirect: noRedirect}
+	c.reads = &http.Client{Transport: unled{reads}, CheckRedirect: noRedirect}
 	return c
 }
 
@@ -85,7 +85,19 @@ func (c *Client) through(g *gate) *http.Client {
 	t.DialContext, t.DialTLSContext = dialer.Plain, dialer.TLS
 	t.ResponseHeaderTimeout = c.timeouts.SubmitHeader
 	t.DisableKeepAlives = true // see the package comment
-	return &http.Client{Transport: t, CheckRedirect: noRedirect}
+	return &http.Client{Transport: unled{t}, CheckRedirect: noRedirect}
+}
+
+// unled drops where answers lead to. Nothing is followed, but http.Client would
+// turn the host into ASCII first, which takes many seconds for the longest.
+type unled struct{ *http.Transport }
+
+func (u unled) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := u.Transport.RoundTrip(req)
+	if err == nil {
+		resp.Header.Del("Location")
+	}
+	return resp, err
 }
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
