@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"time"
 
@@ -42,7 +41,7 @@ func startProduct(
 		return err
 	}
 	logger := app.NewLogger(c, os.Stderr)
-	slog.SetDefault(logger)
+	app.SetLogger(logger)
 	o := app.Options{Version: version, Logger: logger}
 	if c.DatabaseURL == "" {
 		o.OpenStore = func(ctx context.Context, sc storage.Config) (*storage.Store, error) {

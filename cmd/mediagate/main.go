@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -106,7 +105,7 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 		}
 	}
 	logger := app.NewLogger(c, stderr)
-	slog.SetDefault(logger)
+	app.SetLogger(logger)
 	app.LimitMemory(ctx, logger)
 	g, err := app.Open(ctx, c, app.Options{Version: version, Logger: logger})
 	if err != nil {
