@@ -260,6 +260,15 @@ func faulty(err error) bool {
 	return !ok || r.status >= http.StatusInternalServerError
 }
 
+// shortMethod cuts what is no method: anyone may fill a header with it.
+func shortMethod(method string) string {
+	const most = 20
+	if len(method) > most {
+		return method[:most] + "…"
+	}
+	return method
+}
+
 // logCall writes the one line of the request. Only faults tell their cause:
 // what a client did wrong may quote what it sent.
 func (s *Server) logCall(c *call, err error) {
@@ -273,7 +282,7 @@ func (s *Server) logCall(c *call, err error) {
 	}
 	attrs := make([]slog.Attr, 0, 10)
 	attrs = append(attrs,
-		slog.String("method", c.Request().Method), slog.String("route", c.Path()),
+		slog.String("method", shortMethod(c.Request().Method)), slog.String("route", c.Path()),
 		slog.Int("status", status), slog.Duration("duration", time.Since(c.started)),
 		slog.String("request", c.requestID))
 	if c.caller != nil {

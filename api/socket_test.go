@@ -634,6 +634,21 @@ func TestCutIsLogged(t *testing.T) {
 	}
 }
 
+// TestLogLinesAreShort: who has no key cannot fill the log any faster than by
+// one short line a request.
+func TestLogLinesAreShort(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	s := dial(t, g.serve())
+	long := strings.Repeat("M", 20_000)
+	r := request{method: long, path: "/healthz?" + long, key: long}
+	s.send(r.text("1.1"))
+	s.answer().wantError(t, 405, "invalid_request_error", "")
+	if log := g.log.String(); len(log) > 500 || !strings.Contains(log, `"method":"MMM`) {
+		t.Errorf("%d bytes logged: %.600s", len(log), log)
+	}
+}
+
 // TestHandlerCutsTheConnection: the panic that asks for it is heeded, after
 // the line is written.
 func TestHandlerCutsTheConnection(t *testing.T) {
