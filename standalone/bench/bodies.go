@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -259,23 +260,16 @@ func peakMemory(pid int) (int64, error) {
 // serveAPI is the API process: settings first, then it writes its address and
 // serves until the input ends.
 func serveAPI(ctx context.Context, in io.Reader, out io.Writer, o options) error {
-	stopProfile, err := profile(o.profile)
-	if err != nil {
-		return err
-	}
-	defer stopProfile()
 	lines := bufio.NewReader(in)
-	c, err := readSettings[app.Config](lines)
+	g, end, err := openPart(ctx, lines, o, func(c app.Config) *slog.Logger {
+		log := app.NewLogger(c, io.Discard)
+		app.LimitMemory(ctx, log)
+		return log
+	})
 	if err != nil {
 		return err
 	}
-	log := app.NewLogger(c, io.Discard)
-	app.LimitMemory(ctx, log)
-	g, err := app.Open(ctx, c, app.Options{Version: "bench", Logger: log})
-	if err != nil {
-		return err
-	}
-	defer g.Close()
+	defer end()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err

@@ -94,21 +94,12 @@ func (w *process) kill() {
 // serveWorker is the worker process: settings first, then a question a line,
 // until the input ends.
 func serveWorker(ctx context.Context, in io.Reader, out io.Writer, o options) error {
-	stopProfile, err := profile(o.profile)
-	if err != nil {
-		return err
-	}
-	defer stopProfile()
 	lines := bufio.NewReader(in)
-	c, err := readSettings[app.Config](lines)
+	g, end, err := openPart(ctx, lines, o, func(app.Config) *slog.Logger { return slog.New(slog.DiscardHandler) })
 	if err != nil {
 		return err
 	}
-	g, err := app.Open(ctx, c, app.Options{Version: "bench", Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return err
-	}
-	defer g.Close()
+	defer end()
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- g.RunWorker(ctx) }()
@@ -125,6 +116,24 @@ func serveWorker(ctx context.Context, in io.Reader, out io.Writer, o options) er
 			return errors.Join(err, <-done)
 		}
 	}
+}
+
+// openPart opens the gateway of a process that is a part of a measurement, and
+// its profile; end closes both.
+func openPart(ctx context.Context, lines *bufio.Reader, o options, logger func(app.Config) *slog.Logger) (g *app.Gateway, end func(), err error) {
+	stopProfile, err := profile(o.profile)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := readSettings[app.Config](lines)
+	if err == nil {
+		g, err = app.Open(ctx, c, app.Options{Version: "bench", Logger: logger(c)})
+	}
+	if err != nil {
+		stopProfile()
+		return nil, nil, err
+	}
+	return g, func() { g.Close(); stopProfile() }, nil
 }
 
 // readSettings reads what startProcess sends, a line of JSON.
