@@ -40,12 +40,10 @@ func (s *Server) handleReady(c *call) error {
 		{"bucket", s.cfg.Checks.Bucket, ""},
 	}
 	away := make([]error, len(checks))
-	ctx, cancel := context.WithTimeout(c.ctx, checkDeadline)
-	defer cancel()
 	var looks sync.WaitGroup
 	for i, check := range checks {
 		if check.look != nil {
-			looks.Go(func() { away[i] = check.look(ctx) })
+			looks.Go(func() { away[i] = s.look(check.name, check.look) })
 		}
 	}
 	looks.Wait()
@@ -56,7 +54,7 @@ func (s *Server) handleReady(c *call) error {
 		case check.without == "":
 			answer.Degraded = append(answer.Degraded, check.name)
 		case answer.Error == nil:
-			s.log.WarnContext(ctx, check.without, "error", away[i])
+			s.log.WarnContext(c.ctx, check.without, "error", away[i])
 			answer.Error = &errorA{http.StatusServiceUnavailable, check.without, wordServer, c.requestID}
 		}
 	}
@@ -68,4 +66,15 @@ func (s *Server) handleReady(c *call) error {
 		answer.Status = "degraded"
 	}
 	return c.ok(answer)
+}
+
+// look asks a part once for all who want to know at the time: anyone may ask
+// us, and each look at the bucket is a request to it.
+func (s *Server) look(name string, look func(ctx context.Context) error) error {
+	_, err, _ := s.looks.Do(name, func() (any, error) {
+		ctx, cancel := context.WithTimeout(s.life, checkDeadline)
+		defer cancel()
+		return nil, look(ctx)
+	})
+	return err
 }

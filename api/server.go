@@ -17,6 +17,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/oklog/ulid/v2"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
@@ -38,6 +39,7 @@ type Server struct {
 	touches   *touches
 	watch     *watcher
 	seats     *seats // of long polls
+	looks     singleflight.Group
 	budget    *budget
 	parsing   chan struct{}   // holds one for each large body that is parsed
 	life      context.Context // ends with Close
