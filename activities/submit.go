@@ -104,12 +104,16 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 				Message: "no channel of this worker serves the task",
 			}
 		}
+		id, err := a.externalID(ctx, task.ID, n)
+		if err != nil {
+			return row, c, false, err
+		}
 		now := a.Now()
 		_, route.Find = channel.Vendor.(Finder)
 		var opened bool
 		row, opened, err = a.Store.OpenAttempt(ctx, mediagate.Attempt{
 			TaskID: task.ID, N: n, Channel: channel.Name, Provider: channel.Provider, Fingerprint: channel.Fingerprint,
-			Route: route, ExternalID: externalID(task.ID, n), SendBefore: a.sendBefore(task, now), CreatedAt: now,
+			Route: route, ExternalID: id, SendBefore: a.sendBefore(task, now), CreatedAt: now,
 		})
 		if mediagate.KindOf(err) == mediagate.KindConflict && err != nil {
 			return row, c, false, nil // ended, cancelled, late or overtaken: the story tells
@@ -162,8 +166,25 @@ func (a *Activities) MarkLost(ctx context.Context, in AttemptArgs) (mediagate.St
 }
 
 // externalID is our name for an attempt at the vendor. The first is the task
-// id itself; only a proven rejection leads to another.
-func externalID(taskID string, n int) string {
+// id itself; only a proven rejection leads to another. What follows an attempt
+// that was sent more than once keeps its name: that the last sending made no
+// job proves nothing of the first, which the vendor would refuse to double
+// under that name only (D4).
+func (a *Activities) externalID(ctx context.Context, taskID string, n int) (string, error) {
+	if n == 1 {
+		return taskID, nil
+	}
+	before, err := a.Store.Attempt(ctx, taskID, n-1)
+	if err != nil {
+		return "", err
+	}
+	if before.State == mediagate.AttemptRejected && (before.Sends > 1 || before.ExternalID != numbered(taskID, n-1)) {
+		return before.ExternalID, nil
+	}
+	return numbered(taskID, n), nil
+}
+
+func numbered(taskID string, n int) string {
 	if n == 1 {
 		return taskID
 	}

@@ -420,6 +420,35 @@ func TestSecondAttemptHasAnotherID(t *testing.T) {
 	b.submitted(taskID, taskID+"-2")
 }
 
+// D4: that a repeated sending made no job proves nothing of the first, so what
+// follows keeps the name under which the vendor takes one job only.
+func TestD4AfterARepeatedSendingTheNameStays(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []mediagate.Kind{mediagate.KindUnreached, mediagate.KindThrottled} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			b := lost(t)
+			refusals := 0
+			b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				if refusals++; refusals <= 2 {
+					return mediagate.Submission{}, mediagate.Errorf(kind, "not now")
+				}
+				return b.Async.Accept(job)
+			}
+			b.notFound()
+			b.advance(time.Minute)
+			b.notFound()
+			for n := range 3 {
+				b.submit(n + 1)
+			}
+			b.submitted(taskID, taskID, taskID, taskID)
+			if got := b.attempt(3).State; got != mediagate.AttemptAccepted {
+				t.Errorf("attempt 3 is %s", got)
+			}
+		})
+	}
+}
+
 // D11: a worker without the channel leaves the attempt to another worker.
 func TestD11NoChannel(t *testing.T) {
 	t.Parallel()

@@ -137,7 +137,7 @@ func (p *play) sent(request mediagate.Job) *sending {
 		switch {
 		case e.n == s.n && e.before.Equal(s.before):
 			p.violate("D3: attempt %d was sent twice under one intent", s.n)
-		case e.n == s.n:
+		case e.external == s.external: // which the vendor takes once
 			e.fate = "proven absent"
 		case e.fate == "" && !allowed:
 			p.violate("D6: attempt %d was sent while the fate of attempt %d was open", s.n, e.n)
