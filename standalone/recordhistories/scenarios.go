@@ -26,6 +26,7 @@ func scenarios() []scenario {
 		}},
 		{name: "cancelled-while-submitting", task: video, play: cancelledWhileSubmitting},
 		{name: "cancelled-while-mirroring", task: video, play: cancelledWhileMirroring},
+		{name: "failed-while-mirroring", task: video, play: failedWhileMirroring},
 		{name: "cancelled-from-outside", task: video, play: func(ctx context.Context, st *stage) error {
 			if err := accepted(ctx, st); err != nil {
 				return err
@@ -240,6 +241,37 @@ func cancelledWhileMirroring(ctx context.Context, st *stage) error {
 		return ctx.Err()
 	}
 	return cancel(ctx, st)
+}
+
+// failedWhileMirroring has an operator fail the task while its result is being
+// copied, and the copy go on for a moment.
+func failedWhileMirroring(ctx context.Context, st *stage) error {
+	asked, gone := make(chan struct{}, 1), make(chan struct{})
+	st.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		select {
+		case <-gone:
+			return nil, 0, mediagate.Errorf(mediagate.KindGone, "the link has died")
+		case <-ctx.Done():
+			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "cut: %w", ctx.Err())
+		}
+	}
+	if err := ends(ctx, st); err != nil {
+		return err
+	}
+	select {
+	case <-asked:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := st.engine.Temporal.SignalWorkflow(ctx, st.task.ID, "", "fail", nil); err != nil {
+		return err
+	}
+	time.AfterFunc(2*time.Second, func() { close(gone) }) // the run has seen the signal by then
+	return nil
 }
 
 // startedAndEnded waits for the task's own run, so that its child exists.
