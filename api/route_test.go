@@ -280,7 +280,7 @@ func TestLogTellsNoSecrets(t *testing.T) {
 	}
 	line, _, _ := strings.Cut(log, "\n")
 	for _, part := range []string{
-		`"method":"POST"`, `"route":"/v1/videos/generations"`, `"status":200`, `"duration":`, `"request":"req_`,
+		`"method":"POST"`, `"route":"/v1/videos/generations"`, `"status":200`, `"duration_ms":`, `"request":"req_`,
 		`"account":"` + g.account.ID + `"`, `"key":"` + g.keyRow.Prefix + `"`, `"task":"` + id + `"`,
 	} {
 		if !strings.Contains(line, part) {

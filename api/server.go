@@ -285,7 +285,7 @@ func (s *Server) logCall(c *call, err error) {
 	attrs := make([]slog.Attr, 0, 10)
 	attrs = append(attrs,
 		slog.String("method", shortMethod(c.Request().Method)), slog.String("route", c.Path()),
-		slog.Int("status", status), slog.Duration("duration", time.Since(c.started)),
+		slog.Int("status", status), slog.Float64("duration_ms", float64(time.Since(c.started).Microseconds())/1000),
 		slog.String("request", c.requestID))
 	if c.caller != nil {
 		attrs = append(attrs, slog.String("account", c.caller.key.AccountID), slog.String("key", c.caller.key.Prefix))
