@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -10,10 +11,31 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
+// noted is where an attempt's cause goes that is logged by somebody else.
+type noted struct{ cause atomic.Pointer[error] }
+
+type notedKey struct{}
+
+// Noting is for who logs an activity attempt as a whole: the cause of its
+// failure is then told by cause, and not logged here as well.
+func Noting(ctx context.Context) (_ context.Context, cause func(failure error) error) {
+	n := &noted{}
+	return context.WithValue(ctx, notedKey{}, n), func(failure error) error {
+		if err := n.cause.Load(); err != nil && failure != nil {
+			return *err
+		}
+		return failure
+	}
+}
+
 // fail is how an activity ends without a result. The cause stays in this
-// process: it is logged here, and what Temporal stores names only the kind.
+// process, for the log; what Temporal stores names only the kind.
 func (a *Activities) fail(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*mediagate.Error](err); err != nil && (!ok || e.Err != nil) {
+		if n, ok := ctx.Value(notedKey{}).(*noted); ok {
+			n.cause.Store(&err)
+			return toTemporal(err)
+		}
 		info := activity.GetInfo(ctx)
 		a.Logger.WarnContext(ctx, "activity failed", "activity", info.ActivityType.Name,
 			"workflow", info.WorkflowExecution.ID, "run", info.WorkflowExecution.RunID, "attempt", info.Attempt, "error", err)

@@ -168,6 +168,7 @@ type loggedActivity struct {
 // ExecuteActivity runs the activity and writes its line.
 func (a *loggedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	start := a.parent.now()
+	ctx, cause := activities.Noting(ctx)
 	result, err := a.Next.ExecuteActivity(ctx, in)
 	info := activity.GetInfo(ctx)
 	attrs := []any{
@@ -180,7 +181,7 @@ func (a *loggedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	case activities.HandedBack(err):
 		a.parent.log.DebugContext(ctx, "activity", append(attrs, "error", err)...)
 	default:
-		a.parent.log.WarnContext(ctx, "activity", append(attrs, "error", err)...)
+		a.parent.log.WarnContext(ctx, "activity failed", append(attrs, "error", cause(err))...)
 	}
 	return result, err
 }

@@ -1,0 +1,67 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+)
+
+// A failed attempt is one line, which has the cause that Temporal is not told.
+func TestAFailedActivityIsOneLine(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		fault func(string) error
+		want  string
+	}{
+		"with a cause": {func(string) error {
+			return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away", Err: errors.New("connection refused")}
+		}, "unavailable: the database is away: connection refused"},
+		"without": {func(string) error {
+			return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away"}
+		}, "the database is away (type: unavailable, retryable: true)"},
+		"unforeseen": {func(string) error { return errors.New("what is this") }, "what is this"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			logger := slog.New(slog.NewTextHandler(&out, nil))
+			w := activitytest.New(time.Now)
+			w.Activities.Logger = logger
+			w.Store.Add(w.NewVideo())
+			w.Store.Fault = c.fault
+			var suite testsuite.WorkflowTestSuite
+			suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+			env := suite.NewTestActivityEnvironment()
+			env.SetWorkerOptions(worker.Options{
+				BackgroundActivityContext: context.Background(),
+				Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
+			})
+			env.RegisterActivity(w.Activities)
+			_, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.AttemptArgs{TaskID: activitytest.TaskID, N: 1})
+			if err == nil {
+				t.Fatal("the activity succeeded")
+			}
+			if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `msg="activity failed"`) ||
+				!strings.Contains(text, `error="`+c.want+`"`) || !strings.Contains(text, "duration_ms=") {
+				t.Errorf("the log is\n%s", text)
+			}
+			if strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "what is this") {
+				t.Errorf("Temporal is told %q", err)
+			}
+		})
+	}
+}
