@@ -326,7 +326,7 @@ func (s *Store) GiveUpAttempt(ctx context.Context, taskID string, n int, detail 
 	return s.underLock(ctx, taskID, "give up attempt", func(tx *gorm.DB, _ lockedTask) error {
 		_, err := exec(tx, `UPDATE attempts SET state = 'ended', error = ?, ended_at = ?
 			WHERE task_id = ? AND n = ? AND state = 'unknown' AND EXISTS (SELECT 1 FROM actions
-				WHERE actions.task_id = attempts.task_id AND actions.action = ? AND actions.state = 'taken' AND actions.at >= attempts.created_at)`,
+				WHERE actions.task_id = attempts.task_id AND actions.action = ? AND actions.state = 'taken' AND actions.at > attempts.created_at)`,
 			detail, at(s.clock()), taskID, n, mediagate.ActionRetry)
 		return err
 	})

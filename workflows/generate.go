@@ -238,7 +238,7 @@ func (g *generate) database(ctx workflow.Context, id string, activity, args any)
 // send makes an attempt that the vendor knows nothing of, unless nobody would
 // wait for its end any more.
 func (g *generate) send(ctx workflow.Context, n int) error {
-	if g.late(ctx) && !(g.undated() && g.ordered == mediagate.ActionRetry) {
+	if g.late(ctx) && (!g.undated() || g.ordered != mediagate.ActionRetry) {
 		return g.expire(ctx, "the task could not be sent to the provider in time")
 	}
 	return g.submit(ctx, n)

@@ -175,7 +175,7 @@ func (s *Store) ReopenIntent(ctx context.Context, taskID string, n int, lost, se
 func (s *Store) GiveUpAttempt(ctx context.Context, taskID string, n int, detail string) error {
 	return s.change(ctx, "GiveUpAttempt", taskID, n, func(_ *record, a *attempt) error {
 		ordered := slices.ContainsFunc(s.actions, func(o *mediagate.Action) bool {
-			return o.TaskID == taskID && o.Action == mediagate.ActionRetry && o.State == "taken" && !o.At.Before(a.CreatedAt)
+			return o.TaskID == taskID && o.Action == mediagate.ActionRetry && o.State == "taken" && o.At.After(a.CreatedAt)
 		})
 		if a.State == mediagate.AttemptUnknown && ordered {
 			a.State, a.Error, a.EndedAt = mediagate.AttemptEnded, detail, s.clock()

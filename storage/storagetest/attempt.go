@@ -394,6 +394,7 @@ var attemptTests = map[string]func(*bench){
 			return b.attempt(id, 1).State
 		}
 		same(b, "after a retry from before", giveUp(), mediagate.AttemptUnknown)
+		b.pass(time.Microsecond)
 		pending, err := b.RecordAction(b.Context(), mediagate.Action{TaskID: id, Action: mediagate.ActionRetry})
 		b.noError(err)
 		same(b, "before anybody took the next", giveUp(), mediagate.AttemptUnknown)

@@ -233,6 +233,7 @@ func (b *bench) absentTwice(taskID string, row mediagate.Attempt) {
 // retry is an operator's command that a run of the task has taken.
 func (b *bench) retry(taskID string) {
 	b.Helper()
+	b.pass(time.Microsecond) // no earlier than what it is about
 	row, err := b.RecordAction(b.Context(), mediagate.Action{TaskID: taskID, Action: mediagate.ActionRetry})
 	b.noError(err)
 	taken, err := b.TakeAction(b.Context(), row.ID, "run")
