@@ -69,7 +69,7 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 			swept = now
 			sweeping.Go(func() { a.sweepUploads(calls) })
 		}
-		if report.Started+report.Cancels+report.Actions+report.Webhooks+report.Overdue+report.Replaced > 0 || report.LastError != "" {
+		if report.Started+report.Cancels+report.Actions+report.Webhooks+report.Overdue+report.Replaced > 0 { // errors have lines of their own
 			a.Logger.InfoContext(ctx, "reconciled", "report", report)
 		}
 		select {
@@ -105,7 +105,7 @@ func (a *Activities) pass(ctx context.Context, overdueToo bool) PassReport {
 		defer cancel()
 		if err := look(limited); err != nil && ctx.Err() == nil { // a worker that stops blames nobody
 			r.LastError = mediagate.KindOf(err).String()
-			a.Logger.WarnContext(ctx, "reconciler", "error", err)
+			a.Logger.WarnContext(ctx, "reconciler could not look", "error", err)
 		}
 	}
 	runs := func(find func(context.Context) ([]string, error)) func(context.Context) error {

@@ -1,8 +1,10 @@
 package activities_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -160,7 +162,9 @@ func TestReconcileGoesOnPastFailures(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
 				w := activitytest.New(time.Now)
+				w.Activities.Logger = slog.New(slog.NewTextHandler(&log, nil))
 				w.Store.Add(w.NewVideo())
 				if _, err := newEnv(w).ExecuteActivity(w.Activities.SubmitJob, first()); err != nil {
 					t.Fatal(err)
@@ -175,6 +179,10 @@ func TestReconcileGoesOnPastFailures(t *testing.T) {
 				reconcile(t, w, time.Millisecond)
 				if diff := cmp.Diff([]string{"channel " + activitytest.AsyncChannel}, w.Engine.Calls()); diff != "" {
 					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+				// What it repaired is a line that operators watch for.
+				if text := log.String(); !strings.Contains(text, "reconciler could not look") || strings.Contains(text, "msg=reconciled") {
+					t.Errorf("the log of a pass that repaired nothing:\n%s", text)
 				}
 			})
 		})
