@@ -65,8 +65,8 @@ func (p *play) retriedSince(at time.Time) bool {
 
 // look compares the row with what it was when it was looked at last.
 func (p *play) look() {
-	t, _ := p.Store.Peek(taskID)
 	p.mu.Lock()
+	t, _ := p.Store.Peek(taskID) // under the lock: whoever looks first must not compare last
 	before, stopped := p.frozen, p.stopped
 	p.frozen = t
 	p.mu.Unlock()

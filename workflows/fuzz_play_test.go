@@ -183,6 +183,8 @@ const (
 // stage starts a run whenever somebody asks for one and none is there, until
 // the task has ended and all is calm; then one more, which must not change
 // anything.
+//
+//workflowcheck:ignore
 func (p *play) stage(ctx workflow.Context) error {
 	ensure, over := workflow.GetSignalChannel(ctx, signalEnsure), false
 	end := max(p.calm(), 0) + p.Timeout + patience + 3*time.Hour
@@ -259,6 +261,8 @@ func excused(err error) bool {
 func (p *play) runID() string { return fmt.Sprintf("run-%d", p.runs) }
 
 // generate is the real workflow, which the play can terminate.
+//
+//workflowcheck:ignore
 func (p *play) generate(ctx workflow.Context, in workflows.Input) (err error) {
 	ended, killed := false, false
 	p.mu.Lock()
