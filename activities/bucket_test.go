@@ -51,7 +51,7 @@ func parkedTasks(t *testing.T, n int, reason string) *bucketScene {
 // woken is how often tasks were woken since the last look.
 func (s *bucketScene) woken(before int) int { return len(s.Engine.Calls()) - before }
 
-// Issue 7, point 10: a bucket that is back wakes what had parked for it within
+// A bucket that is back wakes what had parked for it within
 // 30 seconds, all of it, and once.
 func TestBucketThatIsBackWakesItsTasks(t *testing.T) {
 	t.Parallel()

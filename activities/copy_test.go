@@ -125,7 +125,7 @@ func forgotten() map[string]error {
 
 var errReset = errors.New("activity reset")
 
-// Issue 7, point 10: a Temporal that is away, or that gives the activity up,
+// A Temporal that is away, or that gives the activity up,
 // does not stop the copy. The activity that is tried again joins it: the
 // vendor's file is read once.
 func TestCopyOutlivesTemporal(t *testing.T) {

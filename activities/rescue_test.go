@@ -22,7 +22,7 @@ func passes(t *testing.T, w *activitytest.World, d time.Duration) {
 	}
 }
 
-// Issue 7, point 3 (D2): a run that outlives its task's time is woken once and
+// D2: a run that outlives its task's time is woken once and
 // then replaced, ever more rarely, parked or not.
 func TestD2OverdueRunsAreReplaced(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestD2OverdueRunsAreReplaced(t *testing.T) {
 	}
 }
 
-// Issue 7, point 3 (D2): so is that of a callback that is pending for longer
+// D2: so is that of a callback that is pending for longer
 // than any round takes.
 func TestD2HangingRoundsAreReplaced(t *testing.T) {
 	t.Parallel()

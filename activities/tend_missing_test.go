@@ -69,7 +69,7 @@ func TestD11TendMissingChannel(t *testing.T) {
 	}
 }
 
-// Issue 7, point 10 (D2): a removed channel rests. The activity goes on quietly
+// D2: a removed channel rests. The activity goes on quietly
 // while a task waits for the channel, ends for good when none does, and hands
 // itself back when a worker has the channel after all.
 func TestD2RemovedChannelRests(t *testing.T) {

@@ -160,7 +160,7 @@ func TestDeliveryIsRecordedAfterAnOutage(t *testing.T) {
 	})
 }
 
-// Issue 7, point 10: an attempt that could not be recorded is remembered. The
+// An attempt that could not be recorded is remembered. The
 // repeated activity records it in its place and sends nothing.
 func TestUnrecordedDeliveryIsNotRepeated(t *testing.T) {
 	t.Parallel()
@@ -217,7 +217,7 @@ func TestUnrecordedDeliveryIsNotRepeated(t *testing.T) {
 	}
 }
 
-// Issue 7, point 10: the repeated activity may have to wait for the database
+// The repeated activity may have to wait for the database
 // that did not take the record. It beats meanwhile, and each beat replaces what
 // Temporal remembers: one that says nothing would have the attempt made again.
 func TestUnrecordedDeliveryIsRememberedThroughAnOutage(t *testing.T) {

@@ -177,7 +177,7 @@ func TestParseKeepsTheOutline(t *testing.T) {
 }
 
 // TestWorstBodyIsSmall reads what once took fifty times its size: small values
-// in fields that nobody looks into (issue 7, point 4). It runs alone, since it
+// in fields that nobody looks into. It runs alone, since it
 // counts what the process allocates.
 func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 	models, err := catalog.Load("")
@@ -202,7 +202,7 @@ func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 }
 
 // TestParsingTakesKeysInTurn: a key with many large bodies in the queue comes
-// no sooner than one with a single body (issue 7, point 4).
+// no sooner than one with a single body.
 func TestParsingTakesKeysInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -41,7 +41,7 @@ func (g *gateway) holding(t *testing.T, address, key string, fields ...string) (
 }
 
 // TestBodiesOfOneKey: what one key has under way leaves no room for more of
-// its own, and all of it for others (issue 7, point 4).
+// its own, and all of it for others.
 func TestBodiesOfOneKey(t *testing.T) {
 	t.Parallel()
 	g := tight(t, 50*time.Millisecond)

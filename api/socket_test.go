@@ -135,8 +135,7 @@ func (r request) text(version string, fields ...string) string {
 const oftenEnough = 20
 
 // TestHalfClose closes the sending side as soon as the request is out. Who
-// does that still reads, and gets the true answer of a request that went on
-// (issue 7, point 2).
+// does that still reads, and gets the true answer of a request that went on.
 func TestHalfClose(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) {
@@ -239,7 +238,7 @@ func TestHalfClose(t *testing.T) {
 }
 
 // TestHalfClosedDeletion: a key of which its deletion was answered with
-// success is gone (issue 7, point 2).
+// success is gone.
 func TestHalfClosedDeletion(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -409,7 +408,7 @@ func (g *gateway) bodies() map[string]request {
 }
 
 // TestStalledBody stops before the body is complete and keeps the connection:
-// 408 in the route's envelope, and the connection is closed (issue 7, point 2).
+// 408 in the route's envelope, and the connection is closed.
 func TestStalledBody(t *testing.T) {
 	t.Parallel()
 	g := rough(t)
@@ -460,7 +459,7 @@ func TestSlowBody(t *testing.T) {
 }
 
 // TestBodyEndsEarly closes the sending side in the middle of the body: a true
-// 400 for who still reads (issue 7, point 2).
+// 400 for who still reads.
 func TestBodyEndsEarly(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -563,7 +562,7 @@ func TestUnreadBody(t *testing.T) {
 
 // TestAbortedConnection resets the connection after each byte of a submit.
 // However far it came: no task without a line in the log, and a repetition
-// under the same key makes one task of it (issue 7, point 2).
+// under the same key makes one task of it.
 func TestAbortedConnection(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

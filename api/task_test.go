@@ -135,8 +135,7 @@ func awaitWaiting(t *testing.T, s *api.Server, n int) {
 }
 
 // TestLongPollOfAClosedSide: whoever waits with a closed sending side is told
-// of the end like everybody else, and who has left ends nothing but itself
-// (issue 7, point 2).
+// of the end like everybody else, and who has left ends nothing but itself.
 func TestLongPollOfAClosedSide(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

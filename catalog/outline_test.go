@@ -37,7 +37,7 @@ func pruned(v any, keep *catalog.Outline) any {
 
 // TestOutlineIsAllThatAcceptReads puts odd values into each field of the golden
 // requests: whether all of a body is there or only its outline, the same comes
-// of it (issue 7, point 4).
+// of it.
 func TestOutlineIsAllThatAcceptReads(t *testing.T) {
 	t.Parallel()
 	c := load(t)

@@ -49,7 +49,7 @@ func takeGreedily() {
 	}
 }
 
-// Issue 7, point 10: beside a program that takes every port that it can get,
+// Beside a program that takes every port that it can get,
 // the program starts, also again at addresses that somebody holds for it.
 func TestStartsBesideAGreedyProgram(t *testing.T) {
 	t.Parallel()

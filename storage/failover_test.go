@@ -78,7 +78,7 @@ func unavailable(t *testing.T, what string, err error) {
 	}
 }
 
-// Issue 7, point 10: after a failover the pool's connections lead to what is a
+// After a failover the pool's connections lead to what is a
 // standby now. That counts as away, and none of them is used again.
 func TestReadOnlyServer(t *testing.T) {
 	t.Parallel()

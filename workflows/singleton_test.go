@@ -13,7 +13,7 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// Issue 7, point 10 (D2): the workflow of a channel that is gone ends; any
+// D2: the workflow of a channel that is gone ends; any
 // other passes its activity on for ever.
 func TestD2ChannelEndsWhenGone(t *testing.T) {
 	t.Parallel()

@@ -113,7 +113,7 @@ func TestWebhookPauseCountsFromTheEnd(t *testing.T) {
 	}
 }
 
-// Issue 7, point 10: a delivery whose recording fails for ever is sent once,
+// A delivery whose recording fails for ever is sent once,
 // and its round ends with an error, for the reconciler to replace.
 func TestUnrecordedDeliveryEndsItsRound(t *testing.T) {
 	t.Parallel()

@@ -135,7 +135,7 @@ func (b *bench) terminated(id, run, word string) {
 
 func forEver(ctx workflow.Context) error { return workflow.Sleep(ctx, 10_000*time.Hour) }
 
-// Issue 7, point 3 (D1, D2): a deploy broke the workflow, and the next one
+// D1, D2: a deploy broke the workflow, and the next one
 // mended it; the runs of the first cannot go on with the code of the second.
 func TestD2WedgedRunIsReplaced(t *testing.T) {
 	t.Parallel()
@@ -182,7 +182,7 @@ func TestD2WedgedRunIsReplaced(t *testing.T) {
 	}
 }
 
-// Issue 7, point 3 (D2): the same for a delivery round.
+// D2: the same for a delivery round.
 func TestD2WedgedRoundIsReplaced(t *testing.T) {
 	t.Parallel()
 	b := setupBench(t)
@@ -205,7 +205,7 @@ func TestD2WedgedRoundIsReplaced(t *testing.T) {
 	b.terminated(id, wedged, "the callback should be delivered")
 }
 
-// Issue 7, point 3 (D2): and for those that are to run for ever.
+// D2: and for those that are to run for ever.
 func TestD2WedgedSingletonIsReplaced(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -262,7 +262,7 @@ func TestD2WedgedSingletonIsReplaced(t *testing.T) {
 	}
 }
 
-// Issue 7, point 10 (D2): the workflow of a channel that no worker has, and
+// D2: the workflow of a channel that no worker has, and
 // that nobody waits for, ends.
 func TestD2RemovedChannelEnds(t *testing.T) {
 	t.Parallel()

@@ -12,11 +12,11 @@ import (
 )
 
 // afterKill is how much longer than without a kill a job may take whose
-// processes are killed and started again at once (issue 7, point 9).
+// processes are killed and started again at once.
 const afterKill = 15 * time.Second
 
 // A kill -9 of a worker costs the jobs under way seconds, not minutes,
-// whatever it hits (issue 7, point 9): what takes longest was a signal that
+// whatever it hits: what takes longest was a signal that
 // reached the dead worker's own queue, and an outcome that nobody had told the
 // workflow of.
 func TestKillCostsSeconds(t *testing.T) {

@@ -113,7 +113,7 @@ func TestDatabaseAway(t *testing.T) {
 }
 
 // After a failover the connections lead to a server that takes no writes: that
-// is as good as none, until they lead to one that does (issue 7, point 10).
+// is as good as none, until they lead to one that does.
 func TestDatabaseReadOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production})
@@ -213,7 +213,7 @@ func (w *world) exec(statements ...string) {
 
 // Without the bucket a task parks where operators see it, and finishes by
 // itself when the bucket is back: within 30 seconds, however rarely a parked
-// step is tried again (issue 7, point 10).
+// step is tried again.
 func TestStorageAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production, ownS3: true, settings: map[string]any{"park_retry": "10m"}})
@@ -248,7 +248,7 @@ const heartbeatPatience = 18 * time.Second
 
 // A Temporal that is away for longer than its patience with a worker does not
 // make the worker throw away what it copies: the vendor's file is read once,
-// and so it is when only a moment passes (issue 7, point 10).
+// and so it is when only a moment passes.
 func TestMirrorOutlivesTemporal(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]time.Duration{"for long": heartbeatPatience, "for a moment": 5 * time.Second} {

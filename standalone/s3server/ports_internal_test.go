@@ -8,7 +8,7 @@ import (
 	"github.com/mediagate/mediagate/freeport"
 )
 
-// Issue 7, point 10: a program that listens on the port before the server does
+// A program that listens on the port before the server does
 // is told of as what it is, so that another port is tried.
 func TestPortIsTakenMeanwhile(t *testing.T) {
 	tries := 0

@@ -15,7 +15,7 @@ import (
 	"github.com/mediagate/mediagate/freeport"
 )
 
-// Issue 7, point 10: the ports between the roles have to be chosen before any
+// The ports between the roles have to be chosen before any
 // of them listens. A program that comes in between is told of as what it is,
 // whichever port it takes, and the service starts on others.
 func TestPortsAreTakenMeanwhile(t *testing.T) {

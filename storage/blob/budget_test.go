@@ -70,7 +70,7 @@ func countingStore(t *testing.T, h *held) *httptest.Server {
 	return server
 }
 
-// Issue 7, point 10: many copies at once of files that are each larger than
+// Many copies at once of files that are each larger than
 // mirror_memory hold no more than that together, and all end.
 func TestUploadsStayWithinTheirMemory(t *testing.T) {
 	t.Parallel()

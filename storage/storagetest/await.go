@@ -240,7 +240,7 @@ var awaitTests = map[string]func(*bench){
 		b.noError(err)
 		same(b, "taken", len(rows), 0)
 	},
-	// Issue 7, point 9: the one who stored an outcome may have died before its signal.
+	// The one who stored an outcome may have died before its signal.
 	"a new epoch sends at once what is owed (D8)": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id, waiting := b.accepted(p, unit(1)), b.accepted(p, unit(1))

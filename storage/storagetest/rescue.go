@@ -23,7 +23,7 @@ func (b *bench) rescued(what string, want ...mediagate.Rescue) {
 	same(b, what, got, append([]mediagate.Rescue{}, want...))
 }
 
-// Issue 7, point 3 (D2): whatever is overdue is found, parked or not.
+// D2: whatever is overdue is found, parked or not.
 var rescueTests = map[string]func(*bench){
 	"D2 overdue tasks are found by what they wait for": func(b *bench) {
 		p := b.newPayer(unit(10))

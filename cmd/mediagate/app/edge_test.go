@@ -106,7 +106,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// Issue 7, point 7: whatever goes wrong while a vendor's file is fetched, no
+// Whatever goes wrong while a vendor's file is fetched, no
 // line of the log shows the link, nor where a redirect leads to.
 func TestFetchFailuresKeepLinksOutOfTheLog(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,7 @@ import (
 )
 
 // TestLimitMemory asks this program again, as a process with an environment of
-// its own: the container's limit counts, and an explicit one wins (issue 7,
-// point 4).
+// its own: the container's limit counts, and an explicit one wins.
 func TestLimitMemory(t *testing.T) {
 	const child = "MEDIAGATE_TEST_MEMORY"
 	if os.Getenv(child) != "" {
