@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,10 +92,10 @@ func TestD2RemovedChannelRests(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newTending(t, 1)
 				d.Channels.Set()
-				reads := 0
+				var reads atomic.Int64
 				d.Store.Fault = func(method string) error {
 					if method == "ChannelLastSeen" {
-						reads++
+						reads.Add(1)
 					}
 					return nil
 				}
@@ -106,8 +107,8 @@ func TestD2RemovedChannelRests(t *testing.T) {
 					t.Fatalf("it has ended: %v", err)
 				default:
 				}
-				if reads < 10 || reads > 40 {
-					t.Errorf("%d looks in five minutes", reads)
+				if n := reads.Load(); n < 10 || n > 40 {
+					t.Errorf("%d looks in five minutes", n)
 				}
 				c.then(d)
 				time.Sleep(20 * time.Second)
