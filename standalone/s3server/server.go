@@ -140,12 +140,24 @@ func hasXattr(dir string) bool {
 func (s *Server) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	go func() { // another program on the port may leave the question unanswered
+		select {
+		case <-s.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	for {
 		if s.healthy(ctx, client) {
 			return nil
+		}
+		select {
+		case <-s.done: // before all that follows from it
+			return errors.Join(errors.New("ended while starting"), s.err)
+		default:
 		}
 		select {
 		case <-s.done:
