@@ -53,7 +53,7 @@ func (s *Server) parse(c *call, raw []byte, keep *catalog.Outline) (map[string]a
 		s.parsing <- struct{}{}
 		began := time.Now()
 		defer func() {
-			time.AfterFunc(time.Since(began), func() {
+			time.AfterFunc(parseRest*time.Since(began), func() {
 				<-s.parsing
 				<-turn
 			})
@@ -61,6 +61,10 @@ func (s *Server) parse(c *call, raw []byte, keep *catalog.Outline) (map[string]a
 	}
 	return parseObject(raw, keep)
 }
+
+// parseRest is how many times as long as a large body took its place stays
+// empty: that time is the small requests'.
+const parseRest = 4
 
 func errTooLarge(limit int64) error {
 	return mediagate.Errorf(mediagate.KindTooLarge, "the body must be at most %d bytes", limit)
