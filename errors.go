@@ -106,6 +106,9 @@ func Invalid(param, format string, args ...any) *Error {
 	return &Error{Kind: KindInvalid, Message: fmt.Sprintf(format, args...), Param: param}
 }
 
+// Is reports whether err is of the kind; nil is of none.
+func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }
+
 // KindOf returns the kind of the first Error in err's chain, and KindInternal
 // for foreign errors. KindOf(nil) is meaningless.
 func KindOf(err error) Kind {

@@ -297,7 +297,7 @@ func (a *Activities) standIn(ctx context.Context, name string) (BoundChannel, bo
 		return BoundChannel{}, false, nil
 	}
 	seen, err := a.Store.ChannelLastSeen(ctx, name)
-	if err != nil && mediagate.KindOf(err) != mediagate.KindNotFound {
+	if err != nil && !mediagate.Is(err, mediagate.KindNotFound) {
 		return BoundChannel{}, false, err
 	}
 	return heir, a.Now().Sub(seen) < a.Settings.ChannelGrace, nil

@@ -118,9 +118,9 @@ func (a *Activities) sweepLate(ctx context.Context) error {
 		for _, id := range due {
 			err := a.sweepTask(ctx, id)
 			switch {
-			case err == nil || mediagate.KindOf(err) == mediagate.KindNotFound:
+			case err == nil || mediagate.Is(err, mediagate.KindNotFound):
 				err = a.Store.SetSweep(ctx, id, time.Time{})
-			case mediagate.KindOf(err) != mediagate.KindUnavailable: // this task's own trouble
+			case !mediagate.Is(err, mediagate.KindUnavailable): // this task's own trouble
 				a.Logger.WarnContext(ctx, "late files not removed", "task", id, "error", err)
 				err = a.Store.SetSweep(ctx, id, a.Now().Add(lateAgain))
 			}

@@ -182,7 +182,7 @@ func (a *Activities) copyIsMoot(ctx context.Context, key AttemptArgs) bool {
 	defer cancel()
 	task, err := a.Store.TaskByID(ctx, key.TaskID)
 	if err != nil {
-		return mediagate.KindOf(err) == mediagate.KindNotFound
+		return mediagate.Is(err, mediagate.KindNotFound)
 	}
 	row, err := a.Store.Attempt(ctx, key.TaskID, key.N)
 	return task.Status.Terminal() || !task.CancelRequestedAt.IsZero() || err == nil && len(row.Results) > 0

@@ -60,7 +60,7 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 	fetch := func(url string) Opener {
 		return func(ctx context.Context) (io.ReadCloser, int64, error) {
 			body, length, err := a.Fetcher.Fetch(ctx, url, channel.MediaHost)
-			if err != nil && gone != nil && mediagate.KindOf(err) == mediagate.KindInvalid {
+			if gone != nil && mediagate.Is(err, mediagate.KindInvalid) {
 				return nil, 0, gone // the host may be the channel's own, which may be private
 			}
 			return body, length, withCode(err, mediagate.CodeResultUnavailable)

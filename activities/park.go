@@ -75,7 +75,7 @@ func TroubleOf(err *mediagate.Error) string {
 // trouble.
 func (a *Activities) RestoreAwait(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
 	// A conflict says that there is nothing to wait for any more.
-	if err := a.Store.RestoreAwait(ctx, in.TaskID, in.N, a.Now()); err != nil && mediagate.KindOf(err) != mediagate.KindConflict {
+	if err := a.Store.RestoreAwait(ctx, in.TaskID, in.N, a.Now()); err != nil && !mediagate.Is(err, mediagate.KindConflict) {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	return a.story(ctx, in.TaskID)
@@ -122,7 +122,7 @@ func (a *Activities) CancelTask(ctx context.Context, in TaskArgs) (mediagate.Sto
 	if err == nil {
 		_, err = a.Store.RequestCancel(ctx, task.AccountID, in.TaskID)
 	}
-	if err != nil && mediagate.KindOf(err) != mediagate.KindConflict && mediagate.KindOf(err) != mediagate.KindNotFound {
+	if err != nil && !mediagate.Is(err, mediagate.KindConflict) && !mediagate.Is(err, mediagate.KindNotFound) {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	return a.story(ctx, in.TaskID)

@@ -59,14 +59,14 @@ func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolut
 	switch {
 	case err == nil:
 		return Resolution{}, a.accept(ctx, task, row, channel, mediagate.Submission{Ref: report.Ref})
-	case mediagate.KindOf(err) != mediagate.KindNotFound:
+	case !mediagate.Is(err, mediagate.KindNotFound):
 		return Resolution{}, err
 	}
 	if settled := a.settled(row.SendBefore, row.Route.Sync); asked.Before(settled) {
 		return Resolution{AskAt: settled}, nil
 	}
 	first, proven, err := a.Store.NoteAbsent(ctx, row.TaskID, row.N, row.SendBefore, asked, a.Settings.AbsentGap)
-	if mediagate.KindOf(err) == mediagate.KindConflict && err != nil {
+	if mediagate.Is(err, mediagate.KindConflict) {
 		return Resolution{}, nil // its fate is known by now: the story tells
 	}
 	if err != nil {
@@ -115,7 +115,7 @@ func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Sto
 		report, err := channel.Vendor.Poll(ctx, row.Ref)
 		switch {
 		case err == nil:
-		case mediagate.KindOf(err) == mediagate.KindNotFound:
+		case mediagate.Is(err, mediagate.KindNotFound):
 			return mediagate.Story{}, a.fail(ctx, &mediagate.Error{
 				Kind: mediagate.KindNotFound, Code: mediagate.ParkJobLost, Message: "the provider does not know the job", Err: err,
 			})

@@ -63,7 +63,7 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
 	defer heartbeat(ctx, noDetails)()
 	task, err := a.Store.TaskByID(ctx, in.TaskID)
-	if mediagate.KindOf(err) == mediagate.KindNotFound && err != nil {
+	if mediagate.Is(err, mediagate.KindNotFound) {
 		return mediagate.Story{Missing: true}, nil
 	}
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 	row, err = a.Store.Attempt(ctx, task.ID, n)
 	switch {
 	case err == nil:
-	case mediagate.KindOf(err) != mediagate.KindNotFound:
+	case !mediagate.Is(err, mediagate.KindNotFound):
 		return row, c, false, err
 	default:
 		channel, route, ok := a.Channels.Pick(task.Model, task.Plan.Routes)
@@ -115,7 +115,7 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 			TaskID: task.ID, N: n, Channel: channel.Name, Provider: channel.Provider, Fingerprint: channel.Fingerprint,
 			Route: route, ExternalID: id, SendBefore: a.sendBefore(task, now), CreatedAt: now,
 		})
-		if mediagate.KindOf(err) == mediagate.KindConflict && err != nil {
+		if mediagate.Is(err, mediagate.KindConflict) {
 			return row, c, false, nil // ended, cancelled, late or overtaken: the story tells
 		}
 		if err != nil || opened {
@@ -259,7 +259,7 @@ func (a *Activities) insistWithin(ctx context.Context, limit time.Duration, reco
 		try, stop := context.WithTimeout(ctx, 10*time.Second)
 		err := record(try)
 		stop()
-		if err == nil || mediagate.KindOf(err) != mediagate.KindUnavailable {
+		if !mediagate.Is(err, mediagate.KindUnavailable) {
 			return err
 		}
 		select {

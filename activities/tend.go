@@ -74,7 +74,7 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool
 	}
 	defer t.keepAlive(ctx)()
 	err = t.run(ctx, activity.GetWorkerStopChannel(ctx))
-	if mediagate.KindOf(err) == mediagate.KindConflict && err != nil {
+	if mediagate.Is(err, mediagate.KindConflict) {
 		return false, nil // fenced: the newer run polls
 	}
 	return false, a.fail(ctx, err)

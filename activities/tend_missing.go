@@ -53,7 +53,7 @@ func (a *Activities) tendMissing(ctx context.Context, name string) (gone bool, e
 			})
 		}
 		waiting, err := t.giveUp(ctx)
-		if mediagate.KindOf(err) == mediagate.KindConflict && err != nil {
+		if mediagate.Is(err, mediagate.KindConflict) {
 			return false, nil // fenced: a newer run tends
 		}
 		if err != nil || waiting == 0 {
@@ -72,7 +72,7 @@ func (a *Activities) tendMissing(ctx context.Context, name string) (gone bool, e
 // elsewhere reports that a worker has had the channel within the grace time.
 func (a *Activities) elsewhere(ctx context.Context, name string) (bool, error) {
 	seen, err := a.Store.ChannelLastSeen(ctx, name)
-	if err != nil && mediagate.KindOf(err) != mediagate.KindNotFound {
+	if err != nil && !mediagate.Is(err, mediagate.KindNotFound) {
 		return false, err
 	}
 	if seen.Before(a.StartedAt) {

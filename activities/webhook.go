@@ -33,7 +33,7 @@ type RoundState struct {
 // with the attempt that is due.
 func (a *Activities) LoadRound(ctx context.Context, in RoundArgs) (RoundState, error) {
 	target, err := a.Store.WebhookTarget(ctx, in.TaskID, in.Round)
-	if mediagate.KindOf(err) == mediagate.KindNotFound && err != nil {
+	if mediagate.Is(err, mediagate.KindNotFound) {
 		return RoundState{}, nil
 	}
 	if err != nil {
@@ -81,7 +81,7 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 		return nil
 	})()
 	target, err := a.Store.WebhookTarget(ctx, in.TaskID, in.Round)
-	if mediagate.KindOf(err) == mediagate.KindNotFound && err != nil {
+	if mediagate.Is(err, mediagate.KindNotFound) {
 		return VerdictDrop, nil
 	}
 	if err != nil {
@@ -148,14 +148,14 @@ func (a *Activities) recordSent(ctx context.Context, sent sentDelivery) error {
 		return nil
 	}
 	activity.RecordHeartbeat(ctx, sent)
-	if mediagate.KindOf(err) == mediagate.KindUnavailable {
+	if mediagate.Is(err, mediagate.KindUnavailable) {
 		limit := insistFor
 		if deadline, ok := ctx.Deadline(); ok {
 			limit = min(limit, time.Until(deadline)-recordRest)
 		}
 		err = a.insistWithin(ctx, limit, record)
 	}
-	if err == nil || mediagate.KindOf(err) == mediagate.KindUnavailable {
+	if err == nil || mediagate.Is(err, mediagate.KindUnavailable) {
 		return err
 	}
 	wait := min(time.Second<<min(activity.GetInfo(ctx).Attempt, 10), recordLate)

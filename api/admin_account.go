@@ -52,7 +52,7 @@ var errAfterPage = mediagate.Invalid("after", "after must be an id of this list"
 
 // notFoundAs replaces the store's "not found" by one that fits the route.
 func notFoundAs(err error, as *mediagate.Error) error {
-	if err != nil && mediagate.KindOf(err) == mediagate.KindNotFound {
+	if mediagate.Is(err, mediagate.KindNotFound) {
 		return as
 	}
 	return err

@@ -110,7 +110,7 @@ func (s *Server) admitAdmin(c *call, token string) error {
 	switch {
 	case err == nil:
 		return errNotAdmin
-	case mediagate.KindOf(err) == mediagate.KindUnauthenticated:
+	case mediagate.Is(err, mediagate.KindUnauthenticated):
 		return errWrongAdmin
 	default:
 		return err
@@ -142,7 +142,7 @@ func (k *keyring) find(ctx context.Context, token string) (*caller, error) {
 	k.mu.Unlock()
 	if who == nil || now.Sub(who.seen) >= keyFresh || now.Before(who.seen) {
 		key, err := k.store.KeyByHash(ctx, hash)
-		if err != nil && mediagate.KindOf(err) == mediagate.KindNotFound {
+		if mediagate.Is(err, mediagate.KindNotFound) {
 			k.forget(hash)
 			return nil, errUnknownKey
 		}
@@ -217,7 +217,7 @@ func (s *Server) groupOf(ctx context.Context, who *caller) (string, error) {
 	if who.account == nil {
 		a, err := s.cfg.Store.Account(ctx, who.key.AccountID)
 		if err != nil {
-			if mediagate.KindOf(err) == mediagate.KindNotFound {
+			if mediagate.Is(err, mediagate.KindNotFound) {
 				return "", errUnknownKey
 			}
 			return "", err

@@ -70,7 +70,7 @@ func (c *call) uncounted(f func()) {
 // late words a fault whose likely reason is that the time was up: what breaks
 // then does not always say so.
 func (c *call) late(err error) error {
-	if err == nil || mediagate.KindOf(err) != mediagate.KindInternal || !errors.Is(c.ctx.Err(), context.DeadlineExceeded) {
+	if !mediagate.Is(err, mediagate.KindInternal) || !errors.Is(c.ctx.Err(), context.DeadlineExceeded) {
 		return err
 	}
 	if _, ok := balanceFailure(err); ok {

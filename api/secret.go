@@ -21,7 +21,7 @@ func (s *Server) handleWebhookSecretRotation(c *call) error {
 
 func answerSecret(c *call, secrets []mediagate.WebhookSecret, err error) error {
 	switch {
-	case err != nil && mediagate.KindOf(err) == mediagate.KindNotFound:
+	case mediagate.Is(err, mediagate.KindNotFound):
 		return errUnknownKey // the account is gone
 	case err != nil:
 		return err

@@ -32,7 +32,7 @@ func (s *Server) readTask(c *call, id string) (mediagate.Task, error) {
 }
 
 func maskTask(err error) error {
-	if err != nil && mediagate.KindOf(err) == mediagate.KindNotFound {
+	if mediagate.Is(err, mediagate.KindNotFound) {
 		return errTaskID
 	}
 	return err
@@ -136,7 +136,7 @@ func (s *Server) handleTasks(c *call) error {
 var errAfter = mediagate.Invalid("after", "after must be the id of a task in the list")
 
 func maskAfter(err error) error {
-	if err != nil && mediagate.KindOf(err) == mediagate.KindNotFound {
+	if mediagate.Is(err, mediagate.KindNotFound) {
 		return errAfter
 	}
 	return err

@@ -218,7 +218,7 @@ func TestClientBounds(t *testing.T) {
 		if (err == nil) != ok {
 			t.Errorf("header of %d bytes: %v", n, err)
 		}
-		if err != nil && mediagate.KindOf(err) == mediagate.KindInvalid {
+		if mediagate.Is(err, mediagate.KindInvalid) {
 			t.Error("a large header is no broken rule")
 		}
 	}

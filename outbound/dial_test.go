@@ -159,7 +159,7 @@ func TestConnectJudgesAgain(t *testing.T) {
 		_ = conn.Close()
 		t.Fatal("connected to loopback")
 	}
-	if mediagate.KindOf(err) != mediagate.KindInvalid {
+	if !mediagate.Is(err, mediagate.KindInvalid) {
 		t.Errorf("error %v", err)
 	}
 	conn, err = g.connect(t.Context(), []netip.Addr{netip.MustParseAddr("127.0.0.1")}, port, func(netip.Addr) error { return nil })

@@ -135,7 +135,7 @@ func wantViolation(t *testing.T, err error) {
 	if err == nil {
 		t.Fatal("passed")
 	}
-	if mediagate.KindOf(err) != mediagate.KindInvalid {
+	if !mediagate.Is(err, mediagate.KindInvalid) {
 		t.Errorf("kind %s: %v", mediagate.KindOf(err), err)
 	}
 }

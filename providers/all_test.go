@@ -21,7 +21,7 @@ func TestKnown(t *testing.T) {
 func TestNewOfUnknownProvider(t *testing.T) {
 	t.Parallel()
 	p, err := providers.New(mediagate.Channel{Name: "a", Provider: "nobody"}, providers.Options{})
-	if p != nil || mediagate.KindOf(err) != mediagate.KindInvalid {
+	if p != nil || !mediagate.Is(err, mediagate.KindInvalid) {
 		t.Fatalf("New = %v, %v", p, err)
 	}
 	for _, want := range []string{`channel "a"`, "nobody", "dashscope, kling"} {

@@ -70,7 +70,7 @@ func (s *Store) Accounts(ctx context.Context, after string, limit int) (accounts
 
 // unknownAfter is the error of a list whose cursor could not be read.
 func unknownAfter(err error) error {
-	if mediagate.KindOf(err) == mediagate.KindNotFound {
+	if mediagate.Is(err, mediagate.KindNotFound) {
 		return mediagate.Invalid("after", "after must be an id of this list")
 	}
 	return err

@@ -56,7 +56,7 @@ func TestDatabaseClockDecides(t *testing.T) {
 			if said != (test.log != "") || (said && !strings.Contains(roundSeconds(log.String()), test.log)) {
 				t.Errorf("the log says %q, want %q", log, test.log)
 			}
-			if err := s.CheckClock(t.Context()); (err == nil) != test.ready || (err != nil && mediagate.KindOf(err) != mediagate.KindUnavailable) {
+			if err := s.CheckClock(t.Context()); (err == nil) != test.ready || (err != nil && !mediagate.Is(err, mediagate.KindUnavailable)) {
 				t.Errorf("CheckClock: %v, want ready: %v", err, test.ready)
 			}
 

@@ -73,7 +73,7 @@ func eventually(t *testing.T, what string, ok func(ctx context.Context) error) {
 
 func unavailable(t *testing.T, what string, err error) {
 	t.Helper()
-	if err == nil || mediagate.KindOf(err) != mediagate.KindUnavailable {
+	if !mediagate.Is(err, mediagate.KindUnavailable) {
 		t.Errorf("%s on a read-only server: %v, want unavailable", what, err)
 	}
 }

@@ -48,7 +48,7 @@ func TestMigrateAtOnce(t *testing.T) {
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	_, err := storage.OpenPostgres(t.Context(), "postgres://nobody@127.0.0.1:1/none?connect_timeout=2", storage.Config{})
-	if err == nil || mediagate.KindOf(err) != mediagate.KindUnavailable {
+	if !mediagate.Is(err, mediagate.KindUnavailable) {
 		t.Errorf("no server: %v, want unavailable", err)
 	}
 }
@@ -72,7 +72,7 @@ func TestServerDropsConnections(t *testing.T) {
 	// The call that finds its connection cut may fail, but says that a
 	// repetition helps; and it does.
 	if _, err := s.CreateAccount(t.Context(), "after", ""); err != nil {
-		if mediagate.KindOf(err) != mediagate.KindUnavailable {
+		if !mediagate.Is(err, mediagate.KindUnavailable) {
 			t.Fatalf("a cut connection: %v, want unavailable", err)
 		}
 		if _, err := s.CreateAccount(t.Context(), "after", ""); err != nil {
@@ -107,7 +107,7 @@ func TestLockedRow(t *testing.T) {
 		_, _, _, err := s.Grant(t.Context(), account.ID, 1_000_000, "gift")
 		return err
 	}
-	if err := grant(); err == nil || mediagate.KindOf(err) != mediagate.KindUnavailable {
+	if err := grant(); !mediagate.Is(err, mediagate.KindUnavailable) {
 		t.Errorf("a locked account: %v, want unavailable", err)
 	}
 	if err := tx.Rollback(); err != nil {

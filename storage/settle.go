@@ -33,7 +33,7 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story med
 	err = s.write(ctx, "settle", func(tx *gorm.DB) error {
 		won = false
 		task, err := s.lock(tx, end.TaskID)
-		if mediagate.KindOf(err) == mediagate.KindNotFound && err != nil {
+		if mediagate.Is(err, mediagate.KindNotFound) {
 			story = mediagate.Story{Missing: true}
 			return nil
 		}

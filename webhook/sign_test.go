@@ -61,7 +61,7 @@ func TestParseSecret(t *testing.T) {
 				}
 				return
 			}
-			if mediagate.KindOf(err) != mediagate.KindInternal {
+			if !mediagate.Is(err, mediagate.KindInternal) {
 				t.Errorf("kind %s", mediagate.KindOf(err))
 			}
 			if tt.secret != "" && len(tt.secret) > 6 && strings.Contains(err.Error(), tt.secret[6:]) {
@@ -112,7 +112,7 @@ func TestVerify(t *testing.T) {
 			if (err == nil) != tt.ok {
 				t.Errorf("Verify: %v, want ok %t", err, tt.ok)
 			}
-			if err != nil && mediagate.KindOf(err) != mediagate.KindInvalid {
+			if err != nil && !mediagate.Is(err, mediagate.KindInvalid) {
 				t.Errorf("kind %s", mediagate.KindOf(err))
 			}
 		})

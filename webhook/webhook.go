@@ -110,7 +110,7 @@ func (s *Sender) Deliver(ctx context.Context, a Attempt) (Result, error) {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return Result{}, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the delivery was interrupted", Err: ctx.Err()}
-	case err != nil && mediagate.KindOf(err) == mediagate.KindInvalid:
+	case mediagate.Is(err, mediagate.KindInvalid):
 		return done(dropped(err))
 	case err != nil:
 		return done(Result{Verdict: Retry, Err: outbound.Describe(err)})

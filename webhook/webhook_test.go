@@ -277,7 +277,7 @@ func TestDeliverInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-arrived; cancel() }()
 	r, err := sender.Deliver(ctx, attempt(receiver.URL))
-	if mediagate.KindOf(err) != mediagate.KindUnavailable || err == nil || !errors.Is(err, context.Canceled) {
+	if !mediagate.Is(err, mediagate.KindUnavailable) || !errors.Is(err, context.Canceled) {
 		t.Errorf("result %+v, error %v", r, err)
 	}
 }
@@ -295,7 +295,7 @@ func TestDeliverUnsigned(t *testing.T) {
 			sender, receiver := setup(t, func(http.ResponseWriter, *http.Request) { calls <- struct{}{} }, nil)
 			a := attempt(receiver.URL)
 			a.Secrets = secrets
-			if _, err := sender.Deliver(t.Context(), a); err == nil || mediagate.KindOf(err) != mediagate.KindInternal {
+			if _, err := sender.Deliver(t.Context(), a); !mediagate.Is(err, mediagate.KindInternal) {
 				t.Errorf("error %v", err)
 			}
 			if len(calls) != 0 {

@@ -161,7 +161,7 @@ func (p *play) answered(s *sending, err error) {
 	switch {
 	case err == nil:
 		s.fate = "accepted"
-	case mediagate.KindOf(err) != mediagate.KindAmbiguous:
+	case !mediagate.Is(err, mediagate.KindAmbiguous):
 		s.fate = "refused"
 	}
 }
@@ -170,7 +170,7 @@ func (p *play) lookedUp(external string, err error) {
 	p.note("vendor: lookup of %s: %v", external, err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lookups = append(p.lookups, lookup{external, p.env.Now(), err != nil && mediagate.KindOf(err) == mediagate.KindNotFound})
+	p.lookups = append(p.lookups, lookup{external, p.env.Now(), mediagate.Is(err, mediagate.KindNotFound)})
 }
 
 func (p *play) polled(err error) {
@@ -235,7 +235,7 @@ func (p *play) settled(before mediagate.Task, rows []mediagate.Attempt, end medi
 		p.env.Now().Before(before.DeadlineAt.Add(10*time.Minute)):
 		p.violate("D10: failed as late without having been asked for once more")
 	case code == mediagate.CodeGenerationTimeout && last.State == mediagate.AttemptAccepted && lastPoll != nil &&
-		mediagate.KindOf(lastPoll) == mediagate.KindNotFound:
+		mediagate.Is(lastPoll, mediagate.KindNotFound):
 		p.violate("D11: failed as late for a job that the vendor does not know, instead of parked")
 	}
 }

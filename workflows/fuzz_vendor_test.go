@@ -159,7 +159,7 @@ func (p *play) poll(_ context.Context, ref mediagate.JobRef) (report mediagate.R
 func (p *play) find(_ context.Context, ref mediagate.JobRef) (report mediagate.Report, err error) {
 	defer func() { p.lookedUp(ref.ExternalID, err) }()
 	err = p.vex()
-	if err != nil && mediagate.KindOf(err) != mediagate.KindNotFound {
+	if err != nil && !mediagate.Is(err, mediagate.KindNotFound) {
 		return mediagate.Report{}, err // a vendor that denies a job that it has would break its word
 	}
 	return p.report(func(j *job) bool {

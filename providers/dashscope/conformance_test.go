@@ -122,7 +122,7 @@ func TestPollFindsNothing(t *testing.T) {
 	t.Parallel()
 	vendor := providertest.NewVendor(t)
 	_, err := suite().Open(t, vendor.URL, providers.Options{}).Poll(t.Context(), mediagate.JobRef{JobID: "req-1"})
-	if mediagate.KindOf(err) != mediagate.KindNotFound {
+	if !mediagate.Is(err, mediagate.KindNotFound) {
 		t.Errorf("Poll: %v, want not found", err)
 	}
 	if n := len(vendor.Requests()); n != 0 {

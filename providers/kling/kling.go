@@ -147,7 +147,7 @@ func (a *Adapter) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	var absent error
 	for _, ref.Endpoint = range endpoints {
 		report, err := a.query(ctx, ref, ref.ExternalID)
-		if err == nil || mediagate.KindOf(err) != mediagate.KindNotFound {
+		if !mediagate.Is(err, mediagate.KindNotFound) {
 			return report, err
 		}
 		absent = err

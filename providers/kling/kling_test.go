@@ -102,7 +102,7 @@ func TestPollNeedsJobAndEndpoint(t *testing.T) {
 	for name, ref := range map[string]mediagate.JobRef{
 		"no id": {Endpoint: "text2video"}, "no endpoint": {JobID: jobID},
 	} {
-		if _, err := p.Poll(t.Context(), ref); mediagate.KindOf(err) != mediagate.KindNotFound {
+		if _, err := p.Poll(t.Context(), ref); !mediagate.Is(err, mediagate.KindNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -114,7 +114,7 @@ func TestPollNeedsJobAndEndpoint(t *testing.T) {
 	}
 	// A poll answered with another job's state must not end this one.
 	vendor.Add(task("999", externalID, `,"task_status":"succeed"`+files))
-	if _, err := p.Poll(t.Context(), mediagate.JobRef{JobID: jobID, Endpoint: "text2video"}); mediagate.KindOf(err) != mediagate.KindTransient {
+	if _, err := p.Poll(t.Context(), mediagate.JobRef{JobID: jobID, Endpoint: "text2video"}); !mediagate.Is(err, mediagate.KindTransient) {
 		t.Errorf("another job's answer: %v", err)
 	}
 }
@@ -239,7 +239,7 @@ func TestFieldsThatAnOperationLacks(t *testing.T) {
 			job.Operation, job.Params = tc.operation, json.RawMessage(tc.params)
 			job.Values = map[string]string{"images": "frames"}
 			_, err := suite().Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job)
-			if mediagate.KindOf(err) != mediagate.KindInvalid || !strings.Contains(err.Error(), "("+tc.field+")") {
+			if !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), "("+tc.field+")") {
 				t.Errorf("Submit: %v, want invalid %s", err, tc.field)
 			}
 			if n := len(vendor.Requests()); n != 0 {
@@ -255,7 +255,7 @@ func TestSubmitNeedsAnExternalID(t *testing.T) {
 	job := suite().Job
 	job.ExternalID = ""
 	_, err := suite().Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job)
-	if mediagate.KindOf(err) != mediagate.KindInvalid || len(vendor.Requests()) != 0 {
+	if !mediagate.Is(err, mediagate.KindInvalid) || len(vendor.Requests()) != 0 {
 		t.Errorf("Submit: %v after %d requests", err, len(vendor.Requests()))
 	}
 }

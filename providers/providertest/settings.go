@@ -49,7 +49,7 @@ func (s Suite) settings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := providers.New(tc.channel, providers.Options{})
-			if mediagate.KindOf(err) != mediagate.KindInvalid || err == nil {
+			if !mediagate.Is(err, mediagate.KindInvalid) {
 				t.Fatalf("New: %v, want an error of kind invalid", err)
 			}
 			for _, want := range []string{tc.channel.Name, tc.field} {

@@ -62,7 +62,7 @@ func TestGateHoldsBackEveryByte(t *testing.T) {
 		Path: "/jobs", SendBefore: before, Body: []byte(`{"prompt":"` + strings.Repeat("x", 1<<20) + `"}`),
 		Header: http.Header{"Authorization": {"Bearer " + strings.Repeat("t", maxCredential)}},
 	})
-	if mediagate.KindOf(err) != mediagate.KindUnreached || !errors.Is(err, errLate) {
+	if !mediagate.Is(err, mediagate.KindUnreached) || !errors.Is(err, errLate) {
 		t.Errorf("Submit: %v, want unreached because it is late", err)
 	}
 	if b := <-received; len(b) != 0 {
@@ -142,7 +142,7 @@ func TestGateHoldsBackOverTLS(t *testing.T) {
 		}})
 		calls.Store(0)
 		_, err := c.Submit(t.Context(), Call{SendBefore: before, Body: []byte("{}")})
-		if (err == nil) != (tc.calls == 1) || (err != nil && mediagate.KindOf(err) != mediagate.KindUnreached) {
+		if (err == nil) != (tc.calls == 1) || (err != nil && !mediagate.Is(err, mediagate.KindUnreached)) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if n := calls.Load(); n != tc.calls {
@@ -169,11 +169,11 @@ func TestAnswerCap(t *testing.T) {
 				if err != nil || len(answer.Body) != tc.size {
 					t.Errorf("Submit: %d bytes, %v", len(answer.Body), err)
 				}
-			} else if mediagate.KindOf(err) != mediagate.KindAmbiguous {
+			} else if !mediagate.Is(err, mediagate.KindAmbiguous) {
 				t.Errorf("Submit: %v, want ambiguous", err)
 			}
 			_, err = c.Get(t.Context(), Call{})
-			if tc.ok != (err == nil) || (!tc.ok && mediagate.KindOf(err) != mediagate.KindTransient) {
+			if tc.ok != (err == nil) || (!tc.ok && !mediagate.Is(err, mediagate.KindTransient)) {
 				t.Errorf("Get: %v", err)
 			}
 		})

@@ -94,7 +94,7 @@ func TestRestart(t *testing.T) {
 			}
 			stop(t, server)
 			stop(t, server) // once more does no harm
-			if err := store.Ping(t.Context()); mediagate.KindOf(err) != mediagate.KindUnavailable {
+			if err := store.Ping(t.Context()); !mediagate.Is(err, mediagate.KindUnavailable) {
 				t.Errorf("a stopped server: got %v, want kind unavailable", err)
 			}
 

@@ -65,7 +65,7 @@ func TestSignLifetime(t *testing.T) {
 			})
 			link, err := s.Sign(t.Context(), mediagate.Result{Key: "results/t/1/0"}, test.ttl)
 			if test.want == 0 {
-				if mediagate.KindOf(err) != mediagate.KindUnavailable {
+				if !mediagate.Is(err, mediagate.KindUnavailable) {
 					t.Fatalf("got %v, want an error of kind unavailable", err)
 				}
 				return
@@ -135,7 +135,7 @@ func TestSignWithoutCredentials(t *testing.T) {
 	away := errors.New("no role")
 	s.creds = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return aws.Credentials{}, away })
 	_, err := s.Sign(t.Context(), mediagate.Result{Key: "k"}, time.Hour)
-	if !errors.Is(err, away) || mediagate.KindOf(err) != mediagate.KindUnavailable {
+	if !errors.Is(err, away) || !mediagate.Is(err, mediagate.KindUnavailable) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -69,7 +69,7 @@ func (m *moneyModel) grant(t *rapid.T) {
 	former, used := m.grants[reference]
 	switch {
 	case used && former != amount, !used && m.available+amount < 0:
-		if mediagate.KindOf(err) != mediagate.KindConflict || err == nil {
+		if !mediagate.Is(err, mediagate.KindConflict) {
 			t.Fatalf("grant of %s: error %v, want a conflict", amount, err)
 		}
 		return
@@ -100,11 +100,11 @@ func (m *moneyModel) submitOne(t *rapid.T) {
 			t.Fatalf("replay: %s, %v, %v; want %s", id, replayed, err, want)
 		}
 	case m.deleted[key]:
-		if err == nil || mediagate.KindOf(err) != mediagate.KindUnauthenticated {
+		if !mediagate.Is(err, mediagate.KindUnauthenticated) {
 			t.Fatalf("submit with a deleted key: %v", err)
 		}
 	case short:
-		if err == nil || mediagate.KindOf(err) != mediagate.KindPayment {
+		if !mediagate.Is(err, mediagate.KindPayment) {
 			t.Fatalf("submit of %s with %s available: %v", hold, m.available, err)
 		}
 	case err != nil || replayed:

@@ -102,7 +102,7 @@ var settleTests = map[string]func(*bench){
 				} else {
 					_, _, err = b.Settle(b.Context(), completed(id, unit(1)))
 				}
-				if err != nil && mediagate.KindOf(err) != mediagate.KindConflict {
+				if err != nil && !mediagate.Is(err, mediagate.KindConflict) {
 					b.Errorf("%d: %v", i, err)
 				}
 			})
@@ -209,7 +209,7 @@ var settleTests = map[string]func(*bench){
 			"completed with a failure":   odd,
 			"cancelled, but with a cost": {TaskID: id, Status: mediagate.StatusCancelled, Cost: 1},
 		} {
-			if _, _, err := b.Settle(b.Context(), end); err == nil || mediagate.KindOf(err) != mediagate.KindInternal {
+			if _, _, err := b.Settle(b.Context(), end); !mediagate.Is(err, mediagate.KindInternal) {
 				b.Errorf("%s: error %v", name, err)
 			}
 		}

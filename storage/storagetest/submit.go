@@ -237,7 +237,7 @@ var submitTests = map[string]func(*bench){
 			switch _, _, err := b.Submit(b.Context(), drafts[i]); {
 			case err == nil:
 				stored.Add(1)
-			case mediagate.KindOf(err) != mediagate.KindUnauthenticated:
+			case !mediagate.Is(err, mediagate.KindUnauthenticated):
 				b.Errorf("submit: %v", err)
 			}
 		})
@@ -259,7 +259,7 @@ func (b *bench) same20(p payer, want int64) {
 		switch _, _, err := b.Submit(b.Context(), drafts[i]); {
 		case err == nil:
 			stored.Add(1)
-		case mediagate.KindOf(err) != mediagate.KindPayment:
+		case !mediagate.Is(err, mediagate.KindPayment):
 			b.Errorf("submit: %v", err)
 		}
 	})

@@ -291,7 +291,7 @@ func (b *bench) money(p payer, available, held, spent mediagate.Micros) {
 	gotAvailable, gotHeld, gotSpent := b.balance(p.account)
 	same(b, "available, held, spent", []mediagate.Micros{gotAvailable, gotHeld, gotSpent}, []mediagate.Micros{available, held, spent})
 	k, err := b.Key(b.Context(), p.key)
-	if mediagate.KindOf(err) == mediagate.KindNotFound && err != nil {
+	if mediagate.Is(err, mediagate.KindNotFound) {
 		return // deleted
 	}
 	b.noError(err)

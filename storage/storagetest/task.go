@@ -128,7 +128,7 @@ var taskTests = map[string]func(*bench){
 				if i == 0 {
 					_, err := b.RequestCancel(b.Context(), p.account, id)
 					refused.Store(err != nil)
-					if err != nil && mediagate.KindOf(err) != mediagate.KindConflict {
+					if err != nil && !mediagate.Is(err, mediagate.KindConflict) {
 						b.Errorf("cancel: %v", err)
 					}
 					return
