@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -26,9 +25,14 @@ const (
 	maxDepth  = 64      // of a body; the body itself is depth 1
 	maxValues = 20_000  // in a body; the body itself is one
 
-	// yieldEvery is after how many values a large body lets other requests go
-	// first: a fraction of a millisecond, where the scheduler would take ten.
-	yieldEvery = 256
+	// paceEvery is after how many values a large body looks at the time that it
+	// takes: some tens of microseconds.
+	paceEvery = 256
+	// paceRest is how many times as long as it worked the parsing of a large
+	// body rests, and paceBurst for how long it works in between: shorter than
+	// the time for which a scheduler lets others wait.
+	paceRest  = 4
+	paceBurst = 250 * time.Microsecond
 )
 
 // readBody reads a JSON object within the route's limit: the bytes themselves,
@@ -42,29 +46,32 @@ func (s *Server) readBody(c *call, keep *catalog.Outline) (raw []byte, object ma
 	return raw, object, err
 }
 
-// parse takes large bodies a few at a time, and leaves as much time after each
-// as it took: they get a quarter of the processors, so that small requests need
-// not queue behind them. Each key has one of them in that queue, so that a key
-// with many does not come before others with few.
+// parse takes large bodies a few at a time, and at a fifth of a processor's
+// speed each, in short bursts: the rest is left to the small requests, which
+// need not queue behind them. Each key has one of them in that queue, so that
+// a key with many does not come before others with few.
 func (s *Server) parse(c *call, raw []byte, keep *catalog.Outline) (map[string]any, error) {
-	if len(raw) > firstBuffer { // as the budget tells them apart
-		turn := c.claim.of.parsing
-		turn <- struct{}{}
-		s.parsing <- struct{}{}
-		began := time.Now()
-		defer func() {
-			time.AfterFunc(parseRest*time.Since(began), func() {
-				<-s.parsing
-				<-turn
-			})
-		}()
+	if len(raw) <= firstBuffer { // as the budget tells them apart
+		return parseObject(raw, keep, nil)
 	}
-	return parseObject(raw, keep)
+	turn := c.claim.of.parsing
+	turn <- struct{}{}
+	defer func() { <-turn }()
+	s.parsing <- struct{}{}
+	defer func() { <-s.parsing }()
+	return parseObject(raw, keep, &pacer{began: time.Now()})
 }
 
-// parseRest is how many times as long as a large body took its place stays
-// empty: that time is the small requests'.
-const parseRest = 4
+// pacer slows down a long computation.
+type pacer struct{ began time.Time } // of the burst
+
+// rest sleeps when the burst has been long enough.
+func (p *pacer) rest() {
+	if worked := time.Since(p.began); worked >= paceBurst {
+		time.Sleep(paceRest * worked)
+		p.began = time.Now()
+	}
+}
 
 func errTooLarge(limit int64) error {
 	return mediagate.Errorf(mediagate.KindTooLarge, "the body must be at most %d bytes", limit)
@@ -201,8 +208,9 @@ func (c *call) giveUpBody() {
 // same bytes. Numbers become json.Number.
 //
 // All of it is checked, but kept is only what the outline asks for: a few bytes
-// of JSON can take fifty times the memory once they are values.
-func parseObject(raw []byte, keep *catalog.Outline) (map[string]any, error) {
+// of JSON can take fifty times the memory once they are values. A pacer, if
+// there is one, is asked to rest now and then.
+func parseObject(raw []byte, keep *catalog.Outline, pace *pacer) (map[string]any, error) {
 	if bytes.HasPrefix(raw, []byte("\xef\xbb\xbf")) {
 		return nil, invalidBody("it starts with a byte order mark")
 	}
@@ -210,7 +218,7 @@ func parseObject(raw []byte, keep *catalog.Outline) (map[string]any, error) {
 		return nil, invalidBody("it is not valid UTF-8")
 	}
 	// The decoder reads a bytes.Buffer in place, without a copy.
-	p := parser{decoder: jsontext.NewDecoder(bytes.NewBuffer(raw))}
+	p := parser{decoder: jsontext.NewDecoder(bytes.NewBuffer(raw)), pace: pace}
 	if kind := p.decoder.PeekKind(); kind != '{' && kind != 0 {
 		return nil, mediagate.Errorf(mediagate.KindInvalid, "the body must be a JSON object")
 	}
@@ -228,6 +236,7 @@ func parseObject(raw []byte, keep *catalog.Outline) (map[string]any, error) {
 type parser struct {
 	decoder *jsontext.Decoder
 	values  int // read so far
+	pace    *pacer
 }
 
 // value reads the next value and returns what is to be kept of it. The depth
@@ -237,8 +246,8 @@ func (p *parser) value(keep *catalog.Outline) (any, error) {
 	switch {
 	case p.values > maxValues:
 		return nil, invalidBody("it holds more than " + strconv.Itoa(maxValues) + " values, each object, array and scalar being one")
-	case p.values%yieldEvery == 0:
-		runtime.Gosched()
+	case p.pace != nil && p.values%paceEvery == 0:
+		p.pace.rest()
 	}
 	switch kind := p.decoder.PeekKind(); {
 	case kind == '"' && keep == nil:
