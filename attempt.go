@@ -1,7 +1,9 @@
 package mediagate
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"time"
 )
 
@@ -53,9 +55,32 @@ type Job struct {
 	ExternalID string // unique a vendor account
 	Upstream   string // the vendor's name for the model
 	Operation  string
-	Params     json.RawMessage // the validated request with defaults
+	Params     json.RawMessage // the canonical request: Task.Params
 	Values     map[string]string
 	SendBefore time.Time // the first byte may only be written before this
+
+	Part   int    // of a job that takes several calls, one a file: which one, from 0
+	Inputs Inputs // opens the client's media; nil where the job is not to be sent
+	Sink   Sink   // takes files that arrive with the answer; nil where the job is not to be sent
+}
+
+// Inputs opens media that a client named in its request, for vendors that want
+// bytes.
+type Inputs interface {
+	// Open returns the file behind a URL, which ends with KindInvalid, naming
+	// the bound, after limit bytes. length is -1 when unknown. Other errors are
+	// KindInvalid, code image_processing_error, for what cannot be fetched or
+	// must not be, and KindTransient while its server is away. Nothing has been
+	// sent to the vendor by then: the attempt is rejected, not unknown.
+	Open(ctx context.Context, url string, limit int64) (file io.ReadCloser, length int64, err error)
+}
+
+// Sink stores the files of a synchronous vendor while they arrive.
+type Sink interface {
+	// Store streams one file into the bucket, under the key of the attempt and
+	// the index, and returns what the outcome names it by. An error of the
+	// file's reader comes back as it is and leaves nothing behind.
+	Store(ctx context.Context, index int, file io.Reader) (Media, error)
 }
 
 // JobRef is what an adapter needs to ask for a job again.
@@ -66,6 +91,9 @@ type JobRef struct {
 	Endpoint   string `json:"endpoint,omitempty"` // where the vendor keys ids by endpoint
 	// WantWatermark asks for the marked file where the vendor offers both.
 	WantWatermark bool `json:"want_watermark,omitempty"`
+	// State is what else the adapter needs to ask for the job: short, and
+	// nobody else reads it.
+	State string `json:"state,omitempty"`
 }
 
 // Submission is a vendor's acceptance. A synchronous vendor sets Outcome.
@@ -109,9 +137,15 @@ type Outcome struct {
 	UpstreamCost string   `json:"upstream_cost,omitempty"` // as the vendor states it
 }
 
-// Media is one file that a vendor offers. URL is short-lived and never shown.
+// Media is one file that a vendor offers: by a URL, which is short-lived and
+// never shown, by a reference that its adapter opens, or stored already by the
+// sink that came with the job.
 type Media struct {
-	URL      string  `json:"url"`
+	URL      string  `json:"url,omitempty"`
+	Ref      string  `json:"ref,omitempty"`
+	Stored   *Result `json:"stored,omitempty"`
+	Role     Role    `json:"role,omitempty"`
+	Index    int     `json:"index,omitempty"`     // among those of its role
 	MimeType string  `json:"mime_type,omitempty"` // claimed; the content decides
 	Duration float64 `json:"duration,omitempty"`
 }

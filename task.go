@@ -87,6 +87,19 @@ type Plan struct {
 	Media       string        `json:"media"`      // accepted class of result: "video", "image", "audio"
 	MaxBytes    int64         `json:"max_bytes"`  // of one result file
 	KeepForever bool          `json:"keep_forever,omitempty"`
+
+	// Uploads are the fields of the request whose media came within it: the
+	// object keys in our bucket. Params lacks them; a job gets them as links.
+	Uploads map[string]string `json:"uploads,omitempty"`
+	// Skipped are the routes that cannot express the request, for operators.
+	Skipped []SkippedRoute `json:"skipped,omitempty"`
+}
+
+// SkippedRoute is a route that was left out of a plan.
+type SkippedRoute struct {
+	Provider string `json:"provider"`
+	Upstream string `json:"upstream"`
+	Reason   string `json:"reason"`
 }
 
 // What is done with a submission whose fate the vendor cannot tell.
@@ -127,9 +140,20 @@ type Charge struct {
 // Amount is quantity × unit price.
 func (c Charge) Amount() Micros { return Micros(c.Quantity) * c.UnitPrice }
 
+// Role is what a result file is to its task.
+type Role string
+
+// The roles. What is delivered and paid for has the first one.
+const (
+	RoleMain  Role = ""
+	RoleCover Role = "cover" // a picture of it
+)
+
 // Result is one mirrored file of a completed task. Zero values mean unknown.
 type Result struct {
-	Key      string  `json:"key"` // object key in our bucket
+	Role     Role    `json:"role,omitempty"`
+	Index    int     `json:"index,omitempty"` // among those of its role
+	Key      string  `json:"key"`             // object key in our bucket
 	MimeType string  `json:"mime_type"`
 	Size     int64   `json:"size"`
 	SHA256   string  `json:"sha256"` // hex

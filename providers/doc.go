@@ -1,7 +1,7 @@
 // Package providers speaks to the vendors that make media.
 //
-// It owns the Provider interface and the table of vendors; each vendor is one
-// folder below it and one line in all.go. Adapters translate a validated
+// It owns the Provider interface and what an adapter says of itself; each
+// vendor is one folder below it and one line in all/all.go. Adapters translate a validated
 // request into the vendor's own, and the vendor's answers into reports and
 // errors of the root package, by one table for status words and one for error
 // codes. They decide nothing else: when to submit, to look up, to poll or to

@@ -2,6 +2,8 @@ package providers
 
 import (
 	"context"
+	"io"
+	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
@@ -25,23 +27,38 @@ type Provider interface {
 
 // Finder is implemented by adapters whose vendor finds a job by our own id.
 type Finder interface {
-	// Find asks for a job by ref.ExternalID. The report's Ref carries the
-	// vendor's id. Without ref.Endpoint all that the operation may have used
-	// are asked. KindNotFound: at this moment the vendor has no such job.
-	Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error)
-}
-
-// Referrer is implemented by Finders: it tells what to remember of a job
-// before it is submitted.
-type Referrer interface {
 	// Ref is the reference that Submit would return for the job, less the
 	// vendor's id. It makes no call.
 	Ref(job mediagate.Job) (mediagate.JobRef, error)
+	// Find asks for a job by ref.ExternalID. The report's Ref carries the
+	// vendor's id. Without ref.State all places are asked that the operation
+	// may have used. KindNotFound: at this moment the vendor has no such job.
+	Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error)
+}
+
+// Batcher is implemented by adapters whose vendor tells of many jobs at once.
+type Batcher interface {
+	// PollAll is Poll for up to Operation.Batch jobs in one call. The answers
+	// stand in the order of refs; the error is that of the call as a whole.
+	PollAll(ctx context.Context, refs []mediagate.JobRef) ([]Answer, error)
+}
+
+// Answer is what PollAll tells of one job: what Poll would.
+type Answer struct {
+	Report mediagate.Report
+	Err    error
 }
 
 // Canceller is implemented by adapters whose vendor can stop a job.
 type Canceller interface {
 	Cancel(ctx context.Context, ref mediagate.JobRef) error
+}
+
+// Opener is implemented by adapters whose vendor offers files by reference.
+type Opener interface {
+	// Open opens the file that media.Ref names. length is -1 when unknown.
+	// KindGone: the vendor has it no more. KindTransient otherwise.
+	Open(ctx context.Context, ref mediagate.JobRef, media mediagate.Media) (file io.ReadCloser, length int64, err error)
 }
 
 // Closer is implemented by adapters that keep idle connections.
@@ -52,8 +69,44 @@ type Closer interface {
 // Options are what the process decides about calls to vendors.
 type Options = vendorhttp.Options
 
-// vendor is a row of the table in all.go.
-type vendor struct {
-	open    func(mediagate.Channel, Options) (Provider, error)
-	account func(mediagate.Channel) string
+// Description is what an adapter says of itself.
+type Description struct {
+	Credentials []string // that a channel may have, by name
+	Options     []string // of a channel, by name
+	Operations  map[string]Operation
+}
+
+// Operation is one thing that an adapter can do.
+type Operation struct {
+	Fields []string // of the canonical request that it takes
+	Media  string   // class of its results: "video", "image", "audio"
+
+	Sync   bool // the submit call itself brings the result
+	Find   bool // the vendor can be asked for the job by our own id
+	Cancel bool // the vendor can stop the job
+	Batch  int  // jobs that one poll can ask for; 0 is one
+
+	// Submit is the longest that a submission takes, from the first call that
+	// it makes to the end of the last answer.
+	Submit time.Duration
+	// Parts is the field of the request that says how many calls the job takes,
+	// each of which makes one file; empty for one call.
+	Parts string
+}
+
+// Adapter is a row of the table of vendors: all that can be known of one
+// without a channel that is complete, and how to open a channel.
+type Adapter struct {
+	Description Description
+	// Open makes the provider of a channel. It makes no call. An error is of
+	// KindInvalid; each of the problems that it joins names channel and field.
+	Open func(mediagate.Channel, Options) (Provider, error)
+	// Account names the vendor account behind a channel's credentials: what
+	// stays the same when a secret is renewed.
+	Account func(mediagate.Channel) string
+	// Express writes the vendor's request for the job as far as that can be
+	// done without credentials, calls and the client's media, and says why it
+	// cannot: KindInvalid, naming field and rule. It looks at the options of a
+	// channel, since they may choose between dialects of a vendor.
+	Express func(job mediagate.Job, options map[string]string) error
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
@@ -284,7 +285,7 @@ func TestSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tc.channel.Provider, tc.channel.Name = "kling", "kling-a"
-			p, err := providers.New(tc.channel, providers.Options{})
+			p, err := all.New(tc.channel, providers.Options{})
 			if err == nil {
 				p.(providers.Closer).Close()
 			}

@@ -140,7 +140,7 @@ func (s Suite) find(t *testing.T) {
 	})
 	t.Run("reference of a job", func(t *testing.T) {
 		t.Parallel()
-		got, err := probe.(providers.Referrer).Ref(s.Job)
+		got, err := probe.(providers.Finder).Ref(s.Job)
 		if err != nil {
 			t.Fatal(err)
 		}

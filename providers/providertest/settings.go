@@ -7,6 +7,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
 )
 
 // settings covers what a channel may get wrong: each error names the channel
@@ -48,7 +49,7 @@ func (s Suite) settings(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := providers.New(tc.channel, providers.Options{})
+			_, err := all.New(tc.channel, providers.Options{})
 			if !mediagate.Is(err, mediagate.KindInvalid) {
 				t.Fatalf("New: %v, want an error of kind invalid", err)
 			}
@@ -62,7 +63,7 @@ func (s Suite) settings(t *testing.T) {
 	}
 	t.Run("public address", func(t *testing.T) {
 		t.Parallel()
-		p, err := providers.New(s.Channel, providers.Options{})
+		p, err := all.New(s.Channel, providers.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,7 @@ func (s Suite) settings(t *testing.T) {
 	t.Run("fingerprint", func(t *testing.T) {
 		t.Parallel()
 		same := change(func(c *mediagate.Channel) { c.Name, c.BaseURL, c.Priority = "other", "https://api.example.com", 9 })
-		if providers.Fingerprint(same) != providers.Fingerprint(s.Channel) {
+		if all.Fingerprint(same) != all.Fingerprint(s.Channel) {
 			t.Error("a renamed channel of the same account has another fingerprint")
 		}
 		other := change(func(c *mediagate.Channel) {
@@ -81,9 +82,9 @@ func (s Suite) settings(t *testing.T) {
 				c.Credentials[name] += "x"
 			}
 		})
-		if providers.Fingerprint(other) == providers.Fingerprint(s.Channel) {
+		if all.Fingerprint(other) == all.Fingerprint(s.Channel) {
 			t.Error("two accounts have one fingerprint")
 		}
-		s.discreet(t, providers.Fingerprint(s.Channel), "")
+		s.discreet(t, all.Fingerprint(s.Channel), "")
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
@@ -79,7 +80,7 @@ func (s Suite) Open(tb testing.TB, address string, opt providers.Options) provid
 	tb.Helper()
 	ch := s.Channel
 	ch.BaseURL = address + s.Prefix
-	p, err := providers.New(ch, opt)
+	p, err := all.New(ch, opt)
 	if err != nil {
 		tb.Fatalf("New: %v", err)
 	}

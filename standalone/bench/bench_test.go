@@ -17,6 +17,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
 )
 
 func TestQuantile(t *testing.T) {
@@ -249,7 +250,7 @@ func vendorOf(t *testing.T, provider, prefix string) (*vendor, providers.Provide
 			t.Error(err)
 		}
 	})
-	p, err := providers.New(mediagate.Channel{
+	p, err := all.New(mediagate.Channel{
 		Name: provider, Provider: provider, BaseURL: v.url + prefix, Credentials: map[string]string{"api_key": strings.Repeat("k", 40)},
 	}, providers.Options{})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
-	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
 )
 
 // stage puts tasks into a state without going through vendor and workflow,
@@ -47,7 +47,7 @@ func newStage(g *gateway) (*stage, error) {
 	}
 	for _, c := range g.Config.Channels {
 		if c.Name == channelKling {
-			s.fingerprint = providers.Fingerprint(mediagate.Channel{Name: c.Name, Provider: c.Provider, Credentials: c.Credentials})
+			s.fingerprint = all.Fingerprint(mediagate.Channel{Name: c.Name, Provider: c.Provider, Credentials: c.Credentials})
 		}
 	}
 	return s, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
 )
 
 // domain is the channel as the rest of the program knows it.
@@ -31,11 +32,11 @@ func bind(channels []Channel, opt providers.Options) (*bindings, error) {
 	b := &bindings{byName: map[string]activities.BoundChannel{}}
 	for _, setting := range channels {
 		ch := setting.domain()
-		vendor, err := providers.New(ch, opt)
+		vendor, err := all.New(ch, opt)
 		if err != nil {
 			return nil, fmt.Errorf("channels: %w", err)
 		}
-		accounts := providers.Fingerprints(ch)
+		accounts := all.Fingerprints(ch)
 		bound := activities.BoundChannel{Channel: ch, Fingerprint: accounts[0], Aka: accounts[1:], Vendor: vendor}
 		if ch.BaseURL != "" {
 			if bound.MediaHost, err = outbound.Host(ch.BaseURL); err != nil {

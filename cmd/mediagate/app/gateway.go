@@ -21,6 +21,7 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/storage"
 	"github.com/mediagate/mediagate/storage/blob"
 	"github.com/mediagate/mediagate/webhook"
@@ -205,7 +206,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 		NewID:     func(prefix string) string { return prefix + ulid.Make().String() },
 	}
 	return worker.Run(ctx, worker.Config{
-		Temporal: g.Temporal, Activities: acts, Providers: providers.Known(), Channels: g.channels.names(),
+		Temporal: g.Temporal, Activities: acts, Providers: all.Known(), Channels: g.channels.names(),
 		Grace: g.Config.ShutdownGrace, Logger: g.log, Seen: g.Store.SeenChannel,
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
@@ -229,7 +230,7 @@ func (v *validator) vendor(path string, ch Channel) {
 	if badURL != "" {
 		v.add(path+".base_url", badURL)
 	}
-	_, err := providers.New(ch.domain(), providers.Options{})
+	_, err := all.New(ch.domain(), providers.Options{})
 	for _, one := range leaves(err) {
 		wrong, ok := errors.AsType[*mediagate.Error](one)
 		if !ok || wrong.Param == "" {

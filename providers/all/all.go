@@ -1,4 +1,7 @@
-package providers
+// Package all is the table of vendors: it opens a channel by the name of its
+// provider. Whoever needs the adapters themselves imports it; the interface is
+// the parent's.
+package all
 
 import (
 	"crypto/sha256"
@@ -8,21 +11,22 @@ import (
 	"strings"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/dashscope"
 	"github.com/mediagate/mediagate/providers/kling"
 )
 
 // vendors is the table of all vendors: one line each.
-func vendors() map[string]vendor {
-	return map[string]vendor{
-		"dashscope": {opener(dashscope.New), dashscope.Account},
-		"kling":     {opener(kling.New), kling.Account},
+func vendors() map[string]providers.Adapter {
+	return map[string]providers.Adapter{
+		"dashscope": {Open: opener(dashscope.New), Account: dashscope.Account},
+		"kling":     {Open: opener(kling.New), Account: kling.Account},
 	}
 }
 
 // opener turns an adapter's own constructor into one of the table.
-func opener[P Provider](open func(mediagate.Channel, Options) (P, error)) func(mediagate.Channel, Options) (Provider, error) {
-	return func(ch mediagate.Channel, opt Options) (Provider, error) {
+func opener[P providers.Provider](open func(mediagate.Channel, providers.Options) (P, error)) func(mediagate.Channel, providers.Options) (providers.Provider, error) {
+	return func(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
 		p, err := open(ch, opt)
 		if err != nil {
 			return nil, err // not a typed nil in an interface
@@ -36,13 +40,13 @@ func Known() []string { return slices.Sorted(maps.Keys(vendors())) }
 
 // New makes the provider of a channel. It makes no call. An error is of
 // KindInvalid; each of the problems that it joins names channel and field.
-func New(ch mediagate.Channel, opt Options) (Provider, error) {
+func New(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
 	v, ok := vendors()[ch.Provider]
 	if !ok {
 		return nil, mediagate.Invalid("provider", "channel %q: provider %q is unknown; known: %s",
 			ch.Name, ch.Provider, strings.Join(Known(), ", "))
 	}
-	return v.open(ch, opt)
+	return v.Open(ch, opt)
 }
 
 // Fingerprint names the vendor account behind a channel without giving it
@@ -70,7 +74,7 @@ func Fingerprints(ch mediagate.Channel) []string {
 func credentialsFingerprint(ch mediagate.Channel) string {
 	account := ""
 	if v, ok := vendors()[ch.Provider]; ok {
-		account = v.account(ch)
+		account = v.Account(ch)
 	}
 	return fingerprint("account", ch.Provider, account)
 }

@@ -1,4 +1,4 @@
-package providers_test
+package all_test
 
 import (
 	"os/exec"
@@ -9,18 +9,19 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
 )
 
 func TestKnown(t *testing.T) {
 	t.Parallel()
-	if d := cmp.Diff([]string{"dashscope", "kling"}, providers.Known()); d != "" {
+	if d := cmp.Diff([]string{"dashscope", "kling"}, all.Known()); d != "" {
 		t.Error(d)
 	}
 }
 
 func TestNewOfUnknownProvider(t *testing.T) {
 	t.Parallel()
-	p, err := providers.New(mediagate.Channel{Name: "a", Provider: "nobody"}, providers.Options{})
+	p, err := all.New(mediagate.Channel{Name: "a", Provider: "nobody"}, providers.Options{})
 	if p != nil || !mediagate.Is(err, mediagate.KindInvalid) {
 		t.Fatalf("New = %v, %v", p, err)
 	}
@@ -34,8 +35,8 @@ func TestNewOfUnknownProvider(t *testing.T) {
 // A failed constructor yields no provider at all, not one that is nil inside.
 func TestNewFailsWithoutProvider(t *testing.T) {
 	t.Parallel()
-	for _, name := range providers.Known() {
-		p, err := providers.New(mediagate.Channel{Name: "a", Provider: name}, providers.Options{})
+	for _, name := range all.Known() {
+		p, err := all.New(mediagate.Channel{Name: "a", Provider: name}, providers.Options{})
 		if p != nil || err == nil {
 			t.Errorf("%s: New = %v, %v", name, p, err)
 		}
@@ -48,7 +49,7 @@ func TestFingerprint(t *testing.T) {
 		return mediagate.Channel{Provider: provider, Credentials: credentials}
 	}
 	key := map[string]string{"access_key": "AK1", "secret_key": "SK1"}
-	base := providers.Fingerprint(channel("kling", key))
+	base := all.Fingerprint(channel("kling", key))
 	for name, tc := range map[string]struct {
 		channel mediagate.Channel
 		same    bool
@@ -61,7 +62,7 @@ func TestFingerprint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := providers.Fingerprint(tc.channel); (got == base) != tc.same {
+			if got := all.Fingerprint(tc.channel); (got == base) != tc.same {
 				t.Errorf("same = %v, want %v", got == base, tc.same)
 			}
 		})
@@ -76,7 +77,7 @@ func TestFingerprintOfALabel(t *testing.T) {
 		return mediagate.Channel{Provider: provider, Account: label, Credentials: map[string]string{"api_key": key}}
 	}
 	base := channel("dashscope", "acme", "K1")
-	if providers.Fingerprint(base) != providers.Fingerprint(channel("dashscope", "acme", "K2")) {
+	if all.Fingerprint(base) != all.Fingerprint(channel("dashscope", "acme", "K2")) {
 		t.Error("a new key changes the fingerprint of a label")
 	}
 	for name, other := range map[string]mediagate.Channel{
@@ -85,15 +86,15 @@ func TestFingerprintOfALabel(t *testing.T) {
 		"no label":             channel("dashscope", "", "K1"),
 		"a key like the label": channel("dashscope", "", "acme"),
 	} {
-		if providers.Fingerprint(base) == providers.Fingerprint(other) {
+		if all.Fingerprint(base) == all.Fingerprint(other) {
 			t.Errorf("%s: the same fingerprint", name)
 		}
 	}
-	plain := providers.Fingerprint(channel("dashscope", "", "K1"))
-	if diff := cmp.Diff([]string{providers.Fingerprint(base), plain}, providers.Fingerprints(base)); diff != "" {
+	plain := all.Fingerprint(channel("dashscope", "", "K1"))
+	if diff := cmp.Diff([]string{all.Fingerprint(base), plain}, all.Fingerprints(base)); diff != "" {
 		t.Errorf("fingerprints (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{plain}, providers.Fingerprints(channel("dashscope", "", "K1"))); diff != "" {
+	if diff := cmp.Diff([]string{plain}, all.Fingerprints(channel("dashscope", "", "K1"))); diff != "" {
 		t.Errorf("fingerprints without a label (-want +got):\n%s", diff)
 	}
 	// Rows of running gateways hold it: it must never come out otherwise.
@@ -106,7 +107,7 @@ func TestFingerprintOfALabel(t *testing.T) {
 func TestImports(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/mediagate/mediagate"
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./...").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
