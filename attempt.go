@@ -36,9 +36,9 @@ type Attempt struct {
 	SendBefore  time.Time // the first byte of the call is written before this (D4)
 	Ref         JobRef    // set when accepted
 	State       AttemptState
-	Outcome     *Outcome // first write wins
-	Results     []Result // mirrored files
-	Trouble     string   // why waiting for it is stuck: a ParkReason
+	Outcome     *Outcome   // first write wins
+	Results     []Result   // mirrored files
+	Trouble     ParkReason // why waiting for it is stuck
 	Error       string
 	AbsentAt    time.Time // of the first lookup that found no job
 	AgainAt     time.Time // of the second, which proves that there is none (D4)
@@ -150,17 +150,20 @@ type Media struct {
 	Duration float64 `json:"duration,omitempty"`
 }
 
+// ParkReason is why a task waits for a person, or for what may mend itself.
+type ParkReason string
+
 // The reasons for which a task is parked.
 const (
-	ParkProviderAway      = "provider_unavailable"
-	ParkCredentials       = "provider_rejected_credentials"
-	ParkFunds             = "provider_out_of_funds"
-	ParkSubmissionUnknown = "provider_submission_unknown"
-	ParkChannelMissing    = "channel_missing"
-	ParkJobLost           = "vendor_job_lost"
-	ParkResult            = "result_unavailable"
-	ParkStorage           = "storage_unavailable"
-	ParkInternal          = "internal_error"
+	ParkProviderAway      ParkReason = "provider_unavailable"
+	ParkCredentials       ParkReason = "provider_rejected_credentials"
+	ParkFunds             ParkReason = "provider_out_of_funds"
+	ParkSubmissionUnknown ParkReason = "provider_submission_unknown"
+	ParkChannelMissing    ParkReason = "channel_missing"
+	ParkJobLost           ParkReason = "vendor_job_lost"
+	ParkResult            ParkReason = "result_unavailable"
+	ParkStorage           ParkReason = "storage_unavailable"
+	ParkInternal          ParkReason = "internal_error"
 )
 
 // Await is one accepted attempt that a channel polls for.

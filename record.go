@@ -21,7 +21,7 @@ type PollResult struct {
 	Heard      bool // the vendor told the job's state
 	Missing    int  // consecutive answers that told nothing: "not found", "not you"
 	Outcome    *Outcome
-	Trouble    string // a Park reason
+	Trouble    ParkReason
 }
 
 // AccountProof says that two fingerprints are of one vendor account: a job that

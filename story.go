@@ -14,10 +14,10 @@ type Story struct {
 	Type      Type      `json:"type,omitempty"`
 	AccountID string    `json:"account,omitempty"`
 
-	CancelRequested bool      `json:"cancel,omitempty"`
-	DeadlineAt      time.Time `json:"deadline,omitzero"`
-	ParkedAt        time.Time `json:"parked_at,omitzero"`
-	ParkReason      string    `json:"park_reason,omitempty"`
+	CancelRequested bool       `json:"cancel,omitempty"`
+	DeadlineAt      time.Time  `json:"deadline,omitzero"`
+	ParkedAt        time.Time  `json:"parked_at,omitzero"`
+	ParkReason      ParkReason `json:"park_reason,omitempty"`
 
 	Expected  time.Duration `json:"expected,omitempty"`
 	OnUnknown string        `json:"on_unknown,omitempty"`
@@ -36,7 +36,7 @@ type Story struct {
 	Succeeded  bool         `json:"succeeded,omitempty"` // an outcome is stored: success
 	Failure    *Failure     `json:"failure,omitempty"`   // an outcome or rejection is stored: failure
 	Mirrored   bool         `json:"mirrored,omitempty"`
-	Trouble    string       `json:"trouble,omitempty"`
+	Trouble    ParkReason   `json:"trouble,omitempty"`
 	Unheard    bool         `json:"unheard,omitempty"`    // polled for again after a trouble, and not answered yet
 	Sync       bool         `json:"sync,omitempty"`       // the submit call itself brings the result
 	CanFind    bool         `json:"can_find,omitempty"`   // the vendor can be asked by our own id

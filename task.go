@@ -59,7 +59,7 @@ type Task struct {
 	DeadlineAt        time.Time // end of waiting for the vendor
 	CancelRequestedAt time.Time
 	ParkedAt          time.Time
-	ParkReason        string
+	ParkReason        ParkReason
 
 	Results []Result
 	Failure *Failure
@@ -162,26 +162,32 @@ type Result struct {
 	Duration float64 `json:"duration,omitempty"` // seconds, from the file's own headers
 }
 
-// Failure is why a task failed. Code is one of the Code constants.
+// Failure is why a task failed.
 type Failure struct {
-	Code      string `json:"code"`
-	Message   string `json:"message"`
-	Retryable bool   `json:"retryable"`
+	Code      FailureCode `json:"code"`
+	Message   string      `json:"message"`
+	Retryable bool        `json:"retryable"`
 }
+
+// FailureCode is a stable word for why a task failed, as clients read it.
+type FailureCode string
 
 // The codes of failed tasks.
 const (
-	CodeContentPolicy     = "content_policy_violation"
-	CodeInvalidParameters = "invalid_parameters"
-	CodeImageProcessing   = "image_processing_error"
-	CodeGenerationFailed  = "generation_failed"
-	CodeGenerationTimeout = "generation_timeout"
-	CodeProviderAway      = "provider_unavailable"
-	CodeProviderRefused   = "provider_rejected_credentials"
-	CodeSubmissionUnknown = "provider_submission_unknown"
-	CodeResultUnavailable = "result_unavailable"
-	CodeModalExpired      = "modal_expired"
-	CodeInternal          = "internal_error"
+	CodeContentPolicy     FailureCode = "content_policy_violation"
+	CodeInvalidParameters FailureCode = "invalid_parameters"
+	CodeImageProcessing   FailureCode = "image_processing_error"
+	CodeGenerationFailed  FailureCode = "generation_failed"
+	CodeGenerationTimeout FailureCode = "generation_timeout"
+	CodeProviderAway      FailureCode = "provider_unavailable"
+	CodeProviderRefused   FailureCode = "provider_rejected_credentials"
+	CodeSubmissionUnknown FailureCode = "provider_submission_unknown"
+	CodeResultUnavailable FailureCode = "result_unavailable"
+	CodeModalExpired      FailureCode = "modal_expired"
+	CodeInternal          FailureCode = "internal_error"
+
+	// Of an attempt only: its task parks, and never ends with it.
+	CodeFunds = FailureCode(ParkFunds)
 )
 
 // WebhookState is how far a task's callback has come.

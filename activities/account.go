@@ -101,7 +101,7 @@ func (a *Activities) channelOf(ctx context.Context, row mediagate.Attempt) (Boun
 
 func noChannel() error {
 	return &mediagate.Error{
-		Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing,
+		Kind: mediagate.KindUnreached, Code: string(mediagate.ParkChannelMissing),
 		Message: "this worker lacks the channel of the attempt, or it is of another account now",
 	}
 }
@@ -212,7 +212,7 @@ func (c *claimant) judge(ctx context.Context, report mediagate.Report, err error
 			return mediagate.Report{}, noChannel()
 		case mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden:
 			return mediagate.Report{}, &mediagate.Error{
-				Kind: kind, Code: mediagate.ParkChannelMissing, Message: "the channel's present account cannot be asked", Err: err,
+				Kind: kind, Code: string(mediagate.ParkChannelMissing), Message: "the channel's present account cannot be asked", Err: err,
 			}
 		default:
 			return mediagate.Report{}, err
@@ -236,14 +236,14 @@ func (c *claimant) prove(ctx context.Context) error {
 	}
 	c.Logger.InfoContext(ctx, "a job of the channel's former credentials was found: it is the same account",
 		"channel", c.channel.Name, "task", c.row.TaskID, "attempt", c.row.N)
-	for _, reason := range []string{mediagate.ParkChannelMissing, mediagate.ParkCredentials} {
+	for _, reason := range []mediagate.ParkReason{mediagate.ParkChannelMissing, mediagate.ParkCredentials} {
 		c.wakeTasks(ctx, c.row.Channel, reason)
 	}
 	return nil
 }
 
 // wakeTasks lets the tasks of a channel go on that are parked for the reason.
-func (a *Activities) wakeTasks(ctx context.Context, channel, reason string) {
+func (a *Activities) wakeTasks(ctx context.Context, channel string, reason mediagate.ParkReason) {
 	ids, err := a.Store.ParkedTasks(ctx, channel, reason, claimBatch)
 	if err != nil {
 		a.Logger.WarnContext(ctx, "parked tasks not woken", "channel", channel, "error", err)

@@ -43,8 +43,8 @@ func TestD11TendRenewedChannel(t *testing.T) {
 	cases := map[string]struct {
 		channels func(d *tending) []activities.BoundChannel
 		proofs   []mediagate.AccountProof
-		trouble  string // instead of the end
-		missing  bool   // the worker says that it lacks the channel
+		trouble  mediagate.ParkReason // instead of the end
+		missing  bool                 // the worker says that it lacks the channel
 	}{
 		"a new key": {
 			channels: func(d *tending) []activities.BoundChannel { return []activities.BoundChannel{d.Renewed()} },
@@ -189,7 +189,7 @@ func TestD11OneProofServesAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newTending(t, 4)
-		for task, reason := range map[string]string{"task-2": mediagate.ParkChannelMissing, "task-3": mediagate.ParkCredentials} {
+		for task, reason := range map[string]mediagate.ParkReason{"task-2": mediagate.ParkChannelMissing, "task-3": mediagate.ParkCredentials} {
 			if err := d.Store.Park(t.Context(), task, reason); err != nil {
 				t.Fatal(err)
 			}

@@ -26,7 +26,7 @@ type TaskStore interface {
 	Story(ctx context.Context, taskID string) (mediagate.Story, error)
 	TaskByID(ctx context.Context, taskID string) (mediagate.Task, error)
 	RequestCancel(ctx context.Context, accountID, taskID string) (mediagate.Task, error)
-	Park(ctx context.Context, taskID, reason string) error
+	Park(ctx context.Context, taskID string, reason mediagate.ParkReason) error
 	Unpark(ctx context.Context, taskID string) error
 	RecordAction(ctx context.Context, a mediagate.Action) (mediagate.Action, error)
 	TakeAction(ctx context.Context, id, taker string) (bool, error)
@@ -54,10 +54,10 @@ type AwaitStore interface {
 	AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error)
 	StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) ([]mediagate.Await, error)
 	DropAwait(ctx context.Context, taskID string, n int) error
-	NoteTrouble(ctx context.Context, taskID string, n int, trouble string) error
+	NoteTrouble(ctx context.Context, taskID string, n int, trouble mediagate.ParkReason) error
 	RestoreAwait(ctx context.Context, taskID string, n int, nextPollAt time.Time) error
 	HintPoll(ctx context.Context, taskID string) error
-	ParkedTasks(ctx context.Context, channel, reason string, limit int) ([]string, error)
+	ParkedTasks(ctx context.Context, channel string, reason mediagate.ParkReason, limit int) ([]string, error)
 	ChannelLastSeen(ctx context.Context, name string) (time.Time, error)
 }
 
@@ -91,7 +91,7 @@ type ReconcileStore interface {
 	StuckWebhooks(ctx context.Context, again time.Duration, limit int) ([]mediagate.WebhookRound, error)
 	ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int) ([]mediagate.Rescue, error)
 	AwaitChannels(ctx context.Context) ([]string, error)
-	ParkedFor(ctx context.Context, reason, after string, limit int) ([]string, error)
+	ParkedFor(ctx context.Context, reason mediagate.ParkReason, after string, limit int) ([]string, error)
 	DueSweeps(ctx context.Context, limit int) ([]string, error)
 	SetSweep(ctx context.Context, taskID string, next time.Time) error
 }

@@ -90,7 +90,7 @@ func (a *Activities) wakeForBucket(ctx context.Context, w *bucketWatch) error {
 }
 
 // parkedFor names all tasks that are parked for the reason.
-func (a *Activities) parkedFor(ctx context.Context, reason string) ([]string, error) {
+func (a *Activities) parkedFor(ctx context.Context, reason mediagate.ParkReason) ([]string, error) {
 	var all []string
 	for after := ""; ; after = all[len(all)-1] {
 		page, err := a.Store.ParkedFor(ctx, reason, after, passBatch)

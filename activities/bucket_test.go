@@ -26,7 +26,7 @@ type bucketScene struct {
 }
 
 // parkedTasks sets the scene, inside a bubble.
-func parkedTasks(t *testing.T, n int, reason string) *bucketScene {
+func parkedTasks(t *testing.T, n int, reason mediagate.ParkReason) *bucketScene {
 	t.Helper()
 	s := &bucketScene{scene: scene{activitytest.New(time.Now), t}}
 	s.Engine.Running = make(map[string]bool)
@@ -101,8 +101,8 @@ func TestBucketWakesAgainAfterAnotherOutage(t *testing.T) {
 // The bucket is not asked while nothing waits for it.
 func TestBucketIsAskedWhileTasksWait(t *testing.T) {
 	t.Parallel()
-	for reason, want := range map[string]bool{mediagate.ParkStorage: true, mediagate.ParkResult: false, mediagate.ParkFunds: false} {
-		t.Run(reason, func(t *testing.T) {
+	for reason, want := range map[mediagate.ParkReason]bool{mediagate.ParkStorage: true, mediagate.ParkResult: false, mediagate.ParkFunds: false} {
+		t.Run(string(reason), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := parkedTasks(t, 1, reason)

@@ -63,13 +63,13 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 			if gone != nil && mediagate.Is(err, mediagate.KindInvalid) {
 				return nil, 0, gone // the host may be the channel's own, which may be private
 			}
-			return body, length, withCode(err, mediagate.CodeResultUnavailable)
+			return body, length, withCode(err, string(mediagate.CodeResultUnavailable))
 		}
 	}
 	media := row.Outcome.Media
 	if len(media) == 0 {
 		return nil, &mediagate.Error{
-			Kind: mediagate.KindInvalid, Code: mediagate.CodeResultUnavailable, Message: "the provider returned no file",
+			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeResultUnavailable), Message: "the provider returned no file",
 		}
 	}
 	results := make([]mediagate.Result, len(media))
@@ -117,7 +117,7 @@ func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, inde
 		return result, nil
 	case file != nil && file.err != nil:
 		return result, &mediagate.Error{
-			Kind: mediagate.KindTransient, Code: mediagate.CodeResultUnavailable,
+			Kind: mediagate.KindTransient, Code: string(mediagate.CodeResultUnavailable),
 			Message: "the provider's file broke off", Err: errors.Join(file.err, err),
 		}
 	default:

@@ -183,7 +183,7 @@ func TestMirrorBlamesTheRightSide(t *testing.T) {
 		t.Parallel()
 		b := succeeded(t, media("https://m.example.com/a"))
 		b.Bucket.OnMirror = func(string) error {
-			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: mediagate.ParkStorage, Message: "away"}
+			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "away"}
 		}
 		_, err := b.mirror()
 		kind(t, err, mediagate.KindUnavailable, mediagate.ParkStorage, true)

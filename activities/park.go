@@ -10,8 +10,8 @@ import (
 
 // ParkArgs says why a task waits for a person.
 type ParkArgs struct {
-	TaskID string `json:"task"`
-	Reason string `json:"reason"`
+	TaskID string               `json:"task"`
+	Reason mediagate.ParkReason `json:"reason"`
 }
 
 // ParkTask makes the task visible as stuck. The first time of parking counts
@@ -41,9 +41,9 @@ func (a *Activities) UnparkTask(ctx context.Context, in TaskArgs) (mediagate.Sto
 
 // TroubleArgs says why attempt N cannot be asked for.
 type TroubleArgs struct {
-	TaskID  string `json:"task"`
-	N       int    `json:"n"`
-	Trouble string `json:"trouble"`
+	TaskID  string               `json:"task"`
+	N       int                  `json:"n"`
+	Trouble mediagate.ParkReason `json:"trouble"`
 }
 
 // NoteTrouble ends the polling for the attempt, as its channel does after a
@@ -58,10 +58,10 @@ func (a *Activities) NoteTrouble(ctx context.Context, in TroubleArgs) (mediagate
 // TroubleOf says which trouble it is when the vendor, asked for a job,
 // answers with err: that it does not let us see the job, or that we have
 // nobody to ask. Others are no trouble: the answer may come next time.
-func TroubleOf(err *mediagate.Error) string {
-	switch {
-	case err.Code == mediagate.ParkChannelMissing || err.Code == mediagate.ParkJobLost:
-		return err.Code
+func TroubleOf(err *mediagate.Error) mediagate.ParkReason {
+	switch reason := mediagate.ParkReason(err.Code); {
+	case reason == mediagate.ParkChannelMissing || reason == mediagate.ParkJobLost:
+		return reason
 	case err.Kind == mediagate.KindCredentials || err.Kind == mediagate.KindForbidden:
 		return mediagate.ParkCredentials
 	case err.Kind == mediagate.KindFunds:

@@ -28,8 +28,8 @@ func TestD2OverdueRunsAreReplaced(t *testing.T) {
 	t.Parallel()
 	wake, replace := "wake "+taskID, "replace "+taskID
 	cases := map[string]struct {
-		reason string        // it is parked for
-		end    time.Duration // of all patience, after the submit
+		reason mediagate.ParkReason // it is parked for
+		end    time.Duration        // of all patience, after the submit
 	}{
 		"waiting":                 {"", 2 * time.Hour},
 		"parked":                  {mediagate.ParkFunds, 24 * time.Hour},

@@ -117,7 +117,7 @@ func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Sto
 		case err == nil:
 		case mediagate.Is(err, mediagate.KindNotFound):
 			return mediagate.Story{}, a.fail(ctx, &mediagate.Error{
-				Kind: mediagate.KindNotFound, Code: mediagate.ParkJobLost, Message: "the provider does not know the job", Err: err,
+				Kind: mediagate.KindNotFound, Code: string(mediagate.ParkJobLost), Message: "the provider does not know the job", Err: err,
 			})
 		default:
 			return mediagate.Story{}, a.fail(ctx, err)

@@ -141,13 +141,13 @@ func succeeded(t *testing.T, outcome mediagate.Outcome) *bundle {
 
 // kind checks an activity's error: its kind, its code, and whether Temporal
 // repeats the activity by itself.
-func kind(t *testing.T, err error, want mediagate.Kind, code string, repeated bool) {
+func kind[C ~string](t *testing.T, err error, want mediagate.Kind, code C, repeated bool) {
 	t.Helper()
 	if err == nil {
 		t.Fatalf("no error, want %s", want)
 	}
 	got := activities.FromTemporal(err)
-	if got.Kind != want || got.Code != code {
+	if got.Kind != want || got.Code != string(code) {
 		t.Errorf("error %s %q (%v), want %s %q", got.Kind, got.Code, err, want, code)
 	}
 	var app *temporal.ApplicationError

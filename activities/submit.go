@@ -25,9 +25,6 @@ type AttemptArgs struct {
 	N      int    `json:"n"`
 }
 
-// Codes of a rejected attempt that are for operators: a task never ends with them.
-const codeFunds = mediagate.ParkFunds
-
 // LoadTask reads the task's story; each run of a workflow begins with it (D1).
 func (a *Activities) LoadTask(ctx context.Context, in TaskArgs) (mediagate.Story, error) {
 	return a.story(ctx, in.TaskID)
@@ -100,7 +97,7 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 		channel, route, ok := a.Channels.Pick(task.Model, task.Plan.Routes)
 		if !ok {
 			return row, c, false, &mediagate.Error{
-				Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing,
+				Kind: mediagate.KindUnreached, Code: string(mediagate.ParkChannelMissing),
 				Message: "no channel of this worker serves the task",
 			}
 		}
@@ -311,13 +308,13 @@ func rejection(err error) (f mediagate.Failure, ok bool) {
 	}
 	switch e.Kind {
 	case mediagate.KindInvalid:
-		return mediagate.Failure{Code: cmp.Or(e.Code, mediagate.CodeInvalidParameters), Message: e.Message}, true
+		return mediagate.Failure{Code: cmp.Or(mediagate.FailureCode(e.Code), mediagate.CodeInvalidParameters), Message: e.Message}, true
 	case mediagate.KindModerated:
 		return mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: e.Message}, true
 	case mediagate.KindCredentials, mediagate.KindForbidden:
 		return mediagate.Failure{Code: mediagate.CodeProviderRefused, Message: "the provider refused our account"}, true
 	case mediagate.KindFunds:
-		return mediagate.Failure{Code: codeFunds, Message: "the provider is not available"}, true
+		return mediagate.Failure{Code: mediagate.CodeFunds, Message: "the provider is not available"}, true
 	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindUnreached, mediagate.KindNotFound: // of the model or method
 		return mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true}, true
 	default:

@@ -69,7 +69,7 @@ func TestSubmitErrors(t *testing.T) {
 	t.Parallel()
 	type want struct {
 		state     mediagate.AttemptState
-		code      string
+		code      mediagate.FailureCode
 		retryable bool
 	}
 	lost := want{state: mediagate.AttemptUnknown}
@@ -81,9 +81,9 @@ func TestSubmitErrors(t *testing.T) {
 		"moderated":   {mediagate.Errorf(mediagate.KindModerated, "no"), want{mediagate.AttemptRejected, mediagate.CodeContentPolicy, false}},
 		"credentials": {mediagate.Errorf(mediagate.KindCredentials, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderRefused, false}},
 		"forbidden":   {mediagate.Errorf(mediagate.KindForbidden, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderRefused, false}},
-		"bad picture": {&mediagate.Error{Kind: mediagate.KindInvalid, Code: mediagate.CodeImageProcessing}, want{mediagate.AttemptRejected, mediagate.CodeImageProcessing, false}},
+		"bad picture": {&mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing)}, want{mediagate.AttemptRejected, mediagate.CodeImageProcessing, false}},
 		"not found":   {mediagate.Errorf(mediagate.KindNotFound, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderAway, true}},
-		"funds":       {mediagate.Errorf(mediagate.KindFunds, "no"), want{mediagate.AttemptRejected, mediagate.ParkFunds, false}},
+		"funds":       {mediagate.Errorf(mediagate.KindFunds, "no"), want{mediagate.AttemptRejected, mediagate.CodeFunds, false}},
 		"throttled":   {mediagate.Errorf(mediagate.KindThrottled, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderAway, true}},
 		"capacity":    {mediagate.Errorf(mediagate.KindCapacity, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderAway, true}},
 		"unreached":   {mediagate.Errorf(mediagate.KindUnreached, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderAway, true}},

@@ -119,7 +119,7 @@ func (d *tending) end() error {
 	return <-d.done
 }
 
-func (d *tending) trouble(id string) string {
+func (d *tending) trouble(id string) mediagate.ParkReason {
 	d.t.Helper()
 	a, err := d.Store.Attempt(context.Background(), id, 1)
 	if err != nil {

@@ -235,7 +235,7 @@ func TestTend(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			d := newTending(t, 3)
-			for task, reason := range map[string]string{"task-1": mediagate.ParkStorage, "task-2": mediagate.ParkProviderAway} {
+			for task, reason := range map[string]mediagate.ParkReason{"task-1": mediagate.ParkStorage, "task-2": mediagate.ParkProviderAway} {
 				if err := d.Store.Park(t.Context(), task, reason); err != nil {
 					t.Fatal(err)
 				}

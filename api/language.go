@@ -18,7 +18,7 @@ func localizedMessage(f mediagate.Failure, language string) string {
 }
 
 // messages are the texts of failures by code and language.
-var messages = map[string]map[string]string{
+var messages = map[mediagate.FailureCode]map[string]string{
 	mediagate.CodeContentPolicy: {
 		"zh": "内容未通过安全审核",
 		"ko": "콘텐츠가 안전 정책을 위반했습니다",

@@ -8,7 +8,7 @@ import (
 
 func TestLocalizedMessage(t *testing.T) {
 	t.Parallel()
-	codes := []string{
+	codes := []mediagate.FailureCode{
 		"content_policy_violation", "invalid_parameters", "image_processing_error", "generation_failed", "generation_timeout",
 		"provider_unavailable", "provider_rejected_credentials", "provider_submission_unknown", "result_unavailable",
 		"modal_expired", "internal_error",

@@ -23,7 +23,7 @@ type attemptRow struct {
 	Outcome     []byte
 	Failure     []byte
 	Results     []byte
-	Trouble     string
+	Trouble     mediagate.ParkReason
 	Error       string
 	AbsentAt    stamp
 	AgainAt     stamp `gorm:"column:absent_again_at"`

@@ -138,7 +138,7 @@ func (s *Store) DropAwait(ctx context.Context, taskID string, n int) error {
 // NoteTrouble ends the polling for an accepted attempt that cannot be asked
 // for, until RestoreAwait. One that has an outcome, or whose task has ended,
 // stays as it is.
-func (s *Store) NoteTrouble(ctx context.Context, taskID string, n int, trouble string) error {
+func (s *Store) NoteTrouble(ctx context.Context, taskID string, n int, trouble mediagate.ParkReason) error {
 	return s.underLock(ctx, taskID, "note trouble", func(tx *gorm.DB, task lockedTask) error {
 		row, err := readAttempt(tx, taskID, n)
 		if err != nil {

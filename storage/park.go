@@ -13,7 +13,7 @@ import (
 // follow each other, so that its patience ends; one that has ended stays as it
 // is. A lost submission alone is a parking of its own, since the deadline ends
 // it: the time parked before does not count for that (D6, D10).
-func (s *Store) Park(ctx context.Context, taskID, reason string) error {
+func (s *Store) Park(ctx context.Context, taskID string, reason mediagate.ParkReason) error {
 	return s.underLock(ctx, taskID, "park", func(tx *gorm.DB, task lockedTask) error {
 		if task.Status.Terminal() || (!task.ParkedAt.IsZero() && task.ParkReason == reason) {
 			return nil
@@ -51,14 +51,14 @@ func (s *Store) unpark(tx *gorm.DB, task lockedTask) error {
 
 // ParkedTasks names tasks of the channel that are parked for the reason, the
 // longest parked first.
-func (s *Store) ParkedTasks(ctx context.Context, channel, reason string, limit int) ([]string, error) {
+func (s *Store) ParkedTasks(ctx context.Context, channel string, reason mediagate.ParkReason, limit int) ([]string, error) {
 	return s.texts(ctx, "list parked tasks", "SELECT id FROM tasks WHERE "+isOpen+` AND parked_at IS NOT NULL AND channel = ? AND park_reason = ?
 		ORDER BY parked_at LIMIT ?`, channel, reason, limit)
 }
 
 // ParkedFor names tasks of any channel that are parked for the reason, in the
 // order of their ids from after on.
-func (s *Store) ParkedFor(ctx context.Context, reason, after string, limit int) ([]string, error) {
+func (s *Store) ParkedFor(ctx context.Context, reason mediagate.ParkReason, after string, limit int) ([]string, error) {
 	return s.texts(ctx, "list parked tasks", "SELECT id FROM tasks WHERE "+isOpen+` AND parked_at IS NOT NULL AND park_reason = ? AND id > ?
 		ORDER BY id LIMIT ?`, reason, after, limit)
 }

@@ -17,7 +17,7 @@ type storyRow struct {
 	CancelRequestedAt stamp
 	DeadlineAt        stamp
 	ParkedAt          stamp
-	ParkReason        string
+	ParkReason        mediagate.ParkReason
 	WebhookRound      int
 	WebhookState      mediagate.WebhookState
 	N                 *int
@@ -30,7 +30,7 @@ type storyRow struct {
 	Outcome           []byte
 	Failure           []byte
 	Mirrored          bool
-	Trouble           *string
+	Trouble           *mediagate.ParkReason
 	Unheard           bool
 }
 

@@ -35,7 +35,7 @@ type taskRow struct {
 	DeadlineAt        stamp
 	CancelRequestedAt stamp
 	ParkedAt          stamp
-	ParkReason        string
+	ParkReason        mediagate.ParkReason
 	Results           []byte
 	Failure           []byte
 	WebhookURL        string
@@ -226,7 +226,7 @@ type lockedTask struct {
 	DeadlineAt        stamp
 	CancelRequestedAt stamp
 	ParkedAt          stamp
-	ParkReason        string
+	ParkReason        mediagate.ParkReason
 	WebhookURL        string
 	WebhookState      mediagate.WebhookState
 }

@@ -157,7 +157,10 @@ func TestD11ChannelGoneAtTheDeadline(t *testing.T) {
 // parks, and its patience is one, whatever the channel hears meanwhile.
 func TestD10NotLetSeeTheJobAtTheDeadline(t *testing.T) {
 	t.Parallel()
-	reasons := map[mediagate.Kind][2]string{
+	reasons := map[mediagate.Kind]struct {
+		park mediagate.ParkReason
+		code mediagate.FailureCode
+	}{
 		mediagate.KindCredentials: {mediagate.ParkCredentials, mediagate.CodeProviderRefused},
 		mediagate.KindForbidden:   {mediagate.ParkCredentials, mediagate.CodeProviderRefused},
 		mediagate.KindFunds:       {mediagate.ParkFunds, mediagate.CodeProviderAway},
@@ -175,8 +178,8 @@ func TestD10NotLetSeeTheJobAtTheDeadline(t *testing.T) {
 			for name, hear := range map[string]func(*bundle){
 				"never": func(*bundle) {},
 				"late": func(b *bundle) {
-					b.hears(deadline+14*time.Minute, mediagate.PollResult{N: 1, Trouble: want[0]})
-					b.hears(deadline+30*time.Minute, mediagate.PollResult{N: 1, Trouble: want[0]})
+					b.hears(deadline+14*time.Minute, mediagate.PollResult{N: 1, Trouble: want.park})
+					b.hears(deadline+30*time.Minute, mediagate.PollResult{N: 1, Trouble: want.park})
 				},
 				"answers": func(b *bundle) {
 					for d := 7 * time.Minute; d < 30*time.Hour; d += 7 * time.Minute {
@@ -194,9 +197,9 @@ func TestD10NotLetSeeTheJobAtTheDeadline(t *testing.T) {
 				var parked mediagate.Task
 				b.at(deadline+time.Minute, func() { parked = b.task() })
 				b.run()
-				b.failed(want[1])
-				if parked.ParkReason != want[0] {
-					t.Errorf("%s: parked for %q, want %s", name, parked.ParkReason, want[0])
+				b.failed(want.code)
+				if parked.ParkReason != want.park {
+					t.Errorf("%s: parked for %q, want %s", name, parked.ParkReason, want.park)
 				}
 				within(t, name+": the end", b.endedAt(), deadline+24*time.Hour, deadline+24*time.Hour+10*time.Minute)
 				b.submits(taskID)
@@ -351,7 +354,7 @@ func TestD10DeadlinesAreByTheDatabasesClock(t *testing.T) {
 // it counts.
 func TestD10OutcomeAtTheLastMoment(t *testing.T) {
 	t.Parallel()
-	for name, parkedFor := range map[string]string{"waiting": "", "parked": mediagate.ParkJobLost} {
+	for name, parkedFor := range map[string]mediagate.ParkReason{"waiting": "", "parked": mediagate.ParkJobLost} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)

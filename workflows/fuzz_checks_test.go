@@ -214,7 +214,7 @@ func (p *play) settled(before mediagate.Task, rows []mediagate.Attempt, end medi
 	p.mu.Lock()
 	lastPoll, polledAt, settling := p.lastPoll, p.polledAt, p.settling
 	p.mu.Unlock()
-	code := ""
+	var code mediagate.FailureCode
 	if t.Failure != nil {
 		code = t.Failure.Code
 	}

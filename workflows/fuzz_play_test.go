@@ -713,7 +713,7 @@ func slip(p *play, ctx context.Context, method string, call func() error) error 
 func (p *play) store(string) error {
 	switch what := during(p.Copies, p.elapsed()).What; what {
 	case "away":
-		return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: mediagate.ParkStorage, Message: "the bucket is away"}
+		return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "the bucket is away"}
 	case "invalid":
 		return mediagate.Errorf(mediagate.KindInvalid, "this is no video")
 	case "too large":

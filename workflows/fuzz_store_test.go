@@ -83,7 +83,7 @@ func (s *slippery) RequestCancel(ctx context.Context, account, id string) (media
 	return slip1(s.p, ctx, "RequestCancel", func() (mediagate.Task, error) { return s.Store.RequestCancel(ctx, account, id) })
 }
 
-func (s *slippery) Park(ctx context.Context, id, reason string) error {
+func (s *slippery) Park(ctx context.Context, id string, reason mediagate.ParkReason) error {
 	return slip(s.p, ctx, "Park", func() error { return s.Store.Park(ctx, id, reason) })
 }
 
@@ -147,7 +147,7 @@ func (s *slippery) DropAwait(ctx context.Context, id string, n int) error {
 	return slip(s.p, ctx, "DropAwait", func() error { return s.Store.DropAwait(ctx, id, n) })
 }
 
-func (s *slippery) NoteTrouble(ctx context.Context, id string, n int, trouble string) error {
+func (s *slippery) NoteTrouble(ctx context.Context, id string, n int, trouble mediagate.ParkReason) error {
 	return slip(s.p, ctx, "NoteTrouble", func() error { return s.Store.NoteTrouble(ctx, id, n, trouble) })
 }
 

@@ -157,7 +157,7 @@ func (g *generate) stepAccepted(ctx workflow.Context) error {
 
 // troubles reports that an accepted attempt is parked since its channel could
 // not ask for it.
-func troubles(parkReason string) bool {
+func troubles(parkReason mediagate.ParkReason) bool {
 	switch parkReason {
 	case mediagate.ParkJobLost, mediagate.ParkChannelMissing, mediagate.ParkCredentials, mediagate.ParkFunds:
 		return true
@@ -353,9 +353,9 @@ func (g *generate) interruptibly(ctx workflow.Context, options workflow.Activity
 	return future.Get(ctx, result)
 }
 
-func submitParkReason(e *mediagate.Error) string {
+func submitParkReason(e *mediagate.Error) mediagate.ParkReason {
 	switch {
-	case e.Code == mediagate.ParkChannelMissing:
+	case mediagate.ParkReason(e.Code) == mediagate.ParkChannelMissing:
 		return mediagate.ParkChannelMissing
 	case e.Kind == mediagate.KindInternal:
 		return mediagate.ParkInternal
@@ -379,7 +379,7 @@ func (g *generate) afterRejection(ctx workflow.Context) error {
 		g.again, g.ordered = false, ""
 	case failure.Code == mediagate.CodeProviderRefused:
 		return g.park(ctx, mediagate.ParkCredentials)
-	case failure.Code == mediagate.ParkFunds:
+	case failure.Code == mediagate.CodeFunds:
 		return g.park(ctx, mediagate.ParkFunds)
 	case !failure.Retryable:
 		return g.end(ctx, mediagate.StatusFailed, failure)
@@ -413,11 +413,11 @@ func (g *generate) mirror(ctx workflow.Context) error {
 		return g.reload(ctx)
 	}
 	switch e := activities.FromTemporal(err); {
-	case e.Code == mediagate.ParkChannelMissing:
+	case mediagate.ParkReason(e.Code) == mediagate.ParkChannelMissing:
 		return g.park(ctx, mediagate.ParkChannelMissing)
 	case e.Kind == mediagate.KindInvalid || e.Kind == mediagate.KindTooLarge:
 		return g.end(ctx, mediagate.StatusFailed, &mediagate.Failure{Code: mediagate.CodeResultUnavailable, Message: e.Message})
-	case e.Code == mediagate.CodeResultUnavailable:
+	case mediagate.FailureCode(e.Code) == mediagate.CodeResultUnavailable:
 		return g.park(ctx, mediagate.ParkResult)
 	case e.Kind == mediagate.KindUnavailable || e.Kind == mediagate.KindTransient:
 		return g.park(ctx, mediagate.ParkStorage)
@@ -459,7 +459,7 @@ func (g *generate) settle(ctx workflow.Context, end activities.SettleArgs) error
 
 // publicFailure keeps operators' words out of a task's failure.
 func publicFailure(f *mediagate.Failure) *mediagate.Failure {
-	if f != nil && f.Code == mediagate.ParkFunds {
+	if f != nil && f.Code == mediagate.CodeFunds {
 		return &mediagate.Failure{Code: mediagate.CodeProviderAway, Message: f.Message, Retryable: true}
 	}
 	return f

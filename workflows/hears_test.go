@@ -106,7 +106,7 @@ func TestCommandsWhileAStepRunsAreKept(t *testing.T) {
 			b.env.SignalWorkflow(workflows.SignalAction, activities.ActionArgs{ID: row.ID, TaskID: taskID, Action: row.Action})
 		}
 		if b.task().ParkReason == "" {
-			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: mediagate.ParkStorage, Message: "the bucket is away"}
+			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "the bucket is away"}
 		}
 		return nil
 	}

@@ -13,8 +13,8 @@ import (
 // park makes the task visible as stuck and waits: for an operator, for the
 // next try of its own, or for the end of everybody's patience. It returns
 // when the step is to be tried again, or when the task has ended.
-func (g *generate) park(ctx workflow.Context, reason string) error {
-	if err := g.database(ctx, "park: "+reason, acts.ParkTask, activities.ParkArgs{TaskID: g.in.TaskID, Reason: reason}); err != nil {
+func (g *generate) park(ctx workflow.Context, reason mediagate.ParkReason) error {
+	if err := g.database(ctx, "park: "+string(reason), acts.ParkTask, activities.ParkArgs{TaskID: g.in.TaskID, Reason: reason}); err != nil {
 		return err
 	}
 	if g.story.Status.Terminal() || g.story.CancelRequested {
@@ -32,7 +32,7 @@ func (g *generate) parked(ctx workflow.Context, retry time.Duration, giveUp time
 	}
 	g.showParked(ctx, giveUp)
 	g.woken = false
-	due, err := g.wait(ctx, "parked: "+g.story.ParkReason, min(jitter(now, retry), giveUp.Sub(now)))
+	due, err := g.wait(ctx, "parked: "+string(g.story.ParkReason), min(jitter(now, retry), giveUp.Sub(now)))
 	if err == nil && due && !g.now(ctx).Before(giveUp) {
 		return g.giveUp(ctx)
 	}
@@ -90,6 +90,7 @@ func (g *generate) parkFailure() *mediagate.Failure {
 		f.Code, f.Message = mediagate.CodeInternal, "an internal error ended the task"
 	case "":
 		f.Code, f.Message = mediagate.CodeInternal, "the task was ended by an operator"
+	case mediagate.ParkProviderAway, mediagate.ParkFunds, mediagate.ParkChannelMissing, mediagate.ParkJobLost:
 	}
 	return f
 }
@@ -242,7 +243,7 @@ func (g *generate) lookUp(ctx workflow.Context) error {
 // parkUnknown parks a lost submission: lookups become rarer, and it is given
 // up an hour after the deadline.
 func (g *generate) parkUnknown(ctx workflow.Context) error {
-	err := g.database(ctx, "park: "+mediagate.ParkSubmissionUnknown, acts.ParkTask,
+	err := g.database(ctx, string("park: "+mediagate.ParkSubmissionUnknown), acts.ParkTask,
 		activities.ParkArgs{TaskID: g.in.TaskID, Reason: mediagate.ParkSubmissionUnknown})
 	if err != nil || g.story.Status.Terminal() || g.story.CancelRequested {
 		return err

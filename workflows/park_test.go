@@ -66,10 +66,10 @@ func TestMirrorFailures(t *testing.T) {
 	}
 	cases := map[string]struct {
 		script func(*bundle)
-		park   string // empty: the task fails at once
-		code   string
+		park   mediagate.ParkReason // empty: the task fails at once
+		code   mediagate.FailureCode
 	}{
-		"its channel gone":   {fetch(&mediagate.Error{Kind: mediagate.KindUnreached, Code: mediagate.ParkChannelMissing}), mediagate.ParkChannelMissing, mediagate.CodeProviderAway},
+		"its channel gone":   {fetch(&mediagate.Error{Kind: mediagate.KindUnreached, Code: string(mediagate.ParkChannelMissing)}), mediagate.ParkChannelMissing, mediagate.CodeProviderAway},
 		"dead link":          {fetch(mediagate.Errorf(mediagate.KindGone, "gone")), mediagate.ParkResult, mediagate.CodeResultUnavailable},
 		"file server away":   {fetch(mediagate.Errorf(mediagate.KindTransient, "away")), mediagate.ParkResult, mediagate.CodeResultUnavailable},
 		"address refused":    {fetch(mediagate.Errorf(mediagate.KindInvalid, "private")), "", mediagate.CodeResultUnavailable},
@@ -204,8 +204,8 @@ func TestD12TakenCommandIsNotObeyedAgain(t *testing.T) {
 // each wait, and only when it got an answer is the task unparked.
 func TestD11Trouble(t *testing.T) {
 	t.Parallel()
-	for _, reason := range []string{mediagate.ParkJobLost, mediagate.ParkChannelMissing} {
-		t.Run(reason+", then found", func(t *testing.T) {
+	for _, reason := range []mediagate.ParkReason{mediagate.ParkJobLost, mediagate.ParkChannelMissing} {
+		t.Run(string(reason)+", then found", func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
 			b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: reason})
@@ -240,7 +240,7 @@ func TestD11Trouble(t *testing.T) {
 			b.ended(mediagate.StatusCompleted)
 			b.submits(taskID)
 		})
-		t.Run(reason+", success while parked", func(t *testing.T) {
+		t.Run(string(reason)+", success while parked", func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
 			b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: reason})
@@ -251,7 +251,7 @@ func TestD11Trouble(t *testing.T) {
 				t.Errorf("ended after %v, want 9m0s", got)
 			}
 		})
-		t.Run(reason+", for good", func(t *testing.T) {
+		t.Run(string(reason)+", for good", func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
 			b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: reason})

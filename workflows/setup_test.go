@@ -182,7 +182,7 @@ func (b *bundle) ended(want mediagate.Status) {
 }
 
 // failed checks that the task failed with the code.
-func (b *bundle) failed(code string) {
+func (b *bundle) failed(code mediagate.FailureCode) {
 	b.t.Helper()
 	b.ended(mediagate.StatusFailed)
 	if got := b.Store.Settlements(taskID)[0].Failure; got.Code != code {
@@ -241,7 +241,7 @@ var errAway = mediagate.Errorf(mediagate.KindTransient, "the vendor is out of re
 func (b *bundle) bucketAway(until time.Duration) {
 	b.Bucket.OnMirror = func(string) error {
 		if b.elapsed() < until {
-			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: mediagate.ParkStorage, Message: "the bucket is away", Err: errors.New("refused")}
+			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "the bucket is away", Err: errors.New("refused")}
 		}
 		return nil
 	}

@@ -32,7 +32,7 @@ func (g *generate) show(ctx workflow.Context, doing string) {
 	}
 	if st.ParkReason != "" {
 		lines = append(lines,
-			"- parked since "+st.ParkedAt.UTC().Format(time.RFC3339)+": "+st.ParkReason,
+			"- parked since "+st.ParkedAt.UTC().Format(time.RFC3339)+": "+string(st.ParkReason),
 			"- signals: `retry`, `fail`")
 	} else if st.State == mediagate.AttemptAccepted && !st.Succeeded {
 		lines = append(lines, "- signals: `fail`, `poll_now`")
@@ -45,7 +45,7 @@ func (g *generate) show(ctx workflow.Context, doing string) {
 	if workflow.GetInfo(ctx).ContinuedExecutionRunID != "" && g.shown == (shown{}) {
 		g.shown.stuck, g.shown.reason = true, "as the run before" // attributes carry over
 	}
-	now := shown{status: st.Status, provider: st.Provider, stuck: st.ParkReason != "", reason: st.ParkReason}
+	now := shown{status: st.Status, provider: st.Provider, stuck: st.ParkReason != "", reason: string(st.ParkReason)}
 	if now == g.shown || (g.shown == shown{} && now.provider == "" && !now.stuck && now.status == mediagate.StatusPending) {
 		return // as it was started with
 	}

@@ -48,6 +48,6 @@ func TestDetailsSayWhatItWaitsFor(t *testing.T) {
 		})
 	}
 	shows(time.Minute, "attempt 1 on channel `async-a`: accepted\nworkflow `channel/\nsignals: `fail`, `poll_now`", "parked")
-	shows(10*time.Minute, "parked since\n"+mediagate.ParkResult+"\nsignals: `retry`, `fail`", "poll_now")
+	shows(10*time.Minute, "parked since\n"+string(mediagate.ParkResult)+"\nsignals: `retry`, `fail`", "poll_now")
 	b.run()
 }

@@ -96,7 +96,10 @@ func TestD12SixRefusalsPark(t *testing.T) {
 // What a person can mend parks at once; what nobody can mend fails at once.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	parks := map[mediagate.Kind]struct{ reason, code string }{
+	parks := map[mediagate.Kind]struct {
+		reason mediagate.ParkReason
+		code   mediagate.FailureCode
+	}{
 		mediagate.KindCredentials: {mediagate.ParkCredentials, mediagate.CodeProviderRefused},
 		mediagate.KindForbidden:   {mediagate.ParkCredentials, mediagate.CodeProviderRefused},
 		mediagate.KindFunds:       {mediagate.ParkFunds, mediagate.CodeProviderAway},
@@ -128,7 +131,7 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
-	ends := map[mediagate.Kind]string{
+	ends := map[mediagate.Kind]mediagate.FailureCode{
 		mediagate.KindInvalid:   mediagate.CodeInvalidParameters,
 		mediagate.KindModerated: mediagate.CodeContentPolicy,
 	}

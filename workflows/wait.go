@@ -49,7 +49,7 @@ func (g *generate) lastCall(ctx workflow.Context) error {
 		return g.reload(ctx) // nobody was asked: once our own database is back, somebody is
 	case err != nil:
 		if trouble := activities.TroubleOf(activities.FromTemporal(err)); trouble != "" {
-			return g.database(ctx, "trouble: "+trouble, acts.NoteTrouble,
+			return g.database(ctx, "trouble: "+string(trouble), acts.NoteTrouble,
 				activities.TroubleArgs{TaskID: g.in.TaskID, N: g.story.N, Trouble: trouble})
 		}
 		g.log.Warn("vendor out of reach at the deadline", "error", err)

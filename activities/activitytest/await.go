@@ -169,7 +169,7 @@ func (s *Store) DropAwait(ctx context.Context, taskID string, n int) error {
 }
 
 // NoteTrouble ends the polling for an attempt that cannot be asked for.
-func (s *Store) NoteTrouble(ctx context.Context, taskID string, n int, trouble string) error {
+func (s *Store) NoteTrouble(ctx context.Context, taskID string, n int, trouble mediagate.ParkReason) error {
 	return s.change(ctx, "NoteTrouble", taskID, n, func(r *record, a *attempt) error {
 		if !r.task.Status.Terminal() && a.State == mediagate.AttemptAccepted && a.Outcome == nil {
 			a.Trouble = trouble
@@ -209,7 +209,7 @@ func (s *Store) HintPoll(ctx context.Context, taskID string) error {
 }
 
 // ParkedTasks names the channel's parked tasks.
-func (s *Store) ParkedTasks(ctx context.Context, channel, reason string, limit int) ([]string, error) {
+func (s *Store) ParkedTasks(ctx context.Context, channel string, reason mediagate.ParkReason, limit int) ([]string, error) {
 	return s.find(ctx, "ParkedTasks", limit, func(r *record) bool {
 		last := len(r.attempts) - 1
 		return !r.task.Status.Terminal() && !r.task.ParkedAt.IsZero() && r.task.ParkReason == reason &&

@@ -270,7 +270,7 @@ func (s *Store) AwaitChannels(ctx context.Context) ([]string, error) {
 }
 
 // ParkedFor names open tasks that are parked for the reason.
-func (s *Store) ParkedFor(ctx context.Context, reason, after string, limit int) ([]string, error) {
+func (s *Store) ParkedFor(ctx context.Context, reason mediagate.ParkReason, after string, limit int) ([]string, error) {
 	return s.find(ctx, "ParkedFor", limit, func(r *record) bool {
 		return !r.task.Status.Terminal() && r.task.ParkReason == reason && r.task.ID > after
 	})

@@ -253,7 +253,7 @@ func (s *Store) RequestCancel(ctx context.Context, accountID, taskID string) (me
 }
 
 // Park notes that a task is stuck; the first time of a reason counts.
-func (s *Store) Park(ctx context.Context, taskID, reason string) error {
+func (s *Store) Park(ctx context.Context, taskID string, reason mediagate.ParkReason) error {
 	unlock, err := s.lock(ctx, "Park")
 	defer unlock()
 	if err != nil {

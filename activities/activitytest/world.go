@@ -138,6 +138,6 @@ func Success() mediagate.Outcome {
 }
 
 // Failed is the outcome of a job that the vendor gave up.
-func Failed(code string) mediagate.Outcome {
+func Failed(code mediagate.FailureCode) mediagate.Outcome {
 	return mediagate.Outcome{Failure: &mediagate.Failure{Code: code, Message: "the vendor gave up"}, VendorText: "1300"}
 }

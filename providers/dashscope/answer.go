@@ -54,7 +54,7 @@ var verdicts = map[string]vendorhttp.Verdict{
 	"Arrearage":            {Kind: mediagate.KindFunds},
 	"insufficient_quota":   {Kind: mediagate.KindFunds},
 	"InvalidParameter":     {Kind: mediagate.KindInvalid},
-	"InvalidURL":           {Kind: mediagate.KindInvalid, Code: mediagate.CodeImageProcessing},
+	"InvalidURL":           {Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing)},
 	"DataInspectionFailed": {Kind: mediagate.KindModerated},
 	// Seen in client code only.
 	"IPInfringementSuspect": {Kind: mediagate.KindModerated},

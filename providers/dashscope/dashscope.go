@@ -116,7 +116,7 @@ func newBody(job mediagate.Job) ([]byte, error) {
 	var p params
 	if err := json.Unmarshal(job.Params, &p); err != nil {
 		return nil, &mediagate.Error{
-			Kind: mediagate.KindInvalid, Code: mediagate.CodeInvalidParameters,
+			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeInvalidParameters),
 			Message: "the stored request cannot be read", Err: err,
 		}
 	}

@@ -178,7 +178,7 @@ func (a *Adapter) authorized(call func(http.Header) (vendorhttp.Answer, error)) 
 		token, err := a.auth.token()
 		if err != nil {
 			return vendorhttp.Answer{}, nil, &mediagate.Error{
-				Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused,
+				Kind: mediagate.KindCredentials, Code: string(mediagate.CodeProviderRefused),
 				Message: "our credentials cannot sign", Err: err,
 			}
 		}

@@ -72,7 +72,7 @@ func decodeParams(raw json.RawMessage) (*params, error) {
 	if err := json.Unmarshal(raw, p); err != nil {
 		// The decoder's text names a field at most; it is for the logs anyway.
 		return nil, &mediagate.Error{
-			Kind: mediagate.KindInvalid, Code: mediagate.CodeInvalidParameters,
+			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeInvalidParameters),
 			Message: "the stored request cannot be read", Err: err,
 		}
 	}

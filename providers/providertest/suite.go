@@ -43,9 +43,9 @@ type Suite struct {
 type Row struct {
 	Reply      Reply
 	Kind       mediagate.Kind
-	Code       string        // of the error; empty: not looked at
-	RetryAfter time.Duration // of the error
-	Calls      int           // requests made; 0: one. The reply is given to each.
+	Code       mediagate.FailureCode // of the error; empty: not looked at
+	RetryAfter time.Duration         // of the error
+	Calls      int                   // requests made; 0: one. The reply is given to each.
 }
 
 // Run runs the suite.
@@ -109,7 +109,7 @@ func (s Suite) check(t *testing.T, err error, want Row, host string) {
 	if e.Kind != want.Kind {
 		t.Errorf("kind = %v, want %v: %v", e.Kind, want.Kind, err)
 	}
-	if want.Code != "" && e.Code != want.Code {
+	if want.Code != "" && mediagate.FailureCode(e.Code) != want.Code {
 		t.Errorf("code = %q, want %q", e.Code, want.Code)
 	}
 	if e.RetryAfter != want.RetryAfter {

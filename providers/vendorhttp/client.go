@@ -195,7 +195,7 @@ func (c *Client) do(client *http.Client, req *http.Request) (_ Answer, err error
 }
 
 func failed(kind mediagate.Kind, message string, cause error) error {
-	return &mediagate.Error{Kind: kind, Code: failureCodes[kind], Message: message, Err: cause}
+	return &mediagate.Error{Kind: kind, Code: string(failureCodes[kind]), Message: message, Err: cause}
 }
 
 // cause keeps of a transport error what may be logged: its cleaned text, and

@@ -55,7 +55,7 @@ func (c *Client) Refuse(v Verdict, a Answer, code, requestID, text string) *medi
 		e.Err = withText(refusal, text)
 	}
 	if e.Code == "" {
-		e.Code = failureCodes[v.Kind]
+		e.Code = string(failureCodes[v.Kind])
 	}
 	if e.Message == "" {
 		e.Message = kindTexts[v.Kind]
@@ -71,7 +71,7 @@ func withText(refusal *Refusal, text string) error {
 }
 
 // The code that a task takes when this kind of error ends it.
-var failureCodes = map[mediagate.Kind]string{
+var failureCodes = map[mediagate.Kind]mediagate.FailureCode{
 	mediagate.KindInvalid:     mediagate.CodeInvalidParameters,
 	mediagate.KindModerated:   mediagate.CodeContentPolicy,
 	mediagate.KindCredentials: mediagate.CodeProviderRefused,

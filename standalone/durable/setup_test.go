@@ -108,7 +108,7 @@ func (w *world) awaits(what string, holds func() bool) {
 
 // ended waits for the end of the task's run, and checks the one end that it
 // made.
-func (w *world) ended(id string, status mediagate.Status, code string) {
+func (w *world) ended(id string, status mediagate.Status, code mediagate.FailureCode) {
 	w.t.Helper()
 	w.awaits(fmt.Sprintf("%s ends", id), func() bool { return w.task(id).Status.Terminal() })
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)

@@ -138,8 +138,8 @@ func TestEachParkReasonHasItsPage(t *testing.T) {
 	t.Parallel()
 	operations := document(t, "docs/operations.md")
 	for _, reason := range []string{
-		mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds, mediagate.ParkSubmissionUnknown,
-		mediagate.ParkChannelMissing, mediagate.ParkJobLost, mediagate.ParkResult, mediagate.ParkStorage, mediagate.ParkInternal,
+		string(mediagate.ParkProviderAway), string(mediagate.ParkCredentials), string(mediagate.ParkFunds), string(mediagate.ParkSubmissionUnknown),
+		string(mediagate.ParkChannelMissing), string(mediagate.ParkJobLost), string(mediagate.ParkResult), string(mediagate.ParkStorage), string(mediagate.ParkInternal),
 	} {
 		match := regexp.MustCompile("(?m)^\\| \\[`" + reason + "`\\]\\((runbook/[A-Za-z]+\\.md)\\)").FindStringSubmatch(operations)
 		if match == nil {

@@ -14,8 +14,8 @@ import (
 // The codes of errors of this package, beside mediagate.CodeResultUnavailable
 // for files that are not to be stored.
 const (
-	CodeStorageAway    = mediagate.ParkStorage // the store does not answer, or fails
-	CodeStorageRefused = "storage_refused"     // the store refuses us: keys, rights, or no such bucket
+	CodeStorageAway    = string(mediagate.ParkStorage) // the store does not answer, or fails
+	CodeStorageRefused = "storage_refused"             // the store refuses us: keys, rights, or no such bucket
 )
 
 // storageError translates an error of the S3 client; nil stays nil. The text
@@ -75,5 +75,5 @@ func statusOf(err error) int {
 
 // unusable is the error for a file that is not to be stored, whoever asks.
 func unusable(message string) *mediagate.Error {
-	return &mediagate.Error{Kind: mediagate.KindInvalid, Code: mediagate.CodeResultUnavailable, Message: message}
+	return &mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeResultUnavailable), Message: message}
 }

@@ -292,7 +292,7 @@ func (a *actor) parkOrUnpark() {
 		a.fine("unpark", a.Unpark(a.Context(), t.id))
 		return
 	}
-	reasons := []string{mediagate.ParkProviderAway, mediagate.ParkSubmissionUnknown, mediagate.ParkStorage}
+	reasons := []mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkSubmissionUnknown, mediagate.ParkStorage}
 	a.fine("park", a.Park(a.Context(), t.id, reasons[a.dice.IntN(len(reasons))]))
 }
 

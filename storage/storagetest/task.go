@@ -167,7 +167,7 @@ var taskTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		id := b.submit(p, unit(1))
 		deadline := b.task(id).DeadlineAt
-		for _, reason := range []string{mediagate.ParkProviderAway, mediagate.ParkSubmissionUnknown, mediagate.ParkProviderAway} {
+		for _, reason := range []mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkSubmissionUnknown, mediagate.ParkProviderAway} {
 			b.noError(b.Park(b.Context(), id, reason))
 			got := b.task(id)
 			same(b, "parked anew", []any{got.ParkedAt, got.ParkReason, got.DeadlineAt}, []any{b.now(), reason, deadline})

@@ -74,7 +74,7 @@ func (s *suite) testCap(t *testing.T) {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			key := fmt.Sprintf("%s%d/1/0", prefix, size)
 			_, err := s.store.Mirror(t.Context(), key, from(film(size)), blob.Limits{MaxBytes: size - 1, Media: "video"})
-			expectError(t, err, mediagate.KindInvalid, mediagate.CodeResultUnavailable)
+			expectError(t, err, mediagate.KindInvalid, string(mediagate.CodeResultUnavailable))
 			s.expectNothing(t, prefix, key)
 		})
 	}
@@ -98,7 +98,7 @@ func (s *suite) testRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			key := prefix + strings.ReplaceAll(name, " ", "-") + "/1/0"
 			_, err := s.store.Mirror(t.Context(), key, from(strings.NewReader(test.body)), blob.Limits{MaxBytes: mib, Media: test.media})
-			expectError(t, err, mediagate.KindInvalid, mediagate.CodeResultUnavailable)
+			expectError(t, err, mediagate.KindInvalid, string(mediagate.CodeResultUnavailable))
 			s.expectNothing(t, prefix, key)
 		})
 	}
