@@ -100,10 +100,11 @@ func (t *Task) resultObject(links []Link) *ObjectResult {
 		}
 		items = append(items, item)
 	}
-	switch t.Type {
-	case TypeVideo:
+	facts, _ := t.Type.Facts()
+	switch facts.List {
+	case ListVideos:
 		return &ObjectResult{Videos: items}
-	case TypeMusic:
+	case ListAudios:
 		return &ObjectResult{Audios: items}
 	default:
 		return &ObjectResult{Images: items}

@@ -5,17 +5,6 @@ import (
 	"time"
 )
 
-// Type says what a task produces.
-type Type string
-
-// The types of tasks.
-const (
-	TypeVideo Type = "video"
-	TypeImage Type = "image"
-	TypeMusic Type = "music"
-	TypeArt   Type = "art"
-)
-
 // Status is the state of a task as its client sees it.
 type Status string
 
@@ -125,8 +114,11 @@ type Unit string
 
 // The billing units.
 const (
-	UnitSecond Unit = "second" // of delivered video
-	UnitImage  Unit = "image"  // successful images
+	UnitSecond    Unit = "second"    // of delivered video
+	UnitImage     Unit = "image"     // successful images
+	UnitSong      Unit = "song"      // one generation, whatever number of clips it makes
+	UnitOperation Unit = "operation" // one change of an earlier result
+	UnitCharacter Unit = "character" // of the text that is spoken
 )
 
 // Charge is one line of a price: quantity × unit price.

@@ -104,3 +104,11 @@ func looksLike(s, prefix string) bool {
 	}
 	return true
 }
+
+func taskTypes() []string {
+	var words []string
+	for _, kind := range mediagate.TaskTypes() {
+		words = append(words, string(kind))
+	}
+	return words
+}

@@ -160,7 +160,7 @@ func readFilter(c *call) (f mediagate.TaskFilter, none bool, err error) {
 	if err != nil {
 		return f, false, err
 	}
-	kind, err := oneOfQuery(q, "type", "video", "image", "music", "art")
+	kind, err := oneOfQuery(q, "type", taskTypes()...)
 	if err != nil {
 		return f, false, err
 	}

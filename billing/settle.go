@@ -27,7 +27,8 @@ func Total(charges []mediagate.Charge) mediagate.Micros {
 	return sum
 }
 
-// Settle is what is due for what was delivered. Seconds are rounded up; no
+// Settle is what is due for what was delivered. Seconds are rounded up, and
+// units that nobody delivers (songs, operations, characters) are due as quoted; no
 // line is charged for more than it was quoted, so that the result is never
 // above Total. A delivered length of zero, below zero or NaN is unknown and
 // charges as quoted.

@@ -14,6 +14,9 @@ func TestSettle(t *testing.T) {
 	t.Parallel()
 	video := []mediagate.Charge{{Item: "alpha-v3 std", Unit: mediagate.UnitSecond, Quantity: 5, UnitPrice: 84_000}}
 	images := []mediagate.Charge{{Item: "zeta 1K", Unit: mediagate.UnitImage, Quantity: 4, UnitPrice: 15_000}}
+	speech := []mediagate.Charge{{Item: "eta", Unit: mediagate.UnitCharacter, Quantity: 4096, UnitPrice: 15}}
+	song := []mediagate.Charge{{Item: "music-a", Unit: mediagate.UnitSong, Quantity: 1, UnitPrice: 80_000}}
+	stems := []mediagate.Charge{{Item: "music-a stemsAll", Unit: mediagate.UnitOperation, Quantity: 1, UnitPrice: 50_000}}
 	huge := []mediagate.Charge{{Unit: mediagate.UnitSecond, Quantity: math.MaxInt64, UnitPrice: math.MaxInt64}}
 	tests := map[string]struct {
 		charges   []mediagate.Charge
@@ -37,6 +40,10 @@ func TestSettle(t *testing.T) {
 		"images below zero":               {images, billing.Delivered{Images: -2}, 60_000, 0},
 		"more images than quoted":         {images, billing.Delivered{Images: 9}, 60_000, 60_000},
 		"seconds do not matter to images": {images, billing.Delivered{Images: 4, Seconds: 1}, 60_000, 60_000},
+		"characters as sent":              {speech, billing.Delivered{}, 61_440, 61_440},
+		"characters, whatever is heard":   {speech, billing.Delivered{Seconds: 1, Images: 9}, 61_440, 61_440},
+		"a song, however long":            {song, billing.Delivered{Seconds: 1}, 80_000, 80_000},
+		"an operation":                    {stems, billing.Delivered{}, 50_000, 50_000},
 		"nothing charged":                 {nil, billing.Delivered{Seconds: 5, Images: 1}, 0, 0},
 		"several lines":                   {append(video[:1:1], images...), billing.Delivered{Seconds: 2, Images: 1}, 480_000, 183_000},
 		"no overflow":                     {huge, billing.Delivered{}, math.MaxInt64, math.MaxInt64},
@@ -63,7 +70,7 @@ func TestSettle(t *testing.T) {
 func drawCharges(t *rapid.T) []mediagate.Charge {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) mediagate.Charge {
 		return mediagate.Charge{
-			Unit:      rapid.SampledFrom([]mediagate.Unit{mediagate.UnitSecond, mediagate.UnitImage, "song"}).Draw(t, "unit"),
+			Unit:      rapid.SampledFrom([]mediagate.Unit{mediagate.UnitSecond, mediagate.UnitImage, mediagate.UnitSong, mediagate.UnitCharacter}).Draw(t, "unit"),
 			Quantity:  rapid.Int64().Draw(t, "quantity"),
 			UnitPrice: mediagate.Micros(rapid.Int64().Draw(t, "price")),
 		}

@@ -1,0 +1,60 @@
+package mediagate_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+)
+
+// TestTypes holds the words that clients read.
+func TestTypes(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[mediagate.Type]mediagate.TypeFacts{
+		"video":  {Type: "video", Category: "video", Media: "video", List: "videos", Task: true},
+		"image":  {Type: "image", Category: "image", Media: "image", List: "images", Task: true},
+		"music":  {Type: "music", Category: "audio", Media: "audio", List: "audios", Task: true},
+		"art":    {Type: "art", Category: "image", Media: "image", List: "images", Task: true},
+		"speech": {Type: "speech", Category: "audio", Media: "audio"},
+		"film":   {},
+		"":       {},
+	} {
+		got, ok := kind.Facts()
+		if diff := cmp.Diff(want, got); diff != "" || ok != (want.Type != "") {
+			t.Errorf("%q: known %t %s", kind, ok, diff)
+		}
+		if got := slices.Contains(mediagate.TaskTypes(), kind); got != want.Task {
+			t.Errorf("%q is a task's type: %t", kind, got)
+		}
+	}
+	if got := len(mediagate.Types()); got != 5 {
+		t.Errorf("%d types", got)
+	}
+	clear(mediagate.Types())
+	if _, ok := mediagate.TypeVideo.Facts(); !ok {
+		t.Error("a caller can change the table")
+	}
+}
+
+// TestResultLists shows each type's results where the table says.
+func TestResultLists(t *testing.T) {
+	t.Parallel()
+	for _, kind := range mediagate.TaskTypes() {
+		facts, _ := kind.Facts()
+		task := mediagate.Task{Type: kind, Status: mediagate.StatusCompleted, Results: []mediagate.Result{{Key: "a"}}}
+		r := task.Object(1000, nil).Result
+		got := map[mediagate.ResultList]int{}
+		for list, items := range map[mediagate.ResultList][]mediagate.ObjectItem{
+			mediagate.ListImages: r.Images, mediagate.ListVideos: r.Videos, mediagate.ListAudios: r.Audios,
+		} {
+			if len(items) > 0 {
+				got[list] = len(items)
+			}
+		}
+		if diff := cmp.Diff(map[mediagate.ResultList]int{facts.List: 1}, got); diff != "" {
+			t.Errorf("%s: %s", kind, diff)
+		}
+	}
+}
