@@ -18,15 +18,16 @@ func mayImport() map[string][]string {
 		"freeport":   nil,
 		"billing":    {"."},
 		"outbound":   {"."},
+		"view":       {"."},
 		"catalog":    {".", "billing", "outbound"},
-		"activities": {".", "billing", "failpoint"},
+		"activities": {".", "billing", "failpoint", "view"},
 		"workflows":  {".", "activities"},
 		"worker":     {"workflows", "activities"},
 		"providers":  {"."},
 		"webhook":    {".", "outbound"},
 		"storage":    {".", "freeport"}, // the latter in pgtest
 		"sandbox":    nil,
-		"api":        {".", "billing", "catalog", "failpoint", "outbound", "workflows"},
+		"api":        {".", "billing", "catalog", "failpoint", "outbound", "view", "workflows"},
 		"examples":   nil,
 	}
 }

@@ -154,6 +154,12 @@ type Result struct {
 	Duration float64 `json:"duration,omitempty"` // seconds, from the file's own headers
 }
 
+// Link is a signed address of a stored object.
+type Link struct {
+	URL       string
+	ExpiresAt time.Time
+}
+
 // Failure is why a task failed.
 type Failure struct {
 	Code      FailureCode `json:"code"`

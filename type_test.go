@@ -37,24 +37,3 @@ func TestTypes(t *testing.T) {
 		t.Error("a caller can change the table")
 	}
 }
-
-// TestResultLists shows each type's results where the table says.
-func TestResultLists(t *testing.T) {
-	t.Parallel()
-	for _, kind := range mediagate.TaskTypes() {
-		facts, _ := kind.Facts()
-		task := mediagate.Task{Type: kind, Status: mediagate.StatusCompleted, Results: []mediagate.Result{{Key: "a"}}}
-		r := task.Object(1000, nil).Result
-		got := map[mediagate.ResultList]int{}
-		for list, items := range map[mediagate.ResultList][]mediagate.ObjectItem{
-			mediagate.ListImages: r.Images, mediagate.ListVideos: r.Videos, mediagate.ListAudios: r.Audios,
-		} {
-			if len(items) > 0 {
-				got[list] = len(items)
-			}
-		}
-		if diff := cmp.Diff(map[mediagate.ResultList]int{facts.List: 1}, got); diff != "" {
-			t.Errorf("%s: %s", kind, diff)
-		}
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/view"
 )
 
 // SettleArgs is the end that the workflow decided on.
@@ -92,5 +93,5 @@ func (a *Activities) callbackBody(ctx context.Context, task mediagate.Task, end 
 		}
 		links[i] = link
 	}
-	return json.Marshal(task.Object(a.Settings.CreditsPerUnit, links))
+	return json.Marshal(view.Of(&task, a.Settings.CreditsPerUnit, links))
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/view"
 )
 
 const taskPrefix = "task_"
@@ -44,7 +45,7 @@ func (s *Server) handleTask(c *call) error {
 	if c.Request().URL.RawQuery != "" {
 		q := c.query()
 		var err error
-		if language, err = oneOfQuery(q, "language", languages()...); err != nil {
+		if language, err = oneOfQuery(q, "language", view.Languages()...); err != nil {
 			return err
 		}
 		if wait, err = intQuery(q, "wait", 1, 60, 0); err != nil {
@@ -64,11 +65,11 @@ func (s *Server) handleTask(c *call) error {
 }
 
 func (s *Server) answerTask(c *call, status int, t *mediagate.Task, language string) error {
-	o, err := s.object(c.ctx, t, language)
+	v, err := s.view(c.ctx, t)
 	if err != nil {
 		return err
 	}
-	return c.json(status, wrapped{status, o})
+	return c.json(status, wrapped{status, v.In(language)})
 }
 
 // awaitEnd returns the task when it has ended, when the time is up, or when
@@ -93,11 +94,11 @@ func (s *Server) awaitEnd(c *call, t mediagate.Task, most time.Duration) (mediag
 
 // taskList is a page of tasks.
 type taskList struct {
-	Object  string             `json:"object"`
-	Data    []mediagate.Object `json:"data"`
-	FirstID *string            `json:"first_id"`
-	LastID  *string            `json:"last_id"`
-	HasMore bool               `json:"has_more"`
+	Object  string      `json:"object"`
+	Data    []view.Task `json:"data"`
+	FirstID *string     `json:"first_id"`
+	LastID  *string     `json:"last_id"`
+	HasMore bool        `json:"has_more"`
 }
 
 func (s *Server) handleTasks(c *call) error {
@@ -119,13 +120,13 @@ func (s *Server) handleTasks(c *call) error {
 	if err != nil {
 		return maskAfter(err)
 	}
-	page := taskList{Object: "list", Data: make([]mediagate.Object, 0, len(tasks)), HasMore: more}
+	page := taskList{Object: "list", Data: make([]view.Task, 0, len(tasks)), HasMore: more}
 	for i := range tasks {
-		o, err := s.object(ctx, &tasks[i], "")
+		v, err := s.view(ctx, &tasks[i])
 		if err != nil {
 			return err
 		}
-		page.Data = append(page.Data, o)
+		page.Data = append(page.Data, v)
 	}
 	if len(tasks) > 0 {
 		page.FirstID, page.LastID = &tasks[0].ID, &tasks[len(tasks)-1].ID
@@ -199,11 +200,11 @@ func (s *Server) handleLegacyPoll(c *call) error {
 	if err != nil {
 		return err
 	}
-	view, err := s.legacy(c.ctx, &t)
+	links, err := s.links(c.ctx, &t)
 	if err != nil {
 		return err
 	}
-	return c.ok(view)
+	return c.ok(view.LegacyOf(&t, links))
 }
 
 // startDeadline bounds how long a client waits for the workflows to hear of

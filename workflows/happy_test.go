@@ -10,6 +10,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/view"
 	"github.com/mediagate/mediagate/workflows"
 )
 
@@ -33,7 +34,7 @@ func TestVideoPath(t *testing.T) {
 	if diff := cmp.Diff([]string{"results/" + taskID + "/1/0"}, b.Bucket.Objects()); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
-	var callback mediagate.Object
+	var callback view.Task
 	bodies := b.Deliverer.Bodies()
 	if len(bodies) != 1 || json.Unmarshal(bodies[0], &callback) != nil || callback.ID != taskID || callback.Status != mediagate.StatusCompleted {
 		t.Errorf("callbacks %q, want one of the completed task", bodies)

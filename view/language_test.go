@@ -1,4 +1,4 @@
-package api
+package view
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-func TestLocalizedMessage(t *testing.T) {
+func TestMessage(t *testing.T) {
 	t.Parallel()
 	codes := []mediagate.FailureCode{
 		"content_policy_violation", "invalid_parameters", "image_processing_error", "generation_failed", "generation_timeout",
@@ -16,7 +16,7 @@ func TestLocalizedMessage(t *testing.T) {
 	for _, code := range codes {
 		seen := map[string]bool{}
 		for _, language := range []string{"", "en", "zh", "ko", "ja"} {
-			m := localizedMessage(mediagate.Failure{Code: code, Message: "stored"}, language)
+			m := message(mediagate.Failure{Code: code, Message: "stored"}, language)
 			english := language == "" || language == "en"
 			if english != (m == "stored") || !english && seen[m] {
 				t.Errorf("%s in %q reads %q", code, language, m)
@@ -24,7 +24,7 @@ func TestLocalizedMessage(t *testing.T) {
 			seen[m] = true
 		}
 	}
-	if m := localizedMessage(mediagate.Failure{Code: "new_code", Message: "stored"}, "zh"); m != "stored" {
+	if m := message(mediagate.Failure{Code: "new_code", Message: "stored"}, "zh"); m != "stored" {
 		t.Errorf("a code without a table reads %q", m)
 	}
 }

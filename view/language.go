@@ -1,4 +1,4 @@
-package api
+package view
 
 import "github.com/mediagate/mediagate"
 
@@ -6,11 +6,12 @@ import "github.com/mediagate/mediagate"
 // may tell more than the code does.
 const languageEnglish = "en"
 
-func languages() []string { return []string{"zh", languageEnglish, "ko", "ja"} }
+// Languages are those that In knows.
+func Languages() []string { return []string{"zh", languageEnglish, "ko", "ja"} }
 
-// localizedMessage is the failure's message in the language, and the stored
+// message is the failure's message in the language, and the stored
 // one where there is no other.
-func localizedMessage(f mediagate.Failure, language string) string {
+func message(f mediagate.Failure, language string) string {
 	if m, ok := messages[f.Code][language]; ok {
 		return m
 	}

@@ -1,0 +1,71 @@
+package view
+
+import (
+	"strings"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Legacy is the answer of the older image poll, which knows one file.
+type Legacy struct {
+	TaskID     string             `json:"task_id"`
+	Status     string             `json:"status"`
+	URL        string             `json:"url"`
+	Format     string             `json:"format"`
+	Metadata   *LegacyMetadata    `json:"metadata"`
+	Error      *mediagate.Failure `json:"error"`
+	FailReason string             `json:"fail_reason"`
+}
+
+// LegacyMetadata is what the older image poll tells of its file.
+type LegacyMetadata struct {
+	MimeType  string  `json:"mime_type,omitempty"`
+	Width     int     `json:"width,omitempty"`
+	Height    int     `json:"height,omitempty"`
+	Duration  float64 `json:"duration,omitempty"`
+	SizeBytes int64   `json:"size_bytes,omitempty"`
+	ExpiresAt int64   `json:"expires_at,omitempty"`
+}
+
+// The words of the older poll. It has none for a cancelled task: that one
+// failed, for a reason.
+var legacyStatuses = map[mediagate.Status]string{
+	mediagate.StatusPending:    "queued",
+	mediagate.StatusProcessing: "in_progress",
+	mediagate.StatusCompleted:  "completed",
+	mediagate.StatusFailed:     "failed",
+	mediagate.StatusCancelled:  "failed",
+}
+
+// LegacyOf is the view of a task for the older image poll; links are those of
+// t.Results, in their order.
+func LegacyOf(t *mediagate.Task, links []mediagate.Link) Legacy {
+	v := Legacy{TaskID: t.ID, Status: legacyStatuses[t.Status]}
+	switch t.Status {
+	case mediagate.StatusFailed:
+		if v.Error = t.Failure; t.Failure != nil {
+			v.FailReason = t.Failure.Message
+		}
+	case mediagate.StatusCancelled:
+		v.FailReason = "cancelled"
+	default: // nothing to explain
+	}
+	files := filesOf(t, mediagate.RoleMain, links)
+	if len(files) == 0 || files[0].link.URL == "" {
+		return v
+	}
+	first := files[0]
+	v.URL, v.Format = first.link.URL, formatOf(first.MimeType)
+	v.Metadata = &LegacyMetadata{
+		MimeType: first.MimeType, Width: first.Width, Height: first.Height, Duration: first.Duration,
+		SizeBytes: first.Size, ExpiresAt: first.link.ExpiresAt.Unix(),
+	}
+	return v
+}
+
+// formatOf is the short name of a media type: png, jpeg, mp4.
+func formatOf(mimeType string) string {
+	_, sub, _ := strings.Cut(mimeType, "/")
+	sub, _, _ = strings.Cut(sub, ";")
+	return sub
+}

@@ -1,0 +1,74 @@
+package view
+
+import "github.com/mediagate/mediagate"
+
+// Result holds the list that the task's type fills.
+type Result struct {
+	Images []Item `json:"images,omitempty"`
+	Videos []Item `json:"videos,omitempty"`
+	Audios []Item `json:"audios,omitempty"`
+}
+
+// Item is one delivered file.
+type Item struct {
+	URL          []string `json:"url"`
+	ExpiresAt    int64    `json:"expires_at"` // when the link stops working
+	Width        int      `json:"width,omitempty"`
+	Height       int      `json:"height,omitempty"`
+	Duration     float64  `json:"duration,omitempty"`
+	SizeBytes    int64    `json:"size_bytes,omitempty"`
+	MimeType     string   `json:"mime_type,omitempty"`
+	ThumbnailURL string   `json:"thumbnail_url,omitempty"`
+}
+
+// file is a result with its link, which is empty where there is none.
+type file struct {
+	mediagate.Result
+	link mediagate.Link
+}
+
+// filesOf are the task's files of a role, in their order.
+func filesOf(t *mediagate.Task, role mediagate.Role, links []mediagate.Link) []file {
+	files := make([]file, 0, len(t.Results))
+	for i, r := range t.Results {
+		if r.Role != role {
+			continue
+		}
+		f := file{Result: r}
+		if i < len(links) {
+			f.link = links[i]
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// resultOf lists what was delivered; the cover of a file is its thumbnail.
+func resultOf(t *mediagate.Task, links []mediagate.Link) *Result {
+	covers := map[int]string{}
+	for _, cover := range filesOf(t, mediagate.RoleCover, links) {
+		covers[cover.Index] = cover.link.URL
+	}
+	files := filesOf(t, mediagate.RoleMain, links)
+	items := make([]Item, 0, len(files))
+	for _, f := range files {
+		item := Item{
+			URL: []string{}, Width: f.Width, Height: f.Height,
+			Duration: f.Duration, SizeBytes: f.Size, MimeType: f.MimeType, ThumbnailURL: covers[f.Index],
+		}
+		if f.link.URL != "" {
+			item.URL = []string{f.link.URL}
+			item.ExpiresAt = f.link.ExpiresAt.Unix()
+		}
+		items = append(items, item)
+	}
+	facts, _ := t.Type.Facts()
+	switch facts.List {
+	case mediagate.ListVideos:
+		return &Result{Videos: items}
+	case mediagate.ListAudios:
+		return &Result{Audios: items}
+	default:
+		return &Result{Images: items}
+	}
+}

@@ -1,0 +1,78 @@
+package view
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Task is the public shape of a task: what the status endpoint wraps, lists
+// hold and callbacks carry.
+type Task struct {
+	ID              string             `json:"id"`
+	Status          mediagate.Status   `json:"status"`
+	Model           string             `json:"model"`
+	Type            mediagate.Type     `json:"type"`
+	Progress        int                `json:"progress"`
+	Created         int64              `json:"created"`
+	Completed       int64              `json:"completed,omitempty"` // the time of any end
+	EstimatedTime   float64            `json:"estimated_time,omitempty"`
+	ActualTime      *float64           `json:"actual_time,omitempty"`
+	Cost            json.Number        `json:"cost"`
+	CreditsCost     json.Number        `json:"credits_cost"`
+	EstimatedCost   json.Number        `json:"estimated_cost,omitempty"` // the hold, until settled
+	Result          *Result            `json:"result,omitempty"`
+	Error           *mediagate.Failure `json:"error,omitempty"`
+	Reference       string             `json:"reference,omitempty"`
+	CancelRequested bool               `json:"cancel_requested,omitempty"` // until the end
+	Webhook         *Webhook           `json:"webhook,omitempty"`
+}
+
+// Webhook is the state of the task's callback.
+type Webhook struct {
+	State  mediagate.WebhookState `json:"state"`
+	Reason string                 `json:"reason,omitempty"`
+}
+
+// Of is the view of a task. creditsPerUnit is the rate of credits to the
+// currency unit; links are those of t.Results, in their order.
+func Of(t *mediagate.Task, creditsPerUnit int64, links []mediagate.Link) Task {
+	v := Task{
+		ID: t.ID, Status: t.Status, Model: t.Model, Type: t.Type, Progress: t.Progress,
+		Created:       t.CreatedAt.Unix(),
+		EstimatedTime: t.Plan.Expected.Seconds(),
+		Cost:          t.Cost.Number(), CreditsCost: t.Cost.Credits(creditsPerUnit),
+		Reference: t.Reference,
+	}
+	if t.Webhook != nil {
+		v.Webhook = &Webhook{State: t.Webhook.State, Reason: t.Webhook.Reason}
+	}
+	if !t.Status.Terminal() {
+		v.EstimatedCost = t.Hold.Number()
+		v.CancelRequested = !t.CancelRequestedAt.IsZero()
+		return v
+	}
+	v.Completed = t.EndedAt.Unix()
+	actual := t.EndedAt.Sub(t.CreatedAt).Round(time.Millisecond).Seconds()
+	v.ActualTime = &actual
+	switch t.Status {
+	case mediagate.StatusFailed:
+		v.Error = t.Failure
+	case mediagate.StatusCompleted:
+		v.Result = resultOf(t, links)
+	default: // nothing came of it
+	}
+	return v
+}
+
+// In is the view for readers of a language: one of Languages, or "" for the
+// messages as they are stored.
+func (v Task) In(language string) Task {
+	if v.Error != nil {
+		localized := *v.Error
+		localized.Message = message(localized, language)
+		v.Error = &localized
+	}
+	return v
+}
