@@ -38,10 +38,16 @@ func opener[P providers.Provider](open func(mediagate.Channel, providers.Options
 // Known lists the names of all vendors.
 func Known() []string { return slices.Sorted(maps.Keys(vendors())) }
 
+// Adapter is what is known of a vendor by the name of its provider.
+func Adapter(name string) (providers.Adapter, bool) {
+	v, ok := vendors()[name]
+	return v, ok
+}
+
 // New makes the provider of a channel. It makes no call. An error is of
 // KindInvalid; each of the problems that it joins names channel and field.
 func New(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
-	v, ok := vendors()[ch.Provider]
+	v, ok := Adapter(ch.Provider)
 	if !ok {
 		return nil, mediagate.Invalid("provider", "channel %q: provider %q is unknown; known: %s",
 			ch.Name, ch.Provider, strings.Join(Known(), ", "))
@@ -73,7 +79,7 @@ func Fingerprints(ch mediagate.Channel) []string {
 
 func credentialsFingerprint(ch mediagate.Channel) string {
 	account := ""
-	if v, ok := vendors()[ch.Provider]; ok {
+	if v, ok := Adapter(ch.Provider); ok {
 		account = v.Account(ch)
 	}
 	return fingerprint("account", ch.Provider, account)

@@ -19,6 +19,18 @@ func TestKnown(t *testing.T) {
 	}
 }
 
+func TestAdapter(t *testing.T) {
+	t.Parallel()
+	for _, name := range all.Known() {
+		if a, ok := all.Adapter(name); !ok || a.Open == nil || a.Account == nil {
+			t.Errorf("%s: %+v, %v", name, a, ok)
+		}
+	}
+	if _, ok := all.Adapter("nobody"); ok {
+		t.Error("there is an adapter for nobody")
+	}
+}
+
 func TestNewOfUnknownProvider(t *testing.T) {
 	t.Parallel()
 	p, err := all.New(mediagate.Channel{Name: "a", Provider: "nobody"}, providers.Options{})

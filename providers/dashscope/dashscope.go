@@ -33,9 +33,8 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 		return nil, err
 	}
 	return &Adapter{key: key, http: vendorhttp.New(vendorhttp.Config{
-		BaseURL:  base,
-		Secrets:  []string{key},
-		Timeouts: vendorhttp.Timeouts{SubmitHeader: submitTimeout - 5*time.Second, Submit: submitTimeout},
+		BaseURL: base,
+		Secrets: []string{key},
 	}, opt)}, nil
 }
 
@@ -80,8 +79,9 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	answer, err := a.http.Submit(ctx, vendorhttp.Call{
-		Path: imagePath, Body: body, SendBefore: job.SendBefore,
+	answer, err := a.http.Do(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: imagePath, Body: vendorhttp.JSON(body),
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
 		Header: http.Header{"Authorization": {"Bearer " + a.key}},
 	})
 	if err != nil {

@@ -48,9 +48,8 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 		return nil, err
 	}
 	client := vendorhttp.New(vendorhttp.Config{
-		BaseURL:  base,
-		Secrets:  []string{keys.access, keys.secret, keys.api},
-		Timeouts: vendorhttp.Timeouts{SubmitHeader: submitTimeout - 2*time.Second, Submit: submitTimeout},
+		BaseURL: base,
+		Secrets: []string{keys.access, keys.secret, keys.api},
 	}, opt)
 	return &Adapter{http: client, auth: newAuthorizer(keys, client.Now)}, nil
 }
@@ -106,10 +105,13 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
 	}
-	call := vendorhttp.Call{Path: videosPath + ref.Endpoint, Body: body, SendBefore: job.SendBefore}
+	call := vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: videosPath + ref.Endpoint, Body: vendorhttp.JSON(body),
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
+	}
 	answer, env, err := a.authorized(func(header http.Header) (vendorhttp.Answer, error) {
 		call.Header = header
-		return a.http.Submit(ctx, call)
+		return a.http.Do(ctx, call)
 	})
 	if err != nil {
 		return mediagate.Submission{}, err
@@ -156,10 +158,10 @@ func (a *Adapter) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 }
 
 func (a *Adapter) query(ctx context.Context, ref mediagate.JobRef, id string) (mediagate.Report, error) {
-	call := vendorhttp.Call{Path: videosPath + url.PathEscape(ref.Endpoint) + "/" + url.PathEscape(id)}
+	call := vendorhttp.Call{Effect: vendorhttp.Reads, Path: videosPath + url.PathEscape(ref.Endpoint) + "/" + url.PathEscape(id)}
 	answer, env, err := a.authorized(func(header http.Header) (vendorhttp.Answer, error) {
 		call.Header = header
-		return a.http.Get(ctx, call)
+		return a.http.Do(ctx, call)
 	})
 	if err != nil {
 		return mediagate.Report{}, err

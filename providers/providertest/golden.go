@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"mime"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +22,9 @@ import (
 // Golden plays each txtar file that the pattern matches: the job of job.json
 // and params.json is submitted and then polled, once for each answer-N. Those
 // are inputs; request-N and result-N are what came of it, compared or, with
-// update, rewritten. The first line of an answer is its HTTP status.
+// update, rewritten. A step that makes several calls has answer-N.2 and so on
+// after answer-N, and as many requests. The first line of an answer is its
+// HTTP status.
 func (s Suite) Golden(t *testing.T, pattern string, update bool) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -61,6 +64,7 @@ func (s Suite) play(t *testing.T, in *txtar.Archive) *txtar.Archive {
 		t.Fatal(err)
 	}
 	job.Params = inputs["params.json"]
+	job.Inputs, job.Sink = Inputs(s.Files), NewSink()
 	add := func(name string, data []byte) {
 		out.Files = append(out.Files, txtar.File{Name: name, Data: data})
 	}
@@ -70,12 +74,19 @@ func (s Suite) play(t *testing.T, in *txtar.Archive) *txtar.Archive {
 	vendor := NewVendor(t)
 	p := s.Open(t, vendor.URL, providers.Options{Version: "1.2.3"})
 	var ref mediagate.JobRef
-	for n := 0; ; n++ {
-		answer, ok := inputs["answer-"+strconv.Itoa(n)]
-		if ok {
+	seen := 0
+	for n := range len(inputs) { // more steps than there are inputs cannot be
+		var answers [][]byte
+		for {
+			answer, ok := inputs["answer-"+callOf(n, len(answers))]
+			if !ok {
+				break
+			}
+			answers = append(answers, answer)
 			vendor.Add(parseAnswer(t, answer))
-		} else if n > 0 {
-			return out
+		}
+		if n > 0 && len(answers) == 0 {
+			break
 		}
 		var result any
 		var err error
@@ -86,14 +97,27 @@ func (s Suite) play(t *testing.T, in *txtar.Archive) *txtar.Archive {
 		} else {
 			result, err = p.Poll(t.Context(), ref)
 		}
-		if requests := vendor.Requests(); len(requests) > n {
-			add(fmt.Sprintf("request-%d", n), formatRequest(t, requests[n]))
-		}
-		if ok {
-			add("answer-"+strconv.Itoa(n), answer)
+		requests := vendor.Requests()[seen:]
+		seen += len(requests)
+		for i := range max(len(requests), len(answers)) {
+			if i < len(requests) {
+				add("request-"+callOf(n, i), formatRequest(t, requests[i]))
+			}
+			if i < len(answers) {
+				add("answer-"+callOf(n, i), answers[i])
+			}
 		}
 		add(fmt.Sprintf("result-%d", n), formatResult(t, result, err))
 	}
+	return out
+}
+
+// callOf names a step's call, both counted from 0, as "1" and "1.2".
+func callOf(step, i int) string {
+	if i == 0 {
+		return strconv.Itoa(step)
+	}
+	return fmt.Sprintf("%d.%d", step, i+1)
 }
 
 func parseAnswer(t *testing.T, data []byte) Reply {
@@ -110,24 +134,38 @@ func parseAnswer(t *testing.T, data []byte) Reply {
 // differ from run to run. Credentials are shown by their scheme.
 func formatRequest(t *testing.T, r Request) []byte {
 	t.Helper()
+	kind, options, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	body := r.Body
+	if boundary := options["boundary"]; boundary != "" {
+		body = strings.ReplaceAll(strings.ReplaceAll(body, boundary, "BOUNDARY"), "\r\n", "\n")
+	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s\n", r.Method, r.Path)
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
 		value := r.Header.Get(name)
-		if name == "Authorization" {
+		switch {
+		case name == "Authorization":
 			scheme, _, _ := strings.Cut(value, " ")
 			value = scheme + " ..."
+		case strings.HasSuffix(strings.ToLower(name), "-key"):
+			value = "..."
+		case name == "Content-Type":
+			value = kind
 		}
 		if name != "Content-Length" {
 			fmt.Fprintf(&b, "%s: %s\n", name, value)
 		}
 	}
-	if r.Body != "" {
+	switch {
+	case body == "":
+	case kind == "application/json":
 		b.WriteString("\n")
-		if err := json.Indent(&b, []byte(r.Body), "", "  "); err != nil {
+		if err := json.Indent(&b, []byte(body), "", "  "); err != nil {
 			t.Fatalf("the request's body is no JSON: %v", err)
 		}
 		b.WriteString("\n")
+	default:
+		b.WriteString("\n" + strings.TrimRight(body, "\n") + "\n")
 	}
 	return b.Bytes()
 }

@@ -46,7 +46,7 @@ func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
 	}
 	t.Run("failure repeats secrets", func(t *testing.T) {
 		t.Parallel()
-		vendor := NewVendor(t, Reply{Echo: func(r Request) string { return s.Failed(s.leak(r)).Body }})
+		vendor := s.Vendor(t, Reply{Echo: func(r Request) string { return s.Failed(s.leak(r)).Body }})
 		report, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
 		if err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
 	})
 	t.Run("failure without words", func(t *testing.T) {
 		t.Parallel()
-		vendor := NewVendor(t, s.Failed(""))
+		vendor := s.Vendor(t, s.Failed(""))
 		report, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
 	})
 	t.Run("HTML 401", func(t *testing.T) {
 		t.Parallel()
-		vendor := NewVendor(t, Reply{Status: http.StatusUnauthorized, Body: "<html>"})
+		vendor := s.Vendor(t, Reply{Status: http.StatusUnauthorized, Body: "<html>"})
 		_, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
 		s.check(t, err, Row{Kind: mediagate.KindTransient}, vendor.URL)
 	})
@@ -82,17 +82,17 @@ func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
 // such job, or that it has ended.
 func (s Suite) unclear(t *testing.T, ref mediagate.JobRef, do ask, reply Reply) {
 	t.Helper()
-	vendor := NewVendor(t, reply)
+	vendor := s.Vendor(t, reply)
 	_, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
 	s.check(t, err, Row{Kind: mediagate.KindTransient}, vendor.URL)
-	if n := len(vendor.Requests()); n != 1 {
+	if n := len(vendor.InLine()); n != 1 {
 		t.Errorf("%d requests, want 1", n)
 	}
 }
 
 func (s Suite) report(t *testing.T, ref mediagate.JobRef, do ask, word string, want mediagate.JobState) {
 	t.Helper()
-	vendor := NewVendor(t, s.Word(word))
+	vendor := s.Vendor(t, s.Word(word))
 	got, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)

@@ -56,10 +56,10 @@ func (s Suite) submit(t *testing.T) {
 	for name, reply := range s.strangeReplies(s.Accepted) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			vendor := NewVendor(t, reply)
+			vendor := s.Vendor(t, reply)
 			err := s.submitKind(t.Context(), s.Open(t, vendor.URL, short()))
 			s.check(t, err, Row{Kind: mediagate.KindAmbiguous}, vendor.URL)
-			if n := len(vendor.Requests()); n != 1 {
+			if n := len(vendor.InLine()); n != 1 {
 				t.Errorf("%d requests, want 1", n)
 			}
 		})
@@ -74,7 +74,7 @@ func (s Suite) submit(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("HTML %d", status), func(t *testing.T) {
 			t.Parallel()
-			vendor := NewVendor(t, Reply{Status: status, Body: "<html><body>go away</body></html>"})
+			vendor := s.Vendor(t, Reply{Status: status, Body: "<html><body>go away</body></html>"})
 			s.check(t, s.submitKind(t.Context(), s.Open(t, vendor.URL, short())), Row{Kind: kind}, vendor.URL)
 		})
 	}
@@ -85,13 +85,13 @@ func (s Suite) submit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			vendor := NewVendor(t, reply)
-			got, err := s.Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), s.Job)
+			vendor := s.Vendor(t, reply)
+			got, err := s.Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), s.job())
 			if err != nil {
 				t.Fatalf("Submit: %v", err)
 			}
 			diff(t, "submission", s.Submission, got)
-			if n := len(vendor.Requests()); n != 1 {
+			if n := len(vendor.InLine()); n != 1 {
 				t.Errorf("%d requests, want 1", n)
 			}
 		})
@@ -100,19 +100,19 @@ func (s Suite) submit(t *testing.T) {
 		t.Parallel()
 		refused := s.Refused("")
 		refused.Echo = func(r Request) string { return s.Refused(s.leak(r)).Body }
-		vendor := NewVendor(t, refused)
+		vendor := s.Vendor(t, refused)
 		err := s.submitKind(t.Context(), s.Open(t, vendor.URL, short()))
 		s.check(t, err, Row{Kind: mediagate.KindInvalid}, vendor.URL)
 	})
 	t.Run("refusal without words", func(t *testing.T) {
 		t.Parallel()
-		vendor := NewVendor(t, s.Refused(""))
+		vendor := s.Vendor(t, s.Refused(""))
 		err := s.submitKind(t.Context(), s.Open(t, vendor.URL, short()))
 		s.check(t, err, Row{Kind: mediagate.KindInvalid, Code: mediagate.CodeInvalidParameters}, vendor.URL)
 	})
 	t.Run("unreadable params", func(t *testing.T) {
 		t.Parallel()
-		vendor := NewVendor(t)
+		vendor := s.Vendor(t)
 		suite := s
 		suite.Job.Params = []byte(`{"prompt":`)
 		suite.check(t, suite.submitKind(t.Context(), s.Open(t, vendor.URL, short())), Row{Kind: mediagate.KindInvalid}, vendor.URL)
@@ -122,7 +122,7 @@ func (s Suite) submit(t *testing.T) {
 	})
 	t.Run("unknown operation", func(t *testing.T) {
 		t.Parallel()
-		vendor := NewVendor(t)
+		vendor := s.Vendor(t)
 		suite := s
 		suite.Job.Operation = "somersault"
 		suite.check(t, suite.submitKind(t.Context(), s.Open(t, vendor.URL, short())), Row{Kind: mediagate.KindNotFound}, vendor.URL)
@@ -133,7 +133,7 @@ func (s Suite) submit(t *testing.T) {
 	t.Run("one request each under load", func(t *testing.T) {
 		t.Parallel()
 		const jobs = 20
-		vendor := NewVendor(t)
+		vendor := s.Vendor(t)
 		for range jobs {
 			vendor.Add(s.Accepted)
 		}
@@ -147,7 +147,7 @@ func (s Suite) submit(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n := len(vendor.Requests()); n != jobs {
+		if n := len(vendor.InLine()); n != jobs {
 			t.Errorf("%d requests for %d submissions", n, jobs)
 		}
 	})
@@ -192,7 +192,7 @@ func (s Suite) reach(t *testing.T) {
 	})
 	t.Run("caller gone", func(t *testing.T) {
 		t.Parallel()
-		vendor := NewVendor(t, s.Accepted)
+		vendor := s.Vendor(t, s.Accepted)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		s.check(t, s.submitKind(ctx, s.Open(t, vendor.URL, short())), unreached, vendor.URL)
@@ -206,7 +206,7 @@ func (s Suite) reach(t *testing.T) {
 		opt := short()
 		opt.Now = func() time.Time { return now }
 		for _, before := range []time.Time{now.Add(-time.Hour), now} {
-			vendor := NewVendor(t, s.Accepted)
+			vendor := s.Vendor(t, s.Accepted)
 			suite := s
 			suite.Job.SendBefore = before
 			s.check(t, suite.submitKind(t.Context(), s.Open(t, vendor.URL, opt)), unreached, vendor.URL)
@@ -214,7 +214,7 @@ func (s Suite) reach(t *testing.T) {
 				t.Errorf("%d requests, want none", n)
 			}
 		}
-		vendor := NewVendor(t, s.Accepted)
+		vendor := s.Vendor(t, s.Accepted)
 		suite := s
 		suite.Job.SendBefore = now.Add(time.Nanosecond)
 		if err := suite.submitKind(t.Context(), s.Open(t, vendor.URL, opt)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,12 @@ type Suite struct {
 	Channel mediagate.Channel // without BaseURL
 	Prefix  string            // of the vendor's paths, as base_url carries it
 	Job     mediagate.Job     // one that the vendor accepts
+	Files   map[string]string // what the client's links in Job lead to
+
+	// Before are the calls that Submit makes ahead of the one that submits, in
+	// their order, with the vendor's good answers. Beside are those that a poll
+	// makes after its own, once the job has succeeded.
+	Before, Beside []Exchange
 
 	Accepted   Reply // the vendor's acceptance of Job
 	Submission mediagate.Submission
@@ -37,6 +44,12 @@ type Suite struct {
 	// Lies are answers to Poll and Find against the vendor's own protocol:
 	// another job's, a success without a file.
 	Lies map[string]Reply
+}
+
+// Exchange is a call and its answer.
+type Exchange struct {
+	Route string // as "GET /v1/files/{id}", with Prefix
+	Reply Reply
 }
 
 // Row is one answer and what an adapter makes of it.
@@ -61,6 +74,10 @@ func Run(t *testing.T, s Suite) {
 		t.Parallel()
 		s.reach(t)
 	})
+	t.Run("before", func(t *testing.T) {
+		t.Parallel()
+		s.before(t)
+	})
 	if s.Word == nil {
 		return
 	}
@@ -68,6 +85,7 @@ func Run(t *testing.T, s Suite) {
 		t.Parallel()
 		s.poll(t, s.Ref, providers.Provider.Poll)
 		s.rows(t, s.PollRows, s.pollKind)
+		s.beside(t)
 	})
 	t.Run("find", func(t *testing.T) {
 		t.Parallel()
@@ -75,11 +93,16 @@ func Run(t *testing.T, s Suite) {
 	})
 }
 
-// Open makes the adapter against an address, with clock and timeouts for tests.
+// Open makes the adapter against an address, which stands for {vendor} in the
+// channel's options.
 func (s Suite) Open(tb testing.TB, address string, opt providers.Options) providers.Provider {
 	tb.Helper()
 	ch := s.Channel
 	ch.BaseURL = address + s.Prefix
+	ch.Options = maps.Clone(ch.Options)
+	for name, value := range ch.Options {
+		ch.Options[name] = strings.ReplaceAll(value, "{vendor}", address)
+	}
 	p, err := all.New(ch, opt)
 	if err != nil {
 		tb.Fatalf("New: %v", err)
@@ -88,6 +111,24 @@ func (s Suite) Open(tb testing.TB, address string, opt providers.Options) provid
 		tb.Cleanup(c.Close)
 	}
 	return p
+}
+
+// Vendor is one that knows the calls around the one that is tested, which
+// gets the replies.
+func (s Suite) Vendor(tb testing.TB, replies ...Reply) *Vendor {
+	tb.Helper()
+	v := NewVendor(tb, replies...)
+	for _, x := range slices.Concat(s.Before, s.Beside) {
+		v.On(x.Route, x.Reply)
+	}
+	return v
+}
+
+// job is the suite's job as an activity hands it over.
+func (s Suite) job() mediagate.Job {
+	job := s.Job
+	job.Inputs, job.Sink = Inputs(s.Files), NewSink()
+	return job
 }
 
 // short lets a stalled answer end soon. The outcome does not depend on how
@@ -141,7 +182,7 @@ func (s Suite) discreet(t *testing.T, text, host string) {
 type call func(ctx context.Context, p providers.Provider) error
 
 func (s Suite) submitKind(ctx context.Context, p providers.Provider) error {
-	_, err := p.Submit(ctx, s.Job)
+	_, err := p.Submit(ctx, s.job())
 	return err
 }
 
@@ -156,10 +197,10 @@ func (s Suite) rows(t *testing.T, rows map[string]Row, do call) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			calls := cmp.Or(row.Calls, 1)
-			vendor := NewVendor(t, slices.Repeat([]Reply{row.Reply}, calls)...)
+			vendor := s.Vendor(t, slices.Repeat([]Reply{row.Reply}, calls)...)
 			err := do(t.Context(), s.Open(t, vendor.URL, short()))
 			s.check(t, err, row, vendor.URL)
-			if got := len(vendor.Requests()); got != calls {
+			if got := len(vendor.InLine()); got != calls {
 				t.Errorf("%d requests, want %d", got, calls)
 			}
 		})

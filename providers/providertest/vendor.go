@@ -43,22 +43,27 @@ type Request struct {
 	Host   string
 	Header http.Header
 	Body   string
+
+	route string // that answers it; empty: the next in line
 }
 
-// Vendor is a server that answers by script, one reply a request. A request
-// that the script does not foresee is answered 500.
+// Vendor is a server that answers by script: by method and path where On says
+// so, any other request with the next reply in line. What the script does not
+// foresee is answered 500.
 type Vendor struct {
 	URL string
 
 	mu       sync.Mutex
-	script   []Reply
+	line     []Reply
+	routes   *http.ServeMux
+	byRoute  map[string][]Reply
 	requests []Request
 }
 
 // NewVendor starts a vendor that ends with the test.
-func NewVendor(tb testing.TB, script ...Reply) *Vendor {
+func NewVendor(tb testing.TB, line ...Reply) *Vendor {
 	tb.Helper()
-	v := &Vendor{script: script}
+	v := &Vendor{line: line, routes: http.NewServeMux(), byRoute: map[string][]Reply{}}
 	server := httptest.NewServer(v)
 	tb.Cleanup(func() {
 		server.CloseClientConnections()
@@ -68,11 +73,23 @@ func NewVendor(tb testing.TB, script ...Reply) *Vendor {
 	return v
 }
 
-// Add appends to the script.
+// Add appends to the line.
 func (v *Vendor) Add(replies ...Reply) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.script = append(v.script, replies...)
+	v.line = append(v.line, replies...)
+}
+
+// On answers the requests of a route, as "GET /v1/files/{id}", with the
+// replies in turn; the last one is for all that follow. It replaces what the
+// route had.
+func (v *Vendor) On(route string, replies ...Reply) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if _, ok := v.byRoute[route]; !ok {
+		v.routes.HandleFunc(route, http.NotFound)
+	}
+	v.byRoute[route] = slices.Clone(replies)
 }
 
 // Requests returns what was sent so far.
@@ -82,15 +99,34 @@ func (v *Vendor) Requests() []Request {
 	return slices.Clone(v.requests)
 }
 
-func (v *Vendor) next(r Request) Reply {
+// InLine returns those of the requests that no route answers.
+func (v *Vendor) InLine() []Request { return v.RequestsOn("") }
+
+// RequestsOn returns those of a route.
+func (v *Vendor) RequestsOn(route string) []Request {
+	return slices.DeleteFunc(v.Requests(), func(r Request) bool { return r.route != route })
+}
+
+func (v *Vendor) next(r *Request, raw *http.Request) Reply {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.requests = append(v.requests, r)
-	if len(v.script) == 0 {
+	_, route := v.routes.Handler(raw)
+	replies, ok := v.byRoute[route]
+	if ok {
+		r.route = route
+	}
+	v.requests = append(v.requests, *r)
+	switch {
+	case len(replies) == 1:
+		return replies[0]
+	case len(replies) > 1:
+		v.byRoute[route] = replies[1:]
+		return replies[0]
+	case len(v.line) == 0 || ok:
 		return Reply{Status: http.StatusInternalServerError, Body: `{"message":"the script has ended"}`}
 	}
-	reply := v.script[0]
-	v.script = v.script[1:]
+	reply := v.line[0]
+	v.line = v.line[1:]
 	return reply
 }
 
@@ -101,7 +137,7 @@ func (v *Vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	req := Request{Method: r.Method, Path: r.URL.RequestURI(), Host: r.Host, Header: r.Header.Clone(), Body: string(body)}
-	reply := v.next(req)
+	reply := v.next(&req, r)
 	if reply.Echo != nil {
 		reply.Body = reply.Echo(req)
 	}

@@ -55,10 +55,16 @@ func newCleaner(base string, secrets []string) *cleaner {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 	})
 	c.secrets = slices.Compact(c.secrets)
-	if u, err := url.Parse(base); err == nil && u.Host != "" {
-		c.hosts = append(c.hosts, u.Host, u.Hostname())
+	return c.at(base)
+}
+
+// at is a cleaner that knows the host of another base URL too.
+func (c *cleaner) at(base string) *cleaner {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" {
+		return c
 	}
-	return c
+	return &cleaner{secrets: c.secrets, hosts: append(slices.Clone(c.hosts), u.Host, u.Hostname())}
 }
 
 // Clean makes a vendor's text fit for clients and logs: secrets, tokens,

@@ -1,7 +1,6 @@
 package vendorhttp
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -18,44 +17,40 @@ import (
 
 // Config is what an adapter decides about its calls.
 type Config struct {
-	BaseURL  string   // scheme, host and prefix, as ParseBaseURL returns it
-	Secrets  []string // never to appear in any text
-	Timeouts Timeouts
+	BaseURL string   // scheme, host and prefix, as Settings.BaseURL returns it
+	Secrets []string // never to appear in any text
 }
 
 // Client makes the calls of one channel. It is safe for concurrent use.
 type Client struct {
-	base     string
-	agent    string
-	now      func() time.Time
-	timeouts Timeouts
-	maxBody  int64
-	dial     func(ctx context.Context, network, address string) (net.Conn, error)
-	tls      *tls.Config
-	proxy    func(*http.Request) (*url.URL, error)
-	reads    *http.Client
-	cleaner  *cleaner
+	base    string
+	agent   string
+	now     func() time.Time
+	opt     Options
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	tls     *tls.Config
+	reads   *http.Client
+	cleaner *cleaner
 }
 
 // New makes a client; it opens no connection.
 func New(cfg Config, opt Options) *Client {
 	c := &Client{
-		base:     cfg.BaseURL,
-		agent:    "mediagate/" + cmp.Or(opt.Version, "dev"),
-		now:      opt.Now,
-		timeouts: opt.Timeouts.over(cfg.Timeouts),
-		maxBody:  cmp.Or(opt.MaxBody, defaultMaxBody),
-		cleaner:  newCleaner(cfg.BaseURL, cfg.Secrets),
+		base:    cfg.BaseURL,
+		agent:   "mediagate/" + cmp.Or(opt.Version, "dev"),
+		now:     opt.Now,
+		opt:     opt,
+		cleaner: newCleaner(cfg.BaseURL, cfg.Secrets),
 	}
 	if c.now == nil {
 		c.now = time.Now
 	}
-	c.dial = (&net.Dialer{Timeout: c.timeouts.Dial}).DialContext
+	c.opt.Timeouts.Dial = cmp.Or(opt.Timeouts.Dial, 5*time.Second)
+	c.opt.Timeouts.TLS = cmp.Or(opt.Timeouts.TLS, 5*time.Second)
+	c.dial = (&net.Dialer{Timeout: c.opt.Timeouts.Dial}).DialContext
 	c.tls = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: opt.RootCAs, NextProtos: []string{"http/1.1"}}
-	c.proxy = opt.Proxy
 	reads := c.transport()
 	reads.DialContext = c.dial
-	reads.ResponseHeaderTimeout = c.timeouts.ReadHeader
 	reads.MaxIdleConnsPerHost = 16
 	reads.IdleConnTimeout = 30 * time.Second
 	c.reads = &http.Client{Transport: unled{reads}, CheckRedirect: noRedirect}
@@ -68,22 +63,21 @@ func (c *Client) transport() *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Transport{
-		Proxy:                  c.proxy,
+		Proxy:                  c.opt.Proxy,
 		TLSClientConfig:        c.tls,
-		TLSHandshakeTimeout:    c.timeouts.TLS,
+		TLSHandshakeTimeout:    c.opt.Timeouts.TLS,
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableCompression:     true,
 		Protocols:              protocols,
 	}
 }
 
-// through makes the client of one submission, whose one connection runs
-// through the gate.
+// through makes the client of one call that is sent once, whose one
+// connection runs through the gate.
 func (c *Client) through(g *gate) *http.Client {
-	dialer := gatedDialer{gate: g, dial: c.dial, tls: c.tls, time: c.timeouts.TLS}
+	dialer := gatedDialer{gate: g, dial: c.dial, tls: c.tls, time: c.opt.Timeouts.TLS}
 	t := c.transport()
 	t.DialContext, t.DialTLSContext = dialer.Plain, dialer.TLS
-	t.ResponseHeaderTimeout = c.timeouts.SubmitHeader
 	t.DisableKeepAlives = true // see the package comment
 	return &http.Client{Transport: unled{t}, CheckRedirect: noRedirect}
 }
@@ -108,90 +102,75 @@ func (c *Client) Close() { c.reads.CloseIdleConnections() }
 // Now is the clock that the client was given.
 func (c *Client) Now() time.Time { return c.now() }
 
-// Call is one request. Path is appended to the base URL as it is.
-type Call struct {
-	Path       string
-	Header     http.Header
-	Body       []byte    // JSON, for submissions
-	SendBefore time.Time // the first byte of a submission is written before this; zero: no bound
+// Do makes a call and reads its answer whole, whatever its status. An error
+// is a *mediagate.Error; Effect says of which kinds.
+func (c *Client) Do(ctx context.Context, call Call) (Answer, error) {
+	s, err := c.Stream(ctx, call)
+	if err != nil {
+		return Answer{}, err
+	}
+	return s.Whole()
 }
 
-// Submit POSTs the call's body once and reads the answer, whatever its status.
-// An error is a *mediagate.Error: KindUnreached when nothing was written,
-// KindAmbiguous otherwise.
-func (c *Client) Submit(ctx context.Context, call Call) (Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeouts.Submit)
-	defer cancel()
-	gate := &gate{before: call.SendBefore, now: c.now}
-	if gate.late() {
-		return Answer{}, failed(mediagate.KindUnreached, "the request was not sent in time", errLate)
-	}
-	req, err := c.request(ctx, http.MethodPost, call)
+// Stream makes a call and returns as soon as the head of its answer is there,
+// whatever its status. An error is as with Do, also one of the stream's
+// reader.
+func (c *Client) Stream(ctx context.Context, call Call) (*Stream, error) {
+	x, ctx := c.exchange(ctx, call)
+	resp, err := x.do(ctx) //nolint:bodyclose // the stream closes it
 	if err != nil {
-		return Answer{}, failed(mediagate.KindUnreached, "the request could not be made", c.cause(err))
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(call.Body)), int64(len(call.Body))
-	req.GetBody = nil // so that no transport can send it again
-	answer, err := c.do(c.through(gate), req)
-	opened, refused := gate.shut()
-	switch {
-	case err == nil:
-		return answer, nil
-	case opened:
-		return Answer{}, failed(mediagate.KindAmbiguous, "the vendor's answer was lost", c.cause(err))
-	case errors.Is(refused, errLate):
-		return Answer{}, failed(mediagate.KindUnreached, "the request was not sent in time", errLate)
-	default:
-		return Answer{}, failed(mediagate.KindUnreached, "the vendor could not be reached", c.cause(err))
-	}
-}
-
-// Get reads, whatever the status of the answer. An error is a
-// *mediagate.Error of KindTransient.
-func (c *Client) Get(ctx context.Context, call Call) (Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeouts.Read)
-	defer cancel()
-	req, err := c.request(ctx, http.MethodGet, call)
-	var answer Answer
-	if err == nil {
-		answer, err = c.do(c.reads, req)
-	}
-	if err != nil {
-		return Answer{}, failed(mediagate.KindTransient, "the vendor could not be asked", c.cause(err))
-	}
-	return answer, nil
-}
-
-func (c *Client) request(ctx context.Context, method string, call Call) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.base+call.Path, nil)
-	if err != nil {
+		err = x.failure(err)
+		x.end()
 		return nil, err
+	}
+	x.answered = true
+	return &Stream{
+		Status: resp.StatusCode, Header: resp.Header,
+		Body: &streamBody{x: x, body: resp.Body, left: x.limits.Bytes, length: resp.ContentLength}, at: c.now(),
+	}, nil
+}
+
+// Stream is an answer that is read while it arrives. It must be closed.
+type Stream struct {
+	Status int
+	Header http.Header
+	Body   io.ReadCloser // its errors are those of the call
+	at     time.Time
+}
+
+// Whole reads the rest of the stream and closes it.
+func (s *Stream) Whole() (Answer, error) {
+	body, err := io.ReadAll(s.Body)
+	if closed := s.Body.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	return Answer{Status: s.Status, Header: s.Header, Body: body, at: s.at}, nil
+}
+
+// Length is that of the body as its head states it, -1 when unknown.
+func (s *Stream) Length() int64 {
+	if b, ok := s.Body.(*streamBody); ok {
+		return b.length
+	}
+	return -1
+}
+
+func (c *Client) request(ctx context.Context, call Call) (*http.Request, *outgoing, error) {
+	req, err := http.NewRequestWithContext(ctx, call.method(), cmp.Or(call.Base, c.base)+call.Path, nil)
+	if err != nil {
+		return nil, nil, err
 	}
 	if call.Header != nil {
 		req.Header = call.Header.Clone()
 	}
-	req.Header.Set("Accept", "application/json")
+	if req.Header.Get("Accept") == "" {
+		req.Header.Set("Accept", "application/json")
+	}
 	req.Header.Set("User-Agent", c.agent)
-	return req, nil
-}
-
-// do runs the exchange and reads the answer whole, within its bound.
-func (c *Client) do(client *http.Client, req *http.Request) (_ Answer, err error) {
-	resp, err := client.Do(req)
-	if err != nil {
-		return Answer{}, err
-	}
-	defer func() { err = errors.Join(err, resp.Body.Close()) }()
-	var body bytes.Buffer
-	n, err := io.Copy(&body, io.LimitReader(resp.Body, c.maxBody+1))
-	switch {
-	case err != nil:
-		return Answer{}, fmt.Errorf("reading the answer: %w", err)
-	case n > c.maxBody:
-		return Answer{}, fmt.Errorf("the answer is longer than %d bytes", c.maxBody)
-	}
-	return Answer{Status: resp.StatusCode, Header: resp.Header, Body: body.Bytes(), at: c.now()}, nil
+	return req, call.Body.attach(req, call.once()), nil
 }
 
 func failed(kind mediagate.Kind, message string, cause error) error {
@@ -200,15 +179,28 @@ func failed(kind mediagate.Kind, message string, cause error) error {
 
 // cause keeps of a transport error what may be logged: its cleaned text, and
 // whether the caller's own context ended it.
-func (c *Client) cause(err error) error {
+func (x *exchange) cause(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // its text repeats the address
 	}
-	text := c.Clean(err.Error())
+	text := x.cleaner.clean(err.Error())
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
 			return fmt.Errorf("%s: %w", text, known)
 		}
 	}
 	return errors.New(text)
+}
+
+// BeforeSubmission is the error of a read that a submission needed, such as a
+// token or an upload: nothing was submitted, so what is unclear about the
+// read is clear about the job.
+func BeforeSubmission(err error) error {
+	e, ok := errors.AsType[*mediagate.Error](err)
+	if !ok || e.Kind != mediagate.KindTransient {
+		return err
+	}
+	before := *e
+	before.Kind = mediagate.KindUnreached
+	return &before
 }

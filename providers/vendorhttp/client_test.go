@@ -58,8 +58,8 @@ func TestGateHoldsBackEveryByte(t *testing.T) {
 		return before
 	}
 	c := open(t, "http://"+l.Addr().String(), Options{Now: now})
-	_, err = c.Submit(t.Context(), Call{
-		Path: "/jobs", SendBefore: before, Body: []byte(`{"prompt":"` + strings.Repeat("x", 1<<20) + `"}`),
+	_, err = c.Do(t.Context(), Call{
+		Effect: Submits, Path: "/jobs", SendBefore: before, Body: JSON([]byte(`{"prompt":"` + strings.Repeat("x", 1<<20) + `"}`)),
 		Header: http.Header{"Authorization": {"Bearer " + strings.Repeat("t", maxCredential)}},
 	})
 	if !mediagate.Is(err, mediagate.KindUnreached) || !errors.Is(err, errLate) {
@@ -141,7 +141,7 @@ func TestGateHoldsBackOverTLS(t *testing.T) {
 			return tc.atWrite
 		}})
 		calls.Store(0)
-		_, err := c.Submit(t.Context(), Call{SendBefore: before, Body: []byte("{}")})
+		_, err := c.Do(t.Context(), Call{Effect: Submits, SendBefore: before, Body: JSON([]byte("{}"))})
 		if (err == nil) != (tc.calls == 1) || (err != nil && !mediagate.Is(err, mediagate.KindUnreached)) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -164,7 +164,7 @@ func TestAnswerCap(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			c := open(t, server.URL, Options{MaxBody: 1000})
-			answer, err := c.Submit(t.Context(), Call{Body: []byte("{}")})
+			answer, err := c.Do(t.Context(), Call{Effect: Submits, Body: JSON([]byte("{}"))})
 			if tc.ok {
 				if err != nil || len(answer.Body) != tc.size {
 					t.Errorf("Submit: %d bytes, %v", len(answer.Body), err)
@@ -172,7 +172,7 @@ func TestAnswerCap(t *testing.T) {
 			} else if !mediagate.Is(err, mediagate.KindAmbiguous) {
 				t.Errorf("Submit: %v, want ambiguous", err)
 			}
-			_, err = c.Get(t.Context(), Call{})
+			_, err = c.Do(t.Context(), Call{Effect: Reads})
 			if tc.ok != (err == nil) || (!tc.ok && !mediagate.Is(err, mediagate.KindTransient)) {
 				t.Errorf("Get: %v", err)
 			}
@@ -202,10 +202,10 @@ func TestRedirectsAreAnswers(t *testing.T) {
 	c := open(t, server.URL, Options{})
 	for range 2 {
 		began := time.Now()
-		if a, err := c.Submit(t.Context(), Call{Body: []byte("{}")}); err != nil || a.Status != http.StatusTemporaryRedirect {
+		if a, err := c.Do(t.Context(), Call{Effect: Submits, Body: JSON([]byte("{}"))}); err != nil || a.Status != http.StatusTemporaryRedirect {
 			t.Errorf("Submit: %d, %v", a.Status, err)
 		}
-		if a, err := c.Get(t.Context(), Call{}); err != nil || a.Status != http.StatusTemporaryRedirect {
+		if a, err := c.Do(t.Context(), Call{Effect: Reads}); err != nil || a.Status != http.StatusTemporaryRedirect {
 			t.Errorf("Get: %d, %v", a.Status, err)
 		}
 		if took := time.Since(began); took > 3*time.Second {
@@ -228,8 +228,8 @@ func TestOnlyHTTP1(t *testing.T) {
 	roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	c := open(t, server.URL, Options{RootCAs: roots})
 	for name, do := range map[string]func() error{
-		"submit": func() error { _, err := c.Submit(t.Context(), Call{Body: []byte("{}")}); return err },
-		"get":    func() error { _, err := c.Get(t.Context(), Call{}); return err },
+		"submit": func() error { _, err := c.Do(t.Context(), Call{Effect: Submits, Body: JSON([]byte("{}"))}); return err },
+		"get":    func() error { _, err := c.Do(t.Context(), Call{Effect: Reads}); return err },
 	} {
 		if err := do(); err != nil {
 			t.Errorf("%s: %v", name, err)

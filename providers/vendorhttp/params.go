@@ -1,0 +1,35 @@
+package vendorhttp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+)
+
+// DecodeParams reads a job's request into the fields that an adapter knows. A
+// field that it does not know is an error, never a wish dropped in silence.
+// Errors are of KindInvalid.
+func DecodeParams(params json.RawMessage, v any) error {
+	d := json.NewDecoder(bytes.NewReader(params))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil {
+		if _, more := d.Token(); errors.Is(more, io.EOF) {
+			return nil
+		}
+		err = errors.New("there is more than one document")
+	}
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		field = strings.Trim(field, `"`)
+		return mediagate.Invalid(field, "%s is not supported here", field)
+	}
+	// The decoder's text names a field at most; it is for the logs anyway.
+	return &mediagate.Error{
+		Kind: mediagate.KindInvalid, Code: string(mediagate.CodeInvalidParameters),
+		Message: "the stored request cannot be read", Err: err,
+	}
+}
