@@ -14,12 +14,14 @@ import (
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/dashscope"
 	"github.com/mediagate/mediagate/providers/kling"
+	"github.com/mediagate/mediagate/providers/minimax"
 )
 
 // vendors is the table of all vendors: one line each.
 func vendors() map[string]providers.Adapter {
 	return map[string]providers.Adapter{
 		"dashscope": {Open: opener(dashscope.New), Account: dashscope.Account},
+		"minimax":   {Description: minimax.Description(), Open: opener(minimax.New), Account: minimax.Account, Express: minimax.Express},
 		"kling":     {Open: opener(kling.New), Account: kling.Account},
 	}
 }

@@ -1,0 +1,235 @@
+package minimax
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// PublicURL is the vendor's host for accounts outside mainland China.
+const PublicURL = "https://api.minimax.io"
+
+// The operations.
+const (
+	opVideo  = "video"
+	opSecond = "video_v2"
+)
+
+const (
+	firstPath  = "/v1/video_generation"
+	firstQuery = "/v1/query/video_generation"
+	filePath   = "/v1/files/retrieve"
+	secondPath = "/v2/video_generation"
+	secondRead = "/v2/query/video_generation/"
+)
+
+// submitTimeout bounds a submission, of either generation.
+const submitTimeout = 30 * time.Second
+
+// Description is what the adapter says of itself.
+func Description() providers.Description {
+	return providers.Description{
+		Credentials: []string{"api_key"},
+		Operations: map[string]providers.Operation{
+			opVideo: {
+				Fields: []string{
+					"prompt", "duration", "resolution", "prompt_optimizer", "fast_pretreatment", "watermark",
+					"first_frame_image", "last_frame_image",
+				},
+				Media: "video", Submit: submitTimeout,
+			},
+			opSecond: {
+				Fields: []string{
+					"prompt", "duration", "resolution", "aspect_ratio", "image_urls", "video_urls", "audio_urls",
+					"first_frame_image", "last_frame_image",
+				},
+				Media: "video", Submit: submitTimeout, Cancel: true,
+			},
+		},
+	}
+}
+
+// Adapter speaks to one account. It is safe for concurrent use.
+type Adapter struct {
+	http *vendorhttp.Client
+	key  string
+}
+
+// New makes the adapter of a channel; errors name channel and field.
+func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
+	check := vendorhttp.Check(ch)
+	check.Known(Description().Credentials, Description().Options)
+	base, key := check.BaseURL(PublicURL), check.Credential("api_key")
+	if err := check.Err(); err != nil {
+		return nil, err
+	}
+	return &Adapter{key: key, http: vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []string{key}}, opt)}, nil
+}
+
+// Account is what names the vendor account of a channel.
+func Account(ch mediagate.Channel) string { return ch.Credentials["api_key"] }
+
+// Close drops idle connections.
+func (a *Adapter) Close() { a.http.Close() }
+
+// Express says why the job's request cannot be written, if so.
+func Express(job mediagate.Job, _ map[string]string) error {
+	_, err := newRequest(job)
+	return err
+}
+
+// Submit sends the job once; providers.Provider says which kinds it returns.
+func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+	req, err := newRequest(job)
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	body, err := vendorhttp.Encode(req.body)
+	if err != nil {
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
+	}
+	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: req.path, Body: vendorhttp.JSON(body),
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
+	}))
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	created, own := decode[reply](answer)
+	if err := a.submitError(answer, created, own); err != nil {
+		return mediagate.Submission{}, err
+	}
+	return mediagate.Submission{Ref: mediagate.JobRef{
+		JobID: created.TaskID.ID(), ExternalID: job.ExternalID, Operation: job.Operation,
+	}}, nil
+}
+
+// Poll asks for a job by the vendor's id, and for the link of its file where
+// that takes another call.
+func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+	if ref.JobID == "" {
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
+	}
+	switch ref.Operation {
+	case opVideo:
+		return a.pollFirst(ctx, ref)
+	case opSecond:
+		return a.pollSecond(ctx, ref)
+	default:
+		// Not KindNotFound, which would prove that there is no job.
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
+	}
+}
+
+func (a *Adapter) pollFirst(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+	answer, err := a.read(ctx, firstQuery+"?task_id="+url.QueryEscape(ref.JobID))
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	job, own := decode[reply](answer)
+	if err := a.pollError(answer, job, own); err != nil {
+		return mediagate.Report{}, err
+	}
+	report, err := a.report(ref, job.TaskID, job.Status, firstStates)
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	switch report.State {
+	case mediagate.JobSucceeded:
+		report.Outcome, err = a.file(ctx, job.FileID.ID())
+	case mediagate.JobFailed:
+		report.Outcome = a.failed(string(job.Base.Code), string(job.Base.Text))
+	default: // still under way
+	}
+	return report, err
+}
+
+// file asks for the link of a finished job's file. The link works for an hour
+// or for nine, by different pages of the vendor's; a poll gives a new one.
+func (a *Adapter) file(ctx context.Context, id string) (*mediagate.Outcome, error) {
+	if id == "" {
+		return nil, strange("a job that succeeded names no file")
+	}
+	answer, err := a.read(ctx, filePath+"?file_id="+url.QueryEscape(id))
+	if err != nil {
+		return nil, err
+	}
+	found, own := decode[reply](answer)
+	if err := a.readError(answer, found, own); err != nil {
+		return nil, err
+	}
+	link := found.File.URL.Link()
+	if link == "" || found.File.ID.ID() != id {
+		return nil, strange("the answer does not lead to the job's file")
+	}
+	return &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: link, MimeType: "video/mp4"}}}, nil
+}
+
+func (a *Adapter) pollSecond(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+	answer, err := a.read(ctx, secondRead+url.PathEscape(ref.JobID))
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	found, own := decode[reply](answer)
+	if err := a.pollError(answer, found, own); err != nil {
+		return mediagate.Report{}, err
+	}
+	job := found.Task
+	report, err := a.report(ref, job.ID, job.Status, secondStates)
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	switch report.State {
+	case mediagate.JobSucceeded:
+		link := job.Content.URL.Link()
+		if link == "" {
+			return mediagate.Report{}, strange("a job that succeeded names no file")
+		}
+		seconds := job.Usage.Output.Seconds()
+		report.Outcome = &mediagate.Outcome{
+			Succeeded: true, Seconds: seconds, UpstreamCost: job.Usage.Total.Decimal(),
+			Media: []mediagate.Media{{URL: link, MimeType: "video/mp4", Duration: seconds}},
+		}
+	case mediagate.JobFailed:
+		report.Outcome = a.failed(codeOf(job.Error.Code, job.Error.Message), string(job.Error.Message))
+	default: // still under way
+	}
+	return report, nil
+}
+
+// Cancel stops a queued job. What has begun goes on; what has ended is taken
+// off the vendor's list, which nobody reads any more.
+func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
+	if ref.Operation != opSecond {
+		return mediagate.Errorf(mediagate.KindInvalid, "jobs of operation %q cannot be stopped", ref.Operation)
+	}
+	if ref.JobID == "" {
+		return mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
+	}
+	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+		Effect: vendorhttp.Stops, Method: http.MethodDelete, Path: secondPath + "/" + url.PathEscape(ref.JobID),
+	}))
+	if err != nil {
+		return err
+	}
+	if answer.Status < http.StatusMultipleChoices {
+		return nil
+	}
+	refused, own := decode[reply](answer)
+	return a.readError(answer, refused, own)
+}
+
+func (a *Adapter) read(ctx context.Context, path string) (vendorhttp.Answer, error) {
+	return a.http.Do(ctx, a.call(vendorhttp.Call{Effect: vendorhttp.Reads, Path: path}))
+}
+
+// call is the call with the account's key.
+func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
+	c.Header = http.Header{"Authorization": {"Bearer " + a.key}}
+	return c
+}
