@@ -1,0 +1,217 @@
+package vendorhttp
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Extract reads a JSON document that holds files, and keeps none of them in
+// memory: each text that is a member of the name goes to take while it
+// arrives, and stands in the returned document as what take returns, which
+// must need no escapes. The rest of the document is bounded by limit bytes.
+// The document is not judged: who decodes it will.
+//
+// Errors are those of r and of take, as they are; io.ErrUnexpectedEOF for a
+// document that ends within a text.
+func Extract(r io.Reader, name string, limit int64, take func(text io.Reader) (string, error)) ([]byte, error) {
+	x := extractor{in: bufio.NewReaderSize(r, 64<<10), name: name, limit: limit}
+	for {
+		c, err := x.in.ReadByte()
+		switch {
+		case errors.Is(err, io.EOF):
+			return x.out.Bytes(), nil
+		case err != nil:
+			return nil, err
+		case c == '"' && x.last == ':' && x.key == name:
+			err = x.hand(take)
+			x.last = '"'
+		case c == '"':
+			err = x.copyText()
+			x.last = '"'
+		default:
+			if c == ':' {
+				x.key = x.text
+			}
+			if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+				x.last = c
+			}
+			err = x.keep(c)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+type extractor struct {
+	in    *bufio.Reader
+	name  string
+	limit int64
+	out   bytes.Buffer
+
+	last byte   // that is no space, outside of texts
+	text string // the last one, as written
+	key  string // the last text that was a name
+}
+
+func (x *extractor) keep(p ...byte) error {
+	if int64(x.out.Len()+len(p)) > x.limit {
+		return fmt.Errorf("the answer is longer than %d bytes beside its files", x.limit)
+	}
+	x.out.Write(p)
+	return nil
+}
+
+// copyText keeps a text, whose first quote has been read.
+func (x *extractor) copyText() error {
+	if err := x.keep('"'); err != nil {
+		return err
+	}
+	start := x.out.Len()
+	for escaped := false; ; {
+		c, err := x.in.ReadByte()
+		if err != nil {
+			return unexpected(err)
+		}
+		if err := x.keep(c); err != nil {
+			return err
+		}
+		switch {
+		case escaped:
+			escaped = false
+		case c == '\\':
+			escaped = true
+		case c == '"':
+			x.text = string(x.out.Bytes()[start : x.out.Len()-1])
+			return nil
+		}
+	}
+}
+
+// hand gives a text to take, and keeps what it returns.
+func (x *extractor) hand(take func(io.Reader) (string, error)) error {
+	t := &textReader{in: x.in}
+	instead, err := take(t)
+	if err == nil {
+		_, err = io.Copy(io.Discard, t)
+	}
+	if err != nil {
+		return err
+	}
+	return x.keep([]byte(strconv.Quote(instead))...)
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// textReader reads the characters of a JSON text up to its last quote.
+type textReader struct {
+	in   *bufio.Reader
+	rest []byte // of a character that did not fit
+	err  error
+}
+
+func (t *textReader) Read(p []byte) (int, error) {
+	if len(p) == 0 || t.err != nil {
+		return 0, t.err
+	}
+	if len(t.rest) > 0 {
+		n := copy(p, t.rest)
+		t.rest = t.rest[n:]
+		return n, nil
+	}
+	if t.in.Buffered() == 0 {
+		if _, err := t.in.Peek(1); err != nil {
+			t.err = unexpected(err)
+			return 0, t.err
+		}
+	}
+	ready, _ := t.in.Peek(min(t.in.Buffered(), len(p)))
+	plain := bytes.IndexAny(ready, `"\`)
+	if plain < 0 {
+		plain = len(ready)
+	}
+	if plain > 0 {
+		n := copy(p, ready[:plain])
+		_, _ = t.in.Discard(n)
+		return n, nil
+	}
+	if ready[0] == '"' {
+		_, _ = t.in.Discard(1)
+		t.err = io.EOF
+		return 0, t.err
+	}
+	if t.rest, t.err = t.escape(); t.err != nil {
+		return 0, t.err
+	}
+	n := copy(p, t.rest)
+	t.rest = t.rest[n:]
+	return n, nil
+}
+
+// escape reads an escaped character.
+func (t *textReader) escape() ([]byte, error) {
+	two, err := t.in.Peek(2)
+	if err != nil {
+		return nil, unexpected(err)
+	}
+	kind := two[1]
+	_, _ = t.in.Discard(2)
+	switch kind {
+	case 'n':
+		return []byte{'\n'}, nil
+	case 'r':
+		return []byte{'\r'}, nil
+	case 't':
+		return []byte{'\t'}, nil
+	case 'b':
+		return []byte{'\b'}, nil
+	case 'f':
+		return []byte{'\f'}, nil
+	case 'u':
+		return t.unicode()
+	default:
+		return []byte{kind}, nil
+	}
+}
+
+func (t *textReader) unicode() ([]byte, error) {
+	r, err := t.unit()
+	if err != nil {
+		return nil, err
+	}
+	if utf16.IsSurrogate(r) {
+		if next, err := t.in.Peek(2); err == nil && string(next) == `\u` {
+			_, _ = t.in.Discard(2)
+			low, err := t.unit()
+			if err != nil {
+				return nil, err
+			}
+			r = utf16.DecodeRune(r, low)
+		}
+	}
+	return utf8.AppendRune(nil, r), nil
+}
+
+func (t *textReader) unit() (rune, error) {
+	four, err := t.in.Peek(4)
+	if err != nil {
+		return 0, unexpected(err)
+	}
+	n, err := strconv.ParseUint(string(four), 16, 32)
+	if err != nil {
+		return 0, errors.New("the answer is no valid JSON")
+	}
+	_, _ = t.in.Discard(4)
+	return rune(n), nil
+}
