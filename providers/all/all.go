@@ -13,6 +13,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/dashscope"
+	"github.com/mediagate/mediagate/providers/gemini"
 	"github.com/mediagate/mediagate/providers/kling"
 	"github.com/mediagate/mediagate/providers/minimax"
 )
@@ -22,6 +23,7 @@ func vendors() map[string]providers.Adapter {
 	return map[string]providers.Adapter{
 		"dashscope": {Open: opener(dashscope.New), Account: dashscope.Account},
 		"minimax":   {Description: minimax.Description(), Open: opener(minimax.New), Account: minimax.Account, Express: minimax.Express},
+		"gemini":    {Description: gemini.Description(), Open: opener(gemini.New), Account: gemini.Account, Express: gemini.Express},
 		"kling":     {Open: opener(kling.New), Account: kling.Account},
 	}
 }

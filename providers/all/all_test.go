@@ -14,7 +14,7 @@ import (
 
 func TestKnown(t *testing.T) {
 	t.Parallel()
-	if d := cmp.Diff([]string{"dashscope", "kling", "minimax"}, all.Known()); d != "" {
+	if d := cmp.Diff([]string{"dashscope", "gemini", "kling", "minimax"}, all.Known()); d != "" {
 		t.Error(d)
 	}
 }
@@ -37,7 +37,7 @@ func TestNewOfUnknownProvider(t *testing.T) {
 	if p != nil || !mediagate.Is(err, mediagate.KindInvalid) {
 		t.Fatalf("New = %v, %v", p, err)
 	}
-	for _, want := range []string{`channel "a"`, "nobody", "dashscope, kling, minimax"} {
+	for _, want := range []string{`channel "a"`, "nobody", "dashscope, gemini, kling, minimax"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q: %v", want, err)
 		}

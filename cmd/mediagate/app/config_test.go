@@ -257,7 +257,7 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 				"channels[0].credentials.access_key: is missing", "channels[0].credentials.secret_key: is missing",
 				"channels[1].base_url: the URL carries user information",
 				"channels[2].base_url: must be an http or https URL",
-				`channels[2].provider: "nobody" is unknown; known: dashscope, kling, minimax`,
+				`channels[2].provider: "nobody" is unknown; known: dashscope, gemini, kling, minimax`,
 			},
 		},
 		"accounts and former names of channels": { // D11

@@ -1,0 +1,103 @@
+package gemini
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// PublicURL is the vendor's public address.
+const PublicURL = "https://generativelanguage.googleapis.com"
+
+const opImage = "image"
+
+const (
+	// submitTimeout bounds a submission, which lasts as long as the generation:
+	// up to two minutes for 4K, and some for the images that go with it.
+	submitTimeout = 180 * time.Second
+	// answerBytes bounds an answer: the largest image as base64, twice, since a
+	// draft may come before it.
+	answerBytes = 192 << 20
+)
+
+// Description is what the adapter says of itself.
+func Description() providers.Description {
+	return providers.Description{
+		Credentials: []string{"api_key"},
+		Operations: map[string]providers.Operation{
+			opImage: {
+				Fields: []string{"prompt", "image_urls", "size", "resolution", "n"},
+				Media:  "image", Sync: true, Submit: submitTimeout, Parts: "n",
+			},
+		},
+	}
+}
+
+// Adapter speaks to one account. It is safe for concurrent use.
+type Adapter struct {
+	http *vendorhttp.Client
+	key  string
+}
+
+// New makes the adapter of a channel; errors name channel and field.
+func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
+	check := vendorhttp.Check(ch)
+	check.Known(Description().Credentials, Description().Options)
+	base, key := check.BaseURL(PublicURL), check.Credential("api_key")
+	if err := check.Err(); err != nil {
+		return nil, err
+	}
+	return &Adapter{key: key, http: vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []string{key}}, opt)}, nil
+}
+
+// Account is what names the vendor account of a channel.
+func Account(ch mediagate.Channel) string { return ch.Credentials["api_key"] }
+
+// Close drops idle connections.
+func (a *Adapter) Close() { a.http.Close() }
+
+// Express says why the job's request cannot be written, if so.
+func Express(job mediagate.Job, _ map[string]string) error {
+	_, err := decode(job)
+	return err
+}
+
+// Submit makes one image, hands it to the job's sink, and returns its outcome;
+// providers.Provider says which kinds of errors it returns.
+func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+	p, err := decode(job)
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	body, err := p.body(ctx, job.Inputs)
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	answer, err := a.http.Stream(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: "/v1beta/models/" + url.PathEscape(job.Upstream) + ":generateContent", Body: body,
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout, Bytes: answerBytes},
+		Header: http.Header{"X-Goog-Api-Key": {a.key}},
+	})
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	defer answer.Body.Close()
+	if answer.Status != http.StatusOK {
+		whole, err := answer.Whole()
+		if err != nil {
+			return mediagate.Submission{}, err
+		}
+		return mediagate.Submission{}, a.refusal(whole)
+	}
+	return a.outcome(ctx, job, answer)
+}
+
+// Poll finds nothing: the vendor keeps no job.
+func (a *Adapter) Poll(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+	return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor keeps no jobs")
+}
