@@ -3,9 +3,11 @@
 // unchanged, refuses what they refuse, and returns media that a player
 // opens. It is for development and tests.
 //
-// It owns the vendors' side only and imports nothing of this module but its
-// own subpackage sample; it must not import the adapters, which would then
-// be tested against themselves.
+// It owns the table of vendors. Each vendor is a folder, which exports itself
+// with the customer that it has here and the channel by which a gateway
+// reaches it; kernel is what the folders share. None imports anything else of
+// this module; it must not import the adapters, which would then be tested
+// against themselves.
 //
 // # Paths
 //
@@ -13,58 +15,10 @@
 // /dashscope/api/v1/…; files are at /media/…, control at /_sandbox/….
 // Links are made for the host that the caller used.
 //
-// # What is kept
-//
-// One journal in Config.Dir. A job, and each call, is written to it before
-// the answer, so whoever was told of a job finds it after this process was
-// killed, and whoever was not told can count the jobs that exist. A job's
-// state is computed from its time of creation and never stored.
-//
 // # Strictness
 //
 // Besides the rules that the vendors state, unknown fields are refused.
-// Pictures given as URLs are not fetched, so their size is not judged and
-// the video is 16:9. Callback URLs are taken and never called.
-// An external id is unique an account, over all endpoints of the vendor; an
-// id is found under the endpoint that made it only.
-//
-// # Accounts
-//
-// A job is shown to the account that made it. Of each api_key or access_key
-// there are variants: KEY~TEXT is another key of the same account, KEY@NAME a
-// key of another account, KEY@NAME~TEXT another one of that.
-//
-// # Directives
-//
-// A prompt may hold one directive, [[sandbox: key=value, …]]. Without one,
-// the directive that POST /_sandbox/next left for the vendor is used up by
-// the next well-formed submission (several wait in line). One that cannot be
-// read is refused as an invalid parameter.
-//
-//   - duration=3s: how long the job takes (0 to 720h; a bare number is
-//     seconds). Default 2 s for videos and 200 ms for images.
-//   - fail=moderation|internal|timeout|reject and at=submit|poll|download.
-//     Without at, reject and timeout strike at submit, the others at poll.
-//   - times=N: how many calls an internal error at poll, or any failure at
-//     download, spoils. Default 3 for internal, else every call.
-//   - result_bytes=N: the file is padded to N bytes; a file that is longer
-//     stays as it is, and padding is at least 8 (MP4) or 12 (PNG) bytes.
-//   - download=40s: the file is sent in even pieces over that time (up to 1h).
-//   - progress=N: shown by vendors that show progress; none here does yet.
-//   - ref=TEXT: a name to find the job by.
-//
-// At submit: moderation, reject and internal answer so and make no job;
-// timeout makes the job and gives no answer (the connection is held until
-// the caller leaves, a minute at most, and then cut).
-// At poll: moderation and reject end the job as failed; internal spoils
-// polls with a server error; timeout never lets the job end. For a vendor
-// that answers in the submitting call, that call is the poll: the job is
-// made, and when its time is over the call fails so.
-// At download: moderation answers 404, reject 403, internal 500; timeout
-// sends half of the file and then nothing.
-//
-// # Finding jobs
-//
-// GET /_sandbox/jobs?reference=TEXT matches a job's own id, its external id
-// (also with a suffix), its directive's ref, or any part of its prompt.
+// Media given as URLs are not fetched, so that they are not judged; a video
+// whose shape such a picture decides is 16:9. Callback URLs are taken and
+// never called.
 package sandbox

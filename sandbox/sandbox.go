@@ -1,13 +1,29 @@
 package sandbox
 
 import (
-	"cmp"
-	"errors"
 	"log/slog"
-	"net/http"
-	"strings"
-	"sync"
 	"time"
+
+	"github.com/mediagate/mediagate/sandbox/dashscope"
+	"github.com/mediagate/mediagate/sandbox/kernel"
+	"github.com/mediagate/mediagate/sandbox/kling"
+)
+
+// vendors lists whom the sandbox can play. A new one is a folder and a line.
+func vendors() []kernel.Vendor {
+	return []kernel.Vendor{
+		kling.Vendor(),
+		dashscope.Vendor(),
+	}
+}
+
+type (
+	// Server plays the vendors.
+	Server = kernel.Server
+	// Account is one customer of a vendor.
+	Account = kernel.Account
+	// Channel is how a gateway reaches a vendor here.
+	Channel = kernel.Channel
 )
 
 // Config is what a Server needs.
@@ -18,103 +34,29 @@ type Config struct {
 	Now      func() time.Time // nil: time.Now
 }
 
-// Account is one customer of a vendor. Jobs of one account are unknown to
-// the others, as with the vendor.
-type Account struct {
-	Provider    string
-	Credentials map[string]string // named as in a channel's settings
-	Concurrency int               // jobs at once where the vendor refuses more; 0: no limit
-
-	customer string // of several that the credentials open, see account
-}
-
-// DefaultAccounts returns one account a vendor, with fixed credentials. Where
-// a vendor has two schemes, each opens the same account; a channel names one.
-func DefaultAccounts() []Account {
-	return []Account{
-		{Provider: "kling", Credentials: map[string]string{
-			"access_key": "sandbox-access-key", "secret_key": "sandbox-secret-key-of-32-characters", "api_key": "sandbox-kling-api-key",
-		}},
-		{Provider: "dashscope", Credentials: map[string]string{"api_key": "sk-sandbox-dashscope"}},
-	}
-}
-
-// Server plays the vendors.
-type Server struct {
-	accounts []Account
-	store    *store
-	log      *slog.Logger
-	now      func() time.Time
-	handler  http.Handler
-	closing  chan struct{}
-	once     sync.Once
-}
-
 // New opens the folder, going on with what it holds.
 func New(cfg Config) (*Server, error) {
-	if cfg.Dir == "" {
-		return nil, errors.New("sandbox: a folder is required")
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if len(cfg.Accounts) == 0 {
-		cfg.Accounts = DefaultAccounts()
-	}
-	st, err := openStore(cfg.Dir)
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{accounts: cfg.Accounts, store: st, log: cfg.Logger, now: cfg.Now, closing: make(chan struct{})}
-	mux := http.NewServeMux()
-	for _, v := range vendors() {
-		prefix := "/" + v.name
-		mux.Handle(prefix+"/", http.StripPrefix(prefix, v.mount(s)))
-	}
-	mux.HandleFunc("GET /media/{job}/{file}", s.handleDownload)
-	s.mountControl(mux)
-	s.handler = mux
-	return s, nil
-}
-
-// Handler serves vendors, media and control.
-func (s *Server) Handler() http.Handler { return s.handler }
-
-// Close lets go of held connections and closes the store; calls that come
-// later fail. It goes before the shutdown of the HTTP server, which would
-// wait for the held ones.
-func (s *Server) Close() error {
-	var err error
-	s.once.Do(func() {
-		close(s.closing)
-		err = s.store.close()
+	return kernel.New(kernel.Config{
+		Dir: cfg.Dir, Accounts: cfg.Accounts, Logger: cfg.Logger, Now: cfg.Now, Vendors: vendors(),
 	})
-	return err
 }
 
-// account finds the vendor's customer whose credential has the value. A value
-// has variants, so that keys can be renewed: KEY~2 is another key of the same
-// customer, KEY@NAME one of another customer, KEY@NAME~2 that one's second.
-func (s *Server) account(provider, credential, value string) (Account, bool) {
-	value, _, _ = strings.Cut(value, "~")
-	value, customer, _ := strings.Cut(value, "@")
-	for _, a := range s.accounts {
-		if a.Provider == provider && value != "" && same(a.Credentials[credential], value) {
-			a.customer = customer
-			return a, true
-		}
+// DefaultAccounts returns one account a vendor, with fixed credentials, in
+// the order of the table.
+func DefaultAccounts() []Account {
+	var accounts []Account
+	for _, v := range vendors() {
+		accounts = append(accounts, v.Account)
 	}
-	return Account{}, false
+	return accounts
 }
 
-// id names the account in the store, without a secret that signs.
-func (a Account) id() string {
-	key := cmp.Or(a.Credentials["access_key"], a.Credentials["api_key"])
-	if a.customer != "" {
-		key += "@" + a.customer
+// Channels returns how a gateway reaches each vendor, in the order of the
+// table.
+func Channels() []Channel {
+	var channels []Channel
+	for _, v := range vendors() {
+		channels = append(channels, v.Channel)
 	}
-	return fingerprint(key)
+	return channels
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
+	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/sandbox"
 	"github.com/mediagate/mediagate/standalone/datadir"
 	"github.com/mediagate/mediagate/standalone/sqlite"
@@ -117,20 +119,17 @@ func productConfig(secrets datadir.Secrets, opts options, where *announcement) (
 	return app.Load(app.Sources{Base: base, File: opts.config, Env: os.Environ(), Args: opts.settings, Dir: opts.startedIn, Embedded: true})
 }
 
-// sandboxChannels are one vendor account each, all played by the sandbox.
+// sandboxChannels are one vendor account each, all played by the sandbox. A
+// vendor for which there is no adapter gets none.
 func sandboxChannels(url string) []app.Channel {
-	prefixes := map[string]string{"dashscope": "/dashscope/api/v1", "kling": "/kling"}
-	channels := make([]app.Channel, 0, len(prefixes))
-	for _, account := range sandbox.DefaultAccounts() {
-		credentials := map[string]string{}
-		for name, value := range account.Credentials {
-			if account.Provider != "kling" || name != "api_key" { // the vendor takes one or the other
-				credentials[name] = value
-			}
+	var channels []app.Channel
+	for _, c := range sandbox.Channels() {
+		if !slices.Contains(providers.Known(), c.Provider) {
+			continue
 		}
 		channels = append(channels, app.Channel{
-			Name: "sandbox-" + account.Provider, Provider: account.Provider, BaseURL: url + prefixes[account.Provider],
-			Credentials: credentials, Weight: 1, RequestsPerSecond: 50,
+			Name: "sandbox-" + c.Provider, Provider: c.Provider, BaseURL: url + c.Path,
+			Credentials: c.Credentials, Weight: 1, RequestsPerSecond: 50,
 			PollInterval: app.PollInterval{Min: 500 * time.Millisecond, Max: 2 * time.Second},
 		})
 	}

@@ -1,4 +1,4 @@
-package sandbox
+package kernel
 
 import (
 	"bufio"
@@ -22,12 +22,12 @@ var (
 
 // The kinds of calls.
 const (
-	callSubmit   = "submit"
-	callPoll     = "poll"
-	callList     = "list"
-	callDownload = "download"
-	callCancel   = "cancel"
-	callOther    = "other"
+	CallSubmit   = "submit"
+	CallPoll     = "poll"
+	CallList     = "list"
+	CallDownload = "download"
+	CallCancel   = "cancel"
+	CallOther    = "other"
 )
 
 // call is one request to a vendor or for a file, without anything secret.
@@ -54,13 +54,13 @@ type counters struct {
 func (c *counters) add(kind string) int {
 	n := new(int)
 	switch kind {
-	case callSubmit:
+	case CallSubmit:
 		n = &c.Submit
-	case callPoll:
+	case CallPoll:
 		n = &c.Poll
-	case callDownload:
+	case CallDownload:
 		n = &c.Download
-	case callCancel:
+	case CallCancel:
 		n = &c.Cancel
 	}
 	*n++
@@ -71,12 +71,12 @@ func (c *counters) add(kind string) int {
 type arranged struct {
 	ID        string    `json:"id"`
 	Provider  string    `json:"provider"`
-	Directive directive `json:"directive"`
+	Directive Directive `json:"directive"`
 }
 
 // line is one line of the journal.
 type line struct {
-	Job   *job      `json:"job,omitempty"`
+	Job   *Job      `json:"job,omitempty"`
 	Call  *call     `json:"call,omitempty"`
 	Next  *arranged `json:"next,omitempty"`
 	Taken string    `json:"taken,omitempty"` // id of an arranged directive that was used
@@ -93,9 +93,9 @@ type store struct {
 
 	mu         sync.Mutex
 	file       *os.File
-	order      []*job
-	byID       map[string]*job
-	byExternal map[externalKey]*job
+	order      []*Job
+	byID       map[string]*Job
+	byExternal map[externalKey]*Job
 	calls      map[string]*counters
 	next       []arranged
 }
@@ -122,7 +122,7 @@ func openStore(dir string) (*store, error) {
 
 func (st *store) reset() {
 	st.order, st.next = nil, nil
-	st.byID, st.byExternal, st.calls = map[string]*job{}, map[externalKey]*job{}, map[string]*counters{}
+	st.byID, st.byExternal, st.calls = map[string]*Job{}, map[externalKey]*Job{}, map[string]*counters{}
 }
 
 // load replays the journal. A last line without its end was cut by a crash:
@@ -181,10 +181,15 @@ func (st *store) apply(l line) {
 	}
 }
 
-func (st *store) index(j *job) {
-	st.order = append(st.order, j)
+// index adds a job, or puts the changed copy in the place of the older one.
+func (st *store) index(j *Job) {
+	if old := st.byID[j.ID]; old != nil {
+		st.order[slices.Index(st.order, old)] = j
+	} else {
+		st.order = append(st.order, j)
+		st.calls[j.ID] = &counters{Submit: 1}
+	}
 	st.byID[j.ID] = j
-	st.calls[j.ID] = &counters{Submit: 1}
 	if j.ExternalID != "" {
 		st.byExternal[externalKey{j.Provider, j.Account, j.ExternalID}] = j
 	}
@@ -209,7 +214,7 @@ func (st *store) write(l line) error {
 // add stores a job, together with the arranged directive that it used up.
 // It returns errDuplicate when the account has one under its external id,
 // and errBusy when limit jobs of the account are under way.
-func (st *store) add(j *job, taken string, limit int) (existing *job, err error) {
+func (st *store) add(j *Job, taken string, limit int) (existing *Job, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if j.ExternalID != "" {
@@ -227,14 +232,33 @@ func (st *store) add(j *job, taken string, limit int) (existing *job, err error)
 	return nil, nil
 }
 
+// change lets f change a job's copy and stores it when f says so.
+func (st *store) change(id string, f func(*Job) bool) (bool, error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	old := st.byID[id]
+	if old == nil {
+		return false, nil
+	}
+	changed := *old
+	if !f(&changed) {
+		return false, nil
+	}
+	if err := st.write(line{Job: &changed}); err != nil {
+		return false, err
+	}
+	st.index(&changed)
+	return true, nil
+}
+
 // active counts the jobs of j's account that are under way as j comes.
-func (st *store) active(j *job) int {
+func (st *store) active(j *Job) int {
 	n := 0
 	for _, other := range st.order {
 		if other.Provider != j.Provider || other.Account != j.Account {
 			continue
 		}
-		if s := other.state(j.Created); s == stateQueued || s == stateRunning {
+		if s := other.State(j.Created); s == StateQueued || s == StateRunning {
 			n++
 		}
 	}
@@ -259,14 +283,14 @@ func (st *store) count(id, kind string) int {
 }
 
 // find looks a job up by its own id.
-func (st *store) find(id string) *job {
+func (st *store) find(id string) *Job {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.byID[id]
 }
 
 // lookup finds a job of the account by its own or its external id.
-func (st *store) lookup(provider, account, id string) *job {
+func (st *store) lookup(provider, account, id string) *Job {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if j := st.byID[id]; j != nil && j.Provider == provider && j.Account == account {
@@ -277,12 +301,12 @@ func (st *store) lookup(provider, account, id string) *job {
 
 // counted is a job with its calls so far.
 type counted struct {
-	*job
+	*Job
 	calls counters
 }
 
 // list returns the jobs that match, oldest first.
-func (st *store) list(match func(*job) bool) []counted {
+func (st *store) list(match func(*Job) bool) []counted {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	var out []counted

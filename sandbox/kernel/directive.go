@@ -1,4 +1,4 @@
-package sandbox
+package kernel
 
 import (
 	"errors"
@@ -11,14 +11,14 @@ import (
 
 // The failures that a directive can ask for, and where they strike.
 const (
-	failModeration = "moderation"
-	failInternal   = "internal"
-	failTimeout    = "timeout"
-	failReject     = "reject"
+	FailModeration = "moderation"
+	FailInternal   = "internal"
+	FailTimeout    = "timeout"
+	FailReject     = "reject"
 
-	atSubmit   = "submit"
-	atPoll     = "poll"
-	atDownload = "download"
+	AtSubmit   = "submit"
+	AtPoll     = "poll"
+	AtDownload = "download"
 )
 
 const (
@@ -34,9 +34,9 @@ const (
 	internalTimes = 3
 )
 
-// directive is what a prompt asks of the sandbox. The zero value asks for
+// Directive is what a prompt asks of the sandbox. The zero value asks for
 // nothing.
-type directive struct {
+type Directive struct {
 	Duration    *time.Duration `json:"duration,omitempty"`
 	Fail        string         `json:"fail,omitempty"`
 	At          string         `json:"at,omitempty"`
@@ -47,54 +47,54 @@ type directive struct {
 	Download    time.Duration  `json:"download,omitempty"` // how long a file takes; 0: as fast as it goes
 }
 
-// fails reports whether the directive spoils this step.
-func (d directive) fails(at string) bool { return d.Fail != "" && d.At == at }
+// Fails reports whether the directive spoils this step.
+func (d Directive) Fails(at string) bool { return d.Fail != "" && d.At == at }
 
-// spoils reports whether it spoils the nth call (from 1) of this step.
-func (d directive) spoils(at string, nth int) bool {
-	return d.fails(at) && (d.Times == 0 || nth <= d.Times)
+// Spoils reports whether it spoils the nth call (from 1) of this step.
+func (d Directive) Spoils(at string, nth int) bool {
+	return d.Fails(at) && (d.Times == 0 || nth <= d.Times)
 }
 
 // findDirective takes the directive out of a text. ok is false when there is
 // none.
-func findDirective(text string) (d directive, ok bool, err error) {
+func findDirective(text string) (d Directive, ok bool, err error) {
 	_, rest, ok := strings.Cut(text, directiveOpen)
 	if !ok {
-		return directive{}, false, nil
+		return Directive{}, false, nil
 	}
 	inner, after, closed := strings.Cut(rest, directiveClose)
 	if !closed {
-		return directive{}, true, errors.New("sandbox directive: no closing ]]")
+		return Directive{}, true, errors.New("sandbox directive: no closing ]]")
 	}
 	if strings.Contains(after, directiveOpen) {
-		return directive{}, true, errors.New("sandbox directive: given twice")
+		return Directive{}, true, errors.New("sandbox directive: given twice")
 	}
 	d, err = parseDirective(inner)
 	return d, true, err
 }
 
 // parseDirective reads "key=value, …".
-func parseDirective(inner string) (directive, error) {
-	var d directive
+func parseDirective(inner string) (Directive, error) {
+	var d Directive
 	var seen []string
 	for pair := range strings.SplitSeq(inner, ",") {
 		key, value, ok := strings.Cut(pair, "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		if !ok || value == "" {
-			return directive{}, fmt.Errorf("sandbox directive: %q is not key=value", strings.TrimSpace(pair))
+			return Directive{}, fmt.Errorf("sandbox directive: %q is not key=value", strings.TrimSpace(pair))
 		}
 		if slices.Contains(seen, key) {
-			return directive{}, fmt.Errorf("sandbox directive: %s is given twice", key)
+			return Directive{}, fmt.Errorf("sandbox directive: %s is given twice", key)
 		}
 		seen = append(seen, key)
 		if err := d.set(key, value); err != nil {
-			return directive{}, fmt.Errorf("sandbox directive: %s: %w", key, err)
+			return Directive{}, fmt.Errorf("sandbox directive: %s: %w", key, err)
 		}
 	}
 	return d, d.complete(seen)
 }
 
-func (d *directive) set(key, value string) error {
+func (d *Directive) set(key, value string) error {
 	switch key {
 	case "duration":
 		v, err := parseSeconds(value)
@@ -102,10 +102,10 @@ func (d *directive) set(key, value string) error {
 		return err
 	case "fail":
 		d.Fail = value
-		return oneOf(value, failModeration, failInternal, failTimeout, failReject)
+		return oneOf(value, FailModeration, FailInternal, FailTimeout, FailReject)
 	case "at":
 		d.At = value
-		return oneOf(value, atSubmit, atPoll, atDownload)
+		return oneOf(value, AtSubmit, AtPoll, AtDownload)
 	case "times":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 || n > maxTimes {
@@ -139,7 +139,7 @@ func (d *directive) set(key, value string) error {
 }
 
 // complete fills what depends on other fields.
-func (d *directive) complete(seen []string) error {
+func (d *Directive) complete(seen []string) error {
 	if d.Fail == "" {
 		if d.At != "" || d.Times != 0 {
 			return errors.New("sandbox directive: at and times need fail")
@@ -147,16 +147,16 @@ func (d *directive) complete(seen []string) error {
 		return nil
 	}
 	if d.At == "" {
-		d.At = atPoll
-		if d.Fail == failReject || d.Fail == failTimeout {
-			d.At = atSubmit
+		d.At = AtPoll
+		if d.Fail == FailReject || d.Fail == FailTimeout {
+			d.At = AtSubmit
 		}
 	}
-	counted := d.At == atDownload || d.At == atPoll && d.Fail == failInternal
+	counted := d.At == AtDownload || d.At == AtPoll && d.Fail == FailInternal
 	if slices.Contains(seen, "times") && !counted {
 		return fmt.Errorf("sandbox directive: times means nothing for %s at %s", d.Fail, d.At)
 	}
-	if d.Times == 0 && d.Fail == failInternal && counted {
+	if d.Times == 0 && d.Fail == FailInternal && counted {
 		d.Times = internalTimes
 	}
 	return nil
@@ -179,4 +179,13 @@ func oneOf(value string, words ...string) error {
 		return fmt.Errorf("not one of %s", strings.Join(words, ", "))
 	}
 	return nil
+}
+
+// DirectiveTrouble says what is wrong with a prompt's directive, or that it
+// asked for a refusal.
+func DirectiveTrouble(prompt string) string {
+	if _, _, err := findDirective(prompt); err != nil {
+		return err.Error()
+	}
+	return "is not acceptable"
 }

@@ -1,15 +1,37 @@
-package sandbox_test
+package dashscope_test
 
 import (
 	"bytes"
 	"image/png"
 	"strings"
 	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mediagate/mediagate/sandbox/sandboxtest"
 )
+
+type m = sandboxtest.M
+
+var with = sandboxtest.With
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var key = map[string]string{"Authorization": "Bearer sk-sandbox-dashscope"}
+
+func generate(t *testing.T, b *sandboxtest.Sandbox, body any) sandboxtest.Answer {
+	t.Helper()
+	return b.Call(t, "POST", "/dashscope/api/v1/services/aigc/multimodal-generation/generation", key, body)
+}
+
+func image(prompt string) m {
+	return m{"model": "z-image-turbo", "input": m{"messages": []m{{"role": "user", "content": []m{{"text": prompt}}}}}}
+}
 
 func TestDashScopeRules(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := sandboxtest.Open(t)
 	params := func(p m) m { return with(image("a fox"), m{"parameters": with(m{}, p)}) }
 	message := func(msgs ...m) m { return m{"model": "z-image-turbo", "input": m{"messages": msgs}} }
 	user := func(content ...m) m { return m{"role": "user", "content": content} }
@@ -51,9 +73,9 @@ func TestDashScopeRules(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := b.dash(t, tc.body)
-			if got.status != tc.status || got.text("code") != tc.code || got.text("request_id") == "" {
-				t.Errorf("%d %s, want %d %s", got.status, got.raw, tc.status, tc.code)
+			got := generate(t, b, tc.body)
+			if got.Status != tc.status || got.Text("code") != tc.code || got.Text("request_id") == "" {
+				t.Errorf("%d %s, want %d %s", got.Status, got.Raw, tc.status, tc.code)
 			}
 		})
 	}
@@ -61,7 +83,7 @@ func TestDashScopeRules(t *testing.T) {
 
 func TestDashScopeHeaders(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := sandboxtest.Open(t)
 	const path = "/dashscope/api/v1/services/aigc/multimodal-generation/generation"
 	cases := map[string]struct {
 		method, path string
@@ -72,40 +94,40 @@ func TestDashScopeHeaders(t *testing.T) {
 		"no key":       {"POST", path, nil, 401, "InvalidApiKey"},
 		"bare key":     {"POST", path, map[string]string{"Authorization": "sk-sandbox-dashscope"}, 401, "InvalidApiKey"},
 		"foreign key":  {"POST", path, map[string]string{"Authorization": "Bearer sk-other"}, 401, "InvalidApiKey"},
-		"async":        {"POST", path, map[string]string{"Authorization": dashKey["Authorization"], "X-DashScope-Async": "enable"}, 403, "AccessDenied"},
-		"wrong method": {"GET", path, dashKey, 400, "InvalidParameter"},
-		"other path":   {"POST", "/dashscope/api/v1/other", dashKey, 400, "InvalidParameter"},
+		"async":        {"POST", path, map[string]string{"Authorization": key["Authorization"], "X-DashScope-Async": "enable"}, 403, "AccessDenied"},
+		"wrong method": {"GET", path, key, 400, "InvalidParameter"},
+		"other path":   {"POST", "/dashscope/api/v1/other", key, 400, "InvalidParameter"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := b.call(t, tc.method, tc.path, tc.header, image("[[sandbox: duration=0]]"))
-			if got.status != tc.status || got.text("code") != tc.code {
-				t.Errorf("%d %s, want %d %s", got.status, got.raw, tc.status, tc.code)
+			got := b.Call(t, tc.method, tc.path, tc.header, image("[[sandbox: duration=0]]"))
+			if got.Status != tc.status || got.Text("code") != tc.code {
+				t.Errorf("%d %s, want %d %s", got.Status, got.Raw, tc.status, tc.code)
 			}
 		})
 	}
-	if jobs := b.jobs(t, ""); len(jobs) != 0 {
+	if jobs := b.Jobs(t, ""); len(jobs) != 0 {
 		t.Errorf("%d jobs were made", len(jobs))
 	}
 }
 
 func TestDashScopeImage(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	got := b.dash(t, with(image("a fox"), m{"parameters": m{"size": "864*1152", "prompt_extend": true}}))
+	b := sandboxtest.Open(t)
+	got := generate(t, b, with(image("a fox"), m{"parameters": m{"size": "864*1152", "prompt_extend": true}}))
 	message := func(path ...any) any {
-		return got.at(append([]any{"output", "choices", 0, "message"}, path...)...)
+		return got.At(append([]any{"output", "choices", 0, "message"}, path...)...)
 	}
-	if got.at("usage", "width") != 864.0 || got.at("usage", "height") != 1152.0 || message("reasoning_content") == nil {
-		t.Errorf("answer: %s", got.raw)
+	if got.At("usage", "width") != 864.0 || got.At("usage", "height") != 1152.0 || message("reasoning_content") == nil {
+		t.Errorf("answer: %s", got.Raw)
 	}
 	url, _ := message("content", 0, "image").(string)
-	b.clock.Advance(imageReady)
-	file := b.call(t, "GET", url, nil, nil)
-	img, err := png.Decode(bytes.NewReader(file.raw))
+	b.Clock.Advance(time.Second)
+	file := b.Call(t, "GET", url, nil, nil)
+	img, err := png.Decode(bytes.NewReader(file.Raw))
 	if err != nil {
-		t.Fatalf("%d: %v", file.status, err)
+		t.Fatalf("%d: %v", file.Status, err)
 	}
 	if size := img.Bounds().Size(); size.X != 864 || size.Y != 1152 {
 		t.Errorf("file is %v", size)

@@ -1,4 +1,4 @@
-package sandbox
+package kernel
 
 import (
 	"crypto/rand"
@@ -18,8 +18,8 @@ func fingerprint(secret string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// numericID makes an id of 18 digits, as Kling's are.
-func numericID() string {
+// NumericID makes an id of 18 digits.
+func NumericID() string {
 	n, err := rand.Int(rand.Reader, big.NewInt(900_000_000_000_000_000))
 	if err != nil {
 		// rand.Reader never fails: it ends the process itself.
@@ -28,8 +28,8 @@ func numericID() string {
 	return n.Add(n, big.NewInt(100_000_000_000_000_000)).String()
 }
 
-// uuid makes a random UUID.
-func uuid() string {
+// UUID makes a random UUID.
+func UUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80

@@ -1,4 +1,4 @@
-package sandbox
+package kernel
 
 import (
 	"encoding/json"
@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -27,7 +26,7 @@ type jobView struct {
 	Model      string   `json:"model"`
 	ExternalID string   `json:"external_id"`
 	Prompt     string   `json:"prompt"`
-	State      jobState `json:"state"`
+	State      State    `json:"state"`
 	Created    int64    `json:"created"`
 	Calls      counters `json:"calls"`
 }
@@ -37,12 +36,12 @@ func (s *Server) handleJobs(w http.ResponseWriter, r *http.Request) {
 	provider, reference := r.FormValue("provider"), r.FormValue("reference")
 	jobs := []jobView{}
 	now := s.now()
-	for _, j := range s.store.list(func(j *job) bool {
+	for _, j := range s.store.list(func(j *Job) bool {
 		return (provider == "" || j.Provider == provider) && (reference == "" || j.refers(reference))
 	}) {
 		jobs = append(jobs, jobView{
 			ID: j.ID, Provider: j.Provider, Model: j.Model, ExternalID: j.ExternalID, Prompt: j.Prompt,
-			State: j.state(now), Created: j.Created.Unix(), Calls: j.calls,
+			State: j.State(now), Created: j.Created.Unix(), Calls: j.calls,
 		})
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"jobs": jobs})
@@ -51,7 +50,7 @@ func (s *Server) handleJobs(w http.ResponseWriter, r *http.Request) {
 // refers reports whether the job is one for the reference: its own or its
 // external id (that one with a suffix too), the directive's ref, or a part
 // of its prompt.
-func (j *job) refers(reference string) bool {
+func (j *Job) refers(reference string) bool {
 	if j.ID == reference || j.Directive.Ref == reference || strings.Contains(j.Prompt, reference) {
 		return true
 	}
@@ -100,7 +99,7 @@ func (s *Server) handleNext(w http.ResponseWriter, r *http.Request) {
 		controlError(w, "the body is {provider, directive}")
 		return
 	}
-	if !slices.ContainsFunc(vendors(), func(v vendorEntry) bool { return v.name == in.Provider }) {
+	if !slices.ContainsFunc(s.vendors, func(v Vendor) bool { return v.Name == in.Provider }) {
 		controlError(w, "provider: unknown "+strconv.Quote(in.Provider))
 		return
 	}
@@ -112,7 +111,7 @@ func (s *Server) handleNext(w http.ResponseWriter, r *http.Request) {
 		controlError(w, err.Error())
 		return
 	}
-	if err := s.store.arrange(arranged{ID: uuid(), Provider: in.Provider, Directive: d}); err != nil {
+	if err := s.store.arrange(arranged{ID: UUID(), Provider: in.Provider, Directive: d}); err != nil {
 		s.log.ErrorContext(r.Context(), "sandbox directive is not stored", "error", err)
 		http.Error(w, "sandbox: journal is not writable", http.StatusInternalServerError)
 		return
@@ -123,8 +122,3 @@ func (s *Server) handleNext(w http.ResponseWriter, r *http.Request) {
 func controlError(w http.ResponseWriter, message string) {
 	writeJSON(w, http.StatusBadRequest, map[string]string{"error": message})
 }
-
-func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
-
-// millis is a time as vendors write it: milliseconds since 1970.
-func millis(t time.Time) int64 { return t.UnixMilli() }

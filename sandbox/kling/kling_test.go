@@ -1,4 +1,4 @@
-package sandbox_test
+package kling_test
 
 import (
 	"bytes"
@@ -12,15 +12,54 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	"go.uber.org/goleak"
 
 	"github.com/mediagate/mediagate/sandbox"
+	"github.com/mediagate/mediagate/sandbox/kling"
+	"github.com/mediagate/mediagate/sandbox/sandboxtest"
 )
+
+type m = sandboxtest.M
+
+var with = sandboxtest.With
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var key = map[string]string{"Authorization": "Bearer sandbox-kling-api-key"}
+
+func call(t *testing.T, b *sandboxtest.Sandbox, method, path string, body any) sandboxtest.Answer {
+	t.Helper()
+	return b.Call(t, method, "/kling/v1/videos/"+path, key, body)
+}
+
+func textVideo() m {
+	return m{"model_name": "kling-v3", "prompt": "a fox", "duration": "5"}
+}
+
+func token(t *testing.T, secret string, method jwt.SigningMethod, claims jwt.MapClaims, typ any) string {
+	t.Helper()
+	tok := jwt.NewWithClaims(method, claims)
+	if typ == nil {
+		delete(tok.Header, "typ")
+	} else {
+		tok.Header["typ"] = typ
+	}
+	var key any = []byte(secret)
+	if method == jwt.SigningMethodNone {
+		key = jwt.UnsafeAllowNoneSignatureType
+	}
+	s, err := tok.SignedString(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
 
 func TestKlingAuthentication(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	now := b.clock.Now()
-	account := sandbox.DefaultAccounts()[0].Credentials
+	b := sandboxtest.Open(t)
+	now := b.Clock.Now()
+	account := kling.Vendor().Account.Credentials
 	good := jwt.MapClaims{"iss": account["access_key"], "exp": now.Add(30 * time.Minute).Unix(), "nbf": now.Add(-5 * time.Second).Unix()}
 	claims := func(change m) jwt.MapClaims { return jwt.MapClaims(with(m(good), change)) }
 	sign := func(c jwt.MapClaims) string {
@@ -56,13 +95,13 @@ func TestKlingAuthentication(t *testing.T) {
 			if tc.header != "" {
 				header["Authorization"] = tc.header
 			}
-			got := b.call(t, "GET", "/kling/v1/videos/text2video/1", header, nil)
+			got := b.Call(t, "GET", "/kling/v1/videos/text2video/1", header, nil)
 			status, code := 401, tc.code
 			if code == 0 {
 				status, code = 400, 1201
 			}
-			if got.status != status || got.at("code") != float64(code) || got.text("request_id") == "" {
-				t.Errorf("%d %s, want %d code %d", got.status, got.raw, status, code)
+			if got.Status != status || got.At("code") != float64(code) || got.Text("request_id") == "" {
+				t.Errorf("%d %s, want %d code %d", got.Status, got.Raw, status, code)
 			}
 		})
 	}
@@ -104,19 +143,19 @@ type ruleCase struct {
 
 func runRules(t *testing.T, endpoint string, base m, cases map[string]ruleCase) {
 	t.Helper()
-	b := setup(t)
+	b := sandboxtest.Open(t)
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := b.kling(t, "POST", endpoint, with(base, tc.change))
+			got := call(t, b, "POST", endpoint, with(base, tc.change))
 			if tc.field == "" {
-				if got.status != 200 || got.at("code") != 0.0 || got.text("data", "task_status") != "submitted" {
-					t.Errorf("refused: %d %s", got.status, got.raw)
+				if got.Status != 200 || got.At("code") != 0.0 || got.Text("data", "task_status") != "submitted" {
+					t.Errorf("refused: %d %s", got.Status, got.Raw)
 				}
 				return
 			}
-			if got.status != 400 || got.at("code") != 1201.0 || !strings.HasPrefix(got.text("message"), tc.field+":") {
-				t.Errorf("%d %s, want 400 code 1201 naming %s", got.status, got.raw, tc.field)
+			if got.Status != 400 || got.At("code") != 1201.0 || !strings.HasPrefix(got.Text("message"), tc.field+":") {
+				t.Errorf("%d %s, want 400 code 1201 naming %s", got.Status, got.Raw, tc.field)
 			}
 		})
 	}
@@ -275,7 +314,7 @@ func TestKlingOmniRules(t *testing.T) {
 
 func TestKlingEnvelopes(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := sandboxtest.Open(t)
 	cases := map[string]struct {
 		method, path string
 		body         any
@@ -298,9 +337,9 @@ func TestKlingEnvelopes(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := b.kling(t, tc.method, tc.path, tc.body)
-			if got.status != tc.status || got.at("code") != float64(tc.code) || got.text("message") == "" || got.text("request_id") == "" {
-				t.Errorf("%d %s, want %d code %d", got.status, got.raw, tc.status, tc.code)
+			got := call(t, b, tc.method, tc.path, tc.body)
+			if got.Status != tc.status || got.At("code") != float64(tc.code) || got.Text("message") == "" || got.Text("request_id") == "" {
+				t.Errorf("%d %s, want %d code %d", got.Status, got.Raw, tc.status, tc.code)
 			}
 		})
 	}
@@ -308,60 +347,60 @@ func TestKlingEnvelopes(t *testing.T) {
 
 func TestKlingLife(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	got := b.kling(t, "POST", "text2video", with(textVideo(), m{
+	b := sandboxtest.Open(t)
+	got := call(t, b, "POST", "text2video", with(textVideo(), m{
 		"external_task_id": "task_7", "watermark_info": m{"enabled": true}, "aspect_ratio": "9:16", "duration": "3",
 	}))
-	id := got.text("data", "task_id")
-	if got.at("data", "created_at") != float64(b.clock.Now().UnixMilli()) || got.text("data", "task_info", "external_task_id") != "task_7" {
-		t.Fatalf("created: %s", got.raw)
+	id := got.Text("data", "task_id")
+	if got.At("data", "created_at") != float64(b.Clock.Now().UnixMilli()) || got.Text("data", "task_info", "external_task_id") != "task_7" {
+		t.Fatalf("created: %s", got.Raw)
 	}
 	for _, step := range []struct {
 		after time.Duration
 		word  string
 	}{{0, "submitted"}, {199 * time.Millisecond, "submitted"}, {time.Millisecond, "processing"}, {1799 * time.Millisecond, "processing"}, {time.Millisecond, "succeed"}} {
-		b.clock.Advance(step.after)
+		b.Clock.Advance(step.after)
 		for _, key := range []string{id, "task_7"} {
-			if got = b.kling(t, "GET", "text2video/"+key, nil); got.text("data", "task_status") != step.word || got.text("data", "task_id") != id {
-				t.Fatalf("%s: %s, want %s", key, got.raw, step.word)
+			if got = call(t, b, "GET", "text2video/"+key, nil); got.Text("data", "task_status") != step.word || got.Text("data", "task_id") != id {
+				t.Fatalf("%s: %s, want %s", key, got.Raw, step.word)
 			}
 		}
 	}
-	video := func(field string) string { return got.text("data", "task_result", "videos", 0, field) }
-	if video("duration") != "3" || video("url") == video("watermark_url") || got.text("data", "final_unit_deduction") == "" {
-		t.Errorf("result: %s", got.raw)
+	video := func(field string) string { return got.Text("data", "task_result", "videos", 0, field) }
+	if video("duration") != "3" || video("url") == video("watermark_url") || got.Text("data", "final_unit_deduction") == "" {
+		t.Errorf("result: %s", got.Raw)
 	}
-	clean, marked := b.call(t, "GET", video("url"), nil, nil), b.call(t, "GET", video("watermark_url"), nil, nil)
-	if clean.status != 200 || marked.status != 200 || bytes.Equal(clean.raw, marked.raw) {
-		t.Errorf("files: %d and %d, %d and %d bytes", clean.status, marked.status, len(clean.raw), len(marked.raw))
+	clean, marked := b.Call(t, "GET", video("url"), nil, nil), b.Call(t, "GET", video("watermark_url"), nil, nil)
+	if clean.Status != 200 || marked.Status != 200 || bytes.Equal(clean.Raw, marked.Raw) {
+		t.Errorf("files: %d and %d, %d and %d bytes", clean.Status, marked.Status, len(clean.Raw), len(marked.Raw))
 	}
-	if got := b.kling(t, "GET", "image2video/"+id, nil); got.status != 400 || got.at("code") != 1201.0 {
-		t.Errorf("found under another endpoint: %s", got.raw)
+	if got := call(t, b, "GET", "image2video/"+id, nil); got.Status != 400 || got.At("code") != 1201.0 {
+		t.Errorf("found under another endpoint: %s", got.Raw)
 	}
-	got = b.kling(t, "POST", "image2video", with(textVideo(), m{"image": "https://cdn.example.com/a.png", "external_task_id": "task_7"}))
-	if got.status != 400 || got.at("code") != 1201.0 || !strings.Contains(got.text("message"), "external_task_id") {
-		t.Errorf("a second job under one external id: %d %s", got.status, got.raw)
+	got = call(t, b, "POST", "image2video", with(textVideo(), m{"image": "https://cdn.example.com/a.png", "external_task_id": "task_7"}))
+	if got.Status != 400 || got.At("code") != 1201.0 || !strings.Contains(got.Text("message"), "external_task_id") {
+		t.Errorf("a second job under one external id: %d %s", got.Status, got.Raw)
 	}
-	if jobs := b.jobs(t, "?provider=kling&reference=task_7"); len(jobs) != 1 {
+	if jobs := b.Jobs(t, "?provider=kling&reference=task_7"); len(jobs) != 1 {
 		t.Errorf("%d jobs", len(jobs))
 	}
 }
 
 func TestKlingList(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := sandboxtest.Open(t)
 	for i := range 3 {
-		b.kling(t, "POST", "text2video", with(textVideo(), m{"external_task_id": fmt.Sprint("e", i)}))
+		call(t, b, "POST", "text2video", with(textVideo(), m{"external_task_id": fmt.Sprint("e", i)}))
 	}
-	b.kling(t, "POST", "omni-video", m{"prompt": "x", "aspect_ratio": "1:1"})
+	call(t, b, "POST", "omni-video", m{"prompt": "x", "aspect_ratio": "1:1"})
 	for query, want := range map[string][]string{
 		"": {"e2", "e1", "e0"}, "?pageSize=2": {"e2", "e1"}, "?pageSize=2&pageNum=2": {"e0"}, "?pageSize=2&pageNum=3": nil,
 	} {
-		got := b.kling(t, "GET", "text2video"+query, nil)
-		list, _ := got.at("data").([]any)
+		got := call(t, b, "GET", "text2video"+query, nil)
+		list, _ := got.At("data").([]any)
 		var names []string
 		for i := range list {
-			names = append(names, got.text("data", i, "task_info", "external_task_id"))
+			names = append(names, got.Text("data", i, "task_info", "external_task_id"))
 		}
 		if !slices.Equal(names, want) {
 			t.Errorf("%q: %v, want %v", query, names, want)
@@ -371,31 +410,31 @@ func TestKlingList(t *testing.T) {
 
 func TestKlingAccounts(t *testing.T) {
 	t.Parallel()
-	b := open(t, t.TempDir(), newClock(), []sandbox.Account{
+	b := sandboxtest.OpenIn(t, t.TempDir(), sandboxtest.NewClock(), []sandbox.Account{
 		{Provider: "kling", Credentials: map[string]string{"api_key": "one"}, Concurrency: 2},
 		{Provider: "kling", Credentials: map[string]string{"api_key": "two"}},
 	})
-	submit := func(key, external string) answer {
-		return b.call(t, "POST", "/kling/v1/videos/text2video", map[string]string{"Authorization": "Bearer " + key}, with(textVideo(), m{"external_task_id": external}))
+	submit := func(key, external string) sandboxtest.Answer {
+		return b.Call(t, "POST", "/kling/v1/videos/text2video", map[string]string{"Authorization": "Bearer " + key}, with(textVideo(), m{"external_task_id": external}))
 	}
 	for _, external := range []string{"a", "b"} {
-		if got := submit("one", external); got.status != 200 {
-			t.Fatalf("%s", got.raw)
+		if got := submit("one", external); got.Status != 200 {
+			t.Fatalf("%s", got.Raw)
 		}
 	}
-	if got := submit("one", "c"); got.status != 429 || got.at("code") != 1303.0 {
-		t.Errorf("a third job: %d %s", got.status, got.raw)
+	if got := submit("one", "c"); got.Status != 429 || got.At("code") != 1303.0 {
+		t.Errorf("a third job: %d %s", got.Status, got.Raw)
 	}
-	if got := submit("two", "a"); got.status != 200 {
-		t.Errorf("another account's: %s", got.raw)
+	if got := submit("two", "a"); got.Status != 200 {
+		t.Errorf("another account's: %s", got.Raw)
 	}
-	b.clock.Advance(2 * time.Second)
-	if got := submit("one", "c"); got.status != 200 {
-		t.Errorf("after the others ended: %s", got.raw)
+	b.Clock.Advance(2 * time.Second)
+	if got := submit("one", "c"); got.Status != 200 {
+		t.Errorf("after the others ended: %s", got.Raw)
 	}
-	got := b.call(t, "GET", "/kling/v1/videos/text2video/c", map[string]string{"Authorization": "Bearer two"}, nil)
-	if got.at("code") != 1201.0 {
-		t.Errorf("a foreign job is shown: %s", got.raw)
+	got := b.Call(t, "GET", "/kling/v1/videos/text2video/c", map[string]string{"Authorization": "Bearer two"}, nil)
+	if got.At("code") != 1201.0 {
+		t.Errorf("a foreign job is shown: %s", got.Raw)
 	}
 }
 
@@ -403,18 +442,18 @@ func TestKlingAccounts(t *testing.T) {
 // opens nothing of them.
 func TestKlingVariantsOfKeys(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	account := sandbox.DefaultAccounts()[0].Credentials
+	b := sandboxtest.Open(t)
+	account := kling.Vendor().Account.Credentials
 	key, access := account["api_key"], account["access_key"]
 	bearer := func(access string) string {
 		return "Bearer " + token(t, account["secret_key"], jwt.SigningMethodHS256, jwt.MapClaims{
-			"iss": access, "exp": b.clock.Now().Add(30 * time.Minute).Unix(), "nbf": b.clock.Now().Add(-5 * time.Second).Unix(),
+			"iss": access, "exp": b.Clock.Now().Add(30 * time.Minute).Unix(), "nbf": b.Clock.Now().Add(-5 * time.Second).Unix(),
 		}, "JWT")
 	}
 	for _, one := range []struct{ external, key string }{{"mine", "Bearer " + key}, {"other", "Bearer " + key + "@acme"}} {
-		got := b.call(t, "POST", "/kling/v1/videos/text2video", map[string]string{"Authorization": one.key}, with(textVideo(), m{"external_task_id": one.external}))
-		if got.status != 200 {
-			t.Fatalf("%s: %s", one.external, got.raw)
+		got := b.Call(t, "POST", "/kling/v1/videos/text2video", map[string]string{"Authorization": one.key}, with(textVideo(), m{"external_task_id": one.external}))
+		if got.Status != 200 {
+			t.Fatalf("%s: %s", one.external, got.Raw)
 		}
 	}
 	for name, test := range map[string]struct {
@@ -431,9 +470,9 @@ func TestKlingVariantsOfKeys(t *testing.T) {
 		"an unknown key":                {"Bearer another@acme", 1000, 1000},
 	} {
 		for external, want := range map[string]float64{"mine": test.mine, "other": test.other} {
-			got := b.call(t, "GET", "/kling/v1/videos/text2video/"+external, map[string]string{"Authorization": test.authorization}, nil)
-			if got.at("code") != want {
-				t.Errorf("%s asks for %s: %s, want code %v", name, external, got.raw, want)
+			got := b.Call(t, "GET", "/kling/v1/videos/text2video/"+external, map[string]string{"Authorization": test.authorization}, nil)
+			if got.At("code") != want {
+				t.Errorf("%s asks for %s: %s, want code %v", name, external, got.Raw, want)
 			}
 		}
 	}

@@ -1,0 +1,303 @@
+package kernel_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate/sandbox/sandboxtest"
+)
+
+func TestDirectiveForms(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	good := []string{
+		"duration=3s", "duration=0", "duration=1.5", "duration=720h", "fail=internal", "fail=moderation, at=download",
+		"fail=internal, at=poll, times=1", "fail=reject, at=download, times=1000", "result_bytes=1", "progress=40", "progress=100%", "ref=abc", "download=40s", "download=1h",
+		" duration = 1s ,fail=reject,at=poll, result_bytes=10, progress=0, ref=a b ",
+	}
+	bad := []string{
+		"", "duration", "duration=", "duration=soon", "duration=-1s", "duration=721h", "fail=maybe", "at=poll", "times=2", "fail=internal, at=start",
+		"fail=internal, times=0", "fail=internal, times=1001", "fail=timeout, at=poll, times=1", "fail=reject, times=1", "result_bytes=0",
+		"result_bytes=x", "result_bytes=68719476737", "progress=101", "progress=-1", "speed=1", "download=soon", "download=61m", "duration=1s, duration=2s",
+	}
+	for _, text := range good {
+		if got := b.Call(t, "POST", "/_sandbox/next", nil, m{"provider": "kling", "directive": text}); got.Status != 204 {
+			t.Errorf("%q: %d %s", text, got.Status, got.Raw)
+		}
+	}
+	for _, text := range bad {
+		if got := b.Call(t, "POST", "/_sandbox/next", nil, m{"provider": "kling", "directive": text}); got.Status != 400 || got.Text("error") == "" {
+			t.Errorf("%q: %d %s", text, got.Status, got.Raw)
+		}
+		got := call(t, b, "POST", "text2video", with(textVideo(), m{"prompt": "x [[sandbox:" + text + "]]"}))
+		if got.Status != 400 || got.At("code") != 1201.0 || !strings.Contains(got.Text("message"), "sandbox directive") {
+			t.Errorf("prompt %q: %d %s", text, got.Status, got.Raw)
+		}
+	}
+	for _, prompt := range []string{"[[sandbox: duration=1s", "[[sandbox: duration=1s]] [[sandbox: duration=1s]]"} {
+		if got := call(t, b, "POST", "text2video", with(textVideo(), m{"prompt": prompt})); got.At("code") != 1201.0 {
+			t.Errorf("prompt %q: %d %s", prompt, got.Status, got.Raw)
+		}
+	}
+}
+
+func TestFailAtSubmit(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	cases := map[string]struct {
+		klingStatus int
+		klingCode   float64
+		dashStatus  int
+		dashCode    string
+	}{
+		"fail=reject":                {400, 1201, 400, "InvalidParameter"},
+		"fail=moderation, at=submit": {400, 1301, 400, "DataInspectionFailed"},
+		"fail=internal, at=submit":   {500, 5000, 500, "InternalError"},
+	}
+	for text, tc := range cases {
+		prompt := "[[sandbox: " + text + "]]"
+		if got := call(t, b, "POST", "text2video", with(textVideo(), m{"prompt": prompt})); got.Status != tc.klingStatus || got.At("code") != tc.klingCode {
+			t.Errorf("%s: %d %s", text, got.Status, got.Raw)
+		}
+		if got := generate(t, b, image(prompt)); got.Status != tc.dashStatus || got.Text("code") != tc.dashCode {
+			t.Errorf("%s: %d %s", text, got.Status, got.Raw)
+		}
+	}
+	if jobs := b.Jobs(t, ""); len(jobs) != 0 {
+		t.Errorf("%d jobs were made", len(jobs))
+	}
+}
+
+// lost sends a submission and gives up once the job exists.
+func lost(t *testing.T, b *sandboxtest.Sandbox, path string, header map[string]string, body, reference string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "POST", b.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for k, v := range header {
+		req.Header.Set(k, v)
+	}
+	done := make(chan error, 1)
+	go func() {
+		resp, err := b.HTTP.Do(req)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		done <- err
+	}()
+	for len(b.Jobs(t, "?reference="+reference)) == 0 {
+		select {
+		case err := <-done:
+			t.Fatalf("answered before a job exists: %v", err)
+		default:
+		}
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("the answer was given: %v", err)
+	}
+}
+
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	lost(t, b, "/kling/v1/videos/text2video", klingKey,
+		`{"model_name":"kling-v3","prompt":"[[sandbox: fail=timeout]]","external_task_id":"task_lost"}`, "task_lost")
+	lost(t, b, "/dashscope/api/v1/services/aigc/multimodal-generation/generation", dashKey,
+		`{"model":"z-image-turbo","input":{"messages":[{"role":"user","content":[{"text":"[[sandbox: fail=timeout, ref=here]]"}]}]}}`, "here")
+	if got := call(t, b, "GET", "text2video/task_lost", nil); got.Text("data", "task_status") != "submitted" {
+		t.Errorf("lookup: %s", got.Raw)
+	}
+	if got := call(t, b, "POST", "text2video", with(textVideo(), m{"external_task_id": "task_lost"})); got.At("code") != 1201.0 {
+		t.Errorf("sent again: %s", got.Raw)
+	}
+	if n := len(b.Jobs(t, "?reference=task_lost")); n != 1 {
+		t.Errorf("%d jobs", n)
+	}
+}
+
+func TestCloseCutsHeldCalls(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	done := make(chan error, 1)
+	req, err := http.NewRequestWithContext(t.Context(), "POST", b.URL+"/kling/v1/videos/text2video",
+		strings.NewReader(`{"model_name":"kling-v3","prompt":"[[sandbox: fail=timeout]]"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", klingKey["Authorization"])
+	go func() {
+		resp, err := b.HTTP.Do(req)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		done <- err
+	}()
+	for len(b.Jobs(t, "")) == 0 {
+		continue
+	}
+	b.Stop()
+	if err := <-done; err == nil {
+		t.Error("an answer came")
+	}
+}
+
+func TestFailAtPoll(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	submit := func(text string) string {
+		return call(t, b, "POST", "text2video", with(textVideo(), m{"prompt": "[[sandbox: " + text + "]]"})).Text("data", "task_id")
+	}
+	poll := func(id string) sandboxtest.Answer { return call(t, b, "GET", "text2video/"+id, nil) }
+	moderation, reject := submit("fail=moderation"), submit("fail=reject, at=poll")
+	internal, once, endless := submit("fail=internal"), submit("fail=internal, times=1"), submit("fail=timeout, at=poll")
+	b.Clock.Advance(2*time.Second - time.Millisecond)
+	if got := poll(moderation); got.Text("data", "task_status") != "processing" {
+		t.Errorf("failed early: %s", got.Raw)
+	}
+	b.Clock.Advance(time.Millisecond)
+	if got := poll(moderation); got.Text("data", "task_status") != "failed" || !strings.Contains(got.Text("data", "task_status_msg"), "risk control") || got.At("data", "task_result") != nil {
+		t.Errorf("moderation: %s", got.Raw)
+	}
+	if got := poll(reject); got.Text("data", "task_status") != "failed" || got.Text("data", "task_status_msg") == "" {
+		t.Errorf("reject: %s", got.Raw)
+	}
+	for _, want := range []int{500, 500, 500, 200, 200} {
+		if got := poll(internal); got.Status != want {
+			t.Errorf("internal: %d %s, want %d", got.Status, got.Raw, want)
+		}
+	}
+	if first, second := poll(once).Status, poll(once).Status; first != 500 || second != 200 {
+		t.Errorf("once: %d, %d", first, second)
+	}
+	b.Clock.Advance(365 * 24 * time.Hour)
+	if got := poll(endless); got.Text("data", "task_status") != "processing" {
+		t.Errorf("timeout: %s", got.Raw)
+	}
+
+	for text, want := range map[string]string{"fail=moderation": "DataInspectionFailed", "fail=reject, at=poll": "InvalidParameter", "fail=internal": "InternalError"} {
+		if got := generate(t, b, image("[[sandbox: duration=0, ref=sync, "+text+"]]")); got.Text("code") != want {
+			t.Errorf("%s: %d %s, want %s", text, got.Status, got.Raw, want)
+		}
+	}
+	if n := len(b.Jobs(t, "?reference=sync")); n != 3 {
+		t.Errorf("%d images were begun, want 3", n)
+	}
+}
+
+// file submits a video with the directive and returns its link.
+func file(t *testing.T, b *sandboxtest.Sandbox, text string) string {
+	t.Helper()
+	id := call(t, b, "POST", "text2video", with(textVideo(), m{"prompt": "[[sandbox: duration=0, " + text + "]]"})).Text("data", "task_id")
+	return call(t, b, "GET", "text2video/"+id, nil).Text("data", "task_result", "videos", 0, "url")
+}
+
+func TestDownload(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	for text, want := range map[string][]int{
+		"ref=x":                             {200, 200},
+		"fail=internal, at=download":        {500, 500, 500, 200},
+		"fail=reject, at=download":          {403, 403, 403, 403, 403},
+		"fail=reject, at=download, times=1": {403, 200},
+		"fail=moderation, at=download":      {404, 404, 404, 404},
+	} {
+		url := file(t, b, text)
+		for i, status := range want {
+			if got := b.Call(t, "GET", url, nil, nil); got.Status != status {
+				t.Errorf("%s: call %d: %d, want %d", text, i, got.Status, status)
+			}
+		}
+	}
+	const size = 3_000_000
+	url := file(t, b, "result_bytes=3000000")
+	if got := b.Call(t, "GET", url, nil, nil); len(got.Raw) != size {
+		t.Errorf("%d bytes, want %d", len(got.Raw), size)
+	}
+	if got := b.Call(t, "GET", url, map[string]string{"Range": "bytes=2999990-"}, nil); got.Status != 206 || len(got.Raw) != 10 {
+		t.Errorf("range: %d, %d bytes", got.Status, len(got.Raw))
+	}
+	if got := b.Call(t, "GET", strings.Replace(url, "video.mp4", "video-watermark.mp4", 1), nil, nil); got.Status != 404 {
+		t.Errorf("a marked file nobody asked for: %d", got.Status)
+	}
+	waiting := call(t, b, "POST", "text2video", textVideo()).Text("data", "task_id")
+	if got := b.Call(t, "GET", "/media/"+waiting+"/video.mp4", nil, nil); got.Status != 404 {
+		t.Errorf("the file of a job under way: %d", got.Status)
+	}
+}
+
+func TestDownloadStalls(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	url := file(t, b, "fail=timeout, at=download, result_bytes=100000")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := b.HTTP.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.ContentLength != 100000 {
+		t.Errorf("length %d", resp.ContentLength)
+	}
+	if _, err := io.ReadFull(resp.Body, make([]byte, 50000)); err != nil {
+		t.Fatal(err)
+	}
+	go b.Stop() // lets the held call go
+	if n, err := io.Copy(io.Discard, resp.Body); n != 0 || err == nil {
+		t.Errorf("%d more bytes, error %v", n, err)
+	}
+}
+
+func TestDownloadTakesItsTime(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	began := time.Now()
+	slow := b.Call(t, "GET", file(t, b, "download=1s, result_bytes=100000"), nil, nil)
+	if took := time.Since(began); slow.Status != 200 || len(slow.Raw) != 100000 || took < time.Second {
+		t.Errorf("status %d, %d bytes after %s", slow.Status, len(slow.Raw), took)
+	}
+	if fast := b.Call(t, "GET", file(t, b, "result_bytes=100000"), nil, nil); string(fast.Raw) != string(slow.Raw) {
+		t.Error("another file than without the directive")
+	}
+}
+
+func TestNextDirective(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	for _, bad := range []any{"x", m{"provider": "nobody", "directive": "duration=1s"}, m{"provider": "kling", "directive": "x"}, m{"provider": "kling", "prompt": "x"}} {
+		if got := b.Call(t, "POST", "/_sandbox/next", nil, bad); got.Status != 400 {
+			t.Errorf("%v: %d", bad, got.Status)
+		}
+	}
+	for _, text := range []string{"fail=moderation, at=submit", "[[sandbox: ref=second]]"} {
+		if got := b.Call(t, "POST", "/_sandbox/next", nil, m{"provider": "kling", "directive": text}); got.Status != 204 {
+			t.Fatalf("%d %s", got.Status, got.Raw)
+		}
+	}
+	generate(t, b, image("another vendor's"))
+	call(t, b, "POST", "text2video", with(textVideo(), m{"duration": "99"}))
+	call(t, b, "POST", "text2video", with(textVideo(), m{"prompt": "[[sandbox: ref=own]]"}))
+	if got := call(t, b, "POST", "text2video", textVideo()); got.At("code") != 1301.0 {
+		t.Errorf("first: %s", got.Raw)
+	}
+	call(t, b, "POST", "text2video", textVideo())
+	call(t, b, "POST", "text2video", textVideo())
+	if n := len(b.Jobs(t, "?reference=second")); n != 1 {
+		t.Errorf("%d jobs took the second directive", n)
+	}
+}

@@ -1,0 +1,132 @@
+package kernel
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/mediagate/mediagate/sandbox/sample"
+)
+
+// How long a vendor takes for a job without a directive.
+const (
+	videoTakes = 2 * time.Second
+	imageTakes = 200 * time.Millisecond
+)
+
+// State is a job's state in the words of the control endpoint; vendors
+// have their own.
+type State string
+
+// The states.
+const (
+	StateQueued    State = "queued"
+	StateRunning   State = "running"
+	StateSucceeded State = "succeeded"
+	StateFailed    State = "failed"
+	StateCancelled State = "cancelled"
+)
+
+// Job is one accepted submission. Its state follows from the clock, unless
+// the customer cancelled it. It is never written to: a change makes a copy.
+type Job struct {
+	ID         string    `json:"id"`
+	Provider   string    `json:"provider"`
+	Account    string    `json:"account"`
+	Endpoint   string    `json:"endpoint"` // ids are known there only
+	Model      string    `json:"model"`
+	ExternalID string    `json:"external_id,omitempty"`
+	Prompt     string    `json:"prompt"`
+	Directive  Directive `json:"directive"`
+	Created    time.Time `json:"created"`
+	Media      Media     `json:"media"`
+
+	Detail    map[string]string `json:"detail,omitempty"`    // what its vendor shows again
+	Cancelled *time.Time        `json:"cancelled,omitempty"` // when the customer did
+	Removed   bool              `json:"removed,omitempty"`   // the customer sees it no more
+}
+
+// Media is the file that a job makes.
+type Media struct {
+	Kind      string `json:"kind"` // "video" or "image"
+	Width     int    `json:"width"`
+	Height    int    `json:"height"`
+	Seconds   int    `json:"seconds,omitempty"`
+	Sound     bool   `json:"sound,omitempty"`
+	Watermark bool   `json:"watermark,omitempty"` // a marked copy is offered beside the clean one
+}
+
+// The names under which a job's files are offered.
+const (
+	FileVideo  = "video.mp4"
+	FileMarked = "video-watermark.mp4"
+	FileImage  = "image.png"
+)
+
+// Takes is how long the vendor works on it.
+func (j *Job) Takes() time.Duration {
+	switch {
+	case j.Directive.Duration != nil:
+		return *j.Directive.Duration
+	case j.Media.Kind == "image":
+		return imageTakes
+	default:
+		return videoTakes
+	}
+}
+
+// State is queued for the first tenth of the time, running after it.
+func (j *Job) State(now time.Time) State {
+	passed, takes := now.Sub(j.Created), j.Takes()
+	switch endless := j.Directive.Fails(AtPoll) && j.Directive.Fail == FailTimeout; {
+	case j.Cancelled != nil:
+		return StateCancelled
+	case passed < takes/10:
+		return StateQueued
+	case passed < takes || endless:
+		return StateRunning
+	case j.Directive.Fails(AtPoll) && j.Directive.Fail != FailInternal:
+		return StateFailed
+	default:
+		return StateSucceeded
+	}
+}
+
+// Changed is when the state was entered.
+func (j *Job) Changed(now time.Time) time.Time {
+	switch j.State(now) {
+	case StateQueued:
+		return j.Created
+	case StateRunning:
+		return j.Created.Add(j.Takes() / 10)
+	case StateCancelled:
+		return *j.Cancelled
+	default:
+		return j.Created.Add(j.Takes())
+	}
+}
+
+// File makes one of the job's files, as long as the directive wants it, with
+// its type.
+func (j *Job) File(name string) (content *io.SectionReader, mimeType string, ok bool) {
+	m := j.Media
+	switch {
+	case m.Kind == "image" && name == FileImage:
+		return sample.Padded(sample.Image(m.Width, m.Height), j.Directive.ResultBytes), "image/png", true
+	case m.Kind == "video" && (name == FileVideo || name == FileMarked && m.Watermark):
+		video := sample.Video(sample.VideoSpec{
+			Width: m.Width, Height: m.Height, Seconds: m.Seconds, Sound: m.Sound, Watermark: name == FileMarked,
+		})
+		return sample.Padded(video, j.Directive.ResultBytes), "video/mp4", true
+	default:
+		return nil, "", false
+	}
+}
+
+// Link is the path of one of the job's files.
+func (j *Job) Link(name string) string { return fmt.Sprintf("/media/%s/%s", j.ID, name) }
+
+// LinkUntil is such a path that is refused from then on, to the second.
+func (j *Job) LinkUntil(name string, end time.Time) string {
+	return fmt.Sprintf("%s?expires=%d", j.Link(name), end.Unix())
+}
