@@ -7,6 +7,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/dashscope"
 	"github.com/mediagate/mediagate/sandbox/kernel"
 	"github.com/mediagate/mediagate/sandbox/kling"
+	"github.com/mediagate/mediagate/sandbox/minimax"
 )
 
 // vendors lists whom the sandbox can play. A new one is a folder and a line.
@@ -14,6 +15,7 @@ func vendors() []kernel.Vendor {
 	return []kernel.Vendor{
 		kling.Vendor(),
 		dashscope.Vendor(),
+		minimax.Vendor(),
 	}
 }
 

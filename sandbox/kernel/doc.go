@@ -10,7 +10,8 @@
 // One journal in Config.Dir. A job, and each call, is written to it before
 // the answer, so whoever was told of a job finds it after this process was
 // killed, and whoever was not told can count the jobs that exist. A job's
-// state is computed from its time of creation and never stored.
+// state is computed from its time of creation and never stored; that its
+// customer cancelled or removed it is.
 //
 // # Ids
 //
@@ -50,7 +51,9 @@
 // that answers in the submitting call, that call is the poll: the job is
 // made, and when its time is over the call fails so.
 // At download: moderation answers 404, reject 403, internal 500; timeout
-// sends half of the file and then nothing.
+// sends half of the file and then nothing. Where the answer holds the file,
+// download and result_bytes are about the answer: timeout sends half of it,
+// the other failures are the vendor's as at poll.
 //
 // # Finding jobs
 //

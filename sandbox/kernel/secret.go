@@ -18,14 +18,15 @@ func fingerprint(secret string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// NumericID makes an id of 18 digits.
-func NumericID() string {
-	n, err := rand.Int(rand.Reader, big.NewInt(900_000_000_000_000_000))
+// NumericID makes an id of so many digits.
+func NumericID(digits int64) string {
+	least := new(big.Int).Exp(big.NewInt(10), big.NewInt(digits-1), nil)
+	n, err := rand.Int(rand.Reader, new(big.Int).Mul(least, big.NewInt(9)))
 	if err != nil {
 		// rand.Reader never fails: it ends the process itself.
 		return ""
 	}
-	return n.Add(n, big.NewInt(100_000_000_000_000_000)).String()
+	return n.Add(n, least).String()
 }
 
 // UUID makes a random UUID.

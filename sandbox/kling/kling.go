@@ -132,7 +132,7 @@ func (k *kling) submit(r *http.Request, a kernel.Account) kernel.Reply {
 		}
 		return rep
 	}
-	j.ID, j.Endpoint = kernel.NumericID(), endpoint
+	j.ID, j.Endpoint = kernel.NumericID(18), endpoint
 
 	var rep kernel.Reply
 	made, verdict := k.Accept(a, j)

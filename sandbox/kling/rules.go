@@ -1,11 +1,7 @@
 package kling
 
 import (
-	"bytes"
 	"encoding/base64"
-	"image"
-	_ "image/jpeg" // the formats that Kling takes
-	_ "image/png"
 	"slices"
 	"strconv"
 	"strings"
@@ -253,9 +249,9 @@ func picture(in *kernel.Object, name, ratio string) string {
 		in.Fail(name, "is larger than %d bytes", imageBytesMax)
 		return ratio
 	}
-	cfg, _, err := image.DecodeConfig(bytes.NewReader(raw))
+	cfg, ok := kernel.ReadPicture(raw)
 	switch {
-	case err != nil:
+	case !ok || cfg.Format != "jpeg" && cfg.Format != "png":
 		in.Fail(name, "must be a JPEG or PNG picture")
 	case cfg.Width < imageSideMin || cfg.Height < imageSideMin:
 		in.Fail(name, "must have at least %d pixels a side", imageSideMin)

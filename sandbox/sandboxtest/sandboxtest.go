@@ -77,6 +77,7 @@ func OpenIn(t *testing.T, dir string, c *Clock, accounts []sandbox.Account) *San
 // Answer is a decoded response.
 type Answer struct {
 	Status int
+	Header http.Header
 	Body   map[string]any
 	Raw    []byte
 }
@@ -145,7 +146,7 @@ func (b *Sandbox) Call(t *testing.T, method, path string, header map[string]stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := Answer{Status: resp.StatusCode, Raw: raw}
+	out := Answer{Status: resp.StatusCode, Header: resp.Header, Raw: raw}
 	if len(raw) > 0 && raw[0] == '{' {
 		if err := json.Unmarshal(raw, &out.Body); err != nil {
 			t.Fatal(err)
