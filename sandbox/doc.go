@@ -11,9 +11,10 @@
 //
 // # Paths
 //
-// Each vendor lives below its name: /kling/v1/videos/… and
-// /dashscope/api/v1/…; files are at /media/…, control at /_sandbox/….
-// Links are made for the host that the caller used.
+// Each vendor lives below its name: /kling/v1/videos/…,
+// /dashscope/api/v1/…, /minimax/v1/… and /minimax/v2/…, /gemini/v1beta/…;
+// files are at /media/…, control at /_sandbox/…. Links are made for the host
+// that the caller used.
 //
 // # Strictness
 //

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate/sandbox/dashscope"
+	"github.com/mediagate/mediagate/sandbox/gemini"
 	"github.com/mediagate/mediagate/sandbox/kernel"
 	"github.com/mediagate/mediagate/sandbox/kling"
 	"github.com/mediagate/mediagate/sandbox/minimax"
@@ -16,6 +17,7 @@ func vendors() []kernel.Vendor {
 		kling.Vendor(),
 		dashscope.Vendor(),
 		minimax.Vendor(),
+		gemini.Vendor(),
 	}
 }
 

@@ -1,0 +1,174 @@
+package gemini
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/mediagate/mediagate/sandbox/kernel"
+)
+
+// Vendor is Gemini with the customer that it has here.
+func Vendor() kernel.Vendor {
+	const name, key = "gemini", "sandbox-gemini-api-key"
+	return kernel.Vendor{
+		Name:    name,
+		Account: kernel.Account{Provider: name, Credentials: map[string]string{"api_key": key}},
+		Channel: kernel.Channel{Provider: name, Path: "/gemini", Credentials: map[string]string{"api_key": key}},
+		Mount:   mount,
+	}
+}
+
+// The statuses of errors.
+const (
+	invalidArgument   = "INVALID_ARGUMENT"
+	permissionDenied  = "PERMISSION_DENIED"
+	notFound          = "NOT_FOUND"
+	resourceExhausted = "RESOURCE_EXHAUSTED"
+	internal          = "INTERNAL"
+)
+
+// httpStatus is the HTTP status that goes with a status.
+func httpStatus(status string) int {
+	switch status {
+	case permissionDenied:
+		return http.StatusForbidden
+	case notFound:
+		return http.StatusNotFound
+	case resourceExhausted:
+		return http.StatusTooManyRequests
+	case internal:
+		return http.StatusInternalServerError
+	default:
+		return http.StatusBadRequest
+	}
+}
+
+// bodyMax is the most that a request with its images may hold.
+const bodyMax = 20 << 20
+
+// models make images.
+var models = map[string]bool{"gemini-3.1-flash-image-preview": true, "gemini-3.1-flash-image": true}
+
+type gemini struct {
+	*kernel.Service
+}
+
+func mount(s *kernel.Service) http.Handler {
+	g := &gemini{s}
+	mux := http.NewServeMux()
+	mux.Handle("POST /v1beta/models/{call}", s.Handle(g.call))
+	mux.Handle("/", s.Handle(func(*http.Request) kernel.Reply {
+		return refuse(kernel.CallOther, notFound, "the requested URL was not found on this server")
+	}))
+	return mux
+}
+
+// refuse answers with an error.
+func refuse(kind, status, message string, details ...any) kernel.Reply {
+	code := httpStatus(status)
+	e := map[string]any{"code": code, "message": message, "status": status}
+	if len(details) > 0 {
+		e["details"] = details
+	}
+	return kernel.Reply{Kind: kind, Status: code, Body: map[string]any{"error": e}}
+}
+
+// call finds customer, model and method. A key that is not one is an invalid
+// argument for this vendor, told apart by its reason.
+func (g *gemini) call(r *http.Request) kernel.Reply {
+	key := r.Header.Get("x-goog-api-key")
+	if key == "" {
+		return refuse(kernel.CallOther, permissionDenied, "Method doesn't allow unregistered callers. Please use API Key.")
+	}
+	a, ok := g.Customer("api_key", key)
+	if !ok {
+		return refuse(kernel.CallOther, invalidArgument, "API key not valid. Please pass a valid API key.", map[string]any{
+			"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com",
+		})
+	}
+	model, method, _ := strings.Cut(r.PathValue("call"), ":")
+	if !models[model] || method != "generateContent" {
+		return refuse(kernel.CallOther, notFound, "models/"+model+" is not found for API version v1beta, or is not supported for "+method+".")
+	}
+	return g.generate(r, a, model)
+}
+
+// generate makes an image while the caller waits.
+func (g *gemini) generate(r *http.Request, a kernel.Account, model string) kernel.Reply {
+	in, err := kernel.ReadObject(r, bodyMax)
+	if err != nil {
+		return refuse(kernel.CallSubmit, invalidArgument, "Invalid request payload: "+err.Error())
+	}
+	w := wishOf(in)
+	switch {
+	case in.Err() != nil:
+		return refuse(kernel.CallSubmit, invalidArgument, in.Err().Error())
+	case w.files > 0:
+		return refuse(kernel.CallSubmit, permissionDenied, "You do not have permission to access the File or it may not exist.")
+	}
+	width, height := w.pixels()
+	id := kernel.UUID()
+	made, verdict := g.Accept(a, &kernel.Job{
+		ID: id, Endpoint: "generateContent", Model: model, Prompt: w.prompt,
+		Media: kernel.Media{Kind: "image", Width: width, Height: height},
+	})
+	var rep kernel.Reply
+	switch verdict {
+	case kernel.Accepted:
+		rep = g.finish(r, made, w)
+	case kernel.AnswerLost:
+		rep = kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
+	case kernel.Moderated:
+		return answer(w, model, id, map[string]any{"promptFeedback": map[string]any{"blockReason": "PROHIBITED_CONTENT"}}, 0)
+	case kernel.Busy:
+		return refuse(kernel.CallSubmit, resourceExhausted, "You exceeded your current quota.")
+	case kernel.Rejected, kernel.Duplicate:
+		return refuse(kernel.CallSubmit, invalidArgument, "contents: "+kernel.DirectiveTrouble(w.prompt))
+	default:
+		return refuse(kernel.CallSubmit, internal, "An internal error has occurred. Please retry.")
+	}
+	rep.Job, rep.Made = made.ID, true
+	return rep
+}
+
+// finish waits for the image and answers with it, or with what became of it.
+func (g *gemini) finish(r *http.Request, j *kernel.Job, w *wish) kernel.Reply {
+	g.Wait(r, j.Takes())
+	d := j.Directive
+	if d.Fails(kernel.AtPoll) || d.Fails(kernel.AtDownload) && d.Fail != kernel.FailTimeout {
+		switch d.Fail {
+		case kernel.FailModeration:
+			return answer(w, j.Model, j.ID, candidate("IMAGE_SAFETY", nil), 0)
+		case kernel.FailReject:
+			return answer(w, j.Model, j.ID, candidate("STOP", []any{text("I can only describe this.")}), 0)
+		case kernel.FailInternal:
+			return refuse(kernel.CallSubmit, internal, "An internal error has occurred. Please retry.")
+		default:
+			return kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
+		}
+	}
+	return image(j, w)
+}
+
+// candidate is what was made, and why it ended.
+func candidate(reason string, parts []any) map[string]any {
+	c := map[string]any{"finishReason": reason, "index": 0}
+	if len(parts) > 0 {
+		c["content"] = map[string]any{"role": "model", "parts": parts}
+	} else {
+		c["finishMessage"] = "Unable to show the generated image."
+	}
+	return map[string]any{"candidates": []any{c}}
+}
+
+func text(s string) map[string]any { return map[string]any{"text": s} }
+
+// answer completes what every answer with HTTP 200 has.
+func answer(w *wish, model, id string, body map[string]any, made int) kernel.Reply {
+	asked := len(w.prompt)/4 + 258*w.images
+	body["usageMetadata"] = map[string]any{
+		"promptTokenCount": asked, "candidatesTokenCount": made, "totalTokenCount": asked + made,
+	}
+	body["modelVersion"], body["responseId"] = model, id
+	return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: body}
+}
