@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/sandbox"
 )
 
 // options are what a test wants of its world.
@@ -200,20 +203,19 @@ func (w *world) ownInfra(name string) *service {
 	return launch(w.t, infraProgram(name, w.dir, name, func() string { return freeAddr(w.t) }))
 }
 
-// sandboxChannels are the vendors' accounts, as the sandbox has them.
+// sandboxChannels are the vendors' accounts, as the sandbox has them, where
+// there is an adapter.
 func sandboxChannels(url string) []map[string]any {
-	channel := func(provider, path string, credentials map[string]string) map[string]any {
-		return map[string]any{
-			"name": provider + "-a", "provider": provider, "base_url": url + path, "credentials": credentials,
-			"requests_per_second": 50, "poll_interval": map[string]string{"min": "500ms", "max": "1s"},
+	var channels []map[string]any
+	for _, c := range sandbox.Channels() {
+		if slices.Contains(providers.Known(), c.Provider) {
+			channels = append(channels, map[string]any{
+				"name": c.Provider + "-a", "provider": c.Provider, "base_url": url + c.Path, "credentials": c.Credentials,
+				"requests_per_second": 50, "poll_interval": map[string]string{"min": "500ms", "max": "1s"},
+			})
 		}
 	}
-	return []map[string]any{
-		channel("kling", "/kling", map[string]string{
-			"access_key": "sandbox-access-key", "secret_key": "sandbox-secret-key-of-32-characters",
-		}),
-		channel("dashscope", "/dashscope/api/v1", map[string]string{"api_key": "sk-sandbox-dashscope"}),
-	}
+	return channels
 }
 
 // once runs a command of bin/mediagate to its end.
