@@ -99,31 +99,31 @@ func (g *gemini) generate(r *http.Request, a kernel.Account, model string) kerne
 	if err != nil {
 		return refuse(kernel.CallSubmit, invalidArgument, "Invalid request payload: "+err.Error())
 	}
-	w := wishOf(in)
+	q := readRequest(in)
 	switch {
 	case in.Err() != nil:
 		return refuse(kernel.CallSubmit, invalidArgument, in.Err().Error())
-	case w.files > 0:
+	case q.files > 0:
 		return refuse(kernel.CallSubmit, permissionDenied, "You do not have permission to access the File or it may not exist.")
 	}
-	width, height := w.pixels()
+	width, height := q.pixels()
 	id := kernel.UUID()
 	made, verdict := g.Accept(a, &kernel.Job{
-		ID: id, Endpoint: "generateContent", Model: model, Prompt: w.prompt,
+		ID: id, Endpoint: "generateContent", Model: model, Prompt: q.prompt,
 		Media: kernel.Media{Kind: "image", Width: width, Height: height},
 	})
 	var rep kernel.Reply
 	switch verdict {
 	case kernel.Accepted:
-		rep = g.finish(r, made, w)
+		rep = g.finish(r, made, q)
 	case kernel.AnswerLost:
 		rep = kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
 	case kernel.Moderated:
-		return answer(w, model, id, map[string]any{"promptFeedback": map[string]any{"blockReason": "PROHIBITED_CONTENT"}}, 0)
+		return answer(q, model, id, map[string]any{"promptFeedback": map[string]any{"blockReason": "PROHIBITED_CONTENT"}}, 0)
 	case kernel.Busy:
 		return refuse(kernel.CallSubmit, resourceExhausted, "You exceeded your current quota.")
 	case kernel.Rejected, kernel.Duplicate:
-		return refuse(kernel.CallSubmit, invalidArgument, "contents: "+kernel.DirectiveTrouble(w.prompt))
+		return refuse(kernel.CallSubmit, invalidArgument, "contents: "+kernel.DirectiveTrouble(q.prompt))
 	default:
 		return refuse(kernel.CallSubmit, internal, "An internal error has occurred. Please retry.")
 	}
@@ -132,22 +132,22 @@ func (g *gemini) generate(r *http.Request, a kernel.Account, model string) kerne
 }
 
 // finish waits for the image and answers with it, or with what became of it.
-func (g *gemini) finish(r *http.Request, j *kernel.Job, w *wish) kernel.Reply {
+func (g *gemini) finish(r *http.Request, j *kernel.Job, q *request) kernel.Reply {
 	g.Wait(r, j.Takes())
 	d := j.Directive
 	if d.Fails(kernel.AtPoll) || d.Fails(kernel.AtDownload) && d.Fail != kernel.FailTimeout {
 		switch d.Fail {
 		case kernel.FailModeration:
-			return answer(w, j.Model, j.ID, candidate("IMAGE_SAFETY", nil), 0)
+			return answer(q, j.Model, j.ID, candidate("IMAGE_SAFETY", nil), 0)
 		case kernel.FailReject:
-			return answer(w, j.Model, j.ID, candidate("STOP", []any{text("I can only describe this.")}), 0)
+			return answer(q, j.Model, j.ID, candidate("STOP", []any{text("I can only describe this.")}), 0)
 		case kernel.FailInternal:
 			return refuse(kernel.CallSubmit, internal, "An internal error has occurred. Please retry.")
 		default:
 			return kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
 		}
 	}
-	return image(j, w)
+	return image(j, q)
 }
 
 // candidate is what was made, and why it ended.
@@ -164,8 +164,8 @@ func candidate(reason string, parts []any) map[string]any {
 func text(s string) map[string]any { return map[string]any{"text": s} }
 
 // answer completes what every answer with HTTP 200 has.
-func answer(w *wish, model, id string, body map[string]any, made int) kernel.Reply {
-	asked := len(w.prompt)/4 + 258*w.images
+func answer(q *request, model, id string, body map[string]any, made int) kernel.Reply {
+	asked := len(q.prompt)/4 + 258*q.images
 	body["usageMetadata"] = map[string]any{
 		"promptTokenCount": asked, "candidatesTokenCount": made, "totalTokenCount": asked + made,
 	}

@@ -17,22 +17,22 @@ const thoughtSide = 64
 
 // image answers with the job's image. Everything around it is made at once,
 // the image itself while it is sent.
-func image(j *kernel.Job, w *wish) kernel.Reply {
+func image(j *kernel.Job, q *request) kernel.Reply {
 	content, mimeType, _ := j.File(kernel.FileImage)
 	// A text in the image's place, which no other part of the answer has.
 	const place = "\x00image\x00"
 	var parts []any
-	if w.thoughts {
+	if q.thoughts {
 		draft := base64.StdEncoding.EncodeToString(sample.Image(thoughtSide, thoughtSide))
 		parts = append(parts,
 			map[string]any{"text": "A draft comes first.", "thought": true},
 			map[string]any{"inlineData": map[string]any{"mimeType": mimeType, "data": draft}, "thought": true})
 	}
-	if w.talks {
+	if q.talks {
 		parts = append(parts, text("Here is the image."))
 	}
 	parts = append(parts, map[string]any{"inlineData": map[string]any{"mimeType": mimeType, "data": place}})
-	rep := answer(w, j.Model, j.ID, candidate("STOP", parts), w.tokens())
+	rep := answer(q, j.Model, j.ID, candidate("STOP", parts), q.tokens())
 	raw, err := json.Marshal(rep.Body)
 	quoted, quoteErr := json.Marshal(place)
 	if err := errors.Join(err, quoteErr); err != nil {

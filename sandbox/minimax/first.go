@@ -50,7 +50,7 @@ func base(code int, detail string) map[string]any {
 	if code == 0 {
 		return map[string]any{"status_code": 0, "status_msg": "success"}
 	}
-	return map[string]any{"status_code": code, "status_msg": told(code, detail)}
+	return map[string]any{"status_code": code, "status_msg": messageOf(code, detail)}
 }
 
 func (m *minimax) submitFirst(r *http.Request, a kernel.Account) kernel.Reply {

@@ -152,8 +152,8 @@ func file(j *kernel.Job) string {
 // trace is what support asks for.
 func trace() string { return strings.ReplaceAll(kernel.UUID(), "-", "") }
 
-// told is a code's message with what follows it.
-func told(code int, detail string) string {
+// messageOf is a code's message with what follows it.
+func messageOf(code int, detail string) string {
 	if detail == "" {
 		return messages[code]
 	}

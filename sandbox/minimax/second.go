@@ -57,7 +57,7 @@ var secondKinds = map[int]struct {
 
 func refuseSecond(kind string, code int, detail string) kernel.Reply {
 	e := secondKinds[code]
-	return failure(kind, e.status, e.kind, fmt.Sprintf("%s (%d)", told(code, detail), code))
+	return failure(kind, e.status, e.kind, fmt.Sprintf("%s (%d)", messageOf(code, detail), code))
 }
 
 // failure is an error in the second generation's envelope.
@@ -334,7 +334,7 @@ func (m *minimax) task(r *http.Request, j *kernel.Job) map[string]any {
 	case kernel.StateFailed:
 		out["error"] = map[string]any{"code": "server_error", "message": "the video could not be made"}
 		if j.Directive.Fail == kernel.FailModeration {
-			out["error"] = map[string]any{"code": "unprocessable_entity_error", "message": fmt.Sprintf("%s (%d)", told(codeOutput, ""), codeOutput)}
+			out["error"] = map[string]any{"code": "unprocessable_entity_error", "message": fmt.Sprintf("%s (%d)", messageOf(codeOutput, ""), codeOutput)}
 		}
 	case kernel.StateSucceeded:
 		input, _ := strconv.Atoi(j.Detail["input_seconds"])

@@ -9,15 +9,15 @@ import (
 	"github.com/mediagate/mediagate/sandbox/sandboxtest"
 )
 
-func said(text string) m { return m{"type": "text", "text": text} }
+func textPart(text string) m { return m{"type": "text", "text": text} }
 
-func linked(kind, role, link string) m {
+func mediaPart(kind, role, link string) m {
 	return m{"type": kind, kind: m{"url": link}, "role": role}
 }
 
 func secondVideo(content ...m) m {
 	if len(content) == 0 {
-		content = []m{said("a fox")}
+		content = []m{textPart("a fox")}
 	}
 	return m{"model": "MiniMax-H3", "content": content, "resolution": "768P", "duration": 5, "ratio": "16:9"}
 }
@@ -26,13 +26,13 @@ func TestSecondRules(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)
 	const clip, song = "https://cdn.example.com/a.mp4", "https://cdn.example.com/a.mp3"
-	frame := func(role string) m { return linked("image_url", role, picture) }
-	image := linked("image_url", "reference_image", picture)
-	video := linked("video_url", "reference_video", clip)
-	audio := linked("audio_url", "reference_audio", song)
-	data := func(link string) m { return linked("image_url", "reference_image", link) }
-	shown := func(seconds int) m { return linked("video_url", "reference_video", videoURI(seconds)) }
-	heard := func(link string) m { return linked("audio_url", "reference_audio", link) }
+	frame := func(role string) m { return mediaPart("image_url", role, picture) }
+	image := mediaPart("image_url", "reference_image", picture)
+	video := mediaPart("video_url", "reference_video", clip)
+	audio := mediaPart("audio_url", "reference_audio", song)
+	data := func(link string) m { return mediaPart("image_url", "reference_image", link) }
+	videoOf := func(seconds int) m { return mediaPart("video_url", "reference_video", videoURI(seconds)) }
+	audioOf := func(link string) m { return mediaPart("audio_url", "reference_audio", link) }
 	of := func(content ...m) m { return m{"content": content} }
 	for name, tc := range map[string]struct {
 		change m
@@ -48,10 +48,10 @@ func TestSecondRules(t *testing.T) {
 		"content text":          {m{"content": "a fox"}, "content"},
 		"unknown":               {m{"seed": 1}, "seed"},
 		"prompt":                {m{"prompt": "x"}, "prompt"},
-		"blank":                 {of(said(" ")), "content"},
-		"text 7000":             {of(said(strings.Repeat("é", 7000))), ""},
-		"text 7001":             {of(said(strings.Repeat("é", 7001))), "content[0].text"},
-		"two texts":             {of(said("a"), said("b")), "content"},
+		"blank":                 {of(textPart(" ")), "content"},
+		"text 7000":             {of(textPart(strings.Repeat("é", 7000))), ""},
+		"text 7001":             {of(textPart(strings.Repeat("é", 7001))), "content[0].text"},
+		"two texts":             {of(textPart("a"), textPart("b")), "content"},
 		"no type":               {of(m{"text": "a"}), "content[0].type"},
 		"other type":            {of(m{"type": "file"}), "content[0].type"},
 		"text with role":        {of(m{"type": "text", "text": "a", "role": "user"}), "content[0].role"},
@@ -65,20 +65,20 @@ func TestSecondRules(t *testing.T) {
 		"text, no ratio":        {m{"ratio": nil}, "ratio"},
 		"text, adaptive":        {m{"ratio": "adaptive"}, "ratio"},
 		"frame, no ratio":       {m{"ratio": nil, "content": []m{frame("first_frame")}}, ""},
-		"image, adaptive":       {m{"ratio": "adaptive", "content": []m{said("a"), image}}, ""},
+		"image, adaptive":       {m{"ratio": "adaptive", "content": []m{textPart("a"), image}}, ""},
 		"callback no url":       {m{"callback_url": "there"}, "callback_url"},
 		"watermark word":        {m{"aigc_watermark": 1}, "aigc_watermark"},
-		"first frame":           {of(said("a"), frame("first_frame")), ""},
+		"first frame":           {of(textPart("a"), frame("first_frame")), ""},
 		"both frames":           {of(frame("first_frame"), frame("last_frame")), ""},
-		"last frame alone":      {of(said("a"), frame("last_frame")), "content"},
+		"last frame alone":      {of(textPart("a"), frame("last_frame")), "content"},
 		"two first frames":      {of(frame("first_frame"), frame("first_frame")), "content"},
 		"two last frames":       {of(frame("first_frame"), frame("last_frame"), frame("last_frame")), "content"},
 		"frame and image":       {of(frame("first_frame"), image), "content"},
 		"frame and video":       {of(frame("first_frame"), video), "content"},
 		"frame and audio":       {of(frame("first_frame"), audio), "content"},
 		"no role":               {of(m{"type": "image_url", "image_url": m{"url": picture}}), "content[0].role"},
-		"foreign role":          {of(linked("image_url", "reference_video", picture)), "content[0].role"},
-		"video as frame":        {of(linked("video_url", "first_frame", clip)), "content[0].role"},
+		"foreign role":          {of(mediaPart("image_url", "reference_video", picture)), "content[0].role"},
+		"video as frame":        {of(mediaPart("video_url", "first_frame", clip)), "content[0].role"},
 		"url as text":           {of(m{"type": "image_url", "image_url": picture, "role": "reference_image"}), "content[0].image_url"},
 		"no url":                {of(m{"type": "image_url", "image_url": m{}, "role": "reference_image"}), "content[0].image_url.url"},
 		"url beside":            {of(m{"type": "image_url", "image_url": m{"url": picture, "detail": "high"}, "role": "reference_image"}), "content[0].image_url.detail"},
@@ -89,29 +89,29 @@ func TestSecondRules(t *testing.T) {
 		"3 audios":              {of(append(slices.Repeat([]m{audio}, 3), image)...), ""},
 		"4 audios":              {of(append(slices.Repeat([]m{audio}, 4), image)...), "content"},
 		"audio and video":       {of(audio, video), ""},
-		"audio and text":        {of(said("a"), audio), "content"},
+		"audio and text":        {of(textPart("a"), audio), "content"},
 		"256 pixels":            {of(data(pngURI(t, 256, 5760))), ""},
 		"255 pixels":            {of(data(pngURI(t, 255, 256))), "content[0].image_url.url"},
 		"5761 pixels":           {of(data(pngURI(t, 256, 5761))), "content[0].image_url.url"},
 		"webp":                  {of(data(webpURI(256, 256))), ""},
 		"no picture":            {of(data(uri("image/png", []byte("hello")))), "content[0].image_url.url"},
-		"a picture as video":    {of(linked("video_url", "reference_video", pngURI(t, 256, 256))), "content[0].video_url.url"},
+		"a picture as video":    {of(mediaPart("video_url", "reference_video", pngURI(t, 256, 256))), "content[0].video_url.url"},
 		"30 MB":                 {of(data(bigURI(t, 30<<20))), ""},
 		"over 30 MB":            {of(data(bigURI(t, 30<<20+1))), "content[0].image_url.url"},
-		"video 1 s":             {of(shown(1)), "content[0].video_url.url"},
-		"video 2 s":             {of(shown(2)), ""},
-		"video 15 s":            {of(shown(15)), ""},
-		"video 16 s":            {of(shown(16)), "content[0].video_url.url"},
-		"videos 15 s":           {of(shown(8), shown(7)), ""},
-		"videos 16 s":           {of(shown(8), shown(8)), "content"},
-		"no video":              {of(linked("video_url", "reference_video", uri("video/mp4", []byte("hello")))), "content[0].video_url.url"},
-		"audio 1.999 s":         {of(image, heard(wavURI(1999, 0))), "content[1].audio_url.url"},
-		"audio 2 s":             {of(image, heard(wavURI(2000, 0))), ""},
-		"audio 15 s":            {of(image, heard(wavURI(15000, 0))), ""},
-		"audio 15.001 s":        {of(image, heard(wavURI(15001, 0))), "content[1].audio_url.url"},
-		"audio 15 MB":           {of(image, heard(wavURI(2000, 15<<20-16044))), ""},
-		"audio over 15 MB":      {of(image, heard(wavURI(2000, 15<<20-16043))), "content[1].audio_url.url"},
-		"mp3 of unknown length": {of(image, heard(uri("audio/mpeg", []byte("ID3")))), ""},
+		"video 1 s":             {of(videoOf(1)), "content[0].video_url.url"},
+		"video 2 s":             {of(videoOf(2)), ""},
+		"video 15 s":            {of(videoOf(15)), ""},
+		"video 16 s":            {of(videoOf(16)), "content[0].video_url.url"},
+		"videos 15 s":           {of(videoOf(8), videoOf(7)), ""},
+		"videos 16 s":           {of(videoOf(8), videoOf(8)), "content"},
+		"no video":              {of(mediaPart("video_url", "reference_video", uri("video/mp4", []byte("hello")))), "content[0].video_url.url"},
+		"audio 1.999 s":         {of(image, audioOf(wavURI(1999, 0))), "content[1].audio_url.url"},
+		"audio 2 s":             {of(image, audioOf(wavURI(2000, 0))), ""},
+		"audio 15 s":            {of(image, audioOf(wavURI(15000, 0))), ""},
+		"audio 15.001 s":        {of(image, audioOf(wavURI(15001, 0))), "content[1].audio_url.url"},
+		"audio 15 MB":           {of(image, audioOf(wavURI(2000, 15<<20-16044))), ""},
+		"audio over 15 MB":      {of(image, audioOf(wavURI(2000, 15<<20-16043))), "content[1].audio_url.url"},
+		"mp3 of unknown length": {of(image, audioOf(uri("audio/mpeg", []byte("ID3")))), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -153,9 +153,9 @@ func TestSecondErrors(t *testing.T) {
 		"no key":         {"POST", "/v2/video_generation", "", secondVideo(), 401, "authorized_error", "(1004)"},
 		"foreign key":    {"POST", "/v2/video_generation", "Bearer sk-other", secondVideo(), 401, "authorized_error", "(2049)"},
 		"no JSON":        {"POST", "/v2/video_generation", key["Authorization"], "{", 400, "bad_request_error", "(2013)"},
-		"reject":         {"POST", "/v2/video_generation", key["Authorization"], secondVideo(said("[[sandbox: fail=reject]]")), 400, "bad_request_error", "(2013)"},
-		"moderation":     {"POST", "/v2/video_generation", key["Authorization"], secondVideo(said("[[sandbox: fail=moderation, at=submit]]")), 422, "unprocessable_entity_error", "(1026)"},
-		"internal":       {"POST", "/v2/video_generation", key["Authorization"], secondVideo(said("[[sandbox: fail=internal, at=submit]]")), 500, "server_error", "(1024)"},
+		"reject":         {"POST", "/v2/video_generation", key["Authorization"], secondVideo(textPart("[[sandbox: fail=reject]]")), 400, "bad_request_error", "(2013)"},
+		"moderation":     {"POST", "/v2/video_generation", key["Authorization"], secondVideo(textPart("[[sandbox: fail=moderation, at=submit]]")), 422, "unprocessable_entity_error", "(1026)"},
+		"internal":       {"POST", "/v2/video_generation", key["Authorization"], secondVideo(textPart("[[sandbox: fail=internal, at=submit]]")), 500, "server_error", "(1024)"},
 		"unknown task":   {"GET", "/v2/query/video_generation/1", key["Authorization"], nil, 400, "bad_request_error", "(2013)"},
 		"unknown, gone":  {"DELETE", "/v2/video_generation/1", key["Authorization"], nil, 400, "bad_request_error", "(2013)"},
 		"page 0":         {"GET", "/v2/query/video_generation?page_num=0", key["Authorization"], nil, 400, "bad_request_error", "(2013)"},
@@ -195,7 +195,7 @@ func second(t *testing.T, b *sandboxtest.Sandbox, content ...m) (id string, quer
 func TestSecondLife(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)
-	id, query := second(t, b, said("a fox"), linked("video_url", "reference_video", videoURI(4)), linked("image_url", "reference_image", pngURI(t, 300, 300)))
+	id, query := second(t, b, textPart("a fox"), mediaPart("video_url", "reference_video", videoURI(4)), mediaPart("image_url", "reference_image", pngURI(t, 300, 300)))
 	var got sandboxtest.Answer
 	for _, step := range []struct {
 		after time.Duration
@@ -236,9 +236,9 @@ func TestSecondLife(t *testing.T) {
 func TestSecondFailures(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)
-	_, moderation := second(t, b, said("[[sandbox: fail=moderation]]"))
-	_, reject := second(t, b, said("[[sandbox: fail=reject, at=poll]]"))
-	_, broken := second(t, b, said("[[sandbox: fail=internal, times=1]]"))
+	_, moderation := second(t, b, textPart("[[sandbox: fail=moderation]]"))
+	_, reject := second(t, b, textPart("[[sandbox: fail=reject, at=poll]]"))
+	_, broken := second(t, b, textPart("[[sandbox: fail=internal, times=1]]"))
 	b.Clock.Advance(2 * time.Second)
 	if got := moderation(); got.Status != 200 || got.Text("task", "status") != "failed" || !strings.HasSuffix(got.Text("task", "error", "message"), "(1027)") {
 		t.Errorf("moderation: %d %s", got.Status, got.Raw)

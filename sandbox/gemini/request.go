@@ -14,8 +14,8 @@ const imagesMax = 14
 
 var imageTypes = []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}
 
-// wish is what a request asks for.
-type wish struct {
+// request is what a call asks for.
+type request struct {
 	prompt   string // the user's texts
 	images   int    // within the request
 	files    int    // named by it
@@ -26,10 +26,10 @@ type wish struct {
 	thoughts bool // and the thoughts that led to it
 }
 
-// wishOf reads a request.
-func wishOf(in *kernel.Object) *wish {
+// readRequest reads a request.
+func readRequest(in *kernel.Object) *request {
 	in.Only("contents", "generationConfig", "tools", "safetySettings")
-	w := &wish{size: "1K", talks: true}
+	q := &request{size: "1K", talks: true}
 	contents := in.Objects("contents", 100)
 	if len(contents) == 0 {
 		in.Fail("contents", "contents is not specified")
@@ -46,16 +46,16 @@ func wishOf(in *kernel.Object) *wish {
 			c.Fail("parts", "must not be empty")
 		}
 		for _, part := range parts {
-			if s, ok := w.part(part); ok && role == "user" {
+			if s, ok := q.part(part); ok && role == "user" {
 				texts = append(texts, s)
 			}
 		}
 	}
-	w.prompt = strings.Join(texts, "\n")
-	if w.images+w.files > imagesMax {
+	q.prompt = strings.Join(texts, "\n")
+	if q.images+q.files > imagesMax {
 		in.Fail("contents", "at most %d images are allowed", imagesMax)
 	}
-	w.configure(in.Nested("generationConfig"))
+	q.configure(in.Nested("generationConfig"))
 	for _, tool := range in.Objects("tools", 10) {
 		tool.Only("googleSearch")
 		tool.Nested("googleSearch").Only()
@@ -68,11 +68,11 @@ func wishOf(in *kernel.Object) *wish {
 		}
 		s.Word("threshold", "", "BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF")
 	}
-	return w
+	return q
 }
 
 // part reads one part; a text is returned.
-func (w *wish) part(part *kernel.Object) (text string, ok bool) {
+func (q *request) part(part *kernel.Object) (text string, ok bool) {
 	part.Only("text", "inlineData", "fileData")
 	kinds := 0
 	for _, kind := range []string{"text", "inlineData", "fileData"} {
@@ -84,10 +84,10 @@ func (w *wish) part(part *kernel.Object) (text string, ok bool) {
 	case kinds != 1:
 		part.Fail("data", "exactly one of text, inlineData and fileData must be set")
 	case part.Has("inlineData"):
-		w.images++
-		w.inline(part.Nested("inlineData"))
+		q.images++
+		q.inline(part.Nested("inlineData"))
 	case part.Has("fileData"):
-		w.files++
+		q.files++
 		file := part.Nested("fileData")
 		file.Only("mimeType", "fileUri")
 		mimeType(file)
@@ -107,7 +107,7 @@ func mimeType(in *kernel.Object) string {
 }
 
 // inline opens an image of the request.
-func (w *wish) inline(in *kernel.Object) {
+func (q *request) inline(in *kernel.Object) {
 	in.Only("mimeType", "data")
 	kind := strings.TrimPrefix(mimeType(in), "image/")
 	data := in.Text("data")
@@ -131,41 +131,41 @@ func (w *wish) inline(in *kernel.Object) {
 		in.Fail("data", "Unable to process input image")
 		return
 	}
-	if w.first.Width == 0 {
-		w.first = p
+	if q.first.Width == 0 {
+		q.first = p
 	}
 }
 
 // configure reads the shape of what is to be made.
-func (w *wish) configure(in *kernel.Object) {
+func (q *request) configure(in *kernel.Object) {
 	in.Only("responseModalities", "imageConfig", "candidateCount", "thinkingConfig")
 	if in.Has("responseModalities") {
-		w.modalities(in)
+		q.modalities(in)
 	}
 	if in.Has("candidateCount") {
 		in.Integer("candidateCount", 1, 1)
 	}
 	image := in.Nested("imageConfig")
 	image.Only("aspectRatio", "imageSize")
-	w.ratio = image.Word("aspectRatio", "", ratios()...)
-	w.size = image.Word("imageSize", "1K", "512", "1K", "2K", "4K")
+	q.ratio = image.Word("aspectRatio", "", ratios()...)
+	q.size = image.Word("imageSize", "1K", "512", "1K", "2K", "4K")
 	thinking := in.Nested("thinkingConfig")
 	thinking.Only("includeThoughts", "thinkingLevel")
-	w.thoughts = thinking.Flag("includeThoughts")
+	q.thoughts = thinking.Flag("includeThoughts")
 	thinking.Word("thinkingLevel", "", "MINIMAL", "HIGH", "minimal", "high")
 }
 
 // modalities are an image, alone or with a text.
-func (w *wish) modalities(in *kernel.Object) {
+func (q *request) modalities(in *kernel.Object) {
 	list, ok := in.Value("responseModalities").([]any)
 	image := false
-	w.talks = false
+	q.talks = false
 	for _, m := range list {
 		switch m {
 		case "IMAGE":
 			image = true
 		case "TEXT":
-			w.talks = true
+			q.talks = true
 		default:
 			ok = false
 		}
@@ -206,24 +206,24 @@ func ratios() []string {
 
 // pixels is the size of the image that is asked for. Without a ratio it is the
 // one nearest to the first image's, square when there is none.
-func (w *wish) pixels() (width, height int) {
+func (q *request) pixels() (width, height int) {
 	best, distance := shapes[0], math.Inf(1)
 	for _, s := range shapes {
 		switch {
-		case s.ratio == w.ratio:
+		case s.ratio == q.ratio:
 			best, distance = s, -1
-		case w.ratio == "" && w.first.Width > 0:
-			d := math.Abs(math.Log(float64(s.width) / float64(s.height) * float64(w.first.Height) / float64(w.first.Width)))
+		case q.ratio == "" && q.first.Width > 0:
+			d := math.Abs(math.Log(float64(s.width) / float64(s.height) * float64(q.first.Height) / float64(q.first.Width)))
 			if d < distance {
 				best, distance = s, d
 			}
 		}
 	}
-	halves := map[string]int{"512": 1, "1K": 2, "2K": 4, "4K": 8}[w.size]
+	halves := map[string]int{"512": 1, "1K": 2, "2K": 4, "4K": 8}[q.size]
 	return best.width * halves / 2, best.height * halves / 2
 }
 
 // tokens is what an image of the size counts for.
-func (w *wish) tokens() int {
-	return map[string]int{"512": 747, "1K": 1120, "2K": 1680, "4K": 2520}[w.size]
+func (q *request) tokens() int {
+	return map[string]int{"512": 747, "1K": 1120, "2K": 1680, "4K": 2520}[q.size]
 }
