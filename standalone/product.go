@@ -11,7 +11,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
-	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/sandbox"
 	"github.com/mediagate/mediagate/standalone/datadir"
 	"github.com/mediagate/mediagate/standalone/sqlite"
@@ -124,7 +124,7 @@ func productConfig(secrets datadir.Secrets, opts options, where *announcement) (
 func sandboxChannels(url string) []app.Channel {
 	var channels []app.Channel
 	for _, c := range sandbox.Channels() {
-		if !slices.Contains(providers.Known(), c.Provider) {
+		if !slices.Contains(all.Known(), c.Provider) {
 			continue
 		}
 		channels = append(channels, app.Channel{

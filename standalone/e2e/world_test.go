@@ -15,7 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/mediagate/mediagate/failpoint"
-	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/sandbox"
 )
 
@@ -208,7 +208,7 @@ func (w *world) ownInfra(name string) *service {
 func sandboxChannels(url string) []map[string]any {
 	var channels []map[string]any
 	for _, c := range sandbox.Channels() {
-		if slices.Contains(providers.Known(), c.Provider) {
+		if slices.Contains(all.Known(), c.Provider) {
 			channels = append(channels, map[string]any{
 				"name": c.Provider + "-a", "provider": c.Provider, "base_url": url + c.Path, "credentials": c.Credentials,
 				"requests_per_second": 50, "poll_interval": map[string]string{"min": "500ms", "max": "1s"},
