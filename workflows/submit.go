@@ -1,0 +1,102 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+)
+
+// send makes an attempt that the vendor knows nothing of, unless nobody would
+// wait for its end any more.
+func (g *generate) send(ctx workflow.Context, n int) error {
+	if g.late(ctx) && (!g.fromOldWorker() || !g.inbox.retryOrdered()) {
+		return g.expire(ctx, "the task could not be sent to the provider in time")
+	}
+	return g.submit(ctx, n)
+}
+
+func (g *generate) submit(ctx workflow.Context, n int) error {
+	g.lost.attempt = 0
+	g.show(ctx, fmt.Sprintf("submitting attempt %d to %s", n, g.provider()))
+	options := call(g.provider(), fmt.Sprintf("submit attempt %d", n), g.left(ctx))
+	var st mediagate.Story
+	err := g.interruptibly(ctx, options, acts.SubmitJob, activities.AttemptArgs{TaskID: g.in.TaskID, N: n}, &st)
+	switch failure := activities.FromTemporal(err); {
+	case err == nil:
+	case temporal.IsCanceledError(err):
+		return g.reload(ctx) // the row has the cancel, or the next worker goes on
+	case !g.fromOldWorker() && (g.late(ctx) || failure.Kind == mediagate.KindUnavailable):
+		return g.reload(ctx) // the row decides, as soon as it can be read
+	default:
+		return g.park(ctx, submitParkReason(failure))
+	}
+	if st.N < n || st.N == n && (st.State == mediagate.AttemptRejected || st.State == mediagate.AttemptUnknown) {
+		g.story, g.retryDue = st, false // stays parked, if it is: nothing was achieved
+		return nil
+	}
+	g.refusals = 0
+	return g.proceed(ctx, st)
+}
+
+func submitParkReason(e *mediagate.Error) mediagate.ParkReason {
+	switch {
+	case mediagate.ParkReason(e.Code) == mediagate.ParkChannelMissing:
+		return mediagate.ParkChannelMissing
+	case e.Kind == mediagate.KindInternal:
+		return mediagate.ParkInternal
+	default:
+		return mediagate.ParkProviderAway
+	}
+}
+
+// awaitSender decides on an intent whose sender has not reported when the
+// deadline has passed. The call may still be under way, and its answer counts
+// (D5); after that the sender was lost.
+func (g *generate) awaitSender(ctx workflow.Context) error {
+	if wait := g.story.CallEnds.Sub(g.clock.now(ctx)); wait > 0 {
+		g.show(ctx, "deadline: waiting for the submission that may be under way")
+		_, err := g.pause(ctx, "the submission's end", wait)
+		return err
+	}
+	return g.database(ctx, "the sender was lost", acts.MarkLost, g.attempt())
+}
+
+// maxRefusals is how many attempts a vendor that is full or away gets before
+// the task parks.
+const maxRefusals = 6
+
+// afterRejection decides on an attempt that provably made no job.
+func (g *generate) afterRejection(ctx workflow.Context) error {
+	failure := g.story.Failure
+	if failure == nil {
+		failure = &mediagate.Failure{Code: mediagate.CodeInternal, Message: "the provider refused the request"}
+	}
+	switch {
+	case g.retryDue:
+		g.retryDue, g.inbox.command = false, ""
+	case failure.Code == mediagate.CodeProviderRefused:
+		return g.park(ctx, mediagate.ParkCredentials)
+	case failure.Code == mediagate.CodeFunds:
+		return g.park(ctx, mediagate.ParkFunds)
+	case !failure.Retryable:
+		return g.end(ctx, mediagate.StatusFailed, failure)
+	default:
+		g.refusals++
+		if g.refusals >= maxRefusals {
+			return g.park(ctx, mediagate.ParkProviderAway)
+		}
+		g.show(ctx, "the provider is full or away: the next attempt follows")
+		if _, err := g.pause(ctx, "before the next attempt", min(time.Second<<g.refusals, 30*time.Second)); err != nil {
+			return err
+		}
+		if g.story.CancelRequested || g.inbox.failOrdered() || g.inbox.runCancelled() {
+			return nil
+		}
+	}
+	return g.send(ctx, g.story.N+1)
+}
