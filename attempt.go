@@ -150,6 +150,10 @@ type Media struct {
 	Duration float64 `json:"duration,omitempty"`
 }
 
+// SenderLost is the Error of an unknown attempt whose sender has not reported:
+// it is dead, or out of Temporal's sight and still holds the vendor's call.
+const SenderLost = "the sender was lost"
+
 // ParkReason is why a task waits for a person, or for what may mend itself.
 type ParkReason string
 

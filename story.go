@@ -31,7 +31,8 @@ type Story struct {
 	Channel    string       `json:"channel,omitempty"`
 	Provider   string       `json:"provider,omitempty"`
 	SendBefore time.Time    `json:"send_before,omitzero"`
-	CallEnds   time.Time    `json:"call_ends,omitzero"` // of an intent: nothing of its call is under way from then on
+	SenderLost bool         `json:"sender_lost,omitempty"` // of an unknown attempt: see SenderLost
+	CallEnds   time.Time    `json:"call_ends,omitzero"`    // of an intent, and of a lost sender's synchronous call: nothing of it is under way from then on
 	AbsentAt   time.Time    `json:"absent_at,omitzero"`
 	Succeeded  bool         `json:"succeeded,omitempty"` // an outcome is stored: success
 	Failure    *Failure     `json:"failure,omitempty"`   // an outcome or rejection is stored: failure

@@ -38,7 +38,7 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 		return st, a.fail(ctx, err)
 	}
 	st.ParkTimeout, st.ParkRetry = a.Settings.ParkTimeout, a.Settings.ParkRetry
-	if st.State == mediagate.AttemptIntent {
+	if st.State == mediagate.AttemptIntent || st.SenderLost && st.Sync {
 		st.CallEnds = a.settled(st.SendBefore, st.Sync)
 		if end := mediagate.WaitsUntil(st.DeadlineAt, st.ParkedAt, st.ReadAt).Add(a.Settings.ClockSkew); st.Sync && end.Before(st.CallEnds) {
 			st.CallEnds = end
@@ -123,7 +123,7 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 	switch {
 	case row.State == mediagate.AttemptIntent:
 		// Whoever stored it died, or still holds the call: its fate is open.
-		return row, c, false, a.Store.MarkUnknown(ctx, task.ID, n, row.SendBefore, "the sender was lost")
+		return row, c, false, a.Store.MarkUnknown(ctx, task.ID, n, row.SendBefore, mediagate.SenderLost)
 	case row.State != mediagate.AttemptUnknown || row.AgainAt.IsZero():
 		return row, c, false, nil
 	}
@@ -155,7 +155,7 @@ func (a *Activities) MarkLost(ctx context.Context, in AttemptArgs) (mediagate.St
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	if row.State == mediagate.AttemptIntent {
-		if err := a.Store.MarkUnknown(ctx, in.TaskID, in.N, row.SendBefore, "the sender was lost"); err != nil {
+		if err := a.Store.MarkUnknown(ctx, in.TaskID, in.N, row.SendBefore, mediagate.SenderLost); err != nil {
 			return mediagate.Story{}, a.fail(ctx, err)
 		}
 	}

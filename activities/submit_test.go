@@ -234,7 +234,7 @@ func TestD4LateSenderIsFenced(t *testing.T) {
 			b := setup(t, video)
 			b.Async.OnSubmit = func(ctx context.Context, _ mediagate.Job) (mediagate.Submission, error) {
 				mine := b.attempt(1).SendBefore
-				b.ok(b.Store.MarkUnknown(ctx, taskID, 1, mine, "the sender was lost"))
+				b.ok(b.Store.MarkUnknown(ctx, taskID, 1, mine, mediagate.SenderLost))
 				b.notFound()
 				b.advance(time.Minute)
 				b.notFound()
@@ -320,7 +320,8 @@ func TestD3NoIntentAfterTheDeadline(t *testing.T) {
 }
 
 // D5: of an intent the story tells until when its call may be under way: of a
-// synchronous one no longer than anybody waits.
+// synchronous one no longer than anybody waits, and also once its sender was
+// lost. A sender that has spoken has no call under way.
 func TestD5CallEnds(t *testing.T) {
 	t.Parallel()
 	open := func(b *bundle, sync bool, before time.Time) mediagate.Story {
@@ -346,6 +347,23 @@ func TestD5CallEnds(t *testing.T) {
 			b := setup(t, video)
 			if got := open(b, c.sync, start.Add(c.before)).CallEnds; !got.Equal(start.Add(c.want)) {
 				t.Errorf("the call ends %v after the start, want %v", got.Sub(start), c.want)
+			}
+			st := must[mediagate.Story](b, b.Activities.MarkLost, activities.AttemptArgs{TaskID: taskID, N: 1})
+			if got := st.CallEnds; c.sync != got.Equal(start.Add(c.want)) || !c.sync && !got.IsZero() {
+				t.Errorf("once the sender was lost, the call ends %v after the start, want %v", got.Sub(start), c.want)
+			}
+		})
+	}
+	for word, want := range map[string]bool{mediagate.SenderLost: true, "ambiguous": false} {
+		t.Run("told by "+word, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			before := start.Add(10 * time.Second)
+			open(b, true, before)
+			b.ok(b.Store.MarkUnknown(t.Context(), taskID, 1, before, word))
+			st := must[mediagate.Story](b, b.Activities.LoadTask, activities.TaskArgs{TaskID: taskID})
+			if got := !st.CallEnds.IsZero(); got != want {
+				t.Errorf("the call may go on: %v, want %v", got, want)
 			}
 		})
 	}

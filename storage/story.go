@@ -29,6 +29,7 @@ type storyRow struct {
 	AbsentAt          stamp
 	Outcome           []byte
 	Failure           []byte
+	Error             *string
 	Mirrored          bool
 	Trouble           *mediagate.ParkReason
 	Unheard           bool
@@ -44,7 +45,7 @@ func (s *Store) Story(ctx context.Context, taskID string) (mediagate.Story, erro
 func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	r, err := one[storyRow](db, `SELECT t.status, t.model, t.type, t.account_id, t.plan, t.cancel_requested_at, t.deadline_at,
 			t.parked_at, t.park_reason, t.webhook_round, t.webhook_state,
-			a.n, a.state, a.channel, a.provider, a.route, a.send_before, a.absent_at, a.outcome, a.failure,
+			a.n, a.state, a.channel, a.provider, a.route, a.send_before, a.absent_at, a.outcome, a.failure, a.error,
 			a.results IS NOT NULL AS mirrored, a.trouble,
 			EXISTS (SELECT 1 FROM awaits w WHERE w.task_id = t.id AND w.n = a.n AND w.unheard) AS unheard
 		FROM tasks t LEFT JOIN attempts a ON a.task_id = t.id AND a.n = (SELECT MAX(n) FROM attempts WHERE task_id = t.id)
@@ -71,6 +72,7 @@ func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	}
 	story.N, story.State, story.Channel, story.Provider, story.Trouble = *r.N, *r.State, *r.Channel, *r.Provider, *r.Trouble
 	story.SendBefore, story.AbsentAt, story.Mirrored, story.Unheard = r.SendBefore.Time, r.AbsentAt.Time, r.Mirrored, r.Unheard
+	story.SenderLost = story.State == mediagate.AttemptUnknown && *r.Error == mediagate.SenderLost
 	var route mediagate.Route
 	if err := fromJSON("attempts.route", r.Route, &route); err != nil {
 		return mediagate.Story{}, err

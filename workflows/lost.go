@@ -14,6 +14,11 @@ import (
 // before the task fails (D6).
 const unknownSyncPatience = 60 * time.Second
 
+// lostSenderLook is how often the row is read while a lost sender may still hold
+// the vendor's call (D5): one that Temporal cannot be told by stores the answer,
+// and signals nobody.
+const lostSenderLook = 15 * time.Second
+
 // lookupPauses are the pauses between lookups of a parked, lost submission (D6).
 var lookupPauses = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour}
 
@@ -40,6 +45,11 @@ func (g *generate) resolve(ctx workflow.Context) error {
 	}
 	if g.story.OnUnknown != mediagate.OnUnknownFail {
 		return g.parkUnknown(ctx)
+	}
+	if wait := g.story.CallEnds.Sub(g.clock.now(ctx)); wait > 0 {
+		g.show(ctx, "the sender was lost, but its call may be under way: its answer still counts")
+		_, err := g.pause(ctx, "the submission's end", min(wait, lostSenderLook))
+		return err
 	}
 	left := g.lost.until.Sub(workflow.Now(ctx))
 	if g.late(ctx) {

@@ -32,6 +32,64 @@ func TestD6LostImageEndsThoughItIsWoken(t *testing.T) {
 	}
 }
 
+// lostSender begins a run after a worker that stored the intent of an image, and
+// was taken for dead: Temporal gives the step to another, which finds the intent.
+func lostSender(t *testing.T) *bundle {
+	t.Helper()
+	b := setup(t, image)
+	_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{
+		TaskID: taskID, N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: "account-s",
+		Route: b.task().Plan.Routes[0], ExternalID: taskID, SendBefore: start.Add(10 * time.Second), CreatedAt: start,
+	})
+	b.ok(err)
+	return b
+}
+
+// D5, D6: a sender that was taken for dead may still hold the vendor's call. The
+// task waits as long as that can last, not only for the patience of D6, and the
+// answer counts.
+func TestD5AnswerOfALostSenderCounts(t *testing.T) {
+	t.Parallel()
+	callEnds := 10*time.Second + activities.DefaultSettings().SyncTimeout + activities.DefaultSettings().ClockSkew
+	t.Run("it comes", func(t *testing.T) {
+		t.Parallel()
+		b := lostSender(t)
+		b.at(2*time.Minute, func() {
+			outcome := activitytest.Success()
+			_, err := b.Store.AcceptAttempt(t.Context(), taskID, 1, mediagate.Submission{Outcome: &outcome}, b.env.Now())
+			b.ok(err)
+		})
+		b.run()
+		b.ended(mediagate.StatusCompleted)
+		b.submits()
+		within(t, "the end", b.endedAt(), 2*time.Minute, 2*time.Minute+15*time.Second)
+	})
+	t.Run("none comes", func(t *testing.T) {
+		t.Parallel()
+		b := lostSender(t)
+		b.run()
+		b.failed(mediagate.CodeSubmissionUnknown)
+		b.submits()
+		within(t, "the end", b.endedAt(), callEnds, callEnds+time.Second)
+	})
+	t.Run("the deadline comes first", func(t *testing.T) {
+		t.Parallel()
+		b := lostSender(t)
+		b.Store.Edit(taskID, func(task *mediagate.Task) { task.DeadlineAt = start.Add(90 * time.Second) })
+		b.run()
+		b.failed(mediagate.CodeGenerationTimeout)
+		within(t, "the end", b.endedAt(), 90*time.Second, 96*time.Second)
+	})
+	t.Run("the client cancels", func(t *testing.T) {
+		t.Parallel()
+		b := lostSender(t)
+		b.cancels(30 * time.Second)
+		b.run()
+		b.ended(mediagate.StatusCancelled)
+		within(t, "the end", b.endedAt(), 30*time.Second, 31*time.Second)
+	})
+}
+
 // What an operator ordered before an answer was lost is no leave to give that
 // attempt up: nothing is sent twice for it.
 func TestD6RetryFromBeforeTheLossGivesNothingUp(t *testing.T) {

@@ -221,6 +221,22 @@ var attemptTests = map[string]func(*bench){
 		b.noError(b.MarkUnknown(b.Context(), id, 1, row.SendBefore, "late"))
 		same(b, "state", b.attempt(id, 1).State, mediagate.AttemptRejected)
 	},
+	"the story tells a lost sender from one that has spoken": func(b *bench) {
+		p := b.newPayer(unit(10))
+		for word, want := range map[string]bool{mediagate.SenderLost: true, "timeout": false} {
+			id := b.submit(p, unit(1))
+			row := b.intent(id, 1)
+			same(b, "intent", b.story(id).SenderLost, false)
+			b.noError(b.MarkUnknown(b.Context(), id, 1, row.SendBefore, word))
+			same(b, word, b.story(id).SenderLost, want)
+		}
+		id := b.submit(p, unit(1))
+		row := b.intent(id, 1)
+		b.noError(b.MarkUnknown(b.Context(), id, 1, row.SendBefore, mediagate.SenderLost))
+		_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+		b.noError(err)
+		same(b, "once its answer came", b.story(id).SenderLost, false)
+	},
 	"a late sender says nothing of an intent opened again": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.submit(p, unit(1))
