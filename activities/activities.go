@@ -212,7 +212,10 @@ type Engine interface {
 	EnsureChannel(ctx context.Context, name string) error
 	SignalUpstream(ctx context.Context, taskID string, n int) error
 	SignalWake(ctx context.Context, taskID string) error
-	SignalCancel(ctx context.Context, taskID string) error
+	// RepeatCancel tells the task's run again that its row has a cancel request.
+	// One whose workflow tasks fail takes no signal: once it is as old as patience
+	// it is replaced as by Replace, and replaced says so.
+	RepeatCancel(ctx context.Context, task mediagate.Task, patience time.Duration, reason string) (replaced bool, err error)
 	SignalAction(ctx context.Context, a mediagate.Action) error
 }
 

@@ -128,9 +128,11 @@ func (a *Activities) pass(ctx context.Context, overdueToo bool) PassReport {
 		return a.Store.OpenTasks(ctx, a.Now().Add(-recheckAfter), passBatch)
 	}))
 	concern(func(ctx context.Context) error {
+		var replaced atomic.Int64
+		defer func() { r.Replaced += int(replaced.Load()) }()
 		cancels, err := a.Store.StaleCancels(ctx, staleAfter, passBatch)
 		r.Cancels = len(cancels)
-		return cmp.Or(err, each(ctx, cancels, reconcileWide, func(id string) error { return a.Engine.SignalCancel(ctx, id) }))
+		return cmp.Or(err, each(ctx, cancels, reconcileWide, func(id string) error { return a.repeatCancel(ctx, id, &replaced) }))
 	})
 	concern(func(ctx context.Context) error {
 		actions, err := a.Store.UntakenActions(ctx, staleAfter, passBatch)

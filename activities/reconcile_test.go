@@ -100,12 +100,26 @@ func TestD2Reconcile(t *testing.T) {
 			_, _, err := w.Store.Settle(w.t.Context(), mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusCancelled})
 			w.check(err)
 		}, time.Hour, nil},
-		"a cancel that nobody obeys": {func(w scene) {
+		"a cancel that no run has taken": {func(w scene) {
 			w.submitted()
 			w.Engine.Running = map[string]bool{taskID: true}
 			_, err := w.Store.RequestCancel(w.t.Context(), "acc_1", taskID)
 			w.check(err)
 		}, 11 * time.Second, []string{"cancel " + taskID, channel}},
+		"a cancel that a failing run cannot hear": {func(w scene) {
+			w.submitted()
+			w.Engine.Running = map[string]bool{taskID: true}
+			w.Engine.Failing = map[string]time.Duration{taskID: 30 * time.Second}
+			_, err := w.Store.RequestCancel(w.t.Context(), "acc_1", taskID)
+			w.check(err)
+		}, 40 * time.Second, []string{"replace " + taskID, channel}},
+		"one that was replaced not long ago": {func(w scene) {
+			w.submitted()
+			w.Engine.Running = map[string]bool{taskID: true}
+			w.Engine.Failing = map[string]time.Duration{taskID: 30 * time.Second}
+			_, err := w.Store.RequestCancel(w.t.Context(), "acc_1", taskID)
+			w.check(err)
+		}, 121 * time.Second, []string{"cancel " + taskID, channel}},
 		"a command that nobody takes": {func(w scene) {
 			w.submitted()
 			w.Engine.Running = map[string]bool{taskID: true}

@@ -59,6 +59,26 @@ func (a *Activities) replace(ctx context.Context, rescue mediagate.Rescue) (star
 	return started, err
 }
 
+// repeatCancel makes a run hear of a cancel that it has not taken. One whose
+// workflow tasks fail hears of nothing, and the client would wait for the run to
+// be overdue. It is replaced, ever more rarely while that does not help: a run that came after
+// the cancel gets a quarter of the time since then.
+func (a *Activities) repeatCancel(ctx context.Context, taskID string, replaced *atomic.Int64) error {
+	task, err := a.Store.TaskByID(ctx, taskID)
+	if err != nil || task.Status.Terminal() {
+		return err
+	}
+	age := a.Now().Sub(task.CancelRequestedAt)
+	done, err := a.Engine.RepeatCancel(ctx, task, age/4, fmt.Sprintf(
+		"mediagate's reconciler: the client cancelled the task at %s, and the workflow tasks of this run fail. A new run goes on from the database",
+		clock(task.CancelRequestedAt)))
+	if done {
+		replaced.Add(1)
+		a.Logger.WarnContext(ctx, "replaced the run of a cancelled task, whose workflow tasks failed", "task", task.ID, "cancelled", clock(task.CancelRequestedAt))
+	}
+	return err
+}
+
 // rescueRounds replaces the runs of delivery rounds that take longer than any
 // round does.
 func (a *Activities) rescueRounds(ctx context.Context, r *PassReport) error {

@@ -489,9 +489,9 @@ func (e *prompter) SignalWake(context.Context, string) error {
 	return nil
 }
 
-func (e *prompter) SignalCancel(context.Context, string) error {
+func (e *prompter) RepeatCancel(context.Context, mediagate.Task, time.Duration, string) (bool, error) {
 	e.p.signal(workflows.SignalCancel, nil)
-	return nil
+	return false, nil
 }
 
 func (e *prompter) SignalAction(_ context.Context, a mediagate.Action) error {

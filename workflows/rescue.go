@@ -54,7 +54,32 @@ func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) (b
 	return true, c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE)
 }
 
-// ReplaceWebhook does so for a delivery round.
+// RepeatCancel tells the task's run that its row has a cancel request. A run that
+// is as old as patience and whose workflow tasks fail is replaced, as by Replace.
+// Until it is, no signal goes to one that has begun to fail: that would start the
+// count of its failures anew.
+func (c Client) RepeatCancel(ctx context.Context, t mediagate.Task, patience time.Duration, reason string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*describeTimeout)
+	defer cancel()
+	desc, err := c.describe(ctx, t.ID)
+	if err != nil {
+		return false, err
+	}
+	task := desc.GetPendingWorkflowTask()
+	age := time.Since(desc.GetWorkflowExecutionInfo().GetStartTime().AsTime())
+	switch {
+	case !running(desc) || task.GetAttempt() <= 1:
+		return false, c.SignalCancel(ctx, t.ID)
+	case !failing(desc) || age < patience:
+		return false, nil
+	}
+	if err := c.terminate(ctx, desc, reason); err != nil {
+		return false, err
+	}
+	return true, c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE)
+}
+
+// ReplaceWebhook does for a delivery round what Replace does for a task.
 func (c Client) ReplaceWebhook(ctx context.Context, taskID string, round int, reason string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*describeTimeout)
 	defer cancel()

@@ -161,7 +161,7 @@ func (s *Store) MarkChecked(ctx context.Context, ids []string, seen bool) error 
 	return nil
 }
 
-// StaleCancels names open tasks whose cancel nobody obeyed.
+// StaleCancels names open tasks whose cancel no run has taken.
 func (s *Store) StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
 	return s.find(ctx, "StaleCancels", limit, func(r *record) bool {
 		at := r.task.CancelRequestedAt

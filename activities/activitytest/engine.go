@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/mediagate/mediagate"
 )
@@ -17,6 +18,8 @@ type Engine struct {
 	OnUpstream func(taskID string, n int) error
 	// Running are the tasks that have a run.
 	Running map[string]bool
+	// Failing are the ages of the runs whose workflow tasks fail.
+	Failing map[string]time.Duration
 
 	mu    sync.Mutex
 	calls []string
@@ -88,10 +91,14 @@ func (e *Engine) SignalWake(_ context.Context, taskID string) error {
 	return nil
 }
 
-// SignalCancel tells of a cancel.
-func (e *Engine) SignalCancel(_ context.Context, taskID string) error {
-	e.note("cancel %s", taskID)
-	return nil
+// RepeatCancel tells of a cancel, or replaces a run that fails and is as old as patience.
+func (e *Engine) RepeatCancel(_ context.Context, t mediagate.Task, patience time.Duration, _ string) (bool, error) {
+	if age, fails := e.Failing[t.ID]; fails && age >= patience {
+		e.note("replace %s", t.ID)
+		return true, nil
+	}
+	e.note("cancel %s", t.ID)
+	return false, nil
 }
 
 // SignalAction tells of a command.

@@ -72,14 +72,19 @@ func (b *bench) ok(err error) {
 
 func (b *bench) eventually(what string, check func() error) {
 	b.t.Helper()
-	deadline := time.Now().Add(patience)
+	b.within(patience, what, check)
+}
+
+func (b *bench) within(limit time.Duration, what string, check func() error) {
+	b.t.Helper()
+	deadline := time.Now().Add(limit)
 	for {
 		err := check()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			b.t.Fatalf("%s: not within %s: %v", what, patience, err)
+			b.t.Fatalf("%s: not within %s: %v", what, limit, err)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -180,6 +185,34 @@ func TestD2WedgedRunIsReplaced(t *testing.T) {
 			}
 		})
 	}
+}
+
+// D2: a client that cancels does not wait for its task to be overdue: a run that
+// cannot go on takes no cancel, and is replaced once its workflow tasks have
+// failed for a while.
+func TestD2CancelReachesATaskWhoseRunFails(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.Activities.Engine = b.engine
+	b.Activities.Settings.PassInterval = time.Second
+	task := b.NewVideo()
+	b.Store.Add(task)
+	w := &bench{world: b, task: task}
+	blocked := func(ctx workflow.Context, _ workflows.Input) error { return forEver(ctx) }
+	w.wedge("Generate", blocked, func() error { return b.engine.Start(t.Context(), task) }, w.blocked(task.ID))
+	wedged := w.runID(task.ID)
+	w.mend() // whose workflow would not have slept: no history goes on with it
+	_, err := b.Store.RequestCancel(t.Context(), task.AccountID, task.ID)
+	w.ok(err)
+	w.ok(b.engine.Cancel(t.Context(), task.ID))
+	w.within(2*patience, "the task is cancelled", func() error {
+		got, err := b.Store.TaskByID(t.Context(), task.ID)
+		if err == nil && got.Status != mediagate.StatusCancelled {
+			err = fmt.Errorf("it is %s", got.Status)
+		}
+		return err
+	})
+	w.terminated(task.ID, wedged, "the client cancelled the task")
 }
 
 // D2: the same for a delivery round.
