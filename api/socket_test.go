@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -631,42 +630,6 @@ func TestCutIsLogged(t *testing.T) {
 	}
 	if strings.Contains(g.log.String(), `"status":200`) {
 		t.Errorf("a success that nobody had: %s", g.log.String())
-	}
-}
-
-// TestReadyLooksOnceForAll: who has no key cannot have us ask the bucket as
-// often as it asks us.
-func TestReadyLooksOnceForAll(t *testing.T) {
-	t.Parallel()
-	var looks atomic.Int32
-	release := make(chan struct{})
-	g := newGateway(t, func(c *api.Config) {
-		c.Checks.Bucket = func(ctx context.Context) error {
-			looks.Add(1)
-			select {
-			case <-release:
-			case <-ctx.Done():
-			}
-			return nil
-		}
-	})
-	address := g.serve()
-	var waiting []*socket
-	for range 50 {
-		s := dial(t, address)
-		s.send(request{path: "/readyz"}.text("1.1"))
-		waiting = append(waiting, s)
-	}
-	eventually(t, "somebody looks", func() bool { return looks.Load() > 0 })
-	time.Sleep(100 * time.Millisecond) // as all would
-	close(release)
-	for _, s := range waiting {
-		if a := s.answer(); a.status != 200 || a.at("status") != "ready" {
-			t.Errorf("%d %s", a.status, a.body)
-		}
-	}
-	if n := looks.Load(); n > 10 { // those that came late had one of their own
-		t.Errorf("%d looks for 50 questions", n)
 	}
 }
 

@@ -1,0 +1,57 @@
+package api_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+// TestReadyLooksOnceForAll: who has no key cannot have us ask the bucket as
+// often as it asks us.
+func TestReadyLooksOnceForAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		models, err := catalog.Load("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var looks atomic.Int32
+		release := make(chan struct{})
+		server, err := api.New(api.Config{
+			Store: struct{ api.Store }{}, Starter: &starter{}, Signer: struct{ api.Signer }{}, Catalog: models, AdminKey: adminKey, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
+			Checks: api.Checks{Bucket: func(context.Context) error {
+				looks.Add(1)
+				<-release
+				return nil
+			}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		for range 50 {
+			go func() {
+				w := httptest.NewRecorder()
+				server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
+				if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"status":"ready"`) {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+			}()
+		}
+		synctest.Wait() // all of them ask
+		if n := looks.Load(); n != 1 {
+			t.Errorf("%d looks for 50 questions", n)
+		}
+		close(release)
+		synctest.Wait()
+	})
+}
