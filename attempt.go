@@ -184,7 +184,7 @@ type Await struct {
 	ClaimedAt   time.Time
 	Progress    int  // of the task, as stored
 	Missing     int  // as in PollResult
-	Ended       bool // the outcome (or trouble) is stored already: only the signal is owed
+	Ended       bool // the outcome (or trouble) is stored already: only the signal is outstanding
 }
 
 // Channel is one account with a vendor.

@@ -97,7 +97,7 @@ const (
 	OnUnknownPark = "park"
 )
 
-// Route is one way to produce a model: a provider, its name for the model,
+// Route is one way to produce a model: a provider, the vendor's name for it,
 // the operation of the adapter, and upstream values that the catalog derived
 // from the request by table (such as a pixel size).
 type Route struct {

@@ -135,7 +135,7 @@ func TestD11ChannelGoneAtTheDeadline(t *testing.T) {
 			b := setup(t, video)
 			b.at(time.Hour, func() { lose(b) })
 			// The channel's tending notices while the last question is repeated.
-			b.hears(deadline+30*time.Second, mediagate.PollResult{N: 1, Trouble: mediagate.ParkChannelMissing})
+			b.polled(deadline+30*time.Second, mediagate.PollResult{N: 1, Trouble: mediagate.ParkChannelMissing})
 			var parked mediagate.Task
 			b.at(deadline+10*time.Minute, func() {
 				parked = b.task()
@@ -178,8 +178,8 @@ func TestD10NotLetSeeTheJobAtTheDeadline(t *testing.T) {
 			for name, hear := range map[string]func(*bundle){
 				"never": func(*bundle) {},
 				"late": func(b *bundle) {
-					b.hears(deadline+14*time.Minute, mediagate.PollResult{N: 1, Trouble: want.park})
-					b.hears(deadline+30*time.Minute, mediagate.PollResult{N: 1, Trouble: want.park})
+					b.polled(deadline+14*time.Minute, mediagate.PollResult{N: 1, Trouble: want.park})
+					b.polled(deadline+30*time.Minute, mediagate.PollResult{N: 1, Trouble: want.park})
 				},
 				"answers": func(b *bundle) {
 					for d := 7 * time.Minute; d < 30*time.Hour; d += 7 * time.Minute {
@@ -213,7 +213,7 @@ func TestD10NotLetSeeTheJobAtTheDeadline(t *testing.T) {
 				b.Async.OnPoll = nil
 				b.Async.End(taskID, activitytest.Success())
 			})
-			b.hears(deadline+7*time.Minute, mediagate.PollResult{N: 1, Heard: true})
+			b.polled(deadline+7*time.Minute, mediagate.PollResult{N: 1, Heard: true})
 			b.run()
 			b.ended(mediagate.StatusCompleted)
 			within(t, "the end", b.endedAt(), deadline+10*time.Minute, deadline+13*time.Minute)
@@ -286,8 +286,8 @@ func submitByHand(b *bundle) {
 func TestD10ParkedTimeDoesNotCount(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	b.hears(time.Hour, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
-	b.hears(time.Hour+7*time.Minute, mediagate.PollResult{N: 1, Heard: true})
+	b.polled(time.Hour, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
+	b.polled(time.Hour+7*time.Minute, mediagate.PollResult{N: 1, Heard: true})
 	b.run()
 	b.failed(mediagate.CodeGenerationTimeout)
 	// Parked at 1h0m; restored after one wait of 5 to 6 min, answered within
@@ -312,7 +312,7 @@ func TestD11NotFoundAtTheDeadlineParks(t *testing.T) {
 			b.Async.OnPoll = nil
 			b.Async.End(taskID, activitytest.Success())
 		})
-		b.hears(deadline+7*time.Minute, mediagate.PollResult{N: 1, Heard: true})
+		b.polled(deadline+7*time.Minute, mediagate.PollResult{N: 1, Heard: true})
 		b.run()
 		if parked.ParkReason != mediagate.ParkJobLost {
 			t.Errorf("parked for %q, want %s", parked.ParkReason, mediagate.ParkJobLost)
@@ -359,7 +359,7 @@ func TestD10OutcomeAtTheLastMoment(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
 			if parkedFor != "" {
-				b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: parkedFor})
+				b.polled(time.Minute, mediagate.PollResult{N: 1, Trouble: parkedFor})
 			}
 			b.Store.Fault = func(method string) error {
 				if method == "Settle" && b.elapsed() > time.Hour && b.task().ParkReason == parkedFor {

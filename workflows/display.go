@@ -34,7 +34,7 @@ func (g *generate) showParked(ctx workflow.Context, giveUp time.Time) {
 	g.show(ctx, fmt.Sprintf("parked: %s. Tried again by itself; fails and refunds at %s", g.story.ParkReason, giveUp.UTC().Format(time.RFC3339)))
 }
 
-// update tells what the run is at, and keeps the search attributes true.
+// update says what the run is at, and keeps the search attributes true.
 func (d *display) update(ctx workflow.Context, st mediagate.Story, doing string) error {
 	workflow.SetCurrentDetails(ctx, details(st, doing))
 	if workflow.GetInfo(ctx).ContinuedExecutionRunID != "" && d.shown == (attributes{}) {

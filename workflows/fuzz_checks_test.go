@@ -268,7 +268,7 @@ func (p *play) final() {
 	p.finalCallback(t)
 }
 
-// finalCallback judges the callback: owed exactly by tasks that ended on their
+// finalCallback judges the callback: pending exactly for tasks that ended on their
 // own, and the same bytes each time.
 func (p *play) finalCallback(t mediagate.Task) {
 	bodies := p.Deliverer.Bodies()

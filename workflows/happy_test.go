@@ -64,7 +64,7 @@ func TestVendorFailure(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	outcome := activitytest.Failed(mediagate.CodeGenerationFailed)
-	b.hears(time.Minute, mediagate.PollResult{N: 1, Outcome: &outcome})
+	b.polled(time.Minute, mediagate.PollResult{N: 1, Outcome: &outcome})
 	b.run()
 
 	b.failed(mediagate.CodeGenerationFailed)
@@ -87,13 +87,13 @@ func TestD1MissingRowFails(t *testing.T) {
 	b.submits()
 }
 
-func TestD14TerminalAtStartOnlyStartsTheOwedCallback(t *testing.T) {
+func TestD14TerminalAtStartOnlyStartsThePendingCallback(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		webhook *mediagate.Webhook
 		want    int
 	}{
-		"owed":      {&mediagate.Webhook{State: mediagate.WebhookPending}, 1},
+		"pending":   {&mediagate.Webhook{State: mediagate.WebhookPending}, 1},
 		"delivered": {&mediagate.Webhook{State: mediagate.WebhookDelivered}, 0},
 		"abandoned": {&mediagate.Webhook{State: mediagate.WebhookAbandoned}, 0},
 		"none":      {nil, 0},

@@ -17,7 +17,7 @@ const (
 	QueueWebhook = "webhook"
 )
 
-// QueueCall is the queue of the calls to a provider's vendors.
+// QueueCall is the queue of the calls to a provider's vendor.
 func QueueCall(provider string) string { return "call/" + provider }
 
 // Signals of a task's workflow. By hand, from the Temporal UI, "retry",

@@ -208,7 +208,7 @@ func TestD11Trouble(t *testing.T) {
 		t.Run(string(reason)+", then found", func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: reason})
+			b.polled(time.Minute, mediagate.PollResult{N: 1, Trouble: reason})
 			b.at(2*time.Minute, func() {
 				if got := b.task(); got.ParkReason != reason || !got.ParkedAt.Equal(start.Add(time.Minute)) {
 					t.Errorf("parked for %q at %v, want %s at once", got.ParkReason, got.ParkedAt, reason)
@@ -243,7 +243,7 @@ func TestD11Trouble(t *testing.T) {
 		t.Run(string(reason)+", success while parked", func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: reason})
+			b.polled(time.Minute, mediagate.PollResult{N: 1, Trouble: reason})
 			b.succeeds(9*time.Minute, 1)
 			b.run()
 			b.ended(mediagate.StatusCompleted)
@@ -254,7 +254,7 @@ func TestD11Trouble(t *testing.T) {
 		t.Run(string(reason)+", for good", func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: reason})
+			b.polled(time.Minute, mediagate.PollResult{N: 1, Trouble: reason})
 			// Whenever the channel asks again, it soon is in trouble again.
 			var ask func()
 			ask = func() {
@@ -273,16 +273,16 @@ func TestD11Trouble(t *testing.T) {
 	}
 }
 
-// The signal of a trouble is owed until the run has taken it; afterwards it
+// The signal of a trouble is outstanding until the run has taken it; afterwards it
 // may not come again, or each copy would begin the wait anew and grow the
 // history.
 func TestD11TroubleIsSignalledOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
+	b.polled(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
 	b.at(time.Minute+time.Second, func() {
 		if rows := b.Store.Awaits(); len(rows) != 0 {
-			t.Errorf("%+v is still owed to a run that has parked", rows)
+			t.Errorf("%+v is still outstanding for a run that has parked", rows)
 		}
 	})
 	b.succeeds(30*time.Minute, 1)
@@ -294,7 +294,7 @@ func TestD11TroubleIsSignalledOnce(t *testing.T) {
 func TestD11RetryAsksAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
+	b.polled(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
 	b.signal(2*time.Minute, mediagate.ActionRetry, nil)
 	b.at(2*time.Minute+time.Second, func() {
 		if rows := b.Store.Awaits(); len(rows) != 1 || rows[0].Ended || !rows[0].NextPollAt.Equal(start.Add(2*time.Minute)) {
@@ -311,7 +311,7 @@ func TestD11RetryAsksAtOnce(t *testing.T) {
 func TestD11OutcomeBeatsRestore(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
+	b.polled(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
 	b.Store.Fault = func(method string) error {
 		if method == "RestoreAwait" {
 			_, err := b.Store.RecordOutcome(context.Background(), taskID, 1, activitytest.Success())
@@ -332,7 +332,7 @@ func TestD12GivingUpLooksFirst(t *testing.T) {
 		t.Helper()
 		b := setup(t, video)
 		b.Activities.Settings.ParkTimeout, b.Activities.Settings.ParkRetry = 10*time.Minute, 5*time.Minute
-		b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
+		b.polled(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
 		return b
 	}
 	t.Run("the vendor has answered", func(t *testing.T) {
@@ -371,7 +371,7 @@ func TestD11TroubleThatIsOver(t *testing.T) {
 		t.Parallel()
 		b := setup(t, video)
 		outcome := activitytest.Success()
-		b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
+		b.polled(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
 		b.at(8*time.Minute, func() { // restored; the signal of the end gets lost
 			b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
 		})
@@ -385,7 +385,7 @@ func TestD11TroubleThatIsOver(t *testing.T) {
 	t.Run("the row is gone", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, video)
-		b.hears(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
+		b.polled(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
 		b.at(8*time.Minute, func() { b.Store.Remove(taskID) })
 		b.env.ExecuteWorkflow(workflows.Generate, workflows.Input{TaskID: taskID, Provider: activitytest.AsyncProvider})
 		if err := b.env.GetWorkflowError(); err == nil || !strings.Contains(err.Error(), "row_missing") {

@@ -93,8 +93,8 @@ func (b *bundle) again(d time.Duration) {
 // at runs f when d has passed since the start.
 func (b *bundle) at(d time.Duration, f func()) { b.env.RegisterDelayedCallback(f, d) }
 
-// hears makes the channel hear of an attempt after d, and signal it.
-func (b *bundle) hears(d time.Duration, p mediagate.PollResult) {
+// polled makes the channel hear of an attempt after d, and signal it.
+func (b *bundle) polled(d time.Duration, p mediagate.PollResult) {
 	b.at(d, func() {
 		p.TaskID = taskID
 		b.ok(b.Hear(b.t.Context(), p))
@@ -105,7 +105,7 @@ func (b *bundle) hears(d time.Duration, p mediagate.PollResult) {
 // succeeds makes the vendor's job of attempt n end well after d.
 func (b *bundle) succeeds(d time.Duration, n int) {
 	outcome := activitytest.Success()
-	b.hears(d, mediagate.PollResult{N: n, Outcome: &outcome})
+	b.polled(d, mediagate.PollResult{N: n, Outcome: &outcome})
 }
 
 // answersAtOnce makes the synchronous vendor do what is asked of it.
