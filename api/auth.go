@@ -16,11 +16,12 @@ import (
 // access says who may use a route.
 type access uint8
 
+// A row of the table that says nothing is the operator's.
 const (
-	accessOpen    access = iota // anyone
+	accessAdmin   access = iota // the operator
 	accessKey                   // holders of a key
 	accessBalance               // the same, with the balance endpoints' answers
-	accessAdmin                 // the operator
+	accessOpen                  // anyone
 )
 
 // keyFresh is how long a key is believed without asking again. A deleted key

@@ -38,8 +38,11 @@ const (
 // readBody reads a JSON object within the route's limit: the bytes themselves,
 // and what the outline asks for of the object, with numbers kept as text.
 func (s *Server) readBody(c *call, keep *catalog.Outline) (raw []byte, object map[string]any, err error) {
+	if c.route.body != bodyJSON {
+		return nil, nil, mediagate.Errorf(mediagate.KindInternal, "the table of routes has no body for %s", c.Path())
+	}
 	c.uncounted(func() {
-		if raw, err = s.readLimited(c, c.limit); err == nil {
+		if raw, err = s.readLimited(c, c.route.bound); err == nil {
 			object, err = s.parse(c, raw, keep)
 		}
 	})

@@ -22,7 +22,7 @@ type call struct {
 	envelope  envelope
 	requestID string
 	started   time.Time
-	limit     int64   // of the body
+	route     route   // once it is admitted to one
 	caller    *caller // of routes that take a key
 	taskID    string  // for the log
 	begun     bool    // something of the body was asked for

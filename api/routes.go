@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 )
@@ -10,17 +11,31 @@ import (
 type route struct {
 	method   string
 	path     string
-	envelope envelope
+	envelope envelope // form A where a row says nothing
 	access   access
-	limit    int64 // of the body, in bytes; modelLimit, or 0 where none is read
-	handler  func(*Server, *call) error
+	body     body
+	bound    int64 // of the body, in bytes; modelsBody: as the catalog says
+	// time is what the call may take beside reading its body and asking the
+	// database, which have bounds of their own.
+	time    time.Duration
+	handler func(*Server, *call) error
 }
 
+// body is what a request brings beside its path, query and header.
+type body uint8
+
 const (
-	noBody     = 0
-	smallBody  = bodyLimit // of what operators send
-	modelLimit = -1        // what the largest of the endpoint's models takes
+	bodyNone body = iota // what comes all the same is skipped
+	bodyJSON             // one object
 )
+
+const (
+	smallBody  = bodyLimit // of what operators send
+	modelsBody = -1        // what the largest of the endpoint's models takes
+)
+
+// longestWait is how long a call waits for a task at most.
+const longestWait = 60 * time.Second
 
 const (
 	admin     = "/admin/v1"
@@ -31,37 +46,37 @@ const (
 func routes() []route {
 	const get, post, patch, del = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 	return []route{
-		{get, "/healthz", envelopeA, accessOpen, noBody, (*Server).handleHealth},
-		{get, "/readyz", envelopeA, accessOpen, noBody, (*Server).handleReady},
+		{method: get, path: "/healthz", access: accessOpen, handler: (*Server).handleHealth},
+		{method: get, path: "/readyz", access: accessOpen, handler: (*Server).handleReady},
 
-		{post, "/v1/videos/generations", envelopeA, accessKey, modelLimit, (*Server).handleSubmit},
-		{post, "/v1/images/generations", envelopeA, accessKey, modelLimit, (*Server).handleSubmit},
-		{post, quotePath, envelopeA, accessKey, modelLimit, (*Server).handleQuote},
+		{method: post, path: "/v1/videos/generations", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/images/generations", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: quotePath, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleQuote},
 
-		{get, "/v1/tasks", envelopeA, accessKey, noBody, (*Server).handleTasks},
-		{get, "/v1/tasks/:task_id", envelopeA, accessKey, noBody, (*Server).handleTask},
-		{post, "/v1/tasks/:task_id/cancel", envelopeA, accessKey, noBody, (*Server).handleCancel},
-		{get, "/v1/images/generations/:task_id", envelopeA, accessKey, noBody, (*Server).handleLegacyPoll},
+		{method: get, path: "/v1/tasks", access: accessKey, handler: (*Server).handleTasks},
+		{method: get, path: "/v1/tasks/:task_id", access: accessKey, time: longestWait, handler: (*Server).handleTask},
+		{method: post, path: "/v1/tasks/:task_id/cancel", access: accessKey, handler: (*Server).handleCancel},
+		{method: get, path: "/v1/images/generations/:task_id", access: accessKey, handler: (*Server).handleLegacyPoll},
 
-		{get, "/v1/balance", envelopeBalance, accessBalance, noBody, (*Server).handleTokenBalance},
-		{get, "/balance", envelopeBalance, accessBalance, noBody, (*Server).handleTokenBalance},
-		{get, "/v1/user/balance", envelopeBalance, accessBalance, noBody, (*Server).handleUserBalance},
-		{get, "/user/balance", envelopeBalance, accessBalance, noBody, (*Server).handleUserBalance},
+		{method: get, path: "/v1/balance", envelope: envelopeBalance, access: accessBalance, handler: (*Server).handleTokenBalance},
+		{method: get, path: "/balance", envelope: envelopeBalance, access: accessBalance, handler: (*Server).handleTokenBalance},
+		{method: get, path: "/v1/user/balance", envelope: envelopeBalance, access: accessBalance, handler: (*Server).handleUserBalance},
+		{method: get, path: "/user/balance", envelope: envelopeBalance, access: accessBalance, handler: (*Server).handleUserBalance},
 
-		{get, "/v1/webhooks/secret", envelopeA, accessKey, noBody, (*Server).handleWebhookSecret},
-		{post, "/v1/webhooks/secret", envelopeA, accessKey, noBody, (*Server).handleWebhookSecretRotation},
+		{method: get, path: "/v1/webhooks/secret", access: accessKey, handler: (*Server).handleWebhookSecret},
+		{method: post, path: "/v1/webhooks/secret", access: accessKey, handler: (*Server).handleWebhookSecretRotation},
 
-		{post, admin + "/accounts", envelopeA, accessAdmin, smallBody, (*Server).handleAccountCreation},
-		{get, admin + "/accounts", envelopeA, accessAdmin, noBody, (*Server).handleAccounts},
-		{get, admin + "/accounts/:account_id", envelopeA, accessAdmin, noBody, (*Server).handleAccount},
-		{patch, admin + "/accounts/:account_id", envelopeA, accessAdmin, smallBody, (*Server).handleAccountChange},
-		{post, admin + "/accounts/:account_id/grants", envelopeA, accessAdmin, smallBody, (*Server).handleGrant},
-		{get, admin + "/accounts/:account_id/ledger", envelopeA, accessAdmin, noBody, (*Server).handleLedger},
-		{post, admin + "/accounts/:account_id/keys", envelopeA, accessAdmin, smallBody, (*Server).handleKeyCreation},
-		{get, admin + "/keys", envelopeA, accessAdmin, noBody, (*Server).handleKeys},
-		{get, admin + "/keys/:key_id", envelopeA, accessAdmin, noBody, (*Server).handleKey},
-		{del, admin + "/keys/:key_id", envelopeA, accessAdmin, noBody, (*Server).handleKeyDeletion},
-		{get, admin + "/ledger/check", envelopeA, accessAdmin, noBody, (*Server).handleLedgerCheck},
+		{method: post, path: admin + "/accounts", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleAccountCreation},
+		{method: get, path: admin + "/accounts", access: accessAdmin, handler: (*Server).handleAccounts},
+		{method: get, path: admin + "/accounts/:account_id", access: accessAdmin, handler: (*Server).handleAccount},
+		{method: patch, path: admin + "/accounts/:account_id", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleAccountChange},
+		{method: post, path: admin + "/accounts/:account_id/grants", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleGrant},
+		{method: get, path: admin + "/accounts/:account_id/ledger", access: accessAdmin, handler: (*Server).handleLedger},
+		{method: post, path: admin + "/accounts/:account_id/keys", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleKeyCreation},
+		{method: get, path: admin + "/keys", access: accessAdmin, handler: (*Server).handleKeys},
+		{method: get, path: admin + "/keys/:key_id", access: accessAdmin, handler: (*Server).handleKey},
+		{method: del, path: admin + "/keys/:key_id", access: accessAdmin, handler: (*Server).handleKeyDeletion},
+		{method: get, path: admin + "/ledger/check", access: accessAdmin, handler: (*Server).handleLedgerCheck},
 	}
 }
 
@@ -69,12 +84,12 @@ func routes() []route {
 func (s *Server) mount(e *echo.Echo) {
 	for _, r := range routes() {
 		s.envelopes[r.path] = r.envelope
-		if r.limit == modelLimit {
-			r.limit = s.submitLimit(r.path)
+		if r.bound == modelsBody {
+			r.bound = s.submitLimit(r.path)
 		}
 		handler := func(ec echo.Context) error {
 			c := callOf(ec)
-			c.limit = r.limit
+			c.route = r
 			c.within(s.cfg.StoreTimeout)
 			defer c.release()
 			if err := s.authenticate(c, r.access); err != nil {

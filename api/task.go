@@ -48,7 +48,7 @@ func (s *Server) handleTask(c *call) error {
 		if language, err = oneOfQuery(q, "language", view.Languages()...); err != nil {
 			return err
 		}
-		if wait, err = intQuery(q, "wait", 1, 60, 0); err != nil {
+		if wait, err = intQuery(q, "wait", 1, int(c.route.time/time.Second), 0); err != nil {
 			return err
 		}
 	}

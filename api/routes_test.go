@@ -1,0 +1,37 @@
+package api
+
+import (
+	"strings"
+	"testing"
+)
+
+// A row says what it needs and no more: each fact has its other half, and the
+// bounds of a connection leave room for the row's time.
+func TestRows(t *testing.T) {
+	t.Parallel()
+	defaults, _ := Config{}.withDefaults()
+	seen := map[string]bool{}
+	for _, r := range routes() {
+		name := r.method + " " + r.path
+		if seen[name] {
+			t.Errorf("%s is there twice", name)
+		}
+		seen[name] = true
+		if r.handler == nil {
+			t.Errorf("%s has no handler", name)
+		}
+		if (r.body == bodyNone) != (r.bound == 0) {
+			t.Errorf("%s: body %d, bound %d", name, r.body, r.bound)
+		}
+		if strings.HasPrefix(r.path, admin+"/") != (r.access == accessAdmin) {
+			t.Errorf("%s: access %d", name, r.access)
+		}
+		took := r.time + defaults.StoreTimeout
+		if r.body != bodyNone {
+			took += requestTimeout
+		}
+		if took > answerTimeout {
+			t.Errorf("%s may take %s, and the connection is cut after %s", name, took, answerTimeout)
+		}
+	}
+}
