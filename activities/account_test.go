@@ -15,10 +15,11 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/channel"
 )
 
 // renamed is the asynchronous channel under another name.
-func renamed(c activities.BoundChannel, former ...string) activities.BoundChannel {
+func renamed(c channel.Channel, former ...string) channel.Channel {
 	c.Name, c.Former = "async-b", former
 	return c
 }
@@ -41,106 +42,106 @@ func TestD11TendRenewedChannel(t *testing.T) {
 	renamedProof := slices.Clone(proof)
 	renamedProof[0].Channel = "async-b"
 	cases := map[string]struct {
-		channels func(d *tending) []activities.BoundChannel
+		channels func(d *tending) []channel.Channel
 		proofs   []mediagate.AccountProof
 		trouble  mediagate.ParkReason // instead of the end
 		missing  bool                 // the worker says that it lacks the channel
 	}{
 		"a new key": {
-			channels: func(d *tending) []activities.BoundChannel { return []activities.BoundChannel{d.Renewed()} },
+			channels: func(d *tending) []channel.Channel { return []channel.Channel{d.Renewed()} },
 			proofs:   proof,
 		},
 		"a label for the same key": {
-			channels: func(d *tending) []activities.BoundChannel {
+			channels: func(d *tending) []channel.Channel {
 				c := d.AsyncBound()
 				c.Fingerprint, c.Aka = "label", []string{c.Fingerprint}
-				return []activities.BoundChannel{c}
+				return []channel.Channel{c}
 			},
 		},
 		"a new name, told": {
-			channels: func(d *tending) []activities.BoundChannel {
-				return []activities.BoundChannel{renamed(d.AsyncBound(), activitytest.AsyncChannel)}
+			channels: func(d *tending) []channel.Channel {
+				return []channel.Channel{renamed(d.AsyncBound(), activitytest.AsyncChannel)}
 			},
 		},
 		"a new name, not told": {
-			channels: func(d *tending) []activities.BoundChannel {
-				return []activities.BoundChannel{d.SyncBound(), renamed(d.AsyncBound())}
+			channels: func(d *tending) []channel.Channel {
+				return []channel.Channel{d.SyncBound(), renamed(d.AsyncBound())}
 			},
 		},
 		"a new name, and the old one for another account": {
-			channels: func(d *tending) []activities.BoundChannel {
+			channels: func(d *tending) []channel.Channel {
 				other, _ := d.Stranger()
-				return []activities.BoundChannel{other, renamed(d.AsyncBound())}
+				return []channel.Channel{other, renamed(d.AsyncBound())}
 			},
 		},
 		"a new name and a new key, told": {
-			channels: func(d *tending) []activities.BoundChannel {
-				return []activities.BoundChannel{renamed(d.Renewed(), activitytest.AsyncChannel)}
+			channels: func(d *tending) []channel.Channel {
+				return []channel.Channel{renamed(d.Renewed(), activitytest.AsyncChannel)}
 			},
 			proofs: renamedProof,
 		},
 		"a new name and a new key, not told": {
-			channels: func(d *tending) []activities.BoundChannel { return []activities.BoundChannel{renamed(d.Renewed())} },
+			channels: func(d *tending) []channel.Channel { return []channel.Channel{renamed(d.Renewed())} },
 			missing:  true,
 		},
 		"two channels have the account, none is told": {
-			channels: func(d *tending) []activities.BoundChannel {
+			channels: func(d *tending) []channel.Channel {
 				third := renamed(d.AsyncBound())
 				third.Name = "async-c"
-				return []activities.BoundChannel{renamed(d.AsyncBound()), third}
+				return []channel.Channel{renamed(d.AsyncBound()), third}
 			},
 			missing: true,
 		},
 		"two channels have the account, one is told": {
-			channels: func(d *tending) []activities.BoundChannel {
+			channels: func(d *tending) []channel.Channel {
 				third := renamed(d.AsyncBound(), activitytest.AsyncChannel)
 				third.Name = "async-c"
-				return []activities.BoundChannel{renamed(d.AsyncBound()), third}
+				return []channel.Channel{renamed(d.AsyncBound()), third}
 			},
 		},
 		"another account": {
-			channels: func(d *tending) []activities.BoundChannel {
+			channels: func(d *tending) []channel.Channel {
 				other, _ := d.Stranger()
-				return []activities.BoundChannel{other}
+				return []channel.Channel{other}
 			},
 			trouble: mediagate.ParkChannelMissing,
 		},
 		"a vendor that answers for any id": {
-			channels: func(d *tending) []activities.BoundChannel {
+			channels: func(d *tending) []channel.Channel {
 				d.Async.OnPoll = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 					outcome := activitytest.Success()
 					return mediagate.Report{Ref: ref, State: mediagate.JobSucceeded, Outcome: &outcome}, nil
 				}
-				return []activities.BoundChannel{d.Renewed()}
+				return []channel.Channel{d.Renewed()}
 			},
 			trouble: mediagate.ParkChannelMissing,
 		},
 		"a key that the vendor refuses": {
-			channels: func(d *tending) []activities.BoundChannel {
+			channels: func(d *tending) []channel.Channel {
 				d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 					return mediagate.Report{}, mediagate.Errorf(mediagate.KindCredentials, "no")
 				}
-				return []activities.BoundChannel{d.Renewed()}
+				return []channel.Channel{d.Renewed()}
 			},
 			trouble: mediagate.ParkChannelMissing,
 		},
 		"another vendor took the name over": {
-			channels: func(d *tending) []activities.BoundChannel {
+			channels: func(d *tending) []channel.Channel {
 				d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 					t.Error("another vendor was asked")
 					return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no")
 				}
 				c := d.Renewed()
 				c.Provider = "elsewhere"
-				return []activities.BoundChannel{c}
+				return []channel.Channel{c}
 			},
 			trouble: mediagate.ParkChannelMissing,
 		},
 		"another vendor was told of the name": {
-			channels: func(d *tending) []activities.BoundChannel {
+			channels: func(d *tending) []channel.Channel {
 				c := renamed(d.Renewed(), activitytest.AsyncChannel)
 				c.Provider = "elsewhere"
-				return []activities.BoundChannel{c}
+				return []channel.Channel{c}
 			},
 			trouble: mediagate.ParkChannelMissing,
 		},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/channel"
 )
 
 // Store is the database as the activities see it, one interface a concern.
@@ -15,7 +16,6 @@ type Store interface {
 	TaskStore
 	AttemptStore
 	AwaitStore
-	AccountStore
 	EndStore
 	WebhookStore
 	ReconcileStore
@@ -49,23 +49,11 @@ type AttemptStore interface {
 
 // AwaitStore keeps what channels poll for.
 type AwaitStore interface {
-	BeginEpoch(ctx context.Context, channel string) (int64, error)
-	ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error)
-	AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error)
-	StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) ([]mediagate.Await, error)
+	channel.Store
 	DropAwait(ctx context.Context, taskID string, n int) error
 	NoteTrouble(ctx context.Context, taskID string, n int, trouble mediagate.ParkReason) error
 	RestoreAwait(ctx context.Context, taskID string, n int, nextPollAt time.Time) error
 	HintPoll(ctx context.Context, taskID string) error
-	ParkedTasks(ctx context.Context, channel string, reason mediagate.ParkReason, limit int) ([]string, error)
-	ChannelLastSeen(ctx context.Context, name string) (time.Time, error)
-}
-
-// AccountStore knows which fingerprints are of one vendor account (D11).
-type AccountStore interface {
-	AwaitAccounts(ctx context.Context, channel string) (fingerprints []string, err error)
-	SameAccount(ctx context.Context, fingerprint string) (fingerprints []string, err error)
-	ProveAccount(ctx context.Context, p mediagate.AccountProof) (fresh bool, err error)
 }
 
 // EndStore ends tasks.
@@ -94,47 +82,6 @@ type ReconcileStore interface {
 	ParkedFor(ctx context.Context, reason mediagate.ParkReason, after string, limit int) ([]string, error)
 	DueSweeps(ctx context.Context, limit int) ([]string, error)
 	SetSweep(ctx context.Context, taskID string, next time.Time) error
-}
-
-// Vendor is one channel's adapter. Error kinds of Submit: see root Kind;
-// KindAmbiguous is the only one that leaves a job possible.
-type Vendor interface {
-	Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error)
-	Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error)
-}
-
-// Finder is a Vendor that can be asked by our own id.
-type Finder interface {
-	// Ref is what Submit would remember of the job, less the vendor's id.
-	Ref(job mediagate.Job) (mediagate.JobRef, error)
-	// Find asks for the job by our own id; KindNotFound says that the vendor
-	// has none at this moment.
-	Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error)
-}
-
-// Canceller is a Vendor that can stop a job.
-type Canceller interface {
-	Cancel(ctx context.Context, ref mediagate.JobRef) error
-}
-
-// BoundChannel is a configured channel with its adapter.
-type BoundChannel struct {
-	mediagate.Channel
-	Fingerprint string
-	Aka         []string // other fingerprints of the same account
-	Vendor      Vendor
-	MediaHost   string // host of its base_url: results may come from there though it be private
-}
-
-// Channels holds the channels that this worker has.
-type Channels interface {
-	// Pick chooses a channel for the first route that has one; ok is false
-	// when no configured channel serves any of the routes.
-	Pick(model string, routes []mediagate.Route) (c BoundChannel, r mediagate.Route, ok bool)
-	// Channel finds a channel by name.
-	Channel(name string) (BoundChannel, bool)
-	// All lists the channels.
-	All() []BoundChannel
 }
 
 // Fetcher opens a result file of a vendor through the guarded client. It
@@ -260,7 +207,7 @@ func DefaultSettings() Settings {
 // Activities does the side effects. Its fields are set once, by the worker.
 type Activities struct {
 	Store     Store
-	Channels  Channels
+	Channels  channel.Channels
 	Fetcher   Fetcher
 	Bucket    Bucket
 	Sweeper   Sweeper
@@ -272,7 +219,7 @@ type Activities struct {
 	Logger    *slog.Logger
 	NewID     func(prefix string) string
 
-	accounts sync.Map // fingerprint → []string: those of the same account, as last read
-	limiters sync.Map // channel → *rate.Limiter: of its polls, under whatever name
-	copies   copies   // under way
+	opened  sync.Once
+	vendors *channel.Accounts // see accounts
+	copies  copies            // under way
 }

@@ -8,6 +8,7 @@
 // workflow never acts on a stale belief. Arguments and results hold ids and
 // facts only: no prompt, no link, no secret ever enters a history.
 //
-// It imports the root package, billing and failpoint. What it needs of other
-// packages it declares here as small interfaces.
+// It imports the root package, billing, channel, failpoint and the providers'
+// interface, no adapter. What it needs of other packages it declares here as
+// small interfaces.
 package activities

@@ -103,11 +103,3 @@ func FromTemporal(err error) *mediagate.Error {
 	}
 	return &mediagate.Error{Kind: mediagate.KindInternal, Message: "internal error", Err: err}
 }
-
-// asError is the error as one of ours; a foreign one is KindInternal.
-func asError(err error) *mediagate.Error {
-	if e, ok := errors.AsType[*mediagate.Error](err); ok {
-		return e
-	}
-	return &mediagate.Error{Kind: mediagate.KindInternal, Err: err}
-}

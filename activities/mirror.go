@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/failpoint"
 )
 
@@ -56,7 +57,7 @@ func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagat
 }
 
 func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress) ([]mediagate.Result, error) {
-	channel, gone := a.provenChannel(ctx, row) // without it, only public hosts can be fetched from
+	channel, gone := a.accounts().Proven(ctx, row) // without it, only public hosts can be fetched from
 	fetch := func(url string) Opener {
 		return func(ctx context.Context) (io.ReadCloser, int64, error) {
 			body, length, err := a.Fetcher.Fetch(ctx, url, channel.MediaHost)
@@ -163,7 +164,7 @@ func attemptFolder(taskID string, n int) string {
 func taskFolder(taskID string) string { return "results/" + taskID + "/" }
 
 // freshMedia polls once for new links; nil when there are none.
-func (a *Activities) freshMedia(ctx context.Context, channel BoundChannel, row mediagate.Attempt) []mediagate.Media {
+func (a *Activities) freshMedia(ctx context.Context, channel channel.Channel, row mediagate.Attempt) []mediagate.Media {
 	if channel.Vendor == nil || row.Route.Sync {
 		return nil
 	}

@@ -55,22 +55,6 @@ func (a *Activities) NoteTrouble(ctx context.Context, in TroubleArgs) (mediagate
 	return a.story(ctx, in.TaskID)
 }
 
-// TroubleOf says which trouble it is when the vendor, asked for a job,
-// answers with err: that it does not let us see the job, or that we have
-// nobody to ask. Others are no trouble: the answer may come next time.
-func TroubleOf(err *mediagate.Error) mediagate.ParkReason {
-	switch reason := mediagate.ParkReason(err.Code); {
-	case reason == mediagate.ParkChannelMissing || reason == mediagate.ParkJobLost:
-		return reason
-	case err.Kind == mediagate.KindCredentials || err.Kind == mediagate.KindForbidden:
-		return mediagate.ParkCredentials
-	case err.Kind == mediagate.KindFunds:
-		return mediagate.ParkFunds
-	default:
-		return ""
-	}
-}
-
 // RestoreAwait lets the channel ask again for an attempt whose waiting was in
 // trouble.
 func (a *Activities) RestoreAwait(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {

@@ -21,6 +21,7 @@ const (
 	recheckAfter  = 60 * time.Second // between two looks at the same open task
 	overdueEvery  = time.Minute      // between two looks for what is overdue, at most
 	unknownAfter  = time.Hour        // a lost submission is given up so long after the deadline (D6)
+	storeTimeout  = 15 * time.Second // of one call to the database
 	passBatch     = 500
 	reconcileWide = 8
 	sweepEvery    = time.Hour

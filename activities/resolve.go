@@ -6,6 +6,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/providers"
 )
 
 // Resolution is what a lookup of a lost submission found.
@@ -36,11 +37,11 @@ func (a *Activities) ResolveSubmission(ctx context.Context, in AttemptArgs) (Res
 }
 
 func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolution, error) {
-	channel, err := a.asker(ctx, row)
+	channel, err := a.accounts().Asker(ctx, row)
 	if err != nil {
 		return Resolution{}, err
 	}
-	finder, ok := channel.Vendor.(Finder)
+	finder, ok := channel.Vendor.(providers.Finder)
 	if !ok {
 		return Resolution{}, nil
 	}
@@ -95,7 +96,7 @@ func (a *Activities) GiveUpAttempt(ctx context.Context, in AttemptArgs) (mediaga
 
 // PollJob asks for attempt n once, at the task's deadline (D10). Returns
 // KindTransient, KindThrottled while the vendor is out of reach, the kinds of
-// TroubleOf when it does not let us see the job, KindNotFound with code
+// mediagate.TroubleOf when it does not let us see the job, KindNotFound with code
 // vendor_job_lost when it does not know it, and KindUnreached with code
 // channel_missing on a worker that lacks the channel or its account: the task
 // may not fail for those (D11).
@@ -106,7 +107,7 @@ func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Sto
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	if row.State == mediagate.AttemptAccepted && row.Outcome == nil && row.Trouble == "" {
-		channel, err := a.asker(ctx, row)
+		channel, err := a.accounts().Asker(ctx, row)
 		if err != nil {
 			return mediagate.Story{}, a.fail(ctx, err)
 		}

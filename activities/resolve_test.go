@@ -169,24 +169,6 @@ func TestD11NoteTrouble(t *testing.T) {
 	}
 }
 
-func TestTroubleOf(t *testing.T) {
-	t.Parallel()
-	for kind, want := range map[mediagate.Kind]mediagate.ParkReason{
-		mediagate.KindCredentials: mediagate.ParkCredentials, mediagate.KindForbidden: mediagate.ParkCredentials,
-		mediagate.KindFunds: mediagate.ParkFunds, mediagate.KindTransient: "", mediagate.KindThrottled: "",
-		mediagate.KindUnreached: "", mediagate.KindInternal: "",
-	} {
-		if got := activities.TroubleOf(&mediagate.Error{Kind: kind}); got != want {
-			t.Errorf("%s: %q, want %q", kind, got, want)
-		}
-	}
-	for _, code := range []mediagate.ParkReason{mediagate.ParkChannelMissing, mediagate.ParkJobLost} {
-		if got := activities.TroubleOf(&mediagate.Error{Kind: mediagate.KindUnreached, Code: string(code)}); got != code {
-			t.Errorf("%s: %q", code, got)
-		}
-	}
-}
-
 func TestPollJob(t *testing.T) {
 	t.Parallel()
 	poll := func(b *bundle) (mediagate.Story, error) {

@@ -11,7 +11,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/providers"
 )
 
 // TaskArgs names a task.
@@ -44,7 +46,7 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 			st.CallEnds = end
 		}
 	}
-	st.CanCancel = st.N > 0 && a.canCancel(st.Provider)
+	st.CanCancel = st.N > 0 && a.accounts().CanCancel(st.Provider)
 	return st, nil
 }
 
@@ -87,7 +89,7 @@ func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.S
 
 // claimAttempt stores the intent of attempt n, or takes over the row that is
 // there. send says whether this call may talk to the vendor.
-func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n int) (row mediagate.Attempt, c BoundChannel, send bool, err error) {
+func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n int) (row mediagate.Attempt, c channel.Channel, send bool, err error) {
 	row, err = a.Store.Attempt(ctx, task.ID, n)
 	switch {
 	case err == nil:
@@ -106,7 +108,7 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 			return row, c, false, err
 		}
 		now := a.Now()
-		_, route.Find = channel.Vendor.(Finder)
+		_, route.Find = channel.Vendor.(providers.Finder)
 		var opened bool
 		row, opened, err = a.Store.OpenAttempt(ctx, mediagate.Attempt{
 			TaskID: task.ID, N: n, Channel: channel.Name, Provider: channel.Provider, Fingerprint: channel.Fingerprint,
@@ -127,7 +129,7 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 	case row.State != mediagate.AttemptUnknown || row.AgainAt.IsZero():
 		return row, c, false, nil
 	}
-	channel, err := a.channelOf(ctx, row)
+	channel, err := a.accounts().Of(ctx, row)
 	if err != nil {
 		return row, c, false, err
 	}
@@ -189,7 +191,7 @@ func numbered(taskID string, n int) string {
 }
 
 // send calls the vendor and stores the answer.
-func (a *Activities) send(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel BoundChannel) error {
+func (a *Activities) send(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel) error {
 	// The client's cancel ends a synchronous call, since closing the
 	// connection is the only way to stop such a job; an asynchronous submit
 	// is seconds from telling us the job's id, so it is let finish. That
@@ -286,8 +288,8 @@ func (a *Activities) job(task mediagate.Task, row mediagate.Attempt) mediagate.J
 
 // accept stores the vendor's id, and stops the job of a task that has ended
 // meanwhile (D5).
-func (a *Activities) accept(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel BoundChannel, s mediagate.Submission) error {
-	first := a.Now().Add(firstPoll(task.Plan.Expected, channel.PollMin, channel.PollMax))
+func (a *Activities) accept(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel, s mediagate.Submission) error {
+	first := a.Now().Add(channel.FirstPoll(task.Plan.Expected))
 	ended, err := a.Store.AcceptAttempt(ctx, task.ID, row.N, s, first)
 	if err != nil {
 		return err
@@ -324,8 +326,8 @@ func rejection(err error) (f mediagate.Failure, ok bool) {
 
 // cancelAtVendor asks the vendor to stop a job that nobody waits for. It is a
 // courtesy: its failure changes nothing for the task.
-func (a *Activities) cancelAtVendor(ctx context.Context, c BoundChannel, taskID string, ref mediagate.JobRef) {
-	canceller, ok := unclaimed(c.Vendor).(Canceller)
+func (a *Activities) cancelAtVendor(ctx context.Context, c channel.Channel, taskID string, ref mediagate.JobRef) {
+	canceller, ok := channel.Unclaimed(c.Vendor).(providers.Canceller)
 	if !ok {
 		return
 	}
@@ -343,7 +345,7 @@ func (a *Activities) CancelJob(ctx context.Context, in AttemptArgs) error {
 	if err != nil {
 		return a.fail(ctx, err)
 	}
-	if c, err := a.channelOf(ctx, row); err == nil && row.Ref.JobID != "" {
+	if c, err := a.accounts().Of(ctx, row); err == nil && row.Ref.JobID != "" {
 		a.cancelAtVendor(ctx, c, in.TaskID, row.Ref)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/channel"
 )
 
 const (
@@ -34,12 +35,9 @@ func HandedBack(err error) bool {
 // for the grace time, the tasks that wait for it are in trouble (D11). It rests
 // until none waits; gone then says that nothing is left to tend.
 func (a *Activities) tendMissing(ctx context.Context, name string) (gone bool, err error) {
-	t := &tender{
-		Activities: a, name: name,
-		log: a.Logger.With("channel", name),
-	}
+	orphaned := a.accounts().Orphaned(name)
 	defer heartbeat(ctx, func() []any {
-		return []any{ChannelBeat{LastError: "no worker has this channel"}}
+		return []any{channel.Beat{LastError: "no worker has this channel"}}
 	})()
 	for stop := activity.GetWorkerStopChannel(ctx); ; {
 		someone, err := a.elsewhere(ctx, name)
@@ -52,7 +50,7 @@ func (a *Activities) tendMissing(ctx context.Context, name string) (gone bool, e
 				RetryAfter: min(time.Duration(activity.GetInfo(ctx).Attempt)*missingStep, missingMost),
 			})
 		}
-		waiting, err := t.giveUp(ctx)
+		waiting, err := orphaned.GiveUp(ctx)
 		if mediagate.Is(err, mediagate.KindConflict) {
 			return false, nil // fenced: a newer run tends
 		}
@@ -79,38 +77,4 @@ func (a *Activities) elsewhere(ctx context.Context, name string) (bool, error) {
 		seen = a.StartedAt // nobody could see it while no worker ran
 	}
 	return a.Now().Sub(seen) < a.Settings.ChannelGrace, nil
-}
-
-// giveUp puts the tasks that wait for the channel in trouble, and tells how
-// many rows are left.
-func (t *tender) giveUp(ctx context.Context) (waiting int, err error) {
-	if waiting, _, err = t.stats(ctx); err != nil || waiting == 0 {
-		return waiting, err
-	}
-	if t.epoch == 0 {
-		if t.epoch, err = t.Store.BeginEpoch(ctx, t.name); err != nil {
-			return waiting, err
-		}
-	}
-	rows, err := t.claimDue(ctx)
-	if err != nil || len(rows) == 0 {
-		return waiting, err
-	}
-	results := make([]mediagate.PollResult, 0, len(rows))
-	owed := make([]mediagate.Await, 0)
-	for _, row := range rows {
-		if row.Ended {
-			owed = append(owed, row)
-			continue
-		}
-		results = append(results, mediagate.PollResult{
-			TaskID: row.TaskID, N: row.N, NextPollAt: t.Now().Add(time.Minute), Trouble: mediagate.ParkChannelMissing,
-		})
-	}
-	ended, err := t.storePolls(ctx, rows[0].Claim, results)
-	if err != nil {
-		return waiting, err
-	}
-	t.signal(ctx, append(owed, ended...))
-	return waiting, nil
 }

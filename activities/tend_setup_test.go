@@ -14,6 +14,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/channel"
 )
 
 // tending is one run of TendChannel inside a bubble of synctest, whose clock
@@ -27,7 +28,7 @@ type tending struct {
 
 	mu    sync.Mutex
 	beats []time.Time
-	last  activities.ChannelBeat
+	last  channel.Beat
 }
 
 // tend begins a run in a world with n accepted tasks, named task-0 and so on.
@@ -51,7 +52,7 @@ func (d *tending) accept(id string) {
 }
 
 // setChannel replaces the asynchronous channel.
-func (d *tending) setChannel(edit func(*activities.BoundChannel)) {
+func (d *tending) setChannel(edit func(*channel.Channel)) {
 	c := d.AsyncBound()
 	edit(&c)
 	d.Channels.Set(c)
@@ -75,7 +76,7 @@ func (d *tending) beat(details []any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.beats = append(d.beats, time.Now())
-	if beat, ok := details[0].(activities.ChannelBeat); ok {
+	if beat, ok := details[0].(channel.Beat); ok {
 		d.last = beat
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/channel"
 )
 
 func TestTend(t *testing.T) {
@@ -350,7 +351,7 @@ func TestTendStops(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			d := newTending(t, 5)
-			d.setChannel(func(c *activities.BoundChannel) { c.RequestsPerSecond = 0.05 })
+			d.setChannel(func(c *channel.Channel) { c.RequestsPerSecond = 0.05 })
 			d.begin()
 			time.Sleep(20 * time.Second)
 			at := time.Now()
@@ -398,7 +399,7 @@ func TestTendKeepsTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rps, tasks = 2, 40
 		d := newTending(t, tasks)
-		d.setChannel(func(c *activities.BoundChannel) { c.RequestsPerSecond = rps })
+		d.setChannel(func(c *channel.Channel) { c.RequestsPerSecond = rps })
 		var asked times
 		d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 			asked.note()

@@ -48,7 +48,7 @@ func (g *generate) lastCall(ctx workflow.Context) error {
 	case activities.FromTemporal(err).Kind == mediagate.KindUnavailable:
 		return g.reload(ctx) // nobody was asked: once our own database is back, somebody is
 	case err != nil:
-		if trouble := activities.TroubleOf(activities.FromTemporal(err)); trouble != "" {
+		if trouble := mediagate.TroubleOf(activities.FromTemporal(err)); trouble != "" {
 			return g.database(ctx, "trouble: "+string(trouble), acts.NoteTrouble,
 				activities.TroubleArgs{TaskID: g.in.TaskID, N: g.story.N, Trouble: trouble})
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/channel"
 )
 
 // ProveAccount keeps a proof, once.
@@ -69,7 +69,7 @@ func (s *Store) Proofs() []mediagate.AccountProof {
 
 // Renewed is the asynchronous channel with a new key of the same account, of
 // which only the vendor knows.
-func (w *World) Renewed() activities.BoundChannel {
+func (w *World) Renewed() channel.Channel {
 	c := w.AsyncBound()
 	c.Fingerprint = "account-a, new key"
 	return c
@@ -77,7 +77,7 @@ func (w *World) Renewed() activities.BoundChannel {
 
 // Stranger is the asynchronous channel with the key of another account, whose
 // vendor knows none of our jobs.
-func (w *World) Stranger() (activities.BoundChannel, *Vendor) {
+func (w *World) Stranger() (channel.Channel, *Vendor) {
 	other := &Vendor{}
 	c := w.AsyncBound()
 	c.Fingerprint, c.Vendor = "account-b", other.Finding()

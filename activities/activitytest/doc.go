@@ -7,6 +7,6 @@
 // Prompts, links and keys in them carry the word of Secret, so that a test
 // can prove that nothing of the kind leaks into a history.
 //
-// It imports the root package and activities. Only tests and programs that
+// It imports the root package, activities, channel and the providers' interface. Only tests and programs that
 // serve tests may import it.
 package activitytest

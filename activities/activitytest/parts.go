@@ -14,23 +14,24 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/channel"
 )
 
 // Channels are the channels of a worker.
 type Channels struct {
 	mu   sync.Mutex
-	list []activities.BoundChannel
+	list []channel.Channel
 }
 
 // Set replaces the channels.
-func (c *Channels) Set(list ...activities.BoundChannel) {
+func (c *Channels) Set(list ...channel.Channel) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list = list
 }
 
 // Pick takes the first channel of the first route that has one.
-func (c *Channels) Pick(_ string, routes []mediagate.Route) (activities.BoundChannel, mediagate.Route, bool) {
+func (c *Channels) Pick(_ string, routes []mediagate.Route) (channel.Channel, mediagate.Route, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range routes {
@@ -40,11 +41,11 @@ func (c *Channels) Pick(_ string, routes []mediagate.Route) (activities.BoundCha
 			}
 		}
 	}
-	return activities.BoundChannel{}, mediagate.Route{}, false
+	return channel.Channel{}, mediagate.Route{}, false
 }
 
 // Channel finds a channel by name.
-func (c *Channels) Channel(name string) (activities.BoundChannel, bool) {
+func (c *Channels) Channel(name string) (channel.Channel, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, channel := range c.list {
@@ -52,11 +53,11 @@ func (c *Channels) Channel(name string) (activities.BoundChannel, bool) {
 			return channel, true
 		}
 	}
-	return activities.BoundChannel{}, false
+	return channel.Channel{}, false
 }
 
 // All lists the channels.
-func (c *Channels) All() []activities.BoundChannel {
+func (c *Channels) All() []channel.Channel {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.list)

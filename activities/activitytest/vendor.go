@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/providers"
 )
 
 // Vendor keeps the jobs that it was given, by our own ids, and answers as its
@@ -122,7 +122,7 @@ func (v *Vendor) Cancelled() []mediagate.JobRef {
 
 // Finding is the vendor as one that can be asked by our own ids, and can stop
 // jobs.
-func (v *Vendor) Finding() activities.Vendor { return finding{v} }
+func (v *Vendor) Finding() providers.Provider { return finding{v} }
 
 type finding struct{ *Vendor }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/channel"
 )
 
 // Secret is part of all that must not show up outside: prompts, links, keys.
@@ -59,8 +60,8 @@ func New(now func() time.Time) *World {
 }
 
 // AsyncBound is the asynchronous channel.
-func (w *World) AsyncBound() activities.BoundChannel {
-	return activities.BoundChannel{
+func (w *World) AsyncBound() channel.Channel {
+	return channel.Channel{
 		Channel: mediagate.Channel{
 			Name: AsyncChannel, Provider: AsyncProvider, PollMin: 2 * time.Second, PollMax: 15 * time.Second,
 			Credentials: map[string]string{"api_key": Secret},
@@ -70,8 +71,8 @@ func (w *World) AsyncBound() activities.BoundChannel {
 }
 
 // SyncBound is the synchronous channel.
-func (w *World) SyncBound() activities.BoundChannel {
-	return activities.BoundChannel{
+func (w *World) SyncBound() channel.Channel {
+	return channel.Channel{
 		Channel:     mediagate.Channel{Name: SyncChannel, Provider: SyncProvider},
 		Fingerprint: "account-s", Vendor: w.Sync,
 	}

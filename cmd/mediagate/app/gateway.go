@@ -19,6 +19,7 @@ import (
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/all"
@@ -48,7 +49,7 @@ type Gateway struct {
 	log      *slog.Logger
 	rules    outbound.Rules
 	catalog  *catalog.Catalog
-	channels *bindings
+	channels *channel.Configured
 }
 
 // Open opens what the settings name. The database must answer; Temporal and
@@ -62,7 +63,7 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if g.catalog, err = catalog.Load(c.CatalogDir, catalog.WithMediaURLCheck(g.rules.CheckMediaURL)); err != nil {
 		return nil, fmt.Errorf("catalog: %w", err)
 	}
-	if g.channels, err = bind(c.Channels, providers.Options{Version: o.Version}); err != nil {
+	if g.channels, err = openChannels(c.Channels, providers.Options{Version: o.Version}); err != nil {
 		return nil, err
 	}
 	if g.Bucket, err = blob.Open(ctx, blob.Config{
@@ -105,7 +106,7 @@ func (g *Gateway) Close() {
 		g.Temporal.Close()
 	}
 	if g.channels != nil {
-		g.channels.close()
+		g.channels.Close()
 	}
 	if g.Bucket != nil {
 		g.Bucket.Close()
@@ -206,7 +207,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 		NewID:     func(prefix string) string { return prefix + ulid.Make().String() },
 	}
 	return worker.Run(ctx, worker.Config{
-		Temporal: g.Temporal, Activities: acts, Providers: all.Known(), Channels: g.channels.names(),
+		Temporal: g.Temporal, Activities: acts, Providers: all.Known(), Channels: g.channels.Names(),
 		Grace: g.Config.ShutdownGrace, Logger: g.log, Seen: g.Store.SeenChannel,
 	})
 }

@@ -1,0 +1,48 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/channel"
+)
+
+// signalWidth is how many workflows are signalled at once.
+const signalWidth = 16
+
+// accounts are the vendor accounts of this worker, all activities the same.
+func (a *Activities) accounts() *channel.Accounts {
+	a.opened.Do(func() {
+		a.vendors = &channel.Accounts{
+			Channels: a.Channels, Store: a.Store, Workflows: signals{a}, Grace: a.Settings.ChannelGrace,
+			Now: a.Now, Logger: a.Logger, NewID: a.NewID,
+		}
+	})
+	return a.vendors
+}
+
+// signals is the engine as the vendor accounts see it.
+type signals struct{ *Activities }
+
+// SignalEnded tells the workflows that their attempt's waiting is over. A
+// signal that fails stays owed: the row comes up again.
+func (s signals) SignalEnded(ctx context.Context, rows []mediagate.Await) {
+	_ = each(ctx, rows, signalWidth, func(row mediagate.Await) error {
+		err := s.Engine.SignalUpstream(ctx, row.TaskID, row.N)
+		if err != nil {
+			s.Logger.WarnContext(ctx, "workflow not signalled", "channel", row.Channel, "task", row.TaskID, "error", err)
+		}
+		return err
+	})
+}
+
+// SignalWake lets parked tasks of the channel go on.
+func (s signals) SignalWake(ctx context.Context, name string, taskIDs []string) {
+	_ = each(ctx, taskIDs, signalWidth, func(id string) error {
+		err := s.Engine.SignalWake(ctx, id)
+		if err != nil {
+			s.Logger.WarnContext(ctx, "parked task not woken", "channel", name, "task", id, "error", err)
+		}
+		return err
+	})
+}

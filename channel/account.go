@@ -1,0 +1,204 @@
+package channel
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+)
+
+// Accounts are the vendor accounts that this process can ask, and what is known
+// of whose job is whose. Its fields are set before it is used.
+type Accounts struct {
+	Channels  Channels
+	Store     Store
+	Workflows Workflows
+	Grace     time.Duration // a channel may be gone so long (D11)
+	Now       func() time.Time
+	Logger    *slog.Logger
+	NewID     func(prefix string) string
+
+	known    sync.Map // fingerprint → []string: those of the same account, as last read
+	limiters sync.Map // channel → *rate.Limiter: of its polls, under whatever name
+}
+
+// Store is the database as the accounts and their pollers see it.
+type Store interface {
+	Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error)
+	ParkedTasks(ctx context.Context, channel string, reason mediagate.ParkReason, limit int) ([]string, error)
+	ChannelLastSeen(ctx context.Context, name string) (time.Time, error)
+	AccountStore
+	PollStore
+}
+
+// AccountStore knows which fingerprints are of one vendor account (D11).
+type AccountStore interface {
+	AwaitAccounts(ctx context.Context, channel string) (fingerprints []string, err error)
+	SameAccount(ctx context.Context, fingerprint string) (fingerprints []string, err error)
+	ProveAccount(ctx context.Context, p mediagate.AccountProof) (fresh bool, err error)
+}
+
+// PollStore keeps what channels poll for.
+type PollStore interface {
+	BeginEpoch(ctx context.Context, channel string) (int64, error)
+	ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error)
+	AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error)
+	StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) ([]mediagate.Await, error)
+}
+
+// Workflows are told what they wait for. Who cannot be told now is told again:
+// a row whose signal is owed comes up again, and a parked step is tried again
+// by itself.
+type Workflows interface {
+	SignalEnded(ctx context.Context, rows []mediagate.Await)
+	SignalWake(ctx context.Context, channel string, taskIDs []string)
+}
+
+// Whose job it is (D11). An attempt remembers the fingerprint of the vendor
+// account that made it, and the name of the channel. The fingerprint decides,
+// the name helps: a channel that has the account serves the attempt, under
+// whatever name. Where no channel has the fingerprint, the channel of the name,
+// or the one that took the name over, may have the account all the same, with a
+// new key. It may then ask for the job and do nothing else; a vendor that shows
+// it that very job has proven it, which goes on record for all attempts of the
+// old fingerprint. "Not found" proves nothing there.
+//
+// Rows are never moved to another name. Each name has one poller at a time,
+// fenced by its epoch, and the pollers of a name may be workers of different
+// settings: moving rows would have them move each other's back and forth.
+
+// successor is the channel of that name, or the one that had it.
+func (a *Accounts) successor(name string) (Channel, bool) {
+	if c, ok := a.Channels.Channel(name); ok {
+		return c, true
+	}
+	for _, c := range a.Channels.All() {
+		if slices.Contains(c.Former, name) {
+			return c, true
+		}
+	}
+	return Channel{}, false
+}
+
+// holds reports that one of the fingerprints is the channel's own.
+func (c Channel) holds(fingerprints ...string) bool {
+	return c.Vendor != nil && (slices.Contains(fingerprints, c.Fingerprint) ||
+		slices.ContainsFunc(c.Aka, func(f string) bool { return slices.Contains(fingerprints, f) }))
+}
+
+// standing finds the channel for attempts that were made under the name by the
+// account. sure says that it has that account. Otherwise it only has the name,
+// or is none.
+func (a *Accounts) standing(ctx context.Context, name, fingerprint string) (c Channel, sure bool, err error) {
+	heir, _ := a.successor(name)
+	if c, ok := a.holder(heir, fingerprint); ok {
+		return c, true, nil
+	}
+	if known, ok := a.known.Load(fingerprint); ok {
+		if c, ok := a.holder(heir, known.([]string)...); ok {
+			return c, true, nil
+		}
+	}
+	same, err := a.Store.SameAccount(ctx, fingerprint)
+	if err != nil {
+		return Channel{}, false, err
+	}
+	a.known.Store(fingerprint, same)
+	if c, ok := a.holder(heir, same...); ok {
+		return c, true, nil
+	}
+	return heir, false, nil
+}
+
+// holder is the channel that has the account: the heir of the name if it does,
+// else the only one. Of several nobody said which is meant, and their addresses
+// may differ.
+func (a *Accounts) holder(heir Channel, fingerprints ...string) (Channel, bool) {
+	if heir.holds(fingerprints...) {
+		return heir, true
+	}
+	var found []Channel
+	for _, c := range a.Channels.All() {
+		if c.holds(fingerprints...) {
+			found = append(found, c)
+		}
+	}
+	if len(found) != 1 {
+		return Channel{}, false
+	}
+	return found[0], true
+}
+
+// Of is the channel that has the vendor account of an attempt. Returns
+// KindUnreached with code channel_missing where no channel is known to.
+func (a *Accounts) Of(ctx context.Context, row mediagate.Attempt) (Channel, error) {
+	c, sure, err := a.standing(ctx, row.Channel, row.Fingerprint)
+	if err == nil && !sure {
+		err = noChannel()
+	}
+	if err != nil {
+		return Channel{}, err
+	}
+	return c, nil
+}
+
+func noChannel() error {
+	return &mediagate.Error{
+		Kind: mediagate.KindUnreached, Code: string(mediagate.ParkChannelMissing),
+		Message: "this worker lacks the channel of the attempt, or it is of another account now",
+	}
+}
+
+// Asker is Of for lookups: a channel that has only the name gets a
+// vendor that can be asked and nothing else, and proves itself by what it finds.
+func (a *Accounts) Asker(ctx context.Context, row mediagate.Attempt) (Channel, error) {
+	c, sure, err := a.standing(ctx, row.Channel, row.Fingerprint)
+	switch {
+	case err != nil:
+		return Channel{}, err
+	case sure:
+		return c, nil
+	default:
+		return a.claiming(c, row)
+	}
+}
+
+// Proven is Of after a lookup, where that is what it takes.
+func (a *Accounts) Proven(ctx context.Context, row mediagate.Attempt) (Channel, error) {
+	c, err := a.Of(ctx, row)
+	if err == nil || mediagate.TroubleOf(err) == "" || row.Ref.JobID == "" {
+		return c, err
+	}
+	asked, err := a.Asker(ctx, row)
+	if err != nil {
+		return Channel{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	if _, err := asked.Vendor.Poll(ctx, row.Ref); err != nil {
+		return Channel{}, noChannel()
+	}
+	return a.Of(ctx, row)
+}
+
+// CanCancel reports that the provider's adapter can stop jobs.
+func (a *Accounts) CanCancel(provider string) bool {
+	return slices.ContainsFunc(a.Channels.All(), func(c Channel) bool {
+		_, ok := c.Vendor.(providers.Canceller)
+		return ok && c.Provider == provider
+	})
+}
+
+// limiter is the polling budget of a channel, which those have in common that
+// poll with it under its present and its former names.
+func (a *Accounts) limiter(c Channel) *rate.Limiter {
+	made := rate.NewLimiter(pollRate(c), max(1, int(c.RequestsPerSecond)))
+	shared, _ := a.limiters.LoadOrStore(c.Name, made)
+	return shared.(*rate.Limiter)
+}

@@ -1,0 +1,48 @@
+package channel
+
+import (
+	"context"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Orphaned is for the tasks that wait under a name of which no worker has had
+// a channel for the grace time. It can give them up and do nothing else.
+func (a *Accounts) Orphaned(name string) *Poller {
+	return &Poller{Accounts: a, name: name, log: a.Logger.With("channel", name)}
+}
+
+// GiveUp puts the tasks that wait for the channel in trouble, and tells how
+// many rows are left.
+func (p *Poller) GiveUp(ctx context.Context) (waiting int, err error) {
+	if waiting, _, err = p.stats(ctx); err != nil || waiting == 0 {
+		return waiting, err
+	}
+	if p.epoch == 0 {
+		if p.epoch, err = p.Store.BeginEpoch(ctx, p.name); err != nil {
+			return waiting, err
+		}
+	}
+	rows, err := p.claimDue(ctx)
+	if err != nil || len(rows) == 0 {
+		return waiting, err
+	}
+	results := make([]mediagate.PollResult, 0, len(rows))
+	owed := make([]mediagate.Await, 0)
+	for _, row := range rows {
+		if row.Ended {
+			owed = append(owed, row)
+			continue
+		}
+		results = append(results, mediagate.PollResult{
+			TaskID: row.TaskID, N: row.N, NextPollAt: p.Now().Add(time.Minute), Trouble: mediagate.ParkChannelMissing,
+		})
+	}
+	ended, err := p.storePolls(ctx, rows[0].Claim, results)
+	if err != nil {
+		return waiting, err
+	}
+	p.Workflows.SignalEnded(ctx, append(owed, ended...))
+	return waiting, nil
+}
