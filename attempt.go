@@ -56,7 +56,6 @@ type Job struct {
 	Upstream   string // the vendor's name for the model
 	Operation  string
 	Params     json.RawMessage // the canonical request: Task.Params
-	Values     map[string]string
 	SendBefore time.Time // the first byte may only be written before this
 
 	Part   int    // of a job that takes several calls, one a file: which one, from 0
@@ -88,9 +87,6 @@ type JobRef struct {
 	JobID      string `json:"job_id,omitempty"` // the vendor's id; empty while unknown
 	ExternalID string `json:"external_id,omitempty"`
 	Operation  string `json:"operation,omitempty"`
-	Endpoint   string `json:"endpoint,omitempty"` // where the vendor keys ids by endpoint
-	// WantWatermark asks for the marked file where the vendor offers both.
-	WantWatermark bool `json:"want_watermark,omitempty"`
 	// State is what else the adapter needs to ask for the job: short, and
 	// nobody else reads it.
 	State string `json:"state,omitempty"`

@@ -97,16 +97,14 @@ const (
 	OnUnknownPark = "park"
 )
 
-// Route is one way to produce a model: a provider, the vendor's name for it,
-// the operation of the adapter, and upstream values that the catalog derived
-// from the request by table (such as a pixel size).
+// Route is one way to produce a model: a provider, the vendor's name for it, and
+// the operation of the adapter.
 type Route struct {
-	Provider  string            `json:"provider"`
-	Upstream  string            `json:"upstream"`
-	Operation string            `json:"operation"`
-	Sync      bool              `json:"sync,omitempty"` // the submit call itself returns the result
-	Find      bool              `json:"find,omitempty"` // the vendor can be asked by our own id; set when an attempt takes the route
-	Values    map[string]string `json:"values,omitempty"`
+	Provider  string `json:"provider"`
+	Upstream  string `json:"upstream"`
+	Operation string `json:"operation"`
+	Sync      bool   `json:"sync,omitempty"` // the submit call itself returns the result
+	Find      bool   `json:"find,omitempty"` // the vendor can be asked by our own id; set when an attempt takes the route
 }
 
 // Unit is what a Charge counts.

@@ -282,7 +282,7 @@ func (a *Activities) callTimeout(sync bool) time.Duration {
 func (a *Activities) job(task mediagate.Task, row mediagate.Attempt) mediagate.Job {
 	return mediagate.Job{
 		TaskID: task.ID, ExternalID: row.ExternalID, Upstream: row.Route.Upstream, Operation: row.Route.Operation,
-		Params: task.Params, Values: row.Route.Values, SendBefore: time.Now().Add(row.SendBefore.Sub(a.Now())),
+		Params: task.Params, SendBefore: time.Now().Add(row.SendBefore.Sub(a.Now())),
 	}
 }
 

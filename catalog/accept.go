@@ -136,7 +136,7 @@ func (m *Model) validate(params map[string]any) error {
 }
 
 // possibleRoutes are the model's routes whose vendors have all that the
-// request uses, with their values. When there is none, the error is what
+// request uses. When there is none, the error is what
 // stood in the way of the route that came nearest.
 func (m *Model) possibleRoutes(params map[string]any) ([]route, error) {
 	var (
@@ -152,18 +152,7 @@ func (m *Model) possibleRoutes(params map[string]any) ([]route, error) {
 			}
 			continue
 		}
-		chosen := r
-		for name, table := range r.values {
-			value, ok := table.find(params)
-			if !ok {
-				return nil, missingRow(m.ID, name)
-			}
-			if chosen.Values == nil {
-				chosen.Values = map[string]string{}
-			}
-			chosen.Values[name] = value
-		}
-		possible = append(possible, chosen)
+		possible = append(possible, r)
 	}
 	if len(possible) == 0 {
 		return nil, obstacle

@@ -20,30 +20,6 @@ func accept(t *testing.T, id, fields string) (params map[string]any, plan mediag
 	return parse(t, string(r.Params)), r.Plan, billing.Total(r.Charges)
 }
 
-// TestPixelsOfTheta is the table of output sizes of the specification.
-func TestPixelsOfTheta(t *testing.T) {
-	t.Parallel()
-	for size, want := range map[string][2]string{
-		"1:1":  {"1024*1024", "2048*2048"},
-		"4:3":  {"1152*864", "2048*1536"},
-		"3:4":  {"864*1152", "1536*2048"},
-		"16:9": {"1280*720", "2048*1152"},
-		"9:16": {"720*1280", "1152*2048"},
-		"3:2":  {"1248*832", "2048*1360"},
-		"2:3":  {"832*1248", "1360*2048"},
-	} {
-		for i, resolution := range []string{"1K", "2K"} {
-			t.Run(size+" "+resolution, func(t *testing.T) {
-				t.Parallel()
-				_, plan, _ := accept(t, "theta-image-turbo", fmt.Sprintf(`"size":%q,"resolution":%q`, size, resolution))
-				if got := plan.Routes[0].Values["size"]; got != want[i] {
-					t.Errorf("%s, want %s", got, want[i])
-				}
-			})
-		}
-	}
-}
-
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string]map[string]any{

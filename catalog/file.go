@@ -67,20 +67,12 @@ func (n *namedFile) UnmarshalYAML(b []byte) error {
 }
 
 type routeFile struct {
-	Provider  string               `yaml:"provider"`
-	Upstream  string               `yaml:"upstream"`
-	Operation string               `yaml:"operation"`
-	Sync      bool                 `yaml:"sync"`
-	Requires  []namedFile          `yaml:"requires"`
-	Rewrites  []namedFile          `yaml:"rewrites"`
-	Values    map[string]tableFile `yaml:"values"`
-}
-
-// tableFile derives a text from the values of fields. Each row has one entry
-// for each field of By, and the result.
-type tableFile struct {
-	By   []string         `yaml:"by"`
-	Rows []map[string]any `yaml:"rows"`
+	Provider  string      `yaml:"provider"`
+	Upstream  string      `yaml:"upstream"`
+	Operation string      `yaml:"operation"`
+	Sync      bool        `yaml:"sync"`
+	Requires  []namedFile `yaml:"requires"`
+	Rewrites  []namedFile `yaml:"rewrites"`
 }
 
 type priceFile struct {

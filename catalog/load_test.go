@@ -44,12 +44,6 @@ routes:
     upstream: omega-1
     operation: image
     sync: true
-    values:
-      pixels:
-        by: [size]
-        rows:
-          - {size: s, value: "1*1"}
-          - {size: l, value: "2*2"}
 expected: 10s
 timeout: 10m
 media: image
@@ -381,11 +375,10 @@ func TestLoadRefuses(t *testing.T) {
 		"a rewrite of a route":      {"    sync: true", "    rewrites: [{avoid: {field: x, text: prompt}}]", `routes[0]: rewrites: avoid: "x" is no field`},
 		"a route without upstream":  {"    upstream: omega-1\n", "", "upstream"},
 		"an unknown route key":      {"sync: true", "async: true", "async"},
-		"a value is missing":        {"          - {size: l, value: \"2*2\"}\n", "", "no row for size=l"},
-		"a value too many":          {"{size: l, value", "{size: xl, value", "size=xl"},
-		"a value twice":             {"{size: l, value", "{size: s, value", "repeats size=s"},
-		"a row of another shape":    {"{size: l, value", "{sizes: l, value", "must have size and value"},
-		"a table by a free text":    {"by: [size]", "by: [prompt]", "nothing can depend on it"},
+		"a row too many":            {"{size: l, draft: true", "{size: xl, draft: true", "size=xl draft=true, which the schema does not allow"},
+		"a row twice":               {"{size: l, draft: true", "{size: s, draft: true", "repeats size=s draft=true"},
+		"a row of another shape":    {"{size: l, draft: true, price", "{sizes: l, draft: true, price", "must have size, draft and price"},
+		"a table by a free text":    {"by: [size, draft]", "by: [prompt]", "nothing can depend on it"},
 		"a price is missing":        {"    - {size: l, draft: true, price: \"0.01\"}\n", "", "no row for size=l draft=true"},
 		"a price without value":     {"draft: true, price: \"0.005\"", "draft: true", "price"},
 		"a price that is none":      {`"0.005"`, `"free"`, "is no price"},

@@ -40,7 +40,6 @@ type route struct {
 	mediagate.Route
 	requires []check
 	rewrites []check
-	values   map[string]table
 }
 
 // ignoredRule names fields that are as good as absent unless other fields
@@ -188,18 +187,13 @@ func (m *Model) compileRoutes(files []routeFile) []string {
 			problems = append(problems, prefix+"provider, upstream and operation are required")
 		}
 		r := route{
-			Route:  mediagate.Route{Provider: f.Provider, Upstream: f.Upstream, Operation: f.Operation, Sync: f.Sync},
-			values: map[string]table{},
+			Route: mediagate.Route{Provider: f.Provider, Upstream: f.Upstream, Operation: f.Operation, Sync: f.Sync},
 		}
 		var more []string
 		r.requires, more = compileChecks(f.Requires, namedChecks(), m.shape)
 		problems = append(problems, prefixed(prefix+"requires: ", more)...)
 		r.rewrites, more = compileChecks(f.Rewrites, namedRewrites(), m.shape)
 		problems = append(problems, prefixed(prefix+"rewrites: ", more)...)
-		for name, file := range f.Values {
-			r.values[name], more = compileTable(file.By, file.Rows, "value", m.shape)
-			problems = append(problems, prefixed(prefix+"values: "+name+": ", more)...)
-		}
 		m.routes = append(m.routes, r)
 	}
 	return problems

@@ -21,21 +21,27 @@ import (
 // vendors is the table of all vendors: one line each.
 func vendors() map[string]providers.Adapter {
 	return map[string]providers.Adapter{
-		"dashscope": {Open: opener(dashscope.New), Account: dashscope.Account},
-		"minimax":   {Description: minimax.Description(), Open: opener(minimax.New), Account: minimax.Account, Express: minimax.Express},
-		"gemini":    {Description: gemini.Description(), Open: opener(gemini.New), Account: gemini.Account, Express: gemini.Express},
-		"kling":     {Open: opener(kling.New), Account: kling.Account},
+		"dashscope": row(dashscope.Description(), dashscope.New, dashscope.Account, dashscope.Express),
+		"gemini":    row(gemini.Description(), gemini.New, gemini.Account, gemini.Express),
+		"kling":     row(kling.Description(), kling.New, kling.Account, kling.Express),
+		"minimax":   row(minimax.Description(), minimax.New, minimax.Account, minimax.Express),
 	}
 }
 
-// opener turns an adapter's own constructor into one of the table.
-func opener[P providers.Provider](open func(mediagate.Channel, providers.Options) (P, error)) func(mediagate.Channel, providers.Options) (providers.Provider, error) {
-	return func(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
-		p, err := open(ch, opt)
-		if err != nil {
-			return nil, err // not a typed nil in an interface
-		}
-		return p, nil
+// row makes one of the table of what an adapter's package exports.
+func row[P providers.Provider](
+	d providers.Description, open func(mediagate.Channel, providers.Options) (P, error),
+	account func(mediagate.Channel) string, express func(mediagate.Job, map[string]string) error,
+) providers.Adapter {
+	return providers.Adapter{
+		Description: d, Account: account, Express: express,
+		Open: func(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
+			p, err := open(ch, opt)
+			if err != nil {
+				return nil, err // not a typed nil in an interface
+			}
+			return p, nil
+		},
 	}
 }
 

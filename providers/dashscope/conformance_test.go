@@ -92,7 +92,6 @@ func suite() providertest.Suite {
 		Job: mediagate.Job{
 			TaskID: externalID, ExternalID: externalID, Upstream: "z-image-turbo", Operation: "image",
 			Params: []byte(`{"prompt":"a red kite","size":"1:1","resolution":"1K","prompt_extend":false}`),
-			Values: map[string]string{"size": "1024*1024"},
 		},
 		Accepted: content(`[{"text":"a red kite"},{"image":"https://result.example.com/a.png?Expires=1"}]`),
 		Submission: mediagate.Submission{

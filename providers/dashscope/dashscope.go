@@ -2,9 +2,7 @@ package dashscope
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
@@ -12,9 +10,6 @@ import (
 
 // PublicURL is the vendor's public address outside mainland China, with its prefix.
 const PublicURL = "https://dashscope-intl.aliyuncs.com/api/v1"
-
-// submitTimeout bounds a submission, which lasts as long as the generation.
-const submitTimeout = 150 * time.Second
 
 const imagePath = "/services/aigc/multimodal-generation/generation"
 
@@ -27,7 +22,8 @@ type Adapter struct {
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	check := vendorhttp.Check(ch)
-	check.Known([]string{"api_key"}, nil)
+	about := Description()
+	check.Known(about.Credentials, about.Options)
 	base, key := check.BaseURL(PublicURL), check.Credential("api_key")
 	if err := check.Err(); err != nil {
 		return nil, err
@@ -44,40 +40,16 @@ func Account(ch mediagate.Channel) string { return ch.Credentials["api_key"] }
 // Close drops idle connections.
 func (a *Adapter) Close() { a.http.Close() }
 
-// params are the gateway's own fields that this vendor takes.
-type params struct {
-	Prompt       string `json:"prompt"`
-	PromptExtend bool   `json:"prompt_extend"`
-}
-
-type (
-	request struct {
-		Model      string     `json:"model"`
-		Input      input      `json:"input"`
-		Parameters parameters `json:"parameters"`
-	}
-	input struct {
-		Messages []message `json:"messages"`
-	}
-	message struct {
-		Role    string `json:"role"`
-		Content []text `json:"content"`
-	}
-	text struct {
-		Text string `json:"text"`
-	}
-	parameters struct {
-		Size         string `json:"size"`
-		PromptExtend bool   `json:"prompt_extend"`
-	}
-)
-
 // Submit makes one image and returns its outcome; providers.Provider says
 // which kinds of errors it returns.
 func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-	body, err := newBody(job)
+	req, err := write(job)
 	if err != nil {
 		return mediagate.Submission{}, err
+	}
+	body, err := vendorhttp.Encode(req)
+	if err != nil {
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
 	}
 	answer, err := a.http.Do(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: imagePath, Body: vendorhttp.JSON(body),
@@ -107,32 +79,4 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 // Poll finds nothing: a synchronous job ends with its submission.
 func (a *Adapter) Poll(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 	return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor keeps no synchronous jobs")
-}
-
-func newBody(job mediagate.Job) ([]byte, error) {
-	if job.Operation != "image" {
-		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
-	}
-	var p params
-	if err := json.Unmarshal(job.Params, &p); err != nil {
-		return nil, &mediagate.Error{
-			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeInvalidParameters),
-			Message: "the stored request cannot be read", Err: err,
-		}
-	}
-	size := job.Values["size"]
-	if size == "" {
-		// Without one the vendor would choose, and the client would get
-		// another image than it paid for.
-		return nil, mediagate.Invalid("size", "size has no pixel size here")
-	}
-	body, err := vendorhttp.Encode(request{
-		Model:      job.Upstream,
-		Input:      input{Messages: []message{{Role: "user", Content: []text{{Text: p.Prompt}}}}},
-		Parameters: parameters{Size: size, PromptExtend: p.PromptExtend},
-	})
-	if err != nil {
-		return nil, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
-	}
-	return body, nil
 }

@@ -5,5 +5,5 @@
 // be asked for later: when the answer is lost, so is the job, and the error
 // says KindAmbiguous. Whether to pay for another one is not decided here.
 //
-// It imports the root package and vendorhttp, nothing else of this module.
+// It imports the root package, providers and vendorhttp, nothing else of this module.
 package dashscope

@@ -82,7 +82,7 @@ func (a *Adapter) report(ref mediagate.JobRef, env *envelope) (mediagate.Report,
 	report := mediagate.Report{Ref: ref, State: state, Word: word, Percent: -1, Named: named}
 	switch state {
 	case mediagate.JobSucceeded:
-		report.Outcome = success(env.Data, ref.WantWatermark)
+		report.Outcome = success(env.Data, placeOf(ref.State).marked)
 		if len(report.Outcome.Media) == 0 {
 			return mediagate.Report{}, strange("a job that succeeded names no file")
 		}

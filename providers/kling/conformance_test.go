@@ -135,7 +135,7 @@ func pollRows() map[string]providertest.Row {
 
 // suite is the conformance suite of an account with keys and JWTs.
 func suite() providertest.Suite {
-	ref := mediagate.JobRef{JobID: jobID, ExternalID: externalID, Operation: "video", Endpoint: "text2video"}
+	ref := mediagate.JobRef{JobID: jobID, ExternalID: externalID, Operation: "video", State: "text2video"}
 	return providertest.Suite{
 		Channel: mediagate.Channel{
 			Name: "kling-a", Provider: "kling",

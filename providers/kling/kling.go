@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
@@ -13,9 +12,6 @@ import (
 
 // PublicURL is the vendor's host for accounts outside mainland China.
 const PublicURL = "https://api-singapore.klingai.com"
-
-// submitTimeout bounds a submission, from its first byte to the end of the answer.
-const submitTimeout = 30 * time.Second
 
 // Adapter speaks to one account. It is safe for concurrent use.
 type Adapter struct {
@@ -26,7 +22,8 @@ type Adapter struct {
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	check := vendorhttp.Check(ch)
-	check.Known([]string{"access_key", "secret_key", "api_key"}, []string{"generation"})
+	about := Description()
+	check.Known(about.Credentials, about.Options)
 	base := check.BaseURL(PublicURL)
 	var keys credentials
 	switch {
@@ -65,21 +62,15 @@ func (a *Adapter) Close() { a.http.Close() }
 
 // Ref is the reference that Submit returns for the job, less the vendor's id.
 func (a *Adapter) Ref(job mediagate.Job) (mediagate.JobRef, error) {
-	p, err := decodeParams(job.Params)
+	_, at, err := write(job)
 	if err != nil {
 		return mediagate.JobRef{}, err
 	}
-	return refOf(job, p)
+	return refOf(job, at), nil
 }
 
-func refOf(job mediagate.Job, p *params) (mediagate.JobRef, error) {
-	endpoint, err := endpointOf(job.Operation, p)
-	if err != nil {
-		return mediagate.JobRef{}, err
-	}
-	return mediagate.JobRef{
-		ExternalID: job.ExternalID, Operation: job.Operation, Endpoint: endpoint, WantWatermark: p.Watermark,
-	}, nil
+func refOf(job mediagate.Job, at place) mediagate.JobRef {
+	return mediagate.JobRef{ExternalID: job.ExternalID, Operation: job.Operation, State: at.state()}
 }
 
 // Submit sends the job once; providers.Provider says which kinds it returns.
@@ -89,15 +80,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if job.ExternalID == "" {
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the job has no external id")
 	}
-	p, err := decodeParams(job.Params)
-	if err != nil {
-		return mediagate.Submission{}, err
-	}
-	ref, err := refOf(job, p)
-	if err != nil {
-		return mediagate.Submission{}, err
-	}
-	req, err := newRequest(job, ref.Endpoint, p)
+	req, at, err := write(job)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
@@ -105,8 +88,10 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, submitTimeout) // of both calls, where the first is refused
+	defer cancel()
 	call := vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: videosPath + ref.Endpoint, Body: vendorhttp.JSON(body),
+		Effect: vendorhttp.Submits, Path: videosPath + at.endpoint, Body: vendorhttp.JSON(body),
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
 	}
 	answer, env, err := a.authorized(func(header http.Header) (vendorhttp.Answer, error) {
@@ -119,36 +104,41 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err := a.submitError(answer, env); err != nil {
 		return mediagate.Submission{}, err
 	}
+	ref := refOf(job, at)
 	ref.JobID = env.Data.TaskID.ID()
 	return mediagate.Submission{Ref: ref}, nil
 }
 
 // Poll asks for a job by the vendor's id.
 func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
-	if ref.JobID == "" || ref.Endpoint == "" {
-		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job and endpoint")
+	if ref.JobID == "" {
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	return a.query(ctx, ref, ref.JobID)
+	return a.ask(ctx, ref, ref.JobID)
 }
 
-// Find asks for a job by our own id, at each endpoint that its operation may
-// have used. It is absent only when each of them says so.
+// Find asks for a job by our own id.
 func (a *Adapter) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 	if ref.ExternalID == "" {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	endpoints := operations[ref.Operation]
-	if ref.Endpoint != "" {
-		endpoints = []string{ref.Endpoint}
+	ref.JobID = ""
+	return a.ask(ctx, ref, ref.ExternalID)
+}
+
+// ask asks for a job where it is, or without a state at each endpoint that its
+// operation may have used. It is absent only when each of them says so.
+func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, id string) (mediagate.Report, error) {
+	if ref.State != "" {
+		return a.query(ctx, ref, id)
 	}
-	if len(endpoints) == 0 {
+	if len(endpoints[ref.Operation]) == 0 {
 		// Not KindNotFound, which would prove that there is no job.
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
 	}
-	ref.JobID = ""
 	var absent error
-	for _, ref.Endpoint = range endpoints {
-		report, err := a.query(ctx, ref, ref.ExternalID)
+	for _, ref.State = range endpoints[ref.Operation] {
+		report, err := a.query(ctx, ref, id)
 		if !mediagate.Is(err, mediagate.KindNotFound) {
 			return report, err
 		}
@@ -158,7 +148,9 @@ func (a *Adapter) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 }
 
 func (a *Adapter) query(ctx context.Context, ref mediagate.JobRef, id string) (mediagate.Report, error) {
-	call := vendorhttp.Call{Effect: vendorhttp.Reads, Path: videosPath + url.PathEscape(ref.Endpoint) + "/" + url.PathEscape(id)}
+	call := vendorhttp.Call{
+		Effect: vendorhttp.Reads, Path: videosPath + url.PathEscape(placeOf(ref.State).endpoint) + "/" + url.PathEscape(id),
+	}
 	answer, env, err := a.authorized(func(header http.Header) (vendorhttp.Answer, error) {
 		call.Header = header
 		return a.http.Do(ctx, call)

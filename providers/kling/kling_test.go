@@ -11,6 +11,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/all"
+	"github.com/mediagate/mediagate/providers/kling"
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
@@ -58,7 +59,7 @@ func TestFindAsksEachEndpoint(t *testing.T) {
 			[]string{"text2video"},
 		},
 		"endpoint known": {
-			mediagate.JobRef{ExternalID: externalID, Operation: "video", Endpoint: "image2video"},
+			mediagate.JobRef{ExternalID: externalID, Operation: "video", State: "image2video"},
 			[]providertest.Reply{missing},
 			mediagate.KindNotFound, "",
 			[]string{"image2video"},
@@ -82,7 +83,7 @@ func TestFindAsksEachEndpoint(t *testing.T) {
 			switch {
 			case tc.kind != 0 && mediagate.KindOf(err) != tc.kind, tc.kind == 0 && err != nil:
 				t.Errorf("Find: %v, want kind %v", err, tc.kind)
-			case err == nil && (report.Ref.Endpoint != tc.endpoint || report.Ref.JobID != jobID):
+			case err == nil && (report.Ref.State != tc.endpoint || report.Ref.JobID != jobID):
 				t.Errorf("found %+v", report.Ref)
 			}
 			var asked []string
@@ -96,18 +97,56 @@ func TestFindAsksEachEndpoint(t *testing.T) {
 	}
 }
 
-func TestPollNeedsJobAndEndpoint(t *testing.T) {
+// A reference of a row that was written before there was a state: the job is
+// looked for at each endpoint of its operation.
+func TestPollWithoutState(t *testing.T) {
+	t.Parallel()
+	vendor := providertest.NewVendor(t, refusal(400, "1201", "Task not found"), task(jobID, externalID, `,"task_status":"processing"`))
+	p := suite().Open(t, vendor.URL, providers.Options{})
+	report, err := p.Poll(t.Context(), mediagate.JobRef{JobID: jobID, Operation: "video"})
+	if err != nil || report.Ref.State != "image2video" || !report.Named {
+		t.Errorf("Poll = %+v, %v", report, err)
+	}
+	if _, err := p.Poll(t.Context(), mediagate.JobRef{JobID: jobID, Operation: "somersault"}); !mediagate.Is(err, mediagate.KindTransient) {
+		t.Errorf("of an unknown operation: %v", err)
+	}
+	if n := len(vendor.Requests()); n != 2 {
+		t.Errorf("%d requests, want 2", n)
+	}
+}
+
+// The state of a job whose client wants the marked file says so, wherever it
+// comes from.
+func TestStateOfAMarkedFile(t *testing.T) {
+	t.Parallel()
+	vendor := providertest.NewVendor(t, suite().Accepted, task(jobID, externalID, `,"task_status":"processing"`))
+	p := suite().Open(t, vendor.URL, providers.Options{})
+	job := suite().Job
+	job.Params = []byte(`{"prompt":"a","watermark":true,"image_urls":["https://a.example.com/1.png"]}`)
+	const want = "image2video watermark"
+	sub, err := p.Submit(t.Context(), job)
+	if err != nil || sub.Ref.State != want {
+		t.Errorf("Submit: %+v, %v", sub.Ref, err)
+	}
+	if ref, err := p.(providers.Finder).Ref(job); err != nil || ref.State != want {
+		t.Errorf("Ref: %+v, %v", ref, err)
+	}
+	if report, err := p.Poll(t.Context(), sub.Ref); err != nil || report.Ref.State != want {
+		t.Errorf("Poll: %+v, %v", report.Ref, err)
+	}
+	if got := vendor.Requests()[1].Path; got != "/v1/videos/image2video/"+jobID {
+		t.Errorf("asked for %s", got)
+	}
+}
+
+func TestPollNeedsJob(t *testing.T) {
 	t.Parallel()
 	vendor := providertest.NewVendor(t)
 	p := suite().Open(t, vendor.URL, providers.Options{})
-	for name, ref := range map[string]mediagate.JobRef{
-		"no id": {Endpoint: "text2video"}, "no endpoint": {JobID: jobID},
-	} {
-		if _, err := p.Poll(t.Context(), ref); !mediagate.Is(err, mediagate.KindNotFound) {
-			t.Errorf("%s: %v", name, err)
-		}
+	if _, err := p.Poll(t.Context(), mediagate.JobRef{State: "text2video"}); !mediagate.Is(err, mediagate.KindNotFound) {
+		t.Errorf("without an id: %v", err)
 	}
-	if _, err := p.Poll(t.Context(), mediagate.JobRef{JobID: "a/../b?c", Endpoint: "text2video"}); err == nil {
+	if _, err := p.Poll(t.Context(), mediagate.JobRef{JobID: "a/../b?c", State: "text2video"}); err == nil {
 		t.Error("an answer out of script was taken")
 	}
 	if got := vendor.Requests()[0].Path; got != "/v1/videos/text2video/a%2F..%2Fb%3Fc" {
@@ -115,7 +154,7 @@ func TestPollNeedsJobAndEndpoint(t *testing.T) {
 	}
 	// A poll answered with another job's state must not end this one.
 	vendor.Add(task("999", externalID, `,"task_status":"succeed"`+files))
-	if _, err := p.Poll(t.Context(), mediagate.JobRef{JobID: jobID, Endpoint: "text2video"}); !mediagate.Is(err, mediagate.KindTransient) {
+	if _, err := p.Poll(t.Context(), mediagate.JobRef{JobID: jobID, State: "text2video"}); !mediagate.Is(err, mediagate.KindTransient) {
 		t.Errorf("another job's answer: %v", err)
 	}
 }
@@ -133,12 +172,12 @@ func TestReportNamesTheJob(t *testing.T) {
 			t.Parallel()
 			vendor := providertest.NewVendor(t, task(jobID, tc.external, `,"task_status":"processing"`), task(jobID, tc.external, `,"task_status":"processing"`))
 			p := suite().Open(t, vendor.URL, providers.Options{})
-			ref := mediagate.JobRef{ExternalID: externalID, Operation: "video", Endpoint: "text2video"}
+			ref := mediagate.JobRef{ExternalID: externalID, Operation: "video", State: "text2video"}
 			found, err := p.(providers.Finder).Find(t.Context(), ref)
 			if err != nil || found.Named != tc.want {
 				t.Errorf("found by our id: named %v, %v, want %v", found.Named, err, tc.want)
 			}
-			polled, err := p.Poll(t.Context(), mediagate.JobRef{JobID: jobID, ExternalID: externalID, Endpoint: "text2video"})
+			polled, err := p.Poll(t.Context(), mediagate.JobRef{JobID: jobID, ExternalID: externalID, State: "text2video"})
 			if err != nil || !polled.Named {
 				t.Errorf("polled by the vendor's id: named %v, %v", polled.Named, err)
 			}
@@ -168,7 +207,11 @@ func TestResultFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			vendor := providertest.NewVendor(t, task(jobID, externalID, `,"task_status":"succeed","task_result":{"videos":`+tc.videos+`}`))
-			ref := mediagate.JobRef{JobID: jobID, Endpoint: "text2video", WantWatermark: tc.want}
+			state := "text2video"
+			if tc.want {
+				state += " watermark"
+			}
+			ref := mediagate.JobRef{JobID: jobID, State: state}
 			report, err := suite().Open(t, vendor.URL, providers.Options{}).Poll(t.Context(), ref)
 			if err != nil {
 				t.Fatal(err)
@@ -216,35 +259,47 @@ func TestFieldsThatAnOperationLacks(t *testing.T) {
 	t.Parallel()
 	const images = `"image_urls":["https://a.example.com/1.png","https://a.example.com/2.png"`
 	subject := `{"name":"cat","element_input_urls":["https://a.example.com/1.png"]}`
+	film := `{"prompt":"a","video_list":[{"video_url":"https://a.example.com/v.mp4"}]`
 	for name, tc := range map[string]struct{ operation, params, field string }{
-		"subject in text2video":   {"video", `{"element_list":[` + subject + `]}`, "element_list"},
-		"subject in image2video":  {"video", `{` + images + `],"element_list":[{"element_id":1},` + subject + `]}`, "element_list[1].name"},
-		"third frame in omni":     {"omni", `{` + images + `,"https://a.example.com/3.png"]}`, "image_urls"},
-		"third image":             {"video", `{` + images + `,"https://a.example.com/3.png"]}`, "image_urls"},
-		"video in text2video":     {"video", `{"video_list":[{"video_url":"https://a.example.com/v.mp4"}]}`, "video_list"},
-		"video in image2video":    {"video", `{` + images + `],"video_list":[{"video_url":"https://a.example.com/v.mp4"}]}`, "video_list"},
-		"elements in text2video":  {"video", `{"element_list":[{"element_id":1}]}`, "element_list"},
-		"element of a name only":  {"omni", `{"element_list":[{"element_id":1},{"name":"cat"}]}`, "element_list[1].name"},
-		"element id of a float":   {"omni", `{"element_list":[{"element_id":1.5}]}`, "element_list[0].element_id"},
-		"negative prompt in omni": {"omni", `{"negative_prompt":"blur"}`, "negative_prompt"},
-		"sound with a video":      {"omni", `{"audio":true,"video_list":[{"video_url":"https://a.example.com/v.mp4"}]}`, "audio"},
-		"broken duration":         {"video", `{"duration":5.5}`, "duration"},
-		"huge duration":           {"video", `{"duration":1e300}`, "duration"},
-		"broken shot":             {"video", `{"multi_shot":true,"shot_type":"customize","multi_prompt":[{"index":1,"duration":0.5}]}`, "multi_prompt[0].duration"},
-		"shot without index":      {"video", `{"multi_shot":true,"shot_type":"customize","multi_prompt":[{"duration":3}]}`, "multi_prompt[0].index"},
+		"subject in text2video":     {"video", `{"element_list":[` + subject + `]}`, "element_list[0].name"},
+		"subject in image2video":    {"video", `{` + images + `],"element_list":[{"element_id":1},` + subject + `]}`, "element_list[1].name"},
+		"third image":               {"video", `{` + images + `,"https://a.example.com/3.png"]}`, "image_urls"},
+		"video in text2video":       {"video", film + `}`, "video_list"},
+		"video in image2video":      {"video", film + `,` + images + `]}`, "video_list"},
+		"elements in text2video":    {"video", `{"element_list":[{"element_id":1}]}`, "element_list"},
+		"broken duration":           {"video", `{"duration":5.5}`, "duration"},
+		"huge duration":             {"video", `{"duration":1e300}`, "duration"},
+		"broken shot":               {"video", `{"multi_shot":true,"shot_type":"customize","multi_prompt":[{"index":1,"duration":0.5}]}`, "multi_prompt[0].duration"},
+		"shot without index":        {"video", `{"multi_shot":true,"shot_type":"customize","multi_prompt":[{"duration":3}]}`, "multi_prompt[0].index"},
+		"third frame in omni":       {"omni_frames", `{` + images + `,"https://a.example.com/3.png"],"element_list":[` + subject + `]}`, "image_urls"},
+		"no subject in omni":        {"omni_frames", `{` + images + `]}`, "element_list"},
+		"known subject and frame":   {"omni_frames", `{` + images + `],"element_list":[{"element_id":1}]}`, "image_urls"},
+		"known subject in 4k":       {"omni_frames", `{"mode":"4k","element_list":[{"element_id":1}]}`, "mode"},
+		"subject in 4k":             {"omni_frames", `{"mode":"4k","element_list":[` + subject + `]}`, "mode"},
+		"element of a name only":    {"omni_frames", `{"element_list":[{"element_id":1},{"name":"cat"}]}`, "element_list[1].name"},
+		"element id of a float":     {"omni_frames", `{"element_list":[{"element_id":1.5}]}`, "element_list[0].element_id"},
+		"video in omni frames":      {"omni_frames", film + `,"element_list":[` + subject + `]}`, "video_list"},
+		"negative prompt in omni":   {"omni", `{"negative_prompt":"blur"}`, "negative_prompt"},
+		"shots in omni":             {"omni", `{"multi_shot":false}`, "multi_shot"},
+		"sound with a video":        {"omni", `{"audio":true,"video_list":[{"video_url":"https://a.example.com/v.mp4"}]}`, "audio"},
+		"too many subjects in omni": {"omni", film + `,` + images + `,"https://a.example.com/3.png"],"element_list":[{"element_id":1},` + subject + `]}`, "element_list"},
+		"a field of nobody":         {"omni", `{"prompt":"a","cfg_scale":1}`, "cfg_scale"},
+		"a field of nobody's shots": {"video", `{"multi_prompt":[{"camera":"left"}]}`, "camera"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			vendor := providertest.NewVendor(t)
 			job := suite().Job
 			job.Operation, job.Params = tc.operation, json.RawMessage(tc.params)
-			job.Values = map[string]string{"images": "frames"}
 			_, err := suite().Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job)
 			if !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), "("+tc.field+")") {
 				t.Errorf("Submit: %v, want invalid %s", err, tc.field)
 			}
 			if n := len(vendor.Requests()); n != 0 {
 				t.Errorf("%d requests, want none", n)
+			}
+			if said := kling.Express(job, nil); said == nil || said.Error() != err.Error() {
+				t.Errorf("Express: %v, Submit: %v", said, err)
 			}
 		})
 	}

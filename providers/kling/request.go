@@ -4,39 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
 const videosPath = "/v1/videos/"
-
-// The endpoints of this generation that we use.
-const (
-	text2video  = "text2video"
-	image2video = "image2video"
-	omniVideo   = "omni-video"
-)
-
-// operations names the endpoints that each operation may use.
-var operations = map[string][]string{
-	"video": {text2video, image2video},
-	"omni":  {omniVideo},
-}
-
-// endpointOf chooses the endpoint of an operation by the inputs.
-func endpointOf(operation string, p *params) (string, error) {
-	switch {
-	case operation == "video" && len(p.ImageURLs) == 0:
-		return text2video, nil
-	case operation == "video":
-		return image2video, nil
-	case operation == "omni":
-		return omniVideo, nil
-	default:
-		return "", mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", operation)
-	}
-}
 
 // params are the gateway's own fields, validated and with defaults. Pointers
 // tell a field that a model does not have from one that is off.
@@ -51,32 +26,36 @@ type params struct {
 	Audio          *bool       `json:"audio"`
 	MultiShot      *bool       `json:"multi_shot"`
 	ShotType       string      `json:"shot_type"`
-	MultiPrompt    []struct {
-		Index    json.Number `json:"index"`
-		Prompt   string      `json:"prompt"`
-		Duration json.Number `json:"duration"`
-	} `json:"multi_prompt"`
-	ElementList []struct {
-		ElementID json.Number `json:"element_id"`
-		Pictures  []string    `json:"element_input_urls"` // of a subject without an id
-	} `json:"element_list"`
-	VideoList []struct {
+	MultiPrompt    []shot      `json:"multi_prompt"`
+	ElementList    []element   `json:"element_list"`
+	VideoList      []struct {
 		VideoURL          string `json:"video_url"`
 		ReferType         string `json:"refer_type"`
 		KeepOriginalSound string `json:"keep_original_sound"`
 	} `json:"video_list"`
 }
 
-func decodeParams(raw json.RawMessage) (*params, error) {
-	p := new(params)
-	if err := json.Unmarshal(raw, p); err != nil {
-		// The decoder's text names a field at most; it is for the logs anyway.
-		return nil, &mediagate.Error{
-			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeInvalidParameters),
-			Message: "the stored request cannot be read", Err: err,
-		}
-	}
-	return p, nil
+type shot struct {
+	Index    json.Number `json:"index"`
+	Prompt   string      `json:"prompt"`
+	Duration json.Number `json:"duration"`
+}
+
+// element is a subject: known to the vendor by its id, or described by name
+// and pictures.
+type element struct {
+	ElementID   json.Number `json:"element_id"`
+	Name        string      `json:"name"`
+	Description string      `json:"description"`
+	Pictures    []string    `json:"element_input_urls"`
+}
+
+func (e element) byName() bool { return e.ElementID == "" }
+
+// cut reports whether the client cut the shots: the vendor then reads their
+// texts, and not the prompt.
+func (p *params) cut() bool {
+	return p.MultiShot != nil && *p.MultiShot && p.ShotType == "customize" && len(p.MultiPrompt) > 0
 }
 
 // request is the body of all three endpoints. What an endpoint does not take
@@ -125,12 +104,27 @@ type (
 	}
 )
 
-// newRequest writes the job in the endpoint's words. A field that the
-// endpoint lacks is an error that names it: it is never dropped in silence.
-func newRequest(job mediagate.Job, endpoint string, p *params) (*request, error) {
+// Express says whether the vendor can be told the job's request, as Submit
+// would tell it. One generation of the vendor is served, so the options of a
+// channel make no difference.
+func Express(job mediagate.Job, _ map[string]string) error {
+	_, _, err := write(job)
+	return err
+}
+
+// write puts the job in the vendor's words: the body, and where to ask for the
+// job later. It makes no call, and its errors name field and rule.
+func write(job mediagate.Job) (*request, place, error) {
+	if endpoints[job.Operation] == nil {
+		return nil, place{}, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
+	}
+	p := new(params)
+	if err := vendorhttp.DecodeParams(job.Params, p, fieldsOf(job)...); err != nil {
+		return nil, place{}, err
+	}
+	at := place{endpoint: omniVideo, marked: p.Watermark}
 	r := &request{
 		ModelName:      job.Upstream,
-		Prompt:         p.Prompt,
 		Mode:           p.Mode,
 		MultiShot:      p.MultiShot,
 		WatermarkInfo:  &watermarkInfo{Enabled: p.Watermark},
@@ -139,35 +133,39 @@ func newRequest(job mediagate.Job, endpoint string, p *params) (*request, error)
 	if p.Audio != nil {
 		r.Sound = onOff(*p.Audio)
 	}
-	if err := r.setDuration(p); err != nil {
-		return nil, err
-	}
-	if err := r.setShots(p); err != nil {
-		return nil, err
-	}
-	if err := r.setElements(endpoint, p); err != nil {
-		return nil, err
-	}
-	switch endpoint {
-	case omniVideo:
-		return r, r.setOmni(p, job.Values["images"])
-	case image2video:
-		// No aspect_ratio: the video follows the image.
-		r.Image = p.ImageURLs[0]
-		switch {
-		case len(p.ImageURLs) == 2:
-			r.ImageTail = p.ImageURLs[1]
-		case len(p.ImageURLs) > 2:
-			return nil, mediagate.Invalid("image_urls", "image_urls takes at most 2 images here")
+	var err error
+	switch {
+	case job.Operation == opVideo:
+		at.endpoint, err = r.setVideo(p)
+	case worded(job):
+		err = r.setFrames(p)
+	case job.Operation == opOmniFrames:
+		if err = p.suitsFrames(); err == nil {
+			err = p.wordFrames()
+		}
+		if err == nil {
+			err = r.setFrames(p)
 		}
 	default:
-		r.AspectRatio = p.AspectRatio
+		if err = p.wordReferences(); err == nil {
+			err = r.setReferences(p)
+		}
 	}
-	if len(p.VideoList) > 0 {
-		return nil, mediagate.Invalid("video_list", "video_list is not supported here")
+	if err != nil {
+		return nil, place{}, err
 	}
-	r.NegativePrompt = p.NegativePrompt
-	return r, nil
+	// The texts are those that the operation made of the client's.
+	r.Prompt = p.Prompt
+	if err := r.setDuration(p); err != nil {
+		return nil, place{}, err
+	}
+	if err := r.setShots(p); err != nil {
+		return nil, place{}, err
+	}
+	if err := r.setElements(p); err != nil {
+		return nil, place{}, err
+	}
+	return r, at, nil
 }
 
 func (r *request) setDuration(p *params) error {
@@ -208,67 +206,108 @@ func (r *request) setShots(p *params) error {
 	return nil
 }
 
-func (r *request) setElements(endpoint string, p *params) error {
-	if len(p.ElementList) > 0 && endpoint == text2video {
-		return mediagate.Invalid("element_list", "element_list needs an image here")
+// setVideo writes what only the plain endpoints take, and chooses between them
+// by the images. They take subjects by id only, beside a first frame only.
+func (r *request) setVideo(p *params) (endpoint string, err error) {
+	if i := slices.IndexFunc(p.ElementList, element.byName); i >= 0 {
+		return "", invalid(fmt.Sprintf("element_list[%d].name", i), "is not possible here")
 	}
-	for i, element := range p.ElementList {
-		// Subjects without an id are not known to the vendor. They are shown
-		// by their pictures, where it takes pictures to refer to.
-		if element.ElementID == "" {
-			if endpoint != omniVideo || len(element.Pictures) == 0 {
-				field := fmt.Sprintf("element_list[%d].name", i)
-				return mediagate.Invalid(field, "%s is not supported here; give element_id", field)
+	r.NegativePrompt = p.NegativePrompt
+	switch len(p.ImageURLs) {
+	case 0:
+		if len(p.ElementList) > 0 {
+			return "", invalid("element_list", "is only possible together with image_urls")
+		}
+		r.AspectRatio = p.AspectRatio
+		return text2video, nil
+	case 1:
+	case 2:
+		r.ImageTail = p.ImageURLs[1]
+	default:
+		return "", invalid("image_urls", "takes at most 2 images here")
+	}
+	r.Image = p.ImageURLs[0] // no aspect_ratio: the video follows it
+	return image2video, nil
+}
+
+// frameTypes are what omni-video calls a first and a last frame.
+var frameTypes = []string{"first_frame", "end_frame"}
+
+// suitsFrames refuses what the other endpoints are for, and what omni-video
+// does not make.
+func (p *params) suitsFrames() error {
+	named := slices.ContainsFunc(p.ElementList, element.byName)
+	switch {
+	case len(p.ElementList) == 0:
+		return invalid("element_list", "is required")
+	case !named && len(p.ImageURLs) > 0:
+		return invalid("image_urls", "is not possible here")
+	case named && p.Mode == "4k":
+		return invalid("mode", "must be std or pro when element_list has subjects by name")
+	case p.Mode == "4k":
+		return invalid("mode", "must be std or pro with element_list unless image_urls are given")
+	default:
+		return nil
+	}
+}
+
+// setFrames writes images as omni-video's frames.
+func (r *request) setFrames(p *params) error {
+	if p.NegativePrompt != "" {
+		return invalid("negative_prompt", "is not supported here")
+	}
+	if len(p.ImageURLs) > len(frameTypes) {
+		return invalid("image_urls", fmt.Sprintf("takes at most %d images here", len(frameTypes)))
+	}
+	if len(p.ImageURLs) == 0 { // else the video follows the frame
+		r.AspectRatio = p.AspectRatio
+	}
+	for i, link := range p.ImageURLs {
+		r.ImageList = append(r.ImageList, imageItem{ImageURL: link, Type: frameTypes[i]})
+	}
+	return nil
+}
+
+// setReferences writes images and videos as omni-video's references.
+func (r *request) setReferences(p *params) error {
+	r.AspectRatio = p.AspectRatio
+	for _, link := range p.ImageURLs {
+		r.ImageList = append(r.ImageList, imageItem{ImageURL: link})
+	}
+	for _, v := range p.VideoList {
+		r.VideoList = append(r.VideoList, videoItem(v))
+	}
+	if len(r.VideoList) > 0 && r.Sound == "on" {
+		return invalid("audio", "cannot be made for a request with a video")
+	}
+	return nil
+}
+
+// setElements writes subjects by id as such. The vendor does not know the
+// others: it is shown their pictures, after the request's own images, in the
+// order by which the prompt refers to them.
+func (r *request) setElements(p *params) error {
+	for i, e := range p.ElementList {
+		if e.byName() {
+			if len(e.Pictures) == 0 {
+				return invalid(fmt.Sprintf("element_list[%d].name", i), "is not supported here; give element_id")
+			}
+			for _, link := range e.Pictures {
+				r.ImageList = append(r.ImageList, imageItem{ImageURL: link})
 			}
 			continue
 		}
-		id, err := strconv.ParseInt(element.ElementID.String(), 10, 64)
+		id, err := strconv.ParseInt(e.ElementID.String(), 10, 64)
 		if err != nil {
-			field := fmt.Sprintf("element_list[%d].element_id", i)
-			return mediagate.Invalid(field, "%s must be an integer", field)
+			return invalid(fmt.Sprintf("element_list[%d].element_id", i), "must be an integer")
 		}
 		r.ElementList = append(r.ElementList, elementItem{ElementID: id})
 	}
 	return nil
 }
 
-// frameTypes are what omni-video calls a first and a last frame.
-var frameTypes = []string{"first_frame", "end_frame"}
-
-// setOmni writes what only omni-video takes. Its images are frames or, with
-// no type, references; the pictures of subjects come after them, in the order
-// by which the prompt refers to them.
-func (r *request) setOmni(p *params, images string) error {
-	if p.NegativePrompt != "" {
-		return mediagate.Invalid("negative_prompt", "negative_prompt is not supported here")
-	}
-	frames := images == "frames"
-	if frames && len(p.ImageURLs) > len(frameTypes) {
-		return mediagate.Invalid("image_urls", "image_urls takes at most %d images here", len(frameTypes))
-	}
-	if !frames || len(p.ImageURLs) == 0 { // else the video follows the frame
-		r.AspectRatio = p.AspectRatio
-	}
-	for i, link := range p.ImageURLs {
-		item := imageItem{ImageURL: link}
-		if frames {
-			item.Type = frameTypes[i]
-		}
-		r.ImageList = append(r.ImageList, item)
-	}
-	for _, element := range p.ElementList {
-		for _, link := range element.Pictures {
-			r.ImageList = append(r.ImageList, imageItem{ImageURL: link})
-		}
-	}
-	for _, v := range p.VideoList {
-		r.VideoList = append(r.VideoList, videoItem(v))
-	}
-	if len(r.VideoList) > 0 && r.Sound == "on" {
-		return mediagate.Invalid("audio", "audio cannot be made for a request with a video")
-	}
-	return nil
-}
+// invalid is the error of a field, in words that follow its name.
+func invalid(field, rule string) error { return mediagate.Invalid(field, "%s %s", field, rule) }
 
 func onOff(on bool) string {
 	if on {

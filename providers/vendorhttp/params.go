@@ -5,15 +5,28 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/mediagate/mediagate"
 )
 
-// DecodeParams reads a job's request into the fields that an adapter knows. A
-// field that it does not know is an error, never a wish dropped in silence.
-// Errors are of KindInvalid.
-func DecodeParams(params json.RawMessage, v any) error {
+// DecodeParams reads a job's request into the fields that an adapter knows: of
+// those of v the given ones, as its description lists them for the operation,
+// or all. A field that it does not know is an error, never a wish dropped in
+// silence. Errors are of KindInvalid.
+func DecodeParams(params json.RawMessage, v any, fields ...string) error {
+	if len(fields) > 0 {
+		var given map[string]json.RawMessage
+		if json.Unmarshal(params, &given) == nil { // else the decoder says what is wrong
+			for _, name := range slices.Sorted(maps.Keys(given)) {
+				if !slices.Contains(fields, name) {
+					return unknown(name)
+				}
+			}
+		}
+	}
 	d := json.NewDecoder(bytes.NewReader(params))
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
@@ -24,12 +37,15 @@ func DecodeParams(params json.RawMessage, v any) error {
 		err = errors.New("there is more than one document")
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		field = strings.Trim(field, `"`)
-		return mediagate.Invalid(field, "%s is not supported here", field)
+		return unknown(strings.Trim(field, `"`))
 	}
 	// The decoder's text names a field at most; it is for the logs anyway.
 	return &mediagate.Error{
 		Kind: mediagate.KindInvalid, Code: string(mediagate.CodeInvalidParameters),
 		Message: "the stored request cannot be read", Err: err,
 	}
+}
+
+func unknown(field string) error {
+	return mediagate.Invalid(field, "%s is not supported here", field)
 }

@@ -228,7 +228,7 @@ func TestVendorNotesPolls(t *testing.T) {
 	v, p := vendorOf(t, "kling", klingPrefix)
 	v.reset(func(int) time.Duration { return time.Hour })
 	v.observe(true)
-	ref := mediagate.JobRef{JobID: "job-1", Operation: "video", Endpoint: "text2video"}
+	ref := mediagate.JobRef{JobID: "job-1", Operation: "video", State: "text2video"}
 	for range 3 {
 		if _, err := p.Poll(t.Context(), ref); err != nil {
 			t.Fatal(err)
@@ -265,7 +265,7 @@ func vendorOf(t *testing.T, provider, prefix string) (*vendor, providers.Provide
 func job(operation, params string) mediagate.Job {
 	return mediagate.Job{
 		TaskID: "task_1", ExternalID: "task_1", Upstream: "model", Operation: operation, Params: []byte(params),
-		Values: map[string]string{"size": "1024*1024"}, SendBefore: time.Now().Add(time.Minute),
+		SendBefore: time.Now().Add(time.Minute),
 	}
 }
 

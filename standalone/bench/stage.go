@@ -79,7 +79,7 @@ func (s *stage) accepted(ctx context.Context, firstPoll time.Duration) (mediagat
 		return t, err
 	}
 	_, err = s.g.Store.AcceptAttempt(ctx, t.ID, 1, mediagate.Submission{Ref: mediagate.JobRef{
-		JobID: "job-" + t.ID, ExternalID: t.ID, Operation: "video", Endpoint: "text2video",
+		JobID: "job-" + t.ID, ExternalID: t.ID, Operation: "video", State: "text2video",
 	}}, now.Add(firstPoll))
 	return t, err
 }

@@ -164,7 +164,7 @@ func (b *bench) newPayerKey(balance mediagate.Micros, k mediagate.Key) payer {
 
 // plan is the snapshot that test tasks carry.
 var plan = mediagate.Plan{
-	Routes:   []mediagate.Route{{Provider: "kling", Upstream: "kling-v3", Operation: "text2video", Values: map[string]string{"mode": "std"}}},
+	Routes:   []mediagate.Route{{Provider: "kling", Upstream: "kling-v3", Operation: "text2video"}},
 	Expected: 90 * time.Second, Timeout: 2 * time.Hour, OnUnknown: mediagate.OnUnknownPark, Media: "video", MaxBytes: 1 << 30,
 }
 

@@ -1,0 +1,53 @@
+package dashscope_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/providertest"
+)
+
+// TestPixels is the table of output sizes of the contract.
+func TestPixels(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[string][2]string{
+		"1:1":  {"1024*1024", "2048*2048"},
+		"4:3":  {"1152*864", "2048*1536"},
+		"3:4":  {"864*1152", "1536*2048"},
+		"16:9": {"1280*720", "2048*1152"},
+		"9:16": {"720*1280", "1152*2048"},
+		"3:2":  {"1248*832", "2048*1360"},
+		"2:3":  {"832*1248", "1360*2048"},
+	} {
+		for i, resolution := range []string{"1K", "2K"} {
+			t.Run(size+" "+resolution, func(t *testing.T) {
+				t.Parallel()
+				job := suite().Job
+				job.Params = fmt.Appendf(nil, `{"prompt":"a","size":%q,"resolution":%q,"prompt_extend":true}`, size, resolution)
+				vendor := providertest.NewVendor(t, suite().Accepted)
+				if _, err := suite().Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job); err != nil {
+					t.Fatal(err)
+				}
+				if sent := vendor.Requests()[0].Body; !strings.Contains(sent, fmt.Sprintf(`"size":%q`, want[i])) {
+					t.Errorf("sent %s, want %s", sent, want[i])
+				}
+			})
+		}
+	}
+}
+
+func TestSizesThatTheVendorLacks(t *testing.T) {
+	t.Parallel()
+	for _, params := range []string{`{"size":"21:9","resolution":"1K"}`, `{"size":"1:1","resolution":"4K"}`, `{"size":"1:1"}`, `{"resolution":"1K"}`} {
+		job := suite().Job
+		job.Params = []byte(params)
+		vendor := providertest.NewVendor(t)
+		_, err := suite().Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job)
+		if !mediagate.Is(err, mediagate.KindInvalid) || len(vendor.Requests()) != 0 {
+			t.Errorf("%s: %v after %d requests", params, err, len(vendor.Requests()))
+		}
+	}
+}
