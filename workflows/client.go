@@ -3,6 +3,8 @@ package workflows
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -33,6 +35,7 @@ func (c Client) start(ctx context.Context, t mediagate.Task, reuse enumspb.Workf
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:    reuse,
 		StaticSummary:            string(t.Type) + " by " + t.Model,
+		StaticDetails:            skippedRoutes(t.Plan),
 		TypedSearchAttributes: temporal.NewSearchAttributes(
 			AttrModel.ValueSet(t.Model), AttrType.ValueSet(string(t.Type)), AttrAccount.ValueSet(t.AccountID),
 			AttrStatus.ValueSet(string(t.Status)), AttrStuck.ValueSet(false),
@@ -44,6 +47,19 @@ func (c Client) start(ctx context.Context, t mediagate.Task, reuse enumspb.Workf
 	}
 	_, err := c.Temporal.ExecuteWorkflow(ctx, opts, Generate, Input{TaskID: t.ID, Provider: firstProvider(t)})
 	return started(err)
+}
+
+// skippedRoutes is what operators read of a plan: which routes it lacks, and why.
+// The reasons name fields and rules, never what a client wrote.
+func skippedRoutes(p mediagate.Plan) string {
+	if len(p.Skipped) == 0 {
+		return ""
+	}
+	lines := []string{"Routes that cannot express the request:", ""}
+	for _, r := range p.Skipped {
+		lines = append(lines, fmt.Sprintf("- `%s` as `%s`: %s", r.Provider, r.Upstream, r.Reason))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // started takes "already started" for success.

@@ -1,0 +1,57 @@
+package workflows_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/workflows"
+)
+
+// starts keeps the options of the workflow that is started.
+type starts struct {
+	client.Client
+	options client.StartWorkflowOptions
+}
+
+func (s *starts) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	s.options = o
+	return nil, nil
+}
+
+// An operator reads which routes a task lacks, and why.
+func TestStartTellsOfSkippedRoutes(t *testing.T) {
+	t.Parallel()
+	routes := []mediagate.Route{{Provider: "one", Upstream: "m-1"}}
+	for name, test := range map[string]struct {
+		skipped []mediagate.SkippedRoute
+		want    string
+	}{
+		"none": {nil, ""},
+		"two": {
+			[]mediagate.SkippedRoute{
+				{Provider: "two", Upstream: "m-2", Reason: "mode must be std or pro"},
+				{Provider: "three", Upstream: "m-3", Reason: "its adapter failed"},
+			},
+			"Routes that cannot express the request:\n\n- `two` as `m-2`: mode must be std or pro\n- `three` as `m-3`: its adapter failed",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			temporal := new(starts)
+			err := workflows.Client{Temporal: temporal}.Start(t.Context(), mediagate.Task{
+				ID: "task_1", Model: "m", Type: mediagate.TypeVideo, Params: []byte(`{"prompt":"secret"}`),
+				Plan: mediagate.Plan{Routes: routes, Skipped: test.skipped},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := temporal.options.StaticDetails; got != test.want || strings.Contains(got, "secret") {
+				t.Errorf("the details are %q, want %q", got, test.want)
+			}
+		})
+	}
+}
