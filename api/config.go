@@ -12,10 +12,12 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// Config is what New needs. Store, Catalog, Starter and Signer are required.
+// Config is what New needs. The first six are required.
 type Config struct {
 	Store   Store
 	Catalog *catalog.Catalog
+	Routes  Routes
+	Uploads Uploads
 	Starter Starter
 	Signer  Signer
 	Checks  Checks
@@ -65,6 +67,8 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	missing(c.Store == nil, "Store")
 	missing(c.Catalog == nil, "Catalog")
+	missing(c.Routes == nil, "Routes")
+	missing(c.Uploads == nil, "Uploads")
 	missing(c.Starter == nil, "Starter")
 	missing(c.Signer == nil, "Signer")
 	if c.CreditsPerUnit == 0 {

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"io"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -73,6 +75,20 @@ type LedgerStore interface {
 type Starter interface {
 	Start(ctx context.Context, t mediagate.Task) error
 	Cancel(ctx context.Context, taskID string) error
+}
+
+// Routes asks the adapters of vendors. It makes no call.
+type Routes interface {
+	// Express says whether the route can express the parameters of a request
+	// for the model on one of our accounts.
+	Express(model string, route mediagate.Route, params json.RawMessage) Expression
+}
+
+// Uploads stores the media that came within a request.
+type Uploads interface {
+	// PutUpload stores a picture of an account and returns the object's key. id
+	// is unique within the account.
+	PutUpload(ctx context.Context, accountID, id string, picture io.Reader) (key string, err error)
 }
 
 // Signer makes links to stored results; it does no I/O.

@@ -57,7 +57,8 @@ func (c *clock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// starter is the one double: it notes what the workflows are told.
+// starter notes what the workflows are told. Like vendors and bucket, it is a
+// double for what lies beyond this process.
 type starter struct {
 	mu        sync.Mutex
 	started   []mediagate.Task
@@ -85,6 +86,48 @@ func (s *starter) starts() int {
 	return len(s.started)
 }
 
+// vendors takes what a test says, else everything, and notes what it is asked.
+type vendors struct {
+	mu    sync.Mutex
+	says  func(model string, route mediagate.Route, params json.RawMessage) api.Expression
+	asked []string
+}
+
+func (v *vendors) Express(model string, route mediagate.Route, params json.RawMessage) api.Expression {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.asked = append(v.asked, route.Upstream)
+	if v.says == nil {
+		return api.Expression{Sync: route.Provider == "dashscope"}
+	}
+	return v.says(model, route, params)
+}
+
+// bucket keeps the pictures that it is given.
+type bucket struct {
+	mu    sync.Mutex
+	files map[string][]byte
+	fail  error
+}
+
+func (b *bucket) PutUpload(_ context.Context, accountID, id string, picture io.Reader) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fail != nil {
+		return "", b.fail
+	}
+	file, err := io.ReadAll(picture)
+	if err != nil {
+		return "", err
+	}
+	if b.files == nil {
+		b.files = map[string][]byte{}
+	}
+	key := "uploads/" + accountID + "/" + id
+	b.files[key] = file
+	return key, nil
+}
+
 // gateway is an API over a real database, with an account of 100 USD and an
 // unlimited key.
 type gateway struct {
@@ -92,6 +135,8 @@ type gateway struct {
 	server  *api.Server
 	store   testStore
 	starter *starter
+	vendors *vendors
+	bucket  *bucket
 	clock   *clock
 	log     *syncBuffer
 	account mediagate.Account
@@ -119,7 +164,7 @@ func (b *syncBuffer) String() string {
 func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	t.Helper()
 	g := &gateway{
-		t: t, starter: &starter{}, log: &syncBuffer{},
+		t: t, starter: &starter{}, vendors: &vendors{}, bucket: &bucket{}, log: &syncBuffer{},
 		clock: &clock{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)},
 	}
 	g.store = newStore(t, g.clock.now)
@@ -131,7 +176,7 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	})
 	g.must(err)
 	cfg := api.Config{
-		Store: g.store, Catalog: models, Starter: g.starter, Signer: signer, AdminKey: adminKey,
+		Store: g.store, Catalog: models, Routes: g.vendors, Uploads: g.bucket, Starter: g.starter, Signer: signer, AdminKey: adminKey,
 		CheckWebhookURL: func(raw string) error {
 			_, err := outbound.Rules{}.CheckWebhookURL(raw)
 			return err

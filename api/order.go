@@ -5,18 +5,23 @@ import (
 	"strings"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
 )
 
 // order is a request that the caller may make, at the prices of its group.
 type order struct {
 	catalog.Request
-	model string // as named
-	kind  mediagate.Type
+	model    string // as named
+	kind     mediagate.Type
+	pictures []picture // that came within it
 }
 
+// hold is what the order costs at most.
+func (o order) hold() mediagate.Micros { return billing.Total(o.Charges) }
+
 // order checks a body in the contract's sequence: model known, model allowed,
-// validation.
+// validation, of which the last part is that a vendor can be asked for it.
 func (s *Server) order(ctx context.Context, who *caller, body map[string]any, size int, endpoint string) (order, error) {
 	name, err := modelName(body)
 	if err != nil {
@@ -44,7 +49,14 @@ func (s *Server) order(ctx context.Context, who *caller, body map[string]any, si
 	if err != nil {
 		return order{}, err
 	}
-	return order{Request: request.WithFactor(group.factor), model: name, kind: model.Type}, nil
+	o := order{Request: request.WithFactor(group.factor), model: name, kind: model.Type}
+	if o.pictures, err = pictures(request.Uploads); err != nil {
+		return order{}, err
+	}
+	if o.Plan, err = s.express(ctx, name, request); err != nil {
+		return order{}, err
+	}
+	return o, nil
 }
 
 func modelName(body map[string]any) (string, error) {

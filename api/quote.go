@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/billing"
 )
 
 // quote is what a submit would hold.
@@ -45,7 +44,7 @@ func (s *Server) handleQuote(c *call) error {
 		return err
 	}
 	c.claim.release()
-	sum := billing.Total(o.Charges)
+	sum := o.hold()
 	answer := quote{
 		Cost: sum.Number(), CreditsCost: sum.Credits(s.cfg.CreditsPerUnit), Currency: s.cfg.Currency,
 		Breakdown: make([]quoteLine, 0, len(o.Charges)),

@@ -348,7 +348,7 @@ func TestNewNamesAllProblems(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, part := range []string{"Store", "Catalog", "Starter", "Signer", "groups.a.price_factor"} {
+	for _, part := range []string{"Store", "Catalog", "Routes", "Uploads", "Starter", "Signer", "groups.a.price_factor"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q lacks %s", err, part)
 		}

@@ -49,8 +49,8 @@ func routes() []route {
 		{method: get, path: "/healthz", access: accessOpen, handler: (*Server).handleHealth},
 		{method: get, path: "/readyz", access: accessOpen, handler: (*Server).handleReady},
 
-		{method: post, path: "/v1/videos/generations", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/images/generations", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/videos/generations", access: accessKey, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/images/generations", access: accessKey, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
 		{method: post, path: quotePath, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleQuote},
 
 		{method: get, path: "/v1/tasks", access: accessKey, handler: (*Server).handleTasks},

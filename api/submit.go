@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/failpoint"
 )
 
@@ -46,6 +45,9 @@ func (s *Server) handleSubmit(c *call) error {
 	}
 	o, err := s.order(c.ctx, c.caller, body, len(raw), c.Path())
 	if err != nil {
+		return err
+	}
+	if err := s.storePictures(c, &o); err != nil {
 		return err
 	}
 	c.claim.release() // what follows needs nothing of the body
@@ -103,7 +105,7 @@ func (s *Server) newTask(c *call, o order) mediagate.Task {
 		ID: s.newID(taskPrefix), AccountID: c.caller.key.AccountID, KeyID: c.caller.key.ID,
 		Model: o.model, Type: o.kind, Status: mediagate.StatusPending, Version: 1,
 		Params: o.Params, Reference: o.Reference, RequestID: c.requestID,
-		Plan: plan, Charges: o.Charges, Hold: billing.Total(o.Charges),
+		Plan: plan, Charges: o.Charges, Hold: o.hold(),
 		CreatedAt: now, DeadlineAt: now.Add(plan.Timeout),
 		Webhook: s.webhookOf(o.Webhook),
 	}

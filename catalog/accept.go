@@ -21,6 +21,10 @@ type Request struct {
 	Charges []mediagate.Charge // what the task would cost at its quoted quantity
 	Plan    mediagate.Plan     // how it can be produced
 
+	// Uploads are fields whose media came within the request, as data URIs.
+	// Params lacks them.
+	Uploads map[string]string
+
 	Webhook   string // as sent; empty for none
 	Reference string // metadata.reference
 }

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
+	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
@@ -170,8 +171,13 @@ func (g *Gateway) API() (*api.Server, error) {
 	for name, group := range c.Groups {
 		groups[name] = api.Group{PriceFactor: group.PriceFactor, Models: group.Models}
 	}
+	channels := make([]mediagate.Channel, len(c.Channels))
+	for i, setting := range c.Channels {
+		channels[i] = setting.domain()
+	}
 	return api.New(api.Config{
-		Store: g.Store, Catalog: g.catalog, Starter: workflows.Client{Temporal: g.Temporal}, Signer: g.Bucket,
+		Store: g.Store, Catalog: g.catalog, Routes: routes{all.Adapter, channels}, Uploads: uploads{g.Bucket},
+		Starter: workflows.Client{Temporal: g.Temporal}, Signer: g.Bucket,
 		Checks: api.Checks{Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: g.Bucket.Ping},
 		CheckWebhookURL: func(raw string) error {
 			_, err := g.rules.CheckWebhookURL(raw)

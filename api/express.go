@@ -1,0 +1,105 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+// Expression is what a route's adapter says of a request.
+type Expression struct {
+	Sync   bool     // the submit call itself brings the result
+	Fields []string // of a request that the route takes
+	// Err says why the route cannot express the request: KindInvalid, naming
+	// field and rule, never what the client wrote. Of any other kind it is a
+	// fault of ours, which says nothing of the request.
+	Err error
+}
+
+// express asks each route of the request whether it can express it, and leaves
+// those out that cannot, with the reason. So what a vendor could not be told is
+// refused before money is held, and a task has only routes that it can take.
+//
+// When no route is left, the error is the reason of the nearest one: the route
+// that takes most of the request's fields, and of equals the last, since routes
+// stand behind others to do what those cannot. A route whose adapter failed is
+// left out while another can; when none can, it is a fault: nobody knows
+// whether the request was to blame.
+func (s *Server) express(ctx context.Context, model string, r catalog.Request) (mediagate.Plan, error) {
+	plan := r.Plan
+	plan.Routes, plan.Skipped = nil, nil
+	params, fields, err := withMedia(r)
+	if err != nil {
+		return plan, err
+	}
+	var obstacle, fault error
+	most := -1
+	for _, route := range r.Plan.Routes {
+		e := s.cfg.Routes.Express(model, route, params)
+		if e.Err == nil {
+			route.Sync = e.Sync
+			plan.Routes = append(plan.Routes, route)
+			continue
+		}
+		skipped := mediagate.SkippedRoute{Provider: route.Provider, Upstream: route.Upstream}
+		if mediagate.Is(e.Err, mediagate.KindInvalid) {
+			refusal := domainError(e.Err)
+			skipped.Reason = nameField(refusal.Message, refusal.Param)
+			if takes := countIn(fields, e.Fields); takes >= most {
+				most, obstacle = takes, e.Err
+			}
+		} else {
+			skipped.Reason = "its adapter failed"
+			fault = cmp.Or(fault, fmt.Errorf("asking %s for %s: %w", route.Provider, route.Upstream, e.Err))
+			s.log.ErrorContext(ctx, "a route was left out, its adapter failed",
+				"provider", route.Provider, "upstream", route.Upstream, "error", e.Err)
+		}
+		plan.Skipped = append(plan.Skipped, skipped)
+	}
+	switch {
+	case len(plan.Routes) > 0:
+		return plan, nil
+	case fault != nil:
+		return plan, &mediagate.Error{Kind: mediagate.KindInternal, Message: "no route can be asked", Err: fault}
+	case obstacle != nil:
+		return plan, obstacle
+	default:
+		return plan, mediagate.Errorf(mediagate.KindInternal, "%s has no route", model)
+	}
+}
+
+// mediaComing stands for the link that an adapter gets to media which came
+// within the request.
+const mediaComing = "https://uploads.invalid/media"
+
+// withMedia are the parameters as a job will have them, and their names.
+func withMedia(r catalog.Request) (json.RawMessage, map[string]json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(r.Params, &fields); err != nil {
+		return nil, nil, mediagate.Errorf(mediagate.KindInternal, "the accepted parameters are no object: %w", err)
+	}
+	if len(r.Uploads) == 0 {
+		return r.Params, fields, nil
+	}
+	for name := range r.Uploads {
+		fields[name] = json.RawMessage(`"` + mediaComing + `"`)
+	}
+	params, err := json.Marshal(fields)
+	if err != nil {
+		return nil, nil, mediagate.Errorf(mediagate.KindInternal, "the accepted parameters cannot be written: %w", err)
+	}
+	return params, fields, nil
+}
+
+func countIn(fields map[string]json.RawMessage, names []string) (n int) {
+	for _, name := range names {
+		if _, ok := fields[name]; ok {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,120 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+// sayings are what adapters say, by the route's upstream.
+type sayings map[string]Expression
+
+func (s sayings) Express(_ string, route mediagate.Route, _ json.RawMessage) Expression {
+	return s[route.Upstream]
+}
+
+// Which routes stay, which are left out and why, and whose reason the client
+// reads when none stays.
+func TestExpress(t *testing.T) {
+	t.Parallel()
+	no := func(field string, fields ...string) Expression {
+		return Expression{Fields: fields, Err: mediagate.Invalid(field, "%s is not possible here", field)}
+	}
+	broken := Expression{Err: errors.New("secret detail")}
+	why := func(upstream, reason string) mediagate.SkippedRoute {
+		return mediagate.SkippedRoute{Provider: "p", Upstream: upstream, Reason: reason}
+	}
+	for name, test := range map[string]struct {
+		says    sayings
+		routes  []mediagate.Route
+		skipped []mediagate.SkippedRoute
+		kind    mediagate.Kind
+		param   string
+	}{
+		"all can": {
+			says:   sayings{"b": {Sync: true}},
+			routes: []mediagate.Route{{Provider: "p", Upstream: "a"}, {Provider: "p", Upstream: "b", Sync: true}, {Provider: "p", Upstream: "c"}},
+		},
+		"one cannot": {
+			says:    sayings{"a": no("mode")},
+			routes:  []mediagate.Route{{Provider: "p", Upstream: "b"}, {Provider: "p", Upstream: "c"}},
+			skipped: []mediagate.SkippedRoute{why("a", "mode is not possible here")},
+		},
+		"one is broken, one cannot": {
+			says:    sayings{"a": broken, "b": no("mode")},
+			routes:  []mediagate.Route{{Provider: "p", Upstream: "c"}},
+			skipped: []mediagate.SkippedRoute{why("a", "its adapter failed"), why("b", "mode is not possible here")},
+		},
+		"none can: the last of equals is nearest": {
+			says: sayings{"a": no("one", "mode"), "b": no("two", "mode"), "c": no("three", "mode")},
+			kind: mediagate.KindInvalid, param: "three",
+		},
+		"none can: who takes most of the request is nearest": {
+			says: sayings{"a": no("one", "mode"), "b": no("two", "mode", "prompt"), "c": no("three", "mode")},
+			kind: mediagate.KindInvalid, param: "two",
+		},
+		"none can: fields that the request lacks do not count": {
+			says: sayings{"a": no("one", "mode", "prompt"), "b": no("two", "prompt", "seed", "style", "size"), "c": no("three")},
+			kind: mediagate.KindInvalid, param: "one",
+		},
+		"none can, one is broken": {
+			says: sayings{"a": no("one"), "b": broken, "c": no("three")},
+			kind: mediagate.KindInternal,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &Server{cfg: Config{Routes: test.says}, log: slog.New(slog.DiscardHandler)}
+			offered := []mediagate.Route{{Provider: "p", Upstream: "a", Sync: true}, {Provider: "p", Upstream: "b"}, {Provider: "p", Upstream: "c"}}
+			plan, err := s.express(t.Context(), "m", catalog.Request{
+				Params: json.RawMessage(`{"mode":"4k","prompt":"secret of the client"}`),
+				Plan:   mediagate.Plan{Routes: offered, Media: "video"},
+			})
+			if test.routes == nil {
+				if !mediagate.Is(err, test.kind) || domainError(err).Param != test.param {
+					t.Fatalf("the error is %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := mediagate.Plan{Routes: test.routes, Skipped: test.skipped, Media: "video"}
+			if diff := cmp.Diff(want, plan); diff != "" {
+				t.Errorf("the plan (-want +got):\n%s", diff)
+			}
+			if !offered[0].Sync {
+				t.Error("the catalog's own routes were changed")
+			}
+		})
+	}
+}
+
+// An adapter sees a link where the media came within the request, and all else
+// as it is.
+func TestExpressSeesUploadsAsLinks(t *testing.T) {
+	t.Parallel()
+	params, fields, err := withMedia(catalog.Request{
+		Params: json.RawMessage(`{"prompt":"a <b>","n":1.50}`), Uploads: map[string]string{"first_frame_image": "data:image/png;base64,AAAA"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want any
+	if err := json.Unmarshal(params, &got); err != nil {
+		t.Fatal(err)
+	}
+	_ = json.Unmarshal([]byte(`{"prompt":"a <b>","n":1.5,"first_frame_image":"`+mediaComing+`"}`), &want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(fields) != 3 {
+		t.Errorf("fields: %v", fields)
+	}
+}

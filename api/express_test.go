@@ -1,0 +1,103 @@
+package api_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+)
+
+func (g *gateway) quote(path, body string) answer {
+	g.t.Helper()
+	return g.post("/v1/quote", strings.Replace(body, "{", `{"endpoint":"`+path+`",`, 1))
+}
+
+// untouched fails when anything of a refused submit is left.
+func (g *gateway) untouched() {
+	g.t.Helper()
+	list := g.get("/v1/tasks")
+	if tasks, _ := list.at("data").([]any); len(tasks) != 0 {
+		g.t.Errorf("tasks: %s", list.body)
+	}
+	account, err := g.store.Account(g.t.Context(), g.account.ID)
+	g.must(err)
+	if account.Held != 0 || account.Available != 100*mediagate.MicrosPerUnit {
+		g.t.Errorf("available %s, held %s", account.Available, account.Held)
+	}
+	if g.starter.starts() != 0 || len(g.bucket.files) != 0 {
+		g.t.Errorf("%d workflows, %d uploads", g.starter.starts(), len(g.bucket.files))
+	}
+}
+
+// What no vendor can be told is refused in the words of an adapter, by submit
+// and quote alike, and leaves nothing.
+func TestWhatNoVendorTakesIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err     error
+		status  int
+		kind    string
+		message string
+	}{
+		"refused":          {mediagate.Invalid("mode", "mode must be std or pro here"), 400, "invalid_request_error", "mode must be std or pro here"},
+		"field not named":  {mediagate.Invalid("mode", "must be std or pro"), 400, "invalid_request_error", "mode: must be std or pro"},
+		"adapter at fault": {errors.New("secret detail"), 500, "server_error", "internal error"},
+		"another kind":     {mediagate.Errorf(mediagate.KindNotFound, "operation unknown"), 500, "server_error", "internal error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t)
+			g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Expression {
+				return api.Expression{Err: test.err}
+			}
+			submit, quote := g.post(videos, videoBody), g.quote(videos, videoBody)
+			submit.wantError(t, test.status, test.kind, test.message)
+			quote.wantError(t, test.status, test.kind, test.message)
+			if submit.at("error", "message") != quote.at("error", "message") {
+				t.Errorf("the submit says %s, the quote %s", submit.body, quote.body)
+			}
+			g.untouched()
+		})
+	}
+}
+
+// The order of the checks is the contract's: what the schema refuses no vendor
+// is asked for, and who may not use the model learns nothing of vendors.
+func TestVendorsAreAskedLast(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	_, onlyTheta := g.newKey(mediagate.Key{Unlimited: true, Models: []string{"theta-*"}})
+	g.post(videos, `{"model":"alpha-v3","prompt":"a","duration":99}`).wantError(t, 400, "invalid_request_error", "duration")
+	g.send(request{method: http.MethodPost, path: videos, key: onlyTheta, body: videoBody}).wantError(t, 403, "permission_error", "alpha-v3")
+	if len(g.vendors.asked) != 0 {
+		t.Errorf("asked for %v", g.vendors.asked)
+	}
+}
+
+// Vendors are asked with the parameters that a job will have, for the model
+// that the client named, and what they say of the routes is stored.
+func TestPlanHoldsWhatVendorsSay(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	var model, prompt string
+	g.vendors.says = func(m string, _ mediagate.Route, params json.RawMessage) api.Expression {
+		var p struct{ Prompt string }
+		if err := json.Unmarshal(params, &p); err != nil {
+			t.Error(err)
+		}
+		model, prompt = m, p.Prompt
+		return api.Expression{Sync: true}
+	}
+	row, err := g.store.TaskByID(t.Context(), g.submit(videos, videoBody))
+	g.must(err)
+	if model != "alpha-v3" || prompt != "a cat" {
+		t.Errorf("asked for %q, %q", model, prompt)
+	}
+	if len(row.Plan.Routes) == 0 || !row.Plan.Routes[0].Sync || len(row.Plan.Skipped) != 0 {
+		t.Errorf("stored: %+v", row.Plan)
+	}
+}

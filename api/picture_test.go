@@ -1,0 +1,173 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/labstack/echo/v4"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+var (
+	jpegHead = "\xff\xd8\xff\xe0\x00\x10JFIF\x00"
+	pngHead  = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+	webpHead = "RIFF\x24\x00\x00\x00WEBPVP8 "
+)
+
+func dataURI(kind, file string) string {
+	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString([]byte(file))
+}
+
+// The content decides, not what the data URI says of itself.
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		uri  string
+		fine bool
+	}{
+		"JPEG":                 {dataURI("image/jpeg", jpegHead), true},
+		"PNG":                  {dataURI("image/png", pngHead), true},
+		"WebP":                 {dataURI("image/webp", webpHead), true},
+		"PNG said to be a GIF": {dataURI("image/gif", pngHead), true},
+		"long":                 {dataURI("image/png", pngHead+strings.Repeat("x", 5000)), true},
+		"GIF":                  {dataURI("image/png", "GIF89a\x01\x00\x01\x00"), false},
+		"SVG":                  {dataURI("image/png", "<svg xmlns='http://www.w3.org/2000/svg'/>"), false},
+		"text":                 {dataURI("image/png", "nothing"), false},
+		"video":                {dataURI("image/png", "\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom"), false},
+		"empty":                {"data:image/png;base64,", false},
+		"broken base64":        {"data:image/png;base64,!!!!", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			list, err := pictures(map[string]string{"last_frame_image": test.uri})
+			if test.fine {
+				if err != nil || len(list) != 1 || list[0].field != "last_frame_image" {
+					t.Errorf("%v, %v", list, err)
+				}
+				return
+			}
+			e := domainError(err)
+			if e.Kind != mediagate.KindInvalid || e.Param != "last_frame_image" || e.Message != "last_frame_image must hold a JPEG, PNG or WebP image" {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+// shelf is a bucket, and the purse of who fills it.
+type shelf struct {
+	Store
+	account mediagate.Account
+	key     mediagate.Key
+	files   map[string][]byte
+	fail    error
+}
+
+func (s *shelf) Account(context.Context, string) (mediagate.Account, error) { return s.account, nil }
+func (s *shelf) Key(context.Context, string) (mediagate.Key, error)         { return s.key, nil }
+
+func (s *shelf) PutUpload(ctx context.Context, accountID, id string, picture io.Reader) (string, error) {
+	if _, timed := ctx.Deadline(); !timed || s.fail != nil {
+		return "", s.fail
+	}
+	file, err := io.ReadAll(picture)
+	s.files["uploads/"+accountID+"/"+id] = file
+	return "uploads/" + accountID + "/" + id, err
+}
+
+// Pictures are stored for those who can pay, under keys of the account, and
+// nothing of them stays in the order.
+func TestStorePictures(t *testing.T) {
+	t.Parallel()
+	const price = 500_000
+	first, last := pngHead+strings.Repeat("first", 1000), jpegHead+strings.Repeat("last", 1000)
+	for name, test := range map[string]struct {
+		shelf   shelf
+		kind    mediagate.Kind
+		message string
+	}{
+		"stored":             {shelf: shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Unlimited: true}}},
+		"a quota that fits":  {shelf: shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Quota: price}}},
+		"insufficient":       {shelf{account: mediagate.Account{Available: price - 1}, key: mediagate.Key{Unlimited: true}}, mediagate.KindPayment, "insufficient balance"},
+		"quota used up":      {shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Quota: price, Held: 1}}, mediagate.KindPayment, "the key's quota is used up"},
+		"the bucket is away": {shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Unlimited: true}, fail: errors.New("secret detail")}, mediagate.KindUnavailable, "storing the media of a request"},
+		"the bucket refuses": {shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Unlimited: true}, fail: mediagate.Invalid("", "the file is empty")}, mediagate.KindInvalid, "first_frame_image: the file is empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &test.shelf
+			store.key.ID, store.key.AccountID, store.files = "key_1", "acc_1", map[string][]byte{}
+			s := serverWith(t, store)
+			ec := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), httptest.NewRecorder())
+			c := &call{Context: ec, server: t.Context(), route: route{time: time.Minute}, caller: &caller{key: store.key}}
+			c.within(time.Minute)
+			defer c.release()
+			uploads := map[string]string{"first_frame_image": dataURI("image/png", first), "last_frame_image": dataURI("image/jpeg", last)}
+			list, err := pictures(uploads)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := order{pictures: list, Request: catalog.Request{
+				Uploads: uploads, Charges: []mediagate.Charge{{Quantity: 5, UnitPrice: price / 5}},
+			}}
+			err = s.storePictures(c, &o)
+			if test.kind != mediagate.KindInternal {
+				if e := domainError(err); e.Kind != test.kind || e.Message != test.message {
+					t.Errorf("the error is %v", err)
+				}
+				if len(store.files) != 0 {
+					t.Errorf("%d files are stored", len(store.files))
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for field, key := range o.Plan.Uploads {
+				if !strings.HasPrefix(key, "uploads/acc_1/") {
+					t.Errorf("%s has the key %s", field, key)
+				}
+				got[field] = string(bytes.Clone(store.files[key]))
+			}
+			if diff := cmp.Diff(map[string]string{"first_frame_image": first, "last_frame_image": last}, got); diff != "" {
+				t.Errorf("stored (-want +got):\n%s", diff)
+			}
+			if o.pictures != nil || o.Uploads != nil {
+				t.Error("the order still holds the pictures")
+			}
+		})
+	}
+}
+
+// serverWith is a server of which only the store and the bucket are used.
+func serverWith(t *testing.T, store *shelf) *Server {
+	t.Helper()
+	models, err := catalog.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Config{Store: store, Uploads: store, Catalog: models, Routes: sayings{}, Starter: idle{}, Signer: idle{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// idle is never asked.
+type idle struct {
+	Starter
+	Signer
+}

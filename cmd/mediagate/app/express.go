@@ -1,0 +1,93 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/storage/blob"
+)
+
+// routes asks the adapters of vendors on behalf of our channels.
+type routes struct {
+	adapter  func(provider string) (providers.Adapter, bool)
+	channels []mediagate.Channel
+}
+
+// unborn is the id of a task that may never be.
+var unborn = "task_" + strings.Repeat("0", 26)
+
+// Express asks the route's adapter once for each of our channels that could
+// take the job, since a channel's options may choose between dialects of a
+// vendor, and believes the first that can. Where there is no such channel the
+// adapter is asked without options: a channel may come while the task waits.
+// When none can, the reason is the first channel's.
+func (r routes) Express(model string, route mediagate.Route, params json.RawMessage) api.Expression {
+	adapter, ok := r.adapter(route.Provider)
+	operation, known := adapter.Description.Operations[route.Operation]
+	if !ok || !known {
+		return api.Expression{Err: fmt.Errorf("provider %q has no operation %q", route.Provider, route.Operation)}
+	}
+	job := mediagate.Job{
+		TaskID: unborn, ExternalID: unborn, Upstream: route.Upstream, Operation: route.Operation,
+		Params: params, Values: route.Values,
+	}
+	e := api.Expression{Sync: operation.Sync, Fields: operation.Fields}
+	for i, options := range r.options(model, route.Provider) {
+		err := guarded(func() error { return adapter.Express(job, options) })
+		if err == nil {
+			e.Err = nil
+			return e
+		}
+		if i == 0 || !mediagate.Is(err, mediagate.KindInvalid) {
+			e.Err = err
+		}
+	}
+	return e
+}
+
+// options are those of the channels that serve the model with the provider.
+func (r routes) options(model, provider string) []map[string]string {
+	var list []map[string]string
+	for _, c := range r.channels {
+		if c.Provider == provider && (len(c.Models) == 0 || slices.Contains(c.Models, model)) {
+			list = append(list, c.Options)
+		}
+	}
+	if list == nil {
+		list = append(list, nil)
+	}
+	return list
+}
+
+// guarded turns an adapter's panic into an error: one vendor's slip is no
+// reason not to ask the next.
+func guarded(ask func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return ask()
+}
+
+// uploads stores the media of requests in the bucket.
+type uploads struct{ bucket *blob.Store }
+
+// maxUpload is the largest picture that may come within a request.
+const maxUpload = 20 << 20
+
+// PutUpload stores a picture under the account's uploads.
+func (u uploads) PutUpload(ctx context.Context, accountID, id string, picture io.Reader) (string, error) {
+	key := "uploads/" + accountID + "/" + id
+	open := func(context.Context) (io.ReadCloser, int64, error) { return io.NopCloser(picture), -1, nil }
+	_, err := u.bucket.Mirror(ctx, key, open, blob.Limits{Media: "image", MaxBytes: maxUpload})
+	return key, err
+}
