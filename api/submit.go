@@ -33,7 +33,7 @@ func (s *Server) handleSubmit(c *call) error {
 		return err
 	}
 	path, account := c.Request().URL.Path, c.caller.key.AccountID
-	digest := sha256.Sum256(raw)
+	digest, size := sha256.Sum256(raw), len(raw) // which is all that is needed of the bytes from here on
 	if idempotencyKey != "" {
 		id, found, err := s.cfg.Store.Replay(c.ctx, account, idempotencyKey, path, digest)
 		if err != nil {
@@ -43,7 +43,7 @@ func (s *Server) handleSubmit(c *call) error {
 			return acknowledge(c, id, true)
 		}
 	}
-	o, err := s.order(c.ctx, c.caller, body, len(raw), c.Path())
+	o, err := s.order(c.ctx, c.caller, body, size, c.Path())
 	if err != nil {
 		return err
 	}
