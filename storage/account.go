@@ -18,7 +18,8 @@ type accountRow struct {
 	CreatedAt stamp
 }
 
-const accountColumns = "id, name, group_name, available, held, spent, created_at"
+// TableName tells GORM.
+func (accountRow) TableName() string { return "accounts" }
 
 func (r accountRow) account() mediagate.Account {
 	return mediagate.Account{
@@ -30,9 +31,7 @@ func (r accountRow) account() mediagate.Account {
 // CreateAccount makes an account without money.
 func (s *Store) CreateAccount(ctx context.Context, name, group string) (mediagate.Account, error) {
 	row := accountRow{ID: s.newID("acc_"), Name: name, GroupName: group, CreatedAt: at(s.clock())}
-	err := s.on(ctx).Exec("INSERT INTO accounts (id, name, group_name, created_at) VALUES (?, ?, ?, ?)",
-		row.ID, row.Name, row.GroupName, row.CreatedAt).Error
-	if err != nil {
+	if err := s.on(ctx).Create(&row).Error; err != nil {
 		return mediagate.Account{}, dbError(err, "create account")
 	}
 	return row.account(), nil
@@ -40,14 +39,22 @@ func (s *Store) CreateAccount(ctx context.Context, name, group string) (mediagat
 
 // Account reads an account. Returns KindNotFound.
 func (s *Store) Account(ctx context.Context, id string) (mediagate.Account, error) {
-	row, err := one[accountRow](s.on(ctx), "SELECT "+accountColumns+" FROM accounts WHERE id = ?", id)
+	row, err := readAccount(s.on(ctx), id)
 	if err != nil {
 		return mediagate.Account{}, dbError(err, "read account")
 	}
-	if row == nil {
-		return mediagate.Account{}, notFound("account", id)
-	}
 	return row.account(), nil
+}
+
+func readAccount(db *gorm.DB, id string) (accountRow, error) {
+	row, err := take[accountRow](db.Where("id = ?", id))
+	if err != nil {
+		return accountRow{}, err
+	}
+	if row == nil {
+		return accountRow{}, notFound("account", id)
+	}
+	return *row, nil
 }
 
 // Accounts lists accounts, newest first, those older than the account after.
@@ -58,13 +65,10 @@ func (s *Store) Accounts(ctx context.Context, after string, limit int) (accounts
 			return nil, false, unknownAfter(err)
 		}
 	}
-	var rows []accountRow
-	err = read(s.on(ctx), &rows, "SELECT "+accountColumns+" FROM accounts WHERE (? = '' OR id < ?) ORDER BY id DESC LIMIT ?",
-		after, after, limit+1)
+	rows, hasMore, err := newest[accountRow](s.on(ctx), after, limit)
 	if err != nil {
 		return nil, false, dbError(err, "list accounts")
 	}
-	rows, hasMore = page(rows, limit)
 	return convert(rows, accountRow.account), hasMore, nil
 }
 
@@ -78,7 +82,7 @@ func unknownAfter(err error) error {
 
 // Transfer reads an entry of the account's ledger. Returns KindNotFound.
 func (s *Store) Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error) {
-	row, err := one[transferRow](s.on(ctx), "SELECT "+transferColumns+" FROM ledger_transfers WHERE id = ? AND account_id = ?", id, accountID)
+	row, err := take[transferRow](s.on(ctx).Where("id = ? AND account_id = ?", id, accountID))
 	if err != nil {
 		return mediagate.Transfer{}, dbError(err, "read ledger entry")
 	}
@@ -90,54 +94,18 @@ func (s *Store) Transfer(ctx context.Context, accountID, id string) (mediagate.T
 
 // UpdateAccount changes what is not nil. Returns KindNotFound.
 func (s *Store) UpdateAccount(ctx context.Context, id string, name, group *string) (mediagate.Account, error) {
-	row, err := one[accountRow](s.on(ctx), `UPDATE accounts
-		SET name = COALESCE(CAST(? AS text), name), group_name = COALESCE(CAST(? AS text), group_name)
-		WHERE id = ? RETURNING `+accountColumns, name, group, id)
-	if err != nil {
-		return mediagate.Account{}, dbError(err, "update account")
+	var row accountRow
+	var changed []string
+	if name != nil {
+		row.Name, changed = *name, append(changed, "name")
 	}
-	if row == nil {
-		return mediagate.Account{}, notFound("account", id)
+	if group != nil {
+		row.GroupName, changed = *group, append(changed, "group_name")
 	}
-	return row.account(), nil
-}
-
-// one reads the first row, or nil when there is none.
-func one[T any](db *gorm.DB, query string, args ...any) (*T, error) {
-	rows := make([]T, 0, 1) // GORM makes room for twenty where there is none
-	if err := read(db, &rows, query, args...); err != nil {
-		return nil, err
+	if len(changed) > 0 {
+		if err := s.on(ctx).Model(&row).Where("id = ?", id).Select(changed).Updates(&row).Error; err != nil {
+			return mediagate.Account{}, dbError(err, "update account")
+		}
 	}
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	return &rows[0], nil
-}
-
-// read reads rows of structs. GORM's Scan would do so as well, but besides
-// writes out each statement with its values, for a log that nobody keeps.
-func read[T any](db *gorm.DB, rows *[]T, query string, args ...any) error {
-	return db.Raw(query, args...).Find(rows).Error
-}
-
-// exec runs a statement and tells how many rows it changed.
-func exec(db *gorm.DB, query string, args ...any) (int64, error) {
-	result := db.Exec(query, args...)
-	return result.RowsAffected, result.Error
-}
-
-// page cuts the one row that was read beyond the limit.
-func page[T any](rows []T, limit int) (cut []T, hasMore bool) {
-	if len(rows) > limit {
-		return rows[:limit], true
-	}
-	return rows, false
-}
-
-func convert[R, T any](rows []R, f func(R) T) []T {
-	out := make([]T, len(rows))
-	for i, row := range rows {
-		out[i] = f(row)
-	}
-	return out
+	return s.Account(ctx, id)
 }

@@ -3,15 +3,29 @@ package storage
 import (
 	"context"
 
+	"gorm.io/gorm/clause"
+
 	"github.com/mediagate/mediagate"
 )
+
+type proofRow struct {
+	Made    string
+	Found   string
+	Channel string
+	TaskID  string
+	N       int
+	At      stamp
+}
+
+// TableName tells GORM.
+func (proofRow) TableName() string { return "account_proofs" }
 
 // ProveAccount records that two fingerprints are of one vendor account; fresh
 // tells whether that was news.
 func (s *Store) ProveAccount(ctx context.Context, p mediagate.AccountProof) (fresh bool, err error) {
-	n, err := exec(s.on(ctx), `INSERT INTO account_proofs (made, found, channel, task_id, n, at) VALUES (?, ?, ?, ?, ?, ?)
-		ON CONFLICT (made, found) DO NOTHING`, p.Made, p.Found, p.Channel, p.TaskID, p.N, at(s.clock()))
-	return n > 0, dbError(err, "record the proof of an account")
+	row := proofRow{Made: p.Made, Found: p.Found, Channel: p.Channel, TaskID: p.TaskID, N: p.N, At: at(s.clock())}
+	result := s.on(ctx).Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
+	return result.RowsAffected > 0, dbError(result.Error, "record the proof of an account")
 }
 
 // SameAccount lists the fingerprints that are proven to be of the fingerprint's

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 )
@@ -18,9 +19,18 @@ type actionRow struct {
 	Reason  string
 	State   string
 	At      stamp
+	TakenAt stamp
+	TakenBy string
 }
 
-const actionColumns = "id, task_id, action, channel, by_whom, reason, state, at"
+// TableName tells GORM.
+func (actionRow) TableName() string { return "actions" }
+
+// The states of a command.
+const (
+	actionPending = "pending"
+	actionTaken   = "taken"
+)
 
 func (r actionRow) action() mediagate.Action {
 	return mediagate.Action{
@@ -38,15 +48,16 @@ func (s *Store) RecordAction(ctx context.Context, a mediagate.Action) (mediagate
 	if a.At.IsZero() {
 		a.At = s.clock()
 	}
-	_, err := exec(s.on(ctx), "INSERT INTO actions ("+actionColumns+") VALUES (?, ?, ?, ?, ?, ?, 'pending', ?) ON CONFLICT DO NOTHING",
-		a.ID, a.TaskID, a.Action, a.Channel, a.By, a.Reason, at(a.At))
+	err := s.on(ctx).Clauses(clause.OnConflict{DoNothing: true}).Create(&actionRow{
+		ID: a.ID, TaskID: a.TaskID, Action: a.Action, Channel: a.Channel, ByWhom: a.By, Reason: a.Reason, State: actionPending, At: at(a.At),
+	}).Error
 	if isForeignKey(err) {
 		return mediagate.Action{}, notFound("task", a.TaskID)
 	}
 	if err != nil {
 		return mediagate.Action{}, dbError(err, "record action")
 	}
-	row, err := one[actionRow](s.on(ctx), "SELECT "+actionColumns+" FROM actions WHERE id = ?", a.ID)
+	row, err := take[actionRow](s.on(ctx).Where("id = ?", a.ID))
 	if err != nil {
 		return mediagate.Action{}, dbError(err, "record action")
 	}
@@ -60,21 +71,21 @@ func (s *Store) RecordAction(ctx context.Context, a mediagate.Action) (mediagate
 // takers one is told true, as often as it asks. A retry gives an open task as
 // much time from now on as a new one has (D10).
 func (s *Store) TakeAction(ctx context.Context, id, taker string) (taken bool, err error) {
-	row, err := one[actionRow](s.on(ctx), "SELECT "+actionColumns+" FROM actions WHERE id = ?", id)
+	row, err := take[actionRow](s.on(ctx).Where("id = ?", id))
 	if err != nil || row == nil {
 		return false, dbError(err, "take action")
 	}
 	err = s.underLock(ctx, row.TaskID, "take action", func(tx *gorm.DB, task lockedTask) error {
-		n, err := exec(tx, "UPDATE actions SET state = 'taken', taken_at = ?, taken_by = ? WHERE id = ? AND state = 'pending'",
-			at(s.clock()), taker, id)
-		if err != nil {
-			return err
+		result := tx.Select("state", "taken_at", "taken_by").Where("id = ? AND state = ?", id, actionPending).
+			Updates(&actionRow{State: actionTaken, TakenAt: at(s.clock()), TakenBy: taker})
+		if result.Error != nil {
+			return result.Error
 		}
-		if n > 0 {
+		if result.RowsAffected > 0 {
 			taken = true
 			return s.extend(tx, task, row.Action)
 		}
-		again, err := one[actionRow](tx, "SELECT "+actionColumns+" FROM actions WHERE id = ? AND taken_by = ?", id, taker)
+		again, err := take[actionRow](tx.Where("id = ? AND taken_by = ?", id, taker))
 		taken = again != nil
 		return err
 	})
@@ -104,7 +115,7 @@ func (s *Store) extend(tx *gorm.DB, task lockedTask, action string) error {
 // the oldest first.
 func (s *Store) UntakenActions(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.Action, error) {
 	var rows []actionRow
-	err := read(s.on(ctx), &rows, "SELECT "+qualified("a", actionColumns)+` FROM actions a JOIN tasks t ON t.id = a.task_id
+	err := read(s.on(ctx), &rows, "SELECT "+columnsOf[actionRow]().of("a")+` FROM actions a JOIN tasks t ON t.id = a.task_id
 		WHERE a.state = 'pending' AND a.at < ? AND t.status IN ('pending', 'processing') ORDER BY a.at, a.id LIMIT ?`,
 		s.ago(olderThan), limit)
 	if err != nil {

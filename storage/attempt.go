@@ -10,32 +10,32 @@ import (
 )
 
 type attemptRow struct {
-	TaskID      string
-	N           int
+	TaskID      string `gorm:"primaryKey"`
+	N           int    `gorm:"primaryKey"`
 	Channel     string
 	Provider    string
 	Fingerprint string
-	Route       []byte
+	Route       document
 	ExternalID  string
 	SendBefore  stamp
-	Ref         []byte
+	Ref         document
 	State       mediagate.AttemptState
-	Outcome     []byte
-	Failure     []byte
-	Results     []byte
+	Outcome     document
+	Failure     document
+	Results     document
 	Trouble     mediagate.ParkReason
 	Error       string
 	AbsentAt    stamp
 	AgainAt     stamp `gorm:"column:absent_again_at"`
 	Sends       int
-	Refusal     []byte
+	Refusal     document
 	CreatedAt   stamp
 	AcceptedAt  stamp
 	EndedAt     stamp
 }
 
-const attemptColumns = `task_id, n, channel, provider, fingerprint, route, external_id, send_before, ref, state, outcome, failure,
-	results, trouble, error, absent_at, absent_again_at, sends, refusal, created_at, accepted_at, ended_at`
+// TableName tells GORM.
+func (attemptRow) TableName() string { return "attempts" }
 
 func (r attemptRow) attempt() (mediagate.Attempt, error) {
 	a := mediagate.Attempt{
@@ -45,7 +45,7 @@ func (r attemptRow) attempt() (mediagate.Attempt, error) {
 	}
 	for _, column := range []struct {
 		name string
-		text []byte
+		text document
 		to   any
 	}{
 		{"attempts.route", r.Route, &a.Route},
@@ -64,7 +64,7 @@ func (r attemptRow) attempt() (mediagate.Attempt, error) {
 // Attempts reads all attempts of a task, the first one first.
 func (s *Store) Attempts(ctx context.Context, taskID string) ([]mediagate.Attempt, error) {
 	var rows []attemptRow
-	if err := read(s.on(ctx), &rows, "SELECT "+attemptColumns+" FROM attempts WHERE task_id = ? ORDER BY n", taskID); err != nil {
+	if err := read(s.on(ctx), &rows, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ? ORDER BY n", taskID); err != nil {
 		return nil, dbError(err, "read attempts")
 	}
 	return convertAll(rows, attemptRow.attempt)
@@ -80,7 +80,7 @@ func (s *Store) Attempt(ctx context.Context, taskID string, n int) (mediagate.At
 }
 
 func readAttempt(db *gorm.DB, taskID string, n int) (attemptRow, error) {
-	row, err := one[attemptRow](db, "SELECT "+attemptColumns+" FROM attempts WHERE task_id = ? AND n = ?", taskID, n)
+	row, err := one[attemptRow](db, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ? AND n = ?", taskID, n)
 	if err != nil {
 		return attemptRow{}, err
 	}
@@ -106,7 +106,7 @@ func (s *Store) OpenAttempt(ctx context.Context, a mediagate.Attempt) (row media
 		if err != nil {
 			return err
 		}
-		last, err := one[attemptRow](tx, "SELECT "+attemptColumns+" FROM attempts WHERE task_id = ? ORDER BY n = ? DESC, n DESC LIMIT 1", a.TaskID, a.N)
+		last, err := one[attemptRow](tx, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ? ORDER BY n = ? DESC, n DESC LIMIT 1", a.TaskID, a.N)
 		if err != nil {
 			return err
 		}
@@ -133,9 +133,10 @@ func (s *Store) OpenAttempt(ctx context.Context, a mediagate.Attempt) (row media
 			row.CreatedAt = s.clock()
 		}
 		row.CreatedAt = row.CreatedAt.UTC().Truncate(time.Microsecond)
-		if _, err := exec(tx, `INSERT INTO attempts (task_id, n, channel, provider, fingerprint, route, external_id, send_before, state, created_at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			a.TaskID, a.N, a.Channel, a.Provider, a.Fingerprint, route, a.ExternalID, at(a.SendBefore), row.State, at(row.CreatedAt)); err != nil {
+		if err := tx.Create(&attemptRow{
+			TaskID: a.TaskID, N: a.N, Channel: a.Channel, Provider: a.Provider, Fingerprint: a.Fingerprint, Route: route,
+			ExternalID: a.ExternalID, SendBefore: at(a.SendBefore), State: row.State, Sends: row.Sends, CreatedAt: at(row.CreatedAt),
+		}).Error; err != nil {
 			return err
 		}
 		opened = true
@@ -194,7 +195,7 @@ func (s *Store) AcceptAttempt(ctx context.Context, taskID string, n int, sub med
 	return ended, err
 }
 
-func (s *Store) accept(tx *gorm.DB, task lockedTask, row attemptRow, ref string, outcome any, firstPollAt time.Time) error {
+func (s *Store) accept(tx *gorm.DB, task lockedTask, row attemptRow, ref, outcome document, firstPollAt time.Time) error {
 	now := at(s.clock())
 	state, endedAt := mediagate.AttemptAccepted, stamp{}
 	if outcome != nil {
@@ -354,7 +355,7 @@ func (s *Store) RecordOutcome(ctx context.Context, taskID string, n int, o media
 }
 
 // storeOutcome is the one place that writes outcomes: the first one stays.
-func storeOutcome(tx *gorm.DB, taskID string, n int, outcome string, now time.Time) (bool, error) {
+func storeOutcome(tx *gorm.DB, taskID string, n int, outcome document, now time.Time) (bool, error) {
 	changed, err := exec(tx, `UPDATE attempts SET outcome = ?, state = 'ended', trouble = '', ended_at = COALESCE(ended_at, ?)
 		WHERE task_id = ? AND n = ? AND outcome IS NULL`, outcome, at(now), taskID, n)
 	return changed > 0, err

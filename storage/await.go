@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 )
@@ -15,23 +16,27 @@ const (
 )
 
 type awaitRow struct {
-	TaskID      string
-	N           int
-	Channel     string
-	Fingerprint string
-	Ref         []byte
-	ExpectedUs  int64
-	Progress    int
-	AcceptedAt  stamp
-	NextPollAt  stamp
-	HintedAt    stamp
-	Claim       string
-	ClaimedAt   stamp
-	Missing     int
-	Owed        bool
+	TaskID       string `gorm:"primaryKey"`
+	N            int    `gorm:"primaryKey"`
+	Channel      string
+	Fingerprint  string
+	Ref          document
+	ExpectedUs   int64
+	Progress     int
+	AcceptedAt   stamp
+	NextPollAt   stamp
+	HintedAt     stamp
+	Claim        string
+	ClaimEpoch   int64
+	ClaimedAt    stamp
+	ClaimedUntil stamp
+	Missing      int
+	Owed         bool
+	Unheard      bool
 }
 
-const awaitColumns = `task_id, n, channel, fingerprint, ref, expected_us, progress, accepted_at, next_poll_at, hinted_at, claim, claimed_at, missing, owed`
+// TableName tells GORM.
+func (awaitRow) TableName() string { return "awaits" }
 
 func (r awaitRow) await() (mediagate.Await, error) {
 	a := mediagate.Await{
@@ -44,13 +49,14 @@ func (r awaitRow) await() (mediagate.Await, error) {
 
 // insertAwait lets the attempt's channel poll for it, anew if it did before;
 // unheard says that nothing was seen of the job last.
-func insertAwait(tx *gorm.DB, row attemptRow, ref string, acceptedAt stamp, expectedUs int64, progress int, next time.Time, unheard bool) error {
-	_, err := exec(tx, `INSERT INTO awaits (task_id, n, channel, fingerprint, ref, expected_us, progress, accepted_at, next_poll_at, unheard)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (task_id, n) DO UPDATE SET next_poll_at = excluded.next_poll_at, claim = '', claimed_at = NULL,
-			claimed_until = NULL, missing = 0, unheard = excluded.unheard, owed = ?`,
-		row.TaskID, row.N, row.Channel, row.Fingerprint, ref, expectedUs, progress, acceptedAt, at(next), unheard, false)
-	return err
+func insertAwait(tx *gorm.DB, row attemptRow, ref document, acceptedAt stamp, expectedUs int64, progress int, next time.Time, unheard bool) error {
+	return tx.Clauses(clause.OnConflict{
+		Columns:   []clause.Column{{Name: "task_id"}, {Name: "n"}},
+		DoUpdates: clause.AssignmentColumns([]string{"next_poll_at", "claim", "claimed_at", "claimed_until", "missing", "unheard", "owed"}),
+	}).Create(&awaitRow{
+		TaskID: row.TaskID, N: row.N, Channel: row.Channel, Fingerprint: row.Fingerprint, Ref: ref, ExpectedUs: expectedUs,
+		Progress: progress, AcceptedAt: acceptedAt, NextPollAt: at(next), Unheard: unheard,
+	}).Error
 }
 
 // BeginEpoch starts a new run of the channel's polling and fences all before
@@ -102,7 +108,7 @@ func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim
 			UPDATE awaits SET claim = ?, claim_epoch = ?, claimed_at = ?, claimed_until = ?,
 				next_poll_at = CASE WHEN owed THEN CAST(? AS timestamptz) ELSE next_poll_at END
 			FROM due WHERE awaits.task_id = due.task_id AND awaits.n = due.n
-			RETURNING `+qualified("awaits", awaitColumns),
+			RETURNING `+columnsOf[awaitRow]().of("awaits"),
 			channel, at(now), at(now), epoch, limit,
 			claim, epoch, at(now), at(now.Add(lease)), at(now.Add(signalAgain)))
 	})
@@ -174,7 +180,7 @@ func (s *Store) RestoreAwait(ctx context.Context, taskID string, n int, nextPoll
 		if err := fromJSON("tasks.plan", task.Plan, &plan); err != nil {
 			return err
 		}
-		return insertAwait(tx, row, string(row.Ref), row.AcceptedAt, micros(plan.Expected), task.Progress, nextPollAt, true)
+		return insertAwait(tx, row, row.Ref, row.AcceptedAt, micros(plan.Expected), task.Progress, nextPollAt, true)
 	})
 }
 

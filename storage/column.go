@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -38,17 +39,43 @@ func (s stamp) Value() (driver.Value, error) {
 	return s.UTC().Truncate(time.Microsecond), nil
 }
 
+// document is a column of JSON. Nil is NULL.
+type document []byte
+
+// Scan reads what either driver returns.
+func (d *document) Scan(v any) error {
+	switch v := v.(type) {
+	case nil:
+		*d = nil
+	case string:
+		*d = document(v)
+	case []byte:
+		*d = slices.Clone(v)
+	default:
+		return fmt.Errorf("a column of JSON holds %T", v)
+	}
+	return nil
+}
+
+// Value writes it as text: SQLite takes bytes for something else.
+func (d document) Value() (driver.Value, error) {
+	if d == nil {
+		return nil, nil
+	}
+	return string(d), nil
+}
+
 // jsonText renders v for a text column.
-func jsonText(v any) (string, error) {
+func jsonText(v any) (document, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return "", &mediagate.Error{Kind: mediagate.KindInternal, Message: "a value cannot be stored", Err: err}
+		return nil, &mediagate.Error{Kind: mediagate.KindInternal, Message: "a value cannot be stored", Err: err}
 	}
-	return string(b), nil
+	return b, nil
 }
 
 // jsonOrNull is jsonText, but NULL for a nil pointer.
-func jsonOrNull[T any](v *T) (any, error) {
+func jsonOrNull[T any](v *T) (document, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -56,7 +83,7 @@ func jsonOrNull[T any](v *T) (any, error) {
 }
 
 // fromJSON reads a text column; NULL and "" leave v as it is.
-func fromJSON(column string, text []byte, v any) error {
+func fromJSON(column string, text document, v any) error {
 	if len(text) == 0 {
 		return nil
 	}

@@ -13,9 +13,14 @@
 // (Store.Now); connections to a PostgreSQL server that has become read-only are
 // given up.
 //
+// A table's columns stand in two places: its migrations and the fields of its
+// row's struct, from which follow what statements name, send and read (columns).
+// Plain rows are made, read and changed by GORM's own calls. SQL is written out
+// where one statement decides something, and for the reads made most.
+//
 // PostgreSQL and SQLite run the same SQL, but for row locks (SQLite has a
 // single writer), for lists that are passed as JSON, and for Submit, which on
-// PostgreSQL is one statement and one round trip.
+// PostgreSQL is one statement and one round trip with the same rows (ADR 17).
 //
 // GORM does not leave this package: row structs are private and domain types
 // carry no tags. It imports the module's root package only, and no SQLite

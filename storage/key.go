@@ -4,12 +4,15 @@ import (
 	"context"
 	"time"
 
+	"gorm.io/gorm"
+
 	"github.com/mediagate/mediagate"
 )
 
 type keyRow struct {
 	ID         string
 	AccountID  string
+	Hash       []byte
 	Name       string
 	Prefix     string
 	LastFour   string
@@ -18,14 +21,16 @@ type keyRow struct {
 	Quota      mediagate.Micros
 	Held       mediagate.Micros
 	Spent      mediagate.Micros
-	Models     []byte
-	AllowIPs   []byte `gorm:"column:allow_ips"`
+	Models     document
+	AllowIPs   document `gorm:"column:allow_ips"`
 	ExpiresAt  stamp
+	DeletedAt  stamp
 	CreatedAt  stamp
 	LastUsedAt stamp
 }
 
-const keyColumns = "id, account_id, name, prefix, last_four, group_name, unlimited, quota, held, spent, models, allow_ips, expires_at, created_at, last_used_at"
+// TableName tells GORM.
+func (keyRow) TableName() string { return "keys" }
 
 func (r keyRow) key() (mediagate.Key, error) {
 	k := mediagate.Key{
@@ -52,9 +57,10 @@ func (s *Store) CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (
 		return mediagate.Key{}, err
 	}
 	k.ID, k.CreatedAt, k.Held, k.Spent = s.newID("key_"), s.clock(), 0, 0
-	err = s.on(ctx).Exec(`INSERT INTO keys (id, account_id, hash, name, prefix, last_four, group_name, unlimited, quota, models, allow_ips, expires_at, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		k.ID, k.AccountID, hash[:], k.Name, k.Prefix, k.LastFour, k.Group, k.Unlimited, k.Quota, models, addresses, at(k.ExpiresAt), at(k.CreatedAt)).Error
+	err = s.on(ctx).Create(&keyRow{
+		ID: k.ID, AccountID: k.AccountID, Hash: hash[:], Name: k.Name, Prefix: k.Prefix, LastFour: k.LastFour, GroupName: k.Group,
+		Unlimited: k.Unlimited, Quota: k.Quota, Models: models, AllowIPs: addresses, ExpiresAt: at(k.ExpiresAt), CreatedAt: at(k.CreatedAt),
+	}).Error
 	switch {
 	case isForeignKey(err):
 		return mediagate.Key{}, notFound("account", k.AccountID)
@@ -77,38 +83,46 @@ func list(items []string) []string {
 // newest first, those older than the key after, which may have been deleted
 // meanwhile. Returns KindInvalid when after names no key of the list.
 func (s *Store) Keys(ctx context.Context, accountID, after string, limit int) (keys []mediagate.Key, hasMore bool, err error) {
+	of := func() *gorm.DB {
+		if accountID == "" {
+			return s.on(ctx)
+		}
+		return s.on(ctx).Where("account_id = ?", accountID)
+	}
 	if after != "" {
-		_, err := s.key(ctx, after, "SELECT "+keyColumns+" FROM keys WHERE id = ? AND (? = '' OR account_id = ?)", after, accountID, accountID)
-		if err != nil {
+		if _, err := readKey(of().Where("id = ?", after), after); err != nil {
 			return nil, false, unknownAfter(err)
 		}
 	}
-	var rows []keyRow
-	err = read(s.on(ctx), &rows, "SELECT "+keyColumns+` FROM keys
-		WHERE deleted_at IS NULL AND (? = '' OR account_id = ?) AND (? = '' OR id < ?) ORDER BY id DESC LIMIT ?`,
-		accountID, accountID, after, after, limit+1)
+	rows, hasMore, err := newest[keyRow](of().Where("deleted_at IS NULL"), after, limit)
 	if err != nil {
 		return nil, false, dbError(err, "list keys")
 	}
-	rows, hasMore = page(rows, limit)
 	keys, err = convertAll(rows, keyRow.key)
 	return keys, hasMore, err
 }
 
 // Key reads a key. Returns KindNotFound, also for one that was deleted.
 func (s *Store) Key(ctx context.Context, id string) (mediagate.Key, error) {
-	return s.key(ctx, id, "SELECT "+keyColumns+" FROM keys WHERE id = ? AND deleted_at IS NULL", id)
+	return readKey(s.on(ctx).Where("id = ? AND deleted_at IS NULL", id), id)
 }
 
 // KeyByHash finds the live key with that hash: not deleted and not expired.
 // Returns KindNotFound.
 func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, error) {
-	return s.key(ctx, "", "SELECT "+keyColumns+` FROM keys
+	// Written out, as each request begins with it.
+	row, err := one[keyRow](s.on(ctx), "SELECT "+columnsOf[keyRow]().text+` FROM keys
 		WHERE hash = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`, hash[:], at(s.clock()))
+	return foundKey(row, err, "")
 }
 
-func (s *Store) key(ctx context.Context, id, query string, args ...any) (mediagate.Key, error) {
-	row, err := one[keyRow](s.on(ctx), query, args...)
+// readKey reads the key that the conditions leave.
+func readKey(db *gorm.DB, id string) (mediagate.Key, error) {
+	row, err := take[keyRow](db)
+	return foundKey(row, err, id)
+}
+
+func foundKey(row *keyRow, err error, id string) (mediagate.Key, error) {
 	if err != nil {
 		return mediagate.Key{}, dbError(err, "read key")
 	}
@@ -121,11 +135,11 @@ func (s *Store) key(ctx context.Context, id, query string, args ...any) (mediaga
 // DeleteKey ends a key. Its row stays, so that the ledger stays whole.
 // Returns KindNotFound.
 func (s *Store) DeleteKey(ctx context.Context, id string) error {
-	n, err := exec(s.on(ctx), "UPDATE keys SET deleted_at = ? WHERE id = ? AND deleted_at IS NULL", at(s.clock()), id)
-	if err != nil {
-		return dbError(err, "delete key")
+	result := s.on(ctx).Select("deleted_at").Where("id = ? AND deleted_at IS NULL", id).Updates(&keyRow{DeletedAt: at(s.clock())})
+	if result.Error != nil {
+		return dbError(result.Error, "delete key")
 	}
-	if n == 0 {
+	if result.RowsAffected == 0 {
 		return notFound("key", id)
 	}
 	return nil
@@ -135,22 +149,11 @@ func (s *Store) DeleteKey(ctx context.Context, id string) error {
 // own: this must never hold a key that a submit waits for.
 func (s *Store) TouchKeys(ctx context.Context, usedAt map[string]time.Time) error {
 	for id, t := range usedAt {
-		_, err := exec(s.on(ctx), "UPDATE keys SET last_used_at = ? WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)", at(t), id, at(t))
+		err := s.on(ctx).Select("last_used_at").Where("id = ? AND (last_used_at IS NULL OR last_used_at < ?)", id, at(t)).
+			Updates(&keyRow{LastUsedAt: at(t)}).Error
 		if err != nil {
 			return dbError(err, "touch keys")
 		}
 	}
 	return nil
-}
-
-func convertAll[R, T any](rows []R, f func(R) (T, error)) ([]T, error) {
-	out := make([]T, len(rows))
-	for i, row := range rows {
-		v, err := f(row)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = v
-	}
-	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 )
@@ -28,7 +29,15 @@ type transferRow struct {
 	At        stamp
 }
 
-const transferColumns = "id, kind, account_id, key_id, task_id, amount, reference, at"
+// TableName tells GORM.
+func (transferRow) TableName() string { return "ledger_transfers" }
+
+func newTransferRow(t mediagate.Transfer) transferRow {
+	return transferRow{
+		ID: t.ID, Kind: t.Kind, AccountID: t.AccountID, KeyID: nullable(t.KeyID), TaskID: nullable(t.TaskID),
+		Amount: t.Amount, Reference: nullable(t.Reference), At: at(t.At),
+	}
+}
 
 func (r transferRow) transfer() mediagate.Transfer {
 	return mediagate.Transfer{
@@ -51,24 +60,33 @@ func nullable(s string) *string {
 	return &s
 }
 
-// entry is one line of a transfer.
-type entry struct {
-	bucket string
-	amount mediagate.Micros
+// entryRow is one line of a transfer.
+type entryRow struct {
+	TransferID string
+	Bucket     string
+	AccountID  string
+	KeyID      *string
+	Amount     mediagate.Micros
 }
+
+// TableName tells GORM.
+func (entryRow) TableName() string { return "ledger_entries" }
 
 // entries are the lines that belong to each kind of transfer. held is what
 // the hold took; it counts for posts only.
-func entries(kind mediagate.EntryKind, amount, held mediagate.Micros) []entry {
-	switch kind {
+func entries(t transferRow, held mediagate.Micros) []entryRow {
+	line := func(bucket string, amount mediagate.Micros) entryRow {
+		return entryRow{TransferID: t.ID, Bucket: bucket, AccountID: t.AccountID, KeyID: t.KeyID, Amount: amount}
+	}
+	switch t.Kind {
 	case mediagate.EntryGrant:
-		return []entry{{bucketIssued, -amount}, {bucketAvailable, amount}}
+		return []entryRow{line(bucketIssued, -t.Amount), line(bucketAvailable, t.Amount)}
 	case mediagate.EntryHold:
-		return []entry{{bucketAvailable, -amount}, {bucketHeld, amount}}
+		return []entryRow{line(bucketAvailable, -t.Amount), line(bucketHeld, t.Amount)}
 	case mediagate.EntryPost:
-		return []entry{{bucketHeld, -held}, {bucketSpent, amount}, {bucketAvailable, held - amount}}
+		return []entryRow{line(bucketHeld, -held), line(bucketSpent, t.Amount), line(bucketAvailable, held-t.Amount)}
 	case mediagate.EntryVoid:
-		return []entry{{bucketHeld, -amount}, {bucketAvailable, amount}}
+		return []entryRow{line(bucketHeld, -t.Amount), line(bucketAvailable, t.Amount)}
 	default:
 		return nil
 	}
@@ -77,20 +95,12 @@ func entries(kind mediagate.EntryKind, amount, held mediagate.Micros) []entry {
 // record writes the transfer with its entries. It tells false when a unique
 // rule refused it: the hold is there, is resolved, or the reference is taken.
 func record(tx *gorm.DB, t mediagate.Transfer, held mediagate.Micros) (bool, error) {
-	n, err := exec(tx, `INSERT INTO ledger_transfers (`+transferColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		t.ID, t.Kind, t.AccountID, nullable(t.KeyID), nullable(t.TaskID), t.Amount, nullable(t.Reference), at(t.At))
-	if err != nil || n == 0 {
-		return false, err
+	row := newTransferRow(t)
+	result := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
+	if result.Error != nil || result.RowsAffected == 0 {
+		return false, result.Error
 	}
-	query, args := "INSERT INTO ledger_entries (transfer_id, bucket, account_id, key_id, amount) VALUES ", []any{}
-	for i, e := range entries(t.Kind, t.Amount, held) {
-		if i > 0 {
-			query += ", "
-		}
-		query += "(?, ?, ?, ?, ?)"
-		args = append(args, t.ID, e.bucket, t.AccountID, nullable(t.KeyID), e.amount)
-	}
-	_, err = exec(tx, query, args...)
+	err := tx.Create(entries(row, held)).Error
 	return err == nil, err
 }
 
@@ -121,7 +131,7 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 			return s.granted(tx, &g, &available)
 		}
 		row, err := one[accountRow](tx, `UPDATE accounts SET available = available + ?
-			WHERE id = ? AND available >= ? AND available + held + spent <= ? RETURNING `+accountColumns,
+			WHERE id = ? AND available >= ? AND available + held + spent <= ? RETURNING `+columnsOf[accountRow]().text,
 			amount, accountID, -min(amount, 0), maxAccount-max(amount, 0))
 		if err != nil {
 			return err
@@ -130,17 +140,14 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 			available = row.Available
 			return nil
 		}
-		row, err = one[accountRow](tx, "SELECT "+accountColumns+" FROM accounts WHERE id = ?", accountID)
+		found, err := readAccount(tx, accountID)
 		if err != nil {
 			return err
-		}
-		if row == nil {
-			return notFound("account", accountID)
 		}
 		if amount > 0 {
 			return conflict("the account would hold more than it can")
 		}
-		return conflict("only %s is available", row.Available)
+		return conflict("only %s is available", found.Available)
 	})
 	if err != nil {
 		return mediagate.Transfer{}, 0, false, err
@@ -150,20 +157,16 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 
 // granted reads the first grant of the reference in *g.
 func (s *Store) granted(tx *gorm.DB, g *mediagate.Transfer, available *mediagate.Micros) error {
-	first, err := one[transferRow](tx, "SELECT "+transferColumns+` FROM ledger_transfers
-		WHERE account_id = ? AND reference = ? AND kind = 'grant'`, g.AccountID, g.Reference)
+	first, err := take[transferRow](tx.Where("account_id = ? AND reference = ? AND kind = ?", g.AccountID, g.Reference, mediagate.EntryGrant))
 	if err != nil {
 		return err
 	}
 	if first == nil || first.Amount != g.Amount {
 		return conflict("the reference was used with another amount")
 	}
-	row, err := one[accountRow](tx, "SELECT "+accountColumns+" FROM accounts WHERE id = ?", g.AccountID)
+	row, err := readAccount(tx, g.AccountID)
 	if err != nil {
 		return err
-	}
-	if row == nil {
-		return notFound("account", g.AccountID)
 	}
 	*g, *available = first.transfer(), row.Available
 	return nil
@@ -172,14 +175,14 @@ func (s *Store) granted(tx *gorm.DB, g *mediagate.Transfer, available *mediagate
 // Ledger lists an account's transfers, newest first, those older than the
 // transfer after; of one task only when taskID is given.
 func (s *Store) Ledger(ctx context.Context, accountID, taskID, after string, limit int) (transfers []mediagate.Transfer, hasMore bool, err error) {
-	var rows []transferRow
-	err = read(s.on(ctx), &rows, "SELECT "+transferColumns+` FROM ledger_transfers
-		WHERE account_id = ? AND (? = '' OR task_id = ?) AND (? = '' OR id < ?) ORDER BY id DESC LIMIT ?`,
-		accountID, taskID, taskID, after, after, limit+1)
+	db := s.on(ctx).Where("account_id = ?", accountID)
+	if taskID != "" {
+		db = db.Where("task_id = ?", taskID)
+	}
+	rows, hasMore, err := newest[transferRow](db, after, limit)
 	if err != nil {
 		return nil, false, dbError(err, "list ledger")
 	}
-	rows, hasMore = page(rows, limit)
 	return convert(rows, transferRow.transfer), hasMore, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -56,7 +55,7 @@ func (s *Store) claimed(db *gorm.DB, channel, claim string, results []mediagate.
 		return nil, err
 	}
 	var rows []awaitRow
-	err = read(db, &rows, "SELECT "+awaitColumns+" FROM awaits WHERE task_id IN "+s.inList()+" AND channel = ? AND claim = ? AND NOT owed",
+	err = read(db, &rows, "SELECT "+columnsOf[awaitRow]().text+" FROM awaits WHERE task_id IN "+s.inList()+" AND channel = ? AND claim = ? AND NOT owed",
 		ids, channel, claim)
 	if err != nil {
 		return nil, err
@@ -123,7 +122,7 @@ func (s *Store) storeLoud(ctx context.Context, channel, claim string, results []
 	err = s.write(ctx, "store polls", func(tx *gorm.DB) error {
 		ended = nil
 		var locked []lockedTask
-		if err := read(tx, &locked, "SELECT id, status, progress FROM tasks WHERE id IN "+s.inList()+" ORDER BY id"+s.forUpdate("tasks"), ids); err != nil {
+		if err := read(tx, &locked, "SELECT "+columnsOf[lockedTask]().text+" FROM tasks WHERE id IN "+s.inList()+" ORDER BY id"+s.forUpdate("tasks"), ids); err != nil {
 			return err
 		}
 		tasks := make(map[string]lockedTask, len(locked))
@@ -220,15 +219,6 @@ func sortByDue(rows []awaitRow) {
 	slices.SortFunc(rows, func(a, b awaitRow) int {
 		return cmp.Or(a.NextPollAt.Compare(b.NextPollAt.Time), cmp.Compare(a.TaskID, b.TaskID))
 	})
-}
-
-// qualified puts the table's name before each column.
-func qualified(table, columns string) string {
-	names := strings.Split(columns, ",")
-	for i, name := range names {
-		names[i] = table + "." + strings.TrimSpace(name)
-	}
-	return strings.Join(names, ", ")
 }
 
 // texts reads one column of text.

@@ -66,7 +66,10 @@ func (s *Store) PendingWebhooks(ctx context.Context, olderThan, stuckAfter time.
 		skip = ""
 	}
 	now := s.clock()
-	var rows []taskRow
+	var rows []struct {
+		ID           string
+		WebhookRound int
+	}
 	err := read(s.on(ctx), &rows, `WITH due AS MATERIALIZED (
 			SELECT id FROM tasks WHERE webhook_state = 'pending' AND webhook_round > 0 AND webhook_checked_at < ?
 			ORDER BY webhook_checked_at LIMIT ?`+skip+`)
@@ -75,9 +78,11 @@ func (s *Store) PendingWebhooks(ctx context.Context, olderThan, stuckAfter time.
 	if err != nil {
 		return nil, dbError(err, "list pending webhooks")
 	}
-	return convert(rows, func(r taskRow) mediagate.WebhookRound {
-		return mediagate.WebhookRound{TaskID: r.ID, Round: r.WebhookRound}
-	}), nil
+	rounds := make([]mediagate.WebhookRound, len(rows))
+	for i, r := range rows {
+		rounds[i] = mediagate.WebhookRound{TaskID: r.ID, Round: r.WebhookRound}
+	}
+	return rounds, nil
 }
 
 // DueSweeps names ended tasks for which files may have been copied that they do

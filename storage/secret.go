@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 )
@@ -59,9 +60,15 @@ func (s *Store) unseal(accountID string, sealed []byte) ([]byte, error) {
 }
 
 type secretRow struct {
+	ID        string
+	AccountID string
 	Sealed    []byte
+	CreatedAt stamp
 	ExpiresAt stamp
 }
+
+// TableName tells GORM.
+func (secretRow) TableName() string { return "webhook_secrets" }
 
 // WebhookSecrets returns the secrets that sign now: the current one, which is
 // made at first use, then the one before while it is valid. Returns
@@ -93,12 +100,12 @@ func (s *Store) RotateWebhookSecret(ctx context.Context, accountID string) (secr
 		// The current row is the lock: of two rotations at once the second
 		// finds none and replaces what the first has made.
 		until := at(s.clock().Add(secretOverlap))
-		n, err := exec(tx, "UPDATE webhook_secrets SET expires_at = ? WHERE account_id = ? AND expires_at IS NULL", until, accountID)
-		if err != nil {
-			return err
+		replaced := tx.Select("expires_at").Where("account_id = ? AND expires_at IS NULL", accountID).Updates(&secretRow{ExpiresAt: until})
+		if replaced.Error != nil {
+			return replaced.Error
 		}
-		if n > 0 {
-			if _, err := exec(tx, "DELETE FROM webhook_secrets WHERE account_id = ? AND expires_at < ?", accountID, until); err != nil {
+		if replaced.RowsAffected > 0 {
+			if err := tx.Where("account_id = ? AND expires_at < ?", accountID, until).Delete(&secretRow{}).Error; err != nil {
 				return err
 			}
 			if err := s.addSecret(tx, accountID); err != nil {
@@ -118,15 +125,15 @@ func (s *Store) addSecret(db *gorm.DB, accountID string) error {
 	if err != nil {
 		return err
 	}
-	return db.Exec("INSERT INTO webhook_secrets (id, account_id, sealed, created_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-		s.newID("whs_"), accountID, sealed, at(s.clock())).Error
+	return db.Clauses(clause.OnConflict{DoNothing: true}).Create(&secretRow{
+		ID: s.newID("whs_"), AccountID: accountID, Sealed: sealed, CreatedAt: at(s.clock()),
+	}).Error
 }
 
 func (s *Store) secrets(db *gorm.DB, accountID string) ([]mediagate.WebhookSecret, error) {
 	var rows []secretRow
-	err := read(db, &rows, `SELECT sealed, expires_at FROM webhook_secrets
-		WHERE account_id = ? AND (expires_at IS NULL OR expires_at > ?)
-		ORDER BY expires_at IS NOT NULL, expires_at DESC LIMIT 2`, accountID, at(s.clock()))
+	err := db.Where("account_id = ? AND (expires_at IS NULL OR expires_at > ?)", accountID, at(s.clock())).
+		Order("expires_at IS NOT NULL, expires_at DESC").Limit(2).Find(&rows).Error
 	if err != nil {
 		return nil, err
 	}

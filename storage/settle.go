@@ -93,7 +93,7 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 	if err != nil {
 		return err
 	}
-	var results any
+	var results document
 	progress, kind := task.Progress, mediagate.EntryVoid
 	winner := 0
 	if end.Status == mediagate.StatusCompleted {

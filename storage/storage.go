@@ -70,6 +70,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	s.db, err = gorm.Open(c.Dialector, &gorm.Config{
 		SkipDefaultTransaction: true, // transactions are explicit here
 		TranslateError:         true,
+		QueryFields:            true, // columns by name, never *
 		DisableAutomaticPing:   true,
 		Logger:                 logger.Discard, // errors are returned, and logged where they end
 		NowFunc:                s.clock,

@@ -8,31 +8,41 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
+// storyRow is what a workflow knows of its task.
 type storyRow struct {
+	storyTask
+	storyAttempt
+	Mirrored bool
+	Unheard  bool
+}
+
+type storyTask struct {
 	Status            mediagate.Status
 	Model             string
 	Type              mediagate.Type
 	AccountID         string
-	Plan              []byte
+	Plan              document
 	CancelRequestedAt stamp
 	DeadlineAt        stamp
 	ParkedAt          stamp
 	ParkReason        mediagate.ParkReason
 	WebhookRound      int
 	WebhookState      mediagate.WebhookState
-	N                 *int
-	State             *mediagate.AttemptState
-	Channel           *string
-	Provider          *string
-	Route             []byte
-	SendBefore        stamp
-	AbsentAt          stamp
-	Outcome           []byte
-	Failure           []byte
-	Error             *string
-	Mirrored          bool
-	Trouble           *mediagate.ParkReason
-	Unheard           bool
+}
+
+// storyAttempt is of the newest attempt; all of it is NULL when there is none.
+type storyAttempt struct {
+	N          *int
+	State      *mediagate.AttemptState
+	Channel    *string
+	Provider   *string
+	Route      document
+	SendBefore stamp
+	AbsentAt   stamp
+	Outcome    document
+	Failure    document
+	Error      *string
+	Trouble    *mediagate.ParkReason
 }
 
 // Story reads what the task's workflow decides by: the row and its newest
@@ -43,10 +53,8 @@ func (s *Store) Story(ctx context.Context, taskID string) (mediagate.Story, erro
 }
 
 func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
-	r, err := one[storyRow](db, `SELECT t.status, t.model, t.type, t.account_id, t.plan, t.cancel_requested_at, t.deadline_at,
-			t.parked_at, t.park_reason, t.webhook_round, t.webhook_state,
-			a.n, a.state, a.channel, a.provider, a.route, a.send_before, a.absent_at, a.outcome, a.failure, a.error,
-			a.results IS NOT NULL AS mirrored, a.trouble,
+	r, err := one[storyRow](db, "SELECT "+columnsOf[storyTask]().of("t")+", "+columnsOf[storyAttempt]().of("a")+`,
+			a.results IS NOT NULL AS mirrored,
 			EXISTS (SELECT 1 FROM awaits w WHERE w.task_id = t.id AND w.n = a.n AND w.unheard) AS unheard
 		FROM tasks t LEFT JOIN attempts a ON a.task_id = t.id AND a.n = (SELECT MAX(n) FROM attempts WHERE task_id = t.id)
 		WHERE t.id = ?`, taskID)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 )
@@ -50,16 +51,23 @@ func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string,
 }
 
 type idempotencyRow struct {
+	AccountID  string `gorm:"primaryKey"`
+	Key        string `gorm:"primaryKey"`
 	Path       string
 	BodySHA256 []byte `gorm:"column:body_sha256"`
 	TaskID     string
+	CreatedAt  stamp
+	ExpiresAt  stamp
 }
+
+// TableName tells GORM.
+func (idempotencyRow) TableName() string { return "idempotency" }
 
 // Replay looks for an earlier submit with the idempotency key. Returns
 // KindConflict with code idempotency_conflict when it was another request.
 func (s *Store) Replay(ctx context.Context, accountID, idemKey, path string, body [32]byte) (taskID string, found bool, err error) {
-	row, err := one[idempotencyRow](s.on(ctx), `SELECT path, body_sha256, task_id FROM idempotency
-		WHERE account_id = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)`, accountID, idemKey, at(s.clock()))
+	row, err := take[idempotencyRow](s.on(ctx).Where("account_id = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)",
+		accountID, idemKey, at(s.clock())))
 	if err != nil {
 		return "", false, dbError(err, "read idempotency record")
 	}
@@ -75,59 +83,79 @@ func (s *Store) Replay(ctx context.Context, accountID, idemKey, path string, bod
 	return row.TaskID, true, nil
 }
 
-// submission is a new task as columns.
+// submission is a new task as rows.
 type submission struct {
-	mediagate.NewTask
-	now           time.Time
-	plan, charges string
-	webhook       mediagate.Webhook
-	transferID    string
+	task   wholeTask
+	record *idempotencyRow // nil without a key
+	hold   mediagate.Transfer
+	now    stamp
 }
 
 func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
-	row := submission{NewTask: n, now: s.clock(), transferID: s.newID("txn_")}
-	if row.Task.CreatedAt.IsZero() {
-		row.Task.CreatedAt = row.now
+	t, now := n.Task, s.clock()
+	plan, err := jsonText(t.Plan)
+	if err != nil {
+		return submission{}, err
 	}
-	if n.Task.Webhook != nil {
-		row.webhook = *n.Task.Webhook
+	charges, err := jsonText(t.Charges)
+	if err != nil {
+		return submission{}, err
 	}
-	var err error
-	if row.plan, err = jsonText(n.Task.Plan); err != nil {
-		return row, err
+	if t.CreatedAt.IsZero() {
+		t.CreatedAt = now
 	}
-	row.charges, err = jsonText(n.Task.Charges)
-	return row, err
+	sub := submission{
+		task: wholeTask{CheckedAt: at(now), taskRow: taskRow{
+			Model: t.Model, Type: t.Type, Version: 1, Params: document(t.Params), Reference: t.Reference, RequestID: t.RequestID,
+			Charges: charges, CreatedAt: at(t.CreatedAt), lockedTask: lockedTask{
+				ID: t.ID, AccountID: t.AccountID, KeyID: t.KeyID, Status: mediagate.StatusPending, Hold: t.Hold, Plan: plan,
+				DeadlineAt: at(t.DeadlineAt),
+			},
+		}},
+		hold: mediagate.Transfer{
+			ID: s.newID("txn_"), Kind: mediagate.EntryHold, AccountID: t.AccountID, KeyID: t.KeyID, TaskID: t.ID, Amount: t.Hold, At: now,
+		},
+		now: at(now),
+	}
+	if t.Webhook != nil {
+		sub.task.WebhookURL, sub.task.WebhookState, sub.task.WebhookReason = t.Webhook.URL, t.Webhook.State, t.Webhook.Reason
+	}
+	if n.IdempotencyKey != "" {
+		sub.record = &idempotencyRow{
+			AccountID: t.AccountID, Key: n.IdempotencyKey, Path: n.Path, BodySHA256: n.BodySHA256[:], TaskID: t.ID, CreatedAt: at(now),
+		}
+	}
+	return sub, nil
 }
+
+// liveKey is what a submit asks of its key: parameters are the key, its
+// account and the time.
+const liveKey = "id = ? AND account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 
 // submitSteps is Submit as a transaction of single statements, for a database
 // in the same process.
 func (s *Store) submitSteps(ctx context.Context, n submission) (stored bool, err error) {
-	t := n.Task
 	err = s.write(ctx, "submit", func(tx *gorm.DB) error {
 		stored = false
-		if n.IdempotencyKey != "" {
-			inserted, err := exec(tx, `INSERT INTO idempotency (account_id, key, path, body_sha256, task_id, created_at) VALUES (?, ?, ?, ?, ?, ?)
-				ON CONFLICT (account_id, key) DO UPDATE SET path = excluded.path, body_sha256 = excluded.body_sha256,
-					task_id = excluded.task_id, created_at = excluded.created_at, expires_at = NULL
-				WHERE idempotency.expires_at <= ?`,
-				t.AccountID, n.IdempotencyKey, n.Path, n.BodySHA256[:], t.ID, at(n.now), at(n.now))
-			if err != nil || inserted == 0 {
-				return err
+		if n.record != nil {
+			inserted := tx.Clauses(clause.OnConflict{
+				Columns:   []clause.Column{{Name: "account_id"}, {Name: "key"}},
+				DoUpdates: clause.AssignmentColumns(columnsOf[idempotencyRow]().names),
+				Where:     clause.Where{Exprs: []clause.Expression{gorm.Expr("idempotency.expires_at <= ?", n.now)}},
+			}).Create(n.record)
+			if inserted.Error != nil || inserted.RowsAffected == 0 {
+				return inserted.Error
 			}
 		}
-		_, err := exec(tx, `INSERT INTO tasks (id, account_id, key_id, model, type, status, params, reference, request_id, plan, charges,
-				hold, created_at, deadline_at, checked_at, webhook_url, webhook_state, webhook_reason)
-			VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			t.ID, t.AccountID, t.KeyID, t.Model, t.Type, string(t.Params), t.Reference, t.RequestID, n.plan, n.charges,
-			t.Hold, at(t.CreatedAt), at(t.DeadlineAt), at(n.now), n.webhook.URL, n.webhook.State, n.webhook.Reason)
+		into := insert(&statement{}, "tasks", n.task, nil)
+		_, err := exec(tx, into.text.String(), into.args...)
 		if isDuplicate(err) {
-			return conflict("task %s exists", t.ID)
+			return conflict("task %s exists", n.task.ID)
 		}
 		if err != nil {
 			return err
 		}
-		if err := s.hold(tx, n); err != nil {
+		if err := hold(tx, n); err != nil {
 			return err
 		}
 		stored = true
@@ -136,31 +164,28 @@ func (s *Store) submitSteps(ctx context.Context, n submission) (stored bool, err
 	return stored, err
 }
 
-func (s *Store) hold(tx *gorm.DB, n submission) error {
-	t := n.Task
-	if _, err := record(tx, mediagate.Transfer{
-		ID: n.transferID, Kind: mediagate.EntryHold, AccountID: t.AccountID, KeyID: t.KeyID, TaskID: t.ID, Amount: t.Hold, At: n.now,
-	}, t.Hold); err != nil {
+func hold(tx *gorm.DB, n submission) error {
+	if _, err := record(tx, n.hold, n.hold.Amount); err != nil {
 		return err
 	}
-	live := "id = ? AND account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
-	held, err := exec(tx, "UPDATE keys SET held = held + ? WHERE "+live+" AND (unlimited OR quota - held - spent >= ?)",
-		t.Hold, t.KeyID, t.AccountID, at(n.now), t.Hold)
+	amount, keyID, accountID := n.hold.Amount, n.hold.KeyID, n.hold.AccountID
+	held, err := exec(tx, "UPDATE keys SET held = held + ? WHERE "+liveKey+" AND (unlimited OR quota - held - spent >= ?)",
+		amount, keyID, accountID, n.now, amount)
 	if err != nil {
 		return err
 	}
 	if held == 0 {
-		row, err := one[keyRow](tx, "SELECT id FROM keys WHERE "+live, t.KeyID, t.AccountID, at(n.now))
+		live, err := one[struct{ ID string }](tx, "SELECT id FROM keys WHERE "+liveKey, keyID, accountID, n.now)
 		if err != nil {
 			return err
 		}
-		if row == nil {
+		if live == nil {
 			return errKeyGone()
 		}
 		return errShort("the key's quota is used up")
 	}
 	held, err = exec(tx, "UPDATE accounts SET available = available - ?, held = held + ? WHERE id = ? AND available >= ?",
-		t.Hold, t.Hold, t.AccountID, t.Hold)
+		amount, amount, accountID, amount)
 	if err == nil && held == 0 {
 		return errShort("insufficient balance")
 	}
@@ -175,53 +200,11 @@ func errShort(message string) error {
 	return &mediagate.Error{Kind: mediagate.KindPayment, Code: "quota_not_enough", Message: message}
 }
 
-// submitChain is Submit as one statement, hence one round trip and one
-// commit, in which the busy account row is locked no longer than the commit
-// takes. What must not be, the tables refuse: CHECK constraints refuse a
-// shortage, and a transfer without its account, which the chain of updates
-// leaves empty when the key is gone.
-const submitChain = `
-t AS (
-	INSERT INTO tasks (id, account_id, key_id, model, type, status, params, reference, request_id, plan, charges,
-		hold, created_at, deadline_at, checked_at, webhook_url, webhook_state, webhook_reason)
-	SELECT i.task_id, $2, $3, $4, $5, 'pending', $6, $7, $8, $9, $10, CAST($11 AS bigint), $12, $13, CAST($14 AS timestamptz), $15, $16, $17 FROM i
-	RETURNING id),
-k AS (
-	UPDATE keys SET held = held + CAST($11 AS bigint) FROM t
-	WHERE keys.id = $3 AND keys.account_id = $2 AND keys.deleted_at IS NULL AND (keys.expires_at IS NULL OR keys.expires_at > CAST($14 AS timestamptz))
-	RETURNING keys.id),
-a AS (
-	UPDATE accounts SET available = available - CAST($11 AS bigint), held = accounts.held + CAST($11 AS bigint) FROM k
-	WHERE accounts.id = $2
-	RETURNING accounts.id),
-l AS (
-	INSERT INTO ledger_transfers (id, kind, account_id, key_id, task_id, amount, at)
-	SELECT $18, 'hold', (SELECT id FROM a), $3, t.id, CAST($11 AS bigint), CAST($14 AS timestamptz) FROM t
-	RETURNING id)
-INSERT INTO ledger_entries (transfer_id, bucket, account_id, key_id, amount)
-SELECT l.id, e.bucket, $2, $3, e.amount
-FROM l, (VALUES ('available', -CAST($11 AS bigint)), ('held', CAST($11 AS bigint))) AS e (bucket, amount)`
-
-const submitPlain = `WITH i AS (SELECT CAST($1 AS text) AS task_id),` + submitChain
-
-const submitIdempotent = `WITH i AS (
-	INSERT INTO idempotency (account_id, key, path, body_sha256, task_id, created_at)
-	VALUES ($2, $19, $20, $21, $1, CAST($14 AS timestamptz))
-	ON CONFLICT (account_id, key) DO UPDATE SET path = excluded.path, body_sha256 = excluded.body_sha256,
-		task_id = excluded.task_id, created_at = excluded.created_at, expires_at = NULL
-	WHERE idempotency.expires_at <= CAST($14 AS timestamptz)
-	RETURNING task_id),` + submitChain
-
+// submitAtOnce is Submit as one statement for PostgreSQL, hence one round trip
+// and one commit, in which the busy account row is locked no longer than the
+// commit takes.
 func (s *Store) submitAtOnce(ctx context.Context, n submission) (stored bool, err error) {
-	t := n.Task
-	query := submitPlain
-	args := []any{
-		t.ID, t.AccountID, t.KeyID, t.Model, string(t.Type), string(t.Params), t.Reference, t.RequestID, n.plan, n.charges,
-		int64(t.Hold), at(t.CreatedAt), at(t.DeadlineAt), at(n.now), n.webhook.URL, string(n.webhook.State), n.webhook.Reason, n.transferID,
-	}
-	if n.IdempotencyKey != "" {
-		query, args = submitIdempotent, append(args, n.IdempotencyKey, n.Path, n.BodySHA256[:])
-	}
+	query, args := submitStatement(n)
 	for range 4 {
 		result, err := s.sql.ExecContext(ctx, query, args...)
 		if isVictim(err) {
@@ -234,6 +217,37 @@ func (s *Store) submitAtOnce(ctx context.Context, n submission) (stored bool, er
 		return changed > 0, err
 	}
 	return false, mediagate.Errorf(mediagate.KindUnavailable, "submits keep getting into each other's way")
+}
+
+// submitStatement chains the same rows so that each is stored only when the
+// one before was. What must not be, the tables refuse: CHECK constraints refuse
+// a shortage, and a transfer without its account, which the chain of updates
+// leaves empty when the key is gone.
+func submitStatement(n submission) (string, []any) {
+	s := &statement{numbered: true}
+	s.text.Grow(4096)
+	s.say("WITH i AS (")
+	if n.record == nil {
+		s.say("SELECT 1")
+	} else {
+		c := columnsOf[idempotencyRow]()
+		insert(s, "idempotency", *n.record, nil).
+			say(" ON CONFLICT (account_id, key) DO UPDATE SET (", c.text, ") = ROW (", c.of("excluded"), ")").
+			with(" WHERE idempotency.expires_at <= ? RETURNING 1", n.now)
+	}
+	insert(s.say("), t AS ("), "tasks", n.task, nil)
+	amount, transfer := n.hold.Amount, newTransferRow(n.hold)
+	s.say(" FROM i RETURNING 1), k AS (").
+		with("UPDATE keys SET held = held + ? FROM t WHERE "+liveKey, amount, n.hold.KeyID, n.hold.AccountID, n.now).
+		say(" RETURNING 1), a AS (").
+		with("UPDATE accounts SET available = available - ?, held = held + ? FROM k WHERE id = ?", amount, amount, n.hold.AccountID).
+		say(" RETURNING id), l AS (")
+	insert(s, "ledger_transfers", transfer, map[string]string{"account_id": "(SELECT id FROM a)"}).
+		say(" FROM t RETURNING 1), first AS (")
+	lines := entries(transfer, amount)
+	insert(s, "ledger_entries", lines[0], nil).say(" FROM l) ")
+	insert(s, "ledger_entries", lines[1], nil).say(" FROM l")
+	return s.text.String(), s.args
 }
 
 // submitError reads a refusal of the one statement.

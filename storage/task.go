@@ -1,10 +1,8 @@
 package storage
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
-	"errors"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -13,46 +11,45 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
+// taskRow is what readers see of a task.
 type taskRow struct {
-	ID                string
-	AccountID         string
-	KeyID             string
-	Model             string
-	Type              mediagate.Type
-	Status            mediagate.Status
-	Progress          int
-	Version           int64
-	Params            []byte
-	Reference         string
-	RequestID         string
-	Plan              []byte
-	Charges           []byte
-	Hold              mediagate.Micros
-	Cost              mediagate.Micros
-	CreatedAt         stamp
-	StartedAt         stamp
-	EndedAt           stamp
-	DeadlineAt        stamp
-	CancelRequestedAt stamp
-	ParkedAt          stamp
-	ParkReason        mediagate.ParkReason
-	Results           []byte
-	Failure           []byte
-	WebhookURL        string
-	WebhookState      mediagate.WebhookState
-	WebhookReason     string
-	WebhookRound      int
+	lockedTask
+	Model         string
+	Type          mediagate.Type
+	Version       int64
+	Params        document
+	Reference     string
+	RequestID     string
+	Charges       document
+	Cost          mediagate.Micros
+	CreatedAt     stamp
+	EndedAt       stamp
+	Results       document
+	Failure       document
+	WebhookReason string
+	WebhookRound  int
 }
 
-// taskColumns leaves out the callback's body, which only deliveries need.
-const taskColumns = `id, account_id, key_id, model, type, status, progress, version, params, reference, request_id, plan, charges,
-	hold, cost, created_at, started_at, ended_at, deadline_at, cancel_requested_at, parked_at, park_reason, results, failure,
-	webhook_url, webhook_state, webhook_reason, webhook_round`
+// wholeTask is all columns of a task: the callback's body, which only
+// deliveries need, and what the reconciler goes by.
+type wholeTask struct {
+	taskRow
+	Channel          string
+	Provider         string
+	RunSeenAt        stamp
+	CheckedAt        stamp
+	WebhookBody      []byte
+	WebhookBodyAt    stamp
+	WebhookCheckedAt stamp
+	Rescues          int
+	RescueAt         stamp
+	SweepAt          stamp
+}
 
 func (r taskRow) task() (mediagate.Task, error) {
 	t := mediagate.Task{
 		ID: r.ID, AccountID: r.AccountID, KeyID: r.KeyID, Model: r.Model, Type: r.Type, Status: r.Status,
-		Progress: r.Progress, Version: r.Version, Params: r.Params, Reference: r.Reference, RequestID: r.RequestID,
+		Progress: r.Progress, Version: r.Version, Params: json.RawMessage(r.Params), Reference: r.Reference, RequestID: r.RequestID,
 		Hold: r.Hold, Cost: r.Cost, CreatedAt: r.CreatedAt.Time, StartedAt: r.StartedAt.Time, EndedAt: r.EndedAt.Time,
 		DeadlineAt: r.DeadlineAt.Time, CancelRequestedAt: r.CancelRequestedAt.Time,
 		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason,
@@ -62,7 +59,7 @@ func (r taskRow) task() (mediagate.Task, error) {
 	}
 	for _, column := range []struct {
 		name string
-		text []byte
+		text document
 		to   any
 	}{
 		{"tasks.plan", r.Plan, &t.Plan},
@@ -80,41 +77,24 @@ func (r taskRow) task() (mediagate.Task, error) {
 // Task reads a task of the account. Returns KindNotFound, also for someone
 // else's.
 func (s *Store) Task(ctx context.Context, accountID, id string) (mediagate.Task, error) {
-	return readTask(s.on(ctx), id, "SELECT "+taskColumns+" FROM tasks WHERE id = ? AND account_id = ?", id, accountID)
+	return readTask(s.on(ctx), id, "WHERE id = ? AND account_id = ?", id, accountID)
 }
 
 // TaskByID reads a task. Returns KindNotFound.
 func (s *Store) TaskByID(ctx context.Context, id string) (mediagate.Task, error) {
-	return readTask(s.on(ctx), id, "SELECT "+taskColumns+" FROM tasks WHERE id = ?", id)
+	return readTask(s.on(ctx), id, "WHERE id = ?", id)
 }
 
-func readTask(db *gorm.DB, id, query string, args ...any) (mediagate.Task, error) {
-	row, err := scanTask(db, query, args...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return mediagate.Task{}, notFound("task", id)
-	}
+// readTask is what clients ask for most.
+func readTask(db *gorm.DB, id, where string, args ...any) (mediagate.Task, error) {
+	row, err := one[taskRow](db, "SELECT "+columnsOf[taskRow]().text+" FROM tasks "+where, args...)
 	if err != nil {
 		return mediagate.Task{}, dbError(err, "read task")
 	}
+	if row == nil {
+		return mediagate.Task{}, notFound("task", id)
+	}
 	return row.task()
-}
-
-// scanTask reads one row of taskColumns, in their order. This is what clients
-// ask for most, and GORM's matching of so many columns with fields is a good
-// part of its cost.
-func scanTask(db *gorm.DB, query string, args ...any) (r taskRow, err error) {
-	rows, err := db.Raw(query, args...).Rows()
-	if err != nil {
-		return r, err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		return r, cmp.Or(rows.Err(), sql.ErrNoRows)
-	}
-	err = rows.Scan(&r.ID, &r.AccountID, &r.KeyID, &r.Model, &r.Type, &r.Status, &r.Progress, &r.Version, &r.Params, &r.Reference,
-		&r.RequestID, &r.Plan, &r.Charges, &r.Hold, &r.Cost, &r.CreatedAt, &r.StartedAt, &r.EndedAt, &r.DeadlineAt, &r.CancelRequestedAt,
-		&r.ParkedAt, &r.ParkReason, &r.Results, &r.Failure, &r.WebhookURL, &r.WebhookState, &r.WebhookReason, &r.WebhookRound)
-	return r, cmp.Or(err, rows.Close())
 }
 
 // defaultLimit is the length of a list that names none.
@@ -128,7 +108,7 @@ func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []medi
 		limit = defaultLimit
 	}
 	if f.After != "" {
-		found, err := one[taskRow](s.on(ctx), "SELECT id FROM tasks WHERE id = ? AND account_id = ?", f.After, f.AccountID)
+		found, err := one[struct{ ID string }](s.on(ctx), "SELECT id FROM tasks WHERE id = ? AND account_id = ?", f.After, f.AccountID)
 		if err != nil {
 			return nil, false, dbError(err, "list tasks")
 		}
@@ -155,7 +135,7 @@ func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []medi
 	and(!f.CreatedBefore.IsZero(), "created_at < ?", at(f.CreatedBefore))
 
 	var rows []taskRow
-	err = read(s.on(ctx), &rows, "SELECT "+taskColumns+" FROM tasks WHERE "+strings.Join(where, " AND ")+" ORDER BY id DESC LIMIT ?",
+	err = read(s.on(ctx), &rows, "SELECT "+columnsOf[taskRow]().text+" FROM tasks WHERE "+strings.Join(where, " AND ")+" ORDER BY id DESC LIMIT ?",
 		append(args, limit+1)...)
 	if err != nil {
 		return nil, false, dbError(err, "list tasks")
@@ -175,7 +155,10 @@ func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, e
 	if err != nil {
 		return nil, err
 	}
-	var rows []taskRow
+	var rows []struct {
+		ID      string
+		Version int64
+	}
 	if err := read(s.on(ctx), &rows, "SELECT id, version FROM tasks WHERE id IN "+s.inList(), text); err != nil {
 		return nil, dbError(err, "read versions")
 	}
@@ -204,7 +187,7 @@ func (s *Store) RequestCancel(ctx context.Context, accountID, id string) (t medi
 				return err
 			}
 		}
-		t, err = readTask(tx, id, "SELECT "+taskColumns+" FROM tasks WHERE id = ?", id)
+		t, err = readTask(tx, id, "WHERE id = ?", id)
 		return err
 	})
 	if err != nil {
@@ -221,7 +204,7 @@ type lockedTask struct {
 	Status            mediagate.Status
 	Progress          int
 	Hold              mediagate.Micros
-	Plan              []byte
+	Plan              document
 	StartedAt         stamp
 	DeadlineAt        stamp
 	CancelRequestedAt stamp
@@ -239,8 +222,7 @@ func (t lockedTask) late(now time.Time) bool {
 // lock takes the task's row for the rest of the transaction. Returns
 // KindNotFound.
 func (s *Store) lock(tx *gorm.DB, id string) (lockedTask, error) {
-	row, err := one[lockedTask](tx, `SELECT id, account_id, key_id, status, progress, hold, plan, started_at, deadline_at,
-		cancel_requested_at, parked_at, park_reason, webhook_url, webhook_state FROM tasks WHERE id = ?`+s.forUpdate("tasks"), id)
+	row, err := one[lockedTask](tx, "SELECT "+columnsOf[lockedTask]().text+" FROM tasks WHERE id = ?"+s.forUpdate("tasks"), id)
 	if err != nil {
 		return lockedTask{}, err
 	}

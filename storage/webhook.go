@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 )
@@ -20,8 +21,7 @@ type targetRow struct {
 // WebhookTarget reads what a delivery round of the task sends, and where.
 // Returns KindNotFound when the task has no callback, or not yet that round.
 func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (mediagate.WebhookTarget, error) {
-	row, err := one[targetRow](s.on(ctx), `SELECT account_id, webhook_url, webhook_body, webhook_body_at, webhook_state, webhook_round
-		FROM tasks WHERE id = ? AND webhook_state <> ''`, taskID)
+	row, err := one[targetRow](s.on(ctx), "SELECT "+columnsOf[targetRow]().text+` FROM tasks WHERE id = ? AND webhook_state <> ''`, taskID)
 	if err != nil {
 		return mediagate.WebhookTarget{}, dbError(err, "read webhook")
 	}
@@ -39,15 +39,18 @@ func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (me
 }
 
 type deliveryRow struct {
-	TaskID        string
-	Round         int
-	Attempt       int
+	TaskID        string `gorm:"primaryKey"`
+	Round         int    `gorm:"primaryKey"`
+	Attempt       int    `gorm:"primaryKey"`
 	At            stamp
 	Status        int
 	Error         string
 	DurationUs    int64
 	NextAttemptAt stamp
 }
+
+// TableName tells GORM.
+func (deliveryRow) TableName() string { return "deliveries" }
 
 func (r deliveryRow) delivery() mediagate.Delivery {
 	return mediagate.Delivery{
@@ -59,9 +62,7 @@ func (r deliveryRow) delivery() mediagate.Delivery {
 // Deliveries lists the delivery attempts of a task in their order.
 func (s *Store) Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error) {
 	var rows []deliveryRow
-	err := read(s.on(ctx), &rows, `SELECT task_id, round, attempt, at, status, error, duration_us, next_attempt_at
-		FROM deliveries WHERE task_id = ? ORDER BY round, attempt`, taskID)
-	if err != nil {
+	if err := s.on(ctx).Where("task_id = ?", taskID).Order("round, attempt").Find(&rows).Error; err != nil {
 		return nil, dbError(err, "read deliveries")
 	}
 	return convert(rows, deliveryRow.delivery), nil
@@ -73,14 +74,14 @@ func (s *Store) Deliveries(ctx context.Context, taskID string) ([]mediagate.Deli
 // delivered stays delivered (D14). Returns KindNotFound for an unknown task.
 func (s *Store) RecordDelivery(ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error {
 	return s.underLock(ctx, d.TaskID, "record delivery", func(tx *gorm.DB, _ lockedTask) error {
-		if _, err := exec(tx, `INSERT INTO deliveries (task_id, round, attempt, at, status, error, duration_us, next_attempt_at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (task_id, round, attempt) DO UPDATE SET at = excluded.at, status = excluded.status, error = excluded.error,
-				duration_us = excluded.duration_us, next_attempt_at = excluded.next_attempt_at`,
-			d.TaskID, d.Round, d.Attempt, at(d.At), d.Status, d.Error, micros(d.Duration), at(d.NextAttemptAt)); err != nil || state == "" {
+		err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&deliveryRow{
+			TaskID: d.TaskID, Round: d.Round, Attempt: d.Attempt, At: at(d.At), Status: d.Status, Error: d.Error,
+			DurationUs: micros(d.Duration), NextAttemptAt: at(d.NextAttemptAt),
+		}).Error
+		if err != nil || state == "" {
 			return err
 		}
-		_, err := exec(tx, `UPDATE tasks SET webhook_state = ?, webhook_reason = ?, version = version + 1
+		_, err = exec(tx, `UPDATE tasks SET webhook_state = ?, webhook_reason = ?, version = version + 1
 			WHERE id = ? AND webhook_round = ? AND webhook_state NOT IN ('', 'delivered') AND (webhook_state <> ? OR webhook_reason <> ?)`,
 			state, reason, d.TaskID, d.Round, state, reason)
 		return err
