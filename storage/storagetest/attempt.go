@@ -194,7 +194,7 @@ var attemptTests = map[string]func(*bench){
 		_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
 		b.noError(err)
 		t := b.task(id)
-		same(b, "task", []any{t.ParkedAt, t.ParkReason, t.DeadlineAt}, []any{time.Time{}, "", deadline.Add(5 * time.Minute)})
+		same(b, "task", []any{t.ParkedAt, t.ParkReason, t.DeadlineAt}, []any{time.Time{}, mediagate.ParkReason(""), deadline.Add(5 * time.Minute)})
 		same(b, "error", b.attempt(id, 1).Error, "")
 	},
 	"another parking outlasts an acceptance": func(b *bench) {

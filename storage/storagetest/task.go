@@ -161,7 +161,7 @@ var taskTests = map[string]func(*bench){
 		b.noError(b.Unpark(b.Context(), id))
 		b.noError(b.Unpark(b.Context(), id))
 		got = b.task(id)
-		same(b, "unparked", []any{got.ParkedAt, got.ParkReason, got.DeadlineAt}, []any{time.Time{}, "", deadline.Add(time.Minute + time.Hour)})
+		same(b, "unparked", []any{got.ParkedAt, got.ParkReason, got.DeadlineAt}, []any{time.Time{}, mediagate.ParkReason(""), deadline.Add(time.Minute + time.Hour)})
 	},
 	"a lost submission is a parking of its own": func(b *bench) {
 		p := b.newPayer(unit(10))
