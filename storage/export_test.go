@@ -52,3 +52,22 @@ func (s *Store) submitBy(ctx context.Context, n mediagate.NewTask, by func(conte
 	}
 	return err
 }
+
+// RowColumns are the columns that the rows' structs tell, by table.
+func RowColumns() map[string][]string {
+	return map[string][]string{
+		"tasks":                      columnsOf[wholeTask]().names, // whose parts are several structs
+		accountRow{}.TableName():     columnsOf[accountRow]().names,
+		proofRow{}.TableName():       columnsOf[proofRow]().names,
+		actionRow{}.TableName():      columnsOf[actionRow]().names,
+		attemptRow{}.TableName():     columnsOf[attemptRow]().names,
+		awaitRow{}.TableName():       columnsOf[awaitRow]().names,
+		channelRow{}.TableName():     columnsOf[channelRow]().names,
+		deliveryRow{}.TableName():    columnsOf[deliveryRow]().names,
+		entryRow{}.TableName():       columnsOf[entryRow]().names,
+		idempotencyRow{}.TableName(): columnsOf[idempotencyRow]().names,
+		keyRow{}.TableName():         columnsOf[keyRow]().names,
+		secretRow{}.TableName():      columnsOf[secretRow]().names,
+		transferRow{}.TableName():    columnsOf[transferRow]().names,
+	}
+}
