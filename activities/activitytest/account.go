@@ -41,6 +41,7 @@ func (s *Store) SameAccount(ctx context.Context, fingerprint string) ([]string, 
 			}
 		}
 	}
+	slices.Sort(same)
 	return same, nil
 }
 

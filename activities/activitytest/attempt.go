@@ -47,12 +47,23 @@ func (s *Store) OpenAttempt(ctx context.Context, in mediagate.Attempt) (mediagat
 	case s.late(r):
 		return mediagate.Attempt{}, false, conflict("nobody waits for task %s any more", in.TaskID)
 	}
-	in.Sends, in.State = 1, mediagate.AttemptIntent
+	in.Sends, in.State, in.SendBefore = 1, mediagate.AttemptIntent, in.SendBefore.UTC().Truncate(time.Microsecond)
+	if in.CreatedAt.IsZero() {
+		in.CreatedAt = s.clock()
+	}
 	r.attempts, r.seen = append(r.attempts, &attempt{Attempt: in}), true
-	if in.Route.Sync && r.task.Status == mediagate.StatusPending {
-		r.task.Status, r.task.StartedAt = mediagate.StatusProcessing, s.clock()
+	if in.Route.Sync {
+		s.begin(r)
 	}
 	return in, true, nil
+}
+
+// begin notes that the vendor works, once.
+func (s *Store) begin(r *record) {
+	if r.task.Status == mediagate.StatusPending {
+		r.task.Status, r.task.StartedAt = mediagate.StatusProcessing, s.clock()
+		r.task.Version++
+	}
 }
 
 // late reports that the waiting for the vendor has ended.
@@ -97,9 +108,7 @@ func (s *Store) AcceptAttempt(ctx context.Context, taskID string, n int, sub med
 	} else {
 		a.State, a.EndedAt = mediagate.AttemptEnded, s.clock()
 	}
-	if r.task.Status == mediagate.StatusPending {
-		r.task.Status, r.task.StartedAt = mediagate.StatusProcessing, s.clock()
-	}
+	s.begin(r)
 	if r.task.ParkReason == mediagate.ParkSubmissionUnknown {
 		s.unpark(r)
 	}

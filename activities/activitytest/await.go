@@ -149,7 +149,10 @@ func (s *Store) StorePolls(ctx context.Context, channel, claim string, results [
 				w.NextPollAt = s.clock()
 			}
 			w.Progress = max(w.Progress, min(p.Progress, 99))
-			r.task.Progress = max(r.task.Progress, w.Progress)
+			if !r.task.Status.Terminal() && w.Progress > r.task.Progress {
+				r.task.Progress = w.Progress
+				r.task.Version++
+			}
 			continue
 		}
 		w.Ended, w.NextPollAt = true, s.clock().Add(signalAgain)
@@ -210,7 +213,7 @@ func (s *Store) HintPoll(ctx context.Context, taskID string) error {
 
 // ParkedTasks names the channel's parked tasks.
 func (s *Store) ParkedTasks(ctx context.Context, channel string, reason mediagate.ParkReason, limit int) ([]string, error) {
-	return s.find(ctx, "ParkedTasks", limit, func(r *record) bool {
+	return s.find(ctx, "ParkedTasks", limit, func(r *record) time.Time { return r.task.ParkedAt }, func(r *record) bool {
 		last := len(r.attempts) - 1
 		return !r.task.Status.Terminal() && !r.task.ParkedAt.IsZero() && r.task.ParkReason == reason &&
 			last >= 0 && r.attempts[last].Channel == channel
@@ -225,7 +228,7 @@ func (s *Store) ChannelLastSeen(ctx context.Context, name string) (time.Time, er
 		return time.Time{}, err
 	}
 	c, ok := s.channels[name]
-	if !ok {
+	if !ok || c.seenAt.IsZero() {
 		return time.Time{}, missing("channel", name)
 	}
 	return c.seenAt, nil

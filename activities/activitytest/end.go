@@ -31,10 +31,14 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 	if end.Status == mediagate.StatusCompleted && !r.task.CancelRequestedAt.IsZero() { // the client was promised a cancel
 		end = mediagate.Settlement{TaskID: end.TaskID, N: end.N, Status: mediagate.StatusCancelled, EndedAt: end.EndedAt}
 	}
+	if end.EndedAt.IsZero() {
+		end.EndedAt = s.clock()
+	}
 	r.settled = append(r.settled, end)
 	t := &r.task
 	t.Status, t.Failure, t.Cost, t.EndedAt = end.Status, end.Failure, end.Cost, end.EndedAt
 	t.ParkedAt, t.ParkReason = time.Time{}, ""
+	t.Version++
 	if end.Status == mediagate.StatusCompleted {
 		t.Progress, t.Results = 100, end.Results
 	}
@@ -44,6 +48,9 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 			r.rescues, r.rescueAt = 0, time.Time{}
 		} else {
 			t.Webhook.State, t.Webhook.Reason = mediagate.WebhookDropped, "nothing to send"
+			if end.Status == mediagate.StatusCancelled {
+				t.Webhook.Reason = "task cancelled"
+			}
 		}
 	}
 	for _, a := range r.attempts {
@@ -111,20 +118,25 @@ func (s *Store) RecordDelivery(ctx context.Context, d mediagate.Delivery, state 
 	})
 	r.deliveries = append(r.deliveries, d)
 	if w := r.task.Webhook; w != nil && state != "" && w.Round == d.Round && w.State != mediagate.WebhookDelivered {
+		if w.State != state || w.Reason != reason {
+			r.task.Version++
+		}
 		w.State, w.Reason = state, reason
 	}
 	return nil
 }
 
-// find names tasks, in the order of their ids.
-func (s *Store) find(ctx context.Context, method string, limit int, match func(*record) bool) ([]string, error) {
+// find names tasks, in the order of that time and then of their ids.
+func (s *Store) find(ctx context.Context, method string, limit int, by func(*record) time.Time, match func(*record) bool) ([]string, error) {
 	unlock, err := s.lock(ctx, method)
 	defer unlock()
 	if err != nil {
 		return nil, err
 	}
+	all := names(s.tasks)
+	slices.SortStableFunc(all, func(a, b string) int { return by(s.tasks[a]).Compare(by(s.tasks[b])) })
 	var out []string
-	for _, id := range names(s.tasks) {
+	for _, id := range all {
 		if len(out) < limit && match(s.tasks[id]) {
 			out = append(out, id)
 		}
@@ -132,17 +144,20 @@ func (s *Store) find(ctx context.Context, method string, limit int, match func(*
 	return out, nil
 }
 
+// byID is for finders that sort by nothing else.
+func byID(*record) time.Time { return time.Time{} }
+
 // UnseenTasks names open tasks of which no run was seen.
 func (s *Store) UnseenTasks(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
-	return s.find(ctx, "UnseenTasks", limit, func(r *record) bool {
+	return s.find(ctx, "UnseenTasks", limit, func(r *record) time.Time { return r.task.CreatedAt }, func(r *record) bool {
 		return !r.task.Status.Terminal() && !r.seen && s.clock().Sub(r.task.CreatedAt) > olderThan
 	})
 }
 
 // OpenTasks names open tasks that were not looked at lately.
 func (s *Store) OpenTasks(ctx context.Context, checkedBefore time.Time, limit int) ([]string, error) {
-	return s.find(ctx, "OpenTasks", limit, func(r *record) bool {
-		return !r.task.Status.Terminal() && r.seen && r.checkedAt.Before(checkedBefore)
+	return s.find(ctx, "OpenTasks", limit, func(r *record) time.Time { return r.checkedAt }, func(r *record) bool {
+		return !r.task.Status.Terminal() && r.checkedAt.Before(checkedBefore)
 	})
 }
 
@@ -163,7 +178,7 @@ func (s *Store) MarkChecked(ctx context.Context, ids []string, seen bool) error 
 
 // StaleCancels names open tasks whose cancel no run has taken.
 func (s *Store) StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
-	return s.find(ctx, "StaleCancels", limit, func(r *record) bool {
+	return s.find(ctx, "StaleCancels", limit, func(r *record) time.Time { return r.task.CancelRequestedAt }, func(r *record) bool {
 		at := r.task.CancelRequestedAt
 		return !r.task.Status.Terminal() && !at.IsZero() && s.clock().Sub(at) > olderThan
 	})
@@ -176,13 +191,15 @@ func (s *Store) UntakenActions(ctx context.Context, olderThan time.Duration, lim
 	if err != nil {
 		return nil, err
 	}
-	var out []mediagate.Action
+	out := []mediagate.Action{}
 	for _, a := range s.actions {
-		if a.State == "pending" && s.clock().Sub(a.At) > olderThan && len(out) < limit {
+		r, ok := s.tasks[a.TaskID]
+		if ok && !r.task.Status.Terminal() && a.State == "pending" && s.clock().Sub(a.At) > olderThan {
 			out = append(out, *a)
 		}
 	}
-	return out, nil
+	slices.SortStableFunc(out, func(a, b mediagate.Action) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	return out[:min(limit, len(out))], nil
 }
 
 // PendingWebhooks offers rounds that nobody finished, once a while.
@@ -207,7 +224,7 @@ func (s *Store) StuckWebhooks(ctx context.Context, again time.Duration, limit in
 }
 
 func (s *Store) rounds(ctx context.Context, method string, limit int, match func(*record) bool) ([]mediagate.WebhookRound, error) {
-	ids, err := s.find(ctx, method, limit, func(r *record) bool {
+	ids, err := s.find(ctx, method, limit, byID, func(r *record) bool {
 		w := r.task.Webhook
 		return w != nil && w.Round > 0 && w.State == mediagate.WebhookPending && match(r)
 	})
@@ -218,13 +235,20 @@ func (s *Store) rounds(ctx context.Context, method string, limit int, match func
 	return rounds, err
 }
 
-// rescue claims a row whose time has come. The pauses double from the second on.
+// longestPause is how rare the rescues of a row become, in units of the first.
+const longestPause = 24
+
+// rescue claims a row whose time has come. The pauses double from the second on,
+// up to the longest; a rescue that lies further back than that is forgotten.
 func (s *Store) rescue(r *record, again time.Duration) bool {
 	now := s.clock()
 	if r.rescueAt.After(now) {
 		return false
 	}
-	r.rescueAt = now.Add(again << max(0, r.rescues-1))
+	if r.rescueAt.Before(now.Add(-longestPause * again)) {
+		r.rescues = 0
+	}
+	r.rescueAt = now.Add(min(again<<min(max(0, r.rescues-1), 5), longestPause*again))
 	r.rescues++
 	return true
 }
@@ -232,7 +256,7 @@ func (s *Store) rescue(r *record, again time.Duration) bool {
 // ClaimOverdue offers open tasks that should have ended.
 func (s *Store) ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int) ([]mediagate.Rescue, error) {
 	times := map[string]int{}
-	ids, err := s.find(ctx, "ClaimOverdue", limit, func(r *record) bool {
+	ids, err := s.find(ctx, "ClaimOverdue", limit, byID, func(r *record) bool {
 		t := r.task
 		end := t.DeadlineAt
 		switch {
@@ -271,14 +295,14 @@ func (s *Store) AwaitChannels(ctx context.Context) ([]string, error) {
 
 // ParkedFor names open tasks that are parked for the reason.
 func (s *Store) ParkedFor(ctx context.Context, reason mediagate.ParkReason, after string, limit int) ([]string, error) {
-	return s.find(ctx, "ParkedFor", limit, func(r *record) bool {
+	return s.find(ctx, "ParkedFor", limit, byID, func(r *record) bool {
 		return !r.task.Status.Terminal() && r.task.ParkReason == reason && r.task.ID > after
 	})
 }
 
 // DueSweeps names tasks whose files are to be looked for.
 func (s *Store) DueSweeps(ctx context.Context, limit int) ([]string, error) {
-	return s.find(ctx, "DueSweeps", limit, func(r *record) bool {
+	return s.find(ctx, "DueSweeps", limit, func(r *record) time.Time { return r.sweepAt }, func(r *record) bool {
 		return !r.sweepAt.IsZero() && r.sweepAt.Before(s.clock())
 	})
 }
@@ -290,7 +314,7 @@ func (s *Store) SetSweep(ctx context.Context, taskID string, next time.Time) err
 	if err != nil {
 		return err
 	}
-	if r, ok := s.tasks[taskID]; ok {
+	if r, ok := s.tasks[taskID]; ok && !r.sweepAt.IsZero() {
 		r.sweepAt = next
 	}
 	return nil

@@ -113,7 +113,8 @@ func (s *Store) attempt(id string, n int) (*record, *attempt, error) {
 func (s *Store) Add(t mediagate.Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tasks[t.ID] = &record{task: t}
+	t.Version = max(t.Version, 1)
+	s.tasks[t.ID] = &record{task: t, checkedAt: s.clock()}
 }
 
 // Remove loses a task's row.
@@ -249,6 +250,7 @@ func (s *Store) RequestCancel(ctx context.Context, accountID, taskID string) (me
 		return mediagate.Task{}, conflict("task %s has ended", taskID)
 	case r.task.CancelRequestedAt.IsZero():
 		r.task.CancelRequestedAt = s.clock()
+		r.task.Version++
 	}
 	return r.task, nil
 }
@@ -314,7 +316,10 @@ func (s *Store) RecordAction(ctx context.Context, a mediagate.Action) (mediagate
 		s.ids++
 		a.ID = "act_" + strconv.Itoa(s.ids)
 	}
-	a.State, a.At = "pending", s.clock()
+	if a.At.IsZero() {
+		a.At = s.clock()
+	}
+	a.State = "pending"
 	s.actions = append(s.actions, &a)
 	return a, nil
 }

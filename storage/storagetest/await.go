@@ -344,7 +344,7 @@ var awaitTests = map[string]func(*bench){
 			b.kind(b.RestoreAwait(b.Context(), id, 1, b.now()), mediagate.KindConflict)
 		}
 		b.kind(b.RestoreAwait(b.Context(), done, 2, b.now()), mediagate.KindNotFound)
-		same(b, "waiting", b.count("SELECT COUNT(*) FROM awaits"), 0)
+		same(b, "waiting", b.waiting(), 0)
 	},
 	"a hint makes a row due, at most once a second": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -418,7 +418,9 @@ var awaitTests = map[string]func(*bench){
 				same(b, "progress", b.task(id).Progress, i)
 			}
 		}
-		same(b, "claimed", b.count("SELECT COUNT(*) FROM awaits WHERE claim <> ''"), 0)
+		if b.office != nil {
+			same(b, "claimed", b.count("SELECT COUNT(*) FROM awaits WHERE claim <> ''"), 0)
+		}
 		same(b, "gone", b.attempt(all[7], 1).Trouble, "")
 		same(b, "of none", len(b.store("c")), 0)
 	},
@@ -444,7 +446,7 @@ var awaitTests = map[string]func(*bench){
 					b.Errorf("%d: %v", i, err)
 				}
 			})
-			same(b, "waiting", b.count("SELECT COUNT(*) FROM awaits"), 0)
+			same(b, "waiting", b.waiting(), 0)
 			same(b, "status", b.task(id).Status, mediagate.StatusCancelled)
 		}
 	},

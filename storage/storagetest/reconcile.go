@@ -41,9 +41,11 @@ var reconcileTests = map[string]func(*bench){
 		b.finds("unchecked", []string{two}, open)
 		b.pass(time.Microsecond)
 		b.finds("in turn", []string{two, one}, open)
-		n, err := b.CountOpen(b.Context())
-		b.noError(err)
-		same(b, "count", n, 2)
+		if b.office != nil {
+			n, err := b.CountOpen(b.Context())
+			b.noError(err)
+			same(b, "count", n, 2)
+		}
 	},
 	"wishes that nobody heard are found": func(b *bench) {
 		p := b.newPayer(unit(10))

@@ -245,6 +245,32 @@ var submitTests = map[string]func(*bench){
 		_, held, _ := b.balance(p.account)
 		same(b, "held", held, unit(stored.Load()))
 	},
+	"settles and submits of one account do not lock each other up": func(b *bench) {
+		p := b.newPayer(unit(1000))
+		var open []string
+		for range 10 {
+			open = append(open, b.accepted(p, unit(1)))
+		}
+		drafts := make([]mediagate.NewTask, 10)
+		for i := range drafts {
+			drafts[i] = b.draft(p, unit(1))
+		}
+		b.race(30, func(i int) {
+			var err error
+			switch i % 3 {
+			case 0:
+				_, _, err = b.Settle(b.Context(), completed(open[i/3], unit(1)))
+			case 1:
+				_, _, err = b.Submit(b.Context(), drafts[i/3])
+			case 2:
+				_, _, _, err = b.Grant(b.Context(), p.account, unit(1), open[i/3])
+			}
+			if err != nil {
+				b.Errorf("%d: %v", i, err)
+			}
+		})
+		b.money(p, unit(990), unit(10), unit(10))
+	},
 }
 
 // same20 submits twenty tasks of 1 at once; only want of them are covered.
