@@ -54,7 +54,7 @@ func (p *payer) draft() mediagate.NewTask {
 			ID: id, AccountID: p.account, KeyID: p.key, Model: "alpha-v3", Type: mediagate.TypeVideo,
 			Params: []byte(`{"prompt": "a  cat", "duration": 5.0}`), RequestID: "req_1",
 			Plan: mediagate.Plan{
-				Routes:   []mediagate.Route{{Provider: "kling", Upstream: "kling-v3", Operation: "text2video", Values: map[string]string{"mode": "std"}}},
+				Routes:   []mediagate.Route{{Provider: "kling", Upstream: "kling-v3", Operation: "text2video"}},
 				Expected: 90 * time.Second, Timeout: 2 * time.Hour, OnUnknown: mediagate.OnUnknownPark, Media: "video", MaxBytes: 1 << 30,
 			},
 			Charges: []mediagate.Charge{{Item: "alpha-v3 std", Unit: mediagate.UnitSecond, Quantity: 1, UnitPrice: 1}}, Hold: 1,
