@@ -3,8 +3,10 @@ package mediagate
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Kind classifies an Error. The list is closed and append-only.
@@ -104,6 +106,15 @@ func Errorf(kind Kind, format string, args ...any) *Error {
 // Invalid makes a KindInvalid error that names the field.
 func Invalid(param, format string, args ...any) *Error {
 	return &Error{Kind: KindInvalid, Message: fmt.Sprintf(format, args...), Param: param}
+}
+
+// Quote puts a client's text in quotes for a message, cut to a readable length.
+func Quote(s string) string {
+	const most = 100
+	if utf8.RuneCountInString(s) > most {
+		s = string([]rune(s)[:most]) + "…"
+	}
+	return strconv.Quote(s)
 }
 
 // Is reports whether err is of the kind; nil is of none.

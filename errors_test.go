@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/mediagate/mediagate"
@@ -41,5 +42,19 @@ func TestKindsHaveNames(t *testing.T) {
 	}
 	if mediagate.ParseKind("no such kind") != mediagate.KindInternal {
 		t.Error("an unknown name must be internal")
+	}
+}
+
+func TestQuote(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"":                       `""`,
+		`a "b"` + "\n":           `"a \"b\"\n"`,
+		strings.Repeat("語", 100): `"` + strings.Repeat("語", 100) + `"`,
+		strings.Repeat("語", 101): `"` + strings.Repeat("語", 100) + `…"`,
+	} {
+		if got := mediagate.Quote(given); got != want {
+			t.Errorf("%q becomes %s", given, got)
+		}
 	}
 }

@@ -80,7 +80,7 @@ func viewAccount(a mediagate.Account) accountView {
 func (s *Server) knownGroup(f *fields) string {
 	group := f.text("group")
 	if _, ok := s.cfg.Groups[group]; group != "" && !ok {
-		f.fail("group", "group %s is not configured", clip(group))
+		f.fail("group", "group %s is not configured", mediagate.Quote(group))
 	}
 	return group
 }

@@ -402,7 +402,7 @@ func (p *parser) syntax(err error) error {
 	case errors.As(err, &syntactic) && errors.Is(err, jsontext.ErrDuplicateName):
 		return &mediagate.Error{
 			Kind: mediagate.KindInvalid, Param: fieldName(syntactic.JSONPointer),
-			Message: "the body is not acceptable JSON: the name " + clip(syntactic.JSONPointer.LastToken()) + " is there twice",
+			Message: "the body is not acceptable JSON: the name " + mediagate.Quote(syntactic.JSONPointer.LastToken()) + " is there twice",
 		}
 	case errors.As(err, &syntactic):
 		if strings.Contains(syntactic.Err.Error(), "surrogate") {
@@ -443,13 +443,4 @@ func fieldName(pointer jsontext.Pointer) string {
 		return ""
 	}
 	return b.String()
-}
-
-// clip quotes text of a client for a message, cut to a readable length.
-func clip(s string) string {
-	const most = 100
-	if utf8.RuneCountInString(s) > most {
-		s = string([]rune(s)[:most]) + "…"
-	}
-	return strconv.Quote(s)
 }

@@ -26,7 +26,7 @@ const fourBodies = (4*mebibyte + 2000) * 8 / 7
 
 func tight(t *testing.T, wait time.Duration) *gateway {
 	t.Helper()
-	return newGateway(t, func(c *api.Config) { c.BodyBudget, c.BodyWait = fourBodies, wait })
+	return newGateway(t, smallBodies(t), func(c *api.Config) { c.BodyBudget, c.BodyWait = fourBodies, wait })
 }
 
 // holding is a submit of which the last byte is missing.
@@ -133,7 +133,7 @@ func TestBodyWaitsForRoom(t *testing.T) {
 // TestRoomComesBack: however a body ends, its room is free again.
 func TestRoomComesBack(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, func(c *api.Config) {
+	g := newGateway(t, smallBodies(t), func(c *api.Config) {
 		c.BodyBudget, c.BodyWait, c.BodyStall = fourBodies, 50*time.Millisecond, 2*time.Second
 		c.CheckWebhookURL = func(string) error { panic("a fault") }
 	})

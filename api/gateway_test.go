@@ -10,6 +10,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -199,6 +201,23 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	g.grant("100")
 	g.keyRow, g.key = g.newKey(mediagate.Key{Unlimited: true})
 	return g
+}
+
+// smallBodies is a catalog of models that take no files within a request, so
+// that the smaller bound of bodies is the one in force.
+func smallBodies(t *testing.T) func(*api.Config) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, id := range []string{"delta-02", "delta-2.3"} {
+		if err := os.WriteFile(filepath.Join(dir, id+".yaml"), []byte("id: "+id+"\nenabled: false\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	models, err := catalog.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(c *api.Config) { c.Catalog = models }
 }
 
 func (g *gateway) must(err error) {

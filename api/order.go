@@ -12,7 +12,7 @@ import (
 // order is a request that the caller may make, at the prices of its group.
 type order struct {
 	catalog.Request
-	model    string // as named
+	model    string // its id, or the alias by which it was named
 	kind     mediagate.Type
 	pictures []picture // that came within it
 }
@@ -23,18 +23,12 @@ func (o order) hold() mediagate.Micros { return billing.Total(o.Charges) }
 // order checks a body in the contract's sequence: model known, model allowed,
 // validation, of which the last part is that a vendor can be asked for it.
 func (s *Server) order(ctx context.Context, who *caller, body map[string]any, size int, endpoint string) (order, error) {
-	name, err := modelName(body)
+	operation, err := s.cfg.Catalog.Find(endpoint, body)
 	if err != nil {
 		return order{}, err
 	}
-	model, ok := s.cfg.Catalog.Model(name)
-	if !ok {
-		return order{}, mediagate.Invalid("model", "unknown model %s", clip(name))
-	}
-	if model.Endpoint != endpoint {
-		return order{}, mediagate.Invalid("model", "model %s is not served at %s, but at %s", clip(name), endpoint, model.Endpoint)
-	}
-	if limit := model.MaxBody; limit > 0 && int64(size) > limit {
+	model := operation.Model
+	if limit := operation.MaxBody; int64(size) > limit {
 		return order{}, errTooLarge(limit)
 	}
 	groupName, err := s.groupOf(ctx, who)
@@ -42,34 +36,21 @@ func (s *Server) order(ctx context.Context, who *caller, body map[string]any, si
 		return order{}, err
 	}
 	group, ok := s.groups[groupName]
-	if !ok || !matchesAny(group.models, name, model.Canonical) || !matchesAny(who.key.Models, name, model.Canonical) {
-		return order{}, mediagate.Errorf(mediagate.KindForbidden, "this API key may not use model %s", clip(name))
+	if !ok || !matchesAny(group.models, model.ID, model.Canonical) || !matchesAny(who.key.Models, model.ID, model.Canonical) {
+		return order{}, mediagate.Errorf(mediagate.KindForbidden, "this API key may not use model %s", mediagate.Quote(model.ID))
 	}
-	request, err := model.Accept(body)
+	request, err := operation.Accept(body)
 	if err != nil {
 		return order{}, err
 	}
-	o := order{Request: request.WithFactor(group.factor), model: name, kind: model.Type}
+	o := order{Request: request.WithFactor(group.factor), model: model.ID, kind: model.Type}
 	if o.pictures, err = pictures(request.Uploads); err != nil {
 		return order{}, err
 	}
-	if o.Plan, err = s.express(ctx, name, request); err != nil {
+	if o.Plan, err = s.express(ctx, model.ID, request); err != nil {
 		return order{}, err
 	}
 	return o, nil
-}
-
-func modelName(body map[string]any) (string, error) {
-	value, present := body["model"]
-	name, isText := value.(string)
-	switch {
-	case !present, value == nil, isText && strings.TrimSpace(name) == "":
-		return "", mediagate.Invalid("model", "model is required")
-	case !isText:
-		return "", mediagate.Invalid("model", "model must be a string")
-	default:
-		return name, nil
-	}
 }
 
 // matchesAny reports whether one of the patterns matches one of the names; no

@@ -35,7 +35,7 @@ func (s *Server) handleQuote(c *call) error {
 	case !isText:
 		return mediagate.Invalid("endpoint", "endpoint must be a string")
 	case !s.endpoints[endpoint]:
-		return mediagate.Invalid("endpoint", "unknown endpoint %s", clip(endpoint))
+		return mediagate.Invalid("endpoint", "unknown endpoint %s", mediagate.Quote(endpoint))
 	}
 	delete(body, "endpoint")
 	size := len(raw) - len(`"endpoint":"",`) - len(endpoint) // of the submit

@@ -190,7 +190,7 @@ func TestCORS(t *testing.T) {
 
 func TestBodyLimit(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t)
+	g := newGateway(t, smallBodies(t))
 	s := httptest.NewServer(g.server)
 	t.Cleanup(s.Close)
 	transport := &http.Transport{ExpectContinueTimeout: time.Minute}

@@ -117,8 +117,10 @@ const endpointRoom = 256
 func (s *Server) submitLimit(endpoint string) int64 {
 	var most int64
 	for _, m := range s.cfg.Catalog.Models() {
-		if m.Endpoint == endpoint || endpoint == quotePath {
-			most = max(most, m.MaxBody)
+		for _, o := range m.Operations() {
+			if o.Endpoint == endpoint || endpoint == quotePath {
+				most = max(most, o.MaxBody)
+			}
 		}
 	}
 	if most == 0 {

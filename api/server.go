@@ -69,11 +69,9 @@ func New(cfg Config) (*Server, error) {
 		entropy:  ulid.Monotonic(rand.Reader, 0),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	for _, model := range cfg.Catalog.Models() {
-		s.endpoints[model.Endpoint] = true
-	}
-	for endpoint := range s.endpoints {
-		s.outlines[endpoint] = cfg.Catalog.Outline(endpoint)
+	for _, endpoint := range cfg.Catalog.Endpoints() {
+		s.endpoints[endpoint.Path] = true
+		s.outlines[endpoint.Path] = cfg.Catalog.Outline(endpoint.Path)
 	}
 	s.outlines[quotePath] = cfg.Catalog.Outline("")
 	s.outlines[quotePath].Fields["endpoint"] = &catalog.Outline{}

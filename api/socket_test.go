@@ -516,7 +516,7 @@ func TestBrokenChunks(t *testing.T) {
 // read it: the answer does not wait for long, and the connection ends.
 func TestUnreadBody(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t)
+	g := newGateway(t, smallBodies(t))
 	address := g.serve()
 	stranger, _ := api.NewKey()
 	id := g.submit(videos, videoBody)

@@ -27,10 +27,9 @@ func Total(charges []mediagate.Charge) mediagate.Micros {
 	return sum
 }
 
-// Settle is what is due for what was delivered. Seconds are rounded up, and
-// units that nobody delivers (songs, operations, characters) are due as quoted; no
-// line is charged for more than it was quoted, so that the result is never
-// above Total. A delivered length of zero, below zero or NaN is unknown and
+// Settle is what is due for what was delivered. Seconds are rounded up; songs,
+// operations and characters are due as quoted. No line is charged for more than
+// it was quoted, so that the result is never above Total. A delivered length of zero, below zero or NaN is unknown and
 // charges as quoted.
 func Settle(charges []mediagate.Charge, d Delivered) mediagate.Micros {
 	var sum mediagate.Micros
@@ -41,6 +40,7 @@ func Settle(charges []mediagate.Charge, d Delivered) mediagate.Micros {
 			quantity = min(quantity, wholeSeconds(d.Seconds, quantity))
 		case mediagate.UnitImage:
 			quantity = min(quantity, int64(max(d.Images, 0)))
+		case mediagate.UnitSong, mediagate.UnitOperation, mediagate.UnitCharacter: // as quoted
 		}
 		sum = add(sum, amount(quantity, c.UnitPrice))
 	}

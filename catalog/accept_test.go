@@ -19,7 +19,7 @@ func TestAcceptLeavesTheBody(t *testing.T) {
 	text := `{"model":"alpha-video-o1","prompt":"a boat","duration":5.0,"image_urls":` + urls(1) +
 		`,"video_list":[{"video_url":"https://a.example.com/1","x":1}],"webhook":"","metadata":{"reference":"r","x":1},"mode":null}`
 	given := parse(t, text)
-	if _, err := model(t, "alpha-video-o1").Accept(given); err != nil {
+	if _, err := operation(t, "alpha-video-o1").Accept(given); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(parse(t, text), given); diff != "" {
@@ -29,7 +29,7 @@ func TestAcceptLeavesTheBody(t *testing.T) {
 
 func TestAcceptHandsOverWebhookAndReference(t *testing.T) {
 	t.Parallel()
-	m := model(t, "theta-image-turbo")
+	m := operation(t, "theta-image-turbo")
 	r, err := m.Accept(parse(t, `{"model":"theta-image-turbo","prompt":"a","webhook":"https://hook.example.com","metadata":{"reference":"order 7","x":{}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestAcceptHandsOverWebhookAndReference(t *testing.T) {
 
 func TestAcceptRefusesAnotherModel(t *testing.T) {
 	t.Parallel()
-	m := model(t, "theta-image-turbo")
+	m := operation(t, "theta-image-turbo")
 	for name, text := range map[string]string{
 		"other":   `{"model":"alpha-v3","prompt":"a"}`,
 		"missing": `{"prompt":"a"}`,
@@ -61,7 +61,7 @@ func TestAcceptRefusesAnotherModel(t *testing.T) {
 
 func TestAcceptIsDeterministic(t *testing.T) {
 	t.Parallel()
-	m := model(t, "alpha-v3")
+	m := operation(t, "alpha-v3")
 	given := parse(t, `{"model":"alpha-v3","prompt":"a","mode":1,"duration":"x","audio":1,"watermark":1,"element_list":[{},{}],"image_urls":["x","y","z"],"metadata":[],"webhook":1}`)
 	for range 50 {
 		_, err := m.Accept(given)
@@ -75,7 +75,7 @@ func TestPriceFactor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := model(t, "alpha-v3").Accept(parse(t, `{"model":"alpha-v3","prompt":"a","duration":10}`))
+	r, err := operation(t, "alpha-v3").Accept(parse(t, `{"model":"alpha-v3","prompt":"a","duration":10}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,12 +111,18 @@ func TestMediaURLCheck(t *testing.T) {
 		"element": {"alpha-v3", `"element_list":[{"name":"a","description":"b","element_input_urls":["https://a.example.com",` + bad + `]}]`, "element_list[0].element_input_urls[1]", "it is bad"},
 		"omni":    {"alpha-video-o1", `"image_urls":[` + bad + `]`, "image_urls[0]", "it is bad"},
 		"video":   {"alpha-video-o1", `"video_list":[{"video_url":` + bad + `}]`, "video_list[0].video_url", "it is bad"},
+		"frame":   {"delta-02", `"first_frame_image":` + bad, "first_frame_image", "is refused: it is bad"},
+		"last":    {"delta-02", `"first_frame_image":"https://a.example.com","last_frame_image":` + bad, "last_frame_image", "it is bad"},
+		"v2":      {"delta-H3", `"first_frame_image":` + bad, "first_frame_image", "it is bad"},
+		"sound":   {"delta-H3", `"image_urls":["https://a.example.com"],"audio_urls":[` + bad + `]`, "audio_urls[0]", "it is bad"},
+		"a url":   {"zeta-2-ext", `"image_urls":[` + bad + `]`, "image_urls[0]", "it is bad"},
+		"an item": {"zeta-2-ext", `"image_urls":[{"url":` + bad + `}]`, "image_urls[0].url", "it is bad"},
 		"webhook": {"alpha-v3", `"webhook":` + bad, "", ""},
 		"private": {"alpha-v3", `"image_urls":["http://127.0.0.1:9/a.png"]`, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, _ := c.Model(tt.model)
+			m := operationOf(t, c, tt.model)
 			_, err := m.Accept(parse(t, body(t, tt.model, tt.fields)))
 			if tt.param == "" {
 				if err != nil {
@@ -151,10 +157,10 @@ func TestHostileInput(t *testing.T) {
 	for i := range many {
 		many[i] = json.Number("1")
 	}
-	ids := []string{"alpha-v3", "alpha-video-o1", "theta-image-turbo"}
+	ids := []string{"alpha-v3", "alpha-video-o1", "theta-image-turbo", "delta-02", "delta-2.3", "delta-H3", "zeta-2-ext"}
 	fields := []string{
 		"model", "prompt", "negative_prompt", "mode", "duration", "aspect_ratio", "image_urls", "watermark", "audio", "multi_shot", "shot_type",
-		"multi_prompt", "element_list", "video_list", "size", "resolution", "prompt_extend", "n", "webhook", "metadata", "unknown",
+		"multi_prompt", "element_list", "video_list", "size", "resolution", "prompt_extend", "n", "first_frame_image", "last_frame_image", "video_urls", "audio_urls", "webhook", "metadata", "unknown",
 	}
 	values := map[string]any{
 		"deep list":     nest(10_001),
@@ -169,9 +175,12 @@ func TestHostileInput(t *testing.T) {
 		"many objects":  []any{map[string]any{}, map[string]any{}, map[string]any{"index": nest(10_000)}},
 		"empty object":  map[string]any{},
 		"not a decoder": struct{}{},
+		"endless data":  "data:image/png;base64," + strings.Repeat("A", 1<<20),
+		"odd data":      "data:image/png;base64,\x00=",
+		"many as items": []any{map[string]any{"url": nest(10_000)}, map[string]any{"url": many}},
 	}
 	for _, id := range ids {
-		m := model(t, id)
+		m := operation(t, id)
 		for name, v := range values {
 			t.Run(id+"/"+name, func(t *testing.T) {
 				t.Parallel()
@@ -204,10 +213,13 @@ func TestParamsAreARequestAgain(t *testing.T) {
 		`{"model":"alpha-v3","prompt":"a","multi_shot":true,"shot_type":"customize",` + shots(2, 3) + `}`,
 		`{"model":"alpha-video-o1","prompt":"a","image_urls":` + urls(2) + `}`,
 		`{"model":"theta-image-turbo","prompt":"a"}`,
+		`{"model":"delta-02","prompt":"a","first_frame_image":"https://a.example.com/1","last_frame_image":"https://a.example.com/2"}`,
+		`{"model":"delta-H3","prompt":"a","aspect_ratio":"x","first_frame_image":"https://a.example.com/1"}`,
+		`{"model":"zeta-2-ext","prompt":"a","image_urls":["https://a.example.com/1",{"url":"https://a.example.com/2","x":[1]}]}`,
 	} {
 		given := parse(t, text)
 		id := fmt.Sprint(given["model"])
-		m := model(t, id)
+		m := operation(t, id)
 		first, err := m.Accept(given)
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/mediagate/mediagate/outbound"
 )
@@ -32,24 +33,31 @@ func WithMediaURLCheck(check MediaURLCheck) Option {
 
 // Catalog holds the models that are switched on. It never changes.
 type Catalog struct {
-	models map[string]*Model // by id and by alias
+	endpoints []Endpoint
+	models    map[string]*Model // by id and by alias
+	folded    map[string]*Model // those found in any letter case, by the name in lower case
 }
 
 type loader struct {
-	check    MediaURLCheck
+	compiler
 	problems []error
 }
 
 // Load reads the built-in models and, unless dir is empty, the *.yaml and
 // *.yml files of dir over them: a file with the id of a built-in model
 // replaces the keys that it has, one with a new id adds a model, and one with
-// `enabled: false` switches the model off.
+// `enabled: false` switches the model off. Operations are laid over each other
+// by their endpoints, in the same way.
 //
 // Its error joins everything that is wrong with any file, one line each.
 func Load(dir string, options ...Option) (*Catalog, error) {
-	l := &loader{check: outbound.Rules{}.CheckMediaURL}
+	l := &loader{compiler: compiler{endpoints: endpoints, check: outbound.Rules{}.CheckMediaURL}}
 	for _, option := range options {
 		option(l)
+	}
+	var err error
+	if l.shared, err = definitions(); err != nil {
+		return nil, err
 	}
 	embedded, err := fs.Sub(builtIn, "models")
 	if err != nil {
@@ -63,7 +71,7 @@ func Load(dir string, options ...Option) (*Catalog, error) {
 				files[id] = over
 				continue
 			}
-			files[id] = sourced{modelFile: overlay(base.modelFile, over.modelFile), name: over.name}
+			files[id] = sourced{modelFile: overlayModel(base.modelFile, over.modelFile), name: over.name}
 		}
 	}
 	c := l.compile(files)
@@ -118,14 +126,14 @@ func (l *loader) read(dir fs.FS) map[string]sourced {
 }
 
 func (l *loader) compile(files map[string]sourced) *Catalog {
-	c := &Catalog{models: map[string]*Model{}}
+	c := &Catalog{endpoints: l.endpoints, models: map[string]*Model{}, folded: map[string]*Model{}}
 	for _, id := range slices.Sorted(maps.Keys(files)) {
 		f := files[id]
-		if !f.enabled() {
+		if !enabled(f.Enabled) {
 			continue
 		}
 		for _, name := range append([]string{id}, f.Aliases...) {
-			m, problems := compileModel(f.modelFile, name, l.check)
+			m, problems := l.model(f, name)
 			for _, problem := range problems {
 				l.report(f.name, "%s", problem)
 			}
@@ -134,12 +142,30 @@ func (l *loader) compile(files map[string]sourced) *Catalog {
 				continue
 			}
 			c.models[name] = m
+			l.fold(c, f.name, m)
 			if len(problems) > 0 {
 				break // an alias would only repeat them
 			}
 		}
 	}
 	return c
+}
+
+// fold lets a model be found in any letter case where an endpoint wants it.
+func (l *loader) fold(c *Catalog, file string, m *Model) {
+	anyCase := slices.ContainsFunc(m.operations, func(o *Operation) bool {
+		row, _ := endpointAt(l.endpoints, o.Endpoint)
+		return row.AnyCase
+	})
+	if !anyCase {
+		return
+	}
+	name := strings.ToLower(m.ID)
+	if other, taken := c.folded[name]; taken {
+		l.report(file, "the id %s differs from %s in letter case only, which does not count at their endpoints", m.ID, other.ID)
+		return
+	}
+	c.folded[name] = m
 }
 
 // Model finds a model by its exact id or alias. For an alias it is a model

@@ -1,14 +1,12 @@
 package catalog
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 
@@ -23,25 +21,25 @@ type check func(params map[string]any) *mediagate.Error
 // schema's shape lets it refuse fields that do not exist.
 type makeCheck func(args []byte, s *shape) (check, error)
 
-// namedChecks are what files may name under checks and requires.
+// namedChecks are what files may name under checks.
 func namedChecks() map[string]makeCheck {
 	return map[string]makeCheck{
 		"shots":      shotsCheck,
 		"together":   togetherCheck,
 		"references": referencesCheck,
 		"needs":      needsCheck,
-		"given":      givenCheck,
-		"without":    withoutCheck,
+		"excludes":   excludesCheck,
 		"distinct":   distinctCheck,
 	}
 }
 
 // compileChecks builds a list of checks from the registry.
-func compileChecks(files []namedFile, known map[string]makeCheck, s *shape) ([]check, []string) {
+func compileChecks(files []checkFile, s *shape) ([]check, []string) {
 	var (
 		checks   []check
 		problems []string
 	)
+	known := namedChecks()
 	for _, f := range files {
 		build, ok := known[f.name]
 		if !ok {
@@ -146,36 +144,18 @@ func togetherCheck(b []byte, s *shape) (check, error) {
 	}, nil
 }
 
-// referencesArgs are shared by the check of references and the rewrite that
-// adds one. A reference reads <<<WORD_N>>>, N from 1.
-type referencesArgs struct {
-	Text string `yaml:"text"`
-	List string `yaml:"list"`
-	Word string `yaml:"word"`
-}
-
-func (a *referencesArgs) fields() []string { return []string{a.Text, a.List} }
-
-func (a *referencesArgs) pattern() (*regexp.Regexp, error) {
-	return regexp.Compile(`<<<` + regexp.QuoteMeta(a.Word) + `_([0-9]+)>>>`)
-}
-
-func (a *referencesArgs) refused(items int) *mediagate.Error {
-	if items == 0 {
-		return mediagate.Invalid(a.Text, "%s may refer to no <<<%s_N>>>, since %s is empty", a.Text, a.Word, a.List)
-	}
-	return mediagate.Invalid(a.Text, "%s may refer to <<<%s_N>>> with N from 1 to %d, the number of %s",
-		a.Text, a.Word, items, a.List)
-}
-
-// referencesCheck demands that each reference in a text leads to an item of
-// a list.
+// referencesCheck demands that each reference in a text, which reads
+// <<<WORD_N>>>, leads to an item of a list, N from 1.
 func referencesCheck(b []byte, s *shape) (check, error) {
-	var args referencesArgs
-	if err := decodeArgs(b, &args, s, args.fields); err != nil {
+	var args struct {
+		Text string `yaml:"text"`
+		List string `yaml:"list"`
+		Word string `yaml:"word"`
+	}
+	if err := decodeArgs(b, &args, s, func() []string { return []string{args.Text, args.List} }); err != nil {
 		return nil, err
 	}
-	pattern, err := args.pattern()
+	pattern, err := regexp.Compile(`<<<` + regexp.QuoteMeta(args.Word) + `_([0-9]+)>>>`)
 	if err != nil {
 		return nil, err
 	}
@@ -184,67 +164,90 @@ func referencesCheck(b []byte, s *shape) (check, error) {
 		items, _ := params[args.List].([]any)
 		for _, match := range pattern.FindAllStringSubmatch(text, -1) {
 			n, err := strconv.Atoi(match[1])
-			if err != nil || n < 1 || n > len(items) || match[1][0] == '0' {
-				return args.refused(len(items))
+			switch {
+			case err == nil && n >= 1 && n <= len(items) && match[1][0] != '0':
+			case len(items) == 0:
+				return mediagate.Invalid(args.Text, "%s may refer to no <<<%s_N>>>, since %s is empty", args.Text, args.Word, args.List)
+			default:
+				return mediagate.Invalid(args.Text, "%s may refer to <<<%s_N>>> with N from 1 to %d, the number of %s",
+					args.Text, args.Word, len(items), args.List)
 			}
 		}
 		return nil
 	}, nil
 }
 
-// needsCheck makes one field depend on another.
+// names are fields in a check's arguments, written as one or as a list.
+type names []string
+
+// UnmarshalYAML reads `field` or `[field, field]`.
+func (n *names) UnmarshalYAML(b []byte) error {
+	var many []string
+	if yaml.Unmarshal(b, &many) == nil {
+		*n = many
+		return nil
+	}
+	var one string
+	if err := yaml.Unmarshal(b, &one); err != nil {
+		return err
+	}
+	*n = names{one}
+	return nil
+}
+
+// firstIn is the first of the fields that is given.
+func (n names) firstIn(params map[string]any) (string, bool) {
+	for _, name := range n {
+		if _, ok := params[name]; ok {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// needsCheck makes one field depend on another, or on one of several.
 func needsCheck(b []byte, s *shape) (check, error) {
 	var args struct {
 		Field string `yaml:"field"`
-		With  string `yaml:"with"`
+		With  names  `yaml:"with"`
 	}
-	if err := decodeArgs(b, &args, s, func() []string { return []string{args.Field, args.With} }); err != nil {
+	if err := decodeArgs(b, &args, s, func() []string { return append(slices.Clone(args.With), args.Field) }); err != nil {
 		return nil, err
+	}
+	if len(args.With) == 0 {
+		return nil, fmt.Errorf("with is missing")
 	}
 	return func(params map[string]any) *mediagate.Error {
 		if _, ok := params[args.Field]; !ok {
 			return nil
 		}
-		if _, ok := params[args.With]; !ok {
-			return mediagate.Invalid(args.Field, "%s is only possible together with %s", args.Field, args.With)
+		if _, ok := args.With.firstIn(params); !ok {
+			return mediagate.Invalid(args.Field, "%s is only possible together with %s", args.Field, list(args.With, "or"))
 		}
 		return nil
 	}, nil
 }
 
-// givenCheck demands a field, or one of some item of a list. It is for routes
-// that exist for the sake of it.
-func givenCheck(b []byte, s *shape) (check, error) {
+// excludesCheck refuses each of some fields beside any of others.
+func excludesCheck(b []byte, s *shape) (check, error) {
 	var args struct {
-		Field string `yaml:"field"`
-		Item  string `yaml:"item"`
+		Fields names `yaml:"fields"`
+		With   names `yaml:"with"`
 	}
-	if err := decodeArgs(b, &args, s, func() []string { return []string{args.Field} }); err != nil {
+	if err := decodeArgs(b, &args, s, func() []string { return slices.Concat(args.Fields, args.With) }); err != nil {
 		return nil, err
 	}
-	if args.Item != "" && s.at([]any{args.Field, 0, args.Item}) == nil {
-		return nil, fmt.Errorf("%q is no field of the items of %s", args.Item, args.Field)
+	if len(args.Fields) == 0 || len(args.With) == 0 {
+		return nil, fmt.Errorf("fields and with are needed")
 	}
 	return func(params map[string]any) *mediagate.Error {
-		value, ok := params[args.Field]
-		switch {
-		case !ok:
-			return problem{path: []any{args.Field}, text: "is required"}.err()
-		case args.Item != "" && itemWith(value, args.Item) < 0:
-			return problem{path: []any{args.Field}, text: fmt.Sprintf("must have an item with %s", args.Item)}.err()
+		field, one := args.Fields.firstIn(params)
+		beside, other := args.With.firstIn(params)
+		if one && other {
+			return mediagate.Invalid(field, "%s is not possible together with %s", field, beside)
 		}
 		return nil
 	}, nil
-}
-
-// itemWith is the index of the first item that has the field, -1 for none.
-func itemWith(list any, field string) int {
-	items, _ := list.([]any)
-	return slices.IndexFunc(items, func(item any) bool {
-		fields, _ := item.(map[string]any)
-		_, ok := fields[field]
-		return ok
-	})
 }
 
 // distinctCheck demands that no two items of a list have the same text in a
@@ -275,86 +278,6 @@ func distinctCheck(b []byte, s *shape) (check, error) {
 			}
 			seen[text] = i
 		}
-		return nil
-	}, nil
-}
-
-// withoutCheck refuses a field, a field of a list's items, or one value of a
-// field. An empty text counts as absent: there is nothing that a vendor could
-// leave undone.
-func withoutCheck(b []byte, s *shape) (check, error) {
-	var args struct {
-		Field string `yaml:"field"`
-		Item  string `yaml:"item"`
-		Value any    `yaml:"value"`
-		Rule  string `yaml:"rule"` // why, in words that follow the field's name
-	}
-	if err := decodeArgs(b, &args, s, func() []string { return []string{args.Field} }); err != nil {
-		return nil, err
-	}
-	if args.Item != "" && s.at([]any{args.Field, 0, args.Item}) == nil {
-		return nil, fmt.Errorf("%q is no field of the items of %s", args.Item, args.Field)
-	}
-	if args.Rule == "" {
-		return nil, fmt.Errorf("rule is missing: clients must be told")
-	}
-	wanted := jsonValue(args.Value)
-	switch wanted.(type) {
-	case nil, string, bool, json.Number:
-	default: // not comparable
-		return nil, fmt.Errorf("value must be a text, a number or a boolean")
-	}
-	return func(params map[string]any) *mediagate.Error {
-		value, ok := params[args.Field]
-		switch {
-		case !ok || value == "" || (wanted != nil && value != wanted):
-			return nil
-		case args.Item == "":
-			return problem{path: []any{args.Field}, text: args.Rule}.err()
-		}
-		if i := itemWith(value, args.Item); i >= 0 {
-			return problem{path: []any{args.Field, i, args.Item}, text: args.Rule}.err()
-		}
-		return nil
-	}, nil
-}
-
-// namedRewrites are what files may name under rewrites: they change the
-// parameters, after all checks have passed. They set fields, and leave the
-// values alone that lists and objects hold: other routes share them.
-func namedRewrites() map[string]makeCheck {
-	return map[string]makeCheck{
-		"refer_to_first": referToFirst,
-		"show_subjects":  showSubjects,
-		"avoid":          avoid,
-	}
-}
-
-// referToFirst puts a reference to the first item of a list in front of a
-// text that refers to none. The text must still fit the schema.
-func referToFirst(b []byte, s *shape) (check, error) {
-	var args referencesArgs
-	if err := decodeArgs(b, &args, s, args.fields); err != nil {
-		return nil, err
-	}
-	pattern, err := args.pattern()
-	if err != nil {
-		return nil, err
-	}
-	bound := s.properties[args.Text].maxLength
-	return func(params map[string]any) *mediagate.Error {
-		text, _ := params[args.Text].(string)
-		items, _ := params[args.List].([]any)
-		if len(items) == 0 || pattern.MatchString(text) {
-			return nil
-		}
-		first := fmt.Sprintf("<<<%s_1>>>", args.Word)
-		text = first + text
-		if bound > 0 && int64(utf8.RuneCountInString(text)) > bound {
-			return mediagate.Invalid(args.Text, "%s must be a string of at most %d characters, with the %s that is put in front when it refers to no item of %s",
-				args.Text, bound, first, args.List)
-		}
-		params[args.Text] = text
 		return nil
 	}, nil
 }

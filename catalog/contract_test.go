@@ -2,7 +2,6 @@ package catalog_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,7 +12,7 @@ import (
 
 func accept(t *testing.T, id, fields string) (params map[string]any, plan mediagate.Plan, hold mediagate.Micros) {
 	t.Helper()
-	r, err := model(t, id).Accept(parse(t, body(t, id, fields)))
+	r, err := operation(t, id).Accept(parse(t, body(t, id, fields)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,6 +30,23 @@ func TestDefaults(t *testing.T) {
 		},
 		"theta-image-turbo": {
 			"prompt": "a boat", "size": "1:1", "resolution": "1K", "prompt_extend": false,
+		},
+		"delta-02": {
+			"prompt": "a boat", "duration": json.Number("5"), "resolution": "768p", "prompt_optimizer": true, "fast_pretreatment": false,
+			"watermark": false,
+		},
+		"delta-2.3": {
+			"prompt": "a boat", "duration": json.Number("5"), "resolution": "768p", "prompt_optimizer": true, "fast_pretreatment": false,
+			"watermark": false,
+		},
+		"delta-H3": {
+			"prompt": "a boat", "duration": json.Number("5"), "resolution": "768P", "aspect_ratio": "16:9",
+		},
+		"zeta-3.1-flash-image-preview": {
+			"prompt": "a boat", "size": "auto", "resolution": "1K", "n": json.Number("1"),
+		},
+		"zeta-2-ext": {
+			"prompt": "a boat", "size": "auto", "resolution": "1K", "n": json.Number("1"),
 		},
 	} {
 		t.Run(id, func(t *testing.T) {
@@ -54,25 +70,6 @@ func TestExplicitValuesTravel(t *testing.T) {
 	}
 }
 
-func TestReferenceIsPutInFront(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct{ fields, want string }{
-		"images, no reference":     {`"prompt":"a boat","image_urls":` + urls(2), "<<<image_1>>>a boat"},
-		"images, a reference":      {`"prompt":"a boat <<<image_2>>>","image_urls":` + urls(2), "a boat <<<image_2>>>"},
-		"no image":                 {`"prompt":"a boat"`, "a boat"},
-		"an empty list":            {`"prompt":"a boat","image_urls":[]`, "a boat"},
-		"something else in angles": {`"prompt":"<<<video_1>>>","image_urls":` + urls(1), "<<<image_1>>><<<video_1>>>"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			params, _, _ := accept(t, "alpha-video-o1", tt.fields)
-			if params["prompt"] != tt.want {
-				t.Errorf("prompt %q, want %q", params["prompt"], tt.want)
-			}
-		})
-	}
-}
-
 // TestPrices holds each price, so that a changed one is a decision.
 func TestPrices(t *testing.T) {
 	t.Parallel()
@@ -93,6 +90,20 @@ func TestPrices(t *testing.T) {
 		{"theta-image-turbo", `"resolution":"1K","prompt_extend":true`, "0.03"},
 		{"theta-image-turbo", `"resolution":"2K"`, "0.03"},
 		{"theta-image-turbo", `"resolution":"2K","prompt_extend":true`, "0.045"},
+		{"delta-02", `"resolution":"512p","first_frame_image":"https://a.example.com/1"`, "0.1"},
+		{"delta-02", `"resolution":"512p","first_frame_image":"https://a.example.com/1","duration":10`, "0.2"},
+		{"delta-02", ``, "0.28"},
+		{"delta-02", `"duration":10`, "0.56"},
+		{"delta-02", `"resolution":"1080p"`, "0.49"},
+		{"delta-2.3", `"duration":10`, "0.56"},
+		{"delta-2.3", `"resolution":"1080p"`, "0.49"},
+		{"delta-H3", ``, "0.5"},
+		{"delta-H3", `"duration":4`, "0.4"},
+		{"delta-H3", `"duration":15,"resolution":"2K"`, "3"},
+		{"zeta-2-ext", `"resolution":"0.5K"`, "0.045"},
+		{"zeta-2-ext", ``, "0.067"},
+		{"zeta-2-ext", `"resolution":"2K","n":2`, "0.202"},
+		{"zeta-2-ext", `"resolution":"4K","n":4`, "0.604"},
 	} {
 		t.Run(tt.model+" "+tt.fields, func(t *testing.T) {
 			t.Parallel()
@@ -102,41 +113,6 @@ func TestPrices(t *testing.T) {
 			}
 			if _, _, hold := accept(t, tt.model, tt.fields); hold != want {
 				t.Errorf("hold %s, want %s", hold, tt.want)
-			}
-		})
-	}
-}
-
-// TestRoutes holds which vendor model serves which request.
-func TestRoutes(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct{ model, fields, want string }{
-		"text":                     {"alpha-v3", ``, "[kling/kling-v3/video]"},
-		"frames":                   {"alpha-v3", `"image_urls":` + urls(2), "[kling/kling-v3/video]"},
-		"a frame and subjects":     {"alpha-v3", `"image_urls":` + urls(1) + `,"element_list":` + elements(1), "[kling/kling-v3/video]"},
-		"subjects without a frame": {"alpha-v3", `"element_list":` + elements(1), "[kling/kling-v3-omni/omni]"},
-		"named subjects":           {"alpha-v3", `"element_list":[` + named("cat", 2) + `]`, "[kling/kling-v3-omni/omni]"},
-		"named, beside frames":     {"alpha-v3", `"image_urls":` + urls(2) + `,"element_list":[{"element_id":1},` + named("cat", 2) + `]`, "[kling/kling-v3-omni/omni]"},
-		"named references":         {"alpha-video-o1", `"element_list":[` + named("cat", 2) + `]`, "[kling/kling-video-o1/omni]"},
-		"references":               {"alpha-video-o1", `"image_urls":` + urls(1), "[kling/kling-video-o1/omni]"},
-		"an image, while we wait":  {"theta-image-turbo", ``, "[dashscope/z-image-turbo/image sync]"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, plan, _ := accept(t, tt.model, tt.fields)
-			var got []string
-			for _, r := range plan.Routes {
-				text := r.Provider + "/" + r.Upstream + "/" + r.Operation
-				if r.Sync {
-					text += " sync"
-				}
-				got = append(got, text)
-			}
-			if fmt.Sprint(got) != tt.want {
-				t.Errorf("%v, want %s", got, tt.want)
-			}
-			if theta := tt.model == "theta-image-turbo"; plan.KeepForever != theta || (plan.OnUnknown == mediagate.OnUnknownFail) != theta {
-				t.Errorf("keep for ever %v, on unknown %s", plan.KeepForever, plan.OnUnknown)
 			}
 		})
 	}

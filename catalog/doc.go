@@ -3,8 +3,8 @@
 //
 // A model is one YAML file in models/. It holds a JSON Schema (draft
 // 2020-12), the one that clients can be shown, since it is the one that
-// judges their requests; named checks for what a schema cannot say; the routes;
-// and the price table. Files of a directory
+// judges their requests; named checks for what a schema cannot say; the routes with
+// their tables of upstream values; and the price table. Files of a directory
 // given to Load are laid over the built-in ones.
 //
 // Accept turns the body of a submit into a Request: the parameters with

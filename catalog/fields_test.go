@@ -15,7 +15,7 @@ type fieldCase struct {
 
 func runFieldCases(t *testing.T, id string, cases map[string]fieldCase) {
 	t.Helper()
-	m := model(t, id)
+	m := operation(t, id)
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -189,17 +189,9 @@ func TestFieldsOfAlphaV3(t *testing.T) {
 
 		"a named element":            {`"element_list":[{"element_id":1},` + named + `]`, "", ""},
 		"a named element and frames": {`"image_urls":` + urls(2) + `,"element_list":[{"element_id":1},` + named + `]`, "", ""},
-		// Where only the vendor's omni model is left, its bounds hold.
-		"elements in 4k without a frame":          {`"mode":"4k","element_list":` + elements(1), "mode", "unless image_urls are given"},
-		"elements in 4k beside a frame":           {`"mode":"4k","image_urls":` + urls(1) + `,"element_list":` + elements(1), "", ""},
-		"a named element in 4k beside a frame":    {`"mode":"4k","image_urls":` + urls(1) + `,"element_list":[` + named + `]`, "mode", "subjects by name"},
-		"elements, negative, without a frame":     {`"negative_prompt":"x","element_list":` + elements(1), "", ""},
-		"elements, empty negative, without frame": {`"negative_prompt":"","element_list":` + elements(1), "", ""},
-		"negative without elements is no text":    {`"negative_prompt":` + quoted("n", 2500) + `,"prompt":` + quoted("p", 2500), "", ""},
-		"negative put into the prompt, fits":      {`"negative_prompt":"xyz","prompt":` + quoted("p", 2500-len("\nAvoid: xyz")) + `,"element_list":` + elements(1), "", ""},
-		"negative put into the prompt, 1 over":    {`"negative_prompt":"xyz","prompt":` + quoted("p", 2501-len("\nAvoid: xyz")) + `,"element_list":` + elements(1), "prompt", "with the negative_prompt"},
-		"negative put into a shot, 1 over":        {multi + `"negative_prompt":"xyz","multi_prompt":[{"index":1,"prompt":` + quoted("p", 513-len("\nAvoid: xyz")) + `,"duration":5}],"element_list":` + elements(1), "multi_prompt[0].prompt", "512 characters, with the negative_prompt"},
-		"negative where the prompt is not read":   {multi + `"negative_prompt":"xyz","prompt":` + quoted("p", 2500) + `,` + shots(5) + `,"element_list":` + elements(1), "", ""},
+		// What a vendor cannot do is for its adapter to say.
+		"a named element in 4k": {`"mode":"4k","image_urls":` + urls(1) + `,"element_list":[` + named + `]`, "", ""},
+		"a full negative":       {`"negative_prompt":` + quoted("n", 2500) + `,"prompt":` + quoted("p", 2500) + `,"element_list":` + elements(1), "", ""},
 
 		"webhook a text":      {`"webhook":"nonsense"`, "", ""},
 		"webhook empty":       {`"webhook":""`, "", ""},
@@ -229,16 +221,15 @@ func TestFieldsOfAlphaVideoO1(t *testing.T) {
 		"prompt of 2500":        {`"prompt":` + quoted("語", 2500), "", ""},
 		"prompt of 2501":        {`"prompt":` + quoted("語", 2501), "prompt", "2500"},
 
-		"reference 1 of 1":     {`"prompt":"<<<image_1>>>","image_urls":` + urls(1), "", ""},
-		"reference 7 of 7":     {`"prompt":"<<<image_7>>>","image_urls":` + urls(7), "", ""},
-		"reference 2 of 1":     {`"prompt":"<<<image_1>>> <<<image_2>>>","image_urls":` + urls(1), "prompt", "from 1 to 1"},
-		"reference 0":          {`"prompt":"<<<image_0>>>","image_urls":` + urls(1), "prompt", "from 1 to 1"},
-		"reference 01":         {`"prompt":"<<<image_01>>>","image_urls":` + urls(1), "prompt", "from 1 to 1"},
-		"reference without":    {`"prompt":"<<<image_1>>>"`, "prompt", "image_urls is empty"},
-		"a huge reference":     {`"prompt":"<<<image_99999999999999999999>>>","image_urls":` + urls(1), "prompt", "from 1 to 1"},
-		"no reference at all":  {`"prompt":"<<<image_x>>> <<image_5>> <<<element_9>>>","image_urls":` + urls(1), "", ""},
-		"put in front, fits":   {`"prompt":` + quoted("a", 2500-len("<<<image_1>>>")) + `,"image_urls":` + urls(1), "", ""},
-		"put in front, 1 over": {`"prompt":` + quoted("a", 2501-len("<<<image_1>>>")) + `,"image_urls":` + urls(1), "prompt", "2500"},
+		"reference 1 of 1":    {`"prompt":"<<<image_1>>>","image_urls":` + urls(1), "", ""},
+		"reference 7 of 7":    {`"prompt":"<<<image_7>>>","image_urls":` + urls(7), "", ""},
+		"reference 2 of 1":    {`"prompt":"<<<image_1>>> <<<image_2>>>","image_urls":` + urls(1), "prompt", "from 1 to 1"},
+		"reference 0":         {`"prompt":"<<<image_0>>>","image_urls":` + urls(1), "prompt", "from 1 to 1"},
+		"reference 01":        {`"prompt":"<<<image_01>>>","image_urls":` + urls(1), "prompt", "from 1 to 1"},
+		"reference without":   {`"prompt":"<<<image_1>>>"`, "prompt", "image_urls is empty"},
+		"a huge reference":    {`"prompt":"<<<image_99999999999999999999>>>","image_urls":` + urls(1), "prompt", "from 1 to 1"},
+		"no reference at all": {`"prompt":"<<<image_x>>> <<image_5>> <<<element_9>>>","image_urls":` + urls(1), "", ""},
+		"a full prompt":       {`"prompt":` + quoted("a", 2500) + `,"image_urls":` + urls(1), "", ""},
 
 		"mode std":         {`"mode":"std"`, "", ""},
 		"mode pro":         {`"mode":"pro"`, "", ""},

@@ -3,6 +3,7 @@ package catalog
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,44 +16,52 @@ import (
 // modelFile is a model as it stands in its file. In an overlay every key but
 // the id may be missing: what is there replaces the built-in's, key by key.
 type modelFile struct {
-	ID          string         `yaml:"id"`
-	Enabled     *bool          `yaml:"enabled"` // false: the model is switched off
-	Aliases     []string       `yaml:"aliases"`
-	Type        mediagate.Type `yaml:"type"`
-	Category    string         `yaml:"category"`
-	Tags        []string       `yaml:"tags"`
-	Endpoint    string         `yaml:"endpoint"`
-	MaxBody     byteSize       `yaml:"max_body"`
-	Schema      yaml.MapSlice  `yaml:"schema"`
-	Ignored     []ignoredFile  `yaml:"ignored"`
-	Checks      []namedFile    `yaml:"checks"`
-	Rewrites    []namedFile    `yaml:"rewrites"`
-	Routes      []routeFile    `yaml:"routes"`
-	Expected    time.Duration  `yaml:"expected"`
-	Timeout     time.Duration  `yaml:"timeout"`
-	OnUnknown   string         `yaml:"on_unknown"`
-	Media       string         `yaml:"media"`
-	MaxBytes    byteSize       `yaml:"max_bytes"`
-	KeepForever *bool          `yaml:"keep_forever"`
-	Price       *priceFile     `yaml:"price"`
+	ID          string          `yaml:"id"`
+	Enabled     *bool           `yaml:"enabled"` // false: the model is switched off
+	Aliases     []string        `yaml:"aliases"`
+	Type        mediagate.Type  `yaml:"type"`
+	Tags        []string        `yaml:"tags"`
+	Description string          `yaml:"description"`
+	Operations  []operationFile `yaml:"operations"`
 }
 
-// ignoredFile names fields that count, and are looked at, only while others
-// have certain values.
+// operationFile is what clients can ask of a model at one endpoint. In an
+// overlay the one with the same endpoint is meant, and every other key may be
+// missing.
+type operationFile struct {
+	Endpoint    string        `yaml:"endpoint"`
+	Enabled     *bool         `yaml:"enabled"` // false: the operation is switched off
+	MaxBody     byteSize      `yaml:"max_body"`
+	Schema      yaml.MapSlice `yaml:"schema"`
+	Ignored     []ignoredFile `yaml:"ignored"`
+	Checks      []checkFile   `yaml:"checks"`
+	Price       *priceFile    `yaml:"price"`
+	Routes      []routeFile   `yaml:"routes"`
+	Expected    time.Duration `yaml:"expected"`
+	Timeout     time.Duration `yaml:"timeout"`
+	OnUnknown   string        `yaml:"on_unknown"`
+	Media       string        `yaml:"media"`
+	MaxBytes    byteSize      `yaml:"max_bytes"`
+	KeepForever *bool         `yaml:"keep_forever"`
+}
+
+// ignoredFile names fields that do not count, and are not looked at, unless
+// others have certain values, or while one of others is given.
 type ignoredFile struct {
 	Fields []string       `yaml:"fields"`
 	Unless map[string]any `yaml:"unless"`
+	With   []string       `yaml:"with"`
 }
 
-// namedFile is one check or rewrite: a name of the registry and its
-// arguments, as a map of one entry.
-type namedFile struct {
+// checkFile is one check: a name of the registry and its arguments, as a map
+// of one entry.
+type checkFile struct {
 	name string
 	args []byte
 }
 
 // UnmarshalYAML reads `name: {arguments}`.
-func (n *namedFile) UnmarshalYAML(b []byte) error {
+func (n *checkFile) UnmarshalYAML(b []byte) error {
 	var entries map[string]yaml.RawMessage
 	if err := yaml.Unmarshal(b, &entries); err != nil {
 		return err
@@ -67,17 +76,14 @@ func (n *namedFile) UnmarshalYAML(b []byte) error {
 }
 
 type routeFile struct {
-	Provider  string      `yaml:"provider"`
-	Upstream  string      `yaml:"upstream"`
-	Operation string      `yaml:"operation"`
-	Sync      bool        `yaml:"sync"`
-	Requires  []namedFile `yaml:"requires"`
-	Rewrites  []namedFile `yaml:"rewrites"`
+	Provider  string `yaml:"provider"`
+	Upstream  string `yaml:"upstream"`
+	Operation string `yaml:"operation"` // of the provider's adapter
 }
 
 type priceFile struct {
 	Unit     mediagate.Unit   `yaml:"unit"`
-	Quantity string           `yaml:"quantity"` // the field that counts units; empty: one
+	Quantity string           `yaml:"quantity"` // the field that counts units, or whose characters count; empty: one
 	By       []string         `yaml:"by"`
 	Rows     []map[string]any `yaml:"rows"`
 }
@@ -105,6 +111,9 @@ func (s *byteSize) UnmarshalYAML(b []byte) error {
 // decodeModel reads one file strictly: an unknown key is an error, since a
 // misspelt rule would otherwise be no rule.
 func decodeModel(b []byte) (modelFile, error) {
+	if err := checkPlaces(b); err != nil {
+		return modelFile{}, err
+	}
 	var f modelFile
 	if err := yaml.UnmarshalWithOptions(b, &f, yaml.Strict(), yaml.UseOrderedMap()); err != nil {
 		return modelFile{}, fmt.Errorf("%s", strings.TrimSpace(yaml.FormatError(err, false, false)))
@@ -112,12 +121,69 @@ func decodeModel(b []byte) (modelFile, error) {
 	if f.ID == "" {
 		return modelFile{}, fmt.Errorf("id is missing")
 	}
+	var seen []string
+	for i, o := range f.Operations {
+		switch {
+		case o.Endpoint == "":
+			return modelFile{}, fmt.Errorf("operations[%d]: endpoint is missing", i)
+		case slices.Contains(seen, o.Endpoint):
+			return modelFile{}, fmt.Errorf("operations[%d]: there is one for %s already", i, o.Endpoint)
+		}
+		seen = append(seen, o.Endpoint)
+	}
 	return f, nil
+}
+
+// checkPlaces finds keys of an operation that stand beside the model's, as
+// they did when a model had one endpoint.
+func checkPlaces(b []byte) error {
+	var entries yaml.MapSlice
+	if yaml.UnmarshalWithOptions(b, &entries, yaml.UseOrderedMap()) != nil {
+		return nil // decodeModel has better words for it
+	}
+	known, own := keysOf(reflect.TypeFor[operationFile]()), keysOf(reflect.TypeFor[modelFile]())
+	var misplaced []string
+	for _, entry := range entries {
+		if key := fmt.Sprint(entry.Key); slices.Contains(known, key) && !slices.Contains(own, key) {
+			misplaced = append(misplaced, key)
+		}
+	}
+	if len(misplaced) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: of an operation, not of the model: move to operations, a list with an entry for each endpoint (docs/adding-a-model.md)",
+		list(misplaced, "and"))
+}
+
+func keysOf(t reflect.Type) []string {
+	keys := make([]string, t.NumField())
+	for i := range keys {
+		keys[i] = t.Field(i).Tag.Get("yaml")
+	}
+	return keys
+}
+
+// overlayModel replaces the keys of base that over has. Operations are told
+// apart by their endpoints; of one that both have, over replaces the keys that
+// it has; one that base lacks is added.
+func overlayModel(base, over modelFile) modelFile {
+	operations := slices.Clone(base.Operations)
+	for _, o := range over.Operations {
+		i := slices.IndexFunc(operations, func(b operationFile) bool { return b.Endpoint == o.Endpoint })
+		if i < 0 {
+			operations = append(operations, o)
+			continue
+		}
+		operations[i] = overlay(operations[i], o)
+	}
+	sum := overlay(base, over)
+	sum.Operations = operations
+	return sum
 }
 
 // overlay replaces the keys of base that over has. Whole keys, not parts of
 // them: half of a price table with half of another is nobody's intention.
-func overlay(base, over modelFile) modelFile {
+func overlay[T any](base, over T) T {
 	dst, src := reflect.ValueOf(&base).Elem(), reflect.ValueOf(over)
 	for i := range src.NumField() {
 		if !src.Field(i).IsZero() {
@@ -127,4 +193,4 @@ func overlay(base, over modelFile) modelFile {
 	return base
 }
 
-func (f modelFile) enabled() bool { return f.Enabled == nil || *f.Enabled }
+func enabled(switched *bool) bool { return switched == nil || *switched }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,10 +40,10 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, ok := c.Model(id)
-			if !ok || len(archive.Files) == 0 || archive.Files[0].Name != "request.json" {
-				t.Fatalf("%s: no such model, or no request.json at the start", file)
+			if len(archive.Files) == 0 || archive.Files[0].Name != "request.json" {
+				t.Fatalf("%s: no request.json at the start", file)
 			}
+			m := operationOf(t, c, id)
 			got := &txtar.Archive{Comment: archive.Comment, Files: append(archive.Files[:1:1], outcome(t, m, string(archive.Files[0].Data))...)}
 			if *update {
 				if err := os.WriteFile(file, txtar.Format(got), 0o600); err != nil {
@@ -61,7 +63,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func outcome(t *testing.T, m *catalog.Model, request string) []txtar.File {
+func outcome(t *testing.T, m *catalog.Operation, request string) []txtar.File {
 	t.Helper()
 	r, err := m.Accept(parse(t, request))
 	if err != nil {
@@ -76,11 +78,14 @@ func outcome(t *testing.T, m *catalog.Model, request string) []txtar.File {
 		fmt.Fprintf(&charges, "%s: %d × %s a %s = %s\n", charge.Item, charge.Quantity, charge.UnitPrice, charge.Unit, charge.Amount())
 	}
 	fmt.Fprintf(&charges, "hold %s\n", billing.Total(r.Charges))
-	return []txtar.File{
-		{Name: "params.json", Data: indent(t, r.Params)},
+	files := []txtar.File{{Name: "params.json", Data: indent(t, r.Params)}}
+	for _, field := range slices.Sorted(maps.Keys(r.Uploads)) {
+		files = append(files, txtar.File{Name: "upload " + field, Data: []byte(r.Uploads[field] + "\n")})
+	}
+	return append(files, []txtar.File{
 		{Name: "plan.json", Data: indent(t, plan)},
 		{Name: "charges.txt", Data: charges.Bytes()},
-	}
+	}...)
 }
 
 func indent(t *testing.T, b []byte) []byte {

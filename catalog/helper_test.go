@@ -21,13 +21,19 @@ func load(t *testing.T) *catalog.Catalog {
 	return c
 }
 
-func model(t *testing.T, id string) *catalog.Model {
+// operation is the one operation of a built-in model.
+func operation(t *testing.T, id string) *catalog.Operation {
 	t.Helper()
-	m, ok := load(t).Model(id)
-	if !ok {
-		t.Fatalf("no model %s", id)
+	return operationOf(t, load(t), id)
+}
+
+func operationOf(t *testing.T, c *catalog.Catalog, id string) *catalog.Operation {
+	t.Helper()
+	m, ok := c.Model(id)
+	if !ok || len(m.Operations()) != 1 {
+		t.Fatalf("no model %s with one operation", id)
 	}
-	return m
+	return m.Operations()[0]
 }
 
 // parse reads a body the way the API does.

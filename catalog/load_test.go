@@ -29,57 +29,101 @@ func dir(t *testing.T, files map[string]string) string {
 const whole = `id: omega
 aliases: [omega-latest]
 type: image
-category: image
 tags: [Text to Image]
-endpoint: /v1/images/generations
-schema:
-  properties:
-    prompt: {type: string, minLength: 1, maxLength: 10}
-    size: {type: string, enum: [s, l], default: s}
-    draft: {type: boolean, default: false}
-    n: {type: integer, minimum: 1, maximum: 4, default: 1}
-  required: [prompt]
-routes:
-  - provider: acme
-    upstream: omega-1
-    operation: image
-    sync: true
-expected: 10s
-timeout: 10m
-media: image
-max_bytes: 1MiB
-price:
-  unit: image
-  quantity: n
-  by: [size, draft]
-  rows:
-    - {size: s, draft: false, price: "0.01"}
-    - {size: s, draft: true, price: "0.005"}
-    - {size: l, draft: false, price: "0.02"}
-    - {size: l, draft: true, price: "0.01"}
+description: Images of an end.
+operations:
+  - endpoint: /v1/images/generations
+    schema:
+      properties:
+        prompt: {type: string, minLength: 1, maxLength: 10}
+        size: {type: string, enum: [s, l], default: s}
+        draft: {type: boolean, default: false}
+        n: {type: integer, minimum: 1, maximum: 4, default: 1}
+      required: [prompt]
+    price:
+      unit: image
+      quantity: n
+      by: [size, draft]
+      rows:
+        - {size: s, draft: false, price: "0.01"}
+        - {size: s, draft: true, price: "0.005"}
+        - {size: l, draft: false, price: "0.02"}
+        - {size: l, draft: true, price: "0.01"}
+    routes:
+      - {provider: acme, upstream: omega-1, operation: image}
+    expected: 10s
+    timeout: 10m
+    on_unknown: fail
+    max_bytes: 1MiB
 `
 
 func TestBuiltInModels(t *testing.T) {
 	t.Parallel()
 	type head struct {
-		Type      mediagate.Type
-		Category  string
-		Tags      []string
-		Endpoint  string
-		MaxBody   int64
-		Providers []string
+		Type     mediagate.Type
+		Category string
+		Tags     []string
+		Endpoint string
+		MaxBody  int64
+		Media    string
+		Routes   string
 	}
+	const (
+		videos, images = "/v1/videos/generations", "/v1/images/generations"
+		mib            = 1 << 20
+	)
+	fromBoth := []string{"Text to Video", "Image to Video"}
+	fromAll := append(fromBoth[:2:2], "Video to Video")
+	imagesFromBoth := []string{"Text to Image", "Image to Image"}
 	got := map[string]head{}
 	for _, m := range load(t).Models() {
-		got[m.ID] = head{m.Type, m.Category, m.Tags, m.Endpoint, m.MaxBody, m.Providers()}
+		for _, o := range m.Operations() {
+			var routes []string
+			for _, r := range o.Routes() {
+				routes = append(routes, r.Provider+"/"+r.Upstream+"/"+r.Operation)
+			}
+			got[m.ID] = head{m.Type, m.Category, m.Tags, o.Endpoint, o.MaxBody, o.Media(), strings.Join(routes, " ")}
+		}
+		if m.Description == "" {
+			t.Errorf("%s says nothing of itself", m.ID)
+		}
 	}
+	const gemini = "gemini/gemini-3.1-flash-image-preview/image"
 	want := map[string]head{
-		"alpha-v3":          {"video", "video", []string{"Text to Video", "Image to Video"}, "/v1/videos/generations", 1 << 20, []string{"kling"}},
-		"alpha-video-o1":    {"video", "video", []string{"Text to Video", "Image to Video", "Video to Video"}, "/v1/videos/generations", 1 << 20, []string{"kling"}},
-		"theta-image-turbo": {"image", "image", []string{"Text to Image"}, "/v1/images/generations", 1 << 20, []string{"dashscope"}},
+		"alpha-v3":          {"video", "video", fromBoth, videos, mib, "video", "kling/kling-v3/video kling/kling-v3-omni/omni_frames"},
+		"alpha-video-o1":    {"video", "video", fromAll, videos, mib, "video", "kling/kling-video-o1/omni"},
+		"delta-02":          {"video", "video", fromBoth, videos, 30 * mib, "video", "minimax/MiniMax-Hailuo-02/video"},
+		"delta-2.3":         {"video", "video", fromBoth, videos, 30 * mib, "video", "minimax/MiniMax-Hailuo-2.3/video"},
+		"delta-H3":          {"video", "video", fromAll, videos, mib, "video", "minimax/MiniMax-H3/video_v2"},
+		"theta-image-turbo": {"image", "image", []string{"Text to Image"}, images, mib, "image", "dashscope/z-image-turbo/image"},
+		"zeta-2-ext":        {"image", "image", imagesFromBoth, images, mib, "image", gemini},
+
+		"zeta-3.1-flash-image-preview": {"image", "image", imagesFromBoth, images, mib, "image", gemini},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestFields holds what start-up compares with what adapters take.
+func TestFields(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[string]string{
+		"alpha-v3":          "prompt negative_prompt mode duration aspect_ratio image_urls watermark audio multi_shot shot_type multi_prompt element_list",
+		"alpha-video-o1":    "prompt mode duration aspect_ratio image_urls video_list element_list watermark",
+		"theta-image-turbo": "prompt size resolution prompt_extend",
+		"delta-02":          "prompt duration resolution prompt_optimizer fast_pretreatment watermark first_frame_image last_frame_image",
+		"delta-2.3":         "prompt duration resolution prompt_optimizer fast_pretreatment watermark first_frame_image",
+		"delta-H3":          "prompt duration resolution aspect_ratio image_urls video_urls audio_urls first_frame_image last_frame_image",
+		"zeta-2-ext":        "prompt image_urls size resolution n",
+	} {
+		o := operation(t, id)
+		if diff := cmp.Diff(want, strings.Join(o.Fields(), " ")); diff != "" {
+			t.Errorf("%s: %s", id, diff)
+		}
+	}
+	if got, want := operation(t, "zeta-2-ext").Where(0), "zeta-3.1-flash-image-preview.yaml: operations[/v1/images/generations].routes[0]"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
@@ -93,34 +137,40 @@ func TestModelIsExact(t *testing.T) {
 	}
 }
 
+// builtIn are the ids of all models, aliases among them.
+func builtIn(t *testing.T) []string {
+	t.Helper()
+	var ids []string
+	for _, m := range load(t).Models() {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
 func TestOverlay(t *testing.T) {
 	t.Parallel()
+	const at = "operations:\n  - endpoint: /v1/"
 	tests := map[string]struct {
-		files map[string]string
-		ids   []string
-		check func(t *testing.T, c *catalog.Catalog)
+		files       map[string]string
+		more, fewer []string // ids
+		check       func(t *testing.T, c *catalog.Catalog)
 	}{
-		"an empty directory": {nil, []string{"alpha-v3", "alpha-video-o1", "theta-image-turbo"}, nil},
-		"other files are not read": {
-			map[string]string{"README.md": "x: [", "a.yaml.bak": "x: ["},
-			[]string{"alpha-v3", "alpha-video-o1", "theta-image-turbo"},
-			nil,
-		},
+		"an empty directory":       {},
+		"other files are not read": {files: map[string]string{"README.md": "x: [", "a.yaml.bak": "x: ["}},
 		"a model is switched off": {
-			map[string]string{"off.yml": "id: alpha-v3\nenabled: false\n"},
-			[]string{"alpha-video-o1", "theta-image-turbo"},
-			nil,
+			files: map[string]string{"off.yml": "id: alpha-v3\nenabled: false\n"},
+			fewer: []string{"alpha-v3"},
 		},
 		"a model is added, with its alias": {
-			map[string]string{"omega.yaml": whole},
-			[]string{"alpha-v3", "alpha-video-o1", "omega", "omega-latest", "theta-image-turbo"},
-			func(t *testing.T, c *catalog.Catalog) {
+			files: map[string]string{"omega.yaml": whole},
+			more:  []string{"omega", "omega-latest"},
+			check: func(t *testing.T, c *catalog.Catalog) {
 				t.Helper()
-				m, _ := c.Model("omega-latest")
-				if m.Canonical != "omega" || !strings.Contains(string(m.Schema()), `"const":"omega-latest"`) {
-					t.Errorf("canonical %s, schema %s", m.Canonical, m.Schema())
+				o := operationOf(t, c, "omega-latest")
+				if o.Model.Canonical != "omega" || !strings.Contains(string(o.Schema()), `"const":"omega-latest"`) {
+					t.Errorf("canonical %s, schema %s", o.Model.Canonical, o.Schema())
 				}
-				r, err := m.Accept(parse(t, `{"model":"omega-latest","prompt":"a","n":3,"size":"l","draft":true}`))
+				r, err := o.Accept(parse(t, `{"model":"omega-latest","prompt":"a","n":3,"size":"l","draft":true}`))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -128,21 +178,18 @@ func TestOverlay(t *testing.T) {
 				if diff := cmp.Diff(want, r.Charges); diff != "" {
 					t.Error(diff)
 				}
-				// Nothing says on_unknown, and its only vendor is synchronous.
-				if r.Plan.OnUnknown != mediagate.OnUnknownFail {
-					t.Errorf("on_unknown %q", r.Plan.OnUnknown)
-				}
-				_, err = m.Accept(parse(t, `{"model":"omega","prompt":"a"}`))
+				_, err = o.Accept(parse(t, `{"model":"omega","prompt":"a"}`))
 				refusal(t, err, "model")
 			},
 		},
 		"a price is changed, the rest stays": {
-			map[string]string{"price.yaml": "id: alpha-video-o1\nprice:\n  unit: second\n  quantity: duration\n  rows:\n    - {price: \"1.5\"}\n"},
-			[]string{"alpha-v3", "alpha-video-o1", "theta-image-turbo"},
-			func(t *testing.T, c *catalog.Catalog) {
+			files: map[string]string{
+				"price.yaml": "id: alpha-video-o1\n" + at + "videos/generations\n    price:\n      unit: second\n      quantity: duration\n      rows:\n        - {price: \"1.5\"}\n",
+			},
+			check: func(t *testing.T, c *catalog.Catalog) {
 				t.Helper()
-				m, _ := c.Model("alpha-video-o1")
-				r, err := m.Accept(parse(t, `{"model":"alpha-video-o1","prompt":"a","mode":"pro"}`))
+				o := operationOf(t, c, "alpha-video-o1")
+				r, err := o.Accept(parse(t, `{"model":"alpha-video-o1","prompt":"a","mode":"pro"}`))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -150,22 +197,38 @@ func TestOverlay(t *testing.T) {
 				if diff := cmp.Diff(want, r.Charges); diff != "" {
 					t.Error(diff)
 				}
-				_, err = m.Accept(parse(t, `{"model":"alpha-video-o1","prompt":"<<<image_2>>>"}`))
+				_, err = o.Accept(parse(t, `{"model":"alpha-video-o1","prompt":"<<<image_2>>>"}`))
 				refusal(t, err, "prompt")
+				if got := o.Where(0); got != "price.yaml: operations[/v1/videos/generations].routes[0]" {
+					t.Errorf("the overlay is not named: %s", got)
+				}
 			},
 		},
-		"an asynchronous model parks": {
-			map[string]string{"omega.yaml": strings.Replace(whole, "sync: true", "sync: false", 1)},
-			[]string{"alpha-v3", "alpha-video-o1", "omega", "omega-latest", "theta-image-turbo"},
-			func(t *testing.T, c *catalog.Catalog) {
+		"an operation is added": {
+			files: map[string]string{"more.yaml": strings.Replace(whole, "id: omega\naliases: [omega-latest]\ntype: image", "id: alpha-v3\ntype: video", 1)},
+			check: func(t *testing.T, c *catalog.Catalog) {
 				t.Helper()
-				m, _ := c.Model("omega")
-				r, err := m.Accept(parse(t, `{"model":"omega","prompt":"a"}`))
-				if err != nil {
-					t.Fatal(err)
+				for endpoint, field := range map[string]string{"/v1/videos/generations": "image_urls", "/v1/images/generations": "draft"} {
+					o, err := c.Find(endpoint, parse(t, `{"model":"alpha-v3"}`))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !slices.Contains(o.Fields(), field) {
+						t.Errorf("%s has the fields %v", endpoint, o.Fields())
+					}
 				}
-				if r.Plan.OnUnknown != mediagate.OnUnknownPark {
-					t.Errorf("on_unknown %q", r.Plan.OnUnknown)
+			},
+		},
+		"an operation is switched off": {
+			files: map[string]string{
+				"more.yaml": strings.Replace(whole, "id: omega\naliases: [omega-latest]\ntype: image", "id: alpha-v3\ntype: video", 1) +
+					"  - endpoint: /v1/videos/generations\n    enabled: false\n",
+			},
+			check: func(t *testing.T, c *catalog.Catalog) {
+				t.Helper()
+				_, err := c.Find("/v1/videos/generations", parse(t, `{"model":"alpha-v3"}`))
+				if got := refusal(t, err, "model"); got != `model "alpha-v3" is not served at /v1/videos/generations, but at /v1/images/generations` {
+					t.Error(got)
 				}
 			},
 		},
@@ -181,7 +244,9 @@ func TestOverlay(t *testing.T) {
 			for _, m := range c.Models() {
 				ids = append(ids, m.ID)
 			}
-			if diff := cmp.Diff(tt.ids, ids); diff != "" {
+			want := slices.DeleteFunc(append(builtIn(t), tt.more...), func(id string) bool { return slices.Contains(tt.fewer, id) })
+			slices.Sort(want)
+			if diff := cmp.Diff(want, ids); diff != "" {
 				t.Error(diff)
 			}
 			if tt.check != nil {
@@ -191,147 +256,18 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// TestNearestRoute: without a possible route the client is told what stood in
-// the way of the one that came nearest, the preferred one among equals.
-func TestNearestRoute(t *testing.T) {
+// TestOldShape: a file from when a model had one endpoint is told what to do.
+func TestOldShape(t *testing.T) {
 	t.Parallel()
-	const first = "  - provider: acme\n    upstream: first\n    operation: image\n    requires:\n"
-	const second = "  - provider: acme\n    upstream: second\n    operation: image\n    requires:\n"
-	tests := map[string]struct{ routes, param string }{
-		"equals": {
-			first + "      - without: {field: draft, value: true, rule: is refused}\n" +
-				second + "      - without: {field: size, value: l, rule: is refused}\n", "draft",
-		},
-		"the second is nearer": {
-			first + "      - without: {field: draft, value: true, rule: is refused}\n" +
-				second + "      - given: {field: prompt}\n      - without: {field: size, value: l, rule: is refused}\n", "size",
-		},
-		"the first is nearer": {
-			first + "      - given: {field: prompt}\n      - without: {field: draft, value: true, rule: is refused}\n" +
-				second + "      - without: {field: size, value: l, rule: is refused}\n", "draft",
-		},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			before, after, _ := strings.Cut(whole, "  - provider: acme\n")
-			_, after, _ = strings.Cut(after, "expected:")
-			c, err := catalog.Load(dir(t, map[string]string{"omega.yaml": before + tt.routes + "expected:" + after}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, _ := c.Model("omega")
-			_, err = m.Accept(parse(t, `{"model":"omega","prompt":"a","draft":true,"size":"l"}`))
-			refusal(t, err, tt.param)
-			// One route is enough.
-			if _, err := m.Accept(parse(t, `{"model":"omega","prompt":"a","draft":true}`)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// TestRewritesOfRoutes: a request is stored as the first possible route wants
-// it, and only for those that want the same.
-func TestRewritesOfRoutes(t *testing.T) {
-	t.Parallel()
-	route := func(name, rewrites string) string {
-		return "  - {provider: acme, upstream: " + name + ", operation: image, rewrites: [" + rewrites + "]}\n"
-	}
-	const avoid = "{avoid: {field: not, text: prompt}}"
-	tests := map[string]struct {
-		routes, not string
-		prompt      string
-		upstreams   []string // none: refused
-	}{
-		"all the same":          {route("a", avoid) + route("b", avoid), "b", "a\nAvoid: b", []string{"a", "b"}},
-		"as the first wants it": {route("a", avoid) + route("b", "") + route("c", avoid), "b", "a\nAvoid: b", []string{"a", "c"}},
-		"left alone by both":    {route("a", "") + route("b", ""), "b", "a", []string{"a", "b"}},
-		"nothing to rewrite":    {route("a", avoid) + route("b", ""), "", "a", []string{"a", "b"}},
-		"the first has no room": {route("a", avoid) + route("b", ""), "bb", "a", []string{"b"}},
-		"none has room":         {route("a", avoid) + route("b", avoid), "bb", "", nil},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			before, after, _ := strings.Cut(whole, "  - provider: acme\n")
-			_, after, _ = strings.Cut(after, "expected:")
-			text := strings.Replace(before+tt.routes+"expected:"+after, "    size:", "    not: {type: string, maxLength: 10}\n    size:", 1)
-			c, err := catalog.Load(dir(t, map[string]string{"omega.yaml": text}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, _ := c.Model("omega")
-			given := `{"model":"omega","prompt":"a"}`
-			if tt.not != "" {
-				given = `{"model":"omega","prompt":"a","not":"` + tt.not + `"}`
-			}
-			r, err := m.Accept(parse(t, given))
-			if tt.upstreams == nil {
-				refusal(t, err, "prompt")
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			var upstreams []string
-			for _, r := range r.Plan.Routes {
-				upstreams = append(upstreams, r.Upstream)
-			}
-			if diff := cmp.Diff(tt.upstreams, upstreams); diff != "" {
-				t.Error(diff)
-			}
-			if got := parse(t, string(r.Params))["prompt"]; got != tt.prompt {
-				t.Errorf("prompt %q, want %q", got, tt.prompt)
-			}
-		})
-	}
-}
-
-// TestRewritesShareNothing: what one route's rewrites did to the shots is not
-// seen by the next.
-func TestRewritesShareNothing(t *testing.T) {
-	t.Parallel()
-	const route = "  - provider: kling\n    upstream: kling-v3-omni\n    operation: omni\n    rewrites: [{avoid: {field: negative_prompt, text: prompt, shots: multi_prompt}}]\n"
-	c, err := catalog.Load(dir(t, map[string]string{"alpha.yaml": "id: alpha-v3\nroutes:\n" + route + route}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, _ := c.Model("alpha-v3")
-	r, err := m.Accept(parse(t, body(t, "alpha-v3", `"negative_prompt":"fog","multi_shot":true,"shot_type":"customize",`+shots(5))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(r.Plan.Routes) != 2 {
-		t.Errorf("%d routes, want both: they want the same", len(r.Plan.Routes))
-	}
-}
-
-// TestSubjectsRefused is for the arguments of show_subjects.
-func TestSubjectsRefused(t *testing.T) {
-	t.Parallel()
-	const (
-		fields = "    cast: {type: array, items: {type: object, properties: {a: {type: string}}}}\n    size:"
-		args   = "list: cast, name: a, description: a, pictures: a, images: cast, word: image, text: prompt, max: 7"
-	)
-	for name, tt := range map[string]struct{ old, new, want string }{
-		"complete":           {"", "", ""},
-		"no such list":       {"list: cast", "list: x", `"x" is no field of the schema`},
-		"no such name":       {"name: a", "name: x", `"x" is no field of the items of cast`},
-		"no such pictures":   {"pictures: a", "pictures: x", `"x" is no field of the items of cast`},
-		"no such shots":      {"max: 7", "max: 7, shots: x", `"x" is no field of the schema`},
-		"shots without text": {"max: 7", "max: 7, shots: cast", "cast has no items with a prompt and its maxLength"},
-		"text without bound": {"text: prompt", "text: size", "size has no maxLength"},
-		"no max":             {", max: 7", "", "max must be"},
-		"with, no max_with":  {"max: 7", "max: 7, with: size", "max_with"},
-		"max_with, no with":  {"max: 7", "max: 7, max_with: 4", "max_with"},
+	for name, tt := range map[string]struct{ text, want string }{
+		"a whole file": {"id: omega\ntype: image\nendpoint: /v1/images/generations\nschema: {}\nmax_bytes: 1MiB\n", "endpoint, schema and max_bytes: of an operation"},
+		"a price":      {"id: alpha-v3\nprice: {unit: second}\n", "price: of an operation, not of the model: move to operations"},
+		"both":         {"id: alpha-v3\nmedia: video\noperations: []\n", "media: of an operation"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text := strings.Replace(whole, "    size:", fields, 1)
-			text = strings.Replace(text, "routes:", "rewrites: [{show_subjects: {"+strings.Replace(args, tt.old, tt.new, 1)+"}}]\nroutes:", 1)
-			_, err := catalog.Load(dir(t, map[string]string{"omega.yaml": text}))
-			if (tt.want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), tt.want)) {
+			_, err := catalog.Load(dir(t, map[string]string{"old.yaml": tt.text}))
+			if err == nil || !strings.Contains(err.Error(), "old.yaml: "+tt.want) || !strings.Contains(err.Error(), "docs/adding-a-model.md") {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
@@ -346,51 +282,62 @@ func TestLoadRefuses(t *testing.T) {
 	}{
 		"no id":                     {"id: omega\n", "", "id is missing"},
 		"an unknown key":            {"expected:", "expcted:", "expcted"},
-		"a key twice":               {"media: image\n", "media: image\nmedia: image\n", "media"},
+		"a key twice":               {"    expected: 10s\n", "    expected: 10s\n    expected: 10s\n", "expected"},
 		"no YAML":                   {"id: omega", "id: [", "omega.yaml"},
 		"an unknown type":           {"type: image", "type: picture", "type must be"},
-		"another category":          {"category: image", "category: video", "category"},
-		"no endpoint":               {"endpoint: /v1/images/generations\n", "", "endpoint"},
-		"no media class":            {"media: image\n", "", "media must be"},
-		"a wrong on_unknown":        {"media:", "on_unknown: wait\nmedia:", "on_unknown"},
-		"no expected duration":      {"expected: 10s\n", "", "expected must be"},
+		"a category":                {"type: image", "type: image\ncategory: image", "category"},
+		"no endpoint":               {"endpoint: /v1/images/generations", "max_body: 1MiB", "operations[0]: endpoint is missing"},
+		"an unknown endpoint":       {"images/generations", "films/generations", "endpoint must be /v1/videos/generations or /v1/images/generations"},
+		"an endpoint twice":         {"on_unknown:", "enabled: true\n  - endpoint: /v1/images/generations\n    on_unknown:", "operations[1]: there is one for /v1/images/generations already"},
+		"no operation":              {"- endpoint:", "- enabled: false\n    endpoint:", "operations: there are none"},
+		"a wrong media class":       {"expected:", "media: film\n    expected:", "media must be video, image or audio"},
+		"a wrong on_unknown":        {"on_unknown: fail", "on_unknown: wait", "on_unknown must be"},
+		"no on_unknown":             {"    on_unknown: fail\n", "", "on_unknown must be"},
+		"no expected duration":      {"    expected: 10s\n", "", "expected must be"},
 		"a timeout below expected":  {"timeout: 10m", "timeout: 9s", "timeout must be"},
-		"no max_bytes":              {"max_bytes: 1MiB\n", "", "max_bytes is missing"},
+		"no max_bytes":              {"    max_bytes: 1MiB\n", "", "max_bytes is missing"},
 		"a size without sense":      {"max_bytes: 1MiB", "max_bytes: 1TB", "is no size"},
 		"an alias taken":            {"omega-latest", "alpha-v3", "alpha-v3 is taken"},
 		"an alias of itself":        {"omega-latest", "omega", "omega is taken"},
 		"a broken schema":           {"minLength: 1,", "minLength: x,", "schema"},
 		"an unknown schema type":    {"prompt: {type: string", "prompt: {type: text", "schema"},
-		"a common field":            {"    prompt: {", "    webhook: {type: string}\n    prompt: {", "every model has the field webhook"},
+		"a common field":            {"        prompt: {", "        webhook: {type: string}\n        prompt: {", "every model has the field webhook"},
+		"an unknown definition":     {"prompt: {type: string", `prompt: {$ref: "#/$defs/mediaURI", type: string`, "schema"},
+		"a shared definition":       {"required: [prompt]", "required: [prompt]\n      $defs: {frame: {type: string}}", "every schema has frame"},
+		"a value of no field":       {"size: {type: string", "who: {x-value: name, properties: {id: {type: string}}}\n        size: {type: string", `"name" is no field of the object`},
 		"a reference to nothing":    {"prompt: {type: string", `prompt: {$ref: "#/$defs/x", type: string`, "schema"},
 		"a schema of itself":        {"prompt: {type: string", `prompt: {$ref: "#/properties/prompt", type: string`, "schema"},
-		"an unknown check":          {"routes:", "checks: [{shot: {}}]\nroutes:", `no check is named "shot"`},
-		"a check of no field":       {"routes:", "checks: [{given: {field: x}}]\nroutes:", `"x" is no field`},
-		"a check with unknown keys": {"routes:", "checks: [{given: {field: n, why: x}}]\nroutes:", "why"},
-		"a check of two names":      {"routes:", "checks: [{given: {field: n}, needs: {field: n, with: n}}]\nroutes:", "one name"},
-		"a rule without words":      {"routes:", "checks: [{without: {field: n}}]\nroutes:", "rule is missing"},
-		"a rewrite that is none":    {"routes:", "rewrites: [{given: {field: n}}]\nroutes:", `no check is named "given"`},
-		"no such field of items":    {"routes:", "checks: [{distinct: {list: n, item: x}}]\nroutes:", `"x" is no field of the items of n`},
-		"none to be given":          {"routes:", "checks: [{given: {field: n, item: x}}]\nroutes:", `"x" is no field of the items of n`},
-		"a rewrite of a route":      {"    sync: true", "    rewrites: [{avoid: {field: x, text: prompt}}]", `routes[0]: rewrites: avoid: "x" is no field`},
-		"a route without upstream":  {"    upstream: omega-1\n", "", "upstream"},
-		"an unknown route key":      {"sync: true", "async: true", "async"},
-		"a row too many":            {"{size: l, draft: true", "{size: xl, draft: true", "size=xl draft=true, which the schema does not allow"},
-		"a row twice":               {"{size: l, draft: true", "{size: s, draft: true", "repeats size=s draft=true"},
-		"a row of another shape":    {"{size: l, draft: true, price", "{sizes: l, draft: true, price", "must have size, draft and price"},
+		"an unknown check":          {"routes:", "checks: [{shot: {}}]\n    routes:", `no check is named "shot"; there are distinct, excludes, needs, references, shots and together`},
+		"a check of no field":       {"routes:", "checks: [{needs: {field: x, with: n}}]\n    routes:", `"x" is no field`},
+		"a check beside no field":   {"routes:", "checks: [{needs: {field: n, with: [n, x]}}]\n    routes:", `"x" is no field`},
+		"a check beside nothing":    {"routes:", "checks: [{needs: {field: n}}]\n    routes:", "with is missing"},
+		"a check with unknown keys": {"routes:", "checks: [{needs: {field: n, with: n, why: x}}]\n    routes:", "why"},
+		"a check of two names":      {"routes:", "checks: [{distinct: {list: n}, needs: {field: n, with: n}}]\n    routes:", "one name"},
+		"nothing excluded":          {"routes:", "checks: [{excludes: {with: n}}]\n    routes:", "fields and with are needed"},
+		"excluded by no field":      {"routes:", "checks: [{excludes: {fields: n, with: x}}]\n    routes:", `"x" is no field`},
+		"no such field of items":    {"routes:", "checks: [{distinct: {list: n, item: x}}]\n    routes:", `"x" is no field of the items of n`},
+		"no route":                  {"      - {provider: acme, upstream: omega-1, operation: image}\n", "      []\n", "routes: there are none"},
+		"a route without upstream":  {"upstream: omega-1, ", "", "routes[0]: provider, upstream and operation"},
+		"an unknown route key":      {"operation: image}", "operation: image, sync: true}", "sync"},
 		"a table by a free text":    {"by: [size, draft]", "by: [prompt]", "nothing can depend on it"},
-		"a price is missing":        {"    - {size: l, draft: true, price: \"0.01\"}\n", "", "no row for size=l draft=true"},
+		"a row of another shape":    {"{size: l, draft: true, price", "{sizes: l, draft: true, price", "must have size, draft and price"},
+		"a row twice":               {"{size: l, draft: true", "{size: s, draft: true", "repeats size=s draft=true"},
+		"a row too many":            {"{size: l, draft: true", "{size: xl, draft: true", "size=xl draft=true, which the schema does not allow"},
+		"a price is missing":        {"        - {size: l, draft: true, price: \"0.01\"}\n", "", "no row for size=l draft=true"},
 		"a price without value":     {"draft: true, price: \"0.005\"", "draft: true", "price"},
 		"a price that is none":      {`"0.005"`, `"free"`, "is no price"},
 		"a price below zero":        {`"0.005"`, `"-1"`, "is no price"},
 		"a price beyond sense":      {`"0.005"`, `"1000001"`, "is no price"},
-		"an unknown unit":           {"unit: image", "unit: pixel", "unit must be"},
+		"an unknown unit":           {"unit: image", "unit: pixel", "unit must be second, image, song, operation or character"},
 		"a quantity of texts":       {"quantity: n", "quantity: size", "quantity"},
 		"a quantity without bound":  {"maximum: 4, ", "", "quantity"},
+		"characters of a number":    {"unit: image", "unit: character", `quantity "n" must be a required text`},
+		"characters without end":    {"unit: image\n      quantity: n", "unit: character\n      quantity: size", `quantity "size" must be a required text`},
 		"no default to price by":    {"enum: [s, l], default: s", "enum: [s, l]", "needs a default"},
-		"ignored without field":     {"routes:", "ignored: [{fields: [x], unless: {draft: true}}]\nroutes:", `"x" is no field`},
-		"ignored unless impossible": {"routes:", "ignored: [{fields: [n], unless: {size: xl}}]\nroutes:", "can never be"},
-		"ignored without condition": {"routes:", "ignored: [{fields: [n]}]\nroutes:", "needs fields and unless"},
+		"ignored without field":     {"routes:", "ignored: [{fields: [x], unless: {draft: true}}]\n    routes:", `"x" is no field`},
+		"ignored unless impossible": {"routes:", "ignored: [{fields: [n], unless: {size: xl}}]\n    routes:", "can never be"},
+		"ignored without condition": {"routes:", "ignored: [{fields: [n]}]\n    routes:", "needs fields and unless"},
+		"ignored with no field":     {"routes:", "ignored: [{fields: [n], with: [x]}]\n    routes:", `"x" is no field`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -413,9 +360,9 @@ func TestLoadRefuses(t *testing.T) {
 func TestLoadReportsEverything(t *testing.T) {
 	t.Parallel()
 	d := dir(t, map[string]string{
-		"a.yaml": "id: alpha-v3\nmedia: film\nendpoint: /x\n",
+		"a.yaml": "id: alpha-v3\noperations:\n  - {endpoint: /v1/videos/generations, media: film}\n  - {endpoint: /x}\n",
 		"b.yaml": "id: omega\nsurprise: 1\n",
-		"c.yaml": "id: theta-image-turbo\nprice: {unit: image, by: [resolution], rows: [{resolution: 1K, price: \"1\"}]}\n",
+		"c.yaml": "id: theta-image-turbo\noperations: [{endpoint: /v1/images/generations, price: {unit: image, by: [resolution], rows: [{resolution: 1K, price: \"1\"}]}}]\n",
 		"d.yaml": "id: theta-image-turbo\nenabled: false\n",
 	})
 	var first string
@@ -447,7 +394,7 @@ func TestLoadOfNoDirectory(t *testing.T) {
 
 func TestSchemaIsACopy(t *testing.T) {
 	t.Parallel()
-	m := model(t, "alpha-v3")
+	m := operation(t, "alpha-v3")
 	b := m.Schema()
 	want := slices.Clone(b)
 	clear(b)

@@ -34,13 +34,15 @@ func (o *Outline) At(i int) *Outline {
 	return o.Item
 }
 
-// Outline is all that Accept looks at in the bodies of the endpoint's models,
-// which is enough to tell the model, too. No endpoint is all of them.
+// Outline is all that Find and Accept look at in the bodies of the endpoint's
+// operations. No endpoint is all of them.
 func (c *Catalog) Outline(endpoint string) *Outline {
 	all := &Outline{Fields: map[string]*Outline{"model": {}}}
 	for _, m := range c.Models() {
-		if endpoint == "" || m.Endpoint == endpoint {
-			all = all.with(m.shape.outline())
+		for _, o := range m.operations {
+			if endpoint == "" || o.Endpoint == endpoint {
+				all = all.with(o.schema.shape.outline())
+			}
 		}
 	}
 	return all

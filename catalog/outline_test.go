@@ -56,10 +56,7 @@ func TestOutlineIsAllThatAcceptReads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, ok := c.Model(filepath.Base(filepath.Dir(file)))
-		if !ok {
-			t.Fatal(file)
-		}
+		m := operationOf(t, c, filepath.Base(filepath.Dir(file)))
 		request := parse(t, string(archive.Files[0].Data))
 		names := []string{"unknown"}
 		for name := range parse(t, string(m.Schema()))["properties"].(map[string]any) {

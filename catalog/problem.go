@@ -2,8 +2,6 @@ package catalog
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,9 +16,10 @@ import (
 // problem is one broken rule: where, and in words that follow the name of
 // the field.
 type problem struct {
-	path []any // names and indexes
-	rank int   // of several at one place, the lowest is told
-	text string
+	path  []any // names and indexes
+	rank  int   // of several at one place, the lowest is told
+	depth int   // of the schemas that judge the place, the broken one is the last
+	text  string
 }
 
 // The ranks of problems. A wrong type comes first since the rest would only
@@ -59,15 +58,16 @@ func paramName(path []any) string {
 }
 
 // firstProblem picks from a validator's verdict the problem that comes first
-// in the order of the schema's fields, whatever order it was found in.
-func firstProblem(root *shape, verdict *jsonschema.ValidationError) problem {
-	var found []problem
-	collect(root, verdict, &found)
-	if len(found) == 0 { // a keyword that collect does not know
+// in the order of the schema's fields, whatever order it was found in. Of two
+// at one place it is the one that holds under a condition: it bounds more.
+func (s *schema) firstProblem(verdict *jsonschema.ValidationError) problem {
+	r := reader{schema: s}
+	r.collect(verdict, nil)
+	if len(r.found) == 0 { // a keyword that collect does not know
 		return problem{text: "does not match the model's schema"}
 	}
-	return slices.MinFunc(found, func(a, b problem) int {
-		return cmp.Or(comparePaths(root, a.path, b.path), cmp.Compare(a.rank, b.rank), cmp.Compare(a.text, b.text))
+	return slices.MinFunc(r.found, func(a, b problem) int {
+		return cmp.Or(comparePaths(s.shape, a.path, b.path), cmp.Compare(a.rank, b.rank), cmp.Compare(b.depth, a.depth), cmp.Compare(a.text, b.text))
 	})
 }
 
@@ -96,53 +96,79 @@ func position(s *shape, step any) int {
 	return slices.Index(s.names, name)
 }
 
-// collect turns the leaves of a verdict into problems.
-func collect(root *shape, v *jsonschema.ValidationError, found *[]problem) {
-	path := placeOf(root, v.InstanceLocation)
-	s := root.at(path)
-	add := func(rank int, text string) { *found = append(*found, problem{path: path, rank: rank, text: text}) }
+// reader turns the leaves of a verdict into problems.
+type reader struct {
+	schema *schema
+	found  []problem
+}
+
+// referrer is a schema through which the validator came to another: what it
+// says beside its $ref holds for the same value.
+type referrer struct {
+	depth int // of the value in the document
+	node  any
+}
+
+func (r *reader) collect(v *jsonschema.ValidationError, by []referrer) {
+	path := placeOf(r.schema.shape, v.InstanceLocation)
+	at := layersAt(r.schema.doc, v.SchemaURL)
+	for _, from := range by {
+		if from.depth == len(v.InstanceLocation) {
+			at = append(at, from.node)
+		}
+	}
+	broken := ruleOf(at)
+	add := func(rank int, text string) {
+		r.found = append(r.found, problem{path: path, rank: rank, depth: len(at), text: text})
+	}
 	switch k := v.ErrorKind.(type) {
-	case *kind.Schema, *kind.Group, *kind.AllOf, *kind.Reference:
+	case *kind.Reference:
+		if len(at) > 0 {
+			by = append([]referrer{{len(v.InstanceLocation), at[len(at)-1]}}, by...)
+		}
 		for _, cause := range v.Causes {
-			collect(root, cause, found)
+			r.collect(cause, by)
+		}
+	case *kind.Schema, *kind.Group, *kind.AllOf:
+		for _, cause := range v.Causes {
+			r.collect(cause, by)
 		}
 	case *kind.Required:
 		for _, name := range k.Missing {
 			text := "is required"
-			if field := s.at([]any{name}); field != nil && field.rule != "" {
-				text = field.rule
+			if field := ruleOf(at.field(r.schema.doc, name)); field.words != "" {
+				text = field.words
 			}
-			*found = append(*found, problem{path: append(slices.Clone(path), name), rank: rankMissing, text: text})
+			r.found = append(r.found, problem{path: append(slices.Clone(path), name), rank: rankMissing, depth: len(at), text: text})
 		}
 	case *kind.Type:
-		text := ruleOf(s)
-		if k.Got == "string" && (s.is("integer") || s.is("number")) {
-			text += ", sent as a JSON number, not as a string"
-		}
-		add(rankType, text)
+		add(rankType, broken.text()+r.asNumber(broken, k.Got == "string"))
 	case *kind.Enum:
-		text := ruleOf(s)
-		if _, isText := k.Got.(string); isText && s != nil && len(s.enum) > 0 {
-			if _, wantsNumber := s.enum[0].(json.Number); wantsNumber {
-				text += ", sent as a JSON number, not as a string"
-			}
-		}
-		add(rankValue, text)
+		_, isText := k.Got.(string)
+		add(rankValue, broken.text()+r.asNumber(broken, isText))
 	case *kind.Format:
-		add(rankForm, reasonOf(k.Err))
+		add(rankForm, formatWords(k.Want, k.Err))
 	case *kind.AnyOf:
 		if names := requiredNames(v.Causes); len(path) == 0 && len(names) > 0 {
-			*found = append(*found, problem{path: []any{names[0]}, rank: rankMissing, text: "is required, or one of " + list(names[1:], "and")})
+			r.found = append(r.found, problem{path: []any{names[0]}, rank: rankMissing, text: "is required, or one of " + list(names[1:], "and")})
 			return
 		}
-		add(rankForm, ruleOf(s))
+		add(rankForm, broken.text())
 	case *kind.OneOf:
-		add(rankForm, ruleOf(s))
+		add(rankForm, broken.text())
 	case *kind.MinLength, *kind.MaxLength, *kind.MinItems, *kind.MaxItems:
-		add(rankSize, ruleOf(s))
+		add(rankSize, broken.text())
 	default:
-		add(rankValue, ruleOf(s))
+		add(rankValue, broken.text())
 	}
+}
+
+// asNumber is what a client is told who sent a number as a text.
+func (r *reader) asNumber(broken rule, isText bool) string {
+	if isText && broken.wantsNumber() {
+		return ", sent as a JSON number, not as a string"
+	}
+	return ""
 }
 
 // requiredNames are the fields of an anyOf that only demands fields.
@@ -175,81 +201,6 @@ func placeOf(s *shape, location []string) []any {
 		}
 	}
 	return path
-}
-
-// reasonOf is the text of a URL check's refusal, without the field's name.
-func reasonOf(err error) string {
-	var e *mediagate.Error
-	if errors.As(err, &e) && e.Message != "" {
-		return "is refused: " + e.Message
-	}
-	return "must be an absolute http or https URL"
-}
-
-// ruleOf says in words what a value must be.
-func ruleOf(s *shape) string {
-	switch {
-	case s == nil:
-		return "is not allowed"
-	case s.rule != "":
-		return s.rule
-	case s.constant != nil:
-		return fmt.Sprintf("must be %v", s.constant)
-	case len(s.enum) > 0:
-		words := make([]string, len(s.enum))
-		for i, v := range s.enum {
-			words[i] = fmt.Sprint(v)
-		}
-		return "must be " + list(words, "or")
-	case s.is("boolean"):
-		return "must be true or false"
-	case s.is("integer"):
-		return "must be an integer" + rangeText(s)
-	case s.is("number"):
-		return "must be a number" + rangeText(s)
-	case s.is("array"):
-		return "must be an array" + sizeText(s.minItems, s.maxItems, "item")
-	case s.is("object"):
-		return "must be an object"
-	case s.format == "uri":
-		return fmt.Sprintf("must be an http or https URL of at most %d characters", s.maxLength)
-	case s.is("string"):
-		return "must be a string" + sizeText(s.minLength, s.maxLength, "character")
-	default:
-		return "breaks a rule of the model's schema"
-	}
-}
-
-func rangeText(s *shape) string {
-	switch {
-	case s.minimum != "" && s.maximum != "":
-		return fmt.Sprintf(" between %s and %s", s.minimum, s.maximum)
-	case s.minimum != "":
-		return fmt.Sprintf(" of at least %s", s.minimum)
-	case s.maximum != "":
-		return fmt.Sprintf(" of at most %s", s.maximum)
-	default:
-		return ""
-	}
-}
-
-func sizeText(low, high int64, unit string) string {
-	plural := func(n int64) string {
-		if n == 1 {
-			return unit
-		}
-		return unit + "s"
-	}
-	switch {
-	case high > 0 && low > 0:
-		return fmt.Sprintf(" of %d to %d %s", low, high, plural(high))
-	case high > 0:
-		return fmt.Sprintf(" of at most %d %s", high, plural(high))
-	case low > 0:
-		return fmt.Sprintf(" of at least %d %s", low, plural(low))
-	default:
-		return ""
-	}
 }
 
 // list joins words as a sentence does.

@@ -11,19 +11,64 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// document puts together a model's whole schema: its own, with
-// the fields that every model has around it.
-func document(id, title string, own yaml.MapSlice) (yaml.MapSlice, error) {
+// schema judges the requests for one operation of a model.
+type schema struct {
+	doc       yaml.MapSlice   // with the order of its keys
+	served    json.RawMessage // the same as JSON
+	validator *jsonschema.Schema
+	shape     *shape
+}
+
+// The formats that we judge ourselves.
+const (
+	formatMediaURL  = "uri" // the only URLs in a schema are media that somebody is to fetch
+	formatImageData = "image-data"
+)
+
+// newSchema makes the schema of an operation: the file's own, with the fields
+// that every operation has, and the shared definitions that it refers to.
+func newSchema(m *Model, row Endpoint, own, shared yaml.MapSlice, check MediaURLCheck) (*schema, error) {
+	own, err := withShared(own, shared)
+	if err != nil {
+		return nil, err
+	}
+	s := new(schema)
+	if s.doc, err = document(m, row, own); err != nil {
+		return nil, err
+	}
+	if s.served, err = appendJSON(nil, s.doc); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	if s.validator, err = compileSchema(s.served, check); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	s.shape, err = shapeOf(s.doc)
+	return s, err
+}
+
+// document puts the fields that every operation has around its own.
+func document(m *Model, row Endpoint, own yaml.MapSlice) (yaml.MapSlice, error) {
 	doc := yaml.MapSlice{
 		{Key: "$schema", Value: "https://json-schema.org/draft/2020-12/schema"},
-		{Key: "title", Value: title},
-		{Key: "type", Value: "object"},
+		{Key: "title", Value: m.Canonical},
 	}
-	properties := yaml.MapSlice{{Key: "model", Value: yaml.MapSlice{
-		{Key: "const", Value: id},
-		{Key: "description", Value: "The model's id."},
-	}}}
-	required := []any{"model"}
+	if m.Description != "" {
+		doc = append(doc, yaml.MapItem{Key: "description", Value: m.Description})
+	}
+	doc = append(doc, yaml.MapItem{Key: "type", Value: "object"})
+	var (
+		properties yaml.MapSlice
+		required   []any
+	)
+	if !row.Fixed {
+		properties = yaml.MapSlice{{Key: "model", Value: yaml.MapSlice{
+			{Key: "const", Value: m.ID},
+			{Key: "description", Value: "The model's id."},
+		}}}
+	}
+	if !row.Fixed && row.Model == "" {
+		required = []any{"model"}
+	}
 	var rest yaml.MapSlice
 	for _, entry := range own {
 		switch key := fmt.Sprint(entry.Key); key {
@@ -33,7 +78,7 @@ func document(id, title string, own yaml.MapSlice) (yaml.MapSlice, error) {
 				return nil, fmt.Errorf("schema: properties must be a map")
 			}
 			for _, field := range fields {
-				if slices.Contains([]string{"model", "webhook", "metadata"}, fmt.Sprint(field.Key)) {
+				if slices.Contains(everywhere, fmt.Sprint(field.Key)) {
 					return nil, fmt.Errorf("schema: every model has the field %v, leave it out", field.Key)
 				}
 			}
@@ -44,17 +89,23 @@ func document(id, title string, own yaml.MapSlice) (yaml.MapSlice, error) {
 				return nil, fmt.Errorf("schema: required must be a list")
 			}
 			required = append(required, fields...)
-		case "$schema", "$id", "title", "type", "additionalProperties":
+		case "$schema", "$id", "title", "description", "type", "additionalProperties":
 			return nil, fmt.Errorf("schema: %s is the same for every model, leave it out", key)
 		default:
 			rest = append(rest, entry)
 		}
 	}
 	properties = append(properties, commonFields()...)
-	doc = append(doc, yaml.MapItem{Key: "properties", Value: properties}, yaml.MapItem{Key: "required", Value: required})
+	doc = append(doc, yaml.MapItem{Key: "properties", Value: properties})
+	if len(required) > 0 {
+		doc = append(doc, yaml.MapItem{Key: "required", Value: required})
+	}
 	doc = append(doc, rest...)
 	return append(doc, yaml.MapItem{Key: "additionalProperties", Value: true}), nil
 }
+
+// everywhere are the fields of all requests that are no part of what is made.
+var everywhere = []string{"model", "webhook", "metadata"}
 
 // commonFields are those that every submit takes beside the model's own.
 func commonFields() yaml.MapSlice {
@@ -75,8 +126,7 @@ func commonFields() yaml.MapSlice {
 	}
 }
 
-// compileSchema compiles what is served. The format uri is judged by check:
-// the only URLs in a schema are media that a vendor is to fetch.
+// compileSchema compiles what is served. Media URLs are judged by check.
 func compileSchema(raw json.RawMessage, check MediaURLCheck) (*jsonschema.Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
@@ -86,12 +136,14 @@ func compileSchema(raw json.RawMessage, check MediaURLCheck) (*jsonschema.Schema
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
-	c.RegisterFormat(&jsonschema.Format{Name: "uri", Validate: func(v any) error {
-		if text, ok := v.(string); ok {
-			return check(text)
-		}
-		return nil
-	}})
+	for name, judge := range map[string]func(string) error{formatMediaURL: check, formatImageData: checkImageData} {
+		c.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(v any) error {
+			if text, ok := v.(string); ok {
+				return judge(text)
+			}
+			return nil
+		}})
+	}
 	if err := c.AddResource(location, doc); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 // served compiles the schema the way a client would, without our formats.
 func served(t *testing.T, id string) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(model(t, id).Schema()))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(operation(t, id).Schema()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +54,18 @@ func TestServedSchema(t *testing.T) {
 		"reference of 256":      {"alpha-v3", `"metadata":{"reference":` + quoted("a", 256) + `}`, false},
 		"o1 duration 6":         {"alpha-video-o1", `"duration":6`, false},
 		"o1 references a check": {"alpha-video-o1", `"prompt":"<<<image_1>>>"`, true},
+		"a frame":               {"delta-02", `"first_frame_image":"https://a.example.com/1"`, true},
+		"a frame as data":       {"delta-02", `"first_frame_image":"data:image/png;base64,aGk="`, true},
+		"a frame of a number":   {"delta-02", `"first_frame_image":5`, false},
+		"a frame of nothing":    {"delta-02", `"first_frame_image":"x"`, false},
+		"1080p for 10 s":        {"delta-02", `"resolution":"1080p","duration":10`, false},
+		"512p without a frame":  {"delta-02", `"resolution":"512p"`, false},
+		"no last frame":         {"delta-2.3", `"last_frame_image":"https://a.example.com/1"`, false},
+		"H3 from a video":       {"delta-H3", `"prompt":"a","video_urls":` + urls(1), true},
+		"H3 ratio":              {"delta-H3", `"aspect_ratio":"2:1"`, false},
+		"H3 ratio, ignored":     {"delta-H3", `"aspect_ratio":5,"first_frame_image":"https://a.example.com/1"`, true},
+		"zeta images":           {"zeta-2-ext", `"image_urls":["https://a.example.com/1",{"url":"https://a.example.com/2"}]`, true},
+		"zeta image of nothing": {"zeta-2-ext", `"image_urls":[{}]`, false},
 		"theta n":               {"theta-image-turbo", `"n":1`, false},
 		"theta 801":             {"theta-image-turbo", `"prompt":` + quoted("語", 801), false},
 		"theta 800":             {"theta-image-turbo", `"prompt":` + quoted("語", 800), true},
@@ -72,6 +84,7 @@ func TestServedSchema(t *testing.T) {
 func TestServedSchemaStatesTheContract(t *testing.T) {
 	t.Parallel()
 	for _, m := range load(t).Models() {
+		o := operation(t, m.ID)
 		var doc struct {
 			Schema     string `json:"$schema"`
 			Type       string `json:"type"`
@@ -84,13 +97,17 @@ func TestServedSchemaStatesTheContract(t *testing.T) {
 				Enum    []any
 			}
 		}
-		if err := json.Unmarshal(m.Schema(), &doc); err != nil {
+		if err := json.Unmarshal(o.Schema(), &doc); err != nil {
 			t.Fatal(err)
 		}
 		if doc.Schema != "https://json-schema.org/draft/2020-12/schema" || doc.Type != "object" || doc.Additional != true {
 			t.Errorf("%s: %+v", m.ID, doc)
 		}
-		if got := fmt.Sprint(doc.Required); got != "[model prompt]" {
+		want := "[model prompt]"
+		if m.ID == "delta-H3" { // or an image or a video
+			want = "[model]"
+		}
+		if got := fmt.Sprint(doc.Required); got != want {
 			t.Errorf("%s: required %s", m.ID, got)
 		}
 		if doc.Properties["model"].Const != m.ID || doc.Properties["webhook"].Type != "string" || doc.Properties["metadata"].Type != "object" {

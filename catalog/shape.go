@@ -11,27 +11,29 @@ import (
 )
 
 // shape is what a schema says about one value, put together from all of its
-// branches. The validator decides; the shape knows the order of the fields,
-// what to keep, what to fill in, and the words for a rule.
+// branches: the order of the fields, what to keep, and what to fill in. What a
+// request breaks is the validator's to say.
+//
+// A branch that states no type only narrows what is said elsewhere, under a
+// condition: its bounds are not the shape's.
 type shape struct {
-	types       []string
+	types       []string // where no condition holds
 	kinds       []string // the types of all branches
-	rule        string   // x-rule: the rule in words, where keywords do not say it
 	never       bool     // no branch accepts any value
-	format      string
-	enum        []any
+	data        bool     // a text may be the file itself
+	enum        []any    // of all branches
 	constant    any
 	minimum     json.Number
 	maximum     json.Number
-	minLength   int64
 	maxLength   int64 // 0: none
-	minItems    int64
-	maxItems    int64 // 0: none
+	maxItems    int64 // the largest of all branches; 0: none
 	fallback    any   // the default
 	hasFallback bool
+	standsFor   string   // x-value: an object is kept as this field of it
 	names       []string // of the properties, in the order of the file
 	properties  map[string]*shape
-	required    map[string]bool
+	required    map[string]bool // by some branch
+	demanded    map[string]bool // whatever else is given
 	items       *shape
 }
 
@@ -41,36 +43,66 @@ const maxShapeDepth = 16
 // shapeOf reads a schema document.
 func shapeOf(doc yaml.MapSlice) (*shape, error) {
 	s := new(shape)
-	return s, s.read(doc, doc, 0)
+	if err := (shapeReader{doc: doc}).read(s, doc); err != nil {
+		return s, err
+	}
+	return s, s.check()
 }
 
-func (s *shape) read(root, node yaml.MapSlice, depth int) error {
-	if depth > maxShapeDepth {
+// check finds an x-value that names no field.
+func (s *shape) check() error {
+	if s.standsFor != "" && s.properties[s.standsFor] == nil {
+		return fmt.Errorf("schema: x-value: %q is no field of the object", s.standsFor)
+	}
+	for _, name := range s.names {
+		if err := s.properties[name].check(); err != nil {
+			return err
+		}
+	}
+	if s.items != nil {
+		return s.items.check()
+	}
+	return nil
+}
+
+// shapeReader is at one place of a schema document.
+type shapeReader struct {
+	doc         yaml.MapSlice
+	depth       int
+	conditional bool // within a branch that not every value has to pass
+}
+
+func (r shapeReader) read(s *shape, node yaml.MapSlice) error {
+	if r.depth > maxShapeDepth {
 		return fmt.Errorf("schema: nested deeper than %d, or refers to itself", maxShapeDepth)
 	}
+	r.depth++
+	narrows := r.conditional && indexOf(node, "type") < 0
 	for _, entry := range node {
 		key := fmt.Sprint(entry.Key)
-		if err := s.readKeyword(root, key, entry.Value, depth); err != nil {
+		if !narrows {
+			s.readBound(key, entry.Value, r.conditional)
+		}
+		if err := r.readKeyword(s, key, entry.Value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *shape) readKeyword(root yaml.MapSlice, key string, value any, depth int) error {
+// readBound reads what a value of the schema's type must be.
+func (s *shape) readBound(key string, value any, conditional bool) {
 	switch key {
 	case "type":
-		s.types = stringsOf(value)
-		s.kinds = append(s.kinds, s.types...)
-	case "x-rule":
-		s.rule = fmt.Sprint(value)
-	case "format":
-		s.format = fmt.Sprint(value)
+		if !conditional || s.types == nil {
+			s.types = stringsOf(value)
+		}
+		s.kinds = append(s.kinds, stringsOf(value)...)
 	case "enum":
-		list, _ := value.([]any)
-		if s.enum == nil {
-			for _, v := range list {
-				s.enum = append(s.enum, jsonValue(v))
+		values, _ := jsonValue(value).([]any)
+		for _, v := range values {
+			if !slices.Contains(s.enum, v) {
+				s.enum = append(s.enum, v)
 			}
 		}
 	case "const":
@@ -79,56 +111,71 @@ func (s *shape) readKeyword(root yaml.MapSlice, key string, value any, depth int
 		s.minimum = numberOf(value)
 	case "maximum":
 		s.maximum = numberOf(value)
-	case "minLength":
-		s.minLength, _ = int64Of(numberOf(value))
 	case "maxLength":
-		s.maxLength, _ = int64Of(numberOf(value))
-	case "minItems":
-		s.minItems, _ = int64Of(numberOf(value))
+		n, _ := int64Of(numberOf(value))
+		s.maxLength = max(s.maxLength, n)
 	case "maxItems":
-		s.maxItems, _ = int64Of(numberOf(value))
+		n, _ := int64Of(numberOf(value))
+		s.maxItems = max(s.maxItems, n)
+	}
+}
+
+func (r shapeReader) readKeyword(s *shape, key string, value any) error {
+	switch key {
+	case "format":
+		s.data = s.data || value == formatImageData
+	case "x-value":
+		s.standsFor = fmt.Sprint(value)
 	case "default":
 		s.fallback, s.hasFallback = jsonValue(value), true
 	case "required":
 		if s.required == nil {
-			s.required = map[string]bool{}
+			s.required, s.demanded = map[string]bool{}, map[string]bool{}
 		}
 		for _, name := range stringsOf(value) {
 			s.required[name] = true
+			s.demanded[name] = s.demanded[name] || !r.conditional
 		}
 	case "properties":
-		return s.readProperties(root, value, depth)
+		return r.readProperties(s, value)
 	case "items":
 		if s.items == nil {
 			s.items = new(shape)
 		}
 		if node, ok := value.(yaml.MapSlice); ok {
-			return s.items.read(root, node, depth+1)
+			return r.read(s.items, node)
 		}
 	case "$ref":
-		node, err := resolve(root, fmt.Sprint(value))
+		node, err := resolve(r.doc, fmt.Sprint(value))
 		if err != nil {
 			return err
 		}
-		return s.read(root, node, depth+1)
+		return r.read(s, node)
+	case "allOf":
+		return r.readAll(s, value)
 	case "then", "else":
-		if node, ok := value.(yaml.MapSlice); ok {
-			return s.read(root, node, depth+1)
-		}
-	case "allOf", "anyOf", "oneOf":
-		list, _ := value.([]any)
-		for _, v := range list {
-			if node, ok := v.(yaml.MapSlice); ok {
-				if err := s.read(root, node, depth+1); err != nil {
-					return err
-				}
+		r.conditional = true
+		return r.readAll(s, []any{value})
+	case "anyOf", "oneOf":
+		r.conditional = true
+		return r.readAll(s, value)
+	}
+	return nil
+}
+
+func (r shapeReader) readAll(s *shape, value any) error {
+	list, _ := value.([]any)
+	for _, v := range list {
+		if node, ok := v.(yaml.MapSlice); ok {
+			if err := r.read(s, node); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-func (s *shape) readProperties(root yaml.MapSlice, value any, depth int) error {
+func (r shapeReader) readProperties(s *shape, value any) error {
 	properties, _ := value.(yaml.MapSlice)
 	for _, entry := range properties {
 		name := fmt.Sprint(entry.Key)
@@ -144,7 +191,7 @@ func (s *shape) readProperties(root yaml.MapSlice, value any, depth int) error {
 		node, ok := entry.Value.(yaml.MapSlice)
 		field.never = field.never && refusesAll(node)
 		if ok {
-			if err := field.read(root, node, depth+1); err != nil {
+			if err := r.read(field, node); err != nil {
 				return err
 			}
 		}
@@ -154,10 +201,8 @@ func (s *shape) readProperties(root yaml.MapSlice, value any, depth int) error {
 
 // refusesAll reports whether the schema says "not: {}", which no value passes.
 func refusesAll(node yaml.MapSlice) bool {
-	return slices.ContainsFunc(node, func(e yaml.MapItem) bool {
-		none, ok := e.Value.(yaml.MapSlice)
-		return fmt.Sprint(e.Key) == "not" && ok && len(none) == 0
-	})
+	none, ok := child(node, "not").(yaml.MapSlice)
+	return ok && len(none) == 0
 }
 
 // resolve follows a reference within the document.
@@ -168,7 +213,7 @@ func resolve(root yaml.MapSlice, ref string) (yaml.MapSlice, error) {
 		return nil, fmt.Errorf("schema: $ref %q must start with #/", ref)
 	}
 	for name := range strings.SplitSeq(path, "/") {
-		i := slices.IndexFunc(node, func(e yaml.MapItem) bool { return fmt.Sprint(e.Key) == name })
+		i := indexOf(node, name)
 		if i < 0 {
 			return nil, fmt.Errorf("schema: $ref %q leads nowhere", ref)
 		}
@@ -235,25 +280,30 @@ func (s *shape) take(v any) any {
 	}
 }
 
-// fill puts in the defaults of absent fields, nested ones too.
-func (s *shape) fill(v any) {
+// complete puts in the defaults of absent fields, nested ones too, and puts
+// what objects stand for in their place. It changes v where it can.
+func (s *shape) complete(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range s.names {
 			field := s.properties[name]
 			if value, ok := v[name]; ok {
-				field.fill(value)
+				v[name] = field.complete(value)
 			} else if field.hasFallback {
 				v[name] = field.fallback
 			}
 		}
+		if s.standsFor != "" {
+			return v[s.standsFor]
+		}
 	case []any:
-		for _, item := range v {
+		for i, item := range v {
 			if s.items != nil {
-				s.items.fill(item)
+				v[i] = s.items.complete(item)
 			}
 		}
 	}
+	return v
 }
 
 // blank reports a text without any visible character.

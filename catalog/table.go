@@ -26,7 +26,7 @@ func compileTable(by []string, rows []map[string]any, result string, s *shape) (
 		if len(values) == 0 {
 			return t, []string{fmt.Sprintf("%q has no enum, is no boolean, or is no field: nothing can depend on it", field)}
 		}
-		if !s.properties[field].hasFallback && !s.required[field] {
+		if !s.properties[field].hasFallback && !s.demanded[field] {
 			return t, []string{fmt.Sprintf("%q may be absent: it needs a default before something can depend on it", field)}
 		}
 		next := make([]string, 0, len(wanted)*len(values))

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -31,10 +30,6 @@ func newStage(g *gateway) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	model, ok := models.Model("alpha-v3")
-	if !ok {
-		return nil, fmt.Errorf("the catalog has no alpha-v3")
-	}
 	decoder := json.NewDecoder(strings.NewReader(videoBody))
 	decoder.UseNumber()
 	var body map[string]any
@@ -42,7 +37,11 @@ func newStage(g *gateway) (*stage, error) {
 		return nil, err
 	}
 	s := &stage{g: g}
-	if s.request, err = model.Accept(body); err != nil {
+	operation, err := models.Find(videoPath, body)
+	if err != nil {
+		return nil, err
+	}
+	if s.request, err = operation.Accept(body); err != nil {
 		return nil, err
 	}
 	for _, c := range g.Config.Channels {

@@ -1,0 +1,89 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Endpoint is one path that takes submits, and how it finds the model.
+type Endpoint struct {
+	Path string
+	// Model is the one of a body that names none; without it a body must.
+	Model string
+	// Fixed: the path alone says the model, and what a body says is not read.
+	Fixed bool
+	// AnyCase: the name counts in any letter case.
+	AnyCase bool
+}
+
+// endpoints is the table: a submit goes to one of these paths, and each
+// operation of a model file belongs to one of them.
+var endpoints = []Endpoint{
+	{Path: "/v1/videos/generations"},
+	{Path: "/v1/images/generations"},
+}
+
+// Endpoints lists the paths that take submits, whether a model serves them at
+// the moment or not.
+func (c *Catalog) Endpoints() []Endpoint { return slices.Clone(c.endpoints) }
+
+func endpointAt(rows []Endpoint, path string) (Endpoint, bool) {
+	i := slices.IndexFunc(rows, func(e Endpoint) bool { return e.Path == path })
+	if i < 0 {
+		return Endpoint{}, false
+	}
+	return rows[i], true
+}
+
+// Find returns the operation that a submit to the endpoint asks for. Its
+// errors are of KindInvalid and name the field.
+func (c *Catalog) Find(endpoint string, body map[string]any) (*Operation, error) {
+	row, ok := endpointAt(c.endpoints, endpoint)
+	if !ok {
+		return nil, mediagate.Invalid("endpoint", "unknown endpoint %s", mediagate.Quote(endpoint))
+	}
+	name, err := row.modelName(body)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := c.models[name]
+	if !ok && row.AnyCase {
+		m, ok = c.folded[strings.ToLower(name)]
+	}
+	if !ok {
+		return nil, mediagate.Invalid("model", "unknown model %s", mediagate.Quote(name))
+	}
+	if o, ok := m.Operation(endpoint); ok {
+		return o, nil
+	}
+	var paths []string
+	for _, o := range m.operations {
+		paths = append(paths, o.Endpoint)
+	}
+	return nil, mediagate.Invalid("model", "model %s is not served at %s, but at %s", mediagate.Quote(name), endpoint, list(paths, "and"))
+}
+
+// modelName is the name by which the body, or the path, asks for a model.
+func (e Endpoint) modelName(body map[string]any) (string, error) {
+	if e.Fixed {
+		return e.Model, nil
+	}
+	value := body["model"]
+	name, isText := value.(string)
+	switch {
+	case value == nil, isText && strings.TrimSpace(name) == "":
+		if e.Model != "" {
+			return e.Model, nil
+		}
+		return "", mediagate.Invalid("model", "model is required")
+	case !isText:
+		return "", mediagate.Invalid("model", "model must be a string")
+	default:
+		return name, nil
+	}
+}
+
+// exact reports whether a body must name the model, and to the letter.
+func (e Endpoint) exact() bool { return e.Model == "" && !e.AnyCase }

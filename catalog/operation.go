@@ -1,0 +1,171 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Operation is what a client can ask for: one endpoint and one model. It
+// never changes.
+type Operation struct {
+	Model    *Model
+	Endpoint string // where it is submitted
+	MaxBody  int64  // of a submit, in bytes
+
+	file    string // for messages
+	exact   bool   // the body's model is the model's id, to the letter
+	schema  *schema
+	ignored []ignoredRule
+	checks  []check
+	price   price
+	plan    mediagate.Plan
+}
+
+// ignoredRule names fields that are as good as absent unless other fields
+// have certain values, or while one of others is there.
+type ignoredRule struct {
+	fields []string
+	unless map[string]any
+	with   []string
+}
+
+const defaultMaxBody = 1 << 20
+
+// Schema is the JSON Schema of the operation's requests: the one that Accept
+// validates with. It refers to nothing outside itself.
+func (o *Operation) Schema() json.RawMessage { return slices.Clone(o.schema.served) }
+
+// Routes are the ways to produce it, in order of preference.
+func (o *Operation) Routes() []mediagate.Route { return slices.Clone(o.plan.Routes) }
+
+// Fields are those that a canonical request may have, in the order of the
+// schema.
+func (o *Operation) Fields() []string {
+	var names []string
+	for _, name := range o.schema.shape.names {
+		if !slices.Contains(everywhere, name) && !o.schema.shape.properties[name].never {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Media is the class of its result files.
+func (o *Operation) Media() string { return o.plan.Media }
+
+// Where names the file and the key of a route, by its index, for messages to
+// whoever wrote them.
+func (o *Operation) Where(route int) string {
+	return fmt.Sprintf("%s: %s.routes[%d]", o.file, o.key(), route)
+}
+
+// operation makes one of a file, and lists everything that is wrong with it.
+func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
+	facts, _ := m.Type.Facts()
+	o := &Operation{
+		Model: m, Endpoint: f.Endpoint, MaxBody: int64(f.MaxBody),
+		plan: mediagate.Plan{
+			Expected: f.Expected, Timeout: f.Timeout, OnUnknown: f.OnUnknown, Media: f.Media,
+			MaxBytes: int64(f.MaxBytes), KeepForever: f.KeepForever != nil && *f.KeepForever,
+		},
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = defaultMaxBody
+	}
+	if o.plan.Media == "" {
+		o.plan.Media = facts.Media
+	}
+	row, problems := c.row(f.Endpoint)
+	o.exact = row.exact()
+	problems = append(problems, o.checkLimits()...)
+	problems = append(problems, o.addRoutes(f.Routes)...)
+
+	var err error
+	if o.schema, err = newSchema(m, row, f.Schema, c.shared, c.check); err != nil {
+		return o, append(problems, err.Error())
+	}
+	problems = append(problems, o.addIgnored(f.Ignored)...)
+	var more []string
+	o.checks, more = compileChecks(f.Checks, o.schema.shape)
+	problems = append(problems, prefixed("checks: ", more)...)
+	o.price, more = compilePrice(f.Price, o.schema.shape)
+	return o, append(problems, prefixed("price: ", more)...)
+}
+
+// row finds the endpoint in the table.
+func (c compiler) row(path string) (Endpoint, []string) {
+	row, ok := endpointAt(c.endpoints, path)
+	if !ok {
+		var paths []string
+		for _, e := range c.endpoints {
+			paths = append(paths, e.Path)
+		}
+		return row, []string{"endpoint must be " + list(paths, "or")}
+	}
+	return row, nil
+}
+
+func (o *Operation) checkLimits() []string {
+	var problems []string
+	demand := func(ok bool, problem string) {
+		if !ok {
+			problems = append(problems, problem)
+		}
+	}
+	var classes []string
+	for _, facts := range mediagate.Types() {
+		if !slices.Contains(classes, facts.Media) {
+			classes = append(classes, facts.Media)
+		}
+	}
+	demand(o.plan.Media == "" || slices.Contains(classes, o.plan.Media), "media must be "+list(classes, "or"))
+	// The catalog cannot know it: a vendor that is asked again may find the
+	// job, one that answered the lost call itself cannot.
+	demand(slices.Contains([]string{mediagate.OnUnknownFail, mediagate.OnUnknownPark}, o.plan.OnUnknown), "on_unknown must be fail or park")
+	demand(o.plan.Expected > 0 && o.plan.Expected <= 24*time.Hour, "expected must be a duration up to 24h")
+	demand(o.plan.Timeout >= o.plan.Expected && o.plan.Timeout <= 7*24*time.Hour, "timeout must be a duration from expected up to 168h")
+	demand(o.plan.MaxBytes > 0, "max_bytes is missing")
+	return problems
+}
+
+func (o *Operation) addRoutes(files []routeFile) []string {
+	var problems []string
+	if len(files) == 0 {
+		problems = append(problems, "routes: there are none")
+	}
+	for i, f := range files {
+		if f.Provider == "" || f.Upstream == "" || f.Operation == "" {
+			problems = append(problems, fmt.Sprintf("routes[%d]: provider, upstream and operation are required", i))
+		}
+		o.plan.Routes = append(o.plan.Routes, mediagate.Route{Provider: f.Provider, Upstream: f.Upstream, Operation: f.Operation})
+	}
+	return problems
+}
+
+func (o *Operation) addIgnored(files []ignoredFile) []string {
+	var problems []string
+	fields := o.schema.shape.properties
+	for i, f := range files {
+		rule := ignoredRule{fields: f.Fields, unless: map[string]any{}, with: f.With}
+		for _, name := range slices.Concat(f.Fields, f.With) {
+			if fields[name] == nil {
+				problems = append(problems, fmt.Sprintf("ignored: rule %d: %q is no field of the schema", i+1, name))
+			}
+		}
+		if len(f.Unless) == 0 && len(f.With) == 0 || len(f.Fields) == 0 {
+			problems = append(problems, fmt.Sprintf("ignored: rule %d needs fields and unless or with", i+1))
+		}
+		for name, v := range f.Unless {
+			if values := valuesOf(fields[name]); !slices.Contains(values, jsonValue(v)) {
+				problems = append(problems, fmt.Sprintf("ignored: rule %d: %s can never be %v", i+1, name, v))
+			}
+			rule.unless[name] = jsonValue(v)
+		}
+		o.ignored = append(o.ignored, rule)
+	}
+	return problems
+}

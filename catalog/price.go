@@ -1,0 +1,123 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mediagate/mediagate"
+)
+
+// price is a table of unit prices, and what counts the units.
+type price struct {
+	unit     mediagate.Unit
+	quantity string // field; empty: one
+	table    table
+}
+
+// units are what a price can count.
+var units = []mediagate.Unit{
+	mediagate.UnitSecond, mediagate.UnitImage, mediagate.UnitSong, mediagate.UnitOperation, mediagate.UnitCharacter,
+}
+
+const (
+	maxUnitPrice = 1_000_000 * mediagate.MicrosPerUnit // far above any price: catches slips
+	maxQuantity  = 1_000_000
+)
+
+func compilePrice(f *priceFile, s *shape) (price, []string) {
+	if f == nil {
+		return price{}, []string{"is missing"}
+	}
+	p := price{unit: f.Unit, quantity: f.Quantity}
+	var problems []string
+	if !slices.Contains(units, f.Unit) {
+		words := make([]string, len(units))
+		for i, unit := range units {
+			words[i] = string(unit)
+		}
+		problems = append(problems, "unit must be "+list(words, "or"))
+	}
+	switch field := s.properties[f.Quantity]; {
+	case f.Unit == mediagate.UnitCharacter:
+		if field == nil || !field.is("string") || field.maxLength == 0 || field.maxLength > maxQuantity || !s.demanded[f.Quantity] {
+			problems = append(problems, fmt.Sprintf("quantity %q must be a required text with an upper bound: its characters are counted", f.Quantity))
+		}
+	case f.Quantity == "":
+	case field == nil || !countable(field) || (!field.hasFallback && !s.demanded[f.Quantity]):
+		problems = append(problems, fmt.Sprintf("quantity %q must be an integer field with a default, an upper bound and none below 0", f.Quantity))
+	}
+	var more []string
+	p.table, more = compileTable(f.By, f.Rows, "price", s)
+	problems = append(problems, more...)
+	for key, text := range p.table.rows {
+		if amount, err := mediagate.ParseMicros(text); err != nil || amount < 0 || amount > maxUnitPrice {
+			problems = append(problems, fmt.Sprintf("%q for%s is no price: write a decimal text such as \"0.084\"", text, key))
+		}
+	}
+	return p, problems
+}
+
+// countable reports an integer field that cannot be negative or boundless.
+func countable(s *shape) bool {
+	if len(s.enum) > 0 {
+		return !slices.ContainsFunc(s.enum, func(v any) bool { n, ok := int64Of(v); return !ok || n < 0 || n > maxQuantity })
+	}
+	low, okLow := int64Of(s.minimum)
+	high, okHigh := int64Of(s.maximum)
+	return s.is("integer") && okLow && okHigh && low >= 0 && high <= maxQuantity
+}
+
+// quote prices a request.
+func (o *Operation) quote(params map[string]any) ([]mediagate.Charge, error) {
+	text, ok := o.price.table.find(params)
+	if !ok {
+		return nil, missingPrice(o)
+	}
+	unitPrice, err := mediagate.ParseMicros(text)
+	if err != nil {
+		return nil, missingPrice(o)
+	}
+	return []mediagate.Charge{{
+		Item: o.item(params), Unit: o.price.unit, Quantity: quantityOf(params[o.price.quantity]), UnitPrice: unitPrice,
+	}}, nil
+}
+
+// quantityOf is the number itself, or that of a text's code points. Without a
+// field it is one.
+func quantityOf(v any) int64 {
+	switch v := v.(type) {
+	case json.Number:
+		n, _ := int64Of(v)
+		return n
+	case string:
+		return int64(utf8.RuneCountInString(v))
+	default:
+		return 1
+	}
+}
+
+// item names what is charged, as "alpha-v3 pro audio": the model and what
+// its price depends on.
+func (o *Operation) item(params map[string]any) string {
+	words := []string{o.Model.Canonical}
+	for _, name := range o.price.table.by {
+		switch v := params[name].(type) {
+		case bool:
+			if v {
+				words = append(words, strings.ReplaceAll(name, "_", " "))
+			}
+		default:
+			words = append(words, fmt.Sprint(v))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// missingPrice cannot happen with a catalog that was loaded: Load demands
+// complete tables.
+func missingPrice(o *Operation) *mediagate.Error {
+	return mediagate.Errorf(mediagate.KindInternal, "%s has no price for the request", o.Model.ID)
+}
