@@ -29,8 +29,8 @@ func Total(charges []mediagate.Charge) mediagate.Micros {
 
 // Settle is what is due for what was delivered. Seconds are rounded up; songs,
 // operations and characters are due as quoted. No line is charged for more than
-// it was quoted, so that the result is never above Total. A delivered length of zero, below zero or NaN is unknown and
-// charges as quoted.
+// it was quoted, so that the result is never above Total. A delivered length of
+// zero, below zero or NaN is unknown and charges as quoted.
 func Settle(charges []mediagate.Charge, d Delivered) mediagate.Micros {
 	var sum mediagate.Micros
 	for _, c := range charges {

@@ -20,7 +20,8 @@ type shape struct {
 	types       []string // where no condition holds
 	kinds       []string // the types of all branches
 	never       bool     // no branch accepts any value
-	data        bool     // a text may be the file itself
+	media       bool     // a text names a file
+	data        bool     // or is one itself
 	enum        []any    // of all branches
 	constant    any
 	minimum     json.Number
@@ -124,6 +125,7 @@ func (r shapeReader) readKeyword(s *shape, key string, value any) error {
 	switch key {
 	case "format":
 		s.data = s.data || value == formatImageData
+		s.media = s.media || s.data || value == formatMediaURL
 	case "x-value":
 		s.standsFor = fmt.Sprint(value)
 	case "default":
@@ -257,7 +259,7 @@ func (s *shape) take(v any) any {
 		out := make(map[string]any, len(s.properties))
 		for _, name := range s.names {
 			value, ok := v[name]
-			if !ok || (s.required[name] && blank(value)) {
+			if !ok || (s.mayMiss(name) && blank(value)) {
 				continue
 			}
 			out[name] = s.properties[name].take(value)
@@ -278,6 +280,13 @@ func (s *shape) take(v any) any {
 	default:
 		return v
 	}
+}
+
+// mayMiss reports a field whose blank text is as good as none: one that is
+// required, if only under a condition. An address that is only required under
+// one is a wrong address then.
+func (s *shape) mayMiss(name string) bool {
+	return s.demanded[name] || s.required[name] && !s.properties[name].media
 }
 
 // complete puts in the defaults of absent fields, nested ones too, and puts

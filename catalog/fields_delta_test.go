@@ -1,0 +1,218 @@
+package catalog_test
+
+import (
+	"encoding/base64"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/mediagate/mediagate/catalog"
+)
+
+// frameCases are for a field that takes a URL or a data URI.
+func frameCases(field, beside string) map[string]fieldCase {
+	cases := map[string]fieldCase{}
+	for name, tt := range map[string]struct{ value, param, rule string }{
+		"a URL":           {`"https://media.example.com/a.png"`, "", ""},
+		"null":            {`null`, "", ""},
+		"of 2048":         {urlOf(2048), "", ""},
+		"of 2049":         {urlOf(2049), field, "longer than 2048 characters"},
+		"private":         {`"http://10.0.0.1/a.png"`, field, "is refused: "},
+		"ftp":             {`"ftp://media.example.com/a.png"`, field, ""},
+		"a number":        {`5`, field, "must be a string"},
+		"a list":          {`["https://media.example.com/a.png"]`, field, "must be a string"},
+		"an object":       {`{"url":"https://media.example.com/a.png"}`, field, "must be a string"},
+		"empty":           {`""`, field, ""},
+		"a PNG":           {`"data:image/png;base64,iVBORw0KGgo="`, "", ""},
+		"a JPEG":          {`"data:image/jpeg;base64,/9j/"`, "", ""},
+		"in capitals":     {`"DATA:Image/PNG;BASE64,iVBORw0KGgo="`, "", ""},
+		"a video":         {`"data:video/mp4;base64,aGk="`, field, "a data URI of an image in base64"},
+		"no base64":       {`"data:image/png,abc"`, field, "a data URI of an image in base64"},
+		"broken base64":   {`"data:image/png;base64,a=bc"`, field, "is not valid base64"},
+		"no padding":      {`"data:image/png;base64,iVBORw0KGgo"`, field, "is not valid base64"},
+		"no data":         {`"data:image/png;base64,"`, field, "a data URI of an image in base64"},
+		"nothing but it":  {`"data:"`, field, "a data URI of an image in base64"},
+		"without a comma": {`"data:image/png;base64"`, field, "a data URI of an image in base64"},
+	} {
+		cases[field+" "+name] = fieldCase{beside + `"` + field + `":` + tt.value, tt.param, tt.rule}
+	}
+	return cases
+}
+
+// hailuoCases are what delta-02 and delta-2.3 have in common.
+func hailuoCases() map[string]fieldCase {
+	return map[string]fieldCase{
+		"only what is required":       {},
+		"prompt null":                 {`"prompt":null`, "prompt", "is required"},
+		"prompt empty":                {`"prompt":""`, "prompt", "is required"},
+		"prompt blank":                {`"prompt":"\u3000 "`, "prompt", "is required"},
+		"prompt a number":             {`"prompt":1`, "prompt", "string"},
+		"prompt of any length":        {`"prompt":` + quoted("a", 30_000), "", ""}, // the vendor's bound is its adapter's
+		"duration 5":                  {`"duration":5`, "", ""},
+		"duration 10":                 {`"duration":10`, "", ""},
+		"duration 4":                  {`"duration":4`, "duration", "must be 5 or 10"},
+		"duration 6":                  {`"duration":6`, "duration", "must be 5 or 10"},
+		"duration 11":                 {`"duration":11`, "duration", "must be 5 or 10"},
+		"duration a text":             {`"duration":"5"`, "duration", "must be 5 or 10, sent as a JSON number, not as a string"},
+		"resolution 768p":             {`"resolution":"768p"`, "", ""},
+		"resolution 1080p":            {`"resolution":"1080p"`, "", ""},
+		"resolution 1080P":            {`"resolution":"1080P"`, "resolution", "768p or 1080p"},
+		"1080p, 5 s":                  {`"resolution":"1080p","duration":5`, "", ""},
+		"1080p, 10 s":                 {`"resolution":"1080p","duration":10`, "duration", "must be 5 when resolution is 1080p"},
+		"1080p, 7 s":                  {`"resolution":"1080p","duration":7`, "duration", "must be 5 when resolution is 1080p"},
+		"768p, 10 s":                  {`"resolution":"768p","duration":10`, "", ""},
+		"prompt_optimizer false":      {`"prompt_optimizer":false`, "", ""},
+		"prompt_optimizer 1":          {`"prompt_optimizer":1`, "prompt_optimizer", "true or false"},
+		"fast_pretreatment true":      {`"fast_pretreatment":true`, "", ""},
+		"fast_pretreatment a text":    {`"fast_pretreatment":"no"`, "fast_pretreatment", "true or false"},
+		"watermark true":              {`"watermark":true`, "", ""},
+		"watermark a text":            {`"watermark":"true"`, "watermark", "true or false"},
+		"fields of others":            {`"image_urls":5,"aspect_ratio":[],"audio":"x"`, "", ""},
+		"the first in order is told":  {`"watermark":1,"resolution":"x","duration":1`, "duration", ""},
+		"a wrong type before a value": {`"resolution":"1080p","duration":"x"`, "duration", "must be 5 or 10, sent as a JSON number"},
+	}
+}
+
+func TestFieldsOfDelta02(t *testing.T) {
+	t.Parallel()
+	const first, last = `"first_frame_image":"https://a.example.com/1"`, `"last_frame_image":"https://a.example.com/2"`
+	cases := hailuoCases()
+	maps.Copy(cases, frameCases("first_frame_image", ""))
+	maps.Copy(cases, frameCases("last_frame_image", first+","))
+	maps.Copy(cases, map[string]fieldCase{
+		"resolution 512p":          {`"resolution":"512p",` + first, "", ""},
+		"resolution 480p":          {`"resolution":"480p"`, "resolution", "512p, 768p or 1080p"},
+		"512p, 10 s":               {`"resolution":"512p","duration":10,` + first, "", ""},
+		"512p without a frame":     {`"resolution":"512p"`, "first_frame_image", "is required when resolution is 512p"},
+		"512p, a frame of null":    {`"resolution":"512p","first_frame_image":null`, "first_frame_image", "is required when resolution is 512p"},
+		"512p, a frame as data":    {`"resolution":"512p","first_frame_image":"data:image/png;base64,iVBORw0KGgo="`, "", ""},
+		"512p, a wrong frame":      {`"resolution":"512p","first_frame_image":5`, "first_frame_image", ""},
+		"512p, two frames":         {`"resolution":"512p",` + first + `,` + last, "last_frame_image", "is not possible when resolution is 512p"},
+		"512p, a last frame only":  {`"resolution":"512p",` + last, "first_frame_image", "is required when resolution is 512p"},
+		"768p without a frame":     {`"resolution":"768p"`, "", ""},
+		"a last frame only":        {last, "last_frame_image", "only possible together with first_frame_image"},
+		"two frames":               {first + `,` + last, "", ""},
+		"two frames, 1080p":        {`"resolution":"1080p",` + first + `,` + last, "", ""},
+		"a last frame beside data": {`"first_frame_image":"data:image/png;base64,iVBORw0KGgo=",` + last, "", ""},
+	})
+	runFieldCases(t, "delta-02", cases)
+}
+
+func TestFieldsOfDelta23(t *testing.T) {
+	t.Parallel()
+	cases := hailuoCases()
+	maps.Copy(cases, frameCases("first_frame_image", ""))
+	maps.Copy(cases, map[string]fieldCase{
+		"resolution 512p":   {`"resolution":"512p"`, "resolution", "768p or 1080p"},
+		"a last frame":      {`"first_frame_image":"https://a.example.com/1","last_frame_image":"https://a.example.com/2"`, "last_frame_image", "is not supported"},
+		"a last frame only": {`"last_frame_image":"https://a.example.com/2"`, "last_frame_image", "is not supported"},
+		"a last of null":    {`"last_frame_image":null`, "", ""},
+	})
+	runFieldCases(t, "delta-2.3", cases)
+}
+
+func TestFieldsOfDeltaH3(t *testing.T) {
+	t.Parallel()
+	const (
+		first, last = `"first_frame_image":"https://a.example.com/1"`, `"last_frame_image":"https://a.example.com/2"`
+		none        = `"prompt":null`
+		missing     = "is required, or one of image_urls, video_urls and first_frame_image"
+	)
+	cases := map[string]fieldCase{
+		"only a prompt":              {},
+		"nothing":                    {none, "prompt", missing},
+		"a blank prompt":             {`"prompt":" \u3000"`, "prompt", missing},
+		"an empty prompt":            {`"prompt":""`, "prompt", missing},
+		"no prompt, an image":        {none + `,"image_urls":` + urls(1), "", ""},
+		"a blank prompt, an image":   {`"prompt":" ","image_urls":` + urls(1), "", ""},
+		"no prompt, an empty list":   {none + `,"image_urls":[]`, "prompt", missing},
+		"no prompt, a video":         {none + `,"video_urls":` + urls(1), "", ""},
+		"no prompt, a frame":         {none + `,` + first, "", ""},
+		"no prompt, a sound":         {none + `,"audio_urls":` + urls(1), "prompt", missing},
+		"no prompt, a last frame":    {none + `,` + last, "prompt", missing},
+		"prompt of 7000":             {`"prompt":` + quoted("語", 7000), "", ""},
+		"prompt of 7001":             {`"prompt":` + quoted("語", 7001), "prompt", "1 to 7000 characters"},
+		"prompt a number":            {`"prompt":7`, "prompt", "string"},
+		"duration 3":                 {`"duration":3`, "duration", "integer between 4 and 15"},
+		"duration 4":                 {`"duration":4`, "", ""},
+		"duration 15":                {`"duration":15`, "", ""},
+		"duration 16":                {`"duration":16`, "duration", "integer between 4 and 15"},
+		"duration 4.5":               {`"duration":4.5`, "duration", "integer between 4 and 15"},
+		"duration a text":            {`"duration":"5"`, "duration", "JSON number, not as a string"},
+		"resolution 768P":            {`"resolution":"768P"`, "", ""},
+		"resolution 2K":              {`"resolution":"2K"`, "", ""},
+		"resolution 768p":            {`"resolution":"768p"`, "resolution", "768P or 2K"},
+		"aspect_ratio 21:9":          {`"aspect_ratio":"21:9"`, "", ""},
+		"aspect_ratio 16:9":          {`"aspect_ratio":"16:9"`, "", ""},
+		"aspect_ratio 4:3":           {`"aspect_ratio":"4:3"`, "", ""},
+		"aspect_ratio 1:1":           {`"aspect_ratio":"1:1"`, "", ""},
+		"aspect_ratio 3:4":           {`"aspect_ratio":"3:4"`, "", ""},
+		"aspect_ratio 9:16":          {`"aspect_ratio":"9:16"`, "", ""},
+		"aspect_ratio adaptive":      {`"aspect_ratio":"adaptive"`, "aspect_ratio", "21:9, 16:9, 4:3, 1:1, 3:4 or 9:16"},
+		"aspect_ratio beside images": {`"aspect_ratio":"2:1","image_urls":` + urls(1), "aspect_ratio", "21:9"},
+		"aspect_ratio beside frames": {`"aspect_ratio":{"a":[1]},` + first, "", ""},
+		"nine images":                {`"image_urls":` + urls(9), "", ""},
+		"ten images":                 {`"image_urls":` + urls(10), "image_urls", "at most 9 items"},
+		"images a text":              {`"image_urls":"https://a.example.com/1"`, "image_urls", "array"},
+		"an image as data":           {`"image_urls":["data:image/png;base64,iVBORw0KGgo="]`, "image_urls[0]", ""},
+		"three videos":               {`"video_urls":` + urls(3), "", ""},
+		"four videos":                {`"video_urls":` + urls(4), "video_urls", "at most 3 items"},
+		"three sounds, an image":     {`"image_urls":` + urls(1) + `,"audio_urls":` + urls(3), "", ""},
+		"four sounds":                {`"image_urls":` + urls(1) + `,"audio_urls":` + urls(4), "audio_urls", "at most 3 items"},
+		"a sound, a video":           {`"video_urls":` + urls(1) + `,"audio_urls":` + urls(1), "", ""},
+		"a sound alone":              {`"audio_urls":` + urls(1), "audio_urls", "only possible together with image_urls or video_urls"},
+		"all references":             {`"image_urls":` + urls(9) + `,"video_urls":` + urls(3) + `,"audio_urls":` + urls(3), "", ""},
+		"a first frame":              {first, "", ""},
+		"two frames":                 {first + `,` + last, "", ""},
+		"a last frame only":          {last, "last_frame_image", "only possible together with first_frame_image"},
+		"a frame as data":            {`"first_frame_image":"data:image/png;base64,iVBORw0KGgo="`, "first_frame_image", ""},
+		"a frame and an image":       {first + `,"image_urls":` + urls(1), "image_urls", "not possible together with first_frame_image"},
+		"a frame and a video":        {first + `,"video_urls":` + urls(1), "video_urls", "not possible together with first_frame_image"},
+		"a frame and a sound":        {first + `,"audio_urls":` + urls(1), "audio_urls", "not possible together with first_frame_image"},
+		"a frame and an empty list":  {first + `,"image_urls":[]`, "", ""},
+		"no sound switch":            {`"audio":"x","seed":[]`, "", ""},
+	}
+	runFieldCases(t, "delta-H3", cases)
+}
+
+// TestImageData is at both sides of the bound of what may come within a
+// request, and holds that nothing of it stays in the parameters.
+func TestImageData(t *testing.T) {
+	t.Parallel()
+	o := operation(t, "delta-02")
+	for name, tt := range map[string]struct {
+		bytes int
+		rule  string
+	}{
+		"the largest":    {catalog.MaxImageData, ""},
+		"one byte more":  {catalog.MaxImageData + 1, "at most 20971520 bytes"},
+		"two bytes more": {catalog.MaxImageData + 2, "at most 20971520 bytes"},
+		"far more":       {catalog.MaxImageData + 1000, "at most 20971520 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			uri := "data:image/png;base64," + base64.StdEncoding.EncodeToString(make([]byte, tt.bytes))
+			given := parse(t, body(t, "delta-02", `"last_frame_image":"https://a.example.com/2"`))
+			given["first_frame_image"] = uri
+			r, err := o.Accept(given)
+			if tt.rule != "" {
+				if message := refusal(t, err, "first_frame_image"); !strings.Contains(message, tt.rule) || len(message) > 200 {
+					t.Errorf("message %.300q", message)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Uploads) != 1 || r.Uploads["first_frame_image"] != uri {
+				t.Errorf("%d uploads", len(r.Uploads))
+			}
+			if strings.Contains(string(r.Params), "first_frame_image") || !strings.Contains(string(r.Params), "last_frame_image") {
+				t.Errorf("params %.300s", r.Params)
+			}
+			if given["first_frame_image"] != uri {
+				t.Error("the body was changed")
+			}
+		})
+	}
+}
