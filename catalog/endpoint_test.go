@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -65,9 +66,7 @@ func families(t *testing.T, more map[string]string) (*catalog.Catalog, error) {
 	for _, id := range builtInFiles(t) {
 		files[id+".yaml"] = "id: " + id + "\nenabled: false\n"
 	}
-	for name, text := range more {
-		files[name] = text
-	}
+	maps.Copy(files, more)
 	return catalog.Load(dir(t, files), catalog.WithEndpoints(
 		catalog.Endpoint{Path: "/v1/music/generations", AnyCase: true},
 		catalog.Endpoint{Path: "/v1/music/generations/stems", Model: "music-b", AnyCase: true},

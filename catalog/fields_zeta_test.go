@@ -46,10 +46,10 @@ func TestFieldsOfZeta(t *testing.T) {
 		"n 5":                   {`"n":5`, "n", "integer between 1 and 4"},
 		"n a text":              {`"n":"2"`, "n", "JSON number, not as a string"},
 	}
-	for _, size := range strings.Fields("auto 1:1 2:3 3:2 3:4 4:3 4:5 5:4 9:16 16:9 21:9 1:4 4:1 1:8 8:1") {
+	for size := range strings.FieldsSeq("auto 1:1 2:3 3:2 3:4 4:3 4:5 5:4 9:16 16:9 21:9 1:4 4:1 1:8 8:1") {
 		cases["size "+size] = fieldCase{fmt.Sprintf(`"size":%q`, size), "", ""}
 	}
-	for _, resolution := range strings.Fields("0.5K 1K 2K 4K") {
+	for resolution := range strings.FieldsSeq("0.5K 1K 2K 4K") {
 		cases["resolution "+resolution] = fieldCase{fmt.Sprintf(`"resolution":%q`, resolution), "", ""}
 	}
 	for _, id := range []string{"zeta-3.1-flash-image-preview", "zeta-2-ext"} {

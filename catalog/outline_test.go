@@ -45,6 +45,7 @@ func TestOutlineIsAllThatAcceptReads(t *testing.T) {
 		null, "", " ", "x", 5, -1, true, [], {}, [[]], [{}], {"a":1}, ["x"], [5], [null],
 		{"reference":"r","other":{"reference":[1]}}, {"reference":{"a":1}}, [{"index":[1],"prompt":{"a":1},"duration":{}}],
 		[{"index":1,"prompt":"a","duration":5,"more":[1,2]}], [{"name":["x"],"description":{},"element_input_urls":[{},"x"]}],
+		"data:image/png;base64,AAAA", [{"url":"https://a.example/1.png","more":[1]}], [{"url":{"a":1}},{"url":["x"]}],
 		["https://a.example/1.png",2,3,4,5,6,7,8,9,10,11,12], [{"element_id":1},{"element_id":2},{"element_id":3},{"element_id":4},{"x":1}]
 	]}`)["odd"].([]any)
 	files, err := filepath.Glob(filepath.Join("testdata", "*", "*.txtar"))
@@ -57,6 +58,7 @@ func TestOutlineIsAllThatAcceptReads(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := operationOf(t, c, filepath.Base(filepath.Dir(file)))
+		outlines := []*catalog.Outline{c.Outline(m.Endpoint), c.Outline("")}
 		request := parse(t, string(archive.Files[0].Data))
 		names := []string{"unknown"}
 		for name := range parse(t, string(m.Schema()))["properties"].(map[string]any) {
@@ -67,8 +69,8 @@ func TestOutlineIsAllThatAcceptReads(t *testing.T) {
 				request := parse(t, string(archive.Files[0].Data))
 				request[name] = value
 				want, wantErr := m.Accept(request)
-				for _, endpoint := range []string{m.Endpoint, ""} {
-					body, _ := pruned(request, c.Outline(endpoint)).(map[string]any)
+				for _, outline := range outlines {
+					body, _ := pruned(request, outline).(map[string]any)
 					got, err := m.Accept(body)
 					if diff := cmp.Diff(want, got); diff != "" || fmt.Sprint(err) != fmt.Sprint(wantErr) {
 						t.Errorf("%s with %s = %v: %v, want %v\n%s", file, name, value, err, wantErr, diff)
