@@ -77,7 +77,7 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 func (o *Operation) takeUploads(params map[string]any) map[string]string {
 	var uploads map[string]string
 	for name, field := range o.schema.shape.properties {
-		if text, ok := params[name].(string); ok && field.data && IsData(text) {
+		if text, ok := params[name].(string); ok && field.data && isData(text) {
 			if uploads == nil {
 				uploads = map[string]string{}
 			}

@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"encoding/base64"
+	"io"
 	"maps"
 	"strings"
 	"testing"
@@ -209,6 +210,9 @@ func TestImageData(t *testing.T) {
 			}
 			if strings.Contains(string(r.Params), "first_frame_image") || !strings.Contains(string(r.Params), "last_frame_image") {
 				t.Errorf("params %.300s", r.Params)
+			}
+			if n, err := io.Copy(io.Discard, catalog.ImageData(uri)); err != nil || n != int64(tt.bytes) {
+				t.Errorf("%d bytes, %v", n, err)
 			}
 			if given["first_frame_image"] != uri {
 				t.Error("the body was changed")

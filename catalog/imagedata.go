@@ -12,16 +12,22 @@ import (
 // MaxImageData is the largest picture that may come within a request, in bytes.
 const MaxImageData = 20 << 20
 
-// IsData reports whether the text of a media field is the file itself.
-func IsData(text string) bool {
+// isData reports whether the text of a media field is the file itself.
+func isData(text string) bool {
 	const scheme = "data:"
 	return len(text) >= len(scheme) && strings.EqualFold(text[:len(scheme)], scheme)
 }
 
+// ImageData reads the picture out of a data URI that Accept let through.
+func ImageData(uri string) io.Reader {
+	_, data, _ := strings.Cut(uri, ",")
+	return base64.NewDecoder(base64.StdEncoding, strings.NewReader(data))
+}
+
 // checkImageData judges the form of a data URI: an image in base64, not too
 // large. What it holds is judged by whoever stores it.
-func checkImageData(text string) error {
-	head, data, ok := strings.Cut(text, ",")
+func checkImageData(uri string) error {
+	head, data, ok := strings.Cut(uri, ",")
 	kind, base64Too := strings.CutSuffix(strings.ToLower(head), ";base64")
 	if _, isImage := strings.CutPrefix(kind, "data:image/"); !ok || !base64Too || !isImage || data == "" {
 		return mediagate.Invalid("", "must be an http or https URL, or a data URI of an image in base64, as data:image/png;base64,…")
@@ -29,7 +35,7 @@ func checkImageData(text string) error {
 	if base64.StdEncoding.DecodedLen(len(data)) > MaxImageData+2 { // with the padding
 		return errTooMuchData
 	}
-	n, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding, strings.NewReader(data)))
+	n, err := io.Copy(io.Discard, ImageData(uri))
 	switch {
 	case err != nil:
 		return mediagate.Invalid("", "is not valid base64")

@@ -337,6 +337,8 @@ func TestLoadRefuses(t *testing.T) {
 		"ignored without field":     {"routes:", "ignored: [{fields: [x], unless: {draft: true}}]\n    routes:", `"x" is no field`},
 		"ignored unless impossible": {"routes:", "ignored: [{fields: [n], unless: {size: xl}}]\n    routes:", "can never be"},
 		"ignored without condition": {"routes:", "ignored: [{fields: [n]}]\n    routes:", "needs fields and unless"},
+		"ignored and counted":       {"routes:", "ignored: [{fields: [n], unless: {draft: true}}]\n    routes:", `price: "n" may be ignored`},
+		"ignored and priced by":     {"routes:", "ignored: [{fields: [draft], with: [prompt]}]\n    routes:", `price: "draft" may be ignored`},
 		"ignored with no field":     {"routes:", "ignored: [{fields: [n], with: [x]}]\n    routes:", `"x" is no field`},
 	}
 	for name, tt := range tests {

@@ -93,7 +93,15 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 	o.checks, more = compileChecks(f.Checks, o.schema.shape)
 	problems = append(problems, prefixed("checks: ", more)...)
 	o.price, more = compilePrice(f.Price, o.schema.shape)
-	return o, append(problems, prefixed("price: ", more)...)
+	problems = append(problems, prefixed("price: ", more)...)
+	for _, rule := range o.ignored {
+		for _, name := range rule.fields {
+			if name == o.price.quantity || slices.Contains(o.price.table.by, name) {
+				problems = append(problems, fmt.Sprintf("price: %q may be ignored: no price can depend on it", name))
+			}
+		}
+	}
+	return o, problems
 }
 
 // row finds the endpoint in the table.
