@@ -36,8 +36,7 @@ func (r routes) Express(model string, route mediagate.Route, params json.RawMess
 		return api.Expression{Err: fmt.Errorf("provider %q has no operation %q", route.Provider, route.Operation)}
 	}
 	job := mediagate.Job{
-		TaskID: unborn, ExternalID: unborn, Upstream: route.Upstream, Operation: route.Operation,
-		Params: params, Values: route.Values,
+		TaskID: unborn, ExternalID: unborn, Upstream: route.Upstream, Operation: route.Operation, Params: params,
 	}
 	e := api.Expression{Sync: operation.Sync, Fields: operation.Fields}
 	for i, options := range r.options(model, route.Provider) {

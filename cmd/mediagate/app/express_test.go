@@ -52,7 +52,7 @@ func TestExpressAsksEachChannel(t *testing.T) {
 					if dialect == "panic" {
 						panic("at the disco")
 					}
-					if job.Upstream != "m-1" || job.ExternalID == "" || job.Values["size"] != "1x1" || string(job.Params) != `{"mode":"4k"}` || job.Sink != nil {
+					if job.Upstream != "m-1" || job.ExternalID == "" || string(job.Params) != `{"mode":"4k"}` || job.Sink != nil {
 						return errors.New("another job")
 					}
 					if slices.Contains(test.can, dialect) {
@@ -62,7 +62,7 @@ func TestExpressAsksEachChannel(t *testing.T) {
 				},
 			}
 			r := routes{channels: test.channels, adapter: func(name string) (providers.Adapter, bool) { return adapter, name == "p" }}
-			route := mediagate.Route{Provider: "p", Upstream: "m-1", Operation: "make", Values: map[string]string{"size": "1x1"}}
+			route := mediagate.Route{Provider: "p", Upstream: "m-1", Operation: "make"}
 			got := r.Express("m", route, json.RawMessage(`{"mode":"4k"}`))
 			if (got.Err == nil) != (test.err == "") || got.Err != nil && !strings.Contains(got.Err.Error(), test.err) {
 				t.Errorf("the error is %v, want %q", got.Err, test.err)
