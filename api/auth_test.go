@@ -82,7 +82,7 @@ func TestDeletedKey(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	elsewhere, err := api.New(api.Config{
-		Store: g.store, Catalog: mustCatalog(t), Starter: g.starter, Signer: noSigner{}, AdminKey: adminKey, Now: g.clock.now,
+		Store: g.store, Catalog: mustCatalog(t), Routes: g.vendors, Uploads: g.bucket, Starter: g.starter, Signer: noSigner{}, AdminKey: adminKey, Now: g.clock.now,
 	})
 	g.must(err)
 	t.Cleanup(elsewhere.Close)
