@@ -94,8 +94,8 @@ type JobRef struct {
 
 // Submission is a vendor's acceptance. A synchronous vendor sets Outcome.
 type Submission struct {
-	Ref     JobRef
-	Outcome *Outcome
+	Ref     JobRef   `json:"ref"`
+	Outcome *Outcome `json:"outcome,omitempty"`
 }
 
 // JobState is a vendor's word for a job, mapped.

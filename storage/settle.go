@@ -15,6 +15,10 @@ const sweepAfter = 2 * mediagate.CopyLimit
 // aSuccess is how the stored outcome of a job that has files begins.
 const aSuccess = `{"succeeded":true%`
 
+// aSyncRoute is what the stored route of an attempt holds whose vendor may hand
+// files over before it has an outcome.
+const aSyncRoute = `%"sync":true%`
+
 // Settle ends a task, once, in one transaction: its row, its money, its
 // callback's first round, and all that was still to be polled (D13). A task
 // that has ended already stays as it is: the story tells how, and won is
@@ -104,10 +108,11 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 	}
 	if _, err := exec(tx, `UPDATE tasks SET status = ?, progress = ?, cost = ?, results = ?, failure = ?, ended_at = ?,
 			parked_at = NULL, park_reason = '', version = version + 1,
-			sweep_at = CASE WHEN EXISTS (SELECT 1 FROM attempts WHERE task_id = ? AND n <> ? AND outcome LIKE ?) THEN ? ELSE sweep_at END
+			sweep_at = CASE WHEN EXISTS (SELECT 1 FROM attempts WHERE task_id = ? AND n <> ? AND (outcome LIKE ? OR route LIKE ?))
+				OR EXISTS (SELECT 1 FROM attempt_parts WHERE task_id = ? AND state IN ('intent', 'unknown')) THEN ? ELSE sweep_at END
 		WHERE id = ?`,
 		end.Status, progress, end.Cost, results, failure, at(end.EndedAt),
-		task.ID, winner, aSuccess, at(s.clock().Add(sweepAfter)), task.ID); err != nil {
+		task.ID, winner, aSuccess, aSyncRoute, task.ID, at(s.clock().Add(sweepAfter)), task.ID); err != nil {
 		return err
 	}
 	if task.WebhookState == mediagate.WebhookPending {

@@ -54,7 +54,8 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 		}
 	}
 	for _, a := range r.attempts {
-		if a.Outcome != nil && a.Outcome.Succeeded && (end.Status != mediagate.StatusCompleted || a.N != end.N) {
+		loses := end.Status != mediagate.StatusCompleted || a.N != end.N
+		if loses && (a.Route.Sync || a.Outcome != nil && a.Outcome.Succeeded) || slices.ContainsFunc(a.parts, openPart) {
 			r.sweepAt = s.clock().Add(2 * mediagate.CopyLimit)
 		}
 		s.drop(t.ID, a.N)

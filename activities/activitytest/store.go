@@ -49,6 +49,7 @@ type record struct {
 type attempt struct {
 	mediagate.Attempt
 	rejection *mediagate.Failure
+	parts     []mediagate.Part
 }
 
 type channelRow struct {

@@ -33,6 +33,10 @@ type Path interface {
 	RecordOutcome(ctx context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error)
 	StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error
 
+	Parts(ctx context.Context, taskID string, n int) ([]mediagate.Part, error)
+	OpenPart(ctx context.Context, p mediagate.Part) (opened bool, err error)
+	EndPart(ctx context.Context, p mediagate.Part) error
+
 	BeginEpoch(ctx context.Context, channel string) (int64, error)
 	ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error)
 	AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error)
@@ -73,6 +77,7 @@ func pathTests() map[string]map[string]func(*bench) {
 	return map[string]map[string]func(*bench){
 		"tasks":      taskTests,
 		"attempts":   attemptTests,
+		"parts":      partTests,
 		"awaits":     awaitTests,
 		"proofs":     proofTests,
 		"settle":     settleTests,

@@ -38,6 +38,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 		"secrets":    secretTests,
 		"submit":     submitTests,
 		"lists":      listTests,
+		"references": referenceTests,
 		"invariants": withTampering(checkTests),
 		"model":      modelTests,
 		"storm":      stormTests,

@@ -1,0 +1,49 @@
+package storagetest
+
+import (
+	"strings"
+
+	"github.com/mediagate/mediagate"
+)
+
+var referenceTests = map[string]func(*bench){
+	"references from before are read by their adapter": func(b *bench) {
+		p := b.newPayer(unit(10))
+		plain, marked, bare := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		for _, undo := range []string{"DROP TABLE attempt_parts", "DELETE FROM goose_db_version WHERE version_id >= 8"} {
+			b.noError(b.database().Exec(undo).Error)
+		}
+		for id, ref := range map[string]string{
+			plain:  `{"job_id":"1","external_id":"e","operation":"video","endpoint":"text2video"}`,
+			marked: `{"job_id":"2","operation":"omni","endpoint":"omni-video","want_watermark":true}`,
+			bare:   `{"job_id":"3","external_id":"e"}`,
+		} {
+			for _, table := range []string{"attempts", "awaits"} {
+				b.noError(b.database().Exec("UPDATE "+table+" SET ref = ? WHERE task_id = ?", ref, id).Error)
+			}
+		}
+		b.noError(b.Migrate(b.Context()))
+		awaited := map[string]mediagate.JobRef{}
+		_, rows := b.claim("claim")
+		for _, row := range rows {
+			awaited[row.TaskID] = row.Ref
+		}
+		for id, want := range map[string]mediagate.JobRef{
+			plain:  {JobID: "1", ExternalID: "e", Operation: "video", State: "text2video"},
+			marked: {JobID: "2", Operation: "omni", State: "omni-video watermark"},
+			bare:   {JobID: "3", ExternalID: "e"},
+		} {
+			same(b, "attempt", b.attempt(id, 1).Ref, want)
+			same(b, "await", awaited[id], want)
+		}
+		for _, table := range []string{"attempts", "awaits"} {
+			var texts []string
+			b.noError(b.database().Raw("SELECT ref FROM " + table).Scan(&texts).Error)
+			for _, text := range texts {
+				if strings.Contains(text, "endpoint") || strings.Contains(text, "want_") {
+					b.Errorf("%s still holds %s", table, text)
+				}
+			}
+		}
+	},
+}
