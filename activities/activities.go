@@ -9,12 +9,14 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/providers"
 )
 
 // Store is the database as the activities see it, one interface a concern.
 type Store interface {
 	TaskStore
 	AttemptStore
+	PartStore
 	AwaitStore
 	EndStore
 	WebhookStore
@@ -45,6 +47,13 @@ type AttemptStore interface {
 	GiveUpAttempt(ctx context.Context, taskID string, n int, detail string) error
 	RecordOutcome(ctx context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error)
 	StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error
+}
+
+// PartStore keeps the calls of an attempt that takes several.
+type PartStore interface {
+	Parts(ctx context.Context, taskID string, n int) ([]mediagate.Part, error)
+	OpenPart(ctx context.Context, p mediagate.Part) (opened bool, err error)
+	EndPart(ctx context.Context, p mediagate.Part) error
 }
 
 // AwaitStore keeps what channels poll for.
@@ -84,9 +93,17 @@ type ReconcileStore interface {
 	SetSweep(ctx context.Context, taskID string, next time.Time) error
 }
 
-// Fetcher opens a result file of a vendor through the guarded client. It
-// returns KindGone for 401, 403, 404 and 410, KindInvalid for an address that
-// the rules refuse, KindTransient otherwise. length is -1 when unknown.
+// Descriptions tell what adapters say of their operations.
+type Descriptions interface {
+	// Operation is the one that a route names; ok is false where no adapter of
+	// this worker has it.
+	Operation(r mediagate.Route) (o providers.Operation, ok bool)
+}
+
+// Fetcher opens a result file of a vendor, or media of a client, through the
+// guarded client. It returns KindGone for 401, 403, 404 and 410, KindInvalid for
+// an address that the rules refuse, KindTransient otherwise. length is -1 when
+// unknown.
 type Fetcher interface {
 	Fetch(ctx context.Context, url, mediaHost string) (body io.ReadCloser, length int64, err error)
 }
@@ -98,6 +115,16 @@ type Bucket interface {
 	// Limits for the bounds.
 	Mirror(ctx context.Context, key string, open Opener, limits Limits) (mediagate.Result, error)
 	Sign(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error)
+	// Open reads an object. Returns KindGone where there is none.
+	Open(ctx context.Context, key string) (body io.ReadCloser, length int64, err error)
+	// Exists asks whether a file is stored, by its size; Verify reads it and
+	// compares its hash as well. Both return KindGone where it is not.
+	Exists(ctx context.Context, r mediagate.Result) error
+	Verify(ctx context.Context, r mediagate.Result) error
+	// StoreManifest writes a small object that says which files belong
+	// together; LoadManifest reads it, and returns KindNotFound where none is.
+	StoreManifest(ctx context.Context, key string, manifest []byte) error
+	LoadManifest(ctx context.Context, key string) ([]byte, error)
 	// Probe reports whether the bucket takes a file now.
 	Probe(ctx context.Context) error
 }
@@ -107,8 +134,10 @@ type Opener func(ctx context.Context) (body io.ReadCloser, length int64, err err
 
 // Sweeper removes from the bucket what no task will ever show.
 type Sweeper interface {
-	// DeletePrefix removes all objects below a prefix that ends in a slash.
-	DeletePrefix(ctx context.Context, prefix string) (removed int, err error)
+	// DeletePrefix removes all objects below a prefix that ends in a slash, but
+	// those to keep; DeleteOlder those that were stored before olderThan ago.
+	DeletePrefix(ctx context.Context, prefix string, keep ...string) (removed int, err error)
+	DeleteOlder(ctx context.Context, prefix string, olderThan time.Duration) (removed int, err error)
 	// AbortStale gives up unfinished uploads that began before olderThan ago.
 	AbortStale(ctx context.Context, prefix string, olderThan time.Duration) (aborted int, err error)
 }
@@ -170,8 +199,6 @@ type Engine interface {
 type Settings struct {
 	CreditsPerUnit int64
 	SendWindow     time.Duration // from intent to the last moment of the first byte (D4)
-	CallTimeout    time.Duration // of an asynchronous submit
-	SyncTimeout    time.Duration // of a submit that returns the result
 	ClockSkew      time.Duration
 	AbsentGap      time.Duration // between the two lookups that prove absence (D4)
 	LinkTTL        time.Duration // of links in callbacks
@@ -189,8 +216,6 @@ func DefaultSettings() Settings {
 	return Settings{
 		CreditsPerUnit: 1000,
 		SendWindow:     10 * time.Second,
-		CallTimeout:    30 * time.Second,
-		SyncTimeout:    150 * time.Second,
 		ClockSkew:      5 * time.Second,
 		AbsentGap:      30 * time.Second,
 		LinkTTL:        7 * 24 * time.Hour,
@@ -206,18 +231,19 @@ func DefaultSettings() Settings {
 
 // Activities does the side effects. Its fields are set once, by the worker.
 type Activities struct {
-	Store     Store
-	Channels  channel.Channels
-	Fetcher   Fetcher
-	Bucket    Bucket
-	Sweeper   Sweeper
-	Deliverer Deliverer
-	Engine    Engine
-	Settings  Settings
-	StartedAt time.Time // of this worker
-	Now       func() time.Time
-	Logger    *slog.Logger
-	NewID     func(prefix string) string
+	Store        Store
+	Channels     channel.Channels
+	Descriptions Descriptions
+	Fetcher      Fetcher
+	Bucket       Bucket
+	Sweeper      Sweeper
+	Deliverer    Deliverer
+	Engine       Engine
+	Settings     Settings
+	StartedAt    time.Time // of this worker
+	Now          func() time.Time
+	Logger       *slog.Logger
+	NewID        func(prefix string) string
 
 	opened  sync.Once
 	vendors *channel.Accounts // see accounts

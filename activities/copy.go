@@ -148,7 +148,21 @@ func (a *Activities) copyAndStore(ctx context.Context, task mediagate.Task, row 
 	}
 	a.sweepLosers(ctx, task.ID, row.N, results)
 	failpoint.Hit(failpoint.Mirrored)
-	return a.Store.StoreMirrored(ctx, task.ID, row.N, results)
+	if err := a.Store.StoreMirrored(ctx, task.ID, row.N, results); err != nil {
+		return err
+	}
+	if stored(row.Outcome.Media) {
+		a.dropManifests(ctx, task.ID, row.N, results)
+	}
+	return nil
+}
+
+// dropManifests removes what nobody has to find any more, once the files of an
+// attempt are on record.
+func (a *Activities) dropManifests(ctx context.Context, taskID string, n int, results []mediagate.Result) {
+	if _, err := a.Sweeper.DeletePrefix(ctx, attemptFolder(taskID, n), keysOf(results)...); err != nil {
+		a.Logger.WarnContext(ctx, "manifests not removed", "task", taskID, "attempt", n, "error", err)
+	}
 }
 
 // watchCopy stops a copy that the rows have no use for: its task has ended or

@@ -103,3 +103,11 @@ func FromTemporal(err error) *mediagate.Error {
 	}
 	return &mediagate.Error{Kind: mediagate.KindInternal, Message: "internal error", Err: err}
 }
+
+// messageOf is what an error says to whom its kind addresses.
+func messageOf(err error) string {
+	if e, ok := errors.AsType[*mediagate.Error](err); ok {
+		return e.Message
+	}
+	return "internal error"
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/providers"
 )
 
 // MirrorResult copies the files of attempt n into the bucket, under keys made
@@ -58,15 +59,6 @@ func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagat
 
 func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress) ([]mediagate.Result, error) {
 	channel, gone := a.accounts().Proven(ctx, row) // without it, only public hosts can be fetched from
-	fetch := func(url string) Opener {
-		return func(ctx context.Context) (io.ReadCloser, int64, error) {
-			body, length, err := a.Fetcher.Fetch(ctx, url, channel.MediaHost)
-			if gone != nil && mediagate.Is(err, mediagate.KindInvalid) {
-				return nil, 0, gone // the host may be the channel's own, which may be private
-			}
-			return body, length, withCode(err, string(mediagate.CodeResultUnavailable))
-		}
-	}
 	media := row.Outcome.Media
 	if len(media) == 0 {
 		return nil, &mediagate.Error{
@@ -76,7 +68,7 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 	results := make([]mediagate.Result, len(media))
 	refreshed := false
 	for i := 0; i < len(media); i++ {
-		result, err := a.mirrorOne(ctx, task, row.N, i, fetch(media[i].URL), copied)
+		result, err := a.obtain(ctx, task, row, i, media[i], a.opener(channel, gone, row, media[i]), copied)
 		if staleLink(err) && !refreshed {
 			refreshed = true
 			if fresh := a.freshMedia(ctx, channel, row); len(fresh) == len(media) {
@@ -91,12 +83,55 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 		if result.Duration == 0 {
 			result.Duration = media[i].Duration
 		}
+		result.Role, result.Index = media[i].Role, media[i].Index
 		results[i] = result
 	}
 	return results, nil
 }
 
-func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, index int, fetch Opener, copied *progress) (mediagate.Result, error) {
+// obtain is how a file comes into the bucket: it is copied, or it was stored
+// while it arrived. That it still is there is all that is asked then.
+func (a *Activities) obtain(ctx context.Context, task mediagate.Task, row mediagate.Attempt, position int, m mediagate.Media, fetch Opener, copied *progress) (mediagate.Result, error) {
+	if m.Stored != nil {
+		return *m.Stored, a.Bucket.Exists(ctx, *m.Stored)
+	}
+	return a.mirrorOne(ctx, task, row.N, position, m.Role, fetch, copied)
+}
+
+// opener opens what a vendor offers: a link, which the guarded client follows,
+// or a reference, which only the channel that has the account can open.
+func (a *Activities) opener(channel channel.Channel, gone error, row mediagate.Attempt, m mediagate.Media) Opener {
+	if m.Ref != "" {
+		return func(ctx context.Context) (io.ReadCloser, int64, error) {
+			if gone != nil {
+				return nil, 0, gone
+			}
+			vendor, ok := channel.Vendor.(providers.Opener)
+			if !ok {
+				return nil, 0, mediagate.Errorf(mediagate.KindInternal, "the adapter of %s opens no references", row.Provider)
+			}
+			body, length, err := vendor.Open(ctx, row.Ref, m)
+			return body, length, withCode(err, string(mediagate.CodeResultUnavailable))
+		}
+	}
+	return func(ctx context.Context) (io.ReadCloser, int64, error) {
+		body, length, err := a.Fetcher.Fetch(ctx, m.URL, channel.MediaHost)
+		if gone != nil && mediagate.Is(err, mediagate.KindInvalid) {
+			return nil, 0, gone // the host may be the channel's own, which may be private
+		}
+		return body, length, withCode(err, string(mediagate.CodeResultUnavailable))
+	}
+}
+
+// classOf is the class of media that a result of the role must be.
+func classOf(task mediagate.Task, role mediagate.Role) string {
+	if role == mediagate.RoleCover {
+		return "image"
+	}
+	return task.Plan.Media
+}
+
+func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, index int, role mediagate.Role, fetch Opener, copied *progress) (mediagate.Result, error) {
 	copied.index.Store(int64(index))
 	copied.bytes.Store(0)
 	fetchCtx, hangUp := context.WithCancel(ctx)
@@ -111,7 +146,7 @@ func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, inde
 		return file, length, nil
 	}
 	result, err := a.Bucket.Mirror(ctx, ResultKey(task.ID, n, index), open, Limits{
-		MaxBytes: task.Plan.MaxBytes, Media: task.Plan.Media, Progress: copied.bytes.Store,
+		MaxBytes: task.Plan.MaxBytes, Media: classOf(task, role), Progress: copied.bytes.Store,
 	})
 	switch {
 	case err == nil:

@@ -28,6 +28,8 @@ const (
 	sweepTimeout  = time.Minute
 	concernLimit  = 2 * time.Minute // of each concern of a pass; what is left comes up in the next one
 	uploadAge     = 24 * time.Hour  // an unfinished upload this old belongs to nobody
+	requestMedia  = "uploads/"      // what came within requests
+	requestAge    = uploadLink + 24*time.Hour
 )
 
 // PassReport counts what one pass of the reconciler mended.
@@ -83,17 +85,23 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 	}
 }
 
-// sweepUploads gives up what crashed uploads have left in the bucket.
+// sweepUploads gives up what crashed uploads have left in the bucket, and media
+// that came within requests once no link to them works any more.
 func (a *Activities) sweepUploads(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
-	aborted, err := a.Sweeper.AbortStale(ctx, "results/", uploadAge)
-	if err != nil {
-		a.Logger.WarnContext(ctx, "unfinished uploads not swept", "error", err)
-		return
+	var aborted, removed int
+	var err error
+	for _, prefix := range []string{"results/", requestMedia} {
+		n, failed := a.Sweeper.AbortStale(ctx, prefix, uploadAge)
+		aborted, err = aborted+n, errors.Join(err, failed)
 	}
-	if aborted > 0 {
-		a.Logger.InfoContext(ctx, "swept unfinished uploads", "uploads", aborted)
+	removed, failed := a.Sweeper.DeleteOlder(ctx, requestMedia, requestAge)
+	if err = errors.Join(err, failed); err != nil {
+		a.Logger.WarnContext(ctx, "the bucket was not swept", "error", err)
+	}
+	if aborted+removed > 0 {
+		a.Logger.InfoContext(ctx, "swept the bucket", "unfinished uploads", aborted, "media of requests", removed)
 	}
 }
 

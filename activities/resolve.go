@@ -9,6 +9,9 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
+// askTimeout bounds one question to a vendor about a job.
+const askTimeout = 30 * time.Second
+
 // Resolution is what a lookup of a lost submission found.
 type Resolution struct {
 	Story  mediagate.Story `json:"story"`
@@ -49,10 +52,14 @@ func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolut
 	if err != nil {
 		return Resolution{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.Settings.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	asked := a.Now()
-	ref, err := finder.Ref(a.job(task, row))
+	job, _, err := a.job(ctx, task, row)
+	if err != nil {
+		return Resolution{}, err
+	}
+	ref, err := finder.Ref(job)
 	if err != nil {
 		return Resolution{}, err
 	}
@@ -63,7 +70,7 @@ func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolut
 	case !mediagate.Is(err, mediagate.KindNotFound):
 		return Resolution{}, err
 	}
-	if settled := a.settled(row.SendBefore, row.Route.Sync); asked.Before(settled) {
+	if settled := a.settled(row.SendBefore, row.Route); asked.Before(settled) {
 		return Resolution{AskAt: settled}, nil
 	}
 	first, proven, err := a.Store.NoteAbsent(ctx, row.TaskID, row.N, row.SendBefore, asked, a.Settings.AbsentGap)
@@ -81,8 +88,8 @@ func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolut
 
 // settled is the moment from which a call whose first byte was to be written
 // before sendBefore can no longer be under way: the route's own call decides.
-func (a *Activities) settled(sendBefore time.Time, sync bool) time.Time {
-	return sendBefore.Add(a.callTimeout(sync) + a.Settings.ClockSkew)
+func (a *Activities) settled(sendBefore time.Time, route mediagate.Route) time.Time {
+	return sendBefore.Add(a.operation(route).Submit + a.Settings.ClockSkew)
 }
 
 // GiveUpAttempt ends an attempt whose fate is unknown, at an operator's word; a
@@ -111,7 +118,7 @@ func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Sto
 		if err != nil {
 			return mediagate.Story{}, a.fail(ctx, err)
 		}
-		ctx, cancel := context.WithTimeout(ctx, a.Settings.CallTimeout)
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
 		report, err := channel.Vendor.Poll(ctx, row.Ref)
 		switch {

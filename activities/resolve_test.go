@@ -8,6 +8,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/providers"
 )
 
 // lost leaves attempt 1 with its fate open.
@@ -81,6 +82,7 @@ func TestD4AbsenceAfterASynchronousCall(t *testing.T) {
 		task.Plan.Routes[0].Sync = true
 		return task
 	})
+	b.Descriptions.Set(activitytest.AsyncProvider, providers.Operation{Sync: true, Find: true, Submit: 150 * time.Second})
 	b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
 	}

@@ -33,6 +33,11 @@ func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story
 	if task.Status.Terminal() {
 		return a.story(ctx, in.TaskID)
 	}
+	if in.Unheard {
+		if err := a.lastLook(ctx, task, in.N); err != nil {
+			return mediagate.Story{}, a.fail(ctx, err)
+		}
+	}
 	end := mediagate.Settlement{
 		TaskID: in.TaskID, N: in.N, Status: in.Status, Failure: in.Failure, Unheard: in.Unheard,
 		EndedAt: a.Now().UTC().Truncate(time.Microsecond),
@@ -65,11 +70,15 @@ func (a *Activities) price(ctx context.Context, task mediagate.Task, end *mediag
 	if len(row.Results) == 0 || row.Outcome == nil {
 		return mediagate.Errorf(mediagate.KindInternal, "attempt %d of %s has no files to settle on", end.N, task.ID)
 	}
-	delivered := billing.Delivered{Seconds: row.Outcome.Seconds, Images: len(row.Results)}
-	if delivered.Seconds == 0 {
-		for _, r := range row.Results {
-			delivered.Seconds += r.Duration
+	delivered, seconds := billing.Delivered{Seconds: row.Outcome.Seconds}, 0.0
+	for _, r := range row.Results {
+		if r.Role == mediagate.RoleMain { // the others come along
+			delivered.Images++
+			seconds += r.Duration
 		}
+	}
+	if delivered.Seconds == 0 {
+		delivered.Seconds = seconds
 	}
 	end.Results = row.Results
 	end.Cost = billing.Settle(task.Charges, delivered)

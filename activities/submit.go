@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
@@ -41,7 +40,11 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 	}
 	st.ParkTimeout, st.ParkRetry = a.Settings.ParkTimeout, a.Settings.ParkRetry
 	if st.State == mediagate.AttemptIntent || st.SenderLost && st.Sync {
-		st.CallEnds = a.settled(st.SendBefore, st.Sync)
+		row, err := a.Store.Attempt(ctx, taskID, st.N)
+		if err != nil {
+			return st, a.fail(ctx, err)
+		}
+		st.CallEnds = a.settled(st.SendBefore, row.Route)
 		if end := mediagate.WaitsUntil(st.DeadlineAt, st.ParkedAt, st.ReadAt).Add(a.Settings.ClockSkew); st.Sync && end.Before(st.CallEnds) {
 			st.CallEnds = end
 		}
@@ -109,6 +112,9 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 		}
 		now := a.Now()
 		_, route.Find = channel.Vendor.(providers.Finder)
+		if n := partsOf(task.Params, a.operation(route).Parts); n > 1 && route.Sync {
+			route.Parts = n
+		}
 		var opened bool
 		row, opened, err = a.Store.OpenAttempt(ctx, mediagate.Attempt{
 			TaskID: task.ID, N: n, Channel: channel.Name, Provider: channel.Provider, Fingerprint: channel.Fingerprint,
@@ -123,9 +129,13 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 	}
 
 	switch {
+	case row.State == mediagate.AttemptIntent && row.Route.Parts > 1:
+		// Each of its calls has an intent of its own: what was not sent may be.
+		c, err := a.accounts().Of(ctx, row)
+		return row, c, err == nil, err
 	case row.State == mediagate.AttemptIntent:
 		// Whoever stored it died, or still holds the call: its fate is open.
-		return row, c, false, a.Store.MarkUnknown(ctx, task.ID, n, row.SendBefore, mediagate.SenderLost)
+		return row, c, false, a.markLost(ctx, task, row, false)
 	case row.State != mediagate.AttemptUnknown || row.AgainAt.IsZero():
 		return row, c, false, nil
 	}
@@ -157,7 +167,11 @@ func (a *Activities) MarkLost(ctx context.Context, in AttemptArgs) (mediagate.St
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	if row.State == mediagate.AttemptIntent {
-		if err := a.Store.MarkUnknown(ctx, in.TaskID, in.N, row.SendBefore, mediagate.SenderLost); err != nil {
+		task, err := a.Store.TaskByID(ctx, in.TaskID)
+		if err != nil {
+			return mediagate.Story{}, a.fail(ctx, err)
+		}
+		if err := a.markLost(ctx, task, row, true); err != nil {
 			return mediagate.Story{}, a.fail(ctx, err)
 		}
 	}
@@ -192,52 +206,22 @@ func numbered(taskID string, n int) string {
 
 // send calls the vendor and stores the answer.
 func (a *Activities) send(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel) error {
-	// The client's cancel ends a synchronous call, since closing the
-	// connection is the only way to stop such a job; an asynchronous submit
-	// is seconds from telling us the job's id, so it is let finish. That
-	// Temporal cannot be reached, or was told to forget this activity, is no
-	// reason to throw a result away.
-	timeout := a.callTimeout(row.Route.Sync)
-	if row.Route.Sync { // nobody will ask for its result once the waiting is over
-		now := a.Now()
-		timeout = min(timeout, mediagate.WaitsUntil(task.DeadlineAt, task.ParkedAt, now).Sub(now))
+	if row.Route.Parts > 1 {
+		return a.sendParts(ctx, task, row, channel)
 	}
-	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	defer cancel()
-	if row.Route.Sync {
-		defer context.AfterFunc(ctx, func() {
-			if temporal.IsCanceledError(context.Cause(ctx)) {
-				cancel()
-			}
-		})()
-	}
-	submission, callErr := channel.Vendor.Submit(callCtx, a.job(task, row))
-
-	// From here on the vendor has spoken, and only this process has heard it.
-	if callErr == nil {
-		failpoint.Hit(failpoint.VendorAccepted)
-		if submission.Ref.ExternalID == "" {
-			submission.Ref.ExternalID = row.ExternalID
-		}
-		return a.insist(ctx, func(ctx context.Context) error {
-			return a.accept(ctx, task, row, channel, submission)
-		})
-	}
-
-	kind := mediagate.KindOf(callErr)
-	a.Logger.WarnContext(ctx, "vendor refused or lost a submit", "task", task.ID, "attempt", row.N,
-		"channel", channel.Name, "kind", kind.String(), "error", callErr)
+	got := a.call(ctx, task, row, 0, channel)
 	return a.insist(ctx, func(ctx context.Context) error {
-		failure, proven := rejection(callErr)
 		switch {
-		case proven && row.Sends > 1 && kind == mediagate.KindInvalid:
+		case got.submission != nil:
+			return a.accept(ctx, task, row, channel, *got.submission)
+		case got.refusal != nil && row.Sends > 1 && mediagate.Is(got.err, mediagate.KindInvalid):
 			// In words that the adapter does not know, "taken" reads like any
 			// bad value: the vendor may have the job of an earlier sending.
-			return a.Store.DoubtRefusal(ctx, task.ID, row.N, row.SendBefore, failure, kind.String())
-		case proven:
-			return a.Store.RejectAttempt(ctx, task.ID, row.N, row.SendBefore, failure, kind.String())
+			return a.Store.DoubtRefusal(ctx, task.ID, row.N, row.SendBefore, *got.refusal, got.detail())
+		case got.refusal != nil:
+			return a.Store.RejectAttempt(ctx, task.ID, row.N, row.SendBefore, *got.refusal, got.detail())
 		}
-		return a.Store.MarkUnknown(ctx, task.ID, row.N, row.SendBefore, kind.String())
+		return a.Store.MarkUnknown(ctx, task.ID, row.N, row.SendBefore, got.detail())
 	})
 }
 
@@ -269,23 +253,6 @@ func (a *Activities) insistWithin(ctx context.Context, limit time.Duration, reco
 	}
 }
 
-// callTimeout is how long one submission may take.
-func (a *Activities) callTimeout(sync bool) time.Duration {
-	if sync {
-		return a.Settings.SyncTimeout
-	}
-	return a.Settings.CallTimeout
-}
-
-// job is what the adapter sends, or looks up, for an attempt. The row's times
-// are the database's; the call is made by this process's clock.
-func (a *Activities) job(task mediagate.Task, row mediagate.Attempt) mediagate.Job {
-	return mediagate.Job{
-		TaskID: task.ID, ExternalID: row.ExternalID, Upstream: row.Route.Upstream, Operation: row.Route.Operation,
-		Params: task.Params, SendBefore: time.Now().Add(row.SendBefore.Sub(a.Now())),
-	}
-}
-
 // accept stores the vendor's id, and stops the job of a task that has ended
 // meanwhile (D5).
 func (a *Activities) accept(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel, s mediagate.Submission) error {
@@ -295,8 +262,12 @@ func (a *Activities) accept(ctx context.Context, task mediagate.Task, row mediag
 		return err
 	}
 	failpoint.Hit(failpoint.VendorIDStored)
-	if ended {
-		a.cancelAtVendor(ctx, channel, task.ID, s.Ref)
+	if !ended {
+		return nil
+	}
+	a.cancelAtVendor(ctx, channel, task.ID, s.Ref)
+	if s.Outcome != nil && stored(s.Outcome.Media) {
+		a.dropMoot(ctx, task.ID)
 	}
 	return nil
 }

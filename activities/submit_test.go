@@ -324,32 +324,35 @@ func TestD3NoIntentAfterTheDeadline(t *testing.T) {
 // lost. A sender that has spoken has no call under way.
 func TestD5CallEnds(t *testing.T) {
 	t.Parallel()
-	open := func(b *bundle, sync bool, before time.Time) mediagate.Story {
+	open := func(b *bundle, route mediagate.Route, before time.Time) mediagate.Story {
 		_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{
-			TaskID: taskID, N: 1, Channel: activitytest.AsyncChannel, Route: mediagate.Route{Sync: sync}, SendBefore: before,
+			TaskID: taskID, N: 1, Channel: activitytest.AsyncChannel, Route: route, SendBefore: before,
 		})
 		b.ok(err)
 		return must[mediagate.Story](b, b.Activities.LoadTask, activities.TaskArgs{TaskID: taskID})
 	}
+	async := mediagate.Route{Provider: activitytest.AsyncProvider}
+	sync := mediagate.Route{Provider: activitytest.SyncProvider, Sync: true}
 	cases := map[string]struct {
-		sync   bool
+		route  mediagate.Route
 		before time.Duration
 		want   time.Duration
 	}{
-		"asynchronous":                    {false, 10 * time.Second, 45 * time.Second},
-		"synchronous":                     {true, 10 * time.Second, 165 * time.Second},
-		"synchronous, near the deadline":  {true, 2*time.Hour - time.Minute, 2*time.Hour + 5*time.Second},
-		"asynchronous, near the deadline": {false, 2*time.Hour - time.Minute, 2*time.Hour - 25*time.Second},
+		"asynchronous":                    {async, 10 * time.Second, 45 * time.Second},
+		"synchronous":                     {sync, 10 * time.Second, 165 * time.Second},
+		"of an adapter that is gone":      {mediagate.Route{Provider: "gone"}, 10 * time.Second, 165 * time.Second},
+		"synchronous, near the deadline":  {sync, 2*time.Hour - time.Minute, 2*time.Hour + 5*time.Second},
+		"asynchronous, near the deadline": {async, 2*time.Hour - time.Minute, 2*time.Hour - 25*time.Second},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			if got := open(b, c.sync, start.Add(c.before)).CallEnds; !got.Equal(start.Add(c.want)) {
+			if got := open(b, c.route, start.Add(c.before)).CallEnds; !got.Equal(start.Add(c.want)) {
 				t.Errorf("the call ends %v after the start, want %v", got.Sub(start), c.want)
 			}
 			st := must[mediagate.Story](b, b.Activities.MarkLost, activities.AttemptArgs{TaskID: taskID, N: 1})
-			if got := st.CallEnds; c.sync != got.Equal(start.Add(c.want)) || !c.sync && !got.IsZero() {
+			if got := st.CallEnds; c.route.Sync != got.Equal(start.Add(c.want)) || !c.route.Sync && !got.IsZero() {
 				t.Errorf("once the sender was lost, the call ends %v after the start, want %v", got.Sub(start), c.want)
 			}
 		})
@@ -359,7 +362,7 @@ func TestD5CallEnds(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
 			before := start.Add(10 * time.Second)
-			open(b, true, before)
+			open(b, sync, before)
 			b.ok(b.Store.MarkUnknown(t.Context(), taskID, 1, before, word))
 			st := must[mediagate.Story](b, b.Activities.LoadTask, activities.TaskArgs{TaskID: taskID})
 			if got := !st.CallEnds.IsZero(); got != want {

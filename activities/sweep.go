@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/mediagate/mediagate"
@@ -14,8 +15,9 @@ func (a *Activities) SweepResults(ctx context.Context, in TaskArgs) error {
 	return a.fail(ctx, a.sweepTask(ctx, in.TaskID))
 }
 
-// sweepTask removes what was copied for a task that has ended and that it does
-// not show: all of it, or what attempts before the one that completed it left.
+// sweepTask removes what was stored for a task that has ended and that it does
+// not show: all of it, or what other attempts than the one that completed it
+// left, and calls of that one which were given up.
 func (a *Activities) sweepTask(ctx context.Context, taskID string) error {
 	task, err := a.Store.TaskByID(ctx, taskID)
 	if err != nil || !task.Status.Terminal() {
@@ -24,41 +26,27 @@ func (a *Activities) sweepTask(ctx context.Context, taskID string) error {
 	if task.Status != mediagate.StatusCompleted {
 		return a.sweepFolder(ctx, taskID, taskFolder(taskID))
 	}
-	st, err := a.Store.Story(ctx, taskID)
-	if err != nil {
-		return err
-	}
-	var lost []string
-	for n := 1; n <= st.N; n++ {
-		if folder := attemptFolder(taskID, n); !holdsAny(folder, task.Results) {
-			lost = append(lost, folder)
-		}
-	}
-	if len(lost) == st.N {
+	shown := keysOf(task.Results)
+	if !slices.ContainsFunc(shown, func(key string) bool { return strings.HasPrefix(key, taskFolder(taskID)) }) {
 		return nil // where its own files are is not known: nothing is touched
 	}
-	for _, folder := range lost {
-		if err := a.sweepFolder(ctx, taskID, folder); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.sweepFolder(ctx, taskID, taskFolder(taskID), shown...)
 }
 
-func holdsAny(folder string, results []mediagate.Result) bool {
-	for _, r := range results {
-		if strings.HasPrefix(r.Key, folder) {
-			return true
-		}
+// keysOf are the objects of the files.
+func keysOf(results []mediagate.Result) []string {
+	keys := make([]string, len(results))
+	for i, r := range results {
+		keys[i] = r.Key
 	}
-	return false
+	return keys
 }
 
-func (a *Activities) sweepFolder(ctx context.Context, taskID, folder string) error {
+func (a *Activities) sweepFolder(ctx context.Context, taskID, folder string, keep ...string) error {
 	if _, err := a.Sweeper.AbortStale(ctx, folder, 0); err != nil {
 		return err
 	}
-	removed, err := a.Sweeper.DeletePrefix(ctx, folder)
+	removed, err := a.Sweeper.DeletePrefix(ctx, folder, keep...)
 	if removed > 0 {
 		a.Logger.InfoContext(ctx, "swept results that nobody will see", "task", taskID, "objects", removed)
 	}

@@ -22,6 +22,7 @@ const (
 	SubmitCommitted    = "submit-committed"     // task stored, workflow not started
 	IntentStored       = "intent-stored"        // attempt stored, vendor not called
 	VendorAccepted     = "vendor-accepted"      // the vendor's answer read, its id not stored
+	HandedOver         = "handed-over"          // a synchronous vendor's files and their manifest stored, the outcome not
 	VendorIDStored     = "vendor-id-stored"     // the vendor's id stored
 	PollTerminal       = "poll-terminal"        // an end seen at the vendor, not stored
 	OutcomeStored      = "outcome-stored"       // an end stored, the workflow not signalled
@@ -36,7 +37,7 @@ const (
 // Names returns the names of all points, in the order of the path.
 func Names() []string {
 	return []string{
-		SubmitCommitted, IntentStored, VendorAccepted, VendorIDStored, PollTerminal, OutcomeStored,
+		SubmitCommitted, IntentStored, VendorAccepted, HandedOver, VendorIDStored, PollTerminal, OutcomeStored,
 		MirrorHalf, Mirrored, SettleBeforeCommit, SettleCommitted, WebhookBeforeSend, WebhookSent,
 	}
 }

@@ -98,7 +98,8 @@ func (p *play) opened(before mediagate.Task, n int) {
 // found nothing, far enough apart, after the call could no longer be under way.
 func (p *play) reopened(row mediagate.Attempt) {
 	s := p.Activities.Settings
-	settled := row.SendBefore.Add(s.CallTimeout + s.ClockSkew)
+	operation, _ := p.Descriptions.Operation(row.Route)
+	settled := row.SendBefore.Add(operation.Submit + s.ClockSkew)
 	p.mu.Lock()
 	var first time.Time
 	proven := false

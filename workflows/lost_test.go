@@ -50,7 +50,8 @@ func lostSender(t *testing.T) *bundle {
 // answer counts.
 func TestD5AnswerOfALostSenderCounts(t *testing.T) {
 	t.Parallel()
-	callEnds := 10*time.Second + activities.DefaultSettings().SyncTimeout + activities.DefaultSettings().ClockSkew
+	operation, _ := new(activitytest.Descriptions).Operation(mediagate.Route{Provider: activitytest.SyncProvider})
+	callEnds := 10*time.Second + operation.Submit + activities.DefaultSettings().ClockSkew
 	t.Run("it comes", func(t *testing.T) {
 		t.Parallel()
 		b := lostSender(t)

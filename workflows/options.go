@@ -37,6 +37,10 @@ func load() workflow.LocalActivityOptions {
 	}
 }
 
+// callsPatience is longer than a synchronous submit takes, whose calls may be
+// repeated that were refused for now, and than the record of it is insisted on.
+const callsPatience = 10 * time.Minute
+
 // call talks to a vendor, within what is left of the waiting for it. The
 // repetitions only cover a lost worker and an absent database: what the vendor
 // said is never repeated blindly, the row sees to that.
@@ -44,7 +48,7 @@ func call(provider, summary string, left time.Duration) workflow.ActivityOptions
 	return workflow.ActivityOptions{
 		TaskQueue:              QueueCall(provider),
 		ScheduleToCloseTimeout: left,
-		StartToCloseTimeout:    4 * time.Minute,
+		StartToCloseTimeout:    callsPatience,
 		HeartbeatTimeout:       lostWorker,
 		WaitForCancellation:    true,
 		RetryPolicy: &temporal.RetryPolicy{

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -93,6 +92,8 @@ func (f *Fetcher) Fetch(ctx context.Context, url, mediaHost string) (io.ReadClos
 type Bucket struct {
 	// OnMirror may fail a copy before it begins.
 	OnMirror func(key string) error
+	// OnManifest may fail to store a manifest.
+	OnManifest func(key string) error
 	// OnProbe may refuse the probe.
 	OnProbe func() error
 	// OnSweep may fail a removal below the prefix.
@@ -103,6 +104,7 @@ type Bucket struct {
 	now     func() time.Time
 	mu      sync.Mutex
 	objects map[string][]byte
+	stored  map[string]time.Time // when, of those that Write stored
 	writes  []string
 	signed  []time.Duration
 	aborts  int
@@ -181,20 +183,6 @@ func (b *Bucket) Put(key string) {
 		b.objects = make(map[string][]byte)
 	}
 	b.objects[key] = []byte(key)
-}
-
-// DeletePrefix removes objects.
-func (b *Bucket) DeletePrefix(_ context.Context, prefix string) (int, error) {
-	if b.OnSweep != nil {
-		if err := b.OnSweep(prefix); err != nil {
-			return 0, err
-		}
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	before := len(b.objects)
-	maps.DeleteFunc(b.objects, func(key string, _ []byte) bool { return strings.HasPrefix(key, prefix) })
-	return before - len(b.objects), nil
 }
 
 // AbortStale counts how often uploads were swept.

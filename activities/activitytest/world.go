@@ -29,15 +29,16 @@ const (
 
 // World is all that activities touch.
 type World struct {
-	Store      *Store
-	Async      *Vendor // behind AsyncChannel
-	Sync       *Vendor // behind SyncChannel
-	Channels   *Channels
-	Fetcher    *Fetcher
-	Bucket     *Bucket
-	Deliverer  *Deliverer
-	Engine     *Engine
-	Activities *activities.Activities
+	Store        *Store
+	Async        *Vendor // behind AsyncChannel
+	Sync         *Vendor // behind SyncChannel
+	Channels     *Channels
+	Descriptions *Descriptions
+	Fetcher      *Fetcher
+	Bucket       *Bucket
+	Deliverer    *Deliverer
+	Engine       *Engine
+	Activities   *activities.Activities
 
 	now func() time.Time
 }
@@ -46,13 +47,13 @@ type World struct {
 // synchronous.
 func New(now func() time.Time) *World {
 	w := &World{
-		Store: NewStore(now), Async: &Vendor{}, Sync: &Vendor{}, Channels: &Channels{}, Fetcher: &Fetcher{},
+		Store: NewStore(now), Async: &Vendor{}, Sync: &Vendor{}, Channels: &Channels{}, Descriptions: &Descriptions{}, Fetcher: &Fetcher{},
 		Bucket: &Bucket{now: now}, Deliverer: &Deliverer{now: now}, Engine: &Engine{}, now: now,
 	}
 	w.Channels.Set(w.AsyncBound(), w.SyncBound())
 	var ids atomic.Int64
 	w.Activities = &activities.Activities{
-		Store: w.Store, Channels: w.Channels, Fetcher: w.Fetcher, Bucket: w.Bucket, Sweeper: w.Bucket, Deliverer: w.Deliverer, Engine: w.Engine,
+		Store: w.Store, Channels: w.Channels, Descriptions: w.Descriptions, Fetcher: w.Fetcher, Bucket: w.Bucket, Sweeper: w.Bucket, Deliverer: w.Deliverer, Engine: w.Engine,
 		Settings: activities.DefaultSettings(), Now: now, Logger: slog.New(slog.DiscardHandler),
 		NewID: func(prefix string) string { return fmt.Sprintf("%s%d", prefix, ids.Add(1)) },
 	}

@@ -2,6 +2,7 @@ package blob
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,10 +23,20 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return storageError(ctx, "deleting an object", err)
 }
 
-// DeletePrefix removes all objects below prefix, which ends with a slash so
-// that results/1/ never reaches results/10/. It returns how many there were,
-// KindInvalid for another prefix, and KindUnavailable.
-func (s *Store) DeletePrefix(ctx context.Context, prefix string) (int, error) {
+// DeletePrefix removes all objects below prefix but those to keep. The prefix
+// ends with a slash so that results/1/ never reaches results/10/. It returns how
+// many there were, KindInvalid for another prefix, and KindUnavailable.
+func (s *Store) DeletePrefix(ctx context.Context, prefix string, keep ...string) (int, error) {
+	return s.deleteBelow(ctx, prefix, func(o types.Object) bool { return !slices.Contains(keep, aws.ToString(o.Key)) })
+}
+
+// DeleteOlder is DeletePrefix for what was stored before olderThan ago.
+func (s *Store) DeleteOlder(ctx context.Context, prefix string, olderThan time.Duration) (int, error) {
+	before := s.now().Add(-olderThan)
+	return s.deleteBelow(ctx, prefix, func(o types.Object) bool { return o.LastModified != nil && o.LastModified.Before(before) })
+}
+
+func (s *Store) deleteBelow(ctx context.Context, prefix string, goes func(types.Object) bool) (int, error) {
 	if !strings.HasSuffix(prefix, "/") || prefix == "/" {
 		return 0, mediagate.Invalid("prefix", "must name a folder and end with a slash")
 	}
@@ -37,6 +48,9 @@ func (s *Store) DeletePrefix(ctx context.Context, prefix string) (int, error) {
 			return deleted, storageError(ctx, "listing objects", err)
 		}
 		for _, object := range page.Contents {
+			if !goes(object) {
+				continue
+			}
 			if err := s.Delete(ctx, aws.ToString(object.Key)); err != nil {
 				return deleted, err
 			}

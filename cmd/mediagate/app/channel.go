@@ -39,3 +39,13 @@ func openChannels(settings []Channel, opt providers.Options) (*channel.Configure
 	}
 	return channel.NewConfigured(opened), nil
 }
+
+// descriptions are what the adapters say of their operations.
+type descriptions struct{}
+
+// Operation is the one that a route names.
+func (descriptions) Operation(r mediagate.Route) (providers.Operation, bool) {
+	adapter, _ := all.Adapter(r.Provider)
+	o, ok := adapter.Description.Operations[r.Operation]
+	return o, ok
+}

@@ -204,7 +204,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	settings.CreditsPerUnit = g.Config.CreditsPerUnit
 	settings.ParkTimeout, settings.ParkRetry = g.Config.ParkTimeout, g.Config.ParkRetry
 	acts := &activities.Activities{
-		Store: g.Store, Channels: g.channels, Fetcher: fetcher{rules: g.rules}, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
+		Store: g.Store, Channels: g.channels, Descriptions: descriptions{}, Fetcher: fetcher{rules: g.rules}, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
 		Deliverer: deliverer{webhook.New(webhook.Config{
 			Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
 		})},

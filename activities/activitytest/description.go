@@ -1,0 +1,43 @@
+package activitytest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+)
+
+// Descriptions are what the adapters say of their operations. By itself an
+// asynchronous submit takes 30 s at most, and a synchronous one 150.
+type Descriptions struct {
+	mu         sync.Mutex
+	operations map[string]providers.Operation
+}
+
+// Set describes all operations of a provider.
+func (d *Descriptions) Set(provider string, o providers.Operation) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.operations == nil {
+		d.operations = make(map[string]providers.Operation)
+	}
+	d.operations[provider] = o
+}
+
+// Operation is the one of a route.
+func (d *Descriptions) Operation(r mediagate.Route) (providers.Operation, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if o, ok := d.operations[r.Provider]; ok {
+		return o, true
+	}
+	switch r.Provider {
+	case AsyncProvider:
+		return providers.Operation{Find: true, Cancel: true, Submit: 30 * time.Second}, true
+	case SyncProvider:
+		return providers.Operation{Sync: true, Submit: 150 * time.Second}, true
+	default:
+		return providers.Operation{}, false
+	}
+}

@@ -1,0 +1,125 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/mediagate/mediagate"
+)
+
+// inputTries is how many attempts a task makes while the server of its media is
+// away. The workflow's pauses between them add up to half a minute.
+const inputTries = 5
+
+// inputs opens the media of a client for one call (mediagate.Inputs).
+type inputs struct {
+	fetcher Fetcher
+	bucket  Bucket
+	own     map[string]string // our links to what came within the request → object key
+
+	mu     sync.Mutex
+	failed error // the first
+}
+
+// Open fetches through the guarded client; what came within the request is read
+// from the bucket itself, which may be where that client may not go.
+func (in *inputs) Open(ctx context.Context, url string, limit int64) (io.ReadCloser, int64, error) {
+	var (
+		body   io.ReadCloser
+		length int64
+		err    error
+	)
+	if key, ok := in.own[url]; ok {
+		body, length, err = in.bucket.Open(ctx, key)
+	} else {
+		body, length, err = in.fetcher.Fetch(ctx, url, "")
+	}
+	if err != nil {
+		return nil, 0, in.note(inputError(err))
+	}
+	if length > limit {
+		_ = body.Close()
+		return nil, 0, in.note(tooLarge(limit))
+	}
+	return &input{ReadCloser: body, in: in, left: limit, limit: limit}, length, nil
+}
+
+// note remembers an error, so that what the adapter makes of it is known for
+// what it is.
+func (in *inputs) note(err error) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.failed == nil {
+		in.failed = err
+	}
+	return err
+}
+
+// refusal is how an attempt ends that failed before anything was sent, for want
+// of the client's media. ok is false where the call failed for another reason,
+// or may have begun.
+func (in *inputs) refusal(callErr error, n int) (f mediagate.Failure, ok bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.failed == nil || !errors.Is(callErr, in.failed) {
+		return f, false
+	}
+	switch mediagate.KindOf(callErr) {
+	case mediagate.KindInvalid:
+	case mediagate.KindTransient:
+		f.Retryable = n < inputTries
+	default: // the adapter knows of something that was sent
+		return f, false
+	}
+	f.Code, f.Message = mediagate.CodeImageProcessing, messageOf(in.failed)
+	return f, true
+}
+
+// input is one file on its way: bounded, its errors in our words.
+type input struct {
+	io.ReadCloser
+	in    *inputs
+	left  int64
+	limit int64
+}
+
+func (i *input) Read(p []byte) (int, error) {
+	if i.left < 0 {
+		return 0, tooLarge(i.limit)
+	}
+	if int64(len(p)) > i.left+1 {
+		p = p[:i.left+1]
+	}
+	n, err := i.ReadCloser.Read(p)
+	if i.left -= int64(n); i.left < 0 {
+		return n - 1, i.in.note(tooLarge(i.limit))
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = i.in.note(&mediagate.Error{Kind: mediagate.KindTransient, Message: "the media broke off", Err: err})
+	}
+	return n, err
+}
+
+// inputError says to the client what is wrong with the media that it named.
+func inputError(err error) error {
+	e := &mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Err: err}
+	switch mediagate.KindOf(err) {
+	case mediagate.KindInvalid:
+		e.Message = "the media's address is not allowed"
+	case mediagate.KindGone:
+		e.Message = "the media cannot be fetched from its address"
+	default:
+		e.Kind, e.Code, e.Message = mediagate.KindTransient, "", "the media's server does not answer"
+	}
+	return e
+}
+
+func tooLarge(limit int64) error {
+	return &mediagate.Error{
+		Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing),
+		Message: fmt.Sprintf("the media is larger than %d bytes", limit),
+	}
+}

@@ -1,0 +1,120 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// uploadLink is how long a vendor may fetch what came within a request: some
+// queue for days.
+const uploadLink = 72 * time.Hour
+
+// job is what the adapter sends, or looks up, for an attempt. The row's times
+// are the database's; the call is made by this process's clock. Media that came
+// within the request become links, signed now; own tells their objects.
+func (a *Activities) job(ctx context.Context, task mediagate.Task, row mediagate.Attempt) (job mediagate.Job, own map[string]string, err error) {
+	params := task.Params
+	if len(task.Plan.Uploads) > 0 {
+		if params, own, err = a.withUploads(ctx, task); err != nil {
+			return mediagate.Job{}, nil, err
+		}
+	}
+	return mediagate.Job{
+		TaskID: task.ID, ExternalID: row.ExternalID, Upstream: row.Route.Upstream, Operation: row.Route.Operation,
+		Params: params, SendBefore: time.Now().Add(row.SendBefore.Sub(a.Now())),
+	}, own, nil
+}
+
+// withUploads is the task's request with a link in each field whose media came
+// within it. Links are stored nowhere.
+func (a *Activities) withUploads(ctx context.Context, task mediagate.Task) (json.RawMessage, map[string]string, error) {
+	unreadable := func(err error) error {
+		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "the stored request cannot be completed", Err: err}
+	}
+	var params any
+	decoder := json.NewDecoder(bytes.NewReader(task.Params))
+	decoder.UseNumber()
+	if err := decoder.Decode(&params); err != nil {
+		return nil, nil, unreadable(err)
+	}
+	own := make(map[string]string, len(task.Plan.Uploads))
+	for field, key := range task.Plan.Uploads {
+		link, err := a.Bucket.Sign(ctx, mediagate.Result{Key: key}, uploadLink)
+		if err != nil {
+			return nil, nil, err
+		}
+		own[link.URL] = key
+		if params, err = setField(params, field, link.URL); err != nil {
+			return nil, nil, unreadable(err)
+		}
+	}
+	text, err := json.Marshal(params)
+	if err != nil {
+		return nil, nil, unreadable(err)
+	}
+	return text, own, nil
+}
+
+// maxItems bounds the lists that a field's name may stretch.
+const maxItems = 1000
+
+// setField sets the field of a decoded request that a path like
+// subjects[1].image_urls[0] names, and returns the request. A list is made as
+// long as it has to be: several of its items may have come as uploads.
+func setField(in any, path, value string) (any, error) {
+	if path == "" {
+		return value, nil
+	}
+	if rest, ok := strings.CutPrefix(path, "["); ok {
+		digits, rest, ok := strings.Cut(rest, "]")
+		index, err := strconv.Atoi(digits)
+		list, isList := in.([]any)
+		if !ok || err != nil || index < 0 || index >= maxItems || in != nil && !isList {
+			return nil, fmt.Errorf("no item %q in the request", path)
+		}
+		for len(list) <= index {
+			list = append(list, nil)
+		}
+		list[index], err = setField(list[index], strings.TrimPrefix(rest, "."), value)
+		return list, err
+	}
+	end := strings.IndexAny(path, ".[")
+	if end < 0 {
+		end = len(path)
+	}
+	name, rest := path[:end], strings.TrimPrefix(path[end:], ".")
+	fields, isObject := in.(map[string]any)
+	if name == "" || in != nil && !isObject {
+		return nil, fmt.Errorf("no field %q in the request", path)
+	}
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	var err error
+	fields[name], err = setField(fields[name], rest, value)
+	return fields, err
+}
+
+// partsOf is how many calls the job of a task takes, one a file, by the field
+// of its request that says so.
+func partsOf(params json.RawMessage, field string) int {
+	if field == "" {
+		return 1
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(params, &fields) != nil {
+		return 1
+	}
+	n, err := strconv.Atoi(string(fields[field]))
+	if err != nil || n < 1 {
+		return 1
+	}
+	return n
+}

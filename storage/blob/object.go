@@ -1,0 +1,129 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/mediagate/mediagate"
+)
+
+// manifestMax bounds what LoadManifest reads: it holds keys and hashes of a few
+// files.
+const manifestMax = 1 << 20
+
+// StoreManifest writes a small object that says which files belong together.
+// Whoever finds it finds it whole.
+func (s *Store) StoreManifest(ctx context.Context, key string, manifest []byte) error {
+	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &s.bucket, Key: &key, Body: bytes.NewReader(manifest), ContentType: aws.String("application/json"),
+	})
+	return storageError(ctx, "storing a manifest", err)
+}
+
+// LoadManifest reads what StoreManifest wrote. Returns KindNotFound where
+// nothing is.
+func (s *Store) LoadManifest(ctx context.Context, key string) ([]byte, error) {
+	body, length, err := s.Open(ctx, key)
+	if mediagate.Is(err, mediagate.KindGone) {
+		return nil, mediagate.Errorf(mediagate.KindNotFound, "no manifest")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	if length > manifestMax {
+		return nil, mediagate.Errorf(mediagate.KindInternal, "a manifest of %d bytes", length)
+	}
+	manifest, err := io.ReadAll(io.LimitReader(body, manifestMax))
+	return manifest, storageError(ctx, "reading a manifest", err)
+}
+
+// Open reads an object. Returns KindGone where there is none.
+func (s *Store) Open(ctx context.Context, key string) (body io.ReadCloser, length int64, err error) {
+	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: &key})
+	if isNoKey(err) {
+		return nil, 0, gone()
+	}
+	if err != nil {
+		return nil, 0, storageError(ctx, "reading an object", err)
+	}
+	if out.ContentLength == nil {
+		return out.Body, -1, nil
+	}
+	return out.Body, *out.ContentLength, nil
+}
+
+// Exists asks whether the file is stored, by its size. Returns KindGone where
+// it is not.
+func (s *Store) Exists(ctx context.Context, r mediagate.Result) error {
+	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: &r.Key})
+	switch {
+	case isNoKey(err):
+		return gone()
+	case err != nil && statusOf(err) == http.StatusNotFound: // a HEAD has no body to say of what
+		if err := s.Ping(ctx); err != nil {
+			return err
+		}
+		return gone()
+	case err != nil:
+		return storageError(ctx, "asking for an object", err)
+	case aws.ToInt64(out.ContentLength) != r.Size:
+		return gone()
+	default:
+		return nil
+	}
+}
+
+// Verify reads the file and compares size and hash. Returns KindGone where it
+// is not there, or is another.
+func (s *Store) Verify(ctx context.Context, r mediagate.Result) error {
+	body, _, err := s.Open(ctx, r.Key)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	sum := sha256.New()
+	size, err := io.Copy(sum, body)
+	if err != nil {
+		return storageError(ctx, "reading an object", err)
+	}
+	if size != r.Size || hex.EncodeToString(sum.Sum(nil)) != r.SHA256 {
+		return gone()
+	}
+	return nil
+}
+
+func gone() *mediagate.Error {
+	return &mediagate.Error{Kind: mediagate.KindGone, Code: string(mediagate.CodeResultUnavailable), Message: "the stored file is gone"}
+}
+
+// isNoKey tells an object that is absent from a bucket that is.
+func isNoKey(err error) bool { return err != nil && apiCode(err) == "NoSuchKey" }
+
+// UploadPrefix is where the media lie that came within requests.
+const UploadPrefix = "uploads/"
+
+// PutUpload stores media that came within a request, typed by its content and
+// bounded like a mirrored file, and returns the key. id is unique within the
+// account. Returns KindInvalid, naming the rule, for what is no such media or
+// too large, and KindUnavailable.
+func (s *Store) PutUpload(ctx context.Context, accountID, id string, file io.Reader, limits Limits) (key string, err error) {
+	key = fmt.Sprintf("%s%s/%s", UploadPrefix, accountID, id)
+	_, err = s.Mirror(ctx, key, func(context.Context) (io.ReadCloser, int64, error) { return io.NopCloser(file), -1, nil }, limits)
+	if refused, ok := errors.AsType[*mediagate.Error](err); ok && refused.Kind == mediagate.KindInvalid {
+		return "", mediagate.Errorf(mediagate.KindInvalid, "%s", refused.Message) // no result that went wrong
+	}
+	if err != nil {
+		return "", err
+	}
+	return key, nil
+}
