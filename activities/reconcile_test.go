@@ -317,3 +317,24 @@ func TestReconcilePasses(t *testing.T) {
 		}
 	})
 }
+
+// What came within requests goes once no link to it works any more.
+func TestRequestMediaAreSwept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := activitytest.New(time.Now)
+		w.Bucket.Write("uploads/acc_1/old", "media")
+		time.Sleep(96*time.Hour - 2*time.Hour)
+		w.Bucket.Write("uploads/acc_1/new", "media")
+		w.Bucket.Write("results/task/1/0", "media")
+		reconcile(t, w, time.Minute)
+		if got := w.Bucket.Objects(); len(got) != 3 {
+			t.Errorf("objects %v, want all: links may work for three days", got)
+		}
+		time.Sleep(4 * time.Hour)
+		reconcile(t, w, time.Minute)
+		if diff := cmp.Diff([]string{"results/task/1/0", "uploads/acc_1/new"}, w.Bucket.Objects()); diff != "" {
+			t.Errorf("objects (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -65,3 +65,12 @@ func (s *Store) EndPart(ctx context.Context, p mediagate.Part) error {
 func openPart(p mediagate.Part) bool {
 	return p.State == mediagate.PartIntent || p.State == mediagate.PartUnknown
 }
+
+// EditParts changes the calls of an attempt to set a scene.
+func (s *Store) EditParts(id string, n int, f func([]mediagate.Part) []mediagate.Part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, a, err := s.attempt(id, n); err == nil {
+		a.parts = f(a.parts)
+	}
+}

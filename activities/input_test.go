@@ -1,0 +1,194 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities/activitytest"
+)
+
+const picture = "https://pictures.example.com/" + activitytest.Secret
+
+// wants makes the synchronous vendor read a client's picture first, and hand
+// on what is wrong with it.
+func (b *bundle) wants(url string, limit int64) *[]byte {
+	read := new([]byte)
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		file, _, err := job.Inputs.Open(ctx, url, limit)
+		if err != nil {
+			return mediagate.Submission{}, err
+		}
+		defer file.Close()
+		if *read, err = io.ReadAll(file); err != nil {
+			return mediagate.Submission{}, err
+		}
+		return b.Sync.Accept(job)
+	}
+	return read
+}
+
+// A client's media that cannot be had is a proven refusal, never an open fate.
+func TestInputs(t *testing.T) {
+	t.Parallel()
+	text := func(s string, length int64) func() (io.ReadCloser, int64, error) {
+		return func() (io.ReadCloser, int64, error) { return io.NopCloser(strings.NewReader(s)), length, nil }
+	}
+	fails := func(kind mediagate.Kind) func() (io.ReadCloser, int64, error) {
+		return func() (io.ReadCloser, int64, error) { return nil, 0, mediagate.Errorf(kind, "the provider's link") }
+	}
+	type want struct {
+		state     mediagate.AttemptState
+		says      string
+		retryable bool
+	}
+	refused := mediagate.AttemptRejected
+	for name, c := range map[string]struct {
+		file func() (io.ReadCloser, int64, error)
+		want want
+	}{
+		"within the bound":   {text("12345678", -1), want{state: mediagate.AttemptAccepted}},
+		"one byte more":      {text("123456789", -1), want{refused, "larger than 8 bytes", false}},
+		"said to be larger":  {text("123456789", 9), want{refused, "larger than 8 bytes", false}},
+		"an address refused": {fails(mediagate.KindInvalid), want{refused, "not allowed", false}},
+		"gone":               {fails(mediagate.KindGone), want{refused, "cannot be fetched", false}},
+		"its server is away": {fails(mediagate.KindTransient), want{refused, "does not answer", true}},
+		"broken off": {func() (io.ReadCloser, int64, error) {
+			return io.NopCloser(io.MultiReader(strings.NewReader("123"), iotest.ErrReader(errors.New("reset")))), -1, nil
+		}, want{refused, "broke off", true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, image)
+			b.Fetcher.OnFetch = func(_ context.Context, url, mediaHost string) (io.ReadCloser, int64, error) {
+				if url != picture || mediaHost != "" {
+					t.Errorf("fetched %q, with %q allowed", url, mediaHost)
+				}
+				return c.file()
+			}
+			read := b.wants(picture, 8)
+			st := b.submit(1)
+			if st.State != c.want.state {
+				t.Fatalf("the attempt is %s, want %s", st.State, c.want.state)
+			}
+			if c.want.says == "" {
+				if string(*read) != "12345678" {
+					t.Errorf("read %q", *read)
+				}
+				return
+			}
+			f := st.Failure
+			if f == nil || f.Code != mediagate.CodeImageProcessing || !strings.Contains(f.Message, c.want.says) || f.Retryable != c.want.retryable {
+				t.Errorf("failure %+v, want %+v", f, c.want)
+			}
+		})
+	}
+}
+
+// A server that stays away is the client's to mend, after a few attempts.
+func TestInputsAreTriedForAWhile(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	b.wants(picture, 8)
+	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
+	}
+	for n := 1; n <= 5; n++ {
+		if st := b.submit(n); st.State != mediagate.AttemptRejected || st.Failure.Retryable != (n < 5) {
+			t.Fatalf("attempt %d: %s, %+v", n, st.State, st.Failure)
+		}
+	}
+}
+
+// Once the adapter says that something was sent, its word counts.
+func TestInputsAfterTheFirstByte(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
+	}
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		_, _, err := job.Inputs.Open(ctx, picture, 8)
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "the answer was lost: %w", err)
+	}
+	if st := b.submit(1); st.State != mediagate.AttemptUnknown {
+		t.Errorf("the attempt is %s, want unknown", st.State)
+	}
+}
+
+// Media that came within the request are links in the job, signed for three
+// days, and read from the bucket where the adapter wants bytes. No row has them.
+func TestUploads(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(w *activitytest.World) mediagate.Task {
+		task := w.NewImage()
+		task.Params = json.RawMessage(`{"prompt":"p","seed":12345678901234567890,"image_urls":[null,"https://x.example.com/1"],"subjects":[{"name":"s"}]}`)
+		task.Plan.Uploads = map[string]string{
+			"image_urls[0]": "uploads/acc_1/A", "image_urls[2]": "uploads/acc_1/B", "mask": "uploads/acc_1/C", "subjects[0].face.url": "uploads/acc_1/D",
+		}
+		return task
+	})
+	b.Bucket.Write("uploads/acc_1/C", "the mask")
+	var params string
+	var mask []byte
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		params = string(job.Params)
+		var p struct{ Mask string }
+		b.ok(json.Unmarshal(job.Params, &p))
+		file, _, err := job.Inputs.Open(ctx, p.Mask, 100)
+		b.ok(err)
+		mask, err = io.ReadAll(file)
+		b.ok(err)
+		return b.Sync.Accept(job)
+	}
+	b.submit(1)
+	link := func(key string) string {
+		return `"https://bucket.example.com/` + key + `?signature=` + activitytest.Secret + `"`
+	}
+	want := `{"image_urls":[` + link("uploads/acc_1/A") + `,"https://x.example.com/1",` + link("uploads/acc_1/B") + `],"mask":` + link("uploads/acc_1/C") +
+		`,"prompt":"p","seed":12345678901234567890,"subjects":[{"face":{"url":` + link("uploads/acc_1/D") + `},"name":"s"}]}`
+	if diff := cmp.Diff(want, params); diff != "" {
+		t.Errorf("params (-want +got):\n%s", diff)
+	}
+	if string(mask) != "the mask" || len(b.Fetcher.URLs()) != 0 {
+		t.Errorf("read %q, fetched %v", mask, b.Fetcher.URLs())
+	}
+	for _, ttl := range b.Bucket.Signed() {
+		if ttl != 72*time.Hour {
+			t.Errorf("signed for %v", ttl)
+		}
+	}
+	row, err := json.Marshal([]any{b.attempt(1), b.task()})
+	b.ok(err)
+	if strings.Contains(string(row), "bucket.example.com") {
+		t.Errorf("a row has a link: %s", row)
+	}
+}
+
+// A request that its uploads do not fit into is ours to explain: nothing is sent.
+func TestUploadsThatFitNowhere(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{"prompt.url", "image_urls[x]", "image_urls[-1]", "image_urls[1000]", "[0]", ".", "image_urls.url"} {
+		t.Run(field, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, func(w *activitytest.World) mediagate.Task {
+				task := w.NewImage()
+				task.Params = json.RawMessage(`{"prompt":"p","image_urls":[]}`)
+				task.Plan.Uploads = map[string]string{field: "uploads/acc_1/A"}
+				return task
+			})
+			if st := b.submit(1); st.State != mediagate.AttemptRejected || st.Failure.Code != mediagate.CodeInternal || st.Failure.Retryable {
+				t.Errorf("the attempt is %s, %+v", st.State, st.Failure)
+			}
+			b.submitted()
+		})
+	}
+}

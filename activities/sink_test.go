@@ -1,0 +1,359 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+)
+
+// handsOver makes the synchronous vendor answer with these files.
+func (b *bundle) handsOver(files ...string) {
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		s, err := b.Sync.Accept(job)
+		if err != nil {
+			return s, err
+		}
+		s.Outcome = &mediagate.Outcome{Succeeded: true}
+		for i, file := range files {
+			m, err := job.Sink.Store(ctx, i, strings.NewReader(file))
+			if err != nil {
+				return mediagate.Submission{}, err
+			}
+			m.Index = i
+			s.Outcome.Media = append(s.Outcome.Media, m)
+		}
+		return s, nil
+	}
+}
+
+func (b *bundle) objects(want ...string) {
+	b.t.Helper()
+	if diff := cmp.Diff(want, b.Bucket.Objects()); diff != "" {
+		b.t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
+func key(n, position int) string { return activities.ResultKey(taskID, n, position) }
+
+func manifest(name string) string { return "results/" + taskID + "/1/" + name }
+
+// A file that arrives with the answer is stored while it does; the mirror has
+// nothing to copy, and the manifest goes once the files are on record.
+func TestSink(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	b.handsOver("first", "second")
+	if st := b.submit(1); !st.Succeeded || st.Mirrored {
+		t.Fatalf("story %+v", st)
+	}
+	b.objects(key(1, 0), key(1, 1), manifest("outcome.json"))
+	st, err := b.mirror()
+	b.ok(err)
+	if !st.Mirrored || len(b.Bucket.Writes()) != 2 || len(b.Fetcher.URLs()) != 0 {
+		t.Errorf("story %+v after writes of %v, fetched %v", st, b.Bucket.Writes(), b.Fetcher.URLs())
+	}
+	b.objects(key(1, 0), key(1, 1))
+	results := b.attempt(1).Results
+	if len(results) != 2 || results[1].Key != key(1, 1) || results[1].Size != int64(len("second")) || results[1].Index != 1 || results[1].SHA256 == "" {
+		t.Errorf("results %+v", results)
+	}
+}
+
+func TestSinkErrors(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken off")
+	cases := map[string]struct {
+		scene func(b *bundle)
+		file  io.Reader
+		sees  func(err error) bool
+		state mediagate.AttemptState
+		code  mediagate.FailureCode
+	}{
+		"the reader's error comes back as it is": {
+			file: io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)),
+			sees: func(err error) bool { return err == broken }, //nolint:errorlint // as it is
+			// The adapter knows what it makes of it; this one does not.
+			state: mediagate.AttemptUnknown,
+		},
+		"a file that the task cannot use is the job's end": {
+			file:  strings.NewReader(strings.Repeat("x", 2<<20)),
+			sees:  func(err error) bool { return mediagate.Is(err, mediagate.KindTooLarge) },
+			state: mediagate.AttemptEnded, code: mediagate.CodeResultUnavailable,
+		},
+		"without a bucket nobody has the file": {
+			scene: func(b *bundle) { b.Bucket.OnMirror = func(string) error { return errNoBucket } },
+			file:  strings.NewReader("file"),
+			sees:  func(err error) bool { return errors.Is(err, errNoBucket) },
+			state: mediagate.AttemptUnknown,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, image)
+			if c.scene != nil {
+				c.scene(b)
+			}
+			b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				_, err := job.Sink.Store(ctx, 0, c.file)
+				if !c.sees(err) {
+					t.Errorf("the adapter gets %v", err)
+				}
+				return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "%w", err)
+			}
+			st := b.submit(1)
+			if st.State != c.state || c.code != "" && (st.Failure == nil || st.Failure.Code != c.code) {
+				t.Errorf("the attempt is %s, failure %+v; want %s, %q", st.State, st.Failure, c.state, c.code)
+			}
+			if got := b.Bucket.Objects(); len(got) != 0 {
+				t.Errorf("objects %v of a broken file", got)
+			}
+		})
+	}
+}
+
+// D13: a stored file that is gone is no link that leads nowhere.
+func TestD13StoredFileIsGone(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	b.handsOver("file")
+	b.submit(1)
+	_, err := b.Bucket.DeletePrefix(t.Context(), "results/")
+	b.ok(err)
+	_, err = b.mirror()
+	kind(t, err, mediagate.KindGone, string(mediagate.CodeResultUnavailable), false)
+}
+
+// D13: what is handed over for a task that has ended meanwhile goes at once.
+func TestD13HandedOverTooLate(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	b.handsOver("file")
+	submit := b.Sync.OnSubmit
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		_, _, err := b.Store.Settle(ctx, mediagate.Settlement{TaskID: taskID, N: 1, Status: mediagate.StatusCancelled})
+		b.ok(err)
+		return submit(ctx, job)
+	}
+	if st := b.submit(1); st.Status != mediagate.StatusCancelled {
+		t.Errorf("story %+v", st)
+	}
+	if got := b.Bucket.Objects(); len(got) != 0 {
+		t.Errorf("objects %v of a task that has ended", got)
+	}
+}
+
+// dies makes the sender lose its answer between the bucket and the row, as a
+// crash would.
+func (b *bundle) dies(method string) {
+	b.t.Helper()
+	dead := true
+	b.Store.Fault = func(m string) error {
+		if dead && m == method {
+			return mediagate.Errorf(mediagate.KindInternal, "dead")
+		}
+		return nil
+	}
+	if _, err := call[mediagate.Story](b, b.Activities.SubmitJob, first()); err == nil {
+		b.t.Fatal("the sender lives")
+	}
+	dead = false
+}
+
+// D6: what a synchronous vendor handed over before a crash is found, and not
+// asked for again.
+func TestD6HandedOverIsFound(t *testing.T) {
+	t.Parallel()
+	takers := map[string]func(b *bundle) mediagate.Story{
+		"by the next worker": func(b *bundle) mediagate.Story { return b.submit(1) },
+		"after the deadline": func(b *bundle) mediagate.Story { return must[mediagate.Story](b, b.Activities.MarkLost, first()) },
+		"before it is given up": func(b *bundle) mediagate.Story {
+			b.ok(b.Store.MarkUnknown(context.Background(), taskID, 1, b.attempt(1).SendBefore, "lost"))
+			return must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{
+				TaskID: taskID, N: 1, Status: mediagate.StatusFailed, Unheard: true,
+				Failure: &mediagate.Failure{Code: mediagate.CodeSubmissionUnknown},
+			})
+		},
+	}
+	for name, take := range takers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, image)
+			b.handsOver("first", "second")
+			b.dies("AcceptAttempt")
+			if st := take(b); st.State != mediagate.AttemptEnded || !st.Succeeded || st.Status.Terminal() {
+				t.Fatalf("story %+v", st)
+			}
+			if _, err := b.mirror(); err != nil {
+				t.Fatal(err)
+			}
+			b.submitted(taskID)
+			if row := b.attempt(1); len(row.Results) != 2 || row.Ref.JobID != "job-"+taskID {
+				t.Errorf("row %+v", row)
+			}
+		})
+	}
+}
+
+// D6: half of it is nothing, and so is what another file has replaced.
+func TestD6HalfIsNotFound(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		scene func(b *bundle)
+	}{
+		"no manifest":           {func(b *bundle) { b.Bucket.OnManifest = func(string) error { return errNoBucket } }},
+		"half a manifest":       {func(b *bundle) { b.Bucket.Write(manifest("outcome.json"), `{"outcome":`) }},
+		"a manifest of nothing": {func(b *bundle) { b.Bucket.Write(manifest("outcome.json"), `{}`) }},
+		"half a file":           {func(b *bundle) { b.Bucket.Write(key(1, 1), "sec") }},
+		"another file":          {func(b *bundle) { b.Bucket.Write(key(1, 0), "tsrif") }},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, image)
+			b.handsOver("first", "second")
+			if name == "no manifest" {
+				c.scene(b)
+			}
+			b.dies("AcceptAttempt")
+			c.scene(b)
+			if st := b.submit(1); st.State != mediagate.AttemptUnknown {
+				t.Fatalf("story %+v", st)
+			}
+			st := must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{
+				TaskID: taskID, N: 1, Status: mediagate.StatusFailed, Unheard: true,
+				Failure: &mediagate.Failure{Code: mediagate.CodeSubmissionUnknown, Retryable: true},
+			})
+			if st.Status != mediagate.StatusFailed {
+				t.Errorf("story %+v", st)
+			}
+			b.submitted(taskID)
+		})
+	}
+}
+
+// D13: files of a call that was lost are looked for once it can store no more.
+func TestD13LostFilesAreSwept(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	b.Sync.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
+	}
+	b.submit(1)
+	_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{
+		TaskID: taskID, N: 1, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeSubmissionUnknown},
+	})
+	b.ok(err)
+	b.advance(2*mediagate.CopyLimit + time.Second)
+	due, err := b.Store.DueSweeps(t.Context(), 10)
+	b.ok(err)
+	if !cmp.Equal(due, []string{taskID}) {
+		t.Errorf("to be swept: %v", due)
+	}
+}
+
+// opening is a vendor that offers files by reference.
+type opening struct {
+	*activitytest.Vendor
+	open func(ref mediagate.JobRef, m mediagate.Media) (io.ReadCloser, int64, error)
+}
+
+func (o opening) Open(_ context.Context, ref mediagate.JobRef, m mediagate.Media) (io.ReadCloser, int64, error) {
+	return o.open(ref, m)
+}
+
+// A reference is opened by the channel that has the account, and copied like a
+// link; roles and places are kept.
+func TestMirrorOfReferences(t *testing.T) {
+	t.Parallel()
+	gone := mediagate.Errorf(mediagate.KindGone, "no such file")
+	for name, c := range map[string]struct {
+		err  error
+		want mediagate.Kind
+	}{
+		"opened": {}, "gone": {gone, mediagate.KindGone}, "away": {mediagate.Errorf(mediagate.KindTransient, "away"), mediagate.KindTransient},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			channel := b.AsyncBound()
+			channel.Vendor = opening{b.Async, func(ref mediagate.JobRef, m mediagate.Media) (io.ReadCloser, int64, error) {
+				if ref.JobID != "job-"+taskID {
+					t.Errorf("opened for %+v", ref)
+				}
+				return io.NopCloser(strings.NewReader("file " + m.Ref)), -1, c.err
+			}}
+			b.Channels.Set(channel)
+			b.submit(1)
+			_, err := b.Store.RecordOutcome(t.Context(), taskID, 1, mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{
+				{Ref: "a"}, {URL: "https://m.example.com/b", Index: 1}, {Ref: "c", Role: mediagate.RoleCover},
+			}})
+			b.ok(err)
+			_, err = b.mirror()
+			if c.err != nil {
+				kind(t, err, c.want, string(mediagate.CodeResultUnavailable), c.want == mediagate.KindTransient)
+				return
+			}
+			b.ok(err)
+			type file struct {
+				Key, MimeType string
+				Size          int64
+				Role          mediagate.Role
+				Index         int
+			}
+			var got []file
+			for _, r := range b.attempt(1).Results {
+				got = append(got, file{r.Key, r.MimeType, r.Size, r.Role, r.Index})
+			}
+			want := []file{
+				{key(1, 0), "video/test", 6, mediagate.RoleMain, 0},
+				{key(1, 1), "video/test", int64(len("https://m.example.com/b")), mediagate.RoleMain, 1},
+				{key(1, 2), "image/test", 6, mediagate.RoleCover, 0},
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("results (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// D11: without the channel that has the account no reference can be opened.
+func TestD11ReferenceWithoutItsChannel(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.submit(1)
+	_, err := b.Store.RecordOutcome(t.Context(), taskID, 1, mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{Ref: "a"}}})
+	b.ok(err)
+	b.Channels.Set(b.SyncBound())
+	_, err = b.mirror()
+	kind(t, err, mediagate.KindUnreached, string(mediagate.ParkChannelMissing), true)
+}
+
+// What comes along with the delivered files is not charged.
+func TestSettleChargesMainFiles(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(w *activitytest.World) mediagate.Task {
+		task := w.NewImage()
+		task.Charges[0].Quantity, task.Hold = 4, 80_000
+		return task
+	})
+	b.handsOver("a", "b")
+	b.submit(1)
+	_, err := b.mirror()
+	b.ok(err)
+	b.Store.EditAttempt(taskID, 1, func(a *mediagate.Attempt) { a.Results[1].Role = mediagate.RoleCover })
+	st := must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{TaskID: taskID, N: 1, Status: mediagate.StatusCompleted})
+	if got := b.task().Cost; st.Status != mediagate.StatusCompleted || got != 20_000 {
+		t.Errorf("%s for %d, want completed for one image", st.Status, got)
+	}
+}
