@@ -17,9 +17,16 @@ var quickPoints = []string{
 }
 
 // passes says which points a model's path has: the synchronous image is never
-// polled for.
+// polled for, and both vendors point to their files instead of handing them over.
 func passes(model, point string) bool {
-	return model == alpha || (point != failpoint.PollTerminal && point != failpoint.OutcomeStored)
+	switch point {
+	case failpoint.HandedOver:
+		return false
+	case failpoint.PollTerminal, failpoint.OutcomeStored:
+		return model == alpha
+	default:
+		return true
+	}
 }
 
 // The limits of recovery are sums of timeouts: a dead worker is noticed after

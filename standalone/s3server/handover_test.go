@@ -1,0 +1,153 @@
+package s3server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"image"
+	"image/png"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/storage/blob"
+)
+
+// stored fits the store to the activities.
+type stored struct{ *blob.Store }
+
+func (s stored) Mirror(ctx context.Context, key string, open activities.Opener, l activities.Limits) (mediagate.Result, error) {
+	return s.Store.Mirror(ctx, key, blob.Opener(open), blob.Limits(l))
+}
+
+// handover is what the killed process and the one after it know.
+type handover struct {
+	Endpoint string
+	Dir      string // of the failpoint
+	Before   time.Time
+}
+
+func (h handover) bucket() blob.Config {
+	return blob.Config{
+		Endpoint: h.Endpoint, Region: "us-east-1", Bucket: "media",
+		AccessKeyID: "test-access", SecretAccessKey: "test-secret", PathStyle: true,
+	}
+}
+
+// world is the activities over the bucket, with a task whose vendor hands over
+// a picture of more than one part of an upload.
+func (h handover) world(t *testing.T) *activitytest.World {
+	t.Helper()
+	w := activitytest.New(time.Now)
+	store := open(t, h.bucket())
+	w.Activities.Bucket, w.Activities.Sweeper = stored{store}, store
+	task := w.NewImage()
+	task.Plan.MaxBytes = 64 << 20
+	w.Store.Add(task)
+	w.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		var file bytes.Buffer
+		if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
+			return mediagate.Submission{}, err
+		}
+		m, err := job.Sink.Store(ctx, 0, io.MultiReader(&file, bytes.NewReader(make([]byte, 12<<20))))
+		return mediagate.Submission{
+			Ref: mediagate.JobRef{JobID: "request-1"}, Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{m}},
+		}, err
+	}
+	return w
+}
+
+func (h handover) call(w *activitytest.World, activity, args any) (st mediagate.Story, err error) {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(w.Activities)
+	value, err := env.ExecuteActivity(activity, args)
+	if err == nil {
+		err = value.Get(&st)
+	}
+	return st, err
+}
+
+// D6: a process that is killed between the bucket and the row has lost nothing:
+// the next one finds the whole file, and asks the vendor for nothing.
+func TestD6HandedOverBeforeAKill(t *testing.T) {
+	args := activities.AttemptArgs{TaskID: activitytest.TaskID, N: 1}
+	if text := os.Getenv("HANDOVER_TEST"); text != "" {
+		var h handover
+		if err := json.Unmarshal([]byte(text), &h); err != nil {
+			t.Fatal(err)
+		}
+		if err := failpoint.Arm(failpoint.HandedOver, h.Dir); err != nil {
+			t.Fatal(err)
+		}
+		w := h.world(t)
+		_, err := h.call(w, w.Activities.SubmitJob, args)
+		t.Fatalf("the sender lives: %v", err)
+	}
+
+	_, config := start(t, t.TempDir())
+	h := handover{Endpoint: config.Endpoint, Dir: t.TempDir(), Before: time.Now().Add(10 * time.Second)}
+	if err := open(t, h.bucket()).EnsureBucket(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), "HANDOVER_TEST="+string(text))
+	out, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("the sender ends with %v, want SIGKILL\n%s", err, out)
+	}
+
+	w := h.world(t)
+	task, err := w.Store.TaskByID(t.Context(), activitytest.TaskID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = w.Store.OpenAttempt(t.Context(), mediagate.Attempt{ // what the killed one has stored
+		TaskID: task.ID, N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: "account-s",
+		Route: task.Plan.Routes[0], ExternalID: task.ID, SendBefore: h.Before,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := h.call(w, w.Activities.SubmitJob, args)
+	if err != nil || !st.Succeeded {
+		t.Fatalf("story %+v (%v)", st, err)
+	}
+	if st, err = h.call(w, w.Activities.MirrorResult, args); err != nil || !st.Mirrored {
+		t.Fatalf("story %+v (%v)", st, err)
+	}
+	if n := len(w.Sync.Submits()); n != 0 {
+		t.Errorf("the vendor was asked %d times again", n)
+	}
+	row, err := w.Store.Attempt(t.Context(), task.ID, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(row.Results) != 1 || row.Results[0].Width != 3 || row.Results[0].Size < 12<<20 || row.Ref.JobID != "request-1" {
+		t.Errorf("row %+v", row)
+	}
+	store := open(t, h.bucket())
+	if _, err := store.LoadManifest(t.Context(), "results/"+task.ID+"/1/outcome.json"); !mediagate.Is(err, mediagate.KindNotFound) {
+		t.Errorf("the manifest is left: %v", err)
+	}
+	if err := store.Verify(t.Context(), row.Results[0]); err != nil {
+		t.Errorf("the file: %v", err)
+	}
+}
