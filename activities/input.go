@@ -58,24 +58,23 @@ func (in *inputs) note(err error) error {
 	return err
 }
 
-// refusal is how an attempt ends that failed before anything was sent, for want
-// of the client's media. ok is false where the call failed for another reason,
-// or may have begun.
+// refusal is how an attempt ends that made no job for want of the client's
+// media. ok is false where the call failed for another reason, or may have had
+// its effect.
 func (in *inputs) refusal(callErr error, n int) (f mediagate.Failure, ok bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.failed == nil || !errors.Is(callErr, in.failed) {
+	switch kind := mediagate.KindOf(callErr); {
+	case in.failed == nil:
+		return f, false
+	case kind == mediagate.KindUnreached: // broken off while it was sent on
+	case !errors.Is(callErr, in.failed), kind != mediagate.KindInvalid && kind != mediagate.KindTransient:
 		return f, false
 	}
-	switch mediagate.KindOf(callErr) {
-	case mediagate.KindInvalid:
-	case mediagate.KindTransient:
-		f.Retryable = n < inputTries
-	default: // the adapter knows of something that was sent
-		return f, false
-	}
-	f.Code, f.Message = mediagate.CodeImageProcessing, messageOf(in.failed)
-	return f, true
+	return mediagate.Failure{
+		Code: mediagate.CodeImageProcessing, Message: messageOf(in.failed),
+		Retryable: mediagate.Is(in.failed, mediagate.KindTransient) && n < inputTries,
+	}, true
 }
 
 // input is one file on its way: bounded, its errors in our words.
@@ -84,23 +83,27 @@ type input struct {
 	in    *inputs
 	left  int64
 	limit int64
+	err   error
 }
 
 func (i *input) Read(p []byte) (int, error) {
-	if i.left < 0 {
-		return 0, tooLarge(i.limit)
+	if i.err != nil {
+		return 0, i.err
 	}
-	if int64(len(p)) > i.left+1 {
+	if int64(len(p)) > i.left+1 { // one more than allowed, to see the end
 		p = p[:i.left+1]
 	}
 	n, err := i.ReadCloser.Read(p)
-	if i.left -= int64(n); i.left < 0 {
-		return n - 1, i.in.note(tooLarge(i.limit))
+	switch i.left -= int64(n); {
+	case i.left < 0:
+		n, i.err = n-1, i.in.note(tooLarge(i.limit))
+		return n, i.err
+	case err != nil && !errors.Is(err, io.EOF):
+		i.err = i.in.note(&mediagate.Error{Kind: mediagate.KindTransient, Message: "the media broke off", Err: err})
+		return n, i.err
+	default:
+		return n, err
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = i.in.note(&mediagate.Error{Kind: mediagate.KindTransient, Message: "the media broke off", Err: err})
-	}
-	return n, err
 }
 
 // inputError says to the client what is wrong with the media that it named.

@@ -108,6 +108,25 @@ func TestInputsAreTriedForAWhile(t *testing.T) {
 	}
 }
 
+// Media that are sent on while they are fetched may break the call: the vendor
+// has made no job of half a request.
+func TestInputsThatBreakTheCall(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+		return io.NopCloser(iotest.ErrReader(errors.New("reset"))), -1, nil
+	}
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		file, _, err := job.Inputs.Open(ctx, picture, 8)
+		b.ok(err)
+		_, _ = io.ReadAll(file)
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindUnreached, "the request could not be sent whole")
+	}
+	if st := b.submit(1); st.State != mediagate.AttemptRejected || st.Failure.Code != mediagate.CodeImageProcessing || !st.Failure.Retryable {
+		t.Errorf("the attempt is %s, %+v", st.State, st.Failure)
+	}
+}
+
 // Once the adapter says that something was sent, its word counts.
 func TestInputsAfterTheFirstByte(t *testing.T) {
 	t.Parallel()

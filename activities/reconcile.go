@@ -26,10 +26,9 @@ const (
 	reconcileWide = 8
 	sweepEvery    = time.Hour
 	sweepTimeout  = time.Minute
-	concernLimit  = 2 * time.Minute // of each concern of a pass; what is left comes up in the next one
-	uploadAge     = 24 * time.Hour  // an unfinished upload this old belongs to nobody
-	requestMedia  = "uploads/"      // what came within requests
-	requestAge    = uploadLink + 24*time.Hour
+	concernLimit  = 2 * time.Minute           // of each concern of a pass; what is left comes up in the next one
+	uploadAge     = 24 * time.Hour            // an unfinished upload this old belongs to nobody
+	requestAge    = uploadLink + 24*time.Hour // media of a request this old are of no job
 )
 
 // PassReport counts what one pass of the reconciler mended.
@@ -92,11 +91,11 @@ func (a *Activities) sweepUploads(ctx context.Context) {
 	defer cancel()
 	var aborted, removed int
 	var err error
-	for _, prefix := range []string{"results/", requestMedia} {
+	for _, prefix := range []string{"results/", mediagate.UploadFolder} {
 		n, failed := a.Sweeper.AbortStale(ctx, prefix, uploadAge)
 		aborted, err = aborted+n, errors.Join(err, failed)
 	}
-	removed, failed := a.Sweeper.DeleteOlder(ctx, requestMedia, requestAge)
+	removed, failed := a.Sweeper.DeleteOlder(ctx, mediagate.UploadFolder, requestAge)
 	if err = errors.Join(err, failed); err != nil {
 		a.Logger.WarnContext(ctx, "the bucket was not swept", "error", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 
@@ -109,15 +108,11 @@ func gone() *mediagate.Error {
 // isNoKey tells an object that is absent from a bucket that is.
 func isNoKey(err error) bool { return err != nil && apiCode(err) == "NoSuchKey" }
 
-// UploadPrefix is where the media lie that came within requests.
-const UploadPrefix = "uploads/"
-
 // PutUpload stores media that came within a request, typed by its content and
-// bounded like a mirrored file, and returns the key. id is unique within the
-// account. Returns KindInvalid, naming the rule, for what is no such media or
+// bounded like a mirrored file, under mediagate.UploadKey. Returns KindInvalid, naming the rule, for what is no such media or
 // too large, and KindUnavailable.
 func (s *Store) PutUpload(ctx context.Context, accountID, id string, file io.Reader, limits Limits) (key string, err error) {
-	key = fmt.Sprintf("%s%s/%s", UploadPrefix, accountID, id)
+	key = mediagate.UploadKey(accountID, id)
 	_, err = s.Mirror(ctx, key, func(context.Context) (io.ReadCloser, int64, error) { return io.NopCloser(file), -1, nil }, limits)
 	if refused, ok := errors.AsType[*mediagate.Error](err); ok && refused.Kind == mediagate.KindInvalid {
 		return "", mediagate.Errorf(mediagate.KindInvalid, "%s", refused.Message) // no result that went wrong

@@ -135,7 +135,7 @@ func (s *suite) testDeleteSome(t *testing.T) {
 
 func (s *suite) testUploads(t *testing.T) {
 	account := "blobtest-" + s.config.Bucket
-	folder := blob.UploadPrefix + account + "/"
+	folder := mediagate.UploadFolder + account + "/"
 	t.Cleanup(func() {
 		if _, err := s.store.DeletePrefix(context.WithoutCancel(t.Context()), folder); err != nil {
 			t.Error(err)
