@@ -93,6 +93,9 @@ func suite() providertest.Suite {
 			TaskID: externalID, ExternalID: externalID, Upstream: "z-image-turbo", Operation: "image",
 			Params: []byte(`{"prompt":"a red kite","size":"1:1","resolution":"1K","prompt_extend":false}`),
 		},
+		Inexpressible: []mediagate.Job{
+			{Upstream: "z-image-turbo", Operation: "image", Params: []byte(`{"prompt":"a","size":"21:9","resolution":"1K"}`)},
+		},
 		Accepted: content(`[{"text":"a red kite"},{"image":"https://result.example.com/a.png?Expires=1"}]`),
 		Submission: mediagate.Submission{
 			Ref: mediagate.JobRef{JobID: "req-1", ExternalID: externalID, Operation: "image"},

@@ -145,6 +145,16 @@ func suite() providertest.Suite {
 			TaskID: externalID, ExternalID: externalID, Upstream: "kling-v3", Operation: "video",
 			Params: []byte(`{"prompt":"a red kite","mode":"std","duration":5,"aspect_ratio":"16:9","audio":false,"multi_shot":false}`),
 		},
+		Others: []mediagate.Job{
+			{
+				TaskID: externalID, ExternalID: externalID, Upstream: "kling-v3-omni", Operation: "omni_frames",
+				Params: []byte(`{"prompt":"a red kite","mode":"std","duration":5,"aspect_ratio":"16:9","audio":false,"multi_shot":false,"element_list":[{"element_id":7}]}`),
+			},
+			{
+				TaskID: externalID, ExternalID: externalID, Upstream: "kling-video-o1", Operation: "omni",
+				Params: []byte(`{"prompt":"a red kite","mode":"std","duration":5,"aspect_ratio":"16:9"}`),
+			},
+		},
 		Accepted:   task(jobID, externalID, `,"task_status":"submitted"`),
 		Submission: mediagate.Submission{Ref: ref},
 		Refused:    func(text string) providertest.Reply { return refusal(400, "1201", text) },

@@ -126,10 +126,10 @@ func (s Suite) find(t *testing.T) {
 	t.Helper()
 	ref := s.Ref
 	ref.JobID = ""
-	probe := s.Open(t, "http://127.0.0.1:1", short())
-	if _, ok := probe.(providers.Finder); !ok {
+	if !s.operation(t).Find {
 		return
 	}
+	probe := s.Open(t, "http://127.0.0.1:1", short())
 	find := func(p providers.Provider, ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 		return p.(providers.Finder).Find(ctx, ref)
 	}

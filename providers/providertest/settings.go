@@ -49,7 +49,7 @@ func (s Suite) settings(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := all.New(tc.channel, providers.Options{})
+			_, err := s.adapter(t).Open(tc.channel, providers.Options{})
 			if !mediagate.Is(err, mediagate.KindInvalid) {
 				t.Fatalf("New: %v, want an error of kind invalid", err)
 			}
@@ -63,7 +63,7 @@ func (s Suite) settings(t *testing.T) {
 	}
 	t.Run("public address", func(t *testing.T) {
 		t.Parallel()
-		p, err := all.New(s.Channel, providers.Options{})
+		p, err := s.adapter(t).Open(s.Channel, providers.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,19 +71,20 @@ func (s Suite) settings(t *testing.T) {
 			c.Close()
 		}
 	})
-	t.Run("fingerprint", func(t *testing.T) {
+	t.Run("account", func(t *testing.T) {
 		t.Parallel()
+		account := s.adapter(t).Account
 		same := change(func(c *mediagate.Channel) { c.Name, c.BaseURL, c.Priority = "other", "https://api.example.com", 9 })
-		if all.Fingerprint(same) != all.Fingerprint(s.Channel) {
-			t.Error("a renamed channel of the same account has another fingerprint")
+		if account(same) != account(s.Channel) {
+			t.Error("a renamed channel of the same account has another name of it")
 		}
 		other := change(func(c *mediagate.Channel) {
 			for name := range c.Credentials {
 				c.Credentials[name] += "x"
 			}
 		})
-		if all.Fingerprint(other) == all.Fingerprint(s.Channel) {
-			t.Error("two accounts have one fingerprint")
+		if account(other) == account(s.Channel) {
+			t.Error("two accounts have one name")
 		}
 		s.discreet(t, all.Fingerprint(s.Channel), "")
 	})

@@ -210,7 +210,7 @@ func (s Suite) reach(t *testing.T) {
 			suite := s
 			suite.Job.SendBefore = before
 			s.check(t, suite.submitKind(t.Context(), s.Open(t, vendor.URL, opt)), unreached, vendor.URL)
-			if n := len(vendor.Requests()); n != 0 {
+			if n := len(vendor.InLine()); n != 0 {
 				t.Errorf("%d requests, want none", n)
 			}
 		}

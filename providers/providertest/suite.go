@@ -25,6 +25,10 @@ type Suite struct {
 	Job     mediagate.Job     // one that the vendor accepts
 	Files   map[string]string // what the client's links in Job lead to
 
+	// Others are accepted jobs of the provider's other operations, one each. The
+	// inexpressible ones are refused, and no call is made for them.
+	Others, Inexpressible []mediagate.Job
+
 	// Before are the calls that Submit makes ahead of the one that submits, in
 	// their order, with the vendor's good answers. Beside are those that a poll
 	// makes after its own, once the job has succeeded.
@@ -44,6 +48,22 @@ type Suite struct {
 	// Lies are answers to Poll and Find against the vendor's own protocol:
 	// another job's, a success without a file.
 	Lies map[string]Reply
+
+	// Of operations that can be cancelled.
+	Stopped    Reply // the vendor's answer when it has stopped Ref's job
+	CancelRows map[string]Row
+
+	// Of operations that are polled in batches: the answer about jobs of these
+	// ids, each in a state.
+	Batch func(ids, words []string) Reply
+
+	// Of adapters that open files by reference.
+	Media    mediagate.Media // with a Ref
+	File     Reply           // the file
+	OpenRows map[string]Row
+
+	// Adapter is that of the channel's provider when it is left out.
+	Adapter providers.Adapter
 }
 
 // Exchange is a call and its answer.
@@ -65,6 +85,14 @@ type Row struct {
 func Run(t *testing.T, s Suite) {
 	t.Helper()
 	t.Run("settings", s.settings)
+	t.Run("description", func(t *testing.T) {
+		t.Parallel()
+		s.description(t)
+	})
+	t.Run("express", func(t *testing.T) {
+		t.Parallel()
+		s.express(t)
+	})
 	t.Run("submit", func(t *testing.T) {
 		t.Parallel()
 		s.submit(t)
@@ -91,6 +119,18 @@ func Run(t *testing.T, s Suite) {
 		t.Parallel()
 		s.find(t)
 	})
+	t.Run("batch", func(t *testing.T) {
+		t.Parallel()
+		s.batch(t)
+	})
+	t.Run("cancel", func(t *testing.T) {
+		t.Parallel()
+		s.cancel(t)
+	})
+	t.Run("open", func(t *testing.T) {
+		t.Parallel()
+		s.open(t)
+	})
 }
 
 // Open makes the adapter against an address, which stands for {vendor} in the
@@ -103,7 +143,7 @@ func (s Suite) Open(tb testing.TB, address string, opt providers.Options) provid
 	for name, value := range ch.Options {
 		ch.Options[name] = strings.ReplaceAll(value, "{vendor}", address)
 	}
-	p, err := all.New(ch, opt)
+	p, err := s.adapter(tb).Open(ch, opt)
 	if err != nil {
 		tb.Fatalf("New: %v", err)
 	}
@@ -111,6 +151,24 @@ func (s Suite) Open(tb testing.TB, address string, opt providers.Options) provid
 		tb.Cleanup(c.Close)
 	}
 	return p
+}
+
+func (s Suite) adapter(tb testing.TB) providers.Adapter {
+	tb.Helper()
+	if s.Adapter.Open != nil {
+		return s.Adapter
+	}
+	a, ok := all.Adapter(s.Channel.Provider)
+	if !ok {
+		tb.Fatalf("no adapter is named %q", s.Channel.Provider)
+	}
+	return a
+}
+
+// operation is what the adapter says of the suite's job.
+func (s Suite) operation(tb testing.TB) providers.Operation {
+	tb.Helper()
+	return s.adapter(tb).Description.Operations[s.Job.Operation]
 }
 
 // Vendor is one that knows the calls around the one that is tested, which

@@ -1,0 +1,144 @@
+package providertest
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// description holds what the adapter says of itself against what it is, and
+// against the facts that the suite must then have.
+func (s Suite) description(t *testing.T) {
+	t.Helper()
+	about := s.adapter(t).Description
+	p := s.Open(t, "http://127.0.0.1:1", providers.Options{})
+	_, finds := p.(providers.Finder)
+	_, stops := p.(providers.Canceller)
+	_, batches := p.(providers.Batcher)
+	var find, stop, batch bool
+	tried := map[string]bool{}
+	for _, job := range s.jobs() {
+		tried[job.Operation] = true
+	}
+	for name, op := range about.Operations {
+		find, stop, batch = find || op.Find, stop || op.Cancel, batch || op.Batch > 1
+		if !slices.Contains([]string{"video", "image", "audio"}, op.Media) || op.Submit <= 0 || len(op.Fields) == 0 {
+			t.Errorf("%s: media %q, submit %s, fields %v", name, op.Media, op.Submit, op.Fields)
+		}
+		if op.Parts != "" && !slices.Contains(op.Fields, op.Parts) {
+			t.Errorf("%s: %s, by which it takes several calls, is none of its fields", name, op.Parts)
+		}
+		if !tried[name] {
+			t.Errorf("%s: no job of the suite tries it", name)
+		}
+	}
+	for what, is := range map[string][2]bool{"Find": {find, finds}, "Cancel": {stop, stops}, "PollAll": {batch, batches}} {
+		if is[0] != is[1] {
+			t.Errorf("%s: described %v, implemented %v", what, is[0], is[1])
+		}
+	}
+	op := s.operation(t)
+	_, opens := p.(providers.Opener)
+	for what, is := range map[string][2]bool{
+		"Submission.Outcome": {op.Sync, s.Submission.Outcome != nil},
+		"Word":               {!op.Sync, s.Word != nil},
+		"Stopped":            {op.Cancel, s.Stopped.Body != "" || s.Stopped.Status != 0},
+		"Batch":              {op.Batch > 1, s.Batch != nil},
+		"File":               {opens && !op.Sync, s.Media.Ref != ""},
+	} {
+		if is[0] && !is[1] {
+			t.Errorf("the suite needs %s for the operation %s", what, s.Job.Operation)
+		}
+	}
+	for name := range s.Channel.Credentials {
+		if !slices.Contains(about.Credentials, name) {
+			t.Errorf("credential %s is not described", name)
+		}
+	}
+}
+
+// jobs are one of each operation.
+func (s Suite) jobs() []mediagate.Job { return append([]mediagate.Job{s.Job}, s.Others...) }
+
+// express covers what is said of a request before it is accepted: all that
+// Submit would say without a call.
+func (s Suite) express(t *testing.T) {
+	t.Helper()
+	about := s.adapter(t).Description
+	for _, job := range s.jobs() {
+		t.Run(job.Operation, func(t *testing.T) {
+			t.Parallel()
+			// Nothing is known yet of a task that is not accepted.
+			bare := mediagate.Job{Upstream: job.Upstream, Operation: job.Operation, Params: job.Params}
+			if err := s.adapter(t).Express(bare, s.Channel.Options); err != nil {
+				t.Fatalf("Express: %v", err)
+			}
+			for name, op := range about.Operations {
+				for _, field := range append(slices.Clone(op.Fields), "no_such_field") {
+					if known := slices.Contains(about.Operations[job.Operation].Fields, field); !known || name == job.Operation {
+						s.field(t, job, field, known)
+					}
+				}
+			}
+		})
+	}
+	for _, job := range s.Inexpressible {
+		t.Run(job.Operation+" "+string(job.Params), func(t *testing.T) {
+			t.Parallel()
+			s.refusedBoth(t, job)
+		})
+	}
+	t.Run("unreadable", func(t *testing.T) {
+		t.Parallel()
+		job := s.Job
+		job.Params = []byte(`{"prompt":`)
+		s.refusedBoth(t, job)
+	})
+}
+
+// field tries a request with a field: one that the operation lacks is refused
+// by its name, one that it takes is not refused for being there.
+func (s Suite) field(t *testing.T, job mediagate.Job, field string, known bool) {
+	t.Helper()
+	var params map[string]json.RawMessage
+	if err := json.Unmarshal(job.Params, &params); err != nil {
+		t.Fatal(err)
+	}
+	params = maps.Clone(params)
+	params[field] = json.RawMessage("null")
+	job.Params, _ = json.Marshal(params)
+	if known {
+		err := s.adapter(t).Express(job, s.Channel.Options)
+		if err != nil && strings.Contains(err.Error(), vendorhttp.DecodeParams([]byte(`{"`+field+`":null}`), &struct{}{}).Error()) {
+			t.Errorf("%s is described, and refused: %v", field, err)
+		}
+		return
+	}
+	s.refusedBoth(t, job)
+	if err := s.adapter(t).Express(job, s.Channel.Options); err != nil && !strings.Contains(err.Error(), "("+field+")") {
+		t.Errorf("%s is unknown, and the error does not name it: %v", field, err)
+	}
+}
+
+// refusedBoth expects that Submit refuses a job without a call, in the words of
+// Express.
+func (s Suite) refusedBoth(t *testing.T, job mediagate.Job) {
+	t.Helper()
+	vendor := s.Vendor(t, s.Accepted)
+	said := s.adapter(t).Express(job, s.Channel.Options)
+	job.Inputs, job.Sink = Inputs(s.Files), NewSink()
+	_, err := s.Open(t, vendor.URL, short()).Submit(t.Context(), job)
+	s.check(t, err, Row{Kind: mediagate.KindInvalid}, vendor.URL)
+	if said == nil || said.Error() != err.Error() {
+		t.Errorf("Express: %v, Submit: %v", said, err)
+	}
+	if n := len(vendor.Requests()); n != 0 {
+		t.Errorf("%d requests, want none", n)
+	}
+}
