@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -324,6 +325,35 @@ func TestLoadReadsTheCatalog(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, lines(err)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// What model files want of adapters is held against what these can do.
+func TestLoadCrossesTheCatalog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.yaml": "id: theta-image-turbo\noperations:\n  - endpoint: /v1/images/generations\n    schema: {properties: {prompt: {type: string}, resolution: {type: string, enum: [1K, 2K], default: 1K}, prompt_extend: {type: boolean, default: false}, seed: {type: integer}}}\n",
+		"b.yaml": "id: alpha-v3\noperations:\n  - endpoint: /v1/videos/generations\n    routes: [{provider: klinge, upstream: x, operation: video}, {provider: kling, upstream: x, operation: film}]\n",
+		"c.yaml": "id: alpha-video-o1\noperations:\n  - endpoint: /v1/videos/generations\n    routes: [{provider: dashscope, upstream: x, operation: image}]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := load(t, complete, []string{"MEDIAGATE_CATALOG_DIR=" + dir}, nil)
+	got := lines(err)
+	want := []string{
+		`catalog_dir: b.yaml: operations[/v1/videos/generations].routes[0].provider: "klinge" is unknown; known: dashscope, gemini, kling, minimax`,
+		`catalog_dir: b.yaml: operations[/v1/videos/generations].routes[1].operation: kling has no "film"; it has: omni, omni_frames, video`,
+		`catalog_dir: c.yaml: operations[/v1/videos/generations].routes[0].operation: image of dashscope makes image, the model is video`,
+		`catalog_dir: c.yaml: operations[/v1/videos/generations].schema.properties.mode: no route takes it`,
+		`catalog_dir: a.yaml: operations[/v1/images/generations].schema.properties.seed: no route takes it`,
+	}
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			t.Errorf("no %q in %q", line, got)
+		}
 	}
 }
 

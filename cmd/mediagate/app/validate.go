@@ -153,7 +153,12 @@ func (v *validator) catalogDir(c Config) {
 	if rules, err := c.rules(); err == nil {
 		options = append(options, catalog.WithMediaURLCheck(rules.CheckMediaURL))
 	}
-	_, err := catalog.Load(c.CatalogDir, options...)
+	models, err := catalog.Load(c.CatalogDir, options...)
+	if err == nil {
+		for _, problem := range cross(offers(models), all.Adapter) {
+			v.add("catalog_dir", problem)
+		}
+	}
 	for _, problem := range leaves(err) {
 		v.add("catalog_dir", strings.TrimPrefix(problem.Error(), "catalog: "))
 	}

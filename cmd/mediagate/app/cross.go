@@ -1,0 +1,78 @@
+package app
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
+)
+
+// offer is what the catalog offers to clients in one place, as far as adapters
+// have to do with it.
+type offer struct {
+	fields []string // of a canonical request
+	media  string   // class of the results
+	routes []mediagate.Route
+	where  func(route int) string // file and key of a route
+}
+
+// offers are those of a catalog, aliases left out: they only repeat them.
+func offers(c *catalog.Catalog) []offer {
+	var list []offer
+	for _, m := range c.Models() {
+		if m.ID != m.Canonical {
+			continue
+		}
+		for _, o := range m.Operations() {
+			list = append(list, offer{fields: o.Fields(), media: o.Media(), routes: o.Routes(), where: o.Where})
+		}
+	}
+	return list
+}
+
+// cross holds what the catalog offers against what adapters say that they can
+// do, and names file and key of each difference: a provider or an operation
+// that there is not, results of another class, and a field that clients may
+// send and no route takes.
+func cross(offers []offer, adapter func(name string) (providers.Adapter, bool)) []string {
+	var problems []string
+	for _, o := range offers {
+		taken := map[string]bool{}
+		known := true // all routes: else it is not known what they take
+		for i, r := range o.routes {
+			wrong := func(key, format string, args ...any) {
+				problems = append(problems, o.where(i)+"."+key+": "+fmt.Sprintf(format, args...))
+			}
+			a, ok := adapter(r.Provider)
+			if !ok {
+				known = false
+				wrong("provider", "%q is unknown; known: %s", r.Provider, strings.Join(all.Known(), ", "))
+				continue
+			}
+			operation, ok := a.Description.Operations[r.Operation]
+			if !ok {
+				known = false
+				wrong("operation", "%s has no %q; it has: %s", r.Provider, r.Operation,
+					strings.Join(slices.Sorted(maps.Keys(a.Description.Operations)), ", "))
+				continue
+			}
+			if operation.Media != o.media {
+				wrong("operation", "%s of %s makes %s, the model is %s", r.Operation, r.Provider, operation.Media, o.media)
+			}
+			for _, field := range operation.Fields {
+				taken[field] = true
+			}
+		}
+		for _, field := range o.fields {
+			if known && !taken[field] {
+				problems = append(problems, strings.TrimSuffix(o.where(0), "routes[0]")+"schema.properties."+field+": no route takes it")
+			}
+		}
+	}
+	return problems
+}
