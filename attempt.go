@@ -172,12 +172,14 @@ type Await struct {
 	N           int
 	Channel     string
 	Fingerprint string
+	Model       string
 	Ref         JobRef
 	Expected    time.Duration
 	AcceptedAt  time.Time
 	NextPollAt  time.Time // the time for which this claim was due
 	Claim       string    // token of the claim
 	ClaimedAt   time.Time
+	Hinted      bool // somebody has hinted that the job may have ended
 	Progress    int  // of the task, as stored
 	Missing     int  // as in PollResult
 	Ended       bool // the outcome (or trouble) is stored already: only the signal is outstanding

@@ -92,7 +92,7 @@ func TestTend(t *testing.T) {
 				return mediagate.Report{State: mediagate.JobSucceeded, Outcome: &outcome}, nil
 			}
 			d.begin()
-			time.Sleep(16 * time.Second)
+			time.Sleep(3 * time.Second)
 			if d.outcome("task-1") == nil || d.outcome("task-0") != nil {
 				t.Errorf("outcomes %v, %v; want that of the second task only", d.outcome("task-0"), d.outcome("task-1"))
 			}
@@ -429,7 +429,8 @@ func TestTendKeepsTheBudget(t *testing.T) {
 	})
 }
 
-// The pace follows the expected end: rare at first, dense around it.
+// The pace follows the expected end: dense for a job that may be a short one,
+// then rarer, and dense around the expected end.
 func TestTendAdaptsItsPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -452,8 +453,8 @@ func TestTendAdaptsItsPace(t *testing.T) {
 			t.Error(err)
 		}
 		at := asked.list()
-		if first := at[0].Sub(began); first < 15*time.Second || first > 16*time.Second {
-			t.Errorf("first poll after %v, want 15 s", first)
+		if first := at[0].Sub(began); first < 2*time.Second || first > 3*time.Second {
+			t.Errorf("first poll after %v, want the shortest interval", first)
 		}
 		for i := 1; i < len(at); i++ {
 			gap, age := at[i].Sub(at[i-1]), at[i-1].Sub(began)
@@ -474,7 +475,12 @@ func TestTendAdaptsItsPace(t *testing.T) {
 func TestTendTakesHints(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newTending(t, 1)
+		d := newTending(t, 0)
+		d.setChannel(func(c *channel.Channel) { c.PollMin, c.PollMax = 30*time.Second, time.Minute })
+		task := d.NewVideo()
+		task.ID = "task-0"
+		d.Store.Add(task)
+		d.accept(task.ID)
 		d.begin()
 		time.Sleep(3 * time.Second)
 		if _, err := newEnv(d.World).ExecuteActivity(d.Activities.HintPoll, activities.TaskArgs{TaskID: "task-0"}); err != nil {

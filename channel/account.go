@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
 )
@@ -24,8 +22,8 @@ type Accounts struct {
 	Logger    *slog.Logger
 	NewID     func(prefix string) string
 
-	known    sync.Map // fingerprint → []string: those of the same account, as last read
-	limiters sync.Map // channel → *rate.Limiter: of its polls, under whatever name
+	known sync.Map // fingerprint → []string: those of the same account, as last read
+	paces sync.Map // channel → *pace: of its polls, under whatever name
 }
 
 // Store is the database as the accounts and their pollers see it.
@@ -50,6 +48,7 @@ type PollStore interface {
 	ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error)
 	AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error)
 	StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) ([]mediagate.Await, error)
+	AdvancePolls(ctx context.Context, channel string, beyond, before time.Time, limit int) (advanced int, err error)
 }
 
 // Workflows are told what they wait for. Who cannot be told now is told again:
@@ -195,10 +194,12 @@ func (a *Accounts) CanCancel(provider string) bool {
 	})
 }
 
-// limiter is the polling budget of a channel, which those have in common that
-// poll with it under its present and its former names.
-func (a *Accounts) limiter(c Channel) *rate.Limiter {
-	made := rate.NewLimiter(pollRate(c), max(1, int(c.RequestsPerSecond)))
-	shared, _ := a.limiters.LoadOrStore(c.Name, made)
-	return shared.(*rate.Limiter)
+// pace is that of a channel's polls, which those have in common that poll with
+// it under its present and its former names.
+func (a *Accounts) pace(c Channel) *pace {
+	shared, ok := a.paces.Load(c.Name)
+	if !ok {
+		shared, _ = a.paces.LoadOrStore(c.Name, newPace(c))
+	}
+	return shared.(*pace)
 }

@@ -3,23 +3,96 @@ package channel
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"runtime/debug"
 	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/providers"
 )
 
-// pollRow asks for one row. A panic of an adapter costs that row one poll.
-func (p *Poller) pollRow(ctx context.Context, row mediagate.Await) (result mediagate.PollResult) {
+// mostRows is how many rows one call to the channel's vendor can ask for.
+func (c Channel) mostRows() int {
+	most := 1
+	if _, ok := c.Vendor.(providers.Batcher); ok {
+		for _, op := range c.Description.Operations {
+			most = max(most, op.Batch)
+		}
+	}
+	return most
+}
+
+// rowsPerCall is how many rows like this one a call can ask for. A channel
+// that is not known to have the row's account asks for one at a time.
+func (c Channel) rowsPerCall(row mediagate.Await) int {
+	if _, ok := c.Vendor.(providers.Batcher); !ok || !c.holds(row.Fingerprint) {
+		return 1
+	}
+	return max(1, c.Description.Operations[row.Ref.Operation].Batch)
+}
+
+// questions are the rows in as few calls as the vendor allows, the longest due
+// first.
+func (p *Poller) questions(rows []mediagate.Await) [][]mediagate.Await {
+	var calls [][]mediagate.Await
+	open := make(map[string]int) // by operation: the call that has room
+	for _, row := range rows {
+		most := p.channel.rowsPerCall(row)
+		at, ok := open[row.Ref.Operation]
+		if most == 1 || !ok || len(calls[at]) >= most {
+			at = len(calls)
+			calls = append(calls, nil)
+			if most > 1 {
+				open[row.Ref.Operation] = at
+			}
+		}
+		calls[at] = append(calls[at], row)
+	}
+	return calls
+}
+
+// ask makes one call for the rows. A panic of an adapter costs them one poll.
+func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) (results []mediagate.PollResult) {
+	asked := p.Now()
 	defer func() {
 		if cause := recover(); cause != nil {
-			p.log.ErrorContext(ctx, "poll panicked", "task", row.TaskID, "panic", cause, "stack", string(debug.Stack()))
-			result = p.again(row)
+			p.log.ErrorContext(ctx, "poll panicked", "task", rows[0].TaskID, "rows", len(rows), "panic", cause, "stack", string(debug.Stack()))
+			results = results[:0]
+			for _, row := range rows {
+				results = append(results, p.again(row, asked))
+			}
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
+	if len(rows) == 1 {
+		return append(results, p.pollRow(ctx, rows[0], asked))
+	}
+	refs := make([]mediagate.JobRef, len(rows))
+	for i, row := range rows {
+		refs[i] = row.Ref
+	}
+	p.polls.Add(1)
+	answers, err := p.channel.Vendor.(providers.Batcher).PollAll(ctx, refs)
+	if err == nil && len(answers) != len(rows) {
+		err = mediagate.Errorf(mediagate.KindTransient, "%d answers for %d jobs", len(answers), len(rows))
+	}
+	for i, row := range rows {
+		switch {
+		case err != nil:
+			results = append(results, p.pollFailed(ctx, row, asked, err))
+		case answers[i].Err != nil:
+			results = append(results, p.pollFailed(ctx, row, asked, answers[i].Err))
+		default:
+			results = append(results, p.reported(ctx, row, asked, answers[i].Report))
+		}
+	}
+	return results
+}
+
+// pollRow asks for one row, of whichever channel has its account.
+func (p *Poller) pollRow(ctx context.Context, row mediagate.Await, asked time.Time) mediagate.PollResult {
 	channel, err := p.askerFor(ctx, row)
 	if err != nil {
 		return p.nobody(ctx, row, err)
@@ -27,32 +100,42 @@ func (p *Poller) pollRow(ctx context.Context, row mediagate.Await) (result media
 	p.polls.Add(1)
 	report, err := channel.Vendor.Poll(ctx, row.Ref)
 	if err != nil {
-		return p.pollFailed(ctx, row, err)
+		return p.pollFailed(ctx, row, asked, err)
 	}
+	return p.reported(ctx, row, asked, report)
+}
+
+// reported is the result for a row that the vendor tells of.
+func (p *Poller) reported(ctx context.Context, row mediagate.Await, asked time.Time, report mediagate.Report) mediagate.PollResult {
 	if p.failures.Swap(0) >= failureLimit {
 		p.wake.Store(true)
 	}
-	result = p.again(row)
-	result.Heard = true
 	if report.Outcome != nil {
 		failpoint.Hit(failpoint.PollTerminal)
-		result.Outcome = report.Outcome
-		return result
+		p.pace.ended(row, asked)
+		return mediagate.PollResult{TaskID: row.TaskID, N: row.N, Heard: true, Outcome: report.Outcome}
 	}
 	if report.State == mediagate.JobUnknown {
 		p.log.WarnContext(ctx, "unknown status word", "task", row.TaskID, "word", report.Word)
 	}
-	result.Progress = report.Percent
+	p.pace.ran(row, asked)
+	result := p.again(row, asked)
+	result.Heard, result.Progress = true, report.Percent
 	if report.Percent < 0 {
 		result.Progress = synthetic(p.Now().Sub(row.AcceptedAt), row.Expected)
 	}
 	return result
 }
 
+// again is a result that only sets the next time.
+func (p *Poller) again(row mediagate.Await, asked time.Time) mediagate.PollResult {
+	return mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: p.pace.again(row, asked)}
+}
+
 // pollFailed keeps the row waiting; only an id that the vendor repeatedly
 // does not know is trouble.
-func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, err error) mediagate.PollResult {
-	result := p.again(row)
+func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time.Time, err error) mediagate.PollResult {
+	result := p.again(row, asked)
 	if errors.Is(ctx.Err(), context.Canceled) { // the worker stops, which says nothing of the vendor
 		result.NextPollAt = p.Now()
 		return result
@@ -91,4 +174,8 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+func jitter(d time.Duration) time.Duration {
+	return d + time.Duration(rand.Int64N(int64(d)/4+1)) //nolint:gosec // spreading load needs no secret numbers
 }

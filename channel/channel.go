@@ -14,7 +14,8 @@ type Channel struct {
 	Fingerprint string
 	Aka         []string // other fingerprints of the same account
 	Vendor      providers.Provider
-	MediaHost   string // host of its base_url: results may come from there though it be private
+	Description providers.Description // of its adapter
+	MediaHost   string                // host of its base_url: results may come from there though it be private
 }
 
 // Channels holds the channels that this process has.

@@ -16,7 +16,7 @@ func (a *Accounts) Orphaned(name string) *Poller {
 // GiveUp puts the tasks that wait for the channel in trouble, and tells how
 // many rows are left.
 func (p *Poller) GiveUp(ctx context.Context) (waiting int, err error) {
-	if waiting, _, err = p.stats(ctx); err != nil || waiting == 0 {
+	if waiting, _, err = p.stats(ctx, p.name); err != nil || waiting == 0 {
 		return waiting, err
 	}
 	if p.epoch == 0 {
@@ -24,7 +24,7 @@ func (p *Poller) GiveUp(ctx context.Context) (waiting int, err error) {
 			return waiting, err
 		}
 	}
-	rows, err := p.claimDue(ctx)
+	rows, err := p.claimDue(ctx, claimBatch)
 	if err != nil || len(rows) == 0 {
 		return waiting, err
 	}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
-	"golang.org/x/time/rate"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
@@ -25,12 +23,13 @@ const (
 	failureLimit = 3                      // failed polls in a row that count as "vendor away"
 	wakeEvery    = time.Minute            // between two wakings of a channel's parked tasks
 	storeTimeout = 15 * time.Second       // of one call to the database
+	queuePause   = 50 * time.Millisecond  // at least, between two claims
 )
 
 // Beat is what a poller shows while it runs.
 type Beat struct {
 	Waiting   int    `json:"waiting"`
-	LateMilli int64  `json:"late_ms"` // of the last batch, worst row
+	LateMilli int64  `json:"late_ms"` // of the row that was asked for last
 	Polls     int64  `json:"polls"`
 	LastError string `json:"last_error,omitempty"`
 }
@@ -45,20 +44,23 @@ type Poller struct {
 	name    string  // under which the rows wait: of the channel, or one that it stands in for
 	channel Channel // none where tasks are given up
 	epoch   int64
-	limiter *rate.Limiter
+	pace    *pace
+	width   chan struct{} // holds one for each call under way
 	log     *slog.Logger
 
-	waiting   int
-	late      time.Duration
-	wokenAt   time.Time
-	polled    int64 // polls until idleSince
-	idleSince time.Time
-	steps     atomic.Int64 // that the run has made, of any kind
-	wake      atomic.Bool  // the vendor is back: its parked tasks may go on
-	polls     atomic.Int64
-	failures  atomic.Int64 // in a row
-	lastErr   atomic.Pointer[string]
-	lastBeat  atomic.Pointer[Beat]
+	waiting    int
+	wokenAt    time.Time
+	advancedAt time.Time
+	polled     int64 // polls until idleSince
+	idleSince  time.Time
+	queued     atomic.Int64 // rows that are claimed and not asked for yet
+	late       atomic.Int64 // of the row asked for last, in nanoseconds
+	steps      atomic.Int64 // that the run has made, of any kind
+	wake       atomic.Bool  // the vendor is back: its parked tasks may go on
+	polls      atomic.Int64
+	failures   atomic.Int64 // in a row
+	lastErr    atomic.Pointer[string]
+	lastBeat   atomic.Pointer[Beat]
 }
 
 // Poller begins to poll for the tasks that wait under the name, with the
@@ -76,16 +78,9 @@ func (a *Accounts) Poller(ctx context.Context, name string) (*Poller, error) {
 		return nil, err
 	}
 	return &Poller{
-		Accounts: a, name: name, channel: c, epoch: epoch, limiter: a.limiter(c),
+		Accounts: a, name: name, channel: c, epoch: epoch, pace: a.pace(c), width: make(chan struct{}, pollWidth),
 		log: a.Logger.With("channel", name, "epoch", epoch),
 	}, nil
-}
-
-func pollRate(c Channel) rate.Limit {
-	if c.RequestsPerSecond <= 0 {
-		return rate.Inf
-	}
-	return rate.Limit(c.RequestsPerSecond)
 }
 
 // Steps counts what the run has done, of any kind: one that makes none for
@@ -101,79 +96,149 @@ func (p *Poller) Beat() (Beat, bool) {
 }
 
 // Run claims and polls until calls ends, which is the context of calls to the
-// vendor, or the run is fenced (KindConflict), or the database fails.
+// vendor, or the run is fenced (KindConflict), or the database fails. A batch
+// need not end before the next one is claimed: one slow answer delays no
+// other.
 func (p *Poller) Run(ctx, calls context.Context) error {
-	statsAt := time.Time{}
-	for calls.Err() == nil && !p.relieved() {
-		if now := p.Now(); now.Sub(statsAt) >= time.Second {
-			waiting, _, err := p.stats(ctx)
-			if err != nil {
+	calls, cancel := context.WithCancel(calls)
+	var batches sync.WaitGroup
+	defer batches.Wait()
+	defer cancel()
+	failed := make(chan error, 1)
+	for countedAt := (time.Time{}); calls.Err() == nil && !p.relieved(); {
+		if now := p.Now(); now.Sub(countedAt) >= time.Second {
+			if err := p.count(ctx, now); err != nil {
 				return err
 			}
-			p.waiting, statsAt = waiting, now
+			countedAt = now
 			p.beat(ctx)
 			p.wakeParked(ctx)
 		}
-		rows, err := p.claimDue(ctx)
-		if err != nil {
-			return err
-		}
-		if len(rows) > 0 {
-			if err := p.poll(ctx, calls, rows); err != nil {
+		pause := queuePause
+		if room := p.batch() - int(p.queued.Load()); room > p.batch()/2 {
+			rows, err := p.claimDue(ctx, room)
+			if err != nil {
+				return err
+			}
+			if len(rows) > 0 {
+				p.queued.Add(int64(len(rows)))
+				batches.Go(func() {
+					if err := p.poll(ctx, calls, rows); err != nil {
+						select {
+						case failed <- err:
+						default:
+						}
+					}
+				})
+			} else if pause, err = p.rest(ctx); err != nil {
 				return err
 			}
 		}
-		pause := idlePause
-		if len(rows) > 0 {
-			pause = 0
-		} else if p.waiting > 0 {
-			pause = p.untilDue(ctx)
-		}
 		select {
 		case <-calls.Done():
-			return nil
+		case err := <-failed:
+			return err
 		case <-time.After(pause):
 		}
 	}
 	return nil
 }
 
-// batch bounds a claim to what the budget can poll well within the lease.
+// names are those under which jobs wait for the account.
+func (p *Poller) names() []string {
+	names := append([]string{p.channel.Name}, p.channel.Former...)
+	if !slices.Contains(names, p.name) {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// count looks how many jobs share the budget.
+func (p *Poller) count(ctx context.Context, now time.Time) error {
+	for _, name := range p.names() {
+		waiting, _, err := p.stats(ctx, name)
+		if err != nil {
+			return err
+		}
+		if name == p.name {
+			p.waiting = waiting
+		}
+		p.pace.count(now, name, waiting)
+	}
+	return nil
+}
+
+// batch bounds the rows that are claimed and wait for the budget: those of a
+// second, so that who comes next is decided late.
 func (p *Poller) batch() int {
 	if p.channel.RequestsPerSecond <= 0 {
 		return claimBatch
 	}
-	return min(claimBatch, max(1, int(p.channel.RequestsPerSecond*5)))
+	return min(claimBatch, max(1, int(p.channel.RequestsPerSecond*float64(p.channel.mostRows()))))
+}
+
+// lease is how long a claim holds: longer than the budget lets its last row
+// wait, and that row's poll.
+func (p *Poller) lease() time.Duration {
+	if p.channel.RequestsPerSecond <= 0 {
+		return claimLease
+	}
+	return claimLease + time.Duration(float64(p.batch())/p.channel.RequestsPerSecond*float64(time.Second))
 }
 
 func (p *Poller) claim() string { return p.NewID("claim_") }
 
-func (p *Poller) claimDue(ctx context.Context) ([]mediagate.Await, error) {
+func (p *Poller) claimDue(ctx context.Context, limit int) ([]mediagate.Await, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	p.steps.Add(1)
-	return p.Store.ClaimDue(ctx, p.name, p.epoch, p.claim(), claimLease, p.batch())
+	return p.Store.ClaimDue(ctx, p.name, p.epoch, p.claim(), p.lease(), limit)
 }
 
-func (p *Poller) stats(ctx context.Context) (waiting int, nextDue time.Time, err error) {
+func (p *Poller) stats(ctx context.Context, name string) (waiting int, nextDue time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	p.steps.Add(1)
-	return p.Store.AwaitStats(ctx, p.name)
+	return p.Store.AwaitStats(ctx, name)
 }
 
-// untilDue is the pause until the next row is due, within idlePause: new rows
-// and hints are noticed at the next look.
-func (p *Poller) untilDue(ctx context.Context) time.Duration {
-	_, next, err := p.stats(ctx)
-	if err != nil || next.IsZero() {
-		return idlePause
+// rest is the pause while nothing is due: until the next row is, within
+// idlePause, since new rows and hints are noticed at the next look. A budget
+// that should not rest goes to the rows that are due next, unless the vendor is
+// away.
+func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
+	if p.waiting == 0 {
+		return idlePause, nil
 	}
-	return min(max(next.Sub(p.Now()), 20*time.Millisecond), idlePause)
+	_, next, err := p.stats(ctx, p.name)
+	if err != nil || next.IsZero() {
+		return idlePause, err
+	}
+	now := p.Now()
+	if beyond, crowded := p.pace.ahead(now); p.spare() && (crowded || now.Sub(p.advancedAt) >= time.Second) {
+		p.advancedAt = now
+		advanced, err := p.advance(ctx, now, beyond)
+		if err != nil || advanced > 0 {
+			return 0, err
+		}
+	}
+	return min(max(next.Sub(now), queuePause), idlePause), nil
+}
+
+// spare reports that the budget has room, and the vendor answers.
+func (p *Poller) spare() bool {
+	return p.channel.RequestsPerSecond > 0 && p.failures.Load() == 0 && p.pace.limiter.Tokens() >= 1
+}
+
+func (p *Poller) advance(ctx context.Context, now, beyond time.Time) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	p.steps.Add(1)
+	return p.Store.AdvancePolls(ctx, p.name, beyond, now.Add(-p.pace.shortest), max(1, p.batch()/2))
 }
 
 func (p *Poller) beat(ctx context.Context) {
-	beat := Beat{Waiting: p.waiting, LateMilli: p.late.Milliseconds(), Polls: p.polls.Load()}
+	beat := Beat{Waiting: p.waiting, LateMilli: time.Duration(p.late.Load()).Milliseconds(), Polls: p.polls.Load()}
 	if s := p.lastErr.Load(); s != nil {
 		beat.LastError = *s
 	}
@@ -183,61 +248,70 @@ func (p *Poller) beat(ctx context.Context) {
 
 // poll asks the vendor for each row, with bounded width and under the
 // account's budget, and stores what it hears in small batches. Once calls
-// ends, what is left of the batch falls to the next tender.
+// ends, what is left of the batch falls to the next poller.
 func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error {
-	claim := rows[0].Claim
 	results := make(chan mediagate.PollResult, len(rows))
-	owed := make([]mediagate.Await, 0)
-	p.late = 0
-	var group errgroup.Group
-	group.SetLimit(pollWidth)
 	stored := make(chan error, 1)
-	go func() { stored <- p.store(ctx, claim, results) }()
-	for _, row := range rows {
-		if row.Ended {
-			owed = append(owed, row)
-			continue
+	go func() { stored <- p.store(ctx, rows[0].Claim, results) }()
+	owed, due := p.sort(rows, results)
+	p.queued.Add(-int64(len(rows) - len(due)))
+	var group sync.WaitGroup
+	for _, asked := range p.questions(due) {
+		if p.admit(calls) == nil {
+			p.late.Store(int64(p.Now().Sub(asked[0].NextPollAt)))
+			group.Go(func() {
+				defer func() { <-p.width }()
+				for _, result := range p.ask(calls, asked) {
+					results <- result
+				}
+			})
 		}
-		p.late = max(p.late, p.Now().Sub(row.NextPollAt))
-		if err := p.limiter.Wait(calls); err != nil {
-			break
-		}
-		group.Go(func() error {
-			results <- p.pollRow(calls, row)
-			return nil
-		})
+		p.queued.Add(-int64(len(asked)))
 	}
-	_ = group.Wait()
+	group.Wait()
 	close(results)
 	err := <-stored
 	p.Workflows.SignalEnded(ctx, owed)
-	p.beat(ctx)
 	return err
+}
+
+// sort tells apart the rows that are asked for, those that only a signal is
+// owed for, and those that come too early, whose results are known.
+func (p *Poller) sort(rows []mediagate.Await, results chan<- mediagate.PollResult) (owed, due []mediagate.Await) {
+	for _, row := range rows {
+		if row.Ended {
+			owed = append(owed, row)
+			p.pace.gone(row)
+		} else if later := p.pace.see(row, p.channel.rowsPerCall(row)); !later.IsZero() {
+			results <- mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: later, Missing: row.Missing}
+		} else {
+			due = append(due, row)
+		}
+	}
+	return owed, due
+}
+
+// admit waits for the budget and for a call's place among those under way.
+func (p *Poller) admit(calls context.Context) error {
+	if err := p.pace.limiter.Wait(calls); err != nil {
+		return err
+	}
+	select {
+	case p.width <- struct{}{}:
+		return nil
+	case <-calls.Done():
+		return calls.Err()
+	}
 }
 
 // store writes results as they come, a batch a moment, and signals the
 // workflows whose waiting is over.
 func (p *Poller) store(ctx context.Context, claim string, results <-chan mediagate.PollResult) error {
 	var failed error
-	for more := true; more; {
-		batch := make([]mediagate.PollResult, 0, claimBatch)
-		r, ok := <-results
-		if !ok {
-			break
-		}
-		batch = append(batch, r)
-		for timeout := time.After(storeEvery); more && len(batch) < claimBatch; {
-			select {
-			case r, ok := <-results:
-				if !ok {
-					more = false
-					break
-				}
-				batch = append(batch, r)
-				continue
-			case <-timeout:
-			}
-			break
+	for {
+		batch := collect(results)
+		if len(batch) == 0 {
+			return failed
 		}
 		ended, err := p.storePolls(ctx, claim, batch)
 		if err != nil {
@@ -249,7 +323,41 @@ func (p *Poller) store(ctx context.Context, claim string, results <-chan mediaga
 			p.Workflows.SignalEnded(ctx, ended)
 		}
 	}
-	return failed
+}
+
+// collect takes results for a moment; an end, which somebody waits for, takes
+// along what is there and no more. None are left when it returns none.
+func collect(results <-chan mediagate.PollResult) (batch []mediagate.PollResult) {
+	var timeout <-chan time.Time
+	urgent := false
+	for len(batch) < claimBatch {
+		var r mediagate.PollResult
+		ok := true
+		switch {
+		case len(batch) == 0:
+			if r, ok = <-results; ok {
+				timeout = time.After(storeEvery)
+			}
+		case urgent:
+			select {
+			case r, ok = <-results:
+			default:
+				return batch
+			}
+		default:
+			select {
+			case r, ok = <-results:
+			case <-timeout:
+				return batch
+			}
+		}
+		if !ok {
+			return batch
+		}
+		batch = append(batch, r)
+		urgent = urgent || r.Outcome != nil
+	}
+	return batch
 }
 
 func (p *Poller) storePolls(ctx context.Context, claim string, batch []mediagate.PollResult) ([]mediagate.Await, error) {
@@ -268,11 +376,7 @@ func (p *Poller) wakeParked(ctx context.Context) {
 	}
 	p.wake.Store(false)
 	p.wokenAt = p.Now()
-	names := append([]string{p.channel.Name}, p.channel.Former...)
-	if !slices.Contains(names, p.name) {
-		names = append(names, p.name)
-	}
-	for _, name := range names {
+	for _, name := range p.names() {
 		p.wakeTasks(ctx, name, mediagate.ParkProviderAway)
 	}
 }

@@ -64,7 +64,7 @@ func (p *Poller) askerFor(ctx context.Context, row mediagate.Await) (Channel, er
 // sake of other rows leaves it to a worker that has the channel, and to the end
 // of the grace time.
 func (p *Poller) nobody(ctx context.Context, row mediagate.Await, err error) mediagate.PollResult {
-	result := p.again(row)
+	result := p.again(row, p.Now())
 	_, named := p.successor(p.name)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled): // the worker stops

@@ -43,8 +43,21 @@ func (r awaitRow) await() (mediagate.Await, error) {
 		TaskID: r.TaskID, N: r.N, Channel: r.Channel, Fingerprint: r.Fingerprint, Expected: fromMicros(r.ExpectedUs),
 		AcceptedAt: r.AcceptedAt.Time, NextPollAt: r.NextPollAt.Time, Claim: r.Claim, ClaimedAt: r.ClaimedAt.Time,
 		Progress: r.Progress, Missing: r.Missing, Ended: r.Owed,
+		Hinted: !r.HintedAt.IsZero(),
 	}
 	return a, fromJSON("awaits.ref", r.Ref, &a.Ref)
+}
+
+// claimedRow is an await row with the model of its task.
+type claimedRow struct {
+	awaitRow
+	Model string
+}
+
+func (r claimedRow) await() (mediagate.Await, error) {
+	a, err := r.awaitRow.await()
+	a.Model = r.Model
+	return a, err
 }
 
 // insertAwait lets the attempt's channel poll for it, anew if it did before;
@@ -90,7 +103,7 @@ func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim
 	if s.lite {
 		skip, share = "", ""
 	}
-	var rows []awaitRow
+	var rows []claimedRow
 	err := s.write(ctx, "claim due rows", func(tx *gorm.DB) error {
 		// The share lock keeps a new epoch from beginning before this commits.
 		current, err := one[struct{ Epoch int64 }](tx, "SELECT epoch FROM channels WHERE name = ?"+share, channel)
@@ -108,7 +121,8 @@ func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim
 			UPDATE awaits SET claim = ?, claim_epoch = ?, claimed_at = ?, claimed_until = ?,
 				next_poll_at = CASE WHEN owed THEN CAST(? AS timestamptz) ELSE next_poll_at END
 			FROM due WHERE awaits.task_id = due.task_id AND awaits.n = due.n
-			RETURNING `+columnsOf[awaitRow]().of("awaits"),
+			RETURNING `+columnsOf[awaitRow]().of("awaits")+`,
+				COALESCE((SELECT model FROM tasks WHERE tasks.id = awaits.task_id), '') AS model`,
 			channel, at(now), at(now), epoch, limit,
 			claim, epoch, at(now), at(now.Add(lease)), at(now.Add(signalAgain)))
 	})
@@ -116,7 +130,7 @@ func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim
 		return nil, err
 	}
 	sortByDue(rows) // RETURNING has no order
-	return convertAll(rows, awaitRow.await)
+	return convertAll(rows, claimedRow.await)
 }
 
 // AwaitStats counts a channel's rows and tells when the next one is due: never
@@ -132,6 +146,19 @@ func (s *Store) AwaitStats(ctx context.Context, channel string) (waiting int, ne
 		return 0, time.Time{}, dbError(err, "count waiting rows")
 	}
 	return row.Waiting, row.NextDue.Time, nil
+}
+
+// AdvancePolls makes rows of the channel due now, up to limit, that are due
+// after beyond, the next ones first, and were last claimed before. Rows keep
+// their times that are claimed, that the vendor refused to tell of, or of which
+// only a signal is owed. It returns how many are due.
+func (s *Store) AdvancePolls(ctx context.Context, channel string, beyond, before time.Time, limit int) (int, error) {
+	now := at(s.clock())
+	n, err := exec(s.on(ctx), `UPDATE awaits SET next_poll_at = ? WHERE claim = '' AND NOT owed AND (task_id, n) IN (
+			SELECT task_id, n FROM awaits WHERE channel = ? AND next_poll_at > ? AND claim = '' AND NOT owed AND missing = 0
+				AND (claimed_at IS NULL OR claimed_at <= ?)
+			ORDER BY next_poll_at LIMIT ?)`, now, channel, at(beyond), at(before), limit)
+	return int(n), dbError(err, "advance polls")
 }
 
 // DropAwait forgets the signal that is owed for an attempt: its workflow knows

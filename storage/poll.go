@@ -215,8 +215,8 @@ func (s *Store) storeEnd(tx *gorm.DB, row awaitRow, r mediagate.PollResult) (awa
 	return row, true, err
 }
 
-func sortByDue(rows []awaitRow) {
-	slices.SortFunc(rows, func(a, b awaitRow) int {
+func sortByDue(rows []claimedRow) {
+	slices.SortFunc(rows, func(a, b claimedRow) int {
 		return cmp.Or(a.NextPollAt.Compare(b.NextPollAt.Time), cmp.Compare(a.TaskID, b.TaskID))
 	})
 }

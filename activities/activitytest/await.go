@@ -22,7 +22,7 @@ type awaitRow struct {
 func (s *Store) wait(r *record, a *attempt, next time.Time) {
 	s.drop(a.TaskID, a.N)
 	s.awaits = append(s.awaits, &awaitRow{Await: mediagate.Await{
-		TaskID: a.TaskID, N: a.N, Channel: a.Channel, Fingerprint: a.Fingerprint, Ref: a.Ref,
+		TaskID: a.TaskID, N: a.N, Channel: a.Channel, Fingerprint: a.Fingerprint, Model: r.task.Model, Ref: a.Ref,
 		Expected: r.task.Plan.Expected, AcceptedAt: a.AcceptedAt, NextPollAt: next, Progress: r.task.Progress,
 	}})
 }
@@ -92,12 +92,32 @@ func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim
 			continue
 		}
 		w.Claim, w.ClaimedAt, w.claimedUntil, w.epoch = claim, now, now.Add(lease), epoch
-		rows = append(rows, w.Await)
+		row := w.Await
+		row.Hinted = !w.hintedAt.IsZero()
+		rows = append(rows, row)
 		if w.Ended {
 			w.NextPollAt = now.Add(signalAgain)
 		}
 	}
 	return rows, nil
+}
+
+// AdvancePolls makes rows due now that are due after beyond.
+func (s *Store) AdvancePolls(ctx context.Context, channel string, beyond, before time.Time, limit int) (int, error) {
+	unlock, err := s.lock(ctx, "AdvancePolls")
+	defer unlock()
+	if err != nil {
+		return 0, err
+	}
+	now, advanced := s.clock(), 0
+	slices.SortStableFunc(s.awaits, func(a, b *awaitRow) int { return a.NextPollAt.Compare(b.NextPollAt) })
+	for _, w := range s.awaits {
+		if w.Channel == channel && w.NextPollAt.After(beyond) && w.Claim == "" && !w.Ended && w.Missing == 0 && !w.ClaimedAt.After(before) && advanced < limit {
+			w.NextPollAt = now
+			advanced++
+		}
+	}
+	return advanced, nil
 }
 
 // AwaitStats counts a channel's rows.

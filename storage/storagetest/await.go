@@ -48,9 +48,50 @@ var awaitTests = map[string]func(*bench){
 		id := b.accepted(p, unit(1))
 		_, rows := b.claim("c1")
 		same(b, "rows", rows, []mediagate.Await{{
-			TaskID: id, N: 1, Channel: channelName, Fingerprint: "fp", Ref: ref(id), Expected: plan.Expected,
+			TaskID: id, N: 1, Channel: channelName, Fingerprint: "fp", Model: "alpha-v3", Ref: ref(id), Expected: plan.Expected,
 			AcceptedAt: b.now(), NextPollAt: b.now(), Claim: "c1", ClaimedAt: b.now(),
 		}})
+	},
+	"rows that are due next can be had now": func(b *bench) {
+		p := b.newPayer(unit(10))
+		var rows []string
+		for range 6 {
+			rows = append(rows, b.accepted(p, unit(1)))
+		}
+		// The third keeps its claim.
+		waiting, missing, owed, soon, recent := rows[0], rows[1], rows[3], rows[4], rows[5]
+		_, _ = b.claim("c1")
+		refused := b.quiet(missing, time.Minute)
+		refused.Missing = 1
+		ended := b.quiet(owed, time.Minute)
+		ended.Outcome = &mediagate.Outcome{Succeeded: true}
+		b.store("c1", b.quiet(waiting, 30*time.Second), refused, ended, b.quiet(soon, 10*time.Second), b.quiet(recent, time.Second))
+		b.pass(time.Second)
+		epoch, again := b.claim("c2") // with the signal, which a new epoch owes at once
+		same(b, "claimed again", len(again), 3)
+		b.store("c2", b.quiet(recent, time.Second))
+
+		before := b.now().Add(-time.Millisecond)
+		advance := func(limit int) int {
+			n, err := b.AdvancePolls(b.Context(), channelName, b.now(), before, limit)
+			b.noError(err)
+			return n
+		}
+		n, err := b.AdvancePolls(b.Context(), channelName, b.now().Add(29*time.Second), before, 10)
+		b.noError(err)
+		same(b, "due too late", n, 0)
+		same(b, "advanced", advance(1), 1)
+		got, err := b.ClaimDue(b.Context(), channelName, epoch, "c3", lease, 10)
+		b.noError(err)
+		same(b, "the next one", ids(got), []string{soon})
+		same(b, "advanced", advance(10), 1)
+		got, err = b.ClaimDue(b.Context(), channelName, epoch, "c4", lease, 10)
+		b.noError(err)
+		same(b, "the one after it", ids(got), []string{waiting})
+		same(b, "nothing is left", advance(10), 0)
+		n, err = b.AdvancePolls(b.Context(), "other", b.now(), before, 10)
+		b.noError(err)
+		same(b, "another channel's", n, 0)
 	},
 	"only due rows of the channel are claimed, the longest due first": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -364,6 +405,7 @@ var awaitTests = map[string]func(*bench){
 		b.noError(b.HintPoll(b.Context(), id))
 		_, rows = b.claim("f")
 		same(b, "hinted again", ids(rows), []string{id})
+		same(b, "the claim tells of the hint", rows[0].Hinted, true)
 		b.noError(b.HintPoll(b.Context(), "task_none"))
 	},
 	"a hint during a claim makes the row due when it is given back": func(b *bench) {
