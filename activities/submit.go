@@ -256,7 +256,7 @@ func (a *Activities) insistWithin(ctx context.Context, limit time.Duration, reco
 // accept stores the vendor's id, and stops the job of a task that has ended
 // meanwhile (D5).
 func (a *Activities) accept(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel, s mediagate.Submission) error {
-	first := a.Now().Add(channel.FirstPoll())
+	first := a.Now().Add(channel.FirstPoll(task.ID))
 	ended, err := a.Store.AcceptAttempt(ctx, task.ID, row.N, s, first)
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func TestSubmitAccepted(t *testing.T) {
 		t.Errorf("row %+v", row)
 	}
 	rows := b.Store.Awaits()
-	if len(rows) != 1 || !rows[0].NextPollAt.Equal(start.Add(2*time.Second)) {
+	if len(rows) != 1 || !rows[0].NextPollAt.Equal(start.Add(b.AsyncBound().FirstPoll(taskID))) {
 		t.Errorf("awaited rows %+v, want one that is due after the shortest interval", rows)
 	}
 }

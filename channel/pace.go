@@ -41,13 +41,20 @@ const (
 	// solvesPerRound is how often the pressure is worked out while all rows are
 	// asked for once.
 	solvesPerRound = 50
+	// A job is looked at for the first time after so many of the shortest
+	// intervals; for the second, later than firstLatest.
+	firstEarliest, firstLatest = 0.5, 1.49
 	// forgottenAfter is how long a row may be overdue before it counts as gone.
 	forgottenAfter = time.Minute
 )
 
-// FirstPoll is the pause before a channel looks at a new job. The look may end
-// with the decision to ask later.
-func (c Channel) FirstPoll() time.Duration { return c.PollMin }
+// FirstPoll is the pause before a channel looks at a new job, about the
+// shortest interval. The look may end with the decision to ask later. It
+// differs from task to task, so that jobs which all take equally long are not
+// all seen equally late.
+func (c Channel) FirstPoll(taskID string) time.Duration {
+	return time.Duration((firstEarliest + (firstLatest-firstEarliest)*phase(taskID)) * float64(c.PollMin))
+}
 
 // pace is the pace of all polls of one account, under whatever name the jobs
 // wait.
@@ -243,7 +250,7 @@ func (p *pace) track(row mediagate.Await, batch int) *tracked {
 
 // unasked reports that the row has the time that it was given at first.
 func (p *pace) unasked(row mediagate.Await) bool {
-	return !row.NextPollAt.After(row.AcceptedAt.Add(p.shortest))
+	return row.NextPollAt.Sub(row.AcceptedAt) < p.shortest*3/2
 }
 
 func (p *pace) model(row mediagate.Await) *durations {

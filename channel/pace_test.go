@@ -54,7 +54,7 @@ func (s *simulation) accept(expected, duration time.Duration) {
 	s.ends[id] = s.now.Add(duration)
 	s.last[id] = s.now
 	heap.Push(&s.due, mediagate.Await{
-		TaskID: id, N: 1, Model: "model", Expected: expected, AcceptedAt: s.now, NextPollAt: s.now.Add(s.shortest),
+		TaskID: id, N: 1, Model: "model", Expected: expected, AcceptedAt: s.now, NextPollAt: s.now.Add(Channel{Channel: mediagate.Channel{PollMin: s.shortest}}.FirstPoll(id)),
 	})
 }
 

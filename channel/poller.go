@@ -332,7 +332,7 @@ func collect(results <-chan mediagate.PollResult) (batch []mediagate.PollResult)
 	urgent := false
 	for len(batch) < claimBatch {
 		var r mediagate.PollResult
-		ok := true
+		var ok bool
 		switch {
 		case len(batch) == 0:
 			if r, ok = <-results; ok {

@@ -30,7 +30,9 @@ func openChannels(settings []Channel, opt providers.Options) (*channel.Configure
 			return nil, fmt.Errorf("channels: %w", err)
 		}
 		accounts := all.Fingerprints(ch)
-		opened[i] = channel.Channel{Channel: ch, Fingerprint: accounts[0], Aka: accounts[1:], Vendor: vendor}
+		opened[i] = channel.Channel{
+			Channel: ch, Fingerprint: accounts[0], Aka: accounts[1:], Vendor: vendor, Description: all.Description(ch.Provider),
+		}
 		if ch.BaseURL != "" {
 			if opened[i].MediaHost, err = outbound.Host(ch.BaseURL); err != nil {
 				return nil, fmt.Errorf("channel %s: base_url: %w", ch.Name, err)

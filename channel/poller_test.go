@@ -1,0 +1,301 @@
+package channel_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/providers"
+)
+
+// account is one channel's poller inside a bubble of synctest, with a vendor
+// whose jobs end by the clock.
+type account struct {
+	*activitytest.World
+	t        *testing.T
+	channel  channel.Channel
+	accounts *channel.Accounts
+
+	mu    sync.Mutex
+	ends  map[string]time.Time // by external id
+	calls [][]string           // the jobs of each request
+	late  []time.Duration      // of ends, when their workflows were told
+	away  bool                 // the vendor refuses to tell of one job
+}
+
+func newAccount(t *testing.T, c mediagate.Channel) *account {
+	t.Helper()
+	a := &account{World: activitytest.New(time.Now), t: t, ends: make(map[string]time.Time)}
+	a.channel = a.AsyncBound()
+	c.Name, c.Provider = a.channel.Name, a.channel.Provider
+	a.channel.Channel, a.channel.Vendor = c, single{a}
+	a.Async.OnSubmit = nil
+	a.Channels.Set(a.channel)
+	a.accounts = &channel.Accounts{
+		Channels: a.Channels, Store: a.Store, Workflows: a, Now: time.Now, Logger: a.Activities.Logger, NewID: a.Activities.NewID,
+	}
+	return a
+}
+
+// accept begins jobs of that duration.
+func (a *account) accept(n int, duration time.Duration) {
+	a.t.Helper()
+	for range n {
+		task := a.NewVideo()
+		a.mu.Lock()
+		task.ID = fmt.Sprintf("task-%d", len(a.ends))
+		a.ends[task.ID] = time.Now().Add(duration)
+		a.mu.Unlock()
+		a.Store.Add(task)
+		if _, _, err := a.Store.OpenAttempt(a.t.Context(), mediagate.Attempt{
+			TaskID: task.ID, N: 1, Channel: a.channel.Name, Provider: a.channel.Provider, Fingerprint: a.channel.Fingerprint,
+			Route: task.Plan.Routes[0], ExternalID: task.ID, CreatedAt: time.Now(),
+		}); err != nil {
+			a.t.Fatal(err)
+		}
+		if _, err := a.Store.AcceptAttempt(a.t.Context(), task.ID, 1, mediagate.Submission{
+			Ref: mediagate.JobRef{JobID: "job-" + task.ID, ExternalID: task.ID, Operation: task.Plan.Routes[0].Operation},
+		}, time.Now().Add(a.channel.FirstPoll(task.ID))); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+}
+
+// poll runs a poller for so long.
+func (a *account) poll(long time.Duration) {
+	a.t.Helper()
+	p, err := a.accounts.Poller(a.t.Context(), a.channel.Name)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	p.Report = func(context.Context, channel.Beat) {}
+	calls, cancel := context.WithTimeout(a.t.Context(), long)
+	defer cancel()
+	if err := p.Run(a.t.Context(), calls); err != nil {
+		a.t.Error(err)
+	}
+}
+
+// report is what the vendor says of a job.
+func (a *account) report(ref mediagate.JobRef) mediagate.Report {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if time.Now().Before(a.ends[ref.ExternalID]) {
+		return mediagate.Report{Ref: ref, Named: true, State: mediagate.JobRunning, Percent: -1}
+	}
+	outcome := activitytest.Success()
+	return mediagate.Report{Ref: ref, Named: true, State: mediagate.JobSucceeded, Outcome: &outcome}
+}
+
+func (a *account) called(refs ...mediagate.JobRef) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var ids []string
+	for _, ref := range refs {
+		ids = append(ids, ref.ExternalID)
+	}
+	a.calls = append(a.calls, ids)
+}
+
+// SignalEnded notes how late it comes, and that it arrives.
+func (a *account) SignalEnded(ctx context.Context, rows []mediagate.Await) {
+	for _, row := range rows {
+		a.mu.Lock()
+		a.late = append(a.late, time.Since(a.ends[row.TaskID]))
+		a.mu.Unlock()
+		if err := a.Store.DropAwait(ctx, row.TaskID, row.N); err != nil {
+			a.t.Error(err)
+		}
+	}
+}
+
+// SignalWake is not for this test.
+func (a *account) SignalWake(context.Context, string, []string) {}
+
+func (a *account) quantile(q float64) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	slices.Sort(a.late)
+	return a.late[min(int(q*float64(len(a.late))), len(a.late)-1)]
+}
+
+// single is a vendor that tells of one job a call.
+type single struct{ *account }
+
+func (s single) Submit(context.Context, mediagate.Job) (mediagate.Submission, error) {
+	return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInternal, "not for this test")
+}
+
+func (s single) Poll(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+	s.called(ref)
+	time.Sleep(50 * time.Millisecond)
+	if s.away {
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "away")
+	}
+	return s.report(ref), nil
+}
+
+// batching is one that tells of many, as all says.
+type batching struct {
+	single
+	all func(refs []mediagate.JobRef) ([]providers.Answer, error)
+}
+
+func (b batching) PollAll(_ context.Context, refs []mediagate.JobRef) ([]providers.Answer, error) {
+	b.called(refs...)
+	return b.all(refs)
+}
+
+var _ providers.Batcher = batching{}
+
+func (a *account) batches(most int, all func(refs []mediagate.JobRef) ([]providers.Answer, error)) {
+	a.channel.Vendor = batching{single{a}, all}
+	a.channel.Description = providers.Description{Operations: map[string]providers.Operation{
+		a.NewVideo().Plan.Routes[0].Operation: {Batch: most},
+	}}
+	a.Channels.Set(a.channel)
+}
+
+// The whole poller, on the store of the tests: what is seen late, and how much
+// is asked.
+func TestPollerSeesEnds(t *testing.T) {
+	t.Parallel()
+	for name, duration := range map[string]time.Duration{"of 5 s": 5300 * time.Millisecond, "of 300 s": 300 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, mediagate.Channel{RequestsPerSecond: 10, PollMin: 2 * time.Second, PollMax: 15 * time.Second})
+				for range 4 {
+					for i := range 20 {
+						a.accept(1, duration+time.Duration(i*200)*time.Millisecond)
+					}
+					a.poll(duration + 10*time.Second)
+				}
+				if p50, p95 := a.quantile(.5), a.quantile(.95); len(a.late) != 80 || p50 > 1500*time.Millisecond || p95 > 3*time.Second {
+					t.Errorf("%d ends were seen, p50 %v and p95 %v late", len(a.late), p50, p95)
+				}
+			})
+		})
+	}
+}
+
+// More rows than the budget can ask for all the time: none of it rests, none
+// is exceeded, and no row starves, also none that was told to wait in a crowd.
+func TestPollerSpendsItsBudget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const jobs, rps = 200, 10
+		a := newAccount(t, mediagate.Channel{RequestsPerSecond: rps, PollMin: time.Second, PollMax: 2 * time.Second})
+		a.accept(jobs, time.Hour)
+		a.poll(time.Minute) // until all are known
+		a.calls = nil
+		const window = 2 * time.Minute
+		began := time.Now()
+		a.poll(window)
+		if got, most := len(a.calls), rps*int(window.Seconds()); got < most*9/10 || got > most+rps {
+			t.Errorf("%d requests in %v, the budget has %d", got, time.Since(began), most)
+		}
+		perJob := make(map[string]int)
+		for _, ids := range a.calls {
+			perJob[ids[0]]++
+		}
+		for id := range a.ends {
+			if perJob[id] < 3 {
+				t.Errorf("%s was asked for %d times, an even share has 6", id, perJob[id])
+			}
+		}
+		for i := range jobs - 5 {
+			if _, err := a.Store.RecordOutcome(t.Context(), fmt.Sprintf("task-%d", i), 1, activitytest.Success()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.calls = nil
+		a.poll(20 * time.Second)
+		if got := len(a.calls); got < 5*15 || got > 5*21 {
+			t.Errorf("%d requests for the last 5 jobs in 20 s, want one a second and job", got)
+		}
+	})
+}
+
+// Jobs that a vendor tells of together cost the budget one request.
+func TestPollerAsksInBatches(t *testing.T) {
+	t.Parallel()
+	account := mediagate.Channel{RequestsPerSecond: 1, PollMin: 2 * time.Second, PollMax: 15 * time.Second}
+	t.Run("each answer is its row's", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			a := newAccount(t, account)
+			a.batches(10, func(refs []mediagate.JobRef) ([]providers.Answer, error) {
+				var answers []providers.Answer
+				for _, ref := range refs {
+					answer := providers.Answer{Report: a.report(ref)}
+					if ref.ExternalID == "task-3" {
+						answer = providers.Answer{Err: mediagate.Errorf(mediagate.KindNotFound, "no such job")}
+					}
+					answers = append(answers, answer)
+				}
+				return answers, nil
+			})
+			a.accept(1, 5*time.Second)
+			a.accept(39, time.Hour)
+			a.poll(60 * time.Second)
+			most := 0
+			for _, ids := range a.calls {
+				most = max(most, len(ids))
+			}
+			if len(a.calls) > 62 || most != 10 {
+				t.Errorf("%d requests in a minute, the largest for %d jobs: want at most one a second, for ten jobs", len(a.calls), most)
+			}
+			if len(a.late) != 2 || a.quantile(1) > time.Minute {
+				t.Errorf("late %v, want the job that ended and the one that is lost", a.late)
+			}
+			for id, trouble := range map[string]string{"task-0": "", "task-3": mediagate.ParkJobLost, "task-4": ""} {
+				if row, err := a.Store.Attempt(t.Context(), id, 1); err != nil || row.Trouble != trouble || (row.Outcome != nil) != (id == "task-0") {
+					t.Errorf("%s: %+v (%v)", id, row, err)
+				}
+			}
+		})
+	})
+	for name, all := range map[string]func([]mediagate.JobRef) ([]providers.Answer, error){
+		"a call that fails": func([]mediagate.JobRef) ([]providers.Answer, error) {
+			return nil, mediagate.Errorf(mediagate.KindTransient, "away")
+		},
+		"a call that panics": func([]mediagate.JobRef) ([]providers.Answer, error) { panic("a bug of the adapter") },
+		"too few answers":    func([]mediagate.JobRef) ([]providers.Answer, error) { return make([]providers.Answer, 1), nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, account)
+				a.away = true
+				a.batches(10, func(refs []mediagate.JobRef) ([]providers.Answer, error) {
+					if a.away {
+						return all(refs)
+					}
+					var answers []providers.Answer
+					for _, ref := range refs {
+						answers = append(answers, providers.Answer{Report: a.report(ref)})
+					}
+					return answers, nil
+				})
+				a.accept(5, time.Second)
+				a.poll(10 * time.Second)
+				if len(a.late) != 0 || len(a.calls) == 0 {
+					t.Fatalf("%d ends in %d calls that fail", len(a.late), len(a.calls))
+				}
+				a.away = false
+				a.poll(30 * time.Second)
+				if len(a.late) != 5 {
+					t.Errorf("%d ends, want 5", len(a.late))
+				}
+			})
+		})
+	}
+}
