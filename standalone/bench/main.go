@@ -50,6 +50,7 @@ func measurements() []measurement {
 		{"full", measureFullTasks},
 		{"mirror", measureMirror},
 		{"visible", measureVisible},
+		{"pace", measurePace},
 		{"kill", measureKill},
 		{"waiting", measureWaiting},
 		{"bodies", measureBodies},

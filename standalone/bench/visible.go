@@ -59,6 +59,11 @@ func measureVisible(ctx context.Context, m *machine, o options) (_ []row, err er
 // delay submits a task and returns how long after the vendor's end it shows
 // as completed.
 func (g *gateway) delay(ctx context.Context, v *vendor) (time.Duration, error) {
+	return g.delayWithin(ctx, v, time.Minute)
+}
+
+// delayWithin is delay for jobs that take their time.
+func (g *gateway) delayWithin(ctx context.Context, v *vendor, patience time.Duration) (time.Duration, error) {
 	body, err := g.post(ctx, videoPath, []byte(videoBody), nil)
 	if err != nil {
 		return 0, err
@@ -73,7 +78,7 @@ func (g *gateway) delay(ctx context.Context, v *vendor) (time.Duration, error) {
 	}
 	id := ack.Data[0].TaskID
 	var seen time.Time
-	err = until(ctx, "the task is completed", time.Minute, func(ctx context.Context) (bool, error) {
+	err = until(ctx, "the task is completed", patience, func(ctx context.Context) (bool, error) {
 		if end := v.end(id); end.IsZero() || time.Now().Before(end) {
 			return false, nil
 		}

@@ -41,6 +41,7 @@ type Path interface {
 	ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error)
 	AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error)
 	StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) ([]mediagate.Await, error)
+	AdvancePolls(ctx context.Context, channel string, beyond, before time.Time, limit int) (int, error)
 	DropAwait(ctx context.Context, taskID string, n int) error
 	NoteTrouble(ctx context.Context, taskID string, n int, trouble mediagate.ParkReason) error
 	RestoreAwait(ctx context.Context, taskID string, n int, nextPollAt time.Time) error
