@@ -56,7 +56,7 @@ type Job struct {
 	Upstream   string // the vendor's name for the model
 	Operation  string
 	Params     json.RawMessage // the canonical request: Task.Params
-	SendBefore time.Time // the first byte may only be written before this
+	SendBefore time.Time       // the first byte may only be written before this
 
 	Part   int    // of a job that takes several calls, one a file: which one, from 0
 	Inputs Inputs // opens the client's media; nil where the job is not to be sent

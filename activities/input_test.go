@@ -211,3 +211,22 @@ func TestUploadsThatFitNowhere(t *testing.T) {
 		})
 	}
 }
+
+// D4: a synchronous call has the time to open its inputs; what can be looked up
+// has not.
+func TestD4InputsHaveTheirTime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		task func(*activitytest.World) mediagate.Task
+		want time.Duration
+	}{"synchronous": {image, time.Minute}, "asynchronous": {video, 10 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, c.task)
+			b.submit(1)
+			if got := b.attempt(1).SendBefore.Sub(start); got != c.want {
+				t.Errorf("the first byte may be written for %v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -126,7 +126,7 @@ func (a *Activities) sendPart(ctx context.Context, task mediagate.Task, row medi
 	if ctx.Err() != nil {
 		return nil
 	}
-	p.TaskID, p.N, p.SendBefore = task.ID, row.N, a.sendBefore(task, a.Now())
+	p.TaskID, p.N, p.SendBefore = task.ID, row.N, a.sendBefore(task, row.Route, a.Now())
 	opened, err := a.Store.OpenPart(ctx, p)
 	if err != nil && ctx.Err() != nil {
 		return nil

@@ -118,7 +118,7 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 		var opened bool
 		row, opened, err = a.Store.OpenAttempt(ctx, mediagate.Attempt{
 			TaskID: task.ID, N: n, Channel: channel.Name, Provider: channel.Provider, Fingerprint: channel.Fingerprint,
-			Route: route, ExternalID: id, SendBefore: a.sendBefore(task, now), CreatedAt: now,
+			Route: route, ExternalID: id, SendBefore: a.sendBefore(task, route, now), CreatedAt: now,
 		})
 		if mediagate.Is(err, mediagate.KindConflict) {
 			return row, c, false, nil // ended, cancelled, late or overtaken: the story tells
@@ -143,17 +143,25 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 	if err != nil {
 		return row, c, false, err
 	}
-	before := a.sendBefore(task, a.Now())
+	before := a.sendBefore(task, row.Route, a.Now())
 	reopened, err := a.Store.ReopenIntent(ctx, task.ID, n, row.SendBefore, before)
 	row.SendBefore, row.Sends = before, row.Sends+1
 	return row, channel, reopened, err
 }
 
+// inputWindow is what a synchronous call gets to open the client's media before
+// its first byte. No lookup waits for it: there is none.
+const inputWindow = 50 * time.Second
+
 // sendBefore is the end of the time in which a call made now may begin: within
 // the waiting for the vendor.
-func (a *Activities) sendBefore(task mediagate.Task, now time.Time) time.Time {
+func (a *Activities) sendBefore(task mediagate.Task, route mediagate.Route, now time.Time) time.Time {
+	window := a.Settings.SendWindow
+	if route.Sync && !route.Find {
+		window += inputWindow
+	}
 	end := mediagate.WaitsUntil(task.DeadlineAt, task.ParkedAt, now)
-	if before := now.Add(a.Settings.SendWindow); before.Before(end) {
+	if before := now.Add(window); before.Before(end) {
 		return before
 	}
 	return end
