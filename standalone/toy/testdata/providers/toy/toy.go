@@ -1,0 +1,163 @@
+// Package toy adapts Toy, a vendor that draws pictures and exists in the
+// sandbox only.
+package toy
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+const (
+	opDraw        = "draw"
+	submitTimeout = 30 * time.Second
+)
+
+// Description is what the adapter says of itself.
+func Description() providers.Description {
+	return providers.Description{
+		Credentials: []string{"api_key"},
+		Operations:  map[string]providers.Operation{opDraw: {Fields: drawFields(), Media: "image", Submit: submitTimeout}},
+	}
+}
+
+func drawFields() []string { return []string{"prompt", "style"} }
+
+// Adapter speaks to one account. It is safe for concurrent use.
+type Adapter struct {
+	http *vendorhttp.Client
+	key  string
+}
+
+// New makes the adapter of a channel; errors name channel and field.
+func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
+	check := vendorhttp.Check(ch)
+	about := Description()
+	check.Known(about.Credentials, about.Options)
+	base, key := check.BaseURL("https://toy.example.com"), check.Credential("api_key")
+	if err := check.Err(); err != nil {
+		return nil, err
+	}
+	return &Adapter{key: key, http: vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []string{key}}, opt)}, nil
+}
+
+// Account is what names the vendor account of a channel.
+func Account(ch mediagate.Channel) string { return ch.Credentials["api_key"] }
+
+// Close drops idle connections.
+func (a *Adapter) Close() { a.http.Close() }
+
+type request struct {
+	Model string `json:"model"`
+	Text  string `json:"text"`
+	Style string `json:"style"`
+}
+
+// Express says whether the vendor can be told the job's request.
+func Express(job mediagate.Job, _ map[string]string) error {
+	_, err := write(job)
+	return err
+}
+
+// write puts the job in the vendor's words, which has no word for "noir".
+func write(job mediagate.Job) (*request, error) {
+	var p struct {
+		Prompt string `json:"prompt"`
+		Style  string `json:"style"`
+	}
+	if err := vendorhttp.DecodeParams(job.Params, &p, drawFields()...); err != nil {
+		return nil, err
+	}
+	if p.Style == "noir" {
+		return nil, mediagate.Invalid("style", "style must be plain here")
+	}
+	return &request{Model: job.Upstream, Text: p.Prompt, Style: p.Style}, nil
+}
+
+// reply is every answer of the vendor.
+type reply struct {
+	ID      vendorhttp.Text `json:"id"`
+	State   vendorhttp.Text `json:"state"`
+	Picture vendorhttp.Text `json:"picture"`
+	Error   vendorhttp.Text `json:"error"`
+}
+
+// states are the vendor's words for jobs.
+var states = map[string]mediagate.JobState{
+	"waiting": mediagate.JobQueued, "drawing": mediagate.JobRunning, "drawn": mediagate.JobSucceeded, "spoilt": mediagate.JobFailed,
+}
+
+// verdicts is the vendor's error table.
+var verdicts = map[string]mediagate.Kind{
+	"bad_key": mediagate.KindCredentials, "bad_request": mediagate.KindInvalid, "forbidden_content": mediagate.KindModerated,
+	"busy": mediagate.KindThrottled,
+}
+
+func (a *Adapter) do(ctx context.Context, call vendorhttp.Call) (reply, error) {
+	call.Header = http.Header{"Authorization": {"Bearer " + a.key}}
+	answer, err := a.http.Do(ctx, call)
+	if err != nil {
+		return reply{}, err
+	}
+	var r reply
+	lost := mediagate.KindTransient
+	if call.Effect == vendorhttp.Submits {
+		lost = mediagate.KindAmbiguous
+	}
+	if err := answer.Decode(&r); err != nil || answer.Status != http.StatusOK || r.ID == "" {
+		kind, known := verdicts[string(r.Error)]
+		if !known {
+			kind = lost
+		}
+		return reply{}, a.http.Refuse(vendorhttp.Verdict{Kind: kind}, answer, string(r.Error), "", "")
+	}
+	return r, nil
+}
+
+// Submit sends the job once; providers.Provider says which kinds it returns.
+func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+	req, err := write(job)
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	body, err := vendorhttp.Encode(req)
+	if err != nil {
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
+	}
+	r, err := a.do(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: "/drawings", Body: vendorhttp.JSON(body),
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
+	})
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	return mediagate.Submission{Ref: mediagate.JobRef{JobID: r.ID.ID(), ExternalID: job.ExternalID, Operation: job.Operation}}, nil
+}
+
+// Poll asks for a job by the vendor's id.
+func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+	r, err := a.do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: "/drawings/" + url.PathEscape(ref.JobID)})
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	state, known := states[string(r.State)]
+	if !known {
+		state = mediagate.JobUnknown
+	}
+	report := mediagate.Report{Ref: ref, State: state, Word: a.http.Clean(string(r.State)), Percent: -1, Named: r.ID.ID() == ref.JobID}
+	switch state {
+	case mediagate.JobSucceeded:
+		report.Outcome = &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: r.Picture.Link(), MimeType: "image/png"}}}
+	case mediagate.JobFailed:
+		report.Outcome = &mediagate.Outcome{Failure: &mediagate.Failure{
+			Code: mediagate.CodeGenerationFailed, Message: "the picture was spoilt", Retryable: true,
+		}}
+	default: // still under way
+	}
+	return report, nil
+}
