@@ -2,15 +2,14 @@ package api
 
 import (
 	"context"
-	"encoding/base64"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
 )
 
 // uploadTime is what a submit may take to store the media that came within it.
@@ -19,12 +18,10 @@ const uploadTime = 15 * time.Second
 // picture is one that came within a request. It is never decoded as a whole.
 type picture struct {
 	field string
-	data  string // base64
+	uri   string
 }
 
-func (p picture) open() io.Reader {
-	return base64.NewDecoder(base64.StdEncoding, strings.NewReader(p.data))
-}
+func (p picture) open() io.Reader { return catalog.ImageData(p.uri) }
 
 // pictureTypes are what we take, by content: what the data URI says of itself
 // proves nothing.
@@ -35,8 +32,7 @@ var pictureTypes = []string{"image/jpeg", "image/png", "image/webp"}
 func pictures(uploads map[string]string) ([]picture, error) {
 	var list []picture
 	for _, field := range slices.Sorted(maps.Keys(uploads)) {
-		_, data, _ := strings.Cut(uploads[field], ",")
-		p := picture{field: field, data: data}
+		p := picture{field: field, uri: uploads[field]}
 		head := make([]byte, 512) // as much as the content's type shows in
 		n, err := io.ReadFull(p.open(), head)
 		if err != nil && err != io.ErrUnexpectedEOF || !slices.Contains(pictureTypes, http.DetectContentType(head[:n])) {

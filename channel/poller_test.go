@@ -256,7 +256,7 @@ func TestPollerAsksInBatches(t *testing.T) {
 			if len(a.late) != 2 || a.quantile(1) > time.Minute {
 				t.Errorf("late %v, want the job that ended and the one that is lost", a.late)
 			}
-			for id, trouble := range map[string]string{"task-0": "", "task-3": mediagate.ParkJobLost, "task-4": ""} {
+			for id, trouble := range map[string]mediagate.ParkReason{"task-0": "", "task-3": mediagate.ParkJobLost, "task-4": ""} {
 				if row, err := a.Store.Attempt(t.Context(), id, 1); err != nil || row.Trouble != trouble || (row.Outcome != nil) != (id == "task-0") {
 					t.Errorf("%s: %+v (%v)", id, row, err)
 				}

@@ -170,6 +170,7 @@ func secondSuite() providertest.Suite {
 			TaskID: externalID, ExternalID: externalID, Upstream: "MiniMax-H3", Operation: "video_v2",
 			Params: []byte(`{"prompt":"a red kite","duration":5,"resolution":"768P","aspect_ratio":"16:9"}`),
 		},
+		Stopped:    providertest.Reply{Body: `{}`},
 		Accepted:   providertest.Reply{Body: fmt.Sprintf(`{"task_id":%q}`, jobID)},
 		Submission: mediagate.Submission{Ref: ref},
 		Refused:    func(text string) providertest.Reply { return refusal(400, "bad_request_error", text+" (2013)") },
@@ -221,7 +222,9 @@ func secondSuite() providertest.Suite {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for name, suite := range map[string]providertest.Suite{"v1": firstSuite(), "v2": secondSuite()} {
+	first, second := firstSuite(), secondSuite()
+	first.Others, second.Others = []mediagate.Job{second.Job}, []mediagate.Job{first.Job}
+	for name, suite := range map[string]providertest.Suite{"v1": first, "v2": second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			providertest.Run(t, suite)

@@ -17,7 +17,7 @@ func (s Suite) before(t *testing.T) {
 				t.Parallel()
 				vendor := s.Vendor(t, s.Accepted)
 				vendor.On(x.Route, reply)
-				s.check(t, s.submitKind(t.Context(), s.Open(t, vendor.URL, short())), Row{Kind: mediagate.KindUnreached}, vendor.URL)
+				s.check(t, s.submitKind(t.Context(), s.Open(t, vendor.URL, hasty(reply))), Row{Kind: mediagate.KindUnreached}, vendor.URL)
 				if n := len(vendor.InLine()); n != 0 {
 					t.Errorf("%d requests beside those before, want none", n)
 				}
@@ -53,7 +53,7 @@ func (s Suite) beside(t *testing.T) {
 				t.Parallel()
 				vendor := s.Vendor(t, good)
 				vendor.On(x.Route, reply)
-				s.check(t, s.pollKind(t.Context(), s.Open(t, vendor.URL, short())), Row{Kind: mediagate.KindTransient}, vendor.URL)
+				s.check(t, s.pollKind(t.Context(), s.Open(t, vendor.URL, hasty(reply))), Row{Kind: mediagate.KindTransient}, vendor.URL)
 			})
 		}
 	}

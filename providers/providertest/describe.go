@@ -133,7 +133,7 @@ func (s Suite) refusedBoth(t *testing.T, job mediagate.Job) {
 	vendor := s.Vendor(t, s.Accepted)
 	said := s.adapter(t).Express(job, s.Channel.Options)
 	job.Inputs, job.Sink = Inputs(s.Files), NewSink()
-	_, err := s.Open(t, vendor.URL, short()).Submit(t.Context(), job)
+	_, err := s.Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job)
 	s.check(t, err, Row{Kind: mediagate.KindInvalid}, vendor.URL)
 	if said == nil || said.Error() != err.Error() {
 		t.Errorf("Express: %v, Submit: %v", said, err)

@@ -47,7 +47,7 @@ func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
 	t.Run("failure repeats secrets", func(t *testing.T) {
 		t.Parallel()
 		vendor := s.Vendor(t, Reply{Echo: func(r Request) string { return s.Failed(s.leak(r)).Body }})
-		report, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
+		report, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
 	t.Run("failure without words", func(t *testing.T) {
 		t.Parallel()
 		vendor := s.Vendor(t, s.Failed(""))
-		report, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
+		report, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
 	t.Run("HTML 401", func(t *testing.T) {
 		t.Parallel()
 		vendor := s.Vendor(t, Reply{Status: http.StatusUnauthorized, Body: "<html>"})
-		_, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
+		_, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
 		s.check(t, err, Row{Kind: mediagate.KindTransient}, vendor.URL)
 	})
 }
@@ -83,7 +83,7 @@ func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
 func (s Suite) unclear(t *testing.T, ref mediagate.JobRef, do ask, reply Reply) {
 	t.Helper()
 	vendor := s.Vendor(t, reply)
-	_, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
+	_, err := do(s.Open(t, vendor.URL, hasty(reply)), t.Context(), ref)
 	s.check(t, err, Row{Kind: mediagate.KindTransient}, vendor.URL)
 	if n := len(vendor.InLine()); n != 1 {
 		t.Errorf("%d requests, want 1", n)
@@ -93,7 +93,7 @@ func (s Suite) unclear(t *testing.T, ref mediagate.JobRef, do ask, reply Reply) 
 func (s Suite) report(t *testing.T, ref mediagate.JobRef, do ask, word string, want mediagate.JobState) {
 	t.Helper()
 	vendor := s.Vendor(t, s.Word(word))
-	got, err := do(s.Open(t, vendor.URL, short()), t.Context(), ref)
+	got, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (s Suite) cancel(t *testing.T) {
 	t.Run("stopped", func(t *testing.T) {
 		t.Parallel()
 		vendor := s.Vendor(t, s.Stopped)
-		if err := stop(t.Context(), s.Open(t, vendor.URL, short())); err != nil {
+		if err := stop(t.Context(), s.Open(t, vendor.URL, providers.Options{})); err != nil {
 			t.Errorf("Cancel: %v", err)
 		}
 		if n := len(vendor.InLine()); n != 1 {
@@ -42,12 +42,12 @@ func (s Suite) cancel(t *testing.T) {
 		})
 	}
 	for name, reply := range map[string]Reply{
-		"HTML 502": {Status: 502, Body: "<html>"}, "empty 503": {Status: 503}, "redirect": {Status: 307}, "HTML 200": {Body: "<html>"},
+		"HTML 502": {Status: 502, Body: "<html>"}, "empty 503": {Status: 503}, "redirect": {Status: 307},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			vendor := s.Vendor(t, reply)
-			s.check(t, stop(t.Context(), s.Open(t, vendor.URL, short())), Row{Kind: mediagate.KindTransient}, vendor.URL)
+			s.check(t, stop(t.Context(), s.Open(t, vendor.URL, hasty(reply))), Row{Kind: mediagate.KindTransient}, vendor.URL)
 		})
 	}
 	t.Run("refused connection", func(t *testing.T) {
@@ -86,7 +86,7 @@ func (s Suite) batch(t *testing.T) {
 		slices.Reverse(ids)
 		slices.Reverse(words)
 		vendor := s.Vendor(t, s.Batch(ids, words))
-		answers, err := ask(s.Open(t, vendor.URL, short()), t.Context(), refs)
+		answers, err := ask(s.Open(t, vendor.URL, providers.Options{}), t.Context(), refs)
 		if err != nil || len(answers) != len(refs) || len(vendor.InLine()) != 1 {
 			t.Fatalf("%d answers of %d, %d requests, %v", len(answers), len(refs), len(vendor.InLine()), err)
 		}
@@ -104,7 +104,7 @@ func (s Suite) batch(t *testing.T) {
 		t.Parallel()
 		refs, ids := jobs(2)
 		vendor := s.Vendor(t, s.Batch([]string{"9" + ids[0], ids[1]}, []string{succeeded, running}))
-		answers, err := ask(s.Open(t, vendor.URL, short()), t.Context(), refs)
+		answers, err := ask(s.Open(t, vendor.URL, providers.Options{}), t.Context(), refs)
 		if err != nil || len(answers) != 2 {
 			t.Fatalf("%d answers, %v", len(answers), err)
 		}
@@ -124,7 +124,7 @@ func (s Suite) batch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			vendor := s.Vendor(t, reply)
-			s.check(t, whole(t.Context(), s.Open(t, vendor.URL, short())), Row{Kind: mediagate.KindTransient}, vendor.URL)
+			s.check(t, whole(t.Context(), s.Open(t, vendor.URL, hasty(reply))), Row{Kind: mediagate.KindTransient}, vendor.URL)
 			if n := len(vendor.InLine()); n != 1 {
 				t.Errorf("%d requests, want 1", n)
 			}
@@ -169,7 +169,7 @@ func (s Suite) open(t *testing.T) {
 			reply := s.File
 			reply.Fault = fault
 			vendor := s.Vendor(t, reply)
-			s.check(t, opened(t.Context(), s.Open(t, vendor.URL, short())), Row{Kind: mediagate.KindTransient}, vendor.URL)
+			s.check(t, opened(t.Context(), s.Open(t, vendor.URL, hasty(reply))), Row{Kind: mediagate.KindTransient}, vendor.URL)
 		})
 	}
 	for name, row := range map[string]Row{

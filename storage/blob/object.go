@@ -109,8 +109,8 @@ func gone() *mediagate.Error {
 func isNoKey(err error) bool { return err != nil && apiCode(err) == "NoSuchKey" }
 
 // PutUpload stores media that came within a request, typed by its content and
-// bounded like a mirrored file, under mediagate.UploadKey. Returns KindInvalid, naming the rule, for what is no such media or
-// too large, and KindUnavailable.
+// bounded like a mirrored file, under mediagate.UploadKey. Returns KindInvalid,
+// naming the rule, for what is no such media or too large, and KindUnavailable.
 func (s *Store) PutUpload(ctx context.Context, accountID, id string, file io.Reader, limits Limits) (key string, err error) {
 	key = mediagate.UploadKey(accountID, id)
 	_, err = s.Mirror(ctx, key, func(context.Context) (io.ReadCloser, int64, error) { return io.NopCloser(file), -1, nil }, limits)

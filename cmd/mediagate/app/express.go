@@ -11,6 +11,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/storage/blob"
 )
@@ -80,13 +81,7 @@ func guarded(ask func() error) (err error) {
 // uploads stores the media of requests in the bucket.
 type uploads struct{ bucket *blob.Store }
 
-// maxUpload is the largest picture that may come within a request.
-const maxUpload = 20 << 20
-
 // PutUpload stores a picture under the account's uploads.
 func (u uploads) PutUpload(ctx context.Context, accountID, id string, picture io.Reader) (string, error) {
-	key := "uploads/" + accountID + "/" + id
-	open := func(context.Context) (io.ReadCloser, int64, error) { return io.NopCloser(picture), -1, nil }
-	_, err := u.bucket.Mirror(ctx, key, open, blob.Limits{Media: "image", MaxBytes: maxUpload})
-	return key, err
+	return u.bucket.PutUpload(ctx, accountID, id, picture, blob.Limits{Media: "image", MaxBytes: catalog.MaxImageData})
 }
