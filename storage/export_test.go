@@ -61,6 +61,7 @@ func RowColumns() map[string][]string {
 		proofRow{}.TableName():       columnsOf[proofRow]().names,
 		actionRow{}.TableName():      columnsOf[actionRow]().names,
 		attemptRow{}.TableName():     columnsOf[attemptRow]().names,
+		partRow{}.TableName():        columnsOf[partRow]().names,
 		awaitRow{}.TableName():       columnsOf[awaitRow]().names,
 		channelRow{}.TableName():     columnsOf[channelRow]().names,
 		deliveryRow{}.TableName():    columnsOf[deliveryRow]().names,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 )
@@ -16,12 +17,15 @@ type partRow struct {
 	State      mediagate.PartState
 	SendBefore stamp
 	Sends      int
-	Submission []byte
-	Failure    []byte
+	Submission document
+	Failure    document
 	Error      string
+	CreatedAt  stamp
+	EndedAt    stamp
 }
 
-const partColumns = "task_id, n, part, state, send_before, sends, submission, failure, error"
+// TableName tells GORM.
+func (partRow) TableName() string { return "attempt_parts" }
 
 func (r partRow) part() (mediagate.Part, error) {
 	p := mediagate.Part{
@@ -36,7 +40,7 @@ func (r partRow) part() (mediagate.Part, error) {
 // Parts reads those calls of an attempt whose intent was ever stored, in order.
 func (s *Store) Parts(ctx context.Context, taskID string, n int) ([]mediagate.Part, error) {
 	var rows []partRow
-	if err := read(s.on(ctx), &rows, "SELECT "+partColumns+" FROM attempt_parts WHERE task_id = ? AND n = ? ORDER BY part", taskID, n); err != nil {
+	if err := read(s.on(ctx), &rows, "SELECT "+columnsOf[partRow]().text+" FROM attempt_parts WHERE task_id = ? AND n = ? ORDER BY part", taskID, n); err != nil {
 		return nil, dbError(err, "read parts")
 	}
 	return convertAll(rows, partRow.part)
@@ -64,15 +68,16 @@ func (s *Store) OpenPart(ctx context.Context, p mediagate.Part) (opened bool, er
 		case row.State != mediagate.AttemptIntent:
 			return conflict("attempt %d of task %s is %s", p.N, p.TaskID, row.State)
 		}
-		var changed int64
 		if p.Sends == 0 {
-			changed, err = exec(tx, `INSERT INTO attempt_parts (task_id, n, part, state, send_before, created_at) VALUES (?, ?, ?, 'intent', ?, ?)
-				ON CONFLICT (task_id, n, part) DO NOTHING`, p.TaskID, p.N, p.Part, at(p.SendBefore), at(s.clock()))
-		} else {
-			changed, err = exec(tx, `UPDATE attempt_parts SET state = 'intent', send_before = ?, sends = sends + 1, failure = NULL, error = '', ended_at = NULL
-				WHERE task_id = ? AND n = ? AND part = ? AND state = 'refused' AND submission IS NULL AND sends = ?`,
-				at(p.SendBefore), p.TaskID, p.N, p.Part, p.Sends)
+			result := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&partRow{
+				TaskID: p.TaskID, N: p.N, Part: p.Part, State: mediagate.PartIntent, SendBefore: at(p.SendBefore), Sends: 1, CreatedAt: at(s.clock()),
+			})
+			opened = result.RowsAffected > 0
+			return result.Error
 		}
+		changed, err := exec(tx, `UPDATE attempt_parts SET state = 'intent', send_before = ?, sends = sends + 1, failure = NULL, error = '', ended_at = NULL
+			WHERE task_id = ? AND n = ? AND part = ? AND state = 'refused' AND submission IS NULL AND sends = ?`,
+			at(p.SendBefore), p.TaskID, p.N, p.Part, p.Sends)
 		opened = changed > 0
 		return err
 	})
