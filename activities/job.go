@@ -33,8 +33,31 @@ func (a *Activities) job(ctx context.Context, task mediagate.Task, row mediagate
 }
 
 // withUploads is the task's request with a link in each field whose media came
-// within it. Links are stored nowhere.
-func (a *Activities) withUploads(ctx context.Context, task mediagate.Task) (json.RawMessage, map[string]string, error) {
+// within it. Links are stored nowhere; own tells their objects.
+func (a *Activities) withUploads(ctx context.Context, task mediagate.Task) (params json.RawMessage, own map[string]string, err error) {
+	own = make(map[string]string, len(task.Plan.Uploads))
+	params, err = withLinks(task, func(key string) (string, error) {
+		link, err := a.Bucket.Sign(ctx, mediagate.Result{Key: key}, uploadLink)
+		own[link.URL] = key
+		return link.URL, err
+	})
+	return params, own, err
+}
+
+// askable is the task's request as an adapter is asked about it.
+func askable(task mediagate.Task) json.RawMessage {
+	params, err := withLinks(task, func(string) (string, error) { return mediagate.UploadComing, nil })
+	if err != nil {
+		return task.Params // the job cannot be made either, and says why
+	}
+	return params
+}
+
+// withLinks puts a link into each field whose media came within the request.
+func withLinks(task mediagate.Task, link func(key string) (string, error)) (json.RawMessage, error) {
+	if len(task.Plan.Uploads) == 0 {
+		return task.Params, nil
+	}
 	unreadable := func(err error) error {
 		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "the stored request cannot be completed", Err: err}
 	}
@@ -42,24 +65,22 @@ func (a *Activities) withUploads(ctx context.Context, task mediagate.Task) (json
 	decoder := json.NewDecoder(bytes.NewReader(task.Params))
 	decoder.UseNumber()
 	if err := decoder.Decode(&params); err != nil {
-		return nil, nil, unreadable(err)
+		return nil, unreadable(err)
 	}
-	own := make(map[string]string, len(task.Plan.Uploads))
 	for field, key := range task.Plan.Uploads {
-		link, err := a.Bucket.Sign(ctx, mediagate.Result{Key: key}, uploadLink)
+		url, err := link(key)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		own[link.URL] = key
-		if params, err = setField(params, field, link.URL); err != nil {
-			return nil, nil, unreadable(err)
+		if params, err = setField(params, field, url); err != nil {
+			return nil, unreadable(err)
 		}
 	}
 	text, err := json.Marshal(params)
 	if err != nil {
-		return nil, nil, unreadable(err)
+		return nil, unreadable(err)
 	}
-	return text, own, nil
+	return text, nil
 }
 
 // maxItems bounds the lists that a field's name may stretch.

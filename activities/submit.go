@@ -99,7 +99,7 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 	case !mediagate.Is(err, mediagate.KindNotFound):
 		return row, c, false, err
 	default:
-		channel, route, ok := a.Channels.Pick(task.Model, task.Plan.Routes)
+		channel, route, ok := a.Channels.Pick(task.Model, task.Plan.Routes, askable(task))
 		if !ok {
 			return row, c, false, &mediagate.Error{
 				Kind: mediagate.KindUnreached, Code: string(mediagate.ParkChannelMissing),

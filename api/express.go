@@ -72,10 +72,6 @@ func (s *Server) express(ctx context.Context, model string, r catalog.Request) (
 	}
 }
 
-// mediaComing stands for the link that an adapter gets to media which came
-// within the request.
-const mediaComing = "https://uploads.invalid/media"
-
 // withMedia are the parameters as a job will have them, and their names.
 func withMedia(r catalog.Request) (json.RawMessage, map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
@@ -86,7 +82,7 @@ func withMedia(r catalog.Request) (json.RawMessage, map[string]json.RawMessage, 
 		return r.Params, fields, nil
 	}
 	for name := range r.Uploads {
-		fields[name] = json.RawMessage(`"` + mediaComing + `"`)
+		fields[name] = json.RawMessage(`"` + mediagate.UploadComing + `"`)
 	}
 	params, err := json.Marshal(fields)
 	if err != nil {

@@ -110,7 +110,7 @@ func TestExpressSeesUploadsAsLinks(t *testing.T) {
 	if err := json.Unmarshal(params, &got); err != nil {
 		t.Fatal(err)
 	}
-	_ = json.Unmarshal([]byte(`{"prompt":"a <b>","n":1.5,"first_frame_image":"`+mediaComing+`"}`), &want)
+	_ = json.Unmarshal([]byte(`{"prompt":"a <b>","n":1.5,"first_frame_image":"`+mediagate.UploadComing+`"}`), &want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -16,7 +16,7 @@ import (
 func (c Channel) mostRows() int {
 	most := 1
 	if _, ok := c.Vendor.(providers.Batcher); ok {
-		for _, op := range c.Description.Operations {
+		for _, op := range c.Adapter.Description.Operations {
 			most = max(most, op.Batch)
 		}
 	}
@@ -29,7 +29,7 @@ func (c Channel) rowsPerCall(row mediagate.Await) int {
 	if _, ok := c.Vendor.(providers.Batcher); !ok || !c.holds(row.Fingerprint) {
 		return 1
 	}
-	return max(1, c.Description.Operations[row.Ref.Operation].Batch)
+	return max(1, c.Adapter.Description.Operations[row.Ref.Operation].Batch)
 }
 
 // questions are the rows in as few calls as the vendor allows, the longest due

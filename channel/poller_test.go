@@ -157,7 +157,7 @@ var _ providers.Batcher = batching{}
 
 func (a *account) batches(most int, all func(refs []mediagate.JobRef) ([]providers.Answer, error)) {
 	a.channel.Vendor = batching{single{a}, all}
-	a.channel.Description = providers.Description{Operations: map[string]providers.Operation{
+	a.channel.Adapter.Description = providers.Description{Operations: map[string]providers.Operation{
 		a.NewVideo().Plan.Routes[0].Operation: {Batch: most},
 	}}
 	a.Channels.Set(a.channel)

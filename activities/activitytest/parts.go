@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"io"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func (c *Channels) Set(list ...channel.Channel) {
 }
 
 // Pick takes the first channel of the first route that has one.
-func (c *Channels) Pick(_ string, routes []mediagate.Route) (channel.Channel, mediagate.Route, bool) {
+func (c *Channels) Pick(_ string, routes []mediagate.Route, _ json.RawMessage) (channel.Channel, mediagate.Route, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range routes {

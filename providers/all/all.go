@@ -65,10 +65,6 @@ func New(ch mediagate.Channel, opt providers.Options) (providers.Provider, error
 	return v.Open(ch, opt)
 }
 
-// Description is what the adapter of a provider says of itself; nothing for one
-// that is unknown.
-func Description(provider string) providers.Description { return vendors()[provider].Description }
-
 // Fingerprint names the vendor account behind a channel without giving it
 // away. It stays the same when a channel is renamed or reaches the vendor at
 // another address. Where the channel has a label for its account, nothing else

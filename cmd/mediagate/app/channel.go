@@ -29,9 +29,10 @@ func openChannels(settings []Channel, opt providers.Options) (*channel.Configure
 		if err != nil {
 			return nil, fmt.Errorf("channels: %w", err)
 		}
+		adapter, _ := all.Adapter(ch.Provider)
 		accounts := all.Fingerprints(ch)
 		opened[i] = channel.Channel{
-			Channel: ch, Fingerprint: accounts[0], Aka: accounts[1:], Vendor: vendor, Description: all.Description(ch.Provider),
+			Channel: ch, Fingerprint: accounts[0], Aka: accounts[1:], Vendor: vendor, Adapter: adapter,
 		}
 		if ch.BaseURL != "" {
 			if opened[i].MediaHost, err = outbound.Host(ch.BaseURL); err != nil {
