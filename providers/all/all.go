@@ -16,15 +16,16 @@ import (
 	"github.com/mediagate/mediagate/providers/gemini"
 	"github.com/mediagate/mediagate/providers/kling"
 	"github.com/mediagate/mediagate/providers/minimax"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
 // vendors is the table of all vendors: one line each.
 func vendors() map[string]providers.Adapter {
 	return map[string]providers.Adapter{
-		"dashscope": row(dashscope.Description(), dashscope.New, dashscope.Account, dashscope.Express),
-		"gemini":    row(gemini.Description(), gemini.New, gemini.Account, gemini.Express),
+		"dashscope": row(dashscope.Description(), dashscope.New, vendorhttp.KeyAccount, dashscope.Express),
+		"gemini":    row(gemini.Description(), gemini.New, vendorhttp.KeyAccount, gemini.Express),
 		"kling":     row(kling.Description(), kling.New, kling.Account, kling.Express),
-		"minimax":   row(minimax.Description(), minimax.New, minimax.Account, minimax.Express),
+		"minimax":   row(minimax.Description(), minimax.New, vendorhttp.KeyAccount, minimax.Express),
 	}
 }
 

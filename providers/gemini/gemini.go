@@ -46,17 +46,12 @@ type Adapter struct {
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	check := vendorhttp.Check(ch)
-	check.Known(Description().Credentials, Description().Options)
-	base, key := check.BaseURL(PublicURL), check.Credential("api_key")
-	if err := check.Err(); err != nil {
+	client, key, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	if err != nil {
 		return nil, err
 	}
-	return &Adapter{key: key, http: vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []string{key}}, opt)}, nil
+	return &Adapter{http: client, key: key}, nil
 }
-
-// Account is what names the vendor account of a channel.
-func Account(ch mediagate.Channel) string { return ch.Credentials["api_key"] }
 
 // Close drops idle connections.
 func (a *Adapter) Close() { a.http.Close() }

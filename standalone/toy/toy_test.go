@@ -28,7 +28,7 @@ const (
 // lines are what the documents ask for beside new files: a line in each table.
 var lines = []struct{ file, before, line string }{
 	{"providers/all/all.go", "\t\"github.com/mediagate/mediagate/providers/kling\"", "\t\"github.com/mediagate/mediagate/providers/toy\""},
-	{"providers/all/all.go", "\t\t\"kling\":", "\t\t\"toy\": row(toy.Description(), toy.New, toy.Account, toy.Express),"},
+	{"providers/all/all.go", "\t\t\"kling\":", "\t\t\"toy\": row(toy.Description(), toy.New, vendorhttp.KeyAccount, toy.Express),"},
 	{"sandbox/sandbox.go", "\t\"github.com/mediagate/mediagate/sandbox/kling\"", "\t\"github.com/mediagate/mediagate/sandbox/toy\""},
 	{"sandbox/sandbox.go", "\t\tkling.Vendor(),", "\t\ttoy.Vendor(),"},
 }

@@ -36,18 +36,12 @@ type Adapter struct {
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	check := vendorhttp.Check(ch)
-	about := Description()
-	check.Known(about.Credentials, about.Options)
-	base, key := check.BaseURL("https://toy.example.com"), check.Credential("api_key")
-	if err := check.Err(); err != nil {
+	client, key, err := vendorhttp.OpenKeyed(ch, opt, "https://toy.example.com")
+	if err != nil {
 		return nil, err
 	}
-	return &Adapter{key: key, http: vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []string{key}}, opt)}, nil
+	return &Adapter{http: client, key: key}, nil
 }
-
-// Account is what names the vendor account of a channel.
-func Account(ch mediagate.Channel) string { return ch.Credentials["api_key"] }
 
 // Close drops idle connections.
 func (a *Adapter) Close() { a.http.Close() }
