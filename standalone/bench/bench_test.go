@@ -216,7 +216,7 @@ func TestVendorSpeaksKling(t *testing.T) {
 func TestVendorSpeaksDashScope(t *testing.T) {
 	t.Parallel()
 	_, p := vendorOf(t, "dashscope", dashscopePrefix)
-	s, err := p.Submit(t.Context(), job("image", `{"prompt": "a kite"}`))
+	s, err := p.Submit(t.Context(), job("image", `{"prompt": "a kite", "size": "1:1", "resolution": "1K"}`))
 	if err != nil || s.Outcome == nil || len(s.Outcome.Media) != 1 {
 		t.Fatalf("submitted: %+v, %v", s, err)
 	}
