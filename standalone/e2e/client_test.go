@@ -162,8 +162,13 @@ func (w *world) openAccount() {
 
 const (
 	alpha = "alpha-v3"
+	delta = "delta-02"
 	theta = "theta-image-turbo"
+	zeta  = "zeta-2-ext"
 )
+
+// images are the models that a synchronous vendor makes.
+var images = map[string]bool{theta: true, zeta: true}
 
 // job is what a client asks for.
 type job struct {
@@ -182,7 +187,7 @@ func (w *world) request(j job) (request, *task) {
 		prompt += " [[sandbox: " + j.directive + "]]"
 	}
 	path, body := "/v1/videos/generations", map[string]any{"model": j.model, "prompt": prompt, "metadata": map[string]any{"reference": t.ref}}
-	if j.model == theta {
+	if images[j.model] {
 		path = "/v1/images/generations"
 	}
 	if t.hook {

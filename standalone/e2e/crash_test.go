@@ -16,14 +16,16 @@ var quickPoints = []string{
 	failpoint.MirrorHalf, failpoint.SettleCommitted, failpoint.WebhookSent,
 }
 
-// passes says which points a model's path has: the synchronous image is never
-// polled for, and both vendors point to their files instead of handing them over.
+// passes says which points a model's path has: a synchronous image is never
+// polled for, and only Gemini hands its files over instead of pointing to them.
 func passes(model, point string) bool {
 	switch point {
 	case failpoint.HandedOver:
-		return false
+		return model == zeta
+	case failpoint.MirrorHalf:
+		return model != zeta
 	case failpoint.PollTerminal, failpoint.OutcomeStored:
-		return model == alpha
+		return !images[model]
 	default:
 		return true
 	}
@@ -49,13 +51,17 @@ func TestCrashFailpoints(t *testing.T) {
 				crash(t, standalone, alpha, point)
 			})
 		}
+		t.Run(failpoint.HandedOver, func(t *testing.T) {
+			t.Parallel()
+			crash(t, standalone, zeta, failpoint.HandedOver)
+		})
 	})
 	if !suite.verify {
 		return
 	}
 	t.Run(production, func(t *testing.T) {
 		t.Parallel()
-		for _, model := range []string{alpha, theta} {
+		for _, model := range []string{alpha, delta, theta, zeta} {
 			for _, point := range failpoint.Names() {
 				if passes(model, point) {
 					t.Run(point+"/"+model, func(t *testing.T) {
@@ -84,7 +90,7 @@ func crash(t *testing.T, shape, model, point string) {
 // expectEnd is what becomes of a task whose worker dies at the point: a
 // synchronous vendor cannot be asked what it did, so nothing is sent twice.
 func (w *world) expectEnd(t *task, point string) {
-	if t.model != theta {
+	if !images[t.model] {
 		return
 	}
 	switch point {

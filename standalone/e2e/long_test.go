@@ -59,7 +59,7 @@ func verifyRandomKills(t *testing.T) {
 			j = job{model: theta, directive: "duration=200ms"}
 		}
 		task := w.submit(j)
-		if task.model == theta {
+		if images[task.model] {
 			task.want = "either"
 			task.minJobs = 0
 		}

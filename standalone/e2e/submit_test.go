@@ -102,6 +102,11 @@ func TestVendorFailures(t *testing.T) {
 		"the file breaks off the first time":   {alpha, "fail=timeout, at=download, times=1", "completed", "", 1},
 		"an image's file fails for a while":    {theta, "fail=internal, at=download", "completed", "", 1},
 		"an image is large":                    {theta, "result_bytes=30000000", "completed", "", 1},
+		"an image within the answer is large":  {zeta, "result_bytes=30000000", "completed", "", 1},
+		"an answer breaks in its image":        {zeta, "fail=timeout, at=download", "failed", "provider_submission_unknown", 1},
+		"an answer has no image":               {zeta, "fail=moderation", "failed", "content_policy_violation", 1},
+		"a video's file takes another call":    {delta, "result_bytes=30000000", "completed", "", 1},
+		"a video is refused in the end":        {delta, "fail=moderation", "failed", "content_policy_violation", 1},
 		"the video is large, in several parts": {alpha, "result_bytes=30000000", "completed", "", 1},
 	} {
 		task := w.submit(job{model: c.model, directive: c.directive})
