@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -135,7 +136,7 @@ func (a *Activities) sendPart(ctx context.Context, task mediagate.Task, row medi
 		return err
 	}
 	row.SendBefore, row.ExternalID = p.SendBefore, fmt.Sprintf("%s.%d", row.ExternalID, p.Part)
-	got := a.call(ctx, task, row, p.Part, channel)
+	got := a.callPart(ctx, task, row, p.Part, channel)
 	p.Submission, p.State = got.submission, mediagate.PartUnknown
 	switch {
 	case got.submission != nil && got.submission.Outcome != nil && got.submission.Outcome.Succeeded:
@@ -149,6 +150,18 @@ func (a *Activities) sendPart(ctx context.Context, task mediagate.Task, row medi
 		p.Error = got.detail()
 	}
 	return a.insist(ctx, func(ctx context.Context) error { return a.Store.EndPart(ctx, p) })
+}
+
+// callPart is call for one of several, which run in goroutines of their own: a
+// panic of the adapter is that call's, and must not end the process.
+func (a *Activities) callPart(ctx context.Context, task mediagate.Task, row mediagate.Attempt, part int, channel channel.Channel) (got answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.Logger.ErrorContext(ctx, "a call panicked", "task", task.ID, "attempt", row.N, "part", part, "panic", p, "stack", string(debug.Stack()))
+			got = answer{err: mediagate.Errorf(mediagate.KindInternal, "the call panicked")}
+		}
+	}()
+	return a.call(ctx, task, row, part, channel)
 }
 
 // takeOver settles the calls of senders before: their files count where they

@@ -381,3 +381,17 @@ func TestPartsWithoutADatabase(t *testing.T) {
 		t.Errorf("sent %v", got)
 	}
 }
+
+// D18: an adapter that panics loses one call, and not the worker with all that
+// it does for others.
+func TestD18PartPanics(t *testing.T) {
+	t.Parallel()
+	b := setup(t, images(2))
+	b.does(once(draws, func(context.Context, mediagate.Job) (mediagate.Submission, error) { panic("no such field") })...)
+	if st := b.submit(1); st.State != mediagate.AttemptEnded || !st.Succeeded {
+		t.Errorf("story %+v", st)
+	}
+	if diff := cmp.Diff([]mediagate.PartState{mediagate.PartDone, mediagate.PartUnknown}, b.states()); diff != "" {
+		t.Errorf("parts (-want +got):\n%s", diff)
+	}
+}
