@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -99,16 +100,16 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 	case !mediagate.Is(err, mediagate.KindNotFound):
 		return row, c, false, err
 	default:
-		channel, route, ok := a.Channels.Pick(task.Model, task.Plan.Routes, askable(task))
+		id, routes, err := a.following(ctx, task, n)
+		if err != nil {
+			return row, c, false, err
+		}
+		channel, route, ok := a.Channels.Pick(task.Model, routes, askable(task))
 		if !ok {
 			return row, c, false, &mediagate.Error{
 				Kind: mediagate.KindUnreached, Code: string(mediagate.ParkChannelMissing),
 				Message: "no channel of this worker serves the task",
 			}
-		}
-		id, err := a.externalID(ctx, task.ID, n)
-		if err != nil {
-			return row, c, false, err
 		}
 		now := a.Now()
 		_, route.Find = channel.Vendor.(providers.Finder)
@@ -186,23 +187,43 @@ func (a *Activities) MarkLost(ctx context.Context, in AttemptArgs) (mediagate.St
 	return a.story(ctx, in.TaskID)
 }
 
-// externalID is our name for an attempt at the vendor. The first is the task
-// id itself; only a proven rejection leads to another. What follows an attempt
-// that was sent more than once keeps its name: that the last sending made no
-// job proves nothing of the first, which the vendor would refuse to double
-// under that name only (D4).
-func (a *Activities) externalID(ctx context.Context, taskID string, n int) (string, error) {
+// following decides by the attempt before it under which name attempt n is made
+// at the vendor, and which routes it tries, in order.
+//
+// The first name is the task id itself; only a proven rejection leads to
+// another. So it leads to another provider as well: the routes behind the
+// refused one come first, and each provider has its turn. Other routes of the
+// same one wait: it is the account that is full, or away. What follows an
+// attempt that was sent more than once keeps its name and its route: that the
+// last sending made no job proves nothing of the first, which only that vendor
+// would refuse to double, and under that name only (D4).
+func (a *Activities) following(ctx context.Context, task mediagate.Task, n int) (externalID string, routes []mediagate.Route, err error) {
+	routes = task.Plan.Routes
 	if n == 1 {
-		return taskID, nil
+		return task.ID, routes, nil
 	}
-	before, err := a.Store.Attempt(ctx, taskID, n-1)
+	before, err := a.Store.Attempt(ctx, task.ID, n-1)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	if before.State == mediagate.AttemptRejected && (before.Sends > 1 || before.ExternalID != numbered(taskID, n-1)) {
-		return before.ExternalID, nil
+	if before.State != mediagate.AttemptRejected {
+		return numbered(task.ID, n), routes, nil
 	}
-	return numbered(taskID, n), nil
+	at := slices.IndexFunc(routes, func(r mediagate.Route) bool {
+		return r.Provider == before.Route.Provider && r.Upstream == before.Route.Upstream && r.Operation == before.Route.Operation
+	})
+	if before.Sends > 1 || before.ExternalID != numbered(task.ID, n-1) {
+		at = max(at, 0)
+		return before.ExternalID, slices.Concat(routes[at:], routes[:at]), nil
+	}
+	refused := func(r mediagate.Route) bool { return r.Provider == before.Route.Provider }
+	others := slices.DeleteFunc(slices.Concat(routes[at+1:], routes[:at+1]), refused)
+	for _, r := range routes {
+		if refused(r) {
+			others = append(others, r)
+		}
+	}
+	return numbered(task.ID, n), others, nil
 }
 
 func numbered(taskID string, n int) string {

@@ -570,3 +570,38 @@ func TestLoadTaskCarriesTheSettings(t *testing.T) {
 		t.Errorf("story %+v (%v), want missing", st, err)
 	}
 }
+
+// D4: what was sent more than once keeps its name, and stays with the vendor
+// that would refuse to double it.
+func TestD4SentTwiceStaysWithItsVendor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		sends int
+		id    string
+		want  string
+	}{
+		"sent once":  {1, taskID + "-2", "other-a"},
+		"sent twice": {2, taskID, activitytest.AsyncChannel},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, func(w *activitytest.World) mediagate.Task {
+				task := w.NewVideo()
+				task.Plan.Routes = append(task.Plan.Routes, mediagate.Route{Provider: "other", Upstream: "u", Operation: "o"})
+				return task
+			})
+			other := b.SyncBound()
+			other.Name, other.Provider = "other-a", "other"
+			b.Channels.Set(b.AsyncBound(), other)
+			b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+				return mediagate.Submission{}, mediagate.Errorf(mediagate.KindCapacity, "full")
+			}
+			b.submit(1)
+			b.Store.EditAttempt(taskID, 1, func(a *mediagate.Attempt) { a.Sends = c.sends })
+			b.submit(2)
+			if row := b.attempt(2); row.Channel != c.want || row.ExternalID != c.id {
+				t.Errorf("attempt 2 is %s at %s, want %s at %s", row.ExternalID, row.Channel, c.id, c.want)
+			}
+		})
+	}
+}
