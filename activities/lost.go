@@ -119,7 +119,8 @@ func (a *Activities) recover(ctx context.Context, task mediagate.Task, row media
 		if err != nil {
 			return false, err
 		}
-		return a.endParts(ctx, task, row, channel.Channel{}, lost, over)
+		found, _, err := a.endParts(ctx, task, row, channel.Channel{}, lost, over)
+		return found, err
 	}
 	s := a.handedOver(looking, task.ID, row, 0)
 	if s == nil {

@@ -66,12 +66,12 @@ func (a *Activities) sendParts(ctx context.Context, task mediagate.Task, row med
 		}
 	}
 	return a.insist(ctx, func(ctx context.Context) error {
-		ended, err := a.endParts(ctx, task, row, channel, lost, false)
+		ended, underWay, err := a.endParts(ctx, task, row, channel, lost, false)
 		if err != nil || ended {
 			return err
 		}
 		detail := "calls were lost"
-		if len(lost) > 0 {
+		if underWay {
 			detail = mediagate.SenderLost
 		}
 		return a.Store.MarkUnknown(ctx, task.ID, row.N, row.SendBefore, detail)
@@ -190,10 +190,10 @@ func (a *Activities) takeOver(ctx, looking context.Context, task mediagate.Task,
 // endParts ends an attempt by what is known of its calls, and tells whether
 // that is enough. A lost call may still report, unless it is over: one of
 // another process may be under way.
-func (a *Activities) endParts(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel, lost []int, over bool) (ended bool, err error) {
+func (a *Activities) endParts(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel, lost []int, over bool) (ended, underWay bool, err error) {
 	parts, err := a.Store.Parts(ctx, task.ID, row.N)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	var done, refused, open []mediagate.Part
 	for _, p := range parts {
@@ -205,24 +205,42 @@ func (a *Activities) endParts(ctx context.Context, task mediagate.Task, row medi
 		default:
 			open = append(open, p)
 			if !over && (p.State == mediagate.PartIntent || slices.Contains(lost, p.Part)) && a.Now().Before(a.settled(p.SendBefore, row.Route)) {
-				return false, nil
+				return false, true, nil
 			}
 		}
 	}
 	switch why := mostTelling(refused); {
 	case len(done) > 0:
-		return true, a.accept(ctx, task, row, channel, joined(row, done))
+		return true, false, a.accept(ctx, task, row, channel, joined(row, done))
 	case len(parts) == 0:
-		return true, a.Store.RejectAttempt(ctx, task.ID, row.N, row.SendBefore, mediagate.Failure{
+		return true, false, a.Store.RejectAttempt(ctx, task.ID, row.N, row.SendBefore, mediagate.Failure{
 			Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true,
 		}, "nothing was sent")
 	case why == nil, len(open) > 0 && forNow(*why):
-		return false, nil
+		return false, false, nil
 	case why.Submission == nil:
-		return true, a.Store.RejectAttempt(ctx, task.ID, row.N, row.SendBefore, why.Refusal(), why.Error)
+		return true, false, a.Store.RejectAttempt(ctx, task.ID, row.N, row.SendBefore, why.Refusal(), why.Error)
 	default:
-		return true, a.accept(ctx, task, row, channel, *why.Submission)
+		return true, false, a.accept(ctx, task, row, channel, *why.Submission)
 	}
+}
+
+// callEnds is when nothing of an attempt's calls can be under way any more. Its
+// parts may have begun long after it.
+func (a *Activities) callEnds(ctx context.Context, row mediagate.Attempt) (time.Time, error) {
+	last := row.SendBefore
+	if row.Route.Parts > 1 {
+		parts, err := a.Store.Parts(ctx, row.TaskID, row.N)
+		if err != nil {
+			return time.Time{}, err
+		}
+		for _, p := range parts {
+			if (p.State == mediagate.PartIntent || p.State == mediagate.PartUnknown) && p.SendBefore.After(last) {
+				last = p.SendBefore
+			}
+		}
+	}
+	return a.settled(last, row.Route), nil
 }
 
 // joined is the outcome of the calls that succeeded: their files in order. The

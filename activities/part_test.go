@@ -395,3 +395,55 @@ func TestD18PartPanics(t *testing.T) {
 		t.Errorf("parts (-want +got):\n%s", diff)
 	}
 }
+
+// D5: a lost sender's call may have begun long after the attempt: one that was
+// refused for now, and asked for again. Its answer counts as long as any.
+func TestD5CallEndsWithItsLastPart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, images(2))
+		var begun time.Time
+		var again mediagate.Story
+		b.does([]deed{draws}, []deed{
+			func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+				b.advance(140 * time.Second) // of the 150 that a call may take
+				return mediagate.Submission{}, mediagate.Errorf(mediagate.KindThrottled, "later")
+			},
+			func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				begun, again = b.Now(), b.submit(1) // its worker is taken for dead
+				return draws(ctx, job)
+			},
+		})
+		b.submit(1)
+		if again.State != mediagate.AttemptUnknown || again.CallEnds.Before(begun.Add(150*time.Second)) {
+			t.Errorf("the attempt is %s, and its calls end %s after the last began; want 2m30s or more", again.State, again.CallEnds.Sub(begun))
+		}
+	})
+}
+
+// D5: of two workers at once, the one that comes to an end first leaves the
+// other's call its time.
+func TestD5APartOfAnotherWorkerIsUnderWay(t *testing.T) {
+	t.Parallel()
+	b := setup(t, images(2))
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		if job.Part == 1 {
+			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
+		}
+		// Another worker opens what this one has not come to, and still calls.
+		return draws(ctx, job)
+	}
+	opened := false
+	b.Store.Fault = func(method string) error {
+		if method == "OpenPart" && !opened {
+			opened = true
+			b.Store.EditParts(taskID, 1, func(parts []mediagate.Part) []mediagate.Part {
+				return append(parts, mediagate.Part{TaskID: taskID, N: 1, State: mediagate.PartIntent, Sends: 1, SendBefore: b.Now().Add(time.Minute)})
+			})
+		}
+		return nil
+	}
+	if st := b.submit(1); st.State != mediagate.AttemptUnknown || !st.SenderLost || st.CallEnds.Before(b.Now().Add(time.Minute+150*time.Second)) {
+		t.Errorf("the attempt is %s, sender lost: %v, calls end after %s", st.State, st.SenderLost, st.CallEnds.Sub(b.Now()))
+	}
+}

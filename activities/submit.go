@@ -45,7 +45,9 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 		if err != nil {
 			return st, a.fail(ctx, err)
 		}
-		st.CallEnds = a.settled(st.SendBefore, row.Route)
+		if st.CallEnds, err = a.callEnds(ctx, row); err != nil {
+			return st, a.fail(ctx, err)
+		}
 		if end := mediagate.WaitsUntil(st.DeadlineAt, st.ParkedAt, st.ReadAt).Add(a.Settings.ClockSkew); st.Sync && end.Before(st.CallEnds) {
 			st.CallEnds = end
 		}
