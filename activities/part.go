@@ -216,13 +216,21 @@ func (a *Activities) endParts(ctx context.Context, task mediagate.Task, row medi
 		return true, false, a.Store.RejectAttempt(ctx, task.ID, row.N, row.SendBefore, mediagate.Failure{
 			Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true,
 		}, "nothing was sent")
-	case why == nil, len(open) > 0 && forNow(*why):
+	case why == nil, len(open) > 0 && leadsOn(*why):
 		return false, false, nil
 	case why.Submission == nil:
 		return true, false, a.Store.RejectAttempt(ctx, task.ID, row.N, row.SendBefore, why.Refusal(), why.Error)
 	default:
 		return true, false, a.accept(ctx, task, row, channel, *why.Submission)
 	}
+}
+
+// leadsOn reports a refusal that another attempt follows, at once or after a
+// parking. Beside a lost call it must not count: that one's job would be made
+// twice (D6).
+func leadsOn(p mediagate.Part) bool {
+	code := p.Refusal().Code
+	return forNow(p) || p.Submission == nil && (code == mediagate.CodeProviderRefused || code == mediagate.CodeFunds)
 }
 
 // callEnds is when nothing of an attempt's calls can be under way any more. Its

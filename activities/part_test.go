@@ -396,6 +396,24 @@ func TestD18PartPanics(t *testing.T) {
 	}
 }
 
+// D6: beside a lost call no refusal may lead to another attempt by itself: that
+// would send the lost one's job a second time.
+func TestD6NothingIsSentAgainBesideALostPart(t *testing.T) {
+	t.Parallel()
+	for _, k := range []mediagate.Kind{mediagate.KindFunds, mediagate.KindCredentials, mediagate.KindForbidden, mediagate.KindUnreached} {
+		t.Run(k.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t, images(2))
+				b.does(once(refuses(mediagate.KindAmbiguous), refuses(k))...)
+				if st := b.submit(1); st.State != mediagate.AttemptUnknown {
+					t.Errorf("the attempt is %s for %+v: the next one pays a second time", st.State, st.Failure)
+				}
+			})
+		})
+	}
+}
+
 // D5: a lost sender's call may have begun long after the attempt: one that was
 // refused for now, and asked for again. Its answer counts as long as any.
 func TestD5CallEndsWithItsLastPart(t *testing.T) {
