@@ -130,18 +130,18 @@ func (a *Activities) recover(ctx context.Context, task mediagate.Task, row media
 }
 
 // lastLook recovers what it can before a task is given up for want of an
-// outcome.
-func (a *Activities) lastLook(ctx context.Context, task mediagate.Task, n int) error {
+// outcome. It tells whether the attempt's fate came to be known by that: an
+// outcome, or a refusal that says more than that one was lost.
+func (a *Activities) lastLook(ctx context.Context, task mediagate.Task, n int) (found bool, err error) {
 	row, err := a.Store.Attempt(ctx, task.ID, n)
 	if mediagate.Is(err, mediagate.KindNotFound) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if row.State != mediagate.AttemptIntent && row.State != mediagate.AttemptUnknown {
-		return nil
+		return false, nil
 	}
-	_, err = a.recover(ctx, task, row, true)
-	return err
+	return a.recover(ctx, task, row, true)
 }

@@ -465,3 +465,31 @@ func TestD5APartOfAnotherWorkerIsUnderWay(t *testing.T) {
 		t.Errorf("the attempt is %s, sender lost: %v, calls end after %s", st.State, st.SenderLost, st.CallEnds.Sub(b.Now()))
 	}
 }
+
+// What the client can mend is said though a call was lost beside it: D6 decides
+// only where nothing but lost calls is left.
+func TestTheReasonOutlivesALostPart(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[string]deed{"proven": refuses(mediagate.KindModerated), "by its own word": ends(mediagate.CodeContentPolicy)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, images(2))
+			b.does(once(refused, refuses(mediagate.KindAmbiguous))...)
+			b.dies("AcceptAttempt", "RejectAttempt")
+			b.Store.EditParts(taskID, 1, func(parts []mediagate.Part) []mediagate.Part {
+				parts[1].State = mediagate.PartIntent
+				return parts
+			})
+			if st := b.submit(1); st.State != mediagate.AttemptUnknown || !st.SenderLost {
+				t.Fatalf("story %+v", st)
+			}
+			st := must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{
+				TaskID: taskID, N: 1, Status: mediagate.StatusFailed, Unheard: true,
+				Failure: &mediagate.Failure{Code: mediagate.CodeSubmissionUnknown, Retryable: true},
+			})
+			if st.Status.Terminal() || st.Failure == nil || st.Failure.Code != mediagate.CodeContentPolicy {
+				t.Errorf("the task is %s for %+v, %+v", st.Status, st.Failure, b.task().Failure)
+			}
+		})
+	}
+}

@@ -34,8 +34,12 @@ func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story
 		return a.story(ctx, in.TaskID)
 	}
 	if in.Unheard {
-		if err := a.lastLook(ctx, task, in.N); err != nil {
+		found, err := a.lastLook(ctx, task, in.N)
+		if err != nil {
 			return mediagate.Story{}, a.fail(ctx, err)
+		}
+		if found {
+			return a.story(ctx, in.TaskID)
 		}
 	}
 	end := mediagate.Settlement{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -155,11 +156,11 @@ func TestD13HandedOverTooLate(t *testing.T) {
 
 // dies makes the sender lose its answer between the bucket and the row, as a
 // crash would.
-func (b *bundle) dies(method string) {
+func (b *bundle) dies(methods ...string) {
 	b.t.Helper()
 	dead := true
 	b.Store.Fault = func(m string) error {
-		if dead && m == method {
+		if dead && slices.Contains(methods, m) {
 			return mediagate.Errorf(mediagate.KindInternal, "dead")
 		}
 		return nil
