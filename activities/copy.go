@@ -147,18 +147,15 @@ func (a *Activities) copyAndStore(ctx context.Context, task mediagate.Task, row 
 		return err
 	}
 	a.sweepLosers(ctx, task.ID, row.N, results)
-	failpoint.Hit(failpoint.Mirrored)
-	if err := a.Store.StoreMirrored(ctx, task.ID, row.N, results); err != nil {
-		return err
-	}
-	if stored(row.Outcome.Media) {
+	if stored(row.Outcome.Media) { // before the record: who finds that does nothing more
 		a.dropManifests(ctx, task.ID, row.N, results)
 	}
-	return nil
+	failpoint.Hit(failpoint.Mirrored)
+	return a.Store.StoreMirrored(ctx, task.ID, row.N, results)
 }
 
-// dropManifests removes what nobody has to find any more, once the files of an
-// attempt are on record.
+// dropManifests removes what nobody has to find any more, since the outcome of
+// the attempt is on record.
 func (a *Activities) dropManifests(ctx context.Context, taskID string, n int, results []mediagate.Result) {
 	if _, err := a.Sweeper.DeletePrefix(ctx, attemptFolder(taskID, n), keysOf(results)...); err != nil {
 		a.Logger.WarnContext(ctx, "manifests not removed", "task", taskID, "attempt", n, "error", err)

@@ -358,3 +358,44 @@ func TestSettleChargesMainFiles(t *testing.T) {
 		t.Errorf("%s for %d, want completed for one image", st.Status, got)
 	}
 }
+
+// D13: a crash beside the record of the files leaves no manifest for ever.
+func TestD13NoManifestIsLeft(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]bool{"before the record": false, "after it": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, image)
+			b.handsOver("file")
+			b.submit(1)
+			dead := errors.New("dead")
+			b.Bucket.OnSweep = func(string) error { // the process dies once the files are on record
+				if row := b.attempt(1); after && len(row.Results) > 0 {
+					return dead
+				}
+				return nil
+			}
+			b.Store.Fault = func(method string) error {
+				if method == "StoreMirrored" && !after {
+					return mediagate.Errorf(mediagate.KindInternal, "dead")
+				}
+				return nil
+			}
+			if _, err := b.mirror(); after {
+				b.ok(err)
+			}
+			b.Store.Fault, b.Bucket.OnSweep = nil, nil
+			_, err := b.mirror()
+			b.ok(err)
+			must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{TaskID: taskID, N: 1, Status: mediagate.StatusCompleted})
+			b.advance(2*mediagate.CopyLimit + time.Second)
+			due, err := b.Store.DueSweeps(t.Context(), 10)
+			b.ok(err)
+			for range due {
+				_, err = call[any](b, b.Activities.SweepResults, activities.TaskArgs{TaskID: taskID})
+				b.ok(err)
+			}
+			b.objects(key(1, 0))
+		})
+	}
+}
