@@ -89,6 +89,8 @@ func checkSettlement(end mediagate.Settlement) error {
 	}
 }
 
+// end ends the task. Files that it does not show are looked for later: those of
+// other attempts, and of calls that had not reported when their attempt ended.
 func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) error {
 	if end.Cost > task.Hold {
 		return mediagate.Errorf(mediagate.KindInternal, "the cost of %s is above the hold of %s", end.Cost, task.Hold)
@@ -109,7 +111,8 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 	if _, err := exec(tx, `UPDATE tasks SET status = ?, progress = ?, cost = ?, results = ?, failure = ?, ended_at = ?,
 			parked_at = NULL, park_reason = '', version = version + 1,
 			sweep_at = CASE WHEN EXISTS (SELECT 1 FROM attempts WHERE task_id = ? AND n <> ? AND (outcome LIKE ? OR route LIKE ?))
-				OR EXISTS (SELECT 1 FROM attempt_parts WHERE task_id = ? AND state IN ('intent', 'unknown')) THEN ? ELSE sweep_at END
+				OR EXISTS (SELECT 1 FROM attempt_parts p JOIN attempts a ON a.task_id = p.task_id AND a.n = p.n
+					WHERE p.task_id = ? AND (p.ended_at IS NULL OR p.ended_at > a.ended_at)) THEN ? ELSE sweep_at END
 		WHERE id = ?`,
 		end.Status, progress, end.Cost, results, failure, at(end.EndedAt),
 		task.ID, winner, aSuccess, aSyncRoute, task.ID, at(s.clock().Add(sweepAfter)), task.ID); err != nil {

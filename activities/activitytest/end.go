@@ -55,7 +55,7 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 	}
 	for _, a := range r.attempts {
 		loses := end.Status != mediagate.StatusCompleted || a.N != end.N
-		if loses && (a.Route.Sync || a.Outcome != nil && a.Outcome.Succeeded) || slices.ContainsFunc(a.parts, openPart) {
+		if loses && (a.Route.Sync || a.Outcome != nil && a.Outcome.Succeeded) || a.latePart || slices.ContainsFunc(a.parts, openPart) {
 			r.sweepAt = s.clock().Add(2 * mediagate.CopyLimit)
 		}
 		s.drop(t.ID, a.N)

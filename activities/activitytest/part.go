@@ -54,7 +54,7 @@ func (s *Store) EndPart(ctx context.Context, p mediagate.Part) error {
 			if x.Part == p.Part && x.SendBefore.Equal(p.SendBefore.Truncate(time.Microsecond)) &&
 				(x.State == mediagate.PartIntent || x.State == mediagate.PartUnknown) {
 				x.State, x.Submission, x.Failure, x.Error = p.State, p.Submission, p.Failure, p.Error
-				a.parts[i] = x
+				a.parts[i], a.latePart = x, a.latePart || over(a.State)
 			}
 		}
 		return nil

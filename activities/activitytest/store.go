@@ -50,6 +50,7 @@ type attempt struct {
 	mediagate.Attempt
 	rejection *mediagate.Failure
 	parts     []mediagate.Part
+	latePart  bool // one reported after the attempt's end
 }
 
 type channelRow struct {

@@ -156,14 +156,24 @@ var partTests = map[string]func(*bench){
 		}
 		open(mediagate.PartDone)
 		lost := open(mediagate.PartUnknown)
+		late := b.submit(p, unit(1)) // its lost call reports between the attempt's end and the task's
+		b.intent(late, 1)
+		part := b.oneOfMany(late, 0)
+		b.openPart(part, true)
+		_, err := b.AcceptAttempt(b.Context(), late, 1, mediagate.Submission{Outcome: &success}, b.now())
+		b.noError(err)
+		b.pass(time.Second)
+		part.State = mediagate.PartDone
+		b.noError(b.EndPart(b.Context(), part))
+		b.settle(completed(late, unit(1)))
 		sync := b.submit(p, unit(1)) // of a vendor that hands files over before its outcome is on record
-		_, _, err := b.OpenAttempt(b.Context(), mediagate.Attempt{
+		_, _, err = b.OpenAttempt(b.Context(), mediagate.Attempt{
 			TaskID: sync, N: 1, Channel: channelName, Provider: "gemini", Route: mediagate.Route{Provider: "gemini", Sync: true}, SendBefore: b.now(),
 		})
 		b.noError(err)
 		b.pass(time.Second)
 		b.settle(failed(sync))
 		b.pass(2*mediagate.CopyLimit + time.Second)
-		b.finds("due", []string{lost, sync}, func() ([]string, error) { return b.DueSweeps(b.Context(), 10) })
+		b.finds("due", []string{lost, late, sync}, func() ([]string, error) { return b.DueSweeps(b.Context(), 10) })
 	},
 }
