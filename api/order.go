@@ -43,6 +43,11 @@ func (s *Server) order(ctx context.Context, who *caller, body map[string]any, si
 	if err != nil {
 		return order{}, err
 	}
+	// The room is for media: what else a large body brings would be parsed and
+	// written anew for each route, and stay in the task's row.
+	if operation.MaxBody > bodyLimit && len(request.Params) > bodyLimit {
+		return order{}, mediagate.Errorf(mediagate.KindTooLarge, "the body must be at most %d bytes beside the media in it", bodyLimit)
+	}
 	o := order{Request: request.WithFactor(group.factor), model: model.ID, kind: model.Type}
 	if o.pictures, err = pictures(request.Uploads); err != nil {
 		return order{}, err

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -154,6 +155,32 @@ func TestSubmitWithoutMoney(t *testing.T) {
 	g.must(err)
 	send().taskID(t)
 	send().wantError(t, 402, "payment_required", "")
+}
+
+// A body may be larger than 1 MiB for the data URIs in it, not for anything
+// else: no adapter is asked for a request that only looks like one with media.
+func TestLargeBodiesAreForMedia(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	body := func(prompt int, picture int) string {
+		return `{"model":"delta-02","prompt":"` + strings.Repeat("<", prompt) + `","first_frame_image":"data:image/png;base64,` +
+			base64.StdEncoding.EncodeToString(append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, picture)...)) + `"}`
+	}
+	for name, send := range map[string]func(body string) answer{
+		"submit": func(body string) answer { return g.post(videos, body) },
+		"quote": func(body string) answer {
+			return g.post("/v1/quote", strings.Replace(body, "{", `{"endpoint":"`+videos+`",`, 1))
+		},
+	} {
+		if a := send(body(1<<19, 2<<20)); a.status != 200 {
+			t.Errorf("%s: large media: %d %s", name, a.status, a.body)
+		}
+		asked := len(g.vendors.asked)
+		send(body(2<<20, 100)).wantError(t, 413, "invalid_request_error", "beside the media")
+		if len(g.vendors.asked) != asked {
+			t.Errorf("%s: adapters were asked for a request of 2 MiB", name)
+		}
+	}
 }
 
 func TestSubmitOutlivesTheWorkflows(t *testing.T) {
