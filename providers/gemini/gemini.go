@@ -69,7 +69,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	body, err := p.body(ctx, job.Inputs)
+	body, err := a.body(ctx, p, job)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
@@ -90,6 +90,18 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		return mediagate.Submission{}, a.refusal(whole)
 	}
 	return a.outcome(ctx, job, answer)
+}
+
+// body fetches the images within the time in which the call may begin: what
+// comes later is of no use, and whose server is slow should not keep the call.
+func (a *Adapter) body(ctx context.Context, p *params, job mediagate.Job) (vendorhttp.Body, error) {
+	left := job.SendBefore.Sub(a.http.Now())
+	if job.SendBefore.IsZero() || left <= 0 { // without a bound, or the call is refused as late
+		return p.body(ctx, job.Inputs)
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	return p.body(ctx, job.Inputs)
 }
 
 // Poll finds nothing: the vendor keeps no job.
