@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
@@ -40,8 +42,9 @@ func Description() providers.Description {
 
 // Adapter speaks to one account. It is safe for concurrent use.
 type Adapter struct {
-	http *vendorhttp.Client
-	key  string
+	http   *vendorhttp.Client
+	key    string
+	memory *semaphore.Weighted // for images to refer to, in bytes
 }
 
 // New makes the adapter of a channel; errors name channel and field.
@@ -50,7 +53,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{http: client, key: key}, nil
+	return &Adapter{http: client, key: key, memory: semaphore.NewWeighted(imageMemory)}, nil
 }
 
 // Close drops idle connections.
@@ -69,10 +72,11 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	body, err := a.body(ctx, p, job)
+	body, release, err := a.body(ctx, p, job)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
+	defer release()
 	answer, err := a.http.Stream(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: "/v1beta/models/" + url.PathEscape(job.Upstream) + ":generateContent", Body: body,
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout, Bytes: answerBytes},
@@ -90,18 +94,6 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		return mediagate.Submission{}, a.refusal(whole)
 	}
 	return a.outcome(ctx, job, answer)
-}
-
-// body fetches the images within the time in which the call may begin: what
-// comes later is of no use, and whose server is slow should not keep the call.
-func (a *Adapter) body(ctx context.Context, p *params, job mediagate.Job) (vendorhttp.Body, error) {
-	left := job.SendBefore.Sub(a.http.Now())
-	if job.SendBefore.IsZero() || left <= 0 { // without a bound, or the call is refused as late
-		return p.body(ctx, job.Inputs)
-	}
-	ctx, cancel := context.WithTimeout(ctx, left)
-	defer cancel()
-	return p.body(ctx, job.Inputs)
 }
 
 // Poll finds nothing: the vendor keeps no job.

@@ -103,8 +103,9 @@ type (
 func slot(i int) string { return "\u0001" + strconv.Itoa(i) + "\u0001" }
 
 // body writes the request. The images are fetched before anything is sent, and
-// stay in memory as they came; base64 is made of them while they leave.
-func (p *params) body(ctx context.Context, in mediagate.Inputs) (vendorhttp.Body, error) {
+// stay in memory as they came; base64 is made of them while they leave. sent is
+// called when all have left.
+func (p *params) body(ctx context.Context, in mediagate.Inputs, sent func()) (vendorhttp.Body, error) {
 	r := request{
 		Contents: []turn{{Role: "user"}},
 		Config: config{
@@ -135,7 +136,7 @@ func (p *params) body(ctx context.Context, in mediagate.Inputs) (vendorhttp.Body
 	if len(files) == 0 {
 		return vendorhttp.JSON(text), nil
 	}
-	return join(text, files), nil
+	return join(text, files, sent), nil
 }
 
 // fetch opens an image and looks at it: at its type, since the vendor is told,
@@ -169,9 +170,10 @@ func refused(field, rule string) error {
 }
 
 // join puts the images into the written request while it is read. It looks for
-// their slots from the end: a prompt, which may hold anything, comes before.
-func join(text []byte, files [][]byte) vendorhttp.Body {
-	var pieces []io.Reader
+// their slots from the end: a prompt, which may hold anything, comes before. A
+// piece that was read is let go of.
+func join(text []byte, files [][]byte, sent func()) vendorhttp.Body {
+	pieces := []io.Reader{end(sent)}
 	length := int64(0)
 	add := func(r io.Reader, n int) {
 		pieces = append(pieces, r)
@@ -187,6 +189,14 @@ func join(text []byte, files [][]byte) vendorhttp.Body {
 	add(bytes.NewReader(text), len(text))
 	slices.Reverse(pieces)
 	return vendorhttp.Streamed("application/json", io.MultiReader(pieces...), length)
+}
+
+// end is read after all else.
+type end func()
+
+func (e end) Read([]byte) (int, error) {
+	e()
+	return 0, io.EOF
 }
 
 // escaped is a slot as it stands in JSON.
