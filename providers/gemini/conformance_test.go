@@ -125,6 +125,7 @@ func suite() providertest.Suite {
 			"odd candidates":      row(mediagate.KindAmbiguous, providertest.Reply{Body: `{"candidates":"none"}`}),
 			"an image elsewhere":  row(mediagate.KindAmbiguous, providertest.Reply{Body: `{"data":"` + base64.StdEncoding.EncodeToString([]byte(made)) + `"}`}),
 			"no JSON":             row(mediagate.KindAmbiguous, providertest.Reply{Body: "<html>"}),
+			"endless refusal":     row(mediagate.KindAmbiguous, refusal(400, "INVALID_ARGUMENT", strings.Repeat("x", 2<<20))),
 			"endless words":       row(mediagate.KindAmbiguous, content(`{"text":"`+strings.Repeat("x", 2<<20)+`"}`)),
 		},
 	}

@@ -87,7 +87,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	}
 	defer answer.Body.Close()
 	if answer.Status != http.StatusOK {
-		whole, err := answer.Whole()
+		whole, err := answer.Whole(textBytes)
 		if err != nil {
 			return mediagate.Submission{}, err
 		}

@@ -109,7 +109,7 @@ func (c *Client) Do(ctx context.Context, call Call) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	return s.Whole()
+	return s.Whole(c.limits(call).Bytes)
 }
 
 // Stream makes a call and returns as soon as the head of its answer is there,
@@ -138,8 +138,13 @@ type Stream struct {
 	at     time.Time
 }
 
-// Whole reads the rest of the stream and closes it.
-func (s *Stream) Whole() (Answer, error) {
+// Whole reads the rest of the stream and closes it. A rest of more than limit
+// bytes is an error as of a longer answer: a stream may be long for its files,
+// which is no reason to keep as much of an error in memory.
+func (s *Stream) Whole(limit int64) (Answer, error) {
+	if b, ok := s.Body.(*streamBody); ok {
+		b.left = min(b.left, limit)
+	}
 	body, err := io.ReadAll(s.Body)
 	if closed := s.Body.Close(); err == nil {
 		err = closed

@@ -17,6 +17,7 @@ var (
 	errNoEffect = errors.New("the call does not say its effect")
 	errHead     = errors.New("the head of the answer took too long")
 	errStalled  = errors.New("no more of the answer came")
+	errLong     = errors.New("the answer is longer than it may be")
 )
 
 // exchange is one call under way, from its first byte to the end of its
@@ -171,7 +172,7 @@ func (s *streamBody) Read(p []byte) (int, error) {
 	}
 	switch {
 	case int64(n) > s.left:
-		n, err = int(s.left), fmt.Errorf("the answer is longer than %d bytes", s.x.limits.Bytes)
+		n, err = int(s.left), errLong
 		fallthrough
 	case err != nil && !errors.Is(err, io.EOF):
 		err = s.x.failure(fmt.Errorf("reading the answer: %w", err))

@@ -305,9 +305,29 @@ func TestStream(t *testing.T) {
 		t.Errorf("read %q, %v, status %d before the answer has ended", b, err, s.Status)
 	}
 	close(next)
-	rest, err := s.Whole()
+	rest, err := s.Whole(7)
 	if err != nil || string(rest.Body) != " second" || rest.Status != http.StatusCreated {
 		t.Errorf("the rest is %q, %v", rest.Body, err)
+	}
+}
+
+// Of a stream that may be long for its files little is kept as a whole.
+func TestWholeIsBounded(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, "12345678")
+	}))
+	t.Cleanup(server.Close)
+	for _, limit := range []int64{8, 7} {
+		s, err := open(t, server.URL, Options{}).Stream(t.Context(), Call{Effect: Submits, Body: JSON([]byte("{}")), Limits: Limits{Bytes: 1 << 20}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := s.Whole(limit)
+		if fine := err == nil && string(a.Body) == "12345678"; fine != (limit == 8) || !fine && !mediagate.Is(err, mediagate.KindAmbiguous) {
+			t.Errorf("within %d bytes: %q, %v", limit, a.Body, err)
+		}
 	}
 }
 
