@@ -134,6 +134,8 @@ type Opener func(ctx context.Context) (body io.ReadCloser, length int64, err err
 
 // Sweeper removes from the bucket what no task will ever show.
 type Sweeper interface {
+	// Delete removes one object; that it is not there is no error.
+	Delete(ctx context.Context, key string) error
 	// DeletePrefix removes all objects below a prefix that ends in a slash, but
 	// those to keep; DeleteOlder those that were stored before olderThan ago.
 	DeletePrefix(ctx context.Context, prefix string, keep ...string) (removed int, err error)

@@ -61,7 +61,27 @@ func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	failpoint.Hit(failpoint.SettleCommitted)
-	return a.story(ctx, in.TaskID)
+	st, err := a.story(ctx, in.TaskID)
+	if err == nil && st.Status.Terminal() {
+		a.dropUploads(ctx, task)
+	}
+	return st, err
+}
+
+// dropTimeout is short: what stays is swept by its age.
+const dropTimeout = 2 * time.Second
+
+// dropUploads removes the media that came within the request of a task that has
+// ended: nobody is sent a link to them any more.
+func (a *Activities) dropUploads(ctx context.Context, task mediagate.Task) {
+	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
+	defer cancel()
+	for field, key := range task.Plan.Uploads {
+		if err := a.Sweeper.Delete(ctx, key); err != nil {
+			a.Logger.WarnContext(ctx, "media of a request not removed", "task", task.ID, "field", field, "error", err)
+			return
+		}
+	}
 }
 
 // price fills in results and cost of a completed task: the seconds that the

@@ -181,3 +181,31 @@ func TestSettleNeedsFiles(t *testing.T) {
 		t.Error("settled all the same")
 	}
 }
+
+// What came within a request goes with its task: who can pay for one, and gives
+// it up each time, cannot fill the bucket. A bucket that is away holds no end up.
+func TestUploadsGoWithTheirTask(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		away bool
+		want []string
+	}{"removed": {false, []string{"uploads/acc_1/other"}}, "the bucket is away": {true, []string{"uploads/acc_1/A", "uploads/acc_1/other"}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, func(w *activitytest.World) mediagate.Task {
+				task := w.NewImage()
+				task.Plan.Uploads = map[string]string{"first_frame_image": "uploads/acc_1/A"}
+				return task
+			})
+			b.Bucket.Put("uploads/acc_1/A")
+			b.Bucket.Put("uploads/acc_1/other")
+			if c.away {
+				b.Bucket.OnSweep = func(string) error { return mediagate.Errorf(mediagate.KindUnavailable, "away") }
+			}
+			if st := b.settle(mediagate.StatusCancelled, nil); st.Status != mediagate.StatusCancelled {
+				t.Errorf("the task is %s", st.Status)
+			}
+			b.objects(c.want...)
+		})
+	}
+}

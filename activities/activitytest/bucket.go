@@ -87,6 +87,19 @@ func (b *Bucket) Write(key, content string) {
 	b.objects[key], b.stored[key] = []byte(content), b.now()
 }
 
+// Delete removes one object.
+func (b *Bucket) Delete(_ context.Context, key string) error {
+	if b.OnSweep != nil {
+		if err := b.OnSweep(key); err != nil {
+			return err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.objects, key)
+	return nil
+}
+
 // DeletePrefix removes objects, but those to keep.
 func (b *Bucket) DeletePrefix(_ context.Context, prefix string, keep ...string) (int, error) {
 	if b.OnSweep != nil {
