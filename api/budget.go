@@ -17,7 +17,8 @@ import (
 // to be refused.
 //
 // Small bodies have a part for themselves, in which they never queue behind
-// large ones.
+// large ones, and so have the usual large ones beside those with media, of
+// which two keys could announce as much as there is room for.
 type budget struct {
 	whole [sizes]*semaphore.Weighted
 	share [sizes]int64
@@ -29,9 +30,14 @@ type budget struct {
 // The parts of a budget.
 const (
 	small = iota // up to firstBuffer
-	large
+	large        // up to usualBody
+	media        // above
 	sizes
 )
+
+// usualBody is what a body without media takes: with a quote's endpoint, and
+// one byte more to see the end.
+const usualBody = bodyLimit + 1<<10
 
 // portion is one key's share.
 type portion struct {
@@ -44,17 +50,22 @@ type portion struct {
 const defaultBudget = 64 * bodyLimit
 
 // newBudget makes a budget of so many bytes, of which a key gets a quarter and
-// small bodies an eighth. A body of the largest size finds room in any case.
+// small bodies an eighth. A body of the largest size finds room in any case:
+// where that is more than the usual one, there is room for two beside the rest.
 func newBudget(size, largest int64) *budget {
-	b := &budget{portions: map[string]*portion{}}
-	for part, bytes := range [sizes]int64{
-		small: max(size/8, 8*firstBuffer),
-		large: max(size-size/8, 2*largest),
-	} {
-		b.whole[part], b.share[part] = semaphore.NewWeighted(bytes), bytes/4
+	usual, inline := min(largest, usualBody), int64(0)
+	if largest > usual {
+		inline = largest
 	}
-	b.share[large] = max(b.share[large], largest)
+	b := &budget{portions: map[string]*portion{}}
+	b.part(small, max(size/8, 8*firstBuffer), 0)
+	b.part(large, max(size-size/8, 2*usual), usual)
+	b.part(media, 2*inline, inline)
 	return b
+}
+
+func (b *budget) part(part int, bytes, largest int64) {
+	b.whole[part], b.share[part] = semaphore.NewWeighted(bytes), max(bytes/4, largest)
 }
 
 // claim is what one call has of the budget. It is used by one goroutine.
@@ -73,7 +84,10 @@ func (c *claim) grow(ctx context.Context, from, to int64) error {
 		c.of = c.budget.enter(c.who)
 	}
 	part, n := small, to-from
-	if to > firstBuffer {
+	switch {
+	case to > usualBody:
+		part = media
+	case to > firstBuffer:
 		part = large
 	}
 	if c.of.room[part].Acquire(ctx, n) != nil {

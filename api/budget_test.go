@@ -40,6 +40,22 @@ func (g *gateway) holding(t *testing.T, address, key string, fields ...string) (
 	return s, text[len(text)-1:]
 }
 
+// TestAnnouncedMedia: keys that announce all the media there is room for, and
+// send none of it, leave others the room for usual bodies.
+func TestAnnouncedMedia(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) { c.BodyWait = 50 * time.Millisecond })
+	address := g.serve()
+	for _, key := range []string{g.other(), g.other()} {
+		before := api.Bodies(g.server)
+		dial(t, address).send(request{method: "POST", path: videos, key: key}.text("1.1", "Content-Length: "+strconv.Itoa(30*mebibyte)))
+		eventually(t, "its body is under way", func() bool { return api.Bodies(g.server) == before+1 })
+	}
+	s := dial(t, address)
+	s.send(request{method: "POST", path: videos, key: g.key, body: padded(mebibyte)}.text("1.1"))
+	s.answer().taskID(t)
+}
+
 // TestBodiesOfOneKey: what one key has under way leaves no room for more of
 // its own, and all of it for others.
 func TestBodiesOfOneKey(t *testing.T) {

@@ -34,7 +34,7 @@ type Config struct {
 	StoreTimeout   time.Duration    // for what one request asks of the database; 0: 10 s
 	BodyStall      time.Duration    // between two pieces of a body; 0: 20 s
 	BodyTimeout    time.Duration    // for a whole body; 0 or more than 100 s: 100 s
-	BodyBudget     int64            // bytes of bodies in memory at once, a quarter of them one key's; 0: 64 MiB
+	BodyBudget     int64            // bytes of bodies in memory at once, a quarter of them one key's; 0: 64 MiB. Two with media have room beside them
 	BodyWait       time.Duration    // for room among them; 0: 1 s
 	LinkTTL        time.Duration    // of links in answers; 0 or more than 7 days: 7 days
 	CORSOrigins    []string         // "*" is any
