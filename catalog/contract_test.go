@@ -33,9 +33,11 @@ func TestDefaults(t *testing.T) {
 		},
 		"delta-02": {
 			"prompt": "a boat", "duration": json.Number("5"), "resolution": "768p", "prompt_optimizer": true, "fast_pretreatment": false,
+			"watermark": false,
 		},
 		"delta-2.3": {
 			"prompt": "a boat", "duration": json.Number("5"), "resolution": "768p", "prompt_optimizer": true, "fast_pretreatment": false,
+			"watermark": false,
 		},
 		"delta-H3": {
 			"prompt": "a boat", "duration": json.Number("5"), "resolution": "768P", "aspect_ratio": "16:9",
