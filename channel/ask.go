@@ -52,34 +52,25 @@ func (p *Poller) questions(rows []mediagate.Await) [][]mediagate.Await {
 	return calls
 }
 
-// ask makes one call for the rows. A panic of an adapter costs them one poll.
-func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) (results []mediagate.PollResult) {
-	asked := p.Now()
-	defer func() {
-		if cause := recover(); cause != nil {
-			p.log.ErrorContext(ctx, "poll panicked", "task", rows[0].TaskID, "rows", len(rows), "panic", cause, "stack", string(debug.Stack()))
-			results = results[:0]
-			for _, row := range rows {
-				results = append(results, p.again(row, asked))
-			}
-		}
-	}()
-	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
-	defer cancel()
+// ask makes one call for the rows. Where one of them may have spoiled it for
+// all, each is asked for alone, so that only that one is the worse for it (D8).
+func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) []mediagate.PollResult {
 	if len(rows) == 1 {
-		return append(results, p.pollRow(ctx, rows[0], asked))
+		return []mediagate.PollResult{p.askAlone(ctx, rows[0])}
 	}
-	refs := make([]mediagate.JobRef, len(rows))
-	for i, row := range rows {
-		refs[i] = row.Ref
+	asked := p.Now()
+	answers, err := p.askTogether(ctx, rows)
+	spoiled := err != nil && ofOne(err)
+	if spoiled {
+		p.log.WarnContext(ctx, "a poll of several jobs was spoiled", "task", rows[0].TaskID, "rows", len(rows), "error", err)
 	}
-	p.polls.Add(1)
-	answers, err := p.channel.Vendor.(providers.Batcher).PollAll(ctx, refs)
-	if err == nil && len(answers) != len(rows) {
-		err = mediagate.Errorf(mediagate.KindTransient, "%d answers for %d jobs", len(answers), len(rows))
-	}
+	results := make([]mediagate.PollResult, 0, len(rows))
 	for i, row := range rows {
 		switch {
+		case spoiled && p.pace.limiter.Wait(ctx) != nil:
+			results = append(results, p.again(row, asked))
+		case spoiled:
+			results = append(results, p.askAlone(ctx, row))
 		case err != nil:
 			results = append(results, p.pollFailed(ctx, row, asked, err))
 		case answers[i].Err != nil:
@@ -89,6 +80,53 @@ func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) (results []med
 		}
 	}
 	return results
+}
+
+// askTogether makes one call for several rows. A panic of the adapter, or too
+// few answers, is an error of KindInternal.
+func (p *Poller) askTogether(ctx context.Context, rows []mediagate.Await) (answers []providers.Answer, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = mediagate.Errorf(mediagate.KindInternal, "panic: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	refs := make([]mediagate.JobRef, len(rows))
+	for i, row := range rows {
+		refs[i] = row.Ref
+	}
+	p.polls.Add(1)
+	answers, err = p.channel.Vendor.(providers.Batcher).PollAll(ctx, refs)
+	if err == nil && len(answers) != len(rows) {
+		err = mediagate.Errorf(mediagate.KindInternal, "%d answers for %d jobs", len(answers), len(rows))
+	}
+	return answers, err
+}
+
+// ofOne reports an error of a call for several jobs that one of them may have
+// caused. The others speak of the vendor or of the account.
+func ofOne(err error) bool {
+	switch mediagate.KindOf(err) {
+	case mediagate.KindNotFound, mediagate.KindInvalid, mediagate.KindInternal:
+		return true
+	default:
+		return false
+	}
+}
+
+// askAlone makes one call for one row. A panic of an adapter costs it one poll.
+func (p *Poller) askAlone(ctx context.Context, row mediagate.Await) (result mediagate.PollResult) {
+	asked := p.Now()
+	defer func() {
+		if cause := recover(); cause != nil {
+			p.log.ErrorContext(ctx, "poll panicked", "task", row.TaskID, "panic", cause, "stack", string(debug.Stack()))
+			result = p.again(row, asked)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	return p.pollRow(ctx, row, asked)
 }
 
 // pollRow asks for one row, of whichever channel has its account.

@@ -28,7 +28,10 @@ type account struct {
 	calls [][]string           // the jobs of each request
 	late  []time.Duration      // of ends, when their workflows were told
 	away  bool                 // the vendor refuses to tell of one job
+	spoil func() error         // what comes of asking for the job spoilt
 }
+
+const spoilt = "task-3"
 
 func newAccount(t *testing.T, c mediagate.Channel) *account {
 	t.Helper()
@@ -138,6 +141,9 @@ func (s single) Poll(_ context.Context, ref mediagate.JobRef) (mediagate.Report,
 	time.Sleep(50 * time.Millisecond)
 	if s.away {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "away")
+	}
+	if s.spoil != nil && ref.ExternalID == spoilt {
+		return mediagate.Report{}, s.spoil()
 	}
 	return s.report(ref), nil
 }
@@ -263,6 +269,42 @@ func TestPollerAsksInBatches(t *testing.T) {
 			}
 		})
 	})
+	// D8, D11: one job that the vendor has lost, or that the adapter cannot read,
+	// costs the others neither their ends nor their good name.
+	for name, spoil := range map[string]func() error{
+		"one that the vendor lacks": func() error { return mediagate.Errorf(mediagate.KindNotFound, "no such job") },
+		"one that panics":           func() error { panic("a bug of the adapter") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, account)
+				a.spoil = spoil
+				a.batches(10, func(refs []mediagate.JobRef) ([]providers.Answer, error) {
+					var answers []providers.Answer
+					for _, ref := range refs {
+						if ref.ExternalID == spoilt {
+							return nil, spoil()
+						}
+						answers = append(answers, providers.Answer{Report: a.report(ref)})
+					}
+					return answers, nil
+				})
+				a.accept(40, time.Minute)
+				a.poll(3 * time.Minute)
+				for i := range 40 {
+					id := fmt.Sprintf("task-%d", i)
+					row, err := a.Store.Attempt(t.Context(), id, 1)
+					if err != nil || id != spoilt && (row.Trouble != "" || row.Outcome == nil) {
+						t.Errorf("%s: trouble %q, outcome %+v (%v)", id, row.Trouble, row.Outcome, err)
+					}
+				}
+				if most := 181; len(a.calls) > most {
+					t.Errorf("%d requests in three minutes, the budget has %d", len(a.calls), most)
+				}
+			})
+		})
+	}
 	for name, all := range map[string]func([]mediagate.JobRef) ([]providers.Answer, error){
 		"a call that fails": func([]mediagate.JobRef) ([]providers.Answer, error) {
 			return nil, mediagate.Errorf(mediagate.KindTransient, "away")

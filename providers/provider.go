@@ -40,6 +40,8 @@ type Finder interface {
 type Batcher interface {
 	// PollAll is Poll for up to Operation.Batch jobs in one call. The answers
 	// stand in the order of refs; the error is that of the call as a whole.
+	// After one of KindNotFound or KindInvalid each job is asked for by Poll,
+	// since one of them may have spoiled the call for all.
 	PollAll(ctx context.Context, refs []mediagate.JobRef) ([]Answer, error)
 }
 
