@@ -14,6 +14,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/providers"
 )
 
 const picture = "https://pictures.example.com/" + activitytest.Secret
@@ -212,17 +213,25 @@ func TestUploadsThatFitNowhere(t *testing.T) {
 	}
 }
 
-// D4: a synchronous call has the time to open its inputs; what can be looked up
-// has not.
+// D4: a call has the time to open its inputs, whoever is asked for the job later;
+// one that opens none has not.
 func TestD4InputsHaveTheirTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		task func(*activitytest.World) mediagate.Task
-		want time.Duration
-	}{"synchronous": {image, time.Minute}, "asynchronous": {video, 10 * time.Second}} {
+		task     func(*activitytest.World) mediagate.Task
+		provider string
+		opens    bool
+		want     time.Duration
+	}{
+		"synchronous, opens media":  {image, activitytest.SyncProvider, true, time.Minute},
+		"synchronous":               {image, activitytest.SyncProvider, false, 10 * time.Second},
+		"asynchronous, opens media": {video, activitytest.AsyncProvider, true, time.Minute},
+		"asynchronous":              {video, activitytest.AsyncProvider, false, 10 * time.Second},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, c.task)
+			b.Descriptions.Set(c.provider, providers.Operation{Inputs: c.opens, Submit: 30 * time.Second})
 			b.submit(1)
 			if got := b.attempt(1).SendBefore.Sub(start); got != c.want {
 				t.Errorf("the first byte may be written for %v, want %v", got, c.want)

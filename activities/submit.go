@@ -152,15 +152,15 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 	return row, channel, reopened, err
 }
 
-// inputWindow is what a synchronous call gets to open the client's media before
-// its first byte. No lookup waits for it: there is none.
+// inputWindow is what a call gets to open the client's media before its first
+// byte.
 const inputWindow = 50 * time.Second
 
 // sendBefore is the end of the time in which a call made now may begin: within
 // the waiting for the vendor.
 func (a *Activities) sendBefore(task mediagate.Task, route mediagate.Route, now time.Time) time.Time {
 	window := a.Settings.SendWindow
-	if route.Sync && !route.Find {
+	if a.operation(route).Inputs {
 		window += inputWindow
 	}
 	end := mediagate.WaitsUntil(task.DeadlineAt, task.ParkedAt, now)

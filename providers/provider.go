@@ -87,6 +87,7 @@ type Operation struct {
 	Find   bool // the vendor can be asked for the job by our own id
 	Cancel bool // the vendor can stop the job
 	Batch  int  // jobs that one poll can ask for; 0 is one
+	Inputs bool // Submit opens the client's media, which takes time before its first byte
 
 	// Submit is the longest that a submission takes, from the first call that
 	// it makes to the end of the last answer.

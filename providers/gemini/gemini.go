@@ -34,7 +34,7 @@ func Description() providers.Description {
 		Operations: map[string]providers.Operation{
 			opImage: {
 				Fields: []string{"prompt", "image_urls", "size", "resolution", "n"},
-				Media:  "image", Sync: true, Submit: submitTimeout, Parts: "n",
+				Media:  "image", Sync: true, Inputs: true, Submit: submitTimeout, Parts: "n",
 			},
 		},
 	}

@@ -56,9 +56,28 @@ func (s Suite) description(t *testing.T) {
 			t.Errorf("the suite needs %s for the operation %s", what, s.Job.Operation)
 		}
 	}
+	s.opened(t)
 	for name := range s.Channel.Credentials {
 		if !slices.Contains(about.Credentials, name) {
 			t.Errorf("credential %s is not described", name)
+		}
+	}
+}
+
+// opened holds what an operation says of the client's media against what its
+// submission does: that decides how long it has until its first byte.
+func (s Suite) opened(t *testing.T) {
+	t.Helper()
+	opens := map[string]bool{}
+	for _, job := range s.jobs() {
+		seen := &recorder{Inputs: s.Files}
+		job.Inputs, job.Sink = seen, NewSink()
+		_, _ = s.Open(t, s.Vendor(t, s.Accepted).URL, providers.Options{}).Submit(t.Context(), job)
+		opens[job.Operation] = opens[job.Operation] || seen.opened.Load()
+	}
+	for name, op := range s.adapter(t).Description.Operations {
+		if op.Inputs != opens[name] {
+			t.Errorf("%s: Inputs: described %v, opened %v", name, op.Inputs, opens[name])
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mediagate/mediagate"
 )
@@ -24,6 +25,17 @@ func (in Inputs) Open(_ context.Context, link string, limit int64) (io.ReadClose
 		return nil, 0, &mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Message: "the file cannot be fetched"}
 	}
 	return io.NopCloser(&limited{r: strings.NewReader(file), left: limit}), int64(len(file)), nil
+}
+
+// recorder notes whether a file was opened.
+type recorder struct {
+	Inputs
+	opened atomic.Bool
+}
+
+func (r *recorder) Open(ctx context.Context, link string, limit int64) (io.ReadCloser, int64, error) {
+	r.opened.Store(true)
+	return r.Inputs.Open(ctx, link, limit)
 }
 
 // limited ends with an error after its bound.
