@@ -12,16 +12,16 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// longestSubmit is taken for an operation that no adapter of this worker
-// describes: one that another release had.
-const longestSubmit = 150 * time.Second
+// LongestSubmit is that of all adapters. It is taken for an operation that none
+// of this worker describes: one that another release had.
+const LongestSubmit = 180 * time.Second
 
 // operation is what the adapter says of the route's operation.
 func (a *Activities) operation(r mediagate.Route) providers.Operation {
 	if o, ok := a.Descriptions.Operation(r); ok && o.Submit > 0 {
 		return o
 	}
-	return providers.Operation{Sync: r.Sync, Submit: longestSubmit}
+	return providers.Operation{Sync: r.Sync, Submit: LongestSubmit}
 }
 
 // answer is what came of one call to a vendor: what it accepted, or a refusal

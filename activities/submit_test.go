@@ -340,7 +340,7 @@ func TestD5CallEnds(t *testing.T) {
 	}{
 		"asynchronous":                    {async, 10 * time.Second, 45 * time.Second},
 		"synchronous":                     {sync, 10 * time.Second, 165 * time.Second},
-		"of an adapter that is gone":      {mediagate.Route{Provider: "gone"}, 10 * time.Second, 165 * time.Second},
+		"of an adapter that is gone":      {mediagate.Route{Provider: "gone"}, 10 * time.Second, activities.LongestSubmit + 15*time.Second},
 		"synchronous, near the deadline":  {sync, 2*time.Hour - time.Minute, 2*time.Hour + 5*time.Second},
 		"asynchronous, near the deadline": {async, 2*time.Hour - time.Minute, 2*time.Hour - 25*time.Second},
 	}
