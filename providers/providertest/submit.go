@@ -99,7 +99,7 @@ func (s Suite) submit(t *testing.T) {
 	t.Run("refusal repeats secrets", func(t *testing.T) {
 		t.Parallel()
 		refused := s.Refused("")
-		refused.Echo = func(r Request) string { return s.Refused(s.leak(r)).Body }
+		refused.Echo = func(r Request) string { return s.Refused(s.leak(r) + " " + strings.Join(s.Secrets, " ")).Body }
 		vendor := s.Vendor(t, refused)
 		err := s.submitKind(t.Context(), s.Open(t, vendor.URL, providers.Options{}))
 		s.check(t, err, Row{Kind: mediagate.KindInvalid}, vendor.URL)

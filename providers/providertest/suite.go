@@ -24,6 +24,7 @@ type Suite struct {
 	Prefix  string            // of the vendor's paths, as base_url carries it
 	Job     mediagate.Job     // one that the vendor accepts
 	Files   map[string]string // what the client's links in Job lead to
+	Secrets []string          // that the vendor hands out in Before, such as tokens
 
 	// Others are accepted jobs of the provider's other operations, one each. The
 	// inexpressible ones are refused, and no call is made for them.
@@ -236,6 +237,11 @@ func (s Suite) discreet(t *testing.T, text, host string) {
 	for name, secret := range s.Channel.Credentials {
 		if strings.Contains(text, secret) {
 			t.Errorf("the text holds credential %s: %s", name, text)
+		}
+	}
+	for _, secret := range s.Secrets {
+		if strings.Contains(text, secret) {
+			t.Errorf("the text holds a secret of the vendor's: %s", text)
 		}
 	}
 	for _, word := range []string{host, "127.0.0.1", "http://", "https://", "eyJ"} {

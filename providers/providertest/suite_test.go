@@ -1,7 +1,9 @@
 package providertest_test
 
 import (
-	"encoding/json"
+	"mime"
+	"mime/multipart"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,7 +29,9 @@ func TestVendorAnswersByRoute(t *testing.T) {
 	s := toySuite(inField)
 	p := s.Open(t, vendor.URL, providers.Options{})
 	for _, want := range []string{"", "j7", "j8"} {
-		if got, err := p.Submit(t.Context(), s.Job); got.Ref.JobID != want || (err == nil) != (want != "") {
+		job := s.Job
+		job.Inputs = providertest.Inputs(s.Files)
+		if got, err := p.Submit(t.Context(), job); got.Ref.JobID != want || (err == nil) != (want != "") {
 			t.Errorf("Submit = %q, %v, want %q", got.Ref.JobID, err, want)
 		}
 	}
@@ -57,17 +61,31 @@ func TestTwoProvidersWordARequest(t *testing.T) {
 		if first := i == 0; first != mediagate.Is(err, mediagate.KindThrottled) || !first && err != nil {
 			t.Fatalf("attempt %d: %v", i+1, err)
 		}
-		var request map[string]string
-		if err := json.Unmarshal([]byte(vendor.InLine()[0].Body), &request); err != nil {
-			t.Fatal(err)
-		}
-		told = append(told, request)
+		told = append(told, fields(t, vendor.InLine()[0]))
 	}
 	want := []map[string]string{
-		{"model": "toy-1", "prompt": "a boat", "avoid": "fog", "token": "t1"},
-		{"model": "toy-1", "prompt": "a boat, without fog", "token": "t1"},
+		{"model": "toy-1", "prompt": "a boat", "avoid": "fog", "token": toyToken},
+		{"model": "toy-1", "prompt": "a boat, without fog", "token": toyToken},
 	}
 	if d := cmp.Diff(want, told); d != "" {
 		t.Error(d)
 	}
+}
+
+// fields reads a form.
+func fields(t *testing.T, r providertest.Request) map[string]string {
+	t.Helper()
+	_, options, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	form, err := multipart.NewReader(strings.NewReader(r.Body), options["boundary"]).ReadForm(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for name, values := range form.Value {
+		all[name] = values[0]
+	}
+	return all
 }

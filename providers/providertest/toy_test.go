@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,13 +18,14 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// toy is an adapter that does all that an adapter can: it gets a token before
-// it submits, asks for several jobs at once, asks for a file when a job has
+// toy is an adapter that does all that an adapter can: before it submits it gets
+// a token from another host, it sends the client's picture along, asks for several jobs at once, asks for a file when a job has
 // succeeded, opens files, and stops jobs. Words to avoid go into a field, or
 // where the vendor has none into the prompt.
 type toy struct {
 	http *vendorhttp.Client
 	key  string
+	auth string // where tokens come from
 	into func(request map[string]string, words string)
 }
 
@@ -33,11 +36,16 @@ func inPrompt(request map[string]string, words string) {
 
 const toySubmit = 20 * time.Second
 
+// toyToken is a token that looks like a word.
+const toyToken = "swordfish"
+
 func toyAdapter(into func(map[string]string, string)) providers.Adapter {
 	about := providers.Description{
 		Credentials: []string{"api_key"},
+		Options:     []string{"auth_url"},
 		Operations: map[string]providers.Operation{"video": {
-			Fields: []string{"prompt", "negative_prompt"}, Media: "video", Cancel: true, Batch: 10, Submit: toySubmit,
+			Fields: []string{"prompt", "negative_prompt", "first_frame_image"}, Media: "video",
+			Cancel: true, Batch: 10, Inputs: true, Submit: toySubmit,
 		}},
 	}
 	return providers.Adapter{
@@ -50,34 +58,55 @@ func toyAdapter(into func(map[string]string, string)) providers.Adapter {
 			if err := check.Err(); err != nil {
 				return nil, err
 			}
-			return &toy{vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []string{key}}, opt), key, into}, nil
+			return &toy{vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []string{key}}, opt), key, ch.Options["auth_url"], into}, nil
 		},
 		Express: func(job mediagate.Job, _ map[string]string) error {
-			_, err := toyRequest(job, into)
+			_, _, err := toyRequest(job, into)
 			return err
 		},
 	}
 }
 
-func toyRequest(job mediagate.Job, into func(map[string]string, string)) (map[string]string, error) {
+func toyRequest(job mediagate.Job, into func(map[string]string, string)) (request map[string]string, picture string, err error) {
 	if job.Operation != "video" {
-		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
+		return nil, "", mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
 	}
 	var p struct {
 		Prompt string `json:"prompt"`
 		Avoid  string `json:"negative_prompt"`
+		Frame  string `json:"first_frame_image"`
 	}
 	if err := vendorhttp.DecodeParams(job.Params, &p); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	request := map[string]string{"model": job.Upstream, "prompt": p.Prompt}
+	request = map[string]string{"model": job.Upstream, "prompt": p.Prompt}
 	if p.Avoid != "" {
 		into(request, p.Avoid)
 	}
 	if len(request["prompt"]) > 40 {
-		return nil, mediagate.Invalid("prompt", "prompt is too long")
+		return nil, "", mediagate.Invalid("prompt", "prompt is too long")
 	}
-	return request, nil
+	return request, p.Frame, nil
+}
+
+// toyForm is the request with the client's picture, which is read while it is
+// sent; close ends the reading.
+func toyForm(ctx context.Context, request map[string]string, picture string, in mediagate.Inputs) (form vendorhttp.Body, end func(), err error) {
+	var parts []vendorhttp.Part
+	for _, name := range slices.Sorted(maps.Keys(request)) {
+		parts = append(parts, vendorhttp.Part{Name: name, Value: request[name]})
+	}
+	end = func() {}
+	if picture != "" {
+		file, length, err := in.Open(ctx, picture, 1<<20)
+		if err != nil {
+			return form, end, err
+		}
+		end = func() { _ = file.Close() }
+		parts = append(parts, vendorhttp.Part{Name: "frame", FileName: "frame", Type: "image/png", Content: file, Length: length})
+	}
+	form, err = vendorhttp.Multipart(parts...)
+	return form, end, err
 }
 
 // do makes a call and decodes what the vendor says with 200.
@@ -105,28 +134,30 @@ func (a *toy) do(ctx context.Context, call vendorhttp.Call, v any) error {
 func unclear(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }
 
 func (a *toy) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-	request, err := toyRequest(job, a.into)
+	request, picture, err := toyRequest(job, a.into)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, toySubmit)
 	defer cancel()
 	var token struct{ Token vendorhttp.Text }
-	err = a.do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: "/token", Body: vendorhttp.Form(url.Values{"for": {"jobs"}})}, &token)
+	err = a.do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Base: a.auth, Path: "/token", Body: vendorhttp.Form(url.Values{"for": {"jobs"}})}, &token)
 	if err == nil && token.Token.ID() == "" {
 		err = unclear("the answer has no token")
 	}
 	if err != nil {
 		return mediagate.Submission{}, vendorhttp.BeforeSubmission(err)
 	}
-	request["token"] = string(token.Token)
-	body, err := vendorhttp.Encode(request)
+	a.http.Hide(token.Token.ID())
+	request["token"] = token.Token.ID()
+	form, end, err := toyForm(ctx, request, picture, job.Inputs)
 	if err != nil {
-		return mediagate.Submission{}, err
+		return mediagate.Submission{}, vendorhttp.BeforeSubmission(err)
 	}
+	defer end()
 	var said struct{ ID vendorhttp.Text }
 	err = a.do(ctx, vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: "/jobs", Body: vendorhttp.JSON(body), SendBefore: job.SendBefore,
+		Effect: vendorhttp.Submits, Path: "/jobs", Body: form, SendBefore: job.SendBefore,
 		Limits: vendorhttp.Limits{Total: toySubmit},
 	}, &said)
 	if err == nil && said.ID.ID() == "" {
@@ -252,15 +283,20 @@ func toySuite(into func(map[string]string, string)) providertest.Suite {
 	}
 	return providertest.Suite{
 		Adapter: toyAdapter(into),
-		Channel: mediagate.Channel{Name: "toy-a", Provider: "toy", Credentials: map[string]string{"api_key": "sk-tOy4mQ9xW2vB8nR"}},
+		Channel: mediagate.Channel{
+			Name: "toy-a", Provider: "toy",
+			Credentials: map[string]string{"api_key": "sk-tOy4mQ9xW2vB8nR"}, Options: map[string]string{"auth_url": "{vendor}"},
+		},
 		Job: mediagate.Job{
 			TaskID: "task_1", ExternalID: "task_1", Upstream: "toy-1", Operation: "video",
-			Params: []byte(`{"prompt":"a boat","negative_prompt":"fog"}`),
+			Params: []byte(`{"prompt":"a boat","negative_prompt":"fog","first_frame_image":"https://pictures.example.com/1"}`),
 		},
+		Files:   map[string]string{"https://pictures.example.com/1": "a picture"},
+		Secrets: []string{toyToken},
 		Inexpressible: []mediagate.Job{
 			{Upstream: "toy-1", Operation: "video", Params: []byte(`{"prompt":"` + strings.Repeat("x", 41) + `"}`)},
 		},
-		Before:     []providertest.Exchange{{Route: "POST /token", Reply: providertest.Reply{Body: `{"token":"t1"}`}}},
+		Before:     []providertest.Exchange{{Route: "POST /token", Reply: providertest.Reply{Body: `{"token":"` + toyToken + `"}`}}},
 		Beside:     []providertest.Exchange{{Route: "GET /files/{id}", Reply: providertest.Reply{Body: `{"file":"f1"}`}}},
 		Accepted:   providertest.Reply{Body: `{"id":"j7"}`},
 		Submission: mediagate.Submission{Ref: ref},

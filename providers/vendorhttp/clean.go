@@ -70,7 +70,7 @@ func (c *cleaner) at(base string) *cleaner {
 // Clean makes a vendor's text fit for clients and logs: secrets, tokens,
 // addresses and host names are taken out, control characters become spaces,
 // and it ends after MaxText characters.
-func (c *Client) Clean(text string) string { return c.cleaner.clean(text) }
+func (c *Client) Clean(text string) string { return c.cleaner.Load().clean(text) }
 
 // English is the text, and empty when it is mostly written in an East Asian
 // script: clients are promised English.
@@ -94,7 +94,7 @@ func English(text string) string {
 // empty. Ids are long and random, which Clean would take for keys.
 func (c *Client) ID(text Text) string {
 	id := text.ID()
-	for _, s := range c.cleaner.secrets {
+	for _, s := range c.cleaner.Load().secrets {
 		if strings.Contains(id, s) {
 			return ""
 		}

@@ -101,3 +101,24 @@ func TestCleanNeverLeaks(t *testing.T) {
 		}
 	})
 }
+
+// A secret that was fetched is hidden like those of the channel, and the latest
+// are remembered.
+func TestHide(t *testing.T) {
+	t.Parallel()
+	c := open(t, "https://api.vendor.example", Options{})
+	for i := range maxFetched {
+		c.Hide("swordfish" + strings.Repeat("x", i))
+		c.Hide("swordfish") // as a token that is used again
+	}
+	if got, want := c.Clean("no swordfish, no sk-secret-1"), "no [hidden], no [hidden]"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	c.Hide("marlin")
+	if got, want := c.Clean("no swordfish, no marlin"), "no swordfish, no [hidden]"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if len(c.fetched) != maxFetched {
+		t.Errorf("%d secrets are remembered, want %d", len(c.fetched), maxFetched)
+	}
+}

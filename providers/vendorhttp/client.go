@@ -10,6 +10,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -30,7 +33,11 @@ type Client struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config
 	reads   *http.Client
-	cleaner *cleaner
+	secrets []string
+
+	hiding  sync.Mutex
+	fetched []string // secrets, the latest last
+	cleaner atomic.Pointer[cleaner]
 }
 
 // New makes a client; it opens no connection.
@@ -40,8 +47,9 @@ func New(cfg Config, opt Options) *Client {
 		agent:   "mediagate/" + cmp.Or(opt.Version, "dev"),
 		now:     opt.Now,
 		opt:     opt,
-		cleaner: newCleaner(cfg.BaseURL, cfg.Secrets),
+		secrets: cfg.Secrets,
 	}
+	c.cleaner.Store(newCleaner(c.base, c.secrets))
 	if c.now == nil {
 		c.now = time.Now
 	}
@@ -98,6 +106,22 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 
 // Close drops idle connections.
 func (c *Client) Close() { c.reads.CloseIdleConnections() }
+
+// Hide takes a secret out of all texts from now on that was no credential of the
+// channel's but fetched with one, such as a token. The latest are remembered.
+func (c *Client) Hide(secret string) {
+	c.hiding.Lock()
+	defer c.hiding.Unlock()
+	if slices.Contains(c.fetched, secret) {
+		return
+	}
+	c.fetched = append(c.fetched, secret)
+	c.fetched = c.fetched[max(0, len(c.fetched)-maxFetched):]
+	c.cleaner.Store(newCleaner(c.base, slices.Concat(c.secrets, c.fetched)))
+}
+
+// maxFetched is more than there are calls under way with a secret of their own.
+const maxFetched = 64
 
 // Now is the clock that the client was given.
 func (c *Client) Now() time.Time { return c.now() }

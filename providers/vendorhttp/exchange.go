@@ -36,7 +36,7 @@ type exchange struct {
 }
 
 func (c *Client) exchange(ctx context.Context, call Call) (*exchange, context.Context) {
-	x := &exchange{client: c, call: call, limits: c.limits(call), cleaner: c.cleaner.at(call.Base)}
+	x := &exchange{client: c, call: call, limits: c.limits(call), cleaner: c.cleaner.Load().at(call.Base)}
 	ctx, x.done = context.WithTimeout(ctx, x.limits.Total)
 	ctx, x.cancel = context.WithCancelCause(ctx)
 	if call.once() {
