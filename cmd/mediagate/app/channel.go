@@ -2,8 +2,10 @@ package app
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/providers"
@@ -20,11 +22,26 @@ func (c Channel) domain() mediagate.Channel {
 	}
 }
 
-// openChannels opens the adapters of the configured channels.
-func openChannels(settings []Channel, opt providers.Options) (*channel.Configured, error) {
-	opened := make([]channel.Channel, len(settings))
+// known are the configured channels as the rest of the program knows them. Who
+// serves a model serves its aliases.
+func known(settings []Channel, models *catalog.Catalog) []mediagate.Channel {
+	list := make([]mediagate.Channel, len(settings))
 	for i, setting := range settings {
-		ch := setting.domain()
+		list[i] = setting.domain()
+		list[i].Models = slices.Clone(setting.Models)
+		for _, m := range models.Models() {
+			if slices.Contains(setting.Models, m.Canonical) && !slices.Contains(setting.Models, m.ID) {
+				list[i].Models = append(list[i].Models, m.ID)
+			}
+		}
+	}
+	return list
+}
+
+// openChannels opens the adapters of channels.
+func openChannels(channels []mediagate.Channel, opt providers.Options) (*channel.Configured, error) {
+	opened := make([]channel.Channel, len(channels))
+	for i, ch := range channels {
 		vendor, err := all.New(ch, opt)
 		if err != nil {
 			return nil, fmt.Errorf("channels: %w", err)

@@ -16,7 +16,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
-	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
@@ -64,7 +63,7 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if g.catalog, err = catalog.Load(c.CatalogDir, catalog.WithMediaURLCheck(g.rules.CheckMediaURL)); err != nil {
 		return nil, fmt.Errorf("catalog: %w", err)
 	}
-	if g.channels, err = openChannels(c.Channels, providers.Options{Version: o.Version}); err != nil {
+	if g.channels, err = openChannels(known(c.Channels, g.catalog), providers.Options{Version: o.Version}); err != nil {
 		return nil, err
 	}
 	if g.Bucket, err = blob.Open(ctx, blob.Config{
@@ -171,12 +170,8 @@ func (g *Gateway) API() (*api.Server, error) {
 	for name, group := range c.Groups {
 		groups[name] = api.Group{PriceFactor: group.PriceFactor, Models: group.Models}
 	}
-	channels := make([]mediagate.Channel, len(c.Channels))
-	for i, setting := range c.Channels {
-		channels[i] = setting.domain()
-	}
 	return api.New(api.Config{
-		Store: g.Store, Catalog: g.catalog, Routes: routes{all.Adapter, channels}, Uploads: uploads{g.Bucket},
+		Store: g.Store, Catalog: g.catalog, Routes: routes{all.Adapter, known(c.Channels, g.catalog)}, Uploads: uploads{g.Bucket},
 		Starter: workflows.Client{Temporal: g.Temporal}, Signer: g.Bucket,
 		Checks: api.Checks{Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: g.Bucket.Ping},
 		CheckWebhookURL: func(raw string) error {

@@ -1,0 +1,44 @@
+package app
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/providers"
+)
+
+// An alias is taken wherever a model's id is: a channel that serves only the
+// model serves tasks that name it by the alias.
+func TestChannelsServeAliases(t *testing.T) {
+	t.Parallel()
+	models, err := catalog.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		serves []string
+		want   map[string]bool
+	}{
+		"the model": {[]string{"zeta-3.1-flash-image-preview"}, map[string]bool{"zeta-3.1-flash-image-preview": true, "zeta-2-ext": true, "theta-image-turbo": false}},
+		"the alias": {[]string{"zeta-2-ext"}, map[string]bool{"zeta-3.1-flash-image-preview": false, "zeta-2-ext": true}},
+		"another":   {[]string{"theta-image-turbo"}, map[string]bool{"zeta-3.1-flash-image-preview": false, "zeta-2-ext": false}},
+		"all":       {nil, map[string]bool{"zeta-3.1-flash-image-preview": true, "zeta-2-ext": true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			channels, err := openChannels(known([]Channel{{
+				Name: "a", Provider: "gemini", Credentials: map[string]string{"api_key": "k"}, Models: test.serves, Weight: 1,
+			}}, models), providers.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, _ := models.Model("zeta-2-ext")
+			for id, want := range test.want {
+				if _, _, ok := channels.Pick(id, m.Operations()[0].Routes(), json.RawMessage(`{"prompt":"a cat"}`)); ok != want {
+					t.Errorf("%s: served %v, want %v", id, ok, want)
+				}
+			}
+		})
+	}
+}
