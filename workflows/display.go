@@ -31,7 +31,17 @@ func (g *generate) show(ctx workflow.Context, doing string) {
 }
 
 func (g *generate) showParked(ctx workflow.Context, giveUp time.Time) {
-	g.show(ctx, fmt.Sprintf("parked: %s. Tried again by itself; fails and refunds at %s", g.story.ParkReason, giveUp.UTC().Format(time.RFC3339)))
+	next := "Tried again by itself"
+	if undecidable(g.story) {
+		next = "The vendor cannot be asked: find out, then decide"
+	}
+	g.show(ctx, fmt.Sprintf("parked: %s. %s; fails and refunds at %s", g.story.ParkReason, next, giveUp.UTC().Format(time.RFC3339)))
+}
+
+// undecidable reports a lost submission that nothing but a person's word can
+// end: its vendor finds no jobs by our own id.
+func undecidable(st mediagate.Story) bool {
+	return st.ParkReason == mediagate.ParkSubmissionUnknown && !st.CanFind
 }
 
 // update says what the run is at, and keeps the search attributes true.
@@ -63,14 +73,17 @@ func (d *display) update(ctx workflow.Context, st mediagate.Story, doing string)
 func details(st mediagate.Story, doing string) string {
 	lines := []string{"**" + doing + "**", ""}
 	if st.N > 0 {
-		lines = append(lines,
-			fmt.Sprintf("- attempt %d on channel `%s`: %s", st.N, st.Channel, st.State),
-			"- who polls: workflow `"+IDChannel(st.Channel)+"`")
+		lines = append(lines, fmt.Sprintf("- attempt %d on channel `%s`: %s", st.N, st.Channel, st.State))
+	}
+	if st.State == mediagate.AttemptAccepted {
+		lines = append(lines, "- who polls: workflow `"+IDChannel(st.Channel)+"`")
 	}
 	if st.ParkReason != "" {
-		lines = append(lines,
-			"- parked since "+st.ParkedAt.UTC().Format(time.RFC3339)+": "+string(st.ParkReason),
-			"- signals: `retry`, `fail`")
+		signals := "- signals: `retry`, `fail`"
+		if undecidable(st) {
+			signals = "- signals: `retry` (a new attempt, and the vendor may charge for both), `fail`"
+		}
+		lines = append(lines, "- parked since "+st.ParkedAt.UTC().Format(time.RFC3339)+": "+string(st.ParkReason), signals)
 	} else if st.State == mediagate.AttemptAccepted && !st.Succeeded {
 		lines = append(lines, "- signals: `fail`, `poll_now`")
 	}

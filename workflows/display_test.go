@@ -10,6 +10,7 @@ import (
 	sdkpb "go.temporal.io/api/sdk/v1"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities/activitytest"
 )
 
 // details are what the workflow's page in Temporal's interface shows of now.
@@ -50,4 +51,35 @@ func TestDetailsSayWhatItWaitsFor(t *testing.T) {
 	shows(time.Minute, "attempt 1 on channel `async-a`: accepted\nworkflow `channel/\nsignals: `fail`, `poll_now`", "parked")
 	shows(10*time.Minute, "parked since\n"+string(mediagate.ParkResult)+"\nsignals: `retry`, `fail`", "poll_now")
 	b.run()
+}
+
+// Of a lost submission whose vendor cannot be asked, the details promise no try
+// that nobody makes, and tell what a retry costs.
+func TestDetailsOfALossThatNobodyCanSettle(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		task           func(*activitytest.World) mediagate.Task
+		want, unwanted string
+	}{
+		"a vendor that can be asked": {video, "Tried again by itself", "charge for both"},
+		"one that cannot":            {imageThatParks, "`retry` (a new attempt, and the vendor may charge for both)", "Tried again by itself"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, c.task)
+			loses(b.Async, false)
+			loses(b.Sync, false)
+			b.Async.OnFind = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+				return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "away")
+			}
+			b.at(30*time.Minute, func() {
+				if got := b.details(); !strings.Contains(got, c.want) || strings.Contains(got, c.unwanted) || strings.Contains(got, "who polls") {
+					t.Errorf("the details want %q, and not %q:\n%s", c.want, c.unwanted, got)
+				}
+			})
+			b.signal(40*time.Minute, mediagate.ActionFail, nil)
+			b.run()
+			b.ended(mediagate.StatusFailed)
+		})
+	}
 }
