@@ -147,17 +147,13 @@ func Defaults() Config {
 	}
 }
 
-// channelDefaults fills in what a channel leaves open.
+// newChannel is a channel of which nothing is said yet.
+func newChannel() Channel {
+	return Channel{Weight: 1, RequestsPerSecond: 10, PollInterval: PollInterval{Min: 2 * time.Second}}
+}
+
+// channelDefaults fills in what follows from the rest of a channel.
 func channelDefaults(c Channel) Channel {
-	if c.Weight == 0 {
-		c.Weight = 1
-	}
-	if c.RequestsPerSecond == 0 {
-		c.RequestsPerSecond = 10
-	}
-	if c.PollInterval.Min == 0 {
-		c.PollInterval.Min = 2 * time.Second
-	}
 	if c.PollInterval.Max == 0 {
 		c.PollInterval.Max = max(15*time.Second, c.PollInterval.Min)
 	}

@@ -239,6 +239,15 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 				`api_listen: "here" is not host:port`, "channels[0].weight: must be above 0",
 			},
 		},
+		"a zero is not the same as left out": {
+			text: "channels:\n" +
+				"  - {name: a, provider: dashscope, credentials: {api_key: k}, weight: 0, requests_per_second: 0, poll_interval: {min: 0s}}\n" +
+				"  - {name: b, provider: dashscope, credentials: {api_key: k}, weight:, poll_interval: {}}\n",
+			want: []string{
+				"channels[0].weight: must be above 0", "channels[0].requests_per_second: must be above 0",
+				"channels[0].poll_interval: needs 0 < min <= max",
+			},
+		},
 		"without the file only what others say is judged": {
 			bare: true, args: []string{"-config", missing, "-s3-secret-access-key", "x"},
 			env: []string{"MEDIAGATE_CURRENCY=", "MEDIAGATE_FOO=1"},

@@ -92,6 +92,9 @@ func (d *decoder) value(path string, n node, v reflect.Value) bool {
 		if n.kind == kindList {
 			list := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
 			for i, item := range n.items {
+				if c, ok := reflect.TypeAssert[*Channel](list.Index(i).Addr()); ok {
+					*c = newChannel() // beneath what is said of it, zeros too
+				}
 				d.value(fmt.Sprintf("%s[%d]", path, i), item, list.Index(i))
 			}
 			v.Set(list)
