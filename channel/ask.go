@@ -200,11 +200,23 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 		result.Trouble = mediagate.TroubleOf(err) // not the account that made the job
 	default:
 		p.failures.Add(1)
-		if e, ok := errors.AsType[*mediagate.Error](err); ok {
-			result.NextPollAt = later(result.NextPollAt, p.Now().Add(e.RetryAfter))
+		if e, ok := errors.AsType[*mediagate.Error](err); ok && e.RetryAfter > 0 {
+			until := p.Now().Add(e.RetryAfter)
+			result.NextPollAt = later(result.NextPollAt, until)
+			p.leaveAlone(until)
 		}
 	}
 	return result
+}
+
+// leaveAlone keeps rows from being advanced until then.
+func (p *Poller) leaveAlone(until time.Time) {
+	for {
+		known := p.alone.Load()
+		if known >= until.UnixNano() || p.alone.CompareAndSwap(known, until.UnixNano()) {
+			return
+		}
+	}
 }
 
 func later(a, b time.Time) time.Time {

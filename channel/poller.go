@@ -59,6 +59,7 @@ type Poller struct {
 	wake       atomic.Bool  // the vendor is back: its parked tasks may go on
 	polls      atomic.Int64
 	failures   atomic.Int64 // in a row
+	alone      atomic.Int64 // until when the vendor wants to be left alone with a row, in Unix nanoseconds
 	lastErr    atomic.Pointer[string]
 	lastBeat   atomic.Pointer[Beat]
 }
@@ -215,7 +216,7 @@ func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
 		return idlePause, err
 	}
 	now := p.Now()
-	if beyond, crowded := p.pace.ahead(now); p.spare() && (crowded || now.Sub(p.advancedAt) >= time.Second) {
+	if beyond, crowded := p.pace.ahead(now); p.spare(now) && (crowded || now.Sub(p.advancedAt) >= time.Second) {
 		p.advancedAt = now
 		advanced, err := p.advance(ctx, now, beyond)
 		if err != nil || advanced > 0 {
@@ -225,9 +226,10 @@ func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
 	return min(max(next.Sub(now), queuePause), idlePause), nil
 }
 
-// spare reports that the budget has room, and the vendor answers.
-func (p *Poller) spare() bool {
-	return p.channel.RequestsPerSecond > 0 && p.failures.Load() == 0 && p.pace.limiter.Tokens() >= 1
+// spare reports that the budget has room, and the vendor answers and asked for
+// no pause: rows would be advanced that it does not want to be asked for yet.
+func (p *Poller) spare(now time.Time) bool {
+	return p.channel.RequestsPerSecond > 0 && p.failures.Load() == 0 && now.UnixNano() >= p.alone.Load() && p.pace.limiter.Tokens() >= 1
 }
 
 func (p *Poller) advance(ctx context.Context, now, beyond time.Time) (int, error) {

@@ -29,6 +29,7 @@ type account struct {
 	late  []time.Duration      // of ends, when their workflows were told
 	away  bool                 // the vendor refuses to tell of one job
 	spoil func() error         // what comes of asking for the job spoilt
+	busy  string               // the job that the vendor wants to be left alone with for a minute
 }
 
 const spoilt = "task-3"
@@ -145,6 +146,9 @@ func (s single) Poll(_ context.Context, ref mediagate.JobRef) (mediagate.Report,
 	if s.spoil != nil && ref.ExternalID == spoilt {
 		return mediagate.Report{}, s.spoil()
 	}
+	if s.busy == ref.ExternalID {
+		return mediagate.Report{}, &mediagate.Error{Kind: mediagate.KindThrottled, Message: "later", RetryAfter: time.Minute}
+	}
 	return s.report(ref), nil
 }
 
@@ -228,6 +232,29 @@ func TestPollerSpendsItsBudget(t *testing.T) {
 			t.Errorf("%d requests for the last 5 jobs in 20 s, want one a second and job", got)
 		}
 	})
+}
+
+// A budget to spare goes to no job before the time that the vendor named.
+func TestPollerHeedsRetryAfter(t *testing.T) {
+	t.Parallel()
+	for name, jobs := range map[string]int{"few jobs": 3, "more than the budget": 50} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, mediagate.Channel{RequestsPerSecond: 10, PollMin: time.Second, PollMax: 2 * time.Second})
+				a.busy = "task-0"
+				a.accept(jobs, time.Hour)
+				a.poll(50 * time.Second)
+				asked := make(map[string]int)
+				for _, ids := range a.calls {
+					asked[ids[0]]++
+				}
+				if asked["task-0"] != 1 || asked["task-1"] < 5 {
+					t.Errorf("asked %d times for the job to be left alone for a minute, and %d times for another", asked["task-0"], asked["task-1"])
+				}
+			})
+		})
+	}
 }
 
 // Jobs that a vendor tells of together cost the budget one request.
