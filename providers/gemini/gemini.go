@@ -20,8 +20,9 @@ const opImage = "image"
 
 const (
 	// submitTimeout bounds a submission, which lasts as long as the generation:
-	// up to two minutes for 4K, and some for the images that go with it.
-	submitTimeout = 180 * time.Second
+	// up to two minutes for 4K, and some for the images that go with it. A worker
+	// that stops waits as long by default.
+	submitTimeout = 150 * time.Second
 	// answerBytes bounds an answer: the largest image as base64, twice, since a
 	// draft may come before it.
 	answerBytes = 192 << 20
