@@ -28,7 +28,7 @@ func mayImport() map[string][]string {
 		"webhook":    {".", "outbound"},
 		"storage":    {".", "freeport"}, // the latter in pgtest
 		"sandbox":    nil,
-		"api":        {".", "billing", "catalog", "failpoint", "outbound", "view", "workflows"},
+		"api":        {".", "billing", "catalog", "failpoint", "view"},
 		"examples":   nil,
 	}
 }
@@ -55,6 +55,7 @@ func part(path string) string {
 func TestImports(t *testing.T) {
 	t.Parallel()
 	rules := mayImport()
+	used := map[string]bool{}
 	for _, line := range goList(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"/...") {
 		imports := strings.Fields(line)
 		pkg := part(imports[0])
@@ -69,8 +70,17 @@ func TestImports(t *testing.T) {
 			if imported != module && !strings.HasPrefix(imported, module+"/") {
 				continue
 			}
-			if to := part(imported); to != pkg && !slices.Contains(allowed, to) {
+			to := part(imported)
+			used[pkg+" "+to] = true
+			if to != pkg && !slices.Contains(allowed, to) {
 				t.Errorf("%s imports %s", imports[0], imported)
+			}
+		}
+	}
+	for pkg, allowed := range rules {
+		for _, to := range allowed {
+			if !used[pkg+" "+to] {
+				t.Errorf("%s may import %s and does not", pkg, to)
 			}
 		}
 	}
