@@ -13,6 +13,8 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/providers/all"
+	"github.com/mediagate/mediagate/sandbox"
 )
 
 // documents are the names of all documents, from the root.
@@ -115,6 +117,33 @@ func TestConfigurationIsComplete(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("settings, in their order (-code +document):\n%s", diff)
+	}
+}
+
+// Each provider has its line among the channels, with all that a channel of it
+// may name, and its vendor one among those that the sandbox plays.
+func TestProvidersAreListed(t *testing.T) {
+	t.Parallel()
+	row := func(name, provider string) string {
+		return regexp.MustCompile("(?m)^\\| `" + provider + "` \\|.*$").FindString(document(t, name))
+	}
+	for _, provider := range all.Known() {
+		settings := row("docs/configuration.md", provider)
+		if settings == "" {
+			t.Errorf("docs/configuration.md does not list %s", provider)
+			continue
+		}
+		adapter, _ := all.Adapter(provider)
+		for _, name := range slices.Concat(adapter.Description.Credentials, adapter.Description.Options) {
+			if !strings.Contains(settings, "`"+name+"`") {
+				t.Errorf("docs/configuration.md does not name %s of %s", name, provider)
+			}
+		}
+	}
+	for _, channel := range sandbox.Channels() {
+		if !strings.Contains(row("docs/sandbox.md", channel.Provider), channel.Path+"`") {
+			t.Errorf("docs/sandbox.md does not tell where %s is", channel.Provider)
+		}
 	}
 }
 
