@@ -49,7 +49,9 @@ type loader struct {
 // `enabled: false` switches the model off. Operations are laid over each other
 // by their endpoints, in the same way.
 //
-// Its error joins everything that is wrong with any file, one line each.
+// Its error joins everything that is wrong with any file, one line each. What
+// could be read comes with it, for whoever checks further; it is not to be
+// served.
 func Load(dir string, options ...Option) (*Catalog, error) {
 	l := &loader{compiler: compiler{endpoints: endpoints, check: outbound.Rules{}.CheckMediaURL}}
 	for _, option := range options {
@@ -79,7 +81,7 @@ func Load(dir string, options ...Option) (*Catalog, error) {
 		// Files are read in order, but ids are not: the report is sorted so
 		// that two starts say the same.
 		slices.SortStableFunc(l.problems, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
-		return nil, errors.Join(l.problems...)
+		return c, errors.Join(l.problems...)
 	}
 	return c, nil
 }

@@ -46,6 +46,9 @@ func (o *Operation) Routes() []mediagate.Route { return slices.Clone(o.plan.Rout
 // schema.
 func (o *Operation) Fields() []string {
 	var names []string
+	if o.schema == nil { // it was refused
+		return nil
+	}
 	for _, name := range o.schema.shape.names {
 		if !slices.Contains(everywhere, name) && !o.schema.shape.properties[name].never {
 			names = append(names, name)

@@ -366,6 +366,35 @@ func TestLoadCrossesTheCatalog(t *testing.T) {
 	}
 }
 
+// A file that cannot be read hides nothing of the others, nor one fault of a
+// model another.
+func TestLoadCrossesWhatCanBeRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.yaml": "id: [\n",
+		"b.yaml": "id: alpha-v3\noperations:\n  - endpoint: /v1/videos/generations\n    routes: [{provider: klinge, upstream: x, operation: video}]\n",
+		"c.yaml": "id: delta-02\noperations:\n  - endpoint: /v1/videos/generations\n    schema: {type: object}\n    routes: [{provider: minimax, upstream: x, operation: film}]\n",
+		"d.yaml": "id: delta-2.3\noperations:\n  - endpoint: /v1/videos/generations\n    routes: []\n    on_unknown: hope\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := load(t, complete, []string{"MEDIAGATE_CATALOG_DIR=" + dir}, nil)
+	want := []string{
+		"catalog_dir: a.yaml: [1:5] sequence end token ']' not found",
+		"catalog_dir: c.yaml: operations[/v1/videos/generations]: schema: type is the same for every model, leave it out",
+		"catalog_dir: d.yaml: operations[/v1/videos/generations]: on_unknown must be fail or park",
+		"catalog_dir: d.yaml: operations[/v1/videos/generations]: routes: there are none",
+		`catalog_dir: b.yaml: operations[/v1/videos/generations].routes[0].provider: "klinge" is unknown; known: dashscope, gemini, kling, minimax`,
+		`catalog_dir: c.yaml: operations[/v1/videos/generations].routes[0].operation: minimax has no "film"; it has: video, video_v2`,
+	}
+	if diff := cmp.Diff(want, lines(err)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
 func TestLoadRefusesWrongUse(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{

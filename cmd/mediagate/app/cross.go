@@ -43,7 +43,7 @@ func cross(offers []offer, adapter func(name string) (providers.Adapter, bool)) 
 	var problems []string
 	for _, o := range offers {
 		taken := map[string]bool{}
-		known := true // all routes: else it is not known what they take
+		known := len(o.routes) > 0 // all routes: else it is not known what they take
 		for i, r := range o.routes {
 			wrong := func(key, format string, args ...any) {
 				problems = append(problems, o.where(i)+"."+key+": "+fmt.Sprintf(format, args...))

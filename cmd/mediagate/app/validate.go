@@ -154,13 +154,13 @@ func (v *validator) catalogDir(c Config) {
 		options = append(options, catalog.WithMediaURLCheck(rules.CheckMediaURL))
 	}
 	models, err := catalog.Load(c.CatalogDir, options...)
-	if err == nil {
+	for _, problem := range leaves(err) {
+		v.add("catalog_dir", strings.TrimPrefix(problem.Error(), "catalog: "))
+	}
+	if models != nil {
 		for _, problem := range cross(offers(models), all.Adapter) {
 			v.add("catalog_dir", problem)
 		}
-	}
-	for _, problem := range leaves(err) {
-		v.add("catalog_dir", strings.TrimPrefix(problem.Error(), "catalog: "))
 	}
 }
 
