@@ -26,7 +26,8 @@ const (
 	queuePause   = 50 * time.Millisecond  // at least, between two claims
 )
 
-// Beat is what a poller shows while it runs.
+// Beat is what a poller shows while it runs. How late it is and what went wrong
+// is told while rows wait: of an account at rest it would be old news.
 type Beat struct {
 	Waiting   int    `json:"waiting"`
 	LateMilli int64  `json:"late_ms"` // of the row that was asked for last
@@ -240,6 +241,10 @@ func (p *Poller) advance(ctx context.Context, now, beyond time.Time) (int, error
 }
 
 func (p *Poller) beat(ctx context.Context) {
+	if p.waiting == 0 {
+		p.late.Store(0)
+		p.lastErr.Store(nil)
+	}
 	beat := Beat{Waiting: p.waiting, LateMilli: time.Duration(p.late.Load()).Milliseconds(), Polls: p.polls.Load()}
 	if s := p.lastErr.Load(); s != nil {
 		beat.LastError = *s

@@ -27,6 +27,7 @@ type account struct {
 	ends  map[string]time.Time // by external id
 	calls [][]string           // the jobs of each request
 	late  []time.Duration      // of ends, when their workflows were told
+	beats []channel.Beat       // of the last run
 	away  bool                 // the vendor refuses to tell of one job
 	spoil func() error         // what comes of asking for the job spoilt
 	busy  string               // the job that the vendor wants to be left alone with for a minute
@@ -79,7 +80,8 @@ func (a *account) poll(long time.Duration) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	p.Report = func(context.Context, channel.Beat) {}
+	a.beats = nil
+	p.Report = func(_ context.Context, b channel.Beat) { a.beats = append(a.beats, b) }
 	calls, cancel := context.WithTimeout(a.t.Context(), long)
 	defer cancel()
 	if err := p.Run(a.t.Context(), calls); err != nil {
@@ -255,6 +257,27 @@ func TestPollerHeedsRetryAfter(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A beat tells how late the polls are and what went wrong, and no more of it once
+// nobody waits.
+func TestPollerBeats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, mediagate.Channel{RequestsPerSecond: 10, PollMin: time.Second, PollMax: 2 * time.Second})
+		a.accept(1, 10*time.Second)
+		time.Sleep(5 * time.Second) // nobody polls
+		a.busy = "task-0"
+		a.poll(3 * time.Second)
+		if last := a.beats[len(a.beats)-1]; last.Waiting != 1 || last.LateMilli < 3000 || last.LastError != mediagate.KindThrottled.String() || last.Polls != 1 {
+			t.Errorf("the beat %+v, want one row, seconds late, and the vendor's refusal", last)
+		}
+		a.busy = ""
+		a.poll(2 * time.Minute)
+		if last := a.beats[len(a.beats)-1]; len(a.late) != 1 || last.Waiting != 0 || last.LateMilli != 0 || last.LastError != "" {
+			t.Errorf("%d ends, then the beat %+v, want an account at rest", len(a.late), last)
+		}
+	})
 }
 
 // Jobs that a vendor tells of together cost the budget one request.
