@@ -14,7 +14,7 @@ import (
 
 // LongestSubmit is that of all adapters. It is taken for an operation that none
 // of this worker describes: one that another release had.
-const LongestSubmit = 180 * time.Second
+const LongestSubmit = 150 * time.Second
 
 // operation is what the adapter says of the route's operation.
 func (a *Activities) operation(r mediagate.Route) providers.Operation {

@@ -131,7 +131,7 @@ func Defaults() Config {
 		APIListen:      ":8080",
 		OpsListen:      ":9090",
 		Retention:      Retention{Tasks: 90 * day, Results: 30 * day, Deliveries: 30 * day},
-		ShutdownGrace:  180 * time.Second,
+		ShutdownGrace:  150 * time.Second,
 		Currency:       "USD",
 		CreditsPerUnit: 1000,
 		Outbound:       Outbound{WebhookTimeout: 10 * time.Second},
