@@ -18,7 +18,7 @@ type PollResult struct {
 	N          int
 	Progress   int
 	NextPollAt time.Time
-	Heard      bool // the vendor told the job's state
+	Answered   bool // the vendor told the job's state
 	Missing    int  // consecutive answers that told nothing: "not found", "not you"
 	Outcome    *Outcome
 	Trouble    ParkReason
@@ -36,15 +36,15 @@ type AccountProof struct {
 
 // Settlement is the end of a task. Cost is 0 unless completed.
 type Settlement struct {
-	TaskID      string
-	N           int // the attempt that it rests on; 0 when there is none
-	Status      Status
-	Failure     *Failure
-	Cost        Micros
-	Results     []Result
-	EndedAt     time.Time
-	WebhookBody []byte // nil when nothing is to be sent
-	Unheard     bool   // given up for want of the attempt's outcome: one that is on record prevents it
+	TaskID         string
+	N              int // the attempt that it rests on; 0 when there is none
+	Status         Status
+	Failure        *Failure
+	Cost           Micros
+	Results        []Result
+	EndedAt        time.Time
+	WebhookBody    []byte // nil when nothing is to be sent
+	WithoutOutcome bool   // given up for want of the attempt's outcome: one that is on record prevents it
 }
 
 // WebhookTarget is what a delivery round sends, and where.

@@ -38,7 +38,7 @@ type Story struct {
 	Failure    *Failure     `json:"failure,omitempty"`   // an outcome or rejection is stored: failure
 	Mirrored   bool         `json:"mirrored,omitempty"`
 	Trouble    ParkReason   `json:"trouble,omitempty"`
-	Unheard    bool         `json:"unheard,omitempty"`    // polled for again after a trouble, and not answered yet
+	Unanswered bool         `json:"unheard,omitempty"`    // polled for again after a trouble, and not answered yet
 	Sync       bool         `json:"sync,omitempty"`       // the submit call itself brings the result
 	CanFind    bool         `json:"can_find,omitempty"`   // the vendor can be asked by our own id
 	CanCancel  bool         `json:"can_cancel,omitempty"` // the vendor can stop a job

@@ -25,7 +25,7 @@ func (a *Activities) accounts() *channel.Accounts {
 type signals struct{ *Activities }
 
 // SignalEnded tells the workflows that their attempt's waiting is over. A
-// signal that fails stays owed: the row comes up again.
+// signal that fails stays outstanding: the row comes up again.
 func (s signals) SignalEnded(ctx context.Context, rows []mediagate.Await) {
 	_ = each(ctx, rows, signalWidth, func(row mediagate.Await) error {
 		err := s.Engine.SignalUpstream(ctx, row.TaskID, row.N)

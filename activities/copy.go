@@ -136,7 +136,7 @@ func (a *Activities) beginCopy(ctx context.Context, task mediagate.Task, row med
 			err = cause
 		}
 		if errors.Is(cause, errCopyMoot) {
-			a.dropMoot(ctx, task.ID)
+			a.dropUnwanted(ctx, task.ID)
 		}
 	}()
 }
@@ -180,7 +180,7 @@ func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, ke
 			}
 			stopping = nil
 		case <-tick.C:
-			if a.copyIsMoot(ctx, key) {
+			if a.copyUnwanted(ctx, key) {
 				one.stop(errCopyMoot)
 				return
 			}
@@ -188,7 +188,7 @@ func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, ke
 	}
 }
 
-func (a *Activities) copyIsMoot(ctx context.Context, key AttemptArgs) bool {
+func (a *Activities) copyUnwanted(ctx context.Context, key AttemptArgs) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	task, err := a.Store.TaskByID(ctx, key.TaskID)
@@ -199,9 +199,9 @@ func (a *Activities) copyIsMoot(ctx context.Context, key AttemptArgs) bool {
 	return task.Status.Terminal() || !task.CancelRequestedAt.IsZero() || err == nil && len(row.Results) > 0
 }
 
-// dropMoot removes what was copied for a task that has ended without it. What
+// dropUnwanted removes what was copied for a task that has ended without it. What
 // is missed here housekeeping finds.
-func (a *Activities) dropMoot(ctx context.Context, taskID string) {
+func (a *Activities) dropUnwanted(ctx context.Context, taskID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyRest)
 	defer cancel()
 	if err := a.sweepTask(ctx, taskID); err != nil {

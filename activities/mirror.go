@@ -39,7 +39,7 @@ func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagat
 	if task.Status.Terminal() {
 		return a.story(ctx, in.TaskID)
 	}
-	// The outcome has reached the workflow: its signal is no longer owed.
+	// The outcome has reached the workflow: its signal is no longer outstanding.
 	if err := a.Store.DropAwait(ctx, in.TaskID, in.N); err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}

@@ -84,7 +84,7 @@ func TestMirrorDropsTheAwaitedRow(t *testing.T) {
 	b := setup(t, video)
 	b.submit(1)
 	outcome := activitytest.Success()
-	b.ok(b.Hear(t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
+	b.ok(b.StorePoll(t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
 	if rows := b.Store.Awaits(); len(rows) != 1 || !rows[0].Ended {
 		t.Fatalf("awaited %v, want one that owes its signal", rows)
 	}

@@ -16,7 +16,7 @@ type ParkArgs struct {
 
 // ParkTask makes the task visible as stuck. The first time of parking counts
 // until it is unparked. An attempt in trouble is not polled for while parked,
-// and its signal, having arrived, is no longer owed.
+// and its signal, having arrived, is no longer outstanding.
 func (a *Activities) ParkTask(ctx context.Context, in ParkArgs) (mediagate.Story, error) {
 	if err := a.Store.Park(ctx, in.TaskID, in.Reason); err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)

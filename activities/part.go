@@ -65,7 +65,7 @@ func (a *Activities) sendParts(ctx context.Context, task mediagate.Task, row med
 			return err
 		}
 	}
-	return a.insist(ctx, func(ctx context.Context) error {
+	return a.persist(ctx, func(ctx context.Context) error {
 		ended, underWay, err := a.endParts(ctx, task, row, channel, lost, false)
 		if err != nil || ended {
 			return err
@@ -149,7 +149,7 @@ func (a *Activities) sendPart(ctx context.Context, task mediagate.Task, row medi
 	if got.err != nil {
 		p.Error = got.detail()
 	}
-	return a.insist(ctx, func(ctx context.Context) error { return a.Store.EndPart(ctx, p) })
+	return a.persist(ctx, func(ctx context.Context) error { return a.Store.EndPart(ctx, p) })
 }
 
 // callPart is call for one of several, which run in goroutines of their own: a

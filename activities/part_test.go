@@ -267,7 +267,7 @@ func TestD6PartsAfterACrash(t *testing.T) {
 		t.Fatalf("story %+v", st)
 	}
 	st = must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{
-		TaskID: taskID, N: 1, Status: mediagate.StatusFailed, Unheard: true, Failure: &mediagate.Failure{Code: mediagate.CodeSubmissionUnknown},
+		TaskID: taskID, N: 1, Status: mediagate.StatusFailed, WithoutOutcome: true, Failure: &mediagate.Failure{Code: mediagate.CodeSubmissionUnknown},
 	})
 	if !st.Succeeded || st.Status.Terminal() {
 		t.Fatalf("story %+v", st)
@@ -484,7 +484,7 @@ func TestTheReasonOutlivesALostPart(t *testing.T) {
 				t.Fatalf("story %+v", st)
 			}
 			st := must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{
-				TaskID: taskID, N: 1, Status: mediagate.StatusFailed, Unheard: true,
+				TaskID: taskID, N: 1, Status: mediagate.StatusFailed, WithoutOutcome: true,
 				Failure: &mediagate.Failure{Code: mediagate.CodeSubmissionUnknown, Retryable: true},
 			})
 			if st.Status.Terminal() || st.Failure == nil || st.Failure.Code != mediagate.CodeContentPolicy {

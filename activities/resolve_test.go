@@ -251,7 +251,7 @@ func TestParkingDropsTheRowInTrouble(t *testing.T) {
 	if got := len(b.Store.Awaits()); got != 1 {
 		t.Fatalf("%d rows wait, want 1", got)
 	}
-	b.ok(b.Hear(t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Trouble: mediagate.ParkJobLost}))
+	b.ok(b.StorePoll(t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Trouble: mediagate.ParkJobLost}))
 	b.advance(time.Hour)
 	if st := park(); st.ParkReason != mediagate.ParkJobLost || !st.ParkedAt.Equal(start) || len(b.Store.Awaits()) != 0 {
 		t.Errorf("story %+v, awaited %v; want parked since the first time, and none", st, b.Store.Awaits())

@@ -14,14 +14,14 @@ import (
 
 // SettleArgs is the end that the workflow decided on.
 type SettleArgs struct {
-	TaskID  string             `json:"task"`
-	N       int                `json:"n,omitempty"`
-	Status  mediagate.Status   `json:"status"`
-	Failure *mediagate.Failure `json:"failure,omitempty"`
-	Unheard bool               `json:"unheard,omitempty"` // see mediagate.Settlement
+	TaskID         string             `json:"task"`
+	N              int                `json:"n,omitempty"`
+	Status         mediagate.Status   `json:"status"`
+	Failure        *mediagate.Failure `json:"failure,omitempty"`
+	WithoutOutcome bool               `json:"unheard,omitempty"` // see mediagate.Settlement
 }
 
-// Settle ends the task: terminal row, result, money and the owed callback in
+// Settle ends the task: terminal row, result, money and the pending callback in
 // one transaction. A task that has ended already is left as it is, and so is
 // one that was given up though its attempt's end is on record; the story that
 // comes back tells (D13).
@@ -33,7 +33,7 @@ func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story
 	if task.Status.Terminal() {
 		return a.story(ctx, in.TaskID)
 	}
-	if in.Unheard {
+	if in.WithoutOutcome {
 		found, err := a.lastLook(ctx, task, in.N)
 		if err != nil {
 			return mediagate.Story{}, a.fail(ctx, err)
@@ -43,7 +43,7 @@ func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story
 		}
 	}
 	end := mediagate.Settlement{
-		TaskID: in.TaskID, N: in.N, Status: in.Status, Failure: in.Failure, Unheard: in.Unheard,
+		TaskID: in.TaskID, N: in.N, Status: in.Status, Failure: in.Failure, WithoutOutcome: in.WithoutOutcome,
 		EndedAt: a.Now().UTC().Truncate(time.Microsecond),
 	}
 	if in.Status == mediagate.StatusCompleted {

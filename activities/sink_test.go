@@ -181,7 +181,7 @@ func TestD6HandedOverIsFound(t *testing.T) {
 		"before it is given up": func(b *bundle) mediagate.Story {
 			b.ok(b.Store.MarkUnknown(context.Background(), taskID, 1, b.attempt(1).SendBefore, "lost"))
 			return must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{
-				TaskID: taskID, N: 1, Status: mediagate.StatusFailed, Unheard: true,
+				TaskID: taskID, N: 1, Status: mediagate.StatusFailed, WithoutOutcome: true,
 				Failure: &mediagate.Failure{Code: mediagate.CodeSubmissionUnknown},
 			})
 		},
@@ -232,7 +232,7 @@ func TestD6HalfIsNotFound(t *testing.T) {
 				t.Fatalf("story %+v", st)
 			}
 			st := must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{
-				TaskID: taskID, N: 1, Status: mediagate.StatusFailed, Unheard: true,
+				TaskID: taskID, N: 1, Status: mediagate.StatusFailed, WithoutOutcome: true,
 				Failure: &mediagate.Failure{Code: mediagate.CodeSubmissionUnknown, Retryable: true},
 			})
 			if st.Status != mediagate.StatusFailed {

@@ -241,7 +241,7 @@ func (a *Activities) send(ctx context.Context, task mediagate.Task, row mediagat
 		return a.sendParts(ctx, task, row, channel)
 	}
 	got := a.call(ctx, task, row, 0, channel)
-	return a.insist(ctx, func(ctx context.Context) error {
+	return a.persist(ctx, func(ctx context.Context) error {
 		switch {
 		case got.submission != nil:
 			return a.accept(ctx, task, row, channel, *got.submission)
@@ -256,17 +256,17 @@ func (a *Activities) send(ctx context.Context, task mediagate.Task, row mediagat
 	})
 }
 
-// insistFor is how long an answer of a vendor is held while the database is
+// persistFor is how long an answer of a vendor is held while the database is
 // away. A synchronous result is lost with this process.
-const insistFor = 60 * time.Second
+const persistFor = 60 * time.Second
 
-// insist makes a record though the worker is being stopped, and repeats it
+// persist makes a record though the worker is being stopped, and repeats it
 // while the database is away.
-func (a *Activities) insist(ctx context.Context, record func(context.Context) error) error {
-	return a.insistWithin(ctx, insistFor, record)
+func (a *Activities) persist(ctx context.Context, record func(context.Context) error) error {
+	return a.persistWithin(ctx, persistFor, record)
 }
 
-func (a *Activities) insistWithin(ctx context.Context, limit time.Duration, record func(context.Context) error) error {
+func (a *Activities) persistWithin(ctx context.Context, limit time.Duration, record func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	for {
@@ -298,7 +298,7 @@ func (a *Activities) accept(ctx context.Context, task mediagate.Task, row mediag
 	}
 	a.cancelAtVendor(ctx, channel, task.ID, s.Ref)
 	if s.Outcome != nil && stored(s.Outcome.Media) {
-		a.dropMoot(ctx, task.ID)
+		a.dropUnwanted(ctx, task.ID)
 	}
 	return nil
 }
@@ -329,7 +329,7 @@ func rejection(err error) (f mediagate.Failure, ok bool) {
 // cancelAtVendor asks the vendor to stop a job that nobody waits for. It is a
 // courtesy: its failure changes nothing for the task.
 func (a *Activities) cancelAtVendor(ctx context.Context, c channel.Channel, taskID string, ref mediagate.JobRef) {
-	canceller, ok := channel.Unclaimed(c.Vendor).(providers.Canceller)
+	canceller, ok := channel.Unwrap(c.Vendor).(providers.Canceller)
 	if !ok {
 		return
 	}

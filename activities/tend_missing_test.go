@@ -58,7 +58,7 @@ func TestD11TendMissingChannel(t *testing.T) {
 				if got := d.trouble("task-0"); got != mediagate.ParkChannelMissing || len(d.Engine.Calls()) != 1 {
 					t.Errorf("trouble %q, signals %v", got, d.Engine.Calls())
 				}
-				time.Sleep(time.Minute) // the signal stays owed, as with a channel that is there
+				time.Sleep(time.Minute) // the signal stays outstanding, as with a channel that is there
 				if got := len(d.Engine.Calls()); got < 2 || got > 3 {
 					t.Errorf("%d signals, want one more each half minute", got)
 				}

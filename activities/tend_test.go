@@ -197,7 +197,7 @@ func TestTend(t *testing.T) {
 				if err != nil {
 					return mediagate.Report{}, err
 				}
-				unheard <- st.Unheard
+				unheard <- st.Unanswered
 				if len(kinds) > 0 {
 					k := kinds[0]
 					kinds = kinds[1:]

@@ -149,11 +149,11 @@ func (a *Activities) recordSent(ctx context.Context, sent sentDelivery) error {
 	}
 	activity.RecordHeartbeat(ctx, sent)
 	if mediagate.Is(err, mediagate.KindUnavailable) {
-		limit := insistFor
+		limit := persistFor
 		if deadline, ok := ctx.Deadline(); ok {
 			limit = min(limit, time.Until(deadline)-recordRest)
 		}
-		err = a.insistWithin(ctx, limit, record)
+		err = a.persistWithin(ctx, limit, record)
 	}
 	if err == nil || mediagate.Is(err, mediagate.KindUnavailable) {
 		return err

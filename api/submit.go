@@ -63,7 +63,7 @@ func (s *Server) handleSubmit(c *call) error {
 	}
 	failpoint.Hit(failpoint.SubmitCommitted)
 	c.taskID = id
-	s.tell(c, "start", func(ctx context.Context) error { return s.cfg.Starter.Start(ctx, task) })
+	s.notify(c, "start", func(ctx context.Context) error { return s.cfg.Starter.Start(ctx, task) })
 	return acknowledge(c, id, false)
 }
 

@@ -191,7 +191,7 @@ func (s *Server) handleCancel(c *call) error {
 	if err != nil {
 		return maskTask(err)
 	}
-	s.tell(c, "cancel", func(ctx context.Context) error { return s.cfg.Starter.Cancel(ctx, id) })
+	s.notify(c, "cancel", func(ctx context.Context) error { return s.cfg.Starter.Cancel(ctx, id) })
 	return s.answerTask(c, http.StatusAccepted, &t, "")
 }
 
@@ -211,9 +211,9 @@ func (s *Server) handleLegacyPoll(c *call) error {
 // what is stored already.
 const startDeadline = 2 * time.Second
 
-// tell informs the workflows. It outlives a client that leaves, and its
+// notify informs the workflows. It outlives a client that leaves, and its
 // failure is only noted: the reconciler repeats it.
-func (s *Server) tell(c *call, what string, send func(ctx context.Context) error) {
+func (s *Server) notify(c *call, what string, send func(ctx context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), startDeadline)
 	defer cancel()
 	if err := send(ctx); err != nil {

@@ -52,7 +52,7 @@ type PollStore interface {
 }
 
 // Workflows are told what they wait for. Who cannot be told now is told again:
-// a row whose signal is owed comes up again, and a parked step is tried again
+// a row whose signal is outstanding comes up again, and a parked step is tried again
 // by itself.
 type Workflows interface {
 	SignalEnded(ctx context.Context, rows []mediagate.Await)
@@ -91,10 +91,10 @@ func (c Channel) holds(fingerprints ...string) bool {
 		slices.ContainsFunc(c.Aka, func(f string) bool { return slices.Contains(fingerprints, f) }))
 }
 
-// standing finds the channel for attempts that were made under the name by the
+// channelFor finds the channel for attempts that were made under the name by the
 // account. sure says that it has that account. Otherwise it only has the name,
 // or is none.
-func (a *Accounts) standing(ctx context.Context, name, fingerprint string) (c Channel, sure bool, err error) {
+func (a *Accounts) channelFor(ctx context.Context, name, fingerprint string) (c Channel, sure bool, err error) {
 	heir, _ := a.successor(name)
 	if c, ok := a.holder(heir, fingerprint); ok {
 		return c, true, nil
@@ -137,7 +137,7 @@ func (a *Accounts) holder(heir Channel, fingerprints ...string) (Channel, bool) 
 // Of is the channel that has the vendor account of an attempt. Returns
 // KindUnreached with code channel_missing where no channel is known to.
 func (a *Accounts) Of(ctx context.Context, row mediagate.Attempt) (Channel, error) {
-	c, sure, err := a.standing(ctx, row.Channel, row.Fingerprint)
+	c, sure, err := a.channelFor(ctx, row.Channel, row.Fingerprint)
 	if err == nil && !sure {
 		err = noChannel()
 	}
@@ -157,14 +157,14 @@ func noChannel() error {
 // Asker is Of for lookups: a channel that has only the name gets a
 // vendor that can be asked and nothing else, and proves itself by what it finds.
 func (a *Accounts) Asker(ctx context.Context, row mediagate.Attempt) (Channel, error) {
-	c, sure, err := a.standing(ctx, row.Channel, row.Fingerprint)
+	c, sure, err := a.channelFor(ctx, row.Channel, row.Fingerprint)
 	switch {
 	case err != nil:
 		return Channel{}, err
 	case sure:
 		return c, nil
 	default:
-		return a.claiming(c, row)
+		return a.unproven(c, row)
 	}
 }
 

@@ -133,7 +133,7 @@ func (p *Poller) askAlone(ctx context.Context, row mediagate.Await) (result medi
 func (p *Poller) pollRow(ctx context.Context, row mediagate.Await, asked time.Time) mediagate.PollResult {
 	channel, err := p.askerFor(ctx, row)
 	if err != nil {
-		return p.nobody(ctx, row, err)
+		return p.unservable(ctx, row, err)
 	}
 	p.polls.Add(1)
 	report, err := channel.Vendor.Poll(ctx, row.Ref)
@@ -151,14 +151,14 @@ func (p *Poller) reported(ctx context.Context, row mediagate.Await, asked time.T
 	if report.Outcome != nil {
 		failpoint.Hit(failpoint.PollTerminal)
 		p.pace.ended(row, asked)
-		return mediagate.PollResult{TaskID: row.TaskID, N: row.N, Heard: true, Outcome: report.Outcome}
+		return mediagate.PollResult{TaskID: row.TaskID, N: row.N, Answered: true, Outcome: report.Outcome}
 	}
 	if report.State == mediagate.JobUnknown {
 		p.log.WarnContext(ctx, "unknown status word", "task", row.TaskID, "word", report.Word)
 	}
 	p.pace.ran(row, asked)
 	result := p.again(row, asked)
-	result.Heard, result.Progress = true, report.Percent
+	result.Answered, result.Progress = true, report.Percent
 	if report.Percent < 0 {
 		result.Progress = synthetic(p.Now().Sub(row.AcceptedAt), row.Expected)
 	}

@@ -29,10 +29,10 @@ func (p *Poller) GiveUp(ctx context.Context) (waiting int, err error) {
 		return waiting, err
 	}
 	results := make([]mediagate.PollResult, 0, len(rows))
-	owed := make([]mediagate.Await, 0)
+	unsignalled := make([]mediagate.Await, 0)
 	for _, row := range rows {
 		if row.Ended {
-			owed = append(owed, row)
+			unsignalled = append(unsignalled, row)
 			continue
 		}
 		results = append(results, mediagate.PollResult{
@@ -43,6 +43,6 @@ func (p *Poller) GiveUp(ctx context.Context) (waiting int, err error) {
 	if err != nil {
 		return waiting, err
 	}
-	p.Workflows.SignalEnded(ctx, append(owed, ended...))
+	p.Workflows.SignalEnded(ctx, append(unsignalled, ended...))
 	return waiting, nil
 }

@@ -107,7 +107,7 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 	defer batches.Wait()
 	defer cancel()
 	failed := make(chan error, 1)
-	for countedAt := (time.Time{}); calls.Err() == nil && !p.relieved(); {
+	for countedAt := (time.Time{}); calls.Err() == nil && !p.standInDone(); {
 		if now := p.Now(); now.Sub(countedAt) >= time.Second {
 			if err := p.count(ctx, now); err != nil {
 				return err
@@ -260,7 +260,7 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 	results := make(chan mediagate.PollResult, len(rows))
 	stored := make(chan error, 1)
 	go func() { stored <- p.store(ctx, rows[0].Claim, results) }()
-	owed, due := p.sort(rows, results)
+	unsignalled, due := p.sort(rows, results)
 	p.queued.Add(-int64(len(rows) - len(due)))
 	var group sync.WaitGroup
 	for _, asked := range p.questions(due) {
@@ -278,16 +278,16 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 	group.Wait()
 	close(results)
 	err := <-stored
-	p.Workflows.SignalEnded(ctx, owed)
+	p.Workflows.SignalEnded(ctx, unsignalled)
 	return err
 }
 
 // sort tells apart the rows that are asked for, those that only a signal is
-// owed for, and those that come too early, whose results are known.
-func (p *Poller) sort(rows []mediagate.Await, results chan<- mediagate.PollResult) (owed, due []mediagate.Await) {
+// outstanding for, and those that come too early, whose results are known.
+func (p *Poller) sort(rows []mediagate.Await, results chan<- mediagate.PollResult) (unsignalled, due []mediagate.Await) {
 	for _, row := range rows {
 		if row.Ended {
-			owed = append(owed, row)
+			unsignalled = append(unsignalled, row)
 			p.pace.gone(row)
 		} else if later := p.pace.see(row, p.channel.rowsPerCall(row)); !later.IsZero() {
 			results <- mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: later, Missing: row.Missing}
@@ -295,7 +295,7 @@ func (p *Poller) sort(rows []mediagate.Await, results chan<- mediagate.PollResul
 			due = append(due, row)
 		}
 	}
-	return owed, due
+	return unsignalled, due
 }
 
 // admit waits for the budget and for a call's place among those under way.

@@ -21,7 +21,7 @@ func (a *Accounts) standIn(ctx context.Context, name string) (Channel, bool, err
 		return Channel{}, false, err
 	}
 	for _, fingerprint := range accounts {
-		c, _, err := a.standing(ctx, name, fingerprint)
+		c, _, err := a.channelFor(ctx, name, fingerprint)
 		if err != nil || c.Vendor != nil {
 			return c, err == nil, err
 		}
@@ -37,9 +37,9 @@ func (a *Accounts) standIn(ctx context.Context, name string) (Channel, bool, err
 	return heir, a.Now().Sub(seen) < a.Grace, nil
 }
 
-// relieved reports that a stand-in has asked for nothing for a while. What is
+// standInDone reports that a stand-in has asked for nothing for a while. What is
 // left may be for another worker, whose channel has the name.
-func (p *Poller) relieved() bool {
+func (p *Poller) standInDone() bool {
 	if polls := p.polls.Load(); polls != p.polled || p.idleSince.IsZero() {
 		p.polled, p.idleSince = polls, p.Now()
 	}
@@ -48,7 +48,7 @@ func (p *Poller) relieved() bool {
 
 // askerFor is Asker for an await row.
 func (p *Poller) askerFor(ctx context.Context, row mediagate.Await) (Channel, error) {
-	c, sure, err := p.standing(ctx, row.Channel, row.Fingerprint)
+	c, sure, err := p.channelFor(ctx, row.Channel, row.Fingerprint)
 	if err != nil || sure {
 		return c, err
 	}
@@ -56,14 +56,14 @@ func (p *Poller) askerFor(ctx context.Context, row mediagate.Await) (Channel, er
 	if err != nil {
 		return Channel{}, err
 	}
-	return p.claiming(c, attempt)
+	return p.unproven(c, attempt)
 }
 
-// nobody is the result for a row that no channel here may ask for. Where the
+// unservable is the result for a row that no channel here may ask for. Where the
 // name is a channel's, or was, that is trouble at once. Who stands in for the
 // sake of other rows leaves it to a worker that has the channel, and to the end
 // of the grace time.
-func (p *Poller) nobody(ctx context.Context, row mediagate.Await, err error) mediagate.PollResult {
+func (p *Poller) unservable(ctx context.Context, row mediagate.Await, err error) mediagate.PollResult {
 	result := p.again(row, p.Now())
 	_, named := p.successor(p.name)
 	switch {

@@ -12,7 +12,7 @@ import (
 
 const (
 	hintGap     = time.Second      // between two hints that count, a row
-	signalAgain = 30 * time.Second // until a signal that nobody took is owed anew
+	signalAgain = 30 * time.Second // until a signal that nobody took is sent anew
 )
 
 type awaitRow struct {
@@ -73,7 +73,7 @@ func insertAwait(tx *gorm.DB, row attemptRow, ref document, acceptedAt stamp, ex
 }
 
 // BeginEpoch starts a new run of the channel's polling and fences all before
-// it: they can claim no more rows. Signals that are owed are due at once: the
+// it: they can claim no more rows. Signals that are outstanding are due at once: the
 // run before may have died before it sent them.
 func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
 	var epoch int64
@@ -95,7 +95,7 @@ func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
 // first, and has that committed before it returns (D8). A row is free when
 // nobody claimed it, the lease has run out, or a former epoch holds it, whose
 // results then are refused. Rows whose end is stored come with Ended: only the
-// signal is owed, and they come again until the workflow has taken it. Returns
+// signal is outstanding, and they come again until the workflow has taken it. Returns
 // KindConflict, code fenced, when a newer epoch has begun.
 func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error) {
 	now := s.clock()
@@ -151,7 +151,7 @@ func (s *Store) AwaitStats(ctx context.Context, channel string) (waiting int, ne
 // AdvancePolls makes rows of the channel due now, up to limit, that are due
 // after beyond, the next ones first, and were last claimed before. Rows keep
 // their times that are claimed, that the vendor refused to tell of, or of which
-// only a signal is owed. It returns how many are due.
+// only a signal is outstanding. It returns how many are due.
 func (s *Store) AdvancePolls(ctx context.Context, channel string, beyond, before time.Time, limit int) (int, error) {
 	now := at(s.clock())
 	n, err := exec(s.on(ctx), `UPDATE awaits SET next_poll_at = ? WHERE claim = '' AND NOT owed AND (task_id, n) IN (
@@ -161,7 +161,7 @@ func (s *Store) AdvancePolls(ctx context.Context, channel string, beyond, before
 	return int(n), dbError(err, "advance polls")
 }
 
-// DropAwait forgets the signal that is owed for an attempt: its workflow knows
+// DropAwait forgets the signal that is outstanding for an attempt: its workflow knows
 // how the waiting ended. A row that is polled for anew stays.
 func (s *Store) DropAwait(ctx context.Context, taskID string, n int) error {
 	_, err := exec(s.on(ctx), "DELETE FROM awaits WHERE task_id = ? AND n = ? AND owed", taskID, n)

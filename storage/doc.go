@@ -1,5 +1,5 @@
 // Package storage is the gateway's database: accounts, keys and the ledger,
-// tasks and their story, what waits to be polled, and what is owed to
+// tasks and their story, what waits to be polled, and what is still to be sent to
 // webhooks.
 //
 // The database decides and everything else only drives. Each decision of the

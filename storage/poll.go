@@ -84,7 +84,7 @@ func (s *Store) rescheduleAll(db *gorm.DB, claim string, results []mediagate.Pol
 		return nil
 	}
 	text, err := jsonText(convert(results, func(r mediagate.PollResult) scheduled {
-		return scheduled{r.TaskID, r.N, r.NextPollAt.UnixMicro(), r.Heard, r.Missing, r.Progress}
+		return scheduled{r.TaskID, r.N, r.NextPollAt.UnixMicro(), r.Answered, r.Missing, r.Progress}
 	}))
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ func (s *Store) advanceAll(tx *gorm.DB, tasks map[string]lockedTask, results []m
 }
 
 // storeEnd stores an outcome or a trouble and keeps the row for the signal
-// that is owed now. It tells false, and stores nothing, when the claim was lost
+// that is outstanding now. It tells false, and stores nothing, when the claim was lost
 // at the last moment: to a newer epoch, which no lock of ours keeps away.
 func (s *Store) storeEnd(tx *gorm.DB, row awaitRow, r mediagate.PollResult) (awaitRow, bool, error) {
 	now := s.clock()

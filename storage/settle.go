@@ -44,11 +44,11 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story med
 		if err != nil {
 			return err
 		}
-		heard, err := heardAfterAll(tx, end)
+		known, err := outcomeOnRecord(tx, end)
 		if err != nil {
 			return err
 		}
-		if !task.Status.Terminal() && !heard {
+		if !task.Status.Terminal() && !known {
 			won = true
 			if end.Status == mediagate.StatusCompleted && !task.CancelRequestedAt.IsZero() {
 				end = mediagate.Settlement{TaskID: end.TaskID, N: end.N, Status: mediagate.StatusCancelled, EndedAt: end.EndedAt}
@@ -66,10 +66,10 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story med
 	return story, won, nil
 }
 
-// heardAfterAll reports that the outcome is on record for want of which the
+// outcomeOnRecord reports that the outcome is on record for want of which the
 // task was to be given up.
-func heardAfterAll(tx *gorm.DB, end mediagate.Settlement) (bool, error) {
-	if !end.Unheard {
+func outcomeOnRecord(tx *gorm.DB, end mediagate.Settlement) (bool, error) {
+	if !end.WithoutOutcome {
 		return false, nil
 	}
 	row, err := one[struct{ N int }](tx, "SELECT n FROM attempts WHERE task_id = ? AND n = ? AND outcome IS NOT NULL", end.TaskID, end.N)

@@ -79,7 +79,7 @@ func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 		return story, nil
 	}
 	story.N, story.State, story.Channel, story.Provider, story.Trouble = *r.N, *r.State, *r.Channel, *r.Provider, *r.Trouble
-	story.SendBefore, story.AbsentAt, story.Mirrored, story.Unheard = r.SendBefore.Time, r.AbsentAt.Time, r.Mirrored, r.Unheard
+	story.SendBefore, story.AbsentAt, story.Mirrored, story.Unanswered = r.SendBefore.Time, r.AbsentAt.Time, r.Mirrored, r.Unheard
 	story.SenderLost = story.State == mediagate.AttemptUnknown && *r.Error == mediagate.SenderLost
 	var route mediagate.Route
 	if err := fromJSON("attempts.route", r.Route, &route); err != nil {

@@ -108,7 +108,7 @@ func TestD10Deadline(t *testing.T) {
 		b := setup(t, video)
 		outcome := activitytest.Success()
 		b.at(time.Hour, func() {
-			b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
+			b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
 		})
 		b.run()
 		b.ended(mediagate.StatusCompleted)
@@ -185,7 +185,7 @@ func TestD10NotLetSeeTheJobAtTheDeadline(t *testing.T) {
 					for d := 7 * time.Minute; d < 30*time.Hour; d += 7 * time.Minute {
 						b.at(deadline+d, func() {
 							if len(b.Store.Awaits()) == 1 && !b.task().Status.Terminal() {
-								b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Heard: true}))
+								b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Answered: true}))
 							}
 						})
 					}
@@ -213,7 +213,7 @@ func TestD10NotLetSeeTheJobAtTheDeadline(t *testing.T) {
 				b.Async.OnPoll = nil
 				b.Async.End(taskID, activitytest.Success())
 			})
-			b.polled(deadline+7*time.Minute, mediagate.PollResult{N: 1, Heard: true})
+			b.polled(deadline+7*time.Minute, mediagate.PollResult{N: 1, Answered: true})
 			b.run()
 			b.ended(mediagate.StatusCompleted)
 			within(t, "the end", b.endedAt(), deadline+10*time.Minute, deadline+13*time.Minute)
@@ -248,7 +248,7 @@ func TestD10ThreeHoursWithoutWorkers(t *testing.T) {
 		"the vendor has it": func(b *bundle) { b.Async.End(taskID, activitytest.Success()) },
 		"the database has it": func(b *bundle) {
 			outcome := activitytest.Success()
-			b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
+			b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
 		},
 	}
 	for name, happen := range cases {
@@ -287,7 +287,7 @@ func TestD10ParkedTimeDoesNotCount(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	b.polled(time.Hour, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
-	b.polled(time.Hour+7*time.Minute, mediagate.PollResult{N: 1, Heard: true})
+	b.polled(time.Hour+7*time.Minute, mediagate.PollResult{N: 1, Answered: true})
 	b.run()
 	b.failed(mediagate.CodeGenerationTimeout)
 	// Parked at 1h0m; restored after one wait of 5 to 6 min, answered within
@@ -312,7 +312,7 @@ func TestD11NotFoundAtTheDeadlineParks(t *testing.T) {
 			b.Async.OnPoll = nil
 			b.Async.End(taskID, activitytest.Success())
 		})
-		b.polled(deadline+7*time.Minute, mediagate.PollResult{N: 1, Heard: true})
+		b.polled(deadline+7*time.Minute, mediagate.PollResult{N: 1, Answered: true})
 		b.run()
 		if parked.ParkReason != mediagate.ParkJobLost {
 			t.Errorf("parked for %q, want %s", parked.ParkReason, mediagate.ParkJobLost)

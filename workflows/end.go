@@ -22,7 +22,7 @@ func (g *generate) end(ctx workflow.Context, status mediagate.Status, failure *m
 // goes on with that.
 func (g *generate) failUnlessKnown(ctx workflow.Context, failure *mediagate.Failure) error {
 	return g.settle(ctx, activities.SettleArgs{
-		Status: mediagate.StatusFailed, Failure: publicFailure(failure), Unheard: !outcomeKnown(g.story),
+		Status: mediagate.StatusFailed, Failure: publicFailure(failure), WithoutOutcome: !outcomeKnown(g.story),
 	})
 }
 

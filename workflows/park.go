@@ -68,7 +68,7 @@ func (g *generate) ending() bool {
 func outcomeKnown(st mediagate.Story) bool { return st.Succeeded || st.Failure != nil }
 
 // pollable reports that nothing keeps the vendor from telling us of the job.
-func pollable(st mediagate.Story) bool { return st.Trouble == "" && !st.Unheard }
+func pollable(st mediagate.Story) bool { return st.Trouble == "" && !st.Unanswered }
 
 // jitter spreads the tries of many parked tasks by up to a fifth.
 func jitter(now time.Time, d time.Duration) time.Duration {

@@ -228,7 +228,7 @@ func TestD11Trouble(t *testing.T) {
 				}
 			})
 			b.at(15*time.Minute, func() {
-				b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Heard: true}))
+				b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Answered: true}))
 			})
 			b.at(21*time.Minute, func() {
 				if got := b.task(); got.ParkReason != "" {
@@ -259,7 +259,7 @@ func TestD11Trouble(t *testing.T) {
 			var ask func()
 			ask = func() {
 				if rows := b.Store.Awaits(); len(rows) == 1 && !rows[0].Ended {
-					b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Trouble: reason}))
+					b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Trouble: reason}))
 					b.env.SignalWorkflow(workflows.SignalUpstream, 1)
 				}
 				b.at(time.Minute, ask)
@@ -339,7 +339,7 @@ func TestD12GivingUpLooksFirst(t *testing.T) {
 		t.Parallel()
 		b := setupShort(t)
 		b.at(9*time.Minute, func() {
-			b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Heard: true}))
+			b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Answered: true}))
 		})
 		b.succeeds(20*time.Minute, 1)
 		b.run()
@@ -349,7 +349,7 @@ func TestD12GivingUpLooksFirst(t *testing.T) {
 		t.Parallel()
 		b := setupShort(t)
 		b.at(9*time.Minute, func() {
-			b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
+			b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
 		})
 		b.run()
 		b.ended(mediagate.StatusCompleted)
@@ -373,7 +373,7 @@ func TestD11TroubleThatIsOver(t *testing.T) {
 		outcome := activitytest.Success()
 		b.polled(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkJobLost})
 		b.at(8*time.Minute, func() { // restored; the signal of the end gets lost
-			b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
+			b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
 		})
 		b.run()
 		b.ended(mediagate.StatusCompleted)

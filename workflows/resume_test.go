@@ -28,7 +28,7 @@ func TestD1ReplacedRunGoesOn(t *testing.T) {
 	outcome := func(b *bundle) {
 		submitByHand(b)
 		success := activitytest.Success()
-		b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &success}))
+		b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &success}))
 	}
 	mirrored := func(b *bundle) {
 		outcome(b)
@@ -48,11 +48,11 @@ func TestD1ReplacedRunGoesOn(t *testing.T) {
 		"parked, the bucket is back": {func(b *bundle) { outcome(b); b.ok(b.Store.Park(b.t.Context(), taskID, mediagate.ParkStorage)) }, mediagate.StatusCompleted, false, 1},
 		"in trouble": {func(b *bundle) {
 			submitByHand(b)
-			b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Trouble: mediagate.ParkJobLost}))
+			b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Trouble: mediagate.ParkJobLost}))
 		}, mediagate.StatusCompleted, true, 1},
 		"in trouble, asked again": {func(b *bundle) {
 			submitByHand(b)
-			b.ok(b.Hear(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Trouble: mediagate.ParkJobLost}))
+			b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Trouble: mediagate.ParkJobLost}))
 			b.ok(b.Store.Park(b.t.Context(), taskID, mediagate.ParkJobLost))
 			b.ok(b.Store.RestoreAwait(b.t.Context(), taskID, 1, b.env.Now()))
 		}, mediagate.StatusCompleted, true, 1},

@@ -97,7 +97,7 @@ func (b *bundle) at(d time.Duration, f func()) { b.env.RegisterDelayedCallback(f
 func (b *bundle) polled(d time.Duration, p mediagate.PollResult) {
 	b.at(d, func() {
 		p.TaskID = taskID
-		b.ok(b.Hear(b.t.Context(), p))
+		b.ok(b.StorePoll(b.t.Context(), p))
 		b.env.SignalWorkflow(workflows.SignalUpstream, p.N)
 	})
 }

@@ -13,7 +13,7 @@ const signalAgain = 30 * time.Second
 
 type awaitRow struct {
 	mediagate.Await
-	unheard      bool
+	unanswered   bool
 	hintedAt     time.Time
 	claimedUntil time.Time
 	epoch        int64
@@ -164,7 +164,7 @@ func (s *Store) StorePolls(ctx context.Context, channel, claim string, results [
 		case p.Trouble != "":
 			a.Trouble = p.Trouble
 		default:
-			w.NextPollAt, w.unheard = p.NextPollAt, w.unheard && !p.Heard
+			w.NextPollAt, w.unanswered = p.NextPollAt, w.unanswered && !p.Answered
 			if w.hintedAt.After(w.ClaimedAt) {
 				w.NextPollAt = s.clock()
 			}
@@ -181,7 +181,7 @@ func (s *Store) StorePolls(ctx context.Context, channel, claim string, results [
 	return ended, nil
 }
 
-// DropAwait forgets the signal that is owed for an attempt.
+// DropAwait forgets the signal that is outstanding for an attempt.
 func (s *Store) DropAwait(ctx context.Context, taskID string, n int) error {
 	unlock, err := s.lock(ctx, "DropAwait")
 	defer unlock()
@@ -210,7 +210,7 @@ func (s *Store) RestoreAwait(ctx context.Context, taskID string, n int, nextPoll
 		}
 		a.Trouble = ""
 		s.wait(r, a, nextPollAt)
-		s.awaits[len(s.awaits)-1].unheard = true
+		s.awaits[len(s.awaits)-1].unanswered = true
 		return nil
 	})
 }

@@ -25,7 +25,7 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 		(end.Failure != nil) != (end.Status == mediagate.StatusFailed):
 		return mediagate.Story{}, false, mediagate.Errorf(mediagate.KindInternal, "an end that cannot be: %+v", end)
 	}
-	if _, a, err := s.attempt(end.TaskID, end.N); end.Unheard && err == nil && a.Outcome != nil {
+	if _, a, err := s.attempt(end.TaskID, end.N); end.WithoutOutcome && err == nil && a.Outcome != nil {
 		return s.story(end.TaskID), false, nil
 	}
 	if end.Status == mediagate.StatusCompleted && !r.task.CancelRequestedAt.IsZero() { // the client was promised a cancel

@@ -207,7 +207,7 @@ func (s *Store) story(taskID string) mediagate.Story {
 	a := r.attempts[len(r.attempts)-1]
 	st.N, st.State, st.Channel, st.Provider, st.Trouble = a.N, a.State, a.Channel, a.Provider, a.Trouble
 	st.SendBefore, st.AbsentAt, st.Mirrored, st.Sync, st.CanFind = a.SendBefore, a.AbsentAt, a.Results != nil, a.Route.Sync, a.Route.Find
-	st.Unheard = slices.ContainsFunc(s.awaits, func(w *awaitRow) bool { return w.TaskID == taskID && w.N == a.N && w.unheard })
+	st.Unanswered = slices.ContainsFunc(s.awaits, func(w *awaitRow) bool { return w.TaskID == taskID && w.N == a.N && w.unanswered })
 	st.SenderLost = a.State == mediagate.AttemptUnknown && a.Error == mediagate.SenderLost
 	st.Failure = a.rejection
 	if a.Outcome != nil {

@@ -114,9 +114,9 @@ func (w *World) newTask(kind mediagate.Type) mediagate.Task {
 	}
 }
 
-// Hear stores what the asynchronous channel heard of an attempt, as its
+// StorePoll stores what the asynchronous channel heard of an attempt, as its
 // tending does. The signal is the caller's.
-func (w *World) Hear(ctx context.Context, p mediagate.PollResult) error {
+func (w *World) StorePoll(ctx context.Context, p mediagate.PollResult) error {
 	epoch, err := w.Store.BeginEpoch(ctx, AsyncChannel)
 	if err != nil {
 		return err

@@ -58,8 +58,8 @@ func (b *bench) wedge(name string, broken any, start func() error, stuck func() 
 	b.eventually("the run is wedged", stuck)
 }
 
-// mend runs the real worker until the test ends.
-func (b *bench) mend() {
+// deploy runs the real worker until the test ends.
+func (b *bench) deploy() {
 	b.serves([]string{activitytest.AsyncChannel}, activitytest.AsyncProvider, activitytest.SyncProvider)
 }
 
@@ -167,7 +167,7 @@ func TestD2WedgedRunIsReplaced(t *testing.T) {
 			}
 			b.wedge("Generate", broken, func() error { return b.engine.Start(t.Context(), b.task) }, stuck)
 			wedged := b.runID(b.task.ID)
-			b.mend()
+			b.deploy()
 			b.eventually("the task ends and is called back", func() error {
 				task, err := b.Store.TaskByID(t.Context(), b.task.ID)
 				if err == nil && (!task.Status.Terminal() || task.Webhook.State != mediagate.WebhookDelivered) {
@@ -201,7 +201,7 @@ func TestD2CancelReachesATaskWhoseRunFails(t *testing.T) {
 	blocked := func(ctx workflow.Context, _ workflows.Input) error { return forEver(ctx) }
 	w.wedge("Generate", blocked, func() error { return b.engine.Start(t.Context(), task) }, w.blocked(task.ID))
 	wedged := w.runID(task.ID)
-	w.mend() // whose workflow would not have slept: no history goes on with it
+	w.deploy() // whose workflow would not have slept: no history goes on with it
 	_, err := b.Store.RequestCancel(t.Context(), task.AccountID, task.ID)
 	w.ok(err)
 	w.ok(b.engine.Cancel(t.Context(), task.ID))
@@ -227,7 +227,7 @@ func TestD2WedgedRoundIsReplaced(t *testing.T) {
 	broken := func(ctx workflow.Context, _ workflows.RoundInput) error { return forEver(ctx) }
 	b.wedge("DeliverWebhook", broken, func() error { return b.engine.EnsureWebhook(t.Context(), b.task.ID, 1) }, b.blocked(id))
 	wedged := b.runID(id)
-	b.mend()
+	b.deploy()
 	b.eventually("the callback is delivered", func() error {
 		deliveries, err := b.Store.Deliveries(t.Context(), b.task.ID)
 		if err == nil && len(deliveries) != 1 {
@@ -277,7 +277,7 @@ func TestD2WedgedSingletonIsReplaced(t *testing.T) {
 				t.Fatalf("replaced: %v", replaced)
 			}
 			b.terminated(workflows.IDReconciler, wedged, c.word)
-			b.mend()
+			b.deploy()
 			b.eventually("its activity runs", func() error {
 				desc, err := b.temporal.DescribeWorkflowExecution(t.Context(), workflows.IDReconciler, "")
 				if err == nil && len(desc.GetPendingActivities()) == 0 {
@@ -302,7 +302,7 @@ func TestD2RemovedChannelEnds(t *testing.T) {
 	b := setupBench(t)
 	b.Activities.Settings.ChannelGrace = 0
 	b.ok(b.engine.EnsureChannel(t.Context(), "removed"))
-	b.mend()
+	b.deploy()
 	b.eventually("it ends", func() error {
 		desc, err := b.temporal.DescribeWorkflowExecution(t.Context(), workflows.IDChannel("removed"), "")
 		if got := desc.GetWorkflowExecutionInfo().GetStatus(); err == nil && got != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {

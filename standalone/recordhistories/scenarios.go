@@ -132,11 +132,11 @@ func sightRegained(ctx context.Context, st *stage) error {
 	if err := until(ctx, parked); err != nil {
 		return err
 	}
-	heard := func() bool {
+	answered := func() bool {
 		story, err := st.Store.Story(ctx, st.task.ID)
-		return err == nil && len(st.Store.Awaits()) == 1 && story.Trouble == "" && !story.Unheard
+		return err == nil && len(st.Store.Awaits()) == 1 && story.Trouble == "" && !story.Unanswered
 	}
-	if err := until(ctx, heard); err != nil {
+	if err := until(ctx, answered); err != nil {
 		return err
 	}
 	if err := st.engine.SignalWake(ctx, st.task.ID); err != nil {

@@ -319,26 +319,26 @@ var awaitTests = map[string]func(*bench){
 	"a restored row is unheard until the vendor has answered": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(1))
-		same(b, "accepted", b.story(id).Unheard, false)
+		same(b, "accepted", b.story(id).Unanswered, false)
 		b.noError(b.RestoreAwait(b.Context(), id, 1, b.now()))
-		same(b, "restored", b.story(id).Unheard, true)
+		same(b, "restored", b.story(id).Unanswered, true)
 		b.claim("c")
 		b.store("c", b.quiet(id, 0))
-		same(b, "after a failed poll", b.story(id).Unheard, true)
+		same(b, "after a failed poll", b.story(id).Unanswered, true)
 		b.claim("d")
 		result := b.quiet(id, 0)
-		result.Heard = true
+		result.Answered = true
 		b.store("d", result)
-		same(b, "after an answer", b.story(id).Unheard, false)
+		same(b, "after an answer", b.story(id).Unanswered, false)
 		b.claim("e")
 		b.store("e", b.quiet(id, 0))
-		same(b, "after the next failure", b.story(id).Unheard, false)
+		same(b, "after the next failure", b.story(id).Unanswered, false)
 		b.noError(b.RestoreAwait(b.Context(), id, 1, b.now()))
-		same(b, "restored again", b.story(id).Unheard, true)
+		same(b, "restored again", b.story(id).Unanswered, true)
 		b.claim("f")
 		result.Progress = 50
 		b.store("f", result)
-		same(b, "after progress", b.story(id).Unheard, false)
+		same(b, "after progress", b.story(id).Unanswered, false)
 	},
 	"a trouble is noted, and nothing polled for": func(b *bench) {
 		p := b.newPayer(unit(10))

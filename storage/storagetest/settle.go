@@ -119,17 +119,17 @@ var settleTests = map[string]func(*bench){
 		_, err := b.RecordOutcome(b.Context(), id, 1, success)
 		b.noError(err)
 		end := failed(id)
-		end.Unheard = true
+		end.WithoutOutcome = true
 		story, won, err := b.Settle(b.Context(), end)
 		b.noError(err)
 		same(b, "answer", []any{won, story.Status, story.Succeeded}, []any{false, mediagate.StatusProcessing, true})
 		b.money(p, unit(6), unit(4), 0)
-		end.Unheard = false // an operator's word, or a result that nobody can fetch
+		end.WithoutOutcome = false // an operator's word, or a result that nobody can fetch
 		b.settle(end)
 
 		other := b.accepted(p, unit(4))
 		end = failed(other)
-		end.Unheard = true
+		end.WithoutOutcome = true
 		b.settle(end)
 	},
 	"an end is final": func(b *bench) {

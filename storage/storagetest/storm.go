@@ -85,9 +85,9 @@ type stormClaim struct {
 // actor is one of those who act at once.
 type actor struct {
 	*storm
-	dice   *rand.Rand
-	epochs map[string]int64
-	held   map[string][]mediagate.Await // what its last claim of the channel took
+	dice    *rand.Rand
+	epochs  map[string]int64
+	claimed map[string][]mediagate.Await // what its last claim of the channel took
 }
 
 func newStorm(b *bench, seed uint64) *storm {
@@ -113,7 +113,7 @@ func (s *storm) run() {
 	s.race(stormActors, func(i int) {
 		a := &actor{
 			storm: s, dice: rand.New(rand.NewPCG(s.seed, uint64(i))), //nolint:gosec // choices, to be repeated
-			epochs: map[string]int64{}, held: map[string][]mediagate.Await{},
+			epochs: map[string]int64{}, claimed: map[string][]mediagate.Await{},
 		}
 		for range *stormOps {
 			if s.Failed() {
@@ -138,7 +138,7 @@ var deeds = []deed{
 	{12, (*actor).open},
 	{12, (*actor).accept},
 	{6, (*actor).reject},
-	{6, (*actor).lose},
+	{6, (*actor).markUnknown},
 	{6, (*actor).lookUp},
 	{3, (*actor).reopen},
 	{4, (*actor).resolve},

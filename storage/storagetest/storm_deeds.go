@@ -115,7 +115,7 @@ func (a *actor) reject() {
 	}
 }
 
-func (a *actor) lose() {
+func (a *actor) markUnknown() {
 	if t, n := a.any(), a.number(); t != nil {
 		a.fine("lose", a.MarkUnknown(a.Context(), t.id, n, a.intent(t, n), "lost"))
 	}
@@ -214,8 +214,8 @@ func (a *actor) takeOver() {
 // new ones.
 func (a *actor) poll() {
 	channel := a.channel()
-	if held := a.held[channel]; len(held) > 0 {
-		a.tell(channel, held)
+	if held := a.claimed[channel]; len(held) > 0 {
+		a.reportPolls(channel, held)
 	}
 	a.mu.Lock()
 	newest := a.storm.epochs[channel]
@@ -228,7 +228,7 @@ func (a *actor) poll() {
 	token := fmt.Sprint("claim-", a.dice.Uint64())
 	lease := time.Duration(1+a.dice.IntN(60)) * time.Second
 	rows, err := a.ClaimDue(a.Context(), channel, epoch, token, lease, 1+a.dice.IntN(6))
-	a.held[channel] = rows
+	a.claimed[channel] = rows
 	if !a.fine("claim", err, mediagate.KindConflict) {
 		return
 	}
@@ -251,7 +251,7 @@ func (a *actor) poll() {
 	}
 }
 
-func (a *actor) tell(channel string, rows []mediagate.Await) {
+func (a *actor) reportPolls(channel string, rows []mediagate.Await) {
 	results := make([]mediagate.PollResult, 0, len(rows))
 	a.mu.Lock()
 	for _, r := range rows {
@@ -259,7 +259,7 @@ func (a *actor) tell(channel string, rows []mediagate.Await) {
 			delete(a.claims, row)
 		}
 		p := mediagate.PollResult{
-			TaskID: r.TaskID, N: r.N, Progress: a.dice.IntN(130), Heard: a.dice.IntN(2) == 0,
+			TaskID: r.TaskID, N: r.N, Progress: a.dice.IntN(130), Answered: a.dice.IntN(2) == 0,
 			NextPollAt: a.now().Add(time.Duration(a.dice.IntN(20)) * time.Second),
 		}
 		switch a.dice.IntN(6) {

@@ -7,22 +7,22 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// claiming restricts a channel that has only the attempt's name.
-func (a *Accounts) claiming(c Channel, row mediagate.Attempt) (Channel, error) {
+// unproven restricts a channel that has only the attempt's name.
+func (a *Accounts) unproven(c Channel, row mediagate.Attempt) (Channel, error) {
 	if c.Vendor == nil || c.Provider != row.Provider {
 		return Channel{}, noChannel()
 	}
-	claims := &claimant{Accounts: a, row: row, channel: c}
+	account := &unprovenAccount{Accounts: a, row: row, channel: c}
 	if finder, ok := c.Vendor.(providers.Finder); ok {
-		c.Vendor = &findingClaimant{claims, finder}
+		c.Vendor = &unprovenFinder{account, finder}
 	} else {
-		c.Vendor = claims
+		c.Vendor = account
 	}
 	return c, nil
 }
 
-// claimant is a vendor account that may or may not have made the attempt's job.
-type claimant struct {
+// unprovenAccount is a vendor account that may or may not have made the attempt's job.
+type unprovenAccount struct {
 	*Accounts
 	row     mediagate.Attempt
 	channel Channel
@@ -30,37 +30,37 @@ type claimant struct {
 }
 
 // Submit sends nothing: the account that made the attempt may have the job.
-func (c *claimant) Submit(context.Context, mediagate.Job) (mediagate.Submission, error) {
+func (c *unprovenAccount) Submit(context.Context, mediagate.Job) (mediagate.Submission, error) {
 	return mediagate.Submission{}, noChannel()
 }
 
 // Poll asks for the job by the vendor's id.
-func (c *claimant) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+func (c *unprovenAccount) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 	report, err := c.channel.Vendor.Poll(ctx, ref)
 	return c.judge(ctx, report, err)
 }
 
-// findingClaimant is one whose vendor can be asked by our own id.
-type findingClaimant struct {
-	*claimant
+// unprovenFinder is one whose vendor can be asked by our own id.
+type unprovenFinder struct {
+	*unprovenAccount
 	finder providers.Finder
 }
 
 // Ref is the vendor's own.
-func (c *findingClaimant) Ref(job mediagate.Job) (mediagate.JobRef, error) { return c.finder.Ref(job) }
+func (c *unprovenFinder) Ref(job mediagate.Job) (mediagate.JobRef, error) { return c.finder.Ref(job) }
 
 // Find asks for the job by our own id.
-func (c *findingClaimant) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+func (c *unprovenFinder) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 	report, err := c.finder.Find(ctx, ref)
 	return c.judge(ctx, report, err)
 }
 
-// Unclaimed is the vendor behind a claimant that has proven itself.
-func Unclaimed(v providers.Provider) providers.Provider {
+// Unwrap is the vendor behind an unproven account that has proven itself.
+func Unwrap(v providers.Provider) providers.Provider {
 	switch c := v.(type) {
-	case *findingClaimant:
-		return Unclaimed(c.claimant)
-	case *claimant:
+	case *unprovenFinder:
+		return Unwrap(c.unprovenAccount)
+	case *unprovenAccount:
 		if c.proven {
 			return c.channel.Vendor
 		}
@@ -71,7 +71,7 @@ func Unclaimed(v providers.Provider) providers.Provider {
 // judge believes an answer about the very job that was asked for. That this
 // account does not show us the job says nothing of the one that made it. Only a
 // vendor that could not answer is left as it is: the next time may tell.
-func (c *claimant) judge(ctx context.Context, report mediagate.Report, err error) (mediagate.Report, error) {
+func (c *unprovenAccount) judge(ctx context.Context, report mediagate.Report, err error) (mediagate.Report, error) {
 	if err == nil && !report.Named {
 		return mediagate.Report{}, noChannel()
 	}
@@ -96,7 +96,7 @@ func (c *claimant) judge(ctx context.Context, report mediagate.Report, err error
 
 // prove records that the account is the one that made the job, and wakes the
 // tasks that waited for that, or for a key that the vendor takes.
-func (c *claimant) prove(ctx context.Context) error {
+func (c *unprovenAccount) prove(ctx context.Context) error {
 	fresh, err := c.Store.ProveAccount(ctx, mediagate.AccountProof{
 		Made: c.row.Fingerprint, Found: c.channel.Fingerprint, Channel: c.channel.Name, TaskID: c.row.TaskID, N: c.row.N,
 	})
