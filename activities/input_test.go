@@ -86,7 +86,9 @@ func TestInputs(t *testing.T) {
 				}
 				return
 			}
-			f := st.Failure
+			stored, err := b.Store.Story(t.Context(), taskID)
+			b.ok(err)
+			f := stored.Failure
 			if f == nil || f.Code != mediagate.CodeImageProcessing || !strings.Contains(f.Message, c.want.says) || f.Retryable != c.want.retryable {
 				t.Errorf("failure %+v, want %+v", f, c.want)
 			}

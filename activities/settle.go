@@ -42,8 +42,12 @@ func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story
 			return a.story(ctx, in.TaskID)
 		}
 	}
+	failure, err := a.worded(ctx, in)
+	if err != nil {
+		return mediagate.Story{}, a.fail(ctx, err)
+	}
 	end := mediagate.Settlement{
-		TaskID: in.TaskID, N: in.N, Status: in.Status, Failure: in.Failure, WithoutOutcome: in.WithoutOutcome,
+		TaskID: in.TaskID, N: in.N, Status: in.Status, Failure: failure, WithoutOutcome: in.WithoutOutcome,
 		EndedAt: a.Now().UTC().Truncate(time.Microsecond),
 	}
 	if in.Status == mediagate.StatusCompleted {
@@ -66,6 +70,23 @@ func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story
 		a.dropUploads(ctx, task)
 	}
 	return st, err
+}
+
+// worded is the failure that the workflow decided on, with the words of the
+// attempt that it rests on where it has none.
+func (a *Activities) worded(ctx context.Context, in SettleArgs) (*mediagate.Failure, error) {
+	if in.Failure == nil || in.Failure.Message != "" {
+		return in.Failure, nil
+	}
+	failure := *in.Failure
+	st, err := a.Store.Story(ctx, in.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	if st.N == in.N && st.Failure != nil {
+		failure.Message = st.Failure.Message
+	}
+	return &failure, nil
 }
 
 // dropTimeout is short: what stays is swept by its age.

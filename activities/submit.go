@@ -33,11 +33,16 @@ func (a *Activities) LoadTask(ctx context.Context, in TaskArgs) (mediagate.Story
 }
 
 // story reads the story and adds what only the worker knows: its settings, and
-// whether the vendor can stop a job.
+// whether the vendor can stop a job. It leaves out the words of a failure: they
+// may be the vendor's, who may repeat the prompt, and a story becomes part of a
+// history. Settle finds them in the row.
 func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story, error) {
 	st, err := a.Store.Story(ctx, taskID)
 	if err != nil {
 		return st, a.fail(ctx, err)
+	}
+	if st.Failure != nil {
+		st.Failure = &mediagate.Failure{Code: st.Failure.Code, Retryable: st.Failure.Retryable}
 	}
 	st.ParkTimeout, st.ParkRetry = a.Settings.ParkTimeout, a.Settings.ParkRetry
 	if st.State == mediagate.AttemptIntent || st.SenderLost && st.Sync {
