@@ -49,10 +49,9 @@ func TestTend(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			d := newTending(t, 1)
-			failed := false
+			var failed atomic.Bool // two batches may signal at once
 			d.Engine.OnUpstream = func(string, int) error {
-				if !failed {
-					failed = true
+				if failed.CompareAndSwap(false, true) {
 					return mediagate.Errorf(mediagate.KindUnavailable, "Temporal is away")
 				}
 				return nil
