@@ -2,9 +2,11 @@ package gemini_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"hash/crc32"
@@ -77,7 +79,7 @@ const noKey = `{"error":{"code":400,"message":"API key not valid.","status":"INV
 
 func suite() providertest.Suite {
 	ref := mediagate.JobRef{JobID: "resp-1", ExternalID: externalID, Operation: "image"}
-	stored, err := providertest.NewSink().Store(nil, 0, strings.NewReader(made)) //nolint:staticcheck // it needs none
+	stored, err := providertest.NewSink().Store(context.Background(), 0, strings.NewReader(made))
 	if err != nil {
 		panic(err)
 	}
@@ -242,7 +244,7 @@ func TestReferences(t *testing.T) {
 				}
 				return
 			}
-			e, _ := err.(*mediagate.Error) //nolint:errorlint // the adapter's own
+			e, _ := errors.AsType[*mediagate.Error](err)
 			if e == nil || e.Kind != mediagate.KindInvalid || e.Code != string(mediagate.CodeImageProcessing) || e.Message != tc.message {
 				t.Errorf("error %v, want %q", err, tc.message)
 			}
@@ -287,7 +289,7 @@ func TestExpress(t *testing.T) {
 		`{"prompt":"a","seed":1}`:                                "seed",
 	} {
 		err := gemini.Express(mediagate.Job{Operation: "image", Params: []byte(params)}, nil)
-		e, _ := err.(*mediagate.Error) //nolint:errorlint // the adapter's own
+		e, _ := errors.AsType[*mediagate.Error](err)
 		if (err == nil) != (field == "") || e != nil && e.Param != field {
 			t.Errorf("%s: %v, want %q", params, err, field)
 		}

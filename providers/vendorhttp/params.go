@@ -14,8 +14,8 @@ import (
 
 // DecodeParams reads a job's request into the fields that an adapter knows: of
 // those of v the given ones, as its description lists them for the operation,
-// or all. A field that it does not know is an error, never a wish dropped in
-// silence. Errors are of KindInvalid.
+// or all. Any other field is refused by its name: whoever sent it would believe
+// that it was heeded. Errors are of KindInvalid.
 func DecodeParams(params json.RawMessage, v any, fields ...string) error {
 	if len(fields) > 0 {
 		var given map[string]json.RawMessage
