@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -86,6 +87,7 @@ func (a *Activities) worded(ctx context.Context, in SettleArgs) (*mediagate.Fail
 	if st.N == in.N && st.Failure != nil {
 		failure.Message = st.Failure.Message
 	}
+	failure.Message = cmp.Or(failure.Message, "the generation failed") // of an attempt that another followed
 	return &failure, nil
 }
 

@@ -42,3 +42,16 @@ func TestStoryHoldsNoWordsOfAVendor(t *testing.T) {
 		})
 	}
 }
+
+// A failure is never without words, also where the attempt that it rests on is
+// not the newest any more.
+func TestFailureHasWords(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{
+		TaskID: taskID, N: 1, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeGenerationFailed},
+	})
+	if f := b.task().Failure; f == nil || f.Message == "" {
+		t.Errorf("the client is told %+v", f)
+	}
+}
