@@ -29,6 +29,9 @@ func (c Channel) rowsPerCall(row mediagate.Await) int {
 	if _, ok := c.Vendor.(providers.Batcher); !ok || !c.holds(row.Fingerprint) {
 		return 1
 	}
+	if chooser, ok := c.Vendor.(providers.Chooser); ok && !chooser.Batches(row.Ref) {
+		return 1
+	}
 	return max(1, c.Adapter.Description.Operations[row.Ref.Operation].Batch)
 }
 

@@ -45,6 +45,13 @@ type Batcher interface {
 	PollAll(ctx context.Context, refs []mediagate.JobRef) ([]Answer, error)
 }
 
+// Chooser is implemented by a Batcher that takes some jobs only.
+type Chooser interface {
+	// Batches reports whether PollAll takes the job of ref; any other is polled
+	// alone.
+	Batches(ref mediagate.JobRef) bool
+}
+
 // Answer is what PollAll tells of one job: what Poll would.
 type Answer struct {
 	Report mediagate.Report
@@ -86,7 +93,7 @@ type Operation struct {
 	Sync   bool // the submit call itself brings the result
 	Find   bool // the vendor can be asked for the job by our own id
 	Cancel bool // the vendor can stop the job
-	Batch  int  // jobs that one poll can ask for; 0 is one
+	Batch  int  // jobs that one poll can ask for, where the channel's dialect has such a call; 0 is one
 	Inputs bool // Submit opens the client's media, which takes time before its first byte
 
 	// Submit is the longest that a submission takes, from the first call that

@@ -7,12 +7,11 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// envelope is the shape of every answer.
-type envelope struct {
+// head is what every answer begins with, of both generations.
+type head struct {
 	Code      vendorhttp.Text `json:"code"`
 	Message   vendorhttp.Text `json:"message"`
 	RequestID vendorhttp.Text `json:"request_id"`
-	Data      task            `json:"data"`
 }
 
 type task struct {
@@ -34,21 +33,43 @@ type video struct {
 	Duration     vendorhttp.Text `json:"duration"`
 }
 
-// readEnvelope returns nil for an answer that is not the vendor's own: the
-// code is what each of its answers has.
-func readEnvelope(answer vendorhttp.Answer) *envelope {
-	env := new(envelope)
-	if answer.Decode(env) != nil {
+// readHead returns nil for an answer that is not the vendor's own: the code is
+// what each of its answers has.
+func readHead(answer vendorhttp.Answer) *head {
+	h := new(head)
+	if answer.Decode(h) != nil {
 		return nil
 	}
-	if _, err := strconv.Atoi(string(env.Code)); err != nil {
+	if _, err := strconv.Atoi(string(h.Code)); err != nil {
 		return nil
 	}
-	return env
+	return h
 }
 
-// states is the vendor's whole vocabulary; any other word is unknown, also
-// those of its newer generation.
+// readTask reads what an answer with a head says of a job.
+func readTask(answer vendorhttp.Answer) task {
+	var body struct {
+		Data task `json:"data"`
+	}
+	_ = answer.Decode(&body) // what is no task is an empty one
+	return body.Data
+}
+
+// made is the id of the job that a submission made; empty when it is not sure
+// that it made one.
+func made(answer vendorhttp.Answer, h *head, at place) string {
+	switch {
+	case h == nil, h.Code != "0", answer.Status >= 300:
+		return ""
+	case at.newer():
+		return readMade(answer)
+	default:
+		return readTask(answer).TaskID.ID()
+	}
+}
+
+// states is the older generation's whole vocabulary; any other word is unknown,
+// also those of the newer one.
 var states = map[string]mediagate.JobState{
 	"submitted":  mediagate.JobQueued,
 	"processing": mediagate.JobRunning,
@@ -61,8 +82,8 @@ const maxWord = 32
 
 // report translates a job. An answer about another job, or a success without
 // a file, is against the vendor's own protocol: asked again, it may be right.
-func (a *Adapter) report(ref mediagate.JobRef, env *envelope) (mediagate.Report, error) {
-	id, external := env.Data.TaskID.ID(), string(env.Data.Info.ExternalID)
+func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error) {
+	id, external := t.TaskID.ID(), string(t.Info.ExternalID)
 	switch {
 	case id == "":
 		return mediagate.Report{}, strange("the answer names no job")
@@ -74,24 +95,28 @@ func (a *Adapter) report(ref mediagate.JobRef, env *envelope) (mediagate.Report,
 	// A job id that was asked for has been compared; the external id may be left out.
 	named := ref.JobID != "" || external == ref.ExternalID
 	ref.JobID = id
-	word := string(env.Data.Status)
-	state, known := states[word]
-	if !known {
-		state, word = mediagate.JobUnknown, cut(a.http.Clean(word), maxWord)
-	}
-	report := mediagate.Report{Ref: ref, State: state, Word: word, Percent: -1, Named: named}
-	switch state {
+	report := mediagate.Report{Ref: ref, Percent: -1, Named: named}
+	report.State, report.Word = a.state(states, t.Status)
+	switch report.State {
 	case mediagate.JobSucceeded:
-		report.Outcome = success(env.Data, placeOf(ref.State).marked)
+		report.Outcome = success(t, placeOf(ref.State).marked)
 		if len(report.Outcome.Media) == 0 {
 			return mediagate.Report{}, strange("a job that succeeded names no file")
 		}
 	case mediagate.JobFailed:
-		report.Outcome = failed(string(env.Data.StatusText), a.http.Clean)
-		report.Outcome.UpstreamCost = env.Data.Units.Decimal()
+		report.Outcome = failed(string(t.StatusText), a.http.Clean)
+		report.Outcome.UpstreamCost = t.Units.Decimal()
 	default: // still under way
 	}
 	return report, nil
+}
+
+// state looks the vendor's word up. One that the table lacks is bounded.
+func (a *Adapter) state(table map[string]mediagate.JobState, said vendorhttp.Text) (mediagate.JobState, string) {
+	if state, known := table[string(said)]; known {
+		return state, string(said)
+	}
+	return mediagate.JobUnknown, cut(a.http.Clean(string(said)), maxWord)
 }
 
 func success(t task, watermarked bool) *mediagate.Outcome {

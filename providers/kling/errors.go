@@ -47,8 +47,8 @@ func unfit(code vendorhttp.Text) bool {
 	}
 }
 
-// submitError judges the answer to a submission; nil means that it names a job.
-func (a *Adapter) submitError(answer vendorhttp.Answer, env *envelope) error {
+// submitError judges the answer to a submission that names no job.
+func (a *Adapter) submitError(answer vendorhttp.Answer, env *head) error {
 	if env == nil {
 		return a.http.Refuse(vendorhttp.Verdict{Kind: vendorhttp.RefusalKind(answer.Status)}, answer, "", "", "")
 	}
@@ -56,8 +56,6 @@ func (a *Adapter) submitError(answer vendorhttp.Answer, env *envelope) error {
 	known, ok := verdicts[env.Code]
 	switch {
 	case answer.Status >= 500:
-	case env.Code == "0" && answer.Status < 300 && env.Data.TaskID.ID() != "":
-		return nil
 	case env.Code == "0":
 	case duplicate(env):
 		// Our id is taken, so an earlier call did arrive: a lookup finds it.
@@ -70,7 +68,7 @@ func (a *Adapter) submitError(answer vendorhttp.Answer, env *envelope) error {
 }
 
 // pollError judges the answer to a query; nil means that it has a job.
-func (a *Adapter) pollError(answer vendorhttp.Answer, env *envelope) error {
+func (a *Adapter) pollError(answer vendorhttp.Answer, env *head) error {
 	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
 	if env == nil {
 		return a.http.Refuse(v, answer, "", "", "")
@@ -95,7 +93,7 @@ func (a *Adapter) pollError(answer vendorhttp.Answer, env *envelope) error {
 // whoever looks for a lost submission, so it is read narrowly: the old
 // endpoints say it with the code of a bad value, and 1202, an unknown method,
 // would be a wrong address.
-func absent(env *envelope) bool {
+func absent(env *head) bool {
 	switch env.Code {
 	case "1203":
 		return true
@@ -110,7 +108,7 @@ func absent(env *envelope) bool {
 // duplicate tells a refused external id from other bad values. The vendor
 // documents only that it must be unique, so the words are a guess on the wide
 // side: an unneeded lookup does no harm.
-func duplicate(env *envelope) bool {
+func duplicate(env *head) bool {
 	if env.Code != "1200" && env.Code != "1201" {
 		return false
 	}

@@ -7,39 +7,45 @@ import (
 	"net/url"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
 // PublicURL is the vendor's host for accounts outside mainland China.
 const PublicURL = "https://api-singapore.klingai.com"
 
-// Adapter speaks to one account. It is safe for concurrent use.
+// The generations of the vendor's API, as a channel's option names them.
+const (
+	generationLegacy = "legacy"
+	generationV2     = "v2"
+)
+
+// Adapter speaks to one account. New jobs are of its generation; older ones are
+// asked for where they were made. It is safe for concurrent use.
 type Adapter struct {
-	http *vendorhttp.Client
-	auth authorizer
+	http       *vendorhttp.Client
+	auth       authorizer
+	generation string
+	bothKnown  bool // its credentials open both generations
 }
 
 // New makes the adapter of a channel; errors name channel and field.
-func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
+func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, error) {
 	check := vendorhttp.Check(ch)
 	about := Description()
 	check.Known(about.Credentials, about.Options)
 	base := check.BaseURL(PublicURL)
 	var keys credentials
+	generation := generationOf(ch.Options)
 	switch {
-	case ch.Credentials["api_key"] == "":
-		keys.access, keys.secret = check.Credential("access_key"), check.Credential("secret_key")
-	case ch.Credentials["access_key"] != "" || ch.Credentials["secret_key"] != "":
+	case generation != generationLegacy && generation != generationV2:
+		check.Wrong("options.generation", "must be legacy or v2")
+	case ch.Credentials["api_key"] != "" && (ch.Credentials["access_key"] != "" || ch.Credentials["secret_key"] != ""):
 		check.Wrong("credentials.api_key", "excludes access_key and secret_key")
-	default:
+	case ch.Credentials["api_key"] != "" || generation == generationV2: // which takes no other
 		keys.api = check.Credential("api_key")
-	}
-	switch ch.Options["generation"] {
-	case "", "legacy":
-	case "v2":
-		check.Wrong("options.generation", "v2 is not served; use legacy")
 	default:
-		check.Wrong("options.generation", "must be legacy")
+		keys.access, keys.secret = check.Credential("access_key"), check.Credential("secret_key")
 	}
 	if err := check.Err(); err != nil {
 		return nil, err
@@ -48,7 +54,15 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 		BaseURL: base,
 		Secrets: []string{keys.access, keys.secret, keys.api},
 	}, opt)
-	return &Adapter{http: client, auth: newAuthorizer(keys, client.Now)}, nil
+	a := &Adapter{http: client, auth: newAuthorizer(keys, client.Now), generation: generation, bothKnown: keys.api != ""}
+	if generation == generationV2 {
+		return &batching{a}, nil
+	}
+	return a, nil
+}
+
+func generationOf(options map[string]string) string {
+	return cmp.Or(options["generation"], generationLegacy)
 }
 
 // Account is what names the vendor account of a channel: the access key stays
@@ -62,11 +76,11 @@ func (a *Adapter) Close() { a.http.Close() }
 
 // Ref is the reference that Submit returns for the job, less the vendor's id.
 func (a *Adapter) Ref(job mediagate.Job) (mediagate.JobRef, error) {
-	_, at, err := write(job)
+	w, err := express(job, a.generation)
 	if err != nil {
 		return mediagate.JobRef{}, err
 	}
-	return refOf(job, at), nil
+	return refOf(job, w.at), nil
 }
 
 func refOf(job mediagate.Job, at place) mediagate.JobRef {
@@ -80,32 +94,28 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if job.ExternalID == "" {
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the job has no external id")
 	}
-	req, at, err := write(job)
+	w, err := express(job, a.generation)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	body, err := vendorhttp.Encode(req)
+	body, err := vendorhttp.Encode(w.body)
 	if err != nil {
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, submitTimeout) // of both calls, where the first is refused
 	defer cancel()
 	call := vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: videosPath + at.endpoint, Body: vendorhttp.JSON(body),
+		Effect: vendorhttp.Submits, Path: w.path, Body: vendorhttp.JSON(body),
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
 	}
-	answer, env, err := a.authorized(func(header http.Header) (vendorhttp.Answer, error) {
-		call.Header = header
-		return a.http.Do(ctx, call)
-	})
+	answer, head, err := a.do(ctx, call)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	if err := a.submitError(answer, env); err != nil {
-		return mediagate.Submission{}, err
+	ref := refOf(job, w.at)
+	if ref.JobID = made(answer, head, w.at); ref.JobID == "" {
+		return mediagate.Submission{}, a.submitError(answer, head)
 	}
-	ref := refOf(job, at)
-	ref.JobID = env.Data.TaskID.ID()
 	return mediagate.Submission{Ref: ref}, nil
 }
 
@@ -126,19 +136,18 @@ func (a *Adapter) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	return a.ask(ctx, ref, ref.ExternalID)
 }
 
-// ask asks for a job where it is, or without a state at each endpoint that its
-// operation may have used. It is absent only when each of them says so.
+// ask asks for a job at each place where it may be, of which there is one once
+// the vendor has named it. It is absent only when each of them says so.
 func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, id string) (mediagate.Report, error) {
-	if ref.State != "" {
-		return a.query(ctx, ref, id)
-	}
-	if len(endpoints[ref.Operation]) == 0 {
+	places := a.places(ref)
+	if len(places) == 0 {
 		// Not KindNotFound, which would prove that there is no job.
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
 	}
 	var absent error
-	for _, ref.State = range endpoints[ref.Operation] {
-		report, err := a.query(ctx, ref, id)
+	for _, at := range places {
+		ref.State = at.state()
+		report, err := a.query(ctx, ref, at, id)
 		if !mediagate.Is(err, mediagate.KindNotFound) {
 			return report, err
 		}
@@ -147,27 +156,57 @@ func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, id string) (med
 	return mediagate.Report{}, absent
 }
 
-func (a *Adapter) query(ctx context.Context, ref mediagate.JobRef, id string) (mediagate.Report, error) {
-	call := vendorhttp.Call{
-		Effect: vendorhttp.Reads, Path: videosPath + url.PathEscape(placeOf(ref.State).endpoint) + "/" + url.PathEscape(id),
+// places are those where the job may be: where the reference says; without a
+// state, at each endpoint of the older generation that its operation may have
+// used. A job of which only our id is known may have been sent when the channel
+// was of the other generation, so that is asked too. A key pair opens the older
+// one only.
+func (a *Adapter) places(ref mediagate.JobRef) []place {
+	at := placeOf(ref.State)
+	var older []place
+	for _, endpoint := range endpoints[ref.Operation] {
+		older = append(older, place{endpoint, at.marked})
 	}
-	answer, env, err := a.authorized(func(header http.Header) (vendorhttp.Answer, error) {
-		call.Header = header
-		return a.http.Do(ctx, call)
+	stated := []place{at}
+	switch {
+	case ref.State == "":
+		stated = older
+	case ref.JobID == "" && at.newer():
+		return append(stated, older...)
+	}
+	if ref.JobID == "" && a.bothKnown && len(stated) > 0 {
+		return append(stated, place{newerTasks, at.marked})
+	}
+	return stated
+}
+
+func (a *Adapter) query(ctx context.Context, ref mediagate.JobRef, at place, id string) (mediagate.Report, error) {
+	if at.newer() {
+		return a.queryNewer(ctx, ref, id)
+	}
+	answer, head, err := a.do(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Reads, Path: videosPath + url.PathEscape(at.endpoint) + "/" + url.PathEscape(id),
 	})
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	if err := a.pollError(answer, env); err != nil {
+	if err := a.pollError(answer, head); err != nil {
 		return mediagate.Report{}, err
 	}
-	return a.report(ref, env)
+	return a.report(ref, readTask(answer))
+}
+
+// do makes a call with a token.
+func (a *Adapter) do(ctx context.Context, call vendorhttp.Call) (vendorhttp.Answer, *head, error) {
+	return a.authorized(func(header http.Header) (vendorhttp.Answer, error) {
+		call.Header = header
+		return a.http.Do(ctx, call)
+	})
 }
 
 // authorized makes a call, and makes it once more with a new token when the
-// vendor refuses the first one. The envelope is nil when the answer
-// holds none.
-func (a *Adapter) authorized(call func(http.Header) (vendorhttp.Answer, error)) (vendorhttp.Answer, *envelope, error) {
+// vendor refuses the first one. The head is nil when the answer has none.
+func (a *Adapter) authorized(call func(http.Header) (vendorhttp.Answer, error)) (vendorhttp.Answer, *head, error) {
 	for again := true; ; again = false {
 		token, err := a.auth.token()
 		if err != nil {
@@ -180,10 +219,10 @@ func (a *Adapter) authorized(call func(http.Header) (vendorhttp.Answer, error)) 
 		if err != nil {
 			return vendorhttp.Answer{}, nil, err
 		}
-		env := readEnvelope(answer)
-		if again && env != nil && unfit(env.Code) && a.auth.renew(token) {
+		head := readHead(answer)
+		if again && head != nil && unfit(head.Code) && a.auth.renew(token) {
 			continue
 		}
-		return answer, env, nil
+		return answer, head, nil
 	}
 }

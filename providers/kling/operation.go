@@ -16,7 +16,7 @@ const (
 	opOmni       = "omni"
 )
 
-// The endpoints of this generation that we use.
+// The endpoints of the older generation that we use.
 const (
 	text2video  = "text2video"
 	image2video = "image2video"
@@ -48,7 +48,7 @@ func Description() providers.Description {
 	common := []string{"prompt", "mode", "duration", "aspect_ratio", "image_urls", "element_list", "watermark", "audio"}
 	film := slices.Concat(common, []string{"negative_prompt", "multi_shot", "shot_type", "multi_prompt"})
 	operation := func(fields []string) providers.Operation {
-		return providers.Operation{Fields: fields, Media: "video", Find: true, Submit: submitTimeout}
+		return providers.Operation{Fields: fields, Media: "video", Find: true, Batch: newerBatch, Submit: submitTimeout}
 	}
 	return providers.Description{
 		Credentials: []string{"access_key", "secret_key", "api_key"},

@@ -2,8 +2,9 @@ package kling
 
 import "strings"
 
-// place is where a job is asked for, and what is wanted of it: the vendor
-// keys ids by endpoint, and makes a marked file beside the plain one on demand.
+// place is where a job is asked for, and what is wanted of it: the older
+// generation keys ids by endpoint, the newer one has a single place for all. A
+// marked file is made beside the plain one on demand.
 type place struct {
 	endpoint string
 	marked   bool
@@ -25,3 +26,8 @@ func placeOf(state string) place {
 	endpoint, marked := strings.CutSuffix(state, marking)
 	return place{endpoint, marked}
 }
+
+// newerTasks stands for an endpoint: the place of the newer generation's jobs.
+const newerTasks = "tasks"
+
+func (p place) newer() bool { return p.endpoint == newerTasks }

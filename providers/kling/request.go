@@ -33,6 +33,8 @@ type params struct {
 		ReferType         string `json:"refer_type"`
 		KeepOriginalSound string `json:"keep_original_sound"`
 	} `json:"video_list"`
+
+	bound int // of the vendor's prompt, in characters
 }
 
 type shot struct {
@@ -105,21 +107,43 @@ type (
 )
 
 // Express says whether the vendor can be told the job's request, as Submit
-// would tell it. One generation of the vendor is served, so the options of a
-// channel make no difference.
-func Express(job mediagate.Job, _ map[string]string) error {
-	_, _, err := write(job)
+// would tell it. The generation that a channel's options name decides.
+func Express(job mediagate.Job, options map[string]string) error {
+	_, err := express(job, generationOf(options))
 	return err
 }
 
-// write puts the job in the vendor's words: the body, and where to ask for the
-// job later. It makes no call, and its errors name field and rule.
-func write(job mediagate.Job) (*request, place, error) {
-	if endpoints[job.Operation] == nil {
-		return nil, place{}, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
+// wire is a job in the vendor's words: where it is sent, what is sent, and where
+// to ask for it later.
+type wire struct {
+	path string
+	body any
+	at   place
+}
+
+func express(job mediagate.Job, generation string) (wire, error) {
+	if generation == generationV2 {
+		return writeNewer(job)
 	}
-	p := new(params)
-	if err := vendorhttp.DecodeParams(job.Params, p, fieldsOf(job)...); err != nil {
+	r, at, err := write(job)
+	return wire{path: videosPath + at.endpoint, body: r, at: at}, err
+}
+
+// read reads the job's fields. bound is that of the vendor's prompts.
+func read(job mediagate.Job, bound int) (*params, error) {
+	if endpoints[job.Operation] == nil {
+		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
+	}
+	p := &params{bound: bound}
+	return p, vendorhttp.DecodeParams(job.Params, p, fieldsOf(job)...)
+}
+
+// write puts the job in the words of the older generation: the body, and where
+// to ask for the job later. It makes no call, and its errors name field and
+// rule.
+func write(job mediagate.Job) (*request, place, error) {
+	p, err := read(job, maxPrompt)
+	if err != nil {
 		return nil, place{}, err
 	}
 	at := place{endpoint: omniVideo, marked: p.Watermark}
@@ -133,7 +157,6 @@ func write(job mediagate.Job) (*request, place, error) {
 	if p.Audio != nil {
 		r.Sound = onOff(*p.Audio)
 	}
-	var err error
 	switch {
 	case job.Operation == opVideo:
 		at.endpoint, err = r.setVideo(p)
@@ -209,25 +232,33 @@ func (r *request) setShots(p *params) error {
 // setVideo writes what only the plain endpoints take, and chooses between them
 // by the images. They take subjects by id only, beside a first frame only.
 func (r *request) setVideo(p *params) (endpoint string, err error) {
-	if i := slices.IndexFunc(p.ElementList, element.byName); i >= 0 {
-		return "", invalid(fmt.Sprintf("element_list[%d].name", i), "is not possible here")
+	if err := p.suitsPlain(); err != nil {
+		return "", err
 	}
 	r.NegativePrompt = p.NegativePrompt
 	switch len(p.ImageURLs) {
 	case 0:
-		if len(p.ElementList) > 0 {
-			return "", invalid("element_list", "is only possible together with image_urls")
-		}
 		r.AspectRatio = p.AspectRatio
 		return text2video, nil
-	case 1:
 	case 2:
 		r.ImageTail = p.ImageURLs[1]
-	default:
-		return "", invalid("image_urls", "takes at most 2 images here")
 	}
 	r.Image = p.ImageURLs[0] // no aspect_ratio: the video follows it
 	return image2video, nil
+}
+
+// suitsPlain refuses what is not for the endpoints of plain text and frames.
+func (p *params) suitsPlain() error {
+	switch i := slices.IndexFunc(p.ElementList, element.byName); {
+	case i >= 0:
+		return invalid(fmt.Sprintf("element_list[%d].name", i), "is not possible here")
+	case len(p.ImageURLs) == 0 && len(p.ElementList) > 0:
+		return invalid("element_list", "is only possible together with image_urls")
+	case len(p.ImageURLs) > len(frameTypes):
+		return invalid("image_urls", fmt.Sprintf("takes at most %d images here", len(frameTypes)))
+	default:
+		return nil
+	}
 }
 
 // frameTypes are what omni-video calls a first and a last frame.

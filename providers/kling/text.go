@@ -11,7 +11,8 @@ import (
 
 // The vendor's bounds of its texts, in characters. What we add must fit too.
 const (
-	maxPrompt     = 2500
+	maxPrompt     = 2500 // of the older generation
+	maxNewer      = 3072 // of the newer one
 	maxShotPrompt = 512
 )
 
@@ -62,9 +63,9 @@ func (p *params) rewrite(change func(text string, bound int, read bool) (string,
 	tooLong := func(field string, bound int) error {
 		return invalid(field, fmt.Sprintf("must be a string of at most %d characters, %s", bound, why))
 	}
-	text, ok := change(p.Prompt, maxPrompt, !p.cut())
+	text, ok := change(p.Prompt, p.bound, !p.cut())
 	if !ok {
-		return tooLong("prompt", maxPrompt)
+		return tooLong("prompt", p.bound)
 	}
 	p.Prompt = text
 	if !p.cut() {
@@ -106,9 +107,9 @@ func (p *params) referToFirst() error {
 	}
 	const first = "<<<image_1>>>"
 	p.Prompt = first + p.Prompt
-	if utf8.RuneCountInString(p.Prompt) > maxPrompt {
+	if utf8.RuneCountInString(p.Prompt) > p.bound {
 		return invalid("prompt", fmt.Sprintf(
-			"must be a string of at most %d characters, with the %s that is put in front when it refers to no item of image_urls", maxPrompt, first))
+			"must be a string of at most %d characters, with the %s that is put in front when it refers to no item of image_urls", p.bound, first))
 	}
 	return nil
 }
@@ -159,7 +160,7 @@ func (p *params) mentionSubjects(subjects []*subject) error {
 		return err
 	}
 	if !p.cut() {
-		p.Prompt = putInFront(p.Prompt, subjects, maxPrompt)
+		p.Prompt = putInFront(p.Prompt, subjects, p.bound)
 	}
 	return nil
 }

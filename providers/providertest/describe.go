@@ -38,6 +38,7 @@ func (s Suite) description(t *testing.T) {
 			t.Errorf("%s: no job of the suite tries it", name)
 		}
 	}
+	batch = batch && !s.Alone
 	for what, is := range map[string][2]bool{"Find": {find, finds}, "Cancel": {stop, stops}, "PollAll": {batch, batches}} {
 		if is[0] != is[1] {
 			t.Errorf("%s: described %v, implemented %v", what, is[0], is[1])
@@ -49,7 +50,7 @@ func (s Suite) description(t *testing.T) {
 		"Submission.Outcome": {op.Sync, s.Submission.Outcome != nil},
 		"Word":               {!op.Sync, s.Word != nil},
 		"Stopped":            {op.Cancel, s.Stopped.Body != "" || s.Stopped.Status != 0},
-		"Batch":              {op.Batch > 1, s.Batch != nil},
+		"Batch":              {op.Batch > 1 && !s.Alone, s.Batch != nil},
 		"File":               {opens && !op.Sync, s.Media.Ref != ""},
 	} {
 		if is[0] && !is[1] {

@@ -63,7 +63,7 @@ func (s Suite) cancel(t *testing.T) {
 func (s Suite) batch(t *testing.T) {
 	t.Helper()
 	most := s.operation(t).Batch
-	if most < 2 {
+	if most < 2 || s.Alone {
 		return
 	}
 	ask := func(p providers.Provider, ctx context.Context, refs []mediagate.JobRef) ([]providers.Answer, error) {

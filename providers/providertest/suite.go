@@ -55,8 +55,9 @@ type Suite struct {
 	CancelRows map[string]Row
 
 	// Of operations that are polled in batches: the answer about jobs of these
-	// ids, each in a state.
+	// ids, each in a state. Alone: the channel's dialect has no such call.
 	Batch func(ids, words []string) Reply
+	Alone bool
 
 	// Of adapters that open files by reference.
 	Media    mediagate.Media // with a Ref

@@ -1,0 +1,191 @@
+package kling
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math/big"
+	"net/url"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// newerTask is a job as the newer generation tells of it.
+type newerTask struct {
+	ID         vendorhttp.Text `json:"id"`
+	Status     vendorhttp.Text `json:"status"`
+	Message    vendorhttp.Text `json:"message"`
+	ExternalID vendorhttp.Text `json:"external_id"`
+	Outputs    []struct {
+		Type vendorhttp.Text `json:"type"`
+		video
+	} `json:"outputs"`
+	Billing []struct {
+		Kind   vendorhttp.Text `json:"charge_type"`
+		Amount vendorhttp.Text `json:"amount"`
+	} `json:"billing"`
+}
+
+// newerStates is the newer generation's whole vocabulary.
+var newerStates = map[string]mediagate.JobState{
+	"submitted":  mediagate.JobQueued,
+	"processing": mediagate.JobRunning,
+	"succeeded":  mediagate.JobSucceeded,
+	"failed":     mediagate.JobFailed,
+}
+
+// readMade is the id in the answer to a submission.
+func readMade(answer vendorhttp.Answer) string {
+	var body struct {
+		Data newerTask `json:"data"`
+	}
+	_ = answer.Decode(&body) // what is no task has no id
+	return body.Data.ID.ID()
+}
+
+// newerBatch is how many jobs one question may name. The vendor states no
+// bound; this keeps the address short.
+const newerBatch = 50
+
+// batching is an adapter whose new jobs are of the newer generation, which
+// tells of many at once.
+type batching struct{ *Adapter }
+
+// Batches reports whether PollAll takes the job: those of the older generation
+// are asked for one by one.
+func (b *batching) Batches(ref mediagate.JobRef) bool {
+	return ref.JobID != "" && placeOf(ref.State).newer() && !strings.Contains(ref.JobID, ",")
+}
+
+// PollAll asks for the jobs in one call.
+func (b *batching) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]providers.Answer, error) {
+	ids := make([]string, len(refs))
+	for i, ref := range refs {
+		ids[i] = ref.JobID
+	}
+	tasks, err := b.tasks(ctx, "task_ids", ids...)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]providers.Answer, len(refs))
+	for i, ref := range refs {
+		answers[i].Err = mediagate.Errorf(mediagate.KindNotFound, "the answer leaves the job out")
+		for _, t := range tasks {
+			if t.ID.ID() == ref.JobID {
+				answers[i].Report, answers[i].Err = b.newerReport(ref, t)
+			}
+		}
+	}
+	return answers, nil
+}
+
+// queryNewer asks for one job, by the vendor's id or by ours.
+func (a *Adapter) queryNewer(ctx context.Context, ref mediagate.JobRef, id string) (mediagate.Report, error) {
+	key := "task_ids"
+	if ref.JobID == "" {
+		key = "external_task_ids"
+	}
+	tasks, err := a.tasks(ctx, key, id)
+	switch {
+	case err != nil:
+		return mediagate.Report{}, err
+	case len(tasks) == 0:
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor knows no such job")
+	case len(tasks) > 1:
+		return mediagate.Report{}, strange("the answer is about several jobs")
+	}
+	return a.newerReport(ref, tasks[0])
+}
+
+// tasks asks for jobs by ids of one kind.
+func (a *Adapter) tasks(ctx context.Context, key string, ids ...string) ([]newerTask, error) {
+	for i, id := range ids {
+		ids[i] = url.QueryEscape(id)
+	}
+	answer, head, err := a.do(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Reads, Path: "/" + newerTasks + "?" + key + "=" + strings.Join(ids, ","),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := a.pollError(answer, head); err != nil {
+		return nil, err
+	}
+	var body struct {
+		Data json.RawMessage `json:"data"`
+	}
+	if err := answer.Decode(&body); err != nil {
+		return nil, strange(err.Error())
+	}
+	// Only a list can be an empty one: anything else proves nothing.
+	if data := bytes.TrimLeft(body.Data, " \t\r\n"); len(data) == 0 || data[0] != '[' {
+		return nil, strange("the answer has no list of jobs")
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(body.Data, &items); err != nil {
+		return nil, strange("the answer has no list of jobs")
+	}
+	tasks := make([]newerTask, len(items))
+	for i, item := range items {
+		// An odd field is left zero, as everywhere.
+		_ = vendorhttp.Answer{Body: item}.Decode(&tasks[i])
+	}
+	return tasks, nil
+}
+
+// newerReport is report for the newer generation.
+func (a *Adapter) newerReport(ref mediagate.JobRef, t newerTask) (mediagate.Report, error) {
+	id, external := t.ID.ID(), string(t.ExternalID)
+	switch {
+	case id == "":
+		return mediagate.Report{}, strange("the answer names no job")
+	case ref.JobID != "" && id != ref.JobID:
+		return mediagate.Report{}, strange("the answer is about another job")
+	case ref.JobID == "" && external != "" && external != ref.ExternalID:
+		return mediagate.Report{}, strange("the answer is about a job of another external id")
+	}
+	named := ref.JobID != "" || external == ref.ExternalID
+	ref.JobID = id
+	report := mediagate.Report{Ref: ref, Percent: -1, Named: named}
+	report.State, report.Word = a.state(newerStates, t.Status)
+	switch report.State {
+	case mediagate.JobSucceeded:
+		var files task
+		for _, out := range t.Outputs {
+			if out.Type == "video" {
+				files.Result.Videos = append(files.Result.Videos, out.video)
+			}
+		}
+		report.Outcome = success(files, placeOf(ref.State).marked)
+		if len(report.Outcome.Media) == 0 {
+			return mediagate.Report{}, strange("a job that succeeded names no file")
+		}
+		report.Outcome.UpstreamCost = t.charged()
+	case mediagate.JobFailed:
+		report.Outcome = failed(string(t.Message), a.http.Clean)
+		report.Outcome.UpstreamCost = t.charged()
+	default: // still under way
+	}
+	return report, nil
+}
+
+// charged is what the vendor took: the sum of its charges, as far as they are
+// of one kind.
+func (t newerTask) charged() string {
+	sum := new(big.Rat)
+	for _, b := range t.Billing {
+		amount, ok := new(big.Rat).SetString(b.Amount.Decimal())
+		if !ok || b.Kind != t.Billing[0].Kind {
+			return ""
+		}
+		sum.Add(sum, amount)
+	}
+	if len(t.Billing) == 0 {
+		return ""
+	}
+	text := sum.FloatString(6)
+	return strings.TrimRight(strings.TrimRight(text, "0"), ".")
+}

@@ -1,0 +1,293 @@
+package kling_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/kling"
+	"github.com/mediagate/mediagate/providers/providertest"
+)
+
+// newerJob is a job as the newer generation tells of it.
+func newerJob(id, external, rest string) string {
+	return fmt.Sprintf(`{"id":%s,"external_id":%s,"create_time":1781080778802,"update_time":1781080794151%s}`, quote(id), quote(external), rest)
+}
+
+func newerList(jobs ...string) providertest.Reply {
+	return providertest.Reply{Body: `{"code":0,"message":"","request_id":"req-1","data":[` + strings.Join(jobs, ",") + `]}`}
+}
+
+func newerMade(id, external string) providertest.Reply {
+	return providertest.Reply{Body: `{"code":0,"message":"","request_id":"req-1","data":` + newerJob(id, external, `,"status":"submitted"`) + `}`}
+}
+
+const outputs = `,"outputs":[{"type":"video","id":"v1","url":"https://cdn.example.com/v1.mp4","watermark_url":"https://cdn.example.com/v1-marked.mp4","duration":"5.1"}]` +
+	`,"billing":[{"charge_type":"unit","package_type":"video","amount":"1.5","list_price":"0.21"}]`
+
+// newerSuite is the conformance suite of a channel of the newer generation.
+func newerSuite() providertest.Suite {
+	s := suite()
+	s.Channel.Credentials = map[string]string{"api_key": "kl-7dPz4mQ9xW2vB8nR"}
+	s.Channel.Options = map[string]string{"generation": "v2"}
+	s.Alone = false
+	s.Ref.State = "tasks"
+	s.Submission = mediagate.Submission{Ref: s.Ref}
+	s.Accepted = newerMade(jobID, externalID)
+	s.SubmitRows["no id"] = providertest.Row{Reply: newerMade("", externalID), Kind: mediagate.KindAmbiguous}
+	s.SubmitRows["id with a line break"] = providertest.Row{Reply: newerMade("a\nb", externalID), Kind: mediagate.KindAmbiguous}
+	delete(s.SubmitRows, "answer of the newer standard")
+	s.SubmitRows["answer of the older standard"] = providertest.Row{Reply: task(jobID, externalID, ""), Kind: mediagate.KindAmbiguous}
+	s.Word = func(word string) providertest.Reply {
+		return newerList(newerJob(jobID, externalID, `,"message":"the text","status":`+quote(word)+outputs))
+	}
+	s.Words = map[string]mediagate.JobState{
+		"submitted": mediagate.JobQueued, "processing": mediagate.JobRunning,
+		"succeeded": mediagate.JobSucceeded, "failed": mediagate.JobFailed,
+		"succeed": mediagate.JobUnknown, // the word of the older generation
+	}
+	s.Failed = func(text string) providertest.Reply {
+		return newerList(newerJob(jobID, externalID, `,"status":"failed","message":`+quote(text)))
+	}
+	for _, rows := range []map[string]providertest.Row{s.SubmitRows, s.PollRows} {
+		for _, code := range []string{"1000", "1001", "1002", "1003", "1004"} { // a key cannot be made anew
+			row := rows[code]
+			row.Calls = 1
+			rows[code] = row
+		}
+	}
+	// A lookup asks the older generation too: see TestFindAsksBothGenerations.
+	for _, name := range []string{"1201 task not found", "1203"} {
+		delete(s.PollRows, name)
+	}
+	s.PollRows["data that is no list"] = providertest.Row{Reply: newerMade(jobID, externalID), Kind: mediagate.KindTransient}
+	s.PollRows["no data"] = providertest.Row{Reply: providertest.Reply{Body: `{"code":0}`}, Kind: mediagate.KindTransient}
+	s.PollRows["data null"] = providertest.Row{Reply: providertest.Reply{Body: `{"code":0,"data":null}`}, Kind: mediagate.KindTransient}
+	succeeded := func(rest string) providertest.Reply {
+		return newerList(newerJob(jobID, externalID, `,"status":"succeeded"`+rest))
+	}
+	s.Lies = map[string]providertest.Reply{
+		"another job":              newerList(newerJob("999", "task_other", `,"status":"processing"`)),
+		"no id":                    newerList(newerJob("", externalID, `,"status":"succeeded"`+outputs)),
+		"the job twice":            newerList(newerJob(jobID, externalID, ""), newerJob(jobID, externalID, "")),
+		"success without outputs":  succeeded(""),
+		"success without a video":  succeeded(`,"outputs":[{"type":"image","url":"https://cdn.example.com/1.png"}]`),
+		"success without links":    succeeded(`,"outputs":[{"type":"video","url":""}]`),
+		"success with a file link": succeeded(`,"outputs":[{"type":"video","url":"file:///etc/passwd"}]`),
+		"success of odd types":     succeeded(`,"outputs":{"type":"video"}`),
+		"a job that is a text":     newerList(`"soon"`),
+	}
+	s.Batch = func(ids, words []string) providertest.Reply {
+		var jobs []string
+		for i := range ids {
+			jobs = append(jobs, newerJob(ids[i], "", `,"status":`+quote(words[i])+outputs))
+		}
+		return newerList(jobs...)
+	}
+	return s
+}
+
+func TestNewerConformance(t *testing.T) {
+	t.Parallel()
+	providertest.Run(t, newerSuite())
+}
+
+func TestNewerGolden(t *testing.T) {
+	t.Parallel()
+	newerSuite().Golden(t, "testdata/v2/*.txtar", *update)
+}
+
+// An answer can be lost just before a channel changes its generation. Only when
+// both say that there is no such job is there none (D4).
+func TestFindAsksBothGenerations(t *testing.T) {
+	t.Parallel()
+	absent := refusal(400, "1201", "Task not found")
+	const asked = "/tasks?external_task_ids=" + externalID
+	for name, tc := range map[string]struct {
+		suite   providertest.Suite
+		ref     mediagate.JobRef // less our id and the operation
+		answers []providertest.Reply
+		kind    mediagate.Kind // of the error; else the job is found
+		state   string
+		paths   []string
+	}{
+		"sent before v2": {
+			newerSuite(), mediagate.JobRef{State: "tasks watermark"},
+			[]providertest.Reply{newerList(), absent, task(jobID, externalID, `,"task_status":"processing"`)},
+			0, "image2video watermark", []string{asked, "/v1/videos/text2video/" + externalID, "/v1/videos/image2video/" + externalID},
+		},
+		"of neither, asked by v2": {
+			newerSuite(), mediagate.JobRef{State: "tasks"}, []providertest.Reply{newerList(), absent, absent},
+			mediagate.KindNotFound, "", []string{asked, "/v1/videos/text2video/" + externalID, "/v1/videos/image2video/" + externalID},
+		},
+		"the older one does not answer": {
+			newerSuite(), mediagate.JobRef{State: "tasks"}, []providertest.Reply{newerList(), refusal(500, "5000", "Internal error")},
+			mediagate.KindTransient, "", []string{asked, "/v1/videos/text2video/" + externalID},
+		},
+		"sent as v2": {
+			keyed(), mediagate.JobRef{State: "text2video watermark"}, []providertest.Reply{absent, newerList(newerJob(jobID, externalID, `,"status":"processing"`))},
+			0, "tasks watermark", []string{"/v1/videos/text2video/" + externalID, asked},
+		},
+		"of neither, asked by legacy": {
+			keyed(), mediagate.JobRef{State: "text2video"}, []providertest.Reply{absent, newerList()},
+			mediagate.KindNotFound, "", []string{"/v1/videos/text2video/" + externalID, asked},
+		},
+		"a key pair opens one only": {
+			suite(), mediagate.JobRef{State: "text2video"}, []providertest.Reply{absent},
+			mediagate.KindNotFound, "", []string{"/v1/videos/text2video/" + externalID},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vendor := providertest.NewVendor(t, tc.answers...)
+			tc.ref.ExternalID, tc.ref.Operation = externalID, "video"
+			report, err := tc.suite.Open(t, vendor.URL, providers.Options{}).(providers.Finder).Find(t.Context(), tc.ref)
+			switch {
+			case tc.kind != 0:
+				if !mediagate.Is(err, tc.kind) {
+					t.Errorf("Find: %v, want %v", err, tc.kind)
+				}
+			case err != nil || report.Ref.State != tc.state || report.Ref.JobID != jobID:
+				t.Errorf("Find: %+v, %v", report.Ref, err)
+			}
+			var paths []string
+			for _, r := range vendor.Requests() {
+				paths = append(paths, r.Path)
+			}
+			if d := cmp.Diff(tc.paths, paths); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// keyed is a channel of the older generation with an API key.
+func keyed() providertest.Suite {
+	s := suite()
+	s.Channel.Credentials = map[string]string{"api_key": "kl-7dPz4mQ9xW2vB8nR"}
+	return s
+}
+
+// Jobs that a channel made before it changed its generation are asked for where
+// they are, one by one.
+func TestNewerPollsOlderJobsAlone(t *testing.T) {
+	t.Parallel()
+	vendor := providertest.NewVendor(t, task(jobID, externalID, `,"task_status":"processing"`))
+	p := newerSuite().Open(t, vendor.URL, providers.Options{})
+	older := mediagate.JobRef{JobID: jobID, Operation: "video", State: "image2video"}
+	if p.(providers.Chooser).Batches(older) || !p.(providers.Chooser).Batches(newerSuite().Ref) {
+		t.Error("it batches the older generation's jobs, or not its own")
+	}
+	if report, err := p.Poll(t.Context(), older); err != nil || report.State != mediagate.JobRunning {
+		t.Errorf("Poll: %+v, %v", report, err)
+	}
+	if got := vendor.Requests()[0].Path; got != "/v1/videos/image2video/"+jobID {
+		t.Errorf("asked for %s", got)
+	}
+}
+
+func TestNewerCharges(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ billing, want string }{
+		"one":           {`[{"charge_type":"cash","amount":"0.35"}]`, "0.35"},
+		"numbers":       {`[{"charge_type":"cash","amount":0.5}]`, "0.5"},
+		"of one kind":   {`[{"charge_type":"unit","amount":"1.5"},{"charge_type":"unit","amount":"2"}]`, "3.5"},
+		"of two kinds":  {`[{"charge_type":"unit","amount":"1.5"},{"charge_type":"cash","amount":"2"}]`, ""},
+		"none":          {`[]`, ""},
+		"no amount":     {`[{"charge_type":"unit"}]`, ""},
+		"not a decimal": {`[{"charge_type":"unit","amount":"1e9"}]`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vendor := providertest.NewVendor(t, newerList(newerJob(jobID, externalID,
+				`,"status":"succeeded","outputs":[{"type":"video","url":"https://cdn.example.com/v1.mp4"}],"billing":`+tc.billing)))
+			report, err := newerSuite().Open(t, vendor.URL, providers.Options{}).Poll(t.Context(), newerSuite().Ref)
+			if err != nil || report.Outcome.UpstreamCost != tc.want {
+				t.Errorf("%+v, %v, want %q", report.Outcome, err, tc.want)
+			}
+		})
+	}
+}
+
+// What the newer generation is told, beside the golden files.
+func TestNewerWords(t *testing.T) {
+	t.Parallel()
+	const film = `"mode":"std","duration":5,"aspect_ratio":"16:9","audio":false,"multi_shot":true,"shot_type":"customize"`
+	shot := func(n int, text string) string {
+		return fmt.Sprintf(`{"index":%d,"prompt":%s,"duration":%d}`, n, quote(text), 5)
+	}
+	long := strings.Repeat("草", 512)
+	for name, tc := range map[string]struct {
+		upstream, operation, params string
+		want                        string // of the prompt
+		field                       string // of the refusal
+	}{
+		"shots in their order": {
+			"kling-v3", "video", `{"prompt":"unread",` + film + `,"multi_prompt":[` + shot(2, "a dog; asleep") + `,` + shot(1, " a fox ") + `]}`,
+			"shot 1, 5, a fox; shot 2, 5, a dog\uff1b asleep;", "",
+		},
+		"5 long shots": {"kling-v3", "video", `{` + film + `,"multi_prompt":[` +
+			strings.Join([]string{shot(1, long), shot(2, long), shot(3, long), shot(4, long), shot(5, long)}, ",") + `]}`, "*", ""},
+		"6 long shots": {"kling-v3", "video", `{` + film + `,"multi_prompt":[` +
+			strings.Join([]string{shot(1, long), shot(2, long), shot(3, long), shot(4, long), shot(5, long), shot(6, long)}, ",") + `]}`, "", "multi_prompt"},
+		"words to avoid, 3072 in all": {
+			"kling-v3", "video", `{"mode":"std","duration":5,"aspect_ratio":"16:9","prompt":` + quote(strings.Repeat("🎬", 2500)) + `,"negative_prompt":` + quote(strings.Repeat("x", 3072-2500-8)) + `}`, "*", "",
+		},
+		"words to avoid, one more": {
+			"kling-v3", "video", `{"mode":"std","duration":5,"aspect_ratio":"16:9","prompt":` + quote(strings.Repeat("🎬", 2500)) + `,"negative_prompt":` + quote(strings.Repeat("x", 3073-2500-8)) + `}`, "", "prompt",
+		},
+		"references within words": {
+			"kling-video-o1", "omni", `{"mode":"pro","duration":5,"aspect_ratio":"16:9","prompt":"put<<<image_2>>>on <<<image_1>>>, 加<<<image_2>>>。<<<image_1>>><<<image_2>>>","image_urls":["https://a.example.com/1.png","https://a.example.com/2.png"]}`,
+			"put @image_2 on @image_1, 加@image_2。@image_1 @image_2", "",
+		},
+		"a subject by id": {
+			"kling-v3", "video", `{"mode":"std","duration":5,"prompt":"<<<element_1>>> runs","image_urls":["https://a.example.com/1.png"],"element_list":[{"element_id":7}]}`,
+			"@element_1 runs", "",
+		},
+		"a mode of nobody": {"kling-v3", "video", `{"mode":"8k","duration":5,"prompt":"a"}`, "", "mode"},
+		"no duration":      {"kling-v3", "video", `{"mode":"std","prompt":"a"}`, "", "duration"},
+		"sound and a video": {
+			"kling-video-o1", "omni", `{"mode":"std","duration":5,"prompt":"a","audio":true,"video_list":[{"video_url":"https://a.example.com/v.mp4","refer_type":"base","keep_original_sound":"no"}]}`, "", "audio",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := newerSuite().Job
+			job.Upstream, job.Operation, job.Params = tc.upstream, tc.operation, json.RawMessage(tc.params)
+			vendor := providertest.NewVendor(t, newerSuite().Accepted)
+			_, err := newerSuite().Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job)
+			if said := kling.Express(job, map[string]string{"generation": "v2"}); (said == nil) != (err == nil) || said != nil && said.Error() != err.Error() {
+				t.Errorf("Express: %v, Submit: %v", said, err)
+			}
+			if tc.field != "" {
+				if !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), "("+tc.field+")") || len(vendor.Requests()) != 0 {
+					t.Errorf("Submit: %v, want invalid %s and no request", err, tc.field)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var body struct {
+				Prompt   string `json:"prompt"`
+				Contents []struct{ Type, Text string }
+			}
+			if err := json.Unmarshal([]byte(vendor.Requests()[0].Body), &body); err != nil {
+				t.Fatal(err)
+			}
+			got := body.Prompt
+			if got == "" {
+				got = body.Contents[0].Text
+			}
+			if tc.want != "*" && got != tc.want {
+				t.Errorf("prompt %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
