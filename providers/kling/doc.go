@@ -1,10 +1,13 @@
-// Package kling is the adapter for Kling AI, in the vendor's older API
-// generation: a model_name in the body, /v1/videos/ in the path.
+// Package kling is the adapter for Kling AI, in both generations of the
+// vendor's API. A channel's option generation says which one makes new jobs:
+// legacy, with a model_name in the body and /v1/videos/ in the path, or v2, with
+// operation and model in the path (newer.go, newer_answer.go).
 //
 // Three operations exist. "video" goes to text2video, or to image2video when
 // the request has images. The others go to omni-video: "omni_frames" for
-// subjects, with images as frames, "omni" with images as references. Ids belong
-// to the endpoint that made them, so a reference's state names it.
+// subjects, with images as frames, "omni" with images as references. In the
+// older generation ids belong to the endpoint that made them, so a reference's
+// state names it; in the newer one there is a single place for all.
 //
 // omni-video knows neither subjects by name nor words to avoid. The adapter
 // shows such subjects by their pictures, to which the prompt then refers, and

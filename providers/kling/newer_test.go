@@ -117,29 +117,46 @@ func TestFindAsksBothGenerations(t *testing.T) {
 		paths   []string
 	}{
 		"sent before v2": {
-			newerSuite(), mediagate.JobRef{State: "tasks watermark"},
+			newerSuite(),
+			mediagate.JobRef{State: "tasks watermark"},
 			[]providertest.Reply{newerList(), absent, task(jobID, externalID, `,"task_status":"processing"`)},
-			0, "image2video watermark", []string{asked, "/v1/videos/text2video/" + externalID, "/v1/videos/image2video/" + externalID},
+			0, "image2video watermark",
+			[]string{asked, "/v1/videos/text2video/" + externalID, "/v1/videos/image2video/" + externalID},
 		},
 		"of neither, asked by v2": {
-			newerSuite(), mediagate.JobRef{State: "tasks"}, []providertest.Reply{newerList(), absent, absent},
-			mediagate.KindNotFound, "", []string{asked, "/v1/videos/text2video/" + externalID, "/v1/videos/image2video/" + externalID},
+			newerSuite(),
+			mediagate.JobRef{State: "tasks"},
+			[]providertest.Reply{newerList(), absent, absent},
+			mediagate.KindNotFound, "",
+			[]string{asked, "/v1/videos/text2video/" + externalID, "/v1/videos/image2video/" + externalID},
 		},
 		"the older one does not answer": {
-			newerSuite(), mediagate.JobRef{State: "tasks"}, []providertest.Reply{newerList(), refusal(500, "5000", "Internal error")},
-			mediagate.KindTransient, "", []string{asked, "/v1/videos/text2video/" + externalID},
+			newerSuite(),
+			mediagate.JobRef{State: "tasks"},
+			[]providertest.Reply{newerList(), refusal(500, "5000", "Internal error")},
+			mediagate.KindTransient, "",
+			[]string{asked, "/v1/videos/text2video/" + externalID},
 		},
 		"sent as v2": {
-			keyed(), mediagate.JobRef{State: "text2video watermark"}, []providertest.Reply{absent, newerList(newerJob(jobID, externalID, `,"status":"processing"`))},
-			0, "tasks watermark", []string{"/v1/videos/text2video/" + externalID, asked},
+			keyed(),
+			mediagate.JobRef{State: "text2video watermark"},
+			[]providertest.Reply{absent, newerList(newerJob(jobID, externalID, `,"status":"processing"`))},
+			0, "tasks watermark",
+			[]string{"/v1/videos/text2video/" + externalID, asked},
 		},
 		"of neither, asked by legacy": {
-			keyed(), mediagate.JobRef{State: "text2video"}, []providertest.Reply{absent, newerList()},
-			mediagate.KindNotFound, "", []string{"/v1/videos/text2video/" + externalID, asked},
+			keyed(),
+			mediagate.JobRef{State: "text2video"},
+			[]providertest.Reply{absent, newerList()},
+			mediagate.KindNotFound, "",
+			[]string{"/v1/videos/text2video/" + externalID, asked},
 		},
 		"a key pair opens one only": {
-			suite(), mediagate.JobRef{State: "text2video"}, []providertest.Reply{absent},
-			mediagate.KindNotFound, "", []string{"/v1/videos/text2video/" + externalID},
+			suite(),
+			mediagate.JobRef{State: "text2video"},
+			[]providertest.Reply{absent},
+			mediagate.KindNotFound, "",
+			[]string{"/v1/videos/text2video/" + externalID},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -290,4 +307,3 @@ func TestNewerWords(t *testing.T) {
 		})
 	}
 }
-

@@ -1,3 +1,3 @@
-// Package kling plays the legacy standard of Kling's API: text, images, and
+// Package kling plays both generations of Kling's API: text, images, and
 // images with videos and elements to video.
 package kling

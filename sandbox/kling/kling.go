@@ -69,7 +69,7 @@ type refusal struct {
 	message string
 }
 
-// kling plays the legacy standard of Kling's API.
+// kling plays both generations of Kling's API.
 type kling struct {
 	*kernel.Service
 }
@@ -86,9 +86,20 @@ func mount(s *kernel.Service) http.Handler {
 			return h(r, a)
 		})
 	}
+	// The newer generation takes a console's API key only.
+	newer := func(h func(*http.Request, kernel.Account) kernel.Reply) http.HandlerFunc {
+		return serve(func(r *http.Request, a kernel.Account) kernel.Reply {
+			if signed(r) {
+				return k.refuse(kernel.CallOther, codeAuthInvalid, "Authorization is invalid")
+			}
+			return h(r, a)
+		})
+	}
 	mux.Handle("POST /v1/videos/{endpoint}", serve(k.submit))
 	mux.Handle("GET /v1/videos/{endpoint}/{id}", serve(k.query))
 	mux.Handle("GET /v1/videos/{endpoint}", serve(k.list))
+	mux.Handle("POST /{operation}/{model}", newer(k.newerSubmit))
+	mux.Handle("GET /tasks", newer(k.newerQuery))
 	mux.Handle("/v1/videos/{endpoint}", serve(k.wrongMethod))
 	mux.Handle("/v1/videos/{endpoint}/{id}", serve(k.wrongMethod))
 	mux.Handle("/", serve(k.unknownPath))
@@ -134,11 +145,17 @@ func (k *kling) submit(r *http.Request, a kernel.Account) kernel.Reply {
 	}
 	j.ID, j.Endpoint = kernel.NumericID(18), endpoint
 
+	return k.take(a, j, created)
+}
+
+// take accepts a job that broke no rule, unless something else speaks against
+// it; shown is how an answer tells of it.
+func (k *kling) take(a kernel.Account, j *kernel.Job, shown func(*kernel.Job) map[string]any) kernel.Reply {
 	var rep kernel.Reply
 	made, verdict := k.Accept(a, j)
 	switch verdict {
 	case kernel.Accepted:
-		rep = k.answer(kernel.CallSubmit, created(made))
+		rep = k.answer(kernel.CallSubmit, shown(made))
 	case kernel.AnswerLost:
 		rep = kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
 	case kernel.Duplicate:
@@ -216,6 +233,14 @@ func created(j *kernel.Job) map[string]any {
 	}
 }
 
+// failureText is why a job failed.
+func failureText(j *kernel.Job) string {
+	if j.Directive.Fail == kernel.FailModeration {
+		return "Failure to pass the risk control system: content security was triggered"
+	}
+	return "Generation failed: the inputs could not be processed"
+}
+
 // task is a job as queries show it.
 func (k *kling) task(r *http.Request, j *kernel.Job) map[string]any {
 	now := k.Now()
@@ -227,10 +252,7 @@ func (k *kling) task(r *http.Request, j *kernel.Job) map[string]any {
 	data["updated_at"] = j.Changed(now).UnixMilli()
 	switch state {
 	case kernel.StateFailed:
-		data["task_status_msg"] = "Generation failed: the inputs could not be processed"
-		if j.Directive.Fail == kernel.FailModeration {
-			data["task_status_msg"] = "Failure to pass the risk control system: content security was triggered"
-		}
+		data["task_status_msg"] = failureText(j)
 	case kernel.StateSucceeded:
 		seconds := strconv.Itoa(j.Media.Seconds)
 		video := map[string]any{"id": "v" + j.ID, "url": kernel.Base(r) + j.Link(kernel.FileVideo), "duration": seconds}
