@@ -17,12 +17,22 @@ const (
 
 // TypeFacts is all that follows from a type.
 type TypeFacts struct {
-	Type     Type
-	Category string     // its word in the model list
-	Media    string     // the class of its files: "video", "image" or "audio"
-	List     ResultList // which they fill of a task's result
-	Task     bool       // whether a request makes a task
+	Type      Type
+	Category  string     // its word in the model list
+	Operation string     // its word in contracts; empty: its models have none
+	Media     string     // the class of its files: "video", "image" or "audio"
+	List      ResultList // which they fill of a task's result
+	Task      bool       // whether a request makes a task
 }
+
+// What a model that has a contract does, in the contract's words.
+const (
+	OperationVideo = "video_generation"
+	OperationImage = "image_generation"
+)
+
+// CategoryUnknown is the word of the model list for models of no catalog.
+const CategoryUnknown = "unknown"
 
 // ResultList is a list of the unified result.
 type ResultList string
@@ -37,10 +47,10 @@ const (
 // types is the table: whatever else depends on the type of a model or a task
 // is read from here.
 var types = []TypeFacts{
-	{Type: TypeVideo, Category: "video", Media: "video", List: ListVideos, Task: true},
-	{Type: TypeImage, Category: "image", Media: "image", List: ListImages, Task: true},
+	{Type: TypeVideo, Category: "video", Operation: OperationVideo, Media: "video", List: ListVideos, Task: true},
+	{Type: TypeImage, Category: "image", Operation: OperationImage, Media: "image", List: ListImages, Task: true},
 	{Type: TypeMusic, Category: "audio", Media: "audio", List: ListAudios, Task: true},
-	{Type: TypeArt, Category: "image", Media: "image", List: ListImages, Task: true},
+	{Type: TypeArt, Category: "image", Operation: OperationImage, Media: "image", List: ListImages, Task: true},
 	{Type: TypeSpeech, Category: "audio", Media: "audio"},
 }
 

@@ -20,6 +20,7 @@ type access uint8
 const (
 	accessAdmin   access = iota // the operator
 	accessKey                   // holders of a key
+	accessLists                 // the same, who may send it as clients of other services do
 	accessBalance               // the same, with the balance endpoints' answers
 	accessOpen                  // anyone
 )
@@ -73,6 +74,9 @@ func (s *Server) authenticate(c *call, need access) error {
 		return nil
 	}
 	token, ok := bearer(c.Request())
+	if !ok && need == accessLists {
+		token, ok = c.foreignKey()
+	}
 	if !ok {
 		return errNoHeader
 	}

@@ -206,12 +206,12 @@ func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 func TestParsingTakesKeysInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &Server{parsing: make(chan struct{}, 1), budget: newBudget(0, bodyLimit)}
+		s, room := &Server{parsing: make(chan struct{}, 1)}, newBudget(0, bodyLimit)
 		raw := []byte(`{"other":"` + strings.Repeat("x", firstBuffer) + `"}`)
 		s.parsing <- struct{}{} // somebody is at it
 		done := make(chan string, 100)
 		arrive := func(key string) {
-			c := &call{claim: claim{budget: s.budget, who: key}}
+			c := &call{claim: claim{budget: room, who: key}}
 			if err := c.claim.grow(t.Context(), 0, int64(len(raw))); err != nil {
 				t.Fatal(err)
 			}

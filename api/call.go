@@ -23,6 +23,7 @@ type call struct {
 	requestID string
 	started   time.Time
 	route     route   // once it is admitted to one
+	models    *models // of the moment in which it came
 	caller    *caller // of routes that take a key
 	taskID    string  // for the log
 	begun     bool    // something of the body was asked for

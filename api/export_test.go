@@ -9,9 +9,10 @@ func Waiting(s *Server) int {
 
 // Bodies is the number of calls that hold room for a body.
 func Bodies(s *Server) (n int) {
-	s.budget.mu.Lock()
-	defer s.budget.mu.Unlock()
-	for _, p := range s.budget.portions {
+	budget := s.models.Load().budget
+	budget.mu.Lock()
+	defer budget.mu.Unlock()
+	for _, p := range budget.portions {
 		n += p.calls
 	}
 	return n

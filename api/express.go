@@ -29,7 +29,7 @@ type Expression struct {
 // stand behind others to do what those cannot. A route whose adapter failed is
 // left out while another can; when none can, it is a fault: nobody knows
 // whether the request was to blame.
-func (s *Server) express(ctx context.Context, model string, r catalog.Request) (mediagate.Plan, error) {
+func (s *Server) express(ctx context.Context, routes Routes, model string, r catalog.Request) (mediagate.Plan, error) {
 	plan := r.Plan
 	plan.Routes, plan.Skipped = nil, nil
 	params, fields, err := withMedia(r)
@@ -39,7 +39,7 @@ func (s *Server) express(ctx context.Context, model string, r catalog.Request) (
 	var obstacle, fault error
 	most := -1
 	for _, route := range r.Plan.Routes {
-		e := s.cfg.Routes.Express(model, route, params)
+		e := routes.Express(model, route, params)
 		if e.Err == nil {
 			route.Sync = e.Sync
 			plan.Routes = append(plan.Routes, route)

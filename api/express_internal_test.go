@@ -70,9 +70,9 @@ func TestExpress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &Server{cfg: Config{Routes: test.says}, log: slog.New(slog.DiscardHandler)}
+			s := &Server{log: slog.New(slog.DiscardHandler)}
 			offered := []mediagate.Route{{Provider: "p", Upstream: "a", Sync: true}, {Provider: "p", Upstream: "b"}, {Provider: "p", Upstream: "c"}}
-			plan, err := s.express(t.Context(), "m", catalog.Request{
+			plan, err := s.express(t.Context(), test.says, "m", catalog.Request{
 				Params: json.RawMessage(`{"mode":"4k","prompt":"secret of the client"}`),
 				Plan:   mediagate.Plan{Routes: offered, Media: "video"},
 			})

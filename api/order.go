@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"strings"
 
 	"github.com/mediagate/mediagate"
@@ -22,8 +21,8 @@ func (o order) hold() mediagate.Micros { return billing.Total(o.Charges) }
 
 // order checks a body in the contract's sequence: model known, model allowed,
 // validation, of which the last part is that a vendor can be asked for it.
-func (s *Server) order(ctx context.Context, who *caller, body map[string]any, size int, endpoint string) (order, error) {
-	operation, err := s.cfg.Catalog.Find(endpoint, body)
+func (s *Server) order(c *call, body map[string]any, size int, endpoint string) (order, error) {
+	operation, err := c.models.catalog.Find(endpoint, body)
 	if err != nil {
 		return order{}, err
 	}
@@ -31,12 +30,11 @@ func (s *Server) order(ctx context.Context, who *caller, body map[string]any, si
 	if limit := operation.MaxBody; int64(size) > limit {
 		return order{}, errTooLarge(limit)
 	}
-	groupName, err := s.groupOf(ctx, who)
+	rights, err := s.rightsOf(c)
 	if err != nil {
 		return order{}, err
 	}
-	group, ok := s.groups[groupName]
-	if !ok || !matchesAny(group.models, model.ID, model.Canonical) || !matchesAny(who.key.Models, model.ID, model.Canonical) {
+	if !rights.allow(model.ID, model.Canonical) {
 		return order{}, mediagate.Errorf(mediagate.KindForbidden, "this API key may not use model %s", mediagate.Quote(model.ID))
 	}
 	request, err := operation.Accept(body)
@@ -48,14 +46,44 @@ func (s *Server) order(ctx context.Context, who *caller, body map[string]any, si
 	if operation.MaxBody > bodyLimit && len(request.Params) > bodyLimit {
 		return order{}, mediagate.Errorf(mediagate.KindTooLarge, "the body must be at most %d bytes beside the media in it", bodyLimit)
 	}
-	o := order{Request: request.WithFactor(group.factor), model: model.ID, kind: model.Type}
+	o := order{Request: request.WithFactor(rights.factor), model: model.ID, kind: model.Type}
 	if o.pictures, err = pictures(request.Uploads); err != nil {
 		return order{}, err
 	}
-	if o.Plan, err = s.express(ctx, model.ID, request); err != nil {
+	if o.Plan, err = s.express(c.ctx, c.models.routes, model.ID, request); err != nil {
 		return order{}, err
 	}
 	return o, nil
+}
+
+// rights are what a call may use, and at which prices.
+type rights struct {
+	factor billing.Factor
+	lists  [][]string // of patterns: the group's and the key's
+}
+
+// rightsOf are those of the caller's key and group. A group that is no setting
+// gives none.
+func (s *Server) rightsOf(c *call) (rights, error) {
+	name, err := s.groupOf(c.ctx, c.caller)
+	if err != nil {
+		return rights{}, err
+	}
+	g, ok := s.groups[name]
+	if !ok {
+		return rights{}, nil
+	}
+	return rights{factor: g.factor, lists: [][]string{g.models, c.caller.key.Models}}, nil
+}
+
+// allow reports whether a model may be used that has one of the names.
+func (r rights) allow(names ...string) bool {
+	for _, patterns := range r.lists {
+		if !matchesAny(patterns, names...) {
+			return false
+		}
+	}
+	return r.lists != nil
 }
 
 // matchesAny reports whether one of the patterns matches one of the names; no

@@ -24,7 +24,7 @@ type quoteLine struct {
 // handleQuote prices a submit by the very steps that a submit takes, and
 // touches nothing.
 func (s *Server) handleQuote(c *call) error {
-	raw, body, err := s.readBody(c, s.outlines[quotePath])
+	raw, body, err := s.readBody(c, c.models.outlines[quotePath])
 	if err != nil {
 		return err
 	}
@@ -34,12 +34,12 @@ func (s *Server) handleQuote(c *call) error {
 		return mediagate.Invalid("endpoint", "endpoint is required: the full path of the submit")
 	case !isText:
 		return mediagate.Invalid("endpoint", "endpoint must be a string")
-	case !s.endpoints[endpoint]:
+	case !c.models.endpoints[endpoint]:
 		return mediagate.Invalid("endpoint", "unknown endpoint %s", mediagate.Quote(endpoint))
 	}
 	delete(body, "endpoint")
 	size := len(raw) - len(`"endpoint":"",`) - len(endpoint) // of the submit
-	o, err := s.order(c.ctx, c.caller, body, size, endpoint)
+	o, err := s.order(c, body, size, endpoint)
 	if err != nil {
 		return err
 	}

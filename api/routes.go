@@ -53,6 +53,11 @@ func routes() []route {
 		{method: post, path: "/v1/images/generations", access: accessKey, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
 		{method: post, path: quotePath, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleQuote},
 
+		{method: get, path: "/v1/models", access: accessLists, handler: (*Server).handleModels},
+		{method: get, path: "/v1beta/models", access: accessLists, handler: (*Server).handleGeminiModels},
+		{method: get, path: "/v1/models/:model/schema", access: accessKey, handler: (*Server).handleContract},
+		{method: get, path: "/v1/model-schema", access: accessKey, handler: (*Server).handleContractByQuery},
+
 		{method: get, path: "/v1/tasks", access: accessKey, handler: (*Server).handleTasks},
 		{method: get, path: "/v1/tasks/:task_id", access: accessKey, time: longestWait, handler: (*Server).handleTask},
 		{method: post, path: "/v1/tasks/:task_id/cancel", access: accessKey, handler: (*Server).handleCancel},
@@ -84,18 +89,18 @@ func routes() []route {
 func (s *Server) mount(e *echo.Echo) {
 	for _, r := range routes() {
 		s.envelopes[r.path] = r.envelope
-		if r.bound == modelsBody {
-			r.bound = s.submitLimit(r.path)
-		}
 		handler := func(ec echo.Context) error {
 			c := callOf(ec)
-			c.route = r
+			c.route, c.models = r, s.models.Load()
+			if r.bound == modelsBody {
+				c.route.bound = c.models.bounds[r.path]
+			}
 			c.within(s.cfg.StoreTimeout)
 			defer c.release()
 			if err := s.authenticate(c, r.access); err != nil {
 				return c.late(err)
 			}
-			c.claim = claim{budget: s.budget, who: c.who()}
+			c.claim = claim{budget: c.models.budget, who: c.who()}
 			defer c.claim.release()
 			return c.late(r.handler(s, c))
 		}
@@ -106,28 +111,4 @@ func (s *Server) mount(e *echo.Echo) {
 		e.Match(methods, r.path, handler)
 		s.methods[r.path] = append(s.methods[r.path], methods...)
 	}
-}
-
-// endpointRoom is enough for what the body of a quote has beside the submit's:
-// its endpoint.
-const endpointRoom = 256
-
-// submitLimit is the largest body that a model of the endpoint takes; of all
-// models for the quote, which takes any model's body with an endpoint beside.
-func (s *Server) submitLimit(endpoint string) int64 {
-	var most int64
-	for _, m := range s.cfg.Catalog.Models() {
-		for _, o := range m.Operations() {
-			if o.Endpoint == endpoint || endpoint == quotePath {
-				most = max(most, o.MaxBody)
-			}
-		}
-	}
-	if most == 0 {
-		most = bodyLimit
-	}
-	if endpoint == quotePath {
-		most += endpointRoom
-	}
-	return most
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -20,7 +21,6 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/catalog"
 )
 
 // Server answers the API's requests. It is an http.Handler; Serve runs it on
@@ -30,17 +30,15 @@ type Server struct {
 	now       func() time.Time
 	log       *slog.Logger
 	echo      *echo.Echo
-	envelopes map[string]envelope         // by route path
-	methods   map[string][]string         // by route path
-	endpoints map[string]bool             // that take submits
-	outlines  map[string]*catalog.Outline // of their bodies, and of the quote's
+	envelopes map[string]envelope // by route path
+	methods   map[string][]string // by route path
+	models    atomic.Pointer[models]
 	groups    map[string]group
 	keys      *keyring
 	touches   *touches
 	watch     *watcher
 	seats     *seats // of long polls
 	looks     singleflight.Group
-	budget    *budget
 	parsing   chan struct{}   // holds one for each large body that is parsed
 	life      context.Context // ends with Close
 	end       context.CancelFunc
@@ -59,23 +57,18 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, now: cfg.Now, log: cfg.Logger, echo: echo.New(),
-		envelopes: map[string]envelope{}, methods: map[string][]string{}, endpoints: map[string]bool{}, groups: groups,
-		outlines: map[string]*catalog.Outline{},
-		keys:     newKeyring(cfg.Store, cfg.Now),
-		touches:  newTouches(cfg.Store, cfg.Logger),
-		watch:    newWatcher(cfg.Store, cfg.Logger),
-		seats:    &seats{most: mostWaits, taken: map[string]int{}},
-		parsing:  make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-		entropy:  ulid.Monotonic(rand.Reader, 0),
+		envelopes: map[string]envelope{}, methods: map[string][]string{}, groups: groups,
+		keys:    newKeyring(cfg.Store, cfg.Now),
+		touches: newTouches(cfg.Store, cfg.Logger),
+		watch:   newWatcher(cfg.Store, cfg.Logger),
+		seats:   &seats{most: mostWaits, taken: map[string]int{}},
+		parsing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		entropy: ulid.Monotonic(rand.Reader, 0),
+	}
+	if err := s.Replace(cfg.Catalog, cfg.Routes); err != nil {
+		return nil, err
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	for _, endpoint := range cfg.Catalog.Endpoints() {
-		s.endpoints[endpoint.Path] = true
-		s.outlines[endpoint.Path] = cfg.Catalog.Outline(endpoint.Path)
-	}
-	s.outlines[quotePath] = cfg.Catalog.Outline("")
-	s.outlines[quotePath].Fields["endpoint"] = &catalog.Outline{}
-	s.budget = newBudget(cfg.BodyBudget, max(smallBody, s.submitLimit(quotePath))+1)
 	s.echo.Use(s.observe)
 	s.mount(s.echo)
 	return s, nil

@@ -24,7 +24,7 @@ type submittedTask struct {
 
 // handleSubmit takes a task in. The order of its checks is the contract's.
 func (s *Server) handleSubmit(c *call) error {
-	raw, body, err := s.readBody(c, s.outlines[c.Path()])
+	raw, body, err := s.readBody(c, c.models.outlines[c.Path()])
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *Server) handleSubmit(c *call) error {
 			return acknowledge(c, id, true)
 		}
 	}
-	o, err := s.order(c.ctx, c.caller, body, size, c.Path())
+	o, err := s.order(c, body, size, c.Path())
 	if err != nil {
 		return err
 	}
@@ -70,25 +70,33 @@ func (s *Server) handleSubmit(c *call) error {
 func acknowledge(c *call, taskID string, replayed bool) error {
 	c.taskID = taskID
 	if replayed {
-		c.Response().Header().Set("Idempotency-Replayed", "true")
+		c.Response().Header().Set(replayedHeader, "true")
 	}
 	return c.ok(acknowledgement{http.StatusOK, []submittedTask{{"submitted", taskID}}})
 }
 
+// How a submit is repeated.
+const (
+	idempotencyHeader = "Idempotency-Key"
+	replayedHeader    = "Idempotency-Replayed"
+	maxIdempotencyKey = 255
+	idempotencyTTL    = 24 * time.Hour // at least, see the store
+)
+
 // readIdempotencyKey returns "" when the client sent none. A header that is
 // there must hold a usable key: ignoring it could charge a client twice.
 func readIdempotencyKey(h http.Header) (string, error) {
-	values := h.Values("Idempotency-Key")
+	values := h.Values(idempotencyHeader)
 	if len(values) == 0 {
 		return "", nil
 	}
 	key := values[0]
-	fine := len(values) == 1 && len(key) >= 1 && len(key) <= 255
+	fine := len(values) == 1 && len(key) >= 1 && len(key) <= maxIdempotencyKey
 	for i := range len(key) {
 		fine = fine && key[i] >= ' ' && key[i] <= '~'
 	}
 	if !fine {
-		return "", mediagate.Invalid("Idempotency-Key", "Idempotency-Key must be 1 to 255 printable ASCII characters")
+		return "", mediagate.Invalid(idempotencyHeader, "Idempotency-Key must be 1 to 255 printable ASCII characters")
 	}
 	return key, nil
 }

@@ -22,6 +22,7 @@ type modelFile struct {
 	Type        mediagate.Type  `yaml:"type"`
 	Tags        []string        `yaml:"tags"`
 	Description string          `yaml:"description"`
+	Created     string          `yaml:"created"` // a date; firstDate if not given
 	Operations  []operationFile `yaml:"operations"`
 }
 
@@ -29,20 +30,21 @@ type modelFile struct {
 // overlay the one with the same endpoint is meant, and every other key may be
 // missing.
 type operationFile struct {
-	Endpoint    string        `yaml:"endpoint"`
-	Enabled     *bool         `yaml:"enabled"` // false: the operation is switched off
-	MaxBody     byteSize      `yaml:"max_body"`
-	Schema      yaml.MapSlice `yaml:"schema"`
-	Ignored     []ignoredFile `yaml:"ignored"`
-	Checks      []checkFile   `yaml:"checks"`
-	Price       *priceFile    `yaml:"price"`
-	Routes      []routeFile   `yaml:"routes"`
-	Expected    time.Duration `yaml:"expected"`
-	Timeout     time.Duration `yaml:"timeout"`
-	OnUnknown   string        `yaml:"on_unknown"`
-	Media       string        `yaml:"media"`
-	MaxBytes    byteSize      `yaml:"max_bytes"`
-	KeepForever *bool         `yaml:"keep_forever"`
+	Endpoint      string        `yaml:"endpoint"`
+	Enabled       *bool         `yaml:"enabled"` // false: the operation is switched off
+	MaxBody       byteSize      `yaml:"max_body"`
+	SchemaVersion string        `yaml:"schema_version"` // the date of its last change; firstDate if not given
+	Schema        yaml.MapSlice `yaml:"schema"`
+	Ignored       []ignoredFile `yaml:"ignored"`
+	Checks        []checkFile   `yaml:"checks"`
+	Price         *priceFile    `yaml:"price"`
+	Routes        []routeFile   `yaml:"routes"`
+	Expected      time.Duration `yaml:"expected"`
+	Timeout       time.Duration `yaml:"timeout"`
+	OnUnknown     string        `yaml:"on_unknown"`
+	Media         string        `yaml:"media"`
+	MaxBytes      byteSize      `yaml:"max_bytes"`
+	KeepForever   *bool         `yaml:"keep_forever"`
 }
 
 // ignoredFile names fields that do not count, and are not looked at, unless

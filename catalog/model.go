@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -20,6 +21,7 @@ type Model struct {
 	Category    string // as in the model list
 	Tags        []string
 	Description string
+	Created     time.Time // a day
 
 	operations []*Operation
 }
@@ -60,6 +62,10 @@ func (c compiler) model(f sourced, id string) (*Model, []string) {
 			words = append(words, string(row.Type))
 		}
 		problems = append(problems, "type must be "+list(words, "or"))
+	}
+	var err error
+	if m.Created, err = dayOf(f.Created); err != nil {
+		problems = append(problems, "created "+err.Error())
 	}
 	for _, file := range f.Operations {
 		if !enabled(file.Enabled) {

@@ -17,6 +17,7 @@ type Operation struct {
 	MaxBody  int64  // of a submit, in bytes
 
 	file    string // for messages
+	version string // of the schema
 	exact   bool   // the body's model is the model's id, to the letter
 	schema  *schema
 	ignored []ignoredRule
@@ -84,6 +85,11 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 	}
 	row, problems := c.row(f.Endpoint)
 	o.exact = row.exact()
+	if day, err := dayOf(f.SchemaVersion); err != nil {
+		problems = append(problems, "schema_version "+err.Error())
+	} else {
+		o.version = day.Format(time.DateOnly)
+	}
 	problems = append(problems, o.checkLimits()...)
 	problems = append(problems, o.addRoutes(f.Routes)...)
 

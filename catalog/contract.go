@@ -1,0 +1,82 @@
+package catalog
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// firstDate is the day of what a file gives no day of its own.
+const firstDate = "2026-11-22"
+
+// dayOf reads a date of a file.
+func dayOf(text string) (time.Time, error) {
+	day, err := time.Parse(time.DateOnly, cmp.Or(text, firstDate))
+	if err != nil {
+		return day, errors.New("must be a date such as " + firstDate)
+	}
+	return day, nil
+}
+
+// SchemaVersion is the date of the schema. From one to the next fields are only
+// added.
+func (o *Operation) SchemaVersion() string { return o.version }
+
+// Expected is how long a task usually takes.
+func (o *Operation) Expected() time.Duration { return o.plan.Expected }
+
+// Pricing is what the operation costs, as Accept reckons it.
+type Pricing struct {
+	Unit mediagate.Unit
+	// Quantity are the fields of a request whose product is the number of
+	// units, or whose characters are; without any it is one.
+	Quantity []string
+	Rows     []PriceRow
+}
+
+// PriceRow is the price of one unit where the fields that it depends on have
+// certain values.
+type PriceRow struct {
+	When   map[string]any
+	Charge mediagate.Charge // of one unit
+}
+
+// Pricing lists the operation's prices, one row for each combination of values
+// that they depend on.
+func (o *Operation) Pricing() (Pricing, error) {
+	p := Pricing{Unit: o.price.unit}
+	if o.price.quantity != "" {
+		p.Quantity = []string{o.price.quantity}
+	}
+	whens := []map[string]any{{}}
+	for _, field := range o.price.table.by {
+		var next []map[string]any
+		for _, when := range whens {
+			for _, value := range valuesOf(o.schema.shape.properties[field]) {
+				next = append(next, with(when, field, value))
+			}
+		}
+		whens = next
+	}
+	for _, when := range whens {
+		charges, err := o.quote(when)
+		if err != nil {
+			return p, err
+		}
+		for _, charge := range charges {
+			charge.Quantity = 1
+			p.Rows = append(p.Rows, PriceRow{When: when, Charge: charge})
+		}
+	}
+	return p, nil
+}
+
+func with(values map[string]any, name string, value any) map[string]any {
+	sum := map[string]any{name: value}
+	for name, value := range values {
+		sum[name] = value
+	}
+	return sum
+}
