@@ -48,6 +48,7 @@ func (c *call) cacheable(body any) error {
 	for _, name := range []string{"Range", "If-Range", "If-Match", "If-Unmodified-Since"} {
 		request.Header.Del(name) // an answer is whole
 	}
+	c.Response().Before(func() { header.Del("Accept-Ranges") })
 	packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
 	})).ServeHTTP(c.Response(), request)

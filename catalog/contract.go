@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -75,8 +76,6 @@ func (o *Operation) Pricing() (Pricing, error) {
 
 func with(values map[string]any, name string, value any) map[string]any {
 	sum := map[string]any{name: value}
-	for name, value := range values {
-		sum[name] = value
-	}
+	maps.Copy(sum, values)
 	return sum
 }

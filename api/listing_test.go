@@ -1,0 +1,535 @@
+package api_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+)
+
+// allModels are the built-in models and aliases in the order of lists.
+func allModels(t *testing.T) []string {
+	t.Helper()
+	var ids []string
+	for _, m := range mustCatalog(t).Models() {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+// ids are those of a list's items, below the field.
+func (a answer) ids(field, name string) []string {
+	items, _ := a.data[field].([]any)
+	list := []string{}
+	for _, item := range items {
+		one, _ := item.(map[string]any)
+		id, _ := one[name].(string)
+		list = append(list, id)
+	}
+	return list
+}
+
+// item is the one with the id.
+func (a answer) item(t *testing.T, id string) map[string]any {
+	t.Helper()
+	items, _ := a.data["data"].([]any)
+	for _, item := range items {
+		if one, _ := item.(map[string]any); one["id"] == id {
+			return one
+		}
+	}
+	t.Fatalf("%s is not in the list: %.300s", id, a.body)
+	return nil
+}
+
+func keysOf(m map[string]any) []string {
+	var keys []string
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// TestModelList: what a list says of a model by what was asked for.
+func TestModelList(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	basic := []string{"created", "id", "object", "owned_by", "supported_endpoint_types"}
+	category := append([]string{"capability_tags", "category"}, basic...)
+	all := append([]string{"parameters"}, category...)
+	slices.Sort(category)
+	slices.Sort(all)
+	for query, want := range map[string][]string{
+		"":                                  basic,
+		"?expand=":                          basic,
+		"?expand=everything":                basic,
+		"?expand=category,everything":       basic,
+		"?expand=parameters,category,":      basic,
+		"?expand=Category":                  basic,
+		"?category=video":                   basic, // without expand it does not count
+		"?category=nonsense":                basic,
+		"?expand=nonsense&category=foo":     basic,
+		"?expand=category":                  category,
+		"?expand=category,category":         category,
+		"?expand=parameters":                all,
+		"?expand=category,parameters":       all,
+		"?expand=parameters,category":       all,
+		"?expand=parameters,%20category":    all,
+		"?expand=parameters&category=":      all,
+		"?expand=category&unknown=anything": category,
+	} {
+		a := g.get("/v1/models" + query)
+		if a.status != 200 || a.data["success"] != true || a.data["object"] != "list" {
+			t.Fatalf("%s: %d %.200s", query, a.status, a.body)
+		}
+		if diff := cmp.Diff([]string{"data", "object", "success"}, keysOf(a.data)); diff != "" {
+			t.Errorf("%s: envelope: %s", query, diff)
+		}
+		if diff := cmp.Diff(allModels(t), a.ids("data", "id")); diff != "" {
+			t.Errorf("%s: %s", query, diff)
+		}
+		for _, id := range allModels(t) {
+			if diff := cmp.Diff(want, keysOf(a.item(t, id))); diff != "" {
+				t.Errorf("%s: %s: %s", query, id, diff)
+			}
+		}
+	}
+	one := g.get("/v1/models").item(t, "alpha-v3")
+	want := map[string]any{
+		"id": "alpha-v3", "object": "model", "owned_by": "mediagate", "supported_endpoint_types": []any{"openai"},
+		"created": float64(1795305600), // 2026-11-22
+	}
+	if diff := cmp.Diff(want, one); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestModelListCategory: the filter.
+func TestModelListCategory(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for _, category := range []string{"video", "image", "audio", "chat", "unknown"} {
+		want := []string{}
+		for _, m := range mustCatalog(t).Models() {
+			if m.Category == category {
+				want = append(want, m.ID)
+			}
+		}
+		for _, expand := range []string{"category", "parameters"} {
+			a := g.get("/v1/models?expand=" + expand + "&category=" + category)
+			if diff := cmp.Diff(want, a.ids("data", "id")); diff != "" {
+				t.Errorf("%s: %s", category, diff)
+			}
+		}
+		if a := g.get("/v1/models?category=" + category); len(a.ids("data", "id")) != len(allModels(t)) {
+			t.Errorf("%s counts without expand: %s", category, a.body)
+		}
+	}
+	g.get("/v1/models?expand=category&category=movies").wantError(t, 400, "invalid_request_error", "category must be one of")
+}
+
+// TestVisibleModels: what a key sees is what it may use, by its own list and
+// its group's; what it names and nobody knows is listed as unknown.
+func TestVisibleModels(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for name, test := range map[string]struct {
+		key  mediagate.Key
+		want []string
+	}{
+		"no list":                             {mediagate.Key{}, allModels(t)},
+		"everything":                          {mediagate.Key{Models: []string{"*"}}, allModels(t)},
+		"a pattern":                           {mediagate.Key{Models: []string{"alpha-*"}}, []string{"alpha-v3", "alpha-video-o1"}},
+		"a group":                             {mediagate.Key{Group: "images"}, []string{"theta-image-turbo"}},
+		"list and group":                      {mediagate.Key{Group: "images", Models: []string{"alpha-*"}}, []string{}},
+		"the id of a model":                   {mediagate.Key{Models: []string{"zeta-3.1-flash-image-preview"}}, []string{"zeta-2-ext", "zeta-3.1-flash-image-preview"}},
+		"an alias":                            {mediagate.Key{Models: []string{"zeta-2-ext"}}, []string{"zeta-2-ext"}},
+		"an unknown one":                      {mediagate.Key{Models: []string{"vendor/omega", "alpha-v3", "vendor/omega"}}, []string{"alpha-v3", "vendor/omega"}},
+		"an unknown one that the group lacks": {mediagate.Key{Group: "images", Models: []string{"vendor/omega"}}, []string{}},
+		"an unknown one that the group's list has": {mediagate.Key{Group: "images", Models: []string{"theta-9"}}, []string{"theta-9"}},
+		"a group that is gone":                     {mediagate.Key{Group: "gone"}, []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.key.Unlimited = true
+			_, key := g.newKey(test.key)
+			a := g.send(request{path: "/v1/models", key: key})
+			if diff := cmp.Diff(test.want, a.ids("data", "id")); diff != "" {
+				t.Error(diff)
+			}
+			gemini := g.send(request{path: "/v1beta/models", key: key})
+			for i, id := range test.want {
+				if got := gemini.ids("models", "name"); len(got) != len(test.want) || got[i] != "models/"+id {
+					t.Errorf("Gemini's list has %v", got)
+				}
+			}
+			anthropic := g.send(request{path: "/v1/models", key: key, header: http.Header{"Anthropic-Version": {"2023-06-01"}}})
+			if diff := cmp.Diff(test.want, anthropic.ids("data", "id")); diff != "" {
+				t.Errorf("Anthropic's list: %s", diff)
+			}
+		})
+	}
+	_, key := g.newKey(mediagate.Key{Unlimited: true, Models: []string{"omega"}})
+	a := g.send(request{path: "/v1/models?expand=parameters", key: key})
+	want := []string{"category", "created", "id", "object", "owned_by", "supported_endpoint_types"}
+	if diff := cmp.Diff(want, keysOf(a.item(t, "omega"))); diff != "" || a.at("data", 0, "category") != "unknown" {
+		t.Errorf("%s %s", a.body, diff)
+	}
+	if a := g.send(request{path: "/v1/models?expand=category&category=unknown", key: key}); len(a.ids("data", "id")) != 1 {
+		t.Errorf("the filter: %s", a.body)
+	}
+}
+
+// TestModelListKeys: the lists take the key from wherever clients of other
+// services put it, other endpoints do not.
+func TestModelListKeys(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	anthropic := http.Header{"X-Api-Key": {g.key}, "Anthropic-Version": {"2023-06-01"}}
+	for name, test := range map[string]struct {
+		r     request
+		field string // by which the shape is told; empty: form A
+		want  string
+	}{
+		"bearer":                          {request{key: g.key}, "success", ""},
+		"x-api-key":                       {request{header: http.Header{"X-Api-Key": {g.key}}}, "success", ""},
+		"anthropic":                       {request{header: anthropic}, "has_more", ""},
+		"anthropic, bearer":               {request{key: g.key, header: http.Header{"Anthropic-Version": {"1"}}}, "has_more", ""},
+		"gemini":                          {request{header: http.Header{"X-Goog-Api-Key": {g.key}}}, "models", ""},
+		"gemini, bearer":                  {request{key: g.key, header: http.Header{"X-Goog-Api-Key": {"anything"}}}, "models", ""},
+		"gemini by query":                 {request{path: "?key=" + g.key}, "models", ""},
+		"an empty key in the query":       {request{key: g.key, path: "?key="}, "success", ""},
+		"anthropic wins":                  {request{path: "?key=" + g.key, header: anthropic}, "has_more", ""},
+		"none":                            {request{}, "", "No Authorization header"},
+		"anthropic without one":           {request{header: http.Header{"Anthropic-Version": {"1"}}}, "", "No Authorization header"},
+		"a wrong x-api-key":               {request{header: http.Header{"X-Api-Key": {"nonsense"}}}, "", "invalid API key"},
+		"a wrong x-goog-api-key":          {request{header: http.Header{"X-Goog-Api-Key": {"nonsense"}}}, "", "invalid API key"},
+		"a wrong key in the query":        {request{path: "?key=nonsense"}, "", "invalid API key"},
+		"a wrong bearer beside the right": {request{key: "nonsense", header: anthropic}, "", "invalid API key"},
+	} {
+		for _, path := range []string{"/v1/models", "/v1beta/models"} {
+			r, field := test.r, test.field
+			r.path = path + test.r.path
+			if path == "/v1beta/models" && field != "" {
+				field = "models" // always
+			}
+			a := g.send(r)
+			if field == "" {
+				a.wantError(t, 401, "authentication_error", test.want)
+				continue
+			}
+			if _, ok := a.data[field]; a.status != 200 || !ok {
+				t.Errorf("%s, %s: %d %.200s", name, path, a.status, a.body)
+			}
+		}
+	}
+	for _, path := range []string{"/v1/tasks", "/v1/models/alpha-v3/schema", "/v1/model-schema?model=alpha-v3", "/v1/balance"} {
+		for _, r := range []request{
+			{path: path, header: http.Header{"X-Api-Key": {g.key}, "X-Goog-Api-Key": {g.key}}},
+			{path: strings.Replace(path+"&key="+g.key, "&", map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")], 1)},
+		} {
+			if a := g.send(r); a.status != 401 {
+				t.Errorf("%s: %d %s", r.path, a.status, a.body)
+			}
+		}
+	}
+}
+
+// TestAnthropicPages walks through the list in both directions.
+func TestAnthropicPages(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	all := allModels(t)
+	last := len(all) - 1
+	list := func(query string) answer {
+		return g.send(request{path: "/v1/models" + query, key: g.key, header: http.Header{"Anthropic-Version": {"2023-06-01"}}})
+	}
+	for query, want := range map[string]struct {
+		ids  []string
+		more bool
+	}{
+		"":                             {all, false},
+		"?limit=1000":                  {all, false},
+		"?limit=2":                     {all[:2], true},
+		"?limit=2&after_id=" + all[1]:  {all[2:4], true},
+		"?after_id=" + all[0]:          {all[1:], false},
+		"?after_id=" + all[last]:       {[]string{}, false},
+		"?before_id=" + all[0]:         {[]string{}, false},
+		"?before_id=" + all[3]:         {all[:3], false},
+		"?limit=2&before_id=" + all[4]: {all[2:4], true},
+		"?after_id=" + all[0] + "&before_id=" + all[3]: {all[1:3], false},
+		"?after_id=" + all[3] + "&before_id=" + all[1]: {[]string{}, false},
+		"?expand=parameters&category=nonsense":         {all, false},
+	} {
+		a := list(query)
+		if diff := cmp.Diff(want.ids, a.ids("data", "id")); diff != "" || a.data["has_more"] != want.more {
+			t.Errorf("%s: %v %s", query, a.data["has_more"], diff)
+		}
+		var first, end any
+		if len(want.ids) > 0 {
+			first, end = want.ids[0], want.ids[len(want.ids)-1]
+		}
+		if a.data["first_id"] != first || a.data["last_id"] != end {
+			t.Errorf("%s: from %v to %v", query, a.data["first_id"], a.data["last_id"])
+		}
+	}
+	a := list("?limit=1")
+	want := map[string]any{
+		"data":     []any{map[string]any{"type": "model", "id": all[0], "display_name": all[0], "created_at": "2026-11-22T00:00:00Z"}},
+		"first_id": all[0], "last_id": all[0], "has_more": true,
+	}
+	if diff := cmp.Diff(want, a.data); diff != "" {
+		t.Error(diff)
+	}
+	for _, query := range []string{"?limit=0", "?limit=1001", "?limit=x", "?after_id=nonsense", "?before_id=nonsense"} {
+		name, _, _ := strings.Cut(query[1:], "=")
+		list(query).wantError(t, 400, "invalid_request_error", name)
+	}
+}
+
+// TestGeminiPages walks through the list.
+func TestGeminiPages(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	all := allModels(t)
+	var seen []string
+	token := ""
+	for range all {
+		a := g.get("/v1beta/models?pageSize=3&pageToken=" + token)
+		for _, name := range a.ids("models", "name") {
+			seen = append(seen, strings.TrimPrefix(name, "models/"))
+		}
+		next, more := a.data["nextPageToken"].(string)
+		if !more {
+			break
+		}
+		token = next
+	}
+	if diff := cmp.Diff(all, seen); diff != "" {
+		t.Error(diff)
+	}
+	if a := g.get("/v1beta/models"); len(a.ids("models", "name")) != len(all) || a.data["nextPageToken"] != nil {
+		t.Errorf("in one page: %s", a.body)
+	}
+	a := g.get("/v1beta/models?pageSize=1&expand=parameters")
+	want := []any{map[string]any{"name": "models/alpha-v3", "displayName": "alpha-v3", "supportedGenerationMethods": []any{"video_generation"}}}
+	if diff := cmp.Diff(want, a.data["models"]); diff != "" {
+		t.Error(diff)
+	}
+	for _, query := range []string{"?pageSize=0", "?pageSize=1001", "?pageSize=x", "?pageToken=***"} {
+		name, _, _ := strings.Cut(query[1:], "=")
+		g.get("/v1beta/models"+query).wantError(t, 400, "invalid_request_error", name)
+	}
+}
+
+// TestCacheable: large answers are packed for who can unpack, and not sent
+// again to who has them.
+func TestCacheable(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	const path = "/v1/models?expand=parameters"
+	plain := g.get(path)
+	tag := plain.header.Get("Etag")
+	if tag == "" || plain.header.Get("Cache-Control") != "private, max-age=60" || plain.header.Get("Content-Type") != "application/json" ||
+		plain.header.Get("Content-Encoding") != "" || plain.header.Get("Accept-Ranges") != "" {
+		t.Errorf("%v", plain.header)
+	}
+	vary := strings.Join(plain.header.Values("Vary"), ", ")
+	for _, name := range []string{"Accept-Encoding", "Authorization", "X-Api-Key", "X-Goog-Api-Key", "Anthropic-Version"} {
+		if !strings.Contains(vary, name) {
+			t.Errorf("Vary lacks %s: %s", name, vary)
+		}
+	}
+	for accept, packed := range map[string]bool{
+		"gzip": true, "GZIP": true, "br, gzip;q=0.5": true, "gzip;q=1.0, identity;q=0.5": true, "deflate, gzip": true,
+		"": false, "gzip;q=0": false, "gzip; q=0.000": false, "br": false, "identity": false, "zstd": false, "gzipped": false,
+	} {
+		a := g.send(request{path: path, key: g.key, header: http.Header{"Accept-Encoding": {accept}}})
+		if got := a.header.Get("Content-Encoding") == "gzip"; got != packed {
+			t.Errorf("Accept-Encoding %q: packed is %v", accept, got)
+			continue
+		}
+		if a.header.Get("Etag") != tag || !strings.Contains(strings.Join(a.header.Values("Vary"), ","), "Accept-Encoding") {
+			t.Errorf("Accept-Encoding %q: %v", accept, a.header)
+		}
+		body := a.body
+		if packed {
+			r, err := gzip.NewReader(strings.NewReader(a.body))
+			g.must(err)
+			text, err := io.ReadAll(r)
+			g.must(err)
+			body = string(text)
+			if a.header.Get("Content-Length") != "" && len(a.body) >= len(body) {
+				t.Errorf("the length is that of the plain answer")
+			}
+		}
+		if body != plain.body {
+			t.Errorf("Accept-Encoding %q: another body", accept)
+		}
+	}
+	for match, status := range map[string]int{
+		tag: 304, strings.TrimPrefix(tag, "W/"): 304, `"a", ` + tag: 304, "*": 304, `"a"`: 200, "": 200,
+	} {
+		a := g.send(request{path: path, key: g.key, header: http.Header{"If-None-Match": {match}, "Accept-Encoding": {"gzip"}}})
+		if a.status != status || status == 304 && (a.body != "" || a.header.Get("Etag") != tag) {
+			t.Errorf("If-None-Match %s: %d with %d bytes, %v", match, a.status, len(a.body), a.header)
+		}
+	}
+	for _, header := range []http.Header{
+		{"Range": {"bytes=0-9"}}, {"If-Match": {`"a"`}}, {"If-Unmodified-Since": {"Mon, 02 Jan 2006 15:04:05 GMT"}},
+	} {
+		if a := g.send(request{path: path, key: g.key, header: header}); a.status != 200 || a.body != plain.body {
+			t.Errorf("%v: %d", header, a.status)
+		}
+	}
+	head := g.send(request{method: http.MethodHead, path: path, key: g.key})
+	if head.status != 200 || head.body != "" || head.header.Get("Etag") != tag {
+		t.Errorf("HEAD: %d %q %v", head.status, head.body, head.header)
+	}
+	small := g.send(request{path: "/v1/models?expand=category&category=chat", key: g.key, header: http.Header{"Accept-Encoding": {"gzip"}}})
+	if small.header.Get("Content-Encoding") != "" || small.body != `{"success":true,"object":"list","data":[]}`+"\n" {
+		t.Errorf("small: %v %s", small.header, small.body)
+	}
+	tasks := g.send(request{path: "/v1/tasks", key: g.key, header: http.Header{"Accept-Encoding": {"gzip"}}})
+	if tasks.header.Get("Content-Encoding") != "" || tasks.header.Get("Etag") != "" {
+		t.Errorf("tasks: %v", tasks.header)
+	}
+}
+
+// TestContract: each field of a contract, for a model of each kind.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	c := mustCatalog(t)
+	want := []string{
+		"capability_tags", "category", "endpoint", "id", "idempotency", "input_schema", "method", "operation", "pricing", "response",
+		"schema_version", "source",
+	}
+	for _, m := range c.Models() {
+		a := g.get("/v1/models/" + m.ID + "/schema")
+		if diff := cmp.Diff(want, keysOf(a.data)); diff != "" {
+			t.Errorf("%s: %d %s", m.ID, a.status, diff)
+		}
+		if b := g.get("/v1/model-schema?model=" + m.ID); b.body != a.body {
+			t.Errorf("%s: another contract by query: %s", m.ID, b.body)
+		}
+		operation := m.Category + "_generation"
+		endpoint := map[string]string{"video": videos, "image": images}[m.Category]
+		if a.data["id"] != m.ID || a.data["category"] != m.Category || a.data["operation"] != operation || a.data["method"] != "POST" ||
+			a.data["endpoint"] != endpoint || a.data["schema_version"] != "2026-11-22" || a.data["source"] != "catalog" {
+			t.Errorf("%s: %v", m.ID, a.data)
+		}
+		if got := a.at("input_schema", "properties", "model", "const"); got != m.ID {
+			t.Errorf("%s: the schema's model is %v", m.ID, got)
+		}
+		var schema any
+		g.must(json.Unmarshal(m.Operations()[0].Schema(), &schema))
+		if diff := cmp.Diff(schema, a.data["input_schema"]); diff != "" {
+			t.Errorf("%s: the schema is not the one that judges: %s", m.ID, diff)
+		}
+		idempotency := map[string]any{
+			"supported": true, "header": "Idempotency-Key", "max_length": 255.0, "ttl_seconds": 86400.0, "scope": "account",
+			"replay_header": "Idempotency-Replayed", "mismatch_status": 409.0,
+		}
+		if diff := cmp.Diff(idempotency, a.data["idempotency"]); diff != "" {
+			t.Errorf("%s: %s", m.ID, diff)
+		}
+		if a.at("response", "mode") != "async" || a.at("response", "poll", "method") != "GET" ||
+			a.at("response", "poll", "endpoint") != "/v1/tasks/{task_id}" || a.at("response", "webhook", "field") != "webhook" ||
+			a.at("response", "webhook", "suffix") != "/callback" || a.at("response", "result_pointer") != "/data/result/"+m.Category+"s" {
+			t.Errorf("%s: %v", m.ID, a.data["response"])
+		}
+		if diff := cmp.Diff([]any{"completed", "failed", "cancelled"}, a.at("response", "poll", "terminal")); diff != "" {
+			t.Errorf("%s: %s", m.ID, diff)
+		}
+		if every, _ := a.at("response", "poll", "interval_seconds").(float64); every < 1 || every != float64(int(every)) {
+			t.Errorf("%s: interval_seconds %v", m.ID, every)
+		}
+	}
+	list := g.get("/v1/models?expand=parameters")
+	for _, m := range c.Models() {
+		a := g.get("/v1/models/" + m.ID + "/schema")
+		for name, value := range list.item(t, m.ID)["parameters"].(map[string]any) {
+			if diff := cmp.Diff(a.data[name], value); diff != "" {
+				t.Errorf("%s: %s differs between list and contract: %s", m.ID, name, diff)
+			}
+		}
+	}
+}
+
+// TestNoContract: the ways in which there is none look the same.
+func TestNoContract(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	_, narrow := g.newKey(mediagate.Key{Unlimited: true, Models: []string{"theta-*", "omega"}})
+	_, images := g.newKey(mediagate.Key{Unlimited: true, Group: "images"})
+	for _, r := range []request{
+		{path: "/v1/models/omega/schema", key: g.key},
+		{path: "/v1/models/omega/schema", key: narrow}, // listed, but of no catalog
+		{path: "/v1/models/alpha-v3/schema", key: narrow},
+		{path: "/v1/models/alpha-v3/schema", key: images},
+		{path: "/v1/models/ALPHA-V3/schema", key: g.key},
+		{path: "/v1/model-schema?model=vendor/omega", key: g.key},
+		{path: "/v1/model-schema?model=vendor%2Fomega", key: g.key},
+		{path: "/v1/model-schema?model=alpha-v3", key: narrow},
+	} {
+		g.send(r).wantError(t, 404, "not_found_error", "model not found")
+	}
+	for _, path := range []string{"/v1/model-schema", "/v1/model-schema?model=", "/v1/model-schema?endpoint=/v1/videos/generations"} {
+		g.get(path).wantError(t, 400, "invalid_request_error", "model is required")
+	}
+	g.get("/v1/models/alpha-v3/schema?endpoint=/v1/images/generations").wantError(t, 400, "invalid_request_error", "endpoint")
+	if a := g.get("/v1/models/alpha-v3/schema?endpoint=/v1/videos/generations"); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	for _, path := range []string{"/v1/models/alpha-v3/schema", "/v1/model-schema", "/v1/models"} {
+		g.send(request{method: http.MethodPost, path: path, key: g.key, body: "{}"}).wantError(t, 405, "invalid_request_error", "method")
+	}
+}
+
+// TestPricingIsTheQuotes: what the contract says of prices is what is quoted,
+// at the prices of the caller's group.
+func TestPricingIsTheQuotes(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	_, half := g.newKey(mediagate.Key{Unlimited: true, Group: "half"})
+	for _, key := range []string{g.key, half} {
+		for _, m := range mustCatalog(t).Models() {
+			a := g.send(request{path: "/v1/models/" + m.ID + "/schema", key: key})
+			rows, _ := a.at("pricing", "rows").([]any)
+			if len(rows) == 0 || a.at("pricing", "currency") != "USD" || a.at("pricing", "credits_per_unit") != 1000.0 {
+				t.Fatalf("%s: %v", m.ID, a.data["pricing"])
+			}
+			for i := range rows {
+				body, _ := a.at("pricing", "rows", i, "when").(map[string]any)
+				body["model"], body["prompt"], body["endpoint"] = m.ID, "a cat", m.Operations()[0].Endpoint
+				if body["resolution"] == "512p" { // which needs a frame
+					body["first_frame_image"] = "https://media.example.com/1.png"
+				}
+				text, err := json.Marshal(body)
+				g.must(err)
+				quote := g.send(request{method: http.MethodPost, path: "/v1/quote", key: key, body: string(text)})
+				line, _ := quote.at("breakdown", 0).(map[string]any)
+				if line["item"] != a.at("pricing", "rows", i, "item") || line["unit_price"] != a.at("pricing", "rows", i, "unit_price") {
+					t.Errorf("%s: the contract says %v, the quote of %s %s", m.ID, rows[i], text, quote.body)
+				}
+				quantity := 1.0
+				for j := range a.at("pricing", "quantity").([]any) {
+					name, _ := a.at("pricing", "quantity", j).(string)
+					standard, _ := a.at("input_schema", "properties", name, "default").(float64)
+					quantity *= standard
+				}
+				if line["quantity"] != quantity {
+					t.Errorf("%s: %v units quoted, the contract makes it %v", m.ID, line["quantity"], quantity)
+				}
+			}
+		}
+	}
+}
