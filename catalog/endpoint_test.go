@@ -37,7 +37,7 @@ operations:
 type: art
 operations:
   - endpoint: /v1/artgen/generations
-    schema: {properties: {prompt: {type: string}}, required: [prompt]}
+    schema: {properties: {prompt: {title: Prompt, type: string, description: What it shows., examples: [a cat]}}, required: [prompt]}
     price: {unit: operation, rows: [{price: "0.1"}]}
     routes: [{provider: acme, upstream: art, operation: imagine}]
     expected: 10s

@@ -25,10 +25,11 @@ func dir(t *testing.T, files map[string]string) string {
 	return d
 }
 
-// whole is a complete model file.
+// whole is a complete model file. Its type has no contract, so its fields need
+// no notes.
 const whole = `id: omega
 aliases: [omega-latest]
-type: image
+type: music
 tags: [Text to Image]
 description: Images of an end.
 operations:
@@ -54,6 +55,7 @@ operations:
     expected: 10s
     timeout: 10m
     on_unknown: fail
+    media: image
     max_bytes: 1MiB
 `
 
@@ -205,7 +207,7 @@ func TestOverlay(t *testing.T) {
 			},
 		},
 		"an operation is added": {
-			files: map[string]string{"more.yaml": strings.Replace(whole, "id: omega\naliases: [omega-latest]\ntype: image", "id: alpha-v3\ntype: video", 1)},
+			files: map[string]string{"more.yaml": strings.Replace(whole, "id: omega\naliases: [omega-latest]", "id: alpha-v3", 1)},
 			check: func(t *testing.T, c *catalog.Catalog) {
 				t.Helper()
 				for endpoint, field := range map[string]string{"/v1/videos/generations": "image_urls", "/v1/images/generations": "draft"} {
@@ -221,7 +223,7 @@ func TestOverlay(t *testing.T) {
 		},
 		"an operation is switched off": {
 			files: map[string]string{
-				"more.yaml": strings.Replace(whole, "id: omega\naliases: [omega-latest]\ntype: image", "id: alpha-v3\ntype: video", 1) +
+				"more.yaml": strings.Replace(whole, "id: omega\naliases: [omega-latest]", "id: alpha-v3", 1) +
 					"  - endpoint: /v1/videos/generations\n    enabled: false\n",
 			},
 			check: func(t *testing.T, c *catalog.Catalog) {
@@ -284,13 +286,13 @@ func TestLoadRefuses(t *testing.T) {
 		"an unknown key":            {"expected:", "expcted:", "expcted"},
 		"a key twice":               {"    expected: 10s\n", "    expected: 10s\n    expected: 10s\n", "expected"},
 		"no YAML":                   {"id: omega", "id: [", "omega.yaml"},
-		"an unknown type":           {"type: image", "type: picture", "type must be"},
-		"a category":                {"type: image", "type: image\ncategory: image", "category"},
+		"an unknown type":           {"type: music", "type: picture", "type must be"},
+		"a category":                {"type: music", "type: music\ncategory: image", "category"},
 		"no endpoint":               {"endpoint: /v1/images/generations", "max_body: 1MiB", "operations[0]: endpoint is missing"},
 		"an unknown endpoint":       {"images/generations", "films/generations", "endpoint must be /v1/videos/generations or /v1/images/generations"},
 		"an endpoint twice":         {"on_unknown:", "enabled: true\n  - endpoint: /v1/images/generations\n    on_unknown:", "operations[1]: there is one for /v1/images/generations already"},
 		"no operation":              {"- endpoint:", "- enabled: false\n    endpoint:", "operations: there are none"},
-		"a wrong media class":       {"expected:", "media: film\n    expected:", "media must be video, image or audio"},
+		"a wrong media class":       {"media: image", "media: film", "media must be video, image or audio"},
 		"a wrong on_unknown":        {"on_unknown: fail", "on_unknown: wait", "on_unknown must be"},
 		"no on_unknown":             {"    on_unknown: fail\n", "", "on_unknown must be"},
 		"no expected duration":      {"    expected: 10s\n", "", "expected must be"},
@@ -306,6 +308,8 @@ func TestLoadRefuses(t *testing.T) {
 		"a shared definition":       {"required: [prompt]", "required: [prompt]\n      $defs: {frame: {type: string}}", "every schema has frame"},
 		"a value of no field":       {"size: {type: string", "who: {x-value: name, properties: {id: {type: string}}}\n        size: {type: string", `"name" is no field of the object`},
 		"a reference to nothing":    {"prompt: {type: string", `prompt: {$ref: "#/$defs/x", type: string`, "schema"},
+		"a date that is none":       {"type: music", "type: music\ncreated: tomorrow", "created must be a date"},
+		"a version that is no date": {"expected:", "schema_version: v2\n    expected:", "schema_version must be a date"},
 		"a schema of itself":        {"prompt: {type: string", `prompt: {$ref: "#/properties/prompt", type: string`, "schema"},
 		"an unknown check":          {"routes:", "checks: [{shot: {}}]\n    routes:", `no check is named "shot"; there are distinct, excludes, needs, references, shots and together`},
 		"a check of no field":       {"routes:", "checks: [{needs: {field: x, with: n}}]\n    routes:", `"x" is no field`},

@@ -97,6 +97,9 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 	if o.schema, err = newSchema(m, row, f.Schema, c.shared, c.check); err != nil {
 		return o, append(problems, err.Error())
 	}
+	if facts.Operation != "" { // its schema is shown to clients
+		problems = append(problems, o.schema.checkAnnotations()...)
+	}
 	problems = append(problems, o.addIgnored(f.Ignored)...)
 	var more []string
 	o.checks, more = compileChecks(f.Checks, o.schema.shape)

@@ -16,6 +16,7 @@ type schema struct {
 	doc       yaml.MapSlice   // with the order of its keys
 	served    json.RawMessage // the same as JSON
 	validator *jsonschema.Schema
+	compile   func(pointer string) (*jsonschema.Schema, error) // of a part, once the whole is
 	shape     *shape
 }
 
@@ -39,7 +40,10 @@ func newSchema(m *Model, row Endpoint, own, shared yaml.MapSlice, check MediaURL
 	if s.served, err = appendJSON(nil, s.doc); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	if s.validator, err = compileSchema(s.served, check); err != nil {
+	if s.compile, err = compilerOf(s.served, check); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	if s.validator, err = s.compile(""); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	s.shape, err = shapeOf(s.doc)
@@ -63,6 +67,7 @@ func document(m *Model, row Endpoint, own yaml.MapSlice) (yaml.MapSlice, error) 
 	if !row.Fixed {
 		properties = yaml.MapSlice{{Key: "model", Value: yaml.MapSlice{
 			{Key: "const", Value: m.ID},
+			{Key: "title", Value: "Model"},
 			{Key: "description", Value: "The model's id."},
 		}}}
 	}
@@ -112,22 +117,30 @@ func commonFields() yaml.MapSlice {
 	return yaml.MapSlice{
 		{Key: "webhook", Value: yaml.MapSlice{
 			{Key: "type", Value: "string"},
+			{Key: "title", Value: "Webhook"},
 			{Key: "description", Value: "Base URL; the finished task is posted to it with /callback appended."},
+			{Key: "examples", Value: []any{"https://example.com/hooks"}},
 		}},
 		{Key: "metadata", Value: yaml.MapSlice{
 			{Key: "type", Value: "object"},
+			{Key: "title", Value: "Metadata"},
+			{Key: "description", Value: "What is to be kept with the task; it does not change the result."},
+			{Key: "examples", Value: []any{yaml.MapSlice{{Key: "reference", Value: "order-1234"}}}},
 			{Key: "properties", Value: yaml.MapSlice{{Key: "reference", Value: yaml.MapSlice{
 				{Key: "type", Value: "string"},
 				{Key: "maxLength", Value: 255},
+				{Key: "title", Value: "Reference"},
 				{Key: "description", Value: "Your own reference; tasks can be listed by it."},
+				{Key: "examples", Value: []any{"order-1234"}},
 			}}}},
 			{Key: "additionalProperties", Value: true},
 		}},
 	}
 }
 
-// compileSchema compiles what is served. Media URLs are judged by check.
-func compileSchema(raw json.RawMessage, check MediaURLCheck) (*jsonschema.Schema, error) {
+// compilerOf compiles what is served, and parts of it. Media URLs are judged by
+// check.
+func compilerOf(raw json.RawMessage, check MediaURLCheck) (func(pointer string) (*jsonschema.Schema, error), error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, err
@@ -147,7 +160,7 @@ func compileSchema(raw json.RawMessage, check MediaURLCheck) (*jsonschema.Schema
 	if err := c.AddResource(location, doc); err != nil {
 		return nil, err
 	}
-	return c.Compile(location)
+	return func(pointer string) (*jsonschema.Schema, error) { return c.Compile(location + "#" + pointer) }, nil
 }
 
 // appendJSON writes a decoded YAML value with its keys in their order.

@@ -36,6 +36,7 @@ type shape struct {
 	required    map[string]bool // by some branch
 	demanded    map[string]bool // whatever else is given
 	items       *shape
+	notes       annotations
 }
 
 // maxShapeDepth ends schemas that refer to themselves.
@@ -123,6 +124,8 @@ func (s *shape) readBound(key string, value any, conditional bool) {
 
 func (r shapeReader) readKeyword(s *shape, key string, value any) error {
 	switch key {
+	case "title", "description", "examples", "x-unit", "x-group", "x-media":
+		s.notes.annotate(key, value)
 	case "format":
 		s.data = s.data || value == formatImageData
 		s.media = s.media || s.data || value == formatMediaURL

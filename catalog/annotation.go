@@ -1,0 +1,132 @@
+package catalog
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// annotations are what a schema tells readers who build a form or a request
+// from it alone: no verdict depends on them.
+type annotations struct {
+	title, description string
+	examples           []any
+	unit, group        *string // x-unit and x-group, where there is one
+	takes              *string // x-media: the kind of media
+}
+
+// annotate reads a keyword that is one of them.
+func (a *annotations) annotate(key string, value any) {
+	text := func() *string {
+		s := fmt.Sprint(value)
+		return &s
+	}
+	switch key {
+	case "title":
+		a.title = *text()
+	case "description":
+		a.description = *text()
+	case "examples":
+		a.examples, _ = value.([]any)
+	case "x-unit":
+		a.unit = text()
+	case "x-group":
+		a.group = text()
+	case "x-media":
+		media, _ := value.(yaml.MapSlice)
+		kind, _ := child(media, "kind").(string)
+		a.takes = &kind
+	}
+}
+
+var (
+	schemaUnits = []string{"seconds", "characters", "pixels"}
+	mediaKinds  = []string{"image", "video", "audio"}
+	groupWord   = regexp.MustCompile(`^[a-z]+$`)
+)
+
+// checkAnnotations finds what a reader of the schema would miss: each field
+// says what it is and what it does, and shows an example where its values
+// cannot be listed.
+func (s *schema) checkAnnotations() []string {
+	problems := s.shape.unannotated("")
+	for _, name := range s.shape.names {
+		field := s.shape.properties[name]
+		judge, err := s.compile("/properties/" + pointerEscape.Replace(name))
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("properties.%s: %v", name, err))
+			continue
+		}
+		for i, example := range field.notes.examples {
+			if judge.Validate(jsonValue(example)) != nil {
+				problems = append(problems, fmt.Sprintf("properties.%s.examples[%d] breaks the field's own rules", name, i))
+			}
+		}
+		if field.hasFallback && judge.Validate(field.fallback) != nil {
+			problems = append(problems, fmt.Sprintf("properties.%s.default breaks the field's own rules", name))
+		}
+	}
+	return prefixed("schema: ", problems)
+}
+
+var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
+
+// unannotated looks at the fields of an object, and at theirs.
+func (s *shape) unannotated(path string) []string {
+	var problems []string
+	for _, name := range s.names {
+		field := s.properties[name]
+		if field.never { // nobody can send it
+			continue
+		}
+		at := path + "properties." + name
+		problems = append(problems, prefixed(at+": ", field.missingNotes(name == s.standsFor))...)
+		problems = append(problems, field.unannotated(at+".")...)
+		if field.items != nil {
+			problems = append(problems, field.items.unannotated(at+".items.")...)
+		}
+	}
+	return problems
+}
+
+// missingNotes is what one field lacks. Of an object that stands for a file,
+// the field around it says what kind.
+func (s *shape) missingNotes(within bool) []string {
+	var problems []string
+	demand := func(ok bool, problem string) {
+		if !ok {
+			problems = append(problems, problem)
+		}
+	}
+	n := s.notes
+	demand(strings.TrimSpace(n.title) != "", "title is missing")
+	demand(strings.TrimSpace(n.description) != "", "description is missing")
+	listed := len(s.enum) > 0 || s.constant != nil || len(s.kinds) > 0 && !slices.ContainsFunc(s.kinds, func(kind string) bool { return kind != "boolean" })
+	demand(listed || len(n.examples) > 0, "examples are missing: a list")
+	demand(n.unit == nil || slices.Contains(schemaUnits, *n.unit), "x-unit must be "+list(schemaUnits, "or"))
+	demand(n.group == nil || groupWord.MatchString(*n.group), "x-group must be one word in small letters")
+	switch {
+	case n.takes != nil:
+		demand(slices.Contains(mediaKinds, *n.takes), "x-media.kind must be "+list(mediaKinds, "or"))
+	case s.takesMedia() && !within:
+		demand(false, "x-media is missing: the field takes media")
+	}
+	return problems
+}
+
+// takesMedia reports a field that is a file's address, or a list of such.
+func (s *shape) takesMedia() bool {
+	switch {
+	case s.media:
+		return true
+	case s.standsFor != "":
+		return s.properties[s.standsFor] != nil && s.properties[s.standsFor].media
+	case s.items != nil:
+		return s.items.media || s.items.standsFor != "" && s.items.takesMedia()
+	default:
+		return false
+	}
+}
