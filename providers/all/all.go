@@ -17,6 +17,7 @@ import (
 	"github.com/mediagate/mediagate/providers/kling"
 	"github.com/mediagate/mediagate/providers/minimax"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
+	"github.com/mediagate/mediagate/providers/vidu"
 )
 
 // vendors is the table of all vendors: one line each.
@@ -26,6 +27,7 @@ func vendors() map[string]providers.Adapter {
 		"gemini":    row(gemini.Description(), gemini.New, vendorhttp.KeyAccount, gemini.Express),
 		"kling":     row(kling.Description(), kling.New, kling.Account, kling.Express),
 		"minimax":   row(minimax.Description(), minimax.New, vendorhttp.KeyAccount, minimax.Express),
+		"vidu":      row(vidu.Description(), vidu.New, vendorhttp.KeyAccount, vidu.Express),
 	}
 }
 

@@ -1,0 +1,111 @@
+package vidu
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// imageFault is what a failed task says of an image that cannot be used.
+const imageFault = string(mediagate.CodeImageProcessing)
+
+// verdicts is the vendor's error table, by the name of the error.
+var verdicts = map[string]vendorhttp.Verdict{
+	"BadRequest":               {Kind: mediagate.KindInvalid},
+	"FieldLacking":             {Kind: mediagate.KindInvalid},
+	"FieldUnwanted":            {Kind: mediagate.KindInvalid},
+	"FieldInvalid":             {Kind: mediagate.KindInvalid},
+	"FieldItemCountOutOfRange": {Kind: mediagate.KindInvalid},
+	"PageSizeOutOfRange":       {Kind: mediagate.KindInvalid, Code: imageFault}, // sides or ratio of an image
+	"ImageDownloadFailure":     {Kind: mediagate.KindInvalid, Code: imageFault},
+	"ImageFormatInvalid":       {Kind: mediagate.KindInvalid, Code: imageFault},
+	"UserCancelled":            {Kind: mediagate.KindInvalid},
+	"ModelUnavailable":         {Kind: mediagate.KindNotFound},
+
+	"CreditInsufficient": {Kind: mediagate.KindFunds}, // with HTTP 400
+
+	"AuditSubmitIllegal":        {Kind: mediagate.KindModerated},
+	"TaskPromptPolicyViolation": {Kind: mediagate.KindModerated}, // in the Chinese pages only
+	"CreationPolicyViolation":   {Kind: mediagate.KindModerated},
+
+	"Unauthorized": {Kind: mediagate.KindCredentials},
+	"Forbidden":    {Kind: mediagate.KindCredentials},
+
+	"TaskNotFound":     {Kind: mediagate.KindNotFound},
+	"CreationNotFound": {Kind: mediagate.KindNotFound},
+	"NotFound":         {Kind: mediagate.KindNotFound},
+
+	"OperationInProcess": {Kind: mediagate.KindCapacity, Retry: time.Second}, // with HTTP 400; to be tried later
+	"QuotaExceeded":      {Kind: mediagate.KindCapacity, Retry: time.Second}, // jobs at once
+	"TooManyRequests":    {Kind: mediagate.KindThrottled, Retry: time.Second},
+	"SystemThrottling":   {Kind: mediagate.KindThrottled, Retry: time.Second},
+
+	// These prove nothing.
+	"Conflict":               {Kind: mediagate.KindAmbiguous},
+	"Canceled":               {Kind: mediagate.KindAmbiguous}, // HTTP 499: our side was thought to have left
+	"InternalServiceFailure": {Kind: mediagate.KindAmbiguous},
+}
+
+// missing is the vendor's word that there is no such job, as against a model
+// that it does not have.
+func missing(name string) bool { return name != "ModelUnavailable" }
+
+// names finds an error's name however it is spelled: TaskNotFound,
+// task_not_found or TASK_NOT_FOUND.
+var names = func() map[string]string {
+	m := map[string]string{}
+	for name := range verdicts {
+		m[folded(name)] = name
+	}
+	return m
+}()
+
+func folded(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
+}
+
+// refusal is what an answer states: the name of the error, and the table's
+// verdict. ok is false where the table lacks it; the name is empty where the
+// answer states no error.
+func (r reply) refusal() (name string, v vendorhttp.Verdict, ok bool) {
+	for _, text := range []vendorhttp.Text{r.Reason, r.ErrCode, r.Code, r.Message} {
+		if known := names[folded(string(text))]; known != "" {
+			return known, verdicts[known], true
+		}
+	}
+	code := string(r.Code)
+	if n, err := strconv.Atoi(code); err == nil && (n == 0 || n >= 200 && n < 300) {
+		code = "" // which is no error
+	}
+	return cmp.Or(string(r.Reason), string(r.ErrCode), code), vendorhttp.Verdict{}, false
+}
+
+// failed is the outcome of a failed job. The vendor says why by the name of an
+// error, and takes no credits for it.
+func (a *Adapter) failed(job reply) *mediagate.Outcome {
+	name, known, _ := job.refusal()
+	f := &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the generation failed at the vendor", Retryable: true}
+	switch {
+	case known.Kind == mediagate.KindModerated:
+		*f = mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}
+	case known.Code == imageFault:
+		*f = mediagate.Failure{Code: mediagate.CodeImageProcessing, Message: "an image of image_urls could not be used"}
+	case name == "UserCancelled":
+		f.Message = "the job was stopped at the vendor"
+	case known.Kind == mediagate.KindInvalid:
+		*f = mediagate.Failure{Code: mediagate.CodeInvalidParameters, Message: "the request was refused as invalid"}
+	default: // a fault of the vendor's
+	}
+	out := &mediagate.Outcome{Failure: f, VendorText: a.http.Clean(name)}
+	text := a.http.Clean(string(job.Message))
+	if shown := vendorhttp.English(text); shown != "" && folded(shown) != folded(name) {
+		f.Message = shown
+	} else if shown == "" && text != "" {
+		out.VendorText = text
+	}
+	return out
+}

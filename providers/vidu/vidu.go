@@ -1,0 +1,144 @@
+package vidu
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// PublicURL is the vendor's host for accounts outside mainland China.
+const PublicURL = "https://api.vidu.com/ent/v2"
+
+// opReference is the one operation.
+const opReference = "reference"
+
+const (
+	submitPath = "/reference2video"
+	tasksPath  = "/tasks/"
+)
+
+// submitTimeout bounds a submission.
+const submitTimeout = 30 * time.Second
+
+// marked is a reference's state when the marked file is the one that was asked
+// for. Stored references have it, so it stays as it is.
+const marked = "watermark"
+
+// Description is what the adapter says of itself.
+func Description() providers.Description {
+	return providers.Description{
+		Credentials: []string{"api_key"},
+		Operations: map[string]providers.Operation{
+			opReference: {
+				Fields: []string{
+					"prompt", "image_urls", "duration", "resolution", "aspect_ratio", "seed", "audio", "watermark",
+				},
+				Media: "video", Submit: submitTimeout, Cancel: true,
+			},
+		},
+	}
+}
+
+// Adapter speaks to one account. It is safe for concurrent use.
+type Adapter struct {
+	http *vendorhttp.Client
+	key  string
+}
+
+// New makes the adapter of a channel; errors name channel and field.
+func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
+	client, key, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	return &Adapter{http: client, key: key}, nil
+}
+
+// Close drops idle connections.
+func (a *Adapter) Close() { a.http.Close() }
+
+// Express says why the job's request cannot be written, if so.
+func Express(job mediagate.Job, _ map[string]string) error {
+	_, err := newRequest(job)
+	return err
+}
+
+// Submit sends the job once; providers.Provider says which kinds it returns.
+func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+	req, err := newRequest(job)
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	body, err := vendorhttp.Encode(req)
+	if err != nil {
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
+	}
+	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: submitPath, Body: vendorhttp.JSON(body),
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
+	}))
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	created, own := readReply(answer)
+	if err := a.submitError(answer, created, own); err != nil {
+		return mediagate.Submission{}, err
+	}
+	ref := mediagate.JobRef{JobID: created.TaskID.ID(), ExternalID: job.ExternalID, Operation: job.Operation}
+	if req.Watermark {
+		ref.State = marked
+	}
+	return mediagate.Submission{Ref: ref}, nil
+}
+
+// Poll asks for a job by the vendor's id.
+func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+	if ref.JobID == "" {
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
+	}
+	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+		Effect: vendorhttp.Reads, Path: tasksPath + url.PathEscape(ref.JobID) + "/creations",
+	}))
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	job, own := readReply(answer)
+	if err := a.pollError(answer, job, own); err != nil {
+		return mediagate.Report{}, err
+	}
+	return a.report(ref, job)
+}
+
+// Cancel stops a job that has not begun; the vendor refuses to stop others.
+// That the id goes in the body as well as in the path is read at second hand.
+func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
+	if ref.JobID == "" {
+		return mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
+	}
+	body, err := vendorhttp.Encode(map[string]string{"id": ref.JobID})
+	if err != nil {
+		return mediagate.Errorf(mediagate.KindInternal, "the id cannot be written: %w", err)
+	}
+	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+		Effect: vendorhttp.Stops, Path: tasksPath + url.PathEscape(ref.JobID) + "/cancel", Body: vendorhttp.JSON(body),
+	}))
+	if err != nil {
+		return err
+	}
+	refused, own := readReply(answer)
+	if name, _, _ := refused.refusal(); name == "" && answer.Status < http.StatusMultipleChoices {
+		return nil // whatever is in it
+	}
+	return a.readError(answer, refused, own)
+}
+
+// call is the call with the account's key, whose scheme is the vendor's own.
+func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
+	c.Header = http.Header{"Authorization": {"Token " + a.key}}
+	return c
+}
