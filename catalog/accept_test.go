@@ -157,10 +157,10 @@ func TestHostileInput(t *testing.T) {
 	for i := range many {
 		many[i] = json.Number("1")
 	}
-	ids := []string{"alpha-v3", "alpha-video-o1", "theta-image-turbo", "delta-02", "delta-2.3", "delta-H3", "zeta-2-ext"}
+	ids := []string{"alpha-v3", "alpha-video-o1", "beta-q3", "theta-image-turbo", "delta-02", "delta-2.3", "delta-H3", "zeta-2-ext"}
 	fields := []string{
 		"model", "prompt", "negative_prompt", "mode", "duration", "aspect_ratio", "image_urls", "watermark", "audio", "multi_shot", "shot_type",
-		"multi_prompt", "element_list", "video_list", "size", "resolution", "prompt_extend", "n", "first_frame_image", "last_frame_image", "video_urls", "audio_urls", "webhook", "metadata", "unknown",
+		"multi_prompt", "element_list", "video_list", "size", "resolution", "prompt_extend", "n", "first_frame_image", "last_frame_image", "video_urls", "audio_urls", "seed", "webhook", "metadata", "unknown",
 	}
 	values := map[string]any{
 		"deep list":     nest(10_001),

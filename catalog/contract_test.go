@@ -31,6 +31,14 @@ func TestDefaults(t *testing.T) {
 		"theta-image-turbo": {
 			"prompt": "a boat", "size": "1:1", "resolution": "1K", "prompt_extend": false,
 		},
+		"beta-q3": {
+			"prompt": "a boat", "image_urls": []any{"https://media.example.com/0.png"}, "duration": json.Number("5"), "resolution": "720p",
+			"aspect_ratio": "16:9", "audio": true,
+		},
+		"beta-q3-mix": {
+			"prompt": "a boat", "image_urls": []any{"https://media.example.com/0.png"}, "duration": json.Number("5"), "resolution": "720p",
+			"aspect_ratio": "16:9", "audio": true,
+		},
 		"delta-02": {
 			"prompt": "a boat", "duration": json.Number("5"), "resolution": "768p", "prompt_optimizer": true, "fast_pretreatment": false,
 			"watermark": false,
@@ -86,6 +94,15 @@ func TestPrices(t *testing.T) {
 		{"alpha-v3", `"duration":15`, "1.26"},
 		{"alpha-video-o1", `"mode":"std"`, "0.42"},
 		{"alpha-video-o1", `"mode":"pro","duration":10`, "1.12"},
+		{"beta-q3", `"resolution":"540p"`, "0.25"},
+		{"beta-q3", ``, "0.5"},
+		{"beta-q3", `"resolution":"1080p"`, "0.625"},
+		{"beta-q3", `"duration":3`, "0.3"},
+		{"beta-q3", `"duration":16,"audio":false`, "1.6"},
+		{"beta-q3-mix", ``, "0.625"},
+		{"beta-q3-mix", `"resolution":"1080p"`, "0.75"},
+		{"beta-q3-mix", `"duration":1`, "0.125"},
+		{"beta-q3-mix", `"duration":16,"resolution":"1080p"`, "2.4"},
 		{"theta-image-turbo", `"resolution":"1K"`, "0.015"},
 		{"theta-image-turbo", `"resolution":"1K","prompt_extend":true`, "0.03"},
 		{"theta-image-turbo", `"resolution":"2K"`, "0.03"},

@@ -18,6 +18,8 @@ func TestDefinitionsAsNeeded(t *testing.T) {
 	for id, want := range map[string][]string{
 		"alpha-v3":          {"element", "mediaURL"},
 		"alpha-video-o1":    {"element", "mediaURL"},
+		"beta-q3":           {"mediaURL"},
+		"beta-q3-mix":       {"mediaURL"},
 		"delta-02":          {"frame", "mediaURL"},
 		"delta-2.3":         {"frame", "mediaURL"},
 		"delta-H3":          {"mediaURL"},

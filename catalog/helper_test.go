@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,13 +50,25 @@ func parse(t *testing.T, text string) map[string]any {
 	return body
 }
 
+// needed are the fields beside a prompt without which a model takes no request.
+var needed = map[string]map[string]string{
+	"beta-q3":     {"image_urls": `["https://media.example.com/0.png"]`},
+	"beta-q3-mix": {"image_urls": `["https://media.example.com/0.png"]`},
+}
+
 // body is a minimal valid body of the model with the fields put in, which
 // are written as JSON without the braces.
 func body(t *testing.T, id, fields string) string {
 	t.Helper()
 	parts := []string{fmt.Sprintf(`"model":%q`, id)}
-	if _, ok := parse(t, "{"+fields+"}")["prompt"]; !ok {
+	given := parse(t, "{"+fields+"}")
+	if _, ok := given["prompt"]; !ok {
 		parts = append(parts, `"prompt":"a boat"`)
+	}
+	for _, name := range slices.Sorted(maps.Keys(needed[id])) {
+		if _, ok := given[name]; !ok {
+			parts = append(parts, fmt.Sprintf(`%q:%s`, name, needed[id][name]))
+		}
 	}
 	if fields != "" {
 		parts = append(parts, fields)

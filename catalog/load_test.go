@@ -94,6 +94,8 @@ func TestBuiltInModels(t *testing.T) {
 	want := map[string]head{
 		"alpha-v3":          {"video", "video", fromBoth, videos, mib, "video", "kling/kling-v3/video kling/kling-v3-omni/omni_frames"},
 		"alpha-video-o1":    {"video", "video", fromAll, videos, mib, "video", "kling/kling-video-o1/omni"},
+		"beta-q3":           {"video", "video", []string{"Image to Video"}, videos, mib, "video", "vidu/viduq3/reference"},
+		"beta-q3-mix":       {"video", "video", []string{"Image to Video"}, videos, mib, "video", "vidu/viduq3-mix/reference"},
 		"delta-02":          {"video", "video", fromBoth, videos, 30 * mib, "video", "minimax/MiniMax-Hailuo-02/video"},
 		"delta-2.3":         {"video", "video", fromBoth, videos, 30 * mib, "video", "minimax/MiniMax-Hailuo-2.3/video"},
 		"delta-H3":          {"video", "video", fromAll, videos, mib, "video", "minimax/MiniMax-H3/video_v2"},
@@ -114,6 +116,8 @@ func TestFields(t *testing.T) {
 		"alpha-v3":          "prompt negative_prompt mode duration aspect_ratio image_urls watermark audio multi_shot shot_type multi_prompt element_list",
 		"alpha-video-o1":    "prompt mode duration aspect_ratio image_urls video_list element_list watermark",
 		"theta-image-turbo": "prompt size resolution prompt_extend",
+		"beta-q3":           "prompt image_urls duration resolution aspect_ratio audio watermark seed",
+		"beta-q3-mix":       "prompt image_urls duration resolution aspect_ratio audio watermark seed",
 		"delta-02":          "prompt duration resolution prompt_optimizer fast_pretreatment watermark first_frame_image last_frame_image",
 		"delta-2.3":         "prompt duration resolution prompt_optimizer fast_pretreatment watermark first_frame_image",
 		"delta-H3":          "prompt duration resolution aspect_ratio image_urls video_urls audio_urls first_frame_image last_frame_image",

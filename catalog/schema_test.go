@@ -64,6 +64,10 @@ func TestServedSchema(t *testing.T) {
 		"H3 from a video":       {"delta-H3", `"prompt":"a","video_urls":` + urls(1), true},
 		"H3 ratio":              {"delta-H3", `"aspect_ratio":"2:1"`, false},
 		"H3 ratio, ignored":     {"delta-H3", `"aspect_ratio":5,"first_frame_image":"https://a.example.com/1"`, true},
+		"beta":                  {"beta-q3", ``, true},
+		"beta without images":   {"beta-q3", `"image_urls":[]`, false},
+		"beta 540p":             {"beta-q3-mix", `"resolution":"540p"`, false},
+		"beta of a second":      {"beta-q3-mix", `"duration":1`, true},
 		"zeta images":           {"zeta-2-ext", `"image_urls":["https://a.example.com/1",{"url":"https://a.example.com/2"}]`, true},
 		"zeta image of nothing": {"zeta-2-ext", `"image_urls":[{}]`, false},
 		"theta n":               {"theta-image-turbo", `"n":1`, false},
@@ -104,8 +108,11 @@ func TestServedSchemaStatesTheContract(t *testing.T) {
 			t.Errorf("%s: %+v", m.ID, doc)
 		}
 		want := "[model prompt]"
-		if m.ID == "delta-H3" { // or an image or a video
+		switch m.ID {
+		case "delta-H3": // or an image or a video
 			want = "[model]"
+		case "beta-q3", "beta-q3-mix":
+			want = "[model prompt image_urls]"
 		}
 		if got := fmt.Sprint(doc.Required); got != want {
 			t.Errorf("%s: required %s", m.ID, got)

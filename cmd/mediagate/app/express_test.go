@@ -3,6 +3,7 @@ package app
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -96,9 +97,13 @@ func TestExpressOfBuiltInModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := routes{adapter: all.Adapter}
+	images := []any{"https://media.example.com/cat.png"}
+	needed := map[string]map[string]any{"beta-q3": {"image_urls": images}, "beta-q3-mix": {"image_urls": images}}
 	for _, m := range models.Models() {
 		operation := m.Operations()[0]
-		request, err := operation.Accept(map[string]any{"model": m.ID, "prompt": "a cat"})
+		body := map[string]any{"model": m.ID, "prompt": "a cat"}
+		maps.Copy(body, needed[m.ID])
+		request, err := operation.Accept(body)
 		if err != nil {
 			t.Errorf("%s: %v", m.ID, err)
 			continue
