@@ -61,6 +61,7 @@ const (
 	FileVideo  = "video.mp4"
 	FileMarked = "video-watermark.mp4"
 	FileImage  = "image.png"
+	FileCover  = "cover.png" // a picture of a video
 )
 
 // Takes is how long the vendor works on it.
@@ -113,6 +114,8 @@ func (j *Job) File(name string) (content *io.SectionReader, mimeType string, ok 
 	switch {
 	case m.Kind == "image" && name == FileImage:
 		return sample.Padded(sample.Image(m.Width, m.Height), j.Directive.ResultBytes), "image/png", true
+	case m.Kind == "video" && name == FileCover:
+		return sample.Padded(sample.Image(m.Width, m.Height), 0), "image/png", true
 	case m.Kind == "video" && (name == FileVideo || name == FileMarked && m.Watermark):
 		video := sample.Video(sample.VideoSpec{
 			Width: m.Width, Height: m.Height, Seconds: m.Seconds, Sound: m.Sound, Watermark: name == FileMarked,

@@ -5,6 +5,8 @@ import (
 	"image"
 	_ "image/jpeg" // the formats that vendors take
 	_ "image/png"
+	"strconv"
+	"strings"
 
 	_ "golang.org/x/image/webp" // one more of them
 )
@@ -22,4 +24,22 @@ func ReadPicture(raw []byte) (p Picture, ok bool) {
 		return Picture{}, false
 	}
 	return Picture{Format: format, Width: cfg.Width, Height: cfg.Height}, true
+}
+
+// Pixels is the size of a video with the short side and the ratio; the codec
+// wants even ones.
+func Pixels(short, width, height int) (int, int) {
+	even := func(n int) int { return (n + 1) / 2 * 2 }
+	if width >= height {
+		return even(short * width / height), short
+	}
+	return short, even(short * height / width)
+}
+
+// Ratio reads one such as 16:9.
+func Ratio(text string) (width, height int) {
+	w, h, _ := strings.Cut(text, ":")
+	width, _ = strconv.Atoi(w)
+	height, _ = strconv.Atoi(h)
+	return width, height
 }

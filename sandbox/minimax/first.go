@@ -106,7 +106,7 @@ func firstRules(in *kernel.Object) *kernel.Job {
 	}
 	marked := in.Flag("aigc_watermark")
 	callback(in)
-	w, h := pixels(shortSides[resolution], width, height)
+	w, h := kernel.Pixels(shortSides[resolution], width, height)
 	return &kernel.Job{
 		Prompt: prompt,
 		Media:  kernel.Media{Kind: "video", Width: w, Height: h, Seconds: int(seconds), Watermark: marked},

@@ -2,11 +2,7 @@ package minimax
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/binary"
-	"mime"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
@@ -27,21 +23,9 @@ func content(in *kernel.Object, name string, types []string) (raw []byte, mimeTy
 	if kernel.IsLink(value) || in.Err() != nil {
 		return nil, "", false
 	}
-	head, body, _ := strings.Cut(value, ",")
-	head, isData := strings.CutPrefix(head, "data:")
-	head, encoded := strings.CutSuffix(head, ";base64")
-	if !isData || !encoded {
-		in.Fail(name, "must be a URL or a data URI in base64")
-		return nil, "", false
-	}
-	mimeType, _, err := mime.ParseMediaType(head)
-	if err != nil || !slices.Contains(types, mimeType) {
-		in.Fail(name, "must have one of the types %s", strings.Join(types, ", "))
-		return nil, "", false
-	}
-	raw, err = base64.StdEncoding.DecodeString(body)
-	if err != nil || len(raw) == 0 {
-		in.Fail(name, "must be valid base64")
+	raw, mimeType, err := kernel.ReadData(value, types)
+	if err != nil {
+		in.Fail(name, "%s", err)
 		return nil, "", false
 	}
 	return raw, mimeType, true

@@ -2,7 +2,6 @@ package minimax
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
@@ -158,22 +157,4 @@ func messageOf(code int, detail string) string {
 		return messages[code]
 	}
 	return messages[code] + ", " + detail
-}
-
-// pixels is the size of a video with the short side and the ratio; the codec
-// wants even ones.
-func pixels(short int, width, height int) (int, int) {
-	even := func(n int) int { return (n + 1) / 2 * 2 }
-	if width >= height {
-		return even(short * width / height), short
-	}
-	return short, even(short * height / width)
-}
-
-// ratioOf reads a ratio such as 16:9.
-func ratioOf(text string) (width, height int) {
-	w, h, _ := strings.Cut(text, ":")
-	width, _ = strconv.Atoi(w)
-	height, _ = strconv.Atoi(h)
-	return width, height
 }

@@ -119,14 +119,14 @@ func secondRules(in *kernel.Object) *kernel.Job {
 	if in.Err() != nil {
 		return nil
 	}
-	width, height := ratioOf(ratio)
+	width, height := kernel.Ratio(ratio)
 	if ratio == adaptive {
 		width, height = 16, 9
 		if p.picture.Width > 0 {
 			width, height = nearest(p.picture)
 		}
 	}
-	w, h := pixels(shortSides[resolution], width, height)
+	w, h := kernel.Pixels(shortSides[resolution], width, height)
 	return &kernel.Job{
 		Prompt: p.prompt,
 		Media:  kernel.Media{Kind: "video", Width: w, Height: h, Seconds: int(seconds), Sound: true, Watermark: marked},
