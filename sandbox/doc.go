@@ -12,9 +12,9 @@
 // # Paths
 //
 // Each vendor lives below its name: /kling/v1/videos/…,
-// /dashscope/api/v1/…, /minimax/v1/… and /minimax/v2/…, /gemini/v1beta/…;
-// files are at /media/…, control at /_sandbox/…. Links are made for the host
-// that the caller used.
+// /dashscope/api/v1/…, /minimax/v1/… and /minimax/v2/…, /gemini/v1beta/…,
+// /vidu/ent/v2/…; files are at /media/…, control at /_sandbox/…. Links are
+// made for the host that the caller used.
 //
 // # Strictness
 //

@@ -9,6 +9,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 	"github.com/mediagate/mediagate/sandbox/kling"
 	"github.com/mediagate/mediagate/sandbox/minimax"
+	"github.com/mediagate/mediagate/sandbox/vidu"
 )
 
 // vendors lists whom the sandbox can play. A new one is a folder and a line.
@@ -18,6 +19,7 @@ func vendors() []kernel.Vendor {
 		dashscope.Vendor(),
 		minimax.Vendor(),
 		gemini.Vendor(),
+		vidu.Vendor(),
 	}
 }
 

@@ -1,0 +1,8 @@
+// Package vidu plays Vidu: reference videos of the q3 models, which are asked
+// for by the vendor's id and can be stopped while they wait.
+//
+// A marked copy of each video is offered beside the clean one, whether or not
+// it was asked for. Links work for a day; each query gives new ones.
+//
+// An image in the request itself is measured. Subject mode is not played.
+package vidu
