@@ -162,6 +162,7 @@ func (w *world) openAccount() {
 
 const (
 	alpha = "alpha-v3"
+	beta  = "beta-q3-mix"
 	delta = "delta-02"
 	theta = "theta-image-turbo"
 	zeta  = "zeta-2-ext"
@@ -189,6 +190,9 @@ func (w *world) request(j job) (request, *task) {
 	path, body := "/v1/videos/generations", map[string]any{"model": j.model, "prompt": prompt, "metadata": map[string]any{"reference": t.ref}}
 	if images[j.model] {
 		path = "/v1/images/generations"
+	}
+	if j.model == beta {
+		body["image_urls"] = []string{"https://media.example.com/fox.png"}
 	}
 	if t.hook {
 		body["webhook"] = w.hooks.url

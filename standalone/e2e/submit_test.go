@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -107,6 +108,8 @@ func TestVendorFailures(t *testing.T) {
 		"an answer has no image":               {zeta, "fail=moderation", "failed", "content_policy_violation", 1},
 		"a video's file takes another call":    {delta, "result_bytes=30000000", "completed", "", 1},
 		"a video is refused in the end":        {delta, "fail=moderation", "failed", "content_policy_violation", 1},
+		"a link is asked for anew":             {beta, "fail=reject, at=download, times=1", "completed", "", 1},
+		"a video of images is refused":         {beta, "fail=moderation", "failed", "content_policy_violation", 1},
 		"the video is large, in several parts": {alpha, "result_bytes=30000000", "completed", "", 1},
 	} {
 		task := w.submit(job{model: c.model, directive: c.directive})
@@ -131,12 +134,15 @@ func TestCancel(t *testing.T) {
 	waiting := w.submit(job{model: alpha, directive: "duration=10m"})
 	mirroring := w.submit(job{model: alpha, directive: "duration=0, fail=timeout, at=download"})
 	ended := w.submit(job{model: theta})
+	queued := w.submit(job{model: beta, directive: "duration=30m"}) // the vendor begins after a tenth of it
 	w.awaitProcessing(waiting)
 	w.cancel(waiting)
+	w.awaitProcessing(queued)
+	w.cancel(queued)
 	w.awaitDownload(mirroring)
 	w.cancel(mirroring)
-	waiting.want, mirroring.want = "cancelled", "cancelled"
-	for _, task := range []*task{pending, waiting, mirroring} {
+	waiting.want, mirroring.want, queued.want = "cancelled", "cancelled", "cancelled"
+	for _, task := range []*task{pending, waiting, mirroring, queued} {
 		w.await(task, 45*time.Second, "is cancelled", func(o object) bool { return o.Status == "cancelled" })
 	}
 	w.await(ended, 60*time.Second, "completes", func(o object) bool { return o.Status == "completed" })
@@ -144,6 +150,13 @@ func TestCancel(t *testing.T) {
 	if err != nil || a.status != http.StatusConflict {
 		t.Errorf("cancelling an ended task: %d %s, %v", a.status, a.body, err)
 	}
+	eventually(t, 30*time.Second, "the vendor has stopped what it had not begun", func() error {
+		jobs, err := w.jobs(queued)
+		if err == nil && (len(jobs) != 1 || jobs[0].State != "cancelled") {
+			err = fmt.Errorf("the vendor's jobs: %+v", jobs)
+		}
+		return err
+	})
 	w.verify(recoverTime)
 	w.checkLedger(pending, "void", "hold")
 }
