@@ -510,6 +510,12 @@ func TestPricingIsTheQuotes(t *testing.T) {
 			for i := range rows {
 				body, _ := a.at("pricing", "rows", i, "when").(map[string]any)
 				body["model"], body["prompt"], body["endpoint"] = m.ID, "a cat", m.Operations()[0].Endpoint
+				required, _ := a.at("input_schema", "required").([]any)
+				for _, name := range required { // the contract shows how
+					if name, _ := name.(string); body[name] == nil {
+						body[name] = a.at("input_schema", "properties", name, "examples", 0)
+					}
+				}
 				if body["resolution"] == "512p" { // which needs a frame
 					body["first_frame_image"] = "https://media.example.com/1.png"
 				}
