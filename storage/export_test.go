@@ -64,6 +64,7 @@ func RowColumns() map[string][]string {
 		partRow{}.TableName():        columnsOf[partRow]().names,
 		awaitRow{}.TableName():       columnsOf[awaitRow]().names,
 		channelRow{}.TableName():     columnsOf[channelRow]().names,
+		minuteRow{}.TableName():      columnsOf[minuteRow]().names,
 		deliveryRow{}.TableName():    columnsOf[deliveryRow]().names,
 		entryRow{}.TableName():       columnsOf[entryRow]().names,
 		idempotencyRow{}.TableName(): columnsOf[idempotencyRow]().names,

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"gorm.io/gorm/clause"
-
 	"github.com/mediagate/mediagate"
 )
 
@@ -108,40 +106,4 @@ func (s *Store) CountOpen(ctx context.Context) (int, error) {
 		return 0, dbError(err, "count open tasks")
 	}
 	return row.N, nil
-}
-
-type channelRow struct {
-	Name       string `gorm:"primaryKey"`
-	Epoch      int64
-	Enabled    bool
-	LastSeenAt stamp
-}
-
-// TableName tells GORM.
-func (channelRow) TableName() string { return "channels" }
-
-// SeenChannel notes that a worker has these channels configured.
-func (s *Store) SeenChannel(ctx context.Context, names []string) error {
-	for _, name := range names {
-		err := s.on(ctx).Clauses(clause.OnConflict{
-			Columns: []clause.Column{{Name: "name"}}, DoUpdates: clause.AssignmentColumns([]string{"last_seen_at"}),
-		}).Create(&channelRow{Name: name, Enabled: true, LastSeenAt: at(s.clock())}).Error
-		if err != nil {
-			return dbError(err, "note channels")
-		}
-	}
-	return nil
-}
-
-// ChannelLastSeen tells when a worker last had the channel (D11). Returns
-// KindNotFound when none ever had.
-func (s *Store) ChannelLastSeen(ctx context.Context, name string) (time.Time, error) {
-	row, err := take[channelRow](s.on(ctx).Where("name = ? AND last_seen_at IS NOT NULL", name))
-	if err != nil {
-		return time.Time{}, dbError(err, "read channel")
-	}
-	if row == nil {
-		return time.Time{}, notFound("channel", name)
-	}
-	return row.LastSeenAt.Time, nil
 }

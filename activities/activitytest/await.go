@@ -33,7 +33,7 @@ func (s *Store) drop(taskID string, n int) {
 
 func (s *Store) channel(name string) *channelRow {
 	if s.channels[name] == nil {
-		s.channels[name] = &channelRow{}
+		s.channels[name] = &channelRow{state: mediagate.ChannelState{Name: name, Enabled: true}}
 	}
 	return s.channels[name]
 }

@@ -26,6 +26,7 @@ type Store struct {
 	takers   map[string]string // by action
 	awaits   []*awaitRow
 	channels map[string]*channelRow
+	calls    []mediagate.ChannelCalls
 	proofs   []mediagate.AccountProof
 	ids      int
 }
@@ -56,6 +57,8 @@ type attempt struct {
 type channelRow struct {
 	epoch  int64
 	seenAt time.Time
+	state  mediagate.ChannelState
+	probe  string
 }
 
 // NewStore makes an empty store on the clock.

@@ -70,6 +70,17 @@ type Path interface {
 	SetSweep(ctx context.Context, taskID string, next time.Time) error
 	SeenChannel(ctx context.Context, names []string) error
 	ChannelLastSeen(ctx context.Context, name string) (time.Time, error)
+
+	ChannelStates(ctx context.Context) ([]mediagate.ChannelState, error)
+	TripBreaker(ctx context.Context, t mediagate.Trip) (state mediagate.ChannelState, tripped bool, err error)
+	ClaimProbe(ctx context.Context, channel, probe string, lease time.Duration) (state mediagate.ChannelState, claimed bool, err error)
+	CloseBreaker(ctx context.Context, channel, probe string) (state mediagate.ChannelState, closed bool, err error)
+	ReopenBreaker(ctx context.Context, channel, probe string, reason mediagate.ParkReason, openFor time.Duration) (state mediagate.ChannelState, reopened bool, err error)
+	ReleaseProbe(ctx context.Context, channel, probe string) (state mediagate.ChannelState, released bool, err error)
+	EnableChannel(ctx context.Context, channel string, enabled bool) (mediagate.ChannelState, error)
+	CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) error
+	ChannelRates(ctx context.Context, since time.Time) (map[string]mediagate.ChannelCalls, error)
+	ParkedOnRoute(ctx context.Context, provider, after string, limit int) ([]string, error)
 }
 
 // pathTests are what holds for any such store. It may know no money: then
@@ -80,6 +91,7 @@ func pathTests() map[string]map[string]func(*bench) {
 		"attempts":   attemptTests,
 		"parts":      partTests,
 		"awaits":     awaitTests,
+		"breakers":   breakerTests,
 		"proofs":     proofTests,
 		"settle":     settleTests,
 		"webhooks":   webhookTests,

@@ -1,0 +1,50 @@
+package mediagate
+
+import "time"
+
+// ChannelState is what all processes know of a channel: whether an operator
+// lets it take new jobs, and whether its vendor does. Its breaker is open while
+// the vendor is away, or refuses our account; then one job at a time is let
+// through, at ProbeAt at the earliest, to find out.
+type ChannelState struct {
+	Name        string
+	Enabled     bool
+	Open        bool       // the breaker
+	Reason      ParkReason // why it opened
+	ChangedAt   time.Time  // when it opened or closed, or an operator reset it
+	Trips       int        // how often it has opened since it was closed
+	ProbeAt     time.Time  // the next job may find out then
+	ProbeUntil  time.Time  // until when at the latest one is finding out
+	LastError   string     // of a call, by its kind
+	LastErrorAt time.Time
+	LastSeenAt  time.Time // when a worker last had the channel
+}
+
+// TakesJobs reports whether a new job may go to the channel. While the breaker
+// is open that is so for one job, once its time has come.
+func (s ChannelState) TakesJobs(now time.Time) bool {
+	return s.Enabled && (!s.Open || s.ProbeDue(now))
+}
+
+// ProbeDue reports that the next job may find out whether the vendor is back.
+func (s ChannelState) ProbeDue(now time.Time) bool {
+	return s.Open && !now.Before(s.ProbeAt) && !now.Before(s.ProbeUntil)
+}
+
+// Trip is a reason to take a channel out.
+type Trip struct {
+	Channel string
+	Reason  ParkReason
+	Began   time.Time     // of the call that says so: what came before the breaker last changed is old news
+	OpenFor time.Duration // until a job may find out
+}
+
+// ChannelCalls are calls of one process for a channel that are not counted yet.
+type ChannelCalls struct {
+	Channel     string
+	Minute      time.Time // in which the submits ended
+	Submits     int
+	Failures    int    // of the submits, by the vendor's or the account's fault
+	LastError   string // of any call; empty: none
+	LastErrorAt time.Time
+}

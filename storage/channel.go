@@ -1,0 +1,242 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+type channelRow struct {
+	Name        string `gorm:"primaryKey"`
+	Epoch       int64
+	Enabled     bool
+	LastSeenAt  stamp
+	Breaker     string
+	ChangedAt   stamp
+	BreakReason mediagate.ParkReason
+	Trips       int
+	ProbeAt     stamp
+	Probe       string
+	ProbeUntil  stamp
+	LastError   string
+	LastErrorAt stamp
+}
+
+// TableName tells GORM.
+func (channelRow) TableName() string { return "channels" }
+
+const breakerOpen = "open"
+
+func (r channelRow) state() mediagate.ChannelState {
+	return mediagate.ChannelState{
+		Name: r.Name, Enabled: r.Enabled, Open: r.Breaker == breakerOpen, Reason: r.BreakReason, ChangedAt: r.ChangedAt.Time,
+		Trips: r.Trips, ProbeAt: r.ProbeAt.Time, ProbeUntil: r.ProbeUntil.Time,
+		LastError: r.LastError, LastErrorAt: r.LastErrorAt.Time, LastSeenAt: r.LastSeenAt.Time,
+	}
+}
+
+// minuteRow is how the submits of a channel went in one minute.
+type minuteRow struct {
+	Channel  string
+	Minute   stamp
+	Submits  int
+	Failures int
+}
+
+// TableName tells GORM.
+func (minuteRow) TableName() string { return "channel_minutes" }
+
+// SeenChannel notes that a worker has these channels configured.
+func (s *Store) SeenChannel(ctx context.Context, names []string) error {
+	for _, name := range names {
+		if _, err := exec(s.on(ctx), `INSERT INTO channels (name, last_seen_at) VALUES (?, ?)
+			ON CONFLICT (name) DO UPDATE SET last_seen_at = excluded.last_seen_at`, name, at(s.clock())); err != nil {
+			return dbError(err, "note channels")
+		}
+	}
+	return nil
+}
+
+// ChannelLastSeen tells when a worker last had the channel (D11). Returns
+// KindNotFound when none ever had.
+func (s *Store) ChannelLastSeen(ctx context.Context, name string) (time.Time, error) {
+	row, err := take[channelRow](s.on(ctx).Where("name = ? AND last_seen_at IS NOT NULL", name))
+	if err != nil {
+		return time.Time{}, dbError(err, "read channel")
+	}
+	if row == nil {
+		return time.Time{}, notFound("channel", name)
+	}
+	return row.LastSeenAt.Time, nil
+}
+
+// ChannelStates reads all channels that anybody has noted, by name.
+func (s *Store) ChannelStates(ctx context.Context) ([]mediagate.ChannelState, error) {
+	var rows []channelRow
+	if err := read(s.on(ctx), &rows, "SELECT "+columnsOf[channelRow]().text+" FROM channels ORDER BY name"); err != nil {
+		return nil, dbError(err, "read channels")
+	}
+	return convert(rows, channelRow.state), nil
+}
+
+// changeChannel makes the change, on a row that is made if it is not there, and
+// reads the row. changed says whether the change's conditions held.
+func (s *Store) changeChannel(ctx context.Context, what, name string, change func(tx *gorm.DB) (int64, error)) (state mediagate.ChannelState, changed bool, err error) {
+	err = s.write(ctx, what, func(tx *gorm.DB) error {
+		if _, err := exec(tx, "INSERT INTO channels (name) VALUES (?) ON CONFLICT (name) DO NOTHING", name); err != nil {
+			return err
+		}
+		n, err := change(tx)
+		if err != nil {
+			return err
+		}
+		changed = n > 0
+		row, err := one[channelRow](tx, "SELECT "+columnsOf[channelRow]().text+" FROM channels WHERE name = ?", name)
+		if err != nil {
+			return err
+		}
+		if row == nil {
+			return notFound("channel", name)
+		}
+		state = row.state()
+		return nil
+	})
+	return state, changed, err
+}
+
+// TripBreaker takes a channel out. It does nothing to one that is out already,
+// nor for a call that began before the breaker last changed. tripped says that
+// this call did it.
+func (s *Store) TripBreaker(ctx context.Context, t mediagate.Trip) (state mediagate.ChannelState, tripped bool, err error) {
+	return s.changeChannel(ctx, "trip breaker", t.Channel, func(tx *gorm.DB) (int64, error) {
+		now := s.clock()
+		return exec(tx, `UPDATE channels SET breaker = 'open', break_reason = ?, changed_at = ?, trips = 1, probe_at = ?, probe = '', probe_until = NULL
+			WHERE name = ? AND breaker = 'closed' AND (changed_at IS NULL OR changed_at <= ?)`,
+			t.Reason, at(now), at(now.Add(t.OpenFor)), t.Channel, at(t.Began))
+	})
+}
+
+// ClaimProbe lets one job through an open breaker, whose sender holds the probe
+// until it ends it, or the lease does. claimed is true for one caller.
+func (s *Store) ClaimProbe(ctx context.Context, channel, probe string, lease time.Duration) (state mediagate.ChannelState, claimed bool, err error) {
+	return s.changeChannel(ctx, "claim probe", channel, func(tx *gorm.DB) (int64, error) {
+		now := at(s.clock())
+		return exec(tx, `UPDATE channels SET probe = ?, probe_until = ?
+			WHERE name = ? AND enabled AND breaker = 'open' AND probe_at <= ? AND (probe_until IS NULL OR probe_until <= ?)`,
+			probe, at(now.Add(lease)), channel, now, now)
+	})
+}
+
+// CloseBreaker lets all jobs through again, at the word of who holds the probe.
+func (s *Store) CloseBreaker(ctx context.Context, channel, probe string) (state mediagate.ChannelState, closed bool, err error) {
+	return s.changeChannel(ctx, "close breaker", channel, func(tx *gorm.DB) (int64, error) {
+		return exec(tx, `UPDATE channels SET breaker = 'closed', break_reason = '', changed_at = ?, trips = 0, probe_at = NULL, probe = '', probe_until = NULL
+			WHERE name = ? AND breaker = 'open' AND probe = ?`, at(s.clock()), channel, probe)
+	})
+}
+
+// ReopenBreaker ends a probe that failed: the next one comes in openFor.
+func (s *Store) ReopenBreaker(ctx context.Context, channel, probe string, reason mediagate.ParkReason, openFor time.Duration) (state mediagate.ChannelState, reopened bool, err error) {
+	return s.changeChannel(ctx, "reopen breaker", channel, func(tx *gorm.DB) (int64, error) {
+		return exec(tx, `UPDATE channels SET break_reason = ?, trips = trips + 1, probe_at = ?, probe = '', probe_until = NULL
+			WHERE name = ? AND breaker = 'open' AND probe = ?`, reason, at(s.clock().Add(openFor)), channel, probe)
+	})
+}
+
+// ReleaseProbe gives back a probe that came to nothing: the next job is it.
+func (s *Store) ReleaseProbe(ctx context.Context, channel, probe string) (state mediagate.ChannelState, released bool, err error) {
+	return s.changeChannel(ctx, "release probe", channel, func(tx *gorm.DB) (int64, error) {
+		return exec(tx, "UPDATE channels SET probe = '', probe_until = NULL WHERE name = ? AND probe = ?", channel, probe)
+	})
+}
+
+// EnableChannel says whether the channel takes new jobs. To enable it closes its
+// breaker as well: whoever does it has looked.
+func (s *Store) EnableChannel(ctx context.Context, channel string, enabled bool) (mediagate.ChannelState, error) {
+	state, _, err := s.changeChannel(ctx, "enable channel", channel, func(tx *gorm.DB) (int64, error) {
+		if !enabled {
+			return exec(tx, "UPDATE channels SET enabled = ?, changed_at = ? WHERE name = ? AND enabled", false, at(s.clock()), channel)
+		}
+		return exec(tx, `UPDATE channels SET enabled = ?, breaker = 'closed', break_reason = '', changed_at = ?, trips = 0,
+			probe_at = NULL, probe = '', probe_until = NULL WHERE name = ?`, true, at(s.clock()), channel)
+	})
+	return state, err
+}
+
+// minutesKept is for how long the minutes of channels are kept.
+const minutesKept = time.Hour
+
+// CountCalls adds up what a process has counted.
+func (s *Store) CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) error {
+	if len(calls) == 0 {
+		return nil
+	}
+	return s.write(ctx, "count calls", func(tx *gorm.DB) error {
+		for _, c := range calls {
+			if c.Submits > 0 {
+				_, err := exec(tx, `INSERT INTO channel_minutes (channel, minute, submits, failures) VALUES (?, ?, ?, ?)
+					ON CONFLICT (channel, minute) DO UPDATE SET submits = channel_minutes.submits + excluded.submits,
+						failures = channel_minutes.failures + excluded.failures`, c.Channel, at(c.Minute.Truncate(time.Minute)), c.Submits, c.Failures)
+				if err != nil {
+					return err
+				}
+			}
+			if c.LastError != "" {
+				_, err := exec(tx, `UPDATE channels SET last_error = ?, last_error_at = ?
+					WHERE name = ? AND (last_error_at IS NULL OR last_error_at < ?)`, c.LastError, at(c.LastErrorAt), c.Channel, at(c.LastErrorAt))
+				if err != nil {
+					return err
+				}
+			}
+		}
+		_, err := exec(tx, "DELETE FROM channel_minutes WHERE minute < ?", s.ago(minutesKept))
+		return err
+	})
+}
+
+// ChannelRates are the submits since then and how many of them failed, by
+// channel, in whole minutes.
+func (s *Store) ChannelRates(ctx context.Context, since time.Time) (map[string]mediagate.ChannelCalls, error) {
+	var rows []struct {
+		Channel  string
+		Submits  int
+		Failures int
+	}
+	err := read(s.on(ctx), &rows, `SELECT channel, CAST(SUM(submits) AS bigint) AS submits, CAST(SUM(failures) AS bigint) AS failures
+		FROM channel_minutes WHERE minute >= ? GROUP BY channel`, at(since.Truncate(time.Minute)))
+	if err != nil {
+		return nil, dbError(err, "read rates")
+	}
+	rates := make(map[string]mediagate.ChannelCalls, len(rows))
+	for _, r := range rows {
+		rates[r.Channel] = mediagate.ChannelCalls{Channel: r.Channel, Submits: r.Submits, Failures: r.Failures}
+	}
+	return rates, nil
+}
+
+// ParkedOnRoute names tasks with a route of the provider that are parked since
+// no channel took them, in the order of their ids from after on.
+func (s *Store) ParkedOnRoute(ctx context.Context, provider, after string, limit int) ([]string, error) {
+	return s.texts(ctx, "list parked tasks", "SELECT id FROM tasks WHERE "+isOpen+` AND parked_at IS NOT NULL
+		AND park_reason IN (?, ?, ?) AND plan LIKE ? AND id > ? ORDER BY id LIMIT ?`,
+		mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds, `%"provider":"`+provider+`"%`, after, limit)
+}
+
+// ChannelLoad counts the jobs that the channel's vendor has or may have, and the
+// tasks that are queued for a slot of it, and tells since when the oldest of
+// both is.
+func (s *Store) ChannelLoad(ctx context.Context, name string) (inFlight, queued int, oldest time.Time, err error) {
+	row, err := one[struct {
+		InFlight int
+		Oldest   stamp
+	}](s.on(ctx), `SELECT COUNT(*) AS in_flight, MIN(attempts.created_at) AS oldest
+		FROM tasks JOIN attempts ON attempts.task_id = tasks.id
+		WHERE tasks.status IN ('pending', 'processing') AND attempts.channel = ? AND attempts.state IN ('granted', 'intent', 'accepted')`, name)
+	if err != nil || row == nil {
+		return 0, 0, time.Time{}, dbError(err, "read the channel's load")
+	}
+	return row.InFlight, 0, row.Oldest.Time, nil
+}

@@ -1,0 +1,238 @@
+package storagetest
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// state is what is known of the suite's channel.
+func (b *bench) state() mediagate.ChannelState {
+	b.Helper()
+	states, err := b.ChannelStates(b.Context())
+	b.noError(err)
+	for _, s := range states {
+		if s.Name == channelName {
+			return s
+		}
+	}
+	b.Fatalf("no channel %s among %+v", channelName, states)
+	return mediagate.ChannelState{}
+}
+
+func (b *bench) trip(began time.Time) (mediagate.ChannelState, bool) {
+	b.Helper()
+	state, tripped, err := b.TripBreaker(b.Context(), mediagate.Trip{
+		Channel: channelName, Reason: mediagate.ParkFunds, Began: began, OpenFor: 30 * time.Second,
+	})
+	b.noError(err)
+	return state, tripped
+}
+
+func (b *bench) probe(token string) bool {
+	b.Helper()
+	_, claimed, err := b.ClaimProbe(b.Context(), channelName, token, time.Minute)
+	b.noError(err)
+	return claimed
+}
+
+var breakerTests = map[string]func(*bench){
+	"a channel that a worker has takes jobs": func(b *bench) {
+		b.noError(b.SeenChannel(b.Context(), []string{channelName}))
+		same(b, "state", b.state(), mediagate.ChannelState{Name: channelName, Enabled: true, LastSeenAt: b.now()})
+		same(b, "takes jobs", b.state().TakesJobs(b.now()), true)
+	},
+	"a breaker opens once, whoever finds the reason": func(b *bench) {
+		var opened atomic.Int64
+		b.race(6, func(int) {
+			_, tripped, err := b.TripBreaker(b.Context(), mediagate.Trip{
+				Channel: channelName, Reason: mediagate.ParkFunds, Began: b.now(), OpenFor: 30 * time.Second,
+			})
+			if err != nil {
+				b.Errorf("trip: %v", err)
+			}
+			if tripped {
+				opened.Add(1)
+			}
+		})
+		same(b, "opened", opened.Load(), 1)
+		same(b, "state", b.state(), mediagate.ChannelState{
+			Name: channelName, Enabled: true, Open: true, Reason: mediagate.ParkFunds, ChangedAt: b.now(), Trips: 1, ProbeAt: b.now().Add(30 * time.Second),
+		})
+		same(b, "takes jobs", b.state().TakesJobs(b.now()), false)
+	},
+	"of many processes one gets the probe": func(b *bench) {
+		b.trip(b.now())
+		b.pass(30*time.Second - time.Microsecond)
+		same(b, "too early", b.probe("early"), false)
+		b.pass(time.Microsecond)
+		var claimed atomic.Int64
+		b.race(8, func(i int) {
+			_, mine, err := b.ClaimProbe(b.Context(), channelName, fmt.Sprint("p", i), time.Minute)
+			if err != nil {
+				b.Errorf("claim: %v", err)
+			}
+			if mine {
+				claimed.Add(1)
+			}
+		})
+		same(b, "claimed", claimed.Load(), 1)
+		same(b, "others wait", b.state().TakesJobs(b.now()), false)
+	},
+	"a prober that died does not keep the channel shut": func(b *bench) {
+		b.trip(b.now())
+		b.pass(30 * time.Second)
+		same(b, "claimed", b.probe("dead"), true)
+		b.pass(time.Minute - time.Microsecond)
+		same(b, "within the lease", b.probe("alive"), false)
+		b.pass(time.Microsecond)
+		same(b, "after it", b.probe("alive"), true)
+		_, closed, err := b.CloseBreaker(b.Context(), channelName, "dead")
+		b.noError(err)
+		same(b, "the late one's word", closed, false)
+	},
+	"a probe that succeeds closes": func(b *bench) {
+		b.trip(b.now())
+		b.pass(30 * time.Second)
+		b.probe("p")
+		b.pass(time.Second)
+		state, closed, err := b.CloseBreaker(b.Context(), channelName, "p")
+		b.noError(err)
+		same(b, "closed", closed, true)
+		same(b, "state", state, mediagate.ChannelState{Name: channelName, Enabled: true, ChangedAt: b.now()})
+		_, closed, err = b.CloseBreaker(b.Context(), channelName, "p")
+		b.noError(err)
+		same(b, "again", closed, false)
+		same(b, "nothing to claim", b.probe("q"), false)
+	},
+	"nobody closes without a probe": func(b *bench) {
+		b.trip(b.now())
+		_, closed, err := b.CloseBreaker(b.Context(), channelName, "stranger")
+		b.noError(err)
+		same(b, "closed", closed, false)
+	},
+	"a probe that fails opens anew": func(b *bench) {
+		b.trip(b.now())
+		since := b.now()
+		b.pass(30 * time.Second)
+		b.probe("p")
+		state, reopened, err := b.ReopenBreaker(b.Context(), channelName, "p", mediagate.ParkProviderAway, time.Minute)
+		b.noError(err)
+		same(b, "reopened", reopened, true)
+		same(b, "state", state, mediagate.ChannelState{
+			Name: channelName, Enabled: true, Open: true, Reason: mediagate.ParkProviderAway, ChangedAt: since, Trips: 2, ProbeAt: b.now().Add(time.Minute),
+		})
+		_, reopened, err = b.ReopenBreaker(b.Context(), channelName, "p", mediagate.ParkProviderAway, time.Minute)
+		b.noError(err)
+		same(b, "again", reopened, false)
+		b.pass(time.Minute)
+		same(b, "the next", b.probe("q"), true)
+	},
+	"a probe that came to nothing is given back": func(b *bench) {
+		b.trip(b.now())
+		b.pass(30 * time.Second)
+		b.probe("p")
+		_, released, err := b.ReleaseProbe(b.Context(), channelName, "p")
+		b.noError(err)
+		same(b, "released", []any{released, b.state().ProbeDue(b.now())}, []any{true, true})
+		same(b, "the next", b.probe("q"), true)
+		_, released, err = b.ReleaseProbe(b.Context(), channelName, "p")
+		b.noError(err)
+		same(b, "another's", released, false)
+	},
+	"what began before a change is old news": func(b *bench) {
+		began := b.now()
+		b.pass(time.Second)
+		_, err := b.EnableChannel(b.Context(), channelName, true)
+		b.noError(err)
+		_, tripped := b.trip(began)
+		same(b, "tripped", tripped, false)
+		_, tripped = b.trip(b.now())
+		same(b, "by what began later", tripped, true)
+	},
+	"an operator takes a channel out and in": func(b *bench) {
+		state, err := b.EnableChannel(b.Context(), channelName, false)
+		b.noError(err)
+		same(b, "disabled", state, mediagate.ChannelState{Name: channelName, ChangedAt: b.now()})
+		same(b, "takes jobs", state.TakesJobs(b.now()), false)
+		since := b.now()
+		b.pass(time.Minute)
+		state, err = b.EnableChannel(b.Context(), channelName, false)
+		b.noError(err)
+		same(b, "again", state.ChangedAt, since)
+		state, err = b.EnableChannel(b.Context(), channelName, true)
+		b.noError(err)
+		same(b, "enabled", state, mediagate.ChannelState{Name: channelName, Enabled: true, ChangedAt: b.now()})
+	},
+	"to enable a channel closes its breaker": func(b *bench) {
+		b.trip(b.now())
+		b.pass(30 * time.Second)
+		b.probe("p")
+		state, err := b.EnableChannel(b.Context(), channelName, true)
+		b.noError(err)
+		same(b, "state", state, mediagate.ChannelState{Name: channelName, Enabled: true, ChangedAt: b.now()})
+		_, reopened, err := b.ReopenBreaker(b.Context(), channelName, "p", mediagate.ParkFunds, time.Minute)
+		b.noError(err)
+		same(b, "the old probe's word", reopened, false)
+	},
+	"a disabled channel is not probed": func(b *bench) {
+		b.trip(b.now())
+		_, err := b.EnableChannel(b.Context(), channelName, false)
+		b.noError(err)
+		b.pass(time.Hour)
+		same(b, "claimed", b.probe("p"), false)
+	},
+	"being seen changes nothing of a breaker": func(b *bench) {
+		before, _ := b.trip(b.now())
+		b.noError(b.SeenChannel(b.Context(), []string{channelName}))
+		_, err := b.BeginEpoch(b.Context(), channelName)
+		b.noError(err)
+		before.LastSeenAt = b.now()
+		same(b, "state", b.state(), before)
+	},
+	"calls add up over processes, and the last error stays": func(b *bench) {
+		b.noError(b.SeenChannel(b.Context(), []string{channelName}))
+		minute := b.now()
+		calls := func(submits, failures int, at time.Time, word string) mediagate.ChannelCalls {
+			c := mediagate.ChannelCalls{Channel: channelName, Minute: at, Submits: submits, Failures: failures, LastError: word}
+			if word != "" {
+				c.LastErrorAt = at
+			}
+			return c
+		}
+		b.noError(b.CountCalls(b.Context(), nil))
+		b.noError(b.CountCalls(b.Context(), []mediagate.ChannelCalls{calls(10, 2, minute, "ambiguous")}))
+		b.noError(b.CountCalls(b.Context(), []mediagate.ChannelCalls{calls(5, 0, minute.Add(-2*time.Minute), "unreached"), calls(1, 1, minute.Add(time.Second), "")}))
+		rates, err := b.ChannelRates(b.Context(), minute.Add(-5*time.Minute))
+		b.noError(err)
+		same(b, "rates", rates, map[string]mediagate.ChannelCalls{channelName: {Channel: channelName, Submits: 16, Failures: 3}})
+		same(b, "last error", []any{b.state().LastError, b.state().LastErrorAt}, []any{"ambiguous", minute})
+		rates, err = b.ChannelRates(b.Context(), minute.Add(-time.Minute))
+		b.noError(err)
+		same(b, "of the last minute", rates[channelName].Submits, 11)
+	},
+	"tasks that no channel took are found by any of their routes": func(b *bench) {
+		p := b.newPayer(unit(10))
+		var ids []string
+		for _, reason := range []mediagate.ParkReason{
+			mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds, mediagate.ParkStorage, mediagate.ParkSubmissionUnknown, "",
+		} {
+			id := b.submit(p, unit(1))
+			if reason != "" {
+				b.noError(b.Park(b.Context(), id, reason))
+			}
+			ids = append(ids, id)
+		}
+		got, err := b.ParkedOnRoute(b.Context(), "kling", "", 10)
+		b.noError(err)
+		same(b, "parked", got, ids[:3])
+		got, err = b.ParkedOnRoute(b.Context(), "kling", ids[0], 1)
+		b.noError(err)
+		same(b, "the next", got, ids[1:2])
+		got, err = b.ParkedOnRoute(b.Context(), "vidu", "", 10)
+		b.noError(err)
+		same(b, "of another provider", len(got), 0)
+	},
+}
