@@ -14,7 +14,7 @@ const signalWidth = 16
 func (a *Activities) accounts() *channel.Accounts {
 	a.opened.Do(func() {
 		a.vendors = &channel.Accounts{
-			Channels: a.Channels, Store: a.Store, Workflows: signals{a}, Grace: a.Settings.ChannelGrace,
+			Channels: a.Channels, Store: a.Store, Breakers: a.Breakers, Workflows: signals{a}, Grace: a.Settings.ChannelGrace,
 			Now: a.Now, Logger: a.Logger, NewID: a.NewID,
 		}
 	})

@@ -37,6 +37,7 @@ type TaskStore interface {
 // AttemptStore keeps the story of submissions.
 type AttemptStore interface {
 	Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error)
+	Refusals(ctx context.Context, taskID string) (byChannel map[string]int, err error)
 	OpenAttempt(ctx context.Context, a mediagate.Attempt) (row mediagate.Attempt, opened bool, err error)
 	AcceptAttempt(ctx context.Context, taskID string, n int, s mediagate.Submission, firstPollAt time.Time) (ended bool, err error)
 	RejectAttempt(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error
@@ -235,6 +236,7 @@ func DefaultSettings() Settings {
 type Activities struct {
 	Store        Store
 	Channels     channel.Channels
+	Breakers     *channel.Breakers
 	Descriptions Descriptions
 	Fetcher      Fetcher
 	Bucket       Bucket

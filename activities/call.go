@@ -30,6 +30,16 @@ type answer struct {
 	submission *mediagate.Submission
 	refusal    *mediagate.Failure
 	err        error // of the call, for logs
+	silent     bool  // it says nothing of the channel
+}
+
+// tell lets the channel's breaker know how the call ended.
+func (a answer) tell(ctx context.Context, entry channel.Entry) {
+	if a.silent {
+		entry.Unused(ctx)
+		return
+	}
+	entry.Ended(ctx, a.err)
 }
 
 // detail is what is recorded of a call without an answer.
@@ -44,7 +54,8 @@ func (a answer) detail() string { return mediagate.KindOf(a.err).String() }
 // reached, or was told to forget this activity, is no reason to throw a result
 // away.
 func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagate.Attempt, part int, channel channel.Channel) answer {
-	timeout := a.operation(row.Route).Submit
+	longest := a.operation(row.Route).Submit
+	timeout := longest
 	if row.Route.Sync { // nobody will ask for its result once the waiting is over
 		now := a.Now()
 		timeout = min(timeout, mediagate.WaitsUntil(task.DeadlineAt, task.ParkedAt, now).Sub(now))
@@ -65,7 +76,7 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 		if mediagate.Is(err, mediagate.KindUnavailable) {
 			failure.Code, failure.Retryable = mediagate.CodeProviderAway, true
 		}
-		return answer{err: err, refusal: &failure}
+		return answer{err: err, refusal: &failure, silent: true}
 	}
 	media := &inputs{fetcher: a.Fetcher, bucket: a.Bucket, own: own}
 	files := &sink{bucket: a.Bucket, task: task, n: row.N, part: part, parts: row.Route.Parts}
@@ -84,14 +95,14 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 	a.Logger.WarnContext(ctx, "vendor refused or lost a submit", "task", task.ID, "attempt", row.N, "part", part,
 		"channel", channel.Name, "kind", mediagate.KindOf(err).String(), "error", err)
 	if outcome := files.useless(); outcome != nil {
-		return answer{err: err, submission: &mediagate.Submission{Ref: mediagate.JobRef{ExternalID: row.ExternalID}, Outcome: outcome}}
+		return answer{err: err, submission: &mediagate.Submission{Ref: mediagate.JobRef{ExternalID: row.ExternalID}, Outcome: outcome}, silent: true}
 	}
-	failure, proven := media.refusal(err, row.N)
-	if !proven {
-		failure, proven = rejection(err)
+	if failure, ours := media.refusal(err, row.N); ours {
+		return answer{err: err, refusal: &failure, silent: true}
 	}
-	if proven {
+	if failure, proven := rejection(err); proven {
 		return answer{err: err, refusal: &failure}
 	}
-	return answer{err: err}
+	// A call that its task cut short says nothing of the vendor.
+	return answer{err: err, silent: callCtx.Err() != nil && (temporal.IsCanceledError(context.Cause(ctx)) || timeout < longest)}
 }

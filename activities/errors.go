@@ -75,7 +75,7 @@ func final(k mediagate.Kind) bool {
 	switch k {
 	case mediagate.KindInvalid, mediagate.KindConflict, mediagate.KindNotFound, mediagate.KindGone,
 		mediagate.KindModerated, mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden,
-		mediagate.KindTooLarge:
+		mediagate.KindTooLarge, mediagate.KindShutOut:
 		return true
 	default:
 		return false

@@ -29,7 +29,8 @@ const (
 const partPause = 2 * time.Second
 
 // sendParts makes those calls of an attempt that nobody has made, and ends it.
-func (a *Activities) sendParts(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel) error {
+func (a *Activities) sendParts(ctx context.Context, task mediagate.Task, c claimed) error {
+	row := c.row
 	before, err := a.Store.Parts(ctx, task.ID, row.N)
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ func (a *Activities) sendParts(ctx context.Context, task mediagate.Task, row med
 		var group errgroup.Group
 		group.SetLimit(partWidth)
 		for _, p := range due {
-			group.Go(func() error { return a.sendPart(ctx, task, row, p, channel) })
+			group.Go(func() error { return a.sendPart(ctx, task, c, p) })
 		}
 		err = group.Wait()
 		if mediagate.Is(err, mediagate.KindConflict) {
@@ -66,7 +67,7 @@ func (a *Activities) sendParts(ctx context.Context, task mediagate.Task, row med
 		}
 	}
 	return a.persist(ctx, func(ctx context.Context) error {
-		ended, underWay, err := a.endParts(ctx, task, row, channel, lost, false)
+		ended, underWay, err := a.endParts(ctx, task, row, c.channel, lost, false)
 		if err != nil || ended {
 			return err
 		}
@@ -123,7 +124,8 @@ func forNow(p mediagate.Part) bool {
 
 // sendPart stores the intent to make one call, makes it, and stores what came
 // of it. One that somebody else makes is left to them.
-func (a *Activities) sendPart(ctx context.Context, task mediagate.Task, row mediagate.Attempt, p mediagate.Part, channel channel.Channel) error {
+func (a *Activities) sendPart(ctx context.Context, task mediagate.Task, c claimed, p mediagate.Part) error {
+	row := c.row
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -136,7 +138,8 @@ func (a *Activities) sendPart(ctx context.Context, task mediagate.Task, row medi
 		return err
 	}
 	row.SendBefore, row.ExternalID = p.SendBefore, fmt.Sprintf("%s.%d", row.ExternalID, p.Part)
-	got := a.callPart(ctx, task, row, p.Part, channel)
+	got := a.callPart(ctx, task, row, p.Part, c.channel)
+	defer got.tell(ctx, c.entry)
 	p.Submission, p.State = got.submission, mediagate.PartUnknown
 	switch {
 	case got.submission != nil && got.submission.Outcome != nil && got.submission.Outcome.Succeeded:

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -57,6 +55,11 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 			st.CallEnds = end
 		}
 	}
+	if st.State == mediagate.AttemptRejected && ofTheChannel(st.Failure) {
+		if st.Elsewhere, err = a.mayMove(ctx, taskID, st.N); err != nil {
+			return st, a.fail(ctx, err)
+		}
+	}
 	st.CanCancel = st.N > 0 && a.accounts().CanCancel(st.Provider)
 	return st, nil
 }
@@ -67,9 +70,10 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 // Once the waiting for the vendor is over the row refuses the intent, and the
 // story comes back as it was.
 //
-// It returns KindUnavailable without a database and KindUnreached with code
-// channel_missing when no channel serves the task; what the vendor said is in
-// the story.
+// It returns KindUnavailable without a database, KindUnreached with code
+// channel_missing when no channel serves the task, and KindShutOut, with the
+// reason to park for as its code, when none of those that do takes new jobs;
+// what the vendor said is in the story.
 func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
 	defer heartbeat(ctx, noDetails)()
 	task, err := a.Store.TaskByID(ctx, in.TaskID)
@@ -82,13 +86,13 @@ func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.S
 	if task.Status.Terminal() {
 		return a.story(ctx, in.TaskID)
 	}
-	attempt, channel, send, err := a.claimAttempt(ctx, task, in.N)
+	claimed, err := a.claimAttempt(ctx, task, in.N)
 	if err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
-	if send {
+	if claimed.send {
 		failpoint.Hit(failpoint.IntentStored)
-		if err := a.send(ctx, task, attempt, channel); err != nil {
+		if err := a.send(ctx, task, claimed); err != nil {
 			return mediagate.Story{}, a.fail(ctx, err)
 		}
 		if ctx.Err() != nil {
@@ -98,63 +102,89 @@ func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.S
 	return a.story(ctx, in.TaskID)
 }
 
+// claimed is an attempt that this call may make at its channel's vendor, if send
+// says so.
+type claimed struct {
+	row     mediagate.Attempt
+	channel channel.Channel
+	entry   channel.Entry
+	send    bool
+}
+
 // claimAttempt stores the intent of attempt n, or takes over the row that is
-// there. send says whether this call may talk to the vendor.
-func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n int) (row mediagate.Attempt, c channel.Channel, send bool, err error) {
-	row, err = a.Store.Attempt(ctx, task.ID, n)
-	switch {
-	case err == nil:
-	case !mediagate.Is(err, mediagate.KindNotFound):
-		return row, c, false, err
-	default:
-		id, routes, err := a.following(ctx, task, n)
-		if err != nil {
-			return row, c, false, err
+// there.
+func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n int) (claimed, error) {
+	row, err := a.Store.Attempt(ctx, task.ID, n)
+	if mediagate.Is(err, mediagate.KindNotFound) {
+		c, err := a.openAttempt(ctx, task, n)
+		if err != nil || c.send || c.row.TaskID == "" {
+			return c, err
 		}
-		channel, route, ok := a.Channels.Pick(task.Model, routes, askable(task))
-		if !ok {
-			return row, c, false, &mediagate.Error{
-				Kind: mediagate.KindUnreached, Code: string(mediagate.ParkChannelMissing),
-				Message: "no channel of this worker serves the task",
-			}
-		}
-		now := a.Now()
-		_, route.Find = channel.Vendor.(providers.Finder)
-		if n := partsOf(task.Params, a.operation(route).Parts); n > 1 && route.Sync {
-			route.Parts = n
-		}
-		var opened bool
-		row, opened, err = a.Store.OpenAttempt(ctx, mediagate.Attempt{
-			TaskID: task.ID, N: n, Channel: channel.Name, Provider: channel.Provider, Fingerprint: channel.Fingerprint,
-			Route: route, ExternalID: id, SendBefore: a.sendBefore(task, route, now), CreatedAt: now,
-		})
-		if mediagate.Is(err, mediagate.KindConflict) {
-			return row, c, false, nil // ended, cancelled, late or overtaken: the story tells
-		}
-		if err != nil || opened {
-			return row, channel, opened, err
-		}
+		row = c.row // of another call
+	} else if err != nil {
+		return claimed{}, err
 	}
 
 	switch {
 	case row.State == mediagate.AttemptIntent && row.Route.Parts > 1:
 		// Each of its calls has an intent of its own: what was not sent may be.
 		c, err := a.accounts().Of(ctx, row)
-		return row, c, err == nil, err
+		return claimed{row: row, channel: c, entry: a.Breakers.Inside(c.Name), send: err == nil}, err
 	case row.State == mediagate.AttemptIntent:
 		// Whoever stored it died, or still holds the call: its fate is open.
-		return row, c, false, a.markLost(ctx, task, row, false)
+		return claimed{}, a.markLost(ctx, task, row, false)
 	case row.State != mediagate.AttemptUnknown || row.AgainAt.IsZero():
-		return row, c, false, nil
+		return claimed{}, nil
 	}
-	channel, err := a.accounts().Of(ctx, row)
+	return a.reopen(ctx, task, row)
+}
+
+// openAttempt stores the intent of an attempt that is not there. None is stored
+// when the task has ended, is cancelled, late or overtaken: the story tells.
+func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int) (claimed, error) {
+	chosen, err := a.choose(ctx, task, n)
 	if err != nil {
-		return row, c, false, err
+		return claimed{}, err
+	}
+	now, route := a.Now(), chosen.Route
+	_, route.Find = chosen.Vendor.(providers.Finder)
+	if n := partsOf(task.Params, a.operation(route).Parts); n > 1 && route.Sync {
+		route.Parts = n
+	}
+	row, opened, err := a.Store.OpenAttempt(ctx, mediagate.Attempt{
+		TaskID: task.ID, N: n, Channel: chosen.Name, Provider: chosen.Provider, Fingerprint: chosen.Fingerprint,
+		Route: route, ExternalID: chosen.externalID, SendBefore: a.sendBefore(task, route, now), CreatedAt: now,
+	})
+	if !opened {
+		chosen.entry.Unused(ctx)
+	}
+	if mediagate.Is(err, mediagate.KindConflict) {
+		return claimed{}, nil
+	}
+	return claimed{row: row, channel: chosen.Channel, entry: chosen.entry, send: opened}, err
+}
+
+// reopen sends an attempt again that provably made no job. A channel that takes
+// no new jobs gets none this way either.
+func (a *Activities) reopen(ctx context.Context, task mediagate.Task, row mediagate.Attempt) (claimed, error) {
+	c, err := a.accounts().Of(ctx, row)
+	if err != nil {
+		return claimed{}, err
+	}
+	entry, ok, err := a.enter(ctx, channel.Candidate{Channel: c, Route: row.Route})
+	if err != nil {
+		return claimed{}, err
+	}
+	if !ok {
+		return claimed{}, a.shutOut([]channel.Candidate{{Channel: c, Route: row.Route}})
 	}
 	before := a.sendBefore(task, row.Route, a.Now())
-	reopened, err := a.Store.ReopenIntent(ctx, task.ID, n, row.SendBefore, before)
+	reopened, err := a.Store.ReopenIntent(ctx, task.ID, row.N, row.SendBefore, before)
+	if !reopened {
+		entry.Unused(ctx)
+	}
 	row.SendBefore, row.Sends = before, row.Sends+1
-	return row, channel, reopened, err
+	return claimed{row: row, channel: c, entry: entry, send: reopened}, err
 }
 
 // inputWindow is what a call gets to open the client's media before its first
@@ -194,58 +224,14 @@ func (a *Activities) MarkLost(ctx context.Context, in AttemptArgs) (mediagate.St
 	return a.story(ctx, in.TaskID)
 }
 
-// following decides by the attempt before it under which name attempt n is made
-// at the vendor, and which routes it tries, in order.
-//
-// The first name is the task id itself; only a proven rejection leads to
-// another. So it leads to another provider as well: the routes behind the
-// refused one come first, and each provider has its turn. Other routes of the
-// same one wait: it is the account that is full, or away. What follows an
-// attempt that was sent more than once keeps its name and its route: that the
-// last sending made no job proves nothing of the first, which only that vendor
-// would refuse to double, and under that name only (D4).
-func (a *Activities) following(ctx context.Context, task mediagate.Task, n int) (externalID string, routes []mediagate.Route, err error) {
-	routes = task.Plan.Routes
-	if n == 1 {
-		return task.ID, routes, nil
-	}
-	before, err := a.Store.Attempt(ctx, task.ID, n-1)
-	if err != nil {
-		return "", nil, err
-	}
-	if before.State != mediagate.AttemptRejected {
-		return numbered(task.ID, n), routes, nil
-	}
-	at := slices.IndexFunc(routes, func(r mediagate.Route) bool {
-		return r.Provider == before.Route.Provider && r.Upstream == before.Route.Upstream && r.Operation == before.Route.Operation
-	})
-	if before.Sends > 1 || before.ExternalID != numbered(task.ID, n-1) {
-		at = max(at, 0)
-		return before.ExternalID, slices.Concat(routes[at:], routes[:at]), nil
-	}
-	refused := func(r mediagate.Route) bool { return r.Provider == before.Route.Provider }
-	others := slices.DeleteFunc(slices.Concat(routes[at+1:], routes[:at+1]), refused)
-	for _, r := range routes {
-		if refused(r) {
-			others = append(others, r)
-		}
-	}
-	return numbered(task.ID, n), others, nil
-}
-
-func numbered(taskID string, n int) string {
-	if n == 1 {
-		return taskID
-	}
-	return fmt.Sprintf("%s-%d", taskID, n)
-}
-
 // send calls the vendor and stores the answer.
-func (a *Activities) send(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel) error {
+func (a *Activities) send(ctx context.Context, task mediagate.Task, c claimed) error {
+	row, channel := c.row, c.channel
 	if row.Route.Parts > 1 {
-		return a.sendParts(ctx, task, row, channel)
+		return a.sendParts(ctx, task, c)
 	}
 	got := a.call(ctx, task, row, 0, channel)
+	defer got.tell(ctx, c.entry)
 	return a.persist(ctx, func(ctx context.Context) error {
 		switch {
 		case got.submission != nil:

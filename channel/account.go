@@ -16,6 +16,7 @@ import (
 type Accounts struct {
 	Channels  Channels
 	Store     Store
+	Breakers  *Breakers
 	Workflows Workflows
 	Grace     time.Duration // a channel may be gone so long (D11)
 	Now       func() time.Time
@@ -30,6 +31,7 @@ type Accounts struct {
 type Store interface {
 	Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error)
 	ParkedTasks(ctx context.Context, channel string, reason mediagate.ParkReason, limit int) ([]string, error)
+	ParkedOnRoute(ctx context.Context, provider, after string, limit int) ([]string, error)
 	ChannelLastSeen(ctx context.Context, name string) (time.Time, error)
 	AccountStore
 	PollStore

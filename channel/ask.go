@@ -184,6 +184,7 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 	kind := mediagate.KindOf(err)
 	text := kind.String()
 	p.lastErr.Store(&text)
+	p.Breakers.Saw(p.channel.Name, "poll", err)
 	p.log.WarnContext(ctx, "poll failed", "task", row.TaskID, "kind", text, "error", err)
 	switch kind {
 	case mediagate.KindNotFound:

@@ -19,12 +19,18 @@ type Channel struct {
 	MediaHost   string            // host of its base_url: results may come from there though it be private
 }
 
+// Candidate is a channel that can make a job, and the route that it would take.
+type Candidate struct {
+	Channel
+	Route mediagate.Route
+}
+
 // Channels holds the channels that this process has.
 type Channels interface {
-	// Pick chooses a channel for the first route that has one which can express
-	// the request; ok is false when no configured channel serves any of the
-	// routes.
-	Pick(model string, routes []mediagate.Route, params json.RawMessage) (c Channel, r mediagate.Route, ok bool)
+	// Candidates lists the channels that can make the job, with the route that
+	// each would take, in the order in which to try them; none when no configured
+	// channel serves any of the routes.
+	Candidates(model string, routes []mediagate.Route, params json.RawMessage) []Candidate
 	// Channel finds a channel by name.
 	Channel(name string) (Channel, bool)
 	// All lists the channels.
@@ -56,47 +62,68 @@ func (b *Configured) Channel(name string) (Channel, bool) {
 // All lists the channels.
 func (b *Configured) All() []Channel { return b.list }
 
-// Pick takes the first route that a channel serves which can express the
-// request: options may choose between dialects of a vendor. Among its channels
-// the lowest priority wins, and equal ones share by weight. Where none can, one
-// is taken all the same: its adapter says why not, and the task ends with that.
-func (b *Configured) Pick(model string, routes []mediagate.Route, params json.RawMessage) (Channel, mediagate.Route, bool) {
+// Candidates lists, for one route after the other, the channels which can
+// express the request: options may choose between dialects of a vendor. Of a
+// route's channels the lowest priority comes first, and equal ones are mixed by
+// weight. A channel stands for the first route that it can take: what is full or
+// away is the account, not the route. Where no channel can, all are listed that
+// serve a route: the adapter says why not, and the task ends with that.
+func (b *Configured) Candidates(model string, routes []mediagate.Route, params json.RawMessage) []Candidate {
 	for _, demand := range []func(Channel, mediagate.Route) bool{
 		func(c Channel, r mediagate.Route) bool { return c.expresses(r, params) },
 		func(Channel, mediagate.Route) bool { return true },
 	} {
+		var all []Candidate
+		listed := make(map[string]bool)
 		for _, route := range routes {
-			if c, ok := b.pick(model, route, demand); ok {
-				return c, route, true
+			for _, c := range b.serving(model, route, demand) {
+				if !listed[c.Name] {
+					listed[c.Name] = true
+					all = append(all, Candidate{c, route})
+				}
 			}
 		}
+		if len(all) > 0 {
+			return all
+		}
 	}
-	return Channel{}, mediagate.Route{}, false
+	return nil
 }
 
-func (b *Configured) pick(model string, route mediagate.Route, demand func(Channel, mediagate.Route) bool) (Channel, bool) {
+// serving lists the channels of a route that meet the demand.
+func (b *Configured) serving(model string, route mediagate.Route, demand func(Channel, mediagate.Route) bool) []Channel {
 	var fit []Channel
-	total := 0
 	for _, c := range b.list {
-		switch {
-		case c.Provider != route.Provider, len(c.Models) > 0 && !slices.Contains(c.Models, model), !demand(c, route):
-			continue
-		case len(fit) > 0 && c.Priority != fit[0].Priority:
-			continue // the list is by priority
+		if c.Provider == route.Provider && (len(c.Models) == 0 || slices.Contains(c.Models, model)) && demand(c, route) {
+			fit = append(fit, c)
 		}
-		fit = append(fit, c)
+	}
+	for from := range fit { // the list is by priority
+		to := from
+		for to < len(fit) && fit[to].Priority == fit[from].Priority {
+			to++
+		}
+		drawn := from + draw(fit[from:to])
+		first := fit[drawn]
+		copy(fit[from+1:drawn+1], fit[from:drawn])
+		fit[from] = first
+	}
+	return fit
+}
+
+// draw picks one of the channels by weight; the first where none has any.
+func draw(channels []Channel) int {
+	total := 0
+	for _, c := range channels {
 		total += c.Weight
 	}
-	if len(fit) == 0 {
-		return Channel{}, false
-	}
 	at := rand.IntN(max(total, 1)) //nolint:gosec // sharing load needs no secret numbers
-	for _, c := range fit {
+	for i, c := range channels {
 		if at -= c.Weight; at < 0 {
-			return c, true
+			return i
 		}
 	}
-	return fit[0], true
+	return 0
 }
 
 // expresses asks the channel's adapter.

@@ -18,7 +18,7 @@ func dialects(job mediagate.Job, options map[string]string) error {
 	return nil
 }
 
-func TestPick(t *testing.T) {
+func TestCandidates(t *testing.T) {
 	t.Parallel()
 	named := func(name, provider, dialect string, priority int, models ...string) channel.Channel {
 		return channel.Channel{
@@ -52,15 +52,49 @@ func TestPick(t *testing.T) {
 			configured := channel.NewConfigured(test.channels)
 			seen := map[string]bool{}
 			for range 200 {
-				c, route, ok := configured.Pick("model", routes, json.RawMessage(test.params))
-				if ok != (test.want != "") || ok && (!strings.Contains(test.want, c.Name) || route.Upstream != test.route) {
-					t.Fatalf("picked %q for %q (%t), want one of %q for %q", c.Name, route.Upstream, ok, test.want, test.route)
+				candidates := configured.Candidates("model", routes, json.RawMessage(test.params))
+				ok := len(candidates) > 0
+				if ok != (test.want != "") || ok && (!strings.Contains(test.want, candidates[0].Name) || candidates[0].Route.Upstream != test.route) {
+					t.Fatalf("listed %+v, want one of %q for %q first", candidates, test.want, test.route)
 				}
-				seen[c.Name] = true
+				if ok {
+					seen[candidates[0].Name] = true
+				}
 			}
 			if ok := test.want != ""; ok && len(seen) != len(strings.Fields(test.want)) {
-				t.Errorf("picked %v of %q in 200 times", seen, test.want)
+				t.Errorf("%v of %q were first in 200 times", seen, test.want)
 			}
 		})
+	}
+}
+
+// The order in which to try channels: route by route, each channel once, by
+// priority, and by weight where that is equal.
+func TestCandidatesInOrder(t *testing.T) {
+	t.Parallel()
+	named := func(name, provider string, priority, weight int) channel.Channel {
+		return channel.Channel{Channel: mediagate.Channel{Name: name, Provider: provider, Priority: priority, Weight: weight}}
+	}
+	configured := channel.NewConfigured([]channel.Channel{
+		named("spare", "a", 2, 1), named("other", "b", 0, 1), named("light", "a", 1, 1), named("heavy", "a", 1, 3), named("idle", "a", 1, 0),
+	})
+	routes := []mediagate.Route{{Provider: "a", Upstream: "one"}, {Provider: "a", Upstream: "two"}, {Provider: "b", Upstream: "three"}}
+	first := map[string]int{}
+	const times = 4000
+	for range times {
+		var names, upstreams []string
+		for _, c := range configured.Candidates("model", routes, nil) {
+			names, upstreams = append(names, c.Name), append(upstreams, c.Route.Upstream)
+		}
+		first[names[0]]++
+		if got, want := strings.Join(upstreams, " "), "one one one one three"; got != want {
+			t.Fatalf("routes %q, want %q", got, want)
+		}
+		if got, want := strings.Join(names[2:], " "), "idle spare other"; got != want {
+			t.Fatalf("last %q, want %q", got, want)
+		}
+	}
+	if share := float64(first["heavy"]) / times; share < 0.7 || share > 0.8 || first["light"]+first["heavy"] != times {
+		t.Errorf("first were %v of %d, want three quarters heavy, the rest light", first, times)
 	}
 }

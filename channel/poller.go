@@ -51,6 +51,7 @@ type Poller struct {
 
 	waiting    int
 	wokenAt    time.Time
+	shutOut    shutOut
 	advancedAt time.Time
 	polled     int64 // polls until idleSince
 	idleSince  time.Time
@@ -115,6 +116,7 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 			countedAt = now
 			p.beat(ctx)
 			p.wakeParked(ctx)
+			p.wakeShutOut(ctx)
 		}
 		pause := queuePause
 		if room := p.batch() - int(p.queued.Load()); room > p.batch()/2 {

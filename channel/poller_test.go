@@ -44,7 +44,7 @@ func newAccount(t *testing.T, c mediagate.Channel) *account {
 	a.Async.OnSubmit = nil
 	a.Channels.Set(a.channel)
 	a.accounts = &channel.Accounts{
-		Channels: a.Channels, Store: a.Store, Workflows: a, Now: time.Now, Logger: a.Activities.Logger, NewID: a.Activities.NewID,
+		Channels: a.Channels, Store: a.Store, Breakers: a.Activities.Breakers, Workflows: a, Now: time.Now, Logger: a.Activities.Logger, NewID: a.Activities.NewID,
 	}
 	return a
 }

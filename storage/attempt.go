@@ -79,6 +79,22 @@ func (s *Store) Attempt(ctx context.Context, taskID string, n int) (mediagate.At
 	return row.attempt()
 }
 
+// Refusals counts the attempts of a task that were rejected, by channel.
+func (s *Store) Refusals(ctx context.Context, taskID string) (byChannel map[string]int, err error) {
+	var rows []struct {
+		Channel string
+		N       int
+	}
+	if err := read(s.on(ctx), &rows, "SELECT channel, COUNT(*) AS n FROM attempts WHERE task_id = ? AND state = 'rejected' GROUP BY channel", taskID); err != nil {
+		return nil, dbError(err, "count refusals")
+	}
+	byChannel = make(map[string]int, len(rows))
+	for _, r := range rows {
+		byChannel[r.Channel] = r.N
+	}
+	return byChannel, nil
+}
+
 func readAttempt(db *gorm.DB, taskID string, n int) (attemptRow, error) {
 	row, err := one[attemptRow](db, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ? AND n = ?", taskID, n)
 	if err != nil {

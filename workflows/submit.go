@@ -45,8 +45,8 @@ func (g *generate) submit(ctx workflow.Context, n int) error {
 
 func submitParkReason(e *mediagate.Error) mediagate.ParkReason {
 	switch {
-	case mediagate.ParkReason(e.Code) == mediagate.ParkChannelMissing:
-		return mediagate.ParkChannelMissing
+	case mediagate.ParkReason(e.Code) == mediagate.ParkChannelMissing, e.Kind == mediagate.KindShutOut:
+		return mediagate.ParkReason(e.Code)
 	case e.Kind == mediagate.KindInternal:
 		return mediagate.ParkInternal
 	default:
@@ -79,6 +79,8 @@ func (g *generate) afterRejection(ctx workflow.Context) error {
 	switch {
 	case g.retryDue:
 		g.retryDue, g.inbox.command = false, ""
+	case g.story.Elsewhere:
+		g.show(ctx, "the provider is full or away, or refused our account: the next channel follows")
 	case failure.Code == mediagate.CodeProviderRefused:
 		return g.park(ctx, mediagate.ParkCredentials)
 	case failure.Code == mediagate.CodeFunds:

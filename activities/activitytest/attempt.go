@@ -22,6 +22,24 @@ func (s *Store) Attempt(ctx context.Context, taskID string, n int) (mediagate.At
 	return a.Attempt, nil
 }
 
+// Refusals counts a task's rejected attempts.
+func (s *Store) Refusals(ctx context.Context, taskID string) (map[string]int, error) {
+	unlock, err := s.lock(ctx, "Refusals")
+	defer unlock()
+	if err != nil {
+		return nil, err
+	}
+	by := make(map[string]int)
+	if r, ok := s.tasks[taskID]; ok {
+		for _, a := range r.attempts {
+			if a.State == mediagate.AttemptRejected {
+				by[a.Channel]++
+			}
+		}
+	}
+	return by, nil
+}
+
 // OpenAttempt stores an intent, on a task that is open, not to be cancelled,
 // and without a later attempt (D3).
 func (s *Store) OpenAttempt(ctx context.Context, in mediagate.Attempt) (mediagate.Attempt, bool, error) {

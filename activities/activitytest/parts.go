@@ -30,18 +30,9 @@ func (c *Channels) Set(list ...channel.Channel) {
 	c.list = list
 }
 
-// Pick takes the first channel of the first route that has one.
-func (c *Channels) Pick(_ string, routes []mediagate.Route, _ json.RawMessage) (channel.Channel, mediagate.Route, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, r := range routes {
-		for _, channel := range c.list {
-			if channel.Provider == r.Provider {
-				return channel, r, true
-			}
-		}
-	}
-	return channel.Channel{}, mediagate.Route{}, false
+// Candidates lists the channels as configured ones would be.
+func (c *Channels) Candidates(model string, routes []mediagate.Route, params json.RawMessage) []channel.Candidate {
+	return channel.NewConfigured(c.All()).Candidates(model, routes, params)
 }
 
 // Channel finds a channel by name.

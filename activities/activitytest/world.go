@@ -52,10 +52,11 @@ func New(now func() time.Time) *World {
 	}
 	w.Channels.Set(w.AsyncBound(), w.SyncBound())
 	var ids atomic.Int64
+	log, newID := slog.New(slog.DiscardHandler), func(prefix string) string { return fmt.Sprintf("%s%d", prefix, ids.Add(1)) }
 	w.Activities = &activities.Activities{
-		Store: w.Store, Channels: w.Channels, Descriptions: w.Descriptions, Fetcher: w.Fetcher, Bucket: w.Bucket, Sweeper: w.Bucket, Deliverer: w.Deliverer, Engine: w.Engine,
-		Settings: activities.DefaultSettings(), Now: now, Logger: slog.New(slog.DiscardHandler),
-		NewID: func(prefix string) string { return fmt.Sprintf("%s%d", prefix, ids.Add(1)) },
+		Store: w.Store, Channels: w.Channels, Breakers: &channel.Breakers{Store: w.Store, Now: now, Logger: log, NewID: newID},
+		Descriptions: w.Descriptions, Fetcher: w.Fetcher, Bucket: w.Bucket, Sweeper: w.Bucket, Deliverer: w.Deliverer, Engine: w.Engine,
+		Settings: activities.DefaultSettings(), Now: now, Logger: log, NewID: newID,
 	}
 	return w
 }

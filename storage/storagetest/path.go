@@ -22,6 +22,7 @@ type Path interface {
 
 	Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error)
 	Attempts(ctx context.Context, taskID string) ([]mediagate.Attempt, error)
+	Refusals(ctx context.Context, taskID string) (byChannel map[string]int, err error)
 	OpenAttempt(ctx context.Context, a mediagate.Attempt) (row mediagate.Attempt, opened bool, err error)
 	AcceptAttempt(ctx context.Context, taskID string, n int, sub mediagate.Submission, firstPollAt time.Time) (ended bool, err error)
 	RejectAttempt(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error

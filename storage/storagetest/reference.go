@@ -10,8 +10,12 @@ var referenceTests = map[string]func(*bench){
 	"references from before are read by their adapter": func(b *bench) {
 		p := b.newPayer(unit(10))
 		plain, marked, bare := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
-		for _, undo := range []string{"DROP TABLE attempt_parts", "DELETE FROM goose_db_version WHERE version_id >= 8"} {
-			b.noError(b.database().Exec(undo).Error)
+		undo := []string{"DROP TABLE attempt_parts", "DROP TABLE channel_minutes", "DELETE FROM goose_db_version WHERE version_id >= 8"}
+		for _, column := range strings.Fields("breaker changed_at break_reason trips probe_at probe probe_until last_error last_error_at") {
+			undo = append(undo, "ALTER TABLE channels DROP COLUMN "+column)
+		}
+		for _, statement := range undo {
+			b.noError(b.database().Exec(statement).Error)
 		}
 		for id, ref := range map[string]string{
 			plain:  `{"job_id":"1","external_id":"e","operation":"video","endpoint":"text2video"}`,

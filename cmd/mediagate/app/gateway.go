@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -198,14 +199,21 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	settings := activities.DefaultSettings()
 	settings.CreditsPerUnit = g.Config.CreditsPerUnit
 	settings.ParkTimeout, settings.ParkRetry = g.Config.ParkTimeout, g.Config.ParkRetry
+	newID := func(prefix string) string { return prefix + ulid.Make().String() }
+	breakers := &channel.Breakers{Store: g.Store, Now: g.Store.Now, Logger: g.log, NewID: newID}
+	counting, counted := context.WithCancel(context.WithoutCancel(ctx))
+	var counter sync.WaitGroup
+	counter.Go(func() { breakers.Run(counting) })
+	defer counter.Wait()
+	defer counted() // once the last call has ended
 	acts := &activities.Activities{
-		Store: g.Store, Channels: g.channels, Descriptions: descriptions{}, Fetcher: fetcher{rules: g.rules}, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
+		Store: g.Store, Channels: g.channels, Breakers: breakers, Descriptions: descriptions{}, Fetcher: fetcher{rules: g.rules}, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
 		Deliverer: deliverer{webhook.New(webhook.Config{
 			Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
 		})},
 		Engine: workflows.Client{Temporal: g.Temporal}, Settings: settings, Now: g.Store.Now, Logger: g.log,
 		StartedAt: g.Store.Now(),
-		NewID:     func(prefix string) string { return prefix + ulid.Make().String() },
+		NewID:     newID,
 	}
 	return worker.Run(ctx, worker.Config{
 		Temporal: g.Temporal, Activities: acts, Providers: all.Known(), Channels: g.channels.Names(),

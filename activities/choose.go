@@ -1,0 +1,127 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/channel"
+)
+
+// choice is where an attempt goes, and under which name it is made there.
+type choice struct {
+	channel.Candidate
+	externalID string
+	entry      channel.Entry
+}
+
+// choose takes the first of the task's channels that lets a job through. One
+// that takes none is passed over, for whatever is next: that costs no attempt.
+func (a *Activities) choose(ctx context.Context, task mediagate.Task, n int) (choice, error) {
+	id, candidates, err := a.following(ctx, task, n)
+	if err != nil {
+		return choice{}, err
+	}
+	if len(candidates) == 0 {
+		return choice{}, &mediagate.Error{
+			Kind: mediagate.KindUnreached, Code: string(mediagate.ParkChannelMissing),
+			Message: "no channel of this worker serves the task",
+		}
+	}
+	for _, c := range candidates {
+		entry, ok, err := a.enter(ctx, c)
+		if err != nil || ok {
+			return choice{Candidate: c, externalID: id, entry: entry}, err
+		}
+	}
+	return choice{}, a.shutOut(candidates)
+}
+
+func (a *Activities) enter(ctx context.Context, c channel.Candidate) (channel.Entry, bool, error) {
+	return a.Breakers.Enter(ctx, c.Name, a.operation(c.Route).Submit)
+}
+
+// shutOut is what keeps a task from any attempt. Its code is the reason to park
+// for: what is wrong with all of the channels, if that is one thing.
+func (a *Activities) shutOut(candidates []channel.Candidate) error {
+	reason := mediagate.ParkProviderAway
+	for i, c := range candidates {
+		why := cmp.Or(a.Breakers.State(c.Name).Reason, mediagate.ParkProviderAway)
+		if i == 0 {
+			reason = why
+		} else if why != reason {
+			reason = mediagate.ParkProviderAway
+		}
+	}
+	return &mediagate.Error{Kind: mediagate.KindShutOut, Code: string(reason), Message: "no channel for the task takes new jobs"}
+}
+
+// following decides by the attempt before it under which name attempt n is made
+// at the vendor, and which channels it tries, in order.
+//
+// The first name is the task id itself; only a proven rejection leads to
+// another. So it leads to another channel as well: those come first that have
+// refused the task least often, so that each has its turn. What follows an
+// attempt that was sent more than once keeps its name and its channel: that the
+// last sending made no job proves nothing of the first, which only that vendor
+// would refuse to double, and under that name only (D4).
+func (a *Activities) following(ctx context.Context, task mediagate.Task, n int) (externalID string, candidates []channel.Candidate, err error) {
+	all := func() []channel.Candidate { return a.Channels.Candidates(task.Model, task.Plan.Routes, askable(task)) }
+	if n == 1 {
+		return task.ID, all(), nil
+	}
+	before, err := a.Store.Attempt(ctx, task.ID, n-1)
+	if err != nil {
+		return "", nil, err
+	}
+	if before.State != mediagate.AttemptRejected {
+		return numbered(task.ID, n), all(), nil
+	}
+	if before.Sends > 1 || before.ExternalID != numbered(task.ID, n-1) {
+		c, err := a.accounts().Of(ctx, before)
+		return before.ExternalID, []channel.Candidate{{Channel: c, Route: before.Route}}, err
+	}
+	refusals, err := a.Store.Refusals(ctx, task.ID)
+	if err != nil {
+		return "", nil, err
+	}
+	candidates = all()
+	slices.SortStableFunc(candidates, func(x, y channel.Candidate) int { return refusals[x.Name] - refusals[y.Name] })
+	return numbered(task.ID, n), candidates, nil
+}
+
+func numbered(taskID string, n int) string {
+	if n == 1 {
+		return taskID
+	}
+	return fmt.Sprintf("%s-%d", taskID, n)
+}
+
+// ofTheChannel reports a refusal that says nothing of the request: another
+// channel may take it.
+func ofTheChannel(f *mediagate.Failure) bool {
+	return f != nil && (f.Retryable || f.Code == mediagate.CodeProviderRefused || f.Code == mediagate.CodeFunds)
+}
+
+// mayMove reports that the attempt after n would go to a channel that takes
+// new jobs and has never refused this task.
+func (a *Activities) mayMove(ctx context.Context, taskID string, n int) (bool, error) {
+	task, err := a.Store.TaskByID(ctx, taskID)
+	if err != nil {
+		return false, err
+	}
+	_, candidates, err := a.following(ctx, task, n+1)
+	if mediagate.TroubleOf(err) != "" {
+		return false, nil // the one channel that it must go to is missing
+	}
+	if err != nil {
+		return false, err
+	}
+	refusals, err := a.Store.Refusals(ctx, taskID)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(candidates, func(c channel.Candidate) bool { return refusals[c.Name] == 0 && a.Breakers.Open(c.Name) }), nil
+}
