@@ -102,7 +102,10 @@ func numbered(taskID string, n int) string {
 // ofTheChannel reports a refusal that says nothing of the request: another
 // channel may take it.
 func ofTheChannel(f *mediagate.Failure) bool {
-	return f != nil && (f.Retryable || f.Code == mediagate.CodeProviderRefused || f.Code == mediagate.CodeFunds)
+	if f == nil {
+		return false
+	}
+	return f.Retryable && f.Code == mediagate.CodeProviderAway || f.Code == mediagate.CodeProviderRefused || f.Code == mediagate.CodeFunds
 }
 
 // mayMove reports that the attempt after n would go to a channel that takes

@@ -1,0 +1,251 @@
+package activities_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/channel"
+)
+
+const secondChannel = "async-b"
+
+// twoAccounts adds another account with the same vendor, tried after the first.
+func (b *bundle) twoAccounts() *activitytest.Vendor {
+	other, c := &activitytest.Vendor{}, b.AsyncBound()
+	c.Name, c.Fingerprint, c.Priority, c.Vendor = secondChannel, "account-b", 1, other.Finding()
+	b.Channels.Set(b.AsyncBound(), c, b.SyncBound())
+	return other
+}
+
+func refuse(v *activitytest.Vendor, kind mediagate.Kind) {
+	v.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+		return mediagate.Submission{}, mediagate.Errorf(kind, "no")
+	}
+}
+
+// shut takes a channel out for want of money.
+func (b *bundle) shut(name string, reason mediagate.ParkReason) {
+	b.t.Helper()
+	_, tripped, err := b.Store.TripBreaker(context.Background(), mediagate.Trip{Channel: name, Reason: reason, Began: b.Now(), OpenFor: 30 * time.Second})
+	b.ok(err)
+	if !tripped {
+		b.t.Fatalf("%s was out already", name)
+	}
+	b.advance(time.Second) // until every process knows
+}
+
+// What one account refuses for a reason of its own, the next one of the same
+// vendor gets, under a name of its own. What is wrong with the request it does
+// not get, nor what may have been taken.
+func TestTheNextAccount(t *testing.T) {
+	t.Parallel()
+	for kind, moves := range map[mediagate.Kind]bool{
+		mediagate.KindUnreached: true, mediagate.KindCapacity: true, mediagate.KindThrottled: true, mediagate.KindFunds: true,
+		mediagate.KindCredentials: true, mediagate.KindForbidden: true, mediagate.KindNotFound: true,
+		mediagate.KindInvalid: false, mediagate.KindModerated: false, mediagate.KindAmbiguous: false, mediagate.KindVendor: false,
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			other := b.twoAccounts()
+			refuse(b.Async, kind)
+			st := b.submit(1)
+			if st.Elsewhere != moves || st.Channel != activitytest.AsyncChannel {
+				t.Fatalf("story %+v, want that another channel takes it: %t", st, moves)
+			}
+			if !moves {
+				return
+			}
+			if st = b.submit(2); st.State != mediagate.AttemptAccepted || st.Channel != secondChannel {
+				t.Errorf("then %+v", st)
+			}
+			if jobs := other.Submits(); len(jobs) != 1 || jobs[0].ExternalID != taskID+"-2" {
+				t.Errorf("the other account is asked for %+v", jobs)
+			}
+		})
+	}
+}
+
+// Each account has its turn before one is asked again.
+func TestAccountsTakeTurns(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	refuse(b.twoAccounts(), mediagate.KindCapacity)
+	refuse(b.Async, mediagate.KindCapacity)
+	for n, want := range []struct {
+		channel   string
+		elsewhere bool
+	}{{activitytest.AsyncChannel, true}, {secondChannel, false}, {activitytest.AsyncChannel, false}, {secondChannel, false}} {
+		if st := b.submit(n + 1); st.Channel != want.channel || st.Elsewhere != want.elsewhere {
+			t.Errorf("attempt %d went to %s, and may move: %t; want %+v", n+1, st.Channel, st.Elsewhere, want)
+		}
+	}
+}
+
+// A channel that is out is passed over without an attempt.
+func TestShutChannelIsPassedOver(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.twoAccounts()
+	b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
+	if st := b.submit(1); st.State != mediagate.AttemptAccepted || st.N != 1 || st.Channel != secondChannel {
+		t.Errorf("story %+v", st)
+	}
+	if n := len(b.Async.Submits()); n != 0 {
+		t.Errorf("%d calls to the account that is out", n)
+	}
+}
+
+// With all channels out there is no attempt, and it is told what is wrong.
+func TestAllChannelsShut(t *testing.T) {
+	t.Parallel()
+	const away, credentials, funds = mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds
+	for name, c := range map[string]struct {
+		first, second mediagate.ParkReason // empty: disabled
+		want          mediagate.ParkReason
+	}{
+		"away":     {away, away, away},
+		"empty":    {funds, funds, funds},
+		"refused":  {credentials, credentials, credentials},
+		"mixed":    {funds, credentials, away},
+		"disabled": {"", "", away},
+		"one each": {"", funds, away},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			b.twoAccounts()
+			for channel, reason := range map[string]mediagate.ParkReason{activitytest.AsyncChannel: c.first, secondChannel: c.second} {
+				if reason != "" {
+					b.shut(channel, reason)
+					continue
+				}
+				_, err := b.Store.EnableChannel(context.Background(), channel, false)
+				b.ok(err)
+			}
+			_, err := call[mediagate.Story](b, b.Activities.SubmitJob, first())
+			var app *temporal.ApplicationError
+			if e := activities.FromTemporal(err); e.Kind != mediagate.KindShutOut || e.Code != string(c.want) || !asApplication(err, &app) || !app.NonRetryable() {
+				t.Errorf("error %+v, want %s, not to be repeated", e, c.want)
+			}
+			if got := b.Store.Attempts(taskID); len(got) != 0 || len(b.Async.Submits()) != 0 {
+				t.Errorf("attempts %+v", got)
+			}
+		})
+	}
+}
+
+// A sending that is repeated stays with its account and its name, whatever
+// others there are (D4), and waits for it while it is out.
+func TestRepeatedSendingStays(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	other := b.twoAccounts()
+	refuse(b.Async, mediagate.KindAmbiguous)
+	b.submit(1)
+	absent := func() activities.Resolution {
+		return must[activities.Resolution](b, b.Activities.ResolveSubmission, first())
+	}
+	b.advance(time.Minute)
+	absent()
+	b.advance(time.Minute)
+	if !absent().Absent {
+		t.Fatal("not proven to be absent")
+	}
+	b.shut(activitytest.AsyncChannel, mediagate.ParkProviderAway)
+	_, err := call[mediagate.Story](b, b.Activities.SubmitJob, first())
+	if e := activities.FromTemporal(err); e.Kind != mediagate.KindShutOut || b.attempt(1).Sends != 1 {
+		t.Errorf("while the channel is out: %+v after %d sendings", e, b.attempt(1).Sends)
+	}
+	b.advance(30 * time.Second)
+	refuse(b.Async, mediagate.KindCapacity)
+	if st := b.submit(1); st.State != mediagate.AttemptRejected || st.Elsewhere {
+		t.Errorf("repeated: %+v", st)
+	}
+	b.submit(2)
+	if row := b.attempt(2); row.Channel != activitytest.AsyncChannel || row.ExternalID != taskID {
+		t.Errorf("then %+v", row)
+	}
+	if n := len(other.Submits()); n != 0 {
+		t.Errorf("the other account was asked %d times", n)
+	}
+}
+
+// What a call says of the channel moves its breaker; what is wrong with the
+// client's media, or with our own bucket, does not.
+func TestCallsMoveTheBreaker(t *testing.T) {
+	t.Parallel()
+	open := func(b *bundle) mediagate.ChannelState { return b.Store.Channel(activitytest.AsyncChannel) }
+	t.Run("refused credentials take it out", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		refuse(b.Async, mediagate.KindCredentials)
+		if st := b.submit(1); st.Elsewhere || !open(b).Open || open(b).Reason != mediagate.ParkCredentials {
+			t.Errorf("story %+v, channel %+v", st, open(b))
+		}
+	})
+	t.Run("the probe brings it back", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
+		b.advance(30 * time.Second)
+		if st := b.submit(1); st.State != mediagate.AttemptAccepted || open(b).Open {
+			t.Errorf("story %+v, channel %+v", st, open(b))
+		}
+	})
+	t.Run("the probe keeps it out", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
+		b.advance(30 * time.Second)
+		refuse(b.Async, mediagate.KindUnreached)
+		b.submit(1)
+		if s := open(b); !s.Open || s.Trips != 2 || s.Reason != mediagate.ParkProviderAway {
+			t.Errorf("channel %+v", s)
+		}
+	})
+	t.Run("a probe that may not be sent is given back", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
+		b.advance(30 * time.Second)
+		_, err := b.Store.RequestCancel(context.Background(), b.task().AccountID, taskID)
+		b.ok(err)
+		b.submit(1)
+		if s := open(b); !s.ProbeDue(b.Now()) {
+			t.Errorf("channel %+v, want that the next job is the probe", s)
+		}
+	})
+	t.Run("the client's media say nothing", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
+		}
+		b.Async.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+			_, _, err := job.Inputs.Open(ctx, "https://nowhere.example.com/"+activitytest.Secret, 1)
+			if err == nil {
+				t.Error("the picture could be opened")
+			}
+			return mediagate.Submission{}, &mediagate.Error{Kind: mediagate.KindUnreached, Message: "not sent whole", Err: err}
+		}
+		b.twoAccounts().OnSubmit = b.Async.OnSubmit
+		for n := range 6 {
+			if st := b.submit(n + 1); st.State != mediagate.AttemptRejected || st.Elsewhere {
+				t.Errorf("attempt %d: %+v", n+1, st)
+			}
+		}
+		if s := open(b); s.Open {
+			t.Errorf("channel %+v", s)
+		}
+	})
+}
+
+var _ channel.Doors = (*channel.Breakers)(nil)

@@ -1,0 +1,356 @@
+package channel_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/channel"
+)
+
+const gate = "kling-a"
+
+// process is one of several that share a store.
+func process(store *activitytest.Store, log *slog.Logger) *channel.Breakers {
+	n := 0
+	var mu sync.Mutex
+	b := &channel.Breakers{Store: store, Now: time.Now, Logger: log}
+	b.NewID = func(prefix string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		return fmt.Sprintf("%s%p-%d", prefix, b, n)
+	}
+	return b
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// enter is a job's way in; it fails the test where none is.
+func enter(t *testing.T, b *channel.Breakers) channel.Entry {
+	t.Helper()
+	e, ok := tryEnter(t, b)
+	if !ok {
+		t.Fatalf("the channel takes no job: %+v", b.State(gate))
+	}
+	return e
+}
+
+func tryEnter(t *testing.T, b *channel.Breakers) (channel.Entry, bool) {
+	t.Helper()
+	e, ok, err := b.Enter(t.Context(), gate, 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, ok
+}
+
+// submits makes jobs that end so, one after the other.
+func submits(t *testing.T, b *channel.Breakers, kinds ...mediagate.Kind) {
+	t.Helper()
+	for _, kind := range kinds {
+		enter(t, b).Ended(t.Context(), failing(kind))
+	}
+}
+
+// fine is the kind of no error.
+const fine = mediagate.Kind(255)
+
+func failing(kind mediagate.Kind) error {
+	if kind == fine {
+		return nil
+	}
+	return mediagate.Errorf(kind, "secret words of https://vendor.example.com")
+}
+
+func times(n int, kind mediagate.Kind) []mediagate.Kind {
+	kinds := make([]mediagate.Kind, n)
+	for i := range kinds {
+		kinds[i] = kind
+	}
+	return kinds
+}
+
+// What opens a breaker, and what does not.
+func TestBreakerOpens(t *testing.T) {
+	t.Parallel()
+	const away, credentials, funds = mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds
+	join := func(lists ...[]mediagate.Kind) (all []mediagate.Kind) {
+		for _, l := range lists {
+			all = append(all, l...)
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		ends []mediagate.Kind
+		gap  time.Duration // between two
+		want mediagate.ParkReason
+	}{
+		"nothing wrong":           {ends: times(20, fine)},
+		"four failures":           {ends: times(4, mediagate.KindUnreached)},
+		"five connections":        {ends: times(5, mediagate.KindUnreached), want: away},
+		"five lost answers":       {ends: times(5, mediagate.KindAmbiguous), want: away},
+		"five senseless answers":  {ends: times(5, mediagate.KindVendor), want: away},
+		"of all sorts":            {ends: join(times(2, mediagate.KindVendor), times(3, mediagate.KindAmbiguous)), want: away},
+		"half of them":            {ends: join(times(5, fine), times(5, mediagate.KindAmbiguous)), want: away},
+		"less than half":          {ends: join(times(6, fine), times(5, mediagate.KindAmbiguous))},
+		"far apart":               {ends: times(9, mediagate.KindUnreached), gap: 16 * time.Second},
+		"within the minute":       {ends: times(5, mediagate.KindUnreached), gap: 10 * time.Second, want: away},
+		"successes of long ago":   {ends: join(times(1, fine), times(6, mediagate.KindUnreached)), gap: 11 * time.Second, want: away},
+		"the client's fault":      {ends: times(50, mediagate.KindInvalid)},
+		"moderated":               {ends: times(50, mediagate.KindModerated)},
+		"throttled":               {ends: times(50, mediagate.KindThrottled)},
+		"full":                    {ends: times(50, mediagate.KindCapacity)},
+		"no such model":           {ends: times(50, mediagate.KindNotFound)},
+		"our own fault":           {ends: times(50, mediagate.KindInternal)},
+		"our database":            {ends: times(50, mediagate.KindUnavailable)},
+		"one refused credential":  {ends: join(times(50, fine), times(1, mediagate.KindCredentials)), want: credentials},
+		"one that tells of money": {ends: join(times(50, fine), times(1, mediagate.KindFunds)), want: funds},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := activitytest.NewStore(time.Now)
+				b := process(store, quiet())
+				for _, kind := range c.ends {
+					if e, ok := tryEnter(t, b); ok {
+						e.Ended(t.Context(), failing(kind))
+					}
+					time.Sleep(c.gap)
+				}
+				if s := store.Channel(gate); s.Open != (c.want != "") || s.Reason != c.want {
+					t.Errorf("open %t for %q, want %q", s.Open, s.Reason, c.want)
+				}
+				if got := b.Open(gate); got != (c.want == "") {
+					t.Errorf("takes jobs: %t", got)
+				}
+			})
+		})
+	}
+}
+
+// The whole way of a breaker, and how long each part of it takes.
+func TestBreakerProbes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := activitytest.NewStore(time.Now)
+		b := process(store, quiet())
+		submits(t, b, times(5, mediagate.KindAmbiguous)...)
+		for _, pause := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute} {
+			time.Sleep(pause - time.Millisecond)
+			if _, ok := tryEnter(t, b); ok {
+				t.Fatalf("a job was let through within %v", pause)
+			}
+			time.Sleep(time.Millisecond)
+			probe := enter(t, b)
+			if _, ok := tryEnter(t, b); ok {
+				t.Fatal("two jobs were let through")
+			}
+			probe.Ended(t.Context(), failing(mediagate.KindUnreached))
+		}
+		time.Sleep(time.Hour) // nobody came
+		if !b.Open(gate) {
+			t.Fatal("after an hour nobody may try")
+		}
+		probe := enter(t, b)
+		probe.Ended(t.Context(), failing(mediagate.KindThrottled)) // an answer
+		if s := store.Channel(gate); s.Open || s.Trips != 0 {
+			t.Errorf("after an answer: %+v", s)
+		}
+		submits(t, b, times(4, mediagate.KindAmbiguous)...)
+		if store.Channel(gate).Open {
+			t.Error("failures from before the closing counted")
+		}
+		submits(t, b, mediagate.KindAmbiguous)
+		if s := store.Channel(gate); !s.Open || s.Trips != 1 || !s.ProbeAt.Equal(time.Now().Add(30*time.Second)) {
+			t.Errorf("opened again: %+v", s)
+		}
+	})
+}
+
+// However many processes there are, one job is the probe, and all learn of the
+// state within a second.
+func TestOneProbeForAllProcesses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := activitytest.NewStore(time.Now)
+		a, b := process(store, quiet()), process(store, quiet())
+		enter(t, b).Ended(t.Context(), nil)
+		submits(t, a, mediagate.KindFunds)
+		time.Sleep(time.Second)
+		if b.Open(gate) {
+			t.Error("the other process does not know after a second")
+		}
+		time.Sleep(30 * time.Second)
+		var mu sync.Mutex
+		var entries []channel.Entry
+		var group sync.WaitGroup
+		for _, p := range []*channel.Breakers{a, b} {
+			for range 10 {
+				group.Go(func() {
+					if e, ok, err := p.Enter(t.Context(), gate, time.Minute); err != nil {
+						t.Error(err)
+					} else if ok {
+						mu.Lock()
+						defer mu.Unlock()
+						entries = append(entries, e)
+					}
+				})
+			}
+		}
+		group.Wait()
+		if len(entries) != 1 {
+			t.Fatalf("%d jobs were let through, want one", len(entries))
+		}
+		entries[0].Ended(t.Context(), nil)
+		time.Sleep(time.Second)
+		if !a.Open(gate) || !b.Open(gate) {
+			t.Error("not both know that the channel is back")
+		}
+	})
+}
+
+// A process that died with the probe, or had no use for it, keeps nobody out.
+func TestProbeIsNotLost(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]struct {
+		how  func(channel.Entry, context.Context)
+		gone time.Duration // until the next job is let through
+	}{
+		"killed":       {func(channel.Entry, context.Context) {}, time.Minute},
+		"not sent":     {channel.Entry.Unused, 0},
+		"our own bug":  {func(e channel.Entry, ctx context.Context) { e.Ended(ctx, errors.New("bug")) }, 0},
+		"sent in time": {func(e channel.Entry, ctx context.Context) { e.Ended(ctx, nil) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := activitytest.NewStore(time.Now)
+				a, b := process(store, quiet()), process(store, quiet())
+				submits(t, a, mediagate.KindCredentials)
+				time.Sleep(30 * time.Second)
+				leave.how(enter(t, a), t.Context())
+				if leave.gone > 0 {
+					time.Sleep(leave.gone - time.Millisecond)
+					if _, ok := tryEnter(t, b); ok {
+						t.Error("a second job was let through while the probe may be under way")
+					}
+					time.Sleep(time.Millisecond)
+				}
+				enter(t, b)
+			})
+		})
+	}
+}
+
+// An operator's word counts at once, and what began before it does not.
+func TestEnabling(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := activitytest.NewStore(time.Now)
+		b := process(store, quiet())
+		slow := enter(t, b)
+		submits(t, b, mediagate.KindFunds)
+		time.Sleep(time.Second)
+		if _, err := store.EnableChannel(t.Context(), gate, true); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		slow.Ended(t.Context(), failing(mediagate.KindFunds)) // from before the payment
+		if !b.Open(gate) {
+			t.Error("what began before the operator's word closed the channel")
+		}
+		if _, err := store.EnableChannel(t.Context(), gate, false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if _, ok := tryEnter(t, b); ok || b.Open(gate) {
+			t.Error("a disabled channel takes jobs")
+		}
+	})
+}
+
+// Open doors cost nothing but one look a second, and without the database what
+// was known last holds.
+func TestStatesAreReadOnceASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := activitytest.NewStore(time.Now)
+		var mu sync.Mutex
+		looks, away := 0, false
+		store.Fault = func(method string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if method == "ChannelStates" {
+				looks++
+			}
+			if away {
+				return mediagate.Errorf(mediagate.KindUnavailable, "away")
+			}
+			return nil
+		}
+		b := process(store, quiet())
+		for range 1000 {
+			enter(t, b).Ended(t.Context(), nil)
+			b.Open("another")
+			time.Sleep(10 * time.Millisecond)
+		}
+		if looks < 9 || looks > 11 {
+			t.Errorf("%d looks in ten seconds", looks)
+		}
+		submits(t, b, mediagate.KindFunds)
+		mu.Lock()
+		away = true
+		mu.Unlock()
+		time.Sleep(20 * time.Second)
+		if b.Open(gate) || !b.Open("another") {
+			t.Error("without the database not what was known last")
+		}
+		time.Sleep(20 * time.Second)
+		if _, ok, err := b.Enter(t.Context(), gate, time.Second); ok || !mediagate.Is(err, mediagate.KindUnavailable) {
+			t.Errorf("a probe without the database: %t, %v", ok, err)
+		}
+	})
+}
+
+// What is counted reaches the database, and what is said of errors holds no
+// vendor's words.
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := activitytest.NewStore(time.Now)
+		var log bytes.Buffer
+		b := process(store, slog.New(slog.NewTextHandler(&log, nil)))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { b.Run(ctx); close(done) }()
+		if err := store.CountCalls(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		submits(t, b, fine, fine, mediagate.KindInvalid, mediagate.KindAmbiguous)
+		time.Sleep(5*time.Second + time.Millisecond)
+		b.Saw(gate, "poll", failing(mediagate.KindTransient))
+		submits(t, b, mediagate.KindFunds)
+		stop()
+		<-done
+		rates, err := store.ChannelRates(t.Context(), time.Now().Add(-5*time.Minute))
+		if err != nil || rates[gate] != (mediagate.ChannelCalls{Channel: gate, Submits: 5, Failures: 2}) {
+			t.Errorf("rates %+v, %v", rates, err)
+		}
+		if s := store.Channel(gate); s.LastError != "submit: funds" || s.LastErrorAt.IsZero() {
+			t.Errorf("last error %q at %v", s.LastError, s.LastErrorAt)
+		}
+		if text := log.String(); !strings.Contains(text, "level=ERROR msg=\"a channel is taken out\"") || strings.Contains(text, "vendor.example.com") {
+			t.Errorf("log:\n%s", text)
+		}
+	})
+}
