@@ -27,6 +27,7 @@ type Config struct {
 	CheckWebhookURL func(raw string) error
 
 	AdminKey       string           // empty: nobody is an operator
+	Channels       []Channel        // as configured
 	CreditsPerUnit int64            // 0: 1000
 	Currency       string           // empty: USD
 	Groups         map[string]Group // empty: "default", all models at list price
@@ -49,6 +50,16 @@ type Config struct {
 type Group struct {
 	PriceFactor string   // decimal; empty: "1"
 	Models      []string // patterns with *; empty: all
+}
+
+// Channel is one of our accounts with vendors, as operators may see it.
+type Channel struct {
+	Name        string
+	Provider    string
+	Models      []string // empty: all that its provider serves
+	Priority    int
+	Weight      int
+	Concurrency int
 }
 
 const (

@@ -18,6 +18,7 @@ type Store interface {
 	AdminAccountStore
 	AdminKeyStore
 	LedgerStore
+	ChannelStore
 }
 
 // SubmitStore takes tasks in.
@@ -68,6 +69,15 @@ type LedgerStore interface {
 	Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error)
 	Ledger(ctx context.Context, accountID, taskID, after string, limit int) (entries []mediagate.Transfer, hasMore bool, err error)
 	CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
+}
+
+// ChannelStore is what is known of our channels, and the operators' word on them.
+type ChannelStore interface {
+	ChannelStates(ctx context.Context) ([]mediagate.ChannelState, error)
+	ChannelRates(ctx context.Context, since time.Time) (map[string]mediagate.ChannelCalls, error)
+	ChannelLoad(ctx context.Context, name string) (inFlight, queued int, oldest time.Time, err error)
+	AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error)
+	EnableChannel(ctx context.Context, channel string, enabled bool) (mediagate.ChannelState, error)
 }
 
 // Starter tells the workflows about tasks. A failure of either call loses

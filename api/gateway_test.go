@@ -39,6 +39,10 @@ type testStore interface {
 	AcceptAttempt(ctx context.Context, taskID string, n int, s mediagate.Submission, firstPollAt time.Time) (ended bool, err error)
 	Settle(ctx context.Context, s mediagate.Settlement) (story mediagate.Story, won bool, err error)
 	TaskByID(ctx context.Context, id string) (mediagate.Task, error)
+	SeenChannel(ctx context.Context, names []string) error
+	TripBreaker(ctx context.Context, t mediagate.Trip) (state mediagate.ChannelState, tripped bool, err error)
+	ClaimProbe(ctx context.Context, channel, probe string, lease time.Duration) (state mediagate.ChannelState, claimed bool, err error)
+	CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) error
 }
 
 // clock is the time of the gateway and its database.
@@ -187,6 +191,10 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 			"default": {PriceFactor: "1", Models: []string{"*"}},
 			"half":    {PriceFactor: "0.5"},
 			"images":  {Models: []string{"theta-*"}},
+		},
+		Channels: []api.Channel{
+			{Name: "kling-b", Provider: "kling", Models: []string{"alpha-v3"}, Priority: 1, Weight: 2, Concurrency: 50},
+			{Name: "kling-a", Provider: "kling", Weight: 1},
 		},
 		Version: "1.2.3", Now: g.clock.now, Logger: slog.New(slog.NewJSONHandler(g.log, nil)),
 	}

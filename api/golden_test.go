@@ -94,6 +94,10 @@ func TestShapes(t *testing.T) {
 	record("ledger", g.operate(http.MethodGet, "/accounts/"+g.account.ID+"/ledger?limit=4", ""))
 	record("key made", g.operate(http.MethodPost, "/accounts/"+g.account.ID+"/keys", `{"name":"ci","quota":5}`))
 	record("keys", g.operate(http.MethodGet, "/keys?limit=1", ""))
+	g.must(g.store.SeenChannel(t.Context(), []string{"kling-a"}))
+	record("channels", g.operate(http.MethodGet, "/channels", ""))
+	record("channel disabled", g.operate(http.MethodPatch, "/channels/kling-a", `{"enabled":false}`))
+	record("unknown channel", g.operate(http.MethodGet, "/channels/nobody", ""))
 	record("ledger check", g.operate(http.MethodGet, "/ledger/check", ""))
 
 	got := txtar.Format(&archive)

@@ -67,6 +67,7 @@ func TestWrongMethods(t *testing.T) {
 		"/admin/v1/accounts": {"GET", "HEAD", "POST"}, "/admin/v1/accounts/a": {"GET", "HEAD", "PATCH"},
 		"/admin/v1/accounts/a/grants": {"POST"}, "/admin/v1/accounts/a/ledger": {"GET", "HEAD"}, "/admin/v1/accounts/a/keys": {"POST"},
 		"/admin/v1/keys": {"GET", "HEAD"}, "/admin/v1/keys/a": {"DELETE", "GET", "HEAD"}, "/admin/v1/ledger/check": {"GET", "HEAD"},
+		"/admin/v1/channels": {"GET", "HEAD"}, "/admin/v1/channels/a": {"GET", "HEAD", "PATCH"},
 	} {
 		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "FOO"} {
 			if slices.Contains(allowed, method) {

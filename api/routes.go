@@ -81,6 +81,9 @@ func routes() []route {
 		{method: get, path: admin + "/keys", access: accessAdmin, handler: (*Server).handleKeys},
 		{method: get, path: admin + "/keys/:key_id", access: accessAdmin, handler: (*Server).handleKey},
 		{method: del, path: admin + "/keys/:key_id", access: accessAdmin, handler: (*Server).handleKeyDeletion},
+		{method: get, path: admin + "/channels", access: accessAdmin, handler: (*Server).handleChannels},
+		{method: get, path: admin + "/channels/:channel", access: accessAdmin, handler: (*Server).handleChannel},
+		{method: patch, path: admin + "/channels/:channel", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleChannelChange},
 		{method: get, path: admin + "/ledger/check", access: accessAdmin, handler: (*Server).handleLedgerCheck},
 	}
 }

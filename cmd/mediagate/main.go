@@ -69,7 +69,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		err = printVersion(rest, stdout)
 	case "api", "worker", "all", "migrate", "config":
 		err = serve(ctx, command, rest, environ, stdout, stderr)
-	case "accounts", "keys", "ledger":
+	case "accounts", "keys", "channels", "ledger":
 		return operator.Run(ctx, args, environ, stdout, stderr)
 	default:
 		_, _ = fmt.Fprintf(stderr, "mediagate: unknown command %q\n\n%s", command, usage)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/outbound"
@@ -34,6 +35,15 @@ func known(settings []Channel, models *catalog.Catalog) []mediagate.Channel {
 				list[i].Models = append(list[i].Models, m.ID)
 			}
 		}
+	}
+	return list
+}
+
+// shown are the channels as operators see them over the API.
+func shown(channels []mediagate.Channel) []api.Channel {
+	list := make([]api.Channel, len(channels))
+	for i, c := range channels {
+		list[i] = api.Channel{Name: c.Name, Provider: c.Provider, Models: c.Models, Priority: c.Priority, Weight: c.Weight, Concurrency: c.Concurrency}
 	}
 	return list
 }

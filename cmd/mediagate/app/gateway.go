@@ -179,7 +179,7 @@ func (g *Gateway) API() (*api.Server, error) {
 			_, err := g.rules.CheckWebhookURL(raw)
 			return err
 		},
-		AdminKey: c.AdminKey, CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
+		AdminKey: c.AdminKey, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
 		BodyBudget: bodyBudget(), TaskTimeout: c.TaskTimeout, CORSOrigins: c.CORSOrigins, TrustedProxies: c.TrustedProxies,
 		Version: g.opts.Version, Now: g.Store.Now, Logger: g.log,
 	})

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // Exit codes of the commands.
@@ -41,6 +43,9 @@ func commands() []command {
 		{"keys list", "[-account ID] [-limit N] [-after ID]", keysList},
 		{"keys create", "-account ID -name NAME (-unlimited | -quota AMOUNT) [-models A,B] [-group GROUP] [-expires TIME] [-allow-ips A,B]", keysCreate},
 		{"keys revoke", "-key ID", keysRevoke},
+		{"channels list", "[-limit N] [-after NAME]", channelsList},
+		{"channels enable", "NAME", channelsEnable},
+		{"channels disable", "NAME", channelsDisable},
 		{"ledger check", "", ledgerCheck},
 	}
 }
@@ -160,16 +165,31 @@ func (c *call) show(answer []byte, columns ...string) error {
 	for _, row := range list.Data {
 		cells := make([]string, len(columns))
 		for i, column := range columns {
-			if v := row[column]; v != nil {
-				cells[i] = fmt.Sprint(v)
-			}
+			cells[i] = cell(column, row[column])
 		}
 		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	if list.HasMore {
-		_, _ = fmt.Fprintln(w, "… more: -after", list.Data[len(list.Data)-1]["id"])
+		last := list.Data[len(list.Data)-1]
+		_, _ = fmt.Fprintln(w, "… more: -after", cmp.Or(last["id"], last["name"]))
 	}
 	return w.Flush()
+}
+
+// timeColumns hold Unix seconds.
+var timeColumns = []string{"since", "next_probe_at", "oldest"}
+
+// cell is a value as a person reads it.
+func cell(column string, v any) string {
+	seconds, ok := v.(float64)
+	switch {
+	case v == nil:
+		return ""
+	case ok && slices.Contains(timeColumns, column):
+		return time.Unix(int64(seconds), 0).UTC().Format(time.RFC3339)
+	default:
+		return fmt.Sprint(v)
+	}
 }
 
 // required are flags that must be given.

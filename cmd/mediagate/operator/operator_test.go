@@ -76,6 +76,13 @@ const (
 	account = `{"id":"acc_1","name":"acme","group":"default","available":"12.5","held":"1","spent":"0.25","created":1700000000}`
 	key     = `{"id":"key_1","prefix":"mg-ab","last_four":"wxyz","account":"acc_1","name":"ci","unlimited":false,"quota":"5",` +
 		`"held":"0.5","spent":"1.25","models":[],"group":null,"expires_at":null,"allow_ips":[],"created":1700000000,"last_used_at":null}`
+	channel = `{"name":"kling-a","provider":"kling","models":[],"priority":0,"weight":1,"concurrency":50,"enabled":true,"state":"broken",` +
+		`"reason":"provider_out_of_funds","since":1772366400,"next_probe_at":1772366430,"in_flight":3,"waiting":12,"oldest":1772360000,` +
+		`"polling":2,"error_rate":0.2857,"last_error":"submit: funds","last_error_at":1772366400}`
+	idle = `{"name":"veo","provider":"veo","models":[],"priority":0,"weight":1,"concurrency":0,"enabled":true,"state":"up","reason":null,"since":null,` +
+		`"next_probe_at":null,"in_flight":0,"waiting":0,"oldest":null,"polling":0,"error_rate":null,"last_error":null,"last_error_at":null}`
+	channelHead = "NAME     PROVIDER  STATE   REASON                 SINCE                 NEXT_PROBE_AT         IN_FLIGHT  WAITING  OLDEST                POLLING  ERROR_RATE  LAST_ERROR\n" +
+		"kling-a  kling     broken  provider_out_of_funds  2026-03-01T12:00:00Z  2026-03-01T12:00:30Z  3          12       2026-03-01T10:13:20Z  2        0.2857      submit: funds\n"
 )
 
 func list(more bool, items ...string) string {
@@ -173,6 +180,23 @@ func TestCommands(t *testing.T) {
 			table: "ID      STATE\nkey_\"1  revoked\n",
 			json:  `{"id":"key_\"1","state":"revoked"}`,
 		},
+		"channels list": {
+			args: []string{"channels", "list", "-limit", "2"}, status: 200, answer: list(true, channel, idle),
+			want: request{Method: "GET", Target: "/channels?limit=2"},
+			table: channelHead +
+				"veo      veo       up                                                                         0          0                              0                    \n" +
+				"… more: -after veo\n",
+		},
+		"channels enable": {
+			args: []string{"channels", "enable", "kling-a"}, status: 200, answer: channel,
+			want:  request{Method: "PATCH", Target: "/channels/kling-a", Body: map[string]any{"enabled": true}},
+			table: channelHead,
+		},
+		"channels disable": {
+			args: []string{"channels", "disable", "-channel", "kling/a"}, status: 200, answer: channel,
+			want:  request{Method: "PATCH", Target: "/channels/kling%2Fa", Body: map[string]any{"enabled": false}},
+			table: channelHead,
+		},
 		"ledger check": {
 			args: []string{"ledger", "check"}, status: 200, answer: `{"ok":true,"checked":7,"problems":[]}`,
 			want:  request{Method: "GET", Target: "/ledger/check"},
@@ -224,6 +248,11 @@ func TestFailures(t *testing.T) {
 			args: []string{"keys", "list", "-o", "json"}, status: 403,
 			answer: `{"error":{"message":"this needs the admin key","request_id":"req_2"}}`,
 			err:    "mediagate keys list: this needs the admin key (HTTP 403, request req_2)\n",
+		},
+		"no such channel": {
+			args: []string{"channels", "disable", "nobody"}, status: 404,
+			answer: `{"error":{"message":"channel not found","request_id":"req_3"}}`,
+			err:    "mediagate channels disable: channel not found (HTTP 404, request req_3)\n",
 		},
 		"a proxy's error": {
 			args: []string{"keys", "revoke", "-key", "key_1"}, status: 502, answer: "<html>",
@@ -285,6 +314,8 @@ func TestWrongUse(t *testing.T) {
 		"nothing to grant":  {args: []string{"accounts", "grant", "-account", "a"}, err: "-amount is missing, -reference is missing"},
 		"no key's account":  {args: []string{"keys", "create", "-name", "a"}, err: "-account is missing"},
 		"no key":            {args: []string{"keys", "revoke"}, err: "-key is missing"},
+		"no channel":        {args: []string{"channels", "enable"}, err: "-channel is missing"},
+		"two channels":      {args: []string{"channels", "disable", "a", "b"}, err: `unexpected argument "b"`},
 		"no address":        {args: []string{"keys", "list"}, env: []string{"MEDIAGATE_ADMIN_KEY=" + adminKey}, err: "MEDIAGATE_URL"},
 		"no admin key":      {args: []string{"keys", "list"}, env: []string{"MEDIAGATE_URL=" + g.URL}, err: "MEDIAGATE_ADMIN_KEY"},
 	} {

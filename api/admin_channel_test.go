@@ -1,0 +1,169 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+)
+
+// seen makes a worker have both channels.
+func (g *gateway) seen() {
+	g.t.Helper()
+	g.must(g.store.SeenChannel(g.t.Context(), []string{"kling-a", "kling-b"}))
+}
+
+func TestChannelStates(t *testing.T) {
+	t.Parallel()
+	trip := func(g *gateway) {
+		_, _, err := g.store.TripBreaker(t.Context(), mediagate.Trip{
+			Channel: "kling-a", Reason: mediagate.ParkFunds, Began: g.clock.now(), OpenFor: 30 * time.Second,
+		})
+		g.must(err)
+	}
+	disable := func(g *gateway) {
+		if a := g.operate(http.MethodPatch, "/channels/kling-a", `{"enabled":false}`); a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	for name, c := range map[string]struct {
+		scene   func(*gateway)
+		state   string
+		reason  any
+		changed bool
+		probe   bool // it is told when the next one is
+	}{
+		"up":       {func(*gateway) {}, "up", nil, false, false},
+		"broken":   {trip, "broken", "provider_out_of_funds", true, true},
+		"disabled": {disable, "disabled", nil, true, false},
+		"both":     {func(g *gateway) { trip(g); disable(g) }, "disabled", "provider_out_of_funds", true, false},
+		"a probe is due": {func(g *gateway) {
+			trip(g)
+			g.clock.advance(30 * time.Second)
+		}, "probing", "provider_out_of_funds", true, false},
+		"a probe is under way": {func(g *gateway) {
+			trip(g)
+			g.clock.advance(30 * time.Second)
+			_, _, err := g.store.ClaimProbe(t.Context(), "kling-a", "p", time.Minute)
+			g.must(err)
+		}, "probing", "provider_out_of_funds", true, false},
+		"gone": {func(g *gateway) { g.clock.advance(10 * time.Minute) }, "gone", nil, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t)
+			g.seen()
+			c.scene(g)
+			a := g.operate(http.MethodGet, "/channels/kling-a", "")
+			if a.status != 200 || a.at("state") != c.state || a.at("reason") != c.reason || (a.at("since") != nil) != c.changed || (a.at("next_probe_at") != nil) != c.probe {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		})
+	}
+}
+
+// What a channel has to do is counted, and how that goes.
+func TestChannelNumbers(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.seen()
+	began := g.clock.now()
+	g.accept(g.submit(videos, `{"model":"alpha-v3","prompt":"a"}`))
+	g.clock.advance(time.Minute)
+	g.accept(g.submit(videos, `{"model":"alpha-v3","prompt":"b"}`))
+	now := g.clock.now()
+	const channel = "one"
+	g.must(g.store.SeenChannel(t.Context(), []string{channel}))
+	g.must(g.store.CountCalls(t.Context(), []mediagate.ChannelCalls{
+		{Channel: channel, Minute: now.Add(-20 * time.Minute), Submits: 100, Failures: 100},
+		{Channel: channel, Minute: now, Submits: 7, Failures: 2, LastError: "submit: ambiguous", LastErrorAt: now},
+	}))
+	a := g.operate(http.MethodGet, "/channels/"+channel, "")
+	got := map[string]any{}
+	for _, field := range []string{"in_flight", "waiting", "oldest", "polling", "error_rate", "last_error", "last_error_at"} {
+		got[field] = a.at(field)
+	}
+	if diff := cmp.Diff(map[string]any{
+		"in_flight": 2.0, "waiting": 0.0, "oldest": float64(began.Unix()), "polling": 2.0, "error_rate": 0.2857,
+		"last_error": "submit: ambiguous", "last_error_at": float64(now.Unix()),
+	}, got); diff != "" {
+		t.Errorf("%d (-want +got):\n%s", a.status, diff)
+	}
+}
+
+// A channel that is in the settings no more is there while jobs are left.
+func TestChannelOfFormerSettings(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := g.submit(videos, `{"model":"alpha-v3","prompt":"a"}`)
+	g.accept(id)
+	const name = "one"
+	g.must(g.store.SeenChannel(t.Context(), []string{name, "long-gone"}))
+	g.clock.advance(10 * time.Minute)
+	a := g.operate(http.MethodGet, "/channels", "")
+	if a.at("data", 2, "name") != name || a.at("data", 2, "state") != "gone" || a.at("data", 2, "in_flight") != 1.0 || a.at("data", 3) != nil {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a = g.operate(http.MethodPatch, "/channels/"+name, `{"enabled":false}`); a.status != 200 || a.at("enabled") != false {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	g.operate(http.MethodGet, "/channels/long-gone", "").wantError(t, 404, "not_found_error", "channel not found")
+}
+
+func TestChannelPages(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	a := g.operate(http.MethodGet, "/channels?limit=1", "")
+	if a.at("object") != "list" || a.at("data", 0, "name") != "kling-a" || a.at("data", 1) != nil || a.at("has_more") != true {
+		t.Errorf("first page: %s", a.body)
+	}
+	if a = g.operate(http.MethodGet, "/channels?after=kling-a", ""); a.at("data", 0, "name") != "kling-b" || a.at("has_more") != false {
+		t.Errorf("second page: %s", a.body)
+	}
+	if a = g.operate(http.MethodGet, "/channels?after=kling-b", ""); !strings.Contains(a.body, `"data":[]`) {
+		t.Errorf("third page: %s", a.body)
+	}
+	for query, param := range map[string]string{"limit=0": "limit", "limit=x": "limit", "limit=101": "limit", "after=nobody": "after", "after=%00": "after"} {
+		g.operate(http.MethodGet, "/channels?"+query, "").wantError(t, 400, "invalid_request_error", param)
+	}
+}
+
+func TestChannelChange(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.seen()
+	_, _, err := g.store.TripBreaker(t.Context(), mediagate.Trip{Channel: "kling-a", Reason: mediagate.ParkCredentials, Began: g.clock.now(), OpenFor: time.Hour})
+	g.must(err)
+	for body, want := range map[string]string{
+		`{}`: "enabled", `{"enabled":null}`: "enabled", `{"enabled":"true"}`: "enabled", `{"enabled":1}`: "enabled", `[]`: "JSON object", `{`: "JSON",
+		`{"enabled":true,"priority":2}`: "priority", `{"priority":2}`: "priority", `{"enabled":true,"enabled":false}`: "enabled", "": "JSON",
+	} {
+		g.operate(http.MethodPatch, "/channels/kling-a", body).wantError(t, 400, "invalid_request_error", want)
+	}
+	for _, name := range []string{"nobody", "KLING-A", "%00", "%ff", "kling-a%20"} {
+		g.operate(http.MethodPatch, "/channels/"+name, `{"enabled":true}`).wantError(t, 404, "not_found_error", "channel not found")
+		g.operate(http.MethodGet, "/channels/"+name, "").wantError(t, 404, "not_found_error", "channel not found")
+	}
+	if a := g.operate(http.MethodGet, "/channels/kling-a", ""); a.at("state") != "broken" {
+		t.Errorf("a refused change did something: %s", a.body)
+	}
+	for _, step := range []struct{ body, state string }{
+		{`{"enabled":true}`, "up"}, {`{"enabled":false}`, "disabled"}, {`{"enabled":false}`, "disabled"}, {`{"enabled":true}`, "up"},
+	} {
+		a := g.operate(http.MethodPatch, "/channels/kling-a", step.body)
+		if a.status != 200 || a.at("state") != step.state || a.at("enabled") != (step.state == "up") || a.at("reason") != nil {
+			t.Errorf("%s: %d %s", step.body, a.status, a.body)
+		}
+		if got := g.operate(http.MethodGet, "/channels/kling-a", ""); got.body != a.body {
+			t.Errorf("read back: %s, want %s", got.body, a.body)
+		}
+	}
+	for _, path := range []string{"/admin/v1/channels", "/admin/v1/channels/kling-a"} {
+		g.send(request{path: path, key: g.key}).wantError(t, 403, "permission_error", "")
+		g.send(request{path: path}).wantError(t, 401, "authentication_error", "")
+	}
+}

@@ -1,0 +1,44 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+func channelColumns() []string {
+	return []string{"name", "provider", "state", "reason", "since", "next_probe_at", "in_flight", "waiting", "oldest", "polling", "error_rate", "last_error"}
+}
+
+func channelsList(ctx context.Context, c *call) error {
+	limit, after := c.flags.Int("limit", 100, ""), c.flags.String("after", "", "")
+	if err := c.parse(); err != nil {
+		return err
+	}
+	answer, err := c.client.do(ctx, http.MethodGet, "/channels?"+page(*limit, *after), nil)
+	if err != nil {
+		return err
+	}
+	return c.show(answer, channelColumns()...)
+}
+
+func channelsEnable(ctx context.Context, c *call) error { return changeChannel(ctx, c, true) }
+
+func channelsDisable(ctx context.Context, c *call) error { return changeChannel(ctx, c, false) }
+
+func changeChannel(ctx context.Context, c *call, enabled bool) error {
+	name := c.flags.String("channel", "", "")
+	if len(c.args) > 0 && !strings.HasPrefix(c.args[0], "-") {
+		c.args = append([]string{"-channel", c.args[0]}, c.args[1:]...)
+	}
+	if err := errors.Join(c.parse(), required(map[string]*string{"channel": name})); err != nil {
+		return err
+	}
+	answer, err := c.client.do(ctx, http.MethodPatch, "/channels/"+url.PathEscape(*name), map[string]any{"enabled": enabled})
+	if err != nil {
+		return err
+	}
+	return c.show(answer, channelColumns()...)
+}
