@@ -36,6 +36,7 @@ Usage: mediagate COMMAND [flags]
 for operators, over HTTP (name the gateway with MEDIAGATE_URL and MEDIAGATE_ADMIN_KEY, or a standalone's folder with -data):
   accounts list|create|grant
   keys list|create|revoke
+  channels list|enable|disable
   ledger check
 
 Every setting is a flag, a variable and a line of the settings file:

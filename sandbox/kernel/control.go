@@ -17,6 +17,7 @@ func (s *Server) mountControl(mux *http.ServeMux) {
 	mux.HandleFunc("DELETE /_sandbox/jobs", s.handleForget)
 	mux.HandleFunc("GET /_sandbox/calls", s.handleCalls)
 	mux.HandleFunc("POST /_sandbox/next", s.handleNext)
+	mux.HandleFunc("POST /_sandbox/outage", s.handleOutage)
 }
 
 // jobView is a job as the control endpoint shows it.
@@ -59,7 +60,7 @@ func (j *Job) refers(reference string) bool {
 	return ok && (suffix == "" || !unicode.IsLetter(next) && !unicode.IsDigit(next))
 }
 
-// handleForget drops jobs, calls and arranged directives.
+// handleForget drops jobs, calls, arranged directives and outages.
 func (s *Server) handleForget(w http.ResponseWriter, r *http.Request) {
 	if err := s.store.forget(); err != nil {
 		s.log.ErrorContext(r.Context(), "sandbox does not forget", "error", err)

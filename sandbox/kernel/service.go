@@ -40,7 +40,10 @@ type Stream struct {
 func (v *Service) Handle(handle func(*http.Request) Reply) http.HandlerFunc {
 	s := v.server
 	return func(w http.ResponseWriter, r *http.Request) {
-		rep := handle(r)
+		rep, away := s.away(v.vendor, r)
+		if !away {
+			rep = handle(r)
+		}
 		if rep.Lost {
 			rep.Status = 0
 		}

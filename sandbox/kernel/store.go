@@ -80,6 +80,8 @@ type line struct {
 	Call  *call     `json:"call,omitempty"`
 	Next  *arranged `json:"next,omitempty"`
 	Taken string    `json:"taken,omitempty"` // id of an arranged directive that was used
+
+	Outage *outage `json:"outage,omitempty"`
 }
 
 const journalName = "sandbox.jsonl"
@@ -98,6 +100,7 @@ type store struct {
 	byExternal map[externalKey]*Job
 	calls      map[string]*counters
 	next       []arranged
+	outages    []outage
 }
 
 type externalKey struct{ provider, account, external string }
@@ -121,7 +124,7 @@ func openStore(dir string) (*store, error) {
 }
 
 func (st *store) reset() {
-	st.order, st.next = nil, nil
+	st.order, st.next, st.outages = nil, nil, nil
 	st.byID, st.byExternal, st.calls = map[string]*Job{}, map[externalKey]*Job{}, map[string]*counters{}
 }
 
@@ -178,6 +181,9 @@ func (st *store) apply(l line) {
 	}
 	if l.Taken != "" {
 		st.drop(l.Taken)
+	}
+	if l.Outage != nil {
+		st.setOutage(*l.Outage)
 	}
 }
 

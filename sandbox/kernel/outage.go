@@ -1,0 +1,125 @@
+package kernel
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The modes of an outage.
+const (
+	outageError = "error" // each call is answered with a server error that is not the vendor's
+	outageHang  = "hang"  // no call is answered
+	outageOff   = "off"
+)
+
+// outage is a vendor that is away, for all its customers or for the one that
+// comes with a key. No call then has any effect.
+type outage struct {
+	Provider string `json:"provider"`
+	Key      string `json:"key,omitempty"`
+	Mode     string `json:"mode"`
+}
+
+// setOutage replaces the one of the same customers; the caller holds the lock.
+func (st *store) setOutage(o outage) {
+	st.outages = slices.DeleteFunc(st.outages, func(x outage) bool { return x.Provider == o.Provider && x.Key == o.Key })
+	if o.Mode != outageOff {
+		st.outages = append(st.outages, o)
+	}
+}
+
+func (st *store) begin(o outage) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if err := st.write(line{Outage: &o}); err != nil {
+		return err
+	}
+	st.setOutage(o)
+	return nil
+}
+
+// outage is the mode of the vendor's outage for who sends the request; empty
+// without one.
+func (st *store) outage(provider string, r *http.Request) string {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, o := range st.outages {
+		if o.Provider == provider && (o.Key == "" || comesWith(r, o.Key)) {
+			return o.Mode
+		}
+	}
+	return ""
+}
+
+// comesWith reports that a request names the key: in a header or a parameter as
+// it is, or as the issuer of a token.
+func comesWith(r *http.Request, key string) bool {
+	for _, values := range r.Header {
+		for _, value := range values {
+			for word := range strings.FieldsSeq(value) {
+				if word == key || issuer(word) == key {
+					return true
+				}
+			}
+		}
+	}
+	return r.URL.Query().Get("key") == key
+}
+
+// issuer is who has signed a token, as the token says.
+func issuer(token string) string {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	if err != nil || json.Unmarshal(raw, &claims) != nil {
+		return ""
+	}
+	return claims.Issuer
+}
+
+// away answers a call during an outage.
+func (s *Server) away(vendor string, r *http.Request) (Reply, bool) {
+	switch s.store.outage(vendor, r) {
+	case outageError:
+		return Reply{Kind: CallOther, Status: http.StatusInternalServerError, Body: map[string]string{"error": "outage"}}, true
+	case outageHang:
+		return Reply{Kind: CallOther, Lost: true}, true
+	default:
+		return Reply{}, false
+	}
+}
+
+// handleOutage begins or ends an outage.
+func (s *Server) handleOutage(w http.ResponseWriter, r *http.Request) {
+	var in outage
+	dec := json.NewDecoder(io.LimitReader(r.Body, 64<<10))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
+		controlError(w, "the body is {provider, key, mode}")
+		return
+	}
+	if !slices.ContainsFunc(s.vendors, func(v Vendor) bool { return v.Name == in.Provider }) {
+		controlError(w, "provider: unknown "+strconv.Quote(in.Provider))
+		return
+	}
+	if !slices.Contains([]string{outageError, outageHang, outageOff}, in.Mode) {
+		controlError(w, "mode: "+outageError+", "+outageHang+" or "+outageOff)
+		return
+	}
+	if err := s.store.begin(in); err != nil {
+		s.log.ErrorContext(r.Context(), "sandbox outage is not stored", "error", err)
+		http.Error(w, "sandbox: journal is not writable", http.StatusInternalServerError)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
