@@ -11,7 +11,7 @@ var referenceTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		plain, marked, bare := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
 		undo := []string{"DROP TABLE attempt_parts", "DROP TABLE channel_minutes", "DELETE FROM goose_db_version WHERE version_id >= 8"}
-		for _, column := range strings.Fields("breaker changed_at break_reason trips probe_at probe probe_until last_error last_error_at") {
+		for column := range strings.FieldsSeq("breaker changed_at break_reason trips probe_at probe probe_until last_error last_error_at") {
 			undo = append(undo, "ALTER TABLE channels DROP COLUMN "+column)
 		}
 		for _, statement := range undo {

@@ -1,0 +1,183 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// spareKey is that of another account with the vendor.
+const spareKey = klingKey + "@spare"
+
+// twoChannels are two accounts with one vendor; the second is tried when the
+// first takes nothing.
+func twoChannels(first string) []map[string]any {
+	return []map[string]any{
+		klingChannel("kling-a", first, map[string]any{"priority": 1}),
+		klingChannel("kling-b", spareKey, map[string]any{"priority": 2}),
+	}
+}
+
+// channel is one as operators see it.
+type channel struct {
+	Name     string `json:"name"`
+	State    string `json:"state"`
+	Reason   string `json:"reason"`
+	InFlight int    `json:"in_flight"`
+	Polling  int    `json:"polling"`
+}
+
+func (w *world) awaitChannel(name, state string, limit time.Duration) {
+	w.t.Helper()
+	eventually(w.t, limit, name+" is "+state, func() error {
+		var c channel
+		w.admin(http.MethodGet, "/channels/"+name, nil, &c)
+		if c.State != state {
+			return fmt.Errorf("it is %+v", c)
+		}
+		return nil
+	})
+}
+
+// command runs an operator's command.
+func (w *world) command(args ...string) string {
+	w.t.Helper()
+	cmd := exec.CommandContext(w.t.Context(), filepath.Join(suite.bin, "mediagate"), args...)
+	cmd.Env = []string{"MEDIAGATE_URL=" + w.apiURLs[0], "MEDIAGATE_ADMIN_KEY=" + w.adminKey}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("mediagate %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// outage makes the vendor be away for who comes with the key.
+func (w *world) outage(key, mode string) {
+	w.t.Helper()
+	a, err := request{
+		method: http.MethodPost, url: w.sandbox + "/_sandbox/outage", body: map[string]string{"provider": "kling", "key": key, "mode": mode},
+	}.do(w.t.Context())
+	if err != nil || a.status != http.StatusNoContent {
+		w.t.Fatalf("outage: %d %s, %v", a.status, a.body, err)
+	}
+}
+
+// attempted are the channels of a task's attempts, in their order.
+func (w *world) attempted(t *task) []string {
+	w.t.Helper()
+	names, err := w.column("SELECT channel FROM attempts WHERE task_id = $1 ORDER BY n", t.id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return names
+}
+
+// One of two accounts answers with errors, or not at all, and recovers: what may
+// have been taken stays with it, what comes after goes to the other, and no task
+// is lost or made twice. A kill of the worker meanwhile changes none of that.
+func TestChannelOutage(t *testing.T) {
+	t.Parallel()
+	for mode, kill := range map[string]bool{"error": true, "hang": false} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			key := klingKey + "@" + strings.ToLower(randomText(8))
+			w := newWorld(t, options{shape: production, channels: twoChannels(key)})
+			before := w.submit(job{model: alpha, directive: "duration=20s"})
+			w.awaitProcessing(before)
+			w.outage(key, mode)
+			for range 7 { // all at once: those that were sent before the breaker opens are open questions
+				w.submit(job{model: alpha})
+			}
+			w.awaitChannel("kling-a", "broken", time.Minute)
+			after := w.submit(job{model: alpha})
+			w.await(after, time.Minute, "completes elsewhere", func(o object) bool { return o.Status == "completed" })
+			if got := w.attempted(after); len(got) != 1 || got[0] != "kling-b" {
+				t.Errorf("attempts of a task that came while the channel is out: %v", got)
+			}
+			if kill {
+				w.workers[0].kill()
+				w.workers[0].start(t)
+				another := w.submit(job{model: alpha})
+				w.await(another, time.Minute, "completes elsewhere", func(o object) bool { return o.Status == "completed" })
+			}
+			w.outage(key, "off")
+			w.verify(recoverTime)
+			w.checkSentOnce()
+			w.awaitChannel("kling-a", "up", time.Minute)
+			back := w.submit(job{model: alpha})
+			w.awaitProcessing(back)
+			if got := w.attempted(back); len(got) != 1 || got[0] != "kling-a" {
+				t.Errorf("attempts of a task that came after it: %v", got)
+			}
+			w.verify(recoverTime)
+		})
+	}
+}
+
+// An account whose key the vendor refuses costs one attempt of one task.
+func TestChannelCredentials(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: production, channels: twoChannels("no-key-of-the-vendor")})
+	first := w.submit(job{model: alpha})
+	first.again = true
+	w.awaitProcessing(first)
+	if got := w.attempted(first); len(got) != 2 || got[1] != "kling-b" {
+		t.Errorf("attempts of the first task: %v", got)
+	}
+	w.awaitChannel("kling-a", "broken", 10*time.Second)
+	for range 5 {
+		w.submit(job{model: alpha})
+	}
+	w.verify(recoverTime)
+	for _, task := range w.tasks[1:] {
+		if got := w.attempted(task); len(got) != 1 || got[0] != "kling-b" {
+			t.Errorf("attempts of %s: %v", task.id, got)
+		}
+	}
+	w.checkNeverParked()
+	var list struct {
+		Data []channel `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(w.command("channels", "list", "-o", "json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Data) != 2 || list.Data[0].Reason != "provider_rejected_credentials" || list.Data[1].State != "up" {
+		t.Errorf("channels %+v", list.Data)
+	}
+}
+
+// A channel that an operator takes out drains, and takes jobs again when it is
+// taken in; with all out tasks wait, and go on by themselves.
+func TestChannelDisabled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: production, channels: twoChannels(klingKey + "@drain"), settings: map[string]any{"park_retry": "10m"}})
+	under := w.submit(job{model: alpha, directive: "duration=8s"})
+	w.awaitProcessing(under)
+	if out := w.command("channels", "disable", "kling-a"); !strings.Contains(out, "disabled") {
+		t.Errorf("disabled:\n%s", out)
+	}
+	time.Sleep(time.Second) // what is promised is that all processes know by then
+	other := w.submit(job{model: alpha})
+	w.awaitProcessing(other)
+	w.command("channels", "disable", "kling-b")
+	time.Sleep(time.Second)
+	waiting := w.submit(job{model: alpha})
+	w.awaitParked(waiting, "provider_unavailable")
+	if got := w.attempted(waiting); len(got) != 0 {
+		t.Errorf("attempts with all channels out: %v", got)
+	}
+	w.await(under, time.Minute, "completes on the channel that is out", func(o object) bool { return o.Status == "completed" })
+	w.command("channels", "enable", "kling-a")
+	w.await(waiting, 20*time.Second, "goes on", func(o object) bool { return o.Status != "pending" })
+	for task, want := range map[*task]string{under: "kling-a", other: "kling-b", waiting: "kling-a"} {
+		if got := w.attempted(task); len(got) != 1 || got[0] != want {
+			t.Errorf("attempts of %s: %v, want one with %s", task.id, got, want)
+		}
+	}
+	w.verify(recoverTime)
+}
