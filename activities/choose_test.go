@@ -223,6 +223,19 @@ func TestCallsMoveTheBreaker(t *testing.T) {
 			t.Errorf("channel %+v, want that the next job is the probe", s)
 		}
 	})
+	t.Run("an adapter that panics gives it back", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
+		b.advance(30 * time.Second)
+		b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) { panic("a bug") }
+		if _, err := call[mediagate.Story](b, b.Activities.SubmitJob, first()); err == nil {
+			t.Fatal("a panic is no error")
+		}
+		if s := open(b); !s.ProbeDue(b.Now()) {
+			t.Errorf("channel %+v, want that the next job is the probe", s)
+		}
+	})
 	t.Run("the client's media say nothing", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, video)

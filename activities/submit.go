@@ -226,6 +226,7 @@ func (a *Activities) MarkLost(ctx context.Context, in AttemptArgs) (mediagate.St
 
 // send calls the vendor and stores the answer.
 func (a *Activities) send(ctx context.Context, task mediagate.Task, c claimed) error {
+	defer c.entry.Unused(ctx) // if nothing has told
 	row, channel := c.row, c.channel
 	if row.Route.Parts > 1 {
 		return a.sendParts(ctx, task, c)

@@ -49,7 +49,7 @@ var verdicts = map[string]vendorhttp.Verdict{
 	"InvalidApiKey":        {Kind: mediagate.KindCredentials},
 	"invalid_api_key":      {Kind: mediagate.KindCredentials},
 	"AccessDenied":         {Kind: mediagate.KindCredentials},
-	"Model.AccessDenied":   {Kind: mediagate.KindCredentials},
+	"Model.AccessDenied":   {Kind: mediagate.KindForbidden},
 	"ModelNotFound":        {Kind: mediagate.KindNotFound},
 	"Arrearage":            {Kind: mediagate.KindFunds},
 	"insufficient_quota":   {Kind: mediagate.KindFunds},

@@ -42,7 +42,7 @@ func submitRows() map[string]providertest.Row {
 		"InvalidApiKey":         {Reply: refusal(401, "InvalidApiKey", "Invalid API-key provided."), Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused},
 		"invalid_api_key":       row(mediagate.KindCredentials, refusal(401, "invalid_api_key", "Incorrect API key provided.")),
 		"AccessDenied":          row(mediagate.KindCredentials, refusal(403, "AccessDenied", "Access denied.")),
-		"Model.AccessDenied":    row(mediagate.KindCredentials, refusal(403, "Model.AccessDenied", "Model access denied.")),
+		"Model.AccessDenied":    row(mediagate.KindForbidden, refusal(403, "Model.AccessDenied", "Model access denied.")),
 		"ModelNotFound":         row(mediagate.KindNotFound, refusal(404, "ModelNotFound", "Model can not be found.")),
 		"Arrearage":             row(mediagate.KindFunds, refusal(400, "Arrearage", "Access denied, overdue payment.")),
 		"insufficient_quota":    row(mediagate.KindFunds, refusal(429, "insufficient_quota", "You exceeded your quota.")),

@@ -57,7 +57,7 @@ func errorRows(rows map[string]providertest.Row) map[string]providertest.Row {
 		"1100": {Reply: refusal(429, "1100", "Account exception"), Kind: mediagate.KindFunds},
 		"1101": {Reply: refusal(429, "1101", "Account in arrears"), Kind: mediagate.KindFunds},
 		"1102": {Reply: refusal(429, "1102", "Resource pack exhausted"), Kind: mediagate.KindFunds},
-		"1103": {Reply: refusal(403, "1103", "Unauthorized access to the API"), Kind: mediagate.KindCredentials},
+		"1103": {Reply: refusal(403, "1103", "Unauthorized access to the API"), Kind: mediagate.KindForbidden},
 		"1302": {Reply: refusal(429, "1302", "Too fast"), Kind: mediagate.KindThrottled, RetryAfter: time.Second},
 		"1304": {Reply: refusal(429, "1304", "IP whitelist policy"), Kind: mediagate.KindCredentials},
 		"code as text": {

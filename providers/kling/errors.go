@@ -20,7 +20,7 @@ var verdicts = map[vendorhttp.Text]vendorhttp.Verdict{
 	"1100": {Kind: mediagate.KindFunds},       // exception of the account
 	"1101": {Kind: mediagate.KindFunds},       // arrears
 	"1102": {Kind: mediagate.KindFunds},       // resource pack used up or expired
-	"1103": {Kind: mediagate.KindCredentials}, // no permission for the API or model
+	"1103": {Kind: mediagate.KindForbidden},   // no permission for the API or model
 	"1200": {Kind: mediagate.KindInvalid},     // parameters
 	"1201": {Kind: mediagate.KindInvalid},     // key or value
 	"1202": {Kind: mediagate.KindNotFound},    // method
@@ -81,7 +81,7 @@ func (a *Adapter) pollError(answer vendorhttp.Answer, env *head) error {
 	case !ok:
 	case absent(env):
 		v.Kind = mediagate.KindNotFound
-	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindFunds, known.Kind == mediagate.KindThrottled:
+	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindForbidden, known.Kind == mediagate.KindFunds, known.Kind == mediagate.KindThrottled:
 		v = known
 	case known.Kind == mediagate.KindCapacity:
 		v = vendorhttp.Verdict{Kind: mediagate.KindThrottled, Retry: known.Retry}
