@@ -26,6 +26,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/workflows"
 )
 
@@ -74,7 +75,8 @@ func newPlay(s scenario) *play {
 	p.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "stage", TaskQueue: workflows.QueueMain})
 	p.World = activitytest.New(func() time.Time { return p.env.Now() })
 	p.Store.Fault = p.fault
-	p.Activities.Store = &slippery{p.Store, p}
+	slippery := &slippery{p.Store, p}
+	p.Activities.Store, p.Activities.Breakers.Store = slippery, slippery
 	p.Activities.Engine = &prompter{p.Engine, p}
 	p.Activities.Settings.ParkTimeout = patience
 	p.Activities.StartedAt = start
@@ -117,7 +119,40 @@ func (p *play) setChannels(wrong string) {
 	case "another account":
 		async.Fingerprint, sync.Fingerprint = "account-x", "account-y"
 	}
-	p.Channels.Set(async, sync)
+	channels := []channel.Channel{async, sync}
+	if p.Spare {
+		for _, c := range channels {
+			c.Name, c.Fingerprint, c.Priority = c.Name+"-spare", c.Fingerprint+", spare", 1
+			channels = append(channels, c)
+		}
+	}
+	p.Channels.Set(channels...)
+}
+
+// absent makes what is wrong with the channels begin or end.
+func (p *play) absent(wrong string, begins bool) {
+	ctx := context.Background()
+	for _, name := range []string{activitytest.AsyncChannel, activitytest.SyncChannel} {
+		var err error
+		switch {
+		case wrong == "disabled":
+			_, err = p.Store.EnableChannel(ctx, name, !begins)
+		case wrong == "broken" && begins:
+			_, _, err = p.Store.TripBreaker(ctx, mediagate.Trip{
+				Channel: name, Reason: mediagate.ParkProviderAway, Began: p.env.Now(), OpenFor: 30 * time.Second,
+			})
+		}
+		if err != nil {
+			p.note("channels stay as they are: %v", err)
+		}
+	}
+	switch {
+	case wrong == "disabled", wrong == "broken":
+	case begins:
+		p.setChannels(wrong)
+	default:
+		p.setChannels("")
+	}
 }
 
 // run plays the scenario to its end.
@@ -140,8 +175,8 @@ func (p *play) run() {
 		p.env.RegisterDelayedCallback(func() { p.happen(e.What) }, e.At)
 	}
 	for _, w := range p.Absent {
-		p.env.RegisterDelayedCallback(func() { p.note("channels: %s", w.What); p.setChannels(w.What) }, w.From)
-		p.env.RegisterDelayedCallback(func() { p.note("channels are back"); p.setChannels("") }, w.To)
+		p.env.RegisterDelayedCallback(func() { p.note("channels: %s", w.What); p.absent(w.What, true) }, w.From)
+		p.env.RegisterDelayedCallback(func() { p.note("channels: no longer %s", w.What); p.absent(w.What, false) }, w.To)
 	}
 	p.env.ExecuteWorkflow("Stage")
 	if err := p.env.GetWorkflowError(); err != nil {

@@ -28,7 +28,8 @@ type scenario struct {
 	Idle    []window // nobody serves the queues that are named so
 	Copies  []window
 	Fetches []window
-	Absent  []window // of the channel: gone, or of another account
+	Absent  []window // of the channel: gone, of another account, disabled, or taken out by its breaker
+	Spare   bool     // there is another account with the vendor
 
 	Lost      []lapse // answers of the database
 	Receiver  []string
@@ -93,6 +94,7 @@ var trials = []string{
 	"OpenAttempt", "AcceptAttempt", "RejectAttempt", "MarkUnknown", "DoubtRefusal", "NoteAbsent", "ReopenIntent", "GiveUpAttempt", "RecordOutcome",
 	"StoreMirrored", "Park", "Unpark", "RecordAction", "TakeAction", "RequestCancel", "Settle", "RecordDelivery", "RestoreAwait",
 	"NoteTrouble", "DropAwait", "StorePolls", "ClaimDue", "Story", "TaskByID", "Attempt",
+	"Refusals", "TripBreaker", "ClaimProbe", "CloseBreaker", "ReopenBreaker", "ReleaseProbe",
 }
 
 // drawScenario makes a scenario of a task of the vendor.
@@ -139,7 +141,8 @@ func drawScenario(t *rapid.T, vendor string) scenario {
 	s.Idle = windows("queues idle", 2, "call", "call", "mirror", "main", "all")
 	s.Copies = windows("bucket", 2, "away", "invalid", "too large", "internal", "slow")
 	s.Fetches = windows("fetches", 2, "gone", "transient", "invalid", "slow")
-	s.Absent = windows("channels", 1, "gone", "another account")
+	s.Absent = windows("channels", 2, "gone", "another account", "disabled", "broken")
+	s.Spare = rapid.Bool().Draw(t, "spare account")
 	s.Lost = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) lapse {
 		return lapse{
 			rapid.SampledFrom(trials).Draw(t, "method"),
@@ -187,7 +190,7 @@ func (s scenario) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "vendor %s, on_unknown %s, timeout %v, callback %v, start lost %v, lookups lag %v\n",
 		s.Vendor, s.OnUnknown, s.Timeout, s.Callback, s.StartLost, s.FindLag)
-	fmt.Fprintf(&b, "submits %v\njobs %v\nvexed %v\ndatabase away %v\nidle queues %v\nbucket %v\nfetches %v\nchannels %v\nlost answers %v\nreceiver %v\nhappenings %v",
-		s.Submits, s.Jobs, s.Vexed, s.Away, s.Idle, s.Copies, s.Fetches, s.Absent, s.Lost, s.Receiver, s.Happening)
+	fmt.Fprintf(&b, "submits %v\njobs %v\nvexed %v\ndatabase away %v\nidle queues %v\nbucket %v\nfetches %v\nchannels %v, spare %v\nlost answers %v\nreceiver %v\nhappenings %v",
+		s.Submits, s.Jobs, s.Vexed, s.Away, s.Idle, s.Copies, s.Fetches, s.Absent, s.Spare, s.Lost, s.Receiver, s.Happening)
 	return b.String()
 }

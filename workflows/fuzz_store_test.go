@@ -158,3 +158,40 @@ func (s *slippery) RestoreAwait(ctx context.Context, id string, n int, next time
 func (s *slippery) RecordDelivery(ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error {
 	return slip(s.p, ctx, "RecordDelivery", func() error { return s.Store.RecordDelivery(ctx, d, state, reason) })
 }
+
+func (s *slippery) Refusals(ctx context.Context, id string) (map[string]int, error) {
+	return slip1(s.p, ctx, "Refusals", func() (map[string]int, error) { return s.Store.Refusals(ctx, id) })
+}
+
+// moves is slip for a change of a breaker.
+func (s *slippery) moves(ctx context.Context, method string, change func() (mediagate.ChannelState, bool, error)) (state mediagate.ChannelState, moved bool, err error) {
+	err = slip(s.p, ctx, method, func() (e error) {
+		state, moved, e = change()
+		return e
+	})
+	return state, moved && err == nil, err
+}
+
+func (s *slippery) TripBreaker(ctx context.Context, t mediagate.Trip) (mediagate.ChannelState, bool, error) {
+	return s.moves(ctx, "TripBreaker", func() (mediagate.ChannelState, bool, error) { return s.Store.TripBreaker(ctx, t) })
+}
+
+func (s *slippery) ClaimProbe(ctx context.Context, channel, probe string, lease time.Duration) (mediagate.ChannelState, bool, error) {
+	return s.moves(ctx, "ClaimProbe", func() (mediagate.ChannelState, bool, error) {
+		return s.Store.ClaimProbe(ctx, channel, probe, lease)
+	})
+}
+
+func (s *slippery) CloseBreaker(ctx context.Context, channel, probe string) (mediagate.ChannelState, bool, error) {
+	return s.moves(ctx, "CloseBreaker", func() (mediagate.ChannelState, bool, error) { return s.Store.CloseBreaker(ctx, channel, probe) })
+}
+
+func (s *slippery) ReopenBreaker(ctx context.Context, channel, probe string, reason mediagate.ParkReason, openFor time.Duration) (mediagate.ChannelState, bool, error) {
+	return s.moves(ctx, "ReopenBreaker", func() (mediagate.ChannelState, bool, error) {
+		return s.Store.ReopenBreaker(ctx, channel, probe, reason, openFor)
+	})
+}
+
+func (s *slippery) ReleaseProbe(ctx context.Context, channel, probe string) (mediagate.ChannelState, bool, error) {
+	return s.moves(ctx, "ReleaseProbe", func() (mediagate.ChannelState, bool, error) { return s.Store.ReleaseProbe(ctx, channel, probe) })
+}
