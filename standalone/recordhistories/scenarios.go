@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ func scenarios() []scenario {
 		}},
 		{name: "parked", task: video, prepare: deadAtFirst, play: ends},
 		{name: "refused", task: video, prepare: fullAtFirst, play: ends},
+		{name: "shut-out", task: video, prepare: spareAccount, play: shutOut},
 		{name: "lost", task: video, prepare: answerLost, play: ends},
 		{name: "trouble", task: video, prepare: lostSight, play: ends},
 		{name: "trouble-over", task: video, play: sightRegained},
@@ -84,6 +86,53 @@ func fullAtFirst(st *stage) {
 		}
 		return st.Async.Accept(job)
 	}
+}
+
+// spareAccount adds an account, tried after the first, which is out of money.
+// The first is disabled for now, and so is the other.
+func spareAccount(st *stage) {
+	st.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindFunds, "in arrears")
+	}
+	spare := st.AsyncBound()
+	spare.Name, spare.Fingerprint, spare.Priority, spare.Vendor = "async-b", "account-b", 1, (&activitytest.Vendor{}).Finding()
+	st.Channels.Set(st.AsyncBound(), spare)
+}
+
+// shutOut starts the task while no channel takes it; then one refuses it, and
+// the next one takes it.
+func shutOut(ctx context.Context, st *stage) error {
+	enable := func(enabled bool) error {
+		_, first := st.Store.EnableChannel(ctx, activitytest.AsyncChannel, enabled)
+		_, second := st.Store.EnableChannel(ctx, "async-b", enabled)
+		return errors.Join(first, second)
+	}
+	if err := enable(false); err != nil {
+		return err
+	}
+	if err := st.engine.Start(ctx, st.task); err != nil {
+		return err
+	}
+	if err := until(ctx, func() bool {
+		t, err := st.Store.TaskByID(ctx, st.task.ID)
+		return err == nil && !t.ParkedAt.IsZero()
+	}); err != nil {
+		return err
+	}
+	if err := enable(true); err != nil {
+		return err
+	}
+	time.Sleep(2 * time.Second) // until the worker knows, and the run waits
+	if err := st.engine.SignalWake(ctx, st.task.ID); err != nil {
+		return err
+	}
+	if err := state(ctx, st, mediagate.AttemptAccepted); err != nil {
+		return err
+	}
+	if _, err := st.Store.RecordOutcome(ctx, st.task.ID, 2, activitytest.Success()); err != nil {
+		return err
+	}
+	return st.engine.SignalUpstream(ctx, st.task.ID, 2)
 }
 
 // answerLost makes the job and loses the answer.
