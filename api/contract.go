@@ -102,7 +102,8 @@ type pricing struct {
 	Currency       string       `json:"currency"`
 	CreditsPerUnit int64        `json:"credits_per_unit"`
 	Unit           string       `json:"unit"`
-	Quantity       []string     `json:"quantity"` // the fields whose product it is; none: one
+	Quantity       []string     `json:"quantity"`       // the fields whose product it is; none: one
+	Zero           int64        `json:"zero,omitempty"` // what a quantity of zero counts
 	Rows           []pricingRow `json:"rows"`
 }
 
@@ -200,7 +201,7 @@ func (s *Server) pricing(o *catalog.Operation, r rights) (pricing, error) {
 	}
 	p := pricing{
 		Currency: s.cfg.Currency, CreditsPerUnit: s.cfg.CreditsPerUnit, Unit: string(prices.Unit),
-		Quantity: append([]string{}, prices.Quantity...), Rows: make([]pricingRow, 0, len(prices.Rows)),
+		Quantity: append([]string{}, prices.Quantity...), Zero: prices.Zero, Rows: make([]pricingRow, 0, len(prices.Rows)),
 	}
 	for _, row := range prices.Rows {
 		charge := r.factor.Charges([]mediagate.Charge{row.Charge})[0]

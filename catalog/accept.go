@@ -13,7 +13,7 @@ import (
 
 // Request is a submit that was accepted, in our own words: no vendor's.
 type Request struct {
-	Params  json.RawMessage    // the known fields with their defaults, without model, webhook, metadata and Uploads
+	Params  json.RawMessage    // the known fields with their defaults, without model, webhook and Uploads; of metadata the inputs
 	Uploads map[string]string  // fields whose files came within the request, as data URIs
 	Charges []mediagate.Charge // what the task would cost at its quoted quantity
 	Plan    mediagate.Plan     // how it can be produced, by all routes of the operation
@@ -41,6 +41,9 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 	if err := o.validate(params); err != nil {
 		return Request{}, err
 	}
+	if _, given := params[metadataField]; !given && len(o.inputs) > 0 {
+		params[metadataField] = map[string]any{} // its inputs have defaults
+	}
 	o.schema.shape.complete(params)
 	for _, name := range dropped { // a default would say what nobody meant
 		delete(params, name)
@@ -48,11 +51,18 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 
 	var r Request
 	r.Webhook, _ = params["webhook"].(string)
-	if metadata, ok := params["metadata"].(map[string]any); ok {
-		r.Reference, _ = metadata["reference"].(string)
-	}
+	metadata, _ := params[metadataField].(map[string]any)
+	r.Reference, _ = metadata[referenceField].(string)
 	for _, name := range everywhere {
 		delete(params, name)
+	}
+	if inputs := o.inputsOf(metadata); len(inputs) > 0 {
+		params[metadataField] = inputs
+	}
+	if o.fold != nil {
+		if err := o.fold.apply(params); err != nil {
+			return Request{}, err
+		}
 	}
 	for _, check := range o.checks {
 		if err := check(params); err != nil {
@@ -70,6 +80,17 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 	r.Plan = o.plan
 	r.Plan.Routes = o.Routes()
 	return r, nil
+}
+
+// inputsOf is what a model takes of the metadata.
+func (o *Operation) inputsOf(metadata map[string]any) map[string]any {
+	inputs := map[string]any{}
+	for _, name := range o.inputs {
+		if v, ok := metadata[name]; ok {
+			inputs[name] = v
+		}
+	}
+	return inputs
 }
 
 // takeUploads moves the fields that hold a file out of the parameters, where

@@ -18,7 +18,9 @@ import (
 type check func(params map[string]any) *mediagate.Error
 
 // makeCheck builds the check that a file names, from its arguments. The
-// schema's shape lets it refuse fields that do not exist.
+// schema's shape lets it refuse fields that do not exist; a check that leaves a
+// field fewer values than the schema does says so there, since prices depend on
+// which there are.
 type makeCheck func(args []byte, s *shape) (check, error)
 
 // namedChecks are what files may name under checks.
@@ -30,6 +32,8 @@ func namedChecks() map[string]makeCheck {
 		"needs":      needsCheck,
 		"excludes":   excludesCheck,
 		"distinct":   distinctCheck,
+		"between":    betweenCheck,
+		"among":      amongCheck,
 	}
 }
 
@@ -277,6 +281,57 @@ func distinctCheck(b []byte, s *shape) (check, error) {
 				return problem{path: []any{args.List, i, args.Item}, text: "must differ from " + paramName([]any{args.List, first, args.Item})}.err()
 			}
 			seen[text] = i
+		}
+		return nil
+	}, nil
+}
+
+// betweenCheck bounds a number that the schema leaves open.
+func betweenCheck(b []byte, s *shape) (check, error) {
+	var args struct {
+		Field string `yaml:"field"`
+		Min   int64  `yaml:"min"`
+		Max   int64  `yaml:"max"`
+	}
+	if err := decodeArgs(b, &args, s, func() []string { return []string{args.Field} }); err != nil {
+		return nil, err
+	}
+	field := s.properties[args.Field]
+	if !field.is("integer") || args.Min > args.Max {
+		return nil, fmt.Errorf("%q must be an integer, and min not above max", args.Field)
+	}
+	field.minimum, field.maximum = numberOf(args.Min), numberOf(args.Max)
+	words := rule{types: []string{"integer"}, minimum: field.minimum, maximum: field.maximum}.text()
+	return func(params map[string]any) *mediagate.Error {
+		v, given := params[args.Field]
+		if n, ok := int64Of(v); given && (!ok || n < args.Min || n > args.Max) {
+			return mediagate.Invalid(args.Field, "%s %s", args.Field, words)
+		}
+		return nil
+	}, nil
+}
+
+// amongCheck lists the values of a text that the schema leaves open.
+func amongCheck(b []byte, s *shape) (check, error) {
+	var args struct {
+		Field  string   `yaml:"field"`
+		Values []string `yaml:"values"`
+	}
+	if err := decodeArgs(b, &args, s, func() []string { return []string{args.Field} }); err != nil {
+		return nil, err
+	}
+	field := s.properties[args.Field]
+	if !field.is("string") || len(args.Values) == 0 {
+		return nil, fmt.Errorf("%q must be a text, and values not empty", args.Field)
+	}
+	for _, value := range args.Values {
+		field.enum = append(field.enum, value)
+	}
+	words := rule{enum: field.enum}.text()
+	return func(params map[string]any) *mediagate.Error {
+		text, ok := params[args.Field].(string)
+		if ok && !slices.Contains(args.Values, text) {
+			return mediagate.Invalid(args.Field, "%s %s", args.Field, words)
 		}
 		return nil
 	}, nil

@@ -34,6 +34,7 @@ type Pricing struct {
 	// Quantity are the fields of a request whose product is the number of
 	// units, or whose characters are; without any it is one.
 	Quantity []string
+	Zero     int64 // what a quantity of zero counts; 0: nothing
 	Rows     []PriceRow
 }
 
@@ -47,7 +48,7 @@ type PriceRow struct {
 // Pricing lists the operation's prices, one row for each combination of values
 // that they depend on.
 func (o *Operation) Pricing() (Pricing, error) {
-	p := Pricing{Unit: o.price.unit}
+	p := Pricing{Unit: o.price.unit, Zero: o.price.zero}
 	if o.price.quantity != "" {
 		p.Quantity = []string{o.price.quantity}
 	}

@@ -11,12 +11,13 @@
 //
 // Find tells from endpoint and body which operation is meant, as the table of
 // endpoints says. Accept turns the body of a submit into a Request: the
-// parameters with their defaults, in our words and no vendor's, the charges,
-// and the plan with all routes. Which of them can express the request is for
-// their adapters to say. Each refusal is a *mediagate.Error of KindInvalid that
-// names the field and the rule, always the first one in the order of the
-// schema, so that the same body gets the same answer every time; its words
-// follow from the keyword that the validator found broken, where it stands.
+// parameters with their defaults, in our words and no vendor's, with what chat
+// messages say in the fields that they fold into; the charges, and the plan
+// with all routes. Which of them can express the request is for their adapters
+// to say. Each refusal is a *mediagate.Error of KindInvalid that names the
+// field and the rule, always the first one in the order of the schema, so that
+// the same body gets the same answer every time; its words follow from the
+// keyword that the validator found broken, where it stands.
 //
 // What is known to be wrong with a file is found by Load and not by a
 // request: schemas are compiled, and each combination of values that a price

@@ -36,6 +36,7 @@ type operationFile struct {
 	SchemaVersion string        `yaml:"schema_version"` // the date of its last change; firstDate if not given
 	Schema        yaml.MapSlice `yaml:"schema"`
 	Ignored       []ignoredFile `yaml:"ignored"`
+	Fold          *foldFile     `yaml:"fold"`
 	Checks        []checkFile   `yaml:"checks"`
 	Price         *priceFile    `yaml:"price"`
 	Routes        []routeFile   `yaml:"routes"`
@@ -53,6 +54,13 @@ type ignoredFile struct {
 	Fields []string       `yaml:"fields"`
 	Unless map[string]any `yaml:"unless"`
 	With   []string       `yaml:"with"`
+}
+
+// foldFile names a list of messages, and the fields that take the parts of
+// their content, by the type of the part.
+type foldFile struct {
+	From string            `yaml:"from"`
+	Into map[string]string `yaml:"into"`
 }
 
 // checkFile is one check: a name of the registry and its arguments, as a map
@@ -87,6 +95,7 @@ type priceFile struct {
 	Unit     mediagate.Unit   `yaml:"unit"`
 	Quantity string           `yaml:"quantity"` // the field that counts units, or whose characters count; empty: one
 	By       []string         `yaml:"by"`
+	Zero     int64            `yaml:"zero"` // what a quantity of zero counts, where zero is no number of units; 0: nothing
 	Rows     []map[string]any `yaml:"rows"`
 }
 

@@ -20,7 +20,9 @@ type Operation struct {
 	version string // of the schema
 	exact   bool   // the body's model is the model's id, to the letter
 	schema  *schema
+	inputs  []string // that it takes within metadata
 	ignored []ignoredRule
+	fold    *fold // nil for none
 	checks  []check
 	price   price
 	plan    mediagate.Plan
@@ -51,9 +53,13 @@ func (o *Operation) Fields() []string {
 		return nil
 	}
 	for _, name := range o.schema.shape.names {
-		if !slices.Contains(everywhere, name) && !o.schema.shape.properties[name].never {
+		folded := o.fold != nil && name == o.fold.from
+		if !slices.Contains(everywhere, name) && !o.schema.shape.properties[name].never && !folded {
 			names = append(names, name)
 		}
+	}
+	if len(o.inputs) > 0 {
+		names = append(names, metadataField)
 	}
 	return names
 }
@@ -100,8 +106,15 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 	if facts.Operation != "" { // its schema is shown to clients
 		problems = append(problems, o.schema.checkAnnotations()...)
 	}
+	for _, name := range o.schema.shape.properties[metadataField].names {
+		if name != referenceField {
+			o.inputs = append(o.inputs, name)
+		}
+	}
 	problems = append(problems, o.addIgnored(f.Ignored)...)
 	var more []string
+	o.fold, more = compileFold(f.Fold, o.schema.shape)
+	problems = append(problems, prefixed("fold: ", more)...)
 	o.checks, more = compileChecks(f.Checks, o.schema.shape)
 	problems = append(problems, prefixed("checks: ", more)...)
 	o.price, more = compilePrice(f.Price, o.schema.shape)

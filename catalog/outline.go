@@ -62,7 +62,10 @@ func (s *shape) outline() *Outline {
 	}
 	if s.items != nil {
 		o.Item = s.items.outline()
-		if s.maxItems > 0 {
+		switch {
+		case s.first > 0:
+			o.Items = s.first
+		case s.maxItems > 0:
 			o.Items = int(s.maxItems) + 1 // enough to see that there are too many
 		}
 	}

@@ -14,6 +14,7 @@ import (
 type price struct {
 	unit     mediagate.Unit
 	quantity string // field; empty: one
+	zero     int64  // what a quantity of zero counts; 0: nothing
 	table    table
 }
 
@@ -31,7 +32,7 @@ func compilePrice(f *priceFile, s *shape) (price, []string) {
 	if f == nil {
 		return price{}, []string{"is missing"}
 	}
-	p := price{unit: f.Unit, quantity: f.Quantity}
+	p := price{unit: f.Unit, quantity: f.Quantity, zero: f.Zero}
 	var problems []string
 	if !slices.Contains(units, f.Unit) {
 		words := make([]string, len(units))
@@ -48,6 +49,9 @@ func compilePrice(f *priceFile, s *shape) (price, []string) {
 	case f.Quantity == "":
 	case field == nil || !countable(field) || (!field.hasFallback && !s.demanded[f.Quantity]):
 		problems = append(problems, fmt.Sprintf("quantity %q must be an integer field with a default, an upper bound and none below 0", f.Quantity))
+	}
+	if field := s.properties[f.Quantity]; f.Zero < 0 || f.Zero > maxQuantity || f.Zero > 0 && (field == nil || !field.mayBeZero()) {
+		problems = append(problems, fmt.Sprintf("zero must be a number of units, where quantity may be 0: it is %d for %q", f.Zero, f.Quantity))
 	}
 	var more []string
 	p.table, more = compileTable(f.By, f.Rows, "price", s)
@@ -70,6 +74,15 @@ func countable(s *shape) bool {
 	return s.is("integer") && okLow && okHigh && low >= 0 && high <= maxQuantity
 }
 
+// mayBeZero reports an integer field that 0 is allowed in.
+func (s *shape) mayBeZero() bool {
+	if len(s.enum) > 0 {
+		return slices.ContainsFunc(s.enum, func(v any) bool { n, ok := int64Of(v); return ok && n == 0 })
+	}
+	low, ok := int64Of(s.minimum)
+	return s.is("integer") && ok && low == 0
+}
+
 // quote prices a request.
 func (o *Operation) quote(params map[string]any) ([]mediagate.Charge, error) {
 	text, ok := o.price.table.find(params)
@@ -81,8 +94,16 @@ func (o *Operation) quote(params map[string]any) ([]mediagate.Charge, error) {
 		return nil, missingPrice(o)
 	}
 	return []mediagate.Charge{{
-		Item: o.item(params), Unit: o.price.unit, Quantity: quantityOf(params[o.price.quantity]), UnitPrice: unitPrice,
+		Item: o.item(params), Unit: o.price.unit, Quantity: o.price.count(params), UnitPrice: unitPrice,
 	}}, nil
+}
+
+// count is how many units a request is quoted for.
+func (p price) count(params map[string]any) int64 {
+	if n := quantityOf(params[p.quantity]); n != 0 {
+		return n
+	}
+	return p.zero
 }
 
 // quantityOf is the number itself, or that of a text's code points. Without a

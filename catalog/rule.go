@@ -109,6 +109,14 @@ func layersAt(doc yaml.MapSlice, location string) layers {
 			}
 		case "items":
 			at = at.below(doc, func(node any) any { return child(node, "items") })
+		case "prefixItems":
+			i++
+			if i < len(steps) {
+				at = at.below(doc, func(node any) any {
+					list, _ := child(node, "prefixItems").([]any)
+					return itemAt(list, steps[i])
+				})
+			}
 		case "$defs":
 			i++
 			if i < len(steps) {

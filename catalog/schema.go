@@ -75,6 +75,7 @@ func document(m *Model, row Endpoint, own yaml.MapSlice) (yaml.MapSlice, error) 
 		required = []any{"model"}
 	}
 	var rest yaml.MapSlice
+	common := commonFields()
 	for _, entry := range own {
 		switch key := fmt.Sprint(entry.Key); key {
 		case "properties":
@@ -83,11 +84,18 @@ func document(m *Model, row Endpoint, own yaml.MapSlice) (yaml.MapSlice, error) 
 				return nil, fmt.Errorf("schema: properties must be a map")
 			}
 			for _, field := range fields {
-				if slices.Contains(everywhere, fmt.Sprint(field.Key)) {
-					return nil, fmt.Errorf("schema: every model has the field %v, leave it out", field.Key)
+				switch name := fmt.Sprint(field.Key); {
+				case name == metadataField:
+					var err error
+					if common, err = withMetadata(common, field.Value); err != nil {
+						return nil, err
+					}
+				case slices.Contains(everywhere, name):
+					return nil, fmt.Errorf("schema: every model has the field %s, leave it out", name)
+				default:
+					properties = append(properties, field)
 				}
 			}
-			properties = append(properties, fields...)
 		case "required":
 			fields, ok := entry.Value.([]any)
 			if !ok {
@@ -100,7 +108,7 @@ func document(m *Model, row Endpoint, own yaml.MapSlice) (yaml.MapSlice, error) 
 			rest = append(rest, entry)
 		}
 	}
-	properties = append(properties, commonFields()...)
+	properties = append(properties, common...)
 	doc = append(doc, yaml.MapItem{Key: "properties", Value: properties})
 	if len(required) > 0 {
 		doc = append(doc, yaml.MapItem{Key: "required", Value: required})
@@ -109,8 +117,16 @@ func document(m *Model, row Endpoint, own yaml.MapSlice) (yaml.MapSlice, error) 
 	return append(doc, yaml.MapItem{Key: "additionalProperties", Value: true}), nil
 }
 
-// everywhere are the fields of all requests that are no part of what is made.
-var everywhere = []string{"model", "webhook", "metadata"}
+// metadataField is where clients keep what is theirs, and where some models
+// take inputs.
+const metadataField = "metadata"
+
+// referenceField is what every request may have within it.
+const referenceField = "reference"
+
+// everywhere are the fields of all requests that are no part of what is made,
+// but for the inputs that a model takes within metadata.
+var everywhere = []string{"model", "webhook", metadataField}
 
 // commonFields are those that every submit takes beside the model's own.
 func commonFields() yaml.MapSlice {
@@ -121,12 +137,12 @@ func commonFields() yaml.MapSlice {
 			{Key: "description", Value: "Base URL; the finished task is posted to it with /callback appended."},
 			{Key: "examples", Value: []any{"https://example.com/hooks"}},
 		}},
-		{Key: "metadata", Value: yaml.MapSlice{
+		{Key: metadataField, Value: yaml.MapSlice{
 			{Key: "type", Value: "object"},
 			{Key: "title", Value: "Metadata"},
 			{Key: "description", Value: "What is to be kept with the task; it does not change the result."},
-			{Key: "examples", Value: []any{yaml.MapSlice{{Key: "reference", Value: "order-1234"}}}},
-			{Key: "properties", Value: yaml.MapSlice{{Key: "reference", Value: yaml.MapSlice{
+			{Key: "examples", Value: []any{yaml.MapSlice{{Key: referenceField, Value: "order-1234"}}}},
+			{Key: "properties", Value: yaml.MapSlice{{Key: referenceField, Value: yaml.MapSlice{
 				{Key: "type", Value: "string"},
 				{Key: "maxLength", Value: 255},
 				{Key: "title", Value: "Reference"},
@@ -136,6 +152,30 @@ func commonFields() yaml.MapSlice {
 			{Key: "additionalProperties", Value: true},
 		}},
 	}
+}
+
+// withMetadata adds the inputs that an operation takes within metadata to what
+// every request may have there. All that it may say of metadata is properties.
+func withMetadata(common yaml.MapSlice, own any) (yaml.MapSlice, error) {
+	node, _ := own.(yaml.MapSlice)
+	inputs, ok := child(node, "properties").(yaml.MapSlice)
+	if !ok || len(node) != 1 || len(inputs) == 0 {
+		return nil, fmt.Errorf("schema: metadata takes properties and nothing else: the rest is the same for every model")
+	}
+	at := indexOf(common, metadataField)
+	metadata, _ := common[at].Value.(yaml.MapSlice)
+	i := indexOf(metadata, "properties")
+	all, _ := metadata[i].Value.(yaml.MapSlice)
+	for _, input := range inputs {
+		if name := fmt.Sprint(input.Key); indexOf(all, name) >= 0 {
+			return nil, fmt.Errorf("schema: metadata: every model has %s, leave it out", name)
+		}
+		all = append(all, input)
+	}
+	metadata[i].Value = all
+	metadata[indexOf(metadata, "description")].Value = "What is to be kept with the task, and what the model takes here."
+	common[at].Value = metadata
+	return common, nil
 }
 
 // compilerOf compiles what is served, and parts of it. Media URLs are judged by

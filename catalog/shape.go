@@ -37,6 +37,7 @@ type shape struct {
 	demanded    map[string]bool // whatever else is given
 	items       *shape
 	notes       annotations
+	first       int // of a list, so many items are looked at, and kept; 0: all
 }
 
 // maxShapeDepth ends schemas that refer to themselves.
@@ -77,6 +78,9 @@ type shapeReader struct {
 func (r shapeReader) read(s *shape, node yaml.MapSlice) error {
 	if r.depth > maxShapeDepth {
 		return fmt.Errorf("schema: nested deeper than %d, or refers to itself", maxShapeDepth)
+	}
+	if indexOf(node, "prefixItems") >= 0 && indexOf(node, "items") >= 0 {
+		return fmt.Errorf("schema: prefixItems are all that is looked at, items cannot stand beside them")
 	}
 	r.depth++
 	narrows := r.conditional && indexOf(node, "type") < 0
@@ -150,6 +154,8 @@ func (r shapeReader) readKeyword(s *shape, key string, value any) error {
 		if node, ok := value.(yaml.MapSlice); ok {
 			return r.read(s.items, node)
 		}
+	case "prefixItems":
+		return r.readFirst(s, value)
 	case "$ref":
 		node, err := resolve(r.doc, fmt.Sprint(value))
 		if err != nil {
@@ -197,6 +203,24 @@ func (r shapeReader) readProperties(s *shape, value any) error {
 		field.never = field.never && refusesAll(node)
 		if ok {
 			if err := r.read(field, node); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readFirst reads the items that a list begins with, which all are of one kind.
+// What follows them nobody looks at.
+func (r shapeReader) readFirst(s *shape, value any) error {
+	list, _ := value.([]any)
+	s.first = len(list)
+	if s.items == nil {
+		s.items = new(shape)
+	}
+	for _, v := range list {
+		if node, ok := v.(yaml.MapSlice); ok {
+			if err := r.read(s.items, node); err != nil {
 				return err
 			}
 		}
@@ -271,6 +295,9 @@ func (s *shape) take(v any) any {
 	case []any:
 		if s.items == nil {
 			return v
+		}
+		if s.first > 0 && len(v) > s.first {
+			v = v[:s.first]
 		}
 		if s.maxItems > 0 && int64(len(v)) > s.maxItems {
 			v = v[:s.maxItems+1]

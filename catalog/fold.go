@@ -1,0 +1,114 @@
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mediagate/mediagate"
+)
+
+// fold puts what chat messages say where the rest of the request says it: their
+// texts behind the prompt, their media behind those of the lists. A canonical
+// request has no messages, so that nobody behind it has to read them.
+//
+// A message has content: a text, or a list of parts. A part has a type, and
+// its value in the field of that name.
+type fold struct {
+	from  string
+	into  map[string]string // the field, by the type of a part
+	shape *shape            // of the request
+}
+
+// textPart is the type of a part that is a text, and what a content that is no
+// list is.
+const textPart = "text"
+
+// compileFold checks that parts and fields fit: texts go into a text, media
+// into lists.
+func compileFold(f *foldFile, s *shape) (*fold, []string) {
+	if f == nil {
+		return nil, nil
+	}
+	var problems []string
+	part := s.at([]any{f.From, 0, "content", 0})
+	if part == nil || part.properties["type"] == nil {
+		return nil, []string{fmt.Sprintf("%q is no list of messages, whose content may be a list of parts, each with a type", f.From)}
+	}
+	for _, kind := range part.properties["type"].enum {
+		if f.Into[fmt.Sprint(kind)] == "" {
+			problems = append(problems, fmt.Sprintf("into: nothing takes parts of type %v", kind))
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(f.Into)) {
+		wanted := "array"
+		if kind == textPart {
+			wanted = "string"
+		}
+		switch field := s.properties[f.Into[kind]]; {
+		case part.properties[kind] == nil:
+			problems = append(problems, fmt.Sprintf("into: parts have no %q", kind))
+		case field == nil || !field.is(wanted):
+			problems = append(problems, fmt.Sprintf("into: %q is no %s, which parts of type %s go into", f.Into[kind], wanted, kind))
+		}
+	}
+	return &fold{from: f.From, into: f.Into, shape: s}, problems
+}
+
+// apply folds the messages of a request that the schema has let through.
+func (f *fold) apply(params map[string]any) error {
+	messages, _ := params[f.from].([]any)
+	delete(params, f.from)
+	for _, item := range messages {
+		message, _ := item.(map[string]any)
+		parts, isList := message["content"].([]any)
+		if !isList {
+			f.add(params, textPart, message["content"])
+			continue
+		}
+		for _, item := range parts {
+			part, _ := item.(map[string]any)
+			kind, _ := part["type"].(string)
+			f.add(params, kind, part[kind])
+		}
+	}
+	if len(messages) == 0 {
+		return nil // what the fields hold by themselves, the schema has judged
+	}
+	return f.judge(params)
+}
+
+func (f *fold) add(params map[string]any, kind string, value any) {
+	field := f.into[kind]
+	if kind != textPart {
+		list, _ := params[field].([]any)
+		params[field] = append(slices.Clip(list), value)
+		return
+	}
+	text, _ := value.(string)
+	if before, ok := params[field].(string); ok && !blank(before) {
+		text = strings.Join([]string{before, text}, "\n")
+	}
+	params[field] = text
+}
+
+// judge holds what came of the fold against the bounds of the fields.
+func (f *fold) judge(params map[string]any) error {
+	for _, kind := range slices.Sorted(maps.Keys(f.into)) {
+		name := f.into[kind]
+		bounds := f.shape.properties[name]
+		switch v := params[name].(type) {
+		case []any:
+			if n := bounds.maxItems; n > 0 && int64(len(v)) > n {
+				return mediagate.Invalid(f.from, "%s and %s may hold at most %d items together", f.from, name, n)
+			}
+		case string:
+			if n := bounds.maxLength; n > 0 && int64(utf8.RuneCountInString(v)) > n {
+				return mediagate.Invalid(f.from, "%s and %s may hold at most %d characters together", f.from, name, n)
+			}
+		}
+	}
+	return nil
+}
