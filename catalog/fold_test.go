@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -137,9 +138,7 @@ func TestFold(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := parse(t, `{`+rest+`}`)
-			for name, v := range parse(t, `{`+tt.want+`}`) {
-				want[name] = v
-			}
+			maps.Copy(want, parse(t, `{`+tt.want+`}`))
 			if diff := cmp.Diff(want, parse(t, string(r.Params))); diff != "" {
 				t.Error(diff)
 			}

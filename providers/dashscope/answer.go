@@ -19,6 +19,8 @@ type reply struct {
 	Output    struct {
 		Code    vendorhttp.Text `json:"code"`
 		Message vendorhttp.Text `json:"message"`
+
+		// Of an image.
 		Choices []struct {
 			Message struct {
 				Content []struct {
@@ -26,11 +28,33 @@ type reply struct {
 				} `json:"content"`
 			} `json:"message"`
 		} `json:"choices"`
+
+		// Of a job.
+		TaskID    vendorhttp.Text `json:"task_id"`
+		Status    vendorhttp.Text `json:"task_status"`
+		VideoURL  vendorhttp.Text `json:"video_url"`
+		MarkedURL vendorhttp.Text `json:"watermark_video_url"`
 	} `json:"output"`
+	Usage struct { // numbers, or texts
+		Seconds       vendorhttp.Text `json:"duration"` // those that are paid for
+		OutputSeconds vendorhttp.Text `json:"output_video_duration"`
+		InputSeconds  vendorhttp.Text `json:"input_video_duration"`
+	} `json:"usage"`
+
+	foreign bool // the answer is not the vendor's own
+}
+
+// read decodes an answer.
+func read(answer vendorhttp.Answer) reply {
+	var r reply
+	if answer.Decode(&r) != nil {
+		return reply{foreign: true}
+	}
+	return r
 }
 
 // image is the first link in the answer; the text beside it is the prompt.
-func (r *reply) image() string {
+func (r reply) image() string {
 	for _, choice := range r.Output.Choices {
 		for _, part := range choice.Message.Content {
 			if link := part.Image.Link(); link != "" {
@@ -60,7 +84,7 @@ var verdicts = map[string]vendorhttp.Verdict{
 	"IPInfringementSuspect": {Kind: mediagate.KindModerated},
 	"Throttling":            {Kind: mediagate.KindThrottled, Retry: time.Second},
 	"ModelUnavailable":      {Kind: mediagate.KindCapacity, Retry: time.Second},
-	// The vendor gave up in the middle: the image may be made and charged.
+	// The vendor gave up in the middle: the result may be made and charged.
 	"InternalError":  {Kind: mediagate.KindAmbiguous},
 	"RequestTimeOut": {Kind: mediagate.KindAmbiguous},
 }
@@ -74,10 +98,11 @@ func verdictOf(code string) (vendorhttp.Verdict, bool) {
 	return v, ok
 }
 
-// refusal judges an answer; nil means that it holds an image.
-func (a *Adapter) refusal(answer vendorhttp.Answer, r *reply) error {
+// refusal judges the answer to a submission; nil means that it holds what was
+// asked for, as made says of an answer without a code.
+func (a *Adapter) refusal(answer vendorhttp.Answer, r reply, made bool) error {
 	v := vendorhttp.Verdict{Kind: vendorhttp.RefusalKind(answer.Status)}
-	if r == nil {
+	if r.foreign {
 		return a.http.Refuse(v, answer, "", "", "")
 	}
 	code := string(cmp.Or(r.Code, r.Output.Code))
@@ -85,10 +110,28 @@ func (a *Adapter) refusal(answer vendorhttp.Answer, r *reply) error {
 	switch {
 	case answer.Status >= http.StatusInternalServerError:
 		v.Kind = mediagate.KindAmbiguous
-	case code == "" && answer.Status == http.StatusOK && r.image() != "":
+	case code == "" && answer.Status == http.StatusOK && made:
 		return nil
 	case ok:
 		v = known
 	}
 	return a.http.Refuse(v, answer, code, string(r.RequestID), string(cmp.Or(r.Message, r.Output.Message)))
+}
+
+// readError judges the answer to a call that makes no job; nil means that it
+// states no error, and holds what was asked for. The code of a failed job is
+// the job's.
+func (a *Adapter) readError(answer vendorhttp.Answer, r reply, whole bool) error {
+	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	known, _ := verdictOf(string(r.Code))
+	switch {
+	case r.foreign, answer.Status >= http.StatusInternalServerError:
+	case r.Code == "" && answer.Status == http.StatusOK && whole:
+		return nil
+	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindFunds, known.Kind == mediagate.KindThrottled:
+		v = known
+	case known.Kind == mediagate.KindCapacity:
+		v = vendorhttp.Verdict{Kind: mediagate.KindThrottled, Retry: known.Retry}
+	}
+	return a.http.Refuse(v, answer, string(r.Code), string(r.RequestID), string(r.Message))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -28,6 +29,12 @@ func refusal(status int, code, text string) providertest.Reply {
 	return providertest.Reply{Status: status, Body: string(b)}
 }
 
+func channel() mediagate.Channel {
+	return mediagate.Channel{
+		Name: "dashscope-a", Provider: "dashscope", Credentials: map[string]string{"api_key": "sk-4bX9mQ2vT7pW8nR3"},
+	}
+}
+
 func content(items string) providertest.Reply {
 	return providertest.Reply{Body: fmt.Sprintf(
 		`{"output":{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":%s}}]},"usage":{"width":1024},"request_id":"req-1"}`, items)}
@@ -37,6 +44,7 @@ func row(kind mediagate.Kind, reply providertest.Reply) providertest.Row {
 	return providertest.Row{Reply: reply, Kind: kind}
 }
 
+// submitRows are those that mean the same for all submissions.
 func submitRows() map[string]providertest.Row {
 	rows := map[string]providertest.Row{
 		"InvalidApiKey":         {Reply: refusal(401, "InvalidApiKey", "Invalid API-key provided."), Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused},
@@ -61,20 +69,13 @@ func submitRows() map[string]providertest.Row {
 		"RequestTimeOut":         row(mediagate.KindAmbiguous, refusal(408, "RequestTimeOut", "Too long.")),
 		"refusal's code with 500": row(mediagate.KindAmbiguous,
 			refusal(500, "InvalidParameter", "size is invalid")),
-		"refused with HTTP 200":           row(mediagate.KindModerated, refusal(200, "DataInspectionFailed", "Inappropriate content.")),
-		"refused below output":            row(mediagate.KindModerated, providertest.Reply{Body: `{"output":{"code":"DataInspectionFailed","message":"no"},"request_id":"req-1"}`}),
-		"new code with 400":               row(mediagate.KindInvalid, refusal(400, "Novelty", "New rule")),
-		"new code with 401":               row(mediagate.KindCredentials, refusal(401, "Novelty", "New rule")),
-		"new code with 409":               row(mediagate.KindAmbiguous, refusal(409, "Novelty", "New rule")),
-		"new code with 429":               row(mediagate.KindThrottled, refusal(429, "Novelty", "New rule")),
-		"new code with 200":               row(mediagate.KindAmbiguous, refusal(200, "Novelty", "New rule")),
-		"no choices":                      row(mediagate.KindAmbiguous, providertest.Reply{Body: `{"output":{"choices":[]},"request_id":"req-1"}`}),
-		"no image":                        row(mediagate.KindAmbiguous, content(`[{"text":"a red kite"}]`)),
-		"image that is no link":           row(mediagate.KindAmbiguous, content(`[{"image":"data:image/png;base64,AAAA"}]`)),
-		"image that is an object":         row(mediagate.KindAmbiguous, content(`[{"image":{"url":"https://a.example.com"}}]`)),
-		"content that is a text":          row(mediagate.KindAmbiguous, content(`"done"`)),
-		"image with an HTTP status apart": row(mediagate.KindAmbiguous, providertest.Reply{Status: 202, Body: content(`[{"image":"https://a.example.com/a.png"}]`).Body}),
-		"an asynchronous job":             row(mediagate.KindAmbiguous, providertest.Reply{Body: `{"output":{"task_id":"1","task_status":"PENDING"},"request_id":"req-1"}`}),
+		"refused with HTTP 200": row(mediagate.KindModerated, refusal(200, "DataInspectionFailed", "Inappropriate content.")),
+		"refused below output":  row(mediagate.KindModerated, providertest.Reply{Body: `{"output":{"code":"DataInspectionFailed","message":"no"},"request_id":"req-1"}`}),
+		"new code with 400":     row(mediagate.KindInvalid, refusal(400, "Novelty", "New rule")),
+		"new code with 401":     row(mediagate.KindCredentials, refusal(401, "Novelty", "New rule")),
+		"new code with 409":     row(mediagate.KindAmbiguous, refusal(409, "Novelty", "New rule")),
+		"new code with 429":     row(mediagate.KindThrottled, refusal(429, "Novelty", "New rule")),
+		"new code with 200":     row(mediagate.KindAmbiguous, refusal(200, "Novelty", "New rule")),
 	}
 	for _, code := range []string{"Throttling", "Throttling.RateQuota", "Throttling.AllocationQuota"} {
 		rows[code] = providertest.Row{Reply: refusal(429, code, "Slow down."), Kind: mediagate.KindThrottled, RetryAfter: time.Second}
@@ -82,13 +83,24 @@ func submitRows() map[string]providertest.Row {
 	return rows
 }
 
+func imageRows() map[string]providertest.Row {
+	rows := submitRows()
+	maps.Copy(rows, map[string]providertest.Row{
+		"no choices":                      row(mediagate.KindAmbiguous, providertest.Reply{Body: `{"output":{"choices":[]},"request_id":"req-1"}`}),
+		"no image":                        row(mediagate.KindAmbiguous, content(`[{"text":"a red kite"}]`)),
+		"image that is no link":           row(mediagate.KindAmbiguous, content(`[{"image":"data:image/png;base64,AAAA"}]`)),
+		"image that is an object":         row(mediagate.KindAmbiguous, content(`[{"image":{"url":"https://a.example.com"}}]`)),
+		"content that is a text":          row(mediagate.KindAmbiguous, content(`"done"`)),
+		"image with an HTTP status apart": row(mediagate.KindAmbiguous, providertest.Reply{Status: 202, Body: content(`[{"image":"https://a.example.com/a.png"}]`).Body}),
+		"an asynchronous job":             row(mediagate.KindAmbiguous, providertest.Reply{Body: `{"output":{"task_id":"1","task_status":"PENDING"},"request_id":"req-1"}`}),
+	})
+	return rows
+}
+
 func suite() providertest.Suite {
 	return providertest.Suite{
-		Channel: mediagate.Channel{
-			Name: "dashscope-a", Provider: "dashscope",
-			Credentials: map[string]string{"api_key": "sk-4bX9mQ2vT7pW8nR3"},
-		},
-		Prefix: "/api/v1",
+		Channel: channel(),
+		Prefix:  "/api/v1",
 		Job: mediagate.Job{
 			TaskID: externalID, ExternalID: externalID, Upstream: "z-image-turbo", Operation: "image",
 			Params: []byte(`{"prompt":"a red kite","size":"1:1","resolution":"1K","prompt_extend":false}`),
@@ -105,13 +117,21 @@ func suite() providertest.Suite {
 			},
 		},
 		Refused:    func(text string) providertest.Reply { return refusal(400, "InvalidParameter", text) },
-		SubmitRows: submitRows(),
+		SubmitRows: imageRows(),
 	}
 }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	providertest.Run(t, suite())
+	image, video := suite(), videoSuite()
+	video.Others = append(otherJobs(), image.Job)
+	image.Others = append(otherJobs(), video.Job)
+	for name, s := range map[string]providertest.Suite{"image": image, "video": video} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			providertest.Run(t, s)
+		})
+	}
 }
 
 func TestGolden(t *testing.T) {

@@ -3,6 +3,8 @@ package dashscope
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
@@ -11,7 +13,7 @@ import (
 // PublicURL is the vendor's public address outside mainland China, with its prefix.
 const PublicURL = "https://dashscope-intl.aliyuncs.com/api/v1"
 
-const imagePath = "/services/aigc/multimodal-generation/generation"
+const tasksPath = "/tasks/"
 
 // Adapter speaks to one account. It is safe for concurrent use.
 type Adapter struct {
@@ -31,43 +33,112 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 // Close drops idle connections.
 func (a *Adapter) Close() { a.http.Close() }
 
-// Submit makes one image and returns its outcome; providers.Provider says
-// which kinds of errors it returns.
+// Submit makes one image and returns its outcome, or has a video made;
+// providers.Provider says which kinds of errors it returns.
 func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	req, err := write(job)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	body, err := vendorhttp.Encode(req)
-	if err != nil {
-		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
+	if job.Operation == opImage {
+		answer, reply, err := a.send(ctx, job, req, imageTimeout)
+		if err != nil {
+			return mediagate.Submission{}, err
+		}
+		if err := a.refusal(answer, reply, reply.image() != ""); err != nil {
+			return mediagate.Submission{}, err
+		}
+		return imageSubmission(job, a.http.ID(reply.RequestID), reply), nil
 	}
-	answer, err := a.http.Do(ctx, vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: imagePath, Body: vendorhttp.JSON(body),
-		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
-		Header: http.Header{"Authorization": {"Bearer " + a.key}},
-	})
+	answer, reply, err := a.send(ctx, job, req, videoTimeout)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	reply := new(reply)
-	if answer.Decode(reply) != nil {
-		reply = nil
-	}
-	if err := a.refusal(answer, reply); err != nil {
+	if err := a.refusal(answer, reply, reply.Output.TaskID.ID() != ""); err != nil {
 		return mediagate.Submission{}, err
 	}
-	// The vendor keeps no job; its request id is what its support asks for.
-	return mediagate.Submission{
-		Ref: mediagate.JobRef{JobID: a.http.ID(reply.RequestID), ExternalID: job.ExternalID, Operation: job.Operation},
-		Outcome: &mediagate.Outcome{
-			Succeeded: true,
-			Media:     []mediagate.Media{{URL: reply.image(), MimeType: "image/png"}},
-		},
-	}, nil
+	ref := mediagate.JobRef{JobID: reply.Output.TaskID.ID(), ExternalID: job.ExternalID, Operation: job.Operation}
+	if req.marked {
+		ref.State = stateMarked
+	}
+	return mediagate.Submission{Ref: ref}, nil
 }
 
-// Poll finds nothing: a synchronous job ends with its submission.
-func (a *Adapter) Poll(context.Context, mediagate.JobRef) (mediagate.Report, error) {
-	return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor keeps no synchronous jobs")
+// imageSubmission is the outcome of a submission that brought an image. The
+// vendor keeps no job; its request id is what its support asks for.
+func imageSubmission(job mediagate.Job, requestID string, r reply) mediagate.Submission {
+	return mediagate.Submission{
+		Ref: mediagate.JobRef{JobID: requestID, ExternalID: job.ExternalID, Operation: job.Operation},
+		Outcome: &mediagate.Outcome{
+			Succeeded: true,
+			Media:     []mediagate.Media{{URL: r.image(), MimeType: "image/png"}},
+		},
+	}
+}
+
+// send makes the call that submits. Without the header the vendor would make
+// the caller wait, or refuse to.
+func (a *Adapter) send(ctx context.Context, job mediagate.Job, req *request, most time.Duration) (vendorhttp.Answer, reply, error) {
+	body, err := vendorhttp.Encode(req)
+	if err != nil {
+		return vendorhttp.Answer{}, reply{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
+	}
+	call := a.call(vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: req.path, Body: vendorhttp.JSON(body),
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: most},
+	})
+	if job.Operation != opImage {
+		call.Header.Set("X-DashScope-Async", "enable")
+	}
+	answer, err := a.http.Do(ctx, call)
+	if err != nil {
+		return vendorhttp.Answer{}, reply{}, err
+	}
+	return answer, read(answer), nil
+}
+
+// Poll asks for a job by the vendor's id. There is none of an image, which
+// ends with its submission.
+func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+	switch _, known := writers[ref.Operation]; {
+	case ref.Operation == opImage, ref.Operation == "": // as images were stored once
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor keeps no synchronous jobs")
+	case !known:
+		// Not KindNotFound, which would prove that there is no job.
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
+	case ref.JobID == "":
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
+	}
+	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{Effect: vendorhttp.Reads, Path: tasksPath + url.PathEscape(ref.JobID)}))
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	r := read(answer)
+	if err := a.readError(answer, r, r.Output.TaskID.ID() != ""); err != nil {
+		return mediagate.Report{}, err
+	}
+	return a.report(ref, r)
+}
+
+// Cancel stops a job that is still queued. One that has begun goes on.
+func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
+	if _, known := writers[ref.Operation]; !known || ref.Operation == opImage {
+		return mediagate.Errorf(mediagate.KindInvalid, "jobs of operation %q cannot be stopped", ref.Operation)
+	}
+	if ref.JobID == "" {
+		return mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
+	}
+	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+		Effect: vendorhttp.Stops, Method: http.MethodPost, Path: tasksPath + url.PathEscape(ref.JobID) + "/cancel",
+	}))
+	if err != nil {
+		return err
+	}
+	return a.readError(answer, read(answer), true)
+}
+
+// call is the call with the account's key.
+func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
+	c.Header = http.Header{"Authorization": {"Bearer " + a.key}}
+	return c
 }

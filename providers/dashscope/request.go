@@ -1,70 +1,24 @@
 package dashscope
 
 import (
-	"time"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-const opImage = "image"
+// request is the envelope of all requests.
+type request struct {
+	Model      string `json:"model"`
+	Input      any    `json:"input"`
+	Parameters any    `json:"parameters"`
 
-// submitTimeout bounds a submission, which lasts as long as the generation.
-const submitTimeout = 150 * time.Second
-
-// Description is what the adapter says of itself.
-func Description() providers.Description {
-	return providers.Description{
-		Credentials: []string{"api_key"},
-		Operations: map[string]providers.Operation{
-			opImage: {Fields: imageFields(), Media: "image", Sync: true, Submit: submitTimeout},
-		},
-	}
+	path   string
+	marked bool // the client wants the file with a watermark
 }
-
-func imageFields() []string { return []string{"prompt", "size", "resolution", "prompt_extend"} }
-
-// params are the gateway's own fields that this vendor takes.
-type params struct {
-	Prompt       string `json:"prompt"`
-	Size         string `json:"size"` // a ratio
-	Resolution   string `json:"resolution"`
-	PromptExtend bool   `json:"prompt_extend"`
-}
-
-// pixels are the sizes that the vendor is asked for, by ratio and resolution.
-var pixels = map[string]map[string]string{
-	"1:1":  {"1K": "1024*1024", "2K": "2048*2048"},
-	"4:3":  {"1K": "1152*864", "2K": "2048*1536"},
-	"3:4":  {"1K": "864*1152", "2K": "1536*2048"},
-	"16:9": {"1K": "1280*720", "2K": "2048*1152"},
-	"9:16": {"1K": "720*1280", "2K": "1152*2048"},
-	"3:2":  {"1K": "1248*832", "2K": "2048*1360"},
-	"2:3":  {"1K": "832*1248", "2K": "1360*2048"},
-}
-
-type (
-	request struct {
-		Model      string     `json:"model"`
-		Input      input      `json:"input"`
-		Parameters parameters `json:"parameters"`
-	}
-	input struct {
-		Messages []message `json:"messages"`
-	}
-	message struct {
-		Role    string `json:"role"`
-		Content []text `json:"content"`
-	}
-	text struct {
-		Text string `json:"text"`
-	}
-	parameters struct {
-		Size         string `json:"size"`
-		PromptExtend bool   `json:"prompt_extend"`
-	}
-)
 
 // Express says whether the vendor can be told the job's request, as Submit
 // would tell it. Channels have no options.
@@ -73,24 +27,63 @@ func Express(job mediagate.Job, _ map[string]string) error {
 	return err
 }
 
-// write puts the job in the vendor's words.
+// write puts the job in the vendor's words. It makes no call, and its errors
+// are of KindInvalid and name field and rule, or of KindNotFound for an
+// operation that is none.
 func write(job mediagate.Job) (*request, error) {
-	if job.Operation != opImage {
+	writer, ok := writers[job.Operation]
+	if !ok {
 		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
 	}
-	var p params
-	if err := vendorhttp.DecodeParams(job.Params, &p, imageFields()...); err != nil {
+	return writer(job)
+}
+
+// media is one file of an input that says what it is for.
+type media struct {
+	Type string `json:"type"`
+	URL  string `json:"url"`
+}
+
+// decode reads a job's request into the fields that its operation has.
+func decode[T any](job mediagate.Job) (*T, error) {
+	p := new(T)
+	return p, vendorhttp.DecodeParams(job.Params, p)
+}
+
+// invalid is the error of a field, in words that follow its name.
+func invalid(field, rule string) error { return mediagate.Invalid(field, "%s %s", field, rule) }
+
+// short refuses a text of more characters than the vendor takes.
+func short(field, text string, most int) error {
+	if utf8.RuneCountInString(text) > most {
+		return invalid(field, fmt.Sprintf("must be a string of at most %d characters here", most))
+	}
+	return nil
+}
+
+// whole reads an integer.
+func whole(field string, n json.Number) (int64, error) {
+	v, err := strconv.ParseInt(n.String(), 10, 64)
+	if err != nil {
+		return 0, invalid(field, "must be an integer")
+	}
+	return v, nil
+}
+
+// seedMost is the largest seed that the vendor takes.
+const seedMost = 1<<31 - 1
+
+// seedOf reads a seed; nil lets the vendor choose one.
+func seedOf(n json.Number) (*int64, error) {
+	if n == "" {
+		return nil, nil
+	}
+	v, err := whole("seed", n)
+	if err != nil {
 		return nil, err
 	}
-	size := pixels[p.Size][p.Resolution]
-	if size == "" {
-		// Without one the vendor would choose, and the client would get
-		// another image than it paid for.
-		return nil, mediagate.Invalid("size", "size has no pixel size here")
+	if v < 0 || v > seedMost {
+		return nil, invalid("seed", fmt.Sprintf("must be an integer between 0 and %d here", seedMost))
 	}
-	return &request{
-		Model:      job.Upstream,
-		Input:      input{Messages: []message{{Role: "user", Content: []text{{Text: p.Prompt}}}}},
-		Parameters: parameters{Size: size, PromptExtend: p.PromptExtend},
-	}, nil
+	return &v, nil
 }

@@ -1,0 +1,71 @@
+package dashscope
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+)
+
+// The operations.
+const (
+	opImage     = "image"
+	opVideo     = "video"
+	opVideoV2   = "video_v2"
+	opEdit      = "edit"
+	opKling     = "kling"
+	opKlingOmni = "kling_omni"
+	opVidu      = "vidu"
+)
+
+const (
+	imagePath = "/services/aigc/multimodal-generation/generation"
+	videoPath = "/services/aigc/video-generation/video-synthesis"
+)
+
+const (
+	// imageTimeout bounds a submission that lasts as long as the generation.
+	imageTimeout = 150 * time.Second
+	// videoTimeout bounds the submission of a job.
+	videoTimeout = 30 * time.Second
+)
+
+// writers turn the request of a job into the vendor's, by operation.
+var writers = map[string]func(mediagate.Job) (*request, error){
+	opImage: newImage, opVideo: newVideo, opVideoV2: newVideoV2, opEdit: newEdit,
+	opKling: newKling, opKlingOmni: newKlingOmni, opVidu: newVidu,
+}
+
+// Description is what the adapter says of itself.
+func Description() providers.Description {
+	wan := []string{
+		"prompt", "image_urls", "image_with_roles", "video_urls", "duration", "resolution", "aspect_ratio",
+		"negative_prompt", "audio", "prompt_extend", "watermark", "seed",
+	}
+	kling := []string{
+		"prompt", "mode", "duration", "aspect_ratio", "image_urls", "watermark", "audio", "multi_shot", "shot_type", "multi_prompt",
+	}
+	video := func(fields []string) providers.Operation {
+		return providers.Operation{Fields: fields, Media: "video", Submit: videoTimeout, Cancel: true}
+	}
+	return providers.Description{
+		Credentials: []string{"api_key"},
+		Operations: map[string]providers.Operation{
+			opImage: {
+				Fields: []string{"prompt", "size", "resolution", "prompt_extend"}, Media: "image", Sync: true, Submit: imageTimeout,
+			},
+			opVideo:   video(wan),
+			opVideoV2: video(wan),
+			opEdit: video([]string{
+				"video_urls", "prompt", "negative_prompt", "image_urls", "resolution", "duration", "size",
+				"prompt_extend", "watermark", "seed", "metadata",
+			}),
+			opKling:     video(kling),
+			opKlingOmni: video(append(slices.Clip(kling), "element_list")),
+			opVidu: video([]string{
+				"prompt", "image_urls", "duration", "resolution", "aspect_ratio", "seed", "audio", "watermark",
+			}),
+		},
+	}
+}
