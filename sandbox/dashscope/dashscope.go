@@ -29,6 +29,8 @@ const (
 	codeInspection = "DataInspectionFailed"
 	codeThrottled  = "Throttling.AllocationQuota"
 	codeInternal   = "InternalError"
+	codeAlgorithm  = "InternalError.Algo"
+	codeUnsupport  = "UnsupportedOperation"
 )
 
 // httpStatus is the HTTP status that goes with a code.
@@ -42,7 +44,7 @@ func httpStatus(code string) int {
 		return http.StatusNotFound
 	case codeThrottled:
 		return http.StatusTooManyRequests
-	case codeInternal:
+	case codeInternal, codeAlgorithm:
 		return http.StatusInternalServerError
 	default:
 		return http.StatusBadRequest
@@ -58,9 +60,11 @@ const (
 	defaultSize = "1024*1024"
 
 	images = "multimodal-generation"
+	videos = "video-generation"
 )
 
-// dashscope plays Alibaba's Model Studio: images in one blocking call.
+// dashscope plays Alibaba's Model Studio: images in one blocking call, videos as
+// jobs.
 type dashscope struct {
 	*kernel.Service
 }
@@ -79,6 +83,9 @@ func mount(s *kernel.Service) http.Handler {
 		})
 	}
 	mux.Handle("POST /api/v1/services/aigc/multimodal-generation/generation", serve(d.generate))
+	mux.Handle("POST /api/v1/services/aigc/video-generation/video-synthesis", serve(d.synthesize))
+	mux.Handle("GET /api/v1/tasks/{id}", serve(d.query))
+	mux.Handle("POST /api/v1/tasks/{id}/cancel", serve(d.cancel))
 	mux.Handle("/", serve(func(*http.Request, kernel.Account) kernel.Reply {
 		return d.refuse(kernel.CallOther, codeInvalid, "url error, please check url!")
 	}))
@@ -112,11 +119,16 @@ func (d *dashscope) generate(r *http.Request, a kernel.Account) kernel.Reply {
 	}
 	j.ID, j.Endpoint, j.Model = kernel.UUID(), images, model
 
+	return d.accept(a, j, func(made *kernel.Job) kernel.Reply { return d.finish(r, made, extend) })
+}
+
+// accept takes a job that broke no rule, and answers for it.
+func (d *dashscope) accept(a kernel.Account, j *kernel.Job, answer func(*kernel.Job) kernel.Reply) kernel.Reply {
 	made, verdict := d.Accept(a, j)
 	var rep kernel.Reply
 	switch verdict {
 	case kernel.Accepted:
-		rep = d.finish(r, made, extend)
+		rep = answer(made)
 	case kernel.AnswerLost:
 		rep = kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
 	case kernel.Moderated:
