@@ -117,6 +117,11 @@ func TestMediaURLCheck(t *testing.T) {
 		"sound":   {"delta-H3", `"image_urls":["https://a.example.com"],"audio_urls":[` + bad + `]`, "audio_urls[0]", "it is bad"},
 		"a url":   {"zeta-2-ext", `"image_urls":[` + bad + `]`, "image_urls[0]", "it is bad"},
 		"an item": {"zeta-2-ext", `"image_urls":[{"url":` + bad + `}]`, "image_urls[0].url", "it is bad"},
+		"a role":  {"gamma2.6", `"image_with_roles":[{"url":` + bad + `,"role":"reference"}]`, "image_with_roles[0].url", "it is bad"},
+		"a part":  {"gamma2.6", `"messages":[{"role":"user","content":[{"type":"video_url","video_url":{"url":` + bad + `}}]}]`, "messages[0].content[0].video_url.url", "it is bad"},
+		"a text":  {"gamma2.6", `"messages":[{"role":"user","content":[{"type":"image_url","image_url":` + bad + `}]}]`, "messages[0].content[0].image_url", "it is bad"},
+		"source":  {"gamma2.7-videoedit", `"video_urls":[` + bad + `]`, "video_urls[0]", "it is bad"},
+		"second":  {"gamma2.7-videoedit", `"video_urls":["https://a.example.com",` + bad + `]`, "", ""},
 		"webhook": {"alpha-v3", `"webhook":` + bad, "", ""},
 		"private": {"alpha-v3", `"image_urls":["http://127.0.0.1:9/a.png"]`, "", ""},
 	} {
@@ -157,10 +162,10 @@ func TestHostileInput(t *testing.T) {
 	for i := range many {
 		many[i] = json.Number("1")
 	}
-	ids := []string{"alpha-v3", "alpha-video-o1", "beta-q3", "theta-image-turbo", "delta-02", "delta-2.3", "delta-H3", "zeta-2-ext"}
+	ids := []string{"alpha-v3", "alpha-video-o1", "beta-q3", "theta-image-turbo", "delta-02", "delta-2.3", "delta-H3", "zeta-2-ext", "gamma2.6", "gamma2.7-videoedit"}
 	fields := []string{
 		"model", "prompt", "negative_prompt", "mode", "duration", "aspect_ratio", "image_urls", "watermark", "audio", "multi_shot", "shot_type",
-		"multi_prompt", "element_list", "video_list", "size", "resolution", "prompt_extend", "n", "first_frame_image", "last_frame_image", "video_urls", "audio_urls", "seed", "webhook", "metadata", "unknown",
+		"multi_prompt", "element_list", "video_list", "size", "resolution", "prompt_extend", "n", "first_frame_image", "last_frame_image", "video_urls", "audio_urls", "seed", "messages", "image_with_roles", "webhook", "metadata", "unknown",
 	}
 	values := map[string]any{
 		"deep list":     nest(10_001),
@@ -177,6 +182,7 @@ func TestHostileInput(t *testing.T) {
 		"not a decoder": struct{}{},
 		"endless data":  "data:image/png;base64," + strings.Repeat("A", 1<<20),
 		"odd data":      "data:image/png;base64,\x00=",
+		"odd messages":  []any{map[string]any{"role": "user", "content": nest(10_000)}, map[string]any{"role": "user", "content": []any{map[string]any{"type": "image_url", "image_url": map[string]any{"url": many}}}}},
 		"many as items": []any{map[string]any{"url": nest(10_000)}, map[string]any{"url": many}},
 	}
 	for _, id := range ids {
@@ -215,6 +221,8 @@ func TestParamsAreARequestAgain(t *testing.T) {
 		`{"model":"theta-image-turbo","prompt":"a"}`,
 		`{"model":"delta-02","prompt":"a","first_frame_image":"https://a.example.com/1","last_frame_image":"https://a.example.com/2"}`,
 		`{"model":"delta-H3","prompt":"a","aspect_ratio":"x","first_frame_image":"https://a.example.com/1"}`,
+		`{"model":"gamma2.6","messages":[{"role":"user","content":"a"}],"image_urls":` + urls(2) + `}`,
+		`{"model":"gamma2.7-videoedit","video_urls":` + urls(2) + `,"metadata":{"audio_setting":"origin"}}`,
 		`{"model":"zeta-2-ext","prompt":"a","image_urls":["https://a.example.com/1",{"url":"https://a.example.com/2","x":[1]}]}`,
 	} {
 		given := parse(t, text)

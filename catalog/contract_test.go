@@ -50,6 +50,14 @@ func TestDefaults(t *testing.T) {
 		"delta-H3": {
 			"prompt": "a boat", "duration": json.Number("5"), "resolution": "768P", "aspect_ratio": "16:9",
 		},
+		"gamma2.6": {
+			"prompt": "a boat", "duration": json.Number("5"), "resolution": "720P", "aspect_ratio": "16:9", "audio": true,
+			"prompt_extend": true, "watermark": false,
+		},
+		"gamma2.7-videoedit": {
+			"prompt": "a boat", "video_urls": []any{"https://media.example.com/a.mp4"}, "duration": json.Number("0"),
+			"resolution": "1080P", "prompt_extend": true, "watermark": false, "metadata": map[string]any{"audio_setting": "auto"},
+		},
 		"zeta-3.1-flash-image-preview": {
 			"prompt": "a boat", "size": "auto", "resolution": "1K", "n": json.Number("1"),
 		},
@@ -117,6 +125,12 @@ func TestPrices(t *testing.T) {
 		{"delta-H3", ``, "0.5"},
 		{"delta-H3", `"duration":4`, "0.4"},
 		{"delta-H3", `"duration":15,"resolution":"2K"`, "3"},
+		{"gamma2.6", ``, "0.5"},
+		{"gamma2.6", `"duration":15,"resolution":"1080P"`, "2.25"},
+		{"gamma2.7-videoedit", ``, "3"},
+		{"gamma2.7-videoedit", `"duration":10`, "3"},
+		{"gamma2.7-videoedit", `"duration":2`, "0.6"},
+		{"gamma2.7-videoedit", `"resolution":"720P"`, "2"},
 		{"zeta-2-ext", `"resolution":"0.5K"`, "0.045"},
 		{"zeta-2-ext", ``, "0.067"},
 		{"zeta-2-ext", `"resolution":"2K","n":2`, "0.202"},

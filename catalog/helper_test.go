@@ -52,8 +52,9 @@ func parse(t *testing.T, text string) map[string]any {
 
 // needed are the fields beside a prompt without which a model takes no request.
 var needed = map[string]map[string]string{
-	"beta-q3":     {"image_urls": `["https://media.example.com/0.png"]`},
-	"beta-q3-mix": {"image_urls": `["https://media.example.com/0.png"]`},
+	"beta-q3":            {"image_urls": `["https://media.example.com/0.png"]`},
+	"beta-q3-mix":        {"image_urls": `["https://media.example.com/0.png"]`},
+	"gamma2.7-videoedit": {"video_urls": `["https://media.example.com/a.mp4"]`},
 }
 
 // body is a minimal valid body of the model with the fields put in, which

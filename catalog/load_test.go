@@ -99,9 +99,11 @@ func TestBuiltInModels(t *testing.T) {
 		"delta-02":          {"video", "video", fromBoth, videos, 30 * mib, "video", "minimax/MiniMax-Hailuo-02/video"},
 		"delta-2.3":         {"video", "video", fromBoth, videos, 30 * mib, "video", "minimax/MiniMax-Hailuo-2.3/video"},
 		"delta-H3":          {"video", "video", fromAll, videos, mib, "video", "minimax/MiniMax-H3/video_v2"},
+		"gamma2.6":          {"video", "video", fromAll, videos, mib, "video", "dashscope/wan2.6/video dashscope/wan2.7/video_v2"},
 		"theta-image-turbo": {"image", "image", []string{"Text to Image"}, images, mib, "image", "dashscope/z-image-turbo/image"},
 		"zeta-2-ext":        {"image", "image", imagesFromBoth, images, mib, "image", gemini},
 
+		"gamma2.7-videoedit":           {"video", "video", []string{"Video to Video"}, videos, mib, "video", "dashscope/wan2.7-videoedit/edit"},
 		"zeta-3.1-flash-image-preview": {"image", "image", imagesFromBoth, images, mib, "image", gemini},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"time"
 )
@@ -164,12 +165,20 @@ const (
 	alpha = "alpha-v3"
 	beta  = "beta-q3-mix"
 	delta = "delta-02"
+	gamma = "gamma2.6"
+	edit  = "gamma2.7-videoedit"
 	theta = "theta-image-turbo"
 	zeta  = "zeta-2-ext"
 )
 
 // images are the models that a synchronous vendor makes.
 var images = map[string]bool{theta: true, zeta: true}
+
+// needed are the fields that a model wants beside a prompt.
+var needed = map[string]map[string]any{
+	beta: {"image_urls": []string{"https://media.example.com/fox.png"}},
+	edit: {"video_urls": []string{"https://media.example.com/source.mp4"}},
+}
 
 // job is what a client asks for.
 type job struct {
@@ -188,11 +197,9 @@ func (w *world) request(j job) (request, *task) {
 		prompt += " [[sandbox: " + j.directive + "]]"
 	}
 	path, body := "/v1/videos/generations", map[string]any{"model": j.model, "prompt": prompt, "metadata": map[string]any{"reference": t.ref}}
+	maps.Copy(body, needed[j.model])
 	if images[j.model] {
 		path = "/v1/images/generations"
-	}
-	if j.model == beta {
-		body["image_urls"] = []string{"https://media.example.com/fox.png"}
 	}
 	if t.hook {
 		body["webhook"] = w.hooks.url

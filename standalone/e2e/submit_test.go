@@ -110,6 +110,9 @@ func TestVendorFailures(t *testing.T) {
 		"a video is refused in the end":        {delta, "fail=moderation", "failed", "content_policy_violation", 1},
 		"a link is asked for anew":             {beta, "fail=reject, at=download, times=1", "completed", "", 1},
 		"a video of images is refused":         {beta, "fail=moderation", "failed", "content_policy_violation", 1},
+		"text in another vendor's envelope":    {gamma, "fail=internal", "completed", "", 1},
+		"a failure that comes with HTTP 200":   {gamma, "fail=moderation", "failed", "content_policy_violation", 1},
+		"an edit costs what was delivered":     {edit, "", "completed", "", 1},
 		"the video is large, in several parts": {alpha, "result_bytes=30000000", "completed", "", 1},
 	} {
 		task := w.submit(job{model: c.model, directive: c.directive})
@@ -134,15 +137,20 @@ func TestCancel(t *testing.T) {
 	waiting := w.submit(job{model: alpha, directive: "duration=10m"})
 	mirroring := w.submit(job{model: alpha, directive: "duration=0, fail=timeout, at=download"})
 	ended := w.submit(job{model: theta})
-	queued := w.submit(job{model: beta, directive: "duration=30m"}) // the vendor begins after a tenth of it
+	var queued []*task
+	for _, model := range []string{beta, gamma} {
+		queued = append(queued, w.submit(job{model: model, directive: "duration=30m"})) // the vendor begins after a tenth of it
+	}
 	w.awaitProcessing(waiting)
 	w.cancel(waiting)
-	w.awaitProcessing(queued)
-	w.cancel(queued)
+	for _, task := range queued {
+		w.awaitProcessing(task)
+		w.cancel(task)
+	}
 	w.awaitDownload(mirroring)
 	w.cancel(mirroring)
-	waiting.want, mirroring.want, queued.want = "cancelled", "cancelled", "cancelled"
-	for _, task := range []*task{pending, waiting, mirroring, queued} {
+	for _, task := range append(queued, pending, waiting, mirroring) {
+		task.want = "cancelled"
 		w.await(task, 45*time.Second, "is cancelled", func(o object) bool { return o.Status == "cancelled" })
 	}
 	w.await(ended, 60*time.Second, "completes", func(o object) bool { return o.Status == "completed" })
@@ -151,11 +159,16 @@ func TestCancel(t *testing.T) {
 		t.Errorf("cancelling an ended task: %d %s, %v", a.status, a.body, err)
 	}
 	eventually(t, 30*time.Second, "the vendor has stopped what it had not begun", func() error {
-		jobs, err := w.jobs(queued)
-		if err == nil && (len(jobs) != 1 || jobs[0].State != "cancelled") {
-			err = fmt.Errorf("the vendor's jobs: %+v", jobs)
+		for _, task := range queued {
+			jobs, err := w.jobs(task)
+			if err == nil && (len(jobs) != 1 || jobs[0].State != "cancelled") {
+				err = fmt.Errorf("the vendor's jobs for %s: %+v", task.model, jobs)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		return err
+		return nil
 	})
 	w.verify(recoverTime)
 	w.checkLedger(pending, "void", "hold")

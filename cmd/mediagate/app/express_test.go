@@ -97,8 +97,10 @@ func TestExpressOfBuiltInModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := routes{adapter: all.Adapter}
-	images := []any{"https://media.example.com/cat.png"}
-	needed := map[string]map[string]any{"beta-q3": {"image_urls": images}, "beta-q3-mix": {"image_urls": images}}
+	images, videos := []any{"https://media.example.com/cat.png"}, []any{"https://media.example.com/cat.mp4"}
+	needed := map[string]map[string]any{
+		"beta-q3": {"image_urls": images}, "beta-q3-mix": {"image_urls": images}, "gamma2.7-videoedit": {"video_urls": videos},
+	}
 	for _, m := range models.Models() {
 		operation := m.Operations()[0]
 		body := map[string]any{"model": m.ID, "prompt": "a cat"}
