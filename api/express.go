@@ -25,8 +25,9 @@ type Expression struct {
 // refused before money is held, and a task has only routes that it can take.
 //
 // When no route is left, the error is the reason of the nearest one: the route
-// that takes most of the request's fields, and of equals the last, since routes
-// stand behind others to do what those cannot. A route whose adapter failed is
+// that takes most of the request's fields, and of equals the last one of the
+// provider that comes first. Its routes stand behind others to do what those
+// cannot; those of another provider stand there to do the same. A route whose adapter failed is
 // left out while another can; when none can, it is a fault: nobody knows
 // whether the request was to blame.
 func (s *Server) express(ctx context.Context, routes Routes, model string, r catalog.Request) (mediagate.Plan, error) {
@@ -37,7 +38,7 @@ func (s *Server) express(ctx context.Context, routes Routes, model string, r cat
 		return plan, err
 	}
 	var obstacle, fault error
-	most := -1
+	most, nearest := -1, ""
 	for _, route := range r.Plan.Routes {
 		e := routes.Express(model, route, params)
 		if e.Err == nil {
@@ -49,8 +50,8 @@ func (s *Server) express(ctx context.Context, routes Routes, model string, r cat
 		if mediagate.Is(e.Err, mediagate.KindInvalid) {
 			refusal := domainError(e.Err)
 			skipped.Reason = nameField(refusal.Message, refusal.Param)
-			if takes := countIn(fields, e.Fields); takes >= most {
-				most, obstacle = takes, e.Err
+			if takes := countIn(fields, e.Fields); takes > most || takes == most && route.Provider == nearest {
+				most, nearest, obstacle = takes, route.Provider, e.Err
 			}
 		} else {
 			skipped.Reason = "its adapter failed"

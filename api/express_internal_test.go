@@ -55,6 +55,14 @@ func TestExpress(t *testing.T) {
 			says: sayings{"a": no("one", "mode"), "b": no("two", "mode"), "c": no("three", "mode")},
 			kind: mediagate.KindInvalid, param: "three",
 		},
+		"none can: the first provider's reason before the second's": {
+			says: sayings{"a": no("one", "mode"), "b": no("two", "mode"), "other": no("three", "mode")},
+			kind: mediagate.KindInvalid, param: "two",
+		},
+		"none can: the second provider takes more of the request": {
+			says: sayings{"a": no("one", "mode"), "b": no("two", "mode"), "other": no("three", "mode", "prompt")},
+			kind: mediagate.KindInvalid, param: "three",
+		},
 		"none can: who takes most of the request is nearest": {
 			says: sayings{"a": no("one", "mode"), "b": no("two", "mode", "prompt"), "c": no("three", "mode")},
 			kind: mediagate.KindInvalid, param: "two",
@@ -72,6 +80,9 @@ func TestExpress(t *testing.T) {
 			t.Parallel()
 			s := &Server{log: slog.New(slog.DiscardHandler)}
 			offered := []mediagate.Route{{Provider: "p", Upstream: "a", Sync: true}, {Provider: "p", Upstream: "b"}, {Provider: "p", Upstream: "c"}}
+			if _, two := test.says["other"]; two {
+				offered[2] = mediagate.Route{Provider: "q", Upstream: "other"}
+			}
 			plan, err := s.express(t.Context(), test.says, "m", catalog.Request{
 				Params: json.RawMessage(`{"mode":"4k","prompt":"secret of the client"}`),
 				Plan:   mediagate.Plan{Routes: offered, Media: "video"},

@@ -91,8 +91,10 @@ func TestBuiltInModels(t *testing.T) {
 		}
 	}
 	const gemini = "gemini/gemini-3.1-flash-image-preview/image"
+	const klings = "kling/kling-v3/video kling/kling-v3-omni/omni_frames " +
+		"dashscope/kling/kling-v3-video-generation/kling dashscope/kling/kling-v3-omni-video-generation/kling_omni"
 	want := map[string]head{
-		"alpha-v3":          {"video", "video", fromBoth, videos, mib, "video", "kling/kling-v3/video kling/kling-v3-omni/omni_frames"},
+		"alpha-v3":          {"video", "video", fromBoth, videos, mib, "video", klings},
 		"alpha-video-o1":    {"video", "video", fromAll, videos, mib, "video", "kling/kling-video-o1/omni"},
 		"beta-q3":           {"video", "video", []string{"Image to Video"}, videos, mib, "video", "vidu/viduq3/reference"},
 		"beta-q3-mix":       {"video", "video", []string{"Image to Video"}, videos, mib, "video", "vidu/viduq3-mix/reference"},

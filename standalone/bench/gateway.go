@@ -42,6 +42,7 @@ func (m *machine) channels(poll time.Duration, perSecond float64) []app.Channel 
 		},
 		{
 			Name: "dashscope", Provider: "dashscope", BaseURL: m.vendor.url + dashscopePrefix, Credentials: map[string]string{"api_key": m.secret},
+			Models: []string{"theta-image-turbo"}, // the vendor here makes no videos
 			Weight: 1, RequestsPerSecond: perSecond, PollInterval: pace,
 		},
 	}

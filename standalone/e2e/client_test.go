@@ -298,6 +298,7 @@ func (w *world) cancel(t *task) {
 // vendorJob is a job as the sandbox knows it.
 type vendorJob struct {
 	ID         string `json:"id"`
+	Provider   string `json:"provider"`
 	ExternalID string `json:"external_id"`
 	State      string `json:"state"`
 	Calls      struct {

@@ -176,7 +176,10 @@ func (w *world) checkCalls(t *task, want int) {
 // look for the job: it must not send, and by that proves that there is none.
 func verifySenderContinues(t *testing.T) {
 	t.Helper()
-	w := newWorld(t, options{shape: production, workers: 2, workersOff: true, armed: 1, failpoint: failpoint.IntentStored + failpoint.StopSuffix})
+	w := newWorld(t, options{
+		shape: production, workers: 2, workersOff: true, armed: 1, failpoint: failpoint.IntentStored + failpoint.StopSuffix,
+		channels: []map[string]any{klingChannel("kling-a", klingKey, nil)}, // whose calls carry our ids; a second vendor's would not
+	})
 	w.workers[0].start(t)
 	task := w.submit(job{model: alpha})
 	w.workers[0].awaitStopped(t, crashLimit)

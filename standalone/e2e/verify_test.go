@@ -115,7 +115,7 @@ func (w *world) checkJobs(ends map[string]object) {
 			w.t.Errorf("the vendor has %d jobs for %s, want %d to %d: %+v", len(jobs), t.id, t.minJobs, t.maxJobs, jobs)
 		}
 		for _, j := range jobs {
-			if t.model == alpha && j.ExternalID != t.id && (!t.again || j.ExternalID != t.id+"-2") {
+			if j.Provider == "kling" && j.ExternalID != t.id && (!t.again || j.ExternalID != t.id+"-2") {
 				w.t.Errorf("the vendor knows %s as %q", t.id, j.ExternalID)
 			}
 		}
