@@ -96,8 +96,8 @@ func TestBuiltInModels(t *testing.T) {
 	want := map[string]head{
 		"alpha-v3":          {"video", "video", fromBoth, videos, mib, "video", klings},
 		"alpha-video-o1":    {"video", "video", fromAll, videos, mib, "video", "kling/kling-video-o1/omni"},
-		"beta-q3":           {"video", "video", []string{"Image to Video"}, videos, mib, "video", "vidu/viduq3/reference"},
-		"beta-q3-mix":       {"video", "video", []string{"Image to Video"}, videos, mib, "video", "vidu/viduq3-mix/reference"},
+		"beta-q3":           {"video", "video", []string{"Image to Video"}, videos, mib, "video", "vidu/viduq3/reference dashscope/vidu/viduq3_reference2video/vidu"},
+		"beta-q3-mix":       {"video", "video", []string{"Image to Video"}, videos, mib, "video", "vidu/viduq3-mix/reference dashscope/vidu/viduq3-mix_reference2video/vidu"},
 		"delta-02":          {"video", "video", fromBoth, videos, 30 * mib, "video", "minimax/MiniMax-Hailuo-02/video"},
 		"delta-2.3":         {"video", "video", fromBoth, videos, 30 * mib, "video", "minimax/MiniMax-Hailuo-2.3/video"},
 		"delta-H3":          {"video", "video", fromAll, videos, mib, "video", "minimax/MiniMax-H3/video_v2"},

@@ -123,3 +123,82 @@ func TestExpressOfBuiltInModels(t *testing.T) {
 		}
 	}
 }
+
+// Which routes a request of ours can take, by what it asks for; where none can,
+// the field that is told.
+func TestRoutesOfRequests(t *testing.T) {
+	t.Parallel()
+	const (
+		klingPlain, klingOmni = "kling-v3", "kling-v3-omni"
+		plain, omni           = "kling/kling-v3-video-generation", "kling/kling-v3-omni-video-generation"
+		byID                  = `"element_list":[{"element_id":7}]`
+		byName                = `"element_list":[{"name":"a","description":"b","element_input_urls":["https://a.example.com/1","https://a.example.com/2"]}]`
+		image                 = `"image_urls":["https://a.example.com/1"]`
+		first                 = `{"url":"https://a.example.com/1","role":"first_frame"}`
+		last                  = `{"url":"https://a.example.com/2","role":"last_frame"}`
+		refer                 = `{"url":"https://a.example.com/3","role":"reference"}`
+	)
+	models, err := catalog.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := routes{adapter: all.Adapter}
+	long := func(n int) string { return `"prompt":"` + strings.Repeat("語", n) + `"` }
+	for name, tt := range map[string]struct {
+		model, fields string
+		want          []string // upstreams
+		field         string   // that the last refusal names, where there is no route
+	}{
+		"text":                        {"alpha-v3", ``, []string{klingPlain, plain}, ""},
+		"frames, shots, sound":        {"alpha-v3", image + `,"audio":true,"multi_shot":true,"shot_type":"intelligence"`, []string{klingPlain, plain}, ""},
+		"what not to see":             {"alpha-v3", `"negative_prompt":"b"`, []string{klingPlain}, ""},
+		"4k":                          {"alpha-v3", `"mode":"4k"`, []string{klingPlain}, ""},
+		"subjects by id":              {"alpha-v3", byID, []string{klingOmni, omni}, ""},
+		"subjects by id, a frame":     {"alpha-v3", byID + `,` + image, []string{klingPlain, omni}, ""},
+		"subjects by name":            {"alpha-v3", byName, []string{klingOmni}, ""},
+		"beta":                        {"beta-q3", image, []string{"viduq3", "vidu/viduq3_reference2video"}, ""},
+		"beta, a seed of 31 bits":     {"beta-q3-mix", image + `,"seed":2147483647`, []string{"viduq3-mix", "vidu/viduq3-mix_reference2video"}, ""},
+		"beta, a seed of 32 bits":     {"beta-q3-mix", image + `,"seed":2147483648`, []string{"viduq3-mix"}, ""},
+		"gamma":                       {"gamma2.6", ``, []string{"wan2.6", "wan2.7"}, ""},
+		"gamma, 1501 characters":      {"gamma2.6", long(1501), []string{"wan2.7"}, ""},
+		"gamma, 5001 characters":      {"gamma2.6", long(5001), nil, "prompt"},
+		"gamma, two frames":           {"gamma2.6", `"image_with_roles":[` + first + `,` + last + `]`, []string{"wan2.7"}, ""},
+		"gamma, a frame and an image": {"gamma2.6", `"image_with_roles":[` + first + `,` + refer + `]`, []string{"wan2.7"}, ""},
+		"gamma, a last frame":         {"gamma2.6", `"image_with_roles":[` + last + `]`, nil, "image_with_roles"},
+		"gamma, silent":               {"gamma2.6", `"audio":false,` + image, []string{"wan2.6"}, ""},
+		"gamma, silent text":          {"gamma2.6", `"audio":false`, nil, "audio"},
+		"gamma, messages":             {"gamma2.6", `"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":"https://a.example.com/1"}]}]`, []string{"wan2.6", "wan2.7"}, ""},
+		"an edit":                     {"gamma2.7-videoedit", `"video_urls":["https://a.example.com/1"],"metadata":{"audio_setting":"origin","x":1}`, []string{"wan2.7-videoedit"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body := map[string]any{"prompt": "a cat"}
+			d := json.NewDecoder(strings.NewReader("{" + tt.fields + "}"))
+			d.UseNumber()
+			if err := d.Decode(&body); err != nil { // over the prompt, where it has one
+				t.Fatal(err)
+			}
+			body["model"] = tt.model
+			m, _ := models.Model(tt.model)
+			request, err := m.Operations()[0].Accept(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			var refusal error
+			for _, route := range request.Plan.Routes {
+				if e := r.Express(tt.model, route, request.Params); e.Err == nil {
+					got = append(got, route.Upstream)
+				} else {
+					refusal = e.Err
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if tt.want == nil && !strings.Contains(refusal.Error(), "("+tt.field+")") {
+				t.Errorf("the refusal is %v", refusal)
+			}
+		})
+	}
+}
