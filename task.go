@@ -125,6 +125,7 @@ type Charge struct {
 	Item      string `json:"item"` // as "alpha-v3 std"
 	Unit      Unit   `json:"unit"`
 	Quantity  int64  `json:"quantity"`
+	Files     int64  `json:"files,omitempty"` // that the quantity is for, in equal shares, when more than one
 	UnitPrice Micros `json:"unit_price"`
 }
 

@@ -108,7 +108,7 @@ func (a *Activities) dropUploads(ctx context.Context, task mediagate.Task) {
 }
 
 // price fills in results and cost of a completed task: the seconds that the
-// vendor states, else the file's own length.
+// vendor states, else the files' own lengths.
 func (a *Activities) price(ctx context.Context, task mediagate.Task, end *mediagate.Settlement) error {
 	row, err := a.Store.Attempt(ctx, task.ID, end.N)
 	if err != nil {
@@ -117,15 +117,12 @@ func (a *Activities) price(ctx context.Context, task mediagate.Task, end *mediag
 	if len(row.Results) == 0 || row.Outcome == nil {
 		return mediagate.Errorf(mediagate.KindInternal, "attempt %d of %s has no files to settle on", end.N, task.ID)
 	}
-	delivered, seconds := billing.Delivered{Seconds: row.Outcome.Seconds}, 0.0
+	delivered := billing.Delivered{Seconds: row.Outcome.Seconds}
 	for _, r := range row.Results {
 		if r.Role == mediagate.RoleMain { // the others come along
 			delivered.Images++
-			seconds += r.Duration
+			delivered.Lengths = append(delivered.Lengths, r.Duration)
 		}
-	}
-	if delivered.Seconds == 0 {
-		delivered.Seconds = seconds
 	}
 	end.Results = row.Results
 	end.Cost = billing.Settle(task.Charges, delivered)

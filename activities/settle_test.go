@@ -58,6 +58,34 @@ func TestSettleCost(t *testing.T) {
 	}
 }
 
+// Of several videos those that came are charged, each by its own length up to
+// what was quoted for it.
+func TestSettleCostOfSeveralFiles(t *testing.T) {
+	t.Parallel()
+	outcome := activitytest.Success()
+	outcome.Seconds = 0
+	outcome.Media = []mediagate.Media{
+		{URL: "https://cdn.example.com/0.mp4"}, {URL: "https://cdn.example.com/1.mp4", Index: 1}, {URL: "https://cdn.example.com/2.mp4", Index: 2},
+	}
+	b := setup(t, func(w *activitytest.World) mediagate.Task {
+		task := w.NewVideo()
+		task.Charges[0].Quantity, task.Charges[0].Files = 32, 4
+		task.Hold = 3_200_000
+		return task
+	})
+	b.submit(1)
+	_, err := b.Store.RecordOutcome(t.Context(), taskID, 1, outcome)
+	b.ok(err)
+	b.Bucket.Duration = 8.04
+	if _, err := b.mirror(); err != nil {
+		t.Fatal(err)
+	}
+	b.settle(mediagate.StatusCompleted, nil)
+	if end := b.Store.Settlements(taskID)[0]; end.Cost != 2_400_000 || len(end.Results) != 3 {
+		t.Errorf("cost %s of %d files, want 2.4 of 3", end.Cost, len(end.Results))
+	}
+}
+
 // D13: the client was told that its cancel counts.
 func TestD13PromisedCancelHolds(t *testing.T) {
 	t.Parallel()

@@ -13,8 +13,9 @@ const maxMicros = mediagate.Micros(math.MaxInt64)
 
 // Delivered is what a finished task produced.
 type Delivered struct {
-	Seconds float64 // of media; 0 when nobody knows, which charges as quoted
-	Images  int     // images that succeeded
+	Seconds float64   // of all media, as the vendor states it; 0 where it does not
+	Lengths []float64 // of the files, in seconds, by their own headers; 0 when unknown
+	Images  int       // images that succeeded
 }
 
 // Total is what the charges add up to: the amount to hold. Charges with a
@@ -27,9 +28,10 @@ func Total(charges []mediagate.Charge) mediagate.Micros {
 	return sum
 }
 
-// Settle is what is due for what was delivered. Seconds are rounded up; songs,
-// operations and characters are due as quoted. No line is charged for more than
-// it was quoted, so that the result is never above Total. A delivered length of
+// Settle is what is due for what was delivered. Seconds are rounded up, those of
+// each file by itself; songs, operations and characters are due as quoted. No
+// line is charged for more than it was quoted, and no file for more than its
+// share of it, so that the result is never above Total. A delivered length of
 // zero, below zero or NaN is unknown and charges as quoted.
 func Settle(charges []mediagate.Charge, d Delivered) mediagate.Micros {
 	var sum mediagate.Micros
@@ -37,7 +39,7 @@ func Settle(charges []mediagate.Charge, d Delivered) mediagate.Micros {
 		quantity := c.Quantity
 		switch c.Unit {
 		case mediagate.UnitSecond:
-			quantity = min(quantity, wholeSeconds(d.Seconds, quantity))
+			quantity = d.seconds(c)
 		case mediagate.UnitImage:
 			quantity = min(quantity, int64(max(d.Images, 0)))
 		case mediagate.UnitSong, mediagate.UnitOperation, mediagate.UnitCharacter: // as quoted
@@ -45,6 +47,29 @@ func Settle(charges []mediagate.Charge, d Delivered) mediagate.Micros {
 		sum = add(sum, amount(quantity, c.UnitPrice))
 	}
 	return sum
+}
+
+// seconds is what is due of a charge: what the vendor states, else what the
+// files say. Of several files that were quoted, those that did not come are due
+// nothing.
+func (d Delivered) seconds(c mediagate.Charge) int64 {
+	files, came := max(c.Files, 1), int64(len(d.Lengths))
+	share, most := c.Quantity/files, c.Quantity
+	if came > 0 && came < files {
+		most = share * came
+	}
+	if came == 0 || d.Seconds > 0 {
+		return wholeSeconds(d.Seconds, most)
+	}
+	var due int64
+	for _, length := range d.Lengths {
+		seconds := wholeSeconds(length, share)
+		if seconds >= most-due {
+			return most
+		}
+		due += seconds
+	}
+	return due
 }
 
 // wholeSeconds rounds up. It compares before it converts, since a float

@@ -18,6 +18,7 @@ func TestSettle(t *testing.T) {
 	song := []mediagate.Charge{{Item: "music-a", Unit: mediagate.UnitSong, Quantity: 1, UnitPrice: 80_000}}
 	stems := []mediagate.Charge{{Item: "music-a stemsAll", Unit: mediagate.UnitOperation, Quantity: 1, UnitPrice: 50_000}}
 	huge := []mediagate.Charge{{Unit: mediagate.UnitSecond, Quantity: math.MaxInt64, UnitPrice: math.MaxInt64}}
+	samples := []mediagate.Charge{{Item: "epsilon 720p", Unit: mediagate.UnitSecond, Quantity: 32, Files: 4, UnitPrice: 10_000}}
 	tests := map[string]struct {
 		charges   []mediagate.Charge
 		delivered billing.Delivered
@@ -34,6 +35,21 @@ func TestSettle(t *testing.T) {
 		"negative length is unknown":      {video, billing.Delivered{Seconds: -1}, 420_000, 420_000},
 		"NaN is unknown":                  {video, billing.Delivered{Seconds: math.NaN()}, 420_000, 420_000},
 		"endless":                         {video, billing.Delivered{Seconds: math.Inf(1)}, 420_000, 420_000},
+		"by the file":                     {video, billing.Delivered{Lengths: []float64{2.4}}, 420_000, 252_000},
+		"by the file, unknown":            {video, billing.Delivered{Lengths: []float64{0}}, 420_000, 420_000},
+		"by the file, too long":           {video, billing.Delivered{Lengths: []float64{60}}, 420_000, 420_000},
+		"more files than quoted":          {video, billing.Delivered{Lengths: []float64{2, 1}}, 420_000, 252_000},
+		"many more than quoted":           {video, billing.Delivered{Lengths: []float64{4, 4}}, 420_000, 420_000},
+		"what is stated counts first":     {video, billing.Delivered{Seconds: 3, Lengths: []float64{5}}, 420_000, 252_000},
+		"all samples":                     {samples, billing.Delivered{Lengths: []float64{8, 8, 8, 8}}, 320_000, 320_000},
+		"some samples":                    {samples, billing.Delivered{Lengths: []float64{8, 8, 8}}, 320_000, 240_000},
+		"samples a little longer":         {samples, billing.Delivered{Lengths: []float64{8.04, 8.04, 8.04}}, 320_000, 240_000},
+		"shorter samples":                 {samples, billing.Delivered{Lengths: []float64{7.2, 6}}, 320_000, 140_000},
+		"a sample of unknown length":      {samples, billing.Delivered{Lengths: []float64{6, 0}}, 320_000, 140_000},
+		"one sample, unknown":             {samples, billing.Delivered{Lengths: []float64{0}}, 320_000, 80_000},
+		"samples of stated length":        {samples, billing.Delivered{Seconds: 12, Lengths: []float64{8, 8}}, 320_000, 120_000},
+		"stated above what came":          {samples, billing.Delivered{Seconds: 32, Lengths: []float64{8, 8}}, 320_000, 160_000},
+		"samples, nothing known":          {samples, billing.Delivered{}, 320_000, 320_000},
 		"all images":                      {images, billing.Delivered{Images: 4}, 60_000, 60_000},
 		"some images":                     {images, billing.Delivered{Images: 3}, 60_000, 45_000},
 		"no image":                        {images, billing.Delivered{}, 60_000, 0},
@@ -72,6 +88,7 @@ func drawCharges(t *rapid.T) []mediagate.Charge {
 		return mediagate.Charge{
 			Unit:      rapid.SampledFrom([]mediagate.Unit{mediagate.UnitSecond, mediagate.UnitImage, mediagate.UnitSong, mediagate.UnitCharacter}).Draw(t, "unit"),
 			Quantity:  rapid.Int64().Draw(t, "quantity"),
+			Files:     rapid.Int64Range(0, 4).Draw(t, "files"),
 			UnitPrice: mediagate.Micros(rapid.Int64().Draw(t, "price")),
 		}
 	}), 0, 4).Draw(t, "charges")
@@ -82,6 +99,9 @@ func TestSettleNeverExceedsTheHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		charges := drawCharges(t)
 		delivered := billing.Delivered{Seconds: rapid.Float64().Draw(t, "seconds"), Images: rapid.Int().Draw(t, "images")}
+		if rapid.Bool().Draw(t, "files known") {
+			delivered.Lengths = rapid.SliceOfN(rapid.Float64(), 0, 6).Draw(t, "lengths")
+		}
 		hold, due := billing.Total(charges), billing.Settle(charges, delivered)
 		if due < 0 || due > hold {
 			t.Fatalf("due %v of a hold of %v", due, hold)

@@ -181,7 +181,7 @@ func referencesCheck(b []byte, s *shape) (check, error) {
 	}, nil
 }
 
-// names are fields in a check's arguments, written as one or as a list.
+// names are fields that a file speaks of, written as one or as a list.
 type names []string
 
 // UnmarshalYAML reads `field` or `[field, field]`.

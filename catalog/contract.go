@@ -48,10 +48,7 @@ type PriceRow struct {
 // Pricing lists the operation's prices, one row for each combination of values
 // that they depend on.
 func (o *Operation) Pricing() (Pricing, error) {
-	p := Pricing{Unit: o.price.unit, Zero: o.price.zero}
-	if o.price.quantity != "" {
-		p.Quantity = []string{o.price.quantity}
-	}
+	p := Pricing{Unit: o.price.unit, Quantity: o.price.quantity, Zero: o.price.zero}
 	whens := []map[string]any{{}}
 	for _, field := range o.price.table.by {
 		var next []map[string]any

@@ -93,7 +93,7 @@ type routeFile struct {
 
 type priceFile struct {
 	Unit     mediagate.Unit   `yaml:"unit"`
-	Quantity string           `yaml:"quantity"` // the field that counts units, or whose characters count; empty: one
+	Quantity names            `yaml:"quantity"` // what counts units: fields that are multiplied, or one whose characters count; none: one
 	By       []string         `yaml:"by"`
 	Zero     int64            `yaml:"zero"` // what a quantity of zero counts, where zero is no number of units; 0: nothing
 	Rows     []map[string]any `yaml:"rows"`

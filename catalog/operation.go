@@ -121,7 +121,7 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 	problems = append(problems, prefixed("price: ", more)...)
 	for _, rule := range o.ignored {
 		for _, name := range rule.fields {
-			if name == o.price.quantity || slices.Contains(o.price.table.by, name) {
+			if slices.Contains(o.price.quantity, name) || slices.Contains(o.price.table.by, name) {
 				problems = append(problems, fmt.Sprintf("price: %q may be ignored: no price can depend on it", name))
 			}
 		}

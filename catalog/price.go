@@ -13,8 +13,8 @@ import (
 // price is a table of unit prices, and what counts the units.
 type price struct {
 	unit     mediagate.Unit
-	quantity string // field; empty: one
-	zero     int64  // what a quantity of zero counts; 0: nothing
+	quantity names // fields that are multiplied; none: one
+	zero     int64 // what a quantity of zero counts; 0: nothing
 	table    table
 }
 
@@ -41,17 +41,9 @@ func compilePrice(f *priceFile, s *shape) (price, []string) {
 		}
 		problems = append(problems, "unit must be "+list(words, "or"))
 	}
-	switch field := s.properties[f.Quantity]; {
-	case f.Unit == mediagate.UnitCharacter:
-		if field == nil || !field.is("string") || field.maxLength == 0 || field.maxLength > maxQuantity || !s.demanded[f.Quantity] {
-			problems = append(problems, fmt.Sprintf("quantity %q must be a required text with an upper bound: its characters are counted", f.Quantity))
-		}
-	case f.Quantity == "":
-	case field == nil || !countable(field) || (!field.hasFallback && !s.demanded[f.Quantity]):
-		problems = append(problems, fmt.Sprintf("quantity %q must be an integer field with a default, an upper bound and none below 0", f.Quantity))
-	}
-	if field := s.properties[f.Quantity]; f.Zero < 0 || f.Zero > maxQuantity || f.Zero > 0 && (field == nil || !field.mayBeZero()) {
-		problems = append(problems, fmt.Sprintf("zero must be a number of units, where quantity may be 0: it is %d for %q", f.Zero, f.Quantity))
+	problems = append(problems, p.quantityProblems(s)...)
+	if f.Zero < 0 || f.Zero > maxQuantity || f.Zero > 0 && !slices.ContainsFunc(p.quantity, s.mayBeZero) {
+		problems = append(problems, fmt.Sprintf("zero must be a number of units, where quantity may be 0: it is %d for %q", f.Zero, strings.Join(p.quantity, ", ")))
 	}
 	var more []string
 	p.table, more = compileTable(f.By, f.Rows, "price", s)
@@ -62,6 +54,32 @@ func compilePrice(f *priceFile, s *shape) (price, []string) {
 		}
 	}
 	return p, problems
+}
+
+// quantityProblems says what is wrong with the fields that count units.
+func (p price) quantityProblems(s *shape) []string {
+	if p.unit == mediagate.UnitCharacter {
+		name := ""
+		if len(p.quantity) == 1 {
+			name = p.quantity[0]
+		}
+		field := s.properties[name]
+		if field == nil || !field.is("string") || field.maxLength == 0 || field.maxLength > maxQuantity || !s.demanded[name] {
+			return []string{fmt.Sprintf("quantity %q must be a required text with an upper bound: its characters are counted", strings.Join(p.quantity, ", "))}
+		}
+		return nil
+	}
+	var problems []string
+	for i, name := range p.quantity {
+		field := s.properties[name]
+		switch {
+		case slices.Contains(p.quantity[:i], name):
+			problems = append(problems, fmt.Sprintf("quantity %q is named twice", name))
+		case field == nil || !countable(field) || (!field.hasFallback && !s.demanded[name]):
+			problems = append(problems, fmt.Sprintf("quantity %q must be an integer field with a default, an upper bound and none below 0", name))
+		}
+	}
+	return problems
 }
 
 // countable reports an integer field that cannot be negative or boundless.
@@ -75,7 +93,11 @@ func countable(s *shape) bool {
 }
 
 // mayBeZero reports an integer field that 0 is allowed in.
-func (s *shape) mayBeZero() bool {
+func (s *shape) mayBeZero(name string) bool {
+	s = s.properties[name]
+	if s == nil {
+		return false
+	}
 	if len(s.enum) > 0 {
 		return slices.ContainsFunc(s.enum, func(v any) bool { n, ok := int64Of(v); return ok && n == 0 })
 	}
@@ -93,21 +115,21 @@ func (o *Operation) quote(params map[string]any) ([]mediagate.Charge, error) {
 	if err != nil {
 		return nil, missingPrice(o)
 	}
-	return []mediagate.Charge{{
-		Item: o.item(params), Unit: o.price.unit, Quantity: o.price.count(params), UnitPrice: unitPrice,
-	}}, nil
-}
-
-// count is how many units a request is quoted for.
-func (p price) count(params map[string]any) int64 {
-	if n := quantityOf(params[p.quantity]); n != 0 {
-		return n
+	charge := mediagate.Charge{Item: o.item(params), Unit: o.price.unit, Quantity: 1, UnitPrice: unitPrice}
+	for i, name := range o.price.quantity {
+		n := quantityOf(params[name])
+		if n == 0 {
+			n = o.price.zero
+		}
+		charge.Quantity *= n
+		if i > 0 && n > 1 {
+			charge.Files = max(charge.Files, 1) * n
+		}
 	}
-	return p.zero
+	return []mediagate.Charge{charge}, nil
 }
 
-// quantityOf is the number itself, or that of a text's code points. Without a
-// field it is one.
+// quantityOf is the number itself, or that of a text's code points.
 func quantityOf(v any) int64 {
 	switch v := v.(type) {
 	case json.Number:
