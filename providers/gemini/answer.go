@@ -7,12 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/googleapi"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
@@ -152,52 +151,8 @@ func (a *Adapter) failed(r *reply) *mediagate.Outcome {
 	return out
 }
 
-// failure is an answer of another status, in the shape of google.rpc.Status.
-type failure struct {
-	Error struct {
-		Status  vendorhttp.Text `json:"status"`
-		Message vendorhttp.Text `json:"message"`
-		Details []struct {
-			Reason vendorhttp.Text `json:"reason"`
-		} `json:"details"`
-	} `json:"error"`
-}
-
-// verdicts is the vendor's error table.
-var verdicts = map[vendorhttp.Text]vendorhttp.Verdict{
-	"INVALID_ARGUMENT":    {Kind: mediagate.KindInvalid},
-	"FAILED_PRECONDITION": {Kind: mediagate.KindFunds}, // billing is not enabled, or not in this region
-	"UNAUTHENTICATED":     {Kind: mediagate.KindCredentials},
-	"PERMISSION_DENIED":   {Kind: mediagate.KindCredentials},
-	"NOT_FOUND":           {Kind: mediagate.KindNotFound}, // the model
-	"RESOURCE_EXHAUSTED":  {Kind: mediagate.KindThrottled, Retry: time.Second},
-	// The vendor gave up in the middle: the image may be made and charged.
-	"INTERNAL":          {Kind: mediagate.KindAmbiguous},
-	"UNKNOWN":           {Kind: mediagate.KindAmbiguous},
-	"UNAVAILABLE":       {Kind: mediagate.KindAmbiguous},
-	"DEADLINE_EXCEEDED": {Kind: mediagate.KindAmbiguous},
-	"CANCELLED":         {Kind: mediagate.KindAmbiguous},
-}
-
-// badKey is the reason by which a key that is none differs from a bad argument.
-const badKey = "API_KEY_INVALID"
-
 // refusal judges an answer of another status than 200.
 func (a *Adapter) refusal(answer vendorhttp.Answer) error {
-	var f failure
-	own := answer.Decode(&f) == nil
-	known, ok := verdicts[f.Error.Status]
-	v := vendorhttp.Verdict{Kind: vendorhttp.RefusalKind(answer.Status)}
-	switch {
-	case answer.Status >= http.StatusInternalServerError, answer.Status < http.StatusMultipleChoices:
-		v.Kind = mediagate.KindAmbiguous
-	case own && ok:
-		v = known
-	}
-	for _, d := range f.Error.Details {
-		if d.Reason == badKey && v.Kind == mediagate.KindInvalid {
-			v.Kind = mediagate.KindCredentials
-		}
-	}
-	return a.http.Refuse(v, answer, string(f.Error.Status), "", string(f.Error.Message))
+	status, verdict := googleapi.SubmitVerdict(answer)
+	return a.http.Refuse(verdict, answer, status.Word(), "", string(status.Message))
 }

@@ -6,10 +6,9 @@ import (
 	"net/url"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/googleapi"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
@@ -45,7 +44,7 @@ func Description() providers.Description {
 type Adapter struct {
 	http   *vendorhttp.Client
 	key    string
-	memory *semaphore.Weighted // for images to refer to, in bytes
+	images *googleapi.Images // to refer to
 }
 
 // New makes the adapter of a channel; errors name channel and field.
@@ -54,7 +53,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{http: client, key: key, memory: semaphore.NewWeighted(imageMemory)}, nil
+	return &Adapter{http: client, key: key, images: googleapi.NewImages(client.Now)}, nil
 }
 
 // Close drops idle connections.
@@ -73,13 +72,14 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	body, release, err := a.body(ctx, p, job)
+	req, err := a.images.Request(ctx, job, p.images(), p.document)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	defer release()
+	defer req.Release()
 	answer, err := a.http.Stream(ctx, vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: "/v1beta/models/" + url.PathEscape(job.Upstream) + ":generateContent", Body: body,
+		Effect: vendorhttp.Submits, Path: "/v1beta/models/" + url.PathEscape(job.Upstream) + ":generateContent",
+		Body:       req.Body(req.Release), // the answer may take minutes
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout, Bytes: answerBytes},
 		Header: http.Header{"X-Goog-Api-Key": {a.key}},
 	})

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,13 +91,20 @@ func (c *Client) through(g *gate) *http.Client {
 	return &http.Client{Transport: unled{t}, CheckRedirect: noRedirect}
 }
 
-// unled drops where answers lead to. Nothing is followed, but http.Client would
-// turn the host into ASCII first, which takes many seconds for the longest.
+// unled hides where answers lead to from http.Client. It follows nothing, but
+// would turn the host into ASCII first, which takes many seconds for the
+// longest.
 type unled struct{ *http.Transport }
+
+// ledTo is where unled puts it: a name that no look-up of headers finds.
+const ledTo = "location"
 
 func (u unled) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := u.Transport.RoundTrip(req)
 	if err == nil {
+		if to := resp.Header.Get("Location"); to != "" {
+			resp.Header[ledTo] = []string{to}
+		}
 		resp.Header.Del("Location")
 	}
 	return resp, err
@@ -148,18 +156,21 @@ func (c *Client) Stream(ctx context.Context, call Call) (*Stream, error) {
 		return nil, err
 	}
 	x.answered = true
+	location := strings.Join(resp.Header[ledTo], "")
+	delete(resp.Header, ledTo)
 	return &Stream{
-		Status: resp.StatusCode, Header: resp.Header,
+		Status: resp.StatusCode, Header: resp.Header, Location: location,
 		Body: &streamBody{x: x, body: resp.Body, left: x.limits.Bytes, length: resp.ContentLength}, at: c.now(),
 	}, nil
 }
 
 // Stream is an answer that is read while it arrives. It must be closed.
 type Stream struct {
-	Status int
-	Header http.Header
-	Body   io.ReadCloser // its errors are those of the call
-	at     time.Time
+	Status   int
+	Header   http.Header
+	Location string        // where the answer leads, which is not followed
+	Body     io.ReadCloser // its errors are those of the call
+	at       time.Time
 }
 
 // Whole reads the rest of the stream and closes it. A rest of more than limit

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -20,28 +21,63 @@ import (
 // Errors are those of r and of take, as they are; io.ErrUnexpectedEOF for a
 // document that ends within a text.
 func Extract(r io.Reader, name string, limit int64, take func(text io.Reader) (string, error)) ([]byte, error) {
-	x := extractor{in: bufio.NewReaderSize(r, 64<<10), name: name, limit: limit}
+	x := NewExtractor(r, name, limit)
+	for {
+		text, err := x.Next()
+		if errors.Is(err, io.EOF) {
+			return x.Document(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		instead, err := take(text)
+		if err != nil {
+			return nil, err
+		}
+		x.Replace(instead)
+	}
+}
+
+// Extractor is Extract for who reads the texts one after the other, and perhaps
+// not all of them.
+type Extractor struct {
+	in    *bufio.Reader
+	name  string
+	limit int64
+	out   bytes.Buffer
+
+	last    byte   // that is no space, outside of texts
+	text    string // the last one, as written
+	key     string // the last text that was a name
+	open    []byte // what ends the objects and arrays that have begun
+	handed  *textReader
+	instead string // of what was handed out
+}
+
+// NewExtractor makes one of Extract's arguments.
+func NewExtractor(r io.Reader, name string, limit int64) *Extractor {
+	return &Extractor{in: bufio.NewReaderSize(r, 64<<10), name: name, limit: limit}
+}
+
+// Next is the next text of the name; what was not read of the one before is
+// skipped. io.EOF says that the document has ended.
+func (x *Extractor) Next() (io.Reader, error) {
+	if err := x.settle(); err != nil {
+		return nil, err
+	}
 	for {
 		c, err := x.in.ReadByte()
 		switch {
-		case errors.Is(err, io.EOF):
-			return x.out.Bytes(), nil
-		case err != nil:
+		case err != nil: // also io.EOF
 			return nil, err
-		case c == '"' && x.last == ':' && x.key == name:
-			err = x.hand(take)
-			x.last = '"'
+		case c == '"' && x.last == ':' && x.key == x.name:
+			x.handed, x.last = &textReader{in: x.in}, c
+			return x.handed, nil
 		case c == '"':
 			err = x.copyText()
-			x.last = '"'
+			x.last = c
 		default:
-			if c == ':' {
-				x.key = x.text
-			}
-			if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
-				x.last = c
-			}
-			err = x.keep(c)
+			err = x.copyMark(c)
 		}
 		if err != nil {
 			return nil, err
@@ -49,18 +85,55 @@ func Extract(r io.Reader, name string, limit int64, take func(text io.Reader) (s
 	}
 }
 
-type extractor struct {
-	in    *bufio.Reader
-	name  string
-	limit int64
-	out   bytes.Buffer
+// Replace says what stands in the document for the text that Next returned
+// last, which must need no escapes. It is empty otherwise.
+func (x *Extractor) Replace(instead string) { x.instead = instead }
 
-	last byte   // that is no space, outside of texts
-	text string // the last one, as written
-	key  string // the last text that was a name
+// Document is what has been read of the document beside the texts. It is whole
+// after Next has returned io.EOF.
+func (x *Extractor) Document() []byte { return x.out.Bytes() }
+
+// Cut is a document that ends with the text that Next returned last.
+func (x *Extractor) Cut() []byte {
+	cut := slices.Concat(x.out.Bytes(), []byte(strconv.Quote(x.instead)))
+	for _, end := range slices.Backward(x.open) {
+		cut = append(cut, end)
+	}
+	return cut
 }
 
-func (x *extractor) keep(p ...byte) error {
+// settle ends the text that was handed out.
+func (x *Extractor) settle() error {
+	if x.handed == nil {
+		return nil
+	}
+	if _, err := io.Copy(io.Discard, x.handed); err != nil {
+		return err
+	}
+	err := x.keep([]byte(strconv.Quote(x.instead))...)
+	x.handed, x.instead = nil, ""
+	return err
+}
+
+// copyMark keeps a character outside of texts.
+func (x *Extractor) copyMark(c byte) error {
+	switch c {
+	case ':':
+		x.key = x.text
+	case '{':
+		x.open = append(x.open, '}')
+	case '[':
+		x.open = append(x.open, ']')
+	case '}', ']':
+		x.open = x.open[:max(0, len(x.open)-1)]
+	}
+	if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+		x.last = c
+	}
+	return x.keep(c)
+}
+
+func (x *Extractor) keep(p ...byte) error {
 	if int64(x.out.Len()+len(p)) > x.limit {
 		return fmt.Errorf("the answer is longer than %d bytes beside its files", x.limit)
 	}
@@ -69,7 +142,7 @@ func (x *extractor) keep(p ...byte) error {
 }
 
 // copyText keeps a text, whose first quote has been read.
-func (x *extractor) copyText() error {
+func (x *Extractor) copyText() error {
 	if err := x.keep('"'); err != nil {
 		return err
 	}
@@ -92,19 +165,6 @@ func (x *extractor) copyText() error {
 			return nil
 		}
 	}
-}
-
-// hand gives a text to take, and keeps what it returns.
-func (x *extractor) hand(take func(io.Reader) (string, error)) error {
-	t := &textReader{in: x.in}
-	instead, err := take(t)
-	if err == nil {
-		_, err = io.Copy(io.Discard, t)
-	}
-	if err != nil {
-		return err
-	}
-	return x.keep([]byte(strconv.Quote(instead))...)
 }
 
 func unexpected(err error) error {

@@ -1,0 +1,73 @@
+package googleapi
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// slow is a server whose files stop after thirty bytes, until it goes on.
+type slow chan struct{}
+
+func (s slow) Open(context.Context, string, int64) (io.ReadCloser, int64, error) {
+	return io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat("x", 30)), s)), -1, nil
+}
+
+func (s slow) Read([]byte) (int, error) {
+	<-s
+	return 0, io.EOF
+}
+
+// png1 are the files of a server that is not slow: a picture of one pixel.
+type png1 string
+
+func (f png1) Open(context.Context, string, int64) (io.ReadCloser, int64, error) {
+	return io.NopCloser(strings.NewReader(string(f))), int64(len(f)), nil
+}
+
+const onePixel = "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00\x3a\x7e\x9b\x55"
+
+// However many calls there are, their images have a bounded memory. Who gets
+// none has sent nothing, and holds nothing.
+func TestMemoryOfImages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &Images{now: time.Now, most: 100}
+		ask := func(in mediagate.Inputs) (*Request, error) {
+			return m.Request(t.Context(), mediagate.Job{Inputs: in}, []Image{{"image", "https://img.example.com/a"}}, func(b []Blob) any { return b })
+		}
+		held, ended := make(slow), make(chan error, 3)
+		for range 3 {
+			go func() {
+				_, err := ask(held)
+				ended <- err
+			}()
+		}
+		synctest.Wait()
+		for range 2 {
+			if _, err := ask(held); !mediagate.Is(err, mediagate.KindUnreached) {
+				t.Errorf("without memory: %v", err)
+			}
+		}
+		close(held)
+		for range 3 {
+			if err := <-ended; !mediagate.Is(err, mediagate.KindInvalid) { // it was no image
+				t.Error(err)
+			}
+		}
+		r, err := ask(png1(onePixel))
+		if err != nil || m.Held() == 0 {
+			t.Fatalf("an image that is not sent holds nothing: %v", err)
+		}
+		r.Release()
+		r.Release()
+		if m.Held() != 0 {
+			t.Errorf("%d bytes were not given back", m.Held())
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package googleapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// Status is a google.rpc.Status, of an answer or of an operation that failed.
+type Status struct {
+	Code    vendorhttp.Text `json:"code"` // of an answer its HTTP status, of an operation the code of google.rpc
+	Name    vendorhttp.Text `json:"status"`
+	Message vendorhttp.Text `json:"message"`
+	Details []struct {
+		Reason vendorhttp.Text `json:"reason"`
+	} `json:"details"`
+}
+
+// names are the codes of google.rpc.
+var names = map[vendorhttp.Text]string{
+	"1": "CANCELLED", "2": "UNKNOWN", "3": "INVALID_ARGUMENT", "4": "DEADLINE_EXCEEDED", "5": "NOT_FOUND",
+	"6": "ALREADY_EXISTS", "7": "PERMISSION_DENIED", "8": "RESOURCE_EXHAUSTED", "9": "FAILED_PRECONDITION", "10": "ABORTED",
+	"11": "OUT_OF_RANGE", "12": "UNIMPLEMENTED", "13": "INTERNAL", "14": "UNAVAILABLE", "15": "DATA_LOSS", "16": "UNAUTHENTICATED",
+}
+
+// Word is the name of its code, by which the tables go.
+func (s Status) Word() string {
+	if s.Name != "" {
+		return string(s.Name)
+	}
+	return names[s.Code]
+}
+
+// verdicts is the vendor's error table.
+var verdicts = map[string]vendorhttp.Verdict{
+	"INVALID_ARGUMENT":    {Kind: mediagate.KindInvalid},
+	"FAILED_PRECONDITION": {Kind: mediagate.KindFunds}, // billing is not enabled, or not in this region
+	"UNAUTHENTICATED":     {Kind: mediagate.KindCredentials},
+	"PERMISSION_DENIED":   {Kind: mediagate.KindCredentials},
+	"NOT_FOUND":           {Kind: mediagate.KindNotFound}, // the model, or the operation
+	"RESOURCE_EXHAUSTED":  {Kind: mediagate.KindThrottled, Retry: time.Second},
+	// The vendor gave up in the middle: what was asked for may be under way, or
+	// made and charged.
+	"INTERNAL":          {Kind: mediagate.KindAmbiguous},
+	"UNKNOWN":           {Kind: mediagate.KindAmbiguous},
+	"UNAVAILABLE":       {Kind: mediagate.KindAmbiguous},
+	"DEADLINE_EXCEEDED": {Kind: mediagate.KindAmbiguous},
+	"CANCELLED":         {Kind: mediagate.KindAmbiguous},
+}
+
+// badKey is the reason by which a key that is none differs from a bad argument.
+const badKey = "API_KEY_INVALID"
+
+// verdict is what the answer's status says by the table.
+func (s Status) verdict() (v vendorhttp.Verdict, known bool) {
+	v, known = verdicts[s.Word()]
+	for _, d := range s.Details {
+		if d.Reason == badKey && v.Kind == mediagate.KindInvalid {
+			v.Kind = mediagate.KindCredentials
+		}
+	}
+	return v, known
+}
+
+// read finds the status of an answer; own is false for one that is not the
+// vendor's.
+func read(answer vendorhttp.Answer) (s Status, own bool) {
+	var body struct {
+		Error Status `json:"error"`
+	}
+	own = answer.Decode(&body) == nil
+	return body.Error, own
+}
+
+// SubmitVerdict judges an answer to a submission that is no acceptance.
+func SubmitVerdict(answer vendorhttp.Answer) (Status, vendorhttp.Verdict) {
+	status, own := read(answer)
+	v := vendorhttp.Verdict{Kind: vendorhttp.RefusalKind(answer.Status)}
+	known, ok := status.verdict()
+	switch {
+	case answer.Status >= http.StatusInternalServerError, answer.Status < http.StatusMultipleChoices:
+		v.Kind = mediagate.KindAmbiguous
+	case own && ok:
+		v = known
+	}
+	return status, v
+}
+
+// ReadError judges an answer to a call that changes nothing; nil means HTTP
+// 200. Only the vendor's own word proves anything.
+func ReadError(client *vendorhttp.Client, answer vendorhttp.Answer) error {
+	if answer.Status == http.StatusOK {
+		return nil
+	}
+	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	status, own := read(answer)
+	if known, ok := status.verdict(); own && ok && answer.Status < http.StatusInternalServerError {
+		switch known.Kind {
+		case mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindThrottled, mediagate.KindNotFound:
+			v = known
+		default: // nothing is known of the job
+		}
+	}
+	return client.Refuse(v, answer, status.Word(), "", string(status.Message))
+}

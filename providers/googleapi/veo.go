@@ -1,0 +1,156 @@
+package googleapi
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// Video is a request for videos in the gateway's words.
+type Video struct {
+	Prompt           string      `json:"prompt"`
+	NegativePrompt   string      `json:"negative_prompt"`
+	Duration         json.Number `json:"duration"`
+	AspectRatio      string      `json:"aspect_ratio"`
+	Resolution       string      `json:"resolution"`
+	FirstFrame       string      `json:"first_frame_image"`
+	LastFrame        string      `json:"last_frame_image"`
+	Seed             json.Number `json:"seed"`
+	SampleCount      json.Number `json:"sample_count"`
+	GenerateAudio    *bool       `json:"generate_audio"`
+	PersonGeneration string      `json:"person_generation"`
+	ResizeMode       string      `json:"resize_mode"`
+	EnhancePrompt    *bool       `json:"enhance_prompt"`
+}
+
+// VideoFields are those of the gateway's request that Veo takes.
+func VideoFields() []string {
+	return []string{
+		"prompt", "negative_prompt", "duration", "aspect_ratio", "resolution", "first_frame_image", "last_frame_image",
+		"seed", "sample_count", "generate_audio", "person_generation", "resize_mode", "enhance_prompt",
+	}
+}
+
+// DecodeVideo reads a job's request, and refuses what Veo lacks on either
+// surface: KindInvalid, naming the field.
+func DecodeVideo(job mediagate.Job) (*Video, error) {
+	v := new(Video)
+	if err := vendorhttp.DecodeParams(job.Params, v); err != nil {
+		return nil, err
+	}
+	switch seconds, _ := v.Duration.Int64(); {
+	case v.LastFrame != "" && v.FirstFrame == "":
+		return nil, mediagate.Invalid("last_frame_image", "last_frame_image needs first_frame_image here")
+	case v.Duration != "" && !slices.Contains([]int64{4, 6, 8}, seconds):
+		return nil, mediagate.Invalid("duration", "duration must be 4, 6 or 8 here")
+	case v.EnhancePrompt != nil && !*v.EnhancePrompt:
+		return nil, mediagate.Invalid("enhance_prompt", "enhance_prompt can only be true here")
+	case v.PersonGeneration != "" && persons[v.PersonGeneration] == "":
+		return nil, mediagate.Invalid("person_generation", "person_generation must be allow_adult or disallow here")
+	}
+	return v, nil
+}
+
+// persons are the vendor's words for whom a video may show.
+var persons = map[string]string{"allow_adult": "allow_adult", "disallow": "dont_allow"}
+
+// Samples is how many videos the job asks for.
+func (v *Video) Samples() int {
+	n, _ := v.SampleCount.Int64()
+	return max(1, int(n))
+}
+
+// Images are the frames to fetch.
+func (v *Video) Images() []Image {
+	var images []Image
+	if v.FirstFrame != "" {
+		images = append(images, Image{"first_frame_image", v.FirstFrame})
+	}
+	if v.LastFrame != "" {
+		images = append(images, Image{"last_frame_image", v.LastFrame})
+	}
+	return images
+}
+
+// VideoParameters are those that both surfaces take.
+type VideoParameters struct {
+	SampleCount      json.Number `json:"sampleCount,omitempty"`
+	DurationSeconds  json.Number `json:"durationSeconds,omitempty"`
+	AspectRatio      string      `json:"aspectRatio,omitempty"`
+	Resolution       string      `json:"resolution,omitempty"`
+	NegativePrompt   string      `json:"negativePrompt,omitempty"`
+	PersonGeneration string      `json:"personGeneration,omitempty"`
+}
+
+// Parameters are those that both surfaces take.
+func (v *Video) Parameters() VideoParameters {
+	return VideoParameters{
+		SampleCount: v.SampleCount, DurationSeconds: v.Duration, AspectRatio: v.AspectRatio,
+		Resolution: strings.ToLower(v.Resolution), NegativePrompt: v.NegativePrompt, PersonGeneration: persons[v.PersonGeneration],
+	}
+}
+
+type (
+	// veoRequest has its instances last, and in those the frames: texts come
+	// before images (see Images.Request).
+	veoRequest struct {
+		Parameters any        `json:"parameters"`
+		Instances  []instance `json:"instances"`
+	}
+	instance struct {
+		Prompt    string `json:"prompt"`
+		Image     *frame `json:"image,omitempty"`
+		LastFrame *frame `json:"lastFrame,omitempty"`
+	}
+	frame struct {
+		Bytes    string `json:"bytesBase64Encoded"`
+		MimeType string `json:"mimeType"`
+	}
+)
+
+// Document is the vendor's request with these frames, and the parameters of
+// one surface.
+func (v *Video) Document(parameters any, frames []Blob) any {
+	one := instance{Prompt: v.Prompt}
+	for i, blob := range frames {
+		f := &frame{blob.Data, blob.MimeType}
+		if i == 0 {
+			one.Image = f
+		} else {
+			one.LastFrame = f
+		}
+	}
+	return veoRequest{parameters, []instance{one}}
+}
+
+// Filtered is what an end says of videos that were held back.
+type Filtered struct {
+	Count   vendorhttp.Text   `json:"raiMediaFilteredCount"`
+	Reasons []vendorhttp.Text `json:"raiMediaFilteredReasons"`
+}
+
+// VideoOutcome is the end of an operation that was done without an error, which
+// may be a refusal all the same. Videos that were held back are left out.
+func VideoOutcome(client *vendorhttp.Client, media []mediagate.Media, held Filtered) *mediagate.Outcome {
+	if len(media) > 0 {
+		return &mediagate.Outcome{Succeeded: true, Media: media}
+	}
+	if (held.Count == "" || held.Count == "0") && len(held.Reasons) == 0 {
+		return &mediagate.Outcome{Failure: &mediagate.Failure{
+			Code: mediagate.CodeGenerationFailed, Message: "the vendor made no video", Retryable: true,
+		}}
+	}
+	out := &mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}}
+	for _, reason := range held.Reasons {
+		text := client.Clean(string(reason))
+		if shown := vendorhttp.English(text); shown != "" {
+			out.Failure.Message = shown
+			return out
+		}
+		out.VendorText = text
+	}
+	return out
+}
