@@ -17,6 +17,8 @@ import (
 	"github.com/mediagate/mediagate/providers/kling"
 	"github.com/mediagate/mediagate/providers/minimax"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
+	"github.com/mediagate/mediagate/providers/veo"
+	"github.com/mediagate/mediagate/providers/vertex"
 	"github.com/mediagate/mediagate/providers/vidu"
 )
 
@@ -27,6 +29,8 @@ func vendors() map[string]providers.Adapter {
 		"gemini":    row(gemini.Description(), gemini.New, vendorhttp.KeyAccount, gemini.Express),
 		"kling":     row(kling.Description(), kling.New, kling.Account, kling.Express),
 		"minimax":   row(minimax.Description(), minimax.New, vendorhttp.KeyAccount, minimax.Express),
+		"veo":       row(veo.Description(), veo.New, vendorhttp.KeyAccount, veo.Express),
+		"vertex":    row(vertex.Description(), vertex.New, vertex.Account, vertex.Express),
 		"vidu":      row(vidu.Description(), vidu.New, vendorhttp.KeyAccount, vidu.Express),
 	}
 }

@@ -2,6 +2,7 @@ package googleapi
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -104,4 +105,11 @@ func ReadError(client *vendorhttp.Client, answer vendorhttp.Answer) error {
 		}
 	}
 	return client.Refuse(v, answer, status.Word(), "", string(status.Message))
+}
+
+// MissingFile says that an answer speaks of a file which is deleted, or never
+// was the caller's: the vendor does not tell which.
+func MissingFile(answer vendorhttp.Answer) bool {
+	status, own := read(answer)
+	return own && answer.Status == http.StatusForbidden && strings.Contains(string(status.Message), "may not exist")
 }

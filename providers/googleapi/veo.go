@@ -126,6 +126,16 @@ func (v *Video) Document(parameters any, frames []Blob) any {
 	return veoRequest{parameters, []instance{one}}
 }
 
+// RefuseVideo makes the error for an answer to a submission that starts no
+// operation.
+func RefuseVideo(client *vendorhttp.Client, answer vendorhttp.Answer) error {
+	status, v := SubmitVerdict(answer)
+	if v.Kind == mediagate.KindInvalid && status.Moderated() {
+		v.Kind = mediagate.KindModerated
+	}
+	return client.Refuse(v, answer, status.Word(), "", string(status.Message))
+}
+
 // Filtered is what an end says of videos that were held back.
 type Filtered struct {
 	Count   vendorhttp.Text   `json:"raiMediaFilteredCount"`

@@ -135,15 +135,21 @@ func Run(t *testing.T, s Suite) {
 	})
 }
 
+// Address stands for the vendor's in a credential that holds one.
+const Address = "https://vendor.invalid"
+
 // Open makes the adapter against an address, which stands for {vendor} in the
 // channel's options.
 func (s Suite) Open(tb testing.TB, address string, opt providers.Options) providers.Provider {
 	tb.Helper()
 	ch := s.Channel
 	ch.BaseURL = address + s.Prefix
-	ch.Options = maps.Clone(ch.Options)
+	ch.Options, ch.Credentials = maps.Clone(ch.Options), maps.Clone(ch.Credentials)
 	for name, value := range ch.Options {
 		ch.Options[name] = strings.ReplaceAll(value, "{vendor}", address)
+	}
+	for name, value := range ch.Credentials {
+		ch.Credentials[name] = strings.ReplaceAll(value, Address, address)
 	}
 	p, err := s.adapter(tb).Open(ch, opt)
 	if err != nil {

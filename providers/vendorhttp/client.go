@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,15 +95,13 @@ func (c *Client) through(g *gate) *http.Client {
 // longest.
 type unled struct{ *http.Transport }
 
-// ledTo is where unled puts it: a name that no look-up of headers finds.
-const ledTo = "location"
+// ledTo is the header in which unled hands it on.
+const ledTo = "X-Mediagate-Location"
 
 func (u unled) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := u.Transport.RoundTrip(req)
 	if err == nil {
-		if to := resp.Header.Get("Location"); to != "" {
-			resp.Header[ledTo] = []string{to}
-		}
+		resp.Header.Set(ledTo, resp.Header.Get("Location"))
 		resp.Header.Del("Location")
 	}
 	return resp, err
@@ -156,8 +153,8 @@ func (c *Client) Stream(ctx context.Context, call Call) (*Stream, error) {
 		return nil, err
 	}
 	x.answered = true
-	location := strings.Join(resp.Header[ledTo], "")
-	delete(resp.Header, ledTo)
+	location := resp.Header.Get(ledTo)
+	resp.Header.Del(ledTo)
 	return &Stream{
 		Status: resp.StatusCode, Header: resp.Header, Location: location,
 		Body: &streamBody{x: x, body: resp.Body, left: x.limits.Bytes, length: resp.ContentLength}, at: c.now(),

@@ -128,3 +128,50 @@ func TestExtractReadsWhatADecoderReads(t *testing.T) {
 		}
 	})
 }
+
+// Who stops at a text has a document that ends with it.
+func TestExtractorCut(t *testing.T) {
+	t.Parallel()
+	const in = `{"name":"a","list":[{"data":"one","kind":"x"},{"data":"two","kind":"y"}],"more":{"data":"three"}}`
+	x := NewExtractor(strings.NewReader(in), "data", 1000)
+	for i, want := range []struct{ text, cut string }{
+		{"one", `{"name":"a","list":[{"data":"#0"}]}`},
+		{"two", `{"name":"a","list":[{"data":"#0","kind":"x"},{"data":"#1"}]}`},
+		{"three", `{"name":"a","list":[{"data":"#0","kind":"x"},{"data":"#1","kind":"y"}],"more":{"data":""}}`},
+	} {
+		text, err := x.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i < 2 { // what stands for it, whether it was read or not
+			x.Replace("#" + strconv.Itoa(i))
+		}
+		if i != 1 {
+			if b, err := io.ReadAll(text); err != nil || string(b) != want.text {
+				t.Errorf("text %q, %v, want %q", b, err, want.text)
+			}
+		}
+		if got := string(x.Cut()); got != want.cut || !json.Valid([]byte(got)) {
+			t.Errorf("cut at %q: %s, want %s", want.text, got, want.cut)
+		}
+	}
+	if _, err := x.Next(); !errors.Is(err, io.EOF) {
+		t.Errorf("after the last: %v", err)
+	}
+	const whole = `{"name":"a","list":[{"data":"#0","kind":"x"},{"data":"#1","kind":"y"}],"more":{"data":""}}`
+	if got := string(x.Document()); got != whole {
+		t.Errorf("document %s, want %s", got, whole)
+	}
+}
+
+// A text that was handed out and skipped has to end all the same.
+func TestExtractorSkipsToTheEnd(t *testing.T) {
+	t.Parallel()
+	x := NewExtractor(strings.NewReader(`{"data":"never ends`), "data", 1000)
+	if _, err := x.Next(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%v", err)
+	}
+}

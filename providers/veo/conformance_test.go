@@ -1,0 +1,170 @@
+package veo_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"image"
+	"image/png"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/providertest"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	externalID = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
+	owner      = "models/veo-3.1-generate-preview"
+	jobID      = "idxd8u3x0b1c"
+	name       = owner + "/operations/" + jobID
+	public     = "https://generativelanguage.googleapis.com"
+	filePath   = "/v1beta/files/abc123:download?alt=media"
+)
+
+func quote(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+func picture() string {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
+		panic(err)
+	}
+	return b.String()
+}
+
+func operation(rest string) providertest.Reply {
+	return providertest.Reply{Body: `{"name":"` + name + `"` + rest + `}`}
+}
+
+func made(uris ...string) string {
+	list := ""
+	for i, u := range uris {
+		if i > 0 {
+			list += ","
+		}
+		list += `{"video":{"uri":` + quote(u) + `}}`
+	}
+	return `,"done":true,"response":{"@type":"type.googleapis.com/google.ai.generativelanguage.v1beta.PredictLongRunningResponse","generateVideoResponse":{"generatedSamples":[` + list + `]}}`
+}
+
+func word(w string) providertest.Reply {
+	switch w {
+	case "true":
+		return operation(made(public + filePath))
+	case "false":
+		return operation(`,"done":false`)
+	case "absent":
+		return operation("")
+	case "error":
+		return failed("oops")
+	default:
+		return operation(`,"done":` + quote(w))
+	}
+}
+
+func failed(text string) providertest.Reply {
+	return operation(`,"done":true,"error":{"code":13,"message":` + quote(text) + `}`)
+}
+
+func refusal(status int, code, text string) providertest.Reply {
+	return providertest.Reply{Status: status, Body: fmt.Sprintf(`{"error":{"code":%d,"message":%s,"status":%s}}`, status, quote(text), quote(code))}
+}
+
+func row(kind mediagate.Kind, reply providertest.Reply) providertest.Row {
+	return providertest.Row{Reply: reply, Kind: kind}
+}
+
+const noKey = `{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`
+
+func job(params string) mediagate.Job {
+	return mediagate.Job{
+		TaskID: externalID, ExternalID: externalID, Upstream: "veo-3.1-generate-preview", Operation: "video", Params: []byte(params),
+	}
+}
+
+func suite() providertest.Suite {
+	throttled := providertest.Row{Reply: refusal(429, "RESOURCE_EXHAUSTED", "slow down"), Kind: mediagate.KindThrottled, RetryAfter: time.Second}
+	ref := mediagate.JobRef{JobID: jobID, ExternalID: externalID, Operation: "video", State: owner}
+	s := providertest.Suite{
+		Channel: mediagate.Channel{Name: "veo-a", Provider: "veo", Credentials: map[string]string{"api_key": "AIzaSyB4bX9mQ2vT7pW8nR3"}},
+		Job:     job(`{"prompt":"a red kite","generate_audio":true,"first_frame_image":"https://img.example.com/a.png"}`),
+		Files:   map[string]string{"https://img.example.com/a.png": picture(), "https://img.example.com/b.png": picture()},
+		Inexpressible: []mediagate.Job{
+			job(`{"prompt":"a"}`), job(`{"prompt":"a","generate_audio":false}`), job(`{"prompt":"a","generate_audio":true,"seed":0}`),
+			job(`{"prompt":"a","generate_audio":true,"resize_mode":"crop"}`), job(`{"prompt":"a","generate_audio":true,"enhance_prompt":false}`),
+			job(`{"prompt":"a","generate_audio":true,"duration":5}`),
+		},
+		Accepted:   operation(""),
+		Submission: mediagate.Submission{Ref: ref},
+		Refused:    func(text string) providertest.Reply { return refusal(400, "INVALID_ARGUMENT", text) },
+		SubmitRows: map[string]providertest.Row{
+			"INVALID_ARGUMENT":    {Reply: refusal(400, "INVALID_ARGUMENT", "bad size"), Kind: mediagate.KindInvalid, Code: mediagate.CodeInvalidParameters},
+			"content":             {Reply: refusal(400, "INVALID_ARGUMENT", "The input violates our usage guidelines. Support codes: 1"), Kind: mediagate.KindModerated, Code: mediagate.CodeContentPolicy},
+			"no key":              row(mediagate.KindCredentials, providertest.Reply{Status: 400, Body: noKey}),
+			"FAILED_PRECONDITION": row(mediagate.KindFunds, refusal(400, "FAILED_PRECONDITION", "enable billing")),
+			"UNAUTHENTICATED":     {Reply: refusal(401, "UNAUTHENTICATED", "who are you"), Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused},
+			"PERMISSION_DENIED":   row(mediagate.KindCredentials, refusal(403, "PERMISSION_DENIED", "no")),
+			"NOT_FOUND":           row(mediagate.KindNotFound, refusal(404, "NOT_FOUND", "no such model")),
+			"RESOURCE_EXHAUSTED":  throttled,
+			"INTERNAL":            {Reply: refusal(500, "INTERNAL", "oops"), Kind: mediagate.KindAmbiguous, Code: mediagate.CodeSubmissionUnknown},
+			"UNAVAILABLE":         row(mediagate.KindAmbiguous, refusal(503, "UNAVAILABLE", "overloaded")),
+			"DEADLINE_EXCEEDED":   row(mediagate.KindAmbiguous, refusal(504, "DEADLINE_EXCEEDED", "too long")),
+			"no name":             row(mediagate.KindAmbiguous, providertest.Reply{Body: `{"done":false}`}),
+		},
+		Ref:    ref,
+		Word:   word,
+		Words:  map[string]mediagate.JobState{"true": mediagate.JobSucceeded, "false": mediagate.JobRunning, "absent": mediagate.JobRunning, "error": mediagate.JobFailed},
+		Failed: failed,
+		PollRows: map[string]providertest.Row{
+			"NOT_FOUND":           row(mediagate.KindNotFound, refusal(404, "NOT_FOUND", "no such operation")),
+			"no key":              row(mediagate.KindCredentials, providertest.Reply{Status: 400, Body: noKey}),
+			"PERMISSION_DENIED":   row(mediagate.KindCredentials, refusal(403, "PERMISSION_DENIED", "no")),
+			"RESOURCE_EXHAUSTED":  throttled,
+			"FAILED_PRECONDITION": row(mediagate.KindFunds, refusal(400, "FAILED_PRECONDITION", "not in this region")),
+			"INVALID_ARGUMENT":    row(mediagate.KindTransient, refusal(400, "INVALID_ARGUMENT", "what")),
+			"INTERNAL":            row(mediagate.KindTransient, refusal(500, "INTERNAL", "oops")),
+		},
+		Lies: map[string]providertest.Reply{
+			"another job's":  {Body: `{"name":"` + owner + `/operations/b2","done":false}`},
+			"no name":        {Body: `{"done":true}`},
+			"done without":   operation(`,"done":true`),
+			"no link":        operation(made("")),
+			"a link of none": operation(made("gs://bucket/a.mp4")),
+		},
+		Media: mediagate.Media{Ref: filePath},
+		File:  providertest.Reply{Body: "a video", Header: map[string]string{"Content-Type": "video/mp4"}},
+		OpenRows: map[string]providertest.Row{
+			"deleted":           row(mediagate.KindGone, refusal(403, "PERMISSION_DENIED", "You do not have permission to access the File abc123 or it may not exist.")),
+			"PERMISSION_DENIED": row(mediagate.KindTransient, refusal(403, "PERMISSION_DENIED", "no")),
+			"no key":            row(mediagate.KindTransient, providertest.Reply{Status: 400, Body: noKey}),
+			"leads to others":   row(mediagate.KindTransient, providertest.Reply{Status: 302, Header: map[string]string{"Location": "https://storage.example.com/a.mp4"}}),
+			"leads inside":      row(mediagate.KindTransient, providertest.Reply{Status: 302, Header: map[string]string{"Location": "http://169.254.169.254/latest"}}),
+			"leads nowhere":     row(mediagate.KindTransient, providertest.Reply{Status: 302}),
+			"leads round":       {Reply: providertest.Reply{Status: 307, Header: map[string]string{"Location": "/v1beta/files/again"}}, Kind: mediagate.KindTransient, Calls: 5},
+		},
+	}
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	providertest.Run(t, suite())
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	suite().Golden(t, "testdata/*.txtar", *update)
+}

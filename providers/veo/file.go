@@ -1,0 +1,120 @@
+package veo
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/googleapi"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+const (
+	fileTimeout = mediagate.CopyLimit
+	headTimeout = 20 * time.Second
+	// fileBytes bounds a video; what a task takes is bounded by its model.
+	fileBytes = 4 << 30
+	// textBytes bounds an answer that is no video.
+	textBytes = 1 << 20
+	// maxHops is how often a download may be led on.
+	maxHops = 5
+)
+
+// media is a video by its link. One of the account's files is named by its path,
+// which is asked for at the channel's own address, whichever the vendor writes;
+// any other link needs no key.
+func (a *Adapter) media(uri vendorhttp.Text) (mediagate.Media, bool) {
+	link := uri.Link()
+	if link == "" {
+		return mediagate.Media{}, false
+	}
+	m := mediagate.Media{MimeType: "video/mp4"}
+	if u, err := url.Parse(link); err == nil && (a.own(u) || u.Scheme == "https" && "https://"+u.Host == PublicURL) {
+		path := u.EscapedPath()
+		if a.own(u) {
+			path = strings.TrimPrefix(path, strings.TrimRight(a.base.EscapedPath(), "/"))
+		}
+		if strings.HasPrefix(path, prefix) {
+			m.Ref = path
+			if u.RawQuery != "" {
+				m.Ref += "?" + u.RawQuery
+			}
+			return m, true
+		}
+	}
+	m.URL = link
+	return m, true
+}
+
+// own says that a link leads to the channel's own host.
+func (a *Adapter) own(u *url.URL) bool { return u.Scheme == a.base.Scheme && u.Host == a.base.Host }
+
+// Open downloads a file of the account.
+func (a *Adapter) Open(ctx context.Context, _ mediagate.JobRef, media mediagate.Media) (io.ReadCloser, int64, error) {
+	at, err := url.Parse(a.base.String() + media.Ref)
+	if err != nil || !strings.HasPrefix(media.Ref, prefix) {
+		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the reference names no file")
+	}
+	for range maxHops {
+		answer, err := a.http.Stream(ctx, a.download(at))
+		if err != nil {
+			return nil, 0, err
+		}
+		if answer.Status == http.StatusOK {
+			return answer.Body, answer.Length(), nil
+		}
+		if answer.Status/100 != 3 || answer.Location == "" {
+			return nil, 0, a.withheld(answer)
+		}
+		_ = answer.Body.Close()
+		next := vendorhttp.Text(answer.Location)
+		if ref, err := url.Parse(answer.Location); err == nil {
+			next = vendorhttp.Text(at.ResolveReference(ref).String())
+		}
+		if at, err = url.Parse(next.Link()); err != nil || !a.own(at) && !google(at) {
+			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the download leads to a host that is not the vendor's")
+		}
+	}
+	return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the download leads on and on")
+}
+
+// google says that a link leads to a host of Google's, where it may be followed
+// without the key.
+func google(u *url.URL) bool {
+	return u.Scheme == "https" && u.User == nil && len(u.Host) <= maxHost && googleHost.MatchString(u.Host)
+}
+
+// googleHost has no port.
+var googleHost = regexp.MustCompile(`^[a-z0-9.-]+\.(googleapis|googleusercontent)\.com$`)
+
+const maxHost = 253
+
+// download is the call for a file, with the key where it belongs.
+func (a *Adapter) download(at *url.URL) vendorhttp.Call {
+	c := vendorhttp.Call{
+		Effect: vendorhttp.Reads, Base: at.Scheme + "://" + at.Host, Path: at.RequestURI(), Header: http.Header{"Accept": {"*/*"}},
+		Limits: vendorhttp.Limits{Total: fileTimeout, Header: headTimeout, Bytes: fileBytes},
+	}
+	if a.own(at) {
+		c.Header.Set("X-Goog-Api-Key", a.key)
+	}
+	return c
+}
+
+// withheld is the error of a download that brings no file. A file that is
+// deleted is one that the caller may not see, in the vendor's words.
+func (a *Adapter) withheld(answer *vendorhttp.Stream) error {
+	whole, err := answer.Whole(textBytes)
+	if err != nil {
+		return err
+	}
+	if whole.Status == http.StatusNotFound || whole.Status == http.StatusGone || googleapi.MissingFile(whole) {
+		return mediagate.Errorf(mediagate.KindGone, "the vendor has the file no more")
+	}
+	return mediagate.Errorf(mediagate.KindTransient, "the vendor does not give the file: %w", googleapi.ReadError(a.http, whole))
+}

@@ -1,0 +1,175 @@
+package veo
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/googleapi"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// PublicURL is the vendor's public address.
+const PublicURL = "https://generativelanguage.googleapis.com"
+
+const (
+	opVideo = "video"
+	prefix  = "/v1beta/"
+)
+
+// submitTimeout bounds a submission. The frames are sent meanwhile; the answer
+// comes at once.
+const submitTimeout = 60 * time.Second
+
+// Description is what the adapter says of itself.
+func Description() providers.Description {
+	return providers.Description{
+		Credentials: []string{"api_key"},
+		Operations: map[string]providers.Operation{
+			opVideo: {Fields: googleapi.VideoFields(), Media: "video", Inputs: true, Submit: submitTimeout},
+		},
+	}
+}
+
+// Adapter speaks to one account. It is safe for concurrent use.
+type Adapter struct {
+	http   *vendorhttp.Client
+	key    string
+	base   *url.URL
+	images *googleapi.Images
+}
+
+// New makes the adapter of a channel; errors name channel and field.
+func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
+	client, key, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	base, err := url.Parse(vendorhttp.Check(ch).BaseURL(PublicURL))
+	if err != nil {
+		return nil, mediagate.Invalid("base_url", "channel %q: base_url must be a URL", ch.Name) // OpenKeyed has read it
+	}
+	return &Adapter{http: client, key: key, base: base, images: googleapi.NewImages(client.Now)}, nil
+}
+
+// Close drops idle connections.
+func (a *Adapter) Close() { a.http.Close() }
+
+// decode reads the job's request, and says what of it the surface lacks.
+func decode(job mediagate.Job) (*googleapi.Video, error) {
+	if job.Operation != opVideo {
+		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
+	}
+	v, err := googleapi.DecodeVideo(job)
+	switch {
+	case err != nil:
+		return nil, err
+	case v.Seed != "":
+		return nil, mediagate.Invalid("seed", "seed is not supported here")
+	case v.GenerateAudio == nil || !*v.GenerateAudio:
+		return nil, mediagate.Invalid("generate_audio", "generate_audio must be true here")
+	case v.ResizeMode != "" && v.ResizeMode != "pad": // what the vendor does by itself
+		return nil, mediagate.Invalid("resize_mode", "resize_mode must be pad here")
+	}
+	return v, nil
+}
+
+// Express says why the job's request cannot be written, if so.
+func Express(job mediagate.Job, _ map[string]string) error {
+	_, err := decode(job)
+	return err
+}
+
+// Submit sends the job once; providers.Provider says which kinds it returns.
+func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+	v, err := decode(job)
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	req, err := a.images.Request(ctx, job, v.Images(), func(frames []googleapi.Blob) any {
+		return v.Document(v.Parameters(), frames)
+	})
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	defer req.Release()
+	answer, err := a.http.Do(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: prefix + "models/" + url.PathEscape(job.Upstream) + ":predictLongRunning",
+		Body: req.Body(nil), SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout}, Header: a.header(),
+	})
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	var op googleapi.Operation
+	if answer.Status == http.StatusOK && answer.Decode(&op) == nil {
+		if owner, id, ok := op.Parts(); ok {
+			return mediagate.Submission{Ref: mediagate.JobRef{
+				JobID: id, ExternalID: job.ExternalID, Operation: job.Operation, State: owner,
+			}}, nil
+		}
+	}
+	return mediagate.Submission{}, googleapi.RefuseVideo(a.http, answer)
+}
+
+// result is what an operation has made.
+type result struct {
+	Response struct {
+		Samples []struct {
+			Video struct {
+				URI vendorhttp.Text `json:"uri"`
+			} `json:"video"`
+		} `json:"generatedSamples"`
+		googleapi.Filtered
+	} `json:"generateVideoResponse"`
+}
+
+// Poll asks for a job by the vendor's id.
+func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+	if ref.JobID == "" {
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
+	}
+	name := googleapi.NameOf(ref.State, ref.JobID)
+	if _, _, ok := (googleapi.Operation{Name: vendorhttp.Text(name)}).Parts(); !ok || ref.Operation != opVideo {
+		// Not KindNotFound, which would prove that there is no job.
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "the reference is none of this adapter's")
+	}
+	answer, err := a.http.Do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: prefix + name, Header: a.header()})
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	if err := googleapi.ReadError(a.http, answer); err != nil {
+		return mediagate.Report{}, err
+	}
+	var op googleapi.Operation
+	if err := answer.Decode(&op); err != nil {
+		return mediagate.Report{}, &mediagate.Error{Kind: mediagate.KindTransient, Message: "the vendor's answer cannot be read", Err: err}
+	}
+	report, err := op.State(a.http, ref)
+	if err != nil || report.State != mediagate.JobSucceeded {
+		return report, err
+	}
+	var made result
+	if err := (vendorhttp.Answer{Body: op.Response}).Decode(&made); err != nil {
+		made = result{}
+	}
+	var media []mediagate.Media
+	for _, s := range made.Response.Samples {
+		if m, ok := a.media(s.Video.URI); ok {
+			m.Index = len(media)
+			media = append(media, m)
+		}
+	}
+	if len(media) == 0 && len(made.Response.Samples) > 0 {
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "a job that succeeded leads to no file")
+	}
+	if report.Outcome = googleapi.VideoOutcome(a.http, media, made.Response.Filtered); !report.Outcome.Succeeded {
+		report.State = mediagate.JobFailed
+	}
+	return report, nil
+}
+
+// header carries the account's key.
+func (a *Adapter) header() http.Header { return http.Header{"X-Goog-Api-Key": {a.key}} }

@@ -1,0 +1,149 @@
+package vertex
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/oauth2/jwt"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// The credentials of a channel.
+const (
+	credAccount  = "service_account"
+	credProject  = "project"
+	credLocation = "location"
+)
+
+// scope is what a token is good for.
+const scope = "https://www.googleapis.com/auth/cloud-platform"
+
+// googleOAuth is where tokens are made when the account does not say.
+const googleOAuth = "https://oauth2.googleapis.com/token"
+
+// settings are a channel's, read and judged.
+type settings struct {
+	base, project, location string
+	account                 serviceAccount
+	secrets                 []string
+}
+
+// serviceAccount is the key file of one.
+type serviceAccount struct {
+	Type         string `json:"type"`
+	ClientEmail  string `json:"client_email"`
+	PrivateKey   string `json:"private_key"`
+	PrivateKeyID string `json:"private_key_id"`
+	TokenURI     string `json:"token_uri"`
+}
+
+var (
+	projectPattern  = regexp.MustCompile(`^[a-z0-9][a-z0-9.:-]{0,80}$`)
+	locationPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,40}$`)
+)
+
+// publicURL is the vendor's public address for a location.
+func publicURL(location string) string {
+	if location == "global" {
+		return "https://aiplatform.googleapis.com"
+	}
+	return "https://" + location + "-aiplatform.googleapis.com"
+}
+
+func readSettings(ch mediagate.Channel) (settings, error) {
+	check := vendorhttp.Check(ch)
+	check.Known(Description().Credentials, nil)
+	s := settings{project: check.Credential(credProject), location: check.Credential(credLocation)}
+	if s.project != "" && !projectPattern.MatchString(s.project) {
+		check.Wrong("credentials."+credProject, "is no project's id or number")
+	}
+	public := "https://aiplatform.googleapis.com"
+	switch {
+	case s.location == "":
+	case !locationPattern.MatchString(s.location):
+		check.Wrong("credentials."+credLocation, "is no location of the vendor's")
+	default:
+		public = publicURL(s.location)
+	}
+	s.base = check.BaseURL(public)
+	raw, problem := accountText(ch.Credentials[credAccount])
+	if problem == "" {
+		s.account, problem = readAccount(raw)
+	}
+	if problem != "" {
+		check.Wrong("credentials."+credAccount, problem)
+	}
+	s.secrets = append(strings.Fields(s.account.PrivateKey),
+		raw, s.account.PrivateKey, s.account.PrivateKeyID, s.account.ClientEmail, s.project, s.location, ch.Credentials[credAccount])
+	// The marks of a key's beginning and end are words.
+	s.secrets = slices.DeleteFunc(s.secrets, func(word string) bool { return len(word) < 16 && strings.Contains(s.account.PrivateKey, word) })
+	return s, check.Err()
+}
+
+// maxAccount is far above the size of a key file.
+const maxAccount = 64 << 10
+
+// accountText is the JSON, whether it is given or the path of its file.
+func accountText(value string) (text, problem string) {
+	value = strings.TrimSpace(value)
+	switch {
+	case value == "":
+		return "", "is missing"
+	case len(value) > maxAccount:
+		return "", "is too long"
+	case strings.HasPrefix(value, "{"):
+		return value, ""
+	}
+	file, err := os.Open(value)
+	if err != nil {
+		return "", "is neither JSON nor the path of a file that can be read"
+	}
+	defer file.Close()
+	b, err := io.ReadAll(io.LimitReader(file, maxAccount))
+	if err != nil {
+		return "", "is neither JSON nor the path of a file that can be read"
+	}
+	return string(b), ""
+}
+
+// readAccount judges a key file without a call.
+func readAccount(text string) (a serviceAccount, problem string) {
+	if json.Unmarshal([]byte(text), &a) != nil {
+		return serviceAccount{}, "is no JSON of a service account"
+	}
+	a.TokenURI = cmp.Or(a.TokenURI, googleOAuth)
+	tokens, err := url.Parse(a.TokenURI)
+	switch {
+	case a.Type != "service_account":
+		return a, `must be the key of a service account, with type "service_account"`
+	case a.ClientEmail == "":
+		return a, "has no client_email"
+	case !validKey(a.PrivateKey):
+		return a, "has no private_key of RSA in PEM"
+	case err != nil, tokens.Scheme != "https" && tokens.Scheme != "http", tokens.Hostname() == "", tokens.User != nil, tokens.Fragment != "":
+		return a, "has a token_uri that is no http or https URL"
+	}
+	return a, ""
+}
+
+// config signs for tokens.
+func (a serviceAccount) config() *jwt.Config {
+	return &jwt.Config{
+		Email: a.ClientEmail, PrivateKey: []byte(a.PrivateKey), PrivateKeyID: a.PrivateKeyID,
+		Scopes: []string{scope}, TokenURL: a.TokenURI,
+	}
+}
+
+// Account names the vendor account behind a channel: operations are found in
+// their project and location, by whichever service account may see those.
+func Account(ch mediagate.Channel) string {
+	return ch.Credentials[credProject] + "\x00" + ch.Credentials[credLocation]
+}

@@ -1,0 +1,106 @@
+package vertex_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+)
+
+// large answers about the operation with videos of 64 MiB each, and counts what
+// it could send.
+func large(t *testing.T, head string, videos int) (url string, sent *atomic.Int64) {
+	t.Helper()
+	const size = 64 << 20 / 3 * 4
+	sent = new(atomic.Int64)
+	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/token" {
+			_, _ = io.WriteString(w, granted.Body)
+			return
+		}
+		_, _ = io.WriteString(w, head)
+		chunk := strings.Repeat("A", 1<<20)
+		for i := range videos {
+			if i > 0 {
+				_, _ = io.WriteString(w, ",")
+			}
+			_, _ = io.WriteString(w, `{"bytesBase64Encoded":"`)
+			for left := size; left > 0; {
+				n, err := io.WriteString(w, chunk[:min(left, len(chunk))])
+				sent.Add(int64(n))
+				if err != nil {
+					return
+				}
+				left -= n
+			}
+			_, _ = io.WriteString(w, `","mimeType":"video/mp4"}`)
+		}
+		_, _ = io.WriteString(w, `]}}`)
+	}))
+	t.Cleanup(vendor.Close)
+	return vendor.URL, sent
+}
+
+// allocated is what f takes of memory, all told.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+const head = `{"name":"` + name + `","done":true,"response":{"videos":[`
+
+// A poll keeps no video, and does not even wait for the last one that there can
+// be; a file is read through, whatever its size.
+//
+//nolint:paralleltest // it measures memory
+func TestLargeVideos(t *testing.T) {
+	const most = 24 << 20 // far below one video, with room for what the server itself takes
+	s := suite()
+	url, sent := large(t, head, 2)
+	p := s.Open(t, url, providers.Options{})
+	ref := s.Ref
+	ref.State = "3 " + owner // one was held back, and the answer says so too late
+	var report mediagate.Report
+	var err error
+	if n := allocated(func() { report, err = p.Poll(t.Context(), ref) }); n > most {
+		t.Errorf("a poll took %d bytes", n)
+	}
+	if err != nil || report.Outcome == nil || len(report.Outcome.Media) != 2 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	sent.Store(0)
+	ref.State = "1 " + owner
+	report, err = p.Poll(t.Context(), ref)
+	if err != nil || report.Outcome == nil || len(report.Outcome.Media) != 1 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	if n := sent.Load(); n > 32<<20 {
+		t.Errorf("a poll for one video read %d bytes of it", n)
+	}
+	var read int64
+	taken := allocated(func() {
+		file, length, openErr := p.(providers.Opener).Open(t.Context(), ref, mediagate.Media{Ref: "1"})
+		if openErr != nil || length != -1 {
+			t.Fatalf("length %d, %v", length, openErr)
+		}
+		read, err = io.Copy(io.Discard, file)
+		if closeErr := file.Close(); closeErr != nil {
+			t.Error(closeErr)
+		}
+	})
+	if err != nil || read != 64<<20/3*3 {
+		t.Errorf("%d bytes, %v", read, err)
+	}
+	if taken > most {
+		t.Errorf("a file took %d bytes", taken)
+	}
+}

@@ -1,0 +1,210 @@
+package vertex
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/googleapi"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// bytesField is the member of an answer that holds a video.
+const bytesField = "bytesBase64Encoded"
+
+// result is what an operation has made.
+type result struct {
+	Videos []struct {
+		Bytes vendorhttp.Text `json:"bytesBase64Encoded"` // its place in the answer, see look
+		GCS   vendorhttp.Text `json:"gcsUri"`
+	} `json:"videos"`
+	googleapi.Filtered
+}
+
+// Poll asks for a job by the vendor's id.
+func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+	answer, at, err := a.fetch(ctx, ref, vendorhttp.Limits{Total: pollTimeout})
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	defer answer.Body.Close()
+	if answer.Status != http.StatusOK {
+		whole, err := answer.Whole(textBytes)
+		if err != nil {
+			return mediagate.Report{}, err
+		}
+		return mediagate.Report{}, googleapi.ReadError(a.http, whole)
+	}
+	op, err := look(answer.Body, at.samples)
+	if err != nil {
+		return mediagate.Report{}, strange(err)
+	}
+	report, err := op.State(a.http, ref)
+	if err != nil || report.State != mediagate.JobSucceeded {
+		return report, err
+	}
+	if report.Outcome, err = a.outcome(op); err != nil {
+		return mediagate.Report{}, err
+	}
+	if !report.Outcome.Succeeded {
+		report.State = mediagate.JobFailed
+	}
+	return report, nil
+}
+
+// look reads the answer about an operation and keeps no video: in the place of
+// each stands the number of the text that it is, from 0. It stops at the last
+// one that there can be, as soon as that has begun, since the rest takes as long
+// as its download.
+func look(answer io.Reader, samples int) (googleapi.Operation, error) {
+	x := vendorhttp.NewExtractor(answer, bytesField, textBytes)
+	videos := 0
+	for n := 0; ; n++ {
+		text, err := x.Next()
+		if errors.Is(err, io.EOF) {
+			op, err := decodeOperation(x.Document())
+			return op, err
+		}
+		if err != nil {
+			return googleapi.Operation{}, err
+		}
+		switch _, err := io.ReadFull(text, make([]byte, 1)); {
+		case errors.Is(err, io.EOF):
+			continue // an empty one is no video
+		case err != nil:
+			return googleapi.Operation{}, err
+		}
+		x.Replace(strconv.Itoa(n))
+		videos++
+		if op, err := decodeOperation(x.Cut()); err == nil && complete(op, videos, samples) {
+			return op, nil
+		}
+	}
+}
+
+func decodeOperation(document []byte) (op googleapi.Operation, err error) {
+	err = vendorhttp.Answer{Body: document}.Decode(&op)
+	return op, err
+}
+
+// complete says that nothing can follow in the answer that matters.
+func complete(op googleapi.Operation, videos, samples int) bool {
+	if _, _, named := op.Parts(); !named || op.Done == nil || *op.Done != "true" {
+		return false
+	}
+	var made result
+	_ = json.Unmarshal(op.Response, &made)
+	held, _ := strconv.Atoi(string(made.Count))
+	return videos+max(0, held) >= samples
+}
+
+// outcome is the end of an operation that was done.
+func (a *Adapter) outcome(op googleapi.Operation) (*mediagate.Outcome, error) {
+	var made result
+	if err := (vendorhttp.Answer{Body: op.Response}).Decode(&made); err != nil {
+		made = result{}
+	}
+	var media []mediagate.Media
+	elsewhere := false
+	for _, v := range made.Videos {
+		if v.Bytes != "" {
+			media = append(media, mediagate.Media{Ref: string(v.Bytes), Index: len(media), MimeType: "video/mp4"})
+		}
+		elsewhere = elsewhere || v.GCS != ""
+	}
+	switch {
+	case len(media) > 0, len(made.Videos) == 0:
+		return googleapi.VideoOutcome(a.http, media, made.Filtered), nil
+	case elsewhere: // in a bucket of the account's, which nobody asked for
+		return &mediagate.Outcome{Failure: &mediagate.Failure{
+			Code: mediagate.CodeResultUnavailable, Message: "the vendor stored the video where the gateway does not read",
+		}}, nil
+	default:
+		return nil, mediagate.Errorf(mediagate.KindTransient, "a job that succeeded has no file")
+	}
+}
+
+// Open asks for the operation again and reads up to the video that media names.
+func (a *Adapter) Open(ctx context.Context, ref mediagate.JobRef, media mediagate.Media) (io.ReadCloser, int64, error) {
+	number, err := strconv.Atoi(media.Ref)
+	if err != nil || number < 0 {
+		return nil, 0, strange(errors.New("the reference names no video"))
+	}
+	answer, _, err := a.fetch(ctx, ref, vendorhttp.Limits{Total: fileTimeout, Header: headTimeout})
+	if err != nil {
+		return nil, 0, err
+	}
+	text, err := a.find(answer, number)
+	if err != nil {
+		_ = answer.Body.Close()
+		return nil, 0, err
+	}
+	return &video{answer: answer.Body, bytes: base64.NewDecoder(base64.StdEncoding, text)}, -1, nil
+}
+
+// find is the text of that number in an answer.
+func (a *Adapter) find(answer *vendorhttp.Stream, number int) (io.Reader, error) {
+	switch answer.Status {
+	case http.StatusOK:
+	case http.StatusNotFound, http.StatusGone:
+		return nil, gone()
+	default:
+		whole, err := answer.Whole(textBytes)
+		if err != nil {
+			return nil, err
+		}
+		err = googleapi.ReadError(a.http, whole)
+		return nil, mediagate.Errorf(mediagate.KindTransient, "the vendor does not give the video: %w", err)
+	}
+	x := vendorhttp.NewExtractor(answer.Body, bytesField, textBytes)
+	for n := 0; ; n++ {
+		text, err := x.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			op, err := decodeOperation(x.Document())
+			if err == nil && op.Done != nil && *op.Done == "true" {
+				return nil, gone()
+			}
+			return nil, strange(errors.New("the answer holds no video"))
+		case err != nil:
+			return nil, strange(err)
+		case n == number:
+			return text, nil
+		}
+	}
+}
+
+// video is one on its way. It ends with its text, which has an end of its own.
+type video struct {
+	answer io.Closer
+	bytes  io.Reader
+}
+
+func (v *video) Read(p []byte) (int, error) {
+	n, err := v.bytes.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = strange(err)
+	}
+	return n, err
+}
+
+// Close hangs up; the answer may hold more.
+func (v *video) Close() error { return v.answer.Close() }
+
+func gone() error {
+	return mediagate.Errorf(mediagate.KindGone, "the vendor has the video no more")
+}
+
+// strange is the error of an answer that is not as the vendor gives them, or
+// that broke off: asked again, it may be right.
+func strange(err error) error {
+	if _, ours := errors.AsType[*mediagate.Error](err); ours {
+		return err
+	}
+	return &mediagate.Error{Kind: mediagate.KindTransient, Message: "the vendor's answer cannot be read", Err: err}
+}

@@ -1,0 +1,156 @@
+package vertex
+
+import (
+	"bytes"
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/jwt"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// validKey says that the text is an RSA key in PEM, as the signing demands.
+func validKey(text string) bool {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return false
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		_, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+		return err == nil
+	}
+	_, isRSA := key.(*rsa.PrivateKey)
+	return isRSA
+}
+
+const (
+	// tokenMargin is how long before its end a token is not used any more.
+	tokenMargin = 5 * time.Minute
+	// tokenTimeout bounds the call for one.
+	tokenTimeout = 10 * time.Second
+	// tokenLife is that of a token that does not tell its own: short.
+	tokenLife = 10 * time.Minute
+)
+
+// tokens makes the access tokens of a service account, and keeps the latest.
+type tokens struct {
+	http   *vendorhttp.Client
+	config *jwt.Config
+
+	turn    chan struct{} // holds one while nobody looks or makes a token
+	current string
+	until   time.Time
+}
+
+func newTokens(client *vendorhttp.Client, account serviceAccount) *tokens {
+	t := &tokens{http: client, config: account.config(), turn: make(chan struct{}, 1)}
+	t.turn <- struct{}{}
+	return t
+}
+
+// token is one that is good for a while. stale is one that the vendor has
+// refused, and so is not it. Whoever comes while one is made waits for it.
+func (t *tokens) token(ctx context.Context, stale string) (string, error) {
+	select {
+	case <-t.turn:
+		defer func() { t.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return "", &mediagate.Error{Kind: mediagate.KindTransient, Message: "no token in time", Err: ctx.Err()}
+	}
+	if t.current != "" && t.current != stale && t.http.Now().Before(t.until) {
+		return t.current, nil
+	}
+	made, life, err := t.make(ctx)
+	if err != nil {
+		return "", err
+	}
+	t.http.Hide(made)
+	t.current, t.until = made, t.http.Now().Add(life)
+	return made, nil
+}
+
+// make asks for a token by a signed assertion.
+func (t *tokens) make(ctx context.Context) (token string, life time.Duration, err error) {
+	c := &carrier{http: t.http, ctx: ctx}
+	made, err := t.config.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: c})).Token()
+	if c.failed != nil {
+		return "", 0, c.failed
+	}
+	var answered *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &answered):
+		return "", 0, t.refusal(c.answer)
+	case err != nil, !fits(made.AccessToken):
+		return "", 0, t.http.Refuse(vendorhttp.Verdict{Kind: mediagate.KindTransient}, c.answer, "", "", "the answer holds no token")
+	}
+	life = tokenLife
+	if !made.Expiry.IsZero() {
+		life = time.Until(made.Expiry) - tokenMargin // a token of less is used once
+	}
+	return made.AccessToken, life, nil
+}
+
+// fits says that a token can stand in a header.
+func fits(token string) bool {
+	const most = 8192
+	return token != "" && len(token) <= most && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// refusal judges an answer without a token. Only in the server's own words it
+// says that the account is none.
+func (t *tokens) refusal(answer vendorhttp.Answer) error {
+	var body struct {
+		Error       vendorhttp.Text `json:"error"`
+		Description vendorhttp.Text `json:"error_description"`
+	}
+	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	if answer.Decode(&body) == nil && body.Error != "" && answer.Status >= http.StatusBadRequest && answer.Status < http.StatusInternalServerError {
+		switch body.Error {
+		case "invalid_grant", "invalid_client", "unauthorized_client", "access_denied", "invalid_scope", "invalid_request", "unsupported_grant_type":
+			v.Kind = mediagate.KindCredentials
+		}
+	}
+	return t.http.Refuse(v, answer, string(body.Error), "", string(body.Description))
+}
+
+// carrier makes the call for a token as one of vendorhttp's, with its bounds,
+// and never through a proxy of the environment.
+type carrier struct {
+	http   *vendorhttp.Client
+	ctx    context.Context //nolint:containedctx // the token library takes none for its request
+	answer vendorhttp.Answer
+	failed error
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err == nil {
+		err = req.Body.Close()
+	}
+	form, formErr := url.ParseQuery(string(body))
+	if err := errors.Join(err, formErr); err != nil {
+		return nil, err
+	}
+	c.answer, c.failed = c.http.Do(c.ctx, vendorhttp.Call{
+		Effect: vendorhttp.Reads, Base: req.URL.String(), Body: vendorhttp.Form(form), Limits: vendorhttp.Limits{Total: tokenTimeout},
+	})
+	if c.failed != nil {
+		return nil, c.failed
+	}
+	return &http.Response{
+		StatusCode: c.answer.Status, Header: c.answer.Header, Body: io.NopCloser(bytes.NewReader(c.answer.Body)), Request: req,
+	}, nil
+}

@@ -1,0 +1,174 @@
+package vertex
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/googleapi"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+const opVideo = "video"
+
+const (
+	// submitTimeout bounds a submission with the call for its token. The frames
+	// are sent meanwhile; the answer comes at once.
+	submitTimeout = 60 * time.Second
+	// pollTimeout bounds a poll, which may read videos to see that they are
+	// there.
+	pollTimeout = 30 * time.Second
+	// fileTimeout bounds the reading of a video, and of those before it.
+	fileTimeout = mediagate.CopyLimit
+	headTimeout = 20 * time.Second
+	// answerBytes bounds an answer: four long videos in 4K, as base64.
+	answerBytes = 4 << 30
+	// textBytes bounds an answer beside its videos.
+	textBytes = 1 << 20
+)
+
+// Description is what the adapter says of itself.
+func Description() providers.Description {
+	return providers.Description{
+		Credentials: []string{credAccount, credProject, credLocation},
+		Operations: map[string]providers.Operation{
+			opVideo: {Fields: googleapi.VideoFields(), Media: "video", Inputs: true, Submit: submitTimeout},
+		},
+	}
+}
+
+// Adapter speaks to one project at one location. It is safe for concurrent use.
+type Adapter struct {
+	http   *vendorhttp.Client
+	tokens *tokens
+	images *googleapi.Images
+	owner  string // of the models' resources
+}
+
+// New makes the adapter of a channel; errors name channel and field.
+func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
+	s, err := readSettings(ch)
+	if err != nil {
+		return nil, err
+	}
+	client := vendorhttp.New(vendorhttp.Config{BaseURL: s.base, Secrets: s.secrets}, opt)
+	return &Adapter{
+		http: client, tokens: newTokens(client, s.account), images: googleapi.NewImages(client.Now),
+		owner: "projects/" + s.project + "/locations/" + s.location + "/publishers/google/models/",
+	}, nil
+}
+
+// Close drops idle connections.
+func (a *Adapter) Close() { a.http.Close() }
+
+// Express says why the job's request cannot be written, if so.
+func Express(job mediagate.Job, _ map[string]string) error {
+	_, err := decode(job)
+	return err
+}
+
+// Submit sends the job once; providers.Provider says which kinds it returns.
+func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+	v, err := decode(job)
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	req, err := a.images.Request(ctx, job, v.Images(), func(frames []googleapi.Blob) any {
+		return v.Document(parametersOf(v), frames)
+	})
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	defer req.Release()
+	ctx, cancel := context.WithTimeout(ctx, submitTimeout) // of all calls
+	defer cancel()
+	answer, err := a.authorized(ctx, func() vendorhttp.Call {
+		return vendorhttp.Call{
+			Effect: vendorhttp.Submits, Path: "/v1/" + a.owner + job.Upstream + ":predictLongRunning", Body: req.Body(nil),
+			SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout, Bytes: textBytes},
+		}
+	})
+	if err != nil {
+		return mediagate.Submission{}, vendorhttp.BeforeSubmission(err) // of a token; a submission's own is of other kinds
+	}
+	whole, err := answer.Whole(textBytes)
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	var op googleapi.Operation
+	if whole.Status == http.StatusOK && whole.Decode(&op) == nil {
+		if owner, id, ok := op.Parts(); ok {
+			return mediagate.Submission{Ref: mediagate.JobRef{
+				JobID: id, ExternalID: job.ExternalID, Operation: job.Operation, State: place{owner, v.Samples()}.String(),
+			}}, nil
+		}
+	}
+	return mediagate.Submission{}, googleapi.RefuseVideo(a.http, whole)
+}
+
+// authorized makes a call with a token, and makes it once more with a new one
+// when the vendor refuses the first. Nothing has happened there by then.
+func (a *Adapter) authorized(ctx context.Context, call func() vendorhttp.Call) (*vendorhttp.Stream, error) {
+	refused := ""
+	for {
+		token, err := a.tokens.token(ctx, refused)
+		if err != nil {
+			return nil, err
+		}
+		c := call()
+		c.Header = http.Header{"Authorization": {"Bearer " + token}}
+		answer, err := a.http.Stream(ctx, c)
+		if err != nil || answer.Status != http.StatusUnauthorized || refused != "" {
+			return answer, err
+		}
+		refused = token
+		_ = answer.Body.Close()
+	}
+}
+
+// place is where an operation is asked for, and how many videos it makes at
+// most: JobRef.State.
+type place struct {
+	owner   string
+	samples int
+}
+
+// String is "2 projects/…/models/…".
+func (p place) String() string { return strconv.Itoa(p.samples) + " " + p.owner }
+
+func placeOf(state string) (p place, ok bool) {
+	count, owner, _ := strings.Cut(state, " ")
+	n, err := strconv.Atoi(count)
+	if _, _, named := (googleapi.Operation{Name: vendorhttp.Text(googleapi.NameOf(owner, "x"))}).Parts(); err != nil || n < 1 || !named {
+		return place{}, false
+	}
+	return place{owner, n}, true
+}
+
+// fetch asks for the operation. The answer, of any status, is the caller's to
+// close.
+func (a *Adapter) fetch(ctx context.Context, ref mediagate.JobRef, limits vendorhttp.Limits) (*vendorhttp.Stream, place, error) {
+	if ref.JobID == "" {
+		return nil, place{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
+	}
+	at, ok := placeOf(ref.State)
+	if !ok || ref.Operation != opVideo {
+		// Not KindNotFound, which would prove that there is no job.
+		return nil, place{}, mediagate.Errorf(mediagate.KindTransient, "the reference is none of this adapter's")
+	}
+	body, err := vendorhttp.Encode(map[string]string{"operationName": googleapi.NameOf(at.owner, ref.JobID)})
+	if err != nil {
+		return nil, place{}, mediagate.Errorf(mediagate.KindInternal, "the question cannot be written: %w", err)
+	}
+	limits.Bytes = answerBytes
+	answer, err := a.authorized(ctx, func() vendorhttp.Call {
+		return vendorhttp.Call{
+			Effect: vendorhttp.Reads, Path: "/v1/" + at.owner + ":fetchPredictOperation", Body: vendorhttp.JSON(body), Limits: limits,
+		}
+	})
+	return answer, at, err
+}
