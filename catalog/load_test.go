@@ -105,7 +105,14 @@ func TestBuiltInModels(t *testing.T) {
 		"theta-image-turbo": {"image", "image", []string{"Text to Image"}, images, mib, "image", "dashscope/z-image-turbo/image"},
 		"zeta-2-ext":        {"image", "image", imagesFromBoth, images, mib, "image", gemini},
 
-		"gamma2.7-videoedit":           {"video", "video", []string{"Video to Video"}, videos, mib, "video", "dashscope/wan2.7-videoedit/edit"},
+		"gamma2.7-videoedit": {"video", "video", []string{"Video to Video"}, videos, mib, "video", "dashscope/wan2.7-videoedit/edit"},
+		"epsilon3.1-fast-official": {
+			"video", "video", fromBoth, videos, mib, "video",
+			"vertex/veo-3.1-fast-generate-001/video veo/veo-3.1-fast-generate-preview/video",
+		},
+		"epsilon3.1-quality-official": {
+			"video", "video", fromBoth, videos, mib, "video", "vertex/veo-3.1-generate-001/video veo/veo-3.1-generate-preview/video",
+		},
 		"zeta-3.1-flash-image-preview": {"image", "image", imagesFromBoth, images, mib, "image", gemini},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -126,6 +133,9 @@ func TestFields(t *testing.T) {
 		"delta-2.3":         "prompt duration resolution prompt_optimizer fast_pretreatment watermark first_frame_image",
 		"delta-H3":          "prompt duration resolution aspect_ratio image_urls video_urls audio_urls first_frame_image last_frame_image",
 		"zeta-2-ext":        "prompt image_urls size resolution n",
+
+		"epsilon3.1-fast-official": "prompt negative_prompt duration aspect_ratio resolution first_frame_image last_frame_image " +
+			"resize_mode seed sample_count generate_audio person_generation enhance_prompt",
 	} {
 		o := operation(t, id)
 		if diff := cmp.Diff(want, strings.Join(o.Fields(), " ")); diff != "" {
