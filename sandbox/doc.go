@@ -13,8 +13,8 @@
 //
 // Each vendor lives below its name: /kling/v1/videos/…,
 // /dashscope/api/v1/…, /minimax/v1/… and /minimax/v2/…, /gemini/v1beta/…,
-// /vidu/ent/v2/…; files are at /media/…, control at /_sandbox/…. Links are
-// made for the host that the caller used.
+// /vertex/v1/…, /veo/v1beta/…, /vidu/ent/v2/…; files are at /media/…, control
+// at /_sandbox/…. Links are made for the host that the caller used.
 //
 // # Strictness
 //

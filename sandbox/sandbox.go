@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate/sandbox/dashscope"
@@ -9,6 +10,8 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 	"github.com/mediagate/mediagate/sandbox/kling"
 	"github.com/mediagate/mediagate/sandbox/minimax"
+	"github.com/mediagate/mediagate/sandbox/veo"
+	"github.com/mediagate/mediagate/sandbox/vertex"
 	"github.com/mediagate/mediagate/sandbox/vidu"
 )
 
@@ -20,6 +23,8 @@ func vendors() []kernel.Vendor {
 		minimax.Vendor(),
 		gemini.Vendor(),
 		vidu.Vendor(),
+		vertex.Vendor(),
+		veo.Vendor(),
 	}
 }
 
@@ -57,11 +62,14 @@ func DefaultAccounts() []Account {
 	return accounts
 }
 
-// Channels returns how a gateway reaches each vendor, in the order of the
-// table.
-func Channels() []Channel {
+// Channels returns how a gateway reaches each vendor of the sandbox at the
+// address, in the order of the table.
+func Channels(address string) []Channel {
 	var channels []Channel
 	for _, v := range vendors() {
+		for name, value := range v.Channel.Credentials {
+			v.Channel.Credentials[name] = strings.ReplaceAll(value, kernel.Address, address)
+		}
 		channels = append(channels, v.Channel)
 	}
 	return channels

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -16,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestChannels(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)
-	channels, accounts := sandbox.Channels(), sandbox.DefaultAccounts()
+	channels, accounts := sandbox.Channels(b.URL), sandbox.DefaultAccounts()
 	if len(channels) != len(accounts) {
 		t.Fatalf("%d channels, %d accounts", len(channels), len(accounts))
 	}
@@ -25,7 +26,7 @@ func TestChannels(t *testing.T) {
 			t.Errorf("channel %+v of account %+v", c, accounts[i])
 		}
 		for name, value := range c.Credentials {
-			if value == "" || accounts[i].Credentials[name] != value {
+			if value == "" || strings.ReplaceAll(accounts[i].Credentials[name], "{sandbox}", b.URL) != value {
 				t.Errorf("%s: %s is not the account's", c.Provider, name)
 			}
 		}

@@ -123,7 +123,7 @@ func productConfig(secrets datadir.Secrets, opts options, where *announcement) (
 // vendor for which there is no adapter gets none.
 func sandboxChannels(url string) []app.Channel {
 	var channels []app.Channel
-	for _, c := range sandbox.Channels() {
+	for _, c := range sandbox.Channels(url) {
 		if !slices.Contains(all.Known(), c.Provider) {
 			continue
 		}

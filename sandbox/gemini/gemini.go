@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/mediagate/mediagate/sandbox/googleapi"
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
@@ -15,31 +16,6 @@ func Vendor() kernel.Vendor {
 		Account: kernel.Account{Provider: name, Credentials: map[string]string{"api_key": key}},
 		Channel: kernel.Channel{Provider: name, Path: "/gemini", Credentials: map[string]string{"api_key": key}},
 		Mount:   mount,
-	}
-}
-
-// The statuses of errors.
-const (
-	invalidArgument   = "INVALID_ARGUMENT"
-	permissionDenied  = "PERMISSION_DENIED"
-	notFound          = "NOT_FOUND"
-	resourceExhausted = "RESOURCE_EXHAUSTED"
-	internal          = "INTERNAL"
-)
-
-// httpStatus is the HTTP status that goes with a status.
-func httpStatus(status string) int {
-	switch status {
-	case permissionDenied:
-		return http.StatusForbidden
-	case notFound:
-		return http.StatusNotFound
-	case resourceExhausted:
-		return http.StatusTooManyRequests
-	case internal:
-		return http.StatusInternalServerError
-	default:
-		return http.StatusBadRequest
 	}
 }
 
@@ -57,38 +33,19 @@ func mount(s *kernel.Service) http.Handler {
 	g := &gemini{s}
 	mux := http.NewServeMux()
 	mux.Handle("POST /v1beta/models/{call}", s.Handle(g.call))
-	mux.Handle("/", s.Handle(func(*http.Request) kernel.Reply {
-		return refuse(kernel.CallOther, notFound, "the requested URL was not found on this server")
-	}))
+	mux.Handle("/", s.Handle(googleapi.Missing))
 	return mux
 }
 
-// refuse answers with an error.
-func refuse(kind, status, message string, details ...any) kernel.Reply {
-	code := httpStatus(status)
-	e := map[string]any{"code": code, "message": message, "status": status}
-	if len(details) > 0 {
-		e["details"] = details
-	}
-	return kernel.Reply{Kind: kind, Status: code, Body: map[string]any{"error": e}}
-}
-
-// call finds customer, model and method. A key that is not one is an invalid
-// argument for this vendor, told apart by its reason.
+// call finds customer, model and method.
 func (g *gemini) call(r *http.Request) kernel.Reply {
-	key := r.Header.Get("x-goog-api-key")
-	if key == "" {
-		return refuse(kernel.CallOther, permissionDenied, "Method doesn't allow unregistered callers. Please use API Key.")
-	}
-	a, ok := g.Customer("api_key", key)
+	a, refused, ok := googleapi.Keyed(g.Service, r)
 	if !ok {
-		return refuse(kernel.CallOther, invalidArgument, "API key not valid. Please pass a valid API key.", map[string]any{
-			"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com",
-		})
+		return refused
 	}
 	model, method, _ := strings.Cut(r.PathValue("call"), ":")
 	if !models[model] || method != "generateContent" {
-		return refuse(kernel.CallOther, notFound, "models/"+model+" is not found for API version v1beta, or is not supported for "+method+".")
+		return googleapi.Refuse(kernel.CallOther, googleapi.NotFound, "models/"+model+" is not found for API version v1beta, or is not supported for "+method+".")
 	}
 	return g.generate(r, a, model)
 }
@@ -97,14 +54,14 @@ func (g *gemini) call(r *http.Request) kernel.Reply {
 func (g *gemini) generate(r *http.Request, a kernel.Account, model string) kernel.Reply {
 	in, err := kernel.ReadObject(r, bodyMax)
 	if err != nil {
-		return refuse(kernel.CallSubmit, invalidArgument, "Invalid request payload: "+err.Error())
+		return googleapi.Refuse(kernel.CallSubmit, googleapi.InvalidArgument, "Invalid request payload: "+err.Error())
 	}
 	q := readRequest(in)
 	switch {
 	case in.Err() != nil:
-		return refuse(kernel.CallSubmit, invalidArgument, in.Err().Error())
+		return googleapi.Refuse(kernel.CallSubmit, googleapi.InvalidArgument, in.Err().Error())
 	case q.files > 0:
-		return refuse(kernel.CallSubmit, permissionDenied, "You do not have permission to access the File or it may not exist.")
+		return googleapi.Refuse(kernel.CallSubmit, googleapi.PermissionDenied, "You do not have permission to access the File or it may not exist.")
 	}
 	width, height := q.pixels()
 	id := kernel.UUID()
@@ -121,11 +78,11 @@ func (g *gemini) generate(r *http.Request, a kernel.Account, model string) kerne
 	case kernel.Moderated:
 		return answer(q, model, id, map[string]any{"promptFeedback": map[string]any{"blockReason": "PROHIBITED_CONTENT"}}, 0)
 	case kernel.Busy:
-		return refuse(kernel.CallSubmit, resourceExhausted, "You exceeded your current quota.")
+		return googleapi.Refuse(kernel.CallSubmit, googleapi.ResourceExhausted, "You exceeded your current quota.")
 	case kernel.Rejected, kernel.Duplicate:
-		return refuse(kernel.CallSubmit, invalidArgument, "contents: "+kernel.DirectiveTrouble(q.prompt))
+		return googleapi.Refuse(kernel.CallSubmit, googleapi.InvalidArgument, "contents: "+kernel.DirectiveTrouble(q.prompt))
 	default:
-		return refuse(kernel.CallSubmit, internal, "An internal error has occurred. Please retry.")
+		return googleapi.Refuse(kernel.CallSubmit, googleapi.Internal, googleapi.Broken)
 	}
 	rep.Job, rep.Made = made.ID, true
 	return rep
@@ -142,7 +99,7 @@ func (g *gemini) finish(r *http.Request, j *kernel.Job, q *request) kernel.Reply
 		case kernel.FailReject:
 			return answer(q, j.Model, j.ID, candidate("STOP", []any{text("I can only describe this.")}), 0)
 		case kernel.FailInternal:
-			return refuse(kernel.CallSubmit, internal, "An internal error has occurred. Please retry.")
+			return googleapi.Refuse(kernel.CallSubmit, googleapi.Internal, googleapi.Broken)
 		default:
 			return kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
 		}

@@ -29,6 +29,7 @@ const (
 	maxResultBytes = 64 << 30
 	maxTimes       = 1000
 	maxDownload    = time.Hour
+	maxFiltered    = 16
 
 	// internalTimes is how many calls an internal error spoils by default.
 	internalTimes = 3
@@ -42,6 +43,7 @@ type Directive struct {
 	At          string         `json:"at,omitempty"`
 	Times       int            `json:"times,omitempty"` // 0: every call
 	ResultBytes int64          `json:"result_bytes,omitempty"`
+	Filtered    int            `json:"filtered,omitempty"` // of several results: how many are held back
 	Progress    *int           `json:"progress,omitempty"`
 	Ref         string         `json:"ref,omitempty"`
 	Download    time.Duration  `json:"download,omitempty"` // how long a file takes; 0: as fast as it goes
@@ -118,6 +120,12 @@ func (d *Directive) set(key, value string) error {
 			return fmt.Errorf("not a number from 1 to %d", int64(maxResultBytes))
 		}
 		d.ResultBytes = n
+	case "filtered":
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > maxFiltered {
+			return fmt.Errorf("not a number from 1 to %d", maxFiltered)
+		}
+		d.Filtered = n
 	case "progress":
 		n, err := strconv.Atoi(strings.TrimSuffix(value, "%"))
 		if err != nil || n < 0 || n > 100 {

@@ -39,6 +39,8 @@
 //     download, spoils. Default 3 for internal, else every call.
 //   - result_bytes=N: the file is padded to N bytes; a file that is longer
 //     stays as it is, and padding is at least 8 (MP4) or 12 (PNG) bytes.
+//   - filtered=N: of several results, N are held back for their content, by
+//     vendors that make several at once.
 //   - download=40s: the file is sent in even pieces over that time (up to 1h).
 //   - progress=N: shown by vendors that show progress; none here does yet.
 //   - ref=TEXT: a name to find the job by.

@@ -9,9 +9,14 @@ import (
 
 // handleDownload serves a finished job's file.
 func (s *Server) handleDownload(w http.ResponseWriter, r *http.Request) {
-	j := s.store.find(r.PathValue("job"))
+	s.sendFile(w, r, s.store.find(r.PathValue("job")), r.PathValue("file"), r.URL.Path)
+}
+
+// sendFile answers with a file of the job's, if it is there. The call is in the
+// journal under path.
+func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, j *Job, name, path string) {
 	out := &downloadWriter{ResponseWriter: w, note: func(status int) error {
-		c := call{At: s.now().UTC(), Provider: "media", Kind: CallDownload, Method: r.Method, Path: r.URL.Path, Status: status}
+		c := call{At: s.now().UTC(), Provider: "media", Kind: CallDownload, Method: r.Method, Path: path, Status: status}
 		if j != nil {
 			c.Provider, c.Job, c.ExternalID = j.Provider, j.ID, j.ExternalID
 		}
@@ -29,7 +34,7 @@ func (s *Server) handleDownload(w http.ResponseWriter, r *http.Request) {
 		http.Error(out, "the link has expired", http.StatusForbidden)
 		return
 	}
-	file, mimeType, ok := j.File(r.PathValue("file"))
+	file, mimeType, ok := j.File(name)
 	if !ok {
 		http.Error(out, "no such file", http.StatusNotFound)
 		return
@@ -77,7 +82,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, rep Reply) {
 	w.Header().Set("Content-Type", rep.Stream.Type)
 	w.WriteHeader(rep.Status)
 	switch content, size := rep.Stream.Content, rep.Stream.Size; {
-	case d.Fails(AtDownload) && d.Fail == FailTimeout:
+	case d.Fails(AtDownload) && d.Fail == FailTimeout && !rep.Stream.Whole:
 		s.stallHalfway(w, r, content, size)
 	case d.Download > 0:
 		s.trickle(w, r, content, size, d.Download)

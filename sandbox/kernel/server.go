@@ -38,6 +38,9 @@ type Account struct {
 	customer string // of several that the credentials open, see customer
 }
 
+// Address stands for that of the sandbox in the credentials of a channel.
+const Address = "{sandbox}"
+
 // Channel is how a gateway is set up to reach the vendor here.
 type Channel struct {
 	Provider    string

@@ -21,6 +21,7 @@ type Reply struct {
 	Header   map[string]string
 	Body     any     // as JSON
 	Stream   *Stream // instead of Body
+	File     string  // instead of Body: this one of the job's files, as the directive wants it
 	Job      string
 	External string
 	Made     bool // the call made the job
@@ -33,6 +34,7 @@ type Stream struct {
 	Type    string // of its content
 	Size    int64
 	Content io.Reader
+	Whole   bool // it is not cut short, whatever the directive says
 }
 
 // Handle runs one of the vendor's handlers: the call is in the journal before
@@ -43,6 +45,10 @@ func (v *Service) Handle(handle func(*http.Request) Reply) http.HandlerFunc {
 		rep, away := s.away(v.vendor, r)
 		if !away {
 			rep = handle(r)
+		}
+		if rep.File != "" {
+			s.sendFile(w, r, s.store.find(rep.Job), rep.File, "/"+v.vendor+r.URL.Path)
+			return
 		}
 		if rep.Lost {
 			rep.Status = 0

@@ -207,7 +207,7 @@ func (w *world) ownInfra(name string) *service {
 // there is an adapter.
 func sandboxChannels(url string) []map[string]any {
 	var channels []map[string]any
-	for _, c := range sandbox.Channels() {
+	for _, c := range sandbox.Channels(url) {
 		if slices.Contains(all.Known(), c.Provider) {
 			channels = append(channels, map[string]any{
 				"name": c.Provider + "-a", "provider": c.Provider, "base_url": url + c.Path, "credentials": c.Credentials,

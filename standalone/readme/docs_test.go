@@ -140,7 +140,7 @@ func TestProvidersAreListed(t *testing.T) {
 			}
 		}
 	}
-	for _, channel := range sandbox.Channels() {
+	for _, channel := range sandbox.Channels("") {
 		if !strings.Contains(row("docs/sandbox.md", channel.Provider), channel.Path+"`") {
 			t.Errorf("docs/sandbox.md does not tell where %s is", channel.Provider)
 		}
