@@ -217,6 +217,33 @@ func TestRedirectsAreAnswers(t *testing.T) {
 	}
 }
 
+// Who wants to follow is told where an answer leads, as it was written.
+func TestStreamTellsItsLocation(t *testing.T) {
+	t.Parallel()
+	const to = "https://files.example.com/a?b=c"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Mediagate-Location", "https://elsewhere.example.com")
+		if r.URL.Path == "/led" {
+			w.Header().Set("Location", to)
+			w.WriteHeader(http.StatusFound)
+		}
+	}))
+	t.Cleanup(server.Close)
+	c := open(t, server.URL, Options{})
+	for path, want := range map[string]string{"/led": to, "/there": ""} {
+		s, err := c.Stream(t.Context(), Call{Effect: Reads, Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Location != want || s.Header.Get("Location") != "" {
+			t.Errorf("%s leads to %q and has a header %q, want %q", path, s.Location, s.Header.Get("Location"), want)
+		}
+		if err := s.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // HTTP/2 replays requests that it believes unprocessed.
 func TestOnlyHTTP1(t *testing.T) {
 	t.Parallel()

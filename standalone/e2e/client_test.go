@@ -24,6 +24,9 @@ type task struct {
 	minJobs int    // at the vendor
 	maxJobs int
 	again   bool // sent a second time, since the first provably made no job
+
+	files int    // of a result; 0: one
+	price string // when completed; empty: that of the model's least
 }
 
 // object is a task as the API shows it.
@@ -169,6 +172,9 @@ const (
 	edit  = "gamma2.7-videoedit"
 	theta = "theta-image-turbo"
 	zeta  = "zeta-2-ext"
+
+	epsilonFast    = "epsilon3.1-fast-official"
+	epsilonQuality = "epsilon3.1-quality-official"
 )
 
 // images are the models that a synchronous vendor makes.
@@ -184,6 +190,7 @@ var needed = map[string]map[string]any{
 type job struct {
 	model     string
 	directive string // as in "duration=3s"
+	fields    map[string]any
 	noHook    bool
 	idemKey   string
 	api       int // which of the API processes
@@ -198,6 +205,7 @@ func (w *world) request(j job) (request, *task) {
 	}
 	path, body := "/v1/videos/generations", map[string]any{"model": j.model, "prompt": prompt, "metadata": map[string]any{"reference": t.ref}}
 	maps.Copy(body, needed[j.model])
+	maps.Copy(body, j.fields)
 	if images[j.model] {
 		path = "/v1/images/generations"
 	}

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
@@ -70,7 +71,7 @@ func (w *world) checkEnds(ends map[string]object) {
 			w.t.Errorf("%s is %s (%+v), want %s", t.id, o.Status, o.Error, want)
 			continue
 		}
-		if (o.Progress == 100) != (want == "completed") || (len(o.items()) == 1) != (want == "completed") || (o.Error != nil) != (want == "failed") {
+		if (o.Progress == 100) != (want == "completed") || len(o.items()) != t.results(want) || (o.Error != nil) != (want == "failed") {
 			w.t.Errorf("%s is %s with progress %d, %d results, error %+v", t.id, o.Status, o.Progress, len(o.items()), o.Error)
 			continue
 		}
@@ -83,6 +84,14 @@ func (w *world) checkEnds(ends map[string]object) {
 			}
 		}
 	}
+}
+
+// results is how many files the task has in that state.
+func (t *task) results(status string) int {
+	if status != "completed" {
+		return 0
+	}
+	return max(t.files, 1)
 }
 
 // fetch reads a result through its link.
@@ -133,7 +142,7 @@ func (w *world) checkMoney(ends map[string]object) {
 	for _, t := range w.tasks {
 		want := new(big.Rat)
 		if ends[t.id].Status == "completed" {
-			want = amount(w, prices[t.model])
+			want = amount(w, cmp.Or(t.price, prices[t.model]))
 		}
 		if got := amount(w, ends[t.id].Cost.String()); got.Cmp(want) != 0 {
 			w.t.Errorf("%s (%s) costs %s, want %s", t.id, ends[t.id].Status, got.FloatString(6), want.FloatString(6))
@@ -234,12 +243,12 @@ func (w *world) checkBucket(ends map[string]object) {
 		found[parts[1]]++
 	}
 	want := map[string]int{}
-	for id, o := range ends {
-		if o.Status == "completed" {
-			want[id] = 1
+	for _, t := range w.tasks {
+		if n := t.results(ends[t.id].Status); n > 0 {
+			want[t.id] = n
 		}
 	}
-	if diff := cmp.Diff(want, found); diff != "" {
+	if diff := gocmp.Diff(want, found); diff != "" {
 		w.t.Errorf("objects a task (-want +got):\n%s", diff)
 	}
 	uploads, err := store.ListMultipartUploads(w.t.Context(), &s3.ListMultipartUploadsInput{Bucket: &w.s3.Bucket})
