@@ -81,11 +81,15 @@ func readSettings(ch mediagate.Channel) (settings, error) {
 	if problem != "" {
 		check.Wrong("credentials."+credAccount, problem)
 	}
-	s.secrets = append(strings.Fields(s.account.PrivateKey),
-		raw, s.account.PrivateKey, s.account.PrivateKeyID, s.account.ClientEmail, s.project, s.location, ch.Credentials[credAccount])
-	// The marks of a key's beginning and end are words.
-	s.secrets = slices.DeleteFunc(s.secrets, func(word string) bool { return len(word) < 16 && strings.Contains(s.account.PrivateKey, word) })
+	s.secrets = append(keyLines(s.account.PrivateKey),
+		raw, s.account.PrivateKeyID, s.account.ClientEmail, s.project, s.location, ch.Credentials[credAccount])
 	return s, check.Err()
+}
+
+// keyLines are the lines of a key, since texts are looked at without their line
+// breaks. The marks of its beginning and end are common words.
+func keyLines(key string) []string {
+	return slices.DeleteFunc(strings.Fields(key), func(word string) bool { return strings.Contains(word, "-----") || word == "PRIVATE" })
 }
 
 // maxAccount is far above the size of a key file.
