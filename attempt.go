@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -201,4 +202,16 @@ type Channel struct {
 	CallbackSecret    string
 	Account           string   // names the vendor account, whatever the credentials; may be empty
 	Former            []string // names that the channel had
+
+	// Passthrough are the vendor's names of models that no catalog has, by ours.
+	Passthrough map[string]string
+}
+
+// Serves reports whether jobs for the model may take the route on the channel.
+// A model of no catalog is served where it is named.
+func (c Channel) Serves(model string, r Route) bool {
+	if upstream, ok := c.Passthrough[model]; ok {
+		return c.Provider == r.Provider && upstream == r.Upstream
+	}
+	return c.Provider == r.Provider && !r.Passthrough && (len(c.Models) == 0 || slices.Contains(c.Models, model))
 }

@@ -103,9 +103,11 @@ type Route struct {
 	Provider  string `json:"provider"`
 	Upstream  string `json:"upstream"`
 	Operation string `json:"operation"`
-	Sync      bool   `json:"sync,omitempty"`  // the submit call itself returns the result
-	Find      bool   `json:"find,omitempty"`  // the vendor can be asked by our own id; set when an attempt takes the route
-	Parts     int    `json:"parts,omitempty"` // calls that the job takes, when more than one; set when an attempt takes the route
+	Sync      bool   `json:"sync,omitempty"` // the submit call itself returns the result
+	Find      bool   `json:"find,omitempty"` // the vendor can be asked by our own id; set when an attempt takes the route
+	// Passthrough: of a model that no catalog has, for channels that name it.
+	Passthrough bool `json:"passthrough,omitempty"`
+	Parts       int  `json:"parts,omitempty"` // calls that the job takes, when more than one; set when an attempt takes the route
 }
 
 // Unit is what a Charge counts.

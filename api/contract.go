@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -21,8 +22,12 @@ type parameters struct {
 	InputSchema   json.RawMessage `json:"input_schema"`
 }
 
-// sourceCatalog says that the contract is the model's own.
-const sourceCatalog = "catalog"
+// Where a contract comes from: the model's own, or the one that all models
+// share which no catalog has.
+const (
+	sourceCatalog = "catalog"
+	sourceBase    = "base"
+)
 
 // parametersOf is the contract of a model's first operation. Models that make
 // no videos or images have none.
@@ -38,6 +43,9 @@ func contractOf(m *catalog.Model, o *catalog.Operation) *parameters {
 	p := &parameters{
 		Operation: facts.Operation, Method: http.MethodPost, Endpoint: o.Endpoint,
 		SchemaVersion: o.SchemaVersion(), Source: sourceCatalog, InputSchema: o.Schema(),
+	}
+	if m.Uncataloged {
+		p.Source = sourceBase
 	}
 	if all := m.Operations(); len(all) > 1 {
 		for _, one := range all {
@@ -118,7 +126,15 @@ var (
 	errNoModel    = mediagate.Invalid("model", "model is required")
 )
 
-func (s *Server) handleContract(c *call) error { return s.answerContract(c, c.Param("model")) }
+func (s *Server) handleContract(c *call) error {
+	id := c.Param("model")
+	if c.Request().URL.RawPath != "" { // whose parts Echo leaves as they are
+		if plain, err := url.PathUnescape(id); err == nil {
+			id = plain
+		}
+	}
+	return s.answerContract(c, id)
+}
 
 // handleContractByQuery is for ids that have a slash.
 func (s *Server) handleContractByQuery(c *call) error {
@@ -137,6 +153,9 @@ func (s *Server) answerContract(c *call, id string) error {
 		return err
 	}
 	m, ok := c.models.catalog.Model(id)
+	if !ok && slices.Contains(c.caller.key.Models, id) {
+		m, ok = c.models.catalog.Passthrough(id)
+	}
 	if !ok || !rights.allow(m.ID, m.Canonical) {
 		return errNoContract
 	}

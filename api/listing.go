@@ -64,8 +64,12 @@ func listModel(m *catalog.Model) (listed, error) {
 	return one, one.write(m.Tags, parametersOf(m))
 }
 
-// unlisted is a model that a key names and no catalog has.
-func unlisted(id string, created int64) (listed, error) {
+// unlisted is a model that a key names and the catalog lacks. It has a contract
+// where a channel serves it.
+func unlisted(c *catalog.Catalog, id string, created int64) (listed, error) {
+	if m, ok := c.Passthrough(id); ok {
+		return listModel(m)
+	}
 	one := listed{id: id, canonical: id, category: mediagate.CategoryUnknown, created: created}
 	return one, one.write(nil, nil)
 }
@@ -108,7 +112,7 @@ func (s *Server) visible(c *call) ([]listed, error) {
 		if _, ok := c.models.catalog.Model(name); ok {
 			continue
 		}
-		one, err := unlisted(name, c.caller.key.CreatedAt.Unix())
+		one, err := unlisted(c.models.catalog, name, c.caller.key.CreatedAt.Unix())
 		if err != nil {
 			return nil, err
 		}

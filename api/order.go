@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mediagate/mediagate"
@@ -27,6 +28,9 @@ func (s *Server) order(c *call, body map[string]any, size int, endpoint string) 
 		return order{}, err
 	}
 	model := operation.Model
+	if model.Uncataloged && !slices.Contains(c.caller.key.Models, model.ID) {
+		return order{}, catalog.UnknownModel(model.ID)
+	}
 	if limit := operation.MaxBody; int64(size) > limit {
 		return order{}, errTooLarge(limit)
 	}

@@ -36,11 +36,13 @@ type Catalog struct {
 	endpoints []Endpoint
 	models    map[string]*Model // by id and by alias
 	folded    map[string]*Model // those found in any letter case, by the name in lower case
+	passed    map[string]*Model // those that no file describes
 }
 
 type loader struct {
 	compiler
-	problems []error
+	passthrough []Passthrough
+	problems    []error
 }
 
 // Load reads the built-in models and, unless dir is empty, the *.yaml and
@@ -128,7 +130,7 @@ func (l *loader) read(dir fs.FS) map[string]sourced {
 }
 
 func (l *loader) compile(files map[string]sourced) *Catalog {
-	c := &Catalog{endpoints: l.endpoints, models: map[string]*Model{}, folded: map[string]*Model{}}
+	c := &Catalog{endpoints: l.endpoints, models: map[string]*Model{}, folded: map[string]*Model{}, passed: map[string]*Model{}}
 	for _, id := range slices.Sorted(maps.Keys(files)) {
 		f := files[id]
 		if !enabled(f.Enabled) {
@@ -150,6 +152,7 @@ func (l *loader) compile(files map[string]sourced) *Catalog {
 			}
 		}
 	}
+	l.pass(c)
 	return c
 }
 
@@ -177,7 +180,8 @@ func (c *Catalog) Model(id string) (*Model, bool) {
 	return m, ok
 }
 
-// Models lists the models, aliases among them, sorted by id.
+// Models lists the models, aliases among them, sorted by id. Those that no file
+// describes are not among them.
 func (c *Catalog) Models() []*Model {
 	return slices.SortedFunc(maps.Values(c.models), func(a, b *Model) int { return cmp.Compare(a.ID, b.ID) })
 }

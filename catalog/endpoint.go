@@ -53,7 +53,10 @@ func (c *Catalog) Find(endpoint string, body map[string]any) (*Operation, error)
 		m, ok = c.folded[strings.ToLower(name)]
 	}
 	if !ok {
-		return nil, mediagate.Invalid("model", "unknown model %s", mediagate.Quote(name))
+		m, ok = c.passed[name]
+	}
+	if !ok {
+		return nil, UnknownModel(name)
 	}
 	if o, ok := m.Operation(endpoint); ok {
 		return o, nil
@@ -63,6 +66,12 @@ func (c *Catalog) Find(endpoint string, body map[string]any) (*Operation, error)
 		paths = append(paths, o.Endpoint)
 	}
 	return nil, mediagate.Invalid("model", "model %s is not served at %s, but at %s", mediagate.Quote(name), endpoint, list(paths, "and"))
+}
+
+// UnknownModel is the refusal of a model that there is not, or not for whoever
+// asks.
+func UnknownModel(name string) error {
+	return mediagate.Invalid("model", "unknown model %s", mediagate.Quote(name))
 }
 
 // modelName is the name by which the body, or the path, asks for a model.

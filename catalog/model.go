@@ -22,6 +22,7 @@ type Model struct {
 	Tags        []string
 	Description string
 	Created     time.Time // a day
+	Uncataloged bool      // no file describes it
 
 	operations []*Operation
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -38,7 +39,7 @@ func (o *Outline) At(i int) *Outline {
 // operations. No endpoint is all of them.
 func (c *Catalog) Outline(endpoint string) *Outline {
 	all := &Outline{Fields: map[string]*Outline{"model": {}}}
-	for _, m := range c.Models() {
+	for _, m := range append(c.Models(), slices.Collect(maps.Values(c.passed))...) {
 		for _, o := range m.operations {
 			if endpoint == "" || o.Endpoint == endpoint {
 				all = all.with(o.schema.shape.outline())

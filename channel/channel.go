@@ -94,7 +94,7 @@ func (b *Configured) Candidates(model string, routes []mediagate.Route, params j
 func (b *Configured) serving(model string, route mediagate.Route, demand func(Channel, mediagate.Route) bool) []Channel {
 	var fit []Channel
 	for _, c := range b.list {
-		if c.Provider == route.Provider && (len(c.Models) == 0 || slices.Contains(c.Models, model)) && demand(c, route) {
+		if c.Serves(model, route) && demand(c, route) {
 			fit = append(fit, c)
 		}
 	}

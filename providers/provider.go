@@ -94,6 +94,7 @@ type Operation struct {
 	Find   bool // the vendor can be asked for the job by our own id
 	Cancel bool // the vendor can stop the job
 	Batch  int  // jobs that one poll can ask for, where the channel's dialect has such a call; 0 is one
+	Base   bool // it takes requests of the base contract, those for models of no catalog
 	Inputs bool // Submit opens the client's media, which takes time before its first byte
 
 	// Submit is the longest that a submission takes, from the first call that

@@ -106,6 +106,9 @@ func suite() providertest.Suite {
 			Params: []byte(`{"prompt":"a red kite","size":"1:1","resolution":"1K","prompt_extend":false}`),
 		},
 		Inexpressible: []mediagate.Job{
+			{Upstream: "qwen-image", Operation: "base_image", Params: []byte(`{"prompt":"a","size":"21:9"}`)},
+			{Upstream: "qwen-image", Operation: "base_image", Params: []byte(`{"prompt":"a","size":"1:1","aspect_ratio":"4:3"}`)},
+			{Upstream: "qwen-image", Operation: "base_image", Params: []byte(`{"prompt":"a","size":"1024x1024","resolution":"2K"}`)},
 			{Upstream: "z-image-turbo", Operation: "image", Params: []byte(`{"prompt":"a","size":"21:9","resolution":"1K"}`)},
 		},
 		Accepted: content(`[{"text":"a red kite"},{"image":"https://result.example.com/a.png?Expires=1"}]`),
@@ -121,11 +124,18 @@ func suite() providertest.Suite {
 	}
 }
 
+func baseImageJob() mediagate.Job {
+	return mediagate.Job{
+		TaskID: externalID, ExternalID: externalID, Upstream: "qwen-image", Operation: "base_image",
+		Params: []byte(`{"prompt":"a red kite"}`),
+	}
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	image, video := suite(), videoSuite()
-	video.Others = append(otherJobs(), image.Job)
-	image.Others = append(otherJobs(), video.Job)
+	video.Others = append(otherJobs(), image.Job, baseImageJob())
+	image.Others = append(otherJobs(), video.Job, baseImageJob())
 	for name, s := range map[string]providertest.Suite{"image": image, "video": video} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

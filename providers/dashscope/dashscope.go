@@ -40,7 +40,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	if job.Operation == opImage {
+	if synchronous(job.Operation) {
 		answer, reply, err := a.send(ctx, job, req, imageTimeout)
 		if err != nil {
 			return mediagate.Submission{}, err
@@ -87,7 +87,7 @@ func (a *Adapter) send(ctx context.Context, job mediagate.Job, req *request, mos
 		Effect: vendorhttp.Submits, Path: req.path, Body: vendorhttp.JSON(body),
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: most},
 	})
-	if job.Operation != opImage {
+	if !synchronous(job.Operation) {
 		call.Header.Set("X-DashScope-Async", "enable")
 	}
 	answer, err := a.http.Do(ctx, call)
@@ -101,7 +101,7 @@ func (a *Adapter) send(ctx context.Context, job mediagate.Job, req *request, mos
 // ends with its submission.
 func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 	switch _, known := writers[ref.Operation]; {
-	case ref.Operation == opImage, ref.Operation == "": // as images were stored once
+	case synchronous(ref.Operation), ref.Operation == "": // as images were stored once
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor keeps no synchronous jobs")
 	case !known:
 		// Not KindNotFound, which would prove that there is no job.
@@ -122,7 +122,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 
 // Cancel stops a job that is still queued. One that has begun goes on.
 func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
-	if _, known := writers[ref.Operation]; !known || ref.Operation == opImage {
+	if _, known := writers[ref.Operation]; !known || synchronous(ref.Operation) {
 		return mediagate.Errorf(mediagate.KindInvalid, "jobs of operation %q cannot be stopped", ref.Operation)
 	}
 	if ref.JobID == "" {

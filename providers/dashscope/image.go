@@ -52,10 +52,14 @@ func newImage(job mediagate.Job) (*request, error) {
 		// another image than it paid for.
 		return nil, mediagate.Invalid("size", "size has no pixel size here")
 	}
+	return imageRequest(job, p.Prompt, imageParameters{Size: size, PromptExtend: p.PromptExtend}), nil
+}
+
+func imageRequest(job mediagate.Job, prompt string, p imageParameters) *request {
 	return &request{
 		Model:      job.Upstream,
-		Input:      imageInput{Messages: []message{{Role: "user", Content: []text{{Text: p.Prompt}}}}},
-		Parameters: imageParameters{Size: size, PromptExtend: p.PromptExtend},
+		Input:      imageInput{Messages: []message{{Role: "user", Content: []text{{Text: prompt}}}}},
+		Parameters: p,
 		path:       imagePath,
-	}, nil
+	}
 }

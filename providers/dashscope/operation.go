@@ -34,8 +34,11 @@ const (
 // writers turn the request of a job into the vendor's, by operation.
 var writers = map[string]func(mediagate.Job) (*request, error){
 	opImage: newImage, opVideo: newVideo, opVideoV2: newVideoV2, opEdit: newEdit,
-	opKling: newKling, opKlingOmni: newKlingOmni, opVidu: newVidu,
+	opBaseImage: newBaseImage, opKling: newKling, opKlingOmni: newKlingOmni, opVidu: newVidu,
 }
+
+// synchronous says that the submission itself brings the result.
+func synchronous(operation string) bool { return operation == opImage || operation == opBaseImage }
 
 // Description is what the adapter says of itself.
 func Description() providers.Description {
@@ -55,6 +58,8 @@ func Description() providers.Description {
 			opImage: {
 				Fields: []string{"prompt", "size", "resolution", "prompt_extend"}, Media: "image", Sync: true, Submit: imageTimeout,
 			},
+			opBaseImage: {Fields: baseImageFields, Media: "image", Sync: true, Submit: imageTimeout, Base: true},
+
 			opVideo:   video(wan),
 			opVideoV2: video(wan),
 			opEdit: video([]string{

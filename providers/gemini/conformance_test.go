@@ -91,6 +91,14 @@ func suite() providertest.Suite {
 			TaskID: externalID, ExternalID: externalID, Upstream: "gemini-3.1-flash-image-preview", Operation: "image",
 			Params: []byte(`{"prompt":"a red kite","image_urls":["https://img.example.com/a.png"],"size":"16:9","resolution":"2K","n":1}`),
 		},
+		Others: []mediagate.Job{{
+			TaskID: externalID, ExternalID: externalID, Upstream: "gemini-9-image", Operation: "base_image",
+			Params: []byte(`{"prompt":"a red kite","image_urls":["https://img.example.com/a.png"]}`),
+		}},
+		Inexpressible: []mediagate.Job{
+			{Upstream: "gemini-9-image", Operation: "base_image", Params: []byte(`{"prompt":"a","size":"1:1","aspect_ratio":"4:3"}`)},
+			{Upstream: "gemini-9-image", Operation: "base_image", Params: []byte(`{"prompt":"a","resolution":"8K"}`)},
+		},
 		Files: map[string]string{
 			"https://img.example.com/a.png":  picture("png", 3, 2),
 			"https://img.example.com/b.jpg":  picture("jpeg", 30, 20),

@@ -36,6 +36,9 @@ func Description() providers.Description {
 				Fields: []string{"prompt", "image_urls", "size", "resolution", "n"},
 				Media:  "image", Sync: true, Inputs: true, Submit: submitTimeout, Parts: "n",
 			},
+			opBaseImage: {
+				Fields: baseFields(), Media: "image", Sync: true, Inputs: true, Submit: submitTimeout, Parts: "n", Base: true,
+			},
 		},
 	}
 }

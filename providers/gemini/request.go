@@ -42,11 +42,17 @@ func (r *reference) UnmarshalJSON(b []byte) error {
 var sizes = map[string]string{"0.5K": "512", "1K": "1K", "2K": "2K", "4K": "4K"}
 
 func decode(job mediagate.Job) (*params, error) {
-	if job.Operation != opImage {
-		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
-	}
 	p := new(params)
-	if err := vendorhttp.DecodeParams(job.Params, p); err != nil {
+	var err error
+	switch job.Operation {
+	case opImage:
+		err = vendorhttp.DecodeParams(job.Params, p)
+	case opBaseImage:
+		p, err = decodeBase(job)
+	default:
+		err = mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if p.Resolution != "" && sizes[p.Resolution] == "" {

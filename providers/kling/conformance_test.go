@@ -147,6 +147,10 @@ func suite() providertest.Suite {
 		},
 		Others: []mediagate.Job{
 			{
+				TaskID: externalID, ExternalID: externalID, Upstream: "kling-v9", Operation: "base_video",
+				Params: []byte(`{"prompt":"a red kite","resolution":"1080p"}`),
+			},
+			{
 				TaskID: externalID, ExternalID: externalID, Upstream: "kling-v3-omni", Operation: "omni_frames",
 				Params: []byte(`{"prompt":"a red kite","mode":"std","duration":5,"aspect_ratio":"16:9","audio":false,"multi_shot":false,"element_list":[{"element_id":7}]}`),
 			},
@@ -155,7 +159,12 @@ func suite() providertest.Suite {
 				Params: []byte(`{"prompt":"a red kite","mode":"std","duration":5,"aspect_ratio":"16:9"}`),
 			},
 		},
-		Alone:      true,
+		Alone: true,
+		Inexpressible: []mediagate.Job{
+			{ExternalID: externalID, Upstream: "kling-v9", Operation: "base_video", Params: []byte(`{"prompt":"a","resolution":"480p"}`)},
+			{ExternalID: externalID, Upstream: "kling-v9", Operation: "base_video", Params: []byte(`{"prompt":"a","duration":4.5}`)},
+			{ExternalID: externalID, Upstream: "kling-v9", Operation: "base_video", Params: []byte(`{"prompt":"a","image_urls":["https://a","https://b","https://c"]}`)},
+		},
 		Accepted:   task(jobID, externalID, `,"task_status":"submitted"`),
 		Submission: mediagate.Submission{Ref: ref},
 		Refused:    func(text string) providertest.Reply { return refusal(400, "1201", text) },

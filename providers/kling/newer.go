@@ -81,7 +81,7 @@ func writeNewer(job mediagate.Job) (wire, error) {
 	}
 	endpoint := newerOmni
 	switch {
-	case job.Operation == opVideo:
+	case job.Operation == opVideo, job.Operation == opBaseVideo:
 		endpoint, err = r.setPlain(p)
 	case job.Operation == opOmni && !worded(job):
 		if err = p.wordReferences(); err == nil {

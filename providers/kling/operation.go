@@ -26,6 +26,7 @@ const (
 // endpoints names those that each operation may use.
 var endpoints = map[string][]string{
 	opVideo:      {text2video, image2video},
+	opBaseVideo:  {text2video, image2video},
 	opOmniFrames: {omniVideo},
 	opOmni:       {omniVideo},
 }
@@ -50,11 +51,14 @@ func Description() providers.Description {
 	operation := func(fields []string) providers.Operation {
 		return providers.Operation{Fields: fields, Media: "video", Find: true, Batch: newerBatch, Submit: submitTimeout}
 	}
+	base := operation(baseFields())
+	base.Base = true
 	return providers.Description{
 		Credentials: []string{"access_key", "secret_key", "api_key"},
 		Options:     []string{"generation"},
 		Operations: map[string]providers.Operation{
 			opVideo:      operation(film),
+			opBaseVideo:  base,
 			opOmniFrames: operation(film),
 			opOmni:       operation(slices.Concat(common, []string{"video_list"})),
 		},

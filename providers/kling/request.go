@@ -134,6 +134,9 @@ func read(job mediagate.Job, bound int) (*params, error) {
 	if endpoints[job.Operation] == nil {
 		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
 	}
+	if job.Operation == opBaseVideo {
+		return readBase(job, bound)
+	}
 	p := &params{bound: bound}
 	return p, vendorhttp.DecodeParams(job.Params, p, fieldsOf(job)...)
 }
@@ -158,7 +161,7 @@ func write(job mediagate.Job) (*request, place, error) {
 		r.Sound = onOff(*p.Audio)
 	}
 	switch {
-	case job.Operation == opVideo:
+	case job.Operation == opVideo, job.Operation == opBaseVideo:
 		at.endpoint, err = r.setVideo(p)
 	case worded(job):
 		err = r.setFrames(p)

@@ -223,7 +223,12 @@ func secondSuite() providertest.Suite {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	first, second := firstSuite(), secondSuite()
-	first.Others, second.Others = []mediagate.Job{second.Job}, []mediagate.Job{first.Job}
+	plain := first.Job
+	plain.Operation, plain.Params = "base_video", []byte(`{"prompt":"a red kite"}`)
+	for _, params := range []string{`{"prompt":"a","duration":"4.5"}`, `{"prompt":"a","image_urls":["https://a","https://b","https://c"]}`} {
+		first.Inexpressible = append(first.Inexpressible, mediagate.Job{Upstream: "m", Operation: "base_video", Params: []byte(params)})
+	}
+	first.Others, second.Others = []mediagate.Job{second.Job, plain}, []mediagate.Job{first.Job, plain}
 	for name, suite := range map[string]providertest.Suite{"v1": first, "v2": second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

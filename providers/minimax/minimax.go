@@ -43,6 +43,7 @@ func Description() providers.Description {
 				},
 				Media: "video", Submit: submitTimeout,
 			},
+			opBaseVideo: {Fields: baseFields(), Media: "video", Submit: submitTimeout, Base: true},
 			opSecond: {
 				Fields: []string{
 					"prompt", "duration", "resolution", "aspect_ratio", "image_urls", "video_urls", "audio_urls",
@@ -111,7 +112,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
 	switch ref.Operation {
-	case opVideo:
+	case opVideo, opBaseVideo:
 		return a.pollFirst(ctx, ref)
 	case opSecond:
 		return a.pollSecond(ctx, ref)

@@ -22,6 +22,9 @@ func newRequest(job mediagate.Job) (request, error) {
 	case opVideo:
 		body, err := newFirst(job)
 		return request{firstPath, body}, err
+	case opBaseVideo:
+		body, err := newBase(job)
+		return request{firstPath, body}, err
 	case opSecond:
 		body, err := newSecond(job)
 		return request{secondPath, body}, err

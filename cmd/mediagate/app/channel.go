@@ -19,8 +19,16 @@ func (c Channel) domain() mediagate.Channel {
 		Name: c.Name, Provider: c.Provider, BaseURL: c.BaseURL, Credentials: c.Credentials, Options: c.Options,
 		Models: c.Models, Priority: c.Priority, Weight: c.Weight, Concurrency: c.Concurrency,
 		RequestsPerSecond: c.RequestsPerSecond, PollMin: c.PollInterval.Min, PollMax: c.PollInterval.Max,
-		CallbackSecret: c.CallbackSecret, Account: c.Account, Former: c.Former,
+		CallbackSecret: c.CallbackSecret, Account: c.Account, Former: c.Former, Passthrough: upstreams(c.Passthrough),
 	}
+}
+
+func upstreams(passed map[string]Passed) map[string]string {
+	names := make(map[string]string, len(passed))
+	for id, p := range passed {
+		names[id] = p.Upstream
+	}
+	return names
 }
 
 // known are the configured channels as the rest of the program knows them. Who

@@ -106,6 +106,7 @@ type PollInterval struct {
 type Passed struct {
 	Upstream  string `yaml:"upstream"`
 	Operation string `yaml:"operation"`
+	Price     string `yaml:"price,omitempty"` // of a video, or of one image; empty: nothing
 }
 
 // Group is a class of accounts and keys.

@@ -355,7 +355,7 @@ func TestLoadCrossesTheCatalog(t *testing.T) {
 	got := lines(err)
 	want := []string{
 		`catalog_dir: b.yaml: operations[/v1/videos/generations].routes[0].provider: "klinge" is unknown; known: ` + strings.Join(all.Known(), ", "),
-		`catalog_dir: b.yaml: operations[/v1/videos/generations].routes[1].operation: kling has no "film"; it has: omni, omni_frames, video`,
+		`catalog_dir: b.yaml: operations[/v1/videos/generations].routes[1].operation: kling has no "film"; it has: base_video, omni, omni_frames, video`,
 		`catalog_dir: c.yaml: operations[/v1/videos/generations].routes[0].operation: image of dashscope makes image, the model is video`,
 		`catalog_dir: c.yaml: operations[/v1/videos/generations].schema.properties.mode: no route takes it`,
 		`catalog_dir: a.yaml: operations[/v1/images/generations].schema.properties.seed: no route takes it`,
@@ -389,10 +389,44 @@ func TestLoadCrossesWhatCanBeRead(t *testing.T) {
 		"catalog_dir: d.yaml: operations[/v1/videos/generations]: on_unknown must be fail or park",
 		"catalog_dir: d.yaml: operations[/v1/videos/generations]: routes: there are none",
 		`catalog_dir: b.yaml: operations[/v1/videos/generations].routes[0].provider: "klinge" is unknown; known: ` + strings.Join(all.Known(), ", "),
-		`catalog_dir: c.yaml: operations[/v1/videos/generations].routes[0].operation: minimax has no "film"; it has: video, video_v2`,
+		`catalog_dir: c.yaml: operations[/v1/videos/generations].routes[0].operation: minimax has no "film"; it has: base_video, video, video_v2`,
 	}
 	if diff := cmp.Diff(want, lines(err)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// What channels say of models of no catalog is held against what their adapters
+// can do, and against each other.
+func TestLoadJudgesPassthrough(t *testing.T) {
+	t.Parallel()
+	channel := func(passthrough string) string {
+		return complete + "\nchannels:\n  - {name: k, provider: kling, credentials: {api_key: k}, passthrough: {" + passthrough + "}}\n" +
+			"  - {name: m, provider: minimax, credentials: {api_key: k}, passthrough: {film: {upstream: film-1, operation: video_generation, price: \"0.25\"}}}\n"
+	}
+	for passthrough, want := range map[string][]string{
+		`film: {upstream: film-2, operation: video_generation, price: "0.25"}`: nil,
+		`other: {upstream: o, operation: video_generation}`:                    nil,
+		`still: {upstream: s, operation: image_generation}`:                    {"channels[0].passthrough.still.operation: kling has no image_generation for models of no catalog"},
+		`film: {upstream: film-1, operation: video_generation, price: "0.3"}`:  {`channels[1].passthrough.film.price: is "0.3" on another channel`},
+		`other: {upstream: "", operation: film}`: {
+			"channels[0].passthrough.other.upstream: must not be empty", "channels[0].passthrough.other.operation: must be video_generation or image_generation",
+		},
+		`other: {upstream: o, operation: video_generation, price: "-1"}`: {`channels[0].passthrough.other.price: "-1" is no price: write a decimal such as "0.25"`},
+		`"o*": {upstream: o, operation: video_generation}`:               {`channels[0].passthrough."o*": is no id of a model: no blanks around it, and no *`},
+		`alpha-v3: {upstream: o, operation: video_generation}`:           {"channels: channel k: passthrough.alpha-v3: alpha-v3 is a model of the catalog, of alpha-v3.yaml"},
+		`other: {upstream: o, operation: video_generation, cost: "1"}`:   {"channels[0].passthrough.other.cost: no such setting"},
+	} {
+		_, err := load(t, channel(passthrough), nil, nil)
+		got := lines(err)
+		for _, line := range want {
+			if !slices.Contains(got, line) {
+				t.Errorf("%s: no %q in %q", passthrough, line, got)
+			}
+		}
+		if want == nil && err != nil {
+			t.Errorf("%s: %v", passthrough, err)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/mediagate/mediagate"
@@ -40,7 +39,7 @@ func (r routes) Express(model string, route mediagate.Route, params json.RawMess
 		TaskID: unborn, ExternalID: unborn, Upstream: route.Upstream, Operation: route.Operation, Params: params,
 	}
 	e := api.Expression{Sync: operation.Sync, Fields: operation.Fields}
-	for i, options := range r.options(model, route.Provider) {
+	for i, options := range r.options(model, route) {
 		err := guarded(func() error { return adapter.Express(job, options) })
 		if err == nil {
 			e.Err = nil
@@ -53,11 +52,11 @@ func (r routes) Express(model string, route mediagate.Route, params json.RawMess
 	return e
 }
 
-// options are those of the channels that serve the model with the provider.
-func (r routes) options(model, provider string) []map[string]string {
+// options are those of the channels that serve the model by the route.
+func (r routes) options(model string, route mediagate.Route) []map[string]string {
 	var list []map[string]string
 	for _, c := range r.channels {
-		if c.Provider == provider && (len(c.Models) == 0 || slices.Contains(c.Models, model)) {
+		if c.Serves(model, route) {
 			list = append(list, c.Options)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,8 +62,9 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if g.rules, err = c.rules(); err != nil {
 		return nil, err
 	}
-	if g.catalog, err = catalog.Load(c.CatalogDir, catalog.WithMediaURLCheck(g.rules.CheckMediaURL)); err != nil {
-		return nil, fmt.Errorf("catalog: %w", err)
+	var problems []string
+	if g.catalog, problems = loadCatalog(c, catalog.WithMediaURLCheck(g.rules.CheckMediaURL)); len(problems) > 0 {
+		return nil, fmt.Errorf("catalog: %s", strings.Join(problems, "; "))
 	}
 	if g.channels, err = openChannels(known(c.Channels, g.catalog), providers.Options{Version: o.Version}); err != nil {
 		return nil, err

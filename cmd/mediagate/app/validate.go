@@ -81,7 +81,7 @@ func (c Config) problems(embedded bool) []problem {
 	v.check(c.Currency != "", "currency", "must not be empty")
 	v.check(c.CreditsPerUnit > 0, "credits_per_unit", "must be above 0")
 	v.check(c.MirrorMemory >= blob.MinMemory, "mirror_memory", "must be at least %s, what one copy needs", ByteSize(blob.MinMemory))
-	v.catalogDir(c)
+	v.catalog(c)
 	v.check(c.TrustedProxies >= 0, "trusted_proxies", "must not be negative")
 	v.check(c.Moderation.Mode == "off", "moderation.mode", "%q is not available: off", c.Moderation.Mode)
 	v.check(new(slog.LevelVar).UnmarshalText([]byte(c.LogLevel)) == nil, "log_level", "must be debug, info, warn or error")
@@ -140,28 +140,46 @@ func webURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// catalogDir reads the model files, as the start will.
-func (v *validator) catalogDir(c Config) {
-	if c.CatalogDir == "" {
+// catalog reads the models, as the start will. Without files or models of our
+// own there is nothing to find: tests hold the built-in ones against adapters.
+func (v *validator) catalog(c Config) {
+	passed := passthrough(c.Channels)
+	if c.CatalogDir == "" && len(passed) == 0 {
 		return
 	}
-	if _, err := os.ReadDir(c.CatalogDir); err != nil {
-		v.add("catalog_dir", err.Error())
-		return
+	if c.CatalogDir != "" {
+		if _, err := os.ReadDir(c.CatalogDir); err != nil {
+			v.add("catalog_dir", err.Error())
+			return
+		}
 	}
 	var options []catalog.Option
 	if rules, err := c.rules(); err == nil {
 		options = append(options, catalog.WithMediaURLCheck(rules.CheckMediaURL))
 	}
-	models, err := catalog.Load(c.CatalogDir, options...)
+	_, problems := loadCatalog(c, options...)
+	for _, problem := range problems {
+		path := "catalog_dir"
+		if strings.HasPrefix(problem, "channel ") {
+			path = "channels"
+		}
+		v.add(path, problem)
+	}
+}
+
+// loadCatalog reads the models that the settings name, and lists all that is
+// wrong with them, by themselves and in the eyes of the adapters. Each problem
+// names file and key.
+func loadCatalog(c Config, options ...catalog.Option) (*catalog.Catalog, []string) {
+	models, err := catalog.Load(c.CatalogDir, append(options, catalog.WithPassthrough(passthrough(c.Channels)))...)
+	var problems []string
 	for _, problem := range leaves(err) {
-		v.add("catalog_dir", strings.TrimPrefix(problem.Error(), "catalog: "))
+		problems = append(problems, strings.TrimPrefix(problem.Error(), "catalog: "))
 	}
 	if models != nil {
-		for _, problem := range cross(offers(models), all.Adapter) {
-			v.add("catalog_dir", problem)
-		}
+		problems = append(problems, cross(offers(models), all.Adapter)...)
 	}
+	return models, problems
 }
 
 // leaves takes a joined error apart.
@@ -204,11 +222,11 @@ func (v *validator) channels(channels []Channel) {
 		v.check(ch.Concurrency >= 0, path+".concurrency", "must not be negative")
 		v.check(ch.RequestsPerSecond > 0, path+".requests_per_second", "must be above 0")
 		v.check(ch.PollInterval.Min > 0 && ch.PollInterval.Min <= ch.PollInterval.Max, path+".poll_interval", "needs 0 < min <= max")
-		v.check(len(ch.Passthrough) == 0, path+".passthrough", "is not available")
 		v.check(strings.TrimSpace(ch.Account) == ch.Account, path+".account", "must not be blank, nor begin or end with a space")
 		v.vendor(path, ch)
 	}
 	v.former(channels)
+	v.passthrough(channels)
 }
 
 // former checks the names that channels had: each leads to one channel.

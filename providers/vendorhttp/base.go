@@ -1,0 +1,28 @@
+package vendorhttp
+
+import (
+	"encoding/json"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Base is a request of the base contract, which all models of no catalog have.
+// Absent fields are left to the vendor.
+type Base struct {
+	Prompt      string      `json:"prompt"`
+	ImageURLs   []string    `json:"image_urls"`
+	Duration    json.Number `json:"duration"`
+	Resolution  string      `json:"resolution"`
+	Size        string      `json:"size"`
+	AspectRatio string      `json:"aspect_ratio"`
+	N           json.Number `json:"n"`
+	Seed        json.Number `json:"seed"`
+}
+
+// DecodeBase reads a job of the base contract, of whose fields the operation
+// takes the given ones.
+func DecodeBase(job mediagate.Job, fields []string) (Base, error) {
+	var b Base
+	err := DecodeParams(job.Params, &b, fields...)
+	return b, err
+}
