@@ -13,10 +13,10 @@ import (
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[mediagate.Type]mediagate.TypeFacts{
-		"video":  {Type: "video", Category: "video", Media: "video", List: "videos", Task: true},
-		"image":  {Type: "image", Category: "image", Media: "image", List: "images", Task: true},
+		"video":  {Type: "video", Category: "video", Operation: "video_generation", Media: "video", List: "videos", Task: true},
+		"image":  {Type: "image", Category: "image", Operation: "image_generation", Media: "image", List: "images", Task: true},
 		"music":  {Type: "music", Category: "audio", Media: "audio", List: "audios", Task: true},
-		"art":    {Type: "art", Category: "image", Media: "image", List: "images", Task: true},
+		"art":    {Type: "art", Category: "image", Operation: "image_generation", Media: "image", List: "images", Task: true},
 		"speech": {Type: "speech", Category: "audio", Media: "audio"},
 		"film":   {},
 		"":       {},
