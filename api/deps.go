@@ -112,4 +112,5 @@ type Checks struct {
 	Clock    func(ctx context.Context) error
 	Temporal func(ctx context.Context) error
 	Bucket   func(ctx context.Context) error
+	Catalog  func(ctx context.Context) error // whether its files as they are are in use
 }

@@ -26,7 +26,8 @@ type readiness struct {
 }
 
 // handleReady asks the parts all at once. Without Temporal or the bucket
-// clients are still acknowledged, so only the database decides, and the clock:
+// clients are still acknowledged, and with an older catalog they are served, so
+// only the database decides, and the clock:
 // a process whose own is wrong must not reckon with times (D10, D20).
 func (s *Server) handleReady(c *call) error {
 	checks := []struct {
@@ -38,6 +39,7 @@ func (s *Server) handleReady(c *call) error {
 		{"clock", s.cfg.Checks.Clock, "the clock of this server is wrong"},
 		{"temporal", s.cfg.Checks.Temporal, ""},
 		{"bucket", s.cfg.Checks.Bucket, ""},
+		{"catalog", s.cfg.Checks.Catalog, ""},
 	}
 	away := make([]error, len(checks))
 	var looks sync.WaitGroup

@@ -107,7 +107,7 @@ func (l *loader) read(dir fs.FS) map[string]sourced {
 	}
 	for _, entry := range entries {
 		name := entry.Name()
-		if ext := path.Ext(name); entry.IsDir() || (ext != ".yaml" && ext != ".yml") {
+		if entry.IsDir() || !IsModelFile(name) {
 			continue
 		}
 		b, err := fs.ReadFile(dir, name)
@@ -128,6 +128,9 @@ func (l *loader) read(dir fs.FS) map[string]sourced {
 	}
 	return files
 }
+
+// IsModelFile reports whether Load reads a file of that name.
+func IsModelFile(name string) bool { return slices.Contains([]string{".yaml", ".yml"}, path.Ext(name)) }
 
 func (l *loader) compile(files map[string]sourced) *Catalog {
 	c := &Catalog{endpoints: l.endpoints, models: map[string]*Model{}, folded: map[string]*Model{}, passed: map[string]*Model{}}

@@ -50,7 +50,8 @@ type Gateway struct {
 	opts     Options
 	log      *slog.Logger
 	rules    outbound.Rules
-	catalog  *catalog.Catalog
+	catalog  *catalog.Catalog // of the start
+	reloader *reloader
 	channels *channel.Configured
 }
 
@@ -62,8 +63,11 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if g.rules, err = c.rules(); err != nil {
 		return nil, err
 	}
+	g.reloader = &reloader{dir: c.CatalogDir, log: o.Logger, load: func() (*catalog.Catalog, []string) {
+		return loadCatalog(c, catalog.WithMediaURLCheck(g.rules.CheckMediaURL))
+	}}
 	var problems []string
-	if g.catalog, problems = loadCatalog(c, catalog.WithMediaURLCheck(g.rules.CheckMediaURL)); len(problems) > 0 {
+	if g.catalog, problems = g.reloader.first(); len(problems) > 0 {
 		return nil, fmt.Errorf("catalog: %s", strings.Join(problems, "; "))
 	}
 	if g.channels, err = openChannels(known(c.Channels, g.catalog), providers.Options{Version: o.Version}); err != nil {
@@ -173,10 +177,12 @@ func (g *Gateway) API() (*api.Server, error) {
 	for name, group := range c.Groups {
 		groups[name] = api.Group{PriceFactor: group.PriceFactor, Models: group.Models}
 	}
-	return api.New(api.Config{
-		Store: g.Store, Catalog: g.catalog, Routes: routes{all.Adapter, known(c.Channels, g.catalog)}, Uploads: uploads{g.Bucket},
+	server, err := api.New(api.Config{
+		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket},
 		Starter: workflows.Client{Temporal: g.Temporal}, Signer: g.Bucket,
-		Checks: api.Checks{Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: g.Bucket.Ping},
+		Checks: api.Checks{
+			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: g.Bucket.Ping, Catalog: g.reloader.check,
+		},
 		CheckWebhookURL: func(raw string) error {
 			_, err := g.rules.CheckWebhookURL(raw)
 			return err
@@ -185,6 +191,16 @@ func (g *Gateway) API() (*api.Server, error) {
 		BodyBudget: bodyBudget(), TaskTimeout: c.TaskTimeout, CORSOrigins: c.CORSOrigins, TrustedProxies: c.TrustedProxies,
 		Version: g.opts.Version, Now: g.Store.Now, Logger: g.log,
 	})
+	if err != nil {
+		return nil, err
+	}
+	g.reloader.use = func(models *catalog.Catalog) error { return server.Replace(models, g.routes(models)) }
+	return server, nil
+}
+
+// routes asks the adapters for the models of a catalog.
+func (g *Gateway) routes(models *catalog.Catalog) api.Routes {
+	return routes{all.Adapter, known(g.Config.Channels, models)}
 }
 
 func (g *Gateway) pingTemporal(ctx context.Context) error {

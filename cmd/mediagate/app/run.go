@@ -70,6 +70,12 @@ func (g *Gateway) Run(ctx context.Context, r Roles) error {
 		}
 		group.Go(func() error { return server.Serve(ctx, r.API) })
 	}
+	if g.Config.CatalogDir != "" {
+		group.Go(func() error {
+			g.followCatalog(ctx, r.API != nil)
+			return nil
+		})
+	}
 	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))
 	var working sync.WaitGroup
 	if r.Worker {

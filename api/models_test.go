@@ -1,0 +1,129 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+// overlay is the catalog with a file over the built-in ones.
+func overlay(t *testing.T, text string) *catalog.Catalog {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const withoutTheta = "id: theta-image-turbo\nenabled: false\n"
+
+// TestReplace: another catalog is in force for the next call, in every answer
+// that follows from one; tasks keep what they have.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := g.submit(images, imageBody)
+	contract := g.get("/v1/models/theta-image-turbo/schema")
+	tag := g.get("/v1/models").header.Get("Etag")
+
+	g.must(g.server.Replace(overlay(t, withoutTheta), g.vendors))
+	g.post(images, imageBody).wantError(t, 400, "invalid_request_error", `unknown model "theta-image-turbo"`)
+	g.post("/v1/quote", `{"endpoint":"/v1/images/generations",`+imageBody[1:]).wantError(t, 400, "invalid_request_error", "unknown model")
+	g.get("/v1/models/theta-image-turbo/schema").wantError(t, 404, "not_found_error", "model not found")
+	if a := g.get("/v1/models"); strings.Contains(a.body, "theta") || a.header.Get("Etag") == tag {
+		t.Errorf("%s %s", a.header.Get("Etag"), a.body)
+	}
+	if a := g.get("/v1/tasks/" + id); a.at("data", "model") != "theta-image-turbo" || a.at("data", "status") != "pending" {
+		t.Errorf("the task: %s", a.body)
+	}
+
+	g.must(g.server.Replace(mustCatalog(t), g.vendors))
+	if a := g.get("/v1/models/theta-image-turbo/schema"); a.body != contract.body {
+		t.Errorf("the contract after a way there and back: %s", a.body)
+	}
+}
+
+// TestReplaceChangesBounds: the largest body that is read follows the catalog,
+// and room for it with it.
+func TestReplaceChangesBounds(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, smallBodies(t))
+	large := `{"model":"alpha-v3","prompt":"a cat","other":"` + strings.Repeat("x", 2<<20) + `"}`
+	g.post(videos, large).wantError(t, http.StatusRequestEntityTooLarge, "invalid_request_error", "1048576")
+	g.must(g.server.Replace(mustCatalog(t), g.vendors))
+	a := g.post(videos, `{"model":"delta-02","prompt":"a cat","other":"`+strings.Repeat("x", 2<<20)+`"}`)
+	if a.status != http.StatusOK {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if n := api.Bodies(g.server); n != 0 {
+		t.Errorf("%d calls hold room", n)
+	}
+}
+
+// TestReplaceWhileServing: calls under way use one catalog throughout, whatever
+// comes after it.
+func TestReplaceWhileServing(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	whole, less := mustCatalog(t), overlay(t, withoutTheta)
+	listed := len(allModels(t))
+	stop := make(chan struct{})
+	var replacing, calling sync.WaitGroup
+	replacing.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := g.server.Replace([]*catalog.Catalog{less, whole}[i%2], g.vendors); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 4 {
+		calling.Go(func() {
+			for range 20 {
+				if n := len(g.get("/v1/models").ids("data", "id")); n != listed && n != listed-1 {
+					t.Errorf("%d models", n)
+				}
+				a := g.post("/v1/quote", `{"endpoint":"/v1/images/generations",`+imageBody[1:])
+				if a.status != 200 && !(a.status == 400 && strings.Contains(a.body, "unknown model")) {
+					t.Errorf("%d %s", a.status, a.body)
+				}
+			}
+		})
+	}
+	calling.Wait()
+	close(stop)
+	replacing.Wait()
+}
+
+// TestBrokenCatalogIsVisible: who asks whether we are ready learns that the
+// files are not in use.
+func TestBrokenCatalogIsVisible(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("a.yaml: price: is missing")
+	g := newGateway(t, func(c *api.Config) { c.Checks.Catalog = func(context.Context) error { return broken } })
+	a := g.send(request{path: "/readyz"})
+	if a.status != 200 || a.data["status"] != "degraded" || a.at("degraded", 0) != "catalog" || strings.Contains(a.body, "a.yaml") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	broken = nil
+	if a := g.send(request{path: "/readyz"}); a.data["status"] != "ready" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}

@@ -1,0 +1,211 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mediagate/mediagate/catalog"
+)
+
+// reloading is a reloader over a folder, and what it hands on.
+type reloading struct {
+	*reloader
+	t   *testing.T
+	log bytes.Buffer
+
+	mu    sync.Mutex
+	taken []*catalog.Catalog
+}
+
+func newReloading(t *testing.T, c Config) *reloading {
+	t.Helper()
+	c.CatalogDir = t.TempDir()
+	r := &reloading{t: t}
+	r.reloader = &reloader{
+		dir: c.CatalogDir, log: slog.New(slog.NewTextHandler(&r.log, nil)),
+		load: func() (*catalog.Catalog, []string) { return loadCatalog(c) },
+		use: func(models *catalog.Catalog) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.taken = append(r.taken, models)
+			return nil
+		},
+	}
+	if _, problems := r.first(); len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	return r
+}
+
+func (r *reloading) write(name, text string) {
+	r.t.Helper()
+	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// want looks twice, and checks how many catalogs were taken by now.
+func (r *reloading) want(taken int, broken string) {
+	r.t.Helper()
+	r.look(r.t.Context())
+	r.look(r.t.Context())
+	if len(r.taken) != taken {
+		r.t.Fatalf("%d catalogs taken, want %d", len(r.taken), taken)
+	}
+	switch err := r.check(r.t.Context()); {
+	case broken == "" && err != nil:
+		r.t.Fatalf("broken: %v", err)
+	case broken != "" && (err == nil || !strings.Contains(err.Error(), broken)):
+		r.t.Fatalf("broken: %v, want %s", err, broken)
+	}
+}
+
+const (
+	dearer = "id: theta-image-turbo\noperations:\n  - endpoint: /v1/images/generations\n    price:\n      unit: image\n      by: [resolution, prompt_extend]\n      rows:\n" +
+		"        - {resolution: 1K, prompt_extend: false, price: \"1\"}\n        - {resolution: 1K, prompt_extend: true, price: \"1\"}\n" +
+		"        - {resolution: 2K, prompt_extend: false, price: \"1\"}\n        - {resolution: 2K, prompt_extend: true, price: \"1\"}\n"
+	astray = "id: alpha-v3\noperations:\n  - endpoint: /v1/videos/generations\n    routes: [{provider: klinge, upstream: x, operation: video}]\n"
+)
+
+// A change is taken once it has settled, wholly or not at all; a broken one is
+// told once, stays visible, and goes when it is mended.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	r := newReloading(t, Config{})
+	r.want(0, "")
+	r.write("notes.txt", "not a model")
+	r.want(0, "")
+	r.write("a.yaml", dearer)
+	r.look(t.Context())
+	if len(r.taken) != 0 {
+		t.Fatal("taken at first sight: somebody may be writing")
+	}
+	r.want(1, "")
+	if m, _ := r.taken[0].Model("theta-image-turbo"); m == nil {
+		t.Fatal("no theta-image-turbo")
+	}
+	r.want(1, "") // nothing new
+
+	r.write("b.yaml", "id: [\n")
+	r.want(1, "b.yaml")
+	r.want(1, "b.yaml")
+	if n := strings.Count(r.log.String(), "level=ERROR"); n != 1 || !strings.Contains(r.log.String(), "b.yaml") {
+		t.Errorf("told %d times: %s", n, r.log.String())
+	}
+	r.write("b.yaml", astray) // right in itself, but no adapter has it
+	r.want(1, `b.yaml: operations[/v1/videos/generations].routes[0].provider: "klinge" is unknown`)
+	r.write("b.yaml", "id: alpha-v3\nenabled: false\n")
+	r.want(2, "")
+	if _, ok := r.taken[1].Model("alpha-v3"); ok {
+		t.Error("alpha-v3 is still there")
+	}
+	r.write("b.yaml", "id: [\n")
+	r.want(2, "b.yaml")
+	if err := os.Remove(filepath.Join(r.dir, "b.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	r.want(3, "") // mended by going back
+	if _, ok := r.taken[2].Model("alpha-v3"); !ok {
+		t.Error("alpha-v3 is not back")
+	}
+	if err := os.RemoveAll(r.dir); err != nil {
+		t.Fatal(err)
+	}
+	r.want(3, "no such file")
+}
+
+// A config map is exchanged by a link above its files: what was read through
+// the old one is another folder then.
+func TestReloadThroughLinks(t *testing.T) {
+	t.Parallel()
+	r := newReloading(t, Config{})
+	link := func(generation, text string) {
+		t.Helper()
+		dir := filepath.Join(r.dir, generation)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		next := filepath.Join(r.dir, "next")
+		if err := os.Symlink(generation, next); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(next, filepath.Join(r.dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("..1", dearer)
+	if err := os.Symlink("..data/a.yaml", filepath.Join(r.dir, "a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	r.want(1, "")
+	link("..2", "id: theta-image-turbo\nenabled: false\n")
+	r.want(2, "")
+	if _, ok := r.taken[1].Model("theta-image-turbo"); ok {
+		t.Error("the file behind the new link was not read")
+	}
+}
+
+// A model that a channel passes on may not come into the catalog: nobody could
+// tell which is meant.
+func TestReloadKeepsPassthroughApart(t *testing.T) {
+	t.Parallel()
+	r := newReloading(t, Config{Channels: []Channel{
+		passing("one", "minimax", 0, map[string]Passed{"theta-2": {Upstream: "film-1", Operation: "video_generation"}}),
+	}})
+	r.write("a.yaml", "id: theta-image-turbo\naliases: [theta-2]\n")
+	r.want(0, "channel one: passthrough.theta-2: theta-2 is a model of the catalog")
+}
+
+// A catalog that cannot even be read without a panic is a broken one.
+func TestReloadSurvivesAPanic(t *testing.T) {
+	t.Parallel()
+	r := newReloading(t, Config{})
+	r.load = func() (*catalog.Catalog, []string) { panic("of the reader") }
+	r.write("a.yaml", dearer)
+	r.want(0, "of the reader")
+}
+
+// SIGHUP does not wait for the next look, and reads what has not changed, too.
+func TestReloadOnHangup(t *testing.T) {
+	t.Parallel()
+	r := newReloading(t, Config{})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		hangups := make(chan os.Signal, 1)
+		go r.run(ctx, time.Hour, hangups)
+		taken := func() int {
+			synctest.Wait()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return len(r.taken)
+		}
+		for n := range 3 {
+			hangups <- syscall.SIGHUP
+			if got := taken(); got != n+1 {
+				t.Errorf("%d catalogs after %d signals", got, n+1)
+			}
+		}
+		r.write("a.yaml", dearer)
+		time.Sleep(time.Hour + time.Second) // of the bubble's clock: one look
+		if got := taken(); got != 3 {
+			t.Errorf("%d catalogs after one look", got)
+		}
+		time.Sleep(time.Hour)
+		if got := taken(); got != 4 {
+			t.Errorf("%d catalogs after two looks", got)
+		}
+	})
+}
