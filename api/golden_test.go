@@ -70,6 +70,15 @@ func TestShapes(t *testing.T) {
 
 	record("list", g.get("/v1/tasks?limit=2"))
 	record("empty list", g.get("/v1/tasks?type=art"))
+	_, images := g.newKey(mediagate.Key{Unlimited: true, Models: []string{"theta-*", "zeta-*", "vendor/omega"}}) // so that the lists are short
+	record("models", g.send(request{path: "/v1/models", key: images}))
+	record("models with categories", g.send(request{path: "/v1/models?expand=category", key: images}))
+	record("models, Anthropic", g.send(request{path: "/v1/models?limit=2", header: http.Header{"X-Api-Key": {images}, "Anthropic-Version": {"2023-06-01"}}}))
+	record("models, Gemini", g.send(request{path: "/v1beta/models?pageSize=2&key=" + images}))
+	record("models, wrong category", g.get("/v1/models?expand=category&category=movie"))
+	record("contract", g.get("/v1/models/theta-image-turbo/schema"))
+	record("no contract", g.get("/v1/model-schema?model=omega"))
+	record("contract of no model", g.get("/v1/model-schema"))
 	record("token balance", g.get("/v1/balance"))
 	record("user balance", g.get("/v1/user/balance"))
 	record("webhook secret", g.get("/v1/webhooks/secret"))
@@ -131,7 +140,7 @@ func (g *gateway) render(a answer) []byte {
 	g.t.Helper()
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "HTTP %d\n", a.status)
-	for _, name := range []string{"Allow", "Cache-Control", "Content-Type", "Retry-After", "Www-Authenticate"} {
+	for _, name := range []string{"Allow", "Cache-Control", "Content-Type", "Etag", "Retry-After", "Vary", "Www-Authenticate"} {
 		if v := a.header.Values(name); len(v) > 0 {
 			fmt.Fprintf(&out, "%s: %s\n", name, strings.Join(slices.Sorted(slices.Values(v)), ", "))
 		}

@@ -6,12 +6,14 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
 )
 
 // allModels are the built-in models and aliases in the order of lists.
@@ -540,5 +542,89 @@ func TestPricingIsTheQuotes(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestQuoteIsTheHold: for every model, by each of its names, the quote of the
+// contract's own example is what its submit holds.
+func TestQuoteIsTheHold(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	_, half := g.newKey(mediagate.Key{Unlimited: true, Group: "half"})
+	for _, m := range mustCatalog(t).Models() {
+		for _, o := range m.Operations() {
+			var schema struct {
+				Required   []string
+				Properties map[string]struct{ Examples []any }
+			}
+			g.must(json.Unmarshal(o.Schema(), &schema))
+			body := map[string]any{"model": m.ID, "prompt": "a cat"}
+			for _, name := range schema.Required {
+				if examples := schema.Properties[name].Examples; len(examples) > 0 {
+					body[name] = examples[0]
+				}
+			}
+			for _, key := range []string{g.key, half} {
+				text, err := json.Marshal(body)
+				g.must(err)
+				id := g.send(request{method: http.MethodPost, path: o.Endpoint, key: key, body: string(text)}).taskID(t)
+				task, err := g.store.TaskByID(t.Context(), id)
+				g.must(err)
+				quote := g.send(request{
+					method: http.MethodPost, path: "/v1/quote", key: key, body: `{"endpoint":"` + o.Endpoint + `",` + string(text[1:]),
+				})
+				var priced struct{ Cost json.Number }
+				g.must(json.Unmarshal([]byte(quote.body), &priced))
+				if priced.Cost != task.Hold.Number() || task.Hold == 0 {
+					t.Errorf("%s: quoted %s, held %s", m.ID, quote.body, task.Hold)
+				}
+			}
+		}
+	}
+}
+
+// TestContractsOfSeveralEndpoints: a model that has more than one names them,
+// and tells of the one that is asked for.
+func TestContractsOfSeveralEndpoints(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) {
+		c.Catalog = overlay(t, `id: theta-image-turbo
+operations:
+  - endpoint: /v1/videos/generations
+    schema_version: 2027-01-31
+    schema:
+      properties:
+        scene: {title: Scene, type: string, description: What moves., examples: [a cat]}
+      required: [scene]
+    price: {unit: operation, rows: [{price: "2"}]}
+    routes: [{provider: kling, upstream: x, operation: video}]
+    media: video
+    expected: 600s
+    timeout: 2h
+    on_unknown: park
+    max_bytes: 1GiB
+`)
+	})
+	const path = "/v1/models/theta-image-turbo/schema"
+	both := []any{images, videos}
+	for query, want := range map[string]struct{ endpoint, field, version, every string }{
+		"":                    {images, "size", "2026-11-22", "2"},
+		"?endpoint=":          {images, "size", "2026-11-22", "2"},
+		"?endpoint=" + images: {images, "size", "2026-11-22", "2"},
+		"?endpoint=" + videos: {videos, "scene", "2027-01-31", "15"},
+	} {
+		a := g.get(path + query)
+		every, _ := a.at("response", "poll", "interval_seconds").(float64)
+		if a.data["endpoint"] != want.endpoint || a.at("input_schema", "properties", want.field) == nil ||
+			a.data["schema_version"] != want.version || strconv.Itoa(int(every)) != want.every {
+			t.Errorf("%s: %s", query, a.body)
+		}
+		if diff := cmp.Diff(both, a.data["endpoints"]); diff != "" {
+			t.Errorf("%s: %s", query, diff)
+		}
+	}
+	g.get(path+"?endpoint=/v1/music").wantError(t, 400, "invalid_request_error", "endpoint")
+	if a := g.get("/v1/models?expand=parameters"); cmp.Diff(both, a.item(t, "theta-image-turbo")["parameters"].(map[string]any)["endpoints"]) != "" {
+		t.Errorf("the list: %s", a.body)
 	}
 }

@@ -22,6 +22,7 @@ func (s Suite) description(t *testing.T) {
 	_, stops := p.(providers.Canceller)
 	_, batches := p.(providers.Batcher)
 	var find, stop, batch bool
+	bases := map[string]string{} // by the class that they make
 	tried := map[string]bool{}
 	for _, job := range s.jobs() {
 		tried[job.Operation] = true
@@ -33,6 +34,12 @@ func (s Suite) description(t *testing.T) {
 		}
 		if op.Parts != "" && !slices.Contains(op.Fields, op.Parts) {
 			t.Errorf("%s: %s, by which it takes several calls, is none of its fields", name, op.Parts)
+		}
+		if op.Base {
+			if bases[op.Media] != "" {
+				t.Errorf("%s and %s both take the base contract for %ss", bases[op.Media], name, op.Media)
+			}
+			bases[op.Media] = name
 		}
 		if !tried[name] {
 			t.Errorf("%s: no job of the suite tries it", name)
