@@ -18,6 +18,11 @@ const (
 	StatusCancelled  Status = "cancelled"
 )
 
+// Statuses lists the states.
+func Statuses() []Status {
+	return []Status{StatusPending, StatusProcessing, StatusCompleted, StatusFailed, StatusCancelled}
+}
+
 // Terminal reports whether the state is final.
 func (s Status) Terminal() bool {
 	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled
@@ -190,6 +195,14 @@ const (
 	CodeFunds = FailureCode(ParkFunds)
 )
 
+// FailureCodes lists the codes that a task may end with.
+func FailureCodes() []FailureCode {
+	return []FailureCode{
+		CodeContentPolicy, CodeInvalidParameters, CodeImageProcessing, CodeGenerationFailed, CodeGenerationTimeout,
+		CodeProviderAway, CodeProviderRefused, CodeSubmissionUnknown, CodeResultUnavailable, CodeModalExpired, CodeInternal,
+	}
+}
+
 // WebhookState is how far a task's callback has come.
 type WebhookState string
 
@@ -200,6 +213,11 @@ const (
 	WebhookDropped   WebhookState = "dropped"   // nothing is sent
 	WebhookAbandoned WebhookState = "abandoned" // attempts used up, or a 4xx
 )
+
+// WebhookStates lists the states of a callback.
+func WebhookStates() []WebhookState {
+	return []WebhookState{WebhookPending, WebhookDelivered, WebhookDropped, WebhookAbandoned}
+}
 
 // Webhook is a task's callback.
 type Webhook struct {

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -209,9 +210,12 @@ func (noSigner) Sign(context.Context, mediagate.Result, time.Duration) (mediagat
 	return mediagate.Link{}, errAway
 }
 
+// builtIn is the catalog of most tests. It never changes.
+var builtIn = sync.OnceValues(func() (*catalog.Catalog, error) { return catalog.Load("") })
+
 func mustCatalog(t *testing.T) *catalog.Catalog {
 	t.Helper()
-	c, err := catalog.Load("")
+	c, err := builtIn()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,21 +38,31 @@ func (c *call) cacheable(body any) error {
 		return err
 	}
 	text = append(text, '\n')
-	sum := sha256.Sum256(text)
 	header := c.Response().Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "private, max-age=60")
-	header.Set("Etag", `W/"`+base64.RawURLEncoding.EncodeToString(sum[:12])+`"`) // weak: the same whether packed or not
+	header.Set("Etag", etagOf(text))
 	header.Add("Vary", catalogVary)
-	request := c.Request().Clone(c.Request().Context())
+	packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.serve(w, r, text)
+	})).ServeHTTP(c.Response(), c.Request())
+	return nil
+}
+
+// etagOf names a text. It is weak: the same whether packed or not.
+func etagOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+}
+
+// serve sends the text, or says that the client has it.
+func (c *call) serve(w http.ResponseWriter, r *http.Request, text []byte) {
+	request := r.Clone(r.Context())
 	for _, name := range []string{"Range", "If-Range", "If-Match", "If-Unmodified-Since"} {
 		request.Header.Del(name) // an answer is whole
 	}
-	c.Response().Before(func() { header.Del("Accept-Ranges") })
-	packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
-	})).ServeHTTP(c.Response(), request)
-	return nil
+	c.Response().Before(func() { c.Response().Header().Del("Accept-Ranges") })
+	http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(text))
 }
 
 // encode writes JSON as all answers are written.

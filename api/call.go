@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/view"
 )
 
 // call is one request on its way through: what the middleware learns and the
@@ -105,10 +106,10 @@ func (c *call) json(status int, body any) error {
 	return nil
 }
 
-// wrapped is the answer {code, data} of the task endpoints.
-type wrapped struct {
-	Code int `json:"code"`
-	Data any `json:"data"`
+// wrappedTask is the answer of the task endpoints.
+type wrappedTask struct {
+	Code int       `json:"code"`
+	Data view.Task `json:"data"`
 }
 
 func (c *call) ok(body any) error { return c.json(http.StatusOK, body) }

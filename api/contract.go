@@ -178,12 +178,17 @@ func (s *Server) answerContract(c *call, id string) error {
 	}
 	return c.cacheable(contract{
 		ID: m.ID, Category: m.Category, Tags: m.Tags, parameters: *p,
-		Idempotency: idempotencyRules{
-			Supported: true, Header: idempotencyHeader, MaxLength: maxIdempotencyKey, TTLSeconds: int(idempotencyTTL / time.Second),
-			Scope: "account", ReplayHeader: replayedHeader, MismatchStatus: http.StatusConflict,
-		},
-		Response: s.responseRules(o), Pricing: prices,
+		Idempotency: idempotency(),
+		Response:    s.responseRules(o), Pricing: prices,
 	})
+}
+
+// idempotency are the rules of all submits.
+func idempotency() idempotencyRules {
+	return idempotencyRules{
+		Supported: true, Header: idempotencyHeader, MaxLength: maxIdempotencyKey, TTLSeconds: int(idempotencyTTL / time.Second),
+		Scope: "account", ReplayHeader: replayedHeader, MismatchStatus: http.StatusConflict,
+	}
 }
 
 func (s *Server) responseRules(o *catalog.Operation) responseRules {

@@ -58,7 +58,7 @@ func (s *slowStore) Task(ctx context.Context, account, id string) (mediagate.Tas
 	if s.reads > 1 {
 		d = s.later
 	}
-	return mediagate.Task{ID: id, AccountID: account, Status: mediagate.StatusPending, Version: 1}, s.take(ctx, d)
+	return mediagate.Task{ID: id, AccountID: account, Type: mediagate.TypeVideo, Status: mediagate.StatusPending, Version: 1}, s.take(ctx, d)
 }
 
 func (s *slowStore) Submit(ctx context.Context, n mediagate.NewTask) (string, bool, error) {
@@ -125,6 +125,7 @@ func TestStoreTimeout(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer server.Close()
+				judgeAnswers(t, server)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				if test.closes > 0 {

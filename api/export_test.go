@@ -1,5 +1,14 @@
 package api
 
+import (
+	"bytes"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/mediagate/mediagate/catalog"
+)
+
 // Waiting is the number of tasks that somebody waits for.
 func Waiting(s *Server) int {
 	s.watch.mu.Lock()
@@ -20,3 +29,43 @@ func Bodies(s *Server) (n int) {
 
 // Seats changes how many long polls of a key may wait.
 func Seats(s *Server, most int) { s.seats.most = most }
+
+// Document is the server's catalog and its OpenAPI document.
+func Document(s *Server) (of *catalog.Catalog, text func() ([]byte, error)) {
+	m := s.models.Load()
+	return m.catalog, func() ([]byte, error) {
+		p, err := m.document()
+		if err != nil {
+			return nil, err
+		}
+		return p.plain, nil
+	}
+}
+
+// Watch hands every whole answer of the server to a test.
+func Watch(s *Server, see func(r *http.Request, status int, header http.Header, body []byte)) {
+	s.echo.Pre(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			copied := &copier{ResponseWriter: c.Response().Writer}
+			c.Response().Writer = copied
+			err := next(c) // a connection that is cut has no answer, and comes here as a panic
+			see(c.Request(), c.Response().Status, c.Response().Header().Clone(), copied.body.Bytes())
+			return err
+		}
+	})
+}
+
+// copier keeps what it writes.
+type copier struct {
+	http.ResponseWriter
+	body bytes.Buffer
+}
+
+func (c *copier) Write(p []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(p)
+	_, _ = c.body.Write(p[:n])
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (c *copier) Unwrap() http.ResponseWriter { return c.ResponseWriter }

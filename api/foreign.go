@@ -135,6 +135,6 @@ func (s *Server) handleGeminiModels(c *call) error {
 // foreignKey is the key where clients of Anthropic and Gemini put it.
 func (c *call) foreignKey() (string, bool) {
 	header := c.Request().Header
-	key := cmp.Or(header.Get("X-Api-Key"), header.Get("X-Goog-Api-Key"), c.query().Get("key"))
+	key := cmp.Or(header.Get("X-Api-Key"), header.Get("X-Goog-Api-Key"), c.query().Get(keyParameter))
 	return key, key != ""
 }

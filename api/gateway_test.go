@@ -174,8 +174,7 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 		clock: &clock{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)},
 	}
 	g.store = newStore(t, g.clock.now)
-	models, err := catalog.Load("")
-	g.must(err)
+	models := mustCatalog(t)
 	signer, err := blob.Open(t.Context(), blob.Config{
 		Endpoint: "https://s3.example.com", Region: "eu-1", Bucket: "media", AccessKeyID: "id", SecretAccessKey: "secret",
 		PathStyle: true, Now: g.clock.now,
@@ -204,6 +203,7 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	g.server, err = api.New(cfg)
 	g.must(err)
 	t.Cleanup(g.server.Close)
+	judgeAnswers(t, g.server)
 	g.account, err = g.store.CreateAccount(t.Context(), "test", "default")
 	g.must(err)
 	g.grant("100")

@@ -127,12 +127,16 @@ func byID(a, b listed) int { return cmp.Compare(a.id, b.id) }
 // literal reports an entry of a key's list that names one model.
 func literal(pattern string) bool { return !strings.Contains(pattern, "*") }
 
-// modelList is the list in its own shape.
-type modelList struct {
-	Success bool              `json:"success"`
-	Object  string            `json:"object"`
-	Data    []json.RawMessage `json:"data"`
+// modelList is the list in its own shape, of items that are written already or
+// not yet.
+type modelList[T any] struct {
+	Success bool   `json:"success"`
+	Object  string `json:"object"`
+	Data    []T    `json:"data"`
 }
+
+// categories are the words of the list's filter.
+var categories = []string{"chat", "image", "video", "audio", mediagate.CategoryUnknown}
 
 // handleModels lists the models in the shape of those whose client asks.
 func (s *Server) handleModels(c *call) error {
@@ -147,7 +151,7 @@ func (s *Server) handleModels(c *call) error {
 	category := ""
 	if detail > detailBasic {
 		var err error
-		if category, err = oneOfQuery(q, "category", "chat", "image", "video", "audio", mediagate.CategoryUnknown); err != nil {
+		if category, err = oneOfQuery(q, "category", categories...); err != nil {
 			return err
 		}
 	}
@@ -155,7 +159,7 @@ func (s *Server) handleModels(c *call) error {
 	if err != nil {
 		return err
 	}
-	page := modelList{Success: true, Object: "list", Data: make([]json.RawMessage, 0, len(models))}
+	page := modelList[json.RawMessage]{Success: true, Object: "list", Data: make([]json.RawMessage, 0, len(models))}
 	for _, one := range models {
 		if category == "" || one.category == category {
 			page.Data = append(page.Data, one.items[detail])

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"sync"
+
 	"github.com/mediagate/mediagate/catalog"
 )
 
@@ -15,6 +17,8 @@ type models struct {
 	bounds    map[string]int64            // of the same
 	budget    *budget                     // has room for the largest of them
 	list      []listed                    // by id
+
+	document func() (*published, error) // their OpenAPI document, made when it is first asked for
 }
 
 // newModels prepares a catalog. The budget of the models before stays, as long
@@ -37,6 +41,7 @@ func (s *Server) newModels(c *catalog.Catalog, routes Routes, before *models) (*
 	} else {
 		m.budget = newBudget(s.cfg.BodyBudget, max(smallBody, m.bounds[quotePath])+1)
 	}
+	m.document = sync.OnceValues(func() (*published, error) { return publishedDocument(c, s.cfg.Version) })
 	var err error
 	m.list, err = listModels(c)
 	return m, err

@@ -16,14 +16,17 @@ const (
 	maxLimit     = 100
 )
 
-// query reads the query's parameters. One that is not well escaped, or holds a
+// query reads the query's parameters, of a described route those that are
+// described. One that is not well escaped, or holds a
 // semicolon, is taken as it stands: url.ParseQuery would leave it out, and a
 // list without the filter that was asked for is a wrong answer.
 func (c *call) query() url.Values {
 	q := url.Values{}
 	for pair := range strings.SplitSeq(c.Request().URL.RawQuery, "&") {
 		name, value, _ := strings.Cut(pair, "=")
-		q.Add(unescaped(name), unescaped(value))
+		if name = unescaped(name); c.route.reads(name) {
+			q.Add(name, unescaped(value))
+		}
 	}
 	return q
 }
@@ -105,10 +108,11 @@ func looksLike(s, prefix string) bool {
 	return true
 }
 
-func taskTypes() []string {
-	var words []string
-	for _, kind := range mediagate.TaskTypes() {
-		words = append(words, string(kind))
+// words are the texts of a list of words of ours.
+func words[T ~string](list []T) []string {
+	texts := make([]string, len(list))
+	for i, word := range list {
+		texts[i] = string(word)
 	}
-	return words
+	return texts
 }

@@ -19,6 +19,8 @@ type route struct {
 	// database, which have bounds of their own.
 	time    time.Duration
 	handler func(*Server, *call) error
+
+	about *description // of a public route, once it is mounted
 }
 
 // body is what a request brings beside its path, query and header.
@@ -40,6 +42,8 @@ const longestWait = 60 * time.Second
 const (
 	admin     = "/admin/v1"
 	quotePath = "/v1/quote"
+
+	openAPIPath = "/openapi.json"
 )
 
 // routes is the API surface. A path with a trailing slash is another path.
@@ -48,6 +52,7 @@ func routes() []route {
 	return []route{
 		{method: get, path: "/healthz", access: accessOpen, handler: (*Server).handleHealth},
 		{method: get, path: "/readyz", access: accessOpen, handler: (*Server).handleReady},
+		{method: get, path: openAPIPath, access: accessOpen, handler: (*Server).handleOpenAPI},
 
 		{method: post, path: "/v1/videos/generations", access: accessKey, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
 		{method: post, path: "/v1/images/generations", access: accessKey, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
@@ -90,7 +95,7 @@ func routes() []route {
 
 // mount registers the table with Echo. Whatever answers GET answers HEAD.
 func (s *Server) mount(e *echo.Echo) {
-	for _, r := range routes() {
+	for _, r := range describedRoutes() {
 		s.envelopes[r.path] = r.envelope
 		handler := func(ec echo.Context) error {
 			c := callOf(ec)

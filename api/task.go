@@ -69,7 +69,7 @@ func (s *Server) answerTask(c *call, status int, t *mediagate.Task, language str
 	if err != nil {
 		return err
 	}
-	return c.json(status, wrapped{status, v.In(language)})
+	return c.json(status, wrappedTask{status, v.In(language)})
 }
 
 // awaitEnd returns the task when it has ended, when the time is up, or when
@@ -157,11 +157,11 @@ func readFilter(c *call) (f mediagate.TaskFilter, none bool, err error) {
 	if f.After != "" && !looksLike(f.After, taskPrefix) {
 		return f, false, errAfter
 	}
-	status, err := oneOfQuery(q, "status", "pending", "processing", "completed", "failed", "cancelled")
+	status, err := oneOfQuery(q, "status", words(mediagate.Statuses())...)
 	if err != nil {
 		return f, false, err
 	}
-	kind, err := oneOfQuery(q, "type", taskTypes()...)
+	kind, err := oneOfQuery(q, "type", words(mediagate.TaskTypes())...)
 	if err != nil {
 		return f, false, err
 	}

@@ -1,0 +1,389 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api/openapi"
+	"github.com/mediagate/mediagate/view"
+)
+
+// description is what the OpenAPI document says of a route beside what follows
+// from its row in the table: path, method, who may call, errors of reading the
+// body, and the body itself where the path takes submits.
+type description struct {
+	id      string // the operation's, and of the schema of its body
+	tag     tag
+	summary string
+	about   string
+	query   []parameter // all that the handler can read, see query
+	header  []parameter
+	answers []answer
+	errors  []mediagate.Kind // of the handler itself
+}
+
+// parameter is what a call takes in its path, query or header.
+type parameter struct {
+	name, about string
+	required    bool
+	schema      *openapi.Schema
+}
+
+// answer is one that is no error. The type of the body is its schema, and its
+// value the example.
+type answer struct {
+	status  int
+	about   string
+	body    any
+	headers []string // of responseHeaders
+}
+
+// tag is a group of routes.
+type tag string
+
+const (
+	tagSubmits  tag = "Submits"
+	tagTasks    tag = "Tasks"
+	tagModels   tag = "Models"
+	tagBalances tag = "Balances"
+	tagWebhooks tag = "Webhooks"
+	tagService  tag = "Service"
+)
+
+// tags in the order of the document.
+var tags = []openapi.Tag{
+	{Name: string(tagSubmits), Description: "Ask for media. A submit is answered with the id of a task, which ends by itself."},
+	{Name: string(tagModels), Description: "Learn what can be asked for: which models there are, and what their requests may hold."},
+	{Name: string(tagTasks), Description: "Read tasks, wait for them, cancel them."},
+	{Name: string(tagBalances), Description: "What can still be spent, and what was."},
+	{Name: string(tagWebhooks), Description: "Ends of tasks that are posted to you, signed."},
+	{Name: string(tagService), Description: "The state and the description of the service itself."},
+}
+
+// pathParameters are those of all paths.
+var pathParameters = map[string]parameter{
+	"task_id": {about: "The task's id, as the submit answered it.", schema: &openapi.Schema{
+		Type: "string", More: map[string]any{"examples": []string{exampleTaskID}},
+	}},
+	"model": {about: "The model's id or alias.", schema: &openapi.Schema{
+		Type: "string", More: map[string]any{"examples": []string{"alpha-v3"}},
+	}},
+}
+
+func textParameter(name, about string) parameter {
+	return parameter{name: name, about: about, schema: &openapi.Schema{Type: "string"}}
+}
+
+func intParameter(name, about string, least, most, absent int) parameter {
+	s := &openapi.Schema{Type: "integer", Minimum: &least, Maximum: &most}
+	if absent != 0 {
+		s.Default = absent
+	}
+	return parameter{name: name, about: about, schema: s}
+}
+
+func wordParameter(name, about string, words ...string) parameter {
+	s := &openapi.Schema{Type: "string"}
+	for _, word := range words {
+		s.Enum = append(s.Enum, word)
+	}
+	return parameter{name: name, about: about, schema: s}
+}
+
+func timeParameter(name, about string) parameter {
+	return parameter{name: name, about: about + " Unix seconds or RFC 3339.", schema: &openapi.Schema{OneOf: []*openapi.Schema{
+		{Type: "integer", Minimum: new(int), Maximum: new(maxUnix)},
+		{Type: "string", More: map[string]any{"format": "date-time"}},
+	}}}
+}
+
+// idempotencyKey is the header that every submit takes.
+var idempotencyKey = parameter{
+	name:  idempotencyHeader,
+	about: "Makes the submit safe to repeat: the same key, path and body get the first acknowledgement again, and nothing is charged or started twice. Another path or body under the same key is a 409.",
+	schema: &openapi.Schema{Type: "string", More: map[string]any{
+		"minLength": 1, "maxLength": maxIdempotencyKey, "pattern": "^[ -~]+$",
+	}},
+}
+
+// The values of examples.
+const (
+	exampleTaskID    = taskPrefix + "01KAJ5XW4M9Q7T2C8N6BVRE3HD"
+	exampleRequestID = "req_01KAJ5XW3B8F6S1A7M5ZTQD2GC"
+	exampleCreated   = 1772366400
+	exampleSeconds   = 88.5
+)
+
+func exampleTask() view.Task {
+	seconds := exampleSeconds
+	return view.Task{
+		ID: exampleTaskID, Status: mediagate.StatusCompleted, Model: "alpha-v3", Type: mediagate.TypeVideo, Progress: 100,
+		Created: exampleCreated, Completed: exampleCreated + 88, EstimatedTime: 120, ActualTime: &seconds,
+		Cost: "0.42", CreditsCost: "420", Reference: "order 7",
+		Result: &view.Result{Videos: []view.Item{{
+			URL: []string{"https://media.example.com/results/video.mp4"}, ExpiresAt: exampleCreated + 604800,
+			Width: 1280, Height: 720, Duration: 5.04, SizeBytes: 1834201, MimeType: "video/mp4",
+		}}},
+	}
+}
+
+func exampleOpenTask(cancelled bool) view.Task {
+	return view.Task{
+		ID: exampleTaskID, Status: mediagate.StatusProcessing, Model: "alpha-v3", Type: mediagate.TypeVideo, Progress: 40,
+		Created: exampleCreated, EstimatedTime: 120, Cost: "0", CreditsCost: "0", EstimatedCost: "0.42",
+		CancelRequested: cancelled,
+	}
+}
+
+func exampleBalance() []answer {
+	return []answer{
+		{status: http.StatusOK, about: "The balance.", body: tokenBalance{true, "12.5", 12500, "3.75", 3750, false}},
+		{status: http.StatusOK, about: "What could not be looked up, as the balance of an unknown key.", body: balanceTrouble{Message: noRecord}},
+	}
+}
+
+func exampleUserBalance() []answer {
+	return []answer{
+		{status: http.StatusOK, about: "The balance.", body: userBalance{true, "112.5", 112500, "37.5", "37500"}},
+		{status: http.StatusOK, about: "What could not be looked up.", body: balanceTrouble{Message: noUser}},
+	}
+}
+
+func exampleSecret() []answer {
+	return []answer{{
+		status: http.StatusOK, about: "The secret.", headers: []string{"Cache-Control"},
+		body: webhookSecret{Secret: "whsec_" + strings.Repeat("0", 43) + "="},
+	}}
+}
+
+// acknowledged is the answer to every submit.
+func acknowledged() []answer {
+	return []answer{{
+		status: http.StatusOK, about: "The task was taken in.", headers: []string{replayedHeader},
+		body: acknowledgement{http.StatusOK, []submittedTask{{"submitted", exampleTaskID}}},
+	}}
+}
+
+// descriptions are those of the public routes, by method and path. The admin
+// API is its operators' own, and is in no document.
+func descriptions() map[string]*description {
+	first, last, model := exampleTaskID, exampleTaskID, "alpha-v3"
+	language := wordParameter("language", "The language of the error's message; English without it.", view.Languages()...)
+	return map[string]*description{
+		"POST /v1/videos/generations": {
+			id: "createVideo", tag: tagSubmits, summary: "Submit a video", answers: acknowledged(),
+			about: "The model decides which fields there are.",
+		},
+		"POST /v1/images/generations": {
+			id: "createImage", tag: tagSubmits, summary: "Submit an image", answers: acknowledged(),
+			about: "The model decides which fields there are.",
+		},
+		"POST " + quotePath: {
+			id: "createQuote", tag: tagSubmits, summary: "Price a submit",
+			about: "Takes the body of any submit, with the submit's path as endpoint. Nothing is charged or started. The answer equals the hold of that submit.",
+			answers: []answer{{status: http.StatusOK, about: "The price.", body: quote{
+				"0.42", "420", "USD", []quoteLine{{"alpha-v3 std", 5, "0.084", "0.42"}},
+			}}},
+			errors: []mediagate.Kind{mediagate.KindForbidden},
+		},
+		"GET /v1/models": {
+			id: "listModels", tag: tagModels, summary: "List models",
+			about: "The models that the key may use. With the header anthropic-version the list has Anthropic's shape, with a key of Gemini's clients it has Gemini's. " +
+				"expand and category are of the list's own shape; limit, after_id and before_id of Anthropic's; pageSize and pageToken of Gemini's.",
+			query: append([]parameter{
+				textParameter("expand", "category: with category and tags; parameters: with the schema of requests, too. Both may be given, with a comma between. Another word: without either."),
+				wordParameter("category", "Models of this category. Only with expand.", categories...),
+				intParameter("limit", "How many at most.", 1, mostListed, defaultLimit),
+				textParameter("after_id", "The id of the model after which the page begins."),
+				textParameter("before_id", "The id of the model before which the page ends."),
+			}, geminiPage...),
+			header: []parameter{textParameter("anthropic-version", "Asks for Anthropic's shape, whatever it says."), ifNoneMatch},
+			answers: append([]answer{
+				{status: http.StatusOK, about: "The list in its own shape.", headers: cachedHeaders, body: modelList[modelItem]{
+					true, "list", []modelItem{exampleModel()},
+				}},
+				{status: http.StatusOK, about: "A page in Anthropic's shape.", headers: cachedHeaders, body: anthropicList{
+					[]anthropicModel{{"model", "alpha-v3", "alpha-v3", "2026-01-01T00:00:00Z"}}, &model, &model, false,
+				}},
+			}, exampleGemini()...),
+		},
+		"GET /v1beta/models": {
+			id: "listModelsForGemini", tag: tagModels, summary: "List models in Gemini's shape",
+			query: geminiPage, header: []parameter{ifNoneMatch}, answers: exampleGemini(),
+		},
+		"GET /v1/models/:model/schema": {
+			id: "getModelContract", tag: tagModels, summary: "All that is to be known to use a model",
+			query: []parameter{contractEndpoint}, header: []parameter{ifNoneMatch}, answers: exampleContract(),
+			errors: []mediagate.Kind{mediagate.KindNotFound},
+		},
+		"GET /v1/model-schema": {
+			id: "getModelContractByQuery", tag: tagModels, summary: "The same, of a model whose id has a slash",
+			query:  []parameter{requiredParameter("model", "The model's id or alias."), contractEndpoint},
+			header: []parameter{ifNoneMatch}, answers: exampleContract(),
+			errors: []mediagate.Kind{mediagate.KindNotFound},
+		},
+
+		"GET /v1/tasks": {
+			id: "listTasks", tag: tagTasks, summary: "List tasks", about: "The tasks of the account, newest first. All filters must match.",
+			query: []parameter{
+				intParameter("limit", "How many at most.", 1, maxLimit, defaultLimit),
+				textParameter("after", "The id of the task after which the page begins: last_id of the page before."),
+				wordParameter("status", "Tasks in this state.", words(mediagate.Statuses())...),
+				textParameter("model", "Tasks that named this model, or alias."),
+				wordParameter("type", "Tasks of this type.", words(mediagate.TaskTypes())...),
+				textParameter("reference", "Tasks with this metadata.reference."),
+				timeParameter("created_after", "Tasks that are younger."),
+				timeParameter("created_before", "Tasks that are older."),
+			},
+			answers: []answer{{status: http.StatusOK, about: "A page of tasks.", body: taskList{
+				Object: "list", Data: []view.Task{exampleTask()}, FirstID: &first, LastID: &last,
+			}}},
+		},
+		"GET /v1/tasks/:task_id": {
+			id: "getTask", tag: tagTasks, summary: "Read a task, or wait for its end",
+			about: "A task that is malformed, unknown or another account's is a 400 in the same words.",
+			query: []parameter{
+				language,
+				intParameter("wait", "Answer when the task has ended, or after so many seconds.", 1, int(longestWait.Seconds()), 0),
+			},
+			answers: []answer{{status: http.StatusOK, about: "The task.", body: wrappedTask{http.StatusOK, exampleTask()}}},
+			errors:  []mediagate.Kind{mediagate.KindRateLimited},
+		},
+		"POST /v1/tasks/:task_id/cancel": {
+			id: "cancelTask", tag: tagTasks, summary: "Cancel a task",
+			about: "The task's end follows within seconds. It will not complete, and costs nothing.",
+			answers: []answer{{
+				status: http.StatusAccepted, about: "The task, which is about to be cancelled.",
+				body: wrappedTask{http.StatusAccepted, exampleOpenTask(true)},
+			}},
+			errors: []mediagate.Kind{mediagate.KindConflict},
+		},
+		"GET /v1/images/generations/:task_id": {
+			id: "getLegacyTask", tag: tagTasks, summary: "Read a task in the older form", about: "Prefer the unified task.",
+			answers: []answer{{status: http.StatusOK, about: "The task.", body: view.Legacy{
+				TaskID: exampleTaskID, Status: "completed", URL: "https://media.example.com/results/image.png", Format: "png",
+				Metadata: &view.LegacyMetadata{MimeType: "image/png", Width: 1024, Height: 1024, SizeBytes: 834201, ExpiresAt: exampleCreated},
+			}}},
+		},
+
+		"GET /v1/balance": {id: "getTokenBalance", tag: tagBalances, summary: "The key's balance", answers: exampleBalance()},
+		"GET /balance": {
+			id: "getTokenBalanceShort", tag: tagBalances, summary: "The key's balance, by a shorter path", answers: exampleBalance(),
+		},
+		"GET /v1/user/balance": {id: "getUserBalance", tag: tagBalances, summary: "The account's balance", answers: exampleUserBalance()},
+		"GET /user/balance": {
+			id: "getUserBalanceShort", tag: tagBalances, summary: "The account's balance, by a shorter path", answers: exampleUserBalance(),
+		},
+
+		"GET /v1/webhooks/secret": {
+			id: "getWebhookSecret", tag: tagWebhooks, summary: "Read the signing secret", answers: exampleSecret(),
+		},
+		"POST /v1/webhooks/secret": {
+			id: "rotateWebhookSecret", tag: tagWebhooks, summary: "Rotate the signing secret", answers: exampleSecret(),
+			about: "The secret before signs beside the new one for a day.",
+		},
+
+		"GET /healthz": {
+			id: "getHealth", tag: tagService, summary: "Whether the process is alive",
+			answers: []answer{{status: http.StatusOK, about: "It is.", body: health{"ok", "1.0.0"}}},
+		},
+		"GET /readyz": {
+			id: "getReadiness", tag: tagService, summary: "Whether requests can be answered",
+			answers: []answer{
+				{status: http.StatusOK, about: "They can.", body: readiness{Status: "degraded", Degraded: []string{"temporal"}}},
+				{status: http.StatusServiceUnavailable, about: "They cannot.", body: readiness{Status: "unavailable", Error: &errorA{
+					http.StatusServiceUnavailable, "the database is not reachable", wordServer, exampleRequestID,
+				}}},
+			},
+		},
+		"GET " + openAPIPath: {
+			id: "getOpenAPI", tag: tagService, summary: "This document",
+			about:  "Made from the routes and the models that are in force.",
+			header: []parameter{ifNoneMatch},
+			answers: []answer{
+				{status: http.StatusOK, about: "The document.", headers: cachedHeaders, body: map[string]any{}},
+				notModified,
+			},
+		},
+	}
+}
+
+// cachedHeaders are those of answers that clients may keep.
+var cachedHeaders = []string{"Cache-Control", "ETag", "Vary"}
+
+// notModified is the answer to whoever has it already.
+var notModified = answer{status: http.StatusNotModified, about: "It is what the client has.", headers: cachedHeaders}
+
+var (
+	contractEndpoint = textParameter("endpoint", "Of a model that is submitted at several paths: which of them. The first without it.")
+	geminiPage       = []parameter{
+		intParameter("pageSize", "How many at most.", 1, mostListed, defaultPageSize),
+		textParameter("pageToken", "nextPageToken of the page before."),
+	}
+)
+
+func requiredParameter(name, about string) parameter {
+	p := textParameter(name, about)
+	p.required = true
+	return p
+}
+
+func exampleParameters() parameters {
+	return parameters{
+		Operation: "video_generation", Method: http.MethodPost, Endpoint: "/v1/videos/generations",
+		SchemaVersion: "2026-01-01", Source: sourceCatalog,
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"model":{"const":"alpha-v3"},"prompt":{"type":"string"}},"required":["model","prompt"]}`),
+	}
+}
+
+func exampleModel() modelItem {
+	p := exampleParameters()
+	return modelItem{
+		ID: "alpha-v3", Object: "model", Created: 1767225600, OwnedBy: ownedBy, EndpointTypes: []string{"openai"},
+		Category: "video", Tags: []string{"Text to Video", "Image to Video"}, Parameters: &p,
+	}
+}
+
+func exampleGemini() []answer {
+	return []answer{{status: http.StatusOK, about: "A page in Gemini's shape.", headers: cachedHeaders, body: geminiList{
+		Models: []geminiModel{{"models/alpha-v3", "alpha-v3", []string{"video_generation"}}},
+	}}, notModified}
+}
+
+func exampleContract() []answer {
+	return []answer{{status: http.StatusOK, about: "The contract.", headers: cachedHeaders, body: contract{
+		ID: "alpha-v3", Category: "video", Tags: []string{"Text to Video", "Image to Video"}, parameters: exampleParameters(),
+		Idempotency: idempotency(), Response: responseRules{
+			Mode: "async", Ack: ackRules{http.StatusOK, "/data/0/task_id"},
+			Poll:          pollRules{http.MethodGet, "/v1/tasks/{task_id}", 6, []string{"completed", "failed", "cancelled"}},
+			ResultPointer: "/data/result/videos", MediaTypes: mediaTypes["video"], Webhook: webhookRules{"webhook", "/callback"},
+		},
+		Pricing: pricing{
+			Currency: "USD", CreditsPerUnit: 1000, Unit: "second", Quantity: []string{"duration"},
+			Rows: []pricingRow{{"alpha-v3 std", map[string]any{"mode": "std", "audio": false}, "0.084"}},
+		},
+	}}, notModified}
+}
+
+// ifNoneMatch is the header by which a client says what it has already.
+var ifNoneMatch = textParameter("If-None-Match", "The ETag of the answer that the client has.")
+
+// errorWords say when a kind of error is answered, and with what message, for
+// instance.
+var errorWords = map[mediagate.Kind]struct{ about, message string }{
+	mediagate.KindInternal:        {"A fault of ours.", "internal error"},
+	mediagate.KindInvalid:         {"The request breaks a rule; the message names the field and the rule.", "duration must be an integer between 3 and 15"},
+	mediagate.KindUnauthenticated: {"There is no key, or none that we know.", "No Authorization header"},
+	mediagate.KindPayment:         {"The key's quota or the account's balance is less than the quote.", "insufficient balance"},
+	mediagate.KindForbidden:       {"The key may not do this: use this model, or be used from this address.", `this API key may not use model "alpha-v3"`},
+	mediagate.KindNotFound:        {"There is no such thing, or it is not the caller's.", "not found"},
+	mediagate.KindConflict:        {"The state of the thing forbids it.", "the task has ended"},
+	mediagate.KindTooLarge:        {"The body is above its bound.", "the body must be at most 1048576 bytes"},
+	mediagate.KindModerated:       {"The content was refused.", "the content was refused"},
+	mediagate.KindRateLimited:     {"Too many requests.", "too many requests"},
+	mediagate.KindBadGateway:      {"A vendor failed the call.", "gateway temporarily unavailable"},
+	mediagate.KindStalled:         {"The body did not arrive in time. The connection is closed.", "the body did not arrive in time"},
+	mediagate.KindUnavailable:     {"A part that we need is away: try again.", "the service is temporarily unavailable, try again"},
+}

@@ -1,0 +1,262 @@
+package api_test
+
+import (
+	"compress/gzip"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/api/openapi"
+	"github.com/mediagate/mediagate/api/openapitest"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+// contracts are those of the catalogs seen so far: most servers of the tests
+// have the same.
+var contracts sync.Map
+
+// contractOf is the contract that the server's own OpenAPI document is.
+func contractOf(server *api.Server) (*openapitest.Contract, error) {
+	models, document := api.Document(server)
+	if known, ok := contracts.Load(models); ok {
+		c, _ := known.(*openapitest.Contract)
+		return c, nil
+	}
+	text, err := document()
+	if err != nil {
+		return nil, err
+	}
+	c, err := openapitest.Parse(text)
+	if err == nil {
+		contracts.Store(models, c)
+	}
+	return c, err
+}
+
+// judgeAnswers holds all that the server answers against its document.
+func judgeAnswers(t *testing.T, server *api.Server) {
+	t.Helper()
+	api.Watch(server, func(r *http.Request, status int, header http.Header, body []byte) {
+		contract, err := contractOf(server)
+		if err == nil {
+			err = contract.Check(openapitest.Answer{Method: r.Method, Path: r.URL.Path, Status: status, Header: header, Body: body})
+		}
+		if err != nil {
+			t.Errorf("against /openapi.json: %v", err)
+		}
+	})
+}
+
+func TestOpenAPIExamples(t *testing.T) {
+	t.Parallel()
+	contract, err := contractOf(newGateway(t).server)
+	if err == nil {
+		err = contract.CheckExamples()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// document reads the served document.
+func (g *gateway) document() (text string, doc map[string]any) {
+	g.t.Helper()
+	a := g.send(request{path: "/openapi.json"})
+	if a.status != http.StatusOK || a.data == nil {
+		g.t.Fatalf("%d %s", a.status, a.body)
+	}
+	return a.body, a.data
+}
+
+// The document needs no key. A client that has it is told so, and one that
+// unpacks gets it packed.
+func TestOpenAPIDocument(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	ask := func(header http.Header) answer { return g.send(request{path: "/openapi.json", header: header}) }
+	plain := ask(nil)
+	if plain.status != 200 || plain.at("openapi") != openapi.Version || plain.at("info", "version") != "1.2.3" {
+		t.Fatalf("%d %.200s", plain.status, plain.body)
+	}
+	etag := plain.header.Get("Etag")
+	for name, test := range map[string]struct {
+		header http.Header
+		status int
+		gzip   bool
+	}{
+		"the same":            {http.Header{"If-None-Match": {etag}}, 304, false},
+		"among others":        {http.Header{"If-None-Match": {`"x", ` + etag}}, 304, false},
+		"another":             {http.Header{"If-None-Match": {`"x"`}}, 200, false},
+		"packed":              {http.Header{"Accept-Encoding": {"br, gzip;q=0.5"}}, 200, true},
+		"packed, in capitals": {http.Header{"Accept-Encoding": {"GZIP"}}, 200, true},
+		"refused":             {http.Header{"Accept-Encoding": {"gzip; q=0, br"}}, 200, false},
+		"part of a word":      {http.Header{"Accept-Encoding": {"xgzip"}}, 200, false},
+		"a part of it":        {http.Header{"Range": {"bytes=0-1"}}, 200, false},
+		"the same, packed":    {http.Header{"Accept-Encoding": {"gzip"}, "If-None-Match": {etag}}, 304, true},
+	} {
+		a := ask(test.header)
+		if a.status != test.status || a.header.Get("Etag") != etag || a.header.Get("Vary") != "Accept-Encoding" || a.header.Get("Cache-Control") != "public, max-age=60" {
+			t.Errorf("%s: %d %v", name, a.status, a.header)
+		}
+		text := a.body
+		if gzipped := a.header.Get("Content-Encoding") == "gzip"; gzipped != (test.gzip && test.status == 200) {
+			t.Errorf("%s: packed: %t", name, gzipped)
+		} else if gzipped {
+			r, err := gzip.NewReader(strings.NewReader(a.body))
+			g.must(err)
+			unpacked, err := io.ReadAll(r)
+			g.must(err)
+			text = string(unpacked)
+		}
+		want := plain.body
+		if test.status == 304 {
+			want = ""
+		}
+		if text != want {
+			t.Errorf("%s: another text, of %d bytes", name, len(text))
+		}
+	}
+	if a := g.send(request{method: http.MethodPost, path: "/openapi.json"}); a.status != 405 {
+		t.Errorf("POST: %d", a.status)
+	}
+}
+
+// The document is that of the catalog in force.
+func TestOpenAPIFollowsTheCatalog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := newGateway(t)
+	before, _ := g.document()
+	for _, id := range []string{"theta-image-turbo", "zeta-3.1-flash-image-preview", "alpha-v3"} {
+		write(id, "id: "+id+"\nenabled: false\n")
+	}
+	models, err := catalog.Load(dir)
+	g.must(err)
+	g.must(g.server.Replace(models, g.vendors))
+	after, doc := g.document()
+	if before == after {
+		t.Error("the document is the old one")
+	}
+	schemas := doc["components"].(map[string]any)["schemas"].(map[string]any)
+	if schemas["CreateVideo.alpha-v3"] != nil || schemas["CreateVideo.delta-02"] == nil {
+		t.Errorf("of the models: %v", slices.Collect(maps.Keys(schemas)))
+	}
+	if diff := cmp.Diff(map[string]any{"type": "object", "description": "One of the models' requests, told apart by model."}, schemas["CreateImage"]); diff != "" {
+		t.Errorf("an endpoint without models (-want +got):\n%s", diff)
+	}
+}
+
+// What the document says of a body is what a submit is judged by.
+func TestOpenAPIBodies(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	contract, err := contractOf(g.server)
+	g.must(err)
+	for name, test := range map[string]struct {
+		path, body string
+		taken      bool
+	}{
+		"least":              {videos, videoBody, true},
+		"alias":              {images, `{"model":"zeta-2-ext","prompt":"a","image_urls":["https://a.example/1.png",{"url":"https://a.example/2.png"}]}`, true},
+		"unknown fields":     {videos, `{"model":"alpha-v3","prompt":"a","other":{"x":1}}`, true},
+		"subject":            {videos, `{"model":"alpha-v3","prompt":"a @b","element_list":[{"name":"b","description":"c","element_input_urls":["https://a.example/1.png","https://a.example/2.png"]}]}`, true},
+		"half a subject":     {videos, `{"model":"alpha-v3","prompt":"a @b","element_list":[{"name":"b"}]}`, false},
+		"unknown model":      {videos, `{"model":"omega","prompt":"a"}`, false},
+		"no model":           {videos, `{"prompt":"a"}`, false},
+		"another endpoint's": {images, videoBody, false},
+		"out of bounds":      {videos, `{"model":"alpha-v3","prompt":"a","duration":16}`, false},
+		"blank":              {videos, `{"model":"alpha-v3","prompt":" "}`, false},
+		"no URL":             {videos, `{"model":"alpha-v3","prompt":"a","image_urls":["ftp://a.example/1.png"]}`, false},
+		"quote":              {"/v1/quote", `{"endpoint":"/v1/videos/generations","model":"alpha-v3","prompt":"a"}`, true},
+		"quote of none":      {"/v1/quote", `{"model":"alpha-v3","prompt":"a"}`, false},
+		"quote of another":   {"/v1/quote", `{"endpoint":"/v1/images/generations","model":"alpha-v3","prompt":"a"}`, false},
+	} {
+		if a := g.post(test.path, test.body); (a.status == 200) != test.taken {
+			t.Errorf("%s: the gateway answers %d %s", name, a.status, a.body)
+		}
+		if err := contract.CheckRequest(http.MethodPost, test.path, []byte(test.body)); (err == nil) != test.taken {
+			t.Errorf("%s: the document says %v", name, err)
+		}
+	}
+}
+
+// Each parameter of a query takes what its schema takes, and refuses what that
+// refuses.
+func TestOpenAPIParameters(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := g.submit(videos, videoBody)
+	g.complete(id)
+	_, doc := g.document()
+	paths, _ := doc["paths"].(map[string]any)
+	tried := 0
+	for path, item := range paths {
+		get, _ := item.(map[string]any)["get"].(map[string]any)
+		parameters, _ := get["parameters"].([]any)
+		target := strings.NewReplacer("{task_id}", id, "{model}", "alpha-v3").Replace(path)
+		for _, p := range parameters {
+			parameter, _ := p.(map[string]any)
+			if parameter["in"] != "query" {
+				continue
+			}
+			name, _ := parameter["name"].(string)
+			schema, _ := parameter["schema"].(map[string]any)
+			good, bad := valuesFor(schema)
+			header := http.Header{}
+			query := url.Values{"expand": {"category"}}
+			switch {
+			case path == "/v1/models" && (name == "limit" || strings.HasSuffix(name, "_id")):
+				header.Set("Anthropic-Version", "2023-06-01")
+			case path == "/v1/models" && strings.HasPrefix(name, "page"):
+				header.Set("X-Goog-Api-Key", g.key)
+			}
+			for _, value := range append(good, bad...) {
+				query.Set(name, value)
+				a := g.send(request{path: target + "?" + query.Encode(), key: g.key, header: header})
+				refused := a.status == 400 && strings.Contains(a.body, name)
+				if want := slices.Contains(bad, value); refused != want {
+					t.Errorf("GET %s %s=%s: %d %s", path, name, value, a.status, a.body)
+				}
+				tried++
+			}
+		}
+	}
+	if tried < 30 {
+		t.Errorf("%d values tried", tried)
+	}
+}
+
+// valuesFor are some that a schema takes, and some that it refuses.
+func valuesFor(schema map[string]any) (good, bad []string) {
+	if enum, ok := schema["enum"].([]any); ok {
+		for _, word := range enum {
+			good = append(good, word.(string))
+		}
+		return good, []string{"Nonsense", good[0] + "x"}
+	}
+	if one, ok := schema["oneOf"].([]any); ok && len(one) == 2 { // a time
+		return []string{"0", "253402300799", "2026-03-01T12:00:00Z"}, []string{"-1", "253402300800", "2026-03-01", "today"}
+	}
+	if schema["type"] == "integer" {
+		least, most := int(schema["minimum"].(float64)), int(schema["maximum"].(float64))
+		return []string{strconv.Itoa(least), strconv.Itoa(most)}, []string{strconv.Itoa(least - 1), strconv.Itoa(most + 1), "1.5", "x"}
+	}
+	return nil, nil
+}
