@@ -69,11 +69,14 @@ verify/storm: deps ## long storms of actors over the storage, on both databases,
 bench: deps build ## measure against floors taken in the same run
 	cd standalone && $(GO) run ./bench
 
-.PHONY: lint
-lint: $(TOOLS)/golangci-lint-$(GOLANGCI) $(TOOLS)/workflowcheck-$(WORKFLOWCHECK) ## static checks
+.PHONY: lint lint/openapi
+lint: $(TOOLS)/golangci-lint-$(GOLANGCI) $(TOOLS)/workflowcheck-$(WORKFLOWCHECK) lint/openapi ## static checks
 	$(TOOLS)/golangci-lint-$(GOLANGCI) run --allow-parallel-runners ./...
 	cd standalone && $(TOOLS)/golangci-lint-$(GOLANGCI) run --allow-parallel-runners --config ../.golangci.yml ./...
 	$(TOOLS)/workflowcheck-$(WORKFLOWCHECK) ./workflows
+
+lint/openapi: deps ## hold the OpenAPI document to redocly's strict rules
+	$(GO) test ./api -run TestOpenAPILint
 
 .PHONY: fmt
 fmt: $(TOOLS)/gofumpt-$(GOFUMPT) ## format
