@@ -227,10 +227,18 @@ func (l *Library) Embed(text json.RawMessage, owner string) (*Schema, error) {
 	}
 	var rest Map[json.RawMessage]
 	for _, e := range top {
-		if e.Name == "$schema" || e.Name == "$defs" {
-			continue
+		switch e.Name {
+		case "$schema", "$defs", "anyOf", "allOf":
+		default:
+			rest.Set(e.Name, e.Value)
 		}
-		rest.Set(e.Name, e.Value)
+	}
+	if all := conditions(top); len(all) > 0 {
+		list, err := Marshal(all)
+		if err != nil {
+			return nil, err
+		}
+		rest.Set("allOf", list)
 	}
 	whole, err := Marshal(rest)
 	if err != nil {
@@ -243,6 +251,19 @@ func (l *Library) Embed(text json.RawMessage, owner string) (*Schema, error) {
 		}
 	}
 	return &Schema{raw: raw}, err
+}
+
+// conditions are what a schema demands beside its properties, its anyOf as one
+// of its allOf. It means the same there, but generators of clients take an anyOf
+// for a choice between it and the properties.
+func conditions(top Map[json.RawMessage]) (all []json.RawMessage) {
+	if list, ok := top.Get("allOf"); ok {
+		_ = json.Unmarshal(list, &all) // what is no list is no schema, and was refused before
+	}
+	if list, ok := top.Get("anyOf"); ok {
+		all = append(all, json.RawMessage(`{"anyOf":`+string(list)+`}`))
+	}
+	return all
 }
 
 // place makes components of the definitions and returns their names.

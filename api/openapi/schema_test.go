@@ -107,6 +107,10 @@ func TestLibrary(t *testing.T) {
 		t.Errorf("three: %s, want %s", three, want)
 	}
 	embed("four", `{"$ref":"#/$defs/tree","$defs":{"tree":{"items":{"$ref":"#/$defs/tree"}}}}`)
+	five := embed("five", `{"anyOf":[{"required":["a"]},{"$ref":"#/$defs/url"}],"allOf":[{"required":["b"]}],"title":"Five","$defs":{`+shared+`}}`)
+	if want := `{"title":"Five","allOf":[{"required":["b"]},{"anyOf":[{"required":["a"]},{"$ref":"#/components/schemas/Url"}]}]}`; five != want {
+		t.Errorf("five: %s, want %s", five, want)
+	}
 	want := strings.Join([]string{
 		`{"Url":{"type":"string"}`,
 		`"Item":{"anyOf":[{"$ref":"#/components/schemas/Url"},{"properties":{"url":{"$ref":"#/components/schemas/Url"}}}]}`,

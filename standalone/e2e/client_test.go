@@ -116,7 +116,11 @@ func (r request) do(ctx context.Context) (answer, error) {
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, resp.Header, text}, err
+	a := answer{resp.StatusCode, resp.Header, text}
+	if err == nil {
+		see(r, a)
+	}
+	return a, err
 }
 
 func (w *world) get(path, key string, v any) error {

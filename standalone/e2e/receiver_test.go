@@ -13,15 +13,19 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mediagate/mediagate/api/openapitest"
 )
 
 // receiver takes webhooks as a client's server does: it verifies each by the
-// Standard Webhooks scheme and keeps what came.
+// Standard Webhooks scheme, holds it against the OpenAPI document, and keeps
+// what came.
 type receiver struct {
 	url string
 
 	mu       sync.Mutex
 	secret   []byte
+	contract *openapitest.Contract
 	arrivals map[string][]arrival // by webhook id
 	refuse   map[string]int       // by webhook id: how many more are answered with 500
 }
@@ -29,7 +33,7 @@ type receiver struct {
 // arrival is one delivery.
 type arrival struct {
 	body string
-	err  error // what is wrong with its signature
+	err  error // what is wrong with it
 }
 
 func newReceiver(t *testing.T) *receiver {
@@ -43,6 +47,13 @@ func newReceiver(t *testing.T) *receiver {
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return r
+}
+
+// know takes the document that says what webhooks are like.
+func (r *receiver) know(contract *openapitest.Contract) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.contract = contract
 }
 
 // trust takes the secret that webhooks are signed with.
@@ -66,6 +77,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	if err == nil && (req.Method != http.MethodPost || req.URL.Path != "/hooks/callback") {
 		err = fmt.Errorf("%s %s instead of POST /hooks/callback", req.Method, req.URL.Path)
+	}
+	if err == nil {
+		err = r.contract.CheckCallback(req.Header, body)
 	}
 	id := req.Header.Get("webhook-id")
 	r.arrivals[id] = append(r.arrivals[id], arrival{string(body), err})

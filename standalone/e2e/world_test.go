@@ -85,6 +85,7 @@ func newWorld(t *testing.T, o options) *world {
 	} else {
 		w.startProduction()
 	}
+	w.judged()
 	w.openAccount()
 	return w
 }

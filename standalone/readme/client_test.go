@@ -37,12 +37,7 @@ func TestStandardWebhooks(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(receiver, "receiver.mjs"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	install := exec.CommandContext(t.Context(), "npm", "install", "--prefix", receiver,
-		"--ignore-scripts", "--no-audit", "--no-fund", "--no-save", standardWebhooks)
-	install.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+cmp.Or(os.Getenv("NODE_EXTRA_CA_CERTS"), systemCAs))
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("npm install %s: %v\n%s", standardWebhooks, err, out)
-	}
+	npm(t, receiver, "install", "--no-save", standardWebhooks)
 
 	p := start(t)
 	var secret struct {
@@ -75,6 +70,16 @@ func TestStandardWebhooks(t *testing.T) {
 	}
 	if ended.Webhook.State != "delivered" {
 		t.Errorf("webhook %+v, want delivered", ended.Webhook)
+	}
+}
+
+// npm runs npm in the folder.
+func npm(t *testing.T, folder string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "npm", append(args, "--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund")...)
+	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+cmp.Or(os.Getenv("NODE_EXTRA_CA_CERTS"), systemCAs))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("npm %v: %v\n%s", args, err, out)
 	}
 }
 

@@ -1,0 +1,56 @@
+package e2e_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mediagate/mediagate/api/openapitest"
+)
+
+// judge holds what a gateway says against its own OpenAPI document.
+type judge struct {
+	t        *testing.T
+	contract *openapitest.Contract
+}
+
+// judges are those of the worlds under way, by the host of their APIs.
+var judges sync.Map
+
+// judged lets all answers and callbacks of the world be judged.
+func (w *world) judged() {
+	w.t.Helper()
+	a, err := request{method: http.MethodGet, url: w.apiURLs[0] + "/openapi.json"}.do(w.t.Context())
+	if err != nil || a.status != http.StatusOK {
+		w.t.Fatalf("no OpenAPI document: %d, %v", a.status, err)
+	}
+	contract, err := openapitest.Parse(a.body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.hooks.know(contract)
+	for _, address := range w.apiURLs {
+		host := strings.TrimPrefix(address, "http://")
+		judges.Store(host, &judge{w.t, contract})
+		w.t.Cleanup(func() { judges.Delete(host) }) // the port may be another world's then
+	}
+}
+
+// see judges an answer, if it is that of a world's API.
+func see(r request, a answer) {
+	u, err := url.Parse(r.url)
+	if err != nil {
+		return
+	}
+	known, ok := judges.Load(u.Host)
+	if !ok {
+		return
+	}
+	j, _ := known.(*judge)
+	err = j.contract.Check(openapitest.Answer{Method: r.method, Path: u.Path, Status: a.status, Header: a.header, Body: a.body})
+	if err != nil {
+		j.t.Errorf("against /openapi.json: %v", err)
+	}
+}
