@@ -29,10 +29,14 @@ func (d *describer) addBody(r route, o *openapi.Operation) error {
 	return err
 }
 
+// oneOfTheModels says which bodies there are. Models that are passed on to a
+// vendor are for the keys that name them, so this document does not.
+const oneOfTheModels = "One of the models' requests, told apart by model. A model of no catalog, which a key must name, takes what its contract says."
+
 // submitted is the body of a submit: one of the models' schemas.
 func (d *describer) submitted(r route, media *openapi.MediaType) error {
 	name := r.about.schemaName()
-	one := &openapi.Schema{Description: "One of the models' requests, told apart by model."}
+	one := &openapi.Schema{Description: oneOfTheModels}
 	d.doc.Components.Schemas.Set(name, one)
 	for _, m := range d.models.Models() {
 		operation, ok := m.Operation(r.path)

@@ -14,8 +14,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/api/openapi"
 	"github.com/mediagate/mediagate/api/openapitest"
@@ -158,8 +156,8 @@ func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 	if schemas["CreateVideo.alpha-v3"] != nil || schemas["CreateVideo.delta-02"] == nil {
 		t.Errorf("of the models: %v", slices.Collect(maps.Keys(schemas)))
 	}
-	if diff := cmp.Diff(map[string]any{"type": "object", "description": "One of the models' requests, told apart by model."}, schemas["CreateImage"]); diff != "" {
-		t.Errorf("an endpoint without models (-want +got):\n%s", diff)
+	if image, _ := schemas["CreateImage"].(map[string]any); image["type"] != "object" || image["oneOf"] != nil {
+		t.Errorf("an endpoint without models: %v", image)
 	}
 }
 
