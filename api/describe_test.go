@@ -2,15 +2,19 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate/api/openapi"
+	"github.com/mediagate/mediagate/api/openapitest"
 	"github.com/mediagate/mediagate/catalog"
 )
 
@@ -18,7 +22,8 @@ import (
 // all that the document needs.
 func TestDescriptions(t *testing.T) {
 	t.Parallel()
-	about, ids := descriptions(), map[string]bool{}
+	about, ids, operations := descriptions(), map[string]bool{}, map[string]bool{}
+	braces := regexp.MustCompile(`:(\w+)`)
 	for _, r := range routes() {
 		name := r.method + " " + r.path
 		d := about[name]
@@ -40,6 +45,7 @@ func TestDescriptions(t *testing.T) {
 			t.Errorf("%s: the id %s is there twice", name, d.id)
 		}
 		ids[d.id] = true
+		operations[braces.ReplaceAllString(name, "{$1}")] = true
 		if !slices.ContainsFunc(tags, func(tag openapi.Tag) bool { return tag.Name == string(d.tag) }) {
 			t.Errorf("%s: tag %q", name, d.tag)
 		}
@@ -49,6 +55,21 @@ func TestDescriptions(t *testing.T) {
 	}
 	for name := range about {
 		t.Errorf("%s is described and no route", name)
+	}
+	models, err := catalog.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := describe(models, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contract, err := openapitest.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(operations)), contract.Operations()); diff != "" {
+		t.Errorf("the document (-routes +described):\n%s", diff)
 	}
 	for kind, r := range renderings {
 		if words := errorWords[kind]; (words.about == "" || words.message == "") && r.status != 405 && kind != 0 {
