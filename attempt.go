@@ -11,10 +11,9 @@ import (
 // AttemptState is how far one submission to a vendor has come.
 type AttemptState string
 
-// granted → intent → accepted → ended; intent → rejected | unknown | ended;
-// unknown → intent | accepted | rejected | ended.
+// intent → accepted → ended; intent → rejected | unknown | ended; unknown →
+// intent | accepted | rejected | ended.
 const (
-	AttemptGranted  AttemptState = "granted"  // a slot is held
 	AttemptIntent   AttemptState = "intent"   // stored before the call
 	AttemptAccepted AttemptState = "accepted" // the vendor's id is stored
 	AttemptRejected AttemptState = "rejected" // proven: the vendor has no job
@@ -214,4 +213,9 @@ func (c Channel) Serves(model string, r Route) bool {
 		return c.Provider == r.Provider && upstream == r.Upstream
 	}
 	return c.Provider == r.Provider && !r.Passthrough && (len(c.Models) == 0 || slices.Contains(c.Models, model))
+}
+
+// Slots are those of the account.
+func (c Channel) Slots() Slots {
+	return Slots{Names: append([]string{c.Name}, c.Former...), Limit: c.Concurrency}
 }

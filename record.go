@@ -68,6 +68,7 @@ type Overdue struct {
 	Grace          time.Duration // on top of all that follows
 	ParkTimeout    time.Duration // after parked_at
 	UnknownTimeout time.Duration // of a lost submission, after deadline_at
+	QueueTimeout   time.Duration // after queued_at
 	Again          time.Duration // until the same task is looked at again; the pauses grow
 }
 

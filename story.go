@@ -19,11 +19,16 @@ type Story struct {
 	ParkedAt        time.Time  `json:"parked_at,omitzero"`
 	ParkReason      ParkReason `json:"park_reason,omitempty"`
 
+	QueuedAt time.Time `json:"queued_at,omitzero"` // since when it waits for a slot for the attempt after N
+	Granted  bool      `json:"granted,omitempty"`  // and a channel keeps one for it
+
 	Expected  time.Duration `json:"expected,omitempty"`
 	OnUnknown string        `json:"on_unknown,omitempty"`
 
 	ParkTimeout time.Duration `json:"park_timeout,omitempty"` // a parked task that nobody mends fails then
 	ParkRetry   time.Duration `json:"park_retry,omitempty"`   // a parked step is tried again so often
+
+	QueueTimeout time.Duration `json:"queue_timeout,omitempty"` // a task that no channel has a slot for fails then
 
 	// Of the newest attempt; N is 0 when there is none.
 	N          int          `json:"n,omitempty"`
@@ -46,4 +51,9 @@ type Story struct {
 
 	WebhookRound int          `json:"webhook_round,omitempty"`
 	WebhookState WebhookState `json:"webhook_state,omitempty"`
+}
+
+// WaitsUntil is the end of waiting for the vendor as it stands now, see there.
+func (s Story) WaitsUntil(now time.Time) time.Time {
+	return WaitsUntil(s.DeadlineAt, s.ParkedAt, s.QueuedAt, now)
 }

@@ -54,20 +54,28 @@ type Task struct {
 	CancelRequestedAt time.Time
 	ParkedAt          time.Time
 	ParkReason        ParkReason
+	QueuedAt          time.Time // since when it waits for a slot; never while it is parked
 
 	Results []Result
 	Failure *Failure
 	Webhook *Webhook
 }
 
+// WaitsUntil is the end of waiting for the vendor as it stands now, see there.
+func (t Task) WaitsUntil(now time.Time) time.Time {
+	return WaitsUntil(t.DeadlineAt, t.ParkedAt, t.QueuedAt, now)
+}
+
 // WaitsUntil is the end of waiting for the vendor as it stands now: the
-// deadline, moved by the time that the task has been parked until now (D10).
-// parkedAt is zero for a task that is not parked.
-func WaitsUntil(deadline, parkedAt, now time.Time) time.Time {
-	if parkedAt.IsZero() {
-		return deadline
+// deadline, moved by the time that the task has been parked or queued until now
+// (D7, D10). parkedAt and queuedAt are zero for a task that is not.
+func WaitsUntil(deadline, parkedAt, queuedAt, now time.Time) time.Time {
+	for _, since := range []time.Time{parkedAt, queuedAt} {
+		if !since.IsZero() {
+			deadline = deadline.Add(max(0, now.Sub(since)))
+		}
 	}
-	return deadline.Add(max(0, now.Sub(parkedAt)))
+	return deadline
 }
 
 // Plan is the snapshot of how a task is to be produced, taken from the

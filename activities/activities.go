@@ -38,7 +38,7 @@ type TaskStore interface {
 type AttemptStore interface {
 	Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error)
 	Refusals(ctx context.Context, taskID string) (byChannel map[string]int, err error)
-	OpenAttempt(ctx context.Context, a mediagate.Attempt) (row mediagate.Attempt, opened bool, err error)
+	OpenAttempt(ctx context.Context, a mediagate.Attempt, slots mediagate.Slots) (row mediagate.Attempt, opened bool, err error)
 	AcceptAttempt(ctx context.Context, taskID string, n int, s mediagate.Submission, firstPollAt time.Time) (ended bool, err error)
 	RejectAttempt(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error
 	MarkUnknown(ctx context.Context, taskID string, n int, sendBefore time.Time, detail string) error
@@ -209,6 +209,7 @@ type Settings struct {
 	ChannelGrace   time.Duration // a channel may be gone so long (D11)
 	ParkTimeout    time.Duration // a parked task that nobody mends fails then
 	ParkRetry      time.Duration // a parked step is tried again so often
+	QueueTimeout   time.Duration // a task that no channel has a slot for fails then
 	OverdueAfter   time.Duration // a run so long past its time is replaced (D2)
 	RoundAfter     time.Duration // and one of a delivery round so long after its beginning
 	RescueEvery    time.Duration // between two such looks at the same, at first
@@ -226,6 +227,7 @@ func DefaultSettings() Settings {
 		ChannelGrace:   10 * time.Minute,
 		ParkTimeout:    24 * time.Hour,
 		ParkRetry:      5 * time.Minute,
+		QueueTimeout:   24 * time.Hour,
 		OverdueAfter:   30 * time.Minute,
 		RoundAfter:     10 * time.Minute,
 		RescueEvery:    10 * time.Minute,

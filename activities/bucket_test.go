@@ -201,7 +201,7 @@ func TestD13LosersFilesAreFound(t *testing.T) {
 				_, err := w.Store.RecordOutcome(t.Context(), taskID, 1, activitytest.Success())
 				s.check(err)
 				w.Store.EditAttempt(taskID, 1, func(a *mediagate.Attempt) { a.State = mediagate.AttemptEnded })
-				_, _, err = w.Store.OpenAttempt(t.Context(), mediagate.Attempt{TaskID: taskID, N: 2})
+				_, _, err = w.Store.OpenAttempt(t.Context(), mediagate.Attempt{TaskID: taskID, N: 2}, mediagate.Slots{})
 				s.check(err)
 				_, _, err = w.Store.Settle(t.Context(), mediagate.Settlement{TaskID: taskID, N: 2, Status: mediagate.StatusCompleted, Results: c.results})
 				s.check(err)

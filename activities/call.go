@@ -58,7 +58,7 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 	timeout := longest
 	if row.Route.Sync { // nobody will ask for its result once the waiting is over
 		now := a.Now()
-		timeout = min(timeout, mediagate.WaitsUntil(task.DeadlineAt, task.ParkedAt, now).Sub(now))
+		timeout = min(timeout, task.WaitsUntil(now).Sub(now))
 	}
 	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

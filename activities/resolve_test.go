@@ -102,7 +102,7 @@ func TestD4AbsenceAfterASynchronousCall(t *testing.T) {
 func TestMarkLost(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{TaskID: taskID, N: 1, SendBefore: start})
+	_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{TaskID: taskID, N: 1, SendBefore: start}, mediagate.Slots{})
 	b.ok(err)
 	mark := func() mediagate.Story { return must[mediagate.Story](b, b.Activities.MarkLost, first()) }
 	if st := mark(); st.State != mediagate.AttemptUnknown {

@@ -42,7 +42,7 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 	if st.Failure != nil {
 		st.Failure = &mediagate.Failure{Code: st.Failure.Code, Retryable: st.Failure.Retryable}
 	}
-	st.ParkTimeout, st.ParkRetry = a.Settings.ParkTimeout, a.Settings.ParkRetry
+	st.ParkTimeout, st.ParkRetry, st.QueueTimeout = a.Settings.ParkTimeout, a.Settings.ParkRetry, a.Settings.QueueTimeout
 	if st.State == mediagate.AttemptIntent || st.SenderLost && st.Sync {
 		row, err := a.Store.Attempt(ctx, taskID, st.N)
 		if err != nil {
@@ -51,7 +51,7 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 		if st.CallEnds, err = a.callEnds(ctx, row); err != nil {
 			return st, a.fail(ctx, err)
 		}
-		if end := mediagate.WaitsUntil(st.DeadlineAt, st.ParkedAt, st.ReadAt).Add(a.Settings.ClockSkew); st.Sync && end.Before(st.CallEnds) {
+		if end := st.WaitsUntil(st.ReadAt).Add(a.Settings.ClockSkew); st.Sync && end.Before(st.CallEnds) {
 			st.CallEnds = end
 		}
 	}
@@ -154,7 +154,7 @@ func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int
 	row, opened, err := a.Store.OpenAttempt(ctx, mediagate.Attempt{
 		TaskID: task.ID, N: n, Channel: chosen.Name, Provider: chosen.Provider, Fingerprint: chosen.Fingerprint,
 		Route: route, ExternalID: chosen.externalID, SendBefore: a.sendBefore(task, route, now), CreatedAt: now,
-	})
+	}, mediagate.Slots{})
 	if !opened {
 		chosen.entry.Unused(ctx)
 	}
@@ -198,7 +198,7 @@ func (a *Activities) sendBefore(task mediagate.Task, route mediagate.Route, now 
 	if a.operation(route).Inputs {
 		window += inputWindow
 	}
-	end := mediagate.WaitsUntil(task.DeadlineAt, task.ParkedAt, now)
+	end := task.WaitsUntil(now)
 	if before := now.Add(window); before.Before(end) {
 		return before
 	}

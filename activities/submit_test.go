@@ -155,7 +155,7 @@ func TestD3NoIntent(t *testing.T) {
 		},
 		"gone": func(b *bundle) { b.Store.Remove(taskID) },
 		"overtaken": func(b *bundle) {
-			_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{TaskID: taskID, N: 2, Channel: activitytest.AsyncChannel})
+			_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{TaskID: taskID, N: 2, Channel: activitytest.AsyncChannel}, mediagate.Slots{})
 			b.ok(err)
 		},
 	}
@@ -327,7 +327,7 @@ func TestD5CallEnds(t *testing.T) {
 	open := func(b *bundle, route mediagate.Route, before time.Time) mediagate.Story {
 		_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{
 			TaskID: taskID, N: 1, Channel: activitytest.AsyncChannel, Route: route, SendBefore: before,
-		})
+		}, mediagate.Slots{})
 		b.ok(err)
 		return must[mediagate.Story](b, b.Activities.LoadTask, activities.TaskArgs{TaskID: taskID})
 	}

@@ -35,7 +35,7 @@ const (
 // testStore is the store with what the workers do to tasks.
 type testStore interface {
 	api.Store
-	OpenAttempt(ctx context.Context, a mediagate.Attempt) (row mediagate.Attempt, opened bool, err error)
+	OpenAttempt(ctx context.Context, a mediagate.Attempt, slots mediagate.Slots) (row mediagate.Attempt, opened bool, err error)
 	AcceptAttempt(ctx context.Context, taskID string, n int, s mediagate.Submission, firstPollAt time.Time) (ended bool, err error)
 	Settle(ctx context.Context, s mediagate.Settlement) (story mediagate.Story, won bool, err error)
 	TaskByID(ctx context.Context, id string) (mediagate.Task, error)
@@ -379,7 +379,7 @@ func (g *gateway) accept(id string) {
 	_, opened, err := g.store.OpenAttempt(ctx, mediagate.Attempt{
 		TaskID: id, N: 1, Channel: "one", Provider: "kling", Fingerprint: "f", ExternalID: id,
 		Route: mediagate.Route{Provider: "kling"}, SendBefore: g.clock.now().Add(10 * time.Second),
-	})
+	}, mediagate.Slots{})
 	g.must(err)
 	if !opened {
 		g.t.Fatal("the attempt was there already")

@@ -62,7 +62,7 @@ func (a *account) accept(n int, duration time.Duration) {
 		if _, _, err := a.Store.OpenAttempt(a.t.Context(), mediagate.Attempt{
 			TaskID: task.ID, N: 1, Channel: a.channel.Name, Provider: a.channel.Provider, Fingerprint: a.channel.Fingerprint,
 			Route: task.Plan.Routes[0], ExternalID: task.ID, CreatedAt: time.Now(),
-		}); err != nil {
+		}, mediagate.Slots{}); err != nil {
 			a.t.Fatal(err)
 		}
 		if _, err := a.Store.AcceptAttempt(a.t.Context(), task.ID, 1, mediagate.Submission{

@@ -102,7 +102,7 @@ func (s *Store) extend(tx *gorm.DB, task lockedTask, action string) error {
 		return err
 	}
 	now := s.clock()
-	moved := mediagate.WaitsUntil(task.DeadlineAt.Time, task.ParkedAt.Time, now).Sub(task.DeadlineAt.Time) // by the parking, so far
+	moved := task.waitsUntil(now).Sub(task.DeadlineAt.Time) // by the parking or queueing, so far
 	deadline := now.Add(plan.Timeout - moved)
 	if !deadline.After(task.DeadlineAt.Time) {
 		return nil

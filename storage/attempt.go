@@ -32,6 +32,7 @@ type attemptRow struct {
 	CreatedAt   stamp
 	AcceptedAt  stamp
 	EndedAt     stamp
+	SlotUntil   stamp
 }
 
 // TableName tells GORM.
@@ -110,8 +111,9 @@ func readAttempt(db *gorm.DB, taskID string, n int) (attemptRow, error) {
 // the submitting call the task is processing from then on. An attempt with that number
 // is returned as it is found, with opened false. Returns KindConflict when the
 // task has ended, is to be cancelled, is past the end of its waiting, has a
-// later attempt, or one before whose fate is open, and KindNotFound.
-func (s *Store) OpenAttempt(ctx context.Context, a mediagate.Attempt) (row mediagate.Attempt, opened bool, err error) {
+// later attempt, or one before whose fate is open; KindCapacity when no slot of
+// the account is free, or others wait for one (D7); and KindNotFound.
+func (s *Store) OpenAttempt(ctx context.Context, a mediagate.Attempt, slots mediagate.Slots) (row mediagate.Attempt, opened bool, err error) {
 	route, err := jsonText(a.Route)
 	if err != nil {
 		return mediagate.Attempt{}, false, err
@@ -122,7 +124,7 @@ func (s *Store) OpenAttempt(ctx context.Context, a mediagate.Attempt) (row media
 		if err != nil {
 			return err
 		}
-		last, err := one[attemptRow](tx, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ? ORDER BY n = ? DESC, n DESC LIMIT 1", a.TaskID, a.N)
+		last, err := s.lastAttempt(tx, a.TaskID, a.N)
 		if err != nil {
 			return err
 		}
@@ -130,17 +132,14 @@ func (s *Store) OpenAttempt(ctx context.Context, a mediagate.Attempt) (row media
 			row, err = last.attempt()
 			return err
 		}
-		switch {
-		case last != nil && last.N > a.N:
-			return conflict("task %s has a later attempt than %d", a.TaskID, a.N)
-		case last != nil && last.State != mediagate.AttemptRejected && last.State != mediagate.AttemptEnded:
-			return conflict("attempt %d of task %s is %s", last.N, a.TaskID, last.State)
-		case task.Status.Terminal():
-			return conflict("task %s has ended", a.TaskID)
-		case !task.CancelRequestedAt.IsZero():
-			return conflict("task %s is to be cancelled", a.TaskID)
-		case task.late(s.clock()):
-			return conflict("nobody waits for task %s any more", a.TaskID)
+		if err := s.mayOpen(task, last, a.N); err != nil {
+			return err
+		}
+		if err := s.takeSlot(tx, task, a.Channel, slots); err != nil {
+			return err
+		}
+		if err := s.leaveQueue(tx, task); err != nil {
+			return err
 		}
 		row = a
 		row.Sends = 1
@@ -167,6 +166,36 @@ func (s *Store) OpenAttempt(ctx context.Context, a mediagate.Attempt) (row media
 		return mediagate.Attempt{}, false, err
 	}
 	return row, opened, nil
+}
+
+// lastAttempt reads attempt n of the task, else its newest; nil when there is
+// none.
+func (s *Store) lastAttempt(tx *gorm.DB, taskID string, n int) (*attemptRow, error) {
+	return one[attemptRow](tx, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ? ORDER BY n = ? DESC, n DESC LIMIT 1", taskID, n)
+}
+
+// mayOpen tells whether attempt n may be made after the last one: nil, or a
+// conflict.
+func (s *Store) mayOpen(task lockedTask, last *attemptRow, n int) error {
+	switch {
+	case last != nil && last.N > n:
+		return conflict("task %s has a later attempt than %d", task.ID, n)
+	case last != nil && last.State != mediagate.AttemptRejected && last.State != mediagate.AttemptEnded:
+		return conflict("attempt %d of task %s is %s", last.N, task.ID, last.State)
+	case task.Status.Terminal():
+		return conflict("task %s has ended", task.ID)
+	case !task.CancelRequestedAt.IsZero():
+		return conflict("task %s is to be cancelled", task.ID)
+	case task.late(s.clock()):
+		return conflict("nobody waits for task %s any more", task.ID)
+	}
+	return nil
+}
+
+// slotUntil is until when a job has its slot of which nobody can tell from now
+// on whether it runs.
+func (s *Store) slotUntil(expected time.Duration) stamp {
+	return at(s.clock().Add(mediagate.SlotsLost * expected))
 }
 
 // AcceptAttempt stores that the vendor has the job, and makes the channel poll
@@ -217,16 +246,16 @@ func (s *Store) accept(tx *gorm.DB, task lockedTask, row attemptRow, ref, outcom
 	if outcome != nil {
 		state, endedAt = mediagate.AttemptEnded, now
 	}
-	if _, err := exec(tx, "UPDATE attempts SET state = ?, ref = ?, accepted_at = ?, outcome = ?, ended_at = ?, error = '' WHERE task_id = ? AND n = ?",
+	if _, err := exec(tx, "UPDATE attempts SET state = ?, ref = ?, accepted_at = ?, outcome = ?, ended_at = ?, error = '', slot_until = NULL WHERE task_id = ? AND n = ?",
 		state, ref, now, outcome, endedAt, row.TaskID, row.N); err != nil {
 		return err
 	}
 	if outcome == nil {
-		var plan mediagate.Plan
-		if err := fromJSON("tasks.plan", task.Plan, &plan); err != nil {
+		expected, err := task.expected()
+		if err != nil {
 			return err
 		}
-		if err := insertAwait(tx, row, ref, now, micros(plan.Expected), task.Progress, firstPollAt, false); err != nil {
+		if err := insertAwait(tx, row, ref, now, micros(expected), task.Progress, firstPollAt, false); err != nil {
 			return err
 		}
 	}
@@ -260,9 +289,13 @@ func (s *Store) RejectAttempt(ctx context.Context, taskID string, n int, sendBef
 // MarkUnknown stores that the vendor may or may not have the job, for the
 // intent with that sendBefore only.
 func (s *Store) MarkUnknown(ctx context.Context, taskID string, n int, sendBefore time.Time, detail string) error {
-	return s.underLock(ctx, taskID, "mark attempt unknown", func(tx *gorm.DB, _ lockedTask) error {
-		_, err := exec(tx, `UPDATE attempts SET state = 'unknown', error = ?
-			WHERE task_id = ? AND n = ? AND state = 'intent' AND send_before = ?`, detail, taskID, n, at(sendBefore))
+	return s.underLock(ctx, taskID, "mark attempt unknown", func(tx *gorm.DB, task lockedTask) error {
+		expected, err := task.expected()
+		if err != nil {
+			return err
+		}
+		_, err = exec(tx, `UPDATE attempts SET state = 'unknown', error = ?, slot_until = ?
+			WHERE task_id = ? AND n = ? AND state = 'intent' AND send_before = ?`, detail, s.slotUntil(expected), taskID, n, at(sendBefore))
 		return err
 	})
 }
@@ -275,9 +308,13 @@ func (s *Store) DoubtRefusal(ctx context.Context, taskID string, n int, sendBefo
 	if err != nil {
 		return err
 	}
-	return s.underLock(ctx, taskID, "doubt a refusal", func(tx *gorm.DB, _ lockedTask) error {
-		_, err := exec(tx, `UPDATE attempts SET state = 'unknown', error = ?, refusal = ?
-			WHERE task_id = ? AND n = ? AND state = 'intent' AND send_before = ?`, detail, refusal, taskID, n, at(sendBefore))
+	return s.underLock(ctx, taskID, "doubt a refusal", func(tx *gorm.DB, task lockedTask) error {
+		expected, err := task.expected()
+		if err != nil {
+			return err
+		}
+		_, err = exec(tx, `UPDATE attempts SET state = 'unknown', error = ?, refusal = ?, slot_until = ?
+			WHERE task_id = ? AND n = ? AND state = 'intent' AND send_before = ?`, detail, refusal, s.slotUntil(expected), taskID, n, at(sendBefore))
 		return err
 	})
 }
@@ -326,7 +363,7 @@ func (s *Store) ReopenIntent(ctx context.Context, taskID string, n int, lost, se
 			return nil
 		}
 		changed, err := exec(tx, `UPDATE attempts SET state = 'intent', send_before = ?, sends = sends + 1,
-			absent_at = NULL, absent_again_at = NULL, error = ''
+			absent_at = NULL, absent_again_at = NULL, error = '', slot_until = NULL
 			WHERE task_id = ? AND n = ? AND state = 'unknown' AND absent_again_at IS NOT NULL AND refusal IS NULL AND send_before = ?`, at(sendBefore), taskID, n, at(lost))
 		reopened = changed > 0
 		return err

@@ -85,6 +85,9 @@ func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
 		}
 		epoch = row.Epoch
 		now := at(s.clock())
+		if _, err := exec(tx, "UPDATE queue SET signal_at = ? WHERE channel = ? AND granted_at IS NOT NULL AND signal_at > ?", now, channel, now); err != nil {
+			return err
+		}
 		_, err = exec(tx, "UPDATE awaits SET next_poll_at = ? WHERE channel = ? AND owed AND next_poll_at > ?", now, channel, now)
 		return err
 	})
@@ -111,7 +114,7 @@ func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim
 			return err
 		}
 		if current == nil || current.Epoch != epoch {
-			return &mediagate.Error{Kind: mediagate.KindConflict, Code: "fenced", Message: "a newer run polls the channel " + channel}
+			return fenced(channel)
 		}
 		rows = nil
 		return read(tx, &rows, `WITH due AS MATERIALIZED (
@@ -131,6 +134,10 @@ func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim
 	}
 	sortByDue(rows) // RETURNING has no order
 	return convertAll(rows, claimedRow.await)
+}
+
+func fenced(channel string) error {
+	return &mediagate.Error{Kind: mediagate.KindConflict, Code: "fenced", Message: "a newer run polls the channel " + channel}
 }
 
 // AwaitStats counts a channel's rows and tells when the next one is due: never
@@ -180,7 +187,12 @@ func (s *Store) NoteTrouble(ctx context.Context, taskID string, n int, trouble m
 		if task.Status.Terminal() || row.State != mediagate.AttemptAccepted || len(row.Outcome) > 0 {
 			return nil
 		}
-		if _, err := exec(tx, "UPDATE attempts SET trouble = ? WHERE task_id = ? AND n = ?", trouble, taskID, n); err != nil {
+		expected, err := task.expected()
+		if err != nil {
+			return err
+		}
+		if _, err := exec(tx, "UPDATE attempts SET trouble = ?, slot_until = COALESCE(slot_until, ?) WHERE task_id = ? AND n = ?",
+			trouble, s.slotUntil(expected), taskID, n); err != nil {
 			return err
 		}
 		_, err = exec(tx, "DELETE FROM awaits WHERE task_id = ? AND n = ?", taskID, n)
@@ -203,11 +215,11 @@ func (s *Store) RestoreAwait(ctx context.Context, taskID string, n int, nextPoll
 		if _, err := exec(tx, "UPDATE attempts SET trouble = '' WHERE task_id = ? AND n = ?", taskID, n); err != nil {
 			return err
 		}
-		var plan mediagate.Plan
-		if err := fromJSON("tasks.plan", task.Plan, &plan); err != nil {
+		expected, err := task.expected()
+		if err != nil {
 			return err
 		}
-		return insertAwait(tx, row, row.Ref, row.AcceptedAt, micros(plan.Expected), task.Progress, nextPollAt, true)
+		return insertAwait(tx, row, row.Ref, row.AcceptedAt, micros(expected), task.Progress, nextPollAt, true)
 	})
 }
 
@@ -221,7 +233,7 @@ func (s *Store) HintPoll(ctx context.Context, taskID string) error {
 	return dbError(err, "hint poll")
 }
 
-// AwaitChannels names the channels that have rows waiting.
+// AwaitChannels names the channels that have rows waiting, or tasks queued.
 func (s *Store) AwaitChannels(ctx context.Context) ([]string, error) {
-	return s.texts(ctx, "list channels with waiting rows", "SELECT DISTINCT channel FROM awaits ORDER BY channel")
+	return s.texts(ctx, "list channels with waiting rows", "SELECT channel FROM awaits UNION SELECT channel FROM queue ORDER BY channel")
 }

@@ -224,19 +224,3 @@ func (s *Store) ParkedOnRoute(ctx context.Context, provider, after string, limit
 		AND park_reason IN (?, ?, ?) AND plan LIKE ? AND id > ? ORDER BY id LIMIT ?`,
 		mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds, `%"provider":"`+provider+`"%`, after, limit)
 }
-
-// ChannelLoad counts the jobs that the channel's vendor has or may have, and the
-// tasks that are queued for a slot of it, and tells since when the oldest of
-// both is.
-func (s *Store) ChannelLoad(ctx context.Context, name string) (inFlight, queued int, oldest time.Time, err error) {
-	row, err := one[struct {
-		InFlight int
-		Oldest   stamp
-	}](s.on(ctx), `SELECT COUNT(*) AS in_flight, MIN(attempts.created_at) AS oldest
-		FROM tasks JOIN attempts ON attempts.task_id = tasks.id
-		WHERE tasks.status IN ('pending', 'processing') AND attempts.channel = ? AND attempts.state IN ('granted', 'intent', 'accepted')`, name)
-	if err != nil || row == nil {
-		return 0, 0, time.Time{}, dbError(err, "read the channel's load")
-	}
-	return row.InFlight, 0, row.Oldest.Time, nil
-}

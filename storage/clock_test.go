@@ -165,7 +165,7 @@ func waitingTask(t *testing.T, s *storage.Store) string {
 	}
 	if _, _, err := s.OpenAttempt(t.Context(), mediagate.Attempt{
 		TaskID: id, N: 1, Channel: "a", Provider: "kling", Route: route, ExternalID: id, SendBefore: s.Now().Add(10 * time.Second),
-	}); err != nil {
+	}, mediagate.Slots{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.AcceptAttempt(t.Context(), id, 1, mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, s.Now().Add(-time.Second)); err != nil {

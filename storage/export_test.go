@@ -65,6 +65,8 @@ func RowColumns() map[string][]string {
 		awaitRow{}.TableName():       columnsOf[awaitRow]().names,
 		channelRow{}.TableName():     columnsOf[channelRow]().names,
 		minuteRow{}.TableName():      columnsOf[minuteRow]().names,
+		queueRow{}.TableName():       columnsOf[queueRow]().names,
+		turnRow{}.TableName():        columnsOf[turnRow]().names,
 		deliveryRow{}.TableName():    columnsOf[deliveryRow]().names,
 		entryRow{}.TableName():       columnsOf[entryRow]().names,
 		idempotencyRow{}.TableName(): columnsOf[idempotencyRow]().names,

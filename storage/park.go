@@ -12,11 +12,15 @@ import (
 // is parked already keeps the time since when, whatever the reasons that
 // follow each other, so that its patience ends; one that has ended stays as it
 // is. A lost submission alone is a parking of its own, since the deadline ends
-// it: the time parked before does not count for that (D6, D10).
+// it: the time parked before does not count for that (D6, D10). A task that
+// waits for a slot leaves the queue.
 func (s *Store) Park(ctx context.Context, taskID string, reason mediagate.ParkReason) error {
 	return s.underLock(ctx, taskID, "park", func(tx *gorm.DB, task lockedTask) error {
 		if task.Status.Terminal() || (!task.ParkedAt.IsZero() && task.ParkReason == reason) {
 			return nil
+		}
+		if err := s.leaveQueue(tx, task); err != nil {
+			return err
 		}
 		since := task.ParkedAt
 		if since.IsZero() || mediagate.ParkSubmissionUnknown == reason || mediagate.ParkSubmissionUnknown == task.ParkReason {

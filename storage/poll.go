@@ -204,7 +204,8 @@ func (s *Store) storeEnd(tx *gorm.DB, row awaitRow, r mediagate.PollResult) (awa
 	}
 	row.Owed, row.Claim, row.NextPollAt, row.Missing = true, "", next, r.Missing
 	if r.Outcome == nil {
-		_, err := exec(tx, "UPDATE attempts SET trouble = ? WHERE task_id = ? AND n = ? AND outcome IS NULL", r.Trouble, r.TaskID, r.N)
+		_, err := exec(tx, "UPDATE attempts SET trouble = ?, slot_until = COALESCE(slot_until, ?) WHERE task_id = ? AND n = ? AND outcome IS NULL",
+			r.Trouble, s.slotUntil(fromMicros(row.ExpectedUs)), r.TaskID, r.N)
 		return row, true, err
 	}
 	outcome, err := jsonText(r.Outcome)

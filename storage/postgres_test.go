@@ -167,6 +167,11 @@ func TestPlansUseIndexes(t *testing.T) {
 		"tasks_account":      "SELECT id FROM tasks WHERE account_id = 'a' AND id < 'b' ORDER BY id DESC LIMIT 10",
 		"tasks_reference":    "SELECT id FROM tasks WHERE account_id = 'a' AND reference = 'r' AND reference <> '' ORDER BY id DESC LIMIT 10",
 		"keys_hash":          "SELECT id FROM keys WHERE hash = 'x' AND deleted_at IS NULL",
+		"attempts_slots":     "SELECT COUNT(*) FROM attempts WHERE channel IN ('a', 'b') AND ended_at IS NULL AND (slot_until IS NULL OR slot_until > now())",
+		"queue_waiting":      "SELECT task_id FROM queue q WHERE channel = 'a' AND account_id = 'b' AND granted_at IS NULL AND NOT EXISTS (SELECT 1 FROM queue o WHERE o.task_id = q.task_id AND o.granted_at IS NOT NULL) ORDER BY since, task_id LIMIT 1",
+		"queue_granted":      "UPDATE queue SET signal_at = now() WHERE channel = 'a' AND granted_at IS NOT NULL AND signal_at <= now()",
+		"turns_next":         "SELECT account_id FROM turns t WHERE channel = 'a' AND (SELECT 1 FROM queue q WHERE q.channel = t.channel AND q.account_id = t.account_id AND granted_at IS NULL LIMIT 1) IS NOT NULL ORDER BY served, since, account_id LIMIT 1",
+		"tasks_queued":       "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND queued_at < now() LIMIT 10",
 		"tasks_sweeps":       "SELECT id FROM tasks WHERE sweep_at IS NOT NULL AND sweep_at < now() ORDER BY sweep_at LIMIT 10",
 	} {
 		if text := explain(t, db, query); !strings.Contains(text, index) || strings.Contains(text, "Sort") {

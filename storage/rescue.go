@@ -18,11 +18,12 @@ var rescueGaps = []time.Duration{1, 1, 2, 4, 8, 16, 24}
 // the longest of the pauses is forgotten.
 func (s *Store) ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int) ([]mediagate.Rescue, error) {
 	const overdue = isOpen + ` AND (
-		deadline_at < ? AND parked_at IS NULL OR
+		deadline_at < ? AND parked_at IS NULL AND queued_at IS NULL OR
+		queued_at < ? OR
 		deadline_at < ? AND parked_at IS NOT NULL AND park_reason = ? OR
 		parked_at < ? AND park_reason <> ?)`
 	rows, err := s.claimRescues(ctx, "claim overdue tasks", o.Again, limit, overdue,
-		s.ago(o.Grace), s.ago(o.Grace+o.UnknownTimeout), mediagate.ParkSubmissionUnknown,
+		s.ago(o.Grace), s.ago(o.Grace+o.QueueTimeout), s.ago(o.Grace+o.UnknownTimeout), mediagate.ParkSubmissionUnknown,
 		s.ago(o.Grace+o.ParkTimeout), mediagate.ParkSubmissionUnknown)
 	return convert(rows, func(r rescueRow) mediagate.Rescue { return mediagate.Rescue{TaskID: r.ID, Times: r.Rescues} }), err
 }

@@ -109,7 +109,7 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 		}
 	}
 	if _, err := exec(tx, `UPDATE tasks SET status = ?, progress = ?, cost = ?, results = ?, failure = ?, ended_at = ?,
-			parked_at = NULL, park_reason = '', version = version + 1,
+			parked_at = NULL, park_reason = '', queued_at = NULL, version = version + 1,
 			sweep_at = CASE WHEN EXISTS (SELECT 1 FROM attempts WHERE task_id = ? AND n <> ? AND (outcome LIKE ? OR route LIKE ?))
 				OR EXISTS (SELECT 1 FROM attempt_parts p JOIN attempts a ON a.task_id = p.task_id AND a.n = p.n
 					WHERE p.task_id = ? AND (p.ended_at IS NULL OR p.ended_at > a.ended_at)) THEN ? ELSE sweep_at END
@@ -125,6 +125,11 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 	}
 	if _, err := exec(tx, "DELETE FROM awaits WHERE task_id = ?", task.ID); err != nil {
 		return err
+	}
+	if !task.QueuedAt.IsZero() {
+		if _, err := exec(tx, "DELETE FROM queue WHERE task_id = ?", task.ID); err != nil {
+			return err
+		}
 	}
 	if _, err := exec(tx, "UPDATE attempts SET state = 'ended', ended_at = COALESCE(ended_at, ?) WHERE task_id = ? AND state NOT IN ('rejected', 'ended')",
 		at(end.EndedAt), task.ID); err != nil {

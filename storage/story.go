@@ -14,6 +14,7 @@ type storyRow struct {
 	storyAttempt
 	Mirrored bool
 	Unheard  bool
+	Granted  bool
 }
 
 type storyTask struct {
@@ -26,6 +27,7 @@ type storyTask struct {
 	DeadlineAt        stamp
 	ParkedAt          stamp
 	ParkReason        mediagate.ParkReason
+	QueuedAt          stamp
 	WebhookRound      int
 	WebhookState      mediagate.WebhookState
 }
@@ -55,7 +57,8 @@ func (s *Store) Story(ctx context.Context, taskID string) (mediagate.Story, erro
 func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	r, err := one[storyRow](db, "SELECT "+columnsOf[storyTask]().of("t")+", "+columnsOf[storyAttempt]().of("a")+`,
 			a.results IS NOT NULL AS mirrored,
-			EXISTS (SELECT 1 FROM awaits w WHERE w.task_id = t.id AND w.n = a.n AND w.unheard) AS unheard
+			EXISTS (SELECT 1 FROM awaits w WHERE w.task_id = t.id AND w.n = a.n AND w.unheard) AS unheard,
+			t.queued_at IS NOT NULL AND EXISTS (SELECT 1 FROM queue q WHERE q.task_id = t.id AND q.granted_at IS NOT NULL) AS granted
 		FROM tasks t LEFT JOIN attempts a ON a.task_id = t.id AND a.n = (SELECT MAX(n) FROM attempts WHERE task_id = t.id)
 		WHERE t.id = ?`, taskID)
 	if err != nil {
@@ -67,7 +70,7 @@ func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	story := mediagate.Story{
 		ReadAt: s.clock(), Status: r.Status, Model: r.Model, Type: r.Type, AccountID: r.AccountID,
 		CancelRequested: !r.CancelRequestedAt.IsZero(), DeadlineAt: r.DeadlineAt.Time,
-		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason,
+		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason, QueuedAt: r.QueuedAt.Time, Granted: r.Granted,
 		WebhookRound: r.WebhookRound, WebhookState: r.WebhookState,
 	}
 	var plan mediagate.Plan

@@ -52,7 +52,7 @@ func (r taskRow) task() (mediagate.Task, error) {
 		Progress: r.Progress, Version: r.Version, Params: json.RawMessage(r.Params), Reference: r.Reference, RequestID: r.RequestID,
 		Hold: r.Hold, Cost: r.Cost, CreatedAt: r.CreatedAt.Time, StartedAt: r.StartedAt.Time, EndedAt: r.EndedAt.Time,
 		DeadlineAt: r.DeadlineAt.Time, CancelRequestedAt: r.CancelRequestedAt.Time,
-		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason,
+		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason, QueuedAt: r.QueuedAt.Time,
 	}
 	if r.WebhookState != "" {
 		t.Webhook = &mediagate.Webhook{URL: r.WebhookURL, State: r.WebhookState, Reason: r.WebhookReason, Round: r.WebhookRound}
@@ -210,13 +210,25 @@ type lockedTask struct {
 	CancelRequestedAt stamp
 	ParkedAt          stamp
 	ParkReason        mediagate.ParkReason
+	QueuedAt          stamp
 	WebhookURL        string
 	WebhookState      mediagate.WebhookState
 }
 
 // late reports that the waiting for the vendor has ended.
 func (t lockedTask) late(now time.Time) bool {
-	return !now.Before(mediagate.WaitsUntil(t.DeadlineAt.Time, t.ParkedAt.Time, now))
+	return !now.Before(t.waitsUntil(now))
+}
+
+func (t lockedTask) waitsUntil(now time.Time) time.Time {
+	return mediagate.WaitsUntil(t.DeadlineAt.Time, t.ParkedAt.Time, t.QueuedAt.Time, now)
+}
+
+// expected is how long the task's job should take.
+func (t lockedTask) expected() (time.Duration, error) {
+	var plan mediagate.Plan
+	err := fromJSON("tasks.plan", t.Plan, &plan)
+	return plan.Expected, err
 }
 
 // lock takes the task's row for the rest of the transaction. Returns

@@ -13,7 +13,7 @@ import (
 func (g *generate) late(ctx workflow.Context) bool {
 	st := g.story
 	over := func(now time.Time) bool {
-		return !now.Before(mediagate.WaitsUntil(st.DeadlineAt, st.ParkedAt, now))
+		return !now.Before(st.WaitsUntil(now))
 	}
 	return over(g.clock.now(ctx)) || !st.ReadAt.IsZero() && over(st.ReadAt)
 }
@@ -23,7 +23,7 @@ func (g *generate) late(ctx workflow.Context) bool {
 // nobody serves it is what ends the step (D3).
 func (g *generate) left(ctx workflow.Context) time.Duration {
 	now := g.clock.now(ctx)
-	left := mediagate.WaitsUntil(g.story.DeadlineAt, g.story.ParkedAt, now).Sub(now)
+	left := g.story.WaitsUntil(now).Sub(now)
 	if !g.story.ParkedAt.IsZero() {
 		left = min(left, g.story.ParkedAt.Add(g.story.ParkTimeout).Sub(now))
 	}
@@ -52,7 +52,7 @@ func (g *generate) expire(ctx workflow.Context, message string) error {
 		}
 	}
 	if st := g.story; !st.ReadAt.IsZero() {
-		if early := mediagate.WaitsUntil(st.DeadlineAt, st.ParkedAt, st.ReadAt).Sub(st.ReadAt); early > 0 {
+		if early := st.WaitsUntil(st.ReadAt).Sub(st.ReadAt); early > 0 {
 			_, err := g.pause(ctx, "the clocks disagree", min(max(early, time.Second), clockJump))
 			return err
 		}

@@ -274,7 +274,7 @@ func submitByHand(b *bundle) {
 	_, _, err := b.Store.OpenAttempt(b.t.Context(), mediagate.Attempt{
 		TaskID: taskID, N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider, Fingerprint: "account-a",
 		Route: b.task().Plan.Routes[0], ExternalID: taskID, SendBefore: b.env.Now().Add(10 * time.Second), CreatedAt: b.env.Now(),
-	})
+	}, mediagate.Slots{})
 	b.ok(err)
 	s, err := b.AsyncBound().Vendor.Submit(b.t.Context(), mediagate.Job{TaskID: taskID, ExternalID: taskID})
 	b.ok(err)

@@ -29,11 +29,11 @@ func slip1[T any](p *play, ctx context.Context, method string, call func() (T, e
 	return out, nil
 }
 
-func (s *slippery) OpenAttempt(ctx context.Context, a mediagate.Attempt) (row mediagate.Attempt, opened bool, err error) {
+func (s *slippery) OpenAttempt(ctx context.Context, a mediagate.Attempt, slots mediagate.Slots) (row mediagate.Attempt, opened bool, err error) {
 	err = slip(s.p, ctx, "OpenAttempt", func() error {
 		before, _ := s.Peek(a.TaskID)
 		var e error
-		if row, opened, e = s.Store.OpenAttempt(ctx, a); e == nil && opened {
+		if row, opened, e = s.Store.OpenAttempt(ctx, a, slots); e == nil && opened {
 			s.p.opened(before, a.N)
 		}
 		return e

@@ -93,7 +93,7 @@ func (g *generate) step(ctx workflow.Context) error {
 		return g.send(ctx, 1)
 	}
 	switch st.State {
-	case mediagate.AttemptGranted, mediagate.AttemptIntent:
+	case mediagate.AttemptIntent:
 		if g.late(ctx) {
 			return g.awaitSender(ctx)
 		}

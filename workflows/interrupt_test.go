@@ -193,7 +193,7 @@ func intentOf(b *bundle, before time.Duration) {
 	_, _, err := b.Store.OpenAttempt(b.t.Context(), mediagate.Attempt{
 		TaskID: taskID, N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider, Fingerprint: "account-a",
 		Route: findable(b), ExternalID: taskID, SendBefore: start.Add(before), CreatedAt: b.env.Now(),
-	})
+	}, mediagate.Slots{})
 	b.ok(err)
 }
 

@@ -40,7 +40,7 @@ func lostSender(t *testing.T) *bundle {
 	_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{
 		TaskID: taskID, N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: "account-s",
 		Route: b.task().Plan.Routes[0], ExternalID: taskID, SendBefore: start.Add(10 * time.Second), CreatedAt: start,
-	})
+	}, mediagate.Slots{})
 	b.ok(err)
 	return b
 }
@@ -153,7 +153,7 @@ func TestD10RetryBeforeTheLossIsKnownMovesTheDeadline(t *testing.T) {
 	_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{
 		TaskID: taskID, N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: "account-s",
 		Route: b.task().Plan.Routes[0], ExternalID: taskID, SendBefore: start.Add(10 * time.Second), CreatedAt: start,
-	})
+	}, mediagate.Slots{})
 	b.ok(err)
 	b.ok(b.Store.MarkUnknown(t.Context(), taskID, 1, start.Add(10*time.Second), "lost"))
 	late := b.task().DeadlineAt.Sub(start) + time.Minute
@@ -174,7 +174,7 @@ func TestD6FailBeforeAnIgnoredRetryCounts(t *testing.T) {
 	_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{
 		TaskID: taskID, N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: "account-s",
 		Route: b.task().Plan.Routes[0], ExternalID: taskID, SendBefore: start.Add(10 * time.Second), CreatedAt: start,
-	})
+	}, mediagate.Slots{})
 	b.ok(err)
 	b.ok(b.Store.MarkUnknown(t.Context(), taskID, 1, start.Add(10*time.Second), "lost"))
 	b.again(time.Second)

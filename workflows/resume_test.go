@@ -17,7 +17,7 @@ func TestD1ReplacedRunGoesOn(t *testing.T) {
 		_, _, err := b.Store.OpenAttempt(b.t.Context(), mediagate.Attempt{
 			TaskID: taskID, N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider, Fingerprint: "account-a",
 			Route: findable(b), ExternalID: taskID, SendBefore: b.env.Now().Add(10 * time.Second), CreatedAt: b.env.Now(),
-		})
+		}, mediagate.Slots{})
 		b.ok(err)
 	}
 	sent := func(b *bundle) {

@@ -42,7 +42,7 @@ func (s *Store) Refusals(ctx context.Context, taskID string) (map[string]int, er
 
 // OpenAttempt stores an intent, on a task that is open, not to be cancelled,
 // and without a later attempt (D3).
-func (s *Store) OpenAttempt(ctx context.Context, in mediagate.Attempt) (mediagate.Attempt, bool, error) {
+func (s *Store) OpenAttempt(ctx context.Context, in mediagate.Attempt, slots mediagate.Slots) (mediagate.Attempt, bool, error) {
 	unlock, err := s.lock(ctx, "OpenAttempt")
 	defer unlock()
 	if err != nil {
@@ -54,17 +54,14 @@ func (s *Store) OpenAttempt(ctx context.Context, in mediagate.Attempt) (mediagat
 		return mediagate.Attempt{}, false, err
 	case found != nil:
 		return found.Attempt, false, nil
-	case len(r.attempts) > 0 && r.attempts[len(r.attempts)-1].N > in.N:
-		return mediagate.Attempt{}, false, conflict("task %s has a later attempt", in.TaskID)
-	case len(r.attempts) > 0 && !over(r.attempts[len(r.attempts)-1].State):
-		return mediagate.Attempt{}, false, conflict("the attempt before is open")
-	case r.task.Status.Terminal():
-		return mediagate.Attempt{}, false, conflict("task %s has ended", in.TaskID)
-	case !r.task.CancelRequestedAt.IsZero():
-		return mediagate.Attempt{}, false, conflict("task %s is to be cancelled", in.TaskID)
-	case s.late(r):
-		return mediagate.Attempt{}, false, conflict("nobody waits for task %s any more", in.TaskID)
 	}
+	if err := s.mayOpen(r, in.N); err != nil {
+		return mediagate.Attempt{}, false, err
+	}
+	if err := s.takeSlot(r, in.Channel, slots); err != nil {
+		return mediagate.Attempt{}, false, err
+	}
+	s.leaveQueue(r)
 	in.Sends, in.State, in.SendBefore = 1, mediagate.AttemptIntent, in.SendBefore.UTC().Truncate(time.Microsecond)
 	if in.CreatedAt.IsZero() {
 		in.CreatedAt = s.clock()
@@ -74,6 +71,24 @@ func (s *Store) OpenAttempt(ctx context.Context, in mediagate.Attempt) (mediagat
 		s.begin(r)
 	}
 	return in, true, nil
+}
+
+// mayOpen tells whether attempt n may be made.
+func (s *Store) mayOpen(r *record, n int) error {
+	id := r.task.ID
+	switch {
+	case len(r.attempts) > 0 && r.attempts[len(r.attempts)-1].N > n:
+		return conflict("task %s has a later attempt", id)
+	case len(r.attempts) > 0 && !over(r.attempts[len(r.attempts)-1].State):
+		return conflict("the attempt before is open")
+	case r.task.Status.Terminal():
+		return conflict("task %s has ended", id)
+	case !r.task.CancelRequestedAt.IsZero():
+		return conflict("task %s is to be cancelled", id)
+	case s.late(r):
+		return conflict("nobody waits for task %s any more", id)
+	}
+	return nil
 }
 
 // begin notes that the vendor works, once.
@@ -86,7 +101,7 @@ func (s *Store) begin(r *record) {
 
 // late reports that the waiting for the vendor has ended.
 func (s *Store) late(r *record) bool {
-	return !s.clock().Before(mediagate.WaitsUntil(r.task.DeadlineAt, r.task.ParkedAt, s.clock()))
+	return !s.clock().Before(r.task.WaitsUntil(s.clock()))
 }
 
 func over(s mediagate.AttemptState) bool {
@@ -120,7 +135,7 @@ func (s *Store) AcceptAttempt(ctx context.Context, taskID string, n int, sub med
 		}
 		return true, nil
 	}
-	a.State, a.Outcome, a.Error = mediagate.AttemptAccepted, sub.Outcome, ""
+	a.State, a.Outcome, a.Error, a.slotUntil = mediagate.AttemptAccepted, sub.Outcome, "", time.Time{}
 	if sub.Outcome == nil {
 		s.wait(r, a, firstPollAt)
 	} else {
@@ -145,9 +160,9 @@ func (s *Store) RejectAttempt(ctx context.Context, taskID string, n int, sendBef
 
 // MarkUnknown notes that the fate of the intent with that sendBefore is open.
 func (s *Store) MarkUnknown(ctx context.Context, taskID string, n int, sendBefore time.Time, detail string) error {
-	return s.change(ctx, "MarkUnknown", taskID, n, func(_ *record, a *attempt) error {
+	return s.change(ctx, "MarkUnknown", taskID, n, func(r *record, a *attempt) error {
 		if a.State == mediagate.AttemptIntent && a.SendBefore.Equal(sendBefore) {
-			a.State, a.Error = mediagate.AttemptUnknown, detail
+			a.State, a.Error, a.slotUntil = mediagate.AttemptUnknown, detail, s.slotUntil(r)
 		}
 		return nil
 	})
@@ -155,9 +170,9 @@ func (s *Store) MarkUnknown(ctx context.Context, taskID string, n int, sendBefor
 
 // DoubtRefusal keeps a refusal that may mean that the vendor has the job.
 func (s *Store) DoubtRefusal(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error {
-	return s.change(ctx, "DoubtRefusal", taskID, n, func(_ *record, a *attempt) error {
+	return s.change(ctx, "DoubtRefusal", taskID, n, func(r *record, a *attempt) error {
 		if a.State == mediagate.AttemptIntent && a.SendBefore.Equal(sendBefore) {
-			a.State, a.Refusal, a.Error = mediagate.AttemptUnknown, &f, detail
+			a.State, a.Refusal, a.Error, a.slotUntil = mediagate.AttemptUnknown, &f, detail, s.slotUntil(r)
 		}
 		return nil
 	})
@@ -190,6 +205,7 @@ func (s *Store) ReopenIntent(ctx context.Context, taskID string, n int, lost, se
 			return nil
 		}
 		a.State, a.SendBefore, a.AbsentAt, a.AgainAt, a.Error = mediagate.AttemptIntent, sendBefore, time.Time{}, time.Time{}, ""
+		a.slotUntil = time.Time{}
 		a.Sends++
 		reopened = true
 		return nil

@@ -70,6 +70,11 @@ func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
 			w.NextPollAt = s.clock()
 		}
 	}
+	for _, q := range s.queue {
+		if q.channel == channel && q.granted() {
+			q.signalAt = s.clock()
+		}
+	}
 	return c.epoch, nil
 }
 
@@ -163,6 +168,7 @@ func (s *Store) StorePolls(ctx context.Context, channel, claim string, results [
 			s.outcome(a, *p.Outcome)
 		case p.Trouble != "":
 			a.Trouble = p.Trouble
+			s.inDoubt(r, a)
 		default:
 			w.NextPollAt, w.unanswered = p.NextPollAt, w.unanswered && !p.Answered
 			if w.hintedAt.After(w.ClaimedAt) {
@@ -196,6 +202,7 @@ func (s *Store) NoteTrouble(ctx context.Context, taskID string, n int, trouble m
 	return s.change(ctx, "NoteTrouble", taskID, n, func(r *record, a *attempt) error {
 		if !r.task.Status.Terminal() && a.State == mediagate.AttemptAccepted && a.Outcome == nil {
 			a.Trouble = trouble
+			s.inDoubt(r, a)
 			s.drop(taskID, n)
 		}
 		return nil

@@ -38,6 +38,7 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 	t := &r.task
 	t.Status, t.Failure, t.Cost, t.EndedAt = end.Status, end.Failure, end.Cost, end.EndedAt
 	t.ParkedAt, t.ParkReason = time.Time{}, ""
+	s.leaveQueue(r)
 	t.Version++
 	if end.Status == mediagate.StatusCompleted {
 		t.Progress, t.Results = 100, end.Results
@@ -261,6 +262,8 @@ func (s *Store) ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int
 		t := r.task
 		end := t.DeadlineAt
 		switch {
+		case !t.QueuedAt.IsZero():
+			end = t.QueuedAt.Add(o.QueueTimeout)
 		case t.ParkedAt.IsZero():
 		case t.ParkReason == mediagate.ParkSubmissionUnknown:
 			end = end.Add(o.UnknownTimeout)
@@ -290,6 +293,9 @@ func (s *Store) AwaitChannels(ctx context.Context) ([]string, error) {
 	waiting := make(map[string]bool)
 	for _, w := range s.awaits {
 		waiting[w.Channel] = true
+	}
+	for _, q := range s.queue {
+		waiting[q.channel] = true
 	}
 	return names(waiting), nil
 }

@@ -25,6 +25,8 @@ type Store struct {
 	actions  []*mediagate.Action
 	takers   map[string]string // by action
 	awaits   []*awaitRow
+	queue    []*queueRow
+	turns    map[string][]string // by channel, the accounts that it served, the last one last
 	channels map[string]*channelRow
 	calls    []mediagate.ChannelCalls
 	proofs   []mediagate.AccountProof
@@ -52,6 +54,7 @@ type attempt struct {
 	rejection *mediagate.Failure
 	parts     []mediagate.Part
 	latePart  bool // one reported after the attempt's end
+	slotUntil time.Time
 }
 
 type channelRow struct {
@@ -64,7 +67,7 @@ type channelRow struct {
 // NewStore makes an empty store on the clock.
 func NewStore(now func() time.Time) *Store {
 	return &Store{
-		now: now, tasks: make(map[string]*record), channels: make(map[string]*channelRow), takers: make(map[string]string),
+		now: now, tasks: make(map[string]*record), channels: make(map[string]*channelRow), turns: make(map[string][]string), takers: make(map[string]string),
 	}
 }
 
@@ -198,7 +201,7 @@ func (s *Store) story(taskID string) mediagate.Story {
 	st := mediagate.Story{
 		ReadAt: s.clock(), Status: t.Status, Model: t.Model, Type: t.Type, AccountID: t.AccountID,
 		CancelRequested: !t.CancelRequestedAt.IsZero(), DeadlineAt: t.DeadlineAt,
-		ParkedAt: t.ParkedAt, ParkReason: t.ParkReason,
+		ParkedAt: t.ParkedAt, ParkReason: t.ParkReason, QueuedAt: t.QueuedAt, Granted: s.hasGrant(taskID),
 		Expected: t.Plan.Expected, OnUnknown: t.Plan.OnUnknown,
 	}
 	if t.Webhook != nil {
@@ -271,6 +274,7 @@ func (s *Store) Park(ctx context.Context, taskID string, reason mediagate.ParkRe
 	if err != nil || r.task.Status.Terminal() || (!r.task.ParkedAt.IsZero() && r.task.ParkReason == reason) {
 		return err
 	}
+	s.leaveQueue(r)
 	if reason == mediagate.ParkSubmissionUnknown || r.task.ParkReason == mediagate.ParkSubmissionUnknown {
 		s.unpark(r)
 	}
@@ -355,7 +359,7 @@ func (s *Store) extend(a *mediagate.Action) {
 		return
 	}
 	now := s.clock()
-	moved := mediagate.WaitsUntil(r.task.DeadlineAt, r.task.ParkedAt, now).Sub(r.task.DeadlineAt)
+	moved := r.task.WaitsUntil(now).Sub(r.task.DeadlineAt)
 	if deadline := now.Add(r.task.Plan.Timeout - moved); deadline.After(r.task.DeadlineAt) {
 		r.task.DeadlineAt = deadline
 	}

@@ -74,7 +74,7 @@ func (s *stage) accepted(ctx context.Context, firstPoll time.Duration) (mediagat
 	if _, _, err := s.g.Store.OpenAttempt(ctx, mediagate.Attempt{
 		TaskID: t.ID, N: 1, Channel: channelKling, Provider: "kling", Fingerprint: s.fingerprint, Route: t.Plan.Routes[0],
 		ExternalID: t.ID, SendBefore: now.Add(10 * time.Second), CreatedAt: now,
-	}); err != nil {
+	}, mediagate.Slots{}); err != nil {
 		return t, err
 	}
 	_, err = s.g.Store.AcceptAttempt(ctx, t.ID, 1, mediagate.Submission{Ref: mediagate.JobRef{

@@ -122,7 +122,7 @@ func TestD6HandedOverBeforeAKill(t *testing.T) {
 	_, _, err = w.Store.OpenAttempt(t.Context(), mediagate.Attempt{ // what the killed one has stored
 		TaskID: task.ID, N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: "account-s",
 		Route: task.Plan.Routes[0], ExternalID: task.ID, SendBefore: h.Before,
-	})
+	}, mediagate.Slots{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,12 +33,12 @@ var attemptTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		id := b.submit(p, unit(1))
 		first := b.intent(id, 1)
-		again, opened, err := b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: id, N: 1, Channel: "other", Provider: "other"})
+		again, opened, err := b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: id, N: 1, Channel: "other", Provider: "other"}, mediagate.Slots{})
 		b.noError(err)
 		same(b, "opened", opened, false)
 		same(b, "found", again, first)
 		b.settle(failed(id))
-		found, opened, err := b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: id, N: 1})
+		found, opened, err := b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: id, N: 1}, mediagate.Slots{})
 		b.noError(err)
 		same(b, "found after the end", []any{found.State, opened}, []any{mediagate.AttemptEnded, false})
 	},
@@ -48,7 +48,7 @@ var attemptTests = map[string]func(*bench){
 		opened := make([]bool, 20)
 		b.race(len(opened), func(i int) {
 			var err error
-			if _, opened[i], err = b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: id, N: 1, Channel: channelName, Provider: "kling"}); err != nil {
+			if _, opened[i], err = b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: id, N: 1, Channel: channelName, Provider: "kling"}, mediagate.Slots{}); err != nil {
 				b.Errorf("open: %v", err)
 			}
 		})
@@ -68,12 +68,12 @@ var attemptTests = map[string]func(*bench){
 		b.noError(err)
 		b.intent(later, 2)
 		for _, id := range []string{ended, wished, later} {
-			_, _, err := b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: id, N: 1})
+			_, _, err := b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: id, N: 1}, mediagate.Slots{})
 			b.kind(err, mediagate.KindConflict)
 			_, err = b.Attempt(b.Context(), id, 1)
 			b.kind(err, mediagate.KindNotFound)
 		}
-		_, _, err = b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: "task_none", N: 1})
+		_, _, err = b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: "task_none", N: 1}, mediagate.Slots{})
 		b.kind(err, mediagate.KindNotFound)
 	},
 	"an acceptance starts the waiting": func(b *bench) {
@@ -105,7 +105,7 @@ var attemptTests = map[string]func(*bench){
 			_, opened, err := b.OpenAttempt(b.Context(), mediagate.Attempt{
 				TaskID: id, N: n, Channel: channelName, Provider: "dashscope", Route: mediagate.Route{Provider: "dashscope", Sync: true},
 				ExternalID: fmt.Sprintf("%s-%d", id, n), SendBefore: b.now().Add(time.Second),
-			})
+			}, mediagate.Slots{})
 			b.noError(err)
 			same(b, "opened", opened, true)
 		}
@@ -331,7 +331,7 @@ var attemptTests = map[string]func(*bench){
 				b.noError(b.Park(b.Context(), lost, mediagate.ParkFunds))
 			}
 			b.pass(deadline.Add(c.past).Sub(b.now()))
-			_, opened, err := b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: fresh, N: 1, Channel: channelName, Provider: "kling", SendBefore: b.now()})
+			_, opened, err := b.OpenAttempt(b.Context(), mediagate.Attempt{TaskID: fresh, N: 1, Channel: channelName, Provider: "kling", SendBefore: b.now()}, mediagate.Slots{})
 			if c.opened {
 				b.noError(err)
 			} else {
@@ -431,11 +431,11 @@ var attemptTests = map[string]func(*bench){
 		id := b.submit(p, unit(1))
 		next := mediagate.Attempt{TaskID: id, N: 2, Channel: channelName, Provider: "kling", Route: plan.Routes[0], SendBefore: b.now()}
 		b.lost(id)
-		_, _, err := b.OpenAttempt(b.Context(), next)
+		_, _, err := b.OpenAttempt(b.Context(), next, mediagate.Slots{})
 		b.kind(err, mediagate.KindConflict)
 		_, err = b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
 		b.noError(err)
-		_, _, err = b.OpenAttempt(b.Context(), next)
+		_, _, err = b.OpenAttempt(b.Context(), next, mediagate.Slots{})
 		b.kind(err, mediagate.KindConflict)
 		all, err := b.Attempts(b.Context(), id)
 		b.noError(err)

@@ -169,7 +169,7 @@ var partTests = map[string]func(*bench){
 		sync := b.submit(p, unit(1)) // of a vendor that hands files over before its outcome is on record
 		_, _, err = b.OpenAttempt(b.Context(), mediagate.Attempt{
 			TaskID: sync, N: 1, Channel: channelName, Provider: "gemini", Route: mediagate.Route{Provider: "gemini", Sync: true}, SendBefore: b.now(),
-		})
+		}, mediagate.Slots{})
 		b.noError(err)
 		b.pass(time.Second)
 		b.settle(failed(sync))

@@ -23,7 +23,7 @@ type Path interface {
 	Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error)
 	Attempts(ctx context.Context, taskID string) ([]mediagate.Attempt, error)
 	Refusals(ctx context.Context, taskID string) (byChannel map[string]int, err error)
-	OpenAttempt(ctx context.Context, a mediagate.Attempt) (row mediagate.Attempt, opened bool, err error)
+	OpenAttempt(ctx context.Context, a mediagate.Attempt, slots mediagate.Slots) (row mediagate.Attempt, opened bool, err error)
 	AcceptAttempt(ctx context.Context, taskID string, n int, sub mediagate.Submission, firstPollAt time.Time) (ended bool, err error)
 	RejectAttempt(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error
 	MarkUnknown(ctx context.Context, taskID string, n int, sendBefore time.Time, detail string) error
@@ -37,6 +37,11 @@ type Path interface {
 	Parts(ctx context.Context, taskID string, n int) ([]mediagate.Part, error)
 	OpenPart(ctx context.Context, p mediagate.Part) (opened bool, err error)
 	EndPart(ctx context.Context, p mediagate.Part) error
+
+	Queue(ctx context.Context, taskID string, n int, channels []string) error
+	GrantSlots(ctx context.Context, g mediagate.Granting) (mediagate.Granted, error)
+	QueuedTasks(ctx context.Context, channel string, limit int) ([]mediagate.Queued, error)
+	ChannelLoad(ctx context.Context, name string) (inFlight, queued int, oldest time.Time, err error)
 
 	BeginEpoch(ctx context.Context, channel string) (int64, error)
 	ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error)
@@ -91,6 +96,7 @@ func pathTests() map[string]map[string]func(*bench) {
 		"tasks":      taskTests,
 		"attempts":   attemptTests,
 		"parts":      partTests,
+		"slots":      slotTests,
 		"awaits":     awaitTests,
 		"breakers":   breakerTests,
 		"proofs":     proofTests,

@@ -255,7 +255,7 @@ var reconcileTests = map[string]func(*bench){
 				b.noError(err)
 				same(b, "taken", ok, true)
 				t := b.task(id)
-				same(b, name, mediagate.WaitsUntil(t.DeadlineAt, t.ParkedAt, taken).Sub(taken), c.want)
+				same(b, name, t.WaitsUntil(taken).Sub(taken), c.want)
 				b.pass(time.Minute)
 			}
 			b.settle(failed(id))

@@ -10,7 +10,12 @@ var referenceTests = map[string]func(*bench){
 	"references from before are read by their adapter": func(b *bench) {
 		p := b.newPayer(unit(10))
 		plain, marked, bare := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
-		undo := []string{"DROP TABLE attempt_parts", "DROP TABLE channel_minutes", "DELETE FROM goose_db_version WHERE version_id >= 8"}
+		undo := []string{
+			"DROP TABLE attempt_parts", "DROP TABLE channel_minutes",
+			"DROP TABLE turns", "DROP TABLE queue", "DROP INDEX attempts_slots", "ALTER TABLE attempts DROP COLUMN slot_until",
+			"DROP INDEX tasks_queued", "ALTER TABLE tasks DROP COLUMN queued_at",
+			"DELETE FROM goose_db_version WHERE version_id >= 8",
+		}
 		for column := range strings.FieldsSeq("breaker changed_at break_reason trips probe_at probe probe_until last_error last_error_at") {
 			undo = append(undo, "ALTER TABLE channels DROP COLUMN "+column)
 		}

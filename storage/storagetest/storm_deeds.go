@@ -57,7 +57,7 @@ func (a *actor) open() {
 	_, opened, err := a.OpenAttempt(a.Context(), mediagate.Attempt{
 		TaskID: t.id, N: n, Channel: a.channel(), Provider: "kling", Fingerprint: "fp", Route: route,
 		ExternalID: fmt.Sprintf("%s-%d", t.id, n), SendBefore: before,
-	})
+	}, mediagate.Slots{})
 	if !a.fine("open", err, mediagate.KindConflict) || !opened {
 		return
 	}

@@ -245,7 +245,7 @@ func (b *bench) intent(taskID string, n int) mediagate.Attempt {
 	row, opened, err := b.OpenAttempt(b.Context(), mediagate.Attempt{
 		TaskID: taskID, N: n, Channel: channelName, Provider: "kling", Fingerprint: "fp",
 		Route: plan.Routes[0], ExternalID: fmt.Sprintf("%s-%d", taskID, n), SendBefore: b.now().Add(10 * time.Second),
-	})
+	}, mediagate.Slots{})
 	b.noError(err)
 	if !opened {
 		b.Fatalf("attempt %d of %s was there already: %s", n, taskID, row.State)
