@@ -36,6 +36,18 @@ func (s signals) SignalEnded(ctx context.Context, rows []mediagate.Await) {
 	})
 }
 
+// SignalSlot tells the workflows that a slot is theirs. A signal that fails
+// comes up again, until the grant is taken back.
+func (s signals) SignalSlot(ctx context.Context, name string, rows []mediagate.Queued) {
+	_ = each(ctx, rows, signalWidth, func(row mediagate.Queued) error {
+		err := s.Engine.SignalSlot(ctx, row.TaskID, row.N)
+		if err != nil {
+			s.Logger.WarnContext(ctx, "workflow not told of its slot", "channel", name, "task", row.TaskID, "error", err)
+		}
+		return err
+	})
+}
+
 // SignalWake lets parked tasks of the channel go on.
 func (s signals) SignalWake(ctx context.Context, name string, taskIDs []string) {
 	_ = each(ctx, taskIDs, signalWidth, func(id string) error {

@@ -17,6 +17,7 @@ type Store interface {
 	TaskStore
 	AttemptStore
 	PartStore
+	SlotStore
 	AwaitStore
 	EndStore
 	WebhookStore
@@ -55,6 +56,11 @@ type PartStore interface {
 	Parts(ctx context.Context, taskID string, n int) ([]mediagate.Part, error)
 	OpenPart(ctx context.Context, p mediagate.Part) (opened bool, err error)
 	EndPart(ctx context.Context, p mediagate.Part) error
+}
+
+// SlotStore keeps who waits for a slot; the channels grant them.
+type SlotStore interface {
+	Queue(ctx context.Context, taskID string, n int, channels []string) error
 }
 
 // AwaitStore keeps what channels poll for.
@@ -190,6 +196,8 @@ type Engine interface {
 	ReplaceWebhook(ctx context.Context, taskID string, round int, reason string) error
 	EnsureChannel(ctx context.Context, name string) error
 	SignalUpstream(ctx context.Context, taskID string, n int) error
+	// SignalSlot tells the task's run that a slot is granted for its attempt n.
+	SignalSlot(ctx context.Context, taskID string, n int) error
 	SignalWake(ctx context.Context, taskID string) error
 	// RepeatCancel tells the task's run again that its row has a cancel request.
 	// One whose workflow tasks fail takes no signal: once it is as old as patience

@@ -10,35 +10,7 @@ import (
 	"github.com/mediagate/mediagate/channel"
 )
 
-// choice is where an attempt goes, and under which name it is made there.
-type choice struct {
-	channel.Candidate
-	externalID string
-	entry      channel.Entry
-}
-
-// choose takes the first of the task's channels that lets a job through. One
-// that takes none is passed over, for whatever is next: that costs no attempt.
-func (a *Activities) choose(ctx context.Context, task mediagate.Task, n int) (choice, error) {
-	id, candidates, err := a.following(ctx, task, n)
-	if err != nil {
-		return choice{}, err
-	}
-	if len(candidates) == 0 {
-		return choice{}, &mediagate.Error{
-			Kind: mediagate.KindUnreached, Code: string(mediagate.ParkChannelMissing),
-			Message: "no channel of this worker serves the task",
-		}
-	}
-	for _, c := range candidates {
-		entry, ok, err := a.enter(ctx, c)
-		if err != nil || ok {
-			return choice{Candidate: c, externalID: id, entry: entry}, err
-		}
-	}
-	return choice{}, a.shutOut(candidates)
-}
-
+// enter asks the channel's breaker to let a job through.
 func (a *Activities) enter(ctx context.Context, c channel.Candidate) (channel.Entry, bool, error) {
 	return a.Breakers.Enter(ctx, c.Name, a.operation(c.Route).Submit)
 }

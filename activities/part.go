@@ -35,6 +35,10 @@ func (a *Activities) sendParts(ctx context.Context, task mediagate.Task, c claim
 	if err != nil {
 		return err
 	}
+	width := partWidth
+	if c.channel.Concurrency > 0 {
+		width = 1 // the attempt has one slot
+	}
 	looking, cancel := context.WithTimeout(ctx, look)
 	defer cancel()
 	lost, err := a.takeOver(ctx, looking, task, row, before)
@@ -54,7 +58,7 @@ func (a *Activities) sendParts(ctx context.Context, task mediagate.Task, c claim
 			return nil // cancelled, or another worker goes on
 		}
 		var group errgroup.Group
-		group.SetLimit(partWidth)
+		group.SetLimit(width)
 		for _, p := range due {
 			group.Go(func() error { return a.sendPart(ctx, task, c, p) })
 		}

@@ -20,7 +20,8 @@ import (
 func (a *Activities) rescueTasks(ctx context.Context, r *PassReport) error {
 	s := a.Settings
 	overdue := mediagate.Overdue{
-		Grace: max(0, s.OverdueAfter-s.RescueEvery), ParkTimeout: s.ParkTimeout, UnknownTimeout: unknownAfter, Again: s.RescueEvery,
+		Grace: max(0, s.OverdueAfter-s.RescueEvery), ParkTimeout: s.ParkTimeout, UnknownTimeout: unknownAfter,
+		QueueTimeout: s.QueueTimeout, Again: s.RescueEvery,
 	}
 	var replaced atomic.Int64
 	defer func() { r.Replaced += int(replaced.Load()) }()
@@ -47,7 +48,10 @@ func (a *Activities) replace(ctx context.Context, rescue mediagate.Rescue) (star
 		return false, err
 	}
 	since := "its deadline passed at " + clock(task.DeadlineAt)
-	if !task.ParkedAt.IsZero() {
+	switch {
+	case !task.QueuedAt.IsZero():
+		since = "queued for a slot since " + clock(task.QueuedAt)
+	case !task.ParkedAt.IsZero():
 		since = fmt.Sprintf("parked (%s) since %s", task.ParkReason, clock(task.ParkedAt))
 	}
 	started, err = a.Engine.Replace(ctx, task, fmt.Sprintf(

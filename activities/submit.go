@@ -139,31 +139,6 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 	return a.reopen(ctx, task, row)
 }
 
-// openAttempt stores the intent of an attempt that is not there. None is stored
-// when the task has ended, is cancelled, late or overtaken: the story tells.
-func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int) (claimed, error) {
-	chosen, err := a.choose(ctx, task, n)
-	if err != nil {
-		return claimed{}, err
-	}
-	now, route := a.Now(), chosen.Route
-	_, route.Find = chosen.Vendor.(providers.Finder)
-	if n := partsOf(task.Params, a.operation(route).Parts); n > 1 && route.Sync {
-		route.Parts = n
-	}
-	row, opened, err := a.Store.OpenAttempt(ctx, mediagate.Attempt{
-		TaskID: task.ID, N: n, Channel: chosen.Name, Provider: chosen.Provider, Fingerprint: chosen.Fingerprint,
-		Route: route, ExternalID: chosen.externalID, SendBefore: a.sendBefore(task, route, now), CreatedAt: now,
-	}, mediagate.Slots{})
-	if !opened {
-		chosen.entry.Unused(ctx)
-	}
-	if mediagate.Is(err, mediagate.KindConflict) {
-		return claimed{}, nil
-	}
-	return claimed{row: row, channel: chosen.Channel, entry: chosen.entry, send: opened}, err
-}
-
 // reopen sends an attempt again that provably made no job. A channel that takes
 // no new jobs gets none this way either.
 func (a *Activities) reopen(ctx context.Context, task mediagate.Task, row mediagate.Attempt) (claimed, error) {

@@ -35,6 +35,7 @@ type Store interface {
 	ChannelLastSeen(ctx context.Context, name string) (time.Time, error)
 	AccountStore
 	PollStore
+	GrantStore
 }
 
 // AccountStore knows which fingerprints are of one vendor account (D11).
@@ -53,11 +54,19 @@ type PollStore interface {
 	AdvancePolls(ctx context.Context, channel string, beyond, before time.Time, limit int) (advanced int, err error)
 }
 
+// GrantStore grants slots to those who are queued for one.
+type GrantStore interface {
+	QueuedTasks(ctx context.Context, channel string, limit int) ([]mediagate.Queued, error)
+	GrantSlots(ctx context.Context, g mediagate.Granting) (mediagate.Granted, error)
+	ChannelLoad(ctx context.Context, name string) (inFlight, queued int, oldest time.Time, err error)
+}
+
 // Workflows are told what they wait for. Who cannot be told now is told again:
 // a row whose signal is outstanding comes up again, and a parked step is tried again
 // by itself.
 type Workflows interface {
 	SignalEnded(ctx context.Context, rows []mediagate.Await)
+	SignalSlot(ctx context.Context, channel string, rows []mediagate.Queued)
 	SignalWake(ctx context.Context, channel string, taskIDs []string)
 }
 

@@ -13,9 +13,24 @@ func (a *Accounts) Orphaned(name string) *Poller {
 	return &Poller{Accounts: a, name: name, log: a.Logger.With("channel", name)}
 }
 
-// GiveUp puts the tasks that wait for the channel in trouble, and tells how
-// many rows are left.
-func (p *Poller) GiveUp(ctx context.Context) (waiting int, err error) {
+// GiveUp puts the tasks that wait for the channel in trouble, wakes those that
+// are queued for a slot of it, to go elsewhere, and tells how many of both are
+// left.
+func (p *Poller) GiveUp(ctx context.Context) (left int, err error) {
+	queued, err := p.Store.QueuedTasks(ctx, p.name, claimBatch)
+	if err != nil {
+		return 0, err
+	}
+	ids := make([]string, len(queued))
+	for i, row := range queued {
+		ids[i] = row.TaskID
+	}
+	p.Workflows.SignalWake(ctx, p.name, ids)
+	waiting, err := p.giveUp(ctx)
+	return len(queued) + waiting, err
+}
+
+func (p *Poller) giveUp(ctx context.Context) (waiting int, err error) {
 	if waiting, _, err = p.stats(ctx, p.name); err != nil || waiting == 0 {
 		return waiting, err
 	}

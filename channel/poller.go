@@ -32,6 +32,8 @@ type Beat struct {
 	Waiting   int    `json:"waiting"`
 	LateMilli int64  `json:"late_ms"` // of the row that was asked for last
 	Polls     int64  `json:"polls"`
+	Queued    int    `json:"queued,omitempty"`    // tasks that wait for a slot
+	InFlight  int    `json:"in_flight,omitempty"` // jobs, where the account has slots
 	LastError string `json:"last_error,omitempty"`
 }
 
@@ -52,9 +54,12 @@ type Poller struct {
 	waiting    int
 	wokenAt    time.Time
 	shutOut    shutOut
+	inFlight   int
+	grants     grants // of the goroutine that makes them
 	advancedAt time.Time
 	polled     int64 // polls until idleSince
 	idleSince  time.Time
+	inQueue    atomic.Int64 // tasks that wait for a slot
 	queued     atomic.Int64 // rows that are claimed and not asked for yet
 	late       atomic.Int64 // of the row asked for last, in nanoseconds
 	steps      atomic.Int64 // that the run has made, of any kind
@@ -82,7 +87,8 @@ func (a *Accounts) Poller(ctx context.Context, name string) (*Poller, error) {
 	}
 	return &Poller{
 		Accounts: a, name: name, channel: c, epoch: epoch, pace: a.pace(c), width: make(chan struct{}, pollWidth),
-		log: a.Logger.With("channel", name, "epoch", epoch),
+		grants: grants{freed: make(chan struct{}, 1), most: grantMost},
+		log:    a.Logger.With("channel", name, "epoch", epoch),
 	}, nil
 }
 
@@ -108,6 +114,14 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 	defer batches.Wait()
 	defer cancel()
 	failed := make(chan error, 1)
+	batches.Go(func() {
+		if err := p.grant(ctx, calls); err != nil {
+			select {
+			case failed <- err:
+			default:
+			}
+		}
+	})
 	for countedAt := (time.Time{}); calls.Err() == nil && !p.standInDone(); {
 		if now := p.Now(); now.Sub(countedAt) >= time.Second {
 			if err := p.count(ctx, now); err != nil {
@@ -159,6 +173,11 @@ func (p *Poller) names() []string {
 
 // count looks how many jobs share the budget.
 func (p *Poller) count(ctx context.Context, now time.Time) error {
+	if p.channel.Concurrency > 0 {
+		if err := p.load(ctx); err != nil {
+			return err
+		}
+	}
 	for _, name := range p.names() {
 		waiting, _, err := p.stats(ctx, name)
 		if err != nil {
@@ -170,6 +189,16 @@ func (p *Poller) count(ctx context.Context, now time.Time) error {
 		p.pace.count(now, name, waiting)
 	}
 	return nil
+}
+
+// load looks how many of the account's slots are taken.
+func (p *Poller) load(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	p.steps.Add(1)
+	inFlight, _, _, err := p.Store.ChannelLoad(ctx, p.channel.Name)
+	p.inFlight = inFlight
+	return err
 }
 
 // batch bounds the rows that are claimed and wait for the budget: those of a
@@ -247,7 +276,7 @@ func (p *Poller) beat(ctx context.Context) {
 		p.late.Store(0)
 		p.lastErr.Store(nil)
 	}
-	beat := Beat{Waiting: p.waiting, LateMilli: time.Duration(p.late.Load()).Milliseconds(), Polls: p.polls.Load()}
+	beat := Beat{Waiting: p.waiting, LateMilli: time.Duration(p.late.Load()).Milliseconds(), Polls: p.polls.Load(), Queued: int(p.inQueue.Load()), InFlight: p.inFlight}
 	if s := p.lastErr.Load(); s != nil {
 		beat.LastError = *s
 	}
@@ -329,6 +358,7 @@ func (p *Poller) store(ctx context.Context, claim string, results <-chan mediaga
 		}
 		if len(ended) > 0 {
 			failpoint.Hit(failpoint.OutcomeStored)
+			p.free()
 			p.Workflows.SignalEnded(ctx, ended)
 		}
 	}

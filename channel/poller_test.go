@@ -122,6 +122,9 @@ func (a *account) SignalEnded(ctx context.Context, rows []mediagate.Await) {
 	}
 }
 
+// SignalSlot is not for this test.
+func (a *account) SignalSlot(context.Context, string, []mediagate.Queued) {}
+
 // SignalWake is not for this test.
 func (a *account) SignalWake(context.Context, string, []string) {}
 

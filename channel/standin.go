@@ -30,6 +30,10 @@ func (a *Accounts) standIn(ctx context.Context, name string) (Channel, bool, err
 	if !ok {
 		return Channel{}, false, nil
 	}
+	queued, err := a.Store.QueuedTasks(ctx, name, 1)
+	if err != nil || len(queued) > 0 {
+		return heir, err == nil, err
+	}
 	seen, err := a.Store.ChannelLastSeen(ctx, name)
 	if err != nil && !mediagate.Is(err, mediagate.KindNotFound) {
 		return Channel{}, false, err
@@ -37,10 +41,11 @@ func (a *Accounts) standIn(ctx context.Context, name string) (Channel, bool, err
 	return heir, a.Now().Sub(seen) < a.Grace, nil
 }
 
-// standInDone reports that a stand-in has asked for nothing for a while. What is
+// standInDone reports that a stand-in has asked for nothing for a while, and
+// nobody waits for a slot. What is
 // left may be for another worker, whose channel has the name.
 func (p *Poller) standInDone() bool {
-	if polls := p.polls.Load(); polls != p.polled || p.idleSince.IsZero() {
+	if polls := p.polls.Load(); polls != p.polled || p.idleSince.IsZero() || p.inQueue.Load() > 0 {
 		p.polled, p.idleSince = polls, p.Now()
 	}
 	return p.name != p.channel.Name && p.Now().Sub(p.idleSince) >= standInIdle

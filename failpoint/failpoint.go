@@ -20,6 +20,7 @@ import (
 // The points of the durable path, in its order.
 const (
 	SubmitCommitted    = "submit-committed"     // task stored, workflow not started
+	SlotGranted        = "slot-granted"         // a slot granted to a queued task, its workflow not signalled
 	IntentStored       = "intent-stored"        // attempt stored, vendor not called
 	VendorAccepted     = "vendor-accepted"      // the vendor's answer read, its id not stored
 	HandedOver         = "handed-over"          // a synchronous vendor's files and their manifest stored, the outcome not
@@ -37,7 +38,7 @@ const (
 // Names returns the names of all points, in the order of the path.
 func Names() []string {
 	return []string{
-		SubmitCommitted, IntentStored, VendorAccepted, HandedOver, VendorIDStored, PollTerminal, OutcomeStored,
+		SubmitCommitted, SlotGranted, IntentStored, VendorAccepted, HandedOver, VendorIDStored, PollTerminal, OutcomeStored,
 		MirrorHalf, Mirrored, SettleBeforeCommit, SettleCommitted, WebhookBeforeSend, WebhookSent,
 	}
 }

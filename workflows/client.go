@@ -123,6 +123,11 @@ func (c Client) SignalUpstream(ctx context.Context, taskID string, n int) error 
 	return c.signal(ctx, taskID, SignalUpstream, n)
 }
 
+// SignalSlot tells the task that a slot is granted for attempt n.
+func (c Client) SignalSlot(ctx context.Context, taskID string, n int) error {
+	return c.signal(ctx, taskID, SignalSlot, n)
+}
+
 // SignalWake asks the task to look at its row.
 func (c Client) SignalWake(ctx context.Context, taskID string) error {
 	return c.signal(ctx, taskID, SignalWake, nil)

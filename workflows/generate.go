@@ -89,6 +89,8 @@ func (g *generate) step(ctx workflow.Context) error {
 		return g.end(ctx, mediagate.StatusCancelled, nil)
 	case g.inbox.failOrdered():
 		return g.end(ctx, mediagate.StatusFailed, g.parkFailure())
+	case !st.QueuedAt.IsZero():
+		return g.queued(ctx)
 	case st.N == 0:
 		return g.send(ctx, 1)
 	}

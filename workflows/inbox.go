@@ -16,6 +16,7 @@ type inbox struct {
 	outer  workflow.Context // done when the run is cancelled from outside
 
 	upstream workflow.ReceiveChannel
+	slot     workflow.ReceiveChannel
 	cancel   workflow.ReceiveChannel
 	wake     workflow.ReceiveChannel
 	action   workflow.ReceiveChannel
@@ -36,6 +37,7 @@ func openInbox(ctx, outer workflow.Context, taskID string) inbox {
 		taskID:   taskID,
 		outer:    outer,
 		upstream: workflow.GetSignalChannel(ctx, SignalUpstream),
+		slot:     workflow.GetSignalChannel(ctx, SignalSlot),
 		cancel:   workflow.GetSignalChannel(ctx, SignalCancel),
 		wake:     workflow.GetSignalChannel(ctx, SignalWake),
 		action:   workflow.GetSignalChannel(ctx, SignalAction),
@@ -74,14 +76,18 @@ type arrivals struct {
 }
 
 // whileWaiting adds to the selector all that ends a wait. Upstream signals of
-// other attempts than n are ignored (D9), and so is one whose input is not what
-// it should be.
+// other attempts than n are ignored (D9), slots for others than the next one,
+// and so is one whose input is not what it should be.
 func (in *inbox) whileWaiting(ctx workflow.Context, selector workflow.Selector, n int) *arrivals {
 	came := &arrivals{commands: in.deferred}
 	in.deferred = nil
 	selector.AddReceive(in.upstream, func(c workflow.ReceiveChannel, _ bool) {
 		var of int
 		came.signalled = c.ReceiveAsync(&of) && of == n || came.signalled
+	})
+	selector.AddReceive(in.slot, func(c workflow.ReceiveChannel, _ bool) {
+		var of int
+		came.signalled = c.ReceiveAsync(&of) && of == n+1 || came.signalled
 	})
 	selector.AddReceive(in.cancel, func(c workflow.ReceiveChannel, _ bool) {
 		c.Receive(ctx, nil)

@@ -25,6 +25,7 @@ func QueueCall(provider string) string { return "call/" + provider }
 const (
 	SignalUpstream = "upstream" // input: attempt number whose waiting is over
 	SignalCancel   = "cancel"   // the row has a cancel request
+	SignalSlot     = "slot"     // input: attempt number that a slot is granted for
 	SignalWake     = "wake"     // look at the row again
 	SignalAction   = "action"   // input: activities.ActionArgs, whose row is stored
 )

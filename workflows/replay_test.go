@@ -29,7 +29,8 @@ import (
 // standalone/recordhistories: what runs under way depend on.
 var histories = []string{
 	"callback", "callback-under-way", "cancelled", "cancelled-from-outside", "cancelled-while-mirroring",
-	"cancelled-while-submitting", "channel", "failed-while-mirroring", "image", "lost", "parked", "refused", "shut-out", "trouble", "trouble-over", "video",
+	"cancelled-while-submitting", "channel", "failed-while-mirroring", "image", "lost", "parked", "queued", "refused", "shut-out",
+	"trouble", "trouble-over", "video",
 }
 
 func historyFile(name string) string { return filepath.Join("testdata", "histories", name+".json") }

@@ -16,6 +16,8 @@ type Engine struct {
 	OnEnsure func(ctx context.Context, taskID string) error
 	// OnUpstream may pass the signal on, or fail it.
 	OnUpstream func(taskID string, n int) error
+	// OnSlot may pass the signal on, or fail it.
+	OnSlot func(taskID string, n int) error
 	// Running are the tasks that have a run.
 	Running map[string]bool
 	// Failing are the ages of the runs whose workflow tasks fail.
@@ -81,6 +83,15 @@ func (e *Engine) SignalUpstream(_ context.Context, taskID string, n int) error {
 	e.note("upstream %s %d", taskID, n)
 	if e.OnUpstream != nil {
 		return e.OnUpstream(taskID, n)
+	}
+	return nil
+}
+
+// SignalSlot tells that a slot is granted.
+func (e *Engine) SignalSlot(_ context.Context, taskID string, n int) error {
+	e.note("slot %s %d", taskID, n)
+	if e.OnSlot != nil {
+		return e.OnSlot(taskID, n)
 	}
 	return nil
 }

@@ -127,9 +127,10 @@ func (g *gateway) many(ctx context.Context, o options) ([]row, error) {
 	c := channel.Channel{Channel: mediagate.Channel{
 		Name: channelKling, Provider: "kling", RequestsPerSecond: float64(budget), PollMin: paceShortest, PollMax: paceLongest,
 	}, Fingerprint: s.fingerprint, Vendor: v}
+	log, newID := slog.New(slog.DiscardHandler), func(prefix string) string { return prefix + ulid.Make().String() }
 	accounts := &channel.Accounts{
-		Channels: channel.NewConfigured([]channel.Channel{c}), Store: g.Store, Workflows: v, Now: g.Store.Now,
-		Logger: slog.New(slog.DiscardHandler), NewID: func(prefix string) string { return prefix + ulid.Make().String() },
+		Channels: channel.NewConfigured([]channel.Channel{c}), Store: g.Store, Workflows: v, Now: g.Store.Now, Logger: log, NewID: newID,
+		Breakers: &channel.Breakers{Store: g.Store, Now: g.Store.Now, Logger: log, NewID: newID},
 	}
 	p, err := accounts.Poller(ctx, c.Name)
 	if err != nil {
@@ -210,6 +211,9 @@ func (v *tally) Poll(_ context.Context, ref mediagate.JobRef) (mediagate.Report,
 
 // SignalEnded has nothing to tell.
 func (v *tally) SignalEnded(context.Context, []mediagate.Await) {}
+
+// SignalSlot has nobody to tell.
+func (v *tally) SignalSlot(context.Context, string, []mediagate.Queued) {}
 
 // SignalWake has nobody to wake.
 func (v *tally) SignalWake(context.Context, string, []string) {}

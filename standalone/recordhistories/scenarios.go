@@ -37,6 +37,7 @@ func scenarios() []scenario {
 		{name: "parked", task: video, prepare: deadAtFirst, play: ends},
 		{name: "refused", task: video, prepare: fullAtFirst, play: ends},
 		{name: "shut-out", task: video, prepare: spareAccount, play: shutOut},
+		{name: "queued", task: video, prepare: slotTaken, play: slotFreed},
 		{name: "lost", task: video, prepare: answerLost, play: ends},
 		{name: "trouble", task: video, prepare: lostSight, play: ends},
 		{name: "trouble-over", task: video, play: sightRegained},
@@ -133,6 +134,44 @@ func shutOut(ctx context.Context, st *stage) error {
 		return err
 	}
 	return st.engine.SignalUpstream(ctx, st.task.ID, 2)
+}
+
+const otherTask = "task_other"
+
+// slotTaken leaves the vendor's account without a free slot.
+func slotTaken(st *stage) {
+	c := st.AsyncBound()
+	c.Concurrency = 1
+	st.Channels.Set(c, st.SyncBound())
+	other := st.NewVideo()
+	other.ID = otherTask
+	st.Store.Add(other)
+	_, _, err := st.Store.OpenAttempt(context.Background(), mediagate.Attempt{TaskID: otherTask, N: 1, Channel: c.Name, Provider: c.Provider}, c.Slots())
+	if err != nil {
+		panic(err) // the doubles' own
+	}
+}
+
+// slotFreed frees it once the task is queued.
+func slotFreed(ctx context.Context, st *stage) error {
+	if err := startTask(ctx, st); err != nil {
+		return err
+	}
+	queued := func() bool {
+		story, err := st.Store.Story(ctx, st.task.ID)
+		return err == nil && !story.QueuedAt.IsZero()
+	}
+	if err := until(ctx, queued); err != nil {
+		return err
+	}
+	if _, err := st.Store.RecordOutcome(ctx, otherTask, 1, activitytest.Success()); err != nil {
+		return err
+	}
+	if err := until(ctx, func() bool { return len(st.Store.Awaits()) == 1 }); err != nil {
+		return err
+	}
+	st.Async.End(st.task.ID, activitytest.Success())
+	return nil
 }
 
 // answerLost makes the job and loses the answer.

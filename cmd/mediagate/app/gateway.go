@@ -217,6 +217,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	settings := activities.DefaultSettings()
 	settings.CreditsPerUnit = g.Config.CreditsPerUnit
 	settings.ParkTimeout, settings.ParkRetry = g.Config.ParkTimeout, g.Config.ParkRetry
+	settings.QueueTimeout = g.Config.QueueTimeout
 	newID := func(prefix string) string { return prefix + ulid.Make().String() }
 	breakers := &channel.Breakers{Store: g.Store, Now: g.Store.Now, Logger: g.log, NewID: newID}
 	counting, counted := context.WithCancel(context.WithoutCancel(ctx))
