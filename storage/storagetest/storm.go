@@ -136,6 +136,8 @@ type deed struct {
 var deeds = []deed{
 	{10, (*actor).submit},
 	{12, (*actor).open},
+	{8, (*actor).queueUp},
+	{6, (*actor).grantSlots},
 	{12, (*actor).accept},
 	{6, (*actor).reject},
 	{6, (*actor).markUnknown},
@@ -233,6 +235,13 @@ func (s *storm) judge() {
 		if n := s.count(`SELECT COUNT(*) FROM attempts a JOIN tasks t ON t.id = a.task_id
 			WHERE t.status IN ('completed', 'failed', 'cancelled') AND a.state NOT IN ('ended', 'rejected')`); n > 0 {
 			s.Errorf("%d attempts go on for tasks that have ended", n)
+		}
+		if n := s.count(`SELECT COUNT(*) FROM tasks t WHERE (queued_at IS NOT NULL) <> EXISTS (SELECT 1 FROM queue q WHERE q.task_id = t.id)
+			OR queued_at IS NOT NULL AND (parked_at IS NOT NULL OR status NOT IN ('pending', 'processing'))`); n > 0 {
+			s.Errorf("%d tasks are queued and not in the queue, or there and not queued", n)
+		}
+		if n := s.count(`SELECT COUNT(*) FROM queue q WHERE NOT EXISTS (SELECT 1 FROM turns t WHERE t.channel = q.channel AND t.account_id = q.account_id)`); n > 0 {
+			s.Errorf("%d rows of the queue have no turn", n)
 		}
 		for _, t := range s.tasks {
 			s.judgeTask(t)

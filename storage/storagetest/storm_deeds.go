@@ -54,11 +54,12 @@ func (a *actor) open() {
 	before, asked := a.now().Add(10*time.Second), a.now()
 	route := plan.Routes[0]
 	route.Sync = a.dice.IntN(3) == 0
+	channel := a.channel()
 	_, opened, err := a.OpenAttempt(a.Context(), mediagate.Attempt{
-		TaskID: t.id, N: n, Channel: a.channel(), Provider: "kling", Fingerprint: "fp", Route: route,
+		TaskID: t.id, N: n, Channel: channel, Provider: "kling", Fingerprint: "fp", Route: route,
 		ExternalID: fmt.Sprintf("%s-%d", t.id, n), SendBefore: before,
-	}, mediagate.Slots{})
-	if !a.fine("open", err, mediagate.KindConflict) || !opened {
+	}, stormSlots(channel))
+	if !a.fine("open", err, mediagate.KindConflict, mediagate.KindCapacity) || !opened {
 		return
 	}
 	a.first("the intent of attempt %d of %s", n, t.id)
@@ -68,6 +69,47 @@ func (a *actor) open() {
 	row, err := a.TaskByID(a.Context(), t.id)
 	if a.fine("read", err) && row.ParkedAt.IsZero() && row.DeadlineAt.Before(asked) {
 		a.Errorf("attempt %d of %s was opened at %v, after the deadline %v", n, t.id, asked, row.DeadlineAt)
+	}
+}
+
+// stormSlots are those of the storm's channels: one has no limit.
+func stormSlots(channel string) mediagate.Slots {
+	slots := mediagate.Slots{Names: []string{channel}}
+	if channel == "channel-1" {
+		slots.Limit = 4
+	}
+	return slots
+}
+
+func (a *actor) queueUp() {
+	t, n := a.any(), a.number()
+	if t == nil {
+		return
+	}
+	channels := []string{"channel-1", "channel-0"}[:1+a.dice.IntN(2)]
+	a.fine("queue", a.Queue(a.Context(), t.id, n, channels), mediagate.KindConflict)
+}
+
+// grantSlots is what a channel's poller does, of the newest epoch unless another
+// has begun meanwhile.
+func (a *actor) grantSlots() {
+	channel := a.channel()
+	_, queued, _, err := a.ChannelLoad(a.Context(), channel)
+	if !a.fine("load", err) {
+		return
+	}
+	a.mu.Lock()
+	newest := a.storm.epochs[channel]
+	a.mu.Unlock()
+	before := time.Minute
+	if queued > 20 {
+		before = time.Second
+	}
+	got, err := a.GrantSlots(a.Context(), mediagate.Granting{
+		Channel: channel, Epoch: newest, Slots: stormSlots(channel), Most: 1 + a.dice.IntN(5), TakeBack: before, Again: time.Second,
+	})
+	if a.fine("grant", err, mediagate.KindConflict) && len(got.Signals) > got.InFlight {
+		a.Errorf("%d are told of slots, and %d have one", len(got.Signals), got.InFlight)
 	}
 }
 
