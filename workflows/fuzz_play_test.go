@@ -78,7 +78,7 @@ func newPlay(s scenario) *play {
 	slippery := &slippery{p.Store, p}
 	p.Activities.Store, p.Activities.Breakers.Store = slippery, slippery
 	p.Activities.Engine = &prompter{p.Engine, p}
-	p.Activities.Settings.ParkTimeout = patience
+	p.Activities.Settings.ParkTimeout, p.Activities.Settings.QueueTimeout = patience, patience
 	p.Activities.StartedAt = start
 	p.Fetcher.OnFetch = p.fetch
 	p.Bucket.OnMirror = p.store
@@ -126,7 +126,30 @@ func (p *play) setChannels(wrong string) {
 			channels = append(channels, c)
 		}
 	}
+	if p.Slots {
+		for i := range channels {
+			channels[i].Concurrency = 1
+		}
+	}
 	p.Channels.Set(channels...)
+}
+
+// fill gives the slots of all channels that are free to others, or has these
+// end.
+func (p *play) fill(full bool) {
+	for _, c := range p.Channels.All() {
+		id := "other at " + c.Name
+		if !full {
+			p.Store.EditAttempt(id, 1, func(a *mediagate.Attempt) { a.State = mediagate.AttemptEnded })
+			continue
+		}
+		other := p.NewVideo()
+		other.ID, other.DeadlineAt = id, start.Add(10_000*time.Hour)
+		p.Store.Add(other)
+		if _, _, err := p.Store.OpenAttempt(context.Background(), mediagate.Attempt{TaskID: id, N: 1, Channel: c.Name, Provider: c.Provider}, c.Slots()); err != nil {
+			p.note("nobody else takes a slot: %v", err)
+		}
+	}
 }
 
 // absent makes what is wrong with the channels begin or end.
@@ -148,6 +171,8 @@ func (p *play) absent(wrong string, begins bool) {
 	}
 	switch {
 	case wrong == "disabled", wrong == "broken":
+	case wrong == "full":
+		p.fill(begins)
 	case begins:
 		p.setChannels(wrong)
 	default:
@@ -479,7 +504,10 @@ type prompter struct {
 	p *play
 }
 
-func (e *prompter) Ensure(context.Context, mediagate.Task) (bool, error) {
+func (e *prompter) Ensure(_ context.Context, t mediagate.Task) (bool, error) {
+	if t.ID != taskID {
+		return false, nil
+	}
 	e.p.mu.Lock()
 	alive := e.p.alive
 	e.p.mu.Unlock()
@@ -518,6 +546,17 @@ func (e *prompter) SignalUpstream(_ context.Context, _ string, n int) error {
 	return nil
 }
 
+func (e *prompter) SignalSlot(_ context.Context, id string, n int) error {
+	if how := e.p.slipped("SignalSlot"); how == "before" {
+		return mediagate.Errorf(mediagate.KindUnavailable, "the signal was lost")
+	}
+	if id == taskID {
+		e.p.note("a channel grants a slot for attempt %d", n)
+		e.p.signal(workflows.SignalSlot, n)
+	}
+	return nil
+}
+
 func (e *prompter) SignalWake(context.Context, string) error {
 	e.p.note("the gateway wakes the task")
 	e.p.signal(workflows.SignalWake, nil)
@@ -552,6 +591,8 @@ func (p *play) happen(what string) {
 		}
 	case "terminate":
 		p.terminate()
+	case "slot":
+		p.signal(workflows.SignalSlot, 1)
 	case "wedge":
 		p.wedge = mayTerminate
 		p.terminate()

@@ -28,7 +28,8 @@ type scenario struct {
 	Idle    []window // nobody serves the queues that are named so
 	Copies  []window
 	Fetches []window
-	Absent  []window // of the channel: gone, of another account, disabled, or taken out by its breaker
+	Absent  []window // of the channel: gone, of another account, disabled, taken out by its breaker, or full
+	Slots   bool     // each account has one, which others have while its channel is full
 	Spare   bool     // there is another account with the vendor
 
 	Lost      []lapse // answers of the database
@@ -86,7 +87,7 @@ var happenings = []string{
 	"cancel", "cancel unsignalled", "cancel the run", "terminate", "terminate", "terminate",
 	"wake", "wake", "upstream 1", "upstream 2", "upstream 7", "upstream nonsense",
 	"retry", "retry", "retry unsignalled", "retry twice", "retry by hand", "fail", "fail unsignalled", "fail by hand",
-	"poll_now", "poll_now by hand", "action nonsense", "wedge",
+	"poll_now", "poll_now by hand", "slot", "action nonsense", "wedge",
 }
 
 // trials are the methods whose answers may be lost.
@@ -94,7 +95,7 @@ var trials = []string{
 	"OpenAttempt", "AcceptAttempt", "RejectAttempt", "MarkUnknown", "DoubtRefusal", "NoteAbsent", "ReopenIntent", "GiveUpAttempt", "RecordOutcome",
 	"StoreMirrored", "Park", "Unpark", "RecordAction", "TakeAction", "RequestCancel", "Settle", "RecordDelivery", "RestoreAwait",
 	"NoteTrouble", "DropAwait", "StorePolls", "ClaimDue", "Story", "TaskByID", "Attempt",
-	"Refusals", "TripBreaker", "ClaimProbe", "CloseBreaker", "ReopenBreaker", "ReleaseProbe",
+	"Queue", "GrantSlots", "Refusals", "TripBreaker", "ClaimProbe", "CloseBreaker", "ReopenBreaker", "ReleaseProbe",
 }
 
 // drawScenario makes a scenario of a task of the vendor.
@@ -141,7 +142,8 @@ func drawScenario(t *rapid.T, vendor string) scenario {
 	s.Idle = windows("queues idle", 2, "call", "call", "mirror", "main", "all")
 	s.Copies = windows("bucket", 2, "away", "invalid", "too large", "internal", "slow")
 	s.Fetches = windows("fetches", 2, "gone", "transient", "invalid", "slow")
-	s.Absent = windows("channels", 2, "gone", "another account", "disabled", "broken")
+	s.Absent = windows("channels", 2, "gone", "another account", "disabled", "broken", "full", "full")
+	s.Slots = rapid.Bool().Draw(t, "slots")
 	s.Spare = rapid.Bool().Draw(t, "spare account")
 	s.Lost = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) lapse {
 		return lapse{
@@ -190,7 +192,7 @@ func (s scenario) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "vendor %s, on_unknown %s, timeout %v, callback %v, start lost %v, lookups lag %v\n",
 		s.Vendor, s.OnUnknown, s.Timeout, s.Callback, s.StartLost, s.FindLag)
-	fmt.Fprintf(&b, "submits %v\njobs %v\nvexed %v\ndatabase away %v\nidle queues %v\nbucket %v\nfetches %v\nchannels %v, spare %v\nlost answers %v\nreceiver %v\nhappenings %v",
-		s.Submits, s.Jobs, s.Vexed, s.Away, s.Idle, s.Copies, s.Fetches, s.Absent, s.Spare, s.Lost, s.Receiver, s.Happening)
+	fmt.Fprintf(&b, "submits %v\njobs %v\nvexed %v\ndatabase away %v\nidle queues %v\nbucket %v\nfetches %v\nchannels %v, slots %v, spare %v\nlost answers %v\nreceiver %v\nhappenings %v",
+		s.Submits, s.Jobs, s.Vexed, s.Away, s.Idle, s.Copies, s.Fetches, s.Absent, s.Slots, s.Spare, s.Lost, s.Receiver, s.Happening)
 	return b.String()
 }

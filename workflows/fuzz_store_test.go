@@ -41,6 +41,14 @@ func (s *slippery) OpenAttempt(ctx context.Context, a mediagate.Attempt, slots m
 	return row, opened && err == nil, err
 }
 
+func (s *slippery) Queue(ctx context.Context, id string, n int, channels []string) error {
+	return slip(s.p, ctx, "Queue", func() error { return s.Store.Queue(ctx, id, n, channels) })
+}
+
+func (s *slippery) GrantSlots(ctx context.Context, g mediagate.Granting) (mediagate.Granted, error) {
+	return slip1(s.p, ctx, "GrantSlots", func() (mediagate.Granted, error) { return s.Store.GrantSlots(ctx, g) })
+}
+
 func (s *slippery) ReopenIntent(ctx context.Context, id string, n int, lost, sendBefore time.Time) (bool, error) {
 	return slip1(s.p, ctx, "ReopenIntent", func() (bool, error) {
 		before, _ := s.Peek(id)
