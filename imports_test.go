@@ -16,6 +16,7 @@ func mayImport() map[string][]string {
 		".":          nil,
 		"failpoint":  nil,
 		"freeport":   nil,
+		"mediainfo":  nil,
 		"billing":    {"."},
 		"outbound":   {"."},
 		"view":       {"."},
@@ -26,7 +27,7 @@ func mayImport() map[string][]string {
 		"worker":     {"workflows", "activities"},
 		"providers":  {"."},
 		"webhook":    {".", "outbound"},
-		"storage":    {".", "freeport"}, // the latter in pgtest
+		"storage":    {".", "freeport", "mediainfo"}, // the latter in pgtest
 		"sandbox":    nil,
 		"api":        {".", "billing", "catalog", "failpoint", "view"},
 		"examples":   nil,

@@ -26,25 +26,30 @@ func (h *imageHead) write(p []byte) {
 	h.head = append(h.head, p[:min(room, len(p))]...)
 }
 
-// info reads the header only: no pixel is decoded, so a file that claims a
-// huge canvas costs nothing.
 func (h *imageHead) info() Info {
+	info, _ := imageSides(h.mime, bytes.NewReader(h.head))
+	return info
+}
+
+// imageSides reads the header only: no pixel is decoded, so a file that claims
+// a huge canvas costs nothing.
+func imageSides(mime string, r io.Reader) (info Info, ok bool) {
 	var decode func(io.Reader) (image.Config, error)
-	switch h.mime {
-	case "image/png":
+	switch mime {
+	case mimePNG:
 		decode = png.DecodeConfig
-	case "image/jpeg":
+	case mimeJPEG:
 		decode = jpeg.DecodeConfig
-	case "image/gif":
+	case mimeGIF:
 		decode = gif.DecodeConfig
-	case "image/webp":
+	case mimeWebP:
 		decode = webp.DecodeConfig
 	default:
-		return Info{}
+		return Info{}, false
 	}
-	c, err := decode(bytes.NewReader(h.head))
-	if err != nil {
-		return Info{}
+	c, err := decode(r)
+	if err != nil || c.Width <= 0 || c.Height <= 0 {
+		return Info{}, false
 	}
-	return Info{Width: c.Width, Height: c.Height}
+	return Info{Width: c.Width, Height: c.Height}, true
 }

@@ -1,6 +1,10 @@
 package mediainfo
 
-import "github.com/gabriel-vasile/mimetype"
+import (
+	"strings"
+
+	"github.com/gabriel-vasile/mimetype"
+)
 
 // SniffLen is the number of bytes that Detect makes use of.
 const SniffLen = 3072
@@ -15,6 +19,17 @@ const (
 	ClassAudio Class = "audio"
 )
 
+// The formats whose headers are read.
+const (
+	mimePNG  = "image/png"
+	mimeJPEG = "image/jpeg"
+	mimeGIF  = "image/gif"
+	mimeWebP = "image/webp"
+	mimeMP4  = "video/mp4"
+	mimeMOV  = "video/quicktime"
+	mimeM4A  = "audio/mp4"
+)
+
 // Format is a type of file that we store.
 type Format struct {
 	MIME  string
@@ -22,23 +37,45 @@ type Format struct {
 	Ext   string // with its dot
 }
 
+// Word is the format's name as people say it: png, jpeg, mp4.
+func (f Format) Word() string {
+	if f.MIME == mimeJPEG {
+		return "jpeg"
+	}
+	return strings.TrimPrefix(f.Ext, ".")
+}
+
+// Words are the names of all formats of a class.
+func Words(c Class) []string {
+	var words []string
+	for _, mime := range []string{
+		mimePNG, mimeJPEG, mimeWebP, mimeGIF, "image/avif", mimeMP4, mimeMOV, "video/webm",
+		"audio/mpeg", "audio/wav", mimeM4A, "audio/ogg", "audio/flac", "audio/aac",
+	} {
+		if f, _ := formatOf(mime); f.Class == c {
+			words = append(words, f.Word())
+		}
+	}
+	return words
+}
+
 // formatOf translates a detected type. Types that can carry script, such as
 // SVG, and those that browsers don't show are left out on purpose.
 func formatOf(detected string) (Format, bool) {
 	switch detected {
-	case "video/mp4", "video/x-m4v":
-		return Format{MIME: "video/mp4", Class: ClassVideo, Ext: ".mp4"}, true
-	case "video/quicktime":
+	case mimeMP4, "video/x-m4v":
+		return Format{MIME: mimeMP4, Class: ClassVideo, Ext: ".mp4"}, true
+	case mimeMOV:
 		return Format{MIME: detected, Class: ClassVideo, Ext: ".mov"}, true
 	case "video/webm":
 		return Format{MIME: detected, Class: ClassVideo, Ext: ".webm"}, true
-	case "image/png", "image/apng":
-		return Format{MIME: "image/png", Class: ClassImage, Ext: ".png"}, true
-	case "image/jpeg":
+	case mimePNG, "image/apng":
+		return Format{MIME: mimePNG, Class: ClassImage, Ext: ".png"}, true
+	case mimeJPEG:
 		return Format{MIME: detected, Class: ClassImage, Ext: ".jpg"}, true
-	case "image/gif":
+	case mimeGIF:
 		return Format{MIME: detected, Class: ClassImage, Ext: ".gif"}, true
-	case "image/webp":
+	case mimeWebP:
 		return Format{MIME: detected, Class: ClassImage, Ext: ".webp"}, true
 	case "image/avif":
 		return Format{MIME: detected, Class: ClassImage, Ext: ".avif"}, true
@@ -46,8 +83,8 @@ func formatOf(detected string) (Format, bool) {
 		return Format{MIME: detected, Class: ClassAudio, Ext: ".mp3"}, true
 	case "audio/wav":
 		return Format{MIME: detected, Class: ClassAudio, Ext: ".wav"}, true
-	case "audio/mp4", "audio/x-m4a":
-		return Format{MIME: "audio/mp4", Class: ClassAudio, Ext: ".m4a"}, true
+	case mimeM4A, "audio/x-m4a":
+		return Format{MIME: mimeM4A, Class: ClassAudio, Ext: ".m4a"}, true
 	case "audio/ogg":
 		return Format{MIME: detected, Class: ClassAudio, Ext: ".ogg"}, true
 	case "audio/flac":

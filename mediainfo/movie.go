@@ -13,9 +13,13 @@ type movie struct {
 	track    track  // the one being read
 	video    track  // the first track of pictures that has a size
 	found    bool
+
+	fragmented bool
+	fragments  fragments
 }
 
 type track struct {
+	id       uint32
 	video    bool
 	duration uint64 // as presented, in the film's units
 	scale    uint32
@@ -34,6 +38,7 @@ func known(v, unknown uint64) uint64 {
 }
 
 func (m *movie) enter(id string) {
+	m.fragmented = m.fragmented || id == "mvex"
 	if id == "trak" {
 		m.keep()
 		m.track = track{}
@@ -53,13 +58,19 @@ func (m *movie) read(id string, b []byte) {
 	if len(b) < 4 {
 		return
 	}
-	long := b[0] == 1
+	long, flags := b[0] == 1, binary.BigEndian.Uint32(b)&0xffffff
 	b = b[4:] // version and flags
 	switch id {
 	case "mvhd":
 		m.scale, m.duration = times(b, long)
 	case "mehd":
 		m.extended, _ = duration(b, long)
+	case "trex":
+		m.fragments.trackDefaults(b)
+	case "tfhd":
+		m.fragments.header(flags, b)
+	case "tfdt":
+		m.fragments.begins(b, long)
 	case "mdhd":
 		m.track.scale, m.track.media = times(b, long)
 	case "hdlr":
@@ -103,6 +114,7 @@ func (t *track) readHeader(b []byte, long bool) {
 	if len(b) < at {
 		return
 	}
+	t.id = binary.BigEndian.Uint32(b[at-8:])
 	d, ok := duration(b[at:], long)
 	if !ok {
 		return
@@ -127,6 +139,9 @@ func (t *track) readHeader(b []byte, long bool) {
 // fixed rounds a 16.16 number to the nearest integer.
 func fixed(v uint32) int { return int((uint64(v) + 1<<15) >> 16) }
 
+// inFragments reports that the film has a length that only its fragments tell.
+func (m *movie) inFragments() bool { return m.fragmented && m.info().Duration == 0 }
+
 func (m *movie) info() Info {
 	m.keep()
 	info := Info{Width: m.video.width, Height: m.video.height}
@@ -138,6 +153,7 @@ func (m *movie) info() Info {
 		{m.video.media, m.video.scale},
 		{m.duration, m.scale},
 		{m.extended, m.scale},
+		{m.fragments.last - m.fragments.first, m.video.scale},
 	} {
 		if d.units > 0 && d.scale > 0 {
 			info.Duration = float64(d.units) / float64(d.scale)

@@ -27,9 +27,9 @@ type Probe struct {
 // headers it cannot read, Info stays empty.
 func NewProbe(f Format) *Probe {
 	switch f.MIME {
-	case "video/mp4", "video/quicktime", "audio/mp4":
+	case mimeMP4, mimeMOV, mimeM4A:
 		return &Probe{boxes: new(boxScanner)}
-	case "image/png", "image/jpeg", "image/gif", "image/webp":
+	case mimePNG, mimeJPEG, mimeGIF, mimeWebP:
 		return &Probe{image: &imageHead{mime: f.MIME}}
 	}
 	return &Probe{}

@@ -25,7 +25,14 @@ type boxScanner struct {
 	leafID string // its type
 	rest   uint64 // what follows the kept part of the leaf
 	done   bool   // the movie box has been read, or the file breaks the format
-	movie  movie
+	begun  bool   // the movie box was found
+	// complete: it was read to its end.
+	complete bool
+	// toEnd: where the movie box states no length, the fragments behind it are
+	// read, to the end of the file.
+	toEnd bool
+	run   *run // the samples that are being read
+	movie movie
 }
 
 type openBox struct {
@@ -37,7 +44,9 @@ type openBox struct {
 func isContainer(parent, id string) bool {
 	switch parent {
 	case "":
-		return id == "moov"
+		return id == "moov" || id == "moof"
+	case "moof":
+		return id == "traf"
 	case "moov":
 		return id == "trak" || id == "mvex"
 	case "trak":
@@ -51,7 +60,9 @@ func isLeaf(parent, id string) bool {
 	case "moov":
 		return id == "mvhd"
 	case "mvex":
-		return id == "mehd"
+		return id == "mehd" || id == "trex"
+	case "traf":
+		return id == "tfhd" || id == "tfdt"
 	case "trak":
 		return id == "tkhd"
 	case "mdia":
@@ -63,6 +74,8 @@ func isLeaf(parent, id string) bool {
 func (s *boxScanner) write(p []byte) {
 	for len(p) > 0 && !s.done {
 		switch {
+		case s.run != nil:
+			p = s.consume(p, s.readRun(p))
 		case s.skip > 0:
 			n := min(s.skip, uint64(len(p)))
 			s.skip -= n
@@ -78,7 +91,7 @@ func (s *boxScanner) write(p []byte) {
 		default:
 			p = s.consume(p, s.readHeader(p))
 		}
-		if s.skip == 0 && s.want == 0 && s.nhead == 0 {
+		if s.skip == 0 && s.want == 0 && s.nhead == 0 && s.run == nil {
 			s.closeEnded()
 		}
 	}
@@ -131,7 +144,14 @@ func (s *boxScanner) openBox(id string, start, size, head uint64) {
 	}
 	payload := size - head
 	switch {
+	case id == "moof" && !s.toEnd:
+		s.skip = payload
+	case parent == "traf" && id == "trun":
+		if s.rest = payload; payload > 0 {
+			s.run = new(run)
+		}
 	case isContainer(parent, id):
+		s.begun = s.begun || id == "moov"
 		s.open = append(s.open, openBox{id: id, end: start + size})
 		s.movie.enter(id)
 	case isLeaf(parent, id) && payload > 0:
@@ -140,6 +160,22 @@ func (s *boxScanner) openBox(id string, start, size, head uint64) {
 	default:
 		s.skip = payload
 	}
+}
+
+// readRun takes the words of a list of samples.
+func (s *boxScanner) readRun(p []byte) int {
+	n := int(min(s.rest, uint64(len(p))))
+	for _, b := range p[:n] {
+		s.leaf[s.nleaf] = b
+		if s.nleaf++; s.nleaf == 4 {
+			s.run.word(binary.BigEndian.Uint32(s.leaf[:4]), &s.movie.fragments.piece)
+			s.nleaf = 0
+		}
+	}
+	if s.rest -= uint64(n); s.rest == 0 {
+		s.run, s.nleaf = nil, 0
+	}
+	return n
 }
 
 // closeEnded leaves the boxes that end here. Fewer bytes than a header are
@@ -154,8 +190,12 @@ func (s *boxScanner) closeEnded() {
 			return
 		}
 		s.open = s.open[:len(s.open)-1]
-		if last.id == "moov" {
-			s.done = true // what follows cannot change what it said
+		switch last.id {
+		case "moov":
+			s.complete = true
+			s.done = !s.toEnd || !s.movie.inFragments() // what follows cannot change what it said
+		case "traf":
+			s.movie.fragments.closeTrack(s.movie.video.id)
 		}
 	}
 }

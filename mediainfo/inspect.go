@@ -1,0 +1,112 @@
+package mediainfo
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+// Facts are what a file tells whoever means to use it.
+type Facts struct {
+	Format Format
+	Info
+}
+
+// Unreadable is why a file cannot be used: the words follow the file's name.
+type Unreadable string
+
+// Error is the words.
+func (u Unreadable) Error() string { return string(u) }
+
+const (
+	unknownFormat Unreadable = "is not an image, a video or a sound in a format that we know"
+	unreadable    Unreadable = "is damaged, or not what it seems: its headers cannot be read"
+	noMovie       Unreadable = "has no moov box: the video is damaged or incomplete"
+	noPictures    Unreadable = "has no track of pictures"
+)
+
+// Inspect reads a file no further than it takes to tell its format, and the
+// sides and the length of the formats whose headers we read: an image up to
+// its size, MP4 and MOV up to the end of the movie box, which may be the end of
+// the file. It holds a few kilobytes of it. Where the file is at fault the error
+// is Unreadable; an error of the reader's comes back as it is.
+func Inspect(r io.Reader) (Facts, error) { return inspect(r, inspectMovie) }
+
+// Glance is Inspect without a look for the movie box.
+func Glance(r io.Reader) (Facts, error) {
+	return inspect(r, func(io.Reader) (Info, error) { return Info{}, nil })
+}
+
+func inspect(r io.Reader, movie func(io.Reader) (Info, error)) (Facts, error) {
+	src := &noting{r: r}
+	head, err := io.ReadAll(io.LimitReader(src, SniffLen))
+	if err != nil {
+		return Facts{}, err
+	}
+	format, _, ok := Detect(head)
+	if !ok {
+		return Facts{}, unknownFormat
+	}
+	f := Facts{Format: format}
+	whole := io.MultiReader(bytes.NewReader(head), src)
+	switch format.MIME {
+	case mimePNG, mimeJPEG, mimeGIF, mimeWebP:
+		f.Info, err = inspectImage(format.MIME, io.LimitReader(whole, imageHeadMax))
+	case mimeMP4, mimeMOV:
+		f.Info, err = movie(whole)
+	}
+	if src.err != nil {
+		return Facts{}, src.err
+	}
+	if err != nil {
+		return Facts{}, err
+	}
+	return f, nil
+}
+
+func inspectImage(mime string, r io.Reader) (Info, error) {
+	info, ok := imageSides(mime, r)
+	if !ok {
+		return Info{}, unreadable
+	}
+	return info, nil
+}
+
+func inspectMovie(r io.Reader) (Info, error) {
+	p := &Probe{boxes: &boxScanner{toEnd: true}}
+	piece := make([]byte, 32<<10)
+	for !p.boxes.done {
+		n, err := r.Read(piece)
+		_, _ = p.Write(piece[:n]) // never fails
+		if err != nil {
+			break
+		}
+	}
+	switch {
+	case p.boxes.complete && p.boxes.movie.found:
+		return p.Info(), nil
+	case p.boxes.complete:
+		return Info{}, noPictures
+	case p.boxes.begun:
+		return Info{}, unreadable
+	default:
+		return Info{}, noMovie
+	}
+}
+
+// noting remembers the error that ended the file early.
+type noting struct {
+	r   io.Reader
+	err error
+}
+
+func (n *noting) Read(p []byte) (int, error) {
+	if n.err != nil {
+		return 0, n.err
+	}
+	m, err := n.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		n.err = err
+	}
+	return m, err
+}
