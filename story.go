@@ -25,6 +25,8 @@ type Story struct {
 	Expected  time.Duration `json:"expected,omitempty"`
 	OnUnknown string        `json:"on_unknown,omitempty"`
 
+	JudgeInputs bool `json:"judge_inputs,omitempty"` // the client's media are still to be judged
+
 	ParkTimeout time.Duration `json:"park_timeout,omitempty"` // a parked task that nobody mends fails then
 	ParkRetry   time.Duration `json:"park_retry,omitempty"`   // a parked step is tried again so often
 

@@ -93,6 +93,9 @@ type Plan struct {
 	// Uploads are the fields of the request whose media came within it: the
 	// object keys in our bucket. Params lacks them; a job gets them as links.
 	Uploads map[string]string `json:"uploads,omitempty"`
+	// Inputs are the client's media that the contract bounds: they are judged
+	// before the first submit.
+	Inputs []Input `json:"inputs,omitempty"`
 	// Skipped are the routes that cannot express the request, for operators.
 	Skipped []SkippedRoute `json:"skipped,omitempty"`
 }

@@ -30,6 +30,7 @@ type storyTask struct {
 	QueuedAt          stamp
 	WebhookRound      int
 	WebhookState      mediagate.WebhookState
+	Judgement         document
 }
 
 // storyAttempt is of the newest attempt; all of it is NULL when there is none.
@@ -79,7 +80,7 @@ func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	}
 	story.Expected, story.OnUnknown = plan.Expected, plan.OnUnknown
 	if r.N == nil {
-		return story, nil
+		return story, judged(&story, plan, r.Judgement)
 	}
 	story.N, story.State, story.Channel, story.Provider, story.Trouble = *r.N, *r.State, *r.Channel, *r.Provider, *r.Trouble
 	story.SendBefore, story.AbsentAt, story.Mirrored, story.Unanswered = r.SendBefore.Time, r.AbsentAt.Time, r.Mirrored, r.Unheard
@@ -98,4 +99,15 @@ func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	}
 	story.Succeeded, story.Failure = outcome.Succeeded, outcome.Failure
 	return story, nil
+}
+
+// judged tells how far the inputs of a task without an attempt are judged.
+func judged(story *mediagate.Story, plan mediagate.Plan, text document) error {
+	if len(plan.Inputs) == 0 {
+		return nil
+	}
+	var j mediagate.Judgement
+	err := fromJSON("tasks.judgement", text, &j)
+	story.JudgeInputs, story.Failure = !j.Over, j.Failure
+	return err
 }

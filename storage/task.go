@@ -44,6 +44,7 @@ type wholeTask struct {
 	Rescues          int
 	RescueAt         stamp
 	SweepAt          stamp
+	Judgement        document
 }
 
 func (r taskRow) task() (mediagate.Task, error) {

@@ -46,6 +46,7 @@ type record struct {
 	pending    time.Time // when the callback's round began or was offered
 	rescues    int
 	rescueAt   time.Time
+	judgement  mediagate.Judgement
 	sweepAt    time.Time // when files that are not shown are looked for
 }
 
@@ -208,6 +209,7 @@ func (s *Store) story(taskID string) mediagate.Story {
 		st.WebhookRound, st.WebhookState = t.Webhook.Round, t.Webhook.State
 	}
 	if len(r.attempts) == 0 {
+		st.JudgeInputs, st.Failure = len(t.Plan.Inputs) > 0 && !r.judgement.Over, r.judgement.Failure
 		return st
 	}
 	a := r.attempts[len(r.attempts)-1]

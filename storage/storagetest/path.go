@@ -20,6 +20,9 @@ type Path interface {
 	RecordAction(ctx context.Context, a mediagate.Action) (mediagate.Action, error)
 	TakeAction(ctx context.Context, id, taker string) (taken bool, err error)
 
+	Judgement(ctx context.Context, taskID string) (mediagate.Judgement, error)
+	StoreJudgement(ctx context.Context, taskID string, j mediagate.Judgement) error
+
 	Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error)
 	Attempts(ctx context.Context, taskID string) ([]mediagate.Attempt, error)
 	Refusals(ctx context.Context, taskID string) (byChannel map[string]int, err error)
@@ -95,6 +98,7 @@ func pathTests() map[string]map[string]func(*bench) {
 	return map[string]map[string]func(*bench){
 		"tasks":      taskTests,
 		"attempts":   attemptTests,
+		"judgements": judgementTests,
 		"parts":      partTests,
 		"slots":      slotTests,
 		"awaits":     awaitTests,
