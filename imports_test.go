@@ -22,7 +22,7 @@ func mayImport() map[string][]string {
 		"view":       {"."},
 		"catalog":    {".", "billing", "outbound"},
 		"channel":    {".", "failpoint", "providers"},
-		"activities": {".", "billing", "channel", "failpoint", "providers", "view"},
+		"activities": {".", "billing", "channel", "failpoint", "mediainfo", "providers", "view"},
 		"workflows":  {".", "activities"},
 		"worker":     {"workflows", "activities"},
 		"providers":  {"."},

@@ -59,11 +59,13 @@ func TestJudgementWith(t *testing.T) {
 	failed := &mediagate.Failure{Code: mediagate.CodeImageProcessing}
 	for name, c := range map[string]struct{ before, later, want mediagate.Judgement }{
 		"what was found good stays so": {
-			mediagate.Judgement{Passed: []string{"a", "b"}, Tries: 3}, mediagate.Judgement{Passed: []string{"b", "c"}, Tries: 1, Over: true},
+			mediagate.Judgement{Passed: []string{"a", "b"}, Tries: 3},
+			mediagate.Judgement{Passed: []string{"b", "c"}, Tries: 1, Over: true},
 			mediagate.Judgement{Passed: []string{"b", "c", "a"}, Tries: 3, Over: true},
 		},
 		"the first verdict counts": {
-			mediagate.Judgement{Over: true, Failure: failed}, mediagate.Judgement{Over: true, Passed: []string{"a"}},
+			mediagate.Judgement{Over: true, Failure: failed},
+			mediagate.Judgement{Over: true, Passed: []string{"a"}},
 			mediagate.Judgement{Over: true, Failure: failed},
 		},
 	} {

@@ -31,6 +31,8 @@ type TaskStore interface {
 	RequestCancel(ctx context.Context, accountID, taskID string) (mediagate.Task, error)
 	Park(ctx context.Context, taskID string, reason mediagate.ParkReason) error
 	Unpark(ctx context.Context, taskID string) error
+	Judgement(ctx context.Context, taskID string) (mediagate.Judgement, error)
+	StoreJudgement(ctx context.Context, taskID string, j mediagate.Judgement) error
 	RecordAction(ctx context.Context, a mediagate.Action) (mediagate.Action, error)
 	TakeAction(ctx context.Context, id, taker string) (bool, error)
 }
@@ -212,6 +214,10 @@ type Settings struct {
 	SendWindow     time.Duration // from intent to the last moment of the first byte (D4)
 	ClockSkew      time.Duration
 	AbsentGap      time.Duration // between the two lookups that prove absence (D4)
+	InputLook      time.Duration // within this something of a client's file has to arrive,
+	InputPace      int64         // so many bytes once it has begun
+	InputTime      time.Duration // for one of them
+	JudgeTime      time.Duration // for all of a task
 	LinkTTL        time.Duration // of links in callbacks
 	PassInterval   time.Duration // between two passes of the reconciler
 	ChannelGrace   time.Duration // a channel may be gone so long (D11)
@@ -230,6 +236,10 @@ func DefaultSettings() Settings {
 		SendWindow:     10 * time.Second,
 		ClockSkew:      5 * time.Second,
 		AbsentGap:      30 * time.Second,
+		InputLook:      15 * time.Second,
+		InputPace:      16 << 10,
+		InputTime:      3 * time.Minute,
+		JudgeTime:      5 * time.Minute,
 		LinkTTL:        7 * 24 * time.Hour,
 		PassInterval:   5 * time.Second,
 		ChannelGrace:   10 * time.Minute,

@@ -1,13 +1,20 @@
 package activities
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/mediainfo"
 )
 
 // inputTries is how many attempts a task makes while the server of its media is
@@ -19,13 +26,15 @@ type inputs struct {
 	fetcher Fetcher
 	bucket  Bucket
 	own     map[string]string // our links to what came within the request → object key
+	params  json.RawMessage   // of the job, where the links have their places
 
 	mu     sync.Mutex
 	failed error // the first
 }
 
 // Open fetches through the guarded client; what came within the request is read
-// from the bucket itself, which may be where that client may not go.
+// from the bucket itself, which may be where that client may not go. A file that
+// is no media, or an image that nobody could use, is refused by its first bytes.
 func (in *inputs) Open(ctx context.Context, url string, limit int64) (io.ReadCloser, int64, error) {
 	var (
 		body   io.ReadCloser
@@ -37,14 +46,51 @@ func (in *inputs) Open(ctx context.Context, url string, limit int64) (io.ReadClo
 	} else {
 		body, length, err = in.fetcher.Fetch(ctx, url, "")
 	}
+	field := in.field(url)
 	if err != nil {
-		return nil, 0, in.note(inputError(err))
+		return nil, 0, in.note(inputError(field, err))
 	}
 	if length > limit {
 		_ = body.Close()
-		return nil, 0, in.note(tooLarge(limit))
+		return nil, 0, in.note(tooLarge(field, limit))
 	}
-	return &input{ReadCloser: body, in: in, left: limit, limit: limit}, length, nil
+	file := &input{ReadCloser: body, in: in, field: field, left: limit, limit: limit}
+	if err := file.lookAhead(); err != nil {
+		_ = body.Close()
+		return nil, 0, in.note(err)
+	}
+	return file, length, nil
+}
+
+// field is where the request has the link; the first place of several.
+func (in *inputs) field(url string) string {
+	if request, err := parse(in.params); err == nil {
+		if path, ok := placeOf(request, url, ""); ok {
+			return path
+		}
+	}
+	return "an input"
+}
+
+// placeOf finds a text in a request.
+func placeOf(in any, text, path string) (string, bool) {
+	switch v := in.(type) {
+	case string:
+		return path, v == text
+	case []any:
+		for i, item := range v {
+			if found, ok := placeOf(item, text, path+"["+strconv.Itoa(i)+"]"); ok {
+				return found, true
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if found, ok := placeOf(v[name], text, strings.TrimPrefix(path+"."+name, ".")); ok {
+				return found, true
+			}
+		}
+	}
+	return "", false
 }
 
 // note remembers an error, so that what the adapter makes of it is known for
@@ -81,12 +127,49 @@ func (in *inputs) refusal(callErr error, n int) (f mediagate.Failure, ok bool) {
 type input struct {
 	io.ReadCloser
 	in    *inputs
+	field string
+	head  []byte // read already, and still to be handed on
 	left  int64
 	limit int64
 	err   error
 }
 
+// lookAhead reads as much of the file as shows what it is: a few kilobytes of
+// nearly all. A film is known by its first bytes, since all of it may have to be
+// read for more.
+func (i *input) lookAhead() error {
+	var head bytes.Buffer
+	facts, err := mediainfo.Glance(io.TeeReader(i.peeked(), &head))
+	i.head = head.Bytes()
+	if words, ok := errors.AsType[mediainfo.Unreadable](err); ok {
+		return wrong(i.field, flaw{unusable: true, words: words.Error()})
+	}
+	if err != nil {
+		return err
+	}
+	if f, ok := sane("", facts); !ok {
+		return wrong(i.field, f)
+	}
+	return nil
+}
+
+// peeked is the file as it arrives, with its bound and its errors.
+func (i *input) peeked() io.Reader { return readerFunc(i.arrive) }
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 func (i *input) Read(p []byte) (int, error) {
+	if len(i.head) > 0 {
+		n := copy(p, i.head)
+		i.head = i.head[n:]
+		return n, nil
+	}
+	return i.arrive(p)
+}
+
+func (i *input) arrive(p []byte) (int, error) {
 	if i.err != nil {
 		return 0, i.err
 	}
@@ -96,33 +179,38 @@ func (i *input) Read(p []byte) (int, error) {
 	n, err := i.ReadCloser.Read(p)
 	switch i.left -= int64(n); {
 	case i.left < 0:
-		n, i.err = n-1, i.in.note(tooLarge(i.limit))
+		n, i.err = n-1, i.in.note(tooLarge(i.field, i.limit))
 		return n, i.err
 	case err != nil && !errors.Is(err, io.EOF):
-		i.err = i.in.note(&mediagate.Error{Kind: mediagate.KindTransient, Message: "the media broke off", Err: err})
+		i.err = i.in.note(brokeOff(i.field, err))
 		return n, i.err
 	default:
 		return n, err
 	}
 }
 
-// inputError says to the client what is wrong with the media that it named.
-func inputError(err error) error {
-	e := &mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Err: err}
+// inputError says to the client what is wrong with the address that it named.
+func inputError(field string, err error) error {
+	e := &mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Param: field, Err: err}
 	switch mediagate.KindOf(err) {
 	case mediagate.KindInvalid:
-		e.Message = "the media's address is not allowed"
+		e.Message = field + " has an address that is not allowed, or leads to one"
 	case mediagate.KindGone:
-		e.Message = "the media cannot be fetched from its address"
+		e.Message = field + " cannot be fetched from its address"
 	default:
-		e.Kind, e.Code, e.Message = mediagate.KindTransient, "", "the media's server does not answer"
+		return serverAway(field, err)
 	}
 	return e
 }
 
-func tooLarge(limit int64) error {
-	return &mediagate.Error{
-		Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing),
-		Message: fmt.Sprintf("the media is larger than %d bytes", limit),
-	}
+func serverAway(field string, err error) error {
+	return &mediagate.Error{Kind: mediagate.KindTransient, Param: field, Message: field + " cannot be fetched: its server does not answer", Err: err}
+}
+
+func brokeOff(field string, err error) error {
+	return &mediagate.Error{Kind: mediagate.KindTransient, Param: field, Message: field + " broke off while it was fetched", Err: err}
+}
+
+func tooLarge(field string, limit int64) error {
+	return wrong(field, flaw{unusable: true, words: fmt.Sprintf("is larger than %d bytes", limit)})
 }

@@ -1,9 +1,16 @@
 package activities_test
 
 import (
+	"bytes"
 	"context"
+	_ "embed"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"hash/crc32"
+	raster "image"
+	pngs "image/png"
 	"io"
 	"strings"
 	"testing"
@@ -17,7 +24,35 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
+//go:embed testdata/film.mp4
+var film []byte
+
 const picture = "https://pictures.example.com/" + activitytest.Secret
+
+// withPicture is an image task whose request names it.
+func withPicture(w *activitytest.World) mediagate.Task {
+	task := w.NewImage()
+	task.Params = json.RawMessage(`{"prompt":"p","image_urls":["https://x.example.com/1","` + picture + `"]}`)
+	return task
+}
+
+// png is a picture of that size.
+func png(width, height int) []byte {
+	var b bytes.Buffer
+	if err := pngs.Encode(&b, raster.NewGray(raster.Rect(0, 0, width, height))); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+// bomb is a file of some bytes that claims to be a picture of that size.
+func bomb(width, height uint32) string {
+	b := png(1, 1)
+	binary.BigEndian.PutUint32(b[16:], width)
+	binary.BigEndian.PutUint32(b[20:], height)
+	binary.BigEndian.PutUint32(b[29:], crc32.ChecksumIEEE(b[12:29]))
+	return string(b)
+}
 
 // wants makes the synchronous vendor read a client's picture first, and hand
 // on what is wrong with it.
@@ -52,36 +87,45 @@ func TestInputs(t *testing.T) {
 		retryable bool
 	}
 	refused := mediagate.AttemptRejected
+	whole := string(png(16, 16))
+	limit := int64(len(whole))
+	long := fmt.Sprintf("image_urls[1] is larger than %d bytes", limit)
 	for name, c := range map[string]struct {
 		file func() (io.ReadCloser, int64, error)
 		want want
 	}{
-		"within the bound":   {text("12345678", -1), want{state: mediagate.AttemptAccepted}},
-		"one byte more":      {text("123456789", -1), want{refused, "larger than 8 bytes", false}},
-		"said to be larger":  {text("123456789", 9), want{refused, "larger than 8 bytes", false}},
-		"an address refused": {fails(mediagate.KindInvalid), want{refused, "not allowed", false}},
-		"gone":               {fails(mediagate.KindGone), want{refused, "cannot be fetched", false}},
-		"its server is away": {fails(mediagate.KindTransient), want{refused, "does not answer", true}},
+		"within the bound":    {text(whole, -1), want{state: mediagate.AttemptAccepted}},
+		"one byte more":       {text(whole+"x", -1), want{refused, long, false}},
+		"said to be larger":   {text(whole+"x", limit+1), want{refused, long, false}},
+		"an address refused":  {fails(mediagate.KindInvalid), want{refused, "image_urls[1] has an address that is not allowed", false}},
+		"gone":                {fails(mediagate.KindGone), want{refused, "image_urls[1] cannot be fetched from its address", false}},
+		"its server is away":  {fails(mediagate.KindTransient), want{refused, "image_urls[1] cannot be fetched: its server does not answer", true}},
+		"a page":              {text("<!DOCTYPE html><html>log in</html>", -1), want{refused, "image_urls[1] is not an image, a video or a sound", false}},
+		"nothing":             {text("", 0), want{refused, "image_urls[1] is not an image, a video or a sound", false}},
+		"cut in its header":   {text(whole[:20], -1), want{refused, "image_urls[1] is damaged", false}},
+		"of one pixel":        {text(string(png(1, 1)), -1), want{refused, "image_urls[1] is 1 × 1 pixels, too small", false}},
+		"a bomb":              {text(bomb(30_000, 30_000), -1), want{refused, "image_urls[1] is 30000 × 30000 pixels, too large", false}},
+		"said to be infinite": {text(bomb(1<<31-1, 1<<31-1), -1), want{refused, "image_urls[1] is ", false}},
 		"broken off": {func() (io.ReadCloser, int64, error) {
-			return io.NopCloser(io.MultiReader(strings.NewReader("123"), iotest.ErrReader(errors.New("reset")))), -1, nil
-		}, want{refused, "broke off", true}},
+			return io.NopCloser(io.MultiReader(strings.NewReader(whole[:40]), iotest.ErrReader(errors.New("reset")))), -1, nil
+		}, want{refused, "image_urls[1] broke off", true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, image)
+			b := setup(t, withPicture)
 			b.Fetcher.OnFetch = func(_ context.Context, url, mediaHost string) (io.ReadCloser, int64, error) {
 				if url != picture || mediaHost != "" {
 					t.Errorf("fetched %q, with %q allowed", url, mediaHost)
 				}
 				return c.file()
 			}
-			read := b.wants(picture, 8)
+			read := b.wants(picture, limit)
 			st := b.submit(1)
 			if st.State != c.want.state {
 				t.Fatalf("the attempt is %s, want %s", st.State, c.want.state)
 			}
 			if c.want.says == "" {
-				if string(*read) != "12345678" {
+				if string(*read) != whole {
 					t.Errorf("read %q", *read)
 				}
 				return
@@ -117,10 +161,10 @@ func TestInputsThatBreakTheCall(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
 	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-		return io.NopCloser(iotest.ErrReader(errors.New("reset"))), -1, nil
+		return io.NopCloser(io.MultiReader(bytes.NewReader(film), iotest.ErrReader(errors.New("reset")))), -1, nil
 	}
 	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		file, _, err := job.Inputs.Open(ctx, picture, 8)
+		file, _, err := job.Inputs.Open(ctx, picture, 1<<20)
 		b.ok(err)
 		_, _ = io.ReadAll(file)
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindUnreached, "the request could not be sent whole")
@@ -158,14 +202,14 @@ func TestUploads(t *testing.T) {
 		}
 		return task
 	})
-	b.Bucket.Write("uploads/acc_1/C", "the mask")
+	b.Bucket.Write("uploads/acc_1/C", string(png(16, 16)))
 	var params string
 	var mask []byte
 	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 		params = string(job.Params)
 		var p struct{ Mask string }
 		b.ok(json.Unmarshal(job.Params, &p))
-		file, _, err := job.Inputs.Open(ctx, p.Mask, 100)
+		file, _, err := job.Inputs.Open(ctx, p.Mask, 1000)
 		b.ok(err)
 		mask, err = io.ReadAll(file)
 		b.ok(err)
@@ -180,7 +224,7 @@ func TestUploads(t *testing.T) {
 	if diff := cmp.Diff(want, params); diff != "" {
 		t.Errorf("params (-want +got):\n%s", diff)
 	}
-	if string(mask) != "the mask" || len(b.Fetcher.URLs()) != 0 {
+	if !bytes.Equal(mask, png(16, 16)) || len(b.Fetcher.URLs()) != 0 {
 		t.Errorf("read %q, fetched %v", mask, b.Fetcher.URLs())
 	}
 	for _, ttl := range b.Bucket.Signed() {

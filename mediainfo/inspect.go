@@ -82,9 +82,10 @@ func inspectMovie(r io.Reader) (Info, error) {
 			break
 		}
 	}
+	info := p.Info() // which ends the last track, too
 	switch {
 	case p.boxes.complete && p.boxes.movie.found:
-		return p.Info(), nil
+		return info, nil
 	case p.boxes.complete:
 		return Info{}, noPictures
 	case p.boxes.begun:

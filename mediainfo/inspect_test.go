@@ -45,6 +45,7 @@ func TestInspect(t *testing.T) {
 		"avif":                    {file: read(t, "picture.avif"), format: "avif"},
 		"movie box first":         {file: read(t, "front.mp4"), format: "mp4", info: Info{64, 36, 1.5}},
 		"movie box last":          {file: read(t, "tail.mp4"), format: "mp4", info: Info{64, 36, 1.5}},
+		"one track":               {file: join(ftyp, box("moov", mvhd(1000, 5000), trak)), format: "mp4", info: Info{640, 360, 5}},
 		"mov":                     {file: read(t, "film.mov"), format: "mov", info: Info{64, 36, 1.5}},
 		"fragments":               {file: read(t, "fragmented.mp4"), format: "mp4", info: Info{64, 36, 1.628}},
 		"webm":                    {file: read(t, "film.webm"), format: "webm"},

@@ -33,6 +33,7 @@ const (
 	maxDatabase = 64
 	maxCalls    = 200
 	maxMirrors  = 32
+	maxInputs   = 100
 	maxWebhooks = 128
 	maxTending  = 200
 	stickyCache = 500 // cached workflows; more costs memory, not speed
@@ -53,7 +54,7 @@ func Run(ctx context.Context, c Config) error {
 	worker.SetStickyWorkflowCacheSize(stickyCache)
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	started := make([]worker.Worker, 0, 4+len(c.Providers))
+	started := make([]worker.Worker, 0, 5+len(c.Providers))
 	defer func() {
 		stopAll(started)
 	}()
@@ -113,6 +114,7 @@ func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
 		main,
 		queue(workflows.QueueChannel, maxTending, false),
 		queue(workflows.QueueMirror, maxMirrors, false),
+		queue(workflows.QueueInputs, maxInputs, false),
 		queue(workflows.QueueWebhook, maxWebhooks, false),
 	}
 	for _, p := range c.Providers {

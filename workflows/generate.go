@@ -89,6 +89,10 @@ func (g *generate) step(ctx workflow.Context) error {
 		return g.end(ctx, mediagate.StatusCancelled, nil)
 	case g.inbox.failOrdered():
 		return g.end(ctx, mediagate.StatusFailed, g.parkFailure())
+	case st.N == 0 && st.Failure != nil:
+		return g.end(ctx, mediagate.StatusFailed, st.Failure)
+	case st.N == 0 && st.JudgeInputs:
+		return g.judge(ctx)
 	case !st.QueuedAt.IsZero():
 		return g.queued(ctx)
 	case st.N == 0:

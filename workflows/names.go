@@ -14,6 +14,7 @@ const (
 	QueueMain    = "mediagate" // workflows and short database activities
 	QueueChannel = "channel"   // the long activities: tending channels, reconciling
 	QueueMirror  = "mirror"
+	QueueInputs  = "inputs" // the judging of clients' media
 	QueueWebhook = "webhook"
 )
 

@@ -70,6 +70,21 @@ func ask(provider, summary string, patience time.Duration) workflow.ActivityOpti
 	}
 }
 
+// judging fetches clients' media. Its repetitions are for servers that are away,
+// of which the activity makes an end, and for lost workers.
+func judging(summary string, left time.Duration) workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		TaskQueue:              QueueInputs,
+		ScheduleToCloseTimeout: left,
+		StartToCloseTimeout:    callsPatience,
+		HeartbeatTimeout:       lostWorker,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, MaximumInterval: 15 * time.Second, MaximumAttempts: 12,
+		},
+		Summary: summary,
+	}
+}
+
 // mirrorPatience is the least that a step on the bucket may take: a result
 // that came at the last moment is worth copying.
 const mirrorPatience = time.Hour

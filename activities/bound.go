@@ -1,0 +1,127 @@
+package activities
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/mediainfo"
+)
+
+// What no image may be, whatever its model says: nothing makes use of it, or
+// unpacking it costs somebody their memory.
+const (
+	leastSide  = 8
+	mostSide   = 16_384
+	mostPixels = 200_000_000
+)
+
+// flaw is what is wrong with a file: words that follow its field's name. One
+// that cannot be used at all is unusable; any other breaks a bound of the
+// model's contract.
+type flaw struct {
+	unusable bool
+	words    string
+}
+
+func (f flaw) code() mediagate.FailureCode {
+	if f.unusable {
+		return mediagate.CodeImageProcessing
+	}
+	return mediagate.CodeInvalidParameters
+}
+
+// sane finds what makes a file of no use to anybody. A kind of "" is any.
+func sane(kind string, f mediainfo.Facts) (flaw, bool) {
+	bad := func(format string, args ...any) (flaw, bool) {
+		return flaw{unusable: true, words: fmt.Sprintf(format, args...)}, false
+	}
+	known := f.Width > 0 && f.Height > 0
+	switch {
+	case kind != "" && string(f.Format.Class) != kind:
+		return bad("is %s, not %s", aKind(string(f.Format.Class)), aKind(kind))
+	case known && min(f.Width, f.Height) < leastSide:
+		return bad("is %d × %d pixels, too small to be used", f.Width, f.Height)
+	case known && (max(f.Width, f.Height) > mostSide || f.Width*f.Height > mostPixels):
+		return bad("is %d × %d pixels, too large to be used", f.Width, f.Height)
+	}
+	return flaw{}, true
+}
+
+// within finds the first bound of the contract that a file breaks. What a
+// bound is about and the file does not tell is no good either.
+func within(in mediagate.Input, f mediainfo.Facts) (flaw, bool) {
+	b := in.MediaBounds
+	broken := func(format string, args ...any) (flaw, bool) { return flaw{words: fmt.Sprintf(format, args...)}, false }
+	if len(b.Formats) > 0 && !slices.Contains(b.Formats, f.Format.Word()) {
+		return broken("is a %s file, %s is required", formatName(f.Format.Word()), anyFormat(b.Formats))
+	}
+	sides := b.MinSide > 0 || b.MaxSide > 0 || b.MinRatio != (mediagate.Ratio{}) || b.MaxRatio != (mediagate.Ratio{})
+	length := b.MinSeconds > 0 || b.MaxSeconds > 0 || in.Covers != nil
+	ratio := mediagate.Ratio{Width: int64(f.Width), Height: int64(f.Height)}
+	size := fmt.Sprintf("is %d × %d pixels", f.Width, f.Height)
+	seconds := math.Round(f.Duration*10) / 10
+	switch {
+	case sides && f.Width == 0:
+		return flaw{unusable: true, words: "does not tell its width and height"}, false
+	case length && f.Duration == 0:
+		return flaw{unusable: true, words: "does not tell its length"}, false
+	case b.MinSide > 0 && min(f.Width, f.Height) < b.MinSide:
+		return broken("%s, at least %d × %d are required", size, b.MinSide, b.MinSide)
+	case b.MaxSide > 0 && max(f.Width, f.Height) > b.MaxSide:
+		return broken("%s, at most %d × %d are allowed", size, b.MaxSide, b.MaxSide)
+	case b.MinRatio != (mediagate.Ratio{}) && ratio.Less(b.MinRatio), b.MaxRatio != (mediagate.Ratio{}) && b.MaxRatio.Less(ratio):
+		return broken("%s, a ratio of width to height %s is required", size, ratios(b))
+	case b.MinSeconds > 0 && seconds < b.MinSeconds:
+		return broken("is %g seconds long, at least %g are required", seconds, b.MinSeconds)
+	case b.MaxSeconds > 0 && seconds > b.MaxSeconds:
+		return broken("is %g seconds long, at most %g are allowed", seconds, b.MaxSeconds)
+	case in.Covers != nil && seconds < in.Covers.Seconds:
+		return broken("is %g seconds long, %s asks for %g", seconds, in.Covers.Field, in.Covers.Seconds)
+	}
+	return flaw{}, true
+}
+
+func ratios(b mediagate.MediaBounds) string {
+	switch {
+	case b.MaxRatio == (mediagate.Ratio{}):
+		return "of at least " + b.MinRatio.String()
+	case b.MinRatio == (mediagate.Ratio{}):
+		return "of at most " + b.MaxRatio.String()
+	default:
+		return fmt.Sprintf("between %s and %s", b.MinRatio, b.MaxRatio)
+	}
+}
+
+func aKind(kind string) string {
+	switch kind {
+	case string(mediainfo.ClassImage):
+		return "an image"
+	case string(mediainfo.ClassAudio):
+		return "a sound"
+	default:
+		return "a video"
+	}
+}
+
+// formatName is how a format is written in a sentence.
+func formatName(word string) string {
+	if word == "webp" {
+		return "WebP"
+	}
+	return strings.ToUpper(word)
+}
+
+func anyFormat(formats []string) string {
+	names := make([]string, len(formats))
+	for i, word := range formats {
+		names[i] = formatName(word)
+	}
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
