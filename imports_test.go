@@ -20,7 +20,7 @@ func mayImport() map[string][]string {
 		"billing":    {"."},
 		"outbound":   {"."},
 		"view":       {"."},
-		"catalog":    {".", "billing", "outbound"},
+		"catalog":    {".", "billing", "mediainfo", "outbound"},
 		"channel":    {".", "failpoint", "providers"},
 		"activities": {".", "billing", "channel", "failpoint", "mediainfo", "providers", "view"},
 		"workflows":  {".", "activities"},

@@ -73,12 +73,13 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 	if r.Charges, err = o.quote(params); err != nil {
 		return Request{}, err
 	}
+	inputs := o.inputs(params)
 	r.Uploads = o.takeUploads(params)
 	if r.Params, err = plainJSON(params); err != nil {
 		return Request{}, &mediagate.Error{Kind: mediagate.KindInternal, Message: "parameters cannot be written", Err: err}
 	}
 	r.Plan = o.plan
-	r.Plan.Routes = o.Routes()
+	r.Plan.Routes, r.Plan.Inputs = o.Routes(), inputs
 	return r, nil
 }
 

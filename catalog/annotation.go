@@ -5,17 +5,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/goccy/go-yaml"
 )
 
 // annotations are what a schema tells readers who build a form or a request
-// from it alone: no verdict depends on them.
+// from it alone. No verdict on a request depends on them; x-media is what the
+// files are held to that it names.
 type annotations struct {
 	title, description string
 	examples           []any
-	unit, group        *string // x-unit and x-group, where there is one
-	takes              *string // x-media: the kind of media
+	unit, group        *string    // x-unit and x-group, where there is one
+	media              *mediaRule // x-media
+	problems           []string
 }
 
 // annotate reads a keyword that is one of them.
@@ -36,15 +36,12 @@ func (a *annotations) annotate(key string, value any) {
 	case "x-group":
 		a.group = text()
 	case "x-media":
-		media, _ := value.(yaml.MapSlice)
-		kind, _ := child(media, "kind").(string)
-		a.takes = &kind
+		a.media, a.problems = readMedia(value)
 	}
 }
 
 var (
 	schemaUnits = []string{"seconds", "characters", "pixels"}
-	mediaKinds  = []string{"image", "video", "audio"}
 	groupWord   = regexp.MustCompile(`^[a-z]+$`)
 )
 
@@ -52,7 +49,7 @@ var (
 // says what it is and what it does, and shows an example where its values
 // cannot be listed.
 func (s *schema) checkAnnotations() []string {
-	problems := s.shape.unannotated("")
+	problems := s.shape.unannotated("", s.shape)
 	for _, name := range s.shape.names {
 		field := s.shape.properties[name]
 		judge, err := s.compile("/properties/" + pointerEscape.Replace(name))
@@ -75,7 +72,7 @@ func (s *schema) checkAnnotations() []string {
 var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
 
 // unannotated looks at the fields of an object, and at theirs.
-func (s *shape) unannotated(path string) []string {
+func (s *shape) unannotated(path string, root *shape) []string {
 	var problems []string
 	for _, name := range s.names {
 		field := s.properties[name]
@@ -84,9 +81,12 @@ func (s *shape) unannotated(path string) []string {
 		}
 		at := path + "properties." + name
 		problems = append(problems, prefixed(at+": ", field.missingNotes(name == s.standsFor))...)
-		problems = append(problems, field.unannotated(at+".")...)
+		if field.notes.media != nil {
+			problems = append(problems, prefixed(at+": ", field.notes.media.misplaced(field, root))...)
+		}
+		problems = append(problems, field.unannotated(at+".", root)...)
 		if field.items != nil {
-			problems = append(problems, field.items.unannotated(at+".items.")...)
+			problems = append(problems, field.items.unannotated(at+".items.", root)...)
 		}
 	}
 	return problems
@@ -108,13 +108,10 @@ func (s *shape) missingNotes(within bool) []string {
 	demand(listed || len(n.examples) > 0, "examples are missing: a list")
 	demand(n.unit == nil || slices.Contains(schemaUnits, *n.unit), "x-unit must be "+list(schemaUnits, "or"))
 	demand(n.group == nil || groupWord.MatchString(*n.group), "x-group must be one word in small letters")
-	switch {
-	case n.takes != nil:
-		demand(slices.Contains(mediaKinds, *n.takes), "x-media.kind must be "+list(mediaKinds, "or"))
-	case s.takesMedia() && !within:
-		demand(false, "x-media is missing: the field takes media")
+	if n.media == nil && len(n.problems) == 0 {
+		demand(!s.takesMedia() || within, "x-media is missing: the field takes media")
 	}
-	return problems
+	return append(problems, n.problems...)
 }
 
 // takesMedia reports a field that is a file's address, or a list of such.
