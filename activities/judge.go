@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/failpoint"
 	"github.com/mediagate/mediagate/mediainfo"
 )
 
@@ -46,6 +47,7 @@ func (a *Activities) JudgeInputs(ctx context.Context, in TaskArgs) (mediagate.St
 	if err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
+	failpoint.Hit(failpoint.InputsJudged)
 	if after.Over || ctx.Err() == nil || len(after.Passed) > len(before.Passed) {
 		if err := a.persist(ctx, func(ctx context.Context) error { return a.Store.StoreJudgement(ctx, task.ID, after) }); err != nil {
 			return mediagate.Story{}, a.fail(ctx, err)

@@ -185,9 +185,15 @@ const (
 var images = map[string]bool{theta: true, zeta: true}
 
 // needed are the fields that a model wants beside a prompt.
-var needed = map[string]map[string]any{
-	beta: {"image_urls": []string{"https://media.example.com/fox.png"}},
-	edit: {"video_urls": []string{"https://media.example.com/source.mp4"}},
+func (w *world) needed(model string) map[string]any {
+	switch model {
+	case beta:
+		return map[string]any{"image_urls": []string{w.media.url(goodImage)}}
+	case edit:
+		return map[string]any{"video_urls": []string{w.media.url(goodFilm)}}
+	default:
+		return nil
+	}
 }
 
 // job is what a client asks for.
@@ -208,7 +214,7 @@ func (w *world) request(j job) (request, *task) {
 		prompt += " [[sandbox: " + j.directive + "]]"
 	}
 	path, body := "/v1/videos/generations", map[string]any{"model": j.model, "prompt": prompt, "metadata": map[string]any{"reference": t.ref}}
-	maps.Copy(body, needed[j.model])
+	maps.Copy(body, w.needed(j.model))
 	maps.Copy(body, j.fields)
 	if images[j.model] {
 		path = "/v1/images/generations"

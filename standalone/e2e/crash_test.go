@@ -17,13 +17,16 @@ var quickPoints = []string{
 }
 
 // passes says which points a model's path has: a synchronous image is never
-// polled for, and only Gemini hands its files over instead of pointing to them.
+// polled for, only Gemini hands its files over instead of pointing to them, and
+// only Vidu's models bound what clients send.
 func passes(model, point string) bool {
 	switch point {
 	case failpoint.SlotGranted: // of channels with slots, see TestD7SlotsOutliveTheirWorker
 		return false
 	case failpoint.HandedOver:
 		return model == zeta
+	case failpoint.InputsJudged:
+		return model == beta
 	case failpoint.MirrorHalf:
 		return model != zeta
 	case failpoint.PollTerminal, failpoint.OutcomeStored:
@@ -57,13 +60,17 @@ func TestCrashFailpoints(t *testing.T) {
 			t.Parallel()
 			crash(t, standalone, zeta, failpoint.HandedOver)
 		})
+		t.Run(failpoint.InputsJudged, func(t *testing.T) {
+			t.Parallel()
+			crash(t, standalone, beta, failpoint.InputsJudged)
+		})
 	})
 	if !suite.verify {
 		return
 	}
 	t.Run(production, func(t *testing.T) {
 		t.Parallel()
-		for _, model := range []string{alpha, delta, theta, zeta} {
+		for _, model := range []string{alpha, beta, delta, theta, zeta} {
 			for _, point := range failpoint.Names() {
 				if passes(model, point) {
 					t.Run(point+"/"+model, func(t *testing.T) {

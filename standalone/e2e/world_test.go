@@ -68,6 +68,7 @@ type world struct {
 	settings    map[string]any // production: those of the file
 
 	hooks *receiver
+	media mediaServer
 	tasks []*task // acknowledged
 }
 
@@ -79,7 +80,7 @@ func newWorld(t *testing.T, o options) *world {
 		t: t, opts: o, dir: t.TempDir(), namespace: "mediagate",
 		name: fmt.Sprintf("e2e_%d_%d", os.Getpid(), worlds.Add(1)),
 	}
-	w.hooks = newReceiver(t)
+	w.hooks, w.media = newReceiver(t), newMediaServer(t)
 	if o.shape == standalone {
 		w.startStandalone()
 	} else {

@@ -1,0 +1,164 @@
+package e2e_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate/sandbox/sample"
+)
+
+// Files that every model takes.
+const (
+	goodImage = "fox.png"
+	goodFilm  = "source.mp4" // of five seconds
+)
+
+// mediaServer is where clients have their media, some of whom mean no good.
+type mediaServer struct{ address string }
+
+func (m mediaServer) url(name string) string { return "http://" + m.address + "/" + name }
+
+func newMediaServer(t *testing.T) mediaServer {
+	t.Helper()
+	listener, err := net.Listen("tcp", anyAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: mediaHandler(), ReadHeaderTimeout: 5 * time.Second}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return mediaServer{address: listener.Addr().String()}
+}
+
+// claims is a small file that says it is a picture of that size.
+func claims(width, height uint32) []byte {
+	b := sample.Image(16, 16)
+	binary.BigEndian.PutUint32(b[16:], width)
+	binary.BigEndian.PutUint32(b[20:], height)
+	binary.BigEndian.PutUint32(b[29:], crc32.ChecksumIEEE(b[12:29]))
+	return b
+}
+
+func mediaHandler() http.Handler {
+	mux := http.NewServeMux()
+	file := func(name, kind string, body []byte) {
+		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write(body)
+		})
+	}
+	redirect := func(name, to string) {
+		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, http.StatusFound) })
+	}
+	good := sample.Image(640, 360)
+	file(goodImage, "image/png", good)
+	file(goodFilm, "video/mp4", sample.Video(sample.VideoSpec{Width: 640, Height: 360, Seconds: 5}))
+	file("named-otherwise", "text/html", good)
+	file("no-image.png", "image/png", []byte("this is no image"))
+	file("cut.png", "image/png", good[:20])
+	file("one-pixel.png", "image/png", claims(1, 1))
+	file("small.png", "image/png", claims(127, 200))
+	file("wide.png", "image/png", claims(801, 200))
+	file("vast.png", "image/png", claims(30_000, 30_000))
+	file("film.png", "image/png", sample.Video(sample.VideoSpec{Width: 320, Height: 180, Seconds: 1}))
+	file("page.png", "image/gif", []byte("GIF89a<script>alert(1)</script>"))
+	file("login.png", "text/html", []byte("<!DOCTYPE html><html><body>Log in to see this image"))
+	redirect("metadata.png", "http://169.254.169.254/latest/meta-data/")
+	redirect("loop.png", "/loop.png")
+	mux.HandleFunc("GET /cookie.png", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := r.Cookie("session"); err != nil {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		_, _ = w.Write(good)
+	})
+	mux.HandleFunc("GET /packed.png", func(w http.ResponseWriter, _ *http.Request) {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, _ = z.Write(make([]byte, 10<<20))
+		_ = z.Close()
+		w.Header().Set("Content-Type", "image/png")
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(packed.Bytes())
+	})
+	mux.HandleFunc("GET /large.png", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(60<<20))
+		_, _ = w.Write(good)
+	})
+	mux.HandleFunc("GET /endless.png", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write(good)
+		for r.Context().Err() == nil {
+			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+				return
+			}
+		}
+	})
+	mux.HandleFunc("GET /crawl.png", func(w http.ResponseWriter, r *http.Request) {
+		for i := 0; r.Context().Err() == nil; i++ {
+			_, _ = w.Write(good[i%len(good):][:1])
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(time.Second):
+			}
+		}
+	})
+	mux.HandleFunc("GET /liar.png", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(good)))
+		_, _ = w.Write(good[:20])
+	})
+	return mux
+}
+
+// Whatever a client sends, its task ends, with the money back and with words
+// that name which of its files is no good.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: standalone})
+	const broken, bounds = "image_processing_error", "invalid_parameters"
+	says := map[*task]string{}
+	for name, c := range map[string]struct{ code, says string }{
+		goodImage:         {},
+		"named-otherwise": {},
+		"no-image.png":    {broken, "image_urls[1] is not an image"},
+		"cut.png":         {broken, "image_urls[1] is damaged"},
+		"one-pixel.png":   {broken, "image_urls[1] is 1 × 1 pixels, too small"},
+		"small.png":       {bounds, "image_urls[1] is 127 × 200 pixels, at least 128 × 128 are required"},
+		"wide.png":        {bounds, "image_urls[1] is 801 × 200 pixels, a ratio of width to height between 1:4 and 4:1 is required"},
+		"vast.png":        {broken, "image_urls[1] is 30000 × 30000 pixels, too large"},
+		goodFilm:          {broken, "image_urls[1] is a video, not an image"},
+		"film.png":        {broken, "image_urls[1] is a video, not an image"},
+		"page.png":        {broken, "image_urls[1] is 29500 × 29283 pixels, too large"},
+		"login.png":       {broken, "image_urls[1] is not an image"},
+		"metadata.png":    {broken, "image_urls[1] has an address that is not allowed, or leads to one"},
+		"loop.png":        {broken, "image_urls[1] has an address that is not allowed, or leads to one"},
+		"cookie.png":      {broken, "image_urls[1] cannot be fetched from its address"},
+		"nowhere.png":     {broken, "image_urls[1] cannot be fetched from its address"},
+		"packed.png":      {broken, "image_urls[1] is not an image"},
+		"large.png":       {bounds, "image_urls[1] has more than 52428800 bytes"},
+		"endless.png":     {bounds, "image_urls[1] has more than 52428800 bytes"},
+		"crawl.png":       {broken, "image_urls[1] arrives too slowly"},
+		"liar.png":        {broken, "image_urls[1] broke off"},
+	} {
+		task := w.submit(job{model: beta, fields: map[string]any{"image_urls": []string{w.media.url(goodImage), w.media.url(name)}}})
+		if c.code != "" {
+			task.want, task.code, task.minJobs, task.maxJobs = "failed", c.code, 0, 0
+			says[task] = c.says
+		}
+	}
+	w.verify(recoverTime)
+	for task, want := range says {
+		o, err := w.read(task.id)
+		if err != nil || o.Error == nil || !strings.HasPrefix(o.Error.Message, want) {
+			t.Errorf("%+v (%v), want %s", o.Error, err, want)
+		}
+	}
+}
