@@ -29,8 +29,8 @@ import (
 // standalone/recordhistories: what runs under way depend on.
 var histories = []string{
 	"callback", "callback-under-way", "cancelled", "cancelled-from-outside", "cancelled-while-mirroring",
-	"cancelled-while-submitting", "channel", "failed-while-mirroring", "image", "lost", "parked", "queued", "refused", "shut-out",
-	"trouble", "trouble-over", "video",
+	"cancelled-while-judging", "cancelled-while-submitting", "channel", "failed-while-mirroring", "image", "judged", "judged-bad",
+	"lost", "parked", "queued", "refused", "shut-out", "trouble", "trouble-over", "video",
 }
 
 func historyFile(name string) string { return filepath.Join("testdata", "histories", name+".json") }
@@ -168,6 +168,7 @@ func TestD5TheRunWaitsForTheStepUnderWay(t *testing.T) {
 	t.Parallel()
 	cases := map[string]string{
 		"cancelled-while-submitting": "schedule SubmitJob, stop SubmitJob, end SubmitJob, schedule CancelJob, end CancelJob, schedule Settle, end Settle",
+		"cancelled-while-judging":    "schedule JudgeInputs, stop JudgeInputs, schedule Settle, end Settle",
 		"cancelled-while-mirroring": "schedule SubmitJob, end SubmitJob, schedule MirrorResult, stop MirrorResult, stopped MirrorResult, " +
 			"schedule Settle, end Settle, schedule SweepResults, end SweepResults",
 	}

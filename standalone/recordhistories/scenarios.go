@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"sync/atomic"
@@ -12,6 +14,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/sandbox/sample"
 	"github.com/mediagate/mediagate/workflows"
 )
 
@@ -25,6 +28,9 @@ func scenarios() []scenario {
 			}
 			return cancel(ctx, st)
 		}},
+		{name: "judged", task: naming, prepare: awayAtFirst, play: ends},
+		{name: "judged-bad", task: naming, prepare: noImage},
+		{name: "cancelled-while-judging", task: naming, play: cancelledWhileJudging},
 		{name: "cancelled-while-submitting", task: video, play: cancelledWhileSubmitting},
 		{name: "cancelled-while-mirroring", task: video, play: cancelledWhileMirroring},
 		{name: "failed-while-mirroring", task: video, play: failedWhileMirroring},
@@ -280,6 +286,62 @@ func cancel(ctx context.Context, st *stage) error {
 		return err
 	}
 	return st.engine.SignalCancel(ctx, st.task.ID)
+}
+
+// naming is a video whose request names an image with a bound.
+func naming(w *activitytest.World) mediagate.Task {
+	t := video(w)
+	t.Params = json.RawMessage(`{"image_url":"` + inputURL + `"}`)
+	t.Plan.Inputs = []mediagate.Input{{Field: "image_url", MediaBounds: mediagate.MediaBounds{Kind: "image", MinSide: 128}}}
+	return t
+}
+
+const inputURL = "https://pictures.example.com/" + activitytest.Secret
+
+// serves answers the nth call for the image, from 1; results are themselves.
+func (st *stage) serves(answer func(ctx context.Context, n int64) ([]byte, error)) {
+	var calls atomic.Int64
+	st.Fetcher.OnFetch = func(ctx context.Context, url, host string) (io.ReadCloser, int64, error) {
+		if url != inputURL {
+			return (&activitytest.Fetcher{}).Fetch(ctx, url, host)
+		}
+		file, err := answer(ctx, calls.Add(1))
+		return io.NopCloser(bytes.NewReader(file)), int64(len(file)), err
+	}
+}
+
+// awayAtFirst is a server of images that is back a moment later.
+func awayAtFirst(st *stage) {
+	st.serves(func(_ context.Context, n int64) ([]byte, error) {
+		if n == 1 {
+			return nil, mediagate.Errorf(mediagate.KindTransient, "away")
+		}
+		return sample.Image(128, 128), nil
+	})
+}
+
+func noImage(st *stage) {
+	st.serves(func(context.Context, int64) ([]byte, error) { return []byte("no image"), nil })
+}
+
+// cancelledWhileJudging hangs the image's server until the cancel has reached
+// it.
+func cancelledWhileJudging(ctx context.Context, st *stage) error {
+	asked := make(chan struct{}, 1)
+	st.serves(func(ctx context.Context, _ int64) ([]byte, error) {
+		asked <- struct{}{}
+		<-ctx.Done()
+		return nil, mediagate.Errorf(mediagate.KindTransient, "cut: %w", ctx.Err())
+	})
+	if err := st.engine.Start(ctx, st.task); err != nil {
+		return err
+	}
+	select {
+	case <-asked:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return cancel(ctx, st)
 }
 
 // cancelledWhileSubmitting holds the vendor's answer back until the run has
