@@ -73,7 +73,7 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 	if r.Charges, err = o.quote(params); err != nil {
 		return Request{}, err
 	}
-	inputs := o.inputs(params)
+	inputs := o.bounded(params)
 	r.Uploads = o.takeUploads(params)
 	if r.Params, err = plainJSON(params); err != nil {
 		return Request{}, &mediagate.Error{Kind: mediagate.KindInternal, Message: "parameters cannot be written", Err: err}

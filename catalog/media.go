@@ -123,9 +123,9 @@ func (s *shape) takesItems() bool {
 	return s.items != nil && slices.ContainsFunc(s.items.names, func(name string) bool { return s.items.properties[name].media })
 }
 
-// inputs are the files of a request that a rule bounds, in the order of the
+// bounded are the files of a request that a rule bounds, in the order of the
 // schema. It sees the fields whose files came within the request, too.
-func (o *Operation) inputs(params map[string]any) []mediagate.Input {
+func (o *Operation) bounded(params map[string]any) []mediagate.Input {
 	var found []mediagate.Input
 	o.schema.shape.bounded(params, nil, func(r *mediaRule, path []any) {
 		in := mediagate.Input{Field: paramName(path), MediaBounds: r.bounds}
