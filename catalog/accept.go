@@ -65,7 +65,7 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 		}
 	}
 	for _, check := range o.checks {
-		if err := check(params); err != nil {
+		if err := check.judge(params); err != nil {
 			return Request{}, err
 		}
 	}

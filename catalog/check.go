@@ -17,6 +17,13 @@ import (
 // defaults in place.
 type check func(params map[string]any) *mediagate.Error
 
+// namedCheck is a check as a file names it.
+type namedCheck struct {
+	name  string
+	args  []byte
+	judge check
+}
+
 // makeCheck builds the check that a file names, from its arguments. The
 // schema's shape lets it refuse fields that do not exist; a check that leaves a
 // field fewer values than the schema does says so there, since prices depend on
@@ -38,9 +45,9 @@ func namedChecks() map[string]makeCheck {
 }
 
 // compileChecks builds a list of checks from the registry.
-func compileChecks(files []checkFile, s *shape) ([]check, []string) {
+func compileChecks(files []checkFile, s *shape) ([]namedCheck, []string) {
 	var (
-		checks   []check
+		checks   []namedCheck
 		problems []string
 	)
 	known := namedChecks()
@@ -55,7 +62,7 @@ func compileChecks(files []checkFile, s *shape) ([]check, []string) {
 			problems = append(problems, fmt.Sprintf("%s: %v", f.name, err))
 			continue
 		}
-		checks = append(checks, c)
+		checks = append(checks, namedCheck{name: f.name, args: f.args, judge: c})
 	}
 	return checks, problems
 }

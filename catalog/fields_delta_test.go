@@ -42,13 +42,9 @@ func frameCases(field, beside string) map[string]fieldCase {
 
 // hailuoCases are what delta-02 and delta-2.3 have in common.
 func hailuoCases() map[string]fieldCase {
-	return map[string]fieldCase{
+	// The vendor's bound of the prompt is its adapter's.
+	return joined(promptCases(0), map[string]fieldCase{
 		"only what is required":       {},
-		"prompt null":                 {`"prompt":null`, "prompt", "is required"},
-		"prompt empty":                {`"prompt":""`, "prompt", "is required"},
-		"prompt blank":                {`"prompt":"\u3000 "`, "prompt", "is required"},
-		"prompt a number":             {`"prompt":1`, "prompt", "string"},
-		"prompt of any length":        {`"prompt":` + quoted("a", 30_000), "", ""}, // the vendor's bound is its adapter's
 		"duration 5":                  {`"duration":5`, "", ""},
 		"duration 10":                 {`"duration":10`, "", ""},
 		"duration 4":                  {`"duration":4`, "duration", "must be 5 or 10"},
@@ -71,16 +67,18 @@ func hailuoCases() map[string]fieldCase {
 		"fields of others":            {`"image_urls":5,"aspect_ratio":[],"audio":"x"`, "", ""},
 		"the first in order is told":  {`"watermark":1,"resolution":"x","duration":1`, "duration", ""},
 		"a wrong type before a value": {`"resolution":"1080p","duration":"x"`, "duration", "must be 5 or 10, sent as a JSON number"},
-	}
+	})
 }
 
-func TestFieldsOfDelta02(t *testing.T) {
-	t.Parallel()
+func delta02Cases() map[string]fieldCase {
 	const first, last = `"first_frame_image":"https://a.example.com/1"`, `"last_frame_image":"https://a.example.com/2"`
 	cases := hailuoCases()
 	maps.Copy(cases, frameCases("first_frame_image", ""))
 	maps.Copy(cases, frameCases("last_frame_image", first+","))
 	maps.Copy(cases, map[string]fieldCase{
+		"everything": {
+			`"prompt":"a","duration":10,"resolution":"768p","prompt_optimizer":false,"fast_pretreatment":true,"watermark":true,` + first + `,` + last, "", "",
+		},
 		"resolution 512p":          {`"resolution":"512p",` + first, "", ""},
 		"resolution 480p":          {`"resolution":"480p"`, "resolution", "512p, 768p or 1080p"},
 		"512p, 10 s":               {`"resolution":"512p","duration":10,` + first, "", ""},
@@ -96,84 +94,86 @@ func TestFieldsOfDelta02(t *testing.T) {
 		"two frames, 1080p":        {`"resolution":"1080p",` + first + `,` + last, "", ""},
 		"a last frame beside data": {`"first_frame_image":"data:image/png;base64,iVBORw0KGgo=",` + last, "", ""},
 	})
-	runFieldCases(t, "delta-02", cases)
+	return cases
 }
 
-func TestFieldsOfDelta23(t *testing.T) {
-	t.Parallel()
+func delta23Cases() map[string]fieldCase {
 	cases := hailuoCases()
 	maps.Copy(cases, frameCases("first_frame_image", ""))
 	maps.Copy(cases, map[string]fieldCase{
+		"everything": {
+			`"prompt":"a","duration":10,"resolution":"768p","prompt_optimizer":false,"fast_pretreatment":true,"watermark":true,"first_frame_image":"https://a.example.com/1"`, "", "",
+		},
 		"resolution 512p":   {`"resolution":"512p"`, "resolution", "768p or 1080p"},
 		"a last frame":      {`"first_frame_image":"https://a.example.com/1","last_frame_image":"https://a.example.com/2"`, "last_frame_image", "is not supported"},
 		"a last frame only": {`"last_frame_image":"https://a.example.com/2"`, "last_frame_image", "is not supported"},
 		"a last of null":    {`"last_frame_image":null`, "", ""},
 	})
-	runFieldCases(t, "delta-2.3", cases)
+	return cases
 }
 
-func TestFieldsOfDeltaH3(t *testing.T) {
-	t.Parallel()
+func deltaH3Cases() map[string]fieldCase {
 	const (
 		first, last = `"first_frame_image":"https://a.example.com/1"`, `"last_frame_image":"https://a.example.com/2"`
 		none        = `"prompt":null`
 		missing     = "is required, or one of image_urls, video_urls and first_frame_image"
 	)
-	cases := map[string]fieldCase{
-		"only a prompt":              {},
-		"nothing":                    {none, "prompt", missing},
-		"a blank prompt":             {`"prompt":" \u3000"`, "prompt", missing},
-		"an empty prompt":            {`"prompt":""`, "prompt", missing},
-		"no prompt, an image":        {none + `,"image_urls":` + urls(1), "", ""},
-		"a blank prompt, an image":   {`"prompt":" ","image_urls":` + urls(1), "", ""},
-		"no prompt, an empty list":   {none + `,"image_urls":[]`, "prompt", missing},
-		"no prompt, a video":         {none + `,"video_urls":` + urls(1), "", ""},
-		"no prompt, a frame":         {none + `,` + first, "", ""},
-		"no prompt, a sound":         {none + `,"audio_urls":` + urls(1), "prompt", missing},
-		"no prompt, a last frame":    {none + `,` + last, "prompt", missing},
-		"prompt of 7000":             {`"prompt":` + quoted("語", 7000), "", ""},
-		"prompt of 7001":             {`"prompt":` + quoted("語", 7001), "prompt", "1 to 7000 characters"},
-		"prompt a number":            {`"prompt":7`, "prompt", "string"},
-		"duration 3":                 {`"duration":3`, "duration", "integer between 4 and 15"},
-		"duration 4":                 {`"duration":4`, "", ""},
-		"duration 15":                {`"duration":15`, "", ""},
-		"duration 16":                {`"duration":16`, "duration", "integer between 4 and 15"},
-		"duration 4.5":               {`"duration":4.5`, "duration", "integer between 4 and 15"},
-		"duration a text":            {`"duration":"5"`, "duration", "JSON number, not as a string"},
-		"resolution 768P":            {`"resolution":"768P"`, "", ""},
-		"resolution 2K":              {`"resolution":"2K"`, "", ""},
-		"resolution 768p":            {`"resolution":"768p"`, "resolution", "768P or 2K"},
-		"aspect_ratio 21:9":          {`"aspect_ratio":"21:9"`, "", ""},
-		"aspect_ratio 16:9":          {`"aspect_ratio":"16:9"`, "", ""},
-		"aspect_ratio 4:3":           {`"aspect_ratio":"4:3"`, "", ""},
-		"aspect_ratio 1:1":           {`"aspect_ratio":"1:1"`, "", ""},
-		"aspect_ratio 3:4":           {`"aspect_ratio":"3:4"`, "", ""},
-		"aspect_ratio 9:16":          {`"aspect_ratio":"9:16"`, "", ""},
-		"aspect_ratio adaptive":      {`"aspect_ratio":"adaptive"`, "aspect_ratio", "21:9, 16:9, 4:3, 1:1, 3:4 or 9:16"},
-		"aspect_ratio beside images": {`"aspect_ratio":"2:1","image_urls":` + urls(1), "aspect_ratio", "21:9"},
-		"aspect_ratio beside frames": {`"aspect_ratio":{"a":[1]},` + first, "", ""},
-		"nine images":                {`"image_urls":` + urls(9), "", ""},
-		"ten images":                 {`"image_urls":` + urls(10), "image_urls", "at most 9 items"},
-		"images a text":              {`"image_urls":"https://a.example.com/1"`, "image_urls", "array"},
-		"an image as data":           {`"image_urls":["data:image/png;base64,iVBORw0KGgo="]`, "image_urls[0]", ""},
-		"three videos":               {`"video_urls":` + urls(3), "", ""},
-		"four videos":                {`"video_urls":` + urls(4), "video_urls", "at most 3 items"},
-		"three sounds, an image":     {`"image_urls":` + urls(1) + `,"audio_urls":` + urls(3), "", ""},
-		"four sounds":                {`"image_urls":` + urls(1) + `,"audio_urls":` + urls(4), "audio_urls", "at most 3 items"},
-		"a sound, a video":           {`"video_urls":` + urls(1) + `,"audio_urls":` + urls(1), "", ""},
-		"a sound alone":              {`"audio_urls":` + urls(1), "audio_urls", "only possible together with image_urls or video_urls"},
-		"all references":             {`"image_urls":` + urls(9) + `,"video_urls":` + urls(3) + `,"audio_urls":` + urls(3), "", ""},
-		"a first frame":              {first, "", ""},
-		"two frames":                 {first + `,` + last, "", ""},
-		"a last frame only":          {last, "last_frame_image", "only possible together with first_frame_image"},
-		"a frame as data":            {`"first_frame_image":"data:image/png;base64,iVBORw0KGgo="`, "first_frame_image", ""},
-		"a frame and an image":       {first + `,"image_urls":` + urls(1), "image_urls", "not possible together with first_frame_image"},
-		"a frame and a video":        {first + `,"video_urls":` + urls(1), "video_urls", "not possible together with first_frame_image"},
-		"a frame and a sound":        {first + `,"audio_urls":` + urls(1), "audio_urls", "not possible together with first_frame_image"},
-		"a frame and an empty list":  {first + `,"image_urls":[]`, "", ""},
-		"no sound switch":            {`"audio":"x","seed":[]`, "", ""},
+	one := func(field, beside string) map[string]fieldCase {
+		return mediaCases(field, func(value string) string { return beside + `"` + field + `":` + value })
 	}
-	runFieldCases(t, "delta-H3", cases)
+	references := `"image_urls":` + urls(9) + `,"video_urls":` + urls(3) + `,"audio_urls":` + urls(3)
+	return joined(promptCases(7000), listCases("image_urls", ""), listCases("video_urls", ""), listCases("audio_urls", `"image_urls":`+urls(1)+`,`),
+		one("first_frame_image", ""), one("last_frame_image", first+`,`), map[string]fieldCase{
+			"everything but frames":      {`"prompt":"a","duration":15,"resolution":"2K","aspect_ratio":"9:16",` + references, "", ""},
+			"everything but references":  {`"prompt":"a","duration":15,"resolution":"2K",` + first + `,` + last, "", ""},
+			"only a prompt":              {},
+			"nothing":                    {none, "prompt", missing},
+			"a blank prompt":             {`"prompt":" \u3000"`, "prompt", missing},
+			"an empty prompt":            {`"prompt":""`, "prompt", missing},
+			"no prompt, an image":        {none + `,"image_urls":` + urls(1), "", ""},
+			"a blank prompt, an image":   {`"prompt":" ","image_urls":` + urls(1), "", ""},
+			"no prompt, an empty list":   {none + `,"image_urls":[]`, "prompt", missing},
+			"no prompt, a video":         {none + `,"video_urls":` + urls(1), "", ""},
+			"no prompt, a frame":         {none + `,` + first, "", ""},
+			"no prompt, a sound":         {none + `,"audio_urls":` + urls(1), "prompt", missing},
+			"no prompt, a last frame":    {none + `,` + last, "prompt", missing},
+			"duration 3":                 {`"duration":3`, "duration", "integer between 4 and 15"},
+			"duration 4":                 {`"duration":4`, "", ""},
+			"duration 15":                {`"duration":15`, "", ""},
+			"duration 16":                {`"duration":16`, "duration", "integer between 4 and 15"},
+			"duration 4.5":               {`"duration":4.5`, "duration", "integer between 4 and 15"},
+			"duration a text":            {`"duration":"5"`, "duration", "JSON number, not as a string"},
+			"resolution 768P":            {`"resolution":"768P"`, "", ""},
+			"resolution 2K":              {`"resolution":"2K"`, "", ""},
+			"resolution 768p":            {`"resolution":"768p"`, "resolution", "768P or 2K"},
+			"aspect_ratio 21:9":          {`"aspect_ratio":"21:9"`, "", ""},
+			"aspect_ratio 16:9":          {`"aspect_ratio":"16:9"`, "", ""},
+			"aspect_ratio 4:3":           {`"aspect_ratio":"4:3"`, "", ""},
+			"aspect_ratio 1:1":           {`"aspect_ratio":"1:1"`, "", ""},
+			"aspect_ratio 3:4":           {`"aspect_ratio":"3:4"`, "", ""},
+			"aspect_ratio 9:16":          {`"aspect_ratio":"9:16"`, "", ""},
+			"aspect_ratio adaptive":      {`"aspect_ratio":"adaptive"`, "aspect_ratio", "21:9, 16:9, 4:3, 1:1, 3:4 or 9:16"},
+			"aspect_ratio beside images": {`"aspect_ratio":"2:1","image_urls":` + urls(1), "aspect_ratio", "21:9"},
+			"aspect_ratio beside frames": {`"aspect_ratio":{"a":[1]},` + first, "", ""},
+			"nine images":                {`"image_urls":` + urls(9), "", ""},
+			"ten images":                 {`"image_urls":` + urls(10), "image_urls", "at most 9 items"},
+			"three videos":               {`"video_urls":` + urls(3), "", ""},
+			"four videos":                {`"video_urls":` + urls(4), "video_urls", "at most 3 items"},
+			"three sounds, an image":     {`"image_urls":` + urls(1) + `,"audio_urls":` + urls(3), "", ""},
+			"four sounds":                {`"image_urls":` + urls(1) + `,"audio_urls":` + urls(4), "audio_urls", "at most 3 items"},
+			"a sound, a video":           {`"video_urls":` + urls(1) + `,"audio_urls":` + urls(1), "", ""},
+			"a sound alone":              {`"audio_urls":` + urls(1), "audio_urls", "only possible together with image_urls or video_urls"},
+			"all references":             {`"image_urls":` + urls(9) + `,"video_urls":` + urls(3) + `,"audio_urls":` + urls(3), "", ""},
+			"a first frame":              {first, "", ""},
+			"two frames":                 {first + `,` + last, "", ""},
+			"a last frame only":          {last, "last_frame_image", "only possible together with first_frame_image"},
+			"aspect_ratio beside a last": {`"aspect_ratio":[],` + last, "last_frame_image", "only possible together"},
+			"a frame and an image":       {first + `,"image_urls":` + urls(1), "image_urls", "not possible together with first_frame_image"},
+			"a frame and a video":        {first + `,"video_urls":` + urls(1), "video_urls", "not possible together with first_frame_image"},
+			"a frame and a sound":        {first + `,"audio_urls":` + urls(1), "audio_urls", "not possible together with first_frame_image"},
+			"a frame and an empty list":  {first + `,"image_urls":[]`, "", ""},
+			"no sound switch":            {`"audio":"x","seed":[]`, "", ""},
+		})
 }
 
 // TestImageData is at both sides of the bound of what may come within a

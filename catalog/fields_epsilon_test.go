@@ -12,65 +12,62 @@ import (
 
 var epsilons = []string{"epsilon3.1-fast-official", "epsilon3.1-quality-official"}
 
-func TestFieldsOfEpsilon(t *testing.T) {
-	t.Parallel()
+func epsilonCases() map[string]fieldCase {
 	const first, last = `"first_frame_image":"https://a.example.com/1"`, `"last_frame_image":"https://a.example.com/2"`
 	const together = "is only possible together with first_frame_image"
-	cases := map[string]fieldCase{
-		"only what is required":       {},
-		"prompt null":                 {`"prompt":null`, "prompt", "is required"},
-		"prompt blank":                {`"prompt":"\u3000 "`, "prompt", "is required"},
-		"prompt a number":             {`"prompt":1`, "prompt", "string"},
-		"prompt of any length":        {`"prompt":` + quoted("語", 30_000), "", ""},
-		"negative_prompt":             {`"negative_prompt":"rain"`, "", ""},
-		"negative_prompt a list":      {`"negative_prompt":["rain"]`, "negative_prompt", "string"},
-		"duration a text":             {`"duration":"8"`, "duration", "must be 4, 6 or 8, sent as a JSON number, not as a string"},
-		"duration 8.0":                {`"duration":8.0`, "", ""},
-		"duration null":               {`"duration":null`, "", ""},
-		"aspect_ratio 1:1":            {`"aspect_ratio":"1:1"`, "aspect_ratio", "16:9 or 9:16"},
-		"resolution 4k":               {`"resolution":"4k"`, "resolution", "720p, 1080p or 4K"},
-		"resolution 720P":             {`"resolution":"720P"`, "resolution", "720p, 1080p or 4K"},
-		"1080p without a duration":    {`"resolution":"1080p"`, "", ""},
-		"1080p, 6 s":                  {`"resolution":"1080p","duration":6`, "duration", "must be 8 when resolution is 1080p or 4K"},
-		"1080p, 8 s":                  {`"resolution":"1080p","duration":8`, "", ""},
-		"4K, 4 s":                     {`"resolution":"4K","duration":4`, "duration", "must be 8 when resolution is 1080p or 4K"},
-		"4K, 8 s":                     {`"resolution":"4K","duration":8`, "", ""},
-		"720p, 4 s":                   {`"resolution":"720p","duration":4`, "", ""},
-		"first frame":                 {first, "", ""},
-		"both frames":                 {first + "," + last, "", ""},
-		"last frame alone":            {last, "last_frame_image", together},
-		"last frame, first null":      {last + `,"first_frame_image":null`, "last_frame_image", together},
-		"first frame private":         {`"first_frame_image":"http://10.0.0.1/a.png"`, "first_frame_image", "is refused: "},
-		"first frame as data":         {`"first_frame_image":"data:image/png;base64,iVBORw0KGgo="`, "first_frame_image", ""},
-		"first frame of 2048":         {`"first_frame_image":` + urlOf(2048), "", ""},
-		"first frame of 2049":         {`"first_frame_image":` + urlOf(2049), "first_frame_image", "2048"},
-		"first frame empty":           {`"first_frame_image":""`, "first_frame_image", ""},
-		"last frame private":          {first + `,"last_frame_image":"http://127.0.0.1/"`, "last_frame_image", "is refused: "},
-		"last frame a number":         {first + `,"last_frame_image":1`, "last_frame_image", "URL"},
-		"resize_mode alone":           {`"resize_mode":"pad"`, "resize_mode", together},
-		"resize_mode null":            {`"resize_mode":null`, "", ""},
-		"resize_mode pad":             {first + `,"resize_mode":"pad"`, "", ""},
-		"resize_mode crop":            {first + `,"resize_mode":"crop"`, "", ""},
-		"resize_mode stretch":         {first + `,"resize_mode":"stretch"`, "resize_mode", "pad or crop"},
-		"seed 0":                      {`"seed":0`, "", ""},
-		"seed 4294967295":             {`"seed":4294967295`, "", ""},
-		"seed 4294967296":             {`"seed":4294967296`, "seed", "between 0 and 4294967295"},
-		"seed -1":                     {`"seed":-1`, "seed", "between 0 and 4294967295"},
-		"seed a text":                 {`"seed":"1"`, "seed", "JSON number, not as a string"},
-		"sample_count 0":              {`"sample_count":0`, "sample_count", "between 1 and 4"},
-		"sample_count 1":              {`"sample_count":1`, "", ""},
-		"sample_count 4":              {`"sample_count":4`, "", ""},
-		"sample_count 5":              {`"sample_count":5`, "sample_count", "between 1 and 4"},
-		"sample_count 1.5":            {`"sample_count":1.5`, "sample_count", "integer"},
-		"generate_audio true":         {`"generate_audio":true`, "", ""},
-		"generate_audio a text":       {`"generate_audio":"yes"`, "generate_audio", "true or false"},
-		"person_generation disallow":  {`"person_generation":"disallow"`, "", ""},
-		"person_generation allow_all": {`"person_generation":"allow_all"`, "person_generation", "allow_adult or disallow"},
-		"enhance_prompt true":         {`"enhance_prompt":true`, "", ""},
-		"enhance_prompt false":        {`"enhance_prompt":false`, "enhance_prompt", "must be true"},
-		"enhance_prompt a number":     {`"enhance_prompt":1`, "enhance_prompt", "must be true"},
-		"fields of others":            {`"image_urls":5,"mode":[],"watermark":"x"`, "", ""},
+	frame := func(field, beside string) map[string]fieldCase {
+		return mediaCases(field, func(value string) string { return beside + `"` + field + `":` + value })
 	}
+	cases := joined(promptCases(0), frame("first_frame_image", ""), frame("last_frame_image", first+`,`), map[string]fieldCase{
+		"everything": {
+			`"prompt":"a","negative_prompt":"b","duration":8,"aspect_ratio":"9:16","resolution":"4K","resize_mode":"crop","seed":1,"sample_count":4,` +
+				`"generate_audio":true,"person_generation":"disallow","enhance_prompt":true,` + first + `,` + last, "", "",
+		},
+		"only what is required":         {},
+		"negative_prompt":               {`"negative_prompt":"rain"`, "", ""},
+		"negative_prompt a list":        {`"negative_prompt":["rain"]`, "negative_prompt", "string"},
+		"duration a text":               {`"duration":"8"`, "duration", "must be 4, 6 or 8, sent as a JSON number, not as a string"},
+		"duration 8.0":                  {`"duration":8.0`, "", ""},
+		"duration null":                 {`"duration":null`, "", ""},
+		"aspect_ratio 16:9":             {`"aspect_ratio":"16:9"`, "", ""},
+		"person_generation allow_adult": {`"person_generation":"allow_adult"`, "", ""},
+		"aspect_ratio 1:1":              {`"aspect_ratio":"1:1"`, "aspect_ratio", "16:9 or 9:16"},
+		"resolution 4k":                 {`"resolution":"4k"`, "resolution", "720p, 1080p or 4K"},
+		"resolution 720P":               {`"resolution":"720P"`, "resolution", "720p, 1080p or 4K"},
+		"1080p without a duration":      {`"resolution":"1080p"`, "", ""},
+		"1080p, 6 s":                    {`"resolution":"1080p","duration":6`, "duration", "must be 8 when resolution is 1080p or 4K"},
+		"1080p, 8 s":                    {`"resolution":"1080p","duration":8`, "", ""},
+		"4K, 4 s":                       {`"resolution":"4K","duration":4`, "duration", "must be 8 when resolution is 1080p or 4K"},
+		"4K, 8 s":                       {`"resolution":"4K","duration":8`, "", ""},
+		"720p, 4 s":                     {`"resolution":"720p","duration":4`, "", ""},
+		"first frame":                   {first, "", ""},
+		"both frames":                   {first + "," + last, "", ""},
+		"last frame alone":              {last, "last_frame_image", together},
+		"last frame, first null":        {last + `,"first_frame_image":null`, "last_frame_image", together},
+		"resize_mode alone":             {`"resize_mode":"pad"`, "resize_mode", together},
+		"resize_mode null":              {`"resize_mode":null`, "", ""},
+		"resize_mode pad":               {first + `,"resize_mode":"pad"`, "", ""},
+		"resize_mode crop":              {first + `,"resize_mode":"crop"`, "", ""},
+		"resize_mode stretch":           {first + `,"resize_mode":"stretch"`, "resize_mode", "pad or crop"},
+		"seed 0":                        {`"seed":0`, "", ""},
+		"seed 4294967295":               {`"seed":4294967295`, "", ""},
+		"seed 4294967296":               {`"seed":4294967296`, "seed", "between 0 and 4294967295"},
+		"seed -1":                       {`"seed":-1`, "seed", "between 0 and 4294967295"},
+		"seed a text":                   {`"seed":"1"`, "seed", "JSON number, not as a string"},
+		"sample_count 0":                {`"sample_count":0`, "sample_count", "between 1 and 4"},
+		"sample_count 1":                {`"sample_count":1`, "", ""},
+		"sample_count 4":                {`"sample_count":4`, "", ""},
+		"sample_count 5":                {`"sample_count":5`, "sample_count", "between 1 and 4"},
+		"sample_count 1.5":              {`"sample_count":1.5`, "sample_count", "integer"},
+		"generate_audio true":           {`"generate_audio":true`, "", ""},
+		"generate_audio a text":         {`"generate_audio":"yes"`, "generate_audio", "true or false"},
+		"person_generation disallow":    {`"person_generation":"disallow"`, "", ""},
+		"person_generation allow_all":   {`"person_generation":"allow_all"`, "person_generation", "allow_adult or disallow"},
+		"enhance_prompt true":           {`"enhance_prompt":true`, "", ""},
+		"enhance_prompt false":          {`"enhance_prompt":false`, "enhance_prompt", "must be true"},
+		"enhance_prompt a number":       {`"enhance_prompt":1`, "enhance_prompt", "must be true"},
+		"fields of others":              {`"image_urls":5,"mode":[],"watermark":"x"`, "", ""},
+	})
 	for n := range 12 {
 		c := fieldCase{fmt.Sprintf(`"duration":%d`, n), "duration", "must be 4, 6 or 8"}
 		if n == 4 || n == 6 || n == 8 {
@@ -78,12 +75,7 @@ func TestFieldsOfEpsilon(t *testing.T) {
 		}
 		cases[fmt.Sprint("duration ", n)] = c
 	}
-	for _, id := range epsilons {
-		t.Run(id, func(t *testing.T) {
-			t.Parallel()
-			runFieldCases(t, id, cases)
-		})
-	}
+	return cases
 }
 
 // TestQuoteOfEpsilon: the seconds of all videos are charged, by size and sound.

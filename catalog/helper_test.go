@@ -61,8 +61,11 @@ var needed = map[string]map[string]string{
 // are written as JSON without the braces.
 func body(t *testing.T, id, fields string) string {
 	t.Helper()
-	parts := []string{fmt.Sprintf(`"model":%q`, id)}
 	given := parse(t, "{"+fields+"}")
+	var parts []string
+	if _, ok := given["model"]; !ok {
+		parts = append(parts, fmt.Sprintf(`"model":%q`, id))
+	}
 	if _, ok := given["prompt"]; !ok {
 		parts = append(parts, `"prompt":"a boat"`)
 	}

@@ -23,7 +23,7 @@ type Operation struct {
 	inputs  []string // that it takes within metadata
 	ignored []ignoredRule
 	fold    *fold // nil for none
-	checks  []check
+	checks  []namedCheck
 	price   price
 	plan    mediagate.Plan
 }

@@ -1,0 +1,155 @@
+package catalog_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// joined are several sets of cases as one.
+func joined(sets ...map[string]fieldCase) map[string]fieldCase {
+	all := map[string]fieldCase{}
+	for _, set := range sets {
+		maps.Copy(all, set)
+	}
+	return all
+}
+
+// urlOf is a media URL of n characters.
+func urlOf(n int) string {
+	const start = "https://media.example.com/"
+	return `"` + start + strings.Repeat("a", n-len(start)) + `"`
+}
+
+// promptCases are for a prompt that must not be missing, with a bound or none.
+// Bounds count code points, whatever they take in bytes or in UTF-16.
+func promptCases(bound int) map[string]fieldCase {
+	cases := map[string]fieldCase{
+		"prompt null":           {`"prompt":null`, "prompt", "is required"},
+		"prompt empty":          {`"prompt":""`, "prompt", "is required"},
+		"prompt of blanks":      {`"prompt":" \t\n"`, "prompt", "is required"},
+		"prompt of wide blanks": {`"prompt":"\u3000\u3000"`, "prompt", "is required"},
+		"prompt with a blank":   {`"prompt":"\u3000a"`, "", ""},
+		"prompt of one":         {`"prompt":"a"`, "", ""},
+		"prompt a number":       {`"prompt":5`, "prompt", "string"},
+		"prompt a list":         {`"prompt":["a"]`, "prompt", "string"},
+	}
+	if bound == 0 {
+		cases["prompt of any length"] = fieldCase{`"prompt":` + quoted("a", 30_000), "", ""}
+		return cases
+	}
+	return joined(cases, lengthCases("prompt", fmt.Sprintf("1 to %d characters", bound), bound))
+}
+
+// lengthCases are both sides of a text's upper bound.
+func lengthCases(field, rule string, bound int) map[string]fieldCase {
+	cases := map[string]fieldCase{}
+	for script, char := range map[string]string{"ASCII": "a", "CJK": "語", "emoji": "🦊"} {
+		cases[fmt.Sprintf("%s of %d in %s", field, bound, script)] = fieldCase{`"` + field + `":` + quoted(char, bound), "", ""}
+		cases[fmt.Sprintf("%s of %d in %s", field, bound+1, script)] = fieldCase{`"` + field + `":` + quoted(char, bound+1), field, rule}
+	}
+	return cases
+}
+
+// mediaCases are for a place that takes a media URL: put writes the fields with
+// a value in that place, which errors call param.
+func mediaCases(param string, put func(value string) string) map[string]fieldCase {
+	cases := map[string]fieldCase{}
+	for name, tt := range map[string]struct{ value, rule string }{
+		"https":          {`"https://media.example.com/a.png"`, ""},
+		"http":           {`"http://media.example.com/a.png"`, ""},
+		"HTTPS":          {`"HTTPS://media.example.com/a.png"`, ""},
+		"public address": {`"http://8.8.8.8/a.png"`, ""},
+		"of 2048":        {urlOf(2048), ""},
+		"of 2049":        {urlOf(2049), "2048"},
+		"null":           {`null`, "URL"},
+		"empty":          {`""`, ""},
+		"a number":       {`5`, "http or https URL of at most 2048 characters"},
+		"a list":         {`["https://media.example.com/a.png"]`, "http or https URL of at most 2048 characters"},
+		"relative":       {`"/a.png"`, "URL"},
+		"ftp":            {`"ftp://media.example.com/a.png"`, ""},
+		"file":           {`"file:///etc/passwd"`, ""},
+		"data":           {`"data:image/png;base64,aGk="`, ""},
+		"loopback":       {`"http://127.0.0.1/a.png"`, "is refused: "},
+		"private":        {`"http://10.1.2.3/a.png"`, "is refused: "},
+		"link-local":     {`"http://169.254.169.254/a"`, "is refused: "},
+		"private, v6":    {`"http://[fd00::1]/a.png"`, "is refused: "},
+	} {
+		c := fieldCase{put(tt.value), param, tt.rule}
+		switch name {
+		case "https", "http", "HTTPS", "public address", "of 2048":
+			c = fieldCase{fields: c.fields}
+		case "null":
+			if !strings.ContainsAny(param, "[.") { // a field of the body's own: absent
+				c = fieldCase{fields: c.fields}
+			}
+		}
+		cases[param+" "+name] = c
+	}
+	return cases
+}
+
+// listCases are for a list of media URLs, by what stands beside it.
+func listCases(field, beside string) map[string]fieldCase {
+	one := `"https://media.example.com/a.png"`
+	return joined(
+		mediaCases(field+"[0]", func(value string) string { return beside + `"` + field + `":[` + value + `]` }),
+		map[string]fieldCase{
+			field + " a text":         {beside + `"` + field + `":` + one, field, "array"},
+			field + " an object":      {beside + `"` + field + `":{}`, field, "array"},
+			field + " second wrong":   {beside + `"` + field + `":[` + one + `,"x"]`, field + "[1]", ""},
+			field + " an object's":    {beside + `"` + field + `":[{"url":` + one + `}]`, field + "[0]", "URL"},
+			field + " the same twice": {beside + `"` + field + `":[` + one + `,` + one + `]`, "", ""},
+		})
+}
+
+// elementCases are for the subjects of a list.
+func elementCases() map[string]fieldCase {
+	subject := func(fields string) string { return `"element_list":[{` + fields + `}]` }
+	text := func(field, value string) string {
+		fields := map[string]string{"name": `"cat"`, "description": `"a cat"`, "element_input_urls": urls(2)}
+		fields[field] = value
+		return subject(fmt.Sprintf(`"name":%s,"description":%s,"element_input_urls":%s`, fields["name"], fields["description"], fields["element_input_urls"]))
+	}
+	first, named := named("cat", 2), "element_list[0]."
+	cases := map[string]fieldCase{
+		"element_list a text":     {`"element_list":"cat"`, "element_list", "array"},
+		"no element":              {`"element_list":[]`, "", ""},
+		"three elements":          {`"element_list":` + elements(3), "", ""},
+		"four elements":           {`"element_list":` + elements(4), "element_list", "at most 3 items"},
+		"an element as a text":    {`"element_list":["cat"]`, "element_list[0]", "must be an object"},
+		"an element of nothing":   {subject(""), named + "name", "where element_id is missing"},
+		"an element of both":      {subject(`"element_id":1,"name":"cat","description":"a cat","element_input_urls":` + urls(2)), named + "name", "absent where it is given"},
+		"an id beside a name":     {subject(`"element_id":1,"name":"cat"`), named + "name", "absent where it is given"},
+		"an id beside words":      {subject(`"element_id":1,"description":"a cat"`), named + "description", "absent where it is given"},
+		"an id beside pictures":   {subject(`"element_id":1,"element_input_urls":` + urls(2)), named + "element_input_urls", "absent where it is given"},
+		"an element of no name":   {subject(`"description":"a cat","element_input_urls":` + urls(2)), named + "name", "where element_id is missing"},
+		"an element of no words":  {subject(`"name":"cat","element_input_urls":` + urls(2)), named + "description", "where element_id is missing"},
+		"an element of no images": {subject(`"name":"cat","description":"a cat"`), named + "element_input_urls", "2 to 4 items"},
+		"unknown element field":   {subject(`"element_id":1,"voice":{}`), "", ""},
+		"element_id a text":       {subject(`"element_id":"1"`), named + "element_id", "JSON number"},
+		"element_id 0":            {subject(`"element_id":0`), named + "element_id", "integer"},
+		"element_id 1":            {subject(`"element_id":1`), "", ""},
+		"element_id the largest":  {subject(`"element_id":9223372036854775807`), "", ""},
+		"element_id beyond":       {subject(`"element_id":9223372036854775808`), named + "element_id", "integer"},
+		"pictures a text":         {text("element_input_urls", `"https://media.example.com/1.png"`), named + "element_input_urls", "2 to 4 items"},
+		"one picture":             {text("element_input_urls", urls(1)), named + "element_input_urls", "2 to 4 items"},
+		"two pictures":            {text("element_input_urls", urls(2)), "", ""},
+		"four pictures":           {text("element_input_urls", urls(4)), "", ""},
+		"five pictures":           {text("element_input_urls", urls(5)), named + "element_input_urls", "2 to 4 items"},
+		"a bad picture":           {text("element_input_urls", `["https://a.example.com","http://10.0.0.1/"]`), named + "element_input_urls[1]", ""},
+		"a name twice":            {`"element_list":[` + first + `,{"element_id":1},` + first + `]`, "element_list[2].name", "must differ from element_list[0].name"},
+		"a name twice but blanks": {`"element_list":[` + first + `,` + strings.Replace(first, "cat", " cat", 1) + `]`, "element_list[1].name", "must differ"},
+		"a name in another case":  {`"element_list":[` + first + `,` + strings.Replace(first, "cat", "Cat", 1) + `]`, "", ""},
+	}
+	for _, field := range []string{"name", "description"} {
+		maps.Copy(cases, map[string]fieldCase{
+			"a subject's " + field + " of one":         {text(field, `"c"`), "", ""},
+			"a subject's " + field + " empty":          {text(field, `""`), named + field, "not blank"},
+			"a subject's " + field + " of blanks":      {text(field, `" \t"`), named + field, "not blank"},
+			"a subject's " + field + " of wide blanks": {text(field, `" \u3000"`), named + field, "not blank"},
+			"a subject's " + field + " a number":       {text(field, `1`), named + field, "string"},
+		})
+	}
+	return cases
+}

@@ -1,0 +1,346 @@
+package catalog_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+// TestFieldCasesAreComplete holds the suite against each operation: every
+// keyword of its schema is changed in turn, a bound by one to either side, a
+// value or a demand taken away; each named check and each rule of what is
+// ignored is left out. Some case's verdict has to change with it, so a bound
+// has an accepted case at it and a refused one beyond it, a check one that
+// breaks it. A verdict is Accept's, or the served schema's as a client judges
+// with it.
+func TestFieldCasesAreComplete(t *testing.T) {
+	t.Parallel()
+	suite := fieldSuite()
+	for _, m := range load(t).Models() {
+		if m.ID != m.Canonical {
+			continue // it differs in the id alone
+		}
+		t.Run(m.ID, func(t *testing.T) {
+			t.Parallel()
+			p := newProbe(t, operation(t, m.ID), suite[m.ID])
+			for _, mutant := range mutantsOf(p.operation.SchemaDocument()) {
+				why, idle := saidTwice[m.ID+" "+mutant.what]
+				switch noticed := p.notices(t, mutant.doc); {
+				case !noticed && !idle:
+					t.Errorf("no case depends on this: %s", mutant.what)
+				case noticed && idle:
+					t.Errorf("a case depends on this after all: %s (%s)", mutant.what, why)
+				}
+			}
+			for i, name := range p.operation.Checks() {
+				if !p.noticesOperation(p.operation.WithoutCheck(i)) {
+					t.Errorf("no case breaks the check %s (%d)", name, i)
+				}
+			}
+			for i := range p.operation.IgnoredRules() {
+				if !p.noticesParams(p.operation.WithoutIgnored(i)) {
+					t.Errorf("no case depends on ignored[%d]", i)
+				}
+			}
+		})
+	}
+}
+
+// saidTwice are keywords that no verdict can depend on, since another says the
+// same.
+var saidTwice = map[string]string{
+	"alpha-v3 /then/if/required: shot_type":                                   "shot_type is required where this is asked",
+	"gamma2.6 /properties/messages/items/properties/content/then/type: array": "it is asked whether it is one",
+
+	"delta-02 /$defs/mediaURL/type: string":  "a frame is a string already",
+	"delta-2.3 /$defs/mediaURL/type: string": "a frame is a string already",
+}
+
+// TestMinimumAndFullRequest: each model has a case of what it cannot do
+// without, and accepted ones named "everything…" that give each of its fields.
+// More than one where fields exclude each other.
+func TestMinimumAndFullRequest(t *testing.T) {
+	t.Parallel()
+	suite := fieldSuite()
+	for _, m := range load(t).Models() {
+		o := operation(t, m.ID)
+		minimum := parse(t, body(t, m.ID, ""))
+		if bare := maps.Clone(minimum); needed[m.ID] != nil { // which may be all that is needed
+			delete(bare, "prompt")
+			if _, err := o.Accept(bare); err == nil {
+				minimum = bare
+			}
+		}
+		if _, err := o.Accept(minimum); err != nil {
+			t.Errorf("%s: the minimum is refused: %v", m.ID, err)
+		}
+		for name := range minimum {
+			less := maps.Clone(minimum)
+			delete(less, name)
+			if _, err := o.Accept(less); err == nil {
+				t.Errorf("%s: the minimum has %s without need", m.ID, name)
+			}
+		}
+		given := map[string]bool{"model": true, "webhook": true, "metadata": true} // of everywhereCases
+		for name, tt := range suite[m.Canonical] {
+			if tt.param != "" || !strings.HasPrefix(name, "everything") {
+				continue
+			}
+			sent := parse(t, body(t, m.ID, tt.fields))
+			r, err := o.Accept(sent)
+			if err != nil {
+				t.Errorf("%s: %s: %v", m.ID, name, err)
+			}
+			for field := range parse(t, string(r.Params)) {
+				given[field] = given[field] || sent[field] != nil
+			}
+		}
+		for _, field := range o.Fields() {
+			if !given[field] {
+				t.Errorf("%s: no case named everything… gives %s", m.ID, field)
+			}
+		}
+	}
+}
+
+// probe judges the cases of a model by changed operations.
+type probe struct {
+	operation *catalog.Operation
+	bodies    []map[string]any
+	verdicts  []string // of Accept
+	valid     []bool   // by the served schema
+}
+
+func newProbe(t *testing.T, o *catalog.Operation, cases map[string]fieldCase) *probe {
+	t.Helper()
+	p := &probe{operation: o}
+	client := clientOf(t, o.Schema())
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		given := parse(t, body(t, o.Model.ID, cases[name].fields))
+		p.bodies = append(p.bodies, given)
+		p.verdicts = append(p.verdicts, verdictOf(o, given))
+		p.valid = append(p.valid, client.Validate(any(given)) == nil)
+	}
+	return p
+}
+
+// verdictOf is what Accept says of a body: the field that it refuses, or none.
+func verdictOf(o *catalog.Operation, given map[string]any) string {
+	_, err := o.Accept(given)
+	var e *mediagate.Error
+	switch {
+	case err == nil:
+		return "accepted"
+	case errors.As(err, &e):
+		return e.Param
+	default:
+		return err.Error()
+	}
+}
+
+func (p *probe) noticesOperation(changed *catalog.Operation) bool {
+	for i, given := range p.bodies {
+		if verdictOf(changed, given) != p.verdicts[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// noticesParams compares what becomes of the accepted bodies, too.
+func (p *probe) noticesParams(changed *catalog.Operation) bool {
+	for _, given := range p.bodies {
+		now, err := changed.Accept(given)
+		then, errThen := p.operation.Accept(given)
+		if (err == nil) != (errThen == nil) || !bytes.Equal(now.Params, then.Params) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *probe) notices(t *testing.T, doc yaml.MapSlice) bool {
+	t.Helper()
+	changed, err := p.operation.WithSchema(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.noticesOperation(changed) {
+		return true
+	}
+	client := clientOf(t, changed.Schema())
+	for i, given := range p.bodies {
+		if (client.Validate(any(given)) == nil) != p.valid[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// clientOf compiles a served schema the way a client would, without our formats.
+func clientOf(t *testing.T, served json.RawMessage) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(served))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const location = "https://api.example.com/schema"
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(location, doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile(location)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// mutant is a schema with one thing changed.
+type mutant struct {
+	what string
+	doc  yaml.MapSlice
+}
+
+// mutantsOf changes each keyword on which a verdict can depend.
+func mutantsOf(doc yaml.MapSlice) []mutant {
+	w := &mutator{}
+	w.schema("", doc, func(changed any) yaml.MapSlice {
+		root, _ := changed.(yaml.MapSlice)
+		return root
+	})
+	return w.found
+}
+
+type mutator struct{ found []mutant }
+
+// put makes the whole document with another value in a place.
+type put func(value any) yaml.MapSlice
+
+func (w *mutator) add(what string, doc yaml.MapSlice) {
+	w.found = append(w.found, mutant{what: what, doc: doc})
+}
+
+func (w *mutator) schema(at string, node any, put put) {
+	if refuses, ok := node.(bool); ok {
+		w.add(fmt.Sprintf("%s: %v", at, refuses), put(!refuses))
+		return
+	}
+	m, _ := node.(yaml.MapSlice)
+	for i, entry := range m {
+		key := fmt.Sprint(entry.Key)
+		here := at + "/" + key
+		replaced := func(value any) yaml.MapSlice {
+			changed := slices.Clone(m)
+			changed[i].Value = value
+			return put(changed)
+		}
+		dropped := func() yaml.MapSlice { return put(slices.Delete(slices.Clone(m), i, i+1)) }
+		switch key {
+		case "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems":
+			w.bound(here, entry.Value, m, replaced, dropped)
+		case "enum":
+			values, _ := entry.Value.([]any)
+			for j, value := range values {
+				w.add(fmt.Sprintf("%s: %v", here, value), replaced(slices.Delete(slices.Clone(values), j, j+1)))
+			}
+			w.add(here, dropped())
+		case "required":
+			names, _ := entry.Value.([]any)
+			for j, name := range names {
+				w.add(fmt.Sprintf("%s: %v", here, name), replaced(slices.Delete(slices.Clone(names), j, j+1)))
+			}
+		case "type":
+			w.types(here, entry.Value, m, replaced, dropped)
+		case "const", "pattern", "format", "not", "$ref":
+			w.add(here, dropped())
+		case "properties", "$defs":
+			fields, _ := entry.Value.(yaml.MapSlice)
+			for j, field := range fields {
+				in := func(value any) yaml.MapSlice {
+					changed := slices.Clone(fields)
+					changed[j].Value = value
+					return replaced(changed)
+				}
+				name := fmt.Sprintf("%s/%v", here, field.Key)
+				if part, ok := field.Value.(yaml.MapSlice); ok && key == "properties" && !has(part, "not") {
+					w.add(name+": given", in(false))
+				}
+				w.schema(name, field.Value, in)
+			}
+		case "items", "if", "then", "else":
+			w.schema(here, entry.Value, replaced)
+		case "allOf", "anyOf", "oneOf", "prefixItems":
+			branches, _ := entry.Value.([]any)
+			for j, branch := range branches {
+				name := fmt.Sprintf("%s/%d", here, j)
+				if key != "prefixItems" && len(branches) > 1 {
+					w.add(name, replaced(slices.Delete(slices.Clone(branches), j, j+1)))
+				}
+				w.schema(name, branch, func(value any) yaml.MapSlice {
+					changed := slices.Clone(branches)
+					changed[j] = value
+					return replaced(changed)
+				})
+			}
+			if key != "prefixItems" {
+				w.add(here, dropped())
+			}
+		}
+	}
+}
+
+// bound moves a bound by one to either side.
+func (w *mutator) bound(at string, value any, beside yaml.MapSlice, replaced func(any) yaml.MapSlice, dropped func() yaml.MapSlice) {
+	n, ok := new(big.Int).SetString(fmt.Sprint(value), 10)
+	if !ok {
+		panic(fmt.Sprintf("%s: %v: cannot step beside a number that is no integer", at, value))
+	}
+	for _, step := range []int64{-1, 1} {
+		next := new(big.Int).Add(n, big.NewInt(step))
+		switch {
+		case next.Sign() < 0 && !strings.HasSuffix(at, "imum"):
+			continue // there is no length below 0
+		case strings.HasSuffix(at, "/minLength") && step < 0 && n.Int64() == 1 && has(beside, "pattern"):
+			continue // a pattern that wants a character says the same
+		case !next.IsInt64() || !exact(next):
+			w.add(fmt.Sprintf("%s: %s", at, n), dropped())
+		default:
+			w.add(fmt.Sprintf("%s: %s, not %s", at, n, next), replaced(json.Number(next.String())))
+		}
+	}
+}
+
+// exact reports a number that a float64 can hold: with larger ones no case
+// can be one beside a bound.
+func exact(n *big.Int) bool { return n.BitLen() <= 53 }
+
+// types takes types away. Beside a list of values a type says nothing more, nor
+// does it of a body, which is an object.
+func (w *mutator) types(at string, value any, beside yaml.MapSlice, replaced func(any) yaml.MapSlice, dropped func() yaml.MapSlice) {
+	if kinds, many := value.([]any); many {
+		for i, kind := range kinds {
+			w.add(fmt.Sprintf("%s: %v", at, kind), replaced(slices.Delete(slices.Clone(kinds), i, i+1)))
+		}
+		return
+	}
+	if at != "/type" && !has(beside, "enum") && !has(beside, "const") {
+		w.add(fmt.Sprintf("%s: %v", at, value), dropped())
+	}
+}
+
+func has(node yaml.MapSlice, key string) bool {
+	return slices.ContainsFunc(node, func(e yaml.MapItem) bool { return fmt.Sprint(e.Key) == key })
+}
