@@ -17,6 +17,7 @@ func mayImport() map[string][]string {
 		"failpoint":  nil,
 		"freeport":   nil,
 		"mediainfo":  nil,
+		"npmtest":    nil,
 		"billing":    {"."},
 		"outbound":   {"."},
 		"view":       {"."},

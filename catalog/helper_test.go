@@ -8,15 +8,19 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
 )
 
+// loaded is the catalog without a folder of its operator's; it never changes.
+var loaded = sync.OnceValues(func() (*catalog.Catalog, error) { return catalog.Load("") })
+
 func load(t *testing.T) *catalog.Catalog {
 	t.Helper()
-	c, err := catalog.Load("")
+	c, err := loaded()
 	if err != nil {
 		t.Fatal(err)
 	}

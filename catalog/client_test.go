@@ -1,0 +1,158 @@
+package catalog_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate/npmtest"
+)
+
+// beyondFile lists what refuses requests that the served schema lets through:
+// model, what refuses them, and by how many cases of the suite.
+const beyondFile = "testdata/beyond_schema.txt"
+
+// TestClientsJudgeAlike has the suite judged over the served schemas by ajv, a
+// validator that nobody here wrote. It accepts what Accept does; where Accept
+// refuses more, what does is in the golden file: a named check, a format (whose
+// meaning is the gateway's: a public address, an image in base64), or a number
+// that JavaScript cannot hold.
+func TestClientsJudgeAlike(t *testing.T) {
+	t.Parallel()
+	type judged struct {
+		Model string         `json:"model"`
+		Body  map[string]any `json:"body"`
+		name  string
+	}
+	var task struct {
+		Schemas map[string]json.RawMessage `json:"schemas"`
+		Bodies  []judged                   `json:"bodies"`
+	}
+	task.Schemas = map[string]json.RawMessage{}
+	suite := fieldSuite()
+	for _, m := range load(t).Models() {
+		o := operation(t, m.ID)
+		task.Schemas[m.ID] = o.Schema()
+		for _, name := range slices.Sorted(maps.Keys(suite[m.Canonical])) {
+			given := parse(t, body(t, m.ID, suite[m.Canonical][name].fields))
+			task.Bodies = append(task.Bodies, judged{m.ID, withoutAbsent(t, o.Schema(), given), name})
+		}
+	}
+	input, err := json.Marshal(task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := npmtest.Install(t, filepath.Join("testdata", "ajv"))
+	var verdicts []bool
+	if err := json.Unmarshal(npmtest.Run(t, folder, bytes.NewReader(input), nil, "node", "judge.js"), &verdicts); err != nil {
+		t.Fatal(err)
+	}
+	if len(verdicts) != len(task.Bodies) {
+		t.Fatalf("%d verdicts of %d bodies", len(verdicts), len(task.Bodies))
+	}
+	beyond := map[string]int{}
+	for i, c := range task.Bodies {
+		o := operation(t, c.Model)
+		_, err := o.Accept(c.Body)
+		switch {
+		case verdicts[i] == (err == nil):
+		case verdicts[i]:
+			reasons := o.RefusedBy(c.Body)
+			if len(reasons) == 0 && !exactNumbers(c.Body) {
+				reasons = []string{"number"}
+			}
+			if len(reasons) == 0 {
+				t.Errorf("%s: %s: ajv accepts it, and no check or format refuses it: %v", c.Model, c.name, err)
+			}
+			for _, reason := range reasons {
+				beyond[c.Model+": "+reason]++
+			}
+		default:
+			t.Errorf("%s: %s: accepted, but ajv refuses it", c.Model, c.name)
+		}
+	}
+	var lines strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(beyond)) {
+		fmt.Fprintf(&lines, "%s: %d\n", key, beyond[key])
+	}
+	if *update {
+		if err := os.WriteFile(beyondFile, []byte(lines.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(beyondFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), lines.String()); diff != "" {
+		t.Errorf("what the schema does not say (-golden +now):\n%s", diff)
+	}
+	for id := range suite { // each check that a schema cannot express has its line
+		for _, name := range operation(t, id).Checks() {
+			if beyond[id+": "+name] == 0 {
+				t.Errorf("%s: ajv refuses all that the check %s does", id, name)
+			}
+		}
+	}
+}
+
+// withoutAbsent leaves out what the contract says is as good as not there: at
+// the top level null, an empty list where a list is expected, and a blank text
+// where a text may be required. A client need not send them.
+func withoutAbsent(t *testing.T, served json.RawMessage, given map[string]any) map[string]any {
+	t.Helper()
+	var schema struct {
+		Properties map[string]struct{ Type any }
+		Required   []string
+		AnyOf      []struct{ Required []string }
+	}
+	if err := json.Unmarshal(served, &schema); err != nil {
+		t.Fatal(err)
+	}
+	required := schema.Required
+	for _, branch := range schema.AnyOf {
+		required = append(required, branch.Required...)
+	}
+	out := maps.Clone(given)
+	for name, v := range given {
+		items, isList := v.([]any)
+		text, isText := v.(string)
+		field := schema.Properties[name]
+		if v == nil || isList && len(items) == 0 && field.Type == "array" ||
+			isText && strings.TrimSpace(text) == "" && field.Type == "string" && slices.Contains(required, name) {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+// exactNumbers reports a value whose numbers JavaScript holds as they are, and
+// tells from those beside them.
+func exactNumbers(v any) bool {
+	switch v := v.(type) {
+	case json.Number:
+		exact, ok := new(big.Rat).SetString(string(v))
+		f, err := v.Float64()
+		return ok && err == nil && math.Abs(f) < 1<<53 && exact.Cmp(new(big.Rat).SetFloat64(f)) == 0
+	case []any:
+		return !slices.ContainsFunc(v, func(item any) bool { return !exactNumbers(item) })
+	case map[string]any:
+		for _, item := range v {
+			if !exactNumbers(item) {
+				return false
+			}
+		}
+	}
+	return true
+}
