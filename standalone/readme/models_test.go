@@ -1,0 +1,155 @@
+package readme_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"github.com/mediagate/mediagate/npmtest"
+	"github.com/mediagate/mediagate/sandbox/sample"
+)
+
+// TestModels runs the request of each model's page, and lists the models with
+// clients that nobody here wrote, all on one program.
+func TestModels(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	env := []string{"MEDIAGATE_URL=" + p.API, "MEDIAGATE_KEY=" + p.Key}
+	var answer struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	p.call(t.Context(), t, http.MethodGet, "/v1/models", "", &answer)
+	var ids []string
+	for _, m := range answer.Data {
+		ids = append(ids, m.ID)
+	}
+	if len(ids) < 10 {
+		t.Fatalf("only the models %q", ids)
+	}
+	media := mediaServer(t)
+	pages, err := filepath.Glob(filepath.Join(root, "docs/models/*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("group", func(t *testing.T) { // that ends before the program does
+		for _, page := range pages {
+			name := filepath.Base(page)
+			if name == "README.md" {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				p.runExample(t, blocks(t, "docs/models/"+name, "sh run")[0], media, env)
+			})
+		}
+		for _, client := range []struct {
+			script string
+			line   func(id string) *regexp.Regexp
+		}{
+			{"openai.js", func(id string) *regexp.Regexp { return exactly(id + ` model \S+`) }},
+			{"anthropic.js", func(id string) *regexp.Regexp { return exactly(id + ` model \d{4}-\d\d-\d\dT\S+`) }},
+			{"genai.js", func(id string) *regexp.Regexp { return exactly(`models/` + id + ` \S.*`) }},
+		} {
+			t.Run(client.script, func(t *testing.T) {
+				t.Parallel()
+				folder := npmtest.Install(t, filepath.Join("testdata", "models"))
+				out := string(npmtest.Run(t, folder, nil, env, "node", client.script))
+				lines := strings.Split(strings.TrimSpace(out), "\n")
+				if len(lines) != len(ids) {
+					t.Errorf("%d lines for %d models", len(lines), len(ids))
+				}
+				for _, id := range ids {
+					if want := client.line(regexp.QuoteMeta(id)); !slices.ContainsFunc(lines, want.MatchString) {
+						t.Errorf("no line of %s in:\n%s", want, out)
+					}
+				}
+			})
+		}
+		t.Run("openai-go", func(t *testing.T) {
+			t.Parallel()
+			client := openai.NewClient(option.WithAPIKey(p.Key), option.WithBaseURL(p.API+"/v1"))
+			var got []string
+			pager := client.Models.ListAutoPaging(t.Context())
+			for pager.Next() {
+				m := pager.Current()
+				got = append(got, m.ID)
+				if m.Created == 0 || m.OwnedBy == "" || m.Object != "model" {
+					t.Errorf("incomplete: %s", m.RawJSON())
+				}
+			}
+			if err := pager.Err(); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(ids, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	})
+}
+
+func exactly(pattern string) *regexp.Regexp { return regexp.MustCompile("^" + pattern + "$") }
+
+// documentedMedia are the files that examples speak of.
+var documentedMedia = regexp.MustCompile(`https://(media\.)?example\.com/`)
+
+// runExample runs the command of a page, with the media that it speaks of, and
+// waits for what the task makes.
+func (p *place) runExample(t *testing.T, script, media string, env []string) {
+	t.Helper()
+	out := npmtest.Run(t, t.TempDir(), nil, env, "bash", "-euc", documentedMedia.ReplaceAllLiteralString(script, media))
+	var submitted struct {
+		Data []struct {
+			TaskID string `json:"task_id"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(out, &submitted); err != nil || len(submitted.Data) != 1 {
+		t.Fatalf("the command printed %s (%v)", out, err)
+	}
+	ended := p.task(t.Context(), t, submitted.Data[0].TaskID+"?wait=60")
+	if ended.Status != "completed" {
+		t.Fatalf("the task is %+v", ended)
+	}
+	var answer struct {
+		Data struct {
+			Result map[string][]struct {
+				URL []string `json:"url"`
+			} `json:"result"`
+		} `json:"data"`
+	}
+	p.call(t.Context(), t, http.MethodGet, "/v1/tasks/"+ended.ID, "", &answer)
+	files := append(answer.Data.Result["videos"], answer.Data.Result["images"]...)
+	if len(files) != 1 || len(files[0].URL) == 0 {
+		t.Errorf("the result is %+v", answer.Data.Result)
+	}
+}
+
+// mediaServer has a file of each kind under any name, and returns its address.
+func mediaServer(t *testing.T) string {
+	t.Helper()
+	image := sample.Image(640, 360)
+	video := sample.Video(sample.VideoSpec{Width: 640, Height: 360, Seconds: 5})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path.Ext(r.URL.Path) {
+		case ".png":
+			_, _ = w.Write(image)
+		case ".mp4":
+			_, _ = w.Write(video)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/"
+}
