@@ -2,7 +2,6 @@ package readme_test
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -19,25 +18,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/mediagate/mediagate/npmtest"
 )
-
-// standardWebhooks is the reference implementation of the signature scheme.
-const standardWebhooks = "standardwebhooks@1.1.1"
-
-// systemCAs is where Debian keeps the authorities that the machine trusts. Node
-// brings a list of its own and looks at no other unless told to.
-const systemCAs = "/etc/ssl/certs/ca-certificates.crt"
 
 // The receiver that docs/api.md shows, with the library of the scheme's own
 // authors: it takes what the gateway sends and refuses what it did not sign.
 func TestStandardWebhooks(t *testing.T) {
 	t.Parallel()
-	receiver := t.TempDir()
+	receiver := npmtest.Install(t, filepath.Join("testdata", "receiver"))
 	code := blocks(t, "docs/api.md", "js receiver")[0]
 	if err := os.WriteFile(filepath.Join(receiver, "receiver.mjs"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	npm(t, receiver, "install", "--no-save", standardWebhooks)
 
 	p := start(t)
 	var secret struct {
@@ -70,16 +63,6 @@ func TestStandardWebhooks(t *testing.T) {
 	}
 	if ended.Webhook.State != "delivered" {
 		t.Errorf("webhook %+v, want delivered", ended.Webhook)
-	}
-}
-
-// npm runs npm in the folder.
-func npm(t *testing.T, folder string, args ...string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "npm", append(args, "--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund")...)
-	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+cmp.Or(os.Getenv("NODE_EXTRA_CA_CERTS"), systemCAs))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("npm %v: %v\n%s", args, err, out)
 	}
 }
 

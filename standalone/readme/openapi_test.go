@@ -2,10 +2,11 @@ package readme_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/mediagate/mediagate/npmtest"
 )
 
 // The client that docs/api.md shows, generated from the served document by the
@@ -13,25 +14,16 @@ import (
 // refuses, and it submits a video and waits for its end.
 func TestGeneratedClient(t *testing.T) {
 	t.Parallel()
-	client := t.TempDir()
-	if err := os.CopyFS(client, os.DirFS(filepath.Join("testdata", "client"))); err != nil {
-		t.Fatal(err)
-	}
+	client := npmtest.Install(t, filepath.Join("testdata", "client"))
 	code := blocks(t, "docs/api.md", "ts client")[0]
 	if err := os.WriteFile(filepath.Join(client, "client.ts"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	npm(t, client, "ci")
 	p := start(t)
+	env := []string{"MEDIAGATE_URL=" + p.API, "MEDIAGATE_KEY=" + p.Key}
 	run := func(script string) string {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "bash", "-euc", script)
-		cmd.Dir, cmd.Env = client, append(os.Environ(), "MEDIAGATE_URL="+p.API, "MEDIAGATE_KEY="+p.Key)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", script, err, out)
-		}
-		return string(out)
+		return string(npmtest.Run(t, client, nil, env, "bash", "-euc", script))
 	}
 	run(blocks(t, "docs/api.md", "sh client")[0])
 	run("node_modules/.bin/tsc")
