@@ -54,7 +54,7 @@ type Task struct {
 	CancelRequestedAt time.Time
 	ParkedAt          time.Time
 	ParkReason        ParkReason
-	QueuedAt          time.Time // since when it waits for a slot; never while it is parked
+	QueuedAt          time.Time // since when it waits for a slot
 
 	Results []Result
 	Failure *Failure
@@ -68,14 +68,17 @@ func (t Task) WaitsUntil(now time.Time) time.Time {
 
 // WaitsUntil is the end of waiting for the vendor as it stands now: the
 // deadline, moved by the time that the task has been parked or queued until now
-// (D7, D10). parkedAt and queuedAt are zero for a task that is not.
+// (D7, D10). parkedAt and queuedAt are zero for a task that is not; one that is
+// both was parked first.
 func WaitsUntil(deadline, parkedAt, queuedAt, now time.Time) time.Time {
-	for _, since := range []time.Time{parkedAt, queuedAt} {
-		if !since.IsZero() {
-			deadline = deadline.Add(max(0, now.Sub(since)))
-		}
+	since := parkedAt
+	if since.IsZero() {
+		since = queuedAt
 	}
-	return deadline
+	if since.IsZero() {
+		return deadline
+	}
+	return deadline.Add(max(0, now.Sub(since)))
 }
 
 // Plan is the snapshot of how a task is to be produced, taken from the

@@ -15,7 +15,9 @@ import (
 //
 // Where none has a slot the task is queued for all of them (D7), those too that
 // take no jobs now: whichever can, grants it one. Where none takes jobs it is
-// queued if any has slots to grant, and else nobody has to count them.
+// queued if any has slots to grant, and else nobody has to count them. A parked
+// task goes on once a channel that is well is merely full; behind a breaker it
+// stays parked while it is queued, or its patience would never end (D12).
 //
 // None is stored when the task has ended, is cancelled, late or overtaken: the
 // story tells.
@@ -30,7 +32,7 @@ func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int
 			Message: "no channel of this worker serves the task",
 		}
 	}
-	full := false
+	full, well := false, false
 	for _, c := range candidates {
 		entry, ok, err := a.enter(ctx, c)
 		if err != nil {
@@ -45,7 +47,7 @@ func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int
 		}
 		switch {
 		case mediagate.Is(err, mediagate.KindCapacity):
-			full = true
+			full, well = true, well || !a.Breakers.State(c.Name).Open
 			continue
 		case mediagate.Is(err, mediagate.KindConflict):
 			return claimed{}, nil
@@ -59,6 +61,11 @@ func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int
 	names := make([]string, len(candidates))
 	for i, c := range candidates {
 		names[i] = c.Name
+	}
+	if well && !task.ParkedAt.IsZero() {
+		if err := a.Store.Unpark(ctx, task.ID); err != nil {
+			return claimed{}, err
+		}
 	}
 	err = a.Store.Queue(ctx, task.ID, n, names)
 	if mediagate.Is(err, mediagate.KindConflict) {

@@ -106,6 +106,40 @@ func TestD7SubmitTakesTheFirstSlot(t *testing.T) {
 	}
 }
 
+// A parked task goes on when a channel is merely full, and stays parked while
+// none is well (D12).
+func TestD12QueuedForAChannelThatIsWell(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		shut   bool
+		probe  bool // is due
+		parked mediagate.ParkReason
+	}{
+		"it is well":          {},
+		"it is shut":          {shut: true, parked: mediagate.ParkFunds},
+		"its probe has begun": {shut: true, probe: true, parked: mediagate.ParkFunds},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			c := b.account("a", 1, 1)
+			b.Channels.Set(c)
+			b.occupy(c, "task_other")
+			b.ok(b.Store.Park(t.Context(), taskID, mediagate.ParkFunds))
+			if test.shut {
+				b.shut(c.Name, mediagate.ParkFunds)
+			}
+			if test.probe {
+				b.advance(time.Minute)
+			}
+			st := b.submit(1)
+			if st.QueuedAt.IsZero() || st.ParkReason != test.parked || st.N != 0 {
+				t.Errorf("queued since %v, parked for %q, want %q", st.QueuedAt, st.ParkReason, test.parked)
+			}
+		})
+	}
+}
+
 // A limited account has one slot for an attempt, whatever number of calls it takes.
 func TestD7PartsOfALimitedAccountFollowEachOther(t *testing.T) {
 	t.Parallel()

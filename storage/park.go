@@ -16,11 +16,14 @@ import (
 // waits for a slot leaves the queue.
 func (s *Store) Park(ctx context.Context, taskID string, reason mediagate.ParkReason) error {
 	return s.underLock(ctx, taskID, "park", func(tx *gorm.DB, task lockedTask) error {
-		if task.Status.Terminal() || (!task.ParkedAt.IsZero() && task.ParkReason == reason) {
+		if task.Status.Terminal() {
 			return nil
 		}
 		if err := s.leaveQueue(tx, task); err != nil {
 			return err
+		}
+		if !task.ParkedAt.IsZero() && task.ParkReason == reason {
+			return nil
 		}
 		since := task.ParkedAt
 		if since.IsZero() || mediagate.ParkSubmissionUnknown == reason || mediagate.ParkSubmissionUnknown == task.ParkReason {
@@ -46,8 +49,14 @@ func (s *Store) Unpark(ctx context.Context, taskID string) error {
 	})
 }
 
+// unpark ends the parking. Of a task that is queued as well, the time since then
+// counts when it leaves the queue.
 func (s *Store) unpark(tx *gorm.DB, task lockedTask) error {
-	parked := max(0, s.clock().Sub(task.ParkedAt.Time))
+	until := s.clock()
+	if !task.QueuedAt.IsZero() {
+		until = task.QueuedAt.Time
+	}
+	parked := max(0, until.Sub(task.ParkedAt.Time))
 	_, err := exec(tx, "UPDATE tasks SET deadline_at = ?, parked_at = NULL, park_reason = '' WHERE id = ?",
 		at(task.DeadlineAt.Add(parked)), task.ID)
 	return err

@@ -134,8 +134,9 @@ func (s *Store) served(tx *gorm.DB, channel, account string) error {
 
 // Queue lets a task wait until one of the channels has a slot for its attempt n,
 // instead of those that it waited for before; a grant that it has is given back.
-// It keeps its place, and is not parked any more. Returns KindConflict when that attempt must not
-// be made, as in OpenAttempt, or is there, and KindNotFound.
+// It keeps its place. One that is parked stays so: to wait for a slot mends
+// nothing (D12). Returns KindConflict when that attempt must not be made, as in
+// OpenAttempt, or is there, and KindNotFound.
 func (s *Store) Queue(ctx context.Context, taskID string, n int, channels []string) error {
 	channels = slices.Compact(slices.Sorted(slices.Values(channels))) // locked in one order by all
 	return s.underLock(ctx, taskID, "queue task", func(tx *gorm.DB, task lockedTask) error {
@@ -151,11 +152,6 @@ func (s *Store) Queue(ctx context.Context, taskID string, n int, channels []stri
 		}
 		for _, channel := range channels {
 			if _, err := s.lockChannel(tx, channel); err != nil {
-				return err
-			}
-		}
-		if !task.ParkedAt.IsZero() {
-			if err := s.unpark(tx, task); err != nil {
 				return err
 			}
 		}
@@ -184,7 +180,8 @@ func (s *Store) Queue(ctx context.Context, taskID string, n int, channels []stri
 	})
 }
 
-// leaveQueue ends the waiting for a slot; the deadline moves by the time it took.
+// leaveQueue ends the waiting for a slot; the deadline moves by the time it took,
+// unless that is part of a parking.
 func (s *Store) leaveQueue(tx *gorm.DB, task lockedTask) error {
 	if task.QueuedAt.IsZero() {
 		return nil
@@ -193,6 +190,9 @@ func (s *Store) leaveQueue(tx *gorm.DB, task lockedTask) error {
 		return err
 	}
 	waited := max(0, s.clock().Sub(task.QueuedAt.Time))
+	if !task.ParkedAt.IsZero() {
+		waited = 0
+	}
 	_, err := exec(tx, "UPDATE tasks SET deadline_at = ?, queued_at = NULL WHERE id = ?", at(task.DeadlineAt.Add(waited)), task.ID)
 	return err
 }

@@ -15,10 +15,14 @@ const queueLook = time.Hour
 
 // queued waits until a channel grants a slot for the next attempt (D7). Nothing
 // runs meanwhile. A task that no channel has one for in time fails: its patience
-// is its own, since the deadline is of the time that a vendor takes.
+// is its own, since the deadline is of the time that a vendor takes. One that is
+// parked as well does not outlast its parking (D12).
 func (g *generate) queued(ctx workflow.Context) error {
 	st, now := g.story, g.clock.now(ctx)
 	next, giveUp := st.N+1, st.QueuedAt.Add(st.QueueTimeout)
+	if end := st.ParkedAt.Add(st.ParkTimeout); !st.ParkedAt.IsZero() && end.Before(giveUp) {
+		giveUp = end
+	}
 	switch {
 	case st.Granted:
 		return g.send(ctx, next)
@@ -47,6 +51,9 @@ func (g *generate) leaveQueue(ctx workflow.Context) error {
 	}
 	if g.ending() || g.story.QueuedAt.IsZero() || g.story.Granted {
 		return nil
+	}
+	if !g.story.ParkedAt.IsZero() {
+		return g.failUnlessKnown(ctx, g.parkFailure())
 	}
 	return g.failUnlessKnown(ctx, &mediagate.Failure{
 		Code: mediagate.CodeProviderAway, Message: "no provider had room for the task in time", Retryable: true,

@@ -225,3 +225,35 @@ func TestD7AfterARefusalTheNextAttemptQueues(t *testing.T) {
 	b.ended(mediagate.StatusCompleted)
 	b.submits(taskID, taskID+"-2")
 }
+
+// A parked task that is queued while its channel is shut, as the others are that
+// take their turns to be the probe, does not outlast its parking for that.
+func TestD12QueueingEndsNoParking(t *testing.T) {
+	t.Parallel()
+	for kind, code := range map[mediagate.Kind]mediagate.FailureCode{
+		mediagate.KindCredentials: mediagate.CodeProviderRefused,
+		mediagate.KindFunds:       mediagate.CodeProviderAway,
+		mediagate.KindUnreached:   mediagate.CodeProviderAway,
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			c := b.AsyncBound()
+			c.Concurrency = 1
+			b.Channels.Set(c)
+			refuse(b.Async, 1000, kind)
+			b.Activities.Settings.ParkTimeout = 5 * time.Hour
+			for d := time.Minute; d < 12*time.Hour; d += 30 * time.Minute {
+				b.at(d, func() { // the probe of another task fails
+					_, err := b.Store.EnableChannel(t.Context(), c.Name, true)
+					b.ok(err)
+					b.trip(c.Name, mediagate.ParkProviderAway, 28*time.Minute)
+				})
+				b.grants(d+29*time.Minute, true)
+			}
+			b.run()
+			b.failed(code)
+			within(t, "the end", b.endedAt(), 5*time.Hour, 6*time.Hour)
+		})
+	}
+}

@@ -262,7 +262,7 @@ func (s *Store) ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int
 		t := r.task
 		end := t.DeadlineAt
 		switch {
-		case !t.QueuedAt.IsZero():
+		case !t.QueuedAt.IsZero() && (t.ParkedAt.IsZero() || t.QueuedAt.Add(o.QueueTimeout).Before(t.ParkedAt.Add(o.ParkTimeout))):
 			end = t.QueuedAt.Add(o.QueueTimeout)
 		case t.ParkedAt.IsZero():
 		case t.ParkReason == mediagate.ParkSubmissionUnknown:

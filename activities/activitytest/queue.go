@@ -101,7 +101,6 @@ func (s *Store) Queue(ctx context.Context, taskID string, n int, channels []stri
 	if err := s.mayOpen(r, n); err != nil {
 		return err
 	}
-	s.unpark(r)
 	if r.task.QueuedAt.IsZero() {
 		r.task.QueuedAt = s.clock()
 	}
@@ -120,7 +119,9 @@ func (s *Store) Queue(ctx context.Context, taskID string, n int, channels []stri
 
 func (s *Store) leaveQueue(r *record) {
 	if !r.task.QueuedAt.IsZero() {
-		r.task.DeadlineAt = r.task.DeadlineAt.Add(max(0, s.clock().Sub(r.task.QueuedAt)))
+		if r.task.ParkedAt.IsZero() {
+			r.task.DeadlineAt = r.task.DeadlineAt.Add(max(0, s.clock().Sub(r.task.QueuedAt)))
+		}
 		r.task.QueuedAt = time.Time{}
 		s.queue = slices.DeleteFunc(s.queue, func(q *queueRow) bool { return q.TaskID == r.task.ID })
 	}

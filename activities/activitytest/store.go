@@ -273,10 +273,13 @@ func (s *Store) Park(ctx context.Context, taskID string, reason mediagate.ParkRe
 		return err
 	}
 	r, err := s.record(taskID)
-	if err != nil || r.task.Status.Terminal() || (!r.task.ParkedAt.IsZero() && r.task.ParkReason == reason) {
+	if err != nil || r.task.Status.Terminal() {
 		return err
 	}
 	s.leaveQueue(r)
+	if !r.task.ParkedAt.IsZero() && r.task.ParkReason == reason {
+		return nil
+	}
 	if reason == mediagate.ParkSubmissionUnknown || r.task.ParkReason == mediagate.ParkSubmissionUnknown {
 		s.unpark(r)
 	}
@@ -303,7 +306,11 @@ func (s *Store) Unpark(ctx context.Context, taskID string) error {
 
 func (s *Store) unpark(r *record) {
 	if !r.task.ParkedAt.IsZero() {
-		r.task.DeadlineAt = r.task.DeadlineAt.Add(max(0, s.clock().Sub(r.task.ParkedAt)))
+		until := s.clock()
+		if !r.task.QueuedAt.IsZero() {
+			until = r.task.QueuedAt
+		}
+		r.task.DeadlineAt = r.task.DeadlineAt.Add(max(0, until.Sub(r.task.ParkedAt)))
 		r.task.ParkedAt, r.task.ParkReason = time.Time{}, ""
 	}
 }

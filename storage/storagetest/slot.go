@@ -336,12 +336,52 @@ var slotTests = map[string]func(*bench){
 		same(b, "free", b.grant(epoch, 2), mediagate.Granted{})
 		task := b.task(parks)
 		same(b, "parked", []any{task.QueuedAt, task.ParkedAt, task.DeadlineAt.Sub(deadline).Round(time.Second)}, []any{time.Time{}, b.now(), time.Minute})
+		parkedAt := task.ParkedAt
 		b.pass(time.Minute)
 		b.noError(b.Queue(b.Context(), parks, 1, []string{channelName}))
 		task = b.task(parks)
-		same(b, "queued", []any{task.QueuedAt, task.ParkedAt, task.ParkReason, task.DeadlineAt.Sub(deadline).Round(time.Second)},
-			[]any{b.now(), time.Time{}, mediagate.ParkReason(""), 2 * time.Minute})
+		same(b, "queued", []any{task.QueuedAt, task.ParkedAt, task.ParkReason}, []any{b.now(), parkedAt, mediagate.ParkChannelMissing})
 		same(b, "ended", b.story(ends).QueuedAt, time.Time{})
+	},
+	"queueing ends no parking, and the time of both counts once": func(b *bench) {
+		p := b.newPayer(unit(10))
+		epoch := b.epoch(channelName)
+		for _, end := range []func(id string){
+			func(id string) { // a slot, and a vendor that takes the job
+				b.grant(epoch, 1)
+				same(b, "opened", b.try(id, limited(1)), true)
+				b.noError(b.Unpark(b.Context(), id))
+			},
+			func(id string) { // a channel that is well, and full
+				b.noError(b.Unpark(b.Context(), id))
+				b.noError(b.Queue(b.Context(), id, 1, []string{channelName}))
+				same(b, "opened", b.try(id, limited(1)), true)
+			},
+			func(id string) { // the channel has no slots any more, and is shut
+				b.noError(b.Park(b.Context(), id, mediagate.ParkFunds))
+				same(b, "queued", b.task(id).QueuedAt, time.Time{})
+				b.noError(b.Unpark(b.Context(), id))
+			},
+			func(id string) { // for another reason
+				b.noError(b.Park(b.Context(), id, mediagate.ParkChannelMissing))
+				same(b, "queued", b.task(id).QueuedAt, time.Time{})
+				b.noError(b.Unpark(b.Context(), id))
+			},
+		} {
+			id := b.submit(p, unit(1))
+			deadline := b.task(id).DeadlineAt
+			b.noError(b.Park(b.Context(), id, mediagate.ParkFunds))
+			since := b.now()
+			b.pass(time.Hour)
+			b.noError(b.Queue(b.Context(), id, 1, []string{channelName}))
+			b.pass(time.Hour)
+			task := b.task(id)
+			same(b, "both", []any{task.ParkedAt, task.ParkReason, task.WaitsUntil(b.now())}, []any{since, mediagate.ParkFunds, deadline.Add(2 * time.Hour)})
+			end(id)
+			task = b.task(id)
+			same(b, "neither", []any{task.ParkedAt, task.QueuedAt, task.DeadlineAt}, []any{time.Time{}, time.Time{}, deadline.Add(2 * time.Hour)})
+			b.settle(failed(id))
+		}
 	},
 	"queued time does not count": func(b *bench) {
 		p := b.newPayer(unit(10))

@@ -237,7 +237,7 @@ func (s *storm) judge() {
 			s.Errorf("%d attempts go on for tasks that have ended", n)
 		}
 		if n := s.count(`SELECT COUNT(*) FROM tasks t WHERE (queued_at IS NOT NULL) <> EXISTS (SELECT 1 FROM queue q WHERE q.task_id = t.id)
-			OR queued_at IS NOT NULL AND (parked_at IS NOT NULL OR status NOT IN ('pending', 'processing'))`); n > 0 {
+			OR queued_at IS NOT NULL AND (parked_at > queued_at OR status NOT IN ('pending', 'processing'))`); n > 0 {
 			s.Errorf("%d tasks are queued and not in the queue, or there and not queued", n)
 		}
 		if n := s.count(`SELECT COUNT(*) FROM queue q WHERE NOT EXISTS (SELECT 1 FROM turns t WHERE t.channel = q.channel AND t.account_id = q.account_id)`); n > 0 {
