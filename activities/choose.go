@@ -51,7 +51,7 @@ func (a *Activities) following(ctx context.Context, task mediagate.Task, n int) 
 	if before.State != mediagate.AttemptRejected {
 		return numbered(task.ID, n), all(), nil
 	}
-	if before.Sends > 1 || before.ExternalID != numbered(task.ID, n-1) {
+	if sentBefore(before) {
 		c, err := a.accounts().Of(ctx, before)
 		return before.ExternalID, []channel.Candidate{{Channel: c, Route: before.Route}}, err
 	}
@@ -62,6 +62,13 @@ func (a *Activities) following(ctx context.Context, task mediagate.Task, n int) 
 	candidates = all()
 	slices.SortStableFunc(candidates, func(x, y channel.Candidate) int { return refusals[x.Name] - refusals[y.Name] })
 	return numbered(task.ID, n), candidates, nil
+}
+
+// sentBefore reports that a job may have been made under the attempt's name by
+// another sending than its last: one of its own, or of the attempt whose name it
+// has kept.
+func sentBefore(row mediagate.Attempt) bool {
+	return row.Sends > 1 || row.ExternalID != numbered(row.TaskID, row.N)
 }
 
 func numbered(taskID string, n int) string {

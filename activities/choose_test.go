@@ -142,6 +142,41 @@ func TestAllChannelsShut(t *testing.T) {
 	}
 }
 
+// What is sent under a name that an attempt before had may be refused since the
+// vendor has the job of that one (D4): the refusal counts once that is looked up.
+func TestD4RefusedUnderANameThatWasSentBefore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		job  bool // of the first sending, which came late
+		want mediagate.AttemptState
+	}{
+		"the vendor has it": {true, mediagate.AttemptAccepted},
+		"a bad request":     {false, mediagate.AttemptRejected},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			refuse(b.Async, mediagate.KindCapacity)
+			b.submit(1)
+			b.Store.EditAttempt(taskID, 1, func(a *mediagate.Attempt) { a.Sends = 2 })
+			if c.job {
+				b.Async.End(taskID, activitytest.Success())
+			}
+			refuse(b.Async, mediagate.KindInvalid)
+			if st := b.submit(2); st.State != mediagate.AttemptUnknown {
+				t.Errorf("refused under %s: %+v, want that its fate is open", b.attempt(2).ExternalID, st)
+			}
+			for range 2 {
+				b.advance(time.Minute)
+				must[activities.Resolution](b, b.Activities.ResolveSubmission, activities.AttemptArgs{TaskID: taskID, N: 2})
+			}
+			if row := b.attempt(2); row.State != c.want {
+				t.Errorf("after the lookups it is %s, want %s", row.State, c.want)
+			}
+		})
+	}
+}
+
 // A sending that is repeated stays with its account and its name, whatever
 // others there are (D4), and waits for it while it is out.
 func TestRepeatedSendingStays(t *testing.T) {

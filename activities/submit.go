@@ -212,7 +212,7 @@ func (a *Activities) send(ctx context.Context, task mediagate.Task, c claimed) e
 		switch {
 		case got.submission != nil:
 			return a.accept(ctx, task, row, channel, *got.submission)
-		case got.refusal != nil && row.Sends > 1 && mediagate.Is(got.err, mediagate.KindInvalid):
+		case got.refusal != nil && sentBefore(row) && mediagate.Is(got.err, mediagate.KindInvalid):
 			// In words that the adapter does not know, "taken" reads like any
 			// bad value: the vendor may have the job of an earlier sending.
 			return a.Store.DoubtRefusal(ctx, task.ID, row.N, row.SendBefore, *got.refusal, got.detail())
