@@ -39,11 +39,16 @@ func (s *Store) Park(ctx context.Context, taskID string, reason mediagate.ParkRe
 	})
 }
 
-// Unpark ends the parking; the deadline moves by the time it took (D10).
+// Unpark ends the parking; the deadline moves by the time it took (D10). A job
+// that was in trouble is known to run, and has its slot until it ends (D7).
 func (s *Store) Unpark(ctx context.Context, taskID string) error {
 	return s.underLock(ctx, taskID, "unpark", func(tx *gorm.DB, task lockedTask) error {
 		if task.Status.Terminal() || task.ParkedAt.IsZero() {
 			return nil
+		}
+		if _, err := exec(tx, "UPDATE attempts SET slot_until = NULL WHERE task_id = ? AND state = 'accepted' AND trouble = '' AND slot_until IS NOT NULL",
+			taskID); err != nil {
+			return err
 		}
 		return s.unpark(tx, task)
 	})

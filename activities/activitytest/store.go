@@ -298,8 +298,13 @@ func (s *Store) Unpark(ctx context.Context, taskID string) error {
 		return err
 	}
 	r, err := s.record(taskID)
-	if err == nil && !r.task.Status.Terminal() {
+	if err == nil && !r.task.Status.Terminal() && !r.task.ParkedAt.IsZero() {
 		s.unpark(r)
+		for _, a := range r.attempts {
+			if a.State == mediagate.AttemptAccepted && a.Trouble == "" {
+				a.slotUntil = time.Time{}
+			}
+		}
 	}
 	return err
 }

@@ -163,6 +163,18 @@ var slotTests = map[string]func(*bench){
 		b.pass(mediagate.SlotsLost * plan.Expected)
 		same(b, "later", b.try(next, limited(1)), true)
 	},
+	"a job that is seen again has its slot until it ends": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.noError(b.NoteTrouble(b.Context(), id, 1, mediagate.ParkCredentials))
+		b.noError(b.Park(b.Context(), id, mediagate.ParkCredentials))
+		b.noError(b.RestoreAwait(b.Context(), id, 1, b.now()))
+		b.claim("c")
+		b.store("c", mediagate.PollResult{TaskID: id, N: 1, NextPollAt: b.now().Add(time.Minute), Answered: true})
+		b.noError(b.Unpark(b.Context(), id))
+		b.pass(mediagate.SlotsLost * plan.Expected)
+		same(b, "while it runs", b.try(b.submit(p, unit(1)), limited(1)), false)
+	},
 	"who queues waits, and is granted a slot": func(b *bench) {
 		p := b.newPayer(unit(10))
 		runs := b.submit(p, unit(1))
