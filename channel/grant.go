@@ -83,13 +83,22 @@ func (p *Poller) grantSome(ctx context.Context) (mediagate.Granted, error) {
 	if err != nil || len(queued) == 0 {
 		return mediagate.Granted{}, err
 	}
-	most := p.grants.most
-	if p.Breakers.Open(p.channel.Name) {
+	most, c := p.grants.most, p.queuedFor()
+	if p.Breakers.Open(c.Name) {
 		p.grants.most = min(2*max(most, 1), grantMost)
 	} else {
 		most, p.grants.most = 0, 1
 	}
 	return p.Store.GrantSlots(ctx, mediagate.Granting{
-		Channel: p.name, Epoch: p.epoch, Slots: p.channel.Slots(), Most: most, TakeBack: grantUnused, Again: grantAgain,
+		Channel: p.name, Epoch: p.epoch, Slots: c.Slots(), Most: most, TakeBack: grantUnused, Again: grantAgain,
 	})
+}
+
+// queuedFor is the channel that the tasks go to which queue under the name: not
+// always the one that stands in, which may only have the account of older jobs.
+func (p *Poller) queuedFor() Channel {
+	if heir, ok := p.successor(p.name); ok {
+		return heir
+	}
+	return p.channel
 }

@@ -180,6 +180,37 @@ func TestStandInGrantsForTheFormerName(t *testing.T) {
 	})
 }
 
+// The rows that wait under a former name may be of an account that another
+// channel has. The slots are those of the channel that the name's tasks go to.
+func TestD7StandInOfAnotherAccountGrantsSlotsOfTheHeir(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiters(t, mediagate.Channel{Concurrency: 1, PollMin: time.Second, PollMax: time.Second})
+		keeper, heir := w.channel, w.channel
+		keeper.Name, keeper.Fingerprint, keeper.Concurrency = "former", "account-of-former", 10
+		w.channel = keeper
+		w.accept(1, time.Hour)
+		keeper.Name = "keeper"
+		heir.Former = []string{"former"}
+		w.channel = heir
+		w.Channels.Set(heir, keeper)
+		w.queue("former", "old", 4)
+		p, err := w.accounts.Poller(t.Context(), "former")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Report = func(context.Context, channel.Beat) {}
+		calls, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+		defer cancel()
+		if err := p.Run(t.Context(), calls); err != nil {
+			t.Fatal(err)
+		}
+		if len(w.granted) != 0 { // a job under a former name counts as the heir's
+			t.Errorf("%d slots granted of none: %v", len(w.granted), w.granted)
+		}
+	})
+}
+
 func TestOrphanedQueueGoesElsewhere(t *testing.T) {
 	t.Parallel()
 	w := &woken{account: newAccount(t, mediagate.Channel{}), began: time.Now()}
