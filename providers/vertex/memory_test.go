@@ -104,3 +104,32 @@ func TestLargeVideos(t *testing.T) {
 		t.Errorf("a file took %d bytes", taken)
 	}
 }
+
+// An answer with more videos than were asked for costs no more than its length:
+// it is not read anew at each of them, and its other videos are nobody's.
+//
+//nolint:paralleltest // it measures memory
+func TestCrowdOfVideos(t *testing.T) {
+	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/token" {
+			_, _ = io.WriteString(w, granted.Body)
+			return
+		}
+		one := `{"bytesBase64Encoded":"AA=="}`
+		_, _ = io.WriteString(w, `{"response":{"videos":[`+strings.Repeat(one+",", 5000)+one+`]},"done":true,"name":"`+name+`"}`)
+	}))
+	t.Cleanup(vendor.Close)
+	s := suite()
+	p := s.Open(t, vendor.URL, providers.Options{})
+	ref := s.Ref
+	ref.State = "2 " + owner
+	var report mediagate.Report
+	var err error
+	// Decoding it at each video takes hundreds of megabytes.
+	if n := allocated(func() { report, err = p.Poll(t.Context(), ref) }); n > 64<<20 {
+		t.Errorf("a poll took %d bytes", n)
+	}
+	if err != nil || report.Outcome == nil || len(report.Outcome.Media) != 2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}

@@ -48,7 +48,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if err != nil || report.State != mediagate.JobSucceeded {
 		return report, err
 	}
-	if report.Outcome, err = a.outcome(op); err != nil {
+	if report.Outcome, err = a.outcome(op, at.samples); err != nil {
 		return mediagate.Report{}, err
 	}
 	if !report.Outcome.Succeeded {
@@ -80,7 +80,9 @@ func look(answer io.Reader, samples int) (googleapi.Operation, error) {
 			return googleapi.Operation{}, err
 		}
 		x.Replace(strconv.Itoa(n))
-		videos++
+		if videos++; videos > samples {
+			continue // more than there can be: what is missing stands behind them
+		}
 		if op, err := decodeOperation(x.Cut()); err == nil && complete(op, videos, samples) {
 			return op, nil
 		}
@@ -103,8 +105,9 @@ func complete(op googleapi.Operation, videos, samples int) bool {
 	return videos+max(0, held) >= samples
 }
 
-// outcome is the end of an operation that was done.
-func (a *Adapter) outcome(op googleapi.Operation) (*mediagate.Outcome, error) {
+// outcome is the end of an operation that was done. More videos than were asked
+// for are nobody's: each costs the download of all before it.
+func (a *Adapter) outcome(op googleapi.Operation, samples int) (*mediagate.Outcome, error) {
 	var made result
 	if err := (vendorhttp.Answer{Body: op.Response}).Decode(&made); err != nil {
 		made = result{}
@@ -112,7 +115,7 @@ func (a *Adapter) outcome(op googleapi.Operation) (*mediagate.Outcome, error) {
 	var media []mediagate.Media
 	elsewhere := false
 	for _, v := range made.Videos {
-		if v.Bytes != "" {
+		if v.Bytes != "" && len(media) < samples {
 			media = append(media, mediagate.Media{Ref: string(v.Bytes), Index: len(media), MimeType: "video/mp4"})
 		}
 		elsewhere = elsewhere || v.GCS != ""
