@@ -95,6 +95,11 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// ErrHeldUp is the cause of a KindUnreached that says nothing of the vendor: it
+// was not tried, since the time or the memory for the call had run out here. Both
+// are up to the servers of clients, too.
+var ErrHeldUp = errors.New("held up on our side")
+
 // Errorf makes an Error of the kind. A %w verb sets its cause; at the end of
 // the format, after a colon, the cause stays out of the message.
 func Errorf(kind Kind, format string, args ...any) *Error {

@@ -3,6 +3,7 @@ package channel
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -19,7 +20,8 @@ import (
 // that ended within failureWindow here, failuresToOpen or more and at least half
 // could not reach the vendor, got no answer, or one that makes no sense. What
 // the vendor says of a request (invalid, moderated) or of the moment (throttled,
-// full) is an answer, and none of these. Polls don't count: they go to another
+// full) is an answer, and none of these. What was not sent for want of time or
+// memory here is neither. Polls don't count: they go to another
 // endpoint, one job can spoil them, and they could not close what they opened,
 // since to learn whether jobs are taken takes a job.
 //
@@ -192,8 +194,11 @@ const (
 
 // judge tells what a submit's error says of the channel.
 func judge(err error) (verdict, mediagate.ParkReason) {
-	if err == nil {
+	switch {
+	case err == nil:
 		return answers, ""
+	case errors.Is(err, mediagate.ErrHeldUp):
+		return says, ""
 	}
 	switch mediagate.KindOf(err) {
 	case mediagate.KindInvalid, mediagate.KindModerated, mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindNotFound,

@@ -138,6 +138,33 @@ func TestBreakerOpens(t *testing.T) {
 	}
 }
 
+// What a client's server can bring about says nothing of the vendor: it takes no
+// channel out, and is no probe.
+func TestBreakerIsNotTheClients(t *testing.T) {
+	t.Parallel()
+	held := &mediagate.Error{Kind: mediagate.KindUnreached, Message: "other calls have the memory", Err: mediagate.ErrHeldUp}
+	synctest.Test(t, func(t *testing.T) {
+		store := activitytest.NewStore(time.Now)
+		b := process(store, quiet())
+		for range 50 {
+			enter(t, b).Ended(t.Context(), held)
+		}
+		if s := store.Channel(gate); s.Open {
+			t.Errorf("open for %q", s.Reason)
+		}
+		submits(t, b, times(5, mediagate.KindUnreached)...)
+		time.Sleep(time.Minute)
+		enter(t, b).Ended(t.Context(), held)
+		if s := store.Channel(gate); !s.Open {
+			t.Error("closed by a job that was not sent")
+		}
+		enter(t, b).Ended(t.Context(), nil)
+		if s := store.Channel(gate); s.Open {
+			t.Error("the next job is no probe")
+		}
+	})
+}
+
 // The whole way of a breaker, and how long each part of it takes.
 func TestBreakerProbes(t *testing.T) {
 	t.Parallel()

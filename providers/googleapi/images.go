@@ -182,7 +182,7 @@ type share struct {
 
 func (s *share) grow(n int64) error {
 	if !s.of.take(n) {
-		return mediagate.Errorf(mediagate.KindUnreached, "other calls have the memory for images")
+		return &mediagate.Error{Kind: mediagate.KindUnreached, Message: "other calls have the memory for images", Err: mediagate.ErrHeldUp}
 	}
 	s.held += n
 	return nil

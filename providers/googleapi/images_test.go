@@ -2,6 +2,7 @@ package googleapi
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -50,7 +51,7 @@ func TestMemoryOfImages(t *testing.T) {
 		}
 		synctest.Wait()
 		for range 2 {
-			if _, err := ask(held); !mediagate.Is(err, mediagate.KindUnreached) {
+			if _, err := ask(held); !mediagate.Is(err, mediagate.KindUnreached) || !errors.Is(err, mediagate.ErrHeldUp) {
 				t.Errorf("without memory: %v", err)
 			}
 		}

@@ -62,7 +62,7 @@ func TestGateHoldsBackEveryByte(t *testing.T) {
 		Effect: Submits, Path: "/jobs", SendBefore: before, Body: JSON([]byte(`{"prompt":"` + strings.Repeat("x", 1<<20) + `"}`)),
 		Header: http.Header{"Authorization": {"Bearer " + strings.Repeat("t", maxCredential)}},
 	})
-	if !mediagate.Is(err, mediagate.KindUnreached) || !errors.Is(err, errLate) {
+	if !mediagate.Is(err, mediagate.KindUnreached) || !errors.Is(err, errLate) || !errors.Is(err, mediagate.ErrHeldUp) {
 		t.Errorf("Submit: %v, want unreached because it is late", err)
 	}
 	if b := <-received; len(b) != 0 {

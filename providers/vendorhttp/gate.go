@@ -4,13 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/mediagate/mediagate"
 )
 
 // errLate says that the time in which a submission may start has passed.
-var errLate = errors.New("too late to send: the time granted for the first byte has passed")
+var errLate = fmt.Errorf("%w: the time granted for the first byte has passed", mediagate.ErrHeldUp)
 
 // errShut says that the call was given up before anything was sent.
 var errShut = errors.New("the call was given up before it was sent")
