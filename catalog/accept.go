@@ -15,6 +15,7 @@ import (
 type Request struct {
 	Params  json.RawMessage    // the known fields with their defaults, without model, webhook and Uploads; of metadata the inputs
 	Uploads map[string]string  // fields whose files came within the request, as data URIs
+	Folded  map[string]string  // fields of Params that the client did not send, by what it sent in their place
 	Charges []mediagate.Charge // what the task would cost at its quoted quantity
 	Plan    mediagate.Plan     // how it can be produced, by all routes of the operation
 
@@ -60,9 +61,11 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 		params[metadataField] = inputs
 	}
 	if o.fold != nil {
-		if err := o.fold.apply(params); err != nil {
+		folded, err := o.fold.apply(params)
+		if err != nil {
 			return Request{}, err
 		}
+		r.Folded = folded
 	}
 	for _, check := range o.checks {
 		if err := check.judge(params); err != nil {

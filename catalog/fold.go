@@ -57,10 +57,20 @@ func compileFold(f *foldFile, s *shape) (*fold, []string) {
 	return &fold{from: f.From, into: f.Into, shape: s}, problems
 }
 
-// apply folds the messages of a request that the schema has let through.
-func (f *fold) apply(params map[string]any) error {
+// apply folds the messages of a request that the schema has let through. It
+// tells the fields that hold nothing else.
+func (f *fold) apply(params map[string]any) (folded map[string]string, err error) {
 	messages, _ := params[f.from].([]any)
 	delete(params, f.from)
+	if len(messages) == 0 {
+		return nil, nil // what the fields hold by themselves, the schema has judged
+	}
+	var absent []string
+	for _, name := range f.into {
+		if _, ok := params[name]; !ok {
+			absent = append(absent, name)
+		}
+	}
 	for _, item := range messages {
 		message, _ := item.(map[string]any)
 		parts, isList := message["content"].([]any)
@@ -74,10 +84,13 @@ func (f *fold) apply(params map[string]any) error {
 			f.add(params, kind, part[kind])
 		}
 	}
-	if len(messages) == 0 {
-		return nil // what the fields hold by themselves, the schema has judged
+	folded = map[string]string{}
+	for _, name := range absent {
+		if _, ok := params[name]; ok {
+			folded[name] = f.from
+		}
 	}
-	return f.judge(params)
+	return folded, f.judge(params)
 }
 
 func (f *fold) add(params map[string]any, kind string, value any) {

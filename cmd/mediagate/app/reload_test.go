@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -75,6 +76,37 @@ const (
 		"        - {resolution: 2K, prompt_extend: false, price: \"1\"}\n        - {resolution: 2K, prompt_extend: true, price: \"1\"}\n"
 	astray = "id: alpha-v3\noperations:\n  - endpoint: /v1/videos/generations\n    routes: [{provider: klinge, upstream: x, operation: video}]\n"
 )
+
+// What is no model file, though its name says so, is broken like any other: it
+// is neither waited for nor read into memory.
+func TestReloadWhatIsNoFile(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		put  func(path string) error
+		want string
+	}{
+		"a pipe":           {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "a.yaml: is no file"},
+		"a device":         {func(path string) error { return os.Symlink("/dev/zero", path) }, "a.yaml: is no file"},
+		"a link to itself": {func(path string) error { return os.Symlink(path, path) }, "a.yaml: "},
+		"a large file": {func(path string) error {
+			return errors.Join(os.WriteFile(path, []byte("id: large\n"), 0o600), os.Truncate(path, 100<<20))
+		}, "a.yaml: is larger than 1048576 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newReloading(t, Config{})
+			path := filepath.Join(r.dir, "a.yaml")
+			if err := c.put(path); err != nil {
+				t.Fatal(err)
+			}
+			r.want(0, c.want)
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			r.want(1, "")
+		})
+	}
+}
 
 // A change is taken once it has settled, wholly or not at all; a broken one is
 // told once, stays visible, and goes when it is mended.
