@@ -57,9 +57,18 @@ func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagat
 	}
 }
 
+// mostFiles is how many files of one attempt are copied, which is far more than
+// a request can ask for. Each may be as large as the model allows, so how many
+// there are is not left to the vendor.
+const mostFiles = 32
+
 func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress) ([]mediagate.Result, error) {
 	channel, gone := a.accounts().Proven(ctx, row) // without it, only public hosts can be fetched from
 	media := row.Outcome.Media
+	if len(media) > mostFiles {
+		a.Logger.WarnContext(ctx, "a vendor offers more files than any job makes", "task", task.ID, "attempt", row.N, "files", len(media))
+		media = media[:mostFiles]
+	}
 	if len(media) == 0 {
 		return nil, &mediagate.Error{
 			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeResultUnavailable), Message: "the provider returned no file",
@@ -71,8 +80,8 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 		result, err := a.obtain(ctx, task, row, i, media[i], a.opener(channel, gone, row, media[i]), copied)
 		if staleLink(err) && !refreshed {
 			refreshed = true
-			if fresh := a.freshMedia(ctx, channel, row); len(fresh) == len(media) {
-				media = fresh
+			if fresh := a.freshMedia(ctx, channel, row); len(fresh) == len(row.Outcome.Media) {
+				media = fresh[:len(media)]
 				i--
 				continue
 			}

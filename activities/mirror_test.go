@@ -57,6 +57,21 @@ func TestMirror(t *testing.T) {
 	}
 }
 
+// How many files are copied is not left to the vendor.
+func TestMirrorIsBounded(t *testing.T) {
+	t.Parallel()
+	urls := make([]string, 500)
+	for i := range urls {
+		urls[i] = fmt.Sprintf("https://m.example.com/%d", i)
+	}
+	b := succeeded(t, media(urls...))
+	st, err := b.mirror()
+	b.ok(err)
+	if got := len(b.Bucket.Objects()); !st.Mirrored || got != 32 || len(b.attempt(1).Results) != got {
+		t.Errorf("%d files copied, %d in the row", got, len(b.attempt(1).Results))
+	}
+}
+
 // D13: a copy that was not recorded is made again under the same keys.
 func TestD13CopyIsRepeatedWithoutASecondObject(t *testing.T) {
 	t.Parallel()

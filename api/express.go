@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
@@ -67,10 +68,22 @@ func (s *Server) express(ctx context.Context, routes Routes, model string, r cat
 	case fault != nil:
 		return plan, &mediagate.Error{Kind: mediagate.KindInternal, Message: "no route can be asked", Err: fault}
 	case obstacle != nil:
-		return plan, obstacle
+		return plan, asSent(obstacle, r.Folded)
 	default:
 		return plan, mediagate.Errorf(mediagate.KindInternal, "%s has no route", model)
 	}
+}
+
+// asSent is a refusal that names what the client sent, where what is refused
+// came of another field.
+func asSent(refusal error, folded map[string]string) error {
+	e := domainError(refusal)
+	field, _, _ := strings.Cut(e.Param, "[")
+	sent, ok := folded[field]
+	if !ok {
+		return refusal
+	}
+	return mediagate.Invalid(sent, "%s: %s", sent, nameField(e.Message, e.Param))
 }
 
 // withMedia are the parameters as a job will have them, and their names.

@@ -48,12 +48,13 @@ const (
 type scene struct {
 	first, last    string
 	images, videos []string // to refer to
+	listed         bool     // some of the images by image_urls
 }
 
 // scene tells the media apart. A single image that is all there is is the
 // first frame.
 func (p *wanParams) scene() (scene, error) {
-	s := scene{images: slices.Clone(p.ImageURLs), videos: p.VideoURLs}
+	s := scene{images: slices.Clone(p.ImageURLs), videos: p.VideoURLs, listed: len(p.ImageURLs) > 0}
 	if len(p.ImageURLs) == 1 && len(p.ImageWithRoles)+len(p.VideoURLs) == 0 {
 		return scene{first: p.ImageURLs[0]}, nil
 	}
@@ -94,9 +95,12 @@ func (s scene) judge() error {
 	case s.last != "" && s.first == "":
 		return invalid("image_with_roles", "must have a first_frame beside a last_frame")
 	case s.references() > referencesMost:
-		field := "image_urls"
-		if len(s.videos) > 0 {
+		field := "image_with_roles"
+		switch {
+		case len(s.videos) > 0:
 			field = "video_urls"
+		case s.listed:
+			field = "image_urls"
 		}
 		return mediagate.Invalid(field, "%s: images and videos to refer to may be at most %d together", field, referencesMost)
 	default:
