@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,7 +89,7 @@ func (a *Activities) judge(ctx context.Context, task mediagate.Task, before medi
 	group.SetLimit(judgeWidth)
 	for i, in := range due {
 		group.Go(func() error {
-			verdicts[i] = a.judgeOne(ctxs[i], task, request, in)
+			verdicts[i] = a.judgeGuarded(ctxs[i], task, request, in)
 			if final(mediagate.KindOf(verdicts[i])) {
 				for _, cancel := range cancels[i+1:] {
 					cancel()
@@ -134,6 +135,18 @@ func (a *Activities) sum(ctx context.Context, before mediagate.Judgement, due []
 		}
 	}
 	return after, nil
+}
+
+// judgeGuarded is judgeOne in a goroutine of its own, where a panic would end the
+// process, and with each repetition the next: the file is a stranger's.
+func (a *Activities) judgeGuarded(ctx context.Context, task mediagate.Task, request any, in mediagate.Input) (verdict error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.Logger.ErrorContext(ctx, "judging a file panicked", "task", task.ID, "field", in.Field, "panic", p, "stack", string(debug.Stack()))
+			verdict = mediagate.Errorf(mediagate.KindInternal, "judging a file panicked")
+		}
+	}()
+	return a.judgeOne(ctx, task, request, in)
 }
 
 // judgeOne fetches one file as far as it takes to judge it. Errors are

@@ -558,3 +558,22 @@ func TestSettleAfterAVerdict(t *testing.T) {
 		t.Error("something was submitted")
 	}
 }
+
+// A file that makes a reader panic costs its own task a step, not the process
+// all others'.
+func TestJudgeSurvivesAPanic(t *testing.T) {
+	t.Parallel()
+	b := setup(t, naming(input("image_urls[0]", anImage), input("image_urls[1]", anImage)))
+	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+		return io.NopCloser(panicking{}), -1, nil
+	}
+	_, err := b.judge()
+	kind(t, err, mediagate.KindInternal, "", true)
+	if j := b.verdict(); j.Over || len(j.Passed) > 0 {
+		t.Errorf("%+v", j)
+	}
+}
+
+type panicking struct{}
+
+func (panicking) Read([]byte) (int, error) { panic("index out of range") }
