@@ -99,6 +99,10 @@ func gamma26Cases() map[string]fieldCase {
 			"another role":            {messages(`{"role":"tool","content":"a"}`), "messages[0].role", "system, user or assistant"},
 			"more of a message":       {messages(`{"role":"user","content":"a","name":{"x":[1]}}`), "", ""},
 			"messages a text":         {none + `,"messages":"x"`, "messages", "array"},
+			"messages a blank text":   {`"messages":""`, "messages", "array"}, // beside a prompt, which alone would do
+			"images a blank text":     {`"image_urls":""`, "image_urls", "array"},
+			"roles a blank text":      {`"image_with_roles":" "`, "image_with_roles", "array"},
+			"videos a blank text":     {`"video_urls":"\u3000"`, "video_urls", "array"},
 			"a message a text":        {none + `,"messages":["x"]`, "messages[0]", "object"},
 			"the second is wrong":     {messages(said(`"a"`), said(`1`)), "messages[1].content", ""},
 			"a part a text":           {messages(parts(`"x"`)), "messages[0].content[0]", "object"},

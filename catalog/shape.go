@@ -313,10 +313,12 @@ func (s *shape) take(v any) any {
 }
 
 // mayMiss reports a field whose blank text is as good as none: one that is
-// required, if only under a condition. An address that is only required under
-// one is a wrong address then.
+// required, if only under a condition. Under one, an address is a wrong address
+// then, and what is no list a wrong list: without it the rest might well be
+// another request.
 func (s *shape) mayMiss(name string) bool {
-	return s.demanded[name] || s.required[name] && !s.properties[name].media
+	field := s.properties[name]
+	return s.demanded[name] || s.required[name] && !field.media && !field.is("array")
 }
 
 // complete puts in the defaults of absent fields, nested ones too, and puts
