@@ -44,6 +44,9 @@ func (c *call) cacheable(body any) error {
 	header.Set("Etag", etagOf(text))
 	header.Add("Vary", catalogVary)
 	packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead && len(text) > gzipAbove && takesGzip(r.Header.Values("Accept-Encoding")) {
+			header.Set("Content-Encoding", "gzip") // as GET has it; without it the length would be the plain one's
+		}
 		c.serve(w, r, text)
 	})).ServeHTTP(c.Response(), c.Request())
 	return nil

@@ -395,6 +395,17 @@ func TestCacheable(t *testing.T) {
 	if head.status != 200 || head.body != "" || head.header.Get("Etag") != tag {
 		t.Errorf("HEAD: %d %q %v", head.status, head.body, head.header)
 	}
+	for _, accept := range []string{"gzip", "identity"} { // a length is that of GET, or there is none
+		header := http.Header{"Accept-Encoding": {accept}}
+		whole := g.send(request{path: path, key: g.key, header: header})
+		head := g.send(request{method: http.MethodHead, path: path, key: g.key, header: header})
+		if coding := whole.header.Get("Content-Encoding"); head.header.Get("Content-Encoding") != coding {
+			t.Errorf("HEAD, %s: the coding is %q, of GET %q", accept, head.header.Get("Content-Encoding"), coding)
+		}
+		if length := head.header.Get("Content-Length"); length != "" && length != strconv.Itoa(len(whole.body)) {
+			t.Errorf("HEAD, %s: the length is %s, of GET %d", accept, length, len(whole.body))
+		}
+	}
 	small := g.send(request{path: "/v1/models?expand=category&category=chat", key: g.key, header: http.Header{"Accept-Encoding": {"gzip"}}})
 	if small.header.Get("Content-Encoding") != "" || small.body != `{"success":true,"object":"list","data":[]}`+"\n" {
 		t.Errorf("small: %v %s", small.header, small.body)
