@@ -65,6 +65,33 @@ func TestWhatNoVendorTakesIsRefused(t *testing.T) {
 	}
 }
 
+// A refusal names what the client sent, where that was folded into the field
+// that an adapter refuses.
+func TestRefusalNamesWhatWasSent(t *testing.T) {
+	t.Parallel()
+	const said = `"messages":[{"role":"user","content":"a cat"}]`
+	for name, test := range map[string]struct{ body, param, message string }{
+		"messages alone":  {`{"model":"gamma2.6",` + said + `}`, "prompt", "messages: prompt is too long here"},
+		"a blank beside":  {`{"model":"gamma2.6","prompt":" ",` + said + `}`, "prompt", "messages: prompt is too long here"},
+		"a prompt beside": {`{"model":"gamma2.6","prompt":"a",` + said + `}`, "prompt", "prompt is too long here"},
+		"no messages":     {`{"model":"gamma2.6","prompt":"a"}`, "prompt", "prompt is too long here"},
+		"another field":   {`{"model":"gamma2.6",` + said + `}`, "duration", "duration is too long here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t)
+			g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Expression {
+				return api.Expression{Err: mediagate.Invalid(test.param, "%s is too long here", test.param)}
+			}
+			a := g.post(videos, test.body)
+			a.wantError(t, 400, "invalid_request_error", test.message)
+			if got := a.at("error", "message"); got != test.message {
+				t.Errorf("message %q, want %q", got, test.message)
+			}
+		})
+	}
+}
+
 // The order of the checks is the contract's: what the schema refuses no vendor
 // is asked for, and who may not use the model learns nothing of vendors.
 func TestVendorsAreAskedLast(t *testing.T) {

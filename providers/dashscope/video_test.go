@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -280,6 +281,7 @@ func TestExpress(t *testing.T) {
 		"five references":                 {with(bare, `"image_urls":`+links(2)+`,"video_urls":`+links(3)), "wan2.6-r2v", "", "wan2.7-r2v", ""},
 		"six references":                  {with(bare, `"image_urls":`+links(3)+`,"video_urls":`+links(3)), "", "video_urls", "", "video_urls"},
 		"six images":                      {with(bare, role("reference"), `"image_urls":`+links(5)), "", "image_urls", "", "image_urls"},
+		"six images by their roles":       {with(bare, role(slices.Repeat([]string{"reference"}, 6)...)), "", "image_with_roles", "", "image_with_roles"},
 		"15 s":                            {with(wanText, `"duration":15`), "wan2.6-t2v", "", "wan2.7-t2v", ""},
 		"15 s of a frame":                 {with(bare, `"duration":15,"image_urls":`+links(1)), "wan2.6-i2v", "", "wan2.7-i2v", ""},
 		"10 s of images":                  {with(bare, `"duration":10,"image_urls":`+links(2)), "wan2.6-r2v", "", "wan2.7-r2v", ""},
