@@ -2,6 +2,7 @@ package vendorhttp
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/mediagate/mediagate"
 )
@@ -20,9 +21,15 @@ type Base struct {
 }
 
 // DecodeBase reads a job of the base contract, of whose fields the operation
-// takes the given ones.
+// takes the given ones. One result is what a request makes that says nothing of
+// n, so each operation takes that.
 func DecodeBase(job mediagate.Job, fields []string) (Base, error) {
 	var b Base
-	err := DecodeParams(job.Params, &b, fields...)
-	return b, err
+	if err := DecodeParams(job.Params, &b, append([]string{"n"}, fields...)...); err != nil {
+		return Base{}, err
+	}
+	if b.N != "" && b.N != "1" && !slices.Contains(fields, "n") {
+		return Base{}, unknown("n")
+	}
+	return b, nil
 }
