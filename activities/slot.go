@@ -58,6 +58,9 @@ func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int
 	if !full && !slices.ContainsFunc(candidates, limited) {
 		return claimed{}, a.shutOut(candidates)
 	}
+	if forOldRun(ctx) {
+		return claimed{}, errNoRoom
+	}
 	names := make([]string, len(candidates))
 	for i, c := range candidates {
 		names[i] = c.Name

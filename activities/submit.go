@@ -61,6 +61,9 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 		}
 	}
 	st.CanCancel = st.N > 0 && a.accounts().CanCancel(st.Provider)
+	if forOldRun(ctx) {
+		return asOldRunsKnow(st), nil
+	}
 	return st, nil
 }
 
@@ -87,6 +90,9 @@ func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.S
 		return a.story(ctx, in.TaskID)
 	}
 	claimed, err := a.claimAttempt(ctx, task, in.N)
+	if mediagate.Is(err, mediagate.KindShutOut) && forOldRun(ctx) {
+		err = errNoRoom
+	}
 	if err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}

@@ -90,7 +90,7 @@ func stopAll(started []worker.Worker) {
 // workers are one for each queue. One that gives up for good would leave its
 // queue to nobody while the others go on: it ends them all.
 func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
-	logs := []interceptor.WorkerInterceptor{&activityLog{log: c.Logger, now: c.Activities.Now}}
+	around := []interceptor.WorkerInterceptor{&generations{}, &activityLog{log: c.Logger, now: c.Activities.Now}}
 	queue := func(name string, bound int, workflowsToo bool) worker.Worker {
 		w := worker.New(c.Temporal, name, worker.Options{
 			MaxConcurrentActivityExecutionSize:      bound,
@@ -99,7 +99,7 @@ func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
 			WorkerStopTimeout:                       c.Grace,
 			MaxHeartbeatThrottleInterval:            heartbeatThrottle,
 			OnFatalError:                            giveUp,
-			Interceptors:                            logs,
+			Interceptors:                            around,
 			MaxConcurrentLocalActivityExecutionSize: maxDatabase,
 		})
 		w.RegisterActivity(c.Activities)
