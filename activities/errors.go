@@ -104,6 +104,18 @@ func FromTemporal(err error) *mediagate.Error {
 	return &mediagate.Error{Kind: mediagate.KindInternal, Message: "internal error", Err: err}
 }
 
+// NoFault reports that an activity failed only for running where its channel is
+// not configured, or since no channel takes jobs: that the channel is out was
+// told once, and each parked task would tell it again with each of its tries.
+func NoFault(err error) bool {
+	app, ok := errors.AsType[*temporal.ApplicationError](err)
+	if !ok {
+		return false
+	}
+	e := FromTemporal(app)
+	return e.Code == codeElsewhere || e.Kind == mediagate.KindShutOut
+}
+
 // messageOf is what an error says to whom its kind addresses.
 func messageOf(err error) string {
 	if e, ok := errors.AsType[*mediagate.Error](err); ok {

@@ -2,11 +2,9 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
@@ -22,13 +20,6 @@ const (
 
 	codeElsewhere = "channel_elsewhere"
 )
-
-// HandedBack reports that an activity failed only for running where its channel
-// is not configured: no fault, and nothing to tell anybody.
-func HandedBack(err error) bool {
-	app, ok := errors.AsType[*temporal.ApplicationError](err)
-	return ok && FromTemporal(app).Code == codeElsewhere
-}
 
 // tendMissing stands in on a worker that lacks the channel: another worker
 // should have it, and gets it ever less often offered. Once no worker had it

@@ -46,7 +46,7 @@ func TestD11TendMissingChannel(t *testing.T) {
 				if !c.gone {
 					err := <-d.done
 					kind(t, err, mediagate.KindUnreached, "channel_elsewhere", true)
-					if !activities.HandedBack(err) {
+					if !activities.NoFault(err) {
 						t.Errorf("%v is not quiet", err)
 					}
 					if got := d.trouble("task-0"); got != "" || len(d.Engine.Calls()) > 0 {

@@ -185,7 +185,9 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 	text := kind.String()
 	p.lastErr.Store(&text)
 	p.Breakers.Saw(p.channel.Name, "poll", err)
-	p.log.WarnContext(ctx, "poll failed", "task", row.TaskID, "kind", text, "error", err)
+	if withheld, ok := p.complaints.say(text, p.Now()); ok {
+		p.log.WarnContext(ctx, "poll failed", "task", row.TaskID, "kind", text, "error", err, "withheld", withheld)
+	}
 	switch kind {
 	case mediagate.KindNotFound:
 		result.Missing = row.Missing + 1

@@ -51,6 +51,7 @@ type Poller struct {
 	width   chan struct{} // holds one for each call under way
 	log     *slog.Logger
 
+	complaints complaints
 	waiting    int
 	wokenAt    time.Time
 	shutOut    shutOut

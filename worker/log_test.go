@@ -65,3 +65,34 @@ func TestAFailedActivityIsOneLine(t *testing.T) {
 		})
 	}
 }
+
+// What is parked while all channels are out tries again and again: that is no
+// line a try, since the channel's own line has told it.
+func TestShutOutTriesAreNotLogged(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&out, nil))
+	w := activitytest.New(time.Now)
+	w.Activities.Logger = logger
+	w.Store.Add(w.NewVideo())
+	c := w.AsyncBound()
+	w.Channels.Set(c)
+	if _, err := w.Store.EnableChannel(t.Context(), c.Name, false); err != nil {
+		t.Fatal(err)
+	}
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	env.SetWorkerOptions(worker.Options{
+		BackgroundActivityContext: context.Background(),
+		Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
+	})
+	env.RegisterActivity(w.Activities)
+	_, err := env.ExecuteActivity(w.Activities.SubmitJob, activities.AttemptArgs{TaskID: activitytest.TaskID, N: 1})
+	if got := activities.FromTemporal(err); err == nil || got.Kind != mediagate.KindShutOut {
+		t.Fatalf("the activity ends with %v", err)
+	}
+	if out.Len() > 0 {
+		t.Errorf("the log is\n%s", out.String())
+	}
+}

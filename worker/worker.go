@@ -180,7 +180,7 @@ func (a *loggedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	switch {
 	case err == nil:
 		a.parent.log.DebugContext(ctx, "activity", attrs...)
-	case activities.HandedBack(err):
+	case activities.NoFault(err):
 		a.parent.log.DebugContext(ctx, "activity", append(attrs, "error", err)...)
 	default:
 		a.parent.log.WarnContext(ctx, "activity failed", append(attrs, "error", cause(err))...)
