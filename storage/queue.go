@@ -217,6 +217,9 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 			return fenced(g.Channel)
 		}
 		now := s.clock()
+		if _, err := exec(tx, "DELETE FROM queue WHERE channel = ? AND granted_at <= ? AND "+leftBehind, g.Channel, at(now.Add(-g.Again))); err != nil {
+			return err
+		}
 		if _, err := exec(tx, "UPDATE queue SET granted_at = NULL, signal_at = NULL, since = ? WHERE channel = ? AND granted_at <= ?",
 			at(now), g.Channel, at(now.Add(-g.TakeBack))); err != nil {
 			return err
@@ -254,6 +257,12 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 // channel has granted its task a slot.
 const waitsOnly = "q.granted_at IS NULL AND NOT EXISTS (SELECT 1 FROM queue o WHERE o.task_id = q.task_id AND o.granted_at IS NOT NULL)"
 
+// leftBehind is the condition that a row of the queue is of an attempt that is
+// there, or of a task that has ended: a worker of before the queue made it, or
+// ended it, and took nothing out. Such rows would be granted a slot for ever.
+const leftBehind = `(EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = queue.task_id AND a.n >= queue.n)
+	OR EXISTS (SELECT 1 FROM tasks t WHERE t.id = queue.task_id AND t.status NOT IN ('pending', 'processing')))`
+
 // grant grants up to so many slots, under the channel's lock.
 func (s *Store) grant(tx *gorm.DB, channel string, most int) (granted int, err error) {
 	// Who waits is looked for account by account: with EXISTS the planner reads
@@ -273,6 +282,11 @@ func (s *Store) grant(tx *gorm.DB, channel string, most int) (granted int, err e
 			ORDER BY q.since, q.task_id LIMIT 1`, channel, turn.AccountID)
 		if err != nil || next == nil {
 			return granted, err
+		}
+		if left, err := exec(tx, "DELETE FROM queue WHERE task_id = ? AND channel = ? AND "+leftBehind, next.TaskID, channel); err != nil {
+			return granted, err
+		} else if left > 0 {
+			continue
 		}
 		now := at(s.clock())
 		changed, err := exec(tx, "UPDATE queue SET granted_at = ?, signal_at = ? WHERE task_id = ? AND channel = ? AND granted_at IS NULL",

@@ -14,6 +14,7 @@ type storyRow struct {
 	storyAttempt
 	Mirrored bool
 	Unheard  bool
+	Queued   bool // for an attempt that is not there: workers of before the queue left it in its place
 	Granted  bool
 }
 
@@ -59,7 +60,9 @@ func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	r, err := one[storyRow](db, "SELECT "+columnsOf[storyTask]().of("t")+", "+columnsOf[storyAttempt]().of("a")+`,
 			a.results IS NOT NULL AS mirrored,
 			EXISTS (SELECT 1 FROM awaits w WHERE w.task_id = t.id AND w.n = a.n AND w.unheard) AS unheard,
-			t.queued_at IS NOT NULL AND EXISTS (SELECT 1 FROM queue q WHERE q.task_id = t.id AND q.granted_at IS NOT NULL) AS granted
+			t.queued_at IS NOT NULL AND EXISTS (SELECT 1 FROM queue q WHERE q.task_id = t.id AND q.n > COALESCE(a.n, 0)) AS queued,
+			t.queued_at IS NOT NULL AND EXISTS (SELECT 1 FROM queue q WHERE q.task_id = t.id AND q.n > COALESCE(a.n, 0)
+				AND q.granted_at IS NOT NULL) AS granted
 		FROM tasks t LEFT JOIN attempts a ON a.task_id = t.id AND a.n = (SELECT MAX(n) FROM attempts WHERE task_id = t.id)
 		WHERE t.id = ?`, taskID)
 	if err != nil {
@@ -71,8 +74,11 @@ func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	story := mediagate.Story{
 		ReadAt: s.clock(), Status: r.Status, Model: r.Model, Type: r.Type, AccountID: r.AccountID,
 		CancelRequested: !r.CancelRequestedAt.IsZero(), DeadlineAt: r.DeadlineAt.Time,
-		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason, QueuedAt: r.QueuedAt.Time, Granted: r.Granted,
+		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason, Granted: r.Granted,
 		WebhookRound: r.WebhookRound, WebhookState: r.WebhookState,
+	}
+	if r.Queued {
+		story.QueuedAt = r.QueuedAt.Time
 	}
 	var plan mediagate.Plan
 	if err := fromJSON("tasks.plan", r.Plan, &plan); err != nil {

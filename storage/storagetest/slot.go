@@ -96,6 +96,34 @@ var slotTests = map[string]func(*bench){
 		b.noError(b.RejectAttempt(b.Context(), one, 1, b.attempt(one, 1).SendBefore, mediagate.Failure{Code: mediagate.CodeProviderAway}, ""))
 		same(b, "after a refusal", b.try(three, limited(2)), true)
 	},
+	"what an older worker left in the queue": func(b *bench) {
+		p := b.newPayer(unit(10))
+		epoch := b.epoch(channelName)
+		over, made, granted, waits := b.queued(p), b.queued(p), b.queued(p), b.queued(p)
+		behind := func(id string, write func()) { // as one that knows no queue
+			var queued []map[string]any
+			b.noError(b.database().Raw("SELECT * FROM queue WHERE task_id = ?", id).Scan(&queued).Error)
+			write()
+			for _, row := range queued {
+				b.noError(b.database().Table("queue").Create(row).Error)
+			}
+			b.noError(b.database().Exec("UPDATE tasks SET queued_at = created_at WHERE id = ? AND status = 'pending'", id).Error)
+		}
+		behind(over, func() { b.settle(cancelled(over)) })
+		behind(made, func() { b.try(made, mediagate.Slots{}) })
+		got := b.grant(epoch, 2)
+		same(b, "granted", got.Signals, first(granted))
+		same(b, "waits", got.Waiting, 1)
+		behind(granted, func() { b.try(granted, mediagate.Slots{}) })
+		b.pass(again)
+		b.noError(b.RejectAttempt(b.Context(), made, 1, b.attempt(made, 1).SendBefore, mediagate.Failure{Code: mediagate.CodeProviderAway}, ""))
+		same(b, "granted when the slots are true again", b.grant(epoch, 2).Signals, first(waits))
+		for _, id := range []string{made, granted} {
+			st, err := b.Story(b.Context(), id)
+			b.noError(err)
+			same(b, "queued", st.QueuedAt.IsZero() && !st.Granted, true)
+		}
+	},
 	"jobs under a former name count": func(b *bench) {
 		p := b.newPayer(unit(10))
 		one, two := b.submit(p, unit(1)), b.submit(p, unit(1))
