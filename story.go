@@ -19,8 +19,9 @@ type Story struct {
 	ParkedAt        time.Time  `json:"parked_at,omitzero"`
 	ParkReason      ParkReason `json:"park_reason,omitempty"`
 
-	QueuedAt time.Time `json:"queued_at,omitzero"` // since when it waits for a slot for the attempt after N
-	Granted  bool      `json:"granted,omitempty"`  // and a channel keeps one for it
+	QueuedAt  time.Time `json:"queued_at,omitzero"`   // since when it waits for a slot for the attempt after N
+	QueuedFor []string  `json:"queued_for,omitempty"` // at one of these channels
+	Granted   bool      `json:"granted,omitempty"`    // and one of them keeps it for the task
 
 	Expected  time.Duration `json:"expected,omitempty"`
 	OnUnknown string        `json:"on_unknown,omitempty"`

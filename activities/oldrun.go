@@ -22,7 +22,7 @@ func forOldRun(ctx context.Context) bool { return ctx.Value(oldRunKey{}) != nil 
 
 // asOldRunsKnow leaves out of the story what such a run would not heed.
 func asOldRunsKnow(st mediagate.Story) mediagate.Story {
-	st.QueuedAt, st.Granted, st.Elsewhere, st.JudgeInputs = time.Time{}, false, false, false
+	st.QueuedAt, st.QueuedFor, st.Granted, st.Elsewhere, st.JudgeInputs = time.Time{}, nil, false, false, false
 	return st
 }
 

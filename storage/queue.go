@@ -320,6 +320,13 @@ func (s *Store) QueuedTasks(ctx context.Context, channel string, limit int) ([]m
 	return rows, dbError(err, "list queued tasks")
 }
 
+// queuedFor names the channels that the task is queued for.
+func (s *Store) queuedFor(db *gorm.DB, taskID string) ([]string, error) {
+	var rows []struct{ Channel string }
+	err := read(db, &rows, "SELECT channel FROM queue WHERE task_id = ? ORDER BY channel", taskID)
+	return convert(rows, func(r struct{ Channel string }) string { return r.Channel }), err
+}
+
 // ChannelLoad counts the jobs that the channel's vendor account has or may
 // have, grants among them, and the tasks that are queued for a slot of it, and
 // tells since when the oldest of both is there.

@@ -79,6 +79,9 @@ func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	}
 	if r.Queued {
 		story.QueuedAt = r.QueuedAt.Time
+		if story.QueuedFor, err = s.queuedFor(db, taskID); err != nil {
+			return mediagate.Story{}, err
+		}
 	}
 	var plan mediagate.Plan
 	if err := fromJSON("tasks.plan", r.Plan, &plan); err != nil {

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -29,8 +30,8 @@ func (g *generate) queued(ctx workflow.Context) error {
 	case !now.Before(giveUp):
 		return g.leaveQueue(ctx)
 	}
-	g.show(ctx, fmt.Sprintf("queued since %s for a slot at a provider, until %s at the latest",
-		st.QueuedAt.UTC().Format(time.RFC3339), giveUp.UTC().Format(time.RFC3339)))
+	g.show(ctx, fmt.Sprintf("queued since %s for a slot at %s, until %s at the latest",
+		st.QueuedAt.UTC().Format(time.RFC3339), channelNames(st.QueuedFor), giveUp.UTC().Format(time.RFC3339)))
 	g.inbox.woken = false
 	due, err := g.pause(ctx, "queued for a slot", min(jitter(now, queueLook), giveUp.Sub(now)))
 	if err != nil || g.ending() || g.story.QueuedAt.IsZero() || !g.clock.now(ctx).Before(giveUp) {
@@ -41,6 +42,15 @@ func (g *generate) queued(ctx workflow.Context) error {
 		return g.send(ctx, next)
 	}
 	return nil
+}
+
+// channelNames are the channels as operators read them. What is wrong with them,
+// if anything, changes without the run: the list of channels tells it.
+func channelNames(names []string) string {
+	if len(names) == 0 {
+		return "a provider" // in histories of before stories told them
+	}
+	return "`" + strings.Join(names, "`, `") + "`"
 }
 
 // leaveQueue fails a task that has waited for a slot for too long, unless one

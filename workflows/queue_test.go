@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,9 @@ func TestD7QueuedUntilASlotIsGranted(t *testing.T) {
 	var queued mediagate.Task
 	b.at(10*time.Hour-time.Minute, func() {
 		queued = b.task()
+		if got, want := b.details(), "for a slot at `"+b.Channels.All()[0].Name+"`, until"; !strings.Contains(got, want) {
+			t.Errorf("the details lack %q:\n%s", want, got)
+		}
 		b.submits()
 		if got := b.count("SubmitJob"); got > 11 {
 			t.Errorf("%d steps while nothing happened in ten hours", got)

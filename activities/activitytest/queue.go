@@ -117,6 +117,17 @@ func (s *Store) Queue(ctx context.Context, taskID string, n int, channels []stri
 	return nil
 }
 
+// queuedFor are the channels that the task is queued for.
+func (s *Store) queuedFor(taskID string) (names []string) {
+	for _, q := range s.queue {
+		if q.TaskID == taskID {
+			names = append(names, q.channel)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 func (s *Store) leaveQueue(r *record) {
 	if !r.task.QueuedAt.IsZero() {
 		if r.task.ParkedAt.IsZero() {

@@ -202,7 +202,7 @@ func (s *Store) story(taskID string) mediagate.Story {
 	st := mediagate.Story{
 		ReadAt: s.clock(), Status: t.Status, Model: t.Model, Type: t.Type, AccountID: t.AccountID,
 		CancelRequested: !t.CancelRequestedAt.IsZero(), DeadlineAt: t.DeadlineAt,
-		ParkedAt: t.ParkedAt, ParkReason: t.ParkReason, QueuedAt: t.QueuedAt, Granted: s.hasGrant(taskID),
+		ParkedAt: t.ParkedAt, ParkReason: t.ParkReason, QueuedAt: t.QueuedAt, QueuedFor: s.queuedFor(taskID), Granted: s.hasGrant(taskID),
 		Expected: t.Plan.Expected, OnUnknown: t.Plan.OnUnknown,
 	}
 	if t.Webhook != nil {

@@ -100,6 +100,9 @@ var slotTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		epoch := b.epoch(channelName)
 		over, made, granted, waits := b.queued(p), b.queued(p), b.queued(p), b.queued(p)
+		story, err := b.Story(b.Context(), waits)
+		b.noError(err)
+		same(b, "queued for", story.QueuedFor, []string{channelName})
 		behind := func(id string, write func()) { // as one that knows no queue
 			var queued []map[string]any
 			b.noError(b.database().Raw("SELECT * FROM queue WHERE task_id = ?", id).Scan(&queued).Error)
