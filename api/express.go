@@ -15,6 +15,9 @@ import (
 type Expression struct {
 	Sync   bool     // the submit call itself brings the result
 	Fields []string // of a request that the route takes
+	// Unserved says that no channel of ours serves the route. One may come while
+	// the task waits.
+	Unserved bool
 	// Err says why the route cannot express the request: KindInvalid, naming
 	// field and rule, never what the client wrote. Of any other kind it is a
 	// fault of ours, which says nothing of the request.
@@ -25,12 +28,17 @@ type Expression struct {
 // those out that cannot, with the reason. So what a vendor could not be told is
 // refused before money is held, and a task has only routes that it can take.
 //
+// Where any route has a channel, one of those must be able to: a request that
+// only routes without a channel could take would wait for an account that
+// nobody has. Beside one that can, and where no route has a channel, they stay.
+//
 // When no route is left, the error is the reason of the nearest one: the route
 // that takes most of the request's fields, and of equals the last one of the
 // provider that comes first. Its routes stand behind others to do what those
-// cannot; those of another provider stand there to do the same. A route whose adapter failed is
-// left out while another can; when none can, it is a fault: nobody knows
-// whether the request was to blame.
+// cannot; those of another provider stand there to do the same. Where any route
+// has a channel, those without are not looked at for it. A route whose adapter
+// failed is left out while another can; when none can, it is a fault: nobody
+// knows whether the request was to blame.
 func (s *Server) express(ctx context.Context, routes Routes, model string, r catalog.Request) (mediagate.Plan, error) {
 	plan := r.Plan
 	plan.Routes, plan.Skipped = nil, nil
@@ -38,20 +46,28 @@ func (s *Server) express(ctx context.Context, routes Routes, model string, r cat
 	if err != nil {
 		return plan, err
 	}
+	said := make([]Expression, len(r.Plan.Routes))
+	served := false // any of them
+	for i, route := range r.Plan.Routes {
+		said[i] = routes.Express(model, route, params)
+		served = served || !said[i].Unserved
+	}
 	var obstacle, fault error
-	most, nearest := -1, ""
-	for _, route := range r.Plan.Routes {
-		e := routes.Express(model, route, params)
+	most, nearest, possible := -1, "", false
+	for i, route := range r.Plan.Routes {
+		e := said[i]
+		counts := !served || !e.Unserved
 		if e.Err == nil {
 			route.Sync = e.Sync
 			plan.Routes = append(plan.Routes, route)
+			possible = possible || counts
 			continue
 		}
 		skipped := mediagate.SkippedRoute{Provider: route.Provider, Upstream: route.Upstream}
 		if mediagate.Is(e.Err, mediagate.KindInvalid) {
 			refusal := domainError(e.Err)
 			skipped.Reason = nameField(refusal.Message, refusal.Param)
-			if takes := countIn(fields, e.Fields); takes > most || takes == most && route.Provider == nearest {
+			if takes := countIn(fields, e.Fields); counts && (takes > most || takes == most && route.Provider == nearest) {
 				most, nearest, obstacle = takes, route.Provider, e.Err
 			}
 		} else {
@@ -63,7 +79,7 @@ func (s *Server) express(ctx context.Context, routes Routes, model string, r cat
 		plan.Skipped = append(plan.Skipped, skipped)
 	}
 	switch {
-	case len(plan.Routes) > 0:
+	case possible:
 		return plan, nil
 	case fault != nil:
 		return plan, &mediagate.Error{Kind: mediagate.KindInternal, Message: "no route can be asked", Err: fault}

@@ -26,6 +26,10 @@ func TestExpress(t *testing.T) {
 	no := func(field string, fields ...string) Expression {
 		return Expression{Fields: fields, Err: mediagate.Invalid(field, "%s is not possible here", field)}
 	}
+	unserved := func(e Expression) Expression {
+		e.Unserved = true
+		return e
+	}
 	broken := Expression{Err: errors.New("secret detail")}
 	why := func(upstream, reason string) mediagate.SkippedRoute {
 		return mediagate.SkippedRoute{Provider: "p", Upstream: upstream, Reason: reason}
@@ -70,6 +74,31 @@ func TestExpress(t *testing.T) {
 		"none can: fields that the request lacks do not count": {
 			says: sayings{"a": no("one", "mode", "prompt"), "b": no("two", "prompt", "seed", "style", "size"), "c": no("three")},
 			kind: mediagate.KindInvalid, param: "one",
+		},
+		"no channel beside one that can": {
+			says:   sayings{"a": unserved(Expression{}), "c": unserved(Expression{})},
+			routes: []mediagate.Route{{Provider: "p", Upstream: "a"}, {Provider: "p", Upstream: "b"}, {Provider: "p", Upstream: "c"}},
+		},
+		"no channel at all": {
+			says:    sayings{"a": unserved(no("mode")), "b": unserved(Expression{}), "c": unserved(Expression{})},
+			routes:  []mediagate.Route{{Provider: "p", Upstream: "b"}, {Provider: "p", Upstream: "c"}},
+			skipped: []mediagate.SkippedRoute{why("a", "mode is not possible here")},
+		},
+		"no channel at all, none can": {
+			says: sayings{"a": unserved(no("one")), "b": unserved(no("two")), "c": unserved(no("three"))},
+			kind: mediagate.KindInvalid, param: "three",
+		},
+		"only those without a channel can": {
+			says: sayings{"a": unserved(Expression{}), "b": no("two"), "other": unserved(Expression{})},
+			kind: mediagate.KindInvalid, param: "two",
+		},
+		"none can: one without a channel takes more of the request": {
+			says: sayings{"a": unserved(no("one", "mode", "prompt")), "b": no("two"), "c": unserved(no("three", "mode"))},
+			kind: mediagate.KindInvalid, param: "two",
+		},
+		"only one without a channel can, another is broken": {
+			says: sayings{"a": unserved(Expression{}), "b": broken, "c": no("three")},
+			kind: mediagate.KindInternal,
 		},
 		"none can, one is broken": {
 			says: sayings{"a": no("one"), "b": broken, "c": no("three")},

@@ -92,6 +92,23 @@ func TestRefusalNamesWhatWasSent(t *testing.T) {
 	}
 }
 
+// What only a route without a channel could take is refused in the words of one
+// that has a channel, by submit and quote alike, and leaves nothing.
+func TestWhatOnlyRoutesWithoutChannelsTakeIsRefused(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.vendors.says = func(_ string, route mediagate.Route, _ json.RawMessage) api.Expression {
+		if route.Provider == "kling" {
+			return api.Expression{Unserved: true}
+		}
+		return api.Expression{Err: mediagate.Invalid("mode", "mode must be std or pro here")}
+	}
+	submit, quote := g.post(videos, videoBody), g.quote(videos, videoBody)
+	submit.wantError(t, 400, "invalid_request_error", "mode must be std or pro")
+	quote.wantError(t, 400, "invalid_request_error", "mode must be std or pro")
+	g.untouched()
+}
+
 // The order of the checks is the contract's: what the schema refuses no vendor
 // is asked for, and who may not use the model learns nothing of vendors.
 func TestVendorsAreAskedLast(t *testing.T) {

@@ -27,7 +27,7 @@ var unborn = "task_" + strings.Repeat("0", 26)
 // Express asks the route's adapter once for each of our channels that could
 // take the job, since a channel's options may choose between dialects of a
 // vendor, and believes the first that can. Where there is no such channel the
-// adapter is asked without options: a channel may come while the task waits.
+// adapter is asked without options, and the answer says so.
 // When none can, the reason is the first channel's.
 func (r routes) Express(model string, route mediagate.Route, params json.RawMessage) api.Expression {
 	adapter, ok := r.adapter(route.Provider)
@@ -38,8 +38,12 @@ func (r routes) Express(model string, route mediagate.Route, params json.RawMess
 	job := mediagate.Job{
 		TaskID: unborn, ExternalID: unborn, Upstream: route.Upstream, Operation: route.Operation, Params: params,
 	}
-	e := api.Expression{Sync: operation.Sync, Fields: operation.Fields}
-	for i, options := range r.options(model, route) {
+	list := r.options(model, route)
+	e := api.Expression{Sync: operation.Sync, Fields: operation.Fields, Unserved: len(list) == 0}
+	if e.Unserved {
+		list = append(list, nil)
+	}
+	for i, options := range list {
 		err := guarded(func() error { return adapter.Express(job, options) })
 		if err == nil {
 			e.Err = nil
@@ -59,9 +63,6 @@ func (r routes) options(model string, route mediagate.Route) []map[string]string
 		if c.Serves(model, route) {
 			list = append(list, c.Options)
 		}
-	}
-	if list == nil {
-		list = append(list, nil)
 	}
 	return list
 }

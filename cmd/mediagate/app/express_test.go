@@ -68,6 +68,9 @@ func TestExpressAsksEachChannel(t *testing.T) {
 			if (got.Err == nil) != (test.err == "") || got.Err != nil && !strings.Contains(got.Err.Error(), test.err) {
 				t.Errorf("the error is %v, want %q", got.Err, test.err)
 			}
+			if got.Unserved != slices.Equal(test.asked, []string{""}) {
+				t.Errorf("unserved: %t", got.Unserved)
+			}
 			if !got.Sync || !slices.Equal(got.Fields, []string{"mode"}) {
 				t.Errorf("described as %+v", got)
 			}
@@ -75,6 +78,30 @@ func TestExpressAsksEachChannel(t *testing.T) {
 				t.Errorf("asked (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// With a channel of Google's for the Gemini surface only, what that surface
+// lacks is said to have no channel elsewhere.
+func TestExpressTellsWhichRoutesHaveNoChannel(t *testing.T) {
+	t.Parallel()
+	models, err := catalog.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := models.Model("epsilon3.1-fast-official")
+	request, err := m.Operations()[0].Accept(map[string]any{"model": m.ID, "prompt": "a cat", "generate_audio": false})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := routes{adapter: all.Adapter, channels: []mediagate.Channel{{Provider: "veo"}}}
+	got := map[string][2]bool{}
+	for _, route := range request.Plan.Routes {
+		e := r.Express(m.ID, route, request.Params)
+		got[route.Provider] = [2]bool{e.Unserved, e.Err == nil}
+	}
+	if diff := cmp.Diff(map[string][2]bool{"vertex": {true, true}, "veo": {false, false}}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
