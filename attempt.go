@@ -46,7 +46,7 @@ type Attempt struct {
 	Refusal     *Failure  // of a repeated intent: proof only once the job is absent
 	CreatedAt   time.Time
 	AcceptedAt  time.Time
-	EndedAt     time.Time
+	EndedAt     time.Time // unset while the job has a slot
 }
 
 // Job is what an adapter submits.

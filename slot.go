@@ -3,7 +3,8 @@ package mediagate
 import "time"
 
 // Slots are the jobs that a vendor account takes at once. A job has its slot
-// from the intent to submit it until its attempt has ended.
+// from the intent to submit it until it has ended, also when its task has not
+// waited for that.
 type Slots struct {
 	// Names are the channel's, and then those that it had: their jobs are of
 	// the same account.

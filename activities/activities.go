@@ -63,6 +63,8 @@ type PartStore interface {
 // SlotStore keeps who waits for a slot; the channels grant them.
 type SlotStore interface {
 	Queue(ctx context.Context, taskID string, n int, channels []string) error
+	ReleaseSlot(ctx context.Context, taskID string, n int) error
+	EndSlots(ctx context.Context) error
 }
 
 // AwaitStore keeps what channels poll for.

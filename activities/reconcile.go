@@ -150,6 +150,7 @@ func (a *Activities) pass(ctx context.Context, overdueToo bool) PassReport {
 	if overdueToo {
 		concern(func(ctx context.Context) error { return a.rescueRounds(ctx, &r) })
 		concern(func(ctx context.Context) error { return a.rescueTasks(ctx, &r) })
+		concern(a.Store.EndSlots)
 	}
 	concern(func(ctx context.Context) error {
 		rounds, err := a.Store.PendingWebhooks(ctx, min(roundAfter, a.Settings.RoundAfter), a.Settings.RoundAfter, passBatch)

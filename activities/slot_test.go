@@ -2,6 +2,8 @@ package activities_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -10,7 +12,9 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/providers"
 )
 
 // account is another one with the asynchronous vendor.
@@ -137,6 +141,96 @@ func TestD12QueuedForAChannelThatIsWell(t *testing.T) {
 				t.Errorf("queued since %v, parked for %q, want %q", st.QueuedAt, st.ParkReason, test.parked)
 			}
 		})
+	}
+}
+
+// unstoppable is a vendor that cannot stop a job.
+type unstoppable struct{ providers.Provider }
+
+// D7: jobs that are cancelled run on at a vendor that cannot stop them, or does
+// not. As many as run, no more are sent. Those that it has stopped make room.
+func TestD7CancelledJobsThatRunOnKeepTheirSlots(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		vendor func(b *bundle, p providers.Provider) providers.Provider
+		sent   int // of the second five, at once
+	}{
+		"who cannot stop": {func(_ *bundle, p providers.Provider) providers.Provider { return unstoppable{p} }, 0},
+		"who refuses to": {func(b *bundle, p providers.Provider) providers.Provider {
+			b.Async.OnCancel = func(context.Context, mediagate.JobRef) error { return errors.New("it has begun") }
+			return p
+		}, 0},
+		"who stops": {func(_ *bundle, p providers.Provider) providers.Provider { return p }, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			c := b.account("a", 5, 1)
+			c.Vendor = test.vendor(b, c.Vendor)
+			b.Channels.Set(c)
+			submit := func(id string) {
+				task := b.NewVideo()
+				task.ID = id
+				b.Store.Add(task)
+				must[mediagate.Story](b, b.Activities.SubmitJob, activities.AttemptArgs{TaskID: id, N: 1})
+			}
+			for i := range 5 {
+				submit(fmt.Sprintf("task_one_%d", i))
+			}
+			for i := range 5 {
+				id := fmt.Sprintf("task_one_%d", i)
+				must[any](b, b.Activities.CancelJob, activities.AttemptArgs{TaskID: id, N: 1})
+				must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{TaskID: id, N: 1, Status: mediagate.StatusCancelled})
+			}
+			for i := range 5 {
+				submit(fmt.Sprintf("task_two_%d", i))
+			}
+			if got := len(b.Async.Submits()); got != 5+test.sent {
+				t.Errorf("%d jobs were submitted, want %d", got, 5+test.sent)
+			}
+			if test.sent > 0 {
+				return
+			}
+			b.advance(mediagate.SlotsLost * b.task().Plan.Expected)
+			submit("task_late")
+			rows, err := b.Store.QueuedTasks(t.Context(), c.Name, 10)
+			b.ok(err)
+			if got := len(b.Async.Submits()); got != 5 || len(rows) != 6 { // nobody overtakes who waits
+				t.Errorf("%d jobs were submitted, %d tasks are queued", got, len(rows))
+			}
+			epoch, err := b.Store.BeginEpoch(t.Context(), c.Name)
+			b.ok(err)
+			got, err := b.Store.GrantSlots(t.Context(), mediagate.Granting{
+				Channel: c.Name, Epoch: epoch, Slots: c.Slots(), Most: 10, TakeBack: time.Minute, Again: time.Minute,
+			})
+			b.ok(err)
+			if len(got.Signals) != 5 || got.Waiting != 1 {
+				t.Errorf("granted %+v", got)
+			}
+		})
+	}
+}
+
+// D5, D7: a job that is accepted after its task has ended has a slot, until the
+// vendor has stopped it.
+func TestD7AcceptedAfterTheEndTakesASlot(t *testing.T) {
+	t.Parallel()
+	for stops, want := range map[bool]int{true: 0, false: 1} {
+		b := setup(t, video)
+		b.Async.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+			_, _, err := b.Store.Settle(ctx, mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusCancelled})
+			return mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-1", ExternalID: job.ExternalID}}, err
+		}
+		b.Async.OnCancel = func(context.Context, mediagate.JobRef) error {
+			if !stops {
+				return errors.New("it has begun")
+			}
+			return nil
+		}
+		_, _ = call[mediagate.Story](b, b.Activities.SubmitJob, first()) // what counts is what is stored
+		if got, _, _, err := b.Store.ChannelLoad(t.Context(), activitytest.AsyncChannel); err != nil || got != want {
+			t.Errorf("stopped: %t: %d slots are taken, error %v", stops, got, err)
+		}
 	}
 }
 

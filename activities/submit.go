@@ -269,7 +269,7 @@ func (a *Activities) accept(ctx context.Context, task mediagate.Task, row mediag
 	if !ended {
 		return nil
 	}
-	a.cancelAtVendor(ctx, channel, task.ID, s.Ref)
+	a.cancelAtVendor(ctx, channel, row, s.Ref)
 	if s.Outcome != nil && stored(s.Outcome.Media) {
 		a.dropUnwanted(ctx, task.ID)
 	}
@@ -300,8 +300,9 @@ func rejection(err error) (f mediagate.Failure, ok bool) {
 }
 
 // cancelAtVendor asks the vendor to stop a job that nobody waits for. It is a
-// courtesy: its failure changes nothing for the task.
-func (a *Activities) cancelAtVendor(ctx context.Context, c channel.Channel, taskID string, ref mediagate.JobRef) {
+// courtesy: its failure changes nothing for the task. A job that was stopped
+// leaves its slot.
+func (a *Activities) cancelAtVendor(ctx context.Context, c channel.Channel, row mediagate.Attempt, ref mediagate.JobRef) {
 	canceller, ok := channel.Unwrap(c.Vendor).(providers.Canceller)
 	if !ok {
 		return
@@ -309,7 +310,11 @@ func (a *Activities) cancelAtVendor(ctx context.Context, c channel.Channel, task
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if err := canceller.Cancel(ctx, ref); err != nil {
-		a.Logger.WarnContext(ctx, "vendor job not cancelled", "task", taskID, "channel", c.Name, "error", err)
+		a.Logger.WarnContext(ctx, "vendor job not cancelled", "task", row.TaskID, "channel", c.Name, "error", err)
+		return
+	}
+	if err := a.Store.ReleaseSlot(ctx, row.TaskID, row.N); err != nil {
+		a.Logger.WarnContext(ctx, "the slot of a stopped job is kept for a while", "task", row.TaskID, "channel", c.Name, "error", err)
 	}
 }
 
@@ -321,7 +326,7 @@ func (a *Activities) CancelJob(ctx context.Context, in AttemptArgs) error {
 		return a.fail(ctx, err)
 	}
 	if c, err := a.accounts().Of(ctx, row); err == nil && row.Ref.JobID != "" {
-		a.cancelAtVendor(ctx, c, in.TaskID, row.Ref)
+		a.cancelAtVendor(ctx, c, row, row.Ref)
 	}
 	return nil
 }

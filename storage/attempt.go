@@ -202,7 +202,7 @@ func (s *Store) slotUntil(expected time.Duration) stamp {
 // for it from firstPollAt on, unless the submission brought the outcome
 // itself. ended says that nobody waits for the job any more: the task has
 // ended or the attempt was given up; then its id is recorded all the same, so
-// that the job can be cancelled (D5). An attempt that is accepted already
+// that the job can be cancelled (D5), and it has a slot as a job that runs on. An attempt that is accepted already
 // stays as it is. Returns KindConflict for a rejected attempt, KindNotFound.
 func (s *Store) AcceptAttempt(ctx context.Context, taskID string, n int, sub mediagate.Submission, firstPollAt time.Time) (ended bool, err error) {
 	ref, err := jsonText(sub.Ref)
@@ -231,8 +231,19 @@ func (s *Store) AcceptAttempt(ctx context.Context, taskID string, n int, sub med
 			return nil
 		case ended || row.State == mediagate.AttemptEnded:
 			ended = true
+			endedAt, slotUntil := row.EndedAt, row.SlotUntil
+			switch {
+			case outcome == nil && len(row.Outcome) == 0: // it runs on
+				expected, err := task.expected()
+				if err != nil {
+					return err
+				}
+				endedAt, slotUntil = stamp{}, s.slotUntil(expected)
+			case endedAt.IsZero():
+				endedAt = now
+			}
 			_, err := exec(tx, `UPDATE attempts SET ref = ?, accepted_at = ?, state = 'ended', outcome = COALESCE(outcome, ?),
-				ended_at = COALESCE(ended_at, ?) WHERE task_id = ? AND n = ?`, ref, now, outcome, now, taskID, n)
+				ended_at = ?, slot_until = ? WHERE task_id = ? AND n = ?`, ref, now, outcome, endedAt, slotUntil, taskID, n)
 			return err
 		}
 		return s.accept(tx, task, row, ref, outcome, firstPollAt)

@@ -12,7 +12,8 @@ import (
 )
 
 // Slots (D7). Nothing counts them: a channel's are taken by the attempts of its
-// names that have not ended, and by the grants that are not used yet. Who takes
+// names that have no end, as their jobs run or may run, and by the grants that
+// are not used yet. Who takes
 // one has locked the channel's row, so that no two take the last one; whoever
 // locks a task as well has locked that first.
 
@@ -130,6 +131,24 @@ func (s *Store) served(tx *gorm.DB, channel, account string) error {
 			SELECT ?, ?, COALESCE(MAX(served), 0) + 1, CAST(? AS timestamptz) FROM turns WHERE channel = ?
 		ON CONFLICT (channel, account_id) DO UPDATE SET served = excluded.served`, channel, account, at(s.clock()), channel)
 	return err
+}
+
+// ReleaseSlot stores that the attempt's job runs no more, as the vendor has
+// stopped it.
+func (s *Store) ReleaseSlot(ctx context.Context, taskID string, n int) error {
+	return s.underLock(ctx, taskID, "release slot", func(tx *gorm.DB, _ lockedTask) error {
+		now := at(s.clock())
+		_, err := exec(tx, `UPDATE attempts SET slot_until = ?, ended_at = CASE WHEN state = 'ended' THEN CAST(? AS timestamptz) END
+			WHERE task_id = ? AND n = ? AND ended_at IS NULL`, now, now, taskID, n)
+		return err
+	})
+}
+
+// EndSlots ends the attempts of ended tasks whose jobs have had their time, so
+// that nobody looks at them again when slots are counted.
+func (s *Store) EndSlots(ctx context.Context) error {
+	_, err := exec(s.on(ctx), "UPDATE attempts SET ended_at = slot_until WHERE ended_at IS NULL AND state = 'ended' AND slot_until <= ?", at(s.clock()))
+	return dbError(err, "end slots")
 }
 
 // Queue lets a task wait until one of the channels has a slot for its attempt n,

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -131,14 +132,31 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 			return err
 		}
 	}
-	if _, err := exec(tx, "UPDATE attempts SET state = 'ended', ended_at = COALESCE(ended_at, ?) WHERE task_id = ? AND state NOT IN ('rejected', 'ended')",
-		at(end.EndedAt), task.ID); err != nil {
+	if err := s.endAttempts(tx, task, end.EndedAt); err != nil {
 		return err
 	}
 	if _, err := exec(tx, "UPDATE idempotency SET expires_at = ? WHERE task_id = ?", at(s.clock().Add(idempotencyTTL)), task.ID); err != nil {
 		return err
 	}
 	return s.resolve(tx, task, kind, end.Cost)
+}
+
+// endAttempts ends the attempts of a task that ends. A job that may run on, as
+// its end is not known and the vendor has not stopped it, keeps its slot for a
+// while: until then the attempt has no ended_at.
+func (s *Store) endAttempts(tx *gorm.DB, task lockedTask, endedAt time.Time) error {
+	expected, err := task.expected()
+	if err != nil {
+		return err
+	}
+	const runsOn = "outcome IS NULL AND state IN ('accepted', 'unknown') AND (slot_until IS NULL OR slot_until > ?)"
+	now := at(s.clock())
+	_, err = exec(tx, `UPDATE attempts SET state = 'ended',
+			ended_at = CASE WHEN `+runsOn+` THEN NULL ELSE COALESCE(ended_at, ?) END,
+			slot_until = CASE WHEN `+runsOn+` THEN COALESCE(slot_until, ?) ELSE slot_until END
+		WHERE task_id = ? AND state NOT IN ('rejected', 'ended')`,
+		now, at(endedAt), now, s.slotUntil(expected), task.ID)
+	return err
 }
 
 // firstRound begins the callback's first delivery round, or drops the callback

@@ -130,8 +130,16 @@ func (s *Store) AcceptAttempt(ctx context.Context, taskID string, n int, sub med
 	a.Ref, a.AcceptedAt = sub.Ref, s.clock()
 	if ended || a.State == mediagate.AttemptEnded {
 		a.State = mediagate.AttemptEnded
-		if a.Outcome == nil {
+		switch {
+		case a.Outcome == nil && sub.Outcome == nil: // it runs on
+			a.EndedAt, a.slotUntil = time.Time{}, s.slotUntil(r)
+		case a.Outcome == nil:
 			a.Outcome = sub.Outcome
+			fallthrough
+		default:
+			if a.EndedAt.IsZero() {
+				a.EndedAt = s.clock()
+			}
 		}
 		return true, nil
 	}

@@ -60,9 +60,7 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 			r.sweepAt = s.clock().Add(2 * mediagate.CopyLimit)
 		}
 		s.drop(t.ID, a.N)
-		if a.State != mediagate.AttemptRejected {
-			a.State = mediagate.AttemptEnded
-		}
+		s.endAttempt(r, a, end.EndedAt)
 	}
 	return s.story(t.ID), true, nil
 }

@@ -30,11 +30,56 @@ func (s *Store) inDoubt(r *record, a *attempt) {
 	}
 }
 
+// endAttempt ends an attempt of a task that ends. A job that may run on keeps
+// its slot for a while.
+func (s *Store) endAttempt(r *record, a *attempt, endedAt time.Time) {
+	if over(a.State) {
+		return
+	}
+	held := a.slotUntil.IsZero() || a.slotUntil.After(s.clock())
+	if runsOn := a.State == mediagate.AttemptAccepted || a.State == mediagate.AttemptUnknown; runsOn && held && a.Outcome == nil {
+		s.inDoubt(r, a)
+	} else if a.EndedAt.IsZero() {
+		a.EndedAt = endedAt
+	}
+	a.State = mediagate.AttemptEnded
+}
+
+// ReleaseSlot stores that the attempt's job was stopped.
+func (s *Store) ReleaseSlot(ctx context.Context, taskID string, n int) error {
+	return s.change(ctx, "ReleaseSlot", taskID, n, func(_ *record, a *attempt) error {
+		if a.EndedAt.IsZero() {
+			a.slotUntil = s.clock()
+			if a.State == mediagate.AttemptEnded {
+				a.EndedAt = s.clock()
+			}
+		}
+		return nil
+	})
+}
+
+// EndSlots ends the attempts whose jobs have had their time.
+func (s *Store) EndSlots(ctx context.Context) error {
+	unlock, err := s.lock(ctx, "EndSlots")
+	defer unlock()
+	if err != nil {
+		return err
+	}
+	for _, r := range s.tasks {
+		for _, a := range r.attempts {
+			if a.State == mediagate.AttemptEnded && a.EndedAt.IsZero() && !a.slotUntil.IsZero() && !a.slotUntil.After(s.clock()) {
+				a.EndedAt = a.slotUntil
+			}
+		}
+	}
+	return nil
+}
+
 // slotsTaken counts the jobs of the names, and the grants that are not used.
 func (s *Store) slotsTaken(names []string) (taken int, oldest time.Time) {
 	for _, r := range s.tasks {
 		for _, a := range r.attempts {
-			if slices.Contains(names, a.Channel) && !over(a.State) {
+			if slices.Contains(names, a.Channel) && a.EndedAt.IsZero() {
 				if oldest.IsZero() || a.CreatedAt.Before(oldest) {
 					oldest = a.CreatedAt
 				}

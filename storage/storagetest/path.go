@@ -42,6 +42,8 @@ type Path interface {
 	EndPart(ctx context.Context, p mediagate.Part) error
 
 	Queue(ctx context.Context, taskID string, n int, channels []string) error
+	ReleaseSlot(ctx context.Context, taskID string, n int) error
+	EndSlots(ctx context.Context) error
 	GrantSlots(ctx context.Context, g mediagate.Granting) (mediagate.Granted, error)
 	QueuedTasks(ctx context.Context, channel string, limit int) ([]mediagate.Queued, error)
 	ChannelLoad(ctx context.Context, name string) (inFlight, queued int, oldest time.Time, err error)

@@ -206,6 +206,90 @@ var slotTests = map[string]func(*bench){
 		b.pass(mediagate.SlotsLost * plan.Expected)
 		same(b, "while it runs", b.try(b.submit(p, unit(1)), limited(1)), false)
 	},
+	"a job that runs on keeps its slot for a while": func(b *bench) {
+		p := b.newPayer(unit(20))
+		for name, test := range map[string]struct {
+			end   func(id string)
+			holds bool
+		}{
+			"accepted, cancelled": {func(id string) {
+				_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+				b.noError(err)
+				b.settle(cancelled(id))
+			}, true},
+			"accepted, failed": {func(id string) {
+				_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+				b.noError(err)
+				b.settle(failed(id))
+			}, true},
+			"unknown": {func(id string) {
+				b.noError(b.MarkUnknown(b.Context(), id, 1, b.attempt(id, 1).SendBefore, ""))
+				b.settle(failed(id))
+			}, true},
+			"accepted after the end": {func(id string) {
+				b.settle(cancelled(id))
+				_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+				b.noError(err)
+			}, true},
+			"accepted after the end, with its outcome": {func(id string) {
+				b.settle(cancelled(id))
+				_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id), Outcome: &success}, b.now())
+				b.noError(err)
+			}, false},
+			"stopped, then settled": {func(id string) {
+				_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+				b.noError(err)
+				b.noError(b.ReleaseSlot(b.Context(), id, 1))
+				b.settle(cancelled(id))
+			}, false},
+			"settled, then stopped": {func(id string) {
+				_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+				b.noError(err)
+				b.settle(cancelled(id))
+				b.noError(b.ReleaseSlot(b.Context(), id, 1))
+			}, false},
+			"settled, then its end is told": {func(id string) {
+				_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+				b.noError(err)
+				b.settle(cancelled(id))
+				_, err = b.RecordOutcome(b.Context(), id, 1, failure)
+				b.noError(err)
+			}, false},
+			"never sent": {func(id string) { b.settle(cancelled(id)) }, false},
+		} {
+			id := b.submit(p, unit(1))
+			if !b.try(id, limited(1)) {
+				b.Fatalf("no slot before %s", name)
+			}
+			test.end(id)
+			b.noError(b.EndSlots(b.Context())) // of none, yet
+			next := b.submit(p, unit(1))
+			same(b, name, b.try(next, limited(1)), !test.holds)
+			if test.holds {
+				b.pass(mediagate.SlotsLost*plan.Expected - time.Microsecond)
+				b.noError(b.EndSlots(b.Context()))
+				same(b, name+": to the last", b.try(next, limited(1)), false)
+				b.pass(time.Microsecond)
+				b.noError(b.EndSlots(b.Context()))
+				same(b, name+": and no longer", b.try(next, limited(1)), true)
+			}
+			same(b, name+": state", b.attempt(id, 1).State, mediagate.AttemptEnded)
+			same(b, name+": ended", b.attempt(id, 1).EndedAt.IsZero(), false)
+			b.settle(failed(next))
+		}
+	},
+	"a slot that is released has no other effect": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.noError(b.ReleaseSlot(b.Context(), id, 1))
+		same(b, "state", b.attempt(id, 1).State, mediagate.AttemptAccepted)
+		b.claim("c")
+		b.store("c", mediagate.PollResult{TaskID: id, N: 1, Outcome: &success})
+		ended := b.attempt(id, 1).EndedAt
+		b.pass(time.Second)
+		b.noError(b.ReleaseSlot(b.Context(), id, 1))
+		same(b, "of a job that has ended", b.attempt(id, 1).EndedAt, ended)
+	},
 	"who queues waits, and is granted a slot": func(b *bench) {
 		p := b.newPayer(unit(10))
 		runs := b.submit(p, unit(1))
