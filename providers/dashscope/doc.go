@@ -15,6 +15,7 @@
 //   - "edit": Wan's video edit.
 //   - "kling" and "kling_omni": Kling's models, without and with subjects.
 //   - "vidu": Vidu's reference to video.
+//   - "base_video": any of these protocols, by the model's name.
 //
 // A job that is older, or that the account does not have, is UNKNOWN to the
 // vendor, which is KindNotFound here. No job can be found by our own id.

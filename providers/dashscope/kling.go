@@ -66,8 +66,8 @@ type (
 	}
 )
 
-// klingFrames are what images are, by their order.
-var klingFrames = []string{"first_frame", "last_frame"}
+// frames are what images are, by their order.
+var frames = []string{"first_frame", "last_frame"}
 
 // newKling writes a video without subjects.
 func newKling(job mediagate.Job) (*request, error) {
@@ -112,8 +112,8 @@ func (p *klingParams) write() (*klingInput, *klingParameters, error) {
 	switch {
 	case p.Mode != "std" && p.Mode != "pro":
 		return nil, nil, invalid("mode", "must be std or pro here")
-	case len(p.ImageURLs) > len(klingFrames):
-		return nil, nil, invalid("image_urls", fmt.Sprintf("takes at most %d images here", len(klingFrames)))
+	case len(p.ImageURLs) > len(frames):
+		return nil, nil, invalid("image_urls", fmt.Sprintf("takes at most %d images here", len(frames)))
 	}
 	seconds, err := whole("duration", p.Duration)
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *klingParams) write() (*klingInput, *klingParameters, error) {
 	in := &klingInput{Prompt: p.Prompt, MultiShot: p.MultiShot}
 	out := &klingParameters{Mode: p.Mode, Duration: seconds, Audio: p.Audio, Watermark: p.Watermark}
 	for i, link := range p.ImageURLs {
-		in.Media = append(in.Media, media{Type: klingFrames[i], URL: link})
+		in.Media = append(in.Media, media{Type: frames[i], URL: link})
 	}
 	if len(p.ImageURLs) == 0 { // else the video follows its frame
 		out.AspectRatio = p.AspectRatio

@@ -34,7 +34,7 @@ const (
 // writers turn the request of a job into the vendor's, by operation.
 var writers = map[string]func(mediagate.Job) (*request, error){
 	opImage: newImage, opVideo: newVideo, opVideoV2: newVideoV2, opEdit: newEdit,
-	opBaseImage: newBaseImage, opKling: newKling, opKlingOmni: newKlingOmni, opVidu: newVidu,
+	opBaseImage: newBaseImage, opBaseVideo: newBaseVideo, opKling: newKling, opKlingOmni: newKlingOmni, opVidu: newVidu,
 }
 
 // synchronous says that the submission itself brings the result.
@@ -52,6 +52,8 @@ func Description() providers.Description {
 	video := func(fields []string) providers.Operation {
 		return providers.Operation{Fields: fields, Media: "video", Submit: videoTimeout, Cancel: true}
 	}
+	base := video(baseVideoFields)
+	base.Base = true
 	return providers.Description{
 		Credentials: []string{"api_key"},
 		Operations: map[string]providers.Operation{
@@ -59,6 +61,8 @@ func Description() providers.Description {
 				Fields: []string{"prompt", "size", "resolution", "prompt_extend"}, Media: "image", Sync: true, Submit: imageTimeout,
 			},
 			opBaseImage: {Fields: baseImageFields, Media: "image", Sync: true, Submit: imageTimeout, Base: true},
+
+			opBaseVideo: base,
 
 			opVideo:   video(wan),
 			opVideoV2: video(wan),

@@ -42,6 +42,7 @@ func otherJobs() []mediagate.Job {
 		jobOf("kling/kling-v3-video-generation", "kling", klingText),
 		jobOf("kling/kling-v3-omni-video-generation", "kling_omni", omniText),
 		jobOf("vidu/viduq3_reference2video", "vidu", viduText),
+		jobOf("wan9.9-t2v", "base_video", `{"prompt":"a red kite","resolution":"1080p"}`),
 	}
 }
 
@@ -103,6 +104,16 @@ func videoSuite() providertest.Suite {
 			jobOf("wan2.7", "video_v2", strings.Replace(wanText, `"audio":true`, `"audio":false`, 1)),
 			jobOf("kling/kling-v3-video-generation", "kling", strings.Replace(klingText, "std", "4k", 1)),
 			jobOf("vidu/viduq3_reference2video", "vidu", strings.Replace(viduText, "16:9", "21:9", 1)),
+			jobOf("wan9.9-i2v", "base_video", `{"prompt":"a","image_urls":["https://a.example.com","https://b.example.com","https://c.example.com"]}`),
+			jobOf("wan9.9-r2v", "base_video", `{"prompt":"a","image_urls":["https://a","https://b","https://c","https://d","https://e","https://f"]}`),
+			jobOf("wan9.9-t2v", "base_video", `{"prompt":"a","seed":2147483648}`),
+			jobOf("wan9.9-t2v", "base_video", `{"prompt":"`+strings.Repeat("a", 5001)+`"}`),
+			jobOf("wan2.5-t2v-preview", "base_video", `{"prompt":"`+strings.Repeat("a", 1501)+`"}`),
+			jobOf("wan2.5-i2v-preview", "base_video", `{"prompt":"a","image_urls":["https://a.example.com","https://b.example.com"]}`),
+			jobOf("wan2.2-t2v-plus", "base_video", `{"prompt":"a","resolution":"480P"}`),
+			jobOf("kling/kling-v9", "base_video", `{"prompt":"a","seed":1}`),
+			jobOf("kling/kling-v9", "base_video", `{"prompt":"a","resolution":"4K"}`),
+			jobOf("vidu/viduq9", "base_video", `{"prompt":"a","resolution":"4K"}`),
 		},
 		Accepted:   providertest.Reply{Body: fmt.Sprintf(`{"output":{"task_id":%q,"task_status":"PENDING"},"request_id":"req-1"}`, jobID)},
 		Submission: mediagate.Submission{Ref: ref},

@@ -47,22 +47,30 @@ func newVidu(job mediagate.Job) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
+	in, out, err := p.write()
+	if err != nil {
+		return nil, err
+	}
+	return &request{Model: job.Upstream, Input: in, Parameters: out, path: videoPath, marked: p.Watermark}, nil
+}
+
+func (p *viduParams) write() (in *viduInput, out *viduParameters, err error) {
 	resolution := strings.ToUpper(p.Resolution)
-	out := &viduParameters{
+	out = &viduParameters{
 		Resolution: resolution, Size: viduPixels[resolution][p.AspectRatio], Audio: p.Audio, Watermark: p.Watermark,
 	}
 	if out.Size == "" {
-		return nil, invalid("aspect_ratio", "has no pixel size here")
+		return nil, nil, invalid("aspect_ratio", "has no pixel size here")
 	}
 	if out.Duration, err = whole("duration", p.Duration); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if out.Seed, err = seedOf(p.Seed); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	in := &viduInput{Prompt: p.Prompt}
+	in = &viduInput{Prompt: p.Prompt}
 	for _, link := range p.ImageURLs {
 		in.Media = append(in.Media, media{Type: "image", URL: link})
 	}
-	return &request{Model: job.Upstream, Input: in, Parameters: out, path: videoPath, marked: p.Watermark}, nil
+	return in, out, nil
 }

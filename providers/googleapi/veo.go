@@ -24,6 +24,8 @@ type Video struct {
 	PersonGeneration string      `json:"person_generation"`
 	ResizeMode       string      `json:"resize_mode"`
 	EnhancePrompt    *bool       `json:"enhance_prompt"`
+
+	frameFields [baseFrames]string // the frames' names, where they have others
 }
 
 // VideoFields are those of the gateway's request that Veo takes.
@@ -67,10 +69,10 @@ func (v *Video) Samples() int {
 func (v *Video) Images() []Image {
 	var images []Image
 	if v.FirstFrame != "" {
-		images = append(images, Image{"first_frame_image", v.FirstFrame})
+		images = append(images, Image{v.frameField(0, "first_frame_image"), v.FirstFrame})
 	}
 	if v.LastFrame != "" {
-		images = append(images, Image{"last_frame_image", v.LastFrame})
+		images = append(images, Image{v.frameField(1, "last_frame_image"), v.LastFrame})
 	}
 	return images
 }

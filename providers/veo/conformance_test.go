@@ -102,7 +102,12 @@ func suite() providertest.Suite {
 		Channel: mediagate.Channel{Name: "veo-a", Provider: "veo", Credentials: map[string]string{"api_key": "AIzaSyB4bX9mQ2vT7pW8nR3"}},
 		Job:     job(`{"prompt":"a red kite","generate_audio":true,"first_frame_image":"https://img.example.com/a.png"}`),
 		Files:   map[string]string{"https://img.example.com/a.png": picture(), "https://img.example.com/b.png": picture()},
+		Others: []mediagate.Job{{
+			TaskID: externalID, ExternalID: externalID, Upstream: "veo-9", Operation: "base_video",
+			Params: []byte(`{"prompt":"a red kite","image_urls":["https://img.example.com/a.png"]}`),
+		}},
 		Inexpressible: []mediagate.Job{
+			{Operation: "base_video", Upstream: "veo-9", Params: []byte(`{"prompt":"a","image_urls":["https://a.example.com","https://b.example.com","https://c.example.com"]}`)},
 			job(`{"prompt":"a"}`), job(`{"prompt":"a","generate_audio":false}`), job(`{"prompt":"a","generate_audio":true,"seed":0}`),
 			job(`{"prompt":"a","generate_audio":true,"resize_mode":"crop"}`), job(`{"prompt":"a","generate_audio":true,"enhance_prompt":false}`),
 			job(`{"prompt":"a","generate_audio":true,"duration":5}`),

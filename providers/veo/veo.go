@@ -16,8 +16,10 @@ import (
 const PublicURL = "https://generativelanguage.googleapis.com"
 
 const (
-	opVideo = "video"
-	prefix  = "/v1beta/"
+	opVideo     = "video"
+	opBaseVideo = "base_video" // of requests of the base contract
+
+	prefix = "/v1beta/"
 )
 
 // submitTimeout bounds a submission. The frames are sent meanwhile; the answer
@@ -29,7 +31,8 @@ func Description() providers.Description {
 	return providers.Description{
 		Credentials: []string{"api_key"},
 		Operations: map[string]providers.Operation{
-			opVideo: {Fields: googleapi.VideoFields(), Media: "video", Inputs: true, Submit: submitTimeout},
+			opVideo:     {Fields: googleapi.VideoFields(), Media: "video", Inputs: true, Submit: submitTimeout},
+			opBaseVideo: {Fields: googleapi.BaseFields(), Media: "video", Inputs: true, Submit: submitTimeout, Base: true},
 		},
 	}
 }
@@ -60,7 +63,11 @@ func (a *Adapter) Close() { a.http.Close() }
 
 // decode reads the job's request, and says what of it the surface lacks.
 func decode(job mediagate.Job) (*googleapi.Video, error) {
-	if job.Operation != opVideo {
+	switch job.Operation {
+	case opVideo:
+	case opBaseVideo:
+		return googleapi.DecodeBase(job, googleapi.BaseFields())
+	default:
 		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
 	}
 	v, err := googleapi.DecodeVideo(job)
@@ -132,7 +139,8 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
 	name := googleapi.NameOf(ref.State, ref.JobID)
-	if _, _, ok := (googleapi.Operation{Name: vendorhttp.Text(name)}).Parts(); !ok || ref.Operation != opVideo {
+	known := ref.Operation == opVideo || ref.Operation == opBaseVideo
+	if _, _, ok := (googleapi.Operation{Name: vendorhttp.Text(name)}).Parts(); !ok || !known {
 		// Not KindNotFound, which would prove that there is no job.
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "the reference is none of this adapter's")
 	}

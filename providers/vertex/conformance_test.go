@@ -136,7 +136,12 @@ func suite() providertest.Suite {
 		},
 		Files:   map[string]string{"https://img.example.com/a.png": picture(), "https://img.example.com/b.png": picture(), "https://img.example.com/c.txt": "none"},
 		Secrets: []string{token},
+		Others: []mediagate.Job{{
+			TaskID: externalID, ExternalID: externalID, Upstream: "veo-9", Operation: "base_video",
+			Params: []byte(`{"prompt":"a red kite","image_urls":["https://img.example.com/a.png"],"seed":7}`),
+		}},
 		Inexpressible: []mediagate.Job{
+			{Operation: "base_video", Upstream: "veo-9", Params: []byte(`{"prompt":"a","image_urls":["https://a.example.com","https://b.example.com","https://c.example.com"]}`)},
 			{Operation: "video", Upstream: "veo", Params: []byte(`{"prompt":"a","duration":5}`)},
 			{Operation: "video", Upstream: "veo", Params: []byte(`{"prompt":"a","enhance_prompt":false}`)},
 			{Operation: "video", Upstream: "veo", Params: []byte(`{"prompt":"a","resize_mode":"stretch"}`)},

@@ -19,9 +19,16 @@ type parameters struct {
 	EnhancePrompt *bool       `json:"enhancePrompt,omitempty"`
 }
 
+// baseFields are those of the base contract.
+func baseFields() []string { return append(googleapi.BaseFields(), "seed") }
+
 // decode reads the job's request, and says what of it cannot be expressed.
 func decode(job mediagate.Job) (*googleapi.Video, error) {
-	if job.Operation != opVideo {
+	switch job.Operation {
+	case opVideo:
+	case opBaseVideo:
+		return googleapi.DecodeBase(job, baseFields())
+	default:
 		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
 	}
 	v, err := googleapi.DecodeVideo(job)

@@ -13,7 +13,11 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-const opVideo = "video"
+// The operations.
+const (
+	opVideo     = "video"
+	opBaseVideo = "base_video" // of requests of the base contract
+)
 
 const (
 	// submitTimeout bounds a submission with the call for its token. The frames
@@ -36,7 +40,8 @@ func Description() providers.Description {
 	return providers.Description{
 		Credentials: []string{credAccount, credProject, credLocation},
 		Operations: map[string]providers.Operation{
-			opVideo: {Fields: googleapi.VideoFields(), Media: "video", Inputs: true, Submit: submitTimeout},
+			opVideo:     {Fields: googleapi.VideoFields(), Media: "video", Inputs: true, Submit: submitTimeout},
+			opBaseVideo: {Fields: baseFields(), Media: "video", Inputs: true, Submit: submitTimeout, Base: true},
 		},
 	}
 }
@@ -156,7 +161,7 @@ func (a *Adapter) fetch(ctx context.Context, ref mediagate.JobRef, limits vendor
 		return nil, place{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
 	at, ok := placeOf(ref.State)
-	if !ok || ref.Operation != opVideo {
+	if known := ref.Operation == opVideo || ref.Operation == opBaseVideo; !ok || !known {
 		// Not KindNotFound, which would prove that there is no job.
 		return nil, place{}, mediagate.Errorf(mediagate.KindTransient, "the reference is none of this adapter's")
 	}

@@ -139,6 +139,11 @@ func suite() providertest.Suite {
 		j.Params = []byte(params)
 		return j
 	}
+	base := func(params string) mediagate.Job {
+		j := with(params)
+		j.Upstream, j.Operation = "viduq9", "base_video"
+		return j
+	}
 	images := strings.Repeat(`"https://media.example.com/kite.png",`, 7) + `"https://media.example.com/kite.png"`
 	return providertest.Suite{
 		Channel: mediagate.Channel{
@@ -146,7 +151,10 @@ func suite() providertest.Suite {
 		},
 		Prefix: "/ent/v2",
 		Job:    first,
+		Others: []mediagate.Job{base(`{"prompt":"a red kite","resolution":"720p"}`)},
 		Inexpressible: []mediagate.Job{
+			base(`{"prompt":"a kite","image_urls":[` + images + `]}`),
+			base(`{"prompt":"` + strings.Repeat("a", 5001) + `"}`),
 			with(`{"prompt":"a kite"}`),
 			with(`{"prompt":"a kite","image_urls":[]}`),
 			with(`{"prompt":"a kite","image_urls":[` + images + `]}`),

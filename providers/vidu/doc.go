@@ -1,5 +1,7 @@
-// Package vidu is the adapter of Vidu's video API, with one operation:
-// reference makes a video of what is in one to seven images.
+// Package vidu is the adapter of Vidu's video API. Its operation reference makes
+// a video of what is in one to seven images; base_video takes requests for
+// models that we know nothing of, whose images are the first frame, or the first
+// and the last, or from three on references.
 //
 // A job is found by the vendor's id only; our own id travels as the payload,
 // which the vendor gives back with each answer. What has not begun can be

@@ -45,33 +45,66 @@ type request struct {
 	Payload     string      `json:"payload,omitempty"`
 }
 
-// newRequest writes the job. Its errors are of KindInvalid and name the field,
-// or of KindNotFound for an operation that is none.
-func newRequest(job mediagate.Job) (*request, error) {
-	if job.Operation != opReference {
+// wire is a job in the vendor's words: where it is sent, and what is sent.
+type wire struct {
+	path   string
+	body   any
+	marked bool // the client wants the file with a watermark
+}
+
+// write writes the job. Its errors are of KindInvalid and name the field, or of
+// KindNotFound for an operation that is none.
+func write(job mediagate.Job) (*wire, error) {
+	switch job.Operation {
+	case opReference:
+		return newReference(job)
+	case opBaseVideo:
+		return newBase(job)
+	default:
 		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
 	}
+}
+
+// bounded holds a prompt and a number of images to the vendor's bounds.
+func bounded(prompt string, images, least int) error {
+	switch {
+	case utf8.RuneCountInString(prompt) > promptMax:
+		return mediagate.Invalid("prompt", "prompt must be a string of at most %d characters", promptMax)
+	case images < least || images > imagesMax:
+		return mediagate.Invalid("image_urls", "image_urls must be an array of %d to %d items", least, imagesMax)
+	default:
+		return nil
+	}
+}
+
+// fits holds a request without its payload to the vendor's bound.
+func fits(r any) error {
+	body, err := vendorhttp.Encode(r)
+	if err != nil {
+		return mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
+	}
+	if len(body) > bodyMax {
+		return mediagate.Invalid("image_urls", "image_urls makes the request larger than %d bytes", bodyMax)
+	}
+	return nil
+}
+
+// newReference writes a video of references.
+func newReference(job mediagate.Job) (*wire, error) {
 	p := new(params)
 	if err := vendorhttp.DecodeParams(job.Params, p); err != nil {
 		return nil, err
 	}
-	switch n := len(p.ImageURLs); {
-	case utf8.RuneCountInString(p.Prompt) > promptMax:
-		return nil, mediagate.Invalid("prompt", "prompt must be a string of at most %d characters", promptMax)
-	case n < 1 || n > imagesMax:
-		return nil, mediagate.Invalid("image_urls", "image_urls must be an array of 1 to %d items", imagesMax)
+	if err := bounded(p.Prompt, len(p.ImageURLs), 1); err != nil {
+		return nil, err
 	}
 	r := &request{
 		Model: job.Upstream, Images: p.ImageURLs, Prompt: p.Prompt, Duration: p.Duration, Seed: p.Seed,
 		AspectRatio: p.AspectRatio, Resolution: p.Resolution, Audio: p.Audio == nil || *p.Audio, Watermark: p.Watermark,
 	}
-	body, err := vendorhttp.Encode(r)
-	if err != nil {
-		return nil, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
-	}
-	if len(body) > bodyMax {
-		return nil, mediagate.Invalid("image_urls", "image_urls makes the request larger than %d bytes", bodyMax)
+	if err := fits(r); err != nil {
+		return nil, err
 	}
 	r.Payload = job.ExternalID
-	return r, nil
+	return &wire{path: referencePath, body: r, marked: p.Watermark}, nil
 }

@@ -14,12 +14,12 @@ import (
 // PublicURL is the vendor's host for accounts outside mainland China.
 const PublicURL = "https://api.vidu.com/ent/v2"
 
-// opReference is the one operation.
+// opReference makes videos of references.
 const opReference = "reference"
 
 const (
-	submitPath = "/reference2video"
-	tasksPath  = "/tasks/"
+	referencePath = "/reference2video"
+	tasksPath     = "/tasks/"
 )
 
 // submitTimeout bounds a submission.
@@ -40,6 +40,7 @@ func Description() providers.Description {
 				},
 				Media: "video", Submit: submitTimeout, Cancel: true,
 			},
+			opBaseVideo: {Fields: baseFields(), Media: "video", Submit: submitTimeout, Cancel: true, Base: true},
 		},
 	}
 }
@@ -64,22 +65,22 @@ func (a *Adapter) Close() { a.http.Close() }
 
 // Express says why the job's request cannot be written, if so.
 func Express(job mediagate.Job, _ map[string]string) error {
-	_, err := newRequest(job)
+	_, err := write(job)
 	return err
 }
 
 // Submit sends the job once; providers.Provider says which kinds it returns.
 func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-	req, err := newRequest(job)
+	req, err := write(job)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	body, err := vendorhttp.Encode(req)
+	body, err := vendorhttp.Encode(req.body)
 	if err != nil {
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
 	}
 	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: submitPath, Body: vendorhttp.JSON(body),
+		Effect: vendorhttp.Submits, Path: req.path, Body: vendorhttp.JSON(body),
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
 	}))
 	if err != nil {
@@ -90,7 +91,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		return mediagate.Submission{}, err
 	}
 	ref := mediagate.JobRef{JobID: created.TaskID.ID(), ExternalID: job.ExternalID, Operation: job.Operation}
-	if req.Watermark {
+	if req.marked {
 		ref.State = marked
 	}
 	return mediagate.Submission{Ref: ref}, nil

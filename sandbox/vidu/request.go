@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,24 +30,43 @@ var imageTypes = []string{"image/png", "image/jpeg", "image/jpg", "image/webp"}
 
 // model is what differs between models.
 type model struct {
+	endpoints   []string
 	seconds     int64 // at least
 	resolutions []string
 	credits     map[string]int64 // a second, by resolution
 }
 
 var models = map[string]model{
-	"viduq3-mix": {1, []string{"720p", "1080p"}, map[string]int64{"720p": 25, "1080p": 30}},
-	"viduq3":     {3, []string{"540p", "720p", "1080p"}, map[string]int64{"540p": 10, "720p": 20, "1080p": 25}},
+	"viduq3-mix":   {references, 1, []string{"720p", "1080p"}, map[string]int64{"720p": 25, "1080p": 30}},
+	"viduq3":       {references, 3, []string{"540p", "720p", "1080p"}, map[string]int64{"540p": 10, "720p": 20, "1080p": 25}},
+	"viduq3-pro":   {frames, 1, []string{"540p", "720p", "1080p"}, map[string]int64{"540p": 10, "720p": 25, "1080p": 30}},
+	"viduq3-turbo": {frames, 1, []string{"540p", "720p", "1080p"}, map[string]int64{"540p": 8, "720p": 12, "1080p": 16}},
 }
+
+// The endpoints, and how many images each takes.
+const (
+	fromReferences = "reference2video"
+	fromText       = "text2video"
+	fromFrame      = "img2video"
+	fromFrames     = "start-end2video"
+)
+
+var (
+	references = []string{fromReferences}
+	frames     = []string{fromText, fromFrame, fromFrames}
+
+	imagesOf = map[string][2]int{fromReferences: {1, imagesMax}, fromText: {0, 0}, fromFrame: {1, 1}, fromFrames: {2, 2}}
+)
 
 var shortSides = map[string]int{"540p": 540, "720p": 720, "1080p": 1080}
 
 // request is what a well-formed body asks for.
 type request struct {
-	in     *kernel.Object
-	name   string // of the first error; empty: of a wrong value
-	first  kernel.Picture
-	images []any
+	in       *kernel.Object
+	endpoint string
+	name     string // of the first error; empty: of a wrong value
+	first    kernel.Picture
+	images   []any
 
 	model, prompt, ratio, resolution, payload string
 
@@ -66,22 +86,42 @@ func (q *request) fail(name, field, format string, args ...any) {
 // broken is the name of the first error.
 func (q *request) broken() string { return cmp.Or(q.name, fieldInvalid) }
 
-// read reads a body.
-func read(in *kernel.Object) *request {
-	q := &request{in: in}
-	in.Only("model", "images", "subjects", "prompt", "duration", "seed", "aspect_ratio", "resolution", "audio", "bgm", "off_peak",
-		"watermark", "wm_position", "wm_url", "meta_data", "movement_amplitude", "payload", "callback_url")
+// fields are those that an endpoint takes: a video that follows a frame has no
+// ratio of its own.
+func fields(endpoint string) []string {
+	names := []string{
+		"model", "prompt", "duration", "seed", "resolution", "audio", "bgm", "off_peak",
+		"watermark", "wm_position", "wm_url", "meta_data", "movement_amplitude", "payload", "callback_url",
+	}
+	switch endpoint {
+	case fromReferences:
+		return append(names, "images", "subjects", "aspect_ratio")
+	case fromText:
+		return append(names, "style", "aspect_ratio")
+	default:
+		return append(names, "images", "is_rec")
+	}
+}
+
+// read reads a body. A prompt is optional where there are frames.
+func read(in *kernel.Object, endpoint string) *request {
+	q := &request{in: in, endpoint: endpoint}
+	in.Only(fields(endpoint)...)
 	if in.Err() != nil {
 		q.name = fieldUnwanted
 	}
-	for _, name := range []string{"model", "prompt"} {
+	needed := []string{"model", "prompt"}
+	if endpoint == fromFrame || endpoint == fromFrames {
+		needed = needed[:1]
+	}
+	for _, name := range needed {
 		if !in.Has(name) || strings.TrimSpace(in.Text(name)) == "" {
 			q.fail(fieldLacking, name, "is required")
 		}
 	}
 	q.model = in.Text("model")
 	m, ok := models[q.model]
-	if !ok {
+	if !ok || !slices.Contains(m.endpoints, endpoint) {
 		q.fail(modelUnavailable, "model", "is not one of this endpoint")
 		return q
 	}
@@ -97,7 +137,7 @@ func read(in *kernel.Object) *request {
 	if in.Has("seed") {
 		q.seed = in.Integer("seed", 0, math.MaxUint32)
 	}
-	q.ratio = in.Word("aspect_ratio", "16:9", "16:9", "9:16", "4:3", "3:4", "1:1", "auto")
+	q.ratio = q.readRatio()
 	q.resolution = in.Word("resolution", "720p", m.resolutions...)
 	q.credits = q.duration * m.credits[q.resolution]
 	q.audio = !in.Has("audio") || in.Flag("audio")
@@ -106,9 +146,26 @@ func read(in *kernel.Object) *request {
 	return q
 }
 
-// readImages reads the references. What a URL leads to is not looked at; so
+// readRatio reads the ratio; auto is that of the first image.
+func (q *request) readRatio() string {
+	words := []string{"16:9", "9:16", "4:3", "3:4", "1:1"}
+	switch q.endpoint {
+	case fromText:
+		return q.in.Word("aspect_ratio", "16:9", words...)
+	case fromReferences:
+		return q.in.Word("aspect_ratio", "16:9", append(words, "auto")...)
+	default:
+		return "auto"
+	}
+}
+
+// readImages reads the images. What a URL leads to is not looked at; so
 // the 50 MB that an image may have are never seen, as a body holds 20.
 func (q *request) readImages() {
+	count := imagesOf[q.endpoint]
+	if count[1] == 0 {
+		return
+	}
 	if !q.in.Has("images") {
 		q.fail(fieldLacking, "images", "is required")
 		return
@@ -118,8 +175,8 @@ func (q *request) readImages() {
 		q.fail(fieldInvalid, "images", "must be an array")
 		return
 	}
-	if len(items) < 1 || len(items) > imagesMax {
-		q.fail(itemCount, "images", "has %d items, 1 to %d are allowed", len(items), imagesMax)
+	if len(items) < count[0] || len(items) > count[1] {
+		q.fail(itemCount, "images", "has %d items, %d to %d are allowed", len(items), count[0], count[1])
 		return
 	}
 	for i, item := range items {
@@ -157,6 +214,8 @@ func (q *request) readImage(field, uri string) {
 // readRest reads what does not change the file here.
 func (q *request) readRest() {
 	in := q.in
+	in.Word("style", "general", "general", "anime")
+	in.Flag("is_rec")
 	in.Word("movement_amplitude", "auto", "auto", "small", "medium", "large")
 	if in.Has("wm_position") {
 		in.Integer("wm_position", 1, 4)

@@ -56,8 +56,8 @@ const (
 	// linkTime is how long the link to a file is good.
 	linkTime = 24 * time.Hour
 
-	endpoint = "v2"
-	idDigits = 18
+	generation = "v2" // of the API, one endpoint to the kernel
+	idDigits   = 18
 )
 
 type vidu struct {
@@ -70,7 +70,9 @@ func mount(s *kernel.Service) http.Handler {
 	serve := func(h func(*http.Request, kernel.Account) kernel.Reply) http.HandlerFunc {
 		return s.Handle(func(r *http.Request) kernel.Reply { return v.authenticated(r, h) })
 	}
-	mux.Handle("POST /ent/v2/reference2video", serve(v.submit))
+	for endpoint := range imagesOf {
+		mux.Handle("POST /ent/v2/"+endpoint, serve(func(r *http.Request, a kernel.Account) kernel.Reply { return v.submit(r, a, endpoint) }))
+	}
 	mux.Handle("GET /ent/v2/tasks/{id}/creations", serve(v.query))
 	mux.Handle("POST /ent/v2/tasks/{id}/cancel", serve(v.cancel))
 	mux.Handle("/", serve(func(*http.Request, kernel.Account) kernel.Reply {
@@ -101,17 +103,17 @@ func (v *vidu) authenticated(r *http.Request, h func(*http.Request, kernel.Accou
 	return refuse(kernel.CallOther, unauthorized, "carry a valid key in the Authorization header, after the word Token")
 }
 
-func (v *vidu) submit(r *http.Request, a kernel.Account) kernel.Reply {
+func (v *vidu) submit(r *http.Request, a kernel.Account, endpoint string) kernel.Reply {
 	in, err := kernel.ReadObject(r, bodyMax)
 	if err != nil {
 		return refuse(kernel.CallSubmit, badRequest, err.Error())
 	}
-	q := read(in)
+	q := read(in, endpoint)
 	if in.Err() != nil {
 		return refuse(kernel.CallSubmit, q.broken(), in.Err().Error())
 	}
 	j := q.job()
-	j.ID, j.Endpoint = kernel.NumericID(idDigits), endpoint
+	j.ID, j.Endpoint = kernel.NumericID(idDigits), generation
 	made, verdict := v.Accept(a, j)
 	rep := kernel.Reply{Kind: kernel.CallSubmit}
 	switch verdict {

@@ -139,6 +139,53 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// Videos of text and of frames have endpoints and models of their own.
+func TestFrames(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	images := func(n int) []any { return slices.Repeat([]any{picture}, n) }
+	for name, tc := range map[string]struct {
+		path   string
+		change m
+		reason string
+		field  string
+	}{
+		"text":                    {"/text2video", m{"images": nil, "style": "anime"}, "", ""},
+		"text, pro":               {"/text2video", m{"images": nil, "model": "viduq3-pro"}, "", ""},
+		"text, with an image":     {"/text2video", m{}, "FieldUnwanted", "images"},
+		"text, ratio auto":        {"/text2video", m{"images": nil, "aspect_ratio": "auto"}, "FieldInvalid", "aspect_ratio"},
+		"text, another style":     {"/text2video", m{"images": nil, "style": "noir"}, "FieldInvalid", "style"},
+		"text, none":              {"/text2video", m{"images": nil, "prompt": nil}, "FieldLacking", "prompt"},
+		"text, of references":     {"/text2video", m{"images": nil, "model": "viduq3"}, "ModelUnavailable", "model"},
+		"a frame":                 {"/img2video", m{"aspect_ratio": nil, "is_rec": false}, "", ""},
+		"a frame alone":           {"/img2video", m{"aspect_ratio": nil, "prompt": nil}, "", ""},
+		"a frame and a ratio":     {"/img2video", m{}, "FieldUnwanted", "aspect_ratio"},
+		"no frame":                {"/img2video", m{"aspect_ratio": nil, "images": nil}, "FieldLacking", "images"},
+		"a frame too many":        {"/img2video", m{"aspect_ratio": nil, "images": images(2)}, "FieldItemCountOutOfRange", "images"},
+		"two frames":              {"/start-end2video", m{"aspect_ratio": nil, "images": images(2)}, "", ""},
+		"one of two frames":       {"/start-end2video", m{"aspect_ratio": nil}, "FieldItemCountOutOfRange", "images"},
+		"references, of frames":   {"/reference2video", m{}, "ModelUnavailable", "model"},
+		"a frame, too long":       {"/img2video", m{"aspect_ratio": nil, "duration": 17}, "FieldInvalid", "duration"},
+		"a frame, of references":  {"/img2video", m{"aspect_ratio": nil, "model": "viduq3-mix"}, "ModelUnavailable", "model"},
+		"a frame with a style":    {"/img2video", m{"aspect_ratio": nil, "style": "anime"}, "FieldUnwanted", "style"},
+		"text, 16:9, recommended": {"/text2video", m{"images": nil, "is_rec": true}, "FieldUnwanted", "is_rec"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := call(t, b, "POST", tc.path, with(with(video("a fox"), m{"model": "viduq3-turbo"}), tc.change))
+			if tc.reason == "" {
+				if got.Status != 200 || got.Text("task_id") == "" {
+					t.Fatalf("%d %.300s", got.Status, got.Raw)
+				}
+				return
+			}
+			if got.Status != 400 || got.Text("reason") != tc.reason || !strings.Contains(got.Text("message"), tc.field) {
+				t.Errorf("%d %.300s, want %s of %s", got.Status, got.Raw, tc.reason, tc.field)
+			}
+		})
+	}
+}
+
 func TestKey(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)
