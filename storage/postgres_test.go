@@ -178,6 +178,10 @@ func TestPlansUseIndexes(t *testing.T) {
 			t.Errorf("%s is not used by:\n%s", index, text)
 		}
 	}
+	const endSlots = "UPDATE attempts SET ended_at = slot_until WHERE ended_at IS NULL AND state = 'ended' AND slot_until <= now()"
+	if text := explain(t, db, endSlots); !strings.Contains(text, "attempts_slots") {
+		t.Errorf("slots are ended by:\n%s", text)
+	}
 }
 
 func explain(t *testing.T, db *sql.DB, query string) string {
