@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -110,7 +111,7 @@ func (l *loader) read(dir fs.FS) map[string]sourced {
 		if entry.IsDir() || !IsModelFile(name) {
 			continue
 		}
-		b, err := fs.ReadFile(dir, name)
+		b, err := ReadModelFile(dir, name)
 		if err != nil {
 			l.report(name, "%w", err)
 			continue
@@ -127,6 +128,31 @@ func (l *loader) read(dir fs.FS) map[string]sourced {
 		files[f.ID] = sourced{modelFile: f, name: name}
 	}
 	return files
+}
+
+// maxFile is far above the largest model. Reading YAML takes more than a hundred
+// times its size in memory, of a process that serves clients meanwhile.
+const maxFile = 1 << 20
+
+// ReadModelFile reads a file of a folder of models. What is no file, such as a
+// pipe, which would be waited for, is an error, and so is one that is too large.
+func ReadModelFile(dir fs.FS, name string) ([]byte, error) {
+	switch info, err := fs.Stat(dir, name); {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("is no file")
+	}
+	file, err := dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		return nil, fmt.Errorf("is larger than %d bytes", maxFile)
+	}
+	return text, err
 }
 
 // IsModelFile reports whether Load reads a file of that name.

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -48,7 +47,7 @@ func (r *reloader) state() string {
 		if !catalog.IsModelFile(name) {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(r.dir, name))
+		text, err := catalog.ReadModelFile(os.DirFS(r.dir), name)
 		_, _ = fmt.Fprintf(sum, "%q %v %d\n", name, err, len(text))
 		_, _ = sum.Write(text)
 	}
