@@ -117,7 +117,10 @@ func (p *params) newerSettings(model string) (newerSettings, error) {
 	if s.Resolution == "" {
 		return s, invalid("mode", "must be std, pro or 4k")
 	}
-	if p.Audio != nil && *p.Audio {
+	switch on := p.Audio != nil && *p.Audio; {
+	case on && model == o1:
+		return s, invalid("audio", "is not made by this model")
+	case on:
 		s.Audio = "native"
 	}
 	if model != o1 {

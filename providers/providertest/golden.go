@@ -25,20 +25,22 @@ import (
 // are inputs; request-N and result-N are what came of it, compared or, with
 // update, rewritten. A step that makes several calls has answer-N.2 and so on
 // after answer-N, and as many requests. The first line of an answer is its
-// HTTP status.
+// HTTP status. Together they must show that no field is lost on its way.
 func (s Suite) Golden(t *testing.T, pattern string, update bool) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no golden files at %s (%v)", pattern, err)
 	}
+	var archives []*txtar.Archive
 	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		archives = append(archives, archive)
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
 			got := s.play(t, archive)
 			if update {
 				if err := os.WriteFile(file, txtar.Format(got), 0o600); err != nil {
@@ -49,6 +51,10 @@ func (s Suite) Golden(t *testing.T, pattern string, update bool) {
 			diff(t, file, string(txtar.Format(archive)), string(txtar.Format(got)))
 		})
 	}
+	t.Run("heeded", func(t *testing.T) {
+		t.Parallel()
+		s.heeded(t, archives)
+	})
 }
 
 func (s Suite) play(t *testing.T, in *txtar.Archive) *txtar.Archive {

@@ -37,9 +37,9 @@ func quote(s string) string {
 	return string(b)
 }
 
-func picture() string {
+func picture(width int) string {
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, 2))); err != nil {
 		panic(err)
 	}
 	return b.String()
@@ -101,7 +101,7 @@ func suite() providertest.Suite {
 	s := providertest.Suite{
 		Channel: mediagate.Channel{Name: "veo-a", Provider: "veo", Credentials: map[string]string{"api_key": "AIzaSyB4bX9mQ2vT7pW8nR3"}},
 		Job:     job(`{"prompt":"a red kite","generate_audio":true,"first_frame_image":"https://img.example.com/a.png"}`),
-		Files:   map[string]string{"https://img.example.com/a.png": picture(), "https://img.example.com/b.png": picture()},
+		Files:   map[string]string{"https://img.example.com/a.png": picture(3), "https://img.example.com/b.png": picture(4)},
 		Others: []mediagate.Job{{
 			TaskID: externalID, ExternalID: externalID, Upstream: "veo-9", Operation: "base_video",
 			Params: []byte(`{"prompt":"a red kite","image_urls":["https://img.example.com/a.png"]}`),

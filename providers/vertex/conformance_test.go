@@ -69,9 +69,9 @@ func quote(s string) string {
 	return string(b)
 }
 
-func picture() string {
+func picture(width int) string {
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, 2))); err != nil {
 		panic(err)
 	}
 	return b.String()
@@ -134,7 +134,7 @@ func suite() providertest.Suite {
 			TaskID: externalID, ExternalID: externalID, Upstream: "veo-3.1-generate-001", Operation: "video",
 			Params: []byte(`{"prompt":"a red kite","duration":8,"resolution":"720p","sample_count":1,"generate_audio":false,"first_frame_image":"https://img.example.com/a.png"}`),
 		},
-		Files:   map[string]string{"https://img.example.com/a.png": picture(), "https://img.example.com/b.png": picture(), "https://img.example.com/c.txt": "none"},
+		Files:   map[string]string{"https://img.example.com/a.png": picture(3), "https://img.example.com/b.png": picture(4), "https://img.example.com/c.txt": "none"},
 		Secrets: []string{token},
 		Others: []mediagate.Job{{
 			TaskID: externalID, ExternalID: externalID, Upstream: "veo-9", Operation: "base_video",
