@@ -142,6 +142,7 @@ func videoSuite() providertest.Suite {
 			"a file of no link": taskReply(jobID, "SUCCEEDED", `,"video_url":"soon"`, usage),
 		},
 
+		Stop:    "POST /api/v1/tasks/" + jobID + "/cancel",
 		Stopped: providertest.Reply{Body: `{"request_id":"req-1"}`},
 		CancelRows: askRows(map[string]providertest.Row{
 			"already running": row(mediagate.KindTransient, refusal(400, "UnsupportedOperation", "Failed to cancel the task, it is not PENDING.")),

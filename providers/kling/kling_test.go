@@ -163,21 +163,26 @@ func TestPollNeedsJob(t *testing.T) {
 func TestReportNamesTheJob(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		external string
-		want     bool
+		suite  providertest.Suite
+		answer providertest.Reply
+		want   bool
 	}{
-		"with our id": {externalID, true}, "without": {"", false},
+		"with our id":     {suite(), task(jobID, externalID, `,"task_status":"processing"`), true},
+		"without":         {suite(), task(jobID, "", `,"task_status":"processing"`), false},
+		"v2, with our id": {newerSuite(), newerList(newerJob(jobID, externalID, `,"status":"processing"`)), true},
+		"v2, without":     {newerSuite(), newerList(newerJob(jobID, "", `,"status":"processing"`)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			vendor := providertest.NewVendor(t, task(jobID, tc.external, `,"task_status":"processing"`), task(jobID, tc.external, `,"task_status":"processing"`))
-			p := suite().Open(t, vendor.URL, providers.Options{})
-			ref := mediagate.JobRef{ExternalID: externalID, Operation: "video", State: "text2video"}
+			vendor := providertest.NewVendor(t, tc.answer, tc.answer)
+			p := tc.suite.Open(t, vendor.URL, providers.Options{})
+			ref := mediagate.JobRef{ExternalID: externalID, Operation: "video", State: tc.suite.Ref.State}
 			found, err := p.(providers.Finder).Find(t.Context(), ref)
 			if err != nil || found.Named != tc.want {
 				t.Errorf("found by our id: named %v, %v, want %v", found.Named, err, tc.want)
 			}
-			polled, err := p.Poll(t.Context(), mediagate.JobRef{JobID: jobID, ExternalID: externalID, State: "text2video"})
+			ref.JobID = jobID
+			polled, err := p.Poll(t.Context(), ref)
 			if err != nil || !polled.Named {
 				t.Errorf("polled by the vendor's id: named %v, %v", polled.Named, err)
 			}

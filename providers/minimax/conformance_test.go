@@ -170,6 +170,7 @@ func secondSuite() providertest.Suite {
 			TaskID: externalID, ExternalID: externalID, Upstream: "MiniMax-H3", Operation: "video_v2",
 			Params: []byte(`{"prompt":"a red kite","duration":5,"resolution":"768P","aspect_ratio":"16:9"}`),
 		},
+		Stop:       "DELETE /v2/video_generation/" + jobID,
 		Stopped:    providertest.Reply{Body: `{}`},
 		Accepted:   providertest.Reply{Body: fmt.Sprintf(`{"task_id":%q}`, jobID)},
 		Submission: mediagate.Submission{Ref: ref},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mediagate/mediagate"
@@ -27,9 +28,11 @@ func (s Suite) cancel(t *testing.T) {
 		if err := stop(t.Context(), s.Open(t, vendor.URL, providers.Options{})); err != nil {
 			t.Errorf("Cancel: %v", err)
 		}
-		if n := len(vendor.InLine()); n != 1 {
-			t.Errorf("%d requests, want 1", n)
+		calls := vendor.InLine()
+		if len(calls) != 1 {
+			t.Fatalf("%d requests, want 1", len(calls))
 		}
+		diff(t, "call", s.Stop, strings.TrimSpace(calls[0].Method+" "+calls[0].Path+"\n"+calls[0].Body))
 	})
 	for name, fault := range map[string]Fault{"stalled": StallHead, "cut": CutHead} {
 		t.Run(name, func(t *testing.T) {

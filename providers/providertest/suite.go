@@ -51,7 +51,8 @@ type Suite struct {
 	Lies map[string]Reply
 
 	// Of operations that can be cancelled.
-	Stopped    Reply // the vendor's answer when it has stopped Ref's job
+	Stop       string // the call that stops Ref's job, as "DELETE /v1/jobs/7", its body in the next line
+	Stopped    Reply  // the vendor's answer when it has stopped the job
 	CancelRows map[string]Row
 
 	// Of operations that are polled in batches: the answer about jobs of these

@@ -313,6 +313,7 @@ func toySuite(into func(map[string]string, string)) providertest.Suite {
 			"absent": {Reply: providertest.Reply{Status: 404, Body: `{"code":"absent"}`}, Kind: mediagate.KindNotFound},
 		},
 		Lies:    map[string]providertest.Reply{"another job": batch([]string{"j8"}, []string{"done"})},
+		Stop:    "DELETE /jobs/j7",
 		Stopped: providertest.Reply{Body: `{}`},
 		CancelRows: map[string]providertest.Row{
 			"absent": {Reply: providertest.Reply{Status: 404, Body: `{"code":"absent"}`}, Kind: mediagate.KindNotFound},

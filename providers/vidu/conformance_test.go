@@ -198,6 +198,7 @@ func suite() providertest.Suite {
 			"a file of no link":  job("success", `,"creations":[{"id":"1","url":"soon"}]`),
 			"neither id nor any": plain(200, `{"credits":1}`),
 		},
+		Stop:    "POST /ent/v2/tasks/" + jobID + "/cancel\n" + `{"id":"` + jobID + `"}`,
 		Stopped: plain(200, `{}`),
 		CancelRows: everyCall(map[string]providertest.Row{
 			"BadRequest":   row(mediagate.KindTransient, refusal(400, "BadRequest", "it has begun")),
