@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
 	"github.com/mediagate/mediagate/failpoint"
 	"github.com/mediagate/mediagate/providers/all"
@@ -143,6 +144,22 @@ func TestProvidersAreListed(t *testing.T) {
 	for _, channel := range sandbox.Channels("") {
 		if !strings.Contains(row("docs/sandbox.md", channel.Provider), channel.Path+"`") {
 			t.Errorf("docs/sandbox.md does not tell where %s is", channel.Provider)
+		}
+	}
+}
+
+// Each model is named where a reader looks for what is served.
+func TestModelsAreListed(t *testing.T) {
+	t.Parallel()
+	models, err := catalog.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, model := range models.Models() {
+		for _, name := range []string{"README.md", "CHANGELOG.md"} {
+			if !strings.Contains(document(t, name), "`"+model.ID+"`") {
+				t.Errorf("%s does not name %s", name, model.ID)
+			}
 		}
 	}
 }
