@@ -22,9 +22,6 @@ var states = map[string]mediagate.JobState{
 	"CANCELED":  mediagate.JobFailed,
 }
 
-// maxWord bounds a status word for logs and metrics.
-const maxWord = 32
-
 // report translates a job's state. An answer about another job, or a success
 // without a file, is against the vendor's own protocol: asked again, it may be
 // right.
@@ -32,15 +29,10 @@ func (a *Adapter) report(ref mediagate.JobRef, r reply) (mediagate.Report, error
 	if r.Output.TaskID.ID() != ref.JobID {
 		return mediagate.Report{}, strange("the answer is about another job")
 	}
-	word := string(r.Output.Status)
-	if word == absent {
+	if r.Output.Status == absent {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor does not know the job, or not any more")
 	}
-	state, known := states[word]
-	if !known {
-		word = a.http.Clean(word)
-		state, word = mediagate.JobUnknown, string([]rune(word)[:min(maxWord, len([]rune(word)))])
-	}
+	state, word := a.http.State(states, r.Output.Status)
 	report := mediagate.Report{Ref: ref, State: state, Word: word, Percent: -1, Named: true}
 	switch state {
 	case mediagate.JobSucceeded:
@@ -87,25 +79,8 @@ func (r reply) delivered() float64 {
 
 // failed is the outcome of a failed job, by the vendor's code and text.
 func (a *Adapter) failed(code, text string) *mediagate.Outcome {
-	f := &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the generation failed at the vendor", Retryable: true}
-	switch v, _ := verdictOf(code); v.Kind {
-	case mediagate.KindModerated:
-		*f = mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}
-	case mediagate.KindInvalid:
-		*f = mediagate.Failure{Code: mediagate.CodeInvalidParameters, Message: "the request was refused as invalid"}
-		if v.Code != "" {
-			f.Code = mediagate.FailureCode(v.Code)
-		}
-	default: // a fault of the vendor's
-	}
-	out := &mediagate.Outcome{Failure: f}
-	text = a.http.Clean(text)
-	if shown := vendorhttp.English(text); shown != "" {
-		f.Message = shown
-	} else {
-		out.VendorText = text
-	}
-	return out
+	v, _ := verdictOf(code)
+	return a.http.Failed(vendorhttp.FailureOf(v), text)
 }
 
 func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

@@ -41,9 +41,9 @@ func (o Operation) State(client *vendorhttp.Client, ref mediagate.JobRef) (media
 	switch {
 	case o.Done == nil, *o.Done == "false":
 	case *o.Done != "true":
-		report.State, report.Word = mediagate.JobUnknown, firstOf(client.Clean(string(*o.Done)), maxWord)
+		report.State, report.Word = mediagate.JobUnknown, client.Word(string(*o.Done))
 	case o.Error != nil:
-		report.State, report.Word = mediagate.JobFailed, firstOf(client.Clean(o.Error.Word()), maxWord)
+		report.State, report.Word = mediagate.JobFailed, client.Word(o.Error.Word())
 		report.Outcome = o.Error.outcome(client)
 	case len(o.Response) == 0 || string(o.Response) == "null":
 		return report, mediagate.Errorf(mediagate.KindTransient, "the operation is done, and the answer has no end of it")
@@ -53,32 +53,17 @@ func (o Operation) State(client *vendorhttp.Client, ref mediagate.JobRef) (media
 	return report, nil
 }
 
-// maxWord bounds a status word for logs and metrics.
-const maxWord = 32
-
-func firstOf(text string, n int) string {
-	runes := []rune(text)
-	return string(runes[:min(n, len(runes))])
-}
-
 // outcome is the end of an operation that failed. It is the end whatever its
 // code: of a server's fault too.
 func (s Status) outcome(client *vendorhttp.Client) *mediagate.Outcome {
-	f := &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the generation failed at the vendor", Retryable: true}
+	var v vendorhttp.Verdict
 	switch {
 	case s.Moderated():
-		*f = mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}
+		v.Kind = mediagate.KindModerated
 	case s.Word() == "INVALID_ARGUMENT":
-		*f = mediagate.Failure{Code: mediagate.CodeInvalidParameters, Message: "the request was refused as invalid"}
+		v.Kind = mediagate.KindInvalid
 	}
-	out := &mediagate.Outcome{Failure: f}
-	text := client.Clean(string(s.Message))
-	if shown := vendorhttp.English(text); shown != "" {
-		f.Message = shown
-	} else {
-		out.VendorText = text
-	}
-	return out
+	return client.Failed(vendorhttp.FailureOf(v), string(s.Message))
 }
 
 // policy finds the words by which Veo tells a refusal of content from one of

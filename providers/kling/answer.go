@@ -77,13 +77,30 @@ var states = map[string]mediagate.JobState{
 	"failed":     mediagate.JobFailed,
 }
 
-// maxWord bounds a status word for logs and metrics.
-const maxWord = 32
-
 // report translates a job. An answer about another job, or a success without
 // a file, is against the vendor's own protocol: asked again, it may be right.
 func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error) {
-	id, external := t.TaskID.ID(), string(t.Info.ExternalID)
+	report, err := reportOf(ref, t.TaskID.ID(), string(t.Info.ExternalID))
+	if err != nil {
+		return report, err
+	}
+	report.State, report.Word = a.http.State(states, t.Status)
+	switch report.State {
+	case mediagate.JobSucceeded:
+		report.Outcome = success(t, placeOf(ref.State).marked)
+		if len(report.Outcome.Media) == 0 {
+			return mediagate.Report{}, strange("a job that succeeded names no file")
+		}
+	case mediagate.JobFailed:
+		report.Outcome = a.failed(string(t.StatusText))
+		report.Outcome.UpstreamCost = t.Units.Decimal()
+	default: // still under way
+	}
+	return report, nil
+}
+
+// reportOf begins the report on a job by the ids that its answer carries.
+func reportOf(ref mediagate.JobRef, id, external string) (mediagate.Report, error) {
 	switch {
 	case id == "":
 		return mediagate.Report{}, strange("the answer names no job")
@@ -95,28 +112,7 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 	// A job id that was asked for has been compared; the external id may be left out.
 	named := ref.JobID != "" || external == ref.ExternalID
 	ref.JobID = id
-	report := mediagate.Report{Ref: ref, Percent: -1, Named: named}
-	report.State, report.Word = a.state(states, t.Status)
-	switch report.State {
-	case mediagate.JobSucceeded:
-		report.Outcome = success(t, placeOf(ref.State).marked)
-		if len(report.Outcome.Media) == 0 {
-			return mediagate.Report{}, strange("a job that succeeded names no file")
-		}
-	case mediagate.JobFailed:
-		report.Outcome = failed(string(t.StatusText), a.http.Clean)
-		report.Outcome.UpstreamCost = t.Units.Decimal()
-	default: // still under way
-	}
-	return report, nil
-}
-
-// state looks the vendor's word up. One that the table lacks is bounded.
-func (a *Adapter) state(table map[string]mediagate.JobState, said vendorhttp.Text) (mediagate.JobState, string) {
-	if state, known := table[string(said)]; known {
-		return state, string(said)
-	}
-	return mediagate.JobUnknown, cut(a.http.Clean(string(said)), maxWord)
+	return mediagate.Report{Ref: ref, Percent: -1, Named: named}, nil
 }
 
 func success(t task, watermarked bool) *mediagate.Outcome {
@@ -145,11 +141,4 @@ func success(t task, watermarked bool) *mediagate.Outcome {
 
 func strange(what string) error {
 	return mediagate.Errorf(mediagate.KindTransient, "%s", what)
-}
-
-func cut(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n])
-	}
-	return s
 }

@@ -126,19 +126,12 @@ var moderationWords = []string{
 }
 
 // failed is the outcome of a failed job, by the vendor's text.
-func failed(text string, clean func(string) string) *mediagate.Outcome {
-	f := &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the generation failed at the vendor", Retryable: true}
+func (a *Adapter) failed(text string) *mediagate.Outcome {
+	var v vendorhttp.Verdict
 	if contains(strings.ToLower(text), moderationWords...) {
-		*f = mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}
+		v.Kind = mediagate.KindModerated
 	}
-	out := &mediagate.Outcome{Failure: f}
-	text = clean(text)
-	if shown := vendorhttp.English(text); shown != "" {
-		f.Message = shown
-	} else {
-		out.VendorText = text
-	}
-	return out
+	return a.http.Failed(vendorhttp.FailureOf(v), text)
 }
 
 func contains(text string, words ...string) bool {

@@ -138,19 +138,11 @@ func (a *Adapter) tasks(ctx context.Context, key string, ids ...string) ([]newer
 
 // newerReport is report for the newer generation.
 func (a *Adapter) newerReport(ref mediagate.JobRef, t newerTask) (mediagate.Report, error) {
-	id, external := t.ID.ID(), string(t.ExternalID)
-	switch {
-	case id == "":
-		return mediagate.Report{}, strange("the answer names no job")
-	case ref.JobID != "" && id != ref.JobID:
-		return mediagate.Report{}, strange("the answer is about another job")
-	case ref.JobID == "" && external != "" && external != ref.ExternalID:
-		return mediagate.Report{}, strange("the answer is about a job of another external id")
+	report, err := reportOf(ref, t.ID.ID(), string(t.ExternalID))
+	if err != nil {
+		return report, err
 	}
-	named := ref.JobID != "" || external == ref.ExternalID
-	ref.JobID = id
-	report := mediagate.Report{Ref: ref, Percent: -1, Named: named}
-	report.State, report.Word = a.state(newerStates, t.Status)
+	report.State, report.Word = a.http.State(newerStates, t.Status)
 	switch report.State {
 	case mediagate.JobSucceeded:
 		var files task
@@ -165,7 +157,7 @@ func (a *Adapter) newerReport(ref mediagate.JobRef, t newerTask) (mediagate.Repo
 		}
 		report.Outcome.UpstreamCost = t.charged()
 	case mediagate.JobFailed:
-		report.Outcome = failed(string(t.Message), a.http.Clean)
+		report.Outcome = a.failed(string(t.Message))
 		report.Outcome.UpstreamCost = t.charged()
 	default: // still under way
 	}

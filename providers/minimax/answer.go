@@ -213,9 +213,6 @@ var (
 	}
 )
 
-// maxWord bounds a status word for logs and metrics.
-const maxWord = 32
-
 // report translates a job's state. An answer about another job is against the
 // vendor's own protocol: asked again, it may be right.
 func (a *Adapter) report(ref mediagate.JobRef, id, word vendorhttp.Text, states map[string]mediagate.JobState) (mediagate.Report, error) {
@@ -226,36 +223,16 @@ func (a *Adapter) report(ref mediagate.JobRef, id, word vendorhttp.Text, states 
 	default:
 		return mediagate.Report{}, strange("the answer is about another job")
 	}
-	text := string(word)
-	state, known := states[text]
-	if !known {
-		text = a.http.Clean(text)
-		state, text = mediagate.JobUnknown, string([]rune(text)[:min(maxWord, len([]rune(text)))])
-	}
+	state, text := a.http.State(states, word)
 	return mediagate.Report{Ref: ref, State: state, Word: text, Percent: -1, Named: true}, nil
 }
 
 // failed is the outcome of a failed job, by the vendor's code and text.
 func (a *Adapter) failed(code, text string) *mediagate.Outcome {
-	f := &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the generation failed at the vendor", Retryable: true}
-	switch verdicts[code].Kind {
-	case mediagate.KindModerated:
-		*f = mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}
-	case mediagate.KindInvalid:
-		*f = mediagate.Failure{Code: mediagate.CodeInvalidParameters, Message: "the request was refused as invalid"}
-	default: // a fault of the vendor's
-	}
-	out := &mediagate.Outcome{Failure: f}
 	if code == success { // "success" is what the call was
-		return out
+		text = ""
 	}
-	text = a.http.Clean(text)
-	if shown := vendorhttp.English(text); shown != "" {
-		f.Message = shown
-	} else {
-		out.VendorText = text
-	}
-	return out
+	return a.http.Failed(vendorhttp.FailureOf(verdicts[code]), text)
 }
 
 func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

@@ -45,9 +45,6 @@ var states = map[string]mediagate.JobState{
 	"failed":     mediagate.JobFailed,
 }
 
-// maxWord bounds a status word for logs and metrics.
-const maxWord = 32
-
 // report translates a job. An answer about another job, or a success without a
 // file, is against the vendor's own protocol: asked again, it may be right.
 func (a *Adapter) report(ref mediagate.JobRef, job reply) (mediagate.Report, error) {
@@ -55,12 +52,7 @@ func (a *Adapter) report(ref mediagate.JobRef, job reply) (mediagate.Report, err
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	word := string(job.State)
-	state, known := states[word]
-	if !known {
-		runes := []rune(a.http.Clean(word))
-		state, word = mediagate.JobUnknown, string(runes[:min(maxWord, len(runes))])
-	}
+	state, word := a.http.State(states, job.State)
 	report := mediagate.Report{Ref: ref, State: state, Word: word, Percent: -1, Named: named}
 	switch state {
 	case mediagate.JobSucceeded:

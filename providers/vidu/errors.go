@@ -88,24 +88,19 @@ func (r reply) refusal() (name string, v vendorhttp.Verdict, ok bool) {
 // error, and takes no credits for it.
 func (a *Adapter) failed(job reply) *mediagate.Outcome {
 	name, known, _ := job.refusal()
-	f := &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the generation failed at the vendor", Retryable: true}
+	f := vendorhttp.FailureOf(known)
 	switch {
-	case known.Kind == mediagate.KindModerated:
-		*f = mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}
 	case known.Code == imageFault:
-		*f = mediagate.Failure{Code: mediagate.CodeImageProcessing, Message: "an image of image_urls could not be used"}
+		f.Message = "an image of image_urls could not be used"
 	case name == "UserCancelled":
+		f = vendorhttp.FailureOf(vendorhttp.Verdict{}) // no fault of the request's
 		f.Message = "the job was stopped at the vendor"
-	case known.Kind == mediagate.KindInvalid:
-		*f = mediagate.Failure{Code: mediagate.CodeInvalidParameters, Message: "the request was refused as invalid"}
-	default: // a fault of the vendor's
 	}
-	out := &mediagate.Outcome{Failure: f, VendorText: a.http.Clean(name)}
-	text := a.http.Clean(string(job.Message))
-	if shown := vendorhttp.English(text); shown != "" && folded(shown) != folded(name) {
-		f.Message = shown
-	} else if shown == "" && text != "" {
-		out.VendorText = text
+	text := string(job.Message)
+	if folded(text) == folded(name) {
+		text = ""
 	}
+	out := a.http.Failed(f, text)
+	out.VendorText = cmp.Or(out.VendorText, a.http.Clean(name))
 	return out
 }
