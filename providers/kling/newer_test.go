@@ -82,6 +82,7 @@ func newerSuite() providertest.Suite {
 		"success of odd types":     succeeded(`,"outputs":{"type":"video"}`),
 		"a job that is a text":     newerList(`"soon"`),
 	}
+	s.Together = func(ids []string) string { return "GET /tasks?task_ids=" + strings.Join(ids, ",") }
 	s.Batch = func(ids, words []string) providertest.Reply {
 		var jobs []string
 		for i := range ids {

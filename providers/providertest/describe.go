@@ -57,7 +57,7 @@ func (s Suite) description(t *testing.T) {
 		"Submission.Outcome": {op.Sync, s.Submission.Outcome != nil},
 		"Word":               {!op.Sync, s.Word != nil},
 		"Stopped":            {op.Cancel, s.Stopped.Body != "" || s.Stopped.Status != 0},
-		"Batch":              {op.Batch > 1 && !s.Alone, s.Batch != nil},
+		"Batch":              {op.Batch > 1 && !s.Alone, s.Batch != nil && s.Together != nil},
 		"File":               {opens && !op.Sync, s.Media.Ref != ""},
 	} {
 		if is[0] && !is[1] {

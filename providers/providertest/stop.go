@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/mediagate/mediagate"
@@ -32,7 +31,7 @@ func (s Suite) cancel(t *testing.T) {
 		if len(calls) != 1 {
 			t.Fatalf("%d requests, want 1", len(calls))
 		}
-		diff(t, "call", s.Stop, strings.TrimSpace(calls[0].Method+" "+calls[0].Path+"\n"+calls[0].Body))
+		diff(t, "call", s.Stop, calls[0].String())
 	})
 	for name, fault := range map[string]Fault{"stalled": StallHead, "cut": CutHead} {
 		t.Run(name, func(t *testing.T) {
@@ -84,6 +83,7 @@ func (s Suite) batch(t *testing.T) {
 	t.Run("in another order", func(t *testing.T) {
 		t.Parallel()
 		refs, ids := jobs(min(most, 5))
+		call := s.Together(ids)
 		words := slices.Repeat([]string{running}, len(ids))
 		words[1] = succeeded
 		slices.Reverse(ids)
@@ -93,6 +93,7 @@ func (s Suite) batch(t *testing.T) {
 		if err != nil || len(answers) != len(refs) || len(vendor.InLine()) != 1 {
 			t.Fatalf("%d answers of %d, %d requests, %v", len(answers), len(refs), len(vendor.InLine()), err)
 		}
+		diff(t, "call", call, vendor.InLine()[0].String())
 		for i, a := range answers {
 			want := mediagate.JobRunning
 			if i == 1 {

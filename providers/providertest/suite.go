@@ -51,14 +51,16 @@ type Suite struct {
 	Lies map[string]Reply
 
 	// Of operations that can be cancelled.
-	Stop       string // the call that stops Ref's job, as "DELETE /v1/jobs/7", its body in the next line
+	Stop       string // the call that stops Ref's job, as Request.String writes it
 	Stopped    Reply  // the vendor's answer when it has stopped the job
 	CancelRows map[string]Row
 
-	// Of operations that are polled in batches: the answer about jobs of these
-	// ids, each in a state. Alone: the channel's dialect has no such call.
-	Batch func(ids, words []string) Reply
-	Alone bool
+	// Of operations that are polled in batches: the call about jobs of these
+	// ids, as Request.String writes it, and its answer, with each in a state.
+	// Alone: the channel's dialect has no such call.
+	Together func(ids []string) string
+	Batch    func(ids, words []string) Reply
+	Alone    bool
 
 	// Of adapters that open files by reference.
 	Media    mediagate.Media // with a Ref

@@ -318,6 +318,9 @@ func toySuite(into func(map[string]string, string)) providertest.Suite {
 		CancelRows: map[string]providertest.Row{
 			"absent": {Reply: providertest.Reply{Status: 404, Body: `{"code":"absent"}`}, Kind: mediagate.KindNotFound},
 		},
+		Together: func(ids []string) string {
+			return `POST /jobs/query` + "\n" + `{"ids":["` + strings.Join(ids, `","`) + `"]}`
+		},
 		Batch: batch,
 		Media: mediagate.Media{Ref: "f1"},
 		File:  providertest.Reply{Body: "the film"},

@@ -47,6 +47,11 @@ type Request struct {
 	route string // that answers it; empty: the next in line
 }
 
+// String is "DELETE /v1/jobs/7", with the body in a line of its own.
+func (r Request) String() string {
+	return strings.TrimSpace(r.Method + " " + r.Path + "\n" + r.Body)
+}
+
 // Vendor is a server that answers by script: by method and path where On says
 // so, any other request with the next reply in line. What the script does not
 // foresee is answered 500.

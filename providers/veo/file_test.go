@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,6 +84,20 @@ func TestDownloadCarriesTheKeyHome(t *testing.T) {
 		if got := a.download(at).Header.Get("X-Goog-Api-Key") != ""; got != want.key {
 			t.Errorf("%s: with the key %v, want %v", address, got, want.key)
 		}
+	}
+}
+
+// A download that is led to a host of nobody's ends there, without a call.
+func TestDownloadIsNotLedAway(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
+	t.Cleanup(other.Close)
+	vendor := httptest.NewServer(http.RedirectHandler(other.URL+"/a.mp4", http.StatusFound))
+	t.Cleanup(vendor.Close)
+	_, _, err := open(t, vendor.URL).Open(t.Context(), mediagate.JobRef{}, mediagate.Media{Ref: "/v1beta/files/abc:download?alt=media"})
+	if !mediagate.Is(err, mediagate.KindTransient) || calls.Load() != 0 {
+		t.Errorf("%v, after %d calls to another host", err, calls.Load())
 	}
 }
 
