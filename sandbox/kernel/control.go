@@ -94,14 +94,7 @@ func (s *Server) handleNext(w http.ResponseWriter, r *http.Request) {
 		Provider  string `json:"provider"`
 		Directive string `json:"directive"`
 	}
-	dec := json.NewDecoder(io.LimitReader(r.Body, 64<<10))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&in); err != nil {
-		controlError(w, "the body is {provider, directive}")
-		return
-	}
-	if !slices.ContainsFunc(s.vendors, func(v Vendor) bool { return v.Name == in.Provider }) {
-		controlError(w, "provider: unknown "+strconv.Quote(in.Provider))
+	if !s.readOrder(w, r, &in, &in.Provider, "the body is {provider, directive}") {
 		return
 	}
 	d, wrapped, err := findDirective(in.Directive)
@@ -112,8 +105,29 @@ func (s *Server) handleNext(w http.ResponseWriter, r *http.Request) {
 		controlError(w, err.Error())
 		return
 	}
-	if err := s.store.arrange(arranged{ID: UUID(), Provider: in.Provider, Directive: d}); err != nil {
-		s.log.ErrorContext(r.Context(), "sandbox directive is not stored", "error", err)
+	s.stored(w, r, s.store.arrange(arranged{ID: UUID(), Provider: in.Provider, Directive: d}))
+}
+
+// readOrder reads a body that orders something of one vendor; false: it has
+// answered that this is none.
+func (s *Server) readOrder(w http.ResponseWriter, r *http.Request, order any, provider *string, shape string) bool {
+	dec := json.NewDecoder(io.LimitReader(r.Body, 64<<10))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(order); err != nil {
+		controlError(w, shape)
+		return false
+	}
+	if !slices.ContainsFunc(s.vendors, func(v Vendor) bool { return v.Name == *provider }) {
+		controlError(w, "provider: unknown "+strconv.Quote(*provider))
+		return false
+	}
+	return true
+}
+
+// stored answers an order by whether the journal has it.
+func (s *Server) stored(w http.ResponseWriter, r *http.Request, err error) {
+	if err != nil {
+		s.log.ErrorContext(r.Context(), "sandbox order is not stored", "error", err)
 		http.Error(w, "sandbox: journal is not writable", http.StatusInternalServerError)
 		return
 	}

@@ -3,10 +3,8 @@ package kernel
 import (
 	"encoding/base64"
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -102,24 +100,12 @@ func (s *Server) away(vendor string, r *http.Request) (Reply, bool) {
 // handleOutage begins or ends an outage.
 func (s *Server) handleOutage(w http.ResponseWriter, r *http.Request) {
 	var in outage
-	dec := json.NewDecoder(io.LimitReader(r.Body, 64<<10))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&in); err != nil {
-		controlError(w, "the body is {provider, key, mode}")
-		return
-	}
-	if !slices.ContainsFunc(s.vendors, func(v Vendor) bool { return v.Name == in.Provider }) {
-		controlError(w, "provider: unknown "+strconv.Quote(in.Provider))
+	if !s.readOrder(w, r, &in, &in.Provider, "the body is {provider, key, mode}") {
 		return
 	}
 	if !slices.Contains([]string{outageError, outageHang, outageOff}, in.Mode) {
 		controlError(w, "mode: "+outageError+", "+outageHang+" or "+outageOff)
 		return
 	}
-	if err := s.store.begin(in); err != nil {
-		s.log.ErrorContext(r.Context(), "sandbox outage is not stored", "error", err)
-		http.Error(w, "sandbox: journal is not writable", http.StatusInternalServerError)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	s.stored(w, r, s.store.begin(in))
 }
