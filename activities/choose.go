@@ -105,5 +105,5 @@ func (a *Activities) mayMove(ctx context.Context, taskID string, n int) (bool, e
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(candidates, func(c channel.Candidate) bool { return refusals[c.Name] == 0 && a.Breakers.Open(c.Name) }), nil
+	return slices.ContainsFunc(candidates, func(c channel.Candidate) bool { return refusals[c.Name] == 0 && a.Breakers.TakesJobs(c.Name) }), nil
 }

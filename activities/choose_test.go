@@ -11,7 +11,6 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
-	"github.com/mediagate/mediagate/channel"
 )
 
 const secondChannel = "async-b"
@@ -295,5 +294,3 @@ func TestCallsMoveTheBreaker(t *testing.T) {
 		}
 	})
 }
-
-var _ channel.Doors = (*channel.Breakers)(nil)

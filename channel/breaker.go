@@ -83,12 +83,11 @@ type counted struct {
 	minute  time.Time
 }
 
-var _ Doors = (*Breakers)(nil)
-
-// Open reports whether the channel takes new jobs. It asks the database at most
-// once in statesFresh, for all channels; while that is away it goes by what was
-// known last.
-func (b *Breakers) Open(name string) bool { return b.State(name).TakesJobs(b.Now()) }
+// TakesJobs reports whether the channel takes new jobs. One that takes none still
+// polls, mirrors and cancels what it has. It asks the database at most once in
+// statesFresh, for all channels; while that is away it goes by what was known
+// last.
+func (b *Breakers) TakesJobs(name string) bool { return b.State(name).TakesJobs(b.Now()) }
 
 // State is what is known of the channel. One that nobody has noted takes jobs.
 func (b *Breakers) State(name string) mediagate.ChannelState {

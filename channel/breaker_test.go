@@ -130,7 +130,7 @@ func TestBreakerOpens(t *testing.T) {
 				if s := store.Channel(gate); s.Open != (c.want != "") || s.Reason != c.want {
 					t.Errorf("open %t for %q, want %q", s.Open, s.Reason, c.want)
 				}
-				if got := b.Open(gate); got != (c.want == "") {
+				if got := b.TakesJobs(gate); got != (c.want == "") {
 					t.Errorf("takes jobs: %t", got)
 				}
 			})
@@ -185,7 +185,7 @@ func TestBreakerProbes(t *testing.T) {
 			probe.Ended(t.Context(), failing(mediagate.KindUnreached))
 		}
 		time.Sleep(time.Hour) // nobody came
-		if !b.Open(gate) {
+		if !b.TakesJobs(gate) {
 			t.Fatal("after an hour nobody may try")
 		}
 		probe := enter(t, b)
@@ -214,7 +214,7 @@ func TestOneProbeForAllProcesses(t *testing.T) {
 		enter(t, b).Ended(t.Context(), nil)
 		submits(t, a, mediagate.KindFunds)
 		time.Sleep(time.Second)
-		if b.Open(gate) {
+		if b.TakesJobs(gate) {
 			t.Error("the other process does not know after a second")
 		}
 		time.Sleep(30 * time.Second)
@@ -240,7 +240,7 @@ func TestOneProbeForAllProcesses(t *testing.T) {
 		}
 		entries[0].Ended(t.Context(), nil)
 		time.Sleep(time.Second)
-		if !a.Open(gate) || !b.Open(gate) {
+		if !a.TakesJobs(gate) || !b.TakesJobs(gate) {
 			t.Error("not both know that the channel is back")
 		}
 	})
@@ -293,21 +293,21 @@ func TestEnabling(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		slow.Ended(t.Context(), failing(mediagate.KindFunds)) // from before the payment
-		if !b.Open(gate) {
+		if !b.TakesJobs(gate) {
 			t.Error("what began before the operator's word closed the channel")
 		}
 		if _, err := store.EnableChannel(t.Context(), gate, false); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if _, ok := tryEnter(t, b); ok || b.Open(gate) {
+		if _, ok := tryEnter(t, b); ok || b.TakesJobs(gate) {
 			t.Error("a disabled channel takes jobs")
 		}
 	})
 }
 
-// Open doors cost nothing but one look a second, and without the database what
-// was known last holds.
+// Closed breakers cost nothing but one look a second, and without the database
+// what was known last holds.
 func TestStatesAreReadOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -328,7 +328,7 @@ func TestStatesAreReadOnceASecond(t *testing.T) {
 		b := process(store, quiet())
 		for range 1000 {
 			enter(t, b).Ended(t.Context(), nil)
-			b.Open("another")
+			b.TakesJobs("another")
 			time.Sleep(10 * time.Millisecond)
 		}
 		if looks < 9 || looks > 11 {
@@ -339,7 +339,7 @@ func TestStatesAreReadOnceASecond(t *testing.T) {
 		away = true
 		mu.Unlock()
 		time.Sleep(20 * time.Second)
-		if b.Open(gate) || !b.Open("another") {
+		if b.TakesJobs(gate) || !b.TakesJobs("another") {
 			t.Error("without the database not what was known last")
 		}
 		time.Sleep(20 * time.Second)

@@ -84,7 +84,7 @@ func (p *Poller) grantSome(ctx context.Context) (mediagate.Granted, error) {
 		return mediagate.Granted{}, err
 	}
 	most, c := p.grants.most, p.queuedFor()
-	if p.Breakers.Open(c.Name) {
+	if p.Breakers.TakesJobs(c.Name) {
 		p.grants.most = min(2*max(most, 1), grantMost)
 	} else {
 		most, p.grants.most = 0, 1

@@ -411,7 +411,7 @@ func (p *Poller) storePolls(ctx context.Context, claim string, batch []mediagate
 // once it answers again after a run of failures (D12): now and then only, since
 // a vendor that fails often also recovers often.
 func (p *Poller) wakeParked(ctx context.Context) {
-	if !p.wake.Load() || p.Now().Sub(p.wokenAt) < wakeEvery || !p.Breakers.Open(p.channel.Name) {
+	if !p.wake.Load() || p.Now().Sub(p.wokenAt) < wakeEvery || !p.Breakers.TakesJobs(p.channel.Name) {
 		return // while it takes no jobs they would be parked again
 	}
 	p.wake.Store(false)
