@@ -1,7 +1,9 @@
 package all_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -114,6 +116,30 @@ func TestFingerprintOfALabel(t *testing.T) {
 	// Rows of running gateways hold it: it must never come out otherwise.
 	if want := "506f784ebf751d4be3b28870"; plain != want {
 		t.Errorf("fingerprint %s, want %s", plain, want)
+	}
+}
+
+// Each adapter passes the suite, and has golden files.
+func TestAdaptersConform(t *testing.T) {
+	t.Parallel()
+	for _, name := range all.Known() {
+		files, err := filepath.Glob(filepath.Join("..", name, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tests strings.Builder
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tests.Write(text)
+		}
+		for _, call := range []string{"providertest.Run(t, ", ".Golden(t, "} {
+			if !strings.Contains(tests.String(), call) {
+				t.Errorf("%s: no test calls %s…)", name, call)
+			}
+		}
 	}
 }
 

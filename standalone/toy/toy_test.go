@@ -44,6 +44,7 @@ func TestToyVendorAndModel(t *testing.T) {
 	for _, l := range lines {
 		insert(t, filepath.Join(tree, l.file), l.before, l.line)
 	}
+	conforms(t, tree)
 	g := start(t, build(t, tree))
 
 	var refused struct {
@@ -127,6 +128,16 @@ func insert(t *testing.T, file, before, line string) {
 	}
 	if err := os.WriteFile(file, []byte(strings.Join(slices.Insert(all, at, line), "\n")), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// conforms runs the suite of adapters on the example, which others begin with.
+func conforms(t *testing.T, tree string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "test", "./providers/toy")
+	cmd.Dir = tree
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go test: %v\n%s", err, out)
 	}
 }
 

@@ -60,6 +60,9 @@ func Express(job mediagate.Job, _ map[string]string) error {
 
 // write puts the job in the vendor's words, which has no word for "noir".
 func write(job mediagate.Job) (*request, error) {
+	if job.Operation != opDraw {
+		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
+	}
 	var p struct {
 		Prompt string `json:"prompt"`
 		Style  string `json:"style"`
@@ -89,7 +92,22 @@ var states = map[string]mediagate.JobState{
 // verdicts is the vendor's error table.
 var verdicts = map[string]mediagate.Kind{
 	"bad_key": mediagate.KindCredentials, "bad_request": mediagate.KindInvalid, "forbidden_content": mediagate.KindModerated,
-	"busy": mediagate.KindThrottled,
+	"busy": mediagate.KindThrottled, "no_drawing": mediagate.KindNotFound,
+}
+
+// verdict judges an answer that is no drawing. A server's fault proves nothing,
+// and a read only what is said of the account or the drawing.
+func verdict(effect vendorhttp.Effect, status int, r reply) mediagate.Kind {
+	known, ok := verdicts[string(r.Error)]
+	proven := known != mediagate.KindInvalid && known != mediagate.KindModerated
+	switch {
+	case effect != vendorhttp.Submits && (status >= http.StatusInternalServerError || !ok || !proven):
+		return mediagate.KindTransient
+	case status < http.StatusInternalServerError && ok:
+		return known
+	default:
+		return vendorhttp.RefusalKind(status)
+	}
 }
 
 func (a *Adapter) do(ctx context.Context, call vendorhttp.Call) (reply, error) {
@@ -99,16 +117,9 @@ func (a *Adapter) do(ctx context.Context, call vendorhttp.Call) (reply, error) {
 		return reply{}, err
 	}
 	var r reply
-	lost := mediagate.KindTransient
-	if call.Effect == vendorhttp.Submits {
-		lost = mediagate.KindAmbiguous
-	}
-	if err := answer.Decode(&r); err != nil || answer.Status != http.StatusOK || r.ID == "" {
-		kind, known := verdicts[string(r.Error)]
-		if !known {
-			kind = lost
-		}
-		return reply{}, a.http.Refuse(vendorhttp.Verdict{Kind: kind}, answer, string(r.Error), "", "")
+	if err := answer.Decode(&r); err != nil || answer.Status != http.StatusOK || r.ID.ID() == "" {
+		v := vendorhttp.Verdict{Kind: verdict(call.Effect, answer.Status, r)}
+		return reply{}, a.http.Refuse(v, answer, string(r.Error), "", "")
 	}
 	return r, nil
 }
@@ -139,18 +150,19 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	state, known := states[string(r.State)]
-	if !known {
-		state = mediagate.JobUnknown
+	if r.ID.ID() != ref.JobID {
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "the answer is about another drawing")
 	}
-	report := mediagate.Report{Ref: ref, State: state, Word: a.http.Clean(string(r.State)), Percent: -1, Named: r.ID.ID() == ref.JobID}
-	switch state {
+	report := mediagate.Report{Ref: ref, Percent: -1, Named: true}
+	switch report.State, report.Word = a.http.State(states, r.State); report.State {
 	case mediagate.JobSucceeded:
-		report.Outcome = &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: r.Picture.Link(), MimeType: "image/png"}}}
+		link := r.Picture.Link()
+		if link == "" { // asked again, it may be there
+			return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "the drawing has no picture")
+		}
+		report.Outcome = &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: link, MimeType: "image/png"}}}
 	case mediagate.JobFailed:
-		report.Outcome = &mediagate.Outcome{Failure: &mediagate.Failure{
-			Code: mediagate.CodeGenerationFailed, Message: "the picture was spoilt", Retryable: true,
-		}}
+		report.Outcome = a.http.Failed(vendorhttp.FailureOf(vendorhttp.Verdict{}), "the picture was spoilt")
 	default: // still under way
 	}
 	return report, nil
