@@ -23,6 +23,8 @@ type Story struct {
 	QueuedFor []string  `json:"queued_for,omitempty"` // at one of these channels
 	Granted   bool      `json:"granted,omitempty"`    // and one of them keeps it for the task
 
+	Behind string `json:"behind,omitempty"` // of a step that made no attempt: the channel whose calls it has to wait behind
+
 	Expected  time.Duration `json:"expected,omitempty"`
 	OnUnknown string        `json:"on_unknown,omitempty"`
 

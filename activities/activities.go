@@ -213,6 +213,7 @@ type Engine interface {
 // Settings are the times and rates that activities obey.
 type Settings struct {
 	CreditsPerUnit int64
+	CallsAtOnce    int           // that make jobs, at one channel, in this process
 	SendWindow     time.Duration // from intent to the last moment of the first byte (D4)
 	ClockSkew      time.Duration
 	AbsentGap      time.Duration // between the two lookups that prove absence (D4)
@@ -235,6 +236,7 @@ type Settings struct {
 func DefaultSettings() Settings {
 	return Settings{
 		CreditsPerUnit: 1000,
+		CallsAtOnce:    200,
 		SendWindow:     10 * time.Second,
 		ClockSkew:      5 * time.Second,
 		AbsentGap:      30 * time.Second,
@@ -274,4 +276,6 @@ type Activities struct {
 	opened  sync.Once
 	vendors *channel.Accounts // see accounts
 	copies  copies            // under way
+	places  channel.Places    // of calls that make jobs
+	looking channel.Places    // of looks for a channel
 }

@@ -19,9 +19,17 @@ import (
 // task goes on once a channel that is well is merely full; behind a breaker it
 // stays parked while it is queued, or its patience would never end (D12).
 //
+// Where the calls of a channel that takes jobs are all that this process makes
+// at once, and no other channel will do, the attempt waits behind them.
+//
 // None is stored when the task has ended, is cancelled, late or overtaken: the
 // story tells.
-func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int) (claimed, error) {
+func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int, has *channel.Place) (claimed, error) {
+	look, ok := a.looking.Await(ctx, "", looksAtOnce, lookPatience)
+	if !ok {
+		return claimed{}, mediagate.Errorf(mediagate.KindUnavailable, "the database is busy")
+	}
+	defer look.Leave()
 	id, candidates, err := a.following(ctx, task, n)
 	if err != nil {
 		return claimed{}, err
@@ -32,9 +40,19 @@ func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int
 			Message: "no channel of this worker serves the task",
 		}
 	}
-	full, well := false, false
+	full, well, behind := false, false, ""
 	for _, c := range candidates {
+		place, ok := a.place(c.Name, has)
+		if !ok {
+			if behind == "" && a.Breakers.TakesJobs(c.Name) {
+				behind = c.Name
+			}
+			continue
+		}
 		entry, ok, err := a.enter(ctx, c)
+		if err != nil || !ok {
+			place.Leave()
+		}
 		if err != nil {
 			return claimed{}, err
 		}
@@ -44,6 +62,7 @@ func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int
 		row, opened, err := a.openAt(ctx, task, n, id, c)
 		if !opened {
 			entry.Unused(ctx)
+			place.Leave()
 		}
 		switch {
 		case mediagate.Is(err, mediagate.KindCapacity):
@@ -52,7 +71,10 @@ func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int
 		case mediagate.Is(err, mediagate.KindConflict):
 			return claimed{}, nil
 		}
-		return claimed{row: row, channel: c.Channel, entry: entry, send: opened}, err
+		return claimed{row: row, channel: c.Channel, entry: entry, place: place, send: opened}, err
+	}
+	if behind != "" {
+		return a.behind(ctx, behind)
 	}
 	limited := func(c channel.Candidate) bool { return c.Concurrency > 0 }
 	if !full && !slices.ContainsFunc(candidates, limited) {
@@ -75,6 +97,15 @@ func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int
 		return claimed{}, nil
 	}
 	return claimed{}, err
+}
+
+// behind lets the attempt wait behind the channel's calls. Runs of older workers
+// know nothing of that.
+func (a *Activities) behind(ctx context.Context, name string) (claimed, error) {
+	if forOldRun(ctx) {
+		return claimed{}, errNoRoom
+	}
+	return claimed{behind: name}, nil
 }
 
 // openAt stores the intent at the channel, if it has a slot.

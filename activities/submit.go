@@ -19,10 +19,12 @@ type TaskArgs struct {
 	TaskID string `json:"task"`
 }
 
-// AttemptArgs names an attempt of a task.
+// AttemptArgs names an attempt of a task. Behind is of one that is to be made: a
+// channel whose calls it waits behind, having found no other that would do.
 type AttemptArgs struct {
 	TaskID string `json:"task"`
 	N      int    `json:"n"`
+	Behind string `json:"behind,omitempty"`
 }
 
 // LoadTask reads the task's story; each run of a workflow begins with it (D1).
@@ -71,7 +73,9 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 // vendor, and stores what came of it. A row that it finds is not sent again,
 // unless two lookups have proven that the vendor has no such job (D3, D4).
 // Once the waiting for the vendor is over the row refuses the intent, and the
-// story comes back as it was.
+// story comes back as it was. So it does where as many calls are under way at
+// the channels as this process makes at once; it then says behind which of them
+// to wait.
 //
 // It returns KindUnavailable without a database, KindUnreached with code
 // channel_missing when no channel serves the task, and KindShutOut, with the
@@ -79,6 +83,11 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 // what the vendor said is in the story.
 func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
 	defer heartbeat(ctx, noDetails)()
+	place := a.awaitPlace(ctx, in.Behind)
+	defer place.Leave()
+	if ctx.Err() != nil {
+		return mediagate.Story{}, ctx.Err() // cancelled meanwhile
+	}
 	task, err := a.Store.TaskByID(ctx, in.TaskID)
 	if mediagate.Is(err, mediagate.KindNotFound) {
 		return mediagate.Story{Missing: true}, nil
@@ -89,12 +98,21 @@ func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.S
 	if task.Status.Terminal() {
 		return a.story(ctx, in.TaskID)
 	}
-	claimed, err := a.claimAttempt(ctx, task, in.N)
+	claimed, err := a.claimAttempt(ctx, task, in.N, place)
+	if claimed.place != place {
+		defer claimed.place.Leave()
+		place.Leave()
+	}
 	if mediagate.Is(err, mediagate.KindShutOut) && forOldRun(ctx) {
 		err = errNoRoom
 	}
 	if err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)
+	}
+	if claimed.behind != "" {
+		st, err := a.story(ctx, in.TaskID)
+		st.Behind = claimed.behind
+		return st, err
 	}
 	if claimed.send {
 		failpoint.Hit(failpoint.IntentStored)
@@ -109,20 +127,22 @@ func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.S
 }
 
 // claimed is an attempt that this call may make at its channel's vendor, if send
-// says so.
+// says so; or the channel whose calls it has to wait behind.
 type claimed struct {
 	row     mediagate.Attempt
 	channel channel.Channel
 	entry   channel.Entry
+	place   *channel.Place
 	send    bool
+	behind  string
 }
 
 // claimAttempt stores the intent of attempt n, or takes over the row that is
-// there.
-func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n int) (claimed, error) {
+// there. The caller has the place, or none.
+func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n int, has *channel.Place) (claimed, error) {
 	row, err := a.Store.Attempt(ctx, task.ID, n)
 	if mediagate.Is(err, mediagate.KindNotFound) {
-		c, err := a.openAttempt(ctx, task, n)
+		c, err := a.openAttempt(ctx, task, n, has)
 		if err != nil || c.send || c.row.TaskID == "" {
 			return c, err
 		}
@@ -135,28 +155,43 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 	case row.State == mediagate.AttemptIntent && row.Route.Parts > 1:
 		// Each of its calls has an intent of its own: what was not sent may be.
 		c, err := a.accounts().Of(ctx, row)
-		return claimed{row: row, channel: c, entry: a.Breakers.Inside(c.Name), send: err == nil}, err
+		if err != nil {
+			return claimed{}, err
+		}
+		place, ok := a.place(c.Name, has)
+		if !ok {
+			return claimed{behind: c.Name}, nil
+		}
+		return claimed{row: row, channel: c, entry: a.Breakers.Inside(c.Name), place: place, send: true}, nil
 	case row.State == mediagate.AttemptIntent:
 		// Whoever stored it died, or still holds the call: its fate is open.
 		return claimed{}, a.markLost(ctx, task, row, false)
 	case row.State != mediagate.AttemptUnknown || row.AgainAt.IsZero():
 		return claimed{}, nil
 	}
-	return a.reopen(ctx, task, row)
+	return a.reopen(ctx, task, row, has)
 }
 
 // reopen sends an attempt again that provably made no job. A channel that takes
 // no new jobs gets none this way either.
-func (a *Activities) reopen(ctx context.Context, task mediagate.Task, row mediagate.Attempt) (claimed, error) {
+func (a *Activities) reopen(ctx context.Context, task mediagate.Task, row mediagate.Attempt, has *channel.Place) (claimed, error) {
 	c, err := a.accounts().Of(ctx, row)
 	if err != nil {
 		return claimed{}, err
 	}
-	entry, ok, err := a.enter(ctx, channel.Candidate{Channel: c, Route: row.Route})
-	if err != nil {
-		return claimed{}, err
+	place, free := a.place(c.Name, has)
+	if !free && a.Breakers.TakesJobs(c.Name) {
+		return a.behind(ctx, c.Name)
+	}
+	entry, ok := channel.Entry{}, false
+	if free {
+		if entry, ok, err = a.enter(ctx, channel.Candidate{Channel: c, Route: row.Route}); err != nil {
+			place.Leave()
+			return claimed{}, err
+		}
 	}
 	if !ok {
+		place.Leave()
 		return claimed{}, a.shutOut([]channel.Candidate{{Channel: c, Route: row.Route}})
 	}
 	before := a.sendBefore(task, row.Route, a.Now())
@@ -165,7 +200,7 @@ func (a *Activities) reopen(ctx context.Context, task mediagate.Task, row mediag
 		entry.Unused(ctx)
 	}
 	row.SendBefore, row.Sends = before, row.Sends+1
-	return claimed{row: row, channel: c, entry: entry, send: reopened}, err
+	return claimed{row: row, channel: c, entry: entry, place: place, send: reopened}, err
 }
 
 // inputWindow is what a call gets to open the client's media before its first

@@ -28,10 +28,13 @@ type Config struct {
 	Seen func(ctx context.Context, channels []string) error
 }
 
-// Bounds of one process: how much runs at once on each queue (D18).
+// Bounds of one process: how much runs at once on each queue (D18). Of calls
+// that make jobs, the activities let so many through at each channel
+// (Settings.CallsAtOnce); a queue of calls has room for that at all of them, so
+// that who would wait for one channel never stands in the way of another.
 const (
 	maxDatabase = 64
-	maxCalls    = 200
+	callRoom    = 100 // of each queue of calls, for those that make no job
 	maxMirrors  = 32
 	maxInputs   = 100
 	maxWebhooks = 128
@@ -54,7 +57,7 @@ func Run(ctx context.Context, c Config) error {
 	worker.SetStickyWorkflowCacheSize(stickyCache)
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	started := make([]worker.Worker, 0, 5+len(c.Providers))
+	started := make([]worker.Worker, 0, 5+len(c.Providers)+len(c.Channels))
 	defer func() {
 		stopAll(started)
 	}()
@@ -117,8 +120,12 @@ func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
 		queue(workflows.QueueInputs, maxInputs, false),
 		queue(workflows.QueueWebhook, maxWebhooks, false),
 	}
+	atOnce := c.Activities.Settings.CallsAtOnce
 	for _, p := range c.Providers {
-		all = append(all, queue(workflows.QueueCall(p), maxCalls, false))
+		all = append(all, queue(workflows.QueueCall(p), atOnce*len(c.Channels)+callRoom, false))
+	}
+	for _, name := range c.Channels {
+		all = append(all, queue(workflows.QueueBacklog(name), atOnce, false))
 	}
 	return all
 }

@@ -36,6 +36,7 @@ type generate struct {
 
 	refusals int  // attempts that the vendor refused for now, in a row
 	retryDue bool // a parking's wait is over: the step may be tried once more
+	backlog  backlog
 }
 
 // errRowMissing ends a run whose task is not in the database.
@@ -93,6 +94,8 @@ func (g *generate) step(ctx workflow.Context) error {
 		return g.end(ctx, mediagate.StatusFailed, st.Failure)
 	case st.N == 0 && st.JudgeInputs:
 		return g.judge(ctx)
+	case g.backlog.n > 0:
+		return g.send(ctx, g.backlog.n)
 	case !st.QueuedAt.IsZero():
 		return g.queued(ctx)
 	case st.N == 0:

@@ -21,6 +21,10 @@ const (
 // QueueCall is the queue of the calls to a provider's vendor.
 func QueueCall(provider string) string { return "call/" + provider }
 
+// QueueBacklog is the queue of those who wait behind the calls of a channel,
+// since no other takes them.
+func QueueBacklog(channel string) string { return "backlog/" + channel }
+
 // Signals of a task's workflow. By hand, from the Temporal UI, "retry",
 // "fail" and "poll_now" need no input.
 const (

@@ -58,6 +58,18 @@ func call(provider, summary string, left time.Duration) workflow.ActivityOptions
 	}
 }
 
+// backlogLook is how long a task lies in a channel's backlog before it looks for
+// another channel again. It is what ends the waiting where nobody serves the
+// backlog any more.
+const backlogLook = 5 * time.Minute
+
+// behind is call for an attempt that waits behind a channel's calls.
+func behind(channel, summary string, left time.Duration) workflow.ActivityOptions {
+	options := call("", summary, left)
+	options.TaskQueue, options.ScheduleToStartTimeout = QueueBacklog(channel), backlogLook
+	return options
+}
+
 // ask is a question to a vendor that may be repeated freely.
 func ask(provider, summary string, patience time.Duration) workflow.ActivityOptions {
 	return workflow.ActivityOptions{

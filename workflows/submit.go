@@ -1,9 +1,11 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -22,12 +24,25 @@ func (g *generate) send(ctx workflow.Context, n int) error {
 
 func (g *generate) submit(ctx workflow.Context, n int) error {
 	g.lost.attempt = 0
-	g.show(ctx, fmt.Sprintf("submitting attempt %d to %s", n, g.provider()))
+	args := activities.AttemptArgs{TaskID: g.in.TaskID, N: n}
 	options := call(g.provider(), fmt.Sprintf("submit attempt %d", n), g.left(ctx))
+	if b := g.backlog; b.n == n {
+		args.Behind = b.channel
+		options = behind(b.channel, fmt.Sprintf("submit attempt %d, behind other calls", n), g.left(ctx))
+		g.show(ctx, fmt.Sprintf("attempt %d waits until fewer calls to its provider are under way", n))
+	} else {
+		g.show(ctx, fmt.Sprintf("submitting attempt %d to %s", n, g.provider()))
+	}
+	g.backlog = backlog{}
 	var st mediagate.Story
-	err := g.interruptibly(ctx, options, acts.SubmitJob, activities.AttemptArgs{TaskID: g.in.TaskID, N: n}, &st)
+	err := g.interruptibly(ctx, options, acts.SubmitJob, args, &st)
 	switch failure := activities.FromTemporal(err); {
+	case err == nil && st.Behind != "":
+		g.story, g.backlog = st, backlog{n: n, channel: st.Behind}
+		return nil // stays parked, if it is
 	case err == nil:
+	case args.Behind != "" && notStarted(err):
+		return g.reload(ctx) // and looks for another channel
 	case temporal.IsCanceledError(err):
 		return g.reload(ctx) // the row has the cancel, or the next worker goes on
 	case !g.fromOldWorker() && (g.late(ctx) || failure.Kind == mediagate.KindUnavailable):
@@ -41,6 +56,18 @@ func (g *generate) submit(ctx workflow.Context, n int) error {
 	}
 	g.refusals = 0
 	return g.proceed(ctx, st)
+}
+
+// backlog is where an attempt is to wait: behind the calls of a channel.
+type backlog struct {
+	n       int // the attempt's number; 0 for none
+	channel string
+}
+
+// notStarted reports that nobody has begun a step in the time it had for that.
+func notStarted(err error) bool {
+	timeout, ok := errors.AsType[*temporal.TimeoutError](err)
+	return ok && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
 }
 
 func submitParkReason(e *mediagate.Error) mediagate.ParkReason {

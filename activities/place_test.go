@@ -1,0 +1,171 @@
+package activities_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/channel"
+)
+
+// hanging are channels of one place each, at whose vendors calls hang until they
+// are released.
+type hanging struct {
+	*bundle
+	release chan struct{}
+	calls   atomic.Int32 // that were made
+}
+
+func (b *bundle) hang(names ...string) *hanging {
+	h := &hanging{bundle: b, release: make(chan struct{})}
+	b.Activities.Settings.CallsAtOnce = 1
+	var list []channel.Channel
+	for i, name := range names {
+		v := &activitytest.Vendor{}
+		v.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+			h.calls.Add(1)
+			<-h.release
+			return v.Accept(job)
+		}
+		c := b.account(name, 0, i)
+		c.Vendor = v.Finding()
+		list = append(list, c)
+	}
+	b.Channels.Set(list...)
+	return h
+}
+
+// submits makes the first attempt of another task, behind a channel if one is
+// named.
+func (h *hanging) submits(i int, behind string) (mediagate.Story, error) {
+	task := h.NewVideo()
+	task.ID = fmt.Sprintf("task_%d", i)
+	if _, err := h.Store.TaskByID(context.Background(), task.ID); err != nil {
+		h.Store.Add(task)
+	}
+	return call[mediagate.Story](h.bundle, h.Activities.SubmitJob, activities.AttemptArgs{TaskID: task.ID, N: 1, Behind: behind})
+}
+
+func (h *hanging) at(i int) string {
+	a, err := h.Store.Attempt(context.Background(), fmt.Sprintf("task_%d", i), 1)
+	if err != nil {
+		return ""
+	}
+	return a.Channel
+}
+
+// A vendor that hangs has the calls of its own channel, and no others: who comes
+// next goes to the next channel, or waits behind.
+func TestD18HangingCallsAreTheChannelsOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, video)
+		h := b.hang("a", "b")
+		for i := range 2 {
+			go func() { _, _ = h.submits(i, "") }()
+			synctest.Wait()
+		}
+		if h.at(0) != "a" || h.at(1) != "b" {
+			t.Errorf("the first two are at %q and %q", h.at(0), h.at(1))
+		}
+		st, err := h.submits(2, "")
+		if err != nil || st.Behind != "a" || st.N != 0 || !st.QueuedAt.IsZero() {
+			t.Fatalf("the third is told %+v, %v; want to wait behind a", st, err)
+		}
+		began := time.Now()
+		if st, err := h.submits(2, "a"); err != nil || st.Behind != "a" || time.Since(began) < 10*time.Second {
+			t.Errorf("behind a it is told %+v, %v after %v", st, err, time.Since(began))
+		}
+		if got := h.calls.Load(); got != 2 {
+			t.Fatalf("%d calls, want 2", got)
+		}
+		done := make(chan mediagate.Story)
+		go func() {
+			st, err := h.submits(2, "a")
+			if err != nil {
+				t.Error(err)
+			}
+			done <- st
+		}()
+		synctest.Wait()
+		close(h.release)
+		if st := <-done; st.Behind != "" || st.State != mediagate.AttemptAccepted || st.Channel != "a" {
+			t.Errorf("once there is room: %+v", st)
+		}
+		for i := 3; i < 6; i++ { // none of the places is lost
+			if st, err := h.submits(i, ""); err != nil || st.State != mediagate.AttemptAccepted {
+				t.Errorf("afterwards: %+v, %v", st, err)
+			}
+		}
+	})
+}
+
+// Nobody waits behind a channel that takes no jobs, and who waits behind one
+// looks for another from time to time.
+func TestD18WaitsOnlyBehindWhoTakesJobs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, video)
+		h := b.hang("a", "b")
+		go func() { _, _ = h.submits(0, "") }()
+		synctest.Wait()
+		for _, name := range []string{"a", "b"} {
+			if _, err := b.Store.EnableChannel(t.Context(), name, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.advance(2 * time.Second) // the states are read again
+		_, err := h.submits(1, "")
+		kind(t, err, mediagate.KindShutOut, mediagate.ParkProviderAway, false)
+		if _, err := b.Store.EnableChannel(t.Context(), "b", true); err != nil {
+			t.Fatal(err)
+		}
+		b.advance(2 * time.Second)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = h.submits(2, "a")
+		}()
+		time.Sleep(2 * time.Minute)
+		if got := h.at(2); got != "b" {
+			t.Errorf("the job is at %q, want b", got)
+		}
+		close(h.release)
+		<-done
+	})
+}
+
+// What is sent again, after proof that there is no job, takes a place as well.
+func TestD18RepeatedCallsTakePlaces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, video)
+		h := b.hang("a")
+		go func() { _, _ = h.submits(0, "") }()
+		synctest.Wait()
+		close(h.release)
+		synctest.Wait()
+
+		h.release = make(chan struct{})
+		go func() { _, _ = h.submits(1, "") }()
+		synctest.Wait()
+		b.Store.EditAttempt("task_0", 1, func(a *mediagate.Attempt) {
+			a.State, a.AbsentAt, a.AgainAt = mediagate.AttemptUnknown, b.Now(), b.Now()
+		})
+		st, err := h.submits(0, "")
+		if err != nil || st.Behind != "a" || h.calls.Load() != 2 {
+			t.Errorf("sent again: %+v, %v, %d calls; want to wait behind a", st, err, h.calls.Load())
+		}
+		close(h.release)
+		synctest.Wait()
+		if st, err = h.submits(0, "a"); err != nil || st.Behind != "" || h.calls.Load() != 3 {
+			t.Errorf("sent again: %+v, %v, %d calls", st, err, h.calls.Load())
+		}
+	})
+}
