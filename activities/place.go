@@ -14,9 +14,8 @@ const (
 	// task looks for another channel again.
 	placePatience = time.Minute
 	// looksAtOnce bounds the looks for a channel, whatever the places: each is
-	// a few statements, and thousands at once would keep all others from the
-	// database.
-	looksAtOnce  = 64
+	// a few statements, and what a process has of connections is for others, too.
+	looksAtOnce  = 16
 	lookPatience = 30 * time.Second
 )
 
