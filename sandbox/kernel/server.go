@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -111,13 +112,22 @@ func (s *Server) Close() error {
 
 // customer finds the vendor's customer whose credential has the value. A value
 // has variants, so that keys can be renewed: KEY~2 is another key of the same
-// customer, KEY@NAME one of another customer, KEY@NAME~2 that one's second.
+// customer, KEY@NAME one of another customer, KEY@NAME~2 that one's second. What
+// follows a * is how many jobs at once are taken from that customer: KEY@NAME*5.
 func (s *Server) customer(provider, credential, value string) (Account, bool) {
 	value, _, _ = strings.Cut(value, "~")
+	value, limit, limited := strings.Cut(value, "*")
 	value, customer, _ := strings.Cut(value, "@")
 	for _, a := range s.accounts {
 		if a.Provider == provider && value != "" && same(a.Credentials[credential], value) {
 			a.customer = customer
+			if limited {
+				n, err := strconv.Atoi(limit)
+				if err != nil || n < 1 {
+					return Account{}, false
+				}
+				a.Concurrency = n
+			}
 			return a, true
 		}
 	}

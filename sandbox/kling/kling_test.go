@@ -438,6 +438,20 @@ func TestKlingAccounts(t *testing.T) {
 	}
 }
 
+// A customer whose key says so is let have that many jobs at once.
+func TestKlingLimitInTheKey(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	key := kling.Vendor().Account.Credentials["api_key"] + "@few*2"
+	for i, want := range []int{200, 200, 429} {
+		got := b.Call(t, "POST", "/kling/v1/videos/text2video", map[string]string{"Authorization": "Bearer " + key},
+			with(textVideo(), m{"external_task_id": fmt.Sprint(i)}))
+		if got.Status != want {
+			t.Errorf("job %d: %d %s, want %d", i+1, got.Status, got.Raw, want)
+		}
+	}
+}
+
 // A vendor's customer renews its key and keeps its jobs; another one's key
 // opens nothing of them.
 func TestKlingVariantsOfKeys(t *testing.T) {
@@ -466,6 +480,9 @@ func TestKlingVariantsOfKeys(t *testing.T) {
 		"another customer's, renewed":   {"Bearer " + key + "@acme~x", 1201, 0},
 		"access key, renewed":           {bearer(access + "~2"), 0, 1201},
 		"another customer's access key": {bearer(access + "@acme"), 1201, 0},
+		"with a limit":                  {"Bearer " + key + "@acme*5", 1201, 0},
+		"with a limit, renewed":         {"Bearer " + key + "@acme*5~2", 1201, 0},
+		"with a limit that is none":     {"Bearer " + key + "@acme*no", 1000, 1000},
 		"no key":                        {"Bearer ~2", 1000, 1000},
 		"an unknown key":                {"Bearer another@acme", 1000, 1000},
 	} {

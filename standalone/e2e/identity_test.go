@@ -9,6 +9,8 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+
+	"github.com/mediagate/mediagate/sandbox"
 )
 
 // klingKey is the sandbox's; what follows a ~ makes it another key of the same
@@ -27,9 +29,15 @@ func (w *world) placed(channels []map[string]any) []map[string]any {
 	placed := make([]map[string]any, len(channels))
 	for i, channel := range channels {
 		placed[i] = maps.Clone(channel)
-		placed[i]["base_url"] = w.sandbox + "/kling"
-		placed[i]["requests_per_second"] = 50
-		placed[i]["poll_interval"] = map[string]string{"min": "500ms", "max": "1s"}
+		for _, c := range sandbox.Channels(w.sandbox) {
+			if c.Provider == channel["provider"] {
+				placed[i]["base_url"] = w.sandbox + c.Path
+			}
+		}
+		if _, ok := channel["requests_per_second"]; !ok {
+			placed[i]["requests_per_second"] = 50
+			placed[i]["poll_interval"] = map[string]string{"min": "500ms", "max": "1s"}
+		}
 	}
 	return placed
 }

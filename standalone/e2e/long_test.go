@@ -34,6 +34,8 @@ func TestVerify(t *testing.T) {
 			"a synchronous answer is lost":                 verifySynchronousAnswerLost,
 			"a file that can never be had":                 verifyFileNeverComes,
 			"standalone killed again and again under load": verifyStandaloneKills,
+			"failover under load":                          verifyFailover,
+			"thousands of tasks for five slots":            verifySlots,
 		})
 	}
 	t.Logf("%d scenarios", len(scenarios))

@@ -114,7 +114,7 @@ func eventually(t *testing.T, limit time.Duration, what string, check func() err
 	}
 }
 
-// until is eventually without a test. errStop ends it early.
+// until is eventually without a test. A stopError ends it early.
 func until(ctx context.Context, limit time.Duration, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

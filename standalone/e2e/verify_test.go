@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	gocmp "github.com/google/go-cmp/cmp"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -227,11 +228,15 @@ func (w *world) checkBucket(ends map[string]object) {
 	w.t.Helper()
 	store := w.bucket()
 	found := map[string]int{}
-	list, err := store.ListObjectsV2(w.t.Context(), &s3.ListObjectsV2Input{Bucket: &w.s3.Bucket})
-	if err != nil {
-		w.t.Fatal(err)
+	var objects []types.Object
+	for pages := s3.NewListObjectsV2Paginator(store, &s3.ListObjectsV2Input{Bucket: &w.s3.Bucket}); pages.HasMorePages(); {
+		page, err := pages.NextPage(w.t.Context())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		objects = append(objects, page.Contents...)
 	}
-	for _, o := range list.Contents {
+	for _, o := range objects {
 		if aws.ToString(o.Key) == "results/probe" {
 			continue // of a reconciler that was killed while it tried the bucket: the next one replaces it
 		}

@@ -1,0 +1,291 @@
+package e2e_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// submitMany sends jobs from several clients at once, and takes note of the
+// tasks. Who got no answer says the same again.
+func (w *world) submitMany(n int, j job) []*task {
+	w.t.Helper()
+	const clients = 8
+	tasks := make([]*task, n)
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range clients {
+		group.Go(func() {
+			for i := range next {
+				one := j
+				one.idemKey = randomText(20)
+				r, t := w.request(one)
+				tasks[i] = t
+				if err := until(w.t.Context(), readyLimit, func() error {
+					a, err := r.do(w.t.Context())
+					if err == nil {
+						t.id, err = taskID(a)
+					}
+					return err
+				}); err != nil {
+					w.t.Errorf("submit: %v", err)
+				}
+			}
+		})
+	}
+	for i := range tasks {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	if w.t.Failed() {
+		w.t.FailNow()
+	}
+	w.tasks = append(w.tasks, tasks...)
+	return tasks
+}
+
+func TestFailoverUnderLoad(t *testing.T) {
+	t.Parallel()
+	failover(t, 40)
+}
+
+func verifyFailover(t *testing.T) {
+	t.Helper()
+	failover(t, 250)
+}
+
+// Of three accounts, two of one vendor and one of another that has the same
+// model, each with a few slots and more tasks than those, one answers with
+// errors, then not at all, and recovers each time. What may have been taken
+// stays with it; all that waits goes to the others while it is away; nothing is
+// lost or made twice, and the books are right.
+func failover(t *testing.T, tasks int) {
+	t.Helper()
+	key := klingKey + "@" + strings.ToLower(randomText(8))
+	limited := func(c map[string]any, slots, priority int) map[string]any {
+		maps.Copy(c, map[string]any{"concurrency": slots, "priority": priority})
+		return c
+	}
+	w := newWorld(t, options{shape: production, channels: []map[string]any{
+		limited(klingChannel("kling-a", key, nil), 10, 1),
+		limited(klingChannel("kling-b", spareKey+"-"+strings.ToLower(randomText(8)), nil), 5, 2),
+		limited(map[string]any{
+			"name": "dashscope-a", "provider": "dashscope",
+			"credentials": map[string]string{"api_key": "sk-sandbox-dashscope@" + strings.ToLower(randomText(8))},
+		}, 5, 1),
+	}})
+	long := job{model: alpha, directive: "duration=2s", noHook: true}
+	for _, mode := range []string{"error", "hang"} {
+		under := w.submit(job{model: alpha, directive: "duration=5s", noHook: true})
+		w.awaitProcessing(under)
+		w.outage(key, mode)
+		// What waits goes elsewhere, all of it, while the channel is away. A probe
+		// may still go there.
+		waiting := w.unattempted(w.submitMany(tasks, long))
+		w.awaitChannel("kling-a", "broken", 2*time.Minute)
+		out := w.now()
+		for _, task := range waiting {
+			w.await(task, recoverTime, "goes on elsewhere", func(o object) bool {
+				return o.terminal() || slices.Contains(w.attempted(task), "kling-a")
+			})
+		}
+		probes, err := w.column("SELECT task_id FROM attempts WHERE channel = 'kling-a' AND created_at > $1::timestamptz + interval '1 second'", out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d of %d tasks waited while the channel was out, %d jobs tried it", mode, len(waiting), tasks, len(probes))
+		if len(waiting) < tasks/5 {
+			t.Errorf("only %d tasks waited", len(waiting))
+		}
+		if most := 1 + tasks/10; len(probes) > most {
+			t.Errorf("%d jobs tried a channel that is out, want at most %d", len(probes), most)
+		}
+		w.outage(key, "off")
+		for _, task := range w.tasks {
+			task.again = true // a refusal that proves that there is no job is followed by another name
+		}
+		w.verify(recoverTime)
+		w.awaitProcessing(w.submit(long)) // the probe, if nobody was
+		w.awaitChannel("kling-a", "up", recoverTime)
+	}
+	w.verify(recoverTime)
+	w.checkSlotsFree()
+	served, err := w.column("SELECT channel FROM attempts WHERE outcome IS NOT NULL GROUP BY channel ORDER BY channel")
+	if want := []string{"dashscope-a", "kling-a", "kling-b"}; err != nil || !slices.Equal(served, want) {
+		t.Errorf("jobs were made by %v, %v; want by all of %v", served, err, want)
+	}
+}
+
+// now is the database's time, as text.
+func (w *world) now() string {
+	w.t.Helper()
+	at, err := w.column("SELECT clock_timestamp()::text")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return at[0]
+}
+
+// unattempted are those of the tasks that no vendor was asked for yet.
+func (w *world) unattempted(tasks []*task) []*task {
+	w.t.Helper()
+	attempted, err := w.column("SELECT DISTINCT task_id FROM attempts")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return slices.DeleteFunc(slices.Clone(tasks), func(t *task) bool { return slices.Contains(attempted, t.id) })
+}
+
+// checkSlotsFree looks for slots and places in the queue that nobody gave back.
+func (w *world) checkSlotsFree() {
+	w.t.Helper()
+	for what, query := range map[string]string{
+		"queued":                    "SELECT task_id FROM queue",
+		"attempts that hold a slot": "SELECT task_id || ' ' || state FROM attempts WHERE state IN ('intent', 'accepted', 'unknown')",
+	} {
+		if left, err := w.column(query); err != nil || len(left) > 0 {
+			w.t.Errorf("%s: %v, %v", what, left, err)
+		}
+	}
+	var list struct {
+		Data []channel `json:"data"`
+	}
+	w.admin(http.MethodGet, "/channels", nil, &list)
+	for _, c := range list.Data {
+		if c.InFlight != 0 || c.Polling != 0 {
+			w.t.Errorf("at the end a channel is %+v", c)
+		}
+	}
+}
+
+func TestSlotsUnderLoad(t *testing.T) {
+	t.Parallel()
+	slotsUnderLoad(t, 60, 1)
+}
+
+func verifySlots(t *testing.T) {
+	t.Helper()
+	slotsUnderLoad(t, 2000, 4)
+}
+
+// slotsUnderLoad gives thousands of tasks to an account of five slots, at a
+// vendor that refuses the sixth. None is refused, whoever is killed meanwhile;
+// tasks of another account don't wait behind those that were there before; and
+// in the end no slot is missing.
+func slotsUnderLoad(t *testing.T, tasks, kills int) {
+	t.Helper()
+	const slots = 5
+	key := fmt.Sprintf("%s@%s*%d", klingKey, strings.ToLower(randomText(8)), slots)
+	w := newWorld(t, options{shape: production, ownTemporal: true, channels: []map[string]any{
+		klingChannel("kling-a", key, map[string]any{
+			"concurrency": slots, "requests_per_second": 200, "poll_interval": map[string]string{"min": "100ms", "max": "500ms"},
+		}),
+	}})
+	newcomer := *w
+	newcomer.openAccount()
+	began := time.Now()
+	short := job{model: alpha, directive: "duration=0.1s", noHook: true}
+	w.submitMany(tasks, short)
+	for range 3 {
+		newcomer.servedInTurn(short, slots)
+	}
+	for i := range kills {
+		victim := []*service{w.workers[0], w.temporal}[i%2]
+		w.awaitDone((i + 1) * tasks / (kills + 2))
+		t.Logf("%s: kill -9 %s", time.Since(began).Round(time.Second), victim.name)
+		victim.kill()
+		victim.start(t)
+	}
+	newcomer.servedInTurn(short, slots)
+
+	w.awaitDone(tasks)
+	t.Logf("%d tasks in %s", tasks, time.Since(began).Round(time.Second))
+	ends, theirs := w.awaitEnds(recoverTime), newcomer.awaitEnds(recoverTime)
+	for _, each := range []struct {
+		*world
+		ends map[string]object
+	}{{w, ends}, {&newcomer, theirs}} {
+		each.checkEnds(each.ends)
+		each.checkJobs(each.ends)
+		each.checkMoney(each.ends)
+	}
+	both := *w
+	both.tasks = slices.Concat(w.tasks, newcomer.tasks)
+	maps.Copy(ends, theirs)
+	both.checkBucket(ends)
+	both.checkWorkflows()
+	both.checkSlotsFree()
+	refused, err := w.column("SELECT task_id || ' ' || n FROM attempts WHERE n > 1 OR state = 'rejected'")
+	if err != nil || len(refused) > 0 {
+		t.Errorf("%d attempts were refused, or follow one that was: %v, %v", len(refused), refused[:min(len(refused), 10)], err)
+	}
+}
+
+// awaitDone waits until so many tasks have ended.
+func (w *world) awaitDone(n int) {
+	w.t.Helper()
+	last, since := "", time.Now()
+	eventually(w.t, 20*time.Minute, fmt.Sprintf("%d tasks end", n), func() error {
+		done, err := w.column("SELECT count(*)::text FROM tasks WHERE ended_at IS NOT NULL")
+		if err != nil {
+			return err
+		}
+		var got int
+		if _, err := fmt.Sscan(done[0], &got); err != nil || got >= n {
+			return err
+		}
+		if done[0] != last {
+			last, since = done[0], time.Now()
+		}
+		if time.Since(since) > recoverTime {
+			return &stopError{fmt.Sprintf("none since %s, at %d", since.Format(time.TimeOnly), got)}
+		}
+		return fmt.Errorf("%d have", got)
+	})
+}
+
+// servedInTurn submits a task while others have queued thousands. From the
+// moment it is queued, each free slot is granted in turns: of the others' tasks
+// only those begin before it that had a grant already, and two more.
+func (w *world) servedInTurn(j job, slots int) {
+	w.t.Helper()
+	task := w.submit(j)
+	queued := ""
+	eventually(w.t, recoverTime, task.id+" is queued, or served", func() error {
+		at, err := w.column(`SELECT COALESCE((SELECT queued_at::text FROM tasks WHERE id = $1), '') ||
+			CASE WHEN EXISTS (SELECT 1 FROM attempts WHERE task_id = $1) THEN ' served' ELSE '' END`, task.id)
+		if err == nil && at[0] == "" {
+			err = errors.New("it is neither")
+		}
+		if err == nil {
+			queued, _, _ = strings.Cut(at[0], " served")
+		}
+		return err
+	})
+	eventually(w.t, recoverTime, task.id+" is served", func() error {
+		if len(w.attempted(task)) == 0 {
+			return errors.New("it waits")
+		}
+		return nil
+	})
+	if queued == "" {
+		return // at once
+	}
+	before, err := w.column(`SELECT count(*)::text FROM attempts WHERE created_at > $2::timestamptz
+		AND created_at < (SELECT created_at FROM attempts WHERE task_id = $1 AND n = 1)`, task.id, queued)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var n int
+	if _, err := fmt.Sscan(cmp.Or(before[0], "0"), &n); err != nil || n > slots+2 {
+		w.t.Errorf("%d jobs began while a newcomer waited, %v; want at most %d", n, err, slots+2)
+	}
+}
