@@ -97,6 +97,9 @@ var slotTests = map[string]func(*bench){
 		same(b, "after a refusal", b.try(three, limited(2)), true)
 	},
 	"what an older worker left in the queue": func(b *bench) {
+		if b.office == nil {
+			return // what has no tables was written by no older worker
+		}
 		p := b.newPayer(unit(10))
 		epoch := b.epoch(channelName)
 		over, made, granted, waits := b.queued(p), b.queued(p), b.queued(p), b.queued(p)
