@@ -46,7 +46,7 @@ type Story struct {
 	AbsentAt   time.Time    `json:"absent_at,omitzero"`
 	Succeeded  bool         `json:"succeeded,omitempty"` // an outcome is stored: success
 	Failure    *Failure     `json:"failure,omitempty"`   // an outcome or rejection is stored: failure
-	Elsewhere  bool         `json:"elsewhere,omitempty"` // of a rejected attempt: a channel that has not refused the task takes new jobs
+	Elsewhere  bool         `json:"elsewhere,omitempty"` // of an attempt that its channel was the first time to reject: another that never did takes new jobs
 	Mirrored   bool         `json:"mirrored,omitempty"`
 	Trouble    ParkReason   `json:"trouble,omitempty"`
 	Unanswered bool         `json:"unheard,omitempty"`    // polled for again after a trouble, and not answered yet

@@ -87,9 +87,11 @@ func ofTheChannel(f *mediagate.Failure) bool {
 	return f.Retryable && f.Code == mediagate.CodeProviderAway || f.Code == mediagate.CodeProviderRefused || f.Code == mediagate.CodeFunds
 }
 
-// mayMove reports that the attempt after n would go to a channel that takes
-// new jobs and has never refused this task.
-func (a *Activities) mayMove(ctx context.Context, taskID string, n int) (bool, error) {
+// mayMove reports that the attempt after n, which the channel refused, may go to
+// one that takes new jobs and has never refused this task. One that has refused
+// it twice had its turn between: the others were full, and the task rests before
+// it tries again.
+func (a *Activities) mayMove(ctx context.Context, taskID string, n int, refusedBy string) (bool, error) {
 	task, err := a.Store.TaskByID(ctx, taskID)
 	if err != nil {
 		return false, err
@@ -104,6 +106,9 @@ func (a *Activities) mayMove(ctx context.Context, taskID string, n int) (bool, e
 	refusals, err := a.Store.Refusals(ctx, taskID)
 	if err != nil {
 		return false, err
+	}
+	if refusals[refusedBy] > 1 {
+		return false, nil
 	}
 	return slices.ContainsFunc(candidates, func(c channel.Candidate) bool { return refusals[c.Name] == 0 && a.Breakers.TakesJobs(c.Name) }), nil
 }

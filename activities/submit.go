@@ -58,7 +58,7 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 		}
 	}
 	if st.State == mediagate.AttemptRejected && ofTheChannel(st.Failure) {
-		if st.Elsewhere, err = a.mayMove(ctx, taskID, st.N); err != nil {
+		if st.Elsewhere, err = a.mayMove(ctx, taskID, st.N, st.Channel); err != nil {
 			return st, a.fail(ctx, err)
 		}
 	}

@@ -261,3 +261,30 @@ func TestD12QueueingEndsNoParking(t *testing.T) {
 		})
 	}
 }
+
+// D7: where one channel refuses and the other is full, the task rests between its
+// tries, and parks after six of them.
+func TestD7RefusedByOneAndTheOtherIsFull(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	refuse(b.Async, 1000, mediagate.KindCapacity)
+	b.spare()
+	full := b.Channels.All()[1]
+	full.Concurrency = 1
+	b.Channels.Set(b.AsyncBound(), full)
+	theirs := b.NewVideo()
+	theirs.ID = otherTask
+	b.Store.Add(theirs)
+	_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{
+		TaskID: otherTask, N: 1, Channel: full.Name, Provider: full.Provider, Route: theirs.Plan.Routes[0],
+	}, full.Slots())
+	b.ok(err)
+	b.at(10*time.Minute, func() {
+		if n := len(b.Async.Submits()); n < 3 || n > 2*6 {
+			t.Errorf("%d jobs were refused within ten minutes", n)
+		}
+	})
+	b.cancels(20 * time.Minute)
+	b.run()
+	b.ended(mediagate.StatusCancelled)
+}
