@@ -54,6 +54,8 @@ func measurements() []measurement {
 		{"kill", measureKill},
 		{"waiting", measureWaiting},
 		{"bodies", measureBodies},
+		{"failover", measureFailover},
+		{"hang", measureHang},
 	}
 }
 

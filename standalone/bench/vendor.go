@@ -18,6 +18,8 @@ import (
 const (
 	klingPrefix     = "/kling"
 	dashscopePrefix = "/dashscope/api/v1"
+	sickPrefix      = "/sick"      // Kling again, for those whose vendor may fall sick
+	neighbourPrefix = "/neighbour" // and for those whose doesn't
 
 	videoFile = "/media/video.mp4"
 	imageFile = "/media/image.png"
@@ -39,6 +41,8 @@ type vendor struct {
 	large  *io.SectionReader
 
 	mu    sync.Mutex
+	sick  sickness
+	cured chan struct{}             // closed when it is well again
 	takes func(n int) time.Duration // how long the nth job takes
 	jobs  int
 	ends  map[string]time.Time // by vendor's id
@@ -62,6 +66,12 @@ func startVendor(ctx context.Context) (*vendor, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+klingPrefix+"/v1/videos/text2video", v.handleSubmit)
 	mux.HandleFunc("GET "+klingPrefix+"/v1/videos/text2video/{id}", v.handlePoll)
+	for prefix, around := range map[string]func(http.HandlerFunc) http.HandlerFunc{
+		sickPrefix: v.unlessSick, neighbourPrefix: func(h http.HandlerFunc) http.HandlerFunc { return h },
+	} {
+		mux.HandleFunc("POST "+prefix+"/v1/videos/omni-video", around(v.handleSubmit))
+		mux.HandleFunc("GET "+prefix+"/v1/videos/omni-video/{id}", around(v.handlePoll))
+	}
 	mux.HandleFunc("POST "+dashscopePrefix+"/services/aigc/multimodal-generation/generation", v.handleImage)
 	mux.HandleFunc("GET "+videoFile, v.file("video/mp4", func() io.ReadSeeker { return bytes.NewReader(v.video) }))
 	mux.HandleFunc("GET "+imageFile, v.file("image/png", func() io.ReadSeeker { return bytes.NewReader(v.image) }))
@@ -85,6 +95,50 @@ func (v *vendor) reset(takes func(n int) time.Duration) {
 	defer v.mu.Unlock()
 	v.takes, v.jobs = takes, 0
 	v.ends, v.asked, v.gaps, v.watch = map[string]time.Time{}, map[string]time.Time{}, nil, false
+}
+
+// sickness is what a vendor suffers from.
+type sickness int
+
+const (
+	well sickness = iota
+	sickError
+	sickHang
+)
+
+// fallSick makes the vendor fall sick, or well again.
+func (v *vendor) fallSick(how sickness) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.cured != nil {
+		close(v.cured)
+		v.cured = nil
+	}
+	if v.sick = how; how != well {
+		v.cured = make(chan struct{})
+	}
+}
+
+// unlessSick answers calls as the vendor's health allows.
+func (v *vendor) unlessSick(handle http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v.mu.Lock()
+		sick, cured := v.sick, v.cured
+		v.mu.Unlock()
+		switch sick {
+		case sickError:
+			http.Error(w, "sick", http.StatusInternalServerError)
+		case sickHang:
+			_, _ = io.Copy(io.Discard, r.Body) // else nobody notices that the caller is gone
+			select {
+			case <-cured:
+			case <-r.Context().Done():
+			}
+			http.Error(w, "sick", http.StatusInternalServerError)
+		default:
+			handle(w, r)
+		}
+	}
 }
 
 // observe begins or ends the noting of polls, and returns the gaps between
@@ -148,7 +202,7 @@ func (v *vendor) handleImage(w http.ResponseWriter, r *http.Request) {
 
 func answer(w http.ResponseWriter, parts ...string) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, strings.Join(parts, "")) //nolint:gosec // JSON for our own adapters, no page
+	_, _ = io.WriteString(w, strings.Join(parts, ""))
 }
 
 func (v *vendor) file(mime string, open func() io.ReadSeeker) http.HandlerFunc {
