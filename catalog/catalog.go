@@ -147,7 +147,7 @@ func ReadModelFile(dir fs.FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err == nil && len(text) > maxFile {
 		return nil, fmt.Errorf("is larger than %d bytes", maxFile)
