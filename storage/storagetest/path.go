@@ -103,6 +103,7 @@ func pathTests() map[string]map[string]func(*bench) {
 		"judgements": judgementTests,
 		"parts":      partTests,
 		"slots":      slotTests,
+		"queue":      queueTests,
 		"awaits":     awaitTests,
 		"breakers":   breakerTests,
 		"proofs":     proofTests,
