@@ -454,7 +454,7 @@ func (w *ruleWriter) demands(path string, node any, conditions []string) {
 		}
 	}
 	if len(names) > 0 {
-		w.add("At least one of %s is required.", codes(names, "and"))
+		w.add("Without %s there is nothing to make: give one or more of them.", codes(names, "or"))
 	}
 }
 
