@@ -33,33 +33,33 @@ func (p *Poller) wakeShutOut(ctx context.Context) {
 	case s.Open:
 		if now.Sub(w.probedAt) >= probeWakes {
 			w.probedAt = now
-			if w.probed = p.wakeOnRoute(ctx, w.probed, 1); w.probed == "" {
-				w.probed = p.wakeOnRoute(ctx, "", 1) // from the first on again
+			var more bool
+			if w.probed, more = p.wakeOnRoute(ctx, w.probed, 1); !more {
+				w.probed, _ = p.wakeOnRoute(ctx, "", 1) // from the first on again
 			}
 		}
 	case !s.ChangedAt.Equal(w.changedAt):
 		w.changedAt, w.waking, w.after = s.ChangedAt, true, ""
 		fallthrough
 	case w.waking:
-		w.after = p.wakeOnRoute(ctx, w.after, claimBatch)
-		w.waking = w.after != ""
+		w.after, w.waking = p.wakeOnRoute(ctx, w.after, claimBatch)
 	}
 }
 
-// wakeOnRoute wakes tasks that could go to the channel, and returns the last;
-// none when there are no more.
-func (p *Poller) wakeOnRoute(ctx context.Context, after string, limit int) (last string) {
+// wakeOnRoute wakes tasks that could go to the channel, and returns the last, and
+// whether there may be more: while the database is away nobody knows.
+func (p *Poller) wakeOnRoute(ctx context.Context, after string, limit int) (last string, more bool) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	p.steps.Add(1)
 	ids, err := p.Store.ParkedOnRoute(ctx, p.channel.Provider, after, limit)
 	if err != nil {
 		p.log.WarnContext(ctx, "parked tasks not woken", "error", err)
-		return after
+		return after, true
 	}
 	if len(ids) == 0 {
-		return ""
+		return "", false
 	}
 	p.Workflows.SignalWake(ctx, p.channel.Name, ids)
-	return ids[len(ids)-1]
+	return ids[len(ids)-1], true
 }

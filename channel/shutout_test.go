@@ -112,6 +112,37 @@ func TestAllAreWokenOnceTheChannelIsBack(t *testing.T) {
 	}
 }
 
+// awayOnce is a database that is away when parked tasks are looked for first.
+type awayOnce struct {
+	channel.Store
+	asked bool
+}
+
+func (s *awayOnce) ParkedOnRoute(ctx context.Context, provider, after string, limit int) ([]string, error) {
+	if !s.asked {
+		s.asked = true
+		return nil, mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+	}
+	return s.Store.ParkedOnRoute(ctx, provider, after, limit)
+}
+
+// D12: those who could not be looked up are woken once they can be.
+func TestAllAreWokenThoughTheDatabaseWasAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := shutOutTasks(t, 3)
+		store := &awayOnce{Store: w.accounts.Store}
+		w.accounts.Store = store
+		if _, err := w.Store.EnableChannel(t.Context(), w.channel.Name, true); err != nil {
+			t.Fatal(err)
+		}
+		w.poll(10 * time.Second)
+		if !store.asked || len(w.tasks) != 3 {
+			t.Errorf("asked %t, woken %v, want all three", store.asked, w.tasks)
+		}
+	})
+}
+
 // A channel that an operator took out wakes nobody.
 func TestDisabledChannelWakesNobody(t *testing.T) {
 	t.Parallel()
