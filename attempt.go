@@ -58,6 +58,8 @@ type Job struct {
 	Params     json.RawMessage // the canonical request: Task.Params
 	SendBefore time.Time       // the first byte may only be written before this
 
+	Source *Source // what the job works on, where it works on something
+
 	Part   int    // of a job that takes several calls, one a file: which one, from 0
 	Inputs Inputs // opens the client's media; nil where the job is not to be sent
 	Sink   Sink   // takes files that arrive with the answer; nil where the job is not to be sent
@@ -127,6 +129,7 @@ type Report struct {
 type Outcome struct {
 	Succeeded    bool     `json:"succeeded"`
 	Media        []Media  `json:"media,omitempty"`
+	Made         *Made    `json:"made,omitempty"` // beside the files
 	Failure      *Failure `json:"failure,omitempty"`
 	VendorText   string   `json:"vendor_text,omitempty"`   // in its own words, where they are not the message
 	Seconds      float64  `json:"seconds,omitempty"`       // delivered, as the vendor states it
@@ -142,6 +145,7 @@ type Media struct {
 	Stored   *Result `json:"stored,omitempty"`
 	Role     Role    `json:"role,omitempty"`
 	Index    int     `json:"index,omitempty"`     // among those of its role
+	Name     string  `json:"name,omitempty"`      // of a stem: what it holds, as vocals
 	MimeType string  `json:"mime_type,omitempty"` // claimed; the content decides
 	Duration float64 `json:"duration,omitempty"`
 }

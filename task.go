@@ -57,6 +57,7 @@ type Task struct {
 	QueuedAt          time.Time // since when it waits for a slot
 
 	Results []Result
+	Made    *Made // beside the files, of a completed task
 	Failure *Failure
 	Webhook *Webhook
 }
@@ -99,6 +100,8 @@ type Plan struct {
 	// Inputs are the client's media that the contract bounds: they are judged
 	// before the first submit.
 	Inputs []Input `json:"inputs,omitempty"`
+	// Source is what an earlier task made and this one works on.
+	Source *Source `json:"source,omitempty"`
 	// Skipped are the routes that cannot express the request, for operators.
 	Skipped []SkippedRoute `json:"skipped,omitempty"`
 }
@@ -160,6 +163,10 @@ type Role string
 const (
 	RoleMain  Role = ""
 	RoleCover Role = "cover" // a picture of it
+	RoleWAV   Role = "wav"   // the same sound as a WAV file
+	RoleFilm  Role = "film"  // a film to a song
+	RoleGrid  Role = "grid"  // four pictures in one, of which the main files are the quarters
+	RoleStem  Role = "stem"  // a track of a song: those of an outcome become one archive, a main file
 )
 
 // Result is one mirrored file of a completed task. Zero values mean unknown.

@@ -95,6 +95,7 @@ type Operation struct {
 	Cancel bool // the vendor can stop the job
 	Batch  int  // jobs that one poll can ask for, where the channel's dialect has such a call; 0 is one
 	Base   bool // it takes requests of the base contract, those for models of no catalog
+	Source bool // it works on what an earlier job made: Job.Source is set, and Express looks at it
 	Inputs bool // Submit opens the client's media, which takes time before its first byte
 
 	// Submit is the longest that a submission takes, from the first call that

@@ -1,0 +1,61 @@
+package mediagate
+
+// Source is what an earlier task made and a request works on, as it was when
+// the request came. It is part of a plan, and so of no history.
+type Source struct {
+	TaskID string `json:"task_id"`
+	Index  int    `json:"index,omitempty"` // of the clip or file among those of the task, from 0
+
+	// Who made it. Only its account can be asked for what its ids name.
+	Provider    string `json:"provider"`
+	Channel     string `json:"channel"`
+	Fingerprint string `json:"fingerprint"`
+	Ref         JobRef `json:"ref"`                 // the job that made it
+	VendorID    string `json:"vendor_id,omitempty"` // the vendor's id of the clip or the voice
+	Button      string `json:"button,omitempty"`    // that is pressed: its customId
+
+	Key  string `json:"key,omitempty"`  // of its main file in our bucket
+	Clip *Clip  `json:"clip,omitempty"` // what is known of it, of a song
+
+	// Of a job, or of the question whether one can be made:
+
+	// Own: the channel's account made it, so that Ref and VendorID mean
+	// something there.
+	Own bool `json:"-"`
+	// URL is a link to the file, for vendors that can take it by that; empty when
+	// there is no file. An adapter that is only asked gets UploadComing.
+	URL string `json:"-"`
+}
+
+// Made is what a job made beside its files, as far as clients get to see it.
+type Made struct {
+	Clips        []Clip   `json:"clips,omitempty"`        // songs; the files of index i are those of clip i
+	Voices       []string `json:"voices,omitempty"`       // the vendor's ids of voices
+	Buttons      []Button `json:"buttons,omitempty"`      // what can be done with it next
+	Descriptions []string `json:"descriptions,omitempty"` // of a picture, in words
+	Prompt       string   `json:"prompt,omitempty"`       // as the vendor worked with it
+}
+
+// Empty reports that nothing was made beside files.
+func (m *Made) Empty() bool {
+	return m == nil || len(m.Clips) == 0 && len(m.Voices) == 0 && len(m.Buttons) == 0 && len(m.Descriptions) == 0
+}
+
+// Clip is what is known of a song beside its files. Zero values mean unknown.
+type Clip struct {
+	ID        string       `json:"id"` // the vendor's own, which clients see
+	Title     string       `json:"title,omitempty"`
+	Lyrics    string       `json:"lyrics,omitempty"`
+	LyricsID  string       `json:"lyrics_id,omitempty"`
+	Timing    [][2]float64 `json:"timing,omitempty"` // marks of the lyrics, as the vendor gives them
+	Tags      string       `json:"tags,omitempty"`
+	CreatedAt string       `json:"created_at,omitempty"` // ISO 8601
+	Seconds   float64      `json:"seconds,omitempty"`    // as the vendor states it; the file's own length wins
+	State     string       `json:"state,omitempty"`      // the vendor's word
+}
+
+// Button is one thing that can be done with a picture.
+type Button struct {
+	CustomID string `json:"customId"`
+	Label    string `json:"label"`
+}
