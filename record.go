@@ -42,6 +42,7 @@ type Settlement struct {
 	Failure        *Failure
 	Cost           Micros
 	Results        []Result
+	Made           *Made
 	EndedAt        time.Time
 	WebhookBody    []byte // nil when nothing is to be sent
 	WithoutOutcome bool   // given up for want of the attempt's outcome: one that is on record prevents it

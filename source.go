@@ -1,5 +1,7 @@
 package mediagate
 
+import "slices"
+
 // Source is what an earlier task made and a request works on, as it was when
 // the request came. It is part of a plan, and so of no history.
 type Source struct {
@@ -7,12 +9,13 @@ type Source struct {
 	Index  int    `json:"index,omitempty"` // of the clip or file among those of the task, from 0
 
 	// Who made it. Only its account can be asked for what its ids name.
-	Provider    string `json:"provider"`
-	Channel     string `json:"channel"`
-	Fingerprint string `json:"fingerprint"`
-	Ref         JobRef `json:"ref"`                 // the job that made it
-	VendorID    string `json:"vendor_id,omitempty"` // the vendor's id of the clip or the voice
-	Button      string `json:"button,omitempty"`    // that is pressed: its customId
+	Provider    string   `json:"provider"`
+	Channel     string   `json:"channel"`
+	Fingerprint string   `json:"fingerprint"`
+	Accounts    []string `json:"accounts,omitempty"`  // other fingerprints that are known of it
+	Ref         JobRef   `json:"ref"`                 // the job that made it
+	VendorID    string   `json:"vendor_id,omitempty"` // the vendor's id of the clip or the voice
+	Button      string   `json:"button,omitempty"`    // that is pressed: its customId
 
 	Key  string `json:"key,omitempty"`  // of its main file in our bucket
 	Clip *Clip  `json:"clip,omitempty"` // what is known of it, of a song
@@ -25,6 +28,45 @@ type Source struct {
 	// URL is a link to the file, for vendors that can take it by that; empty when
 	// there is no file. An adapter that is only asked gets UploadComing.
 	URL string `json:"-"`
+}
+
+// Maker is one of our accounts with a vendor, as a source may know it.
+type Maker struct {
+	Channel      string
+	Former       []string // names that the channel had
+	Fingerprints []string
+}
+
+// MadeBy says of each account whether it made the source. Where none has its
+// fingerprint, the account under the name of the channel counts as the one, with
+// a new key: a vendor that does not know the ids there refuses them.
+func (s *Source) MadeBy(accounts []Maker) []bool {
+	made := make([]bool, len(accounts))
+	found := false
+	for i, a := range accounts {
+		made[i] = slices.ContainsFunc(a.Fingerprints, func(f string) bool { return f == s.Fingerprint || slices.Contains(s.Accounts, f) })
+		found = found || made[i]
+	}
+	for i, a := range accounts {
+		if !found && (a.Channel == s.Channel || slices.Contains(a.Former, s.Channel)) {
+			made[i] = true
+		}
+	}
+	return made
+}
+
+// As is the source as a job of one account is told of it; nil for none. url is
+// a link to its file.
+func (s *Source) As(own bool, url string) *Source {
+	if s == nil {
+		return nil
+	}
+	told := *s
+	told.Own, told.URL = own, ""
+	if s.Key != "" {
+		told.URL = url
+	}
+	return &told
 }
 
 // Made is what a job made beside its files, as far as clients get to see it.

@@ -26,10 +26,24 @@ func (a *Activities) job(ctx context.Context, task mediagate.Task, row mediagate
 			return mediagate.Job{}, nil, err
 		}
 	}
+	source, err := a.source(ctx, task, row)
+	if err != nil {
+		return mediagate.Job{}, nil, err
+	}
 	return mediagate.Job{
-		TaskID: task.ID, ExternalID: row.ExternalID, Upstream: row.Route.Upstream, Operation: row.Route.Operation,
+		TaskID: task.ID, Source: source, ExternalID: row.ExternalID, Upstream: row.Route.Upstream, Operation: row.Route.Operation,
 		Params: params, SendBefore: time.Now().Add(row.SendBefore.Sub(a.Now())),
 	}, own, nil
+}
+
+// source is what the job works on, as the attempt's account is told of it.
+func (a *Activities) source(ctx context.Context, task mediagate.Task, row mediagate.Attempt) (*mediagate.Source, error) {
+	s := task.Plan.Source
+	if s == nil || s.Key == "" {
+		return s.As(a.Channels.Made(s, row.Channel), ""), nil
+	}
+	link, err := a.Bucket.Sign(ctx, mediagate.Result{Key: s.Key}, uploadLink)
+	return s.As(a.Channels.Made(s, row.Channel), link.URL), err
 }
 
 // withUploads is the task's request with a link in each field whose media came
@@ -44,13 +58,13 @@ func (a *Activities) withUploads(ctx context.Context, task mediagate.Task) (para
 	return params, own, err
 }
 
-// askable is the task's request as an adapter is asked about it.
-func askable(task mediagate.Task) json.RawMessage {
+// askable is the task's request as adapters are asked about it.
+func askable(task mediagate.Task) mediagate.Job {
 	params, err := withLinks(task, func(string) (string, error) { return mediagate.UploadComing, nil })
 	if err != nil {
-		return task.Params // the job cannot be made either, and says why
+		params = task.Params // the job cannot be made either, and says why
 	}
-	return params
+	return mediagate.Job{Params: params, Source: task.Plan.Source}
 }
 
 // withLinks puts a link into each field whose media came within the request.

@@ -124,7 +124,7 @@ func (a *Activities) price(ctx context.Context, task mediagate.Task, end *mediag
 			delivered.Lengths = append(delivered.Lengths, r.Duration)
 		}
 	}
-	end.Results = row.Results
+	end.Results, end.Made = row.Results, row.Outcome.Made
 	end.Cost = billing.Settle(task.Charges, delivered)
 	return nil
 }
@@ -132,7 +132,7 @@ func (a *Activities) price(ctx context.Context, task mediagate.Task, end *mediag
 // callbackBody is the task as its callback shows it, made once: every attempt
 // sends these bytes.
 func (a *Activities) callbackBody(ctx context.Context, task mediagate.Task, end mediagate.Settlement) ([]byte, error) {
-	task.Status, task.Failure, task.Results = end.Status, end.Failure, end.Results
+	task.Status, task.Failure, task.Results, task.Made = end.Status, end.Failure, end.Results, end.Made
 	task.Cost, task.EndedAt = end.Cost, end.EndedAt
 	task.Webhook = nil
 	if end.Status == mediagate.StatusCompleted {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"time"
 
@@ -89,9 +88,9 @@ type Starter interface {
 
 // Routes asks the adapters of vendors. It makes no call.
 type Routes interface {
-	// Express says whether the route can express the parameters of a request
-	// for the model on one of our accounts.
-	Express(model string, route mediagate.Route, params json.RawMessage) Expression
+	// Express says whether the route can express a request for the model on one
+	// of our accounts. Of the job, params and source are read.
+	Express(model string, route mediagate.Route, job mediagate.Job) Expression
 }
 
 // Uploads stores the media that came within a request.

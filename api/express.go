@@ -49,7 +49,7 @@ func (s *Server) express(ctx context.Context, routes Routes, model string, r cat
 	said := make([]Expression, len(r.Plan.Routes))
 	served := false // any of them
 	for i, route := range r.Plan.Routes {
-		said[i] = routes.Express(model, route, params)
+		said[i] = routes.Express(model, route, mediagate.Job{Params: params, Source: plan.Source})
 		served = served || !said[i].Unserved
 	}
 	var obstacle, fault error

@@ -15,7 +15,7 @@ import (
 // sayings are what adapters say, by the route's upstream.
 type sayings map[string]Expression
 
-func (s sayings) Express(_ string, route mediagate.Route, _ json.RawMessage) Expression {
+func (s sayings) Express(_ string, route mediagate.Route, _ mediagate.Job) Expression {
 	return s[route.Upstream]
 }
 

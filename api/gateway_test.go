@@ -99,14 +99,14 @@ type vendors struct {
 	asked []string
 }
 
-func (v *vendors) Express(model string, route mediagate.Route, params json.RawMessage) api.Expression {
+func (v *vendors) Express(model string, route mediagate.Route, job mediagate.Job) api.Expression {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.asked = append(v.asked, route.Upstream)
 	if v.says == nil {
 		return api.Expression{Sync: route.Provider == "dashscope"}
 	}
-	return v.says(model, route, params)
+	return v.says(model, route, job.Params)
 }
 
 // bucket keeps the pictures that it is given.

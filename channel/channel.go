@@ -1,7 +1,6 @@
 package channel
 
 import (
-	"encoding/json"
 	"math/rand/v2"
 	"slices"
 
@@ -29,8 +28,10 @@ type Candidate struct {
 type Channels interface {
 	// Candidates lists the channels that can make the job, with the route that
 	// each would take, in the order in which to try them; none when no configured
-	// channel serves any of the routes.
-	Candidates(model string, routes []mediagate.Route, params json.RawMessage) []Candidate
+	// channel serves any of the routes. Of the job, params and source are read.
+	Candidates(model string, routes []mediagate.Route, job mediagate.Job) []Candidate
+	// Made reports whether the channel's account made the source.
+	Made(source *mediagate.Source, name string) bool
 	// Channel finds a channel by name.
 	Channel(name string) (Channel, bool)
 	// All lists the channels.
@@ -68,9 +69,13 @@ func (b *Configured) All() []Channel { return b.list }
 // weight. A channel stands for the first route that it can take: what is full or
 // away is the account, not the route. Where no channel can, all are listed that
 // serve a route: the adapter says why not, and the task ends with that.
-func (b *Configured) Candidates(model string, routes []mediagate.Route, params json.RawMessage) []Candidate {
+func (b *Configured) Candidates(model string, routes []mediagate.Route, job mediagate.Job) []Candidate {
 	for _, demand := range []func(Channel, mediagate.Route) bool{
-		func(c Channel, r mediagate.Route) bool { return c.expresses(r, params) },
+		func(c Channel, r mediagate.Route) bool {
+			ask := job
+			ask.Source = job.Source.As(b.Made(job.Source, c.Name), mediagate.UploadComing)
+			return c.expresses(r, ask)
+		},
 		func(Channel, mediagate.Route) bool { return true },
 	} {
 		var all []Candidate
@@ -88,6 +93,23 @@ func (b *Configured) Candidates(model string, routes []mediagate.Route, params j
 		}
 	}
 	return nil
+}
+
+// Made reports whether the channel's account made the source.
+func (b *Configured) Made(source *mediagate.Source, name string) bool {
+	if source == nil {
+		return false
+	}
+	makers := make([]mediagate.Maker, len(b.list))
+	for i, c := range b.list {
+		makers[i] = mediagate.Maker{Channel: c.Name, Former: c.Former, Fingerprints: append([]string{c.Fingerprint}, c.Aka...)}
+	}
+	for i, made := range source.MadeBy(makers) {
+		if made && b.list[i].Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // serving lists the channels of a route that meet the demand.
@@ -127,7 +149,7 @@ func draw(channels []Channel) int {
 }
 
 // expresses asks the channel's adapter.
-func (c Channel) expresses(r mediagate.Route, params json.RawMessage) (ok bool) {
+func (c Channel) expresses(r mediagate.Route, job mediagate.Job) (ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = true // a bug of the adapter: its submission will show it
@@ -136,7 +158,8 @@ func (c Channel) expresses(r mediagate.Route, params json.RawMessage) (ok bool) 
 	if c.Adapter.Express == nil {
 		return true
 	}
-	return c.Adapter.Express(mediagate.Job{Upstream: r.Upstream, Operation: r.Operation, Params: params}, c.Options) == nil
+	job.Upstream, job.Operation = r.Upstream, r.Operation
+	return c.Adapter.Express(job, c.Options) == nil
 }
 
 // Names lists the channels.

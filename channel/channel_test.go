@@ -52,7 +52,7 @@ func TestCandidates(t *testing.T) {
 			configured := channel.NewConfigured(test.channels)
 			seen := map[string]bool{}
 			for range 200 {
-				candidates := configured.Candidates("model", routes, json.RawMessage(test.params))
+				candidates := configured.Candidates("model", routes, mediagate.Job{Params: json.RawMessage(test.params)})
 				ok := len(candidates) > 0
 				if ok != (test.want != "") || ok && (!strings.Contains(test.want, candidates[0].Name) || candidates[0].Route.Upstream != test.route) {
 					t.Fatalf("listed %+v, want one of %q for %q first", candidates, test.want, test.route)
@@ -83,7 +83,7 @@ func TestCandidatesInOrder(t *testing.T) {
 	const times = 4000
 	for range times {
 		var names, upstreams []string
-		for _, c := range configured.Candidates("model", routes, nil) {
+		for _, c := range configured.Candidates("model", routes, mediagate.Job{}) {
 			names, upstreams = append(names, c.Name), append(upstreams, c.Route.Upstream)
 		}
 		first[names[0]]++

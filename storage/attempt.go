@@ -80,6 +80,20 @@ func (s *Store) Attempt(ctx context.Context, taskID string, n int) (mediagate.At
 	return row.attempt()
 }
 
+// Producer reads the attempt that made what a completed task shows. Returns
+// KindNotFound where there is none.
+func (s *Store) Producer(ctx context.Context, taskID string) (mediagate.Attempt, error) {
+	row, err := one[attemptRow](s.on(ctx), "SELECT "+columnsOf[attemptRow]().of("a")+` FROM attempts a JOIN tasks t ON t.id = a.task_id
+		WHERE a.task_id = ? AND t.status = 'completed' AND a.outcome LIKE ? AND a.results IS NOT NULL ORDER BY a.n DESC LIMIT 1`, taskID, aSuccess)
+	if err != nil {
+		return mediagate.Attempt{}, dbError(err, "read attempt")
+	}
+	if row == nil {
+		return mediagate.Attempt{}, notFound("attempt", taskID)
+	}
+	return row.attempt()
+}
+
 // Refusals counts the attempts of a task that were rejected, by channel.
 func (s *Store) Refusals(ctx context.Context, taskID string) (byChannel map[string]int, err error) {
 	var rows []struct {

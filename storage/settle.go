@@ -100,7 +100,7 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 	if err != nil {
 		return err
 	}
-	var results document
+	var results, made document
 	progress, kind := task.Progress, mediagate.EntryVoid
 	winner := 0
 	if end.Status == mediagate.StatusCompleted {
@@ -108,14 +108,17 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 		if results, err = jsonText(end.Results); err != nil {
 			return err
 		}
+		if made, err = jsonOrNull(end.Made); err != nil {
+			return err
+		}
 	}
-	if _, err := exec(tx, `UPDATE tasks SET status = ?, progress = ?, cost = ?, results = ?, failure = ?, ended_at = ?,
+	if _, err := exec(tx, `UPDATE tasks SET status = ?, progress = ?, cost = ?, results = ?, made = ?, failure = ?, ended_at = ?,
 			parked_at = NULL, park_reason = '', queued_at = NULL, version = version + 1,
 			sweep_at = CASE WHEN EXISTS (SELECT 1 FROM attempts WHERE task_id = ? AND n <> ? AND (outcome LIKE ? OR route LIKE ?))
 				OR EXISTS (SELECT 1 FROM attempt_parts p JOIN attempts a ON a.task_id = p.task_id AND a.n = p.n
 					WHERE p.task_id = ? AND (p.ended_at IS NULL OR p.ended_at > a.ended_at)) THEN ? ELSE sweep_at END
 		WHERE id = ?`,
-		end.Status, progress, end.Cost, results, failure, at(end.EndedAt),
+		end.Status, progress, end.Cost, results, made, failure, at(end.EndedAt),
 		task.ID, winner, aSuccess, aSyncRoute, task.ID, at(s.clock().Add(sweepAfter)), task.ID); err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ type taskRow struct {
 	CreatedAt     stamp
 	EndedAt       stamp
 	Results       document
+	Made          document
 	Failure       document
 	WebhookReason string
 	WebhookRound  int
@@ -66,6 +67,7 @@ func (r taskRow) task() (mediagate.Task, error) {
 		{"tasks.plan", r.Plan, &t.Plan},
 		{"tasks.charges", r.Charges, &t.Charges},
 		{"tasks.results", r.Results, &t.Results},
+		{"tasks.made", r.Made, &t.Made},
 		{"tasks.failure", r.Failure, &t.Failure},
 	} {
 		if err := fromJSON(column.name, column.text, column.to); err != nil {

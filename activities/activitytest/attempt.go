@@ -274,3 +274,20 @@ func (s *Store) change(ctx context.Context, method, taskID string, n int, f func
 	}
 	return f(r, a)
 }
+
+// Producer reads the attempt that made what a completed task shows.
+func (s *Store) Producer(ctx context.Context, taskID string) (mediagate.Attempt, error) {
+	unlock, err := s.lock(ctx, "Producer")
+	defer unlock()
+	if err != nil {
+		return mediagate.Attempt{}, err
+	}
+	if r, ok := s.tasks[taskID]; ok && r.task.Status == mediagate.StatusCompleted {
+		for _, a := range slices.Backward(r.attempts) {
+			if a.Outcome != nil && a.Outcome.Succeeded && a.Results != nil {
+				return a.Attempt, nil
+			}
+		}
+	}
+	return mediagate.Attempt{}, missing("attempt", taskID)
+}

@@ -41,7 +41,7 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 	s.leaveQueue(r)
 	t.Version++
 	if end.Status == mediagate.StatusCompleted {
-		t.Progress, t.Results = 100, end.Results
+		t.Progress, t.Results, t.Made = 100, end.Results, end.Made
 	}
 	if t.Webhook != nil && t.Webhook.State == mediagate.WebhookPending {
 		if len(end.WebhookBody) > 0 && end.Status != mediagate.StatusCancelled {

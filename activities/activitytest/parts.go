@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"io"
 	"slices"
 	"strings"
@@ -31,8 +30,13 @@ func (c *Channels) Set(list ...channel.Channel) {
 }
 
 // Candidates lists the channels as configured ones would be.
-func (c *Channels) Candidates(model string, routes []mediagate.Route, params json.RawMessage) []channel.Candidate {
-	return channel.NewConfigured(c.All()).Candidates(model, routes, params)
+func (c *Channels) Candidates(model string, routes []mediagate.Route, job mediagate.Job) []channel.Candidate {
+	return channel.NewConfigured(c.All()).Candidates(model, routes, job)
+}
+
+// Made reports whether the channel's account made the source.
+func (c *Channels) Made(source *mediagate.Source, name string) bool {
+	return channel.NewConfigured(c.All()).Made(source, name)
 }
 
 // Channel finds a channel by name.

@@ -35,6 +35,7 @@ type Path interface {
 	ReopenIntent(ctx context.Context, taskID string, n int, lost, sendBefore time.Time) (reopened bool, err error)
 	GiveUpAttempt(ctx context.Context, taskID string, n int, detail string) error
 	RecordOutcome(ctx context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error)
+	Producer(ctx context.Context, taskID string) (mediagate.Attempt, error)
 	StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error
 
 	Parts(ctx context.Context, taskID string, n int) ([]mediagate.Part, error)

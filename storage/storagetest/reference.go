@@ -15,6 +15,7 @@ var referenceTests = map[string]func(*bench){
 			"DROP TABLE turns", "DROP TABLE queue", "DROP INDEX attempts_slots", "ALTER TABLE attempts DROP COLUMN slot_until",
 			"DROP INDEX tasks_queued", "ALTER TABLE tasks DROP COLUMN queued_at",
 			"ALTER TABLE tasks DROP COLUMN judgement",
+			"ALTER TABLE tasks DROP COLUMN made",
 			"DELETE FROM goose_db_version WHERE version_id >= 8",
 		}
 		for column := range strings.FieldsSeq("breaker changed_at break_reason trips probe_at probe probe_until last_error last_error_at") {

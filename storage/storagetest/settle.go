@@ -33,6 +33,37 @@ var settleTests = map[string]func(*bench){
 		b.settle(completed(id, unit(4)))
 		b.money(p, unit(6), 0, unit(4))
 	},
+	"what was made beside the files stays with a completed task, and who made it": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id, open, lost := b.accepted(p, unit(4)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		_, err := b.Producer(b.Context(), id)
+		b.kind(err, mediagate.KindNotFound)
+		made := &mediagate.Made{
+			Clips:   []mediagate.Clip{{ID: "clip-1", Title: "A song", Timing: [][2]float64{{0.5, 1}}, Seconds: 12.5}},
+			Buttons: []mediagate.Button{{CustomID: "MJ::1", Label: "U1"}},
+		}
+		outcome := success
+		outcome.Made = made
+		_, err = b.RecordOutcome(b.Context(), id, 1, outcome)
+		b.noError(err)
+		end := completed(id, unit(3))
+		b.noError(b.StoreMirrored(b.Context(), id, 1, end.Results))
+		_, err = b.Producer(b.Context(), id)
+		b.kind(err, mediagate.KindNotFound) // not before the end
+		end.Made = made
+		b.settle(end)
+		same(b, "made", b.task(id).Made, made)
+		producer, err := b.Producer(b.Context(), id)
+		b.noError(err)
+		same(b, "producer", []any{producer.TaskID, producer.N, producer.Outcome.Made}, []any{id, 1, made})
+
+		b.settle(failed(lost))
+		for _, other := range []string{open, lost, "task_nobody"} {
+			_, err := b.Producer(b.Context(), other)
+			b.kind(err, mediagate.KindNotFound)
+		}
+		same(b, "nothing made", b.task(open).Made, (*mediagate.Made)(nil))
+	},
 	"a completed task may cost nothing": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id, free := b.accepted(p, unit(4)), b.accepted(p, 0)

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -12,6 +11,7 @@ import (
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
@@ -29,22 +29,22 @@ var unborn = "task_" + strings.Repeat("0", 26)
 // vendor, and believes the first that can. Where there is no such channel the
 // adapter is asked without options, and the answer says so.
 // When none can, the reason is the first channel's.
-func (r routes) Express(model string, route mediagate.Route, params json.RawMessage) api.Expression {
+func (r routes) Express(model string, route mediagate.Route, job mediagate.Job) api.Expression {
 	adapter, ok := r.adapter(route.Provider)
 	operation, known := adapter.Description.Operations[route.Operation]
 	if !ok || !known {
 		return api.Expression{Err: fmt.Errorf("provider %q has no operation %q", route.Provider, route.Operation)}
 	}
-	job := mediagate.Job{
-		TaskID: unborn, ExternalID: unborn, Upstream: route.Upstream, Operation: route.Operation, Params: params,
-	}
-	list := r.options(model, route)
+	job.TaskID, job.ExternalID, job.Upstream, job.Operation = unborn, unborn, route.Upstream, route.Operation
+	list := r.serving(model, route, job.Source)
 	e := api.Expression{Sync: operation.Sync, Fields: operation.Fields, Unserved: len(list) == 0}
 	if e.Unserved {
-		list = append(list, nil)
+		list = append(list, asked{})
 	}
-	for i, options := range list {
-		err := guarded(func() error { return adapter.Express(job, options) })
+	source := job.Source
+	for i, c := range list {
+		job.Source = source.As(c.made, mediagate.UploadComing)
+		err := guarded(func() error { return adapter.Express(job, c.options) })
 		if err == nil {
 			e.Err = nil
 			return e
@@ -56,12 +56,26 @@ func (r routes) Express(model string, route mediagate.Route, params json.RawMess
 	return e
 }
 
-// options are those of the channels that serve the model by the route.
-func (r routes) options(model string, route mediagate.Route) []map[string]string {
-	var list []map[string]string
-	for _, c := range r.channels {
+// asked is a channel as its adapter is asked about a request.
+type asked struct {
+	options map[string]string
+	made    bool // its account made what the request works on
+}
+
+// serving are the channels that serve the model by the route.
+func (r routes) serving(model string, route mediagate.Route, source *mediagate.Source) []asked {
+	made := make([]bool, len(r.channels))
+	if source != nil {
+		makers := make([]mediagate.Maker, len(r.channels))
+		for i, c := range r.channels {
+			makers[i] = mediagate.Maker{Channel: c.Name, Former: c.Former, Fingerprints: all.Fingerprints(c)}
+		}
+		made = source.MadeBy(makers)
+	}
+	var list []asked
+	for i, c := range r.channels {
 		if c.Serves(model, route) {
-			list = append(list, c.Options)
+			list = append(list, asked{c.Options, made[i]})
 		}
 	}
 	return list

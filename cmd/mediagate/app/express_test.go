@@ -64,7 +64,7 @@ func TestExpressAsksEachChannel(t *testing.T) {
 			}
 			r := routes{channels: test.channels, adapter: func(name string) (providers.Adapter, bool) { return adapter, name == "p" }}
 			route := mediagate.Route{Provider: "p", Upstream: "m-1", Operation: "make"}
-			got := r.Express("m", route, json.RawMessage(`{"mode":"4k"}`))
+			got := r.Express("m", route, mediagate.Job{Params: json.RawMessage(`{"mode":"4k"}`)})
 			if (got.Err == nil) != (test.err == "") || got.Err != nil && !strings.Contains(got.Err.Error(), test.err) {
 				t.Errorf("the error is %v, want %q", got.Err, test.err)
 			}
@@ -97,7 +97,7 @@ func TestExpressTellsWhichRoutesHaveNoChannel(t *testing.T) {
 	r := routes{adapter: all.Adapter, channels: []mediagate.Channel{{Provider: "veo"}}}
 	got := map[string][2]bool{}
 	for _, route := range request.Plan.Routes {
-		e := r.Express(m.ID, route, request.Params)
+		e := r.Express(m.ID, route, mediagate.Job{Params: request.Params})
 		got[route.Provider] = [2]bool{e.Unserved, e.Err == nil}
 	}
 	if diff := cmp.Diff(map[string][2]bool{"vertex": {true, true}, "veo": {false, false}}, got); diff != "" {
@@ -110,7 +110,7 @@ func TestExpressOfUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	r := routes{adapter: all.Adapter}
 	for _, route := range []mediagate.Route{{Provider: "nobody", Operation: "video"}, {Provider: "kling", Operation: "nothing"}} {
-		if err := r.Express("m", route, json.RawMessage(`{}`)).Err; err == nil || mediagate.Is(err, mediagate.KindInvalid) {
+		if err := r.Express("m", route, mediagate.Job{Params: json.RawMessage(`{}`)}).Err; err == nil || mediagate.Is(err, mediagate.KindInvalid) {
 			t.Errorf("%+v: %v", route, err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestExpressOfBuiltInModels(t *testing.T) {
 		}
 		possible := false
 		for _, route := range request.Plan.Routes {
-			e := r.Express(m.ID, route, request.Params)
+			e := r.Express(m.ID, route, mediagate.Job{Params: request.Params})
 			possible = possible || e.Err == nil
 			if e.Sync != (m.Type == mediagate.TypeImage) {
 				t.Errorf("%s by %s: synchronous: %t", m.ID, route.Provider, e.Sync)
@@ -214,7 +214,7 @@ func TestRoutesOfRequests(t *testing.T) {
 			var got []string
 			var refusal error
 			for _, route := range request.Plan.Routes {
-				if e := r.Express(tt.model, route, request.Params); e.Err == nil {
+				if e := r.Express(tt.model, route, mediagate.Job{Params: request.Params}); e.Err == nil {
 					got = append(got, route.Upstream)
 				} else {
 					refusal = e.Err
@@ -227,5 +227,39 @@ func TestRoutesOfRequests(t *testing.T) {
 				t.Errorf("the refusal is %v", refusal)
 			}
 		})
+	}
+}
+
+// Whose account made the source decides whether its ids can be used: each
+// channel's adapter is told.
+func TestExpressSource(t *testing.T) {
+	t.Parallel()
+	channels := []mediagate.Channel{
+		{Name: "first", Provider: "vidu", Credentials: map[string]string{"api_key": "one"}},
+		{Name: "second", Provider: "vidu", Credentials: map[string]string{"api_key": "two"}},
+	}
+	source := &mediagate.Source{Channel: "gone", Fingerprint: all.Fingerprint(channels[1]), Key: "results/1"}
+	var told []mediagate.Source
+	adapter := providers.Adapter{
+		Description: providers.Description{Operations: map[string]providers.Operation{"make": {Source: true}}},
+		Express: func(job mediagate.Job, _ map[string]string) error {
+			told = append(told, *job.Source)
+			if !job.Source.Own {
+				return mediagate.Invalid("task_id", "task_id was made elsewhere")
+			}
+			return nil
+		},
+	}
+	r := routes{channels: channels, adapter: func(string) (providers.Adapter, bool) { return adapter, true }}
+	route := mediagate.Route{Provider: "vidu", Operation: "make"}
+	if e := r.Express("m", route, mediagate.Job{Source: source}); e.Err != nil || e.Unserved {
+		t.Errorf("answered %+v", e)
+	}
+	if len(told) != 2 || told[0].Own || !told[1].Own || told[0].URL != mediagate.UploadComing {
+		t.Errorf("told %+v", told)
+	}
+	r.channels = channels[:1]
+	if e := r.Express("m", route, mediagate.Job{Source: source}); !mediagate.Is(e.Err, mediagate.KindInvalid) {
+		t.Errorf("a stranger's account answered %+v", e)
 	}
 }
