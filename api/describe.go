@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -37,8 +38,12 @@ type answer struct {
 	status  int
 	about   string
 	body    any
+	media   string   // its type, where it is not JSON; the body is then a text
 	headers []string // of responseHeaders
 }
+
+// mediaType is that of the body.
+func (a answer) mediaType() string { return cmp.Or(a.media, openapi.JSON) }
 
 // tag is a group of routes.
 type tag string
@@ -250,6 +255,19 @@ func descriptions() map[string]*description {
 			},
 			answers: []answer{{status: http.StatusOK, about: "The task.", body: wrappedTask{http.StatusOK, exampleTask()}}},
 			errors:  []mediagate.Kind{mediagate.KindRateLimited},
+		},
+		"GET /v1/tasks/:task_id/events": {
+			id: "streamTask", tag: tagTasks, summary: "Follow a task",
+			about: "Server-sent events: one of the name task for each visible change, with the task as its data and its version as its id. " +
+				"The stream ends with the task. Lines that begin with a colon say that the connection lives.",
+			query: []parameter{language},
+			header: []parameter{textParameter(lastEventIDHeader,
+				"The id of the last event that was received: what is newer follows.")},
+			answers: []answer{
+				{status: http.StatusOK, about: "The events.", headers: []string{"Cache-Control"}, media: eventStream, body: "id: 7\nevent: task\ndata: {\"id\":\"" + exampleTaskID + "\"}\n\n"},
+				{status: http.StatusNoContent, about: "The task has ended, and the client has seen its end."},
+			},
+			errors: []mediagate.Kind{mediagate.KindRateLimited},
 		},
 		"POST /v1/tasks/:task_id/cancel": {
 			id: "cancelTask", tag: tagTasks, summary: "Cancel a task",

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -29,6 +30,9 @@ func Bodies(s *Server) (n int) {
 
 // Seats changes how many long polls of a key may wait.
 func Seats(s *Server, most int) { s.seats.most = most }
+
+// Rest changes how long streams keep silent.
+func Rest(s *Server, rest time.Duration) { s.rest = rest }
 
 // Document is the server's catalog and its OpenAPI document.
 func Document(s *Server) (of *catalog.Catalog, text func() ([]byte, error)) {

@@ -244,14 +244,14 @@ func (d *describer) addAnswers(r route, o *openapi.Operation) error {
 		}
 		schema, media := d.reflector.Of(a.body), &openapi.MediaType{}
 		if again {
-			media, _ = response.Content.Get("application/json")
+			media, _ = response.Content.Get(a.mediaType())
 			if media.Schema.OneOf == nil {
 				media.Schema = &openapi.Schema{OneOf: []*openapi.Schema{media.Schema}}
 			}
 			media.Schema.OneOf = append(media.Schema.OneOf, schema)
 		} else {
 			media.Schema = schema
-			response.Content = openapi.JSONContent(media)
+			response.Content = openapi.Content(a.mediaType(), media)
 		}
 		value, err := openapi.Marshal(a.body)
 		if err != nil {

@@ -65,6 +65,7 @@ func routes() []route {
 
 		{method: get, path: "/v1/tasks", access: accessKey, handler: (*Server).handleTasks},
 		{method: get, path: "/v1/tasks/:task_id", access: accessKey, time: longestWait, handler: (*Server).handleTask},
+		{method: get, path: "/v1/tasks/:task_id/events", access: accessKey, handler: (*Server).handleEvents},
 		{method: post, path: "/v1/tasks/:task_id/cancel", access: accessKey, handler: (*Server).handleCancel},
 		{method: get, path: "/v1/images/generations/:task_id", access: accessKey, handler: (*Server).handleLegacyPoll},
 

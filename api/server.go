@@ -37,7 +37,8 @@ type Server struct {
 	keys      *keyring
 	touches   *touches
 	watch     *watcher
-	seats     *seats // of long polls
+	seats     *seats        // of long polls and streams
+	rest      time.Duration // of streams, see streamRest
 	looks     singleflight.Group
 	parsing   chan struct{}   // holds one for each large body that is parsed
 	life      context.Context // ends with Close
@@ -62,6 +63,7 @@ func New(cfg Config) (*Server, error) {
 		touches: newTouches(cfg.Store, cfg.Logger),
 		watch:   newWatcher(cfg.Store, cfg.Logger),
 		seats:   &seats{most: mostWaits, taken: map[string]int{}},
+		rest:    streamRest,
 		parsing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		entropy: ulid.Monotonic(rand.Reader, 0),
 	}

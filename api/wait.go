@@ -17,7 +17,7 @@ const (
 	watchLimit = 5 * time.Second
 )
 
-// mostWaits is how many long polls of one key wait at once. Each keeps a
+// mostWaits is how many long polls and streams of one key wait at once. Each keeps a
 // connection and its memory, and nobody can be sure that its client is still
 // there: who closes the sending side may read, and net/http does not look past
 // a next request.
@@ -52,7 +52,7 @@ func (s *seats) leave(who string) {
 	}
 }
 
-// watcher serves all long polls with one goroutine, which runs only while
+// watcher serves all long polls and streams with one goroutine, which runs only while
 // somebody waits and asks for the versions of all awaited tasks at once.
 type watcher struct {
 	store TaskStore

@@ -131,10 +131,16 @@ type Components struct {
 	SecuritySchemes Map[SecurityScheme] `json:"securitySchemes"`
 }
 
-// JSONContent is a body of JSON.
-func JSONContent(m *MediaType) Map[*MediaType] {
-	return Map[*MediaType]{{"application/json", m}}
+// JSON is the media type of JSON.
+const JSON = "application/json"
+
+// Content is a body of one media type.
+func Content(mediaType string, m *MediaType) Map[*MediaType] {
+	return Map[*MediaType]{{mediaType, m}}
 }
+
+// JSONContent is a body of JSON.
+func JSONContent(m *MediaType) Map[*MediaType] { return Content(JSON, m) }
 
 // Map is a JSON object that keeps the order in which it was made.
 type Map[T any] []Entry[T]

@@ -192,10 +192,10 @@ func (c *Contract) checkExamples(at []string, v any) error {
 	return errors.Join(problems...)
 }
 
-// Headers of the connection, of the body's form, and for browsers.
+// Headers of the connection, of the body's form, and for browsers and proxies.
 var unjudged = []string{
 	"Connection", "Content-Encoding", "Content-Length", "Content-Type", "Date", "Transfer-Encoding", "Vary",
-	"Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
+	"Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "X-Accel-Buffering",
 }
 
 func (c *Contract) checkHeader(place []string, response any, header http.Header) error {
@@ -243,6 +243,9 @@ func (c *Contract) checkBody(at []string, response any, a Answer) error {
 	format := a.Header.Get("Content-Type")
 	if _, ok := content[format]; !ok {
 		return fmt.Errorf("a body of the type %q is not described", format)
+	}
+	if !strings.HasSuffix(format, "json") {
+		return nil // not described further
 	}
 	body := a.Body
 	if a.Header.Get("Content-Encoding") == "gzip" {

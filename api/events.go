@@ -1,0 +1,185 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/view"
+)
+
+// Server-sent events (WHATWG HTML, section 9.2): one of the name "task" for each
+// visible change, whose id is the task's version.
+const (
+	eventStream       = "text/event-stream"
+	lastEventIDHeader = "Last-Event-ID"
+
+	// streamRest is how long a stream keeps silent at most. So often its task is
+	// read anew, whatever was or was not heard of it (D19), and the key's right to
+	// read it.
+	streamRest = 10 * time.Second
+	// streamWrite is how long one event may take to be sent.
+	streamWrite = 20 * time.Second
+	// farewell is the rest once the client has closed its sending side: few do
+	// that and go on reading, and only failed writes tell who does.
+	farewell = time.Second
+)
+
+// handleEvents streams the task, as it is and at each visible change, until it
+// has ended. A client that comes again with the id of the last event gets what
+// is newer; when that was the end, 204 tells it to stay away.
+func (s *Server) handleEvents(c *call) error {
+	language, err := oneOfQuery(c.query(), "language", view.Languages()...)
+	if err != nil {
+		return err
+	}
+	seen, err := lastEventID(c.Request().Header)
+	if err != nil {
+		return err
+	}
+	t, err := s.pathTask(c)
+	if err != nil {
+		return err
+	}
+	if t.Status.Terminal() && seen == t.Version {
+		return c.NoContent(http.StatusNoContent)
+	}
+	if err := s.seats.take(c.who()); err != nil {
+		return err
+	}
+	defer s.seats.leave(c.who())
+	token, _ := bearer(c.Request())
+	return s.stream(c, token, t, language, seen)
+}
+
+// lastEventID is the version that the client has seen; -1 when it names none.
+func lastEventID(h http.Header) (int64, error) {
+	text := strings.TrimSpace(h.Get(lastEventIDHeader))
+	if text == "" {
+		return -1, nil
+	}
+	version, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || version < 0 {
+		return 0, mediagate.Invalid(lastEventIDHeader, "%s must be the id of an event of this task", lastEventIDHeader)
+	}
+	return version, nil
+}
+
+// stream sends the task whenever its version is another than the one seen.
+func (s *Server) stream(c *call, token string, t mediagate.Task, language string, seen int64) error {
+	out := &events{call: c, control: http.NewResponseController(c.Response())}
+	out.begin()
+	if c.Request().Method == http.MethodHead {
+		return nil
+	}
+	for {
+		var ok bool
+		if t.Version == seen {
+			ok = out.beat()
+		} else {
+			v, err := s.view(c.ctx, &t)
+			if err != nil {
+				return err // an end without the task's: the client comes again
+			}
+			ok, seen = out.send(t.Version, v.In(language)), t.Version
+		}
+		if !ok || t.Status.Terminal() {
+			return nil
+		}
+		if !s.nextChange(c, out, t) {
+			return nil
+		}
+		c.within(s.cfg.StoreTimeout)
+		if err := s.mayRead(c, token); err != nil {
+			return nil //nolint:nilerr // the key's right has ended: so does the stream, and the next one is told why
+		}
+		fresh, err := s.readTask(c, t.ID)
+		switch {
+		case err == nil:
+			t = fresh
+		case mediagate.Is(err, mediagate.KindUnavailable): // it comes back; so does the next look
+		default:
+			return nil // the task was erased
+		}
+	}
+}
+
+// nextChange waits until the task may have changed, for a rest at most. It
+// reports false when the server stops.
+func (s *Server) nextChange(c *call, out *events, t mediagate.Task) bool {
+	gone, rest := c.Request().Context(), s.rest
+	if gone.Err() != nil {
+		rest = farewell
+	}
+	ctx, cancel := c.lasting(rest)
+	defer cancel()
+	if gone.Err() == nil {
+		defer context.AfterFunc(gone, cancel)()
+	}
+	s.watch.wait(ctx, t.ID, t.Version)
+	return s.watch.ctx.Err() == nil && s.life.Err() == nil && out.alive
+}
+
+// mayRead looks whether the key is still one. A database that is away takes
+// nobody's right.
+func (s *Server) mayRead(c *call, token string) error {
+	_, err := s.keys.find(c.ctx, token)
+	if mediagate.Is(err, mediagate.KindUnavailable) {
+		return nil
+	}
+	return err
+}
+
+// events is the answer that never grows: what was sent is forgotten.
+type events struct {
+	call    *call
+	control *http.ResponseController
+	alive   bool
+}
+
+// begin sends the header. From here on there is no other answer, and the bounds
+// of ordinary ones do not hold: each piece has its own.
+func (e *events) begin() {
+	header := e.call.Response().Header()
+	header.Set("Content-Type", eventStream)
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no") // or proxies keep events back
+	_ = e.control.SetReadDeadline(time.Time{})
+	e.alive = true
+	e.call.Response().WriteHeader(http.StatusOK)
+}
+
+// send writes one event. It reports whether the client was there.
+func (e *events) send(version int64, task view.Task) bool {
+	buf, _ := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(buf)
+	buf.Reset()
+	buf.WriteString("id: " + strconv.FormatInt(version, 10) + "\nevent: task\ndata: ")
+	encoder := json.NewEncoder(buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(task); err != nil { // ends with the line's end
+		e.alive = false
+		return false
+	}
+	buf.WriteByte('\n')
+	return e.write(buf.Bytes())
+}
+
+// beat writes a comment, which keeps proxies from hanging up and shows whether
+// the client is there.
+func (e *events) beat() bool { return e.write([]byte(":\n\n")) }
+
+func (e *events) write(piece []byte) bool {
+	_ = e.control.SetWriteDeadline(time.Now().Add(streamWrite))
+	if _, err := e.call.Response().Write(piece); err != nil {
+		e.alive = false
+	} else if err := e.control.Flush(); err != nil {
+		e.alive = false
+	}
+	return e.alive
+}

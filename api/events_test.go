@@ -1,0 +1,226 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+)
+
+// events is an open stream.
+type events struct {
+	t      *testing.T
+	status int
+	header http.Header
+	lines  *bufio.Reader
+	close  func()
+}
+
+// event is one of a stream; only a comment has no name.
+type event struct{ id, name, data string }
+
+// follow opens the stream of a task, as one that has seen last.
+func (g *gateway) follow(address, id, key, last string) *events {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/tasks/"+id+"/events", http.NoBody)
+	g.must(err)
+	r.Header.Set("Authorization", "Bearer "+key)
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	client := &http.Client{Transport: &http.Transport{}}
+	answer, err := client.Do(r)
+	if err != nil {
+		cancel()
+		g.t.Fatal(err)
+	}
+	s := &events{g.t, answer.StatusCode, answer.Header, bufio.NewReader(answer.Body), func() {
+		cancel()
+		_ = answer.Body.Close()
+		client.CloseIdleConnections()
+	}}
+	g.t.Cleanup(s.close)
+	return s
+}
+
+// next is the next event or comment; ok is false at the end of the stream.
+func (s *events) next() (e event, ok bool) {
+	s.t.Helper()
+	for {
+		line, err := s.lines.ReadString('\n')
+		if err == io.EOF && line == "" {
+			return e, false
+		}
+		if err != nil {
+			s.t.Fatalf("after %q: %v", line, err)
+		}
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch field {
+		case "id":
+			e.id = value
+		case "event":
+			e.name = value
+		case "data":
+			e.data = value
+		case ":":
+		case "":
+			return e, true
+		default:
+			s.t.Fatalf("a line of no kind: %q", line)
+		}
+	}
+}
+
+// wantTask is the next event, which must show the task as it now reads.
+func (s *events) wantTask(g *gateway, id, version string) {
+	s.t.Helper()
+	e, ok := s.next()
+	for ok && e == (event{}) { // a comment
+		e, ok = s.next()
+	}
+	if !ok || e.name != "task" || e.id != version {
+		s.t.Fatalf("%+v, %t; want version %s", e, ok, version)
+	}
+	var got any
+	if err := json.Unmarshal([]byte(e.data), &got); err != nil {
+		s.t.Fatalf("%q: %v", e.data, err)
+	}
+	if diff := cmp.Diff(g.get("/v1/tasks/"+id).at("data"), got); diff != "" {
+		s.t.Errorf("the event is not the task (-read +event):\n%s", diff)
+	}
+}
+
+func (s *events) wantEnd() {
+	s.t.Helper()
+	if e, ok := s.next(); ok {
+		s.t.Errorf("%+v after the end", e)
+	}
+}
+
+// A stream shows the task as it is, each visible change, and ends with the task.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	address := g.serve()
+	id := g.submit(videos, videoBody)
+	s := g.follow(address, id, g.key, "")
+	if s.status != http.StatusOK || s.header.Get("Content-Type") != "text/event-stream" || s.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("status %d, header %v", s.status, s.header)
+	}
+	s.wantTask(g, id, "1")
+	g.accept(id)
+	s.wantTask(g, id, "2")
+	g.complete(id, mediagate.Result{Key: "results/1", MimeType: "video/mp4", Size: 7})
+	s.wantTask(g, id, "3")
+	s.wantEnd()
+}
+
+// A client that comes again gets what is newer than what it has seen, and is
+// told to stay away when that was the end.
+func TestEventsResume(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	address := g.serve()
+	id := g.submit(videos, videoBody)
+	g.accept(id)
+	g.follow(address, id, g.key, "1").wantTask(g, id, "2")
+	g.follow(address, id, g.key, "99").wantTask(g, id, "2") // of a database that was set back
+
+	s := g.follow(address, id, g.key, "2")
+	g.settle(mediagate.Settlement{TaskID: id, N: 1, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{
+		Code: mediagate.CodeGenerationFailed, Message: "no",
+	}})
+	s.wantTask(g, id, "3")
+	s.wantEnd()
+
+	header := http.Header{"Last-Event-Id": {"3"}}
+	if a := g.send(request{path: "/v1/tasks/" + id + "/events", key: g.key, header: header}); a.status != http.StatusNoContent || a.body != "" {
+		t.Errorf("who has seen the end: %d %s", a.status, a.body)
+	}
+	for _, last := range []string{"", "2"} {
+		s := g.follow(address, id, g.key, last)
+		s.wantTask(g, id, "3")
+		s.wantEnd()
+	}
+}
+
+func TestEventsRefused(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := g.submit(videos, videoBody)
+	path := "/v1/tasks/" + id + "/events"
+	for _, last := range []string{"x", "-1", "1.5", "99999999999999999999", "1,2"} {
+		g.send(request{path: path, key: g.key, header: http.Header{"Last-Event-Id": {last}}}).wantError(t, 400, "invalid_request_error", "Last-Event-ID")
+	}
+	g.send(request{path: path}).wantError(t, 401, "authentication_error", "No Authorization header")
+	g.get(path+"?language=xx").wantError(t, 400, "invalid_request_error", "language")
+	for _, wrong := range []string{"nothing", "task_01KAJ5XW4M9Q7T2C8N6BVRE3HD"} {
+		g.get("/v1/tasks/"+wrong+"/events").wantError(t, 400, "invalid_request_error", "invalid task id")
+	}
+	g.send(request{path: path, key: g.other()}).wantError(t, 400, "invalid_request_error", "invalid task id")
+	g.post(path, "").wantError(t, 405, "invalid_request_error", "")
+	if a := g.send(request{method: http.MethodHead, path: path, key: g.key}); a.status != 200 || a.header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("HEAD: %d %v", a.status, a.header)
+	}
+}
+
+// While nothing changes, comments show that the connection lives, and the key's
+// right to read is looked at anew.
+func TestEventsRest(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	api.Rest(g.server, 20*time.Millisecond)
+	address := g.serve()
+	id := g.submit(videos, videoBody)
+	row, key := g.newKey(mediagate.Key{Unlimited: true})
+	s := g.follow(address, id, key, "1")
+	for range 3 {
+		if e, ok := s.next(); !ok || e != (event{}) {
+			t.Fatalf("%+v, %t; want a comment", e, ok)
+		}
+	}
+	g.must(g.store.DeleteKey(t.Context(), row.ID))
+	g.clock.advance(time.Second) // so long a key is believed
+	for {
+		e, ok := s.next()
+		if !ok {
+			break
+		}
+		if e != (event{}) {
+			t.Fatalf("%+v to a key that is gone", e)
+		}
+	}
+}
+
+// A stream has a seat until its client has gone; when the server stops it ends.
+func TestEventsSeats(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	api.Seats(g.server, 2)
+	address := g.serve()
+	id := g.submit(videos, videoBody)
+	first, second := g.follow(address, id, g.key, ""), g.follow(address, id, g.key, "")
+	first.wantTask(g, id, "1")
+	second.wantTask(g, id, "1")
+	if third := g.follow(address, id, g.key, ""); third.status != http.StatusTooManyRequests || third.header.Get("Retry-After") != "1" {
+		t.Errorf("the third: %d %v", third.status, third.header)
+	}
+	first.close()
+	eventually(t, "the seat is free again", func() bool {
+		s := g.follow(address, id, g.key, "")
+		defer s.close()
+		return s.status == http.StatusOK
+	})
+	g.server.Close()
+	second.wantEnd()
+}
