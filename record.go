@@ -9,6 +9,8 @@ type NewTask struct {
 	IdempotencyKey string
 	Path           string
 	BodySHA256     [32]byte
+	Group          string // under whose terms it was submitted
+	Capacity       int    // tasks that the group may have in flight; 0: no limit
 }
 
 // PollResult is what one poll of an awaited attempt found. Outcome or Trouble

@@ -50,6 +50,7 @@ type Config struct {
 type Group struct {
 	PriceFactor string   // decimal; empty: "1"
 	Models      []string // patterns with *; empty: all
+	Capacity    int      // tasks in flight at once; 0: no limit
 }
 
 // Channel is one of our accounts with vendors, as operators may see it.
@@ -126,8 +127,9 @@ func (c Config) withDefaults() (Config, error) {
 
 // group is a Group made ready.
 type group struct {
-	factor billing.Factor
-	models []string
+	factor   billing.Factor
+	models   []string
+	capacity int
 }
 
 // readyGroups reads the factors of all groups, or says which are wrong.
@@ -135,7 +137,7 @@ func readyGroups(settings map[string]Group) (map[string]group, error) {
 	groups := make(map[string]group, len(settings))
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		g := group{models: settings[name].Models}
+		g := group{models: settings[name].Models, capacity: settings[name].Capacity}
 		if text := settings[name].PriceFactor; text != "" {
 			var err error
 			if g.factor, err = billing.ParseFactor(text); err != nil {

@@ -15,6 +15,8 @@ type order struct {
 	model    string // its id, or the alias by which it was named
 	kind     mediagate.Type
 	pictures []picture // that came within it
+	group    string    // on whose terms it is
+	capacity int       // of the group
 }
 
 // hold is what the order costs at most.
@@ -50,7 +52,7 @@ func (s *Server) order(c *call, body map[string]any, size int, endpoint string) 
 	if operation.MaxBody > bodyLimit && len(request.Params) > bodyLimit {
 		return order{}, mediagate.Errorf(mediagate.KindTooLarge, "the body must be at most %d bytes beside the media in it", bodyLimit)
 	}
-	o := order{Request: request.WithFactor(rights.factor), model: model.ID, kind: model.Type}
+	o := order{Request: request.WithFactor(rights.factor), model: model.ID, kind: model.Type, group: rights.group, capacity: rights.capacity}
 	if o.pictures, err = pictures(request.Uploads); err != nil {
 		return order{}, err
 	}
@@ -62,8 +64,10 @@ func (s *Server) order(c *call, body map[string]any, size int, endpoint string) 
 
 // rights are what a call may use, and at which prices.
 type rights struct {
-	factor billing.Factor
-	lists  [][]string // of patterns: the group's and the key's
+	group    string
+	factor   billing.Factor
+	capacity int        // of the group
+	lists    [][]string // of patterns: the group's and the key's
 }
 
 // rightsOf are those of the caller's key and group. A group that is no setting
@@ -77,7 +81,7 @@ func (s *Server) rightsOf(c *call) (rights, error) {
 	if !ok {
 		return rights{}, nil
 	}
-	return rights{factor: g.factor, lists: [][]string{g.models, c.caller.key.Models}}, nil
+	return rights{group: name, factor: g.factor, capacity: g.capacity, lists: [][]string{g.models, c.caller.key.Models}}, nil
 }
 
 // allow reports whether a model may be used that has one of the names.

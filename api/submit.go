@@ -53,7 +53,7 @@ func (s *Server) handleSubmit(c *call) error {
 	c.claim.release() // what follows needs nothing of the body
 	task := s.newTask(c, o)
 	id, replayed, err := s.cfg.Store.Submit(c.ctx, mediagate.NewTask{
-		Task: task, IdempotencyKey: idempotencyKey, Path: path, BodySHA256: digest,
+		Task: task, IdempotencyKey: idempotencyKey, Path: path, BodySHA256: digest, Group: o.group, Capacity: o.capacity,
 	})
 	if err != nil {
 		return err

@@ -421,3 +421,31 @@ func TestQuoteRefusals(t *testing.T) {
 		})
 	}
 }
+
+// A group that has all in flight that it may is told so, after the balance has
+// been looked at, and takes replays all the same.
+func TestGroupCapacity(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) {
+		c.Groups = map[string]api.Group{"default": {Capacity: 1}, "free": {}}
+	})
+	_, free := g.newKey(mediagate.Key{Unlimited: true, Group: "free"})
+	keyed := request{method: "POST", path: videos, key: g.key, body: videoBody, header: http.Header{"Idempotency-Key": {"one"}}}
+	first := g.send(keyed).taskID(t)
+	a := g.post(images, imageBody)
+	a.wantError(t, 429, "rate_limit_error", "capacity is saturated")
+	if after := a.header.Get("Retry-After"); after != "5" {
+		t.Errorf("Retry-After %q", after)
+	}
+	if again := g.send(keyed); again.taskID(t) != first || again.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("the replay: %s", again.body)
+	}
+	g.send(request{method: "POST", path: videos, key: free, body: videoBody}).taskID(t)
+	_, poor := g.newKey(mediagate.Key{Quota: 1})
+	g.send(request{method: "POST", path: videos, key: poor, body: videoBody}).wantError(t, 402, "payment_required", "")
+	if a := g.post("/v1/quote", `{"endpoint":"`+videos+`","model":"alpha-v3","prompt":"a cat"}`); a.status != 200 {
+		t.Errorf("the quote: %d %s", a.status, a.body)
+	}
+	g.complete(first)
+	g.submit(images, imageBody)
+}

@@ -1,9 +1,13 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
+	"database/sql"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -23,7 +27,8 @@ const idempotencyTTL = 24 * time.Hour
 //
 // Returns KindPayment when key or account is short, KindUnauthenticated when
 // the key was deleted or has expired meanwhile, KindConflict with code
-// idempotency_conflict when the idempotency key belongs to another request.
+// idempotency_conflict when the idempotency key belongs to another request, and
+// KindRateLimited with code group_saturated when the group has no room left.
 func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string, replayed bool, err error) {
 	row, err := s.newSubmission(n)
 	if err != nil {
@@ -36,11 +41,17 @@ func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string,
 		} else {
 			stored, err = s.submitAtOnce(ctx, row)
 		}
-		if err != nil {
+		if err != nil && !mediagate.Is(err, mediagate.KindRateLimited) {
 			return "", false, dbError(err, "submit")
 		}
 		if stored {
 			return n.Task.ID, false, nil
+		}
+		if err != nil { // its twin may have taken the last place
+			if taskID, found, replay := s.Replay(ctx, n.Task.AccountID, n.IdempotencyKey, n.Path, n.BodySHA256); found || replay != nil {
+				return taskID, found, replay
+			}
+			return "", false, err
 		}
 		taskID, found, err := s.Replay(ctx, n.Task.AccountID, n.IdempotencyKey, n.Path, n.BodySHA256)
 		if err != nil || found {
@@ -85,10 +96,11 @@ func (s *Store) Replay(ctx context.Context, accountID, idemKey, path string, bod
 
 // submission is a new task as rows.
 type submission struct {
-	task   wholeTask
-	record *idempotencyRow // nil without a key
-	hold   mediagate.Transfer
-	now    stamp
+	task     wholeTask
+	capacity int             // of the group; 0: no limit
+	record   *idempotencyRow // nil without a key
+	hold     mediagate.Transfer
+	now      stamp
 }
 
 func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
@@ -105,7 +117,8 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 		t.CreatedAt = now
 	}
 	sub := submission{
-		task: wholeTask{CheckedAt: at(now), taskRow: taskRow{
+		capacity: n.Capacity,
+		task: wholeTask{CheckedAt: at(now), GroupName: n.Group, taskRow: taskRow{
 			Model: t.Model, Type: t.Type, Version: 1, Params: document(t.Params), Reference: t.Reference, RequestID: t.RequestID,
 			Charges: charges, CreatedAt: at(t.CreatedAt), lockedTask: lockedTask{
 				ID: t.ID, AccountID: t.AccountID, KeyID: t.KeyID, Status: mediagate.StatusPending, Hold: t.Hold, Plan: plan,
@@ -158,10 +171,33 @@ func (s *Store) submitSteps(ctx context.Context, n submission) (stored bool, err
 		if err := hold(tx, n); err != nil {
 			return err
 		}
+		if n.capacity > 0 {
+			busy, err := one[struct{ N int }](tx, groupLoad, n.task.GroupName)
+			if err != nil {
+				return err
+			}
+			if busy.N > n.capacity {
+				return errSaturated(n.capacity)
+			}
+		}
 		stored = true
 		return nil
 	})
 	return stored, err
+}
+
+// groupLoad counts the tasks in flight of a group.
+const groupLoad = "SELECT COUNT(*) AS n FROM tasks WHERE group_name = ? AND status IN ('pending', 'processing')"
+
+// saturatedRetry is when a client that found its group saturated may try again:
+// the shortest media take about as long.
+const saturatedRetry = 5 * time.Second
+
+func errSaturated(capacity int) error {
+	return &mediagate.Error{
+		Kind: mediagate.KindRateLimited, Code: "group_saturated", RetryAfter: saturatedRetry,
+		Message: fmt.Sprintf("too many requests: the group's capacity is saturated, as many as %d tasks are in flight", capacity),
+	}
 }
 
 func hold(tx *gorm.DB, n submission) error {
@@ -206,7 +242,14 @@ func errShort(message string) error {
 func (s *Store) submitAtOnce(ctx context.Context, n submission) (stored bool, err error) {
 	query, args := submitStatement(n)
 	for range 4 {
-		result, err := s.sql.ExecContext(ctx, query, args...)
+		run := func(db execer) (sql.Result, error) { return db.ExecContext(ctx, query, args...) }
+		var result sql.Result
+		var err error
+		if n.capacity > 0 {
+			result, err = s.withinCapacity(ctx, n, run)
+		} else {
+			result, err = run(s.sql)
+		}
 		if isVictim(err) {
 			continue
 		}
@@ -217,6 +260,39 @@ func (s *Store) submitAtOnce(ctx context.Context, n submission) (stored bool, er
 		return changed > 0, err
 	}
 	return false, mediagate.Errorf(mediagate.KindUnavailable, "submits keep getting into each other's way")
+}
+
+// execer is a database or a transaction.
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// withinCapacity runs the statement while nobody else submits for the group,
+// and takes it back when the group then has more in flight than it may. The count
+// is a statement of its own: it sees what was committed before the lock was
+// free.
+func (s *Store) withinCapacity(ctx context.Context, n submission, run func(execer) (sql.Result, error)) (sql.Result, error) {
+	tx, err := s.sql.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback() }() // of what was not committed
+	const lock = "SELECT pg_advisory_xact_lock(hashtextextended('mediagate group ' || $1, 0))"
+	if _, err := tx.ExecContext(ctx, lock, n.task.GroupName); err != nil {
+		return nil, err
+	}
+	result, err := run(tx)
+	if err != nil {
+		return nil, err
+	}
+	var busy int
+	if err := tx.QueryRowContext(ctx, strings.Replace(groupLoad, "?", "$1", 1), n.task.GroupName).Scan(&busy); err != nil {
+		return nil, err
+	}
+	if stored, err := result.RowsAffected(); err != nil || stored > 0 && busy > n.capacity {
+		return nil, cmp.Or(err, errSaturated(n.capacity))
+	}
+	return result, tx.Commit()
 }
 
 // submitStatement chains the same rows so that each is stored only when the

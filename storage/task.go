@@ -46,6 +46,7 @@ type wholeTask struct {
 	RescueAt         stamp
 	SweepAt          stamp
 	Judgement        document
+	GroupName        string
 }
 
 func (r taskRow) task() (mediagate.Task, error) {

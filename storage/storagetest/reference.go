@@ -16,6 +16,7 @@ var referenceTests = map[string]func(*bench){
 			"DROP INDEX tasks_queued", "ALTER TABLE tasks DROP COLUMN queued_at",
 			"ALTER TABLE tasks DROP COLUMN judgement",
 			"ALTER TABLE tasks DROP COLUMN made",
+			"DROP INDEX tasks_group", "ALTER TABLE tasks DROP COLUMN group_name",
 			"DELETE FROM goose_db_version WHERE version_id >= 8",
 		}
 		for column := range strings.FieldsSeq("breaker changed_at break_reason trips probe_at probe probe_until last_error last_error_at") {

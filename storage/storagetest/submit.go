@@ -21,6 +21,57 @@ var submitTests = map[string]func(*bench){
 		same(b, "task", b.task(n.Task.ID), want)
 		b.money(p, unit(6), unit(4), 0)
 	},
+	"a group has no more in flight than it may": func(b *bench) {
+		p, other := b.newPayer(unit(100)), b.newPayer(unit(100))
+		draft := func(p payer, group string, capacity int) mediagate.NewTask {
+			n := b.draft(p, unit(1))
+			n.Group, n.Capacity = group, capacity
+			return n
+		}
+		refused := func(n mediagate.NewTask) {
+			b.Helper()
+			_, _, err := b.Submit(b.Context(), n)
+			b.kind(err, mediagate.KindRateLimited)
+			b.nothingOf(n.Task.ID)
+		}
+		first := draft(p, "songs", 2)
+		first.IdempotencyKey, first.Path = "one", "/v1/music/generations"
+		for _, n := range []mediagate.NewTask{first, draft(other, "songs", 2), draft(p, "films", 1), draft(p, "free", 0)} {
+			_, _, err := b.Submit(b.Context(), n)
+			b.noError(err)
+		}
+		refused(draft(p, "songs", 2)) // of all accounts of the group together
+		refused(draft(other, "films", 1))
+		id, replayed, err := b.Submit(b.Context(), first)
+		b.noError(err)
+		same(b, "replay", []any{id, replayed}, []any{first.Task.ID, true})
+		poor := draft(b.newPayer(0), "songs", 2)
+		_, _, err = b.Submit(b.Context(), poor)
+		b.kind(err, mediagate.KindPayment) // which is looked at before
+		b.settle(failed(first.Task.ID))
+		_, _, err = b.Submit(b.Context(), draft(p, "songs", 2))
+		b.noError(err)
+		b.money(p, unit(97), unit(3), 0)
+	},
+	"a group has no more in flight than it may, whoever comes at once": func(b *bench) {
+		p, other := b.newPayer(unit(100)), b.newPayer(unit(100))
+		const most, at = 5, 20
+		var taken atomic.Int32
+		drafts := make([]mediagate.NewTask, at)
+		for i := range drafts {
+			drafts[i] = b.draft([]payer{p, other}[i%2], unit(1))
+			drafts[i].Group, drafts[i].Capacity = "crowd", most
+		}
+		b.race(at, func(i int) {
+			switch _, _, err := b.Submit(b.Context(), drafts[i]); {
+			case err == nil:
+				taken.Add(1)
+			case !mediagate.Is(err, mediagate.KindRateLimited):
+				b.Errorf("%d: %v", i, err)
+			}
+		})
+		same(b, "taken", taken.Load(), int32(most))
+	},
 	"a task without a callback has none": func(b *bench) {
 		p := b.newPayer(unit(10))
 		n := b.draft(p, unit(4))

@@ -175,7 +175,7 @@ func (g *Gateway) API() (*api.Server, error) {
 	c := g.Config
 	groups := make(map[string]api.Group, len(c.Groups))
 	for name, group := range c.Groups {
-		groups[name] = api.Group{PriceFactor: group.PriceFactor, Models: group.Models}
+		groups[name] = api.Group{PriceFactor: group.PriceFactor, Models: group.Models, Capacity: group.Capacity}
 	}
 	server, err := api.New(api.Config{
 		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket},

@@ -207,7 +207,7 @@ func (v *validator) groups(groups map[string]Group) {
 			_, err := billing.ParseFactor(g.PriceFactor)
 			v.check(err == nil, path+".price_factor", "%q is no decimal factor", g.PriceFactor)
 		}
-		v.check(g.Capacity == 0, path+".capacity", "is not available: 0")
+		v.check(g.Capacity >= 0, path+".capacity", "must be a number of tasks, or 0 for no limit")
 	}
 }
 
