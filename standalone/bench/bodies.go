@@ -243,18 +243,21 @@ func sendWorst(ctx context.Context, client *http.Client, url, key string, body [
 }
 
 // peakMemory is the most that a process has had resident.
-func peakMemory(pid int) (int64, error) {
+func peakMemory(pid int) (int64, error) { return processMemory(pid, "VmHWM:") }
+
+// processMemory is a line of what the system says of a process, in bytes.
+func processMemory(pid int, name string) (int64, error) {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		if rest, ok := strings.CutPrefix(line, name); ok {
 			n, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 			return n << 10, err
 		}
 	}
-	return 0, errors.New("/proc says nothing of the peak of memory")
+	return 0, fmt.Errorf("/proc says nothing of %s", name)
 }
 
 // serveAPI is the API process: settings first, then it writes its address and

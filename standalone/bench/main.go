@@ -54,6 +54,7 @@ func measurements() []measurement {
 		{"kill", measureKill},
 		{"waiting", measureWaiting},
 		{"bodies", measureBodies},
+		{"events", measureEvents},
 		{"failover", measureFailover},
 		{"hang", measureHang},
 	}
