@@ -24,11 +24,11 @@ import (
 func TestOldRunsAreToldWhatTheyKnow(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		header *commonpb.Header
+		marks  []string
 		queued bool
 	}{
-		"a run of this build": {&commonpb.Header{Fields: map[string]*commonpb.Payload{headerGeneration: {}}}, true},
-		"an old one":          {&commonpb.Header{}, false},
+		"a run of this build": {[]string{headerGeneration}, true},
+		"an old one":          {nil, false},
 	} {
 		for limited, concurrency := range map[string]int{"no slot": 1, "no channel": 0} {
 			t.Run(name+", "+limited, func(t *testing.T) {
@@ -44,7 +44,11 @@ func TestOldRunsAreToldWhatTheyKnow(t *testing.T) {
 				}
 				var suite testsuite.WorkflowTestSuite
 				env := suite.NewTestActivityEnvironment()
-				env.SetHeader(test.header)
+				header := &commonpb.Header{Fields: map[string]*commonpb.Payload{}} // which the suite writes to
+				for _, mark := range test.marks {
+					header.Fields[mark] = &commonpb.Payload{}
+				}
+				env.SetHeader(header)
 				env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{&generations{}}})
 				env.RegisterActivity(w.Activities)
 				value, err := env.ExecuteActivity(w.Activities.SubmitJob, activities.AttemptArgs{TaskID: activitytest.TaskID, N: 1})
