@@ -15,6 +15,7 @@ type checks struct {
 	violations []string
 	stopped    bool           // by force: what follows means nothing
 	frozen     mediagate.Task // as it was last seen
+	seenAt     time.Time      // then
 	sends      []*sending
 	lookups    []lookup
 	lastPoll   error
@@ -47,12 +48,19 @@ func (p *play) violate(format string, args ...any) {
 }
 
 // deadline is that of the task as it counts now: the time that it has been
-// parked until now is added (D10).
+// parked or queued until now is added (D7, D10), once where it is both.
 func (p *play) deadline(t mediagate.Task) time.Time {
-	if t.ParkedAt.IsZero() {
-		return t.DeadlineAt
+	return p.deadlineAt(t, p.env.Now())
+}
+
+func (p *play) deadlineAt(t mediagate.Task, now time.Time) time.Time {
+	uncounted := time.Duration(0)
+	for _, since := range []time.Time{t.ParkedAt, t.QueuedAt} {
+		if !since.IsZero() {
+			uncounted = max(uncounted, now.Sub(since))
+		}
 	}
-	return t.DeadlineAt.Add(p.env.Now().Sub(t.ParkedAt))
+	return t.DeadlineAt.Add(uncounted)
 }
 
 // retriedSince reports that an operator has ordered a retry since then, and
@@ -63,14 +71,21 @@ func (p *play) retriedSince(at time.Time) bool {
 	return slices.ContainsFunc(p.ordered, func(o time.Time) bool { return !o.Before(at) })
 }
 
+// rounded is more than the database's microseconds take from a time.
+const rounded = time.Millisecond
+
 // look compares the row with what it was when it was looked at last.
 func (p *play) look() {
 	p.mu.Lock()
 	t, _ := p.Store.Peek(taskID) // under the lock: whoever looks first must not compare last
-	before, stopped := p.frozen, p.stopped
-	p.frozen = t
+	before, last, now, stopped := p.frozen, p.seenAt, p.env.Now(), p.stopped
+	p.frozen, p.seenAt = t, now
+	most := p.deadlineAt(before, now) // what a parking or a queueing adds, if it goes on
+	if len(p.ordered) > 0 && most.Before(now.Add(p.Timeout)) {
+		most = now.Add(p.Timeout)
+	}
 	p.mu.Unlock()
-	switch {
+	switch least, deadline := p.deadlineAt(before, last), p.deadlineAt(t, now); {
 	case stopped:
 	case before.Status.Terminal() && (t.Status != before.Status || t.Cost != before.Cost || !t.EndedAt.Equal(before.EndedAt) ||
 		t.Progress != before.Progress || !reflect.DeepEqual(t.Failure, before.Failure) || !reflect.DeepEqual(t.Results, before.Results)):
@@ -79,6 +94,8 @@ func (p *play) look() {
 		p.violate("D8: the progress fell from %d to %d", before.Progress, t.Progress)
 	case t.DeadlineAt.Before(before.DeadlineAt):
 		p.violate("D10: the deadline went back from %v to %v", before.DeadlineAt.Sub(start), t.DeadlineAt.Sub(start))
+	case !t.Status.Terminal() && (deadline.Before(least.Add(-rounded)) || deadline.After(most.Add(rounded))):
+		p.violate("D10: the deadline is %v, where it may be from %v to %v", deadline.Sub(start), least.Sub(start), most.Sub(start))
 	case t.Status.Terminal() && len(p.Store.Awaits()) > 0:
 		p.violate("D5: a row waits though the task has ended")
 	}
@@ -108,7 +125,7 @@ func (p *play) reopened(row mediagate.Attempt) {
 		case l.external != row.ExternalID || !l.absent || l.at.Before(settled):
 		case first.IsZero():
 			first = l.at
-		case l.at.Sub(first) >= s.AbsentGap-time.Millisecond: // the row's times are rounded
+		case l.at.Sub(first) >= s.AbsentGap-rounded:
 			proven = true
 		}
 	}

@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -89,6 +90,7 @@ func newPlay(s scenario) *play {
 	p.setChannels("")
 	p.Store.Add(p.newTask())
 	p.frozen, _ = p.Store.Peek(taskID)
+	p.seenAt = start
 	return p
 }
 
@@ -408,7 +410,8 @@ func (p *play) rounds(ctx workflow.Context) {
 	}
 }
 
-// tending lets the channel poll whenever a row is due.
+// tending lets the channels poll whenever a row is due, and hand out their
+// slots while the task is queued for one.
 func (p *play) tending(ctx workflow.Context) {
 	for {
 		var next time.Time
@@ -417,13 +420,21 @@ func (p *play) tending(ctx workflow.Context) {
 				next = row.NextPollAt
 			}
 		}
+		if since := p.queuedSince(); !since.IsZero() && next.IsZero() { // often at first, then once a minute
+			next = workflow.Now(ctx).Add(min(workflow.Now(ctx).Sub(since), time.Minute))
+		}
 		if next.IsZero() { // until the reconciler's pause is over, which is soon enough
-			_ = workflow.Await(ctx, func() bool { return len(p.Store.Awaits()) > 0 })
+			_ = workflow.Await(ctx, func() bool { return len(p.Store.Awaits()) > 0 || !p.queuedSince().IsZero() })
 			continue
 		}
 		_ = workflow.Sleep(ctx, max(next.Sub(workflow.Now(ctx)), 5*time.Second))
 		p.pass(ctx, (*passes).Tend)
 	}
+}
+
+func (p *play) queuedSince() time.Time {
+	t, _ := p.Store.Peek(taskID)
+	return t.QueuedAt
 }
 
 // reconciling lets the reconciler look whenever it may find something.
@@ -465,12 +476,26 @@ func (p *play) pass(ctx workflow.Context, activity any) {
 // passes are the long activities, for a moment each.
 type passes struct{ p *play }
 
-// Tend is what a channel's activity does until nothing is due.
+// Tend is what the channels' activities do until nothing is due: that of the
+// vendor whose jobs are polled for, be it configured or not, and all that the
+// task may be queued for.
 func (x *passes) Tend(context.Context) error {
-	if _, ok := x.p.Channels.Channel(activitytest.AsyncChannel); ok {
-		x.p.Store.SeeChannel(activitytest.AsyncChannel, x.p.env.Now())
+	names := []string{activitytest.AsyncChannel}
+	if !x.p.queuedSince().IsZero() {
+		for _, c := range x.p.Channels.All() {
+			if !slices.Contains(names, c.Name) {
+				names = append(names, c.Name)
+			}
+		}
 	}
-	return x.pass(x.p.Activities.TendChannel, activities.ChannelArgs{Channel: activitytest.AsyncChannel})
+	var failed error
+	for _, name := range names {
+		if _, ok := x.p.Channels.Channel(name); ok {
+			x.p.Store.SeeChannel(name, x.p.env.Now())
+		}
+		failed = errors.Join(failed, x.pass(x.p.Activities.TendChannel, activities.ChannelArgs{Channel: name}))
+	}
+	return failed
 }
 
 // Reconcile is one pass of the reconciler.
