@@ -26,7 +26,6 @@ func TestVerify(t *testing.T) {
 			"sender stopped before its call":               verifySenderStopped,
 			"sender stopped and continued before others":   verifySenderContinues,
 			"sender stopped with the answer":               verifySenderStoppedWithAnswer,
-			"API and worker killed amid submits":           verifyKillAmidSubmits,
 			"worker frozen for a while":                    verifyFrozenWorker,
 			"killed in the middle of a large file":         verifyKilledInLargeFile,
 			"a vendor that never finishes":                 verifyVendorNeverFinishes,
