@@ -151,6 +151,13 @@ func (v *vendor) observe(on bool) []time.Duration {
 	return gaps
 }
 
+// taken is how many jobs the vendor has.
+func (v *vendor) taken() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.jobs
+}
+
 // end is when the job for our task ends at the vendor.
 func (v *vendor) end(taskID string) time.Time {
 	v.mu.Lock()
