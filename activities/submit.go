@@ -203,15 +203,15 @@ func (a *Activities) reopen(ctx context.Context, task mediagate.Task, row mediag
 	return claimed{row: row, channel: c, entry: entry, place: place, send: reopened}, err
 }
 
-// inputWindow is what a call gets to open the client's media before its first
-// byte.
+// inputWindow is what a call gets to open the client's media, or to have a file
+// uploaded, before its first byte.
 const inputWindow = 50 * time.Second
 
 // sendBefore is the end of the time in which a call made now may begin: within
 // the waiting for the vendor.
 func (a *Activities) sendBefore(task mediagate.Task, route mediagate.Route, now time.Time) time.Time {
 	window := a.Settings.SendWindow
-	if a.operation(route).Inputs {
+	if op := a.operation(route); op.Inputs || op.Uploads {
 		window += inputWindow
 	}
 	end := task.WaitsUntil(now)

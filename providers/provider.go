@@ -97,6 +97,9 @@ type Operation struct {
 	Base   bool // it takes requests of the base contract, those for models of no catalog
 	Source bool // it works on what an earlier job made: Job.Source is set, and Express looks at it
 	Inputs bool // Submit opens the client's media, which takes time before its first byte
+	// Uploads: Submit lets the vendor fetch a file before the call that submits,
+	// which takes as much time.
+	Uploads bool
 
 	// Submit is the longest that a submission takes, from the first call that
 	// it makes to the end of the last answer.

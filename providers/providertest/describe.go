@@ -29,7 +29,7 @@ func (s Suite) description(t *testing.T) {
 	}
 	for name, op := range about.Operations {
 		find, stop, batch = find || op.Find, stop || op.Cancel, batch || op.Batch > 1
-		if !slices.Contains([]string{"video", "image", "audio"}, op.Media) || op.Submit <= 0 || len(op.Fields) == 0 {
+		if !slices.Contains([]string{"video", "image", "audio"}, op.Media) || op.Submit <= 0 || len(op.Fields) == 0 && !op.Source {
 			t.Errorf("%s: media %q, submit %s, fields %v", name, op.Media, op.Submit, op.Fields)
 		}
 		if op.Parts != "" && !slices.Contains(op.Fields, op.Parts) {
@@ -101,8 +101,8 @@ func (s Suite) express(t *testing.T) {
 	for _, job := range s.jobs() {
 		t.Run(job.Operation, func(t *testing.T) {
 			t.Parallel()
-			// Nothing is known yet of a task that is not accepted.
-			bare := mediagate.Job{Upstream: job.Upstream, Operation: job.Operation, Params: job.Params}
+			// Nothing else is known yet of a task that is not accepted.
+			bare := mediagate.Job{Upstream: job.Upstream, Operation: job.Operation, Params: job.Params, Source: job.Source}
 			if err := s.adapter(t).Express(bare, s.Channel.Options); err != nil {
 				t.Fatalf("Express: %v", err)
 			}

@@ -3,6 +3,7 @@ package providertest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"mime"
@@ -66,10 +67,7 @@ func (s Suite) play(t *testing.T, in *txtar.Archive) *txtar.Archive {
 			inputs[f.Name] = f.Data
 		}
 	}
-	var job mediagate.Job
-	if err := json.Unmarshal(inputs["job.json"], &job); err != nil {
-		t.Fatal(err)
-	}
+	job := readJob(t, inputs["job.json"])
 	job.Params = inputs["params.json"]
 	job.Inputs, job.Sink = Inputs(s.Files), NewSink()
 	add := func(name string, data []byte) {
@@ -117,6 +115,25 @@ func (s Suite) play(t *testing.T, in *txtar.Archive) *txtar.Archive {
 		add(fmt.Sprintf("result-%d", n), formatResult(t, result, err))
 	}
 	return out
+}
+
+// readJob reads job.json, whose Source may also tell what no row keeps: whether
+// the account made it (own), and the link to its file (url).
+func readJob(t *testing.T, data []byte) (job mediagate.Job) {
+	t.Helper()
+	var about struct {
+		Source struct {
+			Own bool   `json:"own"`
+			URL string `json:"url"`
+		} `json:"Source"`
+	}
+	if err := errors.Join(json.Unmarshal(data, &job), json.Unmarshal(data, &about)); err != nil {
+		t.Fatal(err)
+	}
+	if job.Source != nil {
+		job.Source.Own, job.Source.URL = about.Source.Own, about.Source.URL
+	}
+	return job
 }
 
 // callOf names a step's call, both counted from 0, as "1" and "1.2".

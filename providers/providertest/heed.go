@@ -134,7 +134,7 @@ func (s Suite) exchange(t *testing.T, file *txtar.Archive) (x exchange) {
 		case err != nil:
 			t.Fatal(err)
 		case f.Name == "job.json":
-			err = json.Unmarshal(f.Data, &x.job)
+			x.job = readJob(t, f.Data)
 		case f.Name == "params.json":
 			err = json.Unmarshal(f.Data, &x.params)
 		case strings.HasPrefix(f.Name, "answer-0"):
