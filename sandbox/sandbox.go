@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mediagate/mediagate/sandbox/acedata"
 	"github.com/mediagate/mediagate/sandbox/dashscope"
 	"github.com/mediagate/mediagate/sandbox/gemini"
 	"github.com/mediagate/mediagate/sandbox/kernel"
@@ -25,6 +26,7 @@ func vendors() []kernel.Vendor {
 		vidu.Vendor(),
 		vertex.Vendor(),
 		veo.Vendor(),
+		acedata.Vendor(),
 	}
 }
 

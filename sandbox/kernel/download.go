@@ -34,7 +34,7 @@ func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, j *Job, name, 
 		http.Error(out, "the link has expired", http.StatusForbidden)
 		return
 	}
-	file, mimeType, ok := j.File(name)
+	file, mimeType, ok := s.file(j, name)
 	if !ok {
 		http.Error(out, "no such file", http.StatusNotFound)
 		return
@@ -60,6 +60,19 @@ func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, j *Job, name, 
 		begin(out, file.Size())
 		s.stallHalfway(out, r, file, file.Size())
 	}
+}
+
+// file makes one of the job's files.
+func (s *Server) file(j *Job, name string) (content *io.SectionReader, mimeType string, ok bool) {
+	if content, mimeType, ok = j.File(name); ok {
+		return content, mimeType, true
+	}
+	for _, v := range s.vendors {
+		if v.Name == j.Provider && v.Files != nil {
+			return v.Files(j, name)
+		}
+	}
+	return nil, "", false
 }
 
 // trickleStep is the pause between two pieces of a file that takes its time.

@@ -48,7 +48,7 @@ type Job struct {
 
 // Media is the file that a job makes.
 type Media struct {
-	Kind      string `json:"kind"` // "video" or "image"
+	Kind      string `json:"kind"` // "video", "image" or "audio"
 	Width     int    `json:"width"`
 	Height    int    `json:"height"`
 	Seconds   int    `json:"seconds,omitempty"`

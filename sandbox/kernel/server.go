@@ -3,6 +3,7 @@ package kernel
 import (
 	"cmp"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -26,6 +27,9 @@ type Vendor struct {
 	Account Account
 	Channel Channel
 	Mount   func(*Service) http.Handler // paths begin after the vendor's name
+	// Files makes the files of its jobs that Job.File does not know; nil where
+	// there are none.
+	Files func(j *Job, name string) (content *io.SectionReader, mimeType string, ok bool)
 }
 
 // Account is one customer of a vendor. Jobs of one account are unknown to
