@@ -12,6 +12,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/acedata"
 	"github.com/mediagate/mediagate/providers/dashscope"
 	"github.com/mediagate/mediagate/providers/gemini"
 	"github.com/mediagate/mediagate/providers/kling"
@@ -25,6 +26,7 @@ import (
 // vendors is the table of all vendors: one line each.
 func vendors() map[string]providers.Adapter {
 	return map[string]providers.Adapter{
+		"acedata":   row(acedata.Description(), acedata.New, vendorhttp.KeyAccount, acedata.Express),
 		"dashscope": row(dashscope.Description(), dashscope.New, vendorhttp.KeyAccount, dashscope.Express),
 		"gemini":    row(gemini.Description(), gemini.New, vendorhttp.KeyAccount, gemini.Express),
 		"kling":     row(kling.Description(), kling.New, kling.Account, kling.Express),

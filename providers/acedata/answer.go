@@ -1,0 +1,176 @@
+package acedata
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// reply is the vendor's answer to a call that makes something, and its envelope
+// of errors.
+type reply struct {
+	Success vendorhttp.Text `json:"success"`
+	TaskID  vendorhttp.Text `json:"task_id"`
+	TraceID vendorhttp.Text `json:"trace_id"`
+	Data    json.RawMessage `json:"data"`
+	Error   fault           `json:"error"`
+}
+
+type fault struct {
+	Code    vendorhttp.Text `json:"code"`
+	Message vendorhttp.Text `json:"message"`
+}
+
+// readReply reads an answer; own is false for one that is not the vendor's.
+func readReply(answer vendorhttp.Answer) (r reply, own bool) {
+	err := answer.Decode(&r)
+	return r, err == nil
+}
+
+// object is what came of an upload or a voice.
+func (r reply) object() (o struct {
+	AudioID   vendorhttp.Text `json:"audio_id"`
+	PersonaID vendorhttp.Text `json:"persona_id"`
+},
+) {
+	_ = vendorhttp.Answer{Body: r.Data}.Decode(&o) // what is no object has no id
+	return o
+}
+
+// task is a job as a question shows it.
+type task struct {
+	ID       vendorhttp.Text `json:"id"`
+	State    vendorhttp.Text `json:"state"` // may be empty
+	Request  json.RawMessage `json:"request"`
+	Response *response       `json:"response"`
+}
+
+// response is what a task has brought so far.
+type response struct {
+	Success vendorhttp.Text `json:"success"`
+	TaskID  vendorhttp.Text `json:"task_id"`
+	Data    []clip          `json:"data"`
+	Error   fault           `json:"error"`
+}
+
+// tells reports that the answer is about some task.
+func (t task) tells() bool { return t.id() != "" || t.State != "" || t.Response != nil }
+
+func (t task) id() string {
+	if id := t.ID.ID(); id != "" || t.Response == nil {
+		return id
+	}
+	return t.Response.TaskID.ID()
+}
+
+// states is the vocabulary of tasks and of the songs in them.
+var states = map[string]mediagate.JobState{
+	"pending":    mediagate.JobQueued,
+	"processing": mediagate.JobRunning,
+	"running":    mediagate.JobRunning,
+	"complete":   mediagate.JobSucceeded,
+	"succeeded":  mediagate.JobSucceeded,
+	"failed":     mediagate.JobFailed,
+	"error":      mediagate.JobFailed,
+	"cancelled":  mediagate.JobFailed,
+	"canceled":   mediagate.JobFailed,
+}
+
+// state is how far a task has come, and the word that says so. Its own word
+// rules; where it has none its response does, in which the songs must have come
+// to their ends.
+func (t task) state() (mediagate.JobState, vendorhttp.Text) {
+	if own, known := states[string(t.State)]; t.State != "" && (!known || own != mediagate.JobSucceeded) {
+		if !known {
+			own = mediagate.JobUnknown
+		}
+		return own, t.State
+	}
+	switch r := t.Response; {
+	case r == nil && len(t.Request) > 0 && string(t.Request) != "null" && t.State == "":
+		return mediagate.JobRunning, "" // the vendor has it, and nothing to tell yet
+	case r == nil:
+		return mediagate.JobUnknown, t.State
+	case r.Success == "false":
+		return mediagate.JobFailed, t.State
+	case r.Success == "true":
+		return songs(r.Data, t.State)
+	default:
+		return mediagate.JobUnknown, t.State
+	}
+}
+
+// songs is the state that the songs of a task have together: where all of them
+// were lost, it failed.
+func songs(clips []clip, word vendorhttp.Text) (mediagate.JobState, vendorhttp.Text) {
+	lost := 0
+	for _, c := range clips {
+		if c.State == "" { // of an answer of the older shape
+			continue
+		}
+		switch state, known := states[string(c.State)]; {
+		case !known:
+			return mediagate.JobUnknown, c.State
+		case state == mediagate.JobFailed:
+			lost++
+			word = c.State
+		case state != mediagate.JobSucceeded:
+			return mediagate.JobRunning, c.State
+		}
+	}
+	if lost > 0 && lost == len(clips) {
+		return mediagate.JobFailed, word
+	}
+	return mediagate.JobSucceeded, word
+}
+
+// report translates a task. An answer about another job, or a success without a
+// file, is against the vendor's own protocol: asked again, it may be right.
+func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error) {
+	switch t.id() {
+	case "":
+		return mediagate.Report{}, strange("the answer names no job")
+	case ref.JobID:
+	default:
+		return mediagate.Report{}, strange("the answer is about another job")
+	}
+	state, word := t.state()
+	report := mediagate.Report{Ref: ref, State: state, Word: a.http.Word(string(word)), Percent: -1, Named: true}
+	var err error
+	switch {
+	case state == mediagate.JobSucceeded:
+		report.Outcome, err = success(ref, t.Response.Data)
+	case state == mediagate.JobFailed:
+		report.Outcome = a.failed(t)
+	case t.State == "complete" || t.State == "succeeded":
+		if t.Response == nil || t.Response.Success == "" {
+			err = strange("a job that succeeded has no response")
+		}
+	case state == mediagate.JobRunning && t.Response != nil:
+		report.Percent = percent(t.Response.Data)
+	}
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	return report, nil
+}
+
+// percent is how far the slowest song is, where all of them say so.
+func percent(clips []clip) int {
+	least := -1
+	for _, c := range clips {
+		n, err := strconv.Atoi(strings.TrimSuffix(string(c.Progress), "%"))
+		if err != nil || n < 0 {
+			return -1
+		}
+		if n = min(n, 99); least < 0 || n < least {
+			least = n
+		}
+	}
+	return least
+}
+
+func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

@@ -1,0 +1,133 @@
+package acedata
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// clip is a song, or a track of one, as either API shows it. Numbers may be
+// texts.
+type clip struct {
+	ID        vendorhttp.Text `json:"id"`
+	Title     vendorhttp.Text `json:"title"`
+	Lyric     vendorhttp.Text `json:"lyric"`
+	Style     vendorhttp.Text `json:"style"`
+	State     vendorhttp.Text `json:"state"`
+	Progress  vendorhttp.Text `json:"progress"`
+	Duration  vendorhttp.Text `json:"duration"`
+	CreatedAt vendorhttp.Text `json:"created_at"`
+	Audio     vendorhttp.Text `json:"audio_url"`
+	Image     vendorhttp.Text `json:"image_url"`
+	Video     vendorhttp.Text `json:"video_url"`
+	// Of the native shape of a song of /producer, where it is passed through.
+	LyricsID vendorhttp.Text `json:"lyrics_id"`
+	Timing   [][2]float64    `json:"lyrics_timing_markers"`
+	WAV      vendorhttp.Text `json:"wav_url"`
+	// Of a separation whose tracks come in one archive.
+	Stems vendorhttp.Text `json:"stems_url"`
+}
+
+// lost says that the vendor could not make the song.
+func (c clip) lost() bool { return states[string(c.State)] == mediagate.JobFailed }
+
+// success is the outcome of a job whose songs have come to their ends. Those
+// that were lost are left out: at least one is there.
+func success(ref mediagate.JobRef, clips []clip) (*mediagate.Outcome, error) {
+	var out *mediagate.Outcome
+	var err error
+	if ref.Operation == opStems || ref.Operation == opFlowStems {
+		out, err = tracks(ref, clips)
+	} else {
+		out, err = songsMade(clips)
+	}
+	if err == nil && len(out.Media) == 0 {
+		err = strange("a job that succeeded names no file")
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.Succeeded = true
+	return out, nil
+}
+
+// songsMade is the outcome of a job that makes songs.
+func songsMade(clips []clip) (*mediagate.Outcome, error) {
+	out := &mediagate.Outcome{Made: &mediagate.Made{}}
+	for _, c := range clips {
+		if c.lost() {
+			continue
+		}
+		id, link, seconds := c.ID.ID(), c.Audio.Link(), c.Duration.Seconds()
+		if id == "" || link == "" {
+			return nil, strange("a song has no id or no file")
+		}
+		i := len(out.Made.Clips)
+		out.Made.Clips = append(out.Made.Clips, mediagate.Clip{
+			ID: id, Title: string(c.Title), Lyrics: string(c.Lyric), LyricsID: string(c.LyricsID), Timing: c.Timing,
+			Tags: string(c.Style), CreatedAt: string(c.CreatedAt), Seconds: seconds, State: string(c.State),
+		})
+		out.Media = append(out.Media, mediagate.Media{URL: link, Index: i, Duration: seconds})
+		for _, beside := range []mediagate.Media{
+			{URL: c.Image.Link(), Role: mediagate.RoleCover, Index: i},
+			{URL: c.WAV.Link(), Role: mediagate.RoleWAV, Index: i, MimeType: "audio/wav"},
+			{URL: c.Video.Link(), Role: mediagate.RoleFilm, Index: i, MimeType: "video/mp4"},
+		} {
+			if beside.URL != "" {
+				out.Media = append(out.Media, beside)
+			}
+		}
+	}
+	return out, nil
+}
+
+// tracks is the outcome of a separation: tracks, or an archive of them.
+func tracks(ref mediagate.JobRef, clips []clip) (*mediagate.Outcome, error) {
+	out := &mediagate.Outcome{}
+	if ref.State != "" {
+		out.Made = &mediagate.Made{Clips: []mediagate.Clip{{ID: ref.State}}}
+	}
+	taken := map[string]bool{}
+	for _, c := range clips {
+		if link := c.Stems.Link(); link != "" {
+			out.Media = []mediagate.Media{{URL: link, MimeType: "application/zip"}}
+			return out, nil
+		}
+		if c.lost() {
+			continue
+		}
+		link := c.Audio.Link()
+		if link == "" {
+			return nil, strange("a track has no file")
+		}
+		i := len(out.Media)
+		name := trackName(string(c.Title))
+		if name == "" || taken[name] {
+			name = strings.TrimPrefix(fmt.Sprintf("%s-%d", name, i+1), "-")
+		}
+		taken[name] = true
+		out.Media = append(out.Media, mediagate.Media{
+			URL: link, Role: mediagate.RoleStem, Index: i, Name: name, Duration: c.Duration.Seconds(),
+		})
+	}
+	return out, nil
+}
+
+// labels are the ends of a track's title that say what is in it: the vendor
+// writes "Title (Vocals)" and "Title - Vocals".
+var (
+	labels    = regexp.MustCompile(`(?:\(([^()]+)\)|\s-\s+([^-]+))\s*$`)
+	separator = regexp.MustCompile(`[^a-z0-9]+`)
+)
+
+// trackName is what is in a track, fit for the name of a file.
+func trackName(title string) string {
+	m := labels.FindStringSubmatch(title)
+	if m == nil {
+		return ""
+	}
+	return strings.Trim(separator.ReplaceAllString(strings.ToLower(m[1]+m[2]), "-"), "-")
+}

@@ -1,0 +1,63 @@
+package acedata
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+var flowSongFields = []string{"sound_prompt", "lyrics", "title", "bpm", "length", "seed"}
+
+// newFlowSong makes a song of lyrics, of a description of its sound, or both.
+// Tempo and length have no field: they are said in words.
+func newFlowSong(job mediagate.Job) (*wire, error) {
+	var p struct {
+		SoundPrompt string      `json:"sound_prompt"`
+		Lyrics      string      `json:"lyrics"`
+		Title       string      `json:"title"`
+		BPM         json.Number `json:"bpm"`
+		Length      json.Number `json:"length"`
+		Seed        json.Number `json:"seed"`
+	}
+	if err := vendorhttp.DecodeParams(job.Params, &p, flowSongFields...); err != nil {
+		return nil, err
+	}
+	sound := []string{p.SoundPrompt}
+	if p.BPM != "" {
+		sound = append(sound, whole(p.BPM)+" BPM")
+	}
+	if p.Length != "" {
+		sound = append(sound, "about "+whole(p.Length)+" seconds long")
+	}
+	sound = slices.DeleteFunc(sound, func(s string) bool { return s == "" })
+	custom := p.Lyrics != ""
+	return makes(job, body{
+		Action: "generate", Model: job.Upstream, Custom: &custom,
+		Prompt: strings.Join(sound, ", "), Lyric: p.Lyrics, Title: p.Title, Seed: whole(p.Seed),
+	}), nil
+}
+
+var flowReplaceFields = []string{"start_s", "end_s", "instruction", "title", "seed"}
+
+// newFlowReplace replaces a section as the instruction says.
+func newFlowReplace(job mediagate.Job) (*wire, error) {
+	var p struct {
+		Start       json.Number `json:"start_s"`
+		End         json.Number `json:"end_s"`
+		Instruction string      `json:"instruction"`
+		Title       string      `json:"title"`
+		Seed        json.Number `json:"seed"`
+	}
+	if err := vendorhttp.DecodeParams(job.Params, &p, flowReplaceFields...); err != nil {
+		return nil, err
+	}
+	custom := false
+	w := makes(job, body{
+		Action: "replace_section", Model: job.Upstream, Custom: &custom, Prompt: p.Instruction,
+		Start: second(p.Start), End: second(p.End), Title: p.Title, Seed: whole(p.Seed),
+	})
+	return w, w.on(job.Source, clipField)
+}

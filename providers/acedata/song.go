@@ -1,0 +1,175 @@
+package acedata
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// model is one of the vendor's, with its bounds in characters.
+type model struct {
+	name                string
+	lyric, style, title int
+}
+
+// models are the vendor's by the contract's versions.
+var models = map[string]model{
+	"v4":    {"chirp-v4", 3000, 200, 80},
+	"v4.5":  {"chirp-v4-5", 5000, 1000, 100},
+	"v4.5+": {"chirp-v4-5-plus", 5000, 1000, 100},
+	"v5":    {"chirp-v5", 5000, 1000, 100},
+	"v5.5":  {"chirp-v5-5", 5000, 1000, 100},
+}
+
+// usual is the version of what takes none, the contract's default.
+const usual = "v5"
+
+// descriptionMax bounds the prompt of a song that is not custom. The guides say
+// 500, the OpenAPI document 200.
+const descriptionMax = 500
+
+func modelOf(version string) (model, error) {
+	m, ok := models[version]
+	if !ok {
+		return model{}, mediagate.Invalid("version", "version must be one of v4, v4.5, v4.5+, v5 and v5.5")
+	}
+	return m, nil
+}
+
+// fits holds the texts of a song to the model's bounds.
+func (m model) fits(lyricField, lyric, tags, title string) error {
+	return cmp.Or(atMost(lyricField, lyric, m.lyric), atMost("tags", tags, m.style), atMost("title", title, m.title))
+}
+
+var songFields = []string{
+	"custom", "instrumental", "prompt", "title", "tags", "negative_tags", "gpt_description", "auto_lyrics", "vocal_gender",
+	"style_weight", "weirdness_constraint", "audio_weight", "version",
+}
+
+// songParams are the gateway's fields of a song.
+type songParams struct {
+	Custom         bool        `json:"custom"`
+	Instrumental   bool        `json:"instrumental"`
+	Prompt         string      `json:"prompt"` // the lyrics
+	Title          string      `json:"title"`
+	Tags           string      `json:"tags"`
+	NegativeTags   string      `json:"negative_tags"`
+	GPTDescription string      `json:"gpt_description"`
+	AutoLyrics     bool        `json:"auto_lyrics"`
+	VocalGender    string      `json:"vocal_gender"`
+	StyleWeight    json.Number `json:"style_weight"`
+	Weirdness      json.Number `json:"weirdness_constraint"`
+	AudioWeight    json.Number `json:"audio_weight"`
+	Version        string      `json:"version"`
+}
+
+func newSong(job mediagate.Job) (*wire, error) {
+	var p songParams
+	if err := vendorhttp.DecodeParams(job.Params, &p, songFields...); err != nil {
+		return nil, err
+	}
+	m, err := modelOf(p.Version)
+	if err != nil {
+		return nil, err
+	}
+	w := makes(job, body{
+		Action: "generate", Model: m.name, Custom: &p.Custom, Instrumental: &p.Instrumental, VocalGender: p.VocalGender,
+	})
+	if err := w.sing(job.Source); err != nil {
+		return nil, err
+	}
+	if !p.Custom {
+		w.body.Prompt = p.GPTDescription
+		return w, atMost("gpt_description", p.GPTDescription, descriptionMax)
+	}
+	b := &w.body
+	b.Title, b.Style, b.StyleNegative = p.Title, p.Tags, p.NegativeTags
+	b.StyleInfluence, b.Weirdness, b.AudioWeight = p.StyleWeight, p.Weirdness, p.AudioWeight
+	if p.AutoLyrics {
+		// The vendor writes the lyrics of what they are to be about.
+		b.LyricPrompt = cmp.Or(p.Prompt, p.Title, p.Tags)
+	} else {
+		b.Lyric = p.Prompt
+	}
+	return w, m.fits("prompt", p.Prompt, p.Tags, p.Title)
+}
+
+// sing lets a voice sing that the account made. The vendor also wants the
+// upload that it was made of, which the reference to it has kept; without that
+// it is asked for the voice alone.
+func (w *wire) sing(voice *mediagate.Source) error {
+	switch {
+	case voice == nil:
+		return nil
+	case !voice.Own || voice.VendorID == "":
+		return mediagate.Invalid(voiceField, "voice_id names a voice of another account with the vendor, which only that one can use")
+	}
+	w.body.PersonaID = voice.VendorID
+	if voice.Ref.State != "" {
+		w.body.Action, w.body.AudioID = "artist_consistency", voice.Ref.State
+	}
+	return nil
+}
+
+func newRemaster(job mediagate.Job) (*wire, error) {
+	var p struct {
+		Version string `json:"version"`
+	}
+	if err := vendorhttp.DecodeParams(job.Params, &p); err != nil {
+		return nil, err
+	}
+	m, err := modelOf(p.Version)
+	if err != nil {
+		return nil, err
+	}
+	w := makes(job, body{Action: "remaster", Model: m.name})
+	return w, w.on(job.Source, taskField)
+}
+
+var replaceFields = []string{"start_s", "end_s", "infill_lyrics", "prompt", "title", "tags", "negative_tags"}
+
+// newReplace replaces a section. The vendor has the lyrics of the section as
+// its prompt, and wants lyrics that hold them: those of the whole song, or just
+// these again.
+func newReplace(job mediagate.Job) (*wire, error) {
+	var p struct {
+		Start        json.Number `json:"start_s"`
+		End          json.Number `json:"end_s"`
+		InfillLyrics string      `json:"infill_lyrics"`
+		Prompt       string      `json:"prompt"`
+		Title        string      `json:"title"`
+		Tags         string      `json:"tags"`
+		NegativeTags string      `json:"negative_tags"`
+	}
+	if err := vendorhttp.DecodeParams(job.Params, &p, replaceFields...); err != nil {
+		return nil, err
+	}
+	m := models[usual]
+	w := makes(job, body{
+		Action: "replace_section", Model: m.name, Start: second(p.Start), End: second(p.End),
+		Lyric: cmp.Or(p.Prompt, p.InfillLyrics), Prompt: p.InfillLyrics,
+		Title: p.Title, Style: p.Tags, StyleNegative: p.NegativeTags,
+	})
+	if err := w.on(job.Source, taskField); err != nil {
+		return nil, err
+	}
+	return w, cmp.Or(m.fits("prompt", p.Prompt, p.Tags, p.Title), atMost("infill_lyrics", p.InfillLyrics, m.lyric))
+}
+
+// newVoice makes a voice of a recording, under a name that tells whose it is.
+func newVoice(job mediagate.Job) (*wire, error) {
+	var p struct {
+		AudioURL string `json:"audio_url"`
+	}
+	if err := vendorhttp.DecodeParams(job.Params, &p); err != nil {
+		return nil, err
+	}
+	if p.AudioURL == "" {
+		return nil, mediagate.Invalid("audio_url", "audio_url cannot be empty")
+	}
+	return &wire{
+		path: suno + personaPath, body: body{Name: cmp.Or(job.ExternalID, "voice")}, upload: p.AudioURL, field: "audio_url",
+	}, nil
+}
