@@ -11,6 +11,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 	"github.com/mediagate/mediagate/sandbox/kling"
 	"github.com/mediagate/mediagate/sandbox/minimax"
+	"github.com/mediagate/mediagate/sandbox/sunoapi"
 	"github.com/mediagate/mediagate/sandbox/veo"
 	"github.com/mediagate/mediagate/sandbox/vertex"
 	"github.com/mediagate/mediagate/sandbox/vidu"
@@ -27,6 +28,7 @@ func vendors() []kernel.Vendor {
 		vertex.Vendor(),
 		veo.Vendor(),
 		acedata.Vendor(),
+		sunoapi.Vendor(),
 	}
 }
 
