@@ -17,6 +17,7 @@ import (
 	"github.com/mediagate/mediagate/providers/gemini"
 	"github.com/mediagate/mediagate/providers/kling"
 	"github.com/mediagate/mediagate/providers/minimax"
+	"github.com/mediagate/mediagate/providers/sunoapi"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 	"github.com/mediagate/mediagate/providers/veo"
 	"github.com/mediagate/mediagate/providers/vertex"
@@ -31,6 +32,7 @@ func vendors() map[string]providers.Adapter {
 		"gemini":    row(gemini.Description(), gemini.New, vendorhttp.KeyAccount, gemini.Express),
 		"kling":     row(kling.Description(), kling.New, kling.Account, kling.Express),
 		"minimax":   row(minimax.Description(), minimax.New, vendorhttp.KeyAccount, minimax.Express),
+		"sunoapi":   row(sunoapi.Description(), sunoapi.New, vendorhttp.KeyAccount, sunoapi.Express),
 		"veo":       row(veo.Description(), veo.New, vendorhttp.KeyAccount, veo.Express),
 		"vertex":    row(vertex.Description(), vertex.New, vertex.Account, vertex.Express),
 		"vidu":      row(vidu.Description(), vidu.New, vendorhttp.KeyAccount, vidu.Express),

@@ -1,0 +1,286 @@
+package sunoapi
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// reply is any answer of the vendor's.
+type reply struct {
+	Code vendorhttp.Text `json:"code"`
+	Msg  vendorhttp.Text `json:"msg"`
+	Data record          `json:"data"`
+}
+
+// record is a job; of one that has just been made it is the id alone.
+type record struct {
+	TaskID   vendorhttp.Text `json:"taskId"`
+	Status   vendorhttp.Text `json:"status"`      // of songs
+	Flag     vendorhttp.Text `json:"successFlag"` // of separations
+	Response *response       `json:"response"`
+
+	ErrorCode    vendorhttp.Text `json:"errorCode"`
+	ErrorMessage vendorhttp.Text `json:"errorMessage"`
+}
+
+type response struct {
+	Songs []song `json:"sunoData"`
+	tracks
+}
+
+type song struct {
+	ID         vendorhttp.Text `json:"id"`
+	Audio      vendorhttp.Text `json:"audioUrl"` // empty until it is done; the stream beside it is a preview
+	Image      vendorhttp.Text `json:"imageUrl"`
+	Prompt     vendorhttp.Text `json:"prompt"` // the lyrics
+	Title      vendorhttp.Text `json:"title"`
+	Tags       vendorhttp.Text `json:"tags"`
+	CreateTime vendorhttp.Text `json:"createTime"`
+	Duration   vendorhttp.Text `json:"duration"`
+}
+
+// tracks are those of a separation, each in a field of its own.
+type tracks struct {
+	Vocals        vendorhttp.Text `json:"vocalUrl"`
+	BackingVocals vendorhttp.Text `json:"backingVocalsUrl"`
+	Instrumental  vendorhttp.Text `json:"instrumentalUrl"`
+	Drums         vendorhttp.Text `json:"drumsUrl"`
+	Bass          vendorhttp.Text `json:"bassUrl"`
+	Guitar        vendorhttp.Text `json:"guitarUrl"`
+	Piano         vendorhttp.Text `json:"pianoUrl"`
+	Keyboard      vendorhttp.Text `json:"keyboardUrl"`
+	Percussion    vendorhttp.Text `json:"percussionUrl"`
+	Strings       vendorhttp.Text `json:"stringsUrl"`
+	Synth         vendorhttp.Text `json:"synthUrl"`
+	FX            vendorhttp.Text `json:"fxUrl"`
+	Brass         vendorhttp.Text `json:"brassUrl"`
+	Woodwinds     vendorhttp.Text `json:"woodwindsUrl"`
+}
+
+// readReply reads an answer; own is false for one that is not the vendor's.
+func readReply(answer vendorhttp.Answer) (r reply, own bool) {
+	err := answer.Decode(&r)
+	return r, err == nil
+}
+
+// success is the code of an answer that states no error.
+const success = "200"
+
+// verdicts is the vendor's error table, by code.
+var verdicts = map[string]vendorhttp.Verdict{
+	"400": {Kind: mediagate.KindInvalid},
+	"401": {Kind: mediagate.KindCredentials},
+	"402": {Kind: mediagate.KindFunds}, // of the twin service only
+	"404": {Kind: mediagate.KindNotFound},
+	"405": {Kind: mediagate.KindThrottled, Retry: time.Second},
+	"413": {Kind: mediagate.KindInvalid}, // a text is too long
+	"422": {Kind: mediagate.KindInvalid},
+	"429": {Kind: mediagate.KindFunds}, // credits, and no rate
+	"430": {Kind: mediagate.KindThrottled, Retry: time.Second},
+	"455": {Kind: mediagate.KindThrottled, Retry: 30 * time.Second}, // maintenance
+	"500": {Kind: mediagate.KindAmbiguous},
+}
+
+// refusedContent are the words of refusals for their content, which have the
+// codes of others.
+var refusedContent = regexp.MustCompile(`(?i)sensitive|moderat|inappropriate|copyright|artist name|prohibited|violat`)
+
+func (r reply) verdict() (v vendorhttp.Verdict, known bool) {
+	v, known = verdicts[string(r.Code)]
+	if v.Kind == mediagate.KindInvalid && refusedContent.MatchString(string(r.Msg)) {
+		v = vendorhttp.Verdict{Kind: mediagate.KindModerated}
+	}
+	return v, known
+}
+
+// submitError judges the answer to a submission; nil means that it names a job.
+func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error {
+	v := vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}
+	known, ok := r.verdict()
+	switch {
+	case !own:
+		v.Kind = vendorhttp.RefusalKind(answer.Status)
+	case answer.Status >= http.StatusInternalServerError:
+	case answer.Status < http.StatusMultipleChoices && r.Code == success:
+		if r.Data.TaskID.ID() != "" {
+			return nil
+		}
+	case ok:
+		v = known
+	case answer.Status >= http.StatusBadRequest:
+		v.Kind = vendorhttp.RefusalKind(answer.Status)
+	}
+	return a.refuse(v, answer, r)
+}
+
+// pollError judges the answer to a query; nil means that it has a job.
+func (a *Adapter) pollError(answer vendorhttp.Answer, r reply, own bool) error {
+	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	known, _ := r.verdict()
+	switch {
+	case !own, answer.Status >= http.StatusInternalServerError:
+	case answer.Status == http.StatusOK && r.Code == success:
+		return nil
+	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindFunds, known.Kind == mediagate.KindThrottled,
+		known.Kind == mediagate.KindNotFound:
+		v = known
+	}
+	return a.refuse(v, answer, r)
+}
+
+func (a *Adapter) refuse(v vendorhttp.Verdict, answer vendorhttp.Answer, r reply) error {
+	return a.http.Refuse(v, answer, string(r.Code), "", string(r.Msg))
+}
+
+// The vendor's whole vocabulary.
+const (
+	undelivered = "CALLBACK_EXCEPTION"
+	sensitive   = "SENSITIVE_WORD_ERROR"
+)
+
+var states = map[string]mediagate.JobState{
+	"PENDING":               mediagate.JobQueued,
+	"TEXT_SUCCESS":          mediagate.JobRunning,
+	"FIRST_SUCCESS":         mediagate.JobRunning,
+	"SUCCESS":               mediagate.JobSucceeded,
+	undelivered:             mediagate.JobSucceeded, // once the songs are there
+	"CREATE_TASK_FAILED":    mediagate.JobFailed,
+	"GENERATE_AUDIO_FAILED": mediagate.JobFailed,
+	sensitive:               mediagate.JobFailed,
+}
+
+// stages are how far a job is, in percent.
+var stages = map[string]int{"TEXT_SUCCESS": 33, "FIRST_SUCCESS": 66}
+
+// report translates a job. An answer about another job, or a success without a
+// file, is against the vendor's own protocol: asked again, it may be right.
+func (a *Adapter) report(ref mediagate.JobRef, job record) (mediagate.Report, error) {
+	switch job.TaskID.ID() {
+	case "":
+		return mediagate.Report{}, strange("the answer names no job")
+	case ref.JobID:
+	default:
+		return mediagate.Report{}, strange("the answer is about another job")
+	}
+	word := job.Status
+	if ref.Operation == opStems {
+		word = job.Flag
+	}
+	state, text := a.http.State(states, word)
+	report := mediagate.Report{Ref: ref, State: state, Word: text, Percent: -1, Named: true}
+	if percent, ok := stages[text]; ok {
+		report.Percent = percent
+	}
+	var err error
+	switch state {
+	case mediagate.JobSucceeded:
+		report.Outcome, err = outcome(ref, job.Response)
+		if err != nil && text == undelivered {
+			// A callback of an earlier stage may have failed: the songs may still
+			// come, unless there is an error and none of them.
+			report.State, err = mediagate.JobRunning, nil
+			begun := job.Response != nil && len(job.Response.Songs) > 0
+			if !begun && (job.ErrorCode != "" || job.ErrorMessage != "") {
+				report.State, report.Outcome = mediagate.JobFailed, a.failed(job, text)
+			}
+		}
+	case mediagate.JobFailed:
+		report.Outcome = a.failed(job, text)
+	default: // still under way
+	}
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	return report, nil
+}
+
+// outcome is that of a job that has succeeded.
+func outcome(ref mediagate.JobRef, r *response) (*mediagate.Outcome, error) {
+	out := &mediagate.Outcome{Succeeded: true, Made: &mediagate.Made{}}
+	switch {
+	case r == nil:
+	case ref.Operation == opStems:
+		out.Made.Clips = []mediagate.Clip{{ID: ref.State}}
+		out.Media = r.media()
+	default:
+		for i, s := range r.Songs {
+			id, link := s.ID.ID(), s.Audio.Link()
+			if id == "" || link == "" {
+				return nil, strange("a song has no id or no file")
+			}
+			seconds := s.Duration.Seconds()
+			out.Made.Clips = append(out.Made.Clips, mediagate.Clip{
+				ID: id, Title: string(s.Title), Lyrics: string(s.Prompt), Tags: string(s.Tags), CreatedAt: moment(s.CreateTime), Seconds: seconds,
+			})
+			out.Media = append(out.Media, mediagate.Media{URL: link, Index: i, Duration: seconds})
+			if cover := s.Image.Link(); cover != "" {
+				out.Media = append(out.Media, mediagate.Media{URL: cover, Role: mediagate.RoleCover, Index: i})
+			}
+		}
+	}
+	if len(out.Media) == 0 {
+		return nil, strange("a job that succeeded names no file")
+	}
+	return out, nil
+}
+
+// media are the tracks that there are, named by what is in them.
+func (t tracks) media() []mediagate.Media {
+	var all []mediagate.Media
+	for _, track := range []struct {
+		name string
+		link vendorhttp.Text
+	}{
+		{"vocals", t.Vocals},
+		{"backing-vocals", t.BackingVocals},
+		{"instrumental", t.Instrumental},
+		{"drums", t.Drums},
+		{"bass", t.Bass},
+		{"guitar", t.Guitar},
+		{"piano", t.Piano},
+		{"keyboard", t.Keyboard},
+		{"percussion", t.Percussion},
+		{"strings", t.Strings},
+		{"synth", t.Synth},
+		{"fx", t.FX},
+		{"brass", t.Brass},
+		{"woodwinds", t.Woodwinds},
+	} {
+		if link := track.link.Link(); link != "" {
+			all = append(all, mediagate.Media{URL: link, Role: mediagate.RoleStem, Index: len(all), Name: track.name})
+		}
+	}
+	return all
+}
+
+// moment is a time in ISO 8601. The vendor writes milliseconds, or a text in
+// UTC without saying so (read at second hand).
+func moment(t vendorhttp.Text) string {
+	if ms, err := strconv.ParseInt(string(t), 10, 64); err == nil && ms > 0 {
+		return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateTime} {
+		if at, err := time.Parse(layout, string(t)); err == nil {
+			return at.UTC().Format("2006-01-02T15:04:05.000Z")
+		}
+	}
+	return ""
+}
+
+// failed is the outcome of a failed job. A word of the vendor's says that the
+// content was refused, else its message does.
+func (a *Adapter) failed(job record, word string) *mediagate.Outcome {
+	var v vendorhttp.Verdict
+	text := string(job.ErrorMessage)
+	if word == sensitive || refusedContent.MatchString(text) {
+		v.Kind = mediagate.KindModerated
+	}
+	return a.http.Failed(vendorhttp.FailureOf(v), text)
+}
+
+func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }
