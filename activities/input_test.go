@@ -259,25 +259,28 @@ func TestUploadsThatFitNowhere(t *testing.T) {
 	}
 }
 
-// D4: a call has the time to open its inputs, whoever is asked for the job later;
-// one that opens none has not.
+// D4: a call has the time to open its inputs, or to have a file uploaded, whoever
+// is asked for the job later; one that does neither has not.
 func TestD4InputsHaveTheirTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		task     func(*activitytest.World) mediagate.Task
 		provider string
-		opens    bool
+		op       providers.Operation
 		want     time.Duration
 	}{
-		"synchronous, opens media":  {image, activitytest.SyncProvider, true, time.Minute},
-		"synchronous":               {image, activitytest.SyncProvider, false, 10 * time.Second},
-		"asynchronous, opens media": {video, activitytest.AsyncProvider, true, time.Minute},
-		"asynchronous":              {video, activitytest.AsyncProvider, false, 10 * time.Second},
+		"synchronous, opens media":  {image, activitytest.SyncProvider, providers.Operation{Inputs: true}, time.Minute},
+		"synchronous, uploads":      {image, activitytest.SyncProvider, providers.Operation{Uploads: true}, time.Minute},
+		"synchronous":               {image, activitytest.SyncProvider, providers.Operation{}, 10 * time.Second},
+		"asynchronous, opens media": {video, activitytest.AsyncProvider, providers.Operation{Inputs: true}, time.Minute},
+		"asynchronous, uploads":     {video, activitytest.AsyncProvider, providers.Operation{Uploads: true}, time.Minute},
+		"asynchronous":              {video, activitytest.AsyncProvider, providers.Operation{}, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, c.task)
-			b.Descriptions.Set(c.provider, providers.Operation{Inputs: c.opens, Submit: 30 * time.Second})
+			c.op.Submit = 30 * time.Second
+			b.Descriptions.Set(c.provider, c.op)
 			b.submit(1)
 			if got := b.attempt(1).SendBefore.Sub(start); got != c.want {
 				t.Errorf("the first byte may be written for %v, want %v", got, c.want)
