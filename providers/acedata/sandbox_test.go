@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers/acedata"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
@@ -77,6 +79,7 @@ func TestChains(t *testing.T) {
 		song    mediagate.Job
 		follows []mediagate.Job
 		stems   mediagate.Job
+		want    []string // role, name and type of its files
 	}{
 		"suno": {
 			job("song", `{"custom":true,"instrumental":false,"auto_lyrics":true,"prompt":"snow","tags":"pop","vocal_gender":"f","style_weight":0,"version":"v4"}`, nil),
@@ -86,11 +89,13 @@ func TestChains(t *testing.T) {
 				job("replace", `{"start_s":0,"end_s":12}`, nil),
 			},
 			job("stems", `{}`, nil),
+			[]string{"stem vocals", "stem backing-vocals", "stem drums", "stem bass"},
 		},
 		"producer": {
 			job("flow_song", `{"lyrics":"snow","bpm":90,"seed":1}`, nil),
 			[]mediagate.Job{job("flow_replace", `{"start_s":0,"end_s":12,"instruction":"a solo","seed":4294967295}`, nil)},
 			job("flow_stems", `{}`, nil),
+			[]string{" application/zip"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,8 +110,12 @@ func TestChains(t *testing.T) {
 			}
 			tc.stems.Source = source
 			_, out = p.run(t, tc.stems)
-			if len(out.Media) < 2 || out.Media[0].Role != mediagate.RoleStem || out.Media[0].Name != "vocals" || out.Made.Clips[0].ID != source.VendorID {
-				t.Errorf("%+v of %+v", out.Media, out.Made)
+			var names []string
+			for _, m := range out.Media {
+				names = append(names, string(m.Role)+" "+m.Name+m.MimeType)
+			}
+			if diff := cmp.Diff(tc.want, names); diff != "" || out.Made.Clips[0].ID != source.VendorID {
+				t.Errorf("%+v: %s", out.Made, diff)
 			}
 			for _, m := range out.Media {
 				if r := p.box.Call(t, "GET", m.URL, nil, nil); r.Status != http.StatusOK {

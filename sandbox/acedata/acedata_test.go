@@ -1,9 +1,12 @@
 package acedata_test
 
 import (
+	"archive/zip"
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -228,24 +231,42 @@ func TestNativeFields(t *testing.T) {
 func TestStems(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)
-	for api, want := range map[string][]string{"/suno": {"(Vocals)", "(Backing Vocals)", "(Drums)", "(Bass)"}, "/producer": {"(Vocals)", "(Instrumental)"}} {
-		song, action := custom("la"), "all_stems"
-		if api == "/producer" {
-			song, action = flow("snow"), "stems"
-		}
-		_, done := made(t, b, api, song)
-		_, got := made(t, b, api, m{"action": action, "audio_id": done.Text("response", "data", 0, "id"), "async": true})
+	_, done := made(t, b, "/suno", custom("la"))
+	for action, want := range map[string][]string{
+		"all_stems": {"(Vocals)", "(Backing Vocals)", "(Drums)", "(Bass)"}, "stems": {"(Vocals)", "(Instrumental)"},
+	} {
+		_, got := made(t, b, "/suno", m{"action": action, "audio_id": done.Text("response", "data", 0, "id"), "async": true})
 		for i, end := range want {
 			if title := got.Text("response", "data", i, "title"); !strings.HasSuffix(title, end) {
-				t.Errorf("%s %d: %q", api, i, title)
+				t.Errorf("%s %d: %q", action, i, title)
 			}
 			if file := b.Call(t, "GET", got.Text("response", "data", i, "audio_url"), nil, nil); file.Status != 200 {
-				t.Errorf("%s %d: %d", api, i, file.Status)
+				t.Errorf("%s %d: %d", action, i, file.Status)
 			}
 		}
 		if got.At("response", "data", len(want)) != nil {
-			t.Errorf("%s: %s", api, got.Raw)
+			t.Errorf("%s: %s", action, got.Raw)
 		}
+	}
+}
+
+// Tracks of /producer come in one archive.
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	_, done := made(t, b, "/producer", flow("snow"))
+	_, got := made(t, b, "/producer", m{"action": "stems", "audio_id": done.Text("response", "data", 0, "id"), "async": true})
+	file := b.Call(t, "GET", got.Text("response", "data", 0, "stems_url"), nil, nil)
+	archive, err := zip.NewReader(bytes.NewReader(file.Raw), int64(len(file.Raw)))
+	if err != nil {
+		t.Fatalf("%s: %v", got.Raw, err)
+	}
+	var names []string
+	for _, f := range archive.File {
+		names = append(names, f.Name)
+	}
+	if !slices.Equal(names, []string{"vocals.mp3", "instrumental.mp3"}) || file.Header.Get("Content-Type") != "application/zip" {
+		t.Errorf("%q as %s", names, file.Header.Get("Content-Type"))
 	}
 }
 

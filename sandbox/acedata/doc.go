@@ -7,5 +7,6 @@
 // fetched, and must be a sound; its id tells by itself whose it is, so that
 // uploads leave no jobs behind. While a task works its answer shows previews.
 //
-// A song of /producer carries the fields of its native shape too.
+// A song of /producer carries the fields of its native shape too, and its tracks
+// come in one archive.
 package acedata

@@ -1,6 +1,8 @@
 package acedata
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -32,6 +34,8 @@ func file(j *kernel.Job, name string) (*io.SectionReader, string, bool) {
 		return sound.Padded(sound.MP3(lengthOf(j, i)), j.Directive.ResultBytes), "audio/mpeg", true
 	case "song.wav":
 		return sound.Padded(sound.WAV(lengthOf(j, i)), 0), "audio/wav", true
+	case "stems.zip":
+		return sound.Padded(packed(j), 0), "application/zip", j.Endpoint == producer && j.Detail["action"] == stems
 	case "cover.png":
 		return sample.Padded(sample.Image(j.Media.Width, j.Media.Height), 0), "image/png", true
 	case "film.mp4":
@@ -40,6 +44,23 @@ func file(j *kernel.Job, name string) (*io.SectionReader, string, bool) {
 	default:
 		return nil, "", false
 	}
+}
+
+// packed are the tracks of a job in one archive.
+func packed(j *kernel.Job) []byte {
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for i, name := range tracksOf[stems] {
+		entry, err := w.Create(strings.ToLower(name) + ".mp3")
+		if err == nil {
+			_, err = entry.Write(sound.MP3(lengthOf(j, i)))
+		}
+		if err != nil {
+			return nil // a buffer takes all
+		}
+	}
+	_ = w.Close()
+	return out.Bytes()
 }
 
 // derived is an id that follows from another one.

@@ -107,7 +107,8 @@ func (v *acedata) record(r *http.Request, j *kernel.Job) map[string]any {
 	return out
 }
 
-// tracksOf are the names of what a separation makes.
+// tracksOf are the names of what a separation makes: files of their own with
+// /suno, one archive with /producer.
 var tracksOf = map[string][]string{
 	allStems: {"Vocals", "Backing Vocals", "Drums", "Bass"},
 	stems:    {"Vocals", "Instrumental"},
@@ -116,6 +117,9 @@ var tracksOf = map[string][]string{
 // clips are the songs or tracks of a job. Until it is done their links lead to
 // previews.
 func clips(base string, j *kernel.Job, state string) []map[string]any {
+	if j.Endpoint == producer && j.Detail["action"] == stems {
+		return []map[string]any{archive(base, j, state)}
+	}
 	var out []map[string]any
 	n, _ := strconv.Atoi(j.Detail["clips"])
 	names := tracksOf[j.Detail["action"]]
@@ -145,11 +149,20 @@ func clips(base string, j *kernel.Job, state string) []map[string]any {
 	return out
 }
 
+// archive is the one item of a separation of /producer.
+func archive(base string, j *kernel.Job, state string) map[string]any {
+	c := map[string]any{"title": j.Detail["title"], "lyric": "", "model": "", "progress": "50%", "state": state}
+	if state == "succeeded" {
+		c["progress"], c["stems_url"] = "100%", base+j.Link("stems-0.zip")
+	}
+	return c
+}
+
 // native adds what only songs of /producer have.
 func native(c map[string]any, j *kernel.Job, i int, state string, link func(string) string) {
 	c["seed"], c["sound"], c["image_id"], c["topic"], c["video_url"] = j.Detail["seed"], j.Detail["prompt"], c["id"], nil, nil
 	c["progress"] = "50%"
-	if state == "succeeded" && len(tracksOf[j.Detail["action"]]) == 0 {
+	if state == "succeeded" {
 		c["progress"], c["wav_url"] = "100%", link("song-%d.wav")
 		c["lyrics_id"], c["lyrics_timing_markers"] = derived(j.ID, "lyrics"), marks(j.Detail["lyric"], int(lengthOf(j, i).Seconds()))
 	}
