@@ -8,7 +8,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
-	"github.com/mediagate/mediagate/providers/googleapi"
+	"github.com/mediagate/mediagate/providers/inline"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
@@ -47,7 +47,7 @@ func Description() providers.Description {
 type Adapter struct {
 	http   *vendorhttp.Client
 	key    string
-	images *googleapi.Images // to refer to
+	images *inline.Images // to refer to
 }
 
 // New makes the adapter of a channel; errors name channel and field.
@@ -56,7 +56,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{http: client, key: key, images: googleapi.NewImages(client.Now)}, nil
+	return &Adapter{http: client, key: key, images: inline.NewImages(client.Now)}, nil
 }
 
 // Close drops idle connections.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/providers/googleapi"
+	"github.com/mediagate/mediagate/providers/inline"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
@@ -35,7 +35,7 @@ func TestMemoryOfSentImages(t *testing.T) {
 	}))
 	t.Cleanup(vendor.Close)
 	client := vendorhttp.New(vendorhttp.Config{BaseURL: vendor.URL}, vendorhttp.Options{})
-	a := &Adapter{http: client, images: googleapi.NewImages(client.Now)}
+	a := &Adapter{http: client, images: inline.NewImages(client.Now)}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/providers/googleapi"
+	"github.com/mediagate/mediagate/providers/inline"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
@@ -89,16 +89,16 @@ type (
 )
 
 // images are those to fetch.
-func (p *params) images() []googleapi.Image {
-	var images []googleapi.Image
+func (p *params) images() []inline.Image {
+	var images []inline.Image
 	for i, link := range p.Images {
-		images = append(images, googleapi.Image{Field: fmt.Sprintf("image_urls[%d]", i), URL: string(link)})
+		images = append(images, inline.Image{Field: fmt.Sprintf("image_urls[%d]", i), URL: string(link)})
 	}
 	return images
 }
 
 // document is the vendor's request with these images.
-func (p *params) document(images []googleapi.Blob) any {
+func (p *params) document(images []inline.Blob) any {
 	r := request{
 		Contents: []turn{{Role: "user", Parts: []part{{Text: p.Prompt}}}},
 		Config: config{

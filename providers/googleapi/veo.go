@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/inline"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
@@ -66,13 +67,13 @@ func (v *Video) Samples() int {
 }
 
 // Images are the frames to fetch.
-func (v *Video) Images() []Image {
-	var images []Image
+func (v *Video) Images() []inline.Image {
+	var images []inline.Image
 	if v.FirstFrame != "" {
-		images = append(images, Image{v.frameField(0, "first_frame_image"), v.FirstFrame})
+		images = append(images, inline.Image{Field: v.frameField(0, "first_frame_image"), URL: v.FirstFrame})
 	}
 	if v.LastFrame != "" {
-		images = append(images, Image{v.frameField(1, "last_frame_image"), v.LastFrame})
+		images = append(images, inline.Image{Field: v.frameField(1, "last_frame_image"), URL: v.LastFrame})
 	}
 	return images
 }
@@ -115,7 +116,7 @@ type (
 
 // Document is the vendor's request with these frames, and the parameters of
 // one surface.
-func (v *Video) Document(parameters any, frames []Blob) any {
+func (v *Video) Document(parameters any, frames []inline.Blob) any {
 	one := instance{Prompt: v.Prompt}
 	for i, blob := range frames {
 		f := &frame{blob.Data, blob.MimeType}

@@ -9,6 +9,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/googleapi"
+	"github.com/mediagate/mediagate/providers/inline"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
@@ -42,7 +43,7 @@ type Adapter struct {
 	http   *vendorhttp.Client
 	key    string
 	base   *url.URL
-	images *googleapi.Images
+	images *inline.Images
 }
 
 // New makes the adapter of a channel; errors name channel and field.
@@ -55,7 +56,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	if err != nil {
 		return nil, mediagate.Invalid("base_url", "channel %q: base_url must be a URL", ch.Name) // OpenKeyed has read it
 	}
-	return &Adapter{http: client, key: key, base: base, images: googleapi.NewImages(client.Now)}, nil
+	return &Adapter{http: client, key: key, base: base, images: inline.NewImages(client.Now)}, nil
 }
 
 // Close drops idle connections.
@@ -96,7 +97,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	req, err := a.images.Request(ctx, job, v.Images(), func(frames []googleapi.Blob) any {
+	req, err := a.images.Request(ctx, job, v.Images(), func(frames []inline.Blob) any {
 		return v.Document(v.Parameters(), frames)
 	})
 	if err != nil {

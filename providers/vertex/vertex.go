@@ -10,6 +10,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/googleapi"
+	"github.com/mediagate/mediagate/providers/inline"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
@@ -50,7 +51,7 @@ func Description() providers.Description {
 type Adapter struct {
 	http   *vendorhttp.Client
 	tokens *tokens
-	images *googleapi.Images
+	images *inline.Images
 	owner  string // of the models' resources
 }
 
@@ -62,7 +63,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	}
 	client := vendorhttp.New(vendorhttp.Config{BaseURL: s.base, Secrets: s.secrets}, opt)
 	return &Adapter{
-		http: client, tokens: newTokens(client, s.account), images: googleapi.NewImages(client.Now),
+		http: client, tokens: newTokens(client, s.account), images: inline.NewImages(client.Now),
 		owner: "projects/" + s.project + "/locations/" + s.location + "/publishers/google/models/",
 	}, nil
 }
@@ -82,7 +83,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	req, err := a.images.Request(ctx, job, v.Images(), func(frames []googleapi.Blob) any {
+	req, err := a.images.Request(ctx, job, v.Images(), func(frames []inline.Blob) any {
 		return v.Document(parametersOf(v), frames)
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package googleapi
+package inline
 
 import (
 	"context"

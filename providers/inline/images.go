@@ -1,4 +1,4 @@
-package googleapi
+package inline
 
 import (
 	"bytes"
@@ -26,14 +26,14 @@ const (
 	// are fetched and sent. Of a whole queue of calls, each with as much as a
 	// request takes, they would be gigabytes.
 	imageMemory = 256 << 20
-	// maxRequest bounds a request with its images, in bytes. It is read at
-	// second hand.
+	// maxRequest bounds a request with its images, in bytes: the least of what
+	// the vendors take. Google's bound is read at second hand.
 	maxRequest = 20_000_000
 	// maxPixels bounds an image: more than any camera makes.
 	maxPixels = 100_000_000
 )
 
-// Images fetches the images that go into an account's requests.
+// Images fetches the images that go into a channel's requests.
 type Images struct {
 	now  func() time.Time
 	most int64
