@@ -107,6 +107,7 @@ type JobState string
 const (
 	JobQueued    JobState = "queued"
 	JobRunning   JobState = "running"
+	JobWaiting   JobState = "waiting" // the vendor waits for what only the client can tell; only operations that say so
 	JobSucceeded JobState = "succeeded"
 	JobFailed    JobState = "failed"
 	JobUnknown   JobState = "unknown"
