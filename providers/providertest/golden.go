@@ -171,7 +171,7 @@ func formatRequest(t *testing.T, r Request) []byte {
 		case name == "Authorization":
 			scheme, _, _ := strings.Cut(value, " ")
 			value = scheme + " ..."
-		case strings.HasSuffix(strings.ToLower(name), "-key"):
+		case strings.HasSuffix(name, "-Key"), strings.HasSuffix(name, "-Secret"):
 			value = "..."
 		case name == "Content-Type":
 			value = kind

@@ -33,6 +33,9 @@ func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
 	}
 	good := s.Word(anyWord(s.Words, mediagate.JobRunning))
 	for name, reply := range s.strangeReplies(good) {
+		if _, ok := s.PollRows[name]; ok {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s.unclear(t, ref, do, reply)

@@ -64,6 +64,12 @@ func (s Suite) settings(t *testing.T) {
 	t.Run("public address", func(t *testing.T) {
 		t.Parallel()
 		p, err := s.adapter(t).Open(s.Channel, providers.Options{})
+		if s.Private {
+			if !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), "base_url") {
+				t.Errorf("New without an address: %v", err)
+			}
+			return
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ import (
 // Suite is what an adapter tells of its vendor.
 type Suite struct {
 	Channel mediagate.Channel // without BaseURL
+	Private bool              // the vendor has no public address: a channel must say where it is
 	Prefix  string            // of the vendor's paths, as base_url carries it
 	Job     mediagate.Job     // one that the vendor accepts
 	Files   map[string]string // what the client's links in Job lead to
@@ -45,7 +46,7 @@ type Suite struct {
 	Word     func(word string) Reply // the answer about Ref's job, in this state
 	Words    map[string]mediagate.JobState
 	Failed   func(text string) Reply // the answer about a failed job, with this text
-	PollRows map[string]Row
+	PollRows map[string]Row          // by the name of a strange reply: what it means to this vendor
 	// Lies are answers to Poll and Find against the vendor's own protocol:
 	// another job's, a success without a file.
 	Lies map[string]Reply
@@ -58,9 +59,10 @@ type Suite struct {
 	// Of operations that are polled in batches: the call about jobs of these
 	// ids, as Request.String writes it, and its answer, with each in a state.
 	// Alone: the channel's dialect has no such call.
-	Together func(ids []string) string
-	Batch    func(ids, words []string) Reply
-	Alone    bool
+	Together  func(ids []string) string
+	Batch     func(ids, words []string) Reply
+	BatchRows map[string]Row // of the whole call; by name as PollRows
+	Alone     bool
 
 	// Of adapters that open files by reference.
 	Media    mediagate.Media // with a Ref
