@@ -16,6 +16,7 @@ import (
 	"github.com/mediagate/mediagate/providers/dashscope"
 	"github.com/mediagate/mediagate/providers/gemini"
 	"github.com/mediagate/mediagate/providers/kling"
+	"github.com/mediagate/mediagate/providers/midjourney"
 	"github.com/mediagate/mediagate/providers/minimax"
 	"github.com/mediagate/mediagate/providers/sunoapi"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
@@ -36,6 +37,14 @@ func vendors() map[string]providers.Adapter {
 		"veo":       row(veo.Description(), veo.New, vendorhttp.KeyAccount, veo.Express),
 		"vertex":    row(vertex.Description(), vertex.New, vertex.Account, vertex.Express),
 		"vidu":      row(vidu.Description(), vidu.New, vendorhttp.KeyAccount, vidu.Express),
+		"dashscope":  row(dashscope.Description(), dashscope.New, vendorhttp.KeyAccount, dashscope.Express),
+		"gemini":     row(gemini.Description(), gemini.New, vendorhttp.KeyAccount, gemini.Express),
+		"kling":      row(kling.Description(), kling.New, kling.Account, kling.Express),
+		"midjourney": row(midjourney.Description(), midjourney.New, midjourney.Account, midjourney.Express),
+		"minimax":    row(minimax.Description(), minimax.New, vendorhttp.KeyAccount, minimax.Express),
+		"veo":        row(veo.Description(), veo.New, vendorhttp.KeyAccount, veo.Express),
+		"vertex":     row(vertex.Description(), vertex.New, vertex.Account, vertex.Express),
+		"vidu":       row(vidu.Description(), vidu.New, vendorhttp.KeyAccount, vidu.Express),
 	}
 }
 

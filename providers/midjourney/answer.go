@@ -1,0 +1,318 @@
+package midjourney
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// reply is the proxy's answer to a submission, or to what it refuses.
+type reply struct {
+	Code        vendorhttp.Text `json:"code"`
+	Description vendorhttp.Text `json:"description"`
+	Result      vendorhttp.Text `json:"result"` // the id of the job
+	Properties  struct {
+		BannedWord vendorhttp.Text `json:"bannedWord"`
+	} `json:"properties"`
+}
+
+// The codes. codeExisted is also said of a job that was made and waits.
+const (
+	codeAccepted = "1"
+	codeMissing  = "3"
+	codeExisted  = "21"
+	codeQueued   = "22"
+)
+
+// later is the least time to wait for a place in the proxy's queue.
+const later = 5 * time.Second
+
+// verdicts is the proxy's table of refusals, which come with HTTP 200 mostly.
+// What codeMissing means depends: see refusal.
+var verdicts = map[string]vendorhttp.Verdict{
+	"4":  {Kind: mediagate.KindInvalid},
+	"9":  {Kind: mediagate.KindCapacity, Retry: later}, // a fault there, or no room in the queue
+	"23": {Kind: mediagate.KindCapacity, Retry: later},
+	"24": {Kind: mediagate.KindModerated},
+}
+
+// noAccount says that the proxy has nobody to send a job to, as against an
+// earlier job that it does not know.
+var noAccount = regexp.MustCompile(`(?i)\baccounts?\b|账号`)
+
+// refused finds words of a refusal for its content.
+var refused = regexp.MustCompile(`(?i)banned prompt|moderat|content polic|community (guidelines|standards)|violat|sensitive|image denied|敏感|违规|违禁|审核`)
+
+// accepted is the id of the job in the answer to a submission.
+func (a *Adapter) accepted(job mediagate.Job, answer vendorhttp.Answer) (string, error) {
+	var r reply
+	own := answer.Decode(&r) == nil && r.Code != ""
+	v := vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}
+	words := string(r.Description)
+	switch known, ok := r.refusal(job); {
+	case !own:
+		v.Kind = vendorhttp.RefusalKind(answer.Status)
+	case answer.Status >= http.StatusInternalServerError:
+	case answer.Status < http.StatusMultipleChoices && r.accepts():
+		id := a.http.ID(r.Result)
+		switch {
+		case id == "": // which names no job
+		case job.Operation == opAction && id == job.Source.Ref.JobID:
+			return "", mediagate.Invalid("custom_id", "custom_id %s makes no picture", mediagate.Quote(job.Source.Button))
+		default:
+			return id, nil
+		}
+	case ok:
+		v = known
+		if word := string(r.Properties.BannedWord); v.Kind == mediagate.KindModerated && word != "" {
+			words = "the prompt holds a word that is not allowed: " + word
+		}
+		if r.Code == codeMissing && v.Kind == mediagate.KindInvalid {
+			e := a.http.Refuse(v, answer, codeMissing, "", "the job of task_id is known no more")
+			e.Param = "task_id"
+			return "", e
+		}
+	case answer.Status >= http.StatusBadRequest:
+		v.Kind = vendorhttp.RefusalKind(answer.Status)
+	}
+	return "", a.http.Refuse(v, answer, string(r.Code), "", words)
+}
+
+func (r reply) accepts() bool {
+	return r.Code == codeAccepted || r.Code == codeQueued || r.Code == codeExisted
+}
+
+// refusal is what the table says of an answer to a submission. Of jobs that
+// work on no other there is nothing to miss but an account.
+func (r reply) refusal(job mediagate.Job) (v vendorhttp.Verdict, ok bool) {
+	follows := job.Operation == opAction || job.Operation == opModal
+	switch {
+	case r.Code == codeMissing && follows && !noAccount.MatchString(string(r.Description)):
+		return vendorhttp.Verdict{Kind: mediagate.KindInvalid}, true
+	case r.Code == codeMissing:
+		return vendorhttp.Verdict{Kind: mediagate.KindCapacity, Retry: later}, true
+	}
+	v, ok = verdicts[string(r.Code)]
+	if ok && refused.MatchString(string(r.Description)) {
+		v = vendorhttp.Verdict{Kind: mediagate.KindModerated}
+	}
+	return v, ok
+}
+
+// readError judges an answer to a call that makes no job, and has none in it.
+func (a *Adapter) readError(answer vendorhttp.Answer) error {
+	var r reply
+	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	own := answer.Decode(&r) == nil && r.Code != ""
+	switch status := answer.Status; {
+	case status == http.StatusTooManyRequests:
+		v.Kind = mediagate.KindThrottled
+	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && !markup(answer.Body):
+		v.Kind = mediagate.KindCredentials // it says so with nothing else, or with a word
+	case own && r.Code == codeMissing && status < http.StatusInternalServerError && !noAccount.MatchString(string(r.Description)):
+		v.Kind = mediagate.KindNotFound
+	}
+	return a.http.Refuse(v, answer, string(r.Code), "", string(r.Description))
+}
+
+// markup is not of the proxy, but of something before it.
+func markup(body []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")) }
+
+// task is a job as the proxy tells of it.
+type task struct {
+	ID          vendorhttp.Text `json:"id"`
+	Action      vendorhttp.Text `json:"action"`
+	Status      vendorhttp.Text `json:"status"`
+	Prompt      vendorhttp.Text `json:"prompt"`
+	PromptEn    vendorhttp.Text `json:"promptEn"`
+	Progress    vendorhttp.Text `json:"progress"`
+	ImageURL    vendorhttp.Text `json:"imageUrl"` // a draft, until the job has succeeded
+	ImageURLs   []picture       `json:"imageUrls"`
+	FailReason  vendorhttp.Text `json:"failReason"`
+	Description vendorhttp.Text `json:"description"`
+	Buttons     []button        `json:"buttons"`
+	Properties  struct {
+		FinalPrompt vendorhttp.Text `json:"finalPrompt"`
+		MessageHash vendorhttp.Text `json:"messageHash"`
+	} `json:"properties"`
+}
+
+type picture struct {
+	URL vendorhttp.Text `json:"url"`
+}
+
+// readTask reads the answer about one job. A job that is not known is told by
+// an answer with nothing in it.
+func (a *Adapter) readTask(answer vendorhttp.Answer) (task, error) {
+	var t task
+	body := bytes.TrimSpace(answer.Body)
+	ok := answer.Status == http.StatusOK || answer.Status == http.StatusNoContent
+	if ok && (len(body) == 0 || bytes.Equal(body, []byte("null"))) {
+		return t, mediagate.Errorf(mediagate.KindNotFound, "the vendor knows no such job")
+	}
+	if answer.Status != http.StatusOK || answer.Decode(&t) != nil || t.ID.ID() == "" {
+		return t, a.readError(answer)
+	}
+	return t, nil
+}
+
+// readTasks reads the answer about several jobs, a bare list of them.
+func (a *Adapter) readTasks(answer vendorhttp.Answer) ([]task, error) {
+	var items []json.RawMessage
+	body := bytes.TrimSpace(answer.Body)
+	if answer.Status != http.StatusOK || len(body) == 0 || body[0] != '[' || json.Unmarshal(body, &items) != nil {
+		return nil, a.readError(answer)
+	}
+	tasks := make([]task, len(items))
+	for i, item := range items {
+		// An odd field is left zero, as everywhere.
+		_ = vendorhttp.Answer{Body: item}.Decode(&tasks[i])
+	}
+	return tasks, nil
+}
+
+// states is the whole vocabulary. A job that waits does so until it is told
+// what it needs.
+var states = map[string]mediagate.JobState{
+	"NOT_START":   mediagate.JobQueued,
+	"SUBMITTED":   mediagate.JobQueued,
+	"IN_PROGRESS": mediagate.JobRunning,
+	"MODAL":       mediagate.JobWaiting,
+	"SUCCESS":     mediagate.JobSucceeded,
+	"FAILURE":     mediagate.JobFailed,
+	"CANCEL":      mediagate.JobFailed,
+}
+
+// report translates a job. An answer about another job, or a success without a
+// picture, is against the proxy's own protocol: asked again, it may be right.
+func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error) {
+	if t.ID.ID() != ref.JobID {
+		return mediagate.Report{}, strange("the answer is about another job")
+	}
+	state, word := a.http.State(states, t.Status)
+	if state == mediagate.JobWaiting && ref.Operation == opModal {
+		state = mediagate.JobQueued // it was told; the word stays until its turn has come
+	}
+	report := mediagate.Report{Ref: ref, State: state, Word: word, Percent: percent(t.Progress), Named: true}
+	var err error
+	switch state {
+	case mediagate.JobSucceeded:
+		report.Outcome, err = a.success(ref, t)
+	case mediagate.JobFailed:
+		report.Outcome = a.failed(t)
+	default: // still under way
+	}
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	return report, nil
+}
+
+// percent reads a text such as 45%.
+func percent(progress vendorhttp.Text) int {
+	n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(string(progress)), "%"))
+	if err != nil || n < 0 {
+		return -1
+	}
+	return min(n, 99)
+}
+
+func (a *Adapter) success(ref mediagate.JobRef, t task) (*mediagate.Outcome, error) {
+	out := &mediagate.Outcome{Succeeded: true, Made: &mediagate.Made{Buttons: t.buttons()}}
+	if ref.Operation == opDescribe || t.Action == "DESCRIBE" {
+		// Its picture is the client's own.
+		out.Made.Descriptions = descriptions(t)
+		if len(out.Made.Descriptions) == 0 {
+			return nil, strange("a job that succeeded describes nothing")
+		}
+		return out, nil
+	}
+	out.Made.Prompt = t.prompt()
+	out.Media = t.media()
+	if len(out.Media) == 0 {
+		return nil, strange("a job that succeeded names no picture")
+	}
+	if a.dialect == dialectNovicezk && t.four() {
+		id := t.Properties.MessageHash.ID()
+		if id == "" {
+			id = t.ID.ID()
+		}
+		out.Made.Buttons = classicButtons(id)
+	}
+	return out, nil
+}
+
+// upload is a link to an image of the request, where the vendor keeps it.
+var upload = regexp.MustCompile(`<?https?://(?:s\.mj\.run|[a-z0-9.-]*discord(?:app)?\.(?:com|net))/\S*\s*`)
+
+// prompt is that which the vendor worked with, as it was written. Of its images
+// nothing is told.
+func (t task) prompt() string {
+	for _, text := range []vendorhttp.Text{t.Properties.FinalPrompt, t.PromptEn, t.Prompt} {
+		if words := upload.ReplaceAllString(string(text), ""); words != "" {
+			return bounded(words)
+		}
+	}
+	return ""
+}
+
+// media are a grid with its four pictures, where the proxy has cut them, or the
+// one picture.
+func (t task) media() []mediagate.Media {
+	whole := t.ImageURL.Link()
+	var single []mediagate.Media
+	for i, p := range t.ImageURLs {
+		if link := p.URL.Link(); link != "" {
+			single = append(single, mediagate.Media{URL: link, Index: i})
+		}
+	}
+	if t.four() {
+		var out []mediagate.Media
+		if whole != "" {
+			out = append(out, mediagate.Media{URL: whole, Role: mediagate.RoleGrid})
+		}
+		if len(single) == 4 {
+			out = append(out, single...)
+		}
+		return out
+	}
+	switch {
+	case whole != "":
+		return []mediagate.Media{{URL: whole}}
+	case len(single) > 0:
+		return []mediagate.Media{{URL: single[0].URL}}
+	default:
+		return nil
+	}
+}
+
+var (
+	cancelled = regexp.MustCompile(`(?i)cancel+ed|取消`)
+	unfit     = regexp.MustCompile(`(?i)invalid (parameter|link|prompt|request)`)
+)
+
+// failed is the outcome of a failed job. The proxies say why in words only.
+func (a *Adapter) failed(t task) *mediagate.Outcome {
+	reason := string(t.FailReason)
+	switch {
+	case t.Status == "CANCEL", cancelled.MatchString(reason):
+		f := vendorhttp.FailureOf(vendorhttp.Verdict{})
+		f.Message = "the job was cancelled at the vendor"
+		return a.http.Failed(f, "")
+	case refused.MatchString(reason):
+		return a.http.Failed(vendorhttp.FailureOf(vendorhttp.Verdict{Kind: mediagate.KindModerated}), reason)
+	case unfit.MatchString(reason):
+		return a.http.Failed(vendorhttp.FailureOf(vendorhttp.Verdict{Kind: mediagate.KindInvalid}), reason)
+	default:
+		return a.http.Failed(vendorhttp.FailureOf(vendorhttp.Verdict{}), reason)
+	}
+}
+
+func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

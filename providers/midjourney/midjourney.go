@@ -1,0 +1,225 @@
+package midjourney
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/inline"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// The operations.
+const (
+	opImagine  = "imagine"
+	opAction   = "action"
+	opModal    = "modal"
+	opBlend    = "blend"
+	opDescribe = "describe"
+)
+
+// The dialects, as a channel's option names them.
+const (
+	dialectTrueai   = "trueai"
+	dialectNovicezk = "novicezk"
+)
+
+const (
+	// submitTimeout bounds a submission, with the images in it.
+	submitTimeout = 60 * time.Second
+	// batch is how many jobs one question may name. The proxies state no bound;
+	// a job's answer takes some kilobytes.
+	batch      = 20
+	batchBytes = 4 << 20
+)
+
+// fields are those of the canonical request, by operation.
+var fields = map[string][]string{
+	opImagine: {
+		"prompt", "image_urls", "speed", "size", "version", "seed", "negative_prompt", "stylize", "chaos", "weird", "tile",
+	},
+	opAction:   {"speed"},
+	opModal:    {"prompt", "mask_url", "speed"},
+	opBlend:    {"image_urls", "dimensions", "speed"},
+	opDescribe: {"image_urls", "speed"},
+}
+
+// Description is what the adapter says of itself.
+func Description() providers.Description {
+	d := providers.Description{
+		Credentials: []string{apiSecret}, Options: []string{"dialect"}, Operations: map[string]providers.Operation{},
+	}
+	for name, fields := range fields {
+		d.Operations[name] = providers.Operation{
+			Fields: fields, Media: "image", Submit: submitTimeout, Cancel: true, Batch: batch,
+			Source: name == opAction || name == opModal,
+			Inputs: name != opAction,
+		}
+	}
+	return d
+}
+
+const apiSecret = "api_secret"
+
+// Adapter speaks to one proxy. It is safe for concurrent use.
+type Adapter struct {
+	http    *vendorhttp.Client
+	secret  string
+	dialect string
+	images  *inline.Images
+}
+
+// stopping is an adapter whose proxy can stop jobs.
+type stopping struct{ *Adapter }
+
+// New makes the adapter of a channel; errors name channel and field.
+func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, error) {
+	check := vendorhttp.Check(ch)
+	about := Description()
+	check.Known(about.Credentials, about.Options)
+	base, secret := check.BaseURL(""), check.Credential(apiSecret) // nobody has a public one
+	dialect := dialectOf(ch.Options)
+	if dialect != dialectTrueai && dialect != dialectNovicezk {
+		check.Wrong("options.dialect", "must be trueai or novicezk")
+	}
+	if err := check.Err(); err != nil {
+		return nil, err
+	}
+	client := vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []string{secret}}, opt)
+	a := &Adapter{http: client, secret: secret, dialect: dialect, images: inline.NewImages(client.Now)}
+	if dialect == dialectTrueai {
+		return &stopping{a}, nil
+	}
+	return a, nil
+}
+
+func dialectOf(options map[string]string) string { return cmp.Or(options["dialect"], dialectTrueai) }
+
+// Account names the vendor account of a channel: there is nothing but the
+// secret that could.
+func Account(ch mediagate.Channel) string { return ch.Credentials[apiSecret] }
+
+// Close drops idle connections.
+func (a *Adapter) Close() { a.http.Close() }
+
+// Express says why the job's request cannot be written, if so.
+func Express(job mediagate.Job, options map[string]string) error {
+	_, err := write(job, dialectOf(options))
+	return err
+}
+
+// Submit sends the job once; providers.Provider says which kinds it returns.
+func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+	w, err := write(job, a.dialect)
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	req, err := a.images.Request(ctx, job, w.images, w.document)
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	defer req.Release()
+	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: w.path, Body: req.Body(req.Release),
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
+	}))
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	id, err := a.accepted(job, answer)
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	return mediagate.Submission{Ref: mediagate.JobRef{JobID: id, ExternalID: job.ExternalID, Operation: job.Operation}}, nil
+}
+
+// Poll asks for a job by the vendor's id.
+func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+	if ref.JobID == "" {
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
+	}
+	job, err := a.fetch(ctx, ref.JobID)
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	return a.report(ref, job)
+}
+
+func (a *Adapter) fetch(ctx context.Context, id string) (task, error) {
+	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+		Effect: vendorhttp.Reads, Path: "/mj/task/" + url.PathEscape(id) + "/fetch",
+	}))
+	if err != nil {
+		return task{}, err
+	}
+	return a.readTask(answer)
+}
+
+// Batches reports whether PollAll takes the job.
+func (a *Adapter) Batches(ref mediagate.JobRef) bool { return ref.JobID != "" }
+
+// PollAll asks for the jobs in one call.
+func (a *Adapter) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]providers.Answer, error) {
+	ids := make([]string, len(refs))
+	for i, ref := range refs {
+		ids[i] = ref.JobID
+	}
+	body, err := vendorhttp.Encode(map[string][]string{"ids": ids})
+	if err != nil {
+		return nil, mediagate.Errorf(mediagate.KindInternal, "the ids cannot be written: %w", err)
+	}
+	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+		Effect: vendorhttp.Reads, Path: "/mj/task/list-by-condition", Body: vendorhttp.JSON(body),
+		Limits: vendorhttp.Limits{Bytes: batchBytes},
+	}))
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := a.readTasks(answer)
+	if err != nil {
+		return nil, err
+	}
+	answers, found := make([]providers.Answer, len(refs)), false
+	for i, ref := range refs {
+		answers[i].Err = mediagate.Errorf(mediagate.KindNotFound, "the answer leaves the job out")
+		for _, job := range jobs {
+			if job.ID.ID() == ref.JobID {
+				answers[i].Report, answers[i].Err = a.report(ref, job)
+				found = true
+			}
+		}
+	}
+	if !found {
+		// Each is asked for alone, before all are taken for lost at once.
+		return nil, mediagate.Errorf(mediagate.KindNotFound, "the answer names none of the jobs")
+	}
+	return answers, nil
+}
+
+// Cancel stops a job that has not ended. The proxy says yes to everything; what
+// came of it a poll tells.
+func (s *stopping) Cancel(ctx context.Context, ref mediagate.JobRef) error {
+	if ref.JobID == "" {
+		return mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
+	}
+	answer, err := s.http.Do(ctx, s.call(vendorhttp.Call{
+		Effect: vendorhttp.Stops, Method: http.MethodPost, Path: "/mj/task/" + url.PathEscape(ref.JobID) + "/cancel",
+	}))
+	if err != nil {
+		return err
+	}
+	if answer.Status < http.StatusMultipleChoices {
+		return nil // whatever is in it
+	}
+	return s.readError(answer)
+}
+
+// call is the call with the proxy's secret.
+func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
+	c.Header = http.Header{"Mj-Api-Secret": {a.secret}}
+	return c
+}
