@@ -75,6 +75,17 @@ func findDirective(text string) (d Directive, ok bool, err error) {
 	return d, true, err
 }
 
+// WithoutDirective is a text less what it asks of the sandbox, for jobs that
+// take over the words of another one.
+func WithoutDirective(text string) string {
+	before, rest, found := strings.Cut(text, directiveOpen)
+	_, after, closed := strings.Cut(rest, directiveClose)
+	if !found || !closed {
+		return text
+	}
+	return strings.TrimSpace(strings.TrimRight(before, " ") + after)
+}
+
 // parseDirective reads "key=value, …".
 func parseDirective(inner string) (Directive, error) {
 	var d Directive

@@ -11,7 +11,8 @@
 // the answer, so whoever was told of a job finds it after this process was
 // killed, and whoever was not told can count the jobs that exist. A job's
 // state is computed from its time of creation and never stored; that its
-// customer cancelled or removed it is.
+// customer cancelled or removed it is, or told it what it waited for, from when
+// on its time counts.
 //
 // # Ids
 //
@@ -20,7 +21,7 @@
 //
 // # Accounts
 //
-// A job is shown to the account that made it. Of each api_key or access_key
+// A job is shown to the account that made it. Of each api_key, access_key or api_secret
 // there are variants: KEY~TEXT is another key of the same account, KEY@NAME a
 // key of another account, KEY@NAME~TEXT another one of that.
 //
@@ -42,7 +43,8 @@
 //   - filtered=N: of several results, N are held back for their content, by
 //     vendors that make several at once.
 //   - download=40s: the file is sent in even pieces over that time (up to 1h).
-//   - progress=N: shown by vendors that show progress; none here does yet.
+//   - progress=N: what vendors that show progress (midjourney) show, instead of
+//     the share of the time that has passed.
 //   - ref=TEXT: a name to find the job by.
 //
 // At submit: moderation, reject and internal answer so and make no job;

@@ -26,7 +26,7 @@ func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, j *Job, name, 
 	if j != nil {
 		nth = s.store.count(j.ID, CallDownload)
 	}
-	if j == nil || j.State(s.now()) != StateSucceeded {
+	if j == nil || !j.shows(name, s.now()) {
 		http.Error(out, "no such file", http.StatusNotFound)
 		return
 	}

@@ -20,6 +20,7 @@ type State string
 
 // The states.
 const (
+	StateWaiting   State = "waiting" // for its customer
 	StateQueued    State = "queued"
 	StateRunning   State = "running"
 	StateSucceeded State = "succeeded"
@@ -44,6 +45,8 @@ type Job struct {
 	Detail    map[string]string `json:"detail,omitempty"`    // what its vendor shows again
 	Cancelled *time.Time        `json:"cancelled,omitempty"` // when the customer did
 	Removed   bool              `json:"removed,omitempty"`   // the customer sees it no more
+	Waits     bool              `json:"waits,omitempty"`     // until its customer says more
+	Begun     *time.Time        `json:"begun,omitempty"`     // when its customer had; else with its creation
 }
 
 // Media is the file that a job makes.
@@ -54,6 +57,8 @@ type Media struct {
 	Seconds   int    `json:"seconds,omitempty"`
 	Sound     bool   `json:"sound,omitempty"`
 	Watermark bool   `json:"watermark,omitempty"` // a marked copy is offered beside the clean one
+	Grid      bool   `json:"grid,omitempty"`      // an image that is four in one
+	Quarter   int    `json:"quarter,omitempty"`   // an image that is one of such four, from 1
 }
 
 // The names under which a job's files are offered.
@@ -62,6 +67,7 @@ const (
 	FileMarked = "video-watermark.mp4"
 	FileImage  = "image.png"
 	FileCover  = "cover.png" // a picture of a video
+	FileDraft  = "draft.png" // an image before it is finished
 )
 
 // Takes is how long the vendor works on it.
@@ -78,10 +84,12 @@ func (j *Job) Takes() time.Duration {
 
 // State is queued for the first tenth of the time, running after it.
 func (j *Job) State(now time.Time) State {
-	passed, takes := now.Sub(j.Created), j.Takes()
+	passed, takes := now.Sub(j.begun()), j.Takes()
 	switch endless := j.Directive.Fails(AtPoll) && j.Directive.Fail == FailTimeout; {
 	case j.Cancelled != nil:
 		return StateCancelled
+	case j.Waits:
+		return StateWaiting
 	case passed < takes/10:
 		return StateQueued
 	case passed < takes || endless:
@@ -96,15 +104,54 @@ func (j *Job) State(now time.Time) State {
 // Changed is when the state was entered.
 func (j *Job) Changed(now time.Time) time.Time {
 	switch j.State(now) {
-	case StateQueued:
-		return j.Created
+	case StateQueued, StateWaiting:
+		return j.begun()
 	case StateRunning:
-		return j.Created.Add(j.Takes() / 10)
+		return j.begun().Add(j.Takes() / 10)
 	case StateCancelled:
 		return *j.Cancelled
 	default:
-		return j.Created.Add(j.Takes())
+		return j.begun().Add(j.Takes())
 	}
+}
+
+func (j *Job) begun() time.Time {
+	if j.Begun != nil {
+		return *j.Begun
+	}
+	return j.Created
+}
+
+// Percent is how much of the work is done, or what the directive says of it.
+func (j *Job) Percent(now time.Time) int {
+	if j.Directive.Progress != nil {
+		return *j.Directive.Progress
+	}
+	if j.Takes() <= 0 {
+		return 100
+	}
+	return int(min(100, max(0, 100*now.Sub(j.begun())/j.Takes())))
+}
+
+// picture is the image that the job makes.
+func (m Media) picture() []byte {
+	switch {
+	case m.Grid:
+		return sample.Grid(m.Width, m.Height)
+	case m.Quarter > 0:
+		return sample.Quarter(m.Quarter, m.Width, m.Height)
+	default:
+		return sample.Image(m.Width, m.Height)
+	}
+}
+
+// shows reports whether a file is there to be fetched: a draft while the work
+// goes on, any other when it is done.
+func (j *Job) shows(name string, now time.Time) bool {
+	if name == FileDraft {
+		return j.State(now) == StateRunning
+	}
+	return j.State(now) == StateSucceeded
 }
 
 // File makes one of the job's files, as long as the directive wants it, with
@@ -113,7 +160,9 @@ func (j *Job) File(name string) (content *io.SectionReader, mimeType string, ok 
 	m := j.Media
 	switch {
 	case m.Kind == "image" && name == FileImage:
-		return sample.Padded(sample.Image(m.Width, m.Height), j.Directive.ResultBytes), "image/png", true
+		return sample.Padded(m.picture(), j.Directive.ResultBytes), "image/png", true
+	case m.Kind == "image" && name == FileDraft:
+		return sample.Padded(sample.Image(m.Width, m.Height), 0), "image/png", true
 	case m.Kind == "video" && name == FileCover:
 		return sample.Padded(sample.Image(m.Width, m.Height), 0), "image/png", true
 	case m.Kind == "video" && (name == FileVideo || name == FileMarked && m.Watermark):

@@ -140,7 +140,7 @@ func (s *Server) customer(provider, credential, value string) (Account, bool) {
 
 // id names the account in the store, without a secret that signs.
 func (a Account) id() string {
-	key := cmp.Or(a.Credentials["access_key"], a.Credentials["api_key"])
+	key := cmp.Or(a.Credentials["access_key"], a.Credentials["api_key"], a.Credentials["api_secret"])
 	if a.customer != "" {
 		key += "@" + a.customer
 	}

@@ -197,6 +197,53 @@ func (v *Service) Accept(a Account, j *Job) (*Job, Verdict) {
 	}
 }
 
+// Resume lets a job that waits begin, with what its customer has told it. The
+// directive is that of the text, else the one arranged for the vendor's next
+// job, else the job's own. Duplicate: the job does not wait.
+func (v *Service) Resume(j *Job, prompt string) (*Job, Verdict) {
+	s := v.server
+	d, given, err := findDirective(prompt)
+	if err != nil {
+		return nil, Rejected
+	}
+	if !j.Waits {
+		return j, Duplicate
+	}
+	if !given {
+		if next, ok := s.store.claim(v.vendor); ok {
+			d, given = next.Directive, true
+			if err := s.store.spend(next.ID); err != nil {
+				s.log.Error("sandbox directive is not stored", "error", err)
+				return nil, Broken
+			}
+		}
+	}
+	if given && d.Fails(AtSubmit) && d.Fail != FailTimeout {
+		return nil, s.refuse(d, arranged{})
+	}
+	var told *Job
+	changed := v.Change(j, func(c *Job) bool {
+		if !c.Waits {
+			return false
+		}
+		now := s.now().UTC()
+		c.Waits, c.Begun, c.Prompt = false, &now, prompt
+		if given {
+			c.Directive = d
+		}
+		told = c
+		return true
+	})
+	switch {
+	case !changed:
+		return j, Duplicate
+	case given && d.Fails(AtSubmit):
+		return told, AnswerLost
+	default:
+		return told, Accepted
+	}
+}
+
 // refuse answers for a directive that lets no job be made.
 func (s *Server) refuse(d Directive, next arranged) Verdict {
 	if next.ID != "" {

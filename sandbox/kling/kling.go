@@ -261,7 +261,7 @@ func (k *kling) task(r *http.Request, j *kernel.Job) map[string]any {
 		}
 		data["task_result"] = map[string]any{"videos": []any{video}}
 		data["final_unit_deduction"] = seconds
-	case kernel.StateQueued, kernel.StateRunning, kernel.StateCancelled:
+	case kernel.StateWaiting, kernel.StateQueued, kernel.StateRunning, kernel.StateCancelled:
 	}
 	return data
 }

@@ -316,7 +316,7 @@ func (k *kling) newerTask(r *http.Request, j *kernel.Job) map[string]any {
 		}
 		data["outputs"] = []any{video}
 		data["billing"] = []any{map[string]any{"charge_type": "unit", "package_type": "video", "amount": seconds}}
-	case kernel.StateQueued, kernel.StateRunning, kernel.StateCancelled:
+	case kernel.StateWaiting, kernel.StateQueued, kernel.StateRunning, kernel.StateCancelled:
 	}
 	return data
 }
