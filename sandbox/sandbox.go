@@ -10,6 +10,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/gemini"
 	"github.com/mediagate/mediagate/sandbox/kernel"
 	"github.com/mediagate/mediagate/sandbox/kling"
+	"github.com/mediagate/mediagate/sandbox/midjourney"
 	"github.com/mediagate/mediagate/sandbox/minimax"
 	"github.com/mediagate/mediagate/sandbox/sunoapi"
 	"github.com/mediagate/mediagate/sandbox/veo"
@@ -29,6 +30,7 @@ func vendors() []kernel.Vendor {
 		veo.Vendor(),
 		acedata.Vendor(),
 		sunoapi.Vendor(),
+		midjourney.Vendor(),
 	}
 }
 
