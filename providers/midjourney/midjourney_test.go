@@ -104,6 +104,7 @@ func TestNovicezk(t *testing.T) {
 	}{
 		"imagine":       {jobOf("imagine", strings.Replace(imagined, "fast", "turbo", 1)), "/mj/submit/imagine\n" + `{"prompt":"a red kite --v 7 --turbo",` + state + `}`, ""},
 		"niji":          {jobOf("imagine", strings.Replace(imagined, `"7"`, `"niji 6"`, 1)), "/mj/submit/imagine\n" + `{"prompt":"a red kite --niji 6 --fast",` + state + `}`, ""},
+		"a number":      {jobOf("imagine", strings.Replace(imagined, `"7"`, `6.1`, 1)), "/mj/submit/imagine\n" + `{"prompt":"a red kite --v 6.1 --fast",` + state + `}`, ""},
 		"upscale":       {press(upscale2), "/mj/submit/change\n" + `{"taskId":"` + parentID + `","action":"UPSCALE","index":2,` + state + `}`, ""},
 		"variation":     {press("MJ::JOB::variation::4::u"), "/mj/submit/change\n" + `{"taskId":"` + parentID + `","action":"VARIATION","index":4,` + state + `}`, ""},
 		"reroll":        {press("MJ::JOB::reroll::0::u::SOLO"), "/mj/submit/change\n" + `{"taskId":"` + parentID + `","action":"REROLL",` + state + `}`, ""},

@@ -20,14 +20,14 @@ func (p *params) words(dialect string) (string, error) {
 	switch {
 	case strings.TrimSpace(p.Prompt) == "":
 		return "", mediagate.Invalid("prompt", "prompt is required")
-	case !slices.Contains(versions, p.Version):
+	case !slices.Contains(versions, string(p.Version)):
 		return "", mediagate.Invalid("version", "version must be %s", strings.Join(versions, ", "))
 	case p.Size != "" && !sizePattern.MatchString(p.Size):
 		return "", mediagate.Invalid("size", "size must be W:H")
 	case parameter.MatchString(p.NegativePrompt):
 		return "", mediagate.Invalid("negative_prompt", "negative_prompt must hold no parameters")
 	}
-	version := "--v " + p.Version
+	version := "--v " + string(p.Version)
 	if p.Version == niji {
 		version = "--" + niji
 	}

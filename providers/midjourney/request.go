@@ -27,19 +27,19 @@ const (
 
 // params are the gateway's fields that the operations take.
 type params struct {
-	Prompt         string      `json:"prompt"`
-	ImageURLs      []string    `json:"image_urls"`
-	MaskURL        string      `json:"mask_url"`
-	Dimensions     string      `json:"dimensions"`
-	Speed          string      `json:"speed"`
-	Size           string      `json:"size"`
-	Version        string      `json:"version"`
-	Seed           json.Number `json:"seed"`
-	NegativePrompt string      `json:"negative_prompt"`
-	Stylize        json.Number `json:"stylize"`
-	Chaos          json.Number `json:"chaos"`
-	Weird          json.Number `json:"weird"`
-	Tile           bool        `json:"tile"`
+	Prompt         string          `json:"prompt"`
+	ImageURLs      []string        `json:"image_urls"`
+	MaskURL        string          `json:"mask_url"`
+	Dimensions     string          `json:"dimensions"`
+	Speed          string          `json:"speed"`
+	Size           string          `json:"size"`
+	Version        vendorhttp.Text `json:"version"` // a number, too
+	Seed           json.Number     `json:"seed"`
+	NegativePrompt string          `json:"negative_prompt"`
+	Stylize        json.Number     `json:"stylize"`
+	Chaos          json.Number     `json:"chaos"`
+	Weird          json.Number     `json:"weird"`
+	Tile           bool            `json:"tile"`
 }
 
 // request is a job in the vendor's words. The images come last.
