@@ -28,20 +28,13 @@ import (
 // vendors is the table of all vendors: one line each.
 func vendors() map[string]providers.Adapter {
 	return map[string]providers.Adapter{
-		"acedata":   row(acedata.Description(), acedata.New, vendorhttp.KeyAccount, acedata.Express),
-		"dashscope": row(dashscope.Description(), dashscope.New, vendorhttp.KeyAccount, dashscope.Express),
-		"gemini":    row(gemini.Description(), gemini.New, vendorhttp.KeyAccount, gemini.Express),
-		"kling":     row(kling.Description(), kling.New, kling.Account, kling.Express),
-		"minimax":   row(minimax.Description(), minimax.New, vendorhttp.KeyAccount, minimax.Express),
-		"sunoapi":   row(sunoapi.Description(), sunoapi.New, vendorhttp.KeyAccount, sunoapi.Express),
-		"veo":       row(veo.Description(), veo.New, vendorhttp.KeyAccount, veo.Express),
-		"vertex":    row(vertex.Description(), vertex.New, vertex.Account, vertex.Express),
-		"vidu":      row(vidu.Description(), vidu.New, vendorhttp.KeyAccount, vidu.Express),
+		"acedata":    row(acedata.Description(), acedata.New, vendorhttp.KeyAccount, acedata.Express),
 		"dashscope":  row(dashscope.Description(), dashscope.New, vendorhttp.KeyAccount, dashscope.Express),
 		"gemini":     row(gemini.Description(), gemini.New, vendorhttp.KeyAccount, gemini.Express),
 		"kling":      row(kling.Description(), kling.New, kling.Account, kling.Express),
 		"midjourney": row(midjourney.Description(), midjourney.New, midjourney.Account, midjourney.Express),
 		"minimax":    row(minimax.Description(), minimax.New, vendorhttp.KeyAccount, minimax.Express),
+		"sunoapi":    row(sunoapi.Description(), sunoapi.New, vendorhttp.KeyAccount, sunoapi.Express),
 		"veo":        row(veo.Description(), veo.New, vendorhttp.KeyAccount, veo.Express),
 		"vertex":     row(vertex.Description(), vertex.New, vertex.Account, vertex.Express),
 		"vidu":       row(vidu.Description(), vidu.New, vendorhttp.KeyAccount, vidu.Express),
