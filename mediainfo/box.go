@@ -195,7 +195,7 @@ func (s *boxScanner) closeEnded() {
 			s.complete = true
 			s.done = !s.toEnd || !s.movie.inFragments() // what follows cannot change what it said
 		case "traf":
-			s.movie.fragments.closeTrack(s.movie.video.id)
+			s.movie.fragments.closeTrack(s.movie.lasting().id)
 		}
 	}
 }

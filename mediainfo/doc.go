@@ -1,5 +1,6 @@
 // Package mediainfo tells what a media file is from its own bytes: its type
-// from the first bytes, and width, height and duration from its headers.
+// from the first bytes, and width, height and duration from its headers, or, of
+// a sound, from what is there.
 //
 // A Probe looks at files while they stream by to somewhere else. Inspect reads
 // one only as far as it must, and says in words why a file is no good.

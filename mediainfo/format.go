@@ -28,6 +28,11 @@ const (
 	mimeMP4  = "video/mp4"
 	mimeMOV  = "video/quicktime"
 	mimeM4A  = "audio/mp4"
+	mimeMP3  = "audio/mpeg"
+	mimeWAV  = "audio/wav"
+	mimeOGG  = "audio/ogg"
+	mimeFLAC = "audio/flac"
+	mimeAAC  = "audio/aac"
 )
 
 // Format is a type of file that we store.
@@ -50,7 +55,7 @@ func Words(c Class) []string {
 	var words []string
 	for _, mime := range []string{
 		mimePNG, mimeJPEG, mimeWebP, mimeGIF, "image/avif", mimeMP4, mimeMOV, "video/webm",
-		"audio/mpeg", "audio/wav", mimeM4A, "audio/ogg", "audio/flac", "audio/aac",
+		mimeMP3, mimeWAV, mimeM4A, mimeOGG, mimeFLAC, mimeAAC,
 	} {
 		if f, _ := formatOf(mime); f.Class == c {
 			words = append(words, f.Word())
@@ -79,17 +84,17 @@ func formatOf(detected string) (Format, bool) {
 		return Format{MIME: detected, Class: ClassImage, Ext: ".webp"}, true
 	case "image/avif":
 		return Format{MIME: detected, Class: ClassImage, Ext: ".avif"}, true
-	case "audio/mpeg":
+	case mimeMP3:
 		return Format{MIME: detected, Class: ClassAudio, Ext: ".mp3"}, true
-	case "audio/wav":
+	case mimeWAV:
 		return Format{MIME: detected, Class: ClassAudio, Ext: ".wav"}, true
 	case mimeM4A, "audio/x-m4a":
 		return Format{MIME: mimeM4A, Class: ClassAudio, Ext: ".m4a"}, true
-	case "audio/ogg":
+	case mimeOGG:
 		return Format{MIME: detected, Class: ClassAudio, Ext: ".ogg"}, true
-	case "audio/flac":
+	case mimeFLAC:
 		return Format{MIME: detected, Class: ClassAudio, Ext: ".flac"}, true
-	case "audio/aac":
+	case mimeAAC:
 		return Format{MIME: detected, Class: ClassAudio, Ext: ".aac"}, true
 	}
 	return Format{}, false

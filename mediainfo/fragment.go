@@ -73,12 +73,12 @@ func (f *fragments) begins(b []byte, long bool) {
 	f.piece.base, f.piece.hasBase = duration(b, long)
 }
 
-// closeTrack adds what was read of one track to the film, if it is that of the
-// pictures.
-func (f *fragments) closeTrack(pictures uint32) {
+// closeTrack adds what was read of one track to the film, if it is the one that
+// counts.
+func (f *fragments) closeTrack(counts uint32) {
 	p := f.piece
 	f.piece = trackFragment{}
-	if p.track != pictures || p.length == 0 {
+	if p.track != counts || p.length == 0 {
 		return
 	}
 	if !p.hasBase {

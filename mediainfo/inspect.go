@@ -28,16 +28,16 @@ const (
 // Inspect reads a file no further than it takes to tell its format, and the
 // sides and the length of the formats whose headers we read: an image up to
 // its size, MP4 and MOV up to the end of the movie box, which may be the end of
-// the file. It holds a few kilobytes of it. Where the file is at fault the error
+// the file, a sound to its end where its length is what is there. It holds a few
+// kilobytes of it. Where the file is at fault the error
 // is Unreadable; an error of the reader's comes back as it is.
-func Inspect(r io.Reader) (Facts, error) { return inspect(r, inspectMovie) }
+func Inspect(r io.Reader) (Facts, error) { return inspect(r, true) }
 
-// Glance is Inspect without a look for the movie box.
-func Glance(r io.Reader) (Facts, error) {
-	return inspect(r, func(io.Reader) (Info, error) { return Info{}, nil })
-}
+// Glance is Inspect without the length: nothing behind the first bytes is read
+// of a film or a sound.
+func Glance(r io.Reader) (Facts, error) { return inspect(r, false) }
 
-func inspect(r io.Reader, movie func(io.Reader) (Info, error)) (Facts, error) {
+func inspect(r io.Reader, length bool) (Facts, error) {
 	src := &noting{r: r}
 	head, err := io.ReadAll(io.LimitReader(src, SniffLen))
 	if err != nil {
@@ -53,7 +53,13 @@ func inspect(r io.Reader, movie func(io.Reader) (Info, error)) (Facts, error) {
 	case mimePNG, mimeJPEG, mimeGIF, mimeWebP:
 		f.Info, err = inspectImage(format.MIME, io.LimitReader(whole, imageHeadMax))
 	case mimeMP4, mimeMOV:
-		f.Info, err = movie(whole)
+		if length {
+			f.Info, err = inspectMovie(whole)
+		}
+	default:
+		if length && format.Class == ClassAudio {
+			f.Info = inspectSound(format, whole)
+		}
 	}
 	if src.err != nil {
 		return Facts{}, src.err
@@ -74,14 +80,7 @@ func inspectImage(mime string, r io.Reader) (Info, error) {
 
 func inspectMovie(r io.Reader) (Info, error) {
 	p := &Probe{boxes: &boxScanner{toEnd: true}}
-	piece := make([]byte, 32<<10)
-	for !p.boxes.done {
-		n, err := r.Read(piece)
-		_, _ = p.Write(piece[:n]) // never fails
-		if err != nil {
-			break
-		}
-	}
+	p.readFrom(r)
 	info := p.Info() // which ends the last track, too
 	switch {
 	case p.boxes.complete && p.boxes.movie.found:
@@ -92,6 +91,26 @@ func inspectMovie(r io.Reader) (Info, error) {
 		return Info{}, unreadable
 	default:
 		return Info{}, noMovie
+	}
+}
+
+// inspectSound finds no fault in a sound: one whose length cannot be told may
+// still be played.
+func inspectSound(f Format, r io.Reader) Info {
+	p := NewProbe(f)
+	p.readFrom(r)
+	return p.Info()
+}
+
+// readFrom feeds the probe until it knows all, or nothing more comes.
+func (p *Probe) readFrom(r io.Reader) {
+	piece := make([]byte, 32<<10)
+	for !p.known() {
+		n, err := r.Read(piece)
+		_, _ = p.Write(piece[:n]) // never fails
+		if err != nil {
+			break
+		}
 	}
 }
 

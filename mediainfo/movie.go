@@ -13,6 +13,8 @@ type movie struct {
 	track    track  // the one being read
 	video    track  // the first track of pictures that has a size
 	found    bool
+	sound    track // the first of sound
+	heard    bool
 
 	fragmented bool
 	fragments  fragments
@@ -21,6 +23,7 @@ type movie struct {
 type track struct {
 	id       uint32
 	video    bool
+	sound    bool
 	duration uint64 // as presented, in the film's units
 	scale    uint32
 	media    uint64 // length of the media, in the track's own units
@@ -50,6 +53,18 @@ func (m *movie) keep() {
 	if m.track.video && (!m.found || m.video.width == 0 || m.video.height == 0) {
 		m.video, m.found = m.track, true
 	}
+	if m.track.sound && !m.heard {
+		m.sound, m.heard = m.track, true
+	}
+}
+
+// lasting is the track whose length is that of the file: the pictures, where
+// there are any.
+func (m *movie) lasting() track {
+	if !m.found && m.heard {
+		return m.sound
+	}
+	return m.video
 }
 
 // read takes the payload of one header box, cut to leafMax. Boxes that are
@@ -75,6 +90,7 @@ func (m *movie) read(id string, b []byte) {
 		m.track.scale, m.track.media = times(b, long)
 	case "hdlr":
 		m.track.video = len(b) >= 8 && string(b[4:8]) == "vide"
+		m.track.sound = len(b) >= 8 && string(b[4:8]) == "soun"
 	case "tkhd":
 		m.track.readHeader(b, long)
 	}
@@ -144,16 +160,16 @@ func (m *movie) inFragments() bool { return m.fragmented && m.info().Duration ==
 
 func (m *movie) info() Info {
 	m.keep()
-	info := Info{Width: m.video.width, Height: m.video.height}
+	info, main := Info{Width: m.video.width, Height: m.video.height}, m.lasting()
 	for _, d := range []struct {
 		units uint64
 		scale uint32
 	}{
-		{m.video.duration, m.scale}, // what is shown, edits applied
-		{m.video.media, m.video.scale},
+		{main.duration, m.scale}, // what is shown, edits applied
+		{main.media, main.scale},
 		{m.duration, m.scale},
 		{m.extended, m.scale},
-		{m.fragments.last - m.fragments.first, m.video.scale},
+		{m.fragments.last - m.fragments.first, main.scale},
 	} {
 		if d.units > 0 && d.scale > 0 {
 			info.Duration = float64(d.units) / float64(d.scale)

@@ -21,18 +21,21 @@ const (
 type Probe struct {
 	boxes *boxScanner
 	image *imageHead
+	sound sound
 }
 
 // NewProbe returns a probe for a file of the format. For a format whose
 // headers it cannot read, Info stays empty.
 func NewProbe(f Format) *Probe {
 	switch f.MIME {
-	case mimeMP4, mimeMOV, mimeM4A:
+	case mimeMP4, mimeMOV:
 		return &Probe{boxes: new(boxScanner)}
+	case mimeM4A:
+		return &Probe{boxes: &boxScanner{toEnd: true}}
 	case mimePNG, mimeJPEG, mimeGIF, mimeWebP:
 		return &Probe{image: &imageHead{mime: f.MIME}}
 	}
-	return &Probe{}
+	return &Probe{sound: newSound(f.MIME)}
 }
 
 // Write takes the next bytes of the file. It always takes all of them.
@@ -42,8 +45,22 @@ func (p *Probe) Write(b []byte) (int, error) {
 		p.boxes.write(b)
 	case p.image != nil:
 		p.image.write(b)
+	case p.sound != nil:
+		p.sound.write(b)
 	}
 	return len(b), nil
+}
+
+// known reports that what follows cannot change what Info returns.
+func (p *Probe) known() bool {
+	switch {
+	case p.boxes != nil:
+		return p.boxes.done
+	case p.sound != nil:
+		return p.sound.known()
+	default:
+		return true
+	}
 }
 
 // Info returns what the bytes so far told.
@@ -54,6 +71,8 @@ func (p *Probe) Info() Info {
 		info = p.boxes.info()
 	case p.image != nil:
 		info = p.image.info()
+	case p.sound != nil:
+		info.Duration = p.sound.seconds()
 	}
 	if info.Width <= 0 || info.Height <= 0 || info.Width > maxSide || info.Height > maxSide {
 		info.Width, info.Height = 0, 0

@@ -1,0 +1,390 @@
+package mediainfo
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"testing/iotest"
+)
+
+type soundFile struct {
+	mime    string
+	bytes   []byte
+	seconds float64
+}
+
+// The frames of the tests: 44.1 kHz, 128 kbit/s, stereo, of 417 bytes and
+// 1152 samples; 22.05 kHz, 64 kbit/s, mono, of 208 and 576; 8 kHz, 16 kbit/s,
+// of 144 and 576.
+const (
+	mpeg1  = "\xff\xfb\x90\x00"
+	mpeg2  = "\xff\xf3\x80\xc0"
+	mpeg25 = "\xff\xe3\x28\xc0"
+)
+
+// mp3 is n frames with the header.
+func mp3(header string, n int) []byte {
+	f, ok := parseMPEG([]byte(header))
+	if !ok {
+		panic("no header")
+	}
+	return bytes.Repeat(append([]byte(header), make([]byte, f.size-len(header))...), n)
+}
+
+// xing is a first frame that says what an encoder knows, all fields of it.
+func xing(word string, frames uint32, delay, padding int) []byte {
+	b := mp3(mpeg1, 1)
+	at := 4 + 32
+	copy(b[at:], word)
+	binary.BigEndian.PutUint32(b[at+4:], 0xf)
+	binary.BigEndian.PutUint32(b[at+8:], frames)
+	lame := b[at+120:]
+	copy(lame, "LAME3.100")
+	lame[21], lame[22], lame[23] = byte(delay>>4), byte(delay<<4|padding>>8), byte(padding)
+	return b
+}
+
+func vbri() []byte {
+	b := mp3(mpeg1, 1)
+	copy(b[4+32:], "VBRI\x00\x01")
+	return b
+}
+
+// id3 is a tag of so many bytes behind its header. What is in it looks like
+// frames.
+func id3(size int) []byte {
+	b := append([]byte("ID3\x04\x00\x00"), byte(size>>21&0x7f), byte(size>>14&0x7f), byte(size>>7&0x7f), byte(size&0x7f))
+	return append(b, bytes.Repeat([]byte(mpeg1), size/4+1)[:size]...)
+}
+
+func id3v1() []byte { return append([]byte("TAG"), bytes.Repeat([]byte("\xff\xfb"), 63)[:125]...) }
+
+func adts(n int) []byte {
+	return bytes.Repeat(append([]byte{0xff, 0xf1, 0x50, 0x80, 0x02, 0x1f, 0xfc}, make([]byte, 9)...), n) // 44.1 kHz, 16 bytes
+}
+
+func chunk(id string, payload ...[]byte) []byte {
+	return sizedChunk(id, len(bytes.Join(payload, nil)), payload...)
+}
+
+func sizedChunk(id string, size int, payload ...[]byte) []byte {
+	b := append([]byte(id), binary.LittleEndian.AppendUint32(nil, uint32(size))...)
+	b = append(b, bytes.Join(payload, nil)...)
+	if len(b)%2 == 1 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func wave(size uint32, chunks ...[]byte) []byte {
+	b := append([]byte("RIFF"), binary.LittleEndian.AppendUint32(nil, size)...)
+	return append(append(b, "WAVE"...), bytes.Join(chunks, nil)...)
+}
+
+func format(tag uint16, channels, rate, bits int, more ...byte) []byte {
+	b := binary.LittleEndian.AppendUint16(nil, tag)
+	b = binary.LittleEndian.AppendUint16(b, uint16(channels))
+	b = binary.LittleEndian.AppendUint32(b, uint32(rate))
+	b = binary.LittleEndian.AppendUint32(b, uint32(rate*channels*bits/8))
+	b = binary.LittleEndian.AppendUint16(b, uint16(channels*bits/8))
+	b = binary.LittleEndian.AppendUint16(b, uint16(bits))
+	return chunk("fmt ", append(b, more...))
+}
+
+// extensible is the tail of a format of 24 bits in PCM.
+func extensible() []byte {
+	b := []byte{22, 0, 24, 0, 3, 0, 0, 0, 1, 0}
+	return append(b, "\x00\x00\x00\x00\x10\x00\x80\x00\x00\xaa\x00\x38\x9b\x71"...)
+}
+
+// flac is a stream of 44.1 kHz with total samples in its description and n
+// frames of 4096 samples, of which the last has 1000.
+func flac(total uint64, n int, variable bool) []byte {
+	info := make([]byte, 34)
+	binary.BigEndian.PutUint16(info, 4096)
+	binary.BigEndian.PutUint16(info[2:], 4096)
+	info[10], info[11], info[12] = 44100>>12, 44100>>4&0xff, 44100<<4&0xff
+	info[13] = byte(total >> 32)
+	binary.BigEndian.PutUint32(info[14:], uint32(total))
+	b := append([]byte("fLaC\x00\x00\x00\x22"), info...)
+	b = append(b, 0x84, 0, 0, 10) // a comment, the last
+	b = append(b, "\xff\xf8\xff\xf8\xff\xf8\xff\xf8\xff\xf8"...)
+	for i := range n {
+		number, sync := i, byte(0xf8)
+		if variable {
+			number, sync = i*4096, 0xf9
+		}
+		head := []byte{0xff, sync, 0xc9, 0x18}
+		if i == n-1 {
+			head[2] = 0x79 // the size is written behind the number
+		}
+		head = append(head, string(rune(number))...)
+		if i == n-1 {
+			head = binary.BigEndian.AppendUint16(head, 999)
+		}
+		b = append(append(b, head...), crc8(head))
+		b = append(b, 0, 0xff, 0xf8, 0xc9, 0x18, 0)
+	}
+	return b
+}
+
+func ogg(flags byte, serial uint32, position uint64, payload string) []byte {
+	b := append([]byte("OggS\x00"), flags)
+	b = binary.LittleEndian.AppendUint64(b, position)
+	b = binary.LittleEndian.AppendUint32(b, serial)
+	b = append(b, make([]byte, 8)...)
+	var segments []byte
+	for n := len(payload); ; n -= 255 {
+		segments = append(segments, byte(min(n, 255)))
+		if n < 255 {
+			break
+		}
+	}
+	b = append(b, byte(len(segments)))
+	return append(append(b, segments...), payload...)
+}
+
+const (
+	vorbisIdent = "\x01vorbis\x00\x00\x00\x00\x02\x44\xac\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xb8\x01"
+	opusIdent   = "OpusHead\x01\x02\x38\x01\x80\xbb\x00\x00\x00\x00\x00"
+)
+
+// sounds are files that this test makes, by name.
+func sounds() map[string]soundFile {
+	pcm := format(wavePCM, 2, 8000, 16)
+	second := make([]byte, 32000)
+	const whole = math.MaxUint32
+	payload := string(bytes.Repeat([]byte("OggS"), 100))
+	return map[string]soundFile{
+		"mp3: frames alone":                     {mimeMP3, mp3(mpeg1, 100), 2.612},
+		"mp3: mpeg 2":                           {mimeMP3, mp3(mpeg2, 100), 2.612},
+		"mp3: mpeg 2.5":                         {mimeMP3, mp3(mpeg25, 100), 7.2},
+		"mp3: layer II":                         {mimeMP3, mp3("\xff\xfd\x80\x00", 100), 2.612},
+		"mp3: layer I":                          {mimeMP3, mp3("\xff\xff\x40\x00", 100), 0.871},
+		"mp3: rates change":                     {mimeMP3, join(mp3(mpeg1, 50), mp3("\xff\xfb\xe0\x00", 50)), 2.612},
+		"mp3: padded frames":                    {mimeMP3, mp3("\xff\xfb\x92\x00", 100), 2.612},
+		"mp3: tags":                             {mimeMP3, join(id3(5000), mp3(mpeg1, 100), id3v1()), 2.612},
+		"mp3: two tags":                         {mimeMP3, join(id3(300), id3(20), mp3(mpeg1, 100)), 2.612},
+		"mp3: padding behind the tag":           {mimeMP3, join(id3(300), make([]byte, 500), mp3(mpeg1, 100)), 2.612},
+		"mp3: tag to the end":                   {mimeMP3, id3(1 << 20)[:4000], 0},
+		"mp3: tag alone":                        {mimeMP3, id3(100), 0},
+		"mp3: xing":                             {mimeMP3, join(xing("Xing", 100, 0, 0), mp3(mpeg1, 100)), 2.612},
+		"mp3: info, without its padding":        {mimeMP3, join(id3(99), xing("Info", 100, 576, 1128), mp3(mpeg1, 100)), 2.574},
+		"mp3: a summary lies":                   {mimeMP3, join(xing("Xing", 99999, 0, 0), mp3(mpeg1, 100)), 2.612},
+		"mp3: padding beyond the sound":         {mimeMP3, join(xing("Xing", 1, 4095, 4095), mp3(mpeg1, 2)), 0.052},
+		"mp3: vbri":                             {mimeMP3, join(vbri(), mp3(mpeg1, 100)), 2.612},
+		"mp3: summary alone":                    {mimeMP3, xing("Info", 100, 0, 0), 0},
+		"mp3: garbage between":                  {mimeMP3, join(mp3(mpeg1, 50), bytes.Repeat([]byte("\xff\xfbno"), 7), mp3(mpeg1, 51)), 2.638},
+		"mp3: broken off":                       {mimeMP3, mp3(mpeg1, 101)[:417*100+50], 2.612},
+		"mp3: no stated rate":                   {mimeMP3, append([]byte("\xff\xfb\x00\x00"), make([]byte, 5000)...), 0},
+		"mp3: all ones":                         {mimeMP3, bytes.Repeat([]byte{0xff}, 5000), 0},
+		"aac":                                   {mimeAAC, adts(100), 2.322},
+		"aac: tags":                             {mimeAAC, join(id3(50), adts(100), id3v1()), 2.322},
+		"aac: frame of nothing":                 {mimeAAC, bytes.Repeat([]byte{0xff, 0xf1, 0x50, 0x80, 0, 0xff, 0xfc}, 9), 0},
+		"wav":                                   {mimeWAV, wave(32036, pcm, chunk("data", second)), 1},
+		"wav: other chunks":                     {mimeWAV, wave(0, chunk("JUNK", make([]byte, 27)), pcm, chunk("LIST", []byte("INFO")), chunk("data", second), chunk("id3 ", second)), 1},
+		"wav: extensible":                       {mimeWAV, wave(0, format(waveExtensible, 2, 48000, 24, extensible()...), chunk("data", make([]byte, 288000))), 1},
+		"wav: float":                            {mimeWAV, wave(0, format(waveFloat, 1, 8000, 32, 0, 0), chunk("fact", []byte{1, 0, 0, 0}), chunk("data", second)), 1},
+		"wav: byte rate of zero":                {mimeWAV, wave(0, noByteRate(pcm), chunk("data", second)), 1},
+		"wav: compressed":                       {mimeWAV, wave(0, format(2, 1, 8000, 4), chunk("fact", binary.LittleEndian.AppendUint32(nil, 20000)), chunk("data", second)), 2.5},
+		"wav: compressed, no samples":           {mimeWAV, wave(0, format(2, 1, 8000, 4), chunk("data", second)), 8},
+		"wav: stream":                           {mimeWAV, wave(whole, pcm, sizedChunk("data", whole, second)), 1},
+		"wav: stream without sizes":             {mimeWAV, wave(0, pcm, sizedChunk("data", 0, second)), 1},
+		"wav: stated more than came":            {mimeWAV, wave(1<<30, pcm, sizedChunk("data", 1<<30, second)), 1},
+		"wav: no data":                          {mimeWAV, wave(36, pcm, chunk("data")), 0},
+		"wav: no format":                        {mimeWAV, wave(36, chunk("data", second)), 0},
+		"wav: format too short":                 {mimeWAV, wave(36, chunk("fmt ", make([]byte, 14)), chunk("data", second)), 0},
+		"wav: second data":                      {mimeWAV, wave(100, pcm, chunk("data", second), chunk("data", second)), 1},
+		"wav: huge chunk":                       {mimeWAV, wave(100, sizedChunk("JUNK", whole), pcm, chunk("data", second)), 0},
+		"flac":                                  {mimeFLAC, flac(441000, 3, false), 10},
+		"flac: 36 bits":                         {mimeFLAC, flac(1<<35, 0, false), 779132.389},
+		"flac: stream":                          {mimeFLAC, flac(0, 200, false), 18.506},
+		"flac: stream, sizes vary":              {mimeFLAC, flac(0, 200, true), 18.506},
+		"flac: one frame":                       {mimeFLAC, flac(0, 1, false), 0.023},
+		"flac: no frame":                        {mimeFLAC, flac(0, 0, false), 0},
+		"flac: no rate":                         {mimeFLAC, append([]byte("fLaC\x80\x00\x00\x22"), make([]byte, 34)...), 0},
+		"ogg: vorbis":                           {mimeOGG, join(ogg(2, 7, 0, vorbisIdent), ogg(0, 7, 44100, payload), ogg(4, 7, 110250, payload)), 2.5},
+		"ogg: opus, without what is not played": {mimeOGG, join(ogg(2, 7, 0, opusIdent), ogg(0, 7, 0, payload), ogg(4, 7, 96312, payload)), 2},
+		"ogg: no packet ends on the last":       {mimeOGG, join(ogg(2, 7, 0, opusIdent), ogg(0, 7, 96312, payload), ogg(4, 7, math.MaxUint64, payload)), 2},
+		"ogg: one after the other":              {mimeOGG, join(ogg(2, 7, 0, opusIdent), ogg(4, 7, 96312, payload), ogg(2, 8, 0, vorbisIdent), ogg(4, 8, 44100, payload)), 3},
+		"ogg: beside each other":                {mimeOGG, join(ogg(2, 7, 0, opusIdent), ogg(2, 8, 0, vorbisIdent), ogg(4, 8, 441000, payload), ogg(4, 7, 96312, payload)), 2},
+		"ogg: beside pictures":                  {mimeOGG, join(ogg(2, 6, 0, "\x80theora"), ogg(2, 7, 0, opusIdent), ogg(4, 7, 96312, payload), ogg(4, 6, 1<<40, payload)), 2},
+		"ogg: garbage between":                  {mimeOGG, join(ogg(2, 7, 0, opusIdent), []byte("OgOOggO"), ogg(4, 7, 96312, payload)), 2},
+		"ogg: empty page":                       {mimeOGG, join(ogg(2, 7, 0, opusIdent), emptyPage(ogg(0, 7, 96312, "")), ogg(4, 7, 96312, payload)), 2},
+		"ogg: beyond belief":                    {mimeOGG, join(ogg(2, 7, 0, opusIdent), ogg(4, 7, math.MaxInt64, payload)), 0},
+		"ogg: no sound":                         {mimeOGG, ogg(2, 7, 500, "\x80theora"), 0},
+		"m4a: fragments":                        {mimeM4A, fragmentedSound(), 2},
+	}
+}
+
+func noByteRate(format []byte) []byte {
+	b := bytes.Clone(format)
+	clear(b[16:20])
+	return b
+}
+
+// emptyPage has no segments, not even an empty one.
+func emptyPage(page []byte) []byte {
+	page[26] = 0
+	return page[:27]
+}
+
+func fragmentedSound() []byte {
+	trak := box("trak", tkhd(0, 0, 0, upright), mdia("soun", 1000, 0))
+	moov := box("moov", mvhd(1000, 0), box("mvex", box("trex", words(0, 1, 1, 40, 0, 0))), trak)
+	return join(box("ftyp", []byte("M4A \x00\x00\x02\x00isomM4A ")), moov,
+		box("moof", box("traf", box("tfhd", words(0x20000, 1)), box("trun", words(0, 50)))), box("mdat", make([]byte, 99)))
+}
+
+func TestSounds(t *testing.T) {
+	t.Parallel()
+	for name, c := range sounds() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, piece := range []int{1, 3, 10, 417, 4096, len(c.bytes)} {
+				if got := probe(Format{MIME: c.mime}, c.bytes, piece); got != (Info{Duration: c.seconds}) {
+					t.Errorf("in pieces of %d: %+v, want %v seconds", piece, got, c.seconds)
+				}
+			}
+			// What breaks off is never longer than the whole, unless only its end
+			// told that it is not to be believed.
+			if c.seconds == 0 {
+				return
+			}
+			for cut := 0; cut < len(c.bytes); cut += max(1, len(c.bytes)/50) {
+				if got := probe(Format{MIME: c.mime}, c.bytes[:cut], 1000).Duration; got > c.seconds+5.6 {
+					t.Errorf("cut at %d: %v seconds", cut, got)
+				}
+			}
+		})
+	}
+}
+
+// A sound is read to its end, since its length is what is there; one that
+// states it is not, and none is for its format alone.
+func TestInspectSounds(t *testing.T) {
+	t.Parallel()
+	files := sounds()
+	for _, name := range []string{"mp3: tags", "aac", "wav", "wav: stream", "flac", "flac: stream", "ogg: vorbis", "m4a: fragments"} {
+		c := files[name]
+		for way, r := range map[string]io.Reader{"at once": bytes.NewReader(c.bytes), "byte by byte": iotest.OneByteReader(bytes.NewReader(c.bytes))} {
+			if f, err := Inspect(r); err != nil || f.Format.MIME != c.mime || f.Duration != c.seconds {
+				t.Errorf("%s, %s: %+v (%v), want %s of %v seconds", name, way, f, err, c.mime, c.seconds)
+			}
+		}
+		rest := new(endless)
+		if f, err := Glance(io.MultiReader(bytes.NewReader(c.bytes), rest)); err != nil || f.Format.MIME != c.mime || rest.read > 8<<10 {
+			t.Errorf("%s: a glance gives %+v (%v) after %d bytes behind it", name, f, err, rest.read)
+		}
+	}
+	rest := new(endless)
+	if f, err := Inspect(io.MultiReader(bytes.NewReader(files["flac"].bytes), rest)); err != nil || f.Duration != 10 || rest.read > 64<<10 {
+		t.Errorf("%+v (%v) after %d bytes behind a stated length", f, err, rest.read)
+	}
+	reset := errors.New("reset")
+	if _, err := Inspect(io.MultiReader(bytes.NewReader(mp3(mpeg1, 20)), iotest.ErrReader(reset))); !errors.Is(err, reset) {
+		t.Errorf("%v, want the reader's own error", err)
+	}
+}
+
+// No sound is held, however long it is. Not in parallel: it counts what the
+// process allocates.
+func TestSoundsAreNotHeld(t *testing.T) {
+	for name, c := range sounds() {
+		p := NewProbe(Format{MIME: c.mime})
+		piece := bytes.Repeat(c.bytes, 1+1<<16/len(c.bytes))
+		if n := testing.AllocsPerRun(20, func() { _, _ = p.Write(piece) }); n > 2 {
+			t.Errorf("%s: %v allocations each 64 KiB", name, n)
+		}
+	}
+}
+
+// What ffmpeg makes is as long as it was asked for.
+func TestSoundsOfFFmpeg(t *testing.T) {
+	t.Parallel()
+	ffmpeg, err := exec.LookPath("ffmpeg")
+	if err != nil {
+		t.Skip("ffmpeg is not installed")
+	}
+	for name, args := range map[string][]string{
+		"cbr.mp3":    {"-codec:a", "libmp3lame", "-b:a", "64k"},
+		"vbr.mp3":    {"-codec:a", "libmp3lame", "-q:a", "5"},
+		"bare.mp3":   {"-codec:a", "libmp3lame", "-write_xing", "0", "-id3v2_version", "0"},
+		"mpeg2.mp3":  {"-codec:a", "libmp3lame", "-ar", "22050", "-write_id3v1", "1"},
+		"mpeg25.mp3": {"-codec:a", "libmp3lame", "-ar", "8000"},
+		"pcm.wav":    {},
+		"float.wav":  {"-codec:a", "pcm_f32le"},
+		"24.wav":     {"-codec:a", "pcm_s24le", "-ac", "2"},
+		"adpcm.wav":  {"-codec:a", "adpcm_ms"},
+		"sound.flac": {},
+		"vorbis.ogg": {"-codec:a", "vorbis", "-strict", "-2", "-ac", "2"},
+		"opus.ogg":   {"-codec:a", "opus", "-strict", "-2", "-ac", "2"},
+		"sound.m4a":  {"-codec:a", "aac"},
+		"parts.m4a":  {"-codec:a", "aac", "-movflags", "frag_keyframe+empty_moov"},
+		"sound.aac":  {"-codec:a", "aac"},
+	} {
+		for _, piped := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, piped %v", name, piped), func(t *testing.T) {
+				t.Parallel()
+				path := filepath.Join(t.TempDir(), name)
+				words := append([]string{"-v", "error", "-f", "lavfi", "-i", "sine=d=3.21"}, args...)
+				var file []byte
+				if piped {
+					if name == "sound.m4a" {
+						t.Skip("has to go back for its headers")
+					}
+					kind := map[string]string{".mp3": "mp3", ".wav": "wav", ".flac": "flac", ".ogg": "ogg", ".m4a": "ipod", ".aac": "adts"}
+					cmd := exec.CommandContext(t.Context(), ffmpeg, append(words, "-f", kind[filepath.Ext(name)], "pipe:1")...)
+					cmd.Stderr = os.Stderr
+					out, err := cmd.Output()
+					if err != nil {
+						t.Skipf("this ffmpeg makes none: %v", err)
+					}
+					file = out
+				} else {
+					if out, err := exec.CommandContext(t.Context(), ffmpeg, append(words, path)...).CombinedOutput(); err != nil {
+						t.Skipf("this ffmpeg makes none: %s", out)
+					}
+					out, err := os.ReadFile(path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					file = out
+				}
+				f, detected, ok := Detect(file)
+				if !ok || f.Class != ClassAudio {
+					t.Fatalf("taken for %s", detected)
+				}
+				if got := probe(f, file, 1000).Duration; math.Abs(got-3.21) > 0.15 {
+					t.Errorf("%v seconds", got)
+				}
+			})
+		}
+	}
+}
+
+// FuzzSound holds that no file makes a probe of sounds panic, state what cannot
+// be, or depend on how the file is cut.
+func FuzzSound(f *testing.F) {
+	for _, c := range sounds() {
+		f.Add(c.bytes[:min(len(c.bytes), 2000)], uint16(3))
+	}
+	f.Fuzz(func(t *testing.T, file []byte, piece uint16) {
+		for _, mime := range []string{mimeM4A, mimeMP3, mimeAAC, mimeWAV, mimeFLAC, mimeOGG} {
+			whole := probe(Format{MIME: mime}, file, max(len(file), 1))
+			if cut := probe(Format{MIME: mime}, file, int(piece)+1); cut != whole {
+				t.Errorf("%s: %+v whole, %+v in pieces of %d", mime, whole, cut, piece+1)
+			}
+			if !(whole.Duration >= 0 && whole.Duration <= maxSeconds) {
+				t.Errorf("%s: %+v cannot be", mime, whole)
+			}
+		}
+	})
+}
