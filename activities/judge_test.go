@@ -21,15 +21,16 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
-// naming is a video task whose request names n images and one film, with the
-// bounds of each.
+// naming is a video task whose request names n images, one film and one
+// sound, with the bounds of each.
 func naming(bounds ...mediagate.Input) func(*activitytest.World) mediagate.Task {
 	return func(w *activitytest.World) mediagate.Task {
 		task := w.NewVideo()
 		task.Params = json.RawMessage(`{"prompt":"p","image_urls":["https://m.example.com/0","https://m.example.com/1","https://m.example.com/2"],` +
-			`"video_urls":["https://m.example.com/film"],"subjects":[{"face":{"url":"https://m.example.com/face"}}]}`)
+			`"video_urls":["https://m.example.com/film"],"audio_urls":["https://m.example.com/sound"],"subjects":[{"face":{"url":"https://m.example.com/face"}}]}`)
 		task.Plan.Inputs = bounds
 		return task
 	}
@@ -101,6 +102,14 @@ func TestBounds(t *testing.T) {
 	}
 	picture := func(w, h uint32) []byte { return []byte(bomb(w, h)) }
 	gif := append([]byte("GIF89a\x00\x02\x00\x02\x80\x00\x00"), make([]byte, 6)...)
+	song := mediagate.MediaBounds{Kind: "audio", Formats: []string{"mp3", "wav"}, MinSeconds: 2, MaxSeconds: 15}
+	sound := func(file io.Reader) []byte {
+		b, err := io.ReadAll(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
 	const bounds, broken = mediagate.CodeInvalidParameters, mediagate.CodeImageProcessing
 	for name, c := range map[string]struct {
 		in   mediagate.Input
@@ -108,6 +117,12 @@ func TestBounds(t *testing.T) {
 		code mediagate.FailureCode
 		says string
 	}{
+		"the shortest sound":   {in: input("audio_urls[0]", song), file: sound(sample.MP3(2))},
+		"the longest sound":    {in: input("audio_urls[0]", song), file: sound(sample.WAV(15))},
+		"a sound too short":    {input("audio_urls[0]", song), sound(sample.WAV(1.9)), bounds, "audio_urls[0] is 1.9 seconds long, at least 2 are required"},
+		"a sound too long":     {input("audio_urls[0]", song), sound(sample.MP3(15.2)), bounds, "audio_urls[0] is 15.2 seconds long, at most 15 are allowed"},
+		"a sound of no length": {input("audio_urls[0]", song), []byte("\xff\xfb\x00\x00" + strings.Repeat("\x00", 500)), broken, "audio_urls[0] does not tell its length"},
+		"an image for a sound": {input("audio_urls[0]", song), picture(200, 200), broken, "audio_urls[0] is an image, not a sound"},
 		"the least sides":      {in: input("image_urls[1]", sides), file: picture(128, 128)},
 		"one too narrow":       {input("image_urls[1]", sides), picture(127, 128), bounds, "image_urls[1] is 127 × 128 pixels, at least 128 × 128 are required"},
 		"one too low":          {input("image_urls[1]", sides), picture(128, 127), bounds, "image_urls[1] is 128 × 127 pixels, at least 128 × 128 are required"},

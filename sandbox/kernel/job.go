@@ -137,7 +137,7 @@ func (j *Job) Percent(now time.Time) int {
 func (m Media) picture() []byte {
 	switch {
 	case m.Grid:
-		return sample.Grid(m.Width, m.Height)
+		return sample.PNGGrid(m.Width, m.Height)
 	case m.Quarter > 0:
 		return sample.Quarter(m.Quarter, m.Width, m.Height)
 	default:

@@ -1,5 +1,6 @@
 // Package sample makes small, valid media files of any size and length: H.264
-// video in MP4 with an optional AAC track, and PNG images.
+// video in MP4 with an optional AAC track, PNG images, grids of four pictures in
+// PNG, JPEG and WebP, a tone as WAV and silence as MP3.
 //
 // It owns the bytes only. The picture is a row of colour bars that move once
 // a second, coded with the few macroblock kinds that need no transform, so

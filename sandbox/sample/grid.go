@@ -2,60 +2,77 @@ package sample
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"image/color"
+	"image/jpeg"
 	"image/png"
+	"io"
 )
 
-// Grid makes a PNG of so many pixels that is four pictures in one, each of which
-// Quarter makes by itself. Sides are even.
-func Grid(width, height int) []byte {
-	img := image.NewPaletted(image.Rect(0, 0, width, height), gridColours)
-	for n := 1; n <= 4; n++ {
-		drawQuarter(img, n, quarterOf(img.Rect, n))
-	}
-	return encoded(img)
+// quarters are the colours of a grid, in reading order: they differ in green
+// from left to right, and in red from top to bottom.
+var quarters = color.Palette{
+	color.NRGBA{R: 32, G: 64, B: 128, A: 255},
+	color.NRGBA{R: 32, G: 192, B: 128, A: 255},
+	color.NRGBA{R: 224, G: 64, B: 128, A: 255},
+	color.NRGBA{R: 224, G: 192, B: 128, A: 255},
 }
 
-// Quarter makes a PNG of the nth of four pictures, from 1: they differ in
-// colour, and in how many stripes they have.
+// grid is four pictures in one, each of one colour. Where a side is odd, the
+// left and upper ones are the smaller.
+type grid struct{ width, height int }
+
+func (g grid) ColorModel() color.Model { return quarters }
+
+func (g grid) Bounds() image.Rectangle { return image.Rect(0, 0, g.width, g.height) }
+
+func (g grid) At(x, y int) color.Color { return quarters[g.ColorIndexAt(x, y)] }
+
+// ColorIndexAt is the quarter that a pixel is in.
+func (g grid) ColorIndexAt(x, y int) uint8 {
+	var i uint8
+	if x >= g.width/2 {
+		i++
+	}
+	if y >= g.height/2 {
+		i += 2
+	}
+	return i
+}
+
+// Grid writes a picture whose four quarters differ, as PNG, JPEG or WebP, row
+// by row: memory does not depend on its size.
+func Grid(w io.Writer, mime string, width, height int) error {
+	g := grid{width, height}
+	switch mime {
+	case "image/png":
+		return png.Encode(w, g)
+	case "image/jpeg":
+		return jpeg.Encode(w, g, &jpeg.Options{Quality: 90})
+	case "image/webp":
+		return writeWebP(w, g)
+	default:
+		return fmt.Errorf("no grid is made as %q", mime)
+	}
+}
+
+// Quarter is a PNG of the nth of a grid's pictures, from 1.
 func Quarter(n, width, height int) []byte {
-	img := image.NewPaletted(image.Rect(0, 0, width, height), gridColours)
-	drawQuarter(img, n, img.Rect)
-	return encoded(img)
-}
-
-// gridColours are white for the stripes, and one for each picture.
-var gridColours = color.Palette{
-	color.RGBA{255, 255, 255, 255},
-	color.RGBA{192, 0, 0, 255},
-	color.RGBA{0, 160, 0, 255},
-	color.RGBA{0, 0, 192, 255},
-	color.RGBA{176, 128, 0, 255},
-}
-
-// quarterOf counts from the upper left one in the order of reading.
-func quarterOf(r image.Rectangle, n int) image.Rectangle {
-	w, h := r.Dx()/2, r.Dy()/2
-	return image.Rect(0, 0, w, h).Add(image.Pt((n-1)%2*w, (n-1)/2*h))
-}
-
-// drawQuarter draws n stripes upon its colour.
-func drawQuarter(img *image.Paletted, n int, r image.Rectangle) {
-	for y := range r.Dy() {
-		index := uint8(n)
-		if band := y * (2*n + 1) / r.Dy(); band%2 == 1 {
-			index = 0
-		}
-		row := img.Pix[img.PixOffset(r.Min.X, r.Min.Y+y):]
-		for x := range r.Dx() {
-			row[x] = index
-		}
+	picture := image.NewPaletted(image.Rect(0, 0, width, height), quarters)
+	for i := range picture.Pix {
+		picture.Pix[i] = uint8(n - 1)
 	}
+	return encoded(func(w io.Writer) error { return png.Encode(w, picture) })
 }
 
-func encoded(img image.Image) []byte {
-	var b bytes.Buffer
-	_ = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, img) // a write into memory cannot fail
-	return b.Bytes()
+// PNGGrid is a grid as a PNG.
+func PNGGrid(width, height int) []byte {
+	return encoded(func(w io.Writer) error { return Grid(w, "image/png", width, height) })
+}
+
+func encoded(encode func(io.Writer) error) []byte {
+	var file bytes.Buffer
+	_ = encode(&file) // a write into memory cannot fail
+	return file.Bytes()
 }
