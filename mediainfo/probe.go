@@ -22,6 +22,7 @@ type Probe struct {
 	boxes *boxScanner
 	image *imageHead
 	sound sound
+	zip   *archive
 }
 
 // NewProbe returns a probe for a file of the format. For a format whose
@@ -35,6 +36,9 @@ func NewProbe(f Format) *Probe {
 	case mimePNG, mimeJPEG, mimeGIF, mimeWebP:
 		return &Probe{image: &imageHead{mime: f.MIME}}
 	}
+	if f == Zip {
+		return &Probe{zip: new(archive)}
+	}
 	return &Probe{sound: newSound(f.MIME)}
 }
 
@@ -47,8 +51,20 @@ func (p *Probe) Write(b []byte) (int, error) {
 		p.image.write(b)
 	case p.sound != nil:
 		p.sound.write(b)
+	case p.zip != nil:
+		p.zip.write(b)
 	}
 	return len(b), nil
+}
+
+// Fault is what makes a file that has been written whole useless: an Unreadable,
+// nil where nothing was found. Only archives are looked at so; a picture or a
+// film whose headers tell nothing may still be shown.
+func (p *Probe) Fault() error {
+	if p.zip == nil {
+		return nil
+	}
+	return p.zip.fault()
 }
 
 // known reports that what follows cannot change what Info returns.

@@ -18,7 +18,7 @@ import (
 // Limits bound one mirrored file.
 type Limits struct {
 	MaxBytes int64             // the largest size that is taken; 0: what S3 takes
-	Media    string            // the class that the content must have: "video", "image", "audio"
+	Media    string            // the class that the content must have: "video", "image", "audio", "archive"
 	Progress func(bytes int64) // told how much has been read so far; may be nil
 }
 
@@ -27,7 +27,7 @@ type Limits struct {
 // stored; size, hash and what the headers tell are returned.
 //
 // It returns KindInvalid with code result_unavailable for a file that is
-// empty, too large, or not of the class; errors of open as they are and those
+// empty, too large, not of the class, or an archive that cannot be read; errors of open as they are and those
 // of the body wrapped; and KindUnavailable when the store fails, or when ctx
 // ends while others have the memory. Then nothing new is stored.
 func (s *Store) Mirror(ctx context.Context, key string, open Opener, limits Limits) (mediagate.Result, error) {
@@ -46,10 +46,15 @@ func (s *Store) Mirror(ctx context.Context, key string, open Opener, limits Limi
 		return mediagate.Result{}, err
 	}
 	format, detected, ok := mediainfo.Detect(head)
+	if limits.Media == string(mediainfo.ClassArchive) && mediainfo.IsZip(head) {
+		format, ok = mediainfo.Zip, true
+	}
 	if !ok || string(format.Class) != limits.Media {
 		return mediagate.Result{}, unusable(fmt.Sprintf("the file is %s, not %s", detected, limits.Media))
 	}
-	src.start(mediainfo.NewProbe(format))
+	if err := src.start(mediainfo.NewProbe(format)); err != nil {
+		return mediagate.Result{}, err
+	}
 
 	_, err = s.uploads.UploadObject(ctx, &transfermanager.UploadObjectInput{
 		Bucket:             &s.bucket,

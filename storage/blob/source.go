@@ -51,11 +51,23 @@ func (s *source) sniff() ([]byte, error) {
 	return s.head, nil
 }
 
-// start feeds the probe from the beginning of the file.
-func (s *source) start(p *mediainfo.Probe) {
+// start feeds the probe from the beginning of the file, which may be all of it.
+func (s *source) start(p *mediainfo.Probe) error {
 	s.probe = p
 	_, _ = p.Write(s.head) // never fails
 	s.head = nil
+	if s.ended {
+		return s.judge()
+	}
+	return nil
+}
+
+// judge finds a file at fault that has ended, before its upload does.
+func (s *source) judge() error {
+	if fault := s.probe.Fault(); fault != nil {
+		s.err = unusable("the file " + fault.Error())
+	}
+	return s.err
 }
 
 // Read passes on the next bytes, or the reason why there are none.
@@ -84,6 +96,11 @@ func (s *source) Read(p []byte) (int, error) {
 	switch {
 	case err == io.EOF:
 		s.ended = true
+		if s.probe != nil {
+			if fault := s.judge(); fault != nil {
+				return 0, fault
+			}
+		}
 	case err != nil:
 		return n, s.fail(err)
 	}

@@ -1,6 +1,7 @@
 package blobtest
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"errors"
@@ -94,6 +95,9 @@ func (s *suite) testRefused(t *testing.T) {
 		"picture for a film":  {string(picture(t, 2, 2)), "video"},
 		"script in a picture": {`<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`, "image"},
 		"archive":             {"PK\x03\x04 and so on", "image"},
+		"no archive":          {string(picture(t, 2, 2)), "archive"},
+		"a broken archive":    {"PK\x03\x04 and so on", "archive"},
+		"a long broken one":   {"PK\x03\x04" + strings.Repeat("and so on", 1000), "archive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := prefix + strings.ReplaceAll(name, " ", "-") + "/1/0"
@@ -142,6 +146,43 @@ func (s *suite) testStopped(t *testing.T) {
 				t.Errorf("got %v, want the context's error", err)
 			}
 			s.expectNothing(t, prefix, key)
+		})
+	}
+}
+
+// testArchive mirrors archives, which are judged by their end: by then most of a
+// large one is on its way.
+func (s *suite) testArchive(t *testing.T) {
+	prefix := s.prefix(t, "archive")
+	for _, size := range []int64{100, 5000, 2*part + 100} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			key := fmt.Sprintf("%s%d/1/0", prefix, size)
+			var file bytes.Buffer
+			w := zip.NewWriter(&file)
+			f, err := w.CreateHeader(&zip.FileHeader{Name: "vocals.mp3", Method: zip.Store})
+			if err == nil {
+				_, err = io.Copy(f, io.LimitReader(&pattern{}, size))
+			}
+			if err == nil {
+				err = w.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := file.Bytes()
+			limits := blob.Limits{MaxBytes: 4 * part, Media: "archive"}
+			_, err = s.store.Mirror(t.Context(), key, from(bytes.NewReader(whole[:len(whole)-1])), limits)
+			expectError(t, err, mediagate.KindInvalid, string(mediagate.CodeResultUnavailable))
+			s.expectNothing(t, prefix+fmt.Sprint(size)+"/", key)
+			r := s.mirror(t, key, bytes.NewReader(whole), limits)
+			_, sum := digest(t, bytes.NewReader(whole))
+			a := s.get(t, key)
+			if r.MimeType != "application/zip" || r.SHA256 != sum || a.sha256 != sum || a.header.Get("Content-Type") != "application/zip" {
+				t.Errorf("%+v, and the link gives %+v", r, a)
+			}
+			if got, want := a.header.Get("Content-Disposition"), fmt.Sprintf(`inline; filename="%d-0.zip"`, size); got != want {
+				t.Errorf("Content-Disposition is %q, want %q", got, want)
+			}
 		})
 	}
 }

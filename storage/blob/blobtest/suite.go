@@ -35,6 +35,7 @@ func Run(t *testing.T, c blob.Config) {
 		"refused content":          s.testRefused,
 		"a body that breaks":       s.testBroken,
 		"a stopped upload":         s.testStopped,
+		"archives":                 s.testArchive,
 		"replacing":                s.testReplace,
 		"progress":                 s.testProgress,
 		"links":                    s.testLinks,
