@@ -37,7 +37,7 @@ type Attempt struct {
 	Ref         JobRef    // set when accepted
 	State       AttemptState
 	Outcome     *Outcome   // first write wins
-	Results     []Result   // mirrored files
+	Results     []Result   // mirrored files; nil until they are, empty where there are none
 	Trouble     ParkReason // why waiting for it is stuck
 	Error       string
 	AbsentAt    time.Time // of the first lookup that found no job
@@ -48,6 +48,10 @@ type Attempt struct {
 	AcceptedAt  time.Time
 	EndedAt     time.Time // unset while the job has a slot
 }
+
+// Mirrored reports that what the attempt made is in the bucket, which may be no
+// file at all.
+func (a Attempt) Mirrored() bool { return a.Results != nil }
 
 // Job is what an adapter submits.
 type Job struct {

@@ -158,7 +158,7 @@ type Sweeper interface {
 // Limits bound one mirrored file.
 type Limits struct {
 	MaxBytes int64
-	Media    string // "video", "image" or "audio"
+	Media    string // "video", "image", "audio" or "archive"
 	Progress func(bytes int64)
 }
 
@@ -276,6 +276,7 @@ type Activities struct {
 	opened  sync.Once
 	vendors *channel.Accounts // see accounts
 	copies  copies            // under way
-	places  channel.Places    // of calls that make jobs
-	looking channel.Places    // of looks for a channel
+	cuts    cutting
+	places  channel.Places // of calls that make jobs
+	looking channel.Places // of looks for a channel
 }

@@ -33,6 +33,12 @@ var (
 // progress is how far a copy has come, for who looks on.
 type progress struct{ index, bytes atomic.Int64 }
 
+// begin turns to the file at the position.
+func (p *progress) begin(position int) {
+	p.index.Store(int64(position))
+	p.bytes.Store(0)
+}
+
 func (p *progress) details() []any { return []any{p.index.Load(), p.bytes.Load()} }
 
 // copying is one copy under way in this process. It belongs to no activity: a
@@ -196,7 +202,7 @@ func (a *Activities) copyUnwanted(ctx context.Context, key AttemptArgs) bool {
 		return mediagate.Is(err, mediagate.KindNotFound)
 	}
 	row, err := a.Store.Attempt(ctx, key.TaskID, key.N)
-	return task.Status.Terminal() || !task.CancelRequestedAt.IsZero() || err == nil && len(row.Results) > 0
+	return task.Status.Terminal() || !task.CancelRequestedAt.IsZero() || err == nil && row.Mirrored()
 }
 
 // dropUnwanted removes what was copied for a task that has ended without it. What

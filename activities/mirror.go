@@ -12,12 +12,14 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/mediainfo"
 	"github.com/mediagate/mediagate/providers"
 )
 
 // MirrorResult copies the files of attempt n into the bucket, under keys made
 // of task, attempt and index, so that a repetition replaces and never adds
-// (D13). A link that has died is asked for once more at the vendor.
+// (D13). A link that has died is asked for once more at the vendor. An attempt
+// that made something else than files is done without any.
 //
 // Returns KindGone with code result_unavailable for links that stay dead,
 // KindInvalid for files that are no such media or too large, KindUnavailable
@@ -29,7 +31,7 @@ func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagat
 	if err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
-	if row.Outcome == nil || !row.Outcome.Succeeded || len(row.Results) > 0 {
+	if row.Outcome == nil || !row.Outcome.Succeeded || row.Mirrored() {
 		return a.story(ctx, in.TaskID)
 	}
 	task, err := a.Store.TaskByID(ctx, in.TaskID)
@@ -57,59 +59,13 @@ func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagat
 	}
 }
 
-// mostFiles is how many files of one attempt are copied, which is far more than
-// a request can ask for. Each may be as large as the model allows, so how many
-// there are is not left to the vendor.
-const mostFiles = 32
-
-func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress) ([]mediagate.Result, error) {
-	channel, gone := a.accounts().Proven(ctx, row) // without it, only public hosts can be fetched from
-	media := row.Outcome.Media
-	if len(media) > mostFiles {
-		a.Logger.WarnContext(ctx, "a vendor offers more files than any job makes", "task", task.ID, "attempt", row.N, "files", len(media))
-		media = media[:mostFiles]
-	}
-	if len(media) == 0 {
-		return nil, &mediagate.Error{
-			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeResultUnavailable), Message: "the provider returned no file",
-		}
-	}
-	results := make([]mediagate.Result, len(media))
-	refreshed := false
-	for i := 0; i < len(media); i++ {
-		result, err := a.obtain(ctx, task, row, i, media[i], a.opener(channel, gone, row, media[i]), copied)
-		if staleLink(err) && !refreshed {
-			refreshed = true
-			if fresh := a.freshMedia(ctx, channel, row); len(fresh) == len(row.Outcome.Media) {
-				media = fresh[:len(media)]
-				i--
-				continue
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-		if result.Duration == 0 {
-			result.Duration = media[i].Duration
-		}
-		result.Role, result.Index = media[i].Role, media[i].Index
-		results[i] = result
-	}
-	return results, nil
-}
-
-// obtain is how a file comes into the bucket: it is copied, or it was stored
-// while it arrived. That it still is there is all that is asked then.
-func (a *Activities) obtain(ctx context.Context, task mediagate.Task, row mediagate.Attempt, position int, m mediagate.Media, fetch Opener, copied *progress) (mediagate.Result, error) {
-	if m.Stored != nil {
-		return *m.Stored, a.Bucket.Exists(ctx, *m.Stored)
-	}
-	return a.mirrorOne(ctx, task, row.N, position, m.Role, fetch, copied)
-}
-
 // opener opens what a vendor offers: a link, which the guarded client follows,
-// or a reference, which only the channel that has the account can open.
+// a reference, which only the channel that has the account can open, or what is
+// in the bucket already.
 func (a *Activities) opener(channel channel.Channel, gone error, row mediagate.Attempt, m mediagate.Media) Opener {
+	if m.Stored != nil {
+		return func(ctx context.Context) (io.ReadCloser, int64, error) { return a.Bucket.Open(ctx, m.Stored.Key) }
+	}
 	if m.Ref != "" {
 		return func(ctx context.Context) (io.ReadCloser, int64, error) {
 			if gone != nil {
@@ -132,17 +88,25 @@ func (a *Activities) opener(channel channel.Channel, gone error, row mediagate.A
 	}
 }
 
-// classOf is the class of media that a result of the role must be.
-func classOf(task mediagate.Task, role mediagate.Role) string {
-	if role == mediagate.RoleCover {
-		return "image"
+// classOf is the class of media that a result must be.
+func classOf(task mediagate.Task, m mediagate.Media) string {
+	switch m.Role {
+	case mediagate.RoleCover, mediagate.RoleGrid:
+		return string(mediainfo.ClassImage)
+	case mediagate.RoleWAV, mediagate.RoleStem:
+		return string(mediainfo.ClassAudio)
+	case mediagate.RoleFilm:
+		return string(mediainfo.ClassVideo)
+	case mediagate.RoleMain:
+	}
+	if m.MimeType == mediainfo.Zip.MIME && task.Plan.Media == string(mediainfo.ClassAudio) {
+		return string(mediainfo.ClassArchive) // of stems, packed by the vendor
 	}
 	return task.Plan.Media
 }
 
-func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, index int, role mediagate.Role, fetch Opener, copied *progress) (mediagate.Result, error) {
-	copied.index.Store(int64(index))
-	copied.bytes.Store(0)
+func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, index int, media string, fetch Opener, copied *progress) (mediagate.Result, error) {
+	copied.begin(index)
 	fetchCtx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
 	var file *source
@@ -155,18 +119,30 @@ func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, inde
 		return file, length, nil
 	}
 	result, err := a.Bucket.Mirror(ctx, ResultKey(task.ID, n, index), open, Limits{
-		MaxBytes: task.Plan.MaxBytes, Media: classOf(task, role), Progress: copied.bytes.Store,
+		MaxBytes: task.Plan.MaxBytes, Media: media, Progress: copied.bytes.Store,
 	})
 	switch {
 	case err == nil:
 		return result, nil
 	case file != nil && file.err != nil:
-		return result, &mediagate.Error{
-			Kind: mediagate.KindTransient, Code: string(mediagate.CodeResultUnavailable),
-			Message: "the provider's file broke off", Err: errors.Join(file.err, err),
-		}
+		return result, brokenOff(errors.Join(file.err, err))
 	default:
 		return result, err
+	}
+}
+
+// brokenOff blames the vendor for a file that ended early.
+func brokenOff(err error) error {
+	return &mediagate.Error{
+		Kind: mediagate.KindTransient, Code: string(mediagate.CodeResultUnavailable),
+		Message: "the provider's file broke off", Err: err,
+	}
+}
+
+// unusable is the error for a file that the task cannot use.
+func unusable(format string, args ...any) error {
+	return &mediagate.Error{
+		Kind: mediagate.KindInvalid, Code: string(mediagate.CodeResultUnavailable), Message: fmt.Sprintf(format, args...),
 	}
 }
 

@@ -114,7 +114,7 @@ func (a *Activities) price(ctx context.Context, task mediagate.Task, end *mediag
 	if err != nil {
 		return err
 	}
-	if len(row.Results) == 0 || row.Outcome == nil {
+	if !row.Mirrored() || row.Outcome == nil {
 		return mediagate.Errorf(mediagate.KindInternal, "attempt %d of %s has no files to settle on", end.N, task.ID)
 	}
 	delivered := billing.Delivered{Seconds: row.Outcome.Seconds}

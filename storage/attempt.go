@@ -439,9 +439,12 @@ func storeOutcome(tx *gorm.DB, taskID string, n int, outcome document, now time.
 	return changed > 0, err
 }
 
-// StoreMirrored stores the files that were copied for an attempt. Returns
-// KindNotFound.
+// StoreMirrored stores the files that were copied for an attempt, none where it
+// made something else. Returns KindNotFound.
 func (s *Store) StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error {
+	if results == nil {
+		results = []mediagate.Result{} // null would be read as not mirrored yet
+	}
 	text, err := jsonText(results)
 	if err != nil {
 		return err

@@ -256,7 +256,7 @@ func (s *Store) outcome(a *attempt, o mediagate.Outcome) bool {
 // StoreMirrored stores an attempt's files.
 func (s *Store) StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error {
 	return s.change(ctx, "StoreMirrored", taskID, n, func(_ *record, a *attempt) error {
-		a.Results = slices.Clone(results)
+		a.Results = append([]mediagate.Result{}, results...)
 		return nil
 	})
 }

@@ -22,7 +22,11 @@ func (b *Bucket) Open(_ context.Context, key string) (io.ReadCloser, int64, erro
 	if !ok {
 		return nil, 0, gone()
 	}
-	return io.NopCloser(bytes.NewReader(data)), int64(len(data)), nil
+	var body io.Reader = bytes.NewReader(data)
+	if b.OnOpen != nil {
+		body = b.OnOpen(key, body)
+	}
+	return io.NopCloser(body), int64(len(data)), nil
 }
 
 // Exists compares the size of an object.

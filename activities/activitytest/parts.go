@@ -14,6 +14,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/mediainfo"
 )
 
 // Channels are the channels of a worker.
@@ -88,6 +89,8 @@ func (f *Fetcher) Fetch(ctx context.Context, url, mediaHost string) (io.ReadClos
 type Bucket struct {
 	// OnMirror may fail a copy before it begins.
 	OnMirror func(key string) error
+	// OnOpen may break the reading of an object.
+	OnOpen func(key string, body io.Reader) io.Reader
 	// OnManifest may fail to store a manifest.
 	OnManifest func(key string) error
 	// OnProbe may refuse the probe.
@@ -106,7 +109,7 @@ type Bucket struct {
 	aborts  int
 }
 
-// Mirror reads all and keeps it.
+// Mirror reads all and keeps it. The content tells the type where it is media.
 func (b *Bucket) Mirror(ctx context.Context, key string, open activities.Opener, limits activities.Limits) (mediagate.Result, error) {
 	if b.OnMirror != nil {
 		if err := b.OnMirror(key); err != nil {
@@ -136,8 +139,12 @@ func (b *Bucket) Mirror(ctx context.Context, key string, open activities.Opener,
 	b.objects[key] = bytes.Clone(data)
 	b.writes = append(b.writes, key)
 	sum := sha256.Sum256(data)
+	mime := limits.Media + "/test"
+	if f, _, ok := mediainfo.Detect(data); ok {
+		mime = f.MIME
+	}
 	return mediagate.Result{
-		Key: key, MimeType: limits.Media + "/test", Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:]), Duration: b.Duration,
+		Key: key, MimeType: mime, Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:]), Duration: b.Duration,
 	}, nil
 }
 

@@ -477,6 +477,14 @@ var attemptTests = map[string]func(*bench){
 		same(b, "after", b.story(id).Mirrored, true)
 		b.kind(b.StoreMirrored(b.Context(), id, 2, files), mediagate.KindNotFound)
 	},
+	"an attempt without files is mirrored when it is said to be": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		same(b, "before", []bool{b.story(id).Mirrored, b.attempt(id, 1).Mirrored()}, []bool{false, false})
+		b.noError(b.StoreMirrored(b.Context(), id, 1, nil))
+		same(b, "after", []bool{b.story(id).Mirrored, b.attempt(id, 1).Mirrored()}, []bool{true, true})
+		same(b, "files", len(b.attempt(id, 1).Results), 0)
+	},
 	"attempts are listed in their order": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.submit(p, unit(1))

@@ -1,0 +1,132 @@
+package activities_test
+
+import (
+	"bytes"
+	"errors"
+	goimage "image"
+	gopng "image/png"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/sandbox/sample"
+)
+
+func gridOf(tb testing.TB, mime string, width, height int) []byte {
+	tb.Helper()
+	var file bytes.Buffer
+	if err := sample.Grid(&file, mime, width, height); err != nil {
+		tb.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// pictured is a task whose vendor made a grid of the file, and other files.
+func pictured(t *testing.T, file []byte, more ...mediagate.Media) *bundle {
+	t.Helper()
+	b := succeeded(t, mediagate.Outcome{
+		Succeeded: true, Media: append([]mediagate.Media{{URL: "https://m.example.com/grid", Role: mediagate.RoleGrid}}, more...),
+	})
+	b.Store.Edit(taskID, func(task *mediagate.Task) { task.Plan.Media = "image" })
+	b.serves(map[string][]byte{"grid": file, "main": gridOf(t, "image/png", 8, 8)})
+	return b
+}
+
+func TestCut(t *testing.T) {
+	t.Parallel()
+	for mime, size := range map[string]goimage.Point{"image/png": {64, 64}, "image/jpeg": {129, 67}, "image/webp": {33, 20}} {
+		t.Run(mime, func(t *testing.T) {
+			t.Parallel()
+			b := pictured(t, gridOf(t, mime, size.X, size.Y))
+			for range 2 { // D13: a repetition makes the same
+				_, err := b.mirror()
+				b.ok(err)
+				want := []string{"0 grid 0 " + mime, "0-1 main 0 image/png", "0-2 main 1 image/png", "0-3 main 2 image/png", "0-4 main 3 image/png"}
+				if diff := cmp.Diff(want, b.shown()); diff != "" {
+					t.Fatalf("results (-want +got):\n%s", diff)
+				}
+			}
+			x, y := size.X/2, size.Y/2
+			sides := []goimage.Point{{x, y}, {size.X - x, y}, {x, size.Y - y}, {size.X - x, size.Y - y}}
+			seen := map[any]bool{}
+			for i, side := range sides {
+				key := activities.QuarterKey(taskID, 1, 0, i)
+				m, err := gopng.Decode(bytes.NewReader(b.object(key)))
+				b.ok(err)
+				if m.Bounds().Size() != side {
+					t.Errorf("quarter %d is %v, want %v", i, m.Bounds().Size(), side)
+				}
+				seen[m.At(0, 0)] = true
+			}
+			if len(seen) != 4 {
+				t.Errorf("the quarters' colours are %v", seen)
+			}
+		})
+	}
+}
+
+// A vendor that offers the pictures itself has made them.
+func TestCutNothing(t *testing.T) {
+	t.Parallel()
+	b := pictured(t, gridOf(t, "image/png", 16, 16), mediagate.Media{URL: "https://m.example.com/main"})
+	_, err := b.mirror()
+	b.ok(err)
+	if diff := cmp.Diff([]string{"0 grid 0 image/png", "1 main 0 image/png"}, b.shown()); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+}
+
+func TestCutFails(t *testing.T) {
+	t.Parallel()
+	vast := gridOf(t, "image/png", 4097, 4097)
+	for name, file := range map[string][]byte{
+		"too large":    vast,
+		"one line":     gridOf(t, "image/png", 50, 1),
+		"cut":          gridOf(t, "image/png", 64, 64)[:90],
+		"no sides":     gridOf(t, "image/png", 64, 64)[:20],
+		"not decoded":  []byte("GIF89a\x02\x00\x02\x00\x80\x00\x00" + strings.Repeat("\x00", 20)),
+		"only a claim": append(bytes.Clone(gridOf(t, "image/png", 4096, 4096)[:40]), "IEND"...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := pictured(t, file)
+			_, err := b.mirror()
+			kind(t, err, mediagate.KindInvalid, mediagate.CodeResultUnavailable, false)
+		})
+	}
+	t.Run("the bucket is away", func(t *testing.T) {
+		t.Parallel()
+		b := pictured(t, gridOf(t, "image/png", 64, 64))
+		tries := 0
+		b.Bucket.OnMirror = func(key string) error {
+			if strings.HasSuffix(key, "-3") && tries == 0 {
+				tries++
+				return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "away"}
+			}
+			return nil
+		}
+		_, err := b.mirror()
+		kind(t, err, mediagate.KindUnavailable, mediagate.ParkStorage, true)
+		_, err = b.mirror()
+		b.ok(err)
+		if got := b.Bucket.Objects(); len(got) != 5 || len(b.attempt(1).Results) != 5 {
+			t.Errorf("objects %v", got)
+		}
+	})
+	t.Run("the bucket breaks off", func(t *testing.T) {
+		t.Parallel()
+		b := pictured(t, gridOf(t, "image/png", 64, 64))
+		b.Bucket.OnOpen = func(_ string, body io.Reader) io.Reader {
+			return io.MultiReader(io.LimitReader(body, 90), failing{})
+		}
+		_, err := b.mirror()
+		kind(t, err, mediagate.KindUnavailable, mediagate.ParkStorage, true)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("the picture is blamed: %v", err)
+		}
+	})
+}

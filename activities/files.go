@@ -1,0 +1,168 @@
+package activities
+
+import (
+	"context"
+	"slices"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/channel"
+)
+
+// mostFiles is how many files of one attempt are copied, which is far more than
+// a request can ask for. Each may be as large as the model allows, so how many
+// there are is not left to the vendor.
+const mostFiles = 32
+
+// extraTries is how many activities in a row are failed for a file that is not
+// what the task is about, before it goes on without.
+const extraTries = 3
+
+// files are those of one attempt on their way into the bucket.
+type files struct {
+	*Activities
+	task      mediagate.Task
+	row       mediagate.Attempt
+	channel   channel.Channel // without it, only public hosts can be fetched from
+	gone      error
+	media     []mediagate.Media
+	refreshed bool // the links were asked for once more
+	copied    *progress
+}
+
+// mirrorAll copies what the task is about, and makes of it what is to be made,
+// before what comes along.
+func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress) ([]mediagate.Result, error) {
+	f := &files{Activities: a, task: task, row: row, media: row.Outcome.Media, copied: copied}
+	f.channel, f.gone = a.accounts().Proven(ctx, row)
+	if len(f.media) > mostFiles {
+		a.Logger.WarnContext(ctx, "a vendor offers more files than any job makes", "task", task.ID, "attempt", row.N, "files", len(f.media))
+		f.media = f.media[:mostFiles]
+	}
+	if len(f.media) == 0 {
+		if standsAlone(row.Outcome.Made) {
+			return []mediagate.Result{}, nil
+		}
+		return nil, unusable("the provider returned no file")
+	}
+	found := make([][]mediagate.Result, len(f.media))
+	for _, extra := range []bool{false, true} {
+		for i, m := range f.media {
+			if isExtra(m.Role) != extra || m.Role == mediagate.RoleStem && i != f.firstStem() {
+				continue
+			}
+			results, err := f.copy(ctx, i)
+			if err != nil {
+				return nil, err
+			}
+			found[i] = results
+		}
+	}
+	return slices.Concat(found...), nil
+}
+
+// standsAlone reports that what was made is a result without any file.
+func standsAlone(made *mediagate.Made) bool {
+	return made != nil && (len(made.Voices) > 0 || len(made.Descriptions) > 0)
+}
+
+// isExtra reports that a task is what it is without the file.
+func isExtra(role mediagate.Role) bool {
+	switch role {
+	case mediagate.RoleCover, mediagate.RoleWAV, mediagate.RoleFilm:
+		return true
+	case mediagate.RoleMain, mediagate.RoleGrid, mediagate.RoleStem:
+	}
+	return false
+}
+
+// copy copies the file at the position, from a fresh link where the old one is
+// dead. What comes along is left out in the end.
+func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, error) {
+	results, err := f.obtain(ctx, position)
+	if staleLink(err) && f.refresh(ctx) {
+		results, err = f.obtain(ctx, position)
+	}
+	role := f.media[position].Role
+	if err == nil || ctx.Err() != nil || !dispensable(role, mediagate.KindOf(err), activity.GetInfo(ctx).Attempt) {
+		return results, err
+	}
+	f.Logger.WarnContext(ctx, "a file that comes along is left out", "task", f.task.ID, "attempt", f.row.N, "role", role, "index", f.media[position].Index, "error", err)
+	return nil, nil
+}
+
+// dispensable reports that a task goes on without a file: one that is gone or
+// no good at once, one whose server is away when the activity, which begins
+// with tries of 1, was failed for it often enough. The bucket's failures are
+// nobody's to overlook.
+func dispensable(role mediagate.Role, kind mediagate.Kind, try int32) bool {
+	if !isExtra(role) {
+		return false
+	}
+	switch kind {
+	case mediagate.KindGone, mediagate.KindInvalid, mediagate.KindTooLarge:
+		return true
+	case mediagate.KindTransient, mediagate.KindUnreached:
+		return try >= extraTries
+	default:
+		return false
+	}
+}
+
+// obtain is how a file comes into the bucket: it is copied, or it was stored
+// while it arrived. That it still is there is all that is asked then.
+func (f *files) obtain(ctx context.Context, position int) ([]mediagate.Result, error) {
+	m := f.media[position]
+	var (
+		result mediagate.Result
+		err    error
+	)
+	switch {
+	case m.Role == mediagate.RoleStem:
+		result, err = f.archive(ctx, position)
+	case m.Stored != nil:
+		result, err = *m.Stored, f.Bucket.Exists(ctx, *m.Stored)
+	default:
+		result, err = f.mirrorOne(ctx, f.task, f.row.N, position, classOf(f.task, m), f.opener(f.channel, f.gone, f.row, m), f.copied)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m.Role == mediagate.RoleStem {
+		return []mediagate.Result{result}, nil
+	}
+	if result.Duration == 0 {
+		result.Duration = m.Duration
+	}
+	result.Role, result.Index = m.Role, m.Index
+	if m.Role != mediagate.RoleGrid || f.hasMain() {
+		return []mediagate.Result{result}, nil
+	}
+	quarters, err := f.cut(ctx, position, result)
+	return append([]mediagate.Result{result}, quarters...), err
+}
+
+// hasMain reports that the vendor itself offers what a grid holds.
+func (f *files) hasMain() bool {
+	return slices.ContainsFunc(f.media, func(m mediagate.Media) bool { return m.Role == mediagate.RoleMain })
+}
+
+// refresh asks the vendor once for other links to the same files, and reports
+// whether there are any.
+func (f *files) refresh(ctx context.Context) bool {
+	if f.refreshed {
+		return false
+	}
+	f.refreshed = true
+	fresh := f.freshMedia(ctx, f.channel, f.row)
+	if !sameFiles(fresh, f.row.Outcome.Media) {
+		return false
+	}
+	f.media = fresh[:len(f.media)]
+	return true
+}
+
+func sameFiles(a, b []mediagate.Media) bool {
+	return slices.EqualFunc(a, b, func(a, b mediagate.Media) bool { return a.Role == b.Role && a.Index == b.Index })
+}

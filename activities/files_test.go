@@ -1,0 +1,224 @@
+package activities_test
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+)
+
+// song is an outcome with all that comes with one.
+func song() mediagate.Outcome {
+	return mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{
+		{URL: "https://m.example.com/cover", Role: mediagate.RoleCover},
+		{URL: "https://m.example.com/song", Duration: 120},
+		{URL: "https://m.example.com/wav", Role: mediagate.RoleWAV},
+		{URL: "https://m.example.com/film", Role: mediagate.RoleFilm},
+		{URL: "https://m.example.com/second", Index: 1},
+		{URL: "https://m.example.com/second-cover", Role: mediagate.RoleCover, Index: 1},
+	}}
+}
+
+// without has the fetcher fail for some addresses, by their last element.
+func (b *bundle) without(err error, names ...string) {
+	b.Fetcher.OnFetch = func(_ context.Context, url, _ string) (io.ReadCloser, int64, error) {
+		for _, name := range names {
+			if strings.HasSuffix(url, "/"+name) {
+				return nil, 0, err
+			}
+		}
+		return io.NopCloser(strings.NewReader(url)), int64(len(url)), nil
+	}
+}
+
+// shown is what the results of attempt 1 are, in order.
+func (b *bundle) shown() []string {
+	b.t.Helper()
+	var shown []string
+	for _, r := range b.attempt(1).Results {
+		role := string(r.Role)
+		if r.Role == mediagate.RoleMain {
+			role = "main"
+		}
+		shown = append(shown, strings.TrimPrefix(r.Key, "results/"+taskID+"/1/")+" "+role+" "+string(rune('0'+r.Index))+" "+r.MimeType)
+	}
+	return shown
+}
+
+func musical(t *testing.T, o mediagate.Outcome) *bundle {
+	t.Helper()
+	b := succeeded(t, o)
+	b.Store.Edit(taskID, func(task *mediagate.Task) { task.Plan.Media = "audio" })
+	return b
+}
+
+// What the task is about is copied first, and each file is of its role's class.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	b := musical(t, song())
+	_, err := b.mirror()
+	b.ok(err)
+	want := []string{"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test", "5 cover 1 image/test"}
+	if diff := cmp.Diff(want, b.shown()); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	if got := b.Bucket.Writes()[:2]; !strings.HasSuffix(got[0], "/1/1") || !strings.HasSuffix(got[1], "/1/4") {
+		t.Errorf("written first: %v", got)
+	}
+	if got := b.attempt(1).Results[1].Duration; got != 120 {
+		t.Errorf("the song lasts %v", got)
+	}
+}
+
+// A song that is there does not fail for its cover.
+func TestWhatComesAlongIsLeftOut(t *testing.T) {
+	t.Parallel()
+	all := []string{"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test", "5 cover 1 image/test"}
+	for name, c := range map[string]struct {
+		err  error
+		gone []string
+		left []string
+	}{
+		"dead links": {mediagate.Errorf(mediagate.KindGone, "404"), []string{"cover", "film"}, []string{all[1], all[2], all[4], all[5]}},
+		"no media":   {mediagate.Errorf(mediagate.KindInvalid, "private"), []string{"wav"}, []string{all[0], all[1], all[3], all[4], all[5]}},
+		"all of it":  {mediagate.Errorf(mediagate.KindGone, "404"), []string{"cover", "wav", "film", "second-cover"}, []string{all[1], all[4]}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := musical(t, song())
+			b.without(c.err, c.gone...)
+			b.Async.End(taskID, song())
+			_, err := b.mirror()
+			b.ok(err)
+			if diff := cmp.Diff(c.left, b.shown()); diff != "" {
+				t.Errorf("results (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("a fresh link works", func(t *testing.T) {
+		t.Parallel()
+		b := musical(t, song())
+		b.without(mediagate.Errorf(mediagate.KindGone, "404"), "cover")
+		fresh := song()
+		fresh.Media[0].URL += "-anew"
+		b.Async.End(taskID, fresh)
+		_, err := b.mirror()
+		b.ok(err)
+		if diff := cmp.Diff(all, b.shown()); diff != "" {
+			t.Errorf("results (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("not what it is about", func(t *testing.T) {
+		t.Parallel()
+		b := musical(t, song())
+		b.without(mediagate.Errorf(mediagate.KindGone, "404"), "second")
+		_, err := b.mirror()
+		kind(t, err, mediagate.KindGone, mediagate.CodeResultUnavailable, false)
+	})
+	t.Run("not what the bucket failed at", func(t *testing.T) {
+		t.Parallel()
+		b := musical(t, song())
+		b.Bucket.OnMirror = func(key string) error {
+			if strings.HasSuffix(key, "/0") {
+				return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "away"}
+			}
+			return nil
+		}
+		_, err := b.mirror()
+		kind(t, err, mediagate.KindUnavailable, mediagate.ParkStorage, true)
+	})
+}
+
+// A server that is away is given time: what comes along is left out by the
+// third activity in a row.
+func TestWhatComesAlongIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		file  string
+		tries int
+		ends  bool
+	}{
+		"a cover":  {"cover", 3, true},
+		"the song": {"song", 5, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := musical(t, song())
+			b.without(mediagate.Errorf(mediagate.KindTransient, "away"), c.file)
+			var suite testsuite.WorkflowTestSuite
+			env := suite.NewTestWorkflowEnvironment()
+			env.RegisterActivity(b.Activities)
+			env.ExecuteWorkflow(func(ctx workflow.Context) error {
+				ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+					StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 5},
+				})
+				return workflow.ExecuteActivity(ctx, b.Activities.MirrorResult, first()).Get(ctx, nil)
+			})
+			if err := env.GetWorkflowError(); (err == nil) != c.ends {
+				t.Errorf("it ends with %v", err)
+			}
+			tries := 0
+			for _, url := range b.Fetcher.URLs() {
+				if strings.HasSuffix(url, "/"+c.file) {
+					tries++
+				}
+			}
+			if tries != c.tries || b.attempt(1).Mirrored() != c.ends {
+				t.Errorf("asked for %d times, mirrored %v", tries, b.attempt(1).Mirrored())
+			}
+		})
+	}
+}
+
+// Voices and descriptions are results without files; anything else without
+// files is none.
+func TestMadeWithoutFiles(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		made *mediagate.Made
+		ends bool
+	}{
+		"voices":       {&mediagate.Made{Voices: []string{"v"}}, true},
+		"descriptions": {&mediagate.Made{Descriptions: []string{"a cat"}}, true},
+		"nothing":      {nil, false},
+		"empty":        {&mediagate.Made{Prompt: "p"}, false},
+		"songs":        {&mediagate.Made{Clips: []mediagate.Clip{{ID: "c"}}}, false},
+		"buttons":      {&mediagate.Made{Buttons: []mediagate.Button{{CustomID: "b"}}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := succeeded(t, mediagate.Outcome{Succeeded: true, Made: c.made})
+			for range 2 {
+				st, err := b.mirror()
+				if !c.ends {
+					kind(t, err, mediagate.KindInvalid, mediagate.CodeResultUnavailable, false)
+					continue
+				}
+				b.ok(err)
+				if row := b.attempt(1); !st.Mirrored || !row.Mirrored() || len(row.Results) != 0 {
+					t.Errorf("story %+v, files %v", st, row.Results)
+				}
+			}
+			if !c.ends {
+				return
+			}
+			b.Store.Edit(taskID, func(task *mediagate.Task) {
+				task.Charges = []mediagate.Charge{{Item: "voice", Unit: mediagate.UnitOperation, Quantity: 1, UnitPrice: 40_000}}
+			})
+			st, err := call[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{TaskID: taskID, N: 1, Status: mediagate.StatusCompleted})
+			b.ok(err)
+			if end := b.Store.Settlements(taskID)[0]; st.Status != mediagate.StatusCompleted || end.Cost != 40_000 {
+				t.Errorf("story %+v, cost %v", st, end.Cost)
+			}
+		})
+	}
+}

@@ -1,0 +1,268 @@
+package activities_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/sandbox/sample"
+)
+
+// stemsOf is an outcome of stems with the names, at addresses by their number.
+func stemsOf(names ...string) mediagate.Outcome {
+	o := mediagate.Outcome{Succeeded: true}
+	for i, name := range names {
+		o.Media = append(o.Media, mediagate.Media{URL: "https://m.example.com/" + string(rune('0'+i)), Role: mediagate.RoleStem, Index: i, Name: name})
+	}
+	return o
+}
+
+func readAll(tb testing.TB, r io.Reader) []byte {
+	tb.Helper()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+// serving is a task of stems whose files are there.
+func serving(t *testing.T, o mediagate.Outcome, files ...[]byte) *bundle {
+	t.Helper()
+	b := musical(t, o)
+	b.Store.Edit(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = 8 << 20 })
+	b.serves(numbered(files))
+	return b
+}
+
+func numbered(files [][]byte) map[string][]byte {
+	by := map[string][]byte{}
+	for i, file := range files {
+		by[string(rune('0'+i))] = file
+	}
+	return by
+}
+
+func (b *bundle) object(key string) []byte {
+	b.t.Helper()
+	body, _, err := b.Bucket.Open(b.t.Context(), key)
+	b.ok(err)
+	return readAll(b.t, body)
+}
+
+func TestStems(t *testing.T) {
+	t.Parallel()
+	vocals, drums := readAll(t, sample.MP3(2)), readAll(t, sample.WAV(3))
+	b := serving(t, stemsOf("vocals", "Drums", "../../etc/passwd", "vocals", "VOCALS", "", strings.Repeat("é", 200), "a\x00b:c|d\\e"),
+		vocals, drums, vocals, vocals, vocals, vocals, vocals, vocals)
+	_, err := b.mirror()
+	b.ok(err)
+	results := b.attempt(1).Results
+	if len(results) != 1 || results[0].Role != mediagate.RoleMain || results[0].Index != 0 || results[0].Key != activities.ResultKey(taskID, 1, 0) {
+		t.Fatalf("results %+v", results)
+	}
+	file := b.object(results[0].Key)
+	if sum := sha256.Sum256(file); results[0].SHA256 != hex.EncodeToString(sum[:]) || results[0].Size != int64(len(file)) {
+		t.Errorf("%+v of %d bytes", results[0], len(file))
+	}
+	archive, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
+	b.ok(err)
+	var names []string
+	for i, f := range archive.File {
+		names = append(names, f.Name)
+		r, err := f.Open()
+		b.ok(err)
+		want := vocals
+		if i == 1 {
+			want = drums
+		}
+		if !bytes.Equal(readAll(t, r), want) {
+			t.Errorf("%s is another file", f.Name)
+		}
+	}
+	want := []string{
+		"vocals.mp3", "Drums.wav", "______etc_passwd.mp3", "vocals-2.mp3", "VOCALS-3.mp3", "stem-6.mp3", strings.Repeat("é", 64) + ".mp3", "a_b_c_d_e.mp3",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	unzips(t, file)
+
+	// D13: a repetition makes the same bytes under the same key.
+	again := serving(t, stemsOf("vocals", "Drums"), vocals, drums)
+	once := serving(t, stemsOf("vocals", "Drums"), vocals, drums)
+	for _, b := range []*bundle{again, once} {
+		_, err := b.mirror()
+		b.ok(err)
+	}
+	if a, c := again.attempt(1).Results[0], once.attempt(1).Results[0]; a != c {
+		t.Errorf("%+v, then %+v", a, c)
+	}
+}
+
+// unzips has a program of others test an archive, where there is one.
+func unzips(t *testing.T, file []byte) {
+	t.Helper()
+	unzip, err := exec.LookPath("unzip")
+	if err != nil {
+		return
+	}
+	path := filepath.Join(t.TempDir(), "stems.zip")
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), unzip, "-t", path).CombinedOutput(); err != nil {
+		t.Errorf("unzip -t: %v\n%s", err, out)
+	}
+}
+
+// The files of clip 1 are of that index, and a cover beside them stays one.
+func TestStemsBesideOthers(t *testing.T) {
+	t.Parallel()
+	o := stemsOf("", "a", "b")
+	o.Media[0] = mediagate.Media{URL: o.Media[0].URL, Role: mediagate.RoleCover}
+	sound := readAll(t, sample.MP3(1))
+	b := serving(t, o, []byte("cover"), sound, sound)
+	_, err := b.mirror()
+	b.ok(err)
+	if diff := cmp.Diff([]string{"0 cover 0 image/test", "1 main 1 archive/test"}, b.shown()); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+}
+
+func TestStemsFail(t *testing.T) {
+	t.Parallel()
+	sound := readAll(t, sample.MP3(1))
+	const code = mediagate.CodeResultUnavailable
+	for name, c := range map[string]struct {
+		files [][]byte
+		kind  mediagate.Kind
+	}{
+		"no sound":              {[][]byte{sound, []byte("<html>")}, mediagate.KindInvalid},
+		"no sound, the first":   {[][]byte{[]byte("<html>"), sound}, mediagate.KindInvalid},
+		"empty":                 {[][]byte{sound, nil}, mediagate.KindInvalid},
+		"empty, the first":      {[][]byte{nil, sound}, mediagate.KindInvalid},
+		"gone":                  {[][]byte{sound}, mediagate.KindGone},
+		"an archive among them": {[][]byte{sound, packedBy(t, "a.mp3")}, mediagate.KindInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := serving(t, stemsOf("a", "b"), c.files...)
+			_, err := b.mirror()
+			kind(t, err, c.kind, code, false)
+			if got := b.Bucket.Objects(); len(got) != 0 {
+				t.Errorf("stored %v", got)
+			}
+		})
+	}
+	t.Run("a part breaks off", func(t *testing.T) {
+		t.Parallel()
+		for _, at := range []string{"/0", "/1"} {
+			for _, n := range []int{10, 5000} {
+				b := serving(t, stemsOf("a", "b"))
+				long := readAll(t, sample.WAV(1))
+				b.Fetcher.OnFetch = func(_ context.Context, url, _ string) (io.ReadCloser, int64, error) {
+					if strings.HasSuffix(url, at) {
+						return broken{io.MultiReader(bytes.NewReader(long[:n]), failing{})}, -1, nil
+					}
+					return io.NopCloser(bytes.NewReader(sound)), -1, nil
+				}
+				_, err := b.mirror()
+				kind(t, err, mediagate.KindTransient, code, true)
+			}
+		}
+	})
+	t.Run("all of them together are too large", func(t *testing.T) {
+		t.Parallel()
+		b := serving(t, stemsOf("a", "b"), sound, sound)
+		b.Store.Edit(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = int64(len(sound)) + 1000 })
+		_, err := b.mirror()
+		kind(t, err, mediagate.KindTooLarge, "", false)
+	})
+	t.Run("the bucket is away", func(t *testing.T) {
+		t.Parallel()
+		b := serving(t, stemsOf("a", "b"), sound, sound)
+		b.Bucket.OnMirror = func(string) error {
+			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "away"}
+		}
+		_, err := b.mirror()
+		kind(t, err, mediagate.KindUnavailable, mediagate.ParkStorage, true)
+	})
+}
+
+// D12: one dead link of a stem gets fresh ones for all.
+func TestStemsFromFreshLinks(t *testing.T) {
+	t.Parallel()
+	sound := readAll(t, sample.MP3(1))
+	b := serving(t, stemsOf("a", "b"), sound)
+	fresh := stemsOf("a", "b")
+	for i := range fresh.Media {
+		fresh.Media[i].URL = "https://m.example.com/fresh"
+	}
+	b.Async.End(taskID, fresh)
+	b.serves(map[string][]byte{"0": sound, "fresh": sound})
+	_, err := b.mirror()
+	b.ok(err)
+	archive, err := zip.NewReader(bytes.NewReader(b.object(activities.ResultKey(taskID, 1, 0))), b.attempt(1).Results[0].Size)
+	b.ok(err)
+	if len(archive.File) != 2 || len(b.Async.Polls()) != 1 {
+		t.Errorf("%d files after %d polls", len(archive.File), len(b.Async.Polls()))
+	}
+}
+
+// packedBy is an archive of a vendor's.
+func packedBy(tb testing.TB, names ...string) []byte {
+	tb.Helper()
+	var file bytes.Buffer
+	w := zip.NewWriter(&file)
+	for _, name := range names {
+		f, err := w.Create(name)
+		if err == nil {
+			_, err = io.Copy(f, sample.MP3(1))
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// What a vendor has packed is passed on as it is.
+func TestStemsPackedByTheVendor(t *testing.T) {
+	t.Parallel()
+	file := packedBy(t, "vocals.mp3", "drums.mp3")
+	for name, m := range map[string]mediagate.Media{
+		"as a stem":     {URL: "https://m.example.com/0", Role: mediagate.RoleStem, Index: 1},
+		"as the result": {URL: "https://m.example.com/0", Index: 1, MimeType: "application/zip"},
+		"in the bucket": {Stored: &mediagate.Result{Key: "results/elsewhere", Size: int64(len(file))}, Role: mediagate.RoleStem, Index: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := serving(t, mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{m}}, file)
+			b.Bucket.Write("results/elsewhere", string(file))
+			_, err := b.mirror()
+			b.ok(err)
+			if diff := cmp.Diff([]string{"0 main 1 archive/test"}, b.shown()); diff != "" {
+				t.Errorf("results (-want +got):\n%s", diff)
+			}
+			if !bytes.Equal(b.object(b.attempt(1).Results[0].Key), file) {
+				t.Error("it is another file")
+			}
+		})
+	}
+}
