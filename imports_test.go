@@ -16,6 +16,7 @@ func mayImport() map[string][]string {
 		".":          nil,
 		"failpoint":  nil,
 		"freeport":   nil,
+		"imagefile":  nil,
 		"mediainfo":  nil,
 		"npmtest":    nil,
 		"picture":    nil,

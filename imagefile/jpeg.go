@@ -1,0 +1,242 @@
+package imagefile
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// The markers of a JPEG.
+const (
+	markSOF0  = 0xc0 // baseline
+	markSOF1  = 0xc1 // extended
+	markSOF2  = 0xc2 // progressive
+	markDHT   = 0xc4
+	markRST0  = 0xd0
+	markRST7  = 0xd7
+	markSOI   = 0xd8
+	markEOI   = 0xd9
+	markSOS   = 0xda
+	markDQT   = 0xdb
+	markDRI   = 0xdd
+	markAPP0  = 0xe0
+	markAPP1  = 0xe1
+	markAPP2  = 0xe2
+	markAPP14 = 0xee
+	markAPP15 = 0xef
+	markCOM   = 0xfe
+)
+
+// maxScans bounds how often a decoder goes over all pixels: each scan of a
+// progressive picture may be a few bytes long.
+const maxScans = 100
+
+func (c *copier) jpeg() error {
+	if err := c.pass(2); err != nil { // SOI, as Detect saw
+		return err
+	}
+	var scans int
+	var profile int64
+	for mark := byte(0); ; {
+		if mark == 0 {
+			var err error
+			if mark, err = c.marker(); err != nil {
+				return err
+			}
+		}
+		if mark == markEOI {
+			if c.info.Width == 0 || scans == 0 {
+				return errNoPixels
+			}
+			return c.write(0xff, markEOI)
+		}
+		head, err := c.next(2)
+		if err != nil {
+			return err
+		}
+		length := int64(binary.BigEndian.Uint16(head)) - 2
+		if length < 0 {
+			return damaged("a segment has no valid length")
+		}
+		segment := mark
+		mark = 0
+		switch {
+		case segment == markSOF0, segment == markSOF1, segment == markSOF2:
+			err = c.jpegFrame(segment, length)
+		case segment == markSOS:
+			if scans++; scans > maxScans {
+				return Unusable(fmt.Sprintf("has more than %d scans", maxScans))
+			}
+			if c.info.Width == 0 {
+				return damaged("its pixels come before their header")
+			}
+			if err = c.segment(segment, length); err == nil {
+				mark, err = c.jpegScan()
+			}
+		case segment == markDHT, segment == markDQT, segment == markDRI:
+			err = c.segment(segment, length)
+		case segment == markCOM, segment >= markAPP0 && segment <= markAPP15:
+			err = c.jpegApp(segment, length, &profile)
+		default:
+			err = damaged("the marker %02X is misplaced, or of a kind that few can read", segment)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// marker reads the next one; fill bytes may come before it.
+func (c *copier) marker() (byte, error) {
+	b, err := c.next(1)
+	if err != nil {
+		return 0, err
+	}
+	if b[0] != 0xff {
+		return 0, damaged("there is no marker where one must be")
+	}
+	for b[0] == 0xff {
+		if b, err = c.next(1); err != nil {
+			return 0, err
+		}
+	}
+	if b[0] == 0 {
+		return 0, damaged("there is no marker where one must be")
+	}
+	return b[0], nil
+}
+
+// segment copies one whose marker and length were read.
+func (c *copier) segment(mark byte, length int64) error {
+	if err := c.segmentHead(mark, length); err != nil {
+		return err
+	}
+	return c.pass(length)
+}
+
+func (c *copier) segmentHead(mark byte, length int64) error {
+	return c.write(binary.BigEndian.AppendUint16([]byte{0xff, mark}, uint16(length+2))...)
+}
+
+func (c *copier) jpegFrame(mark byte, length int64) error {
+	if c.info.Width != 0 {
+		return damaged("it has two headers")
+	}
+	if length < 6 {
+		return errShort
+	}
+	b, err := c.next(6)
+	if err != nil {
+		return err
+	}
+	if parts := b[5]; b[0] != 8 || parts != 1 && parts != 3 && parts != 4 || length != 6+3*int64(parts) {
+		return damaged("its header holds values that few can read")
+	}
+	if err := c.sized(int(binary.BigEndian.Uint16(b[3:])), int(binary.BigEndian.Uint16(b[1:]))); err != nil {
+		return err
+	}
+	if err := c.segmentHead(mark, length); err != nil {
+		return err
+	}
+	if err := c.write(b...); err != nil {
+		return err
+	}
+	return c.pass(length - 6)
+}
+
+// jpegScan copies compressed pixels up to the next marker, which it returns.
+func (c *copier) jpegScan() (byte, error) {
+	for {
+		data, err := c.r.ReadSlice(0xff)
+		full := errors.Is(err, bufio.ErrBufferFull)
+		if err != nil && !full {
+			return 0, cut(err)
+		}
+		if full {
+			if err := c.write(data...); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if err := c.write(data[:len(data)-1]...); err != nil {
+			return 0, err
+		}
+		mark := byte(0xff)
+		for mark == 0xff { // fill bytes
+			if mark, err = c.r.ReadByte(); err != nil {
+				return 0, cut(err)
+			}
+		}
+		if mark != 0 && (mark < markRST0 || mark > markRST7) {
+			return mark, nil
+		}
+		if err := c.write(0xff, mark); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// The beginnings of what applications put into a file.
+var (
+	appJFIF    = []byte("JFIF\x00")
+	appEXIF    = []byte("Exif\x00\x00")
+	appProfile = []byte("ICC_PROFILE\x00")
+	appAdobe   = []byte("Adobe")
+)
+
+// jpegApp keeps of what applications and people have added the part that
+// changes how the picture looks.
+func (c *copier) jpegApp(mark byte, length int64, profile *int64) error {
+	const longest = 14 // of what is looked at
+	head, err := c.r.Peek(int(min(length, longest)))
+	if err != nil {
+		return cut(err)
+	}
+	switch {
+	case mark == markAPP0 && bytes.HasPrefix(head, appJFIF) && length >= 14:
+		jfif := bytes.Clone(head[:14])
+		jfif[12], jfif[13] = 0, 0 // no preview
+		if err := c.segmentHead(mark, 14); err != nil {
+			return err
+		}
+		if err := c.write(jfif...); err != nil {
+			return err
+		}
+	case mark == markAPP14 && bytes.HasPrefix(head, appAdobe) && length >= 12:
+		if err := c.segmentHead(mark, 12); err != nil {
+			return err
+		}
+		if err := c.write(head[:12]...); err != nil {
+			return err
+		}
+	case mark == markAPP2 && bytes.HasPrefix(head, appProfile):
+		if *profile += length; *profile > maxProfile {
+			return errProfile
+		}
+		return c.segment(mark, length)
+	case mark == markAPP1 && bytes.HasPrefix(head, appEXIF):
+		return c.jpegEXIF(length)
+	}
+	return c.drop(length)
+}
+
+// jpegEXIF writes a segment with the orientation in place of the whole.
+func (c *copier) jpegEXIF(length int64) error {
+	before := c.orientation
+	if err := c.drop(int64(len(appEXIF))); err != nil {
+		return err
+	}
+	if err := c.readOrientation(length - int64(len(appEXIF))); err != nil {
+		return err
+	}
+	if c.orientation == before {
+		return nil
+	}
+	bare := append(bytes.Clone(appEXIF), bareEXIF(c.orientation)...)
+	if err := c.segmentHead(markAPP1, int64(len(bare))); err != nil {
+		return err
+	}
+	return c.write(bare...)
+}
