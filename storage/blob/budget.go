@@ -7,9 +7,13 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// DefaultMemory is what all uploads of a store hold at once, unless Config
-// says otherwise.
-const DefaultMemory = 256 << 20
+// DefaultMemory is what all copies of a store hold at once, and
+// DefaultClientMemory what the files of clients do, unless Config says
+// otherwise.
+const (
+	DefaultMemory       = 256 << 20
+	DefaultClientMemory = 128 << 20
+)
 
 // MinMemory is the least with which a file in parts can be uploaded: the first
 // part, one that is on its way, and one that is being read.
@@ -25,17 +29,18 @@ const smallest = 64 << 10
 // Opener opens a file. Its length is exact, or -1 when it is unknown.
 type Opener func(ctx context.Context) (body io.ReadCloser, length int64, err error)
 
-// budget is the memory that all uploads of a store share. Each takes its
+// budget is the memory that uploads of a store share. Each takes its
 // share once, before its file is opened, so that nobody's connection waits and
 // nobody waits while holding; it gives back what the file turns out not to
 // need.
 type budget struct {
-	size int64
-	free *semaphore.Weighted
+	size  int64
+	width int // parts of one file that travel at once, at most
+	free  *semaphore.Weighted
 }
 
-func newBudget(size int64) budget {
-	return budget{size: size, free: semaphore.NewWeighted(size)}
+func newBudget(size int64, width int) budget {
+	return budget{size: size, width: width, free: semaphore.NewWeighted(size)}
 }
 
 // shape is how a file is uploaded.
@@ -57,7 +62,7 @@ func (b budget) shapeOf(maxBytes, length int64) shape {
 		s.width, s.share = 1, 2*length+smallest
 		return s
 	}
-	s.width = max(1, min(uploadWidth, int(b.size/s.part)-spareParts))
+	s.width = max(1, min(b.width, int(b.size/s.part)-spareParts))
 	if length > 0 {
 		s.width = max(1, min(s.width, int((length-1)/s.part)))
 	}

@@ -126,7 +126,7 @@ func TestFilesAreOpenedInTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				b := newBudget(6 * partSize)
+				b := newBudget(6*partSize, uploadWidth)
 				_, _, release, err := b.open(t.Context(), 2<<30, opened(nil, c.length))
 				if err != nil {
 					t.Fatal(err)
@@ -156,7 +156,7 @@ func TestFilesAreOpenedInTurn(t *testing.T) {
 
 func TestFailedOpenGivesItsMemoryBack(t *testing.T) {
 	t.Parallel()
-	b, away := newBudget(MinMemory), errors.New("away")
+	b, away := newBudget(MinMemory, uploadWidth), errors.New("away")
 	for range 3 {
 		_, _, _, err := b.open(t.Context(), 0, func(context.Context) (io.ReadCloser, int64, error) { return nil, 0, away })
 		if !errors.Is(err, away) {
@@ -185,7 +185,7 @@ func TestShape(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := newBudget(c.memory).shapeOf(c.maxBytes, c.length)
+			got := newBudget(c.memory, uploadWidth).shapeOf(c.maxBytes, c.length)
 			if got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}

@@ -31,7 +31,12 @@ type Limits struct {
 // of the body wrapped; and KindUnavailable when the store fails, or when ctx
 // ends while others have the memory. Then nothing new is stored.
 func (s *Store) Mirror(ctx context.Context, key string, open Opener, limits Limits) (mediagate.Result, error) {
-	body, shape, release, err := s.memory.open(ctx, limits.MaxBytes, open)
+	return s.store(ctx, s.memory, key, open, limits)
+}
+
+// store is Mirror within a budget.
+func (s *Store) store(ctx context.Context, memory budget, key string, open Opener, limits Limits) (mediagate.Result, error) {
+	body, shape, release, err := memory.open(ctx, limits.MaxBytes, open)
 	if err != nil {
 		return mediagate.Result{}, err
 	}

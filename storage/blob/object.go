@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -64,22 +65,45 @@ func (s *Store) Open(ctx context.Context, key string) (body io.ReadCloser, lengt
 // Exists asks whether the file is stored, by its size. Returns KindGone where
 // it is not.
 func (s *Store) Exists(ctx context.Context, r mediagate.Result) error {
-	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: &r.Key})
+	size, err := s.Size(ctx, r.Key)
+	if err == nil && size != r.Size {
+		return gone()
+	}
+	return err
+}
+
+// Size is the length of an object in bytes. Returns KindGone where there is
+// none.
+func (s *Store) Size(ctx context.Context, key string) (int64, error) {
+	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: &key})
 	switch {
 	case isNoKey(err):
-		return gone()
+		return 0, gone()
 	case err != nil && statusOf(err) == http.StatusNotFound: // a HEAD has no body to say of what
 		if err := s.Ping(ctx); err != nil {
-			return err
+			return 0, err
 		}
-		return gone()
+		return 0, gone()
 	case err != nil:
-		return storageError(ctx, "asking for an object", err)
-	case aws.ToInt64(out.ContentLength) != r.Size:
-		return gone()
+		return 0, storageError(ctx, "asking for an object", err)
 	default:
-		return nil
+		return aws.ToInt64(out.ContentLength), nil
 	}
+}
+
+// OpenAt reads an object from a place within it. Returns KindGone where there is
+// none.
+func (s *Store) OpenAt(ctx context.Context, key string, offset int64) (io.ReadCloser, error) {
+	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{
+		Bucket: &s.bucket, Key: &key, Range: aws.String("bytes=" + strconv.FormatInt(offset, 10) + "-"),
+	})
+	if isNoKey(err) {
+		return nil, gone()
+	}
+	if err != nil {
+		return nil, storageError(ctx, "reading an object", err)
+	}
+	return out.Body, nil
 }
 
 // Verify reads the file and compares size and hash. Returns KindGone where it
@@ -113,12 +137,26 @@ func isNoKey(err error) bool { return err != nil && apiCode(err) == "NoSuchKey" 
 // naming the rule, for what is no such media or too large, and KindUnavailable.
 func (s *Store) PutUpload(ctx context.Context, accountID, id string, file io.Reader, limits Limits) (key string, err error) {
 	key = mediagate.UploadKey(accountID, id)
-	_, err = s.Mirror(ctx, key, func(context.Context) (io.ReadCloser, int64, error) { return io.NopCloser(file), -1, nil }, limits)
-	if refused, ok := errors.AsType[*mediagate.Error](err); ok && refused.Kind == mediagate.KindInvalid {
-		return "", mediagate.Errorf(mediagate.KindInvalid, "%s", refused.Message) // no result that went wrong
-	}
-	if err != nil {
+	if _, err = s.putClient(ctx, key, file, limits); err != nil {
 		return "", err
 	}
 	return key, nil
+}
+
+// PutFile stores an upload of that many bytes at most and returns how many there
+// are. It waits for memory before it reads, and while the file arrives no copy of
+// Mirror's waits for it. When the file's reader fails, that is the error, and
+// nothing is stored. Else it returns what PutUpload does.
+func (s *Store) PutFile(ctx context.Context, f mediagate.File, file io.Reader, maxBytes int64) (bytes int64, err error) {
+	r, err := s.putClient(ctx, f.Key(), file, Limits{Media: "image", MaxBytes: maxBytes})
+	return r.Size, err
+}
+
+func (s *Store) putClient(ctx context.Context, key string, file io.Reader, limits Limits) (mediagate.Result, error) {
+	open := func(context.Context) (io.ReadCloser, int64, error) { return io.NopCloser(file), -1, nil }
+	r, err := s.store(ctx, s.clients, key, open, limits)
+	if refused, ok := errors.AsType[*mediagate.Error](err); ok && refused.Kind == mediagate.KindInvalid {
+		return r, mediagate.Errorf(mediagate.KindInvalid, "%s", refused.Message) // no result that went wrong
+	}
+	return r, err
 }

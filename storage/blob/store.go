@@ -32,7 +32,8 @@ type Config struct {
 	AccessKeyID     string // with SecretAccessKey; both empty: the SDK's own chain
 	SecretAccessKey string
 	PathStyle       bool             // the bucket is part of the path, not of the host
-	Memory          int64            // bytes that all uploads hold at once, MinMemory or more; 0: DefaultMemory
+	Memory          int64            // bytes that all copies hold at once, MinMemory or more; 0: DefaultMemory
+	ClientMemory    int64            // the same for files of clients; 0: DefaultClientMemory
 	Now             func() time.Time // nil: time.Now
 }
 
@@ -41,6 +42,7 @@ type Config struct {
 const (
 	partSize    = 5 << 20
 	uploadWidth = 3
+	clientWidth = 1 // clients are slower than the store
 	maxParts    = 10_000
 )
 
@@ -61,7 +63,8 @@ type Store struct {
 	links   *url.URL // of the bucket as clients reach it: objects are below it
 	client  *s3.Client
 	uploads *transfermanager.Client
-	memory  budget
+	memory  budget // of copies
+	clients budget // of files of clients, for which no copy has to wait
 	creds   aws.CredentialsProvider
 	signer  *v4.Signer
 	now     func() time.Time
@@ -125,11 +128,12 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			o.MaxUploadParts = maxParts
 			o.FailTimeout = cleanupTimeout
 		}),
-		memory: newBudget(cmp.Or(c.Memory, DefaultMemory)),
-		creds:  creds,
-		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
-		now:    c.Now,
-		http:   transport,
+		memory:  newBudget(cmp.Or(c.Memory, DefaultMemory), uploadWidth),
+		clients: newBudget(cmp.Or(c.ClientMemory, DefaultClientMemory), clientWidth),
+		creds:   creds,
+		signer:  v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
+		now:     c.Now,
+		http:    transport,
 	}, nil
 }
 
@@ -141,6 +145,8 @@ func (c *Config) validate() error {
 		return mediagate.Invalid("access_key_id", "and secret_access_key are given together or not at all")
 	case c.Memory != 0 && c.Memory < MinMemory:
 		return mediagate.Invalid("memory", "is less than a single upload needs")
+	case c.ClientMemory != 0 && c.ClientMemory < MinMemory:
+		return mediagate.Invalid("client_memory", "is less than a single upload needs")
 	case !isEndpoint(c.Endpoint):
 		return mediagate.Invalid("endpoint", "must be an http or https address without query or user")
 	case !isEndpoint(c.PublicEndpoint):

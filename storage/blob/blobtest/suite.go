@@ -48,6 +48,7 @@ func Run(t *testing.T, c blob.Config) {
 		"stored files, elsewhere":  s.testStoredElsewhere,
 		"deleting some":            s.testDeleteSome,
 		"uploads of requests":      s.testUploads,
+		"files of clients":         s.testFiles,
 		"bucket":                   s.testBucket,
 		"refusing store":           s.testRefusing,
 		"absent store":             s.testAbsent,
