@@ -92,6 +92,9 @@ type WebhookStore interface {
 type ReconcileStore interface {
 	UnseenTasks(ctx context.Context, olderThan time.Duration, limit int) ([]string, error)
 	OpenTasks(ctx context.Context, checkedBefore time.Time, limit int) ([]string, error)
+	// OldestOpen is when the oldest of the open tasks was created; zero where
+	// none is open.
+	OldestOpen(ctx context.Context) (time.Time, error)
 	MarkChecked(ctx context.Context, ids []string, seen bool) error
 	StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error)
 	UntakenActions(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.Action, error)
@@ -267,6 +270,7 @@ type Activities struct {
 	Sweeper      Sweeper
 	Deliverer    Deliverer
 	Engine       Engine
+	FileOf       func(url string) (f mediagate.File, ok bool) // the upload behind a link of ours; nil: there are none
 	Settings     Settings
 	StartedAt    time.Time // of this worker
 	Now          func() time.Time

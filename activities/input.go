@@ -25,15 +25,15 @@ const inputTries = 5
 type inputs struct {
 	fetcher Fetcher
 	bucket  Bucket
-	own     map[string]string // our links to what came within the request → object key
+	own     map[string]string // our links, to what came within the request and to uploads → object key
 	params  json.RawMessage   // of the job, where the links have their places
 
 	mu     sync.Mutex
 	failed error // the first
 }
 
-// Open fetches through the guarded client; what came within the request is read
-// from the bucket itself, which may be where that client may not go. A file that
+// Open fetches through the guarded client; what is our own is read from the
+// bucket itself, which may be where that client may not go. A file that
 // is no media, or an image that nobody could use, is refused by its first bytes.
 func (in *inputs) Open(ctx context.Context, url string, limit int64) (io.ReadCloser, int64, error) {
 	var (

@@ -18,13 +18,16 @@ const uploadLink = 72 * time.Hour
 
 // job is what the adapter sends, or looks up, for an attempt. The row's times
 // are the database's; the call is made by this process's clock. Media that came
-// within the request become links, signed now; own tells their objects.
+// within the request become links, signed now; own tells their objects, and those
+// of uploads that the request names.
 func (a *Activities) job(ctx context.Context, task mediagate.Task, row mediagate.Attempt) (job mediagate.Job, own map[string]string, err error) {
-	params := task.Params
-	if len(task.Plan.Uploads) > 0 {
-		if params, own, err = a.withUploads(ctx, task); err != nil {
-			return mediagate.Job{}, nil, err
-		}
+	own = map[string]string{}
+	if task.Params, err = a.withFiles(ctx, task, own); err != nil {
+		return mediagate.Job{}, nil, err
+	}
+	params, err := a.withUploads(ctx, task, own)
+	if err != nil {
+		return mediagate.Job{}, nil, err
 	}
 	source, err := a.source(ctx, task, row)
 	if err != nil {
@@ -47,15 +50,13 @@ func (a *Activities) source(ctx context.Context, task mediagate.Task, row mediag
 }
 
 // withUploads is the task's request with a link in each field whose media came
-// within it. Links are stored nowhere; own tells their objects.
-func (a *Activities) withUploads(ctx context.Context, task mediagate.Task) (params json.RawMessage, own map[string]string, err error) {
-	own = make(map[string]string, len(task.Plan.Uploads))
-	params, err = withLinks(task, func(key string) (string, error) {
+// within it. Links are stored nowhere; their objects are noted in own.
+func (a *Activities) withUploads(ctx context.Context, task mediagate.Task, own map[string]string) (json.RawMessage, error) {
+	return withLinks(task, func(key string) (string, error) {
 		link, err := a.Bucket.Sign(ctx, mediagate.Result{Key: key}, uploadLink)
 		own[link.URL] = key
 		return link.URL, err
 	})
-	return params, own, err
 }
 
 // askable is the task's request as adapters are asked about it.
@@ -72,14 +73,9 @@ func withLinks(task mediagate.Task, link func(key string) (string, error)) (json
 	if len(task.Plan.Uploads) == 0 {
 		return task.Params, nil
 	}
-	unreadable := func(err error) error {
-		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "the stored request cannot be completed", Err: err}
-	}
-	var params any
-	decoder := json.NewDecoder(bytes.NewReader(task.Params))
-	decoder.UseNumber()
-	if err := decoder.Decode(&params); err != nil {
-		return nil, unreadable(err)
+	params, err := decode(task.Params)
+	if err != nil {
+		return nil, err
 	}
 	for field, key := range task.Plan.Uploads {
 		url, err := link(key)
@@ -87,12 +83,30 @@ func withLinks(task mediagate.Task, link func(key string) (string, error)) (json
 			return nil, err
 		}
 		if params, err = setField(params, field, url); err != nil {
-			return nil, unreadable(err)
+			return nil, incomplete(err)
 		}
 	}
-	text, err := json.Marshal(params)
+	return encode(params)
+}
+
+func incomplete(err error) error {
+	return &mediagate.Error{Kind: mediagate.KindInternal, Message: "the stored request cannot be completed", Err: err}
+}
+
+// decode reads a stored request with its numbers as they stand.
+func decode(params json.RawMessage) (request any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(params))
+	decoder.UseNumber()
+	if err := decoder.Decode(&request); err != nil {
+		return nil, incomplete(err)
+	}
+	return request, nil
+}
+
+func encode(request any) (json.RawMessage, error) {
+	text, err := json.Marshal(request)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, incomplete(err)
 	}
 	return text, nil
 }

@@ -191,28 +191,35 @@ func (a *Activities) judgeOne(ctx context.Context, task mediagate.Task, request 
 	return paced.blame(ctx, in.Field, err)
 }
 
-// openInput opens what a field of the request names: what came within it is in
-// the bucket, all else behind its address.
+// openInput opens what a field of the request names: what came within it, or
+// was uploaded before, is in the bucket, all else behind its address.
 func (a *Activities) openInput(ctx context.Context, task mediagate.Task, request any, field string) (io.ReadCloser, int64, error) {
 	if key, ok := task.Plan.Uploads[field]; ok {
-		body, length, err := a.Bucket.Open(ctx, key)
-		switch {
-		case mediagate.Is(err, mediagate.KindGone):
-			err = wrong(field, flaw{unusable: true, words: "is not there any more"})
-		case err != nil:
-			err = withCode(err, string(mediagate.ParkStorage))
-		}
-		return body, length, err
+		return a.openOwn(ctx, key, field)
 	}
 	url, ok := fieldAt(request, field).(string)
 	if !ok {
 		return nil, 0, mediagate.Errorf(mediagate.KindInternal, "no address in the request at %s", field)
+	}
+	if f, ok := a.file(url); ok {
+		return a.openOwn(ctx, f.Key(), field)
 	}
 	body, length, err := a.Fetcher.Fetch(ctx, url, "")
 	if err != nil {
 		return nil, 0, inputError(field, err)
 	}
 	return body, length, nil
+}
+
+func (a *Activities) openOwn(ctx context.Context, key, field string) (io.ReadCloser, int64, error) {
+	body, length, err := a.Bucket.Open(ctx, key)
+	switch {
+	case mediagate.Is(err, mediagate.KindGone):
+		err = wrong(field, flaw{unusable: true, words: "is not there any more"})
+	case err != nil:
+		err = withCode(err, string(mediagate.ParkStorage))
+	}
+	return body, length, err
 }
 
 func wrong(field string, f flaw) error {

@@ -85,22 +85,24 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 }
 
 // sweepUploads gives up what crashed uploads have left in the bucket, and media
-// that came within requests once no link to them works any more.
+// that came within requests, or were uploaded before, once no link to them works
+// any more.
 func (a *Activities) sweepUploads(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	var aborted, removed int
 	var err error
-	for _, prefix := range []string{"results/", mediagate.UploadFolder} {
+	for _, prefix := range []string{"results/", mediagate.UploadFolder, mediagate.FileFolder} {
 		n, failed := a.Sweeper.AbortStale(ctx, prefix, uploadAge)
 		aborted, err = aborted+n, errors.Join(err, failed)
 	}
 	removed, failed := a.Sweeper.DeleteOlder(ctx, mediagate.UploadFolder, requestAge)
-	if err = errors.Join(err, failed); err != nil {
+	files, alsoFailed := a.sweepFiles(ctx)
+	if err = errors.Join(err, failed, alsoFailed); err != nil {
 		a.Logger.WarnContext(ctx, "the bucket was not swept", "error", err)
 	}
-	if aborted+removed > 0 {
-		a.Logger.InfoContext(ctx, "swept the bucket", "unfinished uploads", aborted, "media of requests", removed)
+	if aborted+removed+files > 0 {
+		a.Logger.InfoContext(ctx, "swept the bucket", "unfinished uploads", aborted, "media of requests", removed, "uploaded files", files)
 	}
 }
 

@@ -24,6 +24,17 @@ func (s *Store) OpenTasks(ctx context.Context, checkedBefore time.Time, limit in
 		at(checkedBefore), limit)
 }
 
+// OldestOpen is when the oldest of the open tasks was created; zero where none
+// is open.
+func (s *Store) OldestOpen(ctx context.Context) (time.Time, error) {
+	var created stamp
+	query := "SELECT MIN(created_at) FROM tasks WHERE " + isOpen
+	if err := s.on(ctx).Raw(query).Row().Scan(&created); err != nil {
+		return time.Time{}, dbError(err, "find the oldest open task")
+	}
+	return created.Time, nil
+}
+
 // MarkChecked notes that the tasks' runs were looked for now; seen says that
 // they are there. A task that is being written at this moment is left out: it
 // comes up again.

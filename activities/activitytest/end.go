@@ -161,6 +161,21 @@ func (s *Store) OpenTasks(ctx context.Context, checkedBefore time.Time, limit in
 	})
 }
 
+// OldestOpen is when the oldest open task was created.
+func (s *Store) OldestOpen(ctx context.Context) (oldest time.Time, err error) {
+	unlock, err := s.lock(ctx, "OldestOpen")
+	defer unlock()
+	if err != nil {
+		return oldest, err
+	}
+	for _, r := range s.tasks {
+		if at := r.task.CreatedAt; !r.task.Status.Terminal() && (oldest.IsZero() || at.Before(oldest)) {
+			oldest = at
+		}
+	}
+	return oldest, nil
+}
+
 // MarkChecked notes that tasks were looked at, and have a run if seen.
 func (s *Store) MarkChecked(ctx context.Context, ids []string, seen bool) error {
 	unlock, err := s.lock(ctx, "MarkChecked")

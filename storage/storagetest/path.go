@@ -70,6 +70,7 @@ type Path interface {
 
 	UnseenTasks(ctx context.Context, olderThan time.Duration, limit int) ([]string, error)
 	OpenTasks(ctx context.Context, checkedBefore time.Time, limit int) ([]string, error)
+	OldestOpen(ctx context.Context) (time.Time, error)
 	MarkChecked(ctx context.Context, ids []string, seen bool) error
 	StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error)
 	UntakenActions(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.Action, error)

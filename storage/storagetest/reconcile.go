@@ -47,6 +47,25 @@ var reconcileTests = map[string]func(*bench){
 			same(b, "count", n, 2)
 		}
 	},
+	"the oldest open task is known": func(b *bench) {
+		p := b.newPayer(unit(10))
+		oldest := func(what string, want time.Time) {
+			b.Helper()
+			got, err := b.OldestOpen(b.Context())
+			b.noError(err)
+			same(b, what, got, want)
+		}
+		oldest("none", time.Time{})
+		first, at := b.submit(p, unit(1)), b.now()
+		b.pass(time.Hour)
+		second, later := b.accepted(p, unit(1)), b.now()
+		b.pass(time.Hour)
+		oldest("both open", at)
+		b.settle(failed(first))
+		oldest("one open", later)
+		b.settle(failed(second))
+		oldest("none open", time.Time{})
+	},
 	"wishes that nobody heard are found": func(b *bench) {
 		p := b.newPayer(unit(10))
 		wished, ended := b.submit(p, unit(1)), b.submit(p, unit(1))

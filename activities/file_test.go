@@ -1,0 +1,200 @@
+package activities_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities/activitytest"
+)
+
+const site = "http://127.0.0.1:8080/"
+
+// ourFile is an upload of that time, and its link.
+func ourFile(t *testing.T, created time.Time) (mediagate.File, string) {
+	t.Helper()
+	f, ok := mediagate.NewFile(created, "image/png")
+	if !ok {
+		t.Fatal("no name")
+	}
+	return f, site + f.Key()
+}
+
+// fileOf knows the links below the site.
+func fileOf(url string) (mediagate.File, bool) {
+	name, below := strings.CutPrefix(url, site+mediagate.FileFolder)
+	f, ok := mediagate.ParseFile(name)
+	return f, below && ok
+}
+
+// The link of an upload goes to the vendor as it is, unless it ends before the
+// waiting for the vendor may; its bytes come from the bucket, also when the link
+// has ended, and never over the network.
+func TestFilesOfClients(t *testing.T) {
+	t.Parallel()
+	const waits = 2 * time.Hour // what a task of the tests waits for its vendor
+	for name, c := range map[string]struct {
+		left   time.Duration // of the link's life
+		signed bool
+	}{
+		"young":             {72 * time.Hour, false},
+		"just long enough":  {waits + time.Hour, false},
+		"a second less":     {waits + time.Hour - time.Second, true},
+		"ends while queued": {time.Minute, true},
+		"ended":             {-time.Hour, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, link := ourFile(t, start.Add(c.left-mediagate.FileLife))
+			foreign := "https://x.example.com/" + f.Key()
+			b := setup(t, func(w *activitytest.World) mediagate.Task {
+				task := w.NewImage()
+				task.DeadlineAt = start.Add(waits)
+				task.Params = json.RawMessage(`{"prompt":"see ` + link + `","seed":12345678901234567890,"image_urls":["` + foreign + `","` + link + `"],"subject":{"url":"` + link + `"}}`)
+				return task
+			})
+			b.Activities.FileOf = fileOf
+			b.Bucket.Write(f.Key(), string(png(16, 16)))
+			var params string
+			var read []byte
+			b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				params = string(job.Params)
+				var p struct {
+					Images []string `json:"image_urls"`
+				}
+				b.ok(json.Unmarshal(job.Params, &p))
+				file, _, err := job.Inputs.Open(ctx, p.Images[1], 1000)
+				b.ok(err)
+				read, err = io.ReadAll(file)
+				b.ok(err)
+				return b.Sync.Accept(job)
+			}
+			b.submit(1)
+			want := string(b.task().Params)
+			if c.signed {
+				to := `"https://bucket.example.com/` + f.Key() + `?signature=` + activitytest.Secret + `"`
+				want = `{"image_urls":["` + foreign + `",` + to + `],"prompt":"see ` + link + `","seed":12345678901234567890,"subject":{"url":` + to + `}}`
+			}
+			if diff := cmp.Diff(want, params); diff != "" {
+				t.Errorf("params (-want +got):\n%s", diff)
+			}
+			if !bytes.Equal(read, png(16, 16)) || len(b.Fetcher.URLs()) != 0 {
+				t.Errorf("read %q, fetched %v", read, b.Fetcher.URLs())
+			}
+			for _, ttl := range b.Bucket.Signed() {
+				if ttl != 72*time.Hour {
+					t.Errorf("signed for %v", ttl)
+				}
+			}
+			if row := string(b.task().Params); strings.Contains(row, "bucket.example.com") {
+				t.Errorf("the row has a signed link: %s", row)
+			}
+		})
+	}
+}
+
+// An upload is judged where it lies.
+func TestJudgeFilesOfClients(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ file, want string }{
+		"good":      {bomb(256, 256), ""},
+		"too small": {bomb(64, 64), "image_urls[0] is 64 × 64 pixels"},
+		"gone":      {"", "image_urls[0] is not there any more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, link := ourFile(t, start.Add(-100*time.Hour))
+			b := setup(t, func(w *activitytest.World) mediagate.Task {
+				task := naming(input("image_urls[0]", anImage))(w)
+				task.Params = json.RawMessage(`{"prompt":"p","image_urls":["` + link + `"]}`)
+				return task
+			})
+			b.Activities.FileOf = fileOf
+			if c.file != "" {
+				b.Bucket.Write(f.Key(), c.file)
+			}
+			_, err := b.judge()
+			b.ok(err)
+			failure := b.verdict().Failure
+			if (failure != nil) != (c.want != "") || failure != nil && !strings.HasPrefix(failure.Message, c.want) || len(b.Fetcher.URLs()) > 0 {
+				t.Errorf("failure %+v, fetched %v", failure, b.Fetcher.URLs())
+			}
+		})
+	}
+}
+
+// An upload is removed when its link has ended, but not while a task is open
+// that was submitted before.
+func TestFilesAreRemoved(t *testing.T) {
+	t.Parallel()
+	const age = mediagate.FileLife + time.Hour
+	for name, c := range map[string]struct {
+		submitted time.Duration // after the upload; 0: no task
+		ended     bool
+		passed    time.Duration // since the upload
+		gone      bool
+	}{
+		"at the bound":                      {0, false, age, false},
+		"past it":                           {0, false, age + time.Second, true},
+		"needed by a task of hour 71":       {71 * time.Hour, false, 200 * time.Hour, false},
+		"that task has ended":               {71 * time.Hour, true, 200 * time.Hour, true},
+		"a task of the last moment":         {age - time.Second, false, 200 * time.Hour, false},
+		"a task that came when it was over": {age + time.Second, false, 200 * time.Hour, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := activitytest.New(time.Now)
+				task := w.NewImage()
+				uploaded := time.Now()
+				task.CreatedAt = uploaded.Add(c.submitted)
+				if c.submitted == 0 || c.ended {
+					task.Status = mediagate.StatusFailed
+				}
+				w.Store.Add(task)
+				f, _ := ourFile(t, uploaded)
+				w.Bucket.Write(f.Key(), "file")
+				w.Bucket.Write("results/of/others", "file")
+				time.Sleep(c.passed)
+				reconcile(t, w, time.Millisecond)
+				objects := w.Bucket.Objects()
+				if gone := !slices.Contains(objects, f.Key()); gone != c.gone {
+					t.Errorf("gone: %v, want %v", gone, c.gone)
+				}
+				if !slices.Contains(objects, "results/of/others") {
+					t.Error("another folder was swept")
+				}
+			})
+		})
+	}
+}
+
+// Without the database nobody knows what is needed: all stays.
+func TestFilesStayWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := activitytest.New(time.Now)
+		f, _ := ourFile(t, time.Now())
+		w.Bucket.Write(f.Key(), "file")
+		w.Store.Fault = func(method string) error {
+			if method == "OldestOpen" {
+				return mediagate.Errorf(mediagate.KindUnavailable, "away")
+			}
+			return nil
+		}
+		time.Sleep(200 * time.Hour)
+		reconcile(t, w, time.Millisecond)
+		if !slices.Contains(w.Bucket.Objects(), f.Key()) {
+			t.Error("the upload is gone")
+		}
+	})
+}
