@@ -32,7 +32,15 @@ const (
 	small = iota // up to firstBuffer
 	large        // up to usualBody
 	media        // above
+	files        // that go on to the bucket as they come: no memory of ours, but connections and the bucket's
 	sizes
+)
+
+// filesAtOnce is how many of the largest uploads are under way at once, half of
+// them one key's. Smaller ones count as less.
+const (
+	filesAtOnce = 8
+	leastFile   = 64 << 10
 )
 
 // usualBody is what a body without media takes: with a quote's endpoint, and
@@ -61,6 +69,7 @@ func newBudget(size, largest int64) *budget {
 	b.part(small, max(size/8, 8*firstBuffer), 0)
 	b.part(large, max(size-size/8, 2*usual), usual)
 	b.part(media, 2*inline, inline)
+	b.part(files, filesAtOnce*uploadLimit, filesAtOnce/2*uploadLimit)
 	return b
 }
 
@@ -76,19 +85,24 @@ type claim struct {
 	bytes  [sizes]int64
 }
 
-// grow takes room for a body of so many bytes beyond what it has, and waits
-// until ctx ends where there is none: KindRateLimited when the key has its
-// share, KindUnavailable when the process has all that it can hold.
+// grow takes room for a body of so many bytes beyond what it has, see take.
 func (c *claim) grow(ctx context.Context, from, to int64) error {
-	if c.of == nil {
-		c.of = c.budget.enter(c.who)
-	}
-	part, n := small, to-from
+	part := small
 	switch {
 	case to > usualBody:
 		part = media
 	case to > firstBuffer:
 		part = large
+	}
+	return c.take(ctx, part, to-from)
+}
+
+// take takes room in a part, and waits until ctx ends where there is none:
+// KindRateLimited when the key has its share, KindUnavailable when the process
+// has all that it can hold.
+func (c *claim) take(ctx context.Context, part int, n int64) error {
+	if c.of == nil {
+		c.of = c.budget.enter(c.who)
 	}
 	if c.of.room[part].Acquire(ctx, n) != nil {
 		return &mediagate.Error{

@@ -8,16 +8,19 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// Config is what New needs. The first six are required.
+// Config is what New needs. The first eight are required.
 type Config struct {
 	Store   Store
 	Catalog *catalog.Catalog
 	Routes  Routes
 	Uploads Uploads
+	Files   Files
+	FileURL func(mediagate.File) string // where clients and vendors reach an upload
 	Starter Starter
 	Signer  Signer
 	Checks  Checks
@@ -37,6 +40,7 @@ type Config struct {
 	BodyTimeout    time.Duration    // for a whole body; 0 or more than 100 s: 100 s
 	BodyBudget     int64            // bytes of bodies in memory at once, a quarter of them one key's; 0: 64 MiB. Two with media have room beside them
 	BodyWait       time.Duration    // for room among them; 0: 1 s
+	UploadWait     time.Duration    // for room among the uploads under way; 0 or more than 10 s: 10 s, since the answer's time runs
 	LinkTTL        time.Duration    // of links in answers; 0 or more than 7 days: 7 days
 	CORSOrigins    []string         // "*" is any
 	TrustedProxies int              // in front of us, each appending to X-Forwarded-For
@@ -66,6 +70,8 @@ type Channel struct {
 const (
 	defaultGroup = "default"
 	maxLinkTTL   = 7 * 24 * time.Hour // a SigV4 link lasts no longer
+
+	maxUploadWait = 10 * time.Second
 )
 
 // withDefaults returns the configuration with its zero values filled in, or
@@ -81,6 +87,8 @@ func (c Config) withDefaults() (Config, error) {
 	missing(c.Catalog == nil, "Catalog")
 	missing(c.Routes == nil, "Routes")
 	missing(c.Uploads == nil, "Uploads")
+	missing(c.Files == nil, "Files")
+	missing(c.FileURL == nil, "FileURL")
 	missing(c.Starter == nil, "Starter")
 	missing(c.Signer == nil, "Signer")
 	if c.CreditsPerUnit == 0 {
@@ -109,6 +117,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.BodyWait <= 0 {
 		c.BodyWait = time.Second
+	}
+	if c.UploadWait <= 0 || c.UploadWait > maxUploadWait {
+		c.UploadWait = maxUploadWait
 	}
 	if c.LinkTTL <= 0 || c.LinkTTL > maxLinkTTL {
 		c.LinkTTL = maxLinkTTL

@@ -3,11 +3,14 @@ package api
 import (
 	"net/http"
 	"slices"
+	"strings"
+
+	"github.com/mediagate/mediagate"
 )
 
 // cors sets the headers that let a browser's script read the answer. The
-// token balance is open to any origin, errors included; all else is by the
-// setting. It reports whether the request is a preflight that it admitted.
+// token balance and uploaded files are open to any origin, errors included; all
+// else is by the setting. It reports whether the request is a preflight that it admitted.
 func (s *Server) cors(c *call) bool {
 	header := c.Response().Header()
 	origin := c.Request().Header.Get("Origin")
@@ -19,6 +22,16 @@ func (s *Server) cors(c *call) bool {
 		if preflight {
 			header.Set("Access-Control-Allow-Methods", http.MethodGet)
 			header.Set("Access-Control-Allow-Headers", "Authorization")
+			header.Set("Access-Control-Max-Age", preflightAge)
+		}
+		return preflight
+	}
+	if strings.HasPrefix(c.Request().URL.Path, "/"+mediagate.FileFolder) { // who has the link may read the file
+		header.Set("Access-Control-Allow-Origin", "*")
+		header.Set("Access-Control-Expose-Headers", exposedHeaders+", Content-Range, ETag")
+		if preflight {
+			header.Set("Access-Control-Allow-Methods", http.MethodGet)
+			header.Set("Access-Control-Allow-Headers", "Range, If-Range, If-None-Match")
 			header.Set("Access-Control-Max-Age", preflightAge)
 		}
 		return preflight

@@ -100,6 +100,17 @@ type Uploads interface {
 	PutUpload(ctx context.Context, accountID, id string, picture io.Reader) (key string, err error)
 }
 
+// Files keeps the uploads that have a public link.
+type Files interface {
+	// PutFile stores a file of at most so many bytes as it comes, and returns how
+	// many there were. Where the file's reader fails nothing is stored.
+	PutFile(ctx context.Context, f mediagate.File, file io.Reader, maxBytes int64) (bytes int64, err error)
+	// Size is the length of an object, and OpenAt reads it from a place within
+	// it. Both return KindGone where there is none.
+	Size(ctx context.Context, key string) (int64, error)
+	OpenAt(ctx context.Context, key string, offset int64) (io.ReadCloser, error)
+}
+
 // Signer makes links to stored results; it does no I/O.
 type Signer interface {
 	Sign(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error)

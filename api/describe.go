@@ -39,6 +39,7 @@ type answer struct {
 	about   string
 	body    any
 	media   string   // its type, where it is not JSON; the body is then a text
+	files   []string // types of a body that is a file, instead of body
 	headers []string // of responseHeaders
 }
 
@@ -50,6 +51,7 @@ type tag string
 
 const (
 	tagSubmits  tag = "Submits"
+	tagUploads  tag = "Uploads"
 	tagTasks    tag = "Tasks"
 	tagModels   tag = "Models"
 	tagBalances tag = "Balances"
@@ -60,6 +62,7 @@ const (
 // tags in the order of the document.
 var tags = []openapi.Tag{
 	{Name: string(tagSubmits), Description: "Ask for media. A submit is answered with the id of a task, which ends by itself."},
+	{Name: string(tagUploads), Description: "Give pictures a link that submits can name."},
 	{Name: string(tagModels), Description: "Learn what can be asked for: which models there are, and what their requests may hold."},
 	{Name: string(tagTasks), Description: "Read tasks, wait for them, cancel them."},
 	{Name: string(tagBalances), Description: "What can still be spent, and what was."},
@@ -69,6 +72,9 @@ var tags = []openapi.Tag{
 
 // pathParameters are those of all paths.
 var pathParameters = map[string]parameter{
+	"name": {about: "The file's name, as it is in its link.", schema: &openapi.Schema{
+		Type: "string", More: map[string]any{"examples": []string{exampleFile}},
+	}},
 	"task_id": {about: "The task's id, as the submit answered it.", schema: &openapi.Schema{
 		Type: "string", More: map[string]any{"examples": []string{exampleTaskID}},
 	}},
@@ -118,6 +124,7 @@ const (
 	exampleTaskID    = taskPrefix + "01KAJ5XW4M9Q7T2C8N6BVRE3HD"
 	exampleRequestID = "req_01KAJ5XW3B8F6S1A7M5ZTQD2GC"
 	exampleCreated   = 1772366400
+	exampleFile      = "1772366400-K5QWXAB3RZ7MTN2V4EJYDLGH6U.png"
 	exampleSeconds   = 88.5
 )
 
@@ -193,6 +200,32 @@ func descriptions() map[string]*description {
 			}}},
 			errors: []mediagate.Kind{mediagate.KindForbidden},
 		},
+		"POST /v1/uploads/images": {
+			id: "uploadImage", tag: tagUploads, summary: "Upload an image",
+			about: "JPEG, PNG, WebP or GIF, of at most 20 MB, known by its content. Metadata is left out, pixels are not touched. " +
+				"The link works for 72 hours, for everybody who has it; submits take it wherever they take the URL of an image.",
+			answers: []answer{{status: http.StatusOK, about: "The file is stored.", body: uploadResult{
+				"https://api.example.com/files/" + exampleFile, "fox.png", "image/png", 834201, exampleCreated,
+			}}},
+		},
+		"GET " + filePath: {
+			id: "getFile", tag: tagUploads, summary: "Read an uploaded image",
+			about: "Whole, or one range of it: of several ranges none is looked at.",
+			header: []parameter{
+				textParameter("Range", "The part that is wanted, as bytes=0-1023."),
+				textParameter("If-Range", "The ETag, or the time, with which the range is wanted; else the whole file is."),
+				ifNoneMatch,
+			},
+			answers: []answer{
+				{status: http.StatusOK, about: "The image.", files: words(uploadFormats), headers: append([]string{"Accept-Ranges", "Last-Modified"}, fileHeaders...)},
+				{status: http.StatusPartialContent, about: "A part of it.", files: words(uploadFormats), headers: append([]string{"Accept-Ranges", "Last-Modified", "Content-Range"}, fileHeaders...)},
+				{status: http.StatusNotModified, about: "It is what the client has.", headers: fileHeaders},
+				{status: http.StatusPreconditionFailed, about: "It is not what If-Match or If-Unmodified-Since asks for.", headers: append([]string{"Last-Modified"}, fileHeaders...)},
+				{status: http.StatusRequestedRangeNotSatisfiable, about: "The file has no such part.", headers: append([]string{"Content-Range"}, shieldHeaders...)},
+			},
+			errors: []mediagate.Kind{mediagate.KindNotFound, mediagate.KindUnavailable},
+		},
+
 		"GET /v1/models": {
 			id: "listModels", tag: tagModels, summary: "List models",
 			about: "The models that the key may use. With the header anthropic-version the list has Anthropic's shape, with a key of Gemini's clients it has Gemini's. " +
@@ -330,6 +363,13 @@ func descriptions() map[string]*description {
 
 // cachedHeaders are those of answers that clients may keep.
 var cachedHeaders = []string{"Cache-Control", "ETag", "Vary"}
+
+// shieldHeaders keep browsers from taking a file for what it is not, and
+// fileHeaders go with a file.
+var (
+	shieldHeaders = []string{"Content-Security-Policy", "Cross-Origin-Resource-Policy", "Referrer-Policy", "X-Content-Type-Options"}
+	fileHeaders   = append([]string{"Cache-Control", "Content-Disposition", "ETag"}, shieldHeaders...)
+)
 
 // notModified is the answer to whoever has it already.
 var notModified = answer{status: http.StatusNotModified, about: "It is what the client has.", headers: cachedHeaders}

@@ -142,7 +142,7 @@ func envelopeOf(c *call, r rendering, e *mediagate.Error, message string) envelo
 		}
 		return envelopeBody{Error: b}
 	case envelopeUpload:
-		return envelopeBody{Error: errorUpload{Message: message, Type: r.wordB, RequestID: c.requestID}}
+		return envelopeBody{Error: errorUpload{Message: nameField(message, e.Param), Type: r.wordB, RequestID: c.requestID}}
 	case envelopeBalance:
 		body := envelopeBody{Error: errorA{r.status, message, r.word, c.requestID}}
 		if e.Kind == mediagate.KindUnauthenticated {
@@ -167,7 +167,7 @@ func messageOf(e *mediagate.Error, r rendering) string {
 	}
 }
 
-// nameField makes sure that a message of form A, which has no param, names
+// nameField makes sure that a message of a form that has no param names
 // the field; "invalid task id" names task_id.
 func nameField(message, param string) string {
 	if param == "" || hasWord(message, param) || hasWord(message, strings.ReplaceAll(param, "_", " ")) {

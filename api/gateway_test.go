@@ -181,7 +181,7 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	})
 	g.must(err)
 	cfg := api.Config{
-		Store: g.store, Catalog: models, Routes: g.vendors, Uploads: g.bucket, Starter: g.starter, Signer: signer, AdminKey: adminKey,
+		Store: g.store, Catalog: models, Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL, Starter: g.starter, Signer: signer, AdminKey: adminKey,
 		CheckWebhookURL: func(raw string) error {
 			_, err := outbound.Rules{}.CheckWebhookURL(raw)
 			return err

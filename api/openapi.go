@@ -132,6 +132,14 @@ var responseHeaders = openapi.Map[*openapi.Header]{
 	header("WWW-Authenticate", "The scheme of authentication.", true, &openapi.Schema{Type: "string", Const: "Bearer"}),
 	header("Cache-Control", "How long the answer may be kept.", true, &openapi.Schema{Type: "string"}),
 	header("ETag", "Names the content: sent back as If-None-Match, it saves the answer.", true, &openapi.Schema{Type: "string"}),
+	header("Accept-Ranges", "Parts of the file can be had.", true, &openapi.Schema{Type: "string", Const: "bytes"}),
+	header("Content-Disposition", "Under which name to save the file.", true, &openapi.Schema{Type: "string"}),
+	header("Content-Range", "Which part of the file it is.", true, &openapi.Schema{Type: "string"}),
+	header("Content-Security-Policy", "Nothing in the file may run.", true, &openapi.Schema{Type: "string"}),
+	header("Cross-Origin-Resource-Policy", "Pages of any origin may show the file.", true, &openapi.Schema{Type: "string", Const: "cross-origin"}),
+	header("Last-Modified", "When the file was uploaded.", true, &openapi.Schema{Type: "string"}),
+	header("Referrer-Policy", "The link is told nobody.", true, &openapi.Schema{Type: "string", Const: "no-referrer"}),
+	header("X-Content-Type-Options", "The type is the one that is stated.", true, &openapi.Schema{Type: "string", Const: "nosniff"}),
 	header("Vary", "The headers of the request on which the answer depends.", true, &openapi.Schema{Type: "string"}),
 }
 
@@ -219,7 +227,7 @@ func kindsOf(r route, submit bool) []mediagate.Kind {
 	if r.body != bodyNone {
 		kinds = append(kinds, mediagate.KindInvalid, mediagate.KindStalled, mediagate.KindTooLarge, mediagate.KindRateLimited)
 	}
-	if len(r.about.query) > 0 || strings.Contains(r.path, "/:") {
+	if len(r.about.query) > 0 || strings.Contains(r.path, "/:") && r.access != accessOpen {
 		kinds = append(kinds, mediagate.KindInvalid)
 	}
 	if submit {
@@ -238,6 +246,9 @@ func (d *describer) addAnswers(r route, o *openapi.Operation) error {
 		if !again {
 			response = &openapi.Response{Description: a.about, Headers: headerRefs(a.headers...)}
 			o.Responses.Set(status, response)
+		}
+		for _, format := range a.files {
+			response.Content.Set(format, &openapi.MediaType{Schema: openapi.Binary()})
 		}
 		if a.body == nil {
 			continue

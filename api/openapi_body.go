@@ -15,6 +15,10 @@ func (d *describer) addBody(r route, o *openapi.Operation) error {
 	if r.body == bodyNone {
 		return nil
 	}
+	if r.body == bodyForm {
+		o.RequestBody = uploadBody()
+		return nil
+	}
 	media := &openapi.MediaType{}
 	var err error
 	if r.path == quotePath {
@@ -27,6 +31,22 @@ func (d *describer) addBody(r route, o *openapi.Operation) error {
 		Description: "JSON, whatever the Content-Type says.",
 	}
 	return err
+}
+
+// uploadBody is a form with one file.
+func uploadBody() *openapi.RequestBody {
+	file := openapi.Binary()
+	file.Description = "The image. Exactly one; other fields are ignored."
+	return &openapi.RequestBody{
+		Required: true, Description: "A form whose Content-Type names its boundary.",
+		Content: openapi.Map[*openapi.MediaType]{{Name: "multipart/form-data", Value: &openapi.MediaType{
+			Schema: &openapi.Schema{
+				Type: "object", Required: []string{uploadField},
+				Properties: openapi.Map[*openapi.Schema]{{Name: uploadField, Value: file}},
+			},
+			Encoding: openapi.Map[openapi.Encoding]{{Name: uploadField, Value: openapi.Encoding{ContentType: strings.Join(words(uploadFormats), ", ")}}},
+		}}},
+	}
 }
 
 // oneOfTheModels says which bodies there are. Models that are passed on to a

@@ -29,6 +29,7 @@ type body uint8
 const (
 	bodyNone body = iota // what comes all the same is skipped
 	bodyJSON             // one object
+	bodyForm             // multipart, with one file
 )
 
 const (
@@ -57,6 +58,9 @@ func routes() []route {
 		{method: post, path: "/v1/videos/generations", access: accessKey, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
 		{method: post, path: "/v1/images/generations", access: accessKey, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
 		{method: post, path: quotePath, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleQuote},
+
+		{method: post, path: "/v1/uploads/images", envelope: envelopeUpload, access: accessKey, body: bodyForm, bound: formLimit, time: uploadTime, handler: (*Server).handleUpload},
+		{method: get, path: filePath, access: accessOpen, handler: (*Server).handleFile},
 
 		{method: get, path: "/v1/models", access: accessLists, handler: (*Server).handleModels},
 		{method: get, path: "/v1beta/models", access: accessLists, handler: (*Server).handleGeminiModels},

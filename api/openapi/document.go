@@ -90,6 +90,12 @@ type RequestBody struct {
 type MediaType struct {
 	Schema   *Schema       `json:"schema"`
 	Examples Map[*Example] `json:"examples,omitempty"`
+	Encoding Map[Encoding] `json:"encoding,omitempty"`
+}
+
+// Encoding says what a part of a form is.
+type Encoding struct {
+	ContentType string `json:"contentType"`
 }
 
 // Example is a body as it may be.
@@ -141,6 +147,9 @@ func Content(mediaType string, m *MediaType) Map[*MediaType] {
 
 // JSONContent is a body of JSON.
 func JSONContent(m *MediaType) Map[*MediaType] { return Content(JSON, m) }
+
+// Binary is the schema of a file. Generators know it by its format.
+func Binary() *Schema { return &Schema{Type: "string", More: map[string]any{"format": "binary"}} }
 
 // Map is a JSON object that keeps the order in which it was made.
 type Map[T any] []Entry[T]

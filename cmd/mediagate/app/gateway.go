@@ -50,6 +50,7 @@ type Gateway struct {
 	opts     Options
 	log      *slog.Logger
 	rules    outbound.Rules
+	site     outbound.Site
 	catalog  *catalog.Catalog // of the start
 	reloader *reloader
 	channels *channel.Configured
@@ -64,7 +65,7 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.reloader = &reloader{dir: c.CatalogDir, log: o.Logger, load: func() (*catalog.Catalog, []string) {
-		return loadCatalog(c, catalog.WithMediaURLCheck(g.rules.CheckMediaURL))
+		return loadCatalog(c, catalog.WithMediaURLCheck(g.checkMediaURL))
 	}}
 	var problems []string
 	if g.catalog, problems = g.reloader.first(); len(problems) > 0 {
@@ -76,7 +77,7 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if g.Bucket, err = blob.Open(ctx, blob.Config{
 		Endpoint: c.S3.Endpoint, PublicEndpoint: c.S3.PublicEndpoint, Region: c.S3.Region, Bucket: c.S3.Bucket,
 		AccessKeyID: c.S3.AccessKeyID, SecretAccessKey: c.S3.SecretAccessKey, PathStyle: c.S3.PathStyle,
-		Memory: int64(c.MirrorMemory),
+		Memory: int64(c.MirrorMemory), ClientMemory: clientMemory(),
 	}); err != nil {
 		return nil, fmt.Errorf("s3: %w", err)
 	}
@@ -178,7 +179,7 @@ func (g *Gateway) API() (*api.Server, error) {
 		groups[name] = api.Group{PriceFactor: group.PriceFactor, Models: group.Models, Capacity: group.Capacity}
 	}
 	server, err := api.New(api.Config{
-		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket},
+		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket}, Files: g.Bucket, FileURL: g.fileURL,
 		Starter: workflows.Client{Temporal: g.Temporal}, Signer: g.Bucket,
 		Checks: api.Checks{
 			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: g.Bucket.Ping, Catalog: g.reloader.check,
@@ -230,7 +231,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 		Deliverer: deliverer{webhook.New(webhook.Config{
 			Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
 		})},
-		Engine: workflows.Client{Temporal: g.Temporal}, Settings: settings, Now: g.Store.Now, Logger: g.log,
+		Engine: workflows.Client{Temporal: g.Temporal}, FileOf: g.fileOf, Settings: settings, Now: g.Store.Now, Logger: g.log,
 		StartedAt: g.Store.Now(),
 		NewID:     newID,
 	}

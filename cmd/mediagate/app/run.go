@@ -62,6 +62,9 @@ func (r Roles) close() error {
 // has handed its work back.
 func (g *Gateway) Run(ctx context.Context, r Roles) error {
 	r.announce(ctx, g.log)
+	if err := g.openSite(r.API); err != nil {
+		return errors.Join(err, r.close())
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	if r.API != nil {
 		server, err := g.API()

@@ -73,6 +73,9 @@ func (c Config) problems(embedded bool) []problem {
 		v.check(err == nil && len(raw) == 32, fmt.Sprintf("encryption_keys[%d]", i), "must be base64 of 32 bytes")
 	}
 	v.check(c.PublicURL == "" || webURL(c.PublicURL), "public_url", "must be an http or https URL")
+	if _, err := outbound.ParseSite(c.PublicURL); webURL(c.PublicURL) && err != nil {
+		v.add("public_url", domainMessage(err))
+	}
 	for i, entry := range c.OwnDomains {
 		if _, _, err := outbound.ParseOwn([]string{entry}); err != nil {
 			v.add(fmt.Sprintf("own_domains[%d]", i), err.Error())
@@ -280,10 +283,14 @@ func baseURLProblem(s string) string {
 		return "must be an http or https URL"
 	}
 	if _, err := outbound.Host(s); err != nil {
-		if wrong, ok := errors.AsType[*mediagate.Error](err); ok {
-			return wrong.Message
-		}
-		return err.Error()
+		return domainMessage(err)
 	}
 	return ""
+}
+
+func domainMessage(err error) string {
+	if wrong, ok := errors.AsType[*mediagate.Error](err); ok {
+		return wrong.Message
+	}
+	return err.Error()
 }

@@ -1,0 +1,353 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"runtime/debug"
+	"strings"
+	"unicode"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/imagefile"
+)
+
+// The bounds of an upload.
+const (
+	uploadLimit   = 20 << 20            // of the file, in bytes
+	formLimit     = uploadLimit + 1<<20 // of the whole body
+	formHead      = 64 << 10            // of what stands before a part's content
+	formParts     = 100
+	maxUploadName = 255 // characters that are kept of a name
+	uploadGrowth  = 64  // bytes by which a file may grow: EXIF of ours can be longer than the client's
+)
+
+const (
+	uploadField   = "file"
+	unnamedUpload = "upload"
+)
+
+// uploadFormats are what can be uploaded.
+var uploadFormats = []imagefile.Format{imagefile.JPEG, imagefile.PNG, imagefile.WebP, imagefile.GIF}
+
+// uploadResult is the answer to an upload.
+type uploadResult struct {
+	URL         string `json:"url"`
+	Filename    string `json:"filename"`
+	ContentType string `json:"content_type"`
+	Bytes       int64  `json:"bytes"`
+	CreatedAt   int64  `json:"created_at"`
+}
+
+// handleUpload takes a picture in, while it arrives: nothing is stored unless
+// the whole form is as it should be.
+func (s *Server) handleUpload(c *call) (err error) {
+	var result uploadResult
+	c.uncounted(func() { result, err = s.takeUpload(c) })
+	if err != nil {
+		return err
+	}
+	return c.ok(result)
+}
+
+func (s *Server) takeUpload(c *call) (uploadResult, error) {
+	r := c.Request()
+	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	boundary := parameters["boundary"]
+	if err != nil || kind != "multipart/form-data" || boundary == "" {
+		return uploadResult{}, badFile("is missing: the Content-Type must be multipart/form-data with a boundary")
+	}
+	if r.ContentLength > c.route.bound {
+		return uploadResult{}, errUploadTooLarge
+	}
+	wait, cancel := c.lasting(s.cfg.UploadWait)
+	defer cancel()
+	if err := c.claim.take(wait, files, max(leastFile, announced(r.ContentLength))); err != nil {
+		return uploadResult{}, err
+	}
+	c.begun = true
+	body := &formBody{from: s.pieces(c), left: c.route.bound}
+	f := &form{body: body, parts: multipart.NewReader(body, boundary)}
+	result, err := s.readForm(c, f)
+	if broken := body.broken; broken != nil {
+		if errors.Is(broken, errFormTooLarge) {
+			return uploadResult{}, errUploadTooLarge
+		}
+		c.giveUpBody()
+		err := brokenBody(broken)
+		if e, ok := errors.AsType[*mediagate.Error](err); ok {
+			e.Param = uploadField
+		}
+		return uploadResult{}, err
+	}
+	if err == nil {
+		c.read = true
+	}
+	return result, err
+}
+
+// announced is how much an upload may turn out to be.
+func announced(length int64) int64 {
+	if length < 0 || length > uploadLimit {
+		return uploadLimit
+	}
+	return length
+}
+
+// badFile says what is wrong with the file, in words that follow its name.
+func badFile(format string, args ...any) error {
+	return mediagate.Invalid(uploadField, uploadField+" "+format, args...)
+}
+
+// noForm says what a body is not that cannot be taken apart.
+const noForm = "cannot be read: the body is no multipart/form-data with the boundary of its Content-Type, or ends before it is complete"
+
+var errUploadTooLarge = &mediagate.Error{
+	Kind: mediagate.KindTooLarge, Param: uploadField, Message: fmt.Sprintf("file must be at most %d bytes", uploadLimit),
+}
+
+// readForm goes over the parts of a form and stores the one that is the file.
+func (s *Server) readForm(c *call, f *form) (result uploadResult, err error) {
+	for {
+		part, err := f.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return result, badFile("is missing: the form has no such part")
+		case err != nil:
+			return result, err
+		case part.FormName() == uploadField:
+			return s.storeFile(c, f, part)
+		}
+	}
+}
+
+// storeFile streams the file into the bucket. The bucket has the file's end only
+// when the rest of the form has been read, so that it keeps nothing of a form
+// that goes wrong.
+func (s *Server) storeFile(c *call, f *form, part *multipart.Part) (uploadResult, error) {
+	content := bufio.NewReader(&bounded{r: part, left: uploadLimit})
+	head, err := content.Peek(imagefile.SniffLen)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return uploadResult{}, formError(err)
+	}
+	format, ok := imagefile.Detect(head)
+	if !ok {
+		_, err := imagefile.Clean(io.Discard, content) // which says why
+		return uploadResult{}, formError(err)
+	}
+	file, ok := mediagate.NewFile(s.now(), string(format))
+	if !ok {
+		return uploadResult{}, mediagate.Errorf(mediagate.KindInternal, "no name for a file of type %s", format)
+	}
+	ctx, cancel := c.lasting(s.cfg.BodyTimeout + c.route.time)
+	defer cancel()
+	cleaned, clean := io.Pipe()
+	stored := make(chan storedFile, 1)
+	go func() {
+		stored <- s.putFile(ctx, file, cleaned, announced(c.Request().ContentLength)+uploadGrowth)
+	}()
+	_, err = imagefile.Clean(clean, content)
+	if err == nil {
+		err = f.finish()
+	}
+	_ = clean.CloseWithError(err) // nil: the end of the file
+	got := <-stored
+	switch {
+	case err != nil && !errors.Is(err, errNotStored):
+		return uploadResult{}, formError(err)
+	case mediagate.Is(got.err, mediagate.KindInvalid):
+		return uploadResult{}, badFile("is refused: %s", domainError(got.err).Message)
+	case got.err != nil:
+		return uploadResult{}, &mediagate.Error{Kind: mediagate.KindInternal, Message: "storing an upload", Err: got.err}
+	}
+	return uploadResult{
+		URL: s.cfg.FileURL(file), Filename: uploadName(part), ContentType: file.MimeType(),
+		Bytes: got.bytes, CreatedAt: file.CreatedAt.Unix(),
+	}, nil
+}
+
+// storedFile is what came of storing a file.
+type storedFile struct {
+	bytes int64
+	err   error
+}
+
+// errNotStored ends the reading of a file that the bucket does not take.
+var errNotStored = errors.New("the file could not be stored")
+
+// putFile stores a file as it comes out of the pipe, in a goroutine of its own,
+// where a panic would end the process.
+func (s *Server) putFile(ctx context.Context, file mediagate.File, cleaned *io.PipeReader, most int64) (got storedFile) {
+	defer func() {
+		if p := recover(); p != nil {
+			got = storedFile{err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+		}
+		_ = cleaned.CloseWithError(errNotStored) // nobody reads on
+	}()
+	got.bytes, got.err = s.cfg.Files.PutFile(ctx, file, cleaned, most)
+	return got
+}
+
+// formError words what is wrong with a form or the file in it.
+func formError(err error) error {
+	switch words, bad := errors.AsType[imagefile.Unusable](err); {
+	case bad:
+		return badFile("%s", words.Error())
+	case errors.Is(err, errFileTooLarge):
+		return errUploadTooLarge
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return badFile(noForm)
+	}
+	return err
+}
+
+// uploadName is the name that the client gave the file: the last element of its
+// path, without what does not show.
+func uploadName(part *multipart.Part) string {
+	_, parameters, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
+	if err != nil {
+		return unnamedUpload
+	}
+	name := strings.ToValidUTF8(parameters["filename"], "")
+	name = name[strings.LastIndexAny(name, `/\`)+1:]
+	name = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return -1
+		}
+		return r
+	}, name))
+	if text := []rune(name); len(text) > maxUploadName {
+		name = string(text[:maxUploadName])
+	}
+	if strings.Trim(name, ".") == "" {
+		return unnamedUpload
+	}
+	return name
+}
+
+// form is a multipart body, part by part.
+type form struct {
+	body  *formBody
+	parts *multipart.Reader
+	count int
+	part  *multipart.Part
+}
+
+// next is the next part; io.EOF follows the last one. What is left of the part
+// before is read over, and what stands before a part's content is bounded.
+func (f *form) next() (*multipart.Part, error) {
+	if f.part != nil {
+		if _, err := io.Copy(io.Discard, f.part); err != nil {
+			return nil, formError(err)
+		}
+	}
+	if f.count++; f.count > formParts {
+		return nil, badFile("cannot be read: the form has more than %d parts", formParts)
+	}
+	f.body.head = formHead
+	part, err := f.parts.NextRawPart()
+	f.body.head = -1
+	switch {
+	case err == nil:
+		f.part = part
+		return part, nil
+	case err == io.EOF: //nolint:errorlint // see formBody
+		return nil, io.EOF
+	default:
+		return nil, badFile(noForm)
+	}
+}
+
+// finish reads the form to its end, behind the file.
+func (f *form) finish() error {
+	for {
+		part, err := f.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			if _, err := io.Copy(io.Discard, f.body); !f.body.ended { // what follows the form is no part of it
+				return err
+			}
+			return nil
+		case err != nil:
+			return err
+		case part.FormName() == uploadField:
+			return badFile("is given twice, once is allowed")
+		}
+	}
+}
+
+var (
+	errFormTooLarge = errors.New("the form is too large")
+	errFormHead     = errors.New("what stands before a part is too long")
+	errFileTooLarge = errors.New("the file is too large")
+)
+
+// formBody is the body of a form on its way: bounded, its own errors kept apart
+// from what the parts make of them. Its end is one more line, and then an error:
+// to multipart.Reader an end within a part's head is otherwise the same as the
+// closing boundary.
+type formBody struct {
+	from   io.Reader
+	left   int64
+	head   int64 // how much more may be read before a part begins; -1: it has begun
+	ended  bool
+	line   string // that is still to come then
+	broken error
+}
+
+func (b *formBody) Read(p []byte) (int, error) {
+	switch {
+	case b.broken != nil:
+		return 0, b.broken
+	case b.ended && b.line == "":
+		return 0, io.ErrUnexpectedEOF
+	case b.ended:
+		n := copy(p, b.line)
+		b.line = b.line[n:]
+		return n, nil
+	case b.head == 0:
+		return 0, errFormHead
+	}
+	if b.head > 0 {
+		p = p[:min(int64(len(p)), b.head)]
+	}
+	p = p[:min(int64(len(p)), b.left+1)] // one more than allowed, to see the end
+	n, err := b.from.Read(p)
+	b.left -= int64(n)
+	if b.head > 0 {
+		b.head -= int64(n)
+	}
+	if b.left < 0 {
+		b.broken = errFormTooLarge
+		return 0, b.broken
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF) && n > 0:
+		err = nil // it will say so again
+	case errors.Is(err, io.EOF):
+		b.ended, b.line, err = true, "\r\n", nil
+	default:
+		b.broken = err
+	}
+	return n, err
+}
+
+// bounded ends a file that is larger than it may be.
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	p = p[:min(int64(len(p)), b.left+1)]
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errFileTooLarge
+	}
+	return n, err
+}

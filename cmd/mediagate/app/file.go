@@ -1,0 +1,81 @@
+package app
+
+import (
+	"net"
+	"runtime/debug"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/storage/blob"
+)
+
+// openSite says where uploads are served: below public_url. Without one that is
+// where this process listens, which others may not reach.
+func (g *Gateway) openSite(listener net.Listener) error {
+	base := g.Config.PublicURL
+	switch {
+	case base != "":
+	case listener != nil:
+		base = "http://" + reachable(listener.Addr().String())
+	default:
+		return nil
+	}
+	site, err := outbound.ParseSite(base)
+	if err != nil {
+		return mediagate.Errorf(mediagate.KindInvalid, "public_url: %w", err)
+	}
+	g.site = site
+	return nil
+}
+
+// reachable replaces every address by the loopback.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return address
+}
+
+// fileURL is the link of an upload.
+func (g *Gateway) fileURL(f mediagate.File) string { return g.site.URL(f.Key()) }
+
+// fileOf is the upload behind a link of ours, whether it works or not.
+func (g *Gateway) fileOf(url string) (f mediagate.File, ok bool) {
+	name, below := g.fileName(url)
+	if !below {
+		return mediagate.File{}, false
+	}
+	return mediagate.ParseFile(name)
+}
+
+func (g *Gateway) fileName(url string) (name string, ok bool) {
+	path, ok := g.site.Path(url)
+	if !ok {
+		return "", false
+	}
+	return strings.CutPrefix(path, mediagate.FileFolder)
+}
+
+// checkMediaURL judges an address that a request names. A link of ours may be
+// where no other may lead; whatever else is where uploads are is refused.
+func (g *Gateway) checkMediaURL(raw string) error {
+	name, ours := g.fileName(raw)
+	if !ours {
+		return g.rules.CheckMediaURL(raw)
+	}
+	f, ok := mediagate.ParseFile(name)
+	switch {
+	case !ok:
+		return mediagate.Errorf(mediagate.KindInvalid, "there is no such upload")
+	case f.Expired(g.Store.Now()):
+		return mediagate.Errorf(mediagate.KindInvalid, "the upload has expired")
+	}
+	return nil
+}
+
+// clientMemory is the share of the memory that uploads on their way may have.
+func clientMemory() int64 {
+	return max(blob.MinMemory, min(debug.SetMemoryLimit(-1)/4, blob.DefaultClientMemory))
+}
