@@ -32,7 +32,7 @@ func mayImport() map[string][]string {
 		"webhook":    {".", "outbound"},
 		"storage":    {".", "freeport", "mediainfo"}, // the latter in pgtest
 		"sandbox":    nil,
-		"api":        {".", "billing", "catalog", "failpoint", "view"},
+		"api":        {".", "billing", "catalog", "failpoint", "imagefile", "view"},
 		"examples":   nil,
 	}
 }

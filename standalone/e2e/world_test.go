@@ -70,6 +70,8 @@ type world struct {
 	hooks *receiver
 	media mediaServer
 	tasks []*task // acknowledged
+
+	uploads map[string]bool // by their objects
 }
 
 var worlds atomic.Int64

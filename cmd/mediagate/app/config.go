@@ -21,7 +21,7 @@ type Config struct {
 	EncryptionKeys []string         `yaml:"encryption_keys" secret:"true" help:"base64 of 32 bytes each: the first encrypts, all decrypt"`
 	Retention      Retention        `yaml:"retention"`
 	ShutdownGrace  time.Duration    `yaml:"shutdown_grace" help:"how long calls under way may take to end"`
-	PublicURL      string           `yaml:"public_url" secret:"url" help:"our own address; its domain takes no webhooks"`
+	PublicURL      string           `yaml:"public_url" secret:"url" help:"our own address: of links of uploads; its domain takes no webhooks"`
 	OwnDomains     []string         `yaml:"own_domains" help:"more domains and CIDRs that count as our own"`
 	Currency       string           `yaml:"currency" help:"of prices and balances"`
 	CreditsPerUnit int64            `yaml:"credits_per_unit" help:"credits a currency unit"`
