@@ -251,11 +251,11 @@ func (f *form) next() (*multipart.Part, error) {
 	f.body.head = formHead
 	part, err := f.parts.NextRawPart()
 	f.body.head = -1
-	switch {
-	case err == nil:
+	switch err {
+	case nil:
 		f.part = part
 		return part, nil
-	case err == io.EOF: //nolint:errorlint // see formBody
+	case io.EOF: // of the closing boundary alone, see formBody
 		return nil, io.EOF
 	default:
 		return nil, badFile(noForm)
