@@ -53,7 +53,7 @@ type Transfer struct {
 	Kind      EntryKind
 	AccountID string
 	KeyID     string
-	TaskID    string
+	TaskID    string // or the speech's
 	Amount    Micros
 	Reference string
 	At        time.Time
@@ -62,7 +62,7 @@ type Transfer struct {
 // LedgerReport is the verdict of the ledger's invariants.
 type LedgerReport struct {
 	OK       bool     `json:"ok"`
-	Checked  int      `json:"checked"` // accounts, keys and tasks looked at
+	Checked  int      `json:"checked"` // accounts, keys, tasks and speeches looked at
 	Problems []string `json:"problems"`
 }
 

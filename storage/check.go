@@ -82,7 +82,8 @@ var invariants = [...]invariant{
 		`SELECT h.task_id AS id, h.amount AS found, 0 AS expected FROM ledger_transfers h
 		WHERE h.kind = 'hold'
 			AND NOT EXISTS (SELECT 1 FROM ledger_transfers r WHERE r.task_id = h.task_id AND r.kind IN ('post', 'void'))
-			AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = h.task_id AND t.status IN ('pending', 'processing'))`,
+			AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = h.task_id AND t.status IN ('pending', 'processing'))
+			AND NOT EXISTS (SELECT 1 FROM speeches s WHERE s.id = h.task_id AND s.state = 'open')`,
 		"task %s: %s is held for a task that is not alive (should be %s)",
 	},
 	{
@@ -105,6 +106,22 @@ var invariants = [...]invariant{
 		LEFT JOIN ledger_transfers h ON h.task_id = r.task_id AND h.kind = 'hold'
 		WHERE (r.kind = 'post' AND r.amount > COALESCE(h.amount, -1)) OR (r.kind = 'void' AND r.amount <> COALESCE(h.amount, -1))`,
 		"task %s: %s was posted or voided of a hold of %s",
+	},
+	{
+		`SELECT s.id, COALESCE(h.amount, 0) AS found, s.hold AS expected FROM speeches s
+		LEFT JOIN ledger_transfers h ON h.task_id = s.id AND h.kind = 'hold' WHERE h.id IS NULL OR h.amount <> s.hold`,
+		"speech %s: %s is held for it in the ledger, %s by its row",
+	},
+	{
+		`SELECT s.id, COUNT(r.id) * 1000000 AS found, CASE s.state WHEN 'open' THEN 0 ELSE 1000000 END AS expected FROM speeches s
+		LEFT JOIN ledger_transfers r ON r.task_id = s.id AND r.kind IN ('post', 'void')
+		GROUP BY s.id, s.state HAVING COUNT(r.id) <> CASE s.state WHEN 'open' THEN 0 ELSE 1 END`,
+		"speech %s has %s posts or voids, by its state %s",
+	},
+	{
+		`SELECT s.id, COALESCE(r.amount, 0) AS found, s.cost AS expected FROM speeches s
+		LEFT JOIN ledger_transfers r ON r.task_id = s.id AND r.kind = 'post' WHERE COALESCE(r.amount, 0) <> s.cost`,
+		"speech %s: %s was charged in the ledger, %s by its row",
 	},
 }
 
@@ -142,7 +159,7 @@ func (s *Store) CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
 	report := mediagate.LedgerReport{OK: true, Problems: []string{}}
 	snapshot := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 	err := s.on(ctx).Transaction(func(tx *gorm.DB) error {
-		count, err := one[struct{ N int }](tx, `SELECT (SELECT COUNT(*) FROM accounts) + (SELECT COUNT(*) FROM keys) + (SELECT COUNT(*) FROM tasks) AS n`)
+		count, err := one[struct{ N int }](tx, `SELECT (SELECT COUNT(*) FROM accounts) + (SELECT COUNT(*) FROM keys) + (SELECT COUNT(*) FROM tasks) + (SELECT COUNT(*) FROM speeches) AS n`)
 		if err != nil {
 			return err
 		}

@@ -72,6 +72,7 @@ func RowColumns() map[string][]string {
 		idempotencyRow{}.TableName(): columnsOf[idempotencyRow]().names,
 		keyRow{}.TableName():         columnsOf[keyRow]().names,
 		secretRow{}.TableName():      columnsOf[secretRow]().names,
+		speechRow{}.TableName():      columnsOf[speechRow]().names,
 		transferRow{}.TableName():    columnsOf[transferRow]().names,
 	}
 }

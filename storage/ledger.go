@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"math"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -186,26 +187,39 @@ func (s *Store) Ledger(ctx context.Context, accountID, taskID, after string, lim
 	return convert(rows, transferRow.transfer), hasMore, nil
 }
 
-// resolve ends a task's hold: a post of the cost, or a void. The hot account
-// row is written last.
-func (s *Store) resolve(tx *gorm.DB, t lockedTask, kind mediagate.EntryKind, cost mediagate.Micros) error {
+// holding is a hold that is to be ended, and what it hangs on: a task or a speech.
+type holding struct {
+	id, accountID, keyID string
+	amount               mediagate.Micros
+}
+
+// newHold is the transfer that takes a hold.
+func (s *Store) newHold(id, accountID, keyID string, amount mediagate.Micros, now time.Time) mediagate.Transfer {
+	return mediagate.Transfer{
+		ID: s.newID("txn_"), Kind: mediagate.EntryHold, AccountID: accountID, KeyID: keyID, TaskID: id, Amount: amount, At: now,
+	}
+}
+
+// resolve ends a hold: a post of the cost, or a void. The hot account row is
+// written last.
+func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost mediagate.Micros) error {
 	transfer := mediagate.Transfer{
-		ID: s.newID("txn_"), Kind: kind, AccountID: t.AccountID, KeyID: t.KeyID, TaskID: t.ID, Amount: t.Hold, At: s.clock(),
+		ID: s.newID("txn_"), Kind: kind, AccountID: h.accountID, KeyID: h.keyID, TaskID: h.id, Amount: h.amount, At: s.clock(),
 	}
 	if kind == mediagate.EntryPost {
 		transfer.Amount = cost
 	}
-	recorded, err := record(tx, transfer, t.Hold)
+	recorded, err := record(tx, transfer, h.amount)
 	if err != nil {
 		return err
 	}
 	if !recorded {
-		return mediagate.Errorf(mediagate.KindInternal, "the hold of %s is resolved already", t.ID)
+		return mediagate.Errorf(mediagate.KindInternal, "the hold of %s is resolved already", h.id)
 	}
-	if _, err := exec(tx, "UPDATE keys SET held = held - ?, spent = spent + ? WHERE id = ?", t.Hold, cost, t.KeyID); err != nil {
+	if _, err := exec(tx, "UPDATE keys SET held = held - ?, spent = spent + ? WHERE id = ?", h.amount, cost, h.keyID); err != nil {
 		return err
 	}
 	_, err = exec(tx, "UPDATE accounts SET available = available + ?, held = held - ?, spent = spent + ? WHERE id = ?",
-		t.Hold-cost, t.Hold, cost, t.AccountID)
+		h.amount-cost, h.amount, cost, h.accountID)
 	return err
 }

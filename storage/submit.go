@@ -35,12 +35,7 @@ func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string,
 		return "", false, err
 	}
 	for range 3 { // a record may end between the insert that saw it and the look at it
-		var stored bool
-		if s.lite {
-			stored, err = s.submitSteps(ctx, row)
-		} else {
-			stored, err = s.submitAtOnce(ctx, row)
-		}
+		stored, err := s.store(ctx, row)
 		if err != nil && !mediagate.Is(err, mediagate.KindRateLimited) {
 			return "", false, dbError(err, "submit")
 		}
@@ -59,6 +54,15 @@ func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string,
 		}
 	}
 	return "", false, mediagate.Errorf(mediagate.KindUnavailable, "the idempotency record keeps changing")
+}
+
+// store stores what is new and its hold. It tells false where an idempotency
+// record of an earlier submit stands against it.
+func (s *Store) store(ctx context.Context, n submission) (stored bool, err error) {
+	if s.lite {
+		return s.submitSteps(ctx, n)
+	}
+	return s.submitAtOnce(ctx, n)
 }
 
 type idempotencyRow struct {
@@ -94,11 +98,12 @@ func (s *Store) Replay(ctx context.Context, accountID, idemKey, path string, bod
 	return row.TaskID, true, nil
 }
 
-// submission is a new task as rows.
+// submission is a new task, or a speech, as rows.
 type submission struct {
-	task     wholeTask
-	capacity int             // of the group; 0: no limit
-	record   *idempotencyRow // nil without a key
+	into     func(*statement) *statement // inserts the row itself
+	record   *idempotencyRow             // nil without a key
+	group    string
+	capacity int // of the group; 0: no limit
 	hold     mediagate.Transfer
 	now      stamp
 }
@@ -116,22 +121,20 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	if t.CreatedAt.IsZero() {
 		t.CreatedAt = now
 	}
-	sub := submission{
-		capacity: n.Capacity,
-		task: wholeTask{CheckedAt: at(now), GroupName: n.Group, taskRow: taskRow{
-			Model: t.Model, Type: t.Type, Version: 1, Params: document(t.Params), Reference: t.Reference, RequestID: t.RequestID,
-			Charges: charges, CreatedAt: at(t.CreatedAt), lockedTask: lockedTask{
-				ID: t.ID, AccountID: t.AccountID, KeyID: t.KeyID, Status: mediagate.StatusPending, Hold: t.Hold, Plan: plan,
-				DeadlineAt: at(t.DeadlineAt),
-			},
-		}},
-		hold: mediagate.Transfer{
-			ID: s.newID("txn_"), Kind: mediagate.EntryHold, AccountID: t.AccountID, KeyID: t.KeyID, TaskID: t.ID, Amount: t.Hold, At: now,
+	task := wholeTask{CheckedAt: at(now), GroupName: n.Group, taskRow: taskRow{
+		Model: t.Model, Type: t.Type, Version: 1, Params: document(t.Params), Reference: t.Reference, RequestID: t.RequestID,
+		Charges: charges, CreatedAt: at(t.CreatedAt), lockedTask: lockedTask{
+			ID: t.ID, AccountID: t.AccountID, KeyID: t.KeyID, Status: mediagate.StatusPending, Hold: t.Hold, Plan: plan,
+			DeadlineAt: at(t.DeadlineAt),
 		},
-		now: at(now),
-	}
+	}}
 	if t.Webhook != nil {
-		sub.task.WebhookURL, sub.task.WebhookState, sub.task.WebhookReason = t.Webhook.URL, t.Webhook.State, t.Webhook.Reason
+		task.WebhookURL, task.WebhookState, task.WebhookReason = t.Webhook.URL, t.Webhook.State, t.Webhook.Reason
+	}
+	sub := submission{
+		group: n.Group, capacity: n.Capacity,
+		into: func(st *statement) *statement { return insert(st, "tasks", task, nil) },
+		hold: s.newHold(t.ID, t.AccountID, t.KeyID, t.Hold, now), now: at(now),
 	}
 	if n.IdempotencyKey != "" {
 		sub.record = &idempotencyRow{
@@ -160,10 +163,10 @@ func (s *Store) submitSteps(ctx context.Context, n submission) (stored bool, err
 				return inserted.Error
 			}
 		}
-		into := insert(&statement{}, "tasks", n.task, nil)
+		into := n.into(&statement{})
 		_, err := exec(tx, into.text.String(), into.args...)
 		if isDuplicate(err) {
-			return conflict("task %s exists", n.task.ID)
+			return conflict("%s exists", n.hold.TaskID)
 		}
 		if err != nil {
 			return err
@@ -172,7 +175,7 @@ func (s *Store) submitSteps(ctx context.Context, n submission) (stored bool, err
 			return err
 		}
 		if n.capacity > 0 {
-			busy, err := one[struct{ N int }](tx, groupLoad, n.task.GroupName)
+			busy, err := one[struct{ N int }](tx, groupLoad, n.group)
 			if err != nil {
 				return err
 			}
@@ -278,7 +281,7 @@ func (s *Store) withinCapacity(ctx context.Context, n submission, run func(exece
 	}
 	defer func() { _ = tx.Rollback() }() // of what was not committed
 	const lock = "SELECT pg_advisory_xact_lock(hashtextextended('mediagate group ' || $1, 0))"
-	if _, err := tx.ExecContext(ctx, lock, n.task.GroupName); err != nil {
+	if _, err := tx.ExecContext(ctx, lock, n.group); err != nil {
 		return nil, err
 	}
 	result, err := run(tx)
@@ -286,7 +289,7 @@ func (s *Store) withinCapacity(ctx context.Context, n submission, run func(exece
 		return nil, err
 	}
 	var busy int
-	if err := tx.QueryRowContext(ctx, strings.Replace(groupLoad, "?", "$1", 1), n.task.GroupName).Scan(&busy); err != nil {
+	if err := tx.QueryRowContext(ctx, strings.Replace(groupLoad, "?", "$1", 1), n.group).Scan(&busy); err != nil {
 		return nil, err
 	}
 	if stored, err := result.RowsAffected(); err != nil || stored > 0 && busy > n.capacity {
@@ -311,7 +314,7 @@ func submitStatement(n submission) (string, []any) {
 			say(" ON CONFLICT (account_id, key) DO UPDATE SET (", c.text, ") = ROW (", c.of("excluded"), ")").
 			with(" WHERE idempotency.expires_at <= ? RETURNING 1", n.now)
 	}
-	insert(s.say("), t AS ("), "tasks", n.task, nil)
+	n.into(s.say("), t AS ("))
 	amount, transfer := n.hold.Amount, newTransferRow(n.hold)
 	s.say(" FROM i RETURNING 1), k AS (").
 		with("UPDATE keys SET held = held + ? FROM t WHERE "+liveKey, amount, n.hold.KeyID, n.hold.AccountID, n.now).
@@ -339,8 +342,8 @@ func submitError(err error) error {
 		return errShort("insufficient balance")
 	case pg.TableName == "ledger_transfers" && pg.ColumnName == "account_id":
 		return errKeyGone()
-	case pg.ConstraintName == "tasks_pkey":
-		return mediagate.Errorf(mediagate.KindConflict, "the task id is taken")
+	case pg.ConstraintName == "tasks_pkey", pg.ConstraintName == "speeches_pkey":
+		return mediagate.Errorf(mediagate.KindConflict, "the id is taken")
 	default:
 		return err
 	}

@@ -125,9 +125,10 @@ var checkTests = map[string]func(*bench){
 	"the report counts what it looked at": func(b *bench) {
 		p := b.newPayer(unit(10))
 		b.submit(p, unit(1))
+		b.speak(p, unit(1))
 		report, err := b.CheckLedger(b.Context())
 		b.noError(err)
-		same(b, "checked", report.Checked, 3)
+		same(b, "checked", report.Checked, 4)
 	},
 }
 
@@ -142,6 +143,23 @@ func (b *bench) tamper(t tampering) {
 	b.settle(completed(done, unit(1)))
 	b.settle(failed(lost))
 	b.settle(cancelled(gone))
+	b.spoil(t)
+}
+
+// tamperSpeech is tamper for an account with one speech open, one posted and one
+// voided.
+func (b *bench) tamperSpeech(t tampering) {
+	b.corrupt = true
+	p := b.newPayerKey(unit(20), mediagate.Key{Quota: unit(20)})
+	b.speak(p, unit(2))
+	b.endSpeech(b.speak(p, unit(1)), mediagate.SpeechPosted)
+	b.endSpeech(b.speak(p, unit(3)), mediagate.SpeechVoided)
+	b.spoil(t)
+}
+
+// spoil tampers, and expects the check to say so.
+func (b *bench) spoil(t tampering) {
+	b.Helper()
 	b.checkLedger()
 	result := b.database().Exec(t.statement)
 	b.noError(result.Error)

@@ -36,6 +36,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 		"accounts":   accountTests,
 		"ledger":     ledgerTests,
 		"secrets":    secretTests,
+		"speeches":   speechTests,
 		"submit":     submitTests,
 		"lists":      listTests,
 		"references": referenceTests,
@@ -97,6 +98,10 @@ type office interface {
 	Ledger(ctx context.Context, accountID, taskID, after string, limit int) (transfers []mediagate.Transfer, hasMore bool, err error)
 	Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error)
 	CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
+	OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.Duration) error
+	RenewSpeech(ctx context.Context, id string, lease time.Duration) (open bool, err error)
+	EndSpeech(ctx context.Context, id string, end mediagate.SpeechState) (won bool, err error)
+	VoidSpeeches(ctx context.Context, limit int) (voided int, err error)
 	WebhookSecrets(ctx context.Context, accountID string) ([]mediagate.WebhookSecret, error)
 	RotateWebhookSecret(ctx context.Context, accountID string) (secrets []mediagate.WebhookSecret, err error)
 	Replay(ctx context.Context, accountID, idemKey, path string, body [32]byte) (taskID string, found bool, err error)

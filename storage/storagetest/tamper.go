@@ -80,6 +80,39 @@ var tamperTests = map[string]tampering{
 	},
 }
 
+// speechTampering are the corruptions of speeches, of which there is one that
+// is open for 2, one posted for 1 and one voided of 3.
+var speechTampering = map[string]tampering{
+	"a hold that a speech's row contradicts": {
+		statement: "UPDATE speeches SET hold = hold + 1 WHERE state = 'open'",
+		want:      "2 is held for it in the ledger, 2.000001 by its row",
+	},
+	"a speech that has ended with its hold open": {
+		statement: "UPDATE speeches SET state = 'voided', ended_at = created_at WHERE state = 'open'",
+		want:      "has 0 posts or voids, by its state 1",
+	},
+	"a hold of a speech that has ended": {
+		statement: "UPDATE speeches SET state = 'voided', ended_at = created_at WHERE state = 'open'",
+		want:      "2 is held for a task that is not alive",
+	},
+	"an open speech that is resolved": {
+		statement: "UPDATE speeches SET state = 'open', cost = 0, ended_at = NULL WHERE state = 'posted'",
+		want:      "has 1 posts or voids, by its state 0",
+	},
+	"a voided speech that was charged": {
+		statement: "UPDATE ledger_transfers SET kind = 'post' WHERE kind = 'void'",
+		want:      "3 was charged in the ledger, 0 by its row",
+	},
+	"a posted speech with another cost": {
+		statement: "UPDATE speeches SET cost = cost - 1 WHERE state = 'posted'",
+		want:      "1 was charged in the ledger, 0.999999 by its row",
+	},
+	"a speech that is gone": {
+		statement: "DELETE FROM speeches WHERE state = 'open'",
+		want:      "2 is held for a task that is not alive",
+	},
+}
+
 // tampering is one way to break the ledger by SQL.
 type tampering struct {
 	statement string
@@ -91,6 +124,9 @@ func withTampering(tests map[string]func(*bench)) map[string]func(*bench) {
 	all := maps.Clone(tests)
 	for name, t := range tamperTests {
 		all["the check finds "+name] = func(b *bench) { b.tamper(t) }
+	}
+	for name, t := range speechTampering {
+		all["the check finds "+name] = func(b *bench) { b.tamperSpeech(t) }
 	}
 	return all
 }

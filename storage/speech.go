@@ -1,0 +1,111 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+type speechRow struct {
+	ID        string
+	AccountID string
+	KeyID     string
+	RequestID string
+	Model     string
+	Charges   document
+	Hold      mediagate.Micros
+	Cost      mediagate.Micros
+	State     mediagate.SpeechState
+	CreatedAt stamp
+	EndedAt   stamp
+	VoidAfter stamp
+}
+
+// TableName tells GORM.
+func (speechRow) TableName() string { return "speeches" }
+
+// OpenSpeech takes a speech in: its row and the hold on key and account, all or
+// nothing. The hold stands for as long as lease, unless RenewSpeech prolongs it
+// or EndSpeech ends it.
+//
+// Returns KindPayment when key or account is short, KindUnauthenticated when
+// the key was deleted or has expired meanwhile.
+func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.Duration) error {
+	now := s.clock()
+	charges, err := jsonText(n.Charges)
+	if err != nil {
+		return err
+	}
+	row := speechRow{
+		ID: n.ID, AccountID: n.AccountID, KeyID: n.KeyID, RequestID: n.RequestID, Model: n.Model, Charges: charges,
+		Hold: n.Hold, State: mediagate.SpeechOpen, CreatedAt: at(now), VoidAfter: at(now.Add(lease)),
+	}
+	_, err = s.store(ctx, submission{
+		into: func(st *statement) *statement { return insert(st, "speeches", row, nil) },
+		hold: s.newHold(n.ID, n.AccountID, n.KeyID, n.Hold, now), now: at(now),
+	})
+	return dbError(err, "open speech")
+}
+
+// RenewSpeech lets the hold stand for as long as lease from now. It reports
+// whether there still is one.
+func (s *Store) RenewSpeech(ctx context.Context, id string, lease time.Duration) (open bool, err error) {
+	changed, err := exec(s.on(ctx), "UPDATE speeches SET void_after = ? WHERE id = ? AND state = 'open'", at(s.clock().Add(lease)), id)
+	return changed > 0, dbError(err, "renew speech")
+}
+
+// EndSpeech posts the hold in full or voids it, once: won is false when it has
+// ended before, however it did.
+func (s *Store) EndSpeech(ctx context.Context, id string, end mediagate.SpeechState) (won bool, err error) {
+	if end != mediagate.SpeechPosted && end != mediagate.SpeechVoided {
+		return false, mediagate.Errorf(mediagate.KindInternal, "a speech does not end as %q", end)
+	}
+	err = s.write(ctx, "end speech", func(tx *gorm.DB) error {
+		won, err = s.endSpeech(tx, id, end, time.Time{})
+		return err
+	})
+	return won && err == nil, err
+}
+
+// VoidSpeeches voids those whose lease is over, and tells how many.
+func (s *Store) VoidSpeeches(ctx context.Context, limit int) (voided int, err error) {
+	now := s.clock()
+	var ids []struct{ ID string }
+	if err := read(s.on(ctx), &ids, "SELECT id FROM speeches WHERE state = 'open' AND void_after <= ? ORDER BY void_after LIMIT ?", at(now), limit); err != nil {
+		return 0, dbError(err, "look for speeches")
+	}
+	for _, row := range ids {
+		var won bool
+		if err := s.write(ctx, "void speech", func(tx *gorm.DB) error {
+			won, err = s.endSpeech(tx, row.ID, mediagate.SpeechVoided, now)
+			return err
+		}); err != nil {
+			return voided, err
+		}
+		if won {
+			voided++
+		}
+	}
+	return voided, nil
+}
+
+// endSpeech ends a speech that is open, and with lapsed given one whose lease
+// was over then.
+func (s *Store) endSpeech(tx *gorm.DB, id string, end mediagate.SpeechState, lapsed time.Time) (won bool, err error) {
+	kind, share := mediagate.EntryVoid, 0
+	if end == mediagate.SpeechPosted {
+		kind, share = mediagate.EntryPost, 1
+	}
+	query, args := "UPDATE speeches SET state = ?, cost = hold * ?, ended_at = ? WHERE id = ? AND state = 'open'", []any{end, share, at(s.clock()), id}
+	if !lapsed.IsZero() {
+		query, args = query+" AND void_after <= ?", append(args, at(lapsed))
+	}
+	row, err := one[speechRow](tx, query+" RETURNING "+columnsOf[speechRow]().text, args...)
+	if err != nil || row == nil {
+		return false, err
+	}
+	return true, s.resolve(tx, holding{row.ID, row.AccountID, row.KeyID, row.Hold}, kind, row.Cost)
+}

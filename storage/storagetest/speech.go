@@ -1,0 +1,234 @@
+package storagetest
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+const speechLease = 30 * time.Second
+
+func (b *bench) newSpeech(p payer, hold mediagate.Micros) mediagate.Speech {
+	return mediagate.Speech{
+		ID: fmt.Sprintf("speech_%06d", b.tasks.Add(1)), AccountID: p.account, KeyID: p.key, RequestID: "req_1", Model: "eta-4o-mini-tts",
+		Charges: []mediagate.Charge{{Item: "eta-4o-mini-tts", Unit: mediagate.UnitCharacter, Quantity: 1, UnitPrice: hold}}, Hold: hold,
+	}
+}
+
+// speak opens a speech and returns its id.
+func (b *bench) speak(p payer, hold mediagate.Micros) string {
+	b.Helper()
+	n := b.newSpeech(p, hold)
+	b.noError(b.OpenSpeech(b.Context(), n, speechLease))
+	return n.ID
+}
+
+func (b *bench) endSpeech(id string, end mediagate.SpeechState) {
+	b.Helper()
+	won, err := b.EndSpeech(b.Context(), id, end)
+	b.noError(err)
+	same(b, "ended by this call", won, true)
+}
+
+// lapse voids what is over.
+func (b *bench) lapse(want int) {
+	b.Helper()
+	voided, err := b.VoidSpeeches(b.Context(), 100)
+	b.noError(err)
+	same(b, "voided", voided, want)
+}
+
+var speechTests = map[string]func(*bench){
+	"a speech holds its price": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.speak(p, unit(4))
+		b.money(p, unit(6), unit(4), 0)
+		transfers, _, err := b.Ledger(b.Context(), p.account, id, "", 10)
+		b.noError(err)
+		same(b, "transfers", transfers, []mediagate.Transfer{{
+			ID: transfers[0].ID, Kind: mediagate.EntryHold, AccountID: p.account, KeyID: p.key, TaskID: id, Amount: unit(4), At: b.now(),
+		}})
+		same(b, "what it counts", b.count("SELECT COUNT(*) FROM speeches WHERE charges LIKE '%\"item\":\"eta-4o-mini-tts\"%\"quantity\":1%'"), 1)
+		b.checkLedger()
+	},
+	"what is not there cannot be held": func(b *bench) {
+		p := b.newPayer(unit(4))
+		b.kind(b.OpenSpeech(b.Context(), b.newSpeech(p, unit(4)+1), speechLease), mediagate.KindPayment)
+		limited := b.newPayerKey(unit(10), mediagate.Key{Quota: unit(1)})
+		b.kind(b.OpenSpeech(b.Context(), b.newSpeech(limited, unit(1)+1), speechLease), mediagate.KindPayment)
+		b.money(p, unit(4), 0, 0)
+		b.money(limited, unit(10), 0, 0)
+		same(b, "rows", b.count("SELECT COUNT(*) FROM speeches"), 0)
+	},
+	"a deleted key holds nothing": func(b *bench) {
+		p := b.newPayer(unit(4))
+		b.noError(b.DeleteKey(b.Context(), p.key))
+		b.kind(b.OpenSpeech(b.Context(), b.newSpeech(p, unit(1)), speechLease), mediagate.KindUnauthenticated)
+		same(b, "rows", b.count("SELECT COUNT(*) FROM speeches"), 0)
+	},
+	"an id is taken once": func(b *bench) {
+		p := b.newPayer(unit(4))
+		n := b.newSpeech(p, unit(1))
+		b.noError(b.OpenSpeech(b.Context(), n, speechLease))
+		b.kind(b.OpenSpeech(b.Context(), n, speechLease), mediagate.KindConflict)
+		b.money(p, unit(3), unit(1), 0)
+	},
+	"a posted speech is charged": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.speak(p, unit(4))
+		b.endSpeech(id, mediagate.SpeechPosted)
+		b.money(p, unit(6), 0, unit(4))
+		same(b, "row", b.count("SELECT COUNT(*) FROM speeches WHERE state = 'posted' AND cost = 4000000 AND ended_at IS NOT NULL"), 1)
+	},
+	"a voided speech costs nothing": func(b *bench) {
+		p := b.newPayer(unit(10))
+		b.endSpeech(b.speak(p, unit(4)), mediagate.SpeechVoided)
+		b.money(p, unit(10), 0, 0)
+		same(b, "row", b.count("SELECT COUNT(*) FROM speeches WHERE state = 'voided' AND cost = 0 AND ended_at IS NOT NULL"), 1)
+	},
+	"a speech for nothing ends too": func(b *bench) {
+		p := b.newPayer(0)
+		b.endSpeech(b.speak(p, 0), mediagate.SpeechPosted)
+		b.endSpeech(b.speak(p, 0), mediagate.SpeechVoided)
+	},
+	"the first end counts": func(b *bench) {
+		p := b.newPayer(unit(10))
+		for _, ends := range [][2]mediagate.SpeechState{
+			{mediagate.SpeechVoided, mediagate.SpeechPosted}, {mediagate.SpeechPosted, mediagate.SpeechVoided}, {mediagate.SpeechPosted, mediagate.SpeechPosted},
+		} {
+			id := b.speak(p, unit(1))
+			b.endSpeech(id, ends[0])
+			won, err := b.EndSpeech(b.Context(), id, ends[1])
+			b.noError(err)
+			same(b, "won by the second", won, false)
+		}
+		b.money(p, unit(8), 0, unit(2))
+	},
+	"nothing else is an end": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.speak(p, unit(1))
+		_, err := b.EndSpeech(b.Context(), id, mediagate.SpeechOpen)
+		b.kind(err, mediagate.KindInternal)
+		won, err := b.EndSpeech(b.Context(), "speech_none", mediagate.SpeechPosted)
+		b.noError(err)
+		same(b, "won", won, false)
+	},
+	"a lease that is over voids, and not before": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.speak(p, unit(4))
+		b.pass(speechLease - time.Microsecond)
+		b.lapse(0)
+		b.pass(time.Microsecond)
+		b.lapse(1)
+		b.lapse(0)
+		b.money(p, unit(10), 0, 0)
+		won, err := b.EndSpeech(b.Context(), id, mediagate.SpeechPosted)
+		b.noError(err)
+		same(b, "posted late", won, false)
+		b.money(p, unit(10), 0, 0)
+	},
+	"a renewed lease holds on": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.speak(p, unit(4))
+		b.pass(speechLease - time.Second)
+		open, err := b.RenewSpeech(b.Context(), id, speechLease)
+		b.noError(err)
+		same(b, "open", open, true)
+		b.pass(speechLease - time.Second)
+		b.lapse(0)
+		b.pass(time.Second)
+		b.lapse(1)
+		open, err = b.RenewSpeech(b.Context(), id, speechLease)
+		b.noError(err)
+		same(b, "open after the end", open, false)
+		b.lapse(0)
+	},
+	"one that was only slow is still charged": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.speak(p, unit(4))
+		b.pass(2 * speechLease)
+		b.endSpeech(id, mediagate.SpeechPosted)
+		b.lapse(0)
+		b.money(p, unit(6), 0, unit(4))
+	},
+	"the oldest are voided first, a batch at a time": func(b *bench) {
+		p := b.newPayer(unit(10))
+		for range 5 {
+			b.speak(p, unit(1))
+			b.pass(time.Second)
+		}
+		b.pass(speechLease - 3*time.Second) // the last two live
+		for _, want := range []int{2, 1, 0} {
+			voided, err := b.VoidSpeeches(b.Context(), 2)
+			b.noError(err)
+			same(b, "voided", voided, want)
+		}
+		b.money(p, unit(8), unit(2), 0)
+	},
+	"of a late post and those who void one wins": func(b *bench) {
+		p := b.newPayer(unit(10))
+		var posted, voided atomic.Int64
+		ids := make([]string, 8)
+		for i := range ids {
+			ids[i] = b.speak(p, unit(1))
+		}
+		b.pass(speechLease)
+		b.race(12, func(i int) {
+			if i < len(ids) {
+				won, err := b.EndSpeech(b.Context(), ids[i], mediagate.SpeechPosted)
+				if err != nil {
+					b.Errorf("post: %v", err)
+				}
+				if won {
+					posted.Add(1)
+				}
+				return
+			}
+			n, err := b.VoidSpeeches(b.Context(), 100)
+			if err != nil {
+				b.Errorf("void: %v", err)
+			}
+			voided.Add(int64(n))
+		})
+		same(b, "ends", posted.Load()+voided.Load(), int64(len(ids)))
+		spent := unit(posted.Load())
+		b.money(p, unit(10)-spent, 0, spent)
+	},
+	"of a renewal and a void one wins": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.speak(p, unit(1))
+		b.pass(speechLease)
+		var open bool
+		var voided int
+		b.race(2, func(i int) {
+			var err error
+			if i == 0 {
+				open, err = b.RenewSpeech(b.Context(), id, speechLease)
+			} else {
+				voided, err = b.VoidSpeeches(b.Context(), 1)
+			}
+			if err != nil {
+				b.Errorf("%v", err)
+			}
+		})
+		if open == (voided == 1) {
+			b.Errorf("renewed %v, voided %d", open, voided)
+		}
+	},
+	"of two speeches for the last money one is held": func(b *bench) {
+		p := b.newPayer(unit(3))
+		var opened atomic.Int64
+		b.race(4, func(int) {
+			switch err := b.OpenSpeech(b.Context(), b.newSpeech(p, unit(2)), speechLease); {
+			case err == nil:
+				opened.Add(1)
+			case !mediagate.Is(err, mediagate.KindPayment):
+				b.Errorf("open: %v", err)
+			}
+		})
+		same(b, "opened", opened.Load(), 1)
+		b.money(p, unit(1), unit(2), 0)
+	},
+}
