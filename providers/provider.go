@@ -70,6 +70,15 @@ type Opener interface {
 	Open(ctx context.Context, ref mediagate.JobRef, media mediagate.Media) (file io.ReadCloser, length int64, err error)
 }
 
+// Speaker is implemented by adapters whose vendor answers with sound while it
+// makes it.
+type Speaker interface {
+	// Speak sends the job once and returns when the vendor begins to answer with
+	// sound. Its errors are Submit's, those of the sound's reader KindAmbiguous.
+	// Whoever reads closes it, which ends the call, also in the middle.
+	Speak(ctx context.Context, job mediagate.Job) (io.ReadCloser, error)
+}
+
 // Closer is implemented by adapters that keep idle connections.
 type Closer interface {
 	Close()
@@ -90,19 +99,23 @@ type Operation struct {
 	Fields []string // of the canonical request that it takes
 	Media  string   // class of its results: "video", "image", "audio"
 
-	Sync   bool // the submit call itself brings the result
-	Find   bool // the vendor can be asked for the job by our own id
-	Cancel bool // the vendor can stop the job
-	Batch  int  // jobs that one poll can ask for, where the channel's dialect has such a call; 0 is one
-	Base   bool // it takes requests of the base contract, those for models of no catalog
-	Source bool // it works on what an earlier job made: Job.Source is set, and Express looks at it
-	Inputs bool // Submit opens the client's media, which takes time before its first byte
+	Sync bool // the submit call itself brings the result
+	// Streams: the job goes through Speak and not through Submit, whose answer is
+	// passed on while it arrives. No task has it.
+	Streams bool
+	Find    bool // the vendor can be asked for the job by our own id
+	Cancel  bool // the vendor can stop the job
+	Batch   int  // jobs that one poll can ask for, where the channel's dialect has such a call; 0 is one
+	Base    bool // it takes requests of the base contract, those for models of no catalog
+	Source  bool // it works on what an earlier job made: Job.Source is set, and Express looks at it
+	Inputs  bool // Submit opens the client's media, which takes time before its first byte
 	// Uploads: Submit lets the vendor fetch a file before the call that submits,
 	// which takes as much time.
 	Uploads bool
 
 	// Submit is the longest that a submission takes, from the first call that
-	// it makes to the end of the last answer.
+	// it makes to the end of the last answer; of one that streams, to its first
+	// byte.
 	Submit time.Duration
 	// Parts is the field of the request that says how many calls the job takes,
 	// each of which makes one file; empty for one call.

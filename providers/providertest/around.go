@@ -27,7 +27,7 @@ func (s Suite) before(t *testing.T) {
 	t.Run("all calls", func(t *testing.T) {
 		t.Parallel()
 		vendor := s.Vendor(t, s.Accepted)
-		if _, err := s.Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), s.job()); err != nil {
+		if _, err := s.send(t.Context(), s.Open(t, vendor.URL, providers.Options{}), s.job()); err != nil {
 			t.Fatal(err)
 		}
 		for _, x := range s.Before {

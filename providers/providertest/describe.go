@@ -21,14 +21,18 @@ func (s Suite) description(t *testing.T) {
 	_, finds := p.(providers.Finder)
 	_, stops := p.(providers.Canceller)
 	_, batches := p.(providers.Batcher)
-	var find, stop, batch bool
+	_, speaks := p.(providers.Speaker)
+	var find, stop, batch, stream bool
 	bases := map[string]string{} // by the class that they make
 	tried := map[string]bool{}
 	for _, job := range s.jobs() {
 		tried[job.Operation] = true
 	}
 	for name, op := range about.Operations {
-		find, stop, batch = find || op.Find, stop || op.Cancel, batch || op.Batch > 1
+		find, stop, batch, stream = find || op.Find, stop || op.Cancel, batch || op.Batch > 1, stream || op.Streams
+		if op.Streams && (!op.Sync || op.Parts != "" || op.Inputs || op.Base) {
+			t.Errorf("%s: streams, and has what only tasks have", name)
+		}
 		if !slices.Contains([]string{"video", "image", "audio"}, op.Media) || op.Submit <= 0 || len(op.Fields) == 0 && !op.Source {
 			t.Errorf("%s: media %q, submit %s, fields %v", name, op.Media, op.Submit, op.Fields)
 		}
@@ -46,7 +50,7 @@ func (s Suite) description(t *testing.T) {
 		}
 	}
 	batch = batch && !s.Alone
-	for what, is := range map[string][2]bool{"Find": {find, finds}, "Cancel": {stop, stops}, "PollAll": {batch, batches}} {
+	for what, is := range map[string][2]bool{"Find": {find, finds}, "Cancel": {stop, stops}, "PollAll": {batch, batches}, "Speak": {stream, speaks}} {
 		if is[0] != is[1] {
 			t.Errorf("%s: described %v, implemented %v", what, is[0], is[1])
 		}
@@ -80,7 +84,7 @@ func (s Suite) opened(t *testing.T) {
 	for _, job := range s.jobs() {
 		seen := &recorder{Inputs: s.Files}
 		job.Inputs, job.Sink = seen, NewSink()
-		_, _ = s.Open(t, s.Vendor(t, s.Accepted).URL, providers.Options{}).Submit(t.Context(), job)
+		_, _ = s.send(t.Context(), s.Open(t, s.Vendor(t, s.Accepted).URL, providers.Options{}), job)
 		opens[job.Operation] = opens[job.Operation] || seen.opened.Load()
 	}
 	for name, op := range s.adapter(t).Description.Operations {
@@ -160,7 +164,7 @@ func (s Suite) refusedBoth(t *testing.T, job mediagate.Job) {
 	vendor := s.Vendor(t, s.Accepted)
 	said := s.adapter(t).Express(job, s.Channel.Options)
 	job.Inputs, job.Sink = Inputs(s.Files), NewSink()
-	_, err := s.Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job)
+	_, err := s.send(t.Context(), s.Open(t, vendor.URL, providers.Options{}), job)
 	s.check(t, err, Row{Kind: mediagate.KindInvalid}, vendor.URL)
 	if said == nil || said.Error() != err.Error() {
 		t.Errorf("Express: %v, Submit: %v", said, err)

@@ -26,7 +26,7 @@ import (
 // are inputs; request-N and result-N are what came of it, compared or, with
 // update, rewritten. A step that makes several calls has answer-N.2 and so on
 // after answer-N, and as many requests. The first line of an answer is its
-// HTTP status. Together they must show that no field is lost on its way.
+// HTTP status and, where it is no JSON, its type. Together they must show that no field is lost on its way.
 func (s Suite) Golden(t *testing.T, pattern string, update bool) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -97,7 +97,7 @@ func (s Suite) play(t *testing.T, in *txtar.Archive) *txtar.Archive {
 		var err error
 		if n == 0 {
 			var sub mediagate.Submission
-			sub, err = p.Submit(t.Context(), job)
+			sub, err = s.send(t.Context(), p, job)
 			result, ref = sub, sub.Ref
 		} else {
 			result, err = p.Poll(t.Context(), ref)
@@ -147,11 +147,16 @@ func callOf(step, i int) string {
 func parseAnswer(t *testing.T, data []byte) Reply {
 	t.Helper()
 	first, body, _ := strings.Cut(string(data), "\n")
-	status, err := strconv.Atoi(strings.TrimSpace(first))
+	first, kind, _ := strings.Cut(strings.TrimSpace(first), " ")
+	status, err := strconv.Atoi(first)
 	if err != nil {
 		t.Fatalf("an answer begins with its HTTP status: %v", err)
 	}
-	return Reply{Status: status, Body: body}
+	reply := Reply{Status: status, Body: body}
+	if kind != "" {
+		reply.Header = map[string]string{"Content-Type": kind}
+	}
+	return reply
 }
 
 // formatRequest writes a request with all its headers, but for those that

@@ -157,7 +157,7 @@ func (s Suite) tell(t *testing.T, job mediagate.Job, replies []Reply) (string, e
 	t.Helper()
 	job.Inputs, job.Sink = Inputs(s.Files), NewSink()
 	vendor := NewVendor(t, replies...)
-	submission, err := s.Open(t, vendor.URL, providers.Options{Version: "1.2.3"}).Submit(t.Context(), job)
+	submission, err := s.send(t.Context(), s.Open(t, vendor.URL, providers.Options{Version: "1.2.3"}), job)
 	var told bytes.Buffer
 	for _, r := range vendor.Requests() {
 		told.Write(formatRequest(t, r))

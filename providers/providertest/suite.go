@@ -109,6 +109,10 @@ func Run(t *testing.T, s Suite) {
 		t.Parallel()
 		s.reach(t)
 	})
+	t.Run("speak", func(t *testing.T) {
+		t.Parallel()
+		s.speak(t)
+	})
 	t.Run("before", func(t *testing.T) {
 		t.Parallel()
 		s.before(t)
@@ -178,6 +182,15 @@ func (s Suite) adapter(tb testing.TB) providers.Adapter {
 	return a
 }
 
+// described is what the adapter says of itself.
+func (s Suite) described() providers.Description {
+	if s.Adapter.Open != nil {
+		return s.Adapter.Description
+	}
+	a, _ := all.Adapter(s.Channel.Provider)
+	return a.Description
+}
+
 // operation is what the adapter says of the suite's job.
 func (s Suite) operation(tb testing.TB) providers.Operation {
 	tb.Helper()
@@ -211,11 +224,15 @@ func short() providers.Options {
 	}}
 }
 
-// hasty is short for a reply that would not end by itself. Any other is waited
-// for, however slow the machine.
+// hasty is short for a reply that would not end by itself, in time or in length.
+// Any other is waited for, however slow the machine.
 func hasty(r Reply) providers.Options {
-	if r.Fault == StallHead || r.Fault == StallBody {
+	switch r.Fault {
+	case StallHead, StallBody:
 		return short()
+	case Huge:
+		return providers.Options{MaxBody: 4 << 20}
+	case NoFault, CutHead, CutBody:
 	}
 	return providers.Options{}
 }
@@ -267,7 +284,7 @@ func (s Suite) discreet(t *testing.T, text, host string) {
 type call func(ctx context.Context, p providers.Provider) error
 
 func (s Suite) submitKind(ctx context.Context, p providers.Provider) error {
-	_, err := p.Submit(ctx, s.job())
+	_, err := s.send(ctx, p, s.job())
 	return err
 }
 

@@ -1,0 +1,203 @@
+package channel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+)
+
+const (
+	// speechSendTime is how long a speech may wait for its first byte to leave
+	// us. Whoever was held up longer may have lost the hold meanwhile.
+	speechSendTime = 10 * time.Second
+	// firstPiece is how much of the sound is read before it is handed on, at
+	// most: what is there, as soon as anything is.
+	firstPiece = 16 << 10
+)
+
+// Speakers have texts spoken by one of our channels, while the client waits.
+//
+// Channels are tried in their order. One is passed over that is disabled, whose
+// breaker is open, or that has as many speeches under way here as its
+// concurrency allows: a speech is no attempt, takes no slot in the database,
+// and is counted by its process alone. What proves that a vendor has done
+// nothing leads to the next channel, until the first byte of sound is there;
+// nothing does after it, and a lost answer never does, since the vendor may have
+// been paid for it. Its fields are set before it is used.
+type Speakers struct {
+	Channels Channels
+	Breakers *Breakers
+	Now      func() time.Time
+
+	places Places
+}
+
+// Speak begins to speak and returns once there is sound. Errors are of KindInvalid
+// and KindModerated for what the vendor says of the request; KindThrottled where
+// the vendor, or our own bound, asks for fewer calls; KindFunds, KindCredentials
+// and KindShutOut where no channel is open to us; KindUnreached where nothing was
+// sent; KindAmbiguous and KindVendor where the vendor failed; and KindUnavailable
+// without a database. Those of the sound's reader are KindAmbiguous.
+func (s *Speakers) Speak(ctx context.Context, model string, routes []mediagate.Route, params json.RawMessage) (io.ReadCloser, error) {
+	var worst error
+	for _, c := range s.Channels.Candidates(model, routes, params) {
+		sound, err := s.speakBy(ctx, c, params)
+		if err == nil {
+			return sound, nil
+		}
+		worst = telling(worst, err)
+		if !mayFollow(err) || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	if worst == nil {
+		return nil, mediagate.Errorf(mediagate.KindShutOut, "no channel serves the model")
+	}
+	return nil, worst
+}
+
+// speakBy asks one channel.
+func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMessage) (io.ReadCloser, error) {
+	speaker, ok := c.Vendor.(providers.Speaker)
+	if !ok {
+		return nil, mediagate.Errorf(mediagate.KindInternal, "the adapter of %s does not speak", c.Name)
+	}
+	var place *Place
+	if c.Concurrency > 0 {
+		if place, ok = s.places.Try(c.Name, c.Concurrency); !ok {
+			return nil, &mediagate.Error{Kind: mediagate.KindThrottled, RetryAfter: time.Second, Message: "as many speeches are under way as the channel allows"}
+		}
+	}
+	entry, open, err := s.Breakers.Enter(ctx, c.Name, c.Adapter.Description.Operations[c.Route.Operation].Submit)
+	if err != nil || !open {
+		place.Leave()
+		if err == nil {
+			err = mediagate.Errorf(mediagate.KindShutOut, "the channel takes no jobs")
+		}
+		return nil, err
+	}
+	sound, err := begin(ctx, speaker, mediagate.Job{
+		Upstream: c.Route.Upstream, Operation: c.Route.Operation, Params: params, SendBefore: s.Now().Add(speechSendTime),
+	})
+	if err != nil {
+		place.Leave()
+		if ctx.Err() != nil { // whoever listened has left: that says nothing of the vendor
+			entry.Unused(ctx)
+		} else {
+			entry.Ended(ctx, err)
+		}
+		return nil, err
+	}
+	entry.Ended(ctx, nil)
+	return &speech{sound: sound, ctx: ctx, broke: func(err error) { s.Breakers.Inside(c.Name).Ended(ctx, err) }, place: place}, nil
+}
+
+// begin waits for the first sound: a vendor that answers and then says nothing
+// has failed like one that does not answer.
+func begin(ctx context.Context, speaker providers.Speaker, job mediagate.Job) (s *begun, err error) {
+	defer func() {
+		if p := recover(); p != nil { // one adapter's slip, of which nobody knows how far it came
+			err = &mediagate.Error{Kind: mediagate.KindInternal, Message: "the adapter failed", Err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+		}
+	}()
+	body, err := speaker.Speak(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	s = &begun{ReadCloser: body, first: make([]byte, firstPiece)}
+	n := 0
+	for n == 0 && s.err == nil {
+		n, s.err = body.Read(s.first)
+	}
+	if s.first = s.first[:n]; n > 0 {
+		return s, nil
+	}
+	_ = body.Close()
+	if errors.Is(s.err, io.EOF) {
+		return nil, mediagate.Errorf(mediagate.KindVendor, "the vendor's answer holds no sound")
+	}
+	return nil, s.err
+}
+
+// begun is sound of which the first piece is read.
+type begun struct {
+	io.ReadCloser
+	first []byte
+	err   error // that came with it
+}
+
+// Read returns the first piece before anything else.
+func (b *begun) Read(p []byte) (int, error) {
+	if len(b.first) > 0 {
+		n := copy(p, b.first)
+		b.first = b.first[n:]
+		return n, nil
+	}
+	if b.err != nil {
+		return 0, b.err
+	}
+	return b.ReadCloser.Read(p)
+}
+
+// speech is sound that a channel makes.
+type speech struct {
+	sound io.ReadCloser
+	ctx   context.Context //nolint:containedctx // of whoever reads it
+	broke func(error)
+	place *Place
+}
+
+// Read notes when the vendor breaks off.
+func (s *speech) Read(p []byte) (int, error) {
+	n, err := s.sound.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && s.ctx.Err() == nil && s.broke != nil {
+		s.broke(err)
+		s.broke = nil
+	}
+	return n, err
+}
+
+// Close ends the call.
+func (s *speech) Close() error {
+	s.place.Leave()
+	return s.sound.Close()
+}
+
+// mayFollow reports whether another channel may be asked: the vendor has done
+// nothing, and said nothing of the request.
+func mayFollow(err error) bool {
+	switch mediagate.KindOf(err) {
+	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden,
+		mediagate.KindNotFound, mediagate.KindUnreached, mediagate.KindShutOut:
+		return true
+	default:
+		return false
+	}
+}
+
+// telling is the one of two refusals that tells a client more: that it may come
+// back at once, that a vendor failed, and only then that nobody is open to us.
+func telling(a, b error) error {
+	if a == nil || telltale(b) > telltale(a) {
+		return b
+	}
+	return a
+}
+
+func telltale(err error) int {
+	switch mediagate.KindOf(err) {
+	case mediagate.KindThrottled, mediagate.KindCapacity:
+		return 2
+	case mediagate.KindShutOut, mediagate.KindFunds, mediagate.KindCredentials:
+		return 0
+	default:
+		return 1
+	}
+}

@@ -1,0 +1,156 @@
+package openai_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/openai"
+	"github.com/mediagate/mediagate/providers/providertest"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const sound = "ID3\x04\x00 the sound of a fox"
+
+func accepted() providertest.Reply {
+	return providertest.Reply{Body: sound, Header: map[string]string{"Content-Type": "audio/mpeg"}}
+}
+
+func refusal(status int, kind, code, text string) providertest.Reply {
+	body, err := json.Marshal(map[string]any{"error": map[string]any{"message": text, "type": kind, "param": nil, "code": code}})
+	if err != nil {
+		panic(err)
+	}
+	return providertest.Reply{Status: status, Body: string(body)}
+}
+
+func row(kind mediagate.Kind, reply providertest.Reply) providertest.Row {
+	return providertest.Row{Reply: reply, Kind: kind}
+}
+
+func throttled(after time.Duration, header ...string) providertest.Row {
+	reply := refusal(429, "requests", "rate_limit_exceeded", "slow down")
+	reply.Header = map[string]string{}
+	for i := 0; i < len(header); i += 2 {
+		reply.Header[header[i]] = header[i+1]
+	}
+	return providertest.Row{Reply: reply, Kind: mediagate.KindThrottled, RetryAfter: after}
+}
+
+func suite() providertest.Suite {
+	sum := sha256.Sum256([]byte(sound))
+	const invalid = "invalid_request_error"
+	return providertest.Suite{
+		Channel: mediagate.Channel{
+			Name: "openai-a", Provider: "openai", Credentials: map[string]string{"api_key": "sk-test-0123456789abcdef"},
+			Options: map[string]string{"organization": "org-1", "project": "proj_1"},
+		},
+		Prefix: "/v1",
+		Job: mediagate.Job{
+			TaskID: "speech_1", ExternalID: "speech_1", Upstream: "gpt-4o-mini-tts", Operation: "speech",
+			Params: []byte(`{"input":"a fox <b>","voice":"coral","response_format":"mp3","speed":1}`),
+		},
+		Accepted: accepted(),
+		Submission: mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{Stored: &mediagate.Result{
+			Key: "result-0", MimeType: http.DetectContentType([]byte(sound)), Size: int64(len(sound)), SHA256: hex.EncodeToString(sum[:]),
+		}}}}},
+		Refused: func(text string) providertest.Reply { return refusal(400, invalid, "", text) },
+		SubmitRows: map[string]providertest.Row{
+			"invalid":                {Reply: refusal(400, invalid, "", "too many tokens"), Kind: mediagate.KindInvalid, Code: mediagate.CodeInvalidParameters},
+			"content":                {Reply: refusal(400, invalid, "content_policy_violation", "no"), Kind: mediagate.KindModerated, Code: mediagate.CodeContentPolicy},
+			"no key":                 row(mediagate.KindCredentials, refusal(401, invalid, "invalid_api_key", "who are you")),
+			"wrong organization":     row(mediagate.KindCredentials, refusal(401, invalid, "mismatched_organization", "not yours")),
+			"region":                 row(mediagate.KindCredentials, refusal(403, "request_forbidden", "unsupported_country_region_territory", "not there")),
+			"no model":               row(mediagate.KindNotFound, refusal(404, invalid, "model_not_found", "no such model")),
+			"rate limit":             throttled(0),
+			"rate limit, seconds":    throttled(7*time.Second, "Retry-After", "7"),
+			"rate limit, ms":         throttled(2500*time.Millisecond, "Retry-After-Ms", "2500"),
+			"rate limit, odd ms":     throttled(0, "Retry-After-Ms", "-1e9"),
+			"rate limit, endless ms": throttled(5*time.Minute, "Retry-After-Ms", "1e300"),
+			"tokens a minute":        row(mediagate.KindThrottled, refusal(429, "tokens", "rate_limit_exceeded", "slow down")),
+			"new code with 429":      row(mediagate.KindThrottled, refusal(429, "novelty", "", "slow down")),
+			"insufficient_quota":     row(mediagate.KindFunds, refusal(429, "insufficient_quota", "insufficient_quota", "pay")),
+			"quota by its type":      row(mediagate.KindFunds, refusal(429, "insufficient_quota", "", "pay")),
+			"hard limit":             row(mediagate.KindFunds, refusal(400, invalid, "billing_hard_limit_reached", "pay")),
+			"new code with 400":      row(mediagate.KindInvalid, refusal(400, "novelty", "novelty", "no")),
+			"conflict":               row(mediagate.KindAmbiguous, refusal(409, invalid, "", "later")),
+			"refusal with 500":       row(mediagate.KindAmbiguous, refusal(500, "insufficient_quota", "insufficient_quota", "pay")),
+			"overloaded":             row(mediagate.KindAmbiguous, refusal(503, "server_error", "", "overloaded")),
+			"sound with 202":         row(mediagate.KindAmbiguous, providertest.Reply{Status: 202, Body: sound, Header: accepted().Header}),
+			"events":                 row(mediagate.KindAmbiguous, providertest.Reply{Body: "data: {}\n\n", Header: map[string]string{"Content-Type": "text/event-stream"}}),
+			"endless refusal":        row(mediagate.KindAmbiguous, refusal(400, invalid, "", strings.Repeat("x", 1<<20))),
+		},
+	}
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	providertest.Run(t, suite())
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	suite().Golden(t, "testdata/*.txtar", *update)
+}
+
+// What a channel sets of the vendor's own is sent with each call, and judged
+// before.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		options map[string]string
+		want    [2]string
+		wrong   bool
+	}{
+		"none":          {nil, [2]string{}, false},
+		"both":          {map[string]string{"organization": "org-1", "project": "proj_1"}, [2]string{"org-1", "proj_1"}, false},
+		"a line break":  {map[string]string{"organization": "org-1\r\nX-Evil: 1"}, [2]string{}, true},
+		"not all ASCII": {map[string]string{"project": "pröj"}, [2]string{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vendor := providertest.NewVendor(t, accepted())
+			ch := suite().Channel
+			ch.BaseURL, ch.Options = vendor.URL+"/v1", tc.options
+			a, err := openai.New(ch, providers.Options{})
+			if tc.wrong != mediagate.Is(err, mediagate.KindInvalid) {
+				t.Fatalf("New: %v", err)
+			}
+			if tc.wrong {
+				return
+			}
+			defer a.Close()
+			stream, err := a.Speak(t.Context(), suite().Job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stream.Close()
+			h := vendor.Requests()[0].Header
+			if got := [2]string{h.Get("OpenAI-Organization"), h.Get("OpenAI-Project")}; got != tc.want {
+				t.Errorf("sent %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// The vendor keeps nothing that could be polled.
+func TestPollFindsNothing(t *testing.T) {
+	t.Parallel()
+	vendor := providertest.NewVendor(t)
+	_, err := suite().Open(t, vendor.URL, providers.Options{}).Poll(t.Context(), mediagate.JobRef{JobID: "1"})
+	if !mediagate.Is(err, mediagate.KindNotFound) || len(vendor.Requests()) != 0 {
+		t.Errorf("Poll: %v after %d requests", err, len(vendor.Requests()))
+	}
+}
