@@ -93,7 +93,7 @@ func TestMinimumAndFullRequest(t *testing.T) {
 				t.Errorf("%s: the minimum has %s without need", m.ID, name)
 			}
 		}
-		given := map[string]bool{"model": true, "webhook": true, "metadata": true} // of everywhereCases
+		given := map[string]bool{"model": true, "webhook": true, "metadata": true} // of taskCases
 		for name, tt := range suite[m.Canonical] {
 			if tt.param != "" || !strings.HasPrefix(name, "everything") {
 				continue
@@ -302,11 +302,19 @@ func (w *mutator) schema(at string, node any, put put) {
 	}
 }
 
-// bound moves a bound by one to either side.
+// bound moves a bound by one to either side, one with a fraction by a hundredth.
 func (w *mutator) bound(at string, value any, beside yaml.MapSlice, replaced func(any) yaml.MapSlice, dropped func() yaml.MapSlice) {
 	n, ok := new(big.Int).SetString(fmt.Sprint(value), 10)
 	if !ok {
-		panic(fmt.Sprintf("%s: %v: cannot step beside a number that is no integer", at, value))
+		r, ok := new(big.Rat).SetString(fmt.Sprint(value))
+		if !ok {
+			panic(fmt.Sprintf("%s: %v is no number", at, value))
+		}
+		for _, step := range []int64{-1, 1} {
+			next := new(big.Rat).Add(r, big.NewRat(step, 100)).FloatString(4)
+			w.add(fmt.Sprintf("%s: %v, not %s", at, value, next), replaced(json.Number(next)))
+		}
+		return
 	}
 	for _, step := range []int64{-1, 1} {
 		next := new(big.Int).Add(n, big.NewInt(step))

@@ -23,6 +23,7 @@ type Endpoint struct {
 var endpoints = []Endpoint{
 	{Path: "/v1/videos/generations"},
 	{Path: "/v1/images/generations"},
+	{Path: "/v1/audio/speech"},
 }
 
 // Endpoints lists the paths that take submits, whether a model serves them at

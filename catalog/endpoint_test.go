@@ -215,7 +215,7 @@ func TestCaseThatDoesNotCount(t *testing.T) {
 
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
-	want := []catalog.Endpoint{{Path: "/v1/videos/generations"}, {Path: "/v1/images/generations"}}
+	want := []catalog.Endpoint{{Path: "/v1/videos/generations"}, {Path: "/v1/images/generations"}, {Path: "/v1/audio/speech"}}
 	if diff := cmp.Diff(want, load(t).Endpoints()); diff != "" {
 		t.Error(diff)
 	}

@@ -58,6 +58,7 @@ func parse(t *testing.T, text string) map[string]any {
 var needed = map[string]map[string]string{
 	"beta-q3":            {"image_urls": `["https://media.example.com/0.png"]`},
 	"beta-q3-mix":        {"image_urls": `["https://media.example.com/0.png"]`},
+	"eta-4o-mini-tts":    {"input": `"Ahoy!"`, "voice": `"verse"`},
 	"gamma2.7-videoedit": {"video_urls": `["https://media.example.com/a.mp4"]`},
 }
 

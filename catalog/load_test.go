@@ -101,6 +101,7 @@ func TestBuiltInModels(t *testing.T) {
 		"delta-02":          {"video", "video", fromBoth, videos, 30 * mib, "video", "minimax/MiniMax-Hailuo-02/video"},
 		"delta-2.3":         {"video", "video", fromBoth, videos, 30 * mib, "video", "minimax/MiniMax-Hailuo-2.3/video"},
 		"delta-H3":          {"video", "video", fromAll, videos, mib, "video", "minimax/MiniMax-H3/video_v2"},
+		"eta-4o-mini-tts":   {"speech", "audio", []string{"Audio"}, "/v1/audio/speech", mib, "audio", "openai/gpt-4o-mini-tts/speech"},
 		"gamma2.6":          {"video", "video", fromAll, videos, mib, "video", "dashscope/wan2.6/video dashscope/wan2.7/video_v2"},
 		"theta-image-turbo": {"image", "image", []string{"Text to Image"}, images, mib, "image", "dashscope/z-image-turbo/image"},
 		"zeta-2-ext":        {"image", "image", imagesFromBoth, images, mib, "image", gemini},

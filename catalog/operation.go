@@ -106,9 +106,11 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 	if facts.Operation != "" { // its schema is shown to clients
 		problems = append(problems, o.schema.checkAnnotations()...)
 	}
-	for _, name := range o.schema.shape.properties[metadataField].names {
-		if name != referenceField {
-			o.inputs = append(o.inputs, name)
+	if metadata := o.schema.shape.properties[metadataField]; metadata != nil {
+		for _, name := range metadata.names {
+			if name != referenceField {
+				o.inputs = append(o.inputs, name)
+			}
 		}
 	}
 	problems = append(problems, o.addIgnored(f.Ignored)...)

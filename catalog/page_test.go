@@ -15,7 +15,12 @@ func (m *Model) Page() (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n", m.ID)
 	fmt.Fprintf(&b, "%s\n\n", m.Description)
-	fmt.Fprintf(&b, "Made from the model's file by `make generate`; the same is served at `/v1/models/%s/schema`.\n\n", m.ID)
+	facts, _ := m.Type.Facts()
+	b.WriteString("Made from the model's file by `make generate`")
+	if facts.Operation != "" {
+		fmt.Fprintf(&b, "; the same is served at `/v1/models/%s/schema`", m.ID)
+	}
+	b.WriteString(".\n\n")
 	fmt.Fprintf(&b, "| type | capabilities | aliases |\n|---|---|---|\n| %s | %s | %s |\n", m.Type, strings.Join(m.Tags, ", "), codes(m.Aliases, ","))
 	for _, o := range m.operations {
 		rules, err := o.rulesInWords()
@@ -34,10 +39,18 @@ func (m *Model) Page() (string, error) {
 		if len(rules) > 0 {
 			fmt.Fprintf(&b, "\n### Rules\n\n- %s\n", strings.Join(rules, "\n- "))
 		}
-		fmt.Fprintf(&b, "\n### Price\n\n%s\n### Example\n\n```sh run\ncurl -fsS \"$MEDIAGATE_URL%s\" -H \"Authorization: Bearer $MEDIAGATE_KEY\" -d '%s'\n```\n",
-			prices, o.Endpoint, strings.ReplaceAll(example, "'", `'\''`))
+		save := ""
+		if !facts.Task {
+			save = "-o answer "
+		}
+		fmt.Fprintf(&b, "\n### Price\n\n%s\n### Example\n\n```sh run\ncurl -fsS %s\"$MEDIAGATE_URL%s\" -H \"Authorization: Bearer $MEDIAGATE_KEY\" -d '%s'\n```\n",
+			prices, save, o.Endpoint, strings.ReplaceAll(example, "'", `'\''`))
 	}
-	b.WriteString("\nThe answer names the task; [the API notes](../api.md) tell how to read it.\n")
+	if facts.Task {
+		b.WriteString("\nThe answer names the task; [the API notes](../api.md) tell how to read it.\n")
+	} else {
+		b.WriteString("\nThe answer is the file itself; [the API notes](../api.md#speech) tell what becomes of one that breaks.\n")
+	}
 	return b.String(), nil
 }
 

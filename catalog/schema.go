@@ -76,6 +76,9 @@ func document(m *Model, row Endpoint, own yaml.MapSlice) (yaml.MapSlice, error) 
 	}
 	var rest yaml.MapSlice
 	common := commonFields()
+	if facts, _ := m.Type.Facts(); !facts.Task { // nothing to keep them with
+		common = nil
+	}
 	for _, entry := range own {
 		switch key := fmt.Sprint(entry.Key); key {
 		case "properties":
@@ -128,7 +131,8 @@ const referenceField = "reference"
 // but for the inputs that a model takes within metadata.
 var everywhere = []string{"model", "webhook", metadataField}
 
-// commonFields are those that every submit takes beside the model's own.
+// commonFields are those that every submit of a task takes beside the model's
+// own.
 func commonFields() yaml.MapSlice {
 	return yaml.MapSlice{
 		{Key: "webhook", Value: yaml.MapSlice{
@@ -157,6 +161,9 @@ func commonFields() yaml.MapSlice {
 // withMetadata adds the inputs that an operation takes within metadata to what
 // every request may have there. All that it may say of metadata is properties.
 func withMetadata(common yaml.MapSlice, own any) (yaml.MapSlice, error) {
+	if common == nil {
+		return nil, fmt.Errorf("schema: metadata: there is no task to keep it with")
+	}
 	node, _ := own.(yaml.MapSlice)
 	inputs, ok := child(node, "properties").(yaml.MapSlice)
 	if !ok || len(node) != 1 || len(inputs) == 0 {
