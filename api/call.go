@@ -23,13 +23,14 @@ type call struct {
 	envelope  envelope
 	requestID string
 	started   time.Time
-	route     route   // once it is admitted to one
-	models    *models // of the moment in which it came
-	caller    *caller // of routes that take a key
-	taskID    string  // for the log
-	begun     bool    // something of the body was asked for
-	read      bool    // nothing more of it is to be read
-	claim     claim   // to room for the body
+	route     route      // once it is admitted to one
+	models    *models    // of the moment in which it came
+	caller    *caller    // of routes that take a key
+	taskID    string     // for the log
+	speech    *utterance // also for the log
+	begun     bool       // something of the body was asked for
+	read      bool       // nothing more of it is to be read
+	claim     claim      // to room for the body
 
 	server context.Context // ends when the server has stopped
 	ctx    context.Context // of what is asked of the database; see within

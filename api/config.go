@@ -13,7 +13,7 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// Config is what New needs. The first eight are required.
+// Config is what New needs. The first nine are required.
 type Config struct {
 	Store   Store
 	Catalog *catalog.Catalog
@@ -23,6 +23,7 @@ type Config struct {
 	FileURL func(mediagate.File) string // where clients and vendors reach an upload
 	Starter Starter
 	Signer  Signer
+	Speaker Speaker
 	Checks  Checks
 	// CheckWebhookURL judges the callback address of a submit without asking
 	// DNS; its error's message becomes the reason why nothing will be sent.
@@ -41,6 +42,7 @@ type Config struct {
 	BodyBudget     int64            // bytes of bodies in memory at once, a quarter of them one key's; 0: 64 MiB. Two with media have room beside them
 	BodyWait       time.Duration    // for room among them; 0: 1 s
 	UploadWait     time.Duration    // for room among the uploads under way; 0 or more than 10 s: 10 s, since the answer's time runs
+	Grace          time.Duration    // for calls under way when the server is to stop; 0: 15 s
 	LinkTTL        time.Duration    // of links in answers; 0 or more than 7 days: 7 days
 	CORSOrigins    []string         // "*" is any
 	TrustedProxies int              // in front of us, each appending to X-Forwarded-For
@@ -91,6 +93,7 @@ func (c Config) withDefaults() (Config, error) {
 	missing(c.FileURL == nil, "FileURL")
 	missing(c.Starter == nil, "Starter")
 	missing(c.Signer == nil, "Signer")
+	missing(c.Speaker == nil, "Speaker")
 	if c.CreditsPerUnit == 0 {
 		c.CreditsPerUnit = 1000
 	}
@@ -120,6 +123,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.UploadWait <= 0 || c.UploadWait > maxUploadWait {
 		c.UploadWait = maxUploadWait
+	}
+	if c.Grace <= 0 {
+		c.Grace = 15 * time.Second
 	}
 	if c.LinkTTL <= 0 || c.LinkTTL > maxLinkTTL {
 		c.LinkTTL = maxLinkTTL

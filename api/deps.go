@@ -11,6 +11,7 @@ import (
 // Store is the database as the API sees it, one interface a concern.
 type Store interface {
 	SubmitStore
+	SpeechStore
 	TaskStore
 	CallerStore
 	SecretStore

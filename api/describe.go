@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/mediagate/mediagate"
@@ -23,6 +24,11 @@ type description struct {
 	header  []parameter
 	answers []answer
 	errors  []mediagate.Kind // of the handler itself
+}
+
+// streams reports whether the answer is what was asked for, and no task.
+func (d *description) streams() bool {
+	return slices.ContainsFunc(d.answers, func(a answer) bool { return len(a.files) > 0 })
 }
 
 // parameter is what a call takes in its path, query or header.
@@ -191,6 +197,13 @@ func descriptions() map[string]*description {
 		"POST /v1/images/generations": {
 			id: "createImage", tag: tagSubmits, summary: "Submit an image", answers: acknowledged(),
 			about: "The model decides which fields there are.",
+		},
+		"POST " + speechPath: {
+			id: "createSpeech", tag: tagSubmits, summary: "Have a text spoken",
+			about: "Answered with the sound itself while it is made; there is no task. Charged by the characters of the text, once all is sent or the client has left. " +
+				"A connection that is cut before the end of the body means that it broke, and that nothing is charged. An Idempotency-Key is not looked at.",
+			answers: []answer{{status: http.StatusOK, about: "The sound, in the format that was asked for.", files: soundMimeTypes()}},
+			errors:  []mediagate.Kind{mediagate.KindPayment, mediagate.KindModerated, mediagate.KindRateLimited, mediagate.KindBadGateway},
 		},
 		"POST " + quotePath: {
 			id: "createQuote", tag: tagSubmits, summary: "Price a submit",

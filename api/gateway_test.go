@@ -143,6 +143,7 @@ type gateway struct {
 	starter *starter
 	vendors *vendors
 	bucket  *bucket
+	speaker *speaker
 	clock   *clock
 	log     *syncBuffer
 	account mediagate.Account
@@ -170,7 +171,7 @@ func (b *syncBuffer) String() string {
 func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	t.Helper()
 	g := &gateway{
-		t: t, starter: &starter{}, vendors: &vendors{}, bucket: &bucket{}, log: &syncBuffer{},
+		t: t, starter: &starter{}, vendors: &vendors{}, bucket: &bucket{}, speaker: &speaker{}, log: &syncBuffer{},
 		clock: &clock{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)},
 	}
 	g.store = newStore(t, g.clock.now)
@@ -181,7 +182,7 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	})
 	g.must(err)
 	cfg := api.Config{
-		Store: g.store, Catalog: models, Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL, Starter: g.starter, Signer: signer, AdminKey: adminKey,
+		Store: g.store, Catalog: models, Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL, Starter: g.starter, Signer: signer, Speaker: g.speaker, AdminKey: adminKey,
 		CheckWebhookURL: func(raw string) error {
 			_, err := outbound.Rules{}.CheckWebhookURL(raw)
 			return err

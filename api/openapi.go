@@ -181,7 +181,7 @@ func (d *describer) addRoute(r route) error {
 		o.Parameters = append(o.Parameters, p.in(openapi.InQuery))
 	}
 	headers := r.about.header
-	submit := d.takesSubmits(r)
+	submit := d.takesSubmits(r) && !r.about.streams()
 	if submit {
 		headers = append([]parameter{idempotencyKey}, headers...)
 	}

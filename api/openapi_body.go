@@ -56,14 +56,22 @@ const oneOfTheModels = "One of the models' requests, told apart by model. A mode
 // submitted is the body of a submit: one of the models' schemas.
 func (d *describer) submitted(r route, media *openapi.MediaType) error {
 	name := r.about.schemaName()
+	media.Schema = openapi.RefTo(name)
 	one := &openapi.Schema{Description: oneOfTheModels}
-	d.doc.Components.Schemas.Set(name, one)
+	var operations []*catalog.Operation
 	for _, m := range d.models.Models() {
-		operation, ok := m.Operation(r.path)
-		if !ok {
-			continue
+		if operation, ok := m.Operation(r.path); ok {
+			operations = append(operations, operation)
 		}
-		component := d.free(name + "." + componentName(m.ID))
+	}
+	if len(operations) != 1 { // else its schema has that name
+		d.doc.Components.Schemas.Set(name, one)
+	}
+	for _, operation := range operations {
+		component, id := name, operation.Model.ID
+		if len(operations) > 1 {
+			component = d.free(name + "." + componentName(id))
+		}
 		schema, err := d.library.Embed(operation.Schema(), component)
 		if err != nil {
 			return err
@@ -71,13 +79,12 @@ func (d *describer) submitted(r route, media *openapi.MediaType) error {
 		d.doc.Components.Schemas.Set(component, schema)
 		one.OneOf = append(one.OneOf, openapi.RefTo(component))
 		if value := exampleBody(operation); value != nil {
-			media.Examples.Set(m.ID, &openapi.Example{Summary: "The least that " + m.ID + " takes.", Value: value})
+			media.Examples.Set(id, &openapi.Example{Summary: "The least that " + id + " takes.", Value: value})
 		}
 	}
-	if len(one.OneOf) == 0 { // no model is switched on
+	if len(operations) == 0 { // no model is switched on
 		one.Type = "object"
 	}
-	media.Schema = openapi.RefTo(name)
 	return nil
 }
 

@@ -57,6 +57,7 @@ func routes() []route {
 
 		{method: post, path: "/v1/videos/generations", access: accessKey, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
 		{method: post, path: "/v1/images/generations", access: accessKey, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
+		{method: post, path: speechPath, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSpeech},
 		{method: post, path: quotePath, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleQuote},
 
 		{method: post, path: "/v1/uploads/images", envelope: envelopeUpload, access: accessKey, body: bodyForm, bound: formLimit, time: uploadTime, handler: (*Server).handleUpload},

@@ -37,8 +37,10 @@ type Server struct {
 	keys      *keyring
 	touches   *touches
 	watch     *watcher
-	seats     *seats        // of long polls and streams
-	rest      time.Duration // of streams, see streamRest
+	seats     *seats         // of long polls and streams
+	rest      time.Duration  // of streams, see streamRest
+	listeners *seats         // of speeches
+	speeches  sync.WaitGroup // under way, and the ends of their holds
 	looks     singleflight.Group
 	parsing   chan struct{}   // holds one for each large body that is parsed
 	life      context.Context // ends with Close
@@ -59,13 +61,14 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, now: cfg.Now, log: cfg.Logger, echo: echo.New(),
 		envelopes: map[string]envelope{}, methods: map[string][]string{}, groups: groups,
-		keys:    newKeyring(cfg.Store, cfg.Now),
-		touches: newTouches(cfg.Store, cfg.Logger),
-		watch:   newWatcher(cfg.Store, cfg.Logger),
-		seats:   &seats{most: mostWaits, taken: map[string]int{}},
-		rest:    streamRest,
-		parsing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-		entropy: ulid.Monotonic(rand.Reader, 0),
+		keys:      newKeyring(cfg.Store, cfg.Now),
+		touches:   newTouches(cfg.Store, cfg.Logger),
+		watch:     newWatcher(cfg.Store, cfg.Logger),
+		seats:     &seats{most: mostWaits, what: "wait for tasks", taken: map[string]int{}},
+		rest:      streamRest,
+		listeners: &seats{most: mostSpeeches, what: "listen to speeches", taken: map[string]int{}},
+		parsing:   make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		entropy:   ulid.Monotonic(rand.Reader, 0),
 	}
 	if err := s.Replace(cfg.Catalog, cfg.Routes); err != nil {
 		return nil, err
@@ -89,11 +92,12 @@ const (
 	answerTimeout  = 130 * time.Second
 	idleTimeout    = 120 * time.Second
 	maxHeaderBytes = 64 << 10
-	shutdownTime   = 15 * time.Second
+	cutTime        = 3 * time.Second // for the ends of calls that are cut off
 )
 
 // Serve answers on the listener until ctx ends, then hands long polls back,
-// lets running requests finish, and returns nil.
+// lets running requests finish, speeches among them, and returns nil. What does
+// not end within the grace time is cut off.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout,
@@ -102,6 +106,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
+	var sweeping sync.WaitGroup
+	sweeping.Go(s.sweepSpeeches)
+	defer sweeping.Wait()
 	select {
 	case err := <-failed:
 		s.Close()
@@ -109,12 +116,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.watch.close()
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
 	defer cancel()
 	err := server.Shutdown(grace)
 	if err != nil {
+		s.end()            // so that they know by whom
 		_ = server.Close() // those that did not end in time are cut off
 	}
+	s.awaitSpeeches()
 	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
 		s.log.WarnContext(ctx, "the API had stopped by itself", "error", served)
 	}
@@ -123,6 +132,20 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return fmt.Errorf("stopping the API: %w", err)
 	}
 	return nil
+}
+
+// awaitSpeeches gives the ends of speeches that are cut off time to be stored.
+// What is not is voided later, by another process or the next one.
+func (s *Server) awaitSpeeches() {
+	ended := make(chan struct{})
+	go func() {
+		s.speeches.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(cutTime):
+	}
 }
 
 // Close hands waiting requests back, ends those that have not ended by
@@ -285,6 +308,9 @@ func (s *Server) logCall(c *call, err error) {
 	}
 	if c.taskID != "" {
 		attrs = append(attrs, slog.String("task", c.taskID))
+	}
+	if c.speech != nil {
+		attrs = append(attrs, c.speech.attrs()...)
 	}
 	if err != nil {
 		e := domainError(err)

@@ -23,9 +23,10 @@ const (
 // a next request.
 const mostWaits = 1000
 
-// seats counts who waits.
+// seats counts who waits, or listens.
 type seats struct {
 	most  int
+	what  string // those who have one do, for messages
 	mu    sync.Mutex
 	taken map[string]int // by key
 }
@@ -37,7 +38,7 @@ func (s *seats) take(who string) error {
 	if s.taken[who] >= s.most {
 		return &mediagate.Error{
 			Kind: mediagate.KindRateLimited, RetryAfter: time.Second,
-			Message: "too many requests: " + strconv.Itoa(s.most) + " of this key wait for tasks already",
+			Message: "too many requests: " + strconv.Itoa(s.most) + " of this key " + s.what + " already",
 		}
 	}
 	s.taken[who]++

@@ -34,13 +34,16 @@ const (
 	SettleCommitted    = "settle-committed"     // the end committed, the workflow not told
 	WebhookBeforeSend  = "webhook-before-send"  // about to deliver
 	WebhookSent        = "webhook-sent"         // answer read, not recorded
+	SpeechHeld         = "speech-held"          // money held, vendor not called
+	SpeechBegun        = "speech-begun"         // the first sound read, not passed on
+	SpeechSent         = "speech-sent"          // the last sound passed on, money not charged
 )
 
 // Names returns the names of all points, in the order of the path.
 func Names() []string {
 	return []string{
 		SubmitCommitted, InputsJudged, SlotGranted, IntentStored, VendorAccepted, HandedOver, VendorIDStored, PollTerminal, OutcomeStored,
-		MirrorHalf, Mirrored, SettleBeforeCommit, SettleCommitted, WebhookBeforeSend, WebhookSent,
+		MirrorHalf, Mirrored, SettleBeforeCommit, SettleCommitted, WebhookBeforeSend, WebhookSent, SpeechHeld, SpeechBegun, SpeechSent,
 	}
 }
 

@@ -54,6 +54,7 @@ type Gateway struct {
 	catalog  *catalog.Catalog // of the start
 	reloader *reloader
 	channels *channel.Configured
+	breakers *channel.Breakers
 }
 
 // Open opens what the settings name. The database must answer; Temporal and
@@ -90,8 +91,12 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 		g.Close()
 		return nil, err
 	}
+	g.breakers = &channel.Breakers{Store: g.Store, Now: g.Store.Now, Logger: g.log, NewID: newID}
 	return g, nil
 }
+
+// newID makes an id that sorts by time.
+func newID(prefix string) string { return prefix + ulid.Make().String() }
 
 func openStore(ctx context.Context, c Config, o Options) (*storage.Store, error) {
 	keys := make([][]byte, len(c.EncryptionKeys))
@@ -181,6 +186,7 @@ func (g *Gateway) API() (*api.Server, error) {
 	server, err := api.New(api.Config{
 		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket}, Files: g.Bucket, FileURL: g.fileURL,
 		Starter: workflows.Client{Temporal: g.Temporal}, Signer: g.Bucket,
+		Speaker: &channel.Speakers{Channels: g.channels, Breakers: g.breakers, Now: g.Store.Now}, Grace: c.ShutdownGrace,
 		Checks: api.Checks{
 			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: g.Bucket.Ping, Catalog: g.reloader.check,
 		},
@@ -219,15 +225,9 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	settings.CreditsPerUnit = g.Config.CreditsPerUnit
 	settings.ParkTimeout, settings.ParkRetry = g.Config.ParkTimeout, g.Config.ParkRetry
 	settings.QueueTimeout = g.Config.QueueTimeout
-	newID := func(prefix string) string { return prefix + ulid.Make().String() }
-	breakers := &channel.Breakers{Store: g.Store, Now: g.Store.Now, Logger: g.log, NewID: newID}
-	counting, counted := context.WithCancel(context.WithoutCancel(ctx))
-	var counter sync.WaitGroup
-	counter.Go(func() { breakers.Run(counting) })
-	defer counter.Wait()
-	defer counted() // once the last call has ended
+	defer g.countCalls(ctx)() // once the last call has ended
 	acts := &activities.Activities{
-		Store: g.Store, Channels: g.channels, Breakers: breakers, Descriptions: descriptions{}, Fetcher: fetcher{rules: g.rules}, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
+		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{}, Fetcher: fetcher{rules: g.rules}, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
 		Deliverer: deliverer{webhook.New(webhook.Config{
 			Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
 		})},
@@ -239,6 +239,18 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 		Temporal: g.Temporal, Activities: acts, Providers: all.Known(), Channels: g.channels.Names(),
 		Grace: g.Config.ShutdownGrace, Logger: g.log, Seen: g.Store.SeenChannel,
 	})
+}
+
+// countCalls stores what the breakers count until the function that it returns
+// is called.
+func (g *Gateway) countCalls(ctx context.Context) (stop func()) {
+	counting, counted := context.WithCancel(context.WithoutCancel(ctx))
+	var counter sync.WaitGroup
+	counter.Go(func() { g.breakers.Run(counting) })
+	return func() {
+		counted()
+		counter.Wait()
+	}
 }
 
 // awaitTemporal waits until Temporal serves the namespace: a worker has

@@ -71,7 +71,10 @@ func (g *Gateway) Run(ctx context.Context, r Roles) error {
 		if err != nil {
 			return errors.Join(err, r.close())
 		}
-		group.Go(func() error { return server.Serve(ctx, r.API) })
+		group.Go(func() error {
+			defer g.countCalls(ctx)() // those of speeches, which the API makes
+			return server.Serve(ctx, r.API)
+		})
 	}
 	if g.Config.CatalogDir != "" {
 		group.Go(func() error {

@@ -1,0 +1,585 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+)
+
+const (
+	speechPath = "/v1/audio/speech"
+	speechBody = `{"model":"eta-4o-mini-tts","input":"Ahoy, 🦊","voice":"coral"}`
+	characters = 7 // of the text
+	speechCost = characters * 17
+)
+
+// speaker is our vendors' side: it answers as the test says.
+type speaker struct {
+	mu    sync.Mutex
+	asked []string
+	speak func(ctx context.Context) (io.ReadCloser, error)
+}
+
+func (s *speaker) Speak(ctx context.Context, model string, routes []mediagate.Route, params json.RawMessage) (io.ReadCloser, error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, fmt.Sprintf("%s %s %s", model, routes[0].Upstream, params))
+	s.mu.Unlock()
+	if s.speak == nil {
+		return io.NopCloser(strings.NewReader("sound")), nil
+	}
+	return s.speak(ctx)
+}
+
+func (s *speaker) calls() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
+// pipes is a vendor that pipes its sound, whose call ends with ctx.
+func (s *speaker) pipes() *io.PipeWriter {
+	r, w := io.Pipe()
+	s.speak = func(ctx context.Context) (io.ReadCloser, error) {
+		context.AfterFunc(ctx, func() { _ = r.CloseWithError(&mediagate.Error{Kind: mediagate.KindAmbiguous, Err: ctx.Err()}) })
+		return r, nil
+	}
+	return w
+}
+
+func fails(err error) func(context.Context) (io.ReadCloser, error) {
+	return func(context.Context) (io.ReadCloser, error) { return nil, err }
+}
+
+// money waits until the account holds nothing, and compares what it has spent.
+func (g *gateway) wantSpent(want mediagate.Micros) {
+	g.t.Helper()
+	g.wantMoney(0, want)
+}
+
+func (g *gateway) wantMoney(held, spent mediagate.Micros) {
+	g.t.Helper()
+	var a mediagate.Account
+	g.eventually("the money", func() bool {
+		var err error
+		a, err = g.store.Account(g.t.Context(), g.account.ID)
+		g.must(err)
+		return a.Held == held
+	})
+	k, err := g.store.Key(g.t.Context(), g.keyRow.ID)
+	g.must(err)
+	total := 100 * mediagate.MicrosPerUnit
+	if diff := cmp.Diff([]mediagate.Micros{total - held - spent, held, spent, held, spent}, []mediagate.Micros{a.Available, a.Held, a.Spent, k.Held, k.Spent}); diff != "" {
+		g.t.Errorf("available, held, spent, the key's held, spent (-want +got):\n%s", diff)
+	}
+	report, err := g.store.CheckLedger(g.t.Context())
+	g.must(err)
+	if !report.OK {
+		g.t.Errorf("the ledger: %q", report.Problems)
+	}
+}
+
+// eventually waits for a condition.
+func (g *gateway) eventually(what string, holds func() bool) {
+	g.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			g.t.Fatalf("%s never came", what)
+		}
+	}
+}
+
+func TestSpeech(t *testing.T) {
+	t.Parallel()
+	for format, mimeType := range map[string]string{
+		"": "audio/mpeg", "mp3": "audio/mpeg", "opus": "audio/opus", "aac": "audio/aac", "flac": "audio/flac", "wav": "audio/wav", "pcm": "audio/pcm",
+	} {
+		t.Run("format "+format, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t)
+			body := speechBody
+			if format != "" {
+				body = strings.TrimSuffix(body, "}") + `,"response_format":"` + format + `"}`
+			}
+			a := g.post(speechPath, body)
+			if a.status != 200 || a.body != "sound" || a.header.Get("Content-Type") != mimeType {
+				t.Fatalf("%d %v %q", a.status, a.header, a.body)
+			}
+			g.wantSpent(speechCost)
+			if asked := g.speaker.calls(); len(asked) != 1 || !strings.HasPrefix(asked[0], `eta-4o-mini-tts gpt-4o-mini-tts {"input":"Ahoy, 🦊","response_format":"`) {
+				t.Errorf("asked %q", asked)
+			}
+			var transfers []string
+			rows, _, err := g.store.Ledger(t.Context(), g.account.ID, "", "", 10)
+			g.must(err)
+			for _, row := range rows {
+				transfers = append(transfers, string(row.Kind)+" "+row.Amount.String()+" "+row.TaskID[:min(7, len(row.TaskID))])
+			}
+			if diff := cmp.Diff([]string{"post 0.000119 speech_", "hold 0.000119 speech_", "grant 100.00 "}, transfers); diff != "" {
+				t.Errorf("ledger (-want +got):\n%s", diff)
+			}
+			if a := g.get("/v1/tasks"); !strings.Contains(a.body, `"data":[]`) {
+				t.Errorf("there is a task: %s", a.body)
+			}
+		})
+	}
+}
+
+// What a quote says is what is held, and charged.
+func TestSpeechQuote(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	a := g.post("/v1/quote", `{"endpoint":"`+speechPath+`",`+speechBody[1:])
+	if a.status != 200 || a.body != `{"cost":0.000119,"credits_cost":0.119,"currency":"USD","breakdown":[{"item":"eta-4o-mini-tts","quantity":7,"unit_price":0.000017,"amount":0.000119}]}`+"\n" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	g.wantSpent(0)
+	if n := len(g.speaker.calls()); n != 0 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// Where there is no sound the answer is an error like all others, and nothing
+// is charged.
+func TestSpeechRefusals(t *testing.T) {
+	t.Parallel()
+	vendor := func(kind mediagate.Kind) error {
+		return &mediagate.Error{Kind: kind, Message: "words of the vendor's", Err: errors.New("https://vendor.example.com")}
+	}
+	throttled := &mediagate.Error{Kind: mediagate.KindThrottled, RetryAfter: 7 * time.Second, Message: "slow down"}
+	for name, test := range map[string]struct {
+		err        error
+		status     int
+		kind       string
+		message    string
+		retryAfter string
+	}{
+		"refused as invalid": {vendor(mediagate.KindInvalid), 502, "bad_gateway", "gateway temporarily unavailable", ""},
+		"refused content":    {vendor(mediagate.KindModerated), 422, "invalid_request_error", "words of the vendor's", ""},
+		"throttled":          {throttled, 429, "rate_limit_error", "too many speeches", "7"},
+		"throttled, no time": {vendor(mediagate.KindThrottled), 429, "rate_limit_error", "too many speeches", "1"},
+		"full":               {vendor(mediagate.KindCapacity), 429, "rate_limit_error", "too many speeches", "1"},
+		"out of funds":       {vendor(mediagate.KindFunds), 503, "server_error", "try again", "1"},
+		"no credentials":     {vendor(mediagate.KindCredentials), 503, "server_error", "try again", "1"},
+		"no channel":         {vendor(mediagate.KindShutOut), 503, "server_error", "try again", "1"},
+		"lost":               {vendor(mediagate.KindAmbiguous), 502, "bad_gateway", "gateway temporarily unavailable", ""},
+		"unreached":          {vendor(mediagate.KindUnreached), 502, "bad_gateway", "gateway temporarily unavailable", ""},
+		"nonsense":           {vendor(mediagate.KindVendor), 502, "bad_gateway", "gateway temporarily unavailable", ""},
+		"no such model":      {vendor(mediagate.KindNotFound), 502, "bad_gateway", "gateway temporarily unavailable", ""},
+		"no database":        {vendor(mediagate.KindUnavailable), 503, "server_error", "try again", "1"},
+		"our fault":          {errAway, 500, "server_error", "internal error", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t)
+			g.speaker.speak = fails(test.err)
+			a := g.post(speechPath, speechBody)
+			a.wantError(t, test.status, test.kind, test.message)
+			if got := a.header.Get("Retry-After"); got != test.retryAfter {
+				t.Errorf("Retry-After %q, want %q", got, test.retryAfter)
+			}
+			if strings.Contains(a.body, "vendor.example.com") {
+				t.Errorf("the answer gives the vendor away: %s", a.body)
+			}
+			g.wantSpent(0)
+		})
+	}
+	t.Run("a panic", func(t *testing.T) {
+		t.Parallel()
+		g := newGateway(t)
+		g.speaker.speak = func(context.Context) (io.ReadCloser, error) { panic("a bug") }
+		g.post(speechPath, speechBody).wantError(t, 500, "server_error", "internal error")
+		g.wantSpent(0)
+	})
+}
+
+// Nobody is asked for what breaks a rule or cannot be paid.
+func TestSpeechIsJudgedFirst(t *testing.T) {
+	t.Parallel()
+	with := func(field, value string) string {
+		return strings.TrimSuffix(speechBody, "}") + `,"` + field + `":` + value + `}`
+	}
+	text := func(n int) string {
+		return `{"model":"eta-4o-mini-tts","voice":"ash","input":"` + strings.Repeat("語", n) + `"}`
+	}
+	g := newGateway(t)
+	for name, test := range map[string]struct {
+		body    string
+		status  int
+		kind    string
+		message string
+	}{
+		"too long":         {text(4097), 400, "invalid_request_error", "input must be a string of 1 to 4096 characters"},
+		"no text":          {`{"model":"eta-4o-mini-tts","voice":"ash"}`, 400, "invalid_request_error", "input is required"},
+		"blank text":       {`{"model":"eta-4o-mini-tts","voice":"ash","input":"\u3000"}`, 400, "invalid_request_error", "input is required"},
+		"no voice":         {`{"model":"eta-4o-mini-tts","input":"a"}`, 400, "invalid_request_error", "voice is required"},
+		"a fast one":       {with("speed", "4.1"), 400, "invalid_request_error", "speed"},
+		"another format":   {with("response_format", `"ogg"`), 400, "invalid_request_error", "response_format"},
+		"another model":    {strings.Replace(speechBody, "eta-4o-mini-tts", "alpha-v3", 1), 400, "invalid_request_error", "alpha-v3"},
+		"no model":         {`{"input":"a","voice":"ash"}`, 400, "invalid_request_error", "model is required"},
+		"no JSON":          {`{`, 400, "invalid_request_error", ""},
+		"longer than 1 MB": {`{"x":"` + strings.Repeat("a", 1<<20) + `"}`, 413, "invalid_request_error", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g.post(speechPath, test.body).wantError(t, test.status, test.kind, test.message)
+		})
+	}
+	_, short := g.newKey(mediagate.Key{Quota: speechCost - 1})
+	g.send(request{method: http.MethodPost, path: speechPath, key: short, body: speechBody}).wantError(t, 402, "payment_required", "quota")
+	_, other := g.newKey(mediagate.Key{Unlimited: true, Models: []string{"alpha-*"}})
+	g.send(request{method: http.MethodPost, path: speechPath, key: other, body: speechBody}).wantError(t, 403, "permission_error", "eta-4o-mini-tts")
+	g.send(request{method: http.MethodPost, path: speechPath, body: speechBody}).wantError(t, 401, "authentication_error", "No Authorization header")
+	g.get(speechPath).wantError(t, 405, "invalid_request_error", "")
+	g.get("/v1/models/eta-4o-mini-tts/schema").wantError(t, 404, "not_found_error", "no contract")
+	if asked := g.speaker.calls(); len(asked) != 0 {
+		t.Errorf("asked %q", asked)
+	}
+	g.wantSpent(0)
+	if a := g.post(speechPath, text(4096)); a.status != 200 {
+		t.Errorf("4096 characters: %d %s", a.status, a.body)
+	}
+}
+
+// Speech is no submit: an idempotency key is not looked at, whatever it is.
+func TestSpeechKnowsNoIdempotency(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for _, key := range []string{"once", "once", "not\u00a0ASCII", ""} {
+		a := g.send(request{method: http.MethodPost, path: speechPath, key: g.key, body: speechBody, header: http.Header{"Idempotency-Key": {key}}})
+		if a.status != 200 {
+			t.Errorf("%q: %d %s", key, a.status, a.body)
+		}
+	}
+	g.wantSpent(4 * speechCost)
+}
+
+// listening is a gateway on a socket, with a client's connection to it.
+type listening struct {
+	*gateway
+	stop   func() // the server, and waits until it has
+	client *http.Client
+	url    string
+}
+
+func listen(t *testing.T, changes ...func(*api.Config)) *listening {
+	t.Helper()
+	g := newGateway(t, changes...)
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	g.must(err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	served := make(chan error, 1)
+	go func() { served <- g.server.Serve(ctx, l) }()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		g.must(<-served)
+	})
+	t.Cleanup(stop)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &listening{gateway: g, stop: stop, client: &http.Client{Transport: transport}, url: "http://" + l.Addr().String()}
+}
+
+// hear begins a speech; cancel is how its client leaves.
+func (l *listening) hear() (answer *http.Response, cancel func()) {
+	l.t.Helper()
+	ctx, cancel := context.WithCancel(l.t.Context())
+	l.t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url+speechPath, strings.NewReader(speechBody))
+	l.must(err)
+	req.Header.Set("Authorization", "Bearer "+l.key)
+	answer, err = l.client.Do(req)
+	l.must(err)
+	l.t.Cleanup(func() { _ = answer.Body.Close() })
+	return answer, cancel
+}
+
+func TestSpeechPassesOnEachPieceAtOnce(t *testing.T) {
+	t.Parallel()
+	l := listen(t)
+	vendor := l.speaker.pipes()
+	go func() { _, _ = vendor.Write([]byte("a")) }()
+	answer, _ := l.hear()
+	if answer.StatusCode != 200 || answer.ContentLength != -1 || answer.Header.Get("X-Request-Id") == "" {
+		t.Fatalf("%d %v", answer.StatusCode, answer.Header)
+	}
+	piece := make([]byte, 8)
+	for _, want := range []string{"a", "b", "c"} {
+		if want != "a" {
+			_, _ = vendor.Write([]byte(want)) // returns once it was read
+		}
+		if n, err := answer.Body.Read(piece); err != nil || string(piece[:n]) != want {
+			t.Fatalf("%q, %v, want %q", piece[:n], err, want)
+		}
+	}
+	l.wantMoney(speechCost, 0)
+	_ = vendor.Close()
+	if rest, err := io.ReadAll(answer.Body); err != nil || len(rest) != 0 {
+		t.Errorf("the end: %q, %v", rest, err)
+	}
+	l.wantSpent(speechCost)
+}
+
+// The client must not take what broke for whole.
+func TestSpeechThatBreaks(t *testing.T) {
+	t.Parallel()
+	l := listen(t)
+	vendor := l.speaker.pipes()
+	go func() { _, _ = vendor.Write([]byte("half")) }()
+	answer, _ := l.hear()
+	half := make([]byte, 4)
+	_, err := io.ReadFull(answer.Body, half)
+	l.must(err)
+	_ = vendor.CloseWithError(mediagate.Errorf(mediagate.KindAmbiguous, "the vendor's answer was lost"))
+	if rest, err := io.ReadAll(answer.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the client saw an end: %q, %v", rest, err)
+	}
+	l.wantSpent(0)
+	l.eventually("the log line", func() bool { return strings.Contains(l.log.String(), `"end":"voided","bytes":4`) })
+}
+
+// Who leaves in the middle, or while the vendor has the request, is charged; the
+// vendor's call ends.
+func TestSpeechThatIsLeft(t *testing.T) {
+	t.Parallel()
+	t.Run("in the middle", func(t *testing.T) {
+		t.Parallel()
+		l := listen(t)
+		vendor := l.speaker.pipes()
+		go func() { _, _ = vendor.Write([]byte("half")) }()
+		_, leave := l.hear()
+		leave()
+		l.eventually("the end of the vendor's call", func() bool { _, err := vendor.Write(nil); return err != nil })
+		l.wantSpent(speechCost)
+	})
+	for name, test := range map[string]struct {
+		kind mediagate.Kind
+		want mediagate.Micros
+	}{
+		"while the vendor has it":       {mediagate.KindAmbiguous, speechCost},
+		"before it was sent":            {mediagate.KindUnreached, 0},
+		"while the vendor refuses it":   {mediagate.KindThrottled, 0},
+		"while it was refused for good": {mediagate.KindModerated, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := listen(t)
+			asked, ended := make(chan struct{}), make(chan struct{})
+			l.speaker.speak = func(ctx context.Context) (io.ReadCloser, error) {
+				close(asked)
+				<-ctx.Done()
+				close(ended)
+				return nil, mediagate.Errorf(test.kind, "over")
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			go func() {
+				<-asked
+				leave()
+			}()
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url+speechPath, strings.NewReader(speechBody))
+			l.must(err)
+			req.Header.Set("Authorization", "Bearer "+l.key)
+			if answer, err := l.client.Do(req); err == nil {
+				_ = answer.Body.Close()
+				t.Errorf("there is an answer: %d", answer.StatusCode)
+			}
+			<-ended
+			l.wantSpent(test.want)
+		})
+	}
+}
+
+// Nothing is read of the vendor while the client takes nothing.
+func TestSpeechWaitsForItsClient(t *testing.T) {
+	t.Parallel()
+	l := listen(t)
+	vendor := l.speaker.pipes()
+	var mu sync.Mutex
+	sent := 0
+	go func() {
+		piece := make([]byte, 64<<10)
+		for {
+			n, err := vendor.Write(piece)
+			mu.Lock()
+			sent += n
+			mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	so := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return sent
+	}
+	answer, leave := l.hear()
+	// Until all buffers on the way are full.
+	last := -1
+	l.eventually("a stop", func() bool {
+		time.Sleep(50 * time.Millisecond)
+		before := last
+		last = so()
+		return before == last
+	})
+	if last > 64<<20 {
+		t.Errorf("%d bytes were read for nobody", last)
+	}
+	if _, err := io.CopyN(io.Discard, answer.Body, int64(last)); err != nil {
+		t.Error(err)
+	}
+	l.eventually("more", func() bool { return so() > last })
+	leave()
+	l.wantSpent(speechCost)
+}
+
+// A vendor that never ends is cut where the model's file says so.
+func TestSpeechWithoutEnd(t *testing.T) {
+	t.Parallel()
+	l := listen(t)
+	l.speaker.speak = func(context.Context) (io.ReadCloser, error) { return io.NopCloser(endless{}), nil }
+	answer, _ := l.hear()
+	n, err := io.Copy(io.Discard, answer.Body)
+	if !errors.Is(err, io.ErrUnexpectedEOF) || n < 128<<20 || n > 129<<20 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	l.wantSpent(0)
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// The bounds of a request's body are none of its answer's.
+func TestSpeechOutlastsItsBody(t *testing.T) {
+	t.Parallel()
+	const stall = 50 * time.Millisecond
+	l := listen(t, func(c *api.Config) { c.BodyStall, c.BodyTimeout = stall, stall })
+	vendor := l.speaker.pipes()
+	go func() { _, _ = vendor.Write([]byte("a")) }()
+	answer, _ := l.hear()
+	time.Sleep(3 * stall) // for the old deadline to pass
+	_, _ = vendor.Write([]byte("b"))
+	_ = vendor.Close()
+	if all, err := io.ReadAll(answer.Body); err != nil || string(all) != "ab" {
+		t.Errorf("%q, %v", all, err)
+	}
+	l.wantSpent(speechCost)
+}
+
+// A server that stops lets speeches end within its grace, cuts the others, and
+// charges nothing for those.
+func TestSpeechAndTheEndOfTheServer(t *testing.T) {
+	t.Parallel()
+	t.Run("ends in time", func(t *testing.T) {
+		t.Parallel()
+		l := listen(t)
+		vendor := l.speaker.pipes()
+		go func() { _, _ = vendor.Write([]byte("half")) }()
+		answer, _ := l.hear()
+		stopped := make(chan struct{})
+		go func() {
+			l.stop()
+			close(stopped)
+		}()
+		l.eventually("the end of listening", func() bool {
+			var d net.Dialer
+			conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(l.url, "http://"))
+			if err == nil {
+				_ = conn.Close()
+			}
+			return err != nil
+		})
+		_, _ = vendor.Write([]byte(" and half"))
+		_ = vendor.Close()
+		if all, err := io.ReadAll(answer.Body); err != nil || string(all) != "half and half" {
+			t.Errorf("%q, %v", all, err)
+		}
+		<-stopped
+		l.wantSpent(speechCost)
+	})
+	t.Run("takes too long", func(t *testing.T) {
+		t.Parallel()
+		l := listen(t, func(c *api.Config) { c.Grace = 50 * time.Millisecond })
+		vendor := l.speaker.pipes()
+		go func() { _, _ = vendor.Write([]byte("half")) }()
+		answer, _ := l.hear()
+		l.stop()
+		if rest, err := io.ReadAll(answer.Body); err == nil {
+			t.Errorf("the client saw an end: %q", rest)
+		}
+		l.wantSpent(0)
+	})
+}
+
+// What a process leaves behind is voided by any other, its own successor too.
+func TestSpeechesLeftBehind(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for i := range 2 {
+		g.must(g.store.OpenSpeech(t.Context(), mediagate.Speech{
+			ID: fmt.Sprintf("speech_%d", i), AccountID: g.account.ID, KeyID: g.keyRow.ID, Model: "eta-4o-mini-tts", Hold: 1000,
+		}, time.Duration(i+1)*30*time.Second))
+	}
+	g.wantMoney(2000, 0)
+	g.clock.advance(30 * time.Second)
+	serve(t, g)
+	g.eventually("the first hold's end", func() bool {
+		a, err := g.store.Account(t.Context(), g.account.ID)
+		g.must(err)
+		return a.Held == 1000
+	})
+	g.wantMoney(1000, 0)
+}
+
+// serve runs the server on a socket of its own.
+func serve(t *testing.T, g *gateway) {
+	t.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	g.must(err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	served := make(chan error, 1)
+	go func() { served <- g.server.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		g.must(<-served)
+	})
+}
+
+// A client that writes no more and still reads cannot be told from one that has
+// left: for speech it has.
+func TestSpeechOfAHalfClosedConnection(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	s := httptest.NewServer(g.server)
+	t.Cleanup(s.Close)
+	vendor := g.speaker.pipes()
+	go func() { _, _ = vendor.Write([]byte("half")) }()
+	var d net.Dialer
+	conn, err := d.DialContext(t.Context(), "tcp", s.Listener.Addr().String())
+	g.must(err)
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", speechPath, g.key, len(speechBody), speechBody)
+	g.must(err)
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.Contains(line, "200") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	g.must(conn.(*net.TCPConn).CloseWrite())
+	g.wantSpent(speechCost)
+}
