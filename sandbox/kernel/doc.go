@@ -33,7 +33,7 @@
 // read is refused as an invalid parameter.
 //
 //   - duration=3s: how long the job takes (0 to 720h; a bare number is
-//     seconds). Default 2 s for videos and 200 ms for images.
+//     seconds). Default 2 s for videos, 200 ms for images, and none for speech.
 //   - fail=moderation|internal|timeout|reject and at=submit|poll|download.
 //     Without at, reject and timeout strike at submit, the others at poll.
 //   - times=N: how many calls an internal error at poll, or any failure at

@@ -97,6 +97,10 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, rep Reply) {
 	switch content, size := rep.Stream.Content, rep.Stream.Size; {
 	case d.Fails(AtDownload) && d.Fail == FailTimeout && !rep.Stream.Whole:
 		s.stallHalfway(w, r, content, size)
+	case d.Fails(AtDownload) && d.Fail == FailInternal && rep.Stream.Breaks:
+		if _, err := io.CopyN(w, content, size/2); err == nil && http.NewResponseController(w).Flush() == nil {
+			panic(http.ErrAbortHandler) // as below
+		}
 	case d.Download > 0:
 		s.trickle(w, r, content, size, d.Download)
 	default:

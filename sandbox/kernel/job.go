@@ -51,7 +51,7 @@ type Job struct {
 
 // Media is the file that a job makes.
 type Media struct {
-	Kind      string `json:"kind"` // "video", "image" or "audio"
+	Kind      string `json:"kind"` // "video", "image", "audio" or MediaSpeech
 	Width     int    `json:"width"`
 	Height    int    `json:"height"`
 	Seconds   int    `json:"seconds,omitempty"`
@@ -60,6 +60,9 @@ type Media struct {
 	Grid      bool   `json:"grid,omitempty"`      // an image that is four in one
 	Quarter   int    `json:"quarter,omitempty"`   // an image that is one of such four, from 1
 }
+
+// MediaSpeech is sound that is made while it is sent: no file of the job's.
+const MediaSpeech = "speech"
 
 // The names under which a job's files are offered.
 const (
@@ -77,6 +80,8 @@ func (j *Job) Takes() time.Duration {
 		return *j.Directive.Duration
 	case j.Media.Kind == "image":
 		return imageTakes
+	case j.Media.Kind == MediaSpeech:
+		return 0
 	default:
 		return videoTakes
 	}

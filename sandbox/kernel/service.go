@@ -35,6 +35,7 @@ type Stream struct {
 	Size    int64
 	Content io.Reader
 	Whole   bool // it is not cut short, whatever the directive says
+	Breaks  bool // an internal error at download cuts it off in the middle
 }
 
 // Handle runs one of the vendor's handlers: the call is in the journal before
