@@ -21,7 +21,7 @@ func sound(format string, seconds float64) (file *io.SectionReader, mimeType str
 	case "aac":
 		return sample.AAC(seconds), "audio/aac"
 	case "flac":
-		return sample.FLAC(seconds, rate), "audio/flac"
+		return sample.FLAC(seconds), "audio/flac"
 	default:
 		return sample.MP3(seconds), "audio/mpeg"
 	}

@@ -51,7 +51,12 @@ func TestModels(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				p.runExample(t, blocks(t, "docs/models/"+name, "sh run")[0], media, env)
+				script := blocks(t, "docs/models/"+name, "sh run")[0]
+				if strings.Contains(script, " -o answer ") {
+					runSpeech(t, script, env)
+					return
+				}
+				p.runExample(t, script, media, env)
 			})
 		}
 		for _, client := range []struct {
