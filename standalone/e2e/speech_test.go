@@ -1,0 +1,57 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+// speechPoints are those of a speech, which no task passes.
+var speechPoints = []string{failpoint.SpeechHeld, failpoint.SpeechBegun, failpoint.SpeechSent}
+
+// TestSpeechOutlivesNoProcess kills the process that speaks: the client sees no
+// end, pays nothing, and its hold is gone within a minute.
+func TestSpeechOutlivesNoProcess(t *testing.T) {
+	t.Parallel()
+	for _, point := range speechPoints {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, options{shape: standalone, failpoint: point})
+			r := request{
+				method: http.MethodPost, url: w.apiURLs[0] + "/v1/audio/speech", key: w.key,
+				body: map[string]any{"model": "eta-4o-mini-tts", "input": "Ahoy!", "voice": "coral"},
+			}
+			if a, err := r.do(t.Context()); err == nil {
+				t.Fatalf("the speech was answered whole: %d", a.status)
+			}
+			w.victim().awaitKilled(t, crashLimit)
+			killed := time.Now()
+			w.victim().start(t)
+			type balance struct{ Available, Held, Spent string }
+			var got, want balance = balance{}, balance{granted, "0", "0"}
+			eventually(t, time.Minute-time.Since(killed), "the hold of a dead process", func() error {
+				w.admin(http.MethodGet, "/accounts/"+w.account, nil, &got)
+				if got != want {
+					return fmt.Errorf("the account has %+v", got)
+				}
+				return nil
+			})
+			var check struct {
+				OK       bool
+				Problems []string
+			}
+			if w.admin(http.MethodGet, "/ledger/check", nil, &check); !check.OK {
+				t.Errorf("the ledger: %q", check.Problems)
+			}
+			if a, err := r.do(t.Context()); err != nil || a.status != http.StatusOK || len(a.body) == 0 {
+				t.Errorf("the next one: %d, %v", a.status, err)
+			}
+			if w.admin(http.MethodGet, "/accounts/"+w.account, nil, &got); got.Held != "0" || got.Spent != "0.000085" {
+				t.Errorf("the account has %+v", got)
+			}
+		})
+	}
+}
