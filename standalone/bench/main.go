@@ -57,6 +57,7 @@ func measurements() []measurement {
 		{"events", measureEvents},
 		{"failover", measureFailover},
 		{"hang", measureHang},
+		{"speech", measureSpeech},
 	}
 }
 

@@ -72,6 +72,7 @@ func startVendor(ctx context.Context) (*vendor, error) {
 		mux.HandleFunc("POST "+prefix+"/v1/videos/omni-video", around(v.handleSubmit))
 		mux.HandleFunc("GET "+prefix+"/v1/videos/omni-video/{id}", around(v.handlePoll))
 	}
+	mux.HandleFunc("POST "+openaiPrefix+"/audio/speech", handleSpeech)
 	mux.HandleFunc("POST "+dashscopePrefix+"/services/aigc/multimodal-generation/generation", v.handleImage)
 	mux.HandleFunc("GET "+videoFile, v.file("video/mp4", func() io.ReadSeeker { return bytes.NewReader(v.video) }))
 	mux.HandleFunc("GET "+imageFile, v.file("image/png", func() io.ReadSeeker { return bytes.NewReader(v.image) }))
