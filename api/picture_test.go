@@ -158,7 +158,7 @@ func serverWith(t *testing.T, store *shelf) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Config{Store: store, Uploads: store, Files: idle{}, FileURL: mediagate.File.Name, Catalog: models, Routes: sayings{}, Starter: idle{}, Signer: idle{}})
+	s, err := New(Config{Store: store, Uploads: store, Files: idle{}, FileURL: mediagate.File.Name, Catalog: models, Routes: sayings{}, Starter: idle{}, Signer: idle{}, Speaker: idle{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,4 +171,5 @@ type idle struct {
 	Files
 	Starter
 	Signer
+	Speaker
 }

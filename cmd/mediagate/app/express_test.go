@@ -127,6 +127,7 @@ func TestExpressOfBuiltInModels(t *testing.T) {
 	images, videos := []any{"https://media.example.com/cat.png"}, []any{"https://media.example.com/cat.mp4"}
 	needed := map[string]map[string]any{
 		"beta-q3": {"image_urls": images}, "beta-q3-mix": {"image_urls": images}, "gamma2.7-videoedit": {"video_urls": videos},
+		"eta-4o-mini-tts": {"input": "a cat", "voice": "coral"},
 	}
 	for _, m := range models.Models() {
 		operation := m.Operations()[0]
@@ -141,7 +142,7 @@ func TestExpressOfBuiltInModels(t *testing.T) {
 		for _, route := range request.Plan.Routes {
 			e := r.Express(m.ID, route, mediagate.Job{Params: request.Params})
 			possible = possible || e.Err == nil
-			if e.Sync != (m.Type == mediagate.TypeImage) {
+			if e.Sync != (m.Type == mediagate.TypeImage || m.Type == mediagate.TypeSpeech) {
 				t.Errorf("%s by %s: synchronous: %t", m.ID, route.Provider, e.Sync)
 			}
 		}
