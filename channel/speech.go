@@ -47,7 +47,7 @@ type Speakers struct {
 // without a database. Those of the sound's reader are KindAmbiguous.
 func (s *Speakers) Speak(ctx context.Context, model string, routes []mediagate.Route, params json.RawMessage) (io.ReadCloser, error) {
 	var worst error
-	for _, c := range s.Channels.Candidates(model, routes, params) {
+	for _, c := range s.Channels.Candidates(model, routes, mediagate.Job{Params: params}) {
 		sound, err := s.speakBy(ctx, c, params)
 		if err == nil {
 			return sound, nil
