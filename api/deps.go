@@ -13,6 +13,7 @@ type Store interface {
 	SubmitStore
 	SpeechStore
 	TaskStore
+	SourceStore
 	CallerStore
 	SecretStore
 	AdminAccountStore
@@ -33,6 +34,16 @@ type TaskStore interface {
 	Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error)
 	Versions(ctx context.Context, ids []string) (map[string]int64, error)
 	RequestCancel(ctx context.Context, accountID, id string) (mediagate.Task, error)
+}
+
+// SourceStore knows who made what later requests work on.
+type SourceStore interface {
+	// Producer is the attempt that made what a completed task shows.
+	Producer(ctx context.Context, taskID string) (mediagate.Attempt, error)
+	// SameAccount are the fingerprints that are proven to be of one account.
+	SameAccount(ctx context.Context, fingerprint string) ([]string, error)
+	// MadeBy finds the task of the account that made what a vendor's id names.
+	MadeBy(ctx context.Context, accountID string, kind mediagate.MadeKind, vendorID string) (mediagate.MadeAt, error)
 }
 
 // CallerStore knows who calls.

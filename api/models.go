@@ -78,3 +78,12 @@ func largestBody(c *catalog.Catalog, endpoint string) int64 {
 	}
 	return most
 }
+
+// canonical is the model's id where the name is an alias of it. One that is
+// switched off by now has the name that it had.
+func (m *models) canonical(name string) string {
+	if known, ok := m.catalog.Model(name); ok {
+		return known.Canonical
+	}
+	return name
+}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -16,6 +17,7 @@ type Request struct {
 	Params  json.RawMessage    // the known fields with their defaults, without model, webhook and Uploads; of metadata the inputs
 	Uploads map[string]string  // fields whose files came within the request, as data URIs
 	Folded  map[string]string  // fields of Params that the client did not send, by what it sent in their place
+	Source  *Source            // what an earlier task made and it works on, as the client named it; nil for none
 	Charges []mediagate.Charge // what the task would cost at its quoted quantity
 	Plan    mediagate.Plan     // how it can be produced, by all routes of the operation
 
@@ -75,6 +77,13 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 	var err error
 	if r.Charges, err = o.quote(params); err != nil {
 		return Request{}, err
+	}
+	if r.Source = o.source.take(params); r.Source != nil {
+		r.Folded = maps.Clone(r.Folded)
+		if r.Folded == nil {
+			r.Folded = map[string]string{}
+		}
+		r.Folded[mediagate.SourceParam] = r.Source.Field()
 	}
 	inputs := o.bounded(params)
 	r.Uploads = o.takeUploads(params)

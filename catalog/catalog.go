@@ -181,8 +181,26 @@ func (l *loader) compile(files map[string]sourced) *Catalog {
 			}
 		}
 	}
+	l.checkMakers(files)
 	l.pass(c)
 	return c
+}
+
+// checkMakers finds sources of models that no file describes. One that is
+// switched off may have made what is there.
+func (l *loader) checkMakers(files map[string]sourced) {
+	for _, f := range files {
+		for _, o := range f.Operations {
+			if o.Source == nil || !enabled(f.Enabled) || !enabled(o.Enabled) {
+				continue
+			}
+			for _, id := range o.Source.Of {
+				if _, known := files[id]; !known {
+					l.report(f.name, "operations[%s]: source: of: there is no model %s", o.Endpoint, id)
+				}
+			}
+		}
+	}
 }
 
 // fold lets a model be found in any letter case where an endpoint wants it.

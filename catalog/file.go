@@ -37,6 +37,7 @@ type operationFile struct {
 	Schema        yaml.MapSlice `yaml:"schema"`
 	Ignored       []ignoredFile `yaml:"ignored"`
 	Fold          *foldFile     `yaml:"fold"`
+	Source        *SourceRule   `yaml:"source"`
 	Checks        []checkFile   `yaml:"checks"`
 	Price         *priceFile    `yaml:"price"`
 	Routes        []routeFile   `yaml:"routes"`

@@ -22,7 +22,8 @@ type Operation struct {
 	schema  *schema
 	inputs  []string // that it takes within metadata
 	ignored []ignoredRule
-	fold    *fold // nil for none
+	fold    *fold       // nil for none
+	source  *SourceRule // nil for none
 	checks  []namedCheck
 	price   price
 	plan    mediagate.Plan
@@ -54,7 +55,8 @@ func (o *Operation) Fields() []string {
 	}
 	for _, name := range o.schema.shape.names {
 		folded := o.fold != nil && name == o.fold.from
-		if !slices.Contains(everywhere, name) && !o.schema.shape.properties[name].never && !folded {
+		taken := slices.Contains(o.source.taken(), name)
+		if !slices.Contains(everywhere, name) && !o.schema.shape.properties[name].never && !folded && !taken {
 			names = append(names, name)
 		}
 	}
@@ -62,6 +64,14 @@ func (o *Operation) Fields() []string {
 		names = append(names, metadataField)
 	}
 	return names
+}
+
+// Source is how requests name what an earlier task made, if they do.
+func (o *Operation) Source() (SourceRule, bool) {
+	if o.source == nil {
+		return SourceRule{}, false
+	}
+	return *o.source, true
 }
 
 // Media is the class of its result files.
@@ -117,10 +127,17 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 	var more []string
 	o.fold, more = compileFold(f.Fold, o.schema.shape)
 	problems = append(problems, prefixed("fold: ", more)...)
+	o.source = f.Source
+	problems = append(problems, prefixed("source: ", o.source.problems(o.schema.shape))...)
 	o.checks, more = compileChecks(f.Checks, o.schema.shape)
 	problems = append(problems, prefixed("checks: ", more)...)
 	o.price, more = compilePrice(f.Price, o.schema.shape)
 	problems = append(problems, prefixed("price: ", more)...)
+	for _, name := range o.source.taken() {
+		if slices.Contains(o.price.quantity, name) || slices.Contains(o.price.table.by, name) {
+			problems = append(problems, fmt.Sprintf("price: %q names a source: no price can depend on it", name))
+		}
+	}
 	for _, rule := range o.ignored {
 		for _, name := range rule.fields {
 			if slices.Contains(o.price.quantity, name) || slices.Contains(o.price.table.by, name) {

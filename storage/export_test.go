@@ -62,6 +62,7 @@ func RowColumns() map[string][]string {
 		actionRow{}.TableName():      columnsOf[actionRow]().names,
 		attemptRow{}.TableName():     columnsOf[attemptRow]().names,
 		partRow{}.TableName():        columnsOf[partRow]().names,
+		makerRow{}.TableName():       columnsOf[makerRow]().names,
 		awaitRow{}.TableName():       columnsOf[awaitRow]().names,
 		channelRow{}.TableName():     columnsOf[channelRow]().names,
 		minuteRow{}.TableName():      columnsOf[minuteRow]().names,

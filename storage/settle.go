@@ -127,6 +127,11 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 			return err
 		}
 	}
+	if end.Status == mediagate.StatusCompleted {
+		if err := noteMakers(tx, task, end.Made, end.Results); err != nil {
+			return err
+		}
+	}
 	if _, err := exec(tx, "DELETE FROM awaits WHERE task_id = ?", task.ID); err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 		"submit":     submitTests,
 		"lists":      listTests,
 		"references": referenceTests,
+		"makers":     makerTests,
 		"invariants": withTampering(checkTests),
 		"model":      modelTests,
 		"storm":      stormTests,
@@ -109,6 +110,7 @@ type office interface {
 	Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error)
 	Versions(ctx context.Context, ids []string) (map[string]int64, error)
 	CountOpen(ctx context.Context) (int, error)
+	MadeBy(ctx context.Context, accountID string, kind mediagate.MadeKind, vendorID string) (mediagate.MadeAt, error)
 	Migrate(ctx context.Context) error
 	Ping(ctx context.Context) error
 }

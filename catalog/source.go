@@ -1,0 +1,134 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/mediagate/mediagate"
+)
+
+// SourceRule says by which fields requests of an operation name what an
+// earlier task made and they work on. These fields are no part of the canonical
+// request: what they name is looked up, and comes to adapters as a
+// mediagate.Source.
+type SourceRule struct {
+	Task   string   `yaml:"task"`   // the id of the task that made it
+	Index  string   `yaml:"index"`  // beside it: which of its clips, from 1
+	Clip   string   `yaml:"clip"`   // a clip's own id
+	Voice  string   `yaml:"voice"`  // a voice's own id
+	Of     []string `yaml:"of"`     // the models one of which made it, by their ids
+	Within []string `yaml:"within"` // fields with seconds of it, which stay: none is beyond its end
+}
+
+// Source is what a request names. Of a rule's fields that it may name one by,
+// those that it does not are empty.
+type Source struct {
+	Rule  SourceRule
+	Task  string
+	Index int // from 1
+	Clip  string
+	Voice string
+
+	times map[string]float64
+}
+
+// Field is the field that names it.
+func (s *Source) Field() string {
+	switch {
+	case s.Task != "":
+		return s.Rule.Task
+	case s.Clip != "":
+		return s.Rule.Clip
+	default:
+		return s.Rule.Voice
+	}
+}
+
+// Fits refuses times that are beyond the end of a source of that length;
+// without a length there is nothing to judge by.
+func (s *Source) Fits(seconds float64) error {
+	if seconds <= 0 {
+		return nil
+	}
+	for _, name := range s.Rule.Within {
+		if at, given := s.times[name]; given && at > seconds {
+			return mediagate.Invalid(name, "%s must be within the clip, which is %s seconds long", name, strconv.FormatFloat(seconds, 'f', -1, 64))
+		}
+	}
+	return nil
+}
+
+// taken are the fields that leave the request.
+func (r *SourceRule) taken() []string {
+	if r == nil {
+		return nil
+	}
+	return slices.DeleteFunc([]string{r.Task, r.Index, r.Clip, r.Voice}, func(name string) bool { return name == "" })
+}
+
+// take moves what names the source out of the parameters; nil for none.
+func (r *SourceRule) take(params map[string]any) *Source {
+	if r == nil {
+		return nil
+	}
+	s := &Source{Rule: *r, times: map[string]float64{}}
+	s.Task, _ = params[r.Task].(string)
+	s.Clip, _ = params[r.Clip].(string)
+	s.Voice, _ = params[r.Voice].(string)
+	if n, ok := int64Of(params[r.Index]); ok {
+		s.Index = int(n)
+	}
+	for _, name := range r.taken() {
+		delete(params, name)
+	}
+	for _, name := range r.Within {
+		if n, given := params[name].(json.Number); given {
+			s.times[name], _ = n.Float64()
+		}
+	}
+	if s.Task == "" && s.Clip == "" && s.Voice == "" {
+		return nil
+	}
+	return s
+}
+
+// maxSourceIndex is far above the number of clips of any task.
+const maxSourceIndex = 1000
+
+// problems says what is wrong with a rule.
+func (r *SourceRule) problems(s *shape) []string {
+	if r == nil {
+		return nil
+	}
+	var problems []string
+	for _, name := range slices.DeleteFunc([]string{r.Task, r.Clip, r.Voice}, func(name string) bool { return name == "" }) {
+		if field := s.properties[name]; field == nil || !field.is("string") {
+			problems = append(problems, fmt.Sprintf("%q is no text of the schema", name))
+		}
+	}
+	if r.Task == "" && r.Clip == "" && r.Voice == "" {
+		problems = append(problems, "task, clip or voice must name a field")
+	}
+	if r.Index != "" {
+		field := s.properties[r.Index]
+		low, high := int64(0), int64(0)
+		if field != nil {
+			low, _ = int64Of(field.minimum)
+			high, _ = int64Of(field.maximum)
+		}
+		if r.Task == "" || field == nil || !field.is("integer") || !field.hasFallback || low != 1 || high < 1 || high > maxSourceIndex {
+			problems = append(problems, fmt.Sprintf("index %q must be an integer from 1, at most %d, with a default, beside task", r.Index, maxSourceIndex))
+		}
+	}
+	for _, name := range r.Within {
+		if field := s.properties[name]; field == nil || !field.is("number") {
+			problems = append(problems, fmt.Sprintf("within: %q is no number of the schema", name))
+		}
+	}
+	if len(r.Of) == 0 {
+		problems = append(problems, "of is missing: the models whose results it takes")
+	}
+	return problems
+}

@@ -1,0 +1,56 @@
+package storage
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+// makerRow says which task of an account made what a vendor's id names.
+type makerRow struct {
+	AccountID string
+	Kind      mediagate.MadeKind
+	VendorID  string
+	TaskID    string
+	Position  int
+}
+
+// TableName tells GORM.
+func (makerRow) TableName() string { return "makers" }
+
+// MadeBy finds the completed task of the account that made what the vendor's id
+// names. Returns KindNotFound, also for someone else's.
+func (s *Store) MadeBy(ctx context.Context, accountID string, kind mediagate.MadeKind, vendorID string) (mediagate.MadeAt, error) {
+	row, err := one[makerRow](s.on(ctx), "SELECT "+columnsOf[makerRow]().text+" FROM makers WHERE account_id = ? AND kind = ? AND vendor_id = ?",
+		accountID, kind, vendorID)
+	if err != nil {
+		return mediagate.MadeAt{}, dbError(err, "read maker")
+	}
+	if row == nil {
+		return mediagate.MadeAt{}, notFound(string(kind), vendorID)
+	}
+	return mediagate.MadeAt{TaskID: row.TaskID, Index: row.Position}, nil
+}
+
+// noteMakers notes what the task made that later requests may name by the
+// vendor's ids. Of two tasks with the same the first one is it: the other
+// shows what the first made.
+func noteMakers(tx *gorm.DB, task lockedTask, made *mediagate.Made, results []mediagate.Result) error {
+	ids := made.IDs(results)
+	for _, kind := range slices.Sorted(maps.Keys(ids)) {
+		for position, id := range ids[kind] {
+			if id == "" {
+				continue
+			}
+			if _, err := exec(tx, `INSERT INTO makers (account_id, kind, vendor_id, task_id, position) VALUES (?, ?, ?, ?, ?)
+					ON CONFLICT DO NOTHING`, task.AccountID, kind, id, task.ID, position); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
