@@ -113,4 +113,10 @@ type wrappedTask struct {
 	Data view.Task `json:"data"`
 }
 
+// wrappedMusicTask is the answer of the music endpoint.
+type wrappedMusicTask struct {
+	Code int            `json:"code"`
+	Data view.MusicTask `json:"data"`
+}
+
 func (c *call) ok(body any) error { return c.json(http.StatusOK, body) }

@@ -147,6 +147,24 @@ func exampleTask() view.Task {
 	}
 }
 
+func exampleMusicTask() view.Task {
+	const song = "https://media.example.com/results/song.mp3"
+	t := exampleTask()
+	text := func(s string) *string { return &s }
+	t.Model, t.Type = "music-a", mediagate.TypeMusic
+	t.Result = &view.Result{
+		Audios: []view.Item{{
+			URL: []string{song}, ExpiresAt: exampleCreated + 604800, Duration: 131.16, SizeBytes: 2098560, MimeType: "audio/mpeg",
+		}},
+		Music: []view.Clip{view.Song{
+			AudioID: "dae4ae5d-2b51-4af1-b286-1a4473ef4dba", Title: text("Quiet lake"), DurationSeconds: text("131.16"),
+			CreateTime: "2026-03-01T12:01:12Z", Lyrics: text("A boat on a quiet lake"), Tags: text("folk"), AudioURL: text(song),
+			Status: "completed",
+		}},
+	}
+	return t
+}
+
 func exampleOpenTask(cancelled bool) view.Task {
 	return view.Task{
 		ID: exampleTaskID, Status: mediagate.StatusProcessing, Model: "alpha-v3", Type: mediagate.TypeVideo, Progress: 40,
@@ -204,6 +222,31 @@ func descriptions() map[string]*description {
 				"A connection that is cut before the end of the body means that it broke, and that nothing is charged. An Idempotency-Key is not looked at.",
 			answers: []answer{{status: http.StatusOK, about: "The sound, in the format that was asked for.", files: soundMimeTypes()}},
 			errors:  []mediagate.Kind{mediagate.KindPayment, mediagate.KindModerated, mediagate.KindRateLimited, mediagate.KindBadGateway},
+		},
+		"POST /v1/music/generations": {
+			id: "createMusic", tag: tagSubmits, summary: "Submit a song", answers: acknowledged(),
+			about: "The model decides which fields there are. Its id counts in any letter case.",
+		},
+		"POST /v1/music/generations/remaster": {
+			id: "remasterMusic", tag: tagSubmits, summary: "Improve the quality of a song", answers: acknowledged(),
+		},
+		"POST /v1/music/generations/stemsAll": {
+			id: "createStems", tag: tagSubmits, summary: "Take a song apart into its tracks", answers: acknowledged(),
+		},
+		"POST /v1/music/generations/createVoice": {
+			id: "createVoice", tag: tagSubmits, summary: "Make a voice for later songs", answers: acknowledged(),
+		},
+		"POST /v1/music/generations/replaceMusic": {
+			id: "replaceMusic", tag: tagSubmits, summary: "Replace a section of a song", answers: acknowledged(),
+		},
+		"POST /v1/music/generations/sample": {
+			id: "sampleMusic", tag: tagSubmits, summary: "Make a song from a sample of another", answers: acknowledged(),
+		},
+		"POST /v1/music/generations/stemsMusicB": {
+			id: "createFlowStems", tag: tagSubmits, summary: "Take a song of music-b apart into its tracks", answers: acknowledged(),
+		},
+		"POST /v1/music/generations/replaceMusicB": {
+			id: "replaceFlowMusic", tag: tagSubmits, summary: "Replace a section of a song of music-b", answers: acknowledged(),
 		},
 		"POST " + quotePath: {
 			id: "createQuote", tag: tagSubmits, summary: "Price a submit",
@@ -314,6 +357,11 @@ func descriptions() map[string]*description {
 				{status: http.StatusNoContent, about: "The task has ended, and the client has seen its end."},
 			},
 			errors: []mediagate.Kind{mediagate.KindRateLimited},
+		},
+		"GET /v1/music/tasks/:task_id": {
+			id: "getMusicTask", tag: tagTasks, summary: "Read a music task",
+			about:   "Knows music tasks only, and calls pending ones submitted.",
+			answers: []answer{{status: http.StatusOK, about: "The task.", body: wrappedMusicTask{http.StatusOK, exampleMusicTask().Music()}}},
 		},
 		"POST /v1/tasks/:task_id/cancel": {
 			id: "cancelTask", tag: tagTasks, summary: "Cancel a task",

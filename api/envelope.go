@@ -16,6 +16,7 @@ type envelope uint8
 const (
 	envelopeA       envelope = iota // {error: {code: status, message, type}}
 	envelopeMusic                   // form B with param and code
+	envelopeReplace                 // the same; a lack of money is a 403
 	envelopeUpload                  // form B without them
 	envelopeBalance                 // form A; of a 401 beside {success: false, message}
 )
@@ -66,6 +67,18 @@ var renderings = map[mediagate.Kind]rendering{
 	mediagate.KindUnavailable:     {http.StatusServiceUnavailable, wordServer, wordServer, "internal_error", "the service is temporarily unavailable, try again"},
 }
 
+// renderingOf is the answer to a kind of error in an envelope.
+func renderingOf(kind mediagate.Kind, e envelope) rendering {
+	r, ok := renderings[kind]
+	if !ok {
+		return fault
+	}
+	if kind == mediagate.KindPayment && e == envelopeReplace {
+		r.status, r.wordB = http.StatusForbidden, renderings[mediagate.KindForbidden].wordB
+	}
+	return r
+}
+
 // errorA is form A. Code is the HTTP status.
 type errorA struct {
 	Code      int    `json:"code"`
@@ -111,10 +124,7 @@ var (
 // renderError writes the answer of a failed call.
 func renderError(c *call, err error) error {
 	e := domainError(err)
-	r, ok := renderings[e.Kind]
-	if !ok {
-		r = fault
-	}
+	r := renderingOf(e.Kind, c.envelope)
 	message := messageOf(e, r)
 	header := c.Response().Header()
 	switch {
@@ -132,7 +142,7 @@ func renderError(c *call, err error) error {
 
 func envelopeOf(c *call, r rendering, e *mediagate.Error, message string) envelopeBody {
 	switch c.envelope {
-	case envelopeMusic:
+	case envelopeMusic, envelopeReplace:
 		b := errorB{Message: message, Type: r.wordB, Code: r.codeB, RequestID: c.requestID}
 		if e.Param != "" {
 			b.Param = e.Param

@@ -37,6 +37,8 @@ type testStore interface {
 	api.Store
 	OpenAttempt(ctx context.Context, a mediagate.Attempt, slots mediagate.Slots) (row mediagate.Attempt, opened bool, err error)
 	AcceptAttempt(ctx context.Context, taskID string, n int, s mediagate.Submission, firstPollAt time.Time) (ended bool, err error)
+	RecordOutcome(ctx context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error)
+	StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error
 	Settle(ctx context.Context, s mediagate.Settlement) (story mediagate.Story, won bool, err error)
 	TaskByID(ctx context.Context, id string) (mediagate.Task, error)
 	SeenChannel(ctx context.Context, names []string) error
@@ -97,12 +99,13 @@ type vendors struct {
 	mu    sync.Mutex
 	says  func(model string, route mediagate.Route, params json.RawMessage) api.Expression
 	asked []string
+	job   mediagate.Job // that was asked about last
 }
 
 func (v *vendors) Express(model string, route mediagate.Route, job mediagate.Job) api.Expression {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.asked = append(v.asked, route.Upstream)
+	v.asked, v.job = append(v.asked, route.Upstream), job
 	if v.says == nil {
 		return api.Expression{Sync: route.Provider == "dashscope"}
 	}

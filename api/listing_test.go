@@ -575,7 +575,8 @@ func TestQuoteIsTheHold(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	_, half := g.newKey(mediagate.Key{Unlimited: true, Group: "half"})
-	for _, m := range contracted(t) {
+	song, flow := g.song(songBody), g.song(flowBody)
+	for _, m := range slices.DeleteFunc(mustCatalog(t).Models(), func(m *catalog.Model) bool { return m.Type == mediagate.TypeSpeech }) {
 		for _, o := range m.Operations() {
 			var schema struct {
 				Required   []string
@@ -587,6 +588,9 @@ func TestQuoteIsTheHold(t *testing.T) {
 				if examples := schema.Properties[name].Examples; len(examples) > 0 {
 					body[name] = examples[0]
 				}
+			}
+			if m.Type == mediagate.TypeMusic {
+				body["sound_prompt"], body["task_id"], body["clip_id"], body["end_s"] = "folk", song, clipOne+flow, 12
 			}
 			for _, key := range []string{g.key, half} {
 				text, err := json.Marshal(body)

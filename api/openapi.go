@@ -15,6 +15,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api/openapi"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/view"
 )
 
 //go:embed words.yaml
@@ -89,10 +90,16 @@ func describe(models *catalog.Catalog, version string) ([]byte, error) {
 	}
 	d.reflector.Enums = map[reflect.Type][]any{
 		reflect.TypeFor[mediagate.Status]():       wordsOf(mediagate.Statuses()),
+		reflect.TypeFor[view.MusicStatus]():       wordsOf(view.MusicStatuses()),
 		reflect.TypeFor[mediagate.Type]():         wordsOf(mediagate.TaskTypes()),
 		reflect.TypeFor[mediagate.FailureCode]():  wordsOf(mediagate.FailureCodes()),
 		reflect.TypeFor[mediagate.WebhookState](): wordsOf(mediagate.WebhookStates()),
 	}
+	var clips []any
+	for _, shape := range view.Clips() {
+		clips = append(clips, shape)
+	}
+	d.reflector.Unions = map[reflect.Type][]any{reflect.TypeFor[view.Clip](): clips}
 	d.reflector.Components, d.library.Components = &d.doc.Components.Schemas, &d.doc.Components.Schemas
 	if err := yaml.Unmarshal(wordsFile, &d.reflector.Words); err != nil {
 		return nil, fmt.Errorf("words.yaml: %w", err)
@@ -195,10 +202,11 @@ func (d *describer) addRoute(r route) error {
 		return err
 	}
 	for _, kind := range kindsOf(r, submit) {
-		if _, told := o.Responses.Get(strconv.Itoa(renderings[kind].status)); told { // as the handler's own
+		status := strconv.Itoa(renderingOf(kind, r.envelope).status)
+		if _, told := o.Responses.Get(status); told { // as the handler's own
 			continue
 		}
-		o.Responses.Set(strconv.Itoa(renderings[kind].status), &openapi.Response{Ref: "#/components/responses/" + d.errorRow(r.envelope, kind)})
+		o.Responses.Set(status, &openapi.Response{Ref: "#/components/responses/" + d.errorRow(r.envelope, kind)})
 	}
 	item, _ := d.doc.Paths.Get(path)
 	item.Set(strings.ToLower(r.method), o)
@@ -276,13 +284,17 @@ func (d *describer) addAnswers(r route, o *openapi.Operation) error {
 }
 
 // envelopeNames are put behind the name of a response.
-var envelopeNames = map[envelope]string{envelopeA: "", envelopeMusic: "Music", envelopeUpload: "Upload", envelopeBalance: "Balance"}
+var envelopeNames = map[envelope]string{envelopeA: "", envelopeMusic: "Music", envelopeReplace: "Music", envelopeUpload: "Upload", envelopeBalance: "Balance"}
 
 // errorRow is the response of a kind of error in an envelope: a component,
 // whose name it returns.
 func (d *describer) errorRow(e envelope, kind mediagate.Kind) string {
-	r, words := renderings[kind], errorWords[kind]
+	r, words := renderingOf(kind, e), errorWords[kind]
 	name := strings.ReplaceAll(http.StatusText(r.status), " ", "") + envelopeNames[e]
+	several := kind == mediagate.KindConflict || kind == mediagate.KindRateLimited // codes
+	if e == envelopeReplace && r.status == http.StatusForbidden {
+		name, several = name+"Replace", true
+	}
 	if _, done := d.doc.Components.Responses.Get(name); done {
 		return name
 	}
@@ -290,9 +302,9 @@ func (d *describer) errorRow(e envelope, kind mediagate.Kind) string {
 	fixed := &openapi.Schema{}
 	constant := func(field string, value any) { fixed.Properties.Set(field, &openapi.Schema{Const: value}) }
 	switch e {
-	case envelopeMusic:
+	case envelopeMusic, envelopeReplace:
 		constant("type", r.wordB)
-		if kind != mediagate.KindConflict && kind != mediagate.KindRateLimited { // of which there are several
+		if !several {
 			constant("code", r.codeB)
 		}
 	case envelopeUpload:

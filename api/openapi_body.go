@@ -141,12 +141,19 @@ func exampleBody(o *catalog.Operation) json.RawMessage {
 	var schema struct {
 		Properties map[string]exampleSchema `json:"properties"`
 		Required   []string                 `json:"required"`
+		AnyOf      []struct {
+			Required []string `json:"required"`
+		} `json:"anyOf"`
 	}
 	if err := json.Unmarshal(o.Schema(), &schema); err != nil {
 		return nil
 	}
+	names := append(schema.Required, "prompt") // where it is not required, something else would be
+	if _, ok := schema.Properties["prompt"]; !ok && len(schema.AnyOf) > 0 {
+		names = append(names, schema.AnyOf[0].Required...)
+	}
 	var body openapi.Map[json.RawMessage]
-	for _, name := range append(schema.Required, "prompt") { // where it is not required, something else would be
+	for _, name := range names {
 		property, ok := schema.Properties[name]
 		if !ok {
 			continue

@@ -58,6 +58,14 @@ func routes() []route {
 		{method: post, path: "/v1/videos/generations", access: accessKey, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
 		{method: post, path: "/v1/images/generations", access: accessKey, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
 		{method: post, path: speechPath, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSpeech},
+		{method: post, path: "/v1/music/generations", envelope: envelopeMusic, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/music/generations/remaster", envelope: envelopeMusic, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/music/generations/stemsAll", envelope: envelopeMusic, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/music/generations/createVoice", envelope: envelopeMusic, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/music/generations/replaceMusic", envelope: envelopeReplace, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/music/generations/sample", envelope: envelopeMusic, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/music/generations/stemsMusicB", envelope: envelopeMusic, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/music/generations/replaceMusicB", envelope: envelopeReplace, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
 		{method: post, path: quotePath, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleQuote},
 
 		{method: post, path: "/v1/uploads/images", envelope: envelopeUpload, access: accessKey, body: bodyForm, bound: formLimit, time: uploadTime, handler: (*Server).handleUpload},
@@ -71,6 +79,7 @@ func routes() []route {
 		{method: get, path: "/v1/tasks", access: accessKey, handler: (*Server).handleTasks},
 		{method: get, path: "/v1/tasks/:task_id", access: accessKey, time: longestWait, handler: (*Server).handleTask},
 		{method: get, path: "/v1/tasks/:task_id/events", access: accessKey, handler: (*Server).handleEvents},
+		{method: get, path: "/v1/music/tasks/:task_id", envelope: envelopeMusic, access: accessKey, handler: (*Server).handleMusicTask},
 		{method: post, path: "/v1/tasks/:task_id/cancel", access: accessKey, handler: (*Server).handleCancel},
 		{method: get, path: "/v1/images/generations/:task_id", access: accessKey, handler: (*Server).handleLegacyPoll},
 

@@ -64,6 +64,23 @@ func (s *Server) handleTask(c *call) error {
 	return s.answerTask(c, http.StatusOK, &t, language)
 }
 
+// handleMusicTask shows a task in the words of the music endpoint, which knows
+// no others.
+func (s *Server) handleMusicTask(c *call) error {
+	t, err := s.pathTask(c)
+	if err != nil {
+		return err
+	}
+	if t.Type != mediagate.TypeMusic {
+		return errTaskID
+	}
+	v, err := s.view(c.ctx, &t)
+	if err != nil {
+		return err
+	}
+	return c.ok(wrappedMusicTask{http.StatusOK, v.Music()})
+}
+
 func (s *Server) answerTask(c *call, status int, t *mediagate.Task, language string) error {
 	v, err := s.view(c.ctx, t)
 	if err != nil {

@@ -123,8 +123,8 @@ func (o *Operation) takeUploads(params map[string]any) map[string]string {
 }
 
 // present is the body without the fields that count as absent: nulls, empty
-// lists where a list is expected, and what is ignored, which it names. It is a
-// copy, of the known fields. (An empty webhook reads as none by itself.)
+// lists where a list is expected, and what is ignored, which it names. What
+// follows from them is put in. It is a copy, of the known fields. (An empty webhook reads as none by itself.)
 func (o *Operation) present(body map[string]any) (out map[string]any, dropped []string) {
 	shape := o.schema.shape
 	out = make(map[string]any, len(shape.names))
@@ -141,6 +141,7 @@ func (o *Operation) present(body map[string]any) (out map[string]any, dropped []
 	if !o.exact {
 		out["model"] = o.Model.ID // by which Find found it, whatever the body says
 	}
+	infer(o.infer, out)
 	for _, rule := range o.ignored {
 		if rule.applies(shape, out) {
 			for _, field := range rule.fields {

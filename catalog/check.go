@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -41,6 +42,7 @@ func namedChecks() map[string]makeCheck {
 		"distinct":   distinctCheck,
 		"between":    betweenCheck,
 		"among":      amongCheck,
+		"ascending":  ascendingCheck,
 	}
 }
 
@@ -339,6 +341,35 @@ func amongCheck(b []byte, s *shape) (check, error) {
 		text, ok := params[args.Field].(string)
 		if ok && !slices.Contains(args.Values, text) {
 			return mediagate.Invalid(args.Field, "%s %s", args.Field, words)
+		}
+		return nil
+	}, nil
+}
+
+// ascendingCheck demands that each of some numbers is greater than the one
+// before it, as far as they are given.
+func ascendingCheck(b []byte, s *shape) (check, error) {
+	var args struct {
+		Fields []string `yaml:"fields"`
+	}
+	if err := decodeArgs(b, &args, s, func() []string { return args.Fields }); err != nil {
+		return nil, err
+	}
+	if len(args.Fields) < 2 || slices.ContainsFunc(args.Fields, func(name string) bool { return !s.properties[name].is("number") }) {
+		return nil, fmt.Errorf("fields must be two or more numbers")
+	}
+	return func(params map[string]any) *mediagate.Error {
+		before, least := "", 0.0
+		for _, name := range args.Fields {
+			n, given := params[name].(json.Number)
+			if !given {
+				continue
+			}
+			v, _ := n.Float64()
+			if before != "" && v <= least {
+				return mediagate.Invalid(name, "%s must be greater than %s", name, before)
+			}
+			before, least = name, v
 		}
 		return nil
 	}, nil

@@ -24,6 +24,15 @@ var endpoints = []Endpoint{
 	{Path: "/v1/videos/generations"},
 	{Path: "/v1/images/generations"},
 	{Path: "/v1/audio/speech"},
+
+	{Path: "/v1/music/generations", AnyCase: true},
+	{Path: "/v1/music/generations/remaster", Model: "music-a", AnyCase: true},
+	{Path: "/v1/music/generations/stemsAll", Model: "music-a", AnyCase: true},
+	{Path: "/v1/music/generations/createVoice", Model: "music-a", AnyCase: true},
+	{Path: "/v1/music/generations/replaceMusic", Model: "music-a", AnyCase: true},
+	{Path: "/v1/music/generations/sample", Model: "music-a", AnyCase: true},
+	{Path: "/v1/music/generations/stemsMusicB", AnyCase: true},
+	{Path: "/v1/music/generations/replaceMusicB", AnyCase: true},
 }
 
 // Endpoints lists the paths that take submits, whether a model serves them at

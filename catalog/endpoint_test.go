@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 
 // songs is a family of models at endpoints that find them in every way.
 const (
-	songMusic = `id: music-b
+	songMusic = `id: tune-b
 type: music
 operations:
   - endpoint: /v1/music/generations
@@ -62,14 +63,14 @@ operations:
 // families loads only them: the built-in models have no place at these endpoints.
 func families(t *testing.T, more map[string]string) (*catalog.Catalog, error) {
 	t.Helper()
-	files := map[string]string{"music-b.yaml": songMusic, "art.yaml": songArt, "eta.yaml": songSpeech}
+	files := map[string]string{"tune-b.yaml": songMusic, "art.yaml": songArt, "eta.yaml": songSpeech}
 	for _, id := range builtInFiles(t) {
 		files[id+".yaml"] = "id: " + id + "\nenabled: false\n"
 	}
 	maps.Copy(files, more)
 	return catalog.Load(dir(t, files), catalog.WithEndpoints(
 		catalog.Endpoint{Path: "/v1/music/generations", AnyCase: true},
-		catalog.Endpoint{Path: "/v1/music/generations/stems", Model: "music-b", AnyCase: true},
+		catalog.Endpoint{Path: "/v1/music/generations/stems", Model: "tune-b", AnyCase: true},
 		catalog.Endpoint{Path: "/v1/music/generations/remaster", Model: "music-a", AnyCase: true},
 		catalog.Endpoint{Path: "/v1/artgen/generations", Model: "art", Fixed: true},
 		catalog.Endpoint{Path: "/v1/audio/speech"},
@@ -101,20 +102,20 @@ func TestFind(t *testing.T) {
 		endpoint, body string
 		model, message string // one of them
 	}{
-		"named":                     {music, `{"model":"music-b"}`, "music-b", ""},
-		"named in capitals":         {music, `{"model":"MUSIC-B"}`, "music-b", ""},
+		"named":                     {music, `{"model":"tune-b"}`, "tune-b", ""},
+		"named in capitals":         {music, `{"model":"TUNE-B"}`, "tune-b", ""},
 		"required":                  {music, `{}`, "", "model is required"},
 		"null":                      {music, `{"model":null}`, "", "model is required"},
 		"blank":                     {music, `{"model":" "}`, "", "model is required"},
 		"a number":                  {music, `{"model":1}`, "", "model must be a string"},
-		"unknown":                   {music, `{"model":"music-c"}`, "", `unknown model "music-c"`},
-		"optional, none":            {stems, `{}`, "music-b", ""},
-		"optional, blank":           {stems, `{"model":""}`, "music-b", ""},
-		"optional, named":           {stems, `{"model":"Music-B"}`, "music-b", ""},
+		"unknown":                   {music, `{"model":"tune-c"}`, "", `unknown model "tune-c"`},
+		"optional, none":            {stems, `{}`, "tune-b", ""},
+		"optional, blank":           {stems, `{"model":""}`, "tune-b", ""},
+		"optional, named":           {stems, `{"model":"Tune-B"}`, "tune-b", ""},
 		"optional, a number":        {stems, `{"model":1}`, "", "model must be a string"},
 		"optional, elsewhere":       {stems, `{"model":"eta"}`, "", `model "eta" is not served at /v1/music/generations/stems, but at /v1/audio/speech`},
 		"the default is not there":  {remaster, `{}`, "", `unknown model "music-a"`},
-		"served at several":         {remaster, `{"model":"music-b"}`, "", `model "music-b" is not served at /v1/music/generations/remaster, but at /v1/music/generations and /v1/music/generations/stems`},
+		"served at several":         {remaster, `{"model":"tune-b"}`, "", `model "tune-b" is not served at /v1/music/generations/remaster, but at /v1/music/generations and /v1/music/generations/stems`},
 		"fixed":                     {art, `{}`, "art", ""},
 		"fixed, whatever is said":   {art, `{"model":[1]}`, "art", ""},
 		"exact":                     {speech, `{"model":"eta"}`, "eta", ""},
@@ -152,8 +153,8 @@ func TestAcceptWhatFindFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct{ endpoint, body, required, item string }{
-		"any case": {"/v1/music/generations", `{"model":"MUSIC-B","sound_prompt":"rain"}`, "[model sound_prompt]", "music-b: 1 × 0.05 a song"},
-		"default":  {"/v1/music/generations/stems", `{"clip_id":"1"}`, "[clip_id]", "music-b: 1 × 0.02 a operation"},
+		"any case": {"/v1/music/generations", `{"model":"TUNE-B","sound_prompt":"rain"}`, "[model sound_prompt]", "tune-b: 1 × 0.05 a song"},
+		"default":  {"/v1/music/generations/stems", `{"clip_id":"1"}`, "[clip_id]", "tune-b: 1 × 0.02 a operation"},
 		"fixed":    {"/v1/artgen/generations", `{"model":5,"prompt":"a"}`, "[prompt]", "art: 1 × 0.10 a operation"},
 		"speech":   {"/v1/audio/speech", `{"model":"eta","input":"héllo 語"}`, "[model input]", "eta: 7 × 0.000015 a character"},
 	} {
@@ -185,7 +186,7 @@ func TestAcceptWhatFindFound(t *testing.T) {
 // TestMediaFollowsTheType where a file does not say otherwise.
 func TestMediaFollowsTheType(t *testing.T) {
 	t.Parallel()
-	c, err := families(t, map[string]string{"music-b.yaml": strings.Replace(songMusic, "operation: stems}]", "operation: stems}]\n    media: image", 1)})
+	c, err := families(t, map[string]string{"tune-b.yaml": strings.Replace(songMusic, "operation: stems}]", "operation: stems}]\n    media: image", 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,15 +208,26 @@ func TestMediaFollowsTheType(t *testing.T) {
 // TestCaseThatDoesNotCount: two names that one request could mean.
 func TestCaseThatDoesNotCount(t *testing.T) {
 	t.Parallel()
-	_, err := families(t, map[string]string{"again.yaml": strings.Replace(songMusic, "id: music-b", "id: Music-B", 1)})
-	if err == nil || !strings.Contains(err.Error(), "differs from Music-B in letter case only") {
+	_, err := families(t, map[string]string{"again.yaml": strings.Replace(songMusic, "id: tune-b", "id: Tune-B", 1)})
+	if err == nil || !strings.Contains(err.Error(), "differs from Tune-B in letter case only") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
-	want := []catalog.Endpoint{{Path: "/v1/videos/generations"}, {Path: "/v1/images/generations"}, {Path: "/v1/audio/speech"}}
+	const music = "/v1/music/generations"
+	want := []catalog.Endpoint{
+		{Path: "/v1/videos/generations"},
+		{Path: "/v1/images/generations"},
+		{Path: "/v1/audio/speech"},
+		{Path: music, AnyCase: true},
+		{Path: music + "/stemsMusicB", AnyCase: true},
+		{Path: music + "/replaceMusicB", AnyCase: true},
+	}
+	for i, name := range []string{"remaster", "stemsAll", "createVoice", "replaceMusic", "sample"} {
+		want = slices.Insert(want, 4+i, catalog.Endpoint{Path: music + "/" + name, Model: "music-a", AnyCase: true})
+	}
 	if diff := cmp.Diff(want, load(t).Endpoints()); diff != "" {
 		t.Error(diff)
 	}

@@ -35,6 +35,7 @@ type operationFile struct {
 	MaxBody       byteSize      `yaml:"max_body"`
 	SchemaVersion string        `yaml:"schema_version"` // the date of its last change; firstDate if not given
 	Schema        yaml.MapSlice `yaml:"schema"`
+	Infer         []inferFile   `yaml:"infer"`
 	Ignored       []ignoredFile `yaml:"ignored"`
 	Fold          *foldFile     `yaml:"fold"`
 	Source        *SourceRule   `yaml:"source"`

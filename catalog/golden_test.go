@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,9 +31,13 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	below, err := filepath.Glob(filepath.Join("testdata", "*", "*", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	covered := map[string]bool{}
-	for _, file := range files {
-		id := filepath.Base(filepath.Dir(file))
+	for _, file := range append(files, below...) {
+		id := goldenKey(t, c, filepath.Dir(file))
 		covered[id] = true
 		t.Run(id+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
@@ -56,11 +61,32 @@ func TestGolden(t *testing.T) {
 			}
 		})
 	}
-	for _, m := range c.Models() {
-		if !covered[m.Canonical] {
-			t.Errorf("%s has no golden file", m.ID)
+	for _, o := range operations(t) {
+		if !covered[o.cases] {
+			t.Errorf("%s has no golden file", o.key)
 		}
 	}
+}
+
+// goldenKey is the key of the operation whose files are in the folder: one of
+// the model's name, or below it of the last part of the endpoint's.
+func goldenKey(t *testing.T, c *catalog.Catalog, folder string) string {
+	t.Helper()
+	name := filepath.Base(folder)
+	if m, ok := c.Model(name); ok && len(m.Operations()) == 1 {
+		return name
+	}
+	m, ok := c.Model(filepath.Base(filepath.Dir(folder)))
+	if !ok {
+		t.Fatalf("%s: no such model", folder)
+	}
+	for _, o := range m.Operations() {
+		if path.Base(o.Endpoint) == name {
+			return keyOf(o, m.ID)
+		}
+	}
+	t.Fatalf("%s: no such operation", folder)
+	return ""
 }
 
 func outcome(t *testing.T, m *catalog.Operation, request string) []txtar.File {

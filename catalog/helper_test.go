@@ -27,19 +27,56 @@ func load(t *testing.T) *catalog.Catalog {
 	return c
 }
 
-// operation is the one operation of a built-in model.
-func operation(t *testing.T, id string) *catalog.Operation {
+// operation is one of a built-in model, by its key.
+func operation(t *testing.T, key string) *catalog.Operation {
 	t.Helper()
-	return operationOf(t, load(t), id)
+	return operationOf(t, load(t), key)
 }
 
-func operationOf(t *testing.T, c *catalog.Catalog, id string) *catalog.Operation {
+// operationOf finds an operation by its key: the id of a model that has one, or
+// the id and the endpoint with a blank between.
+func operationOf(t *testing.T, c *catalog.Catalog, key string) *catalog.Operation {
 	t.Helper()
+	id, endpoint, several := strings.Cut(key, " ")
 	m, ok := c.Model(id)
-	if !ok || len(m.Operations()) != 1 {
-		t.Fatalf("no model %s with one operation", id)
+	if !ok || several != (len(m.Operations()) > 1) {
+		t.Fatalf("no model of the key %s", key)
 	}
-	return m.Operations()[0]
+	if !several {
+		return m.Operations()[0]
+	}
+	o, ok := m.Operation(endpoint)
+	if !ok {
+		t.Fatalf("no operation of the key %s", key)
+	}
+	return o
+}
+
+// keyOf is the key of an operation.
+func keyOf(o *catalog.Operation, id string) string {
+	if len(o.Model.Operations()) == 1 {
+		return id
+	}
+	return id + " " + o.Endpoint
+}
+
+// keyed is an operation with its key, and the key by which its cases are found:
+// those of an alias are its model's.
+type keyed struct {
+	key, cases string
+	*catalog.Operation
+}
+
+// operations are those of all built-in models, aliases among them.
+func operations(t *testing.T) []keyed {
+	t.Helper()
+	var list []keyed
+	for _, m := range load(t).Models() {
+		for _, o := range m.Operations() {
+			list = append(list, keyed{keyOf(o, m.ID), keyOf(o, m.Canonical), o})
+		}
+	}
+	return list
 }
 
 // parse reads a body the way the API does.
@@ -60,23 +97,33 @@ var needed = map[string]map[string]string{
 	"beta-q3-mix":        {"image_urls": `["https://media.example.com/0.png"]`},
 	"eta-4o-mini-tts":    {"input": `"Ahoy!"`, "voice": `"verse"`},
 	"gamma2.7-videoedit": {"video_urls": `["https://media.example.com/a.mp4"]`},
+
+	songs:         {"prompt": `"a boat"`},
+	remasters:     {"task_id": `"task_1"`},
+	stemsAll:      {"task_id": `"task_1"`},
+	voices:        {"audio_url": `"https://media.example.com/a.mp3"`},
+	replacements:  {"task_id": `"task_1"`, "start_s": `1`, "end_s": `2`},
+	flowSongs:     {"sound_prompt": `"folk"`},
+	flowStems:     {"clip_id": `"c"`},
+	flowReplacing: {"clip_id": `"c"`, "start_s": `1`, "end_s": `2`, "instruction": `"a solo"`},
 }
 
 // body is a minimal valid body of the model with the fields put in, which
 // are written as JSON without the braces.
-func body(t *testing.T, id, fields string) string {
+func body(t *testing.T, key, fields string) string {
 	t.Helper()
 	given := parse(t, "{"+fields+"}")
+	id, _, several := strings.Cut(key, " ")
 	var parts []string
 	if _, ok := given["model"]; !ok {
 		parts = append(parts, fmt.Sprintf(`"model":%q`, id))
 	}
-	if _, ok := given["prompt"]; !ok {
+	if _, ok := given["prompt"]; !ok && !several {
 		parts = append(parts, `"prompt":"a boat"`)
 	}
-	for _, name := range slices.Sorted(maps.Keys(needed[id])) {
+	for _, name := range slices.Sorted(maps.Keys(needed[key])) {
 		if _, ok := given[name]; !ok {
-			parts = append(parts, fmt.Sprintf(`%q:%s`, name, needed[id][name]))
+			parts = append(parts, fmt.Sprintf(`%q:%s`, name, needed[key][name]))
 		}
 	}
 	if fields != "" {

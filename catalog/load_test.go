@@ -84,7 +84,7 @@ func TestBuiltInModels(t *testing.T) {
 			for _, r := range o.Routes() {
 				routes = append(routes, r.Provider+"/"+r.Upstream+"/"+r.Operation)
 			}
-			got[m.ID] = head{m.Type, m.Category, m.Tags, o.Endpoint, o.MaxBody, o.Media(), strings.Join(routes, " ")}
+			got[keyOf(o, m.ID)] = head{m.Type, m.Category, m.Tags, o.Endpoint, o.MaxBody, o.Media(), strings.Join(routes, " ")}
 		}
 		if m.Description == "" {
 			t.Errorf("%s says nothing of itself", m.ID)
@@ -116,6 +116,17 @@ func TestBuiltInModels(t *testing.T) {
 		},
 		"zeta-3.1-flash-image-preview": {"image", "image", imagesFromBoth, images, mib, "image", gemini},
 	}
+	song := func(routes string) head { return head{"music", "audio", []string{"Audio"}, "", mib, "audio", routes} }
+	for key, h := range map[string]head{
+		songs: song("acedata/chirp-v5/song sunoapi/V5/song"), remasters: song("acedata/chirp-v5/remaster"),
+		stemsAll: song("acedata/chirp-v5/stems sunoapi/V5/stems"), voices: song("acedata/chirp-v5/voice"),
+		replacements: song("acedata/chirp-v5/replace sunoapi/V5/replace"),
+		flowSongs:    song("acedata/FUZZ-2.0 Pro/flow_song"), flowStems: song("acedata/FUZZ-2.0 Pro/flow_stems"),
+		flowReplacing: song("acedata/FUZZ-2.0 Pro/flow_replace"),
+	} {
+		_, h.Endpoint, _ = strings.Cut(key, " ")
+		want[key] = h
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -134,6 +145,15 @@ func TestFields(t *testing.T) {
 		"delta-2.3":         "prompt duration resolution prompt_optimizer fast_pretreatment watermark first_frame_image",
 		"delta-H3":          "prompt duration resolution aspect_ratio image_urls video_urls audio_urls first_frame_image last_frame_image",
 		"zeta-2-ext":        "prompt image_urls size resolution n",
+
+		songs: "custom instrumental prompt title tags negative_tags auto_lyrics style_weight weirdness_constraint audio_weight " +
+			"gpt_description vocal_gender version",
+		remasters:     "version",
+		stemsAll:      "",
+		voices:        "audio_url",
+		replacements:  "start_s end_s infill_lyrics prompt title tags negative_tags",
+		flowStems:     "",
+		flowReplacing: "start_s end_s instruction title seed",
 
 		"epsilon3.1-fast-official": "prompt negative_prompt duration aspect_ratio resolution first_frame_image last_frame_image " +
 			"resize_mode seed sample_count generate_audio person_generation enhance_prompt",
@@ -308,7 +328,7 @@ func TestLoadRefuses(t *testing.T) {
 		"an unknown type":           {"type: music", "type: picture", "type must be"},
 		"a category":                {"type: music", "type: music\ncategory: image", "category"},
 		"no endpoint":               {"endpoint: /v1/images/generations", "max_body: 1MiB", "operations[0]: endpoint is missing"},
-		"an unknown endpoint":       {"images/generations", "films/generations", "endpoint must be /v1/videos/generations, /v1/images/generations or /v1/audio/speech"},
+		"an unknown endpoint":       {"images/generations", "films/generations", "endpoint must be /v1/videos/generations, /v1/images/generations"},
 		"an endpoint twice":         {"on_unknown:", "enabled: true\n  - endpoint: /v1/images/generations\n    on_unknown:", "operations[1]: there is one for /v1/images/generations already"},
 		"no operation":              {"- endpoint:", "- enabled: false\n    endpoint:", "operations: there are none"},
 		"a wrong media class":       {"media: image", "media: film", "media must be video, image or audio"},
@@ -330,7 +350,7 @@ func TestLoadRefuses(t *testing.T) {
 		"a date that is none":       {"type: music", "type: music\ncreated: tomorrow", "created must be a date"},
 		"a version that is no date": {"expected:", "schema_version: v2\n    expected:", "schema_version must be a date"},
 		"a schema of itself":        {"prompt: {type: string", `prompt: {$ref: "#/properties/prompt", type: string`, "schema"},
-		"an unknown check":          {"routes:", "checks: [{shot: {}}]\n    routes:", `no check is named "shot"; there are among, between, distinct, excludes, needs, references, shots and together`},
+		"an unknown check":          {"routes:", "checks: [{shot: {}}]\n    routes:", `no check is named "shot"; there are among, ascending, between, distinct, excludes, needs, references, shots and together`},
 		"a check of no field":       {"routes:", "checks: [{needs: {field: x, with: n}}]\n    routes:", `"x" is no field`},
 		"a check beside no field":   {"routes:", "checks: [{needs: {field: n, with: [n, x]}}]\n    routes:", `"x" is no field`},
 		"a check beside nothing":    {"routes:", "checks: [{needs: {field: n}}]\n    routes:", "with is missing"},
@@ -375,6 +395,12 @@ func TestLoadRefuses(t *testing.T) {
 		"between of a text":         {"routes:", "checks: [{between: {field: size, min: 1, max: 2}}]\n    routes:", "must be an integer"},
 		"between of nothing":        {"routes:", "checks: [{between: {field: n, min: 3, max: 2}}]\n    routes:", "min not above max"},
 		"among of a number":         {"routes:", "checks: [{among: {field: n, values: [a]}}]\n    routes:", "must be a text"},
+		"ascending texts":           {"routes:", "checks: [{ascending: {fields: [size, n]}}]\n    routes:", "must be two or more numbers"},
+		"ascending alone":           {"routes:", "checks: [{ascending: {fields: [n]}}]\n    routes:", "must be two or more numbers"},
+		"inferred from nothing":     {"routes:", "infer: [{field: size, value: s}]\n    routes:", "with is missing"},
+		"inferred from no field":    {"routes:", "infer: [{field: size, value: s, with: x}]\n    routes:", `"x" is no field`},
+		"inferred what cannot be":   {"routes:", "infer: [{field: size, value: xxl, with: n}]\n    routes:", `"size" can never be xxl`},
+		"inferred of no field":      {"routes:", "infer: [{field: x, value: s, with: n}]\n    routes:", `"x" can never be s`},
 		"among of nothing":          {"routes:", "checks: [{among: {field: prompt, values: []}}]\n    routes:", "values not empty"},
 		"a fold of no messages":     {"routes:", "fold: {from: n, into: {text: prompt}}\n    routes:", `fold: "n" is no list of messages`},
 		"a fold of no field":        {"routes:", "fold: {from: x, into: {text: prompt}}\n    routes:", `fold: "x" is no list of messages`},

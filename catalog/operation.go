@@ -21,6 +21,7 @@ type Operation struct {
 	exact   bool   // the body's model is the model's id, to the letter
 	schema  *schema
 	inputs  []string // that it takes within metadata
+	infer   []inferRule
 	ignored []ignoredRule
 	fold    *fold       // nil for none
 	source  *SourceRule // nil for none
@@ -123,8 +124,10 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 			}
 		}
 	}
-	problems = append(problems, o.addIgnored(f.Ignored)...)
 	var more []string
+	o.infer, more = compileInfer(f.Infer, o.schema.shape)
+	problems = append(problems, prefixed("infer: ", more)...)
+	problems = append(problems, o.addIgnored(f.Ignored)...)
 	o.fold, more = compileFold(f.Fold, o.schema.shape)
 	problems = append(problems, prefixed("fold: ", more)...)
 	o.source = f.Source

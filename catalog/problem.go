@@ -135,10 +135,8 @@ func (r *reader) collect(v *jsonschema.ValidationError, by []referrer) {
 		}
 	case *kind.Required:
 		for _, name := range k.Missing {
-			text := "is required"
-			if field := ruleOf(at.field(r.schema.doc, name)); field.words != "" {
-				text = field.words
-			}
+			field := ruleOf(at.field(r.schema.doc, name))
+			text := cmp.Or(field.missing, field.words, "is required")
 			r.found = append(r.found, problem{path: append(slices.Clone(path), name), rank: rankMissing, depth: len(at), text: text})
 		}
 	case *kind.Type:
@@ -150,7 +148,11 @@ func (r *reader) collect(v *jsonschema.ValidationError, by []referrer) {
 		add(rankForm, formatWords(k.Want, k.Err))
 	case *kind.AnyOf:
 		if names := requiredNames(v.Causes); len(path) == 0 && len(names) > 0 {
-			r.found = append(r.found, problem{path: []any{names[0]}, rank: rankMissing, text: "is required, or one of " + list(names[1:], "and")})
+			others := "or one of " + list(names[1:], "and")
+			if len(names) == 2 {
+				others = "or " + names[1]
+			}
+			r.found = append(r.found, problem{path: []any{names[0]}, rank: rankMissing, text: "is required, " + others})
 			return
 		}
 		add(rankForm, broken.text())

@@ -59,6 +59,11 @@ func isCanonical(t *testing.T, o *catalog.Operation, params []byte) bool {
 	t.Helper()
 	given := parse(t, string(params))
 	given["model"] = o.Model.ID
+	if rule, ok := o.Source(); ok { // which a job has beside its parameters
+		for _, field := range []string{rule.Task, rule.Clip} {
+			given[field] = "source"
+		}
+	}
 	r, err := o.Accept(given)
 	return err == nil && cmp.Equal(parse(t, string(params)), parse(t, string(r.Params)))
 }

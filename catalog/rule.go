@@ -16,6 +16,7 @@ import (
 // that is told is the one that was broken.
 type rule struct {
 	words     string // x-rule: the rule itself, where keywords do not say it
+	missing   string // x-missing: instead of "is required"
 	types     []string
 	format    string
 	enum      []any
@@ -63,6 +64,8 @@ func (r *rule) read(key string, value any) {
 	switch key {
 	case "x-rule":
 		r.words = fmt.Sprint(value)
+	case "x-missing":
+		r.missing = fmt.Sprint(value)
 	case "type":
 		r.types = stringsOf(value)
 	case "format":

@@ -101,8 +101,8 @@ func TestServedSchema(t *testing.T) {
 // TestServedSchemaStatesTheContract looks for what clients read from it.
 func TestServedSchemaStatesTheContract(t *testing.T) {
 	t.Parallel()
-	for _, m := range load(t).Models() {
-		o := operation(t, m.ID)
+	for _, o := range operations(t) {
+		m := o.Model
 		var doc struct {
 			Schema     string `json:"$schema"`
 			Type       string `json:"type"`
@@ -122,7 +122,19 @@ func TestServedSchemaStatesTheContract(t *testing.T) {
 			t.Errorf("%s: %+v", m.ID, doc)
 		}
 		want := "[model prompt]"
-		switch m.ID {
+		switch o.key {
+		case remasters, stemsAll:
+			want = "[task_id]"
+		case songs, flowSongs:
+			want = "[model]"
+		case voices:
+			want = "[audio_url]"
+		case replacements:
+			want = "[task_id start_s end_s]"
+		case flowStems:
+			want = "[model clip_id]"
+		case flowReplacing:
+			want = "[model clip_id start_s end_s instruction]"
 		case "delta-H3", "gamma2.6": // or an image or a video
 			want = "[model]"
 		case "gamma2.7-videoedit":
@@ -140,7 +152,7 @@ func TestServedSchemaStatesTheContract(t *testing.T) {
 			t.Errorf("%s: the common fields are %+v", m.ID, doc.Properties)
 		}
 		for name, field := range doc.Properties {
-			follows := m.ID == "gamma2.7-videoedit" && name == "size" // the input decides
+			follows := m.ID == "gamma2.7-videoedit" && name == "size" || name == "vocal_gender" // the input decides, or the song
 			if len(field.Enum) > 0 && field.Default == nil && !follows && !slices.Contains(doc.Required, name) {
 				t.Errorf("%s: %s has no default", m.ID, name)
 			}

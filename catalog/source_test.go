@@ -10,7 +10,7 @@ import (
 )
 
 // remaster is an operation on a song, in place of the one on it.
-const remaster = `id: music-b
+const remaster = `id: tune-b
 type: music
 operations:
   - endpoint: /v1/music/generations/stems
@@ -22,7 +22,7 @@ operations:
         voice_id: {type: string}
         start_s: {type: number, minimum: 0}
         end_s: {type: number, minimum: 0}
-    source: {task: task_id, index: audio_index, clip: clip_id, voice: voice_id, of: [music-b], within: [start_s, end_s]}
+    source: {task: task_id, index: audio_index, clip: clip_id, voice: voice_id, of: [tune-b], within: [start_s, end_s]}
     price: {unit: operation, rows: [{price: "0.02"}]}
     routes: [{provider: acme, upstream: b, operation: stems}]
     expected: 10s
@@ -33,11 +33,11 @@ operations:
 
 func TestSource(t *testing.T) {
 	t.Parallel()
-	c, err := families(t, map[string]string{"music-b.yaml": remaster})
+	c, err := families(t, map[string]string{"tune-b.yaml": remaster})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, _ := c.Model("music-b")
+	m, _ := c.Model("tune-b")
 	o, _ := m.Operation("/v1/music/generations/stems")
 	if diff := cmp.Diff([]string{"start_s", "end_s"}, o.Fields()); diff != "" {
 		t.Errorf("the fields of the canonical request (-want +got):\n%s", diff)
@@ -82,11 +82,11 @@ func TestSource(t *testing.T) {
 // Times are within the source, whose end is within it too.
 func TestSourceFits(t *testing.T) {
 	t.Parallel()
-	c, err := families(t, map[string]string{"music-b.yaml": remaster})
+	c, err := families(t, map[string]string{"tune-b.yaml": remaster})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, _ := c.Model("music-b")
+	m, _ := c.Model("tune-b")
 	o, _ := m.Operation("/v1/music/generations/stems")
 	for times, param := range map[string]string{
 		`"end_s":0`: "", `"start_s":12.5,"end_s":12.5`: "", `"end_s":12.51`: "end_s", `"start_s":13`: "start_s", `"end_s":1e300`: "end_s",
@@ -113,19 +113,19 @@ func TestSourceRules(t *testing.T) {
 	t.Parallel()
 	for rule, want := range map[string]string{
 		`{task: task_id}`:                                         "of is missing",
-		`{of: [music-b]}`:                                         "task, clip or voice must name a field",
-		`{task: id, of: [music-b]}`:                               `"id" is no text of the schema`,
-		`{task: start_s, of: [music-b]}`:                          `"start_s" is no text of the schema`,
-		`{clip: clip_id, index: audio_index, of: [music-b]}`:      `index "audio_index" must be an integer from 1`,
-		`{task: task_id, index: start_s, of: [music-b]}`:          `index "start_s" must be an integer from 1`,
-		`{task: task_id, within: [clip_id], of: [music-b]}`:       `within: "clip_id" is no number`,
-		`{task: task_id, of: [music-c]}`:                          "source: of: there is no model music-c",
-		`{task: task_id, of: [music-b], button: custom}`:          "button",
+		`{of: [tune-b]}`:                                          "task, clip or voice must name a field",
+		`{task: id, of: [tune-b]}`:                                `"id" is no text of the schema`,
+		`{task: start_s, of: [tune-b]}`:                           `"start_s" is no text of the schema`,
+		`{clip: clip_id, index: audio_index, of: [tune-b]}`:       `index "audio_index" must be an integer from 1`,
+		`{task: task_id, index: start_s, of: [tune-b]}`:           `index "start_s" must be an integer from 1`,
+		`{task: task_id, within: [clip_id], of: [tune-b]}`:        `within: "clip_id" is no number`,
+		`{task: task_id, of: [tune-c]}`:                           "source: of: there is no model tune-c",
+		`{task: task_id, of: [tune-b], button: custom}`:           "button",
 		`{task: task_id, index: audio_index, of: [], within: []}`: "of is missing",
 	} {
 		start, rest, _ := strings.Cut(remaster, "    source: ")
 		_, rest, _ = strings.Cut(rest, "\n")
-		_, err := families(t, map[string]string{"music-b.yaml": start + "    source: " + rule + "\n" + rest})
+		_, err := families(t, map[string]string{"tune-b.yaml": start + "    source: " + rule + "\n" + rest})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", rule, err, want)
 		}

@@ -2,11 +2,12 @@ package view
 
 import "github.com/mediagate/mediagate"
 
-// Result holds the list that the task's type fills.
+// Result holds the lists that the task's type fills.
 type Result struct {
 	Images []Item `json:"images,omitempty"`
 	Videos []Item `json:"videos,omitempty"`
 	Audios []Item `json:"audios,omitempty"`
+	Music  []Clip `json:"music,omitempty"` // beside the audios, of music tasks
 }
 
 // Item is one delivered file.
@@ -67,7 +68,7 @@ func resultOf(t *mediagate.Task, links []mediagate.Link) *Result {
 	case mediagate.ListVideos:
 		return &Result{Videos: items}
 	case mediagate.ListAudios:
-		return &Result{Audios: items}
+		return &Result{Audios: items, Music: clipsOf(t, links)}
 	default:
 		return &Result{Images: items}
 	}

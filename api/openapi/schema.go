@@ -81,6 +81,7 @@ type Words map[string]struct {
 type Reflector struct {
 	Words      Words
 	Enums      map[reflect.Type][]any // of types that have a closed list of values
+	Unions     map[reflect.Type][]any // of interfaces: one value of each shape
 	Components *Map[*Schema]
 }
 
@@ -117,6 +118,13 @@ func (r *Reflector) of(v reflect.Value) *Schema {
 		}
 		return &Schema{Type: "string"}
 	case reflect.Interface:
+		if shapes, ok := r.Unions[t]; ok {
+			one := &Schema{}
+			for _, shape := range shapes {
+				one.OneOf = append(one.OneOf, r.of(reflect.ValueOf(shape)))
+			}
+			return one
+		}
 		return r.of(v.Elem())
 	case reflect.Pointer:
 		if v.IsNil() {
@@ -129,6 +137,8 @@ func (r *Reflector) of(v reflect.Value) *Schema {
 			item = v.Index(0)
 		}
 		return &Schema{Type: "array", Items: r.of(item)}
+	case reflect.Array:
+		return &Schema{Type: "array", Items: r.of(v.Index(0)), More: map[string]any{"minItems": t.Len(), "maxItems": t.Len()}}
 	case reflect.Map:
 		return &Schema{Type: "object"}
 	case reflect.Struct:
@@ -173,7 +183,7 @@ func (r *Reflector) object(v reflect.Value, words map[string]map[string]any) *Sc
 			property.More = more
 		}
 		s.Properties.Set(name, property)
-		if !optional {
+		if !optional && !slices.Contains(s.Required, name) { // an outer field hides an inner one
 			s.Required = append(s.Required, name)
 		}
 	}

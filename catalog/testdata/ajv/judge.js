@@ -12,7 +12,7 @@ const ajv = new Ajv({ strict: true, strictTypes: false, strictRequired: false, s
 formats(ajv);
 // The gateway's own: what a client cannot know.
 ajv.addFormat("image-data", true);
-for (const keyword of ["x-media", "x-unit", "x-group", "x-rule", "x-value"]) ajv.addKeyword(keyword);
+for (const keyword of ["x-media", "x-unit", "x-group", "x-rule", "x-missing", "x-value"]) ajv.addKeyword(keyword);
 
 const judges = Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, ajv.compile(schema)]));
 console.log(JSON.stringify(bodies.map(({ model, body }) => judges[model](body))));

@@ -129,25 +129,37 @@ func TestExpressOfBuiltInModels(t *testing.T) {
 		"beta-q3": {"image_urls": images}, "beta-q3-mix": {"image_urls": images}, "gamma2.7-videoedit": {"video_urls": videos},
 		"eta-4o-mini-tts": {"input": "a cat", "voice": "coral"},
 	}
+	song := &mediagate.Source{TaskID: unborn, VendorID: "song", Key: "songs/1", Clip: &mediagate.Clip{ID: "song", Seconds: 60}}
 	for _, m := range models.Models() {
-		operation := m.Operations()[0]
-		body := map[string]any{"model": m.ID, "prompt": "a cat"}
-		maps.Copy(body, needed[m.ID])
-		request, err := operation.Accept(body)
-		if err != nil {
-			t.Errorf("%s: %v", m.ID, err)
-			continue
-		}
-		possible := false
-		for _, route := range request.Plan.Routes {
-			e := r.Express(m.ID, route, mediagate.Job{Params: request.Params})
-			possible = possible || e.Err == nil
-			if e.Sync != (m.Type == mediagate.TypeImage || m.Type == mediagate.TypeSpeech) {
-				t.Errorf("%s by %s: synchronous: %t", m.ID, route.Provider, e.Sync)
+		for _, operation := range m.Operations() {
+			body := map[string]any{"model": m.ID, "prompt": "a cat"}
+			if m.Type == mediagate.TypeMusic {
+				maps.Copy(body, map[string]any{
+					"sound_prompt": "folk", "task_id": unborn, "clip_id": "song", "instruction": "a solo",
+					"start_s": json.Number("1"), "end_s": json.Number("10"), "audio_url": "https://media.example.com/voice.mp3",
+				})
 			}
-		}
-		if !possible {
-			t.Errorf("%s: no route takes a plain request", m.ID)
+			maps.Copy(body, needed[m.ID])
+			request, err := operation.Accept(body)
+			if err != nil {
+				t.Errorf("%s at %s: %v", m.ID, operation.Endpoint, err)
+				continue
+			}
+			job := mediagate.Job{Params: request.Params}
+			if request.Source != nil {
+				job.Source = song
+			}
+			possible := false
+			for _, route := range request.Plan.Routes {
+				e := r.Express(m.ID, route, job)
+				possible = possible || e.Err == nil
+				if e.Sync != (m.Type == mediagate.TypeImage || m.Type == mediagate.TypeSpeech || strings.HasSuffix(operation.Endpoint, "/createVoice")) {
+					t.Errorf("%s by %s: synchronous: %t", m.ID, route.Provider, e.Sync)
+				}
+			}
+			if !possible {
+				t.Errorf("%s at %s: no route takes a plain request", m.ID, operation.Endpoint)
+			}
 		}
 	}
 }

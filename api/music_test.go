@@ -1,0 +1,319 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+)
+
+const (
+	music     = "/v1/music/generations"
+	songBody  = `{"model":"Music-A","prompt":"[Verse] A boat","tags":"folk"}`
+	flowBody  = `{"model":"MUSIC-B","sound_prompt":"folk"}`
+	clipOne   = "dae4ae5d-2b51-4af1-b286-1a4473ef4dba"
+	clipTwo   = "c4f3f3b8-1f1e-4f0b-9d42-0b7c1b0f1a11"
+	fullWords = `"start_s":1,"end_s":2`
+)
+
+// made ends the task as one that made what is given, by its attempt.
+func (g *gateway) made(id string, made *mediagate.Made, results ...mediagate.Result) {
+	g.t.Helper()
+	g.accept(id)
+	ctx := g.t.Context()
+	_, err := g.store.RecordOutcome(ctx, id, 1, mediagate.Outcome{Succeeded: true, Made: made})
+	g.must(err)
+	g.must(g.store.StoreMirrored(ctx, id, 1, results))
+	task, err := g.store.TaskByID(ctx, id)
+	g.must(err)
+	g.settle(mediagate.Settlement{TaskID: id, N: 1, Status: mediagate.StatusCompleted, Cost: task.Hold, Results: results, Made: made})
+}
+
+// song makes a task with two clips, of 12.5 and of 20 seconds.
+func (g *gateway) song(body string) string {
+	g.t.Helper()
+	id := g.submit(music, body)
+	g.made(id, &mediagate.Made{Clips: []mediagate.Clip{
+		{ID: clipOne + id, Title: "Quiet lake", Lyrics: "A boat", LyricsID: "l-1", Tags: "folk", CreatedAt: "2026-03-01T12:01:12Z", Seconds: 11, State: "succeeded", Timing: [][2]float64{{0, 1.5}}},
+		{ID: clipTwo + id, Seconds: 20},
+	}},
+		mediagate.Result{Key: "s/0", MimeType: "audio/mpeg", Size: 10, Duration: 12.5},
+		mediagate.Result{Key: "s/1", Index: 1, MimeType: "audio/mpeg", Size: 11},
+		mediagate.Result{Key: "s/w", Role: mediagate.RoleWAV, MimeType: "audio/wav", Size: 12},
+		mediagate.Result{Key: "s/c", Role: mediagate.RoleCover, Index: 1, MimeType: "image/jpeg", Size: 13},
+		mediagate.Result{Key: "s/f", Role: mediagate.RoleFilm, MimeType: "video/mp4", Size: 14})
+	return id
+}
+
+// wantErrorB checks an error of form B; param "" is null.
+func (a answer) wantErrorB(t *testing.T, status int, kind, code, param, message string) {
+	t.Helper()
+	var field any
+	if param != "" {
+		field = param
+	}
+	got, _ := a.at("error").(map[string]any)
+	text, _ := got["message"].(string)
+	want := map[string]any{"type": kind, "code": code, "param": field, "message": text, "request_id": a.header.Get("X-Request-Id")}
+	if diff := cmp.Diff(want, got); a.status != status || diff != "" || !strings.Contains(text, message) {
+		t.Errorf("%d %s, want %d %q", a.status, a.body, status, message)
+	}
+}
+
+func TestMusicClips(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	url := func(key string) string { return "https://s3.example.com/media/" + key }
+	plain := func(v any) any { // links without their signatures
+		clip, _ := v.(map[string]any)
+		for name, value := range clip {
+			if text, ok := value.(string); ok && strings.HasSuffix(name, "url") {
+				clip[name], _, _ = strings.Cut(text, "?")
+			}
+		}
+		return clip
+	}
+	for body, want := range map[string]func(id string) []any{
+		songBody: func(id string) []any {
+			return []any{
+				map[string]any{
+					"audio_id": clipOne + id, "title": "Quiet lake", "duration_seconds": "12.5", "create_time": "2026-03-01T12:01:12Z",
+					"lyrics": "A boat", "tags": "folk", "audio_url": url("s/0"), "image_url": nil, "video_url": url("s/f"), "status": "completed",
+				},
+				map[string]any{
+					"audio_id": clipTwo + id, "title": nil, "duration_seconds": "20", "create_time": "2026-03-01T12:00:00Z",
+					"lyrics": nil, "tags": nil, "audio_url": url("s/1"), "image_url": url("s/c"), "status": "completed",
+				},
+			}
+		},
+		flowBody: func(id string) []any {
+			return []any{
+				map[string]any{
+					"clip_id": clipOne + id, "title": "Quiet lake", "duration_seconds": "12.5", "create_time": "2026-03-01T12:01:12Z",
+					"lyrics": "A boat", "lyrics_id": "l-1", "lyrics_timing_markers": []any{[]any{0.0, 1.5}},
+					"audio_url": url("s/0"), "wav_url": url("s/w"), "image_url": nil,
+				},
+				map[string]any{
+					"clip_id": clipTwo + id, "title": nil, "duration_seconds": "20", "create_time": "2026-03-01T12:00:00Z",
+					"lyrics": nil, "lyrics_id": nil, "lyrics_timing_markers": nil,
+					"audio_url": url("s/1"), "wav_url": nil, "image_url": url("s/c"),
+				},
+			}
+		},
+	} {
+		id := g.song(body)
+		for _, path := range []string{"/v1/music/tasks/", "/v1/tasks/"} {
+			a := g.get(path + id)
+			clips, _ := a.at("data", "result", "music").([]any)
+			for i := range clips {
+				clips[i] = plain(clips[i])
+			}
+			if diff := cmp.Diff(want(id), clips); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", path, diff)
+			}
+			if a.at("data", "status") != "completed" || a.at("data", "type") != "music" || len(texts(a.at("data", "result", "audios", 1, "url"))) != 1 {
+				t.Errorf("%s: %s", path, a.body)
+			}
+		}
+		if a := g.get("/v1/tasks?type=music&limit=1"); a.at("data", 0, "result", "music", 1) == nil {
+			t.Errorf("the list: %s", a.body)
+		}
+	}
+}
+
+func TestMusicArchivesAndVoices(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	zip := mediagate.Result{Key: "s/z", MimeType: "application/zip", Size: 20971520}
+	song, flow := g.song(songBody), g.song(flowBody)
+	stems := g.submit(music+"/stemsAll", `{"task_id":"`+song+`"}`)
+	g.made(stems, &mediagate.Made{Clips: []mediagate.Clip{{ID: clipOne + song}}}, zip)
+	flowStems := g.submit(music+"/stemsMusicB", `{"model":"Music-B","clip_id":"`+clipTwo+flow+`"}`)
+	g.made(flowStems, nil, zip)
+	for id, of := range map[string][2]string{stems: {"audio_id", clipOne + song}, flowStems: {"clip_id", clipTwo + flow}} {
+		clip, _ := g.get("/v1/music/tasks/"+id).at("data", "result", "music", 0).(map[string]any)
+		if len(clip) != 5 || clip[of[0]] != of[1] || clip["mime_type"] != "application/zip" || clip["size_bytes"] != 20971520.0 || clip["url"] != clip["file_url"] {
+			t.Errorf("the archive is %v", clip)
+		}
+	}
+	voice := g.submit(music+"/createVoice", `{"audio_url":"https://media.example.com/voice.mp3"}`)
+	g.made(voice, &mediagate.Made{Voices: []string{"voice-1"}})
+	if diff := cmp.Diff([]any{map[string]any{"voice_id": "voice-1", "status": "completed"}}, g.get("/v1/music/tasks/"+voice).at("data", "result", "music")); diff != "" {
+		t.Errorf("the voice (-want +got):\n%s", diff)
+	}
+	id := g.submit(music, `{"model":"music-a","prompt":"a","voice_id":"voice-1"}`)
+	if s := g.source(id); s == nil || s.TaskID != voice || s.VendorID != "voice-1" || s.Provider != "kling" || s.Ref.JobID != "job" {
+		t.Errorf("the source is %+v", s)
+	}
+	// What is no song is none to work on.
+	for _, id := range []string{stems, voice} {
+		g.post(music+"/remaster", `{"task_id":"`+id+`"}`).wantErrorB(t, 400, "invalid_request", "invalid_request", "task_id", "must be of a task that made songs")
+	}
+}
+
+func (g *gateway) source(id string) *mediagate.Source {
+	g.t.Helper()
+	task, err := g.store.TaskByID(g.t.Context(), id)
+	g.must(err)
+	return task.Plan.Source
+}
+
+func TestMusicSources(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	stranger := g.other()
+	song, flow := g.song(songBody), g.song(flowBody)
+	film, open, failed := g.submit(videos, videoBody), g.submit(music, songBody), g.submit(music, songBody)
+	g.complete(film, mediagate.Result{Key: "f", MimeType: "video/mp4", Size: 1})
+	g.settle(mediagate.Settlement{TaskID: failed, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}})
+	nobody := "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
+
+	id := g.submit(music+"/replaceMusic", `{"model":"MUSIC-A","task_id":"`+song+`","audio_index":2,"start_s":0,"end_s":20}`)
+	want := &mediagate.Source{
+		TaskID: song, Index: 1, Provider: "kling", Channel: "one", Fingerprint: "f", Accounts: []string{"f"},
+		Ref: mediagate.JobRef{JobID: "job"}, VendorID: clipTwo + song, Key: "s/1", Clip: &mediagate.Clip{ID: clipTwo + song, Seconds: 20},
+	}
+	if diff := cmp.Diff(want, g.source(id)); diff != "" {
+		t.Errorf("the source (-want +got):\n%s", diff)
+	}
+	task, err := g.store.TaskByID(t.Context(), id)
+	g.must(err)
+	if string(task.Params) != `{"end_s":20,"start_s":0}` {
+		t.Errorf("the canonical request is %s", task.Params)
+	}
+
+	before := g.starter.starts()
+	task1 := func(id, more string) string { return `{"task_id":"` + id + `"` + more + `}` }
+	clip := func(id, more string) string { return `{"model":"music-b","clip_id":"` + id + `"` + more + `}` }
+	for name, tt := range map[string]struct{ path, body, param, message string }{
+		"nothing":         {"/remaster", `{}`, "task_id", "task_id is required"},
+		"malformed":       {"/remaster", task1("x", ""), "task_id", "task_id is unknown"},
+		"unknown":         {"/remaster", task1(nobody, ""), "task_id", "task_id is unknown"},
+		"a video":         {"/remaster", task1(film, ""), "task_id", "must be of music-a"},
+		"other family":    {"/remaster", task1(flow, ""), "task_id", "must be of music-a"},
+		"not ended":       {"/stemsAll", task1(open, ""), "task_id", "must be of a completed task, not of one that is pending"},
+		"failed":          {"/stemsAll", task1(failed, ""), "task_id", "must be of a completed task, not of one that is failed"},
+		"index 0":         {"/remaster", task1(song, `,"audio_index":0`), "audio_index", "between 1 and 100"},
+		"index 3 of 2":    {"/remaster", task1(song, `,"audio_index":3`), "audio_index", "between 1 and 2, the number of clips of the task"},
+		"beyond the end":  {"/replaceMusic", task1(song, `,"start_s":1,"end_s":12.51`), "end_s", "within the clip, which is 12.5 seconds long"},
+		"of the second":   {"/replaceMusic", task1(song, `,"audio_index":2,"start_s":1,"end_s":20.001`), "end_s", "which is 20 seconds long"},
+		"start too late":  {"/replaceMusic", task1(song, `,"start_s":13,"end_s":14`), "start_s", "within the clip"},
+		"no start":        {"/replaceMusic", task1(song, `,"end_s":14`), "start_s", "start_s is required"},
+		"end not greater": {"/replaceMusic", task1(song, `,"start_s":2,"end_s":2`), "end_s", "end_s must be greater than start_s"},
+		"negative":        {"/replaceMusic", task1(song, `,"start_s":-1,"end_s":2`), "start_s", "at least 0"},
+		"no clip":         {"/stemsMusicB", `{"model":"music-b"}`, "clip_id", "clip_id is required"},
+		"unknown clip":    {"/stemsMusicB", clip("x", ""), "clip_id", "clip_id is unknown"},
+		"other's clip":    {"/stemsMusicB", clip(clipOne+song, ""), "clip_id", "must be of music-b"},
+		"B beyond":        {"/replaceMusicB", clip(clipOne+flow, `,"start_s":1,"end_s":12.6,"instruction":"i"`), "end_s", "which is 12.5 seconds long"},
+		"B order":         {"/replaceMusicB", clip(clipOne+flow, `,"start_s":2,"end_s":1,"instruction":"i"`), "end_s", "end_s must be greater than start_s"},
+		"unknown voice":   {"", `{"model":"music-a","prompt":"a","voice_id":"x"}`, "voice_id", "voice_id is unknown"},
+		"voice of zeros":  {"", `{"model":"music-a","prompt":"a","voice_id":"` + strings.Repeat("0", 5000) + `"}`, "voice_id", "voice_id is unknown"},
+		"no audio_url":    {"/createVoice", `{}`, "audio_url", "audio_url cannot be empty"},
+		"no model":        {"/stemsMusicB", `{"clip_id":"x"}`, "model", "model is required"},
+		"wrong model":     {"/remaster", `{"model":"music-b"}`, "model", "is not served at"},
+		"neither":         {"", `{"model":"music-b"}`, "sound_prompt", "sound_prompt is required"},
+		"nothing at all":  {"", `{"model":"music-a"}`, "prompt", "prompt is required"},
+		"NaN":             {"/replaceMusic", task1(song, `,"start_s":NaN,"end_s":2`), "", ""},
+	} {
+		a := g.post(music+tt.path, tt.body)
+		t.Run(name, func(t *testing.T) {
+			a.wantErrorB(t, 400, "invalid_request", "invalid_request", tt.param, tt.message)
+		})
+	}
+	// Someone else's is as good as unknown.
+	a := g.send(request{method: http.MethodPost, path: music + "/remaster", key: stranger, body: task1(song, "")})
+	a.wantErrorB(t, 400, "invalid_request", "invalid_request", "task_id", "task_id is unknown")
+	a = g.send(request{method: http.MethodPost, path: music + "/stemsMusicB", key: stranger, body: clip(clipOne+flow, "")})
+	a.wantErrorB(t, 400, "invalid_request", "invalid_request", "clip_id", "clip_id is unknown")
+	if got := g.starter.starts(); got != before {
+		t.Errorf("%d tasks were started", got-before)
+	}
+}
+
+// What a vendor's account alone can do with a source is refused by the field
+// that the client knows.
+func TestMusicSourceThatNoRouteTakes(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	song := g.song(songBody)
+	g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Expression {
+		return api.Expression{Err: mediagate.Invalid(mediagate.SourceParam, "the source was made elsewhere")}
+	}
+	g.post(music+"/remaster", `{"task_id":"`+song+`"}`).
+		wantErrorB(t, 400, "invalid_request", "invalid_request", "task_id", "task_id: the source was made elsewhere")
+	if s := g.vendors.job.Source; s == nil || s.VendorID != clipOne+song {
+		t.Errorf("the routes were asked about %+v", s)
+	}
+}
+
+func TestMusicMoney(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	song, flow := g.song(songBody), g.song(flowBody)
+	_, g.key = g.newKey(mediagate.Key{Quota: 1})
+	for path, body := range map[string]string{
+		"": songBody, "/remaster": `{"task_id":"` + song + `"}`, "/stemsAll": `{"task_id":"` + song + `"}`,
+		"/createVoice":   `{"audio_url":"https://media.example.com/voice.mp3"}`,
+		"/replaceMusic":  `{"task_id":"` + song + `",` + fullWords + `}`,
+		"/stemsMusicB":   `{"model":"music-b","clip_id":"` + clipOne + flow + `"}`,
+		"/replaceMusicB": `{"model":"music-b","instruction":"i","clip_id":"` + clipOne + flow + `",` + fullWords + `}`,
+	} {
+		a := g.post(music+path, body)
+		if strings.HasPrefix(path, "/replace") {
+			a.wantErrorB(t, 403, "permission_error", "quota_not_enough", "", "")
+		} else {
+			a.wantErrorB(t, 402, "payment_required", "quota_not_enough", "", "")
+		}
+		quoted := strings.Replace(body, "{", fmt.Sprintf(`{"endpoint":%q,`, music+path), 1)
+		if a := g.post("/v1/quote", quoted); a.status != 200 || a.at("breakdown", 0, "quantity") != 1.0 {
+			t.Errorf("the quote of %s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
+func TestMusicEnvelopes(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	nobody := "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
+	film := g.submit(videos, videoBody)
+	for _, id := range []string{nobody, "x", film} {
+		g.get("/v1/music/tasks/"+id).wantErrorB(t, 400, "invalid_request", "invalid_request", "task_id", "invalid task id")
+	}
+	g.send(request{path: "/v1/music/tasks/" + nobody}).wantErrorB(t, 401, "authentication_error", "authentication_failed", "", "No Authorization header")
+	g.send(request{method: http.MethodPut, path: music}).wantErrorB(t, 405, "invalid_request", "invalid_request", "", "method not allowed")
+	g.post(music, `{"model":"music-c"}`).wantErrorB(t, 400, "invalid_request", "invalid_request", "model", `unknown model "music-c"`)
+	g.post(music, `{`).wantErrorB(t, 400, "invalid_request", "invalid_request", "", "")
+	g.post(music, `{"model":"music-a","prompt":"`+strings.Repeat("x", 1<<20)+`"}`).wantErrorB(t, 413, "invalid_request_error", "invalid_request", "", "")
+
+	repeat := func(body string) answer {
+		return g.send(request{method: http.MethodPost, path: music, key: g.key, body: body, header: http.Header{"Idempotency-Key": {"k"}}})
+	}
+	first := repeat(songBody)
+	if again := repeat(songBody); again.taskID(t) != first.taskID(t) || again.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("again: %s", again.body)
+	}
+	repeat(flowBody).wantErrorB(t, 409, "invalid_request", "idempotency_conflict", "", "idempotency key reused")
+
+	id := first.taskID(t)
+	if a := g.get("/v1/music/tasks/" + id); a.at("code") != 200.0 || a.at("data", "status") != "submitted" || a.at("data", "progress") != 0.0 {
+		t.Errorf("submitted: %s", a.body)
+	}
+	if a := g.get("/v1/tasks/" + id); a.at("data", "status") != "pending" {
+		t.Errorf("the unified state: %s", a.body)
+	}
+	g.accept(id)
+	if a := g.get("/v1/music/tasks/" + id); a.at("data", "status") != "processing" {
+		t.Errorf("processing: %s", a.body)
+	}
+	if a := g.post("/v1/tasks/"+id+"/cancel", ""); a.status != 202 {
+		t.Errorf("cancel: %s", a.body)
+	}
+	_, g.key = g.newKey(mediagate.Key{Unlimited: true, Models: []string{"alpha-v3"}})
+	g.post(music, songBody).wantErrorB(t, 403, "permission_error", "permission_denied", "", "may not use model")
+}

@@ -1,0 +1,55 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+)
+
+// inferFile is one way to tell the value of a field that is not given: by
+// others that are. Of several for a field the first one that holds counts.
+type inferFile struct {
+	Field string `yaml:"field"`
+	Value any    `yaml:"value"`
+	With  names  `yaml:"with"` // one of these is given; a blank text is none
+}
+
+type inferRule struct {
+	field string
+	value any
+	with  names
+}
+
+func compileInfer(files []inferFile, s *shape) ([]inferRule, []string) {
+	var (
+		rules    []inferRule
+		problems []string
+	)
+	for i, f := range files {
+		r := inferRule{field: f.Field, value: jsonValue(f.Value), with: f.With}
+		if !slices.Contains(valuesOf(s.properties[f.Field]), r.value) {
+			problems = append(problems, fmt.Sprintf("rule %d: %q can never be %v", i+1, f.Field, f.Value))
+		}
+		if len(f.With) == 0 {
+			problems = append(problems, fmt.Sprintf("rule %d: with is missing", i+1))
+		}
+		for _, name := range f.With {
+			if s.properties[name] == nil {
+				problems = append(problems, fmt.Sprintf("rule %d: %q is no field of the schema", i+1, name))
+			}
+		}
+		rules = append(rules, r)
+	}
+	return rules, problems
+}
+
+// infer puts in what follows from other fields.
+func infer(rules []inferRule, given map[string]any) {
+	for _, r := range rules {
+		if _, ok := given[r.field]; ok {
+			continue
+		}
+		if slices.ContainsFunc(r.with, func(name string) bool { v, ok := given[name]; return ok && !blank(v) }) {
+			given[r.field] = r.value
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package view
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// MusicStatus is the state of a task in the words of the music endpoint.
+type MusicStatus string
+
+// statusSubmitted is what the unified states call pending.
+const statusSubmitted MusicStatus = "submitted"
+
+func musicStatus(s mediagate.Status) MusicStatus {
+	if s == mediagate.StatusPending {
+		return statusSubmitted
+	}
+	return MusicStatus(s)
+}
+
+// MusicStatuses lists the states.
+func MusicStatuses() []MusicStatus {
+	var list []MusicStatus
+	for _, s := range mediagate.Statuses() {
+		list = append(list, musicStatus(s))
+	}
+	return list
+}
+
+// MusicTask is the task as the music endpoint shows it.
+type MusicTask struct {
+	Task
+	Status MusicStatus `json:"status"`
+}
+
+// Music is the view for the music endpoint.
+func (v Task) Music() MusicTask { return MusicTask{Task: v, Status: musicStatus(v.Status)} }
+
+// Clip is one thing that a music task made, in the shape of its model and kind.
+type Clip interface{ clip() }
+
+// Song is a clip of music-a. What is not known is null.
+type Song struct {
+	AudioID         string  `json:"audio_id"`
+	Title           *string `json:"title"`
+	DurationSeconds *string `json:"duration_seconds"`
+	CreateTime      string  `json:"create_time"`
+	Lyrics          *string `json:"lyrics"`
+	Tags            *string `json:"tags"`
+	AudioURL        *string `json:"audio_url"`
+	ImageURL        *string `json:"image_url"`
+	VideoURL        string  `json:"video_url,omitempty"`
+	Status          string  `json:"status"`
+}
+
+// FlowSong is a clip of music-b. What is not known is null.
+type FlowSong struct {
+	ClipID              string        `json:"clip_id"`
+	Title               *string       `json:"title"`
+	DurationSeconds     *string       `json:"duration_seconds"`
+	CreateTime          string        `json:"create_time"`
+	Lyrics              *string       `json:"lyrics"`
+	LyricsID            *string       `json:"lyrics_id"`
+	LyricsTimingMarkers *[][2]float64 `json:"lyrics_timing_markers"`
+	AudioURL            *string       `json:"audio_url"`
+	WAVURL              *string       `json:"wav_url"`
+	ImageURL            *string       `json:"image_url"`
+}
+
+// Archive is a file that holds the tracks of a song.
+type Archive struct {
+	FileURL   string `json:"file_url"`
+	URL       string `json:"url"`
+	MimeType  string `json:"mime_type"`
+	SizeBytes int64  `json:"size_bytes"`
+}
+
+// Stems are the tracks of a song of music-a.
+type Stems struct {
+	AudioID string `json:"audio_id"`
+	Archive
+}
+
+// FlowStems are the tracks of a song of music-b.
+type FlowStems struct {
+	ClipID string `json:"clip_id"`
+	Archive
+}
+
+// Voice is one that can sing songs of music-a.
+type Voice struct {
+	VoiceID string `json:"voice_id"`
+	Status  string `json:"status"`
+}
+
+func (Song) clip()      {}
+func (FlowSong) clip()  {}
+func (Stems) clip()     {}
+func (FlowStems) clip() {}
+func (Voice) clip()     {}
+
+// Clips are one of each shape, for whoever describes them.
+func Clips() []Clip { return []Clip{Song{}, FlowSong{}, Stems{}, FlowStems{}, Voice{}} }
+
+// flowFamily is how the ids of those models begin whose clips are FlowSongs.
+const flowFamily = "music-b"
+
+// clipsOf lists what a completed music task made.
+func clipsOf(t *mediagate.Task, links []mediagate.Link) []Clip {
+	flow := strings.HasPrefix(t.Model, flowFamily)
+	var clips []Clip
+	if songs := t.Made.Songs(t.Results); len(songs) > 0 {
+		for i, song := range songs {
+			clips = append(clips, songOf(t, flow, i, song, links))
+		}
+		return clips
+	}
+	for _, f := range filesOf(t, mediagate.RoleMain, links) {
+		a := Archive{FileURL: f.link.URL, URL: f.link.URL, MimeType: f.MimeType, SizeBytes: f.Size}
+		if flow {
+			clips = append(clips, FlowStems{ClipID: takenApart(t, f.Index), Archive: a})
+		} else {
+			clips = append(clips, Stems{AudioID: takenApart(t, f.Index), Archive: a})
+		}
+	}
+	if t.Made != nil {
+		for _, id := range t.Made.Voices {
+			clips = append(clips, Voice{VoiceID: id, Status: string(mediagate.StatusCompleted)})
+		}
+	}
+	return clips
+}
+
+// takenApart is the id of the song whose tracks an archive holds.
+func takenApart(t *mediagate.Task, index int) string {
+	if t.Made != nil && index < len(t.Made.Clips) && t.Made.Clips[index].ID != "" {
+		return t.Made.Clips[index].ID
+	}
+	if t.Plan.Source != nil {
+		return t.Plan.Source.VendorID
+	}
+	return ""
+}
+
+func songOf(t *mediagate.Task, flow bool, index int, song mediagate.Song, links []mediagate.Link) Clip {
+	link := func(role mediagate.Role) *string {
+		for _, f := range filesOf(t, role, links) {
+			if f.Index == index {
+				return known(f.link.URL)
+			}
+		}
+		return nil
+	}
+	created := song.CreatedAt
+	if created == "" {
+		created = t.CreatedAt.UTC().Format(time.RFC3339)
+	}
+	var seconds *string
+	if song.Seconds > 0 {
+		seconds = known(strconv.FormatFloat(song.Seconds, 'f', -1, 64))
+	}
+	if !flow {
+		s := Song{
+			AudioID: song.ID, Title: known(song.Title), DurationSeconds: seconds, CreateTime: created,
+			Lyrics: known(song.Lyrics), Tags: known(song.Tags), AudioURL: link(mediagate.RoleMain), ImageURL: link(mediagate.RoleCover),
+			Status: string(mediagate.StatusCompleted),
+		}
+		if film := link(mediagate.RoleFilm); film != nil {
+			s.VideoURL = *film
+		}
+		return s
+	}
+	s := FlowSong{
+		ClipID: song.ID, Title: known(song.Title), DurationSeconds: seconds, CreateTime: created,
+		Lyrics: known(song.Lyrics), LyricsID: known(song.LyricsID), AudioURL: link(mediagate.RoleMain),
+		WAVURL: link(mediagate.RoleWAV), ImageURL: link(mediagate.RoleCover),
+	}
+	if len(song.Timing) > 0 {
+		s.LyricsTimingMarkers = &song.Timing
+	}
+	return s
+}
+
+// known is nil for a text that is empty.
+func known(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
