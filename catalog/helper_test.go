@@ -102,10 +102,10 @@ var needed = map[string]map[string]string{
 	remasters:     {"task_id": `"task_1"`},
 	stemsAll:      {"task_id": `"task_1"`},
 	voices:        {"audio_url": `"https://media.example.com/a.mp3"`},
-	replacements:  {"task_id": `"task_1"`, "start_s": `1`, "end_s": `2`},
+	replacements:  {"task_id": `"task_1"`, "start_s": `1`, "end_s": `30`},
 	flowSongs:     {"sound_prompt": `"folk"`},
 	flowStems:     {"clip_id": `"c"`},
-	flowReplacing: {"clip_id": `"c"`, "start_s": `1`, "end_s": `2`, "instruction": `"a solo"`},
+	flowReplacing: {"clip_id": `"c"`, "start_s": `1`, "end_s": `30`, "instruction": `"a solo"`},
 }
 
 // body is a minimal valid body of the model with the fields put in, which
