@@ -72,7 +72,7 @@ type WebhookSecret struct {
 	ExpiresAt time.Time // zero for the current one
 }
 
-// Action is an operator's command on a task: a row first, a signal second.
+// Action is a command on a task: a row first, a signal second.
 type Action struct {
 	ID      string
 	TaskID  string
@@ -91,3 +91,7 @@ const (
 	ActionFail    = "fail"
 	ActionPollNow = "poll_now"
 )
+
+// ActionModal says that the client has given modal parameters. It comes of the
+// modal call alone: operators have no such command.
+const ActionModal = "modal"

@@ -24,6 +24,7 @@ type PollResult struct {
 	Missing    int  // consecutive answers that told nothing: "not found", "not you"
 	Outcome    *Outcome
 	Trouble    ParkReason
+	Waiting    bool // the vendor wants modal parameters before it goes on
 }
 
 // AccountProof says that two fingerprints are of one vendor account: a job that

@@ -23,6 +23,9 @@ type Story struct {
 	QueuedFor []string  `json:"queued_for,omitempty"` // at one of these channels
 	Granted   bool      `json:"granted,omitempty"`    // and one of them keeps it for the task
 
+	ModalUntil   time.Time `json:"modal_until,omitzero"`    // it waits for modal parameters, and so long (D15)
+	ModalExpired bool      `json:"modal_expired,omitempty"` // none came
+
 	Behind string `json:"behind,omitempty"` // of a step that made no attempt: the channel whose calls it has to wait behind
 
 	Expected  time.Duration `json:"expected,omitempty"`

@@ -55,6 +55,7 @@ type Task struct {
 	ParkedAt          time.Time
 	ParkReason        ParkReason
 	QueuedAt          time.Time // since when it waits for a slot
+	Modal             Modal     // the zero value where the vendor never asked for more
 
 	Results []Result
 	Made    *Made // beside the files, of a completed task
@@ -104,6 +105,9 @@ type Plan struct {
 	Source *Source `json:"source,omitempty"`
 	// Skipped are the routes that cannot express the request, for operators.
 	Skipped []SkippedRoute `json:"skipped,omitempty"`
+	// Modal is how long the task may wait for modal parameters; 0 where no
+	// vendor asks for any.
+	Modal time.Duration `json:"modal,omitempty"`
 }
 
 // SkippedRoute is a route that was left out of a plan.

@@ -35,6 +35,8 @@ type TaskStore interface {
 	StoreJudgement(ctx context.Context, taskID string, j mediagate.Judgement) error
 	RecordAction(ctx context.Context, a mediagate.Action) (mediagate.Action, error)
 	TakeAction(ctx context.Context, id, taker string) (bool, error)
+	BeginModal(ctx context.Context, taskID string, n int) error
+	ExpireModal(ctx context.Context, taskID string) error
 }
 
 // AttemptStore keeps the story of submissions.

@@ -48,6 +48,9 @@ func (a *Activities) following(ctx context.Context, task mediagate.Task, n int) 
 	if err != nil {
 		return "", nil, err
 	}
+	if task.Modal.Resumes(n) {
+		return a.resuming(ctx, task, before)
+	}
 	if before.State != mediagate.AttemptRejected {
 		return numbered(task.ID, n), all(), nil
 	}

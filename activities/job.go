@@ -22,6 +22,9 @@ const uploadLink = 72 * time.Hour
 // of uploads that the request names.
 func (a *Activities) job(ctx context.Context, task mediagate.Task, row mediagate.Attempt) (job mediagate.Job, own map[string]string, err error) {
 	own = map[string]string{}
+	if task.Modal.Resumes(row.N) { // with what the client told instead of its request
+		task.Params, task.Plan.Uploads = task.Modal.Input, nil
+	}
 	if task.Params, err = a.withFiles(ctx, task, own); err != nil {
 		return mediagate.Job{}, nil, err
 	}
@@ -41,6 +44,9 @@ func (a *Activities) job(ctx context.Context, task mediagate.Task, row mediagate
 
 // source is what the job works on, as the attempt's account is told of it.
 func (a *Activities) source(ctx context.Context, task mediagate.Task, row mediagate.Attempt) (*mediagate.Source, error) {
+	if task.Modal.Resumes(row.N) {
+		return a.waitingJob(ctx, task)
+	}
 	s := task.Plan.Source
 	if s == nil || s.Key == "" {
 		return s.As(a.Channels.Made(s, row.Channel), ""), nil

@@ -23,6 +23,7 @@ func forOldRun(ctx context.Context) bool { return ctx.Value(oldRunKey{}) != nil 
 // asOldRunsKnow leaves out of the story what such a run would not heed.
 func asOldRunsKnow(st mediagate.Story) mediagate.Story {
 	st.QueuedAt, st.QueuedFor, st.Granted, st.Elsewhere, st.JudgeInputs = time.Time{}, nil, false, false, false
+	st.ModalUntil, st.ModalExpired = time.Time{}, false
 	return st
 }
 

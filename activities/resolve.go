@@ -45,9 +45,6 @@ func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolut
 		return Resolution{}, err
 	}
 	finder, ok := channel.Vendor.(providers.Finder)
-	if !ok {
-		return Resolution{}, nil
-	}
 	task, err := a.Store.TaskByID(ctx, row.TaskID)
 	if err != nil {
 		return Resolution{}, err
@@ -55,15 +52,15 @@ func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolut
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	asked := a.Now()
-	job, _, err := a.job(ctx, task, row)
-	if err != nil {
-		return Resolution{}, err
+	var report mediagate.Report
+	switch {
+	case task.Modal.Resumes(row.N):
+		report, err = a.findModal(ctx, task, channel)
+	case ok:
+		report, err = a.findByOurID(ctx, finder, task, row)
+	default:
+		return Resolution{}, nil
 	}
-	ref, err := finder.Ref(job)
-	if err != nil {
-		return Resolution{}, err
-	}
-	report, err := finder.Find(ctx, ref)
 	switch {
 	case err == nil:
 		return Resolution{}, a.accept(ctx, task, row, channel, mediagate.Submission{Ref: report.Ref})
@@ -84,6 +81,18 @@ func (a *Activities) lookUp(ctx context.Context, row mediagate.Attempt) (Resolut
 		return Resolution{}, a.Store.RejectAttempt(ctx, row.TaskID, row.N, row.SendBefore, *row.Refusal, row.Error)
 	}
 	return Resolution{AskAt: first.Add(a.Settings.AbsentGap), Absent: proven}, nil
+}
+
+func (a *Activities) findByOurID(ctx context.Context, finder providers.Finder, task mediagate.Task, row mediagate.Attempt) (mediagate.Report, error) {
+	job, _, err := a.job(ctx, task, row)
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	ref, err := finder.Ref(job)
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	return finder.Find(ctx, ref)
 }
 
 // settled is the moment from which a call whose first byte was to be written
@@ -129,6 +138,11 @@ func (a *Activities) PollJob(ctx context.Context, in AttemptArgs) (mediagate.Sto
 			})
 		default:
 			return mediagate.Story{}, a.fail(ctx, err)
+		}
+		if report.State == mediagate.JobWaiting {
+			if err := a.Store.BeginModal(ctx, in.TaskID, in.N); err != nil {
+				return mediagate.Story{}, a.fail(ctx, err)
+			}
 		}
 		if report.Outcome != nil {
 			failpoint.Hit(failpoint.PollTerminal)

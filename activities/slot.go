@@ -112,6 +112,7 @@ func (a *Activities) behind(ctx context.Context, name string) (claimed, error) {
 func (a *Activities) openAt(ctx context.Context, task mediagate.Task, n int, externalID string, c channel.Candidate) (mediagate.Attempt, bool, error) {
 	now, route := a.Now(), c.Route
 	_, route.Find = c.Vendor.(providers.Finder)
+	route.Find = route.Find || task.Modal.Resumes(n) // by the id of the job that waits
 	if n := partsOf(task.Params, a.operation(route).Parts); n > 1 && route.Sync {
 		route.Parts = n
 	}

@@ -162,6 +162,7 @@ func (p *Poller) reported(ctx context.Context, row mediagate.Await, asked time.T
 	p.pace.ran(row, asked)
 	result := p.again(row, asked)
 	result.Answered, result.Progress = true, report.Percent
+	result.Waiting = report.State == mediagate.JobWaiting
 	if report.Percent < 0 {
 		result.Progress = synthetic(p.Now().Sub(row.AcceptedAt), row.Expected)
 	}

@@ -358,6 +358,9 @@ func (p *Poller) store(ctx context.Context, claim string, results <-chan mediaga
 			continue
 		}
 		if len(ended) > 0 {
+			if slices.ContainsFunc(batch, func(r mediagate.PollResult) bool { return r.Waiting }) {
+				failpoint.Hit(failpoint.ModalBegun)
+			}
 			failpoint.Hit(failpoint.OutcomeStored)
 			p.free()
 			p.Workflows.SignalEnded(ctx, ended)
@@ -395,7 +398,7 @@ func collect(results <-chan mediagate.PollResult) (batch []mediagate.PollResult)
 			return batch
 		}
 		batch = append(batch, r)
-		urgent = urgent || r.Outcome != nil
+		urgent = urgent || r.Outcome != nil || r.Waiting
 	}
 	return batch
 }

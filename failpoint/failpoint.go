@@ -28,6 +28,9 @@ const (
 	VendorIDStored     = "vendor-id-stored"     // the vendor's id stored
 	PollTerminal       = "poll-terminal"        // an end seen at the vendor, not stored
 	OutcomeStored      = "outcome-stored"       // an end stored, the workflow not signalled
+	ModalBegun         = "modal-begun"          // the wait for modal parameters stored, the workflow not signalled
+	ModalCommitted     = "modal-committed"      // a client's modal parameters stored, the workflow not signalled
+	ModalExpired       = "modal-expired"        // the end of that wait stored, the workflow not told
 	MirrorHalf         = "mirror-half"          // half of a result file read
 	Mirrored           = "mirrored"             // files in the bucket, not recorded
 	SettleBeforeCommit = "settle-before-commit" // about to commit the end
@@ -43,6 +46,7 @@ const (
 func Names() []string {
 	return []string{
 		SubmitCommitted, InputsJudged, SlotGranted, IntentStored, VendorAccepted, HandedOver, VendorIDStored, PollTerminal, OutcomeStored,
+		ModalBegun, ModalCommitted, ModalExpired,
 		MirrorHalf, Mirrored, SettleBeforeCommit, SettleCommitted, WebhookBeforeSend, WebhookSent, SpeechHeld, SpeechBegun, SpeechSent,
 	}
 }

@@ -285,7 +285,7 @@ func (s *Store) accept(tx *gorm.DB, task lockedTask, row attemptRow, ref, outcom
 		}
 	}
 	if task.Status == mediagate.StatusPending {
-		if _, err := exec(tx, "UPDATE tasks SET status = 'processing', started_at = ?, version = version + 1 WHERE id = ?", now, task.ID); err != nil {
+		if _, err := exec(tx, "UPDATE tasks SET status = 'processing', started_at = COALESCE(started_at, ?), version = version + 1 WHERE id = ?", now, task.ID); err != nil {
 			return err
 		}
 	}

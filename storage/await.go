@@ -176,15 +176,15 @@ func (s *Store) DropAwait(ctx context.Context, taskID string, n int) error {
 }
 
 // NoteTrouble ends the polling for an accepted attempt that cannot be asked
-// for, until RestoreAwait. One that has an outcome, or whose task has ended,
-// stays as it is.
+// for, until RestoreAwait. One that has an outcome, or whose task has ended or
+// waits for modal parameters, stays as it is.
 func (s *Store) NoteTrouble(ctx context.Context, taskID string, n int, trouble mediagate.ParkReason) error {
 	return s.underLock(ctx, taskID, "note trouble", func(tx *gorm.DB, task lockedTask) error {
 		row, err := readAttempt(tx, taskID, n)
 		if err != nil {
 			return err
 		}
-		if task.Status.Terminal() || row.State != mediagate.AttemptAccepted || len(row.Outcome) > 0 {
+		if task.Status.Terminal() || row.State != mediagate.AttemptAccepted || len(row.Outcome) > 0 || task.ArtState == mediagate.ModalWaiting {
 			return nil
 		}
 		expected, err := task.expected()
@@ -209,7 +209,7 @@ func (s *Store) RestoreAwait(ctx context.Context, taskID string, n int, nextPoll
 		if err != nil {
 			return err
 		}
-		if task.Status.Terminal() || row.State != mediagate.AttemptAccepted || len(row.Outcome) > 0 {
+		if task.Status.Terminal() || row.State != mediagate.AttemptAccepted || len(row.Outcome) > 0 || task.ArtState == mediagate.ModalWaiting {
 			return conflict("nothing is to be polled for attempt %d of task %s", n, taskID)
 		}
 		if _, err := exec(tx, "UPDATE attempts SET trouble = '' WHERE task_id = ? AND n = ?", taskID, n); err != nil {

@@ -46,6 +46,9 @@ func (s *Store) Unpark(ctx context.Context, taskID string) error {
 		if task.Status.Terminal() || task.ParkedAt.IsZero() {
 			return nil
 		}
+		if task.ArtState == mediagate.ModalWaiting {
+			return s.unpark(tx, task) // the job has not begun
+		}
 		if _, err := exec(tx, "UPDATE attempts SET slot_until = NULL WHERE task_id = ? AND state = 'accepted' AND trouble = '' AND slot_until IS NOT NULL",
 			taskID); err != nil {
 			return err

@@ -28,7 +28,7 @@ func (s *Store) StorePolls(ctx context.Context, channel, claim string, results [
 		row, mine := seen[key{r.TaskID, r.N}]
 		switch {
 		case !mine:
-		case r.Outcome != nil || r.Trouble != "" || r.Progress > row.Progress:
+		case r.Outcome != nil || r.Trouble != "" || r.Waiting || r.Progress > row.Progress:
 			loud = append(loud, r)
 		default:
 			quiet = append(quiet, r)
@@ -139,7 +139,13 @@ func (s *Store) storeLoud(ctx context.Context, channel, claim string, results []
 			if !ok {
 				continue
 			}
-			if r.Outcome == nil && r.Trouble == "" {
+			waits := false
+			if r.Waiting && r.Outcome == nil && r.Trouble == "" {
+				if waits, err = s.beginModal(tx, tasks[r.TaskID], r.N); err != nil {
+					return err
+				}
+			}
+			if r.Outcome == nil && r.Trouble == "" && !waits {
 				r.Progress = min(r.Progress, maxOpenProgress)
 				again = append(again, r)
 				continue
@@ -203,6 +209,9 @@ func (s *Store) storeEnd(tx *gorm.DB, row awaitRow, r mediagate.PollResult) (awa
 		return row, false, err
 	}
 	row.Owed, row.Claim, row.NextPollAt, row.Missing = true, "", next, r.Missing
+	if r.Outcome == nil && r.Trouble == "" {
+		return row, true, nil // the wait that has begun is on the task
+	}
 	if r.Outcome == nil {
 		_, err := exec(tx, "UPDATE attempts SET trouble = ?, slot_until = COALESCE(slot_until, ?) WHERE task_id = ? AND n = ? AND outcome IS NULL",
 			r.Trouble, s.slotUntil(fromMicros(row.ExpectedUs)), r.TaskID, r.N)

@@ -25,7 +25,8 @@ const aSyncRoute = `%"sync":true%`
 // that has ended already stays as it is: the story tells how, and won is
 // false. Returns KindInternal for an end that cannot be: a state that is
 // none, a cost above the hold or without success, a failure without reason.
-// One that is given up for want of an outcome stays open when there is one.
+// One that is given up for want of an outcome stays open when there is one, or
+// when the vendor has come to wait for the client.
 // A task whose client was promised a cancel does not complete: it ends as
 // cancelled, and costs nothing.
 func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story mediagate.Story, won bool, err error) {
@@ -49,6 +50,7 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story med
 		if err != nil {
 			return err
 		}
+		known = known || end.WithoutOutcome && task.ArtState == mediagate.ModalWaiting
 		if !task.Status.Terminal() && !known {
 			won = true
 			if end.Status == mediagate.StatusCompleted && !task.CancelRequestedAt.IsZero() {

@@ -32,6 +32,8 @@ type storyTask struct {
 	WebhookRound      int
 	WebhookState      mediagate.WebhookState
 	Judgement         document
+	ArtState          mediagate.ModalState
+	ModalUntil        stamp
 }
 
 // storyAttempt is of the newest attempt; all of it is NULL when there is none.
@@ -76,6 +78,13 @@ func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 		CancelRequested: !r.CancelRequestedAt.IsZero(), DeadlineAt: r.DeadlineAt.Time,
 		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason, Granted: r.Granted,
 		WebhookRound: r.WebhookRound, WebhookState: r.WebhookState,
+	}
+	switch r.ArtState {
+	case mediagate.ModalWaiting:
+		story.ModalUntil = r.ModalUntil.Time
+	case mediagate.ModalExpired:
+		story.ModalExpired = true
+	case mediagate.ModalNone, mediagate.ModalSubmitted: // which the attempts tell
 	}
 	if r.Queued {
 		story.QueuedAt = r.QueuedAt.Time

@@ -29,6 +29,8 @@ type taskRow struct {
 	Failure       document
 	WebhookReason string
 	WebhookRound  int
+	ModalUntil    stamp
+	ModalInput    document
 }
 
 // wholeTask is all columns of a task: the callback's body, which only
@@ -56,6 +58,7 @@ func (r taskRow) task() (mediagate.Task, error) {
 		Hold: r.Hold, Cost: r.Cost, CreatedAt: r.CreatedAt.Time, StartedAt: r.StartedAt.Time, EndedAt: r.EndedAt.Time,
 		DeadlineAt: r.DeadlineAt.Time, CancelRequestedAt: r.CancelRequestedAt.Time,
 		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason, QueuedAt: r.QueuedAt.Time,
+		Modal: mediagate.Modal{State: r.ArtState, N: r.ModalN, Until: r.ModalUntil.Time, Input: json.RawMessage(r.ModalInput)},
 	}
 	if r.WebhookState != "" {
 		t.Webhook = &mediagate.Webhook{URL: r.WebhookURL, State: r.WebhookState, Reason: r.WebhookReason, Round: r.WebhookRound}
@@ -217,6 +220,8 @@ type lockedTask struct {
 	QueuedAt          stamp
 	WebhookURL        string
 	WebhookState      mediagate.WebhookState
+	ArtState          mediagate.ModalState
+	ModalN            int
 }
 
 // late reports that the waiting for the vendor has ended.

@@ -59,7 +59,7 @@ func (g *generate) lastCall(ctx workflow.Context) error {
 		st = g.story
 	}
 	g.story = st
-	if st.Status.Terminal() || st.CancelRequested || st.Succeeded || st.Failure != nil || st.Trouble != "" || g.inbox.runCancelled() || g.inbox.failOrdered() {
+	if st.Status.Terminal() || st.CancelRequested || st.Succeeded || st.Failure != nil || st.Trouble != "" || asksForMore(st) || g.inbox.runCancelled() || g.inbox.failOrdered() {
 		return nil
 	}
 	return g.expire(ctx, providerTooLate)

@@ -47,7 +47,7 @@ func (g *generate) expire(ctx workflow.Context, message string) error {
 		if err := g.reload(ctx); err != nil {
 			return err
 		}
-		if g.ending() || outcomeKnown(g.story) || !g.late(ctx) {
+		if g.ending() || outcomeKnown(g.story) || asksForMore(g.story) || !g.late(ctx) {
 			return nil
 		}
 	}

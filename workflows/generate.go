@@ -36,6 +36,7 @@ type generate struct {
 
 	refusals int  // attempts that the vendor refused for now, in a row
 	retryDue bool // a parking's wait is over: the step may be tried once more
+	modalOf  int  // the attempt whose wait for modal parameters this run has noted
 	backlog  backlog
 }
 
@@ -122,6 +123,10 @@ func (g *generate) stepAccepted(ctx workflow.Context) error {
 	switch {
 	case st.Failure != nil:
 		return g.end(ctx, mediagate.StatusFailed, st.Failure)
+	case st.ModalExpired:
+		return g.end(ctx, mediagate.StatusFailed, modalExpired())
+	case !st.ModalUntil.IsZero():
+		return g.modal(ctx)
 	case st.Succeeded && !st.Mirrored:
 		return g.mirror(ctx)
 	case st.Succeeded:

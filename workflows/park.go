@@ -50,7 +50,7 @@ func (g *generate) giveUp(ctx workflow.Context) error {
 	switch {
 	case g.ending(), now.N != before.N, now.State != before.State:
 		return nil
-	case outcomeKnown(now) && !outcomeKnown(before):
+	case outcomeKnown(now) && !outcomeKnown(before), asksForMore(now) && !asksForMore(before):
 		return nil
 	case now.State == mediagate.AttemptAccepted && troubles(now.ParkReason) && pollable(now) && !outcomeKnown(now):
 		g.retryDue = true

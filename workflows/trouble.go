@@ -18,7 +18,7 @@ func (g *generate) parkTrouble(ctx workflow.Context) error {
 		if err := g.reload(ctx); err != nil { // no signal tells of an answer
 			return err
 		}
-		if g.ending() || outcomeKnown(g.story) {
+		if g.ending() || outcomeKnown(g.story) || asksForMore(g.story) {
 			g.retryDue, g.inbox.command = false, ""
 			return nil
 		}

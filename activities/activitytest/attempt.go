@@ -94,7 +94,10 @@ func (s *Store) mayOpen(r *record, n int) error {
 // begin notes that the vendor works, once.
 func (s *Store) begin(r *record) {
 	if r.task.Status == mediagate.StatusPending {
-		r.task.Status, r.task.StartedAt = mediagate.StatusProcessing, s.clock()
+		r.task.Status = mediagate.StatusProcessing
+		if r.task.StartedAt.IsZero() {
+			r.task.StartedAt = s.clock()
+		}
 		r.task.Version++
 	}
 }

@@ -169,6 +169,7 @@ func (s *Store) StorePolls(ctx context.Context, channel, claim string, results [
 		case p.Trouble != "":
 			a.Trouble = p.Trouble
 			s.inDoubt(r, a)
+		case p.Waiting && s.beginModal(r, a):
 		default:
 			w.NextPollAt, w.unanswered = p.NextPollAt, w.unanswered && !p.Answered
 			if w.hintedAt.After(w.ClaimedAt) {
@@ -200,7 +201,7 @@ func (s *Store) DropAwait(ctx context.Context, taskID string, n int) error {
 // NoteTrouble ends the polling for an attempt that cannot be asked for.
 func (s *Store) NoteTrouble(ctx context.Context, taskID string, n int, trouble mediagate.ParkReason) error {
 	return s.change(ctx, "NoteTrouble", taskID, n, func(r *record, a *attempt) error {
-		if !r.task.Status.Terminal() && a.State == mediagate.AttemptAccepted && a.Outcome == nil {
+		if !r.task.Status.Terminal() && a.State == mediagate.AttemptAccepted && a.Outcome == nil && r.task.Modal.State != mediagate.ModalWaiting {
 			a.Trouble = trouble
 			s.inDoubt(r, a)
 			s.drop(taskID, n)
@@ -212,7 +213,7 @@ func (s *Store) NoteTrouble(ctx context.Context, taskID string, n int, trouble m
 // RestoreAwait polls again for an attempt that was in trouble.
 func (s *Store) RestoreAwait(ctx context.Context, taskID string, n int, nextPollAt time.Time) error {
 	return s.change(ctx, "RestoreAwait", taskID, n, func(r *record, a *attempt) error {
-		if r.task.Status.Terminal() || a.State != mediagate.AttemptAccepted || a.Outcome != nil {
+		if r.task.Status.Terminal() || a.State != mediagate.AttemptAccepted || a.Outcome != nil || r.task.Modal.State == mediagate.ModalWaiting {
 			return conflict("nothing is to be polled for attempt %d of task %s", n, taskID)
 		}
 		a.Trouble = ""

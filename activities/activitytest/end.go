@@ -25,6 +25,9 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 		(end.Failure != nil) != (end.Status == mediagate.StatusFailed):
 		return mediagate.Story{}, false, mediagate.Errorf(mediagate.KindInternal, "an end that cannot be: %+v", end)
 	}
+	if end.WithoutOutcome && r.task.Modal.State == mediagate.ModalWaiting {
+		return s.story(end.TaskID), false, nil
+	}
 	if _, a, err := s.attempt(end.TaskID, end.N); end.WithoutOutcome && err == nil && a.Outcome != nil {
 		return s.story(end.TaskID), false, nil
 	}

@@ -205,6 +205,10 @@ func (s *Store) story(taskID string) mediagate.Story {
 		ParkedAt: t.ParkedAt, ParkReason: t.ParkReason, QueuedAt: t.QueuedAt, QueuedFor: s.queuedFor(taskID), Granted: s.hasGrant(taskID),
 		Expected: t.Plan.Expected, OnUnknown: t.Plan.OnUnknown,
 	}
+	if t.Modal.State == mediagate.ModalWaiting {
+		st.ModalUntil = t.Modal.Until
+	}
+	st.ModalExpired = t.Modal.State == mediagate.ModalExpired
 	if t.Webhook != nil {
 		st.WebhookRound, st.WebhookState = t.Webhook.Round, t.Webhook.State
 	}
@@ -301,7 +305,7 @@ func (s *Store) Unpark(ctx context.Context, taskID string) error {
 	if err == nil && !r.task.Status.Terminal() && !r.task.ParkedAt.IsZero() {
 		s.unpark(r)
 		for _, a := range r.attempts {
-			if a.State == mediagate.AttemptAccepted && a.Trouble == "" {
+			if a.State == mediagate.AttemptAccepted && a.Trouble == "" && r.task.Modal.State != mediagate.ModalWaiting {
 				a.slotUntil = time.Time{}
 			}
 		}

@@ -23,6 +23,10 @@ type Path interface {
 	Judgement(ctx context.Context, taskID string) (mediagate.Judgement, error)
 	StoreJudgement(ctx context.Context, taskID string, j mediagate.Judgement) error
 
+	BeginModal(ctx context.Context, taskID string, n int) error
+	SubmitModal(ctx context.Context, m mediagate.ModalCall) (command mediagate.Action, replayed bool, err error)
+	ExpireModal(ctx context.Context, taskID string) error
+
 	Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error)
 	Attempts(ctx context.Context, taskID string) ([]mediagate.Attempt, error)
 	Refusals(ctx context.Context, taskID string) (byChannel map[string]int, err error)
@@ -113,6 +117,7 @@ func pathTests() map[string]map[string]func(*bench) {
 		"webhooks":   webhookTests,
 		"reconciler": reconcileTests,
 		"rescues":    rescueTests,
+		"modal":      modalTests,
 	}
 }
 

@@ -18,6 +18,8 @@ var referenceTests = map[string]func(*bench){
 			"ALTER TABLE tasks DROP COLUMN judgement",
 			"ALTER TABLE tasks DROP COLUMN made",
 			"DROP INDEX tasks_group", "ALTER TABLE tasks DROP COLUMN group_name",
+			"ALTER TABLE tasks DROP COLUMN modal_input", "ALTER TABLE tasks DROP COLUMN modal_until",
+			"ALTER TABLE tasks DROP COLUMN modal_n", "ALTER TABLE tasks DROP COLUMN art_state",
 			"DELETE FROM goose_db_version WHERE version_id >= 8",
 		}
 		for column := range strings.FieldsSeq("breaker changed_at break_reason trips probe_at probe probe_until last_error last_error_at") {

@@ -41,6 +41,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 		"lists":      listTests,
 		"references": referenceTests,
 		"makers":     makerTests,
+		"repeats":    modalRowTests,
 		"invariants": withTampering(checkTests),
 		"model":      modelTests,
 		"storm":      stormTests,
