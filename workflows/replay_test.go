@@ -30,7 +30,7 @@ import (
 var histories = []string{
 	"callback", "callback-under-way", "cancelled", "cancelled-from-outside", "cancelled-while-mirroring",
 	"cancelled-while-judging", "cancelled-while-submitting", "channel", "failed-while-mirroring", "image", "judged", "judged-bad",
-	"lost", "parked", "queued", "refused", "shut-out", "trouble", "trouble-over", "video",
+	"lost", "modal", "modal-expired", "parked", "queued", "refused", "shut-out", "trouble", "trouble-over", "video",
 }
 
 func historyFile(name string) string { return filepath.Join("testdata", "histories", name+".json") }

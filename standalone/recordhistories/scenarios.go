@@ -47,6 +47,8 @@ func scenarios() []scenario {
 		{name: "lost", task: video, prepare: answerLost, play: ends},
 		{name: "trouble", task: video, prepare: lostSight, play: ends},
 		{name: "trouble-over", task: video, play: sightRegained},
+		{name: "modal", task: inpainting(time.Minute), prepare: asksForMore, play: given},
+		{name: "modal-expired", task: inpainting(2 * time.Second), prepare: asksForMore},
 		{name: "callback", task: image, prepare: func(st *stage) {
 			answersAtOnce(st)
 			retriedOnce(st)
@@ -73,6 +75,46 @@ func answersAtOnce(st *stage) {
 		s.Outcome = &outcome
 		return s, err
 	}
+}
+
+// inpainting is a task that waits so long for its client.
+func inpainting(modal time.Duration) func(*activitytest.World) mediagate.Task {
+	return func(w *activitytest.World) mediagate.Task {
+		t := video(w)
+		t.Type, t.Plan.Modal = mediagate.TypeArt, modal
+		return t
+	}
+}
+
+// asksForMore makes the vendor want parameters until it was given some.
+func asksForMore(st *stage) {
+	st.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+		if len(st.Async.Submits()) < 2 {
+			return mediagate.Report{State: mediagate.JobWaiting, Word: "MODAL", Percent: -1}, nil
+		}
+		outcome := activitytest.Success()
+		return mediagate.Report{State: mediagate.JobSucceeded, Outcome: &outcome}, nil
+	}
+}
+
+// given has the client speak once it is asked.
+func given(ctx context.Context, st *stage) error {
+	if err := startTask(ctx, st); err != nil {
+		return err
+	}
+	if err := until(ctx, func() bool {
+		t, err := st.Store.TaskByID(ctx, st.task.ID)
+		return err == nil && t.Modal.State == mediagate.ModalWaiting && len(st.Store.Awaits()) == 0
+	}); err != nil {
+		return err
+	}
+	command, _, err := st.Store.SubmitModal(ctx, mediagate.ModalCall{
+		AccountID: st.task.AccountID, TaskID: st.task.ID, Input: json.RawMessage(`{"prompt":"` + activitytest.Secret + `"}`),
+	})
+	if err != nil {
+		return err
+	}
+	return st.engine.SignalAction(ctx, command)
 }
 
 // deadAtFirst makes the result's link dead until the task has parked.
