@@ -105,6 +105,8 @@ type Plan struct {
 	Source *Source `json:"source,omitempty"`
 	// Skipped are the routes that cannot express the request, for operators.
 	Skipped []SkippedRoute `json:"skipped,omitempty"`
+	// Action is the word of the operation, for art.
+	Action string `json:"action,omitempty"`
 	// Modal is how long the task may wait for modal parameters; 0 where no
 	// vendor asks for any.
 	Modal time.Duration `json:"modal,omitempty"`

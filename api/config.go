@@ -36,6 +36,7 @@ type Config struct {
 	Currency       string           // empty: USD
 	Groups         map[string]Group // empty: "default", all models at list price
 	TaskTimeout    time.Duration    // from submit to the end of waiting; 0: 2 h
+	ModalTimeout   time.Duration    // how long a task waits for modal parameters; 0: 30 min
 	StoreTimeout   time.Duration    // for what one request asks of the database; 0: 10 s
 	BodyStall      time.Duration    // between two pieces of a body; 0: 20 s
 	BodyTimeout    time.Duration    // for a whole body; 0 or more than 100 s: 100 s
@@ -102,6 +103,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if len(c.Groups) == 0 {
 		c.Groups = map[string]Group{defaultGroup: {}}
+	}
+	if c.ModalTimeout <= 0 {
+		c.ModalTimeout = 30 * time.Minute
 	}
 	if c.TaskTimeout <= 0 {
 		c.TaskTimeout = 2 * time.Hour

@@ -25,6 +25,9 @@ type Store interface {
 // SubmitStore takes tasks in.
 type SubmitStore interface {
 	Submit(ctx context.Context, n mediagate.NewTask) (taskID string, replayed bool, err error)
+	// SubmitModal takes the modal parameters of a task in, and returns the command
+	// that its workflow is to be told by.
+	SubmitModal(ctx context.Context, m mediagate.ModalCall) (command mediagate.Action, replayed bool, err error)
 	Replay(ctx context.Context, accountID, idempotencyKey, path string, body [32]byte) (taskID string, found bool, err error)
 }
 
@@ -91,11 +94,12 @@ type ChannelStore interface {
 	EnableChannel(ctx context.Context, channel string, enabled bool) (mediagate.ChannelState, error)
 }
 
-// Starter tells the workflows about tasks. A failure of either call loses
-// nothing: the reconciler finds rows without a run and wishes unheard.
+// Starter tells the workflows about tasks. A failure of any call loses
+// nothing: the reconciler finds rows without a run, and wishes and commands unheard.
 type Starter interface {
 	Start(ctx context.Context, t mediagate.Task) error
 	Cancel(ctx context.Context, taskID string) error
+	SignalAction(ctx context.Context, a mediagate.Action) error
 }
 
 // Routes asks the adapters of vendors. It makes no call.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api/openapi"
+	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/view"
 )
 
@@ -173,6 +174,16 @@ func exampleOpenTask(cancelled bool) view.Task {
 	}
 }
 
+func exampleArt() view.Art {
+	at := "https://media.example.com/results/"
+	return view.Art{
+		ID: exampleTaskID, Status: view.ArtSuccess, Action: "IMAGINE", Progress: "100%", GridImageURL: at + "grid.png",
+		ImageURLs: []string{at + "0.png", at + "1.png", at + "2.png", at + "3.png"},
+		Buttons:   []mediagate.Button{{CustomID: "MJ::JOB::upsample::1::6b1e0d0c-5d0f-4f0e-9a53-0e2f3a1d7c55", Label: "U1"}},
+		Prompt:    "A red boat on a quiet lake at dawn", Model: "art", Type: mediagate.TypeArt, Cost: "0.04", CreditsCost: "40",
+	}
+}
+
 func exampleBalance() []answer {
 	return []answer{
 		{status: http.StatusOK, about: "The balance.", body: tokenBalance{true, "12.5", 12500, "3.75", 3750, false}},
@@ -247,6 +258,53 @@ func descriptions() map[string]*description {
 		},
 		"POST /v1/music/generations/replaceMusicB": {
 			id: "replaceFlowMusic", tag: tagSubmits, summary: "Replace a section of a song of music-b", answers: acknowledged(),
+		},
+		"POST " + artPath: {
+			id: "createArt", tag: tagSubmits, summary: "Submit an art task", answers: acknowledged(),
+			about: "Four pictures from text.",
+		},
+		"POST " + artPath + "/imagine": {
+			id: "createImagine", tag: tagSubmits, summary: "Submit an art task, by its action's name", answers: acknowledged(),
+			about: "The same as the path above it.",
+		},
+		"POST " + artPath + "/upscale": {
+			id: "createUpscale", tag: tagSubmits, summary: "Take one picture out of four", answers: acknowledged(),
+			about: "index or custom_id says which.",
+		},
+		"POST " + artPath + "/variation": {
+			id: "createVariation", tag: tagSubmits, summary: "Vary one of four pictures", answers: acknowledged(),
+			about: "index or custom_id says which.",
+		},
+		"POST " + artPath + "/high-variation": {
+			id: "createHighVariation", tag: tagSubmits, summary: "Vary a picture much", answers: acknowledged(),
+		},
+		"POST " + artPath + "/low-variation": {
+			id: "createLowVariation", tag: tagSubmits, summary: "Vary a picture a little", answers: acknowledged(),
+		},
+		"POST " + artPath + "/inpaint": {
+			id: "createInpaint", tag: tagSubmits, summary: "Paint a part of a picture anew", answers: acknowledged(),
+			about: "The task comes to wait in MODAL for the mask, which the modal call gives.",
+		},
+		"POST " + artPath + "/reroll": {
+			id: "createReroll", tag: tagSubmits, summary: "Make the same anew", answers: acknowledged(),
+		},
+		"POST " + artPath + "/pan": {
+			id: "createPan", tag: tagSubmits, summary: "Let a picture grow to one side", answers: acknowledged(),
+		},
+		"POST " + artPath + "/zoom": {
+			id: "createZoom", tag: tagSubmits, summary: "See more around a picture", answers: acknowledged(),
+		},
+		"POST " + artPath + "/describe": {
+			id: "createDescription", tag: tagSubmits, summary: "Describe a picture in words", answers: acknowledged(),
+			about: "The completed task has result.descriptions.",
+		},
+		"POST " + artPath + "/blend": {
+			id: "createBlend", tag: tagSubmits, summary: "Make one picture of several", answers: acknowledged(),
+		},
+		"POST " + catalog.ModalEndpoint: {
+			id: "createModal", tag: tagSubmits, summary: "Give an art task what it waits for", answers: acknowledged(),
+			about:  "A task in MODAL goes on with these parameters, under the same id and at no further cost. Of several calls one is taken. Without one the task fails after 30 minutes and is refunded.",
+			errors: []mediagate.Kind{mediagate.KindConflict},
 		},
 		"POST " + quotePath: {
 			id: "createQuote", tag: tagSubmits, summary: "Price a submit",
@@ -371,6 +429,12 @@ func descriptions() map[string]*description {
 				body: wrappedTask{http.StatusAccepted, exampleOpenTask(true)},
 			}},
 			errors: []mediagate.Kind{mediagate.KindConflict},
+		},
+		"GET /v1/artgen/:task_id": {
+			id: "getArtTask", tag: tagTasks, summary: "Read an art task in its own words",
+			about:   "With the buttons, whose customId later requests may name. Ids that are malformed, unknown, another account's or of no art task are a 404 in the same words.",
+			answers: []answer{{status: http.StatusOK, about: "The task.", body: exampleArt()}},
+			errors:  []mediagate.Kind{mediagate.KindNotFound},
 		},
 		"GET /v1/images/generations/:task_id": {
 			id: "getLegacyTask", tag: tagTasks, summary: "Read a task in the older form", about: "Prefer the unified task.",

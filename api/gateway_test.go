@@ -37,6 +37,8 @@ type testStore interface {
 	api.Store
 	OpenAttempt(ctx context.Context, a mediagate.Attempt, slots mediagate.Slots) (row mediagate.Attempt, opened bool, err error)
 	AcceptAttempt(ctx context.Context, taskID string, n int, s mediagate.Submission, firstPollAt time.Time) (ended bool, err error)
+	BeginModal(ctx context.Context, taskID string, n int) error
+	ExpireModal(ctx context.Context, taskID string) error
 	RecordOutcome(ctx context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error)
 	StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error
 	Settle(ctx context.Context, s mediagate.Settlement) (story mediagate.Story, won bool, err error)
@@ -71,6 +73,7 @@ type starter struct {
 	mu        sync.Mutex
 	started   []mediagate.Task
 	cancelled []string
+	commands  []mediagate.Action
 	fail      error
 }
 
@@ -85,6 +88,13 @@ func (s *starter) Cancel(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cancelled = append(s.cancelled, id)
+	return s.fail
+}
+
+func (s *starter) SignalAction(_ context.Context, a mediagate.Action) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commands = append(s.commands, a)
 	return s.fail
 }
 

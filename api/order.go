@@ -56,6 +56,9 @@ func (s *Server) order(c *call, body map[string]any, size int, endpoint string) 
 	if o.pictures, err = pictures(request.Uploads); err != nil {
 		return order{}, err
 	}
+	if endpoint == catalog.ModalEndpoint {
+		return o, s.mayResume(c, request)
+	}
 	if request.Plan.Source, err = s.source(c, request.Source); err != nil {
 		return order{}, err
 	}

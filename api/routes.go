@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/mediagate/mediagate/catalog"
 )
 
 // route is one row of the table: all that is particular about an endpoint.
@@ -43,6 +45,7 @@ const longestWait = 60 * time.Second
 const (
 	admin     = "/admin/v1"
 	quotePath = "/v1/quote"
+	artPath   = "/v1/artgen/generations"
 
 	openAPIPath = "/openapi.json"
 )
@@ -66,6 +69,20 @@ func routes() []route {
 		{method: post, path: "/v1/music/generations/sample", envelope: envelopeMusic, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
 		{method: post, path: "/v1/music/generations/stemsMusicB", envelope: envelopeMusic, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
 		{method: post, path: "/v1/music/generations/replaceMusicB", envelope: envelopeReplace, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+
+		{method: post, path: artPath, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/imagine", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/upscale", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/variation", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/high-variation", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/low-variation", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/inpaint", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/reroll", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/pan", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/zoom", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/describe", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/blend", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: catalog.ModalEndpoint, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleModal},
 		{method: post, path: quotePath, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleQuote},
 
 		{method: post, path: "/v1/uploads/images", envelope: envelopeUpload, access: accessKey, body: bodyForm, bound: formLimit, time: uploadTime, handler: (*Server).handleUpload},
@@ -82,6 +99,8 @@ func routes() []route {
 		{method: get, path: "/v1/music/tasks/:task_id", envelope: envelopeMusic, access: accessKey, handler: (*Server).handleMusicTask},
 		{method: post, path: "/v1/tasks/:task_id/cancel", access: accessKey, handler: (*Server).handleCancel},
 		{method: get, path: "/v1/images/generations/:task_id", access: accessKey, handler: (*Server).handleLegacyPoll},
+
+		{method: get, path: "/v1/artgen/:task_id", access: accessKey, handler: (*Server).handleArt},
 
 		{method: get, path: "/v1/balance", envelope: envelopeBalance, access: accessBalance, handler: (*Server).handleTokenBalance},
 		{method: get, path: "/balance", envelope: envelopeBalance, access: accessBalance, handler: (*Server).handleTokenBalance},

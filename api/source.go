@@ -39,6 +39,12 @@ func (s *Server) source(c *call, named *catalog.Source) (*mediagate.Source, erro
 // name one, each a case.
 func (s *Server) findSource(c *call, named *catalog.Source) (mediagate.Source, error) {
 	switch {
+	case named.Rule.Button != "":
+		task, err := s.sourceTask(c, named, named.Task)
+		if err != nil {
+			return mediagate.Source{}, err
+		}
+		return buttonOf(&task, named)
 	case named.Task != "":
 		task, err := s.sourceTask(c, named, named.Task)
 		if err != nil {
@@ -82,6 +88,16 @@ func (s *Server) maker(ctx context.Context, account string, kind mediagate.MadeK
 
 // sourceTask reads the completed task of the account that the source is of.
 func (s *Server) sourceTask(c *call, named *catalog.Source, id string) (mediagate.Task, error) {
+	task, err := s.accountTask(c, named, id)
+	if err == nil && task.Status != mediagate.StatusCompleted {
+		err = unusable(named, "must be of a completed task, not of one that is "+string(task.Status))
+	}
+	return task, err
+}
+
+// accountTask reads the task of the account that the source is of, whatever has
+// become of it.
+func (s *Server) accountTask(c *call, named *catalog.Source, id string) (mediagate.Task, error) {
 	if !looksLike(id, taskPrefix) {
 		return mediagate.Task{}, unusable(named, "is unknown")
 	}
@@ -93,10 +109,18 @@ func (s *Server) sourceTask(c *call, named *catalog.Source, id string) (mediagat
 		return mediagate.Task{}, err
 	case !slices.Contains(named.Rule.Of, c.models.canonical(task.Model)):
 		return mediagate.Task{}, unusable(named, "must be of "+strings.Join(named.Rule.Of, " or "))
-	case task.Status != mediagate.StatusCompleted:
-		return mediagate.Task{}, unusable(named, "must be of a completed task, not of one that is "+string(task.Status))
 	}
 	return task, nil
+}
+
+// buttonOf is the task with the button of it that the request presses.
+func buttonOf(task *mediagate.Task, named *catalog.Source) (mediagate.Source, error) {
+	var offered []mediagate.Button
+	if task.Made != nil {
+		offered = task.Made.Buttons
+	}
+	button, err := named.Pick(offered)
+	return mediagate.Source{TaskID: task.ID, Button: button.CustomID}, err
 }
 
 // clipOf is one of a task's songs, by its index from 0, with the length of its

@@ -22,38 +22,58 @@ type submittedTask struct {
 	TaskID string `json:"task_id"`
 }
 
-// handleSubmit takes a task in. The order of its checks is the contract's.
-func (s *Server) handleSubmit(c *call) error {
+// submit is one that may be taken in.
+type submit struct {
+	order  order
+	key    string // its idempotency key; empty for none
+	path   string
+	digest [sha256.Size]byte // of its bytes
+}
+
+// readSubmit judges a submit, in the contract's order. One that was made before
+// is not judged again: replayed is the task of its acknowledgement.
+func (s *Server) readSubmit(c *call) (sub submit, replayed string, err error) {
 	raw, body, err := s.readBody(c, c.models.outlines[c.Path()])
 	if err != nil {
-		return err
+		return submit{}, "", err
 	}
-	idempotencyKey, err := readIdempotencyKey(c.Request().Header)
+	sub.path = c.Request().URL.Path
+	if sub.key, err = readIdempotencyKey(c.Request().Header); err != nil {
+		return submit{}, "", err
+	}
+	size := len(raw)
+	sub.digest = sha256.Sum256(raw) // which is all that is needed of the bytes from here on
+	if sub.key != "" {
+		id, found, err := s.cfg.Store.Replay(c.ctx, c.caller.key.AccountID, sub.key, sub.path, sub.digest)
+		if err != nil || found {
+			return submit{}, id, err
+		}
+	}
+	sub.order, err = s.order(c, body, size, c.Path())
+	return sub, "", err
+}
+
+// orAcknowledge answers a submit that was refused, or made before.
+func orAcknowledge(c *call, replayed string, err error) error {
 	if err != nil {
 		return err
 	}
-	path, account := c.Request().URL.Path, c.caller.key.AccountID
-	digest, size := sha256.Sum256(raw), len(raw) // which is all that is needed of the bytes from here on
-	if idempotencyKey != "" {
-		id, found, err := s.cfg.Store.Replay(c.ctx, account, idempotencyKey, path, digest)
-		if err != nil {
-			return err
-		}
-		if found {
-			return acknowledge(c, id, true)
-		}
+	return acknowledge(c, replayed, true)
+}
+
+// handleSubmit takes a task in.
+func (s *Server) handleSubmit(c *call) error {
+	sub, before, err := s.readSubmit(c)
+	if err != nil || before != "" {
+		return orAcknowledge(c, before, err)
 	}
-	o, err := s.order(c, body, size, c.Path())
-	if err != nil {
-		return err
-	}
-	if err := s.storePictures(c, &o); err != nil {
+	if err := s.storePictures(c, &sub.order); err != nil {
 		return err
 	}
 	c.claim.release() // what follows needs nothing of the body
-	task := s.newTask(c, o)
+	task := s.newTask(c, sub.order)
 	id, replayed, err := s.cfg.Store.Submit(c.ctx, mediagate.NewTask{
-		Task: task, IdempotencyKey: idempotencyKey, Path: path, BodySHA256: digest, Group: o.group, Capacity: o.capacity,
+		Task: task, IdempotencyKey: sub.key, Path: sub.path, BodySHA256: sub.digest, Group: sub.order.group, Capacity: sub.order.capacity,
 	})
 	if err != nil {
 		return err
@@ -108,6 +128,9 @@ func (s *Server) newTask(c *call, o order) mediagate.Task {
 	plan := o.Plan
 	if plan.Timeout <= 0 || plan.Timeout > s.cfg.TaskTimeout {
 		plan.Timeout = s.cfg.TaskTimeout
+	}
+	if o.kind == mediagate.TypeArt {
+		plan.Modal = s.cfg.ModalTimeout
 	}
 	return mediagate.Task{
 		ID: s.newID(taskPrefix), AccountID: c.caller.key.AccountID, KeyID: c.caller.key.ID,

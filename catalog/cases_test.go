@@ -7,8 +7,8 @@ import (
 )
 
 // joined are several sets of cases as one.
-func joined(sets ...map[string]fieldCase) map[string]fieldCase {
-	all := map[string]fieldCase{}
+func joined[V any](sets ...map[string]V) map[string]V {
+	all := map[string]V{}
 	for _, set := range sets {
 		maps.Copy(all, set)
 	}

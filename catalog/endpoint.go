@@ -33,7 +33,25 @@ var endpoints = []Endpoint{
 	{Path: "/v1/music/generations/sample", Model: "music-a", AnyCase: true},
 	{Path: "/v1/music/generations/stemsMusicB", AnyCase: true},
 	{Path: "/v1/music/generations/replaceMusicB", AnyCase: true},
+
+	{Path: "/v1/artgen/generations", Model: "art", Fixed: true},
+	{Path: "/v1/artgen/generations/imagine", Model: "art", Fixed: true},
+	{Path: "/v1/artgen/generations/upscale", Model: "art", Fixed: true},
+	{Path: "/v1/artgen/generations/variation", Model: "art", Fixed: true},
+	{Path: "/v1/artgen/generations/high-variation", Model: "art", Fixed: true},
+	{Path: "/v1/artgen/generations/low-variation", Model: "art", Fixed: true},
+	{Path: "/v1/artgen/generations/inpaint", Model: "art", Fixed: true},
+	{Path: "/v1/artgen/generations/reroll", Model: "art", Fixed: true},
+	{Path: "/v1/artgen/generations/pan", Model: "art", Fixed: true},
+	{Path: "/v1/artgen/generations/zoom", Model: "art", Fixed: true},
+	{Path: "/v1/artgen/generations/describe", Model: "art", Fixed: true},
+	{Path: "/v1/artgen/generations/blend", Model: "art", Fixed: true},
+	{Path: ModalEndpoint, Model: "art", Fixed: true},
 }
+
+// ModalEndpoint is the one whose requests make no task: they go on with one
+// that waits for them.
+const ModalEndpoint = "/v1/artgen/generations/modal"
 
 // Endpoints lists the paths that take submits, whether a model serves them at
 // the moment or not.

@@ -34,10 +34,11 @@ operations:
     on_unknown: park
     max_bytes: 1MiB
 `
-	songArt = `id: art
+	songArt = `id: paint
 type: art
 operations:
   - endpoint: /v1/artgen/generations
+    action: IMAGINE
     schema: {properties: {prompt: {title: Prompt, type: string, description: What it shows., examples: [a cat]}}, required: [prompt]}
     price: {unit: operation, rows: [{price: "0.1"}]}
     routes: [{provider: acme, upstream: art, operation: imagine}]
@@ -63,7 +64,7 @@ operations:
 // families loads only them: the built-in models have no place at these endpoints.
 func families(t *testing.T, more map[string]string) (*catalog.Catalog, error) {
 	t.Helper()
-	files := map[string]string{"tune-b.yaml": songMusic, "art.yaml": songArt, "eta.yaml": songSpeech}
+	files := map[string]string{"tune-b.yaml": songMusic, "paint.yaml": songArt, "eta.yaml": songSpeech}
 	for _, id := range builtInFiles(t) {
 		files[id+".yaml"] = "id: " + id + "\nenabled: false\n"
 	}
@@ -72,7 +73,7 @@ func families(t *testing.T, more map[string]string) (*catalog.Catalog, error) {
 		catalog.Endpoint{Path: "/v1/music/generations", AnyCase: true},
 		catalog.Endpoint{Path: "/v1/music/generations/stems", Model: "tune-b", AnyCase: true},
 		catalog.Endpoint{Path: "/v1/music/generations/remaster", Model: "music-a", AnyCase: true},
-		catalog.Endpoint{Path: "/v1/artgen/generations", Model: "art", Fixed: true},
+		catalog.Endpoint{Path: "/v1/artgen/generations", Model: "paint", Fixed: true},
 		catalog.Endpoint{Path: "/v1/audio/speech"},
 	))
 }
@@ -116,8 +117,8 @@ func TestFind(t *testing.T) {
 		"optional, elsewhere":       {stems, `{"model":"eta"}`, "", `model "eta" is not served at /v1/music/generations/stems, but at /v1/audio/speech`},
 		"the default is not there":  {remaster, `{}`, "", `unknown model "music-a"`},
 		"served at several":         {remaster, `{"model":"tune-b"}`, "", `model "tune-b" is not served at /v1/music/generations/remaster, but at /v1/music/generations and /v1/music/generations/stems`},
-		"fixed":                     {art, `{}`, "art", ""},
-		"fixed, whatever is said":   {art, `{"model":[1]}`, "art", ""},
+		"fixed":                     {art, `{}`, "paint", ""},
+		"fixed, whatever is said":   {art, `{"model":[1]}`, "paint", ""},
 		"exact":                     {speech, `{"model":"eta"}`, "eta", ""},
 		"exact, in capitals":        {speech, `{"model":"ETA"}`, "", `unknown model "ETA"`},
 		"a long name":               {speech, `{"model":` + quoted("x", 1000) + `}`, "", `unknown model "` + strings.Repeat("x", 100) + `…"`},
@@ -155,7 +156,7 @@ func TestAcceptWhatFindFound(t *testing.T) {
 	for name, tt := range map[string]struct{ endpoint, body, required, item string }{
 		"any case": {"/v1/music/generations", `{"model":"TUNE-B","sound_prompt":"rain"}`, "[model sound_prompt]", "tune-b: 1 × 0.05 a song"},
 		"default":  {"/v1/music/generations/stems", `{"clip_id":"1"}`, "[clip_id]", "tune-b: 1 × 0.02 a operation"},
-		"fixed":    {"/v1/artgen/generations", `{"model":5,"prompt":"a"}`, "[prompt]", "art: 1 × 0.10 a operation"},
+		"fixed":    {"/v1/artgen/generations", `{"model":5,"prompt":"a"}`, "[prompt]", "paint: 1 × 0.10 a operation"},
 		"speech":   {"/v1/audio/speech", `{"model":"eta","input":"héllo 語"}`, "[model input]", "eta: 7 × 0.000015 a character"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -228,6 +229,7 @@ func TestEndpoints(t *testing.T) {
 	for i, name := range []string{"remaster", "stemsAll", "createVoice", "replaceMusic", "sample"} {
 		want = slices.Insert(want, 4+i, catalog.Endpoint{Path: music + "/" + name, Model: "music-a", AnyCase: true})
 	}
+	want = append(want, artEndpoints()...)
 	if diff := cmp.Diff(want, load(t).Endpoints()); diff != "" {
 		t.Error(diff)
 	}

@@ -34,6 +34,7 @@ type operationFile struct {
 	Enabled       *bool         `yaml:"enabled"` // false: the operation is switched off
 	MaxBody       byteSize      `yaml:"max_body"`
 	SchemaVersion string        `yaml:"schema_version"` // the date of its last change; firstDate if not given
+	Action        string        `yaml:"action"`         // its word on the art endpoint
 	Schema        yaml.MapSlice `yaml:"schema"`
 	Infer         []inferFile   `yaml:"infer"`
 	Ignored       []ignoredFile `yaml:"ignored"`

@@ -92,7 +92,7 @@ func parse(t *testing.T, text string) map[string]any {
 }
 
 // needed are the fields beside a prompt without which a model takes no request.
-var needed = map[string]map[string]string{
+var needed = joined(artNeeded(), map[string]map[string]string{
 	"beta-q3":            {"image_urls": `["https://media.example.com/0.png"]`},
 	"beta-q3-mix":        {"image_urls": `["https://media.example.com/0.png"]`},
 	"eta-4o-mini-tts":    {"input": `"Ahoy!"`, "voice": `"verse"`},
@@ -106,7 +106,7 @@ var needed = map[string]map[string]string{
 	flowSongs:     {"sound_prompt": `"folk"`},
 	flowStems:     {"clip_id": `"c"`},
 	flowReplacing: {"clip_id": `"c"`, "start_s": `1`, "end_s": `30`, "instruction": `"a solo"`},
-}
+})
 
 // body is a minimal valid body of the model with the fields put in, which
 // are written as JSON without the braces.

@@ -127,6 +127,12 @@ func TestBuiltInModels(t *testing.T) {
 		_, h.Endpoint, _ = strings.Cut(key, " ")
 		want[key] = h
 	}
+	for end, operation := range map[string]string{"": "imagine", "/imagine": "imagine", "/describe": "describe", "/blend": "blend", "/modal": "modal"} {
+		want[artKey(end)] = head{"art", "image", imagesFromBoth, artPath + end, mib, "image", "midjourney/midjourney/" + operation}
+	}
+	for _, end := range artActions {
+		want[artKey(end)] = head{"art", "image", imagesFromBoth, artPath + end, mib, "image", "midjourney/midjourney/action"}
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -328,7 +334,7 @@ func TestLoadRefuses(t *testing.T) {
 		"an unknown type":           {"type: music", "type: picture", "type must be"},
 		"a category":                {"type: music", "type: music\ncategory: image", "category"},
 		"no endpoint":               {"endpoint: /v1/images/generations", "max_body: 1MiB", "operations[0]: endpoint is missing"},
-		"an unknown endpoint":       {"images/generations", "films/generations", "endpoint must be /v1/videos/generations, /v1/images/generations"},
+		"an unknown endpoint":       {"images/generations", "films/generations", "endpoint must be /v1/videos/generations, /v1/images/generations, "},
 		"an endpoint twice":         {"on_unknown:", "enabled: true\n  - endpoint: /v1/images/generations\n    on_unknown:", "operations[1]: there is one for /v1/images/generations already"},
 		"no operation":              {"- endpoint:", "- enabled: false\n    endpoint:", "operations: there are none"},
 		"a wrong media class":       {"media: image", "media: film", "media must be video, image or audio"},

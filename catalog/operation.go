@@ -91,7 +91,7 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 		Model: m, Endpoint: f.Endpoint, MaxBody: int64(f.MaxBody),
 		plan: mediagate.Plan{
 			Expected: f.Expected, Timeout: f.Timeout, OnUnknown: f.OnUnknown, Media: f.Media,
-			MaxBytes: int64(f.MaxBytes), KeepForever: f.KeepForever != nil && *f.KeepForever,
+			Action: f.Action, MaxBytes: int64(f.MaxBytes), KeepForever: f.KeepForever != nil && *f.KeepForever,
 		},
 	}
 	if o.MaxBody == 0 {
@@ -108,6 +108,9 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 		o.version = day.Format(time.DateOnly)
 	}
 	problems = append(problems, o.checkLimits()...)
+	if (m.Type == mediagate.TypeArt) != (f.Action != "") {
+		problems = append(problems, "action must be the word of the operation for art, and nothing for other types")
+	}
 	problems = append(problems, o.addRoutes(f.Routes)...)
 
 	var err error

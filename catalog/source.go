@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/mediagate/mediagate"
 )
@@ -18,8 +19,11 @@ type SourceRule struct {
 	Index  string   `yaml:"index"`  // beside it: which of its clips, from 1
 	Clip   string   `yaml:"clip"`   // a clip's own id
 	Voice  string   `yaml:"voice"`  // a voice's own id
+	Button string   `yaml:"button"` // beside the id of the task: a button of it, which is pressed
 	Of     []string `yaml:"of"`     // the models one of which made it, by their ids
 	Within []string `yaml:"within"` // fields with seconds of it, which stay: none is beyond its end
+
+	Press []pressFile `yaml:"press"` // which button, where none is named
 }
 
 // Source is what a request names. Of a rule's fields that it may name one by,
@@ -31,7 +35,10 @@ type Source struct {
 	Clip  string
 	Voice string
 
-	times map[string]float64
+	Button string // as named; empty for the one that the fields say
+
+	prefixes []string // of that button
+	times    map[string]float64
 }
 
 // Field is the field that names it.
@@ -65,7 +72,7 @@ func (r *SourceRule) taken() []string {
 	if r == nil {
 		return nil
 	}
-	return slices.DeleteFunc([]string{r.Task, r.Index, r.Clip, r.Voice}, func(name string) bool { return name == "" })
+	return slices.DeleteFunc(append(r.pressed(), r.Task, r.Index, r.Clip, r.Voice, r.Button), func(name string) bool { return name == "" })
 }
 
 // take moves what names the source out of the parameters; nil for none.
@@ -80,6 +87,10 @@ func (r *SourceRule) take(params map[string]any) *Source {
 	if n, ok := int64Of(params[r.Index]); ok {
 		s.Index = int(n)
 	}
+	if s.Button, _ = params[r.Button].(string); strings.TrimSpace(s.Button) == "" {
+		s.Button = ""
+	}
+	s.prefixes = r.prefixes(params)
 	for _, name := range r.taken() {
 		delete(params, name)
 	}
@@ -127,6 +138,7 @@ func (r *SourceRule) problems(s *shape) []string {
 			problems = append(problems, fmt.Sprintf("within: %q is no number of the schema", name))
 		}
 	}
+	problems = append(problems, r.pressProblems(s)...)
 	if len(r.Of) == 0 {
 		problems = append(problems, "of is missing: the models whose results it takes")
 	}

@@ -43,6 +43,7 @@ func fieldSuite() map[string]map[string]fieldCase {
 		flowStems:     sourceCases("clip_id"),
 		flowReplacing: joined(sourceCases("clip_id"), sectionCases(), flowReplaceCases()),
 	}
+	addArt(suite)
 	for key, cases := range suite {
 		if !strings.Contains(key, " ") { // the others are found by the endpoint, whatever the body says
 			maps.Copy(cases, modelCases())

@@ -8,6 +8,8 @@ type Result struct {
 	Videos []Item `json:"videos,omitempty"`
 	Audios []Item `json:"audios,omitempty"`
 	Music  []Clip `json:"music,omitempty"` // beside the audios, of music tasks
+
+	Descriptions []string `json:"descriptions,omitempty"` // of a picture
 }
 
 // Item is one delivered file.
@@ -44,13 +46,14 @@ func filesOf(t *mediagate.Task, role mediagate.Role, links []mediagate.Link) []f
 	return files
 }
 
-// resultOf lists what was delivered; the cover of a file is its thumbnail.
+// resultOf lists what was delivered; the cover of a file is its thumbnail. Four
+// pictures that came as one come after that one.
 func resultOf(t *mediagate.Task, links []mediagate.Link) *Result {
 	covers := map[int]string{}
 	for _, cover := range filesOf(t, mediagate.RoleCover, links) {
 		covers[cover.Index] = cover.link.URL
 	}
-	files := filesOf(t, mediagate.RoleMain, links)
+	files := append(filesOf(t, mediagate.RoleGrid, links), filesOf(t, mediagate.RoleMain, links)...)
 	items := make([]Item, 0, len(files))
 	for _, f := range files {
 		item := Item{
@@ -70,6 +73,10 @@ func resultOf(t *mediagate.Task, links []mediagate.Link) *Result {
 	case mediagate.ListAudios:
 		return &Result{Audios: items, Music: clipsOf(t, links)}
 	default:
-		return &Result{Images: items}
+		r := &Result{Images: items}
+		if t.Made != nil {
+			r.Descriptions = t.Made.Descriptions
+		}
+		return r
 	}
 }

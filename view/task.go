@@ -23,6 +23,7 @@ type Task struct {
 	CreditsCost     json.Number        `json:"credits_cost"`
 	EstimatedCost   json.Number        `json:"estimated_cost,omitempty"` // the hold, until settled
 	Result          *Result            `json:"result,omitempty"`
+	Buttons         []mediagate.Button `json:"buttons,omitempty"` // what can be done with a completed art task next
 	Error           *mediagate.Failure `json:"error,omitempty"`
 	Reference       string             `json:"reference,omitempty"`
 	CancelRequested bool               `json:"cancel_requested,omitempty"` // until the end
@@ -61,6 +62,9 @@ func Of(t *mediagate.Task, creditsPerUnit int64, links []mediagate.Link) Task {
 		v.Error = t.Failure
 	case mediagate.StatusCompleted:
 		v.Result = resultOf(t, links)
+		if t.Made != nil {
+			v.Buttons = t.Made.Buttons
+		}
 	default: // nothing came of it
 	}
 	return v

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/view"
+)
+
+// errNoArt is the art endpoint's one answer to ids that are malformed, unknown,
+// someone else's, or of no art task.
+var errNoArt = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "task not found", Param: "task_id"}
+
+// handleArt shows a task in the words of the art family.
+func (s *Server) handleArt(c *call) error {
+	t, err := s.pathTask(c)
+	switch {
+	case mediagate.Is(err, mediagate.KindInvalid), err == nil && t.Type != mediagate.TypeArt:
+		return errNoArt
+	case err != nil:
+		return err
+	}
+	links, err := s.links(c.ctx, &t)
+	if err != nil {
+		return err
+	}
+	return c.ok(view.ArtOf(&t, s.cfg.CreditsPerUnit, links))
+}
+
+// handleModal takes the parameters that a task in MODAL waits for. It is a
+// submit in all but this: there is no new task, and nothing is charged.
+func (s *Server) handleModal(c *call) error {
+	sub, replayed, err := s.readSubmit(c)
+	if err != nil || replayed != "" {
+		return orAcknowledge(c, replayed, err)
+	}
+	c.claim.release()
+	command, again, err := s.cfg.Store.SubmitModal(c.ctx, mediagate.ModalCall{
+		AccountID: c.caller.key.AccountID, TaskID: sub.order.Source.Task, Input: sub.order.Params,
+		IdempotencyKey: sub.key, Path: sub.path, BodySHA256: sub.digest,
+	})
+	if err != nil {
+		return err
+	}
+	if again {
+		return acknowledge(c, sub.order.Source.Task, true)
+	}
+	failpoint.Hit(failpoint.ModalCommitted)
+	c.taskID = command.TaskID
+	s.notify(c, "modal", func(ctx context.Context) error { return s.cfg.Starter.SignalAction(ctx, command) })
+	return acknowledge(c, command.TaskID, false)
+}
+
+// actionInpaint is the action whose modal parameters must have a mask.
+const actionInpaint = "INPAINT"
+
+// mayResume judges modal parameters by the task that they are for.
+func (s *Server) mayResume(c *call, r catalog.Request) error {
+	task, err := s.accountTask(c, r.Source, r.Source.Task)
+	if err != nil {
+		return err
+	}
+	var said struct {
+		Prompt string `json:"prompt"`
+		Mask   string `json:"mask_url"`
+	}
+	if err := json.Unmarshal(r.Params, &said); err != nil {
+		return mediagate.Errorf(mediagate.KindInternal, "the accepted parameters are no object: %w", err)
+	}
+	switch {
+	case said.Mask == "" && task.Plan.Action == actionInpaint:
+		return mediagate.Invalid("mask_url", "mask_url is required: the task inpaints")
+	case said.Mask == "" && strings.TrimSpace(said.Prompt) == "":
+		return mediagate.Invalid("prompt", "prompt or mask_url is required")
+	case task.Status.Terminal() || !task.CancelRequestedAt.IsZero() || task.Modal.State != mediagate.ModalWaiting:
+		return mediagate.Errorf(mediagate.KindConflict, "the task does not wait for modal parameters")
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+)
+
+const (
+	art     = "/v1/artgen/generations"
+	artBody = `{"prompt":"a cat"}`
+	mask    = `"https://example.com/mask.png"`
+)
+
+var artButtons = []mediagate.Button{
+	{CustomID: "MJ::JOB::upsample::1::u", Label: "U1"},
+	{CustomID: "MJ::JOB::upsample::2::u", Label: "U2"},
+	{CustomID: "MJ::JOB::variation::2::u", Label: "V2"},
+	{CustomID: "MJ::JOB::reroll::0::u::SOLO", Label: "🔄"},
+	{CustomID: "MJ::Outpaint::50::1::u", Label: "Zoom Out 2x"},
+	{CustomID: "MJ::Outpaint::75::1::u", Label: "Zoom Out 1.5x"},
+	{CustomID: "MJ::JOB::pan_left::1::u", Label: "⬅️"},
+	{CustomID: "MJ::Inpaint::1::u::SOLO", Label: "Vary (Region)"},
+	{CustomID: "MJ::JOB::low_variation::1::u::SOLO", Label: "Vary (Subtle)"},
+	{CustomID: "MJ::JOB::high_variation::1::u::SOLO", Label: "Vary (Strong)"},
+}
+
+// finishArt completes an art task with a grid and its quarters.
+func (g *gateway) finishArt(id string, made mediagate.Made) {
+	g.t.Helper()
+	g.accept(id)
+	results := []mediagate.Result{
+		{Role: mediagate.RoleGrid, Key: "results/grid.png", MimeType: "image/png", Size: 9, SHA256: strings.Repeat("ab", 32), Width: 2048, Height: 2048},
+	}
+	for i := range 4 {
+		results = append(results, mediagate.Result{
+			Index: i, Key: "results/" + string(rune('0'+i)) + ".png", MimeType: "image/png", Size: 9, SHA256: strings.Repeat("cd", 32), Width: 1024, Height: 1024,
+		})
+	}
+	g.finishWith(id, made, results...)
+}
+
+func (g *gateway) finishWith(id string, made mediagate.Made, results ...mediagate.Result) {
+	g.t.Helper()
+	_, err := g.store.RecordOutcome(g.t.Context(), id, 1, mediagate.Outcome{Succeeded: true, Made: &made})
+	g.must(err)
+	g.must(g.store.StoreMirrored(g.t.Context(), id, 1, results))
+	t, err := g.store.TaskByID(g.t.Context(), id)
+	g.must(err)
+	g.settle(mediagate.Settlement{TaskID: id, N: 1, Status: mediagate.StatusCompleted, Cost: t.Hold, Results: results, Made: &made})
+}
+
+func TestArtTask(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := g.submit(art, artBody)
+	alias := g.submit(art+"/imagine", `{"prompt":"a cat","model":7}`) // the path says the model
+	for _, id := range []string{id, alias} {
+		a := g.get("/v1/artgen/" + id)
+		for field, want := range map[string]any{
+			"id": id, "status": "SUBMITTED", "action": "IMAGINE", "progress": "0%", "grid_image_url": "", "prompt": "a cat",
+			"fail_reason": "", "model": "art", "type": "art", "cost": 0., "credits_cost": 0.,
+		} {
+			if got := a.at(field); got != want {
+				t.Errorf("%s = %v, want %v", field, got, want)
+			}
+		}
+	}
+	g.finishArt(id, mediagate.Made{Buttons: artButtons})
+	a := g.get("/v1/artgen/" + id)
+	links, _ := a.at("image_urls").([]any)
+	grid, _ := a.at("grid_image_url").(string)
+	if a.at("status") != "SUCCESS" || a.at("progress") != "100%" || len(links) != 4 || !strings.Contains(grid, "results/grid.png") ||
+		a.at("buttons", 1, "customId") != "MJ::JOB::upsample::2::u" || a.at("buttons", 1, "label") != "U2" || a.at("cost") != 0.04 {
+		t.Errorf("the completed task: %s", a.body)
+	}
+	unified := g.get("/v1/tasks/" + id)
+	images, _ := unified.at("data", "result", "images").([]any)
+	first, _ := unified.at("data", "result", "images", 0, "url", 0).(string)
+	if len(images) != 5 || !strings.Contains(first, "results/grid.png") || unified.at("data", "progress") != 100. ||
+		unified.at("data", "buttons", 0, "label") != "U1" {
+		t.Errorf("the unified task: %s", unified.body)
+	}
+	if listed := g.get("/v1/tasks?type=art&status=completed"); listed.at("data", 0, "buttons", 0, "label") != "U1" {
+		t.Errorf("in the list: %s", listed.body)
+	}
+
+	cancelled := g.submit(art, artBody)
+	g.settle(mediagate.Settlement{TaskID: cancelled, Status: mediagate.StatusCancelled})
+	if a := g.get("/v1/artgen/" + cancelled); a.at("status") != "FAILURE" || a.at("fail_reason") != "cancelled" {
+		t.Errorf("cancelled: %s", a.body)
+	}
+	failed := g.submit(art, artBody)
+	g.settle(mediagate.Settlement{TaskID: failed, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "no"}})
+	if a := g.get("/v1/artgen/" + failed); a.at("status") != "FAILURE" || a.at("fail_reason") != "no" {
+		t.Errorf("failed: %s", a.body)
+	}
+	described := g.submit(art+"/describe", `{"image_urls":["https://example.com/a.png"]}`)
+	g.accept(described)
+	g.finishWith(described, mediagate.Made{Descriptions: []string{"a cat", "a grey cat"}})
+	if a := g.get("/v1/tasks/" + described); a.at("data", "result", "descriptions", 1) != "a grey cat" || a.at("data", "result", "images") != nil {
+		t.Errorf("described: %s", a.body)
+	}
+
+	video := g.submit(videos, videoBody)
+	for name, bad := range map[string]string{"malformed": "nonsense", "unknown": "task_01KAJ5XW4M9Q7T2C8N6BVRE3HD", "a video": video} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g.get("/v1/artgen/"+bad).wantError(t, http.StatusNotFound, "not_found_error", "task not found")
+		})
+	}
+}
+
+func TestArtFollowUps(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	parent := g.submit(art, artBody)
+	g.finishArt(parent, mediagate.Made{Buttons: artButtons})
+	named := func(rest string) string { return `{"task_id":"` + parent + `"` + rest + `}` }
+	for name, test := range map[string]struct{ path, body, button, action string }{
+		"upscale":              {"/upscale", named(`,"index":2`), "MJ::JOB::upsample::2::u", "UPSCALE"},
+		"variation":            {"/variation", named(`,"index":2`), "MJ::JOB::variation::2::u", "VARIATION"},
+		"high variation":       {"/high-variation", named(""), "MJ::JOB::high_variation::1::u::SOLO", "HIGH_VARIATION"},
+		"low variation":        {"/low-variation", named(`,"index":3`), "MJ::JOB::low_variation::1::u::SOLO", "LOW_VARIATION"},
+		"inpaint":              {"/inpaint", named(""), "MJ::Inpaint::1::u::SOLO", "INPAINT"},
+		"reroll":               {"/reroll", named(`,"speed":"turbo"`), "MJ::JOB::reroll::0::u::SOLO", "REROLL"},
+		"pan":                  {"/pan", named(`,"direction":"left"`), "MJ::JOB::pan_left::1::u", "PAN"},
+		"zoom":                 {"/zoom", named(`,"zoom_ratio":1.5`), "MJ::Outpaint::75::1::u", "ZOOM"},
+		"zoom 2":               {"/zoom", named(`,"zoom_ratio":2.0`), "MJ::Outpaint::50::1::u", "ZOOM"},
+		"a button by its name": {"/upscale", named(`,"index":2,"custom_id":"MJ::JOB::upsample::1::u"`), "MJ::JOB::upsample::1::u", "UPSCALE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			task, err := g.store.TaskByID(t.Context(), g.submit(art+test.path, test.body))
+			g.must(err)
+			got := task.Plan.Source
+			want := &mediagate.Source{TaskID: parent, Provider: "kling", Channel: "one", Fingerprint: "f", Ref: mediagate.JobRef{JobID: "job"}, Button: test.button}
+			got.Accounts = nil
+			if diff := cmp.Diff(want, got); diff != "" || task.Plan.Action != test.action || task.Plan.Modal != 30*time.Minute {
+				t.Errorf("action %s, modal %v, source (-want +got):\n%s", task.Plan.Action, task.Plan.Modal, diff)
+			}
+			var params map[string]any
+			g.must(json.Unmarshal(task.Params, &params))
+			if len(params) != 1 || params["speed"] == nil {
+				t.Errorf("the canonical request is %s", task.Params)
+			}
+		})
+	}
+
+	open := g.submit(art, artBody)
+	video := g.submit(videos, videoBody)
+	g.complete(video)
+	other := newGateway(t)
+	foreign := other.submit(art, artBody)
+	bare := g.submit(art+"/describe", `{"image_urls":["https://example.com/a.png"]}`)
+	g.accept(bare)
+	g.finishWith(bare, mediagate.Made{Descriptions: []string{"a cat"}})
+	before := g.starter.starts()
+	for name, test := range map[string]struct{ path, body, want string }{
+		"no task":         {"/upscale", `{"index":1}`, "task_id is required"},
+		"malformed":       {"/upscale", `{"task_id":"nonsense","index":1}`, "task_id is unknown"},
+		"foreign":         {"/upscale", `{"task_id":"` + foreign + `","index":1}`, "task_id is unknown"},
+		"a video":         {"/upscale", `{"task_id":"` + video + `","index":1}`, "task_id must be of art"},
+		"not completed":   {"/upscale", `{"task_id":"` + open + `","index":1}`, "task_id must be of a completed task"},
+		"no index":        {"/upscale", named(""), "index"},
+		"index 0":         {"/upscale", named(`,"index":0`), "index must be an integer between 1 and 4"},
+		"index 5":         {"/upscale", named(`,"index":5`), "index must be an integer between 1 and 4"},
+		"no match":        {"/upscale", named(`,"index":4`), "it offers MJ::JOB::upsample::1::u (U1), MJ::JOB::upsample::2::u (U2)"},
+		"no direction":    {"/pan", named(""), "direction"},
+		"odd direction":   {"/pan", named(`,"direction":"north"`), "direction must be left, right, up or down"},
+		"no pan there":    {"/pan", named(`,"direction":"up"`), "direction: the task offers no such action"},
+		"no ratio":        {"/zoom", named(""), "zoom_ratio"},
+		"ratio 3":         {"/zoom", named(`,"zoom_ratio":3`), "zoom_ratio must be 1.5 or 2"},
+		"not on offer":    {"/upscale", named(`,"custom_id":"MJ::JOB::upsample::1::other"`), "custom_id is not on offer: it offers MJ::JOB"},
+		"no buttons":      {"/reroll", `{"task_id":"` + bare + `"}`, "it offers none"},
+		"text for number": {"/upscale", named(`,"index":"1"`), "index must be"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g.post(art+test.path, test.body).wantError(t, http.StatusBadRequest, "invalid_request_error", test.want)
+		})
+	}
+	if g.starter.starts() != before {
+		t.Error("a refused request started a task")
+	}
+}
+
+func TestModalCall(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	parent := g.submit(art, artBody)
+	g.finishArt(parent, mediagate.Made{Buttons: artButtons})
+	modal := func(path string) string {
+		id := g.submit(art+path, `{"task_id":"`+parent+`"}`)
+		g.accept(id)
+		g.must(g.store.BeginModal(t.Context(), id, 1))
+		return id
+	}
+	id := modal("/inpaint")
+	named := func(id, rest string) string { return `{"task_id":"` + id + `"` + rest + `}` }
+	if a, u := g.get("/v1/artgen/"+id), g.get("/v1/tasks/"+id); a.at("status") != "MODAL" || u.at("data", "status") != "processing" {
+		t.Errorf("in MODAL: %s, %s", a.body, u.body)
+	}
+	open := g.submit(art, artBody)
+	other := newGateway(t)
+	foreign := other.submit(art, artBody)
+	for name, test := range map[string]struct {
+		body   string
+		status int
+		want   string
+	}{
+		"no task":         {`{"prompt":"a hat"}`, http.StatusBadRequest, "task_id is required"},
+		"malformed":       {named("nonsense", `,"prompt":"a"`), http.StatusBadRequest, "task_id is unknown"},
+		"foreign":         {named(foreign, `,"prompt":"a"`), http.StatusBadRequest, "task_id is unknown"},
+		"no mask":         {named(id, `,"prompt":"a hat"`), http.StatusBadRequest, "mask_url is required"},
+		"nothing":         {named(open, ``), http.StatusBadRequest, "prompt or mask_url is required"},
+		"blank prompt":    {named(open, `,"prompt":"　"`), http.StatusBadRequest, "prompt or mask_url is required"},
+		"private mask":    {named(id, `,"mask_url":"http://10.0.0.1/mask.png"`), http.StatusBadRequest, "mask_url"},
+		"data URI":        {named(id, `,"mask_url":"data:image/png;base64,AA=="`), http.StatusBadRequest, "mask_url"},
+		"not in MODAL":    {named(open, `,"prompt":"a hat"`), http.StatusConflict, "does not wait for modal parameters"},
+		"one that ended":  {named(parent, `,"prompt":"a hat"`), http.StatusConflict, "does not wait for modal parameters"},
+		"odd speed":       {named(id, `,"mask_url":`+mask+`,"speed":"slow"`), http.StatusBadRequest, "speed must be relax, fast or turbo"},
+		"mask of a shape": {named(id, `,"mask_url":7`), http.StatusBadRequest, "mask_url must be"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g.post(art+"/modal", test.body).wantError(t, test.status, "invalid_request_error", test.want)
+		})
+	}
+	balance := g.get("/v1/balance").body
+	body := named(id, `,"prompt":"a hat","mask_url":`+mask)
+	call := request{method: http.MethodPost, path: art + "/modal", key: g.key, body: body, header: http.Header{"Idempotency-Key": {"m"}}}
+	first, again := g.send(call), g.send(call)
+	if first.taskID(t) != id || again.taskID(t) != id || first.header.Get("Idempotency-Replayed") != "" || again.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("the answers: %s, %s", first.body, again.body)
+	}
+	if len(g.starter.commands) != 1 || g.starter.commands[0].Action != mediagate.ActionModal || g.starter.commands[0].TaskID != id {
+		t.Errorf("the workflow was told %+v", g.starter.commands)
+	}
+	if got := g.get("/v1/balance").body; got != balance {
+		t.Errorf("the balance was %s and is %s", balance, got)
+	}
+	if a, u := g.get("/v1/artgen/"+id), g.get("/v1/tasks/"+id); a.at("status") != "SUBMITTED" || a.at("prompt") != "a hat" || u.at("data", "status") != "pending" {
+		t.Errorf("after the call: %s, %s", a.body, u.body)
+	}
+	task, err := g.store.TaskByID(t.Context(), id)
+	g.must(err)
+	var said map[string]any
+	g.must(json.Unmarshal(task.Modal.Input, &said))
+	if diff := cmp.Diff(map[string]any{"prompt": "a hat", "mask_url": "https://example.com/mask.png", "speed": "fast"}, said); diff != "" {
+		t.Errorf("what is kept (-want +got):\n%s", diff)
+	}
+	g.post(art+"/modal", body).wantError(t, http.StatusConflict, "invalid_request_error", "does not wait")
+
+	zoomed := modal("/reroll") // which asks for more where the vendor is set so
+	if got := g.post(art+"/modal", named(zoomed, `,"prompt":"a hat"`)).taskID(t); got != zoomed {
+		t.Errorf("a prompt alone: %s", got)
+	}
+	late := modal("/inpaint")
+	g.clock.advance(30 * time.Minute)
+	g.must(g.store.ExpireModal(t.Context(), late))
+	g.post(art+"/modal", named(late, `,"mask_url":`+mask)).wantError(t, http.StatusConflict, "invalid_request_error", "does not wait")
+	if q := g.post("/v1/quote", `{"endpoint":"`+art+`/modal","task_id":"`+modal("/inpaint")+`","mask_url":`+mask+`}`); q.at("cost") != 0. {
+		t.Errorf("the quote of a modal call: %s", q.body)
+	}
+}

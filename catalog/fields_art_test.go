@@ -1,0 +1,189 @@
+package catalog_test
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/mediagate/mediagate/catalog"
+)
+
+// artPath is where pictures are asked for; below it is what works on them.
+const artPath = "/v1/artgen/generations"
+
+// artKey is the key of the operation at the path's end.
+func artKey(end string) string { return "art " + artPath + end }
+
+// artActions are the ends of the paths that work on an earlier picture.
+var artActions = []string{"/upscale", "/variation", "/high-variation", "/low-variation", "/inpaint", "/reroll", "/pan", "/zoom"}
+
+// artNeeded are the fields without which these take no request.
+func artNeeded() map[string]map[string]string {
+	all := map[string]map[string]string{
+		artKey(""):          {"prompt": `"a boat"`},
+		artKey("/imagine"):  {"prompt": `"a boat"`},
+		artKey("/describe"): {"image_urls": `["https://media.example.com/0.png"]`},
+		artKey("/blend"):    {"image_urls": `["https://media.example.com/0.png","https://media.example.com/1.png"]`},
+		artKey("/modal"):    {"task_id": `"task_1"`},
+	}
+	for _, end := range artActions {
+		all[artKey(end)] = map[string]string{"task_id": `"task_1"`}
+	}
+	all[artKey("/upscale")]["index"], all[artKey("/variation")]["index"] = "1", "1"
+	all[artKey("/pan")]["direction"], all[artKey("/zoom")]["zoom_ratio"] = `"left"`, "2"
+	return all
+}
+
+func addArt(suite map[string]map[string]fieldCase) {
+	suite[artKey("")], suite[artKey("/imagine")] = imagineCases(), imagineCases()
+	for _, end := range artActions {
+		suite[artKey(end)] = actionCases(end)
+	}
+	suite[artKey("/describe")] = joined(speedCases(), imageCases(1, 1), map[string]fieldCase{
+		"everything": {`"image_urls":["https://a.example.com/1"],"speed":"fast"`, "", ""},
+	})
+	suite[artKey("/blend")] = joined(speedCases(), imageCases(2, 4), map[string]fieldCase{
+		"everything":        {`"image_urls":` + urls(2) + `,"dimensions":"PORTRAIT","speed":"fast"`, "", ""},
+		"dimensions SQUARE": {`"dimensions":"SQUARE"`, "", ""},
+		"dimensions wide":   {`"dimensions":"LANDSCAPE"`, "", ""},
+		"dimensions 1:1":    {`"dimensions":"1:1"`, "dimensions", "PORTRAIT, SQUARE or LANDSCAPE"},
+		"dimensions small":  {`"dimensions":"square"`, "dimensions", "PORTRAIT, SQUARE or LANDSCAPE"},
+	})
+	suite[artKey("/modal")] = joined(speedCases(), parentCases(), mediaCases("mask_url", func(v string) string { return `"mask_url":` + v }), map[string]fieldCase{
+		"everything":      {`"task_id":"t","prompt":"a","mask_url":"https://a.example.com/1","speed":"relax"`, "", ""},
+		"prompt empty":    {`"prompt":""`, "", ""},
+		"prompt a number": {`"prompt":1`, "prompt", "string"},
+		"prompt of 6000":  {`"prompt":` + quoted("語", 6000), "", ""},
+		"prompt of 6001":  {`"prompt":` + quoted("語", 6001), "prompt", "at most 6000 characters"},
+	})
+}
+
+func speedCases() map[string]fieldCase {
+	return map[string]fieldCase{
+		"speed relax": {`"speed":"relax"`, "", ""}, "speed fast": {`"speed":"fast"`, "", ""}, "speed turbo": {`"speed":"turbo"`, "", ""},
+		"speed slow": {`"speed":"slow"`, "speed", "relax, fast or turbo"},
+	}
+}
+
+func parentCases() map[string]fieldCase {
+	return map[string]fieldCase{
+		"task_id null":     {`"task_id":null`, "task_id", "is required"},
+		"task_id empty":    {`"task_id":""`, "task_id", ""},
+		"task_id blank":    {`"task_id":" "`, "task_id", ""},
+		"task_id a number": {`"task_id":1`, "task_id", "string"},
+		"task_id of 64":    {`"task_id":` + quoted("t", 64), "", ""},
+		"task_id of 65":    {`"task_id":` + quoted("t", 65), "task_id", "64"},
+	}
+}
+
+// imageCases are of a required list of least to most images.
+func imageCases(least, most int) map[string]fieldCase {
+	cases := mediaCases("image_urls[0]", func(v string) string {
+		return `"image_urls":[` + v + strings.Repeat(`,"https://a.example.com/0"`, least-1) + `]`
+	})
+	maps.Copy(cases, map[string]fieldCase{
+		"image_urls a text": {`"image_urls":"https://a.example.com/1"`, "image_urls", "array"},
+		"no image":          {`"image_urls":[]`, "image_urls", "is required"},
+		"most images":       {`"image_urls":` + urls(most), "", ""},
+		"an image too many": {`"image_urls":` + urls(most+1), "image_urls", ""},
+	})
+	if least > 1 {
+		cases["an image too few"] = fieldCase{`"image_urls":` + urls(least-1), "image_urls", ""}
+	}
+	return cases
+}
+
+func imagineCases() map[string]fieldCase {
+	bounded := func(name, low, high, above string) map[string]fieldCase {
+		return map[string]fieldCase{
+			name + " lowest":     {`"` + name + `":` + low, "", ""},
+			name + " highest":    {`"` + name + `":` + high, "", ""},
+			name + " too low":    {`"` + name + `":-1`, name, "between " + low + " and " + high},
+			name + " too high":   {`"` + name + `":` + above, name, "between " + low + " and " + high},
+			name + " a text":     {`"` + name + `":"1"`, name, "JSON number"},
+			name + " a fraction": {`"` + name + `":1.5`, name, "integer"},
+		}
+	}
+	cases := joined(promptCases(6000), speedCases(), bounded("stylize", "0", "1000", "1001"), bounded("chaos", "0", "100", "101"), bounded("weird", "0", "3000", "3001"),
+		bounded("seed", "0", "4294967295", "4294967296"), mediaCases("image_urls[0]", func(v string) string { return `"image_urls":[` + v + `]` }), map[string]fieldCase{
+			"only what is required": {},
+			"everything":            {`"prompt":"a","negative_prompt":"b","image_urls":` + urls(5) + `,"speed":"turbo","size":"16:9","version":"niji 6","seed":7,"stylize":1,"chaos":1,"weird":1,"tile":true`, "", ""},
+			"six images":            {`"image_urls":` + urls(6), "image_urls", "at most 5 items"},
+			"no image":              {`"image_urls":[]`, "", ""},
+			"image_urls a text":     {`"image_urls":"https://a.example.com/1"`, "image_urls", "array"},
+			"negative of 2000":      {`"negative_prompt":` + quoted("語", 2000), "", ""},
+			"negative of 2001":      {`"negative_prompt":` + quoted("語", 2001), "negative_prompt", "at most 2000"},
+			"negative a number":     {`"negative_prompt":1`, "negative_prompt", "string"},
+			"size 1:1":              {`"size":"1:1"`, "", ""},
+			"size 99:10":            {`"size":"99:10"`, "", ""},
+			"size 100:1":            {`"size":"100:1"`, "size", "must be W:H"},
+			"size 0:1":              {`"size":"0:1"`, "size", "must be W:H"},
+			"size of pixels":        {`"size":"1024x1024"`, "size", "must be W:H"},
+			"size a number":         {`"size":1`, "size", ""},
+			"version 5":             {`"version":"5"`, "version", "5.2, 6, 6.1, 7 or niji 6"},
+			"version a number":      {`"version":7`, "version", "5.2, 6, 6.1, 7 or niji 6"},
+			"tile a text":           {`"tile":"true"`, "tile", "true or false"},
+		})
+	for _, version := range []string{"5.2", "6", "6.1", "7", "niji 6"} {
+		cases["version "+version] = fieldCase{`"version":"` + version + `"`, "", ""}
+	}
+	return cases
+}
+
+// actionCases are of what presses a button of an earlier task.
+func actionCases(end string) map[string]fieldCase {
+	cases := joined(speedCases(), parentCases(), map[string]fieldCase{
+		"custom_id empty":    {`"custom_id":""`, "custom_id", ""},
+		"custom_id blank":    {`"custom_id":" "`, "custom_id", ""},
+		"custom_id a number": {`"custom_id":1`, "custom_id", "string"},
+		"custom_id of 512":   {`"custom_id":` + quoted("c", 512), "", ""},
+		"custom_id of 513":   {`"custom_id":` + quoted("c", 513), "custom_id", "512"},
+	})
+	field, given := "", ""
+	switch end {
+	case "/upscale", "/variation", "/high-variation", "/low-variation", "/inpaint":
+		field, given = "index", "2"
+		maps.Copy(cases, map[string]fieldCase{
+			"index 1": {`"index":1`, "", ""}, "index 4": {`"index":4`, "", ""}, "index 4.0": {`"index":4.0`, "", ""},
+			"index 0": {`"index":0`, "index", "between 1 and 4"}, "index 5": {`"index":5`, "index", "between 1 and 4"},
+			"index a text": {`"index":"1"`, "index", "JSON number"},
+		})
+	case "/pan":
+		field, given = "direction", `"up"`
+		maps.Copy(cases, map[string]fieldCase{
+			"to the left": {`"direction":"left"`, "", ""}, "to the right": {`"direction":"right"`, "", ""},
+			"up": {`"direction":"up"`, "", ""}, "down": {`"direction":"down"`, "", ""},
+			"north": {`"direction":"north"`, "direction", "left, right, up or down"},
+		})
+	case "/zoom":
+		field, given = "zoom_ratio", "1.5"
+		maps.Copy(cases, map[string]fieldCase{
+			"by 1.5": {`"zoom_ratio":1.5`, "", ""}, "by 2": {`"zoom_ratio":2`, "", ""}, "by 2.0": {`"zoom_ratio":2.0`, "", ""},
+			"by 3": {`"zoom_ratio":3`, "zoom_ratio", "1.5 or 2"}, "by a text": {`"zoom_ratio":"2"`, "zoom_ratio", "JSON number"},
+		})
+	}
+	if end == "/upscale" || end == "/variation" || end == "/pan" || end == "/zoom" { // where it is one of two that are needed
+		cases["custom_id empty"], cases["custom_id blank"] = fieldCase{`"custom_id":""`, "", ""}, fieldCase{`"custom_id":" "`, "", ""}
+	}
+	everything := `"task_id":"t","custom_id":"c","speed":"turbo"`
+	if field != "" {
+		everything += `,"` + field + `":` + given
+		needs := field != "index" || end == "/upscale" || end == "/variation"
+		without := fieldCase{`"` + field + `":null`, "", ""}
+		if needs {
+			without.param, without.rule = field, "is required"
+		}
+		cases["without "+field] = without
+		cases["a button in place of "+field] = fieldCase{`"` + field + `":null,"custom_id":"c"`, "", ""}
+	}
+	cases["everything"] = fieldCase{everything, "", ""}
+	return cases
+}
+
+// artEndpoints are those of the table.
+func artEndpoints() []catalog.Endpoint {
+	var list []catalog.Endpoint
+	for _, end := range append(append([]string{"", "/imagine"}, artActions...), "/describe", "/blend", "/modal") {
+		list = append(list, catalog.Endpoint{Path: artPath + end, Model: "art", Fixed: true})
+	}
+	return list
+}

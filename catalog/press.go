@@ -1,0 +1,131 @@
+package catalog
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+)
+
+// pressFile says which button of the earlier task a request presses that names
+// none: the first whose id begins with the prefix, in which {field} stands for
+// the value of that field. With when, the row is for requests that have these
+// values. Ids of buttons are seen by clients, who may name one: so they stand in
+// a model's file, beside its routes, and in no code.
+type pressFile struct {
+	When   map[string]any `yaml:"when"`
+	Prefix string         `yaml:"prefix"`
+}
+
+var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
+
+// fields are those that a row reads.
+func (p pressFile) fields() []string {
+	var names []string
+	for _, m := range placeholder.FindAllStringSubmatch(p.Prefix, -1) {
+		names = append(names, m[1])
+	}
+	for name := range p.When {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// pressed are the fields that choose a button.
+func (r *SourceRule) pressed() []string {
+	var names []string
+	for _, row := range r.Press {
+		names = append(names, row.fields()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// prefixes are those of the buttons that the request means.
+func (r *SourceRule) prefixes(params map[string]any) []string {
+	var prefixes []string
+	for _, row := range r.Press {
+		fits := true
+		for name, value := range row.When {
+			fits = fits && fmt.Sprint(params[name]) == fmt.Sprint(jsonValue(value))
+		}
+		for _, name := range row.fields() {
+			fits = fits && params[name] != nil
+		}
+		if fits {
+			prefixes = append(prefixes, placeholder.ReplaceAllStringFunc(row.Prefix, func(m string) string {
+				return fmt.Sprint(params[m[1:len(m)-1]])
+			}))
+		}
+	}
+	return prefixes
+}
+
+func (r *SourceRule) pressProblems(s *shape) []string {
+	if r.Button == "" && len(r.Press) == 0 {
+		return nil
+	}
+	var problems []string
+	if field := s.properties[r.Button]; field == nil || !field.is("string") || r.Task == "" || len(r.Press) == 0 {
+		problems = append(problems, fmt.Sprintf("button %q must be a text of the schema, beside task, with rows of press", r.Button))
+	}
+	for i, row := range r.Press {
+		if row.Prefix == "" {
+			problems = append(problems, fmt.Sprintf("press: row %d has no prefix", i+1))
+		}
+		for _, name := range row.fields() {
+			if s.properties[name] == nil {
+				problems = append(problems, fmt.Sprintf("press: row %d: %q is no field of the schema", i+1, name))
+			}
+		}
+		for name, value := range row.When {
+			if s.properties[name] != nil && !slices.Contains(valuesOf(s.properties[name]), jsonValue(value)) {
+				problems = append(problems, fmt.Sprintf("press: row %d: %s can never be %v", i+1, name, value))
+			}
+		}
+	}
+	return problems
+}
+
+// Pick is the button that the request presses, of those that the earlier task
+// offers. Its errors are the client's, and tell what is on offer.
+func (s *Source) Pick(offered []mediagate.Button) (mediagate.Button, error) {
+	if s.Button != "" {
+		for _, b := range offered {
+			if b.CustomID == s.Button {
+				return b, nil
+			}
+		}
+		return mediagate.Button{}, mediagate.Invalid(s.Rule.Button, "%s is not on offer: %s", s.Rule.Button, offer(offered))
+	}
+	for _, prefix := range s.prefixes {
+		for _, b := range offered {
+			if strings.HasPrefix(b.CustomID, prefix) {
+				return b, nil
+			}
+		}
+	}
+	field := s.Rule.Task
+	if fields := s.Rule.pressed(); len(fields) > 0 {
+		field = fields[0]
+	}
+	return mediagate.Button{}, mediagate.Invalid(field, "%s: the task offers no such action: %s", field, offer(offered))
+}
+
+// offer lists buttons as a client can press them.
+func offer(buttons []mediagate.Button) string {
+	if len(buttons) == 0 {
+		return "it offers none"
+	}
+	words := make([]string, len(buttons))
+	for i, b := range buttons {
+		words[i] = b.CustomID
+		if b.Label != "" {
+			words[i] += " (" + b.Label + ")"
+		}
+	}
+	return "it offers " + list(words, "and")
+}
