@@ -152,6 +152,13 @@ func TestArtFollowUps(t *testing.T) {
 		})
 	}
 
+	for path, want := range map[string]float64{"/upscale": 0.01, "/reroll": 0.108} {
+		q := g.post("/v1/quote", `{"endpoint":"`+art+path+`","index":2,"speed":"turbo",`+named("")[1:])
+		if q.at("cost") != want {
+			t.Errorf("the quote of %s: %s", path, q.body)
+		}
+	}
+
 	open := g.submit(art, artBody)
 	video := g.submit(videos, videoBody)
 	g.complete(video)

@@ -215,11 +215,11 @@ func TestExampleBody(t *testing.T) {
 		"a value that the schema does not give": {`
         loop: {title: L, description: L., type: boolean}
       required: [loop]`, ""},
-		"more than is required": {`
+		"one of several besides": {`
         prompt: {title: P, description: P., type: string, examples: [a lighthouse]}
         size: {title: S, description: S., type: string, enum: [small, large]}
       required: [prompt]
-      anyOf: [{required: [size]}]`, ""},
+      anyOf: [{required: [size]}]`, `{"model":"toy","prompt":"a lighthouse","size":"small"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -440,6 +440,10 @@ func TestContract(t *testing.T) {
 	}
 	for _, m := range contracted(t) {
 		a := g.get("/v1/models/" + m.ID + "/schema")
+		want, fixed := want, m.Type == mediagate.TypeArt // whose paths say the model
+		if len(m.Operations()) > 1 {
+			want = slices.Insert(slices.Clone(want), 3, "endpoints")
+		}
 		if diff := cmp.Diff(want, keysOf(a.data)); diff != "" {
 			t.Errorf("%s: %d %s", m.ID, a.status, diff)
 		}
@@ -448,11 +452,14 @@ func TestContract(t *testing.T) {
 		}
 		operation := m.Category + "_generation"
 		endpoint := map[string]string{"video": videos, "image": images}[m.Category]
+		if fixed {
+			endpoint = art
+		}
 		if a.data["id"] != m.ID || a.data["category"] != m.Category || a.data["operation"] != operation || a.data["method"] != "POST" ||
 			a.data["endpoint"] != endpoint || a.data["schema_version"] != "2026-11-22" || a.data["source"] != "catalog" {
 			t.Errorf("%s: %v", m.ID, a.data)
 		}
-		if got := a.at("input_schema", "properties", "model", "const"); got != m.ID {
+		if got := a.at("input_schema", "properties", "model", "const"); got != m.ID && !fixed {
 			t.Errorf("%s: the schema's model is %v", m.ID, got)
 		}
 		var schema any
@@ -578,6 +585,9 @@ func TestQuoteIsTheHold(t *testing.T) {
 	song, flow := g.song(songBody), g.song(flowBody)
 	for _, m := range slices.DeleteFunc(mustCatalog(t).Models(), func(m *catalog.Model) bool { return m.Type == mediagate.TypeSpeech }) {
 		for _, o := range m.Operations() {
+			if _, ok := o.Source(); ok { // no example names a task that is there
+				continue
+			}
 			var schema struct {
 				Required   []string
 				Properties map[string]struct{ Examples []any }
