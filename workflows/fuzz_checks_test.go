@@ -92,7 +92,7 @@ func (p *play) look() {
 		p.violate("D13: a row that has ended changed: %+v, was %+v", t, before)
 	case t.Progress < before.Progress:
 		p.violate("D8: the progress fell from %d to %d", before.Progress, t.Progress)
-	case t.DeadlineAt.Before(before.DeadlineAt):
+	case t.DeadlineAt.Before(before.DeadlineAt) && t.Modal.State == before.Modal.State: // its own time follows a wait
 		p.violate("D10: the deadline went back from %v to %v", before.DeadlineAt.Sub(start), t.DeadlineAt.Sub(start))
 	case !t.Status.Terminal() && (deadline.Before(least.Add(-rounded)) || deadline.After(most.Add(rounded))):
 		p.violate("D10: the deadline is %v, where it may be from %v to %v", deadline.Sub(start), least.Sub(start), most.Sub(start))
@@ -150,8 +150,9 @@ func (p *play) sent(request mediagate.Job) *sending {
 	earlier := slices.Clone(p.sends)
 	p.sends = append(p.sends, s)
 	p.mu.Unlock()
+	t, _ := p.Store.Peek(taskID)
 	for _, e := range earlier {
-		allowed := p.retriedSince(e.at)
+		allowed := p.retriedSince(e.at) || t.Modal.Resumes(s.n) && e.n <= t.Modal.N
 		switch {
 		case e.n == s.n && e.before.Equal(s.before):
 			p.violate("D3: attempt %d was sent twice under one intent", s.n)
@@ -165,7 +166,6 @@ func (p *play) sent(request mediagate.Job) *sending {
 			p.violate("D3: attempt %d was sent while attempt %d is %s", s.n, e.n, states[e.n])
 		}
 	}
-	t, _ := p.Store.Peek(taskID)
 	if late := s.at.Sub(p.deadline(t)); late > p.Activities.Settings.SendWindow {
 		p.violate("D3: attempt %d was sent %v after the deadline", s.n, late)
 	}

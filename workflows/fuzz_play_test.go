@@ -101,6 +101,9 @@ func (p *play) newTask() mediagate.Task {
 	}
 	t.Plan.OnUnknown, t.Plan.Timeout = p.OnUnknown, p.Timeout
 	t.DeadlineAt = t.CreatedAt.Add(p.Timeout)
+	if p.Modal {
+		t.Type, t.Plan.Modal = mediagate.TypeArt, 30*time.Minute
+	}
 	if !p.Callback {
 		t.Webhook = nil
 	}
@@ -614,6 +617,8 @@ func (p *play) happen(what string) {
 		if err == nil && what == "cancel" {
 			p.signal(workflows.SignalCancel, nil)
 		}
+	case "modal":
+		p.speak(what)
 	case "terminate":
 		p.terminate()
 	case "slot":
@@ -630,6 +635,30 @@ func (p *play) happen(what string) {
 		p.signal(workflows.SignalAction, []string{"nonsense"})
 	case mediagate.ActionRetry, mediagate.ActionFail, mediagate.ActionPollNow:
 		p.command(ctx, words[0], what)
+	}
+}
+
+// speak is the client's modal call, which is refused where nothing waits for it.
+func (p *play) speak(how string) {
+	calls := 1
+	if how == "modal twice" {
+		calls = 2
+	}
+	taken := 0
+	for range calls {
+		command, _, err := p.Store.SubmitModal(context.Background(), mediagate.ModalCall{AccountID: "acc_1", TaskID: taskID, Input: []byte("{}")})
+		p.note("the client's modal call: %v", err)
+		p.look()
+		if err != nil {
+			continue
+		}
+		taken++
+		if how != "modal unsignalled" {
+			p.signal(workflows.SignalAction, activities.ActionArgs{ID: command.ID, TaskID: taskID, Action: command.Action})
+		}
+	}
+	if taken > 1 {
+		p.violate("D15: two modal calls were taken")
 	}
 }
 

@@ -17,6 +17,7 @@ type scenario struct {
 	OnUnknown string
 	Timeout   time.Duration
 	Callback  bool
+	Modal     bool // the task may wait for modal parameters
 	StartLost bool // the start of the first run never arrived
 
 	Submits []answer // of the vendor, call by call; then it takes what comes
@@ -47,6 +48,7 @@ type answer struct {
 type plan struct {
 	Takes time.Duration
 	End   string // success, failure, or never
+	Asks  bool   // it wants modal parameters, and then takes as long
 }
 
 // window is a time in which something is wrong.
@@ -88,6 +90,7 @@ var happenings = []string{
 	"wake", "wake", "upstream 1", "upstream 2", "upstream 7", "upstream nonsense",
 	"retry", "retry", "retry unsignalled", "retry twice", "retry by hand", "fail", "fail unsignalled", "fail by hand",
 	"poll_now", "poll_now by hand", "slot", "action nonsense", "wedge",
+	"modal", "modal", "modal unsignalled", "modal twice",
 }
 
 // trials are the methods whose answers may be lost.
@@ -95,6 +98,7 @@ var trials = []string{
 	"OpenAttempt", "AcceptAttempt", "RejectAttempt", "MarkUnknown", "DoubtRefusal", "NoteAbsent", "ReopenIntent", "GiveUpAttempt", "RecordOutcome",
 	"StoreMirrored", "Park", "Unpark", "RecordAction", "TakeAction", "RequestCancel", "Settle", "RecordDelivery", "RestoreAwait",
 	"NoteTrouble", "DropAwait", "StorePolls", "ClaimDue", "Story", "TaskByID", "Attempt",
+	"BeginModal", "ExpireModal",
 	"Queue", "GrantSlots", "Refusals", "TripBreaker", "ClaimProbe", "CloseBreaker", "ReopenBreaker", "ReleaseProbe",
 }
 
@@ -105,6 +109,7 @@ func drawScenario(t *rapid.T, vendor string) scenario {
 		OnUnknown: rapid.SampledFrom([]string{mediagate.OnUnknownPark, mediagate.OnUnknownFail}).Draw(t, "on_unknown"),
 		Timeout:   rapid.SampledFrom([]time.Duration{10 * time.Minute, 2 * time.Minute, 30 * time.Second, time.Hour}).Draw(t, "timeout"),
 		Callback:  rapid.Bool().Draw(t, "callback"),
+		Modal:     vendor != vendorSync && rapid.Bool().Draw(t, "modal"),
 		StartLost: rapid.IntRange(0, 9).Draw(t, "start lost") == 9,
 		FindLag:   rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second, 30 * time.Second}).Draw(t, "lookups lag"),
 	}
@@ -135,6 +140,7 @@ func drawScenario(t *rapid.T, vendor string) scenario {
 		return plan{
 			rapid.OneOf(seconds(1, 60), seconds(1, 600), seconds(1, 3600)).Draw(t, "takes"),
 			rapid.SampledFrom([]string{"success", "success", "success", "failure", "never"}).Draw(t, "end"),
+			s.Modal && rapid.IntRange(0, 3).Draw(t, "asks") > 0,
 		}
 	}), 0, 3).Draw(t, "jobs")
 	s.Vexed = windows("vendor is vexed", 3, "transient", "throttled", "credentials", "forbidden", "funds", "not found", "not found", "vendor", "panic")
@@ -190,8 +196,8 @@ func during(windows []window, at time.Duration) window {
 
 func (s scenario) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "vendor %s, on_unknown %s, timeout %v, callback %v, start lost %v, lookups lag %v\n",
-		s.Vendor, s.OnUnknown, s.Timeout, s.Callback, s.StartLost, s.FindLag)
+	fmt.Fprintf(&b, "vendor %s, on_unknown %s, timeout %v, callback %v, modal %v, start lost %v, lookups lag %v\n",
+		s.Vendor, s.OnUnknown, s.Timeout, s.Callback, s.Modal, s.StartLost, s.FindLag)
 	fmt.Fprintf(&b, "submits %v\njobs %v\nvexed %v\ndatabase away %v\nidle queues %v\nbucket %v\nfetches %v\nchannels %v, slots %v, spare %v\nlost answers %v\nreceiver %v\nhappenings %v",
 		s.Submits, s.Jobs, s.Vexed, s.Away, s.Idle, s.Copies, s.Fetches, s.Absent, s.Slots, s.Spare, s.Lost, s.Receiver, s.Happening)
 	return b.String()

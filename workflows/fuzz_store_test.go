@@ -155,6 +155,14 @@ func (s *slippery) DropAwait(ctx context.Context, id string, n int) error {
 	return slip(s.p, ctx, "DropAwait", func() error { return s.Store.DropAwait(ctx, id, n) })
 }
 
+func (s *slippery) BeginModal(ctx context.Context, id string, n int) error {
+	return slip(s.p, ctx, "BeginModal", func() error { return s.Store.BeginModal(ctx, id, n) })
+}
+
+func (s *slippery) ExpireModal(ctx context.Context, id string) error {
+	return slip(s.p, ctx, "ExpireModal", func() error { return s.Store.ExpireModal(ctx, id) })
+}
+
 func (s *slippery) NoteTrouble(ctx context.Context, id string, n int, trouble mediagate.ParkReason) error {
 	return slip(s.p, ctx, "NoteTrouble", func() error { return s.Store.NoteTrouble(ctx, id, n, trouble) })
 }

@@ -18,6 +18,8 @@ type job struct {
 	made, ends   time.Time
 	end          string
 	stopped      bool
+	asks         bool          // for modal parameters
+	takes        time.Duration // once it has them
 }
 
 func (j *job) outcome(at time.Time) *mediagate.Outcome {
@@ -25,7 +27,7 @@ func (j *job) outcome(at time.Time) *mediagate.Outcome {
 	switch {
 	case j.stopped:
 		o = activitytest.Failed(mediagate.CodeGenerationFailed)
-	case j.end == "never" || at.Before(j.ends):
+	case j.asks || j.end == "never" || at.Before(j.ends):
 		return nil
 	case j.end == "failure":
 		o = activitytest.Failed(mediagate.CodeContentPolicy)
@@ -47,13 +49,30 @@ func (p *play) makeJob(external string) (*job, error) {
 		}
 	}
 	n := len(p.jobs)
-	how := plan{30 * time.Second, "success"}
+	how := plan{Takes: 30 * time.Second, End: "success"}
 	if n < len(p.Jobs) {
 		how = p.Jobs[n]
 	}
 	j := &job{id: fmt.Sprintf("job-%d", n+1), external: external, n: n + 1, made: p.env.Now(), ends: p.env.Now().Add(how.Takes), end: how.End}
+	j.asks, j.takes = how.Asks, how.Takes
 	p.jobs = append(p.jobs, j)
 	return j, nil
+}
+
+// take is what the vendor does with a request of either kind.
+func (p *play) take(request mediagate.Job) (*job, error) {
+	if request.Operation != mediagate.OperationModal {
+		return p.makeJob(request.ExternalID)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, j := range p.jobs {
+		if j.id == request.Source.Ref.JobID && j.asks && !j.stopped {
+			j.asks, j.ends = false, p.env.Now().Add(j.takes)
+			return j, nil
+		}
+	}
+	return nil, mediagate.Errorf(mediagate.KindInvalid, "no job waits for this")
 }
 
 var (
@@ -96,7 +115,7 @@ func (p *play) answer(ctx context.Context, request mediagate.Job, how answer) (m
 		return mediagate.Submission{}, errNoAnswer
 	case "late": // the request lies in a network until the call is given up
 		p.env.RegisterDelayedCallback(func() {
-			_, err := p.makeJob(request.ExternalID)
+			_, err := p.take(request)
 			p.note("vendor: a late request %s arrives: %v", request.ExternalID, err)
 		}, 20*time.Second)
 		return mediagate.Submission{}, errNoAnswer
@@ -106,7 +125,7 @@ func (p *play) answer(ctx context.Context, request mediagate.Job, how answer) (m
 	case "die":
 		panic("the process died")
 	}
-	made, err := p.makeJob(request.ExternalID)
+	made, err := p.take(request)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
@@ -153,7 +172,12 @@ func (p *play) poll(_ context.Context, ref mediagate.JobRef) (report mediagate.R
 	if err := p.vex(); err != nil {
 		return mediagate.Report{}, err
 	}
-	return p.report(func(j *job) bool { return j.id == ref.JobID })
+	report, err = p.report(func(j *job) bool { return j.id == ref.JobID })
+	if t, _ := p.Store.Peek(taskID); report.State == mediagate.JobWaiting && t.Modal.State == mediagate.ModalSubmitted {
+		rows := p.Store.Attempts(taskID)
+		p.lookedUp(rows[len(rows)-1].ExternalID, mediagate.Errorf(mediagate.KindNotFound, "it waits still"))
+	}
+	return report, err
 }
 
 func (p *play) find(_ context.Context, ref mediagate.JobRef) (report mediagate.Report, err error) {
@@ -176,6 +200,9 @@ func (p *play) report(is func(*job) bool) (mediagate.Report, error) {
 			continue
 		}
 		r := mediagate.Report{Ref: mediagate.JobRef{JobID: j.id, ExternalID: j.external}, State: mediagate.JobRunning, Percent: int(at.Unix()*7) % 100}
+		if j.asks && !j.stopped {
+			r.State, r.Percent = mediagate.JobWaiting, -1
+		}
 		if o := j.outcome(at); o != nil {
 			r.Outcome, r.State = o, mediagate.JobFailed
 			if o.Succeeded {
