@@ -83,6 +83,10 @@ var saidTwice = map[string]string{
 	flowReplacing + " /properties/model/const": found,
 }
 
+// found is said of the model of operations that are found in any letter case,
+// or by the endpoint alone.
+const found = "the operation was found, so the model is right"
+
 // TestMinimumAndFullRequest: each model has a case of what it cannot do
 // without, and accepted ones named "everything…" that give each of its fields.
 // More than one where fields exclude each other.

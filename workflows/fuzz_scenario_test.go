@@ -162,6 +162,12 @@ func drawScenario(t *rapid.T, vendor string) scenario {
 	s.Happening = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) event {
 		return event{moments.Draw(t, "at"), rapid.SampledFrom(happenings).Draw(t, "what")}
 	}), 0, 6).Draw(t, "happenings")
+	if s.Modal { // or it would hardly ever be asked at the right moment
+		s.Happening = append(s.Happening, event{
+			rapid.OneOf(seconds(15, 300), seconds(300, 3600)).Draw(t, "the client speaks"),
+			rapid.SampledFrom([]string{"modal", "modal unsignalled", "modal twice"}).Draw(t, "how"),
+		})
+	}
 	return s
 }
 
