@@ -1,6 +1,7 @@
 package acedata_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,8 +14,8 @@ import (
 	"github.com/mediagate/mediagate/providers/acedata"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 	"github.com/mediagate/mediagate/sandbox"
+	"github.com/mediagate/mediagate/sandbox/sample"
 	"github.com/mediagate/mediagate/sandbox/sandboxtest"
-	"github.com/mediagate/mediagate/sandbox/sound"
 )
 
 // played is the adapter against the sandbox.
@@ -131,7 +132,7 @@ func TestChains(t *testing.T) {
 func TestForeignSources(t *testing.T) {
 	t.Parallel()
 	files := http.NewServeMux()
-	files.HandleFunc("/song.mp3", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(sound.MP3(time.Second)) })
+	files.HandleFunc("/song.mp3", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, sample.MP3(1)) })
 	files.HandleFunc("/page", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) })
 	srv := httptest.NewServer(files)
 	t.Cleanup(srv.Close)
@@ -156,7 +157,7 @@ func TestForeignSources(t *testing.T) {
 // A voice sings for the account that made it.
 func TestVoiceSings(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(sound.WAV(time.Second)) }))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, sample.WAV(1)) }))
 	t.Cleanup(srv.Close)
 	p := play(t, "")
 	ref, out := p.run(t, job("voice", `{"audio_url":"`+srv.URL+`/voice.wav"}`, nil))

@@ -4,6 +4,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"fmt"
+	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,8 +15,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mediagate/mediagate/mediainfo"
+	"github.com/mediagate/mediagate/sandbox/sample"
 	"github.com/mediagate/mediagate/sandbox/sandboxtest"
-	"github.com/mediagate/mediagate/sandbox/sound"
 )
 
 type m = sandboxtest.M
@@ -59,7 +62,7 @@ func made(t *testing.T, b *sandboxtest.Sandbox, api string, body m) (string, san
 func files(t *testing.T) string {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.HandleFunc("/song.wav", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(sound.WAV(time.Second)) })
+	mux.HandleFunc("/song.wav", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, sample.WAV(1)) })
 	mux.HandleFunc("/page.mp3", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html></html>")) })
 	srv := httptest.NewServer(mux)
 	t.Cleanup(srv.Close)
@@ -194,8 +197,9 @@ func TestSong(t *testing.T) {
 			t.Fatalf("song %d: %s", i, got.Raw)
 		}
 		file := b.Call(t, "GET", got.Text("response", "data", i, "audio_url"), nil, nil)
-		if kind, _ := sound.Kind(file.Raw); kind != "audio/mpeg" || file.Header.Get("Content-Type") != "audio/mpeg" {
-			t.Errorf("song %d: %d %q", i, file.Status, file.Header.Get("Content-Type"))
+		facts, err := mediainfo.Inspect(bytes.NewReader(file.Raw))
+		if err != nil || facts.Format.Word() != "mp3" || math.Abs(facts.Duration-seconds) > 0.1 || file.Header.Get("Content-Type") != "audio/mpeg" {
+			t.Errorf("song %d: %d %q of %+v (%v)", i, file.Status, file.Header.Get("Content-Type"), facts, err)
 		}
 		if cover := b.Call(t, "GET", got.Text("response", "data", i, "image_url"), nil, nil); cover.Header.Get("Content-Type") != "image/png" {
 			t.Errorf("cover %d: %d", i, cover.Status)

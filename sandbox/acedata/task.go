@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
@@ -134,7 +133,7 @@ func clips(base string, j *kernel.Job, state string) []map[string]any {
 			"model": j.Model, "state": state, "style": j.Detail["style"], "image_url": link("cover-%d.png"), "video_url": "",
 		}
 		if state == "succeeded" {
-			c["audio_url"], c["duration"] = link("song-%d.mp3"), shown(j.Endpoint, lengthOf(j, i).Seconds())
+			c["audio_url"], c["duration"] = link("song-%d.mp3"), shown(j.Endpoint, lengthOf(j, i))
 			if i == 0 && len(names) == 0 && j.Endpoint == suno {
 				c["video_url"] = link("film-%d.mp4")
 			}
@@ -164,7 +163,7 @@ func native(c map[string]any, j *kernel.Job, i int, state string, link func(stri
 	c["progress"] = "50%"
 	if state == "succeeded" {
 		c["progress"], c["wav_url"] = "100%", link("song-%d.wav")
-		c["lyrics_id"], c["lyrics_timing_markers"] = derived(j.ID, "lyrics"), marks(j.Detail["lyric"], int(lengthOf(j, i).Seconds()))
+		c["lyrics_id"], c["lyrics_timing_markers"] = derived(j.ID, "lyrics"), marks(j.Detail["lyric"], int(lengthOf(j, i)))
 	}
 }
 
@@ -182,7 +181,7 @@ func (v *acedata) song(c caller, api, id string) (song, bool) {
 	now := v.Now()
 	for _, j := range v.Jobs(c.Account, func(j *kernel.Job) bool { return j.Endpoint == api && j.State(now) == kernel.StateSucceeded }) {
 		if i := slices.IndexFunc(clips("", j, "succeeded"), func(c map[string]any) bool { return c["id"] == id }); i >= 0 {
-			return song{j.Detail["title"], j.Detail["lyric"], j.Detail["style"], lengthOf(j, i).Seconds()}, true
+			return song{j.Detail["title"], j.Detail["lyric"], j.Detail["style"], lengthOf(j, i)}, true
 		}
 	}
 	return song{}, false
@@ -193,11 +192,11 @@ func (v *acedata) voice(c caller, id string) bool {
 	return len(v.Jobs(c.Account, func(j *kernel.Job) bool { return j.Endpoint == persona && derived(j.ID, persona) == id })) > 0
 }
 
-// lengthOf is how long a song plays; of two the second one is longer.
-func lengthOf(j *kernel.Job, i int) time.Duration {
+// lengthOf is how many seconds a song plays; of two the second one is longer.
+func lengthOf(j *kernel.Job, i int) float64 {
 	seconds := j.Media.Seconds
 	if j.Detail["clips"] == "2" {
 		seconds += i
 	}
-	return time.Duration(seconds) * time.Second
+	return float64(seconds)
 }

@@ -5,8 +5,8 @@
 // It owns the bytes only. The picture is a row of colour bars that move once
 // a second, coded with the few macroblock kinds that need no transform, so
 // that a file costs a millisecond and is the same on every machine; no
-// external encoder is asked. Padded grows a file to a wanted number of bytes
-// without holding them in memory.
+// external encoder is asked. Padded grows a file, and Extended a sound, to a
+// wanted number of bytes without holding them in memory.
 //
 // It imports the standard library only.
 package sample

@@ -52,6 +52,19 @@ func Padded(file []byte, size int64) *io.SectionReader {
 	return io.NewSectionReader(&s, 0, s.size)
 }
 
+// Extended returns a sound grown to size bytes by zeros at its end, which
+// players do not look at. One that is as long already stays as it is. Memory
+// does not depend on size.
+func Extended(sound *io.SectionReader, size int64) *io.SectionReader {
+	if size <= sound.Size() {
+		return sound
+	}
+	var s sections
+	s.add(sound.Size(), sound)
+	s.add(size-sound.Size(), repeated(make([]byte, 64<<10)))
+	return io.NewSectionReader(&s, 0, s.size)
+}
+
 // repeated is an endless file of one block after the other.
 type repeated []byte
 

@@ -30,6 +30,24 @@ func TestSounds(t *testing.T) {
 	}
 }
 
+// Zeros at the end make a sound larger, and not longer.
+func TestExtended(t *testing.T) {
+	t.Parallel()
+	for name, make := range map[string]func(float64) *io.SectionReader{"wav": sample.WAV, "mp3": sample.MP3} {
+		sound := make(1)
+		for want, grown := range map[int64]*io.SectionReader{
+			sound.Size():     sample.Extended(make(1), 1),
+			sound.Size() + 1: sample.Extended(make(1), sound.Size()+1),
+			8 << 20:          sample.Extended(make(1), 8<<20),
+		} {
+			f, err := mediainfo.Inspect(grown)
+			if err != nil || f.Format.Word() != name || math.Abs(f.Duration-1) > 0.014 || grown.Size() != want {
+				t.Errorf("%s of %d bytes, want %d: %+v (%v)", name, grown.Size(), want, f, err)
+			}
+		}
+	}
+}
+
 // playsAs has ffprobe decode all of a file, where there is one.
 func playsAs(t *testing.T, file io.Reader, ext string, seconds float64) {
 	t.Helper()

@@ -118,7 +118,7 @@ func (q *request) readSource() {
 		q.in.Fail("audioId", "there is no such song of that task")
 		return
 	}
-	q.source, q.seconds = q.in.Text("audioId"), int(length(j, i).Seconds())
+	q.source, q.seconds = q.in.Text("audioId"), int(length(j, i))
 	q.model, q.lyrics, q.title = j.Model, j.Detail["lyrics"], j.Detail["title"]
 }
 

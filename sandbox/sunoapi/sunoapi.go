@@ -11,7 +11,6 @@ import (
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
 	"github.com/mediagate/mediagate/sandbox/sample"
-	"github.com/mediagate/mediagate/sandbox/sound"
 )
 
 // Vendor is sunoapi.org with the customer that it has here.
@@ -191,7 +190,7 @@ func made(base string, j *kernel.Job, done int) []any {
 			"title": j.Detail["title"], "tags": j.Detail["tags"], "createTime": j.Created.UnixMilli(),
 		}
 		if i < done {
-			s["audioUrl"], s["duration"] = base+j.Link(fmt.Sprintf("song-%d.mp3", i)), length(j, i).Seconds()
+			s["audioUrl"], s["duration"] = base+j.Link(fmt.Sprintf("song-%d.mp3", i)), length(j, i)
 		}
 		out = append(out, s)
 	}
@@ -231,12 +230,12 @@ func songID(j *kernel.Job, i int) string {
 // songSeconds is how long a song plays; the second one of a request is longer.
 const songSeconds = 16
 
-func length(j *kernel.Job, i int) time.Duration {
+func length(j *kernel.Job, i int) float64 {
 	seconds := j.Media.Seconds
 	if songsOf(j) > 1 {
 		seconds += i
 	}
-	return time.Duration(seconds) * time.Second
+	return float64(seconds)
 }
 
 // file makes one of a job's files.
@@ -249,7 +248,7 @@ func file(j *kernel.Job, name string) (*io.SectionReader, string, bool) {
 	}
 	switch what + "." + kind {
 	case "song.mp3":
-		return sound.Padded(sound.MP3(length(j, i)), j.Directive.ResultBytes), "audio/mpeg", true
+		return sample.Extended(sample.MP3(length(j, i)), j.Directive.ResultBytes), "audio/mpeg", true
 	case "cover.png":
 		return sample.Padded(sample.Image(j.Media.Width, j.Media.Height), 0), "image/png", true
 	default:

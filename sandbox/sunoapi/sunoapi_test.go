@@ -1,14 +1,16 @@
 package sunoapi_test
 
 import (
+	"bytes"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/mediagate/mediagate/mediainfo"
 	"github.com/mediagate/mediagate/sandbox/sandboxtest"
-	"github.com/mediagate/mediagate/sandbox/sound"
 )
 
 type m = sandboxtest.M
@@ -128,8 +130,9 @@ func TestStages(t *testing.T) {
 	got := call(t, b, "GET", record+task, nil)
 	for n := range 2 {
 		file := b.Call(t, "GET", got.Text("data", "response", "sunoData", n, "audioUrl"), nil, nil)
-		if kind, _ := sound.Kind(file.Raw); kind != "audio/mpeg" {
-			t.Errorf("song %d: %d", n, file.Status)
+		facts, err := mediainfo.Inspect(bytes.NewReader(file.Raw))
+		if err != nil || facts.Format.Word() != "mp3" || math.Abs(facts.Duration-float64(16+n)) > 0.1 {
+			t.Errorf("song %d: %d of %+v (%v)", n, file.Status, facts, err)
 		}
 		if cover := b.Call(t, "GET", got.Text("data", "response", "sunoData", n, "imageUrl"), nil, nil); cover.Header.Get("Content-Type") != "image/png" {
 			t.Errorf("cover %d: %d", n, cover.Status)
