@@ -192,6 +192,6 @@ func (v *acedata) persona(r *http.Request, c caller) kernel.Reply {
 		}
 		return rep
 	}
-	rep.Body = map[string]any{"success": true, "task_id": made.ID, "data": map[string]any{"persona_id": derived(made.ID, persona)}}
+	rep.Body = map[string]any{"success": true, "task_id": made.ID, "data": map[string]any{"persona_id": kernel.Derived(made.ID, persona)}}
 	return rep
 }

@@ -3,8 +3,6 @@ package acedata
 import (
 	"archive/zip"
 	"bytes"
-	"crypto/sha256"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -59,24 +57,18 @@ func packed(j *kernel.Job) []byte {
 	return out.Bytes()
 }
 
-// derived is an id that follows from another one.
-func derived(id, what string) string {
-	sum := sha256.Sum256([]byte(id + "\x00" + what))
-	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
-}
-
-func clipID(j *kernel.Job, i int) string { return derived(j.ID, "clip "+strconv.Itoa(i)) }
+func clipID(j *kernel.Job, i int) string { return kernel.Derived(j.ID, "clip "+strconv.Itoa(i)) }
 
 // half is how much of an upload's id is random; the rest proves whose it is.
 const half = 18
 
 func uploadID(key, api string) string {
 	id := kernel.UUID()[:half]
-	return id + derived(id, api+" "+key)[half:]
+	return id + kernel.Derived(id, api+" "+key)[half:]
 }
 
 func uploadedBy(key, api, id string) bool {
-	return len(id) > half && id == id[:half]+derived(id[:half], api+" "+key)[half:]
+	return len(id) > half && id == id[:half]+kernel.Derived(id[:half], api+" "+key)[half:]
 }
 
 // upload fetches a sound.

@@ -2,9 +2,7 @@ package acedata
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -123,23 +121,8 @@ func (q *request) readTexts(bound bounds) {
 
 func (q *request) readNumbers() {
 	for _, name := range []string{"style_influence", "weirdness", "audio_weight", "sound_strength", "lyrics_strength"} {
-		if v, ok := q.number(name); ok && (v < 0 || v > 1) {
-			q.in.Fail(name, "must be a number from 0 to 1")
-		}
+		q.in.Share(name)
 	}
-}
-
-// number reads a number; ok is false for one that is absent or none.
-func (q *request) number(name string) (v float64, ok bool) {
-	if !q.in.Has(name) {
-		return 0, false
-	}
-	n, _ := q.in.Value(name).(json.Number)
-	v, err := strconv.ParseFloat(n.String(), 64)
-	if err != nil {
-		q.in.Fail(name, "must be a number")
-	}
-	return v, err == nil
 }
 
 // readSong reads a new song: a custom one is of its lyrics.
@@ -158,8 +141,8 @@ func (q *request) readSong() {
 }
 
 func (q *request) readSpan() {
-	from, okFrom := q.number("replace_section_start")
-	to, okTo := q.number("replace_section_end")
+	from, okFrom := q.in.Number("replace_section_start")
+	to, okTo := q.in.Number("replace_section_end")
 	switch {
 	case !okFrom:
 		q.in.Fail("replace_section_start", "is required")
@@ -170,16 +153,6 @@ func (q *request) readSpan() {
 	case q.source.seconds > 0 && to > q.source.seconds+1:
 		q.in.Fail("replace_section_end", "is beyond the end of the song")
 	}
-}
-
-// says is the text in which a directive may stand: of several the first that
-// has one.
-func (q *request) says() string {
-	texts := []string{q.prompt, q.lyric, q.about, q.style, q.title}
-	if i := slices.IndexFunc(texts, func(s string) bool { return strings.Contains(s, "[[sandbox:") }); i >= 0 {
-		return texts[i]
-	}
-	return cmp.Or(texts...)
 }
 
 // job is the job that the request makes.
@@ -202,7 +175,7 @@ func (q *request) job() *kernel.Job {
 		lyric = "[Verse]\n" + q.about
 	}
 	return &kernel.Job{
-		Model: q.model, Prompt: q.says(), Media: kernel.Media{Kind: "audio", Width: 512, Height: 512, Seconds: int(seconds)},
+		Model: q.model, Prompt: kernel.Saying(q.prompt, q.lyric, q.about, q.style, q.title), Media: kernel.Media{Kind: "audio", Width: 512, Height: 512, Seconds: int(seconds)},
 		Detail: map[string]string{
 			"action": q.action, "title": title, "lyric": lyric, "style": cmp.Or(q.style, q.source.style), "prompt": q.prompt,
 			"clips": strconv.Itoa(clips), "seed": cmp.Or(q.seed, "2450882164"),

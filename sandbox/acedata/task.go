@@ -85,10 +85,10 @@ func (v *acedata) find(c caller, api, id string) *kernel.Job {
 // record is a job as a question shows it. Its state is empty: the response tells.
 func (v *acedata) record(r *http.Request, j *kernel.Job) map[string]any {
 	out := map[string]any{
-		"_id": derived(j.ID, "record"), "id": j.ID, "created_at": float64(j.Created.UnixMilli()) / 1000, "state": "", "trace_id": derived(j.ID, "trace"),
+		"_id": kernel.Derived(j.ID, "record"), "id": j.ID, "created_at": float64(j.Created.UnixMilli()) / 1000, "state": "", "trace_id": kernel.Derived(j.ID, "trace"),
 		"request": map[string]any{"action": j.Detail["action"], "model": j.Model, "prompt": j.Detail["prompt"]},
 	}
-	answer := map[string]any{"task_id": j.ID, "trace_id": derived(j.ID, "trace")}
+	answer := map[string]any{"task_id": j.ID, "trace_id": kernel.Derived(j.ID, "trace")}
 	switch j.State(v.Now()) {
 	case kernel.StateQueued:
 		return out // nothing to tell yet
@@ -163,7 +163,7 @@ func native(c map[string]any, j *kernel.Job, i int, state string, link func(stri
 	c["progress"] = "50%"
 	if state == "succeeded" {
 		c["progress"], c["wav_url"] = "100%", link("song-%d.wav")
-		c["lyrics_id"], c["lyrics_timing_markers"] = derived(j.ID, "lyrics"), marks(j.Detail["lyric"], int(lengthOf(j, i)))
+		c["lyrics_id"], c["lyrics_timing_markers"] = kernel.Derived(j.ID, "lyrics"), marks(j.Detail["lyric"], int(lengthOf(j, i)))
 	}
 }
 
@@ -189,7 +189,7 @@ func (v *acedata) song(c caller, api, id string) (song, bool) {
 
 // voice reports that the account made a voice of that id.
 func (v *acedata) voice(c caller, id string) bool {
-	return len(v.Jobs(c.Account, func(j *kernel.Job) bool { return j.Endpoint == persona && derived(j.ID, persona) == id })) > 0
+	return len(v.Jobs(c.Account, func(j *kernel.Job) bool { return j.Endpoint == persona && kernel.Derived(j.ID, persona) == id })) > 0
 }
 
 // lengthOf is how many seconds a song plays; of two the second one is longer.

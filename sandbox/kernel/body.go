@@ -148,6 +148,26 @@ func (o *Object) Integer(name string, least, most int64) int64 {
 	return v
 }
 
+// Number reads a JSON number; ok is false for one that is absent or none.
+func (o *Object) Number(name string) (v float64, ok bool) {
+	if !o.Has(name) {
+		return 0, false
+	}
+	n, _ := o.fields[name].(json.Number)
+	v, err := n.Float64()
+	if err != nil {
+		o.Fail(name, "must be a number")
+	}
+	return v, err == nil
+}
+
+// Share reads a number from 0 to 1; one that is absent is no fault.
+func (o *Object) Share(name string) {
+	if v, ok := o.Number(name); ok && (v < 0 || v > 1) {
+		o.Fail(name, "must be a number from 0 to 1")
+	}
+}
+
 // ID reads a positive 64-bit integer.
 func (o *Object) ID(name string) int64 { return o.Integer(name, 1, math.MaxInt64) }
 

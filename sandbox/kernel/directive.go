@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -73,6 +74,15 @@ func findDirective(text string) (d Directive, ok bool, err error) {
 	}
 	d, err = parseDirective(inner)
 	return d, true, err
+}
+
+// Saying is the text in which a directive may stand: of several the first that
+// has one, else the first that is there.
+func Saying(texts ...string) string {
+	if i := slices.IndexFunc(texts, func(s string) bool { return strings.Contains(s, directiveOpen) }); i >= 0 {
+		return texts[i]
+	}
+	return cmp.Or(texts...)
 }
 
 // WithoutDirective is a text less what it asks of the sandbox, for jobs that

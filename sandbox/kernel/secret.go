@@ -34,5 +34,15 @@ func UUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return dashed(b[:])
+}
+
+// Derived is an id in the form of a UUID that follows from another one.
+func Derived(id, what string) string {
+	sum := sha256.Sum256([]byte(id + "\x00" + what))
+	return dashed(sum[:16])
+}
+
+func dashed(b []byte) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -1,9 +1,7 @@
 package sunoapi
 
 import (
-	"cmp"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -55,18 +53,15 @@ func (q *request) atMost(name string, limit int) {
 	}
 }
 
+// number reads a number of at most two decimals.
 func (q *request) number(name string) (v float64, ok bool) {
-	if !q.in.Has(name) {
-		return 0, false
-	}
+	v, ok = q.in.Number(name)
 	n, _ := q.in.Value(name).(json.Number)
-	v, err := strconv.ParseFloat(n.String(), 64)
-	_, decimals, _ := strings.Cut(n.String(), ".")
-	if err != nil || len(decimals) > 2 {
+	if _, decimals, _ := strings.Cut(n.String(), "."); len(decimals) > 2 {
 		q.in.Fail(name, "must be a number of at most two decimals")
 		return 0, false
 	}
-	return v, true
+	return v, ok
 }
 
 func (q *request) readSong() {
@@ -84,9 +79,8 @@ func (q *request) readSong() {
 		}
 	}
 	for _, name := range []string{"styleWeight", "weirdnessConstraint", "audioWeight"} {
-		if v, ok := q.number(name); ok && (v < 0 || v > 1) {
-			in.Fail(name, "must be a number from 0 to 1")
-		}
+		q.number(name)
+		in.Share(name)
 	}
 	if in.Has("vocalGender") {
 		in.Word("vocalGender", "", "m", "f")
@@ -156,20 +150,10 @@ func (q *request) readSeparation() {
 	}
 }
 
-// says is the text in which a directive may stand: of several the first that has
-// one. A separation has none.
-func (q *request) says() string {
-	texts := []string{q.prompt, q.tags, q.title}
-	if i := slices.IndexFunc(texts, func(s string) bool { return strings.Contains(s, "[[sandbox:") }); i >= 0 {
-		return texts[i]
-	}
-	return cmp.Or(texts...)
-}
-
 // job is the job that the request makes.
 func (q *request) job() *kernel.Job {
 	return &kernel.Job{
-		Model: q.model, Prompt: q.says(), Media: kernel.Media{Kind: "audio", Width: 512, Height: 512, Seconds: q.seconds},
+		Model: q.model, Prompt: kernel.Saying(q.prompt, q.tags, q.title), Media: kernel.Media{Kind: "audio", Width: 512, Height: 512, Seconds: q.seconds},
 		Detail: map[string]string{
 			"songs": strconv.Itoa(q.count), "lyrics": q.lyrics, "title": q.title, "tags": q.tags, "source": q.source,
 		},

@@ -1,7 +1,6 @@
 package sunoapi
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
@@ -222,10 +221,7 @@ func (v *sunoapi) song(a kernel.Account, task, id string) (*kernel.Job, int) {
 	return nil, 0
 }
 
-func songID(j *kernel.Job, i int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s song %d", j.ID, i))
-	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
-}
+func songID(j *kernel.Job, i int) string { return kernel.Derived(j.ID, "song "+strconv.Itoa(i)) }
 
 // songSeconds is how long a song plays; the second one of a request is longer.
 const songSeconds = 16
