@@ -57,7 +57,7 @@ func newFlowReplace(job mediagate.Job) (*wire, error) {
 	custom := false
 	w := makes(job, body{
 		Action: "replace_section", Model: job.Upstream, Custom: &custom, Prompt: p.Instruction,
-		Start: second(p.Start), End: second(p.End), Title: p.Title, Seed: whole(p.Seed),
+		Start: vendorhttp.Hundredth(p.Start), End: vendorhttp.Hundredth(p.End), Title: p.Title, Seed: whole(p.Seed),
 	})
 	return w, w.on(job.Source, clipField)
 }

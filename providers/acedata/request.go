@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
@@ -113,23 +112,6 @@ func newStems(job mediagate.Job, action, field string) (*wire, error) {
 	}
 	w.state = job.Source.VendorID
 	return w, nil
-}
-
-// atMost bounds a text in characters.
-func atMost(field, text string, limit int) error {
-	if utf8.RuneCountInString(text) > limit {
-		return mediagate.Invalid(field, "%s must be a string of at most %d characters here", field, limit)
-	}
-	return nil
-}
-
-// second writes a time to two decimals.
-func second(n json.Number) json.Number {
-	v, err := n.Float64()
-	if err != nil {
-		return n
-	}
-	return json.Number(strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64))
 }
 
 // whole writes an integer without a fraction: 5.0 is 5.

@@ -40,7 +40,7 @@ func modelOf(version string) (model, error) {
 
 // fits holds the texts of a song to the model's bounds.
 func (m model) fits(lyricField, lyric, tags, title string) error {
-	return cmp.Or(atMost(lyricField, lyric, m.lyric), atMost("tags", tags, m.style), atMost("title", title, m.title))
+	return cmp.Or(vendorhttp.AtMost(lyricField, lyric, m.lyric), vendorhttp.AtMost("tags", tags, m.style), vendorhttp.AtMost("title", title, m.title))
 }
 
 var songFields = []string{
@@ -82,7 +82,7 @@ func newSong(job mediagate.Job) (*wire, error) {
 	}
 	if !p.Custom {
 		w.body.Prompt = p.GPTDescription
-		return w, atMost("gpt_description", p.GPTDescription, descriptionMax)
+		return w, vendorhttp.AtMost("gpt_description", p.GPTDescription, descriptionMax)
 	}
 	b := &w.body
 	b.Title, b.Style, b.StyleNegative = p.Title, p.Tags, p.NegativeTags
@@ -148,14 +148,14 @@ func newReplace(job mediagate.Job) (*wire, error) {
 	}
 	m := models[usual]
 	w := makes(job, body{
-		Action: "replace_section", Model: m.name, Start: second(p.Start), End: second(p.End),
+		Action: "replace_section", Model: m.name, Start: vendorhttp.Hundredth(p.Start), End: vendorhttp.Hundredth(p.End),
 		Lyric: cmp.Or(p.Prompt, p.InfillLyrics), Prompt: p.InfillLyrics,
 		Title: p.Title, Style: p.Tags, StyleNegative: p.NegativeTags,
 	})
 	if err := w.on(job.Source, taskField); err != nil {
 		return nil, err
 	}
-	return w, cmp.Or(m.fits("prompt", p.Prompt, p.Tags, p.Title), atMost("infill_lyrics", p.InfillLyrics, m.lyric))
+	return w, cmp.Or(m.fits("prompt", p.Prompt, p.Tags, p.Title), vendorhttp.AtMost("infill_lyrics", p.InfillLyrics, m.lyric))
 }
 
 // newVoice makes a voice of a recording, under a name that tells whose it is.

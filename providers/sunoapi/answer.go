@@ -3,7 +3,6 @@ package sunoapi
 import (
 	"net/http"
 	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -40,7 +39,7 @@ type song struct {
 	Prompt     vendorhttp.Text `json:"prompt"` // the lyrics
 	Title      vendorhttp.Text `json:"title"`
 	Tags       vendorhttp.Text `json:"tags"`
-	CreateTime vendorhttp.Text `json:"createTime"`
+	CreateTime vendorhttp.Text `json:"createTime"` // milliseconds, or a text (read at second hand)
 	Duration   vendorhttp.Text `json:"duration"`
 }
 
@@ -215,7 +214,7 @@ func outcome(ref mediagate.JobRef, r *response) (*mediagate.Outcome, error) {
 			}
 			seconds := s.Duration.Seconds()
 			out.Made.Clips = append(out.Made.Clips, mediagate.Clip{
-				ID: id, Title: string(s.Title), Lyrics: string(s.Prompt), Tags: string(s.Tags), CreatedAt: moment(s.CreateTime), Seconds: seconds,
+				ID: id, Title: string(s.Title), Lyrics: string(s.Prompt), Tags: string(s.Tags), CreatedAt: s.CreateTime.Moment(), Seconds: seconds,
 			})
 			out.Media = append(out.Media, mediagate.Media{URL: link, Index: i, Duration: seconds})
 			if cover := s.Image.Link(); cover != "" {
@@ -256,20 +255,6 @@ func (t tracks) media() []mediagate.Media {
 		}
 	}
 	return all
-}
-
-// moment is a time in ISO 8601. The vendor writes milliseconds, or a text in
-// UTC without saying so (read at second hand).
-func moment(t vendorhttp.Text) string {
-	if ms, err := strconv.ParseInt(string(t), 10, 64); err == nil && ms > 0 {
-		return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
-	}
-	for _, layout := range []string{time.RFC3339Nano, time.DateTime} {
-		if at, err := time.Parse(layout, string(t)); err == nil {
-			return at.UTC().Format("2006-01-02T15:04:05.000Z")
-		}
-	}
-	return ""
 }
 
 // failed is the outcome of a failed job. A word of the vendor's says that the

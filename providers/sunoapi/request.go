@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
-	"strconv"
-	"unicode/utf8"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
@@ -130,18 +128,18 @@ func newSong(job mediagate.Job) (*wire, error) {
 	}
 	if !p.Custom {
 		w.body.Prompt = p.GPTDescription
-		return w, atMost("gpt_description", p.GPTDescription, descriptionMax)
+		return w, vendorhttp.AtMost("gpt_description", p.GPTDescription, descriptionMax)
 	}
 	if p.AutoLyrics {
 		return nil, mediagate.Invalid("auto_lyrics", "auto_lyrics is not supported here")
 	}
 	b := &w.body
 	b.Style, b.Title, b.NegativeTags = cmp.Or(p.Tags, blank), cmp.Or(p.Title, blank), p.NegativeTags
-	b.StyleWeight, b.Weirdness, b.AudioWeight = hundredth(p.StyleWeight), hundredth(p.Weirdness), hundredth(p.AudioWeight)
+	b.StyleWeight, b.Weirdness, b.AudioWeight = vendorhttp.Hundredth(p.StyleWeight), vendorhttp.Hundredth(p.Weirdness), vendorhttp.Hundredth(p.AudioWeight)
 	if b.Prompt = p.Prompt; !p.Instrumental {
 		b.Prompt = cmp.Or(p.Prompt, blank)
 	}
-	return w, cmp.Or(atMost("prompt", p.Prompt, m.lyrics), atMost("tags", p.Tags, m.style), atMost("title", p.Title, m.title))
+	return w, cmp.Or(vendorhttp.AtMost("prompt", p.Prompt, m.lyrics), vendorhttp.AtMost("tags", p.Tags, m.style), vendorhttp.AtMost("title", p.Title, m.title))
 }
 
 // on lets the job work on a song of the account's.
@@ -200,13 +198,13 @@ func newReplace(job mediagate.Job) (*wire, error) {
 	if job.Source != nil && job.Source.Clip != nil {
 		song = *job.Source.Clip
 	}
-	if err := span(hundredth(p.Start), hundredth(p.End), song.Seconds); err != nil {
+	if err := span(vendorhttp.Hundredth(p.Start), vendorhttp.Hundredth(p.End), song.Seconds); err != nil {
 		return nil, err
 	}
 	w := &wire{path: replacePath, body: body{
 		Prompt: cmp.Or(p.InfillLyrics, song.Lyrics, blank), FullLyrics: p.Prompt,
 		Tags: cmp.Or(p.Tags, song.Tags, blank), Title: cmp.Or(p.Title, song.Title, blank), NegativeTags: p.NegativeTags,
-		Start: hundredth(p.Start), End: hundredth(p.End),
+		Start: vendorhttp.Hundredth(p.Start), End: vendorhttp.Hundredth(p.End),
 	}}
 	return w, w.on(job.Source)
 }
@@ -228,21 +226,4 @@ func span(from, to json.Number, song float64) error {
 		return mediagate.Invalid("end_s", "end_s must be after start_s by half of the song at most here")
 	}
 	return nil
-}
-
-// atMost bounds a text in characters.
-func atMost(field, text string, limit int) error {
-	if utf8.RuneCountInString(text) > limit {
-		return mediagate.Invalid(field, "%s must be a string of at most %d characters here", field, limit)
-	}
-	return nil
-}
-
-// hundredth writes a number to two decimals.
-func hundredth(n json.Number) json.Number {
-	v, err := n.Float64()
-	if err != nil {
-		return n
-	}
-	return json.Number(strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64))
 }

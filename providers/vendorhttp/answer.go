@@ -85,6 +85,10 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// maxMoment is the year 10000 in milliseconds, which ISO 8601 has no four
+// digits for.
+const maxMoment = 253402300800000
+
 // maxSeconds is longer than any clip that a vendor makes.
 const maxSeconds = 24 * 3600
 
@@ -95,6 +99,21 @@ func (t Text) Seconds() float64 {
 		return 0
 	}
 	return n
+}
+
+// Moment reads a time, as milliseconds since 1970 or as a text, which is in UTC
+// where it does not say so, and writes it in ISO 8601. Anything else is empty.
+func (t Text) Moment() string {
+	const iso = "2006-01-02T15:04:05.000Z"
+	if ms, err := strconv.ParseInt(string(t), 10, 64); err == nil && ms > 0 && ms < maxMoment {
+		return time.UnixMilli(ms).UTC().Format(iso)
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateTime} {
+		if at, err := time.Parse(layout, string(t)); err == nil {
+			return at.UTC().Format(iso)
+		}
+	}
+	return ""
 }
 
 // Decimal is the text if it is a plain decimal amount, else empty.

@@ -67,6 +67,15 @@ func TestTextForms(t *testing.T) {
 			t.Errorf("Decimal(%q) = %q, want %q", text, got, want)
 		}
 	}
+	for text, want := range map[Text]string{
+		"1772366400000": "2026-03-01T12:00:00.000Z", "2026-03-01 12:00:00": "2026-03-01T12:00:00.000Z",
+		"2026-03-01T13:00:00.5+01:00": "2026-03-01T12:00:00.500Z", "253402300799999": "9999-12-31T23:59:59.999Z",
+		"253402300800000": "", "-1": "", "0": "", "yesterday": "", "": "",
+	} {
+		if got := text.Moment(); got != want {
+			t.Errorf("Moment(%q) = %q, want %q", text, got, want)
+		}
+	}
 	for text, ok := range map[Text]bool{
 		"https://cdn.example.com/a.mp4?x=1": true, "http://127.0.0.1:9/a": true, "//cdn.example.com/a": false, "/a": false, "": false,
 		"file:///etc/passwd": false, "data:video/mp4;base64,AA": false, "https://": false, "ftp://a.example.com": false,

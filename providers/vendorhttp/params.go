@@ -6,8 +6,11 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mediagate/mediagate"
 )
@@ -44,6 +47,23 @@ func DecodeParams(params json.RawMessage, v any, fields ...string) error {
 		Kind: mediagate.KindInvalid, Code: string(mediagate.CodeInvalidParameters),
 		Message: "the stored request cannot be read", Err: err,
 	}
+}
+
+// AtMost bounds a text of the request in characters.
+func AtMost(field, text string, limit int) error {
+	if utf8.RuneCountInString(text) > limit {
+		return mediagate.Invalid(field, "%s must be a string of at most %d characters here", field, limit)
+	}
+	return nil
+}
+
+// Hundredth writes a number to two decimals.
+func Hundredth(n json.Number) json.Number {
+	v, err := n.Float64()
+	if err != nil {
+		return n
+	}
+	return json.Number(strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64))
 }
 
 func unknown(field string) error {
