@@ -18,6 +18,7 @@ import (
 	"github.com/mediagate/mediagate/providers/kling"
 	"github.com/mediagate/mediagate/providers/midjourney"
 	"github.com/mediagate/mediagate/providers/minimax"
+	"github.com/mediagate/mediagate/providers/musicapi"
 	"github.com/mediagate/mediagate/providers/openai"
 	"github.com/mediagate/mediagate/providers/sunoapi"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
@@ -35,6 +36,7 @@ func vendors() map[string]providers.Adapter {
 		"kling":      row(kling.Description(), kling.New, kling.Account, kling.Express),
 		"midjourney": row(midjourney.Description(), midjourney.New, midjourney.Account, midjourney.Express),
 		"minimax":    row(minimax.Description(), minimax.New, vendorhttp.KeyAccount, minimax.Express),
+		"musicapi":   row(musicapi.Description(), musicapi.New, vendorhttp.KeyAccount, musicapi.Express),
 		"openai":     row(openai.Description(), openai.New, vendorhttp.KeyAccount, openai.Express),
 		"sunoapi":    row(sunoapi.Description(), sunoapi.New, vendorhttp.KeyAccount, sunoapi.Express),
 		"veo":        row(veo.Description(), veo.New, vendorhttp.KeyAccount, veo.Express),

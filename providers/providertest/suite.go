@@ -22,6 +22,7 @@ import (
 type Suite struct {
 	Channel mediagate.Channel // without BaseURL
 	Private bool              // the vendor has no public address: a channel must say where it is
+	Unnamed bool              // no answer about a job carries its id
 	Prefix  string            // of the vendor's paths, as base_url carries it
 	Job     mediagate.Job     // one that the vendor accepts
 	Files   map[string]string // what the client's links in Job lead to

@@ -1,0 +1,224 @@
+package musicapi
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// reply is any answer of the vendor's.
+type reply struct {
+	Code    vendorhttp.Text `json:"code"` // may be missing
+	Message vendorhttp.Text `json:"message"`
+	Error   vendorhttp.Text `json:"error"`   // in place of the message, to some customers
+	TaskID  vendorhttp.Text `json:"task_id"` // of a job that has just been made
+	Type    vendorhttp.Text `json:"type"`    // of a job that has no songs yet
+	Data    []clip          `json:"data"`
+}
+
+type clip struct {
+	ID        vendorhttp.Text `json:"clip_id"`
+	State     vendorhttp.Text `json:"state"`
+	Title     vendorhttp.Text `json:"title"`
+	Tags      vendorhttp.Text `json:"tags"`
+	Lyrics    vendorhttp.Text `json:"lyrics"`
+	Image     vendorhttp.Text `json:"image_url"`
+	Audio     vendorhttp.Text `json:"audio_url"` // until it is done, of a stream
+	Video     vendorhttp.Text `json:"video_url"`
+	CreatedAt vendorhttp.Text `json:"created_at"`
+	Duration  vendorhttp.Text `json:"duration"`
+	Message   vendorhttp.Text `json:"message"` // of a failed one
+}
+
+// readReply reads an answer; own is false for one that is not the vendor's.
+func readReply(answer vendorhttp.Answer) (r reply, own bool) {
+	err := answer.Decode(&r)
+	return r, err == nil
+}
+
+// text is what the answer says in words.
+func (r reply) text() string {
+	if r.Message != "" {
+		return string(r.Message)
+	}
+	return string(r.Error)
+}
+
+// status is the HTTP status that the answer means: its code counts where HTTP
+// knows of no error.
+func (r reply) status(answer vendorhttp.Answer) int {
+	code, err := strconv.Atoi(string(r.Code))
+	if err == nil && answer.Status < http.StatusMultipleChoices && code >= http.StatusBadRequest && code < 600 {
+		return code
+	}
+	return answer.Status
+}
+
+// The words by which answers of one status are told apart.
+var (
+	outOfFunds     = regexp.MustCompile(`(?i)credits are not enough|active subscription`)
+	refusedContent = regexp.MustCompile(`(?i)copyright|inappropriate|moderat|artist name|producer tag|matches existing work|sensitive|prohibited|violat`)
+	badLyrics      = regexp.MustCompile(`(?i)lyrics format is invalid`)
+	noTask         = regexp.MustCompile(`(?i)task not found`)
+	taskFailed     = regexp.MustCompile(`(?i)task failed`)
+)
+
+// pace is the time between two songs of an account that the vendor asks for.
+const pace = 3 * time.Second
+
+// verdict is what an error says, of a status below 500.
+func verdict(status int, text string) vendorhttp.Verdict {
+	v := vendorhttp.Verdict{Kind: vendorhttp.RefusalKind(status)}
+	switch status {
+	case http.StatusBadRequest:
+		if refusedContent.MatchString(text) {
+			v.Kind = mediagate.KindModerated
+		}
+	case http.StatusForbidden:
+		switch {
+		case outOfFunds.MatchString(text):
+			v.Kind = mediagate.KindFunds
+		case refusedContent.MatchString(text):
+			v.Kind = mediagate.KindModerated
+		case badLyrics.MatchString(text):
+			v.Kind = mediagate.KindInvalid
+		default:
+			v.Kind = mediagate.KindForbidden
+		}
+	case http.StatusTooManyRequests:
+		v.Retry = pace
+	}
+	return v
+}
+
+// submitError judges the answer to a submission; nil means that it names a job.
+func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error {
+	v := vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}
+	switch status := r.status(answer); {
+	case !own:
+		v.Kind = vendorhttp.RefusalKind(answer.Status)
+	case status >= http.StatusInternalServerError:
+	case status >= http.StatusBadRequest:
+		v = verdict(status, r.text())
+	case status < http.StatusMultipleChoices && (r.Code == "" || r.Code == success) && r.TaskID.ID() != "":
+		return nil
+	}
+	return a.refuse(v, answer, r)
+}
+
+func (a *Adapter) refuse(v vendorhttp.Verdict, answer vendorhttp.Answer, r reply) error {
+	return a.http.Refuse(v, answer, string(r.Code), "", r.text())
+}
+
+const (
+	success  = "200" // the code of an answer that states no error
+	notReady = "not_ready"
+)
+
+// states is the vendor's vocabulary for songs.
+var states = map[string]mediagate.JobState{
+	"pending":   mediagate.JobQueued,
+	"running":   mediagate.JobRunning,
+	"succeeded": mediagate.JobSucceeded,
+	"failed":    mediagate.JobFailed,
+}
+
+// report translates the answer to a query, or judges why it tells of no job. A
+// success without a file is against the vendor's own protocol: asked again, it
+// may be right. No answer names the job.
+func (a *Adapter) report(ref mediagate.JobRef, answer vendorhttp.Answer, r reply, own bool) (mediagate.Report, error) {
+	report := mediagate.Report{Ref: ref, Percent: -1}
+	status := r.status(answer)
+	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	switch {
+	case !own:
+	case status < http.StatusInternalServerError && r.Type == notReady:
+		report.State, report.Word = mediagate.JobQueued, notReady
+		return report, nil
+	case status == http.StatusGatewayTimeout && taskFailed.MatchString(r.text()):
+		report.State, report.Word = mediagate.JobFailed, strconv.Itoa(status)
+		report.Outcome = a.failed("")
+		report.Outcome.VendorText = a.http.Clean(r.text()) // it speaks of our credits, and not of the client's
+		return report, nil
+	case status >= http.StatusInternalServerError:
+	case status == http.StatusBadRequest && noTask.MatchString(r.text()):
+		v.Kind = mediagate.KindNotFound
+	case status >= http.StatusBadRequest:
+		if known := verdict(status, r.text()); known.Kind == mediagate.KindCredentials || known.Kind == mediagate.KindFunds ||
+			known.Kind == mediagate.KindThrottled {
+			v = known
+		}
+	case status == http.StatusOK && r.Code == success && len(r.Data) > 0:
+		return a.songs(report, r)
+	}
+	return mediagate.Report{}, a.refuse(v, answer, r)
+}
+
+// songs completes the report on a job by its songs. It goes on as long as one of
+// them does, and has failed when all were lost.
+func (a *Adapter) songs(report mediagate.Report, r reply) (mediagate.Report, error) {
+	var word vendorhttp.Text
+	rank := map[mediagate.JobState]int{
+		mediagate.JobFailed: 1, mediagate.JobSucceeded: 2, mediagate.JobQueued: 3, mediagate.JobRunning: 4, mediagate.JobUnknown: 5,
+	}
+	for _, c := range r.Data {
+		if state, _ := a.http.State(states, c.State); rank[state] > rank[report.State] {
+			report.State, word = state, c.State
+		}
+	}
+	_, report.Word = a.http.State(states, word)
+	var err error
+	switch report.State {
+	case mediagate.JobSucceeded:
+		report.Outcome, err = made(r.Data)
+	case mediagate.JobFailed:
+		report.Outcome = a.failed(string(r.Data[0].Message))
+	default: // still under way
+	}
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	return report, nil
+}
+
+// made is the outcome of a job whose songs have come to their ends. Those that
+// were lost are left out: at least one is there.
+func made(clips []clip) (*mediagate.Outcome, error) {
+	out := &mediagate.Outcome{Succeeded: true, Made: &mediagate.Made{}}
+	for _, c := range clips {
+		if states[string(c.State)] == mediagate.JobFailed {
+			continue
+		}
+		id, link, seconds := c.ID.ID(), c.Audio.Link(), c.Duration.Seconds()
+		if id == "" || link == "" {
+			return nil, mediagate.Errorf(mediagate.KindTransient, "a song has no id or no file")
+		}
+		i := len(out.Made.Clips)
+		out.Made.Clips = append(out.Made.Clips, mediagate.Clip{
+			ID: id, Title: string(c.Title), Lyrics: string(c.Lyrics), Tags: string(c.Tags), CreatedAt: c.CreatedAt.Moment(),
+			Seconds: seconds, State: string(c.State),
+		})
+		out.Media = append(out.Media, mediagate.Media{URL: link, Index: i, Duration: seconds})
+		if cover := c.Image.Link(); cover != "" {
+			out.Media = append(out.Media, mediagate.Media{URL: cover, Role: mediagate.RoleCover, Index: i})
+		}
+		if film := c.Video.Link(); film != "" {
+			out.Media = append(out.Media, mediagate.Media{URL: film, Role: mediagate.RoleFilm, Index: i, MimeType: "video/mp4"})
+		}
+	}
+	return out, nil
+}
+
+// failed is the outcome of a failed job, whose words may say that its content was
+// refused.
+func (a *Adapter) failed(text string) *mediagate.Outcome {
+	var v vendorhttp.Verdict
+	if refusedContent.MatchString(text) {
+		v.Kind = mediagate.KindModerated
+	}
+	return a.http.Failed(vendorhttp.FailureOf(v), text)
+}

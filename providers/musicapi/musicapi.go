@@ -1,0 +1,105 @@
+package musicapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// PublicURL is the vendor's host.
+const PublicURL = "https://api.musicapi.ai"
+
+const opSample = "sample"
+
+const (
+	samplePath = "/api/v1/sonic/sample"
+	taskPath   = "/api/v1/sonic/task/"
+)
+
+// submitTimeout bounds a submission, in which the vendor may fetch a song: that
+// takes some twenty seconds.
+const submitTimeout = time.Minute
+
+// Description is what the adapter says of itself.
+func Description() providers.Description {
+	return providers.Description{
+		Credentials: []string{"api_key"},
+		Operations: map[string]providers.Operation{
+			opSample: {Fields: sampleFields, Media: "audio", Submit: submitTimeout, Source: true},
+		},
+	}
+}
+
+// Adapter speaks to one account. It is safe for concurrent use.
+type Adapter struct {
+	http *vendorhttp.Client
+	key  string
+}
+
+// New makes the adapter of a channel; errors name channel and field.
+func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
+	client, key, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	return &Adapter{http: client, key: key}, nil
+}
+
+// Close drops idle connections.
+func (a *Adapter) Close() { a.http.Close() }
+
+// Express says why the job's request cannot be written, if so.
+func Express(job mediagate.Job, _ map[string]string) error {
+	_, err := write(job)
+	return err
+}
+
+// Submit sends the job once; providers.Provider says which kinds it returns.
+func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+	b, err := write(job)
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	body, err := vendorhttp.Encode(b)
+	if err != nil {
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
+	}
+	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: samplePath, Body: vendorhttp.JSON(body),
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
+	}))
+	if err != nil {
+		return mediagate.Submission{}, err
+	}
+	created, own := readReply(answer)
+	if err := a.submitError(answer, created, own); err != nil {
+		return mediagate.Submission{}, err
+	}
+	return mediagate.Submission{Ref: mediagate.JobRef{
+		JobID: created.TaskID.ID(), ExternalID: job.ExternalID, Operation: job.Operation,
+	}}, nil
+}
+
+// Poll asks for a job by the vendor's id.
+func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+	if ref.JobID == "" {
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
+	}
+	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{Effect: vendorhttp.Reads, Path: taskPath + url.PathEscape(ref.JobID)}))
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	r, own := readReply(answer)
+	return a.report(ref, answer, r, own)
+}
+
+// call is the call with the account's key.
+func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
+	c.Header = http.Header{"Authorization": {"Bearer " + a.key}}
+	return c
+}
