@@ -12,6 +12,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kling"
 	"github.com/mediagate/mediagate/sandbox/midjourney"
 	"github.com/mediagate/mediagate/sandbox/minimax"
+	"github.com/mediagate/mediagate/sandbox/musicapi"
 	"github.com/mediagate/mediagate/sandbox/openai"
 	"github.com/mediagate/mediagate/sandbox/sunoapi"
 	"github.com/mediagate/mediagate/sandbox/veo"
@@ -31,6 +32,7 @@ func vendors() []kernel.Vendor {
 		veo.Vendor(),
 		acedata.Vendor(),
 		sunoapi.Vendor(),
+		musicapi.Vendor(),
 		midjourney.Vendor(),
 		openai.Vendor(),
 	}
