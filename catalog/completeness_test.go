@@ -67,7 +67,8 @@ var saidTwice = map[string]string{
 	"delta-02 /$defs/mediaURL/type: string":  "a frame is a string already",
 	"delta-2.3 /$defs/mediaURL/type: string": "a frame is a string already",
 
-	songs + " /if/anyOf/1": "every body gives prompt, if only as null",
+	songs + " /if/anyOf/1":   "every body gives prompt, if only as null",
+	samples + " /if/anyOf/1": "every body gives prompt, if only as null",
 
 	songs + " /required: model":                found,
 	flowSongs + " /required: model":            found,
@@ -78,6 +79,7 @@ var saidTwice = map[string]string{
 	stemsAll + " /properties/model/const":      found,
 	voices + " /properties/model/const":        found,
 	replacements + " /properties/model/const":  found,
+	samples + " /properties/model/const":       found,
 	flowSongs + " /properties/model/const":     found,
 	flowStems + " /properties/model/const":     found,
 	flowReplacing + " /properties/model/const": found,

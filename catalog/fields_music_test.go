@@ -9,6 +9,7 @@ const (
 	stemsAll      = "music-a /v1/music/generations/stemsAll"
 	voices        = "music-a /v1/music/generations/createVoice"
 	replacements  = "music-a /v1/music/generations/replaceMusic"
+	samples       = "music-a /v1/music/generations/sample"
 	flowSongs     = "music-b /v1/music/generations"
 	flowStems     = "music-b /v1/music/generations/stemsMusicB"
 	flowReplacing = "music-b /v1/music/generations/replaceMusicB"
@@ -57,7 +58,7 @@ func versionCases() map[string]fieldCase {
 }
 
 // sectionCases are for the times of a part of a song.
-func sectionCases() map[string]fieldCase {
+func sectionCases(required bool) map[string]fieldCase {
 	cases := map[string]fieldCase{
 		"start_s 0":         {`"start_s":0,"end_s":0.5`, "", ""},
 		"start_s negative":  {`"start_s":-0.001,"end_s":0.5`, "start_s", "at least 0"},
@@ -70,8 +71,14 @@ func sectionCases() map[string]fieldCase {
 		"end_s just behind": {`"start_s":2.5,"end_s":2.51`, "", ""},
 		"end_s 0":           {`"start_s":0,"end_s":0`, "end_s", "end_s must be greater than start_s"},
 	}
-	cases["start_s null"] = fieldCase{`"start_s":null`, "start_s", "start_s is required"}
-	cases["end_s null"] = fieldCase{`"end_s":null`, "end_s", "end_s is required"}
+	if required {
+		cases["start_s null"] = fieldCase{`"start_s":null`, "start_s", "start_s is required"}
+		cases["end_s null"] = fieldCase{`"end_s":null`, "end_s", "end_s is required"}
+		return cases
+	}
+	cases["start_s null"] = fieldCase{`"start_s":null,"end_s":1`, "", ""}
+	cases["end_s null"] = fieldCase{`"start_s":1,"end_s":null`, "", ""}
+	cases["end_s 0 alone"] = fieldCase{`"end_s":0`, "", ""}
 	return cases
 }
 

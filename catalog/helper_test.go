@@ -103,6 +103,7 @@ var needed = joined(artNeeded(), map[string]map[string]string{
 	stemsAll:      {"task_id": `"task_1"`},
 	voices:        {"audio_url": `"https://media.example.com/a.mp3"`},
 	replacements:  {"task_id": `"task_1"`, "start_s": `1`, "end_s": `30`},
+	samples:       {"task_id": `"task_1"`, "prompt": `"a boat"`},
 	flowSongs:     {"sound_prompt": `"folk"`},
 	flowStems:     {"clip_id": `"c"`},
 	flowReplacing: {"clip_id": `"c"`, "start_s": `1`, "end_s": `30`, "instruction": `"a solo"`},

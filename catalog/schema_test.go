@@ -124,7 +124,7 @@ func TestServedSchemaStatesTheContract(t *testing.T) {
 		}
 		want := "[model prompt]"
 		switch o.key {
-		case remasters, stemsAll:
+		case remasters, stemsAll, samples:
 			want = "[task_id]"
 		case songs, flowSongs:
 			want = "[model]"

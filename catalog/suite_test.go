@@ -38,10 +38,11 @@ func fieldSuite() map[string]map[string]fieldCase {
 		remasters:     joined(sourceCases("task_id"), versionCases(), map[string]fieldCase{"everything": {`"task_id":"t","audio_index":2,"version":"v5.5"`, "", ""}}),
 		stemsAll:      joined(sourceCases("task_id"), map[string]fieldCase{"version anything": {`"version":[1]`, "", ""}}),
 		voices:        voiceCases(),
-		replacements:  joined(sourceCases("task_id"), sectionCases(), replaceCases()),
+		replacements:  joined(sourceCases("task_id"), sectionCases(true), replaceCases()),
+		samples:       songCases(joined(sourceCases("task_id"), sectionCases(false), map[string]fieldCase{"everything of the sample": {`"start_s":0,"end_s":9`, "", ""}})),
 		flowSongs:     flowSongCases(),
 		flowStems:     sourceCases("clip_id"),
-		flowReplacing: joined(sourceCases("clip_id"), sectionCases(), flowReplaceCases()),
+		flowReplacing: joined(sourceCases("clip_id"), sectionCases(true), flowReplaceCases()),
 	}
 	addArt(suite)
 	for key, cases := range suite {
