@@ -120,7 +120,7 @@ func TestBuiltInModels(t *testing.T) {
 	for key, h := range map[string]head{
 		songs: song("acedata/chirp-v5/song sunoapi/V5/song"), remasters: song("acedata/chirp-v5/remaster"),
 		stemsAll: song("acedata/chirp-v5/stems sunoapi/V5/stems"), voices: song("acedata/chirp-v5/voice"),
-		replacements: song("acedata/chirp-v5/replace sunoapi/V5/replace"), samples: song("musicapi/sonic-v5/sample"),
+		replacements: song("acedata/chirp-v5/replace sunoapi/V5/replace"), samples: song("musicapi/sonic/sample"),
 		flowSongs: song("acedata/FUZZ-2.0 Pro/flow_song"), flowStems: song("acedata/FUZZ-2.0 Pro/flow_stems"),
 		flowReplacing: song("acedata/FUZZ-2.0 Pro/flow_replace"),
 	} {

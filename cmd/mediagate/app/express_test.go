@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -123,13 +124,14 @@ func TestExpressOfBuiltInModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := routes{adapter: all.Adapter}
+	r := routes{adapter: all.Adapter, channels: []mediagate.Channel{{Name: "art", Provider: "midjourney"}}}
 	images, videos := []any{"https://media.example.com/cat.png"}, []any{"https://media.example.com/cat.mp4"}
 	needed := map[string]map[string]any{
 		"beta-q3": {"image_urls": images}, "beta-q3-mix": {"image_urls": images}, "gamma2.7-videoedit": {"video_urls": videos},
 		"eta-4o-mini-tts": {"input": "a cat", "voice": "coral"},
 	}
 	song := &mediagate.Source{TaskID: unborn, VendorID: "song", Key: "songs/1", Clip: &mediagate.Clip{ID: "song", Seconds: 60}}
+	picture := &mediagate.Source{TaskID: unborn, Channel: "art", Ref: mediagate.JobRef{JobID: "job"}, Button: "MJ::JOB::upsample::1::1"}
 	for _, m := range models.Models() {
 		for _, operation := range m.Operations() {
 			body := map[string]any{"model": m.ID, "prompt": "a cat"}
@@ -139,6 +141,17 @@ func TestExpressOfBuiltInModels(t *testing.T) {
 					"start_s": json.Number("1"), "end_s": json.Number("10"), "audio_url": "https://media.example.com/voice.mp3",
 				})
 			}
+			if m.Type == mediagate.TypeArt {
+				maps.Copy(body, map[string]any{
+					"task_id": unborn, "index": json.Number("1"), "direction": "left", "zoom_ratio": json.Number("2"),
+				})
+				switch path.Base(operation.Endpoint) {
+				case "describe":
+					body["image_urls"] = images
+				case "blend":
+					body["image_urls"] = append(slices.Clone(images), images...)
+				}
+			}
 			maps.Copy(body, needed[m.ID])
 			request, err := operation.Accept(body)
 			if err != nil {
@@ -146,7 +159,10 @@ func TestExpressOfBuiltInModels(t *testing.T) {
 				continue
 			}
 			job := mediagate.Job{Params: request.Params}
-			if request.Source != nil {
+			switch {
+			case m.Type == mediagate.TypeArt:
+				job.Source = picture
+			case request.Source != nil:
 				job.Source = song
 			}
 			possible := false
