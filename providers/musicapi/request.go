@@ -118,8 +118,9 @@ func write(job mediagate.Job) (*body, error) {
 }
 
 // sample names the song that is sampled: by the vendor's id where the account
-// made it, else by its link. Without an end the sample is the rest of it, where
-// its length is known; else the vendor decides.
+// made it, else by its link. Without an end the sample is the rest of it to the
+// last full second, where its length is known: a file plays some hundredths
+// longer than the vendor says. Else the vendor decides.
 func (b *body) sample(source *mediagate.Source) error {
 	switch {
 	case source == nil:
@@ -134,7 +135,7 @@ func (b *body) sample(source *mediagate.Source) error {
 		return mediagate.Invalid("task_id", "task_id names a song of another account with the vendor that has no file to go by")
 	}
 	if b.End == "" && source.Clip != nil {
-		end := math.Floor(source.Clip.Seconds*100) / 100
+		end := math.Floor(source.Clip.Seconds)
 		if start, err := b.Start.Float64(); err == nil && end > start {
 			b.End = json.Number(strconv.FormatFloat(end, 'f', -1, 64))
 		}

@@ -79,7 +79,7 @@ func TestRules(t *testing.T) {
 	}{
 		"a link":                 {custom(link, "la"), ""},
 		"a clip":                 {own, ""},
-		"all of a clip":          {with(own, m{"chop_sample_end_s": 16}), ""},
+		"all of a clip":          {with(own, m{"chop_sample_end_s": 16.05}), ""},
 		"a description":          {with(described, m{"gpt_description_prompt": long(400)}), ""},
 		"a blank":                {custom(link, " "), ""},
 		"lyrics to be written":   {with(own, m{"auto_lyrics": true}), ""},
@@ -110,7 +110,7 @@ func TestRules(t *testing.T) {
 		"a start before it":      {with(own, m{"chop_sample_start_s": -0.01}), "chop_sample_start_s"},
 		"a start that is a text": {with(own, m{"chop_sample_start_s": "1"}), "chop_sample_start_s"},
 		"backwards":              {with(own, m{"chop_sample_start_s": 9.5}), "after the start"},
-		"beyond the end":         {with(own, m{"chop_sample_end_s": 16.01}), "beyond the end"},
+		"beyond the end":         {with(own, m{"chop_sample_end_s": 16.06}), "beyond the end"},
 		"a start beyond the end": {with(own, m{"chop_sample_start_s": 17, "chop_sample_end_s": nil}), "beyond the end"},
 	} {
 		t.Run(name, func(t *testing.T) {

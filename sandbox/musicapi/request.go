@@ -63,6 +63,10 @@ func (q *request) read() {
 	q.readSample()
 }
 
+// slack is how much longer a file may play than its song is said to be: it is
+// made of whole frames.
+const slack = 0.05
+
 // readSample reads the song that is sampled, and which part of it.
 func (q *request) readSample() {
 	in := q.in
@@ -85,7 +89,7 @@ func (q *request) readSample() {
 		in.Fail("chop_sample_start_s", "must not be negative")
 	case ends && to <= from:
 		in.Fail("chop_sample_end_s", "must be after the start")
-	case seconds > 0 && max(from, to) > seconds:
+	case seconds > 0 && max(from, to) > seconds+slack:
 		in.Fail("chop_sample_end_s", "is beyond the end of the clip")
 	}
 }
