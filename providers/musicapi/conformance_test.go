@@ -127,7 +127,7 @@ func suite() providertest.Suite {
 		Unnamed: true,
 		Job:     job(spring, own()),
 		Inexpressible: []mediagate.Job{
-			job(`{"custom":false,"gpt_description":"a","version":"v5.5"}`, own()),
+			job(`{"custom":false,"gpt_description":"a","version":"v6"}`, own()),
 			job(`{"custom":true,"version":"v4","prompt":"`+long(3001)+`"}`, own()),
 			job(`{"custom":true,"version":"v5","prompt":"`+long(5001)+`"}`, own()),
 			job(`{"custom":true,"version":"v4","prompt":"a","tags":"`+long(201)+`"}`, own()),

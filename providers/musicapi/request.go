@@ -37,13 +37,14 @@ type model struct {
 	lyrics, tags int
 }
 
-// models are the vendor's by the contract's versions. Its v5.5 is known for new
-// songs, and not for this operation.
+// models are the vendor's by the contract's versions. Its guide of this operation
+// has no v5.5, which clients in use send all the same (M).
 var models = map[string]model{
 	"v4":    {"sonic-v4", 3000, 200},
 	"v4.5":  {"sonic-v4-5", 5000, 1000},
 	"v4.5+": {"sonic-v4-5-plus", 5000, 1000},
 	"v5":    {"sonic-v5", 5000, 1000},
+	"v5.5":  {"sonic-v5-5", 5000, 1000},
 }
 
 // usual is the version where the request has none, the contract's default.
@@ -92,7 +93,7 @@ func write(job mediagate.Job) (*body, error) {
 	}
 	m, ok := models[cmp.Or(p.Version, usual)]
 	if !ok {
-		return nil, mediagate.Invalid("version", "version must be one of v4, v4.5, v4.5+ and v5 here")
+		return nil, mediagate.Invalid("version", "version must be one of v4, v4.5, v4.5+, v5 and v5.5")
 	}
 	b := &body{
 		CustomMode: p.Custom, Model: m.name, MakeInstrumental: p.Instrumental, VocalGender: p.VocalGender,

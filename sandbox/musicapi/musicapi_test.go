@@ -96,7 +96,7 @@ func TestRules(t *testing.T) {
 		"no mode":                {with(own, m{"custom_mode": nil}), "custom_mode"},
 		"a mode that is a text":  {with(own, m{"custom_mode": "true"}), "custom_mode"},
 		"no model":               {with(own, m{"mv": nil}), "mv"},
-		"a newer model":          {with(own, m{"mv": "sonic-v5-5"}), "mv"},
+		"a newer model":          {with(own, m{"mv": "sonic-v6"}), "mv"},
 		"lyrics of no mode":      {with(described, m{"auto_lyrics": true}), "auto_lyrics"},
 		"a weight of 1.01":       {with(own, m{"style_weight": 1.01}), "style_weight"},
 		"another gender":         {with(own, m{"vocal_gender": "male"}), "vocal_gender"},

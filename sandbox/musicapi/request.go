@@ -11,6 +11,7 @@ type bounds struct{ prompt, tags int }
 
 var models = map[string]bounds{
 	"sonic-v3-5": {3000, 200}, "sonic-v4": {3000, 200}, "sonic-v4-5": {5000, 1000}, "sonic-v4-5-plus": {5000, 1000}, "sonic-v5": {5000, 1000},
+	"sonic-v5-5": {5000, 1000},
 }
 
 // The bounds of all models.
