@@ -148,10 +148,11 @@ func exampleBody(o *catalog.Operation) json.RawMessage {
 	if err := json.Unmarshal(o.Schema(), &schema); err != nil {
 		return nil
 	}
-	names := append(schema.Required, "prompt") // where it is not required, something else would be
-	if _, ok := schema.Properties["prompt"]; !ok && len(schema.AnyOf) > 0 {
+	names := schema.Required
+	if len(schema.AnyOf) > 0 { // one of which is needed besides
 		names = append(names, schema.AnyOf[0].Required...)
 	}
+	names = append(names, "prompt") // where it is not required, something else would be
 	var body openapi.Map[json.RawMessage]
 	for _, name := range names {
 		property, ok := schema.Properties[name]

@@ -28,7 +28,8 @@ func (s *Store) BeginModal(ctx context.Context, taskID string, n int) error {
 }
 
 // beginModal lets the deadline come after the wait, whose time does not count
-// (D10). The job has no slot meanwhile: the vendor has not begun with it. It
+// (D10). The job has no slot meanwhile: the vendor has not begun with it. A
+// parking is over, as the vendor has answered; its time is in what is left. It
 // tells whether the task waits for that attempt, from now on or already.
 func (s *Store) beginModal(tx *gorm.DB, task lockedTask, n int) (waits bool, err error) {
 	if task.ArtState == mediagate.ModalWaiting && task.ModalN == n {
@@ -40,7 +41,8 @@ func (s *Store) beginModal(tx *gorm.DB, task lockedTask, n int) (waits bool, err
 	}
 	now := s.clock()
 	until, left := now.Add(plan.Modal), max(0, task.waitsUntil(now).Sub(now))
-	changed, err := exec(tx, `UPDATE tasks SET art_state = 'MODAL', modal_n = ?, modal_until = ?, deadline_at = ?, version = version + 1
+	changed, err := exec(tx, `UPDATE tasks SET art_state = 'MODAL', modal_n = ?, modal_until = ?, deadline_at = ?,
+			parked_at = NULL, park_reason = '', version = version + 1
 		WHERE id = ? AND art_state = '' AND `+isOpen+` AND EXISTS (SELECT 1 FROM attempts
 			WHERE task_id = tasks.id AND n = ? AND state = 'accepted' AND outcome IS NULL)
 			AND NOT EXISTS (SELECT 1 FROM attempts WHERE task_id = tasks.id AND n > ?)`,

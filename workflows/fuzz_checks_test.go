@@ -71,6 +71,20 @@ func (p *play) retriedSince(at time.Time) bool {
 	return slices.ContainsFunc(p.ordered, func(o time.Time) bool { return !o.Before(at) })
 }
 
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 // rounded is more than the database's microseconds take from a time.
 const rounded = time.Millisecond
 
@@ -85,7 +99,12 @@ func (p *play) look() {
 		most = now.Add(p.Timeout)
 	}
 	p.mu.Unlock()
-	switch least, deadline := p.deadlineAt(before, last), p.deadlineAt(t, now); {
+	least, deadline := p.deadlineAt(before, last), p.deadlineAt(t, now)
+	if t.Modal.State != before.Modal.State { // it comes after the wait, and what follows has its own time
+		own := now.Add(p.Timeout)
+		most, least = latest(latest(most, now).Add(t.Plan.Modal), own), earliest(least, own)
+	}
+	switch {
 	case stopped:
 	case before.Status.Terminal() && (t.Status != before.Status || t.Cost != before.Cost || !t.EndedAt.Equal(before.EndedAt) ||
 		t.Progress != before.Progress || !reflect.DeepEqual(t.Failure, before.Failure) || !reflect.DeepEqual(t.Results, before.Results)):

@@ -33,6 +33,7 @@ func (s *Store) beginModal(r *record, a *attempt) bool {
 	left := max(0, r.task.WaitsUntil(now).Sub(now))
 	*m = mediagate.Modal{State: mediagate.ModalWaiting, N: a.N, Until: now.Add(r.task.Plan.Modal)}
 	r.task.DeadlineAt = m.Until.Add(left)
+	r.task.ParkedAt, r.task.ParkReason = time.Time{}, ""
 	r.task.Version++
 	a.slotUntil, a.Trouble = now, ""
 	return true

@@ -143,7 +143,7 @@ func postgresTables(t *testing.T, db *sql.DB) map[string]table {
 			WHERE c.relnamespace = 'public'::regnamespace AND c.relname <> $1 AND k.contype IN ('c', 'f')`, gooseTable) {
 		of := tables[line[0]]
 		if line[1] == "c" {
-			of.Checks = append(of.Checks, canonical(strings.TrimPrefix(line[2], "CHECK ")))
+			of.Checks = append(of.Checks, canonical(strings.TrimPrefix(strings.ReplaceAll(line[2], `"`, ""), "CHECK ")))
 		} else {
 			of.Foreign = append(of.Foreign, line[2])
 		}
@@ -178,9 +178,13 @@ func sqliteTables(t *testing.T, db *sql.DB) map[string]table {
 			_, where, _ := strings.Cut(line[3], " WHERE ")
 			of.Indexes[line[0]] = index{Columns: line[2], Unique: line[1] == "1", Where: canonical(where)}
 		}
-		for _, line := range lines(t, db, `SELECT group_concat("from", ', '), "table", group_concat("to", ', ')
+		for _, line := range lines(t, db, `SELECT group_concat("from", ', '), "table", group_concat("to", ', '), MIN(on_delete)
 				FROM (SELECT * FROM pragma_foreign_key_list(?) ORDER BY id, seq) GROUP BY id, "table"`, name) {
-			of.Foreign = append(of.Foreign, "FOREIGN KEY ("+line[0]+") REFERENCES "+line[1]+"("+line[2]+")")
+			foreign := "FOREIGN KEY (" + line[0] + ") REFERENCES " + line[1] + "(" + line[2] + ")"
+			if line[3] != "NO ACTION" {
+				foreign += " ON DELETE " + line[3]
+			}
+			of.Foreign = append(of.Foreign, foreign)
 		}
 		tables[name] = of
 	}

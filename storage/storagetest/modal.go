@@ -44,6 +44,17 @@ func waits(t mediagate.Task) []any {
 }
 
 var modalTests = map[string]func(*bench){
+	"D10 the time that a task was parked moves its deadline once, whatever it waits for then": func(b *bench) {
+		id, _ := b.inpainting()
+		deadline := b.task(id).DeadlineAt
+		b.noError(b.Park(b.Context(), id, mediagate.ParkProviderAway))
+		b.pass(7 * time.Minute)
+		b.claim("c1")
+		b.store("c1", mediagate.PollResult{TaskID: id, N: 1, NextPollAt: b.now(), Waiting: true, Answered: true})
+		t := b.task(id)
+		same(b, "task", []any{t.Modal.State, t.ParkedAt, t.ParkReason}, []any{mediagate.ModalWaiting, time.Time{}, mediagate.ParkReason("")})
+		same(b, "deadline", t.WaitsUntil(b.now()), deadline.Add(7*time.Minute+modalTime))
+	},
 	"D15 a vendor that asks for more is polled no more": func(b *bench) {
 		id, _ := b.inpainting()
 		deadline, version := b.task(id).DeadlineAt, b.task(id).Version
