@@ -11,12 +11,13 @@ import (
 
 const pngSignature = "\x89PNG\r\n\x1a\n"
 
-// pngKept are the chunks beside the critical ones that change how a picture
-// looks.
-var pngKept = []string{"tRNS", "gAMA", "cHRM", "sRGB", "sBIT", "cICP", "mDCV", "cLLI", "pHYs", "bKGD", "acTL", "fcTL", "fdAT", "iCCP"}
-
-// maxSmallChunk bounds those of them that have no reason to be large.
-const maxSmallChunk = 4 << 10
+// pngHints are the small chunks beside the critical ones that change how a
+// picture looks, with their least and greatest lengths. Others are texts under
+// their name, which no decoder reads.
+var pngHints = map[string][2]int64{
+	"tRNS": {1, 256}, "gAMA": {4, 4}, "cHRM": {32, 32}, "sRGB": {1, 1}, "sBIT": {1, 4}, "cICP": {4, 4}, "mDCV": {24, 24}, "cLLI": {8, 8},
+	"pHYs": {9, 9}, "bKGD": {1, 6}, "acTL": {8, 8},
+}
 
 // pngDepths are the depths of each type of colour.
 var pngDepths = map[byte][]byte{0: {1, 2, 4, 8, 16}, 2: {8, 16}, 3: {1, 2, 4, 8}, 4: {8, 16}, 6: {8, 16}}
@@ -29,13 +30,24 @@ type pngState struct {
 	data    int  // chunks of pixels
 	closed  bool // other chunks followed them
 	frames  int
+	once    map[string]bool // what there was of chunks that a picture has once
+}
+
+// first reports whether a chunk that a picture has once is the first of its
+// kind: decoders pass over the others.
+func (s *pngState) first(kind string) bool {
+	if s.once[kind] {
+		return false
+	}
+	s.once[kind] = true
+	return true
 }
 
 func (c *copier) png() error {
 	if err := c.pass(int64(len(pngSignature))); err != nil {
 		return err
 	}
-	var s pngState
+	s := pngState{once: map[string]bool{}}
 	for {
 		head, err := c.next(8)
 		if err != nil {
@@ -101,6 +113,7 @@ func (c *copier) pngChunk(s *pngState, kind string, length int64) error {
 	sum := crc32.NewIEEE()
 	_, _ = sum.Write([]byte(kind)) // never fails
 	critical := kind[0] >= 'A' && kind[0] <= 'Z'
+	bounds, hint := pngHints[kind]
 	whole := &chunk{r: io.TeeReader(io.LimitReader(c.r, length), sum), left: length}
 	switch {
 	case kind == "IHDR", kind == "fcTL":
@@ -111,14 +124,11 @@ func (c *copier) pngChunk(s *pngState, kind string, length int64) error {
 		if err := c.pngEXIF(whole); err != nil {
 			return err
 		}
-	case kind == "iCCP":
+	case kind == "iCCP" && s.first(kind):
 		if err := c.pngProfile(whole); err != nil {
 			return err
 		}
-	case critical, slices.Contains(pngKept, kind):
-		if !critical && kind != "fdAT" && length > maxSmallChunk {
-			return damaged("the chunk %s is too long", kind)
-		}
+	case critical, kind == "fdAT" && s.frames > 0 && s.once["acTL"], hint && length >= bounds[0] && length <= bounds[1] && s.first(kind):
 		if err := c.pngHead(kind, length); err != nil {
 			return err
 		}
