@@ -206,7 +206,7 @@ func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 func TestParsingTakesKeysInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, room := &Server{parsing: make(chan struct{}, 1)}, newBudget(0, bodyLimit)
+		s, room := &Server{parsing: make(chan struct{}, 1)}, newBudget(0, bodyLimit, 1)
 		raw := []byte(`{"other":"` + strings.Repeat("x", firstBuffer) + `"}`)
 		s.parsing <- struct{}{} // somebody is at it
 		done := make(chan string, 100)

@@ -36,12 +36,17 @@ const (
 	sizes
 )
 
-// filesAtOnce is how many of the largest uploads are under way at once, half of
-// them one key's. Smaller ones count as less.
+// Of uploads so many of the largest are under way at once as Config says, half of
+// them one key's. Smaller ones count as less: by what the bucket's side holds of
+// them until they end, which is twice their length and leastFile, and never more
+// than of the largest.
 const (
-	filesAtOnce = 8
-	leastFile   = 64 << 10
+	defaultUploads = 8
+	leastFile      = 64 << 10
 )
+
+// fileWeight is what an upload counts that may turn out to have so many bytes.
+func fileWeight(most int64) int64 { return min(4*max(most, leastFile), uploadLimit) }
 
 // usualBody is what a body without media takes: with a quote's endpoint, and
 // one byte more to see the end.
@@ -60,7 +65,8 @@ const defaultBudget = 64 * bodyLimit
 // newBudget makes a budget of so many bytes, of which a key gets a quarter and
 // small bodies an eighth. A body of the largest size finds room in any case:
 // where that is more than the usual one, there is room for two beside the rest.
-func newBudget(size, largest int64) *budget {
+// Uploads are counted beside all of them.
+func newBudget(size, largest, uploads int64) *budget {
 	usual, inline := min(largest, usualBody), int64(0)
 	if largest > usual {
 		inline = largest
@@ -69,7 +75,7 @@ func newBudget(size, largest int64) *budget {
 	b.part(small, max(size/8, 8*firstBuffer), 0)
 	b.part(large, max(size-size/8, 2*usual), usual)
 	b.part(media, 2*inline, inline)
-	b.part(files, filesAtOnce*uploadLimit, filesAtOnce/2*uploadLimit)
+	b.part(files, uploads*uploadLimit, max(1, uploads/2)*uploadLimit)
 	return b
 }
 

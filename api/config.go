@@ -42,6 +42,7 @@ type Config struct {
 	BodyTimeout    time.Duration    // for a whole body; 0 or more than 100 s: 100 s
 	BodyBudget     int64            // bytes of bodies in memory at once, a quarter of them one key's; 0: 64 MiB. Two with media have room beside them
 	BodyWait       time.Duration    // for room among them; 0: 1 s
+	UploadsAtOnce  int              // of the largest size, half of them one key's: as many as the bucket's side has memory for; 0: 8
 	UploadWait     time.Duration    // for room among the uploads under way; 0 or more than 10 s: 10 s, since the answer's time runs
 	Grace          time.Duration    // for calls under way when the server is to stop; 0: 15 s
 	LinkTTL        time.Duration    // of links in answers; 0 or more than 7 days: 7 days
@@ -124,6 +125,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.BodyWait <= 0 {
 		c.BodyWait = time.Second
+	}
+	if c.UploadsAtOnce <= 0 {
+		c.UploadsAtOnce = defaultUploads
 	}
 	if c.UploadWait <= 0 || c.UploadWait > maxUploadWait {
 		c.UploadWait = maxUploadWait

@@ -39,7 +39,7 @@ func (s *Server) newModels(c *catalog.Catalog, routes Routes, before *models) (*
 	if before != nil && before.bounds[quotePath] == m.bounds[quotePath] {
 		m.budget = before.budget
 	} else {
-		m.budget = newBudget(s.cfg.BodyBudget, max(smallBody, m.bounds[quotePath])+1)
+		m.budget = newBudget(s.cfg.BodyBudget, max(smallBody, m.bounds[quotePath])+1, int64(s.cfg.UploadsAtOnce))
 	}
 	m.document = sync.OnceValues(func() (*published, error) { return publishedDocument(c, s.cfg.Version) })
 	var err error

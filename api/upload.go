@@ -66,7 +66,7 @@ func (s *Server) takeUpload(c *call) (uploadResult, error) {
 	}
 	wait, cancel := c.lasting(s.cfg.UploadWait)
 	defer cancel()
-	if err := c.claim.take(wait, files, max(leastFile, announced(r.ContentLength))); err != nil {
+	if err := c.claim.take(wait, files, fileWeight(announced(r.ContentLength)+uploadGrowth)); err != nil {
 		return uploadResult{}, err
 	}
 	c.begun = true

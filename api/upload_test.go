@@ -378,3 +378,85 @@ func decodeObject(t *testing.T, text []byte) map[string]any {
 	}
 	return object
 }
+
+// The uploads that one key has under way take half of the memory of the bucket's
+// side at most, whatever their size: it holds twice the length of small ones,
+// and of none more than three parts of 5 MiB.
+func TestSlowUploadsOfOneKeyLeaveRoom(t *testing.T) {
+	t.Parallel()
+	const each, most = 15 << 20, 8
+	for _, length := range []int64{64 << 10, 1 << 20, 5<<20 - 1000, 5 << 20, 8 << 20, 20 << 20, -1} {
+		t.Run(fmt.Sprint(length), func(t *testing.T) {
+			t.Parallel()
+			under := &slowBucket{}
+			g := newGateway(t, func(c *api.Config) { c.Files, c.UploadWait, c.UploadsAtOnce = under, time.Millisecond, most })
+			form := formOf(filePart(aPicture))
+			begun := form[:len(form)-len(boundary)-20]
+			var group sync.WaitGroup
+			defer group.Wait()
+			refused := false
+			for range 2 * most * each / (128 << 10) {
+				rest, client := io.Pipe()
+				defer client.Close()
+				req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, uploadPath, io.MultiReader(strings.NewReader(begun), rest))
+				req.ContentLength = length
+				req.Header.Set("Expect", "100-continue") // or who is refused is heard out
+				req.Header.Set("Authorization", "Bearer "+g.key)
+				req.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary)
+				answered := make(chan int, 1)
+				group.Go(func() {
+					w := httptest.NewRecorder()
+					g.server.ServeHTTP(w, req)
+					answered <- w.Code
+				})
+				before := under.files()
+				for !refused && under.files() == before {
+					select {
+					case status := <-answered:
+						if status != http.StatusTooManyRequests {
+							t.Fatalf("answered %d", status)
+						}
+						refused = true
+					case <-time.After(time.Millisecond):
+					}
+				}
+				if refused {
+					break
+				}
+			}
+			if held := under.held(); !refused || held > most/2*each || held == 0 {
+				t.Errorf("%d uploads hold %d bytes", under.files(), held)
+			}
+		})
+	}
+}
+
+// slowBucket notes the bounds of files under way.
+type slowBucket struct {
+	api.Files
+	mu     sync.Mutex
+	bounds []int64
+}
+
+func (b *slowBucket) PutFile(_ context.Context, _ mediagate.File, file io.Reader, most int64) (int64, error) {
+	b.mu.Lock()
+	b.bounds = append(b.bounds, most)
+	b.mu.Unlock()
+	return io.Copy(io.Discard, file)
+}
+
+func (b *slowBucket) files() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.bounds)
+}
+
+// held is what storage/blob holds for them.
+func (b *slowBucket) held() (sum int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, most := range b.bounds {
+		sum += min(2*most+64<<10, 15<<20)
+	}
+	return sum
+}

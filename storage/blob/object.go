@@ -137,7 +137,7 @@ func isNoKey(err error) bool { return err != nil && apiCode(err) == "NoSuchKey" 
 // naming the rule, for what is no such media or too large, and KindUnavailable.
 func (s *Store) PutUpload(ctx context.Context, accountID, id string, file io.Reader, limits Limits) (key string, err error) {
 	key = mediagate.UploadKey(accountID, id)
-	if _, err = s.putClient(ctx, key, file, limits); err != nil {
+	if _, err = s.putClient(ctx, s.inline, key, file, limits); err != nil {
 		return "", err
 	}
 	return key, nil
@@ -145,16 +145,16 @@ func (s *Store) PutUpload(ctx context.Context, accountID, id string, file io.Rea
 
 // PutFile stores an upload of that many bytes at most and returns how many there
 // are. It waits for memory before it reads, and while the file arrives no copy of
-// Mirror's waits for it. When the file's reader fails, that is the error, and
-// nothing is stored. Else it returns what PutUpload does.
+// Mirror's and no PutUpload waits for it. When the file's reader fails, that is the
+// error, and nothing is stored. Else it returns what PutUpload does.
 func (s *Store) PutFile(ctx context.Context, f mediagate.File, file io.Reader, maxBytes int64) (bytes int64, err error) {
-	r, err := s.putClient(ctx, f.Key(), file, Limits{Media: "image", MaxBytes: maxBytes})
+	r, err := s.putClient(ctx, s.clients, f.Key(), file, Limits{Media: "image", MaxBytes: maxBytes})
 	return r.Size, err
 }
 
-func (s *Store) putClient(ctx context.Context, key string, file io.Reader, limits Limits) (mediagate.Result, error) {
+func (s *Store) putClient(ctx context.Context, memory budget, key string, file io.Reader, limits Limits) (mediagate.Result, error) {
 	open := func(context.Context) (io.ReadCloser, int64, error) { return io.NopCloser(file), -1, nil }
-	r, err := s.store(ctx, s.clients, key, open, limits)
+	r, err := s.store(ctx, memory, key, open, limits)
 	if refused, ok := errors.AsType[*mediagate.Error](err); ok && refused.Kind == mediagate.KindInvalid {
 		return r, mediagate.Errorf(mediagate.KindInvalid, "%s", refused.Message) // no result that went wrong
 	}

@@ -33,7 +33,7 @@ type Config struct {
 	SecretAccessKey string
 	PathStyle       bool             // the bucket is part of the path, not of the host
 	Memory          int64            // bytes that all copies hold at once, MinMemory or more; 0: DefaultMemory
-	ClientMemory    int64            // the same for files of clients; 0: DefaultClientMemory
+	ClientMemory    int64            // the same for files of clients; 0: DefaultClientMemory. Media of requests have half as much beside it
 	Now             func() time.Time // nil: time.Now
 }
 
@@ -64,7 +64,8 @@ type Store struct {
 	client  *s3.Client
 	uploads *transfermanager.Client
 	memory  budget // of copies
-	clients budget // of files of clients, for which no copy has to wait
+	clients budget // of files of clients, at their own pace: no copy has to wait for one
+	inline  budget // of media that came within requests: they are here as a whole, and wait for no client
 	creds   aws.CredentialsProvider
 	signer  *v4.Signer
 	now     func() time.Time
@@ -119,6 +120,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.Endpoint != "" {
 		options.BaseEndpoint = aws.String(strings.TrimSuffix(c.Endpoint, "/"))
 	}
+	clientMemory := cmp.Or(c.ClientMemory, DefaultClientMemory)
 	return &Store{
 		bucket: c.Bucket, region: c.Region, links: links,
 		client: s3.New(options),
@@ -129,7 +131,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			o.FailTimeout = cleanupTimeout
 		}),
 		memory:  newBudget(cmp.Or(c.Memory, DefaultMemory), uploadWidth),
-		clients: newBudget(cmp.Or(c.ClientMemory, DefaultClientMemory), clientWidth),
+		clients: newBudget(clientMemory, clientWidth),
+		inline:  newBudget(max(MinMemory, clientMemory/2), clientWidth),
 		creds:   creds,
 		signer:  v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
 		now:     c.Now,

@@ -195,7 +195,7 @@ func (g *Gateway) API() (*api.Server, error) {
 			return err
 		},
 		AdminKey: c.AdminKey, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
-		BodyBudget: bodyBudget(), TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, CORSOrigins: c.CORSOrigins, TrustedProxies: c.TrustedProxies,
+		BodyBudget: bodyBudget(), UploadsAtOnce: int(clientMemory() / blob.MinMemory), TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, CORSOrigins: c.CORSOrigins, TrustedProxies: c.TrustedProxies,
 		Version: g.opts.Version, Now: g.Store.Now, Logger: g.log,
 	})
 	if err != nil {
