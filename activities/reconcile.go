@@ -25,7 +25,7 @@ const (
 	passBatch     = 500
 	reconcileWide = 8
 	sweepEvery    = time.Hour
-	sweepTimeout  = time.Minute
+	sweepTimeout  = 5 * time.Minute           // of each concern of a sweep; what is left goes in the next one
 	concernLimit  = 2 * time.Minute           // of each concern of a pass; what is left comes up in the next one
 	uploadAge     = 24 * time.Hour            // an unfinished upload this old belongs to nobody
 	requestAge    = uploadLink + 24*time.Hour // media of a request this old are of no job
@@ -86,19 +86,25 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 
 // sweepUploads gives up what crashed uploads have left in the bucket, and media
 // that came within requests, or were uploaded before, once no link to them works
-// any more.
+// any more. What there is much of does not keep the others.
 func (a *Activities) sweepUploads(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
-	defer cancel()
-	var aborted, removed int
 	var err error
-	for _, prefix := range []string{"results/", mediagate.UploadFolder, mediagate.FileFolder} {
-		n, failed := a.Sweeper.AbortStale(ctx, prefix, uploadAge)
-		aborted, err = aborted+n, errors.Join(err, failed)
+	concern := func(sweep func(context.Context) (int, error)) int {
+		limited, cancel := context.WithTimeout(ctx, sweepTimeout)
+		defer cancel()
+		n, failed := sweep(limited)
+		err = errors.Join(err, failed)
+		return n
 	}
-	removed, failed := a.Sweeper.DeleteOlder(ctx, mediagate.UploadFolder, requestAge)
-	files, alsoFailed := a.sweepFiles(ctx)
-	if err = errors.Join(err, failed, alsoFailed); err != nil {
+	aborted := 0
+	for _, prefix := range []string{"results/", mediagate.UploadFolder, mediagate.FileFolder} {
+		aborted += concern(func(ctx context.Context) (int, error) { return a.Sweeper.AbortStale(ctx, prefix, uploadAge) })
+	}
+	removed := concern(func(ctx context.Context) (int, error) {
+		return a.Sweeper.DeleteOlder(ctx, mediagate.UploadFolder, requestAge)
+	})
+	files := concern(a.sweepFiles)
+	if err != nil {
 		a.Logger.WarnContext(ctx, "the bucket was not swept", "error", err)
 	}
 	if aborted+removed+files > 0 {

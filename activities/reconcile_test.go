@@ -338,3 +338,34 @@ func TestRequestMediaAreSwept(t *testing.T) {
 		}
 	})
 }
+
+// crowded has so many objects of one kind that they take all the time there is.
+type crowded struct {
+	activities.Sweeper
+}
+
+func (c crowded) DeleteOlder(ctx context.Context, prefix string, olderThan time.Duration) (int, error) {
+	if prefix == mediagate.UploadFolder {
+		<-ctx.Done()
+	}
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	return c.Sweeper.DeleteOlder(ctx, prefix, olderThan)
+}
+
+// Uploads are removed after their time, however many objects of another kind
+// there are.
+func TestFilesAreSweptBesideMany(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := activitytest.New(time.Now)
+		w.Activities.Sweeper = crowded{w.Bucket}
+		w.Bucket.Write("files/old", "picture")
+		time.Sleep(74 * time.Hour)
+		reconcile(t, w, 8*time.Minute)
+		if got := w.Bucket.Objects(); len(got) != 0 {
+			t.Errorf("objects %v, want none", got)
+		}
+	})
+}

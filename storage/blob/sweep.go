@@ -4,14 +4,20 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mediagate/mediagate"
 )
+
+// deleteWidth is how many objects are removed at once: clients may store more in
+// an hour than are removed in it one after the other.
+const deleteWidth = 16
 
 // Delete removes one object. That it is not there is no error.
 // It returns KindUnavailable.
@@ -40,24 +46,32 @@ func (s *Store) deleteBelow(ctx context.Context, prefix string, goes func(types.
 	if !strings.HasSuffix(prefix, "/") || prefix == "/" {
 		return 0, mediagate.Invalid("prefix", "must name a folder and end with a slash")
 	}
-	deleted := 0
+	var deleted atomic.Int64
 	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &prefix})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return deleted, storageError(ctx, "listing objects", err)
+			return int(deleted.Load()), storageError(ctx, "listing objects", err)
 		}
+		var group errgroup.Group
+		group.SetLimit(deleteWidth)
 		for _, object := range page.Contents {
 			if !goes(object) {
 				continue
 			}
-			if err := s.Delete(ctx, aws.ToString(object.Key)); err != nil {
-				return deleted, err
-			}
-			deleted++
+			group.Go(func() error {
+				err := s.Delete(ctx, aws.ToString(object.Key))
+				if err == nil {
+					deleted.Add(1)
+				}
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return int(deleted.Load()), err
 		}
 	}
-	return deleted, nil
+	return int(deleted.Load()), nil
 }
 
 // AbortStale ends uploads below prefix that were begun more than olderThan ago
