@@ -109,20 +109,37 @@ func (s *Server) stream(c *call, token string, t mediagate.Task, language string
 	}
 }
 
-// nextChange waits until the task may have changed, for a rest at most. It
-// reports false when the server stops.
+// nextChange waits until the task may have changed, for a rest at most. Who has
+// closed the sending side gets comments meanwhile: they ask nothing of the
+// database (D19). It reports false when the server stops, or the client has left.
 func (s *Server) nextChange(c *call, out *events, t mediagate.Task) bool {
-	gone, rest := c.Request().Context(), s.rest
+	until := time.Now().Add(s.rest)
+	for {
+		changed := s.rests(c, t, time.Until(until))
+		switch {
+		case s.watch.ctx.Err() != nil, s.life.Err() != nil:
+			return false
+		case changed, !time.Now().Before(until):
+			return true
+		case !out.beat():
+			return false
+		}
+	}
+}
+
+// rests waits for so long, and no longer than until the client closes its sending
+// side; a farewell at most once it has.
+func (s *Server) rests(c *call, t mediagate.Task, rest time.Duration) (changed bool) {
+	gone := c.Request().Context()
 	if gone.Err() != nil {
-		rest = farewell
+		rest = min(rest, farewell)
 	}
 	ctx, cancel := c.lasting(rest)
 	defer cancel()
 	if gone.Err() == nil {
 		defer context.AfterFunc(gone, cancel)()
 	}
-	s.watch.wait(ctx, t.ID, t.Version)
-	return s.watch.ctx.Err() == nil && s.life.Err() == nil && out.alive
+	return s.watch.wait(ctx, t.ID, t.Version)
 }
 
 // mayRead looks whether the key is still one. A database that is away takes

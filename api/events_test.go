@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -223,4 +226,45 @@ func TestEventsSeats(t *testing.T) {
 	})
 	g.server.Close()
 	second.wantEnd()
+}
+
+// counted is a store that counts how often a task is read.
+type counted struct {
+	api.Store
+	reads *atomic.Int64
+}
+
+func (s counted) Task(ctx context.Context, accountID, id string) (mediagate.Task, error) {
+	s.reads.Add(1)
+	return s.Store.Task(ctx, accountID, id)
+}
+
+// D19: a client that has closed its sending side and reads on has its task read
+// no more often than others.
+func TestD19HalfClosedStreamsReadNoMore(t *testing.T) {
+	t.Parallel()
+	var reads atomic.Int64
+	g := newGateway(t, func(c *api.Config) { c.Store = counted{c.Store, &reads} })
+	api.Rest(g.server, time.Hour)
+	address := g.serve()
+	id := g.submit(videos, videoBody)
+	conn, err := net.Dial("tcp", address)
+	g.must(err)
+	defer conn.Close()
+	before := reads.Load()
+	_, err = fmt.Fprintf(conn, "GET /v1/tasks/%s/events HTTP/1.1\r\nHost: x\r\nLast-Event-ID: 1\r\nAuthorization: Bearer %s\r\n\r\n", id, g.key)
+	g.must(err)
+	closer, _ := conn.(*net.TCPConn)
+	g.must(closer.CloseWrite())
+	lines := bufio.NewReader(conn)
+	for comments := 0; comments < 3; {
+		line, err := lines.ReadString('\n')
+		g.must(err)
+		if line == ":\n" {
+			comments++
+		}
+	}
+	if n := reads.Load() - before; n != 1 {
+		t.Errorf("the task was read %d times, want once", n)
+	}
 }
