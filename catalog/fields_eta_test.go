@@ -41,6 +41,8 @@ func etaCases() map[string]fieldCase {
 		"speed a text":          {`"speed":"1"`, "speed", "JSON number, not as a string"},
 		"instructions null":     {`"instructions":null`, "", ""},
 		"instructions empty":    {`"instructions":""`, "", ""},
+		"instructions, longest": {`"instructions":"` + strings.Repeat("狐", 4096) + `"`, "", ""},
+		"instructions too long": {`"instructions":"` + strings.Repeat("狐", 4097) + `"`, "instructions", "4096 characters"},
 		"instructions a list":   {`"instructions":["Whisper."]`, "instructions", "string"},
 		"webhook a number":      {`"webhook":1`, "", ""}, // no field of this model's
 		"metadata a list":       {`"metadata":[]`, "", ""},
