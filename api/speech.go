@@ -29,7 +29,8 @@ type Speaker interface {
 	// Speak returns once there is sound, at least a byte of it. Errors are of the
 	// kinds that describe what a vendor did, and of KindShutOut and
 	// KindUnavailable; those of the sound's reader mean that it broke off. The
-	// end of ctx ends the vendor's call, as closing the sound does.
+	// end of ctx ends the vendor's call, as closing the sound does. Its cause is
+	// context.DeadlineExceeded where the vendor took too long.
 	Speak(ctx context.Context, model string, routes []mediagate.Route, params json.RawMessage) (io.ReadCloser, error)
 }
 
@@ -139,7 +140,8 @@ type utterance struct {
 // that sends, counts as gone, so that no vendor speaks to nobody.
 func (u *utterance) speak() error {
 	c := u.call
-	ctx, cancel := context.WithCancel(c.Request().Context())
+	ctx, end := context.WithCancelCause(c.Request().Context())
+	cancel := func() { end(nil) }
 	defer cancel()
 	defer context.AfterFunc(c.server, cancel)()
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -147,7 +149,7 @@ func (u *utterance) speak() error {
 	go u.server.renew(renewing, u.speech.ID)
 
 	began := time.Now()
-	patience := time.AfterFunc(speechFirst, cancel)
+	patience := time.AfterFunc(speechFirst, func() { end(context.DeadlineExceeded) })
 	sound, err := u.server.cfg.Speaker.Speak(ctx, u.order.model, u.order.Plan.Routes, u.order.Params)
 	if err != nil {
 		return u.unspoken(err, !patience.Stop())

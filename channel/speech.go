@@ -44,7 +44,9 @@ type Speakers struct {
 // the vendor, or our own bound, asks for fewer calls; KindFunds, KindCredentials
 // and KindShutOut where no channel is open to us; KindUnreached where nothing was
 // sent; KindAmbiguous and KindVendor where the vendor failed; and KindUnavailable
-// without a database. Those of the sound's reader are KindAmbiguous.
+// without a database. Those of the sound's reader are KindAmbiguous. A ctx that
+// ends because the vendor took too long says so: its cause is
+// context.DeadlineExceeded.
 func (s *Speakers) Speak(ctx context.Context, model string, routes []mediagate.Route, params json.RawMessage) (io.ReadCloser, error) {
 	var worst error
 	for _, c := range s.Channels.Candidates(model, routes, mediagate.Job{Params: params}) {
@@ -88,8 +90,8 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 	})
 	if err != nil {
 		place.Leave()
-		if ctx.Err() != nil { // whoever listened has left: that says nothing of the vendor
-			entry.Unused(ctx)
+		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			entry.Unused(ctx) // whoever listened has left: that says nothing of the vendor
 		} else {
 			entry.Ended(ctx, err)
 		}

@@ -183,6 +183,30 @@ func TestSpeakCountsBreaks(t *testing.T) {
 	}
 }
 
+// A vendor that says nothing for as long as anybody waits has failed, unlike one
+// whose listener has left before.
+func TestSpeakCountsSilence(t *testing.T) {
+	t.Parallel()
+	mute := &voice{speak: func(ctx context.Context) (io.ReadCloser, error) {
+		<-ctx.Done()
+		return nil, failing(mediagate.KindAmbiguous)
+	}}
+	s := speakers(activitytest.NewStore(time.Now), 0, mute)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(context.DeadlineExceeded)
+	for range 5 {
+		if _, err := speakBy(ctx, s); !mediagate.Is(err, mediagate.KindAmbiguous) {
+			t.Errorf("%v", err)
+		}
+	}
+	if _, err := speakBy(ctx, s); !mediagate.Is(err, mediagate.KindShutOut) {
+		t.Errorf("after five silences: %v", err)
+	}
+	if mute.calls != 5 {
+		t.Errorf("%d calls", mute.calls)
+	}
+}
+
 // A channel speaks as often at once as its concurrency allows; the next one
 // takes what is beyond it.
 func TestSpeakWithinConcurrency(t *testing.T) {
