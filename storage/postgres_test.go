@@ -1,10 +1,15 @@
 package storage_test
 
 import (
+	"context"
+	"crypto/sha256"
 	"database/sql"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -204,4 +209,68 @@ func explain(t *testing.T, db *sql.DB, query string) string {
 		t.Fatal(err)
 	}
 	return strings.Join(plan, "\n")
+}
+
+// A group whose lock somebody keeps, such as a machine that stands still, has its
+// own submits wait, and nobody else's: they don't take the connections.
+func TestGroupThatWaits(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	s := openPostgres(t, url, storage.Config{})
+	account, err := s.CreateAccount(t.Context(), "one", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := s.CreateKey(t.Context(), mediagate.Key{AccountID: account.ID, Unlimited: true}, sha256.Sum256([]byte("key")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	submit := func(id, group string, capacity int, patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		_, _, err := s.Submit(ctx, mediagate.NewTask{Group: group, Capacity: capacity, Task: mediagate.Task{
+			ID: id, AccountID: account.ID, KeyID: key.ID, Model: "m", Type: mediagate.TypeImage, Params: []byte("{}"),
+			DeadlineAt: time.Now().Add(time.Hour),
+		}})
+		return err
+	}
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), "SELECT pg_advisory_xact_lock(hashtextextended('mediagate group crowd', 0))"); err != nil {
+		t.Fatal(err)
+	}
+	var crowd sync.WaitGroup
+	for i := range 32 {
+		crowd.Go(func() {
+			if err := submit(fmt.Sprintf("task_crowd_%d", i), "crowd", 100, time.Minute); err != nil {
+				t.Errorf("once the lock is free: %v", err)
+			}
+		})
+	}
+	eventually(t, "the crowd waits", func(ctx context.Context) error {
+		var waiting int
+		err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+			WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted`).Scan(&waiting)
+		if err == nil && waiting < 2 {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+	for i := range 20 {
+		if err := submit(fmt.Sprintf("task_alone_%d", i), "alone", i%2*100, 5*time.Second); err != nil {
+			t.Fatalf("another group's submit %d: %v", i, err)
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	crowd.Wait()
 }

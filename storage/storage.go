@@ -46,6 +46,7 @@ type Store struct {
 	newID    func(prefix string) string
 	log      *slog.Logger
 	seals    []cipher.AEAD
+	groups   sync.Map  // group → *semaphore.Weighted: the turns of those with a capacity
 	failover *failover // nil: the caller made the connections
 	unwatch  func()    // ends the reading of the database's clock; nil: nobody reads it
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"golang.org/x/sync/semaphore"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
@@ -270,11 +271,22 @@ type execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
+// groupWidth is how many submits of a group with a capacity have a connection at
+// once: the one whose turn it is, and the next one.
+const groupWidth = 2
+
 // withinCapacity runs the statement while nobody else submits for the group,
 // and takes it back when the group then has more in flight than it may. The count
 // is a statement of its own: it sees what was committed before the lock was
-// free.
+// free. Others of the group wait here, without a connection: while another
+// process keeps the lock, those are for everybody else.
 func (s *Store) withinCapacity(ctx context.Context, n submission, run func(execer) (sql.Result, error)) (sql.Result, error) {
+	turns, _ := s.groups.LoadOrStore(n.group, semaphore.NewWeighted(groupWidth))
+	turn, _ := turns.(*semaphore.Weighted)
+	if err := turn.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer turn.Release(1)
 	tx, err := s.sql.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err
