@@ -40,7 +40,7 @@ type Speaker interface {
 const (
 	speechLease  = 30 * time.Second
 	speechRenew  = 10 * time.Second // also between two looks
-	speechBatch  = 500
+	speechBatch  = 100
 	speechCall   = 5 * time.Second  // of one such call to the database
 	speechFirst  = 60 * time.Second // until there is sound
 	speechStall  = 30 * time.Second // for which a client may take nothing
@@ -306,7 +306,8 @@ func (s *Server) renew(ctx context.Context, id string) {
 
 // sweepSpeeches voids the holds that processes have left behind, this one's
 // before it died among them, until the server ends. Each process that answers
-// clients looks, so that no other needs to run.
+// clients looks, so that no other needs to run. While there is something to void
+// the next look follows at once.
 func (s *Server) sweepSpeeches() {
 	tick := time.NewTicker(speechRenew)
 	defer tick.Stop()
@@ -314,13 +315,15 @@ func (s *Server) sweepSpeeches() {
 		ctx, cancel := context.WithTimeout(s.life, speechCall)
 		voided, err := s.cfg.Store.VoidSpeeches(ctx, speechBatch)
 		cancel()
-		switch {
-		case s.life.Err() != nil:
+		if s.life.Err() != nil {
 			return
-		case err != nil:
-			s.log.Warn("speeches that were left behind were not looked for", "error", err)
-		case voided > 0:
+		}
+		if err != nil {
+			s.log.Warn("speeches that were left behind were not all voided", "error", err)
+		}
+		if voided > 0 {
 			s.log.Info("speeches were left behind: their holds are voided", "speeches", voided)
+			continue
 		}
 		select {
 		case <-tick.C:

@@ -75,3 +75,39 @@ func TestSpeechThatNeverComes(t *testing.T) {
 		})
 	}
 }
+
+// leftBehind is a database with holds that nobody renews, which two processes void.
+type leftBehind struct {
+	Store
+	speeches int
+	looks    int
+}
+
+func (l *leftBehind) VoidSpeeches(_ context.Context, limit int) (int, error) {
+	l.looks++
+	found := min(l.speeches, limit)
+	l.speeches -= found
+	return found / 2, nil // the other process was first with the rest
+}
+
+// However many holds a process leaves behind, their end does not wait for the
+// next look.
+func TestSpeechesLeftBehindAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &leftBehind{speeches: 2_000}
+		s := &Server{cfg: Config{Store: store}, log: slog.New(slog.DiscardHandler)}
+		s.life, s.end = context.WithCancel(t.Context())
+		defer s.end()
+		go s.sweepSpeeches()
+		synctest.Wait()
+		if store.speeches > 0 {
+			t.Errorf("%d holds wait for the next look", store.speeches)
+		}
+		looks := store.looks
+		time.Sleep(speechRenew - time.Nanosecond)
+		if store.looks != looks {
+			t.Errorf("%d looks at nothing", store.looks-looks)
+		}
+	})
+}

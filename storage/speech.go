@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -70,7 +71,8 @@ func (s *Store) EndSpeech(ctx context.Context, id string, end mediagate.SpeechSt
 	return won && err == nil, err
 }
 
-// VoidSpeeches voids those whose lease is over, and tells how many.
+// VoidSpeeches voids those whose lease is over, and tells how many. One whose
+// rows contradict each other is an error, and the others are voided all the same.
 func (s *Store) VoidSpeeches(ctx context.Context, limit int) (voided int, err error) {
 	now := s.clock()
 	var ids []struct{ ID string }
@@ -79,17 +81,20 @@ func (s *Store) VoidSpeeches(ctx context.Context, limit int) (voided int, err er
 	}
 	for _, row := range ids {
 		var won bool
-		if err := s.write(ctx, "void speech", func(tx *gorm.DB) error {
+		one := s.write(ctx, "void speech", func(tx *gorm.DB) (err error) {
 			won, err = s.endSpeech(tx, row.ID, mediagate.SpeechVoided, now)
 			return err
-		}); err != nil {
-			return voided, err
-		}
-		if won {
+		})
+		switch {
+		case mediagate.Is(one, mediagate.KindInternal): // this one's own trouble
+			err = cmp.Or(err, one)
+		case one != nil:
+			return voided, one
+		case won:
 			voided++
 		}
 	}
-	return voided, nil
+	return voided, err
 }
 
 // endSpeech ends a speech that is open, and with lapsed given one whose lease

@@ -167,6 +167,20 @@ var speechTests = map[string]func(*bench){
 		}
 		b.money(p, unit(8), unit(2), 0)
 	},
+	"one that cannot be voided keeps none of the others": func(b *bench) {
+		p := b.newPayer(unit(10))
+		b.endSpeech(b.speak(p, unit(1)), mediagate.SpeechPosted)
+		b.noError(b.database().Exec("UPDATE speeches SET state = 'open', cost = 0, ended_at = NULL, void_after = created_at").Error)
+		b.speak(p, unit(2))
+		b.pass(speechLease)
+		voided, err := b.VoidSpeeches(b.Context(), 100)
+		b.kind(err, mediagate.KindInternal)
+		same(b, "voided", voided, 1)
+		a, err := b.Account(b.Context(), p.account)
+		b.noError(err)
+		same(b, "money", []mediagate.Micros{a.Available, a.Held, a.Spent}, []mediagate.Micros{unit(9), 0, unit(1)})
+		b.noError(b.database().Exec("UPDATE speeches SET state = 'posted', cost = hold, ended_at = created_at WHERE state = 'open'").Error)
+	},
 	"of a late post and those who void one wins": func(b *bench) {
 		p := b.newPayer(unit(10))
 		var posted, voided atomic.Int64
