@@ -140,6 +140,64 @@ func TestLeasesGoByTheDatabase(t *testing.T) {
 	}
 }
 
+// A process whose clock has just stepped neither ends what others hold, nor
+// lets go of what it holds itself: nobody has looked at the clock again yet.
+func TestClockStepsUnderSpeeches(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	right := openPostgres(t, url, storage.Config{})
+	account, err := right.CreateAccount(t.Context(), "one", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := right.CreateKey(t.Context(), mediagate.Key{AccountID: account.ID, Unlimited: true}, sha256.Sum256([]byte(account.ID)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	speak := func(s *storage.Store, id string, lease time.Duration) {
+		t.Helper()
+		if err := s.OpenSpeech(t.Context(), mediagate.Speech{ID: id, AccountID: account.ID, KeyID: key.ID}, lease); err != nil {
+			t.Fatal(err)
+		}
+	}
+	renew := func(s *storage.Store, id string, lease time.Duration) {
+		t.Helper()
+		if open, err := s.RenewSpeech(t.Context(), id, lease); err != nil || !open {
+			t.Fatalf("renew %s: %v, %v", id, open, err)
+		}
+	}
+	lapse := func(s *storage.Store) int {
+		t.Helper()
+		voided, err := s.VoidSpeeches(t.Context(), 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return voided
+	}
+	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
+		local := &wrongClock{}
+		stepped := openPostgres(t, url, storage.Config{LocalNow: local.now})
+		local.set(off)
+		speak(right, "speech_right_"+name, time.Minute)
+		speak(stepped, "speech_stepped_"+name, time.Minute)
+		speak(stepped, "speech_renewed_"+name, time.Minute)
+		renew(stepped, "speech_renewed_"+name, time.Minute)
+		for who, s := range map[string]*storage.Store{"it": stepped, "another": right} {
+			if n := lapse(s); n > 0 {
+				t.Errorf("%s: %s voids %d live speeches", name, who, n)
+			}
+		}
+		// Nor does it keep what nobody renews.
+		renew(stepped, "speech_renewed_"+name, time.Millisecond)
+		renew(right, "speech_right_"+name, time.Millisecond)
+		speak(stepped, "speech_short_"+name, time.Millisecond)
+		time.Sleep(2 * time.Millisecond)
+		if n := lapse(stepped) + lapse(right); n != 3 {
+			t.Errorf("%s: %d of 3 leases are over", name, n)
+		}
+	}
+}
+
 // waitingTask is a task whose attempt waits for a poll that is due.
 func waitingTask(t *testing.T, s *storage.Store) string {
 	t.Helper()

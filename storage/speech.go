@@ -3,6 +3,7 @@ package storage
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"gorm.io/gorm"
@@ -45,7 +46,7 @@ func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.D
 		Hold: n.Hold, State: mediagate.SpeechOpen, CreatedAt: at(now), VoidAfter: at(now.Add(lease)),
 	}
 	_, err = s.store(ctx, submission{
-		into: func(st *statement) *statement { return insert(st, "speeches", row, nil) },
+		into: func(st *statement) *statement { return insert(st, "speeches", row, s.leased(lease)) },
 		hold: s.newHold(n.ID, n.AccountID, n.KeyID, n.Hold, now), now: at(now),
 	})
 	return dbError(err, "open speech")
@@ -54,7 +55,11 @@ func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.D
 // RenewSpeech lets the hold stand for as long as lease from now. It reports
 // whether there still is one.
 func (s *Store) RenewSpeech(ctx context.Context, id string, lease time.Duration) (open bool, err error) {
-	changed, err := exec(s.on(ctx), "UPDATE speeches SET void_after = ? WHERE id = ? AND state = 'open'", at(s.clock().Add(lease)), id)
+	until, args := "?", []any{at(s.clock().Add(lease)), id}
+	if own := s.leased(lease); own != nil {
+		until, args = own["void_after"], []any{id}
+	}
+	changed, err := exec(s.on(ctx), "UPDATE speeches SET void_after = "+until+" WHERE id = ? AND state = 'open'", args...)
 	return changed > 0, dbError(err, "renew speech")
 }
 
@@ -65,7 +70,7 @@ func (s *Store) EndSpeech(ctx context.Context, id string, end mediagate.SpeechSt
 		return false, mediagate.Errorf(mediagate.KindInternal, "a speech does not end as %q", end)
 	}
 	err = s.write(ctx, "end speech", func(tx *gorm.DB) error {
-		won, err = s.endSpeech(tx, id, end, time.Time{})
+		won, err = s.endSpeech(tx, id, end, false)
 		return err
 	})
 	return won && err == nil, err
@@ -74,15 +79,15 @@ func (s *Store) EndSpeech(ctx context.Context, id string, end mediagate.SpeechSt
 // VoidSpeeches voids those whose lease is over, and tells how many. One whose
 // rows contradict each other is an error, and the others are voided all the same.
 func (s *Store) VoidSpeeches(ctx context.Context, limit int) (voided int, err error) {
-	now := s.clock()
+	over, args := s.lapsed()
 	var ids []struct{ ID string }
-	if err := read(s.on(ctx), &ids, "SELECT id FROM speeches WHERE state = 'open' AND void_after <= ? ORDER BY void_after LIMIT ?", at(now), limit); err != nil {
+	if err := read(s.on(ctx), &ids, "SELECT id FROM speeches WHERE state = 'open' AND "+over+" ORDER BY void_after LIMIT ?", append(args, limit)...); err != nil {
 		return 0, dbError(err, "look for speeches")
 	}
 	for _, row := range ids {
 		var won bool
 		one := s.write(ctx, "void speech", func(tx *gorm.DB) (err error) {
-			won, err = s.endSpeech(tx, row.ID, mediagate.SpeechVoided, now)
+			won, err = s.endSpeech(tx, row.ID, mediagate.SpeechVoided, true)
 			return err
 		})
 		switch {
@@ -97,16 +102,38 @@ func (s *Store) VoidSpeeches(ctx context.Context, limit int) (voided int, err er
 	return voided, err
 }
 
-// endSpeech ends a speech that is open, and with lapsed given one whose lease
-// was over then.
-func (s *Store) endSpeech(tx *gorm.DB, id string, end mediagate.SpeechState, lapsed time.Time) (won bool, err error) {
+// Whether a lease is over PostgreSQL says by its own clock, in each statement.
+// What this process makes of that clock is off for a while when its own steps:
+// it would void all speeches of all processes, or have its own voided. SQLite is
+// in this process, and a test's clock is everybody's.
+
+// leased are the columns of a new or renewed lease that the database reckons
+// itself; nil where it does not.
+func (s *Store) leased(lease time.Duration) map[string]string {
+	if s.lite || s.time.fixed {
+		return nil
+	}
+	return map[string]string{"void_after": fmt.Sprintf("statement_timestamp() + interval '%d microseconds'", lease.Microseconds())}
+}
+
+// lapsed is the condition that a lease is over.
+func (s *Store) lapsed() (condition string, args []any) {
+	if s.lite || s.time.fixed {
+		return "void_after <= ?", []any{at(s.clock())}
+	}
+	return "void_after <= statement_timestamp()", nil
+}
+
+// endSpeech ends a speech that is open, or only one whose lease is over too.
+func (s *Store) endSpeech(tx *gorm.DB, id string, end mediagate.SpeechState, lapsed bool) (won bool, err error) {
 	kind, share := mediagate.EntryVoid, 0
 	if end == mediagate.SpeechPosted {
 		kind, share = mediagate.EntryPost, 1
 	}
 	query, args := "UPDATE speeches SET state = ?, cost = hold * ?, ended_at = ? WHERE id = ? AND state = 'open'", []any{end, share, at(s.clock()), id}
-	if !lapsed.IsZero() {
-		query, args = query+" AND void_after <= ?", append(args, at(lapsed))
+	if lapsed {
+		over, now := s.lapsed()
+		query, args = query+" AND "+over, append(args, now...)
 	}
 	row, err := one[speechRow](tx, query+" RETURNING "+columnsOf[speechRow]().text, args...)
 	if err != nil || row == nil {
