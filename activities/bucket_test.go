@@ -180,16 +180,22 @@ func TestD13LosersFilesAreFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		results []mediagate.Result
+		made    *mediagate.Made
 		left    []string
 	}{
 		"the second attempt's files are shown": {
-			[]mediagate.Result{{Key: activities.ResultKey(taskID, 2, 0)}, {Key: activities.ResultKey(taskID, 2, 1)}},
+			[]mediagate.Result{{Key: activities.ResultKey(taskID, 2, 0)}, {Key: activities.ResultKey(taskID, 2, 1)}}, nil,
 			[]string{activities.ResultKey(taskID, 2, 0)},
 		},
 		"nobody knows which": {
-			[]mediagate.Result{{Key: "elsewhere/0"}},
+			[]mediagate.Result{{Key: "elsewhere/0"}}, nil,
 			[]string{activities.ResultKey(taskID, 1, 0), activities.ResultKey(taskID, 2, 0)},
 		},
+		"nobody knows whether": {
+			[]mediagate.Result{}, &mediagate.Made{Clips: []mediagate.Clip{{ID: "c"}}},
+			[]string{activities.ResultKey(taskID, 1, 0), activities.ResultKey(taskID, 2, 0)},
+		},
+		"there are none to show": {[]mediagate.Result{}, &mediagate.Made{Voices: []string{"v"}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -203,7 +209,7 @@ func TestD13LosersFilesAreFound(t *testing.T) {
 				w.Store.EditAttempt(taskID, 1, func(a *mediagate.Attempt) { a.State = mediagate.AttemptEnded })
 				_, _, err = w.Store.OpenAttempt(t.Context(), mediagate.Attempt{TaskID: taskID, N: 2}, mediagate.Slots{})
 				s.check(err)
-				_, _, err = w.Store.Settle(t.Context(), mediagate.Settlement{TaskID: taskID, N: 2, Status: mediagate.StatusCompleted, Results: c.results})
+				_, _, err = w.Store.Settle(t.Context(), mediagate.Settlement{TaskID: taskID, N: 2, Status: mediagate.StatusCompleted, Results: c.results, Made: c.made})
 				s.check(err)
 				w.Bucket.Put(activities.ResultKey(taskID, 1, 0))
 				w.Bucket.Put(activities.ResultKey(taskID, 2, 0))

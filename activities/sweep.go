@@ -27,6 +27,9 @@ func (a *Activities) sweepTask(ctx context.Context, taskID string) error {
 		return a.sweepFolder(ctx, taskID, taskFolder(taskID))
 	}
 	shown := keysOf(task.Results)
+	if len(shown) == 0 && standsAlone(task.Made) {
+		return a.sweepFolder(ctx, taskID, taskFolder(taskID))
+	}
 	if !slices.ContainsFunc(shown, func(key string) bool { return strings.HasPrefix(key, taskFolder(taskID)) }) {
 		return nil // where its own files are is not known: nothing is touched
 	}
