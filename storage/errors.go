@@ -63,7 +63,11 @@ func isAway(err error) bool {
 				return true
 			}
 		}
-		return isVictim(err) || code == readOnly || code == "55P03" // the lock was not to be had in time
+		switch code {
+		case readOnly, "55P03", "25P03", "25P04": // no lock in time; a transaction that idled, or lasted, too long
+			return true
+		}
+		return isVictim(err)
 	}
 	var lite interface{ Code() int }
 	if errors.As(err, &lite) {

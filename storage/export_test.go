@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"gorm.io/gorm"
+
 	"github.com/mediagate/mediagate"
 )
 
@@ -14,6 +16,19 @@ func (s *Store) Setting(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	return got[0], nil
+}
+
+// Pausing is a transaction in which pause runs between two statements.
+func (s *Store) Pausing(ctx context.Context, pause func()) error {
+	return s.write(ctx, "pause", func(tx *gorm.DB) error {
+		for range 2 {
+			if _, err := one[struct{ N int }](tx, "SELECT 1 AS n"); err != nil {
+				return err
+			}
+			pause()
+		}
+		return nil
+	})
 }
 
 // Warm uses n connections at once.

@@ -211,6 +211,19 @@ func explain(t *testing.T, db *sql.DB, query string) string {
 	return strings.Join(plan, "\n")
 }
 
+// A process that stands still within a transaction loses it. When it goes on it
+// may do it all again: nothing is wrong with what it asked.
+func TestServerEndsIdleTransactions(t *testing.T) {
+	t.Parallel()
+	s := openPostgres(t, pgtest.New(t)+"&idle_in_transaction_session_timeout=50", storage.Config{})
+	if err := s.Pausing(t.Context(), func() { time.Sleep(500 * time.Millisecond) }); !mediagate.Is(err, mediagate.KindUnavailable) {
+		t.Errorf("after a pause: %v, want unavailable", err)
+	}
+	if err := s.Pausing(t.Context(), func() {}); err != nil {
+		t.Errorf("without one: %v", err)
+	}
+}
+
 // A group whose lock somebody keeps, such as a machine that stands still, has its
 // own submits wait, and nobody else's: they don't take the connections.
 func TestGroupThatWaits(t *testing.T) {
