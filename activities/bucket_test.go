@@ -184,15 +184,18 @@ func TestD13LosersFilesAreFound(t *testing.T) {
 		left    []string
 	}{
 		"the second attempt's files are shown": {
-			[]mediagate.Result{{Key: activities.ResultKey(taskID, 2, 0)}, {Key: activities.ResultKey(taskID, 2, 1)}}, nil,
+			[]mediagate.Result{{Key: activities.ResultKey(taskID, 2, 0)}, {Key: activities.ResultKey(taskID, 2, 1)}},
+			nil,
 			[]string{activities.ResultKey(taskID, 2, 0)},
 		},
 		"nobody knows which": {
-			[]mediagate.Result{{Key: "elsewhere/0"}}, nil,
+			[]mediagate.Result{{Key: "elsewhere/0"}},
+			nil,
 			[]string{activities.ResultKey(taskID, 1, 0), activities.ResultKey(taskID, 2, 0)},
 		},
 		"nobody knows whether": {
-			[]mediagate.Result{}, &mediagate.Made{Clips: []mediagate.Clip{{ID: "c"}}},
+			[]mediagate.Result{},
+			&mediagate.Made{Clips: []mediagate.Clip{{ID: "c"}}},
 			[]string{activities.ResultKey(taskID, 1, 0), activities.ResultKey(taskID, 2, 0)},
 		},
 		"there are none to show": {[]mediagate.Result{}, &mediagate.Made{Voices: []string{"v"}}, nil},

@@ -50,12 +50,17 @@ type copyScene struct {
 // copying sets the scene, inside a bubble.
 func copying(t *testing.T) *copyScene {
 	t.Helper()
+	return copyingOf(t, media("https://m.example.com/a"))
+}
+
+func copyingOf(t *testing.T, o mediagate.Outcome) *copyScene {
+	t.Helper()
 	s := &copyScene{World: activitytest.New(time.Now), t: t, file: &slowFile{letGo: make(chan struct{})}}
 	s.Store.Add(s.NewVideo())
 	if _, err := newEnv(s.World).ExecuteActivity(s.Activities.SubmitJob, first()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Store.RecordOutcome(t.Context(), taskID, 1, media("https://m.example.com/a")); err != nil {
+	if _, err := s.Store.RecordOutcome(t.Context(), taskID, 1, o); err != nil {
 		t.Fatal(err)
 	}
 	s.Fetcher.OnFetch = s.file.fetch
@@ -294,6 +299,47 @@ func TestCopyHasALimit(t *testing.T) {
 		synctest.Wait()
 		if !hungUp.Load() {
 			t.Error("the copy goes on")
+		}
+	})
+}
+
+// What comes along drop by drop is left out before it has used up the time of
+// what the task is about.
+func TestCopyOfWhatComesAlongHasALimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := copyingOf(t, song())
+		s.Fetcher.OnFetch = func(ctx context.Context, url, _ string) (io.ReadCloser, int64, error) {
+			if strings.HasSuffix(url, "/song") || strings.HasSuffix(url, "/second") {
+				return io.NopCloser(strings.NewReader(url)), -1, nil
+			}
+			return io.NopCloser(readerFunc(func(p []byte) (int, error) {
+				select {
+				case <-time.After(10 * time.Second):
+					return copy(p, "x"), nil
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+			})), -1, nil
+		}
+		began := time.Now()
+		defer time.Sleep(mediagate.CopyLimit) // by then it has ended, however
+		one := s.mirror()
+		<-one.done
+		if one.err != nil || !one.story.Mirrored {
+			t.Fatalf("after %s: story %+v (%v), want it mirrored", time.Since(began), one.story, one.err)
+		}
+		row, err := s.Store.Attempt(t.Context(), taskID, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range row.Results {
+			if r.Role != mediagate.RoleMain {
+				t.Errorf("shown: %+v", r)
+			}
+		}
+		if took := time.Since(began); len(row.Results) != 2 || took > mediagate.CopyLimit/2 {
+			t.Errorf("%d files in %s", len(row.Results), took)
 		}
 	})
 }

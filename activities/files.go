@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 
@@ -19,6 +20,11 @@ const mostFiles = 32
 // what the task is about, before it goes on without.
 const extraTries = 3
 
+// extraPatience is how long the servers of all that comes along may keep an
+// attempt's copy waiting: some that send a drop at a time would use up the time
+// of what the task is about, again at each try.
+const extraPatience = 5 * time.Minute
+
 // files are those of one attempt on their way into the bucket.
 type files struct {
 	*Activities
@@ -29,12 +35,13 @@ type files struct {
 	media     []mediagate.Media
 	refreshed bool // the links were asked for once more
 	copied    *progress
+	patience  time.Duration // left of extraPatience
 }
 
 // mirrorAll copies what the task is about, and makes of it what is to be made,
 // before what comes along.
 func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress) ([]mediagate.Result, error) {
-	f := &files{Activities: a, task: task, row: row, media: row.Outcome.Media, copied: copied}
+	f := &files{Activities: a, task: task, row: row, media: row.Outcome.Media, copied: copied, patience: extraPatience}
 	f.channel, f.gone = a.accounts().Proven(ctx, row)
 	if len(f.media) > mostFiles {
 		a.Logger.WarnContext(ctx, "a vendor offers more files than any job makes", "task", task.ID, "attempt", row.N, "files", len(f.media))
@@ -84,8 +91,11 @@ func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, err
 	if staleLink(err) && f.refresh(ctx) {
 		results, err = f.obtain(ctx, position)
 	}
-	role := f.media[position].Role
-	if err == nil || ctx.Err() != nil || !dispensable(role, mediagate.KindOf(err), activity.GetInfo(ctx).Attempt) {
+	role, try := f.media[position].Role, activity.GetInfo(ctx).Attempt
+	if f.patience <= 0 {
+		try = extraTries
+	}
+	if err == nil || ctx.Err() != nil || !dispensable(role, mediagate.KindOf(err), try) {
 		return results, err
 	}
 	f.Logger.WarnContext(ctx, "a file that comes along is left out", "task", f.task.ID, "attempt", f.row.N, "role", role, "index", f.media[position].Index, "error", err)
@@ -124,7 +134,7 @@ func (f *files) obtain(ctx context.Context, position int) ([]mediagate.Result, e
 	case m.Stored != nil:
 		result, err = *m.Stored, f.Bucket.Exists(ctx, *m.Stored)
 	default:
-		result, err = f.mirrorOne(ctx, f.task, f.row.N, position, classOf(f.task, m), f.opener(f.channel, f.gone, f.row, m), f.copied)
+		result, err = f.mirrorOne(ctx, position, m)
 	}
 	if err != nil {
 		return nil, err

@@ -105,8 +105,10 @@ func classOf(task mediagate.Task, m mediagate.Media) string {
 	return task.Plan.Media
 }
 
-func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, index int, media string, fetch Opener, copied *progress) (mediagate.Result, error) {
-	copied.begin(index)
+// mirrorOne copies the file at the position.
+func (f *files) mirrorOne(ctx context.Context, position int, m mediagate.Media) (mediagate.Result, error) {
+	f.copied.begin(position)
+	fetch := f.opener(f.channel, f.gone, f.row, m)
 	fetchCtx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
 	var file *source
@@ -116,10 +118,13 @@ func (a *Activities) mirrorOne(ctx context.Context, task mediagate.Task, n, inde
 			return nil, 0, err
 		}
 		file = newSource(body, length/2, hangUp)
+		if isExtra(m.Role) {
+			file.patience = &f.patience
+		}
 		return file, length, nil
 	}
-	result, err := a.Bucket.Mirror(ctx, ResultKey(task.ID, n, index), open, Limits{
-		MaxBytes: task.Plan.MaxBytes, Media: media, Progress: copied.bytes.Store,
+	result, err := f.Bucket.Mirror(ctx, ResultKey(f.task.ID, f.row.N, position), open, Limits{
+		MaxBytes: f.task.Plan.MaxBytes, Media: classOf(f.task, m), Progress: f.copied.bytes.Store,
 	})
 	switch {
 	case err == nil:
@@ -207,7 +212,12 @@ type source struct {
 	half  int64
 	stall *time.Timer // runs while a read does
 	err   error
+
+	patience *time.Duration // with all such files' servers, of which reads use up a part; nil: no bound
 }
+
+// errTrickle says that a server used up the time that there was for it.
+var errTrickle = errors.New("the file came too slowly")
 
 func newSource(r io.ReadCloser, half int64, giveUp func()) *source {
 	s := &source{r: r, half: half, stall: time.AfterFunc(stallLimit, giveUp)}
@@ -216,9 +226,19 @@ func newSource(r io.ReadCloser, half int64, giveUp func()) *source {
 }
 
 func (s *source) Read(p []byte) (int, error) {
-	s.stall.Reset(stallLimit)
+	limit, began := stallLimit, time.Now()
+	if s.patience != nil {
+		if limit = min(limit, *s.patience); limit <= 0 {
+			s.err = errTrickle
+			return 0, errTrickle
+		}
+	}
+	s.stall.Reset(limit)
 	n, err := s.r.Read(p)
 	s.stall.Stop()
+	if s.patience != nil {
+		*s.patience -= time.Since(began)
+	}
 	s.read += int64(n)
 	if s.read > s.half {
 		failpoint.Hit(failpoint.MirrorHalf)
