@@ -199,8 +199,8 @@ func (u *utterance) pass(ctx context.Context, sound io.Reader, began time.Time) 
 		n, err := sound.Read(buffer[:])
 		came := time.Now()
 		vendor += came.Sub(asked)
+		_ = control.SetWriteDeadline(came.Add(speechStall)) // also for the end of the answer, once the money is settled
 		if n > 0 {
-			_ = control.SetWriteDeadline(came.Add(speechStall))
 			if _, werr := response.Write(buffer[:n]); werr != nil || control.Flush() != nil {
 				return u.left()
 			}

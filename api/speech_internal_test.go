@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
 )
 
 // mute is vendors that say nothing.
@@ -108,6 +109,51 @@ func TestSpeechesLeftBehindAtOnce(t *testing.T) {
 		time.Sleep(speechRenew - time.Nanosecond)
 		if store.looks != looks {
 			t.Errorf("%d looks at nothing", store.looks-looks)
+		}
+	})
+}
+
+// deadlines is a connection that remembers until when it may be written to.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	write time.Time
+}
+
+func (d *deadlines) SetWriteDeadline(t time.Time) error {
+	d.write = t
+	return nil
+}
+
+// late is a vendor whose sound ends some time after its last piece.
+type late struct{ pause time.Duration }
+
+func (l late) Speak(context.Context, string, []mediagate.Route, json.RawMessage) (io.ReadCloser, error) {
+	r, w := io.Pipe()
+	go func() {
+		_, _ = w.Write([]byte("sound"))
+		time.Sleep(l.pause)
+		_ = w.Close()
+	}()
+	return r, nil
+}
+
+// However late the vendor's end comes, there is time to pass it on, also where
+// the money takes some before: else a speech is cut that is charged.
+func TestSpeechEndsLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		answer := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, speechPath, http.NoBody)
+		u := &utterance{
+			server: &Server{cfg: Config{Speaker: late{29 * time.Second}, Store: &renewing{}, TaskTimeout: time.Hour}, log: slog.New(slog.DiscardHandler)},
+			call:   &call{Context: echo.New().NewContext(req, answer), server: t.Context()},
+			order:  order{Request: catalog.Request{Plan: mediagate.Plan{Timeout: time.Hour, MaxBytes: 100}}},
+		}
+		if err := u.speak(); err != nil || u.end != mediagate.SpeechPosted || answer.Body.String() != "sound" {
+			t.Fatalf("%q, %s, %v", answer.Body, u.end, err)
+		}
+		if left := time.Until(answer.write); left < speechError {
+			t.Errorf("%s are left to end the answer", left)
 		}
 	})
 }
