@@ -246,13 +246,15 @@ func (u *utterance) broken(why string, err error) error {
 func (u *utterance) settle() {
 	s := u.server
 	ctx := context.WithoutCancel(u.call.Request().Context())
+	sure := true // that nothing of ours has ended it
 	try := func(patience time.Duration) error {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		won, err := s.cfg.Store.EndSpeech(ctx, u.speech.ID, u.end)
-		if err == nil && !won {
+		if err == nil && !won && sure {
 			s.log.WarnContext(ctx, "a speech had been voided before it ended", "speech", u.speech.ID, "end", string(u.end))
 		}
+		sure = sure && err == nil // it may be stored, and only the answer lost
 		return err
 	}
 	if try(endPatience) == nil {

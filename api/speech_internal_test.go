@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,4 +158,49 @@ func TestSpeechEndsLate(t *testing.T) {
 			t.Errorf("%s are left to end the answer", left)
 		}
 	})
+}
+
+// forgetful is a database whose first answer to an end is lost.
+type forgetful struct {
+	Store
+	lost, ended bool
+}
+
+func (f *forgetful) EndSpeech(context.Context, string, mediagate.SpeechState) (bool, error) {
+	won := !f.ended
+	f.ended = true
+	if f.lost {
+		f.lost = false
+		return false, mediagate.Errorf(mediagate.KindUnavailable, "the answer is lost")
+	}
+	return won, nil
+}
+
+// What the log says of the money is so: an end that was stored, and whose answer
+// was lost, is no void.
+func TestSpeechWhoseEndIsLost(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		store *forgetful
+		says  bool
+	}{
+		"stored":                   {&forgetful{}, false},
+		"stored, the answer lost":  {&forgetful{lost: true}, false},
+		"somebody else came first": {&forgetful{ended: true}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				s := &Server{cfg: Config{Store: test.store}, log: slog.New(slog.NewTextHandler(&log, nil)), life: t.Context()}
+				req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, speechPath, http.NoBody)
+				u := &utterance{server: s, end: mediagate.SpeechPosted, call: &call{Context: echo.New().NewContext(req, httptest.NewRecorder())}}
+				u.settle()
+				s.speeches.Wait()
+				if says := strings.Contains(log.String(), "had been voided"); says != test.says {
+					t.Errorf("the log says %q", log.String())
+				}
+			})
+		})
+	}
 }
