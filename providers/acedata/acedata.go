@@ -85,21 +85,17 @@ func Description() providers.Description {
 
 // Adapter speaks to one account. It is safe for concurrent use.
 type Adapter struct {
-	http *vendorhttp.Client
-	key  string
+	vendorhttp.Keyed
 }
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	client, key, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{http: client, key: key}, nil
+	return &Adapter{account}, nil
 }
-
-// Close drops idle connections.
-func (a *Adapter) Close() { a.http.Close() }
 
 // Express says why the job's request cannot be written, if so.
 func Express(job mediagate.Job, _ map[string]string) error {
@@ -156,14 +152,7 @@ func (a *Adapter) submitVoice(ctx context.Context, job mediagate.Job, w *wire, r
 
 // send makes the call that submits.
 func (a *Adapter) send(ctx context.Context, job mediagate.Job, w *wire) (vendorhttp.Answer, error) {
-	body, err := vendorhttp.Encode(w.body)
-	if err != nil {
-		return vendorhttp.Answer{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
-	}
-	return a.http.Do(ctx, a.call(vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: w.path, Body: vendorhttp.JSON(body),
-		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
-	}))
+	return a.SubmitJSON(ctx, job, a.call(vendorhttp.Call{Path: w.path}), w.body, submitTimeout)
 }
 
 // upload hands a file over by its link, and returns the vendor's id of it. Its
@@ -174,7 +163,7 @@ func (a *Adapter) upload(ctx context.Context, api, link, field string) (string, 
 	if err != nil {
 		return "", mediagate.Errorf(mediagate.KindInvalid, "the link cannot be written: %w", err)
 	}
-	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{
 		Effect: vendorhttp.Reads, Path: api + uploadPath, Body: vendorhttp.JSON(body),
 		Limits: vendorhttp.Limits{Header: uploadTimeout, Total: uploadTimeout},
 	}))
@@ -250,7 +239,7 @@ func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, question any) (
 	if err != nil {
 		return vendorhttp.Answer{}, mediagate.Errorf(mediagate.KindInternal, "the question cannot be written: %w", err)
 	}
-	return a.http.Do(ctx, a.call(vendorhttp.Call{
+	return a.HTTP.Do(ctx, a.call(vendorhttp.Call{
 		Effect: vendorhttp.Reads, Path: api + tasksPath, Body: vendorhttp.JSON(body), Limits: vendorhttp.Limits{Bytes: answerBytes},
 	}))
 }
@@ -260,6 +249,6 @@ const answerBytes = 4 << 20
 
 // call is the call with the account's key.
 func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Bearer " + a.key}}
+	c.Header = http.Header{"Authorization": {"Bearer " + a.Key}}
 	return c
 }

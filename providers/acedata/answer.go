@@ -138,7 +138,7 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 		return mediagate.Report{}, strange("the answer is about another job")
 	}
 	state, word := t.state()
-	report := mediagate.Report{Ref: ref, State: state, Word: a.http.Word(string(word)), Percent: -1, Named: true}
+	report := mediagate.Report{Ref: ref, State: state, Word: a.HTTP.Word(string(word)), Percent: -1, Named: true}
 	var err error
 	switch {
 	case state == mediagate.JobSucceeded:

@@ -126,7 +126,7 @@ func (a *Adapter) readError(answer vendorhttp.Answer, r reply, own bool) error {
 }
 
 func (a *Adapter) refuse(v vendorhttp.Verdict, answer vendorhttp.Answer, r reply) *mediagate.Error {
-	return a.http.Refuse(v, answer, string(r.Error.Code), string(r.TraceID), string(r.Error.Message))
+	return a.HTTP.Refuse(v, answer, string(r.Error.Code), string(r.TraceID), string(r.Error.Message))
 }
 
 // failed is the outcome of a failed job, by its error. The words of a content
@@ -140,5 +140,5 @@ func (a *Adapter) failed(t task) *mediagate.Outcome {
 	if refusedContent.MatchString(string(f.Message)) {
 		v = vendorhttp.Verdict{Kind: mediagate.KindModerated}
 	}
-	return a.http.Failed(vendorhttp.FailureOf(v), string(f.Message))
+	return a.HTTP.Failed(vendorhttp.FailureOf(v), string(f.Message))
 }

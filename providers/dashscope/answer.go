@@ -103,7 +103,7 @@ func verdictOf(code string) (vendorhttp.Verdict, bool) {
 func (a *Adapter) refusal(answer vendorhttp.Answer, r reply, made bool) error {
 	v := vendorhttp.Verdict{Kind: vendorhttp.RefusalKind(answer.Status)}
 	if r.foreign {
-		return a.http.Refuse(v, answer, "", "", "")
+		return a.HTTP.Refuse(v, answer, "", "", "")
 	}
 	code := string(cmp.Or(r.Code, r.Output.Code))
 	known, ok := verdictOf(code)
@@ -115,7 +115,7 @@ func (a *Adapter) refusal(answer vendorhttp.Answer, r reply, made bool) error {
 	case ok:
 		v = known
 	}
-	return a.http.Refuse(v, answer, code, string(r.RequestID), string(cmp.Or(r.Message, r.Output.Message)))
+	return a.HTTP.Refuse(v, answer, code, string(r.RequestID), string(cmp.Or(r.Message, r.Output.Message)))
 }
 
 // readError judges the answer to a call that makes no job; nil means that it
@@ -133,5 +133,5 @@ func (a *Adapter) readError(answer vendorhttp.Answer, r reply, whole bool) error
 	case known.Kind == mediagate.KindCapacity:
 		v = vendorhttp.Verdict{Kind: mediagate.KindThrottled, Retry: known.Retry}
 	}
-	return a.http.Refuse(v, answer, string(r.Code), string(r.RequestID), string(r.Message))
+	return a.HTTP.Refuse(v, answer, string(r.Code), string(r.RequestID), string(r.Message))
 }

@@ -17,21 +17,17 @@ const tasksPath = "/tasks/"
 
 // Adapter speaks to one account. It is safe for concurrent use.
 type Adapter struct {
-	http *vendorhttp.Client
-	key  string
+	vendorhttp.Keyed
 }
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	client, key, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{http: client, key: key}, nil
+	return &Adapter{account}, nil
 }
-
-// Close drops idle connections.
-func (a *Adapter) Close() { a.http.Close() }
 
 // Submit makes one image and returns its outcome, or has a video made;
 // providers.Provider says which kinds of errors it returns.
@@ -48,7 +44,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		if err := a.refusal(answer, reply, reply.image() != ""); err != nil {
 			return mediagate.Submission{}, err
 		}
-		return imageSubmission(job, a.http.ID(reply.RequestID), reply), nil
+		return imageSubmission(job, a.HTTP.ID(reply.RequestID), reply), nil
 	}
 	answer, reply, err := a.send(ctx, job, req, videoTimeout)
 	if err != nil {
@@ -90,7 +86,7 @@ func (a *Adapter) send(ctx context.Context, job mediagate.Job, req *request, mos
 	if !synchronous(job.Operation) {
 		call.Header.Set("X-DashScope-Async", "enable")
 	}
-	answer, err := a.http.Do(ctx, call)
+	answer, err := a.HTTP.Do(ctx, call)
 	if err != nil {
 		return vendorhttp.Answer{}, reply{}, err
 	}
@@ -109,7 +105,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	case ref.JobID == "":
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{Effect: vendorhttp.Reads, Path: tasksPath + url.PathEscape(ref.JobID)}))
+	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{Effect: vendorhttp.Reads, Path: tasksPath + url.PathEscape(ref.JobID)}))
 	if err != nil {
 		return mediagate.Report{}, err
 	}
@@ -128,7 +124,7 @@ func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 	if ref.JobID == "" {
 		return mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{
 		Effect: vendorhttp.Stops, Method: http.MethodPost, Path: tasksPath + url.PathEscape(ref.JobID) + "/cancel",
 	}))
 	if err != nil {
@@ -139,6 +135,6 @@ func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 
 // call is the call with the account's key.
 func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Bearer " + a.key}}
+	c.Header = http.Header{"Authorization": {"Bearer " + a.Key}}
 	return c
 }

@@ -32,7 +32,7 @@ func (a *Adapter) report(ref mediagate.JobRef, r reply) (mediagate.Report, error
 	if r.Output.Status == absent {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor does not know the job, or not any more")
 	}
-	state, word := a.http.State(states, r.Output.Status)
+	state, word := a.HTTP.State(states, r.Output.Status)
 	report := mediagate.Report{Ref: ref, State: state, Word: word, Percent: -1, Named: true}
 	switch state {
 	case mediagate.JobSucceeded:
@@ -80,7 +80,7 @@ func (r reply) delivered() float64 {
 // failed is the outcome of a failed job, by the vendor's code and text.
 func (a *Adapter) failed(code, text string) *mediagate.Outcome {
 	v, _ := verdictOf(code)
-	return a.http.Failed(vendorhttp.FailureOf(v), text)
+	return a.HTTP.Failed(vendorhttp.FailureOf(v), text)
 }
 
 func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

@@ -82,11 +82,11 @@ func (a *Adapter) outcome(ctx context.Context, job mediagate.Job, answer *vendor
 		if _, ours := errors.AsType[*mediagate.Error](err); ours && !whole {
 			return mediagate.Submission{}, err
 		}
-		return mediagate.Submission{}, a.http.Refuse(
+		return mediagate.Submission{}, a.HTTP.Refuse(
 			vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}, vendorhttp.Answer{Status: answer.Status}, "", "", "")
 	}
 	s := mediagate.Submission{Ref: mediagate.JobRef{
-		JobID: a.http.ID(r.ResponseID), ExternalID: job.ExternalID, Operation: job.Operation,
+		JobID: a.HTTP.ID(r.ResponseID), ExternalID: job.ExternalID, Operation: job.Operation,
 	}}
 	if !broken && r.shows(taken+number(images)) {
 		s.Outcome = &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{media}, UpstreamCost: r.Usage.Total.Decimal()}
@@ -147,12 +147,12 @@ func (a *Adapter) failed(r *reply) *mediagate.Outcome {
 	if blocked || moderated[reason] { // a prompt is blocked for what it says
 		out.Failure = &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}
 	}
-	out.VendorText = strings.TrimSpace(a.http.Clean(string(reason) + " " + string(words)))
+	out.VendorText = strings.TrimSpace(a.HTTP.Clean(string(reason) + " " + string(words)))
 	return out
 }
 
 // refusal judges an answer of another status than 200.
 func (a *Adapter) refusal(answer vendorhttp.Answer) error {
 	status, verdict := googleapi.SubmitVerdict(answer)
-	return a.http.Refuse(verdict, answer, status.Word(), "", string(status.Message))
+	return a.HTTP.Refuse(verdict, answer, status.Word(), "", string(status.Message))
 }

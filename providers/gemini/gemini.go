@@ -45,22 +45,18 @@ func Description() providers.Description {
 
 // Adapter speaks to one account. It is safe for concurrent use.
 type Adapter struct {
-	http   *vendorhttp.Client
-	key    string
+	vendorhttp.Keyed
 	images *inline.Images // to refer to
 }
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	client, key, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{http: client, key: key, images: inline.NewImages(client.Now)}, nil
+	return &Adapter{Keyed: account, images: inline.NewImages(account.HTTP.Now)}, nil
 }
-
-// Close drops idle connections.
-func (a *Adapter) Close() { a.http.Close() }
 
 // Express says why the job's request cannot be written, if so.
 func Express(job mediagate.Job, _ map[string]string) error {
@@ -80,11 +76,11 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		return mediagate.Submission{}, err
 	}
 	defer req.Release()
-	answer, err := a.http.Stream(ctx, vendorhttp.Call{
+	answer, err := a.HTTP.Stream(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: "/v1beta/models/" + url.PathEscape(job.Upstream) + ":generateContent",
 		Body:       req.Body(req.Release), // the answer may take minutes
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout, Bytes: answerBytes},
-		Header: http.Header{"X-Goog-Api-Key": {a.key}},
+		Header: http.Header{"X-Goog-Api-Key": {a.Key}},
 	})
 	if err != nil {
 		return mediagate.Submission{}, err

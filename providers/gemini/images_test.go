@@ -35,7 +35,7 @@ func TestMemoryOfSentImages(t *testing.T) {
 	}))
 	t.Cleanup(vendor.Close)
 	client := vendorhttp.New(vendorhttp.Config{BaseURL: vendor.URL}, vendorhttp.Options{})
-	a := &Adapter{http: client, images: inline.NewImages(client.Now)}
+	a := &Adapter{Keyed: vendorhttp.Keyed{HTTP: client}, images: inline.NewImages(client.Now)}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {

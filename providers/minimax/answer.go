@@ -146,7 +146,7 @@ func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error
 	case answer.Status >= http.StatusBadRequest:
 		v.Kind = vendorhttp.RefusalKind(answer.Status)
 	}
-	return a.http.Refuse(v, answer, code, a.trace(answer, r), text)
+	return a.HTTP.Refuse(v, answer, code, a.trace(answer, r), text)
 }
 
 // pollError judges the answer to a query; nil means that it has a job. A
@@ -185,7 +185,7 @@ func (a *Adapter) readError(answer vendorhttp.Answer, r reply, own bool) error {
 
 func (a *Adapter) refuse(v vendorhttp.Verdict, answer vendorhttp.Answer, r reply) error {
 	code, text, _, _ := r.refusal()
-	return a.http.Refuse(v, answer, code, a.trace(answer, r), text)
+	return a.HTTP.Refuse(v, answer, code, a.trace(answer, r), text)
 }
 
 // trace is what the vendor's support asks for.
@@ -223,7 +223,7 @@ func (a *Adapter) report(ref mediagate.JobRef, id, word vendorhttp.Text, states 
 	default:
 		return mediagate.Report{}, strange("the answer is about another job")
 	}
-	state, text := a.http.State(states, word)
+	state, text := a.HTTP.State(states, word)
 	return mediagate.Report{Ref: ref, State: state, Word: text, Percent: -1, Named: true}, nil
 }
 
@@ -232,7 +232,7 @@ func (a *Adapter) failed(code, text string) *mediagate.Outcome {
 	if code == success { // "success" is what the call was
 		text = ""
 	}
-	return a.http.Failed(vendorhttp.FailureOf(verdicts[code]), text)
+	return a.HTTP.Failed(vendorhttp.FailureOf(verdicts[code]), text)
 }
 
 func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

@@ -57,21 +57,17 @@ func Description() providers.Description {
 
 // Adapter speaks to one account. It is safe for concurrent use.
 type Adapter struct {
-	http *vendorhttp.Client
-	key  string
+	vendorhttp.Keyed
 }
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	client, key, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{http: client, key: key}, nil
+	return &Adapter{account}, nil
 }
-
-// Close drops idle connections.
-func (a *Adapter) Close() { a.http.Close() }
 
 // Express says why the job's request cannot be written, if so.
 func Express(job mediagate.Job, _ map[string]string) error {
@@ -85,14 +81,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	body, err := vendorhttp.Encode(req.body)
-	if err != nil {
-		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
-	}
-	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: req.path, Body: vendorhttp.JSON(body),
-		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
-	}))
+	answer, err := a.SubmitJSON(ctx, job, a.call(vendorhttp.Call{Path: req.path}), req.body, submitTimeout)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
@@ -207,7 +196,7 @@ func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 	if ref.JobID == "" {
 		return mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{
 		Effect: vendorhttp.Stops, Method: http.MethodDelete, Path: secondPath + "/" + url.PathEscape(ref.JobID),
 	}))
 	if err != nil {
@@ -221,11 +210,11 @@ func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 }
 
 func (a *Adapter) read(ctx context.Context, path string) (vendorhttp.Answer, error) {
-	return a.http.Do(ctx, a.call(vendorhttp.Call{Effect: vendorhttp.Reads, Path: path}))
+	return a.HTTP.Do(ctx, a.call(vendorhttp.Call{Effect: vendorhttp.Reads, Path: path}))
 }
 
 // call is the call with the account's key.
 func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Bearer " + a.key}}
+	c.Header = http.Header{"Authorization": {"Bearer " + a.Key}}
 	return c
 }

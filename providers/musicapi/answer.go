@@ -111,7 +111,7 @@ func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error
 }
 
 func (a *Adapter) refuse(v vendorhttp.Verdict, answer vendorhttp.Answer, r reply) error {
-	return a.http.Refuse(v, answer, string(r.Code), "", r.text())
+	return a.HTTP.Refuse(v, answer, string(r.Code), "", r.text())
 }
 
 const (
@@ -142,7 +142,7 @@ func (a *Adapter) report(ref mediagate.JobRef, answer vendorhttp.Answer, r reply
 	case status == http.StatusGatewayTimeout && taskFailed.MatchString(r.text()):
 		report.State, report.Word = mediagate.JobFailed, strconv.Itoa(status)
 		report.Outcome = a.failed("")
-		report.Outcome.VendorText = a.http.Clean(r.text()) // it speaks of our credits, and not of the client's
+		report.Outcome.VendorText = a.HTTP.Clean(r.text()) // it speaks of our credits, and not of the client's
 		return report, nil
 	case status >= http.StatusInternalServerError:
 	case status == http.StatusBadRequest && noTask.MatchString(r.text()):
@@ -166,11 +166,11 @@ func (a *Adapter) songs(report mediagate.Report, r reply) (mediagate.Report, err
 		mediagate.JobFailed: 1, mediagate.JobSucceeded: 2, mediagate.JobQueued: 3, mediagate.JobRunning: 4, mediagate.JobUnknown: 5,
 	}
 	for _, c := range r.Data {
-		if state, _ := a.http.State(states, c.State); rank[state] > rank[report.State] {
+		if state, _ := a.HTTP.State(states, c.State); rank[state] > rank[report.State] {
 			report.State, word = state, c.State
 		}
 	}
-	_, report.Word = a.http.State(states, word)
+	_, report.Word = a.HTTP.State(states, word)
 	var err error
 	switch report.State {
 	case mediagate.JobSucceeded:
@@ -220,5 +220,5 @@ func (a *Adapter) failed(text string) *mediagate.Outcome {
 	if refusedContent.MatchString(text) {
 		v.Kind = mediagate.KindModerated
 	}
-	return a.http.Failed(vendorhttp.FailureOf(v), text)
+	return a.HTTP.Failed(vendorhttp.FailureOf(v), text)
 }

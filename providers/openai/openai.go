@@ -60,12 +60,12 @@ type Adapter struct {
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	client, key, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, optionOrganization, optionProject)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, optionOrganization, optionProject)
 	if err != nil {
 		return nil, err
 	}
 	check := vendorhttp.Check(ch)
-	a := &Adapter{http: client, header: http.Header{"Authorization": {"Bearer " + key}, "Accept": {"audio/*, application/json"}}}
+	a := &Adapter{http: account.HTTP, header: http.Header{"Authorization": {"Bearer " + account.Key}, "Accept": {"audio/*, application/json"}}}
 	for option, name := range map[string]string{optionOrganization: "OpenAI-Organization", optionProject: "OpenAI-Project"} {
 		value := ch.Options[option]
 		if value == "" {
@@ -77,7 +77,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 		a.header.Set(name, value)
 	}
 	if err := check.Err(); err != nil {
-		client.Close()
+		account.HTTP.Close()
 		return nil, err
 	}
 	return a, nil

@@ -133,7 +133,7 @@ func (a *Adapter) pollError(answer vendorhttp.Answer, r reply, own bool) error {
 }
 
 func (a *Adapter) refuse(v vendorhttp.Verdict, answer vendorhttp.Answer, r reply) error {
-	return a.http.Refuse(v, answer, string(r.Code), "", string(r.Msg))
+	return a.HTTP.Refuse(v, answer, string(r.Code), "", string(r.Msg))
 }
 
 // The vendor's whole vocabulary.
@@ -170,7 +170,7 @@ func (a *Adapter) report(ref mediagate.JobRef, job record) (mediagate.Report, er
 	if ref.Operation == opStems {
 		word = job.Flag
 	}
-	state, text := a.http.State(states, word)
+	state, text := a.HTTP.State(states, word)
 	report := mediagate.Report{Ref: ref, State: state, Word: text, Percent: -1, Named: true}
 	if percent, ok := stages[text]; ok {
 		report.Percent = percent
@@ -265,7 +265,7 @@ func (a *Adapter) failed(job record, word string) *mediagate.Outcome {
 	if word == sensitive || refusedContent.MatchString(text) {
 		v.Kind = mediagate.KindModerated
 	}
-	return a.http.Failed(vendorhttp.FailureOf(v), text)
+	return a.HTTP.Failed(vendorhttp.FailureOf(v), text)
 }
 
 func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

@@ -50,21 +50,17 @@ func Description() providers.Description {
 
 // Adapter speaks to one account. It is safe for concurrent use.
 type Adapter struct {
-	http *vendorhttp.Client
-	key  string
+	vendorhttp.Keyed
 }
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	client, key, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{http: client, key: key}, nil
+	return &Adapter{account}, nil
 }
-
-// Close drops idle connections.
-func (a *Adapter) Close() { a.http.Close() }
 
 // Express says why the job's request cannot be written, if so.
 func Express(job mediagate.Job, _ map[string]string) error {
@@ -78,14 +74,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	body, err := vendorhttp.Encode(w.body)
-	if err != nil {
-		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
-	}
-	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: w.path, Body: vendorhttp.JSON(body),
-		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
-	}))
+	answer, err := a.SubmitJSON(ctx, job, a.call(vendorhttp.Call{Path: w.path}), w.body, submitTimeout)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
@@ -107,7 +96,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if ref.Operation == opStems {
 		path = stemsRecord
 	}
-	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{
 		Effect: vendorhttp.Reads, Path: path + "?taskId=" + url.QueryEscape(ref.JobID),
 	}))
 	if err != nil {
@@ -122,6 +111,6 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 
 // call is the call with the account's key.
 func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Bearer " + a.key}}
+	c.Header = http.Header{"Authorization": {"Bearer " + a.Key}}
 	return c
 }

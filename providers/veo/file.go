@@ -61,7 +61,7 @@ func (a *Adapter) Open(ctx context.Context, _ mediagate.JobRef, media mediagate.
 		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the reference names no file")
 	}
 	for range maxHops {
-		answer, err := a.http.Stream(ctx, a.download(at))
+		answer, err := a.HTTP.Stream(ctx, a.download(at))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -101,7 +101,7 @@ func (a *Adapter) download(at *url.URL) vendorhttp.Call {
 		Limits: vendorhttp.Limits{Total: fileTimeout, Header: headTimeout, Bytes: fileBytes},
 	}
 	if a.own(at) {
-		c.Header.Set("X-Goog-Api-Key", a.key)
+		c.Header.Set("X-Goog-Api-Key", a.Key)
 	}
 	return c
 }
@@ -116,5 +116,5 @@ func (a *Adapter) withheld(answer *vendorhttp.Stream) error {
 	if whole.Status == http.StatusNotFound || whole.Status == http.StatusGone || googleapi.MissingFile(whole) {
 		return mediagate.Errorf(mediagate.KindGone, "the vendor has the file no more")
 	}
-	return mediagate.Errorf(mediagate.KindTransient, "the vendor does not give the file: %w", googleapi.ReadError(a.http, whole))
+	return mediagate.Errorf(mediagate.KindTransient, "the vendor does not give the file: %w", googleapi.ReadError(a.HTTP, whole))
 }

@@ -40,15 +40,14 @@ func Description() providers.Description {
 
 // Adapter speaks to one account. It is safe for concurrent use.
 type Adapter struct {
-	http   *vendorhttp.Client
-	key    string
+	vendorhttp.Keyed
 	base   *url.URL
 	images *inline.Images
 }
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	client, key, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +55,8 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	if err != nil {
 		return nil, mediagate.Invalid("base_url", "channel %q: base_url must be a URL", ch.Name) // OpenKeyed has read it
 	}
-	return &Adapter{http: client, key: key, base: base, images: inline.NewImages(client.Now)}, nil
+	return &Adapter{Keyed: account, base: base, images: inline.NewImages(account.HTTP.Now)}, nil
 }
-
-// Close drops idle connections.
-func (a *Adapter) Close() { a.http.Close() }
 
 // decode reads the job's request, and says what of it the surface lacks.
 func decode(job mediagate.Job) (*googleapi.Video, error) {
@@ -104,7 +100,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		return mediagate.Submission{}, err
 	}
 	defer req.Release()
-	answer, err := a.http.Do(ctx, vendorhttp.Call{
+	answer, err := a.HTTP.Do(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: prefix + "models/" + url.PathEscape(job.Upstream) + ":predictLongRunning",
 		Body: req.Body(nil), SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout}, Header: a.header(),
 	})
@@ -119,7 +115,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 			}}, nil
 		}
 	}
-	return mediagate.Submission{}, googleapi.RefuseVideo(a.http, answer)
+	return mediagate.Submission{}, googleapi.RefuseVideo(a.HTTP, answer)
 }
 
 // result is what an operation has made.
@@ -145,18 +141,18 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 		// Not KindNotFound, which would prove that there is no job.
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "the reference is none of this adapter's")
 	}
-	answer, err := a.http.Do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: prefix + name, Header: a.header()})
+	answer, err := a.HTTP.Do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: prefix + name, Header: a.header()})
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	if err := googleapi.ReadError(a.http, answer); err != nil {
+	if err := googleapi.ReadError(a.HTTP, answer); err != nil {
 		return mediagate.Report{}, err
 	}
 	var op googleapi.Operation
 	if err := answer.Decode(&op); err != nil {
 		return mediagate.Report{}, &mediagate.Error{Kind: mediagate.KindTransient, Message: "the vendor's answer cannot be read", Err: err}
 	}
-	report, err := op.State(a.http, ref)
+	report, err := op.State(a.HTTP, ref)
 	if err != nil || report.State != mediagate.JobSucceeded {
 		return report, err
 	}
@@ -174,11 +170,11 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if len(media) == 0 && len(made.Response.Samples) > 0 {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "a job that succeeded leads to no file")
 	}
-	if report.Outcome = googleapi.VideoOutcome(a.http, media, made.Response.Filtered); !report.Outcome.Succeeded {
+	if report.Outcome = googleapi.VideoOutcome(a.HTTP, media, made.Response.Filtered); !report.Outcome.Succeeded {
 		report.State = mediagate.JobFailed
 	}
 	return report, nil
 }
 
 // header carries the account's key.
-func (a *Adapter) header() http.Header { return http.Header{"X-Goog-Api-Key": {a.key}} }
+func (a *Adapter) header() http.Header { return http.Header{"X-Goog-Api-Key": {a.Key}} }

@@ -52,7 +52,7 @@ func (a *Adapter) report(ref mediagate.JobRef, job reply) (mediagate.Report, err
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	state, word := a.http.State(states, job.State)
+	state, word := a.HTTP.State(states, job.State)
 	report := mediagate.Report{Ref: ref, State: state, Word: word, Percent: -1, Named: named}
 	switch state {
 	case mediagate.JobSucceeded:
@@ -116,7 +116,7 @@ func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error
 	case answer.Status >= http.StatusBadRequest:
 		v.Kind = vendorhttp.RefusalKind(answer.Status)
 	}
-	return a.http.Refuse(v, answer, name, "", string(r.Message))
+	return a.HTTP.Refuse(v, answer, name, "", string(r.Message))
 }
 
 // pollError judges the answer to a query; nil means that it has a job.
@@ -143,7 +143,7 @@ func (a *Adapter) readError(answer vendorhttp.Answer, r reply, own bool) error {
 	case known.Kind == mediagate.KindCapacity:
 		v = vendorhttp.Verdict{Kind: mediagate.KindThrottled, Retry: known.Retry}
 	}
-	return a.http.Refuse(v, answer, name, "", string(r.Message))
+	return a.HTTP.Refuse(v, answer, name, "", string(r.Message))
 }
 
 func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

@@ -100,7 +100,7 @@ func (a *Adapter) failed(job reply) *mediagate.Outcome {
 	if folded(text) == folded(name) {
 		text = ""
 	}
-	out := a.http.Failed(f, text)
-	out.VendorText = cmp.Or(out.VendorText, a.http.Clean(name))
+	out := a.HTTP.Failed(f, text)
+	out.VendorText = cmp.Or(out.VendorText, a.HTTP.Clean(name))
 	return out
 }

@@ -47,21 +47,17 @@ func Description() providers.Description {
 
 // Adapter speaks to one account. It is safe for concurrent use.
 type Adapter struct {
-	http *vendorhttp.Client
-	key  string
+	vendorhttp.Keyed
 }
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	client, key, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{http: client, key: key}, nil
+	return &Adapter{account}, nil
 }
-
-// Close drops idle connections.
-func (a *Adapter) Close() { a.http.Close() }
 
 // Express says why the job's request cannot be written, if so.
 func Express(job mediagate.Job, _ map[string]string) error {
@@ -75,14 +71,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	body, err := vendorhttp.Encode(req.body)
-	if err != nil {
-		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
-	}
-	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: req.path, Body: vendorhttp.JSON(body),
-		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
-	}))
+	answer, err := a.SubmitJSON(ctx, job, a.call(vendorhttp.Call{Path: req.path}), req.body, submitTimeout)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
@@ -102,7 +91,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if ref.JobID == "" {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{
 		Effect: vendorhttp.Reads, Path: tasksPath + url.PathEscape(ref.JobID) + "/creations",
 	}))
 	if err != nil {
@@ -125,7 +114,7 @@ func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 	if err != nil {
 		return mediagate.Errorf(mediagate.KindInternal, "the id cannot be written: %w", err)
 	}
-	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{
 		Effect: vendorhttp.Stops, Path: tasksPath + url.PathEscape(ref.JobID) + "/cancel", Body: vendorhttp.JSON(body),
 	}))
 	if err != nil {
@@ -140,6 +129,6 @@ func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 
 // call is the call with the account's key, whose scheme is the vendor's own.
 func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Token " + a.key}}
+	c.Header = http.Header{"Authorization": {"Token " + a.Key}}
 	return c
 }

@@ -30,21 +30,17 @@ func drawFields() []string { return []string{"prompt", "style"} }
 
 // Adapter speaks to one account. It is safe for concurrent use.
 type Adapter struct {
-	http *vendorhttp.Client
-	key  string
+	vendorhttp.Keyed
 }
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	client, key, err := vendorhttp.OpenKeyed(ch, opt, "https://toy.example.com")
+	account, err := vendorhttp.OpenKeyed(ch, opt, "https://toy.example.com")
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{http: client, key: key}, nil
+	return &Adapter{account}, nil
 }
-
-// Close drops idle connections.
-func (a *Adapter) Close() { a.http.Close() }
 
 type request struct {
 	Model string `json:"model"`
@@ -111,15 +107,15 @@ func verdict(effect vendorhttp.Effect, status int, r reply) mediagate.Kind {
 }
 
 func (a *Adapter) do(ctx context.Context, call vendorhttp.Call) (reply, error) {
-	call.Header = http.Header{"Authorization": {"Bearer " + a.key}}
-	answer, err := a.http.Do(ctx, call)
+	call.Header = http.Header{"Authorization": {"Bearer " + a.Key}}
+	answer, err := a.HTTP.Do(ctx, call)
 	if err != nil {
 		return reply{}, err
 	}
 	var r reply
 	if err := answer.Decode(&r); err != nil || answer.Status != http.StatusOK || r.ID.ID() == "" {
 		v := vendorhttp.Verdict{Kind: verdict(call.Effect, answer.Status, r)}
-		return reply{}, a.http.Refuse(v, answer, string(r.Error), "", "")
+		return reply{}, a.HTTP.Refuse(v, answer, string(r.Error), "", "")
 	}
 	return r, nil
 }
@@ -154,7 +150,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "the answer is about another drawing")
 	}
 	report := mediagate.Report{Ref: ref, Percent: -1, Named: true}
-	switch report.State, report.Word = a.http.State(states, r.State); report.State {
+	switch report.State, report.Word = a.HTTP.State(states, r.State); report.State {
 	case mediagate.JobSucceeded:
 		link := r.Picture.Link()
 		if link == "" { // asked again, it may be there
@@ -162,7 +158,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 		}
 		report.Outcome = &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: link, MimeType: "image/png"}}}
 	case mediagate.JobFailed:
-		report.Outcome = a.http.Failed(vendorhttp.FailureOf(vendorhttp.Verdict{}), "the picture was spoilt")
+		report.Outcome = a.HTTP.Failed(vendorhttp.FailureOf(vendorhttp.Verdict{}), "the picture was spoilt")
 	default: // still under way
 	}
 	return report, nil
