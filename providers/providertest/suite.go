@@ -216,12 +216,12 @@ func (s Suite) job() mediagate.Job {
 	return job
 }
 
-// short lets a stalled answer end soon. The outcome does not depend on how
-// soon.
+// short lets a stalled answer end soon, and leaves time enough for what comes
+// before it on a machine that is busy.
 func short() providers.Options {
 	return providers.Options{Timeouts: vendorhttp.Timeouts{
-		SubmitHeader: 150 * time.Millisecond, Submit: 300 * time.Millisecond,
-		ReadHeader: 150 * time.Millisecond, Read: 300 * time.Millisecond,
+		SubmitHeader: time.Second, Submit: 2 * time.Second,
+		ReadHeader: time.Second, Read: 2 * time.Second,
 	}}
 }
 
