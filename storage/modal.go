@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 )
@@ -72,13 +71,13 @@ func (s *Store) SubmitModal(ctx context.Context, m mediagate.ModalCall) (command
 		}
 		command.At = s.clock()
 		if m.IdempotencyKey != "" {
-			inserted := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&idempotencyRow{
+			first, err := remember(tx, &idempotencyRow{
 				AccountID: m.AccountID, Key: m.IdempotencyKey, Path: m.Path, BodySHA256: m.BodySHA256[:], TaskID: m.TaskID, CreatedAt: at(command.At),
-			})
-			if inserted.Error != nil {
-				return inserted.Error
+			}, at(command.At))
+			if err != nil {
+				return err
 			}
-			if replayed = inserted.RowsAffected == 0; replayed {
+			if replayed = !first; replayed {
 				return nil
 			}
 		}

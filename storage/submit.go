@@ -155,13 +155,8 @@ func (s *Store) submitSteps(ctx context.Context, n submission) (stored bool, err
 	err = s.write(ctx, "submit", func(tx *gorm.DB) error {
 		stored = false
 		if n.record != nil {
-			inserted := tx.Clauses(clause.OnConflict{
-				Columns:   []clause.Column{{Name: "account_id"}, {Name: "key"}},
-				DoUpdates: clause.AssignmentColumns(columnsOf[idempotencyRow]().names),
-				Where:     clause.Where{Exprs: []clause.Expression{gorm.Expr("idempotency.expires_at <= ?", n.now)}},
-			}).Create(n.record)
-			if inserted.Error != nil || inserted.RowsAffected == 0 {
-				return inserted.Error
+			if first, err := remember(tx, n.record, n.now); err != nil || !first {
+				return err
 			}
 		}
 		into := n.into(&statement{})
@@ -188,6 +183,17 @@ func (s *Store) submitSteps(ctx context.Context, n submission) (stored bool, err
 		return nil
 	})
 	return stored, err
+}
+
+// remember stores the record of a request. It tells false where another stands
+// against it; one that has expired does not.
+func remember(tx *gorm.DB, record *idempotencyRow, now stamp) (first bool, err error) {
+	inserted := tx.Clauses(clause.OnConflict{
+		Columns:   []clause.Column{{Name: "account_id"}, {Name: "key"}},
+		DoUpdates: clause.AssignmentColumns(columnsOf[idempotencyRow]().names),
+		Where:     clause.Where{Exprs: []clause.Expression{gorm.Expr("idempotency.expires_at <= ?", now)}},
+	}).Create(record)
+	return inserted.RowsAffected > 0, inserted.Error
 }
 
 // groupLoad counts the tasks in flight of a group.

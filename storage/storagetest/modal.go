@@ -14,6 +14,11 @@ const modalTime = 30 * time.Minute
 func (b *bench) inpainting() (id string, p payer) {
 	b.Helper()
 	p = b.newPayer(unit(10))
+	return b.inpaintingOf(p), p
+}
+
+func (b *bench) inpaintingOf(p payer) (id string) {
+	b.Helper()
 	n := b.draft(p, unit(1))
 	n.Task.Type, n.Task.Plan.Modal = mediagate.TypeArt, modalTime
 	id, _, err := b.Submit(b.Context(), n)
@@ -21,7 +26,7 @@ func (b *bench) inpainting() (id string, p payer) {
 	b.intent(id, 1)
 	_, err = b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
 	b.noError(err)
-	return id, p
+	return id
 }
 
 // modal is such a task whose vendor wants to hear more since this moment.
@@ -259,5 +264,26 @@ var modalRowTests = map[string]func(*bench){
 		_, ok, err = b.Replay(b.Context(), q.account, "r", "/modal", refused.BodySHA256)
 		b.noError(err)
 		same(b, "remembered", ok, false)
+	},
+	"a key whose record has expired serves a modal call": func(b *bench) {
+		id, p := b.modal()
+		first := call(id, p)
+		first.IdempotencyKey, first.BodySHA256 = "k", [32]byte{1}
+		_, _, err := b.SubmitModal(b.Context(), first)
+		b.noError(err)
+		b.settle(mediagate.Settlement{TaskID: id, N: 1, Status: mediagate.StatusCancelled})
+		b.pass(24*time.Hour + time.Second)
+		_, _, err = b.SubmitModal(b.Context(), first)
+		b.kind(err, mediagate.KindConflict)
+		next := b.inpaintingOf(p)
+		b.noError(b.BeginModal(b.Context(), next, 1))
+		reused := call(next, p)
+		reused.IdempotencyKey, reused.BodySHA256 = "k", [32]byte{2}
+		_, replayed, err := b.SubmitModal(b.Context(), reused)
+		b.noError(err)
+		same(b, "replayed", replayed, false)
+		found, ok, err := b.Replay(b.Context(), p.account, "k", "/modal", reused.BodySHA256)
+		b.noError(err)
+		same(b, "replay", []any{found, ok}, []any{next, true})
 	},
 }
