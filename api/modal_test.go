@@ -1,0 +1,56 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+)
+
+// twin lets a call's twin be taken in just after the call has looked for one.
+type twin struct {
+	api.Store
+	goes func()
+}
+
+func (s *twin) Replay(ctx context.Context, accountID, key, path string, body [32]byte) (taskID string, found bool, err error) {
+	taskID, found, err = s.Store.Replay(ctx, accountID, key, path, body)
+	if goes := s.goes; goes != nil {
+		s.goes = nil
+		goes()
+	}
+	return taskID, found, err
+}
+
+// Of two that arrive at once the later one finds a task that waits no more: for
+// its own parameters, that is.
+func TestModalTwinsBothGetTheAcknowledgement(t *testing.T) {
+	t.Parallel()
+	store := new(twin)
+	g := newGateway(t, func(c *api.Config) {
+		store.Store = c.Store
+		c.Store = store
+	})
+	parent := g.submit(art, artBody)
+	g.finishArt(parent, mediagate.Made{Buttons: artButtons})
+	id := g.submit(art+"/inpaint", `{"task_id":"`+parent+`"}`)
+	g.accept(id)
+	g.must(g.store.BeginModal(t.Context(), id, 1))
+	call := request{
+		method: http.MethodPost, path: art + "/modal", key: g.key, header: http.Header{"Idempotency-Key": {"m"}},
+		body: `{"task_id":"` + id + `","mask_url":` + mask + `}`,
+	}
+	var first answer
+	store.goes = func() { first = g.send(call) }
+	second := g.send(call)
+	if first.taskID(t) != id || second.taskID(t) != id || second.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("the answers: %s, %s", first.body, second.body)
+	}
+	if len(g.starter.commands) != 1 {
+		t.Errorf("the workflow was told %+v", g.starter.commands)
+	}
+	call.body = `{"task_id":"` + id + `","mask_url":` + mask + `,"prompt":"a hat"}`
+	g.send(call).wantError(t, http.StatusConflict, "invalid_request_error", "idempotency key reused")
+}
