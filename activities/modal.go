@@ -50,6 +50,21 @@ func (a *Activities) resuming(ctx context.Context, task mediagate.Task, before m
 	return externalID, []channel.Candidate{{Channel: c, Route: route}}, nil
 }
 
+// provenFor has a channel asked whose key is new for the job that waits, where
+// attempt n takes parameters to it: nobody has polled for that job since, and
+// only what shows it has the account (D11).
+func (a *Activities) provenFor(ctx context.Context, task mediagate.Task, n int) error {
+	if !task.Modal.Resumes(n) {
+		return nil
+	}
+	waiting, err := a.Store.Attempt(ctx, task.ID, task.Modal.N)
+	if err != nil {
+		return err
+	}
+	_, err = a.accounts().Proven(ctx, waiting)
+	return err
+}
+
 // waitingJob is what the job of such an attempt works on: the one at the vendor
 // that waits.
 func (a *Activities) waitingJob(ctx context.Context, task mediagate.Task) (*mediagate.Source, error) {

@@ -25,6 +25,9 @@ import (
 // None is stored when the task has ended, is cancelled, late or overtaken: the
 // story tells.
 func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int, has *channel.Place) (claimed, error) {
+	if err := a.provenFor(ctx, task, n); err != nil {
+		return claimed{}, err
+	}
 	look, ok := a.looking.Await(ctx, "", looksAtOnce, lookPatience)
 	if !ok {
 		return claimed{}, mediagate.Errorf(mediagate.KindUnavailable, "the database is busy")

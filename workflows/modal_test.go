@@ -297,6 +297,40 @@ func TestD15ParametersGoToTheAccount(t *testing.T) {
 		b.ended(mediagate.StatusCompleted)
 		b.submits(taskID, taskID+"-2")
 	})
+	t.Run("its key is renewed meanwhile", func(t *testing.T) { // D11: the job that waits proves whose the new one is
+		t.Parallel()
+		b := setup(t, inpainting)
+		b.Async.OnPoll = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+			return mediagate.Report{Ref: ref, State: mediagate.JobWaiting, Word: "MODAL", Percent: -1, Named: true}, nil
+		}
+		b.asks(time.Minute)
+		b.at(90*time.Second, func() { b.Channels.Set(b.Renewed(), b.SyncBound()) })
+		b.says(2*time.Minute, true)
+		b.succeeds(4*time.Minute, 2)
+		b.run()
+		b.ended(mediagate.StatusCompleted)
+		b.submits(taskID, taskID+"-2")
+	})
+	t.Run("its name is another account's meanwhile", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, inpainting)
+		other, vendor := b.Stranger()
+		b.asks(time.Minute)
+		b.at(90*time.Second, func() { b.Channels.Set(other, b.SyncBound()) })
+		b.says(2*time.Minute, true)
+		b.at(9*time.Minute, func() {
+			if got := b.task().ParkReason; got != mediagate.ParkChannelMissing {
+				t.Errorf("the task is parked for %q", got)
+			}
+		})
+		b.cancels(10 * time.Minute)
+		b.run()
+		b.ended(mediagate.StatusCancelled)
+		b.submits(taskID)
+		if n := len(vendor.Submits()); n > 0 {
+			t.Errorf("another account was sent %d jobs", n)
+		}
+	})
 	t.Run("it refuses for now", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, inpainting)
