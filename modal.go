@@ -36,6 +36,11 @@ type Modal struct {
 // vendor, instead of asking for a new job.
 func (m Modal) Resumes(n int) bool { return m.State == ModalSubmitted && n > m.N }
 
+// NoModal is how a task ends whose client said nothing in time.
+func NoModal() *Failure {
+	return &Failure{Code: CodeModalExpired, Message: "no modal parameters came in time"}
+}
+
 // ModalCall is a client's modal call: what it says, and the idempotency record
 // when it sent a key.
 type ModalCall struct {

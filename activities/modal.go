@@ -27,6 +27,23 @@ func (a *Activities) ExpireModal(ctx context.Context, in TaskArgs) (mediagate.St
 	return a.story(ctx, in.TaskID)
 }
 
+// expireFor ends the wait for a run whose code knows of none, and whose deadline,
+// which lies behind the wait, has passed: it would ask for the task's end again
+// and again. spoken says that the client came first.
+func (a *Activities) expireFor(ctx context.Context, end *SettleArgs) (spoken bool, err error) {
+	if err := a.Store.ExpireModal(ctx, end.TaskID); err != nil {
+		return false, err
+	}
+	task, err := a.Store.TaskByID(ctx, end.TaskID)
+	if err != nil {
+		return false, err
+	}
+	if task.Modal.State == mediagate.ModalExpired {
+		end.Failure = mediagate.NoModal()
+	}
+	return task.Modal.State == mediagate.ModalSubmitted, nil
+}
+
 // resuming is following for an attempt that takes modal parameters to the
 // vendor: only the account can take them whose job waits, through whichever of
 // our channels has it.

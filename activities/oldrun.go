@@ -7,23 +7,43 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-type oldRunKey struct{}
+// Generation is which code decides in a run: what that code decided by a story is
+// in the run's history, and newer code must decide the same by it ever after.
+// While workers are replaced, a workflow task may be done by an old one and its
+// activity by a new one: so a run is told of nothing that its code does not know.
+type Generation int
 
-// ForOldRun is the context of an activity whose workflow task was done by a
-// worker of before tasks queued, moved on at once and had their inputs judged,
-// which may share the tasks during an upgrade. What that code decided by a story
-// is in the run's history, and newer code must decide the same by it ever after:
-// so such a run is told of nothing that it does not know.
-func ForOldRun(ctx context.Context) context.Context {
-	return context.WithValue(ctx, oldRunKey{}, true)
+// The generations.
+const (
+	BeforeQueues Generation = iota // tasks queued, moved on at once and had their inputs judged after it
+	BeforeModal                    // tasks waited for modal parameters after it
+	Newest
+)
+
+type generationKey struct{}
+
+// ForRunOf is the context of an activity whose workflow task was done by code of
+// that generation. Without it that was the newest.
+func ForRunOf(ctx context.Context, g Generation) context.Context {
+	return context.WithValue(ctx, generationKey{}, g)
 }
 
-func forOldRun(ctx context.Context) bool { return ctx.Value(oldRunKey{}) != nil }
+// runIs reports that the code that asks is of that generation, or older.
+func runIs(ctx context.Context, g Generation) bool {
+	of, ok := ctx.Value(generationKey{}).(Generation)
+	return ok && of <= g
+}
 
-// asOldRunsKnow leaves out of the story what such a run would not heed.
-func asOldRunsKnow(st mediagate.Story) mediagate.Story {
-	st.QueuedAt, st.QueuedFor, st.Granted, st.Elsewhere, st.JudgeInputs = time.Time{}, nil, false, false, false
-	st.ModalUntil, st.ModalExpired = time.Time{}, false
+func forOldRun(ctx context.Context) bool { return runIs(ctx, BeforeQueues) }
+
+// asRunKnows leaves out of the story what the code that asks would not heed.
+func asRunKnows(ctx context.Context, st mediagate.Story) mediagate.Story {
+	if forOldRun(ctx) {
+		st.QueuedAt, st.QueuedFor, st.Granted, st.Elsewhere, st.JudgeInputs = time.Time{}, nil, false, false, false
+	}
+	if runIs(ctx, BeforeModal) {
+		st.ModalUntil, st.ModalExpired = time.Time{}, false
+	}
 	return st
 }
 

@@ -34,6 +34,15 @@ func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story
 	if task.Status.Terminal() {
 		return a.story(ctx, in.TaskID)
 	}
+	if in.WithoutOutcome && task.Modal.State == mediagate.ModalWaiting && runIs(ctx, BeforeModal) {
+		spoken, err := a.expireFor(ctx, &in)
+		if err != nil {
+			return mediagate.Story{}, a.fail(ctx, err)
+		}
+		if spoken {
+			return a.story(ctx, in.TaskID)
+		}
+	}
 	if in.WithoutOutcome {
 		found, err := a.lastLook(ctx, task, in.N)
 		if err != nil {

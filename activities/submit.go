@@ -63,10 +63,7 @@ func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story,
 		}
 	}
 	st.CanCancel = st.N > 0 && a.accounts().CanCancel(st.Provider)
-	if forOldRun(ctx) {
-		return asOldRunsKnow(st), nil
-	}
-	return st, nil
+	return asRunKnows(ctx, st), nil
 }
 
 // SubmitJob makes attempt n of the task: it stores the intent, calls the

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"strconv"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/activity"
@@ -11,9 +12,28 @@ import (
 	"github.com/mediagate/mediagate/activities"
 )
 
-// headerGeneration is on each activity that workflows of this build schedule.
-// Builds of before it had none.
+// headerGeneration is on each activity that workflows schedule: the generation of
+// their code, as a number. The first builds had none, and those after them left
+// it empty.
 const headerGeneration = "mediagate-generation"
+
+// mark is the header of this build.
+var mark = []byte(strconv.Itoa(int(activities.Newest)))
+
+// generationOf reads the header, which is nil where there is none. A number that
+// is none here is of newer code, which knows all that this one does.
+func generationOf(header *commonpb.Payload) activities.Generation {
+	if header == nil {
+		return activities.BeforeQueues
+	}
+	if len(header.GetData()) == 0 {
+		return activities.BeforeModal
+	}
+	if n, err := strconv.Atoi(string(header.GetData())); err == nil && n >= 0 && n < int(activities.Newest) {
+		return activities.Generation(n)
+	}
+	return activities.Newest
+}
 
 // generations lets activities know which code asks: while workers are replaced,
 // a workflow of an old one may be served by the activities of a new one.
@@ -41,7 +61,7 @@ type markingCalls struct {
 
 // ExecuteActivity schedules the activity with the mark.
 func (c *markingCalls) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
-	interceptor.WorkflowHeader(ctx)[headerGeneration] = &commonpb.Payload{}
+	interceptor.WorkflowHeader(ctx)[headerGeneration] = &commonpb.Payload{Data: mark}
 	return c.Next.ExecuteActivity(ctx, name, args...)
 }
 
@@ -57,8 +77,8 @@ type markedActivity struct {
 // ExecuteActivity runs the activity, for whoever asks. A local one is asked by
 // this very process.
 func (a *markedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	if _, marked := interceptor.Header(ctx)[headerGeneration]; !marked && !activity.GetInfo(ctx).IsLocalActivity {
-		ctx = activities.ForOldRun(ctx)
+	if !activity.GetInfo(ctx).IsLocalActivity {
+		ctx = activities.ForRunOf(ctx, generationOf(interceptor.Header(ctx)[headerGeneration]))
 	}
 	return a.Next.ExecuteActivity(ctx, in)
 }

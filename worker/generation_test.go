@@ -24,11 +24,13 @@ import (
 func TestOldRunsAreToldWhatTheyKnow(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		marks  []string
+		mark   *commonpb.Payload
 		queued bool
 	}{
-		"a run of this build": {[]string{headerGeneration}, true},
-		"an old one":          {nil, false},
+		"a run of this build":    {&commonpb.Payload{Data: mark}, true},
+		"one of before modal":    {&commonpb.Payload{}, true},
+		"one of builds to come":  {&commonpb.Payload{Data: []byte("99")}, true},
+		"one of before queueing": {nil, false},
 	} {
 		for limited, concurrency := range map[string]int{"no slot": 1, "no channel": 0} {
 			t.Run(name+", "+limited, func(t *testing.T) {
@@ -45,8 +47,8 @@ func TestOldRunsAreToldWhatTheyKnow(t *testing.T) {
 				var suite testsuite.WorkflowTestSuite
 				env := suite.NewTestActivityEnvironment()
 				header := &commonpb.Header{Fields: map[string]*commonpb.Payload{}} // which the suite writes to
-				for _, mark := range test.marks {
-					header.Fields[mark] = &commonpb.Payload{}
+				if test.mark != nil {
+					header.Fields[headerGeneration] = test.mark
 				}
 				env.SetHeader(header)
 				env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{&generations{}}})
@@ -72,6 +74,68 @@ func TestOldRunsAreToldWhatTheyKnow(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// D15: the run of a build that knew nothing of the wait waits for the deadline,
+// which lies behind it, and then wants the task to end.
+func TestOldRunsAndModal(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		mark  *commonpb.Payload
+		knows bool
+	}{
+		"a run of this build":    {&commonpb.Payload{Data: mark}, true},
+		"one of before modal":    {&commonpb.Payload{}, false},
+		"one of before queueing": {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := time.Now()
+			w := activitytest.New(func() time.Time { return now })
+			task := w.NewVideo()
+			task.Type, task.Plan.Modal = mediagate.TypeArt, 30*time.Minute
+			w.Store.Add(task)
+			var suite testsuite.WorkflowTestSuite
+			env := suite.NewTestActivityEnvironment()
+			header := &commonpb.Header{Fields: map[string]*commonpb.Payload{}}
+			if test.mark != nil {
+				header.Fields[headerGeneration] = test.mark
+			}
+			env.SetHeader(header)
+			env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{&generations{}}})
+			env.RegisterActivity(w.Activities)
+			story := func(activity, args any) (st mediagate.Story) {
+				value, err := env.ExecuteActivity(activity, args)
+				if err == nil {
+					err = value.Get(&st)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return st
+			}
+			story(w.Activities.SubmitJob, activities.AttemptArgs{TaskID: activitytest.TaskID, N: 1})
+			if err := w.Store.BeginModal(t.Context(), activitytest.TaskID, 1); err != nil {
+				t.Fatal(err)
+			}
+			if st := story(w.Activities.UnparkTask, activities.TaskArgs{TaskID: activitytest.TaskID}); st.ModalUntil.IsZero() == test.knows {
+				t.Errorf("the story says that it waits until %v", st.ModalUntil)
+			}
+			if test.knows {
+				return // what it does then is in the tests of workflows
+			}
+			now = now.Add(3 * time.Hour)
+			late := &mediagate.Failure{Code: mediagate.CodeGenerationTimeout, Message: "late", Retryable: true}
+			st := story(w.Activities.Settle, activities.SettleArgs{TaskID: task.ID, N: 1, Status: mediagate.StatusFailed, Failure: late, WithoutOutcome: true})
+			ended, err := w.Store.TaskByID(t.Context(), task.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if st.Status != mediagate.StatusFailed || ended.Failure == nil || ended.Failure.Code != mediagate.CodeModalExpired {
+				t.Errorf("the task is %s for %+v", st.Status, ended.Failure)
+			}
+		})
 	}
 }
 

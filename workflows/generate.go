@@ -124,7 +124,7 @@ func (g *generate) stepAccepted(ctx workflow.Context) error {
 	case st.Failure != nil:
 		return g.end(ctx, mediagate.StatusFailed, st.Failure)
 	case st.ModalExpired:
-		return g.end(ctx, mediagate.StatusFailed, modalExpired())
+		return g.end(ctx, mediagate.StatusFailed, mediagate.NoModal())
 	case !st.ModalUntil.IsZero():
 		return g.modal(ctx)
 	case st.Succeeded && !st.Mirrored:

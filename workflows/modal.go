@@ -41,7 +41,3 @@ func (g *generate) modal(ctx workflow.Context) error {
 // asksForMore reports that the task waits for modal parameters, or has waited
 // for too long.
 func asksForMore(st mediagate.Story) bool { return !st.ModalUntil.IsZero() || st.ModalExpired }
-
-func modalExpired() *mediagate.Failure {
-	return &mediagate.Failure{Code: mediagate.CodeModalExpired, Message: "no modal parameters came in time"}
-}
