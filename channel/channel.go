@@ -68,31 +68,48 @@ func (b *Configured) All() []Channel { return b.list }
 // route's channels the lowest priority comes first, and equal ones are mixed by
 // weight. A channel stands for the first route that it can take: what is full or
 // away is the account, not the route. Where no channel can, all are listed that
-// serve a route: the adapter says why not, and the task ends with that.
+// serve a route: the adapter says why not, and the task ends with that. But none
+// is where only the account can that made the source, whose channel is not here:
+// that says nothing of the request (D11).
 func (b *Configured) Candidates(model string, routes []mediagate.Route, job mediagate.Job) []Candidate {
-	for _, demand := range []func(Channel, mediagate.Route) bool{
-		func(c Channel, r mediagate.Route) bool {
-			ask := job
-			ask.Source = job.Source.As(b.Made(job.Source, c.Name), mediagate.UploadComing)
-			return c.expresses(r, ask)
-		},
-		func(Channel, mediagate.Route) bool { return true },
-	} {
-		var all []Candidate
-		listed := make(map[string]bool)
-		for _, route := range routes {
-			for _, c := range b.serving(model, route, demand) {
-				if !listed[c.Name] {
-					listed[c.Name] = true
-					all = append(all, Candidate{c, route})
-				}
+	able := b.candidates(model, routes, func(c Channel, r mediagate.Route) bool {
+		return c.expressesFrom(r, job, b.Made(job.Source, c.Name))
+	})
+	if len(able) > 0 {
+		return able
+	}
+	all := b.candidates(model, routes, func(Channel, mediagate.Route) bool { return true })
+	if job.Source != nil &&
+		!slices.ContainsFunc(all, func(c Candidate) bool { return b.Made(job.Source, c.Name) }) &&
+		slices.ContainsFunc(all, func(c Candidate) bool {
+			return c.Provider == job.Source.Provider && c.expressesFrom(c.Route, job, true)
+		}) {
+		return nil
+	}
+	return all
+}
+
+// candidates lists, for one route after the other, the channels that meet the
+// demand, each once.
+func (b *Configured) candidates(model string, routes []mediagate.Route, demand func(Channel, mediagate.Route) bool) []Candidate {
+	var all []Candidate
+	listed := make(map[string]bool)
+	for _, route := range routes {
+		for _, c := range b.serving(model, route, demand) {
+			if !listed[c.Name] {
+				listed[c.Name] = true
+				all = append(all, Candidate{c, route})
 			}
 		}
-		if len(all) > 0 {
-			return all
-		}
 	}
-	return nil
+	return all
+}
+
+// expressesFrom is expresses for a job that works on a source, which the
+// channel's account has made if own says so.
+func (c Channel) expressesFrom(r mediagate.Route, job mediagate.Job, own bool) bool {
+	job.Source = job.Source.As(own, mediagate.UploadComing)
+	return c.expresses(r, job)
 }
 
 // Made reports whether the channel's account made the source.

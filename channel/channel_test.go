@@ -68,6 +68,53 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
+// D11: a job that only the account can make that made its source waits for that
+// account's channel. That another one cannot make it says nothing of the request.
+func TestCandidatesOfASource(t *testing.T) {
+	t.Parallel()
+	sticks := func(job mediagate.Job, _ map[string]string) error {
+		if strings.Contains(string(job.Params), "never") {
+			return mediagate.Invalid("prompt", "prompt is not possible here")
+		}
+		if !job.Source.Own {
+			return mediagate.Invalid("task_id", "task_id must name a task that the same account made")
+		}
+		return nil
+	}
+	named := func(name, fingerprint string) channel.Channel {
+		return channel.Channel{
+			Channel: mediagate.Channel{Name: name, Provider: "a"}, Fingerprint: fingerprint, Adapter: providers.Adapter{Express: sticks},
+		}
+	}
+	stranger := named("other", "account-o")
+	stranger.Provider = "b"
+	routes := []mediagate.Route{{Provider: "a", Upstream: "one"}, {Provider: "b", Upstream: "one"}}
+	source := &mediagate.Source{Provider: "a", Channel: "maker", Fingerprint: "account-m"}
+	for name, test := range map[string]struct {
+		channels []channel.Channel
+		params   string
+		want     string
+	}{
+		"its maker":                        {[]channel.Channel{named("other", "account-o"), named("maker", "account-m")}, `{}`, "maker"},
+		"its maker is gone":                {[]channel.Channel{named("other", "account-o")}, `{}`, ""},
+		"its maker cannot make it":         {[]channel.Channel{named("maker", "account-m")}, `{"prompt":"never"}`, "maker"},
+		"nobody could make it":             {[]channel.Channel{named("other", "account-o")}, `{"prompt":"never"}`, "other"},
+		"another vendor, which has it not": {[]channel.Channel{stranger}, `{}`, "other"},
+		"its maker under a name of before": {[]channel.Channel{named("other", "account-o"), named("new", "account-m")}, `{}`, "new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var names []string
+			for _, c := range channel.NewConfigured(test.channels).Candidates("art", routes, mediagate.Job{Params: json.RawMessage(test.params), Source: source}) {
+				names = append(names, c.Name)
+			}
+			if got := strings.Join(names, " "); got != test.want {
+				t.Errorf("candidates %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 // The order in which to try channels: route by route, each channel once, by
 // priority, and by weight where that is equal.
 func TestCandidatesInOrder(t *testing.T) {
