@@ -67,6 +67,8 @@ func TestWrongMethods(t *testing.T) {
 		"/admin/v1/accounts": {"GET", "HEAD", "POST"}, "/admin/v1/accounts/a": {"GET", "HEAD", "PATCH"},
 		"/admin/v1/accounts/a/grants": {"POST"}, "/admin/v1/accounts/a/ledger": {"GET", "HEAD"}, "/admin/v1/accounts/a/keys": {"POST"},
 		"/admin/v1/keys": {"GET", "HEAD"}, "/admin/v1/keys/a": {"DELETE", "GET", "HEAD"}, "/admin/v1/ledger/check": {"GET", "HEAD"},
+		art: {"POST"}, art + "/imagine": {"POST"}, art + "/upscale": {"POST"}, art + "/modal": {"POST"}, "/v1/artgen/" + id: {"GET", "HEAD"},
+		"/v1/audio/speech": {"POST"}, "/v1/models": {"GET", "HEAD"}, "/v1/models/a/schema": {"GET", "HEAD"}, "/v1/model-schema": {"GET", "HEAD"},
 		"/admin/v1/channels": {"GET", "HEAD"}, "/admin/v1/channels/a": {"GET", "HEAD", "PATCH"},
 	} {
 		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "FOO"} {

@@ -182,12 +182,12 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		ec.Set(callKey, c)
 		ec.Response().Header().Set("X-Request-Id", c.requestID)
 		ec.Response().Before(c.skipBody)
-		path := ec.Request().URL.Path
-		known, routed := s.envelopes[ec.Path()]
-		if routed = routed && sameShape(ec); routed {
+		route := s.routePath(ec)
+		known, routed := s.envelopes[route]
+		if routed {
 			c.envelope = known
 		} else {
-			c.envelope = envelopeFor(path)
+			c.envelope = envelopeFor(ec.Request().URL.Path)
 		}
 		preflight := s.cors(c)
 		var err error
@@ -196,8 +196,8 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			err = errRoute
 		case preflight:
 			err = ec.NoContent(http.StatusNoContent)
-		case !slices.Contains(s.methods[ec.Path()], ec.Request().Method):
-			ec.Response().Header().Set("Allow", strings.Join(s.methods[ec.Path()], ", "))
+		case !slices.Contains(s.methods[route], ec.Request().Method):
+			ec.Response().Header().Set("Allow", strings.Join(s.methods[route], ", "))
 			err = errMethod
 		default:
 			err = s.guarded(next, c)
@@ -220,6 +220,20 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			panic(http.ErrAbortHandler)
 		}
 		return nil
+	}
+}
+
+// routePath is the path of the route that the request names, or "". A path
+// that is a route's own is that route whatever the method: Echo's router looks
+// for another one that takes the method, such as one with a parameter there.
+func (s *Server) routePath(ec echo.Context) string {
+	switch own := echo.GetPath(ec.Request()); {
+	case s.methods[own] != nil:
+		return own
+	case sameShape(ec):
+		return ec.Path()
+	default:
+		return ""
 	}
 }
 
