@@ -206,6 +206,8 @@ func TestMusicSources(t *testing.T) {
 		"start too late":  {"/replaceMusic", task1(song, `,"start_s":13,"end_s":14`), "start_s", "within the clip"},
 		"no start":        {"/replaceMusic", task1(song, `,"end_s":14`), "start_s", "start_s is required"},
 		"end not greater": {"/replaceMusic", task1(song, `,"start_s":2,"end_s":2`), "end_s", "end_s must be greater than start_s"},
+		"sample of none":  {"/sample", task1(song, `,"prompt":"a","end_s":0`), "end_s", "end_s must be greater than start_s"},
+		"from the end on": {"/sample", task1(song, `,"prompt":"a","start_s":12.5`), "start_s", "within the clip, which is 12.5 seconds long"},
 		"negative":        {"/replaceMusic", task1(song, `,"start_s":-1,"end_s":2`), "start_s", "at least 0"},
 		"no clip":         {"/stemsMusicB", `{"model":"music-b"}`, "clip_id", "clip_id is required"},
 		"unknown clip":    {"/stemsMusicB", clip("x", ""), "clip_id", "clip_id is unknown"},

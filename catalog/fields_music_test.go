@@ -78,7 +78,7 @@ func sectionCases(required bool) map[string]fieldCase {
 	}
 	cases["start_s null"] = fieldCase{`"start_s":null,"end_s":1`, "", ""}
 	cases["end_s null"] = fieldCase{`"start_s":1,"end_s":null`, "", ""}
-	cases["end_s 0 alone"] = fieldCase{`"end_s":0`, "", ""}
+	cases["end_s 0 alone"] = fieldCase{`"end_s":0`, "end_s", "end_s must be greater than start_s"}
 	return cases
 }
 

@@ -21,7 +21,7 @@ type SourceRule struct {
 	Voice  string   `yaml:"voice"`  // a voice's own id
 	Button string   `yaml:"button"` // beside the id of the task: a button of it, which is pressed
 	Of     []string `yaml:"of"`     // the models one of which made it, by their ids
-	Within []string `yaml:"within"` // fields with seconds of it, which stay: none is beyond its end
+	Within []string `yaml:"within"` // fields with seconds of it, which stay: none is beyond its end, the last is that end where it is not given
 
 	Press []pressFile `yaml:"press"` // which button, where none is named
 }
@@ -53,18 +53,29 @@ func (s *Source) Field() string {
 	}
 }
 
-// Fits refuses times that are beyond the end of a source of that length;
-// without a length there is nothing to judge by.
+// Fits refuses times that are beyond the end of a source of that length, and
+// one at its end that nothing follows but that end; without a length there is
+// nothing to judge by.
 func (s *Source) Fits(seconds float64) error {
 	if seconds <= 0 {
 		return nil
 	}
-	for _, name := range s.Rule.Within {
-		if at, given := s.times[name]; given && at > seconds {
+	for i, name := range s.Rule.Within {
+		at, given := s.times[name]
+		open := i+1 < len(s.Rule.Within) && !s.given(s.Rule.Within[i+1:])
+		if given && (at > seconds || open && at == seconds) {
 			return mediagate.Invalid(name, "%s must be within the clip, which is %s seconds long", name, strconv.FormatFloat(seconds, 'f', -1, 64))
 		}
 	}
 	return nil
+}
+
+// given reports whether the request has any of these times.
+func (s *Source) given(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, given := s.times[name]
+		return given
+	})
 }
 
 // taken are the fields that leave the request.

@@ -90,6 +90,7 @@ func TestSourceFits(t *testing.T) {
 	o, _ := m.Operation("/v1/music/generations/stems")
 	for times, param := range map[string]string{
 		`"end_s":0`: "", `"start_s":12.5,"end_s":12.5`: "", `"end_s":12.51`: "end_s", `"start_s":13`: "start_s", `"end_s":1e300`: "end_s",
+		`"start_s":12.49`: "", `"start_s":12.5`: "start_s", // without an end of its own
 	} {
 		r, err := o.Accept(parse(t, `{"task_id":"t",`+times+`}`))
 		if err != nil {
