@@ -87,6 +87,9 @@ func TestArtTask(t *testing.T) {
 		unified.at("data", "buttons", 0, "label") != "U1" {
 		t.Errorf("the unified task: %s", unified.body)
 	}
+	if a := g.get("/v1/images/generations/" + id); a.at("url") != unified.at("data", "result", "images", 0, "url", 0) {
+		t.Errorf("the older poll, whose file is the first result: %s", a.body)
+	}
 	if listed := g.get("/v1/tasks?type=art&status=completed"); listed.at("data", 0, "buttons", 0, "label") != "U1" {
 		t.Errorf("in the list: %s", listed.body)
 	}

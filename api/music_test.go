@@ -147,6 +147,11 @@ func TestMusicArchivesAndVoices(t *testing.T) {
 	if diff := cmp.Diff([]any{map[string]any{"voice_id": "voice-1", "status": "completed"}}, g.get("/v1/music/tasks/"+voice).at("data", "result", "music")); diff != "" {
 		t.Errorf("the voice (-want +got):\n%s", diff)
 	}
+	for _, path := range []string{"/v1/music/tasks/", "/v1/tasks/"} { // which has no file
+		if a := g.get(path + voice); cmp.Diff([]any{}, a.at("data", "result", "audios")) != "" {
+			t.Errorf("%s of the voice: %s", path, a.body)
+		}
+	}
 	id := g.submit(music, `{"model":"music-a","prompt":"a","voice_id":"voice-1"}`)
 	if s := g.source(id); s == nil || s.TaskID != voice || s.VendorID != "voice-1" || s.Provider != "kling" || s.Ref.JobID != "job" {
 		t.Errorf("the source is %+v", s)

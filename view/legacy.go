@@ -50,7 +50,7 @@ func LegacyOf(t *mediagate.Task, links []mediagate.Link) Legacy {
 		v.FailReason = "cancelled"
 	default: // nothing to explain
 	}
-	files := filesOf(t, mediagate.RoleMain, links)
+	files := deliveredOf(t, links)
 	if len(files) == 0 || files[0].link.URL == "" {
 		return v
 	}

@@ -6,7 +6,7 @@ import "github.com/mediagate/mediagate"
 type Result struct {
 	Images []Item `json:"images,omitempty"`
 	Videos []Item `json:"videos,omitempty"`
-	Audios []Item `json:"audios,omitempty"`
+	Audios []Item `json:"audios,omitzero"` // of each music task, if only an empty one beside a voice
 	Music  []Clip `json:"music,omitempty"` // beside the audios, of music tasks
 
 	Descriptions []string `json:"descriptions,omitempty"` // of a picture
@@ -46,14 +46,19 @@ func filesOf(t *mediagate.Task, role mediagate.Role, links []mediagate.Link) []f
 	return files
 }
 
-// resultOf lists what was delivered; the cover of a file is its thumbnail. Four
+// deliveredOf are the files that count as results, in the order of answers. Four
 // pictures that came as one come after that one.
+func deliveredOf(t *mediagate.Task, links []mediagate.Link) []file {
+	return append(filesOf(t, mediagate.RoleGrid, links), filesOf(t, mediagate.RoleMain, links)...)
+}
+
+// resultOf lists what was delivered; the cover of a file is its thumbnail.
 func resultOf(t *mediagate.Task, links []mediagate.Link) *Result {
 	covers := map[int]string{}
 	for _, cover := range filesOf(t, mediagate.RoleCover, links) {
 		covers[cover.Index] = cover.link.URL
 	}
-	files := append(filesOf(t, mediagate.RoleGrid, links), filesOf(t, mediagate.RoleMain, links)...)
+	files := deliveredOf(t, links)
 	items := make([]Item, 0, len(files))
 	for _, f := range files {
 		item := Item{

@@ -174,7 +174,7 @@ func (r *Reflector) object(v reflect.Value, words map[string]map[string]any) *Sc
 			continue
 		}
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		optional := strings.Contains(options, "omitempty")
+		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
 		property := r.of(value)
 		if field.Type.Kind() == reflect.Pointer && !optional {
 			property = nullable(property)

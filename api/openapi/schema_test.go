@@ -29,6 +29,7 @@ type named struct {
 	Any    any             `json:"any"`
 	Raw    json.RawMessage `json:"raw"`
 	Pairs  map[string]any  `json:"pairs"`
+	Zero   []part          `json:"zero,omitzero"`
 }
 
 type part struct {
@@ -73,7 +74,8 @@ func TestReflector(t *testing.T) {
 		`"next":{"type":["string","null"]},"maybe":{"type":"number"},"kind":{"type":"string","enum":["red"]}`,
 		`"parts":{"type":"array","items":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}}`,
 		`"only":{"type":["object","null"],"properties":{"on":{"type":"boolean"}},"required":["on"]}`,
-		`"any":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]},"raw":{},"pairs":{"type":"object"}}`,
+		`"any":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]},"raw":{},"pairs":{"type":"object"},` +
+			`"zero":{"type":"array","items":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}}}`,
 		`"required":["id","amount","next","kind","parts","only","any","raw","pairs"],"description":"A thing."}}`,
 	}, ",")
 	if diff := cmp.Diff(want, written(t, components)); diff != "" {
