@@ -137,6 +137,8 @@ func TestArtFollowUps(t *testing.T) {
 		"zoom":                 {"/zoom", named(`,"zoom_ratio":1.5`), "MJ::Outpaint::75::1::u", "ZOOM"},
 		"zoom 2":               {"/zoom", named(`,"zoom_ratio":2.0`), "MJ::Outpaint::50::1::u", "ZOOM"},
 		"a button by its name": {"/upscale", named(`,"index":2,"custom_id":"MJ::JOB::upsample::1::u"`), "MJ::JOB::upsample::1::u", "UPSCALE"},
+		"one of another path":  {"/upscale", named(`,"index":2,"custom_id":"MJ::JOB::reroll::0::u::SOLO"`), "MJ::JOB::reroll::0::u::SOLO", "REROLL"},
+		"one of this path too": {"/reroll", named(`,"index":"any","custom_id":"MJ::JOB::upsample::2::u"`), "MJ::JOB::upsample::2::u", "UPSCALE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			task, err := g.store.TaskByID(t.Context(), g.submit(art+test.path, test.body))
@@ -159,6 +161,16 @@ func TestArtFollowUps(t *testing.T) {
 		q := g.post("/v1/quote", `{"endpoint":"`+art+path+`","index":2,"speed":"turbo",`+named("")[1:])
 		if q.at("cost") != want {
 			t.Errorf("the quote of %s: %s", path, q.body)
+		}
+	}
+
+	// A button costs what it does, whatever the path.
+	for id, want := range map[string]float64{"MJ::JOB::reroll::0::u::SOLO": 0.108, "MJ::JOB::upsample::1::u": 0.01} {
+		for _, path := range []string{"/upscale", "/pan", "/reroll"} {
+			q := g.post("/v1/quote", named(`,"endpoint":"`+art+path+`","speed":"turbo","custom_id":"`+id+`"`))
+			if q.at("cost") != want {
+				t.Errorf("the quote of %s at %s: %s", id, path, q.body)
+			}
 		}
 	}
 
@@ -215,6 +227,9 @@ func TestModalCall(t *testing.T) {
 	if a, u := g.get("/v1/artgen/"+id), g.get("/v1/tasks/"+id); a.at("status") != "MODAL" || u.at("data", "status") != "processing" {
 		t.Errorf("in MODAL: %s, %s", a.body, u.body)
 	}
+	pressed := g.submit(art+"/pan", `{"task_id":"`+parent+`","custom_id":"MJ::Inpaint::1::u::SOLO"}`)
+	g.accept(pressed)
+	g.must(g.store.BeginModal(t.Context(), pressed, 1))
 	open := g.submit(art, artBody)
 	other := newGateway(t)
 	foreign := other.submit(art, artBody)
@@ -223,18 +238,19 @@ func TestModalCall(t *testing.T) {
 		status int
 		want   string
 	}{
-		"no task":         {`{"prompt":"a hat"}`, http.StatusBadRequest, "task_id is required"},
-		"malformed":       {named("nonsense", `,"prompt":"a"`), http.StatusBadRequest, "task_id is unknown"},
-		"foreign":         {named(foreign, `,"prompt":"a"`), http.StatusBadRequest, "task_id is unknown"},
-		"no mask":         {named(id, `,"prompt":"a hat"`), http.StatusBadRequest, "mask_url is required"},
-		"nothing":         {named(open, ``), http.StatusBadRequest, "prompt or mask_url is required"},
-		"blank prompt":    {named(open, `,"prompt":"　"`), http.StatusBadRequest, "prompt or mask_url is required"},
-		"private mask":    {named(id, `,"mask_url":"http://10.0.0.1/mask.png"`), http.StatusBadRequest, "mask_url"},
-		"data URI":        {named(id, `,"mask_url":"data:image/png;base64,AA=="`), http.StatusBadRequest, "mask_url"},
-		"not in MODAL":    {named(open, `,"prompt":"a hat"`), http.StatusConflict, "does not wait for modal parameters"},
-		"one that ended":  {named(parent, `,"prompt":"a hat"`), http.StatusConflict, "does not wait for modal parameters"},
-		"odd speed":       {named(id, `,"mask_url":`+mask+`,"speed":"slow"`), http.StatusBadRequest, "speed must be relax, fast or turbo"},
-		"mask of a shape": {named(id, `,"mask_url":7`), http.StatusBadRequest, "mask_url must be"},
+		"no task":          {`{"prompt":"a hat"}`, http.StatusBadRequest, "task_id is required"},
+		"malformed":        {named("nonsense", `,"prompt":"a"`), http.StatusBadRequest, "task_id is unknown"},
+		"foreign":          {named(foreign, `,"prompt":"a"`), http.StatusBadRequest, "task_id is unknown"},
+		"no mask":          {named(id, `,"prompt":"a hat"`), http.StatusBadRequest, "mask_url is required"},
+		"no mask, by path": {named(pressed, `,"prompt":"a hat"`), http.StatusBadRequest, "mask_url is required"},
+		"nothing":          {named(open, ``), http.StatusBadRequest, "prompt or mask_url is required"},
+		"blank prompt":     {named(open, `,"prompt":"　"`), http.StatusBadRequest, "prompt or mask_url is required"},
+		"private mask":     {named(id, `,"mask_url":"http://10.0.0.1/mask.png"`), http.StatusBadRequest, "mask_url"},
+		"data URI":         {named(id, `,"mask_url":"data:image/png;base64,AA=="`), http.StatusBadRequest, "mask_url"},
+		"not in MODAL":     {named(open, `,"prompt":"a hat"`), http.StatusConflict, "does not wait for modal parameters"},
+		"one that ended":   {named(parent, `,"prompt":"a hat"`), http.StatusConflict, "does not wait for modal parameters"},
+		"odd speed":        {named(id, `,"mask_url":`+mask+`,"speed":"slow"`), http.StatusBadRequest, "speed must be relax, fast or turbo"},
+		"mask of a shape":  {named(id, `,"mask_url":7`), http.StatusBadRequest, "mask_url must be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g.post(art+"/modal", test.body).wantError(t, test.status, "invalid_request_error", test.want)

@@ -79,6 +79,9 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 		return Request{}, err
 	}
 	if r.Source = o.source.take(params); r.Source != nil {
+		if owner := o.Model.presser(r.Source.Button); owner != nil && owner != o {
+			return owner.Accept(owner.source.without(body))
+		}
 		r.Folded = maps.Clone(r.Folded)
 		if r.Folded == nil {
 			r.Folded = map[string]string{}

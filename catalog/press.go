@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -64,13 +65,47 @@ func (r *SourceRule) prefixes(params map[string]any) []string {
 	return prefixes
 }
 
+// presser is the operation of the model whose button has that id; nil where it
+// is no operation's own. The longest beginning counts.
+func (m *Model) presser(id string) *Operation {
+	if id == "" {
+		return nil
+	}
+	var owner *Operation
+	longest := 0
+	for _, o := range m.operations {
+		if o.source == nil {
+			continue
+		}
+		for _, prefix := range o.source.Owns {
+			if len(prefix) > longest && strings.HasPrefix(id, prefix) {
+				owner, longest = o, len(prefix)
+			}
+		}
+	}
+	return owner
+}
+
+// without is the body less the fields that choose a button, which count for
+// nothing beside one that is named.
+func (r *SourceRule) without(body map[string]any) map[string]any {
+	body = maps.Clone(body)
+	for _, name := range r.pressed() {
+		delete(body, name)
+	}
+	return body
+}
+
 func (r *SourceRule) pressProblems(s *shape) []string {
-	if r.Button == "" && len(r.Press) == 0 {
+	if r.Button == "" && len(r.Press) == 0 && len(r.Owns) == 0 {
 		return nil
 	}
 	var problems []string
 	if field := s.properties[r.Button]; field == nil || !field.is("string") || r.Task == "" || len(r.Press) == 0 {
 		problems = append(problems, fmt.Sprintf("button %q must be a text of the schema, beside task, with rows of press", r.Button))
+	}
+	if slices.Contains(r.Owns, "") {
+		problems = append(problems, "owns: a beginning is empty")
 	}
 	for i, row := range r.Press {
 		if row.Prefix == "" {

@@ -24,6 +24,9 @@ type SourceRule struct {
 	Within []string `yaml:"within"` // fields with seconds of it, which stay: none is beyond its end, the last is that end where it is not given
 
 	Press []pressFile `yaml:"press"` // which button, where none is named
+	// Owns are the beginnings of the buttons that are this operation, wherever
+	// a request names one: what is pressed is what is charged.
+	Owns []string `yaml:"owns"`
 }
 
 // Source is what a request names. Of a rule's fields that it may name one by,

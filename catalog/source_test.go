@@ -122,6 +122,8 @@ func TestSourceRules(t *testing.T) {
 		`{task: task_id, within: [clip_id], of: [tune-b]}`:        `within: "clip_id" is no number`,
 		`{task: task_id, of: [tune-c]}`:                           "source: of: there is no model tune-c",
 		`{task: task_id, of: [tune-b], button: custom}`:           "button",
+		`{task: task_id, of: [tune-b], owns: [a]}`:                "button",
+		`{task: task_id, of: [tune-b], owns: [""]}`:               "owns: a beginning is empty",
 		`{task: task_id, index: audio_index, of: [], within: []}`: "of is missing",
 	} {
 		start, rest, _ := strings.Cut(remaster, "    source: ")
