@@ -361,7 +361,8 @@ func (s *Store) ChannelLoad(ctx context.Context, name string) (inFlight, queued 
 		InFlight stamp
 	}](db, `SELECT (SELECT COUNT(*) FROM queue WHERE channel = ? AND granted_at IS NULL) AS queued,
 		(SELECT MIN(since) FROM queue WHERE channel = ?) AS waiting,
-		(SELECT MIN(created_at) FROM attempts WHERE channel = ? AND ended_at IS NULL) AS in_flight`, name, name, name)
+		(SELECT MIN(created_at) FROM attempts WHERE channel = ? AND ended_at IS NULL AND (slot_until IS NULL OR slot_until > ?)) AS in_flight`,
+		name, name, name, at(s.clock()))
 	if err != nil || row == nil {
 		return 0, 0, time.Time{}, dbError(err, "read the channel's load")
 	}

@@ -86,6 +86,19 @@ var modalTests = map[string]func(*bench){
 		b.noError(b.NoteTrouble(b.Context(), id, 1, mediagate.ParkChannelMissing))
 		same(b, "trouble", b.story(id).Trouble, "")
 	},
+	"D15 a wait is no load of its channel": func(b *bench) {
+		id, p := b.modal()
+		inFlight, queued, oldest, err := b.ChannelLoad(b.Context(), channelName)
+		b.noError(err)
+		same(b, "waiting", []any{inFlight, queued, oldest}, []any{0, 0, time.Time{}})
+		_, _, err = b.SubmitModal(b.Context(), call(id, p))
+		b.noError(err)
+		b.pass(time.Minute)
+		b.intent(id, 2)
+		inFlight, queued, oldest, err = b.ChannelLoad(b.Context(), channelName)
+		b.noError(err)
+		same(b, "told", []any{inFlight, queued, oldest}, []any{1, 0, b.now()})
+	},
 	"D15 a wait is noted though the claim was lost at the last moment": func(b *bench) {
 		id, _ := b.inpainting()
 		b.noError(b.BeginModal(b.Context(), id, 1))
