@@ -111,7 +111,8 @@ func (p *play) look() {
 		p.violate("D13: a row that has ended changed: %+v, was %+v", t, before)
 	case t.Progress < before.Progress:
 		p.violate("D8: the progress fell from %d to %d", before.Progress, t.Progress)
-	case t.DeadlineAt.Before(before.DeadlineAt) && t.Modal.State == before.Modal.State: // its own time follows a wait
+	case t.Modal.State != before.Modal.State: // a wait moves the deadline behind itself, and its own time follows it
+	case t.DeadlineAt.Before(before.DeadlineAt):
 		p.violate("D10: the deadline went back from %v to %v", before.DeadlineAt.Sub(start), t.DeadlineAt.Sub(start))
 	case !t.Status.Terminal() && (deadline.Before(least.Add(-rounded)) || deadline.After(most.Add(rounded))):
 		p.violate("D10: the deadline is %v, where it may be from %v to %v", deadline.Sub(start), least.Sub(start), most.Sub(start))
