@@ -38,6 +38,16 @@ func (g *generate) showParked(ctx workflow.Context, giveUp time.Time) {
 	g.show(ctx, fmt.Sprintf("parked: %s. %s; fails and refunds at %s", g.story.ParkReason, next, giveUp.UTC().Format(time.RFC3339)))
 }
 
+// showEnd says why a task failed, in operators' words. A run that found it ended
+// does not know.
+func (g *generate) showEnd(ctx workflow.Context) {
+	doing := "ended: " + string(g.story.Status)
+	if g.story.Status == mediagate.StatusFailed && g.failure != "" {
+		doing += ", " + string(g.failure)
+	}
+	g.show(ctx, doing)
+}
+
 // undecidable reports a lost submission that nothing but a person's word can
 // end: its vendor finds no jobs by our own id.
 func undecidable(st mediagate.Story) bool {
@@ -75,7 +85,8 @@ func details(st mediagate.Story, doing string) string {
 	if st.N > 0 {
 		lines = append(lines, fmt.Sprintf("- attempt %d on channel `%s`: %s", st.N, st.Channel, st.State))
 	}
-	if st.State == mediagate.AttemptAccepted {
+	modal := !st.ModalUntil.IsZero() // nobody polls for a job whose client is to speak first
+	if st.State == mediagate.AttemptAccepted && !modal {
 		lines = append(lines, "- who polls: workflow `"+IDChannel(st.Channel)+"`")
 	}
 	if st.ParkReason != "" {
@@ -84,6 +95,8 @@ func details(st mediagate.Story, doing string) string {
 			signals = "- signals: `retry` (a new attempt, and the vendor may charge for both), `fail`"
 		}
 		lines = append(lines, "- parked since "+st.ParkedAt.UTC().Format(time.RFC3339)+": "+string(st.ParkReason), signals)
+	} else if modal {
+		lines = append(lines, "- signals: `fail`")
 	} else if st.State == mediagate.AttemptAccepted && !st.Succeeded {
 		lines = append(lines, "- signals: `fail`, `poll_now`")
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	sdkpb "go.temporal.io/api/sdk/v1"
 
 	"github.com/mediagate/mediagate"
@@ -81,5 +82,24 @@ func TestDetailsOfALossThatNobodyCanSettle(t *testing.T) {
 			b.run()
 			b.ended(mediagate.StatusFailed)
 		})
+	}
+}
+
+// Of a wait for modal parameters the details name nobody who polls, and the one
+// signal that does something; of its end they say why.
+func TestDetailsOfAWaitForModalParameters(t *testing.T) {
+	t.Parallel()
+	b := setup(t, inpainting)
+	b.asks(time.Minute)
+	b.at(2*time.Minute, func() {
+		want := "**waiting for the client's modal parameters, until 2026-03-04T05:37:07Z**\n\n- attempt 1 on channel `async-a`: accepted\n- signals: `fail`"
+		if diff := cmp.Diff(want, b.details()); diff != "" {
+			t.Errorf("details (-want +got):\n%s", diff)
+		}
+	})
+	b.run()
+	b.ended(mediagate.StatusFailed)
+	if got := b.details(); !strings.Contains(got, "**ended: failed, modal_expired**") {
+		t.Errorf("the details do not say why it failed:\n%s", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // end settles. The terminal state that comes back counts, whoever wrote it. A
 // job that still runs at the vendor is stopped first, where that can be.
 func (g *generate) end(ctx workflow.Context, status mediagate.Status, failure *mediagate.Failure) error {
-	return g.settle(ctx, activities.SettleArgs{Status: status, Failure: publicFailure(failure)})
+	return g.settle(ctx, activities.SettleArgs{Status: status, Failure: failure})
 }
 
 // failUnlessKnown fails a task whose patience is over. The end of its attempt,
@@ -22,7 +22,7 @@ func (g *generate) end(ctx workflow.Context, status mediagate.Status, failure *m
 // goes on with that.
 func (g *generate) failUnlessKnown(ctx workflow.Context, failure *mediagate.Failure) error {
 	return g.settle(ctx, activities.SettleArgs{
-		Status: mediagate.StatusFailed, Failure: publicFailure(failure), WithoutOutcome: !outcomeKnown(g.story),
+		Status: mediagate.StatusFailed, Failure: failure, WithoutOutcome: !outcomeKnown(g.story),
 	})
 }
 
@@ -34,6 +34,10 @@ func (g *generate) settle(ctx workflow.Context, end activities.SettleArgs) error
 		}
 	}
 	end.TaskID, end.N = g.in.TaskID, g.story.N
+	if end.Failure != nil {
+		g.failure = end.Failure.Code
+	}
+	end.Failure = publicFailure(end.Failure)
 	g.show(ctx, "settling: "+string(end.Status))
 	return g.database(ctx, "settle: "+string(end.Status), acts.Settle, end)
 }

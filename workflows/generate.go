@@ -34,9 +34,10 @@ type generate struct {
 	lost    lostSubmission
 	display display
 
-	refusals int  // attempts that the vendor refused for now, in a row
-	retryDue bool // a parking's wait is over: the step may be tried once more
-	modalOf  int  // the attempt whose wait for modal parameters this run has noted
+	refusals int                   // attempts that the vendor refused for now, in a row
+	retryDue bool                  // a parking's wait is over: the step may be tried once more
+	modalOf  int                   // the attempt whose wait for modal parameters this run has noted
+	failure  mediagate.FailureCode // that this run has settled for, if with one
 	backlog  backlog
 }
 
@@ -53,7 +54,7 @@ func (g *generate) run(ctx workflow.Context) error {
 				"the database has no such task: see the memo for account, key and hold", "row_missing", errRowMissing)
 		}
 		if g.story.Status.Terminal() {
-			g.show(ctx, "ended: "+string(g.story.Status))
+			g.showEnd(ctx)
 			if err := g.callback(ctx); err != nil {
 				return err
 			}

@@ -189,10 +189,14 @@ func (in *inbox) untakenRetries() []activities.ActionArgs {
 	return commands
 }
 
-// take takes an operator's command, whose row says whether it was taken before.
+// take takes a command, an operator's or the client's modal parameters, whose row says whether it was taken before.
 func (in *inbox) take(ctx workflow.Context, command activities.ActionArgs) error {
 	command.TaskID = in.taskID
-	actCtx := workflow.WithActivityOptions(ctx, database("record the operator's "+command.Action))
+	whose := "record the operator's "
+	if command.Action == mediagate.ActionModal {
+		whose = "record the client's "
+	}
+	actCtx := workflow.WithActivityOptions(ctx, database(whose+command.Action))
 	var taken bool
 	if err := workflow.ExecuteActivity(actCtx, acts.TakeAction, command).Get(ctx, &taken); err != nil || !taken {
 		return err
