@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/mediagate/mediagate"
 )
 
 // Page is the documentation of a model, from its file alone.
@@ -351,6 +353,7 @@ func (c namedCheck) inWords() (string, error) {
 	if err := yaml.Unmarshal(c.args, &args); err != nil {
 		return "", fmt.Errorf("%s: %w", c.name, err)
 	}
+	var texts []string
 	switch c.name {
 	case "shots":
 		return fmt.Sprintf("The indexes of `%s` are 1 to n, once each; the durations add up to `%s`.", args.List, args.Total), nil
@@ -370,6 +373,11 @@ func (c namedCheck) inWords() (string, error) {
 		return fmt.Sprintf("No two items of `%s` have the same `%s`.", args.List, args.Item), nil
 	case "between":
 		return fmt.Sprintf("`%s` is %d to %d.", args.Field, args.Min, args.Max), nil
+	case "ascending":
+		for i := 1; i < len(args.Fields); i++ {
+			texts = append(texts, fmt.Sprintf("`%s` must be greater than `%s`", args.Fields[i], args.Fields[i-1]))
+		}
+		return strings.Join(texts, ", ") + ".", nil
 	case "among":
 		return fmt.Sprintf("`%s` is %s.", args.Field, codes(args.Values, "or")), nil
 	default:
@@ -529,7 +537,7 @@ func (o *Operation) pricesInWords() (string, error) {
 	}
 	b.WriteString(". Amounts are US dollars, unless the operator has set another currency.\n\n")
 	by := o.price.table.by
-	columns := append(slices.Clone(by), "price a "+string(p.Unit))
+	columns := append(slices.Clone(by), "price "+each(p.Unit))
 	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	for _, row := range p.Rows {
 		b.WriteString("|")
@@ -539,6 +547,34 @@ func (o *Operation) pricesInWords() (string, error) {
 		fmt.Fprintf(&b, " %s |\n", row.Charge.UnitPrice)
 	}
 	return b.String(), nil
+}
+
+// each is the unit with the article before it.
+func each(unit mediagate.Unit) string {
+	if strings.ContainsRune("aeiou", rune(unit[0])) {
+		return "an " + string(unit)
+	}
+	return "a " + string(unit)
+}
+
+// oneOfSeveral are the fields that meet a demand for one or more of several,
+// where neither the prompt nor what is required does.
+func oneOfSeveral(doc yaml.MapSlice, fields []described) []string {
+	branches, _ := child(doc, "anyOf").([]any)
+	var first []string
+	for _, branch := range branches {
+		names := stringsOf(child(branch, "required"))
+		missing := slices.ContainsFunc(names, func(name string) bool {
+			return name != "prompt" && !slices.ContainsFunc(fields, func(f described) bool { return f.name == name && f.required })
+		})
+		if len(names) > 0 && !missing {
+			return nil
+		}
+		if first == nil {
+			first = names
+		}
+	}
+	return first
 }
 
 // example is a request that needs nothing but what the schema shows: what is
@@ -561,14 +597,16 @@ func (o *Operation) example() (string, error) {
 	if err := add("model", o.Model.ID); err != nil {
 		return "", err
 	}
-	for _, f := range fieldsOf(o.schema.doc, o.schema.doc, true, nil) {
+	fields := fieldsOf(o.schema.doc, o.schema.doc, true, nil)
+	either := oneOfSeveral(o.schema.doc, fields)
+	for _, f := range fields {
 		examples, _ := f.say(o.schema.doc, "examples").([]any)
 		fallback := f.say(o.schema.doc, "default")
 		var value any
 		switch {
 		case f.name == "model":
 			continue
-		case f.name == "prompt" || f.required:
+		case f.name == "prompt" || f.required || slices.Contains(either, f.name):
 			if len(examples) == 0 {
 				return "", fmt.Errorf("%s has no example", f.name)
 			}
@@ -583,8 +621,14 @@ func (o *Operation) example() (string, error) {
 		}
 	}
 	b.WriteString("\n}")
-	if !json.Valid([]byte(b.String())) {
+	var body map[string]any
+	decoder := json.NewDecoder(strings.NewReader(b.String()))
+	decoder.UseNumber()
+	if err := decoder.Decode(&body); err != nil {
 		return "", fmt.Errorf("the example is no JSON: %s", b.String())
+	}
+	if _, err := o.Accept(body); err != nil {
+		return "", fmt.Errorf("the example for %s is refused: %w", o.Endpoint, err)
 	}
 	return b.String(), nil
 }

@@ -128,15 +128,22 @@ func (p *place) runExample(t *testing.T, script, media string, env []string) {
 	}
 	var answer struct {
 		Data struct {
-			Result map[string][]struct {
-				URL []string `json:"url"`
+			Result struct {
+				Videos, Images, Audios []struct {
+					URL []string `json:"url"`
+				}
 			} `json:"result"`
 		} `json:"data"`
 	}
 	p.call(t.Context(), t, http.MethodGet, "/v1/tasks/"+ended.ID, "", &answer)
-	files := append(answer.Data.Result["videos"], answer.Data.Result["images"]...)
-	if len(files) != 1 || len(files[0].URL) == 0 {
+	files := slices.Concat(answer.Data.Result.Videos, answer.Data.Result.Images, answer.Data.Result.Audios)
+	if len(files) == 0 {
 		t.Errorf("the result is %+v", answer.Data.Result)
+	}
+	for _, file := range files {
+		if len(file.URL) == 0 {
+			t.Errorf("a file of the result has no link: %+v", answer.Data.Result)
+		}
 	}
 }
 
