@@ -40,6 +40,7 @@ func TestREADME(t *testing.T) {
 		"the quote names a price":           `"cost":0.56,`,
 		"the video completes":               `"status":"completed","model":"alpha-v3"`,
 		"the image is found by reference":   `"reference":"order-18"`,
+		"the upload becomes a video":        `"status":"completed","model":"delta-02"`,
 		"the webhook is signed":             "/hooks/callback task_",
 		"the refused task says why":         `"code":"content_policy_violation"`,
 		"the slow task ends as cancelled":   `"status":"cancelled","model":"alpha-video-o1"`,
@@ -53,11 +54,17 @@ func TestREADME(t *testing.T) {
 	if t.Failed() {
 		t.Logf("output:\n%s", out.String())
 	}
-	film, err := os.ReadFile(filepath.Join(p.folder, "boat.mp4"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(film) < 12 || string(film[4:8]) != "ftyp" {
-		t.Errorf("boat.mp4 (%d bytes) is no MP4 file", len(film))
+	for name, begins := range map[string]string{
+		"boat.mp4": "....ftyp", "tracks.zip": "PK\x03\x04", "second.png": "\x89PNG", "ahoy.mp3": "\xff\xfb",
+	} {
+		file, err := os.ReadFile(filepath.Join(p.folder, name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		skipped := strings.Count(begins, ".")
+		if len(file) < len(begins) || string(file[skipped:len(begins)]) != begins[skipped:] {
+			t.Errorf("%s (%d bytes) is no such file", name, len(file))
+		}
 	}
 }
