@@ -22,7 +22,7 @@ import (
 // version is set by the build.
 var version = "dev"
 
-const usage = `mediagate: a gateway to vendors of generated video and images.
+const usage = `mediagate: a gateway to vendors of generated video, images, music and speech.
 
 Usage: mediagate COMMAND [flags]
 
