@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -176,6 +177,59 @@ func TestFailpointsAreListed(t *testing.T) {
 	}
 	if diff := cmp.Diff(failpoint.Names(), got); diff != "" {
 		t.Errorf("failpoints (-code +document):\n%s", diff)
+	}
+}
+
+// No row of a table that was edited twice says something else of a package.
+func TestPackagesAreListedOnce(t *testing.T) {
+	t.Parallel()
+	listed := map[string]bool{}
+	_, section, _ := strings.Cut(document(t, "docs/architecture.md"), "\n## Packages\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, match := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(section, -1) {
+		if listed[match[1]] {
+			t.Errorf("docs/architecture.md lists %s twice", match[1])
+		}
+		listed[match[1]] = true
+	}
+	if len(listed) < 20 {
+		t.Errorf("only %d packages are listed", len(listed))
+	}
+}
+
+// Whoever reads why a task failed finds what that means.
+func TestFailureCodesAreListed(t *testing.T) {
+	t.Parallel()
+	api := document(t, "docs/api.md")
+	for _, code := range mediagate.FailureCodes() {
+		if !strings.Contains(api, "\n| `"+string(code)+"` | ") {
+			t.Errorf("docs/api.md does not explain %s", code)
+		}
+	}
+}
+
+// Whoever upgrades finds which migrations there are, and what they ask for.
+func TestMigrationsAreListed(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(root, "storage/migrations/postgres/*.sql"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d migrations: %v", len(files), err)
+	}
+	_, section, found := strings.Cut(document(t, "CHANGELOG.md"), "\n### Migrations\n")
+	if !found {
+		t.Fatal("CHANGELOG.md has no section on migrations")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	var got []string
+	for _, match := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(section, -1) {
+		got = append(got, match[1])
+	}
+	var want []string
+	for i := range files {
+		want = append(want, strconv.Itoa(i+1))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("migrations (-there +document):\n%s", diff)
 	}
 }
 
