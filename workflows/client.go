@@ -34,7 +34,7 @@ func (c Client) start(ctx context.Context, t mediagate.Task, reuse enumspb.Workf
 		TaskQueue:                QueueMain,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:    reuse,
-		StaticSummary:            string(t.Type) + " by " + t.Model,
+		StaticSummary:            summary(t),
 		StaticDetails:            skippedRoutes(t.Plan),
 		TypedSearchAttributes: temporal.NewSearchAttributes(
 			AttrModel.ValueSet(t.Model), AttrType.ValueSet(string(t.Type)), AttrAccount.ValueSet(t.AccountID),
@@ -47,6 +47,18 @@ func (c Client) start(ctx context.Context, t mediagate.Task, reuse enumspb.Workf
 	}
 	_, err := c.Temporal.ExecuteWorkflow(ctx, opts, Generate, Input{TaskID: t.ID, Provider: firstProvider(t)})
 	return started(err)
+}
+
+// summary names in lists what the task is for.
+func summary(t mediagate.Task) string {
+	what := t.Plan.Action
+	if what == "" && len(t.Plan.Routes) > 0 {
+		what = t.Plan.Routes[0].Operation
+	}
+	if what == "" {
+		return string(t.Type) + " by " + t.Model
+	}
+	return fmt.Sprintf("%s by %s: %s", t.Type, t.Model, strings.ToLower(what))
 }
 
 // skippedRoutes is what operators read of a plan: which routes it lacks, and why.

@@ -55,3 +55,21 @@ func TestStartTellsOfSkippedRoutes(t *testing.T) {
 		})
 	}
 }
+
+// A list of workflows tells which operation each task is.
+func TestStartSaysWhatTheTaskIs(t *testing.T) {
+	t.Parallel()
+	for want, task := range map[string]mediagate.Task{
+		"art by art: inpaint":     {Model: "art", Type: mediagate.TypeArt, Plan: mediagate.Plan{Action: "INPAINT", Routes: []mediagate.Route{{Operation: "action"}}}},
+		"music by music-a: stems": {Model: "music-a", Type: mediagate.TypeMusic, Plan: mediagate.Plan{Routes: []mediagate.Route{{Operation: "stems"}}}},
+		"video by alpha-v3":       {Model: "alpha-v3", Type: mediagate.TypeVideo},
+	} {
+		temporal := new(starts)
+		if err := (workflows.Client{Temporal: temporal}).Start(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+		if got := temporal.options.StaticSummary; got != want {
+			t.Errorf("the summary is %q, want %q", got, want)
+		}
+	}
+}
