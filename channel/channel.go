@@ -66,16 +66,19 @@ func (b *Configured) All() []Channel { return b.list }
 // Candidates lists, for one route after the other, the channels which can
 // express the request: options may choose between dialects of a vendor. Of a
 // route's channels the lowest priority comes first, and equal ones are mixed by
-// weight. A channel stands for the first route that it can take: what is full or
-// away is the account, not the route. Where no channel can, all are listed that
-// serve a route: the adapter says why not, and the task ends with that. But none
-// is where only the account can that made the source, whose channel is not here:
-// that says nothing of the request (D11).
+// weight. Before all come those whose account made what the job works on: there
+// it is known with all that belongs to it, elsewhere it is a file of unknown
+// origin, if that goes at all. A channel stands for the first route that it can
+// take: what is full or away is the account, not the route. Where no channel can,
+// all are listed that serve a route: the adapter says why not, and the task ends
+// with that. But none is where only the account can that made the source, whose
+// channel is not here: that says nothing of the request (D11).
 func (b *Configured) Candidates(model string, routes []mediagate.Route, job mediagate.Job) []Candidate {
 	able := b.candidates(model, routes, func(c Channel, r mediagate.Route) bool {
 		return c.expressesFrom(r, job, b.Made(job.Source, c.Name))
 	})
 	if len(able) > 0 {
+		slices.SortStableFunc(able, func(x, y Candidate) int { return b.distance(job.Source, x.Name) - b.distance(job.Source, y.Name) })
 		return able
 	}
 	all := b.candidates(model, routes, func(Channel, mediagate.Route) bool { return true })
@@ -110,6 +113,14 @@ func (b *Configured) candidates(model string, routes []mediagate.Route, demand f
 func (c Channel) expressesFrom(r mediagate.Route, job mediagate.Job, own bool) bool {
 	job.Source = job.Source.As(own, mediagate.UploadComing)
 	return c.expresses(r, job)
+}
+
+// distance is 0 where the source was made, else 1.
+func (b *Configured) distance(source *mediagate.Source, name string) int {
+	if b.Made(source, name) {
+		return 0
+	}
+	return 1
 }
 
 // Made reports whether the channel's account made the source.

@@ -116,7 +116,7 @@ func TestCandidatesOfASource(t *testing.T) {
 }
 
 // The order in which to try channels: route by route, each channel once, by
-// priority, and by weight where that is equal.
+// priority, and by weight where that is equal; before them who made the source.
 func TestCandidatesInOrder(t *testing.T) {
 	t.Parallel()
 	named := func(name, provider string, priority, weight int) channel.Channel {
@@ -143,5 +143,11 @@ func TestCandidatesInOrder(t *testing.T) {
 	}
 	if share := float64(first["heavy"]) / times; share < 0.7 || share > 0.8 || first["light"]+first["heavy"] != times {
 		t.Errorf("first were %v of %d, want three quarters heavy, the rest light", first, times)
+	}
+	for maker, want := range map[string]string{"other": "other", "spare": "spare", "idle": "idle", "gone": "light or heavy"} {
+		job := mediagate.Job{Source: &mediagate.Source{Channel: maker, Fingerprint: "of the maker"}}
+		if got := configured.Candidates("model", routes, job)[0].Name; !strings.Contains(want, got) {
+			t.Errorf("with a source that %s made, the first is %s, want %s", maker, got, want)
+		}
 	}
 }
