@@ -1,7 +1,8 @@
 // Command demo runs the gateway's main job once, on real parts: it starts the
-// standalone program in a fresh folder, submits a video and an image as any
-// client would, shows their progress, verifies the signed webhooks, saves the
-// files, and stops everything.
+// standalone program in a fresh folder, makes a video, an image, a song and, of
+// an image that it uploads, four pictures and one of them in full, as any client
+// would. It shows their progress, verifies the signed webhooks, saves the files,
+// has a sentence spoken, and stops everything.
 //
 // It uses the standard library only: what it does, a client can do.
 package main
@@ -12,6 +13,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
 	"io"
 	"net/http"
 	"os"
@@ -37,8 +41,9 @@ func main() {
 	}
 }
 
-// jobs are what the demo asks for.
-func jobs() []job {
+// jobs are what the demo asks for, one after the other; picture is the link to
+// an image that was uploaded.
+func jobs(picture string) []job {
 	return []job{
 		{"a video", "/v1/videos/generations", map[string]any{
 			"model": "alpha-v3", "duration": 5, "aspect_ratio": "16:9",
@@ -47,6 +52,13 @@ func jobs() []job {
 		{"an image", "/v1/images/generations", map[string]any{
 			"model": "theta-image-turbo", "size": "4:3", "prompt": "a lighthouse at dawn, watercolour",
 		}},
+		{"a song", "/v1/music/generations", map[string]any{
+			"model": "music-a", "title": "Paper boat", "tags": "sea shanty", "prompt": "[Verse]\nA paper boat sails down the street",
+		}},
+		{"four pictures, after the uploaded one", "/v1/artgen/generations", map[string]any{
+			"prompt": "a lighthouse like this, at night", "image_urls": []string{picture}, "size": "16:9",
+		}},
+		{"the second of them", "/v1/artgen/generations/upscale", map[string]any{"task_id": last, "index": 2}},
 	}
 }
 
@@ -55,6 +67,9 @@ type job struct {
 	endpoint string
 	body     map[string]any
 }
+
+// last stands in a job's body for the id of the task before.
+const last = "the task before"
 
 // where is what the demo reads of standalone.json.
 type where struct {
@@ -82,7 +97,7 @@ func demo(ctx context.Context, program string, out io.Writer) (err error) {
 	_, _ = fmt.Fprintf(out, "API        %s\nTemporal   %s (while the demo runs)\n\n", at.API, at.UI)
 
 	c := client{base: at.API, key: at.Key}
-	before, err := c.balance(ctx)
+	had, err := c.balance(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,32 +111,51 @@ func demo(ctx context.Context, program string, out io.Writer) (err error) {
 	}
 	defer hooks.close()
 
-	for _, j := range jobs() {
+	picture, err := c.upload(ctx, "lighthouse.png", lighthouse())
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(out, "an upload: %s\n\n", picture)
+	before := ""
+	for _, j := range jobs(picture) {
 		j.body["webhook"] = hooks.url
+		if j.body["task_id"] == last {
+			j.body["task_id"] = before
+		}
 		id, err := c.submit(ctx, j)
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(out, "%s: %s by %s\n", j.what, id, j.body["model"])
+		before = id
+		_, _ = fmt.Fprintf(out, "%s: %s\n", j.what, id)
 		task, err := c.follow(ctx, id, out)
 		if err != nil {
 			return err
 		}
-		file, err := save(ctx, task, folder)
+		_, _ = fmt.Fprintf(out, "            by %s\n", task.Model)
+		files, err := save(ctx, task, folder)
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(out, "  saved     %s\n", file)
+		for _, file := range files {
+			_, _ = fmt.Fprintf(out, "  saved     %s\n", file)
+		}
 		if err := hooks.expect(ctx, id); err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintf(out, "  webhook   delivered, signature verified\n  charged   %s USD\n\n", task.Cost)
 	}
-	after, err := c.balance(ctx)
+	spoken := filepath.Join(folder, "speech.mp3")
+	size, err := c.speak(ctx, "The boat has passed the lighthouse.", spoken)
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "balance    %.4f USD before, %.4f USD after\n", before, after)
+	_, _ = fmt.Fprintf(out, "a sentence, spoken while it is made\n  saved     %s (%d bytes)\n\n", spoken, size)
+	left, err := c.balance(ctx)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(out, "balance    %.4f USD before, %.4f USD after\n", had, left)
 	_, _ = fmt.Fprintf(out, "files      %s\n", folder)
 	return nil
 }
@@ -167,31 +201,50 @@ func ready(ctx context.Context, data string) (where, error) {
 	}
 }
 
-// save downloads the task's first file.
-func save(ctx context.Context, t task, folder string) (string, error) {
-	item, ok := t.first()
-	if !ok {
-		return "", fmt.Errorf("task %s has no result", t.ID)
+// save downloads the task's files.
+func save(ctx context.Context, t task, folder string) ([]string, error) {
+	var saved []string
+	for i, item := range t.items() {
+		name := filepath.Join(folder, fmt.Sprintf("%s-%d%s", t.ID, i+1, extension(item.MimeType)))
+		n, err := download(ctx, item.URL[0], name)
+		if err != nil {
+			return nil, err
+		}
+		about := fmt.Sprintf("%dx%d", item.Width, item.Height)
+		if item.Width == 0 {
+			about = fmt.Sprintf("%.1f s", item.Duration)
+		}
+		saved = append(saved, fmt.Sprintf("%s (%s, %s, %d bytes)", name, item.MimeType, about, n))
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, item.URL[0], nil)
+	if len(saved) == 0 {
+		return nil, fmt.Errorf("task %s has no result", t.ID)
+	}
+	return saved, nil
+}
+
+func download(ctx context.Context, link, name string) (int64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, link, nil)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("the result's link answered %s", resp.Status)
+		return 0, fmt.Errorf("the result's link answered %s", resp.Status)
 	}
-	name := filepath.Join(folder, t.ID+extension(item.MimeType))
+	return store(name, resp.Body)
+}
+
+func store(name string, content io.Reader) (int64, error) {
 	file, err := os.Create(name)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
-	n, err := io.Copy(file, resp.Body)
-	return fmt.Sprintf("%s (%s, %dx%d, %d bytes)", name, item.MimeType, item.Width, item.Height, n), errors.Join(err, file.Close())
+	n, err := io.Copy(file, content)
+	return n, errors.Join(err, file.Close())
 }
 
 func extension(mime string) string {
@@ -200,7 +253,19 @@ func extension(mime string) string {
 		return ".mp4"
 	case "image/png":
 		return ".png"
+	case "audio/mpeg":
+		return ".mp3"
 	default:
 		return ""
 	}
+}
+
+// lighthouse is a small picture: a tower and its light before the sky.
+func lighthouse() image.Image {
+	const width, height = 320, 180
+	picture := image.NewRGBA(image.Rect(0, 0, width, height))
+	draw.Draw(picture, picture.Bounds(), image.NewUniform(color.RGBA{24, 32, 72, 255}), image.Point{}, draw.Src)
+	draw.Draw(picture, image.Rect(150, 60, 170, height), image.NewUniform(color.White), image.Point{}, draw.Src)
+	draw.Draw(picture, image.Rect(145, 45, 175, 60), image.NewUniform(color.RGBA{255, 220, 96, 255}), image.Point{}, draw.Src)
+	return picture
 }
