@@ -30,7 +30,7 @@ func TestSpeechOutlivesNoProcess(t *testing.T) {
 			w.victim().awaitKilled(t, crashLimit)
 			w.victim().start(t)
 			type balance struct{ Available, Held, Spent string }
-			var got, want balance = balance{}, balance{granted + ".00", "0.00", "0.00"}
+			got, want := balance{}, balance{granted + ".00", "0.00", "0.00"}
 			eventually(t, time.Minute, "the hold of a dead process", func() error {
 				w.admin(http.MethodGet, "/accounts/"+w.account, nil, &got)
 				if got != want {
