@@ -9,13 +9,14 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"time"
 )
 
 // task is one that a client was told of, and what is to become of it.
 type task struct {
 	id    string
-	ref   string // in its prompt, by which the sandbox knows the job
+	ref   string // in its prompt, by which the sandbox knows the job; empty: it has no words of its own
 	model string
 	hook  bool
 
@@ -25,8 +26,9 @@ type task struct {
 	maxJobs int
 	again   bool // sent a second time, since the first provably made no job
 
-	files int    // of a result; 0: one
-	price string // when completed; empty: that of the model's least
+	files   int    // of a result; 0: one; below that: none
+	objects int    // in the bucket; 0: as many as files
+	price   string // when completed; empty: that of the model's least
 }
 
 // object is a task as the API shows it.
@@ -39,6 +41,7 @@ type object struct {
 	Result          *struct {
 		Images []item `json:"images"`
 		Videos []item `json:"videos"`
+		Audios []item `json:"audios"`
 	} `json:"result"`
 	Error *struct {
 		Code    string `json:"code"`
@@ -64,7 +67,7 @@ func (o object) items() []item {
 	if o.Result == nil {
 		return nil
 	}
-	return append(o.Result.Videos, o.Result.Images...)
+	return slices.Concat(o.Result.Videos, o.Result.Images, o.Result.Audios)
 }
 
 // answer is what a call got.

@@ -30,6 +30,7 @@ func (w *world) judged() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.contract = contract
 	w.hooks.know(contract)
 	for _, address := range w.apiURLs {
 		host := strings.TrimPrefix(address, "http://")

@@ -9,6 +9,9 @@
 // vendor see one job, is the money right, did the webhook come with one id, and
 // is nothing left over in the bucket or in Temporal.
 //
+// Chains are requests that work on what earlier ones made, as a user makes them:
+// their files are compared with the vendor's, byte by byte or pixel by pixel.
+//
 // The programs are what is in bin/, brought up to date by make, or what
 // MEDIAGATE_TEST_BIN names. MEDIAGATE_VERIFY=1 adds the failpoints and the
 // scenarios that take too long for every run.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/mediagate/mediagate/api/openapitest"
 	"github.com/mediagate/mediagate/failpoint"
 	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/sandbox"
@@ -67,9 +68,10 @@ type world struct {
 	databaseURL string         // production
 	settings    map[string]any // production: those of the file
 
-	hooks *receiver
-	media mediaServer
-	tasks []*task // acknowledged
+	contract *openapitest.Contract
+	hooks    *receiver
+	media    mediaServer
+	tasks    []*task // acknowledged
 
 	uploads map[string]bool // by their objects
 }
