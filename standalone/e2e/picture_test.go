@@ -395,10 +395,11 @@ func chainCancels(c *chain) {
 	stopped := "harbour-" + strings.ToLower(randomText(12))
 	many.body["prompt"] = stopped
 	song, pictures := c.order(slow(songStep, "prompt")), c.order(slow(many, "prompt"))
+	c.awaitProcessing(song)
+	c.awaitProcessing(pictures)
 	waiting := c.order(grids("/inpaint", "0.04", map[string]any{"task_id": picture.id}))
 	c.awaitModal(waiting)
-	for _, t := range []*task{song, pictures, waiting} {
-		c.awaitProcessing(t)
+	for _, t := range []*task{waiting, song, pictures} {
 		c.cancel(t)
 		t.want = "cancelled"
 	}

@@ -1,0 +1,242 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+// Chains whose process dies on the way.
+const (
+	dyingSong     = "a song"
+	dyingStems    = "an archive of stems"
+	dyingPictures = "pictures that are cut"
+	dyingInpaint  = "pictures that wait"       // until they do
+	dyingModal    = "modal parameters"         // from then on
+	dyingPatience = "pictures nobody waits on" // for want of parameters
+)
+
+// dyingAt are the points that the chains pass, in their order.
+func dyingAt() map[string][]string {
+	begins := []string{failpoint.SubmitCommitted, failpoint.IntentStored, failpoint.VendorAccepted, failpoint.VendorIDStored}
+	ends := []string{
+		failpoint.PollTerminal, failpoint.OutcomeStored, failpoint.MirrorHalf, failpoint.Mirrored,
+		failpoint.SettleBeforeCommit, failpoint.SettleCommitted, failpoint.WebhookBeforeSend, failpoint.WebhookSent,
+	}
+	whole := slices.Concat(begins, ends)
+	settles := []string{failpoint.SettleBeforeCommit, failpoint.SettleCommitted, failpoint.WebhookBeforeSend, failpoint.WebhookSent}
+	return map[string][]string{
+		dyingSong: whole, dyingStems: whole, dyingPictures: whole,
+		dyingInpaint:  slices.Concat(begins, []string{failpoint.ModalBegun, failpoint.OutcomeStored}), // no end is seen
+		dyingModal:    slices.Concat([]string{failpoint.ModalCommitted}, begins[1:], ends),
+		dyingPatience: append([]string{failpoint.ModalExpired}, settles...),
+	}
+}
+
+// TestCrashChains kills the process at the points that chains pass, starts it
+// again, and expects the end as if nothing had happened: the same files, the
+// same money, one job at the vendor. The chains of a world die one after the
+// other.
+func TestCrashChains(t *testing.T) {
+	t.Parallel()
+	worlds := map[string]map[string][]string{
+		"waiting": {dyingInpaint: {failpoint.ModalBegun}, dyingModal: {failpoint.ModalCommitted}},
+		"expiry":  {dyingPatience: {failpoint.ModalExpired}},
+		"mirror":  {dyingStems: {failpoint.MirrorHalf}, dyingPictures: {failpoint.MirrorHalf}},
+	}
+	if suite.verify {
+		worlds = map[string]map[string][]string{}
+		for chain, points := range dyingAt() {
+			for half := range slices.Chunk(points, 4) {
+				worlds[chain+" from "+half[0]] = map[string][]string{chain: half}
+			}
+		}
+	}
+	for name, chains := range worlds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			settings := map[string]any{}
+			if _, ok := chains[dyingPatience]; ok {
+				settings["art_modal_timeout"] = "5s"
+			}
+			w := newWorld(t, options{shape: standalone, settings: settings})
+			d := &dying{chain: w.user(t)}
+			for chain, points := range chains {
+				for _, point := range points {
+					d.die(chain, point)
+				}
+			}
+			d.settled()
+			d.checkBucket(d.ends)
+			d.checkWorkflows()
+		})
+	}
+}
+
+// dying is a user whose gateway dies, with what the chains begin with.
+type dying struct {
+	*chain
+	song, picture *task
+}
+
+// step is what the chain asks for, of whom, and what is to come of it.
+func (d *dying) step(chain string) (s step, provider string, check func(*task)) {
+	d.t.Helper()
+	grid := func(t *task) { d.checkGrid(t, pictureWidth, pictureHeight) }
+	switch chain {
+	case dyingSong:
+		return songStep, "acedata", func(t *task) { d.checkFilm(d.checkSongs(t, songSeconds, songSeconds+1)[0], songSeconds) }
+	case dyingStems:
+		if d.song == nil {
+			d.song = d.run(songStep)
+		}
+		of := d.clips(d.song, 2)[0].AudioID
+		s := after(d.song, 1, step{path: songs + "/stemsAll", price: "0.25"})
+		return s, "acedata", func(t *task) { d.checkStems(t, of, fourTracks(songSeconds)) }
+	case dyingPictures:
+		return imagine(), "midjourney", grid
+	default:
+		if d.picture == nil {
+			_, d.picture = d.upscaled()
+		}
+		return grids("/inpaint", "0.04", map[string]any{"task_id": d.picture.id}), "midjourney", grid
+	}
+}
+
+// die takes a chain through the process's end at the point.
+func (d *dying) die(chain, point string) {
+	d.t.Helper()
+	s, provider, check := d.step(chain)
+	d.t.Logf("%s, %s", chain, point)
+	before := d.vendorHas(provider)
+	var t *task
+	if chain == dyingModal {
+		t = d.order(s)
+		d.awaitModal(t)
+		modal := map[string]any{"task_id": t.id, "prompt": "a straw hat", "mask_url": d.mask()}
+		if told := d.strike(point, artgen+"/modal", modal); told != t.id {
+			d.t.Errorf("the modal call names %s, want %s", told, t.id)
+		}
+	} else {
+		t = &task{model: s.path, hook: true, files: s.files, objects: s.objects, price: s.price}
+		d.charged.Add(d.charged, amount(d.world, s.price))
+		d.tasks = append(d.tasks, t)
+		s.body = maps.Clone(s.body)
+		s.body["webhook"] = d.hooks.url
+		t.id = d.strike(point, s.path, s.body)
+	}
+	switch {
+	case chain == dyingPatience:
+		d.expires(t)
+	case chain != dyingModal && point == failpoint.IntentStored:
+		// The vendor cannot be asked. Somebody who knows better has it sent again.
+		d.decide(t, "retry")
+	case chain != dyingModal && point == failpoint.VendorAccepted:
+		t.want, t.code = "failed", "provider_submission_unknown"
+		d.decide(t, "fail")
+		d.await(t, recoverTime, "is ended", func(o object) bool { return o.Status == "failed" })
+	}
+	if t.want == "" && chain == dyingInpaint {
+		d.awaitModal(t)
+		if _, err := taskID(d.call(http.MethodPost, artgen+"/modal", map[string]any{"task_id": t.id, "mask_url": d.mask()})); err != nil {
+			d.t.Errorf("modal: %v", err)
+		}
+	}
+	if t.want == "" {
+		d.done(t)
+		check(t)
+	} else {
+		d.charged.Sub(d.charged, amount(d.world, t.price))
+	}
+	eventually(d.t, recoverTime, "the webhook is delivered", func() error { // before the next chain waits to die
+		o, err := d.read(t.id)
+		if err == nil && o.Webhook.State != "delivered" {
+			err = fmt.Errorf("it is %+v", o.Webhook)
+		}
+		return err
+	})
+	if got := d.vendorHas(provider); got != before+1 {
+		d.t.Errorf("%s, %s: the vendor made %d jobs, want one", chain, point, got-before)
+	}
+}
+
+// strike sends the request to a process that dies at the point, and that is
+// started again. Who got no answer says the same again. It returns the id of the
+// task that is acknowledged.
+func (d *dying) strike(point, path string, body map[string]any) string {
+	d.t.Helper()
+	victim := d.workers[0]
+	if code, _ := victim.terminate(d.t, 40*time.Second); code != 0 {
+		d.t.Fatalf("the program exits with %d", code)
+	}
+	if err := os.Remove(filepath.Join(d.dir, "data", "failpoint-"+point)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		d.t.Fatal(err)
+	}
+	victim.env = []string{"MEDIAGATE_FAILPOINT=" + point}
+	victim.start(d.t)
+	r := request{
+		method: http.MethodPost, url: d.apiURLs[0] + "/v1" + path, key: d.key, body: body,
+		header: map[string]string{"Idempotency-Key": randomText(20)},
+	}
+	a, lost := r.do(d.t.Context())
+	if lost == nil && (point == failpoint.SubmitCommitted || point == failpoint.ModalCommitted) {
+		d.t.Fatalf("%s is answered: %d %s", path, a.status, a.body)
+	}
+	victim.awaitKilled(d.t, crashLimit)
+	victim.start(d.t)
+	if lost != nil {
+		var err error
+		if a, err = r.do(d.t.Context()); err != nil || a.header.Get("Idempotency-Replayed") != "true" {
+			d.t.Fatalf("%s again: %d %s %v", path, a.status, a.body, err)
+		}
+	}
+	id, err := taskID(a)
+	if err != nil {
+		d.t.Fatalf("%s: %v", path, err)
+	}
+	return id
+}
+
+// decide is an operator who finds a task parked with a submission whose fate is
+// unknown, and signals what to do.
+func (d *dying) decide(t *task, signal string) {
+	d.t.Helper()
+	c := d.dial()
+	defer c.Close()
+	eventually(d.t, recoverTime, t.id+" parks", func() error {
+		found, err := c.CountWorkflow(d.t.Context(), &workflowservice.CountWorkflowExecutionsRequest{
+			Namespace: d.namespace, Query: fmt.Sprintf(`WorkflowId = %q AND MediagateReason = "provider_submission_unknown"`, t.id),
+		})
+		if err == nil && found.GetCount() != 1 {
+			err = errors.New("it is not parked")
+		}
+		return err
+	})
+	if err := c.SignalWorkflow(d.t.Context(), t.id, "", signal, nil); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// vendorHas counts the vendor's jobs.
+func (w *world) vendorHas(provider string) int {
+	w.t.Helper()
+	a, err := w.file(w.sandbox + "/_sandbox/jobs?provider=" + provider)
+	var list struct{ Jobs []vendorJob }
+	if err == nil {
+		err = a.decode(&list)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(list.Jobs)
+}
