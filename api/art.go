@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/mediagate/mediagate"
@@ -72,12 +73,33 @@ func (s *Server) twinOf(c *call, sub submit, conflict error) (taskID string, err
 // actionInpaint is the action whose modal parameters must have a mask.
 const actionInpaint = "INPAINT"
 
-// mayResume judges modal parameters by the task that they are for.
-func (s *Server) mayResume(c *call, r catalog.Request) error {
+// resumed judges modal parameters by the task that they are for, and returns
+// them at its speed: that is what is paid for, and the call itself costs nothing.
+func (s *Server) resumed(c *call, r catalog.Request) (json.RawMessage, error) {
 	task, err := s.accountTask(c, r.Source, r.Source.Task)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	if err := mayResume(&task, r); err != nil {
+		return nil, err
+	}
+	var said, paid map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(r.Params, &said), json.Unmarshal(task.Params, &paid)); err != nil {
+		return nil, mediagate.Errorf(mediagate.KindInternal, "the accepted parameters are no object: %w", err)
+	}
+	const speed = "speed"
+	if paid[speed] != nil {
+		said[speed] = paid[speed]
+	}
+	params, err := json.Marshal(said)
+	if err != nil {
+		return nil, mediagate.Errorf(mediagate.KindInternal, "the modal parameters cannot be written: %w", err)
+	}
+	return params, nil
+}
+
+// mayResume says whether the task takes these modal parameters.
+func mayResume(task *mediagate.Task, r catalog.Request) error {
 	var said struct {
 		Prompt string `json:"prompt"`
 		Mask   string `json:"mask_url"`

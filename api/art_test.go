@@ -281,6 +281,23 @@ func TestModalCall(t *testing.T) {
 	}
 	g.post(art+"/modal", body).wantError(t, http.StatusConflict, "invalid_request_error", "does not wait")
 
+	// What was paid for is what is made, whatever the call says of it.
+	for _, speed := range []string{"relax", "turbo"} {
+		for _, more := range []string{"", `,"speed":"fast"`, `,"speed":"turbo"`} {
+			paid := g.submit(art+"/inpaint", `{"task_id":"`+parent+`","speed":"`+speed+`"}`)
+			g.accept(paid)
+			g.must(g.store.BeginModal(t.Context(), paid, 1))
+			g.post(art+"/modal", named(paid, `,"prompt":"<&>","mask_url":`+mask+more)).taskID(t)
+			task, err := g.store.TaskByID(t.Context(), paid)
+			g.must(err)
+			var said map[string]any
+			g.must(json.Unmarshal(task.Modal.Input, &said))
+			if said["speed"] != speed || said["prompt"] != "<&>" {
+				t.Errorf("%s, then%s: %s", speed, more, task.Modal.Input)
+			}
+		}
+	}
+
 	zoomed := modal("/reroll") // which asks for more where the vendor is set so
 	if got := g.post(art+"/modal", named(zoomed, `,"prompt":"a hat"`)).taskID(t); got != zoomed {
 		t.Errorf("a prompt alone: %s", got)

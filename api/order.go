@@ -57,7 +57,8 @@ func (s *Server) order(c *call, body map[string]any, size int, endpoint string) 
 		return order{}, err
 	}
 	if endpoint == catalog.ModalEndpoint {
-		return o, s.mayResume(c, request)
+		o.Params, err = s.resumed(c, request)
+		return o, err
 	}
 	if request.Plan.Source, err = s.source(c, request.Source); err != nil {
 		return order{}, err
