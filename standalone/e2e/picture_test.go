@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -235,9 +238,32 @@ func chainInpaint(c *chain) {
 
 // event is one of a stream.
 type event struct {
-	id, name string
-	data     object
-	err      error
+	id   int
+	name string
+	data object
+	err  error
+}
+
+// readEvents reads a stream to its end.
+func readEvents(stream io.Reader) (all []event) {
+	var one event
+	for lines := bufio.NewScanner(stream); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), ": ")
+		switch name {
+		case "id":
+			one.id, one.err = strconv.Atoi(value)
+		case "event":
+			one.name = value
+		case "data":
+			one.err = errors.Join(one.err, json.Unmarshal([]byte(value), &one.data))
+		case "":
+			if one.name != "" { // else that was a sign of life
+				all = append(all, one)
+			}
+			one = event{}
+		}
+	}
+	return all
 }
 
 // follow reads the task's events until the stream ends.
@@ -258,23 +284,7 @@ func (c *chain) follow(t *task) <-chan []event {
 	out := make(chan []event, 1)
 	go func() {
 		defer resp.Body.Close()
-		var all []event
-		var one event
-		for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
-			name, value, _ := strings.Cut(lines.Text(), ": ")
-			switch name {
-			case "id":
-				one.id = value
-			case "event":
-				one.name = value
-			case "data":
-				one.err = json.Unmarshal([]byte(value), &one.data)
-			case "":
-				all = append(all, one)
-				one = event{}
-			}
-		}
-		out <- all
+		out <- readEvents(resp.Body)
 	}()
 	return out
 }
@@ -284,10 +294,10 @@ func (c *chain) follow(t *task) <-chan []event {
 func (c *chain) checkEvents(t *task, events []event) {
 	c.t.Helper()
 	var states []string
-	progress, id := -1, ""
+	progress, id := -1, -1
 	for _, e := range events {
-		if e.err != nil || e.name != "task" || e.data.ID != t.id || len(e.id) < len(id) || len(e.id) == len(id) && e.id <= id || e.data.Progress < progress {
-			c.t.Errorf("event %+v after %s with %d%%", e, id, progress)
+		if e.err != nil || e.name != "task" || e.data.ID != t.id || e.id <= id || e.data.Progress < progress {
+			c.t.Errorf("event %+v after %d with %d%%", e, id, progress)
 		}
 		id, progress = e.id, e.data.Progress
 		if len(states) == 0 || states[len(states)-1] != e.data.Status {
@@ -301,9 +311,19 @@ func (c *chain) checkEvents(t *task, events []event) {
 	if o, err := c.read(t.id); err != nil || len(last.data.items()) != len(o.items()) || last.data.Cost != o.Cost {
 		c.t.Errorf("the stream ends with %+v, the task is %+v (%v)", last.data, o, err)
 	}
-	if a := c.call(http.MethodGet, "/tasks/"+t.id+"/events", nil, "Last-Event-ID", last.id); a.status != http.StatusNoContent {
-		c.t.Errorf("after the end the stream answers %d %s", a.status, a.body)
-	}
+	// What becomes of the webhook is told as well, to who comes again.
+	eventually(c.t, recoverTime, "the stream has nothing more to tell", func() error {
+		a := c.call(http.MethodGet, "/tasks/"+t.id+"/events", nil, "Last-Event-ID", strconv.Itoa(id))
+		if a.status == http.StatusNoContent {
+			return nil
+		}
+		more := readEvents(bytes.NewReader(a.body))
+		if a.status != http.StatusOK || len(more) != 1 || more[0].id <= id || more[0].data.Status != "completed" {
+			return &stopError{fmt.Sprintf("after %d it answers %d %s", id, a.status, a.body)}
+		}
+		id = more[0].id
+		return fmt.Errorf("it tells of %d", id)
+	})
 }
 
 // All else that can be done with pictures.
