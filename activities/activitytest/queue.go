@@ -79,13 +79,12 @@ func (s *Store) EndSlots(ctx context.Context) error {
 func (s *Store) slotsTaken(names []string) (taken int, oldest time.Time) {
 	for _, r := range s.tasks {
 		for _, a := range r.attempts {
-			if slices.Contains(names, a.Channel) && a.EndedAt.IsZero() {
-				if oldest.IsZero() || a.CreatedAt.Before(oldest) {
-					oldest = a.CreatedAt
-				}
-				if a.slotUntil.IsZero() || a.slotUntil.After(s.clock()) {
-					taken++
-				}
+			if !slices.Contains(names, a.Channel) || !a.EndedAt.IsZero() || !a.slotUntil.IsZero() && !a.slotUntil.After(s.clock()) {
+				continue
+			}
+			taken++
+			if oldest.IsZero() || a.CreatedAt.Before(oldest) {
+				oldest = a.CreatedAt
 			}
 		}
 	}
