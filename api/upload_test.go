@@ -403,13 +403,12 @@ func TestSlowUploadsOfOneKeyLeaveRoom(t *testing.T) {
 				req.Header.Set("Expect", "100-continue") // or who is refused is heard out
 				req.Header.Set("Authorization", "Bearer "+g.key)
 				req.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary)
-				answered := make(chan int, 1)
+				answered, before := make(chan int, 1), under.files()
 				group.Go(func() {
 					w := httptest.NewRecorder()
 					g.server.ServeHTTP(w, req)
 					answered <- w.Code
 				})
-				before := under.files()
 				for !refused && under.files() == before {
 					select {
 					case status := <-answered:
