@@ -389,7 +389,7 @@ func TestSlowUploadsOfOneKeyLeaveRoom(t *testing.T) {
 		t.Run(fmt.Sprint(length), func(t *testing.T) {
 			t.Parallel()
 			under := &slowBucket{}
-			g := newGateway(t, func(c *api.Config) { c.Files, c.UploadWait, c.UploadsAtOnce = under, time.Millisecond, most })
+			g := newGateway(t, func(c *api.Config) { c.Files, c.UploadWait, c.UploadsAtOnce = under, 100*time.Millisecond, most })
 			form := formOf(filePart(aPicture))
 			begun := form[:len(form)-len(boundary)-20]
 			var group sync.WaitGroup
