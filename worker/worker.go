@@ -61,6 +61,9 @@ func Run(ctx context.Context, c Config) error {
 	defer func() {
 		stopAll(started)
 	}()
+	if err := c.seen(ctx); err != nil { // the first work may come at once, and what operators read of its channel with it
+		c.Logger.WarnContext(ctx, "channels not noted", "error", err)
+	}
 	for _, w := range c.workers(giveUp) {
 		if err := w.Start(); err != nil {
 			return fmt.Errorf("start worker: %w", err)
@@ -137,12 +140,9 @@ func (c Config) keepSingletons(ctx context.Context) {
 		c.Logger.WarnContext(ctx, "replaced a singleton's run", "workflow", id, "reason", reason)
 	}}
 	for {
-		err := keeper.Reconciler(ctx)
+		err := errors.Join(c.seen(ctx), keeper.Reconciler(ctx))
 		for _, name := range c.Channels {
 			err = errors.Join(err, keeper.Channel(ctx, name))
-		}
-		if c.Seen != nil {
-			err = errors.Join(err, c.Seen(ctx, c.Channels))
 		}
 		pause := time.Minute
 		if err != nil && ctx.Err() == nil {
@@ -155,6 +155,14 @@ func (c Config) keepSingletons(ctx context.Context) {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// seen notes that this worker has its channels.
+func (c Config) seen(ctx context.Context) error {
+	if c.Seen == nil {
+		return nil
+	}
+	return c.Seen(ctx, c.Channels)
 }
 
 // activityLog writes one canonical line an activity attempt.
