@@ -10,7 +10,32 @@ type Account struct {
 	Available Micros // what can be spent: grants less holds and charges
 	Held      Micros
 	Spent     Micros
-	CreatedAt time.Time
+	Rate      *int // submits a minute of all its keys; nil: no limit
+	InFlight  *int // tasks in flight of all its keys; nil: no limit
+	// EraseInputs drops the prompts and inputs of its tasks when they end.
+	EraseInputs bool
+	CreatedAt   time.Time
+}
+
+// Scope is a class of calls that a key may make.
+type Scope string
+
+// The scopes of keys.
+const (
+	ScopeGenerate Scope = "generate" // submits, uploads, speech, cancels
+	ScopeRead     Scope = "read"     // all that only reads
+	ScopeManage   Scope = "manage"   // keys, the webhook secret, deliveries anew, erasure
+)
+
+// Scopes are all of them: what a key may do of which nobody said more.
+func Scopes() []Scope { return []Scope{ScopeGenerate, ScopeRead, ScopeManage} }
+
+// Caps bound what a key may spend in a day, a week and a month, in UTC; weeks
+// begin on Mondays. Nil is no bound, zero allows nothing that costs.
+type Caps struct {
+	Day   *Micros
+	Week  *Micros
+	Month *Micros
 }
 
 // Key is an API key. Its secret is known only to its holder.
@@ -30,6 +55,25 @@ type Key struct {
 	ExpiresAt  time.Time
 	CreatedAt  time.Time
 	LastUsedAt time.Time
+
+	Scopes   []Scope
+	Caps     Caps
+	Rate     *int // submits a minute; nil: no limit, 0: none allowed
+	InFlight *int // tasks in flight; nil: no limit, 0: none allowed
+
+	// PurseID is the key whose row has what the keys of a rotation share: quota,
+	// caps, rate, tasks in flight, and what is held and spent. It is the key's own
+	// id until it is rotated.
+	PurseID string
+	// SuccessorID is the key that a rotation has made of this one.
+	SuccessorID string
+}
+
+// KeySecret is what is stored of a key's secret, which itself is stored nowhere.
+type KeySecret struct {
+	Hash     [32]byte
+	Prefix   string
+	LastFour string
 }
 
 // Remaining is what a limited key can still spend.

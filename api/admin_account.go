@@ -97,7 +97,7 @@ func (s *Server) handleAccountCreation(c *call) error {
 	if group == "" {
 		group = defaultGroup
 	}
-	a, err := s.cfg.Store.CreateAccount(c.ctx, name, group)
+	a, err := s.cfg.Store.CreateAccount(c.ctx, mediagate.Account{Name: name, Group: group})
 	if err != nil {
 		return err
 	}
@@ -146,17 +146,15 @@ func (s *Server) handleAccountChange(c *call) error {
 	if err != nil {
 		return err
 	}
-	var name, group *string
-	if f.has("name") {
-		name = new(f.text("name"))
-	}
-	if f.has("group") {
-		group = new(s.knownGroup(f))
-	}
-	if f.err != nil {
+	a, err := s.cfg.Store.UpdateAccount(c.ctx, id, func(a *mediagate.Account) error {
+		if f.has("name") {
+			a.Name = f.text("name")
+		}
+		if f.has("group") {
+			a.Group = s.knownGroup(f)
+		}
 		return f.err
-	}
-	a, err := s.cfg.Store.UpdateAccount(c.ctx, id, name, group)
+	})
 	if err != nil {
 		return notFoundAs(err, errAccountID)
 	}

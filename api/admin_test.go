@@ -85,7 +85,7 @@ func TestAccountList(t *testing.T) {
 	ids := []string{g.account.ID} // newest first
 	for i := range 2 {
 		g.clock.advance(time.Second)
-		a, err := g.store.CreateAccount(t.Context(), fmt.Sprint(i), "default")
+		a, err := g.store.CreateAccount(t.Context(), mediagate.Account{Name: fmt.Sprint(i), Group: "default"})
 		g.must(err)
 		ids = append([]string{a.ID}, ids...)
 	}

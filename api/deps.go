@@ -65,15 +65,17 @@ type SecretStore interface {
 
 // AdminAccountStore is what operators do with accounts.
 type AdminAccountStore interface {
-	CreateAccount(ctx context.Context, name, group string) (mediagate.Account, error)
+	CreateAccount(ctx context.Context, a mediagate.Account) (mediagate.Account, error)
 	Accounts(ctx context.Context, after string, limit int) (accounts []mediagate.Account, hasMore bool, err error)
-	UpdateAccount(ctx context.Context, id string, name, group *string) (mediagate.Account, error)
+	UpdateAccount(ctx context.Context, id string, change func(a *mediagate.Account) error) (mediagate.Account, error)
 }
 
 // AdminKeyStore is what operators do with keys.
 type AdminKeyStore interface {
 	CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (mediagate.Key, error)
 	Keys(ctx context.Context, accountID, after string, limit int) (keys []mediagate.Key, hasMore bool, err error)
+	UpdateKey(ctx context.Context, id string, change func(k *mediagate.Key) error) (mediagate.Key, error)
+	RotateKey(ctx context.Context, id string, secret mediagate.KeySecret, grace time.Duration) (mediagate.Key, error)
 	DeleteKey(ctx context.Context, id string) error
 }
 

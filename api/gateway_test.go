@@ -218,7 +218,7 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	g.must(err)
 	t.Cleanup(g.server.Close)
 	judgeAnswers(t, g.server)
-	g.account, err = g.store.CreateAccount(t.Context(), "test", "default")
+	g.account, err = g.store.CreateAccount(t.Context(), mediagate.Account{Name: "test", Group: "default"})
 	g.must(err)
 	g.grant("100")
 	g.keyRow, g.key = g.newKey(mediagate.Key{Unlimited: true})
@@ -276,7 +276,7 @@ func (g *gateway) newKey(k mediagate.Key) (mediagate.Key, string) {
 // other is a second account with a key.
 func (g *gateway) other() string {
 	g.t.Helper()
-	a, err := g.store.CreateAccount(g.t.Context(), "other", "default")
+	a, err := g.store.CreateAccount(g.t.Context(), mediagate.Account{Name: "other", Group: "default"})
 	g.must(err)
 	_, _, _, err = g.store.Grant(g.t.Context(), a.ID, 100*mediagate.MicrosPerUnit, "start")
 	g.must(err)

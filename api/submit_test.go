@@ -141,7 +141,7 @@ func TestSubmitRefusals(t *testing.T) {
 func TestSubmitWithoutMoney(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
-	account, err := g.store.CreateAccount(t.Context(), "poor", "default")
+	account, err := g.store.CreateAccount(t.Context(), mediagate.Account{Name: "poor", Group: "default"})
 	g.must(err)
 	_, key := g.newKey(mediagate.Key{AccountID: account.ID, Unlimited: true})
 	send := func() answer {

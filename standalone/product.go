@@ -174,7 +174,7 @@ func demo(ctx context.Context, store *storage.Store) (mediagate.Account, error) 
 			after = a.ID
 		}
 		if !more {
-			return store.CreateAccount(ctx, demoAccount, demoGroup)
+			return store.CreateAccount(ctx, mediagate.Account{Name: demoAccount, Group: demoGroup})
 		}
 	}
 }

@@ -16,6 +16,11 @@ type accountRow struct {
 	Held      mediagate.Micros
 	Spent     mediagate.Micros
 	CreatedAt stamp
+
+	Rate        *int
+	InFlightCap *int
+	InFlight    int
+	EraseInputs bool
 }
 
 // TableName tells GORM.
@@ -25,16 +30,23 @@ func (r accountRow) account() mediagate.Account {
 	return mediagate.Account{
 		ID: r.ID, Name: r.Name, Group: r.GroupName,
 		Available: r.Available, Held: r.Held, Spent: r.Spent, CreatedAt: r.CreatedAt.Time,
+		Rate: r.Rate, InFlight: r.InFlightCap, EraseInputs: r.EraseInputs,
 	}
 }
 
 // CreateAccount makes an account without money.
-func (s *Store) CreateAccount(ctx context.Context, name, group string) (mediagate.Account, error) {
-	row := accountRow{ID: s.newID("acc_"), Name: name, GroupName: group, CreatedAt: at(s.clock())}
+func (s *Store) CreateAccount(ctx context.Context, a mediagate.Account) (mediagate.Account, error) {
+	row := accountRow{ID: s.newID("acc_"), CreatedAt: at(s.clock())}
+	row.set(a)
 	if err := s.on(ctx).Create(&row).Error; err != nil {
 		return mediagate.Account{}, dbError(err, "create account")
 	}
 	return row.account(), nil
+}
+
+// set writes the settings of an account into its row.
+func (r *accountRow) set(a mediagate.Account) {
+	r.Name, r.GroupName, r.Rate, r.InFlightCap, r.EraseInputs = a.Name, a.Group, a.Rate, a.InFlight, a.EraseInputs
 }
 
 // Account reads an account. Returns KindNotFound.
@@ -92,20 +104,27 @@ func (s *Store) Transfer(ctx context.Context, accountID, id string) (mediagate.T
 	return row.transfer(), nil
 }
 
-// UpdateAccount changes what is not nil. Returns KindNotFound.
-func (s *Store) UpdateAccount(ctx context.Context, id string, name, group *string) (mediagate.Account, error) {
-	var row accountRow
-	var changed []string
-	if name != nil {
-		row.Name, changed = *name, append(changed, "name")
-	}
-	if group != nil {
-		row.GroupName, changed = *group, append(changed, "group_name")
-	}
-	if len(changed) > 0 {
-		if err := s.on(ctx).Model(&row).Where("id = ?", id).Select(changed).Updates(&row).Error; err != nil {
-			return mediagate.Account{}, dbError(err, "update account")
+// UpdateAccount lets change have its way with an account's settings: its name,
+// group, rate, tasks in flight, and whether its inputs are erased. change may be
+// called again, and what it returns as error is returned and changes nothing.
+// Returns KindNotFound.
+func (s *Store) UpdateAccount(ctx context.Context, id string, change func(a *mediagate.Account) error) (a mediagate.Account, err error) {
+	err = s.write(ctx, "update account", func(tx *gorm.DB) error {
+		row, err := one[accountRow](tx, "SELECT "+columnsOf[accountRow]().text+" FROM accounts WHERE id = ?"+s.forUpdate("accounts"), id)
+		if err != nil {
+			return err
 		}
-	}
-	return s.Account(ctx, id)
+		if row == nil {
+			return notFound("account", id)
+		}
+		a = row.account()
+		if err := change(&a); err != nil {
+			return err
+		}
+		row.set(a)
+		a = row.account()
+		settings := []string{"name", "group_name", "rate", "in_flight_cap", "erase_inputs"}
+		return tx.Model(&accountRow{}).Where("id = ?", id).Select(settings).Updates(row).Error
+	})
+	return a, err
 }

@@ -31,7 +31,7 @@ func newPayer(b *testing.B, url string) *payer {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = s.Close() })
-	account, err := s.CreateAccount(b.Context(), "one", "")
+	account, err := s.CreateAccount(b.Context(), mediagate.Account{Name: "one"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func TestDatabaseClockDecides(t *testing.T) {
 				t.Errorf("CheckClock: %v, want ready: %v", err, test.ready)
 			}
 
-			account, err := s.CreateAccount(t.Context(), name, "")
+			account, err := s.CreateAccount(t.Context(), mediagate.Account{Name: name})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +146,7 @@ func TestClockStepsUnderSpeeches(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
 	right := openPostgres(t, url, storage.Config{})
-	account, err := right.CreateAccount(t.Context(), "one", "")
+	account, err := right.CreateAccount(t.Context(), mediagate.Account{Name: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestClockStepsUnderSpeeches(t *testing.T) {
 // waitingTask is a task whose attempt waits for a poll that is due.
 func waitingTask(t *testing.T, s *storage.Store) string {
 	t.Helper()
-	account, err := s.CreateAccount(t.Context(), "one", "")
+	account, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,7 @@ func TestReadOnlyServer(t *testing.T) {
 
 	d.failOver(false)
 	s := openPostgres(t, d.url+"&application_name=gate", storage.Config{})
-	account, err := s.CreateAccount(t.Context(), "one", "")
+	account, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestReadOnlyServer(t *testing.T) {
 		_, err := s.Account(ctx, account.ID)
 		return err
 	})
-	_, err = s.CreateAccount(t.Context(), "two", "")
+	_, err = s.CreateAccount(t.Context(), mediagate.Account{Name: "two"})
 	unavailable(t, "to write", err)
 	_, _, _, err = s.Grant(t.Context(), account.ID, 1_000_000, "gift")
 	unavailable(t, "a transaction", err)
@@ -129,13 +129,13 @@ func TestReadOnlyServerEndsAllConnections(t *testing.T) {
 		t.Fatalf("%d connections are open", len(before))
 	}
 	d.failOver(false)
-	_, err := s.CreateAccount(t.Context(), "one", "")
+	_, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "one"})
 	unavailable(t, "to write", err)
 	if err := s.Warm(t.Context(), 8); err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {
-		if _, err := s.CreateAccount(t.Context(), "two", ""); err != nil {
+		if _, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "two"}); err != nil {
 			t.Fatalf("a connection to the standby is still in use: %v", err)
 		}
 	}

@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"gorm.io/gorm"
@@ -27,6 +29,23 @@ type keyRow struct {
 	DeletedAt  stamp
 	CreatedAt  stamp
 	LastUsedAt stamp
+	Scopes     document
+
+	// What the keys of a rotation share stands in the row of the first.
+	Rate        *int
+	InFlightCap *int
+	InFlight    int
+	CapDay      *mediagate.Micros
+	CapWeek     *mediagate.Micros
+	CapMonth    *mediagate.Micros
+	DayStart    stamp
+	DayUsed     mediagate.Micros
+	WeekStart   stamp
+	WeekUsed    mediagate.Micros
+	MonthStart  stamp
+	MonthUsed   mediagate.Micros
+	PurseID     *string // nil: its own
+	SuccessorID *string
 }
 
 // TableName tells GORM.
@@ -37,44 +56,184 @@ func (r keyRow) key() (mediagate.Key, error) {
 		ID: r.ID, AccountID: r.AccountID, Name: r.Name, Prefix: r.Prefix, LastFour: r.LastFour, Group: r.GroupName,
 		Unlimited: r.Unlimited, Quota: r.Quota, Held: r.Held, Spent: r.Spent,
 		ExpiresAt: r.ExpiresAt.Time, CreatedAt: r.CreatedAt.Time, LastUsedAt: r.LastUsedAt.Time,
+		Caps: mediagate.Caps{Day: r.CapDay, Week: r.CapWeek, Month: r.CapMonth}, Rate: r.Rate, InFlight: r.InFlightCap,
+		PurseID: r.purse(), SuccessorID: deref(r.SuccessorID),
 	}
-	if err := fromJSON("keys.models", r.Models, &k.Models); err != nil {
-		return mediagate.Key{}, err
+	return k, errors.Join(
+		fromJSON("keys.models", r.Models, &k.Models), fromJSON("keys.allow_ips", r.AllowIPs, &k.AllowIPs), fromJSON("keys.scopes", r.Scopes, &k.Scopes))
+}
+
+// purse is the id of the row that has what the keys of a rotation share.
+func (r keyRow) purse() string {
+	if r.PurseID == nil {
+		return r.ID
 	}
-	return k, fromJSON("keys.allow_ips", r.AllowIPs, &k.AllowIPs)
+	return *r.PurseID
+}
+
+// shareOf takes over what stands in the row of the purse.
+func (r keyRow) shareOf(purse keyRow) keyRow {
+	r.Unlimited, r.Quota, r.Held, r.Spent = purse.Unlimited, purse.Quota, purse.Held, purse.Spent
+	r.Rate, r.InFlightCap, r.InFlight = purse.Rate, purse.InFlightCap, purse.InFlight
+	r.CapDay, r.CapWeek, r.CapMonth = purse.CapDay, purse.CapWeek, purse.CapMonth
+	r.DayStart, r.DayUsed, r.WeekStart, r.WeekUsed, r.MonthStart, r.MonthUsed = purse.DayStart, purse.DayUsed, purse.WeekStart, purse.WeekUsed, purse.MonthStart, purse.MonthUsed
+	return r
+}
+
+// set writes the settings of a key into its row, and those of its purse into that.
+func (r *keyRow) set(k mediagate.Key) error {
+	r.Name, r.GroupName, r.ExpiresAt = k.Name, k.Group, at(k.ExpiresAt)
+	r.Unlimited, r.Quota, r.Rate, r.InFlightCap = k.Unlimited, k.Quota, k.Rate, k.InFlight
+	r.CapDay, r.CapWeek, r.CapMonth = k.Caps.Day, k.Caps.Week, k.Caps.Month
+	var err error
+	for _, column := range []struct {
+		to    *document
+		value any
+	}{{&r.Models, list(k.Models)}, {&r.AllowIPs, list(k.AllowIPs)}, {&r.Scopes, list(k.Scopes)}} {
+		if *column.to, err = jsonText(column.value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CreateKey stores a key under the hash of its secret; its id and creation
-// time are made here. Returns KindNotFound for an unknown account, KindConflict
-// for a hash that is taken.
+// time are made here. Without scopes it has all. Returns KindNotFound for an
+// unknown account, KindConflict for a hash that is taken.
 func (s *Store) CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (mediagate.Key, error) {
-	models, err := jsonText(list(k.Models))
-	if err != nil {
+	if len(k.Scopes) == 0 {
+		k.Scopes = mediagate.Scopes()
+	}
+	row := keyRow{ID: s.newID("key_"), AccountID: k.AccountID, Hash: hash[:], Prefix: k.Prefix, LastFour: k.LastFour, CreatedAt: at(s.clock())}
+	if err := row.set(k); err != nil {
 		return mediagate.Key{}, err
 	}
-	addresses, err := jsonText(list(k.AllowIPs))
-	if err != nil {
+	if err := addKey(s.on(ctx), row); err != nil {
 		return mediagate.Key{}, err
 	}
-	k.ID, k.CreatedAt, k.Held, k.Spent = s.newID("key_"), s.clock(), 0, 0
-	err = s.on(ctx).Create(&keyRow{
-		ID: k.ID, AccountID: k.AccountID, Hash: hash[:], Name: k.Name, Prefix: k.Prefix, LastFour: k.LastFour, GroupName: k.Group,
-		Unlimited: k.Unlimited, Quota: k.Quota, Models: models, AllowIPs: addresses, ExpiresAt: at(k.ExpiresAt), CreatedAt: at(k.CreatedAt),
-	}).Error
-	switch {
-	case isForeignKey(err):
-		return mediagate.Key{}, notFound("account", k.AccountID)
-	case isDuplicate(err):
-		return mediagate.Key{}, conflict("the key exists")
-	case err != nil:
-		return mediagate.Key{}, dbError(err, "create key")
-	}
-	return k, nil
+	return row.key()
 }
 
-func list(items []string) []string {
+func addKey(db *gorm.DB, row keyRow) error {
+	err := db.Create(&row).Error
+	switch {
+	case isForeignKey(err):
+		return notFound("account", row.AccountID)
+	case isDuplicate(err):
+		return conflict("the key exists")
+	default:
+		return dbError(err, "create key")
+	}
+}
+
+// UpdateKey lets change have its way with a key's settings: its name, models,
+// group, scopes, addresses, expiry, quota, caps, rate and tasks in flight. The
+// last four are those of its purse. Nothing else can change meanwhile; change may
+// be called again, and what it returns as error is returned and changes nothing.
+// Returns KindNotFound, and KindInvalid for a quota or a cap below what is used.
+func (s *Store) UpdateKey(ctx context.Context, id string, change func(k *mediagate.Key) error) (k mediagate.Key, err error) {
+	err = s.write(ctx, "update key", func(tx *gorm.DB) error {
+		row, purse, err := s.lockKey(tx, id)
+		if err != nil {
+			return err
+		}
+		if k, err = row.key(); err != nil {
+			return err
+		}
+		if err := change(&k); err != nil {
+			return err
+		}
+		if err := row.set(k); err != nil {
+			return err
+		}
+		if err := row.checkLimits(s.clock()); err != nil {
+			return err
+		}
+		own := []string{"name", "group_name", "expires_at", "models", "allow_ips", "scopes"}
+		if err := tx.Model(&keyRow{}).Where("id = ?", id).Select(own).Updates(&row).Error; err != nil {
+			return err
+		}
+		shared := []string{"unlimited", "quota", "rate", "in_flight_cap", "cap_day", "cap_week", "cap_month"}
+		if err := tx.Model(&keyRow{}).Where("id = ?", purse).Select(shared).Updates(&row).Error; err != nil {
+			return err
+		}
+		k, err = row.key()
+		return err
+	})
+	return k, err
+}
+
+// lockKey reads a live key with its purse's share, and locks both rows: that of
+// the purse first, as submits do.
+func (s *Store) lockKey(tx *gorm.DB, id string) (row keyRow, purse string, err error) {
+	lock := func(id string) (*keyRow, error) {
+		return one[keyRow](tx, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ?"+s.forUpdate("keys"), id)
+	}
+	seen, err := take[keyRow](tx.Where("id = ? AND deleted_at IS NULL", id))
+	if err != nil {
+		return keyRow{}, "", err
+	}
+	if seen == nil {
+		return keyRow{}, "", notFound("key", id)
+	}
+	purse = seen.purse() // which never changes
+	shared, err := lock(purse)
+	if err != nil {
+		return keyRow{}, "", err
+	}
+	own := shared
+	if purse != id {
+		if own, err = lock(id); err != nil {
+			return keyRow{}, "", err
+		}
+	}
+	if shared == nil || own == nil || !own.DeletedAt.IsZero() {
+		return keyRow{}, "", notFound("key", id)
+	}
+	return own.shareOf(*shared), purse, nil
+}
+
+// RotateKey makes a new key with the settings of another, under the hash of its
+// own secret, and lets the other end after grace, or when it would have ended
+// anyway. Both share quota, caps and rates, and what is held and spent. Returns
+// KindNotFound, also for a key that has expired, and KindConflict for one that was
+// rotated before.
+func (s *Store) RotateKey(ctx context.Context, id string, secret mediagate.KeySecret, grace time.Duration) (k mediagate.Key, err error) {
+	err = s.write(ctx, "rotate key", func(tx *gorm.DB) error {
+		old, purse, err := s.lockKey(tx, id)
+		if err != nil {
+			return err
+		}
+		now := s.clock()
+		if !old.ExpiresAt.IsZero() && !old.ExpiresAt.After(now) {
+			return notFound("key", id)
+		}
+		if old.SuccessorID != nil {
+			return conflict("the key was rotated already, into %s", *old.SuccessorID)
+		}
+		fresh := keyRow{
+			ID: s.newID("key_"), AccountID: old.AccountID, Hash: secret.Hash[:], Name: old.Name, Prefix: secret.Prefix, LastFour: secret.LastFour,
+			GroupName: old.GroupName, Models: old.Models, AllowIPs: old.AllowIPs, Scopes: old.Scopes, ExpiresAt: old.ExpiresAt, CreatedAt: at(now), PurseID: &purse,
+		}
+		if err := addKey(tx, fresh); err != nil {
+			return err
+		}
+		until := at(now.Add(grace))
+		if !old.ExpiresAt.IsZero() && old.ExpiresAt.Before(until.Time) {
+			until = old.ExpiresAt
+		}
+		if _, err := exec(tx, "UPDATE keys SET expires_at = ?, successor_id = ? WHERE id = ?", until, fresh.ID, id); err != nil {
+			return err
+		}
+		k, err = fresh.shareOf(old).key()
+		return err
+	})
+	return k, err
+}
+
+func list[T any](items []T) []T {
 	if items == nil {
-		return []string{}
+		return []T{}
 	}
 	return items
 }
@@ -90,7 +249,7 @@ func (s *Store) Keys(ctx context.Context, accountID, after string, limit int) (k
 		return s.on(ctx).Where("account_id = ?", accountID)
 	}
 	if after != "" {
-		if _, err := readKey(of().Where("id = ?", after), after); err != nil {
+		if _, err := readKey(s.on(ctx), of().Where("id = ?", after), after); err != nil {
 			return nil, false, unknownAfter(err)
 		}
 	}
@@ -98,13 +257,30 @@ func (s *Store) Keys(ctx context.Context, accountID, after string, limit int) (k
 	if err != nil {
 		return nil, false, dbError(err, "list keys")
 	}
+	for i := range rows {
+		if rows[i], err = withPurse(s.on(ctx), rows[i]); err != nil {
+			return nil, false, dbError(err, "list keys")
+		}
+	}
 	keys, err = convertAll(rows, keyRow.key)
 	return keys, hasMore, err
 }
 
+// withPurse reads what the key shares with others, if it does.
+func withPurse(db *gorm.DB, row keyRow) (keyRow, error) {
+	if row.PurseID == nil {
+		return row, nil
+	}
+	purse, err := one[keyRow](db, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ?", *row.PurseID)
+	if err != nil || purse == nil {
+		return row, cmp.Or(err, notFound("key", *row.PurseID))
+	}
+	return row.shareOf(*purse), nil
+}
+
 // Key reads a key. Returns KindNotFound, also for one that was deleted.
 func (s *Store) Key(ctx context.Context, id string) (mediagate.Key, error) {
-	return readKey(s.on(ctx).Where("id = ? AND deleted_at IS NULL", id), id)
+	return readKey(s.on(ctx), s.on(ctx).Where("id = ? AND deleted_at IS NULL", id), id)
 }
 
 // KeyByHash finds the live key with that hash: not deleted and not expired.
@@ -113,23 +289,27 @@ func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, er
 	// Written out, as each request begins with it.
 	row, err := one[keyRow](s.on(ctx), "SELECT "+columnsOf[keyRow]().text+` FROM keys
 		WHERE hash = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`, hash[:], at(s.clock()))
-	return foundKey(row, err, "")
+	return foundKey(s.on(ctx), row, err, "")
 }
 
 // readKey reads the key that the conditions leave.
-func readKey(db *gorm.DB, id string) (mediagate.Key, error) {
-	row, err := take[keyRow](db)
-	return foundKey(row, err, id)
+func readKey(db, conditions *gorm.DB, id string) (mediagate.Key, error) {
+	row, err := take[keyRow](conditions)
+	return foundKey(db, row, err, id)
 }
 
-func foundKey(row *keyRow, err error, id string) (mediagate.Key, error) {
+func foundKey(db *gorm.DB, row *keyRow, err error, id string) (mediagate.Key, error) {
 	if err != nil {
 		return mediagate.Key{}, dbError(err, "read key")
 	}
 	if row == nil {
 		return mediagate.Key{}, notFound("key", id)
 	}
-	return row.key()
+	whole, err := withPurse(db, *row)
+	if err != nil {
+		return mediagate.Key{}, dbError(err, "read key")
+	}
+	return whole.key()
 }
 
 // DeleteKey ends a key. Its row stays, so that the ledger stays whole.

@@ -67,7 +67,7 @@ func TestServerDropsConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	if _, err := s.CreateAccount(t.Context(), "before", ""); err != nil {
+	if _, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "before"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.ExecContext(t.Context(),
@@ -76,11 +76,11 @@ func TestServerDropsConnections(t *testing.T) {
 	}
 	// The call that finds its connection cut may fail, but says that a
 	// repetition helps; and it does.
-	if _, err := s.CreateAccount(t.Context(), "after", ""); err != nil {
+	if _, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "after"}); err != nil {
 		if !mediagate.Is(err, mediagate.KindUnavailable) {
 			t.Fatalf("a cut connection: %v, want unavailable", err)
 		}
-		if _, err := s.CreateAccount(t.Context(), "after", ""); err != nil {
+		if _, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "after"}); err != nil {
 			t.Fatalf("repeated: %v", err)
 		}
 	}
@@ -91,7 +91,7 @@ func TestLockedRow(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
 	s := openPostgres(t, url+"&lock_timeout=100", storage.Config{})
-	account, err := s.CreateAccount(t.Context(), "one", "")
+	account, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestGroupThatWaits(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
 	s := openPostgres(t, url, storage.Config{})
-	account, err := s.CreateAccount(t.Context(), "one", "")
+	account, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}

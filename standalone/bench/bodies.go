@@ -116,7 +116,7 @@ func (g *gateway) measureCrowd(ctx context.Context, c crowd, rounds int, length 
 
 // poorKeys makes the crowd's keys, of an account without money.
 func (g *gateway) poorKeys(ctx context.Context, c crowd) ([]string, error) {
-	account, err := g.Store.CreateAccount(ctx, "poor, "+c.what, "")
+	account, err := g.Store.CreateAccount(ctx, mediagate.Account{Name: "poor, " + c.what})
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func (g *gateway) run(ctx context.Context, serve func(context.Context) error) (s
 func (g *gateway) work(ctx context.Context) (stop func() error) { return g.run(ctx, g.RunWorker) }
 
 func (g *gateway) seed(ctx context.Context) error {
-	account, err := g.Store.CreateAccount(ctx, "bench", "")
+	account, err := g.Store.CreateAccount(ctx, mediagate.Account{Name: "bench"})
 	if err != nil {
 		return err
 	}

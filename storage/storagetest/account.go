@@ -12,7 +12,7 @@ import (
 
 var accountTests = map[string]func(*bench){
 	"an account is read as it was made": func(b *bench) {
-		made, err := b.CreateAccount(b.Context(), "Ada", "gold")
+		made, err := b.CreateAccount(b.Context(), mediagate.Account{Name: "Ada", Group: "gold"})
 		b.noError(err)
 		if !strings.HasPrefix(made.ID, "acc_") {
 			b.Fatalf("id %q", made.ID)
@@ -25,7 +25,7 @@ var accountTests = map[string]func(*bench){
 	"an unknown account is not found": func(b *bench) {
 		_, err := b.Account(b.Context(), "acc_0")
 		b.kind(err, mediagate.KindNotFound)
-		_, err = b.UpdateAccount(b.Context(), "acc_0", new("x"), nil)
+		_, err = b.UpdateAccount(b.Context(), "acc_0", func(*mediagate.Account) error { return nil })
 		b.kind(err, mediagate.KindNotFound)
 		_, err = b.CreateKey(b.Context(), mediagate.Key{AccountID: "acc_0"}, [32]byte{})
 		b.kind(err, mediagate.KindNotFound)
@@ -37,19 +37,120 @@ var accountTests = map[string]func(*bench){
 		b.kind(err, mediagate.KindNotFound)
 	},
 	"an update changes only what it names": func(b *bench) {
-		made, err := b.CreateAccount(b.Context(), "Ada", "gold")
+		made, err := b.CreateAccount(b.Context(), mediagate.Account{Name: "Ada", Group: "gold"})
 		b.noError(err)
-		got, err := b.UpdateAccount(b.Context(), made.ID, new("Bea"), nil)
+		got, err := b.UpdateAccount(b.Context(), made.ID, func(a *mediagate.Account) error {
+			a.Name, a.Rate, a.InFlight, a.EraseInputs = "Bea", new(0), new(7), true
+			return nil
+		})
 		b.noError(err)
-		same(b, "name and group", []string{got.Name, got.Group}, []string{"Bea", "gold"})
-		got, err = b.UpdateAccount(b.Context(), made.ID, nil, new(""))
+		want := made
+		want.Name, want.Rate, want.InFlight, want.EraseInputs = "Bea", new(0), new(7), true
+		same(b, "account", got, want)
+		_, err = b.UpdateAccount(b.Context(), made.ID, func(a *mediagate.Account) error {
+			a.Group = ""
+			return mediagate.Invalid("group", "no")
+		})
+		b.kind(err, mediagate.KindInvalid)
+		read, err := b.Account(b.Context(), made.ID)
 		b.noError(err)
-		same(b, "name and group", []string{got.Name, got.Group}, []string{"Bea", ""})
+		same(b, "account after a change that was refused", read, want)
+	},
+	"a key's settings change, and nothing else": func(b *bench) {
+		p := b.newPayer(unit(10))
+		made, err := b.Key(b.Context(), p.key)
+		b.noError(err)
+		want := made
+		change := func(k *mediagate.Key) error {
+			k.Name, k.Group, k.Models, k.AllowIPs, k.Scopes = "new", "gold", []string{"a*"}, []string{"10.0.0.0/8"}, []mediagate.Scope{mediagate.ScopeRead}
+			k.ExpiresAt, k.Unlimited, k.Quota = b.now().Add(time.Hour), false, unit(9)
+			k.Caps, k.Rate, k.InFlight = mediagate.Caps{Day: new(unit(0)), Week: new(unit(1)), Month: new(unit(2))}, new(0), new(3)
+			return nil
+		}
+		b.noError(change(&want))
+		got, err := b.UpdateKey(b.Context(), p.key, change)
+		b.noError(err)
+		same(b, "key", got, want)
+		got, err = b.Key(b.Context(), p.key)
+		b.noError(err)
+		same(b, "key as read", got, want)
+		got, err = b.UpdateKey(b.Context(), p.key, func(k *mediagate.Key) error {
+			*k = made
+			return nil
+		})
+		b.noError(err)
+		same(b, "key as it was", got, made)
+		_, err = b.UpdateKey(b.Context(), p.key, func(k *mediagate.Key) error {
+			k.Name = "never"
+			return mediagate.Invalid("name", "no")
+		})
+		b.kind(err, mediagate.KindInvalid)
+		got, err = b.Key(b.Context(), p.key)
+		b.noError(err)
+		same(b, "key after a change that was refused", got, made)
+		b.noError(b.DeleteKey(b.Context(), p.key))
+		_, err = b.UpdateKey(b.Context(), p.key, change)
+		b.kind(err, mediagate.KindNotFound)
+	},
+	"a quota is not set below what is used": func(b *bench) {
+		p := b.newPayerKey(unit(10), mediagate.Key{Quota: unit(10)})
+		b.submit(p, unit(3))
+		set := func(quota mediagate.Micros) error {
+			_, err := b.UpdateKey(b.Context(), p.key, func(k *mediagate.Key) error {
+				k.Quota = quota
+				return nil
+			})
+			return err
+		}
+		err := set(unit(3) - 1)
+		b.kind(err, mediagate.KindInvalid)
+		b.noError(set(unit(3)))
+		got, err := b.Key(b.Context(), p.key)
+		b.noError(err)
+		same(b, "what remains", got.Remaining(), 0)
+	},
+	"a rotated key lives for its grace time and shares its purse": func(b *bench) {
+		p := b.newPayerKey(unit(10), mediagate.Key{Name: "n", Quota: unit(9), Rate: new(5), Models: []string{"a"}, Group: "gold"})
+		b.submit(p, unit(2))
+		old, err := b.Key(b.Context(), p.key)
+		b.noError(err)
+		secret := mediagate.KeySecret{Hash: [32]byte{7}, Prefix: "mgk_new", LastFour: "last"}
+		made, err := b.RotateKey(b.Context(), p.key, secret, time.Hour)
+		b.noError(err)
+		want := old
+		want.ID, want.Prefix, want.LastFour, want.CreatedAt = made.ID, "mgk_new", "last", b.now()
+		same(b, "new key", made, want)
+		found, err := b.KeyByHash(b.Context(), secret.Hash)
+		b.noError(err)
+		same(b, "new key, by its hash", found, want)
+		listed, _, err := b.Keys(b.Context(), p.account, "", 1)
+		b.noError(err)
+		same(b, "new key, listed", listed, []mediagate.Key{want})
+		old.ExpiresAt, old.SuccessorID = b.now().Add(time.Hour), made.ID
+		got, err := b.Key(b.Context(), p.key)
+		b.noError(err)
+		same(b, "old key", got, old)
+		_, err = b.RotateKey(b.Context(), p.key, mediagate.KeySecret{Hash: [32]byte{8}}, 0)
+		b.kind(err, mediagate.KindConflict)
+		_, err = b.UpdateKey(b.Context(), made.ID, func(k *mediagate.Key) error {
+			k.Name, k.Quota = "m", unit(8)
+			return nil
+		})
+		b.noError(err)
+		got, err = b.Key(b.Context(), p.key)
+		b.noError(err)
+		same(b, "name of the one, quota of both", []any{got.Name, got.Quota}, []any{"n", unit(8)})
+		_, err = b.RotateKey(b.Context(), made.ID, mediagate.KeySecret{Hash: [32]byte{9}}, 0)
+		b.noError(err)
+		_, err = b.KeyByHash(b.Context(), secret.Hash)
+		b.kind(err, mediagate.KindNotFound)
+		_, err = b.RotateKey(b.Context(), made.ID, mediagate.KeySecret{Hash: [32]byte{10}}, 0)
+		b.kind(err, mediagate.KindNotFound)
 	},
 	"lists are newest first and paged": func(b *bench) {
 		var ids []string
 		for range 3 {
-			a, err := b.CreateAccount(b.Context(), "x", "")
+			a, err := b.CreateAccount(b.Context(), mediagate.Account{Name: "x"})
 			b.noError(err)
 			ids = append([]string{a.ID}, ids...)
 		}
@@ -158,7 +259,7 @@ var accountTests = map[string]func(*bench){
 		b.kind(s.Ping(b.Context()), mediagate.KindUnavailable)
 		_, err := s.TaskByID(b.Context(), "task_0")
 		b.kind(err, mediagate.KindUnavailable)
-		_, err = s.CreateAccount(b.Context(), "x", "")
+		_, err = s.CreateAccount(b.Context(), mediagate.Account{Name: "x"})
 		b.kind(err, mediagate.KindUnavailable)
 	},
 	"migrating again changes nothing": func(b *bench) {

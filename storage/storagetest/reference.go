@@ -20,10 +20,18 @@ var referenceTests = map[string]func(*bench){
 			"DROP INDEX tasks_group", "ALTER TABLE tasks DROP COLUMN group_name",
 			"ALTER TABLE tasks DROP COLUMN modal_input", "ALTER TABLE tasks DROP COLUMN modal_until",
 			"ALTER TABLE tasks DROP COLUMN modal_n", "ALTER TABLE tasks DROP COLUMN art_state",
+			"DROP INDEX keys_purse",
 			"DELETE FROM goose_db_version WHERE version_id >= 8",
 		}
 		for column := range strings.FieldsSeq("breaker changed_at break_reason trips probe_at probe probe_until last_error last_error_at") {
 			undo = append(undo, "ALTER TABLE channels DROP COLUMN "+column)
+		}
+		for column := range strings.FieldsSeq("erase_inputs in_flight in_flight_cap rate") {
+			undo = append(undo, "ALTER TABLE accounts DROP COLUMN "+column)
+		}
+		for column := range strings.FieldsSeq(`successor_id purse_id month_used month_start week_used week_start day_used day_start
+			cap_month cap_week cap_day in_flight in_flight_cap rate scopes`) {
+			undo = append(undo, "ALTER TABLE keys DROP COLUMN "+column)
 		}
 		for _, statement := range undo {
 			b.noError(b.database().Exec(statement).Error)

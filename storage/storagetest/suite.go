@@ -88,12 +88,14 @@ type bench struct {
 type office interface {
 	Account(ctx context.Context, id string) (mediagate.Account, error)
 	Accounts(ctx context.Context, after string, limit int) (accounts []mediagate.Account, hasMore bool, err error)
-	CreateAccount(ctx context.Context, name, group string) (mediagate.Account, error)
-	UpdateAccount(ctx context.Context, id string, name, group *string) (mediagate.Account, error)
+	CreateAccount(ctx context.Context, a mediagate.Account) (mediagate.Account, error)
+	UpdateAccount(ctx context.Context, id string, change func(a *mediagate.Account) error) (mediagate.Account, error)
 	Key(ctx context.Context, id string) (mediagate.Key, error)
 	KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, error)
 	Keys(ctx context.Context, accountID, after string, limit int) (keys []mediagate.Key, hasMore bool, err error)
 	CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (mediagate.Key, error)
+	UpdateKey(ctx context.Context, id string, change func(k *mediagate.Key) error) (mediagate.Key, error)
+	RotateKey(ctx context.Context, id string, secret mediagate.KeySecret, grace time.Duration) (mediagate.Key, error)
 	DeleteKey(ctx context.Context, id string) error
 	TouchKeys(ctx context.Context, usedAt map[string]time.Time) error
 	Grant(ctx context.Context, accountID string, amount mediagate.Micros, reference string) (g mediagate.Transfer, available mediagate.Micros, created bool, err error)
@@ -201,7 +203,7 @@ func (b *bench) newPayerKey(balance mediagate.Micros, k mediagate.Key) payer {
 	if b.office == nil {
 		return payer{fmt.Sprintf("acc_%d", b.payers.Add(1)), "key"}
 	}
-	account, err := b.CreateAccount(b.Context(), "someone", "")
+	account, err := b.CreateAccount(b.Context(), mediagate.Account{Name: "someone"})
 	b.noError(err)
 	if balance != 0 {
 		_, _, _, err = b.Grant(b.Context(), account.ID, balance, "opening")

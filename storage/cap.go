@@ -1,0 +1,76 @@
+package storage
+
+import (
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// period is a span of time in which what a key spends is bounded: a day, a week
+// or a month in UTC. Its columns in the row of a key are <name>_start, when the
+// period began that was counted last, <name>_used, what is held and charged in
+// it, and cap_<name>.
+type period struct {
+	name  string
+	begin func(t time.Time) time.Time
+}
+
+var periods = [...]period{
+	{"day", func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }},
+	{"week", func(t time.Time) time.Time {
+		sinceMonday := (int(t.Weekday()) + 6) % 7
+		return time.Date(t.Year(), t.Month(), t.Day()-sinceMonday, 0, 0, 0, 0, time.UTC)
+	}},
+	{"month", func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC) }},
+}
+
+// start is when the period that t is in began.
+func (p period) start(t time.Time) stamp { return at(p.begin(t.UTC())) }
+
+// used is what counts of a key's row in the period that now is in. One that was
+// counted last stays the current one when the clock jumps back: no clock gives a
+// key its allowance twice.
+func (p period) used(r keyRow, now time.Time) mediagate.Micros {
+	start, used := r.counted(p)
+	if start.Before(p.start(now).Time) {
+		return 0
+	}
+	return used
+}
+
+func (r keyRow) counted(p period) (start stamp, used mediagate.Micros) {
+	switch p.name {
+	case "day":
+		return r.DayStart, r.DayUsed
+	case "week":
+		return r.WeekStart, r.WeekUsed
+	default:
+		return r.MonthStart, r.MonthUsed
+	}
+}
+
+func (r keyRow) limit(p period) *mediagate.Micros {
+	switch p.name {
+	case "day":
+		return r.CapDay
+	case "week":
+		return r.CapWeek
+	default:
+		return r.CapMonth
+	}
+}
+
+// checkLimits refuses a quota and caps that are used up beyond them already.
+func (r keyRow) checkLimits(now time.Time) error {
+	if used := r.Held + r.Spent; !r.Unlimited && r.Quota < used {
+		return mediagate.Invalid("quota", "quota must be at least %s, which is held and spent already", used)
+	}
+	for _, p := range periods {
+		limit, used := r.limit(p), p.used(r, now)
+		if limit != nil && *limit < used {
+			param := "caps." + p.name
+			return mediagate.Invalid(param, "%s must be at least %s, which is held and spent in this %s already", param, used, p.name)
+		}
+	}
+	return nil
+}
