@@ -124,7 +124,11 @@ func (s *Store) UpdateAccount(ctx context.Context, id string, change func(a *med
 		row.set(a)
 		a = row.account()
 		settings := []string{"name", "group_name", "rate", "in_flight_cap", "erase_inputs"}
-		return tx.Model(&accountRow{}).Where("id = ?", id).Select(settings).Updates(row).Error
+		err = tx.Model(&accountRow{}).Where("id = ?", id).Select(settings).Updates(row).Error
+		if err != nil || a.InFlight == nil {
+			return err
+		}
+		return accountsInFlight.recount(tx, id)
 	})
 	return a, err
 }

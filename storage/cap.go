@@ -9,23 +9,40 @@ import (
 // period is a span of time in which what a key spends is bounded: a day, a week
 // or a month in UTC. Its columns in the row of a key are <name>_start, when the
 // period began that was counted last, <name>_used, what is held and charged in
-// it, and cap_<name>.
+// it, and cap_<name>. What a hold was counted to follows from the day that its
+// transfer names, since all three move on together.
 type period struct {
 	name  string
+	days  int // as many as it has at most
 	begin func(t time.Time) time.Time
 }
 
 var periods = [...]period{
-	{"day", func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }},
-	{"week", func(t time.Time) time.Time {
+	{"day", 1, func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }},
+	{"week", 7, func(t time.Time) time.Time {
 		sinceMonday := (int(t.Weekday()) + 6) % 7
 		return time.Date(t.Year(), t.Month(), t.Day()-sinceMonday, 0, 0, 0, 0, time.UTC)
 	}},
-	{"month", func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC) }},
+	{"month", 31, func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC) }},
 }
 
 // start is when the period that t is in began.
 func (p period) start(t time.Time) stamp { return at(p.begin(t.UTC())) }
+
+// current is the expression for what counts of a key's row; the parameter is when
+// the period began that the present is in.
+func (p period) current() string {
+	return "CASE WHEN " + p.name + "_start >= ? THEN " + p.name + "_used ELSE 0 END"
+}
+
+// end is when the period ends that counts of a key's row.
+func (p period) end(r keyRow, now time.Time) time.Time {
+	start := p.start(now)
+	if counted, _ := r.counted(p); counted.After(start.Time) {
+		start = counted
+	}
+	return p.begin(start.AddDate(0, 0, p.days))
+}
 
 // used is what counts of a key's row in the period that now is in. One that was
 // counted last stays the current one when the clock jumps back: no clock gives a

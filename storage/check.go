@@ -123,6 +123,9 @@ var invariants = [...]invariant{
 		LEFT JOIN ledger_transfers r ON r.task_id = s.id AND r.kind = 'post' WHERE COALESCE(r.amount, 0) <> s.cost`,
 		"speech %s: %s was charged in the ledger, %s by its row",
 	},
+	keyPeriod(periods[0]), keyPeriod(periods[1]), keyPeriod(periods[2]),
+	keysInFlight.limited(), keysInFlight.negative(),
+	accountsInFlight.limited(), accountsInFlight.negative(),
 }
 
 // cachedAccount compares an account's cached balance with its entries.
@@ -133,14 +136,52 @@ func cachedAccount(bucket string) string {
 		WHERE a.` + bucket + ` <> COALESCE(e.amount, 0)`
 }
 
+// cachedKey compares what stands in a purse with the entries of all its keys. A
+// key that has another's purse has nothing in its own row.
 func cachedKey(bucket string) string {
 	return `SELECT k.id, k.` + bucket + ` AS found, COALESCE(e.amount, 0) AS expected FROM keys k
-		LEFT JOIN (SELECT key_id, SUM(amount) AS amount FROM ledger_entries WHERE bucket = '` + bucket + `' GROUP BY key_id) e
-			ON e.key_id = k.id
+		LEFT JOIN (SELECT COALESCE(o.purse_id, o.id) AS purse, SUM(l.amount) AS amount FROM ledger_entries l JOIN keys o ON o.id = l.key_id
+			WHERE l.bucket = '` + bucket + `' GROUP BY COALESCE(o.purse_id, o.id)) e ON e.purse = k.id
 		WHERE k.` + bucket + ` <> COALESCE(e.amount, 0)`
 }
 
-// keySum compares an account with its keys, deleted ones too.
+// keyPeriod compares what counts of a key's cap with the holds that were counted
+// to the period: what is held, and of those that have ended what was charged. An
+// end that names no day gave nothing back.
+func keyPeriod(p period) invariant {
+	return invariant{
+		`SELECT k.id, k.` + p.name + `_used AS found, COALESCE(SUM(
+			CASE WHEN r.counted_day IS NULL THEN h.amount WHEN r.kind = 'post' THEN r.amount ELSE 0 END), 0) AS expected
+		FROM keys k
+		LEFT JOIN keys o ON COALESCE(o.purse_id, o.id) = k.id
+		LEFT JOIN ledger_transfers h ON h.key_id = o.id AND h.kind = 'hold' AND h.counted_day >= k.` + p.name + `_start
+		LEFT JOIN ledger_transfers r ON r.task_id = h.task_id AND r.kind IN ('post', 'void')
+		GROUP BY k.id, k.` + p.name + `_used
+		HAVING k.` + p.name + `_used <> COALESCE(SUM(
+			CASE WHEN r.counted_day IS NULL THEN h.amount WHEN r.kind = 'post' THEN r.amount ELSE 0 END), 0)`,
+		"key %s: %s counts for its cap of the " + p.name + ", its holds come to %s",
+	}
+}
+
+// limited compares what a row has counted with its tasks in flight, where there
+// is a limit: without one nobody goes by it.
+func (f inFlight) limited() invariant {
+	return invariant{
+		`SELECT id, in_flight * 1000000 AS found, tasks * 1000000 AS expected FROM (
+			SELECT id, in_flight, (` + f.tasks + `) AS tasks FROM ` + f.table + ` WHERE in_flight_cap IS NOT NULL) AS counted
+		WHERE in_flight <> tasks`,
+		f.what + " %s has counted %s tasks in flight, there are %s",
+	}
+}
+
+func (f inFlight) negative() invariant {
+	return invariant{
+		`SELECT id, in_flight * 1000000 AS found, 0 AS expected FROM ` + f.table + ` WHERE in_flight < 0`,
+		f.what + " %s has counted %s tasks in flight, below %s",
+	}
+}
+
+// keySum compares an account with its keys, a rotated pair once, deleted ones too.
 func keySum(bucket string) string {
 	return `SELECT a.id, a.` + bucket + ` AS found, COALESCE(k.amount, 0) AS expected FROM accounts a
 		LEFT JOIN (SELECT account_id, SUM(` + bucket + `) AS amount FROM keys GROUP BY account_id) k ON k.account_id = a.id

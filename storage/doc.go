@@ -20,7 +20,8 @@
 //
 // PostgreSQL and SQLite run the same SQL, but for row locks (SQLite has a
 // single writer), for lists that are passed as JSON, and for Submit, which on
-// PostgreSQL is one statement and one round trip with the same rows (ADR 17).
+// PostgreSQL is one statement and one round trip with the same rows (ADR 17). What
+// limits a hold is counted in the rows that it writes anyway (ADR 30).
 //
 // GORM does not leave this package: row structs are private and domain types
 // carry no tags. It imports the module's root package only, and no SQLite

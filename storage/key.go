@@ -157,6 +157,11 @@ func (s *Store) UpdateKey(ctx context.Context, id string, change func(k *mediaga
 		if err := tx.Model(&keyRow{}).Where("id = ?", purse).Select(shared).Updates(&row).Error; err != nil {
 			return err
 		}
+		if k.InFlight != nil {
+			if err := keysInFlight.recount(tx, purse); err != nil {
+				return err
+			}
+		}
 		k, err = row.key()
 		return err
 	})

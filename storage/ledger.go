@@ -28,6 +28,9 @@ type transferRow struct {
 	Amount    mediagate.Micros
 	Reference *string
 	At        stamp
+	// CountedDay is the day to which a hold was counted in the caps of its key, or
+	// from which what a post or a void gave back was taken out again.
+	CountedDay stamp
 }
 
 // TableName tells GORM.
@@ -95,8 +98,7 @@ func entries(t transferRow, held mediagate.Micros) []entryRow {
 
 // record writes the transfer with its entries. It tells false when a unique
 // rule refused it: the hold is there, is resolved, or the reference is taken.
-func record(tx *gorm.DB, t mediagate.Transfer, held mediagate.Micros) (bool, error) {
-	row := newTransferRow(t)
+func record(tx *gorm.DB, row transferRow, held mediagate.Micros) (bool, error) {
 	result := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
 	if result.Error != nil || result.RowsAffected == 0 {
 		return false, result.Error
@@ -124,7 +126,7 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 			ID: s.newID("txn_"), Kind: mediagate.EntryGrant, AccountID: accountID,
 			Amount: amount, Reference: reference, At: s.clock(),
 		}
-		created, err = record(tx, g, 0)
+		created, err = record(tx, newTransferRow(g), 0)
 		if err != nil {
 			return err
 		}
@@ -191,6 +193,7 @@ func (s *Store) Ledger(ctx context.Context, accountID, taskID, after string, lim
 type holding struct {
 	id, accountID, keyID string
 	amount               mediagate.Micros
+	tasks                int // in flight, until now
 }
 
 // newHold is the transfer that takes a hold.
@@ -200,12 +203,21 @@ func (s *Store) newHold(id, accountID, keyID string, amount mediagate.Micros, no
 	}
 }
 
-// resolve ends a hold: a post of the cost, or a void. The hot account row is
-// written last.
+// resolve ends a hold: a post of the cost, or a void. What is not charged is no
+// longer counted in the period to which the hold was counted, if that is still the
+// current one. The hot account row is written last.
 func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost mediagate.Micros) error {
-	transfer := mediagate.Transfer{
-		ID: s.newID("txn_"), Kind: kind, AccountID: h.accountID, KeyID: h.keyID, TaskID: h.id, Amount: h.amount, At: s.clock(),
+	taken, err := one[struct{ CountedDay stamp }](tx, "SELECT counted_day FROM ledger_transfers WHERE task_id = ? AND kind = 'hold'", h.id)
+	if err != nil {
+		return err
 	}
+	if taken == nil {
+		return mediagate.Errorf(mediagate.KindInternal, "there is no hold of %s", h.id)
+	}
+	transfer := newTransferRow(mediagate.Transfer{
+		ID: s.newID("txn_"), Kind: kind, AccountID: h.accountID, KeyID: h.keyID, TaskID: h.id, Amount: h.amount, At: s.clock(),
+	})
+	transfer.CountedDay = taken.CountedDay
 	if kind == mediagate.EntryPost {
 		transfer.Amount = cost
 	}
@@ -216,10 +228,17 @@ func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost m
 	if !recorded {
 		return mediagate.Errorf(mediagate.KindInternal, "the hold of %s is resolved already", h.id)
 	}
-	if _, err := exec(tx, "UPDATE keys SET held = held - ?, spent = spent + ? WHERE id = ?", h.amount, cost, h.keyID); err != nil {
+	const fewer = "in_flight = CASE WHEN in_flight > ? THEN in_flight - ? ELSE 0 END"
+	rest := h.amount - cost
+	key := (&statement{}).with("UPDATE keys SET held = held - ?, spent = spent + ?, "+fewer, h.amount, cost, h.tasks, h.tasks)
+	for _, p := range periods {
+		key.with(", "+p.name+"_used = CASE WHEN "+p.name+"_start <= ? THEN "+p.name+"_used - ? ELSE "+p.name+"_used END", taken.CountedDay, rest)
+	}
+	key.with(" WHERE id = (SELECT COALESCE(purse_id, id) FROM keys WHERE id = ?)", h.keyID)
+	if _, err := exec(tx, key.text.String(), key.args...); err != nil {
 		return err
 	}
-	_, err = exec(tx, "UPDATE accounts SET available = available + ?, held = held - ?, spent = spent + ? WHERE id = ?",
-		h.amount-cost, h.amount, cost, h.accountID)
+	_, err = exec(tx, "UPDATE accounts SET available = available + ?, held = held - ?, spent = spent + ?, "+fewer+" WHERE id = ?",
+		rest, h.amount, cost, h.tasks, h.tasks, h.accountID)
 	return err
 }

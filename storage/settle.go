@@ -148,7 +148,7 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 	if _, err := exec(tx, "UPDATE idempotency SET expires_at = ? WHERE task_id = ?", at(s.clock().Add(idempotencyTTL)), task.ID); err != nil {
 		return err
 	}
-	return s.resolve(tx, holding{task.ID, task.AccountID, task.KeyID, task.Hold}, kind, end.Cost)
+	return s.resolve(tx, holding{task.ID, task.AccountID, task.KeyID, task.Hold, 1}, kind, end.Cost)
 }
 
 // endAttempts ends the attempts of a task that ends. A job that may run on, as

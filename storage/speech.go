@@ -33,8 +33,8 @@ func (speechRow) TableName() string { return "speeches" }
 // nothing. The hold stands for as long as lease, unless RenewSpeech prolongs it
 // or EndSpeech ends it.
 //
-// Returns KindPayment when key or account is short, KindUnauthenticated when
-// the key was deleted or has expired meanwhile.
+// Returns KindPayment when key or account is short, or a cap of the key is reached,
+// and KindUnauthenticated when the key was deleted or has expired meanwhile.
 func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.Duration) error {
 	now := s.clock()
 	charges, err := jsonText(n.Charges)
@@ -139,5 +139,5 @@ func (s *Store) endSpeech(tx *gorm.DB, id string, end mediagate.SpeechState, lap
 	if err != nil || row == nil {
 		return false, err
 	}
-	return true, s.resolve(tx, holding{row.ID, row.AccountID, row.KeyID, row.Hold}, kind, row.Cost)
+	return true, s.resolve(tx, holding{row.ID, row.AccountID, row.KeyID, row.Hold, 0}, kind, row.Cost)
 }

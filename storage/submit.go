@@ -26,10 +26,12 @@ const idempotencyTTL = 24 * time.Hour
 // of an earlier submit returns that one's task id and replayed, also when both
 // arrive at once.
 //
-// Returns KindPayment when key or account is short, KindUnauthenticated when
-// the key was deleted or has expired meanwhile, KindConflict with code
-// idempotency_conflict when the idempotency key belongs to another request, and
-// KindRateLimited with code group_saturated when the group has no room left.
+// Returns KindUnauthenticated when the key was deleted or has expired meanwhile,
+// KindPayment when key or account is short, or a cap of the key is reached,
+// KindRateLimited with code rate_limited when either has as many tasks in flight
+// as it may, KindConflict with code idempotency_conflict when the idempotency key
+// belongs to another request, and KindRateLimited with code group_saturated when
+// the group has no room left.
 func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string, replayed bool, err error) {
 	row, err := s.newSubmission(n)
 	if err != nil {
@@ -57,13 +59,27 @@ func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string,
 	return "", false, mediagate.Errorf(mediagate.KindUnavailable, "the idempotency record keeps changing")
 }
 
+// holdTries is how often a hold is tried that was refused for a reason that is
+// gone when it is looked for.
+const holdTries = 8
+
 // store stores what is new and its hold. It tells false where an idempotency
 // record of an earlier submit stands against it.
 func (s *Store) store(ctx context.Context, n submission) (stored bool, err error) {
-	if s.lite {
-		return s.submitSteps(ctx, n)
+	for range holdTries {
+		if s.lite {
+			stored, err = s.submitSteps(ctx, n)
+		} else {
+			stored, err = s.submitAtOnce(ctx, n)
+		}
+		if !errors.Is(err, errRefused) {
+			return stored, err
+		}
+		if err := s.refusal(ctx, n); err != nil {
+			return false, err
+		}
 	}
-	return s.submitAtOnce(ctx, n)
+	return false, mediagate.Errorf(mediagate.KindUnavailable, "the balance keeps changing")
 }
 
 type idempotencyRow struct {
@@ -106,6 +122,7 @@ type submission struct {
 	group    string
 	capacity int // of the group; 0: no limit
 	hold     mediagate.Transfer
+	tasks    int // in flight: a speech is none
 	now      stamp
 }
 
@@ -135,7 +152,7 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	sub := submission{
 		group: n.Group, capacity: n.Capacity,
 		into: func(st *statement) *statement { return insert(st, "tasks", task, nil) },
-		hold: s.newHold(t.ID, t.AccountID, t.KeyID, t.Hold, now), now: at(now),
+		hold: s.newHold(t.ID, t.AccountID, t.KeyID, t.Hold, now), tasks: 1, now: at(now),
 	}
 	if n.IdempotencyKey != "" {
 		sub.record = &idempotencyRow{
@@ -144,10 +161,6 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	}
 	return sub, nil
 }
-
-// liveKey is what a submit asks of its key: parameters are the key, its
-// account and the time.
-const liveKey = "id = ? AND account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 
 // submitSteps is Submit as a transaction of single statements, for a database
 // in the same process.
@@ -208,42 +221,6 @@ func errSaturated(capacity int) error {
 		Kind: mediagate.KindRateLimited, Code: "group_saturated", RetryAfter: saturatedRetry,
 		Message: fmt.Sprintf("too many requests: the group's capacity is saturated, as many as %d tasks are in flight", capacity),
 	}
-}
-
-func hold(tx *gorm.DB, n submission) error {
-	if _, err := record(tx, n.hold, n.hold.Amount); err != nil {
-		return err
-	}
-	amount, keyID, accountID := n.hold.Amount, n.hold.KeyID, n.hold.AccountID
-	held, err := exec(tx, "UPDATE keys SET held = held + ? WHERE "+liveKey+" AND (unlimited OR quota - held - spent >= ?)",
-		amount, keyID, accountID, n.now, amount)
-	if err != nil {
-		return err
-	}
-	if held == 0 {
-		live, err := one[struct{ ID string }](tx, "SELECT id FROM keys WHERE "+liveKey, keyID, accountID, n.now)
-		if err != nil {
-			return err
-		}
-		if live == nil {
-			return errKeyGone()
-		}
-		return errShort("the key's quota is used up")
-	}
-	held, err = exec(tx, "UPDATE accounts SET available = available - ?, held = held + ? WHERE id = ? AND available >= ?",
-		amount, amount, accountID, amount)
-	if err == nil && held == 0 {
-		return errShort("insufficient balance")
-	}
-	return err
-}
-
-func errKeyGone() error {
-	return mediagate.Errorf(mediagate.KindUnauthenticated, "the key is no longer valid")
-}
-
-func errShort(message string) error {
-	return &mediagate.Error{Kind: mediagate.KindPayment, Code: "quota_not_enough", Message: message}
 }
 
 // submitAtOnce is Submit as one statement for PostgreSQL, hence one round trip
@@ -317,12 +294,11 @@ func (s *Store) withinCapacity(ctx context.Context, n submission, run func(exece
 }
 
 // submitStatement chains the same rows so that each is stored only when the
-// one before was. What must not be, the tables refuse: CHECK constraints refuse
-// a shortage, and a transfer without its account, which the chain of updates
-// leaves empty when the key is gone.
+// one before was. What must not be, a table refuses: a transfer without its
+// account, which the chain of updates leaves empty when one of them cannot be.
 func submitStatement(n submission) (string, []any) {
 	s := &statement{numbered: true}
-	s.text.Grow(4096)
+	s.text.Grow(6144)
 	s.say("WITH i AS (")
 	if n.record == nil {
 		s.say("SELECT 1")
@@ -333,15 +309,12 @@ func submitStatement(n submission) (string, []any) {
 			with(" WHERE idempotency.expires_at <= ? RETURNING 1", n.now)
 	}
 	n.into(s.say("), t AS ("))
-	amount, transfer := n.hold.Amount, newTransferRow(n.hold)
-	s.say(" FROM i RETURNING 1), k AS (").
-		with("UPDATE keys SET held = held + ? FROM t WHERE "+liveKey, amount, n.hold.KeyID, n.hold.AccountID, n.now).
-		say(" RETURNING 1), a AS (").
-		with("UPDATE accounts SET available = available - ?, held = held + ? FROM k WHERE id = ?", amount, amount, n.hold.AccountID).
-		say(" RETURNING id), l AS (")
-	insert(s, "ledger_transfers", transfer, map[string]string{"account_id": "(SELECT id FROM a)"}).
+	n.holdOnKey(s.say(" FROM i RETURNING 1), k AS ("), " FROM t")
+	n.holdOnAccount(s.say("), a AS ("), " FROM k")
+	transfer := newTransferRow(n.hold)
+	insert(s.say("), l AS ("), "ledger_transfers", transfer, map[string]string{"account_id": "(SELECT id FROM a)", "counted_day": "(SELECT day_start FROM k)"}).
 		say(" FROM t RETURNING 1), first AS (")
-	lines := entries(transfer, amount)
+	lines := entries(transfer, transfer.Amount)
 	insert(s, "ledger_entries", lines[0], nil).say(" FROM l) ")
 	insert(s, "ledger_entries", lines[1], nil).say(" FROM l")
 	return s.text.String(), s.args
@@ -354,12 +327,8 @@ func submitError(err error) error {
 		return err
 	}
 	switch {
-	case pg.ConstraintName == "keys_within_quota":
-		return errShort("the key's quota is used up")
-	case pg.ConstraintName == "accounts_not_short":
-		return errShort("insufficient balance")
 	case pg.TableName == "ledger_transfers" && pg.ColumnName == "account_id":
-		return errKeyGone()
+		return errRefused
 	case pg.ConstraintName == "tasks_pkey", pg.ConstraintName == "speeches_pkey":
 		return mediagate.Errorf(mediagate.KindConflict, "the id is taken")
 	default:

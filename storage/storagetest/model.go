@@ -2,7 +2,9 @@ package storagetest
 
 import (
 	"fmt"
+	"os"
 	"strings"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -10,56 +12,80 @@ import (
 )
 
 // modelTests drive the store with random operations beside a model that is
-// plain arithmetic, and end in the ledger's invariants.
+// plain arithmetic. After each operation what the rows have counted is compared;
+// the ledger's invariants are proven after each in some runs, and in all of them
+// with MEDIAGATE_VERIFY=1.
 var modelTests = map[string]func(*bench){
 	"money follows the model whatever the order": func(b *bench) {
 		rapid.Check(b.T, func(t *rapid.T) { newMoneyModel(b, t).run() })
 	},
 }
 
-type modelTask struct {
+// modelHold is a task or a speech.
+type modelHold struct {
 	id     string
+	speech bool
+	purse  *modelPurse
 	hold   mediagate.Micros
-	status mediagate.Status
-	cost   mediagate.Micros
+	days   [3]time.Time // when the day, week and month began to which it was counted
+	open   bool
+	status mediagate.Status // of a task
+	idem   time.Time        // when the record of its request ends that has ended
 }
 
-// moneyModel is what one account with a limited and an unlimited key should
-// look like.
+// modelPurse is what a key shares with those it was rotated into.
+type modelPurse struct {
+	keys     []string
+	deleted  map[string]bool
+	quota    *mediagate.Micros // nil: unlimited
+	caps     [3]*mediagate.Micros
+	inFlight *int
+	held     mediagate.Micros
+	spent    mediagate.Micros
+	starts   [3]time.Time
+	used     [3]mediagate.Micros
+	tasks    int
+}
+
+// moneyModel is what one account should look like.
 type moneyModel struct {
 	*bench
 	t         *rapid.T
+	thorough  bool // all invariants after each operation
 	account   string
-	keys      [2]string
-	quota     mediagate.Micros // of keys[0]
-	deleted   [2]bool
+	purses    []*modelPurse
+	inFlight  *int
 	available mediagate.Micros
-	held      [2]mediagate.Micros
-	spent     [2]mediagate.Micros
-	tasks     []modelTask
-	owner     map[string]int // task → key
+	holds     []*modelHold
 	grants    map[string]mediagate.Micros
-	idem      map[string]string
+	idem      map[string]*modelHold
 }
 
 func newMoneyModel(b *bench, t *rapid.T) *moneyModel {
-	m := &moneyModel{bench: b, t: t, quota: unit(8), owner: map[string]int{}, grants: map[string]mediagate.Micros{}, idem: map[string]string{}}
-	p := b.newPayerKey(0, mediagate.Key{Quota: m.quota})
-	m.account, m.keys[0] = p.account, p.key
-	other, err := b.CreateKey(b.Context(), mediagate.Key{AccountID: p.account, Unlimited: true}, [32]byte([]byte(strings.Repeat(p.key, 2)[:32])))
+	thorough := rapid.IntRange(0, 9).Draw(t, "thorough") == 0 || os.Getenv("MEDIAGATE_VERIFY") != ""
+	m := &moneyModel{bench: b, t: t, thorough: thorough, grants: map[string]mediagate.Micros{}, idem: map[string]*modelHold{}}
+	b.setClock(time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC))
+	p := b.newPayerKey(0, mediagate.Key{Quota: unit(8)})
+	other, err := b.CreateKey(b.Context(), mediagate.Key{AccountID: p.account, Unlimited: true}, m.secret(p.key))
 	b.noError(err)
-	m.keys[1] = other.ID
+	m.account = p.account
+	m.purses = []*modelPurse{
+		{keys: []string{p.key}, deleted: map[string]bool{}, quota: new(unit(8))},
+		{keys: []string{other.ID}, deleted: map[string]bool{}},
+	}
 	return m
 }
 
+// secret is the hash of a key's.
+func (m *moneyModel) secret(of string) [32]byte { return [32]byte([]byte(strings.Repeat(of, 2)[:32])) }
+
 func (m *moneyModel) run() {
 	m.t.Repeat(map[string]func(*rapid.T){
-		"grant": m.grant, "submit": m.submitOne, "settle": m.settleOne, "delete key": m.deleteKey, "": m.compare,
+		"grant": m.grant, "submit": m.submitOne, "submit more": m.submitOne, "speak": m.speakOne, "end": m.endOne, "end more": m.endOne,
+		"rotate": m.rotateOne, "limit key": m.limitKey, "limit account": m.limitAccount, "delete key": m.deleteKey, "move clock": m.moveClock,
+		"": m.compare,
 	})
-	report, err := m.CheckLedger(m.Context())
-	if err != nil || !report.OK {
-		m.t.Fatalf("error %v, problems:\n%s", err, strings.Join(report.Problems, "\n"))
-	}
+	m.proveLedger(m.t)
 }
 
 func (m *moneyModel) grant(t *rapid.T) {
@@ -86,87 +112,342 @@ func (m *moneyModel) grant(t *rapid.T) {
 	}
 }
 
-func (m *moneyModel) submitOne(t *rapid.T) {
-	key := rapid.IntRange(0, 1).Draw(t, "key")
-	hold := unit(rapid.Int64Range(0, 4).Draw(t, "hold"))
-	n := m.draft(payer{m.account, m.keys[key]}, hold)
-	n.IdempotencyKey = rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "idempotency key")
-	id, replayed, err := m.Submit(m.Context(), n)
-	want, known := m.idem[n.IdempotencyKey]
-	short := m.available < hold || (key == 0 && m.held[0]+m.spent[0]+hold > m.quota)
+// calendar is when the day, the week and the month began that now is in.
+func calendar(now time.Time) [3]time.Time {
+	day := now.UTC().Truncate(24 * time.Hour)
+	monday := day
+	for monday.Weekday() != time.Monday {
+		monday = monday.AddDate(0, 0, -1)
+	}
+	return [3]time.Time{day, monday, day.AddDate(0, 0, 1-day.Day())}
+}
+
+// current is what counts of the purse, and since when, in the periods that now is in.
+func (p *modelPurse) current(now time.Time) (starts [3]time.Time, used [3]mediagate.Micros) {
+	starts = calendar(now)
+	for i := range starts {
+		if !p.starts[i].Before(starts[i]) {
+			starts[i], used[i] = p.starts[i], p.used[i]
+		}
+	}
+	return starts, used
+}
+
+var periodNames = [3]string{"day", "week", "month"}
+
+// refusal is the kind of the error that a hold gets, and what it names.
+func (m *moneyModel) refusal(p *modelPurse, key string, hold mediagate.Micros, tasks int) (kind mediagate.Kind, text string) {
+	_, used := p.current(m.now())
+	if p.deleted[key] {
+		return mediagate.KindUnauthenticated, "no longer valid"
+	}
+	if p.quota != nil && p.held+p.spent+hold > *p.quota {
+		return mediagate.KindPayment, "quota"
+	}
+	for i, limit := range p.caps {
+		if limit != nil && used[i]+hold > *limit {
+			return mediagate.KindPayment, "cap of the " + periodNames[i]
+		}
+	}
 	switch {
-	case known:
-		if err != nil || !replayed || id != want {
-			t.Fatalf("replay: %s, %v, %v; want %s", id, replayed, err, want)
-		}
-	case m.deleted[key]:
-		if !mediagate.Is(err, mediagate.KindUnauthenticated) {
-			t.Fatalf("submit with a deleted key: %v", err)
-		}
-	case short:
-		if !mediagate.Is(err, mediagate.KindPayment) {
-			t.Fatalf("submit of %s with %s available: %v", hold, m.available, err)
-		}
-	case err != nil || replayed:
-		t.Fatalf("submit: replayed %v, %v", replayed, err)
+	case hold > m.available:
+		return mediagate.KindPayment, "balance"
+	case tasks > 0 && p.inFlight != nil && p.tasks >= *p.inFlight:
+		return mediagate.KindRateLimited, "the key may have"
+	case tasks > 0 && m.inFlight != nil && m.tasksInFlight() >= *m.inFlight:
+		return mediagate.KindRateLimited, "the account may have"
 	default:
-		m.available -= hold
-		m.held[key] += hold
-		m.owner[id] = key
-		m.tasks = append(m.tasks, modelTask{id: id, hold: hold, status: mediagate.StatusPending})
-		if n.IdempotencyKey != "" {
-			m.idem[n.IdempotencyKey] = id
-		}
+		return mediagate.KindInternal, "" // none
 	}
 }
 
-func (m *moneyModel) settleOne(t *rapid.T) {
-	if len(m.tasks) == 0 {
+func (m *moneyModel) tasksInFlight() (n int) {
+	for _, p := range m.purses {
+		n += p.tasks
+	}
+	return n
+}
+
+// taken notes a hold, or expects the error of one that cannot be.
+func (m *moneyModel) taken(t *rapid.T, p *modelPurse, key string, h modelHold, err error) {
+	tasks := 1
+	if h.speech {
+		tasks = 0
+	}
+	if kind, text := m.refusal(p, key, h.hold, tasks); text != "" {
+		if !mediagate.Is(err, kind) || !strings.Contains(err.Error(), text) {
+			t.Fatalf("a hold of %s: %v, want %s that says %q", h.hold, err, kind, text)
+		}
 		return
 	}
-	task := &m.tasks[rapid.IntRange(0, len(m.tasks)-1).Draw(t, "task")]
-	end := rapid.SampledFrom([]mediagate.Settlement{completed(task.id, 0), failed(task.id), cancelled(task.id)}).Draw(t, "end")
-	if end.Status == mediagate.StatusCompleted {
-		end.Cost = mediagate.Micros(rapid.Int64Range(0, int64(task.hold)).Draw(t, "cost"))
-	}
-	story, won, err := m.Settle(m.Context(), end)
 	if err != nil {
-		t.Fatalf("settle: %v", err)
+		t.Fatalf("a hold of %s: %v", h.hold, err)
 	}
-	if won == task.status.Terminal() {
-		t.Fatalf("settle of a task that is %s: won %v", task.status, won)
+	p.starts, p.used = p.current(m.now())
+	for i := range p.used {
+		p.used[i] += h.hold
+	}
+	p.tasks += tasks
+	p.held += h.hold
+	m.available -= h.hold
+	h.purse, h.days, h.open = p, p.starts, true
+	m.holds = append(m.holds, &h)
+}
+
+// pick chooses a key.
+func (m *moneyModel) pick(t *rapid.T) (p *modelPurse, key string) {
+	p = rapid.SampledFrom(m.purses).Draw(t, "purse")
+	return p, rapid.SampledFrom(p.keys).Draw(t, "key")
+}
+
+func (m *moneyModel) submitOne(t *rapid.T) {
+	p, key := m.pick(t)
+	n := m.draft(payer{m.account, key}, unit(rapid.Int64Range(0, 4).Draw(t, "hold")))
+	n.IdempotencyKey = rapid.SampledFrom([]string{"", "", "a", "b", "c"}).Draw(t, "idempotency key")
+	id, replayed, err := m.Submit(m.Context(), n)
+	if first := m.idem[n.IdempotencyKey]; first != nil && (first.open || m.now().Before(first.idem)) {
+		if err != nil || !replayed || id != first.id {
+			t.Fatalf("replay: %s, %v, %v; want %s", id, replayed, err, first.id)
+		}
+		return
+	}
+	m.taken(t, p, key, modelHold{id: id, hold: n.Task.Hold, status: mediagate.StatusPending}, err)
+	if err != nil {
+		return
+	}
+	if replayed || id != n.Task.ID {
+		t.Fatalf("submit of %s: %s, replayed %v", n.Task.ID, id, replayed)
+	}
+	if n.IdempotencyKey != "" {
+		m.idem[n.IdempotencyKey] = m.holds[len(m.holds)-1]
+	}
+}
+
+func (m *moneyModel) speakOne(t *rapid.T) {
+	p, key := m.pick(t)
+	n := m.newSpeech(payer{m.account, key}, unit(rapid.Int64Range(0, 3).Draw(t, "hold")))
+	err := m.OpenSpeech(m.Context(), n, 1000*time.Hour)
+	m.taken(t, p, key, modelHold{id: n.ID, speech: true, hold: n.Hold}, err)
+}
+
+// endOne completes, in full or in part, fails or cancels a task, or ends a speech.
+func (m *moneyModel) endOne(t *rapid.T) {
+	if len(m.holds) == 0 {
+		return
+	}
+	h := rapid.SampledFrom(m.holds).Draw(t, "hold")
+	won, cost := false, mediagate.Micros(0)
+	if h.speech {
+		end := rapid.SampledFrom([]mediagate.SpeechState{mediagate.SpeechPosted, mediagate.SpeechVoided}).Draw(t, "end")
+		if end == mediagate.SpeechPosted {
+			cost = h.hold
+		}
+		var err error
+		if won, err = m.EndSpeech(m.Context(), h.id, end); err != nil {
+			t.Fatalf("end speech: %v", err)
+		}
+	} else {
+		end := rapid.SampledFrom([]mediagate.Settlement{completed(h.id, 0), completed(h.id, 0), failed(h.id), cancelled(h.id)}).Draw(t, "end")
+		if end.Status == mediagate.StatusCompleted {
+			end.Cost = mediagate.Micros(rapid.Int64Range(0, int64(h.hold)).Draw(t, "cost"))
+		}
+		cost = end.Cost
+		if end.Status == mediagate.StatusCancelled && h.open {
+			if _, err := m.RequestCancel(m.Context(), m.account, h.id); err != nil {
+				t.Fatalf("cancel: %v", err)
+			}
+		}
+		story, ended, err := m.Settle(m.Context(), end)
+		if err != nil {
+			t.Fatalf("settle: %v", err)
+		}
+		won = ended
+		if h.open {
+			h.status = end.Status
+		}
+		if story.Status != h.status {
+			t.Fatalf("story says %s, want %s", story.Status, h.status)
+		}
+	}
+	if won != h.open {
+		t.Fatalf("the end of %+v: won %v", h, won)
 	}
 	if won {
-		key := m.owner[task.id]
-		m.held[key] -= task.hold
-		m.spent[key] += end.Cost
-		m.available += task.hold - end.Cost
-		task.status, task.cost = end.Status, end.Cost
+		m.end(h, cost)
 	}
-	if story.Status != task.status {
-		t.Fatalf("story says %s, want %s", story.Status, task.status)
+}
+
+func (m *moneyModel) end(h *modelHold, cost mediagate.Micros) {
+	h.open, h.idem = false, m.now().Add(24*time.Hour)
+	h.purse.held -= h.hold
+	h.purse.spent += cost
+	m.available += h.hold - cost
+	for i, start := range h.days {
+		if start.Equal(h.purse.starts[i]) {
+			h.purse.used[i] -= h.hold - cost
+		}
+	}
+	if !h.speech {
+		h.purse.tasks--
+	}
+}
+
+// rotateOne makes a new key of the newest of a purse.
+func (m *moneyModel) rotateOne(t *rapid.T) {
+	p := rapid.SampledFrom(m.purses).Draw(t, "purse")
+	last := p.keys[len(p.keys)-1]
+	k, err := m.RotateKey(m.Context(), last, mediagate.KeySecret{Hash: m.secret(last + "x")}, 100_000*time.Hour)
+	switch {
+	case p.deleted[last]:
+		if !mediagate.Is(err, mediagate.KindNotFound) {
+			t.Fatalf("rotate a deleted key: %v", err)
+		}
+	case err != nil:
+		t.Fatalf("rotate: %v", err)
+	default:
+		p.keys = append(p.keys, k.ID)
+	}
+}
+
+// limitKey changes the quota, a cap, or the tasks in flight of a key.
+func (m *moneyModel) limitKey(t *rapid.T) {
+	p, key := m.pick(t)
+	which := rapid.IntRange(-2, 2).Draw(t, "which")
+	n := rapid.Int64Range(-1, 9).Draw(t, "limit") // -1: none
+	next := *p
+	switch {
+	case which == -2:
+		next.inFlight = nil
+		if n >= 0 {
+			next.inFlight = new(int(n) / 2)
+		}
+	case which == -1:
+		if p.quota == nil {
+			return
+		}
+		next.quota = new(unit(2 * max(n, 0)))
+	default:
+		next.caps[which] = nil
+		if n >= 0 {
+			next.caps[which] = new(unit(n))
+		}
+	}
+	_, err := m.UpdateKey(m.Context(), key, func(k *mediagate.Key) error {
+		if next.quota != nil {
+			k.Quota = *next.quota
+		}
+		k.InFlight, k.Caps = next.inFlight, mediagate.Caps{Day: next.caps[0], Week: next.caps[1], Month: next.caps[2]}
+		return nil
+	})
+	_, used := p.current(m.now())
+	below := next.quota != nil && *next.quota < p.held+p.spent
+	for i, limit := range next.caps {
+		below = below || limit != nil && *limit < used[i]
+	}
+	switch {
+	case p.deleted[key]:
+		if !mediagate.Is(err, mediagate.KindNotFound) {
+			t.Fatalf("change of a deleted key: %v", err)
+		}
+	case below:
+		if !mediagate.Is(err, mediagate.KindInvalid) {
+			t.Fatalf("a limit below what is used: %v", err)
+		}
+	case err != nil:
+		t.Fatalf("change of limits: %v", err)
+	default:
+		*p = next
+	}
+}
+
+func (m *moneyModel) limitAccount(t *rapid.T) {
+	m.inFlight = nil
+	if n := rapid.IntRange(-3, 6).Draw(t, "limit"); n >= 0 {
+		m.inFlight = &n
+	}
+	if _, err := m.UpdateAccount(m.Context(), m.account, func(a *mediagate.Account) error {
+		a.InFlight = m.inFlight
+		return nil
+	}); err != nil {
+		t.Fatalf("change of limits: %v", err)
 	}
 }
 
 func (m *moneyModel) deleteKey(t *rapid.T) {
-	key := rapid.IntRange(0, 20).Draw(t, "key") // seldom one that is
-	if key > 1 || m.deleted[key] {
+	if rapid.IntRange(0, 5).Draw(t, "seldom") > 0 {
 		return
 	}
-	if err := m.DeleteKey(m.Context(), m.keys[key]); err != nil {
+	p, key := m.pick(t)
+	if p.deleted[key] {
+		return
+	}
+	if err := m.DeleteKey(m.Context(), key); err != nil {
 		t.Fatalf("delete: %v", err)
 	}
-	m.deleted[key] = true
+	p.deleted[key] = true
+}
+
+// moveClock moves it over the ends of days, weeks and months, to just before or
+// after one, and back.
+func (m *moneyModel) moveClock(t *rapid.T) {
+	now := m.now()
+	days := calendar(now)
+	switch rapid.SampledFrom([]string{"hours", "day", "week", "month", "back"}).Draw(t, "how") {
+	case "hours":
+		now = now.Add(time.Duration(rapid.IntRange(1, 30).Draw(t, "hours")) * time.Hour)
+	case "day":
+		now = days[0].AddDate(0, 0, 1).Add(-time.Duration(rapid.IntRange(0, 1).Draw(t, "before")) * time.Microsecond)
+	case "week":
+		now = days[1].AddDate(0, 0, 7).Add(-time.Duration(rapid.IntRange(0, 1).Draw(t, "before")) * time.Microsecond)
+	case "month":
+		now = days[2].AddDate(0, 1, 0).Add(-time.Duration(rapid.IntRange(0, 1).Draw(t, "before")) * time.Microsecond)
+	case "back":
+		now = now.Add(-time.Duration(rapid.IntRange(1, 40*24).Draw(t, "hours")) * time.Hour)
+	}
+	m.setClock(now)
 }
 
 func (m *moneyModel) compare(t *rapid.T) {
+	type numbers struct {
+		Held, Spent mediagate.Micros
+		Used        [3]mediagate.Micros
+		InFlight    int
+	}
+	var held, spent mediagate.Micros
+	for _, p := range m.purses {
+		held, spent = held+p.held, spent+p.spent
+		var row struct {
+			Held, Spent, DayUsed, WeekUsed, MonthUsed mediagate.Micros
+			InFlight                                  int
+		}
+		if err := m.database().Raw("SELECT held, spent, day_used, week_used, month_used, in_flight FROM keys WHERE id = ?", p.keys[0]).Scan(&row).Error; err != nil {
+			t.Fatalf("key: %v", err)
+		}
+		got := numbers{row.Held, row.Spent, [3]mediagate.Micros{row.DayUsed, row.WeekUsed, row.MonthUsed}, row.InFlight}
+		if want := (numbers{p.held, p.spent, p.used, p.tasks}); got != want {
+			t.Fatalf("key %s is %+v, want %+v", p.keys[0], got, want)
+		}
+	}
 	a, err := m.Account(m.Context(), m.account)
 	if err != nil {
 		t.Fatalf("account: %v", err)
 	}
 	got := []mediagate.Micros{a.Available, a.Held, a.Spent}
-	want := []mediagate.Micros{m.available, m.held[0] + m.held[1], m.spent[0] + m.spent[1]}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
+	if want := []mediagate.Micros{m.available, held, spent}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Fatalf("available, held, spent are %v, want %v", got, want)
+	}
+	var tasks int
+	if err := m.database().Raw("SELECT in_flight FROM accounts WHERE id = ?", m.account).Scan(&tasks).Error; err != nil || tasks != m.tasksInFlight() {
+		t.Fatalf("the account has %d tasks in flight, error %v; want %d", tasks, err, m.tasksInFlight())
+	}
+	if m.thorough {
+		m.proveLedger(t)
+	}
+}
+
+func (m *moneyModel) proveLedger(t *rapid.T) {
+	report, err := m.CheckLedger(m.Context())
+	if err != nil || !report.OK {
+		t.Fatalf("error %v, problems:\n%s", err, strings.Join(report.Problems, "\n"))
 	}
 }

@@ -21,6 +21,7 @@ var referenceTests = map[string]func(*bench){
 			"ALTER TABLE tasks DROP COLUMN modal_input", "ALTER TABLE tasks DROP COLUMN modal_until",
 			"ALTER TABLE tasks DROP COLUMN modal_n", "ALTER TABLE tasks DROP COLUMN art_state",
 			"DROP INDEX keys_purse",
+			"DROP INDEX tasks_in_flight", "ALTER TABLE ledger_transfers DROP COLUMN counted_day",
 			"DELETE FROM goose_db_version WHERE version_id >= 8",
 		}
 		for column := range strings.FieldsSeq("breaker changed_at break_reason trips probe_at probe probe_until last_error last_error_at") {

@@ -103,9 +103,10 @@ func newStorm(b *bench, seed uint64) *storm {
 }
 
 // secondKey is another key of the payer's account, with a quota.
-func (s *storm) secondKey(p payer) payer {
-	k, err := s.CreateKey(s.Context(), mediagate.Key{AccountID: p.account, Quota: unit(40)}, sha256.Sum256([]byte(p.key)))
-	s.noError(err)
+func (b *bench) secondKey(p payer) payer {
+	b.Helper()
+	k, err := b.CreateKey(b.Context(), mediagate.Key{AccountID: p.account, Quota: unit(40)}, sha256.Sum256([]byte(p.key)))
+	b.noError(err)
 	return payer{p.account, k.ID}
 }
 

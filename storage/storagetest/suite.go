@@ -38,6 +38,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 		"secrets":    secretTests,
 		"speeches":   speechTests,
 		"submit":     submitTests,
+		"limits":     withBoundaries(limitTests),
 		"lists":      listTests,
 		"references": referenceTests,
 		"makers":     makerTests,

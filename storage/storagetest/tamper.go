@@ -45,6 +45,30 @@ var tamperTests = map[string]tampering{
 		statement: "UPDATE keys SET spent = spent + 1",
 		want:      "spent is 1.000001, its entries sum to 1",
 	},
+	"what counts in a day": {
+		statement: "UPDATE keys SET day_used = day_used + 1",
+		want:      "3.000001 counts for its cap of the day, its holds come to 3",
+	},
+	"what counts in a week": {
+		statement: "UPDATE keys SET week_used = 0",
+		want:      "0 counts for its cap of the week, its holds come to 3",
+	},
+	"what was given back to a month": {
+		statement: "UPDATE ledger_transfers SET counted_day = NULL WHERE kind = 'void' AND amount = 4000000",
+		want:      "3 counts for its cap of the month, its holds come to 7",
+	},
+	"a key's tasks in flight": {
+		statement: "UPDATE keys SET in_flight = in_flight + 1, in_flight_cap = 9",
+		want:      "has counted 2 tasks in flight, there are 1",
+	},
+	"an account's tasks in flight": {
+		statement: "UPDATE accounts SET in_flight = 0, in_flight_cap = 9",
+		want:      "has counted 0 tasks in flight, there are 1",
+	},
+	"tasks in flight below none": {
+		statement: "UPDATE keys SET in_flight = -1",
+		want:      "has counted -1 tasks in flight, below 0",
+	},
 	"a key that is gone": {
 		statement: "DELETE FROM keys",
 		want:      "held is 2, its keys' sum to 0",

@@ -1,0 +1,130 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+// A hold is taken on two rows: that of the key's purse, which has the quota, the
+// caps and the tasks in flight of a key and of those that it was rotated into, and
+// that of the account. The statement that writes a row asks it whether it can bear
+// the hold. Which limit forbade it is looked up afterwards: a refusal may take
+// more statements, what is accepted may not.
+
+// errRefused says that a limit forbids a hold, or that its key is gone.
+var errRefused = errors.New("the hold is refused")
+
+// live is what a submit asks of its key: parameters are its account and the time.
+const live = "account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
+
+// room is what a row must have left for one more task in flight.
+const room = " AND (in_flight_cap IS NULL OR in_flight < in_flight_cap)"
+
+// holdOnKey writes the UPDATE of the key's purse, which counts the hold in the
+// periods of its caps too. It changes no row when the hold cannot be, and returns
+// the day to which it was counted. A key that is its own purse is judged as the
+// UPDATE finds it once it has the row: it may have waited for a deletion.
+func (n submission) holdOnKey(s *statement, from string) {
+	amount, key, account := n.hold.Amount, n.hold.KeyID, n.hold.AccountID
+	s.with("UPDATE keys SET held = held + ?, in_flight = in_flight + ?", amount, n.tasks)
+	for _, p := range periods {
+		start := p.start(n.now.Time)
+		s.with(", "+p.name+"_start = CASE WHEN "+p.name+"_start >= ? THEN "+p.name+"_start ELSE ? END", start, start).
+			with(", "+p.name+"_used = "+p.current()+" + ?", start, amount)
+	}
+	s.say(from).
+		with(" WHERE id = (SELECT COALESCE(purse_id, id) FROM keys WHERE id = ? AND "+live+")", key, account, n.now).
+		with(" AND (id <> ? OR "+live+")", key, account, n.now).
+		with(" AND (unlimited OR quota - held - spent >= ?)", amount)
+	for _, p := range periods {
+		s.with(" AND (cap_"+p.name+" IS NULL OR cap_"+p.name+" - "+p.current()+" >= ?)", p.start(n.now.Time), amount)
+	}
+	if n.tasks > 0 {
+		s.say(room)
+	}
+	s.say(" RETURNING day_start")
+}
+
+// holdOnAccount writes the UPDATE of the account, which changes no row when the
+// hold cannot be.
+func (n submission) holdOnAccount(s *statement, from string) {
+	amount := n.hold.Amount
+	s.with("UPDATE accounts SET available = available - ?, held = held + ?, in_flight = in_flight + ?", amount, amount, n.tasks).
+		say(from).with(" WHERE id = ? AND available >= ?", n.hold.AccountID, amount)
+	if n.tasks > 0 {
+		s.say(room)
+	}
+	s.say(" RETURNING id")
+}
+
+// hold takes the hold, one statement after the other.
+func hold(tx *gorm.DB, n submission) error {
+	key, account := &statement{}, &statement{}
+	n.holdOnKey(key, "")
+	n.holdOnAccount(account, "")
+	purse, err := one[struct{ DayStart stamp }](tx, key.text.String(), key.args...)
+	if err != nil || purse == nil {
+		return cmp.Or(err, errRefused)
+	}
+	found, err := one[struct{ ID string }](tx, account.text.String(), account.args...)
+	if err != nil || found == nil {
+		return cmp.Or(err, errRefused)
+	}
+	transfer := newTransferRow(n.hold)
+	transfer.CountedDay = purse.DayStart
+	_, err = record(tx, transfer, transfer.Amount)
+	return err
+}
+
+// refusal looks for what forbids a hold that was refused: first whether there is
+// the key, then the money, at last the tasks in flight. Nil says that the hold may
+// be tried again: what forbade it is gone, or was counted wrong.
+func (s *Store) refusal(ctx context.Context, n submission) error {
+	db, amount := s.on(ctx), n.hold.Amount
+	key, err := one[keyRow](db, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ? AND "+live, n.hold.KeyID, n.hold.AccountID, n.now)
+	if err != nil {
+		return err
+	}
+	if key == nil {
+		return mediagate.Errorf(mediagate.KindUnauthenticated, "the key is no longer valid")
+	}
+	purse, err := withPurse(db, *key)
+	if err != nil {
+		return err
+	}
+	if !purse.Unlimited && purse.Quota-purse.Held-purse.Spent < amount {
+		return errShort("the key's quota is used up")
+	}
+	for _, p := range periods {
+		limit, used := purse.limit(p), p.used(purse, n.now.Time)
+		if limit != nil && *limit-used < amount {
+			return errShort(fmt.Sprintf("the key's cap of the %s, %s, is used up: %s is left until %s",
+				p.name, *limit, max(*limit-used, 0), p.end(purse, n.now.Time).Format(time.RFC3339)))
+		}
+	}
+	account, err := readAccount(db, n.hold.AccountID)
+	if err != nil {
+		return err
+	}
+	if account.Available < amount {
+		return errShort("insufficient balance")
+	}
+	if n.tasks == 0 {
+		return nil
+	}
+	if err := s.checkInFlight(ctx, keysInFlight, purse.purse()); err != nil {
+		return err
+	}
+	return s.checkInFlight(ctx, accountsInFlight, account.ID)
+}
+
+func errShort(message string) error {
+	return &mediagate.Error{Kind: mediagate.KindPayment, Code: "quota_not_enough", Message: message}
+}

@@ -1,0 +1,13 @@
+-- +goose Up
+-- To which day in UTC a hold was counted, and with it to which week and month of
+-- its key's caps. Of a post or a void: from which day the rest was taken out
+-- again. Empty where a process that knows no caps did it.
+ALTER TABLE ledger_transfers ADD COLUMN counted_day integer;
+
+-- The tasks in flight of an account and of its keys, for when they are counted
+-- anew.
+CREATE INDEX tasks_in_flight ON tasks (account_id, key_id) WHERE status IN ('pending', 'processing');
+
+-- +goose Down
+DROP INDEX tasks_in_flight;
+ALTER TABLE ledger_transfers DROP COLUMN counted_day;

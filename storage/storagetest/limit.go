@@ -1,0 +1,407 @@
+package storagetest
+
+import (
+	"maps"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// setClock sets the clock, back too.
+func (b *bench) setClock(t time.Time) {
+	b.clock.mu.Lock()
+	defer b.clock.mu.Unlock()
+	b.clock.now = t
+}
+
+// refused expects a submit to be refused with a message that has the text, and to
+// leave nothing.
+func (b *bench) refused(p payer, hold mediagate.Micros, kind mediagate.Kind, text string) {
+	b.Helper()
+	n := b.draft(p, hold)
+	_, _, err := b.Submit(b.Context(), n)
+	b.kind(err, kind)
+	var e *mediagate.Error
+	if !asError(err, &e) || !strings.Contains(e.Message, text) {
+		b.Fatalf("the message of %v lacks %q", err, text)
+	}
+	b.nothingOf(n.Task.ID)
+}
+
+func (b *bench) changeKey(p payer, change func(k *mediagate.Key)) {
+	b.Helper()
+	_, err := b.UpdateKey(b.Context(), p.key, func(k *mediagate.Key) error {
+		change(k)
+		return nil
+	})
+	b.noError(err)
+}
+
+func (b *bench) changeAccount(p payer, change func(a *mediagate.Account)) {
+	b.Helper()
+	_, err := b.UpdateAccount(b.Context(), p.account, func(a *mediagate.Account) error {
+		change(a)
+		return nil
+	})
+	b.noError(err)
+}
+
+// rotate makes a new key of the payer's, both of which live.
+func (b *bench) rotate(p payer) payer {
+	b.Helper()
+	secret := mediagate.KeySecret{Hash: [32]byte([]byte(strings.Repeat(p.key, 2)[:32]))}
+	secret.Hash[0] = 'r'
+	k, err := b.RotateKey(b.Context(), p.key, secret, 1000*time.Hour)
+	b.noError(err)
+	return payer{p.account, k.ID}
+}
+
+// used is what counts in the key's day, week and month.
+func (b *bench) used(p payer) [3]mediagate.Micros {
+	b.Helper()
+	of := func(column string) mediagate.Micros {
+		return mediagate.Micros(b.count("SELECT "+column+" FROM keys WHERE id = (SELECT COALESCE(purse_id, id) FROM keys WHERE id = ?)", p.key))
+	}
+	return [3]mediagate.Micros{of("day_used"), of("week_used"), of("month_used")}
+}
+
+// inFlight is what the key's purse and the account have counted.
+func (b *bench) inFlight(p payer) [2]int {
+	b.Helper()
+	return [2]int{
+		b.count("SELECT in_flight FROM keys WHERE id = (SELECT COALESCE(purse_id, id) FROM keys WHERE id = ?)", p.key),
+		b.count("SELECT in_flight FROM accounts WHERE id = ?", p.account),
+	}
+}
+
+// boundary is the end of a period, and a cap of it.
+type boundary struct {
+	next time.Time // when the next one begins
+	caps mediagate.Caps
+	text string // of a refusal before it
+}
+
+// 2026-03-09 is a Monday, in the middle of a month; 2026-04-01 is a Wednesday.
+var boundaries = map[string]boundary{
+	"day": {
+		time.Date(2026, 3, 11, 0, 0, 0, 0, time.UTC), mediagate.Caps{Day: new(unit(3))},
+		"the key's cap of the day, 3.00, is used up: 1.00 is left until 2026-03-11T00:00:00Z",
+	},
+	"week": {
+		time.Date(2026, 3, 9, 0, 0, 0, 0, time.UTC), mediagate.Caps{Week: new(unit(3))},
+		"the key's cap of the week, 3.00, is used up: 1.00 is left until 2026-03-09T00:00:00Z",
+	},
+	"month": {
+		time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC), mediagate.Caps{Month: new(unit(3))},
+		"the key's cap of the month, 3.00, is used up: 1.00 is left until 2026-04-01T00:00:00Z",
+	},
+	"month after a February": {
+		time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), mediagate.Caps{Month: new(unit(3))},
+		"is left until 2026-03-01T00:00:00Z",
+	},
+	"day at the end of a year": {
+		time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), mediagate.Caps{Day: new(unit(3)), Month: new(unit(3))},
+		"the key's cap of the day, 3.00, is used up: 1.00 is left until 2027-01-01T00:00:00Z",
+	},
+}
+
+func withBoundaries(tests map[string]func(*bench)) map[string]func(*bench) {
+	all := maps.Clone(tests)
+	for name, at := range boundaries {
+		all["a cap begins anew with the next "+name] = func(b *bench) {
+			b.setClock(at.next.Add(-time.Hour))
+			p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, Caps: at.caps})
+			b.submit(p, unit(2))
+			b.setClock(at.next.Add(-time.Microsecond))
+			b.refused(p, unit(2), mediagate.KindPayment, at.text)
+			b.submit(p, unit(1))
+			b.refused(p, 1, mediagate.KindPayment, "is used up: 0.00 is left")
+			b.submit(p, 0)
+			b.setClock(at.next)
+			b.refused(p, unit(3)+1, mediagate.KindPayment, "is used up: 3.00 is left")
+			b.submit(p, unit(3))
+			b.refused(p, 1, mediagate.KindPayment, "is used up: 0.00 is left")
+		}
+	}
+	return all
+}
+
+var limitTests = map[string]func(*bench){
+	"what is not charged gives its cap back": func(b *bench) {
+		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, Caps: mediagate.Caps{Day: new(unit(5)), Week: new(unit(5)), Month: new(unit(5))}})
+		part, void := b.accepted(p, unit(3)), b.submit(p, unit(2))
+		b.refused(p, 1, mediagate.KindPayment, "cap of the day")
+		b.settle(completed(part, unit(1)))
+		b.settle(failed(void))
+		same(b, "used", b.used(p), [3]mediagate.Micros{unit(1), unit(1), unit(1)})
+		b.submit(p, unit(4))
+		b.refused(p, 1, mediagate.KindPayment, "cap of the day")
+	},
+	"a hold that ends in a later day changes nothing of that one": func(b *bench) {
+		b.setClock(time.Date(2026, 3, 10, 23, 0, 0, 0, time.UTC)) // a Tuesday
+		p := b.newPayer(unit(100))
+		early, late := b.accepted(p, unit(3)), b.accepted(p, unit(4))
+		b.pass(2 * time.Hour)
+		b.settle(completed(early, unit(1))) // nothing was counted in the new day yet
+		same(b, "used", b.used(p), [3]mediagate.Micros{unit(5), unit(5), unit(5)})
+		b.submit(p, unit(2))
+		b.settle(failed(late))
+		same(b, "used, with a day that has begun", b.used(p), [3]mediagate.Micros{unit(2), unit(3), unit(3)})
+		b.checkLedger()
+	},
+	"a clock that jumps gives no allowance twice": func(b *bench) {
+		today := time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
+		b.setClock(today)
+		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, Caps: mediagate.Caps{Day: new(unit(3))}})
+		b.submit(p, unit(3))
+		b.setClock(today.AddDate(0, 0, 1))
+		ahead := b.submit(p, unit(2))
+		b.setClock(today) // which has been used up, and goes on as the day that was counted last
+		b.refused(p, unit(2), mediagate.KindPayment, "1.00 is left until 2026-03-12T00:00:00Z")
+		b.submit(p, unit(1))
+		b.setClock(today.AddDate(0, 0, 1))
+		b.refused(p, 1, mediagate.KindPayment, "cap of the day")
+		b.setClock(today)
+		b.settle(failed(ahead)) // given back to the day to which it was counted
+		same(b, "used", b.used(p)[0], unit(1))
+		b.setClock(today.AddDate(0, 0, 2))
+		b.submit(p, unit(3))
+		b.refused(p, 1, mediagate.KindPayment, "cap of the day")
+	},
+	"a cap that is set at noon counts the morning": func(b *bench) {
+		p := b.newPayer(unit(100))
+		b.submit(p, unit(2))
+		b.pass(time.Hour)
+		_, err := b.UpdateKey(b.Context(), p.key, func(k *mediagate.Key) error {
+			k.Caps.Day = new(unit(2) - 1)
+			return nil
+		})
+		b.kind(err, mediagate.KindInvalid)
+		b.changeKey(p, func(k *mediagate.Key) { k.Caps.Day = new(unit(3)) })
+		b.refused(p, unit(1)+1, mediagate.KindPayment, "cap of the day, 3.00")
+		b.submit(p, unit(1))
+	},
+	"a cap of zero allows nothing that costs": func(b *bench) {
+		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, Caps: mediagate.Caps{Month: new(unit(0))}})
+		b.refused(p, 1, mediagate.KindPayment, "the key's cap of the month, 0.00")
+		b.submit(p, 0)
+	},
+	"speech counts for caps, and is no task in flight": func(b *bench) {
+		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, Caps: mediagate.Caps{Day: new(unit(4))}, InFlight: new(0)})
+		b.changeAccount(p, func(a *mediagate.Account) { a.InFlight = new(0) })
+		posted, voided := b.speak(p, unit(1)), b.speak(p, unit(3))
+		err := b.OpenSpeech(b.Context(), b.newSpeech(p, 1), speechLease)
+		b.kind(err, mediagate.KindPayment)
+		if !strings.Contains(err.Error(), "cap of the day") {
+			b.Errorf("%v names no cap", err)
+		}
+		b.endSpeech(posted, mediagate.SpeechPosted)
+		b.endSpeech(voided, mediagate.SpeechVoided)
+		same(b, "used", b.used(p), [3]mediagate.Micros{unit(1), unit(1), unit(1)})
+		same(b, "in flight", b.inFlight(p), [2]int{})
+	},
+	"a key has no more tasks in flight than it may": func(b *bench) {
+		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, InFlight: new(2)})
+		one := b.submit(p, unit(1))
+		b.accepted(p, unit(1))
+		b.refused(p, unit(1), mediagate.KindRateLimited, "too many requests: the key may have 2 tasks in flight at a time")
+		_, _, err := b.Submit(b.Context(), b.draft(p, unit(1)))
+		var e *mediagate.Error
+		if !asError(err, &e) || e.Code != "rate_limited" || e.RetryAfter <= 0 {
+			b.Fatalf("error %+v", err)
+		}
+		b.settle(cancelled(one))
+		b.submit(p, unit(1))
+		b.refused(p, 0, mediagate.KindRateLimited, "the key may")
+		b.changeKey(p, func(k *mediagate.Key) { k.InFlight = new(1) }) // below what there is
+		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 1")
+		b.changeKey(p, func(k *mediagate.Key) { k.InFlight = new(0) })
+		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 0")
+		b.changeKey(p, func(k *mediagate.Key) { k.InFlight = nil })
+		b.submit(p, unit(1))
+	},
+	"an account has no more tasks in flight than it may": func(b *bench) {
+		p := b.newPayer(unit(100))
+		other := b.secondKey(p)
+		b.submit(p, unit(1)) // before there is a limit
+		b.changeAccount(p, func(a *mediagate.Account) { a.InFlight = new(3) })
+		one := b.submit(p, unit(1))
+		b.submit(other, unit(1))
+		for _, p := range []payer{p, other} {
+			b.refused(p, unit(1), mediagate.KindRateLimited, "too many requests: the account may have 3 tasks in flight at a time")
+		}
+		b.settle(failed(one))
+		b.submit(other, unit(1))
+		b.refused(p, unit(1), mediagate.KindRateLimited, "the account may")
+	},
+	"a repetition of what took the last place is replayed": func(b *bench) {
+		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, InFlight: new(1)})
+		first := b.keyed(p, "k", "body")
+		_, _, err := b.Submit(b.Context(), first)
+		b.noError(err)
+		id, replayed, err := b.Submit(b.Context(), b.keyed(p, "k", "body"))
+		b.noError(err)
+		same(b, "replay", []any{id, replayed}, []any{first.Task.ID, true})
+	},
+	"a rotated pair shares quota, caps and tasks in flight": func(b *bench) {
+		caps := mediagate.Caps{Day: new(unit(6))}
+		p := b.newPayerKey(unit(100), mediagate.Key{Quota: unit(8), Caps: caps, InFlight: new(4)})
+		one := b.accepted(p, unit(2))
+		q := b.rotate(p)
+		r := b.rotate(q)
+		two := b.accepted(q, unit(3))
+		b.settle(completed(two, unit(2)))
+		b.submit(r, unit(1))
+		for _, key := range []payer{p, q, r} {
+			b.money(key, unit(95), unit(3), unit(2))
+			b.refused(key, unit(2), mediagate.KindPayment, "cap of the day")
+		}
+		same(b, "used", b.used(q)[0], unit(5))
+		same(b, "in flight", b.inFlight(r), [2]int{2, 2})
+		b.changeKey(q, func(k *mediagate.Key) { k.Caps, k.InFlight = mediagate.Caps{}, new(2) })
+		b.refused(p, unit(4), mediagate.KindPayment, "the key's quota")
+		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 2")
+		entries, _, err := b.Ledger(b.Context(), p.account, two, "", 10)
+		b.noError(err)
+		same(b, "the keys of the ledger", []string{entries[0].KeyID, entries[1].KeyID}, []string{q.key, q.key})
+		b.noError(b.DeleteKey(b.Context(), p.key)) // in whose row it all stands
+		b.settle(failed(one))
+		b.refused(p, 0, mediagate.KindUnauthenticated, "")
+		b.submit(r, unit(1))
+		b.money(q, unit(96), unit(2), unit(2))
+		b.pass(1000 * time.Hour)
+		b.refused(q, 0, mediagate.KindUnauthenticated, "") // its grace time is over
+		b.refused(r, 0, mediagate.KindRateLimited, "the key may have 2")
+	},
+	"of what is short the first is named": func(b *bench) {
+		p := b.newPayerKey(unit(2), mediagate.Key{
+			Quota: unit(4), InFlight: new(0), Caps: mediagate.Caps{Day: new(unit(3)), Week: new(unit(2)), Month: new(unit(1))},
+		})
+		b.changeAccount(p, func(a *mediagate.Account) { a.InFlight = new(0) })
+		b.refused(p, unit(5), mediagate.KindPayment, "the key's quota is used up")
+		for _, want := range []string{"cap of the day", "cap of the week", "cap of the month"} {
+			b.refused(p, unit(4), mediagate.KindPayment, want)
+			b.changeKey(p, func(k *mediagate.Key) {
+				switch {
+				case k.Caps.Day != nil:
+					k.Caps.Day = nil
+				case k.Caps.Week != nil:
+					k.Caps.Week = nil
+				default:
+					k.Caps.Month = nil
+				}
+			})
+		}
+		b.refused(p, unit(4), mediagate.KindPayment, "insufficient balance")
+		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 0")
+		b.changeKey(p, func(k *mediagate.Key) { k.InFlight = nil })
+		b.refused(p, unit(1), mediagate.KindRateLimited, "the account may have 0")
+		b.noError(b.DeleteKey(b.Context(), p.key))
+		b.refused(p, unit(5), mediagate.KindUnauthenticated, "no longer valid")
+	},
+	"what a process of before took in is counted when it matters": func(b *bench) {
+		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, InFlight: new(3)})
+		b.changeAccount(p, func(a *mediagate.Account) { a.InFlight = new(30) })
+		old := []string{b.submitBefore(p, unit(1)), b.submitBefore(p, unit(1))}
+		b.submit(p, unit(1))
+		same(b, "counted", b.inFlight(p), [2]int{1, 1})
+		b.submit(p, unit(1))
+		mended := b.submit(p, unit(1))
+		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 3")
+		same(b, "counted anew", b.inFlight(p), [2]int{5, 3})
+		b.changeAccount(p, func(a *mediagate.Account) { a.InFlight = new(5) })
+		same(b, "counted anew by a change", b.inFlight(p), [2]int{5, 5})
+		for _, id := range append(old, mended) {
+			b.settle(failed(id))
+		}
+		same(b, "used", b.used(p), [3]mediagate.Micros{unit(2), unit(2), unit(2)})
+		b.submit(p, unit(1))
+		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 3")
+	},
+	"what a process of before has ended keeps no place for ever": func(b *bench) {
+		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, InFlight: new(2), Caps: mediagate.Caps{Day: new(unit(4))}})
+		b.changeAccount(p, func(a *mediagate.Account) { a.InFlight = new(2) })
+		for range 2 {
+			b.endBefore(p, b.submit(p, unit(1)), unit(1))
+		}
+		same(b, "counted", b.inFlight(p), [2]int{2, 2})
+		b.submit(p, unit(1))
+		same(b, "counted anew", b.inFlight(p), [2]int{1, 1})
+		b.submit(p, unit(1))
+		b.refused(p, 1, mediagate.KindPayment, "0.00 is left") // until tomorrow
+		b.checkLedger()
+		b.pass(24 * time.Hour)
+		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 2")
+		// Nor does one that was never counted take anything off.
+		old := b.newPayer(unit(10))
+		id := b.submitBefore(old, unit(1))
+		b.settle(failed(id))
+		same(b, "counted", b.inFlight(old), [2]int{})
+	},
+	"of a thousand submits at once a hundred count: balance": func(b *bench) {
+		b.hundred(b.newPayer(unit(100)), mediagate.KindPayment)
+	},
+	"of a thousand submits at once a hundred count: quota": func(b *bench) {
+		b.hundred(b.newPayerKey(unit(1000), mediagate.Key{Quota: unit(100)}), mediagate.KindPayment)
+	},
+	"of a thousand submits at once a hundred count: cap": func(b *bench) {
+		b.hundred(b.newPayerKey(unit(1000), mediagate.Key{Unlimited: true, Caps: mediagate.Caps{Week: new(unit(100))}}), mediagate.KindPayment)
+	},
+	"of a thousand submits at once a hundred count: tasks in flight of the key": func(b *bench) {
+		b.hundred(b.newPayerKey(unit(1000), mediagate.Key{Unlimited: true, InFlight: new(100)}), mediagate.KindRateLimited)
+	},
+	"of a thousand submits at once a hundred count: tasks in flight of the account": func(b *bench) {
+		p := b.newPayer(unit(1000))
+		b.changeAccount(p, func(a *mediagate.Account) { a.InFlight = new(100) })
+		b.hundred(p, mediagate.KindRateLimited)
+	},
+}
+
+// hundred submits a thousand tasks of 1 at once, of which a hundred may be.
+func (b *bench) hundred(p payer, kind mediagate.Kind) {
+	b.Helper()
+	drafts := make([]mediagate.NewTask, 1000)
+	for i := range drafts {
+		drafts[i] = b.draft(p, unit(1))
+	}
+	before, _, _ := b.balance(p.account)
+	var stored, refused atomic.Int64
+	b.race(len(drafts), func(i int) {
+		switch _, _, err := b.Submit(b.Context(), drafts[i]); {
+		case err == nil:
+			stored.Add(1)
+		case mediagate.Is(err, kind):
+			refused.Add(1)
+		default:
+			b.Errorf("submit: %v", err)
+		}
+	})
+	same(b, "stored, refused", []int64{stored.Load(), refused.Load()}, []int64{100, 900})
+	same(b, "tasks", b.count("SELECT COUNT(*) FROM tasks"), 100)
+	b.money(p, before-unit(100), unit(100), 0)
+	same(b, "in flight", b.inFlight(p), [2]int{100, 100})
+	same(b, "used", b.used(p), [3]mediagate.Micros{unit(100), unit(100), unit(100)})
+}
+
+// submitBefore is a submit by a process that knows of no caps and counts no tasks.
+func (b *bench) submitBefore(p payer, hold mediagate.Micros) string {
+	b.Helper()
+	id := b.submit(p, hold)
+	b.noError(b.database().Exec("UPDATE ledger_transfers SET counted_day = NULL WHERE task_id = ?", id).Error)
+	b.noError(b.database().Exec("UPDATE accounts SET in_flight = in_flight - 1 WHERE id = ?", p.account).Error)
+	b.noError(b.database().Exec(`UPDATE keys SET in_flight = in_flight - 1, day_used = day_used - ?, week_used = week_used - ?, month_used = month_used - ?
+		WHERE id = ?`, hold, hold, hold, p.key).Error)
+	return id
+}
+
+// endBefore is a void of the hold by such a process.
+func (b *bench) endBefore(p payer, id string, hold mediagate.Micros) {
+	b.Helper()
+	b.settle(failed(id))
+	b.noError(b.database().Exec("UPDATE ledger_transfers SET counted_day = NULL WHERE task_id = ? AND kind = 'void'", id).Error)
+	b.noError(b.database().Exec("UPDATE accounts SET in_flight = in_flight + 1 WHERE id = ?", p.account).Error)
+	b.noError(b.database().Exec(`UPDATE keys SET in_flight = in_flight + 1, day_used = day_used + ?, week_used = week_used + ?, month_used = month_used + ?
+		WHERE id = ?`, hold, hold, hold, p.key).Error)
+}
