@@ -1,0 +1,166 @@
+package storage_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/storage/pgtest"
+)
+
+// balance is an account as its clients see it.
+type balance struct{ available, held, spent mediagate.Micros }
+
+// deed is what a client did: what it moved from available to held and from held
+// to spent and back, or a look.
+type deed struct {
+	what   string // grant, submit, settle or read
+	amount mediagate.Micros
+	cost   mediagate.Micros // of a settle
+}
+
+// answer is what came of it.
+type answer struct {
+	refused bool
+	balance balance // of a read
+}
+
+// account is a balance on which each deed takes effect at one moment.
+var account = porcupine.Model{
+	Init: func() any { return balance{} },
+	Step: func(state, input, output any) (bool, any) {
+		b, d, a := state.(balance), input.(deed), output.(answer)
+		switch d.what {
+		case "grant":
+			if a.refused {
+				return b.available+d.amount < 0, b
+			}
+			b.available += d.amount
+			return b.available >= 0, b
+		case "submit":
+			if a.refused {
+				return b.available < d.amount, b
+			}
+			b.available -= d.amount
+			b.held += d.amount
+			return b.available >= 0, b
+		case "settle":
+			b.held -= d.amount
+			b.spent += d.cost
+			b.available += d.amount - d.cost
+			return true, b
+		default:
+			return a.balance == b, b
+		}
+	},
+	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v → %+v", input, output) },
+}
+
+// Whatever clients of one account do at once, there is an order in which each
+// deed takes effect while its call runs, and in which all answers are true.
+func TestBalanceIsLinearizable(t *testing.T) {
+	t.Parallel()
+	const clients, deeds = 8, 40
+	s := openPostgres(t, pgtest.New(t), storage.Config{})
+	a, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := s.CreateKey(t.Context(), mediagate.Key{AccountID: a.ID, Unlimited: true}, sha256.Sum256([]byte("key")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any will do
+	t.Logf("seed %d", seed)
+	began := time.Now()
+	var group sync.WaitGroup
+	histories := make([][]porcupine.Operation, clients)
+	for i := range clients {
+		group.Go(func() {
+			c := &client{T: t, Store: s, account: a.ID, key: key.ID, name: fmt.Sprint(i), dice: rand.New(rand.NewPCG(seed, uint64(i)))} //nolint:gosec // choices
+			for range deeds {
+				call := time.Since(began).Nanoseconds()
+				input, output := c.act()
+				histories[i] = append(histories[i], porcupine.Operation{
+					ClientId: i, Input: input, Call: call, Output: output, Return: time.Since(began).Nanoseconds(),
+				})
+			}
+		})
+	}
+	group.Wait()
+	var all []porcupine.Operation
+	for _, history := range histories {
+		all = append(all, history...)
+	}
+	if !t.Failed() && !porcupine.CheckOperations(account, all) {
+		t.Errorf("there is no such order of\n%+v", all)
+	}
+}
+
+// client is one who uses the account, one call after the other.
+type client struct {
+	*testing.T
+	*storage.Store
+	account, key, name string
+	dice               *rand.Rand
+	n                  int
+	open               []mediagate.NewTask
+}
+
+func (c *client) act() (deed, answer) {
+	c.n++
+	id := fmt.Sprintf("%s_%d", c.name, c.n)
+	amount := mediagate.Micros(1 + c.dice.Int64N(9))
+	switch roll := c.dice.IntN(10); {
+	case roll == 0:
+		amount := mediagate.Micros(c.dice.Int64N(24) - 6)
+		if amount == 0 {
+			amount = 1
+		}
+		_, _, _, err := c.Grant(c.Context(), c.account, amount, id)
+		return deed{what: "grant", amount: amount}, answer{refused: c.refused(err, mediagate.KindConflict)}
+	case roll < 5:
+		task := mediagate.NewTask{Task: mediagate.Task{
+			ID: "task_" + id, AccountID: c.account, KeyID: c.key, Model: "m", Type: mediagate.TypeImage, Params: []byte("{}"),
+			Hold: amount, DeadlineAt: time.Now().Add(time.Hour),
+		}}
+		_, _, err := c.Submit(c.Context(), task)
+		refused := c.refused(err, mediagate.KindPayment)
+		if !refused {
+			c.open = append(c.open, task)
+		}
+		return deed{what: "submit", amount: amount}, answer{refused: refused}
+	case roll < 8 && len(c.open) > 0:
+		task := c.open[0].Task
+		c.open = c.open[1:]
+		end := mediagate.Settlement{TaskID: task.ID, Status: mediagate.StatusCancelled}
+		if c.dice.IntN(3) == 0 {
+			end = mediagate.Settlement{TaskID: task.ID, N: 1, Status: mediagate.StatusCompleted, Cost: mediagate.Micros(c.dice.Int64N(int64(task.Hold) + 1))}
+		}
+		if _, won, err := c.Settle(c.Context(), end); err != nil || !won {
+			c.Errorf("settle: won %v, %v", won, err)
+		}
+		return deed{what: "settle", amount: task.Hold, cost: end.Cost}, answer{}
+	default:
+		a, err := c.Account(c.Context(), c.account)
+		if err != nil {
+			c.Errorf("read: %v", err)
+		}
+		return deed{what: "read"}, answer{balance: balance{a.Available, a.Held, a.Spent}}
+	}
+}
+
+// refused tells whether the call was refused for that reason; no other may be.
+func (c *client) refused(err error, kind mediagate.Kind) bool {
+	if err != nil && !mediagate.Is(err, kind) {
+		c.Errorf("%v", err)
+	}
+	return err != nil
+}
