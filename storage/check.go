@@ -150,15 +150,12 @@ func cachedKey(bucket string) string {
 // end that names no day gave nothing back.
 func keyPeriod(p period) invariant {
 	return invariant{
-		`SELECT k.id, k.` + p.name + `_used AS found, COALESCE(SUM(
-			CASE WHEN r.counted_day IS NULL THEN h.amount WHEN r.kind = 'post' THEN r.amount ELSE 0 END), 0) AS expected
-		FROM keys k
-		LEFT JOIN keys o ON COALESCE(o.purse_id, o.id) = k.id
-		LEFT JOIN ledger_transfers h ON h.key_id = o.id AND h.kind = 'hold' AND h.counted_day >= k.` + p.name + `_start
-		LEFT JOIN ledger_transfers r ON r.task_id = h.task_id AND r.kind IN ('post', 'void')
-		GROUP BY k.id, k.` + p.name + `_used
-		HAVING k.` + p.name + `_used <> COALESCE(SUM(
-			CASE WHEN r.counted_day IS NULL THEN h.amount WHEN r.kind = 'post' THEN r.amount ELSE 0 END), 0)`,
+		`SELECT k.id, k.` + p.name + `_used AS found, COALESCE(c.amount, 0) AS expected FROM keys k
+		LEFT JOIN (SELECT p.id AS purse, SUM(CASE WHEN r.counted_day IS NULL THEN h.amount WHEN r.kind = 'post' THEN r.amount ELSE 0 END) AS amount
+			FROM ledger_transfers h JOIN keys o ON o.id = h.key_id JOIN keys p ON p.id = COALESCE(o.purse_id, o.id)
+			LEFT JOIN ledger_transfers r ON r.task_id = h.task_id AND r.kind IN ('post', 'void')
+			WHERE h.kind = 'hold' AND h.counted_day >= p.` + p.name + `_start GROUP BY p.id) c ON c.purse = k.id
+		WHERE k.` + p.name + `_used <> COALESCE(c.amount, 0)`,
 		"key %s: %s counts for its cap of the " + p.name + ", its holds come to %s",
 	}
 }

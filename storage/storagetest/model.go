@@ -62,7 +62,7 @@ type moneyModel struct {
 }
 
 func newMoneyModel(b *bench, t *rapid.T) *moneyModel {
-	thorough := rapid.IntRange(0, 9).Draw(t, "thorough") == 0 || os.Getenv("MEDIAGATE_VERIFY") != ""
+	thorough := rapid.IntRange(0, 19).Draw(t, "thorough") == 0 || os.Getenv("MEDIAGATE_VERIFY") != ""
 	m := &moneyModel{bench: b, t: t, thorough: thorough, grants: map[string]mediagate.Micros{}, idem: map[string]*modelHold{}}
 	b.setClock(time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC))
 	p := b.newPayerKey(0, mediagate.Key{Quota: unit(8)})

@@ -23,7 +23,10 @@ var (
 	stormOps  = flag.Int("storm.ops", 60, "what each actor of a storm does before it ends")
 )
 
-const stormActors = 12
+const (
+	stormActors   = 12
+	stormAccounts = 3
+)
 
 var stormTests = map[string]func(*bench){
 	"nothing breaks in a storm of actors": func(b *bench) {
@@ -45,10 +48,11 @@ var stormTests = map[string]func(*bench){
 // been seen of them, which nothing that comes later may contradict.
 type storm struct {
 	*bench
-	seed   uint64
-	payers []payer
+	seed uint64
 
 	mu       sync.Mutex
+	payers   []payer // first one of each account that stays as it is, then those that may change or go
+	speeches []string
 	tasks    []*stormTask
 	byID     map[string]*stormTask
 	replies  map[string]string // of idempotency keys: body and task
@@ -95,9 +99,11 @@ func newStorm(b *bench, seed uint64) *storm {
 		bench: b, seed: seed, byID: map[string]*stormTask{}, replies: map[string]string{}, epochs: map[string]int64{},
 		claims: map[string]stormClaim{}, restored: map[string]int{}, once: map[string]bool{},
 	}
-	for range 3 {
-		p := b.newPayer(unit(15))
-		s.payers = append(s.payers, p, s.secondKey(p))
+	for range stormAccounts {
+		s.payers = append(s.payers, b.newPayer(unit(15)))
+	}
+	for _, p := range s.payers[:stormAccounts] {
+		s.payers = append(s.payers, s.secondKey(p))
 	}
 	return s
 }
@@ -158,6 +164,9 @@ var deeds = []deed{
 	{5, (*actor).deliver},
 	{4, (*actor).grant},
 	{1, (*actor).dropKey},
+	{1, (*actor).rotateKey},
+	{3, (*actor).limit},
+	{5, (*actor).speak},
 	{10, (*actor).read},
 	{3, (*actor).reconcile},
 	{1, (*actor).check},
@@ -219,6 +228,20 @@ func (a *actor) any() *stormTask {
 	}
 }
 
+// payer chooses one of all.
+func (a *actor) payer() payer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.payers[a.dice.IntN(len(a.payers))]
+}
+
+// other chooses one that may change or go.
+func (a *actor) other() payer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.payers[stormAccounts+a.dice.IntN(len(a.payers)-stormAccounts)]
+}
+
 // number chooses an attempt: mostly the first.
 func (a *actor) number() int { return 1 + a.dice.IntN(4)*a.dice.IntN(2)*a.dice.IntN(2) }
 
@@ -248,9 +271,16 @@ func (s *storm) judge() {
 			s.judgeTask(t)
 			a.end(t, failed(t.id))
 		}
+		for _, id := range s.speeches {
+			_, err := s.EndSpeech(s.Context(), id, mediagate.SpeechVoided)
+			a.fine("end speech", err)
+		}
 	}
-	if n := s.count("SELECT COUNT(*) FROM accounts WHERE held <> 0"); n > 0 {
-		s.Errorf("%d accounts hold money for nothing", n)
+	if n := s.count("SELECT COUNT(*) FROM accounts WHERE held <> 0 OR in_flight <> 0"); n > 0 {
+		s.Errorf("%d accounts hold money or places for nothing", n)
+	}
+	if n := s.count("SELECT COUNT(*) FROM keys WHERE held <> 0 OR in_flight <> 0"); n > 0 {
+		s.Errorf("%d keys hold money or places for nothing", n)
 	}
 }
 

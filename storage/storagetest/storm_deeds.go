@@ -15,7 +15,7 @@ import (
 // What the actors of a storm do.
 
 func (a *actor) submit() {
-	p := a.payers[a.dice.IntN(len(a.payers))]
+	p := a.payer()
 	n := a.draft(p, mediagate.Micros(a.dice.Int64N(int64(unit(3)))))
 	n.Task.DeadlineAt = a.now().Add(time.Duration(1+a.dice.IntN(1200)) * time.Second)
 	body := "body"
@@ -25,7 +25,7 @@ func (a *actor) submit() {
 		n.BodySHA256 = sha256.Sum256([]byte(body))
 	}
 	id, replayed, err := a.Submit(a.Context(), n)
-	if !a.fine("submit", err, mediagate.KindPayment, mediagate.KindConflict, mediagate.KindUnauthenticated) {
+	if !a.fine("submit", err, mediagate.KindPayment, mediagate.KindRateLimited, mediagate.KindConflict, mediagate.KindUnauthenticated) {
 		return
 	}
 	if replayed == (id == n.Task.ID) {
@@ -439,7 +439,7 @@ func (a *actor) deliver() {
 }
 
 func (a *actor) grant() {
-	p := a.payers[a.dice.IntN(len(a.payers))]
+	p := a.payer()
 	amount := mediagate.Micros(a.dice.Int64N(int64(unit(12)))) - unit(4) + 1
 	reference := fmt.Sprint("grant-", a.dice.IntN(40))
 	_, _, created, err := a.Grant(a.Context(), p.account, amount, reference)
@@ -450,8 +450,69 @@ func (a *actor) grant() {
 
 // dropKey ends one of the keys with a quota: others keep spending.
 func (a *actor) dropKey() {
-	if i := a.dice.IntN(len(a.payers)); i%2 == 1 && a.dice.IntN(4) == 0 {
-		a.fine("delete key", a.DeleteKey(a.Context(), a.payers[i].key), mediagate.KindNotFound)
+	if p := a.other(); a.dice.IntN(8) == 0 {
+		a.fine("delete key", a.DeleteKey(a.Context(), p.key), mediagate.KindNotFound)
+	}
+}
+
+func (a *actor) rotateKey() {
+	p := a.other()
+	secret := mediagate.KeySecret{Hash: sha256.Sum256(fmt.Append(nil, a.dice.Uint64()))}
+	k, err := a.RotateKey(a.Context(), p.key, secret, time.Duration(a.dice.IntN(600))*time.Second)
+	if !a.fine("rotate", err, mediagate.KindConflict, mediagate.KindNotFound) {
+		return
+	}
+	a.first("the rotation of %s", p.key)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.payers = append(a.payers, payer{p.account, k.ID})
+}
+
+// limit sets or lifts what bounds a key or an account.
+func (a *actor) limit() {
+	p := a.other()
+	var most *int
+	if a.dice.IntN(3) == 0 {
+		most = new(a.dice.IntN(12))
+	}
+	if a.dice.IntN(2) == 0 {
+		_, err := a.UpdateAccount(a.Context(), p.account, func(row *mediagate.Account) error {
+			row.InFlight = most
+			return nil
+		})
+		a.fine("limit account", err)
+		return
+	}
+	week := unit(a.dice.Int64N(40))
+	_, err := a.UpdateKey(a.Context(), p.key, func(k *mediagate.Key) error {
+		k.InFlight, k.Caps.Week = most, &week
+		return nil
+	})
+	a.fine("limit key", err, mediagate.KindInvalid, mediagate.KindNotFound)
+}
+
+// speak opens a speech, ends one, or voids those that are over.
+func (a *actor) speak() {
+	a.mu.Lock()
+	known := slices.Clone(a.speeches)
+	a.mu.Unlock()
+	switch roll := a.dice.IntN(5); {
+	case roll == 0:
+		_, err := a.VoidSpeeches(a.Context(), 10)
+		a.fine("void speeches", err)
+	case roll < 3 && len(known) > 0:
+		id := known[a.dice.IntN(len(known))]
+		won, err := a.EndSpeech(a.Context(), id, []mediagate.SpeechState{mediagate.SpeechPosted, mediagate.SpeechVoided}[a.dice.IntN(2)])
+		if a.fine("end speech", err) && won {
+			a.first("the end of %s", id)
+		}
+	default:
+		n := a.newSpeech(a.payer(), mediagate.Micros(a.dice.Int64N(int64(unit(1)))))
+		if a.fine("speak", a.OpenSpeech(a.Context(), n, speechLease), mediagate.KindPayment, mediagate.KindUnauthenticated) {
+			a.mu.Lock()
+			a.speeches = append(a.speeches, n.ID)
+			a.mu.Unlock()
+		}
 	}
 }
 

@@ -46,6 +46,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 		"invariants": withTampering(checkTests),
 		"model":      modelTests,
 		"storm":      stormTests,
+		"crowd":      crowdTests,
 	})
 	runGroups(t, groups, func(t *testing.T) *bench {
 		t.Helper()
