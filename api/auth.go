@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -44,12 +45,10 @@ var (
 // caller is a live key and what follows from it.
 type caller struct {
 	key      mediagate.Key
+	account  mediagate.Account
 	prefixes []netip.Prefix // of key.AllowIPs
 	closed   bool           // the stored list holds an entry that cannot be read
 	seen     time.Time
-
-	mu      sync.Mutex
-	account *mediagate.Account // read when first needed
 }
 
 // bearer returns the token of the Authorization header. A missing header,
@@ -146,7 +145,7 @@ func (k *keyring) find(ctx context.Context, token string) (*caller, error) {
 	who := k.known[hash]
 	k.mu.Unlock()
 	if who == nil || now.Sub(who.seen) >= keyFresh || now.Before(who.seen) {
-		key, err := k.store.KeyByHash(ctx, hash)
+		key, account, err := k.store.KeyByHash(ctx, hash)
 		if mediagate.Is(err, mediagate.KindNotFound) {
 			k.forget(hash)
 			return nil, errUnknownKey
@@ -154,7 +153,7 @@ func (k *keyring) find(ctx context.Context, token string) (*caller, error) {
 		if err != nil {
 			return nil, err
 		}
-		who = newCaller(key, now)
+		who = newCaller(key, account, now)
 		k.keep(hash, who)
 	}
 	if !who.key.ExpiresAt.IsZero() && !now.Before(who.key.ExpiresAt) {
@@ -163,8 +162,8 @@ func (k *keyring) find(ctx context.Context, token string) (*caller, error) {
 	return who, nil
 }
 
-func newCaller(key mediagate.Key, now time.Time) *caller {
-	who := &caller{key: key, seen: now}
+func newCaller(key mediagate.Key, account mediagate.Account, now time.Time) *caller {
+	who := &caller{key: key, account: account, seen: now}
 	for _, entry := range key.AllowIPs {
 		p, err := parseAllowed("allow_ips", entry)
 		if err != nil {
@@ -212,25 +211,7 @@ func (k *keyring) forgetKey(id string) {
 	}
 }
 
-// groupOf is the name of the caller's group: the key's, or else its account's.
-func (s *Server) groupOf(ctx context.Context, who *caller) (string, error) {
-	if who.key.Group != "" {
-		return who.key.Group, nil
-	}
-	who.mu.Lock()
-	defer who.mu.Unlock()
-	if who.account == nil {
-		a, err := s.cfg.Store.Account(ctx, who.key.AccountID)
-		if err != nil {
-			if mediagate.Is(err, mediagate.KindNotFound) {
-				return "", errUnknownKey
-			}
-			return "", err
-		}
-		who.account = &a
-	}
-	if who.account.Group == "" {
-		return defaultGroup, nil
-	}
-	return who.account.Group, nil
+// group is the name of the caller's group: the key's, or else its account's.
+func (c *caller) group() string {
+	return cmp.Or(c.key.Group, c.account.Group, defaultGroup)
 }

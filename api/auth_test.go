@@ -111,7 +111,7 @@ type askedStore struct {
 	asked atomic.Int64
 }
 
-func (s *askedStore) KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, error) {
+func (s *askedStore) KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, mediagate.Account, error) {
 	s.asked.Add(1)
 	return s.testStore.KeyByHash(ctx, hash)
 }

@@ -148,10 +148,7 @@ func (s *Server) handleContractByQuery(c *call) error {
 // answerContract tells a model that the caller may not see from one that there
 // is not in no way.
 func (s *Server) answerContract(c *call, id string) error {
-	rights, err := s.rightsOf(c)
-	if err != nil {
-		return err
-	}
+	rights := s.rightsOf(c)
 	m, ok := c.models.catalog.Model(id)
 	if !ok && slices.Contains(c.caller.key.Models, id) {
 		m, ok = c.models.catalog.Passthrough(id)

@@ -24,6 +24,7 @@ import (
 type slowStore struct {
 	api.Store
 	key            mediagate.Key
+	account        mediagate.Account
 	auth, work     time.Duration // of the look-up of the key, of all else
 	later          time.Duration // of reading the task again
 	reads          int
@@ -48,8 +49,8 @@ func (s *slowStore) take(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (s *slowStore) KeyByHash(ctx context.Context, _ [32]byte) (mediagate.Key, error) {
-	return s.key, s.take(ctx, s.auth)
+func (s *slowStore) KeyByHash(ctx context.Context, _ [32]byte) (mediagate.Key, mediagate.Account, error) {
+	return s.key, s.account, s.take(ctx, s.auth)
 }
 
 func (s *slowStore) Task(ctx context.Context, account, id string) (mediagate.Task, error) {

@@ -51,7 +51,7 @@ type SourceStore interface {
 
 // CallerStore knows who calls.
 type CallerStore interface {
-	KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, error)
+	KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, mediagate.Account, error)
 	Key(ctx context.Context, id string) (mediagate.Key, error)
 	TouchKeys(ctx context.Context, usedAt map[string]time.Time) error
 	Account(ctx context.Context, id string) (mediagate.Account, error)

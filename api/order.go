@@ -36,10 +36,7 @@ func (s *Server) order(c *call, body map[string]any, size int, endpoint string) 
 	if limit := operation.MaxBody; int64(size) > limit {
 		return order{}, errTooLarge(limit)
 	}
-	rights, err := s.rightsOf(c)
-	if err != nil {
-		return order{}, err
-	}
+	rights := s.rightsOf(c)
 	if !rights.allow(model.ID, model.Canonical) {
 		return order{}, mediagate.Errorf(mediagate.KindForbidden, "this API key may not use model %s", mediagate.Quote(model.ID))
 	}
@@ -79,16 +76,13 @@ type rights struct {
 
 // rightsOf are those of the caller's key and group. A group that is no setting
 // gives none.
-func (s *Server) rightsOf(c *call) (rights, error) {
-	name, err := s.groupOf(c.ctx, c.caller)
-	if err != nil {
-		return rights{}, err
-	}
+func (s *Server) rightsOf(c *call) rights {
+	name := c.caller.group()
 	g, ok := s.groups[name]
 	if !ok {
-		return rights{}, nil
+		return rights{}
 	}
-	return rights{group: name, factor: g.factor, capacity: g.capacity, lists: [][]string{g.models, c.caller.key.Models}}, nil
+	return rights{group: name, factor: g.factor, capacity: g.capacity, lists: [][]string{g.models, c.caller.key.Models}}
 }
 
 // allow reports whether a model may be used that has one of the names.

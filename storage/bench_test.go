@@ -84,7 +84,7 @@ func BenchmarkKeyByHash(b *testing.B) {
 	p := newPayer(b, pgtest.New(b))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := p.KeyByHash(b.Context(), p.hash); err != nil {
+		if _, _, err := p.KeyByHash(b.Context(), p.hash); err != nil {
 			b.Fatal(err)
 		}
 	}

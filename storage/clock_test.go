@@ -72,7 +72,7 @@ func TestDatabaseClockDecides(t *testing.T) {
 					t.Fatal(err)
 				}
 				for who, store := range map[string]*storage.Store{"it": s, "another": right} {
-					if _, err := store.KeyByHash(t.Context(), hash); (err == nil) != (what == "live") {
+					if _, _, err := store.KeyByHash(t.Context(), hash); (err == nil) != (what == "live") {
 						t.Errorf("%s finds a key that is %s: %v", who, what, err)
 					}
 				}

@@ -288,13 +288,26 @@ func (s *Store) Key(ctx context.Context, id string) (mediagate.Key, error) {
 	return readKey(s.on(ctx), s.on(ctx).Where("id = ? AND deleted_at IS NULL", id), id)
 }
 
-// KeyByHash finds the live key with that hash: not deleted and not expired.
-// Returns KindNotFound.
-func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, error) {
-	// Written out, as each request begins with it.
-	row, err := one[keyRow](s.on(ctx), "SELECT "+columnsOf[keyRow]().text+` FROM keys
-		WHERE hash = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`, hash[:], at(s.clock()))
-	return foundKey(s.on(ctx), row, err, "")
+// KeyByHash finds the live key with that hash, neither deleted nor expired, and
+// its account. Returns KindNotFound.
+func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, mediagate.Account, error) {
+	// Written out, and at once, as each request begins with it.
+	keys, accounts := columnsOf[keyRow](), columnsOf[accountRow]()
+	rows, err := s.on(ctx).Raw("SELECT "+keys.of("keys")+", "+accounts.of("accounts")+` FROM keys JOIN accounts ON accounts.id = keys.account_id
+		WHERE hash = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`, hash[:], at(s.clock())).Rows()
+	if err != nil {
+		return mediagate.Key{}, mediagate.Account{}, dbError(err, "read key")
+	}
+	defer rows.Close()
+	var row *keyRow
+	var account accountRow
+	if rows.Next() {
+		row = &keyRow{}
+		err = rows.Scan(append(keys.into(row), accounts.into(&account)...)...)
+	}
+	// Closed before the next statement, which may need the same connection.
+	k, err := foundKey(s.on(ctx), row, cmp.Or(err, rows.Err(), rows.Close()), "")
+	return k, account.account(), err
 }
 
 // readKey reads the key that the conditions leave.

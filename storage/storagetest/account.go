@@ -120,7 +120,7 @@ var accountTests = map[string]func(*bench){
 		want := old
 		want.ID, want.Prefix, want.LastFour, want.CreatedAt = made.ID, "mgk_new", "last", b.now()
 		same(b, "new key", made, want)
-		found, err := b.KeyByHash(b.Context(), secret.Hash)
+		found, _, err := b.KeyByHash(b.Context(), secret.Hash)
 		b.noError(err)
 		same(b, "new key, by its hash", found, want)
 		listed, _, err := b.Keys(b.Context(), p.account, "", 1)
@@ -142,7 +142,7 @@ var accountTests = map[string]func(*bench){
 		same(b, "name of the one, quota of both", []any{got.Name, got.Quota}, []any{"n", unit(8)})
 		_, err = b.RotateKey(b.Context(), made.ID, mediagate.KeySecret{Hash: [32]byte{9}}, 0)
 		b.noError(err)
-		_, err = b.KeyByHash(b.Context(), secret.Hash)
+		_, _, err = b.KeyByHash(b.Context(), secret.Hash)
 		b.kind(err, mediagate.KindNotFound)
 		_, err = b.RotateKey(b.Context(), made.ID, mediagate.KeySecret{Hash: [32]byte{10}}, 0)
 		b.kind(err, mediagate.KindNotFound)
@@ -203,19 +203,25 @@ var accountTests = map[string]func(*bench){
 			Models: []string{"alpha-*"}, AllowIPs: []string{"10.0.0.0/8"}, ExpiresAt: b.now().Add(time.Hour),
 		}, hash)
 		b.noError(err)
-		got, err := b.KeyByHash(b.Context(), hash)
+		account, err := b.UpdateAccount(b.Context(), p.account, func(a *mediagate.Account) error {
+			a.Rate = new(7)
+			return nil
+		})
+		b.noError(err)
+		got, of, err := b.KeyByHash(b.Context(), hash)
 		b.noError(err)
 		same(b, "key", got, made)
+		same(b, "its account", of, account)
 		_, err = b.CreateKey(b.Context(), mediagate.Key{AccountID: p.account}, hash)
 		b.kind(err, mediagate.KindConflict)
-		_, err = b.KeyByHash(b.Context(), sha256.Sum256([]byte("another")))
+		_, _, err = b.KeyByHash(b.Context(), sha256.Sum256([]byte("another")))
 		b.kind(err, mediagate.KindNotFound)
 
 		b.pass(time.Hour - time.Microsecond)
-		_, err = b.KeyByHash(b.Context(), hash)
+		_, _, err = b.KeyByHash(b.Context(), hash)
 		b.noError(err)
 		b.pass(time.Microsecond)
-		_, err = b.KeyByHash(b.Context(), hash)
+		_, _, err = b.KeyByHash(b.Context(), hash)
 		b.kind(err, mediagate.KindNotFound)
 	},
 	"a deleted key is gone from lists and lookups, but its row stays": func(b *bench) {
@@ -224,7 +230,7 @@ var accountTests = map[string]func(*bench){
 		b.kind(b.DeleteKey(b.Context(), p.key), mediagate.KindNotFound)
 		_, err := b.Key(b.Context(), p.key)
 		b.kind(err, mediagate.KindNotFound)
-		_, err = b.KeyByHash(b.Context(), sha256.Sum256([]byte(p.account)))
+		_, _, err = b.KeyByHash(b.Context(), sha256.Sum256([]byte(p.account)))
 		b.kind(err, mediagate.KindNotFound)
 		keys, _, err := b.Keys(b.Context(), p.account, "", 10)
 		b.noError(err)

@@ -39,6 +39,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 		"speeches":   speechTests,
 		"submit":     submitTests,
 		"limits":     withBoundaries(limitTests),
+		"rates":      rateTests,
 		"lists":      listTests,
 		"references": referenceTests,
 		"makers":     makerTests,
@@ -93,13 +94,14 @@ type office interface {
 	CreateAccount(ctx context.Context, a mediagate.Account) (mediagate.Account, error)
 	UpdateAccount(ctx context.Context, id string, change func(a *mediagate.Account) error) (mediagate.Account, error)
 	Key(ctx context.Context, id string) (mediagate.Key, error)
-	KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, error)
+	KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, mediagate.Account, error)
 	Keys(ctx context.Context, accountID, after string, limit int) (keys []mediagate.Key, hasMore bool, err error)
 	CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (mediagate.Key, error)
 	UpdateKey(ctx context.Context, id string, change func(k *mediagate.Key) error) (mediagate.Key, error)
 	RotateKey(ctx context.Context, id string, secret mediagate.KeySecret, grace time.Duration) (mediagate.Key, error)
 	DeleteKey(ctx context.Context, id string) error
 	TouchKeys(ctx context.Context, usedAt map[string]time.Time) error
+	TakeRates(ctx context.Context, limits []mediagate.RateLimit) (left []mediagate.RateLeft, admitted bool, err error)
 	Grant(ctx context.Context, accountID string, amount mediagate.Micros, reference string) (g mediagate.Transfer, available mediagate.Micros, created bool, err error)
 	Ledger(ctx context.Context, accountID, taskID, after string, limit int) (transfers []mediagate.Transfer, hasMore bool, err error)
 	Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error)

@@ -1,0 +1,16 @@
+package mediagate
+
+import "time"
+
+// RateLimit is how many submits a minute somebody may make, one at least. From
+// rest so many come through at once; then they come back evenly.
+type RateLimit struct {
+	Of        string // the id of the account, or of the purse of keys
+	PerMinute int
+}
+
+// RateLeft is what a limit still lets through.
+type RateLeft struct {
+	Submits int
+	Next    time.Duration // until there is one more; 0: all are there
+}
