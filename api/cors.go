@@ -54,6 +54,6 @@ func (s *Server) cors(c *call) bool {
 }
 
 const (
-	exposedHeaders = "X-Request-Id, Idempotency-Replayed, Retry-After"
+	exposedHeaders = "X-Request-Id, Idempotency-Replayed, Retry-After, RateLimit-Policy, RateLimit"
 	preflightAge   = "600"
 )

@@ -15,6 +15,7 @@ type Store interface {
 	TaskStore
 	SourceStore
 	CallerStore
+	RateStore
 	SecretStore
 	AdminAccountStore
 	AdminKeyStore
@@ -51,10 +52,18 @@ type SourceStore interface {
 
 // CallerStore knows who calls.
 type CallerStore interface {
+	// KeyByHash finds a live key, and its account.
 	KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, mediagate.Account, error)
 	Key(ctx context.Context, id string) (mediagate.Key, error)
 	TouchKeys(ctx context.Context, usedAt map[string]time.Time) error
 	Account(ctx context.Context, id string) (mediagate.Account, error)
+}
+
+// RateStore counts submits, for all processes.
+type RateStore interface {
+	// TakeRates takes a submit of each of the limits if all of them have one left,
+	// and otherwise of none. It tells what is left of each, in their order.
+	TakeRates(ctx context.Context, limits []mediagate.RateLimit) (left []mediagate.RateLeft, admitted bool, err error)
 }
 
 // SecretStore keeps the accounts' webhook secrets.

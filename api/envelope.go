@@ -129,8 +129,7 @@ func renderError(c *call, err error) error {
 	header := c.Response().Header()
 	switch {
 	case e.RetryAfter > 0:
-		seconds := (e.RetryAfter + time.Second - 1) / time.Second
-		header.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+		header.Set("Retry-After", strconv.FormatInt(seconds(e.RetryAfter), 10))
 	case r.status == http.StatusServiceUnavailable:
 		header.Set("Retry-After", "1")
 	}
@@ -139,6 +138,9 @@ func renderError(c *call, err error) error {
 	}
 	return c.json(r.status, envelopeOf(c, r, e, message))
 }
+
+// seconds is a time in whole seconds, rounded up.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 func envelopeOf(c *call, r rendering, e *mediagate.Error, message string) envelopeBody {
 	switch c.envelope {

@@ -136,6 +136,10 @@ var responseHeaders = openapi.Map[*openapi.Header]{
 	header("X-Request-Id", "The request's id. Quote it to your operator.", true, &openapi.Schema{Type: "string"}),
 	header("Idempotency-Replayed", "The acknowledgement is that of an earlier request with the same Idempotency-Key.", false, &openapi.Schema{Type: "string", Const: "true"}),
 	header("Retry-After", "After how many seconds to repeat the request.", false, &openapi.Schema{Type: "integer", Minimum: new(1)}),
+	header(ratePolicyHeader, "Where the key or its account may submit only so often: how many (q) in how many seconds (w), of each of the two that has a rate.", false,
+		&openapi.Schema{Type: "string", More: map[string]any{"examples": []string{`"key";q=60;w=60, "account";q=600;w=60`}}}),
+	header(rateLeftHeader, "Beside RateLimit-Policy: how many are left (r), and after how many seconds there is one more (t).", false,
+		&openapi.Schema{Type: "string", More: map[string]any{"examples": []string{`"key";r=59;t=1, "account";r=600`}}}),
 	header("WWW-Authenticate", "The scheme of authentication.", true, &openapi.Schema{Type: "string", Const: "Bearer"}),
 	header("Cache-Control", "How long the answer may be kept.", true, &openapi.Schema{Type: "string"}),
 	header("ETag", "Names the content: sent back as If-None-Match, it saves the answer.", true, &openapi.Schema{Type: "string"}),
@@ -252,7 +256,11 @@ func (d *describer) addAnswers(r route, o *openapi.Operation) error {
 		status := strconv.Itoa(a.status)
 		response, again := o.Responses.Get(status)
 		if !again {
-			response = &openapi.Response{Description: a.about, Headers: headerRefs(a.headers...)}
+			headers := a.headers
+			if r.counted() {
+				headers = append(slices.Clone(headers), ratePolicyHeader, rateLeftHeader)
+			}
+			response = &openapi.Response{Description: a.about, Headers: headerRefs(headers...)}
 			o.Responses.Set(status, response)
 		}
 		for _, format := range a.files {
@@ -325,7 +333,7 @@ func (d *describer) errorRow(e envelope, kind mediagate.Kind) string {
 	field("error", &openapi.Schema{AllOf: []*openapi.Schema{d.reflector.Of(body.Error), fixed}})
 	value, _ := openapi.Marshal(body)
 	d.doc.Components.Responses.Set(name, &openapi.Response{
-		Description: words.about, Headers: errorHeaders(r.status),
+		Description: words.about, Headers: errorHeaders(r.status, e),
 		Content: openapi.JSONContent(&openapi.MediaType{
 			Schema: schema, Examples: openapi.Map[*openapi.Example]{{Name: "example1", Value: &openapi.Example{Value: value}}},
 		}),
@@ -333,16 +341,20 @@ func (d *describer) errorRow(e envelope, kind mediagate.Kind) string {
 	return name
 }
 
-// errorHeaders are those that renderError sets.
-func errorHeaders(status int) openapi.Map[*openapi.Header] {
+// errorHeaders are those that renderError sets, and those of calls that a rate
+// counts: such routes share their errors with others of the envelope.
+func errorHeaders(status int, e envelope) openapi.Map[*openapi.Header] {
+	var names []string
 	switch status {
 	case http.StatusUnauthorized:
-		return headerRefs("WWW-Authenticate")
+		names = append(names, "WWW-Authenticate")
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return headerRefs("Retry-After")
-	default:
-		return headerRefs()
+		names = append(names, "Retry-After")
 	}
+	if e != envelopeBalance {
+		names = append(names, ratePolicyHeader, rateLeftHeader)
+	}
+	return headerRefs(names...)
 }
 
 // callback is what is sent to a client's address.

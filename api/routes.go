@@ -142,6 +142,11 @@ func (s *Server) mount(e *echo.Echo) {
 			if err := s.authenticate(c, r.access); err != nil {
 				return c.late(err)
 			}
+			if r.counted() {
+				if err := s.count(c); err != nil {
+					return c.late(err)
+				}
+			}
 			c.claim = claim{budget: c.models.budget, who: c.who()}
 			defer c.claim.release()
 			return c.late(r.handler(s, c))

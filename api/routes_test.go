@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -11,8 +12,12 @@ func TestRows(t *testing.T) {
 	t.Parallel()
 	defaults, _ := Config{}.withDefaults()
 	seen := map[string]bool{}
+	uncounted := map[string]bool{"POST " + quotePath: true, "POST /v1/tasks/:task_id/cancel": true, "POST /v1/webhooks/secret": true}
 	for _, r := range routes() {
 		name := r.method + " " + r.path
+		if want := r.access == accessKey && r.method == http.MethodPost && !uncounted[name]; r.counted() != want {
+			t.Errorf("%s: whether rates count it is %t", name, r.counted())
+		}
 		if seen[name] {
 			t.Errorf("%s is there twice", name)
 		}

@@ -46,7 +46,7 @@ type Store struct {
 	newID    func(prefix string) string
 	log      *slog.Logger
 	seals    []cipher.AEAD
-	groups   sync.Map  // group → *semaphore.Weighted: the turns of those with a capacity
+	groups   sync.Map // group → *semaphore.Weighted: the turns of those with a capacity
 	sweep    rateSweep
 	failover *failover // nil: the caller made the connections
 	unwatch  func()    // ends the reading of the database's clock; nil: nobody reads it
