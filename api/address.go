@@ -1,20 +1,31 @@
 package api
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/mediagate/mediagate"
 )
 
-// clientAddress is the address of the caller. Each trusted proxy appends the
-// address it was called from to X-Forwarded-For, so the caller's is that many
-// entries from the right; what stands further left is hearsay. The zero
-// address is returned when there is no readable one.
-func clientAddress(r *http.Request, trustedProxies int) netip.Addr {
+// Proxies are those in front of us that are believed: so many, or those in the
+// networks. Each appends the address it was called from to X-Forwarded-For.
+type Proxies struct {
+	Hops     int
+	Networks []netip.Prefix // not beside Hops
+}
+
+// clientAddress is the address of the caller. Of so many proxies it is the entry
+// that many from the right. Proxies that are known by their networks begin with
+// the peer: the first from the right that is none of them is the caller. What
+// stands further left is hearsay. The zero address is returned when there is no
+// readable one.
+func clientAddress(r *http.Request, by Proxies) netip.Addr {
 	peer := readAddress(r.RemoteAddr)
-	if trustedProxies <= 0 {
+	if by.Hops <= 0 && !contain(by.Networks, peer) {
 		return peer
 	}
 	var hops []string
@@ -24,7 +35,14 @@ func clientAddress(r *http.Request, trustedProxies int) netip.Addr {
 	if len(hops) == 0 {
 		return peer
 	}
-	return readAddress(strings.TrimSpace(hops[max(0, len(hops)-trustedProxies)]))
+	if by.Hops > 0 {
+		return readAddress(strings.TrimSpace(hops[max(0, len(hops)-by.Hops)]))
+	}
+	client := peer
+	for i := len(hops) - 1; i >= 0 && contain(by.Networks, client); i-- {
+		client = readAddress(strings.TrimSpace(hops[i]))
+	}
+	return client
 }
 
 // readAddress reads an address with or without a port.
@@ -39,22 +57,31 @@ func readAddress(s string) netip.Addr {
 	return a.Unmap().WithZone("")
 }
 
-// parseAllowed reads one entry of a key's allow list: an address, or a CIDR
-// without host bits that leaves something out.
-func parseAllowed(param, s string) (netip.Prefix, error) {
+// ReadNetwork reads an address, or a CIDR without host bits. Its error says what
+// the text must be.
+func ReadNetwork(s string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
 		a = a.Unmap()
 		return netip.PrefixFrom(a, a.BitLen()), nil
 	}
 	p, err := netip.ParsePrefix(s)
 	if err != nil {
-		return netip.Prefix{}, mediagate.Invalid(param, "%s must be an IP address or a CIDR", param)
+		return netip.Prefix{}, errors.New("must be an IP address or a CIDR")
 	}
 	if p.Masked() != p {
-		return netip.Prefix{}, mediagate.Invalid(param, "%s must not have bits set behind its prefix: %s is meant by it", param, p.Masked())
+		return netip.Prefix{}, fmt.Errorf("must not have bits set behind its prefix: %s is meant by it", p.Masked())
 	}
 	if p.Addr().Is4In6() && p.Bits() >= 96 {
 		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p, nil
+}
+
+// parseAllowed reads one entry of a key's allow list, which leaves something out.
+func parseAllowed(param, s string) (netip.Prefix, error) {
+	p, err := ReadNetwork(s)
+	if err != nil {
+		return netip.Prefix{}, mediagate.Invalid(param, "%s %s", param, err)
 	}
 	if p.Bits() == 0 {
 		return netip.Prefix{}, mediagate.Invalid(param, "%s must not allow every address: leave allow_ips out instead", param)
@@ -65,13 +92,9 @@ func parseAllowed(param, s string) (netip.Prefix, error) {
 // allowedFrom reports whether the address is in one of the prefixes; an empty
 // list allows any.
 func allowedFrom(a netip.Addr, prefixes []netip.Prefix) bool {
-	if len(prefixes) == 0 {
-		return true
-	}
-	for _, p := range prefixes {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return len(prefixes) == 0 || contain(prefixes, a)
+}
+
+func contain(prefixes []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 }

@@ -89,7 +89,7 @@ func (s *Server) authenticate(c *call, need access) error {
 		}
 		return err
 	}
-	if !s.allowed(c, who) {
+	if !c.allowed(who) {
 		return errAddress
 	}
 	c.caller = who
@@ -97,11 +97,11 @@ func (s *Server) authenticate(c *call, need access) error {
 	return nil
 }
 
-func (s *Server) allowed(c *call, who *caller) bool {
+func (c *call) allowed(who *caller) bool {
 	if who.closed {
 		return false
 	}
-	return len(who.prefixes) == 0 || allowedFrom(clientAddress(c.Request(), s.cfg.TrustedProxies), who.prefixes)
+	return allowedFrom(c.client, who.prefixes)
 }
 
 // admitAdmin tells an ordinary key (403) from no key at all (401).

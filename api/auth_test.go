@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -143,7 +144,7 @@ func TestKeysAreRememberedForAMoment(t *testing.T) {
 
 func TestAllowedAddresses(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, func(c *api.Config) { c.TrustedProxies = 1 })
+	g := newGateway(t, func(c *api.Config) { c.TrustedProxies.Hops = 1 })
 	_, secret := g.newKey(mediagate.Key{Unlimited: true, AllowIPs: []string{"192.0.2.0/24", "2001:db8::1"}})
 	for forwarded, status := range map[string]int{
 		"192.0.2.9": 200, "192.0.3.1": 403, "2001:db8::1": 200, "2001:db8::2": 403, "::ffff:192.0.2.1": 200, "garbage": 403,
@@ -155,6 +156,26 @@ func TestAllowedAddresses(t *testing.T) {
 		}
 		if status == 403 {
 			a.wantError(t, 403, "permission_error", "address")
+		}
+	}
+	known := newGateway(t, func(c *api.Config) { c.TrustedProxies.Networks = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
+	_, secret = known.newKey(mediagate.Key{Unlimited: true, AllowIPs: []string{"192.0.2.0/24", "10.0.0.0/8"}})
+	for name, test := range map[string]struct {
+		remote, forwarded string
+		status            int
+	}{
+		"by a proxy":                   {"10.0.0.1:9", "192.0.2.9", 200},
+		"by a proxy, from elsewhere":   {"10.0.0.1:9", "192.0.2.9, 198.51.100.1", 403},
+		"by a proxy, from who knows":   {"10.0.0.1:9", "192.0.2.9, garbage", 403},
+		"by nobody, with a claim":      {"198.51.100.1:9", "192.0.2.9", 403},
+		"by nobody":                    {"192.0.2.9:9", "198.51.100.1", 200},
+		"a proxy itself":               {"10.0.0.1:9", "10.0.0.2", 200},
+		"a proxy that says nothing":    {"10.0.0.1:9", "", 403},
+		"a proxy within, a liar ahead": {"10.0.0.1:9", "10.0.0.2, 198.51.100.1", 403},
+	} {
+		a := known.send(request{path: "/v1/tasks", key: secret, remote: test.remote, header: http.Header{"X-Forwarded-For": {test.forwarded}}})
+		if a.status != test.status {
+			t.Errorf("%s: %d, want %d", name, a.status, test.status)
 		}
 	}
 	plain := newGateway(t)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type call struct {
 	route     route      // once it is admitted to one
 	models    *models    // of the moment in which it came
 	caller    *caller    // of routes that take a key
+	client    netip.Addr // from which the call came; the zero one when that cannot be read
 	taskID    string     // for the log
 	speech    *utterance // also for the log
 	begun     bool       // something of the body was asked for

@@ -47,7 +47,7 @@ type Config struct {
 	Grace          time.Duration    // for calls under way when the server is to stop; 0: 15 s
 	LinkTTL        time.Duration    // of links in answers; 0 or more than 7 days: 7 days
 	CORSOrigins    []string         // "*" is any
-	TrustedProxies int              // in front of us, each appending to X-Forwarded-For
+	TrustedProxies Proxies          // in front of us
 	Version        string           // shown by /healthz
 
 	Now    func() time.Time // nil: time.Now

@@ -284,7 +284,7 @@ func TestLogTellsNoSecrets(t *testing.T) {
 	line, _, _ := strings.Cut(log, "\n")
 	for _, part := range []string{
 		`"method":"POST"`, `"route":"/v1/videos/generations"`, `"status":200`, `"duration_ms":`, `"request":"req_`,
-		`"account":"` + g.account.ID + `"`, `"key":"` + g.keyRow.Prefix + `"`, `"task":"` + id + `"`,
+		`"client":"192.0.2.1"`, `"account":"` + g.account.ID + `"`, `"key":"` + g.keyRow.Prefix + `"`, `"task":"` + id + `"`,
 	} {
 		if !strings.Contains(line, part) {
 			t.Errorf("the line of the submit lacks %s: %s", part, line)

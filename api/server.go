@@ -179,6 +179,7 @@ func callOf(ec echo.Context) *call {
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		c := &call{Context: ec, requestID: s.newID("req_"), started: time.Now(), server: s.life}
+		c.client = clientAddress(ec.Request(), s.cfg.TrustedProxies)
 		ec.Set(callKey, c)
 		ec.Response().Header().Set("X-Request-Id", c.requestID)
 		ec.Response().Before(c.skipBody)
@@ -317,6 +318,9 @@ func (s *Server) logCall(c *call, err error) {
 		slog.String("method", shortMethod(c.Request().Method)), slog.String("route", c.Path()),
 		slog.Int("status", status), slog.Float64("duration_ms", float64(time.Since(c.started).Microseconds())/1000),
 		slog.String("request", c.requestID))
+	if c.client.IsValid() {
+		attrs = append(attrs, slog.String("client", c.client.String()))
+	}
 	if c.caller != nil {
 		attrs = append(attrs, slog.String("account", c.caller.key.AccountID), slog.String("key", c.caller.key.Prefix))
 	}

@@ -37,7 +37,7 @@ type Config struct {
 	QueueTimeout   time.Duration    `yaml:"queue_timeout" help:"waiting for a vendor's slot"`
 	Moderation     Moderation       `yaml:"moderation"`
 	CORSOrigins    []string         `yaml:"cors_origins" help:"origins that browsers may call from"`
-	TrustedProxies int              `yaml:"trusted_proxies" help:"proxies in front of us that append to X-Forwarded-For"`
+	TrustedProxies Proxies          `yaml:"trusted_proxies" help:"proxies in front of us that append to X-Forwarded-For: how many, or a list of CIDRs"`
 	LogLevel       string           `yaml:"log_level" help:"debug, info, warn or error"`
 }
 

@@ -113,7 +113,7 @@ func TestLoadLayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.APIListen != ":8082" || c.S3.Bucket != "from-flag" || c.LogLevel != "debug" || c.OpsListen != ":9091" ||
-		c.S3.PathStyle || c.TrustedProxies != 2 || c.TaskTimeout != time.Hour ||
+		c.S3.PathStyle || c.TrustedProxies.Hops != 2 || c.TaskTimeout != time.Hour ||
 		c.DatabasePool != (app.DatabasePool{Size: 30, MaxAge: 2 * time.Hour}) {
 		t.Errorf("layers are not obeyed: %+v", c)
 	}
@@ -165,7 +165,7 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 			text: "trusted_proxies: many\nshutdown_grace: soon\nretention: {tasks: 5}\nown_domains: 7\ntemporal: here\n" +
 				"currency: {x: y}\nlog_level: true\ns3: {path_style: 1}\ncredits_per_unit: \"10\"\noutbound: {allow: [[x]]}\n",
 			want: []string{
-				`trusted_proxies: must be a whole number, not "many"`,
+				`trusted_proxies: must be a whole number or a list of CIDRs, not "many"`,
 				`shutdown_grace: must be a duration like 10s, 2h or 30d, not "soon"`,
 				`retention.tasks: must be a duration like 10s, 2h or 30d, not "5"`,
 				"own_domains: must be a list",
@@ -181,7 +181,7 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 			text: "credits_per_unit: 1000.9\ntrusted_proxies: 1e1\n" +
 				"channels: [{name: a, provider: dashscope, credentials: {api_key: k}, weight: 1.5, priority: 010, requests_per_second: .inf}]\n",
 			want: []string{
-				`credits_per_unit: must be a whole number, not "1000.9"`, `trusted_proxies: must be a whole number, not "1e1"`,
+				`credits_per_unit: must be a whole number, not "1000.9"`, `trusted_proxies: must be a whole number or a list of CIDRs, not "1e1"`,
 				`channels[0].weight: must be a whole number, not "1.5"`,
 				`channels[0].priority: must be written without leading zeros, not "010"`,
 				`channels[0].requests_per_second: must be a number, not ".inf"`,
@@ -204,7 +204,7 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 				"foo: no such setting",
 				`credits_per_unit: must be a whole number, not "x"`,
 				"MEDIAGATE_DATABSE_URL: no such setting",
-				`trusted_proxies: must be a whole number, not "1.5" (MEDIAGATE_TRUSTED_PROXIES)`,
+				`trusted_proxies: must be a whole number or a list of CIDRs, not "1.5" (MEDIAGATE_TRUSTED_PROXIES)`,
 				"channels: is not readable as YAML: [1:2] could not find flow mapping end token '}' (MEDIAGATE_CHANNELS)",
 				`task_timeout: must be a duration like 10s, 2h or 30d, not "soon" (-task-timeout)`,
 				"admin_key_file: open " + missing + ": no such file or directory",

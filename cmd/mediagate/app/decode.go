@@ -50,7 +50,7 @@ func (d *decoder) fields(path string, n node, v reflect.Value) {
 		switch {
 		case !ok:
 			d.report(at, "no such setting")
-		case field.Kind() == reflect.Struct:
+		case field.Kind() == reflect.Struct && field.Type() != proxiesType:
 			d.fields(at, e.value, field)
 		case e.value.kind != kindNothing:
 			d.leaf(at, e.value, field)
@@ -86,6 +86,9 @@ func (d *decoder) value(path string, n node, v reflect.Value) bool {
 	var problem string
 	switch v.Kind() {
 	case reflect.Struct:
+		if p, ok := reflect.TypeAssert[*Proxies](v.Addr()); ok {
+			return d.proxies(path, n, p)
+		}
 		d.fields(path, n, v)
 		return n.kind == kindMapping || n.kind == kindNothing
 	case reflect.Slice:
@@ -183,13 +186,15 @@ func number(n node, v reflect.Value) error {
 	case n.kind == kindPlain && errors.Is(err, strconv.ErrRange):
 		return errors.New("is too far from 0" + shown)
 	case n.kind != kindPlain || err != nil:
-		return errors.New("must be a whole number" + shown)
+		return errors.New(wholeNumber + shown)
 	case octal.MatchString(n.text):
 		return errors.New("must be written without leading zeros" + shown)
 	}
 	v.SetInt(i)
 	return nil
 }
+
+const wholeNumber = "must be a whole number"
 
 // octal is what some readers of YAML take for a number to the base 8.
 var octal = regexp.MustCompile(`^[+-]?0[0-9]`)

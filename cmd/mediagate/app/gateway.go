@@ -183,6 +183,10 @@ func (g *Gateway) API() (*api.Server, error) {
 	for name, group := range c.Groups {
 		groups[name] = api.Group{PriceFactor: group.PriceFactor, Models: group.Models, Capacity: group.Capacity}
 	}
+	proxies, err := c.TrustedProxies.trusted()
+	if err != nil {
+		return nil, err
+	}
 	server, err := api.New(api.Config{
 		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket}, Files: g.Bucket, FileURL: g.fileURL,
 		Starter: workflows.Client{Temporal: g.Temporal}, Signer: g.Bucket,
@@ -195,7 +199,7 @@ func (g *Gateway) API() (*api.Server, error) {
 			return err
 		},
 		AdminKey: c.AdminKey, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
-		BodyBudget: bodyBudget(), UploadsAtOnce: int(clientMemory() / blob.MinMemory), TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, CORSOrigins: c.CORSOrigins, TrustedProxies: c.TrustedProxies,
+		BodyBudget: bodyBudget(), UploadsAtOnce: int(clientMemory() / blob.MinMemory), TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, CORSOrigins: c.CORSOrigins, TrustedProxies: proxies,
 		Version: g.opts.Version, Now: g.Store.Now, Logger: g.log,
 	})
 	if err != nil {

@@ -43,7 +43,7 @@ func settings() []setting {
 		for f := range t.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 			at := slices.Concat(index, f.Index)
-			if f.Type.Kind() == reflect.Struct {
+			if f.Type.Kind() == reflect.Struct && f.Type != proxiesType {
 				walk(f.Type, prefix+name+".", at)
 				continue
 			}
@@ -215,7 +215,8 @@ func (s setting) parse(text string) (node, error) {
 	if s.kind.Kind() == reflect.String || s.kind == reflect.TypeFor[time.Duration]() || s.kind == reflect.TypeFor[ByteSize]() {
 		return textNode(text), nil
 	}
-	if s.kind == reflect.TypeFor[[]string]() && !strings.HasPrefix(strings.TrimSpace(text), "[") {
+	listed := s.kind == reflect.TypeFor[[]string]() || s.kind == proxiesType && strings.ContainsAny(text, "/,")
+	if listed && !strings.HasPrefix(strings.TrimSpace(text), "[") {
 		list := node{kind: kindList}
 		for item := range strings.SplitSeq(text, ",") {
 			if item = strings.TrimSpace(item); item != "" {

@@ -24,6 +24,12 @@ func (c Config) Print() (string, error) {
 func printable(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Struct:
+		if p, ok := reflect.TypeAssert[Proxies](v); ok {
+			if len(p.Networks) > 0 {
+				return p.Networks
+			}
+			return p.Hops
+		}
 		m := yaml.MapSlice{}
 		for i := range v.NumField() {
 			f := v.Type().Field(i)

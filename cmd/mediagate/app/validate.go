@@ -85,7 +85,7 @@ func (c Config) problems(embedded bool) []problem {
 	v.check(c.CreditsPerUnit > 0, "credits_per_unit", "must be above 0")
 	v.check(c.MirrorMemory >= blob.MinMemory, "mirror_memory", "must be at least %s, what one copy needs", ByteSize(blob.MinMemory))
 	v.catalog(c)
-	v.check(c.TrustedProxies >= 0, "trusted_proxies", "must not be negative")
+	v.proxies("trusted_proxies", c.TrustedProxies)
 	v.check(c.Moderation.Mode == "off", "moderation.mode", "%q is not available: off", c.Moderation.Mode)
 	v.check(new(slog.LevelVar).UnmarshalText([]byte(c.LogLevel)) == nil, "log_level", "must be debug, info, warn or error")
 	for _, d := range []struct {

@@ -1,0 +1,69 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strings"
+
+	"github.com/mediagate/mediagate/api"
+)
+
+// Proxies are those in front of us: so many, or those that call from the networks.
+// As a setting it is a number or a list.
+type Proxies struct {
+	Hops     int
+	Networks []string
+}
+
+var proxiesType = reflect.TypeFor[Proxies]()
+
+// proxies decodes them.
+func (d *decoder) proxies(path string, n node, p *Proxies) bool {
+	var read Proxies
+	if n.kind == kindList {
+		d.value(path, n, reflect.ValueOf(&read.Networks).Elem())
+		*p = read
+		return true
+	}
+	err := number(n, reflect.ValueOf(&read.Hops).Elem())
+	if err != nil {
+		d.fail(path, strings.Replace(err.Error(), wholeNumber, wholeNumber+" or a list of CIDRs", 1))
+		return false
+	}
+	*p = read
+	return true
+}
+
+// proxies checks them.
+func (v *validator) proxies(path string, p Proxies) {
+	v.check(p.Hops >= 0, path, "must not be negative")
+	for i, entry := range p.Networks {
+		if _, err := readProxies(entry); err != nil {
+			v.add(fmt.Sprintf("%s[%d]", path, i), fmt.Sprintf("%q %s", entry, err))
+		}
+	}
+}
+
+// readProxies reads a network of proxies.
+func readProxies(entry string) (netip.Prefix, error) {
+	network, err := api.ReadNetwork(entry)
+	if err == nil && network.Bits() == 0 {
+		err = errors.New("must not be every address: anybody could then claim to be anybody")
+	}
+	return network, err
+}
+
+// trusted are the proxies as the API takes them.
+func (p Proxies) trusted() (api.Proxies, error) {
+	by := api.Proxies{Hops: p.Hops}
+	for _, entry := range p.Networks {
+		network, err := readProxies(entry)
+		if err != nil {
+			return api.Proxies{}, fmt.Errorf("trusted_proxies: %q %w", entry, err)
+		}
+		by.Networks = append(by.Networks, network)
+	}
+	return by, nil
+}
