@@ -46,6 +46,7 @@ type measurement struct {
 func measurements() []measurement {
 	return []measurement{
 		{"submit", measureSubmits},
+		{"limits", measureLimits},
 		{"read", measureReads},
 		{"full", measureFullTasks},
 		{"mirror", measureMirror},
