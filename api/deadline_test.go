@@ -26,6 +26,7 @@ type slowStore struct {
 	key            mediagate.Key
 	account        mediagate.Account
 	auth, work     time.Duration // of the look-up of the key, of all else
+	count          time.Duration // of counting a submit
 	later          time.Duration // of reading the task again
 	reads          int
 	fault          error // what work ends in
@@ -51,6 +52,10 @@ func (s *slowStore) take(ctx context.Context, d time.Duration) error {
 
 func (s *slowStore) KeyByHash(ctx context.Context, _ [32]byte) (mediagate.Key, mediagate.Account, error) {
 	return s.key, s.account, s.take(ctx, s.auth)
+}
+
+func (s *slowStore) TakeRates(ctx context.Context, limits []mediagate.RateLimit) ([]mediagate.RateLeft, bool, error) {
+	return make([]mediagate.RateLeft, len(limits)), true, s.take(ctx, s.count)
 }
 
 func (s *slowStore) Task(ctx context.Context, account, id string) (mediagate.Task, error) {
@@ -96,6 +101,8 @@ func TestStoreTimeout(t *testing.T) {
 		"the read hangs":             {store: slowStore{work: forever}, path: poll, status: 503, takes: 10 * time.Second},
 		"both together":              {store: slowStore{auth: 6 * time.Second, work: 6 * time.Second}, path: poll, status: 503, takes: 10 * time.Second},
 		"a submit hangs":             {store: slowStore{work: forever}, path: videos, status: 503, takes: 10 * time.Second},
+		"a submit's count hangs":     {store: slowStore{account: mediagate.Account{Rate: new(5)}, count: forever}, path: videos, status: 503, takes: 10 * time.Second},
+		"a submit's count is slow":   {store: slowStore{account: mediagate.Account{Rate: new(5)}, count: 4 * time.Second, work: 5 * time.Second}, path: videos, status: 200, takes: 9 * time.Second},
 		"slow upload":                {store: slowStore{auth: 4 * time.Second, work: 5 * time.Second}, path: videos, body: time.Minute, status: 200, takes: 69 * time.Second},
 		"slow upload, then it hangs": {store: slowStore{auth: 4 * time.Second, work: forever}, path: videos, body: time.Minute, status: 503, takes: 70 * time.Second},
 		"wait":                       {store: slowStore{auth: 4 * time.Second, work: 5 * time.Second, later: 9 * time.Second}, path: poll + "?wait=60", status: 200, takes: 78 * time.Second},

@@ -90,6 +90,37 @@ func BenchmarkKeyByHash(b *testing.B) {
 	}
 }
 
+// What a submit of a key and an account with rates costs beside.
+func BenchmarkTakeRates(b *testing.B) {
+	for name, limits := range map[string][]mediagate.RateLimit{
+		"one": {{Of: "key_a", PerMinute: 100_000_000}}, "two": {{Of: "key_a", PerMinute: 100_000_000}, {Of: "acc_a", PerMinute: 100_000_000}},
+	} {
+		for _, width := range []int{1, 16} {
+			b.Run(fmt.Sprintf("%s/%d at once", name, width), func(b *testing.B) {
+				url, trips := distant(b, pgtest.New(b), 0)
+				p := newPayer(b, url)
+				before := trips.Load()
+				var left atomic.Int64
+				left.Store(int64(b.N))
+				b.ResetTimer()
+				var group sync.WaitGroup
+				for range width {
+					group.Go(func() {
+						for left.Add(-1) >= 0 {
+							if _, admitted, err := p.TakeRates(b.Context(), limits); err != nil || !admitted {
+								b.Errorf("%t, %v", admitted, err)
+								return
+							}
+						}
+					})
+				}
+				group.Wait()
+				b.ReportMetric(float64(trips.Load()-before)/float64(b.N), "trips/op")
+			})
+		}
+	}
+}
+
 // Submits of one account, one after the other and many at once, as one
 // statement and as a transaction of several; beside the server, and a
 // millisecond away from it, as a database on another machine may be.

@@ -175,9 +175,11 @@ func (s *Store) makeRates(ctx context.Context, limits []mediagate.RateLimit) err
 }
 
 // sweepRates deletes the next rows that have been at rest for long. It waits for
-// nobody who holds one.
+// nobody: neither for who holds one, nor for another sweep of this process.
 func (s *Store) sweepRates(ctx context.Context) error {
-	s.sweep.mu.Lock()
+	if !s.sweep.mu.TryLock() {
+		return nil
+	}
 	defer s.sweep.mu.Unlock()
 	var next []struct{ ID string }
 	if err := read(s.on(ctx), &next, "SELECT id FROM rates WHERE id > ? ORDER BY id LIMIT ?", s.sweep.after, sweptAtOnce); err != nil {

@@ -86,7 +86,7 @@ func (g *gateway) limited(ctx context.Context) (*gateway, error) {
 	prefix, lastFour := api.KeyDisplay(secret)
 	key, err := g.Store.CreateKey(ctx, mediagate.Key{
 		AccountID: account.ID, Name: "limited", Prefix: prefix, LastFour: lastFour, Quota: grant, Rate: new(ample), InFlight: new(ample),
-		Caps: mediagate.Caps{Day: new(mediagate.Micros(grant)), Week: new(mediagate.Micros(grant)), Month: new(mediagate.Micros(grant))},
+		Caps: mediagate.Caps{Day: new(grant), Week: new(grant), Month: new(grant)},
 	}, hash)
 	if err != nil {
 		return nil, fmt.Errorf("make a limited key: %w", err)
