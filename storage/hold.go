@@ -24,8 +24,8 @@ var errRefused = errors.New("the hold is refused")
 // live is what a submit asks of its key: parameters are its account and the time.
 const live = "account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 
-// room is what a row must have left for one more task in flight.
-const room = " AND (in_flight_cap IS NULL OR in_flight < in_flight_cap)"
+// roomInFlight is what a row must have left for one more task in flight.
+const roomInFlight = " AND (in_flight_cap IS NULL OR in_flight < in_flight_cap)"
 
 // holdOnKey writes the UPDATE of the key's purse, which counts the hold in the
 // periods of its caps too. It changes no row when the hold cannot be, and returns
@@ -47,7 +47,7 @@ func (n submission) holdOnKey(s *statement, from string) {
 		s.with(" AND (cap_"+p.name+" IS NULL OR cap_"+p.name+" - "+p.current()+" >= ?)", p.start(n.now.Time), amount)
 	}
 	if n.tasks > 0 {
-		s.say(room)
+		s.say(roomInFlight)
 	}
 	s.say(" RETURNING day_start")
 }
@@ -59,7 +59,7 @@ func (n submission) holdOnAccount(s *statement, from string) {
 	s.with("UPDATE accounts SET available = available - ?, held = held + ?, in_flight = in_flight + ?", amount, amount, n.tasks).
 		say(from).with(" WHERE id = ? AND available >= ?", n.hold.AccountID, amount)
 	if n.tasks > 0 {
-		s.say(room)
+		s.say(roomInFlight)
 	}
 	s.say(" RETURNING id")
 }
