@@ -132,13 +132,13 @@ type Report struct {
 
 // Outcome is how a vendor's job ended.
 type Outcome struct {
-	Succeeded    bool     `json:"succeeded"`
-	Media        []Media  `json:"media,omitempty"`
-	Made         *Made    `json:"made,omitempty"` // beside the files
-	Failure      *Failure `json:"failure,omitempty"`
-	VendorText   string   `json:"vendor_text,omitempty"`   // in its own words, where they are not the message
-	Seconds      float64  `json:"seconds,omitempty"`       // delivered, as the vendor states it
-	UpstreamCost string   `json:"upstream_cost,omitempty"` // as the vendor states it
+	Succeeded    bool          `json:"succeeded"`
+	Media        []Media       `json:"media,omitempty"`
+	Made         *Made         `json:"made,omitempty"` // beside the files
+	Failure      *Failure      `json:"failure,omitempty"`
+	VendorText   string        `json:"vendor_text,omitempty"` // in its own words, where they are not the message
+	Seconds      float64       `json:"seconds,omitempty"`     // delivered, as the vendor states it
+	VendorCharge *VendorCharge `json:"vendor_charge,omitempty"`
 }
 
 // Media is one file that a vendor offers: by a URL, which is short-lived and

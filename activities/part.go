@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -262,7 +261,6 @@ func (a *Activities) callEnds(ctx context.Context, row mediagate.Attempt) (time.
 // vendor's names for the others stay with their rows.
 func joined(row mediagate.Attempt, done []mediagate.Part) mediagate.Submission {
 	all := mediagate.Outcome{Succeeded: true}
-	var costs []string
 	next := map[mediagate.Role]int{}
 	for _, p := range done {
 		one := p.Submission.Outcome
@@ -272,11 +270,8 @@ func joined(row mediagate.Attempt, done []mediagate.Part) mediagate.Submission {
 			all.Media = append(all.Media, m)
 		}
 		all.Seconds += one.Seconds
-		if one.UpstreamCost != "" {
-			costs = append(costs, one.UpstreamCost)
-		}
+		all.VendorCharge = all.VendorCharge.Plus(one.VendorCharge)
 	}
-	all.UpstreamCost = strings.Join(costs, " + ")
 	ref := done[0].Submission.Ref
 	ref.ExternalID = row.ExternalID
 	return mediagate.Submission{Ref: ref, Outcome: &all}

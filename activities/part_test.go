@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,7 +39,7 @@ func draws(ctx context.Context, job mediagate.Job) (mediagate.Submission, error)
 	m, err := job.Sink.Store(ctx, 0, strings.NewReader(fmt.Sprintf("picture %d", job.Part)))
 	return mediagate.Submission{
 		Ref:     mediagate.JobRef{JobID: fmt.Sprintf("req-%d", job.Part)},
-		Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{m}, UpstreamCost: "7"},
+		Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{m}, VendorCharge: mediagate.ChargedBy("7", "tokens")},
 	}, err
 }
 
@@ -147,7 +148,8 @@ func TestPartsEnd(t *testing.T) {
 						t.Errorf("file %d is %s, index %d", i, r.Key, r.Index)
 					}
 				}
-				if cost := strings.Repeat(" + 7", len(c.files)); row.Outcome.UpstreamCost != strings.TrimPrefix(cost, " + ") || row.Ref.ExternalID != taskID {
+				charge := mediagate.ChargedBy(strconv.Itoa(7*len(c.files)), "tokens")
+				if diff := cmp.Diff(charge, row.Outcome.VendorCharge); diff != "" || row.Ref.ExternalID != taskID {
 					t.Errorf("outcome %+v of %+v", row.Outcome, row.Ref)
 				}
 				st = must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{TaskID: taskID, N: 1, Status: mediagate.StatusCompleted})

@@ -5,6 +5,9 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
+// chargeUnit is what jobs are charged in: the seconds that are paid for.
+const chargeUnit = "seconds"
+
 // stateMarked is the state of a reference whose client wants the file with a
 // watermark. It stands in rows.
 const stateMarked = "watermark"
@@ -59,7 +62,7 @@ func (r reply) success(marked bool) *mediagate.Outcome {
 	}
 	seconds := r.delivered()
 	return &mediagate.Outcome{
-		Succeeded: true, Seconds: seconds, UpstreamCost: r.Usage.Seconds.Decimal(),
+		Succeeded: true, Seconds: seconds, VendorCharge: mediagate.ChargedBy(r.Usage.Seconds.Decimal(), chargeUnit),
 		Media: []mediagate.Media{{URL: link, MimeType: "video/mp4", Duration: seconds}},
 	}
 }

@@ -158,7 +158,7 @@ func TestOutcome(t *testing.T) {
 	both := fmt.Sprintf(`,"video_url":%q,"watermark_video_url":%q`, clean, marked)
 	good := func(url string, seconds float64, cost string) *mediagate.Outcome {
 		return &mediagate.Outcome{
-			Succeeded: true, Seconds: seconds, UpstreamCost: cost,
+			Succeeded: true, Seconds: seconds, VendorCharge: mediagate.ChargedBy(cost, "seconds"),
 			Media: []mediagate.Media{{URL: url, MimeType: "video/mp4", Duration: seconds}},
 		}
 	}

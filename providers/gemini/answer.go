@@ -15,6 +15,9 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
+// chargeUnit is what jobs are charged in: the tokens of request and answer.
+const chargeUnit = "tokens"
+
 // reply is an answer with HTTP 200. Data is what stands for an image's bytes.
 type reply struct {
 	Candidates []candidate `json:"candidates"`
@@ -89,7 +92,7 @@ func (a *Adapter) outcome(ctx context.Context, job mediagate.Job, answer *vendor
 		JobID: a.HTTP.ID(r.ResponseID), ExternalID: job.ExternalID, Operation: job.Operation,
 	}}
 	if !broken && r.shows(taken+number(images)) {
-		s.Outcome = &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{media}, UpstreamCost: r.Usage.Total.Decimal()}
+		s.Outcome = &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{media}, VendorCharge: mediagate.ChargedBy(r.Usage.Total.Decimal(), chargeUnit)}
 		return s, nil
 	}
 	s.Outcome = a.failed(r)
@@ -142,7 +145,7 @@ func (a *Adapter) failed(r *reply) *mediagate.Outcome {
 	}
 	out := &mediagate.Outcome{
 		Failure:      &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the vendor made no image", Retryable: true},
-		UpstreamCost: r.Usage.Total.Decimal(),
+		VendorCharge: mediagate.ChargedBy(r.Usage.Total.Decimal(), chargeUnit),
 	}
 	if blocked || moderated[reason] { // a prompt is blocked for what it says
 		out.Failure = &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}

@@ -110,7 +110,7 @@ func suite() providertest.Suite {
 			"https://img.example.com/heavy2": heavy(7_000_000),
 		},
 		Accepted:   content(`{"text":"Here it is."}`, inline(made)),
-		Submission: mediagate.Submission{Ref: ref, Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{stored}, UpstreamCost: "1290"}},
+		Submission: mediagate.Submission{Ref: ref, Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{stored}, VendorCharge: mediagate.ChargedBy("1290", "tokens")}},
 		Refused:    func(text string) providertest.Reply { return refusal(400, "INVALID_ARGUMENT", text) },
 		SubmitRows: map[string]providertest.Row{
 			"INVALID_ARGUMENT":    {Reply: refusal(400, "INVALID_ARGUMENT", "bad size"), Kind: mediagate.KindInvalid, Code: mediagate.CodeInvalidParameters},

@@ -14,6 +14,9 @@ type head struct {
 	RequestID vendorhttp.Text `json:"request_id"`
 }
 
+// chargeUnit is what the older generation charges in.
+const chargeUnit = "unit"
+
 type task struct {
 	TaskID     vendorhttp.Text `json:"task_id"`
 	Status     vendorhttp.Text `json:"task_status"`
@@ -93,7 +96,7 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 		}
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(string(t.StatusText))
-		report.Outcome.UpstreamCost = t.Units.Decimal()
+		report.Outcome.VendorCharge = mediagate.ChargedBy(t.Units.Decimal(), chargeUnit)
 	default: // still under way
 	}
 	return report, nil
@@ -116,7 +119,7 @@ func reportOf(ref mediagate.JobRef, id, external string) (mediagate.Report, erro
 }
 
 func success(t task, watermarked bool) *mediagate.Outcome {
-	out := &mediagate.Outcome{Succeeded: true, UpstreamCost: t.Units.Decimal()}
+	out := &mediagate.Outcome{Succeeded: true, VendorCharge: mediagate.ChargedBy(t.Units.Decimal(), chargeUnit)}
 	stated := true
 	for _, v := range t.Result.Videos {
 		link := v.URL.Link()

@@ -2,9 +2,9 @@ package kling
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"math/big"
 	"net/url"
 	"strings"
 
@@ -24,8 +24,9 @@ type newerTask struct {
 		video
 	} `json:"outputs"`
 	Billing []struct {
-		Kind   vendorhttp.Text `json:"charge_type"`
-		Amount vendorhttp.Text `json:"amount"`
+		Kind     vendorhttp.Text `json:"charge_type"`
+		Amount   vendorhttp.Text `json:"amount"`
+		Currency vendorhttp.Text `json:"currency"` // of cash
 	} `json:"billing"`
 }
 
@@ -155,10 +156,10 @@ func (a *Adapter) newerReport(ref mediagate.JobRef, t newerTask) (mediagate.Repo
 		if len(report.Outcome.Media) == 0 {
 			return mediagate.Report{}, strange("a job that succeeded names no file")
 		}
-		report.Outcome.UpstreamCost = t.charged()
+		report.Outcome.VendorCharge = t.charged()
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(string(t.Message))
-		report.Outcome.UpstreamCost = t.charged()
+		report.Outcome.VendorCharge = t.charged()
 	default: // still under way
 	}
 	return report, nil
@@ -166,18 +167,14 @@ func (a *Adapter) newerReport(ref mediagate.JobRef, t newerTask) (mediagate.Repo
 
 // charged is what the vendor took: the sum of its charges, as far as they are
 // of one kind.
-func (t newerTask) charged() string {
-	sum := new(big.Rat)
-	for _, b := range t.Billing {
-		amount, ok := new(big.Rat).SetString(b.Amount.Decimal())
-		if !ok || b.Kind != t.Billing[0].Kind {
-			return ""
+func (t newerTask) charged() *mediagate.VendorCharge {
+	var sum *mediagate.VendorCharge
+	for i, b := range t.Billing {
+		unit := cmp.Or(string(b.Currency), string(b.Kind))
+		sum = sum.Plus(mediagate.ChargedBy(b.Amount.Decimal(), unit))
+		if sum == nil || i > 0 && (b.Kind != t.Billing[0].Kind || b.Amount.Decimal() == "") {
+			return nil
 		}
-		sum.Add(sum, amount)
 	}
-	if len(t.Billing) == 0 {
-		return ""
-	}
-	text := sum.FloatString(6)
-	return strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	return sum
 }

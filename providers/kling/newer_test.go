@@ -211,22 +211,33 @@ func TestNewerPollsOlderJobsAlone(t *testing.T) {
 
 func TestNewerCharges(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct{ billing, want string }{
-		"one":           {`[{"charge_type":"cash","amount":"0.35"}]`, "0.35"},
-		"numbers":       {`[{"charge_type":"cash","amount":0.5}]`, "0.5"},
-		"of one kind":   {`[{"charge_type":"unit","amount":"1.5"},{"charge_type":"unit","amount":"2"}]`, "3.5"},
-		"of two kinds":  {`[{"charge_type":"unit","amount":"1.5"},{"charge_type":"cash","amount":"2"}]`, ""},
-		"none":          {`[]`, ""},
-		"no amount":     {`[{"charge_type":"unit"}]`, ""},
-		"not a decimal": {`[{"charge_type":"unit","amount":"1e9"}]`, ""},
+	const unit = "unit"
+	for name, tc := range map[string]struct {
+		billing string
+		want    *mediagate.VendorCharge
+	}{
+		"cash":               {`[{"charge_type":"cash","amount":"0.35","currency":"USD"}]`, mediagate.ChargedBy("0.35", "USD")},
+		"cash of what":       {`[{"charge_type":"cash","amount":"0.35"}]`, mediagate.ChargedBy("0.35", "cash")},
+		"numbers":            {`[{"charge_type":"unit","amount":0.5}]`, mediagate.ChargedBy("0.5", unit)},
+		"of one kind":        {`[{"charge_type":"unit","amount":"1.5"},{"charge_type":"unit","amount":"2"}]`, mediagate.ChargedBy("3.5", unit)},
+		"of two kinds":       {`[{"charge_type":"unit","amount":"1.5"},{"charge_type":"cash","amount":"2"}]`, nil},
+		"none":               {`[]`, nil},
+		"no amount":          {`[{"charge_type":"unit"}]`, nil},
+		"one without amount": {`[{"charge_type":"unit","amount":"1"},{"charge_type":"unit"}]`, nil},
+		"not a decimal":      {`[{"charge_type":"unit","amount":"1e9"}]`, nil},
+		"too much":           {`[{"charge_type":"unit","amount":"99999999999999999999"}]`, nil},
+		"no unit":            {`[{"charge_type":"=1+1","amount":"1"}]`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			vendor := providertest.NewVendor(t, newerList(newerJob(jobID, externalID,
 				`,"status":"succeeded","outputs":[{"type":"video","url":"https://cdn.example.com/v1.mp4"}],"billing":`+tc.billing)))
 			report, err := newerSuite().Open(t, vendor.URL, providers.Options{}).Poll(t.Context(), newerSuite().Ref)
-			if err != nil || report.Outcome.UpstreamCost != tc.want {
-				t.Errorf("%+v, %v, want %q", report.Outcome, err, tc.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, report.Outcome.VendorCharge); diff != "" {
+				t.Errorf("charge (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -11,6 +11,9 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
+// chargeUnit is what jobs are charged in: the seconds that are paid for.
+const chargeUnit = "seconds"
+
 // PublicURL is the vendor's host for accounts outside mainland China.
 const PublicURL = "https://api.minimax.io"
 
@@ -177,7 +180,7 @@ func (a *Adapter) pollSecond(ctx context.Context, ref mediagate.JobRef) (mediaga
 		}
 		seconds := job.Usage.Output.Seconds()
 		report.Outcome = &mediagate.Outcome{
-			Succeeded: true, Seconds: seconds, UpstreamCost: job.Usage.Total.Decimal(),
+			Succeeded: true, Seconds: seconds, VendorCharge: mediagate.ChargedBy(job.Usage.Total.Decimal(), chargeUnit),
 			Media: []mediagate.Media{{URL: link, MimeType: "video/mp4", Duration: seconds}},
 		}
 	case mediagate.JobFailed:

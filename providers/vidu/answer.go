@@ -7,6 +7,9 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
+// chargeUnit is what jobs are charged in: the vendor's credits.
+const chargeUnit = "credits"
+
 // reply is any answer of the vendor's: a new job, one that was asked for, or
 // an error.
 type reply struct {
@@ -83,7 +86,7 @@ func (r reply) names(ref mediagate.JobRef) (bool, error) {
 }
 
 func (r reply) success(wantsMark bool) (*mediagate.Outcome, error) {
-	out := &mediagate.Outcome{Succeeded: true, UpstreamCost: r.Credits.Decimal()}
+	out := &mediagate.Outcome{Succeeded: true, VendorCharge: mediagate.ChargedBy(r.Credits.Decimal(), chargeUnit)}
 	for _, c := range r.Creations {
 		link := c.URL.Link()
 		// Without a marked copy the plain file is all there is.

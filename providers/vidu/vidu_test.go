@@ -123,7 +123,7 @@ func TestWatermark(t *testing.T) {
 			t.Parallel()
 			got := poll(t, tt.ref, job("success", tt.files)).Outcome
 			want := &mediagate.Outcome{
-				Succeeded: true, UpstreamCost: "25", Media: []mediagate.Media{{URL: tt.want, MimeType: "video/mp4"}},
+				Succeeded: true, VendorCharge: mediagate.ChargedBy("25", "credits"), Media: []mediagate.Media{{URL: tt.want, MimeType: "video/mp4"}},
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("outcome (-want +got):\n%s", diff)
@@ -192,8 +192,8 @@ func TestFailed(t *testing.T) {
 			t.Parallel()
 			got := poll(t, suite().Ref, job("failed", fmt.Sprintf(`,"err_code":%q,"creations":[]`, name)))
 			want := mediagate.Failure{Code: tt.code, Message: tt.message, Retryable: tt.code == fault}
-			if got.State != mediagate.JobFailed || got.Outcome.UpstreamCost != "" {
-				t.Errorf("state %q, cost %q", got.State, got.Outcome.UpstreamCost)
+			if got.State != mediagate.JobFailed || got.Outcome.VendorCharge != nil {
+				t.Errorf("state %q, charge %v", got.State, got.Outcome.VendorCharge)
 			}
 			if diff := cmp.Diff(want, *got.Outcome.Failure); diff != "" {
 				t.Errorf("failure (-want +got):\n%s", diff)
