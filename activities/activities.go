@@ -106,6 +106,9 @@ type ReconcileStore interface {
 	AwaitChannels(ctx context.Context) ([]string, error)
 	ParkedFor(ctx context.Context, reason mediagate.ParkReason, after string, limit int) ([]string, error)
 	DueSweeps(ctx context.Context, limit int) ([]string, error)
+	// CountUsage counts what is not counted where it is stored: ends that older
+	// processes store, and what vendors charged.
+	CountUsage(ctx context.Context, limit int) (counted int, err error)
 	SetSweep(ctx context.Context, taskID string, next time.Time) error
 }
 

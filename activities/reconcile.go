@@ -168,6 +168,14 @@ func (a *Activities) pass(ctx context.Context, overdueToo bool) PassReport {
 		}))
 	})
 	concern(func(ctx context.Context) error {
+		for { // a full batch is followed by the next at once
+			counted, err := a.Store.CountUsage(ctx, passBatch)
+			if err != nil || counted < passBatch {
+				return err
+			}
+		}
+	})
+	concern(func(ctx context.Context) error {
 		channels, err := a.Store.AwaitChannels(ctx)
 		return cmp.Or(err, each(ctx, channels, reconcileWide, func(name string) error { return a.Engine.EnsureChannel(ctx, name) }))
 	})

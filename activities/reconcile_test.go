@@ -172,7 +172,7 @@ func TestD2Reconcile(t *testing.T) {
 // One concern that fails does not keep the others from being looked at.
 func TestReconcileGoesOnPastFailures(t *testing.T) {
 	t.Parallel()
-	for _, method := range []string{"UnseenTasks", "OpenTasks", "MarkChecked", "StaleCancels", "UntakenActions", "PendingWebhooks", "StuckWebhooks", "ClaimOverdue", "EndSlots"} {
+	for _, method := range []string{"UnseenTasks", "OpenTasks", "MarkChecked", "StaleCancels", "UntakenActions", "PendingWebhooks", "StuckWebhooks", "ClaimOverdue", "EndSlots", "CountUsage"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -33,6 +33,10 @@ type attemptRow struct {
 	AcceptedAt  stamp
 	EndedAt     stamp
 	SlotUntil   stamp
+
+	VendorAmount      *mediagate.Micros
+	VendorUnit        string
+	VendorUncountedAt stamp
 }
 
 // TableName tells GORM.
@@ -256,8 +260,16 @@ func (s *Store) AcceptAttempt(ctx context.Context, taskID string, n int, sub med
 			case endedAt.IsZero():
 				endedAt = now
 			}
+			if len(row.Outcome) == 0 {
+				if err := noteVendorCharge(tx, taskID, n, sub.Outcome, now); err != nil {
+					return err
+				}
+			}
 			_, err := exec(tx, `UPDATE attempts SET ref = ?, accepted_at = ?, state = 'ended', outcome = COALESCE(outcome, ?),
 				ended_at = ?, slot_until = ? WHERE task_id = ? AND n = ?`, ref, now, outcome, endedAt, slotUntil, taskID, n)
+			return err
+		}
+		if err := noteVendorCharge(tx, taskID, n, sub.Outcome, now); err != nil {
 			return err
 		}
 		return s.accept(tx, task, row, ref, outcome, firstPollAt)
@@ -415,10 +427,6 @@ func (s *Store) GiveUpAttempt(ctx context.Context, taskID string, n int, detail 
 // ends its polling. won says that this outcome is the one that counts.
 // Returns KindNotFound.
 func (s *Store) RecordOutcome(ctx context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error) {
-	outcome, err := jsonText(o)
-	if err != nil {
-		return false, err
-	}
 	err = s.underLock(ctx, taskID, "record outcome", func(tx *gorm.DB, _ lockedTask) error {
 		if _, err := readAttempt(tx, taskID, n); err != nil {
 			return err
@@ -426,17 +434,24 @@ func (s *Store) RecordOutcome(ctx context.Context, taskID string, n int, o media
 		if _, err := exec(tx, "DELETE FROM awaits WHERE task_id = ? AND n = ?", taskID, n); err != nil {
 			return err
 		}
-		won, err = storeOutcome(tx, taskID, n, outcome, s.clock())
+		won, err = storeOutcome(tx, taskID, n, &o, s.clock())
 		return err
 	})
 	return won, err
 }
 
 // storeOutcome is the one place that writes outcomes: the first one stays.
-func storeOutcome(tx *gorm.DB, taskID string, n int, outcome document, now time.Time) (bool, error) {
+func storeOutcome(tx *gorm.DB, taskID string, n int, o *mediagate.Outcome, now time.Time) (bool, error) {
+	outcome, err := jsonText(o)
+	if err != nil {
+		return false, err
+	}
 	changed, err := exec(tx, `UPDATE attempts SET outcome = ?, state = 'ended', trouble = '', ended_at = COALESCE(ended_at, ?)
 		WHERE task_id = ? AND n = ? AND outcome IS NULL`, outcome, at(now), taskID, n)
-	return changed > 0, err
+	if err != nil || changed == 0 {
+		return false, err
+	}
+	return true, noteVendorCharge(tx, taskID, n, o, at(now))
 }
 
 // StoreMirrored stores the files that were copied for an attempt, none where it

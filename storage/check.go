@@ -202,7 +202,7 @@ func (s *Store) CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
 			return err
 		}
 		report.Checked = count.N
-		for _, rule := range invariants {
+		for _, rule := range append(invariants[:], s.usageInvariant()) {
 			var rows []problemRow
 			if err := read(tx, &rows, "SELECT id, CAST(found AS bigint) AS found, CAST(expected AS bigint) AS expected FROM ("+rule.query+") AS broken ORDER BY id LIMIT ?",
 				maxProblems); err != nil {

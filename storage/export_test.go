@@ -89,6 +89,8 @@ func RowColumns() map[string][]string {
 		keyRow{}.TableName():         columnsOf[keyRow]().names,
 		secretRow{}.TableName():      columnsOf[secretRow]().names,
 		speechRow{}.TableName():      columnsOf[speechRow]().names,
-		transferRow{}.TableName():    columnsOf[transferRow]().names,
+		"ledger_transfers":           columnsOf[endRow]().names, // the kind with most
+		"usage_sums":                 columnsOf[usageSumRow]().names,
+		"vendor_sums":                columnsOf[vendorSumRow]().names,
 	}
 }

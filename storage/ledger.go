@@ -182,7 +182,12 @@ func (s *Store) Ledger(ctx context.Context, accountID, taskID, after string, lim
 	if taskID != "" {
 		db = db.Where("task_id = ?", taskID)
 	}
-	rows, hasMore, err := newest[transferRow](db, after, limit)
+	if after != "" {
+		db = db.Where("(at, id) < (SELECT at, id FROM ledger_transfers WHERE id = ?)", after)
+	}
+	var rows []transferRow
+	err = db.Order("at DESC, id DESC").Limit(limit + 1).Find(&rows).Error
+	rows, hasMore = page(rows, limit)
 	if err != nil {
 		return nil, false, dbError(err, "list ledger")
 	}
@@ -194,6 +199,8 @@ type holding struct {
 	id, accountID, keyID string
 	amount               mediagate.Micros
 	tasks                int // in flight, until now
+	model, provider      string
+	status               mediagate.Status // as which it ends
 }
 
 // newHold is the transfer that takes a hold.
@@ -221,7 +228,7 @@ func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost m
 	if kind == mediagate.EntryPost {
 		transfer.Amount = cost
 	}
-	recorded, err := record(tx, transfer, h.amount)
+	recorded, err := s.recordEnd(tx, transfer, h)
 	if err != nil {
 		return err
 	}

@@ -217,11 +217,7 @@ func (s *Store) storeEnd(tx *gorm.DB, row awaitRow, r mediagate.PollResult) (awa
 			r.Trouble, s.slotUntil(fromMicros(row.ExpectedUs)), r.TaskID, r.N)
 		return row, true, err
 	}
-	outcome, err := jsonText(r.Outcome)
-	if err != nil {
-		return row, false, err
-	}
-	_, err = storeOutcome(tx, r.TaskID, r.N, outcome, now)
+	_, err = storeOutcome(tx, r.TaskID, r.N, r.Outcome, now)
 	return row, true, err
 }
 

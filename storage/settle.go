@@ -114,14 +114,15 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 			return err
 		}
 	}
-	if _, err := exec(tx, `UPDATE tasks SET status = ?, progress = ?, cost = ?, results = ?, made = ?, failure = ?, ended_at = ?,
+	about, err := one[struct{ Model, Provider string }](tx, `UPDATE tasks SET status = ?, progress = ?, cost = ?, results = ?, made = ?, failure = ?, ended_at = ?,
 			parked_at = NULL, park_reason = '', queued_at = NULL, version = version + 1,
 			sweep_at = CASE WHEN EXISTS (SELECT 1 FROM attempts WHERE task_id = ? AND n <> ? AND (outcome LIKE ? OR route LIKE ?))
 				OR EXISTS (SELECT 1 FROM attempt_parts p JOIN attempts a ON a.task_id = p.task_id AND a.n = p.n
 					WHERE p.task_id = ? AND (p.ended_at IS NULL OR p.ended_at > a.ended_at)) THEN ? ELSE sweep_at END
-		WHERE id = ?`,
+		WHERE id = ? RETURNING model, provider`,
 		end.Status, progress, end.Cost, results, made, failure, at(end.EndedAt),
-		task.ID, winner, aSuccess, aSyncRoute, task.ID, at(s.clock().Add(sweepAfter)), task.ID); err != nil {
+		task.ID, winner, aSuccess, aSyncRoute, task.ID, at(s.clock().Add(sweepAfter)), task.ID)
+	if err != nil {
 		return err
 	}
 	if task.WebhookState == mediagate.WebhookPending {
@@ -148,7 +149,10 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 	if _, err := exec(tx, "UPDATE idempotency SET expires_at = ? WHERE task_id = ?", at(s.clock().Add(idempotencyTTL)), task.ID); err != nil {
 		return err
 	}
-	return s.resolve(tx, holding{task.ID, task.AccountID, task.KeyID, task.Hold, 1}, kind, end.Cost)
+	return s.resolve(tx, holding{
+		id: task.ID, accountID: task.AccountID, keyID: task.KeyID, amount: task.Hold, tasks: 1,
+		model: about.Model, provider: about.Provider, status: end.Status,
+	}, kind, end.Cost)
 }
 
 // endAttempts ends the attempts of a task that ends. A job that may run on, as

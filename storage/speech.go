@@ -126,9 +126,9 @@ func (s *Store) lapsed() (condition string, args []any) {
 
 // endSpeech ends a speech that is open, or only one whose lease is over too.
 func (s *Store) endSpeech(tx *gorm.DB, id string, end mediagate.SpeechState, lapsed bool) (won bool, err error) {
-	kind, share := mediagate.EntryVoid, 0
+	kind, share, status := mediagate.EntryVoid, 0, mediagate.StatusFailed
 	if end == mediagate.SpeechPosted {
-		kind, share = mediagate.EntryPost, 1
+		kind, share, status = mediagate.EntryPost, 1, mediagate.StatusCompleted
 	}
 	query, args := "UPDATE speeches SET state = ?, cost = hold * ?, ended_at = ? WHERE id = ? AND state = 'open'", []any{end, share, at(s.clock()), id}
 	if lapsed {
@@ -139,5 +139,7 @@ func (s *Store) endSpeech(tx *gorm.DB, id string, end mediagate.SpeechState, lap
 	if err != nil || row == nil {
 		return false, err
 	}
-	return true, s.resolve(tx, holding{row.ID, row.AccountID, row.KeyID, row.Hold, 0}, kind, row.Cost)
+	return true, s.resolve(tx, holding{
+		id: row.ID, accountID: row.AccountID, keyID: row.KeyID, amount: row.Hold, model: row.Model, status: status,
+	}, kind, row.Cost)
 }

@@ -22,10 +22,19 @@ var referenceTests = map[string]func(*bench){
 			"ALTER TABLE tasks DROP COLUMN modal_n", "ALTER TABLE tasks DROP COLUMN art_state",
 			"DROP INDEX keys_purse",
 			"DROP INDEX tasks_in_flight", "ALTER TABLE ledger_transfers DROP COLUMN counted_day",
+			"DROP TABLE vendor_sums", "DROP INDEX attempts_vendor_uncounted", "DROP TABLE usage_sums", "DROP INDEX tasks_account_open",
+			"DROP INDEX ledger_time", "CREATE INDEX ledger_account ON ledger_transfers (account_id, id)",
+			"DROP INDEX ledger_account_time", "DROP INDEX ledger_uncounted",
 			"DELETE FROM goose_db_version WHERE version_id >= 8",
 		}
 		for column := range strings.FieldsSeq("breaker changed_at break_reason trips probe_at probe probe_until last_error last_error_at") {
 			undo = append(undo, "ALTER TABLE channels DROP COLUMN "+column)
+		}
+		for column := range strings.FieldsSeq("vendor_uncounted_at vendor_unit vendor_amount") {
+			undo = append(undo, "ALTER TABLE attempts DROP COLUMN "+column)
+		}
+		for column := range strings.FieldsSeq("status provider model") {
+			undo = append(undo, "ALTER TABLE ledger_transfers DROP COLUMN "+column)
 		}
 		for column := range strings.FieldsSeq("erase_inputs in_flight in_flight_cap rate") {
 			undo = append(undo, "ALTER TABLE accounts DROP COLUMN "+column)

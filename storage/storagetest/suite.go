@@ -40,6 +40,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 		"submit":     submitTests,
 		"limits":     withBoundaries(limitTests),
 		"rates":      rateTests,
+		"usage":      usageTests,
+		"statements": statementTests,
 		"lists":      listTests,
 		"references": referenceTests,
 		"makers":     makerTests,
@@ -106,6 +108,9 @@ type office interface {
 	Ledger(ctx context.Context, accountID, taskID, after string, limit int) (transfers []mediagate.Transfer, hasMore bool, err error)
 	Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error)
 	CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
+	Usage(ctx context.Context, f mediagate.UsageFilter) (usage []mediagate.Usage, hasMore bool, err error)
+	CountUsage(ctx context.Context, limit int) (counted int, err error)
+	Statement(ctx context.Context, f mediagate.StatementFilter) (mediagate.Statement, error)
 	OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.Duration) error
 	RenewSpeech(ctx context.Context, id string, lease time.Duration) (open bool, err error)
 	EndSpeech(ctx context.Context, id string, end mediagate.SpeechState) (won bool, err error)

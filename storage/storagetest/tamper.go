@@ -104,6 +104,30 @@ var tamperTests = map[string]tampering{
 	},
 }
 
+// usageTampering are the corruptions of what was counted, of the same account.
+var usageTampering = map[string]tampering{
+	"a cost that was not charged": {
+		statement: "UPDATE usage_sums SET cost = cost + 1 WHERE span = 'day'",
+		want:      ": cost is 1.000001, by the ledger 1",
+	},
+	"a task that was counted twice": {
+		statement: "UPDATE usage_sums SET failed = failed + 1 WHERE span = 'hour'",
+		want:      ": failed is 2, by the ledger 1",
+	},
+	"a hold that was not counted": {
+		statement: "UPDATE usage_sums SET taken = 0",
+		want:      ": taken is 0, by the ledger",
+	},
+	"sums that are gone": {
+		statement: "DELETE FROM usage_sums WHERE span = 'day'",
+		want:      ": cost is 0, by the ledger 1",
+	},
+	"sums of another model": {
+		statement: "UPDATE usage_sums SET model = 'theta'",
+		want:      "model theta, ",
+	},
+}
+
 // speechTampering are the corruptions of speeches, of which there is one that
 // is open for 2, one posted for 1 and one voided of 3.
 var speechTampering = map[string]tampering{
@@ -147,6 +171,9 @@ type tampering struct {
 func withTampering(tests map[string]func(*bench)) map[string]func(*bench) {
 	all := maps.Clone(tests)
 	for name, t := range tamperTests {
+		all["the check finds "+name] = func(b *bench) { b.tamper(t) }
+	}
+	for name, t := range usageTampering {
 		all["the check finds "+name] = func(b *bench) { b.tamper(t) }
 	}
 	for name, t := range speechTampering {

@@ -1,0 +1,237 @@
+package storage
+
+import (
+	"context"
+	"strings"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Usage is counted where money moves: the transfer that ends a hold says what it
+// was about, and the statement after it adds that to the sums of its hour and
+// day. So the sums follow from the ledger alone, whatever becomes of the task.
+// A transfer with a model has been counted. What an older process stores has
+// none; it is read as it is, until CountUsage has caught up.
+
+// endRow is a transfer that ends a hold.
+type endRow struct {
+	transferRow
+	Model    string
+	Provider string
+	Status   mediagate.Status
+}
+
+// recordEnd is record for the end of a hold, which it counts.
+func (s *Store) recordEnd(tx *gorm.DB, t mediagate.Transfer, h holding) (bool, error) {
+	row := endRow{newTransferRow(t), h.model, h.provider, h.status}
+	into := insert(&statement{}, "ledger_transfers", row, nil).say(" WHERE true ON CONFLICT DO NOTHING")
+	added, err := exec(tx, into.text.String(), into.args...)
+	if err != nil || added == 0 {
+		return false, err
+	}
+	if err := tx.Create(entries(row.transferRow, h.amount)).Error; err != nil {
+		return false, err
+	}
+	return true, s.count(tx, "e.id = ?", t.ID)
+}
+
+// usageSumRow is what the ends of an hour or a day come to.
+type usageSumRow struct {
+	AccountID string
+	Span      string
+	BeginsAt  stamp
+	KeyID     string
+	Model     string
+	Provider  string
+	Cost      mediagate.Micros
+	Released  mediagate.Micros
+	Taken     mediagate.Micros
+	Completed int64
+	Failed    int64
+	Cancelled int64
+}
+
+// usageSumKey names a row of usage_sums; its figures are what adds up.
+const usageSumKey = "account_id, span, begins_at, key_id, model, provider"
+
+var figures = columnsOf[usageSumRow]().names[6:]
+
+// vendorSumRow is what a vendor charged in an hour.
+type vendorSumRow struct {
+	AccountID string
+	BeginsAt  stamp
+	KeyID     string
+	Model     string
+	Provider  string
+	Unit      string
+	Amount    mediagate.Micros
+}
+
+const vendorSumKey = "account_id, begins_at, key_id, model, provider, unit"
+
+// sumsOf are the keys and figures of usage_sums of the ends that the condition on
+// e names. What was held is counted as taken in the hour and day of the hold, and
+// as released in those of its end.
+func (s *Store) sumsOf(condition string) string {
+	part := func(span, at string, own ...string) string {
+		cut := s.hourOf
+		if span == "day" {
+			cut = s.dayOf
+		}
+		return "SELECT account_id, '" + span + "' AS span, " + cut(at) + " AS begins_at, key_id, model, provider, " + strings.Join(own, ", ") + " FROM ends"
+	}
+	ended := []string{
+		"cost", "hold AS released", "0 AS taken", "CASE status WHEN 'completed' THEN 1 ELSE 0 END AS completed",
+		"CASE status WHEN 'failed' THEN 1 ELSE 0 END AS failed", "CASE status WHEN 'cancelled' THEN 1 ELSE 0 END AS cancelled",
+	}
+	began := []string{"0", "0", "hold", "0", "0", "0"}
+	sums := make([]string, len(figures))
+	for i, figure := range figures {
+		sums[i] = "CAST(SUM(" + figure + ") AS bigint) AS " + figure
+	}
+	return `WITH ends AS (SELECT e.account_id, e.key_id, e.model, e.provider, e.status, e.at AS ended_at, h.at AS held_at,
+			CASE e.kind WHEN 'post' THEN e.amount ELSE 0 END AS cost, h.amount AS hold
+		FROM ledger_transfers e JOIN ledger_transfers h ON h.task_id = e.task_id AND h.kind = 'hold'
+		WHERE e.kind IN ('post', 'void') AND ` + condition + `)
+		SELECT ` + usageSumKey + `, ` + strings.Join(sums, ", ") + ` FROM (` +
+		strings.Join([]string{
+			part("hour", "ended_at", ended...), part("hour", "held_at", began...),
+			part("day", "ended_at", ended...), part("day", "held_at", began...),
+		}, " UNION ALL ") + `) AS counted WHERE true GROUP BY ` + usageSumKey
+}
+
+// count adds the ends that the condition names to the sums. Rows are locked in
+// the order of their keys, before those of keys and accounts, so that nobody
+// waits for another in a circle.
+func (s *Store) count(tx *gorm.DB, condition string, args ...any) error {
+	add := make([]string, len(figures))
+	for i, figure := range figures {
+		add[i] = figure + " = usage_sums." + figure + " + excluded." + figure
+	}
+	_, err := exec(tx, "INSERT INTO usage_sums ("+columnsOf[usageSumRow]().text+") "+s.sumsOf(condition)+
+		" ORDER BY "+usageSumKey+" ON CONFLICT ("+usageSumKey+") DO UPDATE SET "+strings.Join(add, ", "), args...)
+	return err
+}
+
+// hourOf and dayOf are the beginnings of the hour and the day of a time, in UTC.
+func (s *Store) hourOf(column string) string {
+	if s.lite {
+		return column + " - " + column + " % 3600000000"
+	}
+	return "date_trunc('hour', " + column + ", 'UTC')"
+}
+
+func (s *Store) dayOf(column string) string {
+	if s.lite {
+		return column + " - " + column + " % 86400000000"
+	}
+	return "date_trunc('day', " + column + ", 'UTC')"
+}
+
+// theModel, theProvider and theStatus are what an end e that is not counted was
+// about, as the row of its task or speech says.
+const (
+	theModel = `COALESCE((SELECT t.model FROM tasks t WHERE t.id = e.task_id), (SELECT s.model FROM speeches s WHERE s.id = e.task_id), '')`
+
+	theProvider = `COALESCE((SELECT t.provider FROM tasks t WHERE t.id = e.task_id), '')`
+
+	theStatus = `CASE e.kind WHEN 'post' THEN 'completed' ELSE
+		COALESCE((SELECT t.status FROM tasks t WHERE t.id = e.task_id AND t.status = 'cancelled'), 'failed') END`
+)
+
+// CountUsage counts ends that were stored by older processes, and what vendors
+// charged, as many of each as limit says. It tells how many there were.
+func (s *Store) CountUsage(ctx context.Context, limit int) (counted int, err error) {
+	err = s.write(ctx, "count usage", func(tx *gorm.DB) error {
+		counted = 0
+		var ids []struct{ ID string }
+		if err := read(tx, &ids, "SELECT e.id FROM ledger_transfers e WHERE e.model IS NULL AND e.kind IN ('post', 'void') LIMIT ?"+s.skipLocked("e"), limit); err != nil {
+			return err
+		}
+		if len(ids) == 0 {
+			return nil
+		}
+		counted = len(ids)
+		list, err := jsonText(convert(ids, func(r struct{ ID string }) string { return r.ID }))
+		if err != nil {
+			return err
+		}
+		if _, err := exec(tx, "UPDATE ledger_transfers AS e SET model = "+theModel+", provider = "+theProvider+", status = "+theStatus+
+			" WHERE e.id IN "+s.inList(), list); err != nil {
+			return err
+		}
+		return s.count(tx, "e.id IN "+s.inList(), list)
+	})
+	if err != nil {
+		return 0, err
+	}
+	charges, err := s.countVendorCharges(ctx, limit)
+	return max(counted, charges), err
+}
+
+// skipLocked locks the rows of a SELECT, but for those that somebody else has.
+func (s *Store) skipLocked(of string) string {
+	if s.lite {
+		return ""
+	}
+	return s.forUpdate(of) + " SKIP LOCKED"
+}
+
+// noteVendorCharge stores what the vendor says that the attempt has cost us. What
+// was stated first counts.
+func noteVendorCharge(tx *gorm.DB, taskID string, n int, o *mediagate.Outcome, now stamp) error {
+	if o == nil || o.VendorCharge == nil {
+		return nil
+	}
+	amount, ok := o.VendorCharge.Micros()
+	if !ok { // of no adapter of ours
+		return nil
+	}
+	_, err := exec(tx, `UPDATE attempts SET vendor_amount = ?, vendor_unit = ?, vendor_uncounted_at = ?
+		WHERE task_id = ? AND n = ? AND vendor_amount IS NULL`, amount, o.VendorCharge.Unit, now, taskID, n)
+	return err
+}
+
+// chargesOf are the keys of vendor_sums and the amounts of attempts a that are
+// not counted.
+func (s *Store) chargesOf(condition string) string {
+	return `SELECT t.account_id, ` + s.hourOf("a.vendor_uncounted_at") + ` AS begins_at, t.key_id, t.model, a.provider, a.vendor_unit AS unit, a.vendor_amount AS amount
+		FROM attempts a JOIN tasks t ON t.id = a.task_id WHERE a.vendor_uncounted_at IS NOT NULL AND ` + condition
+}
+
+func (s *Store) countVendorCharges(ctx context.Context, limit int) (counted int, err error) {
+	type chargedRow struct {
+		TaskID string
+		N      int
+	}
+	err = s.write(ctx, "count what vendors charged", func(tx *gorm.DB) error {
+		counted = 0
+		var rows []chargedRow
+		if err := read(tx, &rows, `SELECT a.task_id, a.n FROM attempts a WHERE a.vendor_uncounted_at IS NOT NULL
+			ORDER BY a.vendor_uncounted_at LIMIT ?`+s.skipLocked("a"), limit); err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return nil
+		}
+		counted = len(rows)
+		list, err := jsonText(convert(rows, func(r chargedRow) []any { return []any{r.TaskID, r.N} }))
+		if err != nil {
+			return err
+		}
+		mine := "(a.task_id, a.n) IN (SELECT value ->> 0, CAST(value ->> 1 AS integer) FROM json_array_elements(CAST(? AS json)))"
+		if s.lite {
+			mine = "(a.task_id, a.n) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
+		}
+		if _, err := exec(tx, "INSERT INTO vendor_sums ("+columnsOf[vendorSumRow]().text+") SELECT "+vendorSumKey+", CAST(SUM(amount) AS bigint) FROM ("+s.chargesOf(mine)+
+			") AS charged WHERE true GROUP BY "+vendorSumKey+" ORDER BY "+vendorSumKey+
+			" ON CONFLICT ("+vendorSumKey+") DO UPDATE SET amount = vendor_sums.amount + excluded.amount", list); err != nil {
+			return err
+		}
+		_, err = exec(tx, "UPDATE attempts AS a SET vendor_uncounted_at = NULL WHERE "+mine, list)
+		return err
+	})
+	return counted, err
+}
