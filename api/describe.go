@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -114,6 +115,22 @@ func timeParameter(name, about string) parameter {
 	return parameter{name: name, about: about + " Unix seconds or RFC 3339.", schema: &openapi.Schema{OneOf: []*openapi.Schema{
 		{Type: "integer", Minimum: new(int), Maximum: new(maxUnix)},
 		{Type: "string", More: map[string]any{"format": "date-time"}},
+	}}}
+}
+
+// momentParameter is a time that may be a date.
+func momentParameter(name, about string) parameter {
+	p := timeParameter(name, about)
+	p.about = about + " A date such as 2026-03-01, which begins at midnight in UTC, Unix seconds or RFC 3339."
+	p.schema.OneOf[1] = &openapi.Schema{Type: "string", More: map[string]any{"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt].+)?$"}}
+	return p
+}
+
+// listParameter takes several words, with commas between them.
+func listParameter(name, about string, words ...string) parameter {
+	word := "(" + strings.Join(words, "|") + ")"
+	return parameter{name: name, about: about, schema: &openapi.Schema{Type: "string", More: map[string]any{
+		"pattern": "^" + word + "(," + word + ")*$", "examples": []string{strings.Join(words[:2], ",")},
 	}}}
 }
 
@@ -451,6 +468,26 @@ func descriptions() map[string]*description {
 		"GET /v1/user/balance": {id: "getUserBalance", tag: tagBalances, summary: "The account's balance", answers: exampleUserBalance()},
 		"GET /user/balance": {
 			id: "getUserBalanceShort", tag: tagBalances, summary: "The account's balance, by a shorter path", answers: exampleUserBalance(),
+		},
+
+		"GET /v1/usage": {
+			id: "getUsage", tag: tagBalances, summary: "What was used",
+			about: "Charges and numbers of tasks of the account, speeches among them. A task is counted once: while it is open by the time of its submit, then by that of its end, " +
+				"with what was charged. With Accept: text/csv the rows come as a file.",
+			query: []parameter{
+				momentParameter("from", fmt.Sprintf("What was used from then on; without it the %d days before the end of the time, and the part of the day before them. At most %d days before the end.", usageDays, maxUsageDays)),
+				momentParameter("to", "And before then; without it until now."),
+				listParameter("group_by", "What to tell apart, one or several; without it all is in one row. Days are those of UTC.", words(clientUsage())...),
+			},
+			answers: []answer{
+				{status: http.StatusOK, about: "The rows.", body: usageList{Object: "list", Data: []usageItem{{
+					Day: new("2026-03-01"), Model: &model, Cost: "4.2", CreditsCost: "4200", Tasks: usageTasks{Processing: 1, Completed: 10, Failed: 1},
+				}}}},
+				{
+					status: http.StatusOK, about: "The same as lines, of which the first one has the names.", media: csvType, headers: []string{"Content-Disposition"},
+					body: "day,model,cost,credits_cost,pending,processing,completed,failed,cancelled\r\n2026-03-01,alpha-v3,4.2,4200,0,1,10,1,0\r\n",
+				},
+			},
 		},
 
 		"GET /v1/webhooks/secret": {

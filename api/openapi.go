@@ -144,7 +144,7 @@ var responseHeaders = openapi.Map[*openapi.Header]{
 	header("Cache-Control", "How long the answer may be kept.", true, &openapi.Schema{Type: "string"}),
 	header("ETag", "Names the content: sent back as If-None-Match, it saves the answer.", true, &openapi.Schema{Type: "string"}),
 	header("Accept-Ranges", "Parts of the file can be had.", true, &openapi.Schema{Type: "string", Const: "bytes"}),
-	header("Content-Disposition", "Under which name to save the file.", true, &openapi.Schema{Type: "string"}),
+	header("Content-Disposition", "Under which name to save the file.", false, &openapi.Schema{Type: "string"}),
 	header("Content-Range", "Which part of the file it is.", true, &openapi.Schema{Type: "string"}),
 	header("Content-Security-Policy", "Nothing in the file may run.", true, &openapi.Schema{Type: "string"}),
 	header("Cross-Origin-Resource-Policy", "Pages of any origin may show the file.", true, &openapi.Schema{Type: "string", Const: "cross-origin"}),
@@ -263,6 +263,9 @@ func (d *describer) addAnswers(r route, o *openapi.Operation) error {
 			response = &openapi.Response{Description: a.about, Headers: headerRefs(headers...)}
 			o.Responses.Set(status, response)
 		}
+		for _, name := range a.headers {
+			response.Headers.Set(name, &openapi.Header{Ref: "#/components/headers/" + name})
+		}
 		for _, format := range a.files {
 			response.Content.Set(format, &openapi.MediaType{Schema: openapi.Binary()})
 		}
@@ -270,15 +273,17 @@ func (d *describer) addAnswers(r route, o *openapi.Operation) error {
 			continue
 		}
 		schema, media := d.reflector.Of(a.body), &openapi.MediaType{}
-		if again {
-			media, _ = response.Content.Get(a.mediaType())
+		other, alternative := response.Content.Get(a.mediaType())
+		switch {
+		case alternative:
+			media = other
 			if media.Schema.OneOf == nil {
 				media.Schema = &openapi.Schema{OneOf: []*openapi.Schema{media.Schema}}
 			}
 			media.Schema.OneOf = append(media.Schema.OneOf, schema)
-		} else {
+		default:
 			media.Schema = schema
-			response.Content = openapi.Content(a.mediaType(), media)
+			response.Content.Set(a.mediaType(), media)
 		}
 		value, err := openapi.Marshal(a.body)
 		if err != nil {

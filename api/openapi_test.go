@@ -249,6 +249,9 @@ func valuesFor(schema map[string]any) (good, bad []string) {
 		}
 		return good, []string{"Nonsense", good[0] + "x"}
 	}
+	if one, ok := schema["oneOf"].([]any); ok && one[1].(map[string]any)["pattern"] != nil { // a time or a date, near to another
+		return []string{"1772236800", "2026-02-28T01:02:03+01:00", "2026-02-28"}, []string{"-1", "253402300800", "2026-02-30", "2026-02-28T01:02", "today"}
+	}
 	if one, ok := schema["oneOf"].([]any); ok && len(one) == 2 { // a time
 		return []string{"0", "253402300799", "2026-03-01T12:00:00Z"}, []string{"-1", "253402300800", "2026-03-01", "today"}
 	}

@@ -107,6 +107,8 @@ func routes() []route {
 		{method: get, path: "/v1/user/balance", envelope: envelopeBalance, access: accessBalance, handler: (*Server).handleUserBalance},
 		{method: get, path: "/user/balance", envelope: envelopeBalance, access: accessBalance, handler: (*Server).handleUserBalance},
 
+		{method: get, path: "/v1/usage", access: accessKey, handler: (*Server).handleUsage},
+
 		{method: get, path: "/v1/webhooks/secret", access: accessKey, handler: (*Server).handleWebhookSecret},
 		{method: post, path: "/v1/webhooks/secret", access: accessKey, handler: (*Server).handleWebhookSecretRotation},
 
@@ -116,6 +118,7 @@ func routes() []route {
 		{method: patch, path: admin + "/accounts/:account_id", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleAccountChange},
 		{method: post, path: admin + "/accounts/:account_id/grants", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleGrant},
 		{method: get, path: admin + "/accounts/:account_id/ledger", access: accessAdmin, handler: (*Server).handleLedger},
+		{method: get, path: admin + "/accounts/:account_id/statement", access: accessAdmin, handler: (*Server).handleStatement},
 		{method: post, path: admin + "/accounts/:account_id/keys", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleKeyCreation},
 		{method: get, path: admin + "/keys", access: accessAdmin, handler: (*Server).handleKeys},
 		{method: get, path: admin + "/keys/:key_id", access: accessAdmin, handler: (*Server).handleKey},
@@ -123,6 +126,7 @@ func routes() []route {
 		{method: get, path: admin + "/channels", access: accessAdmin, handler: (*Server).handleChannels},
 		{method: get, path: admin + "/channels/:channel", access: accessAdmin, handler: (*Server).handleChannel},
 		{method: patch, path: admin + "/channels/:channel", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleChannelChange},
+		{method: get, path: admin + "/usage", access: accessAdmin, handler: (*Server).handleAdminUsage},
 		{method: get, path: admin + "/ledger/check", access: accessAdmin, handler: (*Server).handleLedgerCheck},
 	}
 }

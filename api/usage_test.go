@@ -1,0 +1,303 @@
+package api_test
+
+import (
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+// lines are those of an answer of text/csv.
+func (a answer) lines(t *testing.T) [][]string {
+	t.Helper()
+	if a.status != 200 || a.header.Get("Content-Type") != "text/csv; charset=utf-8" {
+		t.Fatalf("%d %s %s", a.status, a.header.Get("Content-Type"), a.body)
+	}
+	lines, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+func asCSV() http.Header { return http.Header{"Accept": {"text/csv"}} }
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.complete(g.submit(images, imageBody)) // 0.015
+	g.clock.advance(24 * time.Hour)
+	g.complete(g.submit(images, imageBody))
+	failed := g.submit(videos, videoBody)
+	g.settle(mediagate.Settlement{TaskID: failed, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}})
+	g.accept(g.submit(videos, videoBody))
+	g.submit(videos, videoBody)
+	tasks := func(pending, processing, completed, failed int) string {
+		return fmt.Sprintf(`"tasks":{"pending":%d,"processing":%d,"completed":%d,"failed":%d,"cancelled":0}}`, pending, processing, completed, failed)
+	}
+	const list = `{"object":"list","data":[`
+	for query, want := range map[string]string{
+		"":                 `{"cost":0.03,"credits_cost":30,` + tasks(1, 1, 2, 1),
+		"?from=2026-03-02": `{"cost":0.015,"credits_cost":15,` + tasks(1, 1, 1, 1),
+		"?to=2026-03-02":   `{"cost":0.015,"credits_cost":15,` + tasks(0, 0, 1, 0),
+		"?from=2026-03-01T12:00:00.5Z&to=2026-03-02T11:59:59Z": `{"cost":0,"credits_cost":0,` + tasks(0, 0, 0, 0),
+		"?group_by=day": `{"day":"2026-03-01","cost":0.015,"credits_cost":15,` + tasks(0, 0, 1, 0) +
+			`,{"day":"2026-03-02","cost":0.015,"credits_cost":15,` + tasks(1, 1, 1, 1),
+		"?from=1772409600&group_by=model,key": `{"model":"alpha-v3","key":"` + g.keyRow.ID + `","cost":0,"credits_cost":0,` + tasks(1, 1, 0, 1) +
+			`,{"model":"theta-image-turbo","key":"` + g.keyRow.ID + `","cost":0.015,"credits_cost":15,` + tasks(0, 0, 1, 0),
+		"?from=2025-03-02&to=2026-01-01&group_by=model": "",
+	} {
+		if a := g.get("/v1/usage" + query); a.status != 200 || strings.TrimSpace(a.body) != list+want+"]}" {
+			t.Errorf("%q: %d\n%s\nwant\n%s", query, a.status, a.body, list+want+"]}")
+		}
+	}
+	same, twice := g.get("/v1/usage?group_by=key,model,model").body, g.get("/v1/usage?group_by=model&group_by=key").body
+	if same != twice || !strings.Contains(same, `"model"`) {
+		t.Errorf("the order of words counts:\n%s\n%s", same, twice)
+	}
+	if a := g.send(request{path: "/v1/usage", key: g.other()}); a.at("data", 0, "tasks", "completed") != 0.0 || a.at("data", 0, "cost") != 0.0 {
+		t.Errorf("another account sees %s", a.body)
+	}
+	g.send(request{path: "/v1/usage"}).wantError(t, 401, "authentication_error", "No Authorization header")
+}
+
+func TestUsageRefusals(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for query, message := range map[string]string{
+		"from=yesterday":                "from must be a date",
+		"from=2026-02-30":               "from must be a date",
+		"to=1969-12-31T23:59:59Z":       "to must be a date",
+		"to=1.5":                        "to must be a date",
+		"from=2026-02-02&to=2026-02-02": "from must be before to",
+		"from=2026-02-02&to=2026-02-01": "from must be before to",
+		"from=2026-03-02":               "from must not be in the future",
+		"from=0":                        "from and to must be at most 366 days apart",
+		"from=2025-01-01&to=2026-01-03": "from and to must be at most 366 days apart",
+		"group_by=week":                 "group_by must be one or several of day, model, key,",
+		"group_by=day,account":          "group_by must be one or several of day, model, key,",
+		"group_by=day%3Bmodel":          "group_by must be one or several of day, model, key,",
+	} {
+		g.get("/v1/usage?"+query).wantError(t, 400, "invalid_request_error", message)
+		g.send(request{path: "/v1/usage?" + query, key: g.key, header: asCSV()}).wantError(t, 400, "invalid_request_error", message)
+	}
+	if a := g.get("/v1/usage?from=2025-01-01&to=2026-01-02&group_by=&x=y"); a.status != 200 {
+		t.Errorf("a year: %d %s", a.status, a.body)
+	}
+	for query, message := range map[string]string{
+		"account=x":                         "account must be",
+		"account=" + noAccount:              "account must be",
+		"group_by=task":                     "group_by must be one or several of day, model, key, account, provider,",
+		"group_by=provider&from=1772000001": "group_by provider takes whole hours",
+	} {
+		g.operate(http.MethodGet, "/usage?"+query, "").wantError(t, 400, "invalid_request_error", message)
+	}
+	if a := g.send(request{path: "/admin/v1/usage", key: g.key}); a.status != 403 {
+		t.Errorf("an ordinary key: %d", a.status)
+	}
+}
+
+func TestUsageAsFile(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.complete(g.submit(images, imageBody))
+	get := func(accept, query string) answer {
+		return g.send(request{path: "/v1/usage?" + query, key: g.key, header: http.Header{"Accept": {accept}}})
+	}
+	a := get("text/csv", "group_by=day,model")
+	if a.body != "day,model,cost,credits_cost,pending,processing,completed,failed,cancelled\r\n2026-03-01,theta-image-turbo,0.015,15,0,0,1,0,0\r\n" {
+		t.Errorf("%q", a.body)
+	}
+	if got := a.header.Get("Content-Disposition"); got != "attachment; filename=usage.csv" || a.header.Get("Vary") != "Accept" {
+		t.Errorf("%s, Vary %s", got, a.header.Get("Vary"))
+	}
+	for accept, want := range map[string]string{
+		"": "application/json", "*/*": "application/json", "text/*": "application/json", "text/html": "application/json", "text/csv;q=0": "application/json",
+		"text/csv;q=0.5, application/json": "application/json", "application/json;q=0.5, text/csv": "text/csv; charset=utf-8",
+		"TEXT/CSV": "text/csv; charset=utf-8", "text/csv, */*;q=0.1": "text/csv; charset=utf-8", "text/csv; charset=utf-8": "text/csv; charset=utf-8",
+		"nonsense;;, text/csv": "text/csv; charset=utf-8",
+	} {
+		if got := get(accept, "").header.Get("Content-Type"); got != want {
+			t.Errorf("Accept %q: %s", accept, got)
+		}
+	}
+}
+
+// No text of a caller is a formula of a spreadsheet, and amounts stay numbers.
+func TestFormulasAreTexts(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for i, reference := range []string{`=HYPERLINK("http://evil.example.com","x")`, "+1", "-1", "@SUM(A1)", "\t=1", "plain, with \"quotes\"\nand lines"} {
+		_, _, _, err := g.store.Grant(t.Context(), g.account.ID, mediagate.Micros(-i-1), reference)
+		g.must(err)
+	}
+	lines := g.send(request{path: "/admin/v1/accounts/" + g.account.ID + "/statement", key: adminKey, header: asCSV()}).lines(t)
+	for i, want := range []string{`'=HYPERLINK("http://evil.example.com","x")`, "'+1", "'-1", "'@SUM(A1)", "'\t=1", "plain, with \"quotes\"\nand lines"} {
+		if got := lines[i+3]; got[9] != want || got[2] != fmt.Sprintf("-0.00000%d", i+1) || got[3] != got[2] {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+func TestAdminUsage(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := g.submit(images, imageBody)
+	g.accept(id)
+	_, err := g.store.RecordOutcome(t.Context(), id, 1, mediagate.Outcome{Succeeded: true, VendorCharge: mediagate.ChargedBy("2.5", "unit")})
+	g.must(err)
+	g.complete(id)
+	other := g.other()
+	taken := g.send(request{method: http.MethodPost, path: images, key: other, body: imageBody})
+	g.complete(taken.taskID(t))
+	const tasks = `"tasks":{"pending":0,"processing":0,"completed":1,"failed":0,"cancelled":0}`
+	a := g.operate(http.MethodGet, "/usage?group_by=account,provider&account="+g.account.ID, "")
+	want := `{"object":"list","data":[{"account":"` + g.account.ID + `","cost":0.015,"credits_cost":15,` + tasks +
+		`,"provider":"kling","vendor_charges":[{"amount":"2.5","unit":"unit"}]}],"has_more":false}`
+	if a.status != 200 || strings.TrimSpace(a.body) != want {
+		t.Errorf("%d %s\nwant %s", a.status, a.body, want)
+	}
+	if a := g.operate(http.MethodGet, "/usage", ""); a.at("data", 0, "tasks", "completed") != 2.0 || a.at("data", 0, "account") != nil {
+		t.Errorf("of all: %s", a.body)
+	}
+	if a := g.operate(http.MethodGet, "/usage?group_by=account", ""); len(a.data["data"].([]any)) != 2 || strings.Contains(a.body, "vendor") {
+		t.Errorf("by account: %s", a.body)
+	}
+	lines := g.send(request{path: "/admin/v1/usage?group_by=provider", key: adminKey, header: asCSV()}).lines(t)
+	if diff := cmp.Diff([][]string{
+		{"provider", "cost", "credits_cost", "pending", "processing", "completed", "failed", "cancelled", "vendor_charges"},
+		{"kling", "0.03", "30", "0", "0", "2", "0", "0", "2.5 unit"},
+	}, lines); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+	// Clients never see what the vendor took.
+	for _, path := range []string{"/v1/usage?group_by=provider", "/v1/usage?group_by=model", "/v1/tasks/" + id, "/v1/tasks"} {
+		if a := g.get(path); strings.Contains(a.body, "unit") || strings.Contains(a.body, "vendor") {
+			t.Errorf("%s: %s", path, a.body)
+		}
+	}
+}
+
+func TestStatement(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	path := "/accounts/" + g.account.ID + "/statement"
+	done := g.submit(images, imageBody)
+	g.clock.advance(time.Hour)
+	cut := g.clock.now()
+	g.complete(done)
+	open := g.submit(images, imageBody)
+	a := g.operate(http.MethodGet, path, "")
+	if a.status != 200 || a.at("object") != "statement" || a.at("currency") != "USD" || a.at("to") != nil || a.at("has_more") != false {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	want := `{"available":"99.97","held":"0.015","spent":"0.015"}`
+	if !strings.Contains(a.body, `"closing":`+want) || !strings.Contains(a.body, `"opening":{"available":"0.00","held":"0.00","spent":"0.00"}`) {
+		t.Errorf("all of it: %s", a.body)
+	}
+	if got := g.operate(http.MethodGet, "/accounts/"+g.account.ID, ""); !strings.Contains(got.body, want[1:len(want)-1]) {
+		t.Errorf("the account: %s", got.body)
+	}
+	var task, key, change any = done, g.keyRow.ID, map[string]any{"available": "0.00", "held": "-0.015", "spent": "0.015"}
+	for i, want := range map[string]any{"kind": "post", "task": task, "key": key, "model": "theta-image-turbo", "amount": "0.015", "reference": nil, "change": change} {
+		if diff := cmp.Diff(want, a.at("data", 2, i)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", i, diff)
+		}
+	}
+	since := g.operate(http.MethodGet, path+"?limit=1&from="+url.QueryEscape(cut.Format(time.RFC3339)), "")
+	if since.at("has_more") != true || since.at("opening", "held") != "0.015" || since.at("data", 0, "task") != done {
+		t.Fatalf("a page: %s", since.body)
+	}
+	id, _ := since.at("data", 0, "id").(string)
+	next := g.operate(http.MethodGet, path+"?after="+id+"&from="+url.QueryEscape(cut.Format(time.RFC3339)), "")
+	if diff := cmp.Diff(since.at("closing"), next.at("opening")); diff != "" || next.at("data", 0, "task") != open || next.at("has_more") != false {
+		t.Errorf("the next page: %s", next.body)
+	}
+	file := g.send(request{path: "/admin/v1" + path + "?limit=2", key: adminKey, header: asCSV()})
+	lines := file.lines(t)
+	if got := file.header.Get("Link"); !strings.HasPrefix(got, "</admin/v1"+path+"?after=txn_") || !strings.HasSuffix(got, `&limit=2>; rel="next"`) {
+		t.Errorf("Link %s", got)
+	}
+	if diff := cmp.Diff([]string{"at", "kind", "amount", "available", "held", "spent", "task", "model", "key", "reference", "id"}, lines[0]); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	var kinds []string
+	for _, line := range lines[1:] {
+		kinds = append(kinds, line[1]+" "+line[3])
+	}
+	if diff := cmp.Diff([]string{"opening 0.00", "grant 100.00", "hold -0.015", "closing 99.985"}, kinds); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+func TestStatementRefusals(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	path := "/accounts/" + g.account.ID + "/statement"
+	for query, message := range map[string]string{
+		"?from=x": "from must be a date", "?from=2026-01-02&to=2026-01-01": "from must be before to", "?limit=101": "limit must be", "?limit=0": "limit must be",
+		"?after=x": "after must be", "?after=txn_01JZZZZZZZZZZZZZZZZZZZZZZZ": "after must be",
+	} {
+		g.operate(http.MethodGet, path+query, "").wantError(t, 400, "invalid_request_error", message)
+	}
+	for _, id := range []string{noAccount, "x"} {
+		g.operate(http.MethodGet, "/accounts/"+id+"/statement", "").wantError(t, 404, "not_found_error", "account")
+	}
+	g.send(request{path: "/admin/v1" + path + "?limit=10001", key: adminKey, header: asCSV()}).wantError(t, 400, "invalid_request_error", "limit must be")
+	if a := g.operate(http.MethodGet, path+"?from=0", ""); a.status != 200 { // pages bound it
+		t.Errorf("all time: %d %s", a.status, a.body)
+	}
+}
+
+// Neither a new price nor another factor touches a task that runs: it is settled
+// by the lines that it was quoted.
+func TestPricesOfRunningTasksStay(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	due := func(id string) mediagate.Micros {
+		t.Helper()
+		task, err := g.store.TaskByID(t.Context(), id)
+		g.must(err)
+		cost := billing.Settle(task.Charges, billing.Delivered{Images: 1})
+		if cost != task.Hold {
+			t.Errorf("%s is due of a hold of %s", cost, task.Hold)
+		}
+		return cost
+	}
+	ids := []string{g.submit(images, imageBody)}
+	dir := t.TempDir()
+	text, err := os.ReadFile("../catalog/models/theta-image-turbo.yaml")
+	g.must(err)
+	dearer := strings.ReplaceAll(string(text), "0.015", "0.045")
+	g.must(os.WriteFile(filepath.Join(dir, "theta-image-turbo.yaml"), []byte(dearer), 0o600))
+	models, err := catalog.Load(dir)
+	g.must(err)
+	g.must(g.server.Replace(models, g.vendors))
+	ids = append(ids, g.submit(images, imageBody))
+	g.operate(http.MethodPatch, "/accounts/"+g.account.ID, `{"group":"half"}`)
+	g.clock.advance(time.Minute)
+	ids = append(ids, g.submit(images, imageBody))
+	for i, want := range []mediagate.Micros{15_000, 45_000, 22_500} {
+		if got := due(ids[i]); got != want {
+			t.Errorf("task %d: %s is due, want %s", i, got, want)
+		}
+		if a := g.get("/v1/tasks/" + ids[i]); a.at("data", "estimated_cost") != float64(want)/1e6 {
+			t.Errorf("task %d: %s", i, a.body)
+		}
+		g.complete(ids[i])
+	}
+	if a := g.get("/v1/usage"); a.at("data", 0, "cost") != 0.0825 {
+		t.Errorf("usage %s", a.body)
+	}
+}
