@@ -48,6 +48,7 @@ func measurements() []measurement {
 		{"submit", measureSubmits},
 		{"limits", measureLimits},
 		{"read", measureReads},
+		{"money", measureMoney},
 		{"full", measureFullTasks},
 		{"mirror", measureMirror},
 		{"visible", measureVisible},

@@ -40,6 +40,8 @@ func commands() []command {
 		{"accounts list", "[-limit N] [-after ID]", accountsList},
 		{"accounts create", "-name NAME [-group GROUP]", accountsCreate},
 		{"accounts grant", "-account ID -amount AMOUNT -reference TEXT", accountsGrant},
+		{"accounts usage", "[-account ID] [-from TIME] [-to TIME] [-group-by day,model,key,account,provider]", accountsUsage},
+		{"accounts statement", "-account ID [-from TIME] [-to TIME] [-limit N] [-after ID]", accountsStatement},
 		{"keys list", "[-account ID] [-limit N] [-after ID]", keysList},
 		{"keys create", "-account ID -name NAME (-unlimited | -quota AMOUNT) [-models A,B] [-group GROUP] [-expires TIME] [-allow-ips A,B]", keysCreate},
 		{"keys revoke", "-key ID", keysRevoke},
@@ -160,24 +162,30 @@ func (c *call) show(answer []byte, columns ...string) error {
 	} else {
 		list.Data = []map[string]any{one}
 	}
+	if err := c.table(list.Data, columns); err != nil || !list.HasMore {
+		return err
+	}
+	last := list.Data[len(list.Data)-1]
+	_, err := fmt.Fprintln(c.out, "… more: -after", cmp.Or(last["id"], last["name"]))
+	return err
+}
+
+// table prints rows for people.
+func (c *call) table(rows []map[string]any, columns []string) error {
 	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, strings.ToUpper(strings.Join(columns, "\t")))
-	for _, row := range list.Data {
+	for _, row := range rows {
 		cells := make([]string, len(columns))
 		for i, column := range columns {
 			cells[i] = cell(column, row[column])
 		}
 		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
-	if list.HasMore {
-		last := list.Data[len(list.Data)-1]
-		_, _ = fmt.Fprintln(w, "… more: -after", cmp.Or(last["id"], last["name"]))
-	}
 	return w.Flush()
 }
 
 // timeColumns hold Unix seconds.
-var timeColumns = []string{"since", "next_probe_at", "oldest"}
+var timeColumns = []string{"at", "since", "next_probe_at", "oldest"}
 
 // cell is a value as a person reads it.
 func cell(column string, v any) string {

@@ -140,6 +140,26 @@ func TestCommands(t *testing.T) {
 			},
 			table: "ID     AMOUNT  REFERENCE  AVAILABLE\nled_1  -12.5   invoice 1  3\n",
 		},
+		"accounts usage": {
+			args: []string{"accounts", "usage", "-group-by", "day,provider", "-from", "2026-03-01"}, status: 200,
+			answer: list(false, `{"day":"2026-03-01","cost":1000000.25,"credits_cost":1000000250,"tasks":{"pending":1,"processing":2,"completed":1000000,"failed":0,"cancelled":4},`+
+				`"provider":"kling","vendor_charges":[{"amount":"2.5","unit":"unit"},{"amount":"0.35","unit":"USD"}]}`),
+			want: request{Method: "GET", Target: "/usage?from=2026-03-01&group_by=day%2Cprovider"},
+			table: "DAY         PROVIDER  COST        OPEN  COMPLETED  FAILED  CANCELLED  VENDOR_CHARGES\n" +
+				"2026-03-01  kling     1000000.25  3     1000000    0       4          2.5 unit, 0.35 USD\n",
+		},
+		"accounts statement": {
+			args: []string{"accounts", "statement", "-account", "acc/1", "-to", "1772366400", "-after", "txn_0"}, status: 200,
+			answer: `{"object":"statement","opening":{"available":"1.00","held":"0.00","spent":"0.00"},"data":[{"id":"txn_1","kind":"hold","amount":"0.42",` +
+				`"task":"task_1","key":"key_1","at":1772366400,"reference":null,"model":"alpha-v3","change":{"available":"-0.42","held":"0.42","spent":"0.00"}}],` +
+				`"closing":{"available":"0.58","held":"0.42","spent":"0.00"},"has_more":true}`,
+			want: request{Method: "GET", Target: "/accounts/acc%2F1/statement?after=txn_0&limit=100&to=1772366400"},
+			table: "AT                    KIND     AVAILABLE  HELD  SPENT  TASK    MODEL     KEY    REFERENCE\n" +
+				"                      opening  1.00       0.00  0.00                            \n" +
+				"2026-03-01T12:00:00Z  hold     -0.42      0.42  0.00   task_1  alpha-v3  key_1  \n" +
+				"                      closing  0.58       0.42  0.00                            \n" +
+				"… more: -after txn_1\n",
+		},
 		"keys list": {
 			args: []string{"keys", "list", "-account", "acc_1"}, status: 200, answer: list(false, key),
 			want: request{Method: "GET", Target: "/keys?limit=100&account=acc_1"},

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// How much an account has behind it, and what is under way. Each task that has
+// ended has five entries in the ledger.
+const (
+	pastTasks      = 2_000_000
+	quickPastTasks = 100_000
+	openTasks      = 200
+	pastDays       = 180
+	moneyClients   = 8
+)
+
+// pastStatements fill the database with what a busy account leaves behind: $1 is
+// the account, $2 the key, $3 the number of tasks, $4 how many of them are open.
+var pastStatements = []string{
+	`INSERT INTO tasks (id, account_id, key_id, model, type, status, progress, params, plan, charges, hold, cost, created_at, started_at, ended_at,
+			deadline_at, checked_at, channel, provider)
+		SELECT 'task_' || lpad(i::text, 26, '0'), $1, $2, 'model-' || i % 5, 'video', CASE WHEN i > $3 - $4 THEN 'processing' ELSE 'completed' END,
+			CASE WHEN i > $3 - $4 THEN 50 ELSE 100 END, '{}', '{}', '[]', 2000, CASE WHEN i > $3 - $4 THEN 0 ELSE 1000 END,
+			t, t, CASE WHEN i > $3 - $4 THEN NULL ELSE t + interval '2 minutes' END, t + interval '2 hours', t, 'kling', 'kling'
+		FROM (SELECT i, now() - ($3 - i) * interval '1 second' * ($5 * 86400.0 / $3) - interval '5 minutes' AS t FROM generate_series(1, $3::bigint) AS i) AS n`,
+	`INSERT INTO ledger_transfers (id, kind, account_id, key_id, task_id, amount, at)
+		SELECT kind || id, kind, account_id, key_id, id, CASE kind WHEN 'hold' THEN 2000 ELSE 1000 END, CASE kind WHEN 'hold' THEN created_at ELSE ended_at END
+		FROM tasks, (VALUES ('hold'), ('post')) AS k (kind) WHERE account_id = $1 AND (kind = 'hold' OR ended_at IS NOT NULL) ORDER BY created_at`,
+	`INSERT INTO ledger_entries (transfer_id, bucket, account_id, key_id, amount)
+		SELECT t.id, e.bucket, t.account_id, t.key_id, e.amount FROM ledger_transfers t JOIN (VALUES ('hold', 'available', -2000), ('hold', 'held', 2000),
+			('post', 'held', -2000), ('post', 'spent', 1000), ('post', 'available', 1000)) AS e (kind, bucket, amount) ON e.kind = t.kind
+		WHERE t.account_id = $1`,
+	`UPDATE keys SET held = $2::bigint * 2000, spent = $3::bigint * 1000 WHERE id = $1`,
+	`UPDATE accounts SET available = available - $2::bigint * 2000 - $3::bigint * 1000, held = $2::bigint * 2000, spent = $3::bigint * 1000 WHERE id = $1`,
+}
+
+// fillPast gives the installation's account a past, which is counted as that from
+// before an update is.
+func (g *gateway) fillPast(ctx context.Context, tasks int64) (err error) {
+	db, err := sql.Open("pgx", g.Config.DatabaseURL)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	ended := tasks - openTasks
+	for i, args := range [][]any{
+		{g.key.AccountID, g.key.ID, tasks, openTasks, pastDays}, {g.key.AccountID}, {g.key.AccountID},
+		{g.key.ID, openTasks, ended}, {g.key.AccountID, openTasks, ended},
+	} {
+		if _, err := db.ExecContext(ctx, pastStatements[i], args...); err != nil {
+			return fmt.Errorf("fill the past, step %d: %w", i+1, err)
+		}
+	}
+	const batch = 50_000
+	for counted := batch; counted == batch; {
+		if counted, err = g.Store.CountUsage(ctx, batch); err != nil {
+			return err
+		}
+	}
+	_, err = db.ExecContext(ctx, "VACUUM ANALYZE")
+	return err
+}
+
+// measureMoney compares questions about money of an account with a long past with
+// those of an account without one, in an installation of its own.
+func measureMoney(ctx context.Context, m *machine, o options) (_ []row, err error) {
+	full, err := m.install(ctx, "past", m.channels(time.Second, 1000))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, full.close()) }()
+	empty, err := m.install(ctx, "nopast", m.channels(time.Second, 1000))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, empty.close()) }()
+	tasks, rounds, length := int64(pastTasks), 12, 300*time.Millisecond
+	if o.quick {
+		tasks, rounds = quickPastTasks, 4
+	}
+	if err := full.fillPast(ctx, tasks); err != nil {
+		return nil, err
+	}
+	since := time.Now().UTC().Add(-7*24*time.Hour - 17*time.Minute).Format(time.RFC3339)
+	var rows []row
+	for _, part := range []struct {
+		what, path string
+		admin      bool // %s in the path is the account
+	}{
+		{"balances of an account", "/v1/user/balance", false},
+		{"balances of a key", "/v1/balance", false},
+		{"usage of 30 days, by day and model", "/v1/usage?group_by=day,model", false},
+		{"usage of a week and 17 minutes", "/v1/usage?group_by=model&from=" + since, false},
+		{"usage of all accounts", "/admin/v1/usage?group_by=account,day", true},
+		{"statement of 30 days, first page", "/admin/v1/accounts/%s/statement?limit=20", true},
+	} {
+		ask := func(g *gateway) slice {
+			path := strings.Replace(part.path, "%s", g.key.AccountID, 1)
+			do := func(ctx context.Context) error { return g.ask(ctx, path, part.admin) }
+			return func(ctx context.Context) (float64, error) { return repeat(ctx, moneyClients, length, do) }
+		}
+		for _, warm := range []slice{ask(empty), ask(full)} {
+			if _, err := warm(ctx); err != nil {
+				return nil, err
+			}
+		}
+		c, err := compare(ctx, rounds, o, part.what, ask(empty), ask(full))
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, ratioRow(part.what, fmt.Sprintf("none of %d tasks", tasks), c, 0.5))
+	}
+	return rows, nil
+}
+
+// ask reads one answer, as a client or as an operator.
+func (g *gateway) ask(ctx context.Context, path string, admin bool) error {
+	if !admin {
+		_, err := g.get(ctx, path)
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+g.Config.AdminKey)
+	_, err = exchange(g.http, req)
+	return err
+}
