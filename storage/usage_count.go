@@ -24,8 +24,8 @@ type endRow struct {
 }
 
 // recordEnd is record for the end of a hold, which it counts.
-func (s *Store) recordEnd(tx *gorm.DB, t mediagate.Transfer, h holding) (bool, error) {
-	row := endRow{newTransferRow(t), h.model, h.provider, h.status}
+func (s *Store) recordEnd(tx *gorm.DB, end transferRow, h holding) (bool, error) {
+	row := endRow{end, h.model, h.provider, h.status}
 	into := insert(&statement{}, "ledger_transfers", row, nil).say(" WHERE true ON CONFLICT DO NOTHING")
 	added, err := exec(tx, into.text.String(), into.args...)
 	if err != nil || added == 0 {
@@ -34,7 +34,7 @@ func (s *Store) recordEnd(tx *gorm.DB, t mediagate.Transfer, h holding) (bool, e
 	if err := tx.Create(entries(row.transferRow, h.amount)).Error; err != nil {
 		return false, err
 	}
-	return true, s.count(tx, "e.id = ?", t.ID)
+	return true, s.count(tx, "e.id = ?", end.ID)
 }
 
 // usageSumRow is what the ends of an hour or a day come to.

@@ -11,7 +11,7 @@ import (
 )
 
 // used is the usage of an account from a time on.
-func (b *bench) used(f mediagate.UsageFilter) []mediagate.Usage {
+func (b *bench) usage(f mediagate.UsageFilter) []mediagate.Usage {
 	b.Helper()
 	if f.Limit == 0 {
 		f.Limit = 1000
@@ -48,13 +48,13 @@ var usageTests = map[string]func(*bench){
 		b.settle(failed(lost))
 		b.settle(cancelled(gone))
 		tasks := mediagate.UsageTasks{Pending: 1, Processing: 1, Completed: 1, Failed: 1, Cancelled: 1}
-		same(b, "in one row", b.used(mediagate.UsageFilter{AccountID: p.account, From: start}), []mediagate.Usage{{Cost: unit(2), Tasks: tasks}})
-		same(b, "of all accounts", b.used(mediagate.UsageFilter{From: start}), []mediagate.Usage{{Cost: unit(2), Tasks: tasks}})
+		same(b, "in one row", b.usage(mediagate.UsageFilter{AccountID: p.account, From: start}), []mediagate.Usage{{Cost: unit(2), Tasks: tasks}})
+		same(b, "of all accounts", b.usage(mediagate.UsageFilter{From: start}), []mediagate.Usage{{Cost: unit(2), Tasks: tasks}})
 		day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-		same(b, "told apart", b.used(mediagate.UsageFilter{
+		same(b, "told apart", b.usage(mediagate.UsageFilter{
 			AccountID: p.account, From: start, By: []mediagate.UsageBy{mediagate.ByModel, mediagate.ByKey, mediagate.ByDay, mediagate.ByAccount},
 		}), []mediagate.Usage{{Day: day, AccountID: p.account, KeyID: p.key, Model: "alpha-v3", Cost: unit(2), Tasks: tasks}})
-		providers := b.used(mediagate.UsageFilter{AccountID: p.account, From: start, By: []mediagate.UsageBy{mediagate.ByProvider}})
+		providers := b.usage(mediagate.UsageFilter{AccountID: p.account, From: start, By: []mediagate.UsageBy{mediagate.ByProvider}})
 		same(b, "by provider", providers, []mediagate.Usage{
 			{Tasks: mediagate.UsageTasks{Pending: 1, Cancelled: 1}},
 			{Provider: "kling", Cost: unit(2), Tasks: mediagate.UsageTasks{Processing: 1, Completed: 1, Failed: 1}},
@@ -62,8 +62,8 @@ var usageTests = map[string]func(*bench){
 	},
 	"nothing used is one row of zeros, or none": func(b *bench) {
 		p := b.newPayer(unit(1))
-		same(b, "in one row", b.used(mediagate.UsageFilter{AccountID: p.account, From: b.now()}), []mediagate.Usage{{}})
-		same(b, "by model", b.used(mediagate.UsageFilter{AccountID: p.account, From: b.now(), By: []mediagate.UsageBy{mediagate.ByModel}}), []mediagate.Usage{})
+		same(b, "in one row", b.usage(mediagate.UsageFilter{AccountID: p.account, From: b.now()}), []mediagate.Usage{{}})
+		same(b, "by model", b.usage(mediagate.UsageFilter{AccountID: p.account, From: b.now(), By: []mediagate.UsageBy{mediagate.ByModel}}), []mediagate.Usage{})
 	},
 	"usage is the account's own": func(b *bench) {
 		p, other := b.newPayer(unit(10)), b.newPayer(unit(10))
@@ -71,9 +71,9 @@ var usageTests = map[string]func(*bench){
 		b.settle(completed(b.accepted(other, unit(2)), unit(2)))
 		b.accepted(other, unit(1))
 		b.speak(other, unit(1))
-		same(b, "of one", b.used(mediagate.UsageFilter{AccountID: p.account}), []mediagate.Usage{{Cost: unit(1), Tasks: counts(1, 0, 0)}})
+		same(b, "of one", b.usage(mediagate.UsageFilter{AccountID: p.account}), []mediagate.Usage{{Cost: unit(1), Tasks: counts(1, 0, 0)}})
 		b.forget()
-		same(b, "uncounted", b.used(mediagate.UsageFilter{AccountID: p.account}), []mediagate.Usage{{Cost: unit(1), Tasks: counts(1, 0, 0)}})
+		same(b, "uncounted", b.usage(mediagate.UsageFilter{AccountID: p.account}), []mediagate.Usage{{Cost: unit(1), Tasks: counts(1, 0, 0)}})
 	},
 	"speech counts like a task": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -82,9 +82,9 @@ var usageTests = map[string]func(*bench){
 		b.speak(p, unit(1))
 		want := []mediagate.Usage{{Model: "eta-4o-mini-tts", Cost: unit(2), Tasks: mediagate.UsageTasks{Processing: 1, Completed: 1, Failed: 1}}}
 		by := mediagate.UsageFilter{AccountID: p.account, By: []mediagate.UsageBy{mediagate.ByModel}}
-		same(b, "usage", b.used(by), want)
+		same(b, "usage", b.usage(by), want)
 		b.forget()
-		same(b, "of an older process", b.used(by), want)
+		same(b, "of an older process", b.usage(by), want)
 	},
 	"a task counts by its submit, then by its end": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -92,11 +92,11 @@ var usageTests = map[string]func(*bench){
 		begin, next := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 		first := mediagate.UsageFilter{AccountID: p.account, From: begin, To: next}
 		second := mediagate.UsageFilter{AccountID: p.account, From: next}
-		same(b, "while it is open", b.used(first), []mediagate.Usage{{Tasks: mediagate.UsageTasks{Processing: 1}}})
+		same(b, "while it is open", b.usage(first), []mediagate.Usage{{Tasks: mediagate.UsageTasks{Processing: 1}}})
 		b.pass(12 * time.Hour)
 		b.settle(completed(id, unit(1)))
-		same(b, "where it began", b.used(first), []mediagate.Usage{{}})
-		same(b, "where it ended", b.used(second), []mediagate.Usage{{Cost: unit(1), Tasks: counts(1, 0, 0)}})
+		same(b, "where it began", b.usage(first), []mediagate.Usage{{}})
+		same(b, "where it ended", b.usage(second), []mediagate.Usage{{Cost: unit(1), Tasks: counts(1, 0, 0)}})
 	},
 	"a time begins with its first moment and ends before its last": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -104,10 +104,10 @@ var usageTests = map[string]func(*bench){
 		b.settle(completed(id, unit(1)))
 		end := b.now()
 		one, none := []mediagate.Usage{{Cost: unit(1), Tasks: counts(1, 0, 0)}}, []mediagate.Usage{{}}
-		same(b, "from it", b.used(mediagate.UsageFilter{From: end}), one)
-		same(b, "from after it", b.used(mediagate.UsageFilter{From: end.Add(time.Microsecond)}), none)
-		same(b, "to it", b.used(mediagate.UsageFilter{From: end.Add(-time.Hour), To: end}), none)
-		same(b, "to after it", b.used(mediagate.UsageFilter{From: end.Add(-time.Hour), To: end.Add(time.Microsecond)}), one)
+		same(b, "from it", b.usage(mediagate.UsageFilter{From: end}), one)
+		same(b, "from after it", b.usage(mediagate.UsageFilter{From: end.Add(time.Microsecond)}), none)
+		same(b, "to it", b.usage(mediagate.UsageFilter{From: end.Add(-time.Hour), To: end}), none)
+		same(b, "to after it", b.usage(mediagate.UsageFilter{From: end.Add(-time.Hour), To: end.Add(time.Microsecond)}), one)
 	},
 	"what an older process stored is told at once, and counted once": func(b *bench) {
 		p := b.newPayer(unit(20))
@@ -117,19 +117,19 @@ var usageTests = map[string]func(*bench){
 		b.settle(failed(lost))
 		b.settle(cancelled(gone))
 		by := mediagate.UsageFilter{AccountID: p.account, From: start, By: []mediagate.UsageBy{mediagate.ByDay, mediagate.ByModel, mediagate.ByProvider}}
-		want := b.used(by)
+		want := b.usage(by)
 		b.forget()
 		b.settle(completed(b.accepted(p, unit(1)), unit(1))) // a newer process beside it
 		want[0].Cost += unit(1)
 		want[0].Tasks.Completed++
-		same(b, "told", b.used(by), want)
+		same(b, "told", b.usage(by), want)
 		for _, counted := range []int{2, 2, 0} { // the last batch has one
 			n, err := b.CountUsage(b.Context(), 2)
 			b.noError(err)
 			if counted == 2 && n == 0 || counted == 0 && n != 0 {
 				b.Fatalf("%d counted", n)
 			}
-			same(b, "told", b.used(by), want)
+			same(b, "told", b.usage(by), want)
 			b.checkLedger()
 		}
 		same(b, "uncounted", b.count("SELECT COUNT(*) FROM ledger_transfers WHERE kind IN ('post', 'void') AND model IS NULL"), 0)
@@ -149,7 +149,7 @@ var usageTests = map[string]func(*bench){
 				}
 			}
 		})
-		same(b, "usage", b.used(mediagate.UsageFilter{}), []mediagate.Usage{{Cost: unit(40), Tasks: counts(40, 0, 0)}})
+		same(b, "usage", b.usage(mediagate.UsageFilter{}), []mediagate.Usage{{Cost: unit(40), Tasks: counts(40, 0, 0)}})
 	},
 	"many ends of one key at once are all counted": func(b *bench) {
 		p := b.newPayer(unit(100))
@@ -162,7 +162,7 @@ var usageTests = map[string]func(*bench){
 				b.Errorf("settle: %v", err)
 			}
 		})
-		same(b, "usage", b.used(mediagate.UsageFilter{}), []mediagate.Usage{{Cost: unit(24), Tasks: counts(24, 0, 0)}})
+		same(b, "usage", b.usage(mediagate.UsageFilter{}), []mediagate.Usage{{Cost: unit(24), Tasks: counts(24, 0, 0)}})
 	},
 	"usage outlives its tasks": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -170,12 +170,12 @@ var usageTests = map[string]func(*bench){
 		b.settle(completed(id, unit(2)))
 		by := mediagate.UsageFilter{AccountID: p.account, By: []mediagate.UsageBy{mediagate.ByModel, mediagate.ByProvider}}
 		f := mediagate.StatementFilter{AccountID: p.account, Limit: 10}
-		want, lines := b.used(by), b.stated(f)
+		want, lines := b.usage(by), b.stated(f)
 		for _, table := range []string{"makers", "deliveries", "attempts"} {
 			b.noError(b.database().Exec("DELETE FROM " + table).Error)
 		}
 		b.noError(b.database().Exec("DELETE FROM tasks").Error)
-		same(b, "usage", b.used(by), want)
+		same(b, "usage", b.usage(by), want)
 		same(b, "statement", b.stated(f), lines)
 	},
 	"rows beyond the limit are told of": func(b *bench) {
@@ -208,16 +208,16 @@ var usageTests = map[string]func(*bench){
 			Model: "alpha-v3", Provider: "kling", Cost: unit(1), Tasks: counts(1, 1, 1),
 			VendorCharges: []mediagate.VendorCharge{{Amount: "0.25", Unit: "USD"}, {Amount: "2.5", Unit: "unit"}},
 		}}
-		same(b, "before it is counted", b.used(by), want)
+		same(b, "before it is counted", b.usage(by), want)
 		for range 3 {
 			_, err := b.CountUsage(b.Context(), 10)
 			b.noError(err)
 		}
 		same(b, "uncounted", b.count("SELECT COUNT(*) FROM attempts WHERE vendor_uncounted_at IS NOT NULL"), 0)
-		same(b, "counted", b.used(by), want)
-		same(b, "in another hour", b.used(mediagate.UsageFilter{From: b.now().Truncate(time.Hour).Add(time.Hour), By: by.By}), []mediagate.Usage{})
+		same(b, "counted", b.usage(by), want)
+		same(b, "in another hour", b.usage(mediagate.UsageFilter{From: b.now().Truncate(time.Hour).Add(time.Hour), By: by.By}), []mediagate.Usage{})
 		by.By = []mediagate.UsageBy{mediagate.ByModel}
-		same(b, "without providers", b.used(by)[0].VendorCharges, nil)
+		same(b, "without providers", b.usage(by)[0].VendorCharges, nil)
 	},
 	"a synchronous vendor's charge is kept": func(b *bench) {
 		p := b.newPayer(unit(20))
@@ -235,7 +235,7 @@ var usageTests = map[string]func(*bench){
 			Succeeded: true, VendorCharge: mediagate.ChargedBy("10", "tokens"),
 		}}, b.now())
 		b.noError(err)
-		rows := b.used(mediagate.UsageFilter{By: []mediagate.UsageBy{mediagate.ByProvider}})
+		rows := b.usage(mediagate.UsageFilter{By: []mediagate.UsageBy{mediagate.ByProvider}})
 		same(b, "charges", rows[0].VendorCharges, []mediagate.VendorCharge{{Amount: "1300", Unit: "tokens"}})
 	},
 	"usage and statements add up for any time": func(b *bench) {
@@ -336,7 +336,7 @@ func (h *history) judge() {
 				}
 			}
 		}
-		got := h.used(mediagate.UsageFilter{AccountID: h.p.account, From: from, To: to})[0]
+		got := h.usage(mediagate.UsageFilter{AccountID: h.p.account, From: from, To: to})[0]
 		if n := got.Tasks.Completed + got.Tasks.Failed + got.Tasks.Cancelled; got.Cost != cost || n != ends {
 			h.t.Fatalf("usage from %s to %s: %s for %d ends, by the ledger %s for %d", from, to, got.Cost, n, cost, ends)
 		}
