@@ -179,7 +179,6 @@ func TestPlansUseIndexes(t *testing.T) {
 		"turns_next":          "SELECT account_id FROM turns t WHERE channel = 'a' AND (SELECT 1 FROM queue q WHERE q.channel = t.channel AND q.account_id = t.account_id AND granted_at IS NULL LIMIT 1) IS NOT NULL ORDER BY served, since, account_id LIMIT 1",
 		"tasks_queued":        "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND queued_at < now() LIMIT 10",
 		"tasks_account_open":  "SELECT status FROM tasks WHERE account_id = 'a' AND status IN ('pending', 'processing') AND created_at >= now() AND created_at < now()",
-		"usage_sums_pkey":     "SELECT cost FROM usage_sums WHERE account_id = 'a' AND span = 'day' AND begins_at >= now() AND begins_at < now()",
 		"usage_sums_time":     "SELECT cost FROM usage_sums WHERE span = 'day' AND begins_at >= now() AND begins_at < now()",
 		"ledger_uncounted":    "SELECT id FROM ledger_transfers WHERE account_id = 'a' AND kind IN ('post', 'void') AND model IS NULL AND at >= now()",
 		"ledger_account_time": "SELECT id FROM ledger_transfers WHERE account_id = 'a' AND (at, id) < (SELECT at, id FROM ledger_transfers WHERE id = 'b') ORDER BY at DESC, id DESC LIMIT 10",

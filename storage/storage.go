@@ -118,8 +118,8 @@ const connectTimeout = 10 * time.Second
 
 // sessionSettings are what a connection asks of PostgreSQL where its URL says
 // nothing else: locks of a process whose machine is gone are given back within
-// half a minute, not when the system's own timers run out after hours, and
-// nobody waits for a lock for longer than a client would.
+// half a minute, not when the system's own timers run out after hours, nobody
+// waits for a lock for longer than a client would, and nothing is compiled.
 var sessionSettings = []struct{ name, value string }{
 	{"lock_timeout", "10s"},
 	{"idle_in_transaction_session_timeout", "30s"},
@@ -127,6 +127,9 @@ var sessionSettings = []struct{ name, value string }{
 	{"tcp_keepalives_interval", "5"},
 	{"tcp_keepalives_count", "3"},
 	{"tcp_user_timeout", "30s"},
+	// No statement here takes as long as its compilation would: estimates that say
+	// otherwise are of ends that are not counted, of which there are none.
+	{"jit", "off"},
 }
 
 // OpenPostgres connects to a PostgreSQL URL. Each connection prepares what it

@@ -33,4 +33,5 @@ func TestD4OtherGeneration(t *testing.T) {
 	w.verify(recoverTime)
 	w.checkNeverParked()
 	w.checkSentOnce()
+	w.checkCharged("kling unit")
 }

@@ -321,3 +321,17 @@ func (w *world) dial() client.Client {
 	}
 	return c
 }
+
+// checkCharged reports jobs that were done without the vendor's word on what they
+// cost us, or with another than that: the provider and its unit.
+func (w *world) checkCharged(want string) {
+	w.t.Helper()
+	got, err := w.column(`SELECT DISTINCT provider || ' ' || vendor_unit || CASE WHEN vendor_amount > 0 THEN '' ELSE ' for nothing' END
+		FROM attempts WHERE outcome LIKE '{"succeeded":true%'`)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if diff := gocmp.Diff([]string{want}, got); diff != "" {
+		w.t.Errorf("what vendors charged (-want +got):\n%s", diff)
+	}
+}
