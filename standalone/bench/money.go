@@ -51,8 +51,11 @@ func (g *gateway) fillPast(ctx context.Context, tasks int64) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	ended := tasks - openTasks
 	for i, args := range [][]any{
-		{g.key.AccountID, g.key.ID, tasks, openTasks, pastDays}, {g.key.AccountID}, {g.key.AccountID},
-		{g.key.ID, openTasks, ended}, {g.key.AccountID, openTasks, ended},
+		{g.key.AccountID, g.key.ID, tasks, openTasks, pastDays},
+		{g.key.AccountID},
+		{g.key.AccountID},
+		{g.key.ID, openTasks, ended},
+		{g.key.AccountID, openTasks, ended},
 	} {
 		if _, err := db.ExecContext(ctx, pastStatements[i], args...); err != nil {
 			return fmt.Errorf("fill the past, step %d: %w", i+1, err)
