@@ -21,7 +21,7 @@ var referenceTests = map[string]func(*bench){
 			"ALTER TABLE tasks DROP COLUMN modal_input", "ALTER TABLE tasks DROP COLUMN modal_until",
 			"ALTER TABLE tasks DROP COLUMN modal_n", "ALTER TABLE tasks DROP COLUMN art_state",
 			"DROP INDEX keys_purse",
-			"DROP INDEX tasks_in_flight", "ALTER TABLE ledger_transfers DROP COLUMN counted_day",
+			"ALTER TABLE ledger_transfers DROP COLUMN counted_day",
 			"DROP TABLE vendor_sums", "DROP INDEX attempts_vendor_uncounted", "DROP TABLE usage_sums", "DROP INDEX tasks_account_open",
 			"DROP INDEX ledger_time", "CREATE INDEX ledger_account ON ledger_transfers (account_id, id)",
 			"DROP INDEX ledger_account_time", "DROP INDEX ledger_uncounted",

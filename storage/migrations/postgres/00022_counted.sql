@@ -6,8 +6,6 @@ ALTER TABLE ledger_transfers ADD COLUMN counted_day timestamptz;
 
 -- The tasks in flight of an account and of its keys, for when they are counted
 -- anew.
-CREATE INDEX tasks_in_flight ON tasks (account_id, key_id) WHERE status IN ('pending', 'processing');
 
 -- +goose Down
-DROP INDEX tasks_in_flight;
 ALTER TABLE ledger_transfers DROP COLUMN counted_day;
