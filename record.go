@@ -40,6 +40,7 @@ type AccountProof struct {
 // Settlement is the end of a task. Cost is 0 unless completed.
 type Settlement struct {
 	TaskID         string
+	AccountID      string // whose task it is, hence whose money moves
 	N              int // the attempt that it rests on; 0 when there is none
 	Status         Status
 	Failure        *Failure

@@ -57,7 +57,7 @@ func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
 	end := mediagate.Settlement{
-		TaskID: in.TaskID, N: in.N, Status: in.Status, Failure: failure, WithoutOutcome: in.WithoutOutcome,
+		TaskID: in.TaskID, AccountID: task.AccountID, N: in.N, Status: in.Status, Failure: failure, WithoutOutcome: in.WithoutOutcome,
 		EndedAt: a.Now().UTC().Truncate(time.Microsecond),
 	}
 	if in.Status == mediagate.StatusCompleted {

@@ -109,7 +109,7 @@ func (s *Store) Transfer(ctx context.Context, accountID, id string) (mediagate.T
 // called again, and what it returns as error is returned and changes nothing.
 // Returns KindNotFound.
 func (s *Store) UpdateAccount(ctx context.Context, id string, change func(a *mediagate.Account) error) (a mediagate.Account, err error) {
-	err = s.write(ctx, "update account", func(tx *gorm.DB) error {
+	err = s.writeFor(ctx, id, "update account", func(tx *gorm.DB) error {
 		row, err := one[accountRow](tx, "SELECT "+columnsOf[accountRow]().text+" FROM accounts WHERE id = ?"+s.forUpdate("accounts"), id)
 		if err != nil {
 			return err

@@ -64,7 +64,7 @@ func isAway(err error) bool {
 			}
 		}
 		switch code {
-		case readOnly, "55P03", "25P03", "25P04": // no lock in time; a transaction that idled, or lasted, too long
+		case readOnly, noLock, "25P03", "25P04": // a transaction that idled, or lasted, too long
 			return true
 		}
 		return isVictim(err)
@@ -84,6 +84,11 @@ func isVictim(err error) bool {
 	code := pgCode(err)
 	return code == "40001" || code == "40P01"
 }
+
+// noLock is PostgreSQL's code of a lock that was not free in time.
+const noLock = "55P03"
+
+func isLockTimeout(err error) bool { return pgCode(err) == noLock }
 
 func pgCode(err error) string {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -94,4 +95,17 @@ func RowColumns() map[string][]string {
 		"usage_sums":                 columnsOf[usageSumRow]().names,
 		"vendor_sums":                columnsOf[vendorSumRow]().names,
 	}
+}
+
+// Patient lets writers wait before their account's lane for as long as it takes.
+func (s *Store) Patient() { s.lanes.patience = time.Hour }
+
+// InLane counts the account's writers, at work or waiting for it.
+func (s *Store) InLane(account string) int {
+	s.lanes.mu.Lock()
+	defer s.lanes.mu.Unlock()
+	if one := s.lanes.open[account]; one != nil {
+		return one.users
+	}
+	return 0
 }

@@ -121,7 +121,7 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 	if amount == 0 {
 		return g, 0, false, mediagate.Invalid("amount", "amount must not be zero")
 	}
-	err = s.write(ctx, "grant", func(tx *gorm.DB) error {
+	err = s.writeFor(ctx, accountID, "grant", func(tx *gorm.DB) error {
 		g = mediagate.Transfer{
 			ID: s.newID("txn_"), Kind: mediagate.EntryGrant, AccountID: accountID,
 			Amount: amount, Reference: reference, At: s.clock(),

@@ -36,7 +36,7 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story med
 	if end.EndedAt.IsZero() {
 		end.EndedAt = s.clock()
 	}
-	err = s.write(ctx, "settle", func(tx *gorm.DB) error {
+	err = s.writeFor(ctx, end.AccountID, "settle", func(tx *gorm.DB) error {
 		won = false
 		task, err := s.lock(tx, end.TaskID)
 		if mediagate.Is(err, mediagate.KindNotFound) {
@@ -54,7 +54,7 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story med
 		if !task.Status.Terminal() && !known {
 			won = true
 			if end.Status == mediagate.StatusCompleted && !task.CancelRequestedAt.IsZero() {
-				end = mediagate.Settlement{TaskID: end.TaskID, N: end.N, Status: mediagate.StatusCancelled, EndedAt: end.EndedAt}
+				end = mediagate.Settlement{TaskID: end.TaskID, AccountID: end.AccountID, N: end.N, Status: mediagate.StatusCancelled, EndedAt: end.EndedAt}
 			}
 			if err := s.end(tx, task, end); err != nil {
 				return err

@@ -69,7 +69,11 @@ func (s *Store) EndSpeech(ctx context.Context, id string, end mediagate.SpeechSt
 	if end != mediagate.SpeechPosted && end != mediagate.SpeechVoided {
 		return false, mediagate.Errorf(mediagate.KindInternal, "a speech does not end as %q", end)
 	}
-	err = s.write(ctx, "end speech", func(tx *gorm.DB) error {
+	row, err := one[struct{ AccountID string }](s.on(ctx), "SELECT account_id FROM speeches WHERE id = ? AND state = 'open'", id)
+	if err != nil || row == nil {
+		return false, dbError(err, "read speech")
+	}
+	err = s.writeFor(ctx, row.AccountID, "end speech", func(tx *gorm.DB) error {
 		won, err = s.endSpeech(tx, id, end, false)
 		return err
 	})

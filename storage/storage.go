@@ -47,6 +47,7 @@ type Store struct {
 	log      *slog.Logger
 	seals    []cipher.AEAD
 	groups   sync.Map // group → *semaphore.Weighted: the turns of those with a capacity
+	lanes    *lanes
 	sweep    rateSweep
 	failover *failover // nil: the caller made the connections
 	unwatch  func()    // ends the reading of the database's clock; nil: nobody reads it
@@ -83,8 +84,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.sql, err = s.db.DB(); err != nil {
 		return nil, dbError(err, "open the database")
 	}
+	s.lanes = newLanes(1) // SQLite has one writer
 	if !s.lite {
 		width := cmp.Or(c.MaxOpenConns, defaultConns)
+		s.lanes = newLanes(width)
 		s.sql.SetMaxOpenConns(width)
 		// Idle connections keep their prepared statements, for a while.
 		s.sql.SetMaxIdleConns(width)
@@ -217,6 +220,16 @@ func (s *Store) write(ctx context.Context, what string, f func(tx *gorm.DB) erro
 		}
 	}
 	return dbError(err, what)
+}
+
+// writeFor is write for what locks the account's row, or its keys'.
+func (s *Store) writeFor(ctx context.Context, accountID, what string, f func(tx *gorm.DB) error) error {
+	leave, err := s.lanes.enter(ctx, accountID)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return s.write(ctx, what, f)
 }
 
 // forUpdate locks the rows of a SELECT. SQLite needs none: its transactions

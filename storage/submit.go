@@ -66,6 +66,16 @@ const holdTries = 8
 // store stores what is new and its hold. It tells false where an idempotency
 // record of an earlier submit stands against it.
 func (s *Store) store(ctx context.Context, n submission) (stored bool, err error) {
+	enter := func() (leave func(), err error) { return s.lanes.enter(ctx, n.hold.AccountID) }
+	inTurn := !s.lite && n.capacity > 0 // the turns of its group bound it, but not the look for a refusal's reason
+	if !inTurn {
+		leave, err := enter()
+		if err != nil {
+			return false, err
+		}
+		defer leave()
+		enter = func() (func(), error) { return func() {}, nil }
+	}
 	for range holdTries {
 		if s.lite {
 			stored, err = s.submitSteps(ctx, n)
@@ -75,7 +85,13 @@ func (s *Store) store(ctx context.Context, n submission) (stored bool, err error
 		if !errors.Is(err, errRefused) {
 			return stored, err
 		}
-		if err := s.refusal(ctx, n); err != nil {
+		leave, err := enter()
+		if err != nil {
+			return false, err
+		}
+		err = s.refusal(ctx, n)
+		leave()
+		if err != nil {
 			return false, err
 		}
 	}
@@ -258,28 +274,70 @@ type execer interface {
 // once: the one whose turn it is, and the next one.
 const groupWidth = 2
 
-// withinCapacity runs the statement while nobody else submits for the group,
-// and takes it back when the group then has more in flight than it may. The count
-// is a statement of its own: it sees what was committed before the lock was
-// free. Others of the group wait here, without a connection: while another
-// process keeps the lock, those are for everybody else.
+// groupPatience is how long a submit waits for its account's row while it has the
+// group's lock. Longer than that somebody keeps the row, which is nothing to the
+// group's other accounts.
+const groupPatience = 200 * time.Millisecond
+
+// withinCapacity is inTurn for a group with a capacity. One whose account's row is
+// locked waits for that in its account's lane, and then has another turn.
 func (s *Store) withinCapacity(ctx context.Context, n submission, run func(execer) (sql.Result, error)) (sql.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*lanePatience)
+	defer cancel()
+	result, err := s.inTurn(ctx, n, s.lanes.used, run)
+	for errors.Is(err, errKept) {
+		if err := s.awaitAccount(ctx, n.hold.AccountID); err != nil {
+			return nil, err
+		}
+		result, err = s.inTurn(ctx, n, func(string) bool { return false }, run)
+	}
+	return result, err
+}
+
+// errKept says that the account's row is locked for longer than a group waits, or
+// that others wait for it already.
+var errKept = errors.New("the account's row is kept")
+
+// awaitAccount waits until the account's row is not locked.
+func (s *Store) awaitAccount(ctx context.Context, account string) error {
+	leave, err := s.lanes.enter(ctx, account)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	_, err = s.sql.ExecContext(ctx, "SELECT 1 FROM accounts WHERE id = $1 FOR NO KEY UPDATE", account)
+	return err
+}
+
+// inTurn runs the statement while nobody else submits for the group, and takes it
+// back when the group then has more in flight than it may. The count is a
+// statement of its own: it sees what was committed before the lock was free.
+// Others of the group wait here, without a connection: while another process keeps
+// the lock, those are for everybody else. Who comes to its turn and finds that its
+// account is kept leaves it to the next one: errKept.
+func (s *Store) inTurn(ctx context.Context, n submission, kept func(account string) bool, run func(execer) (sql.Result, error)) (sql.Result, error) {
 	turns, _ := s.groups.LoadOrStore(n.group, semaphore.NewWeighted(groupWidth))
 	turn, _ := turns.(*semaphore.Weighted)
 	if err := turn.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 	defer turn.Release(1)
+	if kept(n.hold.AccountID) {
+		return nil, errKept
+	}
 	tx, err := s.sql.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback() }() // of what was not committed
-	const lock = "SELECT pg_advisory_xact_lock(hashtextextended('mediagate group ' || $1, 0))"
-	if _, err := tx.ExecContext(ctx, lock, n.group); err != nil {
+	const lock = "SELECT pg_advisory_xact_lock(hashtextextended('mediagate group ' || $1, 0)), set_config('lock_timeout', $2, true)"
+	if _, err := tx.ExecContext(ctx, lock, n.group, groupPatience.String()); err != nil {
 		return nil, err
 	}
 	result, err := run(tx)
+	if isLockTimeout(err) {
+		return nil, errKept
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 		return s.story(end.TaskID), false, nil
 	}
 	if end.Status == mediagate.StatusCompleted && !r.task.CancelRequestedAt.IsZero() { // the client was promised a cancel
-		end = mediagate.Settlement{TaskID: end.TaskID, N: end.N, Status: mediagate.StatusCancelled, EndedAt: end.EndedAt}
+		end = mediagate.Settlement{TaskID: end.TaskID, AccountID: end.AccountID, N: end.N, Status: mediagate.StatusCancelled, EndedAt: end.EndedAt}
 	}
 	if end.EndedAt.IsZero() {
 		end.EndedAt = s.clock()

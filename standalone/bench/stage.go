@@ -107,7 +107,7 @@ func (s *stage) completed(ctx context.Context) (string, error) {
 		return "", err
 	}
 	_, _, err = s.g.Store.Settle(ctx, mediagate.Settlement{
-		TaskID: t.ID, N: 1, Status: mediagate.StatusCompleted, Cost: t.Hold, Results: results, EndedAt: time.Now().UTC(),
+		TaskID: t.ID, AccountID: t.AccountID, N: 1, Status: mediagate.StatusCompleted, Cost: t.Hold, Results: results, EndedAt: time.Now().UTC(),
 	})
 	return t.ID, err
 }

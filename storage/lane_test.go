@@ -1,0 +1,155 @@
+package storage_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/storage/pgtest"
+)
+
+// tenant is an account with money and a key.
+type tenant struct {
+	*storage.Store
+	account, key string
+}
+
+func newTenant(t *testing.T, s *storage.Store, name string) tenant {
+	t.Helper()
+	account, err := s.CreateAccount(t.Context(), mediagate.Account{Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := s.Grant(t.Context(), account.ID, 1_000_000, "opening"); err != nil {
+		t.Fatal(err)
+	}
+	key, err := s.CreateKey(t.Context(), mediagate.Key{AccountID: account.ID, Unlimited: true}, sha256.Sum256([]byte(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tenant{s, account.ID, key.ID}
+}
+
+func (n tenant) submit(ctx context.Context, id, group string, capacity int) error {
+	_, _, err := n.Submit(ctx, mediagate.NewTask{Group: group, Capacity: capacity, Task: mediagate.Task{
+		ID: id, AccountID: n.account, KeyID: n.key, Model: "m", Type: mediagate.TypeImage, Params: []byte("{}"), Hold: 1,
+		DeadlineAt: time.Now().Add(time.Hour),
+	}})
+	return err
+}
+
+func (n tenant) settle(ctx context.Context, id string) error {
+	_, won, err := n.Settle(ctx, mediagate.Settlement{TaskID: id, AccountID: n.account, Status: mediagate.StatusCancelled})
+	if err == nil && !won {
+		err = errors.New("the task had ended before")
+	}
+	return err
+}
+
+func (n tenant) speak(ctx context.Context, id string) error {
+	err := n.OpenSpeech(ctx, mediagate.Speech{ID: id, AccountID: n.account, KeyID: n.key, Model: "m", Hold: 1}, time.Hour)
+	if err != nil {
+		return err
+	}
+	_, err = n.EndSpeech(ctx, id, mediagate.SpeechPosted)
+	return err
+}
+
+// An account whose row somebody keeps has its own writers wait, and nobody else's:
+// neither connections nor the turns of its group are used up by them. Once the row
+// is free they all get through.
+func TestKeptAccount(t *testing.T) {
+	t.Parallel()
+	for name, capacity := range map[string]int{"no capacity": 0, "a group with a capacity": 1000} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.New(t)
+			s := openPostgres(t, url+"&lock_timeout=3600000", storage.Config{MaxOpenConns: 12})
+			s.Patient()
+			busy, other := newTenant(t, s, "busy"), newTenant(t, s, "other")
+			const ending = 16
+			for i := range ending {
+				if err := busy.submit(t.Context(), fmt.Sprintf("task_ends_%d", i), "crowd", capacity); err != nil {
+					t.Fatal(err)
+				}
+			}
+			db, err := sql.Open("pgx", url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback() }()
+			if _, err := tx.ExecContext(t.Context(), "SELECT 1 FROM accounts WHERE id = $1 FOR UPDATE", busy.account); err != nil {
+				t.Fatal(err)
+			}
+
+			var crowd sync.WaitGroup
+			must := func(what string, do func(ctx context.Context) error) {
+				crowd.Go(func() {
+					if err := do(t.Context()); err != nil {
+						t.Errorf("%s, once the row is free: %v", what, err)
+					}
+				})
+			}
+			const clients = 64
+			for i := range clients {
+				must("submit", func(ctx context.Context) error { return busy.submit(ctx, fmt.Sprintf("task_busy_%d", i), "crowd", capacity) })
+			}
+			for i := range ending {
+				must("settle", func(ctx context.Context) error { return busy.settle(ctx, fmt.Sprintf("task_ends_%d", i)) })
+				must("speech", func(ctx context.Context) error { return busy.speak(ctx, fmt.Sprintf("speech_%d", i)) })
+				must("grant", func(ctx context.Context) error {
+					_, _, _, err := busy.Grant(ctx, busy.account, 1, fmt.Sprintf("gift %d", i))
+					return err
+				})
+			}
+			eventually(t, "the crowd waits", func(context.Context) error {
+				if n := s.InLane(busy.account); n < clients+3*ending {
+					return fmt.Errorf("%d wait", n)
+				}
+				return nil
+			})
+
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			for i := range 10 {
+				id := fmt.Sprintf("task_other_%d", i)
+				if err := errors.Join(other.submit(ctx, id, "crowd", capacity), other.settle(ctx, id), other.speak(ctx, "speech_of_"+id)); err != nil {
+					t.Fatalf("the other account meanwhile: %v", err)
+				}
+				for account, task := range map[string]string{busy.account: "task_ends_0", other.account: id} {
+					if _, err := s.Task(ctx, account, task); err != nil {
+						t.Fatalf("a read meanwhile: %v", err)
+					}
+				}
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			crowd.Wait()
+			for id, want := range map[string]mediagate.Account{
+				busy.account:  {Available: 1_000_000 - clients, Held: clients, Spent: ending},
+				other.account: {Available: 1_000_000 - 10, Spent: 10},
+			} {
+				got, err := s.Account(t.Context(), id)
+				if err != nil || got.Available != want.Available || got.Held != want.Held || got.Spent != want.Spent {
+					t.Errorf("afterwards: %+v (%v), want available %v, held %v, spent %v", got, err, want.Available, want.Held, want.Spent)
+				}
+			}
+			if n := s.InLane(busy.account); n != 0 {
+				t.Errorf("%d are still in the lane", n)
+			}
+		})
+	}
+}
