@@ -41,7 +41,7 @@ type AccountProof struct {
 type Settlement struct {
 	TaskID         string
 	AccountID      string // whose task it is, hence whose money moves
-	N              int // the attempt that it rests on; 0 when there is none
+	N              int    // the attempt that it rests on; 0 when there is none
 	Status         Status
 	Failure        *Failure
 	Cost           Micros
@@ -64,8 +64,9 @@ type WebhookTarget struct {
 
 // WebhookRound names one delivery round of a task.
 type WebhookRound struct {
-	TaskID string
-	Round  int
+	TaskID    string
+	AccountID string
+	Round     int
 }
 
 // Overdue says when an open task should have ended.

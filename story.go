@@ -7,12 +7,11 @@ import "time"
 // that bear on them. It holds no prompt, no media link and no secret, since
 // it becomes part of the history.
 type Story struct {
-	ReadAt    time.Time `json:"read_at,omitzero"`  // by the database's clock, as all times here
-	Missing   bool      `json:"missing,omitempty"` // the row is gone
-	Status    Status    `json:"status,omitempty"`
-	Model     string    `json:"model,omitempty"`
-	Type      Type      `json:"type,omitempty"`
-	AccountID string    `json:"account,omitempty"`
+	ReadAt  time.Time `json:"read_at,omitzero"`  // by the database's clock, as all times here
+	Missing bool      `json:"missing,omitempty"` // the row is gone
+	Status  Status    `json:"status,omitempty"`
+	Model   string    `json:"model,omitempty"`
+	Type    Type      `json:"type,omitempty"`
 
 	CancelRequested bool       `json:"cancel,omitempty"`
 	DeadlineAt      time.Time  `json:"deadline,omitzero"`

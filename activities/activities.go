@@ -200,12 +200,12 @@ type Engine interface {
 	// Ensure starts the task's workflow unless it runs; it reports whether a
 	// run was started.
 	Ensure(ctx context.Context, task mediagate.Task) (started bool, err error)
-	EnsureWebhook(ctx context.Context, taskID string, round int) error
+	EnsureWebhook(ctx context.Context, w mediagate.WebhookRound) error
 	// Replace terminates the task's run, for the reason that operators will
 	// read, and starts another; a run that is visibly at work is left alone.
 	// It reports whether a run was started.
 	Replace(ctx context.Context, task mediagate.Task, reason string) (started bool, err error)
-	ReplaceWebhook(ctx context.Context, taskID string, round int, reason string) error
+	ReplaceWebhook(ctx context.Context, w mediagate.WebhookRound, reason string) error
 	EnsureChannel(ctx context.Context, name string) error
 	SignalUpstream(ctx context.Context, taskID string, n int) error
 	// SignalSlot tells the task's run that a slot is granted for its attempt n.

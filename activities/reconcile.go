@@ -164,7 +164,7 @@ func (a *Activities) pass(ctx context.Context, overdueToo bool) PassReport {
 		rounds, err := a.Store.PendingWebhooks(ctx, min(roundAfter, a.Settings.RoundAfter), a.Settings.RoundAfter, passBatch)
 		r.Webhooks = len(rounds)
 		return cmp.Or(err, each(ctx, rounds, reconcileWide, func(w mediagate.WebhookRound) error {
-			return a.Engine.EnsureWebhook(ctx, w.TaskID, w.Round)
+			return a.Engine.EnsureWebhook(ctx, w)
 		}))
 	})
 	concern(func(ctx context.Context) error {

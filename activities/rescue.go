@@ -90,7 +90,7 @@ func (a *Activities) rescueRounds(ctx context.Context, r *PassReport) error {
 		return a.Store.StuckWebhooks(ctx, a.Settings.RescueEvery, passBatch)
 	}, func(w mediagate.WebhookRound) error {
 		a.Logger.WarnContext(ctx, "replacing the run of a callback that hangs", "task", w.TaskID, "round", w.Round)
-		return a.Engine.ReplaceWebhook(ctx, w.TaskID, w.Round,
+		return a.Engine.ReplaceWebhook(ctx, w,
 			"mediagate's reconciler: the callback should be delivered or given up by now. A new run goes on with the attempt that is due")
 	})
 }

@@ -104,7 +104,9 @@ func TestKeptAccount(t *testing.T) {
 			}
 			const clients = 64
 			for i := range clients {
-				must("submit", func(ctx context.Context) error { return busy.submit(ctx, fmt.Sprintf("task_busy_%d", i), "crowd", capacity) })
+				must("submit", func(ctx context.Context) error {
+					return busy.submit(ctx, fmt.Sprintf("task_busy_%d", i), "crowd", capacity)
+				})
 			}
 			for i := range ending {
 				must("settle", func(ctx context.Context) error { return busy.settle(ctx, fmt.Sprintf("task_ends_%d", i)) })

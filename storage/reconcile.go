@@ -10,11 +10,20 @@ import (
 // isOpen is written as the partial indexes are, so that the planner takes them.
 const isOpen = "status IN ('pending', 'processing')"
 
-// UnseenTasks names open tasks, the oldest first, of which no run was ever
-// seen though they were taken in a while ago.
+// inTurns names the open tasks that match, up to a parameter more: one of each
+// account, the oldest by the column, then the next one of each. So what an account
+// has many of delays nobody else's.
+func inTurns(match, column string) string {
+	return `SELECT id FROM (
+			SELECT id, ` + column + ` AS since, row_number() OVER (PARTITION BY account_id ORDER BY ` + column + `, id) AS turn
+			FROM tasks WHERE ` + isOpen + ` AND ` + match + `) AS matching
+		ORDER BY turn, since, id LIMIT ?`
+}
+
+// UnseenTasks names open tasks, in turns of their accounts, of which no run was
+// ever seen though they were taken in a while ago.
 func (s *Store) UnseenTasks(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
-	return s.texts(ctx, "list unseen tasks", "SELECT id FROM tasks WHERE "+isOpen+` AND run_seen_at IS NULL AND created_at < ?
-		ORDER BY created_at LIMIT ?`, s.ago(olderThan), limit)
+	return s.texts(ctx, "list unseen tasks", inTurns("run_seen_at IS NULL AND created_at < ?", "created_at"), s.ago(olderThan), limit)
 }
 
 // OpenTasks names open tasks whose run was last looked for before that time,
@@ -60,11 +69,11 @@ func (s *Store) MarkChecked(ctx context.Context, ids []string, seen bool) error 
 	return dbError(err, "mark tasks checked")
 }
 
-// StaleCancels names open tasks whose client wished to cancel them a while
-// ago.
+// StaleCancels names open tasks, in turns of their accounts, whose client wished
+// to cancel them a while ago.
 func (s *Store) StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
-	return s.texts(ctx, "list stale cancels", "SELECT id FROM tasks WHERE "+isOpen+` AND cancel_requested_at IS NOT NULL AND cancel_requested_at < ?
-		ORDER BY cancel_requested_at LIMIT ?`, s.ago(olderThan), limit)
+	return s.texts(ctx, "list stale cancels", inTurns("cancel_requested_at IS NOT NULL AND cancel_requested_at < ?", "cancel_requested_at"),
+		s.ago(olderThan), limit)
 }
 
 // PendingWebhooks offers delivery rounds that are still pending though they
@@ -79,19 +88,20 @@ func (s *Store) PendingWebhooks(ctx context.Context, olderThan, stuckAfter time.
 	now := s.clock()
 	var rows []struct {
 		ID           string
+		AccountID    string
 		WebhookRound int
 	}
 	err := read(s.on(ctx), &rows, `WITH due AS MATERIALIZED (
 			SELECT id FROM tasks WHERE webhook_state = 'pending' AND webhook_round > 0 AND webhook_checked_at < ?
 			ORDER BY webhook_checked_at LIMIT ?`+skip+`)
 		UPDATE tasks SET webhook_checked_at = ?, rescue_at = COALESCE(rescue_at, CAST(? AS timestamptz)) FROM due WHERE tasks.id = due.id
-		RETURNING tasks.id, tasks.webhook_round`, s.ago(olderThan), limit, at(now), at(now.Add(stuckAfter-olderThan)))
+		RETURNING tasks.id, tasks.account_id, tasks.webhook_round`, s.ago(olderThan), limit, at(now), at(now.Add(stuckAfter-olderThan)))
 	if err != nil {
 		return nil, dbError(err, "list pending webhooks")
 	}
 	rounds := make([]mediagate.WebhookRound, len(rows))
 	for i, r := range rows {
-		rounds[i] = mediagate.WebhookRound{TaskID: r.ID, Round: r.WebhookRound}
+		rounds[i] = mediagate.WebhookRound{TaskID: r.ID, AccountID: r.AccountID, Round: r.WebhookRound}
 	}
 	return rounds, nil
 }

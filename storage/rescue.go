@@ -34,12 +34,13 @@ func (s *Store) StuckWebhooks(ctx context.Context, again time.Duration, limit in
 	rows, err := s.claimRescues(ctx, "claim stuck webhooks", again, limit,
 		"webhook_state = 'pending' AND webhook_round > 0 AND rescue_at IS NOT NULL")
 	return convert(rows, func(r rescueRow) mediagate.WebhookRound {
-		return mediagate.WebhookRound{TaskID: r.ID, Round: r.WebhookRound}
+		return mediagate.WebhookRound{TaskID: r.ID, AccountID: r.AccountID, Round: r.WebhookRound}
 	}), err
 }
 
 type rescueRow struct {
 	ID           string
+	AccountID    string
 	WebhookRound int
 	Rescues      int
 }
@@ -65,6 +66,6 @@ func (s *Store) claimRescues(ctx context.Context, what string, again time.Durati
 		UPDATE tasks SET rescues = due.times + 1, rescue_at = CASE`+
 		strings.Repeat(" WHEN due.times = ? THEN CAST(? AS timestamptz)", last)+` ELSE CAST(? AS timestamptz) END
 		FROM due WHERE tasks.id = due.id
-		RETURNING tasks.id, tasks.webhook_round, tasks.rescues`, all...)
+		RETURNING tasks.id, tasks.account_id, tasks.webhook_round, tasks.rescues`, all...)
 	return rows, dbError(err, what)
 }

@@ -22,7 +22,6 @@ type storyTask struct {
 	Status            mediagate.Status
 	Model             string
 	Type              mediagate.Type
-	AccountID         string
 	Plan              document
 	CancelRequestedAt stamp
 	DeadlineAt        stamp
@@ -74,7 +73,7 @@ func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 		return mediagate.Story{Missing: true}, nil
 	}
 	story := mediagate.Story{
-		ReadAt: s.clock(), Status: r.Status, Model: r.Model, Type: r.Type, AccountID: r.AccountID,
+		ReadAt: s.clock(), Status: r.Status, Model: r.Model, Type: r.Type,
 		CancelRequested: !r.CancelRequestedAt.IsZero(), DeadlineAt: r.DeadlineAt.Time,
 		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason, Granted: r.Granted,
 		WebhookRound: r.WebhookRound, WebhookState: r.WebhookState,

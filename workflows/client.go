@@ -34,6 +34,7 @@ func (c Client) start(ctx context.Context, t mediagate.Task, reuse enumspb.Workf
 		TaskQueue:                QueueMain,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:    reuse,
+		Priority:                 fair(t.AccountID),
 		StaticSummary:            summary(t),
 		StaticDetails:            skippedRoutes(t.Plan),
 		TypedSearchAttributes: temporal.NewSearchAttributes(
@@ -48,6 +49,17 @@ func (c Client) start(ctx context.Context, t mediagate.Task, reuse enumspb.Workf
 	_, err := c.Temporal.ExecuteWorkflow(ctx, opts, Generate, Input{TaskID: t.ID, Provider: firstProvider(t)})
 	return started(err)
 }
+
+// fair lets accounts take turns at each queue that work of theirs waits in: the
+// next is of the account that was served least. What a run starts inherits it,
+// activities and children, and so does the run that continues it.
+func fair(account string) temporal.Priority {
+	return temporal.Priority{FairnessKey: account[:min(len(account), maxFairnessKey)]}
+}
+
+// maxFairnessKey is the longest key that Temporal takes, in bytes. Accounts of
+// longer ids that begin alike would share their turns.
+const maxFairnessKey = 64
 
 // summary names in lists what the task is for.
 func summary(t mediagate.Task) string {
@@ -98,13 +110,13 @@ func (c Client) Ensure(ctx context.Context, t mediagate.Task) (bool, error) {
 
 // EnsureWebhook starts a delivery round that is open, unless it runs. One that
 // ran to its end and is open all the same is delivered by the row, as in Ensure.
-func (c Client) EnsureWebhook(ctx context.Context, taskID string, round int) error {
+func (c Client) EnsureWebhook(ctx context.Context, w mediagate.WebhookRound) error {
 	_, err := c.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: IDWebhook(taskID, round), TaskQueue: QueueMain,
+		ID: IDWebhook(w.TaskID, w.Round), TaskQueue: QueueMain, Priority: fair(w.AccountID),
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		StaticSummary:            "callback of " + taskID,
-	}, DeliverWebhook, RoundInput{TaskID: taskID, Round: round})
+		StaticSummary:            "callback of " + w.TaskID,
+	}, DeliverWebhook, RoundInput{TaskID: w.TaskID, Round: w.Round})
 	return started(err)
 }
 

@@ -73,3 +73,26 @@ func TestStartSaysWhatTheTaskIs(t *testing.T) {
 		}
 	}
 }
+
+// What a run waits for it waits for among its account's, whoever starts it.
+func TestStartsAreFair(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 65) // longer than Temporal takes
+	for account, want := range map[string]string{"acc_1": "acc_1", long: long[:64]} {
+		temporal := new(starts)
+		c := workflows.Client{Temporal: temporal}
+		for what, start := range map[string]func() error{
+			"task": func() error { return c.Start(t.Context(), mediagate.Task{ID: "task_1", AccountID: account}) },
+			"callback": func() error {
+				return c.EnsureWebhook(t.Context(), mediagate.WebhookRound{TaskID: "task_1", AccountID: account, Round: 1})
+			},
+		} {
+			if err := start(); err != nil {
+				t.Fatal(err)
+			}
+			if got := temporal.options.Priority.FairnessKey; got != want {
+				t.Errorf("the key of a %s is %q, want %q", what, got, want)
+			}
+		}
+	}
+}

@@ -547,8 +547,8 @@ func (e *prompter) Ensure(_ context.Context, t mediagate.Task) (bool, error) {
 	return true, nil
 }
 
-func (e *prompter) EnsureWebhook(_ context.Context, _ string, round int) error {
-	e.p.env.RegisterDelayedCallback(func() { e.p.env.SignalWorkflow(signalRound, round) }, 0)
+func (e *prompter) EnsureWebhook(_ context.Context, w mediagate.WebhookRound) error {
+	e.p.env.RegisterDelayedCallback(func() { e.p.env.SignalWorkflow(signalRound, w.Round) }, 0)
 	return nil
 }
 
@@ -561,8 +561,8 @@ func (e *prompter) Replace(ctx context.Context, t mediagate.Task, reason string)
 }
 
 // ReplaceWebhook starts the round unless it runs: a play wedges none.
-func (e *prompter) ReplaceWebhook(ctx context.Context, id string, round int, _ string) error {
-	return e.EnsureWebhook(ctx, id, round)
+func (e *prompter) ReplaceWebhook(ctx context.Context, w mediagate.WebhookRound, _ string) error {
+	return e.EnsureWebhook(ctx, w)
 }
 
 func (e *prompter) SignalUpstream(_ context.Context, _ string, n int) error {

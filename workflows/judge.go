@@ -15,7 +15,7 @@ func (g *generate) judge(ctx workflow.Context) error {
 		return g.expire(ctx, "the media of the request could not be judged in time")
 	}
 	g.show(ctx, "judging the media of the request")
-	options := judging("judge the media of the request", g.story.AccountID, g.left(ctx))
+	options := judging("judge the media of the request", g.left(ctx))
 	var st mediagate.Story
 	err := g.interruptibly(ctx, options, acts.JudgeInputs, activities.TaskArgs{TaskID: g.in.TaskID}, &st)
 	switch failure := activities.FromTemporal(err); {

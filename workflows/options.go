@@ -84,8 +84,8 @@ func ask(provider, summary string, patience time.Duration) workflow.ActivityOpti
 
 // judging fetches clients' media. Its repetitions are for servers that are away,
 // of which the activity makes an end, and for lost workers. How long a place is
-// taken is up to a server that the client chose, so accounts take turns.
-func judging(summary, account string, left time.Duration) workflow.ActivityOptions {
+// taken is up to a server that the client chose.
+func judging(summary string, left time.Duration) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:              QueueInputs,
 		ScheduleToCloseTimeout: left,
@@ -94,8 +94,7 @@ func judging(summary, account string, left time.Duration) workflow.ActivityOptio
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, MaximumInterval: 15 * time.Second, MaximumAttempts: 12,
 		},
-		Priority: temporal.Priority{FairnessKey: account},
-		Summary:  summary,
+		Summary: summary,
 	}
 }
 

@@ -80,17 +80,17 @@ func (c Client) RepeatCancel(ctx context.Context, t mediagate.Task, patience tim
 }
 
 // ReplaceWebhook does for a delivery round what Replace does for a task.
-func (c Client) ReplaceWebhook(ctx context.Context, taskID string, round int, reason string) error {
+func (c Client) ReplaceWebhook(ctx context.Context, w mediagate.WebhookRound, reason string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*describeTimeout)
 	defer cancel()
-	desc, err := c.describe(ctx, IDWebhook(taskID, round))
+	desc, err := c.describe(ctx, IDWebhook(w.TaskID, w.Round))
 	if err != nil {
 		return err
 	}
 	if err := c.terminate(ctx, desc, reason); err != nil {
 		return err
 	}
-	return c.EnsureWebhook(ctx, taskID, round)
+	return c.EnsureWebhook(ctx, w)
 }
 
 // terminate ends that run. One that has ended by itself is as good.

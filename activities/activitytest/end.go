@@ -3,6 +3,7 @@ package activitytest
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -147,12 +148,28 @@ func (s *Store) find(ctx context.Context, method string, limit int, by func(*rec
 	return out, nil
 }
 
+// inTurns is find for what accounts take turns at: one of each, the oldest, then
+// the next one of each.
+func (s *Store) inTurns(ctx context.Context, method string, limit int, by func(*record) time.Time, match func(*record) bool) ([]string, error) {
+	all, err := s.find(ctx, method, math.MaxInt, by, match)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	turn, had := map[string]int{}, map[string]int{}
+	for _, id := range all {
+		account := s.tasks[id].task.AccountID
+		had[account]++
+		turn[id] = had[account]
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(turn[a], turn[b]) })
+	return all[:min(limit, len(all))], err
+}
+
 // byID is for finders that sort by nothing else.
 func byID(*record) time.Time { return time.Time{} }
 
 // UnseenTasks names open tasks of which no run was seen.
 func (s *Store) UnseenTasks(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
-	return s.find(ctx, "UnseenTasks", limit, func(r *record) time.Time { return r.task.CreatedAt }, func(r *record) bool {
+	return s.inTurns(ctx, "UnseenTasks", limit, func(r *record) time.Time { return r.task.CreatedAt }, func(r *record) bool {
 		return !r.task.Status.Terminal() && !r.seen && s.clock().Sub(r.task.CreatedAt) > olderThan
 	})
 }
@@ -196,7 +213,7 @@ func (s *Store) MarkChecked(ctx context.Context, ids []string, seen bool) error 
 
 // StaleCancels names open tasks whose cancel no run has taken.
 func (s *Store) StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
-	return s.find(ctx, "StaleCancels", limit, func(r *record) time.Time { return r.task.CancelRequestedAt }, func(r *record) bool {
+	return s.inTurns(ctx, "StaleCancels", limit, func(r *record) time.Time { return r.task.CancelRequestedAt }, func(r *record) bool {
 		at := r.task.CancelRequestedAt
 		return !r.task.Status.Terminal() && !at.IsZero() && s.clock().Sub(at) > olderThan
 	})
@@ -248,7 +265,7 @@ func (s *Store) rounds(ctx context.Context, method string, limit int, match func
 	})
 	rounds := make([]mediagate.WebhookRound, len(ids))
 	for i, id := range ids {
-		rounds[i] = mediagate.WebhookRound{TaskID: id, Round: 1}
+		rounds[i] = mediagate.WebhookRound{TaskID: id, AccountID: s.tasks[id].task.AccountID, Round: 1}
 	}
 	return rounds, err
 }

@@ -55,8 +55,8 @@ func (e *Engine) Ensure(ctx context.Context, t mediagate.Task) (bool, error) {
 }
 
 // EnsureWebhook starts a round.
-func (e *Engine) EnsureWebhook(_ context.Context, taskID string, round int) error {
-	e.note("webhook %s %d", taskID, round)
+func (e *Engine) EnsureWebhook(_ context.Context, w mediagate.WebhookRound) error {
+	e.note("webhook %s %d", w.TaskID, w.Round)
 	return nil
 }
 
@@ -67,8 +67,8 @@ func (e *Engine) Replace(_ context.Context, t mediagate.Task, _ string) (bool, e
 }
 
 // ReplaceWebhook replaces a round's run.
-func (e *Engine) ReplaceWebhook(_ context.Context, taskID string, round int, _ string) error {
-	e.note("replace webhook %s %d", taskID, round)
+func (e *Engine) ReplaceWebhook(_ context.Context, w mediagate.WebhookRound, _ string) error {
+	e.note("replace webhook %s %d", w.TaskID, w.Round)
 	return nil
 }
 

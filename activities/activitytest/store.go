@@ -200,7 +200,7 @@ func (s *Store) story(taskID string) mediagate.Story {
 	}
 	t := r.task
 	st := mediagate.Story{
-		ReadAt: s.clock(), Status: t.Status, Model: t.Model, Type: t.Type, AccountID: t.AccountID,
+		ReadAt: s.clock(), Status: t.Status, Model: t.Model, Type: t.Type,
 		CancelRequested: !t.CancelRequestedAt.IsZero(), DeadlineAt: t.DeadlineAt,
 		ParkedAt: t.ParkedAt, ParkReason: t.ParkReason, QueuedAt: t.QueuedAt, QueuedFor: s.queuedFor(taskID), Granted: s.hasGrant(taskID),
 		Expected: t.Plan.Expected, OnUnknown: t.Plan.OnUnknown,

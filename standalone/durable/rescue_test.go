@@ -225,7 +225,9 @@ func TestD2WedgedRoundIsReplaced(t *testing.T) {
 	b.ok(err)
 	id := workflows.IDWebhook(b.task.ID, 1)
 	broken := func(ctx workflow.Context, _ workflows.RoundInput) error { return forEver(ctx) }
-	b.wedge("DeliverWebhook", broken, func() error { return b.engine.EnsureWebhook(t.Context(), b.task.ID, 1) }, b.blocked(id))
+	b.wedge("DeliverWebhook", broken, func() error {
+		return b.engine.EnsureWebhook(t.Context(), mediagate.WebhookRound{TaskID: b.task.ID, AccountID: b.task.AccountID, Round: 1})
+	}, b.blocked(id))
 	wedged := b.runID(id)
 	b.deploy()
 	b.eventually("the callback is delivered", func() error {

@@ -484,7 +484,7 @@ func callbackUnderWay(ctx context.Context, st *stage) error {
 	if err != nil {
 		return err
 	}
-	if err := st.engine.EnsureWebhook(ctx, st.task.ID, 1); err != nil {
+	if err := st.engine.EnsureWebhook(ctx, mediagate.WebhookRound{TaskID: st.task.ID, AccountID: st.task.AccountID, Round: 1}); err != nil {
 		return err
 	}
 	return st.engine.Start(ctx, st.task)

@@ -24,6 +24,35 @@ var reconcileTests = map[string]func(*bench){
 		b.noError(b.MarkChecked(b.Context(), []string{unseen}, true))
 		b.finds("has a run", nil, func() ([]string, error) { return b.UnseenTasks(b.Context(), 10*time.Second, 10) })
 	},
+	"accounts take turns at what is found": func(b *bench) {
+		busy, late := b.newPayer(unit(10)), b.newPayer(unit(10))
+		var many []string
+		for range 4 {
+			many = append(many, b.submit(busy, unit(1)))
+			b.pass(time.Second)
+		}
+		one := b.submit(late, unit(1))
+		turns := []string{many[0], one, many[1], many[2], many[3]}
+		find := func(what string, list func(limit int) ([]string, error)) {
+			b.Helper()
+			for _, limit := range []int{10, 2} {
+				b.finds(what, turns[:min(limit, len(turns))], func() ([]string, error) { return list(limit) })
+			}
+		}
+		b.pass(11 * time.Second)
+		find("unseen", func(limit int) ([]string, error) { return b.UnseenTasks(b.Context(), 10*time.Second, limit) })
+		for i, id := range append(slices.Clone(many), one) {
+			p := busy
+			if i == len(many) {
+				p = late
+			}
+			_, err := b.RequestCancel(b.Context(), p.account, id)
+			b.noError(err)
+			b.pass(time.Second)
+		}
+		b.pass(11 * time.Second)
+		find("stale cancels", func(limit int) ([]string, error) { return b.StaleCancels(b.Context(), 10*time.Second, limit) })
+	},
 	"open tasks come up in turn": func(b *bench) {
 		p := b.newPayer(unit(10))
 		one := b.submit(p, unit(1))
@@ -95,7 +124,7 @@ var reconcileTests = map[string]func(*bench){
 			b.noError(err)
 			same(b, what, len(got), want)
 			if want > 0 {
-				same(b, what, got[0], mediagate.WebhookRound{TaskID: id, Round: 1})
+				same(b, what, got[0], mediagate.WebhookRound{TaskID: id, AccountID: p.account, Round: 1})
 			}
 		}
 		b.pass(time.Minute)

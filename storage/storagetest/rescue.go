@@ -87,7 +87,8 @@ var rescueTests = map[string]func(*bench){
 		same(b, "found", len(found), 20)
 	},
 	"D2 a delivery round that hangs is stuck after ten minutes": func(b *bench) {
-		id := b.accepted(b.newPayer(unit(10)), unit(1))
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
 		b.pass(2*time.Hour + 31*time.Minute)
 		b.rescued("the task was overdue", mediagate.Rescue{TaskID: id, Times: 1})
 		b.settle(failed(id))
@@ -97,7 +98,7 @@ var rescueTests = map[string]func(*bench){
 			b.noError(err)
 			same(b, what, got, append([]mediagate.WebhookRound{}, want...))
 		}
-		round := mediagate.WebhookRound{TaskID: id, Round: 1}
+		round := mediagate.WebhookRound{TaskID: id, AccountID: p.account, Round: 1}
 		b.pass(time.Minute + time.Microsecond)
 		stuck("nobody was to deliver it so far")
 		_, err := b.PendingWebhooks(b.Context(), time.Minute, 10*time.Minute, 10)

@@ -106,7 +106,7 @@ var taskTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		id := b.submit(p, unit(1))
 		same(b, "story", b.story(id), mediagate.Story{
-			ReadAt: b.now(), Status: mediagate.StatusPending, Model: "alpha-v3", Type: mediagate.TypeVideo, AccountID: p.account,
+			ReadAt: b.now(), Status: mediagate.StatusPending, Model: "alpha-v3", Type: mediagate.TypeVideo,
 			DeadlineAt: b.now().Add(2 * time.Hour), Expected: plan.Expected, OnUnknown: plan.OnUnknown, WebhookState: mediagate.WebhookPending,
 		})
 	},

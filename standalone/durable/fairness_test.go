@@ -1,0 +1,84 @@
+package durable_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities/activitytest"
+)
+
+// A newcomer whose first task waits behind calls that are all taken comes next,
+// not after all that another account has waiting: with a run that the API started,
+// and with one that the reconciler did.
+func TestNewcomerBesideABacklog(t *testing.T) {
+	t.Parallel()
+	const backlog = 30
+	w := setup(t)
+	w.Activities.Settings.CallsAtOnce = 1
+	vendor := &activitytest.Vendor{}
+	var (
+		mu    sync.Mutex
+		order []string
+	)
+	called := func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(order)
+	}
+	release := make(chan struct{})
+	vendor.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		mu.Lock()
+		order = append(order, job.TaskID)
+		mu.Unlock()
+		<-release
+		return vendor.Accept(job)
+	}
+	c := w.AsyncBound()
+	c.Vendor = vendor.Finding()
+	w.Channels.Set(c)
+	w.serves([]string{c.Name}, activitytest.AsyncProvider)
+
+	begin := func(account, id string) {
+		task := w.NewVideo()
+		task.AccountID = account
+		w.begin(task, id, time.Hour)
+	}
+	for i := range backlog {
+		begin("acc_busy", fmt.Sprintf("task_busy_%02d", i))
+	}
+	submitting := func(id string) {
+		w.awaits(id+" is to be submitted", func() bool {
+			d, err := w.temporal.DescribeWorkflowExecution(t.Context(), id, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(d.GetPendingActivities()) == 1 && d.GetPendingActivities()[0].GetActivityType().GetName() == "SubmitJob"
+		})
+	}
+	for i := range backlog {
+		submitting(fmt.Sprintf("task_busy_%02d", i))
+	}
+	newcomers := []string{"task_started", "task_ensured"}
+	begin("acc_started", newcomers[0])
+	ensured := w.NewVideo()
+	ensured.ID, ensured.AccountID, ensured.Webhook, ensured.DeadlineAt = newcomers[1], "acc_ensured", nil, time.Now().Add(time.Hour)
+	w.Store.Add(ensured)
+	if _, err := w.engine.Ensure(t.Context(), ensured); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range newcomers {
+		submitting(id)
+	}
+	close(release)
+	w.awaits("all are submitted", func() bool { return len(called()) == backlog+len(newcomers) })
+	for _, id := range newcomers {
+		if at := slices.Index(called(), id); at > backlog/3 {
+			t.Errorf("%s came as number %d of %v", id, at+1, called())
+		}
+	}
+}
