@@ -127,6 +127,12 @@ func (g *gateway) run(ctx context.Context, serve func(context.Context) error) (s
 // work starts the worker.
 func (g *gateway) work(ctx context.Context) (stop func() error) { return g.run(ctx, g.RunWorker) }
 
+// tenant is the installation as another rich account sees it.
+func (g *gateway) tenant(ctx context.Context) (*gateway, error) {
+	other := &gateway{Gateway: g.Gateway, url: g.url, http: g.http}
+	return other, other.seed(ctx)
+}
+
 func (g *gateway) seed(ctx context.Context) error {
 	account, err := g.Store.CreateAccount(ctx, mediagate.Account{Name: "bench"})
 	if err != nil {

@@ -60,6 +60,8 @@ func measurements() []measurement {
 		{"failover", measureFailover},
 		{"hang", measureHang},
 		{"speech", measureSpeech},
+		{"newcomer", measureNewcomer},
+		{"neighbour", measureNeighbour},
 	}
 }
 

@@ -213,18 +213,26 @@ func (g *gateway) reaches(ctx context.Context, v *vendor) (l latency, err error)
 		return l, err
 	}
 	l.acknowledged = time.Since(began)
+	id, err := acknowledged(body)
+	if err != nil {
+		return l, err
+	}
+	err = until(ctx, "the vendor has the job", 2*time.Minute, func(context.Context) (bool, error) { return !v.end(id).IsZero(), nil })
+	l.accepted = v.end(id).Sub(began) - never
+	return l, err
+}
+
+// acknowledged is the id of the task that was taken in.
+func acknowledged(body []byte) (string, error) {
 	var ack struct {
 		Data []struct {
 			TaskID string `json:"task_id"`
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &ack); err != nil || len(ack.Data) != 1 {
-		return l, fmt.Errorf("no acknowledgement: %.100s", body)
+		return "", fmt.Errorf("no acknowledgement: %.100s", body)
 	}
-	id := ack.Data[0].TaskID
-	err = until(ctx, "the vendor has the job", 2*time.Minute, func(context.Context) (bool, error) { return !v.end(id).IsZero(), nil })
-	l.accepted = v.end(id).Sub(began) - never
-	return l, err
+	return ack.Data[0].TaskID, nil
 }
 
 // beside is a row of latencies: the smaller, the better.
