@@ -20,7 +20,7 @@ const crowdSize = 64
 
 var crowdTests = map[string]func(*bench){
 	"limits hold in a crowd": func(b *bench) {
-		seed := rand.Uint64()
+		seed := rand.Uint64() //nolint:gosec // no secret
 		b.Logf("seed %d", seed)
 		c := &crowd{bench: b, fixed: b.newPayerKey(unit(60), mediagate.Key{
 			Unlimited: true, InFlight: new(6), Caps: mediagate.Caps{Day: new(unit(12)), Week: new(unit(30)), Month: new(unit(40))},
@@ -108,7 +108,7 @@ func (m *member) act() {
 	case roll < 33:
 		secret := mediagate.KeySecret{}
 		for i := range secret.Hash {
-			secret.Hash[i] = byte(m.dice.Uint32()) //nolint:gosec // a part of it will do
+			secret.Hash[i] = byte(m.dice.Uint32())
 		}
 		k, err := m.RotateKey(ctx, p.key, secret, 10_000*time.Hour)
 		if m.fine("rotate", err, mediagate.KindConflict, mediagate.KindNotFound) {

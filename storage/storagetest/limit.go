@@ -86,23 +86,28 @@ type boundary struct {
 // 2026-03-09 is a Monday, in the middle of a month; 2026-04-01 is a Wednesday.
 var boundaries = map[string]boundary{
 	"day": {
-		time.Date(2026, 3, 11, 0, 0, 0, 0, time.UTC), mediagate.Caps{Day: new(unit(3))},
+		time.Date(2026, 3, 11, 0, 0, 0, 0, time.UTC),
+		mediagate.Caps{Day: new(unit(3))},
 		"the key's cap of the day, 3.00, is used up: 1.00 is left until 2026-03-11T00:00:00Z",
 	},
 	"week": {
-		time.Date(2026, 3, 9, 0, 0, 0, 0, time.UTC), mediagate.Caps{Week: new(unit(3))},
+		time.Date(2026, 3, 9, 0, 0, 0, 0, time.UTC),
+		mediagate.Caps{Week: new(unit(3))},
 		"the key's cap of the week, 3.00, is used up: 1.00 is left until 2026-03-09T00:00:00Z",
 	},
 	"month": {
-		time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC), mediagate.Caps{Month: new(unit(3))},
+		time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC),
+		mediagate.Caps{Month: new(unit(3))},
 		"the key's cap of the month, 3.00, is used up: 1.00 is left until 2026-04-01T00:00:00Z",
 	},
 	"month after a February": {
-		time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), mediagate.Caps{Month: new(unit(3))},
+		time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC),
+		mediagate.Caps{Month: new(unit(3))},
 		"is left until 2026-03-01T00:00:00Z",
 	},
 	"day at the end of a year": {
-		time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), mediagate.Caps{Day: new(unit(3)), Month: new(unit(3))},
+		time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
+		mediagate.Caps{Day: new(unit(3)), Month: new(unit(3))},
 		"the key's cap of the day, 3.00, is used up: 1.00 is left until 2027-01-01T00:00:00Z",
 	},
 }

@@ -236,7 +236,8 @@ func (m *moneyModel) endOne(t *rapid.T) {
 		return
 	}
 	h := rapid.SampledFrom(m.holds).Draw(t, "hold")
-	won, cost := false, mediagate.Micros(0)
+	var won bool
+	var cost mediagate.Micros
 	if h.speech {
 		end := rapid.SampledFrom([]mediagate.SpeechState{mediagate.SpeechPosted, mediagate.SpeechVoided}).Draw(t, "end")
 		if end == mediagate.SpeechPosted {
@@ -315,13 +316,13 @@ func (m *moneyModel) limitKey(t *rapid.T) {
 	which := rapid.IntRange(-2, 2).Draw(t, "which")
 	n := rapid.Int64Range(-1, 9).Draw(t, "limit") // -1: none
 	next := *p
-	switch {
-	case which == -2:
+	switch which {
+	case -2:
 		next.inFlight = nil
 		if n >= 0 {
 			next.inFlight = new(int(n) / 2)
 		}
-	case which == -1:
+	case -1:
 		if p.quota == nil {
 			return
 		}
