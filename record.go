@@ -49,7 +49,16 @@ type Settlement struct {
 	Made           *Made
 	EndedAt        time.Time
 	WebhookBody    []byte // nil when nothing is to be sent
+	WithoutInputs  []byte // WebhookBody of an account whose inputs are erased
 	WithoutOutcome bool   // given up for want of the attempt's outcome: one that is on record prevents it
+}
+
+// Sweep is a look for files of an ended task that it does not show. Again is when
+// another has to follow, as a copy may still be under way; zero for none.
+type Sweep struct {
+	TaskID string
+	DueAt  time.Time
+	Again  time.Time
 }
 
 // WebhookTarget is what a delivery round sends, and where.

@@ -56,6 +56,8 @@ type Task struct {
 	ParkReason        ParkReason
 	QueuedAt          time.Time // since when it waits for a slot
 	Modal             Modal     // the zero value where the vendor never asked for more
+	InputsErasedAt    time.Time // the request is gone, see WithoutInputs
+	ErasedAt          time.Time // all is gone but what the money and its statistics need: clients know it no more
 
 	Results []Result
 	Made    *Made // beside the files, of a completed task

@@ -7,6 +7,12 @@ import (
 	"time"
 )
 
+// ResultsFolder is where the files of tasks lie in our bucket.
+const ResultsFolder = "results/"
+
+// ResultFolder is where those of one task lie.
+func ResultFolder(taskID string) string { return ResultsFolder + taskID + "/" }
+
 // UploadFolder is where the media lie in our bucket that came within requests.
 const UploadFolder = "uploads/"
 

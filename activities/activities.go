@@ -105,11 +105,11 @@ type ReconcileStore interface {
 	ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int) ([]mediagate.Rescue, error)
 	AwaitChannels(ctx context.Context) ([]string, error)
 	ParkedFor(ctx context.Context, reason mediagate.ParkReason, after string, limit int) ([]string, error)
-	DueSweeps(ctx context.Context, limit int) ([]string, error)
+	DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, error)
+	SetSweep(ctx context.Context, due mediagate.Sweep, next time.Time) error
 	// CountUsage counts what is not counted where it is stored: ends that older
 	// processes store, and what vendors charged.
 	CountUsage(ctx context.Context, limit int) (counted int, err error)
-	SetSweep(ctx context.Context, taskID string, next time.Time) error
 }
 
 // Descriptions tell what adapters say of their operations.

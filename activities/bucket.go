@@ -105,8 +105,8 @@ func (a *Activities) parkedFor(ctx context.Context, reason mediagate.ParkReason)
 }
 
 // sweepLate removes files that were copied for ends that did not come, when no
-// copy can be under way any more (D13). While the bucket is away they stay
-// due.
+// copy can be under way any more (D13), and those of erased tasks, at once and
+// then again. While the bucket is away they stay due.
 func (a *Activities) sweepLate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lateTimeout)
 	defer cancel()
@@ -115,14 +115,14 @@ func (a *Activities) sweepLate(ctx context.Context) error {
 		if err != nil || len(due) == 0 {
 			return err
 		}
-		for _, id := range due {
-			err := a.sweepTask(ctx, id)
+		for _, sweep := range due {
+			err := a.sweepTask(ctx, sweep.TaskID)
 			switch {
 			case err == nil || mediagate.Is(err, mediagate.KindNotFound):
-				err = a.Store.SetSweep(ctx, id, time.Time{})
+				err = a.Store.SetSweep(ctx, sweep, sweep.Again)
 			case !mediagate.Is(err, mediagate.KindUnavailable): // this task's own trouble
-				a.Logger.WarnContext(ctx, "late files not removed", "task", id, "error", err)
-				err = a.Store.SetSweep(ctx, id, a.Now().Add(lateAgain))
+				a.Logger.WarnContext(ctx, "late files not removed", "task", sweep.TaskID, "error", err)
+				err = a.Store.SetSweep(ctx, sweep, a.Now().Add(lateAgain))
 			}
 			if err != nil {
 				return err

@@ -253,3 +253,73 @@ func TestD13SweepIsRepeated(t *testing.T) {
 		})
 	}
 }
+
+// Of an erased task nothing stays in the bucket: not what it showed, nor what came
+// within its request, nor what a copy that was under way leaves an hour later.
+// What could not be removed is tried again.
+func TestErasedTasksAreSwept(t *testing.T) {
+	t.Parallel()
+	const upload = "uploads/acc_1/01A"
+	for name, c := range map[string]struct {
+		end     mediagate.Settlement
+		failure error
+	}{
+		"completed":          {mediagate.Settlement{Status: mediagate.StatusCompleted, N: 1, Results: []mediagate.Result{{Key: activities.ResultKey(taskID, 1, 0)}}}, nil},
+		"without files":      {mediagate.Settlement{Status: mediagate.StatusCompleted, N: 1, Made: &mediagate.Made{Clips: []mediagate.Clip{{ID: "c"}}}}, nil},
+		"failed":             {mediagate.Settlement{Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}}, nil},
+		"the bucket is away": {mediagate.Settlement{Status: mediagate.StatusCompleted, N: 1, Results: []mediagate.Result{{Key: activities.ResultKey(taskID, 1, 0)}}}, errNoBucket},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := activitytest.New(time.Now)
+				task := w.NewVideo()
+				task.Plan.Uploads = map[string]string{"first_frame_image": upload}
+				w.Store.Add(task)
+				other := w.NewVideo()
+				other.ID = taskID + "0"
+				w.Store.Add(other)
+				s := scene{w, t}
+				s.submitted()
+				c.end.TaskID = taskID
+				_, _, err := w.Store.Settle(t.Context(), c.end)
+				s.check(err)
+				kept := activities.ResultKey(other.ID, 1, 0)
+				for _, key := range []string{activities.ResultKey(taskID, 1, 0), activities.ResultKey(taskID, 2, 1), upload, kept} {
+					w.Bucket.Put(key)
+				}
+				w.Store.Erase(taskID)
+				down := c.failure != nil
+				w.Bucket.OnSweep = func(string) error {
+					if down {
+						return c.failure
+					}
+					return nil
+				}
+				if down {
+					reconcile(t, w, 2*time.Minute)
+					if got := len(w.Bucket.Objects()); got != 4 {
+						t.Errorf("%d objects, want 4: the bucket was away", got)
+					}
+					down = false
+				}
+				time.Sleep(time.Second)
+				reconcile(t, w, 2*time.Minute)
+				if diff := cmp.Diff([]string{kept}, w.Bucket.Objects()); diff != "" {
+					t.Errorf("objects (-want +got):\n%s", diff)
+				}
+				w.Bucket.Put(activities.ResultKey(taskID, 1, 0)) // by a copy that had begun
+				time.Sleep(2 * mediagate.CopyLimit)
+				reconcile(t, w, 2*time.Minute)
+				if diff := cmp.Diff([]string{kept}, w.Bucket.Objects()); diff != "" {
+					t.Errorf("objects an hour later (-want +got):\n%s", diff)
+				}
+				due, err := w.Store.DueSweeps(t.Context(), 10)
+				s.check(err)
+				if len(due) != 0 {
+					t.Errorf("still to be swept: %+v", due)
+				}
+			})
+		})
+	}
+}

@@ -183,10 +183,8 @@ func ResultKey(taskID string, n, index int) string {
 
 // attemptFolder is where the files of an attempt are.
 func attemptFolder(taskID string, n int) string {
-	return fmt.Sprintf("%s%d/", taskFolder(taskID), n)
+	return fmt.Sprintf("%s%d/", mediagate.ResultFolder(taskID), n)
 }
-
-func taskFolder(taskID string) string { return "results/" + taskID + "/" }
 
 // freshMedia polls once for new links; nil when there are none.
 func (a *Activities) freshMedia(ctx context.Context, channel channel.Channel, row mediagate.Attempt) []mediagate.Media {

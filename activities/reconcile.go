@@ -97,7 +97,7 @@ func (a *Activities) sweepUploads(ctx context.Context) {
 		return n
 	}
 	aborted := 0
-	for _, prefix := range []string{"results/", mediagate.UploadFolder, mediagate.FileFolder} {
+	for _, prefix := range []string{mediagate.ResultsFolder, mediagate.UploadFolder, mediagate.FileFolder} {
 		aborted += concern(func(ctx context.Context) (int, error) { return a.Sweeper.AbortStale(ctx, prefix, uploadAge) })
 	}
 	removed := concern(func(ctx context.Context) (int, error) {

@@ -66,7 +66,7 @@ func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story
 		}
 	}
 	if end.Status != mediagate.StatusCancelled && task.Webhook != nil && task.Webhook.State == mediagate.WebhookPending {
-		if end.WebhookBody, err = a.callbackBody(ctx, task, end); err != nil {
+		if err := a.callback(ctx, task, &end); err != nil {
 			return mediagate.Story{}, a.fail(ctx, err)
 		}
 	}
@@ -138,9 +138,10 @@ func (a *Activities) price(ctx context.Context, task mediagate.Task, end *mediag
 	return nil
 }
 
-// callbackBody is the task as its callback shows it, made once: every attempt
-// sends these bytes.
-func (a *Activities) callbackBody(ctx context.Context, task mediagate.Task, end mediagate.Settlement) ([]byte, error) {
+// callback fills in the task as its callback shows it, made once: every attempt
+// sends these bytes. Which of the two it is the account's row decides, in the
+// transaction of the end.
+func (a *Activities) callback(ctx context.Context, task mediagate.Task, end *mediagate.Settlement) error {
 	task.Status, task.Failure, task.Results, task.Made = end.Status, end.Failure, end.Results, end.Made
 	task.Cost, task.EndedAt = end.Cost, end.EndedAt
 	task.Webhook = nil
@@ -151,9 +152,15 @@ func (a *Activities) callbackBody(ctx context.Context, task mediagate.Task, end 
 	for i, r := range end.Results {
 		link, err := a.Bucket.Sign(ctx, r, a.Settings.LinkTTL)
 		if err != nil {
-			return nil, fmt.Errorf("sign the callback's link: %w", err)
+			return fmt.Errorf("sign the callback's link: %w", err)
 		}
 		links[i] = link
 	}
-	return json.Marshal(view.Of(&task, a.Settings.CreditsPerUnit, links))
+	var err error
+	if end.WebhookBody, err = json.Marshal(view.Of(&task, a.Settings.CreditsPerUnit, links)); err != nil {
+		return err
+	}
+	task = task.WithoutInputs()
+	end.WithoutInputs, err = json.Marshal(view.Of(&task, a.Settings.CreditsPerUnit, links))
+	return err
 }

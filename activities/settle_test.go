@@ -237,3 +237,29 @@ func TestUploadsGoWithTheirTask(t *testing.T) {
 		})
 	}
 }
+
+// An end brings its callback twice: the account's row says, in the transaction of
+// the end, whether it may hold what the client wrote.
+func TestCallbackWithoutInputs(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.submit(1)
+	b.settle(mediagate.StatusFailed, &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: `"a cat" shows a logo`})
+	end := b.Store.Settlements(taskID)[0]
+	says := func(body []byte) (message any) {
+		var task struct {
+			ID    string         `json:"id"`
+			Error map[string]any `json:"error"`
+		}
+		if err := json.Unmarshal(body, &task); err != nil || task.ID != taskID {
+			t.Fatalf("%s: %v", body, err)
+		}
+		return task.Error["message"]
+	}
+	if got := says(end.WebhookBody); got != `"a cat" shows a logo` {
+		t.Errorf("the callback says %q", got)
+	}
+	if got := says(end.WithoutInputs); got != "the content did not pass the safety review" {
+		t.Errorf("without inputs it says %q", got)
+	}
+}

@@ -17,23 +17,31 @@ func (a *Activities) SweepResults(ctx context.Context, in TaskArgs) error {
 
 // sweepTask removes what was stored for a task that has ended and that it does
 // not show: all of it, or what other attempts than the one that completed it
-// left, and calls of that one which were given up.
+// left, and calls of that one which were given up. Of one that is erased it
+// leaves nothing.
 func (a *Activities) sweepTask(ctx context.Context, taskID string) error {
 	task, err := a.Store.TaskByID(ctx, taskID)
 	if err != nil || !task.Status.Terminal() {
 		return err
 	}
-	if task.Status != mediagate.StatusCompleted {
-		return a.sweepFolder(ctx, taskID, taskFolder(taskID))
+	if !task.InputsErasedAt.IsZero() {
+		for _, key := range task.Plan.Uploads {
+			if err := a.Sweeper.Delete(ctx, key); err != nil {
+				return err
+			}
+		}
+	}
+	if task.Status != mediagate.StatusCompleted || !task.ErasedAt.IsZero() {
+		return a.sweepFolder(ctx, taskID, mediagate.ResultFolder(taskID))
 	}
 	shown := keysOf(task.Results)
 	if len(shown) == 0 && standsAlone(task.Made) {
-		return a.sweepFolder(ctx, taskID, taskFolder(taskID))
+		return a.sweepFolder(ctx, taskID, mediagate.ResultFolder(taskID))
 	}
-	if !slices.ContainsFunc(shown, func(key string) bool { return strings.HasPrefix(key, taskFolder(taskID)) }) {
+	if !slices.ContainsFunc(shown, func(key string) bool { return strings.HasPrefix(key, mediagate.ResultFolder(taskID)) }) {
 		return nil // where its own files are is not known: nothing is touched
 	}
-	return a.sweepFolder(ctx, taskID, taskFolder(taskID), shown...)
+	return a.sweepFolder(ctx, taskID, mediagate.ResultFolder(taskID), shown...)
 }
 
 // keysOf are the objects of the files.

@@ -220,19 +220,20 @@ func (s *Store) slotUntil(expected time.Duration) stamp {
 // for it from firstPollAt on, unless the submission brought the outcome
 // itself. ended says that nobody waits for the job any more: the task has
 // ended or the attempt was given up; then its id is recorded all the same, so
-// that the job can be cancelled (D5), and it has a slot as a job that runs on. An attempt that is accepted already
+// that the job can be cancelled (D5), and it has a slot as a job that runs on. Of a task
+// that is erased only the slot is noted. An attempt that is accepted already
 // stays as it is. Returns KindConflict for a rejected attempt, KindNotFound.
 func (s *Store) AcceptAttempt(ctx context.Context, taskID string, n int, sub mediagate.Submission, firstPollAt time.Time) (ended bool, err error) {
 	ref, err := jsonText(sub.Ref)
 	if err != nil {
 		return false, err
 	}
-	outcome, err := jsonOrNull(sub.Outcome)
-	if err != nil {
-		return false, err
-	}
 	err = s.write(ctx, "accept attempt", func(tx *gorm.DB) error {
 		task, err := s.lock(tx, taskID)
+		if err != nil {
+			return err
+		}
+		outcome, err := jsonOrNull(task.leavesOf(sub.Outcome))
 		if err != nil {
 			return err
 		}
@@ -264,6 +265,10 @@ func (s *Store) AcceptAttempt(ctx context.Context, taskID string, n int, sub med
 				if err := noteVendorCharge(tx, taskID, n, sub.Outcome, now); err != nil {
 					return err
 				}
+			}
+			if !task.ErasedAt.IsZero() {
+				_, err := exec(tx, "UPDATE attempts SET state = 'ended', ended_at = ?, slot_until = ? WHERE task_id = ? AND n = ?", endedAt, slotUntil, taskID, n)
+				return err
 			}
 			_, err := exec(tx, `UPDATE attempts SET ref = ?, accepted_at = ?, state = 'ended', outcome = COALESCE(outcome, ?),
 				ended_at = ?, slot_until = ? WHERE task_id = ? AND n = ?`, ref, now, outcome, endedAt, slotUntil, taskID, n)
@@ -423,39 +428,43 @@ func (s *Store) GiveUpAttempt(ctx context.Context, taskID string, n int, detail 
 	})
 }
 
-// RecordOutcome stores how an attempt ended, unless that is known already, and
-// ends its polling. won says that this outcome is the one that counts.
-// Returns KindNotFound.
+// RecordOutcome stores how an attempt ended, unless that is known already or its
+// task is erased, and ends its polling. won says that this outcome is the one
+// that counts. Returns KindNotFound.
 func (s *Store) RecordOutcome(ctx context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error) {
-	err = s.underLock(ctx, taskID, "record outcome", func(tx *gorm.DB, _ lockedTask) error {
+	err = s.underLock(ctx, taskID, "record outcome", func(tx *gorm.DB, task lockedTask) error {
 		if _, err := readAttempt(tx, taskID, n); err != nil {
 			return err
 		}
 		if _, err := exec(tx, "DELETE FROM awaits WHERE task_id = ? AND n = ?", taskID, n); err != nil {
 			return err
 		}
-		won, err = storeOutcome(tx, taskID, n, &o, s.clock())
+		won, err = storeOutcome(tx, task, n, &o, s.clock())
 		return err
 	})
 	return won, err
 }
 
 // storeOutcome is the one place that writes outcomes: the first one stays.
-func storeOutcome(tx *gorm.DB, taskID string, n int, o *mediagate.Outcome, now time.Time) (bool, error) {
-	outcome, err := jsonText(o)
+func storeOutcome(tx *gorm.DB, task lockedTask, n int, o *mediagate.Outcome, now time.Time) (bool, error) {
+	if !task.ErasedAt.IsZero() {
+		return false, nil
+	}
+	outcome, err := jsonText(task.leaves(*o))
 	if err != nil {
 		return false, err
 	}
 	changed, err := exec(tx, `UPDATE attempts SET outcome = ?, state = 'ended', trouble = '', ended_at = COALESCE(ended_at, ?)
-		WHERE task_id = ? AND n = ? AND outcome IS NULL`, outcome, at(now), taskID, n)
+		WHERE task_id = ? AND n = ? AND outcome IS NULL`, outcome, at(now), task.ID, n)
 	if err != nil || changed == 0 {
 		return false, err
 	}
-	return true, noteVendorCharge(tx, taskID, n, o, at(now))
+	return true, noteVendorCharge(tx, task.ID, n, o, at(now))
 }
 
 // StoreMirrored stores the files that were copied for an attempt, none where it
-// made something else. Returns KindNotFound.
+// made something else. Of a task that is erased it stores nothing. Returns
+// KindNotFound.
 func (s *Store) StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error {
 	if results == nil {
 		results = []mediagate.Result{} // null would be read as not mirrored yet
@@ -464,7 +473,10 @@ func (s *Store) StoreMirrored(ctx context.Context, taskID string, n int, results
 	if err != nil {
 		return err
 	}
-	return s.underLock(ctx, taskID, "store mirrored files", func(tx *gorm.DB, _ lockedTask) error {
+	return s.underLock(ctx, taskID, "store mirrored files", func(tx *gorm.DB, task lockedTask) error {
+		if !task.ErasedAt.IsZero() {
+			return nil
+		}
 		changed, err := exec(tx, "UPDATE attempts SET results = ? WHERE task_id = ? AND n = ?", text, taskID, n)
 		if err == nil && changed == 0 {
 			return mediagate.Errorf(mediagate.KindNotFound, "no attempt %d of task %q", n, taskID)

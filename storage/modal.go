@@ -64,10 +64,11 @@ func (s *Store) beginModal(tx *gorm.DB, task lockedTask, n int) (waits bool, err
 // belongs to another request.
 func (s *Store) SubmitModal(ctx context.Context, m mediagate.ModalCall) (command mediagate.Action, replayed bool, err error) {
 	command = mediagate.Action{ID: s.newID("act_"), TaskID: m.TaskID, Action: mediagate.ActionModal, By: "client", State: actionPending}
-	err = s.underLock(ctx, m.TaskID, "submit modal parameters", func(tx *gorm.DB, task lockedTask) error {
+	err = s.write(ctx, "submit modal parameters", func(tx *gorm.DB) error {
 		replayed = false
-		if task.AccountID != m.AccountID {
-			return notFound("task", m.TaskID)
+		task, err := s.lockOwn(tx, m.AccountID, m.TaskID)
+		if err != nil {
+			return err
 		}
 		command.At = s.clock()
 		if m.IdempotencyKey != "" {

@@ -87,20 +87,19 @@ func (s *Store) OpenPart(ctx context.Context, p mediagate.Part) (opened bool, er
 // EndPart stores what came of a call. Only the intent that the caller sent
 // under counts, named by its SendBefore, and what is known of it stays.
 func (s *Store) EndPart(ctx context.Context, p mediagate.Part) error {
-	submission, err := jsonOrNull(p.Submission)
-	if err != nil {
-		return err
-	}
-	failure, err := jsonOrNull(p.Failure)
-	if err != nil {
-		return err
-	}
 	endedAt := stamp{}
 	if p.State != mediagate.PartUnknown {
 		endedAt = at(s.clock())
 	}
-	return s.underLock(ctx, p.TaskID, "end part", func(tx *gorm.DB, _ lockedTask) error {
-		_, err := exec(tx, `UPDATE attempt_parts SET state = ?, submission = ?, failure = ?, error = ?, ended_at = ?
+	return s.underLock(ctx, p.TaskID, "end part", func(tx *gorm.DB, task lockedTask) error {
+		if !task.InputsErasedAt.IsZero() {
+			p.Error = ""
+		}
+		submission, failure, err := task.leavesOfPart(p)
+		if err != nil {
+			return err
+		}
+		_, err = exec(tx, `UPDATE attempt_parts SET state = ?, submission = ?, failure = ?, error = ?, ended_at = ?
 			WHERE task_id = ? AND n = ? AND part = ? AND send_before = ? AND state IN ('intent', 'unknown')`,
 			p.State, submission, failure, p.Error, endedAt, p.TaskID, p.N, p.Part, at(p.SendBefore.Truncate(time.Microsecond)))
 		return err

@@ -150,7 +150,7 @@ func (s *Store) storeLoud(ctx context.Context, channel, claim string, results []
 				again = append(again, r)
 				continue
 			}
-			row, held, err := s.storeEnd(tx, row, r)
+			row, held, err := s.storeEnd(tx, tasks[r.TaskID], row, r)
 			if err != nil {
 				return err
 			}
@@ -200,7 +200,7 @@ func (s *Store) advanceAll(tx *gorm.DB, tasks map[string]lockedTask, results []m
 // storeEnd stores an outcome or a trouble and keeps the row for the signal
 // that is outstanding now. It tells false, and stores nothing, when the claim was lost
 // at the last moment: to a newer epoch, which no lock of ours keeps away.
-func (s *Store) storeEnd(tx *gorm.DB, row awaitRow, r mediagate.PollResult) (awaitRow, bool, error) {
+func (s *Store) storeEnd(tx *gorm.DB, task lockedTask, row awaitRow, r mediagate.PollResult) (awaitRow, bool, error) {
 	now := s.clock()
 	next := at(now.Add(signalAgain))
 	n, err := exec(tx, `UPDATE awaits SET owed = ?, claim = '', claimed_until = NULL, next_poll_at = ?, missing = ?
@@ -217,7 +217,7 @@ func (s *Store) storeEnd(tx *gorm.DB, row awaitRow, r mediagate.PollResult) (awa
 			r.Trouble, s.slotUntil(fromMicros(row.ExpectedUs)), r.TaskID, r.N)
 		return row, true, err
 	}
-	_, err = storeOutcome(tx, r.TaskID, r.N, r.Outcome, now)
+	_, err = storeOutcome(tx, task, r.N, r.Outcome, now)
 	return row, true, err
 }
 

@@ -170,7 +170,7 @@ func TestPlansUseIndexes(t *testing.T) {
 		"tasks_parked_since":  "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND parked_at < now() AND park_reason <> 'x' LIMIT 10",
 		"tasks_cancels":       "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND cancel_requested_at IS NOT NULL AND cancel_requested_at < now() ORDER BY cancel_requested_at LIMIT 10",
 		"tasks_webhooks":      "SELECT id FROM tasks WHERE webhook_state = 'pending' AND webhook_round > 0 AND webhook_checked_at < now() ORDER BY webhook_checked_at LIMIT 10",
-		"tasks_account":       "SELECT id FROM tasks WHERE account_id = 'a' AND id < 'b' ORDER BY id DESC LIMIT 10",
+		"tasks_account":       "SELECT id FROM tasks WHERE account_id = 'a' AND erased_at IS NULL AND id < 'b' ORDER BY id DESC LIMIT 10",
 		"tasks_reference":     "SELECT id FROM tasks WHERE account_id = 'a' AND reference = 'r' AND reference <> '' ORDER BY id DESC LIMIT 10",
 		"keys_hash":           "SELECT id FROM keys WHERE hash = 'x' AND deleted_at IS NULL",
 		"attempts_slots":      "SELECT COUNT(*) FROM attempts WHERE channel IN ('a', 'b') AND ended_at IS NULL AND (slot_until IS NULL OR slot_until > now())",
@@ -183,6 +183,7 @@ func TestPlansUseIndexes(t *testing.T) {
 		"ledger_uncounted":    "SELECT id FROM ledger_transfers WHERE account_id = 'a' AND kind IN ('post', 'void') AND model IS NULL AND at >= now()",
 		"ledger_account_time": "SELECT id FROM ledger_transfers WHERE account_id = 'a' AND (at, id) < (SELECT at, id FROM ledger_transfers WHERE id = 'b') ORDER BY at DESC, id DESC LIMIT 10",
 		"tasks_sweeps":        "SELECT id FROM tasks WHERE sweep_at IS NOT NULL AND sweep_at < now() ORDER BY sweep_at LIMIT 10",
+		"tasks_source":        "SELECT id FROM tasks WHERE source_id = 'a' AND source_id <> '' AND status IN ('pending', 'processing') LIMIT 1",
 	} {
 		if text := explain(t, db, query); !strings.Contains(text, index) || strings.Contains(text, "Sort") {
 			t.Errorf("%s is not used by:\n%s", index, text)

@@ -106,17 +106,35 @@ func (s *Store) PendingWebhooks(ctx context.Context, olderThan, stuckAfter time.
 	return rounds, nil
 }
 
-// DueSweeps names ended tasks for which files may have been copied that they do
-// not show, once no copy can be under way any more (D13).
-func (s *Store) DueSweeps(ctx context.Context, limit int) ([]string, error) {
-	return s.texts(ctx, "list due sweeps", "SELECT id FROM tasks WHERE sweep_at IS NOT NULL AND sweep_at < ? ORDER BY sweep_at LIMIT ?",
-		at(s.clock()), limit)
+// DueSweeps lists ended tasks for which files may be stored that they do not show:
+// copied for an end that did not come, once no copy can be under way any more
+// (D13), or erased.
+func (s *Store) DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, error) {
+	now := s.clock()
+	var rows []struct {
+		ID      string
+		SweepAt stamp
+		EndedAt stamp
+	}
+	err := read(s.on(ctx), &rows, "SELECT id, sweep_at, ended_at FROM tasks WHERE sweep_at IS NOT NULL AND sweep_at < ? ORDER BY sweep_at LIMIT ?", at(now), limit)
+	if err != nil {
+		return nil, dbError(err, "list due sweeps")
+	}
+	due := make([]mediagate.Sweep, len(rows))
+	for i, r := range rows {
+		due[i] = mediagate.Sweep{TaskID: r.ID, DueAt: r.SweepAt.Time}
+		if last := r.EndedAt.Add(sweepAfter); now.Before(last) {
+			due[i].Again = last
+		}
+	}
+	return due, nil
 }
 
-// SetSweep notes when such files are to be looked for again; the zero time says
-// that none are left.
-func (s *Store) SetSweep(ctx context.Context, taskID string, next time.Time) error {
-	_, err := exec(s.on(ctx), "UPDATE tasks SET sweep_at = ? WHERE id = ? AND sweep_at IS NOT NULL", at(next), taskID)
+// SetSweep notes when a task whose sweep was due is to be swept again; the zero
+// time says that nothing is left. It changes nothing where another sweep has
+// become due meanwhile.
+func (s *Store) SetSweep(ctx context.Context, due mediagate.Sweep, next time.Time) error {
+	_, err := exec(s.on(ctx), "UPDATE tasks SET sweep_at = ? WHERE id = ? AND sweep_at = ?", at(next), due.TaskID, at(due.DueAt))
 	return dbError(err, "note sweep")
 }
 

@@ -28,7 +28,8 @@ const aSyncRoute = `%"sync":true%`
 // One that is given up for want of an outcome stays open when there is one, or
 // when the vendor has come to wait for the client.
 // A task whose client was promised a cancel does not complete: it ends as
-// cancelled, and costs nothing.
+// cancelled, and costs nothing. Where its account wishes that, its inputs are
+// erased.
 func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story mediagate.Story, won bool, err error) {
 	if err := checkSettlement(end); err != nil {
 		return mediagate.Story{}, false, err
@@ -98,6 +99,15 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 	if end.Cost > task.Hold {
 		return mediagate.Errorf(mediagate.KindInternal, "the cost of %s is above the hold of %s", end.Cost, task.Hold)
 	}
+	inputsGo, err := erasesInputs(tx, task.AccountID)
+	if err != nil {
+		return err
+	}
+	if inputsGo {
+		if end, err = withoutInputs(end); err != nil {
+			return err
+		}
+	}
 	failure, err := jsonOrNull(end.Failure)
 	if err != nil {
 		return err
@@ -145,6 +155,11 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 	}
 	if err := s.endAttempts(tx, task, end.EndedAt); err != nil {
 		return err
+	}
+	if inputsGo {
+		if err := s.eraseInputs(tx, task); err != nil {
+			return err
+		}
 	}
 	if _, err := exec(tx, "UPDATE idempotency SET expires_at = ? WHERE task_id = ?", at(s.clock().Add(idempotencyTTL)), task.ID); err != nil {
 		return err

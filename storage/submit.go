@@ -30,8 +30,9 @@ const idempotencyTTL = 24 * time.Hour
 // KindPayment when key or account is short, or a cap of the key is reached,
 // KindRateLimited with code rate_limited when either has as many tasks in flight
 // as it may, KindConflict with code idempotency_conflict when the idempotency key
-// belongs to another request, and KindRateLimited with code group_saturated when
-// the group has no room left.
+// belongs to another request, KindRateLimited with code group_saturated when the
+// group has no room left, and KindNotFound when the task that the request works on
+// was erased meanwhile.
 func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string, replayed bool, err error) {
 	row, err := s.newSubmission(n)
 	if err != nil {
@@ -54,6 +55,9 @@ func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string,
 		taskID, found, err := s.Replay(ctx, n.Task.AccountID, n.IdempotencyKey, n.Path, n.BodySHA256)
 		if err != nil || found {
 			return taskID, found, err
+		}
+		if err := s.sourceStands(s.on(ctx), row.source); err != nil {
+			return "", false, dbError(err, "submit")
 		}
 	}
 	return "", false, mediagate.Errorf(mediagate.KindUnavailable, "the idempotency record keeps changing")
@@ -135,6 +139,7 @@ func (s *Store) Replay(ctx context.Context, accountID, idemKey, path string, bod
 type submission struct {
 	into     func(*statement) *statement // inserts the row itself
 	record   *idempotencyRow             // nil without a key
+	source   string                      // the task that it works on, if any
 	group    string
 	capacity int // of the group; 0: no limit
 	hold     mediagate.Transfer
@@ -165,8 +170,11 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	if t.Webhook != nil {
 		task.WebhookURL, task.WebhookState, task.WebhookReason = t.Webhook.URL, t.Webhook.State, t.Webhook.Reason
 	}
+	if t.Plan.Source != nil {
+		task.SourceID = t.Plan.Source.TaskID
+	}
 	sub := submission{
-		group: n.Group, capacity: n.Capacity,
+		source: task.SourceID, group: n.Group, capacity: n.Capacity,
 		into: func(st *statement) *statement { return insert(st, "tasks", task, nil) },
 		hold: s.newHold(t.ID, t.AccountID, t.KeyID, t.Hold, now), tasks: 1, now: at(now),
 	}
@@ -187,6 +195,9 @@ func (s *Store) submitSteps(ctx context.Context, n submission) (stored bool, err
 			if first, err := remember(tx, n.record, n.now); err != nil || !first {
 				return err
 			}
+		}
+		if err := s.sourceStands(tx, n.source); err != nil {
+			return err
 		}
 		into := n.into(&statement{})
 		_, err := exec(tx, into.text.String(), into.args...)
@@ -212,6 +223,19 @@ func (s *Store) submitSteps(ctx context.Context, n submission) (stored bool, err
 		return nil
 	})
 	return stored, err
+}
+
+// sourceStands reports with KindNotFound that the task that a request works on
+// is erased.
+func (s *Store) sourceStands(db *gorm.DB, source string) error {
+	if source == "" {
+		return nil
+	}
+	row, err := one[struct{ ID string }](db, "SELECT id FROM tasks WHERE id = ? AND erased_at IS NULL", source)
+	if err == nil && row == nil {
+		err = notFound("task", source)
+	}
+	return err
 }
 
 // remember stores the record of a request. It tells false where another stands
@@ -357,12 +381,18 @@ func (s *Store) inTurn(ctx context.Context, n submission, kept func(account stri
 func submitStatement(n submission) (string, []any) {
 	s := &statement{numbered: true}
 	s.text.Grow(6144)
-	s.say("WITH i AS (")
+	s.say("WITH ")
+	from := ""
+	if n.source != "" { // its row is locked against its erasure until this is committed
+		s.with("source AS MATERIALIZED (SELECT 1 FROM tasks WHERE id = ? AND erased_at IS NULL FOR KEY SHARE), ", n.source)
+		from = " FROM source"
+	}
+	s.say("i AS (")
 	if n.record == nil {
-		s.say("SELECT 1")
+		s.say("SELECT 1", from)
 	} else {
 		c := columnsOf[idempotencyRow]()
-		insert(s, "idempotency", *n.record, nil).
+		insert(s, "idempotency", *n.record, nil).say(from).
 			say(" ON CONFLICT (account_id, key) DO UPDATE SET (", c.text, ") = ROW (", c.of("excluded"), ")").
 			with(" WHERE idempotency.expires_at <= ? RETURNING 1", n.now)
 	}

@@ -49,6 +49,7 @@ type wholeTask struct {
 	SweepAt          stamp
 	Judgement        document
 	GroupName        string
+	SourceID         string
 }
 
 func (r taskRow) task() (mediagate.Task, error) {
@@ -58,6 +59,7 @@ func (r taskRow) task() (mediagate.Task, error) {
 		Hold: r.Hold, Cost: r.Cost, CreatedAt: r.CreatedAt.Time, StartedAt: r.StartedAt.Time, EndedAt: r.EndedAt.Time,
 		DeadlineAt: r.DeadlineAt.Time, CancelRequestedAt: r.CancelRequestedAt.Time,
 		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason, QueuedAt: r.QueuedAt.Time,
+		InputsErasedAt: r.InputsErasedAt.Time, ErasedAt: r.ErasedAt.Time,
 		Modal: mediagate.Modal{State: r.ArtState, N: r.ModalN, Until: r.ModalUntil.Time, Input: json.RawMessage(r.ModalInput)},
 	}
 	if r.WebhookState != "" {
@@ -82,12 +84,13 @@ func (r taskRow) task() (mediagate.Task, error) {
 }
 
 // Task reads a task of the account. Returns KindNotFound, also for someone
-// else's.
+// else's, and for one that is erased.
 func (s *Store) Task(ctx context.Context, accountID, id string) (mediagate.Task, error) {
-	return readTask(s.on(ctx), id, "WHERE id = ? AND account_id = ?", id, accountID)
+	return readTask(s.on(ctx), id, "WHERE id = ? AND account_id = ? AND erased_at IS NULL", id, accountID)
 }
 
-// TaskByID reads a task. Returns KindNotFound.
+// TaskByID reads a task, or what is left of one that is erased. Returns
+// KindNotFound.
 func (s *Store) TaskByID(ctx context.Context, id string) (mediagate.Task, error) {
 	return readTask(s.on(ctx), id, "WHERE id = ?", id)
 }
@@ -115,7 +118,7 @@ func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []medi
 		limit = defaultLimit
 	}
 	if f.After != "" {
-		found, err := one[struct{ ID string }](s.on(ctx), "SELECT id FROM tasks WHERE id = ? AND account_id = ?", f.After, f.AccountID)
+		found, err := one[struct{ ID string }](s.on(ctx), "SELECT id FROM tasks WHERE id = ? AND account_id = ? AND erased_at IS NULL", f.After, f.AccountID)
 		if err != nil {
 			return nil, false, dbError(err, "list tasks")
 		}
@@ -123,7 +126,7 @@ func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []medi
 			return nil, false, mediagate.Invalid("after", "after names no task")
 		}
 	}
-	where, args := []string{"account_id = ?"}, []any{f.AccountID}
+	where, args := []string{"account_id = ?", "erased_at IS NULL"}, []any{f.AccountID}
 	and := func(set bool, condition string, arg any) {
 		if set {
 			where, args = append(where, condition), append(args, arg)
@@ -152,7 +155,8 @@ func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []medi
 	return tasks, hasMore, err
 }
 
-// Versions reads the versions of tasks; unknown ids are left out.
+// Versions reads the versions of tasks; unknown ids, and those of erased ones, are
+// left out.
 func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, error) {
 	versions := make(map[string]int64, len(ids))
 	if len(ids) == 0 {
@@ -166,7 +170,7 @@ func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, e
 		ID      string
 		Version int64
 	}
-	if err := read(s.on(ctx), &rows, "SELECT id, version FROM tasks WHERE id IN "+s.inList(), text); err != nil {
+	if err := read(s.on(ctx), &rows, "SELECT id, version FROM tasks WHERE erased_at IS NULL AND id IN "+s.inList(), text); err != nil {
 		return nil, dbError(err, "read versions")
 	}
 	for _, row := range rows {
@@ -179,12 +183,9 @@ func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, e
 // someone else's task, and KindConflict when the task has ended.
 func (s *Store) RequestCancel(ctx context.Context, accountID, id string) (t mediagate.Task, err error) {
 	err = s.write(ctx, "request cancel", func(tx *gorm.DB) error {
-		locked, err := s.lock(tx, id)
+		locked, err := s.lockOwn(tx, accountID, id)
 		if err != nil {
 			return err
-		}
-		if locked.AccountID != accountID {
-			return notFound("task", id)
 		}
 		if locked.Status.Terminal() {
 			return conflict("the task has ended: %s", locked.Status)
@@ -222,6 +223,8 @@ type lockedTask struct {
 	WebhookState      mediagate.WebhookState
 	ArtState          mediagate.ModalState
 	ModalN            int
+	InputsErasedAt    stamp
+	ErasedAt          stamp
 }
 
 // late reports that the waiting for the vendor has ended.
@@ -235,9 +238,13 @@ func (t lockedTask) waitsUntil(now time.Time) time.Time {
 
 // expected is how long the task's job should take.
 func (t lockedTask) expected() (time.Duration, error) {
-	var plan mediagate.Plan
-	err := fromJSON("tasks.plan", t.Plan, &plan)
+	plan, err := t.plan()
 	return plan.Expected, err
+}
+
+func (t lockedTask) plan() (plan mediagate.Plan, err error) {
+	err = fromJSON("tasks.plan", t.Plan, &plan)
+	return plan, err
 }
 
 // lock takes the task's row for the rest of the transaction. Returns

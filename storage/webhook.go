@@ -19,9 +19,10 @@ type targetRow struct {
 }
 
 // WebhookTarget reads what a delivery round of the task sends, and where.
-// Returns KindNotFound when the task has no callback, or not yet that round.
+// Returns KindNotFound when the task has no callback, or not yet that round, or is
+// erased.
 func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (mediagate.WebhookTarget, error) {
-	row, err := one[targetRow](s.on(ctx), "SELECT "+columnsOf[targetRow]().text+` FROM tasks WHERE id = ? AND webhook_state <> ''`, taskID)
+	row, err := one[targetRow](s.on(ctx), "SELECT "+columnsOf[targetRow]().text+` FROM tasks WHERE id = ? AND webhook_state <> '' AND erased_at IS NULL`, taskID)
 	if err != nil {
 		return mediagate.WebhookTarget{}, dbError(err, "read webhook")
 	}
@@ -71,9 +72,13 @@ func (s *Store) Deliveries(ctx context.Context, taskID string) ([]mediagate.Deli
 // RecordDelivery stores a delivery attempt, and with it how the round ended; an
 // empty state says that another attempt follows. A repeated attempt replaces
 // what was stored. Of the ends, only the newest round's counts, and what was
-// delivered stays delivered (D14). Returns KindNotFound for an unknown task.
+// delivered stays delivered (D14). Of a task that is erased nothing is stored.
+// Returns KindNotFound for an unknown task.
 func (s *Store) RecordDelivery(ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error {
-	return s.underLock(ctx, d.TaskID, "record delivery", func(tx *gorm.DB, _ lockedTask) error {
+	return s.underLock(ctx, d.TaskID, "record delivery", func(tx *gorm.DB, task lockedTask) error {
+		if !task.ErasedAt.IsZero() {
+			return nil
+		}
 		err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&deliveryRow{
 			TaskID: d.TaskID, Round: d.Round, Attempt: d.Attempt, At: at(d.At), Status: d.Status, Error: d.Error,
 			DurationUs: micros(d.Duration), NextAttemptAt: at(d.NextAttemptAt),

@@ -52,8 +52,8 @@ func ArtOf(t *mediagate.Task, creditsPerUnit int64, links []mediagate.Link) Art 
 	}
 	switch t.Status {
 	case mediagate.StatusFailed:
-		if t.Failure != nil {
-			v.FailReason = t.Failure.Message
+		if unified.Error != nil {
+			v.FailReason = unified.Error.Message
 		}
 	case mediagate.StatusCancelled:
 		v.FailReason = "cancelled"

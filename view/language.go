@@ -1,9 +1,13 @@
 package view
 
-import "github.com/mediagate/mediagate"
+import (
+	"cmp"
+
+	"github.com/mediagate/mediagate"
+)
 
 // The languages of failure messages. English shows the stored message, which
-// may tell more than the code does.
+// may tell more than the code does; once that is erased, what the code does.
 const languageEnglish = "en"
 
 // Languages are those that In knows.
@@ -16,6 +20,31 @@ func message(f mediagate.Failure, language string) string {
 		return m
 	}
 	return f.Message
+}
+
+// failureOf is why a failed task failed, in words.
+func failureOf(t *mediagate.Task) *mediagate.Failure {
+	if t.Failure == nil {
+		return nil
+	}
+	f := *t.Failure
+	f.Message = cmp.Or(f.Message, plain[f.Code])
+	return &f
+}
+
+// plain are the texts of failures whose message was erased.
+var plain = map[mediagate.FailureCode]string{
+	mediagate.CodeContentPolicy:     "the content did not pass the safety review",
+	mediagate.CodeInvalidParameters: "the provider refused the parameters of the request",
+	mediagate.CodeImageProcessing:   "a file of the request could not be processed",
+	mediagate.CodeGenerationFailed:  "the generation failed",
+	mediagate.CodeGenerationTimeout: "the generation took too long",
+	mediagate.CodeProviderAway:      "the provider is not available",
+	mediagate.CodeProviderRefused:   "the provider refused our account",
+	mediagate.CodeSubmissionUnknown: "nobody can tell whether the provider has the task",
+	mediagate.CodeResultUnavailable: "the result could not be fetched",
+	mediagate.CodeModalExpired:      "no modal parameters came in time",
+	mediagate.CodeInternal:          "internal error",
 }
 
 // messages are the texts of failures by code and language.

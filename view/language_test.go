@@ -28,3 +28,22 @@ func TestMessage(t *testing.T) {
 		t.Errorf("a code without a table reads %q", m)
 	}
 }
+
+// A message that was erased reads as what the code says, for each code.
+func TestErasedMessages(t *testing.T) {
+	t.Parallel()
+	for _, code := range mediagate.FailureCodes() {
+		task := mediagate.Task{Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: code, Retryable: true}}
+		unified, legacy, art := Of(&task, 1000, nil), LegacyOf(&task, nil), ArtOf(&task, 1000, nil)
+		for name, message := range map[string]string{
+			"unified": unified.Error.Message, "in English": unified.In("en").Error.Message, "legacy": legacy.Error.Message, "legacy reason": legacy.FailReason, "art": art.FailReason,
+		} {
+			if message == "" || message != unified.Error.Message {
+				t.Errorf("%s, %s: %q", code, name, message)
+			}
+		}
+		if unified.Error.Code != code || !unified.Error.Retryable || task.Failure.Message != "" {
+			t.Errorf("%s: %+v, the task %+v", code, unified.Error, task.Failure)
+		}
+	}
+}

@@ -43,8 +43,8 @@ func LegacyOf(t *mediagate.Task, links []mediagate.Link) Legacy {
 	v := Legacy{TaskID: t.ID, Status: legacyStatuses[t.Status]}
 	switch t.Status {
 	case mediagate.StatusFailed:
-		if v.Error = t.Failure; t.Failure != nil {
-			v.FailReason = t.Failure.Message
+		if v.Error = failureOf(t); v.Error != nil {
+			v.FailReason = v.Error.Message
 		}
 	case mediagate.StatusCancelled:
 		v.FailReason = "cancelled"

@@ -59,7 +59,7 @@ func Of(t *mediagate.Task, creditsPerUnit int64, links []mediagate.Link) Task {
 	v.ActualTime = &actual
 	switch t.Status {
 	case mediagate.StatusFailed:
-		v.Error = t.Failure
+		v.Error = failureOf(t)
 	case mediagate.StatusCompleted:
 		v.Result = resultOf(t, links)
 		if t.Made != nil {

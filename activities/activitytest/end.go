@@ -341,20 +341,46 @@ func (s *Store) ParkedFor(ctx context.Context, reason mediagate.ParkReason, afte
 }
 
 // DueSweeps names tasks whose files are to be looked for.
-func (s *Store) DueSweeps(ctx context.Context, limit int) ([]string, error) {
-	return s.find(ctx, "DueSweeps", limit, func(r *record) time.Time { return r.sweepAt }, func(r *record) bool {
+func (s *Store) DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, error) {
+	ids, err := s.find(ctx, "DueSweeps", limit, func(r *record) time.Time { return r.sweepAt }, func(r *record) bool {
 		return !r.sweepAt.IsZero() && r.sweepAt.Before(s.clock())
 	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due := make([]mediagate.Sweep, len(ids))
+	for i, id := range ids {
+		r := s.tasks[id]
+		due[i] = mediagate.Sweep{TaskID: id, DueAt: r.sweepAt}
+		if last := r.task.EndedAt.Add(2 * mediagate.CopyLimit); s.clock().Before(last) {
+			due[i].Again = last
+		}
+	}
+	return due, nil
+}
+
+// Erase leaves of an ended task what the database does when its client erases
+// it, as far as the workers see it.
+func (s *Store) Erase(taskID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.tasks[taskID]
+	t := &r.task
+	t.ErasedAt, t.InputsErasedAt, t.Params, t.Plan = s.clock(), s.clock(), mediagate.NoParams, mediagate.Plan{Uploads: t.Plan.Uploads}
+	t.Results, t.Made, t.Failure, t.Webhook = nil, nil, t.Failure.Wordless(), nil
+	r.sweepAt = s.clock()
 }
 
 // SetSweep notes when to look again; the zero time ends it.
-func (s *Store) SetSweep(ctx context.Context, taskID string, next time.Time) error {
+func (s *Store) SetSweep(ctx context.Context, due mediagate.Sweep, next time.Time) error {
 	unlock, err := s.lock(ctx, "SetSweep")
 	defer unlock()
 	if err != nil {
 		return err
 	}
-	if r, ok := s.tasks[taskID]; ok && !r.sweepAt.IsZero() {
+	if r, ok := s.tasks[due.TaskID]; ok && !r.sweepAt.IsZero() && r.sweepAt.Equal(due.DueAt) {
 		r.sweepAt = next
 	}
 	return nil

@@ -74,6 +74,26 @@ func (s *Store) deleteBelow(ctx context.Context, prefix string, goes func(types.
 	return int(deleted.Load()), nil
 }
 
+// anyAge is older than none, whatever the bucket's clock says.
+const anyAge = -time.Hour
+
+// Remove removes all that is stored below a folder, uploads that are under way
+// among it, and the objects. It returns KindUnavailable.
+func (s *Store) Remove(ctx context.Context, folder string, objects ...string) error {
+	if _, err := s.AbortStale(ctx, folder, anyAge); err != nil {
+		return err
+	}
+	if _, err := s.DeletePrefix(ctx, folder); err != nil {
+		return err
+	}
+	for _, key := range objects {
+		if err := s.Delete(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // AbortStale ends uploads below prefix that were begun more than olderThan ago
 // and never finished, as killed processes leave them. It returns how many it
 // ended. Uploads that end meanwhile are passed over. It returns

@@ -174,6 +174,6 @@ var partTests = map[string]func(*bench){
 		b.pass(time.Second)
 		b.settle(failed(sync))
 		b.pass(2*mediagate.CopyLimit + time.Second)
-		b.finds("due", []string{lost, late, sync}, func() ([]string, error) { return b.DueSweeps(b.Context(), 10) })
+		b.finds("due", []string{lost, late, sync}, func() ([]string, error) { return b.dueSweeps(10) })
 	},
 }

@@ -83,8 +83,8 @@ type Path interface {
 	ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int) ([]mediagate.Rescue, error)
 	ParkedTasks(ctx context.Context, channel string, reason mediagate.ParkReason, limit int) ([]string, error)
 	ParkedFor(ctx context.Context, reason mediagate.ParkReason, after string, limit int) ([]string, error)
-	DueSweeps(ctx context.Context, limit int) ([]string, error)
-	SetSweep(ctx context.Context, taskID string, next time.Time) error
+	DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, error)
+	SetSweep(ctx context.Context, due mediagate.Sweep, next time.Time) error
 	SeenChannel(ctx context.Context, names []string) error
 	ChannelLastSeen(ctx context.Context, name string) (time.Time, error)
 

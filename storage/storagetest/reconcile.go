@@ -191,7 +191,7 @@ var reconcileTests = map[string]func(*bench){
 		_, err = b.RecordOutcome(b.Context(), broken, 1, mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeGenerationFailed}})
 		b.noError(err)
 
-		due := func() ([]string, error) { return b.DueSweeps(b.Context(), 10) }
+		due := func() ([]string, error) { return b.dueSweeps(10) }
 		b.settle(cancelled(wished))
 		b.pass(time.Second)
 		b.settle(failed(lost))
@@ -206,10 +206,14 @@ var reconcileTests = map[string]func(*bench){
 		b.finds("while copies may be under way", nil, due)
 		b.pass(mediagate.CopyLimit + time.Microsecond)
 		b.finds("due", []string{wished, lost, second}, due)
-		b.finds("the first", []string{wished}, func() ([]string, error) { return b.DueSweeps(b.Context(), 1) })
-		b.noError(b.SetSweep(b.Context(), wished, time.Time{}))
-		b.noError(b.SetSweep(b.Context(), lost, b.now().Add(time.Minute)))
-		b.noError(b.SetSweep(b.Context(), shown, b.now().Add(-time.Minute)))
+		b.finds("the first", []string{wished}, func() ([]string, error) { return b.dueSweeps(1) })
+		old := b.sweep(wished)
+		b.noError(b.SetSweep(b.Context(), old, b.now().Add(-time.Minute)))
+		b.noError(b.SetSweep(b.Context(), old, time.Time{})) // of one that was due before
+		b.finds("made due meanwhile", []string{wished, lost, second}, due)
+		b.noError(b.SetSweep(b.Context(), b.sweep(wished), time.Time{}))
+		b.noError(b.SetSweep(b.Context(), b.sweep(lost), b.now().Add(time.Minute)))
+		b.noError(b.SetSweep(b.Context(), mediagate.Sweep{TaskID: shown}, b.now().Add(-time.Minute)))
 		b.finds("one is done, one put off", []string{second}, due)
 		b.pass(time.Minute + time.Microsecond)
 		b.finds("again", []string{second, lost}, due)
@@ -334,4 +338,28 @@ func (b *bench) finds(what string, want []string, list func() ([]string, error))
 		return
 	}
 	same(b, what, got, want)
+}
+
+// dueSweeps names the tasks that are to be swept.
+func (b *bench) dueSweeps(limit int) ([]string, error) {
+	due, err := b.DueSweeps(b.Context(), limit)
+	var ids []string
+	for _, sweep := range due {
+		ids = append(ids, sweep.TaskID)
+	}
+	return ids, err
+}
+
+// sweep is the one of the task that is due.
+func (b *bench) sweep(id string) mediagate.Sweep {
+	b.Helper()
+	due, err := b.DueSweeps(b.Context(), 100)
+	b.noError(err)
+	for _, sweep := range due {
+		if sweep.TaskID == id {
+			return sweep
+		}
+	}
+	b.Fatalf("no sweep of %s is due", id)
+	return mediagate.Sweep{}
 }

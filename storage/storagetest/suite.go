@@ -45,6 +45,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 		"lists":      listTests,
 		"references": referenceTests,
 		"makers":     makerTests,
+		"erasure":    eraseTests,
 		"repeats":    modalRowTests,
 		"invariants": withTampering(checkTests),
 		"model":      modelTests,

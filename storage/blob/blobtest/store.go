@@ -135,21 +135,48 @@ func (s *suite) testDelete(t *testing.T) {
 	expect("10/1/0")
 }
 
-// testAbortStale leaves uploads behind as a killed process does.
-func (s *suite) testAbortStale(t *testing.T) {
-	prefix := s.prefix(t, "stale")
+// testRemove empties one folder, of what is in it and of what would come.
+func (s *suite) testRemove(t *testing.T) {
+	prefix := s.prefix(t, "remove")
+	for _, key := range []string{"1/1/0", "1/1/0-2", "10/1/0", "up/a", "up/b"} {
+		s.mirror(t, prefix+key, bytes.NewReader(picture(t, 3, 3)), blob.Limits{Media: "image"})
+	}
+	s.begin(t, prefix+"1/2/0", prefix+"10/2/0")
+	for range 2 { // the second time there is nothing
+		if err := s.store.Remove(t.Context(), prefix+"1/", prefix+"up/a", prefix+"up/none"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for key, want := range map[string]int{"1/1/0": 404, "1/1/0-2": 404, "10/1/0": 200, "up/a": 404, "up/b": 200} {
+		if got := s.get(t, prefix+key); got.status != want {
+			t.Errorf("%s answers %d, want %d", key, got.status, want)
+		}
+	}
+	for below, want := range map[string]int{"1/": 0, "10/": 1} {
+		if n, err := s.store.AbortStale(t.Context(), prefix+below, everything); err != nil || n != want {
+			t.Errorf("%d unfinished below %q (%v), want %d", n, below, err, want)
+		}
+	}
+	expectError(t, s.store.Remove(t.Context(), prefix+"10"), mediagate.KindInvalid, "")
+}
+
+// begin leaves uploads behind as a killed process does.
+func (s *suite) begin(t *testing.T, keys ...string) {
+	t.Helper()
 	client := s3.New(s3.Options{
 		BaseEndpoint: aws.String(s.config.Endpoint), Region: s.config.Region, UsePathStyle: s.config.PathStyle,
 		Credentials: credentials.NewStaticCredentialsProvider(s.config.AccessKeyID, s.config.SecretAccessKey, ""),
 	})
-	for _, key := range []string{"task/1/0", "task/1/1", "other/1/0"} {
-		_, err := client.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{
-			Bucket: aws.String(s.config.Bucket), Key: aws.String(prefix + key),
-		})
-		if err != nil {
+	for _, key := range keys {
+		if _, err := client.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: aws.String(s.config.Bucket), Key: aws.String(key)}); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+func (s *suite) testAbortStale(t *testing.T) {
+	prefix := s.prefix(t, "stale")
+	s.begin(t, prefix+"task/1/0", prefix+"task/1/1", prefix+"other/1/0")
 	abort := func(below string, age time.Duration, want int) {
 		t.Helper()
 		n, err := s.store.AbortStale(t.Context(), prefix+below, age)

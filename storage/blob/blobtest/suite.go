@@ -43,6 +43,7 @@ func Run(t *testing.T, c blob.Config) {
 		"odd keys":                 s.testOddKeys,
 		"deleting":                 s.testDelete,
 		"unfinished uploads":       s.testAbortStale,
+		"removing":                 s.testRemove,
 		"manifests":                s.testManifest,
 		"stored files":             s.testStored,
 		"stored files, elsewhere":  s.testStoredElsewhere,

@@ -1,0 +1,283 @@
+package storage
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+// What was written once may come again: from a sender that hung, from a copy that
+// was under way. So the row of a task says for good what it may not hold any
+// more, and whoever writes of an ended task asks it, under its lock.
+
+// worksOn is the condition that a task works on another, written as the planner
+// takes the index.
+const worksOn = "source_id = ? AND source_id <> ''"
+
+// EraseTask erases a task that has ended: what its client and what vendors wrote
+// is overwritten, a callback that is still to be delivered is dropped, and its
+// files are to be swept at once. The row stays, and in it what the money and its
+// statistics need. From then on the task is to its account as if it never was.
+// It returns the keys of media that came within the request, which lie outside of
+// the task's folder.
+//
+// Returns KindNotFound, also for someone else's task and for one that is erased,
+// and KindConflict when it has not ended, or is the source of one that has not.
+func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []string, err error) {
+	err = s.write(ctx, "erase task", func(tx *gorm.DB) error {
+		uploads = nil
+		task, err := s.lockOwn(tx, accountID, id)
+		if err != nil {
+			return err
+		}
+		if !task.Status.Terminal() {
+			return conflict("the task has not ended: %s", task.Status)
+		}
+		// Who submits with this task as source has locked its row too: it is seen
+		// here, or finds the task erased.
+		open, err := one[struct{ ID string }](tx, "SELECT id FROM tasks WHERE "+worksOn+" AND "+isOpen+" LIMIT 1", id)
+		if err != nil {
+			return err
+		}
+		if open != nil {
+			return conflict("the task is the source of %s, which has not ended", open.ID)
+		}
+		uploads, err = s.erase(tx, task)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return uploads, nil
+}
+
+// lockOwn is lock for what a client asks for: a task that is erased is nobody's.
+func (s *Store) lockOwn(tx *gorm.DB, accountID, id string) (lockedTask, error) {
+	task, err := s.lock(tx, id)
+	if err == nil && (task.AccountID != accountID || !task.ErasedAt.IsZero()) {
+		err = notFound("task", id)
+	}
+	return task, err
+}
+
+func (s *Store) erase(tx *gorm.DB, task lockedTask) (uploads []string, err error) {
+	plan, err := task.plan()
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range plan.Uploads {
+		uploads = append(uploads, key)
+	}
+	left, err := jsonText(mediagate.Plan{Uploads: plan.Uploads})
+	if err != nil {
+		return nil, err
+	}
+	failure, err := withoutWords(tx, task.ID)
+	if err != nil {
+		return nil, err
+	}
+	now := at(s.clock())
+	if _, err := exec(tx, `UPDATE tasks SET erased_at = ?, inputs_erased_at = COALESCE(inputs_erased_at, ?), version = version + 1,
+			params = ?, reference = '', plan = ?, judgement = NULL, modal_input = NULL, results = NULL, made = NULL, failure = ?, source_id = '',
+			webhook_url = '', webhook_body = NULL, webhook_reason = CASE WHEN webhook_state = 'pending' THEN 'task erased' ELSE '' END,
+			webhook_state = CASE WHEN webhook_state = 'pending' THEN 'dropped' ELSE webhook_state END, sweep_at = ?
+		WHERE id = ?`,
+		now, now, document(mediagate.NoParams), left, failure, now, task.ID); err != nil {
+		return nil, err
+	}
+	for _, statement := range []string{
+		"DELETE FROM makers WHERE task_id = ?", "DELETE FROM deliveries WHERE task_id = ?", "DELETE FROM attempt_parts WHERE task_id = ?",
+		"DELETE FROM awaits WHERE task_id = ?", "DELETE FROM queue WHERE task_id = ?",
+		"UPDATE attempts SET external_id = '', ref = NULL, results = NULL, failure = NULL, refusal = NULL, error = '' WHERE task_id = ?",
+		s.withoutSource(),
+	} {
+		if _, err := exec(tx, statement, task.ID); err != nil {
+			return nil, err
+		}
+	}
+	task.ErasedAt = now
+	return uploads, rewriteOutcomes(tx, task)
+}
+
+// withoutSource takes what a task made out of the plans of those that worked on
+// it, which have ended: nothing of a plan is needed then.
+func (s *Store) withoutSource() string {
+	if s.lite {
+		return "UPDATE tasks SET plan = json_remove(plan, '$.source'), source_id = '' WHERE " + worksOn
+	}
+	return "UPDATE tasks SET plan = (CAST(plan AS jsonb) - 'source')::text, source_id = '' WHERE " + worksOn
+}
+
+// withoutWords is the failure of a task, which a failed one always has.
+func withoutWords(tx *gorm.DB, taskID string) (document, error) {
+	row, err := one[struct{ Failure document }](tx, "SELECT failure FROM tasks WHERE id = ?", taskID)
+	if err != nil {
+		return nil, err
+	}
+	var failure *mediagate.Failure
+	if err := fromJSON("tasks.failure", row.Failure, &failure); err != nil {
+		return nil, err
+	}
+	return jsonOrNull(failure.Wordless())
+}
+
+// rewriteOutcomes leaves of the outcomes of a task's attempts what its row allows.
+func rewriteOutcomes(tx *gorm.DB, task lockedTask) error {
+	var rows []attemptRow
+	if err := read(tx, &rows, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ? AND outcome IS NOT NULL", task.ID); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		var outcome mediagate.Outcome
+		if err := fromJSON("attempts.outcome", row.Outcome, &outcome); err != nil {
+			return err
+		}
+		left, err := jsonText(task.leaves(outcome))
+		if err != nil {
+			return err
+		}
+		if _, err := exec(tx, "UPDATE attempts SET outcome = ? WHERE task_id = ? AND n = ?", left, row.TaskID, row.N); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaves is what the row of a task may hold of an outcome.
+func (t lockedTask) leaves(o mediagate.Outcome) mediagate.Outcome {
+	switch {
+	case !t.ErasedAt.IsZero():
+		return o.Bare()
+	case !t.InputsErasedAt.IsZero():
+		return o.WithoutInputs()
+	default:
+		return o
+	}
+}
+
+// leavesOf is leaves for an outcome that may be missing.
+func (t lockedTask) leavesOf(o *mediagate.Outcome) *mediagate.Outcome {
+	if o == nil {
+		return nil
+	}
+	left := t.leaves(*o)
+	return &left
+}
+
+// erasesInputs reports that an account has the inputs of its tasks dropped when
+// they end.
+func erasesInputs(tx *gorm.DB, accountID string) (bool, error) {
+	row, err := one[struct{ EraseInputs bool }](tx, "SELECT erase_inputs FROM accounts WHERE id = ?", accountID)
+	return row != nil && row.EraseInputs, err
+}
+
+// withoutInputs is the end as it is stored for such an account.
+func withoutInputs(end mediagate.Settlement) (mediagate.Settlement, error) {
+	if len(end.WebhookBody) > 0 && len(end.WithoutInputs) == 0 {
+		return end, mediagate.Errorf(mediagate.KindInternal, "the callback has no body without inputs")
+	}
+	end.Failure, end.Made, end.WebhookBody = end.Failure.Wordless(), end.Made.WithoutPrompt(), end.WithoutInputs
+	return end, nil
+}
+
+// eraseInputs drops what a task that ends took from its client, and what vendors
+// wrote of it. Media that came within the request are to be swept at once.
+func (s *Store) eraseInputs(tx *gorm.DB, task lockedTask) error {
+	plan, err := task.plan()
+	if err != nil {
+		return err
+	}
+	left, err := jsonText(plan.WithoutInputs())
+	if err != nil {
+		return err
+	}
+	now := at(s.clock())
+	sweep, args := "", []any{now, document(mediagate.NoParams), left}
+	if len(plan.Uploads) > 0 {
+		sweep, args = ", sweep_at = ?", append(args, now)
+	}
+	if _, err := exec(tx, "UPDATE tasks SET inputs_erased_at = ?, params = ?, plan = ?, judgement = NULL, modal_input = NULL, source_id = ''"+sweep+" WHERE id = ?",
+		append(args, task.ID)...); err != nil {
+		return err
+	}
+	task.InputsErasedAt = now
+	if err := rewriteOutcomes(tx, task); err != nil {
+		return err
+	}
+	if err := rewriteFailures(tx, task.ID); err != nil {
+		return err
+	}
+	return rewriteParts(tx, task)
+}
+
+// rewriteFailures leaves the codes of why attempts were refused.
+func rewriteFailures(tx *gorm.DB, taskID string) error {
+	var rows []attemptRow
+	if err := read(tx, &rows, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ? AND (failure IS NOT NULL OR refusal IS NOT NULL OR error <> '')",
+		taskID); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		var failure, refusal *mediagate.Failure
+		if err := fromJSON("attempts.failure", row.Failure, &failure); err != nil {
+			return err
+		}
+		if err := fromJSON("attempts.refusal", row.Refusal, &refusal); err != nil {
+			return err
+		}
+		failed, err := jsonOrNull(failure.Wordless())
+		if err != nil {
+			return err
+		}
+		refused, err := jsonOrNull(refusal.Wordless())
+		if err != nil {
+			return err
+		}
+		if _, err := exec(tx, "UPDATE attempts SET failure = ?, refusal = ?, error = '' WHERE task_id = ? AND n = ?", failed, refused, taskID, row.N); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewriteParts is rewriteOutcomes and rewriteFailures for calls of attempts that
+// take several.
+func rewriteParts(tx *gorm.DB, task lockedTask) error {
+	var rows []partRow
+	if err := read(tx, &rows, "SELECT "+columnsOf[partRow]().text+" FROM attempt_parts WHERE task_id = ?", task.ID); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		p, err := row.part()
+		if err != nil {
+			return err
+		}
+		submission, failure, err := task.leavesOfPart(p)
+		if err != nil {
+			return err
+		}
+		if _, err := exec(tx, "UPDATE attempt_parts SET submission = ?, failure = ?, error = '' WHERE task_id = ? AND n = ? AND part = ?",
+			submission, failure, p.TaskID, p.N, p.Part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leavesOfPart is what may be stored of a call. One whose task is erased has no
+// row any more.
+func (t lockedTask) leavesOfPart(p mediagate.Part) (submission, failure document, err error) {
+	if !t.InputsErasedAt.IsZero() {
+		p.Failure = p.Failure.Wordless()
+		if p.Submission != nil {
+			p.Submission = &mediagate.Submission{Ref: p.Submission.Ref, Outcome: t.leavesOf(p.Submission.Outcome)}
+		}
+	}
+	if submission, err = jsonOrNull(p.Submission); err != nil {
+		return nil, nil, err
+	}
+	failure, err = jsonOrNull(p.Failure)
+	return submission, failure, err
+}
