@@ -13,7 +13,7 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// Config is what New needs. The first nine are required.
+// Config is what New needs. The first ten are required.
 type Config struct {
 	Store   Store
 	Catalog *catalog.Catalog
@@ -23,6 +23,7 @@ type Config struct {
 	FileURL func(mediagate.File) string // where clients and vendors reach an upload
 	Starter Starter
 	Signer  Signer
+	Remover Remover
 	Speaker Speaker
 	Checks  Checks
 	// CheckWebhookURL judges the callback address of a submit without asking
@@ -95,6 +96,7 @@ func (c Config) withDefaults() (Config, error) {
 	missing(c.FileURL == nil, "FileURL")
 	missing(c.Starter == nil, "Starter")
 	missing(c.Signer == nil, "Signer")
+	missing(c.Remover == nil, "Remover")
 	missing(c.Speaker == nil, "Speaker")
 	if c.CreditsPerUnit == 0 {
 		c.CreditsPerUnit = 1000

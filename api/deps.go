@@ -32,12 +32,16 @@ type SubmitStore interface {
 	Replay(ctx context.Context, accountID, idempotencyKey, path string, body [32]byte) (taskID string, found bool, err error)
 }
 
-// TaskStore reads the tasks of an account and notes its wish to cancel one.
+// TaskStore reads the tasks of an account, notes its wish to cancel one, and
+// erases them.
 type TaskStore interface {
 	Task(ctx context.Context, accountID, id string) (mediagate.Task, error)
 	Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error)
 	Versions(ctx context.Context, ids []string) (map[string]int64, error)
 	RequestCancel(ctx context.Context, accountID, id string) (mediagate.Task, error)
+	// EraseTask erases a task that has ended, but for its files; it returns the
+	// keys of those that lie outside of its folder.
+	EraseTask(ctx context.Context, accountID, id string) (uploads []string, err error)
 }
 
 // SourceStore knows who made what later requests work on.
@@ -128,6 +132,13 @@ type Uploads interface {
 	// PutUpload stores a picture of an account and returns the object's key. id
 	// is unique within the account.
 	PutUpload(ctx context.Context, accountID, id string, picture io.Reader) (key string, err error)
+}
+
+// Remover takes the files of erased tasks out of the bucket.
+type Remover interface {
+	// Remove removes all that is stored below a folder, uploads that are under way
+	// among it, and the objects.
+	Remove(ctx context.Context, folder string, objects ...string) error
 }
 
 // Files keeps the uploads that have a public link.

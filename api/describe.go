@@ -72,7 +72,7 @@ var tags = []openapi.Tag{
 	{Name: string(tagSubmits), Description: "Ask for media. A submit is answered with the id of a task, which ends by itself."},
 	{Name: string(tagUploads), Description: "Give pictures a link that submits can name."},
 	{Name: string(tagModels), Description: "Learn what can be asked for: which models there are, and what their requests may hold."},
-	{Name: string(tagTasks), Description: "Read tasks, wait for them, cancel them."},
+	{Name: string(tagTasks), Description: "Read tasks, wait for them, cancel and erase them."},
 	{Name: string(tagBalances), Description: "What can still be spent, and what was."},
 	{Name: string(tagWebhooks), Description: "Ends of tasks that are posted to you, signed."},
 	{Name: string(tagService), Description: "The state and the description of the service itself."},
@@ -446,6 +446,13 @@ func descriptions() map[string]*description {
 				body: wrappedTask{http.StatusAccepted, exampleOpenTask(true)},
 			}},
 			errors: []mediagate.Kind{mediagate.KindConflict},
+		},
+		"DELETE /v1/tasks/:task_id": {
+			id: "eraseTask", tag: tagTasks, summary: "Erase a task",
+			about: "One that has ended: its files, its request, what came of it and its callback's body are gone for good, and its id is unknown from then on. What it cost stays, in balances and statistics. " +
+				"A callback that is still to be delivered is dropped. A task that has not ended, and one that a task works on which has not ended, is a 409.",
+			answers: []answer{{status: http.StatusNoContent, about: "It is erased."}},
+			errors:  []mediagate.Kind{mediagate.KindConflict},
 		},
 		"GET /v1/artgen/:task_id": {
 			id: "getArtTask", tag: tagTasks, summary: "Read an art task in its own words",

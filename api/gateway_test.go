@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,6 +44,7 @@ type testStore interface {
 	StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error
 	Settle(ctx context.Context, s mediagate.Settlement) (story mediagate.Story, won bool, err error)
 	TaskByID(ctx context.Context, id string) (mediagate.Task, error)
+	DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, error)
 	SeenChannel(ctx context.Context, names []string) error
 	TripBreaker(ctx context.Context, t mediagate.Trip) (state mediagate.ChannelState, tripped bool, err error)
 	ClaimProbe(ctx context.Context, channel, probe string, lease time.Duration) (state mediagate.ChannelState, claimed bool, err error)
@@ -147,6 +149,19 @@ func (b *bucket) PutUpload(_ context.Context, accountID, id string, picture io.R
 	return key, nil
 }
 
+// Remove is the erasure of a task's files.
+func (b *bucket) Remove(_ context.Context, folder string, objects ...string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fail != nil {
+		return b.fail
+	}
+	maps.DeleteFunc(b.files, func(key string, _ []byte) bool {
+		return strings.HasPrefix(key, folder) || slices.Contains(objects, key)
+	})
+	return nil
+}
+
 // gateway is an API over a real database, with an account of 100 USD and an
 // unlimited key.
 type gateway struct {
@@ -195,7 +210,7 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	})
 	g.must(err)
 	cfg := api.Config{
-		Store: g.store, Catalog: models, Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL, Starter: g.starter, Signer: signer, Speaker: g.speaker, AdminKey: adminKey,
+		Store: g.store, Catalog: models, Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL, Starter: g.starter, Signer: signer, Remover: g.bucket, Speaker: g.speaker, AdminKey: adminKey,
 		CheckWebhookURL: func(raw string) error {
 			_, err := outbound.Rules{}.CheckWebhookURL(raw)
 			return err

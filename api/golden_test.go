@@ -48,6 +48,8 @@ func TestShapes(t *testing.T) {
 	record("cancelled", g.get("/v1/tasks/"+pending))
 	record("cancelled, legacy", g.get(images+"/"+pending))
 	record("cancel of an ended task", g.post("/v1/tasks/"+pending+"/cancel", ""))
+	record("erasure", g.send(request{method: http.MethodDelete, path: "/v1/tasks/" + pending, key: g.key}))
+	record("erased task", g.get("/v1/tasks/"+pending))
 
 	done := g.submit(videos, `{"model":"alpha-v3","prompt":"a","webhook":"http://127.0.0.1/"}`)
 	g.accept(done)
@@ -146,7 +148,9 @@ func (g *gateway) render(a answer) []byte {
 		}
 	}
 	out.WriteByte('\n')
-	g.must(json.Indent(&out, []byte(a.body), "", "  "))
+	if a.body != "" {
+		g.must(json.Indent(&out, []byte(a.body), "", "  "))
+	}
 	text := out.Bytes()
 	for _, v := range varying {
 		text = v.pattern.ReplaceAll(text, []byte(v.stands))

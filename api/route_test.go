@@ -61,7 +61,7 @@ func TestWrongMethods(t *testing.T) {
 	id := "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
 	for path, allowed := range map[string][]string{
 		videos: {"POST"}, images: {"POST"}, images + "/" + id: {"GET", "HEAD"}, "/v1/quote": {"POST"},
-		"/v1/tasks": {"GET", "HEAD"}, "/v1/tasks/" + id: {"GET", "HEAD"}, "/v1/tasks/" + id + "/cancel": {"POST"},
+		"/v1/tasks": {"GET", "HEAD"}, "/v1/tasks/" + id: {"DELETE", "GET", "HEAD"}, "/v1/tasks/" + id + "/cancel": {"POST"},
 		"/v1/balance": {"GET", "HEAD"}, "/balance": {"GET", "HEAD"}, "/v1/user/balance": {"GET", "HEAD"}, "/user/balance": {"GET", "HEAD"},
 		"/v1/webhooks/secret": {"GET", "HEAD", "POST"}, "/healthz": {"GET", "HEAD"}, "/readyz": {"GET", "HEAD"},
 		"/admin/v1/accounts": {"GET", "HEAD", "POST"}, "/admin/v1/accounts/a": {"GET", "HEAD", "PATCH"},

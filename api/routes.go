@@ -95,6 +95,7 @@ func routes() []route {
 
 		{method: get, path: "/v1/tasks", access: accessKey, handler: (*Server).handleTasks},
 		{method: get, path: "/v1/tasks/:task_id", access: accessKey, time: longestWait, handler: (*Server).handleTask},
+		{method: del, path: "/v1/tasks/:task_id", access: accessKey, time: removeTime, handler: (*Server).handleErasure},
 		{method: get, path: "/v1/tasks/:task_id/events", access: accessKey, handler: (*Server).handleEvents},
 		{method: get, path: "/v1/music/tasks/:task_id", envelope: envelopeMusic, access: accessKey, handler: (*Server).handleMusicTask},
 		{method: post, path: "/v1/tasks/:task_id/cancel", access: accessKey, handler: (*Server).handleCancel},

@@ -75,6 +75,9 @@ func (s *Server) handleSubmit(c *call) error {
 	id, replayed, err := s.cfg.Store.Submit(c.ctx, mediagate.NewTask{
 		Task: task, IdempotencyKey: sub.key, Path: sub.path, BodySHA256: sub.digest, Group: sub.order.group, Capacity: sub.order.capacity,
 	})
+	if mediagate.Is(err, mediagate.KindNotFound) && sub.order.Source != nil { // erased since it was looked at
+		err = unusable(sub.order.Source, "is unknown")
+	}
 	if err != nil {
 		return err
 	}

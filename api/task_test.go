@@ -37,11 +37,13 @@ func TestBadTaskIDs(t *testing.T) {
 			check(t, request{path: "/v1/tasks/" + bad, key: g.key})
 			check(t, request{path: images + "/" + bad, key: g.key})
 			check(t, request{method: http.MethodPost, path: "/v1/tasks/" + bad + "/cancel", key: g.key})
+			check(t, request{method: http.MethodDelete, path: "/v1/tasks/" + bad, key: g.key})
 		})
 	}
 	check(t, request{path: "/v1/tasks/" + id, key: stranger})
 	check(t, request{path: images + "/" + id, key: stranger})
 	check(t, request{method: http.MethodPost, path: "/v1/tasks/" + id + "/cancel", key: stranger})
+	check(t, request{method: http.MethodDelete, path: "/v1/tasks/" + id, key: stranger})
 	if slices.Sort(bodies); bodies[0] != bodies[len(bodies)-1] {
 		t.Errorf("the cases can be told apart: %s and %s", bodies[0], bodies[len(bodies)-1])
 	}

@@ -37,6 +37,7 @@ const (
 	SettleCommitted    = "settle-committed"     // the end committed, the workflow not told
 	WebhookBeforeSend  = "webhook-before-send"  // about to deliver
 	WebhookSent        = "webhook-sent"         // answer read, not recorded
+	TaskErased         = "erased"               // a task erased in the database, its files not removed
 	SpeechHeld         = "speech-held"          // money held, vendor not called
 	SpeechBegun        = "speech-begun"         // the first sound read, not passed on
 	SpeechSent         = "speech-sent"          // the last sound passed on, money not charged
@@ -47,7 +48,7 @@ func Names() []string {
 	return []string{
 		SubmitCommitted, InputsJudged, SlotGranted, IntentStored, VendorAccepted, HandedOver, VendorIDStored, PollTerminal, OutcomeStored,
 		ModalBegun, ModalCommitted, ModalExpired,
-		MirrorHalf, Mirrored, SettleBeforeCommit, SettleCommitted, WebhookBeforeSend, WebhookSent, SpeechHeld, SpeechBegun, SpeechSent,
+		MirrorHalf, Mirrored, SettleBeforeCommit, SettleCommitted, WebhookBeforeSend, WebhookSent, TaskErased, SpeechHeld, SpeechBegun, SpeechSent,
 	}
 }
 

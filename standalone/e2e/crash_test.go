@@ -23,6 +23,8 @@ func passes(model, point string) bool {
 	switch point {
 	case failpoint.SpeechHeld, failpoint.SpeechBegun, failpoint.SpeechSent: // see TestSpeechOutlivesNoProcess
 		return false
+	case failpoint.TaskErased: // see TestErasureOutlivesTheProcess
+		return false
 	case failpoint.SlotGranted: // of channels with slots, see TestD7SlotsOutliveTheirWorker
 		return false
 	case failpoint.HandedOver:
