@@ -283,6 +283,7 @@ func TestHangingDatabase(t *testing.T) {
 		"long poll":      {path: "/v1/tasks/" + id + "?wait=1"},
 		"list":           {path: "/v1/tasks"},
 		"cancel":         {method: "POST", path: "/v1/tasks/" + id + "/cancel"},
+		"erasure":        {method: "DELETE", path: "/v1/tasks/" + id},
 		"legacy poll":    {path: images + "/" + id},
 		"submit":         {method: "POST", path: videos, body: videoBody},
 		"submit, keyed":  {method: "POST", path: videos, body: videoBody, header: http.Header{"Idempotency-Key": {"k"}}},

@@ -70,7 +70,8 @@ func (s *Store) erase(tx *gorm.DB, task lockedTask) (uploads []string, err error
 	for _, key := range plan.Uploads {
 		uploads = append(uploads, key)
 	}
-	left, err := jsonText(mediagate.Plan{Uploads: plan.Uploads})
+	// A job that is heard of later has a slot for as long as it may run.
+	left, err := jsonText(mediagate.Plan{Uploads: plan.Uploads, Expected: plan.Expected})
 	if err != nil {
 		return nil, err
 	}
