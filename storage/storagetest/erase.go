@@ -416,7 +416,7 @@ var eraseTests = map[string]func(*bench){
 		end.N, end.Failure.Message, end.WithoutInputs = 0, secretWord, []byte(`{}`)
 		ends["never sent"] = end
 		for name, end := range ends {
-			if strings.Contains(string(b.task(end.TaskID).Params), secretWord) != true {
+			if !strings.Contains(string(b.task(end.TaskID).Params), secretWord) {
 				b.Errorf("%s: the request was gone before the end", name)
 			}
 			b.settle(end)
