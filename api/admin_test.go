@@ -367,4 +367,21 @@ func TestWebhookSecret(t *testing.T) {
 	if a := g.get(path); a.body != rotated.body {
 		t.Errorf("after the rotation: %s", a.body)
 	}
+	g.clock.advance(24*time.Hour - time.Second)
+	for _, query := range []string{"", "?force=", "?force=false"} {
+		g.post(path+query, "").wantError(t, 409, "invalid_request_error", "force=true")
+	}
+	g.post(path+"?force=yes", "").wantError(t, 400, "invalid_request_error", "force must be one of true, false")
+	if a := g.get(path); a.body != rotated.body {
+		t.Errorf("after refusals: %s", a.body)
+	}
+	forced := g.post(path+"?force=true", "")
+	until += 24*3600 - 1
+	if forced.status != 200 || forced.at("secret") == rotated.at("secret") || forced.at("previous_expires_at") != until {
+		t.Errorf("forced: %d %s", forced.status, forced.body)
+	}
+	g.clock.advance(24 * time.Hour)
+	if a := g.post(path, ""); a.status != 200 {
+		t.Errorf("once the one before has ended: %d %s", a.status, a.body)
+	}
 }

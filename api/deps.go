@@ -73,7 +73,7 @@ type RateStore interface {
 // SecretStore keeps the accounts' webhook secrets.
 type SecretStore interface {
 	WebhookSecrets(ctx context.Context, accountID string) ([]mediagate.WebhookSecret, error)
-	RotateWebhookSecret(ctx context.Context, accountID string) ([]mediagate.WebhookSecret, error)
+	RotateWebhookSecret(ctx context.Context, accountID string, force bool) ([]mediagate.WebhookSecret, error)
 }
 
 // AdminAccountStore is what operators do with accounts.

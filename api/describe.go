@@ -502,7 +502,9 @@ func descriptions() map[string]*description {
 		},
 		"POST /v1/webhooks/secret": {
 			id: "rotateWebhookSecret", tag: tagWebhooks, summary: "Rotate the signing secret", answers: exampleSecret(),
-			about: "The secret before signs beside the new one for a day.",
+			about:  "The secret before signs beside the new one for a day. Within that day it is a 409, unless forced.",
+			query:  []parameter{wordParameter("force", "Drop the secret before at once, though it still signs.", yesNo...)},
+			errors: []mediagate.Kind{mediagate.KindConflict},
 		},
 
 		"GET /healthz": {

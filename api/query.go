@@ -93,6 +93,11 @@ func oneOfQuery(q url.Values, name string, words ...string) (string, error) {
 	return "", mediagate.Invalid(name, "%s must be one of %s", name, strings.Join(words, ", "))
 }
 
+// yes is the word for a wish in a query, and yesNo those that are taken.
+const yes = "true"
+
+var yesNo = []string{yes, "false"}
+
 // looksLike reports whether s has the form of an id of ours: the prefix and a
 // ULID. What does not is never asked of the database.
 func looksLike(s, prefix string) bool {

@@ -14,8 +14,14 @@ func (s *Server) handleWebhookSecret(c *call) error {
 	return answerSecret(c, secrets, err)
 }
 
+// handleWebhookSecretRotation refuses what would end a secret that is promised to
+// sign for a day, unless the caller insists.
 func (s *Server) handleWebhookSecretRotation(c *call) error {
-	secrets, err := s.cfg.Store.RotateWebhookSecret(c.ctx, c.caller.key.AccountID)
+	force, err := oneOfQuery(c.query(), "force", yesNo...)
+	if err != nil {
+		return err
+	}
+	secrets, err := s.cfg.Store.RotateWebhookSecret(c.ctx, c.caller.key.AccountID, force == yes)
 	return answerSecret(c, secrets, err)
 }
 

@@ -38,8 +38,14 @@ func (r accountRow) account() mediagate.Account {
 func (s *Store) CreateAccount(ctx context.Context, a mediagate.Account) (mediagate.Account, error) {
 	row := accountRow{ID: s.newID("acc_"), CreatedAt: at(s.clock())}
 	row.set(a)
-	if err := s.on(ctx).Create(&row).Error; err != nil {
-		return mediagate.Account{}, dbError(err, "create account")
+	err := s.write(ctx, "create account", func(tx *gorm.DB) error {
+		if err := tx.Create(&row).Error; err != nil {
+			return err
+		}
+		return s.note(ctx, tx, deed{action: mediagate.AuditCreateAccount, object: row.ID, account: row.ID, after: row.facts()})
+	})
+	if err != nil {
+		return mediagate.Account{}, err
 	}
 	return row.account(), nil
 }
@@ -121,14 +127,19 @@ func (s *Store) UpdateAccount(ctx context.Context, id string, change func(a *med
 		if err := change(&a); err != nil {
 			return err
 		}
+		before := row.facts()
 		row.set(a)
 		a = row.account()
 		settings := []string{"name", "group_name", "rate", "in_flight_cap", "erase_inputs"}
-		err = tx.Model(&accountRow{}).Where("id = ?", id).Select(settings).Updates(row).Error
-		if err != nil || a.InFlight == nil {
+		if err := tx.Model(&accountRow{}).Where("id = ?", id).Select(settings).Updates(row).Error; err != nil {
 			return err
 		}
-		return accountsInFlight.recount(tx, id)
+		if a.InFlight != nil {
+			if err := accountsInFlight.recount(tx, id); err != nil {
+				return err
+			}
+		}
+		return s.note(ctx, tx, deed{action: mediagate.AuditChangeAccount, object: id, account: id, before: before, after: row.facts()})
 	})
 	return a, err
 }

@@ -30,6 +30,8 @@ func (channelRow) TableName() string { return "channels" }
 
 const breakerOpen = "open"
 
+func (r channelRow) facts() channelFacts { return channelFacts{r.Enabled, r.Breaker == breakerOpen} }
+
 func (r channelRow) state() mediagate.ChannelState {
 	return mediagate.ChannelState{
 		Name: r.Name, Enabled: r.Enabled, Open: r.Breaker == breakerOpen, Reason: r.BreakReason, ChangedAt: r.ChangedAt.Time,
@@ -157,11 +159,24 @@ func (s *Store) ReleaseProbe(ctx context.Context, channel, probe string) (state 
 // breaker as well: whoever does it has looked.
 func (s *Store) EnableChannel(ctx context.Context, channel string, enabled bool) (mediagate.ChannelState, error) {
 	state, _, err := s.changeChannel(ctx, "enable channel", channel, func(tx *gorm.DB) (int64, error) {
-		if !enabled {
-			return exec(tx, "UPDATE channels SET enabled = ?, changed_at = ? WHERE name = ? AND enabled", false, at(s.clock()), channel)
+		before, err := one[channelRow](tx, "SELECT "+columnsOf[channelRow]().text+" FROM channels WHERE name = ?"+s.forUpdate("channels"), channel)
+		if err != nil || before == nil {
+			return 0, err
 		}
-		return exec(tx, `UPDATE channels SET enabled = ?, breaker = 'closed', break_reason = '', changed_at = ?, trips = 0,
-			probe_at = NULL, probe = '', probe_until = NULL WHERE name = ?`, true, at(s.clock()), channel)
+		after := before.facts()
+		after.Enabled = enabled
+		var changed int64
+		if enabled {
+			after.Broken = false
+			changed, err = exec(tx, `UPDATE channels SET enabled = ?, breaker = 'closed', break_reason = '', changed_at = ?, trips = 0,
+				probe_at = NULL, probe = '', probe_until = NULL WHERE name = ?`, true, at(s.clock()), channel)
+		} else {
+			changed, err = exec(tx, "UPDATE channels SET enabled = ?, changed_at = ? WHERE name = ? AND enabled", false, at(s.clock()), channel)
+		}
+		if err != nil {
+			return 0, err
+		}
+		return changed, s.note(ctx, tx, deed{action: mediagate.AuditChangeChannel, object: channel, before: before.facts(), after: after})
 	})
 	return state, err
 }

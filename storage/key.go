@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -108,13 +109,21 @@ func (s *Store) CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (
 	if err := row.set(k); err != nil {
 		return mediagate.Key{}, err
 	}
-	if err := addKey(s.on(ctx), row); err != nil {
+	err := s.write(ctx, "create key", func(tx *gorm.DB) error { return s.addKey(ctx, tx, row) })
+	if err != nil {
 		return mediagate.Key{}, err
 	}
 	return row.key()
 }
 
-func addKey(db *gorm.DB, row keyRow) error {
+func (s *Store) addKey(ctx context.Context, tx *gorm.DB, row keyRow) error {
+	if err := insertKey(tx, row); err != nil {
+		return err
+	}
+	return s.note(ctx, tx, deed{action: mediagate.AuditCreateKey, object: row.ID, account: row.AccountID, after: row.facts()})
+}
+
+func insertKey(db *gorm.DB, row keyRow) error {
 	err := db.Create(&row).Error
 	switch {
 	case isForeignKey(err):
@@ -133,69 +142,89 @@ func addKey(db *gorm.DB, row keyRow) error {
 // Returns KindNotFound, and KindInvalid for a quota or a cap below what is used.
 func (s *Store) UpdateKey(ctx context.Context, id string, change func(k *mediagate.Key) error) (k mediagate.Key, err error) {
 	err = s.write(ctx, "update key", func(tx *gorm.DB) error {
-		row, purse, err := s.lockKey(tx, id)
+		rows, err := s.lockKeys(tx, id)
 		if err != nil {
 			return err
 		}
-		if k, err = row.key(); err != nil {
-			return err
-		}
-		if err := change(&k); err != nil {
-			return err
-		}
-		if err := row.set(k); err != nil {
-			return err
-		}
-		if err := row.checkLimits(s.clock()); err != nil {
-			return err
-		}
-		own := []string{"name", "group_name", "expires_at", "models", "allow_ips", "scopes"}
-		if err := tx.Model(&keyRow{}).Where("id = ?", id).Select(own).Updates(&row).Error; err != nil {
-			return err
-		}
-		shared := []string{"unlimited", "quota", "rate", "in_flight_cap", "cap_day", "cap_week", "cap_month"}
-		if err := tx.Model(&keyRow{}).Where("id = ?", purse).Select(shared).Updates(&row).Error; err != nil {
-			return err
-		}
-		if k.InFlight != nil {
-			if err := keysInFlight.recount(tx, purse); err != nil {
-				return err
-			}
-		}
-		k, err = row.key()
+		k, err = s.changeKey(ctx, tx, rows[0], change)
 		return err
 	})
 	return k, err
 }
 
-// lockKey reads a live key with its purse's share, and locks both rows: that of
-// the purse first, as submits do.
-func (s *Store) lockKey(tx *gorm.DB, id string) (row keyRow, purse string, err error) {
-	lock := func(id string) (*keyRow, error) {
-		return one[keyRow](tx, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ?"+s.forUpdate("keys"), id)
+// changeKey changes the settings of a key that is locked.
+func (s *Store) changeKey(ctx context.Context, tx *gorm.DB, row *keyRow, how func(k *mediagate.Key) error) (k mediagate.Key, err error) {
+	before := row.facts()
+	if k, err = row.key(); err != nil {
+		return k, err
 	}
-	seen, err := take[keyRow](tx.Where("id = ? AND deleted_at IS NULL", id))
-	if err != nil {
-		return keyRow{}, "", err
+	if err := how(&k); err != nil {
+		return k, err
 	}
-	if seen == nil {
-		return keyRow{}, "", notFound("key", id)
+	if err := row.set(k); err != nil {
+		return k, err
 	}
-	purse = seen.purse() // which never changes
-	shared, err := lock(purse)
-	if err != nil {
-		return keyRow{}, "", err
+	if err := row.checkLimits(s.clock()); err != nil {
+		return k, err
 	}
-	own := shared
-	if purse != id {
-		if own, err = lock(id); err != nil {
-			return keyRow{}, "", err
+	own := []string{"name", "group_name", "expires_at", "models", "allow_ips", "scopes"}
+	if err := tx.Model(&keyRow{}).Where("id = ?", row.ID).Select(own).Updates(row).Error; err != nil {
+		return k, err
+	}
+	shared := []string{"unlimited", "quota", "rate", "in_flight_cap", "cap_day", "cap_week", "cap_month"}
+	if err := tx.Model(&keyRow{}).Where("id = ?", row.purse()).Select(shared).Updates(row).Error; err != nil {
+		return k, err
+	}
+	if k.InFlight != nil {
+		if err := keysInFlight.recount(tx, row.purse()); err != nil {
+			return k, err
 		}
 	}
-	if shared == nil || own == nil || !own.DeletedAt.IsZero() {
-		return keyRow{}, "", notFound("key", id)
+	err = s.note(ctx, tx, deed{action: mediagate.AuditChangeKey, object: row.ID, account: row.AccountID, before: before, after: row.facts()})
+	if err != nil {
+		return k, err
 	}
-	return own.shareOf(*shared), purse, nil
+	return row.key()
+}
+
+// lockKeys reads live keys with their purses' shares, in the order of the ids,
+// and locks all these rows: everywhere in the same order, which is that in which
+// they were made, so that a purse comes before the keys that share it. Those of
+// other accounts than the first one's count as unknown. Returns KindNotFound.
+func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]*keyRow, error) {
+	var involved []string
+	account := ""
+	for _, id := range ids {
+		seen, err := take[keyRow](tx.Where("id = ? AND deleted_at IS NULL", id))
+		if err != nil {
+			return nil, err
+		}
+		if seen == nil || account != "" && seen.AccountID != account {
+			return nil, notFound("key", id)
+		}
+		account = seen.AccountID
+		involved = append(involved, id, seen.purse()) // which never changes
+	}
+	slices.Sort(involved)
+	locked := map[string]*keyRow{}
+	for _, id := range slices.Compact(involved) {
+		row, err := one[keyRow](tx, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ?"+s.forUpdate("keys"), id)
+		if err != nil {
+			return nil, err
+		}
+		if row == nil {
+			return nil, notFound("key", id)
+		}
+		locked[id] = row
+	}
+	rows := make([]*keyRow, len(ids))
+	for i, id := range ids {
+		if !locked[id].DeletedAt.IsZero() {
+			return nil, notFound("key", id)
+		}
+		rows[i] = new(locked[id].shareOf(*locked[locked[id].purse()]))
+	}
+	return rows, nil
 }
 
 // RotateKey makes a new key with the settings of another, under the hash of its
@@ -205,35 +234,45 @@ func (s *Store) lockKey(tx *gorm.DB, id string) (row keyRow, purse string, err e
 // rotated before.
 func (s *Store) RotateKey(ctx context.Context, id string, secret mediagate.KeySecret, grace time.Duration) (k mediagate.Key, err error) {
 	err = s.write(ctx, "rotate key", func(tx *gorm.DB) error {
-		old, purse, err := s.lockKey(tx, id)
+		rows, err := s.lockKeys(tx, id)
 		if err != nil {
 			return err
 		}
-		now := s.clock()
-		if !old.ExpiresAt.IsZero() && !old.ExpiresAt.After(now) {
-			return notFound("key", id)
-		}
-		if old.SuccessorID != nil {
-			return conflict("the key was rotated already, into %s", *old.SuccessorID)
-		}
-		fresh := keyRow{
-			ID: s.newID("key_"), AccountID: old.AccountID, Hash: secret.Hash[:], Name: old.Name, Prefix: secret.Prefix, LastFour: secret.LastFour,
-			GroupName: old.GroupName, Models: old.Models, AllowIPs: old.AllowIPs, Scopes: old.Scopes, ExpiresAt: old.ExpiresAt, CreatedAt: at(now), PurseID: &purse,
-		}
-		if err := addKey(tx, fresh); err != nil {
-			return err
-		}
-		until := at(now.Add(grace))
-		if !old.ExpiresAt.IsZero() && old.ExpiresAt.Before(until.Time) {
-			until = old.ExpiresAt
-		}
-		if _, err := exec(tx, "UPDATE keys SET expires_at = ?, successor_id = ? WHERE id = ?", until, fresh.ID, id); err != nil {
-			return err
-		}
-		k, err = fresh.shareOf(old).key()
+		k, err = s.rotate(ctx, tx, *rows[0], secret, grace)
 		return err
 	})
 	return k, err
+}
+
+// rotate rotates a key that is locked.
+func (s *Store) rotate(ctx context.Context, tx *gorm.DB, old keyRow, secret mediagate.KeySecret, grace time.Duration) (k mediagate.Key, err error) {
+	now, purse := s.clock(), old.purse()
+	if !old.ExpiresAt.IsZero() && !old.ExpiresAt.After(now) {
+		return k, notFound("key", old.ID)
+	}
+	if old.SuccessorID != nil {
+		return k, conflict("the key was rotated already, into %s", *old.SuccessorID)
+	}
+	fresh := keyRow{
+		ID: s.newID("key_"), AccountID: old.AccountID, Hash: secret.Hash[:], Name: old.Name, Prefix: secret.Prefix, LastFour: secret.LastFour,
+		GroupName: old.GroupName, Models: old.Models, AllowIPs: old.AllowIPs, Scopes: old.Scopes, ExpiresAt: old.ExpiresAt, CreatedAt: at(now), PurseID: &purse,
+	}
+	if err := insertKey(tx, fresh); err != nil {
+		return k, err
+	}
+	ending := old
+	ending.ExpiresAt, ending.SuccessorID = at(now.Add(grace)), &fresh.ID
+	if !old.ExpiresAt.IsZero() && old.ExpiresAt.Before(ending.ExpiresAt.Time) {
+		ending.ExpiresAt = old.ExpiresAt
+	}
+	if _, err := exec(tx, "UPDATE keys SET expires_at = ?, successor_id = ? WHERE id = ?", ending.ExpiresAt, fresh.ID, old.ID); err != nil {
+		return k, err
+	}
+	err = s.note(ctx, tx, deed{action: mediagate.AuditRotateKey, object: old.ID, account: old.AccountID, before: old.facts(), after: ending.facts()})
+	if err != nil {
+		return k, err
+	}
+	return fresh.shareOf(old).key()
 }
 
 func list[T any](items []T) []T {
@@ -333,14 +372,16 @@ func foundKey(db *gorm.DB, row *keyRow, err error, id string) (mediagate.Key, er
 // DeleteKey ends a key. Its row stays, so that the ledger stays whole.
 // Returns KindNotFound.
 func (s *Store) DeleteKey(ctx context.Context, id string) error {
-	result := s.on(ctx).Select("deleted_at").Where("id = ? AND deleted_at IS NULL", id).Updates(&keyRow{DeletedAt: at(s.clock())})
-	if result.Error != nil {
-		return dbError(result.Error, "delete key")
-	}
-	if result.RowsAffected == 0 {
-		return notFound("key", id)
-	}
-	return nil
+	return s.write(ctx, "delete key", func(tx *gorm.DB) error {
+		rows, err := s.lockKeys(tx, id)
+		if err != nil {
+			return err
+		}
+		if err := tx.Select("deleted_at").Where("id = ?", id).Updates(&keyRow{DeletedAt: at(s.clock())}).Error; err != nil {
+			return err
+		}
+		return s.note(ctx, tx, deed{action: mediagate.AuditDeleteKey, object: id, account: rows[0].AccountID, before: rows[0].facts()})
+	})
 }
 
 // TouchKeys stores when keys were last used. Each is a transaction of its

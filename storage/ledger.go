@@ -141,7 +141,9 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 		}
 		if row != nil {
 			available = row.Available
-			return nil
+			return s.note(ctx, tx, deed{
+				action: mediagate.AuditGrant, object: g.ID, account: accountID, after: grantFacts{amount.String(), reference},
+			})
 		}
 		found, err := readAccount(tx, accountID)
 		if err != nil {

@@ -90,25 +90,25 @@ func (s *Store) WebhookSecrets(ctx context.Context, accountID string) ([]mediaga
 }
 
 // RotateWebhookSecret makes a new secret. The one before stays valid for 24
-// hours and an older one not at all: at most two are live. Returns
-// KindNotFound for an unknown account.
-func (s *Store) RotateWebhookSecret(ctx context.Context, accountID string) (secrets []mediagate.WebhookSecret, err error) {
+// hours. While an earlier one does so still there would be three: then it returns
+// KindConflict, or drops the earliest when forced. Of two calls at once one
+// rotates, and both return what came of it. Returns KindNotFound for an unknown
+// account.
+func (s *Store) RotateWebhookSecret(ctx context.Context, accountID string, force bool) (secrets []mediagate.WebhookSecret, err error) {
 	if _, err := s.WebhookSecrets(ctx, accountID); err != nil { // so that there is one to replace
 		return nil, err
 	}
 	err = s.write(ctx, "rotate webhook secret", func(tx *gorm.DB) error {
-		// The current row is the lock: of two rotations at once the second
-		// finds none and replaces what the first has made.
-		until := at(s.clock().Add(secretOverlap))
-		replaced := tx.Select("expires_at").Where("account_id = ? AND expires_at IS NULL", accountID).Updates(&secretRow{ExpiresAt: until})
-		if replaced.Error != nil {
-			return replaced.Error
+		// The current row is the lock: of two rotations at once the second finds
+		// none.
+		now := s.clock()
+		current, err := one[secretRow](tx, "SELECT "+columnsOf[secretRow]().text+
+			" FROM webhook_secrets WHERE account_id = ? AND expires_at IS NULL"+s.forUpdate("webhook_secrets"), accountID)
+		if err != nil {
+			return err
 		}
-		if replaced.RowsAffected > 0 {
-			if err := tx.Where("account_id = ? AND expires_at < ?", accountID, until).Delete(&secretRow{}).Error; err != nil {
-				return err
-			}
-			if err := s.addSecret(tx, accountID); err != nil {
+		if current != nil {
+			if err := s.replaceSecret(ctx, tx, *current, now, force); err != nil {
 				return err
 			}
 		}
@@ -116,6 +116,32 @@ func (s *Store) RotateWebhookSecret(ctx context.Context, accountID string) (secr
 		return err
 	})
 	return secrets, err
+}
+
+// replaceSecret puts a new secret in the place of the current one, whose row is
+// locked.
+func (s *Store) replaceSecret(ctx context.Context, tx *gorm.DB, current secretRow, now time.Time, force bool) error {
+	previous, err := take[secretRow](tx.Where("account_id = ? AND expires_at > ?", current.AccountID, at(now)))
+	if err != nil {
+		return err
+	}
+	if previous != nil && !force {
+		return conflict("the secret before still signs, until %s: force=true drops it at once", previous.ExpiresAt.Format(time.RFC3339))
+	}
+	if err := tx.Where("account_id = ? AND expires_at IS NOT NULL", current.AccountID).Delete(&secretRow{}).Error; err != nil {
+		return err
+	}
+	until := at(now.Add(secretOverlap))
+	if err := tx.Select("expires_at").Where("id = ?", current.ID).Updates(&secretRow{ExpiresAt: until}).Error; err != nil {
+		return err
+	}
+	if err := s.addSecret(tx, current.AccountID); err != nil {
+		return err
+	}
+	return s.note(ctx, tx, deed{
+		action: mediagate.AuditRotateWebhookSecret, object: current.AccountID, account: current.AccountID,
+		after: secretFacts{unix(until)},
+	})
 }
 
 func (s *Store) addSecret(db *gorm.DB, accountID string) error {

@@ -33,7 +33,7 @@ var accountTests = map[string]func(*bench){
 		b.kind(err, mediagate.KindNotFound)
 		_, err = b.WebhookSecrets(b.Context(), "acc_0")
 		b.kind(err, mediagate.KindNotFound)
-		_, err = b.RotateWebhookSecret(b.Context(), "acc_0")
+		_, err = b.RotateWebhookSecret(b.Context(), "acc_0", false)
 		b.kind(err, mediagate.KindNotFound)
 	},
 	"an update changes only what it names": func(b *bench) {
@@ -302,15 +302,17 @@ var secretTests = map[string]func(*bench){
 		p := b.newPayer(0)
 		first, err := b.WebhookSecrets(b.Context(), p.account)
 		b.noError(err)
-		second, err := b.RotateWebhookSecret(b.Context(), p.account)
+		second, err := b.RotateWebhookSecret(b.Context(), p.account, false)
 		b.noError(err)
 		same(b, "live", len(second), 2)
 		same(b, "the former", second[1], mediagate.WebhookSecret{Secret: first[0].Secret, ExpiresAt: b.now().Add(24 * time.Hour)})
 		if second[0].Secret == first[0].Secret || !second[0].ExpiresAt.IsZero() {
 			b.Fatalf("the current secret is not new: expires %v", second[0].ExpiresAt)
 		}
+		_, err = b.RotateWebhookSecret(b.Context(), p.account, false)
+		b.kind(err, mediagate.KindConflict)
 		b.pass(time.Hour)
-		third, err := b.RotateWebhookSecret(b.Context(), p.account)
+		third, err := b.RotateWebhookSecret(b.Context(), p.account, true)
 		b.noError(err)
 		same(b, "live", len(third), 2)
 		same(b, "the former", third[1].Secret, second[0].Secret)
@@ -324,6 +326,14 @@ var secretTests = map[string]func(*bench){
 		b.noError(err)
 		same(b, "live", len(live), 1)
 		same(b, "current", live[0].Secret, third[0].Secret)
+		_, err = b.RotateWebhookSecret(b.Context(), p.account, false)
+		b.noError(err)
+		for range 2 { // within one moment
+			last, err := b.RotateWebhookSecret(b.Context(), p.account, true)
+			b.noError(err)
+			same(b, "live", len(last), 2)
+			same(b, "rows", b.count("SELECT COUNT(*) FROM webhook_secrets"), 2)
+		}
 	},
 	"a former encryption key still decrypts": func(b *bench) {
 		p := b.newPayer(0)
@@ -331,7 +341,7 @@ var secretTests = map[string]func(*bench){
 		b.noError(err)
 		fresh := []byte("fedcba9876543210fedcba9876543210")
 		both := b.backend.Open(b.T, storage.Config{Now: b.clock.read, EncryptionKeys: [][]byte{fresh, encryptionKey}})
-		got, err := both.RotateWebhookSecret(b.Context(), p.account)
+		got, err := both.RotateWebhookSecret(b.Context(), p.account, false)
 		b.noError(err)
 		same(b, "former secret", got[1].Secret, old[0].Secret)
 

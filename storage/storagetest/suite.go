@@ -34,6 +34,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 	groups := pathTests()
 	maps.Copy(groups, map[string]map[string]func(*bench){
 		"accounts":   accountTests,
+		"audit":      auditTests,
+		"giving":     giveTests,
 		"ledger":     ledgerTests,
 		"secrets":    secretTests,
 		"speeches":   speechTests,
@@ -103,6 +105,10 @@ type office interface {
 	UpdateKey(ctx context.Context, id string, change func(k *mediagate.Key) error) (mediagate.Key, error)
 	RotateKey(ctx context.Context, id string, secret mediagate.KeySecret, grace time.Duration) (mediagate.Key, error)
 	DeleteKey(ctx context.Context, id string) error
+	GiveKey(ctx context.Context, giver string, secret mediagate.KeySecret, grant func(giver mediagate.Key) (mediagate.Key, error)) (mediagate.Key, error)
+	ChangeKey(ctx context.Context, giver, id string, change func(giver mediagate.Key, k *mediagate.Key) error) (mediagate.Key, error)
+	RenewKey(ctx context.Context, giver, id string, secret mediagate.KeySecret, grace time.Duration, check func(giver, k mediagate.Key) error) (mediagate.Key, error)
+	Audit(ctx context.Context, accountID, after string, limit int) (entries []mediagate.AuditEntry, hasMore bool, err error)
 	TouchKeys(ctx context.Context, usedAt map[string]time.Time) error
 	TakeRates(ctx context.Context, limits []mediagate.RateLimit) (left []mediagate.RateLeft, admitted bool, err error)
 	Grant(ctx context.Context, accountID string, amount mediagate.Micros, reference string) (g mediagate.Transfer, available mediagate.Micros, created bool, err error)
@@ -117,7 +123,7 @@ type office interface {
 	EndSpeech(ctx context.Context, id string, end mediagate.SpeechState) (won bool, err error)
 	VoidSpeeches(ctx context.Context, limit int) (voided int, err error)
 	WebhookSecrets(ctx context.Context, accountID string) ([]mediagate.WebhookSecret, error)
-	RotateWebhookSecret(ctx context.Context, accountID string) (secrets []mediagate.WebhookSecret, err error)
+	RotateWebhookSecret(ctx context.Context, accountID string, force bool) (secrets []mediagate.WebhookSecret, err error)
 	Replay(ctx context.Context, accountID, idemKey, path string, body [32]byte) (taskID string, found bool, err error)
 	Task(ctx context.Context, accountID, id string) (mediagate.Task, error)
 	Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error)

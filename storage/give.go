@@ -1,0 +1,128 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+// What keys do to the keys of their account. Whether the giver may do it is
+// decided by the caller, in a function that sees the giver and the key as they are
+// while nothing about them can change: a key that is narrowed or deleted at the
+// same moment gives nothing more than it has left.
+//
+// Quota that a limited key gives is taken from it, so that a budget stays one
+// whatever the number of keys among which it is parted. Nothing of it comes back:
+// a key that lowers another's quota, or deletes it, gains nothing.
+
+// errGiver is what becomes of a giver that has ended.
+var errGiver = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid API key"}
+
+// GiveKey makes a key of the giver's account as grant says, under the hash of its
+// secret. Returns KindUnauthenticated for a giver that has ended, KindForbidden
+// for quota that it lacks, KindConflict for a hash that is taken, and what grant
+// returns.
+func (s *Store) GiveKey(ctx context.Context, giver string, secret mediagate.KeySecret, grant func(giver mediagate.Key) (mediagate.Key, error)) (k mediagate.Key, err error) {
+	err = s.write(ctx, "give key", func(tx *gorm.DB) error {
+		by, key, _, err := s.lockGiver(tx, giver, giver)
+		if err != nil {
+			return err
+		}
+		if k, err = grant(key); err != nil {
+			return err
+		}
+		row := keyRow{
+			ID: s.newID("key_"), AccountID: by.AccountID, Hash: secret.Hash[:], Prefix: secret.Prefix, LastFour: secret.LastFour, CreatedAt: at(s.clock()),
+		}
+		if err := row.set(k); err != nil {
+			return err
+		}
+		if err := s.takeQuota(ctx, tx, *by, row, 0); err != nil {
+			return err
+		}
+		if err := s.addKey(ctx, tx, row); err != nil {
+			return err
+		}
+		k, err = row.key()
+		return err
+	})
+	return k, err
+}
+
+// ChangeKey is UpdateKey at the word of another key of the account, or of the key
+// itself. Returns what GiveKey and UpdateKey do.
+func (s *Store) ChangeKey(ctx context.Context, giver, id string, change func(giver mediagate.Key, k *mediagate.Key) error) (k mediagate.Key, err error) {
+	err = s.write(ctx, "change key", func(tx *gorm.DB) error {
+		by, key, row, err := s.lockGiver(tx, giver, id)
+		if err != nil {
+			return err
+		}
+		before := *row
+		k, err = s.changeKey(ctx, tx, row, func(k *mediagate.Key) error { return change(key, k) })
+		if err != nil || before.Unlimited {
+			return err
+		}
+		return s.takeQuota(ctx, tx, *by, *row, before.Quota)
+	})
+	return k, err
+}
+
+// RenewKey is RotateKey at the word of another key of the account, or of the key
+// itself, once check has passed it. Returns what GiveKey and RotateKey do.
+func (s *Store) RenewKey(ctx context.Context, giver, id string, secret mediagate.KeySecret, grace time.Duration, check func(giver, k mediagate.Key) error) (k mediagate.Key, err error) {
+	err = s.write(ctx, "renew key", func(tx *gorm.DB) error {
+		_, key, row, err := s.lockGiver(tx, giver, id)
+		if err != nil {
+			return err
+		}
+		old, err := row.key()
+		if err != nil {
+			return err
+		}
+		if err := check(key, old); err != nil {
+			return err
+		}
+		k, err = s.rotate(ctx, tx, *row, secret, grace)
+		return err
+	})
+	return k, err
+}
+
+// lockGiver locks a key that acts and the key that it acts on.
+func (s *Store) lockGiver(tx *gorm.DB, giver, id string) (by *keyRow, key mediagate.Key, row *keyRow, err error) {
+	rows, err := s.lockKeys(tx, giver, id)
+	if mediagate.Is(err, mediagate.KindNotFound) {
+		if _, gone := s.lockKeys(tx, giver); gone != nil { // it is the giver that is not there
+			return nil, key, nil, errGiver
+		}
+	}
+	if err != nil {
+		return nil, key, nil, err
+	}
+	if by, row = rows[0], rows[1]; !by.ExpiresAt.IsZero() && !by.ExpiresAt.After(s.clock()) {
+		return nil, key, nil, errGiver
+	}
+	key, err = by.key()
+	return by, key, row, err
+}
+
+// takeQuota takes from a limited key what another one's quota has become more by.
+// Keys that share a purse take nothing from each other.
+func (s *Store) takeQuota(ctx context.Context, tx *gorm.DB, by, row keyRow, before mediagate.Micros) error {
+	given := row.Quota - before
+	if by.Unlimited || row.Unlimited || given <= 0 || by.purse() == row.purse() {
+		return nil
+	}
+	if given > by.Quota-by.Held-by.Spent {
+		return &mediagate.Error{Kind: mediagate.KindForbidden, Message: "quota must not be more than what this API key has left", Param: "quota"}
+	}
+	facts := by.facts()
+	by.Quota -= given
+	if _, err := exec(tx, "UPDATE keys SET quota = ? WHERE id = ?", by.Quota, by.purse()); err != nil {
+		return err
+	}
+	return s.note(ctx, tx, deed{action: mediagate.AuditChangeKey, object: by.ID, account: by.AccountID, before: facts, after: by.facts()})
+}
