@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -67,24 +68,24 @@ func (c *call) who() string {
 	return c.caller.key.ID
 }
 
-// authenticate admits the call or says why not.
-func (s *Server) authenticate(c *call, need access) error {
-	if need == accessOpen {
+// authenticate admits the call to the route or says why not.
+func (s *Server) authenticate(c *call, to route) error {
+	if to.access == accessOpen {
 		return nil
 	}
 	token, ok := bearer(c.Request())
-	if !ok && need == accessLists {
+	if !ok && to.access == accessLists {
 		token, ok = c.foreignKey()
 	}
 	if !ok {
 		return errNoHeader
 	}
-	if need == accessAdmin {
+	if to.access == accessAdmin {
 		return s.admitAdmin(c, token)
 	}
 	who, err := s.keys.find(c.ctx, token)
 	if err != nil {
-		if need == accessBalance {
+		if to.access == accessBalance {
 			return failedLookup(err, noRecord)
 		}
 		return err
@@ -92,9 +93,16 @@ func (s *Server) authenticate(c *call, need access) error {
 	if !c.allowed(who) {
 		return errAddress
 	}
+	if to.scope != "" && !slices.Contains(who.key.Scopes, to.scope) {
+		return errScope(to.scope)
+	}
 	c.caller = who
 	s.touches.note(who.key.ID, s.now())
 	return nil
+}
+
+func errScope(scope mediagate.Scope) error {
+	return mediagate.Errorf(mediagate.KindForbidden, "this API key lacks the scope %s", scope)
 }
 
 func (c *call) allowed(who *caller) bool {

@@ -606,7 +606,7 @@ var errorWords = map[mediagate.Kind]struct{ about, message string }{
 	mediagate.KindInvalid:         {"The request breaks a rule; the message names the field and the rule.", "duration must be an integer between 3 and 15"},
 	mediagate.KindUnauthenticated: {"There is no key, or none that we know.", "No Authorization header"},
 	mediagate.KindPayment:         {"The key's quota or the account's balance is less than the quote.", "insufficient balance"},
-	mediagate.KindForbidden:       {"The key may not do this: use this model, or be used from this address.", `this API key may not use model "alpha-v3"`},
+	mediagate.KindForbidden:       {"The key may not do this: make this call, use this model, or be used from this address.", `this API key may not use model "alpha-v3"`},
 	mediagate.KindNotFound:        {"There is no such thing, or it is not the caller's.", "not found"},
 	mediagate.KindConflict:        {"The state of the thing forbids it.", "the task has ended"},
 	mediagate.KindTooLarge:        {"The body is above its bound.", "the body must be at most 1048576 bytes"},

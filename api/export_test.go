@@ -7,8 +7,24 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
 )
+
+// Row is what tests see of a row of the table of routes.
+type Row struct {
+	Method, Path string
+	Scope        mediagate.Scope
+	Keyed        bool // a key is asked for
+}
+
+// Rows is the table of routes.
+func Rows() (rows []Row) {
+	for _, r := range routes() {
+		rows = append(rows, Row{r.method, r.path, r.scope, r.access != accessOpen && r.access != accessAdmin})
+	}
+	return rows
+}
 
 // Waiting is the number of tasks that somebody waits for.
 func Waiting(s *Server) int {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
 )
 
@@ -15,6 +16,7 @@ type route struct {
 	path     string
 	envelope envelope // form A where a row says nothing
 	access   access
+	scope    mediagate.Scope // that a key must have; empty for balances and where there is none
 	body     body
 	bound    int64 // of the body, in bytes; modelsBody: as the catalog says
 	// time is what the call may take beside reading its body and asking the
@@ -53,65 +55,66 @@ const (
 // routes is the API surface. A path with a trailing slash is another path.
 func routes() []route {
 	const get, post, patch, del = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
+	const generate, read, manage = mediagate.ScopeGenerate, mediagate.ScopeRead, mediagate.ScopeManage
 	return []route{
 		{method: get, path: "/healthz", access: accessOpen, handler: (*Server).handleHealth},
 		{method: get, path: "/readyz", access: accessOpen, handler: (*Server).handleReady},
 		{method: get, path: openAPIPath, access: accessOpen, handler: (*Server).handleOpenAPI},
 
-		{method: post, path: "/v1/videos/generations", access: accessKey, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/images/generations", access: accessKey, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
-		{method: post, path: speechPath, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSpeech},
-		{method: post, path: "/v1/music/generations", envelope: envelopeMusic, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/music/generations/remaster", envelope: envelopeMusic, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/music/generations/stemsAll", envelope: envelopeMusic, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/music/generations/createVoice", envelope: envelopeMusic, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/music/generations/replaceMusic", envelope: envelopeReplace, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/music/generations/sample", envelope: envelopeMusic, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/music/generations/stemsMusicB", envelope: envelopeMusic, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/music/generations/replaceMusicB", envelope: envelopeReplace, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/videos/generations", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/images/generations", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime, handler: (*Server).handleSubmit},
+		{method: post, path: speechPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSpeech},
+		{method: post, path: "/v1/music/generations", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/music/generations/remaster", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/music/generations/stemsAll", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/music/generations/createVoice", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/music/generations/replaceMusic", envelope: envelopeReplace, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/music/generations/sample", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/music/generations/stemsMusicB", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: "/v1/music/generations/replaceMusicB", envelope: envelopeReplace, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
 
-		{method: post, path: artPath, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/imagine", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/upscale", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/variation", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/high-variation", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/low-variation", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/inpaint", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/reroll", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/pan", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/zoom", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/describe", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/blend", access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
-		{method: post, path: catalog.ModalEndpoint, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleModal},
-		{method: post, path: quotePath, access: accessKey, body: bodyJSON, bound: modelsBody, handler: (*Server).handleQuote},
+		{method: post, path: artPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/imagine", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/upscale", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/variation", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/high-variation", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/low-variation", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/inpaint", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/reroll", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/pan", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/zoom", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/describe", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: artPath + "/blend", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleSubmit},
+		{method: post, path: catalog.ModalEndpoint, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, handler: (*Server).handleModal},
+		{method: post, path: quotePath, access: accessKey, scope: read, body: bodyJSON, bound: modelsBody, handler: (*Server).handleQuote},
 
-		{method: post, path: "/v1/uploads/images", envelope: envelopeUpload, access: accessKey, body: bodyForm, bound: formLimit, time: uploadTime, handler: (*Server).handleUpload},
+		{method: post, path: "/v1/uploads/images", envelope: envelopeUpload, access: accessKey, scope: generate, body: bodyForm, bound: formLimit, time: uploadTime, handler: (*Server).handleUpload},
 		{method: get, path: filePath, access: accessOpen, handler: (*Server).handleFile},
 
-		{method: get, path: "/v1/models", access: accessLists, handler: (*Server).handleModels},
-		{method: get, path: "/v1beta/models", access: accessLists, handler: (*Server).handleGeminiModels},
-		{method: get, path: "/v1/models/:model/schema", access: accessKey, handler: (*Server).handleContract},
-		{method: get, path: "/v1/model-schema", access: accessKey, handler: (*Server).handleContractByQuery},
+		{method: get, path: "/v1/models", access: accessLists, scope: read, handler: (*Server).handleModels},
+		{method: get, path: "/v1beta/models", access: accessLists, scope: read, handler: (*Server).handleGeminiModels},
+		{method: get, path: "/v1/models/:model/schema", access: accessKey, scope: read, handler: (*Server).handleContract},
+		{method: get, path: "/v1/model-schema", access: accessKey, scope: read, handler: (*Server).handleContractByQuery},
 
-		{method: get, path: "/v1/tasks", access: accessKey, handler: (*Server).handleTasks},
-		{method: get, path: "/v1/tasks/:task_id", access: accessKey, time: longestWait, handler: (*Server).handleTask},
-		{method: del, path: "/v1/tasks/:task_id", access: accessKey, time: removeTime, handler: (*Server).handleErasure},
-		{method: get, path: "/v1/tasks/:task_id/events", access: accessKey, handler: (*Server).handleEvents},
-		{method: get, path: "/v1/music/tasks/:task_id", envelope: envelopeMusic, access: accessKey, handler: (*Server).handleMusicTask},
-		{method: post, path: "/v1/tasks/:task_id/cancel", access: accessKey, handler: (*Server).handleCancel},
-		{method: get, path: "/v1/images/generations/:task_id", access: accessKey, handler: (*Server).handleLegacyPoll},
+		{method: get, path: "/v1/tasks", access: accessKey, scope: read, handler: (*Server).handleTasks},
+		{method: get, path: "/v1/tasks/:task_id", access: accessKey, scope: read, time: longestWait, handler: (*Server).handleTask},
+		{method: del, path: "/v1/tasks/:task_id", access: accessKey, scope: manage, time: removeTime, handler: (*Server).handleErasure},
+		{method: get, path: "/v1/tasks/:task_id/events", access: accessKey, scope: read, handler: (*Server).handleEvents},
+		{method: get, path: "/v1/music/tasks/:task_id", envelope: envelopeMusic, access: accessKey, scope: read, handler: (*Server).handleMusicTask},
+		{method: post, path: "/v1/tasks/:task_id/cancel", access: accessKey, scope: generate, handler: (*Server).handleCancel},
+		{method: get, path: "/v1/images/generations/:task_id", access: accessKey, scope: read, handler: (*Server).handleLegacyPoll},
 
-		{method: get, path: "/v1/artgen/:task_id", access: accessKey, handler: (*Server).handleArt},
+		{method: get, path: "/v1/artgen/:task_id", access: accessKey, scope: read, handler: (*Server).handleArt},
 
 		{method: get, path: "/v1/balance", envelope: envelopeBalance, access: accessBalance, handler: (*Server).handleTokenBalance},
 		{method: get, path: "/balance", envelope: envelopeBalance, access: accessBalance, handler: (*Server).handleTokenBalance},
 		{method: get, path: "/v1/user/balance", envelope: envelopeBalance, access: accessBalance, handler: (*Server).handleUserBalance},
 		{method: get, path: "/user/balance", envelope: envelopeBalance, access: accessBalance, handler: (*Server).handleUserBalance},
 
-		{method: get, path: "/v1/usage", access: accessKey, handler: (*Server).handleUsage},
+		{method: get, path: "/v1/usage", access: accessKey, scope: read, handler: (*Server).handleUsage},
 
-		{method: get, path: "/v1/webhooks/secret", access: accessKey, handler: (*Server).handleWebhookSecret},
-		{method: post, path: "/v1/webhooks/secret", access: accessKey, handler: (*Server).handleWebhookSecretRotation},
+		{method: get, path: "/v1/webhooks/secret", access: accessKey, scope: manage, handler: (*Server).handleWebhookSecret},
+		{method: post, path: "/v1/webhooks/secret", access: accessKey, scope: manage, handler: (*Server).handleWebhookSecretRotation},
 
 		{method: post, path: admin + "/accounts", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleAccountCreation},
 		{method: get, path: admin + "/accounts", access: accessAdmin, handler: (*Server).handleAccounts},
@@ -144,7 +147,7 @@ func (s *Server) mount(e *echo.Echo) {
 			}
 			c.within(s.cfg.StoreTimeout)
 			defer c.release()
-			if err := s.authenticate(c, r.access); err != nil {
+			if err := s.authenticate(c, r); err != nil {
 				return c.late(err)
 			}
 			if r.counted() {

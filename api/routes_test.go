@@ -31,6 +31,9 @@ func TestRows(t *testing.T) {
 		if strings.HasPrefix(r.path, admin+"/") != (r.access == accessAdmin) {
 			t.Errorf("%s: access %d", name, r.access)
 		}
+		if needs := r.access == accessKey || r.access == accessLists; needs != (r.scope != "") {
+			t.Errorf("%s: access %d, scope %q", name, r.access, r.scope)
+		}
 		took := r.time + defaults.StoreTimeout
 		if r.body != bodyNone {
 			took += requestTimeout

@@ -1,0 +1,94 @@
+package api_test
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+)
+
+// Each call asks for one scope, or for none, and says which one is missing: after
+// it knows the key, and before it looks at anything else.
+func TestScopes(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	keys := map[mediagate.Scope]string{}
+	for _, scope := range mediagate.Scopes() {
+		_, keys[scope] = g.newKey(mediagate.Key{Unlimited: true, Scopes: []mediagate.Scope{scope}})
+	}
+	parameter := regexp.MustCompile(`:\w+`)
+	for _, row := range api.Rows() {
+		if !row.Keyed {
+			continue
+		}
+		path := parameter.ReplaceAllString(row.Path, "x")
+		for scope, key := range keys {
+			a := g.send(request{method: row.Method, path: path, key: key, body: "{"})
+			message, _ := a.at("error", "message").(string)
+			denied := a.status == http.StatusForbidden && strings.Contains(message, "lacks the scope")
+			if lacks := row.Scope != "" && row.Scope != scope; denied != lacks {
+				t.Errorf("%s %s with %s: %d %s", row.Method, path, scope, a.status, a.body)
+			}
+			if !denied {
+				continue
+			}
+			word := "permission_error"
+			if a.at("error", "type") != word || message != "this API key lacks the scope "+string(row.Scope) {
+				t.Errorf("%s %s with %s: %s", row.Method, path, scope, a.body)
+			}
+			if formB := strings.HasPrefix(path, "/v1/music/"); formB != (a.at("error", "code") == "permission_denied") {
+				t.Errorf("%s %s: not in the route's envelope: %s", row.Method, path, a.body)
+			}
+		}
+		g.send(request{method: row.Method, path: path, body: "{"}) // its answer is judged by the document
+	}
+}
+
+// What each class of calls needs, as clients are promised.
+func TestScopesOfRoutes(t *testing.T) {
+	t.Parallel()
+	want := map[string]mediagate.Scope{
+		"POST " + videos: mediagate.ScopeGenerate, "POST /v1/audio/speech": mediagate.ScopeGenerate, "POST /v1/uploads/images": mediagate.ScopeGenerate,
+		"POST /v1/tasks/:task_id/cancel": mediagate.ScopeGenerate, "POST /v1/artgen/generations/modal": mediagate.ScopeGenerate,
+		"POST /v1/music/generations/sample": mediagate.ScopeGenerate,
+		"POST /v1/quote":                    mediagate.ScopeRead, "GET /v1/tasks": mediagate.ScopeRead, "GET /v1/tasks/:task_id/events": mediagate.ScopeRead,
+		"GET /v1/models": mediagate.ScopeRead, "GET /v1beta/models": mediagate.ScopeRead, "GET /v1/model-schema": mediagate.ScopeRead,
+		"GET /v1/webhooks/secret": mediagate.ScopeManage, "POST /v1/webhooks/secret": mediagate.ScopeManage,
+		"GET /v1/balance": "", "GET /user/balance": "",
+	}
+	for _, row := range api.Rows() {
+		name := row.Method + " " + row.Path
+		if scope, ok := want[name]; ok && scope != row.Scope {
+			t.Errorf("%s needs %q, want %q", name, row.Scope, scope)
+		}
+		delete(want, name)
+		if row.Keyed && row.Method == http.MethodGet && row.Scope == mediagate.ScopeGenerate {
+			t.Errorf("%s reads, and needs the scope generate", name)
+		}
+	}
+	for name := range want {
+		t.Errorf("there is no %s", name)
+	}
+}
+
+// A scope that is taken away is gone within a second on every process.
+func TestScopeThatIsTakenAway(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	row, key := g.newKey(mediagate.Key{Unlimited: true})
+	if a := g.send(request{path: "/v1/tasks", key: key}); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	_, err := g.store.UpdateKey(t.Context(), row.ID, func(k *mediagate.Key) error { // by another process
+		k.Scopes = slices.DeleteFunc(k.Scopes, func(s mediagate.Scope) bool { return s == mediagate.ScopeRead })
+		return nil
+	})
+	g.must(err)
+	g.clock.advance(999 * time.Millisecond)
+	g.send(request{path: "/v1/tasks", key: key}).wantError(t, 403, "permission_error", "scope read")
+}
