@@ -7,16 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 )
 
 func accountColumns() []string {
 	return []string{"id", "name", "group", "available", "held", "spent"}
-}
-
-func keyColumns() []string {
-	return []string{"id", "name", "prefix", "account", "unlimited", "quota", "held", "spent"}
 }
 
 func accountsList(ctx context.Context, c *call) error {
@@ -32,14 +26,11 @@ func accountsList(ctx context.Context, c *call) error {
 }
 
 func accountsCreate(ctx context.Context, c *call) error {
-	name, group := c.flags.String("name", "", ""), c.flags.String("group", "", "")
+	name, body := c.flags.String("name", "", ""), c.settings("group", "rate", "in_flight", "erase_inputs")
 	if err := errors.Join(c.parse(), required(map[string]*string{"name": name})); err != nil {
 		return err
 	}
-	body := map[string]any{"name": *name}
-	if *group != "" {
-		body["group"] = *group
-	}
+	body["name"] = *name
 	answer, err := c.client.do(ctx, http.MethodPost, "/accounts", body)
 	if err != nil {
 		return err
@@ -60,70 +51,6 @@ func accountsGrant(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.show(answer, "id", "amount", "reference", "available")
-}
-
-func keysList(ctx context.Context, c *call) error {
-	account := c.flags.String("account", "", "")
-	limit, after := c.flags.Int("limit", 100, ""), c.flags.String("after", "", "")
-	if err := c.parse(); err != nil {
-		return err
-	}
-	query := page(*limit, *after)
-	if *account != "" {
-		query += "&account=" + url.QueryEscape(*account)
-	}
-	answer, err := c.client.do(ctx, http.MethodGet, "/keys?"+query, nil)
-	if err != nil {
-		return err
-	}
-	return c.show(answer, keyColumns()...)
-}
-
-func keysCreate(ctx context.Context, c *call) error {
-	account, name := c.flags.String("account", "", ""), c.flags.String("name", "", "")
-	unlimited, quota := c.flags.Bool("unlimited", false, ""), c.flags.String("quota", "", "")
-	texts := map[string]*string{"group": c.flags.String("group", "", ""), "expires_at": c.flags.String("expires", "", "")}
-	lists := map[string]*string{"models": c.flags.String("models", "", ""), "allow_ips": c.flags.String("allow-ips", "", "")}
-	if err := errors.Join(c.parse(), required(map[string]*string{"account": account, "name": name})); err != nil {
-		return err
-	}
-	body := map[string]any{"name": *name, "unlimited": *unlimited}
-	if *quota != "" {
-		body["quota"] = *quota
-	}
-	for field, text := range texts {
-		if *text != "" {
-			body[field] = *text
-		}
-	}
-	if seconds, err := strconv.ParseInt(*texts["expires_at"], 10, 64); err == nil {
-		body["expires_at"] = seconds
-	}
-	for field, text := range lists {
-		if *text != "" {
-			body[field] = strings.Split(*text, ",")
-		}
-	}
-	answer, err := c.client.do(ctx, http.MethodPost, "/accounts/"+url.PathEscape(*account)+"/keys", body)
-	if err != nil {
-		return err
-	}
-	return c.show(answer, "id", "name", "key") // the only time that the key is shown
-}
-
-func keysRevoke(ctx context.Context, c *call) error {
-	key := c.flags.String("key", "", "")
-	if err := errors.Join(c.parse(), required(map[string]*string{"key": key})); err != nil {
-		return err
-	}
-	if _, err := c.client.do(ctx, http.MethodDelete, "/keys/"+url.PathEscape(*key), nil); err != nil {
-		return err
-	}
-	answer, err := json.Marshal(map[string]string{"id": *key, "state": "revoked"})
-	if err != nil {
-		return err
-	}
-	return c.show(answer, "id", "state")
 }
 
 // ledgerCheck fails when an invariant is broken, after it has said which.

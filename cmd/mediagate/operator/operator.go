@@ -38,17 +38,20 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"accounts list", "[-limit N] [-after ID]", accountsList},
-		{"accounts create", "-name NAME [-group GROUP]", accountsCreate},
+		{"accounts create", "-name NAME [-group GROUP] [-rate N] [-in-flight N] [-erase-inputs]", accountsCreate},
 		{"accounts grant", "-account ID -amount AMOUNT -reference TEXT", accountsGrant},
 		{"accounts usage", "[-account ID] [-from TIME] [-to TIME] [-group-by day,model,key,account,provider]", accountsUsage},
 		{"accounts statement", "-account ID [-from TIME] [-to TIME] [-limit N] [-after ID]", accountsStatement},
 		{"keys list", "[-account ID] [-limit N] [-after ID]", keysList},
-		{"keys create", "-account ID -name NAME (-unlimited | -quota AMOUNT) [-models A,B] [-group GROUP] [-expires TIME] [-allow-ips A,B]", keysCreate},
+		{"keys create", "-account ID -name NAME (-unlimited | -quota AMOUNT) [-models A,B] [-group GROUP] [-expires TIME] [-allow-ips A,B] " +
+			"[-caps-day AMOUNT] [-caps-week AMOUNT] [-caps-month AMOUNT] [-rate N] [-in-flight N] [-scopes A,B]", keysCreate},
+		{"keys rotate", "-key ID [-grace TIME]", keysRotate},
 		{"keys revoke", "-key ID", keysRevoke},
 		{"channels list", "[-limit N] [-after NAME]", channelsList},
 		{"channels enable", "NAME", channelsEnable},
 		{"channels disable", "NAME", channelsDisable},
 		{"ledger check", "", ledgerCheck},
+		{"audit list", "[-account ID] [-limit N] [-after ID]", auditList},
 	}
 }
 
@@ -177,24 +180,32 @@ func (c *call) table(rows []map[string]any, columns []string) error {
 	for _, row := range rows {
 		cells := make([]string, len(columns))
 		for i, column := range columns {
-			cells[i] = cell(column, row[column])
+			cells[i] = cell(column, row)
 		}
 		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	return w.Flush()
 }
 
-// timeColumns hold Unix seconds.
-var timeColumns = []string{"at", "since", "next_probe_at", "oldest"}
+// timeColumns and dayColumns hold Unix seconds. Of the latter a day says enough.
+var (
+	timeColumns = []string{"since", "next_probe_at", "oldest", "at"}
+	dayColumns  = []string{"expires_at", "last_used_at"}
+)
 
 // cell is a value as a person reads it.
-func cell(column string, v any) string {
+func cell(column string, row map[string]any) string {
+	v := row[column]
 	seconds, ok := v.(float64)
 	switch {
+	case v == nil && column == "quota" && row["unlimited"] == true:
+		return "unlimited"
 	case v == nil:
 		return ""
 	case ok && slices.Contains(timeColumns, column):
 		return time.Unix(int64(seconds), 0).UTC().Format(time.RFC3339)
+	case ok && slices.Contains(dayColumns, column):
+		return time.Unix(int64(seconds), 0).UTC().Format(time.DateOnly)
 	default:
 		return fmt.Sprint(v)
 	}

@@ -76,6 +76,8 @@ const (
 	account = `{"id":"acc_1","name":"acme","group":"default","available":"12.5","held":"1","spent":"0.25","created":1700000000}`
 	key     = `{"id":"key_1","prefix":"mg-ab","last_four":"wxyz","account":"acc_1","name":"ci","unlimited":false,"quota":"5",` +
 		`"held":"0.5","spent":"1.25","models":[],"group":null,"expires_at":null,"allow_ips":[],"created":1700000000,"last_used_at":null}`
+	free = `{"id":"key_2","prefix":"mg-cd","last_four":"wxyz","account":"acc_1","name":"other","unlimited":true,"quota":null,` +
+		`"held":"0","spent":"0","expires_at":1800000000,"last_used_at":1700000000}`
 	channel = `{"name":"kling-a","provider":"kling","models":[],"priority":0,"weight":1,"concurrency":50,"enabled":true,"state":"broken",` +
 		`"reason":"provider_out_of_funds","since":1772366400,"next_probe_at":1772366430,"in_flight":3,"waiting":12,"oldest":1772360000,` +
 		`"polling":2,"error_rate":0.2857,"last_error":"submit: funds","last_error_at":1772366400}`
@@ -131,6 +133,12 @@ func TestCommands(t *testing.T) {
 			table: "ID     NAME  GROUP    AVAILABLE  HELD  SPENT\n" +
 				"acc_1  acme  default  12.5       1     0.25\n",
 		},
+		"accounts create with limits": {
+			args: []string{"accounts", "create", "-name", "acme", "-rate", "60", "-in-flight", "0", "-erase-inputs"}, status: 201, answer: account,
+			want: request{Method: "POST", Target: "/accounts", Body: map[string]any{"name": "acme", "rate": 60.0, "in_flight": 0.0, "erase_inputs": true}},
+			table: "ID     NAME  GROUP    AVAILABLE  HELD  SPENT\n" +
+				"acc_1  acme  default  12.5       1     0.25\n",
+		},
 		"accounts grant": {
 			args:   []string{"accounts", "grant", "-account", "acc_1", "-amount", "-12.50", "-reference", "invoice 1"},
 			status: 201, answer: `{"id":"led_1","amount":"-12.5","reference":"invoice 1","available":"3"}`,
@@ -163,8 +171,44 @@ func TestCommands(t *testing.T) {
 		"keys list": {
 			args: []string{"keys", "list", "-account", "acc_1"}, status: 200, answer: list(false, key),
 			want: request{Method: "GET", Target: "/keys?limit=100&account=acc_1"},
-			table: "ID     NAME  PREFIX  ACCOUNT  UNLIMITED  QUOTA  HELD  SPENT\n" +
-				"key_1  ci    mg-ab   acc_1    false      5      0.5   1.25\n",
+			table: "ID     NAME  PREFIX  QUOTA  SPENT  EXPIRES_AT  LAST_USED_AT\n" +
+				"key_1  ci    mg-ab   5      1.25               \n",
+		},
+		"keys list of all accounts": {
+			args: []string{"keys", "list"}, status: 200, answer: list(false, key, free),
+			want: request{Method: "GET", Target: "/keys?limit=100"},
+			table: "ID     ACCOUNT  NAME   PREFIX  QUOTA      SPENT\n" +
+				"key_1  acc_1    ci     mg-ab   5          1.25\n" +
+				"key_2  acc_1    other  mg-cd   unlimited  0\n",
+		},
+		"keys list with times": {
+			args: []string{"keys", "list", "-account", "acc_1"}, status: 200, answer: list(false, free),
+			want: request{Method: "GET", Target: "/keys?limit=100&account=acc_1"},
+			table: "ID     NAME   PREFIX  QUOTA      SPENT  EXPIRES_AT  LAST_USED_AT\n" +
+				"key_2  other  mg-cd   unlimited  0      2027-01-15  2023-11-14\n",
+		},
+		"keys rotate": {
+			args: []string{"keys", "rotate", "-key", "key/1"}, status: 201, answer: created,
+			want:  request{Method: "POST", Target: "/keys/key%2F1/rotate", Body: map[string]any{}},
+			table: "ID     NAME  KEY\nkey_1  ci    mg-secret\n",
+		},
+		"keys rotate with a grace time": {
+			args: []string{"keys", "rotate", "-key", "key_1", "-grace", "90m"}, status: 201, answer: created,
+			want:  request{Method: "POST", Target: "/keys/key_1/rotate", Body: map[string]any{"grace_seconds": 5400.0}},
+			table: "ID     NAME  KEY\nkey_1  ci    mg-secret\n",
+		},
+		"keys rotate at once": {
+			args: []string{"keys", "rotate", "-key", "key_1", "-grace", "0"}, status: 201, answer: created,
+			want:  request{Method: "POST", Target: "/keys/key_1/rotate", Body: map[string]any{"grace_seconds": 0.0}},
+			table: "ID     NAME  KEY\nkey_1  ci    mg-secret\n",
+		},
+		"audit list": {
+			args: []string{"audit", "list", "-account", "acc_1", "-limit", "1"}, status: 200,
+			answer: list(true, `{"id":"aud_1","at":1700000000,"by":"operator","action":"grant","object":"txn_1","account":"acc_1","before":null,"after":{"amount":"1.00"},"address":"192.0.2.1","request_id":"req_1"}`),
+			want:   request{Method: "GET", Target: "/audit?limit=1&account=acc_1"},
+			table: "AT                    BY        ACTION  OBJECT  ADDRESS\n" +
+				"2023-11-14T22:13:20Z  operator  grant   txn_1   192.0.2.1\n" +
+				"… more: -after aud_1\n",
 		},
 		"keys create": {
 			args:   []string{"keys", "create", "-account", "acc/1", "-name", "ci", "-unlimited"},
@@ -178,11 +222,13 @@ func TestCommands(t *testing.T) {
 			args: []string{
 				"keys", "create", "-account", "acc_1", "-name", "ci", "-quota", "5", "-models", "alpha-*,theta-*",
 				"-group", "gold", "-expires", "2030-01-01T00:00:00Z", "-allow-ips", "203.0.113.0/24",
+				"-caps-day", "1", "-caps-week", "5.5", "-caps-month", "0", "-rate", "0", "-in-flight", "3", "-scopes", "read,generate",
 			},
 			status: 201, answer: created,
 			want: request{Method: "POST", Target: "/accounts/acc_1/keys", Body: map[string]any{
 				"name": "ci", "unlimited": false, "quota": "5", "models": []any{"alpha-*", "theta-*"}, "group": "gold",
 				"expires_at": "2030-01-01T00:00:00Z", "allow_ips": []any{"203.0.113.0/24"},
+				"caps": map[string]any{"day": "1", "week": "5.5", "month": "0"}, "rate": 0.0, "in_flight": 3.0, "scopes": []any{"read", "generate"},
 			}},
 			table: "ID     NAME  KEY\nkey_1  ci    mg-secret\n",
 		},
@@ -333,6 +379,11 @@ func TestWrongUse(t *testing.T) {
 		"nothing to create": {args: []string{"accounts", "create"}, err: "-name is missing"},
 		"nothing to grant":  {args: []string{"accounts", "grant", "-account", "a"}, err: "-amount is missing, -reference is missing"},
 		"no key's account":  {args: []string{"keys", "create", "-name", "a"}, err: "-account is missing"},
+		"no key to rotate":  {args: []string{"keys", "rotate", "-grace", "1h"}, err: "-key is missing"},
+		"no grace":          {args: []string{"keys", "rotate", "-key", "a", "-grace", "soon"}, err: "-grace: a time in whole seconds"},
+		"half a second":     {args: []string{"keys", "rotate", "-key", "a", "-grace", "1500ms"}, err: "-grace: a time in whole seconds"},
+		"no rate":           {args: []string{"accounts", "create", "-name", "a", "-rate", "fast"}, err: "-rate: a whole number"},
+		"no truth":          {args: []string{"keys", "create", "-account", "a", "-name", "a", "-unlimited=perhaps"}, err: "true or false"},
 		"no key":            {args: []string{"keys", "revoke"}, err: "-key is missing"},
 		"no channel":        {args: []string{"channels", "enable"}, err: "-channel is missing"},
 		"two channels":      {args: []string{"channels", "disable", "a", "b"}, err: `unexpected argument "b"`},

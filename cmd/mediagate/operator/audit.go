@@ -1,0 +1,19 @@
+package operator
+
+import (
+	"context"
+	"net/http"
+)
+
+func auditList(ctx context.Context, c *call) error {
+	account := c.flags.String("account", "", "")
+	limit, after := c.flags.Int("limit", 100, ""), c.flags.String("after", "", "")
+	if err := c.parse(); err != nil {
+		return err
+	}
+	answer, err := c.client.do(ctx, http.MethodGet, "/audit?"+page(*limit, *after)+ofAccount(*account), nil)
+	if err != nil {
+		return err
+	}
+	return c.show(answer, "at", "by", "action", "object", "address")
+}

@@ -1,0 +1,83 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+)
+
+// keyColumns leave out what a terminal has no room for. Of one account, which is
+// named already, there is room for times.
+func keyColumns(ofOneAccount bool) []string {
+	if ofOneAccount {
+		return []string{"id", "name", "prefix", "quota", "spent", "expires_at", "last_used_at"}
+	}
+	return []string{"id", "account", "name", "prefix", "quota", "spent"}
+}
+
+func keysList(ctx context.Context, c *call) error {
+	account := c.flags.String("account", "", "")
+	limit, after := c.flags.Int("limit", 100, ""), c.flags.String("after", "", "")
+	if err := c.parse(); err != nil {
+		return err
+	}
+	answer, err := c.client.do(ctx, http.MethodGet, "/keys?"+page(*limit, *after)+ofAccount(*account), nil)
+	if err != nil {
+		return err
+	}
+	return c.show(answer, keyColumns(*account != "")...)
+}
+
+// ofAccount is the part of a query that asks for one account.
+func ofAccount(id string) string {
+	if id == "" {
+		return ""
+	}
+	return "&account=" + url.QueryEscape(id)
+}
+
+func keysCreate(ctx context.Context, c *call) error {
+	account, name := c.flags.String("account", "", ""), c.flags.String("name", "", "")
+	body := c.settings("unlimited", "quota", "models", "group", "expires_at", "allow_ips",
+		"caps.day", "caps.week", "caps.month", "rate", "in_flight", "scopes")
+	body["unlimited"] = false
+	if err := errors.Join(c.parse(), required(map[string]*string{"account": account, "name": name})); err != nil {
+		return err
+	}
+	body["name"] = *name
+	answer, err := c.client.do(ctx, http.MethodPost, "/accounts/"+url.PathEscape(*account)+"/keys", body)
+	if err != nil {
+		return err
+	}
+	return c.show(answer, "id", "name", "key") // the only time that the key is shown
+}
+
+func keysRotate(ctx context.Context, c *call) error {
+	key := c.flags.String("key", "", "")
+	body := c.settings("grace_seconds")
+	if err := errors.Join(c.parse(), required(map[string]*string{"key": key})); err != nil {
+		return err
+	}
+	answer, err := c.client.do(ctx, http.MethodPost, "/keys/"+url.PathEscape(*key)+"/rotate", body)
+	if err != nil {
+		return err
+	}
+	return c.show(answer, "id", "name", "key") // as well
+}
+
+func keysRevoke(ctx context.Context, c *call) error {
+	key := c.flags.String("key", "", "")
+	if err := errors.Join(c.parse(), required(map[string]*string{"key": key})); err != nil {
+		return err
+	}
+	if _, err := c.client.do(ctx, http.MethodDelete, "/keys/"+url.PathEscape(*key), nil); err != nil {
+		return err
+	}
+	answer, err := json.Marshal(map[string]string{"id": *key, "state": "revoked"})
+	if err != nil {
+		return err
+	}
+	return c.show(answer, "id", "state")
+}
