@@ -11,6 +11,7 @@ const (
 	accountPrefix  = "acc_"
 	keyIDPrefix    = "key_"
 	transferPrefix = "txn_"
+	auditPrefix    = "aud_"
 )
 
 var (
@@ -59,20 +60,47 @@ func notFoundAs(err error, as *mediagate.Error) error {
 }
 
 type accountView struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Group     string `json:"group"`
-	Available string `json:"available"`
-	Held      string `json:"held"`
-	Spent     string `json:"spent"`
-	Created   int64  `json:"created"`
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Group       string `json:"group"`
+	Available   string `json:"available"`
+	Held        string `json:"held"`
+	Spent       string `json:"spent"`
+	Rate        *int   `json:"rate"`      // null: no limit
+	InFlight    *int   `json:"in_flight"` // null: no limit
+	EraseInputs bool   `json:"erase_inputs"`
+	Created     int64  `json:"created"`
 }
 
 func viewAccount(a mediagate.Account) accountView {
 	return accountView{
 		ID: a.ID, Name: a.Name, Group: a.Group,
 		Available: a.Available.String(), Held: a.Held.String(), Spent: a.Spent.String(),
-		Created: a.CreatedAt.Unix(),
+		Rate: a.Rate, InFlight: a.InFlight, EraseInputs: a.EraseInputs, Created: a.CreatedAt.Unix(),
+	}
+}
+
+// readAccount reads what is to be said of an account. Null takes a limit away,
+// and nothing else.
+func (s *Server) readAccount(f *fields) (apply func(a *mediagate.Account)) {
+	name, group, erase := f.text("name"), s.knownGroup(f), f.flag("erase_inputs")
+	rate, inFlight := f.number("rate", 0, mostOf), f.number("in_flight", 0, mostOf)
+	return func(a *mediagate.Account) {
+		if name != "" {
+			a.Name = name
+		}
+		if group != "" {
+			a.Group = group
+		}
+		if f.given("rate") {
+			a.Rate = rate
+		}
+		if f.given("in_flight") {
+			a.InFlight = inFlight
+		}
+		if f.has("erase_inputs") {
+			a.EraseInputs = erase
+		}
 	}
 }
 
@@ -90,14 +118,14 @@ func (s *Server) handleAccountCreation(c *call) error {
 	if err != nil {
 		return err
 	}
-	name, group := f.required("name"), s.knownGroup(f)
+	f.required("name")
+	apply := s.readAccount(f)
 	if f.err != nil {
 		return f.err
 	}
-	if group == "" {
-		group = defaultGroup
-	}
-	a, err := s.cfg.Store.CreateAccount(c.ctx, mediagate.Account{Name: name, Group: group})
+	account := mediagate.Account{Group: defaultGroup}
+	apply(&account)
+	a, err := s.cfg.Store.CreateAccount(c.ctx, account)
 	if err != nil {
 		return err
 	}
@@ -125,6 +153,19 @@ func pathAccount(c *call) (string, error) {
 	return id, nil
 }
 
+// queryAccount reads the account by which a list is filtered; "" is none.
+func (s *Server) queryAccount(c *call) (string, error) {
+	id := c.query().Get("account")
+	if id == "" {
+		return "", nil
+	}
+	if !looksLike(id, accountPrefix) {
+		return "", errAccountID
+	}
+	_, err := s.cfg.Store.Account(c.ctx, id)
+	return id, notFoundAs(err, errAccountID)
+}
+
 func (s *Server) handleAccount(c *call) error {
 	id, err := pathAccount(c)
 	if err != nil {
@@ -146,18 +187,18 @@ func (s *Server) handleAccountChange(c *call) error {
 	if err != nil {
 		return err
 	}
-	a, err := s.cfg.Store.UpdateAccount(c.ctx, id, func(a *mediagate.Account) error {
-		if f.has("name") {
-			a.Name = f.text("name")
-		}
-		if f.has("group") {
-			a.Group = s.knownGroup(f)
-		}
+	apply := s.readAccount(f)
+	if f.err != nil {
 		return f.err
+	}
+	a, err := s.cfg.Store.UpdateAccount(c.ctx, id, func(a *mediagate.Account) error {
+		apply(a)
+		return nil
 	})
 	if err != nil {
 		return notFoundAs(err, errAccountID)
 	}
+	s.keys.forgetWhere(func(k mediagate.Key) bool { return k.AccountID == id })
 	return c.ok(viewAccount(a))
 }
 

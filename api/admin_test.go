@@ -18,7 +18,7 @@ func TestAccounts(t *testing.T) {
 	g := newGateway(t)
 	a := g.operate(http.MethodPost, "/accounts", `{"name":"ada"}`)
 	id, _ := a.at("id").(string)
-	want := fmt.Sprintf(`{"id":%q,"name":"ada","group":"default","available":"0.00","held":"0.00","spent":"0.00","created":%d}`+"\n",
+	want := fmt.Sprintf(`{"id":%q,"name":"ada","group":"default","available":"0.00","held":"0.00","spent":"0.00","rate":null,"in_flight":null,"erase_inputs":false,"created":%d}`+"\n",
 		id, g.clock.now().Unix())
 	if a.status != 201 || a.body != want || !strings.HasPrefix(id, "acc_") {
 		t.Fatalf("%d %s", a.status, a.body)
@@ -33,11 +33,31 @@ func TestAccounts(t *testing.T) {
 		{`{}`, "ada", "default"},
 		{`{"name":null,"group":null}`, "ada", "default"},
 	}
+	limits := []struct {
+		body           string
+		rate, inFlight any
+		erase          bool
+	}{
+		{`{"rate":0,"in_flight":1000000000}`, 0.0, 1e9, false},
+		{`{"erase_inputs":true,"rate":5.0}`, 5.0, 1e9, true},
+		{`{"rate":null,"erase_inputs":null}`, nil, 1e9, true},
+		{`{"in_flight":null,"erase_inputs":false}`, nil, nil, false},
+	}
 	for _, change := range changes {
 		got := g.operate(http.MethodPatch, "/accounts/"+id, change.body)
 		if got.status != 200 || got.at("name") != change.name || got.at("group") != change.group {
 			t.Errorf("%s: %d %s", change.body, got.status, got.body)
 		}
+	}
+	for _, limit := range limits {
+		got := g.operate(http.MethodPatch, "/accounts/"+id, limit.body)
+		if got.status != 200 || got.at("rate") != limit.rate || got.at("in_flight") != limit.inFlight || got.at("erase_inputs") != limit.erase {
+			t.Errorf("%s: %d %s", limit.body, got.status, got.body)
+		}
+	}
+	whole := g.operate(http.MethodPost, "/accounts", `{"name":"whole","group":"half","rate":7,"in_flight":0,"erase_inputs":true}`)
+	if whole.status != 201 || whole.at("group") != "half" || whole.at("rate") != 7.0 || whole.at("in_flight") != 0.0 || whole.at("erase_inputs") != true {
+		t.Errorf("with limits: %d %s", whole.status, whole.body)
 	}
 	// Money moves are seen.
 	task := g.submit(images, imageBody)
@@ -57,6 +77,9 @@ func TestAccountRefusals(t *testing.T) {
 		`{}`: "name", `{"name":null}`: "name", `{"name":""}`: "name", `{"name":" \u3000"}`: "name", `{"name":1}`: "name",
 		`{"name":"` + strings.Repeat("é", 256) + `"}`: "name", `{"name":"a","group":"unknown"}`: "group", `{"name":"a","group":7}`: "group",
 		`{`: "JSON", `{"name":"a","name":"a"}`: "name",
+		`{"name":"a","rate":-1}`: "rate", `{"name":"a","rate":"5"}`: "rate", `{"name":"a","rate":1.5}`: "rate", `{"name":"a","rate":1000000001}`: "rate",
+		`{"name":"a","in_flight":-1}`: "in_flight", `{"name":"a","in_flight":true}`: "in_flight", `{"name":"a","erase_inputs":1}`: "erase_inputs",
+		`{"name":"a","rate":1e309}`: "rate",
 	} {
 		g.operate(http.MethodPost, "/accounts", body).wantError(t, 400, "invalid_request_error", param)
 	}
@@ -65,6 +88,7 @@ func TestAccountRefusals(t *testing.T) {
 	}
 	for body, param := range map[string]string{
 		`{"name":""}`: "name", `{"name":5}`: "name", `{"group":"unknown"}`: "group", `[]`: "JSON object",
+		`{"name":"new","rate":-1}`: "rate", `{"name":"new","erase_inputs":"yes"}`: "erase_inputs",
 	} {
 		g.operate(http.MethodPatch, "/accounts/"+g.account.ID, body).wantError(t, 400, "invalid_request_error", param)
 	}
@@ -169,6 +193,8 @@ func TestGrants(t *testing.T) {
 		`{"amount":"1.0000001","reference":"x"}`: "amount", `{"amount":"1234567890123","reference":"x"}`: "amount",
 		`{"amount":"+1","reference":"x"}`: "amount", `{"amount":".5","reference":"x"}`: "amount", `{"amount":"1.","reference":"x"}`: "amount",
 		`{"amount":" 1","reference":"x"}`: "amount", `{"amount":"١","reference":"x"}`: "amount", `{"amount":"","reference":"x"}`: "amount",
+		`{"amount":1e309,"reference":"x"}`: "amount", `{"amount":-0,"reference":"x"}`: "amount", `{"amount":"-0","reference":"x"}`: "amount",
+		`{"amount":"12,50","reference":"x"}`: "amount", `{"amount":0.0000001,"reference":"x"}`: "amount",
 		`{"amount":true,"reference":"x"}`: "amount", `{"amount":"-","reference":"x"}`: "amount", `{"amount":"1"}`: "reference",
 		`{"amount":"1","reference":""}`: "reference", `{"amount":"1","reference":9}`: "reference",
 		`{"amount":"1","reference":"` + strings.Repeat("x", 256) + `"}`: "reference",
@@ -244,7 +270,8 @@ func TestKeys(t *testing.T) {
 		t.Errorf("display parts: %s", a.body)
 	}
 	want := fmt.Sprintf(`{"id":%q,"prefix":%q,"last_four":%q,"account":%q,"name":"ci","unlimited":false,"quota":"2.50","held":"0.00","spent":"0.00",`+
-		`"models":["alpha-*"],"group":"half","expires_at":%d,"allow_ips":["192.0.2.1","2001:db8::/32"],"created":%d,"last_used_at":null}`+"\n",
+		`"models":["alpha-*"],"group":"half","expires_at":%d,"allow_ips":["192.0.2.1","2001:db8::/32"],`+
+		`"caps":{"day":null,"week":null,"month":null},"rate":null,"in_flight":null,"scopes":["generate","read","manage"],"rotated_to":null,"created":%d,"last_used_at":null}`+"\n",
 		id, prefix, last, g.account.ID, expires.Unix(), g.clock.now().Unix())
 	if got := g.operate(http.MethodGet, "/keys/"+id, ""); got.status != 200 || got.body != want {
 		t.Errorf("read back %d %s want %s", got.status, got.body, want)
@@ -315,9 +342,35 @@ func TestKeyRefusals(t *testing.T) {
 		"all addresses":               {`"unlimited":true,"allow_ips":["0.0.0.0/0"]`, "allow_ips[0]"},
 		"all v6":                      {`"unlimited":true,"allow_ips":["192.0.2.1","::/0"]`, "allow_ips[1]"},
 		"address a number":            {`"unlimited":true,"allow_ips":[1]`, "allow_ips[0]"},
-		"caps":                        {`"unlimited":true,"caps":{"day":"1"}`, "caps"},
-		"rate":                        {`"unlimited":true,"rate":0`, "rate"},
-		"in_flight":                   {`"unlimited":true,"in_flight":5`, "in_flight"},
+		"caps":                        {`"unlimited":true,"caps":{"day":"1","week":0,"month":"0.00"}`, ""},
+		"no caps":                     {`"unlimited":true,"caps":{"day":null},"rate":null,"in_flight":null,"scopes":null`, ""},
+		"unknown cap":                 {`"unlimited":true,"caps":{"year":"1"}`, "caps"},
+		"caps as amount":              {`"unlimited":true,"caps":"1"`, "caps"},
+		"negative cap":                {`"unlimited":true,"caps":{"week":"-1"}`, "caps.week"},
+		"cap of minus nothing":        {`"unlimited":true,"caps":{"week":-0}`, "caps.week"},
+		"cap with a comma":            {`"unlimited":true,"caps":{"month":"12,50"}`, "caps.month"},
+		"too fine a cap":              {`"unlimited":true,"caps":{"month":"0.0000001"}`, "caps.month"},
+		"huge cap":                    {`"unlimited":true,"caps":{"month":1e309}`, "caps.month"},
+		"cap as truth":                {`"unlimited":true,"caps":{"day":true}`, "caps.day"},
+		"rate":                        {`"unlimited":true,"rate":0`, ""},
+		"negative rate":               {`"unlimited":true,"rate":-1`, "rate"},
+		"rate as text":                {`"unlimited":true,"rate":"1"`, "rate"},
+		"half a rate":                 {`"unlimited":true,"rate":0.5`, "rate"},
+		"in_flight":                   {`"unlimited":true,"in_flight":1000000000`, ""},
+		"too much in_flight":          {`"unlimited":true,"in_flight":1000000001`, "in_flight"},
+		"scopes":                      {`"unlimited":true,"scopes":["read","generate","read"]`, ""},
+		"no scopes":                   {`"unlimited":true,"scopes":[]`, "scopes"},
+		"unknown scope":               {`"unlimited":true,"scopes":["read","admin"]`, "scopes[1]"},
+		"scope as text":               {`"unlimited":true,"scopes":"read"`, "scopes"},
+		"pattern of nothing":          {`"unlimited":true,"models":["alpha-*","omega-*"]`, "models[1]"},
+		"pattern of a passed model":   {`"unlimited":true,"models":["my-*"]`, "models[0]"},
+		"name of no model":            {`"unlimited":true,"models":["omega-1"]`, ""},
+		"quota with a comma":          {`"quota":"12,50"`, "quota"},
+		"quota of minus nothing":      {`"quota":"-0"`, "quota"},
+		"huge quota":                  {`"quota":1e309`, "quota"},
+		"too many entries":            {`"unlimited":true,"models":["a"` + strings.Repeat(`,"a"`, 100) + `]`, "models"},
+		"as many entries as may be":   {`"unlimited":true,"models":["a"` + strings.Repeat(`,"a"`, 99) + `]`, ""},
+		"too long an entry":           {`"unlimited":true,"models":["` + strings.Repeat("a", 256) + `"]`, "models[0]"},
 		"unknown field":               {`"unlimited":true,"colour":"red"`, ""},
 	}
 	t.Run("all", func(t *testing.T) {
@@ -337,8 +390,8 @@ func TestKeyRefusals(t *testing.T) {
 		}
 	})
 	g.operate(http.MethodPost, "/accounts/"+g.account.ID+"/keys", `{"unlimited":true}`).wantError(t, 400, "invalid_request_error", "name")
-	if keys, _, err := g.store.Keys(t.Context(), g.account.ID, "", 100); err != nil || len(keys) != 9 {
-		t.Errorf("%d keys, want the first and 8 accepted ones (%v)", len(keys), err)
+	if keys, _, err := g.store.Keys(t.Context(), g.account.ID, "", 100); err != nil || len(keys) != 16 {
+		t.Errorf("%d keys, want the first and 15 accepted ones (%v)", len(keys), err)
 	}
 }
 

@@ -63,9 +63,18 @@ func bearer(r *http.Request) (string, bool) {
 // who is the key that the call came with, in the budget's books.
 func (c *call) who() string {
 	if c.caller == nil {
-		return "operator"
+		return mediagate.ByOperator
 	}
 	return c.caller.key.ID
+}
+
+// actor is who the call's changes are noted as made by.
+func (s *Server) actor(c *call) mediagate.Actor {
+	a := mediagate.Actor{By: c.who(), RequestID: c.requestID}
+	if address := clientAddress(c.Request(), s.cfg.TrustedProxies); address.IsValid() {
+		a.Address = address.String()
+	}
+	return a
 }
 
 // authenticate admits the call to the route or says why not.
@@ -207,16 +216,20 @@ func (k *keyring) forget(hash [32]byte) {
 	delete(k.known, hash)
 }
 
-// forgetKey drops a key that was deleted through this process, so that here
-// it is refused at once.
-func (k *keyring) forgetKey(id string) {
+// forgetWhere drops callers that were changed through this process, so that here
+// it is seen at once.
+func (k *keyring) forgetWhere(changed func(key mediagate.Key) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for h, who := range k.known {
-		if who.key.ID == id {
+		if changed(who.key) {
 			delete(k.known, h)
 		}
 	}
+}
+
+func (k *keyring) forgetKey(id string) {
+	k.forgetWhere(func(key mediagate.Key) bool { return key.ID == id })
 }
 
 // group is the name of the caller's group: the key's, or else its account's.

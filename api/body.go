@@ -38,11 +38,12 @@ const (
 // readBody reads a JSON object within the route's limit: the bytes themselves,
 // and what the outline asks for of the object, with numbers kept as text.
 func (s *Server) readBody(c *call, keep *catalog.Outline) (raw []byte, object map[string]any, err error) {
-	if c.route.body != bodyJSON {
+	if c.route.body != bodyJSON && c.route.body != bodyMaybe {
 		return nil, nil, mediagate.Errorf(mediagate.KindInternal, "the table of routes has no body for %s", c.Path())
 	}
 	c.uncounted(func() {
-		if raw, err = s.readLimited(c, c.route.bound); err == nil {
+		raw, err = s.readLimited(c, c.route.bound)
+		if err == nil && (len(raw) > 0 || c.route.body == bodyJSON) {
 			object, err = s.parse(c, raw, keep)
 		}
 	})

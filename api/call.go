@@ -24,15 +24,16 @@ type call struct {
 	envelope  envelope
 	requestID string
 	started   time.Time
-	route     route      // once it is admitted to one
-	models    *models    // of the moment in which it came
-	caller    *caller    // of routes that take a key
-	client    netip.Addr // from which the call came; the zero one when that cannot be read
-	taskID    string     // for the log
-	speech    *utterance // also for the log
-	begun     bool       // something of the body was asked for
-	read      bool       // nothing more of it is to be read
-	claim     claim      // to room for the body
+	route     route           // once it is admitted to one
+	models    *models         // of the moment in which it came
+	caller    *caller         // of routes that take a key
+	client    netip.Addr      // from which the call came; the zero one when that cannot be read
+	taskID    string          // for the log
+	speech    *utterance      // also for the log
+	begun     bool            // something of the body was asked for
+	read      bool            // nothing more of it is to be read
+	claim     claim           // to room for the body
+	actor     mediagate.Actor // once it is known
 
 	server context.Context // ends when the server has stopped
 	ctx    context.Context // of what is asked of the database; see within
@@ -46,6 +47,14 @@ type call struct {
 func (c *call) within(d time.Duration) {
 	c.release()
 	c.ctx, c.cancel = c.lasting(d)
+	if c.actor.By != "" {
+		c.ctx = mediagate.WithActor(c.ctx, c.actor)
+	}
+}
+
+// acts says who makes the changes that the call asks for from here on.
+func (c *call) acts(a mediagate.Actor) {
+	c.actor, c.ctx = a, mediagate.WithActor(c.ctx, a)
 }
 
 // lasting is a context that ends after so much time or with the server.

@@ -123,7 +123,7 @@ func TestStoreTimeout(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				secret, _ := api.NewKey()
-				test.store.key = mediagate.Key{ID: "key", AccountID: "acc", Group: "default", Unlimited: true}
+				test.store.key = mediagate.Key{ID: "key", AccountID: "acc", Group: "default", Unlimited: true, Scopes: mediagate.Scopes()}
 				log := &syncBuffer{}
 				server, err := api.New(api.Config{
 					Store: &test.store, Catalog: models, Routes: &vendors{}, Uploads: &bucket{}, Files: &bucket{}, FileURL: fileURL, Starter: &starter{}, Signer: noSigner{}, Remover: &bucket{}, Speaker: &speaker{},

@@ -19,6 +19,8 @@ type Store interface {
 	SecretStore
 	AdminAccountStore
 	AdminKeyStore
+	OwnKeyStore
+	AuditStore
 	LedgerStore
 	ChannelStore
 }
@@ -90,6 +92,19 @@ type AdminKeyStore interface {
 	UpdateKey(ctx context.Context, id string, change func(k *mediagate.Key) error) (mediagate.Key, error)
 	RotateKey(ctx context.Context, id string, secret mediagate.KeySecret, grace time.Duration) (mediagate.Key, error)
 	DeleteKey(ctx context.Context, id string) error
+}
+
+// OwnKeyStore is what a key does with its account's keys. The functions decide
+// whether it may, while neither the giver nor the key can change.
+type OwnKeyStore interface {
+	GiveKey(ctx context.Context, giver string, secret mediagate.KeySecret, grant func(giver mediagate.Key) (mediagate.Key, error)) (mediagate.Key, error)
+	ChangeKey(ctx context.Context, giver, id string, change func(giver mediagate.Key, k *mediagate.Key) error) (mediagate.Key, error)
+	RenewKey(ctx context.Context, giver, id string, secret mediagate.KeySecret, grace time.Duration, check func(giver, k mediagate.Key) error) (mediagate.Key, error)
+}
+
+// AuditStore knows who changed what.
+type AuditStore interface {
+	Audit(ctx context.Context, accountID, after string, limit int) (entries []mediagate.AuditEntry, hasMore bool, err error)
 }
 
 // LedgerStore is the money as operators see it.

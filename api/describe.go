@@ -24,6 +24,7 @@ type description struct {
 	about   string
 	query   []parameter // all that the handler can read, see query
 	header  []parameter
+	body    any // what it takes, for instance, where that is no submit
 	answers []answer
 	errors  []mediagate.Kind // of the handler itself
 }
@@ -63,6 +64,7 @@ const (
 	tagTasks    tag = "Tasks"
 	tagModels   tag = "Models"
 	tagBalances tag = "Balances"
+	tagKeys     tag = "Keys"
 	tagWebhooks tag = "Webhooks"
 	tagService  tag = "Service"
 )
@@ -74,6 +76,7 @@ var tags = []openapi.Tag{
 	{Name: string(tagModels), Description: "Learn what can be asked for: which models there are, and what their requests may hold."},
 	{Name: string(tagTasks), Description: "Read tasks, wait for them, cancel and erase them."},
 	{Name: string(tagBalances), Description: "What can still be spent, and what was."},
+	{Name: string(tagKeys), Description: "Manage the keys of the account, with a key that has the scope for it."},
 	{Name: string(tagWebhooks), Description: "Ends of tasks that are posted to you, signed."},
 	{Name: string(tagService), Description: "The state and the description of the service itself."},
 }
@@ -85,6 +88,9 @@ var pathParameters = map[string]parameter{
 	}},
 	"task_id": {about: "The task's id, as the submit answered it.", schema: &openapi.Schema{
 		Type: "string", More: map[string]any{"examples": []string{exampleTaskID}},
+	}},
+	"key_id": {about: "The key's id, which is no secret.", schema: &openapi.Schema{
+		Type: "string", More: map[string]any{"examples": []string{exampleKeyID}},
 	}},
 	"model": {about: "The model's id or alias.", schema: &openapi.Schema{
 		Type: "string", More: map[string]any{"examples": []string{"alpha-v3"}},
@@ -496,6 +502,13 @@ func descriptions() map[string]*description {
 				},
 			},
 		},
+
+		"GET " + keysPath:                      describeKeyList(),
+		"POST " + keysPath:                     describeKeyCreation(),
+		"GET " + keysPath + "/:key_id":         describeKey(),
+		"PATCH " + keysPath + "/:key_id":       describeKeyChange(),
+		"DELETE " + keysPath + "/:key_id":      describeKeyDeletion(),
+		"POST " + keysPath + "/:key_id/rotate": describeKeyRotation(),
 
 		"GET /v1/webhooks/secret": {
 			id: "getWebhookSecret", tag: tagWebhooks, summary: "Read the signing secret", answers: exampleSecret(),

@@ -2,6 +2,10 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,14 +22,15 @@ type fields struct {
 	err  error
 }
 
-// operatorsFields are all that an admin body may have. None is deeper than a
-// list of texts.
-var operatorsFields = outlineOf(
-	"name", "group", "amount", "reference", "unlimited", "quota", "models", "expires_at", "allow_ips", "caps", "rate", "in_flight",
+// settingsFields are all that a body about accounts, money and keys may have.
+// Only caps are deeper than a list of texts.
+var settingsFields = outlineOf(
+	"name", "group", "amount", "reference", "unlimited", "quota", "models", "expires_at", "allow_ips", "rate", "in_flight", "scopes",
+	"erase_inputs", "grace_seconds",
 )
 
 func outlineOf(names ...string) *catalog.Outline {
-	o := &catalog.Outline{Fields: map[string]*catalog.Outline{}}
+	o := &catalog.Outline{Fields: map[string]*catalog.Outline{"caps": {Whole: true}}}
 	for _, name := range names {
 		o.Fields[name] = &catalog.Outline{Item: &catalog.Outline{}}
 	}
@@ -33,7 +38,7 @@ func outlineOf(names ...string) *catalog.Outline {
 }
 
 func (s *Server) readFields(c *call) (*fields, error) {
-	_, body, err := s.readBody(c, operatorsFields)
+	_, body, err := s.readBody(c, settingsFields)
 	if err != nil {
 		return nil, err
 	}
@@ -48,6 +53,12 @@ func (f *fields) fail(param, format string, args ...any) {
 
 // has reports whether the field is there; null is not.
 func (f *fields) has(name string) bool { return f.body[name] != nil }
+
+// given reports whether the field is there, be it null: that takes a limit away.
+func (f *fields) given(name string) bool {
+	_, ok := f.body[name]
+	return ok
+}
 
 // maxText is the longest name or reference, in code points.
 const maxText = 255
@@ -91,30 +102,97 @@ func (f *fields) flag(name string) bool {
 	return b
 }
 
-// amount reads money: a decimal string, or a number written like one.
+// amount reads money that is not zero: a decimal string, or a number written
+// like one.
 func (f *fields) amount(name string) mediagate.Micros {
-	var s string
-	switch v := f.body[name].(type) {
-	case nil:
+	if !f.has(name) {
 		f.fail(name, "%s is required", name)
 		return 0
+	}
+	m, ok := f.money(name, f.body[name])
+	if ok && m == 0 {
+		f.fail(name, "%s must not be zero", name)
+	}
+	return m
+}
+
+func (f *fields) money(param string, value any) (m mediagate.Micros, ok bool) {
+	var s string
+	switch v := value.(type) {
 	case string:
 		s = v
 	case json.Number:
 		s = v.String()
 	default:
-		f.fail(name, "%s must be a decimal string or a number", name)
-		return 0
+		f.fail(param, "%s must be a decimal string or a number", param)
+		return 0, false
 	}
 	m, err := mediagate.ParseMicros(s)
-	switch {
-	case err != nil:
-		f.fail(name, "%s must have 1 to 12 digits and at most 6 decimals, as 12.50", name)
-	case m == 0:
-		f.fail(name, "%s must not be zero", name)
+	if err != nil {
+		f.fail(param, "%s must have 1 to 12 digits and at most 6 decimals, as 12.50", param)
 	}
-	return m
+	return m, err == nil
 }
+
+// mostOf bounds integers: what a column holds, and more than anybody needs.
+const mostOf = 1_000_000_000
+
+// number reads an optional integer within bounds; 5.0 is one.
+func (f *fields) number(name string, least, most int) *int {
+	if !f.has(name) {
+		return nil
+	}
+	v, ok := f.body[name].(json.Number)
+	n, err := strconv.ParseFloat(v.String(), 64)
+	if !ok || err != nil || n != math.Trunc(n) || n < float64(least) || n > float64(most) {
+		f.fail(name, "%s must be an integer between %d and %d", name, least, most)
+		return nil
+	}
+	return new(int(n))
+}
+
+// caps reads which bounds change, and to what. Those that are not named stay.
+func (f *fields) caps() func(c *mediagate.Caps) {
+	keep := func(*mediagate.Caps) {}
+	if !f.given("caps") {
+		return keep
+	}
+	if !f.has("caps") {
+		return func(c *mediagate.Caps) { *c = mediagate.Caps{} }
+	}
+	given, ok := f.body["caps"].(map[string]any)
+	if !ok {
+		f.fail("caps", "caps must be an object of day, week and month")
+		return keep
+	}
+	bounds := map[string]*mediagate.Micros{}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		param := "caps." + name
+		if name != "day" && name != "week" && name != "month" {
+			f.fail("caps", "caps has no %s: there are day, week and month", mediagate.Quote(name))
+			return keep
+		}
+		bounds[name] = nil
+		if given[name] == nil {
+			continue
+		}
+		m, ok := f.money(param, given[name])
+		if text := fmt.Sprint(given[name]); ok && strings.HasPrefix(text, "-") {
+			f.fail(param, "%s must not be negative", param)
+		}
+		bounds[name] = &m
+	}
+	return func(c *mediagate.Caps) {
+		for name, to := range map[string]**mediagate.Micros{"day": &c.Day, "week": &c.Week, "month": &c.Month} {
+			if bound, ok := bounds[name]; ok {
+				*to = bound
+			}
+		}
+	}
+}
+
+// mostEntries bounds the entries of a list: each call with a key looks at all.
+const mostEntries = 100
 
 // texts reads an optional list of texts; an empty list is none.
 func (f *fields) texts(name string) []string {
@@ -126,18 +204,25 @@ func (f *fields) texts(name string) []string {
 		f.fail(name, "%s must be an array of strings", name)
 		return nil
 	}
+	if len(list) > mostEntries {
+		f.fail(name, "%s must have at most %d entries", name, mostEntries)
+		return nil
+	}
 	var out []string
 	for i, v := range list {
 		s, ok := v.(string)
-		if !ok || strings.TrimSpace(s) == "" {
-			item := name + "[" + strconv.Itoa(i) + "]"
-			f.fail(item, "%s must be a string that is not blank", item)
+		if !ok || strings.TrimSpace(s) == "" || utf8.RuneCountInString(s) > maxText {
+			param := item(name, i)
+			f.fail(param, "%s must be a string that is not blank, of at most %d characters", param, maxText)
 			return nil
 		}
 		out = append(out, s)
 	}
 	return out
 }
+
+// item is the name of a list's entry.
+func item(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
 // future reads an optional time that must not have passed: RFC 3339 or a
 // number of Unix seconds.

@@ -111,6 +111,21 @@ func TestShapes(t *testing.T) {
 	record("unknown channel", g.operate(http.MethodGet, "/channels/nobody", ""))
 	record("ledger check", g.operate(http.MethodGet, "/ledger/check", ""))
 
+	own := record("own key made", g.post("/v1/keys", `{"name":"bounded","quota":"5","caps":{"day":1},"rate":60,"in_flight":4,"scopes":["read","manage"]}`))
+	secret, _ := own.at("key").(string)
+	id, _ := own.at("id").(string)
+	record("own keys", g.get("/v1/keys?limit=1"))
+	record("own key changed", g.send(request{method: http.MethodPatch, path: "/v1/keys/" + id, key: g.key, body: `{"caps":{"week":"3.5"},"rate":null}`}))
+	record("a key that gives too much", g.send(request{method: http.MethodPost, path: "/v1/keys", key: secret, body: `{"name":"a","unlimited":true}`}))
+	record("a missing scope", g.send(request{method: http.MethodPost, path: videos, key: secret, body: videoBody}))
+	record("a missing scope, music", g.send(request{method: http.MethodPost, path: "/v1/music/generations", key: secret, body: `{}`}))
+	record("unknown key's id", g.get("/v1/keys/nothing"))
+	record("own key rotated", g.post("/v1/keys/"+id+"/rotate", ""))
+	record("own key rotated again", g.post("/v1/keys/"+id+"/rotate", ""))
+	g.post("/v1/webhooks/secret", "")
+	record("webhook secret rotated again", g.post("/v1/webhooks/secret", ""))
+	record("audit", g.operate(http.MethodGet, "/audit?limit=3", ""))
+
 	got := txtar.Format(&archive)
 	file := filepath.Join("testdata", "shapes.txtar")
 	if *update {

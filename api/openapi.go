@@ -92,6 +92,7 @@ func describe(models *catalog.Catalog, version string) ([]byte, error) {
 		reflect.TypeFor[mediagate.Status]():       wordsOf(mediagate.Statuses()),
 		reflect.TypeFor[view.MusicStatus]():       wordsOf(view.MusicStatuses()),
 		reflect.TypeFor[mediagate.Type]():         wordsOf(mediagate.TaskTypes()),
+		reflect.TypeFor[mediagate.Scope]():        wordsOf(mediagate.Scopes()),
 		reflect.TypeFor[mediagate.FailureCode]():  wordsOf(mediagate.FailureCodes()),
 		reflect.TypeFor[mediagate.WebhookState](): wordsOf(mediagate.WebhookStates()),
 	}

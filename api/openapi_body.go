@@ -21,15 +21,26 @@ func (d *describer) addBody(r route, o *openapi.Operation) error {
 	}
 	media := &openapi.MediaType{}
 	var err error
-	if r.path == quotePath {
+	switch {
+	case r.about.body != nil:
+		err = d.plain(r, media)
+	case r.path == quotePath:
 		err = d.quoted(r, media)
-	} else {
+	default:
 		err = d.submitted(r, media)
 	}
 	o.RequestBody = &openapi.RequestBody{
-		Required: true, Content: openapi.JSONContent(media),
+		Required: r.body != bodyMaybe, Content: openapi.JSONContent(media),
 		Description: "JSON, whatever the Content-Type says.",
 	}
+	return err
+}
+
+// plain is a body of which the description has an example.
+func (d *describer) plain(r route, media *openapi.MediaType) error {
+	media.Schema = d.reflector.Of(r.about.body)
+	value, err := openapi.Marshal(r.about.body)
+	media.Examples.Set("example1", &openapi.Example{Value: value})
 	return err
 }
 

@@ -31,13 +31,14 @@ type route struct {
 type body uint8
 
 const (
-	bodyNone body = iota // what comes all the same is skipped
-	bodyJSON             // one object
-	bodyForm             // multipart, with one file
+	bodyNone  body = iota // what comes all the same is skipped
+	bodyJSON              // one object
+	bodyMaybe             // one object, or nothing at all, which is an empty one
+	bodyForm              // multipart, with one file
 )
 
 const (
-	smallBody  = bodyLimit // of what operators send
+	smallBody  = bodyLimit // of settings
 	modelsBody = -1        // what the largest of the endpoint's models takes
 )
 
@@ -46,6 +47,7 @@ const longestWait = 60 * time.Second
 
 const (
 	admin     = "/admin/v1"
+	keysPath  = "/v1/keys"
 	quotePath = "/v1/quote"
 	artPath   = "/v1/artgen/generations"
 
@@ -116,6 +118,13 @@ func routes() []route {
 		{method: get, path: "/v1/webhooks/secret", access: accessKey, scope: manage, handler: (*Server).handleWebhookSecret},
 		{method: post, path: "/v1/webhooks/secret", access: accessKey, scope: manage, handler: (*Server).handleWebhookSecretRotation},
 
+		{method: get, path: keysPath, access: accessKey, scope: manage, handler: (*Server).handleOwnKeys},
+		{method: post, path: keysPath, access: accessKey, scope: manage, body: bodyJSON, bound: smallBody, handler: (*Server).handleOwnKeyCreation},
+		{method: get, path: keysPath + "/:key_id", access: accessKey, scope: manage, handler: (*Server).handleOwnKey},
+		{method: patch, path: keysPath + "/:key_id", access: accessKey, scope: manage, body: bodyJSON, bound: smallBody, handler: (*Server).handleOwnKeyChange},
+		{method: del, path: keysPath + "/:key_id", access: accessKey, scope: manage, handler: (*Server).handleOwnKeyDeletion},
+		{method: post, path: keysPath + "/:key_id/rotate", access: accessKey, scope: manage, body: bodyMaybe, bound: smallBody, handler: (*Server).handleOwnKeyRotation},
+
 		{method: post, path: admin + "/accounts", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleAccountCreation},
 		{method: get, path: admin + "/accounts", access: accessAdmin, handler: (*Server).handleAccounts},
 		{method: get, path: admin + "/accounts/:account_id", access: accessAdmin, handler: (*Server).handleAccount},
@@ -126,12 +135,15 @@ func routes() []route {
 		{method: post, path: admin + "/accounts/:account_id/keys", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleKeyCreation},
 		{method: get, path: admin + "/keys", access: accessAdmin, handler: (*Server).handleKeys},
 		{method: get, path: admin + "/keys/:key_id", access: accessAdmin, handler: (*Server).handleKey},
+		{method: patch, path: admin + "/keys/:key_id", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleKeyChange},
+		{method: post, path: admin + "/keys/:key_id/rotate", access: accessAdmin, body: bodyMaybe, bound: smallBody, handler: (*Server).handleKeyRotation},
 		{method: del, path: admin + "/keys/:key_id", access: accessAdmin, handler: (*Server).handleKeyDeletion},
 		{method: get, path: admin + "/channels", access: accessAdmin, handler: (*Server).handleChannels},
 		{method: get, path: admin + "/channels/:channel", access: accessAdmin, handler: (*Server).handleChannel},
 		{method: patch, path: admin + "/channels/:channel", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleChannelChange},
 		{method: get, path: admin + "/usage", access: accessAdmin, handler: (*Server).handleAdminUsage},
 		{method: get, path: admin + "/ledger/check", access: accessAdmin, handler: (*Server).handleLedgerCheck},
+		{method: get, path: admin + "/audit", access: accessAdmin, handler: (*Server).handleAudit},
 	}
 }
 
@@ -154,6 +166,9 @@ func (s *Server) mount(e *echo.Echo) {
 				if err := s.count(c); err != nil {
 					return c.late(err)
 				}
+			}
+			if r.access != accessOpen && r.method != http.MethodGet {
+				c.acts(s.actor(c))
 			}
 			c.claim = claim{budget: c.models.budget, who: c.who()}
 			defer c.claim.release()

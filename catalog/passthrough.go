@@ -3,6 +3,8 @@ package catalog
 import (
 	_ "embed"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -35,6 +37,9 @@ func (c *Catalog) Passthrough(id string) (*Model, bool) {
 	m, ok := c.passed[id]
 	return m, ok
 }
+
+// Passthroughs are the ids of the models that no file describes, sorted.
+func (c *Catalog) Passthroughs() []string { return slices.Sorted(maps.Keys(c.passed)) }
 
 // endpointOf is where the base contract is submitted.
 var endpointOf = map[mediagate.Type]string{

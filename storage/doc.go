@@ -1,6 +1,6 @@
-// Package storage is the gateway's database: accounts, keys and the ledger,
-// tasks and their story, what waits to be polled, and what is still to be sent to
-// webhooks.
+// Package storage is the gateway's database: accounts, keys, the ledger and who
+// changed them, tasks and their story, what waits to be polled, and what is still
+// to be sent to webhooks.
 //
 // The database decides and everything else only drives. Each decision of the
 // durable path is one conditional statement, whose method tells who won; so

@@ -1,0 +1,224 @@
+package api
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// apiKey is a key as operators see it, and who manages the keys of an account.
+// Key, its secret, is shown once.
+type apiKey struct {
+	ID         string            `json:"id"`
+	Key        string            `json:"key,omitempty"`
+	Prefix     string            `json:"prefix"`
+	LastFour   string            `json:"last_four"`
+	Account    string            `json:"account"`
+	Name       string            `json:"name"`
+	Unlimited  bool              `json:"unlimited"`
+	Quota      *string           `json:"quota"` // null: unlimited
+	Held       string            `json:"held"`
+	Spent      string            `json:"spent"`
+	Models     []string          `json:"models"`
+	Group      *string           `json:"group"` // null: the account's
+	ExpiresAt  *int64            `json:"expires_at"`
+	AllowIPs   []string          `json:"allow_ips"`
+	Caps       keyCaps           `json:"caps"`
+	Rate       *int              `json:"rate"`
+	InFlight   *int              `json:"in_flight"`
+	Scopes     []mediagate.Scope `json:"scopes"`
+	RotatedTo  *string           `json:"rotated_to"`
+	Created    int64             `json:"created"`
+	LastUsedAt *int64            `json:"last_used_at"`
+}
+
+type keyCaps struct {
+	Day   *string `json:"day"`
+	Week  *string `json:"week"`
+	Month *string `json:"month"`
+}
+
+func viewKey(k mediagate.Key) apiKey {
+	v := apiKey{
+		ID: k.ID, Prefix: k.Prefix, LastFour: k.LastFour, Account: k.AccountID, Name: k.Name,
+		Unlimited: k.Unlimited, Held: k.Held.String(), Spent: k.Spent.String(),
+		Models: append([]string{}, k.Models...), Group: orNull(k.Group),
+		ExpiresAt: unixOrNull(k.ExpiresAt), AllowIPs: append([]string{}, k.AllowIPs...),
+		Caps: keyCaps{amountOrNull(k.Caps.Day), amountOrNull(k.Caps.Week), amountOrNull(k.Caps.Month)},
+		Rate: k.Rate, InFlight: k.InFlight, Scopes: k.Scopes, RotatedTo: orNull(k.SuccessorID),
+		Created: k.CreatedAt.Unix(), LastUsedAt: unixOrNull(k.LastUsedAt),
+	}
+	if !k.Unlimited {
+		v.Quota = new(k.Quota.String())
+	}
+	return v
+}
+
+func amountOrNull(m *mediagate.Micros) *string {
+	if m == nil {
+		return nil
+	}
+	return new(m.String())
+}
+
+// readNewKey reads the settings of a new key, which has all scopes where nothing
+// is said of them.
+func (s *Server) readNewKey(f *fields, m *models) mediagate.Key {
+	key := mediagate.Key{Name: f.required("name"), Unlimited: f.flag("unlimited"), Scopes: mediagate.Scopes()}
+	switch {
+	case key.Unlimited && f.has("quota"):
+		f.fail("quota", "quota must be left out: an unlimited key has none")
+	case !key.Unlimited && !f.has("quota"):
+		f.fail("quota", "quota is required for a key that is not unlimited")
+	case !key.Unlimited:
+		key.Quota = f.quota()
+	}
+	s.readSettings(f, m)(&key)
+	return key
+}
+
+// readKeyChange reads what is to change of a key. Null takes a limit away.
+func (s *Server) readKeyChange(f *fields, m *models) (apply func(k *mediagate.Key) error) {
+	name, unlimited, settings := f.text("name"), f.flag("unlimited"), s.readSettings(f, m)
+	var quota mediagate.Micros
+	if f.has("quota") {
+		quota = f.quota()
+		if f.has("unlimited") {
+			f.fail("quota", "quota must not be given together with unlimited: it makes the key a limited one by itself")
+		}
+	}
+	return func(k *mediagate.Key) error {
+		switch {
+		case f.has("quota"):
+			k.Unlimited, k.Quota = false, quota
+		case unlimited:
+			k.Unlimited, k.Quota = true, 0
+		case f.has("unlimited") && k.Unlimited:
+			return mediagate.Invalid("quota", "quota is what makes a key a limited one: give it instead of unlimited")
+		}
+		if name != "" {
+			k.Name = name
+		}
+		settings(k)
+		return nil
+	}
+}
+
+func (f *fields) quota() mediagate.Micros {
+	quota := f.amount("quota")
+	if quota < 0 {
+		f.fail("quota", "quota must not be negative")
+	}
+	return quota
+}
+
+// readSettings reads those that new keys and changes of keys have alike.
+func (s *Server) readSettings(f *fields, m *models) (apply func(k *mediagate.Key)) {
+	group, expires := s.knownGroup(f), f.future("expires_at", s.now())
+	patterns, addresses, scopes := f.patterns(m), f.addresses(), f.scopes()
+	rate, inFlight, caps := f.number("rate", 0, mostOf), f.number("in_flight", 0, mostOf), f.caps()
+	return func(k *mediagate.Key) {
+		for name, set := range map[string]func(){
+			"group":      func() { k.Group = group },
+			"expires_at": func() { k.ExpiresAt = expires },
+			"models":     func() { k.Models = patterns },
+			"allow_ips":  func() { k.AllowIPs = addresses },
+			"scopes":     func() { k.Scopes = scopes },
+			"rate":       func() { k.Rate = rate },
+			"in_flight":  func() { k.InFlight = inFlight },
+			"caps":       func() { caps(&k.Caps) },
+		} {
+			if f.given(name) {
+				set()
+			}
+		}
+	}
+}
+
+// patterns reads which models the key may use. One that names a model to the
+// letter may name one that is not there yet; one with * that means none is a
+// mistake.
+func (f *fields) patterns(m *models) []string {
+	list := f.texts("models")
+	for i, pattern := range list {
+		if !literal(pattern) && !m.some(pattern) {
+			param := item("models", i)
+			f.fail(param, "%s: %s matches no model", param, mediagate.Quote(pattern))
+		}
+	}
+	return list
+}
+
+// some reports whether the pattern matches a model.
+func (m *models) some(pattern string) bool {
+	return slices.ContainsFunc(m.list, func(one listed) bool { return matches(pattern, one.id) }) ||
+		slices.ContainsFunc(m.catalog.Passthroughs(), func(id string) bool { return matches(pattern, id) })
+}
+
+// addresses reads from where the key may be used, in their shortest form.
+func (f *fields) addresses() []string {
+	var list []string
+	for i, entry := range f.texts("allow_ips") {
+		p, err := parseAllowed(item("allow_ips", i), entry)
+		if err != nil {
+			if f.err == nil {
+				f.err = err
+			}
+			return nil
+		}
+		text := p.String()
+		if p.IsSingleIP() {
+			text = p.Addr().String()
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+// scopes reads what the key may do, in the order in which scopes are listed.
+func (f *fields) scopes() []mediagate.Scope {
+	if !f.has("scopes") {
+		return mediagate.Scopes()
+	}
+	given := f.texts("scopes")
+	if len(given) == 0 {
+		f.fail("scopes", "scopes must not be empty: without them a key has all")
+	}
+	for i, scope := range given {
+		if !slices.Contains(mediagate.Scopes(), mediagate.Scope(scope)) {
+			param := item("scopes", i)
+			f.fail(param, "%s: there is no scope %s", param, mediagate.Quote(scope))
+		}
+	}
+	return slices.DeleteFunc(mediagate.Scopes(), func(s mediagate.Scope) bool { return !slices.Contains(given, string(s)) })
+}
+
+// The grace time of a rotation, in which the key before lives on.
+const (
+	defaultGrace = 24 * time.Hour
+	mostGrace    = 30 * 24 * time.Hour
+)
+
+func (f *fields) grace() time.Duration {
+	seconds := f.number("grace_seconds", 0, int(mostGrace.Seconds()))
+	if seconds == nil {
+		return defaultGrace
+	}
+	return time.Duration(*seconds) * time.Second
+}
+
+// newSecret makes the secret of a key, and what is stored of it.
+func newSecret() (secret string, stored mediagate.KeySecret) {
+	secret, stored.Hash = NewKey()
+	stored.Prefix, stored.LastFour = KeyDisplay(secret)
+	return secret, stored
+}
+
+// showKey answers a key with its secret, which is shown this once.
+func (c *call) showKey(status int, k mediagate.Key, secret string) error {
+	view := viewKey(k)
+	view.Key = secret
+	c.Response().Header().Set("Cache-Control", "no-store")
+	return c.json(status, view)
+}

@@ -1,0 +1,270 @@
+package api_test
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+)
+
+// settings are the fields of a key's answer that can be changed.
+func settings(a answer) map[string]any {
+	out := map[string]any{}
+	for _, name := range []string{"name", "group", "unlimited", "quota", "models", "expires_at", "allow_ips", "caps", "rate", "in_flight", "scopes"} {
+		out[name] = a.at(name)
+	}
+	return out
+}
+
+func object(t *testing.T, text string) map[string]any {
+	t.Helper()
+	m := map[string]any{}
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestKeyChanges(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	made := g.operate(http.MethodPost, "/accounts/"+g.account.ID+"/keys", `{"name":"a","quota":"5"}`)
+	id, _ := made.at("id").(string)
+	want := settings(made)
+	for _, step := range []struct{ body, changed string }{
+		{`{}`, `{}`},
+		{`{"name":"b"}`, `{"name":"b"}`},
+		{`{"quota":7.5}`, `{"quota":"7.50"}`},
+		{`{"quota":"0.000001"}`, `{"quota":"0.000001"}`},
+		{`{"unlimited":false}`, `{}`},
+		{`{"unlimited":true,"quota":null}`, `{"unlimited":true,"quota":null}`},
+		{`{"unlimited":true}`, `{}`},
+		{`{"quota":"9","unlimited":null}`, `{"unlimited":false,"quota":"9.00"}`},
+		{`{"caps":{"day":"1","month":0}}`, `{"caps":{"day":"1.00","week":null,"month":"0.00"}}`},
+		{`{"caps":{"week":2}}`, `{"caps":{"day":"1.00","week":"2.00","month":"0.00"}}`},
+		{`{"caps":{"day":null}}`, `{"caps":{"day":null,"week":"2.00","month":"0.00"}}`},
+		{`{"caps":{}}`, `{}`},
+		{`{"caps":null}`, `{"caps":{"day":null,"week":null,"month":null}}`},
+		{`{"rate":0,"in_flight":3}`, `{"rate":0,"in_flight":3}`},
+		{`{"rate":null}`, `{"rate":null}`},
+		{`{"in_flight":null}`, `{"in_flight":null}`},
+		{`{"models":["alpha-*","my own"],"group":"half"}`, `{"models":["alpha-*","my own"],"group":"half"}`},
+		{`{"models":null}`, `{"models":[]}`},
+		{`{"group":null}`, `{"group":null}`},
+		{`{"allow_ips":["2001:DB8::1","192.0.2.0/24"]}`, `{"allow_ips":["2001:db8::1","192.0.2.0/24"]}`},
+		{`{"allow_ips":[]}`, `{"allow_ips":[]}`},
+		{`{"scopes":["manage","read"]}`, `{"scopes":["read","manage"]}`},
+		{`{"scopes":null}`, `{"scopes":["generate","read","manage"]}`},
+		{`{"expires_at":1999999999}`, `{"expires_at":1999999999}`},
+		{`{"expires_at":null,"name":null,"unknown":1}`, `{"expires_at":null}`},
+	} {
+		maps.Copy(want, object(t, step.changed))
+		a := g.operate(http.MethodPatch, "/keys/"+id, step.body)
+		if diff := cmp.Diff(want, settings(a)); a.status != 200 || diff != "" {
+			t.Errorf("%s: %d (-want +got):\n%s", step.body, a.status, diff)
+		}
+	}
+	before := g.operate(http.MethodGet, "/keys/"+id, "")
+	for body, param := range map[string]string{
+		`{"unlimited":true,"quota":"1"}`: "quota", `{"unlimited":false,"quota":"1"}`: "quota", `{"quota":"0"}`: "quota", `{"quota":"-1"}`: "quota",
+		`{"quota":"12,50"}`: "quota", `{"name":""}`: "name", `{"group":"vip"}`: "group", `{"models":["omega-*"]}`: "models[0]", `{"rate":-1}`: "rate",
+		`{"scopes":[]}`: "scopes", `{"scopes":["all"]}`: "scopes[0]", `{"caps":{"day":"x"}}`: "caps.day", `{"allow_ips":["0.0.0.0/0"]}`: "allow_ips[0]",
+		`{"expires_at":1}`: "expires_at", `{"name":"never","in_flight":"1"}`: "in_flight", `[]`: "JSON object", ``: "JSON",
+	} {
+		g.operate(http.MethodPatch, "/keys/"+id, body).wantError(t, 400, "invalid_request_error", param)
+	}
+	if after := g.operate(http.MethodGet, "/keys/"+id, ""); after.body != before.body {
+		t.Errorf("after refusals: %s", after.body)
+	}
+	g.operate(http.MethodPatch, "/keys/"+id, `{"unlimited":true}`)
+	g.operate(http.MethodPatch, "/keys/"+id, `{"unlimited":false}`).wantError(t, 400, "invalid_request_error", "quota")
+	for _, bad := range []string{"key_01JZZZZZZZZZZZZZZZZZZZZZZZ", "x", "key_%00"} {
+		g.operate(http.MethodPatch, "/keys/"+bad, `{}`).wantError(t, 404, "not_found_error", "key")
+	}
+}
+
+// A quota and caps are not set below what is used already.
+func TestLimitsBelowWhatIsUsed(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.submit(images, imageBody) // holds 0.015
+	path := "/keys/" + g.keyRow.ID
+	g.operate(http.MethodPatch, path, `{"quota":"0.014999"}`).wantError(t, 400, "invalid_request_error", "quota must be at least 0.015")
+	if a := g.operate(http.MethodPatch, path, `{"quota":"0.015"}`); a.status != 200 || a.at("quota") != "0.015" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// What changes of a key acts at once here, and within a second elsewhere.
+func TestChangesActAtOnce(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	made := g.operate(http.MethodPost, "/accounts/"+g.account.ID+"/keys", `{"name":"a","unlimited":true}`)
+	id, _ := made.at("id").(string)
+	secret, _ := made.at("key").(string)
+	models := func() string { return g.send(request{path: "/v1/models", key: secret, remote: "192.0.2.1:1"}).body }
+	if !strings.Contains(models(), "alpha-v3") {
+		t.Fatal("the key sees no alpha-v3")
+	}
+	g.operate(http.MethodPatch, "/keys/"+id, `{"models":["theta-*"]}`)
+	if text := models(); strings.Contains(text, "alpha-v3") || !strings.Contains(text, "theta-image-turbo") {
+		t.Errorf("with other models: %s", text)
+	}
+	g.operate(http.MethodPatch, "/keys/"+id, `{"allow_ips":["198.51.100.1"]}`)
+	if text := models(); !strings.Contains(text, "address") {
+		t.Errorf("with other addresses: %s", text)
+	}
+	if _, err := g.store.UpdateKey(t.Context(), id, func(k *mediagate.Key) error { // elsewhere
+		k.AllowIPs = nil
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	g.clock.advance(999 * time.Millisecond)
+	if text := models(); !strings.Contains(text, "theta-image-turbo") {
+		t.Errorf("a second after a change elsewhere: %s", text)
+	}
+	g.operate(http.MethodPatch, "/keys/"+id, `{"models":null}`)
+	g.operate(http.MethodPatch, "/accounts/"+g.account.ID, `{"group":"images"}`)
+	if text := models(); strings.Contains(text, "alpha-v3") || !strings.Contains(text, "theta-image-turbo") {
+		t.Errorf("in another group: %s", text)
+	}
+}
+
+func TestKeyRotation(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	now := g.clock.now().Unix()
+	for name, test := range map[string]struct {
+		body  string
+		param string // of a refusal
+		grace int64
+	}{
+		"nothing":      {"", "", 86400},
+		"an empty one": {"{}", "", 86400},
+		"null":         {`{"grace_seconds":null}`, "", 86400},
+		"at once":      {`{"grace_seconds":0}`, "", 0},
+		"longest":      {`{"grace_seconds":2592000}`, "", 2592000},
+		"too long":     {`{"grace_seconds":2592001}`, "grace_seconds", 0},
+		"negative":     {`{"grace_seconds":-1}`, "grace_seconds", 0},
+		"text":         {`{"grace_seconds":"60"}`, "grace_seconds", 0},
+		"no object":    {`[]`, "JSON object", 0},
+		"blank":        {` `, "JSON", 0},
+	} {
+		made := g.operate(http.MethodPost, "/accounts/"+g.account.ID+"/keys",
+			`{"name":"a","quota":"5","models":["alpha-*"],"group":"half","caps":{"day":"1"},"rate":5,"in_flight":2,"scopes":["read"],"allow_ips":["192.0.2.1"]}`)
+		id, _ := made.at("id").(string)
+		old, _ := made.at("key").(string)
+		use := func(key string) int {
+			return g.send(request{path: "/v1/models", key: key, remote: "192.0.2.1:1"}).status
+		}
+		if use(old) != 200 {
+			t.Fatalf("%s: the key is no good", name)
+		}
+		a := g.operate(http.MethodPost, "/keys/"+id+"/rotate", test.body)
+		if test.param != "" {
+			a.wantError(t, 400, "invalid_request_error", test.param)
+			if use(old) != 200 || g.operate(http.MethodGet, "/keys/"+id, "").at("rotated_to") != nil {
+				t.Errorf("%s: rotated all the same", name)
+			}
+			continue
+		}
+		fresh, _ := a.at("key").(string)
+		if a.status != 201 || a.header.Get("Cache-Control") != "no-store" || a.at("id") == id || fresh == old || !strings.HasPrefix(fresh, "mgk_") {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+		if diff := cmp.Diff(settings(made), settings(a)); diff != "" {
+			t.Errorf("%s: other settings (-want +got):\n%s", name, diff)
+		}
+		shown := g.operate(http.MethodGet, "/keys/"+id, "")
+		if shown.at("expires_at") != float64(now+test.grace) || shown.at("rotated_to") != a.at("id") || shown.at("key") != nil {
+			t.Errorf("%s: the old key is %s", name, shown.body)
+		}
+		want := 200
+		if test.grace == 0 {
+			want = 401
+		}
+		if use(fresh) != 200 || use(old) != want {
+			t.Errorf("%s: the new key gets %d, the old one %d, want %d", name, use(fresh), use(old), want)
+		}
+		again := g.operate(http.MethodPost, "/keys/"+id+"/rotate", "")
+		if test.grace == 0 {
+			again.wantError(t, 404, "not_found_error", "key")
+		} else {
+			again.wantError(t, 409, "invalid_request_error", "rotated already")
+		}
+	}
+	for _, bad := range []string{"key_01JZZZZZZZZZZZZZZZZZZZZZZZ", "x"} {
+		g.operate(http.MethodPost, "/keys/"+bad+"/rotate", "").wantError(t, 404, "not_found_error", "key")
+	}
+}
+
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.seen()
+	g.operate(http.MethodPatch, "/accounts/"+g.account.ID, `{"rate":5}`)
+	made := g.send(request{
+		method: http.MethodPost, path: "/v1/keys", key: g.key, remote: "192.0.2.7:1", body: `{"name":"child","unlimited":true}`,
+	})
+	id, _ := made.at("id").(string)
+	g.operate(http.MethodPatch, "/channels/kling-a", `{"enabled":false}`)
+	g.post("/v1/webhooks/secret", "")
+	g.operate(http.MethodPatch, "/keys/"+id, `{"name":"child"}`) // changes nothing
+	g.operate(http.MethodPost, "/accounts/"+g.account.ID+"/grants", `{"amount":"1","reference":"r"}`)
+	g.operate(http.MethodPost, "/accounts/"+g.account.ID+"/grants", `{"amount":"1","reference":"r"}`)
+	a := g.operate(http.MethodGet, "/audit", "")
+	type line struct{ By, Action, Object, Account any }
+	var got []line
+	rows, _ := a.at("data").([]any)
+	for i := range rows {
+		got = append(got, line{a.at("data", i, "by"), a.at("data", i, "action"), a.at("data", i, "object"), a.at("data", i, "account")})
+	}
+	want := []line{
+		{"operator", "grant", a.at("data", 0, "object"), g.account.ID},
+		{g.keyRow.ID, "rotate_webhook_secret", g.account.ID, g.account.ID},
+		{"operator", "change_channel", "kling-a", nil},
+		{g.keyRow.ID, "create_key", id, g.account.ID},
+		{"operator", "change_account", g.account.ID, g.account.ID},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || a.at("has_more") != false || a.at("object") != "list" {
+		t.Fatalf("%s\n(-want +got):\n%s", a.body, diff)
+	}
+	if first, _ := a.at("data", 4).(map[string]any); cmp.Diff(map[string]any{"rate": 5.0}, first["after"]) != "" ||
+		cmp.Diff(map[string]any{"rate": nil}, first["before"]) != "" || first["at"] != float64(g.clock.now().Unix()) {
+		t.Errorf("the change of the account: %v", first)
+	}
+	if second, _ := a.at("data", 3).(map[string]any); second["address"] != "192.0.2.7" || second["request_id"] != made.header.Get("X-Request-Id") || second["before"] != nil {
+		t.Errorf("the new key: %v", second)
+	}
+	secret, _ := made.at("key").(string)
+	if signing, _ := g.get("/v1/webhooks/secret").at("secret").(string); strings.Contains(a.body, secret[10:38]) || strings.Contains(a.body, signing) {
+		t.Error("the audit holds a secret")
+	}
+	page := g.operate(http.MethodGet, "/audit?limit=2", "")
+	last, _ := page.at("data", 1, "id").(string)
+	if page.at("has_more") != true || page.at("data", 2) != nil {
+		t.Errorf("first page: %s", page.body)
+	}
+	if page = g.operate(http.MethodGet, "/audit?limit=2&after="+last, ""); page.at("data", 0, "object") != "kling-a" {
+		t.Errorf("second page: %s", page.body)
+	}
+	if own := g.operate(http.MethodGet, "/audit?account="+g.account.ID, ""); own.at("data", 3) == nil || own.at("data", 4) != nil {
+		t.Errorf("of the account: %s", own.body)
+	}
+	for query, param := range map[string]string{
+		"limit=0": "limit", "limit=101": "limit", "after=x": "after", "after=aud_01JZZZZZZZZZZZZZZZZZZZZZZZ": "after", "after=" + noTask: "after",
+	} {
+		g.operate(http.MethodGet, "/audit?"+query, "").wantError(t, 400, "invalid_request_error", param)
+	}
+	for _, bad := range []string{noAccount, "x"} {
+		g.operate(http.MethodGet, "/audit?account="+bad, "").wantError(t, 404, "not_found_error", "account")
+	}
+	g.send(request{path: "/admin/v1/audit", key: g.key}).wantError(t, 403, "permission_error", "no admin key")
+}
