@@ -68,11 +68,11 @@ func (c *call) who() string {
 	return c.caller.key.ID
 }
 
-// actor is who the call's changes are noted as made by.
-func (s *Server) actor(c *call) mediagate.Actor {
+// asActor is who the call's changes are noted as made by.
+func (c *call) asActor() mediagate.Actor {
 	a := mediagate.Actor{By: c.who(), RequestID: c.requestID}
-	if address := clientAddress(c.Request(), s.cfg.TrustedProxies); address.IsValid() {
-		a.Address = address.String()
+	if c.client.IsValid() {
+		a.Address = c.client.String()
 	}
 	return a
 }

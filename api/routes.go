@@ -168,7 +168,7 @@ func (s *Server) mount(e *echo.Echo) {
 				}
 			}
 			if r.access != accessOpen && r.method != http.MethodGet {
-				c.acts(s.actor(c))
+				c.acts(c.asActor())
 			}
 			c.claim = claim{budget: c.models.budget, who: c.who()}
 			defer c.claim.release()

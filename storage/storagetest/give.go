@@ -31,7 +31,7 @@ var giveTests = map[string]func(*bench){
 			return mediagate.Key{Name: "given", Quota: unit(4), Scopes: []mediagate.Scope{mediagate.ScopeRead}}, nil
 		})
 		b.noError(err)
-		got, err := b.KeyByHash(b.Context(), [32]byte{1})
+		got, _, err := b.KeyByHash(b.Context(), [32]byte{1})
 		b.noError(err)
 		same(b, "key", got, made)
 		same(b, "its parts", []any{got.AccountID, got.Prefix, got.LastFour, got.CreatedAt, got.Quota}, []any{p.account, "mgk_x", "last", b.now(), unit(4)})
