@@ -116,6 +116,33 @@ type WebhookSecret struct {
 	ExpiresAt time.Time // zero for the current one
 }
 
+// Seals is by which encryption keys the webhook secrets are sealed.
+type Seals struct {
+	First  int     // by the one that encrypts
+	Former int     // by one of those that only decrypt
+	Lost   int     // by none of them
+	Errs   []error // of the lost ones, each naming its row; the first of them
+}
+
+// maxSealErrs is how many rows are named. Where the wrong keys are configured,
+// all of them are lost.
+const maxSealErrs = 20
+
+// Count adds a secret, which the key of this number opens, or none.
+func (s *Seals) Count(key int, err error) {
+	switch {
+	case err != nil:
+		s.Lost++
+		if len(s.Errs) < maxSealErrs {
+			s.Errs = append(s.Errs, err)
+		}
+	case key == 0:
+		s.First++
+	default:
+		s.Former++
+	}
+}
+
 // Action is a command on a task: a row first, a signal second.
 type Action struct {
 	ID      string

@@ -50,13 +50,15 @@ func (s *Store) seal(accountID string, secret []byte) ([]byte, error) {
 	return s.seals[0].Seal(nil, nil, secret, []byte(accountID)), nil //nolint:gosec // this cipher draws its own nonce
 }
 
-func (s *Store) unseal(accountID string, sealed []byte) ([]byte, error) {
-	for _, seal := range s.seals {
-		if secret, err := seal.Open(nil, nil, sealed, []byte(accountID)); err == nil {
-			return secret, nil
+// unseal opens the secret of a row, and says which of the keys did.
+func (s *Store) unseal(r secretRow) (secret []byte, key int, err error) {
+	for i, seal := range s.seals {
+		if secret, err := seal.Open(nil, nil, r.Sealed, []byte(r.AccountID)); err == nil {
+			return secret, i, nil
 		}
 	}
-	return nil, mediagate.Errorf(mediagate.KindInternal, "no encryption key opens the webhook secret of %s", accountID)
+	return nil, 0, mediagate.Errorf(mediagate.KindInternal,
+		"no encryption key opens webhook secret %s of account %s: the key that sealed it is missing", r.ID, r.AccountID)
 }
 
 type secretRow struct {
@@ -164,7 +166,7 @@ func (s *Store) secrets(db *gorm.DB, accountID string) ([]mediagate.WebhookSecre
 		return nil, err
 	}
 	return convertAll(rows, func(r secretRow) (mediagate.WebhookSecret, error) {
-		secret, err := s.unseal(accountID, r.Sealed)
+		secret, _, err := s.unseal(r)
 		return mediagate.WebhookSecret{
 			Secret: secretPrefix + base64.StdEncoding.EncodeToString(secret), ExpiresAt: r.ExpiresAt.Time,
 		}, err

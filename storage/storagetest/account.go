@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"strings"
@@ -275,6 +276,15 @@ var accountTests = map[string]func(*bench){
 	},
 }
 
+// freshKey is the encryption key after encryptionKey.
+var freshKey = []byte("fedcba9876543210fedcba9876543210")
+
+// withKeys opens the store as a process with these encryption keys does.
+func (b *bench) withKeys(keys ...[]byte) *storage.Store {
+	b.Helper()
+	return b.backend.Open(b.T, storage.Config{Now: b.clock.read, EncryptionKeys: keys})
+}
+
 var secretTests = map[string]func(*bench){
 	"the first use makes one secret, also for many at once": func(b *bench) {
 		p := b.newPayer(0)
@@ -339,13 +349,12 @@ var secretTests = map[string]func(*bench){
 		p := b.newPayer(0)
 		old, err := b.WebhookSecrets(b.Context(), p.account)
 		b.noError(err)
-		fresh := []byte("fedcba9876543210fedcba9876543210")
-		both := b.backend.Open(b.T, storage.Config{Now: b.clock.read, EncryptionKeys: [][]byte{fresh, encryptionKey}})
+		both := b.withKeys(freshKey, encryptionKey)
 		got, err := both.RotateWebhookSecret(b.Context(), p.account, false)
 		b.noError(err)
 		same(b, "former secret", got[1].Secret, old[0].Secret)
 
-		only := b.backend.Open(b.T, storage.Config{Now: b.clock.read, EncryptionKeys: [][]byte{encryptionKey}})
+		only := b.withKeys(encryptionKey)
 		_, err = only.WebhookSecrets(b.Context(), p.account)
 		b.kind(err, mediagate.KindInternal)
 	},
@@ -360,9 +369,146 @@ var secretTests = map[string]func(*bench){
 		_, err := b.WebhookSecrets(b.Context(), q.account)
 		b.kind(err, mediagate.KindInternal)
 	},
+	"secrets are sealed anew under the first key, once": func(b *bench) {
+		const accounts = 130 // more than are read at once
+		want := map[string][]mediagate.WebhookSecret{}
+		for range accounts {
+			p := b.newPayer(0)
+			secrets, err := b.RotateWebhookSecret(b.Context(), p.account, false)
+			b.noError(err)
+			want[p.account] = secrets
+		}
+		turned, only := b.withKeys(freshKey, encryptionKey), b.withKeys(freshKey)
+		seals, err := turned.WebhookSeals(b.Context())
+		b.noError(err)
+		same(b, "seals before", seals, mediagate.Seals{Former: 2 * accounts})
+		seals, err = only.WebhookSeals(b.Context())
+		b.noError(err)
+		same(b, "lost without the former key", seals.Lost, 2*accounts)
+		if len(seals.Errs) == 0 || len(seals.Errs) >= accounts {
+			b.Errorf("%d of %d lost secrets are named", len(seals.Errs), seals.Lost)
+		}
+
+		resealed, seals, err := turned.ResealWebhookSecrets(b.Context())
+		b.noError(err)
+		same(b, "sealed anew", resealed, 2*accounts)
+		same(b, "seals", seals, mediagate.Seals{First: 2 * accounts})
+		for account, secrets := range want {
+			got, err := only.WebhookSecrets(b.Context(), account)
+			b.noError(err)
+			same(b, "secrets", got, secrets)
+		}
+		resealed, seals, err = turned.ResealWebhookSecrets(b.Context())
+		b.noError(err)
+		same(b, "sealed anew again", resealed, 0)
+		same(b, "seals", seals, mediagate.Seals{First: 2 * accounts})
+	},
+	"sealing anew goes on where it was cut off": func(b *bench) {
+		const accounts = 120
+		want := map[string][]mediagate.WebhookSecret{}
+		for range accounts {
+			p := b.newPayer(0)
+			secrets, err := b.WebhookSecrets(b.Context(), p.account)
+			b.noError(err)
+			want[p.account] = secrets
+		}
+		// The first process ends as it looks at the clock for the second batch.
+		ctx, cut := context.WithCancel(b.Context())
+		defer cut()
+		looks := 0
+		ends := b.backend.Open(b.T, storage.Config{EncryptionKeys: [][]byte{freshKey, encryptionKey}, Now: func() time.Time {
+			if ctx.Err() == nil {
+				if looks++; looks == 2 {
+					cut()
+				}
+			}
+			return b.clock.read()
+		}})
+		looks = 0
+		_, _, err := ends.ResealWebhookSecrets(ctx)
+		b.kind(err, mediagate.KindUnavailable)
+		turned := b.withKeys(freshKey, encryptionKey)
+		seals, err := turned.WebhookSeals(b.Context())
+		b.noError(err)
+		if seals.Lost > 0 || seals.First == 0 || seals.Former == 0 || seals.First+seals.Former != accounts {
+			b.Fatalf("after the cut: %+v", seals)
+		}
+		before := seals.Former
+		resealed, _, err := turned.ResealWebhookSecrets(b.Context())
+		b.noError(err)
+		same(b, "sealed anew", resealed, before)
+		only := b.withKeys(freshKey)
+		for account, secrets := range want {
+			got, err := only.WebhookSecrets(b.Context(), account)
+			b.noError(err)
+			same(b, "secrets", got, secrets)
+		}
+	},
+	"sealing anew beside rotations and itself loses nothing": func(b *bench) {
+		const accounts = 12
+		var payers []payer
+		for range accounts {
+			p := b.newPayer(0)
+			_, err := b.WebhookSecrets(b.Context(), p.account)
+			b.noError(err)
+			payers = append(payers, p)
+		}
+		turned := b.withKeys(freshKey, encryptionKey)
+		old := b.withKeys(encryptionKey, freshKey) // a process that knows both and was not restarted
+		told := make([]string, accounts)
+		b.race(accounts+2, func(i int) {
+			if i >= accounts {
+				if _, seals, err := turned.ResealWebhookSecrets(b.Context()); err != nil || seals.Lost > 0 {
+					b.Errorf("seal anew: %+v, %v", seals, err)
+				}
+				return
+			}
+			secrets, err := old.RotateWebhookSecret(b.Context(), payers[i].account)
+			if err != nil || len(secrets) != 2 {
+				b.Errorf("rotate: %d secrets, %v", len(secrets), err)
+				return
+			}
+			told[i] = secrets[0].Secret
+		})
+		_, _, err := turned.ResealWebhookSecrets(b.Context()) // what the old process has made meanwhile
+		b.noError(err)
+		only := b.withKeys(freshKey)
+		for i, p := range payers {
+			got, err := only.WebhookSecrets(b.Context(), p.account)
+			b.noError(err)
+			same(b, "live", len(got), 2)
+			same(b, "the secret that the account was told", got[0].Secret, told[i])
+		}
+	},
+	"a secret that no key opens is named, and the others are sealed anew": func(b *bench) {
+		p, q := b.newPayer(0), b.newPayer(0)
+		for _, account := range []string{p.account, q.account} {
+			_, err := b.WebhookSecrets(b.Context(), account)
+			b.noError(err)
+		}
+		b.noError(b.database().Exec("UPDATE webhook_secrets SET sealed = ? WHERE account_id = ?", []byte("rubbish"), q.account).Error)
+		var id string
+		b.noError(b.database().Raw("SELECT id FROM webhook_secrets WHERE account_id = ?", q.account).Scan(&id).Error)
+		resealed, seals, err := b.withKeys(freshKey, encryptionKey).ResealWebhookSecrets(b.Context())
+		b.noError(err)
+		same(b, "sealed anew", resealed, 1)
+		same(b, "lost", seals.Lost, 1)
+		_, read := b.WebhookSecrets(b.Context(), q.account)
+		for _, err := range append(seals.Errs, read) {
+			b.kind(err, mediagate.KindInternal)
+			if !strings.Contains(err.Error(), id) || !strings.Contains(err.Error(), q.account) {
+				b.Errorf("the error does not name the row: %v", err)
+			}
+		}
+		// Once it has expired it signs nothing, and nobody misses its key.
+		b.noError(b.database().Exec("UPDATE webhook_secrets SET expires_at = created_at WHERE account_id = ?", q.account).Error)
+		seals, err = b.withKeys(freshKey).WebhookSeals(b.Context())
+		b.noError(err)
+		same(b, "seals", seals, mediagate.Seals{First: 1})
+	},
 	"without an encryption key no secret is made": func(b *bench) {
 		p := b.newPayer(0)
-		bare := b.backend.Open(b.T, storage.Config{Now: b.clock.read})
+		bare := b.withKeys()
 		_, err := bare.WebhookSecrets(b.Context(), p.account)
 		b.kind(err, mediagate.KindInternal)
 		same(b, "rows", b.count("SELECT COUNT(*) FROM webhook_secrets"), 0)
