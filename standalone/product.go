@@ -58,6 +58,9 @@ func startProduct(
 		g.Close()
 		return err
 	}
+	if err := g.Reseal(ctx); err != nil {
+		logger.ErrorContext(ctx, "webhook secrets cannot be sealed anew", "error", err)
+	}
 	if where.Key, err = seed(ctx, g, dir, secrets); err != nil {
 		g.Close()
 		return fmt.Errorf("make the account %s: %w", demoAccount, err)

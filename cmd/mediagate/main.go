@@ -29,7 +29,8 @@ Usage: mediagate COMMAND [flags]
   api                 serve the HTTP API
   worker              run the durable path
   all                 both in one process
-  migrate             prepare database, bucket and Temporal namespace
+  migrate             prepare database, bucket and Temporal namespace, and
+                      seal webhook secrets anew under the first encryption key
   config              print the settings in force, without secrets
   version             print the version
 
@@ -93,7 +94,8 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 
 func serve(ctx context.Context, command string, args, environ []string, stdout, stderr io.Writer) error {
 	file := variable(environ, "MEDIAGATE_CONFIG")
-	c, err := app.Load(app.Sources{Base: app.Defaults(), File: file, Env: environ, Args: args})
+	src := app.Sources{Base: app.Defaults(), File: file, Env: environ, Args: args}
+	c, err := app.Load(src)
 	if command == "config" {
 		return printConfig(c, err, stdout)
 	}
@@ -107,6 +109,9 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 	}
 	logger := app.NewLogger(c, stderr)
 	app.SetLogger(logger)
+	for _, warning := range src.Warnings(c) {
+		logger.WarnContext(ctx, "a secret is in sight", "where", warning)
+	}
 	app.LimitMemory(ctx, logger)
 	g, err := app.Open(ctx, c, app.Options{Version: version, Logger: logger})
 	if err != nil {
@@ -114,7 +119,10 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 	}
 	defer g.Close()
 	if command == "migrate" {
-		return g.Migrate(ctx)
+		if err := g.Migrate(ctx); err != nil {
+			return err
+		}
+		return g.Reseal(ctx)
 	}
 	roles, err := c.Listen(ctx, command != "worker", command != "api")
 	if err != nil {

@@ -10,35 +10,36 @@ import (
 // names; `secret:"true"` keeps a value out of what is printed, `secret:"url"` its
 // credentials.
 type Config struct {
-	DatabaseURL    string           `yaml:"database_url" secret:"url" help:"PostgreSQL URL of our own tables"`
-	DatabasePool   DatabasePool     `yaml:"database_pool"`
-	Temporal       Temporal         `yaml:"temporal"`
-	S3             S3               `yaml:"s3"`
-	APIListen      string           `yaml:"api_listen" help:"address of the API"`
-	OpsListen      string           `yaml:"ops_listen" help:"address of a worker's health"`
-	AdminKey       string           `yaml:"admin_key" secret:"true" help:"the operators' key, at least 32 characters"`
-	AdminKeyFile   string           `yaml:"admin_key_file" help:"file that holds the admin key, instead of admin_key"`
-	EncryptionKeys []string         `yaml:"encryption_keys" secret:"true" help:"base64 of 32 bytes each: the first encrypts, all decrypt"`
-	Retention      Retention        `yaml:"retention"`
-	ShutdownGrace  time.Duration    `yaml:"shutdown_grace" help:"how long calls under way may take to end"`
-	PublicURL      string           `yaml:"public_url" secret:"url" help:"our own address: of links of uploads; its domain takes no webhooks"`
-	OwnDomains     []string         `yaml:"own_domains" help:"more domains and CIDRs that count as our own"`
-	Currency       string           `yaml:"currency" help:"of prices and balances"`
-	CreditsPerUnit int64            `yaml:"credits_per_unit" help:"credits a currency unit"`
-	CatalogDir     string           `yaml:"catalog_dir" help:"folder of model files over the built-in ones"`
-	Outbound       Outbound         `yaml:"outbound"`
-	Channels       []Channel        `yaml:"channels" help:"vendor accounts"`
-	Groups         map[string]Group `yaml:"groups" help:"classes of accounts and keys"`
-	ArtModal       time.Duration    `yaml:"art_modal_timeout" help:"how long an art task waits for its modal parameters"`
-	MirrorMemory   ByteSize         `yaml:"mirror_memory" help:"what all copies under way in a worker may hold"`
-	TaskTimeout    time.Duration    `yaml:"task_timeout" help:"from submit to the end of waiting for the vendor"`
-	ParkTimeout    time.Duration    `yaml:"park_timeout" help:"a parked task that nobody mends fails then"`
-	ParkRetry      time.Duration    `yaml:"park_retry" help:"a parked step is tried again so often"`
-	QueueTimeout   time.Duration    `yaml:"queue_timeout" help:"waiting for a vendor's slot"`
-	Moderation     Moderation       `yaml:"moderation"`
-	CORSOrigins    []string         `yaml:"cors_origins" help:"origins that browsers may call from"`
-	TrustedProxies Proxies          `yaml:"trusted_proxies" help:"proxies in front of us that append to X-Forwarded-For: how many, or a list of CIDRs"`
-	LogLevel       string           `yaml:"log_level" help:"debug, info, warn or error"`
+	DatabaseURL        string           `yaml:"database_url" secret:"url" help:"PostgreSQL URL of our own tables"`
+	DatabasePool       DatabasePool     `yaml:"database_pool"`
+	Temporal           Temporal         `yaml:"temporal"`
+	S3                 S3               `yaml:"s3"`
+	APIListen          string           `yaml:"api_listen" help:"address of the API"`
+	OpsListen          string           `yaml:"ops_listen" help:"address of a worker's health"`
+	AdminKey           string           `yaml:"admin_key" secret:"true" help:"the operators' key, at least 32 characters"`
+	AdminKeyFile       string           `yaml:"admin_key_file" help:"file that holds the admin key, instead of admin_key"`
+	EncryptionKeys     []string         `yaml:"encryption_keys" secret:"true" help:"base64 of 32 bytes each: the first encrypts, all decrypt"`
+	EncryptionKeysFile string           `yaml:"encryption_keys_file" help:"file that holds the encryption keys, one a line, instead of encryption_keys"`
+	Retention          Retention        `yaml:"retention"`
+	ShutdownGrace      time.Duration    `yaml:"shutdown_grace" help:"how long calls under way may take to end"`
+	PublicURL          string           `yaml:"public_url" secret:"url" help:"our own address: of links of uploads; its domain takes no webhooks"`
+	OwnDomains         []string         `yaml:"own_domains" help:"more domains and CIDRs that count as our own"`
+	Currency           string           `yaml:"currency" help:"of prices and balances"`
+	CreditsPerUnit     int64            `yaml:"credits_per_unit" help:"credits a currency unit"`
+	CatalogDir         string           `yaml:"catalog_dir" help:"folder of model files over the built-in ones"`
+	Outbound           Outbound         `yaml:"outbound"`
+	Channels           []Channel        `yaml:"channels" help:"vendor accounts"`
+	Groups             map[string]Group `yaml:"groups" help:"classes of accounts and keys"`
+	ArtModal           time.Duration    `yaml:"art_modal_timeout" help:"how long an art task waits for its modal parameters"`
+	MirrorMemory       ByteSize         `yaml:"mirror_memory" help:"what all copies under way in a worker may hold"`
+	TaskTimeout        time.Duration    `yaml:"task_timeout" help:"from submit to the end of waiting for the vendor"`
+	ParkTimeout        time.Duration    `yaml:"park_timeout" help:"a parked task that nobody mends fails then"`
+	ParkRetry          time.Duration    `yaml:"park_retry" help:"a parked step is tried again so often"`
+	QueueTimeout       time.Duration    `yaml:"queue_timeout" help:"waiting for a vendor's slot"`
+	Moderation         Moderation       `yaml:"moderation"`
+	CORSOrigins        []string         `yaml:"cors_origins" help:"origins that browsers may call from"`
+	TrustedProxies     Proxies          `yaml:"trusted_proxies" help:"proxies in front of us that append to X-Forwarded-For: how many, or a list of CIDRs"`
+	LogLevel           string           `yaml:"log_level" help:"debug, info, warn or error"`
 }
 
 // DatabasePool bounds a process's connections to PostgreSQL.

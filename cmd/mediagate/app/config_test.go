@@ -543,7 +543,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 // The higher layer decides where the admin key comes from.
 func TestAdminKeyFile(t *testing.T) {
 	t.Parallel()
-	const base, told, kept = "base-base-base-base-base-base-base", "told-told-told-told-told-told-told", "file-file-file-file-file-file-file"
+	const base, told, kept = "base-0123456789-0123456789-0123456789", "told-0123456789-0123456789-0123456789", "file-0123456789-0123456789-0123456789"
 	name := filepath.Join(t.TempDir(), "admin")
 	if err := os.WriteFile(name, []byte(kept+"\n"), 0o600); err != nil {
 		t.Fatal(err)

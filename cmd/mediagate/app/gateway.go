@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
+	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
@@ -174,6 +175,42 @@ func (g *Gateway) Migrate(ctx context.Context) error {
 		return fmt.Errorf("prepare Temporal: %w", err)
 	}
 	return nil
+}
+
+// Reseal seals webhook secrets anew that the first of the encryption keys does
+// not open. What none of them opens is named by the error; the others are sealed
+// all the same.
+func (g *Gateway) Reseal(ctx context.Context) error {
+	resealed, seals, err := g.Store.ResealWebhookSecrets(ctx)
+	g.log.InfoContext(ctx, "webhook secrets sealed anew", "secrets", resealed, "by_first_key", seals.First, "by_no_key", seals.Lost)
+	if err != nil {
+		return fmt.Errorf("seal webhook secrets anew: %w", err)
+	}
+	return lostSeals(seals)
+}
+
+// lostSeals names what no encryption key opens.
+func lostSeals(seals mediagate.Seals) error {
+	if seals.Lost == 0 {
+		return nil
+	}
+	return fmt.Errorf("encryption_keys: %d webhook secrets are sealed by a key that is missing:\n%w", seals.Lost, errors.Join(seals.Errs...))
+}
+
+// checkSeals tells early of webhook secrets that no encryption key opens: their
+// accounts get no callbacks. And how many still need a former key.
+func (g *Gateway) checkSeals(ctx context.Context) {
+	seals, err := g.Store.WebhookSeals(ctx)
+	if err == nil {
+		err = lostSeals(seals)
+	}
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		g.log.ErrorContext(ctx, "webhook secrets cannot be opened", "error", err)
+	case seals.Former > 0:
+		g.log.InfoContext(ctx, "webhook secrets need a former encryption key until migrate seals them anew", "secrets", seals.Former)
+	}
 }
 
 // API builds the API.

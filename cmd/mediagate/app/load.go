@@ -21,10 +21,11 @@ var otherVariables = []string{"CONFIG", "FAILPOINT", "FAILPOINT_DIR", "URL", "KE
 
 // setting is one leaf of Config.
 type setting struct {
-	path  string // temporal.address
-	index []int  // of the field
-	kind  reflect.Type
-	help  string
+	path   string // temporal.address
+	index  []int  // of the field
+	kind   reflect.Type
+	help   string
+	secret string // as the field's tag says
 }
 
 func (s setting) env() string {
@@ -47,7 +48,7 @@ func settings() []setting {
 				walk(f.Type, prefix+name+".", at)
 				continue
 			}
-			list = append(list, setting{path: prefix + name, index: at, kind: f.Type, help: f.Tag.Get("help")})
+			list = append(list, setting{path: prefix + name, index: at, kind: f.Type, help: f.Tag.Get("help"), secret: f.Tag.Get("secret")})
 		}
 	}
 	walk(reflect.TypeFor[Config](), "", nil)
@@ -97,12 +98,12 @@ func Load(src Sources) (Config, error) {
 		c.Channels[i] = channelDefaults(c.Channels[i])
 	}
 	l.origin = ""
-	for _, path := range []*string{&c.AdminKeyFile, &c.CatalogDir} {
+	for _, path := range []*string{&c.AdminKeyFile, &c.EncryptionKeysFile, &c.CatalogDir} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(src.Dir, *path)
 		}
 	}
-	l.adminKeyFile()
+	l.keyFiles()
 	for _, p := range c.problems(src.Embedded) {
 		if l.known(p.needs) {
 			l.problems = append(l.problems, p)
@@ -119,28 +120,41 @@ type loader struct {
 	blind  bool            // the file is not readable: what it says is unknown
 }
 
-// layer reads one layer. What it says about the admin key, as a text or as a
-// file, stands in place of what lower layers say in either way.
+// layer reads one layer. What it says about a key, as a text or as a file,
+// stands in place of what lower layers say in either way.
 func (l *loader) layer(read func()) {
 	c := l.config
-	key, file := c.AdminKey, c.AdminKeyFile
-	c.AdminKey, c.AdminKeyFile = "", ""
+	admin, adminFile, keys, keysFile := c.AdminKey, c.AdminKeyFile, c.EncryptionKeys, c.EncryptionKeysFile
+	c.AdminKey, c.AdminKeyFile, c.EncryptionKeys, c.EncryptionKeysFile = "", "", nil, ""
 	l.said = map[string]bool{}
 	read()
-	switch {
-	case c.AdminKey != "" && c.AdminKeyFile != "":
-		l.fail("admin_key_file", "excludes admin_key: set one of them")
-		c.AdminKeyFile = ""
-	case c.AdminKey == "" && c.AdminKeyFile == "":
-		if !l.said["admin_key"] {
-			c.AdminKey = key
-		}
-		if !l.said["admin_key_file"] {
-			c.AdminKeyFile = file
-		}
+	if l.chosen("admin_key", c.AdminKey != "", &c.AdminKeyFile) {
+		keep(l.said, "admin_key", &c.AdminKey, admin)
+		keep(l.said, "admin_key_file", &c.AdminKeyFile, adminFile)
+	}
+	if l.chosen("encryption_keys", len(c.EncryptionKeys) > 0, &c.EncryptionKeysFile) {
+		keep(l.said, "encryption_keys", &c.EncryptionKeys, keys)
+		keep(l.said, "encryption_keys_file", &c.EncryptionKeysFile, keysFile)
 	}
 	for path := range l.said {
 		l.given[path] = true
+	}
+}
+
+// chosen judges what a layer says of a setting that may also be in a file, and
+// reports whether lower layers count.
+func (l *loader) chosen(path string, text bool, file *string) (lower bool) {
+	if text && *file != "" {
+		l.fail(path+"_file", "excludes "+path+": set one of them")
+		*file = ""
+	}
+	return !text && *file == ""
+}
+
+// keep brings back what lower layers say where this one says nothing.
+func keep[T any](said map[string]bool, path string, now *T, before T) {
+	if !said[path] {
+		*now = before
 	}
 }
 
@@ -228,19 +242,32 @@ func (s setting) parse(text string) (node, error) {
 	return parseYAML([]byte(text))
 }
 
-// adminKeyFile reads the admin key from its file.
-func (l *loader) adminKeyFile() {
+// keyFiles reads the keys that are in files.
+func (l *loader) keyFiles() {
 	c := l.config
-	if c.AdminKey != "" || c.AdminKeyFile == "" {
-		return
+	if text, ok := l.keyFile("admin_key", c.AdminKey != "", c.AdminKeyFile); ok {
+		c.AdminKey = strings.TrimSpace(text)
 	}
-	text, err := os.ReadFile(c.AdminKeyFile)
+	if text, ok := l.keyFile("encryption_keys", len(c.EncryptionKeys) > 0, c.EncryptionKeysFile); ok {
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line != "" {
+				c.EncryptionKeys = append(c.EncryptionKeys, line)
+			}
+		}
+	}
+}
+
+// keyFile reads the file of a setting that is not given as a text.
+func (l *loader) keyFile(path string, given bool, name string) (text string, ok bool) {
+	if given || name == "" {
+		return "", false
+	}
+	text, err := readKeyFile(name)
 	if err != nil {
-		l.fail("admin_key_file", err.Error())
-		l.broken["admin_key"] = true
-		return
+		l.fail(path+"_file", err.Error())
+		l.broken[path] = true
 	}
-	c.AdminKey = strings.TrimSpace(string(text))
+	return text, err == nil
 }
 
 // known reports whether the settings at the paths are what was meant to be in

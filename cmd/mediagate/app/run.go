@@ -66,6 +66,10 @@ func (g *Gateway) Run(ctx context.Context, r Roles) error {
 		return errors.Join(err, r.close())
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		g.checkSeals(ctx)
+		return nil
+	})
 	if r.API != nil {
 		server, err := g.API()
 		if err != nil {

@@ -67,10 +67,13 @@ func (c Config) problems(embedded bool) []problem {
 	v.hostPort("api_listen", c.APIListen, true)
 	v.hostPort("ops_listen", c.OpsListen, true)
 	v.check(len(c.AdminKey) >= minAdminKey, "admin_key", "must have at least %d characters", minAdminKey)
+	v.check(len(c.AdminKey) < minAdminKey || !regular([]byte(c.AdminKey)), "admin_key", "%s", tooRegular)
 	v.check(len(c.EncryptionKeys) > 0, "encryption_keys", "must hold at least one key")
 	for i, key := range c.EncryptionKeys {
 		raw, err := base64.StdEncoding.DecodeString(key)
-		v.check(err == nil && len(raw) == 32, fmt.Sprintf("encryption_keys[%d]", i), "must be base64 of 32 bytes")
+		path := fmt.Sprintf("encryption_keys[%d]", i)
+		v.check(err == nil && len(raw) == 32, path, "must be base64 of 32 bytes")
+		v.check(err != nil || len(raw) != 32 || !regular(raw), path, "%s", tooRegular)
 	}
 	v.check(c.PublicURL == "" || webURL(c.PublicURL), "public_url", "must be an http or https URL")
 	if _, err := outbound.ParseSite(c.PublicURL); webURL(c.PublicURL) && err != nil {
@@ -114,6 +117,22 @@ func (c Config) problems(embedded bool) []problem {
 	v.groups(c.Groups)
 	v.channels(c.Channels)
 	return v.problems
+}
+
+// leastDistinct is how many different bytes a key has at least. Of 32 random ones
+// thirty differ, of as many random hexadecimal digits fourteen; with less than
+// half of that it was typed, not drawn.
+const leastDistinct = 7
+
+const tooRegular = "repeats the same few characters: take a random one, as of openssl rand -base64 32"
+
+// regular reports a key that could be guessed.
+func regular(key []byte) bool {
+	seen := map[byte]bool{}
+	for _, b := range key {
+		seen[b] = true
+	}
+	return len(seen) < leastDistinct
 }
 
 type validator struct{ problems []problem }

@@ -1,0 +1,65 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+)
+
+// maxKeyFile is more than any file of keys needs.
+const maxKeyFile = 64 << 10
+
+// readKeyFile reads a file that holds keys. One that anybody may write to is
+// refused: whoever can replace a key needs not know it. Errors never quote it.
+func readKeyFile(name string) (string, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	about, err := file.Stat()
+	if err != nil {
+		return "", err
+	}
+	if about.Mode().IsRegular() && about.Mode().Perm()&0o002 != 0 {
+		return "", fmt.Errorf("%s may be written by anybody (mode %04o): chmod o-w", name, about.Mode().Perm())
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxKeyFile+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(text) > maxKeyFile:
+		return "", fmt.Errorf("%s is larger than %d bytes", name, maxKeyFile)
+	case bytes.IndexByte(text, 0) >= 0:
+		return "", errors.New(name + " is no text")
+	}
+	return string(text), nil
+}
+
+// Warnings tell of secrets in force that others on the machine can see: in
+// files that anybody may read, and in the arguments of the process.
+func (s Sources) Warnings(c Config) []string {
+	_, flags, err := parseFlags(s)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, f := range flags {
+		secret := f.secret == "true" || f.kind == reflect.TypeFor[[]Channel]() || f.secret == "url" && redactURL(f.text) != f.text
+		if secret && f.text != "" {
+			list = append(list, f.origin+": others on the machine see the arguments of a process: use a variable or a file")
+		}
+	}
+	for _, f := range []struct{ path, name string }{
+		{"admin_key_file", c.AdminKeyFile}, {"encryption_keys_file", c.EncryptionKeysFile},
+	} {
+		about, err := os.Stat(f.name)
+		if err == nil && about.Mode().IsRegular() && about.Mode().Perm()&0o004 != 0 {
+			list = append(list, fmt.Sprintf("%s: anybody may read the file (mode %04o)", f.path, about.Mode().Perm()))
+		}
+	}
+	return list
+}
