@@ -112,7 +112,7 @@ type LedgerReport struct {
 
 // WebhookSecret signs an account's webhooks.
 type WebhookSecret struct {
-	Secret    string    // whsec_ + base64 of 32 bytes
+	Secret    Secret    // whsec_ + base64 of 32 bytes
 	ExpiresAt time.Time // zero for the current one
 }
 

@@ -199,7 +199,7 @@ type Channel struct {
 	Name              string
 	Provider          string
 	BaseURL           string // scheme, host and prefix; empty for the vendor's public one
-	Credentials       map[string]string
+	Credentials       map[string]Secret
 	Options           map[string]string
 	Models            []string // empty: all that its provider serves
 	Priority          int      // lower is tried first
@@ -207,7 +207,7 @@ type Channel struct {
 	Concurrency       int     // vendor jobs at once; 0 = no limit
 	RequestsPerSecond float64 // polling budget
 	PollMin, PollMax  time.Duration
-	CallbackSecret    string
+	CallbackSecret    Secret
 	Account           string   // names the vendor account, whatever the credentials; may be empty
 	Former            []string // names that the channel had
 

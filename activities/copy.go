@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -126,7 +125,7 @@ func (a *Activities) beginCopy(ctx context.Context, task mediagate.Task, row med
 		var err error
 		defer func() {
 			if p := recover(); p != nil {
-				a.Logger.ErrorContext(ctx, "copy panicked", "task", task.ID, "attempt", row.N, "panic", p, "stack", string(debug.Stack()))
+				a.Logger.ErrorContext(ctx, "copy panicked", "task", task.ID, "attempt", row.N, "error", mediagate.Panicked(p))
 				err = errors.New("the copy panicked")
 			}
 			one.stop(nil)

@@ -43,6 +43,22 @@ func (a *Activities) fail(ctx context.Context, err error) error {
 	return toTemporal(err)
 }
 
+// Guarded runs an activity attempt. Where it panics, what Temporal would store by
+// itself holds the value of the panic; here that is an error like any other,
+// whose cause stays in this process.
+func Guarded(ctx context.Context, run func() (any, error)) (result any, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			var cause error = mediagate.Panicked(value)
+			if n, ok := ctx.Value(notedKey{}).(*noted); ok {
+				n.cause.Store(&cause)
+			}
+			result, err = nil, toTemporal(cause)
+		}
+	}()
+	return run()
+}
+
 // toTemporal turns an error into an application error whose type is the kind
 // and whose details are code and park reason. Kinds that a repetition cannot
 // mend are not retried.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,7 +141,7 @@ func (a *Activities) sum(ctx context.Context, before mediagate.Judgement, due []
 func (a *Activities) judgeGuarded(ctx context.Context, task mediagate.Task, request any, in mediagate.Input) (verdict error) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.Logger.ErrorContext(ctx, "judging a file panicked", "task", task.ID, "field", in.Field, "panic", p, "stack", string(debug.Stack()))
+			a.Logger.ErrorContext(ctx, "judging a file panicked", "task", task.ID, "field", in.Field, "error", mediagate.Panicked(p))
 			verdict = mediagate.Errorf(mediagate.KindInternal, "judging a file panicked")
 		}
 	}()

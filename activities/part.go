@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -163,7 +162,7 @@ func (a *Activities) sendPart(ctx context.Context, task mediagate.Task, c claime
 func (a *Activities) callPart(ctx context.Context, task mediagate.Task, row mediagate.Attempt, part int, channel channel.Channel) (got answer) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.Logger.ErrorContext(ctx, "a call panicked", "task", task.ID, "attempt", row.N, "part", part, "panic", p, "stack", string(debug.Stack()))
+			a.Logger.ErrorContext(ctx, "a call panicked", "task", task.ID, "attempt", row.N, "part", part, "error", mediagate.Panicked(p))
 			got = answer{err: mediagate.Errorf(mediagate.KindInternal, "the call panicked")}
 		}
 	}()

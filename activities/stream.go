@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+
+	"github.com/mediagate/mediagate"
 )
 
 // streamBuffer is what is written at once of a file that we make.
@@ -28,7 +30,7 @@ func makeFile(ctx context.Context, write func(context.Context, *bufio.Writer) er
 		var err error
 		defer func() {
 			if p := recover(); p != nil {
-				err = fmt.Errorf("making a file panicked: %v", p)
+				err = fmt.Errorf("making a file: %w", mediagate.Panicked(p))
 			}
 			_ = w.CloseWithError(err) // never fails
 		}()

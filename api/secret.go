@@ -34,7 +34,7 @@ func answerSecret(c *call, secrets []mediagate.WebhookSecret, err error) error {
 	case len(secrets) == 0:
 		return mediagate.Errorf(mediagate.KindInternal, "account %s has no webhook secret", c.caller.key.AccountID)
 	}
-	answer := webhookSecret{Secret: secrets[0].Secret}
+	answer := webhookSecret{Secret: secrets[0].Secret.Reveal()}
 	if len(secrets) > 1 {
 		at := secrets[1].ExpiresAt.Unix()
 		answer.PreviousExpiresAt = &at

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -255,7 +254,7 @@ func (s *Server) guarded(next echo.HandlerFunc, c *call) (err error) {
 				err = errCut
 				return
 			}
-			err = &mediagate.Error{Kind: mediagate.KindInternal, Err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+			err = mediagate.Panicked(p)
 		}
 	}()
 	return next(c.Context)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
-	"runtime/debug"
 	"strings"
 	"unicode"
 
@@ -184,7 +183,7 @@ var errNotStored = errors.New("the file could not be stored")
 func (s *Server) putFile(ctx context.Context, file mediagate.File, cleaned *io.PipeReader, most int64) (got storedFile) {
 	defer func() {
 		if p := recover(); p != nil {
-			got = storedFile{err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+			got = storedFile{err: mediagate.Panicked(p)}
 		}
 		_ = cleaned.CloseWithError(errNotStored) // nobody reads on
 	}()

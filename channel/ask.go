@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"runtime/debug"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -90,7 +89,7 @@ func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) []mediagate.Po
 func (p *Poller) askTogether(ctx context.Context, rows []mediagate.Await) (answers []providers.Answer, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = mediagate.Errorf(mediagate.KindInternal, "panic: %v\n%s", cause, debug.Stack())
+			err = mediagate.Panicked(cause)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
@@ -123,7 +122,7 @@ func (p *Poller) askAlone(ctx context.Context, row mediagate.Await) (result medi
 	asked := p.Now()
 	defer func() {
 		if cause := recover(); cause != nil {
-			p.log.ErrorContext(ctx, "poll panicked", "task", row.TaskID, "panic", cause, "stack", string(debug.Stack()))
+			p.log.ErrorContext(ctx, "poll panicked", "task", row.TaskID, "error", mediagate.Panicked(cause))
 			result = p.again(row, asked)
 		}
 	}()

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"runtime/debug"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -106,7 +104,7 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 func begin(ctx context.Context, speaker providers.Speaker, job mediagate.Job) (s *begun, err error) {
 	defer func() {
 		if p := recover(); p != nil { // one adapter's slip, of which nobody knows how far it came
-			err = &mediagate.Error{Kind: mediagate.KindInternal, Message: "the adapter failed", Err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+			err = &mediagate.Error{Kind: mediagate.KindInternal, Message: "the adapter failed", Err: mediagate.Panicked(p)}
 		}
 	}()
 	body, err := speaker.Speak(ctx, job)

@@ -168,7 +168,7 @@ func (s *Store) secrets(db *gorm.DB, accountID string) ([]mediagate.WebhookSecre
 	return convertAll(rows, func(r secretRow) (mediagate.WebhookSecret, error) {
 		secret, _, err := s.unseal(r)
 		return mediagate.WebhookSecret{
-			Secret: secretPrefix + base64.StdEncoding.EncodeToString(secret), ExpiresAt: r.ExpiresAt.Time,
+			Secret: mediagate.NewSecret(secretPrefix + base64.StdEncoding.EncodeToString(secret)), ExpiresAt: r.ExpiresAt.Time,
 		}, err
 	})
 }

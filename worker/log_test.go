@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -63,6 +64,39 @@ func TestAFailedActivityIsOneLine(t *testing.T) {
 				t.Errorf("Temporal is told %q", err)
 			}
 		})
+	}
+}
+
+// A panic is logged without its value, and nothing of it gets to Temporal.
+func TestAPanicIsOneLineWithoutItsValue(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&out, nil))
+	w := activitytest.New(time.Now)
+	w.Activities.Logger = logger
+	w.Store.Add(w.NewVideo())
+	w.Store.Fault = func(string) error { panic(w.AsyncBound().Channel.Credentials["key"].Reveal() + activitytest.Secret) }
+	var suite testsuite.WorkflowTestSuite
+	var library bytes.Buffer
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.NewTextHandler(&library, nil))))
+	env := suite.NewTestActivityEnvironment()
+	env.SetWorkerOptions(worker.Options{
+		BackgroundActivityContext: context.Background(),
+		Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
+	})
+	env.RegisterActivity(w.Activities)
+	_, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.AttemptArgs{TaskID: activitytest.TaskID, N: 1})
+	if got := activities.FromTemporal(err); err == nil || got.Kind != mediagate.KindInternal {
+		t.Fatalf("the activity ends with %v", err)
+	}
+	text := out.String()
+	if strings.Count(text, "\n") != 1 || !strings.Contains(text, "panic: with a string") || !strings.Contains(text, "log_test.go") {
+		t.Errorf("the log is\n%s", text)
+	}
+	for what, told := range map[string]string{"the log": text, "the log of the library": library.String(), "Temporal": fmt.Sprintf("%+v %+v", err, errors.Unwrap(err))} {
+		if strings.Contains(told, activitytest.Secret) {
+			t.Errorf("%s is told %s", what, told)
+		}
 	}
 }
 

@@ -186,7 +186,7 @@ type loggedActivity struct {
 func (a *loggedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	start := a.parent.now()
 	ctx, cause := activities.Noting(ctx)
-	result, err := a.Next.ExecuteActivity(ctx, in)
+	result, err := activities.Guarded(ctx, func() (any, error) { return a.Next.ExecuteActivity(ctx, in) })
 	info := activity.GetInfo(ctx)
 	attrs := []any{
 		"activity", info.ActivityType.Name, "workflow", info.WorkflowExecution.ID, "run", info.WorkflowExecution.RunID,

@@ -82,7 +82,7 @@ func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (me
 	}
 	return mediagate.WebhookTarget{
 		URL: r.task.Webhook.URL, Body: r.body, BodyAt: r.bodyAt,
-		Secrets: []mediagate.WebhookSecret{{Secret: "whsec_" + Secret}},
+		Secrets: []mediagate.WebhookSecret{{Secret: mediagate.NewSecret("whsec_" + Secret)}},
 		State:   r.task.Webhook.State, Round: r.task.Webhook.Round,
 	}, nil
 }

@@ -66,7 +66,7 @@ func (w *World) AsyncBound() channel.Channel {
 	return channel.Channel{
 		Channel: mediagate.Channel{
 			Name: AsyncChannel, Provider: AsyncProvider, PollMin: 2 * time.Second, PollMax: 15 * time.Second,
-			Credentials: map[string]string{"api_key": Secret},
+			Credentials: mediagate.Secrets(map[string]string{"api_key": Secret}),
 		},
 		Fingerprint: "account-a", Vendor: w.Async.Finding(), MediaHost: "media.example.com",
 	}

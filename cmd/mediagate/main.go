@@ -92,7 +92,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	return exitDone
 }
 
-func serve(ctx context.Context, command string, args, environ []string, stdout, stderr io.Writer) error {
+func serve(ctx context.Context, command string, args, environ []string, stdout, stderr io.Writer) (err error) {
 	file := variable(environ, "MEDIAGATE_CONFIG")
 	src := app.Sources{Base: app.Defaults(), File: file, Env: environ, Args: args}
 	c, err := app.Load(src)
@@ -102,6 +102,11 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.New(c.Scrub(err.Error())) // of libraries, too
+		}
+	}()
 	if name := variable(environ, "MEDIAGATE_FAILPOINT"); name != "" {
 		if err := failpoint.Arm(name, variable(environ, "MEDIAGATE_FAILPOINT_DIR")); err != nil {
 			return err

@@ -249,6 +249,6 @@ const answerBytes = 4 << 20
 
 // call is the call with the account's key.
 func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Bearer " + a.Key}}
+	c.Header = http.Header{"Authorization": {"Bearer " + a.Key.Reveal()}}
 	return c
 }

@@ -195,7 +195,7 @@ func suiteOf(operation string) providertest.Suite {
 	long := func(n int) string { return strings.Repeat("a", n) }
 	return providertest.Suite{
 		Channel: mediagate.Channel{
-			Name: "acedata-a", Provider: "acedata", Credentials: map[string]string{"api_key": "8f0c4bX9mQ2vT7pW8nR3kL5"},
+			Name: "acedata-a", Provider: "acedata", Credentials: mediagate.Secrets(map[string]string{"api_key": "8f0c4bX9mQ2vT7pW8nR3kL5"}),
 		},
 		Job:    first,
 		Others: others,

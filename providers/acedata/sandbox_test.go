@@ -36,7 +36,7 @@ func account(t *testing.T, box *sandboxtest.Sandbox, customer string) *acedata.A
 		if c.Provider == "acedata" {
 			a, err := acedata.New(mediagate.Channel{
 				Name: "a", Provider: c.Provider, BaseURL: box.URL + c.Path,
-				Credentials: map[string]string{"api_key": c.Credentials["api_key"] + customer},
+				Credentials: mediagate.Secrets(map[string]string{"api_key": c.Credentials["api_key"] + customer}),
 			}, vendorhttp.Options{})
 			if err != nil {
 				t.Fatal(err)

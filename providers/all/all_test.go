@@ -62,7 +62,7 @@ func TestNewFailsWithoutProvider(t *testing.T) {
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	channel := func(provider string, credentials map[string]string) mediagate.Channel {
-		return mediagate.Channel{Provider: provider, Credentials: credentials}
+		return mediagate.Channel{Provider: provider, Credentials: mediagate.Secrets(credentials)}
 	}
 	key := map[string]string{"access_key": "AK1", "secret_key": "SK1"}
 	base := all.Fingerprint(channel("kling", key))
@@ -90,7 +90,7 @@ func TestFingerprint(t *testing.T) {
 func TestFingerprintOfALabel(t *testing.T) {
 	t.Parallel()
 	channel := func(provider, label, key string) mediagate.Channel {
-		return mediagate.Channel{Provider: provider, Account: label, Credentials: map[string]string{"api_key": key}}
+		return mediagate.Channel{Provider: provider, Account: label, Credentials: mediagate.Secrets(map[string]string{"api_key": key})}
 	}
 	base := channel("dashscope", "acme", "K1")
 	if all.Fingerprint(base) != all.Fingerprint(channel("dashscope", "acme", "K2")) {

@@ -31,7 +31,7 @@ func refusal(status int, code, text string) providertest.Reply {
 
 func channel() mediagate.Channel {
 	return mediagate.Channel{
-		Name: "dashscope-a", Provider: "dashscope", Credentials: map[string]string{"api_key": "sk-4bX9mQ2vT7pW8nR3"},
+		Name: "dashscope-a", Provider: "dashscope", Credentials: mediagate.Secrets(map[string]string{"api_key": "sk-4bX9mQ2vT7pW8nR3"}),
 	}
 }
 

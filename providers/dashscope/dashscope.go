@@ -135,6 +135,6 @@ func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 
 // call is the call with the account's key.
 func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Bearer " + a.Key}}
+	c.Header = http.Header{"Authorization": {"Bearer " + a.Key.Reveal()}}
 	return c
 }

@@ -85,7 +85,7 @@ func suite() providertest.Suite {
 	}
 	return providertest.Suite{
 		Channel: mediagate.Channel{
-			Name: "gemini-a", Provider: "gemini", Credentials: map[string]string{"api_key": "AIzaSyB4bX9mQ2vT7pW8nR3"},
+			Name: "gemini-a", Provider: "gemini", Credentials: mediagate.Secrets(map[string]string{"api_key": "AIzaSyB4bX9mQ2vT7pW8nR3"}),
 		},
 		Job: mediagate.Job{
 			TaskID: externalID, ExternalID: externalID, Upstream: "gemini-3.1-flash-image-preview", Operation: "image",

@@ -80,7 +80,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		Effect: vendorhttp.Submits, Path: "/v1beta/models/" + url.PathEscape(job.Upstream) + ":generateContent",
 		Body:       req.Body(req.Release), // the answer may take minutes
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout, Bytes: answerBytes},
-		Header: http.Header{"X-Goog-Api-Key": {a.Key}},
+		Header: http.Header{"X-Goog-Api-Key": {a.Key.Reveal()}},
 	})
 	if err != nil {
 		return mediagate.Submission{}, err

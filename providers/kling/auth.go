@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/mediagate/mediagate"
 )
 
 // credentials are either an access key with its secret, or an API key.
-type credentials struct{ access, secret, api string }
+type credentials struct{ access, secret, api mediagate.Secret }
 
 // authorizer makes the bearer token of a call. With an API key it is the key
 // itself, otherwise a JWT that is kept while it is fresh.
@@ -20,15 +22,15 @@ type authorizer interface {
 }
 
 func newAuthorizer(keys credentials, now func() time.Time) authorizer {
-	if keys.api != "" {
-		return apiKey(keys.api)
+	if keys.api != (mediagate.Secret{}) {
+		return apiKey{keys.api}
 	}
-	return &minter{access: keys.access, secret: []byte(keys.secret), now: now}
+	return &minter{access: keys.access, secret: keys.secret, now: now}
 }
 
-type apiKey string
+type apiKey struct{ key mediagate.Secret }
 
-func (k apiKey) token() (string, error) { return string(k), nil }
+func (k apiKey) token() (string, error) { return k.key.Reveal(), nil }
 func (k apiKey) renew(string) bool      { return false }
 
 const (
@@ -38,12 +40,12 @@ const (
 )
 
 type minter struct {
-	access string
-	secret []byte
+	access mediagate.Secret
+	secret mediagate.Secret
 	now    func() time.Time
 
 	mu      sync.Mutex
-	current string
+	current mediagate.Secret
 	made    time.Time
 }
 
@@ -52,26 +54,26 @@ func (m *minter) token() (string, error) {
 	defer m.mu.Unlock()
 	now := m.now()
 	// A clock that was set back would make the token's nbf lie ahead.
-	if age := now.Sub(m.made); m.current != "" && age >= 0 && age < tokenLife-tokenMargin {
-		return m.current, nil
+	if age := now.Sub(m.made); m.current != (mediagate.Secret{}) && age >= 0 && age < tokenLife-tokenMargin {
+		return m.current.Reveal(), nil
 	}
 	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.RegisteredClaims{
-		Issuer:    m.access,
+		Issuer:    m.access.Reveal(),
 		ExpiresAt: jwt.NewNumericDate(now.Add(tokenLife)),
 		NotBefore: jwt.NewNumericDate(now.Add(-tokenSkew)),
-	}).SignedString(m.secret)
+	}).SignedString([]byte(m.secret.Reveal()))
 	if err != nil {
 		return "", err
 	}
-	m.current, m.made = token, now
+	m.current, m.made = mediagate.NewSecret(token), now
 	return token, nil
 }
 
 func (m *minter) renew(stale string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.current == stale {
-		m.current = ""
+	if m.current.Reveal() == stale {
+		m.current = mediagate.Secret{}
 	}
 	return true
 }

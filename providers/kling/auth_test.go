@@ -11,13 +11,14 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
 func TestTokenClaims(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newAuthorizer(credentials{access: "AK", secret: "SK"}, func() time.Time { return now })
+	m := newAuthorizer(credentials{access: mediagate.NewSecret("AK"), secret: mediagate.NewSecret("SK")}, func() time.Time { return now })
 	token, err := m.token()
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +66,7 @@ func TestTokenIsKeptWhileFresh(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := start
-			m := newAuthorizer(credentials{access: "AK", secret: "SK"}, func() time.Time { return now })
+			m := newAuthorizer(credentials{access: mediagate.NewSecret("AK"), secret: mediagate.NewSecret("SK")}, func() time.Time { return now })
 			first, err := m.token()
 			if err != nil {
 				t.Fatal(err)
@@ -85,14 +86,14 @@ func TestTokenIsKeptWhileFresh(t *testing.T) {
 // A token that another caller has renewed already is not dropped again.
 func TestRenewDropsOnlyTheStaleToken(t *testing.T) {
 	t.Parallel()
-	m := &minter{access: "AK", secret: []byte("SK"), now: time.Now, current: "new", made: time.Now()}
-	if !m.renew("old") || m.current != "new" {
+	m := &minter{access: mediagate.NewSecret("AK"), secret: mediagate.NewSecret("SK"), now: time.Now, current: mediagate.NewSecret("new"), made: time.Now()}
+	if !m.renew("old") || m.current.Reveal() != "new" {
 		t.Errorf("current = %q after the renewal of an older one", m.current)
 	}
-	if !m.renew("new") || m.current != "" {
+	if !m.renew("new") || m.current.Reveal() != "" {
 		t.Errorf("current = %q after its renewal", m.current)
 	}
-	if apiKey("k").renew("k") {
+	if (apiKey{mediagate.NewSecret("k")}).renew("k") {
 		t.Error("an API key cannot be renewed")
 	}
 }
@@ -115,7 +116,7 @@ func TestAuthorizedRepeatsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			a := &Adapter{auth: newAuthorizer(credentials{access: "AK", secret: "SK"}, func() time.Time {
+			a := &Adapter{auth: newAuthorizer(credentials{access: mediagate.NewSecret("AK"), secret: mediagate.NewSecret("SK")}, func() time.Time {
 				now = now.Add(time.Second)
 				return now
 			})}

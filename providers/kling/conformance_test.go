@@ -139,7 +139,7 @@ func suite() providertest.Suite {
 	return providertest.Suite{
 		Channel: mediagate.Channel{
 			Name: "kling-a", Provider: "kling",
-			Credentials: map[string]string{"access_key": "AKhHpR8qPzLmT3", "secret_key": "SKbT4eW9nQx7Yv2"},
+			Credentials: mediagate.Secrets(map[string]string{"access_key": "AKhHpR8qPzLmT3", "secret_key": "SKbT4eW9nQx7Yv2"}),
 		},
 		Job: mediagate.Job{
 			TaskID: externalID, ExternalID: externalID, Upstream: "kling-v3", Operation: "video",
@@ -203,7 +203,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceWithAPIKey(t *testing.T) {
 	t.Parallel()
 	s := suite()
-	s.Channel.Credentials = map[string]string{"api_key": "kl-7dPz4mQ9xW2vB8nR"}
+	s.Channel.Credentials = mediagate.Secrets(map[string]string{"api_key": "kl-7dPz4mQ9xW2vB8nR"})
 	for _, rows := range []map[string]providertest.Row{s.SubmitRows, s.PollRows} {
 		for _, code := range []string{"1000", "1001", "1002", "1003", "1004"} { // a key cannot be made anew
 			row := rows[code]

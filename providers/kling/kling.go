@@ -35,14 +35,15 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, erro
 	about := Description()
 	check.Known(about.Credentials, about.Options)
 	base := check.BaseURL(PublicURL)
+	has := func(name string) bool { return ch.Credentials[name] != (mediagate.Secret{}) }
 	var keys credentials
 	generation := generationOf(ch.Options)
 	switch {
 	case generation != generationLegacy && generation != generationV2:
 		check.Wrong("options.generation", "must be legacy or v2")
-	case ch.Credentials["api_key"] != "" && (ch.Credentials["access_key"] != "" || ch.Credentials["secret_key"] != ""):
+	case has("api_key") && (has("access_key") || has("secret_key")):
 		check.Wrong("credentials.api_key", "excludes access_key and secret_key")
-	case ch.Credentials["api_key"] != "" || generation == generationV2: // which takes no other
+	case has("api_key") || generation == generationV2: // which takes no other
 		keys.api = check.Credential("api_key")
 	default:
 		keys.access, keys.secret = check.Credential("access_key"), check.Credential("secret_key")
@@ -52,9 +53,9 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, erro
 	}
 	client := vendorhttp.New(vendorhttp.Config{
 		BaseURL: base,
-		Secrets: []string{keys.access, keys.secret, keys.api},
+		Secrets: []mediagate.Secret{keys.access, keys.secret, keys.api},
 	}, opt)
-	a := &Adapter{http: client, auth: newAuthorizer(keys, client.Now), generation: generation, bothKnown: keys.api != ""}
+	a := &Adapter{http: client, auth: newAuthorizer(keys, client.Now), generation: generation, bothKnown: has("api_key")}
 	if generation == generationV2 {
 		return &batching{a}, nil
 	}
@@ -68,7 +69,7 @@ func generationOf(options map[string]string) string {
 // Account is what names the vendor account of a channel: the access key stays
 // the same when its secret is renewed.
 func Account(ch mediagate.Channel) string {
-	return cmp.Or(ch.Credentials["access_key"], ch.Credentials["api_key"])
+	return cmp.Or(ch.Credentials["access_key"].Reveal(), ch.Credentials["api_key"].Reveal())
 }
 
 // Close drops idle connections.

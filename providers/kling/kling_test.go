@@ -328,18 +328,18 @@ func TestSettings(t *testing.T) {
 		channel mediagate.Channel
 		fields  []string // none: it opens
 	}{
-		"legacy":         {mediagate.Channel{Credentials: keys, Options: map[string]string{"generation": "legacy"}}, nil},
-		"api key":        {mediagate.Channel{Credentials: map[string]string{"api_key": "kl-abcdef"}}, nil},
-		"v2":             {mediagate.Channel{Credentials: map[string]string{"api_key": "kl-abcdef"}, Options: map[string]string{"generation": "v2"}}, nil},
-		"v2 with keys":   {mediagate.Channel{Credentials: keys, Options: map[string]string{"generation": "v2"}}, []string{"credentials.api_key"}},
-		"v3":             {mediagate.Channel{Credentials: keys, Options: map[string]string{"generation": "v3"}}, []string{"options.generation"}},
+		"legacy":         {mediagate.Channel{Credentials: mediagate.Secrets(keys), Options: map[string]string{"generation": "legacy"}}, nil},
+		"api key":        {mediagate.Channel{Credentials: mediagate.Secrets(map[string]string{"api_key": "kl-abcdef"})}, nil},
+		"v2":             {mediagate.Channel{Credentials: mediagate.Secrets(map[string]string{"api_key": "kl-abcdef"}), Options: map[string]string{"generation": "v2"}}, nil},
+		"v2 with keys":   {mediagate.Channel{Credentials: mediagate.Secrets(keys), Options: map[string]string{"generation": "v2"}}, []string{"credentials.api_key"}},
+		"v3":             {mediagate.Channel{Credentials: mediagate.Secrets(keys), Options: map[string]string{"generation": "v3"}}, []string{"options.generation"}},
 		"nothing at all": {mediagate.Channel{}, []string{"credentials.access_key", "credentials.secret_key"}},
 		"both kinds of keys": {
-			mediagate.Channel{Credentials: map[string]string{"api_key": "kl-abcdef", "access_key": "AKabcdef"}},
+			mediagate.Channel{Credentials: mediagate.Secrets(map[string]string{"api_key": "kl-abcdef", "access_key": "AKabcdef"})},
 			[]string{"credentials.api_key"},
 		},
 		"all problems at once": {
-			mediagate.Channel{BaseURL: "nowhere", Credentials: map[string]string{"pin": "1"}, Options: map[string]string{"generation": "v2", "speed": "9"}},
+			mediagate.Channel{BaseURL: "nowhere", Credentials: mediagate.Secrets(map[string]string{"pin": "1"}), Options: map[string]string{"generation": "v2", "speed": "9"}},
 			[]string{"base_url", "credentials.pin", "credentials.api_key", "options.speed"},
 		},
 	} {

@@ -33,7 +33,7 @@ const outputs = `,"outputs":[{"type":"video","id":"v1","url":"https://cdn.exampl
 // newerSuite is the conformance suite of a channel of the newer generation.
 func newerSuite() providertest.Suite {
 	s := suite()
-	s.Channel.Credentials = map[string]string{"api_key": "kl-7dPz4mQ9xW2vB8nR"}
+	s.Channel.Credentials = mediagate.Secrets(map[string]string{"api_key": "kl-7dPz4mQ9xW2vB8nR"})
 	s.Channel.Options = map[string]string{"generation": "v2"}
 	s.Alone = false
 	s.Ref.State = "tasks"
@@ -187,7 +187,7 @@ func TestFindAsksBothGenerations(t *testing.T) {
 // keyed is a channel of the older generation with an API key.
 func keyed() providertest.Suite {
 	s := suite()
-	s.Channel.Credentials = map[string]string{"api_key": "kl-7dPz4mQ9xW2vB8nR"}
+	s.Channel.Credentials = mediagate.Secrets(map[string]string{"api_key": "kl-7dPz4mQ9xW2vB8nR"})
 	return s
 }
 

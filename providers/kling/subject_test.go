@@ -144,7 +144,7 @@ func TestSubjectsByName(t *testing.T) {
 			account := suite()
 			id := strings.ReplaceAll("task "+name, " ", "_")
 			job := mediagate.Job{TaskID: id, ExternalID: id, Upstream: upstream, Operation: tc.operation, Params: raw}
-			account.Channel.Credentials = sandbox.DefaultAccounts()[0].Credentials
+			account.Channel.Credentials = mediagate.Secrets(sandbox.DefaultAccounts()[0].Credentials)
 			delete(account.Channel.Credentials, "api_key")
 			if _, err := account.Open(t, world.URL+"/kling", providers.Options{}).Submit(t.Context(), job); err != nil {
 				t.Errorf("the sandbox refuses it: %v", err)

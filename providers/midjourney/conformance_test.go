@@ -156,7 +156,7 @@ func suite() providertest.Suite {
 	six := `["` + strings.Repeat(`https://img.example.com/a.png","`, 5) + `https://img.example.com/a.png"]`
 	return providertest.Suite{
 		Channel: mediagate.Channel{
-			Name: "mj-a", Provider: "midjourney", Credentials: map[string]string{"api_secret": "mjs-4bX9mQ2vT7pW8nR3kL5"},
+			Name: "mj-a", Provider: "midjourney", Credentials: mediagate.Secrets(map[string]string{"api_secret": "mjs-4bX9mQ2vT7pW8nR3kL5"}),
 		},
 		Private: true,
 		Job:     first,

@@ -68,7 +68,7 @@ const apiSecret = "api_secret"
 // Adapter speaks to one proxy. It is safe for concurrent use.
 type Adapter struct {
 	http    *vendorhttp.Client
-	secret  string
+	secret  mediagate.Secret
 	dialect string
 	images  *inline.Images
 }
@@ -89,7 +89,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, erro
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	client := vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []string{secret}}, opt)
+	client := vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []mediagate.Secret{secret}}, opt)
 	a := &Adapter{http: client, secret: secret, dialect: dialect, images: inline.NewImages(client.Now)}
 	if dialect == dialectTrueai {
 		return &stopping{a}, nil
@@ -101,7 +101,7 @@ func dialectOf(options map[string]string) string { return cmp.Or(options["dialec
 
 // Account names the vendor account of a channel: there is nothing but the
 // secret that could.
-func Account(ch mediagate.Channel) string { return ch.Credentials[apiSecret] }
+func Account(ch mediagate.Channel) string { return ch.Credentials[apiSecret].Reveal() }
 
 // Close drops idle connections.
 func (a *Adapter) Close() { a.http.Close() }
@@ -220,6 +220,6 @@ func (s *stopping) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 
 // call is the call with the proxy's secret.
 func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Mj-Api-Secret": {a.secret}}
+	c.Header = http.Header{"Mj-Api-Secret": {a.secret.Reveal()}}
 	return c
 }

@@ -33,7 +33,7 @@ func quote(s string) string {
 
 func channel() mediagate.Channel {
 	return mediagate.Channel{
-		Name: "minimax-a", Provider: "minimax", Credentials: map[string]string{"api_key": "eJ4bX9mQ2vT7pW8nR3"},
+		Name: "minimax-a", Provider: "minimax", Credentials: mediagate.Secrets(map[string]string{"api_key": "eJ4bX9mQ2vT7pW8nR3"}),
 	}
 }
 

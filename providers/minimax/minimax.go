@@ -218,6 +218,6 @@ func (a *Adapter) read(ctx context.Context, path string) (vendorhttp.Answer, err
 
 // call is the call with the account's key.
 func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Bearer " + a.Key}}
+	c.Header = http.Header{"Authorization": {"Bearer " + a.Key.Reveal()}}
 	return c
 }

@@ -122,7 +122,7 @@ func suite() providertest.Suite {
 	long := func(n int) string { return strings.Repeat("a", n) }
 	return providertest.Suite{
 		Channel: mediagate.Channel{
-			Name: "musicapi-a", Provider: "musicapi", Credentials: map[string]string{"api_key": "9d1f4bX9mQ2vT7pW8nR3kL5"},
+			Name: "musicapi-a", Provider: "musicapi", Credentials: mediagate.Secrets(map[string]string{"api_key": "9d1f4bX9mQ2vT7pW8nR3kL5"}),
 		},
 		Unnamed: true,
 		Job:     job(spring, own()),

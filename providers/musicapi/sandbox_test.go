@@ -33,7 +33,7 @@ func TestChain(t *testing.T) {
 		}
 		var err error
 		a, err = musicapi.New(mediagate.Channel{
-			Name: "a", Provider: c.Provider, BaseURL: box.URL + c.Path, Credentials: c.Credentials,
+			Name: "a", Provider: c.Provider, BaseURL: box.URL + c.Path, Credentials: mediagate.Secrets(c.Credentials),
 		}, vendorhttp.Options{})
 		if err != nil {
 			t.Fatal(err)

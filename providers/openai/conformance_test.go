@@ -54,7 +54,7 @@ func suite() providertest.Suite {
 	const invalid = "invalid_request_error"
 	return providertest.Suite{
 		Channel: mediagate.Channel{
-			Name: "openai-a", Provider: "openai", Credentials: map[string]string{"api_key": "sk-test-0123456789abcdef"},
+			Name: "openai-a", Provider: "openai", Credentials: mediagate.Secrets(map[string]string{"api_key": "sk-test-0123456789abcdef"}),
 			Options: map[string]string{"organization": "org-1", "project": "proj_1"},
 		},
 		Prefix: "/v1",

@@ -55,7 +55,8 @@ func Description() providers.Description {
 // Adapter speaks to one account. It is safe for concurrent use.
 type Adapter struct {
 	http   *vendorhttp.Client
-	header http.Header // of every call
+	key    mediagate.Secret
+	header http.Header // of every call, but for the key
 }
 
 // New makes the adapter of a channel; errors name channel and field.
@@ -65,7 +66,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 		return nil, err
 	}
 	check := vendorhttp.Check(ch)
-	a := &Adapter{http: account.HTTP, header: http.Header{"Authorization": {"Bearer " + account.Key}, "Accept": {"audio/*, application/json"}}}
+	a := &Adapter{http: account.HTTP, key: account.Key, header: http.Header{"Accept": {"audio/*, application/json"}}}
 	for option, name := range map[string]string{optionOrganization: "OpenAI-Organization", optionProject: "OpenAI-Project"} {
 		value := ch.Options[option]
 		if value == "" {
@@ -103,8 +104,10 @@ func (a *Adapter) Speak(ctx context.Context, job mediagate.Job) (io.ReadCloser, 
 	if err != nil {
 		return nil, &mediagate.Error{Kind: mediagate.KindInternal, Message: "the request cannot be written", Err: err}
 	}
+	header := a.header.Clone()
+	header.Set("Authorization", "Bearer "+a.key.Reveal())
 	answer, err := a.http.Stream(ctx, vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: "/audio/speech", Body: vendorhttp.JSON(body), Header: a.header, SendBefore: job.SendBefore,
+		Effect: vendorhttp.Submits, Path: "/audio/speech", Body: vendorhttp.JSON(body), Header: header, SendBefore: job.SendBefore,
 		Limits: vendorhttp.Limits{Header: headTimeout, Total: speechTimeout, Stall: stallTimeout, Bytes: speechBytes},
 	})
 	if err != nil {

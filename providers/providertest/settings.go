@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ func (s Suite) settings(t *testing.T) {
 		channel mediagate.Channel
 		field   string
 	}{
-		"unknown credential": {change(func(c *mediagate.Channel) { c.Credentials["pin"] = "1234" }), "credentials.pin"},
+		"unknown credential": {change(func(c *mediagate.Channel) { c.Credentials["pin"] = mediagate.NewSecret("1234") }), "credentials.pin"},
 		"unknown option":     {change(func(c *mediagate.Channel) { c.Options = map[string]string{"turbo": "yes"} }), "options.turbo"},
 		"relative base URL":  {change(func(c *mediagate.Channel) { c.BaseURL = "api.example.com" }), "base_url"},
 		"base URL of files":  {change(func(c *mediagate.Channel) { c.BaseURL = "file:///etc" }), "base_url"},
@@ -40,11 +41,13 @@ func (s Suite) settings(t *testing.T) {
 		cases["line break in "+name] = struct {
 			channel mediagate.Channel
 			field   string
-		}{change(func(c *mediagate.Channel) { c.Credentials[name] += "\r\nX-Evil: 1" }), "credentials." + name}
+		}{change(func(c *mediagate.Channel) {
+			c.Credentials[name] = mediagate.NewSecret(c.Credentials[name].Reveal() + "\r\nX-Evil: 1")
+		}), "credentials." + name}
 		cases["oversized "+name] = struct {
 			channel mediagate.Channel
 			field   string
-		}{change(func(c *mediagate.Channel) { c.Credentials[name] = strings.Repeat("k", 5000) }), "credentials." + name}
+		}{change(func(c *mediagate.Channel) { c.Credentials[name] = mediagate.NewSecret(strings.Repeat("k", 5000)) }), "credentials." + name}
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +76,10 @@ func (s Suite) settings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// Whatever holds the adapter may be printed, as by a panic.
+		for _, verb := range []string{"%v", "%+v", "%#v"} {
+			s.discreet(t, fmt.Sprintf(verb, p)+fmt.Sprintf(verb, struct{ vendor any }{p})+fmt.Sprintf(verb, s.Channel), "")
+		}
 		if c, ok := p.(providers.Closer); ok {
 			c.Close()
 		}
@@ -86,7 +93,7 @@ func (s Suite) settings(t *testing.T) {
 		}
 		other := change(func(c *mediagate.Channel) {
 			for name := range c.Credentials {
-				c.Credentials[name] += "x"
+				c.Credentials[name] = mediagate.NewSecret(c.Credentials[name].Reveal() + "x")
 			}
 		})
 		if account(other) == account(s.Channel) {

@@ -159,7 +159,7 @@ func (s Suite) leak(r Request) string {
 	var text strings.Builder
 	text.WriteString("no luck with " + r.Header.Get("Authorization") + " at http://" + r.Host + r.Path + " (" + r.Host + ", 127.0.0.1)")
 	for name, secret := range s.Channel.Credentials {
-		text.WriteString(" " + name + "=" + secret + " '" + secret + "'")
+		text.WriteString(" " + name + "=" + secret.Reveal() + " '" + secret.Reveal() + "'")
 	}
 	return text.String()
 }

@@ -159,7 +159,7 @@ func (s Suite) Open(tb testing.TB, address string, opt providers.Options) provid
 		ch.Options[name] = strings.ReplaceAll(value, "{vendor}", address)
 	}
 	for name, value := range ch.Credentials {
-		ch.Credentials[name] = strings.ReplaceAll(value, Address, address)
+		ch.Credentials[name] = mediagate.NewSecret(strings.ReplaceAll(value.Reveal(), Address, address))
 	}
 	p, err := s.adapter(tb).Open(ch, opt)
 	if err != nil {
@@ -265,7 +265,7 @@ func (s Suite) check(t *testing.T, err error, want Row, host string) {
 func (s Suite) discreet(t *testing.T, text, host string) {
 	t.Helper()
 	for name, secret := range s.Channel.Credentials {
-		if strings.Contains(text, secret) {
+		if strings.Contains(text, secret.Reveal()) {
 			t.Errorf("the text holds credential %s: %s", name, text)
 		}
 	}

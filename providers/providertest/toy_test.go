@@ -24,7 +24,7 @@ import (
 // where the vendor has none into the prompt.
 type toy struct {
 	http *vendorhttp.Client
-	key  string
+	key  mediagate.Secret
 	auth string // where tokens come from
 	into func(request map[string]string, words string)
 }
@@ -50,7 +50,7 @@ func toyAdapter(into func(map[string]string, string)) providers.Adapter {
 	}
 	return providers.Adapter{
 		Description: about,
-		Account:     func(ch mediagate.Channel) string { return ch.Credentials["api_key"] },
+		Account:     func(ch mediagate.Channel) string { return ch.Credentials["api_key"].Reveal() },
 		Open: func(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
 			check := vendorhttp.Check(ch)
 			check.Known(about.Credentials, about.Options)
@@ -58,7 +58,7 @@ func toyAdapter(into func(map[string]string, string)) providers.Adapter {
 			if err := check.Err(); err != nil {
 				return nil, err
 			}
-			return &toy{vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []string{key}}, opt), key, ch.Options["auth_url"], into}, nil
+			return &toy{vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []mediagate.Secret{key}}, opt), key, ch.Options["auth_url"], into}, nil
 		},
 		Express: func(job mediagate.Job, _ map[string]string) error {
 			_, _, err := toyRequest(job, into)
@@ -111,7 +111,7 @@ func toyForm(ctx context.Context, request map[string]string, picture string, in 
 
 // do makes a call and decodes what the vendor says with 200.
 func (a *toy) do(ctx context.Context, call vendorhttp.Call, v any) error {
-	call.Header = http.Header{"Authorization": {"Bearer " + a.key}}
+	call.Header = http.Header{"Authorization": {"Bearer " + a.key.Reveal()}}
 	answer, err := a.http.Do(ctx, call)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (a *toy) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submissi
 	if err != nil {
 		return mediagate.Submission{}, vendorhttp.BeforeSubmission(err)
 	}
-	a.http.Hide(token.Token.ID())
+	a.http.Hide(mediagate.NewSecret(token.Token.ID()))
 	request["token"] = token.Token.ID()
 	form, end, err := toyForm(ctx, request, picture, job.Inputs)
 	if err != nil {
@@ -285,7 +285,7 @@ func toySuite(into func(map[string]string, string)) providertest.Suite {
 		Adapter: toyAdapter(into),
 		Channel: mediagate.Channel{
 			Name: "toy-a", Provider: "toy",
-			Credentials: map[string]string{"api_key": "sk-tOy4mQ9xW2vB8nR"}, Options: map[string]string{"auth_url": "{vendor}"},
+			Credentials: mediagate.Secrets(map[string]string{"api_key": "sk-tOy4mQ9xW2vB8nR"}), Options: map[string]string{"auth_url": "{vendor}"},
 		},
 		Job: mediagate.Job{
 			TaskID: "task_1", ExternalID: "task_1", Upstream: "toy-1", Operation: "video",

@@ -102,7 +102,7 @@ func suite() providertest.Suite {
 	span := func(from, to string) string { return `{"start_s":` + from + `,"end_s":` + to + `}` }
 	return providertest.Suite{
 		Channel: mediagate.Channel{
-			Name: "sunoapi-a", Provider: "sunoapi", Credentials: map[string]string{"api_key": "9d1f4bX9mQ2vT7pW8nR3kL5"},
+			Name: "sunoapi-a", Provider: "sunoapi", Credentials: mediagate.Secrets(map[string]string{"api_key": "9d1f4bX9mQ2vT7pW8nR3kL5"}),
 		},
 		Job:    job("song", spring, nil),
 		Others: []mediagate.Job{job("replace", section, own(198)), job("stems", `{}`, own(0))},

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/publicsuffix"
+
+	"github.com/mediagate/mediagate"
 )
 
 // MaxText is the number of characters that is kept of a vendor's text.
@@ -42,9 +44,10 @@ type cleaner struct {
 	hosts   []string
 }
 
-func newCleaner(base string, secrets []string) *cleaner {
+func newCleaner(base string, secrets []mediagate.Secret) *cleaner {
 	c := &cleaner{}
-	for _, s := range secrets {
+	for _, secret := range secrets {
+		s := secret.Reveal()
 		// A very short secret would blank out common words.
 		if len(s) >= 4 {
 			c.secrets = append(c.secrets, s, url.QueryEscape(s))

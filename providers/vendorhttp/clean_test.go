@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/mediagate/mediagate"
 )
 
 func TestEnglish(t *testing.T) {
@@ -23,7 +25,7 @@ func TestEnglish(t *testing.T) {
 
 func TestClean(t *testing.T) {
 	t.Parallel()
-	c := newCleaner("https://vendor-gw.corp:8443/prefix", []string{"AKhHpR8qPz", "s3cr3t+/=", "AKhHpR8qPzLonger"})
+	c := newCleaner("https://vendor-gw.corp:8443/prefix", []mediagate.Secret{mediagate.NewSecret("AKhHpR8qPz"), mediagate.NewSecret("s3cr3t+/="), mediagate.NewSecret("AKhHpR8qPzLonger")})
 	for name, tc := range map[string]struct{ in, want string }{
 		"plain":              {"duration must be between 3 and 15", "duration must be between 3 and 15"},
 		"chinese":            {"内容违规，请修改后重试", "内容违规，请修改后重试"},
@@ -86,7 +88,7 @@ func TestCleanCapsLength(t *testing.T) {
 func TestCleanNeverLeaks(t *testing.T) {
 	t.Parallel()
 	const secret = "Zq8#s3cret/Key=="
-	c := newCleaner("https://vendor-gw.example.com", []string{secret})
+	c := newCleaner("https://vendor-gw.example.com", []mediagate.Secret{mediagate.NewSecret(secret)})
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 			secret, "https://", "vendor-gw.example.com", "Bearer ", "\xff", "\n", "token=", strings.Repeat("x", 5000),
@@ -108,13 +110,13 @@ func TestHide(t *testing.T) {
 	t.Parallel()
 	c := open(t, "https://api.vendor.example", Options{})
 	for i := range maxFetched {
-		c.Hide("swordfish" + strings.Repeat("x", i))
-		c.Hide("swordfish") // as a token that is used again
+		c.Hide(mediagate.NewSecret("swordfish" + strings.Repeat("x", i)))
+		c.Hide(mediagate.NewSecret("swordfish")) // as a token that is used again
 	}
 	if got, want := c.Clean("no swordfish, no sk-secret-1"), "no [hidden], no [hidden]"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	c.Hide("marlin")
+	c.Hide(mediagate.NewSecret("marlin"))
 	if got, want := c.Clean("no swordfish, no marlin"), "no swordfish, no [hidden]"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -20,8 +20,8 @@ import (
 
 // Config is what an adapter decides about its calls.
 type Config struct {
-	BaseURL string   // scheme, host and prefix, as Settings.BaseURL returns it
-	Secrets []string // never to appear in any text
+	BaseURL string             // scheme, host and prefix, as Settings.BaseURL returns it
+	Secrets []mediagate.Secret // never to appear in any text
 }
 
 // Client makes the calls of one channel. It is safe for concurrent use.
@@ -33,10 +33,10 @@ type Client struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config
 	reads   *http.Client
-	secrets []string
+	secrets []mediagate.Secret
 
 	hiding  sync.Mutex
-	fetched []string // secrets, the latest last
+	fetched []mediagate.Secret // the latest last
 	cleaner atomic.Pointer[cleaner]
 }
 
@@ -114,10 +114,10 @@ func (c *Client) Close() { c.reads.CloseIdleConnections() }
 
 // Hide takes a secret out of all texts from now on that was no credential of the
 // channel's but fetched with one, such as a token. The latest are remembered.
-func (c *Client) Hide(secret string) {
+func (c *Client) Hide(secret mediagate.Secret) {
 	c.hiding.Lock()
 	defer c.hiding.Unlock()
-	if slices.Contains(c.fetched, secret) {
+	if slices.ContainsFunc(c.fetched, secret.Equal) {
 		return
 	}
 	c.fetched = append(c.fetched, secret)

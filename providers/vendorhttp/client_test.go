@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T, base string, opt Options) *Client {
 	t.Helper()
-	c := New(Config{BaseURL: base, Secrets: []string{"sk-secret-1"}}, opt)
+	c := New(Config{BaseURL: base, Secrets: []mediagate.Secret{mediagate.NewSecret("sk-secret-1")}}, opt)
 	t.Cleanup(c.Close)
 	return c
 }

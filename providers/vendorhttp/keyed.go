@@ -14,7 +14,7 @@ const apiKey = "api_key"
 // embed it.
 type Keyed struct {
 	HTTP *Client
-	Key  string
+	Key  mediagate.Secret
 }
 
 // OpenKeyed opens the account of a channel whose one credential is an API key.
@@ -26,7 +26,7 @@ func OpenKeyed(ch mediagate.Channel, opt Options, publicURL string, options ...s
 	if err := check.Err(); err != nil {
 		return Keyed{}, err
 	}
-	return Keyed{HTTP: New(Config{BaseURL: base, Secrets: []string{key}}, opt), Key: key}, nil
+	return Keyed{HTTP: New(Config{BaseURL: base, Secrets: []mediagate.Secret{key}}, opt), Key: key}, nil
 }
 
 // Close drops idle connections.
@@ -45,4 +45,4 @@ func (k Keyed) SubmitJSON(ctx context.Context, job mediagate.Job, call Call, bod
 
 // KeyAccount names the vendor account of such a channel: there is nothing else
 // that could.
-func KeyAccount(ch mediagate.Channel) string { return ch.Credentials[apiKey] }
+func KeyAccount(ch mediagate.Channel) string { return ch.Credentials[apiKey].Reveal() }

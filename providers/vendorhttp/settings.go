@@ -48,8 +48,8 @@ func (s *Settings) Known(credentials, options []string) {
 const maxCredential = 2048
 
 // Credential returns a credential that must be there and fit a header.
-func (s *Settings) Credential(name string) string {
-	value := s.channel.Credentials[name]
+func (s *Settings) Credential(name string) mediagate.Secret {
+	value := s.channel.Credentials[name].Reveal()
 	switch {
 	case value == "":
 		s.Wrong("credentials."+name, "is missing")
@@ -58,7 +58,7 @@ func (s *Settings) Credential(name string) string {
 	case strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }):
 		s.Wrong("credentials."+name, "holds spaces or characters that are not ASCII")
 	}
-	return value
+	return s.channel.Credentials[name]
 }
 
 // BaseURL returns the channel's base URL, or the vendor's public one, without

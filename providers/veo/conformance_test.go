@@ -99,7 +99,7 @@ func suite() providertest.Suite {
 	throttled := providertest.Row{Reply: refusal(429, "RESOURCE_EXHAUSTED", "slow down"), Kind: mediagate.KindThrottled, RetryAfter: time.Second}
 	ref := mediagate.JobRef{JobID: jobID, ExternalID: externalID, Operation: "video", State: owner}
 	s := providertest.Suite{
-		Channel: mediagate.Channel{Name: "veo-a", Provider: "veo", Credentials: map[string]string{"api_key": "AIzaSyB4bX9mQ2vT7pW8nR3"}},
+		Channel: mediagate.Channel{Name: "veo-a", Provider: "veo", Credentials: mediagate.Secrets(map[string]string{"api_key": "AIzaSyB4bX9mQ2vT7pW8nR3"})},
 		Job:     job(`{"prompt":"a red kite","generate_audio":true,"first_frame_image":"https://img.example.com/a.png"}`),
 		Files:   map[string]string{"https://img.example.com/a.png": picture(3), "https://img.example.com/b.png": picture(4)},
 		Others: []mediagate.Job{{

@@ -101,7 +101,7 @@ func (a *Adapter) download(at *url.URL) vendorhttp.Call {
 		Limits: vendorhttp.Limits{Total: fileTimeout, Header: headTimeout, Bytes: fileBytes},
 	}
 	if a.own(at) {
-		c.Header.Set("X-Goog-Api-Key", a.Key)
+		c.Header.Set("X-Goog-Api-Key", a.Key.Reveal())
 	}
 	return c
 }

@@ -18,7 +18,7 @@ const key = "AIzaSyB4bX9mQ2vT7pW8nR3"
 
 func open(t *testing.T, base string) *Adapter {
 	t.Helper()
-	a, err := New(mediagate.Channel{Name: "a", BaseURL: base, Credentials: map[string]string{"api_key": key}}, vendorhttp.Options{})
+	a, err := New(mediagate.Channel{Name: "a", BaseURL: base, Credentials: mediagate.Secrets(map[string]string{"api_key": key})}, vendorhttp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -177,4 +177,4 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 }
 
 // header carries the account's key.
-func (a *Adapter) header() http.Header { return http.Header{"X-Goog-Api-Key": {a.Key}} }
+func (a *Adapter) header() http.Header { return http.Header{"X-Goog-Api-Key": {a.Key.Reveal()}} }

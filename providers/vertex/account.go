@@ -33,7 +33,7 @@ const googleOAuth = "https://oauth2.googleapis.com/token"
 type settings struct {
 	base, project, location string
 	account                 serviceAccount
-	secrets                 []string
+	secrets                 []mediagate.Secret
 }
 
 // serviceAccount is the key file of one.
@@ -61,7 +61,7 @@ func publicURL(location string) string {
 func readSettings(ch mediagate.Channel) (settings, error) {
 	check := vendorhttp.Check(ch)
 	check.Known(Description().Credentials, nil)
-	s := settings{project: check.Credential(credProject), location: check.Credential(credLocation)}
+	s := settings{project: check.Credential(credProject).Reveal(), location: check.Credential(credLocation).Reveal()}
 	if s.project != "" && !projectPattern.MatchString(s.project) {
 		check.Wrong("credentials."+credProject, "is no project's id or number")
 	}
@@ -74,15 +74,17 @@ func readSettings(ch mediagate.Channel) (settings, error) {
 		public = publicURL(s.location)
 	}
 	s.base = check.BaseURL(public)
-	raw, problem := accountText(ch.Credentials[credAccount])
+	raw, problem := accountText(ch.Credentials[credAccount].Reveal())
 	if problem == "" {
 		s.account, problem = readAccount(raw)
 	}
 	if problem != "" {
 		check.Wrong("credentials."+credAccount, problem)
 	}
-	s.secrets = append(keyLines(s.account.PrivateKey),
-		raw, s.account.PrivateKeyID, s.account.ClientEmail, s.project, s.location, ch.Credentials[credAccount])
+	for _, text := range append(keyLines(s.account.PrivateKey), raw, s.account.PrivateKeyID, s.account.ClientEmail, s.project, s.location) {
+		s.secrets = append(s.secrets, mediagate.NewSecret(text))
+	}
+	s.secrets = append(s.secrets, ch.Credentials[credAccount])
 	return s, check.Err()
 }
 
@@ -149,5 +151,5 @@ func (a serviceAccount) config() *jwt.Config {
 // Account names the vendor account behind a channel: operations are found in
 // their project and location, by whichever service account may see those.
 func Account(ch mediagate.Channel) string {
-	return ch.Credentials[credProject] + "\x00" + ch.Credentials[credLocation]
+	return ch.Credentials[credProject].Reveal() + "\x00" + ch.Credentials[credLocation].Reveal()
 }

@@ -127,9 +127,9 @@ func suite() providertest.Suite {
 	throttled := providertest.Row{Reply: refusal(429, "RESOURCE_EXHAUSTED", "slow down"), Kind: mediagate.KindThrottled, RetryAfter: time.Second}
 	ref := mediagate.JobRef{JobID: jobID, ExternalID: externalID, Operation: "video", State: "1 " + owner}
 	return providertest.Suite{
-		Channel: mediagate.Channel{Name: "vertex-a", Provider: "vertex", Credentials: map[string]string{
+		Channel: mediagate.Channel{Name: "vertex-a", Provider: "vertex", Credentials: mediagate.Secrets(map[string]string{
 			"service_account": account(providertest.Address + "/token"), "project": "acme-media", "location": "us-central1",
-		}},
+		})},
 		Job: mediagate.Job{
 			TaskID: externalID, ExternalID: externalID, Upstream: "veo-3.1-generate-001", Operation: "video",
 			Params: []byte(`{"prompt":"a red kite","duration":8,"resolution":"720p","sample_count":1,"generate_audio":false,"first_frame_image":"https://img.example.com/a.png"}`),

@@ -76,7 +76,7 @@ func (t *tokens) token(ctx context.Context, stale string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t.http.Hide(made)
+	t.http.Hide(mediagate.NewSecret(made))
 	t.current, t.until = made, t.http.Now().Add(life)
 	return made, nil
 }

@@ -196,7 +196,7 @@ func TestServiceAccount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ch := suite().Channel
-			ch.Credentials["service_account"] = tt.value
+			ch.Credentials["service_account"] = mediagate.NewSecret(tt.value)
 			a, err := vertex.New(ch, providers.Options{})
 			switch {
 			case tt.problem == "" && err == nil:
@@ -213,7 +213,7 @@ func TestPublicHosts(t *testing.T) {
 	t.Parallel()
 	for location, ok := range map[string]bool{"us-central1": true, "global": true, "europe-west4": true, "US": false, "a.example.com/": false, "../x": false} {
 		ch := suite().Channel
-		ch.Credentials["location"] = location
+		ch.Credentials["location"] = mediagate.NewSecret(location)
 		a, err := vertex.New(ch, providers.Options{})
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", location, err)

@@ -52,7 +52,7 @@ type Adapter struct {
 	http   *vendorhttp.Client
 	tokens *tokens
 	images *inline.Images
-	owner  string // of the models' resources
+	owner  mediagate.Secret // of the models' resources
 }
 
 // New makes the adapter of a channel; errors name channel and field.
@@ -64,7 +64,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	client := vendorhttp.New(vendorhttp.Config{BaseURL: s.base, Secrets: s.secrets}, opt)
 	return &Adapter{
 		http: client, tokens: newTokens(client, s.account), images: inline.NewImages(client.Now),
-		owner: "projects/" + s.project + "/locations/" + s.location + "/publishers/google/models/",
+		owner: mediagate.NewSecret("projects/" + s.project + "/locations/" + s.location + "/publishers/google/models/"),
 	}, nil
 }
 
@@ -94,7 +94,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	defer cancel()
 	answer, err := a.authorized(ctx, func() vendorhttp.Call {
 		return vendorhttp.Call{
-			Effect: vendorhttp.Submits, Path: "/v1/" + a.owner + job.Upstream + ":predictLongRunning", Body: req.Body(nil),
+			Effect: vendorhttp.Submits, Path: "/v1/" + a.owner.Reveal() + job.Upstream + ":predictLongRunning", Body: req.Body(nil),
 			SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout, Bytes: textBytes},
 		}
 	})

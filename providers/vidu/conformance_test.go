@@ -147,7 +147,7 @@ func suite() providertest.Suite {
 	images := strings.Repeat(`"https://media.example.com/kite.png",`, 7) + `"https://media.example.com/kite.png"`
 	return providertest.Suite{
 		Channel: mediagate.Channel{
-			Name: "vidu-a", Provider: "vidu", Credentials: map[string]string{"api_key": "vda_4bX9mQ2vT7pW8nR3kL5"},
+			Name: "vidu-a", Provider: "vidu", Credentials: mediagate.Secrets(map[string]string{"api_key": "vda_4bX9mQ2vT7pW8nR3kL5"}),
 		},
 		Prefix: "/ent/v2",
 		Job:    first,

@@ -129,6 +129,6 @@ func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 
 // call is the call with the account's key, whose scheme is the vendor's own.
 func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Token " + a.Key}}
+	c.Header = http.Header{"Authorization": {"Token " + a.Key.Reveal()}}
 	return c
 }

@@ -251,7 +251,7 @@ func vendorOf(t *testing.T, provider, prefix string) (*vendor, providers.Provide
 		}
 	})
 	p, err := all.New(mediagate.Channel{
-		Name: provider, Provider: provider, BaseURL: v.url + prefix, Credentials: map[string]string{"api_key": strings.Repeat("k", 40)},
+		Name: provider, Provider: provider, BaseURL: v.url + prefix, Credentials: mediagate.Secrets(map[string]string{"api_key": strings.Repeat("k", 40)}),
 	}, providers.Options{})
 	if err != nil {
 		t.Fatal(err)

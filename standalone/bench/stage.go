@@ -46,7 +46,7 @@ func newStage(g *gateway) (*stage, error) {
 	}
 	for _, c := range g.Config.Channels {
 		if c.Name == channelKling {
-			s.fingerprint = all.Fingerprint(mediagate.Channel{Name: c.Name, Provider: c.Provider, Credentials: c.Credentials})
+			s.fingerprint = all.Fingerprint(mediagate.Channel{Name: c.Name, Provider: c.Provider, Credentials: mediagate.Secrets(c.Credentials)})
 		}
 	}
 	return s, nil

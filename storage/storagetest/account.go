@@ -295,7 +295,7 @@ var secretTests = map[string]func(*bench){
 				b.Errorf("got %d secrets, error %v", len(got), err)
 				return
 			}
-			secrets[i] = got[0].Secret
+			secrets[i] = got[0].Secret.Reveal()
 		})
 		for _, s := range secrets {
 			same(b, "secret", s, secrets[0])
@@ -316,7 +316,7 @@ var secretTests = map[string]func(*bench){
 		b.noError(err)
 		same(b, "live", len(second), 2)
 		same(b, "the former", second[1], mediagate.WebhookSecret{Secret: first[0].Secret, ExpiresAt: b.now().Add(24 * time.Hour)})
-		if second[0].Secret == first[0].Secret || !second[0].ExpiresAt.IsZero() {
+		if second[0].Secret.Equal(first[0].Secret) || !second[0].ExpiresAt.IsZero() {
 			b.Fatalf("the current secret is not new: expires %v", second[0].ExpiresAt)
 		}
 		_, err = b.RotateWebhookSecret(b.Context(), p.account, false)
@@ -468,7 +468,7 @@ var secretTests = map[string]func(*bench){
 				b.Errorf("rotate: %d secrets, %v", len(secrets), err)
 				return
 			}
-			told[i] = secrets[0].Secret
+			told[i] = secrets[0].Secret.Reveal()
 		})
 		_, _, err := turned.ResealWebhookSecrets(b.Context()) // what the old process has made meanwhile
 		b.noError(err)
@@ -477,7 +477,7 @@ var secretTests = map[string]func(*bench){
 			got, err := only.WebhookSecrets(b.Context(), p.account)
 			b.noError(err)
 			same(b, "live", len(got), 2)
-			same(b, "the secret that the account was told", got[0].Secret, told[i])
+			same(b, "the secret that the account was told", got[0].Secret.Reveal(), told[i])
 		}
 	},
 	"a secret that no key opens is named, and the others are sealed anew": func(b *bench) {

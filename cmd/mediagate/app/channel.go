@@ -16,10 +16,10 @@ import (
 // domain is the channel as the rest of the program knows it.
 func (c Channel) domain() mediagate.Channel {
 	return mediagate.Channel{
-		Name: c.Name, Provider: c.Provider, BaseURL: c.BaseURL, Credentials: c.Credentials, Options: c.Options,
+		Name: c.Name, Provider: c.Provider, BaseURL: c.BaseURL, Credentials: mediagate.Secrets(c.Credentials), Options: c.Options,
 		Models: c.Models, Priority: c.Priority, Weight: c.Weight, Concurrency: c.Concurrency,
 		RequestsPerSecond: c.RequestsPerSecond, PollMin: c.PollInterval.Min, PollMax: c.PollInterval.Max,
-		CallbackSecret: c.CallbackSecret, Account: c.Account, Former: c.Former, Passthrough: upstreams(c.Passthrough),
+		CallbackSecret: mediagate.NewSecret(c.CallbackSecret), Account: c.Account, Former: c.Former, Passthrough: upstreams(c.Passthrough),
 	}
 }
 

@@ -76,7 +76,7 @@ type deliverer struct{ sender *webhook.Sender }
 func (d deliverer) Deliver(ctx context.Context, taskID string, t mediagate.WebhookTarget) (activities.DeliveryResult, error) {
 	secrets := make([]string, len(t.Secrets))
 	for i, s := range t.Secrets {
-		secrets[i] = s.Secret
+		secrets[i] = s.Secret.Reveal()
 	}
 	r, err := d.sender.Deliver(ctx, webhook.Attempt{URL: t.URL, TaskID: taskID, Body: t.Body, Secrets: secrets})
 	if err != nil {

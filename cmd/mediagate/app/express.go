@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 
 	"github.com/mediagate/mediagate"
@@ -86,7 +85,7 @@ func (r routes) serving(model string, route mediagate.Route, source *mediagate.S
 func guarded(ask func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			err = mediagate.Panicked(p)
 		}
 	}()
 	return ask()

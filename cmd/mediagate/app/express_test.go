@@ -40,7 +40,7 @@ func TestExpressAsksEachChannel(t *testing.T) {
 		"other models'":       {[]mediagate.Channel{channel("p", "one", "n"), channel("p", "two", "n", "m")}, []string{"two"}, []string{"two"}, ""},
 		"one panics, one can": {[]mediagate.Channel{channel("p", "panic"), channel("p", "two")}, []string{"two"}, []string{"panic", "two"}, ""},
 		"one refuses, one panics": {
-			[]mediagate.Channel{channel("p", "one"), channel("p", "panic")}, nil, []string{"one", "panic"}, "panic: at the disco",
+			[]mediagate.Channel{channel("p", "one"), channel("p", "panic")}, nil, []string{"one", "panic"}, "panic: with a string",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,8 +264,8 @@ func TestRoutesOfRequests(t *testing.T) {
 func TestExpressSource(t *testing.T) {
 	t.Parallel()
 	channels := []mediagate.Channel{
-		{Name: "first", Provider: "vidu", Credentials: map[string]string{"api_key": "one"}},
-		{Name: "second", Provider: "vidu", Credentials: map[string]string{"api_key": "two"}},
+		{Name: "first", Provider: "vidu", Credentials: mediagate.Secrets(map[string]string{"api_key": "one"})},
+		{Name: "second", Provider: "vidu", Credentials: mediagate.Secrets(map[string]string{"api_key": "two"})},
 	}
 	source := &mediagate.Source{Channel: "gone", Fingerprint: all.Fingerprint(channels[1]), Key: "results/1"}
 	var told []mediagate.Source

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// NewLogger writes JSON lines of the settings' level.
+// NewLogger writes JSON lines of the settings' level, without their secrets.
 func NewLogger(c Config, w io.Writer) *slog.Logger {
 	level := new(slog.LevelVar)
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		level.Set(slog.LevelInfo)
 	}
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewJSONHandler(Scrub(w, c.secrets()...), &slog.HandlerOptions{Level: level}))
 }
 
 // SetLogger makes the logger that of the process, also for what libraries

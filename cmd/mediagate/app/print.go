@@ -1,6 +1,8 @@
 package app
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -9,15 +11,44 @@ import (
 	"unicode"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/mediagate/mediagate"
 )
 
 // redacted stands for a secret that is set.
-const redacted = "(redacted)"
+const redacted = mediagate.Redacted
 
 // Print writes the settings in force as YAML, without secrets.
 func (c Config) Print() (string, error) {
 	text, err := yaml.Marshal(printable(reflect.ValueOf(c)))
 	return string(text), err
+}
+
+// Format writes what Print does, whatever the verb: settings that get into a
+// message or a panic hold every secret that there is.
+func (c Config) Format(f fmt.State, _ rune) { format(f, c) }
+
+// Format writes the settings of the bucket without its secret key.
+func (c S3) Format(f fmt.State, _ rune) { format(f, c) }
+
+// Format writes the channel without its credentials.
+func (c Channel) Format(f fmt.State, _ rune) { format(f, c) }
+
+// MarshalJSON writes what Format does, as a text.
+func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(c)) }
+
+// MarshalJSON writes what Format does, as a text.
+func (c S3) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(c)) }
+
+// MarshalJSON writes what Format does, as a text.
+func (c Channel) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(c)) }
+
+func format(f fmt.State, settings any) {
+	text, err := yaml.Marshal(printable(reflect.ValueOf(settings)))
+	if err != nil {
+		text = []byte(redacted)
+	}
+	_, _ = f.Write(text)
 }
 
 // printable turns a struct into an ordered map with its secrets redacted.

@@ -206,7 +206,7 @@ func TestReloadSurvivesAPanic(t *testing.T) {
 	r := newReloading(t, Config{})
 	r.load = func() (*catalog.Catalog, []string) { panic("of the reader") }
 	r.write("a.yaml", dearer)
-	r.want(0, "of the reader")
+	r.want(0, "panic: with a string")
 }
 
 // SIGHUP does not wait for the next look, and reads what has not changed, too.

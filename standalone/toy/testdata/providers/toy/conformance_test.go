@@ -40,7 +40,7 @@ func suite() providertest.Suite {
 	noir.Params = []byte(`{"prompt":"a cat","style":"noir"}`)
 	return providertest.Suite{
 		Channel: mediagate.Channel{
-			Name: "toy-a", Provider: "toy", Credentials: map[string]string{"api_key": "sk-tOy4mQ9xW2vB8nR"},
+			Name: "toy-a", Provider: "toy", Credentials: mediagate.Secrets(map[string]string{"api_key": "sk-tOy4mQ9xW2vB8nR"}),
 		},
 		Job:           first,
 		Inexpressible: []mediagate.Job{noir},

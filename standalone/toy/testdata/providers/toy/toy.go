@@ -107,7 +107,7 @@ func verdict(effect vendorhttp.Effect, status int, r reply) mediagate.Kind {
 }
 
 func (a *Adapter) do(ctx context.Context, call vendorhttp.Call) (reply, error) {
-	call.Header = http.Header{"Authorization": {"Bearer " + a.Key}}
+	call.Header = http.Header{"Authorization": {"Bearer " + a.Key.Reveal()}}
 	answer, err := a.HTTP.Do(ctx, call)
 	if err != nil {
 		return reply{}, err

@@ -1,0 +1,19 @@
+package mediagate
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// Panicked makes an error of what recover returned, with the stack as its cause.
+// A fault that the runtime found is told in its words. Of any other value only
+// the type is: it may hold what no log may have, such as a request or a key, and
+// the stack says where to look.
+func Panicked(value any) *Error {
+	text := fmt.Sprintf("with a %T", value)
+	if fault, ok := value.(runtime.Error); ok {
+		text = fault.Error()
+	}
+	return &Error{Kind: KindInternal, Message: "panic", Err: fmt.Errorf("%s\n%s", text, debug.Stack())}
+}
