@@ -36,7 +36,8 @@ type options struct {
 	ownTemporal bool             // processes of its own, to be killed
 	ownS3       bool
 	ownPostgres bool
-	prepare     []string // SQL that the database is prepared with
+	prepare     []string                      // SQL that the database is prepared with
+	alter       func(settings map[string]any) // of those of the processes, last
 }
 
 const (
@@ -193,6 +194,10 @@ func (w *world) startProduction() {
 	})
 	if w.opts.channels != nil {
 		settings["channels"] = w.placed(w.opts.channels)
+	}
+	if w.opts.alter != nil {
+		w.opts.alter(settings)
+		w.adminKey = settings["admin_key"].(string)
 	}
 	config := w.writeSettings(settings)
 	w.settings = settings
