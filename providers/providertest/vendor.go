@@ -85,6 +85,13 @@ func (v *Vendor) Add(replies ...Reply) {
 	v.line = append(v.line, replies...)
 }
 
+// reset forgets what was sent and what was to be answered.
+func (v *Vendor) reset(replies ...Reply) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.line, v.requests = replies, nil
+}
+
 // On answers the requests of a route, as "GET /v1/files/{id}", with the
 // replies in turn; the last one is for all that follow. It replaces what the
 // route had.

@@ -1,0 +1,11 @@
+package kling_test
+
+import (
+	"testing"
+
+	"github.com/mediagate/mediagate/providers/providertest"
+)
+
+func FuzzDecode(f *testing.F) { providertest.Fuzz(f, suite()) }
+
+func FuzzDecodeNewer(f *testing.F) { providertest.Fuzz(f, newerSuite()) }

@@ -1,0 +1,9 @@
+package veo_test
+
+import (
+	"testing"
+
+	"github.com/mediagate/mediagate/providers/providertest"
+)
+
+func FuzzDecode(f *testing.F) { providertest.Fuzz(f, suite()) }
