@@ -47,15 +47,15 @@ func ParseMicros(s string) (Micros, error) {
 // String writes the amount as a decimal with at least two decimals, such as
 // "12.50" or "0.000001".
 func (m Micros) String() string {
-	sign, n := "", int64(m)
-	if n < 0 {
-		sign, n = "-", -n
+	sign, n := "", uint64(m)
+	if m < 0 {
+		sign, n = "-", -n // also of the least one, which has no counterpart in int64
 	}
-	frac := strings.TrimRight(fmt.Sprintf("%06d", n%int64(MicrosPerUnit)), "0")
+	frac := strings.TrimRight(fmt.Sprintf("%06d", n%uint64(MicrosPerUnit)), "0")
 	for len(frac) < 2 {
 		frac += "0"
 	}
-	return fmt.Sprintf("%s%d.%s", sign, n/int64(MicrosPerUnit), frac)
+	return fmt.Sprintf("%s%d.%s", sign, n/uint64(MicrosPerUnit), frac)
 }
 
 // Number writes the amount as a JSON number without trailing zeros, such as
