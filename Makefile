@@ -67,6 +67,11 @@ verify/storm: deps ## long storms of actors over the storage, and thousands of h
 	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage -run 'TestPostgres/(model|crowd)' -rapid.checks=300 -crowd.ops=400
 	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./sqlite -run 'TestSQLite/(model|crowd)' -rapid.checks=300 -crowd.ops=400
 
+FUZZTIME ?= 1m
+.PHONY: fuzz
+fuzz: ## nightly: a minute of each fuzz target, FUZZTIME to change that; what fails is kept in testdata/fuzz
+	GO=$(GO) scripts/fuzz $(FUZZTIME)
+
 .PHONY: bench
 bench: deps build ## measure against floors taken in the same run
 	cd standalone && $(GO) run ./bench
