@@ -22,7 +22,7 @@ func TestPanickedTellsNoValues(t *testing.T) {
 		"a pointer":        {func() { panic(&account{"hunter2"}) }, "internal: panic: with a *mediagate_test.account\n"},
 		"of the runtime":   {func() { none["hunter2"] = 1 }, "internal: panic: assignment to entry in nil map\n"},
 		"a wrong type":     {func() { _ = any(account{"hunter2"}).(error) }, "internal: panic: interface conversion: "},
-		"nothing at all":   {func() { panic(nil) }, "internal: panic: panic called with nil argument"}, //nolint:govet // what it is about
+		"nothing at all":   {func() { panic(nil) }, "internal: panic: panic called with nil argument"},
 		"an index too far": {func() { _ = strings.Split("hunter2", "-")[len(none)+1] }, "internal: panic: runtime error: index out of range ["},
 	} {
 		t.Run(name, func(t *testing.T) {

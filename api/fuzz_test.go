@@ -45,8 +45,13 @@ func FuzzKey(f *testing.F) {
 // proxy has appended, or none; and no list of addresses allows all of them.
 func FuzzClientAddress(f *testing.F) {
 	for _, seed := range []struct{ forwarded, entry string }{
-		{"1.2.3.4", "10.0.0.0/8"}, {"1.2.3.4, 5.6.7.8", "::/0"}, {"[::1]:80,fe80::1%eth0", "0.0.0.0/0"}, {"", "::ffff:10.0.0.0/104"},
-		{",,,", "1.2.3.4"}, {"unknown, \"[2001:db8::1]\"", "1.2.3.4/33"}, {"\x00", "fe80::1%eth0"},
+		{"1.2.3.4", "10.0.0.0/8"},
+		{"1.2.3.4, 5.6.7.8", "::/0"},
+		{"[::1]:80,fe80::1%eth0", "0.0.0.0/0"},
+		{"", "::ffff:10.0.0.0/104"},
+		{",,,", "1.2.3.4"},
+		{"unknown, \"[2001:db8::1]\"", "1.2.3.4/33"},
+		{"\x00", "fe80::1%eth0"},
 	} {
 		for proxies := range 4 {
 			f.Add(seed.forwarded, seed.entry, proxies)
