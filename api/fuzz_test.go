@@ -59,7 +59,7 @@ func FuzzClientAddress(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, forwarded, entry string, proxies int) {
 		r := &http.Request{RemoteAddr: "192.0.2.1:1234", Header: http.Header{"X-Forwarded-For": {forwarded}}}
-		got := clientAddress(r, proxies)
+		got := clientAddress(r, Proxies{Hops: proxies})
 		if proxies <= 0 && got != netip.MustParseAddr("192.0.2.1") {
 			t.Errorf("without proxies the caller is %v", got)
 		}

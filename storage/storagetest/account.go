@@ -463,7 +463,7 @@ var secretTests = map[string]func(*bench){
 				}
 				return
 			}
-			secrets, err := old.RotateWebhookSecret(b.Context(), payers[i].account)
+			secrets, err := old.RotateWebhookSecret(b.Context(), payers[i].account, true)
 			if err != nil || len(secrets) != 2 {
 				b.Errorf("rotate: %d secrets, %v", len(secrets), err)
 				return

@@ -124,7 +124,6 @@ type office interface {
 	VoidSpeeches(ctx context.Context, limit int) (voided int, err error)
 	WebhookSecrets(ctx context.Context, accountID string) ([]mediagate.WebhookSecret, error)
 	RotateWebhookSecret(ctx context.Context, accountID string, force bool) (secrets []mediagate.WebhookSecret, err error)
-	RotateWebhookSecret(ctx context.Context, accountID string) (secrets []mediagate.WebhookSecret, err error)
 	ResealWebhookSecrets(ctx context.Context) (resealed int, seals mediagate.Seals, err error)
 	WebhookSeals(ctx context.Context) (mediagate.Seals, error)
 	Replay(ctx context.Context, accountID, idemKey, path string, body [32]byte) (taskID string, found bool, err error)
