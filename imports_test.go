@@ -30,6 +30,7 @@ func mayImport() map[string][]string {
 		"worker":     {"workflows", "activities"},
 		"providers":  {"."},
 		"webhook":    {".", "outbound"},
+		"moderation": {".", "outbound"},
 		"storage":    {".", "freeport", "mediainfo"}, // the latter in pgtest
 		"sandbox":    nil,
 		"api":        {".", "billing", "catalog", "failpoint", "imagefile", "view"},

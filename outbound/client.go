@@ -30,11 +30,19 @@ type Options struct {
 	// AllowHosts are hosts (see Host) whose addresses and ports are not
 	// judged: a vendor account's own base URL may be private.
 	AllowHosts []string
+	// KeepIdle is how many connections wait for the next request. Of a host that
+	// is judged there must be none: its name may lead elsewhere by then.
+	KeepIdle int
 }
 
+// idleTimeout is how long a connection waits. Servers that close theirs after a
+// minute are many.
+const idleTimeout = 50 * time.Second
+
 // Client returns an HTTP client that keeps the rules. It uses no proxy,
-// shares no connection between requests, so that each is resolved and judged
-// anew, and asks for no compression, so that what it reads is what was sent.
+// shares no connection between requests unless it may keep idle ones, so that
+// each is resolved and judged anew, and asks for no compression, so that what it
+// reads is what was sent.
 func (r Rules) Client(o Options) *http.Client {
 	g := &guard{rules: r, anyPort: o.IgnorePorts, trusted: slices.Clone(o.AllowHosts)}
 	protocols := new(http.Protocols)
@@ -46,7 +54,10 @@ func (r Rules) Client(o Options) *http.Client {
 		TLSHandshakeTimeout:    tlsTimeout,
 		ResponseHeaderTimeout:  headerTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
-		DisableKeepAlives:      true,
+		DisableKeepAlives:      o.KeepIdle == 0,
+		MaxIdleConns:           o.KeepIdle,
+		MaxIdleConnsPerHost:    o.KeepIdle,
+		IdleConnTimeout:        idleTimeout,
 		DisableCompression:     true,
 		Protocols:              protocols,
 	}

@@ -1,0 +1,156 @@
+package moderation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/outbound"
+)
+
+// EndpointConfig says whom to ask and how.
+type EndpointConfig struct {
+	URL     string // the whole address, …/v1/moderations
+	Key     string // sent as a bearer; empty: none
+	Model   string // empty: the endpoint's own choice
+	Timeout time.Duration
+	Open    bool // texts pass where the endpoint fails
+	Rules   outbound.Rules
+	Version string // of the User-Agent
+	Logger  *slog.Logger
+}
+
+// The bounds of the exchange with an endpoint.
+const (
+	maxAnswer    = 1 << 20
+	idleSockets  = 32
+	failuresOpen = 3                // in a row, then it is left alone
+	restOpen     = 10 * time.Second // for so long; then one text tries it
+)
+
+// endpointRule is the rule that texts break which the endpoint flags.
+const endpointRule = "endpoint"
+
+// Endpoint judges by asking a service that takes OpenAI's moderation calls.
+type Endpoint struct {
+	cfg     EndpointConfig
+	client  *http.Client
+	breaker *gobreaker.CircuitBreaker[int]
+}
+
+// NewEndpoint makes a judge. The host of the URL may be private: an operator
+// chose it.
+func NewEndpoint(cfg EndpointConfig) (*Endpoint, error) {
+	host, err := outbound.Host(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	e := &Endpoint{
+		cfg: cfg,
+		client: cfg.Rules.Client(outbound.Options{
+			Timeout: cfg.Timeout, IgnorePorts: true, AllowHosts: []string{host}, KeepIdle: idleSockets,
+		}),
+	}
+	e.breaker = gobreaker.NewCircuitBreaker[int](gobreaker.Settings{
+		Timeout:     restOpen,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failuresOpen },
+		OnStateChange: func(_ string, from, to gobreaker.State) {
+			cfg.Logger.Warn("moderation endpoint", "circuit", to.String(), "before", from.String())
+		},
+	})
+	return e, nil
+}
+
+// Close lets go of the connections.
+func (e *Endpoint) Close() { e.client.CloseIdleConnections() }
+
+// Judge asks the endpoint about the texts. An endpoint that fails is a
+// KindUnavailable, or lets the texts pass unjudged.
+func (e *Endpoint) Judge(ctx context.Context, texts []string) (Verdict, error) {
+	if len(texts) == 0 {
+		return Verdict{}, nil
+	}
+	flagged, err := e.breaker.Execute(func() (int, error) { return e.ask(ctx, texts) })
+	switch {
+	case err != nil && e.cfg.Open:
+		return Verdict{Unjudged: err}, nil
+	case err != nil:
+		return Verdict{}, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "moderation is not available", Err: err}
+	case flagged < 0:
+		return Verdict{}, nil
+	}
+	return Verdict{Refusal: &Refusal{Rule: endpointRule, Digest: read(texts[flagged]).digest()}}, nil
+}
+
+// ask returns which of the texts is flagged, -1 for none. Its errors quote
+// neither the texts nor the answer.
+func (e *Endpoint) ask(ctx context.Context, texts []string) (flagged int, err error) {
+	body, err := json.Marshal(question{e.cfg.Model, texts})
+	if err != nil {
+		return -1, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.cfg.URL, bytes.NewReader(body))
+	if err != nil {
+		return -1, errors.New("the URL of the endpoint cannot be used")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "mediagate/"+e.cfg.Version)
+	if e.cfg.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+e.cfg.Key)
+	}
+	resp, err := e.client.Do(req)
+	if err != nil {
+		return -1, errors.New(outbound.Describe(err))
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return -1, errors.New(outbound.Describe(err))
+	case resp.StatusCode != http.StatusOK:
+		return -1, fmt.Errorf("the endpoint answered %d", resp.StatusCode)
+	case len(text) > maxAnswer:
+		return -1, fmt.Errorf("the endpoint's answer is larger than %d bytes", maxAnswer)
+	}
+	return readVerdicts(text, len(texts))
+}
+
+type question struct {
+	Model string   `json:"model,omitempty"`
+	Input []string `json:"input"`
+}
+
+// readVerdicts finds the flagged text in an answer that has one verdict for
+// each: of one with less nobody knows what it is about.
+func readVerdicts(text []byte, want int) (flagged int, err error) {
+	var said struct {
+		Results []struct {
+			Flagged *bool `json:"flagged"`
+		} `json:"results"`
+	}
+	if json.Unmarshal(text, &said) != nil || len(said.Results) != want {
+		return -1, errors.New("the endpoint's answer is no verdict on each text")
+	}
+	flagged = -1
+	for i, result := range said.Results {
+		switch {
+		case result.Flagged == nil:
+			return -1, errors.New("the endpoint's answer is no verdict on each text")
+		case *result.Flagged && flagged < 0:
+			flagged = i
+		}
+	}
+	return flagged, nil
+}
