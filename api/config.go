@@ -31,6 +31,9 @@ type Config struct {
 	// Nil accepts any.
 	CheckWebhookURL func(raw string) error
 
+	// Moderator judges what submits write; nil: nobody does.
+	Moderator Moderator
+
 	AdminKey       string           // empty: nobody is an operator
 	Channels       []Channel        // as configured
 	CreditsPerUnit int64            // 0: 1000

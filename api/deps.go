@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"io"
 	"time"
 
@@ -142,6 +143,21 @@ type Routes interface {
 	Express(model string, route mediagate.Route, job mediagate.Job) Expression
 }
 
+// Moderator judges what clients write for vendors.
+type Moderator interface {
+	// Judge returns an error where nobody can judge the texts, of
+	// KindUnavailable, if they are not to pass for that.
+	Judge(ctx context.Context, texts []string) (Verdict, error)
+}
+
+// Verdict is what a Moderator says of texts. The zero value lets them through.
+type Verdict struct {
+	Refused  bool
+	Rule     string            // that refuses them, in words of the operator's: never the texts'
+	Digest   [sha256.Size]byte // of the text that is refused, which is kept nowhere
+	Unjudged error             // why nobody judged them, where they pass all the same
+}
+
 // Uploads stores the media that came within a request.
 type Uploads interface {
 	// PutUpload stores a picture of an account and returns the object's key. id
@@ -179,4 +195,6 @@ type Checks struct {
 	Temporal func(ctx context.Context) error
 	Bucket   func(ctx context.Context) error
 	Catalog  func(ctx context.Context) error // whether its files as they are are in use
+	// Moderation is the same of the lists of words.
+	Moderation func(ctx context.Context) error
 }

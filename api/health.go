@@ -26,8 +26,8 @@ type readiness struct {
 }
 
 // handleReady asks the parts all at once. Without Temporal or the bucket
-// clients are still acknowledged, and with an older catalog they are served, so
-// only the database decides, and the clock:
+// clients are still acknowledged, and with an older catalog or older lists of
+// words they are served, so only the database decides, and the clock:
 // a process whose own is wrong must not reckon with times (D10, D20).
 func (s *Server) handleReady(c *call) error {
 	checks := []struct {
@@ -40,6 +40,7 @@ func (s *Server) handleReady(c *call) error {
 		{"temporal", s.cfg.Checks.Temporal, ""},
 		{"bucket", s.cfg.Checks.Bucket, ""},
 		{"catalog", s.cfg.Checks.Catalog, ""},
+		{"moderation", s.cfg.Checks.Moderation, ""},
 	}
 	away := make([]error, len(checks))
 	var looks sync.WaitGroup

@@ -244,7 +244,7 @@ func kindsOf(r route, submit bool) []mediagate.Kind {
 		kinds = append(kinds, mediagate.KindInvalid)
 	}
 	if submit {
-		kinds = append(kinds, mediagate.KindPayment, mediagate.KindConflict)
+		kinds = append(kinds, mediagate.KindPayment, mediagate.KindConflict, mediagate.KindModerated)
 	}
 	slices.SortFunc(kinds, func(a, b mediagate.Kind) int { return cmp.Compare(renderings[a].status, renderings[b].status) })
 	return slices.Compact(kinds)

@@ -49,8 +49,10 @@ func (s *Server) readSubmit(c *call) (sub submit, replayed string, err error) {
 			return submit{}, id, err
 		}
 	}
-	sub.order, err = s.order(c, body, size, c.Path())
-	return sub, "", err
+	if sub.order, err = s.order(c, body, size, c.Path()); err != nil {
+		return submit{}, "", err
+	}
+	return sub, "", s.moderate(c, sub.order)
 }
 
 // orAcknowledge answers a submit that was refused, or made before.

@@ -17,6 +17,7 @@ type Request struct {
 	Params  json.RawMessage    // the known fields with their defaults, without model, webhook and Uploads; of metadata the inputs
 	Uploads map[string]string  // fields whose files came within the request, as data URIs
 	Folded  map[string]string  // fields of Params that the client did not send, by what it sent in their place
+	Prose   []string           // what the client wrote of Params for whoever reads it: texts that are no file and no word of a list
 	Source  *Source            // what an earlier task made and it works on, as the client named it; nil for none
 	Charges []mediagate.Charge // what the task would cost at its quoted quantity
 	Plan    mediagate.Plan     // how it can be produced, by all routes of the operation
@@ -90,6 +91,7 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 	}
 	inputs := o.bounded(params)
 	r.Uploads = o.takeUploads(params)
+	r.Prose = o.schema.shape.prose(params, nil)
 	if r.Params, err = plainJSON(params); err != nil {
 		return Request{}, &mediagate.Error{Kind: mediagate.KindInternal, Message: "parameters cannot be written", Err: err}
 	}

@@ -119,8 +119,23 @@ type Group struct {
 
 // Moderation says who judges prompts before they are accepted.
 type Moderation struct {
-	Mode string `yaml:"mode" help:"off"`
+	Mode      string        `yaml:"mode" help:"off, words or endpoint"`
+	Files     []string      `yaml:"files" help:"of mode words: lists, a word, phrase or /pattern/ a line"`
+	URL       string        `yaml:"url" secret:"url" help:"of mode endpoint: its whole address, …/v1/moderations"`
+	APIKey    string        `yaml:"api_key" secret:"true" help:"key of the endpoint"`
+	Model     string        `yaml:"model" help:"model that the endpoint is asked for; empty: its own choice"`
+	Timeout   time.Duration `yaml:"timeout" help:"bound of one call to the endpoint, at most 5s"`
+	OnFailure string        `yaml:"on_failure" help:"closed: submits are refused while the endpoint fails; open: they pass"`
 }
+
+// What Moderation.Mode and OnFailure may be.
+const (
+	moderationOff      = "off"
+	moderationWords    = "words"
+	moderationEndpoint = "endpoint"
+	failClosed         = "closed"
+	failOpen           = "open"
+)
 
 const day = 24 * time.Hour
 
@@ -144,7 +159,7 @@ func Defaults() Config {
 		ParkTimeout:    24 * time.Hour,
 		ParkRetry:      5 * time.Minute,
 		QueueTimeout:   24 * time.Hour,
-		Moderation:     Moderation{Mode: "off"},
+		Moderation:     Moderation{Mode: moderationOff, Timeout: 3 * time.Second, OnFailure: failClosed},
 		LogLevel:       "info",
 	}
 }

@@ -518,7 +518,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	c.TaskTimeout = 0
 	c.DatabasePool = app.DatabasePool{}
 	c.Outbound.Allow = []string{"10.0.0.1"}
-	c.Moderation.Mode = "words"
+	c.Moderation.Mode = "guess"
 	c.Groups = map[string]app.Group{"gold": {PriceFactor: "cheap", Capacity: -1}}
 	c.Channels = []app.Channel{{Name: "a", Provider: "nobody"}, {Name: "a", Provider: "kling"}}
 	err := c.Validate()

@@ -23,6 +23,7 @@ import (
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/moderation"
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/all"
@@ -53,9 +54,13 @@ type Gateway struct {
 	rules    outbound.Rules
 	site     outbound.Site
 	catalog  *catalog.Catalog // of the start
-	reloader *reloader
+	reloader *reloader[*catalog.Catalog]
 	channels *channel.Configured
 	breakers *channel.Breakers
+
+	moderator       api.Moderator                // nil: none
+	lists           *reloader[*moderation.Lists] // nil: none
+	closeModeration func()
 }
 
 // Open opens what the settings name. The database must answer; Temporal and
@@ -66,12 +71,19 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if g.rules, err = c.rules(); err != nil {
 		return nil, err
 	}
-	g.reloader = &reloader{dir: c.CatalogDir, log: o.Logger, load: func() (*catalog.Catalog, []string) {
-		return loadCatalog(c, catalog.WithMediaURLCheck(g.checkMediaURL))
-	}}
+	g.reloader = &reloader[*catalog.Catalog]{
+		setting: "catalog_dir", log: o.Logger, size: modelsIn,
+		state: func() string { return catalogState(c.CatalogDir) },
+		load: func() (*catalog.Catalog, []string) {
+			return loadCatalog(c, catalog.WithMediaURLCheck(g.checkMediaURL))
+		},
+	}
 	var problems []string
 	if g.catalog, problems = g.reloader.first(); len(problems) > 0 {
 		return nil, fmt.Errorf("catalog: %s", strings.Join(problems, "; "))
+	}
+	if err := g.openModeration(); err != nil {
+		return nil, err
 	}
 	if g.channels, err = openChannels(known(c.Channels, g.catalog), providers.Options{Version: o.Version}); err != nil {
 		return nil, err
@@ -96,6 +108,9 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	return g, nil
 }
 
+// modelsIn is the number of models of a catalog.
+func modelsIn(c *catalog.Catalog) int { return len(c.Models()) }
+
 // newID makes an id that sorts by time.
 func newID(prefix string) string { return prefix + ulid.Make().String() }
 
@@ -118,6 +133,9 @@ func openStore(ctx context.Context, c Config, o Options) (*storage.Store, error)
 func (g *Gateway) Close() {
 	if g.Temporal != nil {
 		g.Temporal.Close()
+	}
+	if g.closeModeration != nil {
+		g.closeModeration()
 	}
 	if g.channels != nil {
 		g.channels.Close()
@@ -230,7 +248,9 @@ func (g *Gateway) API() (*api.Server, error) {
 		Speaker: &channel.Speakers{Channels: g.channels, Breakers: g.breakers, Now: g.Store.Now}, Grace: c.ShutdownGrace,
 		Checks: api.Checks{
 			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: g.Bucket.Ping, Catalog: g.reloader.check,
+			Moderation: g.checkLists,
 		},
+		Moderator: g.moderator,
 		CheckWebhookURL: func(raw string) error {
 			_, err := g.rules.CheckWebhookURL(raw)
 			return err

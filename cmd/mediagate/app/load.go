@@ -98,7 +98,12 @@ func Load(src Sources) (Config, error) {
 		c.Channels[i] = channelDefaults(c.Channels[i])
 	}
 	l.origin = ""
-	for _, path := range []*string{&c.AdminKeyFile, &c.EncryptionKeysFile, &c.CatalogDir} {
+	paths := []*string{&c.AdminKeyFile, &c.EncryptionKeysFile, &c.CatalogDir}
+	c.Moderation.Files = slices.Clone(c.Moderation.Files) // those of src.Base stay
+	for i := range c.Moderation.Files {
+		paths = append(paths, &c.Moderation.Files[i])
+	}
+	for _, path := range paths {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(src.Dir, *path)
 		}

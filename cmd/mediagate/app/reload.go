@@ -15,18 +15,20 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// lookEvery is how often the files of catalog_dir are looked at. Looking works
+// lookEvery is how often files that settings name are looked at. Looking works
 // on every file system, where being told of changes does not: a mounted config
 // map is exchanged by a link above the files, and a network share tells nothing.
 const lookEvery = 2 * time.Second
 
-// reloader reads catalog_dir anew when its files change, or when it is told to.
-// A catalog with any fault is refused as a whole, and the one before stays.
-type reloader struct {
-	dir  string
-	load func() (*catalog.Catalog, []string)
-	use  func(*catalog.Catalog) error
-	log  *slog.Logger
+// reloader reads files that a setting names anew when they change, or when it is
+// told to. What has any fault is refused as a whole, and what was before stays.
+type reloader[T any] struct {
+	setting string               // that names the files
+	state   func() string        // what they hold, in short; what cannot be read is a state too
+	load    func() (T, []string) // reads them, or says what is wrong
+	use     func(T) error        // puts what was read in force
+	size    func(T) int          // for the log
+	log     *slog.Logger
 
 	seen string // what the files were when they were read last
 	last string // and at the last look
@@ -35,10 +37,10 @@ type reloader struct {
 	broken error // why the files as they are cannot be used
 }
 
-// state is what the files hold, in short. What cannot be read is a state too.
-func (r *reloader) state() string {
+// catalogState is what the files of a folder of models hold, in short.
+func catalogState(dir string) string {
 	sum := sha256.New()
-	entries, err := os.ReadDir(r.dir)
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "unreadable: " + err.Error()
 	}
@@ -47,24 +49,22 @@ func (r *reloader) state() string {
 		if !catalog.IsModelFile(name) {
 			continue
 		}
-		text, err := catalog.ReadModelFile(os.DirFS(r.dir), name)
+		text, err := catalog.ReadModelFile(os.DirFS(dir), name)
 		_, _ = fmt.Fprintf(sum, "%q %v %d\n", name, err, len(text))
 		_, _ = sum.Write(text)
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// first reads the catalog of the start.
-func (r *reloader) first() (*catalog.Catalog, []string) {
-	if r.dir != "" {
-		r.seen = r.state()
-		r.last = r.seen
-	}
+// first reads the files of the start.
+func (r *reloader[T]) first() (T, []string) {
+	r.seen = r.state()
+	r.last = r.seen
 	return r.load()
 }
 
 // run looks at the files until ctx ends. A signal has them read at once.
-func (r *reloader) run(ctx context.Context, every time.Duration, hangups <-chan os.Signal) {
+func (r *reloader[T]) run(ctx context.Context, every time.Duration, hangups <-chan os.Signal) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -81,7 +81,7 @@ func (r *reloader) run(ctx context.Context, every time.Duration, hangups <-chan 
 
 // look reads the files once two looks in a row have found the same, other than
 // what is in use: who writes files takes a moment.
-func (r *reloader) look(ctx context.Context) {
+func (r *reloader[T]) look(ctx context.Context) {
 	now := r.state()
 	settled := now == r.last
 	r.last = now
@@ -91,13 +91,13 @@ func (r *reloader) look(ctx context.Context) {
 }
 
 // read takes the files as they are, if nothing is wrong with them.
-func (r *reloader) read(ctx context.Context, state string) {
+func (r *reloader[T]) read(ctx context.Context, state string) {
 	r.seen = state
-	var models *catalog.Catalog
+	var fresh T
 	err := guarded(func() (err error) {
 		var problems []string
-		if models, problems = r.load(); len(problems) == 0 {
-			return r.use(models)
+		if fresh, problems = r.load(); len(problems) == 0 {
+			return r.use(fresh)
 		}
 		for _, problem := range problems {
 			err = errors.Join(err, errors.New(problem))
@@ -108,36 +108,59 @@ func (r *reloader) read(ctx context.Context, state string) {
 	r.broken = err
 	r.mu.Unlock()
 	if err != nil {
-		r.log.ErrorContext(ctx, "catalog_dir cannot be used, the catalog before stays in force", "error", err)
+		r.log.ErrorContext(ctx, "files cannot be used, what was before stays in force", "setting", r.setting, "error", err)
 		return
 	}
-	r.log.InfoContext(ctx, "catalog_dir was read anew", "models", len(models.Models()))
+	r.log.InfoContext(ctx, "files were read anew", "setting", r.setting, "size", r.size(fresh))
 }
 
 // check says why the files as they are are not in use.
-func (r *reloader) check(context.Context) error {
+func (r *reloader[T]) check(context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.broken
 }
 
-// followCatalog reads catalog_dir anew while the API runs. A process without
-// one leaves SIGHUP to its meaning elsewhere; one with a worker alone lives
-// through it, as it reads no model after its start.
-func (g *Gateway) followCatalog(ctx context.Context, api bool) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
-	if api {
-		g.reloader.run(ctx, lookEvery, hangups)
-		return
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangups:
-			g.log.InfoContext(ctx, "SIGHUP: only the API reads catalog_dir anew")
+// follows reports whether files that settings name are read anew while the
+// process runs.
+func (g *Gateway) follows() bool { return g.Config.CatalogDir != "" || g.lists != nil }
+
+// followFiles reads them anew while the API runs. A process without any leaves
+// SIGHUP to its meaning elsewhere; one with a worker alone lives through it, as
+// it reads no model and judges no prompt after its start.
+func (g *Gateway) followFiles(ctx context.Context, api bool) {
+	if !api {
+		hangups, stop := hangups()
+		defer stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangups:
+				g.log.InfoContext(ctx, "SIGHUP: only the API reads files anew")
+			}
 		}
 	}
+	var following sync.WaitGroup
+	defer following.Wait()
+	follow := func(run func(ctx context.Context, every time.Duration, hangups <-chan os.Signal)) {
+		hangups, stop := hangups()
+		following.Go(func() {
+			defer stop()
+			run(ctx, lookEvery, hangups)
+		})
+	}
+	if g.Config.CatalogDir != "" {
+		follow(g.reloader.run)
+	}
+	if g.lists != nil {
+		follow(g.lists.run)
+	}
+}
+
+// hangups are the process's SIGHUP from now on.
+func hangups() (signals <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP)
+	return c, func() { signal.Stop(c) }
 }

@@ -19,8 +19,9 @@ import (
 
 // reloading is a reloader over a folder, and what it hands on.
 type reloading struct {
-	*reloader
+	*reloader[*catalog.Catalog]
 	t   *testing.T
+	dir string
 	log bytes.Buffer
 
 	mu    sync.Mutex
@@ -30,9 +31,9 @@ type reloading struct {
 func newReloading(t *testing.T, c Config) *reloading {
 	t.Helper()
 	c.CatalogDir = t.TempDir()
-	r := &reloading{t: t}
-	r.reloader = &reloader{
-		dir: c.CatalogDir, log: slog.New(slog.NewTextHandler(&r.log, nil)),
+	r := &reloading{t: t, dir: c.CatalogDir}
+	r.reloader = &reloader[*catalog.Catalog]{
+		setting: "catalog_dir", state: func() string { return catalogState(c.CatalogDir) }, size: modelsIn, log: slog.New(slog.NewTextHandler(&r.log, nil)),
 		load: func() (*catalog.Catalog, []string) { return loadCatalog(c) },
 		use: func(models *catalog.Catalog) error {
 			r.mu.Lock()

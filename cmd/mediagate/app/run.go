@@ -80,9 +80,9 @@ func (g *Gateway) Run(ctx context.Context, r Roles) error {
 			return server.Serve(ctx, r.API)
 		})
 	}
-	if g.Config.CatalogDir != "" {
+	if g.follows() {
 		group.Go(func() error {
-			g.followCatalog(ctx, r.API != nil)
+			g.followFiles(ctx, r.API != nil)
 			return nil
 		})
 	}

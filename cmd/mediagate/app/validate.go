@@ -89,7 +89,7 @@ func (c Config) problems(embedded bool) []problem {
 	v.check(c.MirrorMemory >= blob.MinMemory, "mirror_memory", "must be at least %s, what one copy needs", ByteSize(blob.MinMemory))
 	v.catalog(c)
 	v.proxies("trusted_proxies", c.TrustedProxies)
-	v.check(c.Moderation.Mode == "off", "moderation.mode", "%q is not available: off", c.Moderation.Mode)
+	v.moderation(c.Moderation)
 	v.check(new(slog.LevelVar).UnmarshalText([]byte(c.LogLevel)) == nil, "log_level", "must be debug, info, warn or error")
 	for _, d := range []struct {
 		path  string
@@ -106,6 +106,7 @@ func (c Config) problems(embedded bool) []problem {
 		{"park_timeout", c.ParkTimeout},
 		{"park_retry", c.ParkRetry},
 		{"queue_timeout", c.QueueTimeout},
+		{"moderation.timeout", c.Moderation.Timeout},
 	} {
 		v.check(d.value > 0, d.path, "must be above 0")
 	}

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"encoding/hex"
+	"log/slog"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// ModerationTime is what a submit may take to be judged for its content: a
+// Moderator has failed by then.
+const ModerationTime = 5 * time.Second
+
+// errContent tells neither what was refused nor by which rule: who tries words
+// out learns as little as can be.
+var errContent = &mediagate.Error{Kind: mediagate.KindModerated, Message: "the content was refused"}
+
+// moderate judges what the client wrote for the vendor. Nothing is held or
+// stored by then, and of what is refused nothing stays but the line of the log.
+func (s *Server) moderate(c *call, o order) error {
+	if s.cfg.Moderator == nil || len(o.Prose) == 0 {
+		return nil
+	}
+	var verdict Verdict
+	var err error
+	c.uncounted(func() {
+		ctx, cancel := c.lasting(ModerationTime)
+		defer cancel()
+		verdict, err = s.cfg.Moderator.Judge(ctx, o.Prose)
+	})
+	if err != nil {
+		return err
+	}
+	attrs := []slog.Attr{
+		slog.String("request", c.requestID), slog.String("route", c.Path()), slog.String("model", o.model),
+		slog.String("account", c.caller.key.AccountID), slog.String("key", c.caller.key.Prefix),
+	}
+	switch {
+	case verdict.Refused:
+		attrs = append(attrs, slog.String("rule", verdict.Rule), slog.String("sha256", hex.EncodeToString(verdict.Digest[:])))
+		s.log.LogAttrs(c.ctx, slog.LevelInfo, "content refused", attrs...)
+		return errContent
+	case verdict.Unjudged != nil:
+		s.log.LogAttrs(c.ctx, slog.LevelWarn, "content not judged, it passes", append(attrs, slog.Any("error", verdict.Unjudged))...)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package api_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+)
+
+const secretWord = "xylograph"
+
+// censor refuses texts with the secret word, and notes what it is asked.
+type censor struct {
+	mu    sync.Mutex
+	asked [][]string
+	fail  error
+	open  bool
+}
+
+func (c *censor) Judge(_ context.Context, texts []string) (api.Verdict, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, texts)
+	switch {
+	case c.fail != nil && c.open:
+		return api.Verdict{Unjudged: c.fail}, nil
+	case c.fail != nil:
+		return api.Verdict{}, c.fail
+	}
+	for _, text := range texts {
+		if strings.Contains(text, secretWord) {
+			return api.Verdict{Refused: true, Rule: "words.txt:7", Digest: sha256.Sum256([]byte(text))}, nil
+		}
+	}
+	return api.Verdict{}, nil
+}
+
+func (c *censor) last() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.asked) == 0 {
+		return nil
+	}
+	return c.asked[len(c.asked)-1]
+}
+
+func (c *censor) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.asked)
+}
+
+func censored(t *testing.T) (*gateway, *censor) {
+	t.Helper()
+	c := &censor{}
+	return newGateway(t, func(cfg *api.Config) { cfg.Moderator = c }), c
+}
+
+// Each family of submits is judged by all that it writes for a vendor, and by
+// nothing else. WORD stands for a text that is fine or not.
+func TestModeration(t *testing.T) {
+	t.Parallel()
+	g, c := censored(t)
+	song, flow, picture := g.song(songBody), g.song(flowBody), g.submit(art, artBody)
+	g.accept(picture)
+	g.must(g.store.BeginModal(t.Context(), picture, 1))
+	element := `{"name":"Tom","description":"WORD","element_input_urls":["https://example.com/a.png","https://example.com/b.png"]}`
+	for name, call := range map[string]struct {
+		path, body string
+		texts      []string // of the body with a fine word
+	}{
+		"prompt":          {videos, `{"model":"alpha-v3","prompt":"WORD","aspect_ratio":"16:9","image_urls":["https://example.com/WORD.png"],"metadata":{"reference":"my WORD"},"unknown":"WORD"}`, []string{"fine"}},
+		"negative prompt": {videos, `{"model":"alpha-v3","prompt":"a cat","negative_prompt":"WORD"}`, []string{"a cat", "fine"}},
+		"shots": {videos, `{"model":"alpha-v3","prompt":"a cat","multi_shot":true,"shot_type":"customize","duration":5,` +
+			`"multi_prompt":[{"index":1,"prompt":"one","duration":2},{"index":2,"prompt":"WORD","duration":3}]}`, []string{"a cat", "one", "fine"}},
+		"element":   {videos, `{"model":"alpha-v3","prompt":"@Tom runs","element_list":[` + element + `]}`, []string{"@Tom runs", "Tom", "fine"}},
+		"messages":  {videos, `{"model":"gamma2.6","prompt":"a cat","messages":[{"role":"user","content":[{"type":"text","text":"WORD"}]}]}`, []string{"a cat\nfine"}},
+		"image":     {images, `{"model":"theta-image-turbo","prompt":"WORD"}`, []string{"fine"}},
+		"song":      {music, `{"model":"music-a","custom":true,"prompt":"la la","title":"WORD","tags":"folk","negative_tags":"metal"}`, []string{"la la", "fine", "folk", "metal"}},
+		"described": {music, `{"model":"music-a","custom":false,"gpt_description":"WORD","title":"left out"}`, []string{"fine"}},
+		"lyrics":    {music, `{"model":"music-b","sound_prompt":"folk","lyrics":"WORD"}`, []string{"folk", "fine"}},
+		"sample":    {music + "/sample", `{"model":"music-a","task_id":"` + song + `","gpt_description":"WORD","start_s":1,"end_s":2}`, []string{"fine"}},
+		"section":   {music + "/replaceMusic", `{"model":"music-a","task_id":"` + song + `","start_s":1,"end_s":2,"infill_lyrics":"WORD"}`, []string{"fine"}},
+		"section b": {music + "/replaceMusicB", `{"model":"music-b","clip_id":"` + clipOne + flow + `","start_s":1,"end_s":2,"instruction":"WORD"}`, []string{"fine"}},
+		"art":       {art, `{"prompt":"WORD","speed":"fast"}`, []string{"fine"}},
+		"modal":     {art + "/modal", `{"task_id":"` + picture + `","prompt":"WORD"}`, []string{"fine"}},
+		"speech":    {speechPath, `{"model":"eta-4o-mini-tts","input":"hello","voice":"coral","instructions":"WORD"}`, []string{"hello", "fine"}},
+	} {
+		t.Run(name, func(t *testing.T) { // one after the other: each looks at what the judge heard
+			tasks, starts := g.balance(), g.starter.starts()
+			a := g.send(request{
+				method: http.MethodPost, path: call.path, key: g.key, header: http.Header{"Idempotency-Key": {"refused " + name}},
+				body: strings.ReplaceAll(call.body, "WORD", secretWord),
+			})
+			const message = "the content was refused"
+			if strings.HasPrefix(call.path, music) {
+				a.wantErrorB(t, http.StatusUnprocessableEntity, "invalid_request_error", "content_policy_violation", "", message)
+			} else {
+				want := map[string]any{"code": 422., "type": "invalid_request_error", "message": message, "request_id": a.header.Get("X-Request-Id")}
+				if diff := cmp.Diff(want, a.at("error")); a.status != 422 || diff != "" {
+					t.Errorf("%d (-want +got):\n%s", a.status, diff)
+				}
+			}
+			if now := g.balance(); now != tasks || g.starter.starts() != starts {
+				t.Errorf("something came of it: %s, before %s", now, tasks)
+			}
+			if a := g.send(request{
+				method: http.MethodPost, path: call.path, key: g.key, header: http.Header{"Idempotency-Key": {"refused " + name}},
+				body: strings.ReplaceAll(call.body, "WORD", "fine"),
+			}); a.status != http.StatusOK { // the key of what was refused is free
+				t.Errorf("%d %s", a.status, a.body)
+			}
+			if diff := cmp.Diff(call.texts, c.last()); diff != "" {
+				t.Errorf("judged (-want +got):\n%s", diff)
+			}
+		})
+	}
+	log := g.log.String()
+	digest := sha256.Sum256([]byte(secretWord))
+	line := ""
+	for l := range strings.Lines(log) {
+		if strings.Contains(l, `"content refused"`) && strings.Contains(l, hex.EncodeToString(digest[:])) {
+			line = l
+		}
+	}
+	for _, part := range []string{g.account.ID, g.keyRow.Prefix, `"rule":"words.txt:7"`} {
+		if !strings.Contains(line, part) {
+			t.Errorf("the line %q lacks %s", line, part)
+		}
+	}
+	if strings.Contains(log, secretWord) {
+		t.Error("the log holds what was refused")
+	}
+}
+
+// balance is what the account has, and how many tasks.
+func (g *gateway) balance() string {
+	g.t.Helper()
+	account, err := g.store.Account(g.t.Context(), g.account.ID)
+	g.must(err)
+	list, _, err := g.store.Tasks(g.t.Context(), mediagate.TaskFilter{AccountID: g.account.ID, Limit: 100})
+	g.must(err)
+	return fmt.Sprint(account.Available, account.Held, account.Spent, len(list))
+}
+
+// Moderation stands between validation and money; a repeated submit was judged
+// before, and a quote sends nothing to anybody.
+func TestModerationsPlace(t *testing.T) {
+	t.Parallel()
+	g, c := censored(t)
+	if a := g.post(videos, `{"model":"alpha-v3","prompt":"`+secretWord+`","duration":99}`); a.status != http.StatusBadRequest {
+		t.Errorf("validation comes first: %d", a.status)
+	}
+	if a := g.post("/v1/quote", `{"endpoint":"`+videos+`","model":"alpha-v3","prompt":"`+secretWord+`"}`); a.status != http.StatusOK {
+		t.Errorf("a quote is not judged: %d %s", a.status, a.body)
+	}
+	if n := c.count(); n != 0 {
+		t.Errorf("judged %d times", n)
+	}
+	_, poor := g.newKey(mediagate.Key{})
+	if a := g.send(request{method: http.MethodPost, path: videos, key: poor, body: strings.Replace(videoBody, "a cat", secretWord, 1)}); a.status != 422 {
+		t.Errorf("money comes later: %d", a.status)
+	}
+	again := request{method: http.MethodPost, path: videos, key: g.key, body: videoBody, header: http.Header{"Idempotency-Key": {"k"}}}
+	first := g.send(again).taskID(t)
+	judged := c.count()
+	c.fail = errors.New("down")
+	if a := g.send(again); a.taskID(t) != first || c.count() != judged {
+		t.Errorf("judged again: %s", a.body)
+	}
+}
+
+func TestModerationThatFails(t *testing.T) {
+	t.Parallel()
+	g, c := censored(t)
+	c.fail = &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "moderation is not available", Err: errors.New("refused by 10.0.0.1")}
+	a := g.post(videos, videoBody)
+	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || strings.Contains(a.body, "10.0.0.1") {
+		t.Errorf("closed: %d %s", a.status, a.body)
+	}
+	c.open = true
+	g.submit(videos, videoBody)
+	if !slices.ContainsFunc(strings.Split(g.log.String(), "\n"), func(l string) bool {
+		return strings.Contains(l, "content not judged") && strings.Contains(l, g.account.ID) && strings.Contains(l, `"level":"WARN"`)
+	}) {
+		t.Errorf("open: nobody is told: %s", g.log.String())
+	}
+}

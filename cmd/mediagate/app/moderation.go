@@ -1,0 +1,120 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/moderation"
+	"github.com/mediagate/mediagate/outbound"
+)
+
+// moderation judges the settings of moderation, and reads the lists, as the
+// start will.
+func (v *validator) moderation(m Moderation) {
+	v.check(slices.Contains([]string{moderationOff, moderationWords, moderationEndpoint}, m.Mode),
+		"moderation.mode", "must be %s, %s or %s", moderationOff, moderationWords, moderationEndpoint)
+	v.check(slices.Contains([]string{failClosed, failOpen}, m.OnFailure), "moderation.on_failure", "must be %s or %s", failClosed, failOpen)
+	v.check(m.Timeout <= api.ModerationTime, "moderation.timeout", "must be at most %s", api.ModerationTime)
+	if m.URL != "" {
+		if problem := baseURLProblem(m.URL); problem != "" {
+			v.add("moderation.url", problem)
+		}
+	}
+	switch m.Mode {
+	case moderationWords:
+		if len(m.Files) == 0 {
+			v.add("moderation.files", "must name at least one list: mode is words", "moderation.mode", "moderation.files")
+			return
+		}
+		_, problems := loadLists(m.Files)
+		for _, problem := range problems {
+			v.add("moderation.files", problem)
+		}
+	case moderationEndpoint:
+		if m.URL == "" {
+			v.add("moderation.url", "must be the endpoint's address: mode is endpoint", "moderation.mode", "moderation.url")
+		}
+	}
+}
+
+// loadLists reads the lists, and tells all that is wrong with them by path and
+// line.
+func loadLists(files []string) (*moderation.Lists, []string) {
+	lists, err := moderation.Load(files)
+	var problems []string
+	for _, problem := range leaves(err) {
+		problems = append(problems, problem.Error())
+	}
+	return lists, problems
+}
+
+// stateOf is what files hold, in short.
+func stateOf(files []string) string {
+	sum := sha256.New()
+	for _, path := range files {
+		text, err := moderation.ReadFile(path)
+		_, _ = fmt.Fprintf(sum, "%v %d\n%s", err, len(text), text)
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// openModeration makes the judge that the settings name; none for mode off.
+func (g *Gateway) openModeration() error {
+	m := g.Config.Moderation
+	switch m.Mode {
+	case moderationWords:
+		g.lists = &reloader[*moderation.Lists]{
+			setting: "moderation.files", log: g.log, size: (*moderation.Lists).Len,
+			state: func() string { return stateOf(m.Files) },
+			load:  func() (*moderation.Lists, []string) { return loadLists(m.Files) },
+		}
+		lists, problems := g.lists.first()
+		if len(problems) > 0 {
+			return fmt.Errorf("moderation.files: %s", problems)
+		}
+		words := moderation.NewWords(lists)
+		g.lists.use = func(l *moderation.Lists) error {
+			words.Replace(l)
+			return nil
+		}
+		g.moderator = moderator{words}
+	case moderationEndpoint:
+		endpoint, err := moderation.NewEndpoint(moderation.EndpointConfig{
+			URL: m.URL, Key: m.APIKey, Model: m.Model, Timeout: m.Timeout, Open: m.OnFailure == failOpen,
+			Rules: g.rules, Version: g.opts.Version, Logger: g.log,
+		})
+		if err != nil {
+			return fmt.Errorf("moderation.url: %s", outbound.Describe(err))
+		}
+		g.moderator, g.closeModeration = moderator{endpoint}, endpoint.Close
+	}
+	return nil
+}
+
+// checkLists says why the lists as they are are not in use.
+func (g *Gateway) checkLists(ctx context.Context) error {
+	if g.lists == nil {
+		return nil
+	}
+	return g.lists.check(ctx)
+}
+
+// judge is what the modes of moderation have in common.
+type judge interface {
+	Judge(ctx context.Context, texts []string) (moderation.Verdict, error)
+}
+
+// moderator fits a judge to the API.
+type moderator struct{ judge }
+
+// Judge judges texts.
+func (m moderator) Judge(ctx context.Context, texts []string) (api.Verdict, error) {
+	v, err := m.judge.Judge(ctx, texts)
+	if err != nil || v.Refusal == nil {
+		return api.Verdict{Unjudged: v.Unjudged}, err
+	}
+	return api.Verdict{Refused: true, Rule: v.Refusal.Rule, Digest: v.Refusal.Digest}, nil
+}
