@@ -89,3 +89,11 @@ func (c *copier) Write(p []byte) (int, error) {
 
 // Unwrap is for http.ResponseController.
 func (c *copier) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// RouteNames are the rows of the table, as method and path.
+func RouteNames() (names []string) {
+	for _, r := range routes() {
+		names = append(names, r.method+" "+r.path)
+	}
+	return names
+}

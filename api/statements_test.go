@@ -1,0 +1,94 @@
+package api_test
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mediagate/mediagate/api"
+)
+
+// counter counts the statements that go to a database.
+type counter struct{ n atomic.Int64 }
+
+// through opens the database of a store once more, past the counter.
+func (c *counter) through(t *testing.T, cfg *api.Config) *databaseStore {
+	t.Helper()
+	store, ok := cfg.Store.(*databaseStore)
+	if !ok {
+		t.Fatalf("%T has no address", cfg.Store)
+	}
+	return openStore(t, c.before(t, store.address), cfg.Now)
+}
+
+// before is an address that leads to the database at the other one.
+func (c *counter) before(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := u.Host
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open sync.WaitGroup
+	t.Cleanup(open.Wait)
+	t.Cleanup(func() { _ = l.Close() })
+	open.Go(func() {
+		for {
+			front, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() { c.pass(front, behind) })
+		}
+	})
+	u.Host = l.Addr().String()
+	return u.String()
+}
+
+// pass carries a connection over until either side ends it.
+func (c *counter) pass(front net.Conn, behind string) {
+	defer front.Close()
+	back, err := net.Dial("tcp", behind)
+	if err != nil {
+		return
+	}
+	defer back.Close()
+	go func() {
+		_, _ = io.Copy(front, back)
+		_ = front.Close()
+	}()
+	c.count(back, front)
+}
+
+// count carries a client's messages over, and counts those that run something.
+// The first has no type.
+func (c *counter) count(to io.Writer, from io.Reader) {
+	head := make([]byte, 5)
+	for first := true; ; first = false {
+		head := head
+		if first {
+			head = head[1:]
+		}
+		if _, err := io.ReadFull(from, head); err != nil {
+			return
+		}
+		if !first && (head[0] == 'E' || head[0] == 'Q') {
+			c.n.Add(1)
+		}
+		length := int64(binary.BigEndian.Uint32(head[len(head)-4:])) - 4
+		if _, err := to.Write(head); err != nil {
+			return
+		}
+		if _, err := io.CopyN(to, from, length); err != nil {
+			return
+		}
+	}
+}
