@@ -24,8 +24,8 @@ func (g *gateway) erased(id string) {
 	}
 }
 
-// voice makes a task that made a voice.
-func (g *gateway) voice(id string) string {
+// voiceTask makes a task that made a voice.
+func (g *gateway) voiceTask(id string) string {
 	g.t.Helper()
 	task := g.submit(music+"/createVoice", `{"audio_url":"https://media.example.com/voice.mp3"}`)
 	g.made(task, &mediagate.Made{Voices: []string{id}})
@@ -41,7 +41,7 @@ func TestErasedTaskIsUnknown(t *testing.T) {
 	g.accept(video)
 	g.complete(video, mediagate.Result{Key: "results/" + video + "/1/0", MimeType: "video/mp4", Size: 7})
 	song := g.song(songBody)
-	voice := g.voice("voice-" + song)
+	voice := g.voiceTask("voice-" + song)
 	picture := g.submit(art, artBody)
 	g.finishArt(picture, mediagate.Made{Buttons: artButtons})
 	failed, cancelled := g.submit(images, imageBody), g.submit(videos, videoBody)

@@ -50,7 +50,7 @@ func (s *Server) readSubmit(c *call) (sub submit, replayed string, err error) {
 		}
 	}
 	if sub.order, err = s.order(c, body, size, c.Path()); err != nil {
-		return submit{}, "", err
+		return sub, "", err // by its key a modal call looks for its twin
 	}
 	return sub, "", s.moderate(c, sub.order)
 }

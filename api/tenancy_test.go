@@ -19,7 +19,7 @@ import (
 
 // things are what an account has that others might name.
 type things struct {
-	account, key                         string
+	account, key, spare                  string // the key that calls, and another
 	video, song, flow, art, modal, voice string // ids of tasks
 	voiceID                              string // of the vendor's, as the clip's
 	reference, idempotency               string
@@ -29,7 +29,7 @@ type things struct {
 func nothings() things {
 	id := func(n int) string { return fmt.Sprintf("task_01JZZZZZZZZZZZZZZZZZZZZZZ%d", n) }
 	return things{
-		account: "acc_01JZZZZZZZZZZZZZZZZZZZZZZZ", key: "key_01JZZZZZZZZZZZZZZZZZZZZZZZ",
+		account: "acc_01JZZZZZZZZZZZZZZZZZZZZZZZ", key: "key_01JZZZZZZZZZZZZZZZZZZZZZZZ", spare: "key_01JZZZZZZZZZZZZZZZZZZZZZZX",
 		video: id(1), song: id(2), flow: id(3), art: id(4), modal: id(5), voice: id(6),
 		voiceID: "voice-of-nobody", reference: "reference-of-nobody", idempotency: "idempotency-of-nobody",
 	}
@@ -51,8 +51,9 @@ func newTenant(g *gateway, name string) tenant {
 	g.must(err)
 	t.grant("100000")
 	t.gateway.keyRow, t.gateway.key = t.newKey(mediagate.Key{Unlimited: true})
+	spare, _ := t.newKey(mediagate.Key{Unlimited: true})
 	t.things = things{
-		account: t.gateway.account.ID, key: t.gateway.keyRow.ID, reference: "reference-of-" + name, idempotency: "idempotency-of-" + name, voiceID: "voice-of-" + name,
+		account: t.gateway.account.ID, key: t.gateway.keyRow.ID, spare: spare.ID, reference: "reference-of-" + name, idempotency: "idempotency-of-" + name, voiceID: "voice-of-" + name,
 	}
 	a := t.send(request{
 		method: http.MethodPost, path: videos, key: t.gateway.key, header: http.Header{"Idempotency-Key": {t.idempotency}},
@@ -118,7 +119,12 @@ func probes() map[string][]probe {
 			func(of things) request { return request{method: method, path: before + of.key + after, body: body} },
 		}
 	}
-	const one, accounts = "GET ", "/admin/v1/accounts"
+	named := func(method, before, after, body string, name func(of things) string) []probe {
+		return []probe{func(of things) request { return request{method: method, path: before + name(of) + after, body: body} }}
+	}
+	key := func(of things) string { return of.key }
+	open := func(of things) string { return of.modal }
+	const one, accounts, keys = "GET ", "/admin/v1/accounts", "/v1/keys"
 	return map[string][]probe{
 		"GET /healthz":      plain("/healthz"),
 		"GET /readyz":       plain("/readyz"),
@@ -199,21 +205,36 @@ func probes() map[string][]probe {
 		"GET /user/balance":    plain("/user/balance"),
 
 		"GET /v1/webhooks/secret":  plain("/v1/webhooks/secret"),
-		"POST /v1/webhooks/secret": {postBody("/v1/webhooks/secret", "")},
+		"POST /v1/webhooks/secret": {postBody("/v1/webhooks/secret?force=true", "")},
+
+		"DELETE /v1/tasks/:task_id": named("DELETE", "/v1/tasks/", "", "", open), // which its owner is told
+		"GET /v1/usage":             plain("/v1/usage?group_by=key,model,day"),
+
+		"GET " + keys:                      named("GET", keys+"?after=", "", "", key),
+		"POST " + keys:                     {postBody(keys, `{"name":"x","unlimited":true}`)},
+		"GET " + keys + "/:key_id":         named("GET", keys+"/", "", "", key),
+		"PATCH " + keys + "/:key_id":       named("PATCH", keys+"/", "", `{"name":"x"}`, key),
+		"DELETE " + keys + "/:key_id":      named("DELETE", keys+"/", "", "", func(of things) string { return of.spare }),
+		"POST " + keys + "/:key_id/rotate": named("POST", keys+"/", "/rotate", "{}", key),
 
 		// With a client's key the admin API says no, whatever is named.
-		"POST " + accounts:                         {postBody(accounts, `{"name":"x"}`)},
-		"GET " + accounts:                          operator("GET", accounts+"?after=", "", ""),
-		"GET " + accounts + "/:account_id":         operator("GET", accounts+"/", "", ""),
-		"PATCH " + accounts + "/:account_id":       operator("PATCH", accounts+"/", "", `{"name":"x"}`),
-		"POST " + accounts + "/:account_id/grants": operator("POST", accounts+"/", "/grants", `{"amount":"1","reference":"x"}`),
-		"GET " + accounts + "/:account_id/ledger":  operator("GET", accounts+"/", "/ledger", ""),
-		"POST " + accounts + "/:account_id/keys":   operator("POST", accounts+"/", "/keys", `{"name":"x"}`),
-		"GET /admin/v1/keys":                       operator("GET", "/admin/v1/keys?account=", "", ""),
-		"GET /admin/v1/keys/:key_id":               operator("GET", "/admin/v1/keys/", "", ""),
-		"DELETE /admin/v1/keys/:key_id":            operator("DELETE", "/admin/v1/keys/", "", ""),
-		"GET /admin/v1/channels":                   plain("/admin/v1/channels"),
-		"GET /admin/v1/channels/:channel":          plain("/admin/v1/channels/kling-a"),
+		"POST " + accounts:                           {postBody(accounts, `{"name":"x"}`)},
+		"GET " + accounts:                            operator("GET", accounts+"?after=", "", ""),
+		"GET " + accounts + "/:account_id":           operator("GET", accounts+"/", "", ""),
+		"PATCH " + accounts + "/:account_id":         operator("PATCH", accounts+"/", "", `{"name":"x"}`),
+		"POST " + accounts + "/:account_id/grants":   operator("POST", accounts+"/", "/grants", `{"amount":"1","reference":"x"}`),
+		"GET " + accounts + "/:account_id/ledger":    operator("GET", accounts+"/", "/ledger", ""),
+		"POST " + accounts + "/:account_id/keys":     operator("POST", accounts+"/", "/keys", `{"name":"x"}`),
+		"GET /admin/v1/keys":                         operator("GET", "/admin/v1/keys?account=", "", ""),
+		"GET /admin/v1/keys/:key_id":                 operator("GET", "/admin/v1/keys/", "", ""),
+		"DELETE /admin/v1/keys/:key_id":              operator("DELETE", "/admin/v1/keys/", "", ""),
+		"PATCH /admin/v1/keys/:key_id":               operator("PATCH", "/admin/v1/keys/", "", `{"name":"x"}`),
+		"POST /admin/v1/keys/:key_id/rotate":         operator("POST", "/admin/v1/keys/", "/rotate", "{}"),
+		"GET " + accounts + "/:account_id/statement": operator("GET", accounts+"/", "/statement", ""),
+		"GET /admin/v1/usage":                        operator("GET", "/admin/v1/usage?account=", "", ""),
+		"GET /admin/v1/audit":                        operator("GET", "/admin/v1/audit?account=", "", ""),
+		"GET /admin/v1/channels":                     plain("/admin/v1/channels"),
+		"GET /admin/v1/channels/:channel":            plain("/admin/v1/channels/kling-a"),
 		"PATCH /admin/v1/channels/:channel": {func(things) request {
 			return request{method: "PATCH", path: "/admin/v1/channels/kling-a", body: `{"enabled":true}`}
 		}},
@@ -222,7 +243,7 @@ func probes() map[string][]probe {
 }
 
 // random is what is new in every answer.
-var random = regexp.MustCompile(`req_[0-9A-Z]{26}|whsec_[A-Za-z0-9+/=]+|"created(_at)?":[0-9]+`)
+var random = regexp.MustCompile(`req_[0-9A-Z]{26}|whsec_[A-Za-z0-9+/=]+|"created(_at)?":[0-9]+|"(id|key|prefix|last_four)":"(key|mgk)?_?[0-9A-Za-z]+"`)
 
 // told is an answer without what differs by itself: the request's id, and the
 // names that the request had in it.
@@ -232,7 +253,7 @@ func told(a answer, of things) string {
 	header.Del("Content-Length") // of names of other lengths
 	text := fmt.Sprint(a.status, " ", header, "\n", a.body)
 	text = random.ReplaceAllString(text, "~")
-	for i, name := range []string{of.account, of.key, of.video, of.song, of.flow, of.art, of.modal, of.voice, of.voiceID, of.reference, of.idempotency} {
+	for i, name := range []string{of.account, of.key, of.spare, of.video, of.song, of.flow, of.art, of.modal, of.voice, of.voiceID, of.reference, of.idempotency} {
 		text = strings.ReplaceAll(text, name, fmt.Sprintf("<%d>", i))
 	}
 	if a.status == http.StatusOK && strings.Contains(text, `"submitted"`) {

@@ -91,6 +91,7 @@ func RowColumns() map[string][]string {
 		secretRow{}.TableName():      columnsOf[secretRow]().names,
 		speechRow{}.TableName():      columnsOf[speechRow]().names,
 		"ledger_transfers":           columnsOf[endRow]().names, // the kind with most
+		auditRow{}.TableName():       columnsOf[auditRow]().names,
 		"rates":                      {"id", "tat"},
 		"usage_sums":                 columnsOf[usageSumRow]().names,
 		"vendor_sums":                columnsOf[vendorSumRow]().names,

@@ -11,8 +11,7 @@ var referenceTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		plain, marked, bare := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
 		undo := []string{
-			"DROP TABLE rates", "DROP TABLE speeches", "DROP TABLE makers",
-			"DROP TABLE speeches", "DROP TABLE makers", "DROP TABLE audit",
+			"DROP TABLE audit", "DROP TABLE rates", "DROP TABLE speeches", "DROP TABLE makers",
 			"DROP TABLE attempt_parts", "DROP TABLE channel_minutes",
 			"DROP TABLE turns", "DROP TABLE queue", "DROP INDEX attempts_slots", "ALTER TABLE attempts DROP COLUMN slot_until",
 			"DROP INDEX tasks_queued", "ALTER TABLE tasks DROP COLUMN queued_at",
