@@ -50,10 +50,10 @@ func newTenant(g *gateway, name string) tenant {
 	t.gateway.account, err = g.store.CreateAccount(g.t.Context(), mediagate.Account{Name: name, Group: "default"})
 	g.must(err)
 	t.grant("100000")
-	t.gateway.keyRow, t.gateway.key = t.newKey(mediagate.Key{Unlimited: true})
+	t.keyRow, t.gateway.key = t.newKey(mediagate.Key{Unlimited: true})
 	spare, _ := t.newKey(mediagate.Key{Unlimited: true})
 	t.things = things{
-		account: t.gateway.account.ID, key: t.gateway.keyRow.ID, spare: spare.ID, reference: "reference-of-" + name, idempotency: "idempotency-of-" + name, voiceID: "voice-of-" + name,
+		account: t.gateway.account.ID, key: t.keyRow.ID, spare: spare.ID, reference: "reference-of-" + name, idempotency: "idempotency-of-" + name, voiceID: "voice-of-" + name,
 	}
 	a := t.send(request{
 		method: http.MethodPost, path: videos, key: t.gateway.key, header: http.Header{"Idempotency-Key": {t.idempotency}},
@@ -67,7 +67,7 @@ func newTenant(g *gateway, name string) tenant {
 	t.art = t.submit(art, artBody)
 	t.finishArt(t.art, mediagate.Made{Buttons: artButtons})
 	t.modal = t.submit(art, artBody)
-	t.gateway.accept(t.modal)
+	t.accept(t.modal)
 	g.must(g.store.BeginModal(g.t.Context(), t.modal, 1))
 	return t
 }
@@ -264,7 +264,7 @@ func told(a answer, of things) string {
 
 // ask makes a call of the account's.
 func (t tenant) ask(p probe, of things) string {
-	t.gateway.t.Helper()
+	t.t.Helper()
 	r := p(of)
 	r.key = t.gateway.key
 	return told(t.send(r), of)
@@ -364,14 +364,14 @@ func TestTenancyProperty(t *testing.T) {
 
 // own is what the account sees of itself.
 func (t tenant) own() string {
-	t.gateway.t.Helper()
+	t.t.Helper()
 	var all []string
 	for _, path := range []string{
 		"/v1/tasks?limit=3", "/v1/tasks?reference=" + t.reference, "/v1/balance", "/v1/user/balance", "/v1/webhooks/secret",
 	} {
-		a := t.gateway.get(path)
+		a := t.get(path)
 		if a.status != http.StatusOK || !json.Valid([]byte(a.body)) {
-			t.gateway.t.Errorf("%s: %d %s", path, a.status, a.body)
+			t.t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 		all = append(all, path, strings.ReplaceAll(a.body, a.header.Get("X-Request-Id"), "~"))
 	}

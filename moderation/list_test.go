@@ -9,29 +9,29 @@ import (
 	"testing"
 )
 
-func writeList(t testing.TB, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
+func writeList(tb testing.TB, name, text string) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return path
 }
 
-func mustLoad(t testing.TB, text string) *Lists {
-	t.Helper()
-	l, err := Load([]string{writeList(t, "words.txt", text)})
+func mustLoad(tb testing.TB, text string) *Lists {
+	tb.Helper()
+	l, err := Load([]string{writeList(tb, "words.txt", text)})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return l
 }
 
-func rulesOf(t testing.TB, l *Lists, text string) string {
-	t.Helper()
+func rulesOf(tb testing.TB, l *Lists, text string) string {
+	tb.Helper()
 	v, err := NewWords(l).Judge(context.Background(), []string{"harmless", text})
 	if err != nil || v.Unjudged != nil {
-		t.Fatal(v, err)
+		tb.Fatal(v, err)
 	}
 	if v.Refusal == nil {
 		return ""
