@@ -79,6 +79,14 @@ type KeySecret struct {
 // Remaining is what a limited key can still spend.
 func (k Key) Remaining() Micros { return k.Quota - k.Held - k.Spent }
 
+// WithLimits is the key with the limits of another one, which are those that the
+// keys of a rotation share.
+func (k Key) WithLimits(of Key) Key {
+	k.Unlimited, k.Quota, k.Held, k.Spent = of.Unlimited, of.Quota, of.Held, of.Spent
+	k.Caps, k.Rate, k.InFlight = of.Caps, of.Rate, of.InFlight
+	return k
+}
+
 // EntryKind is the kind of a ledger transfer.
 type EntryKind string
 

@@ -73,7 +73,8 @@ func (s *Server) handleOwnKeyCreation(c *call) error {
 
 // handleOwnKeyChange takes any change that leaves the key with nothing that it had
 // not before. Beyond that the whole key that comes of it must be one that the
-// caller could make; of itself it is not: a key only narrows itself.
+// caller could make; of itself it is not: a key only narrows itself. Keys that
+// share limits by a rotation are judged alike, each with what it has besides.
 func (s *Server) handleOwnKeyChange(c *call) error {
 	id, err := pathKey(c)
 	if err != nil {
@@ -96,18 +97,23 @@ func (s *Server) handleOwnKeyChange(c *call) error {
 		if err != nil {
 			return err
 		}
-		before := powers{key: *k, catalog: c.models.catalog}
 		if err := apply(k); err != nil {
 			return err
 		}
 		if f.given("group") {
 			*k = has.follow(*k)
 		}
-		beyond := before.lacks(*k)
-		if len(beyond) > 0 && giver.ID != k.ID {
-			beyond = has.lacks(*k)
+		return nil
+	}, func(giver, was, is mediagate.Key) error {
+		beyond := powers{key: was, catalog: c.models.catalog}.lacks(is)
+		if len(beyond) == 0 || giver.ID == is.ID {
+			return f.beyond(beyond)
 		}
-		return f.beyond(beyond)
+		has, err := s.powersOf(c, giver, account)
+		if err != nil {
+			return err
+		}
+		return f.beyond(has.lacks(is))
 	})
 	if err != nil {
 		return notFoundAs(err, errKeyID)

@@ -284,6 +284,43 @@ func TestChangesOfStrongerKeys(t *testing.T) {
 	}
 }
 
+// What keys share by a rotation is widened for all of them at once. So a key that
+// could not make the stronger one of a pair does not widen its limits through the
+// weaker one.
+func TestLimitsOfAPairAreThoseOfBoth(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	_, weak := g.newKey(mediagate.Key{Unlimited: true, Models: []string{"alpha-*"}})
+	row, secret := g.newKey(mediagate.Key{
+		Quota: mediagate.MicrosPerUnit, Caps: mediagate.Caps{Day: new(mediagate.MicrosPerUnit)}, Rate: new(1), InFlight: new(1),
+	})
+	made := g.manage(secret, http.MethodPost, "/"+row.ID+"/rotate", "")
+	if made.status != 201 {
+		t.Fatalf("%d %s", made.status, made.body)
+	}
+	strong := made.text("id")
+	if a := g.manage(weak, http.MethodPatch, "/"+row.ID, `{"models":["alpha-*"]}`); a.status != 200 {
+		t.Fatalf("narrowing: %d %s", a.status, a.body)
+	}
+	before := g.operate(http.MethodGet, "/keys/"+strong, "").body
+	for field, body := range map[string]string{
+		"unlimited": `{"unlimited":true}`, "quota": `{"quota":"1000"}`, "caps": `{"caps":null}`, "rate": `{"rate":null}`, "in_flight": `{"in_flight":9}`,
+	} {
+		g.manage(weak, http.MethodPatch, "/"+row.ID, body).wantError(t, 403, "permission_error", "models goes beyond what this API key has itself")
+		if after := g.operate(http.MethodGet, "/keys/"+strong, "").body; after != before {
+			t.Errorf("%s: refused, and the stronger key is %s", field, after)
+		}
+	}
+	if a := g.manage(weak, http.MethodPatch, "/"+row.ID, `{"rate":0,"quota":"0.5"}`); a.status != 200 {
+		t.Errorf("narrowing what both have: %d %s", a.status, a.body)
+	}
+	// What ended needs no care.
+	g.must(g.store.DeleteKey(t.Context(), strong))
+	if a := g.manage(weak, http.MethodPatch, "/"+row.ID, `{"rate":2}`); a.status != 200 {
+		t.Errorf("of a key that is left alone: %d %s", a.status, a.body)
+	}
+}
+
 // What was taken from a key a moment ago elsewhere it does not give any more,
 // though this process still lets it in.
 func TestLostPowersAreNotGiven(t *testing.T) {

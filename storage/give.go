@@ -53,21 +53,56 @@ func (s *Store) GiveKey(ctx context.Context, giver string, secret mediagate.KeyS
 }
 
 // ChangeKey is UpdateKey at the word of another key of the account, or of the key
-// itself. Returns what GiveKey and UpdateKey do.
-func (s *Store) ChangeKey(ctx context.Context, giver, id string, change func(giver mediagate.Key, k *mediagate.Key) error) (k mediagate.Key, err error) {
+// itself. check passes what becomes of each live key that the change is one of:
+// those that share a purse share limits. Returns what GiveKey and UpdateKey do.
+func (s *Store) ChangeKey(ctx context.Context, giver, id string, change func(giver mediagate.Key, k *mediagate.Key) error, check func(giver, was, is mediagate.Key) error) (k mediagate.Key, err error) {
 	err = s.write(ctx, "change key", func(tx *gorm.DB) error {
 		by, key, row, err := s.lockGiver(tx, giver, id)
 		if err != nil {
 			return err
 		}
 		before := *row
-		k, err = s.changeKey(ctx, tx, row, func(k *mediagate.Key) error { return change(key, k) })
+		others, err := s.sharing(tx, before)
+		if err != nil {
+			return err
+		}
+		k, err = s.changeKey(ctx, tx, row, func(k *mediagate.Key) error {
+			was := *k
+			if err := change(key, k); err != nil {
+				return err
+			}
+			if err := check(key, was, *k); err != nil {
+				return err
+			}
+			for _, other := range others {
+				if err := check(key, other, other.WithLimits(*k)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 		if err != nil || before.Unlimited {
 			return err
 		}
 		return s.takeQuota(ctx, tx, *by, *row, before.Quota)
 	})
 	return k, err
+}
+
+// sharing reads the other live keys that share the purse of one that is locked.
+// None of them changes meanwhile: who changes one locks its purse.
+func (s *Store) sharing(tx *gorm.DB, row keyRow) (keys []mediagate.Key, err error) {
+	purse := row.purse()
+	var rows []keyRow
+	err = tx.Where("(id = ? OR purse_id = ?) AND id <> ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)", purse, purse, row.ID, at(s.clock())).
+		Order("id").Find(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		rows[i] = rows[i].shareOf(row)
+	}
+	return convertAll(rows, keyRow.key)
 }
 
 // RenewKey is RotateKey at the word of another key of the account, or of the key

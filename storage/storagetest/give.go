@@ -14,6 +14,8 @@ func (b *bench) give(giver string, hash byte, quota mediagate.Micros) (mediagate
 	})
 }
 
+func allowAll(_, _, _ mediagate.Key) error { return nil }
+
 func (b *bench) quota(key string) mediagate.Micros {
 	b.Helper()
 	k, err := b.Key(b.Context(), key)
@@ -48,7 +50,7 @@ var giveTests = map[string]func(*bench){
 			_, err := b.ChangeKey(b.Context(), p.key, made.ID, func(_ mediagate.Key, k *mediagate.Key) error {
 				k.Quota = quota
 				return nil
-			})
+			}, allowAll)
 			return err
 		}
 		b.noError(set(unit(9)))
@@ -65,10 +67,17 @@ var giveTests = map[string]func(*bench){
 			return nil
 		})
 		b.noError(err)
+		var judged []string
 		_, err = b.ChangeKey(b.Context(), fresh.ID, p.key, func(_ mediagate.Key, k *mediagate.Key) error {
-			k.Quota = unit(12)
+			k.Quota, k.Name = unit(12), "renamed"
+			return nil
+		}, func(giver, was, is mediagate.Key) error {
+			same(b, "judged for", giver.ID, fresh.ID)
+			same(b, "quota before and after", []any{was.Quota, is.Quota}, []any{unit(10), unit(12)})
+			judged = append(judged, is.ID+" "+is.Name)
 			return nil
 		})
+		same(b, "judged", judged, []string{p.key + " renamed", fresh.ID + " " + fresh.Name})
 		b.noError(err)
 		same(b, "quota", b.quota(fresh.ID), unit(12))
 		_, err = b.give(p.key, 2, unit(5))
@@ -82,12 +91,12 @@ var giveTests = map[string]func(*bench){
 		_, err = b.ChangeKey(b.Context(), p.key, made.ID, func(_ mediagate.Key, k *mediagate.Key) error {
 			k.Unlimited = true
 			return nil
-		})
+		}, allowAll)
 		b.noError(err)
 		_, err = b.ChangeKey(b.Context(), made.ID, made.ID, func(giver mediagate.Key, k *mediagate.Key) error {
 			k.Unlimited, k.Quota = false, unit(3)
 			return nil
-		})
+		}, allowAll)
 		b.noError(err)
 		same(b, "quota", b.quota(made.ID), unit(3))
 	},
@@ -96,7 +105,7 @@ var giveTests = map[string]func(*bench){
 		never := func(mediagate.Key, *mediagate.Key) error { b.Error("asked"); return nil }
 		refuse := func(_, _ mediagate.Key) error { b.Error("asked"); return nil }
 		for _, id := range []string{q.key, "key_0"} {
-			_, err := b.ChangeKey(b.Context(), p.key, id, never)
+			_, err := b.ChangeKey(b.Context(), p.key, id, never, allowAll)
 			b.kind(err, mediagate.KindNotFound)
 			_, err = b.RenewKey(b.Context(), p.key, id, mediagate.KeySecret{Hash: [32]byte{1}}, 0, refuse)
 			b.kind(err, mediagate.KindNotFound)
@@ -109,7 +118,7 @@ var giveTests = map[string]func(*bench){
 		for _, giver := range []string{q.key, "key_0", expired.ID} {
 			_, err := b.give(giver, 4, 0)
 			b.kind(err, mediagate.KindUnauthenticated)
-			_, err = b.ChangeKey(b.Context(), giver, p.key, never)
+			_, err = b.ChangeKey(b.Context(), giver, p.key, never, allowAll)
 			b.kind(err, mediagate.KindUnauthenticated)
 		}
 	},
@@ -134,7 +143,7 @@ var giveTests = map[string]func(*bench){
 			_, err := b.ChangeKey(b.Context(), pair[i%2], pair[1-i%2], func(_ mediagate.Key, k *mediagate.Key) error {
 				k.Rate = new(i)
 				return nil
-			})
+			}, allowAll)
 			if err != nil {
 				b.Errorf("change %d: %v", i, err)
 			}
