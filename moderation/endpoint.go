@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -40,11 +42,22 @@ const (
 // endpointRule is the rule that texts break which the endpoint flags.
 const endpointRule = "endpoint"
 
+// unreadable are the answers of an endpoint that is well, and will not take what
+// it was asked: too long, too many. What it was asked is the client's, who would
+// otherwise decide by it that nobody is judged.
+var unreadable = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnprocessableEntity}
+
+// finding is what the endpoint said of texts.
+type finding struct {
+	flagged int // the first that it flags, -1 for none
+	refused int // the status by which it would not take them, else 0
+}
+
 // Endpoint judges by asking a service that takes OpenAI's moderation calls.
 type Endpoint struct {
 	cfg     EndpointConfig
 	client  *http.Client
-	breaker *gobreaker.CircuitBreaker[int]
+	breaker *gobreaker.CircuitBreaker[finding]
 }
 
 // NewEndpoint makes a judge. The host of the URL may be private: an operator
@@ -60,7 +73,7 @@ func NewEndpoint(cfg EndpointConfig) (*Endpoint, error) {
 			Timeout: cfg.Timeout, IgnorePorts: true, AllowHosts: []string{host}, KeepIdle: idleSockets,
 		}),
 	}
-	e.breaker = gobreaker.NewCircuitBreaker[int](gobreaker.Settings{
+	e.breaker = gobreaker.NewCircuitBreaker[finding](gobreaker.Settings{
 		Timeout:     restOpen,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failuresOpen },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
@@ -74,35 +87,39 @@ func NewEndpoint(cfg EndpointConfig) (*Endpoint, error) {
 func (e *Endpoint) Close() { e.client.CloseIdleConnections() }
 
 // Judge asks the endpoint about the texts. An endpoint that fails is a
-// KindUnavailable, or lets the texts pass unjudged.
+// KindUnavailable, or lets the texts pass unjudged. Texts that it will not take
+// are refused: they do not pass, and are no failure of its.
 func (e *Endpoint) Judge(ctx context.Context, texts []string) (Verdict, error) {
 	if len(texts) == 0 {
 		return Verdict{}, nil
 	}
-	flagged, err := e.breaker.Execute(func() (int, error) { return e.ask(ctx, texts) })
+	found, err := e.breaker.Execute(func() (finding, error) { return e.ask(ctx, texts) })
 	switch {
 	case err != nil && e.cfg.Open:
 		return Verdict{Unjudged: err}, nil
 	case err != nil:
 		return Verdict{}, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "moderation is not available", Err: err}
-	case flagged < 0:
+	case found.refused != 0:
+		rule := fmt.Sprintf("%s: not judged, it answered %d", endpointRule, found.refused)
+		return Verdict{Refusal: &Refusal{Rule: rule, Digest: read(strings.Join(texts, "\n")).digest()}}, nil
+	case found.flagged < 0:
 		return Verdict{}, nil
 	}
-	return Verdict{Refusal: &Refusal{Rule: endpointRule, Digest: read(texts[flagged]).digest()}}, nil
+	return Verdict{Refusal: &Refusal{Rule: endpointRule, Digest: read(texts[found.flagged]).digest()}}, nil
 }
 
-// ask returns which of the texts is flagged, -1 for none. Its errors quote
-// neither the texts nor the answer.
-func (e *Endpoint) ask(ctx context.Context, texts []string) (flagged int, err error) {
+// ask returns what the endpoint finds in the texts. Its errors quote neither the
+// texts nor the answer.
+func (e *Endpoint) ask(ctx context.Context, texts []string) (found finding, err error) {
 	body, err := json.Marshal(question{e.cfg.Model, texts})
 	if err != nil {
-		return -1, err
+		return found, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.cfg.URL, bytes.NewReader(body))
 	if err != nil {
-		return -1, errors.New("the URL of the endpoint cannot be used")
+		return found, errors.New("the URL of the endpoint cannot be used")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
@@ -112,19 +129,22 @@ func (e *Endpoint) ask(ctx context.Context, texts []string) (flagged int, err er
 	}
 	resp, err := e.client.Do(req)
 	if err != nil {
-		return -1, errors.New(outbound.Describe(err))
+		return found, errors.New(outbound.Describe(err))
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return -1, errors.New(outbound.Describe(err))
+		return found, errors.New(outbound.Describe(err))
+	case slices.Contains(unreadable, resp.StatusCode):
+		return finding{refused: resp.StatusCode}, nil
 	case resp.StatusCode != http.StatusOK:
-		return -1, fmt.Errorf("the endpoint answered %d", resp.StatusCode)
+		return found, fmt.Errorf("the endpoint answered %d", resp.StatusCode)
 	case len(text) > maxAnswer:
-		return -1, fmt.Errorf("the endpoint's answer is larger than %d bytes", maxAnswer)
+		return found, fmt.Errorf("the endpoint's answer is larger than %d bytes", maxAnswer)
 	}
-	return readVerdicts(text, len(texts))
+	found.flagged, err = readVerdicts(text, len(texts))
+	return found, err
 }
 
 type question struct {

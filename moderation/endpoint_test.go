@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -165,6 +166,34 @@ func TestEndpointCircuit(t *testing.T) {
 	}
 	if n := calls.Load(); n != failuresOpen {
 		t.Errorf("asked %d times", n)
+	}
+}
+
+// What a client sends does not decide whether others are judged: texts that the
+// endpoint will not take say nothing of its health, and do not pass unjudged.
+func TestEndpointRefusesToJudge(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{400, 413, 414, 422} {
+		url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "padding") {
+				w.WriteHeader(status)
+				return
+			}
+			_, _ = io.WriteString(w, `{"results":[{"flagged":false}]}`)
+		})
+		for name, change := range map[string]func(*EndpointConfig){"closed": func(*EndpointConfig) {}, "open": open} {
+			e := newEndpoint(t, url, change)
+			for range 2 * failuresOpen {
+				v, err := e.Judge(t.Context(), []string{"padding"})
+				want := Verdict{Refusal: &Refusal{Rule: "endpoint: not judged, it answered " + strconv.Itoa(status), Digest: read("padding").digest()}}
+				if diff := cmp.Diff(want, v); err != nil || diff != "" {
+					t.Errorf("%d, %s: %v (-want +got):\n%s", status, name, err, diff)
+				}
+			}
+			if v, err := e.Judge(t.Context(), []string{"good"}); err != nil || v != (Verdict{}) {
+				t.Errorf("%d, %s: another's text: %+v, %v", status, name, v, err)
+			}
+		}
 	}
 }
 
