@@ -114,20 +114,28 @@ func matchesAny(patterns []string, names ...string) bool {
 // matches reports whether the pattern, in which * stands for any text,
 // matches the whole name.
 func matches(pattern, name string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
+	begin, rest, some := strings.Cut(pattern, "*")
+	if !some {
 		return pattern == name
 	}
-	rest, ok := strings.CutPrefix(name, parts[0])
+	// Clients write patterns, and each call compares all of its key's with all
+	// models: what cannot fit is known without a look at its pieces.
+	if len(pattern)-strings.Count(pattern, "*") > len(name) {
+		return false
+	}
+	name, ok := strings.CutPrefix(name, begin)
 	if !ok {
 		return false
 	}
-	for _, part := range parts[1 : len(parts)-1] {
-		_, after, found := strings.Cut(rest, part)
+	for {
+		part, after, more := strings.Cut(strings.TrimLeft(rest, "*"), "*")
+		if !more {
+			return strings.HasSuffix(name, part)
+		}
+		_, left, found := strings.Cut(name, part)
 		if !found {
 			return false
 		}
-		rest = after
+		name, rest = left, after
 	}
-	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
