@@ -68,6 +68,14 @@ func (c *call) who() string {
 	return c.caller.key.ID
 }
 
+// account is whose key the call came with; empty for operators.
+func (c *call) account() string {
+	if c.caller == nil {
+		return ""
+	}
+	return c.caller.key.AccountID
+}
+
 // asActor is who the call's changes are noted as made by.
 func (c *call) asActor() mediagate.Actor {
 	a := mediagate.Actor{By: c.who(), RequestID: c.requestID}

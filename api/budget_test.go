@@ -99,6 +99,32 @@ func TestBodiesOfOneKey(t *testing.T) {
 	s.answer().taskID(t)
 }
 
+// TestBodiesOfOneAccount: a key that makes more keys has no more room by them than
+// a half of all.
+func TestBodiesOfOneAccount(t *testing.T) {
+	t.Parallel()
+	g := tight(t, 50*time.Millisecond)
+	address := g.serve()
+	submit := func(key string) answer {
+		s := dial(t, address)
+		s.send(request{method: "POST", path: videos, key: key, body: padded(mebibyte)}.text("1.1"))
+		return s.answer()
+	}
+	var keys []string
+	for range 3 {
+		keys = append(keys, g.manage(g.key, "POST", "", `{"name":"child","unlimited":true}`).text("key"))
+	}
+	g.holding(t, address, keys[0])
+	held, last := g.holding(t, address, keys[1])
+	submit(keys[2]).wantError(t, 429, "rate_limit_error", "bodies under way with the keys of this account")
+	if a := submit(g.other()); a.status != 200 {
+		t.Errorf("another account: %d %s", a.status, a.body)
+	}
+	held.send(last)
+	held.answer().taskID(t)
+	submit(keys[2]).taskID(t)
+}
+
 // TestBodiesOfTheProcess: when all is taken, the largest get a 503 and what
 // still fits passes.
 func TestBodiesOfTheProcess(t *testing.T) {
@@ -108,8 +134,7 @@ func TestBodiesOfTheProcess(t *testing.T) {
 	var held []*socket
 	var last string
 	for range 4 {
-		_, key := g.newKey(mediagate.Key{Unlimited: true})
-		s, end := g.holding(t, address, key)
+		s, end := g.holding(t, address, g.other())
 		held, last = append(held, s), end
 	}
 	for name, key := range map[string]string{"submit": g.key, "the operator": adminKey} {

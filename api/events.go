@@ -49,10 +49,10 @@ func (s *Server) handleEvents(c *call) error {
 	if t.Status.Terminal() && seen == t.Version {
 		return c.NoContent(http.StatusNoContent)
 	}
-	if err := s.seats.take(c.who()); err != nil {
+	if err := s.seats.take(c); err != nil {
 		return err
 	}
-	defer s.seats.leave(c.who())
+	defer s.seats.leave(c)
 	token, _ := bearer(c.Request())
 	return s.stream(c, token, t, language, seen)
 }

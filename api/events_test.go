@@ -228,6 +228,27 @@ func TestEventsSeats(t *testing.T) {
 	second.wantEnd()
 }
 
+// Keys are had for the asking, seats are not.
+func TestSeatsOfAnAccount(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	api.Seats(g.server, 1)
+	address := g.serve()
+	id := g.submit(videos, videoBody)
+	for i := range 5 {
+		key := g.manage(g.key, http.MethodPost, "", `{"name":"child","unlimited":true}`).text("key")
+		want := http.StatusOK
+		if i == 4 {
+			want = http.StatusTooManyRequests
+		}
+		s := g.follow(address, id, key, "")
+		defer s.close()
+		if s.status != want {
+			t.Errorf("stream %d: %d", i+1, s.status)
+		}
+	}
+}
+
 // counted is a store that counts how often a task is read.
 type counted struct {
 	api.Store

@@ -170,7 +170,7 @@ func (s *Server) mount(e *echo.Echo) {
 			if r.access != accessOpen && r.method != http.MethodGet {
 				c.acts(c.asActor())
 			}
-			c.claim = claim{budget: c.models.budget, who: c.who()}
+			c.claim = claim{budget: c.models.budget, who: c.who(), account: c.account()}
 			defer c.claim.release()
 			return c.late(r.handler(s, c))
 		}

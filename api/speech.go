@@ -107,10 +107,10 @@ func (s *Server) handleSpeech(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.listeners.take(c.who()); err != nil {
+	if err := s.listeners.take(c); err != nil {
 		return err
 	}
-	defer s.listeners.leave(c.who())
+	defer s.listeners.leave(c)
 	s.speeches.Add(1)
 	defer s.speeches.Done()
 	u := &utterance{server: s, call: c, order: o, mimeType: mimeType, end: mediagate.SpeechVoided, speech: mediagate.Speech{

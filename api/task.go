@@ -92,10 +92,10 @@ func (s *Server) answerTask(c *call, status int, t *mediagate.Task, language str
 // awaitEnd returns the task when it has ended, when the time is up, or when
 // the server stops, as it is stored then.
 func (s *Server) awaitEnd(c *call, t mediagate.Task, most time.Duration) (mediagate.Task, error) {
-	if err := s.seats.take(c.who()); err != nil {
+	if err := s.seats.take(c); err != nil {
 		return mediagate.Task{}, err
 	}
-	defer s.seats.leave(c.who())
+	defer s.seats.leave(c)
 	ctx, cancel := c.lasting(most)
 	defer cancel()
 	for {

@@ -23,33 +23,48 @@ const (
 // a next request.
 const mostWaits = 1000
 
+// shareOfAccount is how many times a key's seats the keys of an account have: a key
+// may make as many keys as it likes.
+const shareOfAccount = 4
+
 // seats counts who waits, or listens.
 type seats struct {
-	most  int
+	most  int    // of a key
 	what  string // those who have one do, for messages
 	mu    sync.Mutex
-	taken map[string]int // by key
+	taken map[string]int // by key, and by account
 }
 
-// take has a seat for the key, or says that it has all of its seats.
-func (s *seats) take(who string) error {
+// take has a seat for the key that the call came with, or says that it or its
+// account has all of its seats.
+func (s *seats) take(c *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.taken[who] >= s.most {
-		return &mediagate.Error{
-			Kind: mediagate.KindRateLimited, RetryAfter: time.Second,
-			Message: "too many requests: " + strconv.Itoa(s.most) + " of this key " + s.what + " already",
-		}
+	switch common := shareOfAccount * s.most; {
+	case s.taken[c.who()] >= s.most:
+		return s.full(s.most, "this key")
+	case s.taken[c.account()] >= common:
+		return s.full(common, "this account")
 	}
-	s.taken[who]++
+	s.taken[c.who()]++
+	s.taken[c.account()]++
 	return nil
 }
 
-func (s *seats) leave(who string) {
+func (s *seats) full(most int, whose string) error {
+	return &mediagate.Error{
+		Kind: mediagate.KindRateLimited, RetryAfter: time.Second,
+		Message: "too many requests: " + strconv.Itoa(most) + " of " + whose + " " + s.what + " already",
+	}
+}
+
+func (s *seats) leave(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.taken[who]--; s.taken[who] == 0 {
-		delete(s.taken, who)
+	for _, who := range []string{c.who(), c.account()} {
+		if s.taken[who]--; s.taken[who] == 0 {
+			delete(s.taken, who)
+		}
 	}
 }
 
