@@ -296,6 +296,29 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// A name is a customer's, and a table is the operator's: none writes rows, moves the
+// cursor or turns the text around.
+func TestTablesShowControlCharacters(t *testing.T) {
+	t.Parallel()
+	hostile := `{"id":"key_1","prefix":"mg-ab","account":"acc_1","name":"a\u001b[2J\nkey_2\tb\u009b1m\u202egnp\u200b\u007f é ключ","unlimited":true,"spent":"1"}`
+	g := serve(t, 200, list(false, hostile))
+	code, out, _ := run(t, g.env(), "keys", "list")
+	want := "ID     ACCOUNT  NAME                                                  PREFIX  QUOTA      SPENT\n" +
+		`key_1  acc_1    a\x1b[2J\nkey_2\tb\u009b1m\u202egnp\u200b\x7f é ключ  mg-ab   unlimited  1` + "\n"
+	if diff := cmp.Diff(want, out); code != 0 || diff != "" {
+		t.Errorf("%d (-want +got):\n%s", code, diff)
+	}
+	g = serve(t, 400, `{"error":{"message":"no \u001b]0;x\u0007"}}`)
+	if _, _, failure := run(t, g.env(), "keys", "list"); strings.ContainsAny(failure, "\x1b\x07") {
+		t.Errorf("%q", failure)
+	}
+	g = serve(t, 200, list(false, strings.ReplaceAll(strings.ReplaceAll(hostile, `\u009b`, "\u009b"), `\u202e`, "\u202e")))
+	_, out, _ = run(t, g.env(), "keys", "list", "-o", "json")
+	if strings.ContainsAny(out, "\u009b\u202e") || !json.Valid([]byte(out)) {
+		t.Errorf("as JSON: %q", out)
+	}
+}
+
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	const broken = `{"ok":false,"checked":7,"problems":["acc_1: 3 is not 4"]}`
