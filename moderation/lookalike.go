@@ -148,6 +148,10 @@ func (t *tables) findShown(r rune) rune {
 		return -1
 	case unicode.IsMark(r) && unicode.In(r, accented...):
 		return -1
+	case 0x1f150 <= r && r <= 0x1f169: // white in black circles, which are not decomposed
+		return 'A' + r - 0x1f150
+	case 0x1f170 <= r && r <= 0x1f189: // the same in squares
+		return 'A' + r - 0x1f170
 	case t.latin[r] != 0 && unicode.Is(unicode.Latin, r):
 		return t.latin[r]
 	default:

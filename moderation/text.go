@@ -97,7 +97,22 @@ func fold(s string) string {
 		return strings.Map(shownAs, s)
 	}
 	s = norm.NFKD.String(vast.Replace(strings.ToValidUTF8(s, "\uFFFD")))
-	return norm.NFC.String(sharp.Replace(strings.Map(shownAs, s)))
+	return norm.NFC.String(sharp.Replace(withoutStrayMarks(strings.Map(shownAs, s))))
+}
+
+// withoutStrayMarks leaves out the marks of other scripts on letters of an alphabet,
+// of which none has such marks. On letters of their own they are letters too.
+func withoutStrayMarks(s string) string {
+	stray := false // what came last was such a letter
+	return strings.Map(func(r rune) rune {
+		switch {
+		case !unicode.IsMark(r):
+			stray = alphabetOf(r) != alphabetOther
+		case stray:
+			return -1
+		}
+		return r
+	}, s)
 }
 
 // sharp is the one letter that stands for two in another case, beside those
