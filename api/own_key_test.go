@@ -284,6 +284,34 @@ func TestChangesOfStrongerKeys(t *testing.T) {
 	}
 }
 
+// A key does not fill the audit, nor the table of keys, by any number of keys.
+func TestChangesOfKeysAreBounded(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	_, second := g.newKey(mediagate.Key{Unlimited: true})
+	change := func(key string, i int) answer {
+		return g.manage(key, http.MethodPatch, "/"+g.keyRow.ID, fmt.Sprintf(`{"name":"%d"}`, i))
+	}
+	made, refused := 0, answer{}
+	for i := range 1000 {
+		if a := change([]string{g.key, second}[i%2], i); a.status != 200 {
+			refused = a
+			break
+		}
+		made++
+	}
+	refused.wantError(t, 429, "rate_limit_error", "the keys of an account may be changed 120 times a minute")
+	if refused.header.Get("Retry-After") == "" || made < 120 {
+		t.Errorf("%d changes, then %v", made, refused.header)
+	}
+	if a := g.manage(g.key, http.MethodGet, "", ""); a.status != 200 {
+		t.Errorf("reading: %d %s", a.status, a.body)
+	}
+	if a := g.manage(g.other(), http.MethodPost, "", `{"name":"a","unlimited":true}`); a.status != 201 {
+		t.Errorf("another account: %d %s", a.status, a.body)
+	}
+}
+
 // What keys share by a rotation is widened for all of them at once. So a key that
 // could not make the stronger one of a pair does not widen its limits through the
 // weaker one.

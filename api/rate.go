@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,28 @@ const (
 // media, or leave a file with us. A quote only reads.
 func (r route) counted() bool {
 	return r.bound == modelsBody && r.path != quotePath || r.body == bodyForm
+}
+
+// changesPerMinute is how often an account's keys may be changed by themselves. Each
+// change leaves a row of the audit, which stays for good, and each new key one more.
+const changesPerMinute = 120
+
+// countChange counts a call that may change keys of the caller's account.
+func (s *Server) countChange(c *call) error {
+	limit := mediagate.RateLimit{Of: c.caller.key.AccountID + "/keys", PerMinute: changesPerMinute}
+	left, admitted, err := s.cfg.Store.TakeRates(c.ctx, []mediagate.RateLimit{limit})
+	if err != nil || admitted {
+		return err
+	}
+	return &mediagate.Error{
+		Kind: mediagate.KindRateLimited, RetryAfter: left[0].Next,
+		Message: fmt.Sprintf("too many requests: the keys of an account may be changed %d times a minute", changesPerMinute),
+	}
+}
+
+// changesKeys reports whether calls of the route change keys at the word of one.
+func (r route) changesKeys() bool {
+	return strings.HasPrefix(r.path, keysPath) && r.method != http.MethodGet
 }
 
 // rate is a limit of submits a minute.

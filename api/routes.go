@@ -167,6 +167,11 @@ func (s *Server) mount(e *echo.Echo) {
 					return c.late(err)
 				}
 			}
+			if r.changesKeys() {
+				if err := s.countChange(c); err != nil {
+					return c.late(err)
+				}
+			}
 			if r.access != accessOpen && r.method != http.MethodGet {
 				c.acts(c.asActor())
 			}
