@@ -35,6 +35,7 @@ type EndpointConfig struct {
 const (
 	maxAnswer    = 1 << 20
 	idleSockets  = 32
+	longQuestion = 64 << 10         // bytes of texts: that takes its time by the client's doing
 	failuresOpen = 3                // in a row, then it is left alone
 	restOpen     = 10 * time.Second // for so long; then one text tries it
 )
@@ -49,8 +50,9 @@ var unreadable = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, 
 
 // finding is what the endpoint said of texts.
 type finding struct {
-	flagged int // the first that it flags, -1 for none
-	refused int // the status by which it would not take them, else 0
+	flagged int   // the first that it flags, -1 for none
+	refused int   // the status by which it would not take them, else 0
+	failed  error // what came of more than it need bear, else nil
 }
 
 // Endpoint judges by asking a service that takes OpenAI's moderation calls.
@@ -88,17 +90,26 @@ func (e *Endpoint) Close() { e.client.CloseIdleConnections() }
 
 // Judge asks the endpoint about the texts. An endpoint that fails is a
 // KindUnavailable, or lets the texts pass unjudged. Texts that it will not take
-// are refused: they do not pass, and are no failure of its.
+// are refused: they do not pass, and are no failure of its. Where it fails by very
+// long ones these do not pass either.
 func (e *Endpoint) Judge(ctx context.Context, texts []string) (Verdict, error) {
 	if len(texts) == 0 {
 		return Verdict{}, nil
 	}
-	found, err := e.breaker.Execute(func() (finding, error) { return e.ask(ctx, texts) })
+	found, err := e.breaker.Execute(func() (finding, error) {
+		found, err := e.ask(ctx, texts)
+		if err != nil && length(texts) > longQuestion {
+			return finding{failed: err}, nil
+		}
+		return found, err
+	})
 	switch {
 	case err != nil && e.cfg.Open:
 		return Verdict{Unjudged: err}, nil
 	case err != nil:
-		return Verdict{}, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "moderation is not available", Err: err}
+		return Verdict{}, errAway(err)
+	case found.failed != nil:
+		return Verdict{}, errAway(found.failed)
 	case found.refused != 0:
 		rule := fmt.Sprintf("%s: not judged, it answered %d", endpointRule, found.refused)
 		return Verdict{Refusal: &Refusal{Rule: rule, Digest: read(strings.Join(texts, "\n")).digest()}}, nil
@@ -106,6 +117,17 @@ func (e *Endpoint) Judge(ctx context.Context, texts []string) (Verdict, error) {
 		return Verdict{}, nil
 	}
 	return Verdict{Refusal: &Refusal{Rule: endpointRule, Digest: read(texts[found.flagged]).digest()}}, nil
+}
+
+func length(texts []string) (n int) {
+	for _, text := range texts {
+		n += len(text)
+	}
+	return n
+}
+
+func errAway(err error) error {
+	return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "moderation is not available", Err: err}
 }
 
 // ask returns what the endpoint finds in the texts. Its errors quote neither the

@@ -197,6 +197,32 @@ func TestEndpointRefusesToJudge(t *testing.T) {
 	}
 }
 
+// A long text may take the endpoint too long. That is no reason to leave it alone, nor
+// does such a text pass unjudged.
+func TestEndpointSlowWithLongTexts(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("padding ", longQuestion/8+1)
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); len(body) > longQuestion {
+			<-r.Context().Done()
+			return
+		}
+		_, _ = io.WriteString(w, `{"results":[{"flagged":false}]}`)
+	})
+	for name, change := range map[string]func(*EndpointConfig){"closed": func(*EndpointConfig) {}, "open": open} {
+		e := newEndpoint(t, url, change, func(c *EndpointConfig) { c.Timeout = 500 * time.Millisecond })
+		for range failuresOpen {
+			v, err := e.Judge(t.Context(), []string{long})
+			if !mediagate.Is(err, mediagate.KindUnavailable) || v != (Verdict{}) {
+				t.Errorf("%s: %+v, %v", name, v, err)
+			}
+		}
+		if v, err := e.Judge(t.Context(), []string{"good"}); err != nil || v != (Verdict{}) {
+			t.Errorf("%s: another's text: %+v, %v", name, v, err)
+		}
+	}
+}
+
 func TestEndpointOfNoTexts(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t, serve(t, func(http.ResponseWriter, *http.Request) { t.Error("asked about nothing") }))
