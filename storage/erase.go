@@ -92,23 +92,41 @@ func (s *Store) erase(tx *gorm.DB, task lockedTask) (uploads []string, err error
 		"DELETE FROM makers WHERE task_id = ?", "DELETE FROM deliveries WHERE task_id = ?", "DELETE FROM attempt_parts WHERE task_id = ?",
 		"DELETE FROM awaits WHERE task_id = ?", "DELETE FROM queue WHERE task_id = ?",
 		"UPDATE attempts SET external_id = '', ref = NULL, results = NULL, failure = NULL, refusal = NULL, error = '' WHERE task_id = ?",
-		s.withoutSource(),
 	} {
 		if _, err := exec(tx, statement, task.ID); err != nil {
 			return nil, err
 		}
 	}
+	if err := s.dropSource(tx, task.ID); err != nil {
+		return nil, err
+	}
 	task.ErasedAt = now
 	return uploads, rewriteOutcomes(tx, task)
 }
 
-// withoutSource takes what a task made out of the plans of those that worked on
-// it, which have ended: nothing of a plan is needed then.
-func (s *Store) withoutSource() string {
-	if s.lite {
-		return "UPDATE tasks SET plan = json_remove(plan, '$.source'), source_id = '' WHERE " + worksOn
+// dropSource takes what a task made out of the plans of those that worked on it,
+// which have ended: nothing of a plan is needed then. The database does not read
+// them, as PostgreSQL refuses texts of vendors that hold U+0000.
+func (s *Store) dropSource(tx *gorm.DB, id string) error {
+	var rows []lockedTask
+	if err := read(tx, &rows, "SELECT "+columnsOf[lockedTask]().text+" FROM tasks WHERE "+worksOn+s.forUpdate("tasks"), id); err != nil {
+		return err
 	}
-	return "UPDATE tasks SET plan = (CAST(plan AS jsonb) - 'source')::text, source_id = '' WHERE " + worksOn
+	for _, row := range rows {
+		plan, err := row.plan()
+		if err != nil {
+			return err
+		}
+		plan.Source = nil
+		left, err := jsonText(plan)
+		if err != nil {
+			return err
+		}
+		if _, err := exec(tx, "UPDATE tasks SET plan = ?, source_id = '' WHERE id = ?", left, row.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // withoutWords is the failure of a task, which a failed one always has.

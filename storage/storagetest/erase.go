@@ -163,6 +163,20 @@ func (b *bench) followUp(p payer, source string) (string, error) {
 }
 
 var eraseTests = map[string]func(*bench){
+	"a task is erased whatever its vendor wrote into those that worked on it": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.rich(p)
+		b.settle(b.richEnd(id))
+		n := b.draft(p, unit(1))
+		n.Task.Plan.Source = &mediagate.Source{TaskID: id, Clip: &mediagate.Clip{Title: "zebrafish", Lyrics: "one\x00two"}}
+		follow, _, err := b.Submit(b.Context(), n)
+		b.noError(err)
+		b.settle(failed(follow))
+		b.eraseTask(p, id)
+		same(b, "left", b.holds(secretWord, `one\u0000two`), nil)
+		same(b, "source", b.task(follow).Plan.Source, nil)
+		same(b, "routes", b.task(follow).Plan.Routes, plan.Routes)
+	},
 	"nothing of an erased task is left that somebody wrote": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.rich(p)

@@ -10,6 +10,10 @@ var referenceTests = map[string]func(*bench){
 	"references from before are read by their adapter": func(b *bench) {
 		p := b.newPayer(unit(10))
 		plain, marked, bare := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		n := b.draft(p, unit(1))
+		n.Task.Plan.Source = &mediagate.Source{TaskID: plain, Clip: &mediagate.Clip{Lyrics: "one\x00two"}}
+		_, _, err := b.Submit(b.Context(), n)
+		b.noError(err)
 		undo := []string{
 			"DROP TABLE audit", "DROP TABLE rates", "DROP TABLE speeches", "DROP TABLE makers",
 			"DROP TABLE attempt_parts", "DROP TABLE channel_minutes",
@@ -59,6 +63,7 @@ var referenceTests = map[string]func(*bench){
 			}
 		}
 		b.noError(b.Migrate(b.Context()))
+		same(b, "tasks that work on another", b.count("SELECT COUNT(*) FROM tasks WHERE source_id = ?", plain), 1)
 		awaited := map[string]mediagate.JobRef{}
 		_, rows := b.claim("claim")
 		for _, row := range rows {

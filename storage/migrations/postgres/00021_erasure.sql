@@ -8,9 +8,10 @@ ALTER TABLE tasks ADD COLUMN inputs_erased_at timestamptz;
 DROP INDEX tasks_account;
 CREATE INDEX tasks_account ON tasks (account_id, id) WHERE erased_at IS NULL;
 
--- The task that a request works on: it stays while the request may need it.
+-- The task that a request works on: it stays while the request may need it. Plans
+-- are read as text: as JSON, one in which a vendor's text has U+0000 is an error.
 ALTER TABLE tasks ADD COLUMN source_id text NOT NULL DEFAULT '';
-UPDATE tasks SET source_id = CAST(plan AS jsonb) -> 'source' ->> 'task_id' WHERE plan LIKE '%"source":{"task_id":%';
+UPDATE tasks SET source_id = COALESCE(substring(plan FROM '"source":\{"task_id":"([^"]*)"'), '') WHERE plan LIKE '%"source":{"task_id":%';
 CREATE INDEX tasks_source ON tasks (source_id) WHERE source_id <> '';
 
 -- +goose Down

@@ -4,8 +4,5 @@
 -- again. Empty where a process that knows no caps did it.
 ALTER TABLE ledger_transfers ADD COLUMN counted_day integer;
 
--- The tasks in flight of an account and of its keys, for when they are counted
--- anew.
-
 -- +goose Down
 ALTER TABLE ledger_transfers DROP COLUMN counted_day;
