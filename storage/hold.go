@@ -21,6 +21,10 @@ import (
 // errRefused says that a limit forbids a hold, or that its key is gone.
 var errRefused = errors.New("the hold is refused")
 
+// asked is what the hold asks of both rows: more than an account may have is too
+// much, however much, and the rows' sums must not overflow before they say so.
+func (n submission) asked() mediagate.Micros { return min(n.hold.Amount, maxAccount+1) }
+
 // live is what a submit asks of its key: parameters are its account and the time.
 const live = "account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 
@@ -32,7 +36,7 @@ const roomInFlight = " AND (in_flight_cap IS NULL OR in_flight < in_flight_cap)"
 // the day to which it was counted. A key that is its own purse is judged as the
 // UPDATE finds it once it has the row: it may have waited for a deletion.
 func (n submission) holdOnKey(s *statement, from string) {
-	amount, key, account := n.hold.Amount, n.hold.KeyID, n.hold.AccountID
+	amount, key, account := n.asked(), n.hold.KeyID, n.hold.AccountID
 	s.with("UPDATE keys SET held = held + ?, in_flight = in_flight + ?", amount, n.tasks)
 	for _, p := range periods {
 		start := p.start(n.now.Time)
@@ -55,7 +59,7 @@ func (n submission) holdOnKey(s *statement, from string) {
 // holdOnAccount writes the UPDATE of the account, which changes no row when the
 // hold cannot be.
 func (n submission) holdOnAccount(s *statement, from string) {
-	amount := n.hold.Amount
+	amount := n.asked()
 	s.with("UPDATE accounts SET available = available - ?, held = held + ?, in_flight = in_flight + ?", amount, amount, n.tasks).
 		say(from).with(" WHERE id = ? AND available >= ?", n.hold.AccountID, amount)
 	if n.tasks > 0 {

@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"maps"
+	"math"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -134,6 +135,18 @@ func withBoundaries(tests map[string]func(*bench)) map[string]func(*bench) {
 }
 
 var limitTests = map[string]func(*bench){
+	"a hold that no account can bear is refused like any other": func(b *bench) {
+		p := b.newPayerKey(unit(10), mediagate.Key{Unlimited: true, Caps: mediagate.Caps{Month: new(mediagate.Micros(math.MaxInt64))}})
+		free := b.newPayer(unit(10))
+		for _, one := range []payer{p, free} {
+			b.submit(one, unit(1))
+			for _, hold := range []mediagate.Micros{math.MaxInt64 / 4, math.MaxInt64/4 + 1, math.MaxInt64 - 1, math.MaxInt64} {
+				b.refused(one, hold, mediagate.KindPayment, "")
+				b.kind(b.OpenSpeech(b.Context(), b.newSpeech(one, hold), time.Hour), mediagate.KindPayment)
+			}
+			b.submit(one, 0)
+		}
+	},
 	"what is not charged gives its cap back": func(b *bench) {
 		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, Caps: mediagate.Caps{Day: new(unit(5)), Week: new(unit(5)), Month: new(unit(5))}})
 		part, void := b.accepted(p, unit(3)), b.submit(p, unit(2))
