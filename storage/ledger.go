@@ -135,7 +135,7 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 		}
 		row, err := one[accountRow](tx, `UPDATE accounts SET available = available + ?
 			WHERE id = ? AND available >= ? AND available + held + spent <= ? RETURNING `+columnsOf[accountRow]().text,
-			amount, accountID, -min(amount, 0), maxAccount-max(amount, 0))
+			amount, accountID, -max(min(amount, 0), -maxAccount-1), maxAccount-max(amount, 0))
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"math"
 	"strings"
 	"sync/atomic"
 
@@ -65,6 +66,14 @@ var ledgerTests = map[string]func(*bench){
 		_, _, created, err := b.Grant(b.Context(), p.account, 1, "r")
 		b.noError(err)
 		same(b, "created", created, true)
+	},
+	"no more is taken back than there is, whatever is asked": func(b *bench) {
+		p := b.newPayer(unit(10))
+		for _, amount := range []mediagate.Micros{math.MinInt64, math.MinInt64 + 1, -math.MaxInt64 / 4} {
+			_, _, _, err := b.Grant(b.Context(), p.account, amount, "r")
+			b.kind(err, mediagate.KindConflict)
+		}
+		b.money(p, unit(10), 0, 0)
 	},
 	"zero is no grant": func(b *bench) {
 		p := b.newPayer(0)
