@@ -196,15 +196,17 @@ func (s *Store) Usage(ctx context.Context, f mediagate.UsageFilter) (usage []med
 		return nil, false, dbError(err, "read usage")
 	}
 	usage = convert(rows, usageRow.usage)
+	cut := false // a row of usage may have several charges, so that these end sooner
 	if slices.Contains(f.By, mediagate.ByProvider) {
 		charges, err := s.vendorCharges(ctx, f)
 		if err != nil {
 			return nil, false, err
 		}
+		cut = len(charges) > f.Limit
 		usage = withCharges(usage, charges)
 	}
 	usage, hasMore = page(usage, f.Limit)
-	return usage, hasMore, nil
+	return usage, hasMore || cut, nil
 }
 
 // chargeRow is what a vendor charged, as it is read.

@@ -219,6 +219,29 @@ var usageTests = map[string]func(*bench){
 		by.By = []mediagate.UsageBy{mediagate.ByModel}
 		same(b, "without providers", b.usage(by)[0].VendorCharges, nil)
 	},
+	"no charge is cut off without a word": func(b *bench) {
+		p := b.newPayer(unit(100))
+		start := b.now()
+		for _, unit := range []string{"credits", "tokens", "USD"} {
+			for _, p := range []payer{p, b.newPayer(1_000_000)} {
+				o := mediagate.Outcome{Succeeded: true, VendorCharge: mediagate.ChargedBy("1", unit)}
+				_, err := b.RecordOutcome(b.Context(), b.accepted(p, 0), 1, o)
+				b.noError(err)
+			}
+		}
+		by := []mediagate.UsageBy{mediagate.ByAccount, mediagate.ByProvider}
+		for limit := 1; limit < 8; limit++ {
+			rows, more, err := b.Usage(b.Context(), mediagate.UsageFilter{From: start, By: by, Limit: limit})
+			b.noError(err)
+			charges := 0
+			for _, row := range rows {
+				charges += len(row.VendorCharges)
+			}
+			if !more && charges < 6 {
+				b.Errorf("of 6 charges, %d are told with a limit of %d, as if that were all", charges, limit)
+			}
+		}
+	},
 	"a synchronous vendor's charge is kept": func(b *bench) {
 		p := b.newPayer(unit(20))
 		id := b.submit(p, unit(1))
