@@ -165,7 +165,10 @@ var deeds = []deed{
 	{4, (*actor).grant},
 	{1, (*actor).dropKey},
 	{1, (*actor).rotateKey},
+	{1, (*actor).give},
 	{3, (*actor).limit},
+	{3, (*actor).erase},
+	{2, (*actor).account},
 	{5, (*actor).speak},
 	{10, (*actor).read},
 	{3, (*actor).reconcile},
@@ -253,6 +256,7 @@ func (s *storm) judge() {
 	a := &actor{storm: s, dice: rand.New(rand.NewPCG(s.seed, stormActors))} //nolint:gosec // as above
 	for range 2 {
 		s.checkLedger()
+		s.judgeStatements()
 		if n := s.count(`SELECT COUNT(*) FROM awaits a JOIN tasks t ON t.id = a.task_id WHERE t.status IN ('completed', 'failed', 'cancelled')`); n > 0 {
 			s.Errorf("%d rows wait for tasks that have ended", n)
 		}
@@ -282,6 +286,35 @@ func (s *storm) judge() {
 	if n := s.count("SELECT COUNT(*) FROM keys WHERE held <> 0 OR in_flight <> 0"); n > 0 {
 		s.Errorf("%d keys hold money or places for nothing", n)
 	}
+}
+
+// judgeStatements compares balances of the past with the ledger's entries.
+func (s *storm) judgeStatements() {
+	var moments []time.Time
+	for back := range 12 {
+		moments = append(moments, s.now().Add(-time.Duration(back*back)*30*time.Second))
+	}
+	for _, p := range s.payers[:stormAccounts] {
+		for _, from := range moments {
+			st, err := s.Statement(s.Context(), mediagate.StatementFilter{AccountID: p.account, From: from, Limit: 1})
+			s.noError(err)
+			bucket := func(name string) mediagate.Micros {
+				return mediagate.Micros(s.count(`SELECT CAST(COALESCE(SUM(e.amount), 0) AS bigint) FROM ledger_entries e JOIN ledger_transfers t ON t.id = e.transfer_id
+					WHERE e.account_id = ? AND e.bucket = ? AND t.at < ?`, p.account, name, s.stored(from)))
+			}
+			same(s.bench, "balance of "+p.account, st.Opening, mediagate.Balance{
+				Available: bucket("available"), Held: bucket("held"), Spent: bucket("spent"),
+			})
+		}
+	}
+}
+
+// stored is a time as a parameter past the store.
+func (b *bench) stored(t time.Time) any {
+	if b.database().Name() == "sqlite" {
+		return t.UnixMicro()
+	}
+	return t
 }
 
 func (s *storm) judgeTask(t *stormTask) {

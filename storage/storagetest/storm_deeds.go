@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -365,7 +366,7 @@ func (a *actor) cancel() {
 		return
 	}
 	row, err := a.RequestCancel(a.Context(), t.account, t.id)
-	if !a.fine("cancel", err, mediagate.KindConflict) {
+	if !a.fine("cancel", err, mediagate.KindConflict, mediagate.KindNotFound) {
 		return
 	}
 	if row.Status.Terminal() || row.CancelRequestedAt.IsZero() {
@@ -389,6 +390,7 @@ func (a *actor) settle() {
 }
 
 func (a *actor) end(t *stormTask, end mediagate.Settlement) {
+	end.WithoutInputs = end.WebhookBody
 	story, won, err := a.Settle(a.Context(), end)
 	switch {
 	case end.Cost > t.hold && err == nil && won && story.Status == mediagate.StatusCompleted:
@@ -442,7 +444,7 @@ func (a *actor) grant() {
 	p := a.payer()
 	amount := mediagate.Micros(a.dice.Int64N(int64(unit(12)))) - unit(4) + 1
 	reference := fmt.Sprint("grant-", a.dice.IntN(40))
-	_, _, created, err := a.Grant(a.Context(), p.account, amount, reference)
+	_, _, created, err := a.Grant(a.acting(), p.account, amount, reference)
 	if a.fine("grant", err, mediagate.KindConflict, mediagate.KindInvalid) && created {
 		a.first("the grant %s of %s", reference, p.account)
 	}
@@ -458,7 +460,7 @@ func (a *actor) dropKey() {
 func (a *actor) rotateKey() {
 	p := a.other()
 	secret := mediagate.KeySecret{Hash: sha256.Sum256(fmt.Append(nil, a.dice.Uint64()))}
-	k, err := a.RotateKey(a.Context(), p.key, secret, time.Duration(a.dice.IntN(600))*time.Second)
+	k, err := a.RotateKey(a.acting(), p.key, secret, time.Duration(a.dice.IntN(600))*time.Second)
 	if !a.fine("rotate", err, mediagate.KindConflict, mediagate.KindNotFound) {
 		return
 	}
@@ -466,6 +468,53 @@ func (a *actor) rotateKey() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.payers = append(a.payers, payer{p.account, k.ID})
+}
+
+// acting is a context in which what is changed is noted.
+func (a *actor) acting() context.Context { return mediagate.WithActor(a.Context(), someone) }
+
+// give makes a key at the word of another, out of whose quota it comes.
+func (a *actor) give() {
+	p, quota := a.other(), mediagate.Micros(a.dice.Int64N(int64(unit(3))))
+	secret := mediagate.KeySecret{Hash: sha256.Sum256(fmt.Append(nil, a.dice.Uint64()))}
+	k, err := a.GiveKey(a.acting(), p.key, secret, func(mediagate.Key) (mediagate.Key, error) {
+		return mediagate.Key{Quota: quota, Scopes: mediagate.Scopes()}, nil
+	})
+	if a.fine("give", err, mediagate.KindForbidden, mediagate.KindUnauthenticated) {
+		a.mu.Lock()
+		a.payers = append(a.payers, payer{p.account, k.ID})
+		a.mu.Unlock()
+	}
+}
+
+// erase erases a task, or lets its account's inputs go from now on.
+func (a *actor) erase() {
+	if t := a.any(); t != nil && a.dice.IntN(8) > 0 {
+		if _, err := a.eraser().EraseTask(a.Context(), t.account, t.id); a.fine("erase", err, mediagate.KindConflict, mediagate.KindNotFound) {
+			a.first("the erasure of %s", t.id)
+		}
+		return
+	}
+	_, err := a.UpdateAccount(a.acting(), a.other().account, func(row *mediagate.Account) error {
+		row.EraseInputs = !row.EraseInputs
+		return nil
+	})
+	a.fine("erase inputs", err)
+}
+
+// account asks what became of money, and counts what is not counted.
+func (a *actor) account() {
+	p := a.payer()
+	_, err := a.CountUsage(a.Context(), 5)
+	a.fine("count usage", err)
+	_, _, err = a.Usage(a.Context(), mediagate.UsageFilter{AccountID: p.account, By: []mediagate.UsageBy{mediagate.ByKey, mediagate.ByProvider}, Limit: 1000})
+	a.fine("usage", err)
+	st, err := a.Statement(a.Context(), mediagate.StatementFilter{AccountID: p.account, Limit: 10})
+	if a.fine("statement", err) && st.Opening != (mediagate.Balance{}) {
+		a.Errorf("before all that moved it, the balance of %s was %+v", p.account, st.Opening)
+	}
+	_, _, err = a.Audit(a.Context(), p.account, "", 5)
+	a.fine("audit", err)
 }
 
 // limit sets or lifts what bounds a key or an account.
@@ -476,7 +525,7 @@ func (a *actor) limit() {
 		most = new(a.dice.IntN(12))
 	}
 	if a.dice.IntN(2) == 0 {
-		_, err := a.UpdateAccount(a.Context(), p.account, func(row *mediagate.Account) error {
+		_, err := a.UpdateAccount(a.acting(), p.account, func(row *mediagate.Account) error {
 			row.InFlight = most
 			return nil
 		})
@@ -484,7 +533,7 @@ func (a *actor) limit() {
 		return
 	}
 	week := unit(a.dice.Int64N(40))
-	_, err := a.UpdateKey(a.Context(), p.key, func(k *mediagate.Key) error {
+	_, err := a.UpdateKey(a.acting(), p.key, func(k *mediagate.Key) error {
 		k.InFlight, k.Caps.Week = most, &week
 		return nil
 	})
@@ -544,8 +593,13 @@ func (a *actor) read() {
 	}
 }
 
+// sameEnd is that of a task as it was and as it is: what was made goes when it is
+// erased.
 func sameEnd(a, b mediagate.Task) bool {
-	return a.Status == b.Status && a.Cost == b.Cost && a.Progress == b.Progress && a.EndedAt.Equal(b.EndedAt) &&
+	if !b.ErasedAt.IsZero() {
+		a.Failure, a.Results, b.Failure, b.Results = nil, nil, nil, nil
+	}
+	return (a.ErasedAt.IsZero() || !b.ErasedAt.IsZero()) && a.Status == b.Status && a.Cost == b.Cost && a.Progress == b.Progress && a.EndedAt.Equal(b.EndedAt) &&
 		a.DeadlineAt.Equal(b.DeadlineAt) && b.ParkedAt.IsZero() &&
 		reflect.DeepEqual(a.Failure, b.Failure) && reflect.DeepEqual(a.Results, b.Results)
 }
