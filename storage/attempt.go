@@ -445,10 +445,15 @@ func (s *Store) RecordOutcome(ctx context.Context, taskID string, n int, o media
 	return won, err
 }
 
-// storeOutcome is the one place that writes outcomes: the first one stays.
+// storeOutcome is the one place that writes outcomes: the first one stays. Of one
+// whose task is erased there stays what the vendor charged.
 func storeOutcome(tx *gorm.DB, task lockedTask, n int, o *mediagate.Outcome, now time.Time) (bool, error) {
 	if !task.ErasedAt.IsZero() {
-		return false, nil
+		open, err := one[struct{ N int }](tx, "SELECT n FROM attempts WHERE task_id = ? AND n = ? AND outcome IS NULL", task.ID, n)
+		if err == nil && open != nil {
+			err = noteVendorCharge(tx, task.ID, n, o, at(now))
+		}
+		return false, err
 	}
 	outcome, err := jsonText(task.leaves(*o))
 	if err != nil {

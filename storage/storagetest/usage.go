@@ -219,6 +219,27 @@ var usageTests = map[string]func(*bench){
 		by.By = []mediagate.UsageBy{mediagate.ByModel}
 		same(b, "without providers", b.usage(by)[0].VendorCharges, nil)
 	},
+	"the charge of a job that ends after its task was erased is kept": func(b *bench) {
+		p := b.newPayer(unit(10))
+		start, id := b.now().Truncate(time.Hour), b.accepted(p, unit(1))
+		b.settle(cancelled(id))
+		b.eraseTask(p, id)
+		for _, amount := range []string{"2.5", "9"} { // the first one counts
+			o := richOutcome()
+			o.VendorCharge = mediagate.ChargedBy(amount, "unit")
+			won, err := b.RecordOutcome(b.Context(), id, 1, o)
+			b.noError(err)
+			same(b, "won", won, false)
+		}
+		for range 2 {
+			rows := b.usage(mediagate.UsageFilter{AccountID: p.account, From: start, By: []mediagate.UsageBy{mediagate.ByProvider}})
+			same(b, "rows", len(rows), 1)
+			same(b, "charges", rows[0].VendorCharges, []mediagate.VendorCharge{{Amount: "2.5", Unit: "unit"}})
+			_, err := b.CountUsage(b.Context(), 10)
+			b.noError(err)
+		}
+		same(b, "left", b.holds(secretWord), nil)
+	},
 	"no charge is cut off without a word": func(b *bench) {
 		p := b.newPayer(unit(100))
 		start := b.now()
