@@ -35,13 +35,12 @@ Usage: mediagate COMMAND [flags]
   version             print the version
 
 for operators, over HTTP (name the gateway with MEDIAGATE_URL and MEDIAGATE_ADMIN_KEY, or a standalone's folder with -data):
-  accounts list|create|grant
-  keys list|create|revoke
-  channels list|enable|disable
-  ledger check
-
-Every setting is a flag, a variable and a line of the settings file:
 `
+
+// help lists all commands. Which there are for operators, their package knows.
+func help() string {
+	return usage + operator.Summary() + "\nEvery setting is a flag, a variable and a line of the settings file:\n"
+}
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
@@ -59,7 +58,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if len(args) == 0 {
-		_, _ = fmt.Fprint(stderr, usage, app.Usage())
+		_, _ = fmt.Fprint(stderr, help(), app.Usage())
 		return exitUsage
 	}
 	command, rest := args[0], args[1:]
@@ -71,16 +70,17 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		err = printVersion(rest, stdout)
 	case "api", "worker", "all", "migrate", "config":
 		err = serve(ctx, command, rest, environ, stdout, stderr)
-	case "accounts", "keys", "channels", "ledger":
-		return operator.Run(ctx, args, environ, stdout, stderr)
 	default:
-		_, _ = fmt.Fprintf(stderr, "mediagate: unknown command %q\n\n%s", command, usage)
+		if operator.Has(command) {
+			return operator.Run(ctx, args, environ, stdout, stderr)
+		}
+		_, _ = fmt.Fprintf(stderr, "mediagate: unknown command %q\n\n%s%s", command, usage, operator.Summary())
 		return exitUsage
 	}
 	var wrongUse *app.UsageError
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		_, _ = fmt.Fprint(stdout, usage, app.Usage())
+		_, _ = fmt.Fprint(stdout, help(), app.Usage())
 		return exitDone
 	case errors.As(err, &wrongUse):
 		_, _ = fmt.Fprintf(stderr, "mediagate %s: %s\n`mediagate help` lists commands and flags\n", command, err)

@@ -53,6 +53,10 @@ func TestExitCodes(t *testing.T) {
 		"wrong settings":         {[]string{"config"}, good + "own_domains: ['!!']\ncatalog_dir: /does/not/exist\n", 1, "currency: USD", "mediagate: own_domains[0]: "},
 		"wrong settings of all":  {[]string{"all"}, "foo: 1", 1, "", "mediagate: foo: no such setting\nmediagate: database_url: "},
 		"operator's help":        {[]string{"keys", "list", "-h"}, "foo: 1", 0, "usage: mediagate keys list", ""},
+		"each operator's verb":   {[]string{"help"}, good, 0, "  keys list|create|rotate|revoke\n", ""},
+		"the last of them":       {[]string{"help"}, good, 0, "  audit list\n\nEvery setting", ""},
+		"audit":                  {[]string{"audit", "list", "-h"}, "foo: 1", 0, "usage: mediagate audit list", ""},
+		"unknown command's help": {[]string{"serve"}, good, 2, "", "  accounts list|create|grant|usage|statement\n"},
 		"operator's wrong use":   {[]string{"keys"}, good, 2, "", "mediagate keys create"},
 	} {
 		t.Run(name, func(t *testing.T) {

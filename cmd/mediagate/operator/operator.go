@@ -55,6 +55,30 @@ func commands() []command {
 	}
 }
 
+// Has reports whether there are commands on things of that name: "accounts".
+func Has(name string) bool {
+	return slices.ContainsFunc(commands(), func(c command) bool { return strings.HasPrefix(c.name, name+" ") })
+}
+
+// Summary tells which commands there are, a line for each kind of thing.
+func Summary() string {
+	var b strings.Builder
+	before := ""
+	for _, cmd := range commands() {
+		name, verb, _ := strings.Cut(cmd.name, " ")
+		switch before {
+		case name:
+			b.WriteString("|" + verb)
+		case "":
+			b.WriteString("  " + cmd.name)
+		default:
+			b.WriteString("\n  " + cmd.name)
+		}
+		before = name
+	}
+	return b.String() + "\n"
+}
+
 // call is one run of a command.
 type call struct {
 	flags  *flag.FlagSet
