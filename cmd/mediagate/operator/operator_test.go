@@ -156,6 +156,13 @@ func TestCommands(t *testing.T) {
 			table: "DAY         PROVIDER  COST        OPEN  COMPLETED  FAILED  CANCELLED  VENDOR_CHARGES\n" +
 				"2026-03-01  kling     1000000.25  3     1000000    0       4          2.5 unit, 0.35 USD\n",
 		},
+		"accounts usage, with spaces": {
+			args: []string{"accounts", "usage", "-group-by", "day, model"}, status: 200,
+			answer: list(false, `{"day":"2026-03-01","model":"alpha-v3","cost":1,"tasks":{"pending":0,"processing":0,"completed":1,"failed":0,"cancelled":0}}`),
+			want:   request{Method: "GET", Target: "/usage?group_by=day%2C+model"},
+			table: "DAY         MODEL     COST  OPEN  COMPLETED  FAILED  CANCELLED\n" +
+				"2026-03-01  alpha-v3  1     0     1          0       0\n",
+		},
 		"accounts statement": {
 			args: []string{"accounts", "statement", "-account", "acc/1", "-to", "1772366400", "-after", "txn_0"}, status: 200,
 			answer: `{"object":"statement","opening":{"available":"1.00","held":"0.00","spent":"0.00"},"data":[{"id":"txn_1","kind":"hold","amount":"0.42",` +
@@ -186,6 +193,14 @@ func TestCommands(t *testing.T) {
 			want: request{Method: "GET", Target: "/keys?limit=100&account=acc_1"},
 			table: "ID     NAME   PREFIX  QUOTA      SPENT  EXPIRES_AT  LAST_USED_AT\n" +
 				"key_2  other  mg-cd   unlimited  0      2027-01-15  2023-11-14\n",
+		},
+		"keys list with names of other people's": {
+			args: []string{"keys", "list", "-account", "acc_1"}, status: 200,
+			answer: list(false, strings.Replace(key, `"ci"`, `"\u001b[2Jx\ty\n\u202e"`, 1), strings.Replace(key, `"ci"`, `"测试 é"`, 1)),
+			want:   request{Method: "GET", Target: "/keys?limit=100&account=acc_1"},
+			table: "ID     NAME                   PREFIX  QUOTA  SPENT  EXPIRES_AT  LAST_USED_AT\n" +
+				"key_1  \"\\x1b[2Jx\\ty\\n\\u202e\"  mg-ab   5      1.25               \n" +
+				"key_1  测试 é                   mg-ab   5      1.25               \n",
 		},
 		"keys rotate": {
 			args: []string{"keys", "rotate", "-key", "key/1"}, status: 201, answer: created,

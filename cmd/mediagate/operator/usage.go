@@ -42,7 +42,7 @@ func accountsUsage(ctx context.Context, c *call) error {
 	}
 	var columns []string
 	for _, by := range []string{"day", "account", "key", "model", "provider"} {
-		if slices.Contains(strings.Split(*flags["group_by"], ","), by) {
+		if slices.ContainsFunc(strings.Split(*flags["group_by"], ","), func(word string) bool { return strings.TrimSpace(word) == by }) {
 			columns = append(columns, by)
 		}
 	}
