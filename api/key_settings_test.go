@@ -194,11 +194,7 @@ func TestKeyRotation(t *testing.T) {
 			t.Errorf("%s: the new key gets %d, the old one %d, want %d", name, use(fresh), use(old), want)
 		}
 		again := g.operate(http.MethodPost, "/keys/"+id+"/rotate", "")
-		if test.grace == 0 {
-			again.wantError(t, 404, "not_found_error", "key")
-		} else {
-			again.wantError(t, 409, "invalid_request_error", "rotated already")
-		}
+		again.wantError(t, 409, "invalid_request_error", "rotated already, into "+a.text("id")) // however short its grace time
 	}
 	for _, bad := range []string{"key_01JZZZZZZZZZZZZZZZZZZZZZZZ", "x"} {
 		g.operate(http.MethodPost, "/keys/"+bad+"/rotate", "").wantError(t, 404, "not_found_error", "key")
@@ -267,4 +263,27 @@ func TestAudit(t *testing.T) {
 		g.operate(http.MethodGet, "/audit?account="+bad, "").wantError(t, 404, "not_found_error", "account")
 	}
 	g.send(request{path: "/admin/v1/audit", key: g.key}).wantError(t, 403, "permission_error", "no admin key")
+}
+
+// A key that has expired is listed, so it is not unknown to a rotation either.
+func TestRotationOfAnExpiredKey(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	row, _ := g.newKey(mediagate.Key{Unlimited: true, ExpiresAt: g.clock.now().Add(time.Hour)})
+	g.clock.advance(time.Hour)
+	for name, rotate := range map[string]func() answer{
+		"operator": func() answer { return g.operate(http.MethodPost, "/keys/"+row.ID+"/rotate", "") },
+		"key":      func() answer { return g.manage(g.key, http.MethodPost, "/"+row.ID+"/rotate", "") },
+	} {
+		rotate().wantError(t, 409, "invalid_request_error", "the key has expired")
+		if shown := g.operate(http.MethodGet, "/keys/"+row.ID, ""); shown.at("rotated_to") != nil {
+			t.Errorf("%s: rotated all the same: %s", name, shown.body)
+		}
+	}
+	if a := g.operate(http.MethodPatch, "/keys/"+row.ID, `{"expires_at":null}`); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if a := g.operate(http.MethodPost, "/keys/"+row.ID+"/rotate", ""); a.status != 201 {
+		t.Errorf("a key that lives again: %d %s", a.status, a.body)
+	}
 }

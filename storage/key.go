@@ -230,8 +230,7 @@ func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]*keyRow, error) {
 // RotateKey makes a new key with the settings of another, under the hash of its
 // own secret, and lets the other end after grace, or when it would have ended
 // anyway. Both share quota, caps and rates, and what is held and spent. Returns
-// KindNotFound, also for a key that has expired, and KindConflict for one that was
-// rotated before.
+// KindNotFound, and KindConflict for a key that has expired or was rotated before.
 func (s *Store) RotateKey(ctx context.Context, id string, secret mediagate.KeySecret, grace time.Duration) (k mediagate.Key, err error) {
 	err = s.write(ctx, "rotate key", func(tx *gorm.DB) error {
 		rows, err := s.lockKeys(tx, id)
@@ -247,11 +246,11 @@ func (s *Store) RotateKey(ctx context.Context, id string, secret mediagate.KeySe
 // rotate rotates a key that is locked.
 func (s *Store) rotate(ctx context.Context, tx *gorm.DB, old keyRow, secret mediagate.KeySecret, grace time.Duration) (k mediagate.Key, err error) {
 	now, purse := s.clock(), old.purse()
-	if !old.ExpiresAt.IsZero() && !old.ExpiresAt.After(now) {
-		return k, notFound("key", old.ID)
-	}
 	if old.SuccessorID != nil {
 		return k, conflict("the key was rotated already, into %s", *old.SuccessorID)
+	}
+	if !old.ExpiresAt.IsZero() && !old.ExpiresAt.After(now) {
+		return k, conflict("the key has expired: it can be rotated once expires_at is in the future")
 	}
 	fresh := keyRow{
 		ID: s.newID("key_"), AccountID: old.AccountID, Hash: secret.Hash[:], Name: old.Name, Prefix: secret.Prefix, LastFour: secret.LastFour,

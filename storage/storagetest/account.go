@@ -146,7 +146,7 @@ var accountTests = map[string]func(*bench){
 		_, _, err = b.KeyByHash(b.Context(), secret.Hash)
 		b.kind(err, mediagate.KindNotFound)
 		_, err = b.RotateKey(b.Context(), made.ID, mediagate.KeySecret{Hash: [32]byte{10}}, 0)
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(err, mediagate.KindConflict) // it is there, and was rotated
 	},
 	"lists are newest first and paged": func(b *bench) {
 		var ids []string
