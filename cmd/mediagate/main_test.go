@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mediagate/mediagate/cmd/mediagate/operator"
 )
 
 const good = `
@@ -76,5 +78,23 @@ func TestExitCodes(t *testing.T) {
 				t.Error("a secret is printed")
 			}
 		})
+	}
+}
+
+// The page for operators names each command.
+func TestOperatorsPageNamesEachCommand(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Commands\n")
+	first, _, _ := strings.Cut(section, "over the admin API")
+	var want []string
+	for line := range strings.Lines(operator.Summary()) {
+		want = append(want, "`"+strings.TrimSpace(line)+"`")
+	}
+	if got := strings.TrimSpace(first); !strings.HasPrefix(got, strings.Join(want, ", ")+" (") {
+		t.Errorf("it says\n%s\nand there are\n%s", got, strings.Join(want, ", "))
 	}
 }
