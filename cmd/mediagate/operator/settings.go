@@ -37,7 +37,8 @@ func settings() []setting {
 }
 
 // settings gives the command flags for the fields. Those that are given are in
-// the body once the flags are parsed; an empty one is as none.
+// the body once the flags are parsed. An empty one is refused: it comes of a
+// script's unset variable, and would make a key without the limit.
 func (c *call) settings(fields ...string) (body map[string]any) {
 	body = map[string]any{}
 	for _, s := range settings() {
@@ -46,7 +47,7 @@ func (c *call) settings(fields ...string) (body map[string]any) {
 		}
 		take := func(text string) error {
 			if text == "" {
-				return nil
+				return errors.New("a value is wanted: leave the flag out to set nothing")
 			}
 			value, err := s.read(text)
 			if err != nil {
