@@ -102,6 +102,30 @@ func TestMakeTargetsExist(t *testing.T) {
 	}
 }
 
+// Two versions of one row are what merges of texts leave behind.
+func TestTablesSayEachThingOnce(t *testing.T) {
+	t.Parallel()
+	for _, name := range documents(t) {
+		if filepath.Dir(name) == filepath.Join("docs", "models") {
+			continue // made by a program, with a line for each combination
+		}
+		seen := map[string]bool{}
+		for line := range strings.Lines(document(t, name)) {
+			cells := strings.Split(line, "|")
+			if !strings.HasPrefix(line, "|") || len(cells) < 3 {
+				clear(seen)
+				continue
+			}
+			if first := strings.TrimSpace(cells[1]); first != "" {
+				if seen[first] {
+					t.Errorf("%s: two rows of %s", name, first)
+				}
+				seen[first] = true
+			}
+		}
+	}
+}
+
 // Each setting has its line with variable and flag, and each line its setting.
 func TestConfigurationIsComplete(t *testing.T) {
 	t.Parallel()
