@@ -11,11 +11,9 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 )
 
 // Exit codes of the commands.
@@ -233,17 +231,8 @@ func cell(column string, row map[string]any) string {
 	case ok && slices.Contains(dayColumns, column):
 		return time.Unix(int64(seconds), 0).UTC().Format(time.DateOnly)
 	default:
-		return printable(fmt.Sprint(v))
+		return fmt.Sprint(v)
 	}
-}
-
-// printable is a text as a terminal may have it: customers name their keys, and
-// such a name must neither break a table nor command the terminal.
-func printable(s string) string {
-	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) }) {
-		return strconv.QuoteToGraphic(s)
-	}
-	return s
 }
 
 // required are flags that must be given.
