@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -132,7 +133,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// The worker process gets its settings as JSON: nothing may be lost.
+// The worker process gets its settings with their secrets: nothing may be lost.
 func TestSettingsSurviveThePipe(t *testing.T) {
 	t.Parallel()
 	c := app.Defaults()
@@ -141,16 +142,21 @@ func TestSettingsSurviveThePipe(t *testing.T) {
 		PollInterval: app.PollInterval{Min: time.Second, Max: time.Minute},
 	}}
 	c.EncryptionKeys = []string{randomKey()}
-	text, err := json.Marshal(c)
-	if err != nil {
+	var pipe bytes.Buffer
+	if err := sendSettings(&pipe, c); err != nil {
 		t.Fatal(err)
 	}
-	var back app.Config
-	if err := json.Unmarshal(text, &back); err != nil {
+	pipe.WriteString("memory\n")
+	lines := bufio.NewReader(&pipe)
+	back, err := readSettings[app.Config](lines)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(c, back); diff != "" {
 		t.Errorf("settings (-sent +received):\n%s", diff)
+	}
+	if rest, err := lines.ReadString('\n'); rest != "memory\n" {
+		t.Errorf("after the settings comes %q, %v", rest, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func startProcess(ctx context.Context, o options, as string, settings any) (*pro
 		return nil, err
 	}
 	w := &process{cmd: cmd, in: in, out: json.NewDecoder(out)}
-	if err := json.NewEncoder(in).Encode(settings); err != nil {
+	if err := sendSettings(in, settings); err != nil {
 		return nil, errors.Join(err, w.stop())
 	}
 	return w, nil
@@ -136,13 +137,13 @@ func openPart(ctx context.Context, lines *bufio.Reader, o options, logger func(a
 	return g, func() { g.Close(); stopProfile() }, nil
 }
 
-// readSettings reads what startProcess sends, a line of JSON.
+// sendSettings writes what readSettings reads. As JSON the gateway's settings have
+// no secrets.
+func sendSettings(w io.Writer, settings any) error { return gob.NewEncoder(w).Encode(settings) }
+
+// readSettings reads what sendSettings wrote, and not a byte more.
 func readSettings[T any](lines *bufio.Reader) (c T, err error) {
-	first, err := lines.ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(first, &c)
-	}
-	if err != nil {
+	if err := gob.NewDecoder(lines).Decode(&c); err != nil {
 		return c, fmt.Errorf("read the settings: %w", err)
 	}
 	return c, nil
