@@ -11,29 +11,34 @@ const (
 	newcomers     = 8
 	newcomerGap   = 500 * time.Millisecond
 	newcomerAim   = 2.0
-	newcomerJob   = 4 * time.Second // of a channel with slots
 	newcomerSlots = 32
 )
 
+// crowding is what a backlog waits for.
+type crowding struct {
+	name, what string
+	slots      int           // of the channel; 0: no limit
+	job, poll  time.Duration // how long jobs take, and between two looks at one
+}
+
 // measureNewcomer compares the first tasks of accounts beside another account's
 // backlog with the same tasks without it: on a channel that takes so many jobs at
-// once, all of them taken, and on one without a limit, where it is the worker that
-// does not keep up.
+// once, where all the others wait in its queue, and on one without a limit, where
+// they wait for a worker that does not keep up. That one leaves no moment of the
+// machine free, so the ratio has in it what a step takes on a busy machine. Its
+// jobs are looked at soon: the moment of the first look is a matter of the task's
+// id, and should not decide.
 func measureNewcomer(ctx context.Context, m *machine, o options) ([]row, error) {
 	backlog := 10_000
 	if o.quick {
 		backlog = 1000
 	}
 	var rows []row
-	for _, part := range []struct {
-		name, what string
-		slots      int
-		job        time.Duration
-	}{
-		{"worker", "a worker that does not keep up", 0, 0},
-		{"slots", fmt.Sprintf("%d slots", newcomerSlots), newcomerSlots, newcomerJob},
+	for _, part := range []crowding{
+		{name: "worker", what: "a worker that does not keep up", poll: 100 * time.Millisecond},
+		{name: "slots", what: fmt.Sprintf("%d slots", newcomerSlots), slots: newcomerSlots, job: 4 * time.Second, poll: time.Second},
 	} {
-		alone, beside, err := m.newcomers(ctx, o, part.name, part.slots, part.job, backlog)
+		alone, beside, err := m.newcomers(ctx, o, part, backlog)
 		if err != nil {
 			return nil, err
 		}
@@ -70,11 +75,11 @@ func legs(all []newcomer, pick func(newcomer) time.Duration) []time.Duration {
 	return out
 }
 
-func (m *machine) newcomers(ctx context.Context, o options, name string, slots int, job time.Duration, backlog int) (alone, beside []newcomer, err error) {
-	m.vendor.reset(func(int) time.Duration { return job })
-	channels := m.channels(time.Second, 1000)
-	channels[0].Concurrency = slots
-	g, err := m.install(ctx, "newcomer"+name, channels)
+func (m *machine) newcomers(ctx context.Context, o options, c crowding, backlog int) (alone, beside []newcomer, err error) {
+	m.vendor.reset(func(int) time.Duration { return c.job })
+	channels := m.channels(c.poll, 1000)
+	channels[0].Concurrency = c.slots
+	g, err := m.install(ctx, "newcomer"+c.name, channels)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -85,7 +90,7 @@ func (m *machine) newcomers(ctx context.Context, o options, name string, slots i
 	}
 	g.closers = append(g.closers, func() error { return worker.stop() })
 	for range 2 { // until the worker has started, and knows its way
-		if _, err := g.comes(ctx, m.vendor, job); err != nil {
+		if _, err := g.comes(ctx, m.vendor, c.job); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -95,7 +100,7 @@ func (m *machine) newcomers(ctx context.Context, o options, name string, slots i
 			if err != nil {
 				return nil, err
 			}
-			n, err := other.comes(ctx, m.vendor, job)
+			n, err := other.comes(ctx, m.vendor, c.job)
 			if err != nil {
 				return nil, err
 			}
@@ -118,11 +123,21 @@ func (m *machine) newcomers(ctx context.Context, o options, name string, slots i
 	}); err != nil {
 		return nil, nil, err
 	}
+	before := m.vendor.taken()
 	if worker, err = startProcess(ctx, o, "worker", g.Config); err != nil {
 		return nil, nil, err
 	}
-	before := m.vendor.taken()
-	if err := until(ctx, "the backlog moves", time.Minute, func(context.Context) (bool, error) { return m.vendor.taken() > before+newcomerSlots, nil }); err != nil {
+	if err := until(ctx, "the backlog waits", 30*time.Minute, func(ctx context.Context) (bool, error) {
+		taken := m.vendor.taken() - before
+		if c.slots == 0 {
+			return taken > newcomerSlots, nil // the rest waits for the worker
+		}
+		queued, err := g.Store.QueuedTasks(ctx, channelKling, backlog)
+		if taken+len(queued) >= backlog || err != nil {
+			return true, err
+		}
+		return false, pause(ctx, newcomerGap) // to ask costs the database something
+	}); err != nil {
 		return nil, nil, err
 	}
 	if beside, err = come(); err != nil {
@@ -132,7 +147,7 @@ func (m *machine) newcomers(ctx context.Context, o options, name string, slots i
 	if err == nil && open == 0 {
 		err = errors.New("the backlog was over before the newcomers had come")
 	}
-	_, _ = fmt.Fprintf(o.verbose, "bench:   newcomer, %s: alone %v; beside %v; %d still open\n", name, alone, beside, open)
+	_, _ = fmt.Fprintf(o.verbose, "bench:   newcomer, %s: alone %v; beside %v; %d still open\n", c.name, alone, beside, open)
 	return alone, beside, err
 }
 

@@ -14,7 +14,8 @@ import (
 
 // A newcomer whose first task waits behind calls that are all taken comes next,
 // not after all that another account has waiting: with a run that the API started,
-// and with one that the reconciler did.
+// and with one that the reconciler did. Without the account as the fairness key of
+// their runs they are the last.
 func TestNewcomerBesideABacklog(t *testing.T) {
 	t.Parallel()
 	const backlog = 30
