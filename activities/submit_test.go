@@ -1,8 +1,11 @@
 package activities_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -114,6 +117,26 @@ func TestSubmitErrors(t *testing.T) {
 				t.Errorf("failure %+v, want %+v", st.Failure, c.want)
 			}
 		})
+	}
+}
+
+// Who reads the log does not read what a vendor repeats of a request.
+func TestTheLogDoesNotRepeatTheRequest(t *testing.T) {
+	t.Parallel()
+	const prompt = "a fox that jumps over a very lazy dog"
+	b := setup(t, func(w *activitytest.World) mediagate.Task {
+		task := w.NewVideo()
+		task.Params = []byte(`{"prompt":"` + prompt + `"}`)
+		return task
+	})
+	var logged bytes.Buffer
+	b.Activities.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+	b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "refused: %s, 1201", prompt)
+	}
+	b.submit(1)
+	if text := logged.String(); !strings.Contains(text, "refused: …, 1201") || strings.Contains(text, "fox") {
+		t.Error(text)
 	}
 }
 
