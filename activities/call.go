@@ -93,7 +93,7 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 		return answer{submission: &submission}
 	}
 	a.Logger.WarnContext(ctx, "vendor refused or lost a submit", "task", task.ID, "attempt", row.N, "part", part,
-		"channel", channel.Name, "kind", mediagate.KindOf(err).String(), "error", withoutWords(err.Error(), task.Params))
+		"channel", channel.Name, "kind", mediagate.KindOf(err).String(), "error", withoutRequest(err.Error(), task.Params))
 	if outcome := files.useless(); outcome != nil {
 		return answer{err: err, submission: &mediagate.Submission{Ref: mediagate.JobRef{ExternalID: row.ExternalID}, Outcome: outcome}, silent: true}
 	}

@@ -13,10 +13,10 @@ const (
 	omitted    = "…"
 )
 
-// withoutWords is a vendor's text without what it repeats of the request: whole
+// withoutRequest is a vendor's text without what it repeats of the request: whole
 // texts, and the beginnings of such, since vendors cut what they repeat. It is for
 // logs, where words of clients are nobody's business.
-func withoutWords(text string, params json.RawMessage) string {
+func withoutRequest(text string, params json.RawMessage) string {
 	var request any
 	if json.Unmarshal(params, &request) != nil {
 		return text

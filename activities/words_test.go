@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWithoutWords(t *testing.T) {
+func TestWithoutRequest(t *testing.T) {
 	t.Parallel()
 	const prompt = "a fox that jumps over a very lazy dog"
 	params := json.RawMessage(`{"prompt":"` + prompt + `","mode":"std","shots":[{"prompt":"狐狸跳过了一只非常懒的狗"}],"duration":5}`)
@@ -21,11 +21,11 @@ func TestWithoutWords(t *testing.T) {
 		"不行：狐狸跳过了一只":                        "不行：…",
 		"":                                  "",
 	} {
-		if got := withoutWords(text, params); got != want {
+		if got := withoutRequest(text, params); got != want {
 			t.Errorf("%q without the request's words is %q, want %q", text, got, want)
 		}
 	}
-	if got := withoutWords("as it is", json.RawMessage(`{`)); got != "as it is" {
+	if got := withoutRequest("as it is", json.RawMessage(`{`)); got != "as it is" {
 		t.Errorf("without a request: %q", got)
 	}
 }
