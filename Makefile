@@ -12,6 +12,7 @@ export CGO_ENABLED ?= 0
 GOLANGCI := v2.15.0
 GOFUMPT := v0.12.0
 WORKFLOWCHECK := v0.6.0
+GOVULNCHECK := v1.9.0
 
 .PHONY: help
 help: ## list the targets
@@ -85,6 +86,10 @@ lint: $(TOOLS)/golangci-lint-$(GOLANGCI) $(TOOLS)/workflowcheck-$(WORKFLOWCHECK)
 lint/openapi: deps ## hold the OpenAPI document to redocly's strict rules
 	$(GO) test ./api -run TestOpenAPILint
 
+.PHONY: audit
+audit: build $(TOOLS)/govulncheck-$(GOVULNCHECK) ## known vulnerabilities of the programs' modules, and their bills of materials
+	GO=$(GO) scripts/audit $(TOOLS)/govulncheck-$(GOVULNCHECK) $(VERSION) bin/mediagate bin/mediagate-standalone
+
 .PHONY: fmt
 fmt: $(TOOLS)/gofumpt-$(GOFUMPT) ## format
 	$(TOOLS)/gofumpt-$(GOFUMPT) -w $$(git ls-files '*.go')
@@ -98,6 +103,7 @@ ci: ## what continuous integration runs
 	$(MAKE) lint
 	$(MAKE) test/race
 	$(MAKE) demo
+	$(MAKE) audit
 
 .PHONY: clean
 clean: ## remove what was built
@@ -112,3 +118,6 @@ $(TOOLS)/gofumpt-$(GOFUMPT):
 $(TOOLS)/workflowcheck-$(WORKFLOWCHECK):
 	GOBIN=$(TOOLS) $(GO) install go.temporal.io/sdk/contrib/tools/workflowcheck@$(WORKFLOWCHECK)
 	mv $(TOOLS)/workflowcheck $@
+$(TOOLS)/govulncheck-$(GOVULNCHECK):
+	GOBIN=$(TOOLS) $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
+	mv $(TOOLS)/govulncheck $@
