@@ -14,8 +14,9 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
+const unseenAfter = mediagate.StartLease // an acknowledged task without a run
+
 const (
-	unseenAfter   = 5 * time.Second  // an acknowledged task without a run
 	staleAfter    = 10 * time.Second // a command or cancel that its workflow has not taken
 	roundAfter    = 60 * time.Second // a callback round that is still pending
 	recheckAfter  = 60 * time.Second // between two looks at the same open task

@@ -182,7 +182,7 @@ func TestArtFollowUps(t *testing.T) {
 	bare := g.submit(art+"/describe", `{"image_urls":["https://example.com/a.png"]}`)
 	g.accept(bare)
 	g.finishWith(bare, mediagate.Made{Descriptions: []string{"a cat"}})
-	before := g.starter.starts()
+	before := g.starts()
 	for name, test := range map[string]struct{ path, body, want string }{
 		"no task":         {"/upscale", `{"index":1}`, "task_id is required"},
 		"malformed":       {"/upscale", `{"task_id":"nonsense","index":1}`, "task_id is unknown"},
@@ -206,7 +206,7 @@ func TestArtFollowUps(t *testing.T) {
 			g.post(art+test.path, test.body).wantError(t, http.StatusBadRequest, "invalid_request_error", test.want)
 		})
 	}
-	if g.starter.starts() != before {
+	if g.starts() != before {
 		t.Error("a refused request started a task")
 	}
 }

@@ -163,7 +163,7 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	store.err = errAway
 	g.get("/v1/tasks/"+id).wantError(t, 500, "server_error", "internal error")
-	if got := g.starter.starts(); got != 1 {
+	if got := g.starts(); got != 1 {
 		t.Errorf("%d workflows", got)
 	}
 }

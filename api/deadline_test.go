@@ -386,8 +386,8 @@ func TestLostCommit(t *testing.T) {
 			}
 			a := send()
 			a.wantError(t, 503, "server_error", "temporarily unavailable")
-			if a.header.Get("Retry-After") != "1" || g.starter.starts() != 0 {
-				t.Errorf("Retry-After %q, %d workflows", a.header.Get("Retry-After"), g.starter.starts())
+			if a.header.Get("Retry-After") != "1" || g.starts() != 0 {
+				t.Errorf("Retry-After %q, %d workflows", a.header.Get("Retry-After"), g.starts())
 			}
 			store.lose = false
 			a = send()

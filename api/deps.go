@@ -33,6 +33,14 @@ type SubmitStore interface {
 	// that its workflow is to be told by.
 	SubmitModal(ctx context.Context, m mediagate.ModalCall) (command mediagate.Action, replayed bool, err error)
 	Replay(ctx context.Context, accountID, idempotencyKey, path string, body [32]byte) (taskID string, found bool, err error)
+	StartStore
+}
+
+// StartStore keeps the reconciler from tasks that are about to be started here.
+type StartStore interface {
+	// MarkChecked notes that the tasks' runs were looked for now; seen says that
+	// they are there.
+	MarkChecked(ctx context.Context, ids []string, seen bool) error
 }
 
 // TaskStore reads the tasks of an account, notes its wish to cancel one, and
@@ -131,6 +139,8 @@ type ChannelStore interface {
 // Starter tells the workflows about tasks. A failure of any call loses
 // nothing: the reconciler finds rows without a run, and wishes and commands unheard.
 type Starter interface {
+	// Start starts the workflow of a task as it was submitted, without parameters,
+	// media, source, prices and callback.
 	Start(ctx context.Context, t mediagate.Task) error
 	Cancel(ctx context.Context, taskID string) error
 	SignalAction(ctx context.Context, a mediagate.Action) error

@@ -44,6 +44,19 @@ func Bodies(s *Server) (n int) {
 	return n
 }
 
+// AwaitStarts returns once every workflow is started whose task was taken in.
+func AwaitStarts(s *Server) {
+	for {
+		s.starts.mu.Lock()
+		turned, open := s.starts.turned, s.starts.waiting+s.starts.underway
+		s.starts.mu.Unlock()
+		if open == 0 {
+			return
+		}
+		<-turned
+	}
+}
+
 // Seats changes how many long polls of a key may wait.
 func Seats(s *Server, most int) { s.seats.most = most }
 

@@ -28,8 +28,8 @@ func (g *gateway) untouched() {
 	if account.Held != 0 || account.Available != 100*mediagate.MicrosPerUnit {
 		g.t.Errorf("available %s, held %s", account.Available, account.Held)
 	}
-	if g.starter.starts() != 0 || len(g.bucket.files) != 0 {
-		g.t.Errorf("%d workflows, %d uploads", g.starter.starts(), len(g.bucket.files))
+	if g.starts() != 0 || len(g.bucket.files) != 0 {
+		g.t.Errorf("%d workflows, %d uploads", g.starts(), len(g.bucket.files))
 	}
 }
 

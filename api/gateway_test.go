@@ -100,11 +100,15 @@ func (s *starter) SignalAction(_ context.Context, a mediagate.Action) error {
 	return s.fail
 }
 
-func (s *starter) starts() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.started)
+// started are the tasks whose workflows were started, once all are.
+func (g *gateway) started() []mediagate.Task {
+	api.AwaitStarts(g.server)
+	g.starter.mu.Lock()
+	defer g.starter.mu.Unlock()
+	return slices.Clone(g.starter.started)
 }
+
+func (g *gateway) starts() int { return len(g.started()) }
 
 // vendors takes what a test says, else everything, and notes what it is asked.
 type vendors struct {

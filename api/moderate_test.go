@@ -98,7 +98,7 @@ func TestModeration(t *testing.T) {
 		"speech":    {speechPath, `{"model":"eta-4o-mini-tts","input":"hello","voice":"coral","instructions":"WORD"}`, []string{"hello", "fine"}},
 	} {
 		t.Run(name, func(t *testing.T) { // one after the other: each looks at what the judge heard
-			tasks, starts := g.balance(), g.starter.starts()
+			tasks, starts := g.balance(), g.starts()
 			a := g.send(request{
 				method: http.MethodPost, path: call.path, key: g.key, header: http.Header{"Idempotency-Key": {"refused " + name}},
 				body: strings.ReplaceAll(call.body, "WORD", secretWord),
@@ -112,7 +112,7 @@ func TestModeration(t *testing.T) {
 					t.Errorf("%d (-want +got):\n%s", a.status, diff)
 				}
 			}
-			if now := g.balance(); now != tasks || g.starter.starts() != starts {
+			if now := g.balance(); now != tasks || g.starts() != starts {
 				t.Errorf("something came of it: %s, before %s", now, tasks)
 			}
 			if a := g.send(request{

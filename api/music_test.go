@@ -193,7 +193,7 @@ func TestMusicSources(t *testing.T) {
 		t.Errorf("the canonical request is %s", task.Params)
 	}
 
-	before := g.starter.starts()
+	before := g.starts()
 	task1 := func(id, more string) string { return `{"task_id":"` + id + `"` + more + `}` }
 	clip := func(id, more string) string { return `{"model":"music-b","clip_id":"` + id + `"` + more + `}` }
 	for name, tt := range map[string]struct{ path, body, param, message string }{
@@ -238,7 +238,7 @@ func TestMusicSources(t *testing.T) {
 	a.wantErrorB(t, 400, "invalid_request", "invalid_request", "task_id", "task_id is unknown")
 	a = g.send(request{method: http.MethodPost, path: music + "/stemsMusicB", key: stranger, body: clip(clipOne+flow, "")})
 	a.wantErrorB(t, 400, "invalid_request", "invalid_request", "clip_id", "clip_id is unknown")
-	if got := g.starter.starts(); got != before {
+	if got := g.starts(); got != before {
 		t.Errorf("%d tasks were started", got-before)
 	}
 }

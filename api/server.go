@@ -35,6 +35,7 @@ type Server struct {
 	groups    map[string]group
 	keys      *keyring
 	touches   *touches
+	starts    *starts
 	watch     *watcher
 	seats     *seats         // of long polls and streams
 	rest      time.Duration  // of streams, see streamRest
@@ -62,6 +63,7 @@ func New(cfg Config) (*Server, error) {
 		envelopes: map[string]envelope{}, methods: map[string][]string{}, groups: groups,
 		keys:      newKeyring(cfg.Store, cfg.Now),
 		touches:   newTouches(cfg.Store, cfg.Logger),
+		starts:    newStarts(cfg.Starter, cfg.Store, cfg.Logger),
 		watch:     newWatcher(cfg.Store, cfg.Logger),
 		seats:     &seats{most: mostWaits, what: "wait for tasks", taken: map[string]int{}},
 		rest:      streamRest,
@@ -95,8 +97,8 @@ const (
 )
 
 // Serve answers on the listener until ctx ends, then hands long polls back,
-// lets running requests finish, speeches among them, and returns nil. What does
-// not end within the grace time is cut off.
+// lets running requests finish, speeches among them, starts the workflows that
+// wait for it, and returns nil. What does not end within the grace time is cut off.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout,
@@ -122,6 +124,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.end()            // so that they know by whom
 		_ = server.Close() // those that did not end in time are cut off
 	}
+	s.starts.drain(grace)
 	s.awaitSpeeches()
 	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
 		s.log.WarnContext(ctx, "the API had stopped by itself", "error", served)
@@ -152,6 +155,7 @@ func (s *Server) awaitSpeeches() {
 func (s *Server) Close() {
 	s.watch.close()
 	s.end()
+	s.starts.close()
 	s.touches.close()
 }
 

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"crypto/sha256"
 	"net/http"
 	"time"
@@ -73,7 +72,7 @@ func (s *Server) handleSubmit(c *call) error {
 		return err
 	}
 	c.claim.release() // what follows needs nothing of the body
-	task := s.newTask(c, sub.order)
+	task, made := s.newTask(c, sub.order), time.Now()
 	id, replayed, err := s.cfg.Store.Submit(c.ctx, mediagate.NewTask{
 		Task: task, IdempotencyKey: sub.key, Path: sub.path, BodySHA256: sub.digest, Group: sub.order.group, Capacity: sub.order.capacity,
 	})
@@ -83,12 +82,12 @@ func (s *Server) handleSubmit(c *call) error {
 	if err != nil {
 		return err
 	}
-	if replayed { // its twin, at work at this moment, starts the workflow
+	if replayed { // its twin, at work at this moment, has the workflow started
 		return acknowledge(c, id, true)
 	}
 	failpoint.Hit(failpoint.SubmitCommitted)
 	c.taskID = id
-	s.notify(c, "start", func(ctx context.Context) error { return s.cfg.Starter.Start(ctx, task) })
+	s.starts.add(task, made)
 	return acknowledge(c, id, false)
 }
 

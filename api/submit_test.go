@@ -50,8 +50,8 @@ func TestSubmitStoresTheTask(t *testing.T) {
 			t.Errorf("%s is kept in the parameters: %s", name, row.Params)
 		}
 	}
-	if len(g.starter.started) != 1 || g.starter.started[0].ID != id {
-		t.Errorf("started: %v", g.starter.started)
+	if started := g.started(); len(started) != 1 || started[0].ID != id {
+		t.Errorf("started: %v", started)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestSubmitRefusals(t *testing.T) {
 			})
 		}
 	})
-	if got := g.starter.starts(); got != accepted {
+	if got := g.starts(); got != accepted {
 		t.Errorf("%d workflows for %d accepted submits", got, accepted)
 	}
 	tasks, _, err := g.store.Tasks(t.Context(), mediagate.TaskFilter{AccountID: g.account.ID, Limit: 100})
@@ -189,6 +189,7 @@ func TestSubmitOutlivesTheWorkflows(t *testing.T) {
 	g.starter.fail = errors.New("temporal is away at 10.9.8.7")
 	a := g.post(videos, videoBody)
 	a.taskID(t)
+	g.server.Close() // tells how many starts failed
 	if strings.Contains(a.body, "temporal") || !strings.Contains(g.log.String(), "temporal is away") {
 		t.Errorf("the failure belongs in the log alone: %s", a.body)
 	}
@@ -295,7 +296,7 @@ func TestIdempotentReplay(t *testing.T) {
 	if other := send(videos, g.other(), videoBody).taskID(t); other == id {
 		t.Error("another account got this one's task")
 	}
-	if got := g.starter.starts(); got != 2 {
+	if got := g.starts(); got != 2 {
 		t.Errorf("%d workflows, want 2", got)
 	}
 	g.clock.advance(23 * time.Hour)
@@ -324,8 +325,8 @@ func TestTwentyAtOnceWithOneKey(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(ids) != 1 || fresh != 1 || g.starter.starts() != 1 {
-		t.Errorf("%d tasks, %d fresh answers, %d workflows", len(ids), fresh, g.starter.starts())
+	if len(ids) != 1 || fresh != 1 || g.starts() != 1 {
+		t.Errorf("%d tasks, %d fresh answers, %d workflows", len(ids), fresh, g.starts())
 	}
 	account, err := g.store.Account(t.Context(), g.account.ID)
 	g.must(err)
@@ -384,7 +385,7 @@ func TestQuoteEqualsTheHold(t *testing.T) {
 	if a.status != 200 || a.body != want {
 		t.Errorf("who cannot pay may still ask: %d %s", a.status, a.body)
 	}
-	if got := g.starter.starts(); got != i {
+	if got := g.starts(); got != i {
 		t.Errorf("%d workflows for %d submits: quotes start some", got, i)
 	}
 }

@@ -208,7 +208,9 @@ func (s *Server) handleCancel(c *call) error {
 	if err != nil {
 		return maskTask(err)
 	}
-	s.notify(c, "cancel", func(ctx context.Context) error { return s.cfg.Starter.Cancel(ctx, id) })
+	if !s.starts.holds(t.AccountID, id) {
+		s.notify(c, "cancel", func(ctx context.Context) error { return s.cfg.Starter.Cancel(ctx, id) })
+	}
 	return s.answerTask(c, http.StatusAccepted, &t, "")
 }
 
@@ -224,14 +226,14 @@ func (s *Server) handleLegacyPoll(c *call) error {
 	return c.ok(view.LegacyOf(&t, links))
 }
 
-// startDeadline bounds how long a client waits for the workflows to hear of
+// notifyDeadline bounds how long a client waits for the workflows to hear of
 // what is stored already.
-const startDeadline = 2 * time.Second
+const notifyDeadline = 2 * time.Second
 
 // notify informs the workflows. It outlives a client that leaves, and its
 // failure is only noted: the reconciler repeats it.
 func (s *Server) notify(c *call, what string, send func(ctx context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), startDeadline)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), notifyDeadline)
 	defer cancel()
 	if err := send(ctx); err != nil {
 		s.log.WarnContext(ctx, "workflow not told, the reconciler will",

@@ -283,6 +283,7 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	id := g.submit(videos, videoBody)
+	api.AwaitStarts(g.server)
 	for range 2 { // asking again changes nothing
 		a := g.post("/v1/tasks/"+id+"/cancel", "")
 		if a.status != 202 || a.at("code") != 202.0 || a.at("data", "id") != id || a.at("data", "cancel_requested") != true ||

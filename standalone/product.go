@@ -28,8 +28,8 @@ const (
 )
 
 // productGrace is how long calls under way may take to end at a stop, within
-// stopTimeout.
-const productGrace = 12 * time.Second
+// what stopTimeout leaves them: each server below keeps its reserve of that.
+const productGrace = 10 * time.Second
 
 // startProduct starts the product itself over the embedded servers: the
 // database, the API, the worker; at the first start it makes the account demo.
