@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"strings"
 	"time"
@@ -54,13 +55,18 @@ func newStage(g *gateway) (*stage, error) {
 
 // pending takes a task in.
 func (s *stage) pending(ctx context.Context) (mediagate.Task, error) {
+	return s.taken(ctx, "", [sha256.Size]byte{})
+}
+
+// taken takes a task in by that idempotency key, or without one.
+func (s *stage) taken(ctx context.Context, key string, body [sha256.Size]byte) (mediagate.Task, error) {
 	now := time.Now().UTC()
 	t := mediagate.Task{
 		ID: "task_" + ulid.Make().String(), AccountID: s.g.key.AccountID, KeyID: s.g.key.ID, Model: "alpha-v3", Type: mediagate.TypeVideo,
 		Status: mediagate.StatusPending, Version: 1, Params: s.request.Params, RequestID: "req_bench", Plan: s.request.Plan,
 		Charges: s.request.Charges, Hold: billing.Total(s.request.Charges), CreatedAt: now, DeadlineAt: now.Add(s.request.Plan.Timeout),
 	}
-	_, _, err := s.g.Store.Submit(ctx, mediagate.NewTask{Task: t, Path: videoPath})
+	_, _, err := s.g.Store.Submit(ctx, mediagate.NewTask{Task: t, Path: videoPath, IdempotencyKey: key, BodySHA256: body})
 	return t, err
 }
 

@@ -1,0 +1,44 @@
+package e2e_test
+
+import (
+	"syscall"
+	"testing"
+)
+
+// Clients are acknowledged while Temporal hangs, and a kill -9 of the process
+// where their starts wait loses none of them.
+func TestKillWhileStartsWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: production, ownTemporal: true})
+	w.temporal.signal(syscall.SIGSTOP)
+	w.temporal.awaitStopped(t, readyLimit)
+	cancelled := w.submitMany(30, job{model: alpha, noHook: true})[29]
+	w.cancel(cancelled)
+	cancelled.want, cancelled.minJobs, cancelled.maxJobs = "cancelled", 0, 0
+	w.apis[0].kill()
+	w.temporal.signal(syscall.SIGCONT)
+	w.apis[0].start(t)
+	w.verify(recoverTime)
+}
+
+// Asked to stop amid a burst, the API starts the workflow of each task that it
+// acknowledged: there is no reconciler here that could have.
+func TestStopWhileStartsWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: production, workersOff: true})
+	c := w.dial()
+	t.Cleanup(c.Close)
+	tasks := w.submitMany(60, job{model: theta, noHook: true})
+	code, took := w.apis[0].terminate(t, 2*stopLimit)
+	if code != 0 || took > stopLimit {
+		t.Errorf("the API exits with %d after %s, want 0 within %s", code, took, stopLimit)
+	}
+	for _, task := range tasks {
+		if _, err := c.DescribeWorkflowExecution(t.Context(), task.id, ""); err != nil {
+			t.Errorf("%s was acknowledged and not started: %v", task.id, err)
+		}
+	}
+	w.apis[0].start(t)
+	w.workers[0].start(t)
+	w.verify(recoverTime)
+}
