@@ -109,12 +109,12 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 }
 
 // withQueue runs a test in a bubble. In the end no task may be unaccounted for.
-func withQueue(t *testing.T, test func(*testing.T, *queue)) {
+func withQueue(t *testing.T, test func(*queue)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{t: t, temporal: &temporal{started: map[string]time.Time{}, leased: map[string]time.Time{}}, lines: &lockedBuffer{}}
 		q.starts = newStarts(q.temporal, q.temporal, slog.New(slog.NewJSONHandler(q.lines, nil)))
-		test(t, q)
+		test(q)
 		q.close()
 		synctest.Wait()
 		if left, _ := q.told(); left+q.temporal.count() < q.added {
@@ -204,7 +204,7 @@ func TestWhoWaitsForStarts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			withQueue(t, func(t *testing.T, q *queue) {
+			withQueue(t, func(q *queue) {
 				q.temporal.will(test.before)
 				q.fill("a")
 				synctest.Wait() // the starters have theirs
@@ -213,15 +213,15 @@ func TestWhoWaitsForStarts(t *testing.T) {
 				time.Sleep(test.settle)
 				q.fill("a")
 				if took := q.submit("a"); took != test.first {
-					t.Errorf("the first submit without room takes %s, want %s", took, test.first)
+					q.t.Errorf("the first submit without room takes %s, want %s", took, test.first)
 				}
 				q.fill("a")
 				before, _ := q.counts()
 				if took := q.submit("a"); took != test.further {
-					t.Errorf("a further one takes %s, want %s", took, test.further)
+					q.t.Errorf("a further one takes %s, want %s", took, test.further)
 				}
 				if after, left := q.counts(); (after <= before && left > 0) != test.left {
-					t.Errorf("%d wait after %d, and %d are left to the reconciler", after, before, left)
+					q.t.Errorf("%d wait after %d, and %d are left to the reconciler", after, before, left)
 				}
 			})
 		})
@@ -232,7 +232,7 @@ func TestWhoWaitsForStarts(t *testing.T) {
 // started.
 func TestStartsAreBounded(t *testing.T) {
 	t.Parallel()
-	withQueue(t, func(t *testing.T, q *queue) {
+	withQueue(t, func(q *queue) {
 		var clients sync.WaitGroup
 		const accounts, each = 40, 200
 		for a := range accounts {
@@ -241,7 +241,7 @@ func TestStartsAreBounded(t *testing.T) {
 					q.add(mediagate.Task{ID: fmt.Sprintf("%d-%d", a, i), AccountID: fmt.Sprint(a)}, time.Now())
 					q.mu.Lock()
 					if q.waiting > mostStarts {
-						t.Errorf("%d wait", q.waiting)
+						q.t.Errorf("%d wait", q.waiting)
 					}
 					q.mu.Unlock()
 				}
@@ -249,9 +249,9 @@ func TestStartsAreBounded(t *testing.T) {
 		}
 		clients.Wait()
 		q.added = accounts * each
-		q.drain(t.Context())
+		q.drain(q.t.Context())
 		if got := q.temporal.count(); got != q.added {
-			t.Errorf("%d of %d are started", got, q.added)
+			q.t.Errorf("%d of %d are started", got, q.added)
 		}
 	})
 }
@@ -259,12 +259,12 @@ func TestStartsAreBounded(t *testing.T) {
 // An account that has filled what it may leaves room, and turns, to others.
 func TestStartsTakeTurns(t *testing.T) {
 	t.Parallel()
-	withQueue(t, func(t *testing.T, q *queue) {
+	withQueue(t, func(q *queue) {
 		q.temporal.will(taking(100 * time.Millisecond))
 		q.fill("crowd")
 		for _, account := range []string{"b", "c", "c"} {
 			if took := q.submit(account); took != 0 {
-				t.Errorf("a submit of another account takes %s", took)
+				q.t.Errorf("a submit of another account takes %s", took)
 			}
 		}
 		time.Sleep(time.Second)
@@ -276,29 +276,29 @@ func TestStartsTakeTurns(t *testing.T) {
 		q.temporal.mu.Unlock()
 		for account, latest := range map[string]int{"b": starters + 3, "c": starters + 3} {
 			if at := slices.Index(order, account); at < 0 || at >= latest {
-				t.Errorf("%s starts beside a crowd in the order %v", account, order)
+				q.t.Errorf("%s starts beside a crowd in the order %v", account, order)
 			}
 		}
 		if n := len(order) - len(slices.DeleteFunc(slices.Clone(order), func(a string) bool { return a == "c" })); n != 2 {
-			t.Errorf("%d of two are started: %v", n, order)
+			q.t.Errorf("%d of two are started: %v", n, order)
 		}
 		q.temporal.will(taking(0))
-		q.drain(t.Context())
+		q.drain(q.t.Context())
 	})
 }
 
 // While Temporal keeps pace no lease ends of what waits, however long.
 func TestLeasesAreProlonged(t *testing.T) {
 	t.Parallel()
-	withQueue(t, func(t *testing.T, q *queue) {
+	withQueue(t, func(q *queue) {
 		q.temporal.will(taking(300 * time.Millisecond))
 		began := time.Now()
 		for range 400 {
 			q.submit("a")
 		}
-		q.drain(t.Context())
+		q.drain(q.t.Context())
 		if took := time.Since(began); took < 4*mediagate.StartLease {
-			t.Fatalf("all are started after %s: too soon to prove anything", took)
+			q.t.Fatalf("all are started after %s: too soon to prove anything", took)
 		}
 		for id, at := range q.temporal.started {
 			leased, ok := q.temporal.leased[id]
@@ -306,11 +306,11 @@ func TestLeasesAreProlonged(t *testing.T) {
 				leased = began
 			}
 			if at.Sub(leased) > mediagate.StartLease {
-				t.Errorf("%s was started %s after its lease began", id, at.Sub(leased))
+				q.t.Errorf("%s was started %s after its lease began", id, at.Sub(leased))
 			}
 		}
 		if q.temporal.leased["a-1"] != (time.Time{}) {
-			t.Error("the lease of a task that hardly waited was prolonged")
+			q.t.Error("the lease of a task that hardly waited was prolonged")
 		}
 	})
 }
@@ -322,32 +322,32 @@ func TestLeasesEnd(t *testing.T) {
 	for name, does := range map[string]func(context.Context, string) error{"away": failing, "hangs": taking(time.Hour)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			withQueue(t, func(t *testing.T, q *queue) {
+			withQueue(t, func(q *queue) {
 				q.temporal.will(does)
 				for range 300 {
 					q.submit("a")
 				}
 				time.Sleep(mediagate.StartLease + 3*time.Second)
 				if n := q.open(); n > starters {
-					t.Errorf("%d still wait", n)
+					q.t.Errorf("%d still wait", n)
 				}
 				if n := len(q.temporal.leased); n > 0 {
-					t.Errorf("%d are leased", n)
+					q.t.Errorf("%d are leased", n)
 				}
 				q.temporal.will(nil)
 				time.Sleep(time.Minute)
 				if n := q.temporal.count(); n != 0 {
-					t.Errorf("%d are started later all the same", n)
+					q.t.Errorf("%d are started later all the same", n)
 				}
 				if left, lines := q.told(); left != 300 || lines > 3 {
-					t.Errorf("%d are told of in %d lines", left, lines)
+					q.t.Errorf("%d are told of in %d lines", left, lines)
 				}
 				if took := q.submit("a"); took != 0 {
-					t.Errorf("a submit takes %s", took)
+					q.t.Errorf("a submit takes %s", took)
 				}
 				time.Sleep(time.Second)
 				if n := q.temporal.count(); n != 1 {
-					t.Error("a submit after that is not started")
+					q.t.Error("a submit after that is not started")
 				}
 			})
 		})
@@ -357,18 +357,18 @@ func TestLeasesEnd(t *testing.T) {
 // Without the database's answer what waits is started all the same.
 func TestLeaseNotProlonged(t *testing.T) {
 	t.Parallel()
-	withQueue(t, func(t *testing.T, q *queue) {
+	withQueue(t, func(q *queue) {
 		q.temporal.away = true
 		q.temporal.will(taking(300 * time.Millisecond))
 		for range 200 {
 			q.submit("a")
 		}
-		q.drain(t.Context())
+		q.drain(q.t.Context())
 		if got := q.temporal.count(); got != q.added {
-			t.Errorf("%d of %d are started", got, q.added)
+			q.t.Errorf("%d of %d are started", got, q.added)
 		}
 		if !strings.Contains(q.lines.String(), "the reconciler may start what waits here") {
-			t.Error("the log says nothing")
+			q.t.Error("the log says nothing")
 		}
 	})
 }
@@ -376,7 +376,7 @@ func TestLeaseNotProlonged(t *testing.T) {
 // A long outage is a line now and then, which counts.
 func TestLeftInOneLine(t *testing.T) {
 	t.Parallel()
-	withQueue(t, func(t *testing.T, q *queue) {
+	withQueue(t, func(q *queue) {
 		q.temporal.will(failing)
 		for range 60 {
 			for range 50 {
@@ -387,10 +387,10 @@ func TestLeftInOneLine(t *testing.T) {
 		time.Sleep(time.Minute)
 		left, lines := q.told()
 		if left != q.added || lines == 0 || lines > 10 {
-			t.Errorf("%d of %d are told of in %d lines", left, q.added, lines)
+			q.t.Errorf("%d of %d are told of in %d lines", left, q.added, lines)
 		}
 		if !strings.Contains(q.lines.String(), errNoTemporal.Error()) {
-			t.Error("no line says why")
+			q.t.Error("no line says why")
 		}
 	})
 }
@@ -413,33 +413,33 @@ func TestDrain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			withQueue(t, func(t *testing.T, q *queue) {
+			withQueue(t, func(q *queue) {
 				q.temporal.will(test.does)
 				if test.does != nil {
 					for range 200 {
 						q.submit("a")
 					}
 				}
-				grace, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				grace, cancel := context.WithTimeout(q.t.Context(), 10*time.Second)
 				defer cancel()
 				began := time.Now()
 				q.drain(grace)
 				if took := time.Since(began); took != test.takes {
-					t.Errorf("the drain takes %s, want %s", took, test.takes)
+					q.t.Errorf("the drain takes %s, want %s", took, test.takes)
 				}
 				q.close()
 				q.close() // a second time says nothing new
 				synctest.Wait()
 				if left, lines := q.told(); left != test.left || lines > 2 { // one may have come before the stop
-					t.Errorf("%d are told of in %d lines, want %d", left, lines, test.left)
+					q.t.Errorf("%d are told of in %d lines, want %d", left, lines, test.left)
 				}
 				asked := len(q.temporal.asked)
 				time.Sleep(time.Minute)
 				if len(q.temporal.asked) != asked {
-					t.Error("starts are made after the stop")
+					q.t.Error("starts are made after the stop")
 				}
 				if q.submit("a"); q.open() != 0 {
-					t.Error("a submit after the stop waits")
+					q.t.Error("a submit after the stop waits")
 				}
 			})
 		})
@@ -449,7 +449,7 @@ func TestDrain(t *testing.T) {
 // A panic costs one start.
 func TestStarterPanics(t *testing.T) {
 	t.Parallel()
-	withQueue(t, func(t *testing.T, q *queue) {
+	withQueue(t, func(q *queue) {
 		q.temporal.will(func(_ context.Context, id string) error {
 			if id == "a-7" {
 				panic("oh")
@@ -461,10 +461,10 @@ func TestStarterPanics(t *testing.T) {
 		}
 		time.Sleep(2 * reportEvery)
 		if left, _ := q.told(); left != 1 || q.temporal.count() != 99 {
-			t.Errorf("%d left, %d started", left, q.temporal.count())
+			q.t.Errorf("%d left, %d started", left, q.temporal.count())
 		}
 		if !strings.Contains(q.lines.String(), "a start panicked") {
-			t.Error("the log says nothing")
+			q.t.Error("the log says nothing")
 		}
 	})
 }
@@ -472,7 +472,7 @@ func TestStarterPanics(t *testing.T) {
 // What waits is small: of a task's parts that may be long none is kept.
 func TestStartKeepsLittle(t *testing.T) {
 	t.Parallel()
-	withQueue(t, func(t *testing.T, q *queue) {
+	withQueue(t, func(q *queue) {
 		whole := mediagate.Task{
 			ID: "task_1", AccountID: "a", KeyID: "key_1", Model: "m", Type: mediagate.TypeArt, Status: mediagate.StatusPending, Hold: 7,
 			Params: json.RawMessage(`{}`), Charges: []mediagate.Charge{{}}, Webhook: &mediagate.Webhook{},
@@ -483,14 +483,14 @@ func TestStartKeepsLittle(t *testing.T) {
 		}
 		q.added++
 		q.add(whole, time.Now())
-		q.drain(t.Context())
+		q.drain(q.t.Context())
 		got := q.temporal.asked[0]
 		if got.Params != nil || got.Charges != nil || got.Webhook != nil || got.Plan.Uploads != nil || got.Plan.Inputs != nil || got.Plan.Source != nil {
-			t.Errorf("kept: %+v", got)
+			q.t.Errorf("kept: %+v", got)
 		}
 		if got.ID != whole.ID || got.KeyID != whole.KeyID || got.Model != whole.Model || got.Type != whole.Type || got.Status != whole.Status ||
 			got.Hold != whole.Hold || got.Plan.Action != whole.Plan.Action || len(got.Plan.Routes) != 1 || len(got.Plan.Skipped) != 1 {
-			t.Errorf("lost: %+v", got)
+			q.t.Errorf("lost: %+v", got)
 		}
 	})
 }
@@ -498,7 +498,7 @@ func TestStartKeepsLittle(t *testing.T) {
 // Whose start waits needs no signal.
 func TestStartsHeld(t *testing.T) {
 	t.Parallel()
-	withQueue(t, func(t *testing.T, q *queue) {
+	withQueue(t, func(q *queue) {
 		for range starters + 2 {
 			q.submit("a")
 		}
@@ -509,12 +509,12 @@ func TestStartsHeld(t *testing.T) {
 			want        bool
 		}{{"a", last, true}, {"a", "a-1", false}, {"b", last, false}, {"a", "a-99", false}} {
 			if got := q.holds(test.account, test.id); got != test.want {
-				t.Errorf("%s of %s: %t", test.id, test.account, got)
+				q.t.Errorf("%s of %s: %t", test.id, test.account, got)
 			}
 		}
-		q.drain(t.Context())
+		q.drain(q.t.Context())
 		if q.holds("a", last) {
-			t.Error("a task is held that was started")
+			q.t.Error("a task is held that was started")
 		}
 	})
 }
