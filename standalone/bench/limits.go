@@ -58,7 +58,7 @@ func measureLimits(ctx context.Context, m *machine, o options) (_ []row, err err
 	} {
 		slice := func(g *gateway) slice {
 			return func(ctx context.Context) (n float64, err error) { // starts that wait would weigh on the next slice
-				err = m.untilStarted(ctx, func() (int, error) {
+				err = m.untilStarted(ctx, g, func() (int, error) {
 					n, err = repeat(ctx, part.clients, length, part.by(g))
 					if !part.submits {
 						return 0, err

@@ -11,6 +11,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/workflows"
 )
 
@@ -166,7 +167,7 @@ func (b *burst) each(clients int, answers *[]time.Duration, do func(context.Cont
 
 // run is a burst until the last workflow is started.
 func (b *burst) run(ctx context.Context, clients int, keyed bool) (f took, err error) {
-	err = b.m.untilStarted(ctx, func() (int, error) {
+	err = b.m.untilStarted(ctx, b.g, func() (int, error) {
 		began := time.Now()
 		if _, err := b.each(clients, &f.answers, func(ctx context.Context) error {
 			header := http.Header{}
@@ -202,8 +203,11 @@ func (b *burst) start(ctx context.Context) error {
 const startPatience = 5 * time.Minute
 
 // untilStarted submits, and returns when as many workflows of tasks are started as
-// were acknowledged. Nothing else may submit meanwhile.
-func (m *machine) untilStarted(ctx context.Context, submit func() (int, error)) error {
+// were acknowledged. Nothing else may submit meanwhile. On a crowded machine starts
+// fail: nothing more comes of them here, where no reconciler runs, and after a while
+// they are repeated as it would.
+func (m *machine) untilStarted(ctx context.Context, g *gateway, submit func() (int, error)) error {
+	began := time.Now()
 	before, err := m.startedTasks(ctx)
 	if err != nil {
 		return err
@@ -214,13 +218,42 @@ func (m *machine) untilStarted(ctx context.Context, submit func() (int, error)) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
+	last, moved := before, time.Now()
 	for {
 		now, err := m.startedTasks(ctx)
 		if err != nil || now >= before+n {
 			return err
 		}
+		if now > last {
+			last, moved = now, time.Now()
+		}
+		if time.Since(moved) > mediagate.StartLease {
+			if err := g.startAgain(ctx, began); err != nil {
+				return err
+			}
+			moved = time.Now()
+		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil { // a count costs something, too
 			return fmt.Errorf("%d of %d workflows started: %w", now-before, n, err)
+		}
+	}
+}
+
+// startAgain starts all that was submitted since then, as often as it may be.
+func (g *gateway) startAgain(ctx context.Context, since time.Time) error {
+	for after := ""; ; {
+		tasks, more, err := g.Store.Tasks(ctx, mediagate.TaskFilter{AccountID: g.key.AccountID, CreatedAfter: since, After: after, Limit: 100})
+		if err != nil {
+			return err
+		}
+		for _, t := range tasks {
+			after = t.ID
+			if err := (workflows.Client{Temporal: g.Temporal}).Start(ctx, t); err != nil {
+				return err
+			}
+		}
+		if !more {
+			return nil
 		}
 	}
 }
