@@ -87,6 +87,13 @@ type Overdue struct {
 	Again          time.Duration // until the same task is looked at again; the pauses grow
 }
 
+// Look is an open task whose run is to be looked for.
+type Look struct {
+	TaskID     string
+	DeadlineAt time.Time // by which the looks are ordered
+	CheckedAt  time.Time // when its run was last looked for
+}
+
 // Rescue is an overdue task that somebody has to get going.
 type Rescue struct {
 	TaskID string

@@ -56,6 +56,10 @@ type Story struct {
 	CanFind    bool         `json:"can_find,omitempty"`   // the vendor can be asked by our own id
 	CanCancel  bool         `json:"can_cancel,omitempty"` // the vendor can stop a job
 
+	// The signal that tells what is new of attempt N is outstanding: it is repeated
+	// until the run is known to have read this.
+	Outstanding bool `json:"-"`
+
 	WebhookRound int          `json:"webhook_round,omitempty"`
 	WebhookState WebhookState `json:"webhook_state,omitempty"`
 }

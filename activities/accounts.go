@@ -25,10 +25,15 @@ func (a *Activities) accounts() *channel.Accounts {
 type signals struct{ *Activities }
 
 // SignalEnded tells the workflows that their attempt's waiting is over. A
-// signal that fails stays outstanding: the row comes up again.
+// signal that fails stays outstanding: the row comes up again. A task that has no
+// run to be told, since somebody terminated it, gets one, which reads the row: the
+// reconciler's next look at it may be minutes away.
 func (s signals) SignalEnded(ctx context.Context, rows []mediagate.Await) {
 	_ = each(ctx, rows, signalWidth, func(row mediagate.Await) error {
-		err := s.Engine.SignalUpstream(ctx, row.TaskID, row.N)
+		runs, err := s.Engine.SignalUpstream(ctx, row.TaskID, row.N)
+		if err == nil && !runs {
+			_, err = s.ensure(ctx, row.TaskID)
+		}
 		if err != nil {
 			s.Logger.WarnContext(ctx, "workflow not signalled", "channel", row.Channel, "task", row.TaskID, "error", err)
 		}

@@ -92,14 +92,17 @@ type WebhookStore interface {
 
 // ReconcileStore finds rows that nothing drives.
 type ReconcileStore interface {
-	UnseenTasks(ctx context.Context, olderThan time.Duration, limit int) ([]string, error)
-	OpenTasks(ctx context.Context, checkedBefore time.Time, limit int) ([]string, error)
+	// UnseenTasks and StaleCancels read tasks as the start of a run goes by them,
+	// of the accounts after the one named, in turns; next is the account to go on
+	// after, "" once all have had their turn.
+	UnseenTasks(ctx context.Context, olderThan time.Duration, after string, limit int) (tasks []mediagate.Task, next string, err error)
+	StaleCancels(ctx context.Context, olderThan time.Duration, after string, limit int) (tasks []mediagate.Task, next string, err error)
+	OpenTasks(ctx context.Context, checkedBefore time.Time, after mediagate.Look, limit int) ([]mediagate.Look, error)
 	// OldestOpen is when the oldest of the open tasks was created; zero where
 	// none is open.
 	OldestOpen(ctx context.Context) (time.Time, error)
 	MarkChecked(ctx context.Context, ids []string, seen bool) error
-	StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error)
-	UntakenActions(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.Action, error)
+	UntakenActions(ctx context.Context, olderThan time.Duration, after mediagate.Action, limit int) ([]mediagate.Action, error)
 	PendingWebhooks(ctx context.Context, olderThan, stuckAfter time.Duration, limit int) ([]mediagate.WebhookRound, error)
 	StuckWebhooks(ctx context.Context, again time.Duration, limit int) ([]mediagate.WebhookRound, error)
 	ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int) ([]mediagate.Rescue, error)
@@ -197,6 +200,11 @@ const (
 
 // Engine starts and signals workflows.
 type Engine interface {
+	// Begin starts the workflow of a task of which no run was ever seen, and asks
+	// for a run only where there is one already; it reports whether one was started.
+	Begin(ctx context.Context, task mediagate.Task) (started bool, err error)
+	// Runs tells whether a run of the task's workflow is under way.
+	Runs(ctx context.Context, taskID string) (bool, error)
 	// Ensure starts the task's workflow unless it runs; it reports whether a
 	// run was started.
 	Ensure(ctx context.Context, task mediagate.Task) (started bool, err error)
@@ -207,13 +215,15 @@ type Engine interface {
 	Replace(ctx context.Context, task mediagate.Task, reason string) (started bool, err error)
 	ReplaceWebhook(ctx context.Context, w mediagate.WebhookRound, reason string) error
 	EnsureChannel(ctx context.Context, name string) error
-	SignalUpstream(ctx context.Context, taskID string, n int) error
+	// SignalUpstream tells the task's run that the waiting of attempt n is over;
+	// runs is false where there is none to tell.
+	SignalUpstream(ctx context.Context, taskID string, n int) (runs bool, err error)
 	// SignalSlot tells the task's run that a slot is granted for its attempt n.
 	SignalSlot(ctx context.Context, taskID string, n int) error
 	SignalWake(ctx context.Context, taskID string) error
-	// RepeatCancel tells the task's run again that its row has a cancel request.
-	// One whose workflow tasks fail takes no signal: once it is as old as patience
-	// it is replaced as by Replace, and replaced says so.
+	// RepeatCancel tells the task's run again that its row has a cancel request; a
+	// task without one gets one. One whose workflow tasks fail takes no signal: once
+	// it is as old as patience it is replaced as by Replace, and replaced says so.
 	RepeatCancel(ctx context.Context, task mediagate.Task, patience time.Duration, reason string) (replaced bool, err error)
 	SignalAction(ctx context.Context, a mediagate.Action) error
 }

@@ -21,7 +21,7 @@ func TestCausesAreLoggedAndStayInside(t *testing.T) {
 	b.Store.Fault = func(string) error {
 		return mediagate.Errorf(mediagate.KindUnavailable, "the database is away: %w", errors.New("dial db.internal"))
 	}
-	_, err := call[mediagate.Story](b, b.Activities.LoadTask, activities.TaskArgs{TaskID: taskID})
+	_, err := call[mediagate.Story](b, b.Activities.LoadTask, activities.LoadArgs{TaskID: taskID})
 	kind(t, err, mediagate.KindUnavailable, "", true)
 	if strings.Contains(err.Error(), "db.internal") {
 		t.Errorf("the error tells the cause: %v", err)

@@ -41,10 +41,6 @@ func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagat
 	if task.Status.Terminal() {
 		return a.story(ctx, in.TaskID)
 	}
-	// The outcome has reached the workflow: its signal is no longer outstanding.
-	if err := a.Store.DropAwait(ctx, in.TaskID, in.N); err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
-	}
 	err = a.copyFiles(ctx, task, row)
 	stopped := errors.Is(err, errCopyMoot) || errors.Is(err, errCopyStopped)
 	switch {

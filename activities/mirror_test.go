@@ -93,26 +93,6 @@ func TestD13CopyIsRepeatedWithoutASecondObject(t *testing.T) {
 	}
 }
 
-// The signal has arrived: the row that owes it goes.
-func TestMirrorDropsTheAwaitedRow(t *testing.T) {
-	t.Parallel()
-	b := setup(t, video)
-	b.submit(1)
-	outcome := activitytest.Success()
-	b.ok(b.StorePoll(t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
-	if rows := b.Store.Awaits(); len(rows) != 1 || !rows[0].Ended {
-		t.Fatalf("awaited %v, want one that owes its signal", rows)
-	}
-	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-		if rows := b.Store.Awaits(); len(rows) != 0 {
-			t.Errorf("awaited %v while the file is copied", rows)
-		}
-		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
-	}
-	_, err := b.mirror()
-	kind(t, err, mediagate.KindTransient, mediagate.CodeResultUnavailable, true)
-}
-
 // D12: a dead link is asked for once more at the vendor.
 func TestD12DeadLinkIsAskedForAnew(t *testing.T) {
 	t.Parallel()

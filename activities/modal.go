@@ -8,12 +8,9 @@ import (
 	"github.com/mediagate/mediagate/failpoint"
 )
 
-// NoteModal notes that the run knows of the wait for modal parameters: its
-// signal is no longer outstanding (D15).
+// NoteModal reads the story once the run knows of the wait for modal parameters
+// (D15).
 func (a *Activities) NoteModal(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
-	if err := a.Store.DropAwait(ctx, in.TaskID, in.N); err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
-	}
 	return a.story(ctx, in.TaskID)
 }
 

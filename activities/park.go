@@ -15,20 +15,12 @@ type ParkArgs struct {
 }
 
 // ParkTask makes the task visible as stuck. The first time of parking counts
-// until it is unparked. An attempt in trouble is not polled for while parked,
-// and its signal, having arrived, is no longer outstanding.
+// until it is unparked. An attempt in trouble is not polled for while parked.
 func (a *Activities) ParkTask(ctx context.Context, in ParkArgs) (mediagate.Story, error) {
 	if err := a.Store.Park(ctx, in.TaskID, in.Reason); err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
-	st, err := a.story(ctx, in.TaskID)
-	if err != nil || st.Trouble == "" {
-		return st, err
-	}
-	if err := a.Store.DropAwait(ctx, in.TaskID, st.N); err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
-	}
-	return st, nil
+	return a.story(ctx, in.TaskID)
 }
 
 // UnparkTask ends the parking; the deadline moves by the time parked (D10).

@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -19,7 +18,6 @@ const unseenAfter = mediagate.StartLease // an acknowledged task without a run
 const (
 	staleAfter    = 10 * time.Second // a command or cancel that its workflow has not taken
 	roundAfter    = 60 * time.Second // a callback round that is still pending
-	recheckAfter  = 60 * time.Second // between two looks at the same open task
 	overdueEvery  = time.Minute      // between two looks for what is overdue, at most
 	unknownAfter  = time.Hour        // a lost submission is given up so long after the deadline (D6)
 	storeTimeout  = 15 * time.Second // of one call to the database
@@ -27,60 +25,206 @@ const (
 	reconcileWide = 8
 	sweepEvery    = time.Hour
 	sweepTimeout  = 5 * time.Minute           // of each concern of a sweep; what is left goes in the next one
-	concernLimit  = 2 * time.Minute           // of each concern of a pass; what is left comes up in the next one
+	batchLimit    = 2 * time.Minute           // of a batch; what is left comes up in the next one
 	uploadAge     = 24 * time.Hour            // an unfinished upload this old belongs to nobody
 	requestAge    = uploadLink + 24*time.Hour // media of a request this old are of no job
 )
 
-// PassReport counts what one pass of the reconciler mended.
+// PassReport counts what the reconciler mended since the report before.
 type PassReport struct {
-	Started   int    `json:"started"`
-	Cancels   int    `json:"cancels"`
-	Actions   int    `json:"actions"`
-	Webhooks  int    `json:"webhooks"`
-	Overdue   int    `json:"overdue"`
-	Replaced  int    `json:"replaced"` // runs that were terminated, or gone, and are started anew
-	LastError string `json:"last_error,omitempty"`
+	Started  int `json:"started"`
+	Cancels  int `json:"cancels"`
+	Actions  int `json:"actions"`
+	Webhooks int `json:"webhooks"`
+	Overdue  int `json:"overdue"`
+	Replaced int `json:"replaced"` // runs that were terminated, or gone, and are started anew
+	// Looked counts open tasks whose run was looked for, LookSeconds is the longest
+	// that one of them had gone without a look, or any other sign of it.
+	Looked      int    `json:"looked"`
+	LookSeconds int    `json:"look_seconds,omitempty"`
+	LastError   string `json:"last_error,omitempty"`
 }
 
-// Reconcile looks, pass after pass until the worker stops, for rows that
-// nothing drives: tasks without a run, commands that nobody took, callbacks
-// that nobody delivers (D2).
+func (r PassReport) mended() bool {
+	return r.Started+r.Cancels+r.Actions+r.Webhooks+r.Overdue+r.Replaced > 0
+}
+
+// tally is the report that is being made.
+type tally struct {
+	mu     sync.Mutex
+	report PassReport
+}
+
+func (t *tally) add(what func(*PassReport)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	what(&t.report)
+}
+
+// take begins the next report.
+func (t *tally) take() PassReport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	report := t.report
+	t.report = PassReport{}
+	return report
+}
+
+// concern is one kind of what the reconciler looks for.
+type concern struct {
+	every time.Duration // between two looks, of which the first is at once
+	look  func(context.Context) error
+}
+
+// try looks. A panic is an error of this look: it ends neither the process nor the
+// other concerns.
+func (c concern) try(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = mediagate.Panicked(p)
+		}
+	}()
+	return c.look(ctx)
+}
+
+// Reconcile looks, until the worker stops, for rows that nothing drives: tasks
+// without a run, commands that nobody took, callbacks that nobody delivers (D2).
+// Its concerns go beside each other: one that has much to do, or whose calls
+// hang, keeps none of the others.
 func (a *Activities) Reconcile(ctx context.Context) error {
 	stop := activity.GetWorkerStopChannel(ctx)
 	var (
-		last           atomic.Pointer[PassReport]
-		swept, overdue time.Time
-		sweeping       sync.WaitGroup
+		last    atomic.Pointer[PassReport]
+		counted tally
+		beside  sync.WaitGroup
 	)
 	last.Store(&PassReport{})
 	calls, cancel := untilStopped(ctx, stop)
-	defer sweeping.Wait()
-	defer cancel()
 	defer heartbeat(ctx, func() []any { return []any{*last.Load()} })()
-	sweeping.Go(func() { a.tendBucket(calls) })
+	beside.Go(func() { a.tendBucket(calls) })
+	beside.Go(func() { repeat(calls, sweepEvery, a.sweepUploads) })
+	for _, c := range a.concerns(&counted) {
+		beside.Go(func() {
+			repeat(calls, c.every, func(ctx context.Context) {
+				if err := c.try(ctx); err != nil && ctx.Err() == nil { // a worker that stops blames nobody
+					counted.add(func(r *PassReport) { r.LastError = mediagate.KindOf(err).String() })
+					a.Logger.WarnContext(ctx, "reconciler could not look", "error", err)
+				}
+			})
+		})
+	}
+	report := func() {
+		r := counted.take()
+		last.Store(&r)
+		activity.RecordHeartbeat(ctx, r)
+		if r.mended() { // errors have lines of their own
+			a.Logger.InfoContext(ctx, "reconciled", "report", r)
+		}
+	}
+	defer report()
+	defer beside.Wait()
+	defer cancel()
+	tick := time.NewTicker(a.Settings.PassInterval)
+	defer tick.Stop()
 	for {
-		now := a.Now()
-		overdueToo := now.Sub(overdue) >= min(overdueEvery, a.Settings.RescueEvery)
-		if overdueToo {
-			overdue = now
-		}
-		report := a.pass(calls, overdueToo)
-		last.Store(&report)
-		activity.RecordHeartbeat(ctx, report)
-		if now.Sub(swept) >= sweepEvery {
-			swept = now
-			sweeping.Go(func() { a.sweepUploads(calls) })
-		}
-		if report.Started+report.Cancels+report.Actions+report.Webhooks+report.Overdue+report.Replaced > 0 { // errors have lines of their own
-			a.Logger.InfoContext(ctx, "reconciled", "report", report)
-		}
 		select {
-		case <-stop:
+		case <-calls.Done():
 			return nil
+		case <-tick.C:
+			report()
+		}
+	}
+}
+
+// repeat does it now, and again each time that the pause is over.
+func repeat(ctx context.Context, pause time.Duration, do func(context.Context)) {
+	for ctx.Err() == nil {
+		do(ctx)
+		select {
 		case <-ctx.Done():
-			return nil
-		case <-time.After(a.Settings.PassInterval):
+		case <-time.After(pause):
+		}
+	}
+}
+
+// concerns are all that the reconciler looks for.
+func (a *Activities) concerns(t *tally) []concern {
+	often, rarely := a.Settings.PassInterval, min(overdueEvery, a.Settings.RescueEvery)
+	looks := newLooks(a, t)
+	return []concern{
+		{often, func(ctx context.Context) error { return a.beginUnseen(ctx, t) }},
+		{often, looks.round},
+		{often, func(ctx context.Context) error {
+			return inTurns(ctx, func(ctx context.Context, after string) ([]mediagate.Task, string, error) {
+				return a.Store.StaleCancels(ctx, staleAfter, after, passBatch)
+			}, func(ctx context.Context, tasks []mediagate.Task) error {
+				t.add(func(r *PassReport) { r.Cancels += len(tasks) })
+				return a.marked(ctx, tasks, reconcileWide, func(ctx context.Context, task mediagate.Task) error {
+					return a.repeatCancel(ctx, task, t)
+				})
+			})
+		}},
+		{max(often, staleAfter), func(ctx context.Context) error { // a round: none is sent more often
+			var after mediagate.Action
+			return batches(ctx, func(ctx context.Context) ([]mediagate.Action, error) {
+				found, err := a.Store.UntakenActions(ctx, staleAfter, after, passBatch)
+				if len(found) > 0 {
+					after = found[len(found)-1]
+				}
+				t.add(func(r *PassReport) { r.Actions += len(found) })
+				return found, err
+			}, a.Engine.SignalAction)
+		}},
+		{rarely, func(ctx context.Context) error { return a.rescueRounds(ctx, t) }},
+		{rarely, func(ctx context.Context) error { return a.rescueTasks(ctx, t) }},
+		{rarely, limited(a.Store.EndSlots)},
+		{often, func(ctx context.Context) error {
+			return batches(ctx, func(ctx context.Context) ([]mediagate.WebhookRound, error) {
+				found, err := a.Store.PendingWebhooks(ctx, min(roundAfter, a.Settings.RoundAfter), a.Settings.RoundAfter, passBatch)
+				t.add(func(r *PassReport) { r.Webhooks += len(found) })
+				return found, err
+			}, a.Engine.EnsureWebhook)
+		}},
+		{often, func(ctx context.Context) error {
+			for { // a full batch is followed by the next at once
+				counted := 0
+				err := limited(func(ctx context.Context) (err error) { counted, err = a.Store.CountUsage(ctx, passBatch); return err })(ctx)
+				if err != nil || counted < passBatch {
+					return err
+				}
+			}
+		}},
+		{often, limited(func(ctx context.Context) error {
+			channels, err := a.Store.AwaitChannels(ctx)
+			return errors.Join(err, each(ctx, channels, reconcileWide, func(name string) error { return a.Engine.EnsureChannel(ctx, name) }))
+		})},
+	}
+}
+
+// limited bounds a call by the time of a batch.
+func limited(call func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, batchLimit)
+		defer cancel()
+		return call(ctx)
+	}
+}
+
+// batches claims and works until a batch is not full, or something fails: what
+// is left then comes up in the next look.
+func batches[T any](ctx context.Context, claim func(context.Context) ([]T, error), work func(context.Context, T) error) error {
+	for {
+		full := false
+		err := limited(func(ctx context.Context) error {
+			items, err := claim(ctx)
+			if err != nil {
+				return err
+			}
+			full = len(items) == passBatch
+			return each(ctx, items, reconcileWide, func(item T) error { return work(ctx, item) })
+		})(ctx)
+		if err != nil || !full || ctx.Err() != nil {
+			return err
 		}
 	}
 }
@@ -111,112 +255,6 @@ func (a *Activities) sweepUploads(ctx context.Context) {
 	if aborted+removed+files > 0 {
 		a.Logger.InfoContext(ctx, "swept the bucket", "unfinished uploads", aborted, "media of requests", removed, "uploaded files", files)
 	}
-}
-
-// pass makes one pass. One concern that fails, or takes its time, does not keep
-// the others.
-func (a *Activities) pass(ctx context.Context, overdueToo bool) PassReport {
-	var r PassReport
-	concern := func(look func(context.Context) error) {
-		limited, cancel := context.WithTimeout(ctx, concernLimit)
-		defer cancel()
-		if err := look(limited); err != nil && ctx.Err() == nil { // a worker that stops blames nobody
-			r.LastError = mediagate.KindOf(err).String()
-			a.Logger.WarnContext(ctx, "reconciler could not look", "error", err)
-		}
-	}
-	runs := func(find func(context.Context) ([]string, error)) func(context.Context) error {
-		return func(ctx context.Context) error {
-			for { // a full batch is followed by the next at once
-				ids, err := find(ctx)
-				if err != nil {
-					return err
-				}
-				started, err := a.ensureRuns(ctx, ids)
-				r.Started += started
-				if err != nil || len(ids) < passBatch {
-					return err
-				}
-			}
-		}
-	}
-	concern(runs(func(ctx context.Context) ([]string, error) { return a.Store.UnseenTasks(ctx, unseenAfter, passBatch) }))
-	concern(runs(func(ctx context.Context) ([]string, error) {
-		return a.Store.OpenTasks(ctx, a.Now().Add(-recheckAfter), passBatch)
-	}))
-	concern(func(ctx context.Context) error {
-		var replaced atomic.Int64
-		defer func() { r.Replaced += int(replaced.Load()) }()
-		cancels, err := a.Store.StaleCancels(ctx, staleAfter, passBatch)
-		r.Cancels = len(cancels)
-		return cmp.Or(err, each(ctx, cancels, reconcileWide, func(id string) error { return a.repeatCancel(ctx, id, &replaced) }))
-	})
-	concern(func(ctx context.Context) error {
-		actions, err := a.Store.UntakenActions(ctx, staleAfter, passBatch)
-		r.Actions = len(actions)
-		return cmp.Or(err, each(ctx, actions, reconcileWide, func(action mediagate.Action) error { return a.Engine.SignalAction(ctx, action) }))
-	})
-	if overdueToo {
-		concern(func(ctx context.Context) error { return a.rescueRounds(ctx, &r) })
-		concern(func(ctx context.Context) error { return a.rescueTasks(ctx, &r) })
-		concern(a.Store.EndSlots)
-	}
-	concern(func(ctx context.Context) error {
-		rounds, err := a.Store.PendingWebhooks(ctx, min(roundAfter, a.Settings.RoundAfter), a.Settings.RoundAfter, passBatch)
-		r.Webhooks = len(rounds)
-		return cmp.Or(err, each(ctx, rounds, reconcileWide, func(w mediagate.WebhookRound) error {
-			return a.Engine.EnsureWebhook(ctx, w)
-		}))
-	})
-	concern(func(ctx context.Context) error {
-		for { // a full batch is followed by the next at once
-			counted, err := a.Store.CountUsage(ctx, passBatch)
-			if err != nil || counted < passBatch {
-				return err
-			}
-		}
-	})
-	concern(func(ctx context.Context) error {
-		channels, err := a.Store.AwaitChannels(ctx)
-		return cmp.Or(err, each(ctx, channels, reconcileWide, func(name string) error { return a.Engine.EnsureChannel(ctx, name) }))
-	})
-	return r
-}
-
-// ensureRuns starts a workflow for each task that has none running, and notes
-// which tasks were looked at: those that it did not come to come up in the next
-// pass.
-func (a *Activities) ensureRuns(ctx context.Context, ids []string) (started int, err error) {
-	var (
-		mu             sync.Mutex
-		looked, driven []string
-	)
-	note := func(list *[]string, id string) {
-		mu.Lock()
-		defer mu.Unlock()
-		*list = append(*list, id)
-	}
-	err = each(ctx, ids, reconcileWide, func(id string) error {
-		note(&looked, id)
-		task, err := a.Store.TaskByID(ctx, id)
-		if err != nil || task.Status.Terminal() {
-			return err
-		}
-		begun, err := a.Engine.Ensure(ctx, task)
-		if err != nil {
-			return err
-		}
-		note(&driven, id)
-		if begun {
-			mu.Lock()
-			defer mu.Unlock()
-			started++
-		}
-		return nil
-	})
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // its own time may be up
-	defer cancel()
-	return started, errors.Join(err, a.Store.MarkChecked(ctx, looked, false), a.Store.MarkChecked(ctx, driven, true))
 }
 
 // fruitless is after how many errors in a row each gives up: what it calls is

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -17,23 +16,23 @@ import (
 // rescueTasks gets overdue tasks going. A task is woken at first, some time
 // before its run is replaced: after an outage that outlasted their deadlines,
 // healthy runs by the thousand are overdue for a moment.
-func (a *Activities) rescueTasks(ctx context.Context, r *PassReport) error {
+func (a *Activities) rescueTasks(ctx context.Context, t *tally) error {
 	s := a.Settings
 	overdue := mediagate.Overdue{
 		Grace: max(0, s.OverdueAfter-s.RescueEvery), ParkTimeout: s.ParkTimeout, UnknownTimeout: unknownAfter,
 		QueueTimeout: s.QueueTimeout, Again: s.RescueEvery,
 	}
-	var replaced atomic.Int64
-	defer func() { r.Replaced += int(replaced.Load()) }()
-	return batches(ctx, &r.Overdue, func(ctx context.Context) ([]mediagate.Rescue, error) {
-		return a.Store.ClaimOverdue(ctx, overdue, passBatch)
-	}, func(rescue mediagate.Rescue) error {
+	return batches(ctx, func(ctx context.Context) ([]mediagate.Rescue, error) {
+		found, err := a.Store.ClaimOverdue(ctx, overdue, passBatch)
+		t.add(func(r *PassReport) { r.Overdue += len(found) })
+		return found, err
+	}, func(ctx context.Context, rescue mediagate.Rescue) error {
 		if rescue.Times == 1 {
 			return a.Engine.SignalWake(ctx, rescue.TaskID)
 		}
 		started, err := a.replace(ctx, rescue)
 		if started {
-			replaced.Add(1)
+			t.add(func(r *PassReport) { r.Replaced++ })
 		}
 		return err
 	})
@@ -67,17 +66,13 @@ func (a *Activities) replace(ctx context.Context, rescue mediagate.Rescue) (star
 // workflow tasks fail hears of nothing, and the client would wait for the run to
 // be overdue. It is replaced, ever more rarely while that does not help: a run that came after
 // the cancel gets a quarter of the time since then.
-func (a *Activities) repeatCancel(ctx context.Context, taskID string, replaced *atomic.Int64) error {
-	task, err := a.Store.TaskByID(ctx, taskID)
-	if err != nil || task.Status.Terminal() {
-		return err
-	}
+func (a *Activities) repeatCancel(ctx context.Context, task mediagate.Task, t *tally) error {
 	age := a.Now().Sub(task.CancelRequestedAt)
 	done, err := a.Engine.RepeatCancel(ctx, task, age/4, fmt.Sprintf(
 		"mediagate's reconciler: the client cancelled the task at %s, and the workflow tasks of this run fail. A new run goes on from the database",
 		clock(task.CancelRequestedAt)))
 	if done {
-		replaced.Add(1)
+		t.add(func(r *PassReport) { r.Replaced++ })
 		a.Logger.WarnContext(ctx, "replaced the run of a cancelled task, whose workflow tasks failed", "task", task.ID, "cancelled", clock(task.CancelRequestedAt))
 	}
 	return err
@@ -85,29 +80,16 @@ func (a *Activities) repeatCancel(ctx context.Context, taskID string, replaced *
 
 // rescueRounds replaces the runs of delivery rounds that take longer than any
 // round does.
-func (a *Activities) rescueRounds(ctx context.Context, r *PassReport) error {
-	return batches(ctx, &r.Replaced, func(ctx context.Context) ([]mediagate.WebhookRound, error) {
-		return a.Store.StuckWebhooks(ctx, a.Settings.RescueEvery, passBatch)
-	}, func(w mediagate.WebhookRound) error {
+func (a *Activities) rescueRounds(ctx context.Context, t *tally) error {
+	return batches(ctx, func(ctx context.Context) ([]mediagate.WebhookRound, error) {
+		found, err := a.Store.StuckWebhooks(ctx, a.Settings.RescueEvery, passBatch)
+		t.add(func(r *PassReport) { r.Replaced += len(found) })
+		return found, err
+	}, func(ctx context.Context, w mediagate.WebhookRound) error {
 		a.Logger.WarnContext(ctx, "replacing the run of a callback that hangs", "task", w.TaskID, "round", w.Round)
 		return a.Engine.ReplaceWebhook(ctx, w,
 			"mediagate's reconciler: the callback should be delivered or given up by now. A new run goes on with the attempt that is due")
 	})
-}
-
-// batches claims and works until a batch is not full, or something fails: what
-// is left then comes up in the next pass.
-func batches[T any](ctx context.Context, count *int, claim func(context.Context) ([]T, error), work func(T) error) error {
-	for {
-		items, err := claim(ctx)
-		if err != nil {
-			return err
-		}
-		*count += len(items)
-		if err := each(ctx, items, reconcileWide, work); err != nil || len(items) < passBatch || ctx.Err() != nil {
-			return err
-		}
-	}
 }
 
 func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -27,16 +27,38 @@ type AttemptArgs struct {
 	Behind string `json:"behind,omitempty"`
 }
 
+// LoadArgs names the task of a run. Working says that a step of the run is under
+// way, whose own story comes after this one.
+type LoadArgs struct {
+	TaskID  string `json:"task"`
+	Working bool   `json:"working,omitempty"`
+}
+
 // LoadTask reads the task's story; each run of a workflow begins with it (D1).
-func (a *Activities) LoadTask(ctx context.Context, in TaskArgs) (mediagate.Story, error) {
+func (a *Activities) LoadTask(ctx context.Context, in LoadArgs) (mediagate.Story, error) {
+	if in.Working {
+		return a.readStory(ctx, in.TaskID)
+	}
 	return a.story(ctx, in.TaskID)
 }
 
-// story reads the story and adds what only the worker knows: its settings, and
+// story is what a run goes on from. What it was to be signalled of it has read by
+// that, if this process dies too: whatever made it ask is in its history, and it
+// asks again. So the signal is no longer outstanding, however long the step takes
+// to begin that follows.
+func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story, error) {
+	st, err := a.readStory(ctx, taskID)
+	if err == nil && st.Outstanding {
+		err = a.fail(ctx, a.Store.DropAwait(ctx, taskID, st.N))
+	}
+	return st, err
+}
+
+// readStory reads the story and adds what only the worker knows: its settings, and
 // whether the vendor can stop a job. It leaves out the words of a failure: they
 // may be the vendor's, who may repeat the prompt, and a story becomes part of a
 // history. Settle finds them in the row.
-func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story, error) {
+func (a *Activities) readStory(ctx context.Context, taskID string) (mediagate.Story, error) {
 	st, err := a.Store.Story(ctx, taskID)
 	if err != nil {
 		return st, a.fail(ctx, err)

@@ -352,7 +352,7 @@ func TestD5CallEnds(t *testing.T) {
 			TaskID: taskID, N: 1, Channel: activitytest.AsyncChannel, Route: route, SendBefore: before,
 		}, mediagate.Slots{})
 		b.ok(err)
-		return must[mediagate.Story](b, b.Activities.LoadTask, activities.TaskArgs{TaskID: taskID})
+		return must[mediagate.Story](b, b.Activities.LoadTask, activities.LoadArgs{TaskID: taskID})
 	}
 	async := mediagate.Route{Provider: activitytest.AsyncProvider}
 	sync := mediagate.Route{Provider: activitytest.SyncProvider, Sync: true}
@@ -387,7 +387,7 @@ func TestD5CallEnds(t *testing.T) {
 			before := start.Add(10 * time.Second)
 			open(b, sync, before)
 			b.ok(b.Store.MarkUnknown(t.Context(), taskID, 1, before, word))
-			st := must[mediagate.Story](b, b.Activities.LoadTask, activities.TaskArgs{TaskID: taskID})
+			st := must[mediagate.Story](b, b.Activities.LoadTask, activities.LoadArgs{TaskID: taskID})
 			if got := !st.CallEnds.IsZero(); got != want {
 				t.Errorf("the call may go on: %v, want %v", got, want)
 			}
@@ -433,7 +433,7 @@ func TestD4RefusedAgainIsNoProof(t *testing.T) {
 				t.Error("it may be sent once more")
 			}
 		}
-		st := must[mediagate.Story](b, b.Activities.LoadTask, activities.TaskArgs{TaskID: taskID})
+		st := must[mediagate.Story](b, b.Activities.LoadTask, activities.LoadArgs{TaskID: taskID})
 		if st.State != mediagate.AttemptRejected || st.Failure == nil || st.Failure.Code != mediagate.CodeInvalidParameters {
 			t.Errorf("story %+v", st)
 		}
@@ -583,13 +583,13 @@ func TestLoadTaskCarriesTheSettings(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	b.Activities.Settings.ParkRetry, b.Activities.Settings.ParkTimeout = time.Minute, time.Hour
-	st, err := b.Activities.LoadTask(t.Context(), activities.TaskArgs{TaskID: taskID})
+	st, err := b.Activities.LoadTask(t.Context(), activities.LoadArgs{TaskID: taskID})
 	b.ok(err)
 	if st.ParkRetry != time.Minute || st.ParkTimeout != time.Hour || st.N != 0 {
 		t.Errorf("story %+v", st)
 	}
 	b.Store.Remove(taskID)
-	if st, err = b.Activities.LoadTask(t.Context(), activities.TaskArgs{TaskID: taskID}); err != nil || !st.Missing {
+	if st, err = b.Activities.LoadTask(t.Context(), activities.LoadArgs{TaskID: taskID}); err != nil || !st.Missing {
 		t.Errorf("story %+v (%v), want missing", st, err)
 	}
 }

@@ -112,12 +112,15 @@ func (s *Store) extend(tx *gorm.DB, task lockedTask, action string) error {
 }
 
 // UntakenActions lists commands on open tasks that nobody took for a while,
-// the oldest first.
-func (s *Store) UntakenActions(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.Action, error) {
+// the oldest first and after that one.
+func (s *Store) UntakenActions(ctx context.Context, olderThan time.Duration, after mediagate.Action, limit int) ([]mediagate.Action, error) {
+	where, args := "a.state = 'pending' AND a.at < ? AND t.status IN ('pending', 'processing')", []any{s.ago(olderThan)}
+	if after.ID != "" {
+		where, args = where+" AND (a.at, a.id) > (?, ?)", append(args, at(after.At), after.ID)
+	}
 	var rows []actionRow
-	err := read(s.on(ctx), &rows, "SELECT "+columnsOf[actionRow]().of("a")+` FROM actions a JOIN tasks t ON t.id = a.task_id
-		WHERE a.state = 'pending' AND a.at < ? AND t.status IN ('pending', 'processing') ORDER BY a.at, a.id LIMIT ?`,
-		s.ago(olderThan), limit)
+	err := read(s.on(ctx), &rows, "SELECT "+columnsOf[actionRow]().of("a")+" FROM actions a JOIN tasks t ON t.id = a.task_id WHERE "+where+
+		" ORDER BY a.at, a.id LIMIT ?", append(args, limit)...)
 	if err != nil {
 		return nil, dbError(err, "list untaken actions")
 	}

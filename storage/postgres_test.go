@@ -165,10 +165,10 @@ func TestPlansUseIndexes(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 	for index, query := range map[string]string{
 		"awaits_due":          "SELECT task_id FROM awaits WHERE channel = 'a' AND next_poll_at <= now() ORDER BY next_poll_at LIMIT 10",
-		"tasks_unseen":        "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND run_seen_at IS NULL AND created_at < now() ORDER BY created_at LIMIT 10",
-		"tasks_open":          "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND parked_at IS NULL AND deadline_at < now() ORDER BY deadline_at LIMIT 10",
+		"tasks_unseen":        "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND run_seen_at IS NULL AND account_id = 'a' AND created_at < now() AND checked_at < now() ORDER BY created_at, id LIMIT 10",
+		"tasks_open":          "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND run_seen_at IS NOT NULL AND checked_at < now() AND (deadline_at, id) > (now(), 'a') ORDER BY deadline_at, id LIMIT 10",
 		"tasks_parked_since":  "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND parked_at < now() AND park_reason <> 'x' LIMIT 10",
-		"tasks_cancels":       "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND cancel_requested_at IS NOT NULL AND cancel_requested_at < now() ORDER BY cancel_requested_at LIMIT 10",
+		"tasks_cancels":       "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND cancel_requested_at IS NOT NULL AND account_id > 'a' ORDER BY account_id, cancel_requested_at, id LIMIT 1",
 		"tasks_webhooks":      "SELECT id FROM tasks WHERE webhook_state = 'pending' AND webhook_round > 0 AND webhook_checked_at < now() ORDER BY webhook_checked_at LIMIT 10",
 		"tasks_account":       "SELECT id FROM tasks WHERE account_id = 'a' AND erased_at IS NULL AND id < 'b' ORDER BY id DESC LIMIT 10",
 		"tasks_reference":     "SELECT id FROM tasks WHERE account_id = 'a' AND reference = 'r' AND reference <> '' ORDER BY id DESC LIMIT 10",

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -10,27 +11,101 @@ import (
 // isOpen is written as the partial indexes are, so that the planner takes them.
 const isOpen = "status IN ('pending', 'processing')"
 
-// inTurns names the open tasks that match, up to a parameter more: one of each
-// account, the oldest by the column, then the next one of each. So what an account
-// has many of delays nobody else's.
-func inTurns(match, column string) string {
-	return `SELECT id FROM (
-			SELECT id, ` + column + ` AS since, row_number() OVER (PARTITION BY account_id ORDER BY ` + column + `, id) AS turn
-			FROM tasks WHERE ` + isOpen + ` AND ` + match + `) AS matching
-		ORDER BY turn, since, id LIMIT ?`
+// A turn is how the open tasks that match are read: up to so many at once, the
+// same number of each account, its oldest by a column. So what an account has many
+// of delays nobody else's.
+type turn struct {
+	match  string // as the partial index has it
+	column string // since when; of the index (account_id, column, id)
+	before stamp  // tasks that began and were looked at before
 }
 
-// UnseenTasks names open tasks, in turns of their accounts, of which no run was
-// ever seen though they were taken in a while ago.
-func (s *Store) UnseenTasks(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
-	return s.texts(ctx, "list unseen tasks", inTurns("run_seen_at IS NULL AND created_at < ?", "created_at"), s.ago(olderThan), limit)
+// begun is what the start of a task's run goes by.
+type begun struct {
+	ID                string
+	AccountID         string
+	KeyID             string
+	Model             string
+	Type              mediagate.Type
+	Status            mediagate.Status
+	Hold              mediagate.Micros
+	Plan              document
+	CreatedAt         stamp
+	CancelRequestedAt stamp
 }
 
-// OpenTasks names open tasks whose run was last looked for before that time,
-// the longest unchecked first.
-func (s *Store) OpenTasks(ctx context.Context, checkedBefore time.Time, limit int) ([]string, error) {
-	return s.texts(ctx, "list open tasks", "SELECT id FROM tasks WHERE "+isOpen+" AND checked_at < ? ORDER BY checked_at LIMIT ?",
-		at(checkedBefore), limit)
+func (r begun) task() (mediagate.Task, error) {
+	t := mediagate.Task{
+		ID: r.ID, AccountID: r.AccountID, KeyID: r.KeyID, Model: r.Model, Type: r.Type, Status: r.Status, Hold: r.Hold,
+		CreatedAt: r.CreatedAt.Time, CancelRequestedAt: r.CancelRequestedAt.Time,
+	}
+	return t, fromJSON("tasks.plan", r.Plan, &t.Plan)
+}
+
+// inTurns reads tasks of the accounts that come after the one named. next is the
+// account to go on after; "" once all have had their turn. Both statements read of
+// an index what they return and no more, however many tasks match.
+func (s *Store) inTurns(ctx context.Context, what string, t turn, after string, limit int) (tasks []mediagate.Task, next string, err error) {
+	// Ordered like the index, which is then the one to take.
+	first := "(SELECT account_id FROM tasks WHERE " + isOpen + " AND " + t.match + " AND account_id > %s ORDER BY account_id, " + t.column + ", id LIMIT 1)"
+	accounts, err := s.texts(ctx, what, "WITH RECURSIVE found (account_id, n) AS (SELECT "+strings.Replace(first, "%s", "?", 1)+`, 1
+			UNION ALL SELECT `+strings.Replace(first, "%s", "found.account_id", 1)+`, n + 1 FROM found WHERE account_id IS NOT NULL AND n < ?)
+		SELECT account_id FROM found WHERE account_id IS NOT NULL`, after, limit)
+	if err != nil || len(accounts) == 0 {
+		return nil, "", err
+	}
+	if len(accounts) == limit {
+		next = accounts[limit-1]
+	}
+	names, err := jsonText(accounts)
+	if err != nil {
+		return nil, "", err
+	}
+	columns := columnsOf[begun]()
+	mine := " FROM tasks WHERE " + isOpen + " AND " + t.match + " AND account_id = found.value AND " + t.column + " < ? AND checked_at < ? ORDER BY " + t.column + ", id LIMIT ?"
+	from := "json_array_elements_text(CAST(? AS json)) AS found (value) CROSS JOIN LATERAL (SELECT " + columns.text + mine + ") AS t"
+	if s.lite {
+		from = "json_each(?) AS found JOIN tasks t ON t.id IN (SELECT id" + mine + ")"
+	}
+	var rows []begun
+	err = read(s.on(ctx), &rows, "SELECT "+columns.of("t")+" FROM "+from+
+		" ORDER BY row_number() OVER (PARTITION BY t.account_id ORDER BY t."+t.column+", t.id), t."+t.column+", t.id",
+		names, t.before, t.before, max(1, limit/len(accounts)))
+	if err != nil {
+		return nil, "", dbError(err, what)
+	}
+	tasks, err = convertAll(rows, begun.task)
+	return tasks, next, err
+}
+
+// UnseenTasks reads open tasks, as the start of a run goes by them, of which no run
+// was ever seen and that nobody has looked at for a while; see inTurns.
+func (s *Store) UnseenTasks(ctx context.Context, olderThan time.Duration, after string, limit int) (tasks []mediagate.Task, next string, err error) {
+	return s.inTurns(ctx, "list unseen tasks", turn{"run_seen_at IS NULL", "created_at", s.ago(olderThan)}, after, limit)
+}
+
+// OpenTasks lists open tasks of which a run was seen, and last looked for before
+// that time, in the order of their deadlines and after that one. Those that are to
+// be cancelled are left to StaleCancels.
+func (s *Store) OpenTasks(ctx context.Context, checkedBefore time.Time, after mediagate.Look, limit int) ([]mediagate.Look, error) {
+	where, args := isOpen+" AND run_seen_at IS NOT NULL AND cancel_requested_at IS NULL AND checked_at < ?", []any{at(checkedBefore)}
+	if after.TaskID != "" {
+		where, args = where+" AND (deadline_at, id) > (?, ?)", append(args, at(after.DeadlineAt), after.TaskID)
+	}
+	var rows []struct {
+		ID         string
+		DeadlineAt stamp
+		CheckedAt  stamp
+	}
+	err := read(s.on(ctx), &rows, "SELECT id, deadline_at, checked_at FROM tasks WHERE "+where+" ORDER BY deadline_at, id LIMIT ?", append(args, limit)...)
+	if err != nil {
+		return nil, dbError(err, "list open tasks")
+	}
+	looks := make([]mediagate.Look, len(rows))
+	for i, r := range rows {
+		looks[i] = mediagate.Look{TaskID: r.ID, DeadlineAt: r.DeadlineAt.Time, CheckedAt: r.CheckedAt.Time}
+	}
+	return looks, nil
 }
 
 // OldestOpen is when the oldest of the open tasks was created; zero where none
@@ -69,11 +144,11 @@ func (s *Store) MarkChecked(ctx context.Context, ids []string, seen bool) error 
 	return dbError(err, "mark tasks checked")
 }
 
-// StaleCancels names open tasks, in turns of their accounts, whose client wished
-// to cancel them a while ago.
-func (s *Store) StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
-	return s.texts(ctx, "list stale cancels", inTurns("cancel_requested_at IS NOT NULL AND cancel_requested_at < ?", "cancel_requested_at"),
-		s.ago(olderThan), limit)
+// StaleCancels reads open tasks, as the start of a run goes by them, whose client
+// wished to cancel them a while ago and that nobody has looked at since as long;
+// see inTurns.
+func (s *Store) StaleCancels(ctx context.Context, olderThan time.Duration, after string, limit int) (tasks []mediagate.Task, next string, err error) {
+	return s.inTurns(ctx, "list stale cancels", turn{"cancel_requested_at IS NOT NULL", "cancel_requested_at", s.ago(olderThan)}, after, limit)
 }
 
 // PendingWebhooks offers delivery rounds that are still pending though they

@@ -14,6 +14,7 @@ type storyRow struct {
 	storyAttempt
 	Mirrored bool
 	Unheard  bool
+	Owed     bool
 	Queued   bool // for an attempt that is not there: workers of before the queue left it in its place
 	Granted  bool
 }
@@ -60,11 +61,12 @@ func (s *Store) Story(ctx context.Context, taskID string) (mediagate.Story, erro
 func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	r, err := one[storyRow](db, "SELECT "+columnsOf[storyTask]().of("t")+", "+columnsOf[storyAttempt]().of("a")+`,
 			a.results IS NOT NULL AS mirrored,
-			EXISTS (SELECT 1 FROM awaits w WHERE w.task_id = t.id AND w.n = a.n AND w.unheard) AS unheard,
+			COALESCE(w.unheard, false) AS unheard, COALESCE(w.owed, false) AS owed,
 			t.queued_at IS NOT NULL AND EXISTS (SELECT 1 FROM queue q WHERE q.task_id = t.id AND q.n > COALESCE(a.n, 0)) AS queued,
 			t.queued_at IS NOT NULL AND EXISTS (SELECT 1 FROM queue q WHERE q.task_id = t.id AND q.n > COALESCE(a.n, 0)
 				AND q.granted_at IS NOT NULL) AS granted
 		FROM tasks t LEFT JOIN attempts a ON a.task_id = t.id AND a.n = (SELECT MAX(n) FROM attempts WHERE task_id = t.id)
+			LEFT JOIN awaits w ON w.task_id = a.task_id AND w.n = a.n
 		WHERE t.id = ?`, taskID)
 	if err != nil {
 		return mediagate.Story{}, err
@@ -101,6 +103,7 @@ func (s *Store) readStory(db *gorm.DB, taskID string) (mediagate.Story, error) {
 	}
 	story.N, story.State, story.Channel, story.Provider, story.Trouble = *r.N, *r.State, *r.Channel, *r.Provider, *r.Trouble
 	story.SendBefore, story.AbsentAt, story.Mirrored, story.Unanswered = r.SendBefore.Time, r.AbsentAt.Time, r.Mirrored, r.Unheard
+	story.Outstanding = r.Owed
 	story.SenderLost = story.State == mediagate.AttemptUnknown && *r.Error == mediagate.SenderLost
 	var route mediagate.Route
 	if err := fromJSON("attempts.route", r.Route, &route); err != nil {

@@ -41,7 +41,7 @@ func (b *bundle) full(answers ...string) (behind *[]string) {
 				_, err := b.Store.RequestCancel(ctx, "acc_1", taskID)
 				b.ok(err)
 			}
-			st, err := b.Activities.LoadTask(ctx, activities.TaskArgs{TaskID: in.TaskID})
+			st, err := b.Activities.LoadTask(ctx, activities.LoadArgs{TaskID: in.TaskID})
 			st.Behind = answers[call]
 			return st, err
 		})

@@ -25,15 +25,23 @@ type Client struct {
 // Start starts the task's workflow, unless it runs or ran. An error is
 // ambiguous: the workflow may run.
 func (c Client) Start(ctx context.Context, t mediagate.Task) error {
-	return c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY)
+	return started(c.start(ctx, t, func(o *client.StartWorkflowOptions) {
+		o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
+	}))
 }
 
-func (c Client) start(ctx context.Context, t mediagate.Task, reuse enumspb.WorkflowIdReusePolicy) error {
+// startAnew starts a run of a task that has none, whatever became of the last one.
+func (c Client) startAnew(ctx context.Context, t mediagate.Task) error {
+	return started(c.start(ctx, t, func(o *client.StartWorkflowOptions) {
+		o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	}))
+}
+
+func (c Client) start(ctx context.Context, t mediagate.Task, how func(*client.StartWorkflowOptions)) error {
 	opts := client.StartWorkflowOptions{
 		ID:                       t.ID,
 		TaskQueue:                QueueMain,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		WorkflowIDReusePolicy:    reuse,
 		Priority:                 fair(t.AccountID),
 		StaticSummary:            summary(t),
 		StaticDetails:            skippedRoutes(t.Plan),
@@ -46,8 +54,9 @@ func (c Client) start(ctx context.Context, t mediagate.Task, reuse enumspb.Workf
 			"account": t.AccountID, "key": t.KeyID, "model": t.Model, "hold": t.Hold.String(),
 		},
 	}
+	how(&opts)
 	_, err := c.Temporal.ExecuteWorkflow(ctx, opts, Generate, Input{TaskID: t.ID, Provider: firstProvider(t)})
-	return started(err)
+	return err
 }
 
 // fair lets accounts take turns at each queue that work of theirs waits in: the
@@ -94,6 +103,31 @@ func started(err error) error {
 	return err
 }
 
+// Begin starts the workflow of an open task of which no run was ever seen. The
+// server itself tells where there is a run, or was one: only then there is
+// something to ask, by Ensure.
+func (c Client) Begin(ctx context.Context, t mediagate.Task) (bool, error) {
+	try, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	err := c.start(try, t, func(o *client.StartWorkflowOptions) {
+		o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
+		o.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
+		o.WorkflowExecutionErrorWhenAlreadyStarted = true
+	})
+	if _, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
+		return c.Ensure(ctx, t)
+	}
+	return err == nil, err
+}
+
+// Runs tells whether a run of the task's workflow is under way.
+func (c Client) Runs(ctx context.Context, taskID string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	defer cancel()
+	desc, err := c.describe(ctx, taskID)
+	return err == nil && running(desc), err
+}
+
 // Ensure starts the workflow of a task that is open if no run of it is. It asks
 // for the run itself, since lists lag behind. A run that completed though the
 // task is open saw an end that the database has lost, in a failover or a power
@@ -105,7 +139,7 @@ func (c Client) Ensure(ctx context.Context, t mediagate.Task) (bool, error) {
 	if err != nil || running(desc) {
 		return false, err
 	}
-	return true, c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE)
+	return true, c.startAnew(ctx, t)
 }
 
 // EnsureWebhook starts a delivery round that is open, unless it runs. One that
@@ -141,10 +175,10 @@ func singleton(id, summary string) client.StartWorkflowOptions {
 	}
 }
 
-// SignalUpstream tells the task that the waiting of attempt n is over. No
-// open run is no error: the reconciler starts one, which reads the row.
-func (c Client) SignalUpstream(ctx context.Context, taskID string, n int) error {
-	return c.signal(ctx, taskID, SignalUpstream, n)
+// SignalUpstream tells the task that the waiting of attempt n is over. It reports
+// false where no run is under way.
+func (c Client) SignalUpstream(ctx context.Context, taskID string, n int) (bool, error) {
+	return c.reach(ctx, taskID, SignalUpstream, n)
 }
 
 // SignalSlot tells the task that a slot is granted for attempt n.
@@ -174,12 +208,19 @@ func (c Client) SignalAction(ctx context.Context, a mediagate.Action) error {
 	})
 }
 
+// signal is for those whose row says the same: no open run is no error, the
+// reconciler starts one, which reads the row.
 func (c Client) signal(ctx context.Context, id, name string, arg any) error {
+	_, err := c.reach(ctx, id, name, arg)
+	return err
+}
+
+func (c Client) reach(ctx context.Context, id, name string, arg any) (runs bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	err := c.Temporal.SignalWorkflow(ctx, id, "", name, arg)
+	err = c.Temporal.SignalWorkflow(ctx, id, "", name, arg)
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }

@@ -532,6 +532,14 @@ type prompter struct {
 	p *play
 }
 
+func (e *prompter) Begin(ctx context.Context, t mediagate.Task) (bool, error) { return e.Ensure(ctx, t) }
+
+func (e *prompter) Runs(_ context.Context, id string) (bool, error) {
+	e.p.mu.Lock()
+	defer e.p.mu.Unlock()
+	return id != taskID || e.p.alive, nil
+}
+
 func (e *prompter) Ensure(_ context.Context, t mediagate.Task) (bool, error) {
 	if t.ID != taskID {
 		return false, nil
@@ -565,13 +573,13 @@ func (e *prompter) ReplaceWebhook(ctx context.Context, w mediagate.WebhookRound,
 	return e.EnsureWebhook(ctx, w)
 }
 
-func (e *prompter) SignalUpstream(_ context.Context, _ string, n int) error {
+func (e *prompter) SignalUpstream(_ context.Context, _ string, n int) (bool, error) {
 	if how := e.p.slipped("SignalUpstream"); how == "before" {
-		return mediagate.Errorf(mediagate.KindUnavailable, "the signal was lost")
+		return false, mediagate.Errorf(mediagate.KindUnavailable, "the signal was lost")
 	}
 	e.p.note("the channel signals the end of attempt %d", n)
 	e.p.signal(workflows.SignalUpstream, n)
-	return nil
+	return true, nil
 }
 
 func (e *prompter) SignalSlot(_ context.Context, id string, n int) error {

@@ -141,10 +141,16 @@ func (g *generate) stepAccepted(ctx workflow.Context) error {
 	}
 }
 
-// reload reads the story anew.
-func (g *generate) reload(ctx workflow.Context) error {
+// reload reads the story anew, which the run goes on from.
+func (g *generate) reload(ctx workflow.Context) error { return g.load(ctx, false) }
+
+// glance reads the story anew while a step is under way, whose own story the run
+// goes on from.
+func (g *generate) glance(ctx workflow.Context) error { return g.load(ctx, true) }
+
+func (g *generate) load(ctx workflow.Context, working bool) error {
 	ctx = workflow.WithLocalActivityOptions(ctx, load())
-	err := g.takeStory(ctx, workflow.ExecuteLocalActivity(ctx, nameLoadTask, activities.TaskArgs{TaskID: g.in.TaskID}))
+	err := g.takeStory(ctx, workflow.ExecuteLocalActivity(ctx, nameLoadTask, activities.LoadArgs{TaskID: g.in.TaskID, Working: working}))
 	if err == nil {
 		g.clock.readJustNow(ctx, g.story.ReadAt)
 	}

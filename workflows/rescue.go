@@ -15,6 +15,7 @@ import (
 
 const (
 	describeTimeout = 10 * time.Second
+	startTimeout    = 10 * time.Second
 	// beatsWithin is how old the last heartbeat of a step at work may be.
 	beatsWithin = time.Minute
 	// failingAttempts is from when on a workflow task is not only unlucky: the
@@ -51,11 +52,11 @@ func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) (b
 	if err := c.terminate(ctx, desc, reason); err != nil {
 		return false, err
 	}
-	return true, c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE)
+	return true, c.startAnew(ctx, t)
 }
 
-// RepeatCancel tells the task's run that its row has a cancel request. A run that
-// is as old as patience and whose workflow tasks fail is replaced, as by Replace.
+// RepeatCancel tells the task's run that its row has a cancel request, or starts
+// one. A run that is as old as patience and whose workflow tasks fail is replaced, as by Replace.
 // Until it is, no signal goes to one that has begun to fail: that would start the
 // count of its failures anew.
 func (c Client) RepeatCancel(ctx context.Context, t mediagate.Task, patience time.Duration, reason string) (bool, error) {
@@ -68,7 +69,9 @@ func (c Client) RepeatCancel(ctx context.Context, t mediagate.Task, patience tim
 	task := desc.GetPendingWorkflowTask()
 	age := time.Since(desc.GetWorkflowExecutionInfo().GetStartTime().AsTime())
 	switch {
-	case !running(desc) || task.GetAttempt() <= 1:
+	case !running(desc):
+		return false, c.startAnew(ctx, t) // which begins by reading the row
+	case task.GetAttempt() <= 1:
 		return false, c.SignalCancel(ctx, t.ID)
 	case !failing(desc) || age < patience:
 		return false, nil
@@ -76,7 +79,7 @@ func (c Client) RepeatCancel(ctx context.Context, t mediagate.Task, patience tim
 	if err := c.terminate(ctx, desc, reason); err != nil {
 		return false, err
 	}
-	return true, c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE)
+	return true, c.startAnew(ctx, t)
 }
 
 // ReplaceWebhook does for a delivery round what Replace does for a task.

@@ -61,7 +61,7 @@ func (g *generate) interruptibly(ctx workflow.Context, options workflow.Activity
 			return err
 		}
 		if came.wake && !done {
-			if err := g.reload(ctx); err != nil {
+			if err := g.glance(ctx); err != nil {
 				return err
 			}
 		}

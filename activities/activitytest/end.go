@@ -3,6 +3,7 @@ package activitytest
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -148,37 +149,77 @@ func (s *Store) find(ctx context.Context, method string, limit int, by func(*rec
 	return out, nil
 }
 
-// inTurns is find for what accounts take turns at: one of each, the oldest, then
-// the next one of each.
-func (s *Store) inTurns(ctx context.Context, method string, limit int, by func(*record) time.Time, match func(*record) bool) ([]string, error) {
-	all, err := s.find(ctx, method, math.MaxInt, by, match)
+// inTurns reads tasks of the accounts after the one named, the same number of
+// each, its oldest, in turns.
+func (s *Store) inTurns(ctx context.Context, method, after string, limit int, by func(*record) time.Time, open, match func(*record) bool) (tasks []mediagate.Task, next string, err error) {
+	all, err := s.find(ctx, method, math.MaxInt, by, open)
+	if err != nil {
+		return nil, "", err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	turn, had := map[string]int{}, map[string]int{}
+	found := map[string]bool{}
 	for _, id := range all {
-		account := s.tasks[id].task.AccountID
-		had[account]++
-		turn[id] = had[account]
+		if account := s.tasks[id].task.AccountID; account > after {
+			found[account] = true
+		}
 	}
-	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(turn[a], turn[b]) })
-	return all[:min(limit, len(all))], err
+	accounts := slices.Sorted(maps.Keys(found))
+	if len(accounts) >= limit {
+		accounts = accounts[:limit]
+		next = accounts[limit-1]
+	}
+	had := map[string]int{}
+	var turns []*record
+	turn := map[*record]int{}
+	for _, id := range all {
+		r := s.tasks[id]
+		if account := r.task.AccountID; slices.Contains(accounts, account) && match(r) && had[account] < max(1, limit/len(accounts)) {
+			had[account]++
+			turn[r] = had[account]
+			turns = append(turns, r)
+		}
+	}
+	slices.SortStableFunc(turns, func(a, b *record) int { return cmp.Compare(turn[a], turn[b]) })
+	for _, r := range turns {
+		t := r.task
+		tasks = append(tasks, mediagate.Task{
+			ID: t.ID, AccountID: t.AccountID, KeyID: t.KeyID, Model: t.Model, Type: t.Type, Status: t.Status, Hold: t.Hold, Plan: t.Plan,
+			CreatedAt: t.CreatedAt, CancelRequestedAt: t.CancelRequestedAt,
+		})
+	}
+	return tasks, next, nil
 }
 
 // byID is for finders that sort by nothing else.
 func byID(*record) time.Time { return time.Time{} }
 
-// UnseenTasks names open tasks of which no run was seen.
-func (s *Store) UnseenTasks(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
-	return s.inTurns(ctx, "UnseenTasks", limit, func(r *record) time.Time { return r.task.CreatedAt }, func(r *record) bool {
-		return !r.task.Status.Terminal() && !r.seen && s.clock().Sub(r.task.CreatedAt) > olderThan
-	})
+// UnseenTasks reads open tasks of which no run was seen.
+func (s *Store) UnseenTasks(ctx context.Context, olderThan time.Duration, after string, limit int) ([]mediagate.Task, string, error) {
+	return s.inTurns(ctx, "UnseenTasks", after, limit, func(r *record) time.Time { return r.task.CreatedAt },
+		func(r *record) bool { return !r.task.Status.Terminal() && !r.seen },
+		func(r *record) bool { return s.clock().Sub(r.checkedAt) > olderThan })
 }
 
-// OpenTasks names open tasks that were not looked at lately.
-func (s *Store) OpenTasks(ctx context.Context, checkedBefore time.Time, limit int) ([]string, error) {
-	return s.find(ctx, "OpenTasks", limit, func(r *record) time.Time { return r.checkedAt }, func(r *record) bool {
-		return !r.task.Status.Terminal() && r.checkedAt.Before(checkedBefore)
+// OpenTasks lists open tasks that were not looked at lately.
+func (s *Store) OpenTasks(ctx context.Context, checkedBefore time.Time, after mediagate.Look, limit int) ([]mediagate.Look, error) {
+	ids, err := s.find(ctx, "OpenTasks", math.MaxInt, func(r *record) time.Time { return r.task.DeadlineAt }, func(r *record) bool {
+		return !r.task.Status.Terminal() && r.seen && r.task.CancelRequestedAt.IsZero() && r.checkedAt.Before(checkedBefore)
 	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var looks []mediagate.Look
+	for _, id := range ids {
+		r := s.tasks[id]
+		later := cmp.Or(r.task.DeadlineAt.Compare(after.DeadlineAt), cmp.Compare(id, after.TaskID)) > 0
+		if len(looks) < limit && (after.TaskID == "" || later) {
+			looks = append(looks, mediagate.Look{TaskID: id, DeadlineAt: r.task.DeadlineAt, CheckedAt: r.checkedAt})
+		}
+	}
+	return looks, nil
 }
 
 // OldestOpen is when the oldest open task was created.
@@ -204,23 +245,24 @@ func (s *Store) MarkChecked(ctx context.Context, ids []string, seen bool) error 
 		return err
 	}
 	for _, id := range ids {
-		if r, ok := s.tasks[id]; ok {
+		if r, ok := s.tasks[id]; ok && !s.Skip[id] {
 			r.seen, r.checkedAt = r.seen || seen, s.clock()
 		}
 	}
 	return nil
 }
 
-// StaleCancels names open tasks whose cancel no run has taken.
-func (s *Store) StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error) {
-	return s.inTurns(ctx, "StaleCancels", limit, func(r *record) time.Time { return r.task.CancelRequestedAt }, func(r *record) bool {
-		at := r.task.CancelRequestedAt
-		return !r.task.Status.Terminal() && !at.IsZero() && s.clock().Sub(at) > olderThan
-	})
+// StaleCancels reads open tasks whose cancel no run has taken.
+func (s *Store) StaleCancels(ctx context.Context, olderThan time.Duration, after string, limit int) ([]mediagate.Task, string, error) {
+	return s.inTurns(ctx, "StaleCancels", after, limit, func(r *record) time.Time { return r.task.CancelRequestedAt },
+		func(r *record) bool { return !r.task.Status.Terminal() && !r.task.CancelRequestedAt.IsZero() },
+		func(r *record) bool {
+			return s.clock().Sub(r.task.CancelRequestedAt) > olderThan && s.clock().Sub(r.checkedAt) > olderThan
+		})
 }
 
 // UntakenActions lists commands that nobody took.
-func (s *Store) UntakenActions(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.Action, error) {
+func (s *Store) UntakenActions(ctx context.Context, olderThan time.Duration, after mediagate.Action, limit int) ([]mediagate.Action, error) {
 	unlock, err := s.lock(ctx, "UntakenActions")
 	defer unlock()
 	if err != nil {
@@ -229,7 +271,8 @@ func (s *Store) UntakenActions(ctx context.Context, olderThan time.Duration, lim
 	out := []mediagate.Action{}
 	for _, a := range s.actions {
 		r, ok := s.tasks[a.TaskID]
-		if ok && !r.task.Status.Terminal() && a.State == "pending" && s.clock().Sub(a.At) > olderThan {
+		later := after.ID == "" || cmp.Or(a.At.Compare(after.At), cmp.Compare(a.ID, after.ID)) > 0
+		if ok && later && !r.task.Status.Terminal() && a.State == "pending" && s.clock().Sub(a.At) > olderThan {
 			out = append(out, *a)
 		}
 	}

@@ -12,14 +12,17 @@ import (
 
 // Engine notes what workflows are told, one line each.
 type Engine struct {
-	// OnEnsure may fail a start, or take its time.
+	// OnEnsure may fail a start, or take its time; OnRuns a look.
 	OnEnsure func(ctx context.Context, taskID string) error
+	OnRuns   func(ctx context.Context, taskID string) error
 	// OnUpstream may pass the signal on, or fail it.
 	OnUpstream func(taskID string, n int) error
 	// OnSlot may pass the signal on, or fail it.
 	OnSlot func(taskID string, n int) error
 	// Running are the tasks that have a run.
 	Running map[string]bool
+	// Gone are the tasks whose run was terminated: no signal reaches it.
+	Gone map[string]bool
 	// Failing are the ages of the runs whose workflow tasks fail.
 	Failing map[string]time.Duration
 
@@ -38,6 +41,19 @@ func (e *Engine) note(format string, args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.calls = append(e.calls, fmt.Sprintf(format, args...))
+}
+
+// Begin starts a run unless there is one.
+func (e *Engine) Begin(ctx context.Context, t mediagate.Task) (bool, error) { return e.Ensure(ctx, t) }
+
+// Runs tells whether there is a run.
+func (e *Engine) Runs(ctx context.Context, taskID string) (bool, error) {
+	if e.OnRuns != nil {
+		if err := e.OnRuns(ctx, taskID); err != nil {
+			return false, err
+		}
+	}
+	return e.Running[taskID], nil
 }
 
 // Ensure starts a run unless there is one.
@@ -79,12 +95,12 @@ func (e *Engine) EnsureChannel(_ context.Context, name string) error {
 }
 
 // SignalUpstream tells that an attempt's waiting is over.
-func (e *Engine) SignalUpstream(_ context.Context, taskID string, n int) error {
+func (e *Engine) SignalUpstream(_ context.Context, taskID string, n int) (bool, error) {
 	e.note("upstream %s %d", taskID, n)
 	if e.OnUpstream != nil {
-		return e.OnUpstream(taskID, n)
+		return true, e.OnUpstream(taskID, n)
 	}
-	return nil
+	return !e.Gone[taskID], nil
 }
 
 // SignalSlot tells that a slot is granted.

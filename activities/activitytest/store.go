@@ -17,6 +17,8 @@ type Store struct {
 	// Fault may fail a method before it does anything; it gets the method's
 	// name. Set it before the store is used.
 	Fault func(method string) error
+	// Skip are tasks that others write at this moment: MarkChecked leaves them out.
+	Skip map[string]bool
 
 	now func() time.Time
 
@@ -219,6 +221,7 @@ func (s *Store) story(taskID string) mediagate.Story {
 	a := r.attempts[len(r.attempts)-1]
 	st.N, st.State, st.Channel, st.Provider, st.Trouble = a.N, a.State, a.Channel, a.Provider, a.Trouble
 	st.SendBefore, st.AbsentAt, st.Mirrored, st.Sync, st.CanFind = a.SendBefore, a.AbsentAt, a.Results != nil, a.Route.Sync, a.Route.Find
+	st.Outstanding = slices.ContainsFunc(s.awaits, func(w *awaitRow) bool { return w.TaskID == taskID && w.N == a.N && w.Ended })
 	st.Unanswered = slices.ContainsFunc(s.awaits, func(w *awaitRow) bool { return w.TaskID == taskID && w.N == a.N && w.unanswered })
 	st.SenderLost = a.State == mediagate.AttemptUnknown && a.Error == mediagate.SenderLost
 	st.Failure = a.rejection

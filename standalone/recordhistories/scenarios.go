@@ -181,7 +181,8 @@ func shutOut(ctx context.Context, st *stage) error {
 	if _, err := st.Store.RecordOutcome(ctx, st.task.ID, 2, activitytest.Success()); err != nil {
 		return err
 	}
-	return st.engine.SignalUpstream(ctx, st.task.ID, 2)
+	_, err := st.engine.SignalUpstream(ctx, st.task.ID, 2)
+	return err
 }
 
 const otherTask = "task_other"

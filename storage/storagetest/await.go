@@ -281,6 +281,33 @@ var awaitTests = map[string]func(*bench){
 		b.noError(err)
 		same(b, "taken", len(rows), 0)
 	},
+	"a story tells whether its signal is outstanding": func(b *bench) {
+		p := b.newPayer(unit(10))
+		ended, troubled, waiting := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		outstanding := func(what string, want ...bool) {
+			b.Helper()
+			same(b, what, []bool{b.story(ended).Outstanding, b.story(troubled).Outstanding, b.story(waiting).Outstanding}, want)
+		}
+		outstanding("polled for", false, false, false)
+		b.claim("c")
+		outcome, trouble := b.quiet(ended, time.Second), b.quiet(troubled, time.Second)
+		outcome.Outcome, trouble.Trouble = &success, mediagate.ParkJobLost
+		b.store("c", outcome, trouble, b.quiet(waiting, time.Hour))
+		outstanding("stored", true, true, false)
+		for range 3 { // signalled, and not heard
+			b.pass(time.Minute)
+			_, rows := b.claim(fmt.Sprint("again at ", b.now()))
+			same(b, "signalled again", sorted(ids(rows)), sorted([]string{ended, troubled}))
+			outstanding("signalled again", true, true, false)
+		}
+		b.noError(b.DropAwait(b.Context(), ended, b.story(ended).N))
+		outstanding("one has heard", false, true, false)
+		b.pass(time.Minute)
+		_, rows := b.claim("the last")
+		same(b, "signalled", ids(rows), []string{troubled})
+		b.noError(b.RestoreAwait(b.Context(), troubled, 1, b.now()))
+		outstanding("polled for anew", false, false, false)
+	},
 	// The one who stored an outcome may have died before its signal.
 	"a new epoch sends at once what is owed (D8)": func(b *bench) {
 		p := b.newPayer(unit(10))

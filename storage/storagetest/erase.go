@@ -360,9 +360,13 @@ var eraseTests = map[string]func(*bench){
 		same(b, "the row", b.task(late), before)
 		same(b, "the end", b.task(late).Failure, &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Retryable: true})
 		for what, find := range map[string]func() ([]string, error){
-			"unseen":  func() ([]string, error) { return b.UnseenTasks(b.Context(), 0, 10) },
-			"open":    func() ([]string, error) { return b.OpenTasks(b.Context(), b.now().Add(time.Hour), 10) },
-			"cancels": func() ([]string, error) { return b.StaleCancels(b.Context(), 0, 10) },
+			"unseen":  func() ([]string, error) { return b.unseen(0, 10) },
+			"open": func() ([]string, error) {
+				looks, err := b.OpenTasks(b.Context(), b.now().Add(time.Hour), mediagate.Look{}, 10)
+				same(b, "open", len(looks), 0)
+				return nil, err
+			},
+			"cancels": func() ([]string, error) { return b.staleCancels(10) },
 		} {
 			b.finds(what, nil, find)
 		}

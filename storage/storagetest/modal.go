@@ -133,7 +133,7 @@ var modalTests = map[string]func(*bench){
 		same(b, "story", []any{st.N, st.State, st.ModalUntil, st.Failure == nil}, []any{1, mediagate.AttemptEnded, time.Time{}, true})
 		same(b, "rows", b.waiting(), 0)
 		b.pass(11 * time.Second)
-		untaken, err := b.UntakenActions(b.Context(), 10*time.Second, 10)
+		untaken, err := b.UntakenActions(b.Context(), 10*time.Second, mediagate.Action{}, 10)
 		b.noError(err)
 		same(b, "owed", untaken, []mediagate.Action{command})
 

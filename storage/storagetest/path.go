@@ -72,12 +72,12 @@ type Path interface {
 	Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error)
 	RecordDelivery(ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error
 
-	UnseenTasks(ctx context.Context, olderThan time.Duration, limit int) ([]string, error)
-	OpenTasks(ctx context.Context, checkedBefore time.Time, limit int) ([]string, error)
+	UnseenTasks(ctx context.Context, olderThan time.Duration, after string, limit int) (tasks []mediagate.Task, next string, err error)
+	OpenTasks(ctx context.Context, checkedBefore time.Time, after mediagate.Look, limit int) ([]mediagate.Look, error)
 	OldestOpen(ctx context.Context) (time.Time, error)
 	MarkChecked(ctx context.Context, ids []string, seen bool) error
-	StaleCancels(ctx context.Context, olderThan time.Duration, limit int) ([]string, error)
-	UntakenActions(ctx context.Context, olderThan time.Duration, limit int) ([]mediagate.Action, error)
+	StaleCancels(ctx context.Context, olderThan time.Duration, after string, limit int) (tasks []mediagate.Task, next string, err error)
+	UntakenActions(ctx context.Context, olderThan time.Duration, after mediagate.Action, limit int) ([]mediagate.Action, error)
 	PendingWebhooks(ctx context.Context, olderThan, stuckAfter time.Duration, limit int) ([]mediagate.WebhookRound, error)
 	StuckWebhooks(ctx context.Context, again time.Duration, limit int) ([]mediagate.WebhookRound, error)
 	ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int) ([]mediagate.Rescue, error)

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -14,15 +15,17 @@ var reconcileTests = map[string]func(*bench){
 		unseen, seen, ended := b.submit(p, unit(1)), b.submit(p, unit(1)), b.submit(p, unit(1))
 		b.intent(seen, 1)
 		b.settle(failed(ended))
-		b.finds("at the bound", nil, func() ([]string, error) { return b.UnseenTasks(b.Context(), 0, 10) })
+		b.finds("at the bound", nil, func() ([]string, error) { return b.unseen(0, 10) })
 		b.pass(10 * time.Second)
-		b.finds("not yet", nil, func() ([]string, error) { return b.UnseenTasks(b.Context(), 10*time.Second, 10) })
+		b.finds("not yet", nil, func() ([]string, error) { return b.unseen(10*time.Second, 10) })
 		b.pass(time.Microsecond)
-		b.finds("unseen", []string{unseen}, func() ([]string, error) { return b.UnseenTasks(b.Context(), 10*time.Second, 10) })
+		b.finds("unseen", []string{unseen}, func() ([]string, error) { return b.unseen(10*time.Second, 10) })
 		b.noError(b.MarkChecked(b.Context(), []string{unseen}, false))
-		b.finds("looked for", []string{unseen}, func() ([]string, error) { return b.UnseenTasks(b.Context(), 10*time.Second, 10) })
+		b.finds("looked at just now", nil, func() ([]string, error) { return b.unseen(10*time.Second, 10) })
+		b.pass(10*time.Second + time.Microsecond)
+		b.finds("looked for", []string{unseen}, func() ([]string, error) { return b.unseen(10*time.Second, 10) })
 		b.noError(b.MarkChecked(b.Context(), []string{unseen}, true))
-		b.finds("has a run", nil, func() ([]string, error) { return b.UnseenTasks(b.Context(), 10*time.Second, 10) })
+		b.finds("has a run", nil, func() ([]string, error) { return b.unseen(10*time.Second, 10) })
 	},
 	"accounts take turns at what is found": func(b *bench) {
 		busy, late := b.newPayer(unit(10)), b.newPayer(unit(10))
@@ -32,15 +35,15 @@ var reconcileTests = map[string]func(*bench){
 			b.pass(time.Second)
 		}
 		one := b.submit(late, unit(1))
-		turns := []string{many[0], one, many[1], many[2], many[3]}
+		// Each has the same number of turns in what is read at once.
 		find := func(what string, list func(limit int) ([]string, error)) {
 			b.Helper()
-			for _, limit := range []int{10, 2} {
-				b.finds(what, turns[:min(limit, len(turns))], func() ([]string, error) { return list(limit) })
+			for limit, want := range map[int][]string{10: {many[0], one, many[1], many[2], many[3]}, 4: {many[0], one, many[1]}, 2: {many[0], one}} {
+				b.finds(what, want, func() ([]string, error) { return list(limit) })
 			}
 		}
 		b.pass(11 * time.Second)
-		find("unseen", func(limit int) ([]string, error) { return b.UnseenTasks(b.Context(), 10*time.Second, limit) })
+		find("unseen", func(limit int) ([]string, error) { return b.unseen(10*time.Second, limit) })
 		for i, id := range append(slices.Clone(many), one) {
 			p := busy
 			if i == len(many) {
@@ -51,29 +54,87 @@ var reconcileTests = map[string]func(*bench){
 			b.pass(time.Second)
 		}
 		b.pass(11 * time.Second)
-		find("stale cancels", func(limit int) ([]string, error) { return b.StaleCancels(b.Context(), 10*time.Second, limit) })
+		find("stale cancels", func(limit int) ([]string, error) { return b.staleCancels(limit) })
+	},
+	"pages of accounts follow each other": func(b *bench) {
+		ids := map[string]string{} // by account
+		for range 3 {
+			p := b.newPayer(unit(10))
+			ids[p.account] = b.submit(p, unit(1))
+			b.submit(p, unit(1))
+		}
+		accounts := slices.Sorted(maps.Keys(ids))
+		b.pass(11 * time.Second)
+		for what, page := range map[string]func(after string) ([]mediagate.Task, string, error){
+			"unseen": func(after string) ([]mediagate.Task, string, error) {
+				return b.UnseenTasks(b.Context(), 10*time.Second, after, 2)
+			},
+		} {
+			tasks, next, err := page("")
+			b.noError(err)
+			same(b, what+": the first two, one of each", idsOf(tasks), []string{ids[accounts[0]], ids[accounts[1]]})
+			same(b, what+": next", next, accounts[1])
+			tasks, next, err = page(next)
+			b.noError(err)
+			same(b, what+": the last, alone", len(tasks), 2)
+			same(b, what+": of the last", tasks[0].AccountID, accounts[2])
+			same(b, what+": next", next, "")
+			tasks, next, err = page(accounts[2])
+			b.noError(err)
+			same(b, what+": none", []any{len(tasks), next}, []any{0, ""})
+		}
+	},
+	"a task is read as the start of its run goes by it": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		whole := b.task(id)
+		b.pass(11 * time.Second)
+		tasks, _, err := b.UnseenTasks(b.Context(), 10*time.Second, "", 10)
+		b.noError(err)
+		same(b, "task", tasks, []mediagate.Task{{
+			ID: id, AccountID: p.account, KeyID: whole.KeyID, Model: whole.Model, Type: whole.Type, Status: whole.Status, Hold: whole.Hold,
+			Plan: whole.Plan, CreatedAt: whole.CreatedAt,
+		}})
 	},
 	"open tasks come up in turn": func(b *bench) {
 		p := b.newPayer(unit(10))
-		one := b.submit(p, unit(1))
+		one := b.accepted(p, unit(1)) // its deadline is the first
 		b.pass(time.Second)
-		two, ended := b.accepted(p, unit(1)), b.submit(p, unit(1))
+		two, ended := b.accepted(p, unit(1)), b.accepted(p, unit(1))
 		b.settle(failed(ended))
+		b.submit(p, unit(1)) // never seen to run: see UnseenTasks
 		b.pass(time.Minute)
-		open := func() ([]string, error) { return b.OpenTasks(b.Context(), b.now(), 10) }
-		b.finds("both", []string{one, two}, open)
-		first, err := b.OpenTasks(b.Context(), b.now(), 1)
-		b.noError(err)
-		same(b, "limited", first, []string{one})
+		open := func(after mediagate.Look, limit int) (ids []string, last mediagate.Look) {
+			b.Helper()
+			looks, err := b.OpenTasks(b.Context(), b.now(), after, limit)
+			b.noError(err)
+			for _, look := range looks {
+				ids, last = append(ids, look.TaskID), look
+			}
+			return ids, last
+		}
+		all, _ := open(mediagate.Look{}, 10)
+		same(b, "both", all, []string{one, two})
+		first, at := open(mediagate.Look{}, 1)
+		same(b, "the first", []any{first, at.TaskID, at.DeadlineAt}, []any{[]string{one}, one, b.task(one).DeadlineAt})
+		second, at := open(at, 1)
+		same(b, "the second", second, []string{two})
+		none, _ := open(at, 1)
+		same(b, "no third", len(none), 0)
 		b.noError(b.MarkChecked(b.Context(), []string{one, ended}, false))
 		b.noError(b.MarkChecked(b.Context(), nil, true))
-		b.finds("unchecked", []string{two}, open)
+		all, _ = open(mediagate.Look{}, 10)
+		same(b, "unchecked", all, []string{two})
+		checked := b.now()
 		b.pass(time.Microsecond)
-		b.finds("in turn", []string{two, one}, open)
+		all, _ = open(mediagate.Look{}, 10)
+		same(b, "again", all, []string{one, two})
+		_, at = open(mediagate.Look{}, 1)
+		same(b, "when it was looked for", at.CheckedAt, checked)
 		if b.office != nil {
 			n, err := b.CountOpen(b.Context())
 			b.noError(err)
-			same(b, "count", n, 2)
+			same(b, "count", n, 3)
 		}
 	},
 	"the oldest open task is known": func(b *bench) {
@@ -104,11 +165,18 @@ var reconcileTests = map[string]func(*bench){
 			b.noError(err)
 		}
 		b.settle(cancelled(ended))
-		stale := func() ([]string, error) { return b.StaleCancels(b.Context(), 10*time.Second, 10) }
+		stale := func() ([]string, error) { return b.staleCancels(10) }
 		b.pass(10 * time.Second)
 		b.finds("not yet", nil, stale)
 		b.pass(time.Microsecond)
 		b.finds("stale", []string{wished}, stale)
+		b.noError(b.MarkChecked(b.Context(), []string{wished}, true))
+		b.finds("repeated just now", nil, stale)
+		open, err := b.OpenTasks(b.Context(), b.now().Add(time.Hour), mediagate.Look{}, 10)
+		b.noError(err)
+		same(b, "looked for by the cancel alone", len(open), 0)
+		b.pass(10*time.Second + time.Microsecond)
+		b.finds("stale again", []string{wished}, stale)
 	},
 	"callback rounds that hang are offered once a while": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -252,13 +320,16 @@ var reconcileTests = map[string]func(*bench){
 		b.pass(10 * time.Second)
 		untaken := func(what string, want ...mediagate.Action) {
 			b.Helper()
-			got, err := b.UntakenActions(b.Context(), 10*time.Second, 10)
+			got, err := b.UntakenActions(b.Context(), 10*time.Second, mediagate.Action{}, 10)
 			b.noError(err)
 			same(b, what, got, append([]mediagate.Action{}, want...))
 		}
 		untaken("not yet")
 		b.pass(time.Microsecond)
 		untaken("untaken", made)
+		after, err := b.UntakenActions(b.Context(), 10*time.Second, made, 10)
+		b.noError(err)
+		same(b, "after it", len(after), 0)
 		taken := make([]bool, 8)
 		b.race(len(taken), func(i int) {
 			var err error
@@ -323,7 +394,7 @@ var reconcileTests = map[string]func(*bench){
 		b.noError(err)
 		b.settle(failed(id))
 		b.pass(time.Minute)
-		got, err := b.UntakenActions(b.Context(), time.Second, 10)
+		got, err := b.UntakenActions(b.Context(), time.Second, mediagate.Action{}, 10)
 		b.noError(err)
 		same(b, "untaken", len(got), 0)
 	},
@@ -338,6 +409,24 @@ func (b *bench) finds(what string, want []string, list func() ([]string, error))
 		return
 	}
 	same(b, what, got, want)
+}
+
+func (b *bench) unseen(olderThan time.Duration, limit int) ([]string, error) {
+	tasks, _, err := b.UnseenTasks(b.Context(), olderThan, "", limit)
+	return idsOf(tasks), err
+}
+
+func (b *bench) staleCancels(limit int) ([]string, error) {
+	tasks, _, err := b.StaleCancels(b.Context(), 10*time.Second, "", limit)
+	return idsOf(tasks), err
+}
+
+func idsOf(tasks []mediagate.Task) []string {
+	ids := make([]string, len(tasks))
+	for i, t := range tasks {
+		ids[i] = t.ID
+	}
+	return ids
 }
 
 // dueSweeps names the tasks that are to be swept.

@@ -481,14 +481,18 @@ func sameEnd(a, b mediagate.Task) bool {
 // reconcile asks as the reconciler does.
 func (a *actor) reconcile() {
 	ctx := a.Context()
-	unseen, err := a.UnseenTasks(ctx, 10*time.Second, 50)
+	unseen, _, err := a.UnseenTasks(ctx, 10*time.Second, "", 50)
 	a.fine("unseen", err)
-	open, err := a.OpenTasks(ctx, a.now().Add(-time.Minute), 50)
+	open, err := a.OpenTasks(ctx, a.now().Add(-time.Minute), mediagate.Look{}, 50)
 	a.fine("open", err)
-	a.fine("mark", a.MarkChecked(ctx, append(unseen, open...), a.dice.IntN(2) == 0))
-	_, err = a.StaleCancels(ctx, 10*time.Second, 50)
+	looked := idsOf(unseen)
+	for _, look := range open {
+		looked = append(looked, look.TaskID)
+	}
+	a.fine("mark", a.MarkChecked(ctx, looked, a.dice.IntN(2) == 0))
+	_, _, err = a.StaleCancels(ctx, 10*time.Second, "", 50)
 	a.fine("cancels", err)
-	_, err = a.UntakenActions(ctx, 10*time.Second, 50)
+	_, err = a.UntakenActions(ctx, 10*time.Second, mediagate.Action{}, 50)
 	a.fine("actions", err)
 	_, err = a.PendingWebhooks(ctx, time.Minute, 10*time.Minute, 50)
 	a.fine("webhooks", err)
