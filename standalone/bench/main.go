@@ -55,6 +55,7 @@ func measurements() []measurement {
 		{"pace", measurePace},
 		{"kill", measureKill},
 		{"waiting", measureWaiting},
+		{"drain", measureDrain},
 		{"bodies", measureBodies},
 		{"events", measureEvents},
 		{"failover", measureFailover},
