@@ -43,6 +43,9 @@ func (s *Server) handleModal(c *call) error {
 		return orAcknowledge(c, replayed, err)
 	}
 	c.claim.release()
+	if err := s.again(c.ctx, c); err != nil {
+		return err
+	}
 	command, again, err := s.cfg.Store.SubmitModal(c.ctx, mediagate.ModalCall{
 		AccountID: c.caller.key.AccountID, TaskID: sub.order.Source.Task, Input: sub.order.Params,
 		IdempotencyKey: sub.key, Path: sub.path, BodySHA256: sub.digest,

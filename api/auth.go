@@ -100,22 +100,46 @@ func (s *Server) authenticate(c *call, to route) error {
 	if to.access == accessAdmin {
 		return s.admitAdmin(c, token)
 	}
-	who, err := s.keys.find(c.ctx, token)
+	c.token = token
+	err := s.admit(c.ctx, c)
+	switch {
+	case err == nil:
+		s.touches.note(c.caller.key.ID, s.now())
+		return nil
+	case to.access == accessBalance && !mediagate.Is(err, mediagate.KindForbidden):
+		return failedLookup(err, noRecord)
+	default:
+		return err
+	}
+}
+
+// admit judges whether the key that the call came with may make it.
+func (s *Server) admit(ctx context.Context, c *call) error {
+	who, err := s.keys.find(ctx, c.token)
 	if err != nil {
-		if to.access == accessBalance {
-			return failedLookup(err, noRecord)
-		}
 		return err
 	}
 	if !c.allowed(who) {
 		return errAddress
 	}
-	if to.scope != "" && !slices.Contains(who.key.Scopes, to.scope) {
-		return errScope(to.scope)
+	if scope := c.route.scope; scope != "" && !slices.Contains(who.key.Scopes, scope) {
+		return errScope(scope)
 	}
-	c.caller = who
-	s.touches.note(who.key.ID, s.now())
+	c.caller, c.judged = who, s.now()
 	return nil
+}
+
+// again judges the key anew, once the call has waited: for its body, for a task,
+// for whoever is asked before something is begun. A call that was quick was judged
+// well enough. Operators' calls have no key to lose.
+func (s *Server) again(ctx context.Context, c *call) error {
+	if c.caller == nil {
+		return nil
+	}
+	if since := s.now().Sub(c.judged); since >= 0 && since < keyFresh {
+		return nil
+	}
+	return s.admit(ctx, c)
 }
 
 func errScope(scope mediagate.Scope) error {

@@ -36,7 +36,8 @@ const (
 )
 
 // readBody reads a JSON object within the route's limit: the bytes themselves,
-// and what the outline asks for of the object, with numbers kept as text.
+// and what the outline asks for of the object, with numbers kept as text. The key
+// is judged again by then: a body may take its time.
 func (s *Server) readBody(c *call, keep *catalog.Outline) (raw []byte, object map[string]any, err error) {
 	if c.route.body != bodyJSON && c.route.body != bodyMaybe {
 		return nil, nil, mediagate.Errorf(mediagate.KindInternal, "the table of routes has no body for %s", c.Path())
@@ -47,6 +48,9 @@ func (s *Server) readBody(c *call, keep *catalog.Outline) (raw []byte, object ma
 			object, err = s.parse(c, raw, keep)
 		}
 	})
+	if err == nil {
+		err = s.again(c.ctx, c)
+	}
 	return raw, object, err
 }
 

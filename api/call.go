@@ -26,7 +26,9 @@ type call struct {
 	started   time.Time
 	route     route           // once it is admitted to one
 	models    *models         // of the moment in which it came
+	token     string          // of the key that it came with
 	caller    *caller         // of routes that take a key
+	judged    time.Time       // when it was
 	client    netip.Addr      // from which the call came; the zero one when that cannot be read
 	taskID    string          // for the log
 	speech    *utterance      // also for the log

@@ -53,8 +53,7 @@ func (s *Server) handleEvents(c *call) error {
 		return err
 	}
 	defer s.seats.leave(c)
-	token, _ := bearer(c.Request())
-	return s.stream(c, token, t, language, seen)
+	return s.stream(c, t, language, seen)
 }
 
 // lastEventID is the version that the client has seen; -1 when it names none.
@@ -71,7 +70,7 @@ func lastEventID(h http.Header) (int64, error) {
 }
 
 // stream sends the task whenever its version is another than the one seen.
-func (s *Server) stream(c *call, token string, t mediagate.Task, language string, seen int64) error {
+func (s *Server) stream(c *call, t mediagate.Task, language string, seen int64) error {
 	out := &events{call: c, control: http.NewResponseController(c.Response())}
 	out.begin()
 	if c.Request().Method == http.MethodHead {
@@ -95,7 +94,7 @@ func (s *Server) stream(c *call, token string, t mediagate.Task, language string
 			return nil
 		}
 		c.within(s.cfg.StoreTimeout)
-		if err := s.mayRead(c, token); err != nil {
+		if err := s.mayRead(c); err != nil {
 			return nil //nolint:nilerr // the key's right has ended: so does the stream, and the next one is told why
 		}
 		fresh, err := s.readTask(c, t.ID)
@@ -142,10 +141,9 @@ func (s *Server) rests(c *call, t mediagate.Task, rest time.Duration) (changed b
 	return s.watch.wait(ctx, t.ID, t.Version)
 }
 
-// mayRead looks whether the key is still one. A database that is away takes
-// nobody's right.
-func (s *Server) mayRead(c *call, token string) error {
-	_, err := s.keys.find(c.ctx, token)
+// mayRead judges the key anew. A database that is away takes nobody's right.
+func (s *Server) mayRead(c *call) error {
+	err := s.again(c.ctx, c)
 	if mediagate.Is(err, mediagate.KindUnavailable) {
 		return nil
 	}

@@ -101,6 +101,9 @@ func (s *Server) handleSpeech(c *call) error {
 	if err := s.moderate(c, o); err != nil {
 		return err
 	}
+	if err := s.again(c.ctx, c); err != nil {
+		return err
+	}
 	c.claim.release()
 	c.readBy(time.Time{}) // what is read from here on is whether the client is there
 	mimeType, err := soundType(o.Params)

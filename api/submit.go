@@ -72,6 +72,9 @@ func (s *Server) handleSubmit(c *call) error {
 		return err
 	}
 	c.claim.release() // what follows needs nothing of the body
+	if err := s.again(c.ctx, c); err != nil {
+		return err
+	}
 	task, made := s.newTask(c, sub.order), time.Now()
 	id, replayed, err := s.cfg.Store.Submit(c.ctx, mediagate.NewTask{
 		Task: task, IdempotencyKey: sub.key, Path: sub.path, BodySHA256: sub.digest, Group: sub.order.group, Capacity: sub.order.capacity,

@@ -90,7 +90,7 @@ func (s *Server) answerTask(c *call, status int, t *mediagate.Task, language str
 }
 
 // awaitEnd returns the task when it has ended, when the time is up, or when
-// the server stops, as it is stored then.
+// the server stops, as it is stored then, if the key may still read it.
 func (s *Server) awaitEnd(c *call, t mediagate.Task, most time.Duration) (mediagate.Task, error) {
 	if err := s.seats.take(c); err != nil {
 		return mediagate.Task{}, err
@@ -101,6 +101,9 @@ func (s *Server) awaitEnd(c *call, t mediagate.Task, most time.Duration) (mediag
 	for {
 		changed := s.watch.wait(ctx, t.ID, t.Version)
 		c.within(s.cfg.StoreTimeout)
+		if err := s.again(c.ctx, c); err != nil {
+			return mediagate.Task{}, err
+		}
 		fresh, err := s.readTask(c, t.ID)
 		if err != nil || !changed || fresh.Status.Terminal() {
 			return fresh, err

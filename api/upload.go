@@ -153,6 +153,11 @@ func (s *Server) storeFile(c *call, f *form, part *multipart.Part) (uploadResult
 	if err == nil {
 		err = f.finish()
 	}
+	if err == nil { // or the bucket would keep it
+		judging, judged := c.lasting(s.cfg.StoreTimeout)
+		err = s.again(judging, c)
+		judged()
+	}
 	_ = clean.CloseWithError(err) // nil: the end of the file
 	got := <-stored
 	switch {
