@@ -52,7 +52,11 @@ type Config struct {
 	LinkTTL        time.Duration    // of links in answers; 0 or more than 7 days: 7 days
 	CORSOrigins    []string         // "*" is any
 	TrustedProxies Proxies          // in front of us
-	Version        string           // shown by /healthz
+	Connections    int              // at once; 0: 10,000
+	// ConnectionsPerAddress is how many of them one address may have, of IPv6 a
+	// /64; trusted proxies and the loopback may have any number. 0: no bound.
+	ConnectionsPerAddress int
+	Version               string // shown by /healthz
 
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: slog.Default
@@ -136,6 +140,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.UploadWait <= 0 || c.UploadWait > maxUploadWait {
 		c.UploadWait = maxUploadWait
+	}
+	if c.Connections <= 0 {
+		c.Connections = defaultConnections
 	}
 	if c.Grace <= 0 {
 		c.Grace = 15 * time.Second

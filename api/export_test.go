@@ -110,3 +110,21 @@ func RouteNames() (names []string) {
 	}
 	return names
 }
+
+// Connections is the number of open connections, and Silent of those among them
+// that ask nothing.
+func Connections(s *Server) int {
+	s.connections.mu.Lock()
+	defer s.connections.mu.Unlock()
+	return s.connections.open
+}
+
+// Silent: see Connections.
+func Silent(s *Server) int {
+	s.connections.mu.Lock()
+	defer s.connections.mu.Unlock()
+	return s.connections.silent.Len()
+}
+
+// SpareConnections is how many are taken beyond the cap.
+const SpareConnections = spareConnections

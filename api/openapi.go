@@ -234,7 +234,7 @@ func kindsOf(r route, submit bool) []mediagate.Kind {
 	if r.access != accessOpen {
 		kinds = append(kinds, mediagate.KindUnauthenticated, mediagate.KindForbidden)
 	}
-	if r.access != accessOpen && r.access != accessBalance { // which answer 200 when the database is away
+	if r.path != healthPath && r.path != readyPath { // which are answered on any connection
 		kinds = append(kinds, mediagate.KindUnavailable)
 	}
 	if r.body != bodyNone {

@@ -52,6 +52,9 @@ const (
 	artPath   = "/v1/artgen/generations"
 
 	openAPIPath = "/openapi.json"
+
+	healthPath = "/healthz"
+	readyPath  = "/readyz"
 )
 
 // routes is the API surface. A path with a trailing slash is another path.
@@ -59,8 +62,8 @@ func routes() []route {
 	const get, post, patch, del = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 	const generate, read, manage = mediagate.ScopeGenerate, mediagate.ScopeRead, mediagate.ScopeManage
 	return []route{
-		{method: get, path: "/healthz", access: accessOpen, handler: (*Server).handleHealth},
-		{method: get, path: "/readyz", access: accessOpen, handler: (*Server).handleReady},
+		{method: get, path: healthPath, access: accessOpen, handler: (*Server).handleHealth},
+		{method: get, path: readyPath, access: accessOpen, handler: (*Server).handleReady},
 		{method: get, path: openAPIPath, access: accessOpen, handler: (*Server).handleOpenAPI},
 
 		{method: post, path: "/v1/videos/generations", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleSubmit},

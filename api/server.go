@@ -25,26 +25,27 @@ import (
 // Server answers the API's requests. It is an http.Handler; Serve runs it on
 // a listener.
 type Server struct {
-	cfg       Config
-	now       func() time.Time
-	log       *slog.Logger
-	echo      *echo.Echo
-	envelopes map[string]envelope // by route path
-	methods   map[string][]string // by route path
-	models    atomic.Pointer[models]
-	groups    map[string]group
-	keys      *keyring
-	touches   *touches
-	starts    *starts
-	watch     *watcher
-	seats     *seats         // of long polls and streams
-	rest      time.Duration  // of streams, see streamRest
-	listeners *seats         // of speeches
-	speeches  sync.WaitGroup // under way, and the ends of their holds
-	looks     singleflight.Group
-	parsing   chan struct{}   // holds one for each large body that is parsed
-	life      context.Context // ends with Close
-	end       context.CancelFunc
+	cfg         Config
+	now         func() time.Time
+	log         *slog.Logger
+	echo        *echo.Echo
+	envelopes   map[string]envelope // by route path
+	methods     map[string][]string // by route path
+	models      atomic.Pointer[models]
+	groups      map[string]group
+	connections *connections
+	keys        *keyring
+	touches     *touches
+	starts      *starts
+	watch       *watcher
+	seats       *seats         // of long polls and streams
+	rest        time.Duration  // of streams, see streamRest
+	listeners   *seats         // of speeches
+	speeches    sync.WaitGroup // under way, and the ends of their holds
+	looks       singleflight.Group
+	parsing     chan struct{}   // holds one for each large body that is parsed
+	life        context.Context // ends with Close
+	end         context.CancelFunc
 
 	idMu    sync.Mutex
 	entropy ulid.MonotonicReader
@@ -61,15 +62,16 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, now: cfg.Now, log: cfg.Logger, echo: echo.New(),
 		envelopes: map[string]envelope{}, methods: map[string][]string{}, groups: groups,
-		keys:      newKeyring(cfg.Store, cfg.Now),
-		touches:   newTouches(cfg.Store, cfg.Logger),
-		starts:    newStarts(cfg.Starter, cfg.Store, cfg.Logger),
-		watch:     newWatcher(cfg.Store, cfg.Logger),
-		seats:     &seats{most: mostWaits, what: "wait for tasks", taken: map[string]int{}},
-		rest:      streamRest,
-		listeners: &seats{most: mostSpeeches, what: "listen to speeches", taken: map[string]int{}},
-		parsing:   make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-		entropy:   ulid.Monotonic(rand.Reader, 0),
+		connections: newConnections(cfg),
+		keys:        newKeyring(cfg.Store, cfg.Now),
+		touches:     newTouches(cfg.Store, cfg.Logger),
+		starts:      newStarts(cfg.Starter, cfg.Store, cfg.Logger),
+		watch:       newWatcher(cfg.Store, cfg.Logger),
+		seats:       &seats{most: mostWaits, what: "wait for tasks", taken: map[string]int{}},
+		rest:        streamRest,
+		listeners:   &seats{most: mostSpeeches, what: "listen to speeches", taken: map[string]int{}},
+		parsing:     make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		entropy:     ulid.Monotonic(rand.Reader, 0),
 	}
 	if err := s.Replace(cfg.Catalog, cfg.Routes); err != nil {
 		return nil, err
@@ -82,6 +84,15 @@ func New(cfg Config) (*Server, error) {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+
+// httpServer is how every listener of ours is served.
+func (s *Server) httpServer() *http.Server {
+	return &http.Server{
+		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ConnContext: withConnection, ConnState: noteState, ErrorLog: NewServerLog(s.log),
+	}
+}
 
 // Bounds of a connection. net/http counts both from the end of the header, so
 // an answer has what is left after the slowest body: enough for the database
@@ -100,13 +111,9 @@ const (
 // lets running requests finish, speeches among them, starts the workflows that
 // wait for it, and returns nil. What does not end within the grace time is cut off.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
+	server := s.httpServer()
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(l) }()
+	go func() { failed <- server.Serve(listener{l, s.connections}) }()
 	var sweeping sync.WaitGroup
 	sweeping.Go(s.sweepSpeeches)
 	defer sweeping.Wait()
@@ -181,6 +188,7 @@ func callOf(ec echo.Context) *call {
 // error, and writes its log line.
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
+		beyond := s.begin(ec.Request())
 		c := &call{Context: ec, requestID: s.newID("req_"), started: time.Now(), server: s.life}
 		c.client = clientAddress(ec.Request(), s.cfg.TrustedProxies)
 		ec.Set(callKey, c)
@@ -194,8 +202,13 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			c.envelope = envelopeFor(ec.Request().URL.Path)
 		}
 		preflight := s.cors(c)
+		if beyond {
+			c.giveUpBody()
+		}
 		var err error
 		switch {
+		case beyond && route != healthPath && route != readyPath:
+			err = errConnections
 		case !routed:
 			err = errRoute
 		case preflight:

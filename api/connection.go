@@ -1,0 +1,267 @@
+package api
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+
+	"github.com/mediagate/mediagate"
+)
+
+const (
+	// defaultConnections is more than twice what the long polls and streams of an
+	// account may take.
+	defaultConnections = 10_000
+	// spareConnections are those beyond the cap that are told so, and may ask how
+	// we are: whoever decides on our life must not take us for dead.
+	spareConnections = 64
+)
+
+// connections bounds how many there are, in all and of an address. One too many
+// makes a connection that asks nothing at the moment go, the longest silent
+// first; only where all are at work is the new one refused.
+type connections struct {
+	most    int
+	each    int // of an address; 0: no bound
+	proxies Proxies
+	refused *tally
+
+	mu     sync.Mutex
+	open   int
+	silent list.List // of *connection, the longest first
+	of     map[netip.Prefix]*neighbour
+}
+
+// neighbour is an address, as far as it has connections.
+type neighbour struct {
+	open   int
+	silent list.List
+}
+
+func newConnections(c Config) *connections {
+	return &connections{
+		most: c.Connections, each: c.ConnectionsPerAddress, proxies: c.TrustedProxies,
+		refused: newTally(c.Logger, "connections were refused or closed: there are as many as may be"),
+		of:      map[netip.Prefix]*neighbour{},
+	}
+}
+
+// connection is one of a client's.
+type connection struct {
+	net.Conn
+	all     *connections
+	network netip.Prefix // of its address
+	of      *neighbour   // nil: its address has no bound
+
+	// Under the lock of all.
+	beyond bool // the cap, when it came
+	closed bool
+	inAll  *list.Element // nil while it is at work
+	inOf   *list.Element
+}
+
+// CloseWrite lets net/http end an answer that comes before the request's end.
+func (c *connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// Close may be called twice, by us and by net/http.
+func (c *connection) Close() error {
+	c.all.mu.Lock()
+	c.all.forget(c)
+	c.all.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// listener hands out connections within the bounds.
+type listener struct {
+	net.Listener
+	all *connections
+}
+
+func (l listener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if c := l.all.admit(conn); c != nil {
+			return c, nil
+		}
+	}
+}
+
+// admit returns the connection as one of ours, or closes it and returns nil.
+func (s *connections) admit(conn net.Conn) *connection {
+	c := &connection{Conn: conn, all: s}
+	address := readAddress(conn.RemoteAddr().String())
+	if s.bounded(address) {
+		c.network = networkOf(address)
+	}
+	gone, admitted := s.enter(c)
+	if gone != nil {
+		s.refused.count(slog.String("client", address.String()))
+		_ = gone.Conn.Close()
+	}
+	if !admitted {
+		s.refused.count(slog.String("client", address.String()))
+		_ = conn.Close()
+		return nil
+	}
+	return c
+}
+
+// enter takes a connection into the books, at the expense of another one if need
+// be, which is to be closed.
+func (s *connections) enter(c *connection) (gone *connection, admitted bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if of := s.of[c.network]; c.network.IsValid() && of != nil && of.open >= s.each {
+		if gone = s.drop(&of.silent); gone == nil {
+			return nil, false
+		}
+	}
+	if gone == nil && s.open >= s.most {
+		gone = s.drop(&s.silent)
+	}
+	if s.open >= s.most+spareConnections {
+		return nil, false
+	}
+	c.beyond = s.open >= s.most
+	s.open++
+	if c.network.IsValid() {
+		if c.of = s.of[c.network]; c.of == nil {
+			c.of = &neighbour{}
+			s.of[c.network] = c.of
+		}
+		c.of.open++
+	}
+	s.rest(c)
+	return gone, true
+}
+
+// bounded reports whether an address has a bound. Proxies have none, as they
+// speak for many, and neither has the machine itself.
+func (s *connections) bounded(address netip.Addr) bool {
+	return s.each > 0 && address.IsValid() && !address.IsLoopback() && s.proxies.Hops == 0 && !contain(s.proxies.Networks, address)
+}
+
+// networkOf is what counts as one client: an address, of IPv6 a /64, of which a
+// client has all.
+func networkOf(a netip.Addr) netip.Prefix {
+	bits := a.BitLen()
+	if a.Is6() {
+		bits = 64
+	}
+	p, _ := a.Prefix(bits)
+	return p
+}
+
+// drop takes the longest silent connection of a list out of the books.
+func (s *connections) drop(silent *list.List) *connection {
+	first := silent.Front()
+	if first == nil {
+		return nil
+	}
+	c, _ := first.Value.(*connection)
+	s.forget(c)
+	return c
+}
+
+func (s *connections) forget(c *connection) {
+	if c.closed {
+		return
+	}
+	c.closed = true
+	s.work(c)
+	s.open--
+	if c.of == nil {
+		return
+	}
+	if c.of.open--; c.of.open == 0 {
+		delete(s.of, c.network)
+	}
+}
+
+// rest puts a connection last among the silent ones.
+func (s *connections) rest(c *connection) {
+	c.inAll = s.silent.PushBack(c)
+	if c.of != nil {
+		c.inOf = c.of.silent.PushBack(c)
+	}
+}
+
+// work takes it out of them.
+func (s *connections) work(c *connection) {
+	if c.inAll == nil {
+		return
+	}
+	s.silent.Remove(c.inAll)
+	c.inAll = nil
+	if c.inOf != nil {
+		c.of.silent.Remove(c.inOf)
+		c.inOf = nil
+	}
+}
+
+// begin says that a call has come on the connection. It reports whether the
+// connection was still there, and whether it is one beyond the cap.
+func (c *connection) begin() (there, beyond bool) {
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	if c.closed {
+		return false, false
+	}
+	c.all.work(c)
+	c.beyond = c.beyond && c.all.open > c.all.most
+	return true, c.beyond
+}
+
+// noteState hears of answers that are sent to their last byte.
+func noteState(conn net.Conn, state http.ConnState) {
+	c, ok := conn.(*connection)
+	if !ok || state != http.StateIdle {
+		return
+	}
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	if !c.closed && c.inAll == nil {
+		c.all.rest(c)
+	}
+}
+
+// connectionKey holds the *connection in the contexts of its calls.
+type connectionKey struct{}
+
+// withConnection is the context of a connection's calls.
+func withConnection(ctx context.Context, conn net.Conn) context.Context {
+	if c, ok := conn.(*connection); ok {
+		return context.WithValue(ctx, connectionKey{}, c)
+	}
+	return ctx
+}
+
+// begin lets a call begin, unless its connection was closed for another: nothing
+// is begun then of which nobody would hear. It reports whether the connection is
+// beyond the cap; without one, as in a test, it is not.
+func (s *Server) begin(r *http.Request) (beyond bool) {
+	c, ok := r.Context().Value(connectionKey{}).(*connection)
+	if !ok {
+		return false
+	}
+	there, beyond := c.begin()
+	if !there {
+		panic(http.ErrAbortHandler)
+	}
+	return beyond
+}
+
+var errConnections = &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "too many connections"}
