@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -115,7 +116,7 @@ func (s *Server) authenticate(c *call, to route) error {
 
 // admit judges whether the key that the call came with may make it.
 func (s *Server) admit(ctx context.Context, c *call) error {
-	who, err := s.keys.find(ctx, c.token)
+	who, err := s.identify(ctx, c, c.token)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (s *Server) again(ctx context.Context, c *call) error {
 	if c.caller == nil {
 		return nil
 	}
-	if since := s.now().Sub(c.judged); since >= 0 && since < keyFresh {
+	if fresh(c.judged, s.now()) {
 		return nil
 	}
 	return s.admit(ctx, c)
@@ -159,7 +160,8 @@ func (s *Server) admitAdmin(c *call, token string) error {
 	if s.cfg.AdminKey != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1 {
 		return nil
 	}
-	_, err := s.keys.find(c.ctx, token)
+	_, err := s.identify(c.ctx, c, token)
+	s.logins.count(slog.String("client", c.client.String()))
 	switch {
 	case err == nil:
 		return errNotAdmin
@@ -175,28 +177,44 @@ type keyring struct {
 	store CallerStore
 	now   func() time.Time
 
-	mu    sync.Mutex
-	known map[[32]byte]*caller
+	mu      sync.Mutex
+	known   map[[32]byte]*caller
+	unknown map[[32]byte]time.Time // since when
 }
 
 func newKeyring(store CallerStore, now func() time.Time) *keyring {
-	return &keyring{store: store, now: now, known: map[[32]byte]*caller{}}
+	return &keyring{store: store, now: now, known: map[[32]byte]*caller{}, unknown: map[[32]byte]time.Time{}}
 }
 
 // find returns the live key of the token: KindUnauthenticated when there is
-// none, and the store's errors.
-func (k *keyring) find(ctx context.Context, token string) (*caller, error) {
+// none, and the store's errors. A token of which nothing was ever known is
+// handed to stranger first, if there is one, which says whether it is worth
+// asking for.
+func (k *keyring) find(ctx context.Context, token string, stranger func(context.Context, [32]byte) (live bool, err error)) (*caller, error) {
 	if !wellFormed(token) {
 		return nil, errUnknownKey
 	}
 	hash, now := HashKey(token), k.now()
 	k.mu.Lock()
-	who := k.known[hash]
+	who, since := k.known[hash], k.unknown[hash]
 	k.mu.Unlock()
-	if who == nil || now.Sub(who.seen) >= keyFresh || now.Before(who.seen) {
+	if !since.IsZero() && fresh(since, now) {
+		return nil, errUnknownKey
+	}
+	if who == nil && stranger != nil {
+		live, err := stranger(ctx, hash)
+		if err != nil {
+			return nil, err
+		}
+		if !live {
+			k.forget(hash, now)
+			return nil, errUnknownKey
+		}
+	}
+	if who == nil || !fresh(who.seen, now) {
 		key, account, err := k.store.KeyByHash(ctx, hash)
 		if mediagate.Is(err, mediagate.KindNotFound) {
-			k.forget(hash)
+			k.forget(hash, now)
 			return nil, errUnknownKey
 		}
 		if err != nil {
@@ -240,19 +258,33 @@ func (k *keyring) keep(hash [32]byte, who *caller) {
 		}
 	}
 	k.known[hash] = who
+	delete(k.unknown, hash)
 }
 
-func (k *keyring) forget(hash [32]byte) {
+// fresh reports whether what was seen then is to be believed.
+func fresh(seen, now time.Time) bool {
+	age := now.Sub(seen)
+	return age >= 0 && age < keyFresh
+}
+
+// forget notes that no key has the hash. That is believed as long as a key is;
+// when the table is full it begins anew, which costs queries and nothing else.
+func (k *keyring) forget(hash [32]byte, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.known, hash)
+	if len(k.unknown) >= maxCachedKeys {
+		clear(k.unknown)
+	}
+	k.unknown[hash] = now
 }
 
 // forgetWhere drops callers that were changed through this process, so that here
-// it is seen at once.
+// it is seen at once. One that had expired may live again.
 func (k *keyring) forgetWhere(changed func(key mediagate.Key) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	clear(k.unknown)
 	for h, who := range k.known {
 		if changed(who.key) {
 			delete(k.known, h)

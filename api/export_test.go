@@ -128,3 +128,16 @@ func Silent(s *Server) int {
 
 // SpareConnections is how many are taken beyond the cap.
 const SpareConnections = spareConnections
+
+// The bounds of failed tries.
+const (
+	TriesOfOne = triesOfOne
+	TriesOfAll = triesOfAll
+)
+
+// Suspects is how many addresses are remembered for failed tries.
+func Suspects(s *Server) int {
+	s.tries.mu.Lock()
+	defer s.tries.mu.Unlock()
+	return len(s.tries.of)
+}

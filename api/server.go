@@ -35,6 +35,9 @@ type Server struct {
 	groups      map[string]group
 	connections *connections
 	keys        *keyring
+	tries       *tries
+	strangers   *strangers
+	logins      *tally // of operators, that failed
 	touches     *touches
 	starts      *starts
 	watch       *watcher
@@ -64,6 +67,9 @@ func New(cfg Config) (*Server, error) {
 		envelopes: map[string]envelope{}, methods: map[string][]string{}, groups: groups,
 		connections: newConnections(cfg),
 		keys:        newKeyring(cfg.Store, cfg.Now),
+		tries:       &tries{now: cfg.Now},
+		strangers:   &strangers{store: cfg.Store},
+		logins:      newTally(cfg.Logger, "failed logins of operators"),
 		touches:     newTouches(cfg.Store, cfg.Logger),
 		starts:      newStarts(cfg.Starter, cfg.Store, cfg.Logger),
 		watch:       newWatcher(cfg.Store, cfg.Logger),

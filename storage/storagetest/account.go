@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 	"strings"
 	"time"
 
@@ -224,6 +225,36 @@ var accountTests = map[string]func(*bench){
 		b.pass(time.Microsecond)
 		_, _, err = b.KeyByHash(b.Context(), hash)
 		b.kind(err, mediagate.KindNotFound)
+	},
+	"live keys are told from others by their hashes": func(b *bench) {
+		p := b.newPayer(0)
+		hash := func(name string) [32]byte { return sha256.Sum256([]byte(p.account + name)) }
+		for _, name := range []string{"live", "ends", "deleted"} {
+			k := mediagate.Key{AccountID: p.account, Name: name}
+			if name == "ends" {
+				k.ExpiresAt = b.now().Add(time.Hour)
+			}
+			made, err := b.CreateKey(b.Context(), k, hash(name))
+			b.noError(err)
+			if name == "deleted" {
+				b.noError(b.DeleteKey(b.Context(), made.ID))
+			}
+		}
+		asked := [][32]byte{hash("nobody's"), hash("live"), hash("deleted"), hash("ends")}
+		count := func(names ...string) {
+			live, err := b.LiveKeys(b.Context(), asked)
+			b.noError(err)
+			same(b, "number of live keys", len(live), len(names))
+			for _, name := range names {
+				same(b, name, slices.Contains(live, hash(name)), true)
+			}
+		}
+		count("live", "ends")
+		b.pass(time.Hour)
+		count("live")
+		live, err := b.LiveKeys(b.Context(), nil)
+		b.noError(err)
+		same(b, "of none", len(live), 0)
 	},
 	"a deleted key is gone from lists and lookups, but its row stays": func(b *bench) {
 		p := b.newPayer(0)

@@ -100,6 +100,7 @@ type office interface {
 	UpdateAccount(ctx context.Context, id string, change func(a *mediagate.Account) error) (mediagate.Account, error)
 	Key(ctx context.Context, id string) (mediagate.Key, error)
 	KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, mediagate.Account, error)
+	LiveKeys(ctx context.Context, hashes [][32]byte) (live [][32]byte, err error)
 	Keys(ctx context.Context, accountID, after string, limit int) (keys []mediagate.Key, hasMore bool, err error)
 	CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (mediagate.Key, error)
 	UpdateKey(ctx context.Context, id string, change func(k *mediagate.Key) error) (mediagate.Key, error)

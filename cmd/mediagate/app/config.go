@@ -15,6 +15,7 @@ type Config struct {
 	Temporal           Temporal         `yaml:"temporal"`
 	S3                 S3               `yaml:"s3"`
 	APIListen          string           `yaml:"api_listen" help:"address of the API"`
+	APIConnections     APIConnections   `yaml:"api_connections"`
 	OpsListen          string           `yaml:"ops_listen" help:"address of a worker's health"`
 	AdminKey           string           `yaml:"admin_key" secret:"true" help:"the operators' key, at least 32 characters"`
 	AdminKeyFile       string           `yaml:"admin_key_file" help:"file that holds the admin key, instead of admin_key"`
@@ -46,6 +47,12 @@ type Config struct {
 type DatabasePool struct {
 	Size   int           `yaml:"size" help:"connections of a process to PostgreSQL, at most"`
 	MaxAge time.Duration `yaml:"max_age" help:"a connection is replaced when it is that old"`
+}
+
+// APIConnections bounds the connections of the API's clients.
+type APIConnections struct {
+	Total      int `yaml:"total" help:"connections of clients to a process, at most"`
+	PerAddress int `yaml:"per_address" help:"of these from one address, of IPv6 a /64, that is no trusted proxy; 0: any number"`
 }
 
 // Temporal says where the Temporal server is.
@@ -146,6 +153,7 @@ func Defaults() Config {
 		Temporal:       Temporal{Address: "127.0.0.1:7233", Namespace: "mediagate"},
 		S3:             S3{Region: "us-east-1", Bucket: "mediagate", PathStyle: true},
 		APIListen:      ":8080",
+		APIConnections: APIConnections{Total: 10_000, PerAddress: 5_000},
 		OpsListen:      ":9090",
 		Retention:      Retention{Tasks: 90 * day, Results: 30 * day, Deliveries: 30 * day},
 		ShutdownGrace:  150 * time.Second,

@@ -257,6 +257,7 @@ func (g *Gateway) API() (*api.Server, error) {
 		},
 		AdminKey: c.AdminKey, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
 		BodyBudget: bodyBudget(), UploadsAtOnce: int(clientMemory() / blob.MinMemory), TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, CORSOrigins: c.CORSOrigins, TrustedProxies: proxies,
+		Connections: g.connections(), ConnectionsPerAddress: c.APIConnections.PerAddress,
 		Version: g.opts.Version, Now: g.Store.Now, Logger: g.log,
 	})
 	if err != nil {

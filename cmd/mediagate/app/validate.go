@@ -65,6 +65,8 @@ func (c Config) problems(embedded bool) []problem {
 		v.add("s3.secret_access_key", "goes with access_key_id: set both or neither", "s3.access_key_id", "s3.secret_access_key")
 	}
 	v.hostPort("api_listen", c.APIListen, true)
+	v.check(c.APIConnections.Total > 0, "api_connections.total", "must be above 0")
+	v.check(c.APIConnections.PerAddress >= 0, "api_connections.per_address", "must not be negative")
 	v.hostPort("ops_listen", c.OpsListen, true)
 	v.check(len(c.AdminKey) >= minAdminKey, "admin_key", "must have at least %d characters", minAdminKey)
 	v.check(len(c.AdminKey) < minAdminKey || !regular([]byte(c.AdminKey)), "admin_key", "%s", tooRegular)

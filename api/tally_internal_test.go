@@ -1,0 +1,60 @@
+package api
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A tally tells the first at once, and of others how many they were.
+func TestTally(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		counted := newTally(slog.New(slog.NewTextHandler(&out, nil)), "again")
+		lines := func() []string {
+			synctest.Wait()
+			defer out.Reset()
+			return strings.Split(strings.TrimSpace(out.String()), "\n")
+		}
+		for i := range 1000 {
+			counted.count(slog.Int("i", i))
+		}
+		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "level=WARN msg=again i=0 times=1") {
+			t.Errorf("%q", got)
+		}
+		time.Sleep(tallyEvery)
+		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "i=999 times=999") {
+			t.Errorf("%q", got)
+		}
+		time.Sleep(3 * tallyEvery)
+		counted.count()
+		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "times=1") {
+			t.Errorf("after a rest: %q", got)
+		}
+	})
+}
+
+// What net/http says of itself are warnings, in a bounded number.
+func TestServerLog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		server := NewServerLog(slog.New(slog.NewTextHandler(&out, nil)))
+		for range 100 {
+			server.Printf("http: %s", strings.Repeat("x", 2*longestServerLine))
+		}
+		if n := strings.Count(out.String(), "level=WARN"); n != serverLinesAtOnce || out.Len() > serverLinesAtOnce*(longestServerLine+200) {
+			t.Errorf("%d lines of %d bytes", n, out.Len())
+		}
+		out.Reset()
+		time.Sleep(time.Second)
+		server.Print("http: again")
+		if !strings.Contains(out.String(), `says="http: again" left_out=90`) {
+			t.Errorf("%s", out.String())
+		}
+	})
+}

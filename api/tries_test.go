@@ -1,0 +1,225 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+)
+
+// looked is a store that counts the questions about keys.
+type looked struct {
+	api.Store
+	single, batches atomic.Int64
+}
+
+func (s *looked) KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, mediagate.Account, error) {
+	s.single.Add(1)
+	return s.Store.KeyByHash(ctx, hash)
+}
+
+func (s *looked) LiveKeys(ctx context.Context, hashes [][32]byte) ([][32]byte, error) {
+	s.batches.Add(1)
+	return s.Store.LiveKeys(ctx, hashes)
+}
+
+// newLooked is a gateway that stands behind a proxy.
+func newLooked(t *testing.T) (*gateway, *looked) {
+	t.Helper()
+	store := &looked{}
+	g := newGateway(t, func(c *api.Config) {
+		store.Store = c.Store
+		c.Store, c.TrustedProxies.Hops = store, 1
+	})
+	return g, store
+}
+
+// try sends a call with a key, from an address.
+func (g *gateway) try(client, path, key string) answer {
+	g.t.Helper()
+	return g.send(request{path: path, key: key, header: http.Header{"X-Forwarded-For": {client}}})
+}
+
+// guess tries so many made-up keys from an address, all at once.
+func (g *gateway) guess(client string, n int) {
+	g.t.Helper()
+	var guesses sync.WaitGroup
+	for range n {
+		guesses.Go(func() {
+			made, _ := api.NewKey()
+			if a := g.try(client, "/v1/tasks", made); a.status != http.StatusUnauthorized {
+				g.t.Errorf("%d %s", a.status, a.body)
+			}
+		})
+	}
+	guesses.Wait()
+}
+
+// A made-up key that comes again is not asked for again, for as long as a key is
+// believed.
+func TestUnknownKeysAreRememberedForAMoment(t *testing.T) {
+	t.Parallel()
+	g, store := newLooked(t)
+	made, _ := api.NewKey()
+	for range 20 {
+		g.try("192.0.2.1", "/v1/tasks", made).wantError(t, 401, "authentication_error", "invalid API key")
+	}
+	if n := store.single.Load(); n != 1 {
+		t.Errorf("asked for %d times", n)
+	}
+	g.clock.advance(time.Second)
+	g.try("192.0.2.1", "/v1/tasks", made)
+	if n := store.single.Load(); n != 2 {
+		t.Errorf("asked for %d times after a second", n)
+	}
+}
+
+// A key that was unknown works as soon as there is one: at once in this process,
+// within a second elsewhere.
+func TestKeyThatExpiredLivesAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	row, key := g.newKey(mediagate.Key{Unlimited: true, ExpiresAt: g.clock.now().Add(time.Hour)})
+	revive := func(until time.Time) string {
+		return fmt.Sprintf(`{"expires_at":%q}`, until.UTC().Format(time.RFC3339))
+	}
+	g.clock.advance(time.Hour)
+	g.send(request{path: "/v1/tasks", key: key}).wantError(t, 401, "authentication_error", "invalid API key")
+	if a := g.operate(http.MethodPatch, "/keys/"+row.ID, revive(g.clock.now().Add(time.Hour))); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if a := g.send(request{path: "/v1/tasks", key: key}); a.status != 200 {
+		t.Errorf("here: %d %s", a.status, a.body)
+	}
+	g.clock.advance(2 * time.Hour)
+	g.send(request{path: "/v1/tasks", key: key}).wantError(t, 401, "authentication_error", "invalid API key")
+	_, err := g.store.UpdateKey(t.Context(), row.ID, func(k *mediagate.Key) error {
+		k.ExpiresAt = g.clock.now().Add(time.Hour)
+		return nil
+	})
+	g.must(err)
+	g.clock.advance(time.Second)
+	if a := g.send(request{path: "/v1/tasks", key: key}); a.status != 200 {
+		t.Errorf("elsewhere: %d %s", a.status, a.body)
+	}
+}
+
+// Who tries keys without end costs the database a few questions a second, and
+// shuts out nobody at the same address.
+func TestTriesOfAnAddress(t *testing.T) {
+	t.Parallel()
+	g, store := newLooked(t)
+	_, office := g.newKey(mediagate.Key{Unlimited: true})
+	const here, there = "2001:db8::1", "2001:db8:0:1::1"
+	if a := g.try(here, "/v1/tasks", g.key); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	g.guess(here, api.TriesOfOne)
+	store.single.Store(0)
+	store.batches.Store(0)
+	var several sync.WaitGroup
+	for i := range 4 {
+		several.Go(func() { g.guess(fmt.Sprintf("2001:db8::%x", i+1), 100) })
+	}
+	several.Wait()
+	if single, batches := store.single.Load(), store.batches.Load(); single > 0 || batches == 0 || batches > 50 {
+		t.Errorf("%d and %d questions about 400 made-up keys", single, batches)
+	}
+	began := time.Now()
+	for name, test := range map[string]struct {
+		client, key string
+		batches     int64
+	}{
+		"a key that is known here":       {here, g.key, 0},
+		"one that is not":                {here, office, 1},
+		"a made-up one from another /64": {there, "", 0},
+	} {
+		store.batches.Store(0)
+		status := 200
+		if test.key == "" {
+			test.key, _ = api.NewKey()
+			status = 401
+		}
+		if a := g.try(test.client, "/v1/tasks", test.key); a.status != status {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+		if n := store.batches.Load(); n != test.batches {
+			t.Errorf("%s: %d questions about strangers", name, n)
+		}
+	}
+	if took := time.Since(began); took > patience {
+		t.Errorf("answered after %s", took)
+	}
+	g.clock.advance(time.Minute)
+	store.batches.Store(0)
+	g.guess(here, 1)
+	if store.batches.Load() != 0 {
+		t.Error("under suspicion a minute later")
+	}
+}
+
+// Tries from many addresses come under the same bound, and none of them is kept
+// beyond it.
+func TestTriesOfAll(t *testing.T) {
+	t.Parallel()
+	g, store := newLooked(t)
+	for i := range api.TriesOfAll {
+		g.try(fmt.Sprintf("198.51.%d.%d", i/256, i%256), "/v1/tasks", "mgk_malformed")
+	}
+	if n := store.batches.Load(); n != 0 {
+		t.Errorf("%d questions about strangers", n)
+	}
+	g.guess("203.0.113.1", 20)
+	if n := store.batches.Load(); n == 0 {
+		t.Error("nobody is under suspicion")
+	}
+	if n := api.Suspects(g.server); n > api.TriesOfAll {
+		t.Errorf("%d addresses are remembered", n)
+	}
+	if a := g.try("203.0.113.1", "/v1/tasks", g.key); a.status != 200 {
+		t.Errorf("a key: %d %s", a.status, a.body)
+	}
+}
+
+// The database is away: so it is said, and nobody waits for ever.
+func TestStrangersWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	store := &lost{}
+	g := newGateway(t, func(c *api.Config) {
+		store.Store = c.Store
+		c.Store = store
+	})
+	for range api.TriesOfOne {
+		g.send(request{path: "/v1/tasks", key: "x"})
+	}
+	made, _ := api.NewKey()
+	g.send(request{path: "/v1/tasks", key: made}).wantError(t, 503, "server_error", "")
+}
+
+// lost is a database without keys.
+type lost struct{ api.Store }
+
+func (lost) LiveKeys(context.Context, [][32]byte) ([][32]byte, error) {
+	return nil, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away"}
+}
+
+// Failed logins of operators are told: once, then in sums.
+func TestFailedLoginsOfOperators(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for range 30 {
+		g.send(request{path: "/admin/v1/accounts", key: strings.Repeat("x", 40)}).wantError(t, 401, "authentication_error", "invalid admin key")
+	}
+	g.send(request{path: "/admin/v1/accounts", key: g.key}).wantError(t, 403, "permission_error", "no admin key")
+	lines := strings.Count(g.log.String(), `"msg":"failed logins of operators"`)
+	if lines != 1 || !strings.Contains(g.log.String(), `"client":"192.0.2.1","times":1`) {
+		t.Errorf("%d lines: %s", lines, g.log)
+	}
+}

@@ -1,0 +1,32 @@
+package app
+
+import (
+	"context"
+	"math"
+	"syscall"
+)
+
+// connections is how many clients' connections the API takes: what the settings
+// say, and never so many that no descriptor is left for database, bucket, Temporal
+// and vendors.
+func (g *Gateway) connections() int {
+	most := mostConnections(g.Config.APIConnections.Total, descriptors())
+	if most < g.Config.APIConnections.Total {
+		g.log.WarnContext(context.Background(), "fewer connections than api_connections.total: the process may open too few files", "connections", most)
+	}
+	return most
+}
+
+// mostConnections leaves a quarter of the descriptors to all else.
+func mostConnections(asked int, descriptors uint64) int {
+	return int(min(uint64(asked), max(1, descriptors/4*3)))
+}
+
+// descriptors is how many files the process may open.
+func descriptors() uint64 {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return math.MaxInt64
+	}
+	return limit.Cur
+}
