@@ -25,15 +25,36 @@ type readiness struct {
 	Error    *errorA  `json:"error,omitempty"`
 }
 
-// handleReady asks the parts all at once. Without Temporal or the bucket
+// handleReady tells what a look of the last second has found.
+func (s *Server) handleReady(c *call) error {
+	found := s.ready.Get()
+	answer := readiness{Status: "ready", Degraded: found.degraded}
+	switch {
+	case found.without != "":
+		answer.Status = "unavailable"
+		answer.Error = &errorA{http.StatusServiceUnavailable, found.without, wordServer, c.requestID}
+		return c.json(http.StatusServiceUnavailable, answer)
+	case len(found.degraded) > 0:
+		answer.Status = "degraded"
+	}
+	return c.ok(answer)
+}
+
+// parts is what a look at them finds.
+type parts struct {
+	degraded []string
+	without  string // what we are not ready without, in the words of the answer
+}
+
+// lookAtParts asks the parts all at once. Without Temporal or the bucket
 // clients are still acknowledged, and with an older catalog or older lists of
 // words they are served, so only the database decides, and the clock:
 // a process whose own is wrong must not reckon with times (D10, D20).
-func (s *Server) handleReady(c *call) error {
+func (s *Server) lookAtParts() (found parts) {
 	checks := []struct {
 		name    string
 		look    func(ctx context.Context) error
-		without string // what we are not ready without, in the words of the answer
+		without string // empty where we are ready all the same
 	}{
 		{"database", s.cfg.Checks.Database, "the database is not reachable"},
 		{"clock", s.cfg.Checks.Clock, "the clock of this server is wrong"},
@@ -43,41 +64,24 @@ func (s *Server) handleReady(c *call) error {
 		{"moderation", s.cfg.Checks.Moderation, ""},
 	}
 	away := make([]error, len(checks))
+	ctx, cancel := context.WithTimeout(s.life, checkDeadline)
+	defer cancel()
 	var looks sync.WaitGroup
 	for i, check := range checks {
 		if check.look != nil {
-			looks.Go(func() { away[i] = s.look(check.name, check.look) })
+			looks.Go(func() { away[i] = check.look(ctx) })
 		}
 	}
 	looks.Wait()
-	answer := readiness{Status: "ready"}
 	for i, check := range checks {
 		switch {
 		case away[i] == nil:
 		case check.without == "":
-			answer.Degraded = append(answer.Degraded, check.name)
-		case answer.Error == nil:
-			s.log.WarnContext(c.ctx, check.without, "error", away[i])
-			answer.Error = &errorA{http.StatusServiceUnavailable, check.without, wordServer, c.requestID}
+			found.degraded = append(found.degraded, check.name)
+		case found.without == "":
+			s.log.WarnContext(ctx, check.without, "error", away[i])
+			found.without = check.without
 		}
 	}
-	switch {
-	case answer.Error != nil:
-		answer.Status = "unavailable"
-		return c.json(http.StatusServiceUnavailable, answer)
-	case len(answer.Degraded) > 0:
-		answer.Status = "degraded"
-	}
-	return c.ok(answer)
-}
-
-// look asks a part once for all who want to know at the time: anyone may ask
-// us, and each look at the bucket is a request to it.
-func (s *Server) look(name string, look func(ctx context.Context) error) error {
-	_, err, _ := s.looks.Do(name, func() (any, error) {
-		ctx, cancel := context.WithTimeout(s.life, checkDeadline)
-		defer cancel()
-		return nil, look(ctx)
-	})
-	return err
+	return found
 }

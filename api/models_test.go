@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
@@ -123,6 +124,7 @@ func TestBrokenCatalogIsVisible(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	broken = nil
+	g.clock.advance(time.Second) // so long an answer is kept
 	if a := g.send(request{path: "/readyz"}); a.data["status"] != "ready" {
 		t.Errorf("%d %s", a.status, a.body)
 	}

@@ -53,5 +53,22 @@ func TestReadyLooksOnceForAll(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
+		ask := func() {
+			w := httptest.NewRecorder()
+			server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
+		}
+		for range 1000 {
+			ask()
+		}
+		if n := looks.Load(); n != 1 {
+			t.Errorf("%d looks within a second", n)
+		}
+		time.Sleep(time.Second)
+		for range 1000 {
+			ask()
+		}
+		if n := looks.Load(); n != 2 {
+			t.Errorf("%d looks in two seconds", n)
+		}
 	})
 }

@@ -104,16 +104,20 @@ func TestHealth(t *testing.T) {
 		t.Errorf("all there: %d %s", a.status, a.body)
 	}
 	temporal = errAway
+	g.clock.advance(time.Second) // so long an answer is kept
 	if a := g.send(request{path: "/readyz"}); a.status != 200 || !slices.Equal(texts(a.at("degraded")), []string{"temporal"}) {
 		t.Errorf("without Temporal: %d %s", a.status, a.body)
 	}
 	bucket = errAway
+	g.clock.advance(time.Second)
 	if a := g.send(request{path: "/readyz"}); a.status != 200 || !slices.Equal(texts(a.at("degraded")), []string{"temporal", "bucket"}) {
 		t.Errorf("without both: %d %s", a.status, a.body)
 	}
 	clock = errAway
+	g.clock.advance(time.Second)
 	g.send(request{path: "/readyz"}).wantError(t, 503, "server_error", "the clock of this server is wrong") // D10
 	database = errAway
+	g.clock.advance(time.Second)
 	g.send(request{path: "/readyz"}).wantError(t, 503, "server_error", "database")
 	if a := g.send(request{path: "/healthz"}); a.status != 200 {
 		t.Errorf("healthz without the database: %d", a.status)

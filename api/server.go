@@ -17,7 +17,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/oklog/ulid/v2"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/mediagate/mediagate"
 )
@@ -45,7 +44,7 @@ type Server struct {
 	rest        time.Duration  // of streams, see streamRest
 	listeners   *seats         // of speeches
 	speeches    sync.WaitGroup // under way, and the ends of their holds
-	looks       singleflight.Group
+	ready       *Recent[parts]
 	parsing     chan struct{}   // holds one for each large body that is parsed
 	life        context.Context // ends with Close
 	end         context.CancelFunc
@@ -83,6 +82,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.life, s.end = context.WithCancel(context.Background())
+	s.ready = NewRecent(cfg.Now, s.lookAtParts)
 	s.echo.Use(s.observe)
 	s.mount(s.echo)
 	return s, nil

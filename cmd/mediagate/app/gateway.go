@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -332,38 +330,4 @@ func (g *Gateway) awaitTemporal(ctx context.Context) error {
 		case <-time.After(2 * time.Second):
 		}
 	}
-}
-
-// OpsHandler answers for a worker: 503 without database or Temporal (D20), or
-// with a clock that is wrong (D10).
-func (g *Gateway) OpsHandler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"status":"ok"}` + "\n"))
-	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
-		defer cancel()
-		w.Header().Set("Content-Type", "application/json")
-		if err := errors.Join(g.Store.Ping(ctx), g.Store.CheckClock(ctx), g.pingTemporal(ctx)); err != nil {
-			g.log.WarnContext(ctx, "worker is not ready", "error", err)
-			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = w.Write([]byte(`{"status":"unavailable"}` + "\n"))
-			return
-		}
-		_, _ = w.Write([]byte(`{"status":"ok"}` + "\n"))
-	})
-	return mux
-}
-
-// ServeOps serves the worker's health until ctx ends.
-func (g *Gateway) ServeOps(ctx context.Context, l net.Listener) error {
-	s := &http.Server{Handler: g.OpsHandler(), ReadHeaderTimeout: 5 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
-	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
-	defer stop()
-	if err := s.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }

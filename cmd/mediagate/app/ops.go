@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/mediagate/mediagate/api"
+)
+
+// opsDeadline bounds a look at what a worker needs.
+const opsDeadline = 3 * time.Second
+
+// OpsHandler answers for a worker: 503 without database or Temporal (D20), or
+// with a clock that is wrong (D10). What it says of that is a second old at most.
+func (g *Gateway) OpsHandler() http.Handler {
+	return opsHandler(api.NewRecent(g.Store.Now, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), opsDeadline)
+		defer cancel()
+		err := errors.Join(g.Store.Ping(ctx), g.Store.CheckClock(ctx), g.pingTemporal(ctx))
+		if err != nil {
+			g.log.WarnContext(ctx, "worker is not ready", "error", err)
+		}
+		return err
+	}))
+}
+
+func opsHandler(ready *api.Recent[error]) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"status":"ok"}` + "\n"))
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if ready.Get() != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"status":"unavailable"}` + "\n"))
+			return
+		}
+		_, _ = w.Write([]byte(`{"status":"ok"}` + "\n"))
+	})
+	return mux
+}
+
+// Bounds of a connection to the ops server, whose answers are a line.
+const (
+	opsHeaderTimeout  = 5 * time.Second
+	opsRequestTimeout = 10 * time.Second
+	opsAnswerTimeout  = 10 * time.Second // from the end of the header, a look's deadline within it
+	opsIdleTimeout    = 2 * time.Minute
+	opsHeaderBytes    = 16 << 10
+)
+
+// opsServer serves a worker's health.
+func opsServer(ctx context.Context, handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: opsHeaderTimeout, ReadTimeout: opsRequestTimeout, WriteTimeout: opsAnswerTimeout,
+		IdleTimeout: opsIdleTimeout, MaxHeaderBytes: opsHeaderBytes, ErrorLog: api.NewServerLog(log),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+}
+
+// ServeOps serves the worker's health until ctx ends.
+func (g *Gateway) ServeOps(ctx context.Context, l net.Listener) error {
+	s := opsServer(ctx, g.OpsHandler(), g.log)
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer stop()
+	if err := s.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
