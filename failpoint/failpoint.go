@@ -79,6 +79,13 @@ func Arm(name, dir string) error {
 	return nil
 }
 
+// Armed is the point that is armed; empty: none.
+func Armed() string {
+	armed.Lock()
+	defer armed.Unlock()
+	return armed.name
+}
+
 // settle is longer than a signal of our own takes to arrive in every thread.
 const settle = 50 * time.Millisecond
 

@@ -27,6 +27,9 @@ func TestHit(t *testing.T) {
 		if err := failpoint.Arm(failpoint.Mirrored, dir); err != nil {
 			t.Fatal(err)
 		}
+		if got := failpoint.Armed(); got != failpoint.Mirrored {
+			t.Errorf("armed is %q", got)
+		}
 		failpoint.Hit(failpoint.IntentStored) // not armed
 		failpoint.Hit(failpoint.Mirrored)
 		return

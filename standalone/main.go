@@ -35,6 +35,7 @@ func main() {
 	// action is back.
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, restore)
+	syscall.Umask(0o077) // of all that the embedded servers make, too
 	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 }
 

@@ -27,8 +27,8 @@ type Dir struct {
 	lock *os.File
 }
 
-// Open makes the folder when it is absent, takes it for this process, and
-// removes what an earlier process announced. It returns ErrLocked when another
+// Open makes the folder when it is absent, takes it for this process, shuts
+// others out of it, and removes what an earlier process announced. It returns ErrLocked when another
 // process holds the folder. The kernel lets go of the lock when the process
 // dies, however it dies.
 func Open(path string) (*Dir, error) {
@@ -37,6 +37,9 @@ func Open(path string) (*Dir, error) {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	if err := own(path); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
@@ -51,10 +54,63 @@ func Open(path string) (*Dir, error) {
 		return nil, fmt.Errorf("lock the data folder: %w", err)
 	}
 	d := &Dir{path: path, lock: lock}
-	if err := errors.Join(d.noteHolder(), d.Retract()); err != nil {
+	if err := errors.Join(d.shut(), d.noteHolder(), d.Retract()); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// own refuses folders that are for many, such as /tmp: they hold others' files,
+// and cannot be shut.
+func own(path string) error {
+	about, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if about.Mode()&fs.ModeSticky != 0 {
+		return fmt.Errorf("%s is shared with others: take a folder of its own", path)
+	}
+	return nil
+}
+
+// shut takes the rights of others from the folder, and from what lies in it:
+// it may have been there before, or have come out of a backup. What lies deeper
+// is behind these. Links are left alone, whatever they lead to.
+func (d *Dir) shut() error {
+	about, err := os.Stat(d.path)
+	if err != nil {
+		return err
+	}
+	if err := shut(d.path, about); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		about, err := entry.Info()
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return err
+		case about.IsDir() || about.Mode().IsRegular():
+			if err := shut(d.Path(entry.Name()), about); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+const othersRights = 0o077
+
+func shut(path string, about fs.FileInfo) error {
+	if about.Mode().Perm()&othersRights == 0 {
+		return nil
+	}
+	return os.Chmod(path, about.Mode().Perm()&^othersRights)
 }
 
 // Path returns the absolute path of name in the folder.

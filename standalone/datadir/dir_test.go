@@ -37,6 +37,53 @@ func TestOpenIsExclusive(t *testing.T) {
 	open(t, path)
 }
 
+// A folder that was there is shut like one that is made, with all that lies in it.
+func TestOpenShutsOthersOut(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	for _, file := range []string{filepath.Join(path, "secrets.json"), filepath.Join(path, "mediagate.db"), elsewhere} {
+		if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(
+		os.Mkdir(filepath.Join(path, "s3"), 0o700), os.Symlink(elsewhere, filepath.Join(path, "link")),
+		os.Chmod(path, 0o755), os.Chmod(filepath.Join(path, "s3"), 0o775), os.Chmod(filepath.Join(path, "secrets.json"), 0o644),
+		os.Chmod(filepath.Join(path, "mediagate.db"), 0o666), os.Chmod(elsewhere, 0o644),
+	); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path)
+	for file, want := range map[string]fs.FileMode{
+		".": 0o700, "lock": 0o600, "secrets.json": 0o600, "mediagate.db": 0o600, "s3": 0o700, "link": 0o644,
+	} {
+		about, err := os.Stat(filepath.Join(path, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := about.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", file, got, want)
+		}
+	}
+}
+
+// A folder for many is not shut, and takes no secrets.
+func TestSharedFolderIsRefused(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	if err := os.Chmod(path, 0o777|fs.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	if dir, err := datadir.Open(path); err == nil {
+		t.Errorf("%v is taken", dir)
+	}
+	about, err := os.Stat(path)
+	if err != nil || about.Mode().Perm() != 0o777 {
+		t.Errorf("mode %v, %v", about.Mode(), err)
+	}
+}
+
 func TestRefusedOpenLeavesTheAnnouncement(t *testing.T) {
 	t.Parallel()
 	dir := open(t, t.TempDir())

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/mediagate/mediagate/failpoint"
 )
 
 // Roles says which parts of the gateway a process runs.
@@ -62,6 +64,7 @@ func (r Roles) close() error {
 // has handed its work back.
 func (g *Gateway) Run(ctx context.Context, r Roles) error {
 	r.announce(ctx, g.log)
+	g.warnOfRisks(ctx, failpoint.Armed())
 	if err := g.openSite(r.API); err != nil {
 		return errors.Join(err, r.close())
 	}

@@ -1,0 +1,39 @@
+package app
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// warnOfRisks says what no production should run with: an armed failpoint, and
+// vendors who are called in the clear.
+func (g *Gateway) warnOfRisks(ctx context.Context, point string) {
+	if point != "" {
+		g.log.WarnContext(ctx, "a failpoint is armed: the process will end or stop itself there", "failpoint", point)
+	}
+	for _, name := range unencrypted(g.Config.Channels) {
+		g.log.WarnContext(ctx, "base_url is plain http: credentials, prompts and results pass unencrypted", "channel", name)
+	}
+}
+
+// unencrypted are the names of the channels whose vendor is called without TLS on
+// another machine.
+func unencrypted(channels []Channel) (names []string) {
+	for _, c := range channels {
+		if u, err := url.Parse(c.BaseURL); err == nil && u.Scheme == "http" && !loopback(u.Hostname()) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// loopback reports whether a host is this machine by its very name.
+func loopback(host string) bool {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.Unmap().IsLoopback()
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}

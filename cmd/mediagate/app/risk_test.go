@@ -1,0 +1,56 @@
+package app
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate/failpoint"
+)
+
+// Plain http to another machine is warned of at start, by the channel's name: the
+// address may hold credentials.
+func TestWarnsOfPlainHTTP(t *testing.T) {
+	t.Parallel()
+	var want, got []string
+	var channels []Channel
+	for base, warned := range map[string]bool{
+		"": false, "https://api.example.com": false, "http://127.0.0.1:9900/kling": false, "http://[::1]:9900": false,
+		"http://[::ffff:127.0.0.1]": false, "http://LOCALHOST:1/v1": false, "http://sandbox.localhost": false,
+		"http://api.example.com": true, "HTTP://api.example.com": true, "http://10.0.0.1": true, "http://localhost.example.com": true,
+		"http://user:password@vendor": true,
+	} {
+		channels = append(channels, Channel{Name: "of " + base, BaseURL: base})
+		if warned {
+			want = append(want, "of "+base)
+		}
+	}
+	for _, c := range channels {
+		got = append(got, unencrypted([]Channel{c})...)
+	}
+	if diff := cmp.Diff(sorted(want), sorted(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var log bytes.Buffer
+	g := &Gateway{log: slog.New(slog.NewTextHandler(&log, nil)), Config: Config{Channels: []Channel{{Name: "a", BaseURL: "http://user:password@vendor"}}}}
+	g.warnOfRisks(t.Context(), "")
+	if text := log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "channel=a") || strings.Contains(text, "password") {
+		t.Errorf("%s", text)
+	}
+}
+
+func TestWarnsOfFailpoints(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	g := &Gateway{log: slog.New(slog.NewTextHandler(&log, nil))}
+	g.warnOfRisks(t.Context(), failpoint.SpeechSent)
+	if text := log.String(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, "failpoint="+failpoint.SpeechSent) {
+		t.Errorf("%s", text)
+	}
+}
+
+func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
