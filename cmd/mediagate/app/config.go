@@ -57,8 +57,19 @@ type APIConnections struct {
 
 // Temporal says where the Temporal server is.
 type Temporal struct {
-	Address   string `yaml:"address" help:"host:port of the Temporal frontend"`
-	Namespace string `yaml:"namespace" help:"Temporal namespace"`
+	Address   string      `yaml:"address" help:"host:port of the Temporal frontend"`
+	Namespace string      `yaml:"namespace" help:"Temporal namespace"`
+	TLS       TemporalTLS `yaml:"tls"`
+	APIKey    string      `yaml:"api_key" secret:"true" help:"API key for Temporal; means TLS unless temporal.tls.mode is off"`
+}
+
+// TemporalTLS says how the Temporal server is known, and we to it.
+type TemporalTLS struct {
+	Mode       string `yaml:"mode" help:"auto: TLS where another setting here or an api_key asks for it; on; off"`
+	CA         string `yaml:"ca" help:"file of the authorities that may vouch for the server (PEM); empty: the system's"`
+	Cert       string `yaml:"cert" help:"file of our certificate (PEM), read anew for each connection"`
+	Key        string `yaml:"key" help:"file of its private key (PEM)"`
+	ServerName string `yaml:"server_name" help:"name that the server's certificate must have; empty: the host of the address"`
 }
 
 // S3 says where results are kept. Without keys, the SDK's own chain finds them.
@@ -150,7 +161,7 @@ const day = 24 * time.Hour
 func Defaults() Config {
 	return Config{
 		DatabasePool:   DatabasePool{Size: 50, MaxAge: 30 * time.Minute},
-		Temporal:       Temporal{Address: "127.0.0.1:7233", Namespace: "mediagate"},
+		Temporal:       Temporal{Address: "127.0.0.1:7233", Namespace: "mediagate", TLS: TemporalTLS{Mode: tlsAuto}},
 		S3:             S3{Region: "us-east-1", Bucket: "mediagate", PathStyle: true},
 		APIListen:      ":8080",
 		APIConnections: APIConnections{Total: 10_000, PerAddress: 5_000},

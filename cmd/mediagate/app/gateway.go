@@ -14,7 +14,6 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
@@ -93,9 +92,11 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("s3: %w", err)
 	}
-	if g.Temporal, err = client.NewLazyClient(client.Options{
-		HostPort: c.Temporal.Address, Namespace: c.Temporal.Namespace, Logger: log.NewStructuredLogger(o.Logger),
-	}); err != nil {
+	temporal, err := c.Temporal.options(o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	if g.Temporal, err = client.NewLazyClient(temporal); err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
 	}
 	if g.Store, err = openStore(ctx, c, o); err != nil {
@@ -273,6 +274,16 @@ func (g *Gateway) routes(models *catalog.Catalog) api.Routes {
 func (g *Gateway) pingTemporal(ctx context.Context) error {
 	_, err := g.Temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
 	return err
+}
+
+// checkTemporal tells early, and why, that Temporal does not answer: the API serves
+// without it, so that nothing else would.
+func (g *Gateway) checkTemporal(ctx context.Context) {
+	try, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := g.pingTemporal(try); err != nil && ctx.Err() == nil {
+		g.log.WarnContext(ctx, "Temporal does not answer, tasks wait for it", "error", err)
+	}
 }
 
 // RunWorker serves the task queues until ctx ends, and drains within the

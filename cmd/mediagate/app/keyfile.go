@@ -12,9 +12,13 @@ import (
 // maxKeyFile is more than any file of keys needs.
 const maxKeyFile = 64 << 10
 
-// readKeyFile reads a file that holds keys. One that anybody may write to is
-// refused: whoever can replace a key needs not know it. Errors never quote it.
-func readKeyFile(name string) (string, error) {
+// readKeyFile reads a file that holds keys.
+func readKeyFile(name string) (string, error) { return readTextFile(name, maxKeyFile) }
+
+// readTextFile reads a file on which trust hangs, of at most so many bytes. One that
+// anybody may write to is refused: whoever can replace a key needs not know
+// it. Errors never quote it.
+func readTextFile(name string, most int64) (string, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return "", err
@@ -27,20 +31,20 @@ func readKeyFile(name string) (string, error) {
 	if about.Mode().IsRegular() && about.Mode().Perm()&0o002 != 0 {
 		return "", fmt.Errorf("%s may be written by anybody (mode %04o): chmod o-w", name, about.Mode().Perm())
 	}
-	text, err := io.ReadAll(io.LimitReader(file, maxKeyFile+1))
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
 	switch {
 	case err != nil:
 		return "", err
-	case len(text) > maxKeyFile:
-		return "", fmt.Errorf("%s is larger than %d bytes", name, maxKeyFile)
+	case int64(len(text)) > most:
+		return "", fmt.Errorf("%s is larger than %d bytes", name, most)
 	case bytes.IndexByte(text, 0) >= 0:
 		return "", errors.New(name + " is no text")
 	}
 	return string(text), nil
 }
 
-// Warnings tell of secrets in force that others on the machine can see: in
-// files that anybody may read, and in the arguments of the process.
+// Warnings tell of secrets in force that others can see: in files that anybody
+// may read, in the arguments of the process, and on the network.
 func (s Sources) Warnings(c Config) []string {
 	_, flags, err := parseFlags(s)
 	if err != nil {
@@ -54,12 +58,15 @@ func (s Sources) Warnings(c Config) []string {
 		}
 	}
 	for _, f := range []struct{ path, name string }{
-		{"admin_key_file", c.AdminKeyFile}, {"encryption_keys_file", c.EncryptionKeysFile},
+		{"admin_key_file", c.AdminKeyFile}, {"encryption_keys_file", c.EncryptionKeysFile}, {"temporal.tls.key", c.Temporal.TLS.Key},
 	} {
 		about, err := os.Stat(f.name)
 		if err == nil && about.Mode().IsRegular() && about.Mode().Perm()&0o004 != 0 {
 			list = append(list, fmt.Sprintf("%s: anybody may read the file (mode %04o)", f.path, about.Mode().Perm()))
 		}
+	}
+	if c.Temporal.APIKey != "" && !c.Temporal.encrypted() {
+		list = append(list, "temporal.api_key: goes over the network in clear, since temporal.tls.mode is off")
 	}
 	return list
 }

@@ -130,6 +130,9 @@ func TestWarnings(t *testing.T) {
 		"a key in the arguments":  {args: []string{"-admin-key", firstKey}, want: []string{"-admin-key" + arguments}},
 		"a URL without password":  {args: []string{"-database-url", "postgres://db/gate"}},
 		"a URL with a password":   {args: []string{"-database-url", "postgres://gate:hunter2@db/gate"}, want: []string{"-database-url" + arguments}},
+		"an API key in clear":     {env: []string{"MEDIAGATE_TEMPORAL_API_KEY=hunter2", "MEDIAGATE_TEMPORAL_TLS_MODE=off"}, want: []string{"temporal.api_key: goes over the network in clear, since temporal.tls.mode is off"}},
+		"an API key over TLS":     {env: []string{"MEDIAGATE_TEMPORAL_API_KEY=hunter2"}},
+		"an open private key":     {env: []string{"MEDIAGATE_TEMPORAL_TLS_KEY=" + open}, want: []string{"temporal.tls.key: anybody may read the file (mode 0644)"}},
 		"channels as an argument": {args: []string{"-channels", "[{name: k, provider: kling, base_url: 'https://x', credentials: {api_key: hunter2}}]"}, want: []string{"-channels" + arguments}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -98,7 +98,9 @@ func Load(src Sources) (Config, error) {
 		c.Channels[i] = channelDefaults(c.Channels[i])
 	}
 	l.origin = ""
-	paths := []*string{&c.AdminKeyFile, &c.EncryptionKeysFile, &c.CatalogDir}
+	paths := []*string{
+		&c.AdminKeyFile, &c.EncryptionKeysFile, &c.CatalogDir, &c.Temporal.TLS.CA, &c.Temporal.TLS.Cert, &c.Temporal.TLS.Key,
+	}
 	c.Moderation.Files = slices.Clone(c.Moderation.Files) // those of src.Base stay
 	for i := range c.Moderation.Files {
 		paths = append(paths, &c.Moderation.Files[i])

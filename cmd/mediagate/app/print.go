@@ -31,6 +31,9 @@ func (c Config) Format(f fmt.State, _ rune) { format(f, c) }
 // Format writes the settings of the bucket without its secret key.
 func (c S3) Format(f fmt.State, _ rune) { format(f, c) }
 
+// Format writes where Temporal is without the API key.
+func (t Temporal) Format(f fmt.State, _ rune) { format(f, t) }
+
 // Format writes the channel without its credentials.
 func (c Channel) Format(f fmt.State, _ rune) { format(f, c) }
 
@@ -39,6 +42,9 @@ func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(c
 
 // MarshalJSON writes what Format does, as a text.
 func (c S3) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(c)) }
+
+// MarshalJSON writes what Format does, as a text.
+func (t Temporal) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(t)) }
 
 // MarshalJSON writes what Format does, as a text.
 func (c Channel) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(c)) }

@@ -74,6 +74,10 @@ func (g *Gateway) Run(ctx context.Context, r Roles) error {
 		return nil
 	})
 	if r.API != nil {
+		group.Go(func() error {
+			g.checkTemporal(ctx)
+			return nil
+		})
 		server, err := g.API()
 		if err != nil {
 			return errors.Join(err, r.close())

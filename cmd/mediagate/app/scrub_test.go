@@ -36,6 +36,8 @@ func secretive() (c Config, secrets map[string]string) {
 		panic(err)
 	}
 	secrets["whole account"] = string(account)
+	secrets["temporal"] = "temporal-api-key-0123456789"
+	c.Temporal.APIKey = secrets["temporal"]
 	c.Channels = []Channel{
 		{Name: "a", Provider: "kling", Credentials: map[string]string{"api_key": secrets["credential"]}, CallbackSecret: secrets["callback"]},
 		{Name: "b", Provider: "vertex", Credentials: map[string]string{"service_account": string(account)}},
@@ -109,7 +111,7 @@ func TestSettingsAreNeverPrinted(t *testing.T) {
 	c, secrets := secretive()
 	g := &Gateway{Config: c}
 	var out bytes.Buffer
-	for _, value := range []any{c, &c, c.S3, c.Channels, c.Channels[0], &c.Channels[1], g, struct{ Config Config }{c}} {
+	for _, value := range []any{c, &c, c.S3, c.Temporal, c.Channels, c.Channels[0], &c.Channels[1], g, struct{ Config Config }{c}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 			fmt.Fprintf(&out, verb+"\n", value)
 		}

@@ -55,8 +55,7 @@ func (c Config) problems(embedded bool) []problem {
 		strings.HasPrefix(c.DatabaseURL, "postgres://") || strings.HasPrefix(c.DatabaseURL, "postgresql://"),
 		"database_url", "must be a postgres:// URL")
 	v.check(c.DatabasePool.Size > 0, "database_pool.size", "must be above 0")
-	v.hostPort("temporal.address", c.Temporal.Address, false)
-	v.check(c.Temporal.Namespace != "", "temporal.namespace", "must not be empty")
+	v.temporal(c.Temporal)
 	v.check(c.S3.Bucket != "", "s3.bucket", "must not be empty")
 	v.check(c.S3.Region != "", "s3.region", "must not be empty")
 	v.check(c.S3.Endpoint == "" || webURL(c.S3.Endpoint), "s3.endpoint", "must be an http or https URL")

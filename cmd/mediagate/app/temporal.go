@@ -1,0 +1,151 @@
+package app
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"unicode"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+)
+
+// What TemporalTLS.Mode may be.
+const (
+	tlsAuto = "auto" // where another setting asks for it
+	tlsOn   = "on"
+	tlsOff  = "off"
+)
+
+// options are those of the one client that each program has. Files that they
+// name are read here, and certificates at each handshake anew.
+func (t Temporal) options(logger *slog.Logger) (client.Options, error) {
+	o := client.Options{HostPort: t.Address, Namespace: t.Namespace, Logger: log.NewStructuredLogger(logger)}
+	if t.APIKey != "" {
+		o.Credentials = client.NewAPIKeyStaticCredentials(t.APIKey)
+	}
+	if !t.encrypted() {
+		o.ConnectionOptions.TLSDisabled = true // or the library would take an API key for a wish
+		return o, nil
+	}
+	config, problems := t.TLS.config(logger)
+	var wrong []error
+	for _, p := range problems {
+		wrong = append(wrong, p)
+	}
+	o.ConnectionOptions.TLS = config
+	return o, errors.Join(wrong...)
+}
+
+// encrypted reports whether Temporal is spoken to over TLS.
+func (t Temporal) encrypted() bool {
+	switch t.TLS.Mode {
+	case tlsOn:
+		return true
+	case tlsOff:
+		return false
+	default:
+		return t.APIKey != "" || t.TLS.asked()
+	}
+}
+
+// asked reports that something is set which only TLS needs.
+func (t TemporalTLS) asked() bool { return t.CA != "" || t.Cert != "" || t.Key != "" || t.ServerName != "" }
+
+// config is what a handshake needs, or all that is wrong with the settings.
+func (t TemporalTLS) config(logger *slog.Logger) (*tls.Config, []problem) {
+	v := &validator{}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	if t.CA != "" {
+		text, err := readTextFile(t.CA, maxCertificates)
+		c.RootCAs = x509.NewCertPool()
+		switch {
+		case err != nil:
+			v.add("temporal.tls.ca", err.Error())
+		case !c.RootCAs.AppendCertsFromPEM([]byte(text)):
+			v.add("temporal.tls.ca", t.CA+" holds no certificate in PEM")
+		}
+	}
+	switch {
+	case (t.Cert == "") != (t.Key == ""):
+		v.add("temporal.tls.key", "goes with cert: set both or neither", "temporal.tls.cert", "temporal.tls.key")
+	case t.Cert != "":
+		own := &ownCertificate{cert: t.Cert, key: t.Key, log: logger}
+		var wrong *problem
+		if own.last, wrong = own.read(); wrong != nil {
+			v.problems = append(v.problems, *wrong)
+		}
+		c.GetClientCertificate = own.get
+	}
+	return c, v.problems
+}
+
+// maxCertificates is more than the certificates of all authorities take.
+const maxCertificates = 4 << 20
+
+// ownCertificate is what we show to the server. It is read at each handshake,
+// so that a renewed one is in use from the next connection on.
+type ownCertificate struct {
+	cert, key string // files
+	log       *slog.Logger
+
+	mu   sync.Mutex
+	last *tls.Certificate // that could be read
+}
+
+// get reads the files, or falls back on what they held before: who renews them
+// writes one after the other.
+func (o *ownCertificate) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	fresh, wrong := o.read()
+	if wrong == nil {
+		o.last = fresh
+		return fresh, nil
+	}
+	o.log.Warn("the certificate for Temporal cannot be read, the one before is shown", "error", *wrong)
+	return o.last, nil
+}
+
+func (o *ownCertificate) read() (*tls.Certificate, *problem) {
+	at := func(path, text string) *problem { return &problem{path, text, []string{path}} }
+	cert, err := readTextFile(o.cert, maxCertificates)
+	if err != nil {
+		return nil, at("temporal.tls.cert", err.Error())
+	}
+	block, _ := pem.Decode([]byte(cert))
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, at("temporal.tls.cert", o.cert+" does not begin with a certificate in PEM")
+	}
+	key, err := readKeyFile(o.key)
+	if err != nil {
+		return nil, at("temporal.tls.key", err.Error())
+	}
+	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
+	if err != nil {
+		return nil, at("temporal.tls.key", fmt.Sprintf("%s and %s are no pair: %s", o.key, o.cert, strings.TrimPrefix(err.Error(), "tls: ")))
+	}
+	return &pair, nil
+}
+
+// temporal judges how Temporal is reached.
+func (v *validator) temporal(t Temporal) {
+	v.hostPort("temporal.address", t.Address, false)
+	v.check(t.Namespace != "", "temporal.namespace", "must not be empty")
+	unsendable := func(r rune) bool { return unicode.IsSpace(r) || r < ' ' || r > '~' }
+	v.check(!strings.ContainsFunc(t.APIKey, unsendable), "temporal.api_key", "must hold no spaces and nothing beyond ASCII")
+	switch t.TLS.Mode {
+	case tlsAuto, tlsOn:
+		_, problems := t.TLS.config(slog.New(slog.DiscardHandler))
+		v.problems = append(v.problems, problems...)
+	case tlsOff:
+		v.check(!t.TLS.asked(), "temporal.tls.mode", "%s leaves no use for ca, cert, key and server_name", tlsOff)
+	default:
+		v.add("temporal.tls.mode", "must be auto, on or off")
+	}
+}
