@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"slices"
 	"time"
 
@@ -35,6 +36,7 @@ type Config struct {
 	Moderator Moderator
 
 	AdminKey       string           // empty: nobody is an operator
+	AdminListener  net.Listener     // of the admin API, which is nowhere else then; nil: where the rest is. Serve closes it
 	Channels       []Channel        // as configured
 	CreditsPerUnit int64            // 0: 1000
 	Currency       string           // empty: USD

@@ -141,3 +141,6 @@ func Suspects(s *Server) int {
 	defer s.tries.mu.Unlock()
 	return len(s.tries.of)
 }
+
+// ThroughAdmin reports that a request came by the admin API's own listener.
+func ThroughAdmin(r *http.Request) bool { return r.Context().Value(throughAdmin{}) != nil }

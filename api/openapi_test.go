@@ -46,6 +46,9 @@ func contractOf(server *api.Server) (*openapitest.Contract, error) {
 func judgeAnswers(t *testing.T, server *api.Server) {
 	t.Helper()
 	api.Watch(server, func(r *http.Request, status int, header http.Header, body []byte) {
+		if api.ThroughAdmin(r) {
+			return // the document is of what clients reach
+		}
 		contract, err := contractOf(server)
 		if err == nil {
 			err = contract.Check(openapitest.Answer{Method: r.Method, Path: r.URL.Path, Status: status, Header: header, Body: body})

@@ -52,9 +52,8 @@ const (
 	artPath   = "/v1/artgen/generations"
 
 	openAPIPath = "/openapi.json"
-
-	healthPath = "/healthz"
-	readyPath  = "/readyz"
+	healthPath  = "/healthz"
+	readyPath   = "/readyz"
 )
 
 // routes is the API surface. A path with a trailing slash is another path.

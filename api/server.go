@@ -91,15 +91,6 @@ func New(cfg Config) (*Server, error) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
 
-// httpServer is how every listener of ours is served.
-func (s *Server) httpServer() *http.Server {
-	return &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ConnContext: withConnection, ConnState: noteState, ErrorLog: NewServerLog(s.log),
-	}
-}
-
 // Bounds of a connection. net/http counts both from the end of the header, so
 // an answer has what is left after the slowest body: enough for the database
 // to be too late. A request that waits for a task for 60 s ends within either.
@@ -113,18 +104,24 @@ const (
 	cutTime        = 3 * time.Second // for the ends of calls that are cut off
 )
 
-// Serve answers on the listener until ctx ends, then hands long polls back,
-// lets running requests finish, speeches among them, starts the workflows that
-// wait for it, and returns nil. What does not end within the grace time is cut off.
+// Serve answers on the listener, and on the admin API's own, until ctx ends, then
+// hands long polls back, lets running requests finish, speeches among them, starts
+// the workflows that wait for it, and returns nil. What does not end within the
+// grace time is cut off.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	server := s.httpServer()
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener{l, s.connections}) }()
+	doors := s.doors(l)
+	failed := make(chan error, len(doors))
+	for _, d := range doors {
+		go func() { failed <- d.Serve(d.listener) }()
+	}
 	var sweeping sync.WaitGroup
 	sweeping.Go(s.sweepSpeeches)
 	defer sweeping.Wait()
 	select {
 	case err := <-failed:
+		for _, d := range doors {
+			_ = d.Close()
+		}
 		s.Close()
 		return fmt.Errorf("serving the API: %w", err)
 	case <-ctx.Done():
@@ -132,15 +129,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.watch.close()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
 	defer cancel()
-	err := server.Shutdown(grace)
-	if err != nil {
-		s.end()            // so that they know by whom
-		_ = server.Close() // those that did not end in time are cut off
-	}
+	err := shutDown(grace, doors, s.end) // so that those that are cut off know by whom
 	s.starts.drain(grace)
 	s.awaitSpeeches()
-	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
-		s.log.WarnContext(ctx, "the API had stopped by itself", "error", served)
+	for range doors {
+		if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
+			s.log.WarnContext(ctx, "the API had stopped by itself", "error", served)
+		}
 	}
 	s.Close()
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -202,7 +197,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		ec.Response().Before(c.skipBody)
 		route := s.routePath(ec)
 		known, routed := s.envelopes[route]
-		if routed {
+		if routed = routed && s.servedHere(ec.Request(), route); routed {
 			c.envelope = known
 		} else {
 			c.envelope = envelopeFor(ec.Request().URL.Path)

@@ -12,6 +12,7 @@ type announcement struct {
 	Version  string   `json:"version"`
 	PID      int      `json:"pid"`
 	API      string   `json:"api,omitempty"`
+	Admin    string   `json:"admin,omitempty"` // of the admin API, where it is not at API
 	Temporal string   `json:"temporal,omitempty"`
 	UI       string   `json:"ui,omitempty"`
 	S3       *s3Place `json:"s3,omitempty"`
@@ -40,6 +41,7 @@ func printBanner(w io.Writer, a announcement, data string) error {
 		}
 	}
 	line("API", a.API)
+	line("Admin API", a.Admin)
 	line("Temporal UI", a.UI)
 	line("Temporal", a.Temporal)
 	if a.S3 != nil {

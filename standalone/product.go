@@ -33,7 +33,7 @@ const productGrace = 10 * time.Second
 
 // startProduct starts the product itself over the embedded servers: the
 // database, the API, the worker; at the first start it makes the account demo.
-// It fills in the API's and the ops' URL, the key and the admin key.
+// It fills in the API's, the admin API's and the ops' URL, the key and the admin key.
 func startProduct(
 	ctx context.Context, running *stack, dir *datadir.Dir, secrets datadir.Secrets, opts options,
 	where *announcement,
@@ -71,6 +71,9 @@ func startProduct(
 		return err
 	}
 	where.API = "http://" + dialable(roles.API.Addr().String())
+	if roles.Admin != nil {
+		where.Admin = "http://" + dialable(roles.Admin.Addr().String())
+	}
 	where.Ops = "http://" + dialable(roles.Ops.Addr().String())
 	where.AdminKey = c.AdminKey
 

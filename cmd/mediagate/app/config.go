@@ -17,6 +17,7 @@ type Config struct {
 	APIListen          string           `yaml:"api_listen" help:"address of the API"`
 	APIConnections     APIConnections   `yaml:"api_connections"`
 	OpsListen          string           `yaml:"ops_listen" help:"address of a worker's health"`
+	AdminListen        string           `yaml:"admin_listen" help:"address of the admin API, which is nowhere else then; empty: api_listen"`
 	AdminKey           string           `yaml:"admin_key" secret:"true" help:"the operators' key, at least 32 characters"`
 	AdminKeyFile       string           `yaml:"admin_key_file" help:"file that holds the admin key, instead of admin_key"`
 	EncryptionKeys     []string         `yaml:"encryption_keys" secret:"true" help:"base64 of 32 bytes each: the first encrypts, all decrypt"`

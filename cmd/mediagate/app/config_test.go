@@ -515,6 +515,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	c.EncryptionKeys = []string{"short"}
 	c.S3.AccessKeyID = "alone"
 	c.PublicURL = "ftp://example.com"
+	c.AdminListen = "9999"
 	c.TaskTimeout = 0
 	c.DatabasePool = app.DatabasePool{}
 	c.APIConnections = app.APIConnections{PerAddress: -1}
@@ -527,7 +528,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		t.Fatal("valid")
 	}
 	for _, path := range []string{
-		"database_url:", "database_pool.size:", "database_pool.max_age:", "admin_key:", "encryption_keys[0]:", "s3.secret_access_key:", "public_url:", "task_timeout:",
+		"database_url:", "database_pool.size:", "database_pool.max_age:", "admin_listen:", "admin_key:", "encryption_keys[0]:", "s3.secret_access_key:", "public_url:", "task_timeout:",
 		"api_connections.total:", "api_connections.per_address:", "outbound.allow[0]:", "moderation.mode:", "groups.default:", "groups.gold.price_factor:", "groups.gold.capacity:",
 		"channels[0]", `"nobody"`, "channels[1].name:", "channels[1].poll_interval:", "channels[1].requests_per_second:",
 	} {

@@ -230,8 +230,8 @@ func (g *Gateway) checkSeals(ctx context.Context) {
 	}
 }
 
-// API builds the API.
-func (g *Gateway) API() (*api.Server, error) {
+// API builds the API. admin is the admin API's own listener, nil where it has none.
+func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 	c := g.Config
 	groups := make(map[string]api.Group, len(c.Groups))
 	for name, group := range c.Groups {
@@ -254,7 +254,7 @@ func (g *Gateway) API() (*api.Server, error) {
 			_, err := g.rules.CheckWebhookURL(raw)
 			return err
 		},
-		AdminKey: c.AdminKey, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
+		AdminKey: c.AdminKey, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
 		BodyBudget: bodyBudget(), UploadsAtOnce: int(clientMemory() / blob.MinMemory), TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, CORSOrigins: c.CORSOrigins, TrustedProxies: proxies,
 		Connections: g.connections(), ConnectionsPerAddress: c.APIConnections.PerAddress,
 		Version: g.opts.Version, Now: g.Store.Now, Logger: g.log,

@@ -16,6 +16,7 @@ import (
 // Roles says which parts of the gateway a process runs.
 type Roles struct {
 	API    net.Listener // nil: none
+	Admin  net.Listener // of the admin API alone; nil: it is where the API is
 	Ops    net.Listener // nil: none
 	Worker bool
 }
@@ -26,6 +27,11 @@ func (c Config) Listen(ctx context.Context, apiToo, workerToo bool) (r Roles, er
 	if apiToo {
 		if r.API, err = lc.Listen(ctx, "tcp", c.APIListen); err != nil {
 			return r, fmt.Errorf("api_listen: %w", err)
+		}
+	}
+	if apiToo && c.AdminListen != "" {
+		if r.Admin, err = lc.Listen(ctx, "tcp", c.AdminListen); err != nil {
+			return r, errors.Join(fmt.Errorf("admin_listen: %w", err), r.close())
 		}
 	}
 	if workerToo {
@@ -42,7 +48,7 @@ func (r Roles) announce(ctx context.Context, log *slog.Logger) {
 	for _, part := range []struct {
 		name string
 		l    net.Listener
-	}{{"api", r.API}, {"ops", r.Ops}} {
+	}{{"api", r.API}, {"admin", r.Admin}, {"ops", r.Ops}} {
 		if part.l != nil {
 			log.InfoContext(ctx, "listening", "listener", part.name, "address", part.l.Addr().String())
 		}
@@ -51,7 +57,7 @@ func (r Roles) announce(ctx context.Context, log *slog.Logger) {
 
 func (r Roles) close() error {
 	var err error
-	for _, l := range []net.Listener{r.API, r.Ops} {
+	for _, l := range []net.Listener{r.API, r.Admin, r.Ops} {
 		if l != nil {
 			err = errors.Join(err, l.Close())
 		}
@@ -78,7 +84,7 @@ func (g *Gateway) Run(ctx context.Context, r Roles) error {
 			g.checkTemporal(ctx)
 			return nil
 		})
-		server, err := g.API()
+		server, err := g.API(r.Admin)
 		if err != nil {
 			return errors.Join(err, r.close())
 		}

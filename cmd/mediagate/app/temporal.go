@@ -55,7 +55,9 @@ func (t Temporal) encrypted() bool {
 }
 
 // asked reports that something is set which only TLS needs.
-func (t TemporalTLS) asked() bool { return t.CA != "" || t.Cert != "" || t.Key != "" || t.ServerName != "" }
+func (t TemporalTLS) asked() bool {
+	return t.CA != "" || t.Cert != "" || t.Key != "" || t.ServerName != ""
+}
 
 // config is what a handshake needs, or all that is wrong with the settings.
 func (t TemporalTLS) config(logger *slog.Logger) (*tls.Config, []problem) {

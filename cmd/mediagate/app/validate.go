@@ -67,6 +67,9 @@ func (c Config) problems(embedded bool) []problem {
 	v.check(c.APIConnections.Total > 0, "api_connections.total", "must be above 0")
 	v.check(c.APIConnections.PerAddress >= 0, "api_connections.per_address", "must not be negative")
 	v.hostPort("ops_listen", c.OpsListen, true)
+	if c.AdminListen != "" {
+		v.hostPort("admin_listen", c.AdminListen, true)
+	}
 	v.check(len(c.AdminKey) >= minAdminKey, "admin_key", "must have at least %d characters", minAdminKey)
 	v.check(len(c.AdminKey) < minAdminKey || !regular([]byte(c.AdminKey)), "admin_key", "%s", tooRegular)
 	v.check(len(c.EncryptionKeys) > 0, "encryption_keys", "must hold at least one key")

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,12 +33,13 @@ func connect(env map[string]string, data string) (*client, error) {
 		}
 		var where struct {
 			API      string `json:"api"`
+			Admin    string `json:"admin"` // of the admin API, where it is not at API
 			AdminKey string `json:"admin_key"`
 		}
 		if err := json.Unmarshal(text, &where); err != nil {
 			return nil, fmt.Errorf("standalone.json: %w", err)
 		}
-		c.base, c.key = where.API, where.AdminKey
+		c.base, c.key = cmp.Or(where.Admin, where.API), where.AdminKey
 	}
 	if c.base == "" || c.key == "" {
 		return nil, errUsage{"set MEDIAGATE_URL and MEDIAGATE_ADMIN_KEY, or name a standalone's folder with -data"}

@@ -484,6 +484,7 @@ func TestData(t *testing.T) {
 		err  string
 	}{
 		"running":     {`{"api":"` + g.URL + `/","admin_key":"of-the-folder"}`, 0, ""},
+		"apart":       {`{"api":"http://127.0.0.1:1","admin":"` + g.URL + `","admin_key":"of-the-folder"}`, 0, ""},
 		"not running": {"", 1, "no standalone runs on"},
 		"no JSON":     {"{", 1, "standalone.json"},
 		"infra only":  {`{"temporal":"127.0.0.1:7233"}`, 2, "MEDIAGATE_URL"},
