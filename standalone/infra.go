@@ -29,7 +29,7 @@ func startInfra(
 	where *announcement,
 ) error {
 	if opts.starts(infraSandbox) {
-		url, err := startSandbox(ctx, running, opts.sandbox, dir.Path("sandbox"), logger)
+		url, err := startSandbox(ctx, running, opts, dir.Path("sandbox"), logger)
 		if err != nil {
 			return err
 		}
@@ -57,6 +57,7 @@ func startInfra(
 			Addr:         opts.ui,
 			TemporalAddr: temporalAddr,
 			Namespace:    temporalserver.DefaultNamespace,
+			Names:        opts.names,
 		})
 		if err != nil {
 			return err
@@ -119,17 +120,17 @@ func startS3(ctx context.Context, running *stack, addr, folder string, secrets d
 }
 
 // startSandbox serves the sandbox and returns its URL.
-func startSandbox(ctx context.Context, running *stack, addr, folder string, logger *slog.Logger) (string, error) {
+func startSandbox(ctx context.Context, running *stack, opts options, folder string, logger *slog.Logger) (string, error) {
 	upstream, err := sandbox.New(sandbox.Config{Dir: folder, Logger: logger.With("component", infraSandbox)})
 	if err != nil {
 		return "", err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", opts.sandbox)
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("sandbox: %w", err), upstream.Close())
 	}
 	server := &http.Server{
-		Handler:           upstream.Handler(),
+		Handler:           opts.names.Wrap(upstream.Handler()),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}

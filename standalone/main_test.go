@@ -142,6 +142,11 @@ func TestInfraLife(t *testing.T) {
 			t.Errorf("%s answers %d", name, status)
 		}
 	}
+	for name, url := range map[string]string{"ui": where.UI + "/api/v1/settings", "sandbox": where.Sandbox + "/_sandbox/jobs", "vendor": where.Sandbox + "/kling/v1/x"} {
+		if status := getAs(t, url, "evil.example"); status != http.StatusForbidden {
+			t.Errorf("%s answers %d under a foreign name", name, status)
+		}
+	}
 	startWorkflow(t, where.Temporal, "kept")
 
 	second := launch(t, nil, infraArgs(data)...)
@@ -240,10 +245,17 @@ func TestExitStatus(t *testing.T) {
 
 func get(t *testing.T, url string) int {
 	t.Helper()
+	return getAs(t, url, "")
+}
+
+// getAs asks under another name than the URL's.
+func getAs(t *testing.T, url, host string) int {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Host = host // empty: the URL's
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/mediagate/mediagate/standalone/hostguard"
 )
 
 // The servers that -infra can name.
@@ -32,6 +34,10 @@ type options struct {
 	startedIn string // the folder that relative paths begin at
 
 	api, temporal, ui, s3, sandbox, ops string
+
+	// names are hosts under which the UI and the sandbox may be reached, besides
+	// the loopback and their own addresses.
+	names hostguard.Names
 
 	temporalDatabaseURL string
 
@@ -58,7 +64,7 @@ func (o options) starts(name string) bool {
 // parseOptions reads the command line and returns all that is wrong with it.
 func parseOptions(args []string, usage io.Writer) (options, error) {
 	var o options
-	var infra string
+	var infra, names string
 	flags := flag.NewFlagSet("mediagate-standalone", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.data, "data", ".mediagate", "the data `folder`; it is made when absent")
@@ -72,6 +78,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	flags.String("database-url", "", "PostgreSQL `URL` for the product's tables instead of SQLite")
 	flags.StringVar(&o.temporalDatabaseURL, "temporal-database-url", "", "PostgreSQL `URL` for Temporal's databases instead of SQLite")
 	flags.StringVar(&infra, "infra", "", "start only these servers, a `list` of "+strings.Join(infraNames(), ","))
+	flags.StringVar(&names, "allowed-hosts", "", "more `names` under which the UI and the sandbox may be reached, with commas")
 	flags.BoolVar(&o.listFailpoints, "list-failpoints", false, "print the names that MEDIAGATE_FAILPOINT takes")
 	flags.BoolVar(&o.version, "version", false, "print the version")
 	if err := flags.Parse(args); err != nil {
@@ -99,6 +106,10 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	})
 	if o.infraOnly() {
 		problems = append(problems, o.setInfra(infra))
+	}
+	var namesErr error
+	if o.names, namesErr = hostguard.ParseNames(names); namesErr != nil {
+		problems = append(problems, fmt.Errorf("-allowed-hosts: %w", namesErr))
 	}
 	for _, addr := range []struct{ name, value string }{
 		{"api", o.api}, {"temporal", o.temporal}, {"ui", o.ui}, {"s3", o.s3}, {"sandbox", o.sandbox}, {"ops", o.ops},

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/mediagate/mediagate/standalone/hostguard"
 )
 
 func TestParseOptions(t *testing.T) {
@@ -36,6 +38,7 @@ func TestParseOptions(t *testing.T) {
 			[]string{"-database-url", "postgres://x"},
 			func(o *options) { o.settings = []string{"-database-url=postgres://x"} },
 		},
+		"names":     {[]string{"-allowed-hosts", "a.example, b"}, func(o *options) { o.names = hostguard.Names{"a.example", "b"} }},
 		"settings":  {[]string{"-config", "/etc/x.yaml"}, func(o *options) { o.config = "/etc/x.yaml" }},
 		"all infra": {[]string{"-infra", "temporal,ui,s3,sandbox"}, func(o *options) { o.infra = infraNames() }},
 		"infra twice": {
@@ -73,6 +76,7 @@ func TestParseOptionsRefuses(t *testing.T) {
 		"empty infra":         {"-infra", ""},
 		"unknown infra":       {"-infra", "s3,api"},
 		"address":             {"-api", "8080"},
+		"allowed hosts":       {"-allowed-hosts", "https://temporal.example"},
 		"ui without temporal": {"-infra", "ui", "-temporal", "127.0.0.1:0"},
 	} {
 		t.Run(name, func(t *testing.T) {

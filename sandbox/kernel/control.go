@@ -3,6 +3,7 @@ package kernel
 import (
 	"encoding/json"
 	"io"
+	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -111,6 +112,12 @@ func (s *Server) handleNext(w http.ResponseWriter, r *http.Request) {
 // readOrder reads a body that orders something of one vendor; false: it has
 // answered that this is none.
 func (s *Server) readOrder(w http.ResponseWriter, r *http.Request, order any, provider *string, shape string) bool {
+	// A form, a text, and what has no type at all any page may send from a browser
+	// without being asked first.
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		writeJSON(w, http.StatusUnsupportedMediaType, map[string]string{"error": "Content-Type must be application/json"})
+		return false
+	}
 	dec := json.NewDecoder(io.LimitReader(r.Body, 64<<10))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(order); err != nil {

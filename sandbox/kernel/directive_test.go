@@ -276,6 +276,24 @@ func TestDownloadTakesItsTime(t *testing.T) {
 	}
 }
 
+// What a page may send without being asked first changes nothing here.
+func TestControlTakesNoForms(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	order := m{"provider": "kling", "directive": "ref=second", "mode": "error"}
+	for _, kind := range []string{"application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain", "text/plain; application/json", ""} {
+		for _, path := range []string{"/_sandbox/next", "/_sandbox/outage"} {
+			if got := b.Call(t, "POST", path, map[string]string{"Content-Type": kind}, order); got.Status != 415 || got.Text("error") == "" {
+				t.Errorf("%s of type %q: %d %s", path, kind, got.Status, got.Raw)
+			}
+		}
+	}
+	order = m{"provider": "kling", "directive": "ref=second"}
+	if got := b.Call(t, "POST", "/_sandbox/next", map[string]string{"Content-Type": "application/json; charset=utf-8"}, order); got.Status != 204 {
+		t.Errorf("JSON with a charset: %d %s", got.Status, got.Raw)
+	}
+}
+
 func TestNextDirective(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)

@@ -61,6 +61,7 @@ func (w *world) outage(key, mode string) {
 	w.t.Helper()
 	a, err := request{
 		method: http.MethodPost, url: w.sandbox + "/_sandbox/outage", body: map[string]string{"provider": "kling", "key": key, "mode": mode},
+		header: map[string]string{"Content-Type": "application/json"},
 	}.do(w.t.Context())
 	if err != nil || a.status != http.StatusNoContent {
 		w.t.Fatalf("outage: %d %s, %v", a.status, a.body, err)

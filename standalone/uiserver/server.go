@@ -20,6 +20,8 @@ import (
 	"github.com/temporalio/ui-server/v2/server/headers"
 	"github.com/temporalio/ui-server/v2/server/route"
 	"github.com/temporalio/ui-server/v2/ui"
+
+	"github.com/mediagate/mediagate/standalone/hostguard"
 )
 
 // Config says where the interface listens and what it shows.
@@ -30,6 +32,9 @@ type Config struct {
 	TemporalAddr string
 	// Namespace is shown first.
 	Namespace string
+	// Names are hosts under which browsers may reach the interface, besides the
+	// loopback and its own address.
+	Names hostguard.Names
 }
 
 // Server is a running web interface.
@@ -62,7 +67,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("temporal ui: %w", err), listener.Close())
 	}
 	s := &Server{
-		http: &http.Server{Handler: pages, ReadHeaderTimeout: readTimeout},
+		http: &http.Server{Handler: cfg.Names.Wrap(pages), ReadHeaderTimeout: readTimeout},
 		done: make(chan error, 1),
 		url:  "http://" + net.JoinHostPort(browsable(at.IP), strconv.Itoa(at.Port)),
 	}

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate/freeport"
+	"github.com/mediagate/mediagate/standalone/hostguard"
 	"github.com/mediagate/mediagate/standalone/uiserver"
 )
 
 func start(t *testing.T) *uiserver.Server {
 	t.Helper()
-	s, err := uiserver.Start(t.Context(), uiserver.Config{Addr: "127.0.0.1:0", TemporalAddr: "127.0.0.1:1", Namespace: "media"})
+	s, err := uiserver.Start(t.Context(), uiserver.Config{Addr: "127.0.0.1:0", TemporalAddr: "127.0.0.1:1", Namespace: "media", Names: hostguard.Names{"temporal.example"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +60,71 @@ func TestPages(t *testing.T) {
 			for name, want := range test.header {
 				if got := resp.Header.Get(name); !strings.HasPrefix(got, want) {
 					t.Errorf("%s is %q, want %q", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+// What the interface's own pages send passes, with the token that they read from
+// the cookie; the same of a page elsewhere, or under another name, does not.
+func TestChangesOfOtherPages(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	send := func(t *testing.T, method, path, host, origin, token string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		req.Header.Set("Content-Type", "application/json")
+		if origin != "" {
+			req.Header.Set("Origin", origin)
+		}
+		if token != "" {
+			req.AddCookie(&http.Cookie{Name: "_csrf", Value: token})
+			req.Header.Set("X-CSRF-TOKEN", token)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		return resp
+	}
+	token := ""
+	for _, c := range send(t, http.MethodGet, "/", "", "", "").Cookies() {
+		if c.Name == "_csrf" {
+			token = c.Value
+		}
+	}
+	if token == "" {
+		t.Fatal("the page sets no token")
+	}
+	const terminate = "/api/v1/namespaces/media/workflows/reconciler/terminate"
+	for name, test := range map[string]struct {
+		host, origin string
+		refused      bool
+	}{
+		"its own page":         {origin: s.URL()},
+		"a program":            {},
+		"a page elsewhere":     {origin: "http://evil.example", refused: true},
+		"a page that rebound":  {host: "evil.example", origin: "http://evil.example", refused: true},
+		"a page on this host":  {origin: "http://127.0.0.1:3000", refused: true},
+		"a page in a sandbox":  {origin: "null", refused: true},
+		"a program that lies":  {host: "evil.example", refused: true},
+		"a name that is known": {host: "temporal.example", origin: "https://temporal.example"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for method, path := range map[string]string{http.MethodPost: terminate, http.MethodGet: "/api/v1/settings"} {
+				resp := send(t, method, path, test.host, test.origin, token)
+				if (resp.StatusCode == http.StatusForbidden) != test.refused {
+					t.Errorf("%s %s: status %d", method, path, resp.StatusCode)
+				}
+				if allowed := resp.Header.Get("Access-Control-Allow-Origin"); test.refused && allowed != "" {
+					t.Errorf("%s %s: open to %s", method, path, allowed)
 				}
 			}
 		})
