@@ -94,7 +94,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 
 func serve(ctx context.Context, command string, args, environ []string, stdout, stderr io.Writer) (err error) {
 	file := variable(environ, "MEDIAGATE_CONFIG")
-	src := app.Sources{Base: app.Defaults(), File: file, Env: environ, Args: args}
+	src := app.Sources{Base: app.Defaults(), File: file, Env: environ, Args: args, Role: roleOf(command)}
 	c, err := app.Load(src)
 	if command == "config" {
 		return printConfig(c, err, stdout)
@@ -118,7 +118,7 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 		logger.WarnContext(ctx, "a secret is in sight", "where", warning)
 	}
 	app.LimitMemory(ctx, logger)
-	g, err := app.Open(ctx, c, app.Options{Version: version, Logger: logger})
+	g, err := app.Open(ctx, c, app.Options{Version: version, Logger: logger, Role: src.Role})
 	if err != nil {
 		return err
 	}
@@ -134,6 +134,21 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 		return err
 	}
 	return g.Run(ctx, roles)
+}
+
+// roleOf is what a process of the command is there for. The settings are printed
+// as those of a process that does all.
+func roleOf(command string) app.Role {
+	switch command {
+	case "api":
+		return app.RoleAPI
+	case "worker":
+		return app.RoleWorker
+	case "migrate":
+		return app.RoleMigrate
+	default:
+		return app.RoleAll
+	}
 }
 
 // printConfig prints what was understood of the settings, whatever else is

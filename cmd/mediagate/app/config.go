@@ -31,6 +31,7 @@ type Config struct {
 	CatalogDir         string           `yaml:"catalog_dir" help:"folder of model files over the built-in ones"`
 	Outbound           Outbound         `yaml:"outbound"`
 	Channels           []Channel        `yaml:"channels" help:"vendor accounts"`
+	ChannelCredentials Credentials      `yaml:"channel_credentials" secret:"true" help:"credentials by channel, in place of channels[].credentials"`
 	Groups             map[string]Group `yaml:"groups" help:"classes of accounts and keys"`
 	ArtModal           time.Duration    `yaml:"art_modal_timeout" help:"how long an art task waits for its modal parameters"`
 	MirrorMemory       ByteSize         `yaml:"mirror_memory" help:"what all copies under way in a worker may hold"`
@@ -115,6 +116,9 @@ type Channel struct {
 	Former            []string          `yaml:"former,omitempty"`
 	Passthrough       map[string]Passed `yaml:"passthrough,omitempty"`
 }
+
+// Credentials are those of channels, by the channel's name.
+type Credentials map[string]map[string]string
 
 // PollInterval bounds the pace of polling.
 type PollInterval struct {

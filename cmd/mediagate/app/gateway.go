@@ -35,6 +35,7 @@ import (
 type Options struct {
 	Version string
 	Logger  *slog.Logger
+	Role    Role
 	// OpenStore opens the database; nil: PostgreSQL at database_url.
 	OpenStore func(ctx context.Context, c storage.Config) (*storage.Store, error)
 }
@@ -82,7 +83,9 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if err := g.openModeration(); err != nil {
 		return nil, err
 	}
-	if g.channels, err = openChannels(known(c.Channels, g.catalog), providers.Options{Version: o.Version}); err != nil {
+	channels := known(c.Channels, g.catalog)
+	o.Role.warnOfMutes(ctx, channels, o.Logger)
+	if g.channels, err = openChannels(o.Role.openable(channels), providers.Options{Version: o.Version}); err != nil {
 		return nil, err
 	}
 	if g.Bucket, err = blob.Open(ctx, blob.Config{

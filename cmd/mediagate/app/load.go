@@ -65,6 +65,7 @@ type Sources struct {
 	// Embedded is set by a program that brings a database of its own: it needs
 	// no database_url.
 	Embedded bool
+	Role     Role
 }
 
 // UsageError is a command line that cannot be understood.
@@ -94,6 +95,7 @@ func Load(src Sources) (Config, error) {
 	l.layer(func() { l.file(file) })
 	l.layer(func() { l.variables(src.Env) })
 	l.layer(func() { l.texts(flags) })
+	c.Channels = slices.Clone(c.Channels) // those of src.Base stay
 	for i := range c.Channels {
 		c.Channels[i] = channelDefaults(c.Channels[i])
 	}
@@ -111,7 +113,8 @@ func Load(src Sources) (Config, error) {
 		}
 	}
 	l.keyFiles()
-	for _, p := range c.problems(src.Embedded) {
+	l.distribute()
+	for _, p := range c.problems(src.Embedded, src.Role) {
 		if l.known(p.needs) {
 			l.problems = append(l.problems, p)
 		}

@@ -52,7 +52,7 @@ func TestModerationSettings(t *testing.T) {
 			config := Defaults()
 			c.change(&config.Moderation)
 			var got []string
-			for _, p := range config.problems(true) {
+			for _, p := range config.problems(true, RoleAll) {
 				if strings.HasPrefix(p.path, "moderation") {
 					got = append(got, p.Error())
 				}

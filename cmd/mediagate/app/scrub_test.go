@@ -36,6 +36,8 @@ func secretive() (c Config, secrets map[string]string) {
 		panic(err)
 	}
 	secrets["whole account"] = string(account)
+	secrets["credential apart"] = "credential-apart-0123456789"
+	c.ChannelCredentials = Credentials{"c": {"api_key": secrets["credential apart"]}}
 	secrets["temporal"] = "temporal-api-key-0123456789"
 	c.Temporal.APIKey = secrets["temporal"]
 	c.Channels = []Channel{

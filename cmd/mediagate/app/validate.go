@@ -33,7 +33,7 @@ const maxWebhookTimeout = 30 * time.Second
 // Validate returns all that is wrong with the settings, each with its path.
 func (c Config) Validate() error {
 	var problems []error
-	for _, p := range c.problems(false) {
+	for _, p := range c.problems(false, RoleAll) {
 		problems = append(problems, p)
 	}
 	return errors.Join(problems...)
@@ -49,7 +49,7 @@ func (p problem) Error() string { return p.path + ": " + p.text }
 
 // problems judges the settings. A program with a database of its own needs no
 // database_url.
-func (c Config) problems(embedded bool) []problem {
+func (c Config) problems(embedded bool, role Role) []problem {
 	v := &validator{}
 	v.check((embedded && c.DatabaseURL == "") ||
 		strings.HasPrefix(c.DatabaseURL, "postgres://") || strings.HasPrefix(c.DatabaseURL, "postgresql://"),
@@ -70,7 +70,7 @@ func (c Config) problems(embedded bool) []problem {
 	if c.AdminListen != "" {
 		v.hostPort("admin_listen", c.AdminListen, true)
 	}
-	v.check(len(c.AdminKey) >= minAdminKey, "admin_key", "must have at least %d characters", minAdminKey)
+	v.check(len(c.AdminKey) >= minAdminKey || c.AdminKey == "" && !role.needsAdminKey(), "admin_key", "must have at least %d characters", minAdminKey)
 	v.check(len(c.AdminKey) < minAdminKey || !regular([]byte(c.AdminKey)), "admin_key", "%s", tooRegular)
 	v.check(len(c.EncryptionKeys) > 0, "encryption_keys", "must hold at least one key")
 	for i, key := range c.EncryptionKeys {
@@ -120,7 +120,7 @@ func (c Config) problems(embedded bool) []problem {
 		v.check(err == nil, fmt.Sprintf("outbound.allow[%d]", i), "%q is no CIDR", cidr)
 	}
 	v.groups(c.Groups)
-	v.channels(c.Channels)
+	v.channels(c.Channels, role)
 	return v.problems
 }
 
@@ -238,7 +238,7 @@ func (v *validator) groups(groups map[string]Group) {
 	}
 }
 
-func (v *validator) channels(channels []Channel) {
+func (v *validator) channels(channels []Channel, role Role) {
 	seen := map[string]bool{}
 	for i, ch := range channels {
 		path := fmt.Sprintf("channels[%d]", i)
@@ -250,7 +250,7 @@ func (v *validator) channels(channels []Channel) {
 		v.check(ch.RequestsPerSecond > 0, path+".requests_per_second", "must be above 0")
 		v.check(ch.PollInterval.Min > 0 && ch.PollInterval.Min <= ch.PollInterval.Max, path+".poll_interval", "needs 0 < min <= max")
 		v.check(strings.TrimSpace(ch.Account) == ch.Account, path+".account", "must not be blank, nor begin or end with a space")
-		v.vendor(path, ch)
+		v.vendor(path, ch, role)
 	}
 	v.former(channels)
 	v.passthrough(channels)
@@ -274,8 +274,9 @@ func (v *validator) former(channels []Channel) {
 }
 
 // vendor asks the adapter what it thinks of a channel. What it says of
-// base_url counts only when we found nothing.
-func (v *validator) vendor(path string, ch Channel) {
+// base_url counts only when we found nothing, and of credentials only where there
+// are some, or the process cannot do without.
+func (v *validator) vendor(path string, ch Channel, role Role) {
 	badURL := baseURLProblem(ch.BaseURL)
 	if badURL != "" {
 		v.add(path+".base_url", badURL)
@@ -288,6 +289,9 @@ func (v *validator) vendor(path string, ch Channel) {
 			continue
 		}
 		if wrong.Param == "base_url" && badURL != "" {
+			continue
+		}
+		if strings.HasPrefix(wrong.Param, "credentials") && len(ch.Credentials) == 0 && !role.needsCredentials() {
 			continue
 		}
 		text := strings.TrimPrefix(wrong.Message, fmt.Sprintf("channel %q: ", ch.Name))

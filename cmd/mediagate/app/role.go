@@ -1,0 +1,92 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/all"
+)
+
+// Role is what a process is there for. It decides which secrets it needs: one that
+// never uses a secret starts without it.
+type Role uint8
+
+// The roles.
+const (
+	RoleAll     Role = iota // API and worker
+	RoleAPI                 // asks adapters about requests by a channel's options alone, and has speeches spoken
+	RoleWorker              // knows no operator
+	RoleMigrate             // calls no vendor
+)
+
+// needsAdminKey reports whether operators come to the process.
+func (r Role) needsAdminKey() bool { return r == RoleAll || r == RoleAPI }
+
+// needsCredentials reports whether the process cannot do without the credentials of
+// each channel.
+func (r Role) needsCredentials() bool { return r == RoleAll || r == RoleWorker }
+
+// openable are the channels that the process can call. Where it has no use for
+// credentials, those without any are left out.
+func (r Role) openable(channels []mediagate.Channel) []mediagate.Channel {
+	if r.needsCredentials() {
+		return channels
+	}
+	var list []mediagate.Channel
+	for _, c := range channels {
+		if len(c.Credentials) > 0 {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// warnOfMutes tells of channels whose speeches the API cannot have spoken.
+func (r Role) warnOfMutes(ctx context.Context, channels []mediagate.Channel, log *slog.Logger) {
+	if r != RoleAPI {
+		return
+	}
+	for _, c := range channels {
+		if len(c.Credentials) > 0 {
+			continue
+		}
+		adapter, _ := all.Adapter(c.Provider)
+		for _, o := range adapter.Description.Operations {
+			if o.Streams {
+				log.WarnContext(ctx, "the API has no credentials of a channel that speaks, its speeches are refused", "channel", c.Name)
+				break
+			}
+		}
+	}
+}
+
+// distribute gives channels the credentials that are told apart from them.
+func (l *loader) distribute() {
+	c := l.config
+	if !l.known([]string{"channels", "channel_credentials"}) {
+		for i := range c.Channels { // whatever they are missing may be there
+			l.broken[fmt.Sprintf("channels[%d].credentials", i)] = true
+		}
+		return
+	}
+	byName := map[string]int{}
+	for i := range c.Channels {
+		byName[c.Channels[i].Name] = i
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.ChannelCredentials)) {
+		path := below("channel_credentials", name)
+		i, ok := byName[name]
+		switch {
+		case !ok:
+			l.report(path, "no channel has that name")
+		case len(c.Channels[i].Credentials) > 0:
+			l.report(path, "the channel has credentials of its own: set one of them")
+		default:
+			c.Channels[i].Credentials = c.ChannelCredentials[name]
+		}
+	}
+}
