@@ -31,6 +31,9 @@ type Config struct {
 	AccessKey string
 	SecretKey string
 	Region    string // empty: us-east-1
+	// UsersDir is where users beside the first one are kept, whom that one makes
+	// over the server's admin API; empty: there are none.
+	UsersDir string
 }
 
 const (
@@ -68,6 +71,10 @@ func startOn(ctx context.Context, c Config, port *freeport.Port) (*Server, error
 	if err != nil {
 		return nil, fmt.Errorf("its folder: %w", err)
 	}
+	users, err := openUsers(c)
+	if err != nil {
+		return nil, fmt.Errorf("its users: %w", err)
+	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Server{Endpoint: endpoint(port), stop: stop, done: make(chan struct{})}
 	go func() {
@@ -75,7 +82,7 @@ func startOn(ctx context.Context, c Config, port *freeport.Port) (*Server, error
 		s.err = embedgw.RunVersityGW(run, store, &embedgw.Config{
 			RootUserAccess: c.AccessKey, RootUserSecret: c.SecretKey, Region: c.Region,
 			// What it would take by itself, after saying so on standard output.
-			IAMService:     auth.NewIAMServiceSingle(auth.Account{Access: c.AccessKey, Secret: c.SecretKey, Role: auth.RoleAdmin}),
+			IAMService:     users,
 			Ports:          []string{port.Addr()},
 			MaxConnections: connections, MaxRequests: connections,
 			MultipartMaxParts: partsMax,
@@ -90,6 +97,18 @@ func startOn(ctx context.Context, c Config, port *freeport.Port) (*Server, error
 		return nil, fmt.Errorf("on %s: %w", port.Addr(), err)
 	}
 	return s, nil
+}
+
+// openUsers opens the book of who may use the server.
+func openUsers(c Config) (auth.IAMService, error) {
+	root := auth.Account{Access: c.AccessKey, Secret: c.SecretKey, Role: auth.RoleAdmin}
+	if c.UsersDir == "" {
+		return auth.NewIAMServiceSingle(root), nil
+	}
+	if err := os.MkdirAll(c.UsersDir, 0o700); err != nil {
+		return nil, err
+	}
+	return auth.NewInternal(root, c.UsersDir)
 }
 
 // endpoint is how this machine reaches the server.

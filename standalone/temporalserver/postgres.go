@@ -57,15 +57,17 @@ func preparePostgres(ctx context.Context, rawURL string, logger log.Logger) (con
 }
 
 // migratePostgres makes the database, its version tables, and every step of
-// the schema that is missing.
+// the schema that is missing. A role that may make no databases finds them made.
 func migratePostgres(cfg config.SQL, admin, schemaName string, logger log.Logger) error {
-	create := cfg
-	if err := sqltool.DoCreateDatabase(&create, admin, logger); err != nil {
-		return fmt.Errorf("create: %w", err)
-	}
 	conn, err := sqltool.NewConnection(&cfg, logger)
 	if err != nil {
-		return fmt.Errorf("connect: %w", err)
+		create := cfg
+		if err := sqltool.DoCreateDatabase(&create, admin, logger); err != nil {
+			return fmt.Errorf("create: %w", err)
+		}
+		if conn, err = sqltool.NewConnection(&cfg, logger); err != nil {
+			return fmt.Errorf("connect: %w", err)
+		}
 	}
 	defer conn.Close()
 	if _, err := conn.ReadSchemaVersion(); err != nil {
