@@ -168,10 +168,13 @@ func (s *Server) Close() {
 }
 
 // newID makes an id that sorts by time.
-func (s *Server) newID(prefix string) string {
+func (s *Server) newID(prefix string) string { return s.newIDAt(prefix, s.now()) }
+
+// newIDAt is newID for what was made at that time.
+func (s *Server) newIDAt(prefix string, made time.Time) string {
 	s.idMu.Lock()
 	defer s.idMu.Unlock()
-	at := ulid.Timestamp(s.now())
+	at := ulid.Timestamp(made)
 	id, err := ulid.New(at, s.entropy)
 	if err != nil { // the millisecond's ids are used up: start it anew
 		s.entropy = ulid.Monotonic(rand.Reader, 0)

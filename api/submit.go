@@ -129,7 +129,7 @@ func readIdempotencyKey(h http.Header) (string, error) {
 }
 
 // newTask makes the row of an order. The times are what the database can
-// hold.
+// hold. The time in the id is that of its creation: lists go by it.
 func (s *Server) newTask(c *call, o order) mediagate.Task {
 	now := s.now().UTC().Truncate(time.Microsecond)
 	plan := o.Plan
@@ -140,7 +140,7 @@ func (s *Server) newTask(c *call, o order) mediagate.Task {
 		plan.Modal = s.cfg.ModalTimeout
 	}
 	return mediagate.Task{
-		ID: s.newID(taskPrefix), AccountID: c.caller.key.AccountID, KeyID: c.caller.key.ID,
+		ID: s.newIDAt(taskPrefix, now), AccountID: c.caller.key.AccountID, KeyID: c.caller.key.ID,
 		Model: o.model, Type: o.kind, Status: mediagate.StatusPending, Version: 1,
 		Params: o.Params, Reference: o.Reference, RequestID: c.requestID,
 		Plan: plan, Charges: o.Charges, Hold: o.hold(),

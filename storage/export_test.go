@@ -110,3 +110,34 @@ func (s *Store) InLane(account string) int {
 	}
 	return 0
 }
+
+// Listing is the statement of a list, with a question mark for each of its values.
+type Listing struct {
+	Text string
+	Args []any
+}
+
+func exported(list *statement) Listing {
+	l := Listing{Text: list.text.String(), Args: list.args}
+	for i, arg := range l.Args {
+		if at, ok := arg.(stamp); ok {
+			l.Args[i] = at.Time
+		}
+	}
+	return l
+}
+
+// Listing is the statement of Tasks.
+func (s *Store) Listing(f mediagate.TaskFilter) Listing {
+	f.Limit = defaultLimit
+	return exported(s.listing(f))
+}
+
+// LedgerListing is the statement of Ledger.
+func LedgerListing(accountID, taskID string, last *mediagate.Transfer, limit int) Listing {
+	if last == nil {
+		return exported(ledgerListing(accountID, taskID, nil, limit))
+	}
+	row := newTransferRow(*last)
+	return exported(ledgerListing(accountID, taskID, &row, limit))
+}

@@ -180,20 +180,36 @@ func (s *Store) granted(tx *gorm.DB, g *mediagate.Transfer, available *mediagate
 // Ledger lists an account's transfers, newest first, those older than the
 // transfer after; of one task only when taskID is given.
 func (s *Store) Ledger(ctx context.Context, accountID, taskID, after string, limit int) (transfers []mediagate.Transfer, hasMore bool, err error) {
-	db := s.on(ctx).Where("account_id = ?", accountID)
-	if taskID != "" {
-		db = db.Where("task_id = ?", taskID)
+	var last *transferRow
+	if after != "" { // read first: an index is entered at a value, not at a subquery
+		if last, err = take[transferRow](s.on(ctx).Where("id = ?", after)); err != nil || last == nil {
+			return nil, false, dbError(err, "list ledger")
+		}
 	}
-	if after != "" {
-		db = db.Where("(at, id) < (SELECT at, id FROM ledger_transfers WHERE id = ?)", after)
-	}
+	list := ledgerListing(accountID, taskID, last, limit)
 	var rows []transferRow
-	err = db.Order("at DESC, id DESC").Limit(limit + 1).Find(&rows).Error
-	rows, hasMore = page(rows, limit)
-	if err != nil {
+	if err := read(s.on(ctx), &rows, list.text.String(), list.args...); err != nil {
 		return nil, false, dbError(err, "list ledger")
 	}
+	rows, hasMore = page(rows, limit)
 	return convert(rows, transferRow.transfer), hasMore, nil
+}
+
+// ledgerListing writes the statement of a page after the last one's end, which is
+// nil for the first.
+func ledgerListing(accountID, taskID string, last *transferRow, limit int) *statement {
+	list := (&statement{}).say("SELECT ", columnsOf[transferRow]().text, " FROM ")
+	if taskID == "" {
+		list.say("ledger_transfers")
+	} else { // each half by the index that has no more than one of the kind
+		const of = "SELECT * FROM ledger_transfers WHERE task_id = ? AND "
+		list.with("("+of+"kind = 'hold' UNION ALL "+of+"kind IN ('post', 'void')) AS of_task", taskID, taskID)
+	}
+	list.with(" WHERE account_id = ?", accountID)
+	if last != nil {
+		list.with(" AND (at, id) < (?, ?)", last.At, last.ID)
+	}
+	return list.with(" ORDER BY at DESC, id DESC LIMIT ?", limit+1)
 }
 
 // holding is a hold that is to be ended, and what it hangs on: a task or a speech.

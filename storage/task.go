@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -105,54 +104,6 @@ func readTask(db *gorm.DB, id, where string, args ...any) (mediagate.Task, error
 		return mediagate.Task{}, notFound("task", id)
 	}
 	return row.task()
-}
-
-// defaultLimit is the length of a list that names none.
-const defaultLimit = 20
-
-// Tasks lists tasks of one account, newest first. Returns KindInvalid when
-// After names no task of the account.
-func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error) {
-	limit := f.Limit
-	if limit <= 0 {
-		limit = defaultLimit
-	}
-	if f.After != "" {
-		found, err := one[struct{ ID string }](s.on(ctx), "SELECT id FROM tasks WHERE id = ? AND account_id = ? AND erased_at IS NULL", f.After, f.AccountID)
-		if err != nil {
-			return nil, false, dbError(err, "list tasks")
-		}
-		if found == nil {
-			return nil, false, mediagate.Invalid("after", "after names no task")
-		}
-	}
-	where, args := []string{"account_id = ?", "erased_at IS NULL"}, []any{f.AccountID}
-	and := func(set bool, condition string, arg any) {
-		if set {
-			where, args = append(where, condition), append(args, arg)
-		}
-	}
-	and(f.After != "", "id < ?", f.After)
-	and(f.Status != "", "status = ?", f.Status)
-	and(f.Model != "", "model = ?", f.Model)
-	and(f.Type != "", "type = ?", f.Type)
-	and(f.Reference != "", "reference = ?", f.Reference)
-	// The planner takes the index of references only when it sees this.
-	if f.Reference != "" {
-		where = append(where, "reference <> ''")
-	}
-	and(!f.CreatedAfter.IsZero(), "created_at > ?", at(f.CreatedAfter))
-	and(!f.CreatedBefore.IsZero(), "created_at < ?", at(f.CreatedBefore))
-
-	var rows []taskRow
-	err = read(s.on(ctx), &rows, "SELECT "+columnsOf[taskRow]().text+" FROM tasks WHERE "+strings.Join(where, " AND ")+" ORDER BY id DESC LIMIT ?",
-		append(args, limit+1)...)
-	if err != nil {
-		return nil, false, dbError(err, "list tasks")
-	}
-	rows, hasMore = page(rows, limit)
-	tasks, err = convertAll(rows, taskRow.task)
-	return tasks, hasMore, err
 }
 
 // Versions reads the versions of tasks; unknown ids, and those of erased ones, are

@@ -523,7 +523,7 @@ var eraseTests = map[string]func(*bench){
 		follow, err := b.followUp(p, id)
 		b.noError(err)
 		for _, statement := range []string{
-			"DROP INDEX tasks_source", "ALTER TABLE tasks DROP COLUMN source_id", "DROP INDEX tasks_account",
+			"DROP INDEX tasks_kind", "DROP INDEX tasks_model", "DROP INDEX tasks_source", "ALTER TABLE tasks DROP COLUMN source_id", "DROP INDEX tasks_account",
 			"CREATE INDEX tasks_account ON tasks (account_id, id)", "ALTER TABLE tasks DROP COLUMN erased_at",
 			"ALTER TABLE tasks DROP COLUMN inputs_erased_at", "ALTER TABLE ledger_transfers DROP COLUMN counted_day",
 			"UPDATE keys SET day_used = 0, week_used = 0, month_used = 0", "DELETE FROM goose_db_version WHERE version_id >= 21",

@@ -1,7 +1,11 @@
 package storagetest
 
 import (
+	"cmp"
+	"slices"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/mediagate/mediagate"
 )
@@ -94,4 +98,122 @@ var listTests = map[string]func(*bench){
 		b.noError(err)
 		same(b, "versions of none", len(got), 0)
 	},
+	"every list is what a look at all tasks gives": func(b *bench) {
+		payers := []payer{b.newPayer(unit(1000)), b.newPayer(unit(1000))}
+		rapid.Check(b.T, func(t *rapid.T) {
+			tasks := b.population(t, payers)
+			for range 10 {
+				b.compareLists(t, tasks, payers)
+			}
+		})
+	},
+}
+
+// populationSize is how many tasks there are at most: more than a page has by default.
+const populationSize = 90
+
+// population adds some tasks to those of earlier rounds and tells of all. Those of
+// before may have been created a little before or after the time in their id.
+func (b *bench) population(t *rapid.T, payers []payer) []mediagate.Task {
+	var ids []string
+	b.noError(b.database().Raw("SELECT id FROM tasks").Scan(&ids).Error)
+	for range min(rapid.IntRange(0, 12).Draw(t, "new"), populationSize-len(ids)) {
+		n := b.draft(rapid.SampledFrom(payers).Draw(t, "payer"), unit(1))
+		n.Task.Model = rapid.SampledFrom([]string{"alpha-v3", "theta-image-turbo"}).Draw(t, "model")
+		n.Task.Type = rapid.SampledFrom(mediagate.TaskTypes()).Draw(t, "type")
+		n.Task.Reference = rapid.SampledFrom([]string{"", "r1", "r2"}).Draw(t, "reference")
+		n.Task.CreatedAt = b.now().Add(time.Duration(rapid.IntRange(-9, 9).Draw(t, "apart")) * time.Second)
+		_, _, err := b.Submit(b.Context(), n)
+		b.noError(err)
+		id := n.Task.ID
+		ids = append(ids, id)
+		switch status := rapid.SampledFrom(mediagate.Statuses()).Draw(t, "status"); status {
+		case mediagate.StatusPending:
+		case mediagate.StatusProcessing, mediagate.StatusCompleted:
+			b.intent(id, 1)
+			_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
+			b.noError(err)
+			if status == mediagate.StatusCompleted {
+				_, err = b.RecordOutcome(b.Context(), id, 1, mediagate.Outcome{Succeeded: true})
+				b.noError(err)
+				b.settle(completed(id, unit(1)))
+			}
+		case mediagate.StatusFailed:
+			b.settle(failed(id))
+		case mediagate.StatusCancelled:
+			b.settle(cancelled(id))
+		}
+		if rapid.IntRange(0, 5).Draw(t, "erase") == 0 && b.task(id).Status.Terminal() {
+			_, err := b.eraser().EraseTask(b.Context(), n.Task.AccountID, id)
+			b.noError(err)
+		}
+		b.pass(time.Duration(rapid.IntRange(0, 100_000).Draw(t, "pass")) * time.Millisecond)
+	}
+	tasks := make([]mediagate.Task, len(ids))
+	for i, id := range ids {
+		tasks[i] = b.task(id)
+	}
+	slices.SortFunc(tasks, func(a, b mediagate.Task) int { return cmp.Compare(b.ID, a.ID) })
+	return tasks
+}
+
+// compareLists asks for a list and looks for the same among all tasks.
+func (b *bench) compareLists(t *rapid.T, tasks []mediagate.Task, payers []payer) {
+	f := mediagate.TaskFilter{AccountID: rapid.SampledFrom(payers).Draw(t, "whose").account, Limit: rapid.SampledFrom([]int{0, 1, 5, 100, 300}).Draw(t, "limit")}
+	some := func(what string) bool { return rapid.Bool().Draw(t, what) }
+	if some("by model") {
+		f.Model = rapid.SampledFrom([]string{"alpha-v3", "theta-image-turbo", "none"}).Draw(t, "of model")
+	}
+	if some("by type") {
+		f.Type = rapid.SampledFrom(mediagate.TaskTypes()).Draw(t, "of type")
+	}
+	if some("by status") {
+		f.Status = rapid.SampledFrom(mediagate.Statuses()).Draw(t, "of status")
+	}
+	if rapid.IntRange(0, 3).Draw(t, "by reference") == 0 {
+		f.Reference = rapid.SampledFrom([]string{"r1", "r2", "r3"}).Draw(t, "of reference")
+	}
+	moment := func(what string) time.Time { // often that of a task, as the edges are where lists go wrong
+		if len(tasks) > 0 && some(what+" at a task") {
+			return rapid.SampledFrom(tasks).Draw(t, what).CreatedAt
+		}
+		return b.now().Add(-time.Duration(rapid.IntRange(-120, 5400).Draw(t, what)) * time.Second)
+	}
+	if some("by beginning") {
+		f.CreatedAfter = moment("after")
+	}
+	if some("by end") {
+		f.CreatedBefore = moment("before")
+	}
+	var own []mediagate.Task
+	for _, task := range tasks {
+		if task.AccountID == f.AccountID && task.ErasedAt.IsZero() {
+			own = append(own, task)
+		}
+	}
+	if len(own) > 0 && some("by cursor") {
+		f.After = rapid.SampledFrom(own).Draw(t, "cursor").ID
+	}
+	var want []string
+	for _, task := range own {
+		if (f.Model == "" || task.Model == f.Model) && (f.Type == "" || task.Type == f.Type) && (f.Status == "" || task.Status == f.Status) &&
+			(f.Reference == "" || task.Reference == f.Reference) && (f.After == "" || task.ID < f.After) &&
+			(f.CreatedAfter.IsZero() || task.CreatedAt.After(f.CreatedAfter)) && (f.CreatedBefore.IsZero() || task.CreatedAt.Before(f.CreatedBefore)) {
+			want = append(want, task.ID)
+		}
+	}
+	limit := cmp.Or(f.Limit, 20)
+	wantMore := len(want) > limit
+	want = want[:min(limit, len(want))]
+	got, more, err := b.Tasks(b.Context(), f)
+	if err != nil {
+		t.Fatalf("%+v: %v", f, err)
+	}
+	var ids []string
+	for _, task := range got {
+		ids = append(ids, task.ID)
+	}
+	if !slices.Equal(ids, want) || more != wantMore {
+		t.Fatalf("%+v: got %v, more %v, want %v, more %v", f, ids, more, want, wantMore)
+	}
 }

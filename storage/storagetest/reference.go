@@ -15,6 +15,7 @@ var referenceTests = map[string]func(*bench){
 		_, _, err := b.Submit(b.Context(), n)
 		b.noError(err)
 		undo := []string{
+			"DROP INDEX tasks_kind", "DROP INDEX tasks_model",
 			"DROP TABLE audit", "DROP TABLE rates", "DROP TABLE speeches", "DROP TABLE makers",
 			"DROP TABLE attempt_parts", "DROP TABLE channel_minutes",
 			"DROP TABLE turns", "DROP TABLE queue", "DROP INDEX attempts_slots", "ALTER TABLE attempts DROP COLUMN slot_until",

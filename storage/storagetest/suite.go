@@ -3,6 +3,7 @@ package storagetest
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/oklog/ulid/v2"
 	"gorm.io/gorm"
 
 	"github.com/mediagate/mediagate"
@@ -245,7 +247,7 @@ func (b *bench) draft(p payer, hold mediagate.Micros) mediagate.NewTask {
 	now := b.now()
 	return mediagate.NewTask{
 		Task: mediagate.Task{
-			ID: fmt.Sprintf("task_%06d", b.tasks.Add(1)), AccountID: p.account, KeyID: p.key, Model: "alpha-v3", Type: mediagate.TypeVideo,
+			ID: b.newTaskID(), AccountID: p.account, KeyID: p.key, Model: "alpha-v3", Type: mediagate.TypeVideo,
 			Params: []byte(`{"prompt": "a  cat", "duration": 5.0}`), RequestID: "req_1", Plan: plan,
 			Charges: []mediagate.Charge{{Item: "alpha-v3 std", Unit: mediagate.UnitSecond, Quantity: 1, UnitPrice: hold}}, Hold: hold,
 			CreatedAt: now, DeadlineAt: now.Add(2 * time.Hour),
@@ -253,6 +255,16 @@ func (b *bench) draft(p payer, hold mediagate.Micros) mediagate.NewTask {
 		},
 		Path: "/v1/videos/generations", BodySHA256: sha256.Sum256([]byte("body")),
 	}
+}
+
+// newTaskID is an id as the API makes it, whose time is the clock's.
+func (b *bench) newTaskID() string {
+	var entropy [10]byte
+	binary.BigEndian.PutUint64(entropy[2:], uint64(b.tasks.Add(1))) //nolint:gosec // it counts from zero
+	var id ulid.ULID
+	b.noError(id.SetTime(ulid.Timestamp(b.now())))
+	b.noError(id.SetEntropy(entropy[:]))
+	return "task_" + id.String()
 }
 
 // submit takes a task in and returns its id.

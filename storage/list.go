@@ -1,0 +1,196 @@
+package storage
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/mediagate/mediagate"
+)
+
+// A list is read from an index in which its tasks stand next to each other, in
+// their order: however many others its account has, no more rows are looked at than
+// are shown. What a filter leaves open of a column that has few values is read
+// from as many stretches of the index, of which the newest are merged.
+//
+//	filter           index                                       stretches
+//	none             tasks_account: account, id                  1
+//	status, type     tasks_kind: account, type, status, id       1 to 5
+//	model as well    tasks_model: account, model, type, status, id   1 to 20
+//	reference        tasks_reference: account, reference, id     1
+//
+// A time is a range of ids in each of them. What has a reference is looked at
+// whole where another filter goes with it: references are the client's own, and
+// meant to tell one task from the others.
+
+// defaultLimit is the length of a list that names none.
+const defaultLimit = 20
+
+// Tasks lists tasks of one account, newest first. Returns KindInvalid when
+// After names no task of the account.
+func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error) {
+	if f.Limit <= 0 {
+		f.Limit = defaultLimit
+	}
+	if f.After != "" {
+		found, err := one[struct{ ID string }](s.on(ctx), "SELECT id FROM tasks WHERE id = ? AND account_id = ? AND erased_at IS NULL", f.After, f.AccountID)
+		if err != nil {
+			return nil, false, dbError(err, "list tasks")
+		}
+		if found == nil {
+			return nil, false, mediagate.Invalid("after", "after names no task")
+		}
+	}
+	list := s.listing(f)
+	var rows []taskRow
+	if err := read(s.on(ctx), &rows, list.text.String(), list.args...); err != nil {
+		return nil, false, dbError(err, "list tasks")
+	}
+	rows, hasMore = page(rows, f.Limit)
+	tasks, err = convertAll(rows, taskRow.task)
+	return tasks, hasMore, err
+}
+
+// listing writes the statement of a list.
+func (s *Store) listing(f mediagate.TaskFilter) *statement {
+	if f.Reference != "" || f.Model == "" && f.Type == "" && f.Status == "" {
+		return listingOfAll(f)
+	}
+	return s.listingOfSome(f)
+}
+
+// listingOfAll is a list of all tasks of the account, or of all with a reference.
+// Its limit is a parameter, for which PostgreSQL plans the statement each time anew:
+// where nearly all tasks are of one account, a plan for any account may go through
+// those of all.
+func listingOfAll(f mediagate.TaskFilter) *statement {
+	list := (&statement{}).with("SELECT "+columnsOf[taskRow]().text+" FROM tasks WHERE account_id = ? AND erased_at IS NULL", f.AccountID)
+	and := func(set bool, condition string, value any) {
+		if set {
+			list.with(" AND "+condition, value)
+		}
+	}
+	// The planner takes the index of references only when it sees the second half.
+	and(f.Reference != "", "reference = ? AND reference <> ''", f.Reference)
+	and(f.Model != "", "model = ?", f.Model)
+	and(f.Type != "", "type = ?", f.Type)
+	and(f.Status != "", "status = ?", f.Status)
+	and(f.After != "", "id < ?", f.After)
+	if !f.CreatedAfter.IsZero() {
+		list.with(" AND created_at > ? AND id >= ?", at(f.CreatedAfter), idAt(f.CreatedAfter.Add(-idMargin)))
+	}
+	if !f.CreatedBefore.IsZero() {
+		list.with(" AND created_at < ? AND id < ?", at(f.CreatedBefore), idAt(f.CreatedBefore.Add(idMargin)))
+	}
+	return list.with(" ORDER BY id DESC LIMIT ?", f.Limit+1)
+}
+
+// listingOfSome is a list of the account's tasks of a model, type or status. It is
+// one of few statements, whatever the filter and its limit: plans that are kept for
+// each connection take room. PostgreSQL reads the stretches one by one in a loop;
+// SQLite, which has no such thing, is given each by itself.
+func (s *Store) listingOfSome(f mediagate.TaskFilter) *statement {
+	types, statuses := oneOf(f.Type, mediagate.TaskTypes()), oneOf(f.Status, mediagate.Statuses())
+	from, to := firstID, lastID
+	if f.After != "" {
+		to = f.After
+	}
+	id := "id"
+	if !s.lite {
+		id += bytewise
+	}
+	stretch := func(list *statement, ofType, ofStatus string, values ...any) {
+		list.with("SELECT id FROM tasks WHERE erased_at IS NULL AND account_id = ?", f.AccountID)
+		if f.Model != "" {
+			list.with(" AND model = ?", f.Model)
+		}
+		list.with(" AND type = "+ofType+" AND status = "+ofStatus, values...)
+		if !f.CreatedAfter.IsZero() || !f.CreatedBefore.IsZero() {
+			after, before := bounds(f.CreatedAfter, f.CreatedBefore)
+			list.with(" AND created_at > ? AND created_at < ?", at(after), at(before))
+			from, to = max(from, idAt(after.Add(-idMargin))), min(to, idAt(before.Add(idMargin)))
+		}
+		list.with(" AND "+id+" >= ? AND "+id+" < ? ORDER BY "+id+" DESC LIMIT ", from, to).say(readAhead(f.Limit))
+	}
+	list := (&statement{}).say("SELECT ", columnsOf[taskRow]().of("tasks"), " FROM (SELECT id FROM (")
+	if s.lite {
+		for i, t := range types {
+			for j, status := range statuses {
+				if i+j > 0 {
+					list.say(" UNION ALL ")
+				}
+				list.say("SELECT id FROM (")
+				stretch(list, "?", "?", t, status)
+				list.say(")")
+			}
+		}
+	} else {
+		list.say("SELECT stretch.id FROM ")
+		valuesOf(list, types)
+		list.say(" AS types (type) CROSS JOIN ")
+		valuesOf(list, statuses)
+		list.say(" AS statuses (status) CROSS JOIN LATERAL (")
+		stretch(list, "types.type", "statuses.status")
+		list.say(") AS stretch")
+	}
+	return list.say(") AS stretches ORDER BY id DESC LIMIT ", readAhead(f.Limit), ") AS newest JOIN tasks ON tasks.id = newest.id ORDER BY tasks.id DESC")
+}
+
+// valuesOf writes a table of one column.
+func valuesOf[T ~string](list *statement, values []T) {
+	list.say("(VALUES ")
+	for i, value := range values {
+		if i > 0 {
+			list.say(", ")
+		}
+		list.with("(?)", string(value))
+	}
+	list.say(")")
+}
+
+// oneOf is the value, or all that there are where the filter leaves it open.
+func oneOf[T ~string](value T, all []T) []T {
+	if value != "" {
+		return []T{value}
+	}
+	return all
+}
+
+// readAhead is how many rows a list of that length reads, as text: one more, and so
+// many that the statements for all lengths are few.
+func readAhead(limit int) string {
+	for _, length := range []int{defaultLimit, 100} {
+		if limit <= length {
+			limit = length
+			break
+		}
+	}
+	return strconv.Itoa(limit + 1)
+}
+
+// bytewise is the order of ids in the indexes of filtered lists. In that order no
+// other index has the tasks: so the planner cannot think that it finds them sooner
+// in that of all.
+const bytewise = ` COLLATE "C"`
+
+// Less than all ids, and more.
+const (
+	firstID = "task_"
+	lastID  = "task_~"
+)
+
+// idMargin is more than a task's creation and the time in its id may be apart. Both
+// are one reading of the clock, but were two in rows of old.
+const idMargin = time.Minute
+
+// idAt is less than the ids of all tasks made at that time or later, and more than
+// those of earlier ones.
+func idAt(t time.Time) string {
+	var id ulid.ULID
+	if t.After(time.UnixMilli(0)) {
+		_ = id.SetTime(min(ulid.Timestamp(t), ulid.MaxTime())) // no more than it holds
+	}
+	return "task_" + id.String()
+}

@@ -1,0 +1,194 @@
+package storage_test
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/storage/pgtest"
+)
+
+// manyTasks is a history of one account that is much alike, and a single task of
+// another: what a planner may take for a table in which every row matches.
+const manyTasks = 20_000
+
+// fillHistory makes tasks of one model, type and status, a minute apart, with their
+// ledger, then has the planner look at them.
+func fillHistory(t *testing.T, url string, now time.Time) {
+	t.Helper()
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	for _, statement := range []string{
+		`INSERT INTO tasks (id, account_id, key_id, model, type, status, progress, params, plan, charges, hold, reference, created_at, ended_at, deadline_at, checked_at)
+			SELECT 'task_' || (SELECT string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((floor(extract(epoch FROM at) * 1000)::bigint >> 5 * place) & 31)::int + 1, 1), ''
+					ORDER BY place DESC) FROM generate_series(0, 9) AS place) || lpad(i::text, 16, '0'),
+				CASE i WHEN 1 THEN 'acc_one' ELSE 'acc_many' END, 'key', 'alpha-v3', 'video', 'completed', 100, repeat('x', 300), '{}', '[]', 1,
+				CASE i WHEN 2 THEN 'r1' ELSE '' END, at, at, at, at
+			FROM (SELECT i, $1::timestamptz - ($2 - i) * interval '1 minute' AS at FROM generate_series(1, $2::int) AS i) AS n`,
+		`INSERT INTO ledger_transfers (id, kind, account_id, key_id, task_id, amount, at)
+			SELECT 'txn_' || substr(id, 6, 10) || k.kind || substr(id, 17), k.kind, account_id, key_id, id, 1, created_at
+			FROM tasks, (VALUES ('hold'), ('post')) AS k (kind) WHERE $1::timestamptz IS NOT NULL AND $2::int > 0`,
+	} {
+		if _, err := db.ExecContext(t.Context(), statement, now, manyTasks); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.ExecContext(t.Context(), "VACUUM ANALYZE tasks, ledger_transfers"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// planNode is a step of a plan that was carried out.
+type planNode struct {
+	Type    string     `json:"Node Type"`
+	Index   string     `json:"Index Name"`
+	Rows    float64    `json:"Actual Rows"`
+	Removed float64    `json:"Rows Removed by Filter"`
+	Hit     float64    `json:"Shared Hit Blocks"` // with those of its parts
+	Missed  float64    `json:"Shared Read Blocks"`
+	Plans   []planNode `json:"Plans"`
+}
+
+// scans says that a table was read from end to end.
+func (n planNode) scans() bool { return n.Type == "Seq Scan" || slices.ContainsFunc(n.Plans, planNode.scans) }
+
+// planOf carries a statement out and returns how. A plan is made for the values
+// that are given, or for any.
+func planOf(t *testing.T, conn *sql.Conn, l storage.Listing, mode string) planNode {
+	t.Helper()
+	var text, values strings.Builder
+	for i, part := range strings.Split(l.Text, "?") {
+		if i > 0 {
+			fmt.Fprintf(&text, "$%d", i)
+		}
+		text.WriteString(part)
+	}
+	for i, arg := range l.Args {
+		if i > 0 {
+			values.WriteString(", ")
+		}
+		if n, ok := arg.(int); ok {
+			fmt.Fprint(&values, n)
+			continue
+		}
+		if at, ok := arg.(time.Time); ok {
+			arg = at.Format(time.RFC3339Nano)
+		}
+		fmt.Fprintf(&values, "'%v'", arg)
+	}
+	for _, statement := range []string{"SET plan_cache_mode = " + mode, "DEALLOCATE ALL", "PREPARE list AS " + text.String()} {
+		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	call := ""
+	if len(l.Args) > 0 {
+		call = "(" + values.String() + ")"
+	}
+	var found []byte
+	if err := conn.QueryRowContext(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE list"+call).Scan(&found); err != nil {
+		t.Fatalf("%s: %v", text.String(), err)
+	}
+	var plans []struct{ Plan planNode }
+	if err := json.Unmarshal(found, &plans); err != nil {
+		t.Fatal(err)
+	}
+	return plans[0].Plan
+}
+
+// However long an account's history is, and whatever the planner takes it for, a
+// list reads what it shows.
+func TestListsReadWhatTheyShow(t *testing.T) {
+	t.Parallel()
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	url := pgtest.New(t)
+	fillHistory(t, url, now)
+	s := openPostgres(t, url, storage.Config{})
+	tasks, _, err := s.Tasks(t.Context(), mediagate.TaskFilter{AccountID: "acc_many", CreatedBefore: now.Add(-manyTasks / 2 * time.Minute), Limit: 1})
+	if err != nil || len(tasks) != 1 {
+		t.Fatalf("%d tasks in the middle: %v", len(tasks), err)
+	}
+	middle := tasks[0].ID
+	transfers, _, err := s.Ledger(t.Context(), "acc_many", middle, "", 2)
+	if err != nil || len(transfers) != 2 {
+		t.Fatalf("%d transfers of a task: %v", len(transfers), err)
+	}
+	db, err := sql.Open("pgx", url+"&default_query_exec_mode=simple_protocol")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+
+	const custom, generic = "force_custom_plan", "force_generic_plan"
+	// Blocks: the way down an index for each stretch, and both the index and the
+	// table for each row. The whole history has hundreds in each index.
+	check := func(name, mode string, l storage.Listing, stretches int) {
+		t.Helper()
+		plan := planOf(t, conn, l, mode)
+		most := float64(8*stretches) + 5*plan.Rows
+		if blocks := plan.Hit + plan.Missed; blocks > most || plan.scans() {
+			t.Errorf("%s, %s: %v blocks read for %v rows, want at most %v and no table as a whole\n%+v", name, mode, blocks, plan.Rows, most, plan)
+		}
+	}
+	for name, test := range map[string]struct {
+		filter    mediagate.TaskFilter
+		stretches int
+	}{
+		"all":                   {mediagate.TaskFilter{}, 1},
+		"after":                 {mediagate.TaskFilter{After: middle}, 1},
+		"created, many":         {mediagate.TaskFilter{CreatedBefore: now.Add(-manyTasks / 2 * time.Minute)}, 1},
+		"created, few":          {mediagate.TaskFilter{CreatedAfter: now.Add(-4 * time.Minute)}, 1},
+		"created, none":         {mediagate.TaskFilter{CreatedAfter: now.Add(time.Hour)}, 1},
+		"created, long ago":     {mediagate.TaskFilter{CreatedBefore: now.Add(-2 * manyTasks * time.Minute)}, 1},
+		"reference":             {mediagate.TaskFilter{Reference: "r1"}, 1},
+		"reference, none":       {mediagate.TaskFilter{Reference: "r2"}, 1},
+		"status, many":          {mediagate.TaskFilter{Status: mediagate.StatusCompleted}, 4},
+		"status, none":          {mediagate.TaskFilter{Status: mediagate.StatusFailed}, 4},
+		"status, after":         {mediagate.TaskFilter{Status: mediagate.StatusCompleted, After: middle}, 4},
+		"status, created, none": {mediagate.TaskFilter{Status: mediagate.StatusCompleted, CreatedAfter: now.Add(time.Hour)}, 4},
+		"type, many":            {mediagate.TaskFilter{Type: mediagate.TypeVideo}, 5},
+		"type, none":            {mediagate.TaskFilter{Type: mediagate.TypeImage}, 5},
+		"type and status, many": {mediagate.TaskFilter{Type: mediagate.TypeVideo, Status: mediagate.StatusCompleted}, 1},
+		"type and status, none": {mediagate.TaskFilter{Type: mediagate.TypeVideo, Status: mediagate.StatusFailed}, 1},
+		"model, many":           {mediagate.TaskFilter{Model: "alpha-v3"}, 20},
+		"model, none":           {mediagate.TaskFilter{Model: "none"}, 20},
+		"model, created, few":   {mediagate.TaskFilter{Model: "alpha-v3", CreatedAfter: now.Add(-4 * time.Minute)}, 20},
+		"model and type, none":  {mediagate.TaskFilter{Model: "alpha-v3", Type: mediagate.TypeImage}, 5},
+		"model and status":      {mediagate.TaskFilter{Model: "alpha-v3", Status: mediagate.StatusFailed}, 4},
+		"all three, none":       {mediagate.TaskFilter{Model: "alpha-v3", Type: mediagate.TypeVideo, Status: mediagate.StatusFailed}, 1},
+	} {
+		for _, account := range []string{"acc_many", "acc_one", "acc_none"} {
+			test.filter.AccountID = account
+			l := s.Listing(test.filter)
+			check(name+" of "+account, custom, l, test.stretches)
+			if strings.Contains(l.Text, "LATERAL") {
+				check(name+" of "+account, generic, l, test.stretches)
+			}
+		}
+	}
+	for name, l := range map[string]storage.Listing{
+		"ledger":           storage.LedgerListing("acc_many", "", nil, 20),
+		"ledger, after":    storage.LedgerListing("acc_many", "", &transfers[1], 20),
+		"ledger of a task": storage.LedgerListing("acc_many", middle, nil, 20),
+		"ledger of no one": storage.LedgerListing("acc_none", "", nil, 20),
+		"of another's":     storage.LedgerListing("acc_one", middle, nil, 20),
+	} {
+		for _, mode := range []string{custom, generic} {
+			check(name, mode, l, 2)
+		}
+	}
+}
