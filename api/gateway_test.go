@@ -53,14 +53,23 @@ type testStore interface {
 
 // clock is the time of the gateway and its database.
 type clock struct {
-	mu sync.Mutex
-	at time.Time
+	mu   sync.Mutex
+	at   time.Time
+	step time.Duration // by which each look moves it
 }
 
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.at = c.at.Add(c.step)
 	return c.at
+}
+
+// stepBy makes the clock go on at each look.
+func (c *clock) stepBy(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.step = d
 }
 
 func (c *clock) advance(d time.Duration) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/oklog/ulid/v2"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
@@ -135,6 +136,21 @@ func TestSubmitRefusals(t *testing.T) {
 	g.must(err)
 	if len(tasks) != accepted {
 		t.Errorf("%d rows for %d accepted submits", len(tasks), accepted)
+	}
+}
+
+// Lists go by the time in a task's id.
+func TestTheIDHasTheTimeOfCreation(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.clock.stepBy(3 * time.Millisecond)
+	id := g.send(request{method: http.MethodPost, path: videos, key: g.key, body: videoBody}).taskID(t)
+	task, err := g.store.TaskByID(t.Context(), id)
+	g.must(err)
+	parsed, err := ulid.ParseStrict(strings.TrimPrefix(id, "task_"))
+	g.must(err)
+	if made := int64(parsed.Time()); made != task.CreatedAt.UnixMilli() { //nolint:gosec // 48 bits
+		t.Errorf("the id is of %d, the task of %d", made, task.CreatedAt.UnixMilli())
 	}
 }
 

@@ -59,7 +59,9 @@ type planNode struct {
 }
 
 // scans says that a table was read from end to end.
-func (n planNode) scans() bool { return n.Type == "Seq Scan" || slices.ContainsFunc(n.Plans, planNode.scans) }
+func (n planNode) scans() bool {
+	return n.Type == "Seq Scan" || slices.ContainsFunc(n.Plans, planNode.scans)
+}
 
 // planOf carries a statement out and returns how. A plan is made for the values
 // that are given, or for any.
