@@ -49,6 +49,7 @@ func measurements() []measurement {
 		{"limits", measureLimits},
 		{"read", measureReads},
 		{"money", measureMoney},
+		{"history", measureHistory},
 		{"full", measureFullTasks},
 		{"mirror", measureMirror},
 		{"visible", measureVisible},

@@ -21,17 +21,20 @@ const (
 	moneyClients   = 8
 )
 
-// pastStatements fill the database with what a busy account leaves behind: $1 is
-// the account, $2 the key, $3 the number of tasks, $4 how many of them are open.
-var pastStatements = []string{
-	`INSERT INTO tasks (id, account_id, key_id, model, type, status, progress, params, plan, charges, hold, cost, created_at, started_at, ended_at,
+// pastTasksStatement makes the tasks that a busy account leaves behind: $1 is the
+// account, $2 the key, $3 the number of tasks, $4 how many of them are open, $5 over
+// how many days they are spread.
+const pastTasksStatement = `INSERT INTO tasks (id, account_id, key_id, model, type, status, progress, params, plan, charges, hold, cost, created_at, started_at, ended_at,
 			deadline_at, checked_at, channel, provider)
 		SELECT 'task_' || lpad(i::text, 26, '0'), $1, $2, 'model-' || i % 5, 'video', CASE WHEN i > $3 - $4 THEN 'processing' ELSE 'completed' END,
 			CASE WHEN i > $3 - $4 THEN 50 ELSE 100 END, '{}', '{}', '[]', 2000, CASE WHEN i > $3 - $4 THEN 0 ELSE 1000 END,
 			t, t, CASE WHEN i > $3 - $4 THEN NULL ELSE t + interval '2 minutes' END, t + interval '2 hours', t, 'kling', 'kling'
-		FROM (SELECT i, now() - ($3 - i) * interval '1 second' * ($5 * 86400.0 / $3) - interval '5 minutes' AS t FROM generate_series(1, $3::bigint) AS i) AS n`,
+		FROM (SELECT i, now() - ($3 - i) * interval '1 second' * ($5 * 86400.0 / $3) - interval '5 minutes' AS t FROM generate_series(1, $3::bigint) AS i) AS n`
+
+// pastStatements make the ledger of such tasks.
+var pastStatements = []string{
 	`INSERT INTO ledger_transfers (id, kind, account_id, key_id, task_id, amount, at)
-		SELECT kind || id, kind, account_id, key_id, id, CASE kind WHEN 'hold' THEN 2000 ELSE 1000 END, CASE kind WHEN 'hold' THEN created_at ELSE ended_at END
+		SELECT 'txn_' || substr(id, 6, 10) || CASE kind WHEN 'hold' THEN 'A' ELSE 'B' END || substr(id, 17), kind, account_id, key_id, id, CASE kind WHEN 'hold' THEN 2000 ELSE 1000 END, CASE kind WHEN 'hold' THEN created_at ELSE ended_at END
 		FROM tasks, (VALUES ('hold'), ('post')) AS k (kind) WHERE account_id = $1 AND (kind = 'hold' OR ended_at IS NOT NULL) ORDER BY created_at`,
 	`INSERT INTO ledger_entries (transfer_id, bucket, account_id, key_id, amount)
 		SELECT t.id, e.bucket, t.account_id, t.key_id, e.amount FROM ledger_transfers t JOIN (VALUES ('hold', 'available', -2000), ('hold', 'held', 2000),
@@ -43,21 +46,27 @@ var pastStatements = []string{
 
 // fillPast gives the installation's account a past, which is counted as that from
 // before an update is.
-func (g *gateway) fillPast(ctx context.Context, tasks int64) (err error) {
+func (g *gateway) fillPast(ctx context.Context, tasks int64) error {
+	return g.fillPastOf(ctx, pastTasksStatement, tasks, openTasks)
+}
+
+// fillPastOf is fillPast with tasks as a statement makes them.
+func (g *gateway) fillPastOf(ctx context.Context, statement string, tasks, open int64) (err error) {
 	db, err := sql.Open("pgx", g.Config.DatabaseURL)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	ended := tasks - openTasks
+	ended := tasks - open
+	statements := append([]string{statement}, pastStatements...)
 	for i, args := range [][]any{
-		{g.key.AccountID, g.key.ID, tasks, openTasks, pastDays},
+		{g.key.AccountID, g.key.ID, tasks, open, pastDays},
 		{g.key.AccountID},
 		{g.key.AccountID},
-		{g.key.ID, openTasks, ended},
-		{g.key.AccountID, openTasks, ended},
+		{g.key.ID, open, ended},
+		{g.key.AccountID, open, ended},
 	} {
-		if _, err := db.ExecContext(ctx, pastStatements[i], args...); err != nil {
+		if _, err := db.ExecContext(ctx, statements[i], args...); err != nil {
 			return fmt.Errorf("fill the past, step %d: %w", i+1, err)
 		}
 	}
