@@ -149,7 +149,7 @@ func TestTheIDHasTheTimeOfCreation(t *testing.T) {
 	g.must(err)
 	parsed, err := ulid.ParseStrict(strings.TrimPrefix(id, "task_"))
 	g.must(err)
-	if made := int64(parsed.Time()); made != task.CreatedAt.UnixMilli() { //nolint:gosec // 48 bits
+	if made := int64(parsed.Time()); made != task.CreatedAt.UnixMilli() {
 		t.Errorf("the id is of %d, the task of %d", made, task.CreatedAt.UnixMilli())
 	}
 }

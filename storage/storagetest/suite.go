@@ -260,7 +260,7 @@ func (b *bench) draft(p payer, hold mediagate.Micros) mediagate.NewTask {
 // newTaskID is an id as the API makes it, whose time is the clock's.
 func (b *bench) newTaskID() string {
 	var entropy [10]byte
-	binary.BigEndian.PutUint64(entropy[2:], uint64(b.tasks.Add(1))) //nolint:gosec // it counts from zero
+	binary.BigEndian.PutUint64(entropy[2:], uint64(b.tasks.Add(1)))
 	var id ulid.ULID
 	b.noError(id.SetTime(ulid.Timestamp(b.now())))
 	b.noError(id.SetEntropy(entropy[:]))
