@@ -33,29 +33,31 @@ type Config struct {
 	Logger         *slog.Logger               // nil: discarded
 	MaxOpenConns   int                        // of PostgreSQL; 0: 32
 	MaxConnAge     time.Duration              // of PostgreSQL; 0: no bound
+	CheckRows      int                        // that a slice of a check of the ledger has; 0: 10,000
 
 	failover *failover // of OpenPostgres
 }
 
 // Store is the database. It is safe for concurrent use.
 type Store struct {
-	db       *gorm.DB
-	sql      *sql.DB
-	lite     bool // SQLite, otherwise PostgreSQL
-	time     *databaseClock
-	newID    func(prefix string) string
-	log      *slog.Logger
-	seals    []cipher.AEAD
-	groups   sync.Map // group → *semaphore.Weighted: the turns of those with a capacity
-	lanes    *lanes
-	sweep    rateSweep
-	failover *failover // nil: the caller made the connections
-	unwatch  func()    // ends the reading of the database's clock; nil: nobody reads it
+	db        *gorm.DB
+	sql       *sql.DB
+	lite      bool // SQLite, otherwise PostgreSQL
+	time      *databaseClock
+	newID     func(prefix string) string
+	log       *slog.Logger
+	seals     []cipher.AEAD
+	groups    sync.Map // group → *semaphore.Weighted: the turns of those with a capacity
+	lanes     *lanes
+	sweep     rateSweep
+	failover  *failover // nil: the caller made the connections
+	checkRows int       // of a slice of a check of the ledger
+	unwatch   func()    // ends the reading of the database's clock; nil: nobody reads it
 }
 
 // Open connects to the database. It does not migrate.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	s := &Store{newID: c.NewID, log: c.Logger, lite: c.Dialector.Name() == dialectSQLite, failover: c.failover}
+	s := &Store{newID: c.NewID, log: c.Logger, lite: c.Dialector.Name() == dialectSQLite, failover: c.failover, checkRows: cmp.Or(c.CheckRows, checkRows)}
 	if name := c.Dialector.Name(); !s.lite && name != dialectPostgres {
 		return nil, fmt.Errorf("storage speaks PostgreSQL and SQLite, not %q", name)
 	}

@@ -128,6 +128,9 @@ func postgresTables(t *testing.T, db *sql.DB) map[string]table {
 		if line[2] == "boolean" {
 			preset = map[string]string{"": "", "false": "0", "true": "1"}[preset]
 		}
+		if preset == "pg_current_xact_id" { // for which SQLite has a trigger
+			preset = ""
+		}
 		tables[name].Columns[line[1]] = column{Class: class, Nullable: line[3] == "YES", Default: preset}
 	}
 	for _, line := range lines(t, db, `SELECT c.relname, CASE WHEN i.indisprimary THEN 'primary key' ELSE x.relname END, i.indisunique,
@@ -225,6 +228,6 @@ func canonical(condition string) string {
 	condition = casts.ReplaceAllString(condition, "")
 	condition = anyOf.ReplaceAllString(condition, "IN $1")
 	condition = between.ReplaceAllString(condition, "$1 >= $2 AND $1 <= $3")
-	condition = strings.NewReplacer("(", " ", ")", " ", ";", " ").Replace(condition)
+	condition = strings.NewReplacer("(", " ", ")", " ", ";", " ", `"`, "").Replace(condition)
 	return strings.TrimSpace(spaces.ReplaceAllString(condition, " "))
 }

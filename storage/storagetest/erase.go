@@ -522,6 +522,7 @@ var eraseTests = map[string]func(*bench){
 		b.settle(completed(id, unit(1)))
 		follow, err := b.followUp(p, id)
 		b.noError(err)
+		b.undoCheck()
 		for _, statement := range []string{
 			"DROP INDEX tasks_kind", "DROP INDEX tasks_model", "DROP INDEX tasks_source", "ALTER TABLE tasks DROP COLUMN source_id", "DROP INDEX tasks_account",
 			"CREATE INDEX tasks_account ON tasks (account_id, id)", "ALTER TABLE tasks DROP COLUMN erased_at",

@@ -14,6 +14,7 @@ var referenceTests = map[string]func(*bench){
 		n.Task.Plan.Source = &mediagate.Source{TaskID: plain, Clip: &mediagate.Clip{Lyrics: "one\x00two"}}
 		_, _, err := b.Submit(b.Context(), n)
 		b.noError(err)
+		b.undoCheck()
 		undo := []string{
 			"DROP INDEX tasks_kind", "DROP INDEX tasks_model",
 			"DROP TABLE audit", "DROP TABLE rates", "DROP TABLE speeches", "DROP TABLE makers",

@@ -118,6 +118,7 @@ type office interface {
 	Ledger(ctx context.Context, accountID, taskID, after string, limit int) (transfers []mediagate.Transfer, hasMore bool, err error)
 	Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error)
 	CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
+	CheckLedgerSince(ctx context.Context) (mediagate.LedgerReport, error)
 	Usage(ctx context.Context, f mediagate.UsageFilter) (usage []mediagate.Usage, hasMore bool, err error)
 	CountUsage(ctx context.Context, limit int) (counted int, err error)
 	Statement(ctx context.Context, f mediagate.StatementFilter) (mediagate.Statement, error)

@@ -108,7 +108,7 @@ var tamperTests = map[string]tampering{
 var usageTampering = map[string]tampering{
 	"a cost that was not charged": {
 		statement: "UPDATE usage_sums SET cost = cost + 1 WHERE span = 'day'",
-		want:      ": cost is 1.000001, by the ledger 1",
+		want:      ": cost is 1.000001, by its hours 1",
 	},
 	"a task that was counted twice": {
 		statement: "UPDATE usage_sums SET failed = failed + 1 WHERE span = 'hour'",
@@ -120,7 +120,7 @@ var usageTampering = map[string]tampering{
 	},
 	"sums that are gone": {
 		statement: "DELETE FROM usage_sums WHERE span = 'day'",
-		want:      ": cost is 0, by the ledger 1",
+		want:      ": cost is 0, by its hours 1",
 	},
 	"sums of another model": {
 		statement: "UPDATE usage_sums SET model = 'theta'",
