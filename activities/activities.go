@@ -285,6 +285,7 @@ type Activities struct {
 	Sweeper      Sweeper
 	Deliverer    Deliverer
 	Engine       Engine
+	Ledger       Ledger                                       // nil: there is no money
 	FileOf       func(url string) (f mediagate.File, ok bool) // the upload behind a link of ours; nil: there are none
 	Settings     Settings
 	StartedAt    time.Time // of this worker

@@ -102,6 +102,7 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 	calls, cancel := untilStopped(ctx, stop)
 	defer heartbeat(ctx, func() []any { return []any{*last.Load()} })()
 	beside.Go(func() { a.tendBucket(calls) })
+	beside.Go(func() { a.proveLedger(calls) })
 	beside.Go(func() { repeat(calls, sweepEvery, a.sweepUploads) })
 	for _, c := range a.concerns(&counted) {
 		beside.Go(func() {

@@ -132,7 +132,9 @@ func (c *ledgerCheck) report(err error) (mediagate.LedgerReport, error) {
 	if err != nil {
 		return mediagate.LedgerReport{}, dbError(err, "check ledger")
 	}
-	slices.SortStableFunc(c.found, func(a, b problemRow) int { return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Found, b.Found)) })
+	slices.SortStableFunc(c.found, func(a, b problemRow) int {
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Found, b.Found))
+	})
 	c.found = slices.Compact(c.found) // a task may come up with its hold and with the end of that
 	report := mediagate.LedgerReport{OK: len(c.found) == 0, Checked: c.checked, Problems: []string{}}
 	told := map[int]int{}

@@ -52,6 +52,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 		"erasure":    eraseTests,
 		"repeats":    modalRowTests,
 		"invariants": withTampering(checkTests),
+		"slices":     sliceTests,
 		"model":      modelTests,
 		"storm":      stormTests,
 		"crowd":      crowdTests,

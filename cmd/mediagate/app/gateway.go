@@ -306,7 +306,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 		Deliverer: deliverer{webhook.New(webhook.Config{
 			Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
 		})},
-		Engine: workflows.Client{Temporal: g.Temporal}, FileOf: g.fileOf, Settings: settings, Now: g.Store.Now, Logger: g.log,
+		Engine: workflows.Client{Temporal: g.Temporal}, Ledger: g.Store, FileOf: g.fileOf, Settings: settings, Now: g.Store.Now, Logger: g.log,
 		StartedAt: g.Store.Now(),
 		NewID:     newID,
 	}

@@ -2,9 +2,7 @@ package operator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 )
@@ -51,37 +49,4 @@ func accountsGrant(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.show(answer, "id", "amount", "reference", "available")
-}
-
-// ledgerCheck fails when an invariant is broken, after it has said which.
-func ledgerCheck(ctx context.Context, c *call) error {
-	if err := c.parse(); err != nil {
-		return err
-	}
-	answer, err := c.client.do(ctx, http.MethodGet, "/ledger/check", nil)
-	if err != nil {
-		return err
-	}
-	var report struct {
-		OK       bool     `json:"ok"`
-		Checked  int      `json:"checked"`
-		Problems []string `json:"problems"`
-	}
-	if err := json.Unmarshal(answer, &report); err != nil {
-		return fmt.Errorf("the answer is not readable: %w", err)
-	}
-	if c.format == "json" {
-		if err := c.show(answer); err != nil {
-			return err
-		}
-	} else {
-		for _, p := range report.Problems {
-			_, _ = fmt.Fprintln(c.out, p)
-		}
-		_, _ = fmt.Fprintf(c.out, "%d accounts, keys and tasks checked, %d problems\n", report.Checked, len(report.Problems))
-	}
-	if !report.OK {
-		return errors.New("the ledger does not hold")
-	}
-	return nil
 }

@@ -50,7 +50,7 @@ func commands() []command {
 		{"channels list", "[-limit N] [-after NAME]", channelsList},
 		{"channels enable", "NAME", channelsEnable},
 		{"channels disable", "NAME", channelsDisable},
-		{"ledger check", "", ledgerCheck},
+		{"ledger check", "[-new]", ledgerCheck},
 		{"audit list", "[-account ID] [-limit N] [-after ID]", auditList},
 	}
 }
@@ -84,6 +84,7 @@ type call struct {
 	flags  *flag.FlagSet
 	args   []string
 	out    io.Writer
+	notes  io.Writer // of what takes long
 	format string
 	data   string
 	env    map[string]string
@@ -117,7 +118,7 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		if cmd.name != name {
 			continue
 		}
-		c := &call{flags: flag.NewFlagSet(name, flag.ContinueOnError), args: args[2:], out: stdout, env: variables(environ)}
+		c := &call{flags: flag.NewFlagSet(name, flag.ContinueOnError), args: args[2:], out: stdout, notes: stderr, env: variables(environ)}
 		c.flags.SetOutput(io.Discard)
 		c.flags.StringVar(&c.data, "data", "", "folder of a standalone")
 		c.flags.StringVar(&c.format, "o", "table", "table or json")

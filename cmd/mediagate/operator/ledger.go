@@ -1,0 +1,79 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+const (
+	checkTimeout  = 35 * time.Minute // longer than the gateway takes, which answers when it is done
+	checkProgress = 15 * time.Second
+)
+
+// ledgerCheck fails when an invariant is broken, after it has said which.
+func ledgerCheck(ctx context.Context, c *call) error {
+	fresh := c.flags.Bool("new", false, "")
+	if err := c.parse(); err != nil {
+		return err
+	}
+	path := "/ledger/check"
+	if *fresh {
+		path += "?since=last"
+	}
+	c.client.http.Timeout = checkTimeout
+	stop := tellTime(c.notes, checkProgress)
+	answer, err := c.client.do(ctx, http.MethodGet, path, nil)
+	stop()
+	if err != nil {
+		return err
+	}
+	var report struct {
+		OK       bool     `json:"ok"`
+		Checked  int      `json:"checked"`
+		Problems []string `json:"problems"`
+	}
+	if err := json.Unmarshal(answer, &report); err != nil {
+		return fmt.Errorf("the answer is not readable: %w", err)
+	}
+	if c.format == "json" {
+		if err := c.show(answer); err != nil {
+			return err
+		}
+	} else {
+		for _, p := range report.Problems {
+			_, _ = fmt.Fprintln(c.out, p)
+		}
+		_, _ = fmt.Fprintf(c.out, "%d accounts, keys and tasks checked, %d problems\n", report.Checked, len(report.Problems))
+	}
+	if !report.OK {
+		return errors.New("the ledger does not hold")
+	}
+	return nil
+}
+
+// tellTime says now and then how long it takes, until stop is called.
+func tellTime(to io.Writer, every time.Duration) (stop func()) {
+	quit, done, began := make(chan struct{}), make(chan struct{}), time.Now()
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+				_, _ = fmt.Fprintf(to, "checking since %s\n", time.Since(began).Round(time.Second))
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-done
+	}
+}

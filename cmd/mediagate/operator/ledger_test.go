@@ -1,0 +1,22 @@
+package operator
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Who waits for a check reads that it goes on.
+func TestTellTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var said strings.Builder
+		stop := tellTime(&said, checkProgress)
+		time.Sleep(40 * time.Second)
+		stop()
+		if got := said.String(); got != "checking since 15s\nchecking since 30s\n" {
+			t.Errorf("said %q", got)
+		}
+	})
+}
