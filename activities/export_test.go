@@ -3,4 +3,4 @@ package activities
 import "context"
 
 // ProveLedger is what the reconciler does beside its passes.
-func (a *Activities) ProveLedger(ctx context.Context) { a.proveLedger(ctx) }
+func ProveLedger(ctx context.Context, a *Activities) { a.proveLedger(ctx) }

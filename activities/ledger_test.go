@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 )
 
@@ -60,7 +61,7 @@ func TestLedgerIsProvenEachHour(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			w.Activities.ProveLedger(ctx)
+			activities.ProveLedger(ctx, w.Activities)
 		}()
 		time.Sleep(3*time.Hour + time.Minute)
 		stop()

@@ -66,6 +66,7 @@ type ledgerCheck struct {
 	fresh   bool // its sums were begun by itself
 	checked int
 	found   []problemRow
+	hours   []hourRow // in which transfers count that are not closed
 }
 
 // prove goes through everything.

@@ -321,6 +321,9 @@ func (c *ledgerCheck) open(ctx context.Context) error {
 				}
 				c.found = append(c.found, found...)
 			}
+			if err := read(tx, &c.hours, chosen(aTransfer, last.until(*row))+c.s.hours(), last.until(*row).args...); err != nil {
+				return err
+			}
 			row = new(last.of(*row))
 			return nil
 		})

@@ -15,29 +15,35 @@ import (
 // counted, by when they began, in microseconds since 1970; n is how much.
 const anHour = "hour"
 
+// hourRow is an hour of the usage.
+type hourRow struct {
+	ID string
+	N  int
+}
+
+// hours are those in which each of the transfers "those" counts.
+func (s *Store) hours() string {
+	return "SELECT CAST(hour AS text) AS id, COUNT(*) AS n FROM (SELECT " + s.microsOf(s.hourOf("t.at")) + ` AS hour FROM those t WHERE t.kind IN ('post', 'void')
+		UNION ALL SELECT ` + s.microsOf(s.hourOf("h.at")) + ` FROM those t JOIN ledger_transfers h ON h.task_id = t.task_id AND h.kind = 'hold'
+			WHERE t.kind IN ('post', 'void')) AS counting GROUP BY hour`
+}
+
 // markHours marks the hours in which the transfers count.
 func (s *Store) markHours(tx *gorm.DB, run string, some condition) error {
-	_, err := exec(tx, "INSERT INTO ledger_check_marks (run, kind, id, n) "+chosen(aTransfer, some)+
-		"SELECT CAST(? AS text), '"+anHour+"', CAST(hour AS text), COUNT(*) FROM (SELECT "+s.microsOf(s.hourOf("t.at"))+` AS hour FROM those t WHERE t.kind IN ('post', 'void')
-			UNION ALL SELECT `+s.microsOf(s.hourOf("h.at"))+` FROM those t JOIN ledger_transfers h ON h.task_id = t.task_id AND h.kind = 'hold' WHERE t.kind IN ('post', 'void')) AS counting
-		WHERE true GROUP BY hour ON CONFLICT (run, kind, id) DO UPDATE SET n = ledger_check_marks.n + excluded.n`,
-		append(slices.Clone(some.args), run)...)
+	_, err := exec(tx, "INSERT INTO ledger_check_marks (run, kind, id, n) "+chosen(aTransfer, some)+"SELECT CAST(? AS text), '"+anHour+"', id, n FROM ("+s.hours()+
+		") AS hours WHERE true ON CONFLICT (run, kind, id) DO UPDATE SET n = ledger_check_marks.n + excluded.n", append(slices.Clone(some.args), run)...)
 	return err
 }
 
 // usage compares the sums of usage with the ends in the ledger that were counted:
 // hours with the ledger, days with their hours. A whole check leaves no time out.
 func (c *ledgerCheck) usage(ctx context.Context) error {
-	type markRow struct {
-		ID string
-		N  int
-	}
-	var marks []markRow
+	var marks []hourRow
 	if err := read(c.s.on(ctx), &marks, "SELECT id, n FROM ledger_check_marks WHERE run = ? AND kind = ?", c.run, anHour); err != nil {
 		return err
 	}
 	hours, days := map[time.Time]int{}, map[time.Time]int{}
-	for _, mark := range marks {
+	for _, mark := range slices.Concat(marks, c.hours) {
 		began, err := strconv.ParseInt(mark.ID, 10, 64)
 		if err != nil {
 			return err
