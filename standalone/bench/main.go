@@ -50,6 +50,7 @@ func measurements() []measurement {
 		{"read", measureReads},
 		{"money", measureMoney},
 		{"history", measureHistory},
+		{"check", measureCheck},
 		{"full", measureFullTasks},
 		{"mirror", measureMirror},
 		{"visible", measureVisible},
