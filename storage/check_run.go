@@ -19,6 +19,7 @@ type checkRow struct {
 	Floor      int64
 	Position   int64
 	TransferID string
+	MovedAt    stamp
 }
 
 func readCheck(db *gorm.DB, run, lock string) (*checkRow, error) {
@@ -67,7 +68,13 @@ func (c *ledgerCheck) begin(ctx context.Context) error {
 		return err
 	}
 	return c.s.write(ctx, "begin the check of the ledger", func(tx *gorm.DB) error {
-		row, err := readCheck(tx, c.run, c.s.forUpdate("ledger_checks"))
+		fresh, err := exec(tx, `INSERT INTO ledger_checks (run, cluster, scan_after, floor, position, transfer_id, moved_at)
+			SELECT ?, ?, '', h.position, h.position, '', ? FROM (SELECT `+c.s.horizon()+` AS position) AS h WHERE true ON CONFLICT DO NOTHING`,
+			c.run, cluster, at(c.s.clock()))
+		if err != nil {
+			return err
+		}
+		row, err := c.lock(tx)
 		if err != nil {
 			return err
 		}
@@ -75,12 +82,21 @@ func (c *ledgerCheck) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if row != nil && !foreign && row.Cluster == cluster && row.Position <= now.Position {
+		if c.fresh = c.whole || fresh > 0; !foreign && row.Cluster == cluster && row.Position <= now.Position {
 			return nil
 		}
 		c.fresh = true
 		return c.anew(tx, cluster)
 	})
+}
+
+// lock keeps other checks of the run from moving it, and reads how far it is.
+func (c *ledgerCheck) lock(tx *gorm.DB) (*checkRow, error) {
+	row, err := readCheck(tx, c.run, c.s.forUpdate("ledger_checks"))
+	if err == nil && row == nil {
+		err = conflict("somebody else has ended the check %s", c.run)
+	}
+	return row, err
 }
 
 // dropForeign takes the positions from transfers that have one which no
@@ -110,44 +126,55 @@ func (c *ledgerCheck) restart(ctx context.Context) error {
 		return err
 	}
 	return c.s.write(ctx, "begin the check of the ledger anew", func(tx *gorm.DB) error {
-		if _, err := readCheck(tx, c.run, c.s.forUpdate("ledger_checks")); err != nil {
+		if _, err := c.lock(tx); err != nil {
 			return err
 		}
 		return c.anew(tx, cluster)
 	})
 }
 
+// anew lets a run that is locked begin with nothing.
 func (c *ledgerCheck) anew(tx *gorm.DB, cluster string) error {
-	if err := drop(tx, "run = ?", c.run); err != nil {
-		return err
-	}
-	_, err := exec(tx, `INSERT INTO ledger_checks (run, cluster, scan_after, floor, position, transfer_id, moved_at)
-		SELECT ?, ?, '', h.position, h.position, '', ? FROM (SELECT `+c.s.horizon()+` AS position) AS h WHERE true ON CONFLICT DO NOTHING`,
-		c.run, cluster, at(c.s.clock()))
-	return err
-}
-
-// drop deletes what is stored of the runs that the condition names.
-func drop(tx *gorm.DB, which string, args ...any) error {
-	for _, table := range []string{"ledger_check_sums", "ledger_check_marks"} {
-		if _, err := exec(tx, "DELETE FROM "+table+" WHERE run IN (SELECT run FROM ledger_checks WHERE "+which+")", args...); err != nil {
+	for _, table := range kept {
+		if _, err := exec(tx, "DELETE FROM "+table+" WHERE run = ?", c.run); err != nil {
 			return err
 		}
 	}
-	_, err := exec(tx, "DELETE FROM ledger_checks WHERE "+which, args...)
+	_, err := exec(tx, `UPDATE ledger_checks SET cluster = ?, scan_after = '', floor = h.position, position = h.position, transfer_id = '', moved_at = ?
+		FROM (SELECT `+c.s.horizon()+` AS position) AS h WHERE run = ?`, cluster, at(c.s.clock()), c.run)
 	return err
+}
+
+// kept are the tables of what a run has found. Who writes there has locked the
+// run's row.
+var kept = [...]string{"ledger_check_sums", "ledger_check_marks"}
+
+// drop deletes the runs that the condition names.
+func (s *Store) drop(tx *gorm.DB, which string, args ...any) error {
+	var runs []struct{ Run string }
+	if err := read(tx, &runs, "SELECT run FROM ledger_checks WHERE "+which+s.forUpdate("ledger_checks"), args...); err != nil {
+		return err
+	}
+	for _, row := range runs {
+		for _, table := range append(kept[:], "ledger_checks") {
+			if _, err := exec(tx, "DELETE FROM "+table+" WHERE run = ?", row.Run); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // forget deletes what is stored of the run.
 func (c *ledgerCheck) forget(ctx context.Context) error {
-	return c.s.write(ctx, "forget the check of the ledger", func(tx *gorm.DB) error { return drop(tx, "run = ?", c.run) })
+	return c.s.write(ctx, "forget the check of the ledger", func(tx *gorm.DB) error { return c.s.drop(tx, "run = ?", c.run) })
 }
 
 // tidy deletes what crashed checks have left, and of the sums what no cap of a key
 // reaches back to any more.
 func (c *ledgerCheck) tidy(ctx context.Context) error {
 	return c.s.write(ctx, "tidy up after checks of the ledger", func(tx *gorm.DB) error {
-		if err := drop(tx, "run <> ? AND run <> ? AND moved_at < ?", sinceLast, c.run, at(c.s.clock().Add(-abandonedAfter))); err != nil || c.whole {
+		if err := c.s.drop(tx, "run <> ? AND run <> ? AND moved_at < ?", sinceLast, c.run, at(c.s.clock().Add(-abandonedAfter))); err != nil || c.whole {
 			return err
 		}
 		_, err := exec(tx, `DELETE FROM ledger_check_sums AS s WHERE s.run = ? AND s.what = ? AND EXISTS (SELECT 1 FROM keys o JOIN keys p ON p.id = COALESCE(o.purse_id, o.id)
@@ -236,12 +263,9 @@ func (c *ledgerCheck) slice(ctx context.Context) (more bool, err error) {
 		if err := c.s.goByIndexes(tx); err != nil {
 			return err
 		}
-		row, err := readCheck(tx, c.run, c.s.forUpdate("ledger_checks"))
+		row, err := c.lock(tx)
 		if err != nil {
 			return err
-		}
-		if row == nil {
-			return conflict("somebody else has ended the check %s", c.run)
 		}
 		p, err := c.s.nextPart(tx, *row)
 		if err != nil || p == nil {

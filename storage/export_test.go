@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -90,9 +91,12 @@ func RowColumns() map[string][]string {
 		keyRow{}.TableName():         columnsOf[keyRow]().names,
 		secretRow{}.TableName():      columnsOf[secretRow]().names,
 		speechRow{}.TableName():      columnsOf[speechRow]().names,
-		"ledger_transfers":           columnsOf[endRow]().names, // the kind with most
+		"ledger_transfers":           append(slices.Clone(columnsOf[endRow]().names), "position"), // the kind with most; the database fills positions in
 		auditRow{}.TableName():       columnsOf[auditRow]().names,
 		"rates":                      {"id", "tat"},
+		"ledger_checks":              columnsOf[checkRow]().names,
+		"ledger_check_sums":          {"run", "account_id", "key_id", "what", "day", "amount"},
+		"ledger_check_marks":         {"run", "kind", "id", "n"},
 		"usage_sums":                 columnsOf[usageSumRow]().names,
 		"vendor_sums":                columnsOf[vendorSumRow]().names,
 	}
