@@ -9,7 +9,6 @@ import (
 
 	"go.temporal.io/server/common/cluster"
 	"go.temporal.io/server/common/config"
-	"go.temporal.io/server/common/dynamicconfig"
 	"go.temporal.io/server/common/membership/static"
 	"go.temporal.io/server/common/primitives"
 
@@ -136,31 +135,5 @@ func serviceConfig(p portPlan, stores config.Persistence) *config.Config {
 			},
 		},
 		PublicClient: config.PublicClient{HostPort: frontendAddr},
-	}
-}
-
-// dynamicSettings are where the service's defaults, made for many tenants on
-// many machines, are wrong for one tenant on one.
-func dynamicSettings() dynamicconfig.StaticClient {
-	return dynamicconfig.StaticClient{
-		// The default polls a shard's queue 20 times a second: up to 50 ms for
-		// every step of a workflow when there are few shards.
-		dynamicconfig.TransferProcessorMaxPollRPS.Key(): 1000,
-		// One process serves all partitions: more than one only adds forwarding.
-		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
-		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
-		// Fairness keys keep one account's backlog from starving the others.
-		dynamicconfig.MatchingEnableFairness.Key(): true,
-		// The default of 10 visibility calls a second is less than a UI in use.
-		dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance.Key(): 500,
-		dynamicconfig.FrontendMaxNamespaceRPSPerInstance.Key():           20000,
-		dynamicconfig.FrontendRPS.Key():                                  20000,
-		dynamicconfig.FrontendPersistenceMaxQPS.Key():                    20000,
-		dynamicconfig.HistoryPersistenceMaxQPS.Key():                     50000,
-		dynamicconfig.MatchingPersistenceMaxQPS.Key():                    20000,
-		// A search attribute made a moment ago is usable at once.
-		dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
-		// Nothing is reported to anyone.
-		dynamicconfig.EnableServerVersionCheck.Key(): false,
 	}
 }
