@@ -81,7 +81,7 @@ func New(cfg Config) (*Server, error) {
 			cfg.Accounts = append(cfg.Accounts, v.Account)
 		}
 	}
-	st, err := openStore(cfg.Dir)
+	st, err := openStore(cfg.Dir, keptJobs)
 	if err != nil {
 		return nil, err
 	}

@@ -92,10 +92,13 @@ const journalName = "sandbox.jsonl"
 // are read from the file.
 type store struct {
 	path string
+	keep int // jobs that are kept, however long ago they ended
 
 	mu         sync.Mutex
 	file       *os.File
 	order      []*Job
+	trimAt     int // jobs in memory at which old ones are looked for
+	forgotten  int // jobs that only the journal has still
 	byID       map[string]*Job
 	byExternal map[externalKey]*Job
 	calls      map[string]*counters
@@ -105,7 +108,7 @@ type store struct {
 
 type externalKey struct{ provider, account, external string }
 
-func openStore(dir string) (*store, error) {
+func openStore(dir string, keep int) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("sandbox: make folder: %w", err)
 	}
@@ -114,10 +117,14 @@ func openStore(dir string) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: open journal: %w", err)
 	}
-	st := &store{path: path, file: file}
+	st := &store{path: path, keep: keep, file: file}
 	st.reset()
-	if err := st.load(); err != nil {
-		_ = file.Close()
+	err = st.load()
+	if err == nil {
+		err = st.compact()
+	}
+	if err != nil {
+		_ = st.file.Close()
 		return nil, err
 	}
 	return st, nil
@@ -125,6 +132,7 @@ func openStore(dir string) (*store, error) {
 
 func (st *store) reset() {
 	st.order, st.next, st.outages = nil, nil, nil
+	st.trimAt, st.forgotten = 2*st.keep, 0
 	st.byID, st.byExternal, st.calls = map[string]*Job{}, map[externalKey]*Job{}, map[string]*counters{}
 }
 
@@ -192,6 +200,9 @@ func (st *store) index(j *Job) {
 	if old := st.byID[j.ID]; old != nil {
 		st.order[slices.Index(st.order, old)] = j
 	} else {
+		if len(st.order) >= st.trimAt {
+			st.trim(j.Created)
+		}
 		st.order = append(st.order, j)
 		st.calls[j.ID] = &counters{Submit: 1}
 	}
@@ -386,22 +397,34 @@ func (st *store) eachCall(f func(call) error) error {
 	return err
 }
 
-// forget drops everything. A new journal takes the old one's name, so that
-// a reader of the old one is not disturbed.
+// forget drops everything.
 func (st *store) forget() error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if err := st.replace(func(io.Writer) error { return nil }); err != nil {
+		return err
+	}
+	st.reset()
+	return nil
+}
+
+// replace gives the old journal's name to a new one that fill writes, so that a
+// reader of the old one is not disturbed, and a crash leaves the one or the other.
+func (st *store) replace(fill func(io.Writer) error) error {
 	fresh, err := os.OpenFile(st.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("sandbox: new journal: %w", err)
 	}
-	if err := os.Rename(st.path+".new", st.path); err != nil {
+	err = fill(fresh)
+	if err == nil {
+		err = os.Rename(st.path+".new", st.path)
+	}
+	if err != nil {
 		_ = fresh.Close()
 		return fmt.Errorf("sandbox: new journal: %w", err)
 	}
 	_ = st.file.Close()
 	st.file = fresh
-	st.reset()
 	return nil
 }
 
