@@ -44,13 +44,19 @@ func OpenStore(ctx context.Context, path string, c storage.Config) (*storage.Sto
 	return store, nil
 }
 
+// cacheKiB is how much of the file the connection that writes keeps in memory.
+const cacheKiB = 16_000
+
+// cacheSize is the pragma of so many KiB, which SQLite takes as a negative number.
+func cacheSize(kib int) string { return fmt.Sprintf("cache_size(-%d)", kib) }
+
 // dsn names the file and what each connection is set to. WAL with NORMAL
 // survives the death of the process; a loss of power may cost the last
 // commits, but never the file's consistency.
 func dsn(path string, extra url.Values) string {
 	q := url.Values{
 		"_pragma": {
-			"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(ON)", "cache_size(-16000)", "temp_store(MEMORY)",
+			"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(ON)", cacheSize(cacheKiB), "temp_store(MEMORY)",
 		},
 		"_time_integer_format": {"unix_micro"}, // what storage's time columns hold
 	}

@@ -27,11 +27,13 @@ func openPool(path string) (*pool, error) {
 	if err := writer.PingContext(context.Background()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), writer.Close())
 	}
-	readers, err := sql.Open(driverName, dsn(path, url.Values{"_pragma": {"query_only(ON)"}}))
+	width := max(4, runtime.GOMAXPROCS(0))
+	// All readers together cache as much as the writer: each would fill its own with
+	// the same pages, on a machine with many cores half a gigabyte of them.
+	readers, err := sql.Open(driverName, dsn(path, url.Values{"_pragma": {"query_only(ON)", cacheSize(cacheKiB / width)}}))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), writer.Close())
 	}
-	width := max(4, runtime.GOMAXPROCS(0))
 	readers.SetMaxOpenConns(width)
 	readers.SetMaxIdleConns(width)
 	return &pool{writer, readers}, nil
