@@ -304,3 +304,31 @@ func TestMeasuring(t *testing.T) {
 		}
 	}
 }
+
+func TestPerThousand(t *testing.T) {
+	t.Parallel()
+	looks := func(mib ...int64) []int64 {
+		for i := range mib {
+			mib[i] <<= 20
+		}
+		return mib
+	}
+	for name, test := range map[string]struct {
+		looks []int64 // every hundred tasks
+		want  float64
+	}{
+		"too few":                  {looks(1, 2, 3), 0},
+		"flat":                     {looks(5, 5, 5, 5), 0},
+		"steady":                   {looks(1, 2, 3, 4, 5, 6, 7, 8), 10},
+		"the first half is passed": {looks(0, 100, 200, 300, 300, 300, 300, 300), 0},
+		"falls":                    {looks(9, 9, 9, 9, 9, 9, 8, 8), -5},
+		"the garbage of one look":  {looks(0, 0, 0, 0, 10, 30, 10, 30), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := perThousand(test.looks); math.Abs(got-test.want) > 1e-9 {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}

@@ -23,6 +23,7 @@ import (
 // machine is the servers that all measurements share.
 type machine struct {
 	dir      string
+	source   string // where the bench was started: the S3 server changes the working directory
 	log      *slog.Logger
 	postgres *pgtest.Cluster
 	admin    *sql.DB // of the PostgreSQL server
@@ -43,6 +44,9 @@ func startMachine(ctx context.Context) (m *machine, err error) {
 			err = errors.Join(err, m.close())
 		}
 	}()
+	if m.source, err = os.Getwd(); err != nil {
+		return m, err
+	}
 	if m.dir, err = os.MkdirTemp("", "mediagate-bench-"); err != nil {
 		return m, err
 	}

@@ -58,6 +58,7 @@ func measurements() []measurement {
 		{"kill", measureKill},
 		{"waiting", measureWaiting},
 		{"drain", measureDrain},
+		{"memory", measureResident},
 		{"bodies", measureBodies},
 		{"events", measureEvents},
 		{"failover", measureFailover},
