@@ -36,21 +36,24 @@ func dynamicSettings() dynamicconfig.StaticClient {
 
 // What the caches may hold, as the service counts it: by the size of what it
 // keeps in its database. In memory a run takes some ten times that. So it is about
-// 2,000 runs and 5,000 events.
+// 1,000 runs and 5,000 events.
 const (
-	historyCacheBytes = 4 << 20
+	historyCacheBytes = 2 << 20
 	eventsCacheBytes  = 2 << 20
+	xdcCacheBytes     = 64 << 10 // the least that it takes
 )
 
 // cacheSettings bound the caches of runs and of their events by bytes, each for
 // the whole process. By default 128,000 runs are kept, ended ones too, and of
 // events half a megabyte for each shard. What has left the cache is read from
-// the database when its run goes on.
+// the database when its run goes on. The third holds what other clusters would ask
+// for, and there are none.
 func cacheSettings() dynamicconfig.StaticClient {
 	return dynamicconfig.StaticClient{
 		dynamicconfig.HistoryCacheSizeBasedLimit.Key():        true,
 		dynamicconfig.HistoryCacheHostLevelMaxSizeBytes.Key(): historyCacheBytes,
 		dynamicconfig.EnableHostLevelEventsCache.Key():        true,
 		dynamicconfig.EventsHostLevelCacheMaxSizeBytes.Key():  eventsCacheBytes,
+		dynamicconfig.XDCCacheMaxSizeBytes.Key():              xdcCacheBytes,
 	}
 }

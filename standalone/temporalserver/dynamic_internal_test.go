@@ -17,20 +17,23 @@ type caches struct {
 	RunsMaxBytes      int
 	EventsOfAllShards bool
 	EventsMaxBytes    int
+	XDCMaxBytes       int
 }
 
 func cachesOf(client dynamicconfig.Client) caches {
-	c := historyconfigs.NewConfig(dynamicconfig.NewCollection(client, log.NewNoopLogger()), sqliteShards)
+	all := dynamicconfig.NewCollection(client, log.NewNoopLogger())
+	c := historyconfigs.NewConfig(all, sqliteShards)
 	return caches{
 		RunsByBytes: c.HistoryCacheLimitSizeBased, RunsMaxBytes: c.HistoryHostLevelCacheMaxSizeBytes(),
 		EventsOfAllShards: c.EnableHostLevelEventsCache(), EventsMaxBytes: c.EventsHostLevelCacheMaxSizeBytes(),
+		XDCMaxBytes: dynamicconfig.XDCCacheMaxSizeBytes.Get(all)(),
 	}
 }
 
 // The service itself reads what the settings say: the bounds are in force.
 func TestCachesAreBounded(t *testing.T) {
 	t.Parallel()
-	want := caches{true, 4 << 20, true, 2 << 20}
+	want := caches{true, 2 << 20, true, 2 << 20, 64 << 10}
 	if diff := cmp.Diff(want, cachesOf(dynamicSettings())); diff != "" {
 		t.Errorf("caches (-want +got):\n%s", diff)
 	}
@@ -61,7 +64,7 @@ func TestComposeFileBoundsTheSameCaches(t *testing.T) {
 			t.Errorf("%s is %v in docker-compose.yml, want one value for all", key, got)
 		}
 	}
-	want := caches{true, 16 << 20, true, 16 << 20}
+	want := caches{true, 16 << 20, true, 16 << 20, 64 << 10}
 	if diff := cmp.Diff(want, cachesOf(yamlSettings(file.Map))); diff != "" {
 		t.Errorf("caches (-want +got):\n%s", diff)
 	}
