@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"database/sql"
 	"path/filepath"
 	"testing"
 )
@@ -13,9 +14,7 @@ func TestReadersShareTheCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	size := func(of interface {
-		Scan(dest ...any) error
-	}) int {
+	size := func(of *sql.Row) int {
 		t.Helper()
 		var n int
 		if err := of.Scan(&n); err != nil {
