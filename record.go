@@ -51,6 +51,7 @@ type Settlement struct {
 	WebhookBody    []byte // nil when nothing is to be sent
 	WithoutInputs  []byte // WebhookBody of an account whose inputs are erased
 	WithoutOutcome bool   // given up for want of the attempt's outcome: one that is on record prevents it
+	UnlessOrdered  bool   // an operator's fail that is on record prevents it, taken or not
 }
 
 // Sweep is a look for files of an ended task that it does not show. Again is when

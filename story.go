@@ -9,9 +9,12 @@ import "time"
 type Story struct {
 	ReadAt  time.Time `json:"read_at,omitzero"`  // by the database's clock, as all times here
 	Missing bool      `json:"missing,omitempty"` // the row is gone
-	Status  Status    `json:"status,omitempty"`
-	Model   string    `json:"model,omitempty"`
-	Type    Type      `json:"type,omitempty"`
+
+	Generation int `json:"generation,omitempty"` // of the code that a run began with, in its first story; see activities.Generation
+
+	Status Status `json:"status,omitempty"`
+	Model  string `json:"model,omitempty"`
+	Type   Type   `json:"type,omitempty"`
 
 	CancelRequested bool       `json:"cancel,omitempty"`
 	DeadlineAt      time.Time  `json:"deadline,omitzero"`

@@ -85,7 +85,7 @@ func (s *copyScene) mirror() *mirroring {
 	env.SetWorkerStopChannel(m.stop)
 	go func() {
 		defer close(m.done)
-		value, err := env.ExecuteActivity(s.Activities.MirrorResult, first())
+		value, err := env.ExecuteActivity(s.Activities.MirrorResult, firstCopy())
 		if m.err = err; err == nil {
 			m.err = value.Get(&m.story)
 		}

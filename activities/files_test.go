@@ -161,7 +161,7 @@ func TestWhatComesAlongIsWaitedFor(t *testing.T) {
 				ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 					StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 5},
 				})
-				return workflow.ExecuteActivity(ctx, b.Activities.MirrorResult, first()).Get(ctx, nil)
+				return workflow.ExecuteActivity(ctx, b.Activities.MirrorResult, firstCopy()).Get(ctx, nil)
 			})
 			if err := env.GetWorkflowError(); (err == nil) != c.ends {
 				t.Errorf("it ends with %v", err)

@@ -16,22 +16,33 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
+// MirrorArgs names the attempt whose result is to be copied.
+type MirrorArgs struct {
+	TaskID string `json:"task"`
+	N      int    `json:"n"`
+	Settle bool   `json:"settle,omitempty"` // and to be settled on at once
+}
+
 // MirrorResult copies the files of attempt n into the bucket, under keys made
 // of task, attempt and index, so that a repetition replaces and never adds
 // (D13). A link that has died is asked for once more at the vendor. An attempt
 // that made something else than files is done without any.
+//
+// Where it is asked to settle, it completes the task once the files are on record,
+// in a transaction of its own: a repetition that finds them there does only that.
+// The story tells whether it could.
 //
 // Returns KindGone with code result_unavailable for links that stay dead,
 // KindInvalid for files that are no such media or too large, KindUnavailable
 // with code storage_unavailable while the bucket is away, KindTransient when
 // the vendor's file server is, and KindUnreached with code channel_missing for
 // a link that only the missing channel could allow.
-func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
+func (a *Activities) MirrorResult(ctx context.Context, in MirrorArgs) (mediagate.Story, error) {
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
 	if err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
-	if row.Outcome == nil || !row.Outcome.Succeeded || row.Mirrored() {
+	if row.Outcome == nil || !row.Outcome.Succeeded {
 		return a.story(ctx, in.TaskID)
 	}
 	task, err := a.Store.TaskByID(ctx, in.TaskID)
@@ -41,6 +52,9 @@ func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagat
 	if task.Status.Terminal() {
 		return a.story(ctx, in.TaskID)
 	}
+	if row.Mirrored() {
+		return a.complete(ctx, in)
+	}
 	err = a.copyFiles(ctx, task, row)
 	stopped := errors.Is(err, errCopyMoot) || errors.Is(err, errCopyStopped)
 	switch {
@@ -48,7 +62,9 @@ func (a *Activities) MirrorResult(ctx context.Context, in AttemptArgs) (mediagat
 		return mediagate.Story{}, ctx.Err() // cancelled, or the worker stops: nobody is to blame
 	case errors.Is(err, errCopyStopped):
 		return mediagate.Story{}, context.Canceled
-	case err == nil || stopped:
+	case err == nil:
+		return a.complete(ctx, in)
+	case stopped:
 		return a.story(ctx, in.TaskID)
 	default:
 		return mediagate.Story{}, a.fail(ctx, err)

@@ -30,8 +30,11 @@ func media(urls ...string) mediagate.Outcome {
 }
 
 func (b *bundle) mirror() (mediagate.Story, error) {
-	return call[mediagate.Story](b, b.Activities.MirrorResult, first())
+	return call[mediagate.Story](b, b.Activities.MirrorResult, firstCopy())
 }
+
+// firstCopy names the first attempt, whose result is to be copied, no more.
+func firstCopy() activities.MirrorArgs { return activities.MirrorArgs{TaskID: taskID, N: 1} }
 
 func TestMirror(t *testing.T) {
 	t.Parallel()
@@ -299,7 +302,7 @@ func mirrorUntilKilled(dir string) int {
 			return copy(p, "x"), nil
 		})}, 10, nil
 	}
-	if _, err := newEnv(w).ExecuteActivity(w.Activities.MirrorResult, first()); err != nil {
+	if _, err := newEnv(w).ExecuteActivity(w.Activities.MirrorResult, firstCopy()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}

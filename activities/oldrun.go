@@ -15,10 +15,17 @@ type Generation int
 
 // The generations.
 const (
-	BeforeQueues Generation = iota // tasks queued, moved on at once and had their inputs judged after it
-	BeforeModal                    // tasks waited for modal parameters after it
+	BeforeQueues  Generation = iota // tasks queued, moved on at once and had their inputs judged after it
+	BeforeModal                     // tasks waited for modal parameters after it
+	BeforeOneStep                   // runs told their generation, and had copies settle, after it
 	Newest
 )
+
+// Began is the generation of the worker that began a run, as the run's first story
+// tells. What a run does otherwise than those of before, without a story that calls
+// for it, hangs on that: it is in the history, which newer code goes by, and costs
+// nothing there.
+func Began(first mediagate.Story) Generation { return max(Generation(first.Generation), BeforeOneStep) }
 
 type generationKey struct{}
 

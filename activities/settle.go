@@ -27,59 +27,96 @@ type SettleArgs struct {
 // one that was given up though its attempt's end is on record; the story that
 // comes back tells (D13).
 func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story, error) {
+	st, err := a.settle(ctx, in, false)
+	return st, a.fail(ctx, err)
+}
+
+// settlePatience is how long a copy's place is kept for the end of its task. It is
+// many times what that takes, and less than an account's row may be waited for:
+// who waits for one does so where no copy is in the way (D18).
+const settlePatience = 2 * time.Second
+
+// complete ends a task whose files are on record. What keeps it from that is left
+// to the step that the run then takes, which is repeated for as long as it has to
+// be: the story says that the files are there and the task is open. So it is
+// where an operator's fail is on record, which the run has heard or will hear.
+func (a *Activities) complete(ctx context.Context, in MirrorArgs) (mediagate.Story, error) {
+	if !in.Settle {
+		return a.story(ctx, in.TaskID)
+	}
+	defer heartbeat(ctx, noDetails)()
+	settling, cancel := context.WithTimeout(ctx, settlePatience)
+	defer cancel()
+	st, err := a.settle(settling, SettleArgs{TaskID: in.TaskID, N: in.N, Status: mediagate.StatusCompleted}, true)
+	switch {
+	case err == nil:
+		return st, nil
+	case ctx.Err() != nil:
+		return mediagate.Story{}, ctx.Err()
+	}
+	a.Logger.WarnContext(ctx, "a task's end is left to a step of its own", "task", in.TaskID, "attempt", in.N, "error", err)
+	return a.story(ctx, in.TaskID)
+}
+
+// settle returns errors as they are. Where the end is one that an operator's fail
+// may prevent, unlessOrdered says so.
+func (a *Activities) settle(ctx context.Context, in SettleArgs, unlessOrdered bool) (mediagate.Story, error) {
 	task, err := a.Store.TaskByID(ctx, in.TaskID)
 	if err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
+		return mediagate.Story{}, err
 	}
 	if task.Status.Terminal() {
-		return a.story(ctx, in.TaskID)
+		return a.readStory(ctx, in.TaskID)
 	}
 	if in.WithoutOutcome && task.Modal.State == mediagate.ModalWaiting && runIs(ctx, BeforeModal) {
 		spoken, err := a.expireFor(ctx, &in)
 		if err != nil {
-			return mediagate.Story{}, a.fail(ctx, err)
+			return mediagate.Story{}, err
 		}
 		if spoken {
-			return a.story(ctx, in.TaskID)
+			return a.readStory(ctx, in.TaskID)
 		}
 	}
 	if in.WithoutOutcome {
 		found, err := a.lastLook(ctx, task, in.N)
 		if err != nil {
-			return mediagate.Story{}, a.fail(ctx, err)
+			return mediagate.Story{}, err
 		}
 		if found {
-			return a.story(ctx, in.TaskID)
+			return a.readStory(ctx, in.TaskID)
 		}
 	}
 	failure, err := a.worded(ctx, in)
 	if err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
+		return mediagate.Story{}, err
 	}
 	end := mediagate.Settlement{
 		TaskID: in.TaskID, AccountID: task.AccountID, N: in.N, Status: in.Status, Failure: failure, WithoutOutcome: in.WithoutOutcome,
-		EndedAt: a.Now().UTC().Truncate(time.Microsecond),
+		UnlessOrdered: unlessOrdered, EndedAt: a.Now().UTC().Truncate(time.Microsecond),
 	}
 	if in.Status == mediagate.StatusCompleted {
 		if err := a.price(ctx, task, &end); err != nil {
-			return mediagate.Story{}, a.fail(ctx, err)
+			return mediagate.Story{}, err
 		}
 	}
 	if end.Status != mediagate.StatusCancelled && task.Webhook != nil && task.Webhook.State == mediagate.WebhookPending {
 		if err := a.callback(ctx, task, &end); err != nil {
-			return mediagate.Story{}, a.fail(ctx, err)
+			return mediagate.Story{}, err
 		}
 	}
 	failpoint.Hit(failpoint.SettleBeforeCommit)
-	if _, _, err := a.Store.Settle(ctx, end); err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
+	st, _, err := a.Store.Settle(ctx, end)
+	if err != nil {
+		return mediagate.Story{}, err
 	}
 	failpoint.Hit(failpoint.SettleCommitted)
-	st, err := a.story(ctx, in.TaskID)
-	if err == nil && st.Status.Terminal() {
+	if st, err = a.asKnownHere(ctx, in.TaskID, st); err != nil {
+		return mediagate.Story{}, err
+	}
+	if st.Status.Terminal() {
 		a.dropUploads(ctx, task)
 	}
-	return st, err
+	return st, a.heard(ctx, in.TaskID, st)
 }
 
 // worded is the failure that the workflow decided on, with the words of the

@@ -263,3 +263,64 @@ func TestCallbackWithoutInputs(t *testing.T) {
 		t.Errorf("without inputs it says %q", got)
 	}
 }
+
+// completing asks for copy and end in one step.
+func (b *bundle) completing() (mediagate.Story, error) {
+	return call[mediagate.Story](b, b.Activities.MirrorResult, activities.MirrorArgs{TaskID: taskID, N: 1, Settle: true})
+}
+
+// A copy ends its task, in a second transaction: what is repeated after a crash
+// between the two only settles, and what keeps it from settling is left to the
+// step that follows.
+func TestD13CopyCompletes(t *testing.T) {
+	t.Parallel()
+	order := func(b *bundle, action string) {
+		_, err := b.Store.RecordAction(b.t.Context(), mediagate.Action{TaskID: taskID, Action: action})
+		b.ok(err)
+	}
+	for name, c := range map[string]struct {
+		script func(*bundle)
+		want   mediagate.Status
+	}{
+		"at once":                   {func(*bundle) {}, mediagate.StatusCompleted},
+		"after a crash in between":  {func(b *bundle) { _, err := b.mirror(); b.ok(err) }, mediagate.StatusCompleted},
+		"unless it was cancelled":   {func(b *bundle) { _, err := b.Store.RequestCancel(b.t.Context(), "acc_1", taskID); b.ok(err) }, mediagate.StatusCancelled},
+		"unless it is to fail":      {func(b *bundle) { order(b, mediagate.ActionFail) }, mediagate.StatusProcessing},
+		"though it was tried again": {func(b *bundle) { order(b, mediagate.ActionRetry) }, mediagate.StatusCompleted},
+		"unless the end takes its time": {func(b *bundle) {
+			b.Store.Fault = func(method string) error {
+				if method == "Settle" {
+					return mediagate.Errorf(mediagate.KindUnavailable, "the account is busy")
+				}
+				return nil
+			}
+		}, mediagate.StatusProcessing},
+		"unless it has ended": {func(b *bundle) {
+			_, _, err := b.Store.Settle(b.t.Context(), mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusCancelled})
+			b.ok(err)
+		}, mediagate.StatusCancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := succeeded(t, activitytest.Success())
+			c.script(b)
+			st, err := b.completing()
+			b.ok(err)
+			if task := b.task(); st.Status != c.want || task.Status != c.want {
+				t.Errorf("told %s, the row says %s, want %s", st.Status, task.Status, c.want)
+			}
+			ended := 0
+			if c.want.Terminal() {
+				ended = 1
+			} else if !st.Mirrored {
+				t.Errorf("the files are not on record: %+v", st)
+			}
+			if got := b.Store.Settlements(taskID); len(got) != ended {
+				t.Errorf("settled as %+v", got)
+			}
+			if again, err := b.completing(); err != nil || again.Status != st.Status || len(b.Bucket.Writes()) > 1 {
+				t.Errorf("the repetition: %+v, %v, %d writes", again, err, len(b.Bucket.Writes()))
+			}
+		})
+	}
+}

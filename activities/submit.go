@@ -34,35 +34,59 @@ type LoadArgs struct {
 	Working bool   `json:"working,omitempty"`
 }
 
-// LoadTask reads the task's story; each run of a workflow begins with it (D1).
+// LoadTask reads the task's story; each run of a workflow begins with it (D1). It
+// runs in the process that decides next, and so it tells of which generation that
+// is: what a run's history says of it, newer code goes by.
 func (a *Activities) LoadTask(ctx context.Context, in LoadArgs) (mediagate.Story, error) {
+	read := a.readStory
 	if in.Working {
-		return a.readStory(ctx, in.TaskID)
+		read = a.glance
 	}
-	return a.story(ctx, in.TaskID)
+	st, err := read(ctx, in.TaskID)
+	st.Generation = int(Newest)
+	return st, a.fail(ctx, err)
 }
 
-// story is what a run goes on from. What it was to be signalled of it has read by
-// that, if this process dies too: whatever made it ask is in its history, and it
-// asks again. So the signal is no longer outstanding, however long the step takes
-// to begin that follows.
+// story reads the story that a run goes on from and adds what only the worker
+// knows: its settings, and whether the vendor can stop a job. It leaves out the
+// words of a failure: they may be the vendor's, who may repeat the prompt, and a
+// story becomes part of a history. Settle finds them in the row.
 func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story, error) {
 	st, err := a.readStory(ctx, taskID)
-	if err == nil && st.Outstanding {
-		err = a.fail(ctx, a.Store.DropAwait(ctx, taskID, st.N))
-	}
-	return st, err
+	return st, a.fail(ctx, err)
 }
 
-// readStory reads the story and adds what only the worker knows: its settings, and
-// whether the vendor can stop a job. It leaves out the words of a failure: they
-// may be the vendor's, who may repeat the prompt, and a story becomes part of a
-// history. Settle finds them in the row.
+// readStory is story for who deals with its errors.
 func (a *Activities) readStory(ctx context.Context, taskID string) (mediagate.Story, error) {
+	st, err := a.glance(ctx, taskID)
+	if err != nil {
+		return st, err
+	}
+	return st, a.heard(ctx, taskID, st)
+}
+
+// heard notes that a run goes on from the story. What it was to be signalled of it
+// has read by that, if this process dies too: whatever made it ask is in its
+// history, and it asks again. So the signal is no longer outstanding, however long
+// the step takes to begin that follows.
+func (a *Activities) heard(ctx context.Context, taskID string, st mediagate.Story) error {
+	if !st.Outstanding {
+		return nil
+	}
+	return a.Store.DropAwait(ctx, taskID, st.N)
+}
+
+// glance reads the story for a run whose step is under way.
+func (a *Activities) glance(ctx context.Context, taskID string) (mediagate.Story, error) {
 	st, err := a.Store.Story(ctx, taskID)
 	if err != nil {
-		return st, a.fail(ctx, err)
+		return st, err
 	}
+	return a.asKnownHere(ctx, taskID, st)
+}
+
+// asKnownHere adds to the row's story what story says.
+func (a *Activities) asKnownHere(ctx context.Context, taskID string, st mediagate.Story) (_ mediagate.Story, err error) {
 	if st.Failure != nil {
 		st.Failure = &mediagate.Failure{Code: st.Failure.Code, Retryable: st.Failure.Retryable}
 	}
@@ -70,10 +94,10 @@ func (a *Activities) readStory(ctx context.Context, taskID string) (mediagate.St
 	if st.State == mediagate.AttemptIntent || st.SenderLost && st.Sync {
 		row, err := a.Store.Attempt(ctx, taskID, st.N)
 		if err != nil {
-			return st, a.fail(ctx, err)
+			return st, err
 		}
 		if st.CallEnds, err = a.callEnds(ctx, row); err != nil {
-			return st, a.fail(ctx, err)
+			return st, err
 		}
 		if end := st.WaitsUntil(st.ReadAt).Add(a.Settings.ClockSkew); st.Sync && end.Before(st.CallEnds) {
 			st.CallEnds = end
@@ -81,7 +105,7 @@ func (a *Activities) readStory(ctx context.Context, taskID string) (mediagate.St
 	}
 	if st.State == mediagate.AttemptRejected && ofTheChannel(st.Failure) {
 		if st.Elsewhere, err = a.mayMove(ctx, taskID, st.N, st.Channel); err != nil {
-			return st, a.fail(ctx, err)
+			return st, err
 		}
 	}
 	st.CanCancel = st.N > 0 && a.accounts().CanCancel(st.Provider)

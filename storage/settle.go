@@ -27,6 +27,8 @@ const aSyncRoute = `%"sync":true%`
 // none, a cost above the hold or without success, a failure without reason.
 // One that is given up for want of an outcome stays open when there is one, or
 // when the vendor has come to wait for the client.
+// One that is to end unless an operator ordered otherwise stays open where a fail
+// is on record.
 // A task whose client was promised a cancel does not complete: it ends as
 // cancelled, and costs nothing. Where its account wishes that, its inputs are
 // erased.
@@ -52,7 +54,11 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story med
 			return err
 		}
 		known = known || end.WithoutOutcome && task.ArtState == mediagate.ModalWaiting
-		if !task.Status.Terminal() && !known {
+		ordered, err := failOrdered(tx, end)
+		if err != nil {
+			return err
+		}
+		if !task.Status.Terminal() && !known && !ordered {
 			won = true
 			if end.Status == mediagate.StatusCompleted && !task.CancelRequestedAt.IsZero() {
 				end = mediagate.Settlement{TaskID: end.TaskID, AccountID: end.AccountID, N: end.N, Status: mediagate.StatusCancelled, EndedAt: end.EndedAt}
@@ -77,6 +83,16 @@ func outcomeOnRecord(tx *gorm.DB, end mediagate.Settlement) (bool, error) {
 		return false, nil
 	}
 	row, err := one[struct{ N int }](tx, "SELECT n FROM attempts WHERE task_id = ? AND n = ? AND outcome IS NOT NULL", end.TaskID, end.N)
+	return row != nil, err
+}
+
+// failOrdered reports that an operator ordered another end than the one that was
+// to come without such an order.
+func failOrdered(tx *gorm.DB, end mediagate.Settlement) (bool, error) {
+	if !end.UnlessOrdered {
+		return false, nil
+	}
+	row, err := one[struct{ ID string }](tx, "SELECT id FROM actions WHERE task_id = ? AND action = ? LIMIT 1", end.TaskID, mediagate.ActionFail)
 	return row != nil, err
 }
 

@@ -52,7 +52,7 @@ func TestAFailedActivityIsOneLine(t *testing.T) {
 				Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
 			})
 			env.RegisterActivity(w.Activities)
-			_, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.AttemptArgs{TaskID: activitytest.TaskID, N: 1})
+			_, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.MirrorArgs{TaskID: activitytest.TaskID, N: 1})
 			if err == nil {
 				t.Fatal("the activity succeeded")
 			}
@@ -85,7 +85,7 @@ func TestAPanicIsOneLineWithoutItsValue(t *testing.T) {
 		Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
 	})
 	env.RegisterActivity(w.Activities)
-	_, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.AttemptArgs{TaskID: activitytest.TaskID, N: 1})
+	_, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.MirrorArgs{TaskID: activitytest.TaskID, N: 1})
 	if got := activities.FromTemporal(err); err == nil || got.Kind != mediagate.KindInternal {
 		t.Fatalf("the activity ends with %v", err)
 	}

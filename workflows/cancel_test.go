@@ -133,6 +133,10 @@ func TestD1CancelledRunSettlesAsCancelled(t *testing.T) {
 			b.succeeds(time.Minute, 1)
 			b.Bucket.OnMirror = func(string) error {
 				b.env.CancelWorkflow()
+				b.until("the cancel is on the row", func() bool {
+					task, _ := b.Store.Peek(taskID)
+					return !task.CancelRequestedAt.IsZero()
+				})
 				return nil
 			}
 		},

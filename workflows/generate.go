@@ -28,6 +28,7 @@ type generate struct {
 	in  Input
 	log log.Logger
 
+	began   activities.Generation // of the worker that began this run
 	story   mediagate.Story
 	clock   clock
 	inbox   inbox
@@ -48,6 +49,7 @@ func (g *generate) run(ctx workflow.Context) error {
 	if err := g.reload(ctx); err != nil {
 		return err
 	}
+	g.began = activities.Began(g.story)
 	for {
 		if g.story.Missing {
 			return temporal.NewNonRetryableApplicationError(

@@ -25,7 +25,7 @@ func TestVideoPath(t *testing.T) {
 	if got := b.endedAt(); got != 2*time.Minute {
 		t.Errorf("ended after %v, want 2m0s: at once when the vendor's job ended", got)
 	}
-	if diff := cmp.Diff([]string{"SubmitJob", "MirrorResult", "Settle", "DeliverWebhook"}, b.started); diff != "" {
+	if diff := cmp.Diff([]string{"SubmitJob", "MirrorResult", "DeliverWebhook"}, b.started); diff != "" {
 		t.Errorf("activities (-want +got):\n%s", diff)
 	}
 	if got := b.Store.Settlements(taskID)[0].Cost; got != 500_000 {
@@ -55,7 +55,7 @@ func TestImagePath(t *testing.T) {
 	if len(b.Sync.Polls()) != 0 {
 		t.Error("a synchronous job was polled for")
 	}
-	if diff := cmp.Diff([]string{"SubmitJob", "MirrorResult", "Settle", "DeliverWebhook"}, b.started); diff != "" {
+	if diff := cmp.Diff([]string{"SubmitJob", "MirrorResult", "DeliverWebhook"}, b.started); diff != "" {
 		t.Errorf("activities (-want +got):\n%s", diff)
 	}
 }

@@ -39,6 +39,7 @@ func TestD3FailIsHeardWhileAStepRuns(t *testing.T) {
 			b.succeeds(time.Minute, 1)
 			b.Bucket.OnMirror = func(string) error {
 				order(b)
+				b.until("the order is on record", func() bool { return len(b.Store.Actions()) > 0 })
 				return nil
 			}
 		},
@@ -256,4 +257,45 @@ func TestD3LostSynchronousCallAtTheDeadline(t *testing.T) {
 		t.Errorf("ended after %v, want 20s", got)
 	}
 	b.submits(taskID)
+}
+
+// A copy that cannot complete its task leaves that to a step of its own, however
+// long it takes, and parks nothing: the files are on record.
+func TestD13SettlingOutlastsTheCopy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fails func(method string, since time.Duration) bool // once the files are on record
+		ends  time.Duration
+	}{
+		"the account is busy": {func(method string, since time.Duration) bool { return method == "Settle" && since < time.Second }, 2 * time.Second},
+		"the database is away": {func(_ string, since time.Duration) bool { // for far longer than a copy is repeated
+			return since < 10*time.Minute
+		}, 10*time.Minute + 30*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			b.succeeds(time.Minute, 1)
+			var stored atomic.Bool
+			b.Store.Fault = func(method string) error {
+				if stored.Load() && c.fails(method, b.elapsed()-time.Minute) {
+					return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+				}
+				stored.CompareAndSwap(false, method == "StoreMirrored")
+				return nil
+			}
+			b.run()
+			b.ended(mediagate.StatusCompleted)
+			within(t, "the end", b.endedAt(), time.Minute, time.Minute+c.ends)
+			if got := b.count("ParkTask"); got != 0 {
+				t.Errorf("parked %d times", got)
+			}
+			if got := b.count("Settle"); got == 0 {
+				t.Error("settled by no step of its own")
+			}
+			if got := len(b.Bucket.Writes()); got != 1 {
+				t.Errorf("copied %d times", got)
+			}
+		})
+	}
 }

@@ -8,18 +8,28 @@ import (
 	"github.com/mediagate/mediagate/activities"
 )
 
-// mirror copies the result. Files that are none fail the task: no repetition
-// would mend them.
+// mirror copies the result and completes the task, in one step: what proves how
+// far it came are rows. Files that are none fail the task: no repetition would mend
+// them. Where the files are on record and the task is open all the same, settling
+// is a step of its own, whose patience has no end.
 func (g *generate) mirror(ctx workflow.Context) error {
 	g.show(ctx, "copying the result into the bucket")
-	options := mirror("copy the result into the bucket", g.left(ctx))
+	args := activities.MirrorArgs{TaskID: g.in.TaskID, N: g.story.N, Settle: g.began > activities.BeforeOneStep}
+	options := mirror("copy the result into the bucket and settle", g.left(ctx))
 	var st mediagate.Story
-	err := g.interruptibly(ctx, options, acts.MirrorResult, g.attempt(), &st)
+	err := g.interruptibly(ctx, options, acts.MirrorResult, args, &st)
 	switch {
 	case err == nil:
 		return g.proceed(ctx, st)
 	case temporal.IsCanceledError(err):
 		return g.reload(ctx)
+	case g.began > activities.BeforeOneStep: // it may have come further than it could tell
+		if err := g.reload(ctx); err != nil {
+			return err
+		}
+		if g.story.Mirrored || g.ending() {
+			return nil
+		}
 	}
 	switch e := activities.FromTemporal(err); {
 	case mediagate.ParkReason(e.Code) == mediagate.ParkChannelMissing:

@@ -202,6 +202,17 @@ func (b *bundle) submits(want ...string) {
 	}
 }
 
+// until lets an activity go on once something holds that the run does meanwhile.
+func (b *bundle) until(what string, holds func() bool) {
+	for range 10_000 {
+		if holds() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	b.t.Errorf("not so: %s", what)
+}
+
 // count is how often an activity was started.
 func (b *bundle) count(name string) int {
 	b.mu.Lock()

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate/activities"
 )
 
 // pause waits without a purpose of its own: any signal but an upstream one
@@ -56,6 +58,13 @@ func (g *generate) interruptibly(ctx workflow.Context, options workflow.Activity
 		selector.Select(ctx)
 		if came.cancel || came.runCancelled {
 			stop()
+		}
+		if came.runCancelled && !done && g.began > activities.BeforeOneStep {
+			// A copy ends its task by itself, and must find the cancel in the row.
+			// It is not yet recorded for the run: what the step tells may be older.
+			if err := g.database(ctx, "record the cancel", acts.CancelTask, activities.TaskArgs{TaskID: g.in.TaskID}); err != nil {
+				return err
+			}
 		}
 		if err := g.inbox.takeAll(ctx, came.commands); err != nil {
 			return err

@@ -27,6 +27,11 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 		(end.Failure != nil) != (end.Status == mediagate.StatusFailed):
 		return mediagate.Story{}, false, mediagate.Errorf(mediagate.KindInternal, "an end that cannot be: %+v", end)
 	}
+	if end.UnlessOrdered && slices.ContainsFunc(s.actions, func(a *mediagate.Action) bool {
+		return a.TaskID == end.TaskID && a.Action == mediagate.ActionFail
+	}) {
+		return s.story(end.TaskID), false, nil
+	}
 	if end.WithoutOutcome && r.task.Modal.State == mediagate.ModalWaiting {
 		return s.story(end.TaskID), false, nil
 	}

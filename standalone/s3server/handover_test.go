@@ -130,7 +130,7 @@ func TestD6HandedOverBeforeAKill(t *testing.T) {
 	if err != nil || !st.Succeeded {
 		t.Fatalf("story %+v (%v)", st, err)
 	}
-	if st, err = h.call(w, w.Activities.MirrorResult, args); err != nil || !st.Mirrored {
+	if st, err = h.call(w, w.Activities.MirrorResult, activities.MirrorArgs{TaskID: args.TaskID, N: args.N}); err != nil || !st.Mirrored {
 		t.Fatalf("story %+v (%v)", st, err)
 	}
 	if n := len(w.Sync.Submits()); n != 0 {

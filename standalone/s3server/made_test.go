@@ -45,7 +45,7 @@ func made(t *testing.T, config blob.Config, class string, o mediagate.Outcome) (
 }
 
 func mirror(w *activitytest.World) (mediagate.Story, error) {
-	return handover{}.call(w, w.Activities.MirrorResult, activities.AttemptArgs{TaskID: activitytest.TaskID, N: 1})
+	return handover{}.call(w, w.Activities.MirrorResult, activities.MirrorArgs{TaskID: activitytest.TaskID, N: 1})
 }
 
 // results are those of the attempt, each of which must be stored as it says.

@@ -163,6 +163,28 @@ var settleTests = map[string]func(*bench){
 		end.WithoutOutcome = true
 		b.settle(end)
 	},
+	"an order to fail keeps open what was to complete without one": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(4))
+		end := completed(id, unit(1))
+		end.UnlessOrdered = true
+		for _, action := range []string{mediagate.ActionRetry, mediagate.ActionFail} {
+			_, err := b.RecordAction(b.Context(), mediagate.Action{TaskID: id, Action: action, By: "operator"})
+			b.noError(err)
+		}
+		story, won, err := b.Settle(b.Context(), end)
+		b.noError(err)
+		same(b, "answer", []any{won, story.Status}, []any{false, mediagate.StatusProcessing})
+		b.money(p, unit(6), unit(4), 0)
+
+		other := b.accepted(p, unit(4))
+		_, err = b.RecordAction(b.Context(), mediagate.Action{TaskID: other, Action: mediagate.ActionRetry, By: "operator"})
+		b.noError(err)
+		end = completed(other, unit(1))
+		end.UnlessOrdered = true
+		b.settle(end)
+		b.settle(failed(id))
+	},
 	"an end is final": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(4))

@@ -220,6 +220,6 @@ func mirrorFrom(t *testing.T, link string, f activities.Fetcher, logger *slog.Lo
 	if _, err := w.Store.RecordOutcome(t.Context(), activitytest.TaskID, 1, outcome); err != nil {
 		t.Fatal(err)
 	}
-	_, err := env.ExecuteActivity(w.Activities.MirrorResult, args)
+	_, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.MirrorArgs{TaskID: args.TaskID, N: args.N})
 	return err
 }
