@@ -39,7 +39,7 @@ func (g *generate) await(ctx workflow.Context) error {
 // ended well: a person can find out.
 func (g *generate) lastCall(ctx workflow.Context) error {
 	// Buffered signals need no draining: the step reads the outcome itself.
-	g.show(ctx, "deadline: asking the vendor a last time")
+	g.showWork(ctx, "deadline: asking the vendor a last time")
 	var st mediagate.Story
 	err := g.interruptibly(ctx, ask(g.provider(), "last question at the deadline", lastCallPatience), acts.PollJob, g.attempt(), &st)
 	switch {

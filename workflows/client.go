@@ -45,10 +45,7 @@ func (c Client) start(ctx context.Context, t mediagate.Task, how func(*client.St
 		Priority:                 fair(t.AccountID),
 		StaticSummary:            summary(t),
 		StaticDetails:            skippedRoutes(t.Plan),
-		TypedSearchAttributes: temporal.NewSearchAttributes(
-			AttrModel.ValueSet(t.Model), AttrType.ValueSet(string(t.Type)), AttrAccount.ValueSet(t.AccountID),
-			AttrStatus.ValueSet(string(t.Status)), AttrStuck.ValueSet(false),
-		),
+		TypedSearchAttributes:    startAttributes(t),
 		// Enough to make good for a task whose row was lost (D17).
 		Memo: map[string]any{
 			"account": t.AccountID, "key": t.KeyID, "model": t.Model, "hold": t.Hold.String(),
@@ -57,6 +54,21 @@ func (c Client) start(ctx context.Context, t mediagate.Task, how func(*client.St
 	how(&opts)
 	_, err := c.Temporal.ExecuteWorkflow(ctx, opts, Generate, Input{TaskID: t.ID, Provider: firstProvider(t)})
 	return err
+}
+
+// startAttributes are what lists show of a run from its start on. It begins to work
+// at once, and says so itself where it comes to wait: a task that goes well writes
+// no others before its end.
+func startAttributes(t mediagate.Task) temporal.SearchAttributes {
+	status, provider := t.Status, firstProvider(t)
+	updates := []temporal.SearchAttributeUpdate{
+		AttrModel.ValueSet(t.Model), AttrType.ValueSet(string(t.Type)), AttrAccount.ValueSet(t.AccountID), AttrStuck.ValueSet(false),
+	}
+	if provider != "" {
+		status = mediagate.StatusProcessing
+		updates = append(updates, AttrProvider.ValueSet(provider))
+	}
+	return temporal.NewSearchAttributes(append(updates, AttrStatus.ValueSet(string(status)))...)
 }
 
 // fair lets accounts take turns at each queue that work of theirs waits in: the

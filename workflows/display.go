@@ -13,7 +13,8 @@ import (
 
 // display is what operators see of a run in Temporal's UI.
 type display struct {
-	shown attributes
+	shown   attributes
+	started bool // shown began as what the run was started with
 }
 
 // attributes are what the search attributes say.
@@ -24,8 +25,37 @@ type attributes struct {
 	reason   mediagate.ParkReason
 }
 
+// asStarted is what a list shows of a run that has written nothing yet.
+func asStarted(ctx workflow.Context) attributes {
+	at := workflow.GetTypedSearchAttributes(ctx)
+	status, _ := at.GetKeyword(AttrStatus)
+	provider, _ := at.GetKeyword(AttrProvider)
+	stuck, _ := at.GetBool(AttrStuck)
+	reason, _ := at.GetKeyword(AttrReason)
+	return attributes{status: mediagate.Status(status), provider: provider, stuck: stuck, reason: mediagate.ParkReason(reason)}
+}
+
+// show says what the run waits for, and what its task is at.
 func (g *generate) show(ctx workflow.Context, doing string) {
-	if err := g.display.update(ctx, g.story, doing); err != nil {
+	g.display.explain(ctx, g.story, doing)
+	g.list(ctx, g.story.Status)
+}
+
+// showWork says what the run does. In lists a task that a vendor has yet to take
+// stays what it is there: a run is started as one at work, and each change costs
+// two writes, of the history and of the list.
+func (g *generate) showWork(ctx workflow.Context, doing string) {
+	g.display.explain(ctx, g.story, doing)
+	status := g.story.Status
+	if shown := g.display.shown.status; g.display.started && status == mediagate.StatusPending && !shown.Terminal() {
+		status = shown
+	}
+	g.list(ctx, status)
+}
+
+// list keeps the search attributes true.
+func (g *generate) list(ctx workflow.Context, status mediagate.Status) {
+	if err := g.display.update(ctx, g.story, status); err != nil {
 		g.log.Warn("search attributes not updated", "error", err)
 	}
 }
@@ -38,14 +68,14 @@ func (g *generate) showParked(ctx workflow.Context, giveUp time.Time) {
 	g.show(ctx, fmt.Sprintf("parked: %s. %s; fails and refunds at %s", g.story.ParkReason, next, giveUp.UTC().Format(time.RFC3339)))
 }
 
-// showEnd says why a task failed, in operators' words. A run that found it ended
+// explainEnd says why a task failed, in operators' words. A run that found it ended
 // does not know.
-func (g *generate) showEnd(ctx workflow.Context) {
+func (g *generate) explainEnd(ctx workflow.Context) {
 	doing := "ended: " + string(g.story.Status)
 	if g.story.Status == mediagate.StatusFailed && g.failure != "" {
 		doing += ", " + string(g.failure)
 	}
-	g.show(ctx, doing)
+	g.display.explain(ctx, g.story, doing)
 }
 
 // undecidable reports a lost submission that nothing but a person's word can
@@ -54,14 +84,22 @@ func undecidable(st mediagate.Story) bool {
 	return st.ParkReason == mediagate.ParkSubmissionUnknown && !st.CanFind
 }
 
-// update says what the run is at, and keeps the search attributes true.
-func (d *display) update(ctx workflow.Context, st mediagate.Story, doing string) error {
+// explain says what the run is at, on its page.
+func (d *display) explain(ctx workflow.Context, st mediagate.Story, doing string) {
 	workflow.SetCurrentDetails(ctx, details(st, doing))
-	if workflow.GetInfo(ctx).ContinuedExecutionRunID != "" && d.shown == (attributes{}) {
+}
+
+// update writes the search attributes that are not as they are shown. Runs that
+// began before they looked what they were started with know nothing of that.
+func (d *display) update(ctx workflow.Context, st mediagate.Story, status mediagate.Status) error {
+	if !d.started && workflow.GetInfo(ctx).ContinuedExecutionRunID != "" && d.shown == (attributes{}) {
 		d.shown.stuck, d.shown.reason = true, "as the run before" // attributes carry over
 	}
-	now := attributes{status: st.Status, provider: st.Provider, stuck: st.ParkReason != "", reason: st.ParkReason}
-	if now == d.shown || (d.shown == attributes{} && now.provider == "" && !now.stuck && now.status == mediagate.StatusPending) {
+	now := attributes{status: status, provider: st.Provider, stuck: st.ParkReason != "", reason: st.ParkReason}
+	if d.started && now.provider == "" {
+		now.provider = d.shown.provider // of the first route, until there is an attempt
+	}
+	if now == d.shown || (!d.started && d.shown == attributes{} && now.provider == "" && !now.stuck && now.status == mediagate.StatusPending) {
 		return nil // as it was started with
 	}
 	updates := []temporal.SearchAttributeUpdate{AttrStatus.ValueSet(string(now.status))}

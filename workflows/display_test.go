@@ -9,9 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/workflows"
 )
 
 // details are what the workflow's page in Temporal's interface shows of now.
@@ -101,5 +106,88 @@ func TestDetailsOfAWaitForModalParameters(t *testing.T) {
 	b.ended(mediagate.StatusFailed)
 	if got := b.details(); !strings.Contains(got, "**ended: failed, modal_expired**") {
 		t.Errorf("the details do not say why it failed:\n%s", got)
+	}
+}
+
+// lists notes what a run writes into Temporal's lists.
+type lists struct {
+	interceptor.WorkerInterceptorBase
+	written []string
+}
+
+func (l *lists) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &listing{interceptor.WorkflowInboundInterceptorBase{Next: next}, l}
+}
+
+type listing struct {
+	interceptor.WorkflowInboundInterceptorBase
+	lists *lists
+}
+
+func (l *listing) Init(outbound interceptor.WorkflowOutboundInterceptor) error {
+	return l.Next.Init(&listed{interceptor.WorkflowOutboundInterceptorBase{Next: outbound}, l.lists})
+}
+
+type listed struct {
+	interceptor.WorkflowOutboundInterceptorBase
+	lists *lists
+}
+
+func (l *listed) UpsertTypedSearchAttributes(ctx workflow.Context, updates ...temporal.SearchAttributeUpdate) error {
+	at := temporal.NewSearchAttributes(updates...)
+	line, _ := at.GetKeyword(workflows.AttrStatus)
+	for _, key := range []temporal.SearchAttributeKeyKeyword{workflows.AttrProvider, workflows.AttrReason} {
+		if v, ok := at.GetKeyword(key); ok {
+			line += " " + v
+		}
+	}
+	l.lists.written = append(l.lists.written, line)
+	return l.Next.UpsertTypedSearchAttributes(ctx, updates...)
+}
+
+// Each write of an attribute is two of the server's. A run is started as one at
+// work at its first provider: it writes what is otherwise, where it comes to wait,
+// and its end.
+func TestAttributesAreWrittenWhereTheyChange(t *testing.T) {
+	t.Parallel()
+	atWork := []temporal.SearchAttributeUpdate{
+		workflows.AttrStatus.ValueSet("processing"), workflows.AttrProvider.ValueSet(activitytest.AsyncProvider), workflows.AttrStuck.ValueSet(false),
+	}
+	for name, c := range map[string]struct {
+		started []temporal.SearchAttributeUpdate
+		script  func(*bundle)
+		want    []string
+	}{
+		"it goes well": {atWork, func(b *bundle) { b.succeeds(time.Minute, 1) }, []string{"completed"}},
+		"it parks": {atWork, func(b *bundle) {
+			b.succeeds(time.Minute, 1)
+			b.bucketAway(2 * time.Minute)
+		}, []string{"processing " + string(mediagate.ParkStorage), "completed"}},
+		"the vendor is full at first": {atWork, func(b *bundle) {
+			refuse(b.Async, 1, mediagate.KindCapacity)
+			b.succeeds(time.Minute, 2)
+		}, []string{"pending", "processing", "completed"}},
+		"it was started by an older process": {
+			[]temporal.SearchAttributeUpdate{workflows.AttrStatus.ValueSet("pending"), workflows.AttrStuck.ValueSet(false)},
+			func(b *bundle) { b.succeeds(time.Minute, 1) }, []string{"processing " + activitytest.AsyncProvider, "completed"},
+		},
+		"it replaces one that was parked": {atWork, func(b *bundle) {
+			b.ok(b.Store.Park(b.t.Context(), taskID, mediagate.ParkProviderAway))
+			b.succeeds(time.Minute, 1)
+		}, []string{"processing " + string(mediagate.ParkProviderAway), "processing", "completed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			seen := new(lists)
+			b.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{seen}})
+			b.ok(b.env.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(c.started...)))
+			c.script(b)
+			b.run()
+			b.ended(mediagate.StatusCompleted)
+			if diff := cmp.Diff(c.want, seen.written); diff != "" {
+				t.Errorf("written (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

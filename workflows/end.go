@@ -38,7 +38,7 @@ func (g *generate) settle(ctx workflow.Context, end activities.SettleArgs) error
 		g.failure = end.Failure.Code
 	}
 	end.Failure = publicFailure(end.Failure)
-	g.show(ctx, "settling: "+string(end.Status))
+	g.showWork(ctx, "settling: "+string(end.Status))
 	return g.database(ctx, "settle: "+string(end.Status), acts.Settle, end)
 }
 

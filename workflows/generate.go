@@ -49,18 +49,16 @@ func (g *generate) run(ctx workflow.Context) error {
 	if err := g.reload(ctx); err != nil {
 		return err
 	}
-	g.began = activities.Began(g.story)
+	if g.began = activities.Began(g.story); g.began > activities.BeforeOneStep {
+		g.display = display{shown: asStarted(ctx), started: true}
+	}
 	for {
 		if g.story.Missing {
 			return temporal.NewNonRetryableApplicationError(
 				"the database has no such task: see the memo for account, key and hold", "row_missing", errRowMissing)
 		}
 		if g.story.Status.Terminal() {
-			g.showEnd(ctx)
-			if err := g.callback(ctx); err != nil {
-				return err
-			}
-			return g.sweep(ctx)
+			return g.finish(ctx)
 		}
 		if g.inbox.runCancelled() && !g.inbox.cancelRecorded {
 			if err := g.recordCancel(ctx); err != nil {
@@ -77,6 +75,23 @@ func (g *generate) run(ctx workflow.Context) error {
 			return err
 		}
 	}
+}
+
+// finish hands over what follows the task's end. Lists are told of that end last:
+// what is written together with the run's own end costs no write of theirs.
+func (g *generate) finish(ctx workflow.Context) error {
+	g.explainEnd(ctx)
+	if !g.display.started {
+		g.list(ctx, g.story.Status)
+	}
+	err := g.callback(ctx)
+	if err == nil {
+		err = g.sweep(ctx)
+	}
+	if g.display.started {
+		g.list(ctx, g.story.Status)
+	}
+	return err
 }
 
 // recordCancel makes an operator's cancel of the run the task's own cancel.

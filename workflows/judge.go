@@ -14,7 +14,7 @@ func (g *generate) judge(ctx workflow.Context) error {
 	if g.late(ctx) {
 		return g.expire(ctx, "the media of the request could not be judged in time")
 	}
-	g.show(ctx, "judging the media of the request")
+	g.showWork(ctx, "judging the media of the request")
 	options := judging("judge the media of the request", g.left(ctx))
 	var st mediagate.Story
 	err := g.interruptibly(ctx, options, acts.JudgeInputs, activities.TaskArgs{TaskID: g.in.TaskID}, &st)

@@ -105,7 +105,7 @@ func (g *generate) giveUpAttempt(ctx workflow.Context) error {
 }
 
 func (g *generate) lookUp(ctx workflow.Context) error {
-	g.show(ctx, "the vendor's answer was lost: looking the job up by our own id")
+	g.showWork(ctx, "the vendor's answer was lost: looking the job up by our own id")
 	g.inbox.command = ""
 	var res activities.Resolution
 	err := g.interruptibly(ctx, ask(g.provider(), "look up the lost submission", time.Minute), acts.ResolveSubmission, g.attempt(), &res)

@@ -13,7 +13,7 @@ import (
 // them. Where the files are on record and the task is open all the same, settling
 // is a step of its own, whose patience has no end.
 func (g *generate) mirror(ctx workflow.Context) error {
-	g.show(ctx, "copying the result into the bucket")
+	g.showWork(ctx, "copying the result into the bucket")
 	args := activities.MirrorArgs{TaskID: g.in.TaskID, N: g.story.N, Settle: g.began > activities.BeforeOneStep}
 	options := mirror("copy the result into the bucket and settle", g.left(ctx))
 	var st mediagate.Story

@@ -31,7 +31,7 @@ func (g *generate) submit(ctx workflow.Context, n int) error {
 		options = behind(b.channel, fmt.Sprintf("submit attempt %d, behind other calls", n), g.left(ctx))
 		g.show(ctx, fmt.Sprintf("attempt %d waits until fewer calls to its provider are under way", n))
 	} else {
-		g.show(ctx, fmt.Sprintf("submitting attempt %d to %s", n, g.provider()))
+		g.showWork(ctx, fmt.Sprintf("submitting attempt %d to %s", n, g.provider()))
 	}
 	g.backlog = backlog{}
 	var st mediagate.Story
@@ -107,7 +107,7 @@ func (g *generate) afterRejection(ctx workflow.Context) error {
 	case g.retryDue:
 		g.retryDue, g.inbox.command = false, ""
 	case g.story.Elsewhere:
-		g.show(ctx, "the provider is full or away, or refused our account: the next channel follows")
+		g.showWork(ctx, "the provider is full or away, or refused our account: the next channel follows")
 	case failure.Code == mediagate.CodeProviderRefused:
 		return g.park(ctx, mediagate.ParkCredentials)
 	case failure.Code == mediagate.CodeFunds:

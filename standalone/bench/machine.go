@@ -135,6 +135,14 @@ func (m *machine) ended(ctx context.Context, prefix string) (n int, err error) {
 	return n, nil
 }
 
+// timers counts the timers of all workflows, likewise.
+func (m *machine) timers(ctx context.Context) (n int, err error) {
+	if err := m.history.QueryRowContext(ctx, "SELECT count(*) FROM timer_info_maps").Scan(&n); err != nil {
+		return 0, fmt.Errorf("count timers: %w", err)
+	}
+	return n, nil
+}
+
 func randomHex() string {
 	raw := make([]byte, 20)
 	_, _ = rand.Read(raw) // never fails

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/mediagate/mediagate/workflows"
 )
@@ -37,7 +36,7 @@ func measureWaiting(ctx context.Context, m *machine, o options) (_ []row, err er
 	}
 	defer func() { err = errors.Join(err, w.stop()) }()
 
-	if err := s.fill(ctx, waitingFirst, waitingFirst); err != nil {
+	if err := s.fill(ctx, waitingFirst, waitingFirst, m.timers); err != nil {
 		return nil, err
 	}
 	before, err := w.memory()
@@ -49,7 +48,7 @@ func measureWaiting(ctx context.Context, m *machine, o options) (_ []row, err er
 		tasks, window = 1000, 2*waitingPoll
 	}
 	began := time.Now()
-	if err := s.fill(ctx, tasks, waitingFirst+tasks); err != nil {
+	if err := s.fill(ctx, tasks, waitingFirst+tasks, m.timers); err != nil {
 		return nil, err
 	}
 	_, _ = fmt.Fprintf(o.verbose, "bench:   waiting: %d filled in %s\n", tasks, time.Since(began).Round(time.Second))
@@ -90,7 +89,7 @@ func measureWaiting(ctx context.Context, m *machine, o options) (_ []row, err er
 
 // fill makes n tasks wait, their polls spread over the interval, and returns
 // when the workflows of all tasks so far are waiting.
-func (s *stage) fill(ctx context.Context, n, total int) error {
+func (s *stage) fill(ctx context.Context, n, total int, timers func(context.Context) (int, error)) error {
 	engine := workflows.Client{Temporal: s.g.Temporal}
 	if err := times(ctx, 32, n, func(ctx context.Context, _ int) error {
 		first := rand.Int64N(int64(waitingPoll)) //nolint:gosec // spreading needs no secret numbers
@@ -102,11 +101,9 @@ func (s *stage) fill(ctx context.Context, n, total int) error {
 	}); err != nil {
 		return err
 	}
-	// A workflow shows its task's state when it begins to wait.
+	// A workflow that waits has a timer, of its deadline.
 	return until(ctx, fmt.Sprintf("%d workflows wait", total), 3*time.Minute, func(ctx context.Context) (bool, error) {
-		answer, err := s.g.Temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
-			Query: "MediagateStatus = 'processing' AND ExecutionStatus = 'Running'",
-		})
-		return err == nil && answer.GetCount() >= int64(total), err
+		waiting, err := timers(ctx)
+		return waiting >= total, err
 	})
 }
