@@ -152,6 +152,7 @@ func (g *gateway) seed(ctx context.Context) error {
 func (m *machine) temporalClient(g *gateway) (client.Client, error) {
 	c, err := client.Dial(client.Options{
 		HostPort: m.temporal.Addr(), Namespace: g.Config.Temporal.Namespace, Logger: log.NewStructuredLogger(m.log),
+		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // as settings has it
 	})
 	if err != nil {
 		return nil, err

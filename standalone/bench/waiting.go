@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-
 	"github.com/mediagate/mediagate/workflows"
 )
 

@@ -59,10 +59,11 @@ type APIConnections struct {
 
 // Temporal says where the Temporal server is.
 type Temporal struct {
-	Address   string      `yaml:"address" help:"host:port of the Temporal frontend"`
-	Namespace string      `yaml:"namespace" help:"Temporal namespace"`
-	TLS       TemporalTLS `yaml:"tls"`
-	APIKey    string      `yaml:"api_key" secret:"true" help:"API key for Temporal; means TLS unless temporal.tls.mode is off"`
+	Address     string      `yaml:"address" help:"host:port of the Temporal frontend"`
+	Namespace   string      `yaml:"namespace" help:"Temporal namespace"`
+	TLS         TemporalTLS `yaml:"tls"`
+	APIKey      string      `yaml:"api_key" secret:"true" help:"API key for Temporal; means TLS unless temporal.tls.mode is off"`
+	Compression bool        `yaml:"compression" help:"compress what is sent to Temporal; costs CPU time, saves a network"`
 }
 
 // TemporalTLS says how the Temporal server is known, and we to it.
@@ -166,7 +167,7 @@ const day = 24 * time.Hour
 func Defaults() Config {
 	return Config{
 		DatabasePool:   DatabasePool{Size: 50, MaxAge: 30 * time.Minute},
-		Temporal:       Temporal{Address: "127.0.0.1:7233", Namespace: "mediagate", TLS: TemporalTLS{Mode: tlsAuto}},
+		Temporal:       Temporal{Address: "127.0.0.1:7233", Namespace: "mediagate", TLS: TemporalTLS{Mode: tlsAuto}, Compression: true},
 		S3:             S3{Region: "us-east-1", Bucket: "mediagate", PathStyle: true},
 		APIListen:      ":8080",
 		APIConnections: APIConnections{Total: 10_000, PerAddress: 5_000},

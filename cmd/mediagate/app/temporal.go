@@ -26,6 +26,10 @@ const (
 // name are read here, and certificates at each handshake anew.
 func (t Temporal) options(logger *slog.Logger) (client.Options, error) {
 	o := client.Options{HostPort: t.Address, Namespace: t.Namespace, Logger: log.NewStructuredLogger(logger)}
+	o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // answers come as requests go
+	if t.Compression {
+		o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionGzip{}
+	}
 	if t.APIKey != "" {
 		o.Credentials = client.NewAPIKeyStaticCredentials(t.APIKey)
 	}
