@@ -31,6 +31,11 @@ var histories = []string{
 	"callback", "callback-under-way", "cancelled", "cancelled-from-outside", "cancelled-while-mirroring",
 	"cancelled-while-judging", "cancelled-while-submitting", "channel", "failed-while-mirroring", "image", "judged", "judged-bad",
 	"lost", "modal", "modal-expired", "parked", "queued", "refused", "shut-out", "trouble", "trouble-over", "video",
+	// Of runs whose copies settle, which were started as at work.
+	"one-step/cancelled", "one-step/cancelled-from-outside", "one-step/cancelled-while-judging", "one-step/cancelled-while-mirroring",
+	"one-step/cancelled-while-submitting", "one-step/failed-while-mirroring", "one-step/image", "one-step/judged", "one-step/judged-bad",
+	"one-step/lost", "one-step/modal", "one-step/modal-expired", "one-step/parked", "one-step/queued", "one-step/refused",
+	"one-step/shut-out", "one-step/trouble", "one-step/trouble-over", "one-step/video",
 }
 
 func historyFile(name string) string { return filepath.Join("testdata", "histories", name+".json") }
@@ -48,6 +53,8 @@ func replay(t *testing.T, history *historypb.History) error {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(historyFile("*"))
+	newer, _ := filepath.Glob(historyFile("one-step/*"))
+	files = append(files, newer...)
 	if err != nil || len(files) != len(histories) {
 		t.Fatalf("%d histories (%v), want the %d that are named here", len(files), err, len(histories))
 	}
@@ -167,8 +174,12 @@ func without(history *historypb.History, kind enumspb.EventType) {
 func TestD5TheRunWaitsForTheStepUnderWay(t *testing.T) {
 	t.Parallel()
 	cases := map[string]string{
-		"cancelled-while-submitting": "schedule SubmitJob, stop SubmitJob, end SubmitJob, schedule CancelJob, end CancelJob, schedule Settle, end Settle",
-		"cancelled-while-judging":    "schedule JudgeInputs, stop JudgeInputs, schedule Settle, end Settle",
+		"cancelled-while-submitting":          "schedule SubmitJob, stop SubmitJob, end SubmitJob, schedule CancelJob, end CancelJob, schedule Settle, end Settle",
+		"one-step/cancelled-while-submitting": "schedule SubmitJob, stop SubmitJob, end SubmitJob, schedule CancelJob, end CancelJob, schedule Settle, end Settle",
+		"one-step/cancelled-while-mirroring": "schedule SubmitJob, end SubmitJob, schedule MirrorResult, stop MirrorResult, stopped MirrorResult, " +
+			"schedule Settle, end Settle, schedule SweepResults, end SweepResults",
+		"one-step/video":          "schedule SubmitJob, end SubmitJob, schedule MirrorResult, end MirrorResult",
+		"cancelled-while-judging": "schedule JudgeInputs, stop JudgeInputs, schedule Settle, end Settle",
 		"cancelled-while-mirroring": "schedule SubmitJob, end SubmitJob, schedule MirrorResult, stop MirrorResult, stopped MirrorResult, " +
 			"schedule Settle, end Settle, schedule SweepResults, end SweepResults",
 	}
