@@ -332,3 +332,28 @@ func TestPerThousand(t *testing.T) {
 		})
 	}
 }
+
+// What a task costs is the median of all slices, and its aim that of the ratio.
+func TestCostRow(t *testing.T) {
+	t.Parallel()
+	rates := func(cpu float64) [2]rate { return [2]rate{{1, cpu}, {1, cpu}} }
+	for name, test := range map[string]struct {
+		c       comparison
+		ok, met bool
+	}{
+		"cheap":   {comparison{{floor: rates(50), subject: rates(25)}}, true, true},
+		"dear":    {comparison{{floor: rates(50), subject: rates(10)}}, true, false},
+		"unknown": {comparison{{floor: [2]rate{{1, 0}, {1, 0}}, subject: [2]rate{{1, 0}, {1, 0}}}}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, ok := costRow("x", test.c, 0.4)
+			if ok != test.ok || r.met != test.met || r.metByCPU != test.met {
+				t.Errorf("row %+v, %v", r, ok)
+			}
+			if name == "cheap" && (r.byCPU != "40 ms" || r.floor != "the same, 20 ms" || r.aim != "≤ 2.5×") {
+				t.Errorf("row %+v", r)
+			}
+		})
+	}
+}
