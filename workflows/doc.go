@@ -25,11 +25,11 @@
 //	                  │           │           ├── cannot be asked: fails (resolve)
 //	  refused for good│           │ upstream  └── or parks, looks again, gives up
 //	                  │           v
-//	                  │    outcome stored ──success──> MirrorResult ──> mirrored
-//	                  │           │ failure                               │
-//	                  v           v                                       v
-//	                failed      failed           cancelled            completed
-//	                  └───────────┴── Settle ────────┴────────────────────┘
+//	                  │    outcome stored ──success──> MirrorResult ──> completed
+//	                  │           │ failure             │ which could not settle:
+//	                  v           v                     v mirrored
+//	                failed      failed    cancelled   completed
+//	                  └───────────┴── Settle ─┴─────────┘
 //	                                     │
 //	                     DeliverWebhook (a child), SweepResults
 //
@@ -48,7 +48,8 @@
 // an attempt is open; [display], what operators were shown.
 //
 // Recorded histories are replayed by the tests: a run that began with older
-// code goes on with this.
+// code goes on with this. What such a run does otherwise hangs on the generation
+// that its first story tells.
 //
 // It imports the root package and, for names and argument types, activities.
 package workflows
