@@ -74,6 +74,32 @@ func TestStartSaysWhatTheTaskIs(t *testing.T) {
 	}
 }
 
+// A list shows a new run as one at work at its first provider; one of no route has
+// nothing to say of that.
+func TestStartsAreAtWork(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		task             mediagate.Task
+		status, provider string
+	}{
+		"new":          {mediagate.Task{Status: mediagate.StatusPending, Plan: mediagate.Plan{Routes: []mediagate.Route{{Provider: "one"}, {Provider: "two"}}}}, "processing", "one"},
+		"of no routes": {mediagate.Task{Status: mediagate.StatusPending}, "pending", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			temporal := new(starts)
+			if err := (workflows.Client{Temporal: temporal}).Start(t.Context(), c.task); err != nil {
+				t.Fatal(err)
+			}
+			status, _ := temporal.options.TypedSearchAttributes.GetKeyword(workflows.AttrStatus)
+			provider, _ := temporal.options.TypedSearchAttributes.GetKeyword(workflows.AttrProvider)
+			if status != c.status || provider != c.provider {
+				t.Errorf("status %q, provider %q, %+v", status, provider, temporal.options)
+			}
+		})
+	}
+}
+
 // What a run waits for it waits for among its account's, whoever starts it.
 func TestStartsAreFair(t *testing.T) {
 	t.Parallel()
