@@ -169,7 +169,8 @@ func TestAttributesAreWrittenWhereTheyChange(t *testing.T) {
 		}, []string{"pending", "processing", "completed"}},
 		"it was started by an older process": {
 			[]temporal.SearchAttributeUpdate{workflows.AttrStatus.ValueSet("pending"), workflows.AttrStuck.ValueSet(false)},
-			func(b *bundle) { b.succeeds(time.Minute, 1) }, []string{"processing " + activitytest.AsyncProvider, "completed"},
+			func(b *bundle) { b.succeeds(time.Minute, 1) },
+			[]string{"processing " + activitytest.AsyncProvider, "completed"},
 		},
 		"it replaces one that was parked": {atWork, func(b *bundle) {
 			b.ok(b.Store.Park(b.t.Context(), taskID, mediagate.ParkProviderAway))
