@@ -52,7 +52,7 @@ func (m *machine) channels(poll time.Duration, perSecond float64) []app.Channel 
 func (m *machine) settings(name string, channels []app.Channel) app.Config {
 	c := app.Defaults()
 	c.DatabaseURL = m.postgres.URL("bench_" + name)
-	c.Temporal = app.Temporal{Address: m.temporal.Addr(), Namespace: "bench-" + name}
+	c.Temporal.Address, c.Temporal.Namespace, c.Temporal.Compression = m.temporal.Addr(), "bench-"+name, false
 	c.S3 = app.S3{
 		Endpoint: m.s3.Endpoint, Region: "us-east-1", Bucket: "bench-" + name, AccessKeyID: "bench", SecretAccessKey: m.secret, PathStyle: true,
 	}

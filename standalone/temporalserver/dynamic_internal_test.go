@@ -50,7 +50,8 @@ func (s yamlSettings) GetValue(key dynamicconfig.Key) []dynamicconfig.Constraine
 func TestComposeFileBoundsTheSameCaches(t *testing.T) {
 	t.Parallel()
 	project, err := compose.Load(t.Context(), "../..", []string{
-		"POSTGRES_PASSWORD=p", "S3_SECRET_ACCESS_KEY=s", "MEDIAGATE_ADMIN_KEY=a", "MEDIAGATE_ENCRYPTION_KEYS=e",
+		"POSTGRES_PASSWORD=p", "GATEWAY_POSTGRES_PASSWORD=g", "TEMPORAL_POSTGRES_PASSWORD=t", "S3_ROOT_SECRET_KEY=r", "S3_SECRET_ACCESS_KEY=s",
+		"MEDIAGATE_ADMIN_KEY=a", "MEDIAGATE_ENCRYPTION_KEYS=e",
 	})
 	if err != nil {
 		t.Fatal(err)

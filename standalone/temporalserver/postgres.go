@@ -59,21 +59,17 @@ func preparePostgres(ctx context.Context, rawURL string, logger log.Logger) (con
 // migratePostgres makes the database, its version tables, and every step of
 // the schema that is missing. A role that may make no databases finds them made.
 func migratePostgres(cfg config.SQL, admin, schemaName string, logger log.Logger) error {
+	create := cfg
+	refused := sqltool.DoCreateDatabase(&create, admin, logger)
 	conn, err := sqltool.NewConnection(&cfg, logger)
 	if err != nil {
-		create := cfg
-		if err := sqltool.DoCreateDatabase(&create, admin, logger); err != nil {
-			return fmt.Errorf("create: %w", err)
-		}
-		if conn, err = sqltool.NewConnection(&cfg, logger); err != nil {
-			return fmt.Errorf("connect: %w", err)
-		}
+		return fmt.Errorf("connect: %w", errors.Join(refused, err))
 	}
 	defer conn.Close()
 	if _, err := conn.ReadSchemaVersion(); err != nil {
 		setup := &schema.SetupConfig{InitialVersion: "0.0"}
 		if err := schema.NewSetupSchemaTask(conn, setup, logger).Run(); err != nil {
-			return fmt.Errorf("set up the schema: %w", err)
+			return fmt.Errorf("set up the schema: %w", errors.Join(refused, err)) // of no database, in the end
 		}
 	}
 	update := &schema.UpdateConfig{DBName: cfg.DatabaseName, SchemaName: schemaName}
