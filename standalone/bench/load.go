@@ -162,6 +162,11 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // until asks every moment until the answer is yes.
 func until(ctx context.Context, what string, patience time.Duration, ask func(context.Context) (bool, error)) error {
+	return untilEvery(ctx, 20*time.Millisecond, what, patience, ask)
+}
+
+// untilEvery is until for a question that costs something.
+func untilEvery(ctx context.Context, every time.Duration, what string, patience time.Duration, ask func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
@@ -169,7 +174,7 @@ func until(ctx context.Context, what string, patience time.Duration, ask func(co
 		if err != nil || yes {
 			return err
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := pause(ctx, every); err != nil {
 			return fmt.Errorf("waiting until %s: %w", what, err)
 		}
 	}
