@@ -205,6 +205,7 @@ func TestSubmitOutlivesTheWorkflows(t *testing.T) {
 	g.starter.fail = errors.New("temporal is away at 10.9.8.7")
 	a := g.post(videos, videoBody)
 	a.taskID(t)
+	api.AwaitStarts(g.server)
 	g.server.Close() // tells how many starts failed
 	if strings.Contains(a.body, "temporal") || !strings.Contains(g.log.String(), "temporal is away") {
 		t.Errorf("the failure belongs in the log alone: %s", a.body)
