@@ -94,7 +94,7 @@ func (c *ledgerCheck) begin(ctx context.Context) error {
 func (c *ledgerCheck) lock(tx *gorm.DB) (*checkRow, error) {
 	row, err := readCheck(tx, c.run, c.s.forUpdate("ledger_checks"))
 	if err == nil && row == nil {
-		err = conflict("somebody else has ended the check %s", c.run)
+		err = errAbandoned
 	}
 	return row, err
 }
