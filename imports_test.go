@@ -25,7 +25,7 @@ func mayImport() map[string][]string {
 		"view":       {"."},
 		"catalog":    {".", "billing", "mediainfo", "outbound"},
 		"channel":    {".", "failpoint", "providers"},
-		"activities": {".", "billing", "channel", "failpoint", "mediainfo", "picture", "providers", "view"},
+		"activities": {".", "billing", "channel", "failpoint", "mediainfo", "picture", "providers", "view", "webhook"},
 		"workflows":  {".", "activities"},
 		"worker":     {"workflows", "activities"},
 		"providers":  {"."},

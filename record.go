@@ -64,12 +64,13 @@ type Sweep struct {
 
 // WebhookTarget is what a delivery round sends, and where.
 type WebhookTarget struct {
-	URL     string
-	Body    []byte
-	BodyAt  time.Time // when the links in Body were signed
-	Secrets []WebhookSecret
-	State   WebhookState
-	Round   int // the newest round
+	AccountID string
+	URL       string
+	Body      []byte
+	BodyAt    time.Time // when the links in Body were signed
+	Secrets   []WebhookSecret
+	State     WebhookState
+	Round     int // the newest round
 }
 
 // WebhookRound names one delivery round of a task.

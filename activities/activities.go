@@ -10,6 +10,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/webhook"
 )
 
 // Store is the database as the activities see it, one interface a concern.
@@ -185,6 +186,7 @@ type DeliveryResult struct {
 	Status  int
 	Error   string // without addresses or secrets
 	Reason  string // for the task's webhook state
+	Silent  bool   // no answer, for much of the time that there is
 }
 
 // Verdict says what follows from a delivery attempt.
@@ -213,7 +215,9 @@ type Engine interface {
 	// read, and starts another; a run that is visibly at work is left alone.
 	// It reports whether a run was started.
 	Replace(ctx context.Context, task mediagate.Task, reason string) (started bool, err error)
-	ReplaceWebhook(ctx context.Context, w mediagate.WebhookRound, reason string) error
+	// ReplaceWebhook does the same for a delivery round; one that waits for its
+	// turn is left alone as well.
+	ReplaceWebhook(ctx context.Context, w mediagate.WebhookRound, reason string) (started bool, err error)
 	EnsureChannel(ctx context.Context, name string) error
 	// SignalUpstream tells the task's run that the waiting of attempt n is over;
 	// runs is false where there is none to tell.
@@ -293,10 +297,12 @@ type Activities struct {
 	Logger       *slog.Logger
 	NewID        func(prefix string) string
 
-	opened  sync.Once
-	vendors *channel.Accounts // see accounts
-	copies  copies            // under way
-	cuts    cutting
-	places  channel.Places // of calls that make jobs
-	looking channel.Places // of looks for a channel
+	opened     sync.Once
+	vendors    *channel.Accounts // see accounts
+	copies     copies            // under way
+	cuts       cutting
+	places     channel.Places // of calls that make jobs
+	looking    channel.Places // of looks for a channel
+	delivering webhook.Places // of attempts at callbacks
+	silences   silences
 }

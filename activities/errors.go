@@ -122,14 +122,15 @@ func FromTemporal(err error) *mediagate.Error {
 
 // NoFault reports that an activity failed only for running where its channel is
 // not configured, or since no channel takes jobs: that the channel is out was
-// told once, and each parked task would tell it again with each of its tries.
+// told once, and each parked task would tell it again with each of its tries; or
+// since its callback has to wait for its turn.
 func NoFault(err error) bool {
 	app, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok {
 		return false
 	}
 	e := FromTemporal(app)
-	return e.Code == codeElsewhere || e.Kind == mediagate.KindShutOut
+	return e.Code == codeElsewhere || e.Code == codeNoPlace || e.Kind == mediagate.KindShutOut
 }
 
 // messageOf is what an error says to whom its kind addresses.

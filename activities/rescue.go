@@ -78,17 +78,24 @@ func (a *Activities) repeatCancel(ctx context.Context, task mediagate.Task, t *t
 	return err
 }
 
-// rescueRounds replaces the runs of delivery rounds that take longer than any
-// round does.
+// rescueRounds replaces the runs of delivery rounds that take longer than a round
+// does which need not wait. Those that get on are left alone, however slowly: an
+// account whose receiver does not answer has many that wait for their turn.
 func (a *Activities) rescueRounds(ctx context.Context, t *tally) error {
 	return batches(ctx, func(ctx context.Context) ([]mediagate.WebhookRound, error) {
-		found, err := a.Store.StuckWebhooks(ctx, a.Settings.RescueEvery, passBatch)
-		t.add(func(r *PassReport) { r.Replaced += len(found) })
-		return found, err
+		return a.Store.StuckWebhooks(ctx, a.Settings.RescueEvery, passBatch)
 	}, func(ctx context.Context, w mediagate.WebhookRound) error {
-		a.Logger.WarnContext(ctx, "replacing the run of a callback that hangs", "task", w.TaskID, "round", w.Round)
-		return a.Engine.ReplaceWebhook(ctx, w,
+		state, err := a.LoadRound(ctx, RoundArgs{TaskID: w.TaskID, Round: w.Round})
+		if err != nil || a.Now().Before(state.NotTill.Add(roundAfter)) { // between two attempts
+			return err
+		}
+		started, err := a.Engine.ReplaceWebhook(ctx, w,
 			"mediagate's reconciler: the callback should be delivered or given up by now. A new run goes on with the attempt that is due")
+		if started {
+			t.add(func(r *PassReport) { r.Replaced++ })
+			a.Logger.WarnContext(ctx, "replaced the run of a callback that hung", "task", w.TaskID, "round", w.Round)
+		}
+		return err
 	})
 }
 

@@ -105,6 +105,34 @@ func TestD2HangingRoundsAreReplaced(t *testing.T) {
 	})
 }
 
+// D2: a round that is between two attempts gets on, however long it has been
+// pending: those of a receiver that does not answer wait for their turn.
+func TestD2RoundsThatGetOnAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := activitytest.New(time.Now)
+		w.Store.Add(w.NewVideo())
+		s := scene{w, t}
+		_, _, err := w.Store.Settle(t.Context(), mediagate.Settlement{
+			TaskID: taskID, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: []byte("{}"),
+		})
+		s.check(err)
+		replaced := func() bool { return slices.Contains(w.Engine.Calls(), "replace webhook "+taskID+" 1") }
+		passes(t, w, 9*time.Minute)
+		s.check(w.Store.RecordDelivery(t.Context(), mediagate.Delivery{
+			TaskID: taskID, Round: 1, Attempt: 1, At: time.Now(), NextAttemptAt: time.Now().Add(3 * time.Minute),
+		}, "", ""))
+		passes(t, w, 3*time.Minute)
+		if replaced() {
+			t.Error("it was replaced between two attempts")
+		}
+		passes(t, w, 30*time.Minute)
+		if !replaced() {
+			t.Error("it was not replaced though the next attempt was due long ago")
+		}
+	})
+}
+
 // D2: a full batch is followed by the next at once.
 func TestD2RescueTakesAllBatches(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/webhook"
 )
 
 // RoundArgs names a delivery round. Attempt is 1-based.
@@ -62,9 +63,11 @@ type sentDelivery struct {
 	State    mediagate.WebhookState `json:"state,omitempty"`
 	Reason   string                 `json:"reason,omitempty"`
 	Verdict  Verdict                `json:"verdict"`
+	Tries    int                    `json:"tries,omitempty"` // to record it
 }
 
-// DeliverWebhook makes one delivery attempt and records it. The receiver may
+// DeliverWebhook makes one delivery attempt and records it, once there is a place
+// for it: an attempt that finds none has not begun. The receiver may
 // see an attempt twice when the process dies between answer and record; the
 // webhook id is the same. An attempt that cannot be recorded is remembered by
 // the activity, whose repetitions only record it.
@@ -98,19 +101,24 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 		return VerdictRetry, nil // on record, and the round is open: only our answer was lost
 	}
 	if made.Load() == nil {
-		if sent, err = a.deliverOnce(ctx, in, target); err != nil {
+		place, err := a.placeFor(ctx, in, target)
+		if err != nil {
+			return "", a.fail(ctx, err)
+		}
+		defer func() { place.Leave(a.Now()) }()
+		if sent, err = a.deliverOnce(ctx, in, target, place); err != nil {
 			return "", a.fail(ctx, err)
 		}
 		made.Store(&sent)
 	}
-	if err := a.recordSent(ctx, sent); err != nil {
+	if err := a.recordSent(ctx, &made); err != nil {
 		return "", a.fail(ctx, err)
 	}
 	return sent.Verdict, nil
 }
 
-// deliverOnce sends the callback to its receiver.
-func (a *Activities) deliverOnce(ctx context.Context, in RoundArgs, target mediagate.WebhookTarget) (sentDelivery, error) {
+// deliverOnce sends the callback to its receiver, and gives the place back.
+func (a *Activities) deliverOnce(ctx context.Context, in RoundArgs, target mediagate.WebhookTarget, place *webhook.Place) (sentDelivery, error) {
 	failpoint.Hit(failpoint.WebhookBeforeSend)
 	start := a.Now()
 	result, err := a.Deliverer.Deliver(ctx, in.TaskID, target)
@@ -118,6 +126,9 @@ func (a *Activities) deliverOnce(ctx context.Context, in RoundArgs, target media
 		return sentDelivery{}, err
 	}
 	end := a.Now()
+	if place.Ended(result.Silent, end) {
+		a.noteSilence(ctx, target.AccountID, place.Receiver())
+	}
 	failpoint.Hit(failpoint.WebhookSent)
 
 	sent := sentDelivery{Verdict: result.Verdict, Delivery: mediagate.Delivery{
@@ -132,14 +143,16 @@ func (a *Activities) deliverOnce(ctx context.Context, in RoundArgs, target media
 }
 
 const (
-	recordRest = 3 * time.Second  // of an activity's time, to tell of what it did
-	recordLate = 20 * time.Second // at most between two tries to record what the database refuses
+	recordRest  = 3 * time.Second  // of an activity's time, to tell of what it did
+	recordLate  = 20 * time.Second // at most between two tries to record what the database refuses
+	recordTries = 20               // then the round ends, and the reconciler replaces it
 )
 
 // recordSent records the attempt, and insists while the database is away. What
 // it cannot record it leaves with the activity, which is then repeated at
 // growing distances: a row that is refused will not be taken a second later.
-func (a *Activities) recordSent(ctx context.Context, sent sentDelivery) error {
+func (a *Activities) recordSent(ctx context.Context, made *atomic.Pointer[sentDelivery]) error {
+	sent := *made.Load()
 	record := func(ctx context.Context) error {
 		return a.Store.RecordDelivery(ctx, sent.Delivery, sent.State, sent.Reason)
 	}
@@ -147,6 +160,8 @@ func (a *Activities) recordSent(ctx context.Context, sent sentDelivery) error {
 	if err == nil {
 		return nil
 	}
+	sent.Tries++
+	made.Store(&sent)
 	activity.RecordHeartbeat(ctx, sent)
 	if mediagate.Is(err, mediagate.KindUnavailable) {
 		limit := persistFor
@@ -158,10 +173,12 @@ func (a *Activities) recordSent(ctx context.Context, sent sentDelivery) error {
 	if err == nil || mediagate.Is(err, mediagate.KindUnavailable) {
 		return err
 	}
-	wait := min(time.Second<<min(activity.GetInfo(ctx).Attempt, 10), recordLate)
-	return &mediagate.Error{
-		Kind: mediagate.KindOf(err), Message: "the delivery attempt was made and could not be recorded", RetryAfter: wait, Err: err,
+	const message = "the delivery attempt was made and could not be recorded"
+	if sent.Tries >= recordTries {
+		return &mediagate.Error{Kind: mediagate.KindConflict, Message: message, Err: err} // a kind that ends the activity
 	}
+	wait := min(time.Second<<min(sent.Tries, 10), recordLate)
+	return &mediagate.Error{Kind: mediagate.KindOf(err), Message: message, RetryAfter: wait, Err: err}
 }
 
 // recorded reports that the attempt is on record.

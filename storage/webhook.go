@@ -34,7 +34,7 @@ func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (me
 		return mediagate.WebhookTarget{}, err
 	}
 	return mediagate.WebhookTarget{
-		URL: row.WebhookURL, Body: row.WebhookBody, BodyAt: row.WebhookBodyAt.Time,
+		AccountID: row.AccountID, URL: row.WebhookURL, Body: row.WebhookBody, BodyAt: row.WebhookBodyAt.Time,
 		Secrets: secrets, State: row.WebhookState, Round: row.WebhookRound,
 	}, nil
 }

@@ -37,7 +37,7 @@ const (
 	callRoom    = 100 // of each queue of calls, for those that make no job
 	maxMirrors  = 32
 	maxInputs   = 100
-	maxWebhooks = 128
+	maxWebhooks = activities.DeliveriesAtOnce + 64 // of which some only ask for a place
 	maxTending  = 200
 	stickyCache = 500 // cached workflows; more costs memory, not speed
 )

@@ -569,8 +569,8 @@ func (e *prompter) Replace(ctx context.Context, t mediagate.Task, reason string)
 }
 
 // ReplaceWebhook starts the round unless it runs: a play wedges none.
-func (e *prompter) ReplaceWebhook(ctx context.Context, w mediagate.WebhookRound, _ string) error {
-	return e.EnsureWebhook(ctx, w)
+func (e *prompter) ReplaceWebhook(ctx context.Context, w mediagate.WebhookRound, _ string) (bool, error) {
+	return true, e.EnsureWebhook(ctx, w)
 }
 
 func (e *prompter) SignalUpstream(_ context.Context, _ string, n int) (bool, error) {

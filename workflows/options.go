@@ -119,15 +119,16 @@ func mirror(summary string, left time.Duration) workflow.ActivityOptions {
 }
 
 // deliver makes one delivery attempt; only a lost worker or a record that
-// cannot be made repeats it, and not for ever: the reconciler replaces a round
-// that ends with an error.
+// cannot be made repeats it, and the latter not for ever: the activity ends it, and
+// the reconciler replaces a round that ends with an error. Each time that the
+// attempt finds no place counts as a repetition here, so these have no bound.
 func deliver(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:           QueueWebhook,
 		StartToCloseTimeout: 45 * time.Second,
 		HeartbeatTimeout:    lostWorker,
 		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: time.Second, MaximumInterval: 15 * time.Second, MaximumAttempts: 20,
+			InitialInterval: time.Second, MaximumInterval: 15 * time.Second,
 		},
 		Summary: summary,
 	}

@@ -9,8 +9,10 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
 )
 
 const (
@@ -82,18 +84,34 @@ func (c Client) RepeatCancel(ctx context.Context, t mediagate.Task, patience tim
 	return true, c.startAnew(ctx, t)
 }
 
-// ReplaceWebhook does for a delivery round what Replace does for a task.
-func (c Client) ReplaceWebhook(ctx context.Context, w mediagate.WebhookRound, reason string) error {
+// ReplaceWebhook does for a delivery round what Replace does for a task. One that
+// waits for its turn is left alone as well: a new run would lose it.
+func (c Client) ReplaceWebhook(ctx context.Context, w mediagate.WebhookRound, reason string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*describeTimeout)
 	defer cancel()
 	desc, err := c.describe(ctx, IDWebhook(w.TaskID, w.Round))
-	if err != nil {
-		return err
+	if err != nil || running(desc) && (atWork(desc, time.Now()) || waitsForPlace(desc)) {
+		return false, err
 	}
 	if err := c.terminate(ctx, desc, reason); err != nil {
-		return err
+		return false, err
 	}
-	return c.EnsureWebhook(ctx, w)
+	return true, c.EnsureWebhook(ctx, w)
+}
+
+// waitsForPlace reports that the run's delivery found no place when it was last
+// tried. Temporal tries it again.
+func waitsForPlace(desc *description) bool {
+	if failing(desc) {
+		return false
+	}
+	for _, step := range desc.GetPendingActivities() {
+		if last := step.GetLastFailure(); last != nil &&
+			activities.WaitsForPlace(temporal.GetDefaultFailureConverter().FailureToError(last)) {
+			return true
+		}
+	}
+	return false
 }
 
 // terminate ends that run. One that has ended by itself is as good.

@@ -36,7 +36,9 @@ func DeliverWebhook(ctx workflow.Context, in RoundInput) error {
 		if args.Attempt <= len(deliveryPauses) {
 			args.Wait = deliveryPauses[args.Attempt-1]
 		}
-		actCtx := workflow.WithActivityOptions(ctx, deliver(fmt.Sprintf("attempt %d of %d", args.Attempt, len(deliveryPauses)+1)))
+		attempt := fmt.Sprintf("attempt %d of %d", args.Attempt, len(deliveryPauses)+1)
+		workflow.SetCurrentDetails(ctx, attempt+" is under way, or waits for its turn: the last failure of the pending activity tells who goes before it")
+		actCtx := workflow.WithActivityOptions(ctx, deliver(attempt))
 		var verdict activities.Verdict
 		if err := workflow.ExecuteActivity(actCtx, acts.DeliverWebhook, args).Get(ctx, &verdict); err != nil {
 			return err

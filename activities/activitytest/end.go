@@ -87,7 +87,7 @@ func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (me
 		return mediagate.WebhookTarget{}, missing("round of", taskID)
 	}
 	return mediagate.WebhookTarget{
-		URL: r.task.Webhook.URL, Body: r.body, BodyAt: r.bodyAt,
+		AccountID: r.task.AccountID, URL: r.task.Webhook.URL, Body: r.body, BodyAt: r.bodyAt,
 		Secrets: []mediagate.WebhookSecret{{Secret: mediagate.NewSecret("whsec_" + Secret)}},
 		State:   r.task.Webhook.State, Round: r.task.Webhook.Round,
 	}, nil

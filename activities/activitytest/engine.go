@@ -83,9 +83,9 @@ func (e *Engine) Replace(_ context.Context, t mediagate.Task, _ string) (bool, e
 }
 
 // ReplaceWebhook replaces a round's run.
-func (e *Engine) ReplaceWebhook(_ context.Context, w mediagate.WebhookRound, _ string) error {
+func (e *Engine) ReplaceWebhook(_ context.Context, w mediagate.WebhookRound, _ string) (bool, error) {
 	e.note("replace webhook %s %d", w.TaskID, w.Round)
-	return nil
+	return true, nil
 }
 
 // EnsureChannel starts a channel.

@@ -267,7 +267,7 @@ var webhookTests = map[string]func(*bench){
 			b.noError(err)
 		}
 		same(b, "target", target, mediagate.WebhookTarget{
-			URL: "https://receiver.example.com/hook", Body: end.WebhookBody, BodyAt: b.now(), Secrets: secrets,
+			AccountID: p.account, URL: "https://receiver.example.com/hook", Body: end.WebhookBody, BodyAt: b.now(), Secrets: secrets,
 			State: mediagate.WebhookPending, Round: 1,
 		})
 	},

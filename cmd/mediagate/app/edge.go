@@ -83,6 +83,6 @@ func (d deliverer) Deliver(ctx context.Context, taskID string, t mediagate.Webho
 		return activities.DeliveryResult{}, err
 	}
 	return activities.DeliveryResult{
-		Verdict: activities.Verdict(r.Verdict), Status: r.Status, Error: r.Err, Reason: r.Reason,
+		Verdict: activities.Verdict(r.Verdict), Status: r.Status, Error: r.Err, Reason: r.Reason, Silent: r.Silent,
 	}, nil
 }

@@ -1,0 +1,96 @@
+package activities_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+)
+
+// A delivery that finds no place has not begun: nothing is sent or on record, its
+// activity is given back at once, to come again. Another account's is sent, to the
+// same receiver.
+func TestDeliveryWaitsForItsPlace(t *testing.T) {
+	t.Parallel()
+	const flood = 100
+	b := ended(t)
+	body := b.Store.Settlements(taskID)[0].WebhookBody
+	add := func(id, account string) {
+		task := b.NewVideo()
+		task.ID, task.AccountID = id, account
+		b.Store.Add(task)
+		_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{
+			TaskID: id, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: body,
+		})
+		b.ok(err)
+	}
+	release := make(chan struct{})
+	var began sync.WaitGroup
+	b.Deliverer.OnDeliver = func(int) (activities.DeliveryResult, error) {
+		began.Done()
+		<-release
+		return activities.DeliveryResult{Verdict: activities.VerdictDelivered, Status: 200}, nil
+	}
+	var (
+		mu      sync.Mutex
+		waiting []error
+		ran     sync.WaitGroup
+	)
+	began.Add(1)
+	deliver := func(id string) error {
+		_, err := call[activities.Verdict](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: id, Round: 1, Attempt: 1, Wait: time.Minute})
+		return err
+	}
+	gone := make(chan struct{}, flood)
+	for n := range flood {
+		id := fmt.Sprint("task_busy_", n)
+		add(id, "acc_busy")
+		began.Add(1)
+		ran.Go(func() {
+			if err := deliver(id); err != nil {
+				mu.Lock()
+				waiting = append(waiting, err)
+				mu.Unlock()
+				began.Done()
+				gone <- struct{}{}
+			}
+		})
+	}
+	<-gone // one at least, while others are under way
+	add("task_other", "acc_other")
+	ran.Go(func() {
+		if err := deliver("task_other"); err != nil {
+			t.Errorf("another account's callback: %v", err)
+		}
+	})
+	began.Wait()
+	sent := len(b.Deliverer.Bodies())
+	if sent+len(waiting) != flood+1 || sent < 10 || len(waiting) < 10 {
+		t.Errorf("%d under way and %d wait of %d", sent, len(waiting), flood+1)
+	}
+	kind(t, waiting[0], mediagate.KindCapacity, "no_place", true)
+	var app *temporal.ApplicationError
+	if !asApplication(waiting[0], &app) || app.NextRetryDelay() < time.Second || app.Category() != temporal.ApplicationErrorCategoryBenign {
+		t.Errorf("it does not wait: %v", waiting[0])
+	}
+	if !activities.NoFault(waiting[0]) || !activities.WaitsForPlace(waiting[0]) || !strings.Contains(app.Message(), "waits for its turn") {
+		t.Errorf("it is no waiting: %v", waiting[0])
+	}
+	close(release)
+	ran.Wait()
+	recorded := 0
+	for n := range flood {
+		deliveries, err := b.Store.Deliveries(t.Context(), fmt.Sprint("task_busy_", n))
+		b.ok(err)
+		recorded += len(deliveries)
+	}
+	if recorded != sent-1 {
+		t.Errorf("%d deliveries on record of the flood, want the %d that were sent", recorded, sent-1)
+	}
+}
