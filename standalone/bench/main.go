@@ -66,6 +66,7 @@ func measurements() []measurement {
 		{"speech", measureSpeech},
 		{"newcomer", measureNewcomer},
 		{"neighbour", measureNeighbour},
+		{"tarpit", measureTarpit},
 	}
 }
 
