@@ -1,7 +1,9 @@
 package activities_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -92,5 +94,40 @@ func TestDeliveryWaitsForItsPlace(t *testing.T) {
 	}
 	if recorded != sent-1 {
 		t.Errorf("%d deliveries on record of the flood, want the %d that were sent", recorded, sent-1)
+	}
+}
+
+// That a receiver fell silent is told with its account, at most every ten seconds
+// with how many there were: clients can make it happen at will.
+func TestSilentReceiversAreTold(t *testing.T) {
+	t.Parallel()
+	b := ended(t)
+	var lines bytes.Buffer
+	b.Activities.Logger = slog.New(slog.NewTextHandler(&lines, nil))
+	b.Deliverer.OnDeliver = func(int) (activities.DeliveryResult, error) {
+		return activities.DeliveryResult{Verdict: activities.VerdictRetry, Error: "timeout", Silent: true}, nil
+	}
+	attempt := 0
+	falls := func(host string) {
+		b.Store.Edit(taskID, func(task *mediagate.Task) { task.Webhook.URL = "https://hooks." + host + "/" })
+		for range 10 {
+			attempt++
+			must[activities.Verdict](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: attempt, Wait: time.Minute})
+		}
+	}
+	told := func() int { return strings.Count(lines.String(), "does not answer") }
+	falls("one.com")
+	if text := lines.String(); told() != 1 || !strings.Contains(text, "account=acc_1 receiver=one.com times=1") {
+		t.Errorf("told: %s", text)
+	}
+	falls("two.com")
+	falls("three.com")
+	if told() != 1 {
+		t.Errorf("told within ten seconds: %s", lines.String())
+	}
+	b.advance(10 * time.Second)
+	falls("four.com")
+	if text := lines.String(); told() != 2 || !strings.Contains(text, "receiver=four.com times=3") {
+		t.Errorf("told: %s", text)
 	}
 }

@@ -34,9 +34,13 @@ func (s *served) of(what string) []string {
 	return slices.Clone(s.order[what])
 }
 
-// Step notes whose work it is, by what the server says of the activity.
+// Step notes whose work it is, by what the server says of the activity. The
+// child's is given back at first, to come again: the key is still there.
 func (s *served) Step(ctx context.Context) error {
 	info := activity.GetInfo(ctx)
+	if info.TaskQueue == "child" && info.Attempt == 1 {
+		return temporal.NewApplicationErrorWithOptions("later", "later", temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
+	}
 	s.note(info.TaskQueue, info.Priority.FairnessKey)
 	return nil
 }
@@ -63,7 +67,8 @@ func (s *served) steps(ctx workflow.Context, queues []string) error {
 
 // Accounts take turns at each queue: one with many tasks that wait does not delay
 // the first of another. The server goes by the key of the run, which its
-// activities inherit, its children, and the run that continues it.
+// activities inherit, also when they are repeated, its children, and the run that
+// continues it.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	server := start(t, filepath.Join(t.TempDir(), "temporal.db"))
