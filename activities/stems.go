@@ -174,10 +174,14 @@ func (s *stems) add(archive *zip.Writer, p *part, i int, names map[string]bool) 
 	if err != nil {
 		return fmt.Errorf("begin a stem: %w", err)
 	}
-	if _, err := io.Copy(entry, p.whole); p.from.err != nil {
+	probe := mediainfo.NewProbe(format)
+	if _, err := io.Copy(io.MultiWriter(entry, probe), p.whole); p.from.err != nil {
 		return brokenOff(errors.Join(p.from.err, err))
 	} else if err != nil {
 		return fmt.Errorf("store a stem: %w", err)
+	}
+	if fault := probe.Fault(); fault != nil {
+		return unusable("a stem %s", fault)
 	}
 	return nil
 }

@@ -152,6 +152,7 @@ func TestStemsFail(t *testing.T) {
 	}{
 		"no sound":              {[][]byte{sound, []byte("<html>")}, mediagate.KindInvalid},
 		"no sound, the first":   {[][]byte{[]byte("<html>"), sound}, mediagate.KindInvalid},
+		"a tag of a sound":      {[][]byte{sound, []byte("ID3\x04\x00\x00\x00\x00\x00\x0a" + strings.Repeat("\x00", 20))}, mediagate.KindInvalid},
 		"empty":                 {[][]byte{sound, nil}, mediagate.KindInvalid},
 		"empty, the first":      {[][]byte{nil, sound}, mediagate.KindInvalid},
 		"gone":                  {[][]byte{sound}, mediagate.KindGone},

@@ -31,8 +31,10 @@ type boxScanner struct {
 	// toEnd: where the movie box states no length, the fragments behind it are
 	// read, to the end of the file.
 	toEnd bool
-	run   *run // the samples that are being read
-	movie movie
+	// pieces: a fragment was found behind a movie box that announced some.
+	pieces bool
+	run    *run // the samples that are being read
+	movie  movie
 }
 
 type openBox struct {
@@ -146,12 +148,15 @@ func (s *boxScanner) openBox(id string, start, size, head uint64) {
 	switch {
 	case id == "moof" && !s.toEnd:
 		s.skip = payload
+		s.pieces = s.complete
+		s.done = s.done || s.complete
 	case parent == "traf" && id == "trun":
 		if s.rest = payload; payload > 0 {
 			s.run = new(run)
 		}
 	case isContainer(parent, id):
 		s.begun = s.begun || id == "moov"
+		s.pieces = s.pieces || id == "moof" && s.complete
 		s.open = append(s.open, openBox{id: id, end: start + size})
 		s.movie.enter(id)
 	case isLeaf(parent, id) && payload > 0:
@@ -193,11 +198,43 @@ func (s *boxScanner) closeEnded() {
 		switch last.id {
 		case "moov":
 			s.complete = true
-			s.done = !s.toEnd || !s.movie.inFragments() // what follows cannot change what it said
+			s.done = !s.movie.inFragments() // what follows cannot change what it said
 		case "traf":
 			s.movie.fragments.closeTrack(s.movie.lasting().id)
 		}
 	}
+}
+
+// unfit is what is wrong with the movie box of a film that has ended, or of a
+// sound.
+func (s *boxScanner) unfit(audio bool) error {
+	found, none := s.movie.found, noPictures
+	if audio {
+		found, none = s.movie.heard, noSound
+	}
+	switch {
+	case s.complete && found:
+		return nil
+	case s.complete:
+		return none
+	case s.begun, audio:
+		return unreadable
+	default:
+		return noMovie
+	}
+}
+
+// fault is unfit, or that there is nothing to play. Fragments need not say how
+// long they are: which of them count, players decide.
+func (s *boxScanner) fault(audio bool) error {
+	length := s.info().Duration // which ends the last track, too
+	if err := s.unfit(audio); err != nil {
+		return err
+	}
+	if s.pieces || length > 0 && length <= maxSeconds {
+		return nil
+	}
+	return noLength
 }
 
 func (s *boxScanner) info() Info { return s.movie.info() }

@@ -203,3 +203,5 @@ func (s *flacScanner) seconds() float64 {
 }
 
 func (s *flacScanner) known() bool { return s.done }
+
+func (s *flacScanner) playable() bool { return s.seconds() > 0 }

@@ -36,6 +36,10 @@ type frameScanner struct {
 	samples uint64
 }
 
+func newMPEG() *frameScanner { return &frameScanner{headerLen: mpegHeaderLen, parse: parseMPEG} }
+
+func newADTS() *frameScanner { return &frameScanner{headerLen: adtsHeaderLen, parse: parseADTS} }
+
 // id3HeadLen is the length of the header of an ID3v2 tag.
 const id3HeadLen = 10
 
@@ -186,3 +190,7 @@ func (s *frameScanner) seconds() float64 {
 }
 
 func (s *frameScanner) known() bool { return false }
+
+// playable: anything may follow what looks like the header of a frame, but not
+// another one where it says.
+func (s *frameScanner) playable() bool { return s.frames > 1 && s.samples > 0 }

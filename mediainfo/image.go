@@ -2,6 +2,7 @@ package mediainfo
 
 import (
 	"bytes"
+	"errors"
 	"image"
 	"image/gif"
 	"image/jpeg"
@@ -31,9 +32,27 @@ func (h *imageHead) info() Info {
 	return info
 }
 
+// fault finds a header that cannot be read. One that goes on behind what is kept,
+// or that is of a kind of JPEG which only our reader does not know, is let be.
+func (h *imageHead) fault() error {
+	_, err := imageSides(h.mime, bytes.NewReader(h.head))
+	if err == nil && h.mime == mimeGIF {
+		err = findFrame(bytes.NewReader(h.head))
+	}
+	unknown := errors.As(err, new(jpeg.UnsupportedError))
+	switch {
+	case err == nil, unknown:
+		return nil
+	case len(h.head) == imageHeadMax && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)):
+		return nil
+	default:
+		return unreadable
+	}
+}
+
 // imageSides reads the header only: no pixel is decoded, so a file that claims
 // a huge canvas costs nothing.
-func imageSides(mime string, r io.Reader) (info Info, ok bool) {
+func imageSides(mime string, r io.Reader) (Info, error) {
 	var decode func(io.Reader) (image.Config, error)
 	switch mime {
 	case mimePNG:
@@ -45,11 +64,14 @@ func imageSides(mime string, r io.Reader) (info Info, ok bool) {
 	case mimeWebP:
 		decode = webp.DecodeConfig
 	default:
-		return Info{}, false
+		return Info{}, unreadable
 	}
 	c, err := decode(r)
-	if err != nil || c.Width <= 0 || c.Height <= 0 {
-		return Info{}, false
+	if err != nil {
+		return Info{}, err
 	}
-	return Info{Width: c.Width, Height: c.Height}, true
+	if c.Width <= 0 || c.Height <= 0 {
+		return Info{}, unreadable
+	}
+	return Info{Width: c.Width, Height: c.Height}, nil
 }

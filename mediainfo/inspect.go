@@ -23,6 +23,8 @@ const (
 	unreadable    Unreadable = "is damaged, or not what it seems: its headers cannot be read"
 	noMovie       Unreadable = "has no moov box: the video is damaged or incomplete"
 	noPictures    Unreadable = "has no track of pictures"
+	noLength      Unreadable = "has no length that could be: it is damaged or incomplete"
+	noSound       Unreadable = "holds no sound that could be played"
 )
 
 // Inspect reads a file no further than it takes to tell its format, and the
@@ -71,8 +73,8 @@ func inspect(r io.Reader, length bool) (Facts, error) {
 }
 
 func inspectImage(mime string, r io.Reader) (Info, error) {
-	info, ok := imageSides(mime, r)
-	if !ok {
+	info, err := imageSides(mime, r)
+	if err != nil {
 		return Info{}, unreadable
 	}
 	return info, nil
@@ -82,16 +84,10 @@ func inspectMovie(r io.Reader) (Info, error) {
 	p := &Probe{boxes: &boxScanner{toEnd: true}}
 	p.readFrom(r)
 	info := p.Info() // which ends the last track, too
-	switch {
-	case p.boxes.complete && p.boxes.movie.found:
-		return info, nil
-	case p.boxes.complete:
-		return Info{}, noPictures
-	case p.boxes.begun:
-		return Info{}, unreadable
-	default:
-		return Info{}, noMovie
+	if err := p.boxes.unfit(false); err != nil {
+		return Info{}, err
 	}
+	return info, nil
 }
 
 // inspectSound finds no fault in a sound: one whose length cannot be told may

@@ -142,3 +142,5 @@ func (s *oggScanner) current() float64 {
 func (s *oggScanner) seconds() float64 { return s.ended + s.current() }
 
 func (s *oggScanner) known() bool { return false }
+
+func (s *oggScanner) playable() bool { return s.ended > 0 || s.found && s.last > 0 }

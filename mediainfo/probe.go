@@ -20,6 +20,7 @@ const (
 // It is an io.Writer that never fails: a broken file only leaves Info empty.
 type Probe struct {
 	boxes *boxScanner
+	audio bool // the boxes are of a sound
 	image *imageHead
 	sound sound
 	zip   *archive
@@ -32,7 +33,7 @@ func NewProbe(f Format) *Probe {
 	case mimeMP4, mimeMOV:
 		return &Probe{boxes: new(boxScanner)}
 	case mimeM4A:
-		return &Probe{boxes: &boxScanner{toEnd: true}}
+		return &Probe{boxes: &boxScanner{toEnd: true}, audio: true}
 	case mimePNG, mimeJPEG, mimeGIF, mimeWebP:
 		return &Probe{image: &imageHead{mime: f.MIME}}
 	}
@@ -58,13 +59,22 @@ func (p *Probe) Write(b []byte) (int, error) {
 }
 
 // Fault is what makes a file that has been written whole useless: an Unreadable,
-// nil where nothing was found. Only archives are looked at so; a picture or a
-// film whose headers tell nothing may still be shown.
+// nil where nothing was found. First bytes are cheap to write, so a file whose
+// headers we read has to have them. Of formats whose headers we do not read, and
+// of variants that we do not know, nothing is said.
 func (p *Probe) Fault() error {
-	if p.zip == nil {
+	switch {
+	case p.boxes != nil:
+		return p.boxes.fault(p.audio)
+	case p.image != nil:
+		return p.image.fault()
+	case p.sound != nil && !p.sound.playable():
+		return noSound
+	case p.zip != nil:
+		return p.zip.fault()
+	default:
 		return nil
 	}
-	return p.zip.fault()
 }
 
 // known reports that what follows cannot change what Info returns.

@@ -286,6 +286,9 @@ func FuzzProbe(f *testing.F) {
 			if cut := probe(format, file, int(piece)+1); cut != whole {
 				t.Errorf("%s: %+v whole, %+v in pieces of %d", format.MIME, whole, cut, piece+1)
 			}
+			if a, b := faultOf(format, file, max(len(file), 1)), faultOf(format, file, int(piece)+1); a != b {
+				t.Errorf("%s: %v whole, %v in pieces of %d", format.MIME, a, b, piece+1)
+			}
 			if whole.Width < 0 || whole.Width > maxSide || whole.Height < 0 || whole.Height > maxSide ||
 				!(whole.Duration >= 0 && whole.Duration <= maxSeconds) || (whole.Width == 0) != (whole.Height == 0) {
 				t.Errorf("%s: %+v cannot be", format.MIME, whole)

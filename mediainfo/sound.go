@@ -6,6 +6,9 @@ package mediainfo
 type sound interface {
 	write(p []byte)
 	seconds() float64 // 0: unknown
+	// playable says of a file that has been written whole that its header was read
+	// and sound follows it.
+	playable() bool
 	// known says that nothing that follows can change what seconds tells.
 	known() bool
 }
@@ -15,9 +18,9 @@ type sound interface {
 func newSound(mime string) sound {
 	switch mime {
 	case mimeMP3:
-		return &frameScanner{headerLen: mpegHeaderLen, parse: parseMPEG}
+		return &tagged{mpeg: newMPEG(), adts: newADTS()}
 	case mimeAAC:
-		return &frameScanner{headerLen: adtsHeaderLen, parse: parseADTS}
+		return newADTS()
 	case mimeWAV:
 		return new(waveScanner)
 	case mimeFLAC:

@@ -133,3 +133,5 @@ func (s *waveScanner) seconds() float64 {
 }
 
 func (s *waveScanner) known() bool { return s.done }
+
+func (s *waveScanner) playable() bool { return s.data > 0 && s.samples > 0 }

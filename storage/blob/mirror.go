@@ -27,8 +27,8 @@ type Limits struct {
 // stored; size, hash and what the headers tell are returned.
 //
 // It returns KindInvalid with code result_unavailable for a file that is
-// empty, too large, not of the class, or an archive that cannot be read; errors of open as they are and those
-// of the body wrapped; and KindUnavailable when the store fails, or when ctx
+// empty, too large, not of the class, or whose headers we read and find broken or
+// missing; errors of open as they are and those of the body wrapped; and KindUnavailable when the store fails, or when ctx
 // ends while others have the memory. Then nothing new is stored.
 func (s *Store) Mirror(ctx context.Context, key string, open Opener, limits Limits) (mediagate.Result, error) {
 	return s.store(ctx, s.memory, key, open, limits)

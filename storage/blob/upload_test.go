@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-const gifFile = "GIF89a\x01\x00\x01\x00\x00\x00\x00;"
+const gifFile = "GIF89a\x01\x00\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x00;"
 
 // upload mirrors a small file into a store that answers as told.
 func upload(t *testing.T, answer http.HandlerFunc) error {
