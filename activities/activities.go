@@ -171,6 +171,7 @@ type Sweeper interface {
 type Limits struct {
 	MaxBytes int64
 	Media    string // "video", "image", "audio" or "archive"
+	Owner    string // the provider, whose files leave memory to those of others
 	Progress func(bytes int64)
 }
 
@@ -236,6 +237,7 @@ type Engine interface {
 type Settings struct {
 	CreditsPerUnit int64
 	CallsAtOnce    int           // that make jobs, at one channel, in this process
+	CopiesAtOnce   int           // of one provider's files, in this process
 	SendWindow     time.Duration // from intent to the last moment of the first byte (D4)
 	ClockSkew      time.Duration
 	AbsentGap      time.Duration // between the two lookups that prove absence (D4)
@@ -259,6 +261,7 @@ func DefaultSettings() Settings {
 	return Settings{
 		CreditsPerUnit: 1000,
 		CallsAtOnce:    200,
+		CopiesAtOnce:   16, // half of what a worker copies
 		SendWindow:     10 * time.Second,
 		ClockSkew:      5 * time.Second,
 		AbsentGap:      30 * time.Second,
@@ -303,6 +306,7 @@ type Activities struct {
 	cuts       cutting
 	places     channel.Places // of calls that make jobs
 	looking    channel.Places // of looks for a channel
+	mirrors    channel.Places // of copies, by provider
 	delivering webhook.Places // of attempts at callbacks
 	silences   silences
 }

@@ -79,7 +79,7 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 		return answer{err: err, refusal: &failure, silent: true}
 	}
 	media := &inputs{fetcher: a.Fetcher, bucket: a.Bucket, own: own, params: job.Params}
-	files := &sink{bucket: a.Bucket, task: task, n: row.N, part: part, parts: row.Route.Parts}
+	files := &sink{bucket: a.Bucket, owner: row.Provider, task: task, n: row.N, part: part, parts: row.Route.Parts}
 	job.Part, job.Inputs, job.Sink = part, media, files
 	submission, err := channel.Vendor.Submit(callCtx, job)
 

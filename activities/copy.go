@@ -38,7 +38,8 @@ func (p *progress) begin(position int) {
 	p.bytes.Store(0)
 }
 
-func (p *progress) details() []any { return []any{p.index.Load(), p.bytes.Load()} }
+// details are those of a heartbeat. turned goes with them to the next try.
+func (p *progress) details(turned int32) []any { return []any{p.index.Load(), p.bytes.Load(), turned} }
 
 // copying is one copy under way in this process. It belongs to no activity: a
 // Temporal that is away, or that gives an activity up, is no reason to throw
@@ -58,23 +59,24 @@ type copies struct {
 }
 
 // join returns the copy of the attempt that is under way, or begins it, and
-// counts the caller among its users until leave is called.
-func (c *copies) join(key AttemptArgs, begin func(*copying)) (joined *copying, leave func()) {
+// counts the caller among its users until leave is called. It tells false where
+// none is and none can begin.
+func (c *copies) join(key AttemptArgs, begin func(*copying) bool) (joined *copying, leave func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one, ok := c.under[key]
 	if !ok {
 		one = &copying{done: make(chan struct{})}
+		if !begin(one) { // whose end waits for the lock
+			return nil, nil, false
+		}
 		if c.under == nil {
 			c.under = make(map[AttemptArgs]*copying)
 		}
 		c.under[key] = one
 	}
 	one.users.Add(1)
-	if !ok {
-		begin(one)
-	}
-	return one, func() { one.users.Add(-1) }
+	return one, func() { one.users.Add(-1) }, true
 }
 
 // end closes the copy: who comes later begins another.
@@ -91,11 +93,15 @@ func (c *copies) end(key AttemptArgs, one *copying, err error) {
 // where ctx says that nobody wants it.
 func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row mediagate.Attempt) error {
 	key := AttemptArgs{TaskID: task.ID, N: row.N}
-	one, leave := a.copies.join(key, func(one *copying) { a.beginCopy(ctx, task, row, one) })
+	one, leave, ok := a.copies.join(key, func(one *copying) bool { return a.beginCopy(ctx, task, row, one) })
+	if !ok {
+		return noPlace(ctx)
+	}
 	defer leave()
 	// A cancel arrives by a heartbeat, which must therefore not wait for bytes;
 	// that none come is noticed by the source.
-	defer heartbeat(ctx, one.details)()
+	turned := turnedAway(ctx)
+	defer heartbeat(ctx, func() []any { return one.details(turned) })()
 	select {
 	case <-one.done:
 		return one.err
@@ -114,14 +120,20 @@ func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row med
 	return ctx.Err()
 }
 
-// beginCopy starts the copy, which ends with its own context.
-func (a *Activities) beginCopy(ctx context.Context, task mediagate.Task, row mediagate.Attempt, one *copying) {
+// beginCopy starts the copy, which ends with its own context, if there is a place
+// for it. The place is the copy's, which may outlive the activity.
+func (a *Activities) beginCopy(ctx context.Context, task mediagate.Task, row mediagate.Attempt, one *copying) bool {
+	place, ok := a.mirrors.Try(row.Provider, a.Settings.CopiesAtOnce)
+	if !ok {
+		return false
+	}
 	stopping := activity.GetWorkerStopChannel(ctx)
 	ctx, expire := context.WithTimeout(context.WithoutCancel(ctx), mediagate.CopyLimit)
 	ctx, one.stop = context.WithCancelCause(ctx)
 	key := AttemptArgs{TaskID: task.ID, N: row.N}
 	go func() {
 		defer expire()
+		defer place.Leave()
 		var err error
 		defer func() {
 			if p := recover(); p != nil {
@@ -144,6 +156,7 @@ func (a *Activities) beginCopy(ctx context.Context, task mediagate.Task, row med
 			a.dropUnwanted(ctx, task.ID)
 		}
 	}()
+	return true
 }
 
 func (a *Activities) copyAndStore(ctx context.Context, task mediagate.Task, row mediagate.Attempt, one *copying) error {

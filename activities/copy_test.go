@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,10 +13,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 )
 
@@ -77,7 +84,9 @@ type mirroring struct {
 }
 
 // mirror begins an activity, whose context is cancel's to end.
-func (s *copyScene) mirror() *mirroring {
+func (s *copyScene) mirror() *mirroring { return s.mirrorOf(firstCopy()) }
+
+func (s *copyScene) mirrorOf(args activities.MirrorArgs) *mirroring {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	m := &mirroring{cancel: cancel, stop: make(chan struct{}), done: make(chan struct{})}
 	env := newEnv(s.World)
@@ -85,7 +94,7 @@ func (s *copyScene) mirror() *mirroring {
 	env.SetWorkerStopChannel(m.stop)
 	go func() {
 		defer close(m.done)
-		value, err := env.ExecuteActivity(s.Activities.MirrorResult, firstCopy())
+		value, err := env.ExecuteActivity(s.Activities.MirrorResult, args)
 		if m.err = err; err == nil {
 			m.err = value.Get(&m.story)
 		}
@@ -275,13 +284,21 @@ func TestCopyHasALimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := copying(t)
+		s.Store.Edit(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = 1 << 30 })
 		var hungUp atomic.Bool
-		// A trickle keeps the stall limit away.
+		// It is neither silent nor too slow.
 		s.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
+			left := 0
 			return io.NopCloser(readerFunc(func(p []byte) (int, error) {
+				if left > 0 {
+					n := min(left, len(p))
+					left -= n
+					return n, nil
+				}
 				select {
 				case <-time.After(10 * time.Second):
-					return copy(p, "x"), nil
+					left = 128 << 10
+					return 0, nil
 				case <-ctx.Done():
 					hungUp.Store(true)
 					return 0, ctx.Err()
@@ -301,6 +318,133 @@ func TestCopyHasALimit(t *testing.T) {
 			t.Error("the copy goes on")
 		}
 	})
+}
+
+// A server that sends a drop at a time, often enough not to be silent, is hung up
+// on: the step is tried again, which is for the vendor to answer for.
+func TestCopyOfATrickle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := copying(t)
+		s.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
+			return io.NopCloser(readerFunc(func(p []byte) (int, error) {
+				select {
+				case <-time.After(29 * time.Second):
+					return copy(p, "x"), nil
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+			})), -1, nil
+		}
+		began := time.Now()
+		defer time.Sleep(mediagate.CopyLimit) // by then it has ended, however
+		one := s.mirror()
+		<-one.done
+		kind(t, one.err, mediagate.KindTransient, string(mediagate.CodeResultUnavailable), true)
+		if took := time.Since(began); took > 4*time.Minute { // the links are asked for anew, once
+			t.Errorf("it held its place for %s", took)
+		}
+	})
+}
+
+// Copies of one provider leave room: one too many gives its place on the queue
+// back, to come again, and another provider's goes on meanwhile.
+func TestCopiesOfAProvider(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := copying(t)
+		s.Activities.Settings.CopiesAtOnce = 2
+		add := func(task mediagate.Task, id string) activities.MirrorArgs {
+			task.ID = id
+			s.Store.Add(task)
+			args := activities.AttemptArgs{TaskID: id, N: 1}
+			if _, err := newEnv(s.World).ExecuteActivity(s.Activities.SubmitJob, args); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Store.RecordOutcome(t.Context(), id, 1, media("https://m.example.com/"+id)); err != nil {
+				t.Fatal(err)
+			}
+			return activities.MirrorArgs{TaskID: id, N: 1}
+		}
+		second, third := s.mirrorOf(add(s.NewVideo(), "task-2")), add(s.NewVideo(), "task-3")
+		first := s.mirror()
+
+		late := s.mirrorOf(third)
+		if !late.over() || first.over() || second.over() {
+			t.Fatalf("over: %v, %v, %v, want only the last to be turned away", first.over(), second.over(), late.over())
+		}
+		kind(t, late.err, mediagate.KindTransient, activities.CodeNoPlace, true)
+		if app, ok := errors.AsType[*temporal.ApplicationError](late.err); !ok || app.NextRetryDelay() < time.Second || !activities.NoFault(late.err) {
+			t.Errorf("%v, want it tried again after a while, as no fault", late.err)
+		}
+
+		stranger := add(s.NewVideo(), "task-4")
+		s.Store.EditAttempt("task-4", 1, func(row *mediagate.Attempt) { row.Provider = "another" })
+		beside := s.mirrorOf(stranger)
+		if beside.over() || s.file.opened.Load() != 3 {
+			t.Errorf("another provider's file is not opened beside them: %v, %d are", beside.err, s.file.opened.Load())
+		}
+
+		close(s.file.letGo)
+		<-first.done
+		<-second.done
+		<-beside.done
+		late = s.mirrorOf(third)
+		<-late.done
+		if late.err != nil || !late.story.Mirrored {
+			t.Errorf("%+v (%v), want it mirrored once there is a place", late.story, late.err)
+		}
+	})
+}
+
+// Who is turned away for want of a place has not tried, however often; who fails is
+// not tried for ever.
+func TestTriesOfACopy(t *testing.T) {
+	t.Parallel()
+	b := succeeded(t, media("https://m.example.com/a"))
+	b.Activities.Settings.CopiesAtOnce = 1
+	task := b.NewVideo()
+	task.ID = "task-2"
+	b.Store.Add(task)
+	must[mediagate.Story](b, b.Activities.SubmitJob, activities.AttemptArgs{TaskID: task.ID, N: 1})
+	if _, err := b.Store.RecordOutcome(t.Context(), task.ID, 1, media("https://m.example.com/held")); err != nil {
+		t.Fatal(err)
+	}
+	held, letGo, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var tries atomic.Int32
+	b.Fetcher.OnFetch = func(_ context.Context, url, _ string) (io.ReadCloser, int64, error) {
+		if strings.HasSuffix(url, "/held") {
+			close(held)
+			<-letGo
+			return io.NopCloser(strings.NewReader("film")), -1, nil
+		}
+		tries.Add(1)
+		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
+	}
+	go func() {
+		defer close(done)
+		_, _ = newEnv(b.World).ExecuteActivity(b.Activities.MirrorResult, activities.MirrorArgs{TaskID: task.ID, N: 1})
+	}()
+	<-held
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.RegisterActivity(b.Activities)
+	env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
+		if info.Attempt == 8 {
+			close(letGo)
+			<-done
+		}
+	})
+	env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 50},
+		})
+		return workflow.ExecuteActivity(ctx, b.Activities.MirrorResult, firstCopy()).Get(ctx, nil)
+	})
+	if err := env.GetWorkflowError(); err == nil || tries.Load() != 5 {
+		t.Errorf("it ends with %v after %d tries, want 5", err, tries.Load())
+	}
 }
 
 // What comes along drop by drop is left out before it has used up the time of

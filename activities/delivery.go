@@ -12,10 +12,6 @@ import (
 	"github.com/mediagate/mediagate/webhook"
 )
 
-// codeNoPlace is of a delivery that has not begun: its account has its share of
-// the attempts under way.
-const codeNoPlace = "no_place"
-
 // WaitsForPlace reports that the error is of a delivery that waits for its turn.
 func WaitsForPlace(err error) bool { return FromTemporal(err).Code == codeNoPlace }
 

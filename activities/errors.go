@@ -59,6 +59,12 @@ func Guarded(ctx context.Context, run func() (any, error)) (result any, err erro
 	return run()
 }
 
+// lastTry is an error of a step that is not tried again, though it could.
+type lastTry struct{ error }
+
+// Unwrap is the error.
+func (l lastTry) Unwrap() error { return l.error }
+
 // toTemporal turns an error into an application error whose type is the kind
 // and whose details are code and park reason. Kinds that a repetition cannot
 // mend are not retried.
@@ -67,6 +73,7 @@ func toTemporal(err error) error {
 		return nil
 	}
 	kind := mediagate.KindOf(err)
+	_, last := errors.AsType[lastTry](err)
 	code, message := "", "internal error"
 	var e *mediagate.Error
 	if errors.As(err, &e) {
@@ -74,7 +81,7 @@ func toTemporal(err error) error {
 	}
 	opts := temporal.ApplicationErrorOptions{
 		Details:      []any{code},
-		NonRetryable: final(kind),
+		NonRetryable: final(kind) || last,
 		Category:     temporal.ApplicationErrorCategoryUnspecified,
 	}
 	if expected(kind) {
@@ -121,9 +128,9 @@ func FromTemporal(err error) *mediagate.Error {
 }
 
 // NoFault reports that an activity failed only for running where its channel is
-// not configured, or since no channel takes jobs: that the channel is out was
-// told once, and each parked task would tell it again with each of its tries; or
-// since its callback has to wait for its turn.
+// not configured, for want of a place, in which a copy or a callback waits, or since
+// no channel takes jobs: that the channel is out was told once, and each parked task
+// would tell it again with each of its tries.
 func NoFault(err error) bool {
 	app, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok {

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 )
@@ -91,7 +89,7 @@ func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, err
 	if staleLink(err) && f.refresh(ctx) {
 		results, err = f.obtain(ctx, position)
 	}
-	role, try := f.media[position].Role, activity.GetInfo(ctx).Attempt
+	role, try := f.media[position].Role, mirrorTry(ctx)
 	if f.patience <= 0 {
 		try = extraTries
 	}

@@ -159,7 +159,7 @@ func TestWhatComesAlongIsWaitedFor(t *testing.T) {
 			env.RegisterActivity(b.Activities)
 			env.ExecuteWorkflow(func(ctx workflow.Context) error {
 				ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-					StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 5},
+					StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 20},
 				})
 				return workflow.ExecuteActivity(ctx, b.Activities.MirrorResult, firstCopy()).Get(ctx, nil)
 			})

@@ -7,11 +7,9 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
-	"github.com/mediagate/mediagate/failpoint"
 	"github.com/mediagate/mediagate/mediainfo"
 	"github.com/mediagate/mediagate/providers"
 )
@@ -38,6 +36,9 @@ type MirrorArgs struct {
 // the vendor's file server is, and KindUnreached with code channel_missing for
 // a link that only the missing channel could allow.
 func (a *Activities) MirrorResult(ctx context.Context, in MirrorArgs) (mediagate.Story, error) {
+	if mirrorTry(ctx) > mirrorTries {
+		return mediagate.Story{}, a.fail(ctx, lastTry{mediagate.Errorf(mediagate.KindTransient, "the step took too long")})
+	}
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
 	if err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)
@@ -66,8 +67,10 @@ func (a *Activities) MirrorResult(ctx context.Context, in MirrorArgs) (mediagate
 		return a.complete(ctx, in)
 	case stopped:
 		return a.story(ctx, in.TaskID)
-	default:
+	case waitsForPlace(err), mirrorTry(ctx) < mirrorTries:
 		return mediagate.Story{}, a.fail(ctx, err)
+	default:
+		return mediagate.Story{}, a.fail(ctx, lastTry{err})
 	}
 }
 
@@ -209,58 +212,6 @@ func (a *Activities) freshMedia(ctx context.Context, channel channel.Channel, ro
 	}
 	return report.Outcome.Media
 }
-
-// stallLimit is how long the vendor's file server may keep silent.
-const stallLimit = 30 * time.Second
-
-// source remembers whether reading failed, so that the blame for a broken
-// copy is known, gives up on a server that keeps silent, and passes the
-// half-way failpoint.
-type source struct {
-	r     io.ReadCloser
-	read  int64
-	half  int64
-	stall *time.Timer // runs while a read does
-	err   error
-
-	patience *time.Duration // with all such files' servers, of which reads use up a part; nil: no bound
-}
-
-// errTrickle says that a server used up the time that there was for it.
-var errTrickle = errors.New("the file came too slowly")
-
-func newSource(r io.ReadCloser, half int64, giveUp func()) *source {
-	s := &source{r: r, half: half, stall: time.AfterFunc(stallLimit, giveUp)}
-	s.stall.Stop()
-	return s
-}
-
-func (s *source) Read(p []byte) (int, error) {
-	limit, began := stallLimit, time.Now()
-	if s.patience != nil {
-		if limit = min(limit, *s.patience); limit <= 0 {
-			s.err = errTrickle
-			return 0, errTrickle
-		}
-	}
-	s.stall.Reset(limit)
-	n, err := s.r.Read(p)
-	s.stall.Stop()
-	if s.patience != nil {
-		*s.patience -= time.Since(began)
-	}
-	s.read += int64(n)
-	if s.read > s.half {
-		failpoint.Hit(failpoint.MirrorHalf)
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		s.err = err
-	}
-	return n, err
-}
-
-// Close hangs up.
-func (s *source) Close() error { return s.r.Close() }
 
 func withCode(err error, code string) error {
 	var e *mediagate.Error

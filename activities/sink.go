@@ -14,6 +14,7 @@ import (
 // would use. It is how the result of a vendor without links passes through.
 type sink struct {
 	bucket Bucket
+	owner  string // the provider
 	task   mediagate.Task
 	n      int
 	part   int
@@ -30,7 +31,7 @@ func (s *sink) Store(ctx context.Context, index int, file io.Reader) (mediagate.
 	from := &arriving{r: file}
 	open := func(context.Context) (io.ReadCloser, int64, error) { return from, -1, nil }
 	result, err := s.bucket.Mirror(ctx, ResultKey(s.task.ID, s.n, s.position(index)), open, Limits{
-		MaxBytes: s.task.Plan.MaxBytes, Media: s.task.Plan.Media,
+		MaxBytes: s.task.Plan.MaxBytes, Media: s.task.Plan.Media, Owner: s.owner,
 	})
 	switch {
 	case err == nil:

@@ -48,7 +48,7 @@ func (f *files) archive(ctx context.Context, position int) (mediagate.Result, er
 	}
 	f.copied.begin(position)
 	result, err := f.Bucket.Mirror(ctx, ResultKey(f.task.ID, f.row.N, position), s.open, Limits{
-		MaxBytes: f.task.Plan.MaxBytes, Media: string(mediainfo.ClassArchive), Progress: f.copied.bytes.Store,
+		MaxBytes: f.task.Plan.MaxBytes, Media: string(mediainfo.ClassArchive), Owner: f.row.Provider, Progress: f.copied.bytes.Store,
 	})
 	if err != nil && s.err != nil {
 		err = s.err // the bucket only saw it end

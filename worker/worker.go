@@ -31,7 +31,8 @@ type Config struct {
 // Bounds of one process: how much runs at once on each queue (D18). Of calls
 // that make jobs, the activities let so many through at each channel
 // (Settings.CallsAtOnce); a queue of calls has room for that at all of them, so
-// that who would wait for one channel never stands in the way of another.
+// that who would wait for one channel never stands in the way of another. Of the
+// copies they let one provider have half (Settings.CopiesAtOnce).
 const (
 	maxDatabase = 64
 	callRoom    = 100 // of each queue of calls, for those that make no job

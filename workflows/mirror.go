@@ -15,7 +15,7 @@ import (
 func (g *generate) mirror(ctx workflow.Context) error {
 	g.showWork(ctx, "copying the result into the bucket")
 	args := activities.MirrorArgs{TaskID: g.in.TaskID, N: g.story.N, Settle: g.began > activities.BeforeOneStep}
-	options := mirror("copy the result into the bucket and settle", g.left(ctx))
+	options := copies("copy the result into the bucket and settle", g.left(ctx))
 	var st mediagate.Story
 	err := g.interruptibly(ctx, options, acts.MirrorResult, args, &st)
 	switch {

@@ -118,6 +118,14 @@ func mirror(summary string, left time.Duration) workflow.ActivityOptions {
 	}
 }
 
+// copies is mirror for a step that comes as often as it finds no place. Its own
+// failures it counts itself.
+func copies(summary string, left time.Duration) workflow.ActivityOptions {
+	options := mirror(summary, left)
+	options.RetryPolicy.MaximumAttempts = 0 // the deadline is the end
+	return options
+}
+
 // deliver makes one delivery attempt; only a lost worker or a record that
 // cannot be made repeats it, and the latter not for ever: the activity ends it, and
 // the reconciler replaces a round that ends with an error. Each time that the

@@ -127,14 +127,14 @@ func TestFilesAreOpenedInTurn(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := newBudget(6*partSize, uploadWidth)
-				_, _, release, err := b.open(t.Context(), 2<<30, opened(nil, c.length))
+				_, _, release, err := b.open(t.Context(), "", 2<<30, opened(nil, c.length))
 				if err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				isOpen, done := false, make(chan error, 1)
 				go func() {
-					_, _, _, err := b.open(ctx, 2<<30, func(context.Context) (io.ReadCloser, int64, error) {
+					_, _, _, err := b.open(ctx, "", 2<<30, func(context.Context) (io.ReadCloser, int64, error) {
 						isOpen = true
 						return nil, -1, nil
 					})
@@ -154,11 +154,55 @@ func TestFilesAreOpenedInTurn(t *testing.T) {
 	}
 }
 
+// A slow owner's files hold half of the memory, however many come, and another's
+// are opened beside them; what was held is given back.
+func TestOwnersLeaveMemoryToOthers(t *testing.T) {
+	t.Parallel()
+	for name, size := range map[string]int64{"much": 20 * partSize, "less than two files need": 6 * partSize} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBudget(size, 1) // a file takes three parts
+				ctx, cancel := context.WithCancel(t.Context())
+				var under, ended atomic.Int32
+				for range 40 {
+					go func() {
+						defer ended.Add(1)
+						_, _, release, err := b.open(ctx, "slow", 2<<30, func(context.Context) (io.ReadCloser, int64, error) {
+							under.Add(1)
+							return nil, -1, nil
+						})
+						if err == nil {
+							<-ctx.Done()
+							release()
+						}
+					}()
+				}
+				synctest.Wait()
+				if got, want := under.Load(), int32(size/2/(3*partSize)); got != want {
+					t.Errorf("%d files of one owner are open, want %d", got, want)
+				}
+				_, _, release, err := b.open(ctx, "other", 2<<30, opened(nil, -1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				release()
+				cancel()
+				synctest.Wait()
+				half, most := b.half("slow")
+				if ended.Load() != 40 || !half.TryAcquire(most) || !b.free.TryAcquire(size) {
+					t.Error("not all memory was given back")
+				}
+			})
+		})
+	}
+}
+
 func TestFailedOpenGivesItsMemoryBack(t *testing.T) {
 	t.Parallel()
 	b, away := newBudget(MinMemory, uploadWidth), errors.New("away")
 	for range 3 {
-		_, _, _, err := b.open(t.Context(), 0, func(context.Context) (io.ReadCloser, int64, error) { return nil, 0, away })
+		_, _, _, err := b.open(t.Context(), "a", 0, func(context.Context) (io.ReadCloser, int64, error) { return nil, 0, away })
 		if !errors.Is(err, away) {
 			t.Fatalf("error %v, want that of the opening", err)
 		}

@@ -19,6 +19,7 @@ import (
 type Limits struct {
 	MaxBytes int64             // the largest size that is taken; 0: what S3 takes
 	Media    string            // the class that the content must have: "video", "image", "audio", "archive"
+	Owner    string            // who leaves half of the memory to others; empty: nobody
 	Progress func(bytes int64) // told how much has been read so far; may be nil
 }
 
@@ -36,7 +37,7 @@ func (s *Store) Mirror(ctx context.Context, key string, open Opener, limits Limi
 
 // store is Mirror within a budget.
 func (s *Store) store(ctx context.Context, memory budget, key string, open Opener, limits Limits) (mediagate.Result, error) {
-	body, shape, release, err := memory.open(ctx, limits.MaxBytes, open)
+	body, shape, release, err := memory.open(ctx, limits.Owner, limits.MaxBytes, open)
 	if err != nil {
 		return mediagate.Result{}, err
 	}
