@@ -23,12 +23,12 @@ type Options struct {
 	// the request's context.
 	Timeout time.Duration
 	// Redirects is how many are followed, each judged like the first URL and
-	// sent without credentials. With 0 the redirect itself is the answer.
+	// sent without credentials, and none from https to http. With 0 the redirect itself is the answer.
 	Redirects int
 	// IgnorePorts allows ports other than 80 and 443.
 	IgnorePorts bool
-	// AllowHosts are hosts (see Host) whose addresses and ports are not
-	// judged: a vendor account's own base URL may be private.
+	// AllowHosts are hosts with their ports (see Host) whose addresses are not
+	// judged, on that port: a vendor account's own base URL may be private.
 	AllowHosts []string
 	// KeepIdle is how many connections wait for the next request. Of a host that
 	// is judged there must be none: its name may lead elsewhere by then.
@@ -133,7 +133,7 @@ func (g *guard) admit(req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if slices.Contains(g.trusted, to.host) {
+	if slices.Contains(g.trusted, to.hostPort()) {
 		return nil
 	}
 	return g.rules.screen(to, g.anyPort)
@@ -151,6 +151,9 @@ func redirects(limit int) func(*http.Request, []*http.Request) error {
 		}
 		if len(via) > limit {
 			return violation("too many redirects")
+		}
+		if via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https" {
+			return violation("a redirect leads from https to http")
 		}
 		for name := range req.Header {
 			if !slices.Contains(carried, name) {

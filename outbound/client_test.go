@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -147,6 +149,10 @@ func TestClientAllowHosts(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(server.Close)
+	neighbour := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(neighbour.Close)
+	moved := httptest.NewServer(http.RedirectHandler(neighbour.URL, http.StatusFound))
+	t.Cleanup(moved.Close)
 	host, err := Host(server.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -158,6 +164,55 @@ func TestClientAllowHosts(t *testing.T) {
 	wantViolation(t, err)
 	_, err = get(t, Rules{}.MediaClient("127.0.0.2"), server.URL, nil)
 	wantViolation(t, err)
+	_, err = get(t, Rules{}.MediaClient(host), neighbour.URL, nil)
+	wantViolation(t, err) // another port of the host
+	own, err := Host(moved.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = get(t, Rules{}.MediaClient(own), moved.URL, nil)
+	wantViolation(t, err) // nor by a redirect
+}
+
+// The transport is what a redirect would be sent by: to whom nothing is sent, who
+// reads the link is on the way.
+func TestNoRedirectFromHTTPSToHTTP(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	t.Cleanup(plain.Close)
+	var to string
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/end" {
+			return
+		}
+		http.Redirect(w, r, to, http.StatusFound)
+	}))
+	t.Cleanup(secure.Close)
+	client := devRules().MediaClient()
+	guarded, ok := client.Transport.(*transport)
+	if !ok {
+		t.Fatal("not the guarded transport")
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(secure.Certificate())
+	guarded.base.TLSClientConfig.RootCAs = pool
+
+	to = plain.URL
+	_, err := get(t, client, secure.URL, nil)
+	wantViolation(t, err)
+	if asked.Load() != 0 {
+		t.Error("it was sent all the same")
+	}
+	to = "/end"
+	if _, err := get(t, client, secure.URL, nil); err != nil {
+		t.Errorf("within https: %v", err)
+	}
+	start := httptest.NewServer(http.RedirectHandler(secure.URL+"/end", http.StatusFound))
+	t.Cleanup(start.Close)
+	if _, err := get(t, client, start.URL, nil); err != nil {
+		t.Errorf("from http to https: %v", err)
+	}
 }
 
 // Each request makes its own connection, so that no judgement is reused, and

@@ -17,7 +17,7 @@ import (
 type guard struct {
 	rules   Rules
 	anyPort bool
-	trusted []string // canonical hosts that are not judged
+	trusted []string // canonical hosts with ports that are not judged
 }
 
 // minDialShare is the least that one of several addresses gets of the time
@@ -36,7 +36,7 @@ func (g *guard) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	isTrusted := slices.Contains(g.trusted, name)
+	isTrusted := slices.Contains(g.trusted, net.JoinHostPort(name, port))
 	oddPort := !g.anyPort && port != "80" && port != "443"
 	local := !literal.IsValid() && localName(name)
 

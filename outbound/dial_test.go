@@ -85,7 +85,7 @@ func TestDial(t *testing.T) {
 		"own":                   {address: "own.example.com:443", kind: mediagate.KindInvalid},
 		"own by exception":      {allow: []string{"20.30.40.1/32"}, address: "own.example.com:443", dialled: []string{"20.30.40.1:443"}, kind: mediagate.KindUnreached},
 		"zone in an answer":     {allow: []string{"::/0"}, address: "zone.example.com:443", kind: mediagate.KindInvalid},
-		"zone, trusted":         {trusted: []string{"zone.example.com"}, address: "zone.example.com:443", kind: mediagate.KindInvalid},
+		"zone, trusted":         {trusted: []string{"zone.example.com:443"}, address: "zone.example.com:443", kind: mediagate.KindInvalid},
 		"NXDOMAIN":              {address: "nx.example.com:443", kind: mediagate.KindUnreached},
 		"empty answer":          {address: "none.example.com:443", kind: mediagate.KindUnreached},
 		"literal":               {address: "8.8.8.8:443", dialled: []string{"8.8.8.8:443"}, kind: mediagate.KindUnreached},
@@ -107,12 +107,12 @@ func TestDial(t *testing.T) {
 		"localhost":              {address: "localhost:80", kind: mediagate.KindInvalid},
 		"localhost by exception": {allow: []string{"127.0.0.0/8"}, address: "localhost:9999", dialled: []string{"127.0.0.1:9999"}, kind: mediagate.KindUnreached},
 		"local name, public":     {anyPort: true, allow: []string{"127.0.0.0/8"}, address: "cdn:80", kind: mediagate.KindInvalid},
-		"trusted private":        {trusted: []string{"inner.example.com"}, address: "INNER.example.com.:9900", dialled: []string{"10.0.0.1:9900", "10.0.0.2:9900"}, kind: mediagate.KindUnreached},
-		"trusted, another port":  {trusted: []string{"inner.example.com"}, address: "inner.example.com:9901", dialled: []string{"10.0.0.1:9901", "10.0.0.2:9901"}, kind: mediagate.KindUnreached},
-		"another host, trusted":  {trusted: []string{"outer.example.com"}, anyPort: true, address: "inner.example.com:9900", kind: mediagate.KindInvalid},
-		"trusted by address":     {trusted: []string{"10.0.0.1"}, address: "10.0.0.1:9900", dialled: []string{"10.0.0.1:9900"}, kind: mediagate.KindUnreached},
+		"trusted private":        {trusted: []string{"inner.example.com:9900"}, address: "INNER.example.com.:9900", dialled: []string{"10.0.0.1:9900", "10.0.0.2:9900"}, kind: mediagate.KindUnreached},
+		"trusted, another port":  {trusted: []string{"inner.example.com:9900"}, anyPort: true, address: "inner.example.com:9901", kind: mediagate.KindInvalid},
+		"another host, trusted":  {trusted: []string{"outer.example.com:9900"}, anyPort: true, address: "inner.example.com:9900", kind: mediagate.KindInvalid},
+		"trusted by address":     {trusted: []string{"10.0.0.1:9900"}, address: "10.0.0.1:9900", dialled: []string{"10.0.0.1:9900"}, kind: mediagate.KindUnreached},
 		"name of a trusted address": {
-			trusted: []string{"10.0.0.1"}, anyPort: true, address: "inner.example.com:9900", kind: mediagate.KindInvalid,
+			trusted: []string{"10.0.0.1:9900"}, anyPort: true, address: "inner.example.com:9900", kind: mediagate.KindInvalid,
 		},
 	}
 	for name, tt := range tests {

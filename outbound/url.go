@@ -70,18 +70,35 @@ func CallbackURL(u *url.URL) *url.URL {
 	return &c
 }
 
-// Host returns the host that baseURL is served at, in the form of
+// Host returns the host and the port that baseURL is served at, in the form of
 // Options.AllowHosts.
 func Host(baseURL string) (string, error) {
-	u, err := url.Parse(baseURL)
-	if err != nil {
-		return "", violation("the URL cannot be parsed")
-	}
-	t, err := inspect(u)
+	t, err := base(baseURL)
 	if err != nil {
 		return "", err
 	}
-	return t.host, nil
+	return t.hostPort(), nil
+}
+
+// PrivateHost is Host where the URL itself says that it may be private: by an
+// address, or by a name that is none of the public DNS (localhost, one label,
+// kling.internal). Any other name is judged by its addresses like everybody's, and
+// PrivateHost is empty: whoever answers for a public name could else lead into our
+// network.
+func PrivateHost(baseURL string) (string, error) {
+	t, err := base(baseURL)
+	if err != nil || !t.addr.IsValid() && !localName(t.host) {
+		return "", err
+	}
+	return t.hostPort(), nil
+}
+
+func base(baseURL string) (target, error) {
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return target{}, violation("the URL cannot be parsed")
+	}
+	return inspect(u)
 }
 
 // screen applies the rules that need no DNS and hold for every request.

@@ -226,21 +226,30 @@ func TestCallbackURL(t *testing.T) {
 
 func TestHost(t *testing.T) {
 	t.Parallel()
-	tests := map[string]string{
-		"https://API.example.com/v1":  "api.example.com",
-		"http://sandbox:9900":         "sandbox",
-		"http://127.0.0.1":            "127.0.0.1",
-		"http://[::1]:9000/x":         "::1",
-		"ftp://api.example.com":       "",
-		"https://u:p@api.example.com": "",
-		"api.example.com":             "",
+	tests := map[string]struct{ host, private string }{
+		"https://API.example.com/v1":   {"api.example.com:443", ""},
+		"http://api.example.com:8080":  {"api.example.com:8080", ""},
+		"https://localhost.vendor.com": {"localhost.vendor.com:443", ""},
+		"http://sandbox:9900":          {"sandbox:9900", "sandbox:9900"},
+		"http://localhost":             {"localhost:80", "localhost:80"},
+		"http://kling.internal:8080":   {"kling.internal:8080", "kling.internal:8080"},
+		"https://kling.corp.":          {"kling.corp:443", "kling.corp:443"},
+		"http://127.0.0.1":             {"127.0.0.1:80", "127.0.0.1:80"},
+		"http://[::1]:9000/x":          {"[::1]:9000", "[::1]:9000"},
+		"ftp://api.example.com":        {"", ""},
+		"https://u:p@api.example.com":  {"", ""},
+		"api.example.com":              {"", ""},
 	}
 	for raw, want := range tests {
 		t.Run(raw, func(t *testing.T) {
 			t.Parallel()
 			got, err := Host(raw)
-			if got != want || (err == nil) != (want != "") {
-				t.Errorf("Host = %q, %v; want %q", got, err, want)
+			if got != want.host || (err == nil) != (want.host != "") {
+				t.Errorf("Host = %q, %v; want %q", got, err, want.host)
+			}
+			private, also := PrivateHost(raw)
+			if private != want.private || (also == nil) != (err == nil) {
+				t.Errorf("PrivateHost = %q, %v; want %q", private, also, want.private)
 			}
 		})
 	}

@@ -76,7 +76,8 @@ func (a *Adapter) Open(ctx context.Context, _ mediagate.JobRef, media mediagate.
 		if ref, err := url.Parse(answer.Location); err == nil {
 			next = vendorhttp.Text(at.ResolveReference(ref).String())
 		}
-		if at, err = url.Parse(next.Link()); err != nil || !a.own(at) && !google(at) {
+		from := at.Scheme
+		if at, err = url.Parse(next.Link()); err != nil || !a.own(at) && !google(at) || from == "https" && at.Scheme != from {
 			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the download leads to a host that is not the vendor's")
 		}
 	}

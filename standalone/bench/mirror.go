@@ -37,7 +37,7 @@ func measureMirror(ctx context.Context, m *machine, o options) (_ []row, err err
 	subject := func(ctx context.Context) (float64, error) {
 		n++
 		open := func(ctx context.Context) (io.ReadCloser, int64, error) {
-			body, err := download(ctx, rules.MediaClient(from.Hostname()), from.String())
+			body, err := download(ctx, rules.MediaClient(from.Host), from.String())
 			return body, -1, err
 		}
 		r, err := g.Bucket.Mirror(ctx, fmt.Sprintf("results/task_%d/1/0", n), open, blob.Limits{MaxBytes: 2 << 30, Media: "video"})

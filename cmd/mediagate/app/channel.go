@@ -70,7 +70,7 @@ func openChannels(channels []mediagate.Channel, opt providers.Options) (*channel
 			Channel: ch, Fingerprint: accounts[0], Aka: accounts[1:], Vendor: vendor, Adapter: adapter,
 		}
 		if ch.BaseURL != "" {
-			if opened[i].MediaHost, err = outbound.Host(ch.BaseURL); err != nil {
+			if opened[i].MediaHost, err = outbound.PrivateHost(ch.BaseURL); err != nil {
 				return nil, fmt.Errorf("channel %s: base_url: %w", ch.Name, err)
 			}
 		}

@@ -24,7 +24,7 @@ func (b bucket) Mirror(ctx context.Context, key string, open activities.Opener, 
 // fetcher opens vendors' files through the guarded client.
 type fetcher struct{ rules outbound.Rules }
 
-// Fetch opens a file. mediaHost may be private.
+// Fetch opens a file. mediaHost, which has its port, may be private.
 func (f fetcher) Fetch(ctx context.Context, url, mediaHost string) (io.ReadCloser, int64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,6 +28,7 @@ import (
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/providers"
 )
 
 // What makes up a signed link, and must not be logged.
@@ -222,4 +224,51 @@ func mirrorFrom(t *testing.T, link string, f activities.Fetcher, logger *slog.Lo
 	}
 	_, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.MirrorArgs{TaskID: args.TaskID, N: args.N})
 	return err
+}
+
+// A result comes from a private address only where base_url says so itself, and
+// from its port; by a public name, or another port, where a setting allows it.
+func TestFetchFromTheChannelsOwnHost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		base, link string
+		allow      []netip.Prefix
+		follows    bool
+	}{
+		"an address":                     {"http://10.1.2.3:8080", "http://10.1.2.3:8080/a.mp4", nil, true},
+		"another port of it":             {"http://10.1.2.3:8080", "http://10.1.2.3:5432/a.mp4", nil, false},
+		"the default port":               {"http://10.1.2.3", "http://10.1.2.3/a.mp4", nil, true},
+		"a private name":                 {"http://kling.internal:8080", "http://kling.internal:8080/a.mp4", nil, true},
+		"another port of a private name": {"http://kling.internal:8080", "http://kling.internal:9090/a.mp4", nil, false},
+		"another private name":           {"http://kling.internal:8080", "http://db.internal:8080/a.mp4", nil, false},
+		"a public name":                  {"http://api.vendor.com:8080", "http://api.vendor.com:8080/a.mp4", nil, false},
+		"a public name, by setting":      {"http://api.vendor.com:8080", "http://api.vendor.com:8080/a.mp4", []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			channels, err := openChannels([]mediagate.Channel{{
+				Name: "a", Provider: "gemini", BaseURL: c.base, Credentials: mediagate.Secrets(map[string]string{"api_key": "k"}), Weight: 1,
+			}}, providers.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			own, _ := channels.Channel("a")
+			dialled := false
+			rules := outbound.Rules{Allow: c.allow, Resolver: inner{}, Dial: func(context.Context, string, string) (net.Conn, error) {
+				dialled = true
+				return nil, errors.New("nobody is there")
+			}}
+			_, _, err = fetcher{rules: rules}.Fetch(t.Context(), c.link, own.MediaHost)
+			if want := map[bool]mediagate.Kind{true: mediagate.KindTransient, false: mediagate.KindInvalid}[c.follows]; dialled != c.follows || !mediagate.Is(err, want) {
+				t.Errorf("dialled %v, %v, want %v", dialled, err, c.follows)
+			}
+		})
+	}
+}
+
+// inner resolves all names to one private address.
+type inner struct{}
+
+func (inner) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return []netip.Addr{netip.MustParseAddr("10.1.2.3")}, nil
 }
