@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 
 	"github.com/mediagate/mediagate"
@@ -29,7 +30,7 @@ func (s *Server) handleArt(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(view.ArtOf(&t, s.cfg.CreditsPerUnit, links))
+	return c.linked(http.StatusOK, view.ArtOf(&t, s.cfg.CreditsPerUnit, links))
 }
 
 // handleModal takes the parameters that a task in MODAL waits for. It is a

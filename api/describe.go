@@ -346,7 +346,7 @@ func descriptions() map[string]*description {
 			id: "uploadImage", tag: tagUploads, summary: "Upload an image",
 			about: "JPEG, PNG, WebP or GIF, of at most 20 MB, known by its content. Metadata is left out, pixels are not touched. " +
 				"The link works for 72 hours, for everybody who has it; submits take it wherever they take the URL of an image.",
-			answers: []answer{{status: http.StatusOK, about: "The file is stored.", body: uploadResult{
+			answers: []answer{{status: http.StatusOK, about: "The file is stored.", headers: linkHeaders, body: uploadResult{
 				"https://api.example.com/files/" + exampleFile, "fox.png", "image/png", 834201, exampleCreated,
 			}}},
 		},
@@ -417,7 +417,7 @@ func descriptions() map[string]*description {
 				timeParameter("created_after", "Tasks that are younger."),
 				timeParameter("created_before", "Tasks that are older."),
 			},
-			answers: []answer{{status: http.StatusOK, about: "A page of tasks.", body: taskList{
+			answers: []answer{{status: http.StatusOK, about: "A page of tasks.", headers: linkHeaders, body: taskList{
 				Object: "list", Data: []view.Task{exampleTask()}, FirstID: &first, LastID: &last,
 			}}},
 		},
@@ -428,7 +428,7 @@ func descriptions() map[string]*description {
 				language,
 				intParameter("wait", "Answer when the task has ended, or after so many seconds.", 1, int(longestWait.Seconds()), 0),
 			},
-			answers: []answer{{status: http.StatusOK, about: "The task.", body: wrappedTask{http.StatusOK, exampleTask()}}},
+			answers: []answer{{status: http.StatusOK, about: "The task.", headers: linkHeaders, body: wrappedTask{http.StatusOK, exampleTask()}}},
 			errors:  []mediagate.Kind{mediagate.KindRateLimited},
 		},
 		"GET /v1/tasks/:task_id/events": {
@@ -447,13 +447,13 @@ func descriptions() map[string]*description {
 		"GET /v1/music/tasks/:task_id": {
 			id: "getMusicTask", tag: tagTasks, summary: "Read a music task",
 			about:   "Knows music tasks only, and calls pending ones submitted.",
-			answers: []answer{{status: http.StatusOK, about: "The task.", body: wrappedMusicTask{http.StatusOK, exampleMusicTask().Music()}}},
+			answers: []answer{{status: http.StatusOK, about: "The task.", headers: linkHeaders, body: wrappedMusicTask{http.StatusOK, exampleMusicTask().Music()}}},
 		},
 		"POST /v1/tasks/:task_id/cancel": {
 			id: "cancelTask", tag: tagTasks, summary: "Cancel a task",
 			about: "The task's end follows within seconds. It will not complete, and costs nothing.",
 			answers: []answer{{
-				status: http.StatusAccepted, about: "The task, which is about to be cancelled.",
+				status: http.StatusAccepted, about: "The task, which is about to be cancelled.", headers: linkHeaders,
 				body: wrappedTask{http.StatusAccepted, exampleOpenTask(true)},
 			}},
 			errors: []mediagate.Kind{mediagate.KindConflict},
@@ -468,12 +468,12 @@ func descriptions() map[string]*description {
 		"GET /v1/artgen/:task_id": {
 			id: "getArtTask", tag: tagTasks, summary: "Read an art task in its own words",
 			about:   "With the buttons, whose customId later requests may name. Ids that are malformed, unknown, another account's or of no art task are a 404 in the same words.",
-			answers: []answer{{status: http.StatusOK, about: "The task.", body: exampleArt()}},
+			answers: []answer{{status: http.StatusOK, about: "The task.", headers: linkHeaders, body: exampleArt()}},
 			errors:  []mediagate.Kind{mediagate.KindNotFound},
 		},
 		"GET /v1/images/generations/:task_id": {
 			id: "getLegacyTask", tag: tagTasks, summary: "Read a task in the older form", about: "Prefer the unified task.",
-			answers: []answer{{status: http.StatusOK, about: "The task.", body: view.Legacy{
+			answers: []answer{{status: http.StatusOK, about: "The task.", headers: linkHeaders, body: view.Legacy{
 				TaskID: exampleTaskID, Status: "completed", URL: "https://media.example.com/results/image.png", Format: "png",
 				Metadata: &view.LegacyMetadata{MimeType: "image/png", Width: 1024, Height: 1024, SizeBytes: 834201, ExpiresAt: exampleCreated},
 			}}},

@@ -78,7 +78,7 @@ func (s *Server) handleMusicTask(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(wrappedMusicTask{http.StatusOK, v.Music()})
+	return c.linked(http.StatusOK, wrappedMusicTask{http.StatusOK, v.Music()})
 }
 
 func (s *Server) answerTask(c *call, status int, t *mediagate.Task, language string) error {
@@ -86,7 +86,7 @@ func (s *Server) answerTask(c *call, status int, t *mediagate.Task, language str
 	if err != nil {
 		return err
 	}
-	return c.json(status, wrappedTask{status, v.In(language)})
+	return c.linked(status, wrappedTask{status, v.In(language)})
 }
 
 // awaitEnd returns the task when it has ended, when the time is up, or when
@@ -151,7 +151,7 @@ func (s *Server) handleTasks(c *call) error {
 	if len(tasks) > 0 {
 		page.FirstID, page.LastID = &tasks[0].ID, &tasks[len(tasks)-1].ID
 	}
-	return c.ok(page)
+	return c.linked(http.StatusOK, page)
 }
 
 var errAfter = mediagate.Invalid("after", "after must be the id of a task in the list")
@@ -226,7 +226,7 @@ func (s *Server) handleLegacyPoll(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(view.LegacyOf(&t, links))
+	return c.linked(http.StatusOK, view.LegacyOf(&t, links))
 }
 
 // notifyDeadline bounds how long a client waits for the workflows to hear of

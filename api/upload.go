@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
+	"net/http"
 	"strings"
 	"unicode"
 
@@ -50,7 +51,7 @@ func (s *Server) handleUpload(c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.ok(result)
+	return c.linked(http.StatusOK, result)
 }
 
 func (s *Server) takeUpload(c *call) (uploadResult, error) {

@@ -34,6 +34,7 @@ type Config struct {
 	ChannelCredentials Credentials      `yaml:"channel_credentials" secret:"true" help:"credentials by channel, in place of channels[].credentials"`
 	Groups             map[string]Group `yaml:"groups" help:"classes of accounts and keys"`
 	ArtModal           time.Duration    `yaml:"art_modal_timeout" help:"how long an art task waits for its modal parameters"`
+	LinkTTL            time.Duration    `yaml:"link_ttl" help:"how long links to results in answers live"`
 	MirrorMemory       ByteSize         `yaml:"mirror_memory" help:"what all copies under way in a worker may hold"`
 	TaskTimeout        time.Duration    `yaml:"task_timeout" help:"from submit to the end of waiting for the vendor"`
 	ParkTimeout        time.Duration    `yaml:"park_timeout" help:"a parked task that nobody mends fails then"`
@@ -179,6 +180,7 @@ func Defaults() Config {
 		Outbound:       Outbound{WebhookTimeout: 10 * time.Second},
 		Groups:         map[string]Group{"default": {PriceFactor: "1", Models: []string{"*"}}},
 		ArtModal:       30 * time.Minute,
+		LinkTTL:        blob.MaxLink,
 		MirrorMemory:   blob.DefaultMemory,
 		TaskTimeout:    2 * time.Hour,
 		ParkTimeout:    24 * time.Hour,

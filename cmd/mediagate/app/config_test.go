@@ -217,6 +217,8 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 				"outbound.webhook_timeout: must be at most 30s",
 			},
 		},
+		"links that live too shortly": {text: "link_ttl: 59s\n", want: []string{"link_ttl: must be between 1m0s and 168h0m0s"}},
+		"links that live too long":    {text: "link_ttl: 169h\n", want: []string{"link_ttl: must be between 1m0s and 168h0m0s"}},
 		"a wrong value is reported once": {
 			bare: true,
 			text: "database_url: [x]\nadmin_key: {}\nencryption_keys: 7\ngroups: {default: 5}\ns3: {access_key_id: [x], secret_access_key: y}\n" +

@@ -114,6 +114,7 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	} {
 		v.check(d.value > 0, d.path, "must be above 0")
 	}
+	v.check(c.LinkTTL >= minLinkTTL && c.LinkTTL <= blob.MaxLink, "link_ttl", "must be between %s and %s", minLinkTTL, blob.MaxLink)
 	v.check(c.Outbound.WebhookTimeout <= maxWebhookTimeout, "outbound.webhook_timeout", "must be at most %s", maxWebhookTimeout)
 	for i, cidr := range c.Outbound.Allow {
 		_, err := netip.ParsePrefix(cidr)
@@ -123,6 +124,9 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	v.channels(c.Channels, role)
 	return v.problems
 }
+
+// minLinkTTL is the least time that a client has to use a link.
+const minLinkTTL = time.Minute
 
 // leastDistinct is how many different bytes a key has at least. Of 32 random ones
 // thirty differ, of as many random hexadecimal digits fourteen; with less than

@@ -1,0 +1,41 @@
+package api_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+)
+
+// Links live as long as is set, which the answer says, and no cache keeps an
+// answer that has some.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) { c.LinkTTL = 90 * time.Minute })
+	id := g.submit("/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a red boat"}`)
+	g.complete(id, mediagate.Result{
+		Role: mediagate.RoleMain, Key: "results/" + id + "/1/0", MimeType: "image/png", Size: 9, SHA256: strings.Repeat("ab", 32), Width: 64, Height: 64,
+	})
+	want := g.clock.now().Add(90 * time.Minute).Unix()
+	for _, path := range []string{"/v1/tasks/" + id, "/v1/tasks/" + id + "?wait=1", "/v1/tasks", "/v1/images/generations/" + id} {
+		a := g.get(path)
+		if a.status != http.StatusOK || !strings.Contains(a.body, "X-Amz-Expires=5400") || !strings.Contains(a.body, `"expires_at":`+strconv.FormatInt(want, 10)) {
+			t.Errorf("%s: %d %s, want links until %d", path, a.status, a.body, want)
+		}
+		if a.header.Get("Cache-Control") != "no-store" || a.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s may be kept: %v", path, a.header)
+		}
+	}
+	art := g.submit("/v1/artgen/generations", `{"prompt":"a red boat"}`)
+	g.finishArt(art, mediagate.Made{})
+	song := g.submit("/v1/music/generations", `{"model":"music-a","prompt":"a song"}`)
+	for _, path := range []string{"/v1/artgen/" + art, "/v1/music/tasks/" + song} {
+		if a := g.get(path); a.status != http.StatusOK || a.header.Get("Cache-Control") != "no-store" || a.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s may be kept: %d %s %v", path, a.status, a.body, a.header)
+		}
+	}
+}
