@@ -93,9 +93,21 @@ func (c *copies) end(key AttemptArgs, one *copying, err error) {
 // where ctx says that nobody wants it.
 func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row mediagate.Attempt) error {
 	key := AttemptArgs{TaskID: task.ID, N: row.N}
-	one, leave, ok := a.copies.join(key, func(one *copying) bool { return a.beginCopy(ctx, task, row, one) })
-	if !ok {
-		return noPlace(ctx)
+	var one *copying
+	var leave func()
+	for joined, waited := false, time.Duration(0); !joined; waited += lookForPlace {
+		one, leave, joined = a.copies.join(key, func(one *copying) bool { return a.beginCopy(ctx, task, row, one) })
+		switch {
+		case joined:
+		case waited >= a.Settings.CopyWait:
+			return noPlace(ctx)
+		default:
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(lookForPlace):
+			}
+		}
 	}
 	defer leave()
 	// A cancel arrives by a heartbeat, which must therefore not wait for bytes;

@@ -370,6 +370,10 @@ func TestCopiesOfAProvider(t *testing.T) {
 		first := s.mirror()
 
 		late := s.mirrorOf(third)
+		if late.over() {
+			t.Fatalf("turned away at once, though a place may fall free: %v", late.err)
+		}
+		<-late.done
 		if !late.over() || first.over() || second.over() {
 			t.Fatalf("over: %v, %v, %v, want only the last to be turned away", first.over(), second.over(), late.over())
 		}
@@ -402,7 +406,7 @@ func TestCopiesOfAProvider(t *testing.T) {
 func TestTriesOfACopy(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, media("https://m.example.com/a"))
-	b.Activities.Settings.CopiesAtOnce = 1
+	b.Activities.Settings.CopiesAtOnce, b.Activities.Settings.CopyWait = 1, 0
 	task := b.NewVideo()
 	task.ID = "task-2"
 	b.Store.Add(task)

@@ -12,12 +12,15 @@ import (
 )
 
 // Files of one provider take half of a worker's places for copies, so that servers
-// that are slow keep no other provider's files waiting. Who finds no place gives the
-// worker's back and comes again; that is no try of the step's.
+// that are slow keep no other provider's files waiting. Who finds no place within
+// moments gives the worker's back and comes again; that is no try of the step's.
 
 const (
 	// mirrorTries is how often a copy is tried that fails, or whose worker is lost.
 	mirrorTries = 5
+	// lookForPlace is how often a copy looks whether one of its provider's places
+	// has fallen free: while files come as fast as they should, one does at once.
+	lookForPlace = 20 * time.Millisecond
 	// comeAgain is how long a copy without a place waits, give or take half of it:
 	// of many that wait none has to be first.
 	comeAgain = 10 * time.Second

@@ -385,7 +385,7 @@ func FuzzSound(f *testing.F) {
 			if !(whole.Duration >= 0 && whole.Duration <= maxSeconds) {
 				t.Errorf("%s: %+v cannot be", mime, whole)
 			}
-			if a, b := faultOf(Format{MIME: mime}, file, max(len(file), 1)), faultOf(Format{MIME: mime}, file, int(piece)+1); a != b {
+			if a, b := faultOf(Format{MIME: mime}, file, max(len(file), 1)), faultOf(Format{MIME: mime}, file, int(piece)+1); !errors.Is(a, b) {
 				t.Errorf("%s: %v whole, %v in pieces of %d", mime, a, b, piece+1)
 			}
 		}

@@ -532,7 +532,9 @@ type prompter struct {
 	p *play
 }
 
-func (e *prompter) Begin(ctx context.Context, t mediagate.Task) (bool, error) { return e.Ensure(ctx, t) }
+func (e *prompter) Begin(ctx context.Context, t mediagate.Task) (bool, error) {
+	return e.Ensure(ctx, t)
+}
 
 func (e *prompter) Runs(_ context.Context, id string) (bool, error) {
 	e.p.mu.Lock()

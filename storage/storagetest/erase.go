@@ -360,7 +360,7 @@ var eraseTests = map[string]func(*bench){
 		same(b, "the row", b.task(late), before)
 		same(b, "the end", b.task(late).Failure, &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Retryable: true})
 		for what, find := range map[string]func() ([]string, error){
-			"unseen":  func() ([]string, error) { return b.unseen(0, 10) },
+			"unseen": func() ([]string, error) { return b.unseen(0, 10) },
 			"open": func() ([]string, error) {
 				looks, err := b.OpenTasks(b.Context(), b.now().Add(time.Hour), mediagate.Look{}, 10)
 				same(b, "open", len(looks), 0)
