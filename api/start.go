@@ -13,6 +13,8 @@ import (
 const (
 	mostStarts    = 4096                   // that wait; an account has half of them when it is alone
 	starters      = 4                      // at once: more start no faster, and take the cores from who answers
+	busyStarters  = 1                      // at once while submits are being answered,
+	starterWait   = 2 * time.Second        // for as long as no start waits longer than that
 	startDeadline = 2 * time.Second        // of one start
 	lateStart     = 500 * time.Millisecond // one that takes longer says that Temporal is slow
 	startPause    = time.Second            // of a starter whose start failed
@@ -25,7 +27,9 @@ const (
 // are acknowledged. The row is the promise, and a start only makes it come true
 // early, so a start may get lost here at any moment: the reconciler finds the row.
 //
-// A few starters take the accounts' tasks in turns. The queue is bounded, and an
+// A few starters take the accounts' tasks in turns. Of these only one works while
+// submits are being answered, who go first: what a burst brings is started when it
+// is over, or has to wait too long. The queue is bounded, and an
 // account may have as many waiting as there is room left: half of it when it is
 // alone, and whoever comes next finds room. A submit that finds none makes one of
 // the waiting starts itself, and so is held back to the pace at which Temporal
@@ -52,6 +56,7 @@ type starts struct {
 	waiting  int
 	underway int
 	hired    int  // starters at work
+	submits  int  // being answered
 	failed   bool // the last start did
 	late     bool // a start took too long, and none has been in time since
 	closed   bool
@@ -72,7 +77,8 @@ type lineup struct {
 // start is one that is to be made.
 type start struct {
 	task   mediagate.Task
-	leased time.Time // by this process's clock, which does not step
+	made   time.Time // by this process's clock, which does not step
+	leased time.Time // likewise
 }
 
 func newStarts(starter Starter, store StartStore, log *slog.Logger) *starts {
@@ -81,10 +87,24 @@ func newStarts(starter Starter, store StartStore, log *slog.Logger) *starts {
 	return s
 }
 
+// answering says that a submit is being answered, until the function that it
+// returns is called.
+func (s *starts) answering() (answered func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.submits++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.submits--
+		s.hire()
+	}
+}
+
 // add has the workflow of a task started whose row was made at that time. It
 // returns at once where there is room, or Temporal does not keep pace.
 func (s *starts) add(t mediagate.Task, made time.Time) {
-	one := &start{task: forStart(t), leased: made}
+	one := &start{task: forStart(t), made: made, leased: made}
 	s.mu.Lock()
 	if s.closed || !s.roomFor(t.AccountID) && s.troubled() {
 		s.leave(1, nil)
@@ -189,11 +209,22 @@ func (s *starts) put(one *start) {
 	}
 	line.tasks = append(line.tasks, one)
 	s.waiting++
-	if s.hired < starters {
-		s.hired++
+	s.hire()
+	s.watch()
+}
+
+// hire has as many starters at work as there may be and is work for.
+func (s *starts) hire() {
+	for n := min(s.wanted(), s.waiting+s.underway); s.hired < n; s.hired++ {
 		go s.run()
 	}
-	s.watch()
+}
+
+func (s *starts) wanted() int {
+	if s.submits == 0 || len(s.turns) > 0 && time.Since(s.turns[0].tasks[0].made) > starterWait {
+		return starters
+	}
+	return busyStarters
 }
 
 // take hands out the start whose turn it is, or nil. Its account's next one comes
@@ -271,11 +302,15 @@ func (s *starts) tell() {
 	s.turned = make(chan struct{})
 }
 
-// run is a starter: it goes home when nothing waits.
+// run is a starter: it goes home when nothing waits, or one too many is at work.
 func (s *starts) run() {
 	for {
 		s.mu.Lock()
-		one := s.take()
+		s.hire()
+		var one *start
+		if s.hired <= s.wanted() {
+			one = s.take()
+		}
 		if one == nil {
 			s.hired--
 			s.mu.Unlock()

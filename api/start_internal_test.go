@@ -518,3 +518,59 @@ func TestStartsHeld(t *testing.T) {
 		}
 	})
 }
+
+// Submits that are being answered get the cores: one starter is at work meanwhile,
+// all when they are over, and when a start has to wait for too long.
+func TestSubmitsGoFirst(t *testing.T) {
+	t.Parallel()
+	working := func(q *queue) int {
+		synctest.Wait()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.underway
+	}
+	t.Run("until they are answered", func(t *testing.T) {
+		t.Parallel()
+		withQueue(t, func(q *queue) {
+			first, second := q.answering(), q.answering()
+			for range 50 {
+				q.submit("a")
+			}
+			for range 20 {
+				if n := working(q); n != busyStarters {
+					q.t.Fatalf("%d starts under way beside submits, want %d", n, busyStarters)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			first()
+			if n := working(q); n != busyStarters {
+				q.t.Errorf("%d starts under way beside a submit, want %d", n, busyStarters)
+			}
+			second()
+			if n := working(q); n != starters {
+				q.t.Errorf("%d starts under way, want %d", n, starters)
+			}
+			defer q.answering()()
+			time.Sleep(10 * time.Millisecond)
+			if n := working(q); n != busyStarters {
+				q.t.Errorf("%d starts under way beside a later submit, want %d", n, busyStarters)
+			}
+			q.drain(q.t.Context())
+		})
+	})
+	t.Run("for a while", func(t *testing.T) {
+		t.Parallel()
+		withQueue(t, func(q *queue) {
+			defer q.answering()()
+			q.temporal.will(taking(100 * time.Millisecond))
+			for range 100 {
+				q.submit("a")
+			}
+			time.Sleep(starterWait + 200*time.Millisecond)
+			if n := working(q); n != starters {
+				q.t.Errorf("%d starts under way though one waits for %s, want %d", n, starterWait, starters)
+			}
+			q.drain(q.t.Context())
+		})
+	})
+}

@@ -72,6 +72,7 @@ func (s *Server) handleSubmit(c *call) error {
 		return err
 	}
 	c.claim.release() // what follows needs nothing of the body
+	defer s.starts.answering()()
 	if err := s.again(c.ctx, c); err != nil {
 		return err
 	}
