@@ -235,14 +235,23 @@ func TestLooksAreAMinuteApart(t *testing.T) {
 func TestHeardOutcomeIsNotSignalledAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		lost int  // signals, before one arrives
-		deaf bool // what reads the story is a step's side look
+		lost int // signals, before one arrives
+		read func(d *tending, id string) (activity, args any)
 		want int
 	}{
-		"heard at once":                        {0, false, 1},
-		"lost once":                            {1, false, 2},
-		"lost thrice":                          {3, false, 4},
-		"read while a step is under way, only": {0, true, 6}, // after 30 s, then by the lease of 45 s
+		"heard at once": {0, loaded, 1},
+		"lost once":     {1, loaded, 2},
+		"lost thrice":   {3, loaded, 4},
+		// After 30 s, then by the lease of 45 s.
+		"read while a step is under way, only": {0, func(d *tending, id string) (activity, args any) {
+			return d.Activities.LoadTask, activities.LoadArgs{TaskID: id, Working: true}
+		}, 6},
+		"read by a parking, after which the run waits": {0, func(d *tending, id string) (activity, args any) {
+			return d.Activities.ParkTask, activities.ParkArgs{TaskID: id, Reason: mediagate.ParkSubmissionUnknown}
+		}, 6},
+		"read while the channel is to ask again, after which the run waits": {0, func(d *tending, id string) (activity, args any) {
+			return d.Activities.RestoreAwait, activities.AttemptArgs{TaskID: id, N: 1}
+		}, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -256,7 +265,7 @@ func TestHeardOutcomeIsNotSignalledAgain(t *testing.T) {
 					if left--; left >= 0 {
 						return mediagate.Errorf(mediagate.KindUnavailable, "Temporal is away")
 					}
-					_, err := newEnv(d.World).ExecuteActivity(d.Activities.LoadTask, activities.LoadArgs{TaskID: id, Working: c.deaf})
+					_, err := newEnv(d.World).ExecuteActivity(c.read(d, id))
 					return err
 				}
 				d.Async.End("task-0", activitytest.Success())
@@ -271,6 +280,11 @@ func TestHeardOutcomeIsNotSignalledAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// loaded reads the story as a run does that goes on from it.
+func loaded(d *tending, id string) (activity, args any) {
+	return d.Activities.LoadTask, activities.LoadArgs{TaskID: id}
 }
 
 // D1: an outcome whose run was terminated starts another at once.

@@ -20,7 +20,7 @@ func (a *Activities) ParkTask(ctx context.Context, in ParkArgs) (mediagate.Story
 	if err := a.Store.Park(ctx, in.TaskID, in.Reason); err != nil {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
-	return a.story(ctx, in.TaskID)
+	return a.beforeWait(ctx, in.TaskID)
 }
 
 // UnparkTask ends the parking; the deadline moves by the time parked (D10).
@@ -54,7 +54,7 @@ func (a *Activities) RestoreAwait(ctx context.Context, in AttemptArgs) (mediagat
 	if err := a.Store.RestoreAwait(ctx, in.TaskID, in.N, a.Now()); err != nil && !mediagate.Is(err, mediagate.KindConflict) {
 		return mediagate.Story{}, a.fail(ctx, err)
 	}
-	return a.story(ctx, in.TaskID)
+	return a.beforeWait(ctx, in.TaskID)
 }
 
 // HintPoll makes the channel ask now.

@@ -76,6 +76,17 @@ func (a *Activities) heard(ctx context.Context, taskID string, st mediagate.Stor
 	return a.Store.DropAwait(ctx, taskID, st.N)
 }
 
+// beforeWait reads the story for a run that waits next, whatever that says, until
+// its parking is over or a signal comes. That an attempt is in trouble is no reason
+// to come back sooner; a signal that tells of more stays outstanding.
+func (a *Activities) beforeWait(ctx context.Context, taskID string) (mediagate.Story, error) {
+	st, err := a.glance(ctx, taskID)
+	if err == nil && st.Trouble != "" && !st.Succeeded && st.Failure == nil {
+		err = a.heard(ctx, taskID, st)
+	}
+	return st, a.fail(ctx, err)
+}
+
 // glance reads the story for a run whose step is under way.
 func (a *Activities) glance(ctx context.Context, taskID string) (mediagate.Story, error) {
 	st, err := a.Store.Story(ctx, taskID)
