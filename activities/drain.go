@@ -17,7 +17,7 @@ const beginWide = 16
 func (a *Activities) beginUnseen(ctx context.Context, t *tally) error {
 	return inTurns(ctx, func(ctx context.Context, after string) ([]mediagate.Task, string, error) {
 		return a.Store.UnseenTasks(ctx, unseenAfter, after, passBatch)
-	}, func(ctx context.Context, tasks []mediagate.Task) error {
+	}, func(ctx context.Context, tasks []mediagate.Task) (bool, error) {
 		return a.marked(ctx, tasks, beginWide, func(ctx context.Context, task mediagate.Task) error {
 			begun, err := a.Engine.Begin(ctx, task)
 			if begun {
@@ -29,14 +29,18 @@ func (a *Activities) beginUnseen(ctx context.Context, t *tally) error {
 }
 
 // inTurns works on what accounts have, batch after batch, until a round of turns
-// finds nothing that the one before has not found, or something fails. One that has
-// many tasks delays those of another by a batch for each page of accounts.
+// finds nothing that the one before has not found, or nothing succeeds any more:
+// one task that fails, each time, keeps none of those behind it. One account that has
+// many tasks delays those of another by a batch for each page of accounts. The
+// error is the first one.
 func inTurns(
 	ctx context.Context, find func(ctx context.Context, after string) (tasks []mediagate.Task, next string, err error),
-	work func(ctx context.Context, tasks []mediagate.Task) error,
+	work func(ctx context.Context, tasks []mediagate.Task) (some bool, err error),
 ) error {
+	var failed error
 	before, found, fresh := map[string]bool{}, map[string]bool{}, false
 	for after := ""; ; {
+		some := true
 		err := limited(func(ctx context.Context) error {
 			tasks, next, err := find(ctx, after)
 			after = next
@@ -44,32 +48,42 @@ func inTurns(
 				found[task.ID] = true
 				fresh = fresh || !before[task.ID]
 			}
-			if err != nil || len(tasks) == 0 {
+			if err != nil {
+				some = false
 				return err
 			}
-			return work(ctx, tasks)
-		})(ctx)
-		if err != nil || ctx.Err() != nil {
+			if len(tasks) > 0 {
+				some, err = work(ctx, tasks)
+			}
 			return err
+		})(ctx)
+		if failed == nil {
+			failed = err
+		}
+		if !some || ctx.Err() != nil {
+			return failed
 		}
 		if after != "" {
 			continue
 		}
 		if !fresh { // what comes again is in somebody else's hands at this moment
-			return nil
+			return failed
 		}
 		before, found, fresh = found, map[string]bool{}, false
 	}
 }
 
 // marked does something about the run of each task, and notes which tasks were
-// looked at: those that it did not come to come up again at once.
-func (a *Activities) marked(ctx context.Context, tasks []mediagate.Task, wide int, do func(context.Context, mediagate.Task) error) error {
+// looked at: those that it did not come to come up again at once. It reports
+// whether that went well with some of them, and could be noted.
+func (a *Activities) marked(
+	ctx context.Context, tasks []mediagate.Task, wide int, do func(context.Context, mediagate.Task) error,
+) (some bool, err error) {
 	var (
 		mu             sync.Mutex
 		driven, failed []string
 	)
-	err := each(ctx, tasks, wide, func(task mediagate.Task) error {
+	err = each(ctx, tasks, wide, func(task mediagate.Task) error {
 		err := do(ctx, task)
 		mu.Lock()
 		defer mu.Unlock()
@@ -80,7 +94,8 @@ func (a *Activities) marked(ctx context.Context, tasks []mediagate.Task, wide in
 		}
 		return err
 	})
-	return errors.Join(err, a.mark(ctx, failed, false), a.mark(ctx, driven, true))
+	unmarked := errors.Join(a.mark(ctx, failed, false), a.mark(ctx, driven, true))
+	return unmarked == nil && len(driven) > 0, errors.Join(err, unmarked)
 }
 
 // mark notes looks also where the time of the batch is up, or the worker stops.

@@ -158,7 +158,7 @@ func (a *Activities) concerns(t *tally) []concern {
 		{often, func(ctx context.Context) error {
 			return inTurns(ctx, func(ctx context.Context, after string) ([]mediagate.Task, string, error) {
 				return a.Store.StaleCancels(ctx, staleAfter, after, passBatch)
-			}, func(ctx context.Context, tasks []mediagate.Task) error {
+			}, func(ctx context.Context, tasks []mediagate.Task) (bool, error) {
 				t.add(func(r *PassReport) { r.Cancels += len(tasks) })
 				return a.marked(ctx, tasks, reconcileWide, func(ctx context.Context, task mediagate.Task) error {
 					return a.repeatCancel(ctx, task, t)
