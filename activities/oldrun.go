@@ -18,6 +18,7 @@ const (
 	BeforeQueues  Generation = iota // tasks queued, moved on at once and had their inputs judged after it
 	BeforeModal                     // tasks waited for modal parameters after it
 	BeforeOneStep                   // runs told their generation, and had copies settle, after it
+	BeforeTold                      // parkings waited after it only where their first step told of nothing new
 	Newest
 )
 

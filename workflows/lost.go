@@ -134,9 +134,10 @@ func (g *generate) lookUp(ctx workflow.Context) error {
 // parkUnknown parks a lost submission: lookups become rarer, and it is given
 // up an hour after the deadline.
 func (g *generate) parkUnknown(ctx workflow.Context) error {
+	before := g.story
 	err := g.database(ctx, "park: "+string(mediagate.ParkSubmissionUnknown), acts.ParkTask,
 		activities.ParkArgs{TaskID: g.in.TaskID, Reason: mediagate.ParkSubmissionUnknown})
-	if err != nil || g.story.Status.Terminal() || g.story.CancelRequested {
+	if err != nil || g.story.Status.Terminal() || g.story.CancelRequested || g.told(before) {
 		return err
 	}
 	pause := lookupPauses[min(g.lost.lookups, len(lookupPauses)-1)]

@@ -13,13 +13,29 @@ import (
 // next try of its own, or for the end of everybody's patience. It returns
 // when the step is to be tried again, or when the task has ended.
 func (g *generate) park(ctx workflow.Context, reason mediagate.ParkReason) error {
+	before := g.story
 	if err := g.database(ctx, "park: "+string(reason), acts.ParkTask, activities.ParkArgs{TaskID: g.in.TaskID, Reason: reason}); err != nil {
 		return err
 	}
-	if g.story.Status.Terminal() || g.story.CancelRequested {
+	if g.story.Status.Terminal() || g.story.CancelRequested || g.told(before) {
 		return nil
 	}
 	return g.parked(ctx, g.story.ParkRetry, g.story.ParkedAt.Add(g.story.ParkTimeout))
+}
+
+// told reports that the step with which a wait was to begin told how the attempt
+// ended, or what it waits for. Nobody need signal that any more; and a task that
+// waited for its parking's end all the same would be given up with it.
+func (g *generate) told(before mediagate.Story) bool {
+	now := g.story
+	ended := outcomeKnown(now) && (!outcomeKnown(before) || now.N != before.N)
+	asks := asksForMore(now) && !asksForMore(before)
+	if g.began <= activities.BeforeTold || !ended && !asks {
+		return false
+	}
+	g.retryDue = false
+	g.inbox.retried()
+	return true
 }
 
 // parked waits up to retry (with jitter) and fails the task once giveUp has

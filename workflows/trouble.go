@@ -33,8 +33,12 @@ func (g *generate) parkTrouble(ctx workflow.Context) error {
 		return g.proceed(ctx, g.story)
 	case g.retryDue:
 		g.retryDue, g.inbox.command = false, ""
+		before := g.story
 		if err := g.database(ctx, "let the channel ask again", acts.RestoreAwait, g.attempt()); err != nil {
 			return err
+		}
+		if g.told(before) {
+			return nil
 		}
 		wait = max(wait, troubleShows)
 	}

@@ -10,40 +10,32 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
-	"github.com/mediagate/mediagate/workflows"
 )
 
-// before has f done when an activity of that name starts for the nth time.
-func (b *bundle) before(name string, nth int, f func()) {
+// before has f done whenever an activity of that name starts, for the nth time.
+func (b *bundle) before(name string, f func(nth int)) {
 	started := 0
 	b.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
 		if info.ActivityType.Name != name {
 			return
 		}
-		if started++; started == nth {
-			f()
-		}
+		started++
+		f(started)
 	})
 }
 
 // found records, as somebody whose answer was lost does, that the vendor has the
-// job and that it ended well. The signal of that is lost, and repeated 30 s later if
-// it is still outstanding.
+// job and that it ended well. The signal of that is lost.
 func (b *bundle) found() {
 	_, err := b.Store.AcceptAttempt(b.t.Context(), taskID, 1, mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-found"}}, b.env.Now())
 	b.ok(err)
 	outcome := activitytest.Success()
 	b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Outcome: &outcome}))
-	b.at(30*time.Second, func() {
-		if len(b.Store.Awaits()) > 0 {
-			b.env.SignalWorkflow(workflows.SignalUpstream, 1)
-		}
-	})
 }
 
-// A run waits after it has parked its task, whatever that step's story says: so it
-// is signalled again what came to be known meanwhile.
-func TestParkingTakesNoSignal(t *testing.T) {
+// A run that parks its task does not wait where the story of that step tells how the
+// attempt ended.
+func TestParkingHeedsWhatItTells(t *testing.T) {
 	t.Parallel()
 	for name, nth := range map[string]int{"first": 1, "last before it is given up": 6} {
 		t.Run(name, func(t *testing.T) {
@@ -52,15 +44,38 @@ func TestParkingTakesNoSignal(t *testing.T) {
 			loses(b.Async, true)
 			b.awayLookups(1000 * time.Hour)
 			var at time.Duration
-			b.before("ParkTask", nth, func() {
-				at = b.elapsed()
-				b.found()
+			b.before("ParkTask", func(n int) {
+				if n == nth {
+					at = b.elapsed()
+					b.found()
+				}
 			})
 			b.run()
 			b.ended(mediagate.StatusCompleted)
-			if got := b.endedAt(); got-at > 30*time.Second {
+			if got := b.endedAt(); got-at > time.Second {
 				t.Errorf("ended %v after its end was known", got-at)
 			}
 		})
 	}
+}
+
+// What a last try of a parked task tells counts, though nobody signals it before the
+// patience is over.
+func TestGivingUpHeedsWhatTheLastTryTold(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.polled(time.Minute, mediagate.PollResult{N: 1, Trouble: mediagate.ParkCredentials})
+	known := false
+	b.before("RestoreAwait", func(int) {
+		if !known && b.elapsed() > 23*time.Hour+54*time.Minute {
+			known = true
+			_, err := b.Store.RecordOutcome(t.Context(), taskID, 1, activitytest.Success())
+			b.ok(err)
+		}
+	})
+	b.run()
+	if !known {
+		t.Fatal("nobody asked again at the end")
+	}
+	b.ended(mediagate.StatusCompleted)
 }
