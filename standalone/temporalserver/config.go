@@ -24,12 +24,12 @@ const (
 
 // portPlan is where the roles of the service listen. Only the frontend is
 // meant for others; the rest stays on the loopback. The roles must know of each
-// other before any listens, so all ports are held for them.
+// other before any listens, so all ports are held for them. All speak gRPC alone:
+// the frontend's HTTP API would obey any page in a browser of this machine.
 type portPlan struct {
 	host     string // of the frontend, as the operator wrote it
 	bindIP   string
 	frontend *freeport.Port
-	http     *freeport.Port
 	history  *freeport.Port
 	matching *freeport.Port
 	worker   *freeport.Port
@@ -60,7 +60,7 @@ func planPorts(ctx context.Context, addr string) (p portPlan, err error) {
 		}
 		p.bindIP = addrs[0].String()
 	}
-	for _, port := range []**freeport.Port{&p.http, &p.history, &p.matching, &p.worker} {
+	for _, port := range []**freeport.Port{&p.history, &p.matching, &p.worker} {
 		if *port, err = freeport.Take(net.JoinHostPort(loopback, "0")); err != nil {
 			return p, err
 		}
@@ -69,7 +69,7 @@ func planPorts(ctx context.Context, addr string) (p portPlan, err error) {
 }
 
 func (p portPlan) release() {
-	for _, port := range []*freeport.Port{p.frontend, p.http, p.history, p.matching, p.worker} {
+	for _, port := range []*freeport.Port{p.frontend, p.history, p.matching, p.worker} {
 		if port != nil {
 			port.Release()
 		}
@@ -117,7 +117,6 @@ func serviceConfig(p portPlan, stores config.Persistence) *config.Config {
 		Services: map[string]config.Service{
 			string(primitives.FrontendService): {RPC: config.RPC{
 				GRPCPort: p.frontend.Number,
-				HTTPPort: p.http.Number,
 				BindOnIP: p.bindIP,
 			}},
 			string(primitives.HistoryService):  local(p.history),

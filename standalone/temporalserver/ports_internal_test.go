@@ -27,7 +27,6 @@ func TestPortsAreTakenMeanwhile(t *testing.T) {
 	log := newLogger(slog.New(slog.NewTextHandler(t.Output(), nil)))
 	for name, port := range map[string]func(p portPlan) *freeport.Port{
 		"frontend": func(p portPlan) *freeport.Port { return p.frontend },
-		"http":     func(p portPlan) *freeport.Port { return p.http },
 		"history":  func(p portPlan) *freeport.Port { return p.history },
 		"matching": func(p portPlan) *freeport.Port { return p.matching },
 		"worker":   func(p portPlan) *freeport.Port { return p.worker },

@@ -123,7 +123,7 @@ func startOnce(plan portPlan, stores config.Persistence, log *logger) (service t
 		temporal.WithDynamicConfigClient(dynamicSettings()),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("assemble the service: %w", collisionOf(err, plan.http.Addr()))
+		return nil, fmt.Errorf("assemble the service: %w", err)
 	}
 	if err := service.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the service: %w", err), service.Stop())
@@ -144,14 +144,6 @@ func (c *collision) Error() string {
 
 // Unwrap returns what the system said.
 func (c *collision) Unwrap() error { return c.err }
-
-// collisionOf makes a collision of the error that says so.
-func collisionOf(err error, addr string) error {
-	if freeport.Taken(err) {
-		return &collision{addr, err}
-	}
-	return err
-}
 
 // Addr returns the host:port that clients dial.
 func (s *Server) Addr() string { return s.addr }
