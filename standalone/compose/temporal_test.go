@@ -1,0 +1,22 @@
+package compose_test
+
+import (
+	"testing"
+
+	"go.temporal.io/server/common/config"
+)
+
+// Temporal's HTTP API takes a form of any page in a browser for an order, and a
+// browser on the machine reaches containers by their addresses.
+func TestTemporalSpeaksNoHTTP(t *testing.T) { // not parallel: Temporal's settings come from the environment
+	for name, value := range load(t).Services["temporal"].Environment {
+		t.Setenv(name, *value)
+	}
+	settings, err := config.Load(config.WithEmbedded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rpc := settings.Services["frontend"].RPC; rpc.HTTPPort != 0 || rpc.GRPCPort != 7233 {
+		t.Errorf("the frontend listens for HTTP on port %d, for gRPC on %d", rpc.HTTPPort, rpc.GRPCPort)
+	}
+}
