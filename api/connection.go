@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/mediagate/mediagate"
 )
@@ -20,32 +21,43 @@ const (
 	// spareConnections are those beyond the cap that are told so, and may ask how
 	// we are: whoever decides on our life must not take us for dead.
 	spareConnections = 64
+	// unreadFor is how long a piece of an answer may wait to be sent before its
+	// connection is taken for one whose client does not read.
+	unreadFor = 10 * time.Second
 )
 
 // connections bounds how many there are, in all and of an address. One too many
 // makes a connection that asks nothing at the moment go, the longest silent
-// first; only where all are at work is the new one refused.
+// first, and without such a one whose client reads nothing of its answer. Only
+// where all are at work is the new one refused.
 type connections struct {
 	most    int
 	each    int // of an address; 0: no bound
+	unread  time.Duration
 	proxies Proxies
 	refused *tally
 
-	mu     sync.Mutex
-	open   int
-	silent list.List // of *connection, the longest first
-	of     map[netip.Prefix]*neighbour
+	mu   sync.Mutex
+	open int
+	crowd
+	of map[netip.Prefix]*neighbour
+}
+
+// crowd are connections, of all or of an address, the longest waiting first.
+type crowd struct {
+	silent  list.List // of *connection
+	sending list.List // of *connection, that have a piece of an answer on its way
 }
 
 // neighbour is an address, as far as it has connections.
 type neighbour struct {
-	open   int
-	silent list.List
+	open int
+	crowd
 }
 
 func newConnections(c Config) *connections {
 	return &connections{
-		most: c.Connections, each: c.ConnectionsPerAddress, proxies: c.TrustedProxies,
+		most: c.Connections, each: c.ConnectionsPerAddress, unread: unreadFor, proxies: c.TrustedProxies,
 		refused: newTally(c.Logger, "connections were refused or closed: there are as many as may be"),
 		of:      map[netip.Prefix]*neighbour{},
 	}
@@ -63,6 +75,22 @@ type connection struct {
 	closed bool
 	inAll  *list.Element // nil while it is at work
 	inOf   *list.Element
+	sends  [2]*list.Element // in all and of its address; nil while it sends nothing
+	since  time.Time        // it sends
+}
+
+// Write tells for how long a piece of an answer waits to be sent.
+func (c *connection) Write(piece []byte) (int, error) {
+	c.all.mu.Lock()
+	if !c.closed {
+		c.all.send(c)
+	}
+	c.all.mu.Unlock()
+	n, err := c.Conn.Write(piece)
+	c.all.mu.Lock()
+	c.all.sent(c)
+	c.all.mu.Unlock()
+	return n, err
 }
 
 // CloseWrite lets net/http end an answer that comes before the request's end.
@@ -125,12 +153,12 @@ func (s *connections) enter(c *connection) (gone *connection, admitted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if of := s.of[c.network]; c.network.IsValid() && of != nil && of.open >= s.each {
-		if gone = s.drop(&of.silent); gone == nil {
+		if gone = s.drop(&of.crowd); gone == nil {
 			return nil, false
 		}
 	}
 	if gone == nil && s.open >= s.most {
-		gone = s.drop(&s.silent)
+		gone = s.drop(&s.crowd)
 	}
 	if s.open >= s.most+spareConnections {
 		return nil, false
@@ -165,13 +193,20 @@ func networkOf(a netip.Addr) netip.Prefix {
 	return p
 }
 
-// drop takes the longest silent connection of a list out of the books.
-func (s *connections) drop(silent *list.List) *connection {
-	first := silent.Front()
+// drop takes the longest silent connection of a crowd out of the books, or the
+// one whose client has not read for longest.
+func (s *connections) drop(from *crowd) *connection {
+	first := from.silent.Front()
+	if first == nil {
+		first = from.sending.Front()
+	}
 	if first == nil {
 		return nil
 	}
 	c, _ := first.Value.(*connection)
+	if c.inAll == nil && time.Since(c.since) < s.unread {
+		return nil
+	}
 	s.forget(c)
 	return c
 }
@@ -182,6 +217,7 @@ func (s *connections) forget(c *connection) {
 	}
 	c.closed = true
 	s.work(c)
+	s.sent(c)
 	s.open--
 	if c.of == nil {
 		return
@@ -210,6 +246,28 @@ func (s *connections) work(c *connection) {
 		c.of.silent.Remove(c.inOf)
 		c.inOf = nil
 	}
+}
+
+// send puts a connection last among those that send.
+func (s *connections) send(c *connection) {
+	s.sent(c)
+	c.since = time.Now()
+	c.sends[0] = s.sending.PushBack(c)
+	if c.of != nil {
+		c.sends[1] = c.of.sending.PushBack(c)
+	}
+}
+
+// sent takes it out of them.
+func (s *connections) sent(c *connection) {
+	if c.sends[0] == nil {
+		return
+	}
+	s.sending.Remove(c.sends[0])
+	if c.sends[1] != nil {
+		c.of.sending.Remove(c.sends[1])
+	}
+	c.sends = [2]*list.Element{}
 }
 
 // begin says that a call has come on the connection. It reports whether the

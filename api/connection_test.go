@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
@@ -168,6 +169,57 @@ func TestConnectionsBeyondTheCap(t *testing.T) {
 	eventually(t, "there is room again", func() bool {
 		return from("192.0.2.2:4").ask(request{path: "/v1/tasks", key: g.key}).status == 200
 	})
+}
+
+// Who asks and reads nothing of the answers makes room too: nobody needs a key for
+// that.
+func TestUnreadAnswersMakeRoom(t *testing.T) {
+	t.Parallel()
+	for name, bound := range map[string]func(c *api.Config){
+		"of all":        func(c *api.Config) { c.Connections = 2 },
+		"of an address": func(c *api.Config) { c.ConnectionsPerAddress = 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t, bound)
+			api.Unread(g.server, time.Hour)
+			from := g.street()
+			for range 2 {
+				s := from("192.0.2.1:1")
+				if err := s.SetReadBuffer(4 << 10); err != nil {
+					t.Fatal(err)
+				}
+				s.send(strings.Repeat(request{path: "/openapi.json"}.text("1.1"), 200))
+			}
+			for end, since := time.Now().Add(patience), time.Now(); time.Since(since) < time.Second; time.Sleep(10 * time.Millisecond) {
+				if api.Sending(g.server) < 2 || api.Silent(g.server) > 0 {
+					since = time.Now()
+				}
+				if time.Now().After(end) {
+					t.Fatal("never: both are stuck")
+				}
+			}
+			from("192.0.2.1:2").refused() // for now: they may read yet
+			api.Unread(g.server, 0)
+			eventually(t, "who was refused has gone", func() bool { return api.Connections(g.server) == 2 })
+			if a := from("192.0.2.1:3").ask(request{path: "/v1/tasks", key: g.key}); a.status != http.StatusOK {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+			eventually(t, "one has made room", func() bool { return api.Sending(g.server) == 1 })
+		})
+	}
+}
+
+// refused expects to be told that there are too many, or nothing at all.
+func (s *socket) refused() {
+	s.t.Helper()
+	s.send(request{path: "/v1/tasks"}.text("1.1"))
+	if _, err := s.answers.Peek(1); err != nil {
+		return
+	}
+	if a := s.answer(); a.status != http.StatusServiceUnavailable {
+		s.t.Errorf("%d %s", a.status, a.body)
+	}
 }
 
 // An address has a bound of its own; of IPv6 it is a /64.

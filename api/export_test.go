@@ -82,7 +82,9 @@ func Watch(s *Server, see func(r *http.Request, status int, header http.Header, 
 			copied := &copier{ResponseWriter: c.Response().Writer}
 			c.Response().Writer = copied
 			err := next(c) // a connection that is cut has no answer, and comes here as a panic
-			see(c.Request(), c.Response().Status, c.Response().Header().Clone(), copied.body.Bytes())
+			if !copied.cut {
+				see(c.Request(), c.Response().Status, c.Response().Header().Clone(), copied.body.Bytes())
+			}
 			return err
 		}
 	})
@@ -92,11 +94,13 @@ func Watch(s *Server, see func(r *http.Request, status int, header http.Header, 
 type copier struct {
 	http.ResponseWriter
 	body bytes.Buffer
+	cut  bool // not all of it could be written
 }
 
 func (c *copier) Write(p []byte) (int, error) {
 	n, err := c.ResponseWriter.Write(p)
 	_, _ = c.body.Write(p[:n])
+	c.cut = c.cut || err != nil
 	return n, err
 }
 
@@ -124,6 +128,20 @@ func Silent(s *Server) int {
 	s.connections.mu.Lock()
 	defer s.connections.mu.Unlock()
 	return s.connections.silent.Len()
+}
+
+// Unread changes how long a piece of an answer may wait to be sent.
+func Unread(s *Server, most time.Duration) {
+	s.connections.mu.Lock()
+	defer s.connections.mu.Unlock()
+	s.connections.unread = most
+}
+
+// Sending is the number of connections that have a piece of an answer on its way.
+func Sending(s *Server) int {
+	s.connections.mu.Lock()
+	defer s.connections.mu.Unlock()
+	return s.connections.sending.Len()
 }
 
 // SpareConnections is how many are taken beyond the cap.
