@@ -60,8 +60,9 @@ func Open(path string) (*Dir, error) {
 	return d, nil
 }
 
-// own refuses folders that are for many, such as /tmp: they hold others' files,
-// and cannot be shut.
+// own refuses folders that are not for us alone: those for many, such as /tmp, and
+// those with files and without our secrets, such as /etc or a home. They must not
+// be shut.
 func own(path string) error {
 	about, err := os.Stat(path)
 	if err != nil {
@@ -70,8 +71,27 @@ func own(path string) error {
 	if about.Mode()&fs.ModeSticky != 0 {
 		return fmt.Errorf("%s is shared with others: take a folder of its own", path)
 	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	foreign := ""
+	for _, entry := range entries {
+		switch name := entry.Name(); {
+		case name == secretsName, name == lockName, name == announceName:
+			return nil
+		case name != fileSystemFolder:
+			foreign = name
+		}
+	}
+	if foreign != "" {
+		return fmt.Errorf("%s holds %s, and nothing of ours: take a folder of its own", path, foreign)
+	}
 	return nil
 }
+
+// fileSystemFolder is in each new volume.
+const fileSystemFolder = "lost+found"
 
 // shut takes the rights of others from the folder, and from what lies in it:
 // it may have been there before, or have come out of a backup. What lies deeper

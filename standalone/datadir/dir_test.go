@@ -84,6 +84,47 @@ func TestSharedFolderIsRefused(t *testing.T) {
 	}
 }
 
+// A folder of other files is not shut, whatever an operator has named by mistake; one
+// that is empty, ours or out of a backup is.
+func TestFolderOfOthersIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		files   []string
+		refused bool
+	}{
+		"empty":                  {},
+		"a new volume":           {files: []string{"lost+found"}},
+		"a backup":               {files: []string{"secrets.json", "mediagate.db", "notes"}},
+		"a start that broke off": {files: []string{"lock", "notes"}},
+		"a system":               {files: []string{"passwd", "shadow"}, refused: true},
+		"a home":                 {files: []string{".profile"}, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := t.TempDir()
+			for _, file := range test.files {
+				if err := os.WriteFile(filepath.Join(path, file), []byte("{}"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Chmod(path, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			dir, err := datadir.Open(path)
+			if err == nil {
+				t.Cleanup(func() { _ = dir.Close() })
+			}
+			about, statErr := os.Stat(path)
+			if (err != nil) != test.refused || statErr != nil || (about.Mode().Perm() == 0o755) != test.refused {
+				t.Errorf("%v; mode %v, %v", err, about.Mode(), statErr)
+			}
+			if entries, err := os.ReadDir(path); test.refused && (err != nil || len(entries) != len(test.files)) {
+				t.Errorf("%v, %v", entries, err)
+			}
+		})
+	}
+}
+
 func TestRefusedOpenLeavesTheAnnouncement(t *testing.T) {
 	t.Parallel()
 	dir := open(t, t.TempDir())
