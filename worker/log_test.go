@@ -67,6 +67,35 @@ func TestAFailedActivityIsOneLine(t *testing.T) {
 	}
 }
 
+// What a stop cuts off is no failure: it is told, and warns of nothing.
+func TestAStopIsNoFailure(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&out, nil))
+	w := activitytest.New(time.Now)
+	w.Activities.Logger = logger
+	w.Store.Add(w.NewVideo())
+	ctx, stop := context.WithCancelCause(t.Context())
+	w.Store.Fault = func(string) error {
+		stop(worker.ErrWorkerShutdown)
+		return context.Canceled
+	}
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	env.SetWorkerOptions(worker.Options{
+		BackgroundActivityContext: ctx,
+		Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
+	})
+	env.RegisterActivity(w.Activities)
+	if _, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.MirrorArgs{TaskID: activitytest.TaskID, N: 1}); err == nil {
+		t.Fatal("the activity succeeded")
+	}
+	if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=INFO msg="activity cut off by the stop"`) {
+		t.Errorf("the log is\n%s", text)
+	}
+}
+
 // A panic is logged without its value, and nothing of it gets to Temporal.
 func TestAPanicIsOneLineWithoutItsValue(t *testing.T) {
 	t.Parallel()

@@ -198,6 +198,8 @@ func (a *loggedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 		a.parent.log.DebugContext(ctx, "activity", attrs...)
 	case activities.NoFault(err):
 		a.parent.log.DebugContext(ctx, "activity", append(attrs, "error", err)...)
+	case errors.Is(context.Cause(ctx), worker.ErrWorkerShutdown): // another worker repeats it, or this one once it is back
+		a.parent.log.InfoContext(ctx, "activity cut off by the stop", append(attrs, "error", cause(err))...)
 	default:
 		a.parent.log.WarnContext(ctx, "activity failed", append(attrs, "error", cause(err))...)
 	}

@@ -25,7 +25,7 @@ const (
 // options are those of the one client that each program has. Files that they
 // name are read here, and certificates at each handshake anew.
 func (t Temporal) options(logger *slog.Logger) (client.Options, error) {
-	o := client.Options{HostPort: t.Address, Namespace: t.Namespace, Logger: log.NewStructuredLogger(logger)}
+	o := client.Options{HostPort: t.Address, Namespace: t.Namespace, Logger: log.NewStructuredLogger(slog.New(ordinary{logger.Handler()}))}
 	o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // answers come as requests go
 	if t.Compression {
 		o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionGzip{}
