@@ -2,10 +2,12 @@ package temporalserver
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"sync/atomic"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/log/tag"
 
@@ -38,13 +40,34 @@ func (*logger) Info(string, ...tag.Tag) {}
 
 // Warn logs a warning.
 func (l *logger) Warn(msg string, tags ...tag.Tag) {
-	if !l.muted.Load() {
+	if !l.muted.Load() && !hungUp(tags) && msg != ownMatter {
 		l.log(slog.LevelWarn, msg, tags)
 	}
 }
 
 // Error logs an error.
-func (l *logger) Error(msg string, tags ...tag.Tag) { l.log(slog.LevelError, msg, tags) }
+func (l *logger) Error(msg string, tags ...tag.Tag) {
+	if !hungUp(tags) {
+		l.log(slog.LevelError, msg, tags)
+	}
+}
+
+// ownMatter is what the service says when one of its roles calls another beside a
+// request, now and then on any day: that labels for its metrics are lost.
+const ownMatter = "TrailerToContextMetadataInterceptor: Trailer had metadata but context not wrapped"
+
+// hungUp reports a call whose caller went away: each client that stops in the
+// middle of one is such a caller. What the call was for, it does again.
+func hungUp(tags []tag.Tag) bool {
+	for _, t := range tags {
+		if zapped, ok := t.(tag.ZapTag); ok && t.Key() == "error" {
+			err, _ := zapped.Field().Interface.(error)
+			_, cancelled := errors.AsType[*serviceerror.Canceled](err)
+			return cancelled || errors.Is(err, context.Canceled)
+		}
+	}
+	return false
+}
 
 // DPanic logs an error: it asks for a panic in development only.
 func (l *logger) DPanic(msg string, tags ...tag.Tag) { l.log(slog.LevelError, msg, tags) }
