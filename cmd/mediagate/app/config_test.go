@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -507,6 +508,31 @@ func TestLoadAliases(t *testing.T) {
 	_, err = load(t, complete+"currency: *nothing\n", nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "alias") {
 		t.Errorf("an alias of nothing: %v", err)
+	}
+}
+
+// Addresses that no process could listen on are told before it tries.
+func TestListenAddresses(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ api, admin, want string }{
+		"apart":                    {":8080", "127.0.0.1:8081", ""},
+		"one port of the system":   {"127.0.0.1:0", "127.0.0.1:0", ""},
+		"no port of the admin API": {":8080", "", ""},
+		"the same":                 {":8080", ":8080", "admin_listen: is the address of api_listen: take another, or leave it out"},
+		"a port too far":           {":8080", "127.0.0.1:80810", `admin_listen: "127.0.0.1:80810" has no port from 0 to 65535`},
+		"a port below all":         {":-1", "", `api_listen: ":-1" has no port from 0 to 65535`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := load(t, complete+"api_listen: "+strconv.Quote(test.api)+"\nadmin_listen: "+strconv.Quote(test.admin)+"\n", nil, nil)
+			got := ""
+			if err != nil {
+				got = err.Error()
+			}
+			if got != test.want {
+				t.Errorf("it says %q, want %q", got, test.want)
+			}
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"unicode"
@@ -145,6 +146,8 @@ func (v *validator) temporal(t Temporal) {
 	v.check(t.Namespace != "", "temporal.namespace", "must not be empty")
 	unsendable := func(r rune) bool { return unicode.IsSpace(r) || r < ' ' || r > '~' }
 	v.check(!strings.ContainsFunc(t.APIKey, unsendable), "temporal.api_key", "must hold no spaces and nothing beyond ASCII")
+	v.check(!strings.ContainsFunc(t.TLS.ServerName, unsendable) && (!strings.Contains(t.TLS.ServerName, ":") || net.ParseIP(t.TLS.ServerName) != nil),
+		"temporal.tls.server_name", "must be a name alone, without a port")
 	switch t.TLS.Mode {
 	case tlsAuto, tlsOn:
 		_, problems := t.TLS.config(slog.New(slog.DiscardHandler))

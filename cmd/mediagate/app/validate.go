@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"net/netip"
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,6 +71,7 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	v.hostPort("ops_listen", c.OpsListen, true)
 	if c.AdminListen != "" {
 		v.hostPort("admin_listen", c.AdminListen, true)
+		v.check(!samePort(c.AdminListen, c.APIListen), "admin_listen", "is the address of api_listen: take another, or leave it out")
 	}
 	v.check(len(c.AdminKey) >= minAdminKey || c.AdminKey == "" && !role.needsAdminKey(), "admin_key", "must have at least %d characters", minAdminKey)
 	v.check(len(c.AdminKey) < minAdminKey || !regular([]byte(c.AdminKey)), "admin_key", "%s", tooRegular)
@@ -121,7 +124,7 @@ func (c Config) problems(embedded bool, role Role) []problem {
 		v.check(err == nil, fmt.Sprintf("outbound.allow[%d]", i), "%q is no CIDR", cidr)
 	}
 	v.groups(c.Groups)
-	v.channels(c.Channels, role)
+	v.channels(c, role)
 	return v.problems
 }
 
@@ -164,6 +167,15 @@ func (v *validator) check(ok bool, path, format string, args ...any) {
 func (v *validator) hostPort(path, value string, listen bool) {
 	host, port, err := net.SplitHostPort(value)
 	v.check(err == nil && port != "" && (listen || host != ""), path, "%q is not host:port", value)
+	number, notANumber := strconv.Atoi(port)
+	v.check(notANumber != nil || number >= 0 && number <= math.MaxUint16, path, "%q has no port from 0 to %d", value, math.MaxUint16)
+}
+
+// samePort reports addresses of which one process cannot listen on both, as far as
+// their words tell: port 0 is another one each time.
+func samePort(a, b string) bool {
+	_, port, err := net.SplitHostPort(a)
+	return err == nil && port != "0" && a == b
 }
 
 func webURL(s string) bool {
@@ -242,9 +254,9 @@ func (v *validator) groups(groups map[string]Group) {
 	}
 }
 
-func (v *validator) channels(channels []Channel, role Role) {
+func (v *validator) channels(c Config, role Role) {
 	seen := map[string]bool{}
-	for i, ch := range channels {
+	for i, ch := range c.Channels {
 		path := fmt.Sprintf("channels[%d]", i)
 		v.check(ch.Name != "", path+".name", "must not be empty")
 		v.check(ch.Name == "" || !seen[ch.Name], path+".name", "%q is taken", ch.Name)
@@ -254,10 +266,14 @@ func (v *validator) channels(channels []Channel, role Role) {
 		v.check(ch.RequestsPerSecond > 0, path+".requests_per_second", "must be above 0")
 		v.check(ch.PollInterval.Min > 0 && ch.PollInterval.Min <= ch.PollInterval.Max, path+".poll_interval", "needs 0 < min <= max")
 		v.check(strings.TrimSpace(ch.Account) == ch.Account, path+".account", "must not be blank, nor begin or end with a space")
-		v.vendor(path, ch, role)
+		credentials := path + ".credentials"
+		if apart := c.ChannelCredentials[ch.Name]; len(apart) > 0 && maps.Equal(apart, ch.Credentials) {
+			credentials = below("channel_credentials", ch.Name)
+		}
+		v.vendor(path, credentials, ch, role)
 	}
-	v.former(channels)
-	v.passthrough(channels)
+	v.former(c.Channels)
+	v.passthrough(c.Channels)
 }
 
 // former checks the names that channels had: each leads to one channel.
@@ -279,8 +295,9 @@ func (v *validator) former(channels []Channel) {
 
 // vendor asks the adapter what it thinks of a channel. What it says of
 // base_url counts only when we found nothing, and of credentials only where there
-// are some, or the process cannot do without.
-func (v *validator) vendor(path string, ch Channel, role Role) {
+// are some, or the process cannot do without. These have a path of their own, for
+// they may stand apart from the channel.
+func (v *validator) vendor(path, credentials string, ch Channel, role Role) {
 	badURL := baseURLProblem(ch.BaseURL)
 	if badURL != "" {
 		v.add(path+".base_url", badURL)
@@ -300,8 +317,8 @@ func (v *validator) vendor(path string, ch Channel, role Role) {
 		}
 		text := strings.TrimPrefix(wrong.Message, fmt.Sprintf("channel %q: ", ch.Name))
 		at, needs := path+"."+wrong.Param, path+"."+wrong.Param
-		if strings.HasPrefix(wrong.Param, "credentials.") {
-			needs = path + ".credentials" // one that is missing may stand in for another
+		if name, ok := strings.CutPrefix(wrong.Param, "credentials."); ok {
+			at, needs = credentials+"."+name, credentials // one that is missing may stand in for another
 		}
 		v.add(at, strings.TrimPrefix(text, wrong.Param+" "), needs)
 	}
