@@ -239,6 +239,7 @@ type Settings struct {
 	CallsAtOnce    int           // that make jobs, at one channel, in this process
 	CopiesAtOnce   int           // of one provider's files, in this process
 	CopyWait       time.Duration // with a place of the worker's, for one of the provider's
+	QuickCopy      time.Duration // of files that came with the answer to a submit; 0: none within its step
 	SendWindow     time.Duration // from intent to the last moment of the first byte (D4)
 	ClockSkew      time.Duration
 	AbsentGap      time.Duration // between the two lookups that prove absence (D4)
@@ -264,6 +265,7 @@ func DefaultSettings() Settings {
 		CallsAtOnce:    200,
 		CopiesAtOnce:   16, // half of what a worker copies
 		CopyWait:       2 * time.Second,
+		QuickCopy:      5 * time.Second,
 		SendWindow:     10 * time.Second,
 		ClockSkew:      5 * time.Second,
 		AbsentGap:      30 * time.Second,

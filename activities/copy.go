@@ -90,8 +90,9 @@ func (c *copies) end(key AttemptArgs, one *copying, err error) {
 
 // copyFiles copies the files of an attempt and stores where they are, or
 // waits for the copy that does. It ends early with ctx, and the copy with it
-// where ctx says that nobody wants it.
-func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row mediagate.Attempt) error {
+// where ctx says that nobody wants it. It returns errNoPlace when no place of the
+// provider's falls free while patience lasts.
+func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row mediagate.Attempt, patience time.Duration) error {
 	key := AttemptArgs{TaskID: task.ID, N: row.N}
 	var one *copying
 	var leave func()
@@ -99,8 +100,8 @@ func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row med
 		one, leave, joined = a.copies.join(key, func(one *copying) bool { return a.beginCopy(ctx, task, row, one) })
 		switch {
 		case joined:
-		case waited >= a.Settings.CopyWait:
-			return noPlace(ctx)
+		case waited >= patience:
+			return errNoPlace
 		default:
 			select {
 			case <-ctx.Done():

@@ -87,6 +87,10 @@ type mirroring struct {
 func (s *copyScene) mirror() *mirroring { return s.mirrorOf(firstCopy()) }
 
 func (s *copyScene) mirrorOf(args activities.MirrorArgs) *mirroring {
+	return s.step(s.Activities.MirrorResult, args)
+}
+
+func (s *copyScene) step(does, args any) *mirroring {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	m := &mirroring{cancel: cancel, stop: make(chan struct{}), done: make(chan struct{})}
 	env := newEnv(s.World)
@@ -94,7 +98,7 @@ func (s *copyScene) mirrorOf(args activities.MirrorArgs) *mirroring {
 	env.SetWorkerStopChannel(m.stop)
 	go func() {
 		defer close(m.done)
-		value, err := env.ExecuteActivity(s.Activities.MirrorResult, args)
+		value, err := env.ExecuteActivity(does, args)
 		if m.err = err; err == nil {
 			m.err = value.Get(&m.story)
 		}

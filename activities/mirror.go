@@ -56,7 +56,10 @@ func (a *Activities) MirrorResult(ctx context.Context, in MirrorArgs) (mediagate
 	if row.Mirrored() {
 		return a.complete(ctx, in)
 	}
-	err = a.copyFiles(ctx, task, row)
+	err = a.copyFiles(ctx, task, row, a.Settings.CopyWait)
+	if errors.Is(err, errNoPlace) {
+		return mediagate.Story{}, a.fail(ctx, noPlace(ctx))
+	}
 	stopped := errors.Is(err, errCopyMoot) || errors.Is(err, errCopyStopped)
 	switch {
 	case ctx.Err() != nil && (err == nil || stopped || errors.Is(err, ctx.Err())):
@@ -67,7 +70,7 @@ func (a *Activities) MirrorResult(ctx context.Context, in MirrorArgs) (mediagate
 		return a.complete(ctx, in)
 	case stopped:
 		return a.story(ctx, in.TaskID)
-	case waitsForPlace(err), mirrorTry(ctx) < mirrorTries:
+	case mirrorTry(ctx) < mirrorTries:
 		return mediagate.Story{}, a.fail(ctx, err)
 	default:
 		return mediagate.Story{}, a.fail(ctx, lastTry{err})

@@ -53,6 +53,7 @@ func manifest(name string) string { return "results/" + taskID + "/1/" + name }
 func TestSink(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
+	b.Activities.Settings.QuickCopy = 0 // the copy is a step of its own
 	b.handsOver("first", "second")
 	if st := b.submit(1); !st.Succeeded || st.Mirrored {
 		t.Fatalf("story %+v", st)
@@ -127,6 +128,7 @@ func TestSinkErrors(t *testing.T) {
 func TestD13StoredFileIsGone(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
+	b.Activities.Settings.QuickCopy = 0 // the copy is a step of its own
 	b.handsOver("file")
 	b.submit(1)
 	_, err := b.Bucket.DeletePrefix(t.Context(), "results/")
@@ -348,6 +350,7 @@ func TestSettleChargesMainFiles(t *testing.T) {
 		task.Charges[0].Quantity, task.Hold = 4, 80_000
 		return task
 	})
+	b.Activities.Settings.QuickCopy = 0 // the copy is a step of its own
 	b.handsOver("a", "b")
 	b.submit(1)
 	_, err := b.mirror()

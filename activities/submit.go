@@ -131,6 +131,9 @@ func (a *Activities) asKnownHere(ctx context.Context, taskID string, st mediagat
 // the channels as this process makes at once; it then says behind which of them
 // to wait.
 //
+// A job that ended with its submit is brought to the task's end at once, where that
+// is quick: see finish.
+//
 // It returns KindUnavailable without a database, KindUnreached with code
 // channel_missing when no channel serves the task, and KindShutOut, with the
 // reason to park for as its code, when none of those that do takes new jobs;
@@ -176,6 +179,8 @@ func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.S
 		if ctx.Err() != nil {
 			return mediagate.Story{}, ctx.Err() // cancelled; what came of it is on record
 		}
+		claimed.place.Leave()
+		return a.finish(ctx, task, in.N)
 	}
 	return a.story(ctx, in.TaskID)
 }

@@ -30,6 +30,9 @@ const (
 // or a callback of an account, that has its share of those under way.
 const codeNoPlace = "no_place"
 
+// errNoPlace says that a provider has its share of the copies under way.
+var errNoPlace = errors.New("no place for a copy")
+
 // noPlace has the step tried again later, and notes that for the next try: its
 // details are the one thing that outlives it.
 func noPlace(ctx context.Context) error {
@@ -51,8 +54,3 @@ func turnedAway(ctx context.Context) (times int32) {
 
 // mirrorTry is which try this is of those that had a place, from 1 on.
 func mirrorTry(ctx context.Context) int32 { return activity.GetInfo(ctx).Attempt - turnedAway(ctx) }
-
-func waitsForPlace(err error) bool {
-	e, ok := errors.AsType[*mediagate.Error](err)
-	return ok && e.Code == codeNoPlace
-}

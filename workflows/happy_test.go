@@ -46,17 +46,29 @@ func TestVideoPath(t *testing.T) {
 
 func TestImagePath(t *testing.T) {
 	t.Parallel()
-	b := setup(t, image)
-	b.answersAtOnce()
-	b.run()
+	for name, c := range map[string]struct {
+		quick time.Duration
+		want  []string
+	}{
+		"a file that comes at once": {time.Second, []string{"SubmitJob", "DeliverWebhook"}},
+		"one that is left":          {0, []string{"SubmitJob", "MirrorResult", "DeliverWebhook"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, image)
+			b.Activities.Settings.QuickCopy = c.quick
+			b.answersAtOnce()
+			b.run()
 
-	b.ended(mediagate.StatusCompleted)
-	b.submits(taskID)
-	if len(b.Sync.Polls()) != 0 {
-		t.Error("a synchronous job was polled for")
-	}
-	if diff := cmp.Diff([]string{"SubmitJob", "MirrorResult", "DeliverWebhook"}, b.started); diff != "" {
-		t.Errorf("activities (-want +got):\n%s", diff)
+			b.ended(mediagate.StatusCompleted)
+			b.submits(taskID)
+			if len(b.Sync.Polls()) != 0 {
+				t.Error("a synchronous job was polled for")
+			}
+			if diff := cmp.Diff(c.want, b.started); diff != "" {
+				t.Errorf("activities (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
