@@ -108,6 +108,14 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
+// take returns what was written since it was called last.
+func (b *lockedBuffer) take() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.Reset()
+	return b.String()
+}
+
 // withQueue runs a test in a bubble. In the end no task may be unaccounted for.
 func withQueue(t *testing.T, test func(*queue)) {
 	t.Helper()

@@ -13,12 +13,11 @@ import (
 func TestTally(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
+		var out lockedBuffer
 		counted := newTally(slog.New(slog.NewTextHandler(&out, nil)), "again")
 		lines := func() []string {
 			synctest.Wait()
-			defer out.Reset()
-			return strings.Split(strings.TrimSpace(out.String()), "\n")
+			return strings.Split(strings.TrimSpace(out.take()), "\n")
 		}
 		for i := range 1000 {
 			counted.count(slog.Int("i", i))
