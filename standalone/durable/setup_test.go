@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // world is a Temporal server, and doubles around the workflows.
 type world struct {

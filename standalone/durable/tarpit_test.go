@@ -66,7 +66,7 @@ func (p *tarpit) calls() (begun, most int) {
 // and each is delivered.
 func TestTarpit(t *testing.T) {
 	t.Parallel()
-	const flood = 200
+	const flood = 120
 	w := setup(t)
 	receiver := &tarpit{release: make(chan struct{}), called: map[string]int{}}
 	w.Activities.Deliverer = receiver
