@@ -8,8 +8,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// beginWide is how many starts are under way at once: wider, Temporal takes no more
-// of them.
+// beginWide is how many starts are under way at once: with as many, a drain comes to
+// over four fifths of the rate of bare starts.
 const beginWide = 16
 
 // beginUnseen starts the tasks of which no run was ever seen, however many an
