@@ -108,6 +108,9 @@ type ReconcileStore interface {
 	StuckWebhooks(ctx context.Context, again time.Duration, limit int) ([]mediagate.WebhookRound, error)
 	ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int) ([]mediagate.Rescue, error)
 	AwaitChannels(ctx context.Context) ([]string, error)
+	// UnsettledTasks lists open tasks whose last attempt ended that long ago, and for
+	// whose run no signal is outstanding, after that id and in the order of their ids.
+	UnsettledTasks(ctx context.Context, olderThan time.Duration, after string, limit int) ([]string, error)
 	ParkedFor(ctx context.Context, reason mediagate.ParkReason, after string, limit int) ([]string, error)
 	DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, error)
 	SetSweep(ctx context.Context, due mediagate.Sweep, next time.Time) error

@@ -96,6 +96,18 @@ func TestD2Reconcile(t *testing.T) {
 			w.submitted()
 			w.Engine.Running = map[string]bool{taskID: true}
 		}, 2 * time.Minute, []string{channel}},
+		"an outcome that its run does not hear of": {func(w scene) {
+			w.submitted()
+			w.Engine.Running = map[string]bool{taskID: true}
+			_, err := w.Store.RecordOutcome(w.t.Context(), taskID, 1, activitytest.Success())
+			w.check(err)
+		}, 11 * time.Minute, []string{"wake " + taskID}},
+		"an outcome of a moment ago": {func(w scene) {
+			w.submitted()
+			w.Engine.Running = map[string]bool{taskID: true}
+			_, err := w.Store.RecordOutcome(w.t.Context(), taskID, 1, activitytest.Success())
+			w.check(err)
+		}, 9 * time.Minute, nil},
 		"a task that has ended": {func(w scene) {
 			_, _, err := w.Store.Settle(w.t.Context(), mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusCancelled})
 			w.check(err)

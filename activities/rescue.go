@@ -38,6 +38,21 @@ func (a *Activities) rescueTasks(ctx context.Context, t *tally) error {
 	})
 }
 
+// wakeUnsettled makes runs look at their rows whose attempt ended a while ago, and
+// that were told: an activity that outlived its own step may have heard it in their
+// place, or an operator reset them to a point before it without the signals. A run
+// that is still copying, or waits for its turn to, hears of nothing new.
+func (a *Activities) wakeUnsettled(ctx context.Context) error {
+	after := ""
+	return batches(ctx, func(ctx context.Context) ([]string, error) {
+		found, err := a.Store.UnsettledTasks(ctx, a.Settings.RescueEvery, after, passBatch)
+		if len(found) > 0 {
+			after = found[len(found)-1]
+		}
+		return found, err
+	}, a.Engine.SignalWake)
+}
+
 // replace reads the row once more, since a task may have ended while it waited
 // for its turn. One that ends after that loses a run that had only its callback
 // left to start, and the new run does that.

@@ -108,6 +108,17 @@ func (s *Store) OpenTasks(ctx context.Context, checkedBefore time.Time, after me
 	return looks, nil
 }
 
+// UnsettledTasks lists open tasks whose last attempt ended that long ago, and for
+// whose run no signal is outstanding, after that id and in the order of their ids.
+// A run of theirs is about to end them, or has lost what it heard.
+func (s *Store) UnsettledTasks(ctx context.Context, olderThan time.Duration, after string, limit int) ([]string, error) {
+	const unsettled = isOpen + ` AND parked_at IS NULL AND id > ?
+		AND EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = tasks.id AND a.ended_at < ? AND a.outcome IS NOT NULL
+			AND NOT EXISTS (SELECT 1 FROM attempts l WHERE l.task_id = a.task_id AND l.n > a.n))
+		AND NOT EXISTS (SELECT 1 FROM awaits w WHERE w.task_id = tasks.id)`
+	return s.texts(ctx, "list unsettled tasks", "SELECT id FROM tasks WHERE "+unsettled+" ORDER BY id LIMIT ?", after, s.ago(olderThan), limit)
+}
+
 // OldestOpen is when the oldest of the open tasks was created; zero where none
 // is open.
 func (s *Store) OldestOpen(ctx context.Context) (time.Time, error) {

@@ -227,6 +227,20 @@ func (s *Store) OpenTasks(ctx context.Context, checkedBefore time.Time, after me
 	return looks, nil
 }
 
+// UnsettledTasks lists open tasks whose last attempt ended a while ago, with no
+// signal outstanding.
+func (s *Store) UnsettledTasks(ctx context.Context, olderThan time.Duration, after string, limit int) ([]string, error) {
+	return s.find(ctx, "UnsettledTasks", limit, byID, func(r *record) bool {
+		id := r.task.ID
+		if r.task.Status.Terminal() || !r.task.ParkedAt.IsZero() || id <= after || len(r.attempts) == 0 ||
+			slices.ContainsFunc(s.awaits, func(w *awaitRow) bool { return w.TaskID == id }) {
+			return false
+		}
+		last := r.attempts[len(r.attempts)-1]
+		return last.Outcome != nil && s.clock().Sub(last.EndedAt) > olderThan
+	})
+}
+
 // OldestOpen is when the oldest open task was created.
 func (s *Store) OldestOpen(ctx context.Context) (oldest time.Time, err error) {
 	unlock, err := s.lock(ctx, "OldestOpen")

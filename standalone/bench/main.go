@@ -30,6 +30,7 @@ func main() {
 type options struct {
 	only    []string
 	quick   bool
+	long    bool
 	profile string
 	worker  bool // this process is the worker of another bench
 	api     bool // this process is the API of another bench
@@ -79,6 +80,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.quick, "quick", false, "shorter, with more noise: 1,000 waiting tasks instead of 10,000")
+	flags.BoolVar(&o.long, "long", false, "an hour of memory: 100,000 tasks through the standalone instead of 20,000")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the measurements to `FILE`, and of the worker and API processes to FILE.worker and FILE.api")
 	flags.BoolVar(&o.worker, "worker", false, "be the worker process of another bench, which writes the settings to the standard input")
 	flags.BoolVar(&o.api, "api", false, "be the API process of another bench, likewise")

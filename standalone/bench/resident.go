@@ -27,7 +27,10 @@ const (
 // half of the tasks. Its own caches fill with the first few thousand.
 func measureResident(ctx context.Context, m *machine, o options) (_ []row, err error) {
 	tasks := 20_000
-	if o.quick {
+	switch {
+	case o.long:
+		tasks = 100_000
+	case o.quick:
 		tasks = 5_000
 	}
 	s, err := m.startStandalone(ctx)

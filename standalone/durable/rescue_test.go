@@ -187,6 +187,39 @@ func TestD2WedgedRunIsReplaced(t *testing.T) {
 	}
 }
 
+// D2: a run that waits for what another activity has heard in its place, or an
+// operator's reset has left out, does not wait for its deadline.
+func TestD2LostSignalIsMadeGood(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Activities.Engine = w.engine
+	w.Activities.Settings.PassInterval, w.Activities.Settings.RescueEvery = 100*time.Millisecond, time.Second
+	task := w.NewVideo()
+	w.Store.Add(task)
+	b := &bench{world: w, task: task}
+	b.deploy()
+	b.ok(b.engine.Start(t.Context(), task))
+	b.eventually("the vendor has the job", func() error {
+		row, err := b.Store.Attempt(t.Context(), task.ID, 1)
+		if err == nil && row.State != mediagate.AttemptAccepted {
+			err = fmt.Errorf("it is %s", row.State)
+		}
+		return err
+	})
+	won, err := b.Store.RecordOutcome(t.Context(), task.ID, 1, activitytest.Success())
+	b.ok(err)
+	if !won {
+		t.Fatal("another outcome was there before")
+	}
+	b.eventually("the task is completed", func() error {
+		got, err := b.Store.TaskByID(t.Context(), task.ID)
+		if err == nil && got.Status != mediagate.StatusCompleted {
+			err = fmt.Errorf("it is %s", got.Status)
+		}
+		return err
+	})
+}
+
 // D2: a client that cancels does not wait for its task to be overdue: a run that
 // cannot go on takes no cancel, and is replaced once its workflow tasks have
 // failed for a while.

@@ -137,6 +137,43 @@ var reconcileTests = map[string]func(*bench){
 			same(b, "count", n, 3)
 		}
 	},
+	"D2 tasks whose attempt ended without an end are found": func(b *bench) {
+		p := b.newPayer(unit(20))
+		heard, unheard, parked, tried, settled := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		b.accepted(p, unit(1)) // still at the vendor
+		b.claim("c")
+		var ends []mediagate.PollResult
+		for _, id := range []string{heard, unheard, parked, tried, settled} {
+			end := b.quiet(id, time.Second)
+			end.Outcome = &failure
+			ends = append(ends, end)
+		}
+		b.store("c", ends...)
+		for _, id := range []string{heard, parked, tried, settled} {
+			b.noError(b.DropAwait(b.Context(), id, 1))
+		}
+		b.noError(b.Park(b.Context(), parked, mediagate.ParkStorage))
+		b.intent(tried, 2)
+		b.settle(failed(settled))
+		found := func(what, after string, want ...string) {
+			b.Helper()
+			got, err := b.UnsettledTasks(b.Context(), 10*time.Minute, after, 10)
+			b.noError(err)
+			same(b, what, append([]string{}, got...), append([]string{}, want...))
+		}
+		b.pass(10 * time.Minute)
+		found("not yet", "")
+		b.pass(time.Microsecond)
+		found("ten minutes after", "", heard)
+		found("beyond it", heard)
+		b.noError(b.Unpark(b.Context(), parked))
+		both := sorted([]string{heard, parked})
+		found("not parked any more", "", both...)
+		found("the next", both[0], both[1])
+		first, err := b.UnsettledTasks(b.Context(), 10*time.Minute, "", 1)
+		b.noError(err)
+		same(b, "as many as asked for", first, both[:1])
+	},
 	"the oldest open task is known": func(b *bench) {
 		p := b.newPayer(unit(10))
 		oldest := func(what string, want time.Time) {
