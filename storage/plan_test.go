@@ -63,9 +63,8 @@ func (n planNode) scans() bool {
 	return n.Type == "Seq Scan" || slices.ContainsFunc(n.Plans, planNode.scans)
 }
 
-// planOf carries a statement out and returns how. A plan is made for the values
-// that are given, or for any.
-func planOf(t *testing.T, conn *sql.Conn, l storage.Listing, mode string) planNode {
+// prepared is the call of a statement, prepared as the planner is to treat it.
+func prepared(t *testing.T, conn *sql.Conn, l storage.Listing, mode string) string {
 	t.Helper()
 	var text, values strings.Builder
 	for i, part := range strings.Split(l.Text, "?") {
@@ -92,13 +91,36 @@ func planOf(t *testing.T, conn *sql.Conn, l storage.Listing, mode string) planNo
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	call := ""
-	if len(l.Args) > 0 {
-		call = "(" + values.String() + ")"
+	if len(l.Args) == 0 {
+		return "EXECUTE list"
 	}
+	return "EXECUTE list(" + values.String() + ")"
+}
+
+// keepsPlan tells whether the planner, left to itself, comes to use one plan for all
+// values; it tries five for the values that are given.
+func keepsPlan(t *testing.T, conn *sql.Conn, l storage.Listing) (keeps bool) {
+	t.Helper()
+	call := prepared(t, conn, l, "auto")
+	for range 6 {
+		if _, err := conn.ExecContext(t.Context(), call); err != nil {
+			t.Fatalf("%s: %v", call, err)
+		}
+	}
+	if err := conn.QueryRowContext(t.Context(), "SELECT generic_plans > 0 FROM pg_prepared_statements WHERE name = 'list'").Scan(&keeps); err != nil {
+		t.Fatal(err)
+	}
+	return keeps
+}
+
+// planOf carries a statement out and returns how. A plan is made for the values
+// that are given, or for any.
+func planOf(t *testing.T, conn *sql.Conn, l storage.Listing, mode string) planNode {
+	t.Helper()
+	call := prepared(t, conn, l, mode)
 	var found []byte
-	if err := conn.QueryRowContext(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE list"+call).Scan(&found); err != nil {
-		t.Fatalf("%s: %v", text.String(), err)
+	if err := conn.QueryRowContext(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+call).Scan(&found); err != nil {
+		t.Fatalf("%s: %v", call, err)
 	}
 	var plans []struct{ Plan planNode }
 	if err := json.Unmarshal(found, &plans); err != nil {
@@ -179,6 +201,9 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 			check(name+" of "+account, custom, l, test.stretches)
 			if strings.Contains(l.Text, "LATERAL") {
 				check(name+" of "+account, generic, l, test.stretches)
+				if !keepsPlan(t, conn, l) {
+					t.Errorf("%s of %s: a plan is made each time", name, account)
+				}
 			}
 		}
 	}
