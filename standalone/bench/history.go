@@ -44,6 +44,7 @@ var historyAwaits = []string{
 // past is an installation with a history.
 type past struct {
 	*gateway
+	stage  *stage
 	tasks  int64
 	read   string // a task in the middle
 	oldest string // the time of the third task
@@ -62,6 +63,9 @@ func (m *machine) installPast(ctx context.Context, name string, tasks int64) (p 
 			err = errors.Join(err, p.close())
 		}
 	}()
+	if p.stage, err = newStage(p.gateway); err != nil {
+		return p, err
+	}
 	db, err := sql.Open("pgx", p.Config.DatabaseURL)
 	if err != nil {
 		return p, err
@@ -152,8 +156,12 @@ func measureHistory(ctx context.Context, m *machine, o options) (_ []row, err er
 		{"ledger, page in the middle", ledger(func(p *past) string { return "?after=" + p.entry })},
 		{"ledger of a task", ledger(func(p *past) string { return "?task=" + p.read })},
 		{"claim of 10 due rows", func(ctx context.Context, p *past) error { return p.claim(ctx) }},
-		{"submit", func(ctx context.Context, p *past) error {
-			_, err := p.post(ctx, videoPath, []byte(videoBody), nil)
+		{"transaction of a submit", func(ctx context.Context, p *past) error {
+			_, err := p.stage.pending(ctx)
+			return err
+		}},
+		{"all transactions of a task", func(ctx context.Context, p *past) error {
+			_, err := p.stage.completed(ctx)
 			return err
 		}},
 	} {
