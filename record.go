@@ -51,7 +51,12 @@ type Settlement struct {
 	WebhookBody    []byte // nil when nothing is to be sent
 	WithoutInputs  []byte // WebhookBody of an account whose inputs are erased
 	WithoutOutcome bool   // given up for want of the attempt's outcome: one that is on record prevents it
-	UnlessOrdered  bool   // an operator's fail that is on record prevents it, taken or not
+	// UnlessOvertaken is of an end that the task's run has not decided on: an operator's
+	// fail that is on record prevents it, taken or not, and so does a later attempt.
+	UnlessOvertaken bool
+	// RunUntold is of one that the run does not know of: the signal that is outstanding
+	// for its attempt stays.
+	RunUntold bool
 }
 
 // Sweep is a look for files of an ended task that it does not show. Again is when

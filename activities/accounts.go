@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
@@ -9,6 +10,10 @@ import (
 
 // signalWidth is how many workflows are signalled at once.
 const signalWidth = 16
+
+// finishPatience is how long the tasks of a batch wait for their turn to be ended
+// before their runs are told.
+const finishPatience = time.Second
 
 // accounts are the vendor accounts of this worker, all activities the same.
 func (a *Activities) accounts() *channel.Accounts {
@@ -24,21 +29,44 @@ func (a *Activities) accounts() *channel.Accounts {
 // signals is the engine as the vendor accounts see it.
 type signals struct{ *Activities }
 
-// SignalEnded tells the workflows that their attempt's waiting is over. A
-// signal that fails stays outstanding: the row comes up again. A task that has no
-// run to be told, since somebody terminated it, gets one, which reads the row: the
-// reconciler's next look at it may be minutes away.
-func (s signals) SignalEnded(ctx context.Context, rows []mediagate.Await) {
+// SignalEnded tells the workflows that their attempt's waiting is over. Tasks that
+// files alone keep from their end are ended first, where that is quick and there is
+// room for it, the first time only; see finishEnded. A signal that fails stays
+// outstanding: the row comes up again.
+func (s signals) SignalEnded(ctx context.Context, rows []mediagate.Await, fresh bool) {
+	began := time.Now()
 	_ = each(ctx, rows, signalWidth, func(row mediagate.Await) error {
-		runs, err := s.Engine.SignalUpstream(ctx, row.TaskID, row.N)
-		if err == nil && !runs {
-			_, err = s.ensure(ctx, row.TaskID)
+		if fresh {
+			s.finishEnded(ctx, row, finishPatience-time.Since(began))
 		}
-		if err != nil {
-			s.Logger.WarnContext(ctx, "workflow not signalled", "channel", row.Channel, "task", row.TaskID, "error", err)
-		}
-		return err
+		return s.signalEnded(ctx, row)
 	})
+}
+
+// signalEnded tells one. A task that has no run to be told, since somebody terminated
+// it, gets one, which reads the row: the reconciler's next look at it may be minutes
+// away. One that has ended needs none.
+func (s signals) signalEnded(ctx context.Context, row mediagate.Await) error {
+	runs, err := s.Engine.SignalUpstream(ctx, row.TaskID, row.N)
+	if err == nil && !runs {
+		err = s.withoutRun(ctx, row)
+	}
+	if err != nil {
+		s.Logger.WarnContext(ctx, "workflow not signalled", "channel", row.Channel, "task", row.TaskID, "error", err)
+	}
+	return err
+}
+
+func (s signals) withoutRun(ctx context.Context, row mediagate.Await) error {
+	task, err := s.Store.TaskByID(ctx, row.TaskID)
+	switch {
+	case err != nil:
+		return err
+	case task.Status.Terminal():
+		return s.Store.DropAwait(ctx, row.TaskID, row.N)
+	}
+	_, err = s.Engine.Ensure(ctx, task)
+	return err
 }
 
 // SignalSlot tells the workflows that a slot is theirs. A signal that fails

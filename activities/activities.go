@@ -111,6 +111,9 @@ type ReconcileStore interface {
 	// UnsettledTasks lists open tasks whose last attempt ended that long ago, and for
 	// whose run no signal is outstanding, after that id and in the order of their ids.
 	UnsettledTasks(ctx context.Context, olderThan time.Duration, after string, limit int) ([]string, error)
+	// UntoldEnds lists tasks that ended that long ago, and whose run has not heard of
+	// it, likewise.
+	UntoldEnds(ctx context.Context, olderThan time.Duration, after string, limit int) ([]string, error)
 	ParkedFor(ctx context.Context, reason mediagate.ParkReason, after string, limit int) ([]string, error)
 	DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, error)
 	SetSweep(ctx context.Context, due mediagate.Sweep, next time.Time) error
@@ -314,6 +317,7 @@ type Activities struct {
 	places     channel.Places // of calls that make jobs
 	looking    channel.Places // of looks for a channel
 	mirrors    channel.Places // of copies, by provider
+	finishers  channel.Places // of ends before a run is told, by channel
 	delivering webhook.Places // of attempts at callbacks
 	silences   silences
 }

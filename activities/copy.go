@@ -19,6 +19,8 @@ const (
 	// copyLook is the pause between two looks at the row of a task whose
 	// files are being copied.
 	copyLook = 5 * time.Second
+	// aloneAtMost is at how many looks in a row a brief copy may be alone.
+	aloneAtMost = 1
 	// copyRest is how long a copy that was stopped may take to clean up.
 	copyRest = 15 * time.Second
 )
@@ -27,6 +29,7 @@ const (
 var (
 	errCopyMoot    = errors.New("nobody needs the copy any more")
 	errCopyStopped = errors.New("the worker stops")
+	errCopyAlone   = &mediagate.Error{Kind: mediagate.KindTransient, Message: "nobody waited for the copy"} // who joins it at that moment tries again
 )
 
 // progress is how far a copy has come, for who looks on.
@@ -50,6 +53,8 @@ type copying struct {
 	done  chan struct{}
 	err   error // once done is closed
 	users atomic.Int32
+	brief atomic.Bool // it was begun for a task whose step may begin anywhere
+	try   int32       // which one this is of those of the step; see dispensable
 }
 
 // copies are those under way in this process, by attempt.
@@ -92,44 +97,77 @@ func (c *copies) end(key AttemptArgs, one *copying, err error) {
 // waits for the copy that does. It ends early with ctx, and the copy with it
 // where ctx says that nobody wants it. It returns errNoPlace when no place of the
 // provider's falls free while patience lasts.
-func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row mediagate.Attempt, patience time.Duration) error {
-	key := AttemptArgs{TaskID: task.ID, N: row.N}
-	var one *copying
-	var leave func()
-	for joined, waited := false, time.Duration(0); !joined; waited += lookForPlace {
-		one, leave, joined = a.copies.join(key, func(one *copying) bool { return a.beginCopy(ctx, task, row, one) })
-		switch {
-		case joined:
-		case waited >= patience:
-			return errNoPlace
-		default:
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(lookForPlace):
-			}
-		}
+func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row mediagate.Attempt, try int32, patience time.Duration) error {
+	one, leave, err := a.joinCopy(ctx, task, row, patience, func(one *copying) { one.try = try })
+	if err != nil {
+		return err
 	}
 	defer leave()
+	one.brief.Store(false)
 	// A cancel arrives by a heartbeat, which must therefore not wait for bytes;
 	// that none come is noticed by the source.
 	turned := turnedAway(ctx)
 	defer heartbeat(ctx, func() []any { return one.details(turned) })()
+	return one.wait(ctx)
+}
+
+// copyBriefly does what copyFiles does, if there is a place at this moment, for who
+// is no step of the task's run. Once it has given up, with ctx, the copy goes on for a
+// while: the step may join it, or have begun another one elsewhere.
+func (a *Activities) copyBriefly(ctx context.Context, task mediagate.Task, row mediagate.Attempt) error {
+	one, leave, err := a.joinCopy(ctx, task, row, 0, func(one *copying) {
+		one.try = 1
+		one.brief.Store(true)
+	})
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return one.wait(ctx)
+}
+
+// joinCopy joins the copy of the attempt, which it begins if none is under way.
+func (a *Activities) joinCopy(
+	ctx context.Context, task mediagate.Task, row mediagate.Attempt, patience time.Duration, first func(*copying),
+) (one *copying, leave func(), err error) {
+	key := AttemptArgs{TaskID: task.ID, N: row.N}
+	for waited := time.Duration(0); ; waited += lookForPlace {
+		one, leave, joined := a.copies.join(key, func(one *copying) bool {
+			first(one)
+			return a.beginCopy(ctx, task, row, one)
+		})
+		switch {
+		case joined:
+			return one, leave, nil
+		case waited >= patience:
+			return nil, nil, errNoPlace
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(lookForPlace):
+		}
+	}
+}
+
+// wait waits for the copy's end, or that of ctx, and stops the copy where ctx says
+// that nobody wants it.
+func (c *copying) wait(ctx context.Context) error {
 	select {
-	case <-one.done:
-		return one.err
+	case <-c.done:
+		return c.err
 	case <-ctx.Done():
 	}
 	cause := context.Cause(ctx)
 	switch {
 	case temporal.IsCanceledError(cause):
-		one.stop(errCopyMoot)
+		c.stop(errCopyMoot)
 	case errors.Is(cause, worker.ErrWorkerShutdown), errors.Is(cause, context.Canceled):
-		one.stop(errCopyStopped)
+		c.stop(errCopyStopped)
 	default:
 		return &mediagate.Error{Kind: mediagate.KindTransient, Message: "Temporal was lost while a file was copied", Err: cause}
 	}
-	<-one.done
+	<-c.done
 	return ctx.Err()
 }
 
@@ -162,7 +200,7 @@ func (a *Activities) beginCopy(ctx context.Context, task mediagate.Task, row med
 		cause := context.Cause(ctx)
 		one.stop(nil)
 		watching.Wait()
-		if errors.Is(cause, errCopyMoot) || errors.Is(cause, errCopyStopped) {
+		if errors.Is(cause, errCopyMoot) || errors.Is(cause, errCopyStopped) || errors.Is(cause, errCopyAlone) {
 			err = cause
 		}
 		if errors.Is(cause, errCopyMoot) {
@@ -173,7 +211,7 @@ func (a *Activities) beginCopy(ctx context.Context, task mediagate.Task, row med
 }
 
 func (a *Activities) copyAndStore(ctx context.Context, task mediagate.Task, row mediagate.Attempt, one *copying) error {
-	results, err := a.mirrorAll(ctx, task, row, &one.progress)
+	results, err := a.mirrorAll(ctx, task, row, one)
 	if err != nil {
 		return err
 	}
@@ -196,10 +234,12 @@ func (a *Activities) dropManifests(ctx context.Context, taskID string, n int, re
 // watchCopy stops a copy that the rows have no use for: its task has ended or
 // is to be cancelled, or somebody else has stored the files. So one that no
 // activity waits for any more hears of it as well. Where the worker stops, it
-// gets no grace time either.
+// gets no grace time either. A brief one that no step has joined at two looks in a
+// row is taken to be made elsewhere.
 func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, key AttemptArgs, one *copying) {
 	tick := time.NewTicker(copyLook)
 	defer tick.Stop()
+	alone := 0
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -213,6 +253,13 @@ func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, ke
 		case <-tick.C:
 			if a.copyUnwanted(ctx, key) {
 				one.stop(errCopyMoot)
+				return
+			}
+			if alone++; one.users.Load() > 0 || !one.brief.Load() {
+				alone = 0
+			}
+			if alone > aloneAtMost {
+				one.stop(errCopyAlone)
 				return
 			}
 		}

@@ -287,11 +287,13 @@ func loaded(d *tending, id string) (activity, args any) {
 	return d.Activities.LoadTask, activities.LoadArgs{TaskID: id}
 }
 
-// D1: an outcome whose run was terminated starts another at once.
+// D1: an outcome whose run was terminated, and whose task has more to come, starts
+// another at once.
 func TestOutcomeWithoutARunStartsOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newTending(t, 1)
+		d.Activities.Settings.QuickCopy = 0
 		d.Engine.Gone = map[string]bool{"task-0": true}
 		d.Async.End("task-0", activitytest.Success())
 		d.begin()

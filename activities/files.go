@@ -32,13 +32,13 @@ type files struct {
 	gone      error
 	media     []mediagate.Media
 	refreshed bool // the links were asked for once more
-	copied    *progress
+	copied    *copying
 	patience  time.Duration // left of extraPatience
 }
 
 // mirrorAll copies what the task is about, and makes of it what is to be made,
 // before what comes along.
-func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress) ([]mediagate.Result, error) {
+func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *copying) ([]mediagate.Result, error) {
 	f := &files{Activities: a, task: task, row: row, media: row.Outcome.Media, copied: copied, patience: extraPatience}
 	f.channel, f.gone = a.accounts().Proven(ctx, row)
 	if len(f.media) > mostFiles {
@@ -89,7 +89,7 @@ func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, err
 	if staleLink(err) && f.refresh(ctx) {
 		results, err = f.obtain(ctx, position)
 	}
-	role, try := f.media[position].Role, mirrorTry(ctx)
+	role, try := f.media[position].Role, f.copied.try
 	if f.patience <= 0 {
 		try = extraTries
 	}

@@ -2,6 +2,9 @@ package activities
 
 import (
 	"context"
+	"time"
+
+	"go.temporal.io/sdk/activity"
 
 	"github.com/mediagate/mediagate"
 )
@@ -22,7 +25,7 @@ func (a *Activities) finish(ctx context.Context, task mediagate.Task, n int) (me
 	}
 	copying, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)
 	defer cancel()
-	switch err := a.copyFiles(copying, task, row, 0); {
+	switch err := a.copyFiles(copying, task, row, 1, 0); {
 	case ctx.Err() != nil:
 		return mediagate.Story{}, ctx.Err()
 	case err != nil:
@@ -36,4 +39,49 @@ func (a *Activities) finish(ctx context.Context, task mediagate.Task, n int) (me
 func (a *Activities) mayFinish(ctx context.Context, st mediagate.Story, n int) bool {
 	return a.Settings.QuickCopy > 0 && !runIs(ctx, BeforeOneStep) && st.N == n && st.Succeeded && !st.Mirrored &&
 		!st.Status.Terminal() && !st.CancelRequested && st.ParkReason == "" && st.ModalUntil.IsZero()
+}
+
+// finishEnded does so for an attempt that has just ended at its vendor, before its
+// run is told: a run that finds its task ended has no more steps to take. The signal
+// stays outstanding until the run has heard it, as ever. What is not done in time, or
+// cannot be, the run finds as it was; so does one that goes on meanwhile, for a cancel
+// or a command, and what it decides prevents the end here.
+func (a *Activities) finishEnded(ctx context.Context, ended mediagate.Await, patience time.Duration) {
+	place, ok := a.finishers.Await(ctx, ended.Channel, a.Settings.CopiesAtOnce, patience)
+	if !ok {
+		return
+	}
+	defer place.Leave()
+	if err := a.tryFinish(ctx, ended); err != nil && ctx.Err() == nil {
+		a.Logger.DebugContext(ctx, "a task's end is left to its run", "task", ended.TaskID, "attempt", ended.N, "error", err)
+	}
+}
+
+func (a *Activities) tryFinish(ctx context.Context, ended mediagate.Await) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = mediagate.Panicked(p)
+		}
+	}()
+	ctx, cancel := untilStopped(ctx, activity.GetWorkerStopChannel(ctx))
+	defer cancel()
+	ctx, cancel = context.WithTimeout(ctx, a.Settings.QuickCopy)
+	defer cancel()
+	st, err := a.glance(ctx, ended.TaskID)
+	if err != nil || !a.mayFinish(ctx, st, ended.N) {
+		return err
+	}
+	row, err := a.Store.Attempt(ctx, ended.TaskID, ended.N)
+	if err != nil {
+		return err
+	}
+	task, err := a.Store.TaskByID(ctx, ended.TaskID)
+	if err != nil {
+		return err
+	}
+	if err := a.copyBriefly(ctx, task, row); err != nil {
+		return err
+	}
+	_, err = a.settle(ctx, SettleArgs{TaskID: task.ID, N: ended.N, Status: mediagate.StatusCompleted}, settling{unlessOvertaken: true, runUntold: true})
+	return err
 }

@@ -56,7 +56,7 @@ func (a *Activities) MirrorResult(ctx context.Context, in MirrorArgs) (mediagate
 	if row.Mirrored() {
 		return a.complete(ctx, in)
 	}
-	err = a.copyFiles(ctx, task, row, a.Settings.CopyWait)
+	err = a.copyFiles(ctx, task, row, mirrorTry(ctx), a.Settings.CopyWait)
 	if errors.Is(err, errNoPlace) {
 		return mediagate.Story{}, a.fail(ctx, noPlace(ctx))
 	}

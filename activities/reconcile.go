@@ -179,6 +179,7 @@ func (a *Activities) concerns(t *tally) []concern {
 		{rarely, func(ctx context.Context) error { return a.rescueRounds(ctx, t) }},
 		{rarely, func(ctx context.Context) error { return a.rescueTasks(ctx, t) }},
 		{a.Settings.RescueEvery, a.wakeUnsettled},
+		{rarely, func(ctx context.Context) error { return a.rescueUntold(ctx, t) }},
 		{rarely, limited(a.Store.EndSlots)},
 		{often, func(ctx context.Context) error {
 			return batches(ctx, func(ctx context.Context) ([]mediagate.WebhookRound, error) {

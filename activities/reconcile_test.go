@@ -50,6 +50,22 @@ func (s scene) check(err error) {
 	}
 }
 
+// ended is a task whose job's end is on record, and then its own.
+func (s scene) ended(end mediagate.Settlement) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	epoch, err := s.Store.BeginEpoch(ctx, activitytest.AsyncChannel)
+	s.check(err)
+	time.Sleep(time.Minute)
+	rows, err := s.Store.ClaimDue(ctx, activitytest.AsyncChannel, epoch, "claim", time.Minute, 1)
+	s.check(err)
+	outcome := activitytest.Success()
+	_, err = s.Store.StorePolls(ctx, activitytest.AsyncChannel, "claim", []mediagate.PollResult{{TaskID: rows[0].TaskID, N: rows[0].N, Outcome: &outcome}})
+	s.check(err)
+	_, _, err = s.Store.Settle(ctx, end)
+	s.check(err)
+}
+
 func (s scene) submitted() {
 	s.t.Helper()
 	_, err := newEnv(s.World).ExecuteActivity(s.Activities.SubmitJob, first())
@@ -102,6 +118,16 @@ func TestD2Reconcile(t *testing.T) {
 			_, err := w.Store.RecordOutcome(w.t.Context(), taskID, 1, activitytest.Success())
 			w.check(err)
 		}, 11 * time.Minute, []string{"wake " + taskID}},
+		"an end that its run does not hear of": {func(w scene) {
+			w.submitted()
+			w.Engine.Running = map[string]bool{taskID: true}
+			w.ended(mediagate.Settlement{TaskID: taskID, N: 1, Status: mediagate.StatusCompleted, RunUntold: true})
+		}, 11 * time.Minute, []string{"replace " + taskID, channel}},
+		"an end of a moment ago": {func(w scene) {
+			w.submitted()
+			w.Engine.Running = map[string]bool{taskID: true}
+			w.ended(mediagate.Settlement{TaskID: taskID, N: 1, Status: mediagate.StatusCompleted, RunUntold: true})
+		}, 9 * time.Minute, []string{channel}},
 		"an outcome of a moment ago": {func(w scene) {
 			w.submitted()
 			w.Engine.Running = map[string]bool{taskID: true}

@@ -43,14 +43,41 @@ func (a *Activities) rescueTasks(ctx context.Context, t *tally) error {
 // place, or an operator reset them to a point before it without the signals. A run
 // that is still copying, or waits for its turn to, hears of nothing new.
 func (a *Activities) wakeUnsettled(ctx context.Context) error {
+	return a.byID(ctx, a.Store.UnsettledTasks, a.Engine.SignalWake)
+}
+
+// rescueUntold replaces runs that do not hear that their task has ended: one that is
+// blocked, or whose workflow tasks fail, would be signalled for ever.
+func (a *Activities) rescueUntold(ctx context.Context, t *tally) error {
+	return a.byID(ctx, a.Store.UntoldEnds, func(ctx context.Context, id string) error {
+		task, err := a.Store.TaskByID(ctx, id)
+		if err != nil {
+			return err
+		}
+		started, err := a.Engine.Replace(ctx, task, fmt.Sprintf(
+			"mediagate's reconciler: the task ended at %s, but this run has not heard of it. A new run goes on from the database", clock(task.EndedAt)))
+		if started {
+			t.add(func(r *PassReport) { r.Replaced++ })
+			a.Logger.WarnContext(ctx, "replaced the run of a task that had ended", "task", id, "ended", clock(task.EndedAt))
+		}
+		return err
+	})
+}
+
+// byID does something about all tasks that are found to be in that state for as long
+// as a run may take to hear of it.
+func (a *Activities) byID(
+	ctx context.Context, find func(ctx context.Context, olderThan time.Duration, after string, limit int) ([]string, error),
+	do func(ctx context.Context, id string) error,
+) error {
 	after := ""
 	return batches(ctx, func(ctx context.Context) ([]string, error) {
-		found, err := a.Store.UnsettledTasks(ctx, a.Settings.RescueEvery, after, passBatch)
+		found, err := find(ctx, a.Settings.RescueEvery, after, passBatch)
 		if len(found) > 0 {
 			after = found[len(found)-1]
 		}
 		return found, err
-	}, a.Engine.SignalWake)
+	}, do)
 }
 
 // replace reads the row once more, since a task may have ended while it waited

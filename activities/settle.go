@@ -27,7 +27,7 @@ type SettleArgs struct {
 // one that was given up though its attempt's end is on record; the story that
 // comes back tells (D13).
 func (a *Activities) Settle(ctx context.Context, in SettleArgs) (mediagate.Story, error) {
-	st, err := a.settle(ctx, in, false)
+	st, err := a.settle(ctx, in, settling{})
 	return st, a.fail(ctx, err)
 }
 
@@ -45,9 +45,9 @@ func (a *Activities) complete(ctx context.Context, in MirrorArgs) (mediagate.Sto
 		return a.story(ctx, in.TaskID)
 	}
 	defer heartbeat(ctx, noDetails)()
-	settling, cancel := context.WithTimeout(ctx, settlePatience)
+	patient, cancel := context.WithTimeout(ctx, settlePatience)
 	defer cancel()
-	st, err := a.settle(settling, SettleArgs{TaskID: in.TaskID, N: in.N, Status: mediagate.StatusCompleted}, true)
+	st, err := a.settle(patient, SettleArgs{TaskID: in.TaskID, N: in.N, Status: mediagate.StatusCompleted}, settling{unlessOvertaken: true})
 	switch {
 	case err == nil:
 		return st, nil
@@ -58,14 +58,23 @@ func (a *Activities) complete(ctx context.Context, in MirrorArgs) (mediagate.Sto
 	return a.story(ctx, in.TaskID)
 }
 
-// settle returns errors as they are. Where the end is one that an operator's fail
-// may prevent, unlessOrdered says so.
-func (a *Activities) settle(ctx context.Context, in SettleArgs, unlessOrdered bool) (mediagate.Story, error) {
+// settling is how an end is to be stored that its run did not decide on; see
+// mediagate.Settlement.
+type settling struct {
+	unlessOvertaken bool
+	runUntold       bool
+}
+
+// settle returns errors as they are.
+func (a *Activities) settle(ctx context.Context, in SettleArgs, how settling) (mediagate.Story, error) {
 	task, err := a.Store.TaskByID(ctx, in.TaskID)
 	if err != nil {
 		return mediagate.Story{}, err
 	}
 	if task.Status.Terminal() {
+		if how.runUntold {
+			return a.glance(ctx, in.TaskID)
+		}
 		return a.readStory(ctx, in.TaskID)
 	}
 	if in.WithoutOutcome && task.Modal.State == mediagate.ModalWaiting && runIs(ctx, BeforeModal) {
@@ -92,7 +101,7 @@ func (a *Activities) settle(ctx context.Context, in SettleArgs, unlessOrdered bo
 	}
 	end := mediagate.Settlement{
 		TaskID: in.TaskID, AccountID: task.AccountID, N: in.N, Status: in.Status, Failure: failure, WithoutOutcome: in.WithoutOutcome,
-		UnlessOrdered: unlessOrdered, EndedAt: a.Now().UTC().Truncate(time.Microsecond),
+		UnlessOvertaken: how.unlessOvertaken, RunUntold: how.runUntold, EndedAt: a.Now().UTC().Truncate(time.Microsecond),
 	}
 	if in.Status == mediagate.StatusCompleted {
 		if err := a.price(ctx, task, &end); err != nil {
@@ -115,6 +124,9 @@ func (a *Activities) settle(ctx context.Context, in SettleArgs, unlessOrdered bo
 	}
 	if st.Status.Terminal() {
 		a.dropUploads(ctx, task)
+	}
+	if how.runUntold {
+		return st, nil
 	}
 	return st, a.heard(ctx, in.TaskID, st)
 }

@@ -65,7 +65,9 @@ type GrantStore interface {
 // a row whose signal is outstanding comes up again, and a parked step is tried again
 // by itself.
 type Workflows interface {
-	SignalEnded(ctx context.Context, rows []mediagate.Await)
+	// SignalEnded tells of attempts that have ended. Of fresh ones it tells for the first
+	// time, and may take seconds to bring their tasks to the end.
+	SignalEnded(ctx context.Context, rows []mediagate.Await, fresh bool)
 	SignalSlot(ctx context.Context, channel string, rows []mediagate.Queued)
 	SignalWake(ctx context.Context, channel string, taskIDs []string)
 }

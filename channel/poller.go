@@ -49,6 +49,7 @@ type Poller struct {
 	epoch   int64
 	pace    *pace
 	width   chan struct{} // holds one for each call under way
+	batches sync.WaitGroup
 	log     *slog.Logger
 
 	complaints complaints
@@ -111,11 +112,10 @@ func (p *Poller) Beat() (Beat, bool) {
 // other.
 func (p *Poller) Run(ctx, calls context.Context) error {
 	calls, cancel := context.WithCancel(calls)
-	var batches sync.WaitGroup
-	defer batches.Wait()
+	defer p.batches.Wait()
 	defer cancel()
 	failed := make(chan error, 1)
-	batches.Go(func() {
+	p.batches.Go(func() {
 		if err := p.grant(ctx, calls); err != nil {
 			select {
 			case failed <- err:
@@ -141,7 +141,7 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 			}
 			if len(rows) > 0 {
 				p.queued.Add(int64(len(rows)))
-				batches.Go(func() {
+				p.batches.Go(func() {
 					if err := p.poll(ctx, calls, rows); err != nil {
 						select {
 						case failed <- err:
@@ -310,8 +310,16 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 	group.Wait()
 	close(results)
 	err := <-stored
-	p.Workflows.SignalEnded(ctx, unsignalled)
+	p.signal(ctx, unsignalled, false)
 	return err
+}
+
+// signal tells the workflows of a batch, which may take its time: what comes next does
+// not wait for it.
+func (p *Poller) signal(ctx context.Context, rows []mediagate.Await, fresh bool) {
+	if len(rows) > 0 {
+		p.batches.Go(func() { p.Workflows.SignalEnded(ctx, rows, fresh) })
+	}
 }
 
 // sort tells apart the rows that are asked for, those that only a signal is
@@ -363,7 +371,7 @@ func (p *Poller) store(ctx context.Context, claim string, results <-chan mediaga
 			}
 			failpoint.Hit(failpoint.OutcomeStored)
 			p.free()
-			p.Workflows.SignalEnded(ctx, ended)
+			p.signal(ctx, ended, true)
 		}
 	}
 }

@@ -119,6 +119,13 @@ func (s *Store) UnsettledTasks(ctx context.Context, olderThan time.Duration, aft
 	return s.texts(ctx, "list unsettled tasks", "SELECT id FROM tasks WHERE "+unsettled+" ORDER BY id LIMIT ?", after, s.ago(olderThan), limit)
 }
 
+// UntoldEnds lists tasks that ended that long ago, and whose run has not heard of it,
+// after that id and in the order of their ids.
+func (s *Store) UntoldEnds(ctx context.Context, olderThan time.Duration, after string, limit int) ([]string, error) {
+	return s.texts(ctx, "list ends that no run has heard of", `SELECT DISTINCT t.id FROM awaits w JOIN tasks t ON t.id = w.task_id
+		WHERE w.owed AND NOT t.`+isOpen+` AND t.ended_at < ? AND t.id > ? ORDER BY t.id LIMIT ?`, s.ago(olderThan), after, limit)
+}
+
 // OldestOpen is when the oldest of the open tasks was created; zero where none
 // is open.
 func (s *Store) OldestOpen(ctx context.Context) (time.Time, error) {

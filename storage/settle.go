@@ -27,8 +27,8 @@ const aSyncRoute = `%"sync":true%`
 // none, a cost above the hold or without success, a failure without reason.
 // One that is given up for want of an outcome stays open when there is one, or
 // when the vendor has come to wait for the client.
-// One that is to end unless an operator ordered otherwise stays open where a fail
-// is on record.
+// One whose run has not decided on the end stays open where an operator's fail is on
+// record, or a later attempt.
 // A task whose client was promised a cancel does not complete: it ends as
 // cancelled, and costs nothing. Where its account wishes that, its inputs are
 // erased.
@@ -54,14 +54,16 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (story med
 			return err
 		}
 		known = known || end.WithoutOutcome && task.ArtState == mediagate.ModalWaiting
-		ordered, err := failOrdered(tx, end)
+		overtaken, err := overtaken(tx, end)
 		if err != nil {
 			return err
 		}
-		if !task.Status.Terminal() && !known && !ordered {
+		if !task.Status.Terminal() && !known && !overtaken {
 			won = true
 			if end.Status == mediagate.StatusCompleted && !task.CancelRequestedAt.IsZero() {
-				end = mediagate.Settlement{TaskID: end.TaskID, AccountID: end.AccountID, N: end.N, Status: mediagate.StatusCancelled, EndedAt: end.EndedAt}
+				end = mediagate.Settlement{
+					TaskID: end.TaskID, AccountID: end.AccountID, N: end.N, Status: mediagate.StatusCancelled, EndedAt: end.EndedAt, RunUntold: end.RunUntold,
+				}
 			}
 			if err := s.end(tx, task, end); err != nil {
 				return err
@@ -86,13 +88,14 @@ func outcomeOnRecord(tx *gorm.DB, end mediagate.Settlement) (bool, error) {
 	return row != nil, err
 }
 
-// failOrdered reports that an operator ordered another end than the one that was
-// to come without such an order.
-func failOrdered(tx *gorm.DB, end mediagate.Settlement) (bool, error) {
-	if !end.UnlessOrdered {
+// overtaken reports that something else came of the task than the end for which
+// nothing else was to have come.
+func overtaken(tx *gorm.DB, end mediagate.Settlement) (bool, error) {
+	if !end.UnlessOvertaken {
 		return false, nil
 	}
-	row, err := one[struct{ ID string }](tx, "SELECT id FROM actions WHERE task_id = ? AND action = ? LIMIT 1", end.TaskID, mediagate.ActionFail)
+	row, err := one[struct{ ID string }](tx, `SELECT id FROM actions WHERE task_id = ? AND action = ?
+		UNION ALL SELECT task_id FROM attempts WHERE task_id = ? AND n > ? LIMIT 1`, end.TaskID, mediagate.ActionFail, end.TaskID, end.N)
 	return row != nil, err
 }
 
@@ -161,7 +164,7 @@ func (s *Store) end(tx *gorm.DB, task lockedTask, end mediagate.Settlement) erro
 			return err
 		}
 	}
-	if _, err := exec(tx, "DELETE FROM awaits WHERE task_id = ?", task.ID); err != nil {
+	if _, err := exec(tx, "DELETE FROM awaits WHERE task_id = ? AND NOT (owed AND ?)", task.ID, end.RunUntold); err != nil {
 		return err
 	}
 	if !task.QueuedAt.IsZero() {

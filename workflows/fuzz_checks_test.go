@@ -116,7 +116,7 @@ func (p *play) look() {
 		p.violate("D10: the deadline went back from %v to %v", before.DeadlineAt.Sub(start), t.DeadlineAt.Sub(start))
 	case !t.Status.Terminal() && (deadline.Before(least.Add(-rounded)) || deadline.After(most.Add(rounded))):
 		p.violate("D10: the deadline is %v, where it may be from %v to %v", deadline.Sub(start), least.Sub(start), most.Sub(start))
-	case t.Status.Terminal() && len(p.Store.Awaits()) > 0:
+	case t.Status.Terminal() && slices.ContainsFunc(p.Store.Awaits(), func(w mediagate.Await) bool { return !w.Ended }):
 		p.violate("D5: a row waits though the task has ended")
 	}
 }

@@ -460,7 +460,8 @@ func (p *play) reconciling(ctx workflow.Context) {
 			since = t.ParkedAt.Add(patience)
 		}
 		overdue := since.Add(p.Activities.Settings.OverdueAfter).Before(p.env.Now())
-		if open && (idle || untaken || overdue || !t.CancelRequestedAt.IsZero()) || pending {
+		untold := !open && t.EndedAt.Add(p.Activities.Settings.RescueEvery).Before(p.env.Now()) && len(p.Store.Awaits()) > 0
+		if untold || open && (idle || untaken || overdue || !t.CancelRequestedAt.IsZero()) || pending {
 			p.pass(ctx, (*passes).Reconcile)
 		}
 	}
@@ -581,7 +582,9 @@ func (e *prompter) SignalUpstream(_ context.Context, _ string, n int) (bool, err
 	}
 	e.p.note("the channel signals the end of attempt %d", n)
 	e.p.signal(workflows.SignalUpstream, n)
-	return true, nil
+	e.p.mu.Lock()
+	defer e.p.mu.Unlock()
+	return e.p.alive, nil
 }
 
 func (e *prompter) SignalSlot(_ context.Context, id string, n int) error {

@@ -27,9 +27,9 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 		(end.Failure != nil) != (end.Status == mediagate.StatusFailed):
 		return mediagate.Story{}, false, mediagate.Errorf(mediagate.KindInternal, "an end that cannot be: %+v", end)
 	}
-	if end.UnlessOrdered && slices.ContainsFunc(s.actions, func(a *mediagate.Action) bool {
+	if end.UnlessOvertaken && (len(r.attempts) > end.N || slices.ContainsFunc(s.actions, func(a *mediagate.Action) bool {
 		return a.TaskID == end.TaskID && a.Action == mediagate.ActionFail
-	}) {
+	})) {
 		return s.story(end.TaskID), false, nil
 	}
 	if end.WithoutOutcome && r.task.Modal.State == mediagate.ModalWaiting {
@@ -39,7 +39,9 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 		return s.story(end.TaskID), false, nil
 	}
 	if end.Status == mediagate.StatusCompleted && !r.task.CancelRequestedAt.IsZero() { // the client was promised a cancel
-		end = mediagate.Settlement{TaskID: end.TaskID, AccountID: end.AccountID, N: end.N, Status: mediagate.StatusCancelled, EndedAt: end.EndedAt}
+		end = mediagate.Settlement{
+			TaskID: end.TaskID, AccountID: end.AccountID, N: end.N, Status: mediagate.StatusCancelled, EndedAt: end.EndedAt, RunUntold: end.RunUntold,
+		}
 	}
 	if end.EndedAt.IsZero() {
 		end.EndedAt = s.clock()
@@ -69,7 +71,9 @@ func (s *Store) Settle(ctx context.Context, end mediagate.Settlement) (mediagate
 		if loses && (a.Route.Sync || a.Outcome != nil && a.Outcome.Succeeded) || a.latePart || slices.ContainsFunc(a.parts, openPart) {
 			r.sweepAt = s.clock().Add(2 * mediagate.CopyLimit)
 		}
-		s.drop(t.ID, a.N)
+		if !end.RunUntold || !slices.ContainsFunc(s.awaits, func(w *awaitRow) bool { return w.TaskID == t.ID && w.N == a.N && w.Ended }) {
+			s.drop(t.ID, a.N)
+		}
 		s.endAttempt(r, a, end.EndedAt)
 	}
 	return s.story(t.ID), true, nil
@@ -238,6 +242,15 @@ func (s *Store) UnsettledTasks(ctx context.Context, olderThan time.Duration, aft
 		}
 		last := r.attempts[len(r.attempts)-1]
 		return last.Outcome != nil && s.clock().Sub(last.EndedAt) > olderThan
+	})
+}
+
+// UntoldEnds lists tasks that ended a while ago, with a signal outstanding.
+func (s *Store) UntoldEnds(ctx context.Context, olderThan time.Duration, after string, limit int) ([]string, error) {
+	return s.find(ctx, "UntoldEnds", limit, byID, func(r *record) bool {
+		id := r.task.ID
+		return r.task.Status.Terminal() && s.clock().Sub(r.task.EndedAt) > olderThan && id > after &&
+			slices.ContainsFunc(s.awaits, func(w *awaitRow) bool { return w.TaskID == id && w.Ended })
 	})
 }
 

@@ -82,6 +82,7 @@ type Path interface {
 	StuckWebhooks(ctx context.Context, again time.Duration, limit int) ([]mediagate.WebhookRound, error)
 	ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int) ([]mediagate.Rescue, error)
 	UnsettledTasks(ctx context.Context, olderThan time.Duration, after string, limit int) ([]string, error)
+	UntoldEnds(ctx context.Context, olderThan time.Duration, after string, limit int) ([]string, error)
 	ParkedTasks(ctx context.Context, channel string, reason mediagate.ParkReason, limit int) ([]string, error)
 	ParkedFor(ctx context.Context, reason mediagate.ParkReason, after string, limit int) ([]string, error)
 	DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, error)

@@ -174,6 +174,37 @@ var reconcileTests = map[string]func(*bench){
 		b.noError(err)
 		same(b, "as many as asked for", first, both[:1])
 	},
+	"D2 ends that no run has heard of are found": func(b *bench) {
+		p := b.newPayer(unit(20))
+		heard, untold, open := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		b.claim("c")
+		var ends []mediagate.PollResult
+		for _, id := range []string{heard, untold, open} {
+			end := b.quiet(id, time.Second)
+			end.Outcome = &success
+			ends = append(ends, end)
+		}
+		b.store("c", ends...)
+		for _, id := range []string{heard, untold} {
+			end := completed(id, unit(1))
+			end.RunUntold = true
+			b.settle(end)
+		}
+		b.noError(b.DropAwait(b.Context(), heard, 1))
+		found := func(what, after string, want ...string) {
+			b.Helper()
+			got, err := b.UntoldEnds(b.Context(), 10*time.Minute, after, 10)
+			b.noError(err)
+			same(b, what, append([]string{}, got...), append([]string{}, want...))
+		}
+		b.pass(10 * time.Minute)
+		found("not yet", "")
+		b.pass(time.Microsecond)
+		found("ten minutes after", "", untold)
+		found("beyond it", untold)
+		b.noError(b.DropAwait(b.Context(), untold, 1))
+		found("heard", "")
+	},
 	"the oldest open task is known": func(b *bench) {
 		p := b.newPayer(unit(10))
 		oldest := func(what string, want time.Time) {

@@ -167,7 +167,7 @@ var settleTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(4))
 		end := completed(id, unit(1))
-		end.UnlessOrdered = true
+		end.UnlessOvertaken = true
 		for _, action := range []string{mediagate.ActionRetry, mediagate.ActionFail} {
 			_, err := b.RecordAction(b.Context(), mediagate.Action{TaskID: id, Action: action, By: "operator"})
 			b.noError(err)
@@ -181,9 +181,57 @@ var settleTests = map[string]func(*bench){
 		_, err = b.RecordAction(b.Context(), mediagate.Action{TaskID: other, Action: mediagate.ActionRetry, By: "operator"})
 		b.noError(err)
 		end = completed(other, unit(1))
-		end.UnlessOrdered = true
+		end.UnlessOvertaken = true
 		b.settle(end)
 		b.settle(failed(id))
+	},
+	"an attempt that followed keeps open what was to complete without it": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(4))
+		_, err := b.RecordOutcome(b.Context(), id, 1, failure)
+		b.noError(err)
+		b.intent(id, 2)
+		end := completed(id, unit(1))
+		end.UnlessOvertaken = true
+		story, won, err := b.Settle(b.Context(), end)
+		b.noError(err)
+		same(b, "answer", []any{won, story.Status, story.N}, []any{false, mediagate.StatusProcessing, 2})
+		b.money(p, unit(6), unit(4), 0)
+		b.settle(failed(id))
+	},
+	"an end that its run does not know of leaves the signal outstanding": func(b *bench) {
+		p := b.newPayer(unit(20))
+		told, untold, stopped, early := b.accepted(p, unit(4)), b.accepted(p, unit(4)), b.accepted(p, unit(4)), b.accepted(p, unit(4))
+		_, err := b.RequestCancel(b.Context(), p.account, stopped)
+		b.noError(err)
+		epoch, _ := b.claim("c")
+		var ends []mediagate.PollResult
+		for _, id := range []string{told, untold, stopped} {
+			end := b.quiet(id, time.Second)
+			end.Outcome = &success
+			ends = append(ends, end)
+		}
+		b.store("c", ends...)
+		for _, id := range []string{told, untold, stopped, early} {
+			end := completed(id, unit(1))
+			end.UnlessOvertaken, end.RunUntold = true, id != told
+			b.settle(end)
+		}
+		same(b, "outstanding", []bool{b.story(told).Outstanding, b.story(untold).Outstanding, b.story(stopped).Outstanding, b.story(early).Outstanding},
+			[]bool{false, true, true, false})
+		same(b, "ends", []mediagate.Status{b.task(untold).Status, b.task(stopped).Status}, []mediagate.Status{mediagate.StatusCompleted, mediagate.StatusCancelled})
+		b.pass(time.Hour)
+		rows, err := b.ClaimDue(b.Context(), channelName, epoch, "d", lease, 10)
+		b.noError(err)
+		same(b, "signalled again", sorted(ids(rows)), sorted([]string{untold, stopped}))
+		for _, row := range rows {
+			same(b, "nothing is asked for "+row.TaskID, row.Ended, true)
+			b.noError(b.DropAwait(b.Context(), row.TaskID, row.N))
+		}
+		b.pass(time.Hour)
+		rows, err = b.ClaimDue(b.Context(), channelName, epoch, "e", lease, 10)
+		b.noError(err)
+		same(b, "heard", len(rows), 0)
 	},
 	"an end is final": func(b *bench) {
 		p := b.newPayer(unit(10))

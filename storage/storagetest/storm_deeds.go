@@ -385,6 +385,7 @@ func (a *actor) settle() {
 	if end.Status == mediagate.StatusCompleted {
 		end.Cost = mediagate.Micros(a.dice.Int64N(int64(t.hold) + 2)) // may be too much
 	}
+	end.RunUntold = a.dice.IntN(4) == 0
 	a.end(t, end)
 }
 

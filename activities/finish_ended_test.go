@@ -1,0 +1,210 @@
+package activities_test
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+)
+
+const endedTask = "task-0"
+
+// endedTending is a channel whose first task's job has succeeded, inside a bubble.
+func endedTending(t *testing.T) *tending {
+	t.Helper()
+	d := newTending(t, 1)
+	d.Async.End(endedTask, activitytest.Success())
+	d.Engine.Running = map[string]bool{endedTask: true}
+	return d
+}
+
+// tendsFor lets the channel's poller run for a while.
+func (d *tending) tendsFor(while time.Duration) {
+	d.t.Helper()
+	d.begin()
+	time.Sleep(while)
+	if err := d.end(); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// finds checks how far the task is and how often its run was signalled its end.
+func (d *tending) finds(status mediagate.Status, signals int) {
+	d.t.Helper()
+	task, err := d.Store.TaskByID(context.Background(), endedTask)
+	if err != nil || task.Status != status {
+		d.t.Errorf("%v: the task is %s, want %s", err, task.Status, status)
+	}
+	told := slices.DeleteFunc(d.Engine.Calls(), func(call string) bool { return call != "upstream "+endedTask+" 1" })
+	if len(told) != signals {
+		d.t.Errorf("%d signals, want %d", len(told), signals)
+	}
+}
+
+// outstanding tells whether the run is still to be signalled.
+func (d *tending) outstanding() bool {
+	return slices.ContainsFunc(d.Store.Awaits(), func(w mediagate.Await) bool { return w.TaskID == endedTask })
+}
+
+// A task that only its files keep from its end has ended when its run is told, and is
+// told again until the run has heard it.
+func TestFinishEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := endedTending(t)
+		d.Engine.OnUpstream = func(string, int) error {
+			if ends := d.Store.Settlements(endedTask); len(ends) != 1 {
+				t.Errorf("it had ended %d times when its run was told", len(ends))
+			}
+			return mediagate.Errorf(mediagate.KindUnavailable, "Temporal is away")
+		}
+		d.begin()
+		time.Sleep(20 * time.Second)
+		if !d.outstanding() {
+			t.Error("a signal that reached nobody is not outstanding")
+		}
+		time.Sleep(time.Minute)
+		if err := d.end(); err != nil {
+			t.Error(err)
+		}
+		d.finds(mediagate.StatusCompleted, len(d.Engine.Calls()))
+		if ends := d.Store.Settlements(endedTask); len(ends) != 1 || len(d.Engine.Calls()) < 2 {
+			t.Errorf("it ended %d times, and was signalled %d times", len(ends), len(d.Engine.Calls()))
+		}
+		st, err := d.Activities.LoadTask(t.Context(), activities.LoadArgs{TaskID: endedTask})
+		if err != nil || st.Status != mediagate.StatusCompleted || d.outstanding() {
+			t.Errorf("%v: the run reads %s, a signal is outstanding: %v", err, st.Status, d.outstanding())
+		}
+	})
+}
+
+// A signal for which there is no run any more comes up once: the task has ended.
+func TestFinishEndedWithoutRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := endedTending(t)
+		d.Engine.Gone = map[string]bool{endedTask: true}
+		d.tendsFor(3 * time.Minute)
+		d.finds(mediagate.StatusCompleted, 1)
+		if starts := slices.Contains(d.Engine.Calls(), "start "+endedTask); starts || d.outstanding() {
+			t.Errorf("a run was started: %v, a signal is outstanding: %v", starts, d.outstanding())
+		}
+	})
+}
+
+// What is between the job's end and the task's is for the run, and so is what takes
+// long or goes wrong.
+func TestFinishEndedLeaves(t *testing.T) {
+	t.Parallel()
+	for name, scene := range map[string]func(d *tending){
+		"a job that failed": func(d *tending) { d.Async.End(endedTask, activitytest.Failed(mediagate.CodeContentPolicy)) },
+		"a file that cannot be had": func(d *tending) {
+			d.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+				return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
+			}
+		},
+		"a file that takes long": func(d *tending) {
+			file := &slowFile{letGo: make(chan struct{})}
+			d.Fetcher.OnFetch = file.fetch
+		},
+		"a bug": func(d *tending) {
+			d.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) { panic("a bug") }
+		},
+		"a provider that has its share of the copies": func(d *tending) { d.Activities.Settings.CopiesAtOnce = 0 },
+		"a task that is to be cancelled": func(d *tending) {
+			d.Store.Edit(endedTask, func(task *mediagate.Task) { task.CancelRequestedAt = time.Now() })
+		},
+		"a task that is parked": func(d *tending) {
+			d.Store.Edit(endedTask, func(task *mediagate.Task) { task.ParkedAt, task.ParkReason = time.Now(), mediagate.ParkFunds })
+		},
+		"a task that an operator fails": func(d *tending) {
+			if _, err := d.Store.RecordAction(d.t.Context(), mediagate.Action{TaskID: endedTask, Action: mediagate.ActionFail, By: "operator"}); err != nil {
+				d.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := endedTending(t)
+				scene(d)
+				task, err := d.Store.TaskByID(t.Context(), endedTask)
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.tendsFor(20 * time.Second)
+				d.finds(task.Status, 1)
+				if !d.outstanding() {
+					t.Error("the signal is not outstanding")
+				}
+				time.Sleep(mediagate.CopyLimit) // no copy outlives the test
+			})
+		})
+	}
+}
+
+// A cancel that comes while the file is copied is what the task ends with.
+func TestFinishEndedIsCancelled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := endedTending(t)
+		d.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+			d.Store.Edit(endedTask, func(task *mediagate.Task) { task.CancelRequestedAt = time.Now() })
+			return io.NopCloser(strings.NewReader("film")), 4, nil
+		}
+		d.tendsFor(20 * time.Second)
+		d.finds(mediagate.StatusCancelled, 1)
+		if !d.outstanding() {
+			t.Error("the signal is not outstanding")
+		}
+		time.Sleep(mediagate.CopyLimit)
+	})
+}
+
+// A copy that its step has begun elsewhere does not go on here as well.
+func TestFinishEndedGivesUpACopyThatNobodyJoins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := endedTending(t)
+		file := &slowFile{letGo: make(chan struct{})}
+		d.Fetcher.OnFetch = file.fetch
+		d.begin()
+		time.Sleep(40 * time.Second)
+		d.finds(mediagate.StatusProcessing, 2)
+		if opened, hungUp := file.opened.Load(), file.hungUp.Load(); opened == 0 || hungUp != opened {
+			t.Errorf("opened %d times, hung up on %d times", opened, hungUp)
+		}
+		if err := d.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A worker that stops tells the run at once, and lets the copy go.
+func TestFinishEndedStops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := endedTending(t)
+		file := &slowFile{letGo: make(chan struct{})}
+		d.Fetcher.OnFetch = file.fetch
+		d.begin()
+		for file.opened.Load() == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		began := time.Now()
+		if err := d.end(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > time.Second || file.hungUp.Load() == 0 {
+			t.Errorf("it took %s, the copy was hung up on %d times", took, file.hungUp.Load())
+		}
+		d.finds(mediagate.StatusProcessing, 1)
+	})
+}
