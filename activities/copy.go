@@ -235,7 +235,7 @@ func (a *Activities) dropManifests(ctx context.Context, taskID string, n int, re
 // is to be cancelled, or somebody else has stored the files. So one that no
 // activity waits for any more hears of it as well. Where the worker stops, it
 // gets no grace time either. A brief one that no step has joined at two looks in a
-// row is taken to be made elsewhere.
+// row, although the run has been told, is taken to be made elsewhere.
 func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, key AttemptArgs, one *copying) {
 	tick := time.NewTicker(copyLook)
 	defer tick.Stop()
@@ -255,7 +255,7 @@ func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, ke
 				one.stop(errCopyMoot)
 				return
 			}
-			if alone++; one.users.Load() > 0 || !one.brief.Load() {
+			if alone++; one.users.Load() > 0 || !one.brief.Load() || a.untold(ctx, key) {
 				alone = 0
 			}
 			if alone > aloneAtMost {
@@ -264,6 +264,15 @@ func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, ke
 			}
 		}
 	}
+}
+
+// untold reports that the task's run has not heard that the attempt has ended: no step
+// of it copies the files.
+func (a *Activities) untold(ctx context.Context, key AttemptArgs) bool {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	st, err := a.Store.Story(ctx, key.TaskID)
+	return err != nil || st.N == key.N && st.Outstanding
 }
 
 func (a *Activities) copyUnwanted(ctx context.Context, key AttemptArgs) bool {
