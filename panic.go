@@ -17,3 +17,13 @@ func Panicked(value any) *Error {
 	}
 	return &Error{Kind: KindInternal, Message: "panic", Err: fmt.Errorf("%s\n%s", text, debug.Stack())}
 }
+
+// Guarded is what f returns; a panic is an error like any other.
+func Guarded(f func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = Panicked(value)
+		}
+	}()
+	return f()
+}

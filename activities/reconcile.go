@@ -78,13 +78,8 @@ type concern struct {
 
 // try looks. A panic is an error of this look: it ends neither the process nor the
 // other concerns.
-func (c concern) try(ctx context.Context) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = mediagate.Panicked(p)
-		}
-	}()
-	return c.look(ctx)
+func (c concern) try(ctx context.Context) error {
+	return mediagate.Guarded(func() error { return c.look(ctx) })
 }
 
 // Reconcile looks, until the worker stops, for rows that nothing drives: tasks

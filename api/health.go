@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/mediagate/mediagate"
 )
 
 // checkDeadline bounds one look at a part that we need.
@@ -69,7 +71,7 @@ func (s *Server) lookAtParts() (found parts) {
 	var looks sync.WaitGroup
 	for i, check := range checks {
 		if check.look != nil {
-			looks.Go(func() { away[i] = check.look(ctx) })
+			looks.Go(func() { away[i] = mediagate.Guarded(func() error { return check.look(ctx) }) })
 		}
 	}
 	looks.Wait()

@@ -15,6 +15,15 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
+// A look that panics finds the part away.
+func TestReadyOutlivesAPanic(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) { c.Checks = api.Checks{Bucket: func(context.Context) error { panic("a bug") }} })
+	if a := g.send(request{path: "/readyz"}); a.status != http.StatusOK || !strings.Contains(string(a.body), `"degraded":["bucket"]`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
 // TestReadyLooksOnceForAll: who has no key cannot have us ask the bucket as
 // often as it asks us.
 func TestReadyLooksOnceForAll(t *testing.T) {

@@ -152,7 +152,11 @@ func (s *strangers) answer(some []*stranger) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), strangersLimit)
 	defer cancel()
-	live, err := s.store.LiveKeys(ctx, slices.Collect(maps.Keys(hashes)))
+	var live [][32]byte
+	err := mediagate.Guarded(func() (err error) {
+		live, err = s.store.LiveKeys(ctx, slices.Collect(maps.Keys(hashes)))
+		return err
+	})
 	for _, hash := range live {
 		hashes[hash] = true
 	}

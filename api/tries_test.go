@@ -18,6 +18,7 @@ import (
 type looked struct {
 	api.Store
 	single, batches atomic.Int64
+	broken          atomic.Bool // questions about many panic
 }
 
 func (s *looked) KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, mediagate.Account, error) {
@@ -27,6 +28,9 @@ func (s *looked) KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, m
 
 func (s *looked) LiveKeys(ctx context.Context, hashes [][32]byte) ([][32]byte, error) {
 	s.batches.Add(1)
+	if s.broken.Load() {
+		panic("a bug")
+	}
 	return s.Store.LiveKeys(ctx, hashes)
 }
 
@@ -109,6 +113,21 @@ func TestKeyThatExpiredLivesAgainAtOnce(t *testing.T) {
 	if a := g.send(request{path: "/v1/tasks", key: key}); a.status != 200 {
 		t.Errorf("elsewhere: %d %s", a.status, a.body)
 	}
+}
+
+// A panic of the question about many keys is an answer like any other: no guess ends
+// the process, and the next question is asked.
+func TestTriesOutliveAPanic(t *testing.T) {
+	t.Parallel()
+	g, store := newLooked(t)
+	g.guess("192.0.2.1", api.TriesOfOne)
+	store.broken.Store(true)
+	made, _ := api.NewKey()
+	if a := g.try("192.0.2.1", "/v1/tasks", made); a.status != http.StatusInternalServerError || store.batches.Load() == 0 {
+		t.Errorf("%d %s, after %d questions", a.status, a.body, store.batches.Load())
+	}
+	store.broken.Store(false)
+	g.guess("192.0.2.1", 1)
 }
 
 // Who tries keys without end costs the database a few questions a second, and
