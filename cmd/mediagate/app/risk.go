@@ -2,16 +2,20 @@ package app
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"net/url"
 	"strings"
 )
 
 // warnOfRisks says what no production should run with: an armed failpoint, and
-// vendors who are called in the clear.
+// vendors, or a Temporal with an API key, who are called in the clear.
 func (g *Gateway) warnOfRisks(ctx context.Context, point string) {
 	if point != "" {
 		g.log.WarnContext(ctx, "a failpoint is armed: the process will end or stop itself there", "failpoint", point)
+	}
+	if host, _, _ := net.SplitHostPort(g.Config.Temporal.Address); g.Config.Temporal.APIKey != "" && !g.Config.Temporal.encrypted() && !loopback(host) {
+		g.log.WarnContext(ctx, "temporal.tls.mode is off: temporal.api_key, and all that tasks tell, pass unencrypted")
 	}
 	for _, name := range unencrypted(g.Config.Channels) {
 		g.log.WarnContext(ctx, "base_url is plain http: credentials, prompts and results pass unencrypted", "channel", name)

@@ -43,6 +43,31 @@ func TestWarnsOfPlainHTTP(t *testing.T) {
 	}
 }
 
+// An API key that goes to another machine without TLS is warned of, by name only.
+func TestWarnsOfAnAPIKeyInTheClear(t *testing.T) {
+	t.Parallel()
+	const key = "key-of-the-cloud"
+	for name, c := range map[string]struct {
+		temporal Temporal
+		warned   bool
+	}{
+		"in the clear":        {Temporal{Address: "temporal.example.com:7233", APIKey: key, TLS: TemporalTLS{Mode: tlsOff}}, true},
+		"over TLS":            {Temporal{Address: "temporal.example.com:7233", APIKey: key, TLS: TemporalTLS{Mode: tlsAuto}}, false},
+		"without one":         {Temporal{Address: "temporal.example.com:7233", TLS: TemporalTLS{Mode: tlsOff}}, false},
+		"to the same machine": {Temporal{Address: "127.0.0.1:7233", APIKey: key, TLS: TemporalTLS{Mode: tlsOff}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			g := &Gateway{log: slog.New(slog.NewTextHandler(&log, nil)), Config: Config{Temporal: c.temporal}}
+			g.warnOfRisks(t.Context(), "")
+			if text := log.String(); strings.Contains(text, "temporal.api_key") != c.warned || strings.Contains(text, key) {
+				t.Errorf("warned of, want %v: %s", c.warned, text)
+			}
+		})
+	}
+}
+
 func TestWarnsOfFailpoints(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
