@@ -19,7 +19,7 @@ import (
 func TestReadyOutlivesAPanic(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) { c.Checks = api.Checks{Bucket: func(context.Context) error { panic("a bug") }} })
-	if a := g.send(request{path: "/readyz"}); a.status != http.StatusOK || !strings.Contains(string(a.body), `"degraded":["bucket"]`) {
+	if a := g.send(request{path: "/readyz"}); a.status != http.StatusOK || !strings.Contains(a.body, `"degraded":["bucket"]`) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
