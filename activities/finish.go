@@ -46,7 +46,13 @@ func (a *Activities) mayFinish(ctx context.Context, st mediagate.Story, n int) b
 // stays outstanding until the run has heard it, as ever. What is not done in time, or
 // cannot be, the run finds as it was; so does one that goes on meanwhile, for a cancel
 // or a command, and what it decides prevents the end here.
+//
+// Once the patience of a batch is over nothing is begun, though there be room: each
+// round of its copies would keep the runs behind it waiting.
 func (a *Activities) finishEnded(ctx context.Context, ended mediagate.Await, patience time.Duration) {
+	if patience <= 0 || ctx.Err() != nil {
+		return
+	}
 	place, ok := a.finishers.Await(ctx, ended.Channel, a.Settings.CopiesAtOnce, patience)
 	if !ok {
 		return
