@@ -31,13 +31,13 @@ type signals struct{ *Activities }
 
 // SignalEnded tells the workflows that their attempt's waiting is over. Tasks that
 // files alone keep from their end are ended first, where that is quick and there is
-// room for it, the first time only; see finishEnded. A signal that fails stays
-// outstanding: the row comes up again.
-func (s signals) SignalEnded(ctx context.Context, rows []mediagate.Await, fresh bool) {
+// room for it, the first time only, and until calls ends; see finishEnded. A signal
+// that fails stays outstanding: the row comes up again.
+func (s signals) SignalEnded(ctx, calls context.Context, rows []mediagate.Await, fresh bool) {
 	began := time.Now()
 	_ = each(ctx, rows, signalWidth, func(row mediagate.Await) error {
 		if fresh {
-			s.finishEnded(ctx, row, finishPatience-time.Since(began))
+			s.finishEnded(calls, row, finishPatience-time.Since(began))
 		}
 		return s.signalEnded(ctx, row)
 	})

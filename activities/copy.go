@@ -23,6 +23,9 @@ const (
 	aloneAtMost = 1
 	// copyRest is how long a copy that was stopped may take to clean up.
 	copyRest = 15 * time.Second
+	// briefRest is how much of that is waited for by who keeps a channel from being
+	// polled meanwhile.
+	briefRest = time.Second
 )
 
 // Why a copy is stopped before its end.
@@ -112,8 +115,10 @@ func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row med
 }
 
 // copyBriefly does what copyFiles does, if there is a place at this moment, for who
-// is no step of the task's run. Once it has given up, with ctx, the copy goes on for a
-// while: the step may join it, or have begun another one elsewhere.
+// is no step of the task's run. Where that takes too long the copy goes on for a
+// while: the step may join it, or have begun another one elsewhere. Where ctx ends
+// otherwise it is stopped, unless the step has joined it: what ends the channel's
+// polling here says nothing about the task.
 func (a *Activities) copyBriefly(ctx context.Context, task mediagate.Task, row mediagate.Attempt) error {
 	one, leave, err := a.joinCopy(ctx, task, row, 0, func(one *copying) {
 		one.try = 1
@@ -123,7 +128,19 @@ func (a *Activities) copyBriefly(ctx context.Context, task mediagate.Task, row m
 		return err
 	}
 	defer leave()
-	return one.wait(ctx)
+	select {
+	case <-one.done:
+		return one.err
+	case <-ctx.Done():
+	}
+	if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) && one.users.Load() == 1 {
+		one.stop(errCopyAlone)
+		select {
+		case <-one.done:
+		case <-time.After(briefRest):
+		}
+	}
+	return ctx.Err()
 }
 
 // joinCopy joins the copy of the attempt, which it begins if none is under way.

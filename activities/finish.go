@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"github.com/mediagate/mediagate"
 )
 
@@ -69,9 +67,7 @@ func (a *Activities) tryFinish(ctx context.Context, ended mediagate.Await) (err 
 			err = mediagate.Panicked(p)
 		}
 	}()
-	ctx, cancel := untilStopped(ctx, activity.GetWorkerStopChannel(ctx))
-	defer cancel()
-	ctx, cancel = context.WithTimeout(ctx, a.Settings.QuickCopy)
+	ctx, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)
 	defer cancel()
 	st, err := a.glance(ctx, ended.TaskID)
 	if err != nil || !a.mayFinish(ctx, st, ended.N) {

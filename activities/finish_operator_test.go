@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/providers"
@@ -71,4 +73,104 @@ func TestFinishEndedKeepsNoBatchWaiting(t *testing.T) {
 			t.Errorf("the last run was told after %s", last)
 		}
 	})
+}
+
+// A database that fails for a moment has the channel begin anew, which waits for no
+// copy: nobody polls meanwhile.
+func TestFinishEndedKeepsNoPollerWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := endedTending(t)
+		file := &slowFile{letGo: make(chan struct{})}
+		d.Fetcher.OnFetch = file.fetch
+		d.Store.Fault = func(method string) error {
+			if method == "ClaimDue" && file.opened.Load() > 0 {
+				return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+			}
+			return nil
+		}
+		d.begin()
+		for file.opened.Load() == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		began := time.Now()
+		if err := <-d.done; err == nil {
+			t.Error("no error")
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		d.finds(mediagate.StatusProcessing, 1)
+		time.Sleep(mediagate.CopyLimit)
+	})
+}
+
+// A bucket that hangs keeps no worker from stopping: the next one is to poll.
+func TestFinishEndedStopsThoughTheBucketHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := endedTending(t)
+		opened := make(chan struct{})
+		d.Activities.Bucket = &clinging{d.Activities.Bucket, opened}
+		d.begin()
+		<-opened
+		began := time.Now()
+		if err := d.end(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		d.finds(mediagate.StatusProcessing, 1)
+		time.Sleep(mediagate.CopyLimit)
+	})
+}
+
+// A copy that its step has joined goes on when the polling here ends.
+func TestFinishEndedLeavesACopyThatItsStepHasJoined(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := endedTending(t)
+		file := &slowFile{letGo: make(chan struct{})}
+		d.Fetcher.OnFetch = file.fetch
+		var fails atomic.Bool
+		d.Store.Fault = func(method string) error {
+			if method == "ClaimDue" && fails.Load() {
+				return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+			}
+			return nil
+		}
+		d.begin()
+		for file.opened.Load() == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		copied := make(chan error, 1)
+		go func() {
+			_, err := newEnv(d.World).ExecuteActivity(d.Activities.MirrorResult, activities.MirrorArgs{TaskID: endedTask, N: 1, Settle: true})
+			copied <- err
+		}()
+		synctest.Wait()
+		fails.Store(true)
+		if err := <-d.done; err == nil {
+			t.Error("no error")
+		}
+		close(file.letGo)
+		if err := <-copied; err != nil || file.hungUp.Load() > 0 || file.opened.Load() != 1 {
+			t.Errorf("%v: opened %d times, hung up on %d times", err, file.opened.Load(), file.hungUp.Load())
+		}
+		d.finds(mediagate.StatusCompleted, 1)
+	})
+}
+
+// clinging takes long to give an upload up.
+type clinging struct {
+	activities.Bucket
+	opened chan struct{}
+}
+
+func (b *clinging) Mirror(ctx context.Context, _ string, _ activities.Opener, _ activities.Limits) (mediagate.Result, error) {
+	close(b.opened)
+	<-ctx.Done()
+	time.Sleep(10 * time.Second)
+	return mediagate.Result{}, ctx.Err()
 }

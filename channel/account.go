@@ -66,8 +66,8 @@ type GrantStore interface {
 // by itself.
 type Workflows interface {
 	// SignalEnded tells of attempts that have ended. Of fresh ones it tells for the first
-	// time, and may take seconds to bring their tasks to the end.
-	SignalEnded(ctx context.Context, rows []mediagate.Await, fresh bool)
+	// time, and may take seconds to bring their tasks to the end, until calls ends.
+	SignalEnded(ctx, calls context.Context, rows []mediagate.Await, fresh bool)
 	SignalSlot(ctx context.Context, channel string, rows []mediagate.Queued)
 	SignalWake(ctx context.Context, channel string, taskIDs []string)
 }

@@ -58,6 +58,6 @@ func (p *Poller) giveUp(ctx context.Context) (waiting int, err error) {
 	if err != nil {
 		return waiting, err
 	}
-	p.Workflows.SignalEnded(ctx, append(unsignalled, ended...), false)
+	p.Workflows.SignalEnded(ctx, ctx, append(unsignalled, ended...), false)
 	return waiting, nil
 }

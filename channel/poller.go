@@ -291,7 +291,7 @@ func (p *Poller) beat(ctx context.Context) {
 func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error {
 	results := make(chan mediagate.PollResult, len(rows))
 	stored := make(chan error, 1)
-	go func() { stored <- p.store(ctx, rows[0].Claim, results) }()
+	go func() { stored <- p.store(ctx, calls, rows[0].Claim, results) }()
 	unsignalled, due := p.sort(rows, results)
 	p.queued.Add(-int64(len(rows) - len(due)))
 	var group sync.WaitGroup
@@ -310,15 +310,15 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 	group.Wait()
 	close(results)
 	err := <-stored
-	p.signal(ctx, unsignalled, false)
+	p.signal(ctx, calls, unsignalled, false)
 	return err
 }
 
 // signal tells the workflows of a batch, which may take its time: what comes next does
-// not wait for it.
-func (p *Poller) signal(ctx context.Context, rows []mediagate.Await, fresh bool) {
+// not wait for it. A run of the poller that ends does, so it lets what takes time go.
+func (p *Poller) signal(ctx, calls context.Context, rows []mediagate.Await, fresh bool) {
 	if len(rows) > 0 {
-		p.batches.Go(func() { p.Workflows.SignalEnded(ctx, rows, fresh) })
+		p.batches.Go(func() { p.Workflows.SignalEnded(ctx, calls, rows, fresh) })
 	}
 }
 
@@ -353,7 +353,7 @@ func (p *Poller) admit(calls context.Context) error {
 
 // store writes results as they come, a batch a moment, and signals the
 // workflows whose waiting is over.
-func (p *Poller) store(ctx context.Context, claim string, results <-chan mediagate.PollResult) error {
+func (p *Poller) store(ctx, calls context.Context, claim string, results <-chan mediagate.PollResult) error {
 	var failed error
 	for {
 		batch := collect(results)
@@ -371,7 +371,7 @@ func (p *Poller) store(ctx context.Context, claim string, results <-chan mediaga
 			}
 			failpoint.Hit(failpoint.OutcomeStored)
 			p.free()
-			p.signal(ctx, ended, true)
+			p.signal(ctx, calls, ended, true)
 		}
 	}
 }

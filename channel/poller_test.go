@@ -111,7 +111,7 @@ func (a *account) called(refs ...mediagate.JobRef) {
 }
 
 // SignalEnded notes how late it comes, and that it arrives.
-func (a *account) SignalEnded(ctx context.Context, rows []mediagate.Await, _ bool) {
+func (a *account) SignalEnded(ctx, _ context.Context, rows []mediagate.Await, _ bool) {
 	for _, row := range rows {
 		a.mu.Lock()
 		a.late = append(a.late, time.Since(a.ends[row.TaskID]))

@@ -210,7 +210,7 @@ func (v *tally) Poll(_ context.Context, ref mediagate.JobRef) (mediagate.Report,
 }
 
 // SignalEnded has nothing to tell.
-func (v *tally) SignalEnded(context.Context, []mediagate.Await, bool) {}
+func (v *tally) SignalEnded(context.Context, context.Context, []mediagate.Await, bool) {}
 
 // SignalSlot has nobody to tell.
 func (v *tally) SignalSlot(context.Context, string, []mediagate.Queued) {}
