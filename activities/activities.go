@@ -320,4 +320,5 @@ type Activities struct {
 	finishers  channel.Places // of ends before a run is told, by channel
 	delivering webhook.Places // of attempts at callbacks
 	silences   silences
+	untold     untold
 }

@@ -122,7 +122,7 @@ func TestD2Reconcile(t *testing.T) {
 			w.submitted()
 			w.Engine.Running = map[string]bool{taskID: true}
 			w.ended(mediagate.Settlement{TaskID: taskID, N: 1, Status: mediagate.StatusCompleted, RunUntold: true})
-		}, 11 * time.Minute, []string{"replace " + taskID, channel}},
+		}, 11 * time.Minute, []string{"wake " + taskID, channel}},
 		"an end of a moment ago": {func(w scene) {
 			w.submitted()
 			w.Engine.Running = map[string]bool{taskID: true}
@@ -200,6 +200,39 @@ func TestD2Reconcile(t *testing.T) {
 				time.Sleep(c.after)
 				reconcile(t, w, time.Millisecond)
 				if diff := cmp.Diff(slices.Sorted(slices.Values(c.want)), slices.Sorted(slices.Values(w.Engine.Calls()))); diff != "" { // the concerns go beside each other
+					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A Temporal that was away for longer than a run may take to hear of its task's end
+// leaves healthy runs behind: they are woken, and replaced if that does not help.
+func TestReconcileReplacesNoRunThatCouldNotHear(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		hears bool
+		want  []string
+	}{"one that hears": {true, []string{"wake " + taskID}}, "one that does not": {false, []string{"wake " + taskID, "replace " + taskID}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := scene{activitytest.New(time.Now), t}
+				w.Store.Add(w.NewVideo())
+				w.submitted()
+				w.Engine.Running = map[string]bool{taskID: true}
+				w.ended(mediagate.Settlement{TaskID: taskID, N: 1, Status: mediagate.StatusCompleted, RunUntold: true})
+				time.Sleep(time.Hour)
+				reconcile(t, w.World, time.Minute)
+				if c.hears {
+					w.check(w.Store.DropAwait(t.Context(), taskID, 1))
+				}
+				for range 3 {
+					reconcile(t, w.World, 5*time.Minute)
+				}
+				got := slices.DeleteFunc(w.Engine.Calls(), func(call string) bool { return strings.HasPrefix(call, "channel ") })
+				if diff := cmp.Diff(c.want, got); diff != "" {
 					t.Errorf("calls (-want +got):\n%s", diff)
 				}
 			})

@@ -3,6 +3,8 @@ package activities
 import (
 	"context"
 	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -47,9 +49,23 @@ func (a *Activities) wakeUnsettled(ctx context.Context) error {
 }
 
 // rescueUntold replaces runs that do not hear that their task has ended: one that is
-// blocked, or whose workflow tasks fail, would be signalled for ever.
+// blocked, or whose workflow tasks fail, would be signalled for ever. It is woken at
+// first, some time before: after an outage of Temporal healthy runs by the thousand have
+// heard of nothing.
 func (a *Activities) rescueUntold(ctx context.Context, t *tally) error {
+	began := a.Now()
+	defer func() { a.untold.forget(began.Add(-2 * a.Settings.RescueEvery)) }()
 	return a.byID(ctx, a.Store.UntoldEnds, func(ctx context.Context, id string) error {
+		switch woken, ok := a.untold.seen(id, began); {
+		case !ok:
+			if err := a.Engine.SignalWake(ctx, id); err != nil {
+				return err
+			}
+			a.untold.wake(id, a.Now())
+			return nil
+		case a.Now().Sub(woken) < a.Settings.RescueEvery:
+			return nil
+		}
 		task, err := a.Store.TaskByID(ctx, id)
 		if err != nil {
 			return err
@@ -57,11 +73,49 @@ func (a *Activities) rescueUntold(ctx context.Context, t *tally) error {
 		started, err := a.Engine.Replace(ctx, task, fmt.Sprintf(
 			"mediagate's reconciler: the task ended at %s, but this run has not heard of it. A new run goes on from the database", clock(task.EndedAt)))
 		if started {
+			a.untold.wake(id, a.Now()) // the new run has as long
 			t.add(func(r *PassReport) { r.Replaced++ })
 			a.Logger.WarnContext(ctx, "replaced the run of a task that had ended", "task", id, "ended", clock(task.EndedAt))
 		}
 		return err
 	})
+}
+
+// untold notes when this process woke, or replaced, runs that had not heard of their
+// task's end. What is forgotten, as with the process, costs one more wake.
+type untold struct {
+	mu    sync.Mutex
+	woken map[string]lastWoken
+}
+
+type lastWoken struct{ at, seen time.Time }
+
+// seen tells when the task's run was woken, and notes that it still has not heard.
+func (u *untold) seen(id string, now time.Time) (at time.Time, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	w, ok := u.woken[id]
+	if ok {
+		w.seen = now
+		u.woken[id] = w
+	}
+	return w.at, ok
+}
+
+func (u *untold) wake(id string, now time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.woken == nil {
+		u.woken = make(map[string]lastWoken)
+	}
+	u.woken[id] = lastWoken{now, now}
+}
+
+// forget drops those that were not seen since: they have heard.
+func (u *untold) forget(since time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	maps.DeleteFunc(u.woken, func(_ string, w lastWoken) bool { return w.seen.Before(since) })
 }
 
 // byID does something about all tasks that are found to be in that state for as long
