@@ -272,7 +272,7 @@ func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, ke
 				one.stop(errCopyMoot)
 				return
 			}
-			if alone++; one.users.Load() > 0 || !one.brief.Load() || a.untold(ctx, key) {
+			if alone++; one.users.Load() > 0 || !one.brief.Load() || a.runUntold(ctx, key) {
 				alone = 0
 			}
 			if alone > aloneAtMost {
@@ -283,9 +283,9 @@ func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, ke
 	}
 }
 
-// untold reports that the task's run has not heard that the attempt has ended: no step
+// runUntold reports that the task's run has not heard that the attempt has ended: no step
 // of it copies the files.
-func (a *Activities) untold(ctx context.Context, key AttemptArgs) bool {
+func (a *Activities) runUntold(ctx context.Context, key AttemptArgs) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	st, err := a.Store.Story(ctx, key.TaskID)
