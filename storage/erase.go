@@ -19,7 +19,7 @@ const worksOn = "source_id = ? AND source_id <> ''"
 // EraseTask erases a task that has ended: what its client and what vendors wrote
 // is overwritten, a callback that is still to be delivered is dropped, and its
 // files are to be swept at once. The row stays, and in it what the money and its
-// statistics need. From then on the task is to its account as if it never was.
+// statistics need. A run that does not know of the end yet is still signalled it. From then on the task is to its account as if it never was.
 // It returns the keys of media that came within the request, which lie outside of
 // the task's folder.
 //
@@ -90,7 +90,7 @@ func (s *Store) erase(tx *gorm.DB, task lockedTask) (uploads []string, err error
 	}
 	for _, statement := range []string{
 		"DELETE FROM makers WHERE task_id = ?", "DELETE FROM deliveries WHERE task_id = ?", "DELETE FROM attempt_parts WHERE task_id = ?",
-		"DELETE FROM awaits WHERE task_id = ?", "DELETE FROM queue WHERE task_id = ?",
+		"DELETE FROM awaits WHERE task_id = ? AND NOT owed", "UPDATE awaits SET ref = '{}' WHERE task_id = ?", "DELETE FROM queue WHERE task_id = ?",
 		"UPDATE attempts SET external_id = '', ref = NULL, results = NULL, failure = NULL, refusal = NULL, error = '' WHERE task_id = ?",
 	} {
 		if _, err := exec(tx, statement, task.ID); err != nil {

@@ -398,6 +398,30 @@ var eraseTests = map[string]func(*bench){
 		b.pass(2 * mediagate.CopyLimit)
 		b.finds("again", []string{id}, func() ([]string, error) { return b.dueSweeps(10) })
 	},
+	"the run of an erased task is still told of its end": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.rich(p)
+		epoch, _ := b.claim("c")
+		outcome := richOutcome()
+		b.store("c", mediagate.PollResult{TaskID: id, N: 2, Outcome: &outcome})
+		end := completed(id, unit(3))
+		end.N = 2
+		end.UnlessOvertaken, end.RunUntold = true, true
+		b.settle(end)
+		b.eraseTask(p, id)
+		same(b, "left", b.holds(secretWord), nil)
+		same(b, "outstanding", b.story(id).Outstanding, true)
+		b.pass(time.Hour)
+		untold, err := b.UntoldEnds(b.Context(), time.Minute, "", 10)
+		b.noError(err)
+		same(b, "untold", untold, []string{id})
+		rows, err := b.ClaimDue(b.Context(), channelName, epoch, "d", lease, 10)
+		b.noError(err)
+		same(b, "signalled", len(rows), 1)
+		same(b, "nothing is asked for", rows[0].Ended, true)
+		b.noError(b.DropAwait(b.Context(), id, 2))
+		same(b, "heard", b.story(id).Outstanding, false)
+	},
 	"a sweep of before an erasure does not count for it": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(1))
