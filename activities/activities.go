@@ -219,9 +219,9 @@ type Engine interface {
 	Ensure(ctx context.Context, task mediagate.Task) (started bool, err error)
 	EnsureWebhook(ctx context.Context, w mediagate.WebhookRound) error
 	// Replace terminates the task's run, for the reason that operators will
-	// read, and starts another; a run that is visibly at work is left alone.
-	// It reports whether a run was started.
-	Replace(ctx context.Context, task mediagate.Task, reason string) (started bool, err error)
+	// read, and starts another; a run that is visibly at work is left alone, and so
+	// is one younger than patience. It reports whether a run was started.
+	Replace(ctx context.Context, task mediagate.Task, patience time.Duration, reason string) (started bool, err error)
 	// ReplaceWebhook does the same for a delivery round; one that waits for its
 	// turn is left alone as well.
 	ReplaceWebhook(ctx context.Context, w mediagate.WebhookRound, reason string) (started bool, err error)

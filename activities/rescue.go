@@ -51,7 +51,8 @@ func (a *Activities) wakeUnsettled(ctx context.Context) error {
 // rescueUntold replaces runs that do not hear that their task has ended: one that is
 // blocked, or whose workflow tasks fail, would be signalled for ever. It is woken at
 // first, some time before: after an outage of Temporal healthy runs by the thousand have
-// heard of nothing.
+// heard of nothing. While a replacement does not help they become ever more rare: a run
+// that came after the end gets a quarter of the time since then.
 func (a *Activities) rescueUntold(ctx context.Context, t *tally) error {
 	began := a.Now()
 	defer func() { a.untold.forget(began.Add(-2 * a.Settings.RescueEvery)) }()
@@ -70,7 +71,7 @@ func (a *Activities) rescueUntold(ctx context.Context, t *tally) error {
 		if err != nil {
 			return err
 		}
-		started, err := a.Engine.Replace(ctx, task, fmt.Sprintf(
+		started, err := a.Engine.Replace(ctx, task, a.Now().Sub(task.EndedAt)/4, fmt.Sprintf(
 			"mediagate's reconciler: the task ended at %s, but this run has not heard of it. A new run goes on from the database", clock(task.EndedAt)))
 		if started {
 			a.untold.wake(id, a.Now()) // the new run has as long
@@ -149,7 +150,7 @@ func (a *Activities) replace(ctx context.Context, rescue mediagate.Rescue) (star
 	case !task.ParkedAt.IsZero():
 		since = fmt.Sprintf("parked (%s) since %s", task.ParkReason, clock(task.ParkedAt))
 	}
-	started, err = a.Engine.Replace(ctx, task, fmt.Sprintf(
+	started, err = a.Engine.Replace(ctx, task, 0, fmt.Sprintf(
 		"mediagate's reconciler: the task should have ended (%s), but this run does not end it. A new run goes on from the database, nothing is submitted again. Replacement %d",
 		since, rescue.Times-1))
 	if started {

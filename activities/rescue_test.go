@@ -73,6 +73,45 @@ func TestD2OverdueRunsAreReplaced(t *testing.T) {
 	}
 }
 
+// D2: so is a run that does not hear that its task has ended.
+func TestD2DeafRunsAreReplacedEverMoreRarely(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := activitytest.New(time.Now)
+		w.Store.Add(w.NewVideo())
+		s := scene{w, t}
+		s.submitted()
+		w.Engine.Running = map[string]bool{taskID: true}
+		s.ended(mediagate.Settlement{TaskID: taskID, N: 1, Status: mediagate.StatusCompleted, RunUntold: true})
+		replaced := func(during time.Duration) (times int) {
+			t.Helper()
+			before := len(w.Engine.Calls())
+			passes(t, w, during)
+			for _, call := range w.Engine.Calls()[before:] {
+				if call == "replace "+taskID {
+					times++
+				}
+			}
+			return times
+		}
+		if n := replaced(10 * time.Minute); n != 0 {
+			t.Errorf("replaced %d times within the time in which a run may hear", n)
+		}
+		if n := replaced(9 * time.Minute); n != 0 {
+			t.Errorf("replaced %d times although it had just been woken", n)
+		}
+		if n := replaced(3 * time.Minute); n != 1 {
+			t.Errorf("replaced %d times at first, want once", n)
+		}
+		if n := replaced(38 * time.Minute); n < 2 || n > 4 {
+			t.Errorf("replaced %d times within the hour, want it ten minutes apart, then more rarely", n)
+		}
+		if n := replaced(3 * time.Hour); n < 3 || n > 6 {
+			t.Errorf("replaced %d times within the next three hours", n)
+		}
+	})
+}
+
 // D2: so is that of a callback that is pending for longer
 // than any round takes.
 func TestD2HangingRoundsAreReplaced(t *testing.T) {

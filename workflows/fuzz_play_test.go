@@ -564,7 +564,7 @@ func (e *prompter) EnsureWebhook(_ context.Context, w mediagate.WebhookRound) er
 }
 
 // Replace terminates the run, and another follows.
-func (e *prompter) Replace(ctx context.Context, t mediagate.Task, reason string) (bool, error) {
+func (e *prompter) Replace(_ context.Context, _ mediagate.Task, _ time.Duration, reason string) (bool, error) {
 	e.p.note("the reconciler replaces the run: %s", reason)
 	e.p.terminate()
 	e.p.env.RegisterDelayedCallback(func() { e.p.env.SignalWorkflow(signalEnsure, nil) }, time.Second)

@@ -42,19 +42,25 @@ func running(desc *description) bool {
 
 // Replace terminates the task's run and starts another, as Ensure does where
 // there is none. A run with a step that gives signs of life is left alone: it
-// copies a large file, and the step's own bounds end it. Only the run that was
-// looked at is terminated, never one that has come in its place meanwhile.
-func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) (bool, error) {
+// copies a large file, and the step's own bounds end it. So is one that is younger
+// than patience. Only the run that was looked at is terminated, never one that has
+// come in its place meanwhile.
+func (c Client) Replace(ctx context.Context, t mediagate.Task, patience time.Duration, reason string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*describeTimeout)
 	defer cancel()
 	desc, err := c.describe(ctx, t.ID)
-	if err != nil || running(desc) && atWork(desc, time.Now()) {
+	if err != nil || running(desc) && (age(desc) < patience || atWork(desc, time.Now())) {
 		return false, err
 	}
 	if err := c.terminate(ctx, desc, reason); err != nil {
 		return false, err
 	}
 	return true, c.startAnew(ctx, t)
+}
+
+// age is how long ago the run began.
+func age(desc *description) time.Duration {
+	return time.Since(desc.GetWorkflowExecutionInfo().GetStartTime().AsTime())
 }
 
 // RepeatCancel tells the task's run that its row has a cancel request, or starts
@@ -69,13 +75,12 @@ func (c Client) RepeatCancel(ctx context.Context, t mediagate.Task, patience tim
 		return false, err
 	}
 	task := desc.GetPendingWorkflowTask()
-	age := time.Since(desc.GetWorkflowExecutionInfo().GetStartTime().AsTime())
 	switch {
 	case !running(desc):
 		return false, c.startAnew(ctx, t) // which begins by reading the row
 	case task.GetAttempt() <= 1:
 		return false, c.SignalCancel(ctx, t.ID)
-	case !failing(desc) || age < patience:
+	case !failing(desc) || age(desc) < patience:
 		return false, nil
 	}
 	if err := c.terminate(ctx, desc, reason); err != nil {

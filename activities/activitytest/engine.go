@@ -28,6 +28,7 @@ type Engine struct {
 
 	mu    sync.Mutex
 	calls []string
+	began map[string]time.Time // runs that replaced others
 }
 
 // Calls are the lines so far.
@@ -76,10 +77,22 @@ func (e *Engine) EnsureWebhook(_ context.Context, w mediagate.WebhookRound) erro
 	return nil
 }
 
-// Replace replaces a run.
-func (e *Engine) Replace(_ context.Context, t mediagate.Task, _ string) (bool, error) {
-	e.note("replace %s", t.ID)
-	return true, nil
+// Replace replaces a run, unless it came by another Replace less than patience ago.
+func (e *Engine) Replace(_ context.Context, t mediagate.Task, patience time.Duration, _ string) (bool, error) {
+	e.mu.Lock()
+	began, again := e.began[t.ID]
+	young := again && time.Since(began) < patience
+	if !young {
+		if e.began == nil {
+			e.began = make(map[string]time.Time)
+		}
+		e.began[t.ID] = time.Now()
+	}
+	e.mu.Unlock()
+	if !young {
+		e.note("replace %s", t.ID)
+	}
+	return !young, nil
 }
 
 // ReplaceWebhook replaces a round's run.
