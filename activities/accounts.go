@@ -2,14 +2,19 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 )
 
-// signalWidth is how many workflows are signalled at once.
-const signalWidth = 16
+const (
+	// signalWidth is how many workflows are signalled at once, of one channel.
+	signalWidth = 16
+	// tellPatience is how long one waits for its turn.
+	tellPatience = 30 * time.Second
+)
 
 // finishPatience is how long the tasks of a batch wait for their turn to be ended
 // before their runs are told.
@@ -45,8 +50,13 @@ func (s signals) SignalEnded(ctx, calls context.Context, rows []mediagate.Await,
 
 // signalEnded tells one. A task that has no run to be told, since somebody terminated
 // it, gets one, which reads the row: the reconciler's next look at it may be minutes
-// away. One that has ended needs none.
+// away. One that has ended needs none, but its callback.
 func (s signals) signalEnded(ctx context.Context, row mediagate.Await) error {
+	place, ok := s.tellers.Await(ctx, row.Channel, signalWidth, tellPatience)
+	if !ok {
+		return errors.New("others are being signalled") // the row comes up again
+	}
+	defer place.Leave()
 	runs, err := s.Engine.SignalUpstream(ctx, row.TaskID, row.N)
 	if err == nil && !runs {
 		err = s.withoutRun(ctx, row)
@@ -63,6 +73,11 @@ func (s signals) withoutRun(ctx context.Context, row mediagate.Await) error {
 	case err != nil:
 		return err
 	case task.Status.Terminal():
+		if w := task.Webhook; w != nil && w.Round > 0 && w.State == mediagate.WebhookPending {
+			if err := s.Engine.EnsureWebhook(ctx, mediagate.WebhookRound{TaskID: task.ID, AccountID: task.AccountID, Round: w.Round}); err != nil {
+				return err
+			}
+		}
 		return s.Store.DropAwait(ctx, row.TaskID, row.N)
 	}
 	_, err = s.Engine.Ensure(ctx, task)

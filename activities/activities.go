@@ -318,6 +318,7 @@ type Activities struct {
 	looking    channel.Places // of looks for a channel
 	mirrors    channel.Places // of copies, by provider
 	finishers  channel.Places // of ends before a run is told, by channel
+	tellers    channel.Places // of signals that a job has ended, by channel
 	delivering webhook.Places // of attempts at callbacks
 	silences   silences
 	untold     untold

@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -91,8 +92,14 @@ func TestFinishEndedWithoutRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := endedTending(t)
+		d.Store.Edit(endedTask, func(task *mediagate.Task) {
+			task.Webhook = &mediagate.Webhook{URL: "https://a.example.com", State: mediagate.WebhookPending}
+		})
 		d.Engine.Gone = map[string]bool{endedTask: true}
 		d.tendsFor(3 * time.Minute)
+		if !slices.Contains(d.Engine.Calls(), "webhook "+endedTask+" 1") {
+			t.Error("nobody delivers its callback")
+		}
 		d.finds(mediagate.StatusCompleted, 1)
 		if starts := slices.Contains(d.Engine.Calls(), "start "+endedTask); starts || d.outstanding() {
 			t.Errorf("a run was started: %v, a signal is outstanding: %v", starts, d.outstanding())
@@ -227,5 +234,29 @@ func TestFinishEndedStops(t *testing.T) {
 			t.Errorf("it took %s, the copy was hung up on %d times", took, file.hungUp.Load())
 		}
 		d.finds(mediagate.StatusProcessing, 1)
+	})
+}
+
+// However singly jobs end, and however slow Temporal is: so many signals of one channel
+// are under way and no more.
+func TestSignalsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const jobs = 60
+		d := newTending(t, jobs)
+		for i := range jobs {
+			d.Async.End(fmt.Sprintf("task-%d", i), activitytest.Failed(mediagate.CodeContentPolicy))
+		}
+		var under, most atomic.Int32
+		d.Engine.OnUpstream = func(string, int) error {
+			most.Store(max(most.Load(), under.Add(1)))
+			time.Sleep(5 * time.Second)
+			under.Add(-1)
+			return nil
+		}
+		d.tendsFor(time.Minute)
+		if n := most.Load(); n == 0 || n > 16 {
+			t.Errorf("%d signals at once, want some and at most 16", n)
+		}
 	})
 }
