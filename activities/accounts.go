@@ -18,7 +18,7 @@ const (
 
 // finishPatience is how long the tasks of a batch wait for their turn to be ended
 // before their runs are told.
-const finishPatience = time.Second
+const finishPatience = 5 * time.Second
 
 // accounts are the vendor accounts of this worker, all activities the same.
 func (a *Activities) accounts() *channel.Accounts {
