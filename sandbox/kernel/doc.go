@@ -14,7 +14,7 @@
 // customer cancelled or removed it is, or told it what it waited for, from when
 // on its time counts.
 //
-// A job that ended an hour ago is forgotten once 10,000 came after it, and left out of
+// A job that ended ten minutes ago is forgotten once 10,000 came after it, and left out of
 // the journal when that is opened the next time.
 //
 // # Ids

@@ -13,7 +13,7 @@ import (
 // A job is forgotten when it ended so long ago, and so many came after it, like a
 // vendor does: memory would have them all for ever.
 const (
-	keptTime = time.Hour
+	keptTime = 10 * time.Minute
 	keptJobs = 10_000
 )
 

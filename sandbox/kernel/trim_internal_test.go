@@ -51,9 +51,9 @@ func TestOldJobsAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := start.Add(keptTime)
-	add(20, late, time.Second) // an hour after their start, not their end: nothing goes
+	add(20, late, time.Second) // so long after their start, not their end: nothing goes
 	if n := len(st.list(all)); n != 2*keep+1 {
-		t.Fatalf("%d jobs within the hour, want %d", n, 2*keep+1)
+		t.Fatalf("%d jobs within that time, want %d", n, 2*keep+1)
 	}
 	for n := 21; n <= 3*keep; n++ {
 		add(n, late.Add(time.Minute), time.Second)
