@@ -115,10 +115,10 @@ func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row med
 }
 
 // copyBriefly does what copyFiles does, if there is a place at this moment, for who
-// is no step of the task's run. Where that takes too long the copy goes on for a
-// while: the step may join it, or have begun another one elsewhere. Where ctx ends
-// otherwise it is stopped, unless the step has joined it: what ends the channel's
-// polling here says nothing about the task.
+// is no step of the task's run. Where that takes too long, or Temporal is lost, the copy
+// goes on for a while: the step may join it, or have begun another one elsewhere. Where
+// ctx ends otherwise it is stopped, unless the step has joined it: what ends the
+// channel's polling here says nothing about the task.
 func (a *Activities) copyBriefly(ctx context.Context, task mediagate.Task, row mediagate.Attempt) error {
 	one, leave, err := a.joinCopy(ctx, task, row, 0, func(one *copying) {
 		one.try = 1
@@ -133,7 +133,9 @@ func (a *Activities) copyBriefly(ctx context.Context, task mediagate.Task, row m
 		return one.err
 	case <-ctx.Done():
 	}
-	if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) && one.users.Load() == 1 {
+	cause := context.Cause(ctx)
+	ended := errors.Is(cause, context.Canceled) || errors.Is(cause, worker.ErrWorkerShutdown) || temporal.IsCanceledError(cause)
+	if ended && one.users.Load() == 1 {
 		one.stop(errCopyAlone)
 		select {
 		case <-one.done:
