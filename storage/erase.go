@@ -19,8 +19,8 @@ const worksOn = "source_id = ? AND source_id <> ''"
 // EraseTask erases a task that has ended: what its client and what vendors wrote
 // is overwritten, a callback that is still to be delivered is dropped, and its
 // files are to be swept at once. The row stays, and in it what the money and its
-// statistics need. A run that does not know of the end yet is still signalled it. From then on the task is to its account as if it never was.
-// It returns the keys of media that came within the request, which lie outside of
+// statistics need. A run that does not know of the end yet is still signalled it.
+// From then on the task is to its account as if it never was. It returns the keys of media that came within the request, which lie outside of
 // the task's folder.
 //
 // Returns KindNotFound, also for someone else's task and for one that is erased,
