@@ -245,7 +245,7 @@ type Settings struct {
 	CallsAtOnce    int           // that make jobs, at one channel, in this process
 	CopiesAtOnce   int           // of one provider's files, in this process
 	CopyWait       time.Duration // with a place of the worker's, for one of the provider's
-	QuickCopy      time.Duration // of files that came with the answer to a submit; 0: none within its step
+	QuickCopy      time.Duration // of files before their run is told of the job's end; 0: none
 	SendWindow     time.Duration // from intent to the last moment of the first byte (D4)
 	ClockSkew      time.Duration
 	AbsentGap      time.Duration // between the two lookups that prove absence (D4)

@@ -56,17 +56,12 @@ func (a *Activities) finishEnded(ctx context.Context, ended mediagate.Await, pat
 		return
 	}
 	defer place.Leave()
-	if err := a.tryFinish(ctx, ended); err != nil && ctx.Err() == nil {
+	if err := mediagate.Guarded(func() error { return a.tryFinish(ctx, ended) }); err != nil && ctx.Err() == nil {
 		a.Logger.DebugContext(ctx, "a task's end is left to its run", "task", ended.TaskID, "attempt", ended.N, "error", err)
 	}
 }
 
-func (a *Activities) tryFinish(ctx context.Context, ended mediagate.Await) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = mediagate.Panicked(p)
-		}
-	}()
+func (a *Activities) tryFinish(ctx context.Context, ended mediagate.Await) error {
 	ctx, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)
 	defer cancel()
 	st, err := a.glance(ctx, ended.TaskID)

@@ -43,7 +43,7 @@ func (r routes) Express(model string, route mediagate.Route, job mediagate.Job) 
 	source := job.Source
 	for i, c := range list {
 		job.Source = source.As(c.made, mediagate.UploadComing)
-		err := guarded(func() error { return adapter.Express(job, c.options) })
+		err := mediagate.Guarded(func() error { return adapter.Express(job, c.options) })
 		if err == nil {
 			e.Err = nil
 			return e
@@ -78,17 +78,6 @@ func (r routes) serving(model string, route mediagate.Route, source *mediagate.S
 		}
 	}
 	return list
-}
-
-// guarded turns an adapter's panic into an error: one vendor's slip is no
-// reason not to ask the next.
-func guarded(ask func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = mediagate.Panicked(p)
-		}
-	}()
-	return ask()
 }
 
 // uploads stores the media of requests in the bucket.

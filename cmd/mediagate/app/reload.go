@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
 )
 
@@ -94,7 +95,7 @@ func (r *reloader[T]) look(ctx context.Context) {
 func (r *reloader[T]) read(ctx context.Context, state string) {
 	r.seen = state
 	var fresh T
-	err := guarded(func() (err error) {
+	err := mediagate.Guarded(func() (err error) {
 		var problems []string
 		if fresh, problems = r.load(); len(problems) == 0 {
 			return r.use(fresh)
