@@ -463,7 +463,7 @@ func (w *ruleWriter) demands(path string, node any, conditions []string) {
 		for _, name := range stringsOf(required) {
 			words := child(child(child(node, "properties"), name), "x-rule")
 			if words == nil && !w.told[path+name] {
-				w.add("`%s%s` is required when %s.", path, name, strings.Join(conditions, " and "))
+				w.add("Where %s, `%s%s` has to be given.", strings.Join(conditions, " and "), path, name)
 			}
 		}
 	}
