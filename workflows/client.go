@@ -109,7 +109,7 @@ func skippedRoutes(p mediagate.Plan) string {
 
 // started takes "already started" for success.
 func started(err error) error {
-	if _, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
+	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		return nil
 	}
 	return err
@@ -126,7 +126,7 @@ func (c Client) Begin(ctx context.Context, t mediagate.Task) (bool, error) {
 		o.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
 		o.WorkflowExecutionErrorWhenAlreadyStarted = true
 	})
-	if _, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
+	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		return c.Ensure(ctx, t)
 	}
 	return err == nil, err

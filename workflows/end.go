@@ -1,10 +1,8 @@
 package workflows
 
 import (
-	"errors"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
@@ -70,10 +68,5 @@ func (g *generate) callback(ctx workflow.Context) error {
 	}
 	ctx = workflow.WithChildOptions(ctx, childOptions(g.in.TaskID, g.story.WebhookRound))
 	child := workflow.ExecuteChildWorkflow(ctx, DeliverWebhook, RoundInput{TaskID: g.in.TaskID, Round: g.story.WebhookRound})
-	if err := child.GetChildWorkflowExecution().Get(ctx, nil); err != nil {
-		if _, ok := errors.AsType[*temporal.ChildWorkflowExecutionAlreadyStartedError](err); !ok {
-			return err
-		}
-	}
-	return nil
+	return started(child.GetChildWorkflowExecution().Get(ctx, nil))
 }

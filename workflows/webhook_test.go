@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
@@ -196,6 +198,32 @@ func TestD14OldRoundSendsNothing(t *testing.T) {
 				t.Errorf("attempts at %v, want none", got)
 			}
 		})
+	}
+}
+
+// The reconciler may have started the round before the task's run comes to it.
+// The run leaves it alone and ends well.
+func TestD14RoundThatRunsIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	b := round(t)
+	b.Deliverer.OnDeliver = answers(activities.VerdictRetry, activities.VerdictDelivered)
+	var end error
+	b.env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+			WorkflowID: workflows.IDWebhook(taskID, 1), ParentClosePolicy: enumspb.PARENT_CLOSE_POLICY_ABANDON,
+		})
+		early := workflow.ExecuteChildWorkflow(ctx, workflows.DeliverWebhook, workflows.RoundInput{TaskID: taskID, Round: 1})
+		if err := early.GetChildWorkflowExecution().Get(ctx, nil); err != nil {
+			return err
+		}
+		ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: "run"})
+		end = workflow.ExecuteChildWorkflow(ctx, workflows.Generate, workflows.Input{TaskID: taskID}).Get(ctx, nil)
+		return early.Get(ctx, nil)
+	})
+	b.ok(b.env.GetWorkflowError())
+	b.ok(end)
+	if diff := cmp.Diff([]time.Duration{0, 10 * time.Second}, b.attempts()); diff != "" {
+		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 }
 
