@@ -1,0 +1,153 @@
+package storage_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/storage/pgtest"
+)
+
+// fillAttempts gives each task an attempt that has ended, and opens a few tasks again:
+// in the first ten the run is still to be told, in the others it has heard.
+func fillAttempts(t *testing.T, url string) {
+	t.Helper()
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	for _, statement := range []string{
+		`INSERT INTO attempts (task_id, n, channel, provider, route, state, outcome, created_at, accepted_at, ended_at)
+			SELECT id, 1, 'kling-a', 'kling', '{}', 'ended', '{}', created_at, created_at, ended_at FROM tasks`,
+		`UPDATE tasks SET status = 'processing', progress = 50, ended_at = NULL, run_seen_at = created_at
+			WHERE id IN (SELECT id FROM tasks WHERE account_id = 'acc_many' ORDER BY id LIMIT 20)`,
+		`INSERT INTO awaits (task_id, n, channel, ref, accepted_at, next_poll_at, owed)
+			SELECT id, 1, 'kling-a', '{}', created_at, created_at, true FROM tasks WHERE account_id = 'acc_many' ORDER BY id LIMIT 10`,
+		`INSERT INTO awaits (task_id, n, channel, ref, accepted_at, next_poll_at, owed)
+			SELECT id, 1, 'kling-a', '{}', created_at, created_at, true FROM tasks WHERE account_id = 'acc_many' ORDER BY id DESC LIMIT 10`,
+		`VACUUM ANALYZE tasks, attempts, awaits`,
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// rowsRead counts the rows that were read of tasks and of what belongs to them, and
+// the entries of their indexes, by all who have left the database.
+func rowsRead(t *testing.T, db *sql.DB) (rows int64) {
+	t.Helper()
+	for others := 1; others > 0; { // PostgreSQL counts a connection's reads at the latest when it ends
+		query := "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+		if err := db.QueryRowContext(t.Context(), query).Scan(&others); err != nil {
+			t.Fatal(err)
+		}
+	}
+	query := `SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN ('tasks', 'attempts', 'awaits'))
+		FROM pg_stat_user_tables WHERE relname IN ('tasks', 'attempts', 'awaits')`
+	if err := db.QueryRowContext(t.Context(), query).Scan(&rows); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// However many tasks have ended, who looks for those that nothing drives reads none
+// of them.
+func TestReconcilerReadsNoPast(t *testing.T) {
+	t.Parallel()
+	const (
+		looks = 12  // the planner tries five times before it may keep a plan
+		most  = 150 // rows and entries a look: some for each task that is open, or was a moment ago
+	)
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	url := pgtest.New(t)
+	fillHistory(t, url, now)
+	fillAttempts(t, url)
+	db, err := sql.Open("pgx", url) // of which one connection is used, for nothing but counting
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(1)
+
+	for name, look := range map[string]func(context.Context, *storage.Store) (found int, err error){
+		"unseen tasks": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, _, err := s.UnseenTasks(ctx, time.Minute, "", 10)
+			return len(found), err
+		},
+		"stale cancels": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, _, err := s.StaleCancels(ctx, time.Minute, "", 10)
+			return len(found), err
+		},
+		"open tasks": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.OpenTasks(ctx, now.Add(time.Hour), mediagate.Look{}, 10)
+			return len(found), err
+		},
+		"the oldest open task": func(ctx context.Context, s *storage.Store) (int, error) {
+			_, err := s.OldestOpen(ctx)
+			return 0, err
+		},
+		"unsettled tasks": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.UnsettledTasks(ctx, time.Minute, "", 10)
+			return len(found), err
+		},
+		"untold ends": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.UntoldEnds(ctx, 0, "", 10)
+			return len(found), err
+		},
+		"untaken actions": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.UntakenActions(ctx, time.Minute, mediagate.Action{}, 10)
+			return len(found), err
+		},
+		"pending callbacks": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.PendingWebhooks(ctx, time.Minute, time.Hour, 10)
+			return len(found), err
+		},
+		"stuck callbacks": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.StuckWebhooks(ctx, time.Minute, 10)
+			return len(found), err
+		},
+		"overdue tasks": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.ClaimOverdue(ctx, mediagate.Overdue{Grace: time.Minute, Again: time.Minute}, 10)
+			return len(found), err
+		},
+		"channels that are awaited": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.AwaitChannels(ctx)
+			return len(found), err
+		},
+		"parked tasks": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.ParkedFor(ctx, mediagate.ParkChannelMissing, "", 10)
+			return len(found), err
+		},
+		"due sweeps": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.DueSweeps(ctx, 10)
+			return len(found), err
+		},
+		"uncounted charges": func(ctx context.Context, s *storage.Store) (int, error) {
+			return s.CountUsage(ctx, 10)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := rowsRead(t, db)
+			s := openPostgres(t, url, storage.Config{})
+			found := 0
+			for range looks {
+				n, err := look(t.Context(), s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found = max(found, n)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if read := rowsRead(t, db) - before; read > looks*most {
+				t.Errorf("%d rows and entries read in %d looks that found at most %d", read, looks, found)
+			}
+		})
+	}
+}
