@@ -55,9 +55,9 @@ func rowsRead(t *testing.T, db *sql.DB) (rows int64) {
 	return rows
 }
 
-// However many tasks have ended, who looks for those that nothing drives reads none
-// of them.
-func TestReconcilerReadsNoPast(t *testing.T) {
+// However many tasks have ended, who looks for those that nothing drives, or polls
+// those that wait, reads none of them.
+func TestLooksReadNoPast(t *testing.T) {
 	t.Parallel()
 	const (
 		looks = 12  // the planner tries five times before it may keep a plan
@@ -125,6 +125,41 @@ func TestReconcilerReadsNoPast(t *testing.T) {
 		},
 		"due sweeps": func(ctx context.Context, s *storage.Store) (int, error) {
 			found, err := s.DueSweeps(ctx, 10)
+			return len(found), err
+		},
+		"due polls": func(ctx context.Context, s *storage.Store) (int, error) {
+			epoch, err := s.BeginEpoch(ctx, "kling-a")
+			if err != nil {
+				return 0, err
+			}
+			found, err := s.ClaimDue(ctx, "kling-a", epoch, "claim", time.Minute, 10)
+			return len(found), err
+		},
+		"polls to come": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, _, err := s.AwaitStats(ctx, "kling-a")
+			return found, err
+		},
+		"polls to bring forward": func(ctx context.Context, s *storage.Store) (int, error) {
+			return s.AdvancePolls(ctx, "kling-a", now, now, 10)
+		},
+		"accounts that are awaited": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.AwaitAccounts(ctx, "kling-a")
+			return len(found), err
+		},
+		"the load of a channel": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, _, _, err := s.ChannelLoad(ctx, "kling-a")
+			return found, err
+		},
+		"queued tasks": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.QueuedTasks(ctx, "kling-a", 10)
+			return len(found), err
+		},
+		"parked tasks of a channel": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.ParkedTasks(ctx, "kling-a", mediagate.ParkCredentials, 10)
+			return len(found), err
+		},
+		"parked tasks of a provider": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.ParkedOnRoute(ctx, "kling", "", 10)
 			return len(found), err
 		},
 		"uncounted charges": func(ctx context.Context, s *storage.Store) (int, error) {
