@@ -45,7 +45,11 @@ func (r awaitRow) await() (mediagate.Await, error) {
 		Progress: r.Progress, Missing: r.Missing, Ended: r.Owed,
 		Hinted: !r.HintedAt.IsZero(),
 	}
-	return a, fromJSON("awaits.ref", r.Ref, &a.Ref)
+	err := fromJSON("awaits.ref", r.Ref, &a.Ref)
+	if r.Owed { // nobody asks the vendor any more
+		err = nil
+	}
+	return a, err
 }
 
 // claimedRow is an await row with the model of its task.
@@ -99,7 +103,9 @@ func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
 // nobody claimed it, the lease has run out, or a former epoch holds it, whose
 // results then are refused. Rows whose end is stored come with Ended: only the
 // signal is outstanding, and they come again until the workflow has taken it. Returns
-// KindConflict, code fenced, when a newer epoch has begun.
+// KindConflict, code fenced, when a newer epoch has begun. A row that cannot be
+// read is left out: it comes up again after the lease, until somebody mends it or its
+// task's time is up.
 func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error) {
 	now := s.clock()
 	skip, share := " FOR UPDATE SKIP LOCKED", " FOR SHARE"
@@ -133,7 +139,16 @@ func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim
 		return nil, err
 	}
 	sortByDue(rows) // RETURNING has no order
-	return convertAll(rows, claimedRow.await)
+	due := make([]mediagate.Await, 0, len(rows))
+	for _, row := range rows {
+		one, err := row.await()
+		if err != nil {
+			s.log.ErrorContext(ctx, "a job is not polled for: its row cannot be read", "channel", channel, "task", row.TaskID, "attempt", row.N, "error", err)
+			continue
+		}
+		due = append(due, one)
+	}
+	return due, nil
 }
 
 func fenced(channel string) error {

@@ -3,6 +3,7 @@ package storage
 import (
 	"database/sql/driver"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -88,9 +89,22 @@ func fromJSON(column string, text document, v any) error {
 		return nil
 	}
 	if err := json.Unmarshal(text, v); err != nil {
-		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "column " + column + " does not hold its type", Err: err}
+		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "column " + column + " does not hold its type", Err: unreadableError{err}}
 	}
 	return nil
+}
+
+// unreadableError says that a column holds no such thing: what a newer program wrote,
+// or somebody by hand. It is the trouble of one row. Who works on many must not let
+// that keep the others.
+type unreadableError struct{ error }
+
+// Unwrap is the cause.
+func (e unreadableError) Unwrap() error { return e.error }
+
+func unreadable(err error) bool {
+	_, ok := errors.AsType[unreadableError](err)
+	return ok
 }
 
 // micros is a duration column.

@@ -52,6 +52,24 @@ var awaitTests = map[string]func(*bench){
 			AcceptedAt: b.now(), NextPollAt: b.now(), Claim: "c1", ClaimedAt: b.now(),
 		}})
 	},
+	"a row that cannot be read keeps no other from being polled": func(b *bench) {
+		if b.office == nil {
+			return // the activities' double has no columns
+		}
+		p := b.newPayer(unit(10))
+		broken, ended, other := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		b.claim("c1")
+		b.store("c1", b.quiet(broken, 0), mediagate.PollResult{TaskID: ended, N: 1, Outcome: &mediagate.Outcome{Succeeded: true}}, b.quiet(other, 0))
+		b.noError(b.database().Exec("UPDATE awaits SET ref = '{\"job_id\":7}' WHERE task_id IN (?, ?)", broken, ended).Error)
+		b.pass(time.Second)
+		_, rows := b.claim("c2")
+		same(b, "polled, or signalled, which takes no name of a job", sorted(ids(rows)), sorted([]string{ended, other}))
+		b.store("c2", b.quiet(other, time.Minute))
+		b.pass(lease)
+		b.noError(b.database().Exec("UPDATE awaits SET ref = '{}' WHERE task_id = ?", broken).Error)
+		_, rows = b.claim("c3")
+		same(b, "once it is mended", slices.Contains(ids(rows), broken), true)
+	},
 	"rows that are due next can be had now": func(b *bench) {
 		p := b.newPayer(unit(10))
 		var rows []string
