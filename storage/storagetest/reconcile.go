@@ -96,6 +96,19 @@ var reconcileTests = map[string]func(*bench){
 			Plan: whole.Plan, CreatedAt: whole.CreatedAt,
 		}})
 	},
+	"a task whose plan cannot be read keeps no other from its start, or its cancel": func(b *bench) {
+		if b.office == nil {
+			return // the activities' double has no columns
+		}
+		p, q := b.newPayer(unit(10)), b.newPayer(unit(10))
+		broken, own, other := b.submit(p, unit(1)), b.submit(p, unit(1)), b.submit(q, unit(1))
+		b.noError(b.database().Exec("UPDATE tasks SET plan = '{\"routes\":7}' WHERE id = ?", broken).Error)
+		b.pass(11 * time.Second)
+		all := sorted([]string{broken, own, other}) // its run goes by the row, and says what is wrong with it
+		b.finds("unseen", all, func() ([]string, error) { found, err := b.unseen(10*time.Second, 10); return sorted(found), err })
+		b.noError(b.database().Exec("UPDATE tasks SET cancel_requested_at = created_at").Error)
+		b.finds("stale cancels", all, func() ([]string, error) { found, err := b.staleCancels(10); return sorted(found), err })
+	},
 	"open tasks come up in turn": func(b *bench) {
 		p := b.newPayer(unit(10))
 		one := b.accepted(p, unit(1)) // its deadline is the first
