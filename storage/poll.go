@@ -141,7 +141,12 @@ func (s *Store) storeLoud(ctx context.Context, channel, claim string, results []
 			}
 			waits := false
 			if r.Waiting && r.Outcome == nil && r.Trouble == "" {
-				if waits, err = s.beginModal(tx, tasks[r.TaskID], r.N); err != nil {
+				waits, err = s.beginModal(tx, tasks[r.TaskID], r.N)
+				if unreadable(err) { // it is asked for again, until somebody mends its row or its time is up
+					s.log.ErrorContext(ctx, "a wait for modal parameters does not begin: the task's row cannot be read", "task", r.TaskID, "error", err)
+					waits, err = false, nil
+				}
+				if err != nil {
 					return err
 				}
 			}

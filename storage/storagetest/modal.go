@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -49,6 +50,24 @@ func waits(t mediagate.Task) []any {
 }
 
 var modalTests = map[string]func(*bench){
+	"a task whose plan cannot be read keeps no other's poll from being stored": func(b *bench) {
+		if b.office == nil {
+			return // the activities' double has no columns
+		}
+		broken, _ := b.inpainting()
+		other, _ := b.inpainting()
+		third := b.accepted(b.newPayer(unit(10)), unit(1))
+		b.noError(b.database().Exec("UPDATE tasks SET plan = '{\"routes\":7}' WHERE id = ?", broken).Error)
+		b.claim("c1")
+		waiting := func(id string) mediagate.PollResult {
+			return mediagate.PollResult{TaskID: id, N: 1, NextPollAt: b.now().Add(time.Minute), Waiting: true, Answered: true}
+		}
+		ended := b.store("c1", waiting(broken), waiting(other), mediagate.PollResult{TaskID: third, N: 1, Outcome: &mediagate.Outcome{Succeeded: true}})
+		same(b, "to be signalled", sorted(ids(ended)), sorted([]string{other, third}))
+		b.pass(time.Minute)
+		_, rows := b.claim("c2")
+		same(b, "asked for again", slices.Contains(ids(rows), broken), true)
+	},
 	"D10 the time that a task was parked moves its deadline once, whatever it waits for then": func(b *bench) {
 		id, _ := b.inpainting()
 		deadline := b.task(id).DeadlineAt
