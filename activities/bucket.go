@@ -24,12 +24,12 @@ func (a *Activities) tendBucket(ctx context.Context) {
 		looked time.Time
 	)
 	for ctx.Err() == nil {
-		if err := a.wakeForBucket(ctx, &w); err != nil && ctx.Err() == nil {
+		if err := mediagate.Guarded(func() error { return a.wakeForBucket(ctx, &w) }); err != nil && ctx.Err() == nil {
 			a.Logger.WarnContext(ctx, "tasks parked for the bucket not woken", "error", err)
 		}
 		if now := a.Now(); now.Sub(looked) >= lateEvery {
 			looked = now
-			if err := a.sweepLate(ctx); err != nil && ctx.Err() == nil {
+			if err := mediagate.Guarded(func() error { return a.sweepLate(ctx) }); err != nil && ctx.Err() == nil {
 				a.Logger.WarnContext(ctx, "late files not removed", "error", err)
 			}
 		}
@@ -116,7 +116,7 @@ func (a *Activities) sweepLate(ctx context.Context) error {
 			return err
 		}
 		for _, sweep := range due {
-			err := a.sweepTask(ctx, sweep.TaskID)
+			err := mediagate.Guarded(func() error { return a.sweepTask(ctx, sweep.TaskID) })
 			switch {
 			case err == nil || mediagate.Is(err, mediagate.KindNotFound):
 				err = a.Store.SetSweep(ctx, sweep, sweep.Again)

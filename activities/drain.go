@@ -84,7 +84,7 @@ func (a *Activities) marked(
 		driven, failed []string
 	)
 	err = each(ctx, tasks, wide, func(task mediagate.Task) error {
-		err := do(ctx, task)
+		err := mediagate.Guarded(func() error { return do(ctx, task) })
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {

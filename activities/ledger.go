@@ -25,22 +25,14 @@ func (a *Activities) proveLedger(ctx context.Context) {
 	if a.Ledger == nil {
 		return
 	}
-	for ctx.Err() == nil {
+	repeat(ctx, ledgerEvery, func(ctx context.Context) error {
 		limited, cancel := context.WithTimeout(ctx, ledgerTimeout)
+		defer cancel()
 		report, err := a.Ledger.CheckLedgerSince(limited)
-		cancel()
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			a.Logger.WarnContext(ctx, "the ledger was not checked", "error", err)
-		case !report.OK:
+		if err == nil && !report.OK {
 			a.Logger.ErrorContext(ctx, "the ledger does not hold", "runbook", "LedgerBroken", "problems", len(report.Problems),
 				"first", report.Problems[:min(len(report.Problems), ledgerTold)])
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(ledgerEvery):
-		}
-	}
+		return err
+	}, func(err error) { a.Logger.WarnContext(ctx, "the ledger was not checked", "error", err) })
 }

@@ -65,11 +65,14 @@ func (l *looks) look(ctx context.Context, due []mediagate.Look) error {
 			return err
 		}
 		longest := l.Now().Sub(look.CheckedAt)
-		runs, err := l.Engine.Runs(ctx, look.TaskID)
 		started := false
-		if err == nil && !runs {
-			started, err = l.ensure(ctx, look.TaskID)
-		}
+		err := mediagate.Guarded(func() error {
+			runs, err := l.Engine.Runs(ctx, look.TaskID)
+			if err == nil && !runs {
+				started, err = l.ensure(ctx, look.TaskID)
+			}
+			return err
+		})
 		l.counted.add(func(r *PassReport) {
 			r.Looked++
 			r.LookSeconds = max(r.LookSeconds, int(longest.Seconds()))

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -76,12 +77,6 @@ type concern struct {
 	look  func(context.Context) error
 }
 
-// try looks. A panic is an error of this look: it ends neither the process nor the
-// other concerns.
-func (c concern) try(ctx context.Context) error {
-	return mediagate.Guarded(func() error { return c.look(ctx) })
-}
-
 // Reconcile looks, until the worker stops, for rows that nothing drives: tasks
 // without a run, commands that nobody took, callbacks that nobody delivers (D2).
 // Its concerns go beside each other: one that has much to do, or whose calls
@@ -98,14 +93,14 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 	defer heartbeat(ctx, func() []any { return []any{*last.Load()} })()
 	beside.Go(func() { a.tendBucket(calls) })
 	beside.Go(func() { a.proveLedger(calls) })
-	beside.Go(func() { repeat(calls, sweepEvery, a.sweepUploads) })
+	beside.Go(func() {
+		repeat(calls, sweepEvery, a.sweepUploads, func(err error) { a.Logger.WarnContext(ctx, "the bucket was not swept", "error", err) })
+	})
 	for _, c := range a.concerns(&counted) {
 		beside.Go(func() {
-			repeat(calls, c.every, func(ctx context.Context) {
-				if err := c.try(ctx); err != nil && ctx.Err() == nil { // a worker that stops blames nobody
-					counted.add(func(r *PassReport) { r.LastError = mediagate.KindOf(err).String() })
-					a.Logger.WarnContext(ctx, "reconciler could not look", "error", err)
-				}
+			repeat(calls, c.every, c.look, func(err error) {
+				counted.add(func(r *PassReport) { r.LastError = mediagate.KindOf(err).String() })
+				a.Logger.WarnContext(ctx, "reconciler could not look", "error", err)
 			})
 		})
 	}
@@ -132,10 +127,13 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 	}
 }
 
-// repeat does it now, and again each time that the pause is over.
-func repeat(ctx context.Context, pause time.Duration, do func(context.Context)) {
+// repeat does it now, and again each time that the pause is over. A panic is an error
+// of that time: it ends neither the process nor what is done beside it.
+func repeat(ctx context.Context, pause time.Duration, do func(context.Context) error, failed func(error)) {
 	for ctx.Err() == nil {
-		do(ctx)
+		if err := mediagate.Guarded(func() error { return do(ctx) }); err != nil && ctx.Err() == nil { // a worker that stops blames nobody
+			failed(err)
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -208,21 +206,27 @@ func limited(call func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// batches claims and works until a batch is not full, or something fails: what
-// is left then comes up in the next look.
-func batches[T any](ctx context.Context, claim func(context.Context) ([]T, error), work func(context.Context, T) error) error {
+// batches claims and works until a batch is not full, or was given up: what is left
+// then comes up in the next look. It returns the first error. One that fails, each
+// time, keeps none of those behind it.
+func batches[T any](ctx context.Context, claim func(context.Context) ([]T, error), work func(context.Context, T) error) (first error) {
 	for {
-		full := false
+		var claimed int
+		var tried atomic.Int64
 		err := limited(func(ctx context.Context) error {
 			items, err := claim(ctx)
 			if err != nil {
 				return err
 			}
-			full = len(items) == passBatch
-			return each(ctx, items, reconcileWide, func(item T) error { return work(ctx, item) })
+			claimed = len(items)
+			return each(ctx, items, reconcileWide, func(item T) error {
+				tried.Add(1)
+				return work(ctx, item)
+			})
 		})(ctx)
-		if err != nil || !full || ctx.Err() != nil {
-			return err
+		first = cmp.Or(first, err)
+		if claimed < passBatch || int(tried.Load()) < claimed || ctx.Err() != nil {
+			return first
 		}
 	}
 }
@@ -230,13 +234,11 @@ func batches[T any](ctx context.Context, claim func(context.Context) ([]T, error
 // sweepUploads gives up what crashed uploads have left in the bucket, and media
 // that came within requests, or were uploaded before, once no link to them works
 // any more. What there is much of does not keep the others.
-func (a *Activities) sweepUploads(ctx context.Context) {
-	var err error
-	concern := func(sweep func(context.Context) (int, error)) int {
+func (a *Activities) sweepUploads(ctx context.Context) (err error) {
+	concern := func(sweep func(context.Context) (int, error)) (n int) {
 		limited, cancel := context.WithTimeout(ctx, sweepTimeout)
 		defer cancel()
-		n, failed := sweep(limited)
-		err = errors.Join(err, failed)
+		err = errors.Join(err, mediagate.Guarded(func() (failed error) { n, failed = sweep(limited); return failed }))
 		return n
 	}
 	aborted := 0
@@ -247,19 +249,18 @@ func (a *Activities) sweepUploads(ctx context.Context) {
 		return a.Sweeper.DeleteOlder(ctx, mediagate.UploadFolder, requestAge)
 	})
 	files := concern(a.sweepFiles)
-	if err != nil {
-		a.Logger.WarnContext(ctx, "the bucket was not swept", "error", err)
-	}
 	if aborted+removed+files > 0 {
 		a.Logger.InfoContext(ctx, "swept the bucket", "unfinished uploads", aborted, "media of requests", removed, "uploaded files", files)
 	}
+	return err
 }
 
 // fruitless is after how many errors in a row each gives up: what it calls is
 // away.
 const fruitless = 32
 
-// each calls f for all items, wide at once, and returns the first error. It
+// each calls f for all items, wide at once, and returns the first error, which a
+// panic is as well. It
 // stops early when the context ends or nothing succeeds any more: what is left
 // comes up again.
 func each[T any](ctx context.Context, items []T, wide int, f func(T) error) error {
@@ -271,7 +272,7 @@ func each[T any](ctx context.Context, items []T, wide int, f func(T) error) erro
 			break
 		}
 		group.Go(func() error {
-			err := f(item)
+			err := mediagate.Guarded(func() error { return f(item) })
 			if err != nil {
 				failures.Add(1)
 			} else {

@@ -19,6 +19,8 @@ type Engine struct {
 	OnUpstream func(taskID string, n int) error
 	// OnSlot may pass the signal on, or fail it.
 	OnSlot func(taskID string, n int) error
+	// OnAction may fail a signal of a command.
+	OnAction func(taskID string) error
 	// Running are the tasks that have a run.
 	Running map[string]bool
 	// Gone are the tasks whose run was terminated: no signal reaches it.
@@ -143,6 +145,11 @@ func (e *Engine) RepeatCancel(_ context.Context, t mediagate.Task, patience time
 
 // SignalAction tells of a command.
 func (e *Engine) SignalAction(_ context.Context, a mediagate.Action) error {
+	if e.OnAction != nil {
+		if err := e.OnAction(a.TaskID); err != nil {
+			return err
+		}
+	}
 	e.note("action %s %s", a.TaskID, a.Action)
 	return nil
 }
