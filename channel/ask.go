@@ -28,10 +28,15 @@ func (c Channel) rowsPerCall(row mediagate.Await) int {
 	if _, ok := c.Vendor.(providers.Batcher); !ok || !c.holds(row.Fingerprint) {
 		return 1
 	}
-	if chooser, ok := c.Vendor.(providers.Chooser); ok && !chooser.Batches(row.Ref) {
+	if chooser, ok := c.Vendor.(providers.Chooser); ok && !batches(chooser, row.Ref) {
 		return 1
 	}
 	return max(1, c.Adapter.Description.Operations[row.Ref.Operation].Batch)
+}
+
+// batches asks the adapter. One that panics over a job is asked for that alone.
+func batches(c providers.Chooser, ref mediagate.JobRef) (yes bool) {
+	return mediagate.Guarded(func() error { yes = c.Batches(ref); return nil }) == nil && yes
 }
 
 // questions are the rows in as few calls as the vendor allows, the longest due

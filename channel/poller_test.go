@@ -170,6 +170,16 @@ func (b batching) PollAll(_ context.Context, refs []mediagate.JobRef) ([]provide
 
 var _ providers.Batcher = batching{}
 
+// choosing cannot say of one job whether it can be asked for with others.
+type choosing struct{ batching }
+
+func (choosing) Batches(ref mediagate.JobRef) bool {
+	if ref.ExternalID == spoilt {
+		panic("a bug of the adapter")
+	}
+	return true
+}
+
 func (a *account) batches(most int, all func(refs []mediagate.JobRef) ([]providers.Answer, error)) {
 	a.channel.Vendor = batching{single{a}, all}
 	a.channel.Adapter.Description = providers.Description{Operations: map[string]providers.Operation{
@@ -358,6 +368,27 @@ func TestPollerAsksInBatches(t *testing.T) {
 			})
 		})
 	}
+	t.Run("one that the adapter panics over when it is to choose", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			a := newAccount(t, account)
+			all := func(refs []mediagate.JobRef) ([]providers.Answer, error) {
+				answers := make([]providers.Answer, len(refs))
+				for i, ref := range refs {
+					answers[i].Report = a.report(ref)
+				}
+				return answers, nil
+			}
+			a.batches(10, all)
+			a.channel.Vendor = choosing{batching{single{a}, all}}
+			a.Channels.Set(a.channel)
+			a.accept(40, time.Second)
+			a.poll(30 * time.Second)
+			if len(a.late) != 40 {
+				t.Errorf("%d ends, want 40", len(a.late))
+			}
+		})
+	})
 	for name, all := range map[string]func([]mediagate.JobRef) ([]providers.Answer, error){
 		"a call that fails": func([]mediagate.JobRef) ([]providers.Answer, error) {
 			return nil, mediagate.Errorf(mediagate.KindTransient, "away")
