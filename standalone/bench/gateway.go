@@ -197,7 +197,7 @@ func (g *gateway) do(req *http.Request) ([]byte, error) {
 	return exchange(g.http, req)
 }
 
-// exchange returns the body of a 200 and takes anything else for an error.
+// exchange returns the body of a 200 or 201 and takes anything else for an error.
 func exchange(c *http.Client, req *http.Request) ([]byte, error) {
 	resp, err := c.Do(req)
 	if err != nil {
@@ -205,7 +205,7 @@ func exchange(c *http.Client, req *http.Request) ([]byte, error) {
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK {
+	if err == nil && resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
 		err = fmt.Errorf("%s %s: %s: %.200s", req.Method, req.URL.Path, resp.Status, body)
 	}
 	return body, err

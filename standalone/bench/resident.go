@@ -133,16 +133,38 @@ func (m *machine) startStandalone(ctx context.Context) (*standalone, error) {
 		if err != nil {
 			return false, err
 		}
-		var where struct{ API, Key string }
+		var where struct {
+			API, Key string
+			AdminKey string `json:"admin_key"`
+		}
 		if err := json.Unmarshal(raw, &where); err != nil {
 			return false, err
 		}
 		s.url, s.secret = where.API, where.Key
-		return true, nil
+		operator := gateway{url: where.API, secret: where.AdminKey, http: s.http}
+		return true, operator.fund(ctx)
 	}); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
 	return s, nil
+}
+
+// fund gives the account of the first start more than all tasks cost.
+func (g *gateway) fund(ctx context.Context) error {
+	const accounts = "/admin/v1/accounts"
+	answer, err := g.get(ctx, accounts)
+	if err != nil {
+		return err
+	}
+	var list struct{ Data []struct{ ID string } }
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return err
+	}
+	if len(list.Data) != 1 {
+		return fmt.Errorf("the standalone has more than one account, or none: %s", answer)
+	}
+	_, err = g.post(ctx, accounts+"/"+list.Data[0].ID+"/grants", []byte(`{"amount": "1000000", "reference": "a hundred thousand tasks"}`), nil)
+	return err
 }
 
 // stop ends the program as a signal does.
