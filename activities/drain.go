@@ -19,6 +19,9 @@ func (a *Activities) beginUnseen(ctx context.Context, t *tally) error {
 		return a.Store.UnseenTasks(ctx, unseenAfter, after, passBatch)
 	}, func(ctx context.Context, tasks []mediagate.Task) (bool, error) {
 		return a.marked(ctx, tasks, beginWide, func(ctx context.Context, task mediagate.Task) error {
+			if len(task.Plan.Routes) == 0 { // its plan cannot be read: a run would not know whose queue its calls go to
+				return mediagate.Errorf(mediagate.KindInternal, "%s has no route", task.ID)
+			}
 			begun, err := a.Engine.Begin(ctx, task)
 			if begun {
 				t.add(func(r *PassReport) { r.Started++ })

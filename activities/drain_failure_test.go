@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
@@ -50,6 +52,29 @@ func TestDrainGoesOnBehindAFailure(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A task without a route, since its plan cannot be read, is started once it is mended:
+// a run of before would call vendors through a queue that nobody serves.
+func TestDrainLeavesWhatHasNoRoute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := activitytest.New(time.Now)
+		ids := backlog(w, "acc_1", 3)
+		var plan mediagate.Plan
+		w.Store.Edit(ids[0], func(task *mediagate.Task) { plan, task.Plan = task.Plan, mediagate.Plan{} })
+		time.Sleep(time.Minute)
+		reconcile(t, w, time.Millisecond)
+		if diff := cmp.Diff(ids[1:], slices.Sorted(slices.Values(started(w)))); diff != "" {
+			t.Errorf("started (-want +got):\n%s", diff)
+		}
+		w.Store.Edit(ids[0], func(task *mediagate.Task) { task.Plan = plan })
+		time.Sleep(time.Minute)
+		reconcile(t, w, time.Millisecond)
+		if !slices.Contains(started(w), ids[0]) {
+			t.Error("the mended task is not started")
+		}
+	})
 }
 
 // A command that no run takes does not keep those of the pages behind its own.

@@ -78,7 +78,7 @@ func (s *Store) inTurns(ctx context.Context, what string, t turn, after string, 
 	}
 	tasks = make([]mediagate.Task, len(rows))
 	for i, row := range rows {
-		if tasks[i], err = row.task(); err != nil { // its run goes by the row itself, and shows what is wrong until that is mended
+		if tasks[i], err = row.task(); err != nil { // a signal still reaches its run, and who would start one sees that it has no route
 			s.log.ErrorContext(ctx, "a task's plan cannot be read", "task", row.ID, "error", err)
 		}
 	}

@@ -104,7 +104,7 @@ var reconcileTests = map[string]func(*bench){
 		broken, own, other := b.submit(p, unit(1)), b.submit(p, unit(1)), b.submit(q, unit(1))
 		b.noError(b.database().Exec("UPDATE tasks SET plan = '{\"routes\":7}' WHERE id = ?", broken).Error)
 		b.pass(11 * time.Second)
-		all := sorted([]string{broken, own, other}) // its run goes by the row, and says what is wrong with it
+		all := sorted([]string{broken, own, other}) // that one without a route
 		b.finds("unseen", all, func() ([]string, error) { found, err := b.unseen(10*time.Second, 10); return sorted(found), err })
 		b.noError(b.database().Exec("UPDATE tasks SET cancel_requested_at = created_at").Error)
 		b.finds("stale cancels", all, func() ([]string, error) { found, err := b.staleCancels(10); return sorted(found), err })
