@@ -184,7 +184,7 @@ func (s *standalone) finish(ctx context.Context) error {
 		return err
 	}
 	return until(ctx, id+" has ended", 5*time.Minute, func(ctx context.Context) (bool, error) {
-		answer, err := s.get(ctx, "/v1/tasks/"+id)
+		answer, err := s.get(ctx, "/v1/tasks/"+id+"?wait=30") // at its end
 		if err != nil {
 			return false, err
 		}
@@ -198,7 +198,7 @@ func (s *standalone) finish(ctx context.Context) error {
 		case "failed", "cancelled":
 			return false, fmt.Errorf("%s is %s: %s", id, status, answer)
 		default:
-			return false, pause(ctx, 100*time.Millisecond)
+			return false, nil
 		}
 	})
 }
