@@ -91,12 +91,12 @@ func TestD3FullQueue(t *testing.T) {
 		<-ctx.Done()
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut off")
 	}
-	ids := make([]string, tasks)
+	w.serves(nil, "sync") // before the first begins: on a busy machine all of them take longer than one has
+	ids, deadline := make([]string, tasks), time.Now().Add(15*time.Second)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("task_%03d", i)
-		w.begin(w.NewImage(), ids[i], 15*time.Second)
+		w.begin(w.NewImage(), ids[i], max(time.Until(deadline), time.Second))
 	}
-	w.serves(nil, "sync")
 	for _, id := range ids {
 		w.ended(id, mediagate.StatusFailed, "")
 	}
