@@ -207,6 +207,8 @@ func TestListFilters(t *testing.T) {
 		"before the first day":   {"?created_before=0001-01-01T00:00:00Z", nil},
 		"before it, with a zone": {"?created_before=0001-01-01T01:00:00%2B01:00", nil},
 		"before the year 1":      {"?created_before=0000-01-01T00:00:00Z", nil},
+		"just before the year 1": {"?created_before=0000-12-31T23:59:59.9999999Z", nil},
+		"and of a status":        {"?status=pending&created_before=0000-12-31T23:59:59.9999999Z", nil},
 		"since the first day":    {"?created_after=0001-01-01T00:00:00Z", ids},
 		"since the year 0":       {"?created_after=0000-01-01T00:00:00Z", ids},
 		"small letters":          {"?created_before=" + strings.ToLower(start.Add(90*time.Second).Format(time.RFC3339)), ids[2:]},

@@ -43,6 +43,7 @@ func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []medi
 			return nil, false, mediagate.Invalid("after", "after names no task")
 		}
 	}
+	f.CreatedBefore = wholeMicros(f.CreatedBefore)
 	list := s.listing(f)
 	var rows []taskRow
 	if err := read(s.on(ctx), &rows, list.text.String(), list.args...); err != nil {
@@ -51,6 +52,16 @@ func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []medi
 	rows, hasMore = page(rows, f.Limit)
 	tasks, err = convertAll(rows, taskRow.task)
 	return tasks, hasMore, err
+}
+
+// wholeMicros is the first of the times that a column can hold which is not before
+// t. The zero time, which is none, stands for itself and comes of nothing else.
+func wholeMicros(t time.Time) time.Time {
+	whole := t.Truncate(time.Microsecond)
+	if up := whole.Add(time.Microsecond); whole.Before(t) && !up.IsZero() {
+		return up
+	}
+	return whole
 }
 
 // listing writes the statement of a list.

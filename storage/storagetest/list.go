@@ -175,7 +175,8 @@ func (b *bench) compareLists(t *rapid.T, tasks []mediagate.Task, payers []payer)
 	}
 	moment := func(what string) time.Time { // often that of a task, as the edges are where lists go wrong
 		if len(tasks) > 0 && some(what+" at a task") {
-			return rapid.SampledFrom(tasks).Draw(t, what).CreatedAt
+			fine := time.Duration(rapid.IntRange(-1, 1).Draw(t, what+" but for")) * time.Nanosecond
+			return rapid.SampledFrom(tasks).Draw(t, what).CreatedAt.Add(fine)
 		}
 		return b.now().Add(-time.Duration(rapid.IntRange(-120, 5400).Draw(t, what)) * time.Second)
 	}
