@@ -14,7 +14,10 @@ const (
 	mostStarts    = 4096                   // that wait; an account has half of them when it is alone
 	starters      = 4                      // at once: more start no faster, and take the cores from who answers
 	busyStarters  = 1                      // at once while submits are being answered,
-	starterWait   = 2 * time.Second        // for as long as no start waits longer than that
+	starterWait   = 2 * time.Second        // for as long as no start waits longer than that;
+	manySubmits   = 4                      // answered during a start: with more than that, the starter rests
+	crowdRest     = 4                      // times as long as the start took,
+	longestRest   = time.Second / 10       // but no longer than that
 	startDeadline = 2 * time.Second        // of one start
 	lateStart     = 500 * time.Millisecond // one that takes longer says that Temporal is slow
 	startPause    = time.Second            // of a starter whose start failed
@@ -28,12 +31,12 @@ const (
 // early, so a start may get lost here at any moment: the reconciler finds the row.
 //
 // A few starters take the accounts' tasks in turns. Of these only one works while
-// submits are being answered, who go first: what a burst brings is started when it
-// is over, or has to wait too long. The queue is bounded, and an
-// account may have as many waiting as there is room left: half of it when it is
-// alone, and whoever comes next finds room. A submit that finds none makes one of
-// the waiting starts itself, and so is held back to the pace at which Temporal
-// takes them.
+// submits are being answered, who go first, and beside many it mostly rests: what a
+// burst brings is started when it is over, or has to wait too long. The queue is
+// bounded, and an account may have as many waiting as there is room left: half of
+// it when it is alone, and whoever comes next finds room. A submit that finds none
+// makes one of the waiting starts itself, and so is held back to the pace at which
+// Temporal takes them.
 //
 // But only while Temporal keeps pace. When the last start failed, or one takes
 // too long, a submit waits for nothing: without room its row is left to the
@@ -54,9 +57,11 @@ type starts struct {
 	turns    []*lineup          // whose turn it is, the next one first: all that have somebody waiting
 	lineups  map[string]*lineup // by account
 	waiting  int
+	oldest   time.Time // nothing that waits was made before
 	underway int
 	hired    int  // starters at work
 	submits  int  // being answered
+	answered int  // submits, so far
 	failed   bool // the last start did
 	late     bool // a start took too long, and none has been in time since
 	closed   bool
@@ -97,6 +102,7 @@ func (s *starts) answering() (answered func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.submits--
+		s.answered++
 		s.hire()
 	}
 }
@@ -185,8 +191,8 @@ func (s *starts) close() {
 	s.end()
 }
 
-// What follows is called with the lock held, but for run, start, call, rest, tend
-// and prolong.
+// What follows is called with the lock held, but for run, start, call, giveWay, rest,
+// tend and prolong.
 
 // troubled tells whether Temporal does not keep pace.
 func (s *starts) troubled() bool { return s.failed || s.late }
@@ -208,6 +214,9 @@ func (s *starts) put(one *start) {
 		s.turns = append(s.turns, line)
 	}
 	line.tasks = append(line.tasks, one)
+	if s.waiting == 0 || one.made.Before(s.oldest) {
+		s.oldest = one.made
+	}
 	s.waiting++
 	s.hire()
 	s.watch()
@@ -221,10 +230,30 @@ func (s *starts) hire() {
 }
 
 func (s *starts) wanted() int {
-	if s.submits == 0 || len(s.turns) > 0 && time.Since(s.turns[0].tasks[0].made) > starterWait {
+	if s.submits == 0 || s.overdue() {
 		return starters
 	}
 	return busyStarters
+}
+
+// overdue tells whether a start has waited for too long. It looks for the oldest one
+// only when that may be so.
+func (s *starts) overdue() bool {
+	limit := time.Now().Add(-starterWait)
+	if s.waiting == 0 || !s.oldest.Before(limit) {
+		return false
+	}
+	oldest := s.turns[0].tasks[0].made
+	for _, line := range s.turns {
+		if head := line.tasks[0].made; head.Before(oldest) {
+			oldest = head
+		}
+		if oldest.Before(limit) {
+			return true
+		}
+	}
+	s.oldest = oldest
+	return false
 }
 
 // take hands out the start whose turn it is, or nil. Its account's next one comes
@@ -316,8 +345,11 @@ func (s *starts) run() {
 			s.mu.Unlock()
 			return
 		}
+		began, answered := time.Now(), s.answered
 		s.mu.Unlock()
-		if !s.start(one) {
+		if s.start(one) {
+			s.giveWay(time.Since(began), answered)
+		} else {
 			s.rest()
 		}
 	}
@@ -366,6 +398,25 @@ func (s *starts) call(ctx context.Context, t mediagate.Task) (err error) {
 		}
 	}()
 	return s.starter.Start(ctx, t)
+}
+
+// giveWay lets the starter that is at work beside submits rest after a start, which
+// took so long and before which so many had been answered. When many were meanwhile
+// it falls behind them anyway, and where Temporal is on the same cores a start costs
+// many times what an answer does.
+func (s *starts) giveWay(took time.Duration, answered int) {
+	s.mu.Lock()
+	crowded := s.answered-answered > manySubmits && s.wanted() == busyStarters
+	s.mu.Unlock()
+	if !crowded {
+		return
+	}
+	rested := time.NewTimer(min(crowdRest*took, longestRest))
+	defer rested.Stop()
+	select {
+	case <-rested.C:
+	case <-s.life.Done():
+	}
 }
 
 // rest lets a starter pause whose start failed, until another one goes well.

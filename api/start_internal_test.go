@@ -566,6 +566,40 @@ func TestSubmitsGoFirst(t *testing.T) {
 			q.drain(q.t.Context())
 		})
 	})
+	t.Run("with rests beside many", func(t *testing.T) {
+		t.Parallel()
+		withQueue(t, func(q *queue) {
+			pace := func(answers int) int { // of starts of 10 ms, in a second in which so many submits are answered during each
+				synctest.Wait()
+				before := q.temporal.count()
+				for range 100 {
+					time.Sleep(5 * time.Millisecond)
+					for range answers {
+						q.answering()()
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+				synctest.Wait()
+				return q.temporal.count() - before
+			}
+			for range 50 { // wait for something, which is nothing to the starter
+				defer q.answering()()
+			}
+			for range 400 {
+				q.submit("a")
+			}
+			if n := pace(manySubmits); n < 98 {
+				q.t.Errorf("%d starts a second beside a few submits, want 100", n)
+			}
+			if n := pace(manySubmits + 1); n < 18 || n > 22 {
+				q.t.Errorf("%d starts a second beside many submits, want 20", n)
+			}
+			if n := pace(manySubmits + 1); n < 180 { // by now they have waited for too long
+				q.t.Errorf("%d starts a second of what has waited for too long, want the rest of them", n)
+			}
+			q.drain(q.t.Context())
+		})
+	})
 	t.Run("for a while", func(t *testing.T) {
 		t.Parallel()
 		withQueue(t, func(q *queue) {
@@ -580,5 +614,42 @@ func TestSubmitsGoFirst(t *testing.T) {
 			}
 			q.drain(q.t.Context())
 		})
+	})
+}
+
+// Beside a crowd of submits one starter works, "for as long as no start waits longer"
+// than starterWait: also where the start that waits is not of the account whose turn
+// is next. Here others bring one task each, fewer than even the resting starter starts.
+func TestLongWaitIsSeenBehindOthersTurns(t *testing.T) {
+	t.Parallel()
+	withQueue(t, func(q *queue) {
+		defer q.answering()()
+		const crowd = 200 // half a second's work of the four starters
+		began := time.Now()
+		for range crowd {
+			q.submit("a")
+		}
+		oldest := func() (age time.Duration) {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			for _, line := range q.turns {
+				age = max(age, time.Since(line.tasks[0].made))
+			}
+			return age
+		}
+		longest := time.Duration(0)
+		for i := 0; time.Since(began) < 30*time.Second; i++ {
+			time.Sleep(time.Second / 18)
+			for range 10 * manySubmits { // what is answered meanwhile makes the starter rest
+				q.answering()()
+			}
+			q.submit(fmt.Sprint("other-", i))
+			longest = max(longest, oldest())
+		}
+		if longest > 2*starterWait {
+			q.t.Errorf("a start waits for %s, %d of %d are made after 30 s", longest, q.temporal.count(), q.added)
+		}
+		q.temporal.will(taking(0))
+		q.drain(q.t.Context())
 	})
 }
