@@ -37,8 +37,8 @@ func (s *Server) handleArt(c *call) error {
 // submit in all but this: there is no new task, and nothing is charged.
 func (s *Server) handleModal(c *call) error {
 	sub, replayed, err := s.readSubmit(c)
-	if mediagate.Is(err, mediagate.KindConflict) && sub.key != "" {
-		replayed, err = s.twinOf(c, sub, err)
+	if mediagate.Is(err, mediagate.KindConflict) { // the task waits no more: for these very parameters, if its twin came since
+		replayed, err = s.before(c, sub, err)
 	}
 	if err != nil || replayed != "" {
 		return orAcknowledge(c, replayed, err)
@@ -61,17 +61,6 @@ func (s *Server) handleModal(c *call) error {
 	c.taskID = command.TaskID
 	s.notify(c, "modal", func(ctx context.Context) error { return s.cfg.Starter.SignalAction(ctx, command) })
 	return acknowledge(c, command.TaskID, false)
-}
-
-// twinOf is the task of a modal call that the same call has come before since it
-// looked for one: the task waits no more, for these very parameters. Else the
-// conflict stands.
-func (s *Server) twinOf(c *call, sub submit, conflict error) (taskID string, err error) {
-	taskID, found, err := s.cfg.Store.Replay(c.ctx, c.caller.key.AccountID, sub.key, sub.path, sub.digest)
-	if err == nil && !found {
-		err = conflict
-	}
-	return taskID, err
 }
 
 // actionInpaint is the action whose modal parameters must have a mask.

@@ -42,16 +42,26 @@ func (s *Server) readSubmit(c *call) (sub submit, replayed string, err error) {
 	}
 	size := len(raw)
 	sub.digest = sha256.Sum256(raw) // which is all that is needed of the bytes from here on
-	if sub.key != "" {
-		id, found, err := s.cfg.Store.Replay(c.ctx, c.caller.key.AccountID, sub.key, sub.path, sub.digest)
-		if err != nil || found {
-			return submit{}, id, err
-		}
+	if replayed, err = s.before(c, sub, nil); err != nil || replayed != "" {
+		return submit{}, replayed, err
 	}
 	if sub.order, err = s.order(c, body, size, c.Path()); err != nil {
 		return sub, "", err // by its key a modal call looks for its twin
 	}
 	return sub, "", s.moderate(c, sub.order)
+}
+
+// before is the task of a submit with the same idempotency key, if it has one, that
+// came before. Without such a task the refusal stands, if there is any.
+func (s *Server) before(c *call, sub submit, refusal error) (taskID string, err error) {
+	if sub.key == "" {
+		return "", refusal
+	}
+	taskID, found, err := s.cfg.Store.Replay(c.ctx, c.caller.key.AccountID, sub.key, sub.path, sub.digest)
+	if err == nil && !found {
+		err = refusal
+	}
+	return taskID, err
 }
 
 // orAcknowledge answers a submit that was refused, or made before.
@@ -69,7 +79,8 @@ func (s *Server) handleSubmit(c *call) error {
 		return orAcknowledge(c, before, err)
 	}
 	if err := s.storePictures(c, &sub.order); err != nil {
-		return err
+		before, err = s.before(c, sub, err) // its twin may have taken the money since
+		return orAcknowledge(c, before, err)
 	}
 	c.claim.release() // what follows needs nothing of the body
 	defer s.starts.answering()()

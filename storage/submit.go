@@ -34,11 +34,11 @@ const idempotencyTTL = 24 * time.Hour
 // group has no room left, and KindNotFound when the task that the request works on
 // was erased meanwhile.
 func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string, replayed bool, err error) {
-	row, err := s.newSubmission(n)
-	if err != nil {
-		return "", false, err
-	}
 	for range 3 { // a record may end between the insert that saw it and the look at it
+		row, err := s.newSubmission(n)
+		if err != nil {
+			return "", false, err
+		}
 		stored, err := s.store(ctx, row)
 		if err != nil && !mediagate.Is(err, mediagate.KindRateLimited) {
 			return "", false, dbError(err, "submit")
@@ -118,8 +118,12 @@ func (idempotencyRow) TableName() string { return "idempotency" }
 // Replay looks for an earlier submit with the idempotency key. Returns
 // KindConflict with code idempotency_conflict when it was another request.
 func (s *Store) Replay(ctx context.Context, accountID, idemKey, path string, body [32]byte) (taskID string, found bool, err error) {
-	row, err := take[idempotencyRow](s.on(ctx).Where("account_id = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)",
-		accountID, idemKey, at(s.clock())))
+	row, err := one[struct {
+		Path       string
+		BodySHA256 []byte `gorm:"column:body_sha256"`
+		TaskID     string
+	}](s.on(ctx), "SELECT path, body_sha256, task_id FROM idempotency WHERE account_id = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)",
+		accountID, idemKey, at(s.clock()))
 	if err != nil {
 		return "", false, dbError(err, "read idempotency record")
 	}
