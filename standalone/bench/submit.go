@@ -233,11 +233,17 @@ func (m *machine) untilStarted(ctx context.Context, g *gateway, submit func() (i
 			}
 			moved = time.Now()
 		}
-		// A count reads all that was ever started: many of them would be what is measured.
-		if err := pause(ctx, max(50*time.Millisecond, time.Since(began)/20)); err != nil {
+		if err := pause(ctx, untilNextCount(time.Since(began), now-before, n)); err != nil {
 			return fmt.Errorf("%d of %d workflows started: %w", now-before, n, err)
 		}
 	}
+}
+
+// untilNextCount is the time until half of what is left is started, at the pace so
+// far. A count reads all that was ever started: many would be what is measured.
+func untilNextCount(elapsed time.Duration, started, of int) time.Duration {
+	half := elapsed / time.Duration(max(started, 1)) * time.Duration(of-started) / 2
+	return max(50*time.Millisecond, min(half, elapsed/4))
 }
 
 // startAgain starts all that was submitted since then, as often as it may be.
