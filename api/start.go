@@ -16,8 +16,8 @@ const (
 	busyStarters  = 1                      // at once while submits are being answered,
 	starterWait   = 2 * time.Second        // for as long as no start waits longer than that;
 	manySubmits   = 4                      // answered during a start: with more than that, the starter rests
-	crowdRest     = 4                      // times as long as the start took,
-	longestRest   = time.Second / 10       // but no longer than that
+	crowdRest     = 10                     // times as long as the start took,
+	longestRest   = time.Second / 4        // but no longer than that
 	startDeadline = 2 * time.Second        // of one start
 	lateStart     = 500 * time.Millisecond // one that takes longer says that Temporal is slow
 	startPause    = time.Second            // of a starter whose start failed
