@@ -273,7 +273,7 @@ func (p *play) settled(before mediagate.Task, rows []mediagate.Attempt, end medi
 		p.env.Now().Before(before.DeadlineAt.Add(10*time.Minute)):
 		p.violate("D10: failed as late without having been asked for once more")
 	case code == mediagate.CodeGenerationTimeout && last.State == mediagate.AttemptAccepted && lastPoll != nil &&
-		mediagate.Is(lastPoll, mediagate.KindNotFound):
+		polledAt.Before(settling) && mediagate.Is(lastPoll, mediagate.KindNotFound):
 		p.violate("D11: failed as late for a job that the vendor does not know, instead of parked")
 	}
 }
