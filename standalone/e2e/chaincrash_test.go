@@ -209,21 +209,21 @@ func (d *dying) strike(point, path string, body map[string]any) string {
 
 // decide is an operator who finds a task parked with a submission whose fate is
 // unknown, and signals what to do.
-func (d *dying) decide(t *task, signal string) {
-	d.t.Helper()
-	c := d.dial()
+func (w *world) decide(t *task, signal string) {
+	w.t.Helper()
+	c := w.dial()
 	defer c.Close()
-	eventually(d.t, recoverTime, t.id+" parks", func() error {
-		found, err := c.CountWorkflow(d.t.Context(), &workflowservice.CountWorkflowExecutionsRequest{
-			Namespace: d.namespace, Query: fmt.Sprintf(`WorkflowId = %q AND MediagateReason = "provider_submission_unknown"`, t.id),
+	eventually(w.t, recoverTime, t.id+" parks", func() error {
+		found, err := c.CountWorkflow(w.t.Context(), &workflowservice.CountWorkflowExecutionsRequest{
+			Namespace: w.namespace, Query: fmt.Sprintf(`WorkflowId = %q AND MediagateReason = "provider_submission_unknown"`, t.id),
 		})
 		if err == nil && found.GetCount() != 1 {
 			err = errors.New("it is not parked")
 		}
 		return err
 	})
-	if err := c.SignalWorkflow(d.t.Context(), t.id, "", signal, nil); err != nil {
-		d.t.Fatal(err)
+	if err := c.SignalWorkflow(w.t.Context(), t.id, "", signal, nil); err != nil {
+		w.t.Fatal(err)
 	}
 }
 

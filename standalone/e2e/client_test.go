@@ -28,6 +28,7 @@ type task struct {
 
 	files   int    // of a result; 0: one; below that: none
 	objects int    // in the bucket; 0: as many as files
+	left    int    // of them when it did not complete, for housekeeping
 	price   string // when completed; empty: that of the model's least
 }
 

@@ -98,7 +98,7 @@ func (t *task) results(status string) int {
 // kept is how many objects the bucket has of the task in that state.
 func (t *task) kept(status string) int {
 	if status != "completed" {
-		return 0
+		return t.left
 	}
 	return cmp.Or(t.objects, t.results(status))
 }
