@@ -21,7 +21,8 @@ type checks struct {
 	lastPoll   error
 	polledAt   time.Time
 	signals    int
-	settling   time.Time // when the last Settle began
+	settling   time.Time // when the last Settle began,
+	settlingOn error     // and what the last poll had said by then
 }
 
 // sending is one request that reached the vendor.
@@ -250,7 +251,7 @@ func (p *play) settled(before mediagate.Task, rows []mediagate.Attempt, end medi
 		last = rows[len(rows)-1]
 	}
 	p.mu.Lock()
-	lastPoll, polledAt, settling := p.lastPoll, p.polledAt, p.settling
+	polledAt, settling, settlingOn := p.polledAt, p.settling, p.settlingOn
 	p.mu.Unlock()
 	var code mediagate.FailureCode
 	if t.Failure != nil {
@@ -272,8 +273,8 @@ func (p *play) settled(before mediagate.Task, rows []mediagate.Attempt, end medi
 	case code == mediagate.CodeGenerationTimeout && last.State == mediagate.AttemptAccepted && polledAt.Before(before.DeadlineAt) &&
 		p.env.Now().Before(before.DeadlineAt.Add(10*time.Minute)):
 		p.violate("D10: failed as late without having been asked for once more")
-	case code == mediagate.CodeGenerationTimeout && last.State == mediagate.AttemptAccepted && lastPoll != nil &&
-		polledAt.Before(settling) && mediagate.Is(lastPoll, mediagate.KindNotFound):
+	case code == mediagate.CodeGenerationTimeout && last.State == mediagate.AttemptAccepted && settlingOn != nil &&
+		mediagate.Is(settlingOn, mediagate.KindNotFound):
 		p.violate("D11: failed as late for a job that the vendor does not know, instead of parked")
 	}
 }

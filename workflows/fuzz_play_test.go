@@ -776,7 +776,7 @@ func (p *play) started(info *activity.Info, _ context.Context, _ converter.Encod
 	p.mu.Lock()
 	p.next[name] = *info
 	if name == "Settle" {
-		p.settling = p.env.Now()
+		p.settling, p.settlingOn = p.env.Now(), p.lastPoll
 	}
 	p.mu.Unlock()
 	if name != "Tend" && name != "Reconcile" {
