@@ -149,10 +149,10 @@ func (c *ledgerCheck) anew(tx *gorm.DB, cluster string) error {
 // run's row.
 var kept = [...]string{"ledger_check_sums", "ledger_check_marks"}
 
-// drop deletes the runs that the condition names.
+// drop deletes the runs that the condition names, but for those that somebody moves.
 func (s *Store) drop(tx *gorm.DB, which string, args ...any) error {
 	var runs []struct{ Run string }
-	if err := read(tx, &runs, "SELECT run FROM ledger_checks WHERE "+which+s.forUpdate("ledger_checks"), args...); err != nil {
+	if err := read(tx, &runs, "SELECT run FROM ledger_checks WHERE "+which+s.skipLocked("ledger_checks"), args...); err != nil {
 		return err
 	}
 	for _, row := range runs {

@@ -123,6 +123,41 @@ func TestLockedRow(t *testing.T) {
 	}
 }
 
+// A check of the ledger leaves alone what another one works on, however old that
+// looks, and does not wait for it.
+func TestCheckWaitsForNoOther(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	s := openPostgres(t, url+"&lock_timeout=1000", storage.Config{})
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	if _, err := db.ExecContext(t.Context(), `INSERT INTO ledger_checks (run, cluster, floor, position, transfer_id, moved_at)
+		VALUES ('old', '', 0, 0, '', now() - interval '1 year')`); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), "SELECT 1 FROM ledger_checks WHERE run = 'old' FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{1, 0} {
+		if report, err := s.CheckLedger(t.Context()); err != nil || !report.OK {
+			t.Errorf("check: %+v, %v", report, err)
+		}
+		_ = tx.Rollback() // the first time: now nobody works on it
+		var left int
+		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM ledger_checks WHERE run = 'old'").Scan(&left); err != nil || left != want {
+			t.Errorf("%d are left, want %d: %v", left, want, err)
+		}
+	}
+}
+
 // What a connection asks of the server, so that a lost machine's locks are
 // given back.
 func TestSessionSettings(t *testing.T) {
