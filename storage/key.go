@@ -188,13 +188,12 @@ func (s *Store) changeKey(ctx context.Context, tx *gorm.DB, row *keyRow, how fun
 	return row.key()
 }
 
-// lockKeys reads live keys with their purses' shares, and locks all these rows:
-// the purses first, then the others, each in the order of their ids. Whoever has a
-// purse's row may so wait for any key that shares it, as the database does by itself
-// for the one that successor_id names. Keys of other accounts than the first one's
-// count as unknown. Returns KindNotFound.
+// lockKeys reads live keys with their purses' shares, in the order of the ids,
+// and locks all these rows: everywhere in the same order, which is that in which
+// they were made, so that a purse comes before the keys that share it. Those of
+// other accounts than the first one's count as unknown. Returns KindNotFound.
 func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]*keyRow, error) {
-	var purses []string
+	var involved []string
 	account := ""
 	for _, id := range ids {
 		seen, err := take[keyRow](tx.Where("id = ? AND deleted_at IS NULL", id))
@@ -205,13 +204,11 @@ func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]*keyRow, error) {
 			return nil, notFound("key", id)
 		}
 		account = seen.AccountID
-		purses = append(purses, seen.purse()) // which never changes
+		involved = append(involved, id, seen.purse()) // which never changes
 	}
+	slices.Sort(involved)
 	locked := map[string]*keyRow{}
-	for _, id := range slices.Concat(slices.Sorted(slices.Values(purses)), slices.Sorted(slices.Values(ids))) {
-		if locked[id] != nil {
-			continue
-		}
+	for _, id := range slices.Compact(involved) {
 		row, err := one[keyRow](tx, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ?"+s.forUpdate("keys"), id)
 		if err != nil {
 			return nil, err

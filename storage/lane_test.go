@@ -155,3 +155,27 @@ func TestKeptAccount(t *testing.T) {
 		})
 	}
 }
+
+// Whoever grants a slot is told to say so at once, also by a clock that goes on.
+func TestGrantIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	s := openPostgres(t, url+"&lock_timeout=1000", storage.Config{})
+	n := newTenant(t, s, "one")
+	if err := n.submit(t.Context(), "task_1", "", 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Queue(t.Context(), "task_1", 1, []string{"channel"}); err != nil {
+		t.Fatal(err)
+	}
+	epoch, err := s.BeginEpoch(t.Context(), "channel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.GrantSlots(t.Context(), mediagate.Granting{
+		Channel: "channel", Epoch: epoch, Slots: mediagate.Slots{Names: []string{"channel"}, Limit: 1}, Most: 1, TakeBack: time.Hour, Again: time.Hour,
+	})
+	if err != nil || len(got.Signals) != 1 {
+		t.Errorf("granted: %+v, %v, want a signal", got, err)
+	}
+}

@@ -251,7 +251,7 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 		if g.Slots.Limit > 0 {
 			free = min(free, g.Slots.Limit-taken)
 		}
-		granted, err := s.grant(tx, g.Channel, free)
+		granted, err := s.grant(tx, g.Channel, free, at(now))
 		if err != nil {
 			return err
 		}
@@ -282,8 +282,9 @@ const waitsOnly = "q.granted_at IS NULL AND NOT EXISTS (SELECT 1 FROM queue o WH
 const leftBehind = `(EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = queue.task_id AND a.n >= queue.n)
 	OR EXISTS (SELECT 1 FROM tasks t WHERE t.id = queue.task_id AND t.status NOT IN ('pending', 'processing')))`
 
-// grant grants up to so many slots, under the channel's lock.
-func (s *Store) grant(tx *gorm.DB, channel string, most int) (granted int, err error) {
+// grant grants up to so many slots, under the channel's lock. Whose they are is to be
+// told at once.
+func (s *Store) grant(tx *gorm.DB, channel string, most int, now stamp) (granted int, err error) {
 	// Who waits is looked for account by account: with EXISTS the planner reads
 	// the whole queue first.
 	var last int64
@@ -307,7 +308,6 @@ func (s *Store) grant(tx *gorm.DB, channel string, most int) (granted int, err e
 		} else if left > 0 {
 			continue
 		}
-		now := at(s.clock())
 		changed, err := exec(tx, "UPDATE queue SET granted_at = ?, signal_at = ? WHERE task_id = ? AND channel = ? AND granted_at IS NULL",
 			now, now, next.TaskID, channel)
 		if err != nil {
