@@ -108,9 +108,9 @@ func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
 // task's time is up.
 func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error) {
 	now := s.clock()
-	skip, share := " FOR UPDATE SKIP LOCKED", " FOR SHARE"
+	share := " FOR SHARE"
 	if s.lite {
-		skip, share = "", ""
+		share = ""
 	}
 	var rows []claimedRow
 	err := s.write(ctx, "claim due rows", func(tx *gorm.DB) error {
@@ -126,7 +126,7 @@ func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim
 		return read(tx, &rows, `WITH due AS MATERIALIZED (
 				SELECT task_id, n FROM awaits
 				WHERE channel = ? AND next_poll_at <= ? AND (claimed_until IS NULL OR claimed_until <= ? OR claim_epoch < ?)
-				ORDER BY next_poll_at LIMIT ?`+skip+`)
+				ORDER BY next_poll_at LIMIT ?`+s.skipLocked("awaits")+`)
 			UPDATE awaits SET claim = ?, claim_epoch = ?, claimed_at = ?, claimed_until = ?,
 				next_poll_at = CASE WHEN owed THEN CAST(? AS timestamptz) ELSE next_poll_at END
 			FROM due WHERE awaits.task_id = due.task_id AND awaits.n = due.n

@@ -28,6 +28,9 @@ const worksOn = "source_id = ? AND source_id <> ''"
 func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []string, err error) {
 	err = s.write(ctx, "erase task", func(tx *gorm.DB) error {
 		uploads = nil
+		if err := s.lockFromReferrers(tx, id); err != nil {
+			return err
+		}
 		task, err := s.lockOwn(tx, accountID, id)
 		if err != nil {
 			return err
@@ -51,6 +54,16 @@ func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []
 		return nil, err
 	}
 	return uploads, nil
+}
+
+// lockFromReferrers locks a task's row also against those who submit with it as
+// their source.
+func (s *Store) lockFromReferrers(tx *gorm.DB, id string) error {
+	if s.lite {
+		return nil
+	}
+	_, err := exec(tx, "SELECT 1 FROM tasks WHERE id = ? FOR UPDATE", id)
+	return err
 }
 
 // lockOwn is lock for what a client asks for: a task that is erased is nobody's.

@@ -33,6 +33,11 @@ func (s *Store) Pausing(ctx context.Context, pause func()) error {
 	})
 }
 
+// Locked calls f while a transaction has the task's row.
+func (s *Store) Locked(ctx context.Context, taskID string, f func() error) error {
+	return s.underLock(ctx, taskID, "lock", func(*gorm.DB, lockedTask) error { return f() })
+}
+
 // Warm uses n connections at once.
 func (s *Store) Warm(ctx context.Context, n int) error {
 	for range n {

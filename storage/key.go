@@ -188,10 +188,9 @@ func (s *Store) changeKey(ctx context.Context, tx *gorm.DB, row *keyRow, how fun
 	return row.key()
 }
 
-// lockKeys reads live keys with their purses' shares, in the order of the ids,
-// and locks all these rows: everywhere in the same order, which is that in which
-// they were made, so that a purse comes before the keys that share it. Those of
-// other accounts than the first one's count as unknown. Returns KindNotFound.
+// lockKeys reads live keys with their purses' shares, and locks all these rows in
+// the order of their ids, which is the same everywhere. Those of other accounts than
+// the first one's count as unknown. Returns KindNotFound.
 func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]*keyRow, error) {
 	var involved []string
 	account := ""

@@ -156,8 +156,10 @@ func TestKeptAccount(t *testing.T) {
 	}
 }
 
-// Whoever grants a slot is told to say so at once, also by a clock that goes on.
-func TestGrantIsToldAtOnce(t *testing.T) {
+// A slot is granted to a task whose row somebody has locked: the channel's other
+// tasks do not wait for it. Whose it is is to be told at once, also by a clock that
+// goes on.
+func TestGrantToLockedTask(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
 	s := openPostgres(t, url+"&lock_timeout=1000", storage.Config{})
@@ -172,10 +174,16 @@ func TestGrantIsToldAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := s.GrantSlots(t.Context(), mediagate.Granting{
-		Channel: "channel", Epoch: epoch, Slots: mediagate.Slots{Names: []string{"channel"}, Limit: 1}, Most: 1, TakeBack: time.Hour, Again: time.Hour,
+	err = s.Locked(t.Context(), "task_1", func() error {
+		got, err := s.GrantSlots(t.Context(), mediagate.Granting{
+			Channel: "channel", Epoch: epoch, Slots: mediagate.Slots{Names: []string{"channel"}, Limit: 1}, Most: 1, TakeBack: time.Hour, Again: time.Hour,
+		})
+		if err == nil && len(got.Signals) != 1 {
+			err = fmt.Errorf("granted: %+v, want a signal", got)
+		}
+		return err
 	})
-	if err != nil || len(got.Signals) != 1 {
-		t.Errorf("granted: %+v, %v, want a signal", got, err)
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -193,12 +193,8 @@ func (s *Store) sweepRates(ctx context.Context) error {
 	if s.sweep.after = last; len(next) < sweptAtOnce {
 		s.sweep.after = ""
 	}
-	skip := ""
-	if !s.lite {
-		skip = " FOR UPDATE SKIP LOCKED"
-	}
 	st := (&statement{}).with("DELETE FROM rates WHERE id IN (SELECT id FROM rates WHERE id > ? AND id <= ? AND tat < ", first, last)
-	st = s.sayNow(st).with(" - ?"+skip+")", restedFor.Microseconds())
+	st = s.sayNow(st).with(" - ?"+s.skipLocked("rates")+")", restedFor.Microseconds())
 	_, err := exec(s.on(ctx), st.text.String(), st.args...)
 	return err
 }

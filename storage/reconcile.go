@@ -161,16 +161,12 @@ func (s *Store) MarkChecked(ctx context.Context, ids []string, seen bool) error 
 	if err != nil {
 		return err
 	}
-	skip, run := " FOR UPDATE SKIP LOCKED", ""
-	if s.lite {
-		skip = ""
-	}
-	args := []any{text, at(s.clock())}
+	run, args := "", []any{text, at(s.clock())}
 	if seen {
 		run = ", run_seen_at = COALESCE(run_seen_at, ?)" // an index rests on whether it is set
 		args = append(args, at(s.clock()))
 	}
-	_, err = exec(s.on(ctx), "WITH marked AS MATERIALIZED (SELECT id FROM tasks WHERE id IN "+s.inList()+" ORDER BY id"+skip+`)
+	_, err = exec(s.on(ctx), "WITH marked AS MATERIALIZED (SELECT id FROM tasks WHERE id IN "+s.inList()+" ORDER BY id"+s.skipLocked("tasks")+`)
 		UPDATE tasks SET checked_at = ?`+run+" FROM marked WHERE tasks.id = marked.id", args...)
 	return dbError(err, "mark tasks checked")
 }
@@ -187,10 +183,6 @@ func (s *Store) StaleCancels(ctx context.Context, olderThan time.Duration, after
 // to one caller. One that is offered for the first time counts as stuck, for
 // StuckWebhooks, that long after its beginning.
 func (s *Store) PendingWebhooks(ctx context.Context, olderThan, stuckAfter time.Duration, limit int) ([]mediagate.WebhookRound, error) {
-	skip := " FOR UPDATE SKIP LOCKED"
-	if s.lite {
-		skip = ""
-	}
 	now := s.clock()
 	var rows []struct {
 		ID           string
@@ -199,7 +191,7 @@ func (s *Store) PendingWebhooks(ctx context.Context, olderThan, stuckAfter time.
 	}
 	err := read(s.on(ctx), &rows, `WITH due AS MATERIALIZED (
 			SELECT id FROM tasks WHERE webhook_state = 'pending' AND webhook_round > 0 AND webhook_checked_at < ?
-			ORDER BY webhook_checked_at LIMIT ?`+skip+`)
+			ORDER BY webhook_checked_at LIMIT ?`+s.skipLocked("tasks")+`)
 		UPDATE tasks SET webhook_checked_at = ?, rescue_at = COALESCE(rescue_at, CAST(? AS timestamptz)) FROM due WHERE tasks.id = due.id
 		RETURNING tasks.id, tasks.account_id, tasks.webhook_round`, s.ago(olderThan), limit, at(now), at(now.Add(stuckAfter-olderThan)))
 	if err != nil {

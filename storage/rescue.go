@@ -48,10 +48,6 @@ type rescueRow struct {
 // claimRescues takes those rows that match and whose time has come, and sets
 // the next one.
 func (s *Store) claimRescues(ctx context.Context, what string, again time.Duration, limit int, match string, args ...any) ([]rescueRow, error) {
-	skip := " FOR UPDATE SKIP LOCKED"
-	if s.lite {
-		skip = ""
-	}
 	now, last := s.clock(), len(rescueGaps)-1
 	all := append([]any{at(now.Add(-rescueGaps[last] * again))}, args...)
 	all = append(all, at(now), limit)
@@ -62,7 +58,7 @@ func (s *Store) claimRescues(ctx context.Context, what string, again time.Durati
 	var rows []rescueRow
 	err := read(s.on(ctx), &rows, `WITH due AS MATERIALIZED (
 			SELECT id, CASE WHEN rescue_at < ? THEN 0 ELSE rescues END AS times FROM tasks
-			WHERE `+match+` AND (rescue_at IS NULL OR rescue_at <= ?) LIMIT ?`+skip+`)
+			WHERE `+match+` AND (rescue_at IS NULL OR rescue_at <= ?) LIMIT ?`+s.skipLocked("tasks")+`)
 		UPDATE tasks SET rescues = due.times + 1, rescue_at = CASE`+
 		strings.Repeat(" WHEN due.times = ? THEN CAST(? AS timestamptz)", last)+` ELSE CAST(? AS timestamptz) END
 		FROM due WHERE tasks.id = due.id

@@ -23,8 +23,7 @@ func TestChangesOfRotatedKeysTakeTurns(t *testing.T) {
 	t.Parallel()
 	var made atomic.Int64
 	url := pgtest.New(t)
-	// Nobody is let out of a circle, as a victim that would try again.
-	s := openPostgres(t, url+"&deadlock_timeout=1min", storage.Config{NewID: func(prefix string) string { return fmt.Sprintf("%s%09d", prefix, 999_999_999-made.Add(1)) }})
+	s := openPostgres(t, url+noVictims, storage.Config{NewID: func(prefix string) string { return fmt.Sprintf("%s%09d", prefix, 999_999_999-made.Add(1)) }})
 	first := newTenant(t, s, "one").key
 	second, err := s.RotateKey(t.Context(), first, mediagate.KeySecret{Hash: sha256.Sum256([]byte("two"))}, time.Hour)
 	if err != nil {

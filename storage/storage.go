@@ -234,13 +234,16 @@ func (s *Store) writeFor(ctx context.Context, accountID, what string, f func(tx 
 	return s.write(ctx, what, f)
 }
 
-// forUpdate locks the rows of a SELECT. SQLite needs none: its transactions
-// begin by taking the one write lock.
+// forUpdate locks the rows of a SELECT against all who would change them, but not
+// against rows that refer to them: PostgreSQL looks for the row that is referred to
+// also when who refers to it is written a second time in a transaction, and would
+// wait there. SQLite needs no lock: its transactions begin by taking the one write
+// lock.
 func (s *Store) forUpdate(of string) string {
 	if s.lite {
 		return ""
 	}
-	return " FOR UPDATE OF " + of
+	return " FOR NO KEY UPDATE OF " + of
 }
 
 // inList is the right side of IN for one parameter that holds a JSON array of
