@@ -58,7 +58,7 @@ type storm struct {
 	replies  map[string]string // of idempotency keys: body and task
 	epochs   map[string]int64  // the newest that was begun
 	claims   map[string]stormClaim
-	restored map[string]int // by row: claims from before it count for nothing
+	restored map[string]restoring
 	actions  []string
 	once     map[string]bool // what may be won once
 	away     atomic.Int64
@@ -86,6 +86,10 @@ type stormClaim struct {
 	since int // restored, then
 }
 
+// restoring is how often a row was restored, and how many are about to: claims from
+// before one count for nothing, and when it takes place nobody knows.
+type restoring struct{ times, underWay int }
+
 // actor is one of those who act at once.
 type actor struct {
 	*storm
@@ -97,7 +101,7 @@ type actor struct {
 func newStorm(b *bench, seed uint64) *storm {
 	s := &storm{
 		bench: b, seed: seed, byID: map[string]*stormTask{}, replies: map[string]string{}, epochs: map[string]int64{},
-		claims: map[string]stormClaim{}, restored: map[string]int{}, once: map[string]bool{},
+		claims: map[string]stormClaim{}, restored: map[string]restoring{}, once: map[string]bool{},
 	}
 	for range stormAccounts {
 		s.payers = append(s.payers, b.newPayer(unit(15)))

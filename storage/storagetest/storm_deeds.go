@@ -281,10 +281,10 @@ func (a *actor) poll() {
 	defer a.mu.Unlock()
 	for _, r := range rows {
 		row := fmt.Sprint(r.TaskID, "/", r.N)
-		mine := stormClaim{token, epoch, r.ClaimedAt, r.ClaimedAt.Add(lease), since[row]}
+		mine := stormClaim{token, epoch, r.ClaimedAt, r.ClaimedAt.Add(lease), since[row].times}
 		other, ok := a.claims[row] // perhaps of somebody who came later, and is noted sooner
 		if ok && other.epoch == epoch && other.from.Before(mine.until) && mine.from.Before(other.until) &&
-			other.since == since[row] && a.restored[row] == since[row] {
+			other.since == mine.since && a.restored[row] == (restoring{times: mine.since}) {
 			a.Errorf("row %s was claimed from %v to %v, and from %v to %v", row, other.from, other.until, mine.from, mine.until)
 		}
 		if !ok || mine.from.After(other.from) {
@@ -352,10 +352,16 @@ func (a *actor) trouble() {
 	case 2:
 		a.fine("hint", a.HintPoll(a.Context(), t.id))
 	default:
-		a.mu.Lock()
-		a.restored[fmt.Sprint(t.id, "/", n)]++
-		a.mu.Unlock()
+		row := fmt.Sprint(t.id, "/", n)
+		note := func(times, underWay int) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			r := a.restored[row]
+			a.restored[row] = restoring{r.times + times, r.underWay + underWay}
+		}
+		note(0, 1)
 		a.fine("restore await", a.RestoreAwait(a.Context(), t.id, n, a.now()), mediagate.KindConflict, mediagate.KindNotFound)
+		note(1, -1)
 	}
 }
 
