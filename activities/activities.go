@@ -231,6 +231,8 @@ type Engine interface {
 	SignalUpstream(ctx context.Context, taskID string, n int) (runs bool, err error)
 	// SignalSlot tells the task's run that a slot is granted for its attempt n.
 	SignalSlot(ctx context.Context, taskID string, n int) error
+	// SignalWake asks the task's run to look at its row. Returns KindConflict where
+	// the run takes no signal any more.
 	SignalWake(ctx context.Context, taskID string) error
 	// RepeatCancel tells the task's run again that its row has a cancel request; a
 	// task without one gets one. One whose workflow tasks fail takes no signal: once

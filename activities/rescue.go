@@ -59,11 +59,11 @@ func (a *Activities) rescueUntold(ctx context.Context, t *tally) error {
 	return a.byID(ctx, a.Store.UntoldEnds, func(ctx context.Context, id string) error {
 		switch woken, ok := a.untold.seen(id, began); {
 		case !ok:
-			if err := a.Engine.SignalWake(ctx, id); err != nil {
-				return err
+			err := a.Engine.SignalWake(ctx, id)
+			if err == nil || mediagate.Is(err, mediagate.KindConflict) { // one that takes no signal hears of nothing, either
+				a.untold.wake(id, a.Now())
 			}
-			a.untold.wake(id, a.Now())
-			return nil
+			return err
 		case a.Now().Sub(woken) < a.Settings.RescueEvery:
 			return nil
 		}

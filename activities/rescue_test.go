@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -110,6 +111,35 @@ func TestD2DeafRunsAreReplacedEverMoreRarely(t *testing.T) {
 			t.Errorf("replaced %d times within the next three hours", n)
 		}
 	})
+}
+
+// D2: so is one that takes no signal any more, but not while Temporal is away.
+func TestD2RunsThatRefuseSignalsAreReplaced(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		refusal  error
+		replaced bool
+	}{
+		"refused":          {&mediagate.Error{Kind: mediagate.KindConflict, Message: "the run takes no signal"}, true},
+		"Temporal is away": {errors.New("unavailable"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := activitytest.New(time.Now)
+				w.Store.Add(w.NewVideo())
+				s := scene{w, t}
+				s.submitted()
+				w.Engine.Running = map[string]bool{taskID: true}
+				w.Engine.OnWake = func(string) error { return test.refusal }
+				s.ended(mediagate.Settlement{TaskID: taskID, N: 1, Status: mediagate.StatusCompleted, RunUntold: true})
+				passes(t, w, 25*time.Minute)
+				if got := slices.Contains(w.Engine.Calls(), "replace "+taskID); got != test.replaced {
+					t.Errorf("replaced: %v, want %v: %q", got, test.replaced, w.Engine.Calls())
+				}
+			})
+		})
+	}
 }
 
 // D2: so is that of a callback that is pending for longer

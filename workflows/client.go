@@ -221,7 +221,8 @@ func (c Client) SignalAction(ctx context.Context, a mediagate.Action) error {
 }
 
 // signal is for those whose row says the same: no open run is no error, the
-// reconciler starts one, which reads the row.
+// reconciler starts one, which reads the row. Returns KindConflict where the run
+// takes no signal any more: it has had as many as Temporal allows.
 func (c Client) signal(ctx context.Context, id, name string, arg any) error {
 	_, err := c.reach(ctx, id, name, arg)
 	return err
@@ -233,6 +234,9 @@ func (c Client) reach(ctx context.Context, id, name string, arg any) (runs bool,
 	err = c.Temporal.SignalWorkflow(ctx, id, "", name, arg)
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
 		return false, nil
+	}
+	if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
+		return true, &mediagate.Error{Kind: mediagate.KindConflict, Message: "the run of " + id + " takes no signal", Err: err}
 	}
 	return err == nil, err
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"github.com/mediagate/mediagate"
@@ -20,6 +21,34 @@ type starts struct {
 func (s *starts) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
 	s.options = o
 	return nil, nil
+}
+
+// refusing answers each signal with an error.
+type refusing struct {
+	client.Client
+	err error
+}
+
+func (r refusing) SignalWorkflow(context.Context, string, string, string, any) error { return r.err }
+
+// Of the errors of a signal one is the run's own: it has had as many as it may.
+func TestSignalErrors(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err              error
+		fails, runIsFull bool
+	}{
+		"taken":     {nil, false, false},
+		"no run":    {serviceerror.NewNotFound("workflow execution already completed"), false, false},
+		"too many":  {serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events"), true, true},
+		"away":      {serviceerror.NewUnavailable("connection refused"), true, false},
+		"throttled": {serviceerror.NewResourceExhausted(0, "rate limit exceeded"), true, false},
+	} {
+		err := workflows.Client{Temporal: refusing{err: test.err}}.SignalWake(t.Context(), "task_1")
+		if (err != nil) != test.fails || mediagate.Is(err, mediagate.KindConflict) != test.runIsFull {
+			t.Errorf("%s: %v, want an error: %v, a conflict: %v", name, err, test.fails, test.runIsFull)
+		}
+	}
 }
 
 // An operator reads which routes a task lacks, and why.

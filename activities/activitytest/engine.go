@@ -19,6 +19,8 @@ type Engine struct {
 	OnUpstream func(taskID string, n int) error
 	// OnSlot may pass the signal on, or fail it.
 	OnSlot func(taskID string, n int) error
+	// OnWake may fail the signal.
+	OnWake func(taskID string) error
 	// OnAction may fail a signal of a command.
 	OnAction func(taskID string) error
 	// Running are the tasks that have a run.
@@ -130,6 +132,9 @@ func (e *Engine) SignalSlot(_ context.Context, taskID string, n int) error {
 // SignalWake tells to look again.
 func (e *Engine) SignalWake(_ context.Context, taskID string) error {
 	e.note("wake %s", taskID)
+	if e.OnWake != nil {
+		return e.OnWake(taskID)
+	}
 	return nil
 }
 
