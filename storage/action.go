@@ -48,14 +48,14 @@ func (s *Store) RecordAction(ctx context.Context, a mediagate.Action) (mediagate
 	if a.At.IsZero() {
 		a.At = s.clock()
 	}
-	err := s.on(ctx).Clauses(clause.OnConflict{DoNothing: true}).Create(&actionRow{
-		ID: a.ID, TaskID: a.TaskID, Action: a.Action, Channel: a.Channel, ByWhom: a.By, Reason: a.Reason, State: actionPending, At: at(a.At),
-	}).Error
-	if isForeignKey(err) {
-		return mediagate.Action{}, notFound("task", a.TaskID)
-	}
+	// Under the task's lock: whoever ends it and has looked for commands ends it first.
+	err := s.underLock(ctx, a.TaskID, "record action", func(tx *gorm.DB, _ lockedTask) error {
+		return tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&actionRow{
+			ID: a.ID, TaskID: a.TaskID, Action: a.Action, Channel: a.Channel, ByWhom: a.By, Reason: a.Reason, State: actionPending, At: at(a.At),
+		}).Error
+	})
 	if err != nil {
-		return mediagate.Action{}, dbError(err, "record action")
+		return mediagate.Action{}, err
 	}
 	row, err := take[actionRow](s.on(ctx).Where("id = ?", a.ID))
 	if err != nil {

@@ -89,10 +89,11 @@ func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
 		}
 		epoch = row.Epoch
 		now := at(s.clock())
-		if _, err := exec(tx, "UPDATE queue SET signal_at = ? WHERE channel = ? AND granted_at IS NOT NULL AND signal_at > ?", now, channel, now); err != nil {
+		// In the order in which the end of a task deletes its rows.
+		if _, err := exec(tx, "UPDATE awaits SET next_poll_at = ? WHERE channel = ? AND owed AND next_poll_at > ?", now, channel, now); err != nil {
 			return err
 		}
-		_, err = exec(tx, "UPDATE awaits SET next_poll_at = ? WHERE channel = ? AND owed AND next_poll_at > ?", now, channel, now)
+		_, err = exec(tx, "UPDATE queue SET signal_at = ? WHERE channel = ? AND granted_at IS NOT NULL AND signal_at > ?", now, channel, now)
 		return err
 	})
 	return epoch, err

@@ -149,10 +149,10 @@ func (c *ledgerCheck) anew(tx *gorm.DB, cluster string) error {
 // run's row.
 var kept = [...]string{"ledger_check_sums", "ledger_check_marks"}
 
-// drop deletes the runs that the condition names, but for those that somebody moves.
-func (s *Store) drop(tx *gorm.DB, which string, args ...any) error {
+// drop deletes the runs that the condition names, which lock locks.
+func (s *Store) drop(tx *gorm.DB, lock, which string, args ...any) error {
 	var runs []struct{ Run string }
-	if err := read(tx, &runs, "SELECT run FROM ledger_checks WHERE "+which+s.skipLocked("ledger_checks"), args...); err != nil {
+	if err := read(tx, &runs, "SELECT run FROM ledger_checks WHERE "+which+lock, args...); err != nil {
 		return err
 	}
 	for _, row := range runs {
@@ -165,16 +165,22 @@ func (s *Store) drop(tx *gorm.DB, which string, args ...any) error {
 	return nil
 }
 
-// forget deletes what is stored of the run.
+// forget deletes what is stored of the run. It waits for its own last statement, which
+// the server may still be undoing.
 func (c *ledgerCheck) forget(ctx context.Context) error {
-	return c.s.write(ctx, "forget the check of the ledger", func(tx *gorm.DB) error { return c.s.drop(tx, "run = ?", c.run) })
+	return c.s.write(ctx, "forget the check of the ledger", func(tx *gorm.DB) error {
+		return c.s.drop(tx, c.s.forUpdate("ledger_checks"), "run = ?", c.run)
+	})
 }
 
 // tidy deletes what crashed checks have left, and of the sums what no cap of a key
-// reaches back to any more.
+// reaches back to any more. Runs that somebody moves stay.
 func (c *ledgerCheck) tidy(ctx context.Context) error {
 	return c.s.write(ctx, "tidy up after checks of the ledger", func(tx *gorm.DB) error {
-		if err := c.s.drop(tx, "run <> ? AND run <> ? AND moved_at < ?", sinceLast, c.run, at(c.s.clock().Add(-abandonedAfter))); err != nil || c.whole {
+		if err := c.s.drop(tx, c.s.skipLocked("ledger_checks"), "run <> ? AND run <> ? AND moved_at < ?", sinceLast, c.run, at(c.s.clock().Add(-abandonedAfter))); err != nil || c.whole {
+			return err
+		}
+		if _, err := c.lock(tx); err != nil {
 			return err
 		}
 		_, err := exec(tx, `DELETE FROM ledger_check_sums AS s WHERE s.run = ? AND s.what = ? AND EXISTS (SELECT 1 FROM keys o JOIN keys p ON p.id = COALESCE(o.purse_id, o.id)
@@ -365,6 +371,9 @@ func (c *ledgerCheck) lookAgain(ctx context.Context) error {
 		query, args := c.s.allBroken(about, marked)
 		err := c.s.write(ctx, "look again at the ledger", func(tx *gorm.DB) error {
 			if err := c.s.goByIndexes(tx); err != nil {
+				return err
+			}
+			if _, err := c.lock(tx); err != nil {
 				return err
 			}
 			marks, err := one[struct{ ID string }](tx, "SELECT id FROM ledger_check_marks WHERE run = ? AND kind = ? LIMIT 1", c.run, about)

@@ -122,7 +122,7 @@ func (s *Store) erase(tx *gorm.DB, task lockedTask) (uploads []string, err error
 // them, as PostgreSQL refuses texts of vendors that hold U+0000.
 func (s *Store) dropSource(tx *gorm.DB, id string) error {
 	var rows []lockedTask
-	if err := read(tx, &rows, "SELECT "+columnsOf[lockedTask]().text+" FROM tasks WHERE "+worksOn+s.forUpdate("tasks"), id); err != nil {
+	if err := read(tx, &rows, "SELECT "+columnsOf[lockedTask]().text+" FROM tasks WHERE "+worksOn+" ORDER BY id"+s.forUpdate("tasks"), id); err != nil {
 		return err
 	}
 	for _, row := range rows {

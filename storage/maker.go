@@ -42,12 +42,16 @@ func (s *Store) MadeBy(ctx context.Context, accountID string, kind mediagate.Mad
 func noteMakers(tx *gorm.DB, task lockedTask, made *mediagate.Made, results []mediagate.Result) error {
 	ids := made.IDs(results)
 	for _, kind := range slices.Sorted(maps.Keys(ids)) {
-		for position, id := range ids[kind] {
+		positions := make(map[string]int, len(ids[kind]))
+		for position, id := range slices.Backward(ids[kind]) { // of one that comes twice, its first
+			positions[id] = position
+		}
+		for _, id := range slices.Sorted(maps.Keys(positions)) { // in one order by all: another task may have made the same
 			if id == "" {
 				continue
 			}
 			if _, err := exec(tx, `INSERT INTO makers (account_id, kind, vendor_id, task_id, position) VALUES (?, ?, ?, ?, ?)
-					ON CONFLICT DO NOTHING`, task.AccountID, kind, id, task.ID, position); err != nil {
+					ON CONFLICT DO NOTHING`, task.AccountID, kind, id, task.ID, positions[id]); err != nil {
 				return err
 			}
 		}

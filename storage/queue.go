@@ -145,9 +145,11 @@ func (s *Store) ReleaseSlot(ctx context.Context, taskID string, n int) error {
 }
 
 // EndSlots ends the attempts of ended tasks whose jobs have had their time, so
-// that nobody looks at them again when slots are counted.
+// that nobody looks at them again when slots are counted. Those that somebody writes
+// come up again.
 func (s *Store) EndSlots(ctx context.Context) error {
-	_, err := exec(s.on(ctx), "UPDATE attempts SET ended_at = slot_until WHERE ended_at IS NULL AND state = 'ended' AND slot_until <= ?", at(s.clock()))
+	_, err := exec(s.on(ctx), "WITH over AS MATERIALIZED (SELECT task_id, n FROM attempts WHERE ended_at IS NULL AND state = 'ended' AND slot_until <= ?"+s.skipLocked("attempts")+`)
+		UPDATE attempts SET ended_at = slot_until FROM over WHERE attempts.task_id = over.task_id AND attempts.n = over.n`, at(s.clock()))
 	return dbError(err, "end slots")
 }
 
@@ -225,15 +227,16 @@ func (s *Store) leaveQueue(tx *gorm.DB, task lockedTask) error {
 func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got mediagate.Granted, err error) {
 	err = s.write(ctx, "grant slots", func(tx *gorm.DB) error {
 		got = mediagate.Granted{}
-		epoch, err := s.lockChannel(tx, g.Slots.Names[0])
-		if err == nil && g.Channel != g.Slots.Names[0] {
-			epoch, err = s.lockChannel(tx, g.Channel)
-		}
-		if err != nil {
-			return err
-		}
-		if epoch != g.Epoch {
-			return fenced(g.Channel)
+		names := []string{g.Channel, g.Slots.Names[0]}
+		slices.Sort(names) // locked in one order by all
+		for _, name := range slices.Compact(names) {
+			epoch, err := s.lockChannel(tx, name)
+			if err != nil {
+				return err
+			}
+			if name == g.Channel && epoch != g.Epoch {
+				return fenced(g.Channel)
+			}
 		}
 		now := s.clock()
 		if _, err := exec(tx, "DELETE FROM queue WHERE channel = ? AND granted_at <= ? AND "+leftBehind, g.Channel, at(now.Add(-g.Again))); err != nil {

@@ -84,8 +84,13 @@ func (c *ledgerCheck) usage(ctx context.Context) error {
 	if err != nil || len(done) == 0 {
 		return err
 	}
-	_, err = exec(c.s.on(ctx), "DELETE FROM ledger_check_marks WHERE run = ? AND kind = ? AND id || ' ' || CAST(n AS text) IN "+c.s.inList(), c.run, anHour, list)
-	return err
+	return c.s.write(ctx, "forget the hours that are checked", func(tx *gorm.DB) error {
+		if _, err := c.lock(tx); err != nil {
+			return err
+		}
+		_, err := exec(tx, "DELETE FROM ledger_check_marks WHERE run = ? AND kind = ? AND id || ' ' || CAST(n AS text) IN "+c.s.inList(), c.run, anHour, list)
+		return err
+	})
 }
 
 // stretches divides the time into parts in which no more was counted than a slice
