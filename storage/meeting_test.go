@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -27,10 +28,10 @@ type meeting struct {
 
 // newMeeting is a meeting at a server of its own tables; settings are those of its
 // connections.
-func newMeeting(t *testing.T, settings string) *meeting {
+func newMeeting(t *testing.T, c storage.Config, settings string) *meeting {
 	t.Helper()
 	url := pgtest.New(t)
-	s := openPostgres(t, url+noVictims+"&lock_timeout=5000"+settings, storage.Config{})
+	s := openPostgres(t, url+noVictims+"&lock_timeout=5000"+settings, c)
 	db, err := sql.Open("pgx", url)
 	if err != nil {
 		t.Fatal(err)
@@ -109,11 +110,33 @@ func (m *meeting) submitOn(id, source string) {
 
 var lost = mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "no"}}
 
+// A key and the one that it was rotated into are changed, where a clock that went back
+// gave the later one the smaller id.
+func TestKeyMeetsItsSuccessor(t *testing.T) {
+	t.Parallel()
+	var made atomic.Int64
+	m := newMeeting(t, storage.Config{NewID: func(prefix string) string { return fmt.Sprintf("%s%09d", prefix, 999_999_999-made.Add(1)) }}, "")
+	second, err := m.RotateKey(t.Context(), m.key, mediagate.KeySecret{Hash: sha256.Sum256([]byte("two"))}, time.Hour)
+	m.must(err)
+	release := m.keep("SELECT 1 FROM keys WHERE id = $1 FOR NO KEY UPDATE", m.key)
+	for _, id := range []string{m.key, second.ID} {
+		m.begin("change "+id, func(ctx context.Context) error {
+			_, err := m.UpdateKey(ctx, id, func(k *mediagate.Key) error {
+				k.InFlight = new(3)
+				return nil
+			})
+			return err
+		})
+	}
+	release()
+	m.calls.Wait()
+}
+
 // A channel that took over the account of another one grants slots under that one's
 // name while a worker of before queues tasks for both.
 func TestGrantMeetsQueue(t *testing.T) {
 	t.Parallel()
-	m := newMeeting(t, "")
+	m := newMeeting(t, storage.Config{}, "")
 	m.submitOn("task_1", "")
 	m.must(m.SeenChannel(t.Context(), []string{"a", "m", "z"}))
 	epoch, err := m.BeginEpoch(t.Context(), "a")
@@ -134,7 +157,7 @@ func TestGrantMeetsQueue(t *testing.T) {
 // somebody else has decided on meanwhile, is heard of.
 func TestEraseMeetsPolls(t *testing.T) {
 	t.Parallel()
-	m := newMeeting(t, "")
+	m := newMeeting(t, storage.Config{}, "")
 	m.submitOn("task_source", "")
 	m.must(m.settle(t.Context(), "task_source"))
 	m.submitOn("task_0", "")
@@ -172,7 +195,7 @@ func TestEraseMeetsPolls(t *testing.T) {
 // Two tasks end that made the same things, which they tell in different orders.
 func TestSettleMeetsSettle(t *testing.T) {
 	t.Parallel()
-	m := newMeeting(t, "")
+	m := newMeeting(t, storage.Config{}, "")
 	for _, id := range []string{"task_0", "task_1", "task_2"} {
 		m.submitOn(id, "")
 	}
@@ -193,7 +216,7 @@ func TestSettleMeetsSettle(t *testing.T) {
 // run was not told yet of its former attempt there.
 func TestEpochMeetsSettle(t *testing.T) {
 	t.Parallel()
-	m := newMeeting(t, "")
+	m := newMeeting(t, storage.Config{}, "")
 	epoch, err := m.BeginEpoch(t.Context(), "channel")
 	m.must(err)
 	for _, id := range []string{"task_0", "task_1"} {
@@ -225,7 +248,7 @@ func TestEpochMeetsSettle(t *testing.T) {
 // looked for one before.
 func TestOrderToFailMeetsSettle(t *testing.T) {
 	t.Parallel()
-	m := newMeeting(t, "")
+	m := newMeeting(t, storage.Config{}, "")
 	m.submitOn("task_1", "")
 	release := m.keep("SELECT 1 FROM accounts WHERE id = $1 FOR NO KEY UPDATE", m.account)
 	var won bool
@@ -253,7 +276,7 @@ func TestOrderToFailMeetsSettle(t *testing.T) {
 // row at that moment, as the server does which still takes back its last statement.
 func TestCheckThatIsCalledOff(t *testing.T) {
 	t.Parallel()
-	m := newMeeting(t, "")
+	m := newMeeting(t, storage.Config{}, "")
 	release := m.keep("LOCK TABLE ledger_check_sums IN EXCLUSIVE MODE")
 	ctx, cancel := context.WithCancel(t.Context())
 	m.begin("check", func(context.Context) error {
@@ -287,7 +310,7 @@ func TestCheckThatIsCalledOff(t *testing.T) {
 // A task is erased while the slots are ended of several of its jobs that may have run on.
 func TestEraseMeetsEndSlots(t *testing.T) {
 	t.Parallel()
-	m := newMeeting(t, "&enable_seqscan=off&enable_bitmapscan=off") // the plan of a large table
+	m := newMeeting(t, storage.Config{}, "&enable_seqscan=off&enable_bitmapscan=off") // the plan of a large table
 	m.submitOn("task_1", "")
 	ctx, before := t.Context(), time.Now().Add(time.Minute)
 	for i, channel := range []string{"c", "b", "a"} {
