@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/mediagate/mediagate"
 )
 
@@ -68,7 +70,8 @@ type Breakers struct {
 	Logger *slog.Logger
 	NewID  func(prefix string) string
 
-	reading sync.Mutex // held by who asks the database for the states
+	first   singleflight.Group // the first look at the database
+	reading sync.Mutex         // held by who asks the database for the states
 
 	mu      sync.Mutex
 	states  map[string]mediagate.ChannelState
@@ -86,15 +89,22 @@ type counted struct {
 // TakesJobs reports whether the channel takes new jobs. One that takes none still
 // polls, mirrors and cancels what it has. It asks the database at most once in
 // statesFresh, for all channels; while that is away it goes by what was known
-// last.
+// last. All wait for the first look.
 func (b *Breakers) TakesJobs(name string) bool { return b.State(name).TakesJobs(b.Now()) }
 
 // State is what is known of the channel. One that nobody has noted takes jobs.
 func (b *Breakers) State(name string) mediagate.ChannelState {
-	b.mu.Lock()
-	stale := b.Now().Sub(b.readAt) >= statesFresh
-	b.mu.Unlock()
-	if stale && b.reading.TryLock() {
+	switch never, stale := b.age(); {
+	case never:
+		_, _, _ = b.first.Do("", func() (any, error) {
+			b.reading.Lock()
+			defer b.reading.Unlock()
+			if never, _ := b.age(); never {
+				b.read()
+			}
+			return nil, nil
+		})
+	case stale && b.reading.TryLock():
 		b.read()
 		b.reading.Unlock()
 	}
@@ -104,6 +114,13 @@ func (b *Breakers) State(name string) mediagate.ChannelState {
 		return s
 	}
 	return mediagate.ChannelState{Name: name, Enabled: true}
+}
+
+// age tells whether the database was never asked, and whether it is time to ask again.
+func (b *Breakers) age() (never, stale bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.readAt.IsZero(), b.Now().Sub(b.readAt) >= statesFresh
 }
 
 func (b *Breakers) read() {

@@ -80,6 +80,38 @@ func times(n int, kind mediagate.Kind) []mediagate.Kind {
 	return kinds
 }
 
+// slow is a store whose answers take a while.
+type slow struct{ *activitytest.Store }
+
+func (s slow) ChannelStates(ctx context.Context) ([]mediagate.ChannelState, error) {
+	time.Sleep(time.Second)
+	return s.Store.ChannelStates(ctx)
+}
+
+// Nobody takes a channel for one that takes jobs while the first one who asked still
+// waits for the answer.
+func TestFirstLookAtTheStates(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := activitytest.New(time.Now).Store
+		if _, err := store.EnableChannel(t.Context(), gate, false); err != nil {
+			t.Fatal(err)
+		}
+		b := process(store, quiet())
+		b.Store = slow{store}
+		var askers sync.WaitGroup
+		for i := range 8 {
+			askers.Go(func() {
+				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				if b.TakesJobs(gate) {
+					t.Errorf("asker %d was told that it takes jobs", i)
+				}
+			})
+		}
+		askers.Wait()
+	})
+}
+
 // What opens a breaker, and what does not.
 func TestBreakerOpens(t *testing.T) {
 	t.Parallel()
