@@ -84,6 +84,15 @@ func failover(t *testing.T, tasks int) {
 	}})
 	long := job{model: alpha, directive: "duration=2s", noHook: true}
 	for _, mode := range []string{"error", "hang"} {
+		// A breaker opens when half of the submits of the last minute failed: those
+		// that went well since the last outage are to be forgotten.
+		eventually(t, 3*time.Minute, "the last outage is forgotten", func() error {
+			lately, err := w.column("SELECT task_id FROM attempts WHERE channel = 'kling-a' AND accepted_at > clock_timestamp() - interval '65 seconds'")
+			if err == nil && len(lately) > 0 {
+				err = fmt.Errorf("%d submits went well lately", len(lately))
+			}
+			return err
+		})
 		under := w.submit(job{model: alpha, directive: "duration=5s", noHook: true})
 		w.awaitProcessing(under)
 		w.outage(key, mode)
