@@ -21,6 +21,7 @@ const (
 	startDeadline = 2 * time.Second        // of one start
 	lateStart     = 500 * time.Millisecond // one that takes longer says that Temporal is slow
 	startPause    = time.Second            // of a starter whose start failed
+	drainPatience = 8 * time.Second        // of a stop, with a Temporal that takes nothing
 	tendEvery     = time.Second            // between two looks at who waits
 	askTimeout    = 2 * time.Second        // of prolonging leases
 	reportEvery   = 10 * time.Second       // between two lines about what is left to the reconciler
@@ -67,6 +68,7 @@ type starts struct {
 	closed   bool
 	turned   chan struct{} // closed when any of these becomes true or false, and when nothing waits any more
 	tending  *time.Timer   // nil: nothing to tend
+	draining *time.Timer   // ends the drain unless a start goes well before; nil: no drain
 
 	left     int   // to the reconciler, not told yet
 	cause    error // of the last one of them
@@ -160,13 +162,22 @@ func (s *starts) holds(account, taskID string) bool {
 	return line != nil && slices.ContainsFunc(line.tasks, func(one *start) bool { return one.task.ID == taskID })
 }
 
-// drain returns when nothing waits any more, when starts fail, or when ctx ends.
+// drain returns when nothing waits any more, when no start has gone well for a
+// drainPatience, or when ctx ends. Meanwhile what fails is tried again: nobody else may
+// look at the row for a while, and a Temporal that was slow once may take it.
 func (s *starts) drain(ctx context.Context) {
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
 	s.mu.Lock()
+	s.draining = time.AfterFunc(drainPatience, giveUp)
+	defer s.judge(func() {
+		s.draining.Stop()
+		s.draining = nil
+	})
 	if n := s.waiting + s.underway; n > 0 {
 		s.log.InfoContext(ctx, "starting what waits before the stop", "tasks", n)
 	}
-	for s.waiting+s.underway > 0 && !s.failed && ctx.Err() == nil {
+	for s.waiting+s.underway > 0 && ctx.Err() == nil {
 		turned := s.turned
 		s.mu.Unlock()
 		select {
@@ -356,7 +367,8 @@ func (s *starts) run() {
 }
 
 // start makes one start. One that fails is the reconciler's: the error is
-// ambiguous, and a task that Temporal refuses must not keep the others.
+// ambiguous, and a task that Temporal refuses must not keep the others. In a drain it
+// comes once more when the others have had their turn.
 func (s *starts) start(one *start) bool {
 	ctx, cancel := context.WithTimeout(s.life, startDeadline)
 	defer cancel()
@@ -366,7 +378,13 @@ func (s *starts) start(one *start) bool {
 	s.judge(func() {
 		s.underway--
 		s.failed = err != nil
-		if err != nil && !s.closed { // what is under way at the close is counted there
+		switch {
+		case err == nil && s.draining != nil:
+			s.draining.Reset(drainPatience)
+		case err != nil && s.draining != nil:
+			s.cause = err
+			s.put(one)
+		case err != nil && !s.closed: // what is under way at the close is counted there
 			s.leave(1, err)
 		}
 		if err == nil && inTime {
@@ -443,8 +461,10 @@ func (s *starts) rest() {
 func (s *starts) tend() {
 	s.mu.Lock()
 	if s.troubled() {
-		over := time.Now().Add(-mediagate.StartLease)
-		s.leave(s.forget(func(one *start) bool { return one.leased.Before(over) }), nil)
+		if s.draining == nil {
+			over := time.Now().Add(-mediagate.StartLease)
+			s.leave(s.forget(func(one *start) bool { return one.leased.Before(over) }), nil)
+		}
 		s.mu.Unlock()
 	} else {
 		old := s.leasedBefore(time.Now().Add(-mediagate.StartLease / 2))

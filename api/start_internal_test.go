@@ -403,7 +403,29 @@ func TestLeftInOneLine(t *testing.T) {
 	})
 }
 
-// A stop starts what waits, within its time, and gives up where Temporal is away.
+// stalling is a Temporal that answers nothing that is asked in that time from now on.
+func stalling(d time.Duration) func(context.Context, string) error {
+	from := sync.OnceValue(time.Now) // by the clock of the bubble that asks
+	return func(ctx context.Context, id string) error {
+		if time.Since(from()) < d {
+			return taking(time.Hour)(ctx, id)
+		}
+		return taking(10*time.Millisecond)(ctx, id)
+	}
+}
+
+// refusing is a Temporal that takes all but one.
+func refusing(refused string) func(context.Context, string) error {
+	return func(ctx context.Context, id string) error {
+		if id == refused {
+			return errNoTemporal
+		}
+		return taking(10*time.Millisecond)(ctx, id)
+	}
+}
+
+// A stop starts what waits, within its time, and gives up where Temporal takes nothing
+// for a while. What it took too long for once is tried again.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -413,9 +435,11 @@ func TestDrain(t *testing.T) {
 	}{
 		"all in time":    {taking(100 * time.Millisecond), 5 * time.Second, 0},
 		"time is up":     {taking(450 * time.Millisecond), 10 * time.Second, 112}, // those under way among them
-		"Temporal away":  {failing, 0, 200},
-		"Temporal hangs": {taking(time.Hour), startDeadline, 200},
-		"a start panics": {func(context.Context, string) error { panic("oh") }, 0, 200},
+		"Temporal away":  {failing, drainPatience, 200},
+		"Temporal hangs": {taking(time.Hour), drainPatience, 200},
+		"it hung":        {stalling(4 * time.Second), 6500 * time.Millisecond, 0}, // asked at 0, 3 and 6 s
+		"one is refused": {refusing("a-7"), 500*time.Millisecond + drainPatience, 1},
+		"a start panics": {func(context.Context, string) error { panic("oh") }, drainPatience, 200},
 		"nothing waits":  {nil, 0, 0},
 		"at once":        {taking(0), 0, 0},
 	} {
