@@ -214,6 +214,8 @@ type Engine interface {
 	Begin(ctx context.Context, task mediagate.Task) (started bool, err error)
 	// Runs tells whether a run of the task's workflow is under way.
 	Runs(ctx context.Context, taskID string) (bool, error)
+	// AtWork tells whether a step of the task's run has just given a sign of life.
+	AtWork(ctx context.Context, taskID string) (bool, error)
 	// Ensure starts the task's workflow unless it runs; it reports whether a
 	// run was started.
 	Ensure(ctx context.Context, task mediagate.Task) (started bool, err error)

@@ -254,7 +254,7 @@ func (a *Activities) dropManifests(ctx context.Context, taskID string, n int, re
 // is to be cancelled, or somebody else has stored the files. So one that no
 // activity waits for any more hears of it as well. Where the worker stops, it
 // gets no grace time either. A brief one that no step has joined at two looks in a
-// row, although the run has been told, is taken to be made elsewhere.
+// row, although one of the run's steps is at work, is taken to be made elsewhere.
 func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, key AttemptArgs, one *copying) {
 	tick := time.NewTicker(copyLook)
 	defer tick.Stop()
@@ -274,7 +274,7 @@ func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, ke
 				one.stop(errCopyMoot)
 				return
 			}
-			if alone++; one.users.Load() > 0 || !one.brief.Load() || a.runUntold(ctx, key) {
+			if alone++; one.users.Load() > 0 || !one.brief.Load() || !a.stepAtWork(ctx, key) {
 				alone = 0
 			}
 			if alone > aloneAtMost {
@@ -285,13 +285,16 @@ func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, ke
 	}
 }
 
-// runUntold reports that the task's run has not heard that the attempt has ended: no step
-// of it copies the files.
-func (a *Activities) runUntold(ctx context.Context, key AttemptArgs) bool {
+// stepAtWork reports that a step of the task's run, which has heard that the attempt has
+// ended, gives signs of life. Of a Temporal that is away nobody knows of any.
+func (a *Activities) stepAtWork(ctx context.Context, key AttemptArgs) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	st, err := a.Store.Story(ctx, key.TaskID)
-	return err != nil || st.N == key.N && st.Outstanding
+	if st, err := a.Store.Story(ctx, key.TaskID); err != nil || st.N == key.N && st.Outstanding {
+		return false // the step cannot have begun
+	}
+	works, err := a.Engine.AtWork(ctx, key.TaskID)
+	return err == nil && works
 }
 
 func (a *Activities) copyUnwanted(ctx context.Context, key AttemptArgs) bool {

@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -177,7 +178,8 @@ func TestFinishEndedIsCancelled(t *testing.T) {
 }
 
 // A copy that its step has begun elsewhere does not go on here as well. While the run
-// cannot be told, there is no such step.
+// cannot be told there is no such step, and while Temporal is away or behind nobody
+// knows of one.
 func TestFinishEndedGivesUpACopyThatNobodyJoins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -188,26 +190,42 @@ func TestFinishEndedGivesUpACopyThatNobodyJoins(t *testing.T) {
 			return io.NopCloser(readerFunc(func(p []byte) (int, error) {
 				select {
 				case <-time.After(time.Second):
-					p[0] = 'f'
-					return 1, nil
+					return min(len(p), 16<<10), nil // in time for the source
 				case <-ctx.Done():
 					hungUp.Add(1)
 					return 0, ctx.Err()
 				}
 			})), -1, nil
 		}
-		d.begin()
-		time.Sleep(40 * time.Second)
-		if opened.Load() != 1 || hungUp.Load() > 0 {
-			t.Error("the copy was given up before the run was told")
+		var works, away atomic.Bool
+		d.Engine.OnWork = func(string) (bool, error) {
+			if away.Load() {
+				return true, errors.New("temporal is away")
+			}
+			return works.Load(), nil
 		}
+		works.Store(true) // what is at work is an earlier step
+		d.begin()
+		goesOn := func(after string) {
+			time.Sleep(40 * time.Second)
+			if opened.Load() != 1 || hungUp.Load() > 0 {
+				t.Errorf("the copy was given up %s", after)
+			}
+		}
+		goesOn("before the run was told")
+		works.Store(false)
 		if err := d.Store.DropAwait(t.Context(), endedTask, 1); err != nil {
 			t.Fatal(err)
 		}
+		goesOn("before the step began")
+		away.Store(true)
+		goesOn("while Temporal was away")
+		away.Store(false)
+		works.Store(true)
 		time.Sleep(20 * time.Second)
 		d.finds(mediagate.StatusProcessing, 2)
 		if hungUp.Load() == 0 {
-			t.Error("the copy goes on although the run was told, and nobody waits for it")
+			t.Error("the copy goes on although its step is at work elsewhere")
 		}
 		if err := d.end(); err != nil {
 			t.Error(err)

@@ -140,6 +140,14 @@ func (c Client) Runs(ctx context.Context, taskID string) (bool, error) {
 	return err == nil && running(desc), err
 }
 
+// AtWork tells whether a step of the task's run has just given a sign of life.
+func (c Client) AtWork(ctx context.Context, taskID string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	defer cancel()
+	desc, err := c.describe(ctx, taskID)
+	return err == nil && running(desc) && atWork(desc, time.Now()), err
+}
+
 // Ensure starts the workflow of a task that is open if no run of it is. It asks
 // for the run itself, since lists lag behind. A run that completed though the
 // task is open saw an end that the database has lost, in a failover or a power

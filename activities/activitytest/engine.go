@@ -15,6 +15,8 @@ type Engine struct {
 	// OnEnsure may fail a start, or take its time; OnRuns a look.
 	OnEnsure func(ctx context.Context, taskID string) error
 	OnRuns   func(ctx context.Context, taskID string) error
+	// OnWork tells whether a step is at work; nil: none ever is.
+	OnWork func(taskID string) (bool, error)
 	// OnUpstream may pass the signal on, or fail it.
 	OnUpstream func(taskID string, n int) error
 	// OnSlot may pass the signal on, or fail it.
@@ -59,6 +61,14 @@ func (e *Engine) Runs(ctx context.Context, taskID string) (bool, error) {
 		}
 	}
 	return e.Running[taskID], nil
+}
+
+// AtWork tells whether a step of the run is at work.
+func (e *Engine) AtWork(_ context.Context, taskID string) (bool, error) {
+	if e.OnWork == nil {
+		return false, nil
+	}
+	return e.OnWork(taskID)
 }
 
 // Ensure starts a run unless there is one.
