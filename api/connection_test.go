@@ -2,10 +2,12 @@ package api_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -69,8 +71,8 @@ func (s *socket) ask(r request) answer {
 // gone expects that the connection was closed under its client.
 func (s *socket) gone() {
 	s.t.Helper()
-	if b, err := s.answers.ReadByte(); err == nil {
-		s.t.Errorf("the connection lives: %q", b)
+	if b, err := s.answers.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		s.t.Errorf("the connection lives: %q, %v", b, err)
 	}
 }
 
@@ -87,6 +89,9 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) { c.Connections = 4 })
 	from := g.street()
+	rests := func(n int) { // a client has its answer before its connection is silent again
+		eventually(t, fmt.Sprintf("%d are silent", n), func() bool { return api.Silent(g.server) == n })
+	}
 	var old []*socket
 	for i := range 4 {
 		s := from(fmt.Sprintf("192.0.2.%d:1", i+1))
@@ -95,10 +100,13 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 		} else {
 			s.alive()
 		}
+		rests(i + 1)
 		old = append(old, s)
 	}
 	old[0].alive() // so it is the last now
+	rests(4)
 	from("192.0.2.9:1").alive()
+	rests(4)
 	from("192.0.2.9:2").alive()
 	for i, s := range old {
 		switch i {
@@ -248,7 +256,7 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 			silent := from(test.addresses[0])
 			silent.alive()
 			from(test.addresses[1]).send(request{path: "/v1/tasks/" + id + "?wait=60", key: g.key}.text("1.1"))
-			eventually(t, "the poll waits", func() bool { return api.Waiting(g.server) == 1 })
+			eventually(t, "the poll waits", func() bool { return api.Waiting(g.server) == 1 && api.Silent(g.server) == 1 })
 			third := from(test.addresses[2])
 			third.alive()
 			if !test.bound {
