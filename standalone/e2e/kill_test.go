@@ -12,8 +12,8 @@ import (
 )
 
 // afterKill is how much longer than without a kill a job may take whose
-// processes are killed and started again at once. Where one job is timed, it is so
-// from when the process is back: how long that takes to start is what else the
+// processes are killed and started again at once. But for a stream of submits it is
+// timed from when the process is back: how long that takes to start is what else the
 // machine does.
 const afterKill = 15 * time.Second
 
