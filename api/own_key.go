@@ -74,7 +74,9 @@ func (s *Server) handleOwnKeyCreation(c *call) error {
 // handleOwnKeyChange takes any change that leaves the key with nothing that it had
 // not before. Beyond that the whole key that comes of it must be one that the
 // caller could make; of itself it is not: a key only narrows itself. Keys that
-// share limits by a rotation are judged alike, each with what it has besides.
+// share limits by a rotation are judged alike, each with what it has besides. The
+// caller pays for quota that is raised, and for all of it where the key may do more
+// in another way.
 func (s *Server) handleOwnKeyChange(c *call) error {
 	id, err := pathKey(c)
 	if err != nil {
@@ -104,16 +106,16 @@ func (s *Server) handleOwnKeyChange(c *call) error {
 			*k = has.follow(*k)
 		}
 		return nil
-	}, func(giver, was, is mediagate.Key) error {
+	}, func(giver, was, is mediagate.Key) (widened bool, err error) {
 		beyond := powers{key: was, catalog: c.models.catalog}.lacks(is)
 		if len(beyond) == 0 || giver.ID == is.ID {
-			return f.beyond(beyond)
+			return false, f.beyond(beyond)
 		}
 		has, err := s.powersOf(c, giver, account)
 		if err != nil {
-			return err
+			return false, err
 		}
-		return f.beyond(has.lacks(is))
+		return !slices.Equal(beyond, []string{"quota"}), f.beyond(has.lacks(is))
 	})
 	if err != nil {
 		return notFoundAs(err, errKeyID)
@@ -123,7 +125,7 @@ func (s *Server) handleOwnKeyChange(c *call) error {
 }
 
 // handleOwnKeyRotation gives the caller a secret with all that the key may do,
-// which must not be more than what it may do itself.
+// which must not be more than what it may do itself, and takes the quota of it.
 func (s *Server) handleOwnKeyRotation(c *call) error {
 	id, err := pathKey(c)
 	if err != nil {

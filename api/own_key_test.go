@@ -234,6 +234,138 @@ func TestGivenQuotaIsTaken(t *testing.T) {
 	}
 }
 
+// A limited key pays from its own quota for all the quota that comes into its
+// hands, whatever the call.
+func TestQuotaThatAKeyTakesHoldOfIsTaken(t *testing.T) {
+	t.Parallel()
+	const unit = mediagate.MicrosPerUnit
+	for name, test := range map[string]struct {
+		key   mediagate.Key
+		holds int         // tasks of the key, of 5.04 each
+		calls [][3]string // method, path behind the id, body
+		last  int         // status of the last call; the others succeed
+		left  string      // of the giver's quota of 10
+	}{
+		"a rotation": {
+			key: mediagate.Key{Quota: 4 * unit}, calls: [][3]string{{"POST", "/rotate", ""}}, last: 201, left: "6.00",
+		},
+		"a rotation of more": {
+			key: mediagate.Key{Quota: 11 * unit}, calls: [][3]string{{"POST", "/rotate", ""}}, last: 403, left: "10.00",
+		},
+		"a rotation of an unlimited key": {
+			key: mediagate.Key{Unlimited: true}, calls: [][3]string{{"POST", "/rotate", ""}}, last: 403, left: "10.00",
+		},
+		"narrowing, for others": {
+			key: mediagate.Key{Unlimited: true}, calls: [][3]string{{"PATCH", "", `{"quota":"10"}`}}, last: 200, left: "10.00",
+		},
+		"narrowing, then a rotation": {
+			key: mediagate.Key{Unlimited: true}, calls: [][3]string{{"PATCH", "", `{"quota":"10"}`}, {"POST", "/rotate", ""}}, last: 201, left: "0.00",
+		},
+		"what is held comes back by a cancel": {
+			key: mediagate.Key{Unlimited: true}, holds: 1, calls: [][3]string{{"PATCH", "", `{"quota":"6"}`}, {"POST", "/rotate", ""}}, last: 201, left: "4.00",
+		},
+		"more of it is held than the giver has": {
+			key: mediagate.Key{Unlimited: true}, holds: 2, calls: [][3]string{{"PATCH", "", `{"quota":"10.08"}`}, {"POST", "/rotate", ""}}, last: 403, left: "10.00",
+		},
+		"a later end": {
+			key: mediagate.Key{Quota: 4 * unit, ExpiresAt: time.Unix(1, 0)}, calls: [][3]string{{"PATCH", "", `{"expires_at":null}`}}, last: 200, left: "6.00",
+		},
+		"a later end of more": {
+			key: mediagate.Key{Quota: 11 * unit, ExpiresAt: time.Unix(1, 0)}, calls: [][3]string{{"PATCH", "", `{"expires_at":null}`}}, last: 403, left: "10.00",
+		},
+		"narrowing and widening at once": {
+			key: mediagate.Key{Unlimited: true, Rate: new(0)}, calls: [][3]string{{"PATCH", "", `{"quota":"10","rate":null}`}}, last: 200, left: "0.00",
+		},
+		"raising and widening at once": {
+			key: mediagate.Key{Quota: 4 * unit, Rate: new(0)}, calls: [][3]string{{"PATCH", "", `{"quota":"5","rate":null}`}}, last: 200, left: "5.00",
+		},
+		"raising": {
+			key: mediagate.Key{Quota: 4 * unit}, calls: [][3]string{{"PATCH", "", `{"quota":"5"}`}}, last: 200, left: "9.00",
+		},
+		"models": {
+			key: mediagate.Key{Quota: 4 * unit, Models: []string{"theta-*"}}, calls: [][3]string{{"PATCH", "", `{"models":null}`}}, last: 200, left: "6.00",
+		},
+		"scopes": {
+			key:   mediagate.Key{Quota: 4 * unit, Scopes: []mediagate.Scope{mediagate.ScopeRead}},
+			calls: [][3]string{{"PATCH", "", `{"scopes":["read","generate"]}`}}, last: 200, left: "6.00",
+		},
+		"addresses": {
+			key: mediagate.Key{Quota: 4 * unit, AllowIPs: []string{"192.0.2.9"}}, calls: [][3]string{{"PATCH", "", `{"allow_ips":null}`}}, last: 200, left: "6.00",
+		},
+		"a group": {
+			key: mediagate.Key{Quota: 4 * unit, Group: "half"}, calls: [][3]string{{"PATCH", "", `{"group":null}`}}, last: 200, left: "6.00",
+		},
+		"caps": {
+			key: mediagate.Key{Quota: 4 * unit, Caps: mediagate.Caps{Day: new(mediagate.Micros(0))}}, calls: [][3]string{{"PATCH", "", `{"caps":null}`}}, last: 200, left: "6.00",
+		},
+		"tasks in flight": {
+			key: mediagate.Key{Quota: 4 * unit, InFlight: new(0)}, calls: [][3]string{{"PATCH", "", `{"in_flight":9}`}}, last: 200, left: "6.00",
+		},
+		"a name": {
+			key: mediagate.Key{Quota: 4 * unit}, calls: [][3]string{{"PATCH", "", `{"name":"x","rate":5}`}}, last: 200, left: "10.00",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t)
+			giver, secret := g.newKey(mediagate.Key{Quota: 10 * unit})
+			other, busy := g.newKey(test.key)
+			for range test.holds {
+				a := g.send(request{method: http.MethodPost, path: videos, key: busy, body: `{"model":"alpha-v3","prompt":"a cat","mode":"4k","audio":true,"duration":10}`})
+				if a.status != 200 {
+					t.Fatalf("%d %s", a.status, a.body)
+				}
+			}
+			for i, call := range test.calls {
+				want := 200
+				if i == len(test.calls)-1 {
+					want = test.last
+				}
+				before := g.operate(http.MethodGet, "/keys/"+other.ID, "").body
+				if a := g.manage(secret, call[0], "/"+other.ID+call[1], call[2]); a.status != want {
+					t.Errorf("%s: %d %s", call, a.status, a.body)
+				}
+				if after := g.operate(http.MethodGet, "/keys/"+other.ID, "").body; want == 403 && after != before {
+					t.Errorf("%s: refused, and the key is %s", call, after)
+				}
+			}
+			if left := g.operate(http.MethodGet, "/keys/"+giver.ID, "").at("quota"); left != test.left {
+				t.Errorf("%s is left of the giver's quota, want %s", left, test.left)
+			}
+		})
+	}
+}
+
+// Of two keys that one quota would pay for, a key that rotates both at once comes
+// to have one.
+func TestOneQuotaBuysOneRotation(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	giver, secret := g.newKey(mediagate.Key{Quota: mediagate.MicrosPerUnit})
+	var mu sync.Mutex
+	var calls sync.WaitGroup
+	statuses := map[int]int{}
+	for range 4 {
+		other, _ := g.newKey(mediagate.Key{Unlimited: true})
+		if a := g.manage(secret, http.MethodPatch, "/"+other.ID, `{"quota":"1"}`); a.status != 200 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		calls.Go(func() {
+			a := g.manage(secret, http.MethodPost, "/"+other.ID+"/rotate", `{"grace_seconds":0}`)
+			mu.Lock()
+			defer mu.Unlock()
+			statuses[a.status]++
+		})
+	}
+	calls.Wait()
+	if diff := cmp.Diff(map[int]int{201: 1, 403: 3}, statuses); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+	if a := g.operate(http.MethodGet, "/keys/"+giver.ID, ""); a.at("quota") != "0.00" {
+		t.Errorf("the giver: %s", a.body)
+	}
+}
+
 // Any key may be narrowed, and none becomes more than its changer; nor does a
 // stronger key's secret come into its hands.
 func TestChangesOfStrongerKeys(t *testing.T) {

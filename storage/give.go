@@ -14,9 +14,12 @@ import (
 // while nothing about them can change: a key that is narrowed or deleted at the
 // same moment gives nothing more than it has left.
 //
-// Quota that a limited key gives is taken from it, so that a budget stays one
-// whatever the number of keys among which it is parted. Nothing of it comes back:
-// a key that lowers another's quota, or deletes it, gains nothing.
+// A limited key pays for quota that it gives or takes hold of: for that of a key
+// that it makes, for what it raises another's by, and for the whole quota of a key
+// that it rotates, whose new secret it learns, or widens otherwise, since that key
+// may lie idle in its hands. So a budget stays one whatever the number of keys among
+// which it is parted. Nothing of it comes back: a key that lowers another's quota,
+// or deletes it, gains nothing.
 
 // errGiver is what becomes of a giver that has ended.
 var errGiver = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid API key"}
@@ -40,7 +43,7 @@ func (s *Store) GiveKey(ctx context.Context, giver string, secret mediagate.KeyS
 		if err := row.set(k); err != nil {
 			return err
 		}
-		if err := s.takeQuota(ctx, tx, *by, row, 0); err != nil {
+		if err := s.takeQuota(ctx, tx, *by, row, row.Quota); err != nil {
 			return err
 		}
 		if err := s.addKey(ctx, tx, row); err != nil {
@@ -54,14 +57,15 @@ func (s *Store) GiveKey(ctx context.Context, giver string, secret mediagate.KeyS
 
 // ChangeKey is UpdateKey at the word of another key of the account, or of the key
 // itself. check passes what becomes of each live key that the change is one of:
-// those that share a purse share limits. Returns what GiveKey and UpdateKey do.
-func (s *Store) ChangeKey(ctx context.Context, giver, id string, change func(giver mediagate.Key, k *mediagate.Key) error, check func(giver, was, is mediagate.Key) error) (k mediagate.Key, err error) {
+// those that share a purse share limits. It reports whether the key may do more
+// than before with what quota it has. Returns what GiveKey and UpdateKey do.
+func (s *Store) ChangeKey(ctx context.Context, giver, id string, change func(giver mediagate.Key, k *mediagate.Key) error, check func(giver, was, is mediagate.Key) (widened bool, err error)) (k mediagate.Key, err error) {
 	err = s.write(ctx, "change key", func(tx *gorm.DB) error {
 		by, key, row, err := s.lockGiver(tx, giver, id)
 		if err != nil {
 			return err
 		}
-		before := *row
+		before, widened := *row, false
 		others, err := s.sharing(tx, before)
 		if err != nil {
 			return err
@@ -71,20 +75,28 @@ func (s *Store) ChangeKey(ctx context.Context, giver, id string, change func(giv
 			if err := change(key, k); err != nil {
 				return err
 			}
-			if err := check(key, was, *k); err != nil {
+			if widened, err = check(key, was, *k); err != nil {
 				return err
 			}
 			for _, other := range others {
-				if err := check(key, other, other.WithLimits(*k)); err != nil {
+				more, err := check(key, other, other.WithLimits(*k))
+				if err != nil {
 					return err
 				}
+				widened = widened || more
 			}
 			return nil
 		})
-		if err != nil || before.Unlimited {
+		switch {
+		case err != nil:
 			return err
+		case widened:
+			return s.takeQuota(ctx, tx, *by, *row, row.unspent())
+		case before.Unlimited:
+			return nil
+		default:
+			return s.takeQuota(ctx, tx, *by, *row, row.Quota-before.Quota)
 		}
-		return s.takeQuota(ctx, tx, *by, *row, before.Quota)
 	})
 	return k, err
 }
@@ -109,7 +121,7 @@ func (s *Store) sharing(tx *gorm.DB, row keyRow) (keys []mediagate.Key, err erro
 // itself, once check has passed it. Returns what GiveKey and RotateKey do.
 func (s *Store) RenewKey(ctx context.Context, giver, id string, secret mediagate.KeySecret, grace time.Duration, check func(giver, k mediagate.Key) error) (k mediagate.Key, err error) {
 	err = s.write(ctx, "renew key", func(tx *gorm.DB) error {
-		_, key, row, err := s.lockGiver(tx, giver, id)
+		by, key, row, err := s.lockGiver(tx, giver, id)
 		if err != nil {
 			return err
 		}
@@ -118,6 +130,9 @@ func (s *Store) RenewKey(ctx context.Context, giver, id string, secret mediagate
 			return err
 		}
 		if err := check(key, old); err != nil {
+			return err
+		}
+		if err := s.takeQuota(ctx, tx, *by, *row, row.unspent()); err != nil {
 			return err
 		}
 		k, err = s.rotate(ctx, tx, *row, secret, grace)
@@ -144,20 +159,23 @@ func (s *Store) lockGiver(tx *gorm.DB, giver, id string) (by *keyRow, key mediag
 	return by, key, row, err
 }
 
-// takeQuota takes from a limited key what another one's quota has become more by.
-// Keys that share a purse take nothing from each other.
-func (s *Store) takeQuota(ctx context.Context, tx *gorm.DB, by, row keyRow, before mediagate.Micros) error {
-	given := row.Quota - before
-	if by.Unlimited || row.Unlimited || given <= 0 || by.purse() == row.purse() {
+// takeQuota takes from a limited key quota that another one has by it. Keys that
+// share a purse take nothing from each other.
+func (s *Store) takeQuota(ctx context.Context, tx *gorm.DB, by, row keyRow, taken mediagate.Micros) error {
+	if by.Unlimited || row.Unlimited || taken <= 0 || by.purse() == row.purse() {
 		return nil
 	}
-	if given > by.Quota-by.Held-by.Spent {
+	if taken > by.unspent()-by.Held {
 		return &mediagate.Error{Kind: mediagate.KindForbidden, Message: "quota must not be more than what this API key has left", Param: "quota"}
 	}
 	facts := by.facts()
-	by.Quota -= given
+	by.Quota -= taken
 	if _, err := exec(tx, "UPDATE keys SET quota = ? WHERE id = ?", by.Quota, by.purse()); err != nil {
 		return err
 	}
 	return s.note(ctx, tx, deed{action: mediagate.AuditChangeKey, object: by.ID, account: by.AccountID, before: facts, after: by.facts()})
 }
+
+// unspent is the quota that may still be spent, what is held among it: that comes
+// back where a task is cancelled.
+func (r keyRow) unspent() mediagate.Micros { return r.Quota - r.Spent }

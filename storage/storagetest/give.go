@@ -14,7 +14,7 @@ func (b *bench) give(giver string, hash byte, quota mediagate.Micros) (mediagate
 	})
 }
 
-func allowAll(_, _, _ mediagate.Key) error { return nil }
+func allowAll(_, _, _ mediagate.Key) (bool, error) { return false, nil }
 
 func (b *bench) quota(key string) mediagate.Micros {
 	b.Helper()
@@ -60,6 +60,33 @@ var giveTests = map[string]func(*bench){
 		b.noError(b.DeleteKey(b.Context(), made.ID))
 		same(b, "quota, after another was lowered and deleted", b.quota(p.key), unit(1))
 	},
+	"a key pays for all the quota that comes into its hands": func(b *bench) {
+		p := b.newPayerKey(unit(100), mediagate.Key{Quota: unit(10)})
+		made, err := b.CreateKey(b.Context(), mediagate.Key{AccountID: p.account, Quota: unit(3)}, [32]byte{1})
+		b.noError(err)
+		other := made.ID
+		b.submit(payer{p.account, other}, unit(2))
+		change := func(quota mediagate.Micros, widened bool) error {
+			_, err := b.ChangeKey(b.Context(), p.key, other, func(_ mediagate.Key, k *mediagate.Key) error {
+				k.Quota = quota
+				return nil
+			}, func(_, _, _ mediagate.Key) (bool, error) { return widened, nil })
+			return err
+		}
+		b.noError(change(unit(3), true))
+		same(b, "quota, after another was widened: what it holds may come back", b.quota(p.key), unit(7))
+		renew := func(hash byte) error {
+			_, err := b.RenewKey(b.Context(), p.key, other, mediagate.KeySecret{Hash: [32]byte{hash}}, 0, func(_, _ mediagate.Key) error { return nil })
+			return err
+		}
+		b.noError(change(unit(8), false))
+		same(b, "quota, after another's was raised", b.quota(p.key), unit(2))
+		b.kind(renew(2), mediagate.KindForbidden)
+		b.noError(change(unit(2), false))
+		b.noError(renew(2))
+		same(b, "quota, after another was rotated", b.quota(p.key), unit(0))
+		b.kind(change(unit(2), true), mediagate.KindForbidden)
+	},
 	"keys that share a purse take nothing from each other": func(b *bench) {
 		p := b.newPayerKey(unit(100), mediagate.Key{Quota: unit(10)})
 		fresh, err := b.RenewKey(b.Context(), p.key, p.key, mediagate.KeySecret{Hash: [32]byte{1}}, time.Hour, func(giver, k mediagate.Key) error {
@@ -71,11 +98,11 @@ var giveTests = map[string]func(*bench){
 		_, err = b.ChangeKey(b.Context(), fresh.ID, p.key, func(_ mediagate.Key, k *mediagate.Key) error {
 			k.Quota, k.Name = unit(12), "renamed"
 			return nil
-		}, func(giver, was, is mediagate.Key) error {
+		}, func(giver, was, is mediagate.Key) (bool, error) {
 			same(b, "judged for", giver.ID, fresh.ID)
 			same(b, "quota before and after", []any{was.Quota, is.Quota}, []any{unit(10), unit(12)})
 			judged = append(judged, is.ID+" "+is.Name)
-			return nil
+			return true, nil
 		})
 		same(b, "judged", judged, []string{p.key + " renamed", fresh.ID + " " + fresh.Name})
 		b.noError(err)
