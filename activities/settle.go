@@ -3,7 +3,6 @@ package activities
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -206,10 +205,10 @@ func (a *Activities) callback(ctx context.Context, task mediagate.Task, end *med
 		links[i] = link
 	}
 	var err error
-	if end.WebhookBody, err = json.Marshal(view.Of(&task, a.Settings.CreditsPerUnit, links)); err != nil {
+	if end.WebhookBody, err = view.Of(&task, a.Settings.CreditsPerUnit, links).JSON(); err != nil {
 		return err
 	}
 	task = task.WithoutInputs()
-	end.WithoutInputs, err = json.Marshal(view.Of(&task, a.Settings.CreditsPerUnit, links))
+	end.WithoutInputs, err = view.Of(&task, a.Settings.CreditsPerUnit, links).JSON()
 	return err
 }

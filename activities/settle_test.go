@@ -155,6 +155,27 @@ func TestSettleFailed(t *testing.T) {
 	}
 }
 
+// A callback spells characters as the task endpoint does, not as escapes of HTML.
+func TestCallbackSpellsAsTheTaskEndpoint(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(w *activitytest.World) mediagate.Task {
+		task := w.NewVideo()
+		task.Reference = `<a href="/?x=1&y=2">`
+		return task
+	})
+	b.submit(1)
+	b.settle(mediagate.StatusFailed, &mediagate.Failure{Code: mediagate.CodeInternal, Message: "1 < 2 && 3 > 2"})
+	end := b.Store.Settlements(taskID)[0]
+	for _, body := range []string{string(end.WebhookBody), string(end.WithoutInputs)} {
+		if !strings.Contains(body, `"reference":"<a href=\"/?x=1&y=2\">"`) || strings.Contains(body, `\u00`) || strings.HasSuffix(body, "\n") {
+			t.Errorf("callback %q", body)
+		}
+	}
+	if !strings.Contains(string(end.WebhookBody), "1 < 2 && 3 > 2") {
+		t.Errorf("callback %s", end.WebhookBody)
+	}
+}
+
 // Nothing is sent for a cancelled task, one without a callback, or one whose
 // callback was dropped at submit.
 func TestSettleWithoutACallback(t *testing.T) {

@@ -100,6 +100,12 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	if query := escapeQuery(req.URL.RawQuery); query != req.URL.RawQuery {
+		to := *req.URL
+		to.RawQuery = query
+		req = req.WithContext(req.Context()) // a RoundTripper leaves the request as it is
+		req.URL = &to
+	}
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
 		return nil, err

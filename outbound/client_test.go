@@ -79,6 +79,55 @@ func TestMediaRedirects(t *testing.T) {
 	}
 }
 
+// TestRequestLine: what a URL holds that no request line may is sent encoded,
+// in its path and in its query, of the first request and of a redirect. What is
+// encoded already stays as it is.
+func TestRequestLine(t *testing.T) {
+	t.Parallel()
+	lines := make(chan string, 2)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if to := r.Header.Get("Range"); to != "" { // goes along with a redirect, which ends at another path
+			if !strings.HasPrefix(r.URL.Path, "/to/") {
+				w.Header()["Location"] = []string{"/to" + to}
+				w.WriteHeader(http.StatusFound)
+				return
+			}
+		}
+		lines <- r.RequestURI
+	}))
+	t.Cleanup(server.Close)
+	for name, tt := range map[string]struct{ url, want string }{
+		"a path":              {"/bücher/日本.png", "/b%C3%BCcher/%E6%97%A5%E6%9C%AC.png"},
+		"a query":             {"/a?name=日本&x=ü", "/a?name=%E6%97%A5%E6%9C%AC&x=%C3%BC"},
+		"encoded already":     {"/a%2Fb?x=%2f%c3%bc&y=a+b&z=%zz", "/a%2Fb?x=%2f%c3%bc&y=a+b&z=%zz"},
+		"bytes of no text":    {"/a?x=\xfc", "/a?x=%FC"},
+		"a space":             {"/a?x=b c", "/a?x=b%20c"},
+		"quotes and angles":   {`/a?x="<b>"`, "/a?x=%22%3Cb%3E%22"},
+		"what queries may":    {"/a?x=(b)!*'{c}|d&e[]=f;g:h@i,j$k/l?m", "/a?x=(b)!*'{c}|d&e[]=f;g:h@i,j$k/l?m"},
+		"no query":            {"/a?", "/a?"},
+		"a query and no path": {"/?ü", "/?%C3%BC"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for want, ask := range map[string]func() (*http.Response, error){
+				tt.want: func() (*http.Response, error) {
+					return get(t, devRules().MediaClient(), server.URL+tt.url, nil)
+				},
+				"/to" + tt.want: func() (*http.Response, error) {
+					return get(t, devRules().MediaClient(), server.URL, http.Header{"Range": {tt.url}})
+				},
+			} {
+				resp, err := ask()
+				if err != nil || resp.StatusCode != http.StatusOK {
+					t.Fatalf("%s: %v, %v", want, resp, err)
+				}
+				if got := <-lines; got != want {
+					t.Errorf("asked for %q, want %q", got, want)
+				}
+			}
+		})
+	}
+}
+
 // TestLongestRedirect: an answer that leads to the longest host that a header
 // holds costs nothing. It cost ten seconds of a processor and more, beyond any
 // deadline, even where redirects are not followed.

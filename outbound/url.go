@@ -187,7 +187,7 @@ func (t target) hostPort() string {
 func (t target) canonical() *url.URL {
 	c := *t.url
 	c.Fragment, c.RawFragment = "", ""
-	c.RawQuery = escapeNonASCII(c.RawQuery)
+	c.RawQuery = escapeQuery(c.RawQuery)
 	c.Host = t.host
 	if t.addr.Is6() {
 		c.Host = "[" + t.host + "]"
@@ -198,17 +198,16 @@ func (t target) canonical() *url.URL {
 	return &c
 }
 
-// escapeNonASCII makes a query fit for a request line; Go sends it as it is.
-func escapeNonASCII(s string) string {
-	if isASCII(s) {
-		return s
-	}
+// escapeQuery encodes what a query holds that a request line may not: all beyond
+// ASCII, blanks, quotes and angle brackets, as browsers do. Go sends a query as it
+// is. What is encoded already stays so.
+func escapeQuery(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
-		if c < utf8.RuneSelf {
-			b.WriteByte(c)
-		} else {
+		if c >= utf8.RuneSelf || strings.IndexByte(` "<>`, c) >= 0 {
 			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
 		}
 	}
 	return b.String()

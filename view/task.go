@@ -1,7 +1,9 @@
 package view
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -68,6 +70,18 @@ func Of(t *mediagate.Task, creditsPerUnit int64, links []mediagate.Link) Task {
 	default: // nothing came of it
 	}
 	return v
+}
+
+// JSON is the task as callbacks carry it: with &, < and > as they are, like the
+// answers of the task endpoint.
+func (v Task) JSON() ([]byte, error) {
+	var buf bytes.Buffer
+	encoder := json.NewEncoder(&buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, fmt.Errorf("write the task: %w", err)
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
 // In is the view for readers of a language: one of Languages, or "" for the
