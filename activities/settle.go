@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -183,6 +184,10 @@ func (a *Activities) price(ctx context.Context, task mediagate.Task, end *mediag
 	}
 	end.Results, end.Made = row.Results, row.Outcome.Made
 	end.Cost = billing.Settle(task.Charges, delivered)
+	perSecond := func(c mediagate.Charge) bool { return c.Unit == mediagate.UnitSecond }
+	if delivered.Seconds == 0 && slices.ContainsFunc(task.Charges, perSecond) && slices.Contains(delivered.Lengths, 0) {
+		a.Logger.WarnContext(ctx, "the length of a result cannot be told: the seconds that were held are charged", "task", task.ID, "attempt", end.N)
+	}
 	return nil
 }
 

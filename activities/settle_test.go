@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -31,7 +32,8 @@ func mirrored(t *testing.T, stated, own float64) *bundle {
 }
 
 // A video is charged by the seconds delivered, rounded up, never above the
-// hold: what the vendor states, else the file's own length.
+// hold: what the vendor states, else the file's own length. A length that cannot be
+// told costs the hold, and the log says so.
 func TestSettleCost(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -50,7 +52,12 @@ func TestSettleCost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := mirrored(t, c.stated, c.own)
+			var logged strings.Builder
+			b.Activities.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 			b.settle(mediagate.StatusCompleted, nil)
+			if got, want := strings.Contains(logged.String(), "cannot be told"), name == "nobody knows"; got != want {
+				t.Errorf("the log says so: %v, want %v: %s", got, want, &logged)
+			}
 			if got := b.Store.Settlements(taskID)[0].Cost; got != c.want {
 				t.Errorf("cost %s, want %s", got, c.want)
 			}

@@ -28,12 +28,10 @@ type boxScanner struct {
 	begun  bool   // the movie box was found
 	// complete: it was read to its end.
 	complete bool
-	// toEnd: where the movie box states no length, the fragments behind it are
-	// read, to the end of the file.
-	toEnd bool
 	// pieces: a fragment was found behind a movie box that announced some.
 	pieces bool
-	run    *run // the samples that are being read
+	run    run // the samples that are being read
+	inRun  bool
 	movie  movie
 }
 
@@ -41,6 +39,18 @@ type openBox struct {
 	id  string
 	end uint64
 }
+
+// boxIDs are the types of boxes that mean something here; all others are stepped
+// over. A fragmented film has thousands of boxes: none of them allocates its name.
+var boxIDs = func() map[string]string {
+	ids := map[string]string{}
+	for _, id := range []string{
+		"moov", "mvhd", "mvex", "mehd", "trex", "trak", "tkhd", "mdia", "mdhd", "hdlr", "minf", "stbl", "stts", "moof", "traf", "tfhd", "tfdt", "trun",
+	} {
+		ids[id] = id
+	}
+	return ids
+}()
 
 // isContainer says which boxes are descended into, by the box around them.
 func isContainer(parent, id string) bool {
@@ -53,6 +63,10 @@ func isContainer(parent, id string) bool {
 		return id == "trak" || id == "mvex"
 	case "trak":
 		return id == "mdia"
+	case "mdia":
+		return id == "minf"
+	case "minf":
+		return id == "stbl"
 	}
 	return false
 }
@@ -69,6 +83,8 @@ func isLeaf(parent, id string) bool {
 		return id == "tkhd"
 	case "mdia":
 		return id == "mdhd" || id == "hdlr"
+	case "stbl":
+		return id == "stts"
 	}
 	return false
 }
@@ -76,7 +92,7 @@ func isLeaf(parent, id string) bool {
 func (s *boxScanner) write(p []byte) {
 	for len(p) > 0 && !s.done {
 		switch {
-		case s.run != nil:
+		case s.inRun:
 			p = s.consume(p, s.readRun(p))
 		case s.skip > 0:
 			n := min(s.skip, uint64(len(p)))
@@ -93,7 +109,7 @@ func (s *boxScanner) write(p []byte) {
 		default:
 			p = s.consume(p, s.readHeader(p))
 		}
-		if s.skip == 0 && s.want == 0 && s.nhead == 0 && s.run == nil {
+		if s.skip == 0 && s.want == 0 && s.nhead == 0 && !s.inRun {
 			s.closeEnded()
 		}
 	}
@@ -125,12 +141,12 @@ func (s *boxScanner) readHeader(p []byte) int {
 		size = binary.BigEndian.Uint64(s.header[8:])
 	}
 	s.nhead = 0
-	s.openBox(string(s.header[4:8]), start, size, uint64(need))
+	s.openBox(boxIDs[string(s.header[4:8])], start, size, uint64(need))
 	return n
 }
 
 // openBox decides what to do with the box that begins at start and whose
-// header, of length head, has just been read.
+// header, of length head, has just been read. The first movie box counts.
 func (s *boxScanner) openBox(id string, start, size, head uint64) {
 	parent, limit := "", uint64(math.MaxUint64)
 	if n := len(s.open); n > 0 {
@@ -146,14 +162,10 @@ func (s *boxScanner) openBox(id string, start, size, head uint64) {
 	}
 	payload := size - head
 	switch {
-	case id == "moof" && !s.toEnd:
+	case id == "moov" && s.complete:
 		s.skip = payload
-		s.pieces = s.complete
-		s.done = s.done || s.complete
 	case parent == "traf" && id == "trun":
-		if s.rest = payload; payload > 0 {
-			s.run = new(run)
-		}
+		s.rest, s.run, s.inRun = payload, run{}, payload > 0
 	case isContainer(parent, id):
 		s.begun = s.begun || id == "moov"
 		s.pieces = s.pieces || id == "moof" && s.complete
@@ -178,7 +190,7 @@ func (s *boxScanner) readRun(p []byte) int {
 		}
 	}
 	if s.rest -= uint64(n); s.rest == 0 {
-		s.run, s.nleaf = nil, 0
+		s.inRun, s.nleaf = false, 0
 	}
 	return n
 }
@@ -200,7 +212,7 @@ func (s *boxScanner) closeEnded() {
 			s.complete = true
 			s.done = !s.movie.inFragments() // what follows cannot change what it said
 		case "traf":
-			s.movie.fragments.closeTrack(s.movie.lasting().id)
+			s.movie.fragments.closeTrack(s.movie.lasting())
 		}
 	}
 }

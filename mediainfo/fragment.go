@@ -8,14 +8,15 @@ import (
 // maxTracks is how many tracks' defaults are kept.
 const maxTracks = 16
 
-// fragments gathers the length of a film whose movie box states none, since
-// its samples are in fragments that follow.
+// fragments gathers the length of a film whose samples, all of them or those
+// behind the first ones, are in fragments that follow the movie box.
 type fragments struct {
 	defaults map[uint32]uint32 // by track: how long a sample lasts
 	piece    trackFragment     // the one being read
 	first    uint64            // of the pictures, in their own units
 	last     uint64
-	any      bool
+	any      bool // some of the pictures are in fragments
+	untold   bool // how long some of them last is not stated
 }
 
 // trackFragment is the samples of one track in one fragment.
@@ -25,6 +26,7 @@ type trackFragment struct {
 	base    uint64
 	hasBase bool
 	length  uint64
+	samples uint64
 }
 
 // Flags of the boxes in a fragment, which say what fields are there.
@@ -75,19 +77,23 @@ func (f *fragments) begins(b []byte, long bool) {
 
 // closeTrack adds what was read of one track to the film, if it is the one that
 // counts.
-func (f *fragments) closeTrack(counts uint32) {
+func (f *fragments) closeTrack(main track) {
 	p := f.piece
 	f.piece = trackFragment{}
-	if p.track != counts || p.length == 0 {
+	if p.track != main.id || p.samples == 0 {
 		return
+	}
+	if !f.any && main.samples {
+		f.last, f.untold = main.media, main.media == 0
 	}
 	if !p.hasBase {
 		p.base = f.last
 	}
-	if p.base > math.MaxInt64 || p.length > math.MaxInt64 {
+	if p.length == 0 || p.base > math.MaxInt64 || p.length > math.MaxInt64 {
+		f.any, f.untold = true, true
 		return
 	}
-	if !f.any || p.base < f.first {
+	if !f.any && !main.samples || p.base < f.first {
 		f.first = p.base
 	}
 	f.last, f.any = max(f.last, p.base+p.length), true
@@ -119,6 +125,7 @@ func (r *run) word(w uint32, piece *trackFragment) {
 		}
 	case 1:
 		r.count = w
+		piece.samples += uint64(w)
 		if r.flags&trunDuration == 0 {
 			piece.length += uint64(w) * uint64(piece.sample)
 		}

@@ -29,8 +29,8 @@ const (
 
 // Inspect reads a file no further than it takes to tell its format, and the
 // sides and the length of the formats whose headers we read: an image up to
-// its size, MP4 and MOV up to the end of the movie box, which may be the end of
-// the file, a sound to its end where its length is what is there. It holds a few
+// its size, MP4 and MOV up to the end of the movie box, or of the file where the
+// samples are in fragments, a sound to its end where its length is what is there. It holds a few
 // kilobytes of it. Where the file is at fault the error
 // is Unreadable; an error of the reader's comes back as it is.
 func Inspect(r io.Reader) (Facts, error) { return inspect(r, true) }
@@ -81,7 +81,7 @@ func inspectImage(mime string, r io.Reader) (Info, error) {
 }
 
 func inspectMovie(r io.Reader) (Info, error) {
-	p := &Probe{boxes: &boxScanner{toEnd: true}}
+	p := &Probe{boxes: new(boxScanner)}
 	p.readFrom(r)
 	info := p.Info() // which ends the last track, too
 	if err := p.boxes.unfit(false); err != nil {

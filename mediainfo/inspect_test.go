@@ -114,14 +114,26 @@ func TestInspectReadsNoFurther(t *testing.T) {
 }
 
 // The length of a fragmented film is that of its samples of pictures, from the
-// first to the last.
+// first to the last, those in the movie box among them. Inputs and results are
+// read alike.
 func TestFragments(t *testing.T) {
 	t.Parallel()
 	const pictures, sound = 1, 2
+	ftyp := box("ftyp", []byte("isom\x00\x00\x02\x00isommp41"))
+	defaults := box("trex", words(0, pictures, 1, 40, 0, 0))
 	film := func(fragments ...[]byte) []byte {
 		trak := box("trak", tkhd(0, 640<<16, 360<<16, upright), mdia("vide", 1000, 0))
-		defaults := box("mvex", box("trex", words(0, pictures, 1, 40, 0, 0)))
-		return append(join(box("ftyp", []byte("isom\x00\x00\x02\x00isommp41")), box("moov", mvhd(1000, 0), defaults, trak)), join(fragments...)...)
+		return append(join(ftyp, box("moov", mvhd(1000, 0), box("mvex", defaults), trak)), join(fragments...)...)
+	}
+	// begun has a second of samples in its movie box; stated has none there,
+	// though the movie box says how long all of it is.
+	begun := func(d uint32, fragments ...[]byte) []byte {
+		trak := box("trak", tkhd(d, 640<<16, 360<<16, upright), mdia("vide", 1000, d, 25, 40))
+		return append(join(ftyp, box("moov", mvhd(1000, d), trak, box("mvex", defaults)), box("mdat", make([]byte, 99))), join(fragments...)...)
+	}
+	stated := func(extends []byte, fragments ...[]byte) []byte {
+		trak := box("trak", tkhd(9000, 640<<16, 360<<16, upright), mdia("vide", 1000, 9000))
+		return append(join(ftyp, box("moov", mvhd(1000, 9000), trak, extends)), join(fragments...)...)
 	}
 	traf := func(track uint32, boxes ...[]byte) []byte {
 		return box("moof", box("traf", append([][]byte{box("tfhd", words(0x20000, track))}, boxes...)...))
@@ -141,6 +153,16 @@ func TestFragments(t *testing.T) {
 		"more samples than stated": {film(traf(pictures, box("trun", words(0x100, 1, 100, 100, 100)))), 0.1},
 		"fewer than stated":        {film(traf(pictures, box("trun", words(0x100, 9, 100, 100)))), 0.2},
 		"beyond belief":            {film(traf(pictures, box("trun", words(0, 1<<31)))), 0},
+		"behind the movie box":     {begun(1000, traf(pictures, box("tfdt", words(0, 1000)), box("trun", words(0, 25))), traf(pictures, box("tfdt", words(0, 2000)), box("trun", words(0, 50)))), 4},
+		"behind it, no positions":  {begun(1000, traf(pictures, box("trun", words(0, 25))), traf(pictures, box("trun", words(0, 50)))), 4},
+		"behind it, of sound":      {begun(1000, traf(sound, box("trun", words(0x100, 1, 90000)))), 1},
+		"behind it, untold":        {begun(1000, traf(sound), box("moof", box("traf", box("tfhd", words(0x20008, pictures, 0)), box("trun", words(0, 25))))), 0},
+		"behind what is untold":    {begun(0, traf(pictures, box("trun", words(0, 25)))), 0},
+		"some untold":              {film(traf(pictures, box("trun", words(0, 10))), box("moof", box("traf", box("tfhd", words(0x20008, pictures, 0)), box("trun", words(0, 25))))), 0},
+		"none come":                {begun(1000), 1},
+		"fewer than announced":     {stated(box("mvex", defaults), traf(pictures, box("trun", words(0, 50)))), 2},
+		"the sum is stated":        {stated(box("mvex", box("mehd", words(0, 5000)), defaults), traf(pictures, box("trun", words(0, 50)))), 5},
+		"fragments of no movie":    {stated(nil, traf(pictures, box("trun", words(0, 50)))), 9},
 		"short boxes":              {film(box("moof", box("traf", box("tfhd"), box("tfdt", words(0)), box("trun", words(0)), box("trun")))), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,6 +170,11 @@ func TestFragments(t *testing.T) {
 			for _, r := range []io.Reader{bytes.NewReader(c.file), iotest.OneByteReader(bytes.NewReader(c.file))} {
 				if f, err := Inspect(r); err != nil || f.Duration != c.want {
 					t.Errorf("%v seconds (%v), want %v", f.Duration, err, c.want)
+				}
+			}
+			for _, piece := range []int{1, len(c.file)} {
+				if got := probe(mp4, c.file, piece).Duration; got != c.want {
+					t.Errorf("as a result, in pieces of %d: %v seconds, want %v", piece, got, c.want)
 				}
 			}
 		})

@@ -27,6 +27,7 @@ type track struct {
 	duration uint64 // as presented, in the film's units
 	scale    uint32
 	media    uint64 // length of the media, in the track's own units
+	samples  bool   // the movie box holds some, before those of fragments
 	width    int
 	height   int
 }
@@ -93,6 +94,8 @@ func (m *movie) read(id string, b []byte) {
 		m.track.sound = len(b) >= 8 && string(b[4:8]) == "soun"
 	case "tkhd":
 		m.track.readHeader(b, long)
+	case "stts":
+		m.track.samples = len(b) >= 4 && binary.BigEndian.Uint32(b) > 0
 	}
 }
 
@@ -155,26 +158,39 @@ func (t *track) readHeader(b []byte, long bool) {
 // fixed rounds a 16.16 number to the nearest integer.
 func fixed(v uint32) int { return int((uint64(v) + 1<<15) >> 16) }
 
-// inFragments reports that the film has a length that only its fragments tell.
-func (m *movie) inFragments() bool { return m.fragmented && m.info().Duration == 0 }
+// inFragments reports that fragments add to the length of the film, or make up
+// all of it, and that the movie box does not state the sum.
+func (m *movie) inFragments() bool {
+	m.keep()
+	return m.fragmented && (m.extended == 0 || m.scale == 0)
+}
 
 func (m *movie) info() Info {
 	m.keep()
-	info, main := Info{Width: m.video.width, Height: m.video.height}, m.lasting()
+	return Info{Width: m.video.width, Height: m.video.height, Duration: m.seconds()}
+}
+
+// seconds is the length of the film, 0 where it cannot be told.
+func (m *movie) seconds() float64 {
+	main := m.lasting()
+	if m.inFragments() && m.fragments.any {
+		if m.fragments.untold {
+			return 0
+		}
+		return ratio(m.fragments.last-m.fragments.first, main.scale)
+	}
 	for _, d := range []struct {
 		units uint64
 		scale uint32
 	}{
+		{m.extended, m.scale},
 		{main.duration, m.scale}, // what is shown, edits applied
 		{main.media, main.scale},
 		{m.duration, m.scale},
-		{m.extended, m.scale},
-		{m.fragments.last - m.fragments.first, main.scale},
 	} {
 		if d.units > 0 && d.scale > 0 {
-			info.Duration = float64(d.units) / float64(d.scale)
-			break
+			return ratio(d.units, d.scale)
 		}
 	}
-	return info
+	return 0
 }

@@ -33,7 +33,7 @@ func NewProbe(f Format) *Probe {
 	case mimeMP4, mimeMOV:
 		return &Probe{boxes: new(boxScanner)}
 	case mimeM4A:
-		return &Probe{boxes: &boxScanner{toEnd: true}, audio: true}
+		return &Probe{boxes: new(boxScanner), audio: true}
 	case mimePNG, mimeJPEG, mimeGIF, mimeWebP:
 		return &Probe{image: &imageHead{mime: f.MIME}}
 	}
