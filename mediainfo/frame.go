@@ -8,7 +8,7 @@ type frame struct {
 	samples uint32 // of each channel
 	kind    uint32 // what all frames of a stream have in common
 	rate    uint32 // samples a second
-	side    int    // where a first frame may have a summary instead of sound, behind its header
+	side    int    // of layer III: where a first frame may have a summary instead of sound, behind its header
 }
 
 // frameScanner measures a sound that is nothing but frames, as MP3 and ADTS
@@ -182,8 +182,11 @@ func (s *frameScanner) readSummary() {
 }
 
 func (s *frameScanner) seconds() float64 {
-	samples := s.samples
-	if padding := s.summary.padding; samples > padding {
+	samples, padding := s.samples, s.summary.padding
+	if !s.summary.found && s.first.side > 0 {
+		padding = usualDelay
+	}
+	if samples > padding {
 		samples -= padding
 	}
 	return ratio(samples, s.first.rate)

@@ -91,6 +91,11 @@ type summary struct {
 	padding uint64 // samples, before and after the sound
 }
 
+// usualDelay is what goes before the sound where no summary says how much it is:
+// the 576 samples by which encoders of layer III are late, and the 529 of decoders.
+// An encoder that writes to a pipe cannot go back to write a summary.
+const usualDelay = 576 + 529
+
 const (
 	vbriAt = 32
 	// summaryLen is as far behind the header as is looked for a summary.

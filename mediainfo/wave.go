@@ -10,12 +10,18 @@ const (
 	openEnd = 1<<32 - 1
 )
 
-// Format tags of sound of which each block is as long as the other.
+// Format tags of sound of which each block is as long as the other. What the
+// compressed ones among them say of their bytes a second is a guess that encoders
+// get wrong.
 const (
 	wavePCM        = 1
+	waveADPCM      = 2
 	waveFloat      = 3
 	waveALaw       = 6
 	waveMuLaw      = 7
+	waveIMA        = 0x11
+	waveYamaha     = 0x20
+	waveGSM        = 0x31
 	waveExtensible = 0xfffe
 )
 
@@ -28,11 +34,11 @@ type waveScanner struct {
 	rest    uint64 // of a chunk behind its format
 	skip    uint64
 	toEnd   bool   // what is written as long as the file lasts
-	endless bool   // the file's own size is unknown
-	rate    uint32 // bytes a second
+	rate    uint32 // bytes a second, as stated
 	fact    uint32 // samples, of a compressed sound
 	samples uint32 // samples a second
-	exact   bool   // rate follows from the blocks
+	block   uint64 // bytes of a block; 0: blocks differ in length
+	each    uint64 // samples of a block, of each channel
 	data    uint64 // bytes
 	reading uint64 // what of the data chunk is still to come
 	done    bool
@@ -67,8 +73,6 @@ func (s *waveScanner) write(p []byte) {
 func (s *waveScanner) read() {
 	switch {
 	case s.want == 0:
-		size := binary.LittleEndian.Uint32(s.head[4:])
-		s.endless = size == 0 || size == openEnd
 		s.want = chunkHeadLen
 	case s.inside != "":
 		if s.inside == "fmt " {
@@ -91,7 +95,7 @@ func (s *waveScanner) openChunk(id []byte, size uint64) {
 			s.done = true
 			return
 		}
-		s.toEnd = size == openEnd || size == 0 && s.endless
+		s.toEnd = size == openEnd || size == 0
 		s.reading, s.skip = size, size&1
 	case "fmt ":
 		if size >= 16 {
@@ -116,20 +120,31 @@ func (s *waveScanner) readFormat(b []byte) {
 	}
 	s.samples = binary.LittleEndian.Uint32(b[4:])
 	s.rate = binary.LittleEndian.Uint32(b[8:])
-	block := uint64(binary.LittleEndian.Uint16(b[12:]))
+	s.block, s.each = uint64(binary.LittleEndian.Uint16(b[12:])), 0
+	channels, bits := uint64(binary.LittleEndian.Uint16(b[2:])), uint64(binary.LittleEndian.Uint16(b[14:]))
 	switch tag {
 	case wavePCM, waveFloat, waveALaw, waveMuLaw:
-		if rate := uint64(s.samples) * block; rate > 0 && rate <= 1<<32-1 {
-			s.rate, s.exact = uint32(rate), true
+		s.each = 1
+	case waveYamaha:
+		if channels*bits > 0 {
+			s.each = s.block * 8 / (channels * bits)
+		}
+	case waveADPCM, waveIMA, waveGSM:
+		if len(b) >= 20 {
+			s.each = uint64(binary.LittleEndian.Uint16(b[18:]))
 		}
 	}
 }
 
 func (s *waveScanner) seconds() float64 {
-	if s.data > 0 && !s.exact && s.fact > 0 && s.samples > 0 && !s.toEnd && s.reading == 0 {
+	switch {
+	case s.each != 1 && s.data > 0 && s.fact > 0 && s.samples > 0 && !s.toEnd && s.reading == 0:
 		return ratio(uint64(s.fact), s.samples)
+	case s.block > 0 && s.each > 0 && s.samples > 0:
+		return float64(s.data) / float64(s.block) * float64(s.each) / float64(s.samples)
+	default:
+		return ratio(s.data, s.rate)
 	}
-	return ratio(s.data, s.rate)
 }
 
 func (s *waveScanner) known() bool { return s.done }

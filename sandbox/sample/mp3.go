@@ -1,25 +1,36 @@
 package sample
 
 import (
+	"encoding/binary"
 	"io"
 	"math"
 )
 
-// A frame of MP3: MPEG 1, layer III, 44.1 kHz, 32 kbit/s, one channel. Its side
-// information says that no sound follows, which is silence.
+// A frame of MP3: MPEG 1, layer III, 48 kHz, 32 kbit/s, one channel, which has as
+// many bytes as any other. Its side information says that no sound follows, which is
+// silence.
 const (
-	mp3FrameLen = 104
+	mp3FrameLen = 96
 	mp3Samples  = 1152
-	mp3Rate     = 44100
+	mp3Rate     = 48000
+	mp3Head     = "\xff\xfb\x14\xc0"
+	mp3SideLen  = 17
 )
 
-// MP3 makes silence of the length, in whole frames of 26 milliseconds. Memory
-// does not depend on the length.
+// MP3 makes silence of the length, in whole frames of 24 milliseconds. Memory
+// does not depend on the length. The first frame is an Info header, which says
+// how many follow.
 func MP3(seconds float64) *io.SectionReader {
 	frames := max(1, int64(math.Round(seconds*mp3Rate/mp3Samples)))
 	frame := make([]byte, mp3FrameLen)
-	copy(frame, "\xff\xfb\x10\xc0")
+	copy(frame, mp3Head)
+	info := append([]byte(mp3Head), make([]byte, mp3SideLen)...)
+	info = append(info, "Info\x00\x00\x00\x03"...) // the numbers of frames and of bytes
+	info = binary.BigEndian.AppendUint32(info, uint32(frames))
+	info = binary.BigEndian.AppendUint32(info, uint32((frames+1)*mp3FrameLen))
+	info = append(info, make([]byte, mp3FrameLen-len(info))...)
 	var s sections
+	s.addBytes(info)
 	s.add(frames*mp3FrameLen, repeated(frame))
 	return io.NewSectionReader(&s, 0, s.size)
 }
