@@ -8,7 +8,8 @@
 //
 // Texts and entries are compared in one form (see read): compatibility forms,
 // width, case, accents and characters that do not show are as good as not
-// there. Letters that look like Latin ones count as these, unless the word is
+// there. Tag characters, which do not show either, are read as the letters that
+// they stand for, too. Letters that look like Latin ones count as these, unless the word is
 // one of their own script. Spelling with digits is not undone.
 //
 // The package imports the root package and outbound only. It knows nothing of

@@ -32,6 +32,34 @@ type glyph struct {
 // blank is the separator of words.
 const blank = ' '
 
+// The tag characters that stand for those of ASCII. They draw nothing, but a
+// model reads them.
+const (
+	firstTag = 0xE0020
+	lastTag  = 0xE007E
+	tagShift = 0xE0000
+)
+
+func isTag(r rune) bool { return firstTag <= r && r <= lastTag }
+
+// readings returns the texts that a text can be read as: as it is drawn, without
+// its tag characters, and where it has any, with them as letters in their
+// places, and their letters alone.
+func readings(s string) []string {
+	if !strings.ContainsFunc(s, isTag) {
+		return []string{s}
+	}
+	var inPlace, alone strings.Builder
+	for _, r := range s {
+		if isTag(r) {
+			r -= tagShift
+			alone.WriteRune(r)
+		}
+		inPlace.WriteRune(r)
+	}
+	return []string{s, inPlace.String(), alone.String()}
+}
+
 // vast are the characters that one turns into eight and more when it is
 // decomposed: whole formulas of prayer. Nobody hides a word in them, and they
 // would make a text many times as long.

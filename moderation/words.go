@@ -56,10 +56,10 @@ func (w *Words) judge(lists *Lists, s string) *Refusal {
 		w.large.Lock()
 		defer w.large.Unlock()
 	}
-	t := read(s)
-	at, broken := lists.judge(t)
-	if !broken {
-		return nil
+	for _, reading := range readings(s) {
+		if at, broken := lists.judge(read(reading)); broken {
+			return &Refusal{Rule: at.String(), Digest: read(s).digest()}
+		}
 	}
-	return &Refusal{Rule: at.String(), Digest: t.digest()}
+	return nil
 }
