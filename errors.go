@@ -95,6 +95,15 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Short is the error of a hold for which something has too little money left. The
+// reason says what.
+func Short(reason string, needed, left Micros) *Error {
+	return &Error{
+		Kind: KindPayment, Code: "quota_not_enough",
+		Message: fmt.Sprintf("%s: %s is needed, %s is left", reason, needed, max(left, 0)),
+	}
+}
+
 // ErrHeldUp is the cause of a KindUnreached that says nothing of the vendor: it
 // was not tried, since the time or the memory for the call had run out here. Both
 // are up to the servers of clients, too.

@@ -97,13 +97,9 @@ func (s *Server) affordable(c *call, hold mediagate.Micros) error {
 	}
 	switch { // in the store's words
 	case !key.Unlimited && key.Remaining() < hold:
-		return short("the key's quota is used up")
+		return mediagate.Short("the key's quota is not enough", hold, key.Remaining())
 	case account.Available < hold:
-		return short("insufficient balance")
+		return mediagate.Short("insufficient balance", hold, account.Available)
 	}
 	return nil
-}
-
-func short(message string) error {
-	return &mediagate.Error{Kind: mediagate.KindPayment, Code: "quota_not_enough", Message: message}
 }

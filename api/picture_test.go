@@ -99,8 +99,8 @@ func TestStorePictures(t *testing.T) {
 	}{
 		"stored":             {shelf: shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Unlimited: true}}},
 		"a quota that fits":  {shelf: shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Quota: price}}},
-		"insufficient":       {shelf{account: mediagate.Account{Available: price - 1}, key: mediagate.Key{Unlimited: true}}, mediagate.KindPayment, "insufficient balance"},
-		"quota used up":      {shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Quota: price, Held: 1}}, mediagate.KindPayment, "the key's quota is used up"},
+		"insufficient":       {shelf{account: mediagate.Account{Available: price - 1}, key: mediagate.Key{Unlimited: true}}, mediagate.KindPayment, "insufficient balance: 0.50 is needed, 0.499999 is left"},
+		"quota too small":    {shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Quota: price, Held: 1}}, mediagate.KindPayment, "the key's quota is not enough: 0.50 is needed, 0.499999 is left"},
 		"the bucket is away": {shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Unlimited: true}, fail: errors.New("secret detail")}, mediagate.KindUnavailable, "storing the media of a request"},
 		"the bucket refuses": {shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Unlimited: true}, fail: mediagate.Invalid("", "the file is empty")}, mediagate.KindInvalid, "first_frame_image: the file is empty"},
 	} {

@@ -78,7 +78,7 @@ func (s *Server) count(c *call) error {
 	for i, r := range rates {
 		if r.PerMinute == 0 { // nobody needs to count
 			header.Set(rateLeftHeader, r.left())
-			return r.refusal(time.Minute) // which is no promise
+			return r.refusal(0) // waiting does not help
 		}
 		limits[i] = r.RateLimit
 	}

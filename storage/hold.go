@@ -104,13 +104,14 @@ func (s *Store) refusal(ctx context.Context, n submission) error {
 		return err
 	}
 	if !purse.Unlimited && purse.Quota-purse.Held-purse.Spent < amount {
-		return errShort("the key's quota is used up")
+		return mediagate.Short("the key's quota is not enough", amount, purse.Quota-purse.Held-purse.Spent)
 	}
 	for _, p := range periods {
 		limit, used := purse.limit(p), p.used(purse, n.now.Time)
 		if limit != nil && *limit-used < amount {
-			return errShort(fmt.Sprintf("the key's cap of the %s, %s, is used up: %s is left until %s",
-				p.name, *limit, max(*limit-used, 0), p.end(purse, n.now.Time).Format(time.RFC3339)))
+			e := mediagate.Short(fmt.Sprintf("the key's cap of the %s, %s, is not enough", p.name, *limit), amount, *limit-used)
+			e.Message += " until " + p.end(purse, n.now.Time).Format(time.RFC3339)
+			return e
 		}
 	}
 	account, err := readAccount(db, n.hold.AccountID)
@@ -118,7 +119,7 @@ func (s *Store) refusal(ctx context.Context, n submission) error {
 		return err
 	}
 	if account.Available < amount {
-		return errShort("insufficient balance")
+		return mediagate.Short("insufficient balance", amount, account.Available)
 	}
 	if n.tasks == 0 {
 		return nil
@@ -127,8 +128,4 @@ func (s *Store) refusal(ctx context.Context, n submission) error {
 		return err
 	}
 	return s.checkInFlight(ctx, accountsInFlight, account.ID)
-}
-
-func errShort(message string) error {
-	return &mediagate.Error{Kind: mediagate.KindPayment, Code: "quota_not_enough", Message: message}
 }

@@ -58,6 +58,11 @@ func (s *Store) checkInFlight(ctx context.Context, f inFlight, id string) error 
 			}
 			return f.recount(tx, id)
 		})
+	case *row.InFlightCap == 0: // and waiting does not help
+		return &mediagate.Error{
+			Kind: mediagate.KindRateLimited, Code: "rate_limited",
+			Message: fmt.Sprintf("the %s may have no task in flight: its in_flight is 0", f.what),
+		}
 	default:
 		return &mediagate.Error{
 			Kind: mediagate.KindRateLimited, Code: "rate_limited", RetryAfter: saturatedRetry,

@@ -89,17 +89,17 @@ var boundaries = map[string]boundary{
 	"day": {
 		time.Date(2026, 3, 11, 0, 0, 0, 0, time.UTC),
 		mediagate.Caps{Day: new(unit(3))},
-		"the key's cap of the day, 3.00, is used up: 1.00 is left until 2026-03-11T00:00:00Z",
+		"the key's cap of the day, 3.00, is not enough: 2.00 is needed, 1.00 is left until 2026-03-11T00:00:00Z",
 	},
 	"week": {
 		time.Date(2026, 3, 9, 0, 0, 0, 0, time.UTC),
 		mediagate.Caps{Week: new(unit(3))},
-		"the key's cap of the week, 3.00, is used up: 1.00 is left until 2026-03-09T00:00:00Z",
+		"the key's cap of the week, 3.00, is not enough: 2.00 is needed, 1.00 is left until 2026-03-09T00:00:00Z",
 	},
 	"month": {
 		time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC),
 		mediagate.Caps{Month: new(unit(3))},
-		"the key's cap of the month, 3.00, is used up: 1.00 is left until 2026-04-01T00:00:00Z",
+		"the key's cap of the month, 3.00, is not enough: 2.00 is needed, 1.00 is left until 2026-04-01T00:00:00Z",
 	},
 	"month after a February": {
 		time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC),
@@ -109,7 +109,7 @@ var boundaries = map[string]boundary{
 	"day at the end of a year": {
 		time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
 		mediagate.Caps{Day: new(unit(3)), Month: new(unit(3))},
-		"the key's cap of the day, 3.00, is used up: 1.00 is left until 2027-01-01T00:00:00Z",
+		"the key's cap of the day, 3.00, is not enough: 2.00 is needed, 1.00 is left until 2027-01-01T00:00:00Z",
 	},
 }
 
@@ -123,12 +123,12 @@ func withBoundaries(tests map[string]func(*bench)) map[string]func(*bench) {
 			b.setClock(at.next.Add(-time.Microsecond))
 			b.refused(p, unit(2), mediagate.KindPayment, at.text)
 			b.submit(p, unit(1))
-			b.refused(p, 1, mediagate.KindPayment, "is used up: 0.00 is left")
+			b.refused(p, 1, mediagate.KindPayment, "is not enough: 0.000001 is needed, 0.00 is left")
 			b.submit(p, 0)
 			b.setClock(at.next)
-			b.refused(p, unit(3)+1, mediagate.KindPayment, "is used up: 3.00 is left")
+			b.refused(p, unit(3)+1, mediagate.KindPayment, "is not enough: 3.000001 is needed, 3.00 is left")
 			b.submit(p, unit(3))
-			b.refused(p, 1, mediagate.KindPayment, "is used up: 0.00 is left")
+			b.refused(p, 1, mediagate.KindPayment, "is not enough: 0.000001 is needed, 0.00 is left")
 		}
 	}
 	return all
@@ -236,7 +236,10 @@ var limitTests = map[string]func(*bench){
 		b.changeKey(p, func(k *mediagate.Key) { k.InFlight = new(1) }) // below what there is
 		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 1")
 		b.changeKey(p, func(k *mediagate.Key) { k.InFlight = new(0) })
-		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 0")
+		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have no task in flight: its in_flight is 0")
+		if _, _, err := b.Submit(b.Context(), b.draft(p, unit(1))); !asError(err, &e) || e.RetryAfter != 0 {
+			b.Fatalf("to wait helps not, but the error is %+v", err)
+		}
 		b.changeKey(p, func(k *mediagate.Key) { k.InFlight = nil })
 		b.submit(p, unit(1))
 	},
@@ -298,7 +301,7 @@ var limitTests = map[string]func(*bench){
 			Quota: unit(4), InFlight: new(0), Caps: mediagate.Caps{Day: new(unit(3)), Week: new(unit(2)), Month: new(unit(1))},
 		})
 		b.changeAccount(p, func(a *mediagate.Account) { a.InFlight = new(0) })
-		b.refused(p, unit(5), mediagate.KindPayment, "the key's quota is used up")
+		b.refused(p, unit(5), mediagate.KindPayment, "the key's quota is not enough: 5.00 is needed, 4.00 is left")
 		for _, want := range []string{"cap of the day", "cap of the week", "cap of the month"} {
 			b.refused(p, unit(4), mediagate.KindPayment, want)
 			b.changeKey(p, func(k *mediagate.Key) {
@@ -312,10 +315,10 @@ var limitTests = map[string]func(*bench){
 				}
 			})
 		}
-		b.refused(p, unit(4), mediagate.KindPayment, "insufficient balance")
-		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 0")
+		b.refused(p, unit(4), mediagate.KindPayment, "insufficient balance: 4.00 is needed, 2.00 is left")
+		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have no task in flight: its in_flight is 0")
 		b.changeKey(p, func(k *mediagate.Key) { k.InFlight = nil })
-		b.refused(p, unit(1), mediagate.KindRateLimited, "the account may have 0")
+		b.refused(p, unit(1), mediagate.KindRateLimited, "the account may have no task in flight: its in_flight is 0")
 		b.noError(b.DeleteKey(b.Context(), p.key))
 		b.refused(p, unit(5), mediagate.KindUnauthenticated, "no longer valid")
 	},
