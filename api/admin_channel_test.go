@@ -140,7 +140,7 @@ func TestChannelChange(t *testing.T) {
 	g.must(err)
 	for body, want := range map[string]string{
 		`{}`: "enabled", `{"enabled":null}`: "enabled", `{"enabled":"true"}`: "enabled", `{"enabled":1}`: "enabled", `[]`: "JSON object", `{`: "JSON",
-		`{"enabled":true,"priority":2}`: "priority", `{"priority":2}`: "priority", `{"enabled":true,"enabled":false}`: "enabled", "": "JSON",
+		`{"enabled":true,"priority":2}`: "priority", `{"priority":2}`: "priority", `{"enabled":true,"enabled":false}`: "enabled", "": "the body is empty",
 	} {
 		g.operate(http.MethodPatch, "/channels/kling-a", body).wantError(t, 400, "invalid_request_error", want)
 	}

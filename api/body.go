@@ -225,6 +225,9 @@ func parseObject(raw []byte, keep *catalog.Outline, pace *pacer) (map[string]any
 	if !utf8.Valid(raw) {
 		return nil, invalidBody("it is not valid UTF-8")
 	}
+	if len(bytes.TrimLeft(raw, " \t\r\n")) == 0 {
+		return nil, mediagate.Errorf(mediagate.KindInvalid, "the body is empty")
+	}
 	// The decoder reads a bytes.Buffer in place, without a copy.
 	p := parser{decoder: jsontext.NewDecoder(bytes.NewBuffer(raw)), pace: pace}
 	if kind := p.decoder.PeekKind(); kind != '{' && kind != 0 {

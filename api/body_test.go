@@ -46,8 +46,8 @@ func TestParseObjectBounds(t *testing.T) {
 		param   string
 	}{
 		"empty object":            {body: `{}`},
-		"empty body":              {body: ``, message: "ends too early"},
-		"blank body":              {body: " \n", message: "ends too early"},
+		"empty body":              {body: ``, message: "the body is empty"},
+		"blank body":              {body: " \n", message: "the body is empty"},
 		"null":                    {body: `null`, message: "must be a JSON object"},
 		"array":                   {body: `[]`, message: "must be a JSON object"},
 		"number":                  {body: `1`, message: "must be a JSON object"},

@@ -116,10 +116,31 @@ func domainError(err error) *mediagate.Error {
 	return &mediagate.Error{Kind: mediagate.KindInternal, Err: err}
 }
 
-var (
-	errRoute  = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "no such route"}
-	errMethod = &mediagate.Error{Kind: mediagate.KindMethod, Message: "method not allowed"}
-)
+// errRoute says which request has no route.
+func errRoute(r *http.Request) error {
+	return mediagate.Errorf(mediagate.KindNotFound, "no such route: %s", asked(r))
+}
+
+// errMethod says which request has another method than its route.
+func errMethod(r *http.Request) error {
+	return mediagate.Errorf(mediagate.KindMethod, "method not allowed: %s", asked(r))
+}
+
+// longestTarget bounds what answers repeat of a request.
+const longestTarget = 200
+
+// asked is the method and path of a request, in ASCII and without its query. HEAD
+// is told as GET: both have the same answer.
+func asked(r *http.Request) string {
+	text := r.Method + " " + r.URL.EscapedPath()
+	if r.Method == http.MethodHead {
+		text = http.MethodGet + " " + r.URL.EscapedPath()
+	}
+	if len(text) > longestTarget {
+		return text[:longestTarget] + "…"
+	}
+	return text
+}
 
 // renderError writes the answer of a failed call.
 func renderError(c *call, err error) error {

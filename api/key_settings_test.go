@@ -75,7 +75,7 @@ func TestKeyChanges(t *testing.T) {
 		`{"unlimited":true,"quota":"1"}`: "quota", `{"unlimited":false,"quota":"1"}`: "quota", `{"quota":"0"}`: "quota", `{"quota":"-1"}`: "quota",
 		`{"quota":"12,50"}`: "quota", `{"name":""}`: "name", `{"group":"vip"}`: "group", `{"models":["omega-*"]}`: "models[0]", `{"rate":-1}`: "rate",
 		`{"scopes":[]}`: "scopes", `{"scopes":["all"]}`: "scopes[0]", `{"caps":{"day":"x"}}`: "caps.day", `{"allow_ips":["0.0.0.0/0"]}`: "allow_ips[0]",
-		`{"expires_at":1}`: "expires_at", `{"name":"never","in_flight":"1"}`: "in_flight", `[]`: "JSON object", ``: "JSON",
+		`{"expires_at":1}`: "expires_at", `{"name":"never","in_flight":"1"}`: "in_flight", `[]`: "JSON object", ``: "the body is empty",
 	} {
 		g.operate(http.MethodPatch, "/keys/"+id, body).wantError(t, 400, "invalid_request_error", param)
 	}
@@ -155,7 +155,7 @@ func TestKeyRotation(t *testing.T) {
 		"negative":     {`{"grace_seconds":-1}`, "grace_seconds", 0},
 		"text":         {`{"grace_seconds":"60"}`, "grace_seconds", 0},
 		"no object":    {`[]`, "JSON object", 0},
-		"blank":        {` `, "JSON", 0},
+		"blank":        {` `, "the body is empty", 0},
 	} {
 		made := g.operate(http.MethodPost, "/accounts/"+g.account.ID+"/keys",
 			`{"name":"a","quota":"5","models":["alpha-*"],"group":"half","caps":{"day":"1"},"rate":5,"in_flight":2,"scopes":["read"],"allow_ips":["192.0.2.1"]}`)

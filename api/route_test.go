@@ -30,7 +30,7 @@ func TestUnknownRoutes(t *testing.T) {
 		"/v1/models/", "/v1/models/alpha-v3", "/v1/models/alpha-v3/schema/", "/v1beta", "/v1beta/models/x", "/v1/model-schema/",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions, "FOO"} {
-			g.send(request{method: method, path: path}).wantError(t, 404, "not_found_error", "no such route")
+			g.send(request{method: method, path: path}).wantError(t, 404, "not_found_error", "no such route: "+method+" "+path)
 		}
 	}
 }
@@ -40,7 +40,7 @@ func TestUnknownRoutesOfOtherEnvelopes(t *testing.T) {
 	g := newGateway(t)
 	a := g.send(request{method: http.MethodPost, path: "/v1/music/generations/nothing"})
 	want := map[string]any{
-		"message": "no such route", "type": "not_found_error", "param": nil, "code": "not_found",
+		"message": "no such route: POST /v1/music/generations/nothing", "type": "not_found_error", "param": nil, "code": "not_found",
 		"request_id": a.header.Get("X-Request-Id"),
 	}
 	if e, _ := a.at("error").(map[string]any); a.status != 404 || !maps.Equal(e, want) {
@@ -49,6 +49,7 @@ func TestUnknownRoutesOfOtherEnvelopes(t *testing.T) {
 	a = g.send(request{method: http.MethodPost, path: "/v1/uploads/nothing"})
 	delete(want, "param")
 	delete(want, "code")
+	want["message"] = "no such route: POST /v1/uploads/nothing"
 	want["request_id"] = a.header.Get("X-Request-Id")
 	if e, _ := a.at("error").(map[string]any); a.status != 404 || !maps.Equal(e, want) {
 		t.Errorf("uploads: %d %s", a.status, a.body)
@@ -77,7 +78,7 @@ func TestWrongMethods(t *testing.T) {
 				continue
 			}
 			a := g.send(request{method: method, path: path})
-			a.wantError(t, 405, "invalid_request_error", "method not allowed")
+			a.wantError(t, 405, "invalid_request_error", "method not allowed: "+method+" "+path)
 			got := slices.Sorted(slices.Values(strings.Split(a.header.Get("Allow"), ", ")))
 			if !slices.Equal(got, allowed) {
 				t.Errorf("%s %s: Allow is %v, want %v", method, path, got, allowed)

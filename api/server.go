@@ -214,12 +214,12 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		case beyond && route != healthPath && route != readyPath:
 			err = errConnections
 		case !routed:
-			err = errRoute
+			err = errRoute(ec.Request())
 		case preflight:
 			err = ec.NoContent(http.StatusNoContent)
 		case !slices.Contains(s.methods[route], ec.Request().Method):
 			ec.Response().Header().Set("Allow", strings.Join(s.methods[route], ", "))
-			err = errMethod
+			err = errMethod(ec.Request())
 		default:
 			err = s.guarded(next, c)
 		}

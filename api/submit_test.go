@@ -80,7 +80,7 @@ func TestSubmitRefusals(t *testing.T) {
 		kind, message   string
 	}{
 		"no JSON":                   {videos, g.key, `prompt=a`, 400, "invalid_request_error", "not acceptable JSON"},
-		"empty":                     {videos, g.key, ``, 400, "invalid_request_error", "ends too early"},
+		"empty":                     {videos, g.key, ``, 400, "invalid_request_error", "the body is empty"},
 		"array":                     {videos, g.key, `[]`, 400, "invalid_request_error", "JSON object"},
 		"trailing":                  {videos, g.key, videoBody + `{}`, 400, "invalid_request_error", "data follows"},
 		"duplicate, unknown field":  {videos, g.key, `{"model":"alpha-v3","prompt":"a","x":1,"x":2}`, 400, "invalid_request_error", `"x"`},

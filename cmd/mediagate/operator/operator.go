@@ -137,12 +137,22 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		}
 		return exitDone
 	}
-	if len(args) > 1 && slices.Contains([]string{"help", "-h", "-help", "--help"}, args[1]) {
-		list(stdout, args[0]+" ")
-		return exitDone
+	of := ""
+	if len(args) > 0 && Has(args[0]) {
+		of = args[0]
 	}
-	_, _ = fmt.Fprintf(stderr, "mediagate: %q is no command. There are:\n", name)
-	list(stderr, "")
+	switch {
+	case of == "":
+		_, _ = fmt.Fprintf(stderr, "mediagate: %q is no command. There are:\n", name)
+	case len(args) == 1:
+		_, _ = fmt.Fprintf(stderr, "mediagate %s: a verb is missing. There are:\n", of)
+	case slices.Contains([]string{"help", "-h", "-help", "--help"}, args[1]):
+		list(stdout, of)
+		return exitDone
+	default:
+		_, _ = fmt.Fprintf(stderr, "mediagate %s: %q is no verb. There are:\n", of, args[1])
+	}
+	list(stderr, of)
 	return exitUsage
 }
 
@@ -151,10 +161,10 @@ func (c command) line() string {
 	return strings.Join(strings.Fields("mediagate "+c.name+" "+c.usage+" [-data DIR] [-o json]"), " ")
 }
 
-// list prints the commands that begin with prefix.
-func list(w io.Writer, prefix string) {
+// list prints the commands on things of that name, or all.
+func list(w io.Writer, of string) {
 	for _, cmd := range commands() {
-		if strings.HasPrefix(cmd.name, prefix) {
+		if of == "" || strings.HasPrefix(cmd.name, of+" ") {
 			_, _ = fmt.Fprintf(w, "  %s\n", cmd.line())
 		}
 	}

@@ -405,8 +405,8 @@ func TestWrongUse(t *testing.T) {
 		env  []string // nil: the gateway's
 		err  string
 	}{
-		"no verb":           {args: []string{"accounts"}, err: `"accounts" is no command`},
-		"unknown verb":      {args: []string{"keys", "burn"}, err: `"keys burn" is no command`},
+		"no verb":           {args: []string{"accounts"}, err: "mediagate accounts: a verb is missing. There are:"},
+		"unknown verb":      {args: []string{"keys", "burn"}, err: `mediagate keys: "burn" is no verb. There are:`},
 		"unknown flag":      {args: []string{"accounts", "list", "-nope"}, err: "-nope"},
 		"argument":          {args: []string{"ledger", "check", "now"}, err: `unexpected argument "now"`},
 		"format":            {args: []string{"ledger", "check", "-o", "xml"}, err: "-o is table or json"},
@@ -446,6 +446,31 @@ func TestWrongUse(t *testing.T) {
 			t.Errorf("requests of wrong use: %+v", made)
 		}
 	})
+}
+
+// Without a verb, or with one that there is not, a thing lists its own verbs and
+// no others.
+func TestVerbs(t *testing.T) {
+	t.Parallel()
+	verbs := map[string]int{}
+	for line := range strings.Lines(operator.Summary()) {
+		name, list, _ := strings.Cut(strings.TrimSpace(line), " ")
+		verbs[name] = len(strings.Split(list, "|"))
+	}
+	for name, want := range verbs {
+		for _, args := range [][]string{{name}, {name, "burn"}, {name, "-o", "json"}} {
+			code, stdout, stderr := run(t, nil, args...)
+			lines := strings.Split(strings.TrimSpace(stderr), "\n")[1:]
+			for _, line := range lines {
+				if !strings.HasPrefix(line, "  mediagate "+name+" ") {
+					t.Errorf("%v lists %q", args, line)
+				}
+			}
+			if code != 2 || stdout != "" || len(lines) != want {
+				t.Errorf("%v: exit %d, standard output %q, standard error %q; want 2 and %d verbs", args, code, stdout, stderr, want)
+			}
+		}
+	}
 }
 
 func TestHelp(t *testing.T) {
