@@ -1,6 +1,9 @@
 package mediagate
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // MadeKind is a kind of things that clients name by their vendor's ids.
 type MadeKind string
@@ -52,6 +55,10 @@ func (m *Made) Songs(results []Result) []Song {
 	}
 	return songs
 }
+
+// ShownSeconds rounds a time of a file, in seconds, to the milliseconds that
+// answers show.
+func ShownSeconds(seconds float64) float64 { return math.Round(seconds*1000) / 1000 }
 
 // IDs are the vendor's ids by which later requests may name what was made, in
 // the order of the lists; an empty one names nothing.

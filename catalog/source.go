@@ -63,6 +63,7 @@ func (s *Source) Fits(seconds float64) error {
 	if seconds <= 0 {
 		return nil
 	}
+	seconds = mediagate.ShownSeconds(seconds) // a client may send back what it was shown
 	for i, name := range s.Rule.Within {
 		at, given := s.times[name]
 		open := i+1 < len(s.Rule.Within) && !s.given(s.Rule.Within[i+1:])

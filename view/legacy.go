@@ -57,7 +57,7 @@ func LegacyOf(t *mediagate.Task, links []mediagate.Link) Legacy {
 	first := files[0]
 	v.URL, v.Format = first.link.URL, formatOf(first.MimeType)
 	v.Metadata = &LegacyMetadata{
-		MimeType: first.MimeType, Width: first.Width, Height: first.Height, Duration: first.Duration,
+		MimeType: first.MimeType, Width: first.Width, Height: first.Height, Duration: mediagate.ShownSeconds(first.Duration),
 		SizeBytes: first.Size, ExpiresAt: first.link.ExpiresAt.Unix(),
 	}
 	return v

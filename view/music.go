@@ -160,7 +160,7 @@ func songOf(t *mediagate.Task, flow bool, index int, song mediagate.Song, links 
 	}
 	var seconds *string
 	if song.Seconds > 0 {
-		seconds = known(strconv.FormatFloat(song.Seconds, 'f', -1, 64))
+		seconds = known(strconv.FormatFloat(mediagate.ShownSeconds(song.Seconds), 'f', -1, 64))
 	}
 	if !flow {
 		s := Song{
@@ -179,7 +179,11 @@ func songOf(t *mediagate.Task, flow bool, index int, song mediagate.Song, links 
 		WAVURL: link(mediagate.RoleWAV), ImageURL: link(mediagate.RoleCover),
 	}
 	if len(song.Timing) > 0 {
-		s.LyricsTimingMarkers = &song.Timing
+		markers := make([][2]float64, len(song.Timing))
+		for i, pair := range song.Timing {
+			markers[i] = [2]float64{mediagate.ShownSeconds(pair[0]), mediagate.ShownSeconds(pair[1])}
+		}
+		s.LyricsTimingMarkers = &markers
 	}
 	return s
 }

@@ -63,7 +63,7 @@ func resultOf(t *mediagate.Task, links []mediagate.Link) *Result {
 	for _, f := range files {
 		item := Item{
 			URL: []string{}, Width: f.Width, Height: f.Height,
-			Duration: f.Duration, SizeBytes: f.Size, MimeType: f.MimeType, ThumbnailURL: covers[f.Index],
+			Duration: mediagate.ShownSeconds(f.Duration), SizeBytes: f.Size, MimeType: f.MimeType, ThumbnailURL: covers[f.Index],
 		}
 		if f.link.URL != "" {
 			item.URL = []string{f.link.URL}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/mediagate/mediagate"
 )
@@ -44,7 +43,7 @@ func Of(t *mediagate.Task, creditsPerUnit int64, links []mediagate.Link) Task {
 	v := Task{
 		ID: t.ID, Status: t.Status, Model: t.Model, Type: t.Type, Progress: t.Progress,
 		Created:       t.CreatedAt.Unix(),
-		EstimatedTime: t.Plan.Expected.Seconds(),
+		EstimatedTime: mediagate.ShownSeconds(t.Plan.Expected.Seconds()),
 		Cost:          t.Cost.Number(), CreditsCost: t.Cost.Credits(creditsPerUnit),
 		Reference: t.Reference,
 	}
@@ -57,7 +56,7 @@ func Of(t *mediagate.Task, creditsPerUnit int64, links []mediagate.Link) Task {
 		return v
 	}
 	v.Completed = t.EndedAt.Unix()
-	actual := t.EndedAt.Sub(t.CreatedAt).Round(time.Millisecond).Seconds()
+	actual := mediagate.ShownSeconds(t.EndedAt.Sub(t.CreatedAt).Seconds())
 	v.ActualTime = &actual
 	switch t.Status {
 	case mediagate.StatusFailed:
