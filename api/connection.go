@@ -36,6 +36,7 @@ type connections struct {
 	unread  time.Duration
 	proxies Proxies
 	refused *tally
+	refusal func(head, said []byte) []byte // what net/http says by itself, worded anew
 
 	mu   sync.Mutex
 	open int
@@ -77,19 +78,28 @@ type connection struct {
 	inOf   *list.Element
 	sends  [2]*list.Element // in all and of its address; nil while it sends nothing
 	since  time.Time        // it sends
+
+	headMu  sync.Mutex
+	head    []byte // of the next request, as it comes
+	busy    bool   // with a call: what comes is no header
+	calling bool   // what is written is a call's answer
 }
 
 // Write tells for how long a piece of an answer waits to be sent.
 func (c *connection) Write(piece []byte) (int, error) {
+	out := c.inEnvelope(piece)
 	c.all.mu.Lock()
 	if !c.closed {
 		c.all.send(c)
 	}
 	c.all.mu.Unlock()
-	n, err := c.Conn.Write(piece)
+	n, err := c.Conn.Write(out)
 	c.all.mu.Lock()
 	c.all.sent(c)
 	c.all.mu.Unlock()
+	if err == nil {
+		n = len(piece) // of which out may be another wording
+	}
 	return n, err
 }
 
@@ -289,6 +299,7 @@ func noteState(conn net.Conn, state http.ConnState) {
 	if !ok || state != http.StateIdle {
 		return
 	}
+	c.answered()
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
 	if !c.closed && c.inAll == nil {
@@ -309,17 +320,19 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 
 // begin lets a call begin, unless its connection was closed for another: nothing
 // is begun then of which nobody would hear. It reports whether the connection is
-// beyond the cap; without one, as in a test, it is not.
-func (s *Server) begin(r *http.Request) (beyond bool) {
+// beyond the cap, and how sure the end of the request is; without a connection, as
+// in a test, all is well.
+func (s *Server) begin(r *http.Request) (beyond bool, end framing) {
 	c, ok := r.Context().Value(connectionKey{}).(*connection)
 	if !ok {
-		return false
+		return false, framingSure
 	}
+	end = framingOf(r, c.takeHead())
 	there, beyond := c.begin()
 	if !there {
 		panic(http.ErrAbortHandler)
 	}
-	return beyond
+	return beyond, end
 }
 
 var errConnections = &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "too many connections"}

@@ -27,13 +27,16 @@ func (s *Server) doors(l net.Listener) []door {
 		return door{&http.Server{
 			Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout,
 			IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-			ConnContext: withConnection, ConnState: noteState, ErrorLog: NewServerLog(s.log),
+			DisableGeneralOptionsHandler: true, // for it would not look at the framing
+			ConnContext:                  withConnection, ConnState: noteState, ErrorLog: NewServerLog(s.log),
 			BaseContext: func(net.Listener) context.Context { return base },
 		}, listener{l, all}}
 	}
 	doors := []door{open(l, s.connections, context.Background())}
 	if s.cfg.AdminListener != nil {
-		doors = append(doors, open(s.cfg.AdminListener, newConnections(s.cfg), context.WithValue(context.Background(), throughAdmin{}, true)))
+		operators := newConnections(s.cfg)
+		operators.refusal = s.refusal
+		doors = append(doors, open(s.cfg.AdminListener, operators, context.WithValue(context.Background(), throughAdmin{}, true)))
 	}
 	return doors
 }

@@ -81,6 +81,7 @@ func New(cfg Config) (*Server, error) {
 	if err := s.Replace(cfg.Catalog, cfg.Routes); err != nil {
 		return nil, err
 	}
+	s.connections.refusal = s.refusal
 	s.life, s.end = context.WithCancel(context.Background())
 	s.ready = NewRecent(cfg.Now, s.lookAtParts)
 	s.echo.Use(s.observe)
@@ -89,7 +90,12 @@ func New(cfg Config) (*Server, error) {
 }
 
 // ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
+		defer c.endCall()
+	}
+	s.echo.ServeHTTP(w, r)
+}
 
 // Bounds of a connection. net/http counts both from the end of the header, so
 // an answer has what is left after the slowest body: enough for the database
@@ -192,7 +198,7 @@ func callOf(ec echo.Context) *call {
 // error, and writes its log line.
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
-		beyond := s.begin(ec.Request())
+		beyond, end := s.begin(ec.Request())
 		c := &call{Context: ec, requestID: s.newID("req_"), started: time.Now(), server: s.life}
 		c.client = clientAddress(ec.Request(), s.cfg.TrustedProxies)
 		ec.Set(callKey, c)
@@ -209,10 +215,17 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if beyond {
 			c.giveUpBody()
 		}
+		if end != framingSure {
+			c.Response().Header().Set("Connection", "close")
+		}
 		var err error
 		switch {
 		case beyond && route != healthPath && route != readyPath:
 			err = errConnections
+		case end == framingTwofold:
+			err = errTwoLengths
+		case ec.Request().Method == http.MethodOptions && ec.Request().RequestURI == "*": // asks whether we live
+			err = ec.NoContent(http.StatusOK)
 		case !routed:
 			err = errRoute(ec.Request())
 		case preflight:
