@@ -139,8 +139,11 @@ func TestFileCORS(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	a := g.send(request{method: http.MethodOptions, path: g.uploaded(), header: http.Header{
-		"Origin": {"https://page.example.com"}, "Access-Control-Request-Method": {"GET"},
+		"Origin": {"https://page.example.com"}, "Access-Control-Request-Method": {"GET"}, "Access-Control-Request-Headers": {"range,x-mine"},
 	}})
+	if a.header.Get("Access-Control-Allow-Headers") != "range,x-mine" || !strings.Contains(a.header.Get("Access-Control-Expose-Headers"), "Content-Range") {
+		t.Errorf("a preflight answers %v", a.header)
+	}
 	if a.status != 204 || a.header.Get("Access-Control-Allow-Origin") != "*" || a.header.Get("Access-Control-Allow-Credentials") != "" {
 		t.Errorf("a preflight answers %d, %v", a.status, a.header)
 	}

@@ -139,6 +139,8 @@ func TestCORS(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) { c.CORSOrigins = []string{"https://app.example.com"} })
 	const ours, foreign = "https://app.example.com", "https://other.example.com"
+	// What clients of other vendors' SDKs send along.
+	const asked = "authorization,content-type,x-stainless-lang,x-stainless-retry-count,x-api-key,anthropic-version,last-event-id"
 	tests := map[string]struct {
 		method, path, origin string
 		preflight            bool
@@ -173,7 +175,7 @@ func TestCORS(t *testing.T) {
 			}
 			if test.preflight {
 				h.Set("Access-Control-Request-Method", "GET")
-				h.Set("Access-Control-Request-Headers", "authorization")
+				h.Set("Access-Control-Request-Headers", asked)
 			}
 			a := g.send(request{method: test.method, path: test.path, header: h})
 			if got := a.header.Get("Access-Control-Allow-Origin"); a.status != test.status || got != test.allow {
@@ -183,8 +185,19 @@ func TestCORS(t *testing.T) {
 			if allow := a.header.Get("Allow"); (allow == "GET, HEAD") != (test.status == 405) {
 				t.Errorf("Allow %q", allow)
 			}
-			if got := a.header.Get("Access-Control-Allow-Headers"); strings.Contains(got, "Authorization") != admitted {
+			if got := a.header.Get("Access-Control-Allow-Headers"); (got == asked) != admitted || !admitted && got != "" {
 				t.Errorf("Allow-Headers %q", got)
+			}
+			if admitted && !slices.Contains(a.header.Values("Vary"), "Access-Control-Request-Headers") {
+				t.Errorf("Vary %q", a.header.Values("Vary"))
+			}
+			exposed := a.header.Get("Access-Control-Expose-Headers")
+			for _, name := range []string{
+				"Content-Disposition", "ETag", "Idempotency-Replayed", "Link", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-Id",
+			} {
+				if slices.Contains(strings.Split(exposed, ", "), name) != (test.allow != "") {
+					t.Errorf("%s is not among Expose-Headers %q", name, exposed)
+				}
 			}
 			if test.allow == "*" && admitted && a.header.Get("Access-Control-Allow-Methods") != "GET" {
 				t.Errorf("Allow-Methods %q", a.header.Get("Access-Control-Allow-Methods"))
