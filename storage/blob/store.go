@@ -118,7 +118,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 	}
 	if c.Endpoint != "" {
-		options.BaseEndpoint = aws.String(strings.TrimSuffix(c.Endpoint, "/"))
+		options.BaseEndpoint = aws.String(c.Endpoint)
 	}
 	clientMemory := cmp.Or(c.ClientMemory, DefaultClientMemory)
 	return &Store{
@@ -140,6 +140,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}, nil
 }
 
+// validate also spells the endpoints in their canonical form.
 func (c *Config) validate() error {
 	switch {
 	case c.Bucket == "":
@@ -150,17 +151,32 @@ func (c *Config) validate() error {
 		return mediagate.Invalid("memory", "is less than a single upload needs")
 	case c.ClientMemory != 0 && c.ClientMemory < MinMemory:
 		return mediagate.Invalid("client_memory", "is less than a single upload needs")
-	case !isEndpoint(c.Endpoint):
-		return mediagate.Invalid("endpoint", "must be an http or https address without query or user")
-	case !isEndpoint(c.PublicEndpoint):
-		return mediagate.Invalid("public_endpoint", "must be an http or https address without query or user")
+	}
+	var ok bool
+	if c.Endpoint, ok = canonical(c.Endpoint); !ok {
+		return mediagate.Invalid("endpoint", "must be an http or https address without query, fragment or user")
+	}
+	if c.PublicEndpoint, ok = canonical(c.PublicEndpoint); !ok {
+		return mediagate.Invalid("public_endpoint", "must be an http or https address without query, fragment or user")
 	}
 	return nil
 }
 
-func isEndpoint(s string) bool {
+// canonical spells an endpoint as a browser does, since a link's signature covers
+// its host: that in lower case, without the scheme's own port.
+func canonical(s string) (string, bool) {
+	if s == "" {
+		return "", true
+	}
 	u, err := url.Parse(s)
-	return s == "" || (err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.User == nil)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || strings.ContainsAny(s, "?#") || u.User != nil {
+		return "", false
+	}
+	u.Host = strings.ToLower(u.Host)
+	if own := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; strings.HasSuffix(u.Host, own) {
+		u.Host = strings.TrimSuffix(u.Host, own)
+	}
+	return strings.TrimSuffix(u.String(), "/"), true
 }
 
 func (c *Config) credentials(ctx context.Context) (aws.CredentialsProvider, error) {
@@ -183,7 +199,7 @@ func (c *Config) base(ctx context.Context, at string) (*url.URL, error) {
 		Bucket: aws.String(c.Bucket), Region: aws.String(c.Region), ForcePathStyle: aws.Bool(c.PathStyle),
 	}
 	if at != "" {
-		params.Endpoint = aws.String(strings.TrimSuffix(at, "/"))
+		params.Endpoint = aws.String(at)
 	}
 	endpoint, err := s3.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, params)
 	if err != nil {

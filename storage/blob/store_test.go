@@ -25,6 +25,9 @@ func TestOpenRefuses(t *testing.T) {
 		"no address":       {Config{Bucket: "m", AccessKeyID: "a", SecretAccessKey: "b", Endpoint: "s3.example.com"}, "endpoint"},
 		"another scheme":   {Config{Bucket: "m", AccessKeyID: "a", SecretAccessKey: "b", Endpoint: "ftp://s3.example.com"}, "endpoint"},
 		"user in endpoint": {Config{Bucket: "m", AccessKeyID: "a", SecretAccessKey: "b", Endpoint: "https://u:p@s3.example.com"}, "endpoint"},
+		"fragment":         {Config{Bucket: "m", AccessKeyID: "a", SecretAccessKey: "b", Endpoint: "https://s3.example.com#x"}, "endpoint"},
+		"empty query":      {Config{Bucket: "m", AccessKeyID: "a", SecretAccessKey: "b", PublicEndpoint: "https://s3.example.com?"}, "public_endpoint"},
+		"port alone":       {Config{Bucket: "m", AccessKeyID: "a", SecretAccessKey: "b", PublicEndpoint: "https://:9000"}, "public_endpoint"},
 		"query":            {Config{Bucket: "m", AccessKeyID: "a", SecretAccessKey: "b", Endpoint: "https://s3.example.com?x=1"}, "endpoint"},
 	} {
 		t.Run(name, func(t *testing.T) {

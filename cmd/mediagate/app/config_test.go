@@ -274,6 +274,37 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 				`channels[2].provider: "nobody" is unknown; known: ` + strings.Join(all.Known(), ", "),
 			},
 		},
+		"parts that an address does not have": {
+			text: "s3: {endpoint: 'https://s3.example.com/store?x=1', public_endpoint: 'https://media.example.com/files?x=1#y'}\n" +
+				"public_url: https://api.example.com/v1?\ntemporal: {address: 'temporal:7233/media'}\n" +
+				"moderation: {url: 'https://m.example.com/v1/moderations?api-version=1#x'}\nops_listen: 127.0.0.1:9090/metrics\n" +
+				"cors_origins: ['*', 'null', 'https://App.example.com', 'capacitor://localhost', 'http://localhost:3000', 'https://a.example.com/', app.example.com, 'https://a.example.com?x', 'https://a.example.com:443']\n" +
+				"channels:\n" +
+				"  - {name: a, provider: dashscope, base_url: 'https://example.com/api/v1?region=cn', credentials: {api_key: k}}\n" +
+				"  - {name: b, provider: dashscope, base_url: 'https://example.com/api#/v1', credentials: {api_key: k}}\n",
+			want: []string{
+				`temporal.address: "temporal:7233/media" is not host:port`,
+				"s3.endpoint: must have no query",
+				"s3.public_endpoint: must have no path and no query and no fragment",
+				`ops_listen: "127.0.0.1:9090/metrics" is not host:port`,
+				"public_url: must have no query",
+				"cors_origins[5]: must be scheme://host, with a port where it is not the scheme's own, or *",
+				"cors_origins[6]: must be scheme://host, with a port where it is not the scheme's own, or *",
+				"cors_origins[7]: must be scheme://host, with a port where it is not the scheme's own, or *",
+				"cors_origins[8]: must be scheme://host, with a port where it is not the scheme's own, or *",
+				"moderation.url: must have no fragment",
+				"channels[0].base_url: must have no query",
+				"channels[1].base_url: must have no fragment",
+			},
+		},
+		"addresses of the object store": {
+			text: "s3: {endpoint: 'https://u:p@s3.example.com', public_endpoint: 'https://media.example.com:0'}\n",
+			want: []string{"s3.endpoint: the URL carries user information", "s3.public_endpoint: the port is not between 1 and 65535"},
+		},
+		"a password with a number sign": {
+			args: []string{"-database-url", "postgres://gate:pass#word@db/gate"},
+			want: []string{"database_url: must have no fragment: a # in a password is %23"},
+		},
 		"accounts and former names of channels": { // D11
 			text: "channels:\n" +
 				"  - {name: a, provider: dashscope, credentials: {api_key: k}, account: ' ', former: [b, a, old]}\n" +

@@ -259,7 +259,7 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 			return err
 		},
 		AdminKey: c.AdminKey, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
-		BodyBudget: bodyBudget(), UploadsAtOnce: int(clientMemory() / blob.MinMemory), TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, LinkTTL: c.LinkTTL, CORSOrigins: c.CORSOrigins, TrustedProxies: proxies,
+		BodyBudget: bodyBudget(), UploadsAtOnce: int(clientMemory() / blob.MinMemory), TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, LinkTTL: c.LinkTTL, CORSOrigins: c.origins(), TrustedProxies: proxies,
 		Connections: g.connections(), ConnectionsPerAddress: c.APIConnections.PerAddress,
 		Version: g.opts.Version, Now: g.Store.Now, Logger: g.log,
 	})

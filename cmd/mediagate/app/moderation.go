@@ -18,11 +18,7 @@ func (v *validator) moderation(m Moderation) {
 		"moderation.mode", "must be %s, %s or %s", moderationOff, moderationWords, moderationEndpoint)
 	v.check(slices.Contains([]string{failClosed, failOpen}, m.OnFailure), "moderation.on_failure", "must be %s or %s", failClosed, failOpen)
 	v.check(m.Timeout <= api.ModerationTime, "moderation.timeout", "must be at most %s", api.ModerationTime)
-	if m.URL != "" {
-		if problem := baseURLProblem(m.URL); problem != "" {
-			v.add("moderation.url", problem)
-		}
-	}
+	v.address("moderation.url", m.URL, wholeAddress)
 	switch m.Mode {
 	case moderationWords:
 		if len(m.Files) == 0 {

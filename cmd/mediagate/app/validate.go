@@ -9,7 +9,6 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -56,12 +55,13 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	v.check((embedded && c.DatabaseURL == "") ||
 		strings.HasPrefix(c.DatabaseURL, "postgres://") || strings.HasPrefix(c.DatabaseURL, "postgresql://"),
 		"database_url", "must be a postgres:// URL")
+	v.check(!strings.Contains(c.DatabaseURL, "#"), "database_url", "must have no fragment: a # in a password is %%23")
 	v.check(c.DatabasePool.Size > 0, "database_pool.size", "must be above 0")
 	v.temporal(c.Temporal)
 	v.check(c.S3.Bucket != "", "s3.bucket", "must not be empty")
 	v.check(c.S3.Region != "", "s3.region", "must not be empty")
-	v.check(c.S3.Endpoint == "" || webURL(c.S3.Endpoint), "s3.endpoint", "must be an http or https URL")
-	v.check(c.S3.PublicEndpoint == "" || webURL(c.S3.PublicEndpoint), "s3.public_endpoint", "must be an http or https URL")
+	v.address("s3.endpoint", c.S3.Endpoint, baseAddress)
+	v.address("s3.public_endpoint", c.S3.PublicEndpoint, bareAddress)
 	if (c.S3.AccessKeyID == "") != (c.S3.SecretAccessKey == "") {
 		v.add("s3.secret_access_key", "goes with access_key_id: set both or neither", "s3.access_key_id", "s3.secret_access_key")
 	}
@@ -82,14 +82,14 @@ func (c Config) problems(embedded bool, role Role) []problem {
 		v.check(err == nil && len(raw) == 32, path, "must be base64 of 32 bytes")
 		v.check(err != nil || len(raw) != 32 || !regular(raw), path, "%s", tooRegular)
 	}
-	v.check(c.PublicURL == "" || webURL(c.PublicURL), "public_url", "must be an http or https URL")
-	if _, err := outbound.ParseSite(c.PublicURL); webURL(c.PublicURL) && err != nil {
-		v.add("public_url", domainMessage(err))
-	}
+	v.address("public_url", c.PublicURL, baseAddress)
 	for i, entry := range c.OwnDomains {
 		if _, _, err := outbound.ParseOwn([]string{entry}); err != nil {
 			v.add(fmt.Sprintf("own_domains[%d]", i), err.Error())
 		}
+	}
+	for i, origin := range c.CORSOrigins {
+		v.check(isOrigin(origin), fmt.Sprintf("cors_origins[%d]", i), "must be scheme://host, with a port where it is not the scheme's own, or *")
 	}
 	v.check(c.Currency != "", "currency", "must not be empty")
 	v.check(c.CreditsPerUnit > 0, "credits_per_unit", "must be above 0")
@@ -166,7 +166,7 @@ func (v *validator) check(ok bool, path, format string, args ...any) {
 
 func (v *validator) hostPort(path, value string, listen bool) {
 	host, port, err := net.SplitHostPort(value)
-	v.check(err == nil && port != "" && (listen || host != ""), path, "%q is not host:port", value)
+	v.check(err == nil && port != "" && (listen || host != "") && !strings.ContainsAny(value, "/?#@"), path, "%q is not host:port", value)
 	number, notANumber := strconv.Atoi(port)
 	v.check(notANumber != nil || number >= 0 && number <= math.MaxUint16, path, "%q has no port from 0 to %d", value, math.MaxUint16)
 }
@@ -176,11 +176,6 @@ func (v *validator) hostPort(path, value string, listen bool) {
 func samePort(a, b string) bool {
 	_, port, err := net.SplitHostPort(a)
 	return err == nil && port != "0" && a == b
-}
-
-func webURL(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 // catalog reads the models, as the start will. Without files or models of our
@@ -298,10 +293,8 @@ func (v *validator) former(channels []Channel) {
 // are some, or the process cannot do without. These have a path of their own, for
 // they may stand apart from the channel.
 func (v *validator) vendor(path, credentials string, ch Channel, role Role) {
-	badURL := baseURLProblem(ch.BaseURL)
-	if badURL != "" {
-		v.add(path+".base_url", badURL)
-	}
+	badURL := ch.BaseURL != "" && baseAddress.problem(ch.BaseURL) != ""
+	v.address(path+".base_url", ch.BaseURL, baseAddress)
 	_, err := all.New(ch.domain(), providers.Options{})
 	for _, one := range leaves(err) {
 		wrong, ok := errors.AsType[*mediagate.Error](one)
@@ -309,7 +302,7 @@ func (v *validator) vendor(path, credentials string, ch Channel, role Role) {
 			v.add(path, one.Error())
 			continue
 		}
-		if wrong.Param == "base_url" && badURL != "" {
+		if wrong.Param == "base_url" && badURL {
 			continue
 		}
 		if strings.HasPrefix(wrong.Param, "credentials") && len(ch.Credentials) == 0 && !role.needsCredentials() {
@@ -322,19 +315,6 @@ func (v *validator) vendor(path, credentials string, ch Channel, role Role) {
 		}
 		v.add(at, strings.TrimPrefix(text, wrong.Param+" "), needs)
 	}
-}
-
-func baseURLProblem(s string) string {
-	if s == "" {
-		return ""
-	}
-	if !webURL(s) {
-		return "must be an http or https URL"
-	}
-	if _, err := outbound.Host(s); err != nil {
-		return domainMessage(err)
-	}
-	return ""
 }
 
 func domainMessage(err error) string {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,6 +44,9 @@ func connect(env map[string]string, data string) (*client, error) {
 	}
 	if c.base == "" || c.key == "" {
 		return nil, errUsage{"set MEDIAGATE_URL and MEDIAGATE_ADMIN_KEY, or name a standalone's folder with -data"}
+	}
+	if u, err := url.Parse(c.base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(c.base, "?#") {
+		return nil, errUsage{"MEDIAGATE_URL must be an http or https URL without query and fragment"}
 	}
 	return c, nil
 }

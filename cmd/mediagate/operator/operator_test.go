@@ -427,6 +427,9 @@ func TestWrongUse(t *testing.T) {
 		"no channel":        {args: []string{"channels", "enable"}, err: "-channel is missing"},
 		"two channels":      {args: []string{"channels", "disable", "a", "b"}, err: `unexpected argument "b"`},
 		"no address":        {args: []string{"keys", "list"}, env: []string{"MEDIAGATE_ADMIN_KEY=" + adminKey}, err: "MEDIAGATE_URL"},
+		"a query":           {args: []string{"keys", "list"}, env: []string{"MEDIAGATE_ADMIN_KEY=" + adminKey, "MEDIAGATE_URL=" + g.URL + "?x=1"}, err: "without query and fragment"},
+		"a fragment":        {args: []string{"keys", "list"}, env: []string{"MEDIAGATE_ADMIN_KEY=" + adminKey, "MEDIAGATE_URL=" + g.URL + "#x"}, err: "without query and fragment"},
+		"no scheme":         {args: []string{"keys", "list"}, env: []string{"MEDIAGATE_ADMIN_KEY=" + adminKey, "MEDIAGATE_URL=127.0.0.1:8080"}, err: "MEDIAGATE_URL"},
 		"no admin key":      {args: []string{"keys", "list"}, env: []string{"MEDIAGATE_URL=" + g.URL}, err: "MEDIAGATE_ADMIN_KEY"},
 	} {
 		t.Run(name, func(t *testing.T) {
