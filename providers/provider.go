@@ -66,7 +66,8 @@ type Canceller interface {
 // Opener is implemented by adapters whose vendor offers files by reference.
 type Opener interface {
 	// Open opens the file that media.Ref names. length is -1 when unknown.
-	// KindGone: the vendor has it no more. KindTransient otherwise.
+	// KindGone: the vendor has it no more. KindInvalid: it leads to where nobody
+	// may follow. KindTransient otherwise.
 	Open(ctx context.Context, ref mediagate.JobRef, media mediagate.Media) (file io.ReadCloser, length int64, err error)
 }
 

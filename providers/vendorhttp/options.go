@@ -1,7 +1,9 @@
 package vendorhttp
 
 import (
+	"context"
 	"crypto/x509"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -17,6 +19,12 @@ type Options struct {
 	Proxy    func(*http.Request) (*url.URL, error) // nil: none, the environment is not looked at
 	Timeouts Timeouts
 	MaxBody  int64 // bytes of an answer, whatever a call allows; 0: what the call allows
+
+	// Follow opens a file to which a vendor's download was redirected, through the
+	// guarded client and without any credential. redirects is how many more may
+	// follow. Its errors are those of providers.Opener, and KindInvalid for an
+	// address that may not be reached. nil: no redirect leaves the vendor's host.
+	Follow func(ctx context.Context, link string, redirects int) (file io.ReadCloser, length int64, err error)
 }
 
 // Timeouts bound the phases of all calls. Dial and TLS have defaults; the

@@ -155,10 +155,10 @@ func suite() providertest.Suite {
 			"deleted":           row(mediagate.KindGone, refusal(403, "PERMISSION_DENIED", "You do not have permission to access the File abc123 or it may not exist.")),
 			"PERMISSION_DENIED": row(mediagate.KindTransient, refusal(403, "PERMISSION_DENIED", "no")),
 			"no key":            row(mediagate.KindTransient, providertest.Reply{Status: 400, Body: noKey}),
-			"leads to others":   row(mediagate.KindTransient, providertest.Reply{Status: 302, Header: map[string]string{"Location": "https://storage.example.com/a.mp4"}}),
-			"leads inside":      row(mediagate.KindTransient, providertest.Reply{Status: 302, Header: map[string]string{"Location": "http://169.254.169.254/latest"}}),
+			"leads to others":   row(mediagate.KindInvalid, providertest.Reply{Status: 302, Header: map[string]string{"Location": "https://storage.example.com/a.mp4"}}),
+			"leads inside":      row(mediagate.KindInvalid, providertest.Reply{Status: 302, Header: map[string]string{"Location": "http://169.254.169.254/latest"}}),
 			"leads nowhere":     row(mediagate.KindTransient, providertest.Reply{Status: 302}),
-			"leads round":       {Reply: providertest.Reply{Status: 307, Header: map[string]string{"Location": "/v1beta/files/again"}}, Kind: mediagate.KindTransient, Calls: 5},
+			"leads round":       {Reply: providertest.Reply{Status: 307, Header: map[string]string{"Location": "/v1beta/files/again"}}, Kind: mediagate.KindInvalid, Calls: 6},
 		},
 	}
 	return s

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
@@ -21,7 +20,7 @@ const (
 	fileBytes = 4 << 30
 	// textBytes bounds an answer that is no video.
 	textBytes = 1 << 20
-	// maxHops is how often a download may be led on.
+	// maxHops is how often a download may be redirected.
 	maxHops = 5
 )
 
@@ -60,7 +59,7 @@ func (a *Adapter) Open(ctx context.Context, _ mediagate.JobRef, media mediagate.
 	if err != nil || !strings.HasPrefix(media.Ref, prefix) {
 		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the reference names no file")
 	}
-	for range maxHops {
+	for hop := 0; ; hop++ {
 		answer, err := a.HTTP.Stream(ctx, a.download(at))
 		if err != nil {
 			return nil, 0, err
@@ -72,30 +71,38 @@ func (a *Adapter) Open(ctx context.Context, _ mediagate.JobRef, media mediagate.
 			return nil, 0, a.withheld(answer)
 		}
 		_ = answer.Body.Close()
-		next := vendorhttp.Text(answer.Location)
-		if ref, err := url.Parse(answer.Location); err == nil {
-			next = vendorhttp.Text(at.ResolveReference(ref).String())
-		}
-		from := at.Scheme
-		if at, err = url.Parse(next.Link()); err != nil || !a.own(at) && !google(at) || from == "https" && at.Scheme != from {
-			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the download leads to a host that is not the vendor's")
+		next, ok := led(at, answer.Location)
+		switch left := maxHops - hop - 1; {
+		case left < 0:
+			return nil, 0, astray("the download is redirected too often")
+		case !ok:
+			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the download is redirected to no address")
+		case a.own(next):
+			at = next
+		case at.Scheme == "https" && next.Scheme != "https":
+			return nil, 0, astray("the download is redirected from https to http")
+		case a.follow == nil:
+			return nil, 0, astray("the download is redirected to another host")
+		default:
+			return a.follow(ctx, next.String(), left)
 		}
 	}
-	return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the download leads on and on")
 }
 
-// google says that a link leads to a host of Google's, where it may be followed
-// without the key.
-func google(u *url.URL) bool {
-	return u.Scheme == "https" && u.User == nil && len(u.Host) <= maxHost && googleHost.MatchString(u.Host)
+// led is the address to which an answer from at redirects.
+func led(at *url.URL, location string) (*url.URL, bool) {
+	ref, err := url.Parse(location)
+	if err != nil {
+		return nil, false
+	}
+	next, err := url.Parse(vendorhttp.Text(at.ResolveReference(ref).String()).Link())
+	return next, err == nil && next.Host != ""
 }
 
-// googleHost has no port.
-var googleHost = regexp.MustCompile(`^[a-z0-9.-]+\.(googleapis|googleusercontent)\.com$`)
+// astray is the error of a redirect that is not followed, now or later.
+func astray(what string) error { return mediagate.Errorf(mediagate.KindInvalid, "%s", what) }
 
-const maxHost = 253
-
-// download is the call for a file, with the key where it belongs.
+// download is the call for a file, with the key for the channel's own host only.
 func (a *Adapter) download(at *url.URL) vendorhttp.Call {
 	c := vendorhttp.Call{
 		Effect: vendorhttp.Reads, Base: at.Scheme + "://" + at.Host, Path: at.RequestURI(), Header: http.Header{"Accept": {"*/*"}},

@@ -1,11 +1,13 @@
 package veo
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"sync/atomic"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,48 +58,78 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// The key goes to the channel's own host and to no other.
+// The key goes to the channel's own host, and to no other.
 func TestDownloadCarriesTheKeyHome(t *testing.T) {
 	t.Parallel()
 	a := open(t, "")
-	for address, want := range map[string]struct{ key, followed bool }{
-		PublicURL + "/download/v1beta/files/abc":             {true, true},
-		"https://storage.googleapis.com/b/o?token=x":         {false, true},
-		"https://rr1.googleusercontent.com/a":                {false, true},
-		"http://storage.googleapis.com/a":                    {false, false},
-		"https://storage.googleapis.com:8443/a":              {false, false},
-		"https://me@storage.googleapis.com/a":                {false, false},
-		"https://googleapis.com.example.com/a":               {false, false},
-		"https://evilgoogleapis.com/a":                       {false, false},
-		"https://\u00e9.googleapis.com/a":                    {false, false},
-		"http://generativelanguage.googleapis.com/v1beta/a":  {false, false},
-		"https://generativelanguage.googleapis.com:444/a":    {false, false},
-		"https://169.254.169.254/computeMetadata/v1/project": {false, false},
+	for address, want := range map[string]bool{
+		PublicURL + "/download/v1beta/files/abc":             true,
+		"https://storage.googleapis.com/b/o?token=x":         false,
+		"http://generativelanguage.googleapis.com/v1beta/a":  false,
+		"https://generativelanguage.googleapis.com:444/a":    false,
+		"https://generativelanguage.googleapis.com.evil.net": false,
 	} {
 		at, err := url.Parse(address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := a.own(at) || google(at); got != want.followed {
-			t.Errorf("%s: followed %v, want %v", address, got, want.followed)
-		}
-		if got := a.download(at).Header.Get("X-Goog-Api-Key") != ""; got != want.key {
-			t.Errorf("%s: with the key %v, want %v", address, got, want.key)
+		if got := a.download(at).Header.Get("X-Goog-Api-Key") != ""; got != want {
+			t.Errorf("%s: with the key %v, want %v", address, got, want)
 		}
 	}
 }
 
-// A download that is led to a host of nobody's ends there, without a call.
-func TestDownloadIsNotLedAway(t *testing.T) {
+// A download that is redirected to another host is opened by the guarded client,
+// which gets the address, and how many redirects are left of five.
+func TestDownloadIsRedirectedElsewhere(t *testing.T) {
 	t.Parallel()
-	var calls atomic.Int32
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
-	t.Cleanup(other.Close)
-	vendor := httptest.NewServer(http.RedirectHandler(other.URL+"/a.mp4", http.StatusFound))
-	t.Cleanup(vendor.Close)
-	_, _, err := open(t, vendor.URL).Open(t.Context(), mediagate.JobRef{}, mediagate.Media{Ref: "/v1beta/files/abc:download?alt=media"})
-	if !mediagate.Is(err, mediagate.KindTransient) || calls.Load() != 0 {
-		t.Errorf("%v, after %d calls to another host", err, calls.Load())
+	for name, tt := range map[string]struct {
+		hops int // on the channel's own host, before the last
+		to   string
+		want string // what the guarded client is asked for
+		kind mediagate.Kind
+	}{
+		"at once":            {0, "http://cdn.example.com/a.mp4?token=x", "http://cdn.example.com/a.mp4?token=x 4", 0},
+		"after one":          {1, "https://cdn.example.com/a.mp4", "https://cdn.example.com/a.mp4 3", 0},
+		"the fifth":          {4, "http://cdn.example.com/a.mp4", "http://cdn.example.com/a.mp4 0", 0},
+		"the sixth":          {5, "http://cdn.example.com/a.mp4", "", mediagate.KindInvalid},
+		"by scheme-relative": {0, "//cdn.example.com/a.mp4", "http://cdn.example.com/a.mp4 4", 0},
+		"to no host":         {0, "file:///etc/passwd", "", mediagate.KindTransient},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			left := tt.hops
+			vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if left--; left >= 0 {
+					w.Header().Set("Location", "/v1beta/files/again")
+				} else {
+					w.Header().Set("Location", tt.to)
+				}
+				w.WriteHeader(http.StatusFound)
+			}))
+			t.Cleanup(vendor.Close)
+			a, asked := open(t, vendor.URL), ""
+			a.follow = func(_ context.Context, link string, redirects int) (io.ReadCloser, int64, error) {
+				asked = fmt.Sprint(link, " ", redirects)
+				return io.NopCloser(strings.NewReader("a video")), 7, nil
+			}
+			file, length, err := a.Open(t.Context(), mediagate.JobRef{}, mediagate.Media{Ref: "/v1beta/files/abc:download?alt=media"})
+			if asked != tt.want {
+				t.Errorf("the guarded client was asked for %q, want %q", asked, tt.want)
+			}
+			if tt.want == "" {
+				if !mediagate.Is(err, tt.kind) {
+					t.Errorf("%v, want %s", err, tt.kind)
+				}
+				return
+			}
+			if err != nil || length != 7 {
+				t.Fatalf("%d, %v", length, err)
+			}
+			if got, err := io.ReadAll(file); err != nil || string(got) != "a video" {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
 	}
 }
 

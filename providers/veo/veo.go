@@ -2,6 +2,7 @@ package veo
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -43,6 +44,7 @@ type Adapter struct {
 	vendorhttp.Keyed
 	base   *url.URL
 	images *inline.Images
+	follow func(ctx context.Context, link string, redirects int) (io.ReadCloser, int64, error)
 }
 
 // New makes the adapter of a channel; errors name channel and field.
@@ -55,7 +57,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	if err != nil {
 		return nil, mediagate.Invalid("base_url", "channel %q: base_url must be a URL", ch.Name) // OpenKeyed has read it
 	}
-	return &Adapter{Keyed: account, base: base, images: inline.NewImages(account.HTTP.Now)}, nil
+	return &Adapter{Keyed: account, base: base, images: inline.NewImages(account.HTTP.Now), follow: opt.Follow}, nil
 }
 
 // decode reads the job's request, and says what of it the surface lacks.

@@ -26,15 +26,32 @@ type fetcher struct{ rules outbound.Rules }
 
 // Fetch opens a file. mediaHost, which has its port, may be private.
 func (f fetcher) Fetch(ctx context.Context, url, mediaHost string) (io.ReadCloser, int64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "the provider's link is no URL")
-	}
 	var own []string
 	if mediaHost != "" {
 		own = append(own, mediaHost)
 	}
-	resp, err := f.rules.MediaClient(own...).Do(req)
+	return open(ctx, f.rules.MediaClient(own...), url)
+}
+
+// Follow opens a file to which a vendor's download was redirected, and follows so
+// many redirects more.
+func (f fetcher) Follow(ctx context.Context, url string, redirects int) (io.ReadCloser, int64, error) {
+	file, length, err := open(ctx, f.rules.Client(outbound.Options{Redirects: redirects, IgnorePorts: true}), url)
+	if redirects == 0 && errors.Is(err, errRedirect) {
+		err = mediagate.Errorf(mediagate.KindInvalid, "the provider's download is redirected too often")
+	}
+	return file, length, err
+}
+
+// errRedirect is the cause of an answer that is a redirect still.
+var errRedirect = errors.New("a redirect")
+
+func open(ctx context.Context, client *http.Client, url string) (io.ReadCloser, int64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "the provider's link is no URL")
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		var refused *mediagate.Error
 		if errors.As(err, &refused) && refused.Kind == mediagate.KindInvalid {
@@ -53,6 +70,9 @@ func (f fetcher) Fetch(ctx context.Context, url, mediaHost string) (io.ReadClose
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
 		return nil, 0, mediagate.Errorf(mediagate.KindGone, "the provider's file server answered %d", resp.StatusCode)
 	default:
+		if resp.StatusCode/100 == 3 {
+			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the provider's file server answered %d: %w", resp.StatusCode, errRedirect)
+		}
 		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the provider's file server answered %d", resp.StatusCode)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -271,4 +272,46 @@ type inner struct{}
 
 func (inner) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr("10.1.2.3")}, nil
+}
+
+// A download that was redirected is opened without credentials, and followed as
+// often as there are redirects left, to addresses that the rules allow.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n, _ := strconv.Atoi(r.URL.Path[1:]); n > 0 {
+			http.Redirect(w, r, fmt.Sprintf("/%d", n-1), http.StatusFound)
+			return
+		}
+		_, _ = io.WriteString(w, "a video")
+	}))
+	t.Cleanup(server.Close)
+	allowed := fetcher{rules: outbound.Rules{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}
+	for name, c := range map[string]struct {
+		from      fetcher
+		leads     int
+		redirects int
+		ok        bool
+	}{
+		"to the file": {allowed, 0, 0, true}, "once more": {allowed, 1, 1, true}, "five times": {allowed, 5, 5, true},
+		"too often": {allowed, 1, 0, false}, "still too often": {allowed, 3, 2, false}, "to a private address": {fetcher{}, 0, 5, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file, _, err := c.from.Follow(t.Context(), fmt.Sprintf("%s/%d", server.URL, c.leads), c.redirects)
+			if !c.ok {
+				if !mediagate.Is(err, mediagate.KindInvalid) {
+					t.Errorf("%v, want a refusal", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			if got, err := io.ReadAll(file); err != nil || string(got) != "a video" {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
 }

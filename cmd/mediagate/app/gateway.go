@@ -86,7 +86,7 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	}
 	channels := known(c.Channels, g.catalog)
 	o.Role.warnOfMutes(ctx, channels, o.Logger)
-	if g.channels, err = openChannels(o.Role.openable(channels), providers.Options{Version: o.Version}); err != nil {
+	if g.channels, err = openChannels(o.Role.openable(channels), providers.Options{Version: o.Version, Follow: fetcher{g.rules}.Follow}); err != nil {
 		return nil, err
 	}
 	if g.Bucket, err = blob.Open(ctx, blob.Config{
