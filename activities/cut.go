@@ -31,18 +31,25 @@ func (c *cutting) memory() *semaphore.Weighted {
 }
 
 // cut makes the four pictures of a grid that is in the bucket: main files under
-// keys of their own beside that of the grid.
+// keys of their own beside that of the grid. A grid that cannot be cut, though it
+// may be whole, is left as it is: then there are none.
 func (f *files) cut(ctx context.Context, position int, grid mediagate.Result) ([]mediagate.Result, error) {
+	quarters, err := f.quarters(ctx, position, grid)
+	if errors.Is(err, picture.ErrUnsupported) {
+		f.Logger.WarnContext(ctx, "a grid is delivered uncut", "task", f.task.ID, "attempt", f.row.N, "mime_type", grid.MimeType, "error", err)
+		return nil, nil
+	}
+	return quarters, err
+}
+
+func (f *files) quarters(ctx context.Context, position int, grid mediagate.Result) ([]mediagate.Result, error) {
 	width, height, err := f.sides(ctx, grid)
 	if err != nil {
 		return nil, err
 	}
 	need := int64(width) * int64(height) * picture.BytesPerPixel
-	switch {
-	case min(width, height) < 2:
-		return nil, unusable("a grid of %d × %d pixels cannot be cut", width, height)
-	case need > cutMemory:
-		return nil, unusable("a grid of %d × %d pixels is too large to be cut", width, height)
+	if min(width, height) < 2 || need > cutMemory {
+		return nil, fmt.Errorf("a grid of %d × %d pixels: %w", width, height, picture.ErrUnsupported)
 	}
 	free := f.cuts.memory()
 	if err := free.Acquire(ctx, need); err != nil {

@@ -2,10 +2,12 @@ package activities_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	goimage "image"
 	gopng "image/png"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,15 +82,66 @@ func TestCutNothing(t *testing.T) {
 	}
 }
 
+// A grid that may be whole, and that cannot be cut, is delivered as it is.
+func TestUncut(t *testing.T) {
+	t.Parallel()
+	jpeg, webp := gridOf(t, "image/jpeg", 64, 64), gridOf(t, "image/webp", 64, 64)
+	for name, c := range map[string]struct {
+		file []byte
+		mime string
+	}{
+		"too large": {gridOf(t, "image/png", 4097, 4097), "image/png"},
+		"one line":  {gridOf(t, "image/png", 50, 1), "image/png"},
+		"a GIF":     {[]byte("GIF89a\x02\x00\x02\x00\x80\x00\x00" + strings.Repeat("\x00", 20)), "image/gif"},
+		// Luma 2×2 beside chroma 2×1 and 1×2.
+		"a JPEG of odd samples":  {resampled(t, jpeg, 0x22, 0x21, 0x12), "image/jpeg"},
+		"a JPEG of odd samples ": {resampled(t, jpeg, 0x31, 0x11, 0x11), "image/jpeg"},
+		"an animated WebP":       {animated(webp), "image/webp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := pictured(t, c.file)
+			_, err := b.mirror()
+			b.ok(err)
+			if diff := cmp.Diff([]string{"0 grid 0 " + c.mime}, b.shown()); diff != "" {
+				t.Errorf("results (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// resampled is a JPEG whose header states other samples a component.
+func resampled(t *testing.T, file []byte, samples ...byte) []byte {
+	t.Helper()
+	file = bytes.Clone(file)
+	at := bytes.Index(file, []byte{0xff, 0xc0})
+	if at < 0 {
+		t.Fatal("the JPEG has no header")
+	}
+	for i, s := range samples {
+		file[at+11+3*i] = s
+	}
+	return file
+}
+
+// animated is a WebP of one frame, which holds the picture.
+func animated(still []byte) []byte {
+	chunk := func(id string, data []byte) []byte {
+		out := binary.LittleEndian.AppendUint32([]byte(id), uint32(len(data)))
+		return append(append(out, data...), make([]byte, len(data)%2)...)
+	}
+	extended := []byte{2, 0, 0, 0, 63, 0, 0, 63, 0, 0}
+	frame := append([]byte{0, 0, 0, 0, 0, 0, 63, 0, 0, 63, 0, 0, 100, 0, 0, 0}, still[12:]...)
+	body := slices.Concat([]byte("WEBP"), chunk("VP8X", extended), chunk("ANIM", make([]byte, 6)), chunk("ANMF", frame))
+	return chunk("RIFF", body)
+}
+
+// A grid that is damaged is no result.
 func TestCutFails(t *testing.T) {
 	t.Parallel()
-	vast := gridOf(t, "image/png", 4097, 4097)
 	for name, file := range map[string][]byte{
-		"too large":    vast,
-		"one line":     gridOf(t, "image/png", 50, 1),
 		"cut":          gridOf(t, "image/png", 64, 64)[:90],
 		"no sides":     gridOf(t, "image/png", 64, 64)[:20],
-		"not decoded":  []byte("GIF89a\x02\x00\x02\x00\x80\x00\x00" + strings.Repeat("\x00", 20)),
 		"only a claim": append(bytes.Clone(gridOf(t, "image/png", 4096, 4096)[:40]), "IEND"...),
 	} {
 		t.Run(name, func(t *testing.T) {

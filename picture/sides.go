@@ -21,10 +21,23 @@ const (
 	mimeWebP = "image/webp"
 )
 
-// errFormat is of a type that is not decoded.
-var errFormat = errors.New("the picture is neither PNG nor JPEG nor WebP")
+// ErrUnsupported is the cause of an error about a picture that may be whole, and
+// that the decoders do not know: another type, an animation, or a rare feature.
+var ErrUnsupported = errors.New("the picture is of a kind that is not decoded")
 
-// Sides reads how large a picture is that Decode would make.
+// unsupported marks the decoders' own errors of that sort.
+func unsupported(err error) error {
+	if _, ok := errors.AsType[jpeg.UnsupportedError](err); ok {
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	if _, ok := errors.AsType[png.UnsupportedError](err); ok {
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	return err
+}
+
+// Sides reads how large a picture is that Decode would make. What is wrong may
+// have ErrUnsupported as its cause.
 func Sides(mime string, r io.Reader) (width, height int, err error) {
 	var c image.Config
 	switch mime {
@@ -35,12 +48,12 @@ func Sides(mime string, r io.Reader) (width, height int, err error) {
 	case mimeWebP:
 		c, err = webpConfig(r)
 	default:
-		err = errFormat
+		err = ErrUnsupported
 	}
 	if err == nil && (c.Width <= 0 || c.Height <= 0) {
 		err = errors.New("the picture has no sides")
 	}
-	return c.Width, c.Height, err
+	return c.Width, c.Height, unsupported(err)
 }
 
 // webpConfig reads the sides of the pixels: those of the canvas, which come
@@ -57,6 +70,8 @@ func webpConfig(r io.Reader) (image.Config, error) {
 			break
 		}
 		switch string(id[:]) {
+		case "ANIM", "ANMF":
+			return image.Config{}, ErrUnsupported
 		case "VP8L":
 			return vp8l.DecodeConfig(data)
 		case "VP8 ":
@@ -69,7 +84,8 @@ func webpConfig(r io.Reader) (image.Config, error) {
 	return image.Config{}, fmt.Errorf("read the chunks: %w", err)
 }
 
-func decode(mime string, r io.Reader) (image.Image, error) {
+func decode(mime string, r io.Reader) (m image.Image, err error) {
+	defer func() { err = unsupported(err) }()
 	switch mime {
 	case mimePNG:
 		return png.Decode(r)
@@ -78,6 +94,6 @@ func decode(mime string, r io.Reader) (image.Image, error) {
 	case mimeWebP:
 		return webp.Decode(r)
 	default:
-		return nil, errFormat
+		return nil, ErrUnsupported
 	}
 }
