@@ -128,6 +128,26 @@ type Report struct {
 	// asked for. Only such an answer proves that an account has the job.
 	Named   bool
 	Outcome *Outcome
+	// Incomplete: the vendor says that the job succeeded, and its answer names no
+	// media, or less than it has pieces. Asked again it may name the rest. Outcome is
+	// what there is now: without any media, a failure.
+	Incomplete bool `json:",omitempty"`
+}
+
+// Offer makes out, of a job that the vendor says succeeded, the outcome of the
+// report. whole says that each piece which the answer names has its media.
+func (r *Report) Offer(out *Outcome, whole bool) {
+	out.Succeeded = len(out.Media) > 0 || out.Made.StandsAlone()
+	if !out.Succeeded {
+		*out, whole = Outcome{Failure: NoMedia(), VendorCharge: out.VendorCharge}, false
+	}
+	r.Outcome, r.Incomplete = out, !whole
+}
+
+// NoMedia is the failure of a job that succeeded by the vendor's word, and of
+// which the vendor offers nothing.
+func NoMedia() *Failure {
+	return &Failure{Code: CodeResultUnavailable, Message: "the provider returned no file", Retryable: true}
 }
 
 // Outcome is how a vendor's job ended.

@@ -83,6 +83,11 @@ func (m *Made) Empty() bool {
 	return m == nil || len(m.Clips) == 0 && len(m.Voices) == 0 && len(m.Buttons) == 0 && len(m.Descriptions) == 0
 }
 
+// StandsAlone reports that what was made is a result without any file.
+func (m *Made) StandsAlone() bool {
+	return m != nil && (len(m.Voices) > 0 || len(m.Descriptions) > 0)
+}
+
 // Clip is what is known of a song beside its files. Zero values mean unknown.
 type Clip struct {
 	ID        string       `json:"id"` // the vendor's own, which clients see

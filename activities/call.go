@@ -90,7 +90,11 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 			submission.Ref.ExternalID = row.ExternalID
 		}
 		a.storeManifest(ctx, task.ID, row, part, submission)
-		return answer{submission: &submission}
+		got := answer{submission: &submission}
+		if out := submission.Outcome; out != nil && out.Failure != nil && out.Failure.Code == mediagate.CodeResultUnavailable {
+			got.err = mediagate.Errorf(mediagate.KindVendor, "the answer holds no media")
+		}
+		return got
 	}
 	a.Logger.WarnContext(ctx, "vendor refused or lost a submit", "task", task.ID, "attempt", row.N, "part", part,
 		"channel", channel.Name, "kind", mediagate.KindOf(err).String(), "error", withoutRequest(err.Error(), task.Params))

@@ -46,7 +46,7 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 		f.media = f.media[:mostFiles]
 	}
 	if len(f.media) == 0 {
-		if standsAlone(row.Outcome.Made) {
+		if row.Outcome.Made.StandsAlone() {
 			return []mediagate.Result{}, nil
 		}
 		return nil, unusable("the provider returned no file")
@@ -65,11 +65,6 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 		}
 	}
 	return slices.Concat(found...), nil
-}
-
-// standsAlone reports that what was made is a result without any file.
-func standsAlone(made *mediagate.Made) bool {
-	return made != nil && (len(made.Voices) > 0 || len(made.Descriptions) > 0)
 }
 
 // isExtra reports that a task is what it is without the file.

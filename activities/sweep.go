@@ -35,7 +35,7 @@ func (a *Activities) sweepTask(ctx context.Context, taskID string) error {
 		return a.sweepFolder(ctx, taskID, mediagate.ResultFolder(taskID))
 	}
 	shown := keysOf(task.Results)
-	if len(shown) == 0 && standsAlone(task.Made) {
+	if len(shown) == 0 && task.Made.StandsAlone() {
 		return a.sweepFolder(ctx, taskID, mediagate.ResultFolder(taskID))
 	}
 	if !slices.ContainsFunc(shown, func(key string) bool { return strings.HasPrefix(key, mediagate.ResultFolder(taskID)) }) {

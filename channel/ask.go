@@ -150,10 +150,28 @@ func (p *Poller) pollRow(ctx context.Context, row mediagate.Await, asked time.Ti
 	return p.reported(ctx, row, asked, report)
 }
 
+// incompletePatience is for how long a job is asked for again that succeeded by the
+// vendor's word, and whose media are not all named.
+const incompletePatience = 2 * time.Minute
+
 // reported is the result for a row that the vendor tells of.
 func (p *Poller) reported(ctx context.Context, row mediagate.Await, asked time.Time, report mediagate.Report) mediagate.PollResult {
 	if p.failures.Swap(0) >= failureLimit {
 		p.wake.Store(true)
+	}
+	if report.Incomplete {
+		if until := p.pace.incomplete(row, asked).Add(incompletePatience); p.Now().Before(until) {
+			result := p.again(row, asked)
+			result.Answered = true
+			if until.Before(result.NextPollAt) {
+				result.NextPollAt = until
+			}
+			return result
+		}
+		p.log.WarnContext(ctx, "a job succeeded, and its media did not come", "task", row.TaskID, "media", len(report.Outcome.Media))
+		if !report.Outcome.Succeeded {
+			p.Breakers.Inside(p.channel.Name).Ended(ctx, mediagate.Errorf(mediagate.KindVendor, "a job succeeded and names no media"))
+		}
 	}
 	if report.Outcome != nil {
 		failpoint.Hit(failpoint.PollTerminal)

@@ -23,9 +23,10 @@ import (
 // could not reach the vendor, got no answer, or one that makes no sense. What
 // the vendor says of a request (invalid, moderated) or of the moment (throttled,
 // full) is an answer, and none of these. What was not sent for want of time or
-// memory here is neither. Polls don't count: they go to another
-// endpoint, one job can spoil them, and they could not close what they opened,
-// since to learn whether jobs are taken takes a job.
+// memory here is neither. A job that succeeded by the vendor's word, and of which
+// it names no media, counts as one more submit that failed. Polls don't count:
+// they go to another endpoint, one job can spoil them, and they could not close
+// what they opened, since to learn whether jobs are taken takes a job.
 //
 // Open, it lets none through, until after openFor one is: the probe. An answer
 // closes the breaker, another failure opens it for twice as long, up to openMost.

@@ -86,7 +86,8 @@ type tracked struct {
 	accepted time.Time
 	asked    time.Time // the last time that it was seen to run; zero: not by us
 	due      time.Time
-	cost     float64 // in requests: less than one where a call asks for several
+	lacking  time.Time // since when its answers lack media; zero: they do not
+	cost     float64   // in requests: less than one where a call asks for several
 }
 
 func newPace(c Channel) *pace {
@@ -287,6 +288,17 @@ func (p *pace) ran(row mediagate.Await, asked time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.track(row, 1).asked = asked
+}
+
+// incomplete is since when the answers about a job lack media.
+func (p *pace) incomplete(row mediagate.Await, asked time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.track(row, 1)
+	if t.lacking.IsZero() {
+		t.lacking = asked
+	}
+	return t.lacking
 }
 
 // ended learns from an end that was seen.

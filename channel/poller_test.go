@@ -31,6 +31,9 @@ type account struct {
 	away  bool                 // the vendor refuses to tell of one job
 	spoil func() error         // what comes of asking for the job spoilt
 	busy  string               // the job that the vendor wants to be left alone with for a minute
+
+	// offer, if set, is what the vendor says of a job that has ended.
+	offer func(report *mediagate.Report, since time.Duration)
 }
 
 const spoilt = "task-3"
@@ -97,7 +100,11 @@ func (a *account) report(ref mediagate.JobRef) mediagate.Report {
 		return mediagate.Report{Ref: ref, Named: true, State: mediagate.JobRunning, Percent: -1}
 	}
 	outcome := activitytest.Success()
-	return mediagate.Report{Ref: ref, Named: true, State: mediagate.JobSucceeded, Outcome: &outcome}
+	report := mediagate.Report{Ref: ref, Named: true, State: mediagate.JobSucceeded, Outcome: &outcome}
+	if a.offer != nil {
+		a.offer(&report, time.Since(a.ends[ref.ExternalID]))
+	}
+	return report
 }
 
 func (a *account) called(refs ...mediagate.JobRef) {
@@ -420,6 +427,75 @@ func TestPollerAsksInBatches(t *testing.T) {
 				a.poll(30 * time.Second)
 				if len(a.late) != 5 {
 					t.Errorf("%d ends, want 5", len(a.late))
+				}
+			})
+		})
+	}
+}
+
+// A job that succeeded, and whose media are not all named, is asked for again for
+// two minutes. Then what there is counts. Where that is nothing, the channel is to
+// blame.
+func TestPollerWaitsForMedia(t *testing.T) {
+	t.Parallel()
+	whole := activitytest.Success().Media
+	for name, tt := range map[string]struct {
+		offer  func(report *mediagate.Report, since time.Duration)
+		after  time.Duration // the end is seen so long after the job's
+		media  int
+		counts int // against the channel
+	}{
+		"none ever": {
+			func(r *mediagate.Report, _ time.Duration) { r.Offer(&mediagate.Outcome{}, true) }, 2 * time.Minute, 0, 1,
+		},
+		"none at first": {
+			func(r *mediagate.Report, since time.Duration) {
+				r.Offer(&mediagate.Outcome{}, true)
+				if since > time.Minute {
+					r.Offer(&mediagate.Outcome{Media: whole}, true)
+				}
+			}, time.Minute, 1, 0,
+		},
+		"one of two": {
+			func(r *mediagate.Report, _ time.Duration) { r.Offer(&mediagate.Outcome{Media: whole}, false) }, 2 * time.Minute, 1, 0,
+		},
+		"one of two at first": {
+			func(r *mediagate.Report, since time.Duration) {
+				media := whole
+				if since > 30*time.Second {
+					media = append(slices.Clone(whole), whole...)
+				}
+				r.Offer(&mediagate.Outcome{Media: media}, since > 30*time.Second)
+			}, 30 * time.Second, 2, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, mediagate.Channel{PollMin: time.Second, PollMax: 15 * time.Second})
+				a.offer = tt.offer
+				a.accept(1, 10*time.Second)
+				a.poll(5 * time.Minute)
+				row, err := a.Store.Attempt(t.Context(), "task-0", 1)
+				if err != nil || row.Outcome == nil {
+					t.Fatalf("%+v, %v", row, err)
+				}
+				if got := len(row.Outcome.Media); got != tt.media || row.Outcome.Succeeded != (tt.media > 0) {
+					t.Errorf("the outcome is %+v", row.Outcome)
+				}
+				if f := row.Outcome.Failure; tt.media == 0 && (f == nil || f.Code != mediagate.CodeResultUnavailable) {
+					t.Errorf("the failure is %+v", f)
+				}
+				if late := a.late[0]; late < tt.after || late > tt.after+20*time.Second {
+					t.Errorf("the end is told %s after it, want about %s", late, tt.after)
+				}
+				a.Activities.Breakers.Flush(t.Context())
+				rates, err := a.Store.ChannelRates(t.Context(), time.Time{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := rates[a.channel.Name].Failures; got != tt.counts {
+					t.Errorf("%d failures are counted, want %d", got, tt.counts)
 				}
 			})
 		})

@@ -127,8 +127,8 @@ func songs(clips []clip, word vendorhttp.Text) (mediagate.JobState, vendorhttp.T
 	return mediagate.JobSucceeded, word
 }
 
-// report translates a task. An answer about another job, or a success without a
-// file, is against the vendor's own protocol: asked again, it may be right.
+// report translates a task. An answer about another job is against the vendor's
+// own protocol: asked again, it may be right.
 func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error) {
 	switch t.id() {
 	case "":
@@ -139,21 +139,16 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 	}
 	state, word := t.state()
 	report := mediagate.Report{Ref: ref, State: state, Word: a.HTTP.Word(string(word)), Percent: -1, Named: true}
-	var err error
 	switch {
 	case state == mediagate.JobSucceeded:
-		report.Outcome, err = success(ref, t.Response.Data)
+		report.Offer(success(ref, t.Response.Data))
 	case state == mediagate.JobFailed:
 		report.Outcome = a.failed(t)
-	case t.State == "complete" || t.State == "succeeded":
-		if t.Response == nil || t.Response.Success == "" {
-			err = strange("a job that succeeded has no response")
-		}
+	case states[string(t.State)] == mediagate.JobSucceeded && (t.Response == nil || t.Response.Success == ""):
+		report.State = mediagate.JobSucceeded
+		report.Offer(success(ref, nil))
 	case state == mediagate.JobRunning && t.Response != nil:
 		report.Percent = percent(t.Response.Data)
-	}
-	if err != nil {
-		return mediagate.Report{}, err
 	}
 	return report, nil
 }

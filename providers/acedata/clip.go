@@ -34,42 +34,34 @@ type clip struct {
 // lost says that the vendor could not make the song.
 func (c clip) lost() bool { return states[string(c.State)] == mediagate.JobFailed }
 
-// success is the outcome of a job whose songs have come to their ends. Those
-// that were lost are left out: at least one is there.
-func success(ref mediagate.JobRef, clips []clip) (*mediagate.Outcome, error) {
-	var out *mediagate.Outcome
-	var err error
+// success is the outcome of a job whose songs have come to their ends, and
+// whether each has its file. Those that were lost have none.
+func success(ref mediagate.JobRef, clips []clip) (out *mediagate.Outcome, whole bool) {
 	if ref.Operation == opStems || ref.Operation == opFlowStems {
-		out, err = tracks(ref, clips)
-	} else {
-		out, err = songsMade(clips)
+		return tracks(ref, clips)
 	}
-	if err == nil && len(out.Media) == 0 {
-		err = strange("a job that succeeded names no file")
-	}
-	if err != nil {
-		return nil, err
-	}
-	out.Succeeded = true
-	return out, nil
+	return songsMade(clips)
 }
 
 // songsMade is the outcome of a job that makes songs.
-func songsMade(clips []clip) (*mediagate.Outcome, error) {
-	out := &mediagate.Outcome{Made: &mediagate.Made{}}
-	for _, c := range clips {
+func songsMade(clips []clip) (out *mediagate.Outcome, whole bool) {
+	out, whole = &mediagate.Outcome{Made: &mediagate.Made{}}, true
+	for i, c := range clips {
+		seconds := c.Duration.Seconds()
+		out.Made.Clips = append(out.Made.Clips, mediagate.Clip{
+			ID: c.ID.ID(), Title: string(c.Title), Lyrics: string(c.Lyric), LyricsID: string(c.LyricsID), Timing: c.Timing,
+			Tags: string(c.Style), CreatedAt: string(c.CreatedAt), Seconds: seconds, State: string(c.State),
+		})
 		if c.lost() {
 			continue
 		}
-		id, link, seconds := c.ID.ID(), c.Audio.Link(), c.Duration.Seconds()
-		if id == "" || link == "" {
-			return nil, strange("a song has no id or no file")
+		link := c.Audio.Link()
+		if c.ID.ID() == "" || link == "" {
+			whole = false
 		}
-		i := len(out.Made.Clips)
-		out.Made.Clips = append(out.Made.Clips, mediagate.Clip{
-			ID: id, Title: string(c.Title), Lyrics: string(c.Lyric), LyricsID: string(c.LyricsID), Timing: c.Timing,
-			Tags: string(c.Style), CreatedAt: string(c.CreatedAt), Seconds: seconds, State: string(c.State),
-		})
+		if link == "" {
+			continue
+		}
 		out.Media = append(out.Media, mediagate.Media{URL: link, Index: i, Duration: seconds})
 		for _, beside := range []mediagate.Media{
 			{URL: c.Image.Link(), Role: mediagate.RoleCover, Index: i},
@@ -81,29 +73,29 @@ func songsMade(clips []clip) (*mediagate.Outcome, error) {
 			}
 		}
 	}
-	return out, nil
+	return out, whole
 }
 
 // tracks is the outcome of a separation: tracks, or an archive of them.
-func tracks(ref mediagate.JobRef, clips []clip) (*mediagate.Outcome, error) {
-	out := &mediagate.Outcome{}
+func tracks(ref mediagate.JobRef, clips []clip) (out *mediagate.Outcome, whole bool) {
+	out, whole = &mediagate.Outcome{}, true
 	if ref.State != "" {
 		out.Made = &mediagate.Made{Clips: []mediagate.Clip{{ID: ref.State}}}
 	}
 	taken := map[string]bool{}
-	for _, c := range clips {
+	for i, c := range clips {
 		if link := c.Stems.Link(); link != "" {
 			out.Media = []mediagate.Media{{URL: link, MimeType: "application/zip"}}
-			return out, nil
+			return out, true
 		}
 		if c.lost() {
 			continue
 		}
 		link := c.Audio.Link()
 		if link == "" {
-			return nil, strange("a track has no file")
+			whole = false
+			continue
 		}
-		i := len(out.Media)
 		name := trackName(string(c.Title))
 		if name == "" || taken[name] {
 			name = strings.TrimPrefix(fmt.Sprintf("%s-%d", name, i+1), "-")
@@ -113,7 +105,7 @@ func tracks(ref mediagate.JobRef, clips []clip) (*mediagate.Outcome, error) {
 			URL: link, Role: mediagate.RoleStem, Index: i, Name: name, Duration: c.Duration.Seconds(),
 		})
 	}
-	return out, nil
+	return out, whole
 }
 
 // labels are the ends of a track's title that say what is in it: the vendor

@@ -237,13 +237,24 @@ func suiteOf(operation string) providertest.Suite {
 			"new code":            row(mediagate.KindTransient, refusal(400, "novel", "new")),
 		}),
 		Lies: map[string]providertest.Reply{
-			"another job":            plain(200, worded("1", "succeeded")),
-			"a response of another":  plain(200, `{"response":{"success":true,"task_id":"1","data":[`+song(clipID, "")+`]}}`),
-			"no id":                  plain(200, `{"state":"succeeded","response":{"success":true,"data":[`+song(clipID, "")+`]}}`),
+			"another job":           plain(200, worded("1", "succeeded")),
+			"a response of another": plain(200, `{"response":{"success":true,"task_id":"1","data":[`+song(clipID, "")+`]}}`),
+			"no id":                 plain(200, `{"state":"succeeded","response":{"success":true,"data":[`+song(clipID, "")+`]}}`),
+		},
+		Partial: map[string]providertest.Partial{
+			"a song without an id": {
+				Reply: plain(200, record(jobID, response(`"success":true,"data":[{"audio_url":"https://cdn.example.com/1.mp3"}]`))),
+				Media: []mediagate.Media{{URL: "https://cdn.example.com/1.mp3"}}, Clips: []string{""},
+			},
+			"a song without a file": {
+				Reply: plain(200, record(jobID, response(`"success":true,"data":[{"id":"1","audio_url":null,"image_url":"https://cdn.example.com/1.png"},{"id":"2","audio_url":"https://cdn.example.com/2.mp3"}]`))),
+				Media: []mediagate.Media{{URL: "https://cdn.example.com/2.mp3", Index: 1}}, Clips: []string{"1", "2"},
+			},
+		},
+		Bare: map[string]providertest.Reply{
 			"no songs":               plain(200, record(jobID, response(`"success":true,"data":[]`))),
 			"songs of an odd type":   plain(200, record(jobID, response(`"success":true,"data":{"id":"1"}`))),
 			"a song without a file":  plain(200, record(jobID, response(`"success":true,"data":[{"id":"1","audio_url":""}]`))),
-			"a song without an id":   plain(200, record(jobID, response(`"success":true,"data":[{"audio_url":"https://cdn.example.com/1.mp3"}]`))),
 			"a link that is none":    plain(200, record(jobID, response(`"success":true,"data":[{"id":"1","audio_url":"file:///etc/passwd"}]`))),
 			"success and nothing":    plain(200, record(jobID, `,"state":"succeeded"`)),
 			"success without a word": plain(200, record(jobID, `,"state":"complete","response":{"data":[]}`)),

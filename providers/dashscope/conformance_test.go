@@ -86,11 +86,6 @@ func submitRows() map[string]providertest.Row {
 func imageRows() map[string]providertest.Row {
 	rows := submitRows()
 	maps.Copy(rows, map[string]providertest.Row{
-		"no choices":                      row(mediagate.KindAmbiguous, providertest.Reply{Body: `{"output":{"choices":[]},"request_id":"req-1"}`}),
-		"no image":                        row(mediagate.KindAmbiguous, content(`[{"text":"a red kite"}]`)),
-		"image that is no link":           row(mediagate.KindAmbiguous, content(`[{"image":"data:image/png;base64,AAAA"}]`)),
-		"image that is an object":         row(mediagate.KindAmbiguous, content(`[{"image":{"url":"https://a.example.com"}}]`)),
-		"content that is a text":          row(mediagate.KindAmbiguous, content(`"done"`)),
 		"image with an HTTP status apart": row(mediagate.KindAmbiguous, providertest.Reply{Status: 202, Body: content(`[{"image":"https://a.example.com/a.png"}]`).Body}),
 		"an asynchronous job":             row(mediagate.KindAmbiguous, providertest.Reply{Body: `{"output":{"task_id":"1","task_status":"PENDING"},"request_id":"req-1"}`}),
 	})

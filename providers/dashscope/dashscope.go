@@ -41,7 +41,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		if err != nil {
 			return mediagate.Submission{}, err
 		}
-		if err := a.refusal(answer, reply, reply.image() != ""); err != nil {
+		if err := a.refusal(answer, reply, reply.Output.Choices != nil); err != nil {
 			return mediagate.Submission{}, err
 		}
 		return imageSubmission(job, a.HTTP.ID(reply.RequestID), reply), nil
@@ -60,16 +60,18 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	return mediagate.Submission{Ref: ref}, nil
 }
 
-// imageSubmission is the outcome of a submission that brought an image. The
-// vendor keeps no job; its request id is what its support asks for.
+// imageSubmission is the outcome of a submission that was answered with choices:
+// the image in them, or none. The vendor keeps no job; its request id is what its
+// support asks for.
 func imageSubmission(job mediagate.Job, requestID string, r reply) mediagate.Submission {
-	return mediagate.Submission{
-		Ref: mediagate.JobRef{JobID: requestID, ExternalID: job.ExternalID, Operation: job.Operation},
-		Outcome: &mediagate.Outcome{
-			Succeeded: true,
-			Media:     []mediagate.Media{{URL: r.image(), MimeType: "image/png"}},
-		},
+	s := mediagate.Submission{
+		Ref:     mediagate.JobRef{JobID: requestID, ExternalID: job.ExternalID, Operation: job.Operation},
+		Outcome: &mediagate.Outcome{Failure: mediagate.NoMedia()},
 	}
+	if link := r.image(); link != "" {
+		s.Outcome = &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: link, MimeType: "image/png"}}}
+	}
+	return s
 }
 
 // send makes the call that submits. Without the header the vendor would make

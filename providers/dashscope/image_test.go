@@ -51,3 +51,29 @@ func TestSizesThatTheVendorLacks(t *testing.T) {
 		}
 	}
 }
+
+// An answer whose choices hold no image is the end: the vendor keeps no job that
+// could be asked for again.
+func TestNoImage(t *testing.T) {
+	t.Parallel()
+	for name, reply := range map[string]providertest.Reply{
+		"no choices":              {Body: `{"output":{"choices":[]},"request_id":"req-1"}`},
+		"no image":                content(`[{"text":"a red kite"}]`),
+		"image that is no link":   content(`[{"image":"data:image/png;base64,AAAA"}]`),
+		"image that is an object": content(`[{"image":{"url":"https://a.example.com"}}]`),
+		"image that is null":      content(`[{"image":null}]`),
+		"content that is a text":  content(`"done"`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vendor := providertest.NewVendor(t, reply)
+			got, err := suite().Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), suite().Job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out := got.Outcome; out == nil || out.Succeeded || out.Failure == nil || out.Failure.Code != mediagate.CodeResultUnavailable {
+				t.Errorf("the outcome is %+v", out)
+			}
+		})
+	}
+}

@@ -25,9 +25,8 @@ var states = map[string]mediagate.JobState{
 	"CANCELED":  mediagate.JobFailed,
 }
 
-// report translates a job's state. An answer about another job, or a success
-// without a file, is against the vendor's own protocol: asked again, it may be
-// right.
+// report translates a job's state. An answer about another job is against the
+// vendor's own protocol: asked again, it may be right.
 func (a *Adapter) report(ref mediagate.JobRef, r reply) (mediagate.Report, error) {
 	if r.Output.TaskID.ID() != ref.JobID {
 		return mediagate.Report{}, strange("the answer is about another job")
@@ -39,10 +38,7 @@ func (a *Adapter) report(ref mediagate.JobRef, r reply) (mediagate.Report, error
 	report := mediagate.Report{Ref: ref, State: state, Word: word, Percent: -1, Named: true}
 	switch state {
 	case mediagate.JobSucceeded:
-		report.Outcome = r.success(ref.State == stateMarked)
-		if report.Outcome == nil {
-			return mediagate.Report{}, strange("a job that succeeded names no file")
-		}
+		report.Offer(r.success(ref.State == stateMarked), true)
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(string(r.Output.Code), string(r.Output.Message))
 	default: // still under way
@@ -50,21 +46,18 @@ func (a *Adapter) report(ref mediagate.JobRef, r reply) (mediagate.Report, error
 	return report, nil
 }
 
-// success is the outcome of a job with a file, nil without one. Some models
-// offer a marked file beside the clean one, the others mark their only one.
+// success is the outcome of a job by its file. Some models offer a marked file beside the clean one, the others mark their only one.
 func (r reply) success(marked bool) *mediagate.Outcome {
 	link := r.Output.VideoURL.Link()
 	if other := r.Output.MarkedURL.Link(); marked && other != "" {
 		link = other
 	}
-	if link == "" {
-		return nil
-	}
 	seconds := r.delivered()
-	return &mediagate.Outcome{
-		Succeeded: true, Seconds: seconds, VendorCharge: mediagate.ChargedBy(r.Usage.Seconds.Decimal(), chargeUnit),
-		Media: []mediagate.Media{{URL: link, MimeType: "video/mp4", Duration: seconds}},
+	out := &mediagate.Outcome{Seconds: seconds, VendorCharge: mediagate.ChargedBy(r.Usage.Seconds.Decimal(), chargeUnit)}
+	if link != "" {
+		out.Media = []mediagate.Media{{URL: link, MimeType: "video/mp4", Duration: seconds}}
 	}
+	return out
 }
 
 // delivered are the seconds of the result. Those that are paid for have those

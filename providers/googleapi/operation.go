@@ -31,8 +31,7 @@ func (o Operation) Parts() (owner, id string, ok bool) {
 func NameOf(owner, id string) string { return owner + "/operations/" + id }
 
 // State is how far the operation has come. An answer about another one is
-// against the vendor's own protocol, and so is one that is done without an
-// end: asked again, it may be right.
+// against the vendor's own protocol: asked again, it may be right.
 func (o Operation) State(client *vendorhttp.Client, ref mediagate.JobRef) (mediagate.Report, error) {
 	report := mediagate.Report{Ref: ref, State: mediagate.JobRunning, Percent: -1, Named: true}
 	if _, id, ok := o.Parts(); !ok || id != ref.JobID {
@@ -45,8 +44,6 @@ func (o Operation) State(client *vendorhttp.Client, ref mediagate.JobRef) (media
 	case o.Error != nil:
 		report.State, report.Word = mediagate.JobFailed, client.Word(o.Error.Word())
 		report.Outcome = o.Error.outcome(client)
-	case len(o.Response) == 0 || string(o.Response) == "null":
-		return report, mediagate.Errorf(mediagate.KindTransient, "the operation is done, and the answer has no end of it")
 	default:
 		report.State = mediagate.JobSucceeded
 	}

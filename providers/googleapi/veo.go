@@ -145,19 +145,25 @@ type Filtered struct {
 	Reasons []vendorhttp.Text `json:"raiMediaFilteredReasons"`
 }
 
-// VideoOutcome is the end of an operation that was done without an error, which
-// may be a refusal all the same. Videos that were held back are left out.
-func VideoOutcome(client *vendorhttp.Client, media []mediagate.Media, held Filtered) *mediagate.Outcome {
-	if len(media) > 0 {
-		return &mediagate.Outcome{Succeeded: true, Media: media}
+// OfferVideos completes the report on an operation that was done without an error:
+// by its videos, or by the refusal of all of them. Videos that were held back are
+// left out. whole says that each of the others has its file.
+func OfferVideos(client *vendorhttp.Client, report *mediagate.Report, media []mediagate.Media, whole bool, held Filtered) {
+	if out := held.refusal(client); len(media) == 0 && out != nil {
+		report.State, report.Outcome = mediagate.JobFailed, out
+		return
 	}
-	if (held.Count == "" || held.Count == "0") && len(held.Reasons) == 0 {
-		return &mediagate.Outcome{Failure: &mediagate.Failure{
-			Code: mediagate.CodeGenerationFailed, Message: "the vendor made no video", Retryable: true,
-		}}
+	report.Offer(&mediagate.Outcome{Media: media}, whole)
+}
+
+// refusal is the outcome of an operation of which videos were held back; nil
+// where none were.
+func (f Filtered) refusal(client *vendorhttp.Client) *mediagate.Outcome {
+	if (f.Count == "" || f.Count == "0") && len(f.Reasons) == 0 {
+		return nil
 	}
 	out := &mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}}
-	for _, reason := range held.Reasons {
+	for _, reason := range f.Reasons {
 		text := client.Clean(string(reason))
 		if shown := vendorhttp.English(text); shown != "" {
 			out.Failure.Message = shown

@@ -80,8 +80,8 @@ var states = map[string]mediagate.JobState{
 	"failed":     mediagate.JobFailed,
 }
 
-// report translates a job. An answer about another job, or a success without
-// a file, is against the vendor's own protocol: asked again, it may be right.
+// report translates a job. An answer about another job is against the vendor's
+// own protocol: asked again, it may be right.
 func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error) {
 	report, err := reportOf(ref, t.TaskID.ID(), string(t.Info.ExternalID))
 	if err != nil {
@@ -90,10 +90,7 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 	report.State, report.Word = a.http.State(states, t.Status)
 	switch report.State {
 	case mediagate.JobSucceeded:
-		report.Outcome = success(t, placeOf(ref.State).marked)
-		if len(report.Outcome.Media) == 0 {
-			return mediagate.Report{}, strange("a job that succeeded names no file")
-		}
+		report.Offer(success(t, placeOf(ref.State).marked))
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(string(t.StatusText))
 		report.Outcome.VendorCharge = mediagate.ChargedBy(t.Units.Decimal(), chargeUnit)
@@ -118,10 +115,12 @@ func reportOf(ref mediagate.JobRef, id, external string) (mediagate.Report, erro
 	return mediagate.Report{Ref: ref, Percent: -1, Named: named}, nil
 }
 
-func success(t task, watermarked bool) *mediagate.Outcome {
-	out := &mediagate.Outcome{Succeeded: true, VendorCharge: mediagate.ChargedBy(t.Units.Decimal(), chargeUnit)}
+// success is the outcome of a job by its files, and whether each of them has its
+// link.
+func success(t task, watermarked bool) (out *mediagate.Outcome, whole bool) {
+	out, whole = &mediagate.Outcome{VendorCharge: mediagate.ChargedBy(t.Units.Decimal(), chargeUnit)}, true
 	stated := true
-	for _, v := range t.Result.Videos {
+	for i, v := range t.Result.Videos {
 		link := v.URL.Link()
 		// The vendor makes the marked file only on demand. Without one the
 		// plain link is all there is.
@@ -129,17 +128,18 @@ func success(t task, watermarked bool) *mediagate.Outcome {
 			link = marked
 		}
 		if link == "" {
+			whole = false
 			continue
 		}
 		seconds := v.Duration.Seconds()
 		stated = stated && seconds > 0
 		out.Seconds += seconds
-		out.Media = append(out.Media, mediagate.Media{URL: link, MimeType: "video/mp4", Duration: seconds})
+		out.Media = append(out.Media, mediagate.Media{URL: link, Index: i, MimeType: "video/mp4", Duration: seconds})
 	}
 	if !stated {
 		out.Seconds = 0 // unknown of one is unknown of all
 	}
-	return out
+	return out, whole
 }
 
 func strange(what string) error {

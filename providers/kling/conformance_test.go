@@ -183,8 +183,16 @@ func suite() providertest.Suite {
 		},
 		PollRows: pollRows(),
 		Lies: map[string]providertest.Reply{
-			"another external id":      task("999", "task_other", `,"task_status":"processing"`),
-			"no id":                    task("", externalID, `,"task_status":"succeed"`+files),
+			"another external id": task("999", "task_other", `,"task_status":"processing"`),
+			"no id":               task("", externalID, `,"task_status":"succeed"`+files),
+		},
+		Partial: map[string]providertest.Partial{
+			"one of two without a link": {
+				Reply: task(jobID, externalID, `,"task_status":"succeed","task_result":{"videos":[{"url":null},{"url":"https://cdn.example.com/2.mp4"}]}`),
+				Media: []mediagate.Media{{URL: "https://cdn.example.com/2.mp4", Index: 1, MimeType: "video/mp4"}},
+			},
+		},
+		Bare: map[string]providertest.Reply{
 			"success without result":   task(jobID, externalID, `,"task_status":"succeed"`),
 			"success without files":    task(jobID, externalID, `,"task_status":"succeed","task_result":{"videos":[]}`),
 			"success without links":    task(jobID, externalID, `,"task_status":"succeed","task_result":{"videos":[{"url":"","duration":"5"}]}`),

@@ -205,9 +205,9 @@ func TestResultFiles(t *testing.T) {
 		"duration as a number":     {`[{"url":"` + plain + `","duration":5.041}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4", Duration: 5.041}}, 5.041},
 		"duration unknown":         {`[{"url":"` + plain + `"}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4"}}, 0},
 		"duration negative":        {`[{"url":"` + plain + `","duration":"-5"}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4"}}, 0},
-		"one duration of two":      {`[{"url":"` + plain + `","duration":"5"},{"url":"` + marked + `"}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4", Duration: 5}, {URL: marked, MimeType: "video/mp4"}}, 0},
-		"two durations":            {`[{"url":"` + plain + `","duration":"5"},{"url":"` + marked + `","duration":"3"}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4", Duration: 5}, {URL: marked, MimeType: "video/mp4", Duration: 3}}, 8},
-		"one without link skipped": {`[{"duration":"5"},{"url":"` + plain + `","duration":"3"}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4", Duration: 3}}, 3},
+		"one duration of two":      {`[{"url":"` + plain + `","duration":"5"},{"url":"` + marked + `"}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4", Duration: 5}, {URL: marked, Index: 1, MimeType: "video/mp4"}}, 0},
+		"two durations":            {`[{"url":"` + plain + `","duration":"5"},{"url":"` + marked + `","duration":"3"}]`, false, []mediagate.Media{{URL: plain, MimeType: "video/mp4", Duration: 5}, {URL: marked, Index: 1, MimeType: "video/mp4", Duration: 3}}, 8},
+		"one without link skipped": {`[{"duration":"5"},{"url":"` + plain + `","duration":"3"}]`, false, []mediagate.Media{{URL: plain, Index: 1, MimeType: "video/mp4", Duration: 3}}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -152,10 +152,7 @@ func (a *Adapter) newerReport(ref mediagate.JobRef, t newerTask) (mediagate.Repo
 				files.Result.Videos = append(files.Result.Videos, out.video)
 			}
 		}
-		report.Outcome = success(files, placeOf(ref.State).marked)
-		if len(report.Outcome.Media) == 0 {
-			return mediagate.Report{}, strange("a job that succeeded names no file")
-		}
+		report.Offer(success(files, placeOf(ref.State).marked))
 		report.Outcome.VendorCharge = t.charged()
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(string(t.Message))

@@ -72,15 +72,23 @@ func newerSuite() providertest.Suite {
 		return newerList(newerJob(jobID, externalID, `,"status":"succeeded"`+rest))
 	}
 	s.Lies = map[string]providertest.Reply{
-		"another job":              newerList(newerJob("999", "task_other", `,"status":"processing"`)),
-		"no id":                    newerList(newerJob("", externalID, `,"status":"succeeded"`+outputs)),
-		"the job twice":            newerList(newerJob(jobID, externalID, ""), newerJob(jobID, externalID, "")),
+		"another job":          newerList(newerJob("999", "task_other", `,"status":"processing"`)),
+		"no id":                newerList(newerJob("", externalID, `,"status":"succeeded"`+outputs)),
+		"the job twice":        newerList(newerJob(jobID, externalID, ""), newerJob(jobID, externalID, "")),
+		"a job that is a text": newerList(`"soon"`),
+	}
+	s.Bare = map[string]providertest.Reply{
 		"success without outputs":  succeeded(""),
 		"success without a video":  succeeded(`,"outputs":[{"type":"image","url":"https://cdn.example.com/1.png"}]`),
 		"success without links":    succeeded(`,"outputs":[{"type":"video","url":""}]`),
 		"success with a file link": succeeded(`,"outputs":[{"type":"video","url":"file:///etc/passwd"}]`),
 		"success of odd types":     succeeded(`,"outputs":{"type":"video"}`),
-		"a job that is a text":     newerList(`"soon"`),
+	}
+	s.Partial = map[string]providertest.Partial{
+		"one of two without a link": {
+			Reply: succeeded(`,"outputs":[{"type":"video","url":""},{"type":"image"},{"type":"video","url":"https://cdn.example.com/2.mp4"}]`),
+			Media: []mediagate.Media{{URL: "https://cdn.example.com/2.mp4", Index: 1, MimeType: "video/mp4"}},
+		},
 	}
 	s.Together = func(ids []string) string { return "GET /tasks?task_ids=" + strings.Join(ids, ",") }
 	s.Batch = func(ids, words []string) providertest.Reply {

@@ -190,8 +190,8 @@ var states = map[string]mediagate.JobState{
 	"CANCEL":      mediagate.JobFailed,
 }
 
-// report translates a job. An answer about another job, or a success without a
-// picture, is against the proxy's own protocol: asked again, it may be right.
+// report translates a job. An answer about another job is against the proxy's
+// own protocol: asked again, it may be right.
 func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error) {
 	if t.ID.ID() != ref.JobID {
 		return mediagate.Report{}, strange("the answer is about another job")
@@ -201,16 +201,12 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 		state = mediagate.JobQueued // it was told; the word stays until its turn has come
 	}
 	report := mediagate.Report{Ref: ref, State: state, Word: word, Percent: percent(t.Progress), Named: true}
-	var err error
 	switch state {
 	case mediagate.JobSucceeded:
-		report.Outcome, err = a.success(ref, t)
+		report.Offer(a.success(ref, t))
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(t)
 	default: // still under way
-	}
-	if err != nil {
-		return mediagate.Report{}, err
 	}
 	return report, nil
 }
@@ -224,21 +220,17 @@ func percent(progress vendorhttp.Text) int {
 	return min(n, 99)
 }
 
-func (a *Adapter) success(ref mediagate.JobRef, t task) (*mediagate.Outcome, error) {
-	out := &mediagate.Outcome{Succeeded: true, Made: &mediagate.Made{Buttons: t.buttons()}}
+// success is the outcome of a job by its pictures or texts, and whether each
+// picture that it lists has its link.
+func (a *Adapter) success(ref mediagate.JobRef, t task) (out *mediagate.Outcome, whole bool) {
+	out = &mediagate.Outcome{Made: &mediagate.Made{Buttons: t.buttons()}}
 	if ref.Operation == opDescribe || t.Action == "DESCRIBE" {
 		// Its picture is the client's own.
 		out.Made.Descriptions = descriptions(t)
-		if len(out.Made.Descriptions) == 0 {
-			return nil, strange("a job that succeeded describes nothing")
-		}
-		return out, nil
+		return out, true
 	}
 	out.Made.Prompt = t.prompt()
-	out.Media = t.media()
-	if len(out.Media) == 0 {
-		return nil, strange("a job that succeeded names no picture")
-	}
+	out.Media, whole = t.media()
 	if a.dialect == dialectNovicezk && t.four() {
 		id := t.Properties.MessageHash.ID()
 		if id == "" {
@@ -246,7 +238,7 @@ func (a *Adapter) success(ref mediagate.JobRef, t task) (*mediagate.Outcome, err
 		}
 		out.Made.Buttons = classicButtons(id)
 	}
-	return out, nil
+	return out, whole
 }
 
 // upload is a link to an image of the request, where the vendor keeps it.
@@ -264,32 +256,29 @@ func (t task) prompt() string {
 }
 
 // media are a grid with its four pictures, where the proxy has cut them, or the
-// one picture.
-func (t task) media() []mediagate.Media {
-	whole := t.ImageURL.Link()
+// one picture. Where some of the four have no link, and there is a grid, all four
+// are cut out of that. whole is false where a picture is missing.
+func (t task) media() (out []mediagate.Media, whole bool) {
+	image := t.ImageURL.Link()
 	var single []mediagate.Media
 	for i, p := range t.ImageURLs {
 		if link := p.URL.Link(); link != "" {
 			single = append(single, mediagate.Media{URL: link, Index: i})
 		}
 	}
-	if t.four() {
-		var out []mediagate.Media
-		if whole != "" {
-			out = append(out, mediagate.Media{URL: whole, Role: mediagate.RoleGrid})
-		}
-		if len(single) == 4 {
-			out = append(out, single...)
-		}
-		return out
-	}
-	switch {
-	case whole != "":
-		return []mediagate.Media{{URL: whole}}
+	switch four := t.four(); {
+	case four && image != "" && len(single) == 4:
+		return append([]mediagate.Media{{URL: image, Role: mediagate.RoleGrid}}, single...), true
+	case four && image != "":
+		return []mediagate.Media{{URL: image, Role: mediagate.RoleGrid}}, true
+	case four:
+		return single, len(single) == 4
+	case image != "":
+		return []mediagate.Media{{URL: image}}, true
 	case len(single) > 0:
-		return []mediagate.Media{{URL: single[0].URL}}
+		return []mediagate.Media{{URL: single[0].URL}}, true
 	default:
-		return nil
+		return nil, false
 	}
 }
 

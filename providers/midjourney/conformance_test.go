@@ -224,8 +224,16 @@ func suite() providertest.Suite {
 			"403 of something": row(mediagate.KindTransient, plain(403, "<html>")),
 		}),
 		Lies: map[string]providertest.Reply{
-			"another job":        plain(200, job("1", "SUCCESS", finished)),
-			"no id":              plain(200, job("", "SUCCESS", finished)),
+			"another job": plain(200, job("1", "SUCCESS", finished)),
+			"no id":       plain(200, job("", "SUCCESS", finished)),
+		},
+		Partial: map[string]providertest.Partial{
+			"three of four": {
+				Reply: plain(200, job(jobID, "SUCCESS", `,"imageUrl":null,"imageUrls":[{"url":"https://cdn.example.com/1.png"},{"url":null},{"url":"https://cdn.example.com/3.png"},{"url":"https://cdn.example.com/4.png"}]`)),
+				Media: []mediagate.Media{{URL: "https://cdn.example.com/1.png"}, {URL: "https://cdn.example.com/3.png", Index: 2}, {URL: "https://cdn.example.com/4.png", Index: 3}},
+			},
+		},
+		Bare: map[string]providertest.Reply{
 			"no picture":         plain(200, job(jobID, "SUCCESS", `,"progress":"100%"`)),
 			"a picture no link":  plain(200, job(jobID, "SUCCESS", `,"imageUrl":"soon"`)),
 			"a file as picture":  plain(200, job(jobID, "SUCCESS", `,"imageUrl":"file:///etc/passwd"`)),

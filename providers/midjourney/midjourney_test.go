@@ -265,9 +265,9 @@ func TestDescriptions(t *testing.T) {
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
 		vendor := providertest.NewVendor(t, plain(200, fmt.Sprintf(`{"id":%q,"action":"DESCRIBE","status":"SUCCESS","prompt":"1. \n"}`, jobID)))
-		_, err := open(t, "trueai", vendor.URL).Poll(t.Context(), mediagate.JobRef{JobID: jobID, Operation: "describe"})
-		if !mediagate.Is(err, mediagate.KindTransient) {
-			t.Error(err)
+		report, err := open(t, "trueai", vendor.URL).Poll(t.Context(), mediagate.JobRef{JobID: jobID, Operation: "describe"})
+		if err != nil || !report.Incomplete || report.Outcome == nil || report.Outcome.Succeeded {
+			t.Errorf("%+v, %v", report, err)
 		}
 	})
 }

@@ -132,7 +132,9 @@ func firstSuite() providertest.Suite {
 		Lies: map[string]providertest.Reply{
 			"another job": base(0, "success", `"task_id":"1","status":"Success","file_id":"2",`),
 			"no id":       base(0, "success", `"status":"Success","file_id":"2",`),
-			"no file":     base(0, "success", fmt.Sprintf(`"task_id":%q,"status":"Success",`, jobID)),
+		},
+		Bare: map[string]providertest.Reply{
+			"no file": base(0, "success", fmt.Sprintf(`"task_id":%q,"status":"Success",`, jobID)),
 		},
 	}
 }
@@ -213,8 +215,10 @@ func secondSuite() providertest.Suite {
 			"new type":             row(mediagate.KindTransient, refusal(409, "novel_error", "new")),
 		}),
 		Lies: map[string]providertest.Reply{
-			"another job":       job("1", "succeeded", file),
-			"no id":             job("", "succeeded", file),
+			"another job": job("1", "succeeded", file),
+			"no id":       job("", "succeeded", file),
+		},
+		Bare: map[string]providertest.Reply{
 			"no file":           job(jobID, "succeeded", ""),
 			"a file of no link": job(jobID, "succeeded", `,"content":{"url":"soon"}`),
 		},

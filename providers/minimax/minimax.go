@@ -129,7 +129,10 @@ func (a *Adapter) pollFirst(ctx context.Context, ref mediagate.JobRef) (mediagat
 	}
 	switch report.State {
 	case mediagate.JobSucceeded:
-		report.Outcome, err = a.file(ctx, job.FileID.ID())
+		var out *mediagate.Outcome
+		if out, err = a.file(ctx, job.FileID.ID()); err == nil {
+			report.Offer(out, true)
+		}
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(string(job.Base.Code), string(job.Base.Text))
 	default: // still under way
@@ -137,11 +140,13 @@ func (a *Adapter) pollFirst(ctx context.Context, ref mediagate.JobRef) (mediagat
 	return report, err
 }
 
-// file asks for the link of a finished job's file. The link works for an hour
-// or for nine, by different pages of the vendor's; a poll gives a new one.
+// file is the outcome of a finished job by its file, for whose link it asks. The
+// link works for an hour or for nine, by different pages of the vendor's; a poll
+// gives a new one.
 func (a *Adapter) file(ctx context.Context, id string) (*mediagate.Outcome, error) {
+	out := &mediagate.Outcome{}
 	if id == "" {
-		return nil, strange("a job that succeeded names no file")
+		return out, nil
 	}
 	answer, err := a.read(ctx, filePath+"?file_id="+url.QueryEscape(id))
 	if err != nil {
@@ -151,11 +156,13 @@ func (a *Adapter) file(ctx context.Context, id string) (*mediagate.Outcome, erro
 	if err := a.readError(answer, found, own); err != nil {
 		return nil, err
 	}
-	link := found.File.URL.Link()
-	if link == "" || found.File.ID.ID() != id {
-		return nil, strange("the answer does not lead to the job's file")
+	if found.File.ID.ID() != id {
+		return nil, strange("the answer is about another file")
 	}
-	return &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: link, MimeType: "video/mp4"}}}, nil
+	if link := found.File.URL.Link(); link != "" {
+		out.Media = []mediagate.Media{{URL: link, MimeType: "video/mp4"}}
+	}
+	return out, nil
 }
 
 func (a *Adapter) pollSecond(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
@@ -174,15 +181,12 @@ func (a *Adapter) pollSecond(ctx context.Context, ref mediagate.JobRef) (mediaga
 	}
 	switch report.State {
 	case mediagate.JobSucceeded:
-		link := job.Content.URL.Link()
-		if link == "" {
-			return mediagate.Report{}, strange("a job that succeeded names no file")
-		}
 		seconds := job.Usage.Output.Seconds()
-		report.Outcome = &mediagate.Outcome{
-			Succeeded: true, Seconds: seconds, VendorCharge: mediagate.ChargedBy(job.Usage.Total.Decimal(), chargeUnit),
-			Media: []mediagate.Media{{URL: link, MimeType: "video/mp4", Duration: seconds}},
+		out := &mediagate.Outcome{Seconds: seconds, VendorCharge: mediagate.ChargedBy(job.Usage.Total.Decimal(), chargeUnit)}
+		if link := job.Content.URL.Link(); link != "" {
+			out.Media = []mediagate.Media{{URL: link, MimeType: "video/mp4", Duration: seconds}}
 		}
+		report.Offer(out, true)
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(codeOf(job.Error.Code, job.Error.Message), string(job.Error.Message))
 	default: // still under way

@@ -127,9 +127,8 @@ var states = map[string]mediagate.JobState{
 	"failed":    mediagate.JobFailed,
 }
 
-// report translates the answer to a query, or judges why it tells of no job. A
-// success without a file is against the vendor's own protocol: asked again, it
-// may be right. No answer names the job.
+// report translates the answer to a query, or judges why it tells of no job. No
+// answer names the job.
 func (a *Adapter) report(ref mediagate.JobRef, answer vendorhttp.Answer, r reply, own bool) (mediagate.Report, error) {
 	report := mediagate.Report{Ref: ref, Percent: -1}
 	status := r.status(answer)
@@ -152,15 +151,20 @@ func (a *Adapter) report(ref mediagate.JobRef, answer vendorhttp.Answer, r reply
 			known.Kind == mediagate.KindThrottled {
 			v = known
 		}
-	case status == http.StatusOK && r.Code == success && len(r.Data) > 0:
-		return a.songs(report, r)
+	case status == http.StatusOK && r.Code == success && r.Data != nil:
+		return a.songs(report, r), nil
 	}
 	return mediagate.Report{}, a.refuse(v, answer, r)
 }
 
 // songs completes the report on a job by its songs. It goes on as long as one of
 // them does, and has failed when all were lost.
-func (a *Adapter) songs(report mediagate.Report, r reply) (mediagate.Report, error) {
+func (a *Adapter) songs(report mediagate.Report, r reply) mediagate.Report {
+	if len(r.Data) == 0 {
+		report.State = mediagate.JobSucceeded
+		report.Offer(made(nil))
+		return report
+	}
 	var word vendorhttp.Text
 	rank := map[mediagate.JobState]int{
 		mediagate.JobFailed: 1, mediagate.JobSucceeded: 2, mediagate.JobQueued: 3, mediagate.JobRunning: 4, mediagate.JobUnknown: 5,
@@ -171,37 +175,33 @@ func (a *Adapter) songs(report mediagate.Report, r reply) (mediagate.Report, err
 		}
 	}
 	_, report.Word = a.HTTP.State(states, word)
-	var err error
 	switch report.State {
 	case mediagate.JobSucceeded:
-		report.Outcome, err = made(r.Data)
+		report.Offer(made(r.Data))
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(string(r.Data[0].Message))
 	default: // still under way
 	}
-	if err != nil {
-		return mediagate.Report{}, err
-	}
-	return report, nil
+	return report
 }
 
-// made is the outcome of a job whose songs have come to their ends. Those that
-// were lost are left out: at least one is there.
-func made(clips []clip) (*mediagate.Outcome, error) {
-	out := &mediagate.Outcome{Succeeded: true, Made: &mediagate.Made{}}
-	for _, c := range clips {
-		if states[string(c.State)] == mediagate.JobFailed {
-			continue
-		}
+// made is the outcome of a job whose songs have come to their ends, and whether
+// each has its file. Those that were lost have none.
+func made(clips []clip) (out *mediagate.Outcome, whole bool) {
+	out, whole = &mediagate.Outcome{Made: &mediagate.Made{}}, true
+	for i, c := range clips {
 		id, link, seconds := c.ID.ID(), c.Audio.Link(), c.Duration.Seconds()
-		if id == "" || link == "" {
-			return nil, mediagate.Errorf(mediagate.KindTransient, "a song has no id or no file")
-		}
-		i := len(out.Made.Clips)
 		out.Made.Clips = append(out.Made.Clips, mediagate.Clip{
 			ID: id, Title: string(c.Title), Lyrics: string(c.Lyrics), Tags: string(c.Tags), CreatedAt: c.CreatedAt.Moment(),
 			Seconds: seconds, State: string(c.State),
 		})
+		if states[string(c.State)] == mediagate.JobFailed {
+			continue
+		}
+		whole = whole && id != "" && link != ""
+		if link == "" {
+			continue
+		}
 		out.Media = append(out.Media, mediagate.Media{URL: link, Index: i, Duration: seconds})
 		if cover := c.Image.Link(); cover != "" {
 			out.Media = append(out.Media, mediagate.Media{URL: cover, Role: mediagate.RoleCover, Index: i})
@@ -210,7 +210,7 @@ func made(clips []clip) (*mediagate.Outcome, error) {
 			out.Media = append(out.Media, mediagate.Media{URL: film, Role: mediagate.RoleFilm, Index: i, MimeType: "video/mp4"})
 		}
 	}
-	return out, nil
+	return out, whole
 }
 
 // failed is the outcome of a failed job, whose words may say that its content was

@@ -72,6 +72,9 @@ func (s Suite) answers() []Reply {
 		for _, name := range slices.Sorted(maps.Keys(s.Lies)) {
 			list = append(list, s.Lies[name])
 		}
+		for _, name := range slices.Sorted(maps.Keys(s.Bare)) {
+			list = append(list, s.Bare[name])
+		}
 	}
 	const most = 64 << 10 // of a seed
 	return slices.DeleteFunc(list, func(r Reply) bool { return r.Fault != NoFault || r.Echo != nil || len(r.Body) > most })

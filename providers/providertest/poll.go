@@ -47,6 +47,43 @@ func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
 			s.unclear(t, ref, do, reply)
 		})
 	}
+	for name, reply := range s.Bare {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vendor := s.Vendor(t, reply)
+			got, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.State != mediagate.JobSucceeded || !got.Incomplete || got.Outcome == nil {
+				t.Fatalf("a success without media is %+v", got)
+			}
+			if f := got.Outcome.Failure; got.Outcome.Succeeded || f == nil || f.Code != mediagate.CodeResultUnavailable {
+				t.Errorf("its outcome is %+v, want a failure with result_unavailable", got.Outcome)
+			}
+		})
+	}
+	for name, partial := range s.Partial {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vendor := s.Vendor(t, partial.Reply)
+			got, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.State != mediagate.JobSucceeded || !got.Incomplete || got.Outcome == nil || !got.Outcome.Succeeded {
+				t.Fatalf("a success without some of its media is %+v", got)
+			}
+			diff(t, "media", partial.Media, got.Outcome.Media)
+			var clips []string
+			if got.Outcome.Made != nil {
+				for _, clip := range got.Outcome.Made.Clips {
+					clips = append(clips, clip.ID)
+				}
+			}
+			diff(t, "clips", partial.Clips, clips)
+		})
+	}
 	t.Run("failure repeats secrets", func(t *testing.T) {
 		t.Parallel()
 		vendor := s.Vendor(t, Reply{Echo: func(r Request) string { return s.Failed(s.leak(r)).Body }})
@@ -112,6 +149,8 @@ func (s Suite) report(t *testing.T, ref mediagate.JobRef, do ask, word string, w
 	}
 	ended := want == mediagate.JobSucceeded || want == mediagate.JobFailed
 	switch {
+	case got.Incomplete:
+		t.Errorf("the report is incomplete: %+v", got)
 	case ended != (got.Outcome != nil):
 		t.Errorf("outcome = %+v in state %q", got.Outcome, want)
 	case !ended:

@@ -48,9 +48,14 @@ type Suite struct {
 	Words    map[string]mediagate.JobState
 	Failed   func(text string) Reply // the answer about a failed job, with this text
 	PollRows map[string]Row          // by the name of a strange reply: what it means to this vendor
-	// Lies are answers to Poll and Find against the vendor's own protocol:
-	// another job's, a success without a file.
+	// Lies are answers to Poll and Find against the vendor's own protocol, such as
+	// another job's.
 	Lies map[string]Reply
+	// Bare are answers about Ref's job that it succeeded, and that name no media.
+	Bare map[string]Reply
+	// Partial are answers about Ref's job that it succeeded, which leave out the media
+	// of some pieces, with the media that they name.
+	Partial map[string]Partial
 
 	// Of operations that can be cancelled.
 	Stop       string // the call that stops Ref's job, as Request.String writes it
@@ -78,6 +83,13 @@ type Suite struct {
 type Exchange struct {
 	Route string // as "GET /v1/files/{id}", with Prefix
 	Reply Reply
+}
+
+// Partial is an answer that names some of a job's media, and those.
+type Partial struct {
+	Reply Reply
+	Media []mediagate.Media
+	Clips []string // the ids of the songs that are listed
 }
 
 // Row is one answer and what an adapter makes of it.

@@ -156,8 +156,8 @@ var states = map[string]mediagate.JobState{
 // stages are how far a job is, in percent.
 var stages = map[string]int{"TEXT_SUCCESS": 33, "FIRST_SUCCESS": 66}
 
-// report translates a job. An answer about another job, or a success without a
-// file, is against the vendor's own protocol: asked again, it may be right.
+// report translates a job. An answer about another job is against the vendor's
+// own protocol: asked again, it may be right.
 func (a *Adapter) report(ref mediagate.JobRef, job record) (mediagate.Report, error) {
 	switch job.TaskID.ID() {
 	case "":
@@ -175,32 +175,31 @@ func (a *Adapter) report(ref mediagate.JobRef, job record) (mediagate.Report, er
 	if percent, ok := stages[text]; ok {
 		report.Percent = percent
 	}
-	var err error
 	switch state {
 	case mediagate.JobSucceeded:
-		report.Outcome, err = outcome(ref, job.Response)
-		if err != nil && text == undelivered {
+		out, whole := outcome(ref, job.Response)
+		if len(out.Media) == 0 && text == undelivered {
 			// A callback of an earlier stage may have failed: the songs may still
 			// come, unless there is an error and none of them.
-			report.State, err = mediagate.JobRunning, nil
+			report.State = mediagate.JobRunning
 			begun := job.Response != nil && len(job.Response.Songs) > 0
 			if !begun && (job.ErrorCode != "" || job.ErrorMessage != "") {
 				report.State, report.Outcome = mediagate.JobFailed, a.failed(job, text)
 			}
+			return report, nil
 		}
+		report.Offer(out, whole)
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(job, text)
 	default: // still under way
 	}
-	if err != nil {
-		return mediagate.Report{}, err
-	}
 	return report, nil
 }
 
-// outcome is that of a job that has succeeded.
-func outcome(ref mediagate.JobRef, r *response) (*mediagate.Outcome, error) {
-	out := &mediagate.Outcome{Succeeded: true, Made: &mediagate.Made{}}
+// outcome is that of a job that has succeeded, and whether each of its songs has
+// its file.
+func outcome(ref mediagate.JobRef, r *response) (out *mediagate.Outcome, whole bool) {
+	out, whole = &mediagate.Outcome{Made: &mediagate.Made{}}, true
 	switch {
 	case r == nil:
 	case ref.Operation == opStems:
@@ -208,24 +207,21 @@ func outcome(ref mediagate.JobRef, r *response) (*mediagate.Outcome, error) {
 		out.Media = r.media()
 	default:
 		for i, s := range r.Songs {
-			id, link := s.ID.ID(), s.Audio.Link()
-			if id == "" || link == "" {
-				return nil, strange("a song has no id or no file")
-			}
-			seconds := s.Duration.Seconds()
+			id, link, seconds := s.ID.ID(), s.Audio.Link(), s.Duration.Seconds()
 			out.Made.Clips = append(out.Made.Clips, mediagate.Clip{
 				ID: id, Title: string(s.Title), Lyrics: string(s.Prompt), Tags: string(s.Tags), CreatedAt: s.CreateTime.Moment(), Seconds: seconds,
 			})
+			whole = whole && id != "" && link != ""
+			if link == "" {
+				continue
+			}
 			out.Media = append(out.Media, mediagate.Media{URL: link, Index: i, Duration: seconds})
 			if cover := s.Image.Link(); cover != "" {
 				out.Media = append(out.Media, mediagate.Media{URL: cover, Role: mediagate.RoleCover, Index: i})
 			}
 		}
 	}
-	if len(out.Media) == 0 {
-		return nil, strange("a job that succeeded names no file")
-	}
-	return out, nil
+	return out, whole
 }
 
 // media are the tracks that there are, named by what is in them.

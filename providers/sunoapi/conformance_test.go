@@ -161,7 +161,19 @@ func suite() providertest.Suite {
 			"no data":           row(mediagate.KindTransient, plain(200, `{"code":200,"data":null}`)),
 		}),
 		Lies: map[string]providertest.Reply{
-			"another job":         record("1", songs(song(songID, ""))+`,"status":"SUCCESS"`),
+			"another job": record("1", songs(song(songID, ""))+`,"status":"SUCCESS"`),
+		},
+		Partial: map[string]providertest.Partial{
+			"a song without a file": {
+				Reply: record(jobID, songs(`{"id":"1","audioUrl":null}`, `{"id":"2","audioUrl":"https://cdn.example.com/2.mp3"}`)+`,"status":"SUCCESS"`),
+				Media: []mediagate.Media{{URL: "https://cdn.example.com/2.mp3", Index: 1}}, Clips: []string{"1", "2"},
+			},
+			"a song that did not come with its callback": {
+				Reply: record(jobID, songs(`{"id":"1","audioUrl":"https://cdn.example.com/1.mp3"}`, `{"id":"2","audioUrl":""}`)+`,"status":"CALLBACK_EXCEPTION"`),
+				Media: []mediagate.Media{{URL: "https://cdn.example.com/1.mp3"}}, Clips: []string{"1", "2"},
+			},
+		},
+		Bare: map[string]providertest.Reply{
 			"no songs":            record(jobID, songs()+`,"status":"SUCCESS"`),
 			"no response":         record(jobID, `,"status":"SUCCESS"`),
 			"a preview alone":     record(jobID, songs(`{"id":"1","audioUrl":"","streamAudioUrl":"https://cdn.example.com/stream"}`)+`,"status":"SUCCESS"`),

@@ -143,8 +143,16 @@ func suite() providertest.Suite {
 			"INTERNAL":            row(mediagate.KindTransient, refusal(500, "INTERNAL", "oops")),
 		},
 		Lies: map[string]providertest.Reply{
-			"another job's":  {Body: `{"name":"` + owner + `/operations/b2","done":false}`},
-			"no name":        {Body: `{"done":true}`},
+			"another job's": {Body: `{"name":"` + owner + `/operations/b2","done":false}`},
+			"no name":       {Body: `{"done":true}`},
+		},
+		Partial: map[string]providertest.Partial{
+			"one of two without a link": {
+				Reply: operation(made("", public+filePath)),
+				Media: []mediagate.Media{{Ref: filePath, Index: 1, MimeType: "video/mp4"}},
+			},
+		},
+		Bare: map[string]providertest.Reply{
 			"done without":   operation(`,"done":true`),
 			"no link":        operation(made("")),
 			"a link of none": operation(made("gs://bucket/a.mp4")),

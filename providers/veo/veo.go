@@ -163,18 +163,15 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 		made = result{}
 	}
 	var media []mediagate.Media
-	for _, s := range made.Response.Samples {
-		if m, ok := a.media(s.Video.URI); ok {
-			m.Index = len(media)
+	whole := true
+	for i, s := range made.Response.Samples {
+		m, ok := a.media(s.Video.URI)
+		if whole = whole && ok; ok {
+			m.Index = i
 			media = append(media, m)
 		}
 	}
-	if len(media) == 0 && len(made.Response.Samples) > 0 {
-		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "a job that succeeded leads to no file")
-	}
-	if report.Outcome = googleapi.VideoOutcome(a.HTTP, media, made.Response.Filtered); !report.Outcome.Succeeded {
-		report.State = mediagate.JobFailed
-	}
+	googleapi.OfferVideos(a.HTTP, &report, media, whole, made.Response.Filtered)
 	return report, nil
 }
 

@@ -184,8 +184,16 @@ func suite() providertest.Suite {
 			"HTML 404":            row(mediagate.KindTransient, providertest.Reply{Status: 404, Body: "<html>"}),
 		},
 		Lies: map[string]providertest.Reply{
-			"another job's":   {Body: `{"name":"` + owner + `/operations/b2","done":false}`},
-			"no name":         {Body: `{"done":true,"response":{"videos":[{"bytesBase64Encoded":"AAAA"}]}}`},
+			"another job's": {Body: `{"name":"` + owner + `/operations/b2","done":false}`},
+			"no name":       {Body: `{"done":true,"response":{"videos":[{"bytesBase64Encoded":"AAAA"}]}}`},
+		},
+		Partial: map[string]providertest.Partial{
+			"one of two without its bytes": {
+				Reply: operation(`,"done":true,"response":{"videos":[{"mimeType":"video/mp4"},{"bytesBase64Encoded":"AAAA"}]}`),
+				Media: []mediagate.Media{{Ref: "0", Index: 1, MimeType: "video/mp4"}},
+			},
+		},
+		Bare: map[string]providertest.Reply{
 			"done without":    operation(`,"done":true`),
 			"done with null":  operation(`,"done":true,"response":null`),
 			"a video of none": operation(`,"done":true,"response":{"videos":[{"mimeType":"video/mp4"}]}`),

@@ -48,12 +48,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if err != nil || report.State != mediagate.JobSucceeded {
 		return report, err
 	}
-	if report.Outcome, err = a.outcome(op, at.samples); err != nil {
-		return mediagate.Report{}, err
-	}
-	if !report.Outcome.Succeeded {
-		report.State = mediagate.JobFailed
-	}
+	a.offer(&report, op, at.samples)
 	return report, nil
 }
 
@@ -105,31 +100,28 @@ func complete(op googleapi.Operation, videos, samples int) bool {
 	return videos+max(0, held) >= samples
 }
 
-// outcome is the end of an operation that was done. More videos than were asked
-// for are nobody's: each costs the download of all before it.
-func (a *Adapter) outcome(op googleapi.Operation, samples int) (*mediagate.Outcome, error) {
+// offer completes the report on an operation that was done. More videos than were
+// asked for are nobody's: each costs the download of all before it.
+func (a *Adapter) offer(report *mediagate.Report, op googleapi.Operation, samples int) {
 	var made result
 	if err := (vendorhttp.Answer{Body: op.Response}).Decode(&made); err != nil {
 		made = result{}
 	}
 	var media []mediagate.Media
-	elsewhere := false
-	for _, v := range made.Videos {
+	whole, elsewhere := true, false
+	for i, v := range made.Videos {
 		if v.Bytes != "" && len(media) < samples {
-			media = append(media, mediagate.Media{Ref: string(v.Bytes), Index: len(media), MimeType: "video/mp4"})
+			media = append(media, mediagate.Media{Ref: string(v.Bytes), Index: i, MimeType: "video/mp4"})
 		}
-		elsewhere = elsewhere || v.GCS != ""
+		whole, elsewhere = whole && v.Bytes != "", elsewhere || v.GCS != ""
 	}
-	switch {
-	case len(media) > 0, len(made.Videos) == 0:
-		return googleapi.VideoOutcome(a.http, media, made.Filtered), nil
-	case elsewhere: // in a bucket of the account's, which nobody asked for
-		return &mediagate.Outcome{Failure: &mediagate.Failure{
+	if len(media) == 0 && elsewhere { // in a bucket of the account's, which nobody asked for
+		report.State, report.Outcome = mediagate.JobFailed, &mediagate.Outcome{Failure: &mediagate.Failure{
 			Code: mediagate.CodeResultUnavailable, Message: "the vendor stored the video where the gateway does not read",
-		}}, nil
-	default:
-		return nil, mediagate.Errorf(mediagate.KindTransient, "a job that succeeded has no file")
+		}}
+		return
 	}
+	googleapi.OfferVideos(a.http, report, media, whole, made.Filtered)
 }
 
 // Open asks for the operation again and reads up to the video that media names.

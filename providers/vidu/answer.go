@@ -48,8 +48,8 @@ var states = map[string]mediagate.JobState{
 	"failed":     mediagate.JobFailed,
 }
 
-// report translates a job. An answer about another job, or a success without a
-// file, is against the vendor's own protocol: asked again, it may be right.
+// report translates a job. An answer about another job is against the vendor's
+// own protocol: asked again, it may be right.
 func (a *Adapter) report(ref mediagate.JobRef, job reply) (mediagate.Report, error) {
 	named, err := job.names(ref)
 	if err != nil {
@@ -59,13 +59,10 @@ func (a *Adapter) report(ref mediagate.JobRef, job reply) (mediagate.Report, err
 	report := mediagate.Report{Ref: ref, State: state, Word: word, Percent: -1, Named: named}
 	switch state {
 	case mediagate.JobSucceeded:
-		report.Outcome, err = job.success(ref.State == marked)
+		report.Offer(job.success(ref.State == marked))
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(job)
 	default: // still under way
-	}
-	if err != nil {
-		return mediagate.Report{}, err
 	}
 	return report, nil
 }
@@ -85,22 +82,23 @@ func (r reply) names(ref mediagate.JobRef) (bool, error) {
 	}
 }
 
-func (r reply) success(wantsMark bool) (*mediagate.Outcome, error) {
-	out := &mediagate.Outcome{Succeeded: true, VendorCharge: mediagate.ChargedBy(r.Credits.Decimal(), chargeUnit)}
-	for _, c := range r.Creations {
+// success is the outcome of a job by its files, and whether each of them has its
+// link.
+func (r reply) success(wantsMark bool) (out *mediagate.Outcome, whole bool) {
+	out, whole = &mediagate.Outcome{VendorCharge: mediagate.ChargedBy(r.Credits.Decimal(), chargeUnit)}, true
+	for i, c := range r.Creations {
 		link := c.URL.Link()
 		// Without a marked copy the plain file is all there is.
 		if mark := c.Marked.Link(); wantsMark && mark != "" {
 			link = mark
 		}
-		if link != "" {
-			out.Media = append(out.Media, mediagate.Media{URL: link, Index: len(out.Media), MimeType: "video/mp4"})
+		if link == "" {
+			whole = false
+			continue
 		}
+		out.Media = append(out.Media, mediagate.Media{URL: link, Index: i, MimeType: "video/mp4"})
 	}
-	if len(out.Media) == 0 {
-		return nil, strange("a job that succeeded names no file")
-	}
-	return out, nil
+	return out, whole
 }
 
 // submitError judges the answer to a submission; nil means that it names a

@@ -193,10 +193,18 @@ func suite() providertest.Suite {
 		Lies: map[string]providertest.Reply{
 			"another job":        plain(200, `{"id":"1","state":"success","payload":"`+externalID+`"`+files+`}`),
 			"another's payload":  plain(200, `{"state":"success","payload":"task_2"`+files+`}`),
-			"no file":            job("success", `,"creations":[]`),
-			"no list of files":   job("success", ""),
-			"a file of no link":  job("success", `,"creations":[{"id":"1","url":"soon"}]`),
 			"neither id nor any": plain(200, `{"credits":1}`),
+		},
+		Partial: map[string]providertest.Partial{
+			"one of two without a link": {
+				Reply: job("success", `,"creations":[{"id":"1","url":""},{"id":"2","url":"https://cdn.example.com/2.mp4"}]`),
+				Media: []mediagate.Media{{URL: "https://cdn.example.com/2.mp4", Index: 1, MimeType: "video/mp4"}},
+			},
+		},
+		Bare: map[string]providertest.Reply{
+			"no file":           job("success", `,"creations":[]`),
+			"no list of files":  job("success", ""),
+			"a file of no link": job("success", `,"creations":[{"id":"1","url":"soon"}]`),
 		},
 		Stop:    "POST /ent/v2/tasks/" + jobID + "/cancel\n" + `{"id":"` + jobID + `"}`,
 		Stopped: plain(200, `{}`),
