@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/goccy/go-yaml"
 
@@ -31,8 +32,8 @@ type namedCheck struct {
 // which there are.
 type makeCheck func(args []byte, s *shape) (check, error)
 
-// namedChecks are what files may name under checks.
-func namedChecks() map[string]makeCheck {
+// namedChecks are what files may name under checks. Media URLs are judged by media.
+func namedChecks(media MediaURLCheck) map[string]makeCheck {
 	return map[string]makeCheck{
 		"shots":      shotsCheck,
 		"together":   togetherCheck,
@@ -43,16 +44,18 @@ func namedChecks() map[string]makeCheck {
 		"between":    betweenCheck,
 		"among":      amongCheck,
 		"ascending":  ascendingCheck,
+		"plain":      plainCheck,
+		"addresses":  func(args []byte, s *shape) (check, error) { return addressesCheck(args, s, media) },
 	}
 }
 
 // compileChecks builds a list of checks from the registry.
-func compileChecks(files []checkFile, s *shape) ([]namedCheck, []string) {
+func compileChecks(files []checkFile, s *shape, media MediaURLCheck) ([]namedCheck, []string) {
 	var (
 		checks   []namedCheck
 		problems []string
 	)
-	known := namedChecks()
+	known := namedChecks(media)
 	for _, f := range files {
 		build, ok := known[f.name]
 		if !ok {
@@ -341,6 +344,76 @@ func amongCheck(b []byte, s *shape) (check, error) {
 		text, ok := params[args.Field].(string)
 		if ok && !slices.Contains(args.Values, text) {
 			return mediagate.Invalid(args.Field, "%s %s", args.Field, words)
+		}
+		return nil
+	}, nil
+}
+
+// What a plain text must not hold. Vendors that read parameters in a text take
+// two hyphens for the beginning of one, and an em dash for two hyphens; what does
+// not show may stand between them. They also take other blanks for a space, and
+// make a job of each of the words in curly braces.
+var notPlain = []struct {
+	pattern *regexp.Regexp
+	words   string
+}{
+	{regexp.MustCompile(`(?:-\p{Cf}*-|—)[-—\p{Cf}]*[\p{L}\p{N}_]`), "must not hold -- or an em dash directly before a word: parameters have fields of their own"},
+	{regexp.MustCompile(`[{}]`), "must not hold a curly brace"},
+	{regexp.MustCompile(`[\t\v\f\r\x{1c}-\x{1f}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]\p{Pd}`), "must not hold whitespace other than space and newline before a dash"},
+}
+
+// plainCheck refuses in some texts what a vendor would not read as words.
+func plainCheck(b []byte, s *shape) (check, error) {
+	return textsCheck(b, s, func(text string) string {
+		for _, no := range notPlain {
+			if no.pattern.MatchString(text) {
+				return no.words
+			}
+		}
+		return ""
+	})
+}
+
+// address begins a URL within a text.
+var address = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://`)
+
+// addressesCheck judges the URLs within some texts like those of media, since the
+// vendor fetches them. Each ends at the next blank, and another one may begin within
+// it: readers of a text differ in where a URL ends.
+func addressesCheck(b []byte, s *shape, media MediaURLCheck) (check, error) {
+	return textsCheck(b, s, func(text string) string {
+		for _, at := range address.FindAllStringIndex(text, -1) {
+			url := text[at[0]:]
+			if end := strings.IndexFunc(url, unicode.IsSpace); end >= 0 {
+				url = url[:end]
+			}
+			url = strings.TrimRight(url, `.,;:!?"')]>`)
+			if err := media(url); err != nil {
+				return "has the URL " + mediagate.Quote(url) + ", which " + formatWords(formatMediaURL, err)
+			}
+		}
+		return ""
+	})
+}
+
+// textsCheck judges some texts, each in words that follow the field's name; none
+// for one that is good.
+func textsCheck(b []byte, s *shape, judge func(text string) string) (check, error) {
+	var args struct {
+		Fields names `yaml:"fields"`
+	}
+	if err := decodeArgs(b, &args, s, func() []string { return args.Fields }); err != nil {
+		return nil, err
+	}
+	if len(args.Fields) == 0 || slices.ContainsFunc(args.Fields, func(name string) bool { return !s.properties[name].is("string") }) {
+		return nil, fmt.Errorf("fields must be texts")
+	}
+	return func(params map[string]any) *mediagate.Error {
+		for _, name := range args.Fields {
+			text, _ := params[name].(string)
+			if words := judge(text); words != "" {
+				return mediagate.Invalid(name, "%s %s", name, words)
+			}
 		}
 		return nil
 	}, nil

@@ -1,7 +1,10 @@
 package catalog_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 
 	"github.com/mediagate/mediagate/catalog"
@@ -48,13 +51,63 @@ func addArt(suite map[string]map[string]fieldCase) {
 		"dimensions 1:1":    {`"dimensions":"1:1"`, "dimensions", "PORTRAIT, SQUARE or LANDSCAPE"},
 		"dimensions small":  {`"dimensions":"square"`, "dimensions", "PORTRAIT, SQUARE or LANDSCAPE"},
 	})
-	suite[artKey("/modal")] = joined(speedCases(), parentCases(), mediaCases("mask_url", func(v string) string { return `"mask_url":` + v }), map[string]fieldCase{
+	suite[artKey("/modal")] = joined(speedCases(), parentCases(), plainCases("prompt"), mediaCases("mask_url", func(v string) string { return `"mask_url":` + v }), map[string]fieldCase{
 		"everything":      {`"task_id":"t","prompt":"a","mask_url":"https://a.example.com/1","speed":"relax"`, "", ""},
 		"prompt empty":    {`"prompt":""`, "", ""},
 		"prompt a number": {`"prompt":1`, "prompt", "string"},
 		"prompt of 6000":  {`"prompt":` + quoted("語", 6000), "", ""},
 		"prompt of 6001":  {`"prompt":` + quoted("語", 6001), "prompt", "at most 6000 characters"},
 	})
+}
+
+// plainCases are of a text that the vendor must read as words alone, and whose
+// addresses are fetched.
+func plainCases(field string) map[string]fieldCase {
+	cases := map[string]fieldCase{}
+	for _, text := range []string{
+		"a well-known boat, 2-3 oars", "a boat - at sea", "a boat -- at sea", "a boat — at sea", "- a boat\n- a lake", "a boat -", "a–b", "1990–2000",
+		"a \u00a0boat", "\u3000a boat", "a boat\r\n- a lake", "hot:: dog", "a [boat] (red)", "https://example.com/boat.png a boat", "a boat, http://example.com:8080/b.png?x=1,",
+		"(see https://example.com/b.png)", "a boat: https://例え.jp/船.png", "http: // no address",
+	} {
+		cases[field+" "+strconv.Quote(text)] = fieldCase{fmt.Sprintf("%q:%s", field, jsonText(text)), "", ""}
+	}
+	for text, rule := range map[string]string{
+		"a boat --fast":              "-- or an em dash",
+		"a boat --re--fastpeat 4":    "-- or an em dash",
+		"a boat\n--repeat 4":         "-- or an em dash",
+		"--ar 3:2":                   "-- or an em dash",
+		"a boat --quality 4":         "-- or an em dash",
+		"a boat --2":                 "-- or an em dash",
+		"a boat —repeat 4":           "-- or an em dash",
+		"a boat —-repeat 4":          "-- or an em dash",
+		"a boat ---repeat 4":         "-- or an em dash",
+		"a well--known boat":         "-- or an em dash",
+		"a boat --повтор":            "-- or an em dash",
+		"a boat -\u200b-repeat 4":    "-- or an em dash",
+		"a boat --\u200brepeat 4":    "-- or an em dash",
+		"a {red, blue} boat":         "curly brace",
+		"a boat }":                   "curly brace",
+		"a boat\u00a0--repeat 4":     "-- or an em dash",
+		"a boat\u00a0- red":          "other than space and newline before a dash",
+		"a boat\u3000-red":           "other than space and newline before a dash",
+		"a boat\t-red":               "other than space and newline before a dash",
+		"a boat\u2028—":              "other than space and newline before a dash",
+		"a boat\u0085-":              "other than space and newline before a dash",
+		"http://127.0.0.1/a.png":     "not public",
+		"a boat,HTTP://10.0.0.1/a":   "not public",
+		"(http://[::1]/a.png)":       "not public",
+		"file:///etc/passwd a boat":  "http or https",
+		"a boat ftp://example.com/a": "http or https",
+		"https://example.com/?u=http://169.254.169.254/latest": "not public",
+	} {
+		cases[field+" "+strconv.Quote(text)] = fieldCase{fmt.Sprintf("%q:%s", field, jsonText(text)), field, rule}
+	}
+	return cases
+}
+
+func jsonText(text string) string {
+	b, _ := json.Marshal(text) // which cannot fail for a text
+	return string(b)
 }
 
 func speedCases() map[string]fieldCase {
@@ -103,9 +156,10 @@ func imagineCases() map[string]fieldCase {
 			name + " a fraction": {`"` + name + `":1.5`, name, "integer"},
 		}
 	}
-	cases := joined(promptCases(6000), speedCases(), bounded("stylize", "0", "1000", "1001"), bounded("chaos", "0", "100", "101"), bounded("weird", "0", "3000", "3001"),
+	cases := joined(promptCases(6000), plainCases("prompt"), plainCases("negative_prompt"), speedCases(), bounded("stylize", "0", "1000", "1001"), bounded("chaos", "0", "100", "101"), bounded("weird", "0", "3000", "3001"),
 		bounded("seed", "0", "4294967295", "4294967296"), mediaCases("image_urls[0]", func(v string) string { return `"image_urls":[` + v + `]` }), map[string]fieldCase{
 			"only what is required": {},
+			"a long URL in prompt":  {`"prompt":"https://example.com/` + strings.Repeat("a", 2048) + ` boat"`, "prompt", "2048"},
 			"everything":            {`"prompt":"a","negative_prompt":"b","image_urls":` + urls(5) + `,"speed":"turbo","size":"16:9","version":"niji 6","seed":7,"stylize":1,"chaos":1,"weird":1,"tile":true`, "", ""},
 			"six images":            {`"image_urls":` + urls(6), "image_urls", "at most 5 items"},
 			"no image":              {`"image_urls":[]`, "", ""},

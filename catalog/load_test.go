@@ -356,7 +356,7 @@ func TestLoadRefuses(t *testing.T) {
 		"a date that is none":       {"type: music", "type: music\ncreated: tomorrow", "created must be a date"},
 		"a version that is no date": {"expected:", "schema_version: v2\n    expected:", "schema_version must be a date"},
 		"a schema of itself":        {"prompt: {type: string", `prompt: {$ref: "#/properties/prompt", type: string`, "schema"},
-		"an unknown check":          {"routes:", "checks: [{shot: {}}]\n    routes:", `no check is named "shot"; there are among, ascending, between, distinct, excludes, needs, references, shots and together`},
+		"an unknown check":          {"routes:", "checks: [{shot: {}}]\n    routes:", `no check is named "shot"; there are addresses, among, ascending, between, distinct, excludes, needs, plain, references, shots and together`},
 		"a check of no field":       {"routes:", "checks: [{needs: {field: x, with: n}}]\n    routes:", `"x" is no field`},
 		"a check beside no field":   {"routes:", "checks: [{needs: {field: n, with: [n, x]}}]\n    routes:", `"x" is no field`},
 		"a check beside nothing":    {"routes:", "checks: [{needs: {field: n}}]\n    routes:", "with is missing"},

@@ -135,7 +135,7 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 	problems = append(problems, prefixed("fold: ", more)...)
 	o.source = f.Source
 	problems = append(problems, prefixed("source: ", o.source.problems(o.schema.shape))...)
-	o.checks, more = compileChecks(f.Checks, o.schema.shape)
+	o.checks, more = compileChecks(f.Checks, o.schema.shape, c.check)
 	problems = append(problems, prefixed("checks: ", more)...)
 	o.price, more = compilePrice(f.Price, o.schema.shape)
 	problems = append(problems, prefixed("price: ", more)...)

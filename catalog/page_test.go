@@ -380,6 +380,10 @@ func (c namedCheck) inWords() (string, error) {
 		return strings.Join(texts, ", ") + ".", nil
 	case "among":
 		return fmt.Sprintf("`%s` is %s.", args.Field, codes(args.Values, "or")), nil
+	case "plain":
+		return fmt.Sprintf("%s: no `--` or em dash directly before a word, no `{` or `}`, and no whitespace other than space and newline before a dash.", codes(args.Fields, "and")), nil
+	case "addresses":
+		return fmt.Sprintf("%s: a URL within keeps the rules of media URLs.", codes(args.Fields, "and")), nil
 	default:
 		return "", fmt.Errorf("no words for the check %s", c.name)
 	}

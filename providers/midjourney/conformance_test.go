@@ -172,7 +172,6 @@ func suite() providertest.Suite {
 			jobOf("imagine", `{"prompt":"a","speed":"fast","version":"4"}`),
 			jobOf("imagine", `{"prompt":"a","speed":"fast","version":"7","size":"wide"}`),
 			jobOf("imagine", `{"prompt":"a","speed":"fast","version":"7","size":"16:9 --v 4"}`),
-			jobOf("imagine", `{"prompt":"a","speed":"fast","version":"7","negative_prompt":"b --v 4"}`),
 			jobOf("imagine", `{"prompt":"a","speed":"fast","version":"7","image_urls":`+six+`}`),
 			jobOf("blend", `{"image_urls":["https://img.example.com/a.png"],"dimensions":"SQUARE","speed":"fast"}`),
 			jobOf("blend", `{"image_urls":`+six+`,"dimensions":"SQUARE","speed":"fast"}`),
@@ -185,7 +184,6 @@ func suite() providertest.Suite {
 			following("action", `{"speed":"fast"}`, "MJ::BOOKMARK::u"),
 			following("action", `{"speed":"fast"}`, "MJ::Job::PicReader::all"),
 			following("modal", `{"speed":"fast"}`, ""),
-			following("modal", `{"prompt":"a --turbo","speed":"fast"}`, ""),
 		},
 		Files: map[string]string{
 			"https://img.example.com/a.png": picture(1, 1),

@@ -24,58 +24,6 @@ func open(t *testing.T, dialect, address string) providers.Provider {
 	return s.Open(t, address, providers.Options{})
 }
 
-// A prompt's own parameters travel as they are written, unless they say what a
-// field says, or what would make something else of the request.
-func TestParametersOfPrompts(t *testing.T) {
-	t.Parallel()
-	for prompt, tt := range map[string]struct {
-		fields  string
-		refused string // what the message names; empty: the prompt is taken
-	}{
-		"a kite --style raw":           {},
-		"a kite --sref 123 --iw 2":     {},
-		"a kite --ar 3:2":              {},
-		"a kite --ar 3:2 ":             {`"size":"16:9"`, "--ar"},
-		"a kite --aspect 3:2":          {`"size":"16:9"`, "--aspect"},
-		"a kite --no birds":            {},
-		"a kite --no  birds":           {`"negative_prompt":"dogs"`, "--no"},
-		"a kite --s 50":                {`"stylize":1`, "--s "},
-		"a kite --seed 1":              {`"seed":0`, "--seed"},
-		"a kite --c 1":                 {`"chaos":0`, "--c "},
-		"a kite --weird 1":             {`"weird":0`, "--weird"},
-		"a kite --tile":                {`"tile":true`, "--tile"},
-		"a kite  --tile":               {`"tile":false`, ""},
-		"a kite --v 6":                 {"", "use version"},
-		"a kite --V 6":                 {"", "use version"},
-		"a kite --version 6":           {"", "use version"},
-		"a kite --niji 5":              {"", "use version"},
-		"a kite —v 6":                  {"", "use version"},
-		"a kite\n--v 6":                {"", "use version"},
-		"--turbo a kite":               {"", "use speed"},
-		"a kite --relax":               {"", "use speed"},
-		"a kite --repeat 4":            {"", "--repeat"},
-		"a kite --r 4":                 {"", "--r"},
-		"a kite --video":               {"", "--video"},
-		"a kite — flying fast":         {},
-		"a well--known kite, v 6, 2-3": {},
-	} {
-		fields := ""
-		if tt.fields != "" {
-			fields = "," + tt.fields
-		}
-		err := midjourney.Express(jobOf("imagine", `{"speed":"fast","version":"7","prompt":`+quote(prompt)+fields+`}`), nil)
-		var e *mediagate.Error
-		switch {
-		case tt.refused == "":
-			if err != nil {
-				t.Errorf("%q: %v", prompt, err)
-			}
-		case !errors.As(err, &e) || e.Kind != mediagate.KindInvalid || e.Param != "prompt" || !strings.Contains(e.Message+" ", tt.refused):
-			t.Errorf("%q: %v, want a refusal that names %s", prompt, err, tt.refused)
-		}
-	}
-}
-
 func TestDialectOfChannels(t *testing.T) {
 	t.Parallel()
 	s := suite()

@@ -30,6 +30,7 @@ type jobView struct {
 	Prompt     string   `json:"prompt"`
 	State      State    `json:"state"`
 	Created    int64    `json:"created"`
+	Billed     int      `json:"billed,omitempty"` // as how many jobs, where that is not one
 	Calls      counters `json:"calls"`
 }
 
@@ -43,7 +44,7 @@ func (s *Server) handleJobs(w http.ResponseWriter, r *http.Request) {
 	}) {
 		jobs = append(jobs, jobView{
 			ID: j.ID, Provider: j.Provider, Model: j.Model, ExternalID: j.ExternalID, Prompt: j.Prompt,
-			State: j.State(now), Created: j.Created.Unix(), Calls: j.calls,
+			State: j.State(now), Created: j.Created.Unix(), Billed: j.Billed, Calls: j.calls,
 		})
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"jobs": jobs})

@@ -46,6 +46,7 @@ type Job struct {
 	Cancelled *time.Time        `json:"cancelled,omitempty"` // when the customer did
 	Removed   bool              `json:"removed,omitempty"`   // the customer sees it no more
 	Waits     bool              `json:"waits,omitempty"`     // until its customer says more
+	Billed    int               `json:"billed,omitempty"`    // as how many jobs, where that is not one
 	Begun     *time.Time        `json:"begun,omitempty"`     // when its customer had; else with its creation
 }
 

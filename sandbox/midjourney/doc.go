@@ -7,6 +7,8 @@
 // the job has ended. Links work for a day; each question gives new ones.
 //
 // A parameter of a prompt that no robot takes is refused at once, where the
-// proxy would let the job fail. Films, and buttons that make several jobs, are
-// not played. What a job of the slow kind finds is always a queue.
+// proxy would let the job fail. The larger dialect takes the speeds out of a prompt
+// before Midjourney reads it. Words in curly braces and --repeat make several jobs:
+// all are billed, and the first one is played. Films, and buttons that make several
+// jobs, are not. What a job of the slow kind finds is always a queue.
 package midjourney

@@ -153,6 +153,59 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// What a prompt makes several jobs of is billed as often, and found where the proxy
+// takes words out of it.
+func TestBilled(t *testing.T) {
+	t.Parallel()
+	const large, small = "/mj-fast/mj/submit/imagine", "/novicezk/mj/submit/imagine"
+	for name, tc := range map[string]struct {
+		path, prompt string
+		billed       any    // nil: refused
+		final        string // where it is not the prompt
+	}{
+		"one":                  {large, "a fox, well-known", 1.0, ""},
+		"choices":              {large, "a {red, blue} fox in {a wood, snow, rain}", 6.0, ""},
+		"choices of values":    {large, "a fox --ar {1:1, 2:3}", 2.0, ""},
+		"of a wrong one":       {large, "a fox --ar {1:1, 0:3}", nil, ""},
+		"too many":             {large, "{a,b,c,d,e,f,g} {a,b,c,d,e,f,g}", nil, ""},
+		"repeated":             {large, "a fox --repeat 4", 4.0, ""},
+		"in short":             {small, "a fox --r 4", 4.0, ""},
+		"choices repeated":     {large, "a {red, blue} fox --repeat 3", 6.0, ""},
+		"no-break space":       {large, "a fox\u00a0--repeat 4", 4.0, ""},
+		"wide space":           {small, "a fox\u3000--repeat 4", 4.0, ""},
+		"hidden by a speed":    {large, "a fox --re--fastpeat 4", 4.0, "a fox --repeat 4"},
+		"not taken out":        {small, "a fox --re--fastpeat 4", nil, ""},
+		"lone dashes":          {large, "a fox -- red  --relax --tile", 1.0, "a fox red  --tile"},
+		"speed of the smaller": {small, "a fox --turbo", 1.0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := sandboxtest.Open(t)
+			got := call(t, b, "POST", tc.path, m{"prompt": tc.prompt})
+			if tc.billed == nil {
+				if got.At("code") != 4.0 || len(b.Jobs(t, "")) != 0 {
+					t.Errorf("not refused: %s", got.Raw)
+				}
+				return
+			}
+			if tc.billed == 1.0 {
+				tc.billed = nil // goes without saying
+			}
+			if jobs := b.Jobs(t, ""); len(jobs) != 1 || jobs[0].(m)["billed"] != tc.billed {
+				t.Errorf("%s\njobs %v, want one that is billed as %v", got.Raw, jobs, tc.billed)
+			}
+			final := tc.final
+			if final == "" {
+				final = tc.prompt
+			}
+			dialect := strings.TrimSuffix(strings.TrimPrefix(tc.path, "/mj-fast"), "/mj/submit/imagine")
+			if job := call(t, b, "GET", dialect+"/mj/task/"+got.Text("result")+"/fetch", nil); job.At("properties", "finalPrompt") != final {
+				t.Errorf("told Midjourney: %s", job.Raw)
+			}
+		})
+	}
+}
+
 // The steps of a user: four pictures, one of them, a part of it made anew.
 func TestChain(t *testing.T) {
 	t.Parallel()
@@ -267,7 +320,10 @@ func TestButtons(t *testing.T) {
 			if got := fetch(t, b, id); got.Text("status") != "MODAL" {
 				t.Errorf("%s: %s", tc.begin, got.Raw)
 			}
-			submit(t, b, "/mj/submit/modal", m{"taskId": id, "prompt": "a fox --zoom 1.8", "maskBase64": pngURI(t)})
+			submit(t, b, "/mj/submit/modal", m{"taskId": id, "prompt": "a {fox, hare} --zoom 1.8", "maskBase64": pngURI(t)})
+			if jobs := b.Jobs(t, "?reference="+id); len(jobs) != 1 || jobs[0].(m)["billed"] != 2.0 {
+				t.Errorf("told to make two: %v", jobs)
+			}
 		}
 		got := ended(t, b, id)
 		four := strings.Contains(string(got.Raw), "MJ::JOB::upsample::4::")

@@ -119,10 +119,11 @@ func (p *proxy) imagine(q *request) kernel.Reply {
 		q.in.Fail("prompt", "is required")
 	}
 	images(q.in, 0, 10)
-	asked := readPrompt(q.in, prompt)
+	final := p.final(prompt)
+	asked := readPrompt(q.in, final)
 	return p.accept(q, &kernel.Job{
-		Prompt: prompt, Media: grid(asked.ratio),
-		Detail: map[string]string{"action": kindImagine, "final": prompt, "ratio": asked.ratio},
+		Prompt: prompt, Media: grid(asked.ratio), Billed: asked.billed(),
+		Detail: map[string]string{"action": kindImagine, "final": final, "ratio": asked.ratio},
 	})
 }
 
@@ -284,8 +285,9 @@ func (p *proxy) modal(q *request) kernel.Reply {
 	}
 	id := q.in.Text("taskId")
 	prompt := strings.TrimSpace(q.in.Text("prompt"))
+	var said asked
 	if prompt != "" {
-		readPrompt(q.in, prompt)
+		said = readPrompt(q.in, p.final(prompt))
 	}
 	if id == "" {
 		q.in.Fail("taskId", "is required")
@@ -303,23 +305,96 @@ func (p *proxy) modal(q *request) kernel.Reply {
 		return refuse(codeInvalid, "maskBase64: is required")
 	}
 	told, verdict := p.Resume(j, cmp.Or(prompt, j.Prompt))
+	if verdict == kernel.Accepted || verdict == kernel.AnswerLost {
+		p.Change(told, func(j *kernel.Job) bool {
+			j.Billed = said.billed()
+			return true
+		})
+	}
 	rep := p.made(told, cmp.Or(prompt, j.Prompt), verdict)
 	rep.Made = false // it was there
 	return rep
 }
 
+// final is the prompt as it goes to Midjourney. The larger dialect takes lone
+// dashes and the speeds out, wherever they stand, since it has modes for these.
+func (p *proxy) final(prompt string) string {
+	if p.dialect == trueai {
+		prompt = strings.ReplaceAll(prompt, " -- ", " ")
+		for range 3 {
+			prompt = strings.ReplaceAll(prompt, "  ", " ")
+		}
+		for _, speed := range []string{"--fast", "--relax", "--turbo"} {
+			prompt = strings.ReplaceAll(strings.TrimSpace(prompt), speed, "")
+		}
+	}
+	return prompt
+}
+
 // asked is what a prompt says by its parameters.
-type asked struct{ ratio string }
+type asked struct {
+	ratio string
+	jobs  int // that are made, and billed; the results of the first are shown
+}
+
+// billed is how many jobs are, where that is not one.
+func (a asked) billed() int {
+	if a.jobs == 1 {
+		return 0
+	}
+	return a.jobs
+}
+
+// jobsMax is how many jobs one prompt may make.
+const jobsMax = 40
+
+// choice is one of several words in a prompt, each of which makes a job.
+var choice = regexp.MustCompile(`\{([^{}]*)\}`)
+
+// permute are the prompts that one with choices stands for, at most one more than
+// there may be.
+func permute(prompt string) []string {
+	at := choice.FindStringSubmatchIndex(prompt)
+	if at == nil {
+		return []string{prompt}
+	}
+	var all []string
+	for word := range strings.SplitSeq(prompt[at[2]:at[3]], ",") {
+		all = append(all, permute(prompt[:at[0]]+strings.TrimSpace(word)+prompt[at[1]:])...)
+		if len(all) > jobsMax {
+			break
+		}
+	}
+	return all
+}
 
 // parameter is the name of one within a prompt. What follows it, up to the
 // next, is its value.
-var parameter = regexp.MustCompile(`(?:^|\s)(?:--|—)([a-zA-Z]+)`)
+var parameter = regexp.MustCompile(`(?:^|[\s\p{Z}])(?:--|—)([a-zA-Z]+)`)
 
 var ratioPattern = regexp.MustCompile(`^[1-9][0-9]{0,3}:[1-9][0-9]{0,3}$`)
 
-// readPrompt reads the parameters of a prompt, each of which stands there once.
+// readPrompt reads the parameters of a prompt, in all that its choices make of it.
 func readPrompt(in *kernel.Object, prompt string) asked {
-	out := asked{ratio: "1:1"}
+	var first asked
+	jobs := 0
+	for i, one := range permute(prompt) {
+		said := readOne(in, one)
+		jobs += said.jobs
+		if i == 0 {
+			first = said
+		}
+	}
+	if jobs > jobsMax {
+		in.Fail("prompt", "Invalid parameter: more than %d jobs", jobsMax)
+	}
+	first.jobs = jobs
+	return first
+}
+
+// readOne reads the parameters of one prompt, each of which stands there once.
+func readOne(in *kernel.Object, prompt string) asked {
+	out := asked{ratio: "1:1", jobs: 1}
 	seen := map[string]bool{}
 	found := parameter.FindAllStringSubmatchIndex(prompt, -1)
 	for i, at := range found {
@@ -328,7 +403,7 @@ func readPrompt(in *kernel.Object, prompt string) asked {
 			end = found[i+1][0]
 		}
 		name, value := strings.ToLower(prompt[at[2]:at[3]]), strings.TrimSpace(kernel.WithoutDirective(prompt[at[1]:end]))
-		if long := map[string]string{"aspect": "ar", "version": "v", "s": "stylize", "c": "chaos", "w": "weird"}[name]; long != "" {
+		if long := map[string]string{"aspect": "ar", "version": "v", "s": "stylize", "c": "chaos", "w": "weird", "r": "repeat"}[name]; long != "" {
 			name = long
 		}
 		if seen[name] || name == "niji" && seen["v"] || name == "v" && seen["niji"] {
@@ -338,8 +413,11 @@ func readPrompt(in *kernel.Object, prompt string) asked {
 		if !fits(name, value) {
 			in.Fail("prompt", "Invalid parameter: --%s %s", name, value)
 		}
-		if name == "ar" {
+		switch name {
+		case "ar":
 			out.ratio = value
+		case "repeat":
+			out.jobs, _ = strconv.Atoi(value)
 		}
 	}
 	return out
@@ -366,6 +444,8 @@ func fits(name, value string) bool {
 		return number(100)
 	case "weird":
 		return number(3000)
+	case "repeat":
+		return number(jobsMax) && value != "0"
 	case "zoom":
 		n, err := strconv.ParseFloat(value, 64)
 		return err == nil && n >= 1 && n <= 2

@@ -353,7 +353,7 @@ func chainPictures(c *chain) {
 	zoomed := c.order(grids("/zoom", "0.04", on(picture, "custom_id", buttons.button(c.t, "MJ::CustomZoom::"))))
 
 	c.awaitModal(zoomed)
-	if id, err := taskID(c.call(http.MethodPost, artgen+"/modal", on(zoomed, "prompt", "a lighthouse --zoom 1.8"))); err != nil || id != zoomed.id {
+	if id, err := taskID(c.call(http.MethodPost, artgen+"/modal", on(zoomed, "prompt", "a lighthouse, from afar"))); err != nil || id != zoomed.id {
 		c.t.Errorf("modal of a zoom: %s, %v", id, err)
 	}
 	wide["zoomed"] = zoomed
