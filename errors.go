@@ -13,7 +13,7 @@ import (
 type Kind uint8
 
 // The kinds up to KindUnavailable describe an answer to a client, as does
-// KindStalled; those between describe what a vendor did with a call, and
+// KindStalled and KindUnsupported; those between describe what a vendor did with a call, and
 // KindShutOut why none was made.
 const (
 	KindInternal        Kind = iota // a fault of ours; its text never leaves the process
@@ -43,12 +43,14 @@ const (
 	KindStalled // the client did not send its request in time
 
 	KindShutOut // none of our channels takes new jobs
+
+	KindUnsupported // the body comes in a form that nobody here reads
 )
 
 var kindNames = [...]string{
 	"internal", "invalid", "unauthenticated", "payment", "forbidden", "not_found", "method", "conflict",
 	"too_large", "moderated", "rate_limited", "bad_gateway", "unavailable", "credentials", "funds", "throttled",
-	"capacity", "unreached", "transient", "ambiguous", "gone", "vendor", "stalled", "shut_out",
+	"capacity", "unreached", "transient", "ambiguous", "gone", "vendor", "stalled", "shut_out", "unsupported",
 }
 
 // String names the kind in lower case, for logs and for Temporal's error types.

@@ -30,7 +30,7 @@ func TestErrorKeepsItsCauseOutOfTheMessage(t *testing.T) {
 func TestKindsHaveNames(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for k := mediagate.KindInternal; k <= mediagate.KindStalled; k++ {
+	for k := mediagate.KindInternal; k <= mediagate.KindUnsupported; k++ {
 		name := k.String()
 		if seen[name] {
 			t.Errorf("kind %d shares the name %q", k, name)

@@ -38,6 +38,8 @@ const maxCachedKeys = 10_000
 
 var (
 	errNoHeader   = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "No Authorization header"}
+	errTwoHeaders = mediagate.Invalid("Authorization", "Authorization must be sent once")
+	errTwoKeys    = mediagate.Invalid("Authorization", "Authorization, x-api-key, x-goog-api-key and ?key= must not name different keys")
 	errUnknownKey = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid API key"}
 	errAddress    = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "this API key may not be used from this address"}
 	errNotAdmin   = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "an API key is no admin key"}
@@ -59,6 +61,29 @@ func bearer(r *http.Request) (string, bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	return token, token != "" && strings.EqualFold(scheme, "Bearer")
+}
+
+// credential is the one token that the call came with. Several that differ are
+// refused: whoever stands before us may have looked at another one.
+func (c *call) credential(to access) (string, error) {
+	if len(c.Request().Header.Values("Authorization")) > 1 {
+		return "", errTwoHeaders
+	}
+	var tokens []string
+	if token, ok := bearer(c.Request()); ok {
+		tokens = append(tokens, token)
+	}
+	if to == accessLists {
+		tokens = append(tokens, c.foreignKeys()...)
+	}
+	switch tokens = slices.Compact(tokens); len(tokens) {
+	case 0:
+		return "", errNoHeader
+	case 1:
+		return tokens[0], nil
+	default:
+		return "", errTwoKeys
+	}
 }
 
 // who is the key that the call came with, in the budget's books.
@@ -91,18 +116,15 @@ func (s *Server) authenticate(c *call, to route) error {
 	if to.access == accessOpen {
 		return nil
 	}
-	token, ok := bearer(c.Request())
-	if !ok && to.access == accessLists {
-		token, ok = c.foreignKey()
-	}
-	if !ok {
-		return errNoHeader
+	token, err := c.credential(to.access)
+	if err != nil {
+		return err
 	}
 	if to.access == accessAdmin {
 		return s.admitAdmin(c, token)
 	}
 	c.token = token
-	err := s.admit(c.ctx, c)
+	err = s.admit(c.ctx, c)
 	switch {
 	case err == nil:
 		s.touches.note(c.caller.key.ID, s.now())

@@ -54,6 +54,21 @@ func (s *Server) readBody(c *call, keep *catalog.Outline) (raw []byte, object ma
 	return raw, object, err
 }
 
+// plainBody refuses a body that is encoded: it would be read as something else.
+func (c *call) plainBody() error {
+	if c.route.body == bodyNone {
+		return nil
+	}
+	coding := strings.Join(c.Request().Header.Values("Content-Encoding"), ", ")
+	for one := range strings.SplitSeq(coding, ",") {
+		if one = strings.TrimSpace(one); one != "" && !strings.EqualFold(one, "identity") {
+			c.Response().Header().Set("Accept-Encoding", "identity")
+			return mediagate.Errorf(mediagate.KindUnsupported, "Content-Encoding %s is not taken: send the body as it is", mediagate.Quote(coding))
+		}
+	}
+	return nil
+}
+
 // parse takes large bodies a few at a time, and at a fifth of a processor's
 // speed each, in short bursts: the rest is left to the small requests, which
 // need not queue behind them. Each key has one of them in that queue, so that

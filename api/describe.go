@@ -568,6 +568,7 @@ var errorWords = map[mediagate.Kind]struct{ about, message string }{
 	mediagate.KindNotFound:        {"There is no such thing, or it is not the caller's.", "not found"},
 	mediagate.KindConflict:        {"The state of the thing forbids it.", "the task has ended"},
 	mediagate.KindTooLarge:        {"The body is above its bound.", "the body must be at most 1048576 bytes"},
+	mediagate.KindUnsupported:     {"The body is compressed, or otherwise encoded.", `Content-Encoding "gzip" is not taken: send the body as it is`},
 	mediagate.KindModerated:       {"The content was refused.", "the content was refused"},
 	mediagate.KindRateLimited:     {"Too many requests.", "too many requests"},
 	mediagate.KindBadGateway:      {"A vendor failed the call.", "gateway temporarily unavailable"},

@@ -64,6 +64,7 @@ var renderings = map[mediagate.Kind]rendering{
 	mediagate.KindRateLimited:     {http.StatusTooManyRequests, "rate_limit_error", "rate_limit_error", "rate_limited", ""},
 	mediagate.KindBadGateway:      {http.StatusBadGateway, "bad_gateway", "bad_gateway", "bad_gateway", "gateway temporarily unavailable"},
 	mediagate.KindStalled:         {http.StatusRequestTimeout, wordInvalid, "invalid_request", "invalid_request", ""},
+	mediagate.KindUnsupported:     {http.StatusUnsupportedMediaType, wordInvalid, "invalid_request", "invalid_request", ""},
 	mediagate.KindUnavailable:     {http.StatusServiceUnavailable, wordServer, wordServer, "internal_error", "the service is temporarily unavailable, try again"},
 }
 

@@ -50,6 +50,7 @@ func TestErrorRows(t *testing.T) {
 		"conflict":        {&mediagate.Error{Kind: mediagate.KindConflict, Message: word}, 409, "invalid_request_error", "invalid_request", "conflict", word},
 		"idempotency":     {&mediagate.Error{Kind: mediagate.KindConflict, Code: "idempotency_conflict", Message: word}, 409, "invalid_request_error", "invalid_request", "idempotency_conflict", word},
 		"too large":       {&mediagate.Error{Kind: mediagate.KindTooLarge, Message: word}, 413, "invalid_request_error", "invalid_request_error", "invalid_request", word},
+		"unsupported":     {&mediagate.Error{Kind: mediagate.KindUnsupported, Message: word}, 415, "invalid_request_error", "invalid_request", "invalid_request", word},
 		"moderated":       {&mediagate.Error{Kind: mediagate.KindModerated, Message: word}, 422, "invalid_request_error", "invalid_request_error", "content_policy_violation", word},
 		"rate limited":    {&mediagate.Error{Kind: mediagate.KindRateLimited, Message: word}, 429, "rate_limit_error", "rate_limit_error", "rate_limited", word},
 		"group saturated": {&mediagate.Error{Kind: mediagate.KindRateLimited, Code: "group_saturated", Message: word}, 429, "rate_limit_error", "rate_limit_error", "group_saturated", word},

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"encoding/base64"
 	"net/url"
 	"slices"
@@ -132,9 +131,9 @@ func (s *Server) handleGeminiModels(c *call) error {
 	return c.cacheable(page)
 }
 
-// foreignKey is the key where clients of Anthropic and Gemini put it.
-func (c *call) foreignKey() (string, bool) {
+// foreignKeys are the keys where clients of Anthropic and Gemini put them.
+func (c *call) foreignKeys() []string {
 	header := c.Request().Header
-	key := cmp.Or(header.Get("X-Api-Key"), header.Get("X-Goog-Api-Key"), c.query().Get(keyParameter))
-	return key, key != ""
+	keys := slices.Concat(header.Values("X-Api-Key"), header.Values("X-Goog-Api-Key"), c.query()[keyParameter])
+	return slices.DeleteFunc(keys, func(key string) bool { return key == "" })
 }

@@ -190,3 +190,55 @@ func TestOptionsOfTheServer(t *testing.T) {
 		}
 	}
 }
+
+// TestEncodedBody: a body that is encoded is refused by the name of its coding,
+// and nothing comes of it.
+func TestEncodedBody(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for name, test := range map[string]struct {
+		codings []string
+		named   string // empty: it is taken
+	}{
+		"gzip":               {[]string{"gzip"}, "gzip"},
+		"a coding of ours":   {[]string{"x-secret"}, "x-secret"},
+		"the second of them": {[]string{"identity, br"}, "br"},
+		"the second header":  {[]string{"identity", "deflate"}, "deflate"},
+		"identity":           {[]string{"Identity"}, ""},
+		"twice identity":     {[]string{"identity, identity"}, ""},
+		"an empty one":       {[]string{""}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for route, r := range g.bodies() {
+				if route == "grant" || route == "account change" || route == "key made" {
+					continue // they work on the same thing in each case
+				}
+				r.header = http.Header{"Content-Encoding": test.codings}
+				a := g.send(r)
+				if test.named == "" {
+					if a.status >= 300 {
+						t.Errorf("%s: %d %s", route, a.status, a.body)
+					}
+					continue
+				}
+				a.wantError(t, 415, "invalid_request_error", test.named)
+				if a.header.Get("Accept-Encoding") != "identity" {
+					t.Errorf("%s: %v", route, a.header)
+				}
+			}
+			if test.named == "" {
+				return
+			}
+			header := http.Header{"Content-Encoding": test.codings}
+			g.send(request{method: "POST", path: "/v1/music/generations", key: g.key, body: `{}`, header: header}).
+				wantErrorB(t, 415, "invalid_request", "invalid_request", "", test.named)
+			if a := g.send(request{method: "POST", path: "/v1/uploads/images", key: g.key, body: "--a--", header: header}); a.status != 415 || a.at("error", "type") != "invalid_request" {
+				t.Errorf("an upload: %d %s", a.status, a.body)
+			}
+			if a := g.send(request{path: "/v1/tasks", key: g.key, header: header}); a.status != 200 {
+				t.Errorf("a read: %d %s", a.status, a.body)
+			}
+		})
+	}
+}

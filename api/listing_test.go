@@ -214,21 +214,21 @@ func TestModelListKeys(t *testing.T) {
 		field string // by which the shape is told; empty: form A
 		want  string
 	}{
-		"bearer":                          {request{key: g.key}, "success", ""},
-		"x-api-key":                       {request{header: http.Header{"X-Api-Key": {g.key}}}, "success", ""},
-		"anthropic":                       {request{header: anthropic}, "has_more", ""},
-		"anthropic, bearer":               {request{key: g.key, header: http.Header{"Anthropic-Version": {"1"}}}, "has_more", ""},
-		"gemini":                          {request{header: http.Header{"X-Goog-Api-Key": {g.key}}}, "models", ""},
-		"gemini, bearer":                  {request{key: g.key, header: http.Header{"X-Goog-Api-Key": {"anything"}}}, "models", ""},
-		"gemini by query":                 {request{path: "?key=" + g.key}, "models", ""},
-		"an empty key in the query":       {request{key: g.key, path: "?key="}, "success", ""},
-		"anthropic wins":                  {request{path: "?key=" + g.key, header: anthropic}, "has_more", ""},
-		"none":                            {request{}, "", "No Authorization header"},
-		"anthropic without one":           {request{header: http.Header{"Anthropic-Version": {"1"}}}, "", "No Authorization header"},
-		"a wrong x-api-key":               {request{header: http.Header{"X-Api-Key": {"nonsense"}}}, "", "invalid API key"},
-		"a wrong x-goog-api-key":          {request{header: http.Header{"X-Goog-Api-Key": {"nonsense"}}}, "", "invalid API key"},
-		"a wrong key in the query":        {request{path: "?key=nonsense"}, "", "invalid API key"},
-		"a wrong bearer beside the right": {request{key: "nonsense", header: anthropic}, "", "invalid API key"},
+		"bearer":                    {request{key: g.key}, "success", ""},
+		"x-api-key":                 {request{header: http.Header{"X-Api-Key": {g.key}}}, "success", ""},
+		"anthropic":                 {request{header: anthropic}, "has_more", ""},
+		"anthropic, bearer":         {request{key: g.key, header: http.Header{"Anthropic-Version": {"1"}}}, "has_more", ""},
+		"gemini":                    {request{header: http.Header{"X-Goog-Api-Key": {g.key}}}, "models", ""},
+		"gemini, bearer":            {request{key: g.key, header: http.Header{"X-Goog-Api-Key": {g.key}}}, "models", ""},
+		"all of them":               {request{key: g.key, path: "?key=" + g.key, header: http.Header{"X-Goog-Api-Key": {g.key}, "X-Api-Key": {g.key}}}, "models", ""},
+		"gemini by query":           {request{path: "?key=" + g.key}, "models", ""},
+		"an empty key in the query": {request{key: g.key, path: "?key="}, "success", ""},
+		"anthropic wins":            {request{path: "?key=" + g.key, header: anthropic}, "has_more", ""},
+		"none":                      {request{}, "", "No Authorization header"},
+		"anthropic without one":     {request{header: http.Header{"Anthropic-Version": {"1"}}}, "", "No Authorization header"},
+		"a wrong x-api-key":         {request{header: http.Header{"X-Api-Key": {"nonsense"}}}, "", "invalid API key"},
+		"a wrong x-goog-api-key":    {request{header: http.Header{"X-Goog-Api-Key": {"nonsense"}}}, "", "invalid API key"},
+		"a wrong key in the query":  {request{path: "?key=nonsense"}, "", "invalid API key"},
 	} {
 		for _, path := range []string{"/v1/models", "/v1beta/models"} {
 			r, field := test.r, test.field
@@ -255,6 +255,51 @@ func TestModelListKeys(t *testing.T) {
 				t.Errorf("%s: %d %s", r.path, a.status, a.body)
 			}
 		}
+	}
+}
+
+// TestSeveralCredentials: of keys that differ none is believed.
+func TestSeveralCredentials(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	_, another := g.newKey(mediagate.Key{Unlimited: true})
+	for name, header := range map[string]http.Header{
+		"a bearer and x-api-key":        {"Authorization": {"Bearer " + g.key}, "X-Api-Key": {another}},
+		"a bearer and nonsense":         {"Authorization": {"Bearer " + g.key}, "X-Goog-Api-Key": {"nonsense"}},
+		"a wrong bearer and a key":      {"Authorization": {"Bearer nonsense"}, "X-Api-Key": {g.key}},
+		"x-api-key and x-goog-api-key":  {"X-Api-Key": {g.key}, "X-Goog-Api-Key": {another}},
+		"two of x-api-key":              {"X-Api-Key": {g.key, another}},
+		"first and last alike":          {"X-Api-Key": {g.key, another}, "X-Goog-Api-Key": {g.key}},
+		"two headers":                   {"Authorization": {"Bearer " + g.key, "Bearer " + another}},
+		"two headers that are the same": {"Authorization": {"Bearer " + g.key, "Bearer " + g.key}},
+		"two schemes":                   {"Authorization": {"Basic YTpi", "Bearer " + g.key}},
+	} {
+		for _, path := range []string{"/v1/models", "/v1beta/models"} {
+			if a := g.send(request{path: path, header: header}); a.status != 400 {
+				t.Errorf("%s: %s: %d %s", path, name, a.status, a.body)
+			}
+		}
+		if len(header["Authorization"]) < 2 {
+			continue
+		}
+		for _, r := range []request{
+			{path: "/v1/tasks"}, {path: "/v1/balance"}, {path: "/admin/v1/accounts"}, {method: "POST", path: "/admin/v1/accounts", body: `{"name":"a"}`},
+			{method: "POST", path: videos, body: videoBody},
+		} {
+			r.header = header
+			g.send(r).wantError(t, 400, "invalid_request_error", "Authorization must be sent once")
+		}
+		g.send(request{method: "POST", path: "/v1/music/generations", body: `{}`, header: header}).
+			wantErrorB(t, 400, "invalid_request", "invalid_request", "Authorization", "Authorization must be sent once")
+		if a := g.send(request{path: "/healthz", header: header}); a.status != 200 {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+	if a := g.send(request{path: "/v1/models?key=" + another, key: g.key}); a.status != 400 {
+		t.Errorf("a bearer and a query: %d %s", a.status, a.body)
+	}
+	if a := g.send(request{path: "/v1/models?key=" + g.key + "&key=" + another}); a.status != 400 {
+		t.Errorf("two of a query: %d %s", a.status, a.body)
 	}
 }
 

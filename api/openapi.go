@@ -141,6 +141,7 @@ var responseHeaders = openapi.Map[*openapi.Header]{
 		&openapi.Schema{Type: "string", More: map[string]any{"examples": []string{`"key";q=60;w=60, "account";q=600;w=60`}}}),
 	header(rateLeftHeader, "Beside RateLimit-Policy: how many are left (r), and after how many seconds there is one more (t).", false,
 		&openapi.Schema{Type: "string", More: map[string]any{"examples": []string{`"key";r=59;t=1, "account";r=600`}}}),
+	header("Accept-Encoding", "The codings of a body that are taken.", true, &openapi.Schema{Type: "string", Const: "identity"}),
 	header("WWW-Authenticate", "The scheme of authentication.", true, &openapi.Schema{Type: "string", Const: "Bearer"}),
 	header("Cache-Control", "How long the answer may be kept.", true, &openapi.Schema{Type: "string"}),
 	header("ETag", "Names the content: sent back as If-None-Match, it saves the answer.", true, &openapi.Schema{Type: "string"}),
@@ -232,13 +233,13 @@ func (d *describer) takesSubmits(r route) bool {
 func kindsOf(r route, submit bool) []mediagate.Kind {
 	kinds := append([]mediagate.Kind{mediagate.KindInternal}, r.about.errors...)
 	if r.access != accessOpen {
-		kinds = append(kinds, mediagate.KindUnauthenticated, mediagate.KindForbidden)
+		kinds = append(kinds, mediagate.KindInvalid, mediagate.KindUnauthenticated, mediagate.KindForbidden)
 	}
 	if r.path != healthPath && r.path != readyPath { // which are answered on any connection
 		kinds = append(kinds, mediagate.KindUnavailable)
 	}
 	if r.body != bodyNone {
-		kinds = append(kinds, mediagate.KindInvalid, mediagate.KindStalled, mediagate.KindTooLarge, mediagate.KindRateLimited)
+		kinds = append(kinds, mediagate.KindInvalid, mediagate.KindStalled, mediagate.KindTooLarge, mediagate.KindUnsupported, mediagate.KindRateLimited)
 	}
 	if len(r.about.query) > 0 || strings.Contains(r.path, "/:") && r.access != accessOpen {
 		kinds = append(kinds, mediagate.KindInvalid)
@@ -354,6 +355,8 @@ func errorHeaders(status int, e envelope) openapi.Map[*openapi.Header] {
 	switch status {
 	case http.StatusUnauthorized:
 		names = append(names, "WWW-Authenticate")
+	case http.StatusUnsupportedMediaType:
+		names = append(names, "Accept-Encoding")
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		names = append(names, "Retry-After")
 	}

@@ -177,6 +177,9 @@ func (s *Server) mount(e *echo.Echo) {
 			if r.access != accessOpen && r.method != http.MethodGet {
 				c.acts(c.asActor())
 			}
+			if err := c.plainBody(); err != nil {
+				return err
+			}
 			c.claim = claim{budget: c.models.budget, who: c.who(), account: c.account()}
 			defer c.claim.release()
 			return c.late(r.handler(s, c))
