@@ -56,6 +56,11 @@ func (a *Activities) MirrorResult(ctx context.Context, in MirrorArgs) (mediagate
 	if row.Mirrored() {
 		return a.complete(ctx, in)
 	}
+	if task.ParkReason == mediagate.ParkStorage {
+		if err := a.Bucket.Probe(ctx); err != nil { // the file need not come from the vendor to find that out
+			return mediagate.Story{}, a.fail(ctx, lastTry{err})
+		}
+	}
 	err = a.copyFiles(ctx, task, row, mirrorTry(ctx), a.Settings.CopyWait)
 	if errors.Is(err, errNoPlace) {
 		return mediagate.Story{}, a.fail(ctx, noPlace(ctx))

@@ -189,6 +189,23 @@ func TestMirrorBlamesTheRightSide(t *testing.T) {
 			t.Errorf("the vendor was asked for fresh links %d times", got)
 		}
 	})
+	t.Run("the bucket is still away", func(t *testing.T) {
+		t.Parallel()
+		b := succeeded(t, media("https://m.example.com/a"))
+		b.ok(b.Store.Park(t.Context(), taskID, mediagate.ParkStorage))
+		b.Bucket.OnProbe = func() error {
+			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "full"}
+		}
+		_, err := b.mirror()
+		kind(t, err, mediagate.KindUnavailable, mediagate.ParkStorage, false)
+		if got := len(b.Fetcher.URLs()); got != 0 {
+			t.Errorf("the file was fetched %d times for a bucket that takes none", got)
+		}
+		b.Bucket.OnProbe = nil
+		if st, err := b.mirror(); err != nil || !st.Mirrored {
+			t.Errorf("once the bucket is back: %+v (%v)", st, err)
+		}
+	})
 	t.Run("an address against the rules", func(t *testing.T) {
 		t.Parallel()
 		b := succeeded(t, media("https://10.0.0.1/a"))

@@ -8,11 +8,12 @@ import (
 // recentFor is how old an answer about our health may be.
 const recentFor = time.Second
 
-// Recent gives what a look finds to all who ask within a second of its begin, and
-// to those who ask while it looks: anyone may ask us, and each look asks others.
+// Recent gives what a look finds to all who ask soon after its begin, and to those
+// who ask while it looks: anyone may ask us, and each look asks others.
 type Recent[T any] struct {
 	look func() T
 	now  func() time.Time
+	keep time.Duration
 
 	mu    sync.Mutex
 	begun time.Time
@@ -26,7 +27,12 @@ type found[T any] struct {
 
 // NewRecent makes one. The look must end, and not panic.
 func NewRecent[T any](now func() time.Time, look func() T) *Recent[T] {
-	return &Recent[T]{look: look, now: now}
+	return NewRecentFor(recentFor, now, look)
+}
+
+// NewRecentFor makes one whose answers may be as old as keep.
+func NewRecentFor[T any](keep time.Duration, now func() time.Time, look func() T) *Recent[T] {
+	return &Recent[T]{look: look, now: now, keep: keep}
 }
 
 // Get is what the last look has found, or a new one does.
@@ -34,7 +40,7 @@ func (r *Recent[T]) Get() T {
 	r.mu.Lock()
 	now := r.now()
 	last, age := r.last, now.Sub(r.begun)
-	if last != nil && last.ended() && (age < 0 || age >= recentFor) {
+	if last != nil && last.ended() && (age < 0 || age >= r.keep) {
 		last = nil
 	}
 	if last != nil {

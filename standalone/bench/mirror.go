@@ -48,7 +48,8 @@ func measureMirror(ctx context.Context, m *machine, o options) (_ []row, err err
 	}
 	plain := s3.New(s3.Options{
 		Region: g.Config.S3.Region, BaseEndpoint: aws.String(m.s3.Endpoint), UsePathStyle: true,
-		Credentials: credentials.NewStaticCredentialsProvider("bench", m.secret, ""),
+		Credentials:                credentials.NewStaticCredentialsProvider("bench", m.secret, ""),
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 	})
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()

@@ -89,10 +89,6 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, err := c.base(ctx, c.Endpoint)
-	if err != nil {
-		return nil, err
-	}
 	links, err := c.base(ctx, cmp.Or(c.PublicEndpoint, c.Endpoint))
 	if err != nil {
 		return nil, err
@@ -114,6 +110,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
 			o.MaxAttempts, o.MaxBackoff = maxCallTries, maxCallBackoff
 		}),
+		// Many services refuse the checksums that Amazon's take. On its way a body is
+		// guarded by TLS, or by its hash in the signature where there is none; and we
+		// keep the hash of each file.
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 	}
@@ -124,7 +123,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return &Store{
 		bucket: c.Bucket, region: c.Region, links: links,
 		client: s3.New(options),
-		uploads: transfermanager.New(persistent{s3.New(options, singlePass(base))}, func(o *transfermanager.Options) {
+		uploads: transfermanager.New(persistent{s3.New(options)}, func(o *transfermanager.Options) {
+			o.RequestChecksumCalculation = options.RequestChecksumCalculation // its own goes before the client's
 			o.PartSizeBytes = partSize
 			o.MultipartUploadThreshold = partSize
 			o.MaxUploadParts = maxParts
@@ -233,16 +233,25 @@ const probeKey = "results/probe"
 // probeSize is more than a full store finds room for by chance.
 const probeSize = 64 << 10
 
-// Probe reports whether the bucket takes a file now, and removes it again:
-// one that is full still answers questions. It does not try twice. It returns
-// KindUnavailable.
+// Probe reports whether the bucket takes a file now, as Mirror writes it: it begins
+// an upload, sends a part, and aborts it. One that is full, or that we may only
+// read, still answers questions. It does not try twice. It returns KindUnavailable.
 func (s *Store) Probe(ctx context.Context) error {
 	key := probeKey
-	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &s.bucket, Key: &key, Body: bytes.NewReader(make([]byte, probeSize)),
+	begun, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
+		Bucket: &s.bucket, Key: &key,
+		ContentType: aws.String("application/octet-stream"), ContentDisposition: aws.String(`inline; filename="probe"`),
 	}, once)
+	if err != nil {
+		return storageError(ctx, "beginning an upload", err)
+	}
+	_, err = s.client.UploadPart(ctx, &s3.UploadPartInput{
+		Bucket: &s.bucket, Key: &key, UploadId: begun.UploadId, PartNumber: aws.Int32(1), Body: bytes.NewReader(make([]byte, probeSize)),
+	}, once)
+	// What ctx leaves of it is swept like all that was begun and never ended.
+	_, aborted := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.bucket, Key: &key, UploadId: begun.UploadId}, once)
 	if err == nil {
-		_, err = s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &key}, once)
+		err = aborted
 	}
 	return storageError(ctx, "writing to the bucket", err)
 }

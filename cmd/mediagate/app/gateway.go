@@ -192,8 +192,14 @@ func (g *Gateway) Migrate(ctx context.Context) error {
 	if err := g.Bucket.EnsureBucket(ctx); err != nil {
 		return fmt.Errorf("make the bucket: %w", err)
 	}
+	if err := g.Bucket.AllowOrigins(ctx, g.Config.origins()); err != nil && len(g.Config.CORSOrigins) > 0 {
+		g.log.WarnContext(ctx, "the bucket's CORS rule is not set: pages of cors_origins may not read results by their links", "error", err)
+	}
 	if err := workflows.EnsureNamespace(ctx, g.Temporal, g.Config.Temporal.Namespace); err != nil {
 		return fmt.Errorf("prepare Temporal: %w", err)
+	}
+	if err := g.Bucket.Probe(ctx); err != nil { // all else is ready by then
+		return fmt.Errorf("try the bucket: %w", err)
 	}
 	return nil
 }
@@ -250,7 +256,7 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 		Starter: workflows.Client{Temporal: g.Temporal}, Signer: g.Bucket, Remover: g.Bucket,
 		Speaker: &channel.Speakers{Channels: g.channels, Breakers: g.breakers, Now: g.Store.Now}, Grace: c.ShutdownGrace,
 		Checks: api.Checks{
-			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: g.Bucket.Ping, Catalog: g.reloader.check,
+			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: checkBucket(g.Bucket, g.Store.Now, g.log), Catalog: g.reloader.check,
 			Moderation: g.checkLists,
 		},
 		Moderator: g.moderator,

@@ -165,7 +165,8 @@ func (s *suite) begin(t *testing.T, keys ...string) {
 	t.Helper()
 	client := s3.New(s3.Options{
 		BaseEndpoint: aws.String(s.config.Endpoint), Region: s.config.Region, UsePathStyle: s.config.PathStyle,
-		Credentials: credentials.NewStaticCredentialsProvider(s.config.AccessKeyID, s.config.SecretAccessKey, ""),
+		Credentials:                credentials.NewStaticCredentialsProvider(s.config.AccessKeyID, s.config.SecretAccessKey, ""),
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 	})
 	for _, key := range keys {
 		if _, err := client.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: aws.String(s.config.Bucket), Key: aws.String(key)}); err != nil {
