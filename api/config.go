@@ -58,7 +58,8 @@ type Config struct {
 	// ConnectionsPerAddress is how many of them one address may have, of IPv6 a
 	// /64; trusted proxies and the loopback may have any number. 0: no bound.
 	ConnectionsPerAddress int
-	Version               string // shown by /healthz
+	IdleTimeout           time.Duration // how long a connection without a request is kept; 0: 75 s
+	Version               string        // shown by /healthz
 
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: slog.Default
@@ -145,6 +146,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Connections <= 0 {
 		c.Connections = defaultConnections
+	}
+	if c.IdleTimeout <= 0 {
+		c.IdleTimeout = 75 * time.Second
 	}
 	if c.Grace <= 0 {
 		c.Grace = 15 * time.Second

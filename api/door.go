@@ -26,7 +26,7 @@ func (s *Server) doors(l net.Listener) []door {
 	open := func(l net.Listener, all *connections, base context.Context) door {
 		return door{&http.Server{
 			Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout,
-			IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+			IdleTimeout: s.cfg.IdleTimeout, MaxHeaderBytes: maxHeaderBytes,
 			DisableGeneralOptionsHandler: true, // for it would not look at the framing
 			ConnContext:                  withConnection, ConnState: noteState, ErrorLog: NewServerLog(s.log),
 			BaseContext: func(net.Listener) context.Context { return base },

@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate/api"
 )
 
 // smuggled is what hides in the body of another request. Its answer is the only
@@ -241,4 +244,17 @@ func TestEncodedBody(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestIdleTimeout: a connection without a request is kept for as long as the
+// setting says, once it has been answered.
+func TestIdleTimeout(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) { c.IdleTimeout = 50 * time.Millisecond })
+	s := dial(t, g.serve())
+	s.send(request{path: "/healthz"}.text("1.1"))
+	if a := s.answer(); a.status != http.StatusOK || a.header.Get("Connection") == "close" {
+		t.Fatalf("%d, Connection: %q", a.status, a.header.Get("Connection"))
+	}
+	s.silence()
 }

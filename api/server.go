@@ -105,7 +105,6 @@ const (
 	headerTimeout  = 10 * time.Second
 	requestTimeout = 100 * time.Second
 	answerTimeout  = 130 * time.Second
-	idleTimeout    = 120 * time.Second
 	maxHeaderBytes = 64 << 10
 	cutTime        = 3 * time.Second // for the ends of calls that are cut off
 )

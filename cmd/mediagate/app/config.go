@@ -16,6 +16,7 @@ type Config struct {
 	S3                 S3               `yaml:"s3"`
 	APIListen          string           `yaml:"api_listen" help:"address of the API"`
 	APIConnections     APIConnections   `yaml:"api_connections"`
+	IdleTimeout        time.Duration    `yaml:"idle_timeout" help:"how long a client's connection without a request is kept: longer than a proxy in front keeps it"`
 	OpsListen          string           `yaml:"ops_listen" help:"address of a worker's health"`
 	AdminListen        string           `yaml:"admin_listen" help:"address of the admin API, which is nowhere else then; empty: api_listen"`
 	AdminKey           string           `yaml:"admin_key" secret:"true" help:"the operators' key, at least 32 characters"`
@@ -172,6 +173,7 @@ func Defaults() Config {
 		S3:             S3{Region: "us-east-1", Bucket: "mediagate", PathStyle: true},
 		APIListen:      ":8080",
 		APIConnections: APIConnections{Total: 10_000, PerAddress: 5_000},
+		IdleTimeout:    75 * time.Second,
 		OpsListen:      ":9090",
 		Retention:      Retention{Tasks: 90 * day, Results: 30 * day, Deliveries: 30 * day},
 		ShutdownGrace:  150 * time.Second,

@@ -577,7 +577,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	c.AdminListen = "9999"
 	c.TaskTimeout = 0
 	c.DatabasePool = app.DatabasePool{}
-	c.APIConnections = app.APIConnections{PerAddress: -1}
+	c.APIConnections, c.IdleTimeout = app.APIConnections{PerAddress: -1}, 0
 	c.Outbound.Allow = []string{"10.0.0.1"}
 	c.Moderation.Mode = "guess"
 	c.Groups = map[string]app.Group{"gold": {PriceFactor: "cheap", Capacity: -1}}
@@ -588,7 +588,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	}
 	for _, path := range []string{
 		"database_url:", "database_pool.size:", "database_pool.max_age:", "admin_listen:", "admin_key:", "encryption_keys[0]:", "s3.secret_access_key:", "public_url:", "task_timeout:",
-		"api_connections.total:", "api_connections.per_address:", "outbound.allow[0]:", "moderation.mode:", "groups.default:", "groups.gold.price_factor:", "groups.gold.capacity:",
+		"api_connections.total:", "api_connections.per_address:", "idle_timeout:", "outbound.allow[0]:", "moderation.mode:", "groups.default:", "groups.gold.price_factor:", "groups.gold.capacity:",
 		"channels[0]", `"nobody"`, "channels[1].name:", "channels[1].poll_interval:", "channels[1].requests_per_second:",
 	} {
 		if !strings.Contains(err.Error(), path) {

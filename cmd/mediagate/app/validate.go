@@ -106,6 +106,7 @@ func (c Config) problems(embedded bool, role Role) []problem {
 		{"retention.tasks", c.Retention.Tasks},
 		{"retention.results", c.Retention.Results},
 		{"retention.deliveries", c.Retention.Deliveries},
+		{"idle_timeout", c.IdleTimeout},
 		{"shutdown_grace", c.ShutdownGrace},
 		{"outbound.webhook_timeout", c.Outbound.WebhookTimeout},
 		{"art_modal_timeout", c.ArtModal},
