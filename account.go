@@ -169,6 +169,8 @@ const (
 	ActionReroute = "reroute"
 	ActionFail    = "fail"
 	ActionPollNow = "poll_now"
+	// ActionRedeliver is of the callback of a task that has ended.
+	ActionRedeliver = "redeliver"
 )
 
 // ActionModal says that the client has given modal parameters. It comes of the

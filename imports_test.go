@@ -22,6 +22,7 @@ func mayImport() map[string][]string {
 		"picture":    nil,
 		"billing":    {"."},
 		"outbound":   {"."},
+		"task":       {".", "billing"},
 		"view":       {"."},
 		"catalog":    {".", "billing", "mediainfo", "outbound"},
 		"channel":    {".", "failpoint", "providers"},

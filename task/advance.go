@@ -1,0 +1,261 @@
+package task
+
+import (
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Kind is a kind of step.
+type Kind string
+
+// The steps. Each but the last two is an activity of the task's run.
+const (
+	CheckInputs Kind = "check_inputs"
+	Submit      Kind = "submit"     // store the intent of attempt N and send it; of one that is stored: find out
+	Lookup      Kind = "lookup"     // find out what became of a lost submission: in our bucket, then at the vendor
+	Poll        Kind = "poll"       // ask a last time, at the deadline
+	Mirror      Kind = "mirror"     // copy the files, which ends the task
+	CancelJob   Kind = "cancel_job" // ask the vendor to stop the job
+	Settle      Kind = "settle"     // end the task
+	Sleep       Kind = "sleep"      // until Until, or a signal
+	Done        Kind = "done"       // nothing is left; Round names the callback's round to deliver, if any
+)
+
+// Why is what a task sleeps on.
+type Why string
+
+// What a task sleeps on.
+const (
+	WhyVendor  Why = "vendor"  // the vendor works
+	WhyCall    Why = "call"    // a submission may be under way, and its answer counts (D5)
+	WhyUnknown Why = "unknown" // nobody can tell whether the vendor has the job (D6)
+	WhyLookup  Why = "lookup"  // before the next lookup (D4)
+	WhySlot    Why = "slot"    // no channel has a slot free (D7)
+	WhyPause   Why = "pause"   // before the next try
+	WhyParked  Why = "parked"  // for a person, or for better times (D12)
+	WhyModal   Why = "modal"   // for the client's modal parameters (D15)
+)
+
+// Step is what comes next.
+type Step struct {
+	Kind     Kind      `json:"kind"`
+	N        int       `json:"n,omitempty"`        // of which attempt
+	Provider string    `json:"provider,omitempty"` // whose queue it goes to
+	Until    time.Time `json:"until,omitzero"`     // of Sleep: ask again then at the latest
+	Why      Why       `json:"why,omitempty"`      // of Sleep
+	Round    int       `json:"round,omitempty"`    // of Done
+}
+
+// Advance says what comes next. It is total: each state has an answer, and each
+// Sleep an end that is in the future.
+func (s *State) Advance(now time.Time) Step {
+	if !s.open() {
+		return s.done()
+	}
+	if _, due := s.ends(now); due {
+		if at := s.callsEnd(); now.Before(at) { // D5
+			return Step{Kind: Sleep, N: s.lastN(), Until: at, Why: WhyCall}
+		}
+		if a := s.Last(); a != nil && a.stoppable() {
+			return s.step(CancelJob, a)
+		}
+		return Step{Kind: Settle, N: s.lastN()}
+	}
+	if now.Before(s.RetryAt) {
+		return s.sleep(s.RetryAt, s.pauses())
+	}
+	return s.next(now)
+}
+
+// next is Advance for an open task that nothing keeps from its next step.
+func (s *State) next(now time.Time) Step {
+	a := s.Last()
+	switch {
+	case s.Unreadable:
+		return s.sleep(now.Add(s.parkRetry(now)), WhyParked)
+	case a == nil && s.Terms.CheckInputs && !s.Inputs.Over:
+		return Step{Kind: CheckInputs}
+	case a != nil && a.succeeded():
+		return s.step(Mirror, a)
+	case a == nil || !s.QueuedAt.IsZero():
+		return s.submit()
+	}
+	switch a.State {
+	case mediagate.AttemptIntent:
+		switch {
+		case !s.late(now):
+			return s.step(Submit, a)
+		case now.Before(a.callEnds()): // D5
+			return s.sleep(a.callEnds(), WhyCall)
+		default:
+			return s.step(Lookup, a)
+		}
+	case mediagate.AttemptUnknown:
+		return s.resolve(a, now)
+	case mediagate.AttemptRejected:
+		return s.submit()
+	default:
+		return s.await(a, now)
+	}
+}
+
+// await is next for an attempt that the vendor took.
+func (s *State) await(a *Attempt, now time.Time) Step {
+	switch {
+	case s.asksClient(): // D15
+		return s.sleep(s.Modal.Until, WhyModal)
+	case a.State != mediagate.AttemptAccepted && a.stoppable():
+		return s.step(CancelJob, a) // given up for another
+	case a.State != mediagate.AttemptAccepted:
+		return s.submit()
+	case !s.ParkedAt.IsZero(): // its channel asks again at RetryAt (D11)
+		return s.sleep(s.ParkedAt.Add(s.Terms.ParkTimeout), WhyParked)
+	case s.late(now): // D10
+		return s.step(Poll, a)
+	default:
+		return s.sleep(s.DeadlineAt, WhyVendor)
+	}
+}
+
+// asksClient reports that the task waits for its client: the vendor has the job and
+// does not begin with it (D15).
+func (s *State) asksClient() bool {
+	a := s.Last()
+	return s.Modal.State == mediagate.ModalWaiting && a != nil && a.N == s.Modal.N && a.State == mediagate.AttemptAccepted && a.Outcome == nil
+}
+
+// resolve is next for a submission whose fate is open. Where nobody can be asked,
+// nothing is sent again without an operator (D6).
+func (s *State) resolve(a *Attempt, now time.Time) Step {
+	switch {
+	case !a.AgainAt.IsZero(): // proven absent (D4)
+		return s.step(Submit, a)
+	case a.findable():
+		return s.step(Lookup, a)
+	case a.unseen() && now.Before(a.callEnds()):
+		return s.sleep(a.callEnds(), WhyCall)
+	case a.unseen():
+		return s.step(Lookup, a)
+	default:
+		at, _ := s.patience()
+		return s.sleep(at, WhyUnknown)
+	}
+}
+
+// unseen reports that a lost sender may have left its files in our bucket, where
+// nobody has looked since the last of its calls must have ended.
+func (a *Attempt) unseen() bool {
+	return a.Lost && a.Route.Sync && a.LookedAt.Before(a.callEnds())
+}
+
+// stoppable reports that a job may run for nobody, and that its vendor was not
+// asked yet to stop it.
+func (a *Attempt) stoppable() bool {
+	held := a.State == mediagate.AttemptAccepted || a.State == mediagate.AttemptAbandoned
+	return held && a.CanStop && !a.StopTried && a.Outcome == nil && a.Ref.JobID != ""
+}
+
+// callsEnd is when no call of the newest attempt can be under way any more whose
+// answer counts; zero where none is. While one is, cancel and fail are only noted
+// (D5).
+func (s *State) callsEnd() time.Time {
+	a := s.Last()
+	if a == nil || a.State != mediagate.AttemptIntent {
+		return time.Time{}
+	}
+	return a.callEnds()
+}
+
+// submit is the step that makes the attempt after the last one.
+func (s *State) submit() Step {
+	provider := s.Terms.Provider
+	if a := s.Last(); a != nil && a.Provider != "" {
+		provider = a.Provider
+	}
+	return Step{Kind: Submit, N: s.lastN() + 1, Provider: provider}
+}
+
+// step is a step on an attempt.
+func (s *State) step(kind Kind, a *Attempt) Step {
+	provider := a.Provider
+	if provider == "" {
+		provider = s.Terms.Provider
+	}
+	return Step{Kind: kind, N: a.N, Provider: provider}
+}
+
+// sleep waits until then, or until the task's patience ends.
+func (s *State) sleep(until time.Time, why Why) Step {
+	if at, _ := s.patience(); !at.IsZero() && at.Before(until) {
+		until = at
+	}
+	return Step{Kind: Sleep, N: s.lastN(), Until: until, Why: why}
+}
+
+// pauses is what a task sleeps on whose next step has to wait for RetryAt.
+func (s *State) pauses() Why {
+	switch a := s.Last(); {
+	case !s.QueuedAt.IsZero():
+		return WhySlot
+	case !s.ParkedAt.IsZero() || s.Unreadable:
+		return WhyParked
+	case a != nil && a.State == mediagate.AttemptUnknown:
+		return WhyLookup
+	default:
+		return WhyPause
+	}
+}
+
+func (s *State) done() Step {
+	if s.WebhookState == mediagate.WebhookPending {
+		return Step{Kind: Done, Round: s.WebhookRound}
+	}
+	return Step{Kind: Done}
+}
+
+// Continues reports whether a step that runs is still worth its while. One that is
+// not is told to stop; its run begins no other before it has ended (D5).
+func (s *State) Continues(step Step) bool {
+	switch {
+	case !s.open():
+		return false
+	case step.Kind == Settle || step.Kind == CancelJob:
+		return true
+	case !s.CancelRequestedAt.IsZero() || !s.FailRequestedAt.IsZero():
+		return false
+	case step.Kind == Mirror:
+		a := s.current(step.N)
+		return a != nil && a.Results == nil
+	default:
+		return step.N == 0 || step.N >= s.lastN()
+	}
+}
+
+// Actions are the operators' commands that apply now.
+func (s *State) Actions(now time.Time) []string {
+	if !s.open() {
+		if s.redeliverable() {
+			return []string{mediagate.ActionRedeliver}
+		}
+		return nil
+	}
+	if !s.CancelRequestedAt.IsZero() || !s.FailRequestedAt.IsZero() {
+		return nil // it ends
+	}
+	actions := []string{mediagate.ActionFail}
+	a := s.Last()
+	if s.Unreadable || s.asksClient() {
+		return actions
+	}
+	if step := s.Advance(now); step.Kind == Sleep && step.Why != WhyCall {
+		actions = append(actions, mediagate.ActionRetry)
+	}
+	if a == nil || a.State != mediagate.AttemptIntent && a.Outcome == nil {
+		actions = append(actions, mediagate.ActionReroute)
+	}
+	if a != nil && a.Await != nil {
+		actions = append(actions, mediagate.ActionPollNow)
+	}
+	return actions
+}

@@ -1,0 +1,162 @@
+package task
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Effects are what an event asks for beside the state itself. Whoever stores the
+// state carries them out: Entry and Charged in the same transaction, the others
+// after it.
+type Effects struct {
+	// Wake says that the next step is another one than before: the run has to ask.
+	Wake bool
+	// Entry resolves the hold, once a task: a post of the state's Cost, which is never
+	// above the hold, or a void. Empty: no money moves.
+	Entry mediagate.EntryKind
+	// Charged are what vendors charged us, by attempt.
+	Charged map[int]*mediagate.VendorCharge
+	// Stop are attempts whose jobs nobody waits for any more: their vendors are to
+	// be asked to stop them (D5).
+	Stop []int
+	// Sweep says that files may be stored that the task does not show (D13).
+	Sweep bool
+}
+
+// Apply is the only place where a task changes. It changes the state in memory
+// and says what else is to be done. On an error nothing has changed: KindConflict
+// where the event asks for what must not be.
+func (s *State) Apply(event Event, now time.Time) (Effects, error) {
+	seen, next := s.visible(), s.Advance(now)
+	c := change{State: s, now: now}
+	if err := c.apply(event); err != nil {
+		return Effects{}, err
+	}
+	if s.visible() != seen {
+		s.Version++
+	}
+	c.Wake = s.Advance(now) != next
+	return c.Effects, nil
+}
+
+// change is an event being applied.
+type change struct {
+	*State
+	Effects
+	now time.Time
+}
+
+func (c *change) apply(event Event) error {
+	switch e := event.(type) {
+	case Asked:
+		c.asked(e)
+	case StepEnded:
+		c.stepEnded(e)
+	case EndDue:
+		c.endDue()
+	case InputsChecked:
+		c.inputsChecked(e)
+	case IntentStored:
+		return c.intentStored(e)
+	case Reopened:
+		return c.reopened(e)
+	case Queued:
+		return c.queued(e)
+	case SlotGranted:
+		c.slotGranted(e)
+	case Accepted:
+		c.accepted(e)
+	case Refused:
+		c.refused(e)
+	case SubmitUnknown:
+		c.submitUnknown(e)
+	case NotFound:
+		c.notFound(e)
+	case PartIntent:
+		return c.partIntent(e)
+	case PartEnded:
+		c.partEnded(e)
+	case PartsOver:
+		c.partsOver(e)
+	case Mirrored:
+		c.mirrored(e)
+	case StopProven:
+		c.stopProven(e)
+	case Claimed:
+		c.claimed(e)
+	case Progressed:
+		c.progressed(e)
+	case VendorEnded:
+		c.vendorEnded(e)
+	case VendorWaits:
+		c.vendorWaits(e)
+	case Troubled:
+		c.troubled(e)
+	case SlotExpired:
+		c.slotExpired(e)
+	case CancelRequested:
+		return c.cancelRequested()
+	case FailRequested:
+		return c.failRequested()
+	case RetryRequested:
+		return c.retryRequested(e)
+	case RerouteRequested:
+		return c.rerouteRequested(e)
+	case PollRequested:
+		return c.pollRequested()
+	case RedeliverRequested:
+		return c.redeliverRequested()
+	case ModalGiven:
+		return c.modalGiven(e)
+	case Delivered:
+		c.delivered(e)
+	case BreakerClosed:
+		c.breakerClosed(e)
+	default:
+		return fmt.Errorf("task: no such event: %T", event)
+	}
+	return nil
+}
+
+// visible is what a client can see of a task without its result.
+type visible struct {
+	status        mediagate.Status
+	progress      int
+	cancelled     bool
+	modal         mediagate.ModalState
+	webhook       mediagate.WebhookState
+	webhookReason string
+}
+
+func (s *State) visible() visible {
+	return visible{
+		status: s.Status, progress: s.Progress, cancelled: !s.CancelRequestedAt.IsZero(), modal: s.Modal.State,
+		webhook: s.WebhookState, webhookReason: s.WebhookReason,
+	}
+}
+
+func (s *State) open() bool { return !s.Status.Terminal() }
+
+// current is the attempt, if it is the newest of an open task; nil otherwise.
+func (s *State) current(n int) *Attempt {
+	if a := s.Last(); s.open() && a != nil && a.N == n {
+		return a
+	}
+	return nil
+}
+
+func conflict(format string, args ...any) error {
+	return mediagate.Errorf(mediagate.KindConflict, format, args...)
+}
+
+// notOffered is the error for a command that does not apply. It names those that do.
+func (s *State) notOffered(action string, now time.Time) error {
+	offered := s.Actions(now)
+	if len(offered) == 0 {
+		return conflict("%s does not apply to this task: no action does", action)
+	}
+	return conflict("%s does not apply to this task now: what does is %s", action, strings.Join(offered, ", "))
+}

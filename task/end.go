@@ -1,0 +1,234 @@
+package task
+
+import (
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/billing"
+)
+
+// unknownSyncPatience is how long a lost synchronous submission is left alone
+// before the task fails (D6).
+const unknownSyncPatience = 60 * time.Second
+
+// unknownPatience is how long after the deadline a lost submission is looked for
+// (D6).
+const unknownPatience = time.Hour
+
+// ending is how a task ends.
+type ending struct {
+	status  mediagate.Status
+	failure *mediagate.Failure
+}
+
+func failed(f *mediagate.Failure) ending { return ending{mediagate.StatusFailed, f} }
+
+// ends says how the open task ends, and whether its end is due. A promised cancel
+// comes before all else (D13).
+func (s *State) ends(now time.Time) (end ending, due bool) {
+	a := s.Last()
+	switch {
+	case !s.CancelRequestedAt.IsZero():
+		return ending{status: mediagate.StatusCancelled}, true
+	case !s.FailRequestedAt.IsZero():
+		return failed(s.givenUp()), true
+	case s.Unreadable: // only its parking's end is known
+	case a == nil && s.Inputs.Failure != nil:
+		return failed(s.Inputs.Failure), true
+	case a == nil:
+	case a.Outcome != nil && !a.Outcome.Succeeded:
+		return failed(a.Outcome.Failure), true
+	case a.Unusable != nil:
+		return failed(a.Unusable), true
+	case a.succeeded() && a.Results != nil:
+		return ending{status: mediagate.StatusCompleted}, true
+	case a.succeeded():
+	case s.asksClient() && !now.Before(s.Modal.Until): // D15
+		return failed(mediagate.NoModal()), true
+	case a.final():
+		return failed(a.Failure), true
+	}
+	if at, failure := s.patience(); !at.IsZero() && !now.Before(at) {
+		return failed(failure), true
+	}
+	return ending{}, false
+}
+
+// final reports a refusal that no other attempt would mend: one that is about the
+// request, and neither about our account there nor about that moment.
+func (a *Attempt) final() bool {
+	f := a.Failure
+	return a.State == mediagate.AttemptRejected && f != nil && !f.Retryable &&
+		f.Code != mediagate.CodeProviderRefused && f.Code != mediagate.CodeFunds
+}
+
+// patience is when the task fails if nothing happens, and how. Zero: only a step
+// or the client can end it, and each step has an end.
+func (s *State) patience() (at time.Time, failure *mediagate.Failure) {
+	parked := !s.ParkedAt.IsZero()
+	parkEnds := s.ParkedAt.Add(s.Terms.ParkTimeout)
+	a := s.Last()
+	switch {
+	case s.Unreadable && parked:
+		return parkEnds, s.givenUp()
+	case s.Unreadable, s.asksClient():
+		return time.Time{}, nil
+	case a != nil && a.State == mediagate.AttemptUnknown && s.QueuedAt.IsZero() && a.AgainAt.IsZero():
+		return s.unknownEnds(a)
+	case parked && !s.QueuedAt.IsZero() && s.QueuedAt.Add(s.Terms.QueueTimeout).Before(parkEnds):
+		return s.QueuedAt.Add(s.Terms.QueueTimeout), s.givenUp() // D12
+	case parked:
+		return parkEnds, s.givenUp()
+	case !s.QueuedAt.IsZero(): // D7
+		return s.QueuedAt.Add(s.Terms.QueueTimeout), noRoom()
+	case a == nil:
+		return s.DeadlineAt, tooLate(neverSent)
+	case a.State == mediagate.AttemptIntent, a.succeeded():
+		return time.Time{}, nil
+	case a.State == mediagate.AttemptAccepted && a.LastAskedAt.Before(s.DeadlineAt):
+		return time.Time{}, nil // it is asked for a last time first (D10)
+	case !a.AcceptedAt.IsZero():
+		return s.DeadlineAt, tooLate(providerTooLate)
+	default:
+		return s.DeadlineAt, tooLate(neverSent)
+	}
+}
+
+// unknownEnds is patience for a submission whose fate is open (D6).
+func (s *State) unknownEnds(a *Attempt) (time.Time, *mediagate.Failure) {
+	switch {
+	case a.findable() || !s.failsUnknown(a):
+		return s.DeadlineAt.Add(unknownPatience), unknown()
+	case a.unseen():
+		return time.Time{}, nil
+	}
+	at, failure := a.UnknownSince.Add(unknownSyncPatience), unknown()
+	if s.DeadlineAt.Before(at) {
+		at, failure = s.DeadlineAt, tooLate(providerTooLate)
+	}
+	if ends := a.callEnds(); a.Lost && at.Before(ends) {
+		at = ends
+	}
+	return at, failure
+}
+
+// failsUnknown reports that a submission whose fate nobody can tell fails its task
+// at once. One that a restored database has lost (D17) waits for a person.
+func (s *State) failsUnknown(a *Attempt) bool {
+	return s.Terms.OnUnknown == mediagate.OnUnknownFail && a.Channel != ""
+}
+
+// endDue ends the task, if that is due and no call can be under way whose answer
+// counts.
+func (c *change) endDue() {
+	if !c.open() || c.now.Before(c.callsEnd()) {
+		return
+	}
+	if end, due := c.ends(c.now); due {
+		c.end(end)
+	}
+}
+
+// end is the one way in which a task ends: its row, its money, and the first round
+// of its callback (D13, D14).
+func (c *change) end(end ending) {
+	c.Status, c.Failure, c.EndedAt = end.status, public(end.failure), c.now
+	c.leaveQueue()
+	if c.Failure != nil && c.Failure.Code == mediagate.CodeModalExpired {
+		c.Modal.State = mediagate.ModalExpired
+	}
+	c.ParkedAt, c.ParkReason, c.RetryAt = time.Time{}, "", time.Time{}
+	a := c.Last()
+	if end.status == mediagate.StatusCompleted {
+		c.Progress, c.Results, c.Made = 100, a.Results, a.Outcome.Made
+		c.Cost = billing.Settle(c.Terms.Charges, delivered(a))
+		c.Entry = mediagate.EntryPost
+	} else {
+		c.Entry = mediagate.EntryVoid
+	}
+	if a != nil {
+		c.Sweep = end.status != mediagate.StatusCompleted || a.N > 1 || len(a.Parts) > 0
+		c.abandon(a)
+	}
+	if c.WebhookState == mediagate.WebhookPending {
+		if end.status == mediagate.StatusCancelled {
+			c.WebhookState, c.WebhookReason = mediagate.WebhookDropped, "task cancelled"
+		} else {
+			c.WebhookRound = 1
+		}
+	}
+}
+
+// abandon closes an attempt that nobody waits for any more. A job that may run on
+// has its slot and its place in the polling until its end is seen (D5).
+func (c *change) abandon(a *Attempt) {
+	switch a.State {
+	case mediagate.AttemptIntent, mediagate.AttemptUnknown, mediagate.AttemptAccepted:
+	default:
+		return
+	}
+	a.State, a.Trouble = mediagate.AttemptAbandoned, ""
+	if a.SlotUntil.IsZero() {
+		a.SlotUntil = c.slotLost(c.now)
+	}
+}
+
+// delivered is what the attempt made, as it is paid for: main files, and the
+// seconds that the vendor states.
+func delivered(a *Attempt) billing.Delivered {
+	d := billing.Delivered{Seconds: a.Outcome.Seconds}
+	for _, r := range a.Results {
+		if r.Role == mediagate.RoleMain { // the others come along
+			d.Images++
+			d.Lengths = append(d.Lengths, r.Duration)
+		}
+	}
+	return d
+}
+
+const (
+	providerTooLate = "the provider did not finish in time"
+	neverSent       = "the task could not be sent to the provider in time"
+)
+
+func tooLate(message string) *mediagate.Failure {
+	return &mediagate.Failure{Code: mediagate.CodeGenerationTimeout, Message: message, Retryable: true}
+}
+
+func noRoom() *mediagate.Failure {
+	return &mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "no provider had room for the task in time", Retryable: true}
+}
+
+func unknown() *mediagate.Failure {
+	return &mediagate.Failure{
+		Code: mediagate.CodeSubmissionUnknown, Message: "it is not known whether the provider took the request", Retryable: true,
+	}
+}
+
+// givenUp is how a task ends that nobody mended, or that an operator failed: for
+// what it is parked for.
+func (s *State) givenUp() *mediagate.Failure {
+	f := &mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true}
+	switch s.ParkReason {
+	case mediagate.ParkCredentials:
+		f.Code, f.Message = mediagate.CodeProviderRefused, "the provider refused our account"
+	case mediagate.ParkSubmissionUnknown:
+		return unknown()
+	case mediagate.ParkResult, mediagate.ParkStorage:
+		f.Code, f.Message = mediagate.CodeResultUnavailable, "the result could not be fetched and stored"
+	case mediagate.ParkInternal:
+		f.Code, f.Message = mediagate.CodeInternal, "an internal error ended the task"
+	case "":
+		f.Code, f.Message = mediagate.CodeInternal, "the task was ended by an operator"
+	case mediagate.ParkProviderAway, mediagate.ParkFunds, mediagate.ParkChannelMissing, mediagate.ParkJobLost:
+	}
+	return f
+}
+
+// public keeps operators' words out of a task's failure.
+func public(f *mediagate.Failure) *mediagate.Failure {
+	if f == nil || f.Code != mediagate.CodeFunds {
+		return f
+	}
+	return &mediagate.Failure{Code: mediagate.CodeProviderAway, Message: f.Message, Retryable: true}
+}

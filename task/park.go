@@ -1,0 +1,197 @@
+package task
+
+import (
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+const (
+	// troubleShows is how long a channel that asks again takes to find that the
+	// trouble is still there: a few refusals, far apart.
+	troubleShows = 2 * time.Minute
+	// hiccup is the pause before a step that changed nothing is taken again.
+	hiccup = 15 * time.Second
+	// maxLooks is how often the bucket is looked into for what a lost sender left,
+	// while it is away.
+	maxLooks = 5
+)
+
+// lookupPauses are the pauses between the lookups of a parked, lost submission (D6).
+var lookupPauses = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour}
+
+// parkRetry is how long a parked step rests, spread a little.
+func (s *State) parkRetry(now time.Time) time.Duration {
+	return jitter(now, max(s.Terms.ParkRetry, time.Second))
+}
+
+// park makes the task visible as stuck. One that is parked keeps the time since
+// when, whatever reasons follow each other, so that its patience ends (D12). A
+// lost submission alone is a parking of its own, which the deadline ends: time
+// parked before does not count for that (D6, D10).
+func (c *change) park(reason mediagate.ParkReason) {
+	c.leaveQueue()
+	if reason == mediagate.ParkSubmissionUnknown && c.ParkReason != reason || reason != mediagate.ParkSubmissionUnknown && c.ParkReason == mediagate.ParkSubmissionUnknown {
+		c.unpark()
+	}
+	if c.ParkedAt.IsZero() {
+		c.ParkedAt = c.now
+	}
+	c.ParkReason = reason
+	c.RetryAt = c.now.Add(c.parkRetry(c.now))
+}
+
+// unpark ends the parking. The deadline moves by the time that it took; of a task
+// that is queued as well, the time since then counts when it leaves the queue (D10).
+func (c *change) unpark() {
+	if c.ParkedAt.IsZero() {
+		return
+	}
+	until := c.now
+	if !c.QueuedAt.IsZero() {
+		until = c.QueuedAt
+	}
+	c.DeadlineAt = c.DeadlineAt.Add(max(0, until.Sub(c.ParkedAt)))
+	c.ParkedAt, c.ParkReason = time.Time{}, ""
+}
+
+// stepSucceeded lets a parked task go on.
+func (c *change) stepSucceeded() {
+	c.unpark()
+	c.RetryAt = time.Time{}
+	if a := c.Last(); a != nil {
+		a.Lookups = 0
+	}
+}
+
+// asked does what time alone brings, but for ends: those move money, and are a
+// step of their own.
+func (c *change) asked(e Asked) {
+	if !c.open() {
+		return
+	}
+	if c.Unreadable {
+		if c.ParkedAt.IsZero() || !c.now.Before(c.RetryAt) {
+			c.park(mediagate.ParkInternal)
+		}
+		return
+	}
+	if e.Begun > c.lastN() { // D17
+		c.leaveQueue()
+		c.Attempts = append(c.Attempts, Attempt{
+			N: e.Begun, ExternalID: Numbered(c.ID, e.Begun), State: mediagate.AttemptIntent, SendBefore: c.now, CallEnds: c.now, Sends: 1, CreatedAt: c.now,
+		})
+		c.lost(c.Last(), false, "the database lost it")
+	}
+	if a := c.Last(); a != nil && a.Trouble != "" && c.awaited(a.N) != nil && !c.now.Before(c.RetryAt) { // D11
+		a.Trouble, a.Await = "", &Await{NextPollAt: c.now, Unanswered: true}
+		c.RetryAt = c.now.Add(max(c.parkRetry(c.now), troubleShows))
+	}
+}
+
+// stepEnded says what follows a step by how it ended. What a step achieved came
+// with events of its own: one that is still the next step has achieved nothing, and
+// is not answered twice without a pause.
+func (c *change) stepEnded(e StepEnded) {
+	isNext := func() bool {
+		next := c.Advance(c.now)
+		return next.Kind == e.Step && next.N == e.N
+	}
+	if !c.open() || !isNext() {
+		return
+	}
+	c.follow(e)
+	if isNext() {
+		c.RetryAt = c.now.Add(hiccup)
+	}
+}
+
+func (c *change) follow(e StepEnded) {
+	a := c.Attempt(e.N)
+	storage := mediagate.ParkReason(e.Code) == mediagate.ParkStorage
+	switch {
+	case e.Step == CancelJob:
+		a.StopTried = true
+	case e.Step == Poll:
+		c.pollEnded(a, e)
+	case e.Step == Lookup:
+		c.lookupEnded(a, e)
+	case !e.Failed:
+	case e.Step == Mirror:
+		c.mirrorEnded(a, e)
+	case e.Step == CheckInputs && storage:
+		c.park(mediagate.ParkStorage)
+	case e.Kind == mediagate.KindUnavailable: // our database was away: the row decides
+	case e.Step == CheckInputs:
+		c.park(mediagate.ParkInternal)
+	case e.Step == Submit:
+		c.park(submitTrouble(e))
+	}
+}
+
+// submitTrouble is why a task parks whose attempt could not be made.
+func submitTrouble(e StepEnded) mediagate.ParkReason {
+	switch {
+	case mediagate.ParkReason(e.Code) == mediagate.ParkChannelMissing, e.Kind == mediagate.KindShutOut:
+		return mediagate.ParkReason(e.Code)
+	case e.Kind == mediagate.KindInternal:
+		return mediagate.ParkInternal
+	default:
+		return mediagate.ParkProviderAway
+	}
+}
+
+// pollEnded follows the last question at the deadline (D10). A job that we are not
+// let see may have ended well: a person can find out (D11).
+func (c *change) pollEnded(a *Attempt, e StepEnded) {
+	err := &mediagate.Error{Kind: e.Kind, Code: e.Code}
+	switch {
+	case e.Failed && mediagate.TroubleOf(err) != "":
+		c.trouble(a, mediagate.TroubleOf(err))
+	case e.Failed && e.Kind == mediagate.KindUnavailable: // nobody was asked
+	default:
+		a.LastAskedAt = c.now
+	}
+}
+
+// lookupEnded follows a lookup of a lost submission (D4, D6).
+func (c *change) lookupEnded(a *Attempt, e StepEnded) {
+	if a.State == mediagate.AttemptIntent {
+		c.lost(a, true, mediagate.SenderLost)
+	}
+	a.Lookups++
+	if !e.Failed || a.Lookups >= maxLooks {
+		a.LookedAt = c.now
+	}
+	if a.findable() {
+		c.park(mediagate.ParkSubmissionUnknown)
+		c.RetryAt = c.now.Add(lookupPauses[min(a.Lookups, len(lookupPauses))-1])
+	}
+}
+
+// mirrorEnded follows a copy that failed.
+func (c *change) mirrorEnded(a *Attempt, e StepEnded) {
+	switch {
+	case mediagate.ParkReason(e.Code) == mediagate.ParkChannelMissing:
+		c.park(mediagate.ParkChannelMissing)
+	case e.Kind == mediagate.KindInvalid || e.Kind == mediagate.KindTooLarge: // no repetition would mend them
+		a.Unusable = &mediagate.Failure{Code: mediagate.CodeResultUnavailable, Message: e.Reason}
+	case mediagate.FailureCode(e.Code) == mediagate.CodeResultUnavailable:
+		c.park(mediagate.ParkResult)
+	case e.Kind == mediagate.KindUnavailable || e.Kind == mediagate.KindTransient:
+		c.park(mediagate.ParkStorage)
+	default:
+		c.park(mediagate.ParkInternal)
+	}
+}
+
+func (c *change) breakerClosed(e BreakerClosed) {
+	if !c.open() || c.ParkedAt.IsZero() || c.ParkReason == mediagate.ParkSubmissionUnknown {
+		return
+	}
+	for _, reason := range e.Reasons {
+		if reason == c.ParkReason {
+			c.RetryAt = time.Time{}
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package task
+
+import (
+	"slices"
+
+	"github.com/mediagate/mediagate"
+)
+
+// partTries is how often a call is made that the vendor refuses for now.
+const partTries = 3
+
+// DueParts are the calls of the attempt that are to be made now: those that never
+// were, and those that the vendor refused for now, by number and by how often each
+// was made. When it refuses all for now there are none: the attempt is refused as
+// a whole, and what follows is paced.
+func (a *Attempt) DueParts() []Part {
+	var due []Part
+	waiting := 0
+	for i := range a.Route.Parts {
+		at := slices.IndexFunc(a.Parts, func(p Part) bool { return p.Part == i })
+		switch {
+		case at < 0:
+			due = append(due, Part{Part: i})
+		case a.Parts[at].forNow():
+			waiting++
+			if a.Parts[at].Sends < partTries {
+				due = append(due, Part{Part: i, Sends: a.Parts[at].Sends})
+			}
+		}
+	}
+	if waiting == a.Route.Parts {
+		return nil
+	}
+	return due
+}
+
+// forNow reports that the same call may succeed later.
+func (p *Part) forNow() bool {
+	return p.State == mediagate.PartRefused && p.Submission == nil && p.Failure != nil && p.Failure.Retryable
+}
+
+func (a *Attempt) part(i int) *Part {
+	at := slices.IndexFunc(a.Parts, func(p Part) bool { return p.Part == i })
+	if at < 0 {
+		return nil
+	}
+	return &a.Parts[at]
+}
+
+func (c *change) partIntent(e PartIntent) error {
+	a := c.current(e.N)
+	switch {
+	case a == nil || a.State != mediagate.AttemptIntent:
+		return conflict("attempt %d is not open", e.N)
+	case !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero() || c.late(c.now):
+		return conflict("nobody waits for the task any more")
+	}
+	p := a.part(e.Part)
+	switch {
+	case p == nil && e.Sends == 0:
+		a.Parts = append(a.Parts, Part{Part: e.Part, State: mediagate.PartIntent, SendBefore: e.SendBefore, CallEnds: e.CallEnds, Sends: 1})
+		slices.SortFunc(a.Parts, func(x, y Part) int { return x.Part - y.Part })
+	case p != nil && p.State == mediagate.PartRefused && p.Submission == nil && p.Sends == e.Sends:
+		p.State, p.SendBefore, p.CallEnds, p.Sends, p.Failure, p.Error = mediagate.PartIntent, e.SendBefore, e.CallEnds, e.Sends+1, nil, ""
+	default:
+		return conflict("call %d of attempt %d is somebody else's", e.Part, e.N)
+	}
+	return nil
+}
+
+func (c *change) partEnded(e PartEnded) {
+	a := c.Attempt(e.N)
+	if a == nil {
+		return
+	}
+	p := a.part(e.Part.Part)
+	if p == nil || p.State != mediagate.PartIntent && p.State != mediagate.PartUnknown || !p.SendBefore.Equal(e.Part.SendBefore) {
+		return
+	}
+	p.State, p.Submission, p.Failure, p.Error = e.Part.State, e.Part.Submission, e.Part.Failure, e.Part.Error
+}
+
+// partsOver ends the attempt by its parts. A call that may still be under way
+// leaves its fate open, and so does one that was lost beside refusals that would
+// lead to another attempt: that one's file would be made twice (D6).
+func (c *change) partsOver(e PartsOver) {
+	a := c.Attempt(e.N)
+	if a == nil || a.Outcome != nil || a.State != mediagate.AttemptIntent && a.State != mediagate.AttemptUnknown {
+		return
+	}
+	var done, refused []Part
+	open, underWay := 0, false
+	for _, p := range a.Parts {
+		switch p.State {
+		case mediagate.PartDone:
+			done = append(done, p)
+		case mediagate.PartRefused:
+			refused = append(refused, p)
+		case mediagate.PartIntent, mediagate.PartUnknown:
+			open++
+			underWay = underWay || c.now.Before(p.CallEnds) && (p.State == mediagate.PartIntent || slices.Contains(e.Lost, p.Part))
+		}
+	}
+	why := mostTelling(refused)
+	switch {
+	case underWay:
+		c.partsUnknown(a, true)
+	case len(done) > 0:
+		c.accepted(Accepted{N: a.N, Submission: joined(a, done)})
+	case len(a.Parts) == 0:
+		c.reject(a, mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true})
+	case why == nil || open > 0 && why.leadsOn():
+		c.partsUnknown(a, false)
+	case why.Submission == nil:
+		c.reject(a, why.refusal())
+	default:
+		c.accepted(Accepted{N: a.N, Submission: *why.Submission})
+	}
+}
+
+func (c *change) partsUnknown(a *Attempt, senderLost bool) {
+	if a.State == mediagate.AttemptIntent {
+		c.lost(a, senderLost, "calls were lost")
+	}
+}
+
+// refusal is why the vendor made nothing of a refused part.
+func (p *Part) refusal() mediagate.Failure {
+	return mediagate.Part{Failure: p.Failure, Submission: p.Submission}.Refusal()
+}
+
+// leadsOn reports a refusal that another attempt follows, at once or after a
+// parking.
+func (p *Part) leadsOn() bool {
+	code := p.refusal().Code
+	return p.forNow() || p.Submission == nil && (code == mediagate.CodeProviderRefused || code == mediagate.CodeFunds)
+}
+
+// joined is the answer of the calls that succeeded: their files in order.
+func joined(a *Attempt, done []Part) mediagate.Submission {
+	all := mediagate.Outcome{Succeeded: true}
+	next := map[mediagate.Role]int{}
+	for _, p := range done {
+		one := p.Submission.Outcome
+		for _, m := range one.Media {
+			m.Index = next[m.Role]
+			next[m.Role]++
+			all.Media = append(all.Media, m)
+		}
+		all.Seconds += one.Seconds
+		all.VendorCharge = all.VendorCharge.Plus(one.VendorCharge)
+	}
+	ref := done[0].Submission.Ref
+	ref.ExternalID = a.ExternalID
+	return mediagate.Submission{Ref: ref, Outcome: &all}
+}
+
+// telling orders the reasons of refused calls: what the client can mend comes
+// first, then what the vendor failed at, then what is between it and us.
+var telling = []mediagate.FailureCode{
+	mediagate.CodeContentPolicy, mediagate.CodeInvalidParameters, mediagate.CodeImageProcessing, mediagate.CodeGenerationFailed,
+	mediagate.CodeResultUnavailable, mediagate.CodeProviderRefused, mediagate.CodeFunds,
+}
+
+// mostTelling is the refused call whose reason says most; nil without any.
+func mostTelling(refused []Part) *Part {
+	if len(refused) == 0 {
+		return nil
+	}
+	rank := func(p Part) int {
+		at := slices.Index(telling, p.refusal().Code)
+		if at < 0 {
+			at = len(telling)
+		}
+		if p.forNow() { // what may pass says least
+			at += len(telling) + 1
+		}
+		return at
+	}
+	best := slices.MinFunc(refused, func(x, y Part) int { return rank(x) - rank(y) })
+	return &best
+}

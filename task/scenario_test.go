@@ -1,0 +1,407 @@
+package task_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
+)
+
+// TestScenarios plays the stories in testdata: one task a file. Each directive is
+// an event, with the time that has passed since the task was submitted in front of
+// what came of it: the task, what else is to be done, and the next step. With
+// -rewrite it writes down what the machine does now: read the diff.
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) { //nolint:thelper // it is the test
+		var p play
+		datadriven.RunTest(t, path, p.directive)
+	})
+}
+
+// noon is when scenarios begin.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+type play struct {
+	state task.State
+	now   time.Time
+	route mediagate.Route
+	stop  bool
+	sends map[int]time.Time // the SendBefore of each attempt's last sending
+}
+
+func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
+	t.Helper()
+	switch d.Cmd {
+	case "task":
+		p.begin(d)
+		return p.show(task.Effects{})
+	case "after":
+		return p.pass(t, d)
+	case "actions":
+		return strings.Join(p.state.Actions(p.now), " ")
+	case "continues":
+		return strconv.FormatBool(p.state.Continues(p.step(d)))
+	}
+	event, err := p.event(d)
+	if err != nil {
+		t.Fatalf("%s: %s: %s", d.Pos, d.Cmd, err)
+	}
+	effects, err := p.state.Apply(event, p.now)
+	switch e := event.(type) {
+	case task.IntentStored:
+		if err == nil {
+			p.sends[e.N] = e.SendBefore
+		}
+	case task.Reopened:
+		if err == nil {
+			p.sends[e.N] = e.SendBefore
+		}
+	}
+	if e, ok := errors.AsType[*mediagate.Error](err); ok {
+		return fmt.Sprintf("refused: %s", e.Message)
+	}
+	if err != nil {
+		t.Fatalf("%s: %s", d.Pos, err)
+	}
+	return p.show(effects)
+}
+
+// begin submits a task: a video at kling, five seconds at 0.1, with a callback.
+func (p *play) begin(d *datadriven.TestData) {
+	p.now, p.sends = noon, map[int]time.Time{}
+	p.route = mediagate.Route{Provider: "kling", Operation: "video", Sync: d.HasArg("sync"), Find: d.HasArg("find"), Parts: number(d, "parts")}
+	p.stop = d.HasArg("stop")
+	p.state = task.State{
+		ID: "task_1", Status: mediagate.StatusPending, Version: 1, DeadlineAt: noon.Add(2 * time.Hour),
+		WebhookState: mediagate.WebhookPending,
+		Terms: task.Terms{
+			Provider: "kling", Expected: time.Minute, Timeout: 2 * time.Hour, ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute,
+			QueueTimeout: 24 * time.Hour, AbsentGap: 30 * time.Second, OnUnknown: mediagate.OnUnknownPark, CheckInputs: d.HasArg("inputs"),
+			Charges: []mediagate.Charge{{Item: "video", Unit: mediagate.UnitSecond, Quantity: 5, UnitPrice: 100_000}},
+			Hold:    500_000,
+		},
+	}
+	if d.HasArg("fail-unknown") {
+		p.state.Terms.OnUnknown = mediagate.OnUnknownFail
+	}
+	if d.HasArg("modal") {
+		p.state.Terms.ModalTimeout = 30 * time.Minute
+	}
+	if n := number(d, "parts"); n > 0 {
+		p.state.Terms.Charges = []mediagate.Charge{{Item: "image", Unit: mediagate.UnitImage, Quantity: int64(n), UnitPrice: 100_000}}
+		p.state.Terms.Hold = mediagate.Micros(n) * 100_000
+	}
+}
+
+// pass lets time go by, and the run ask.
+func (p *play) pass(t *testing.T, d *datadriven.TestData) string {
+	t.Helper()
+	passed, err := time.ParseDuration(d.CmdArgs[0].Key)
+	if err != nil {
+		t.Fatalf("%s: %s", d.Pos, err)
+	}
+	p.now = p.now.Add(passed)
+	effects, err := p.state.Apply(task.Asked{Begun: number(d, "begun")}, p.now)
+	if err != nil {
+		t.Fatalf("%s: %s", d.Pos, err)
+	}
+	return p.show(effects)
+}
+
+func number(d *datadriven.TestData, key string) int {
+	n, _ := strconv.Atoi(text(d, key))
+	return n
+}
+
+func text(d *datadriven.TestData, key string) string {
+	for _, arg := range d.CmdArgs {
+		if arg.Key == key && len(arg.Vals) > 0 {
+			return strings.Join(arg.Vals, ",")
+		}
+	}
+	return ""
+}
+
+func (p *play) step(d *datadriven.TestData) task.Step {
+	return task.Step{Kind: task.Kind(text(d, "step")), N: number(d, "n"), Why: task.Why(text(d, "why"))}
+}
+
+// event reads one. Attempts are the newest unless n says another.
+func (p *play) event(d *datadriven.TestData) (task.Event, error) {
+	n := number(d, "n")
+	last := 0
+	if a := p.state.Last(); a != nil {
+		last = a.N
+	}
+	if n == 0 {
+		n = last
+	}
+	sent := p.sends[n]
+	if d.HasArg("first-sending") {
+		sent = noon.Add(10 * time.Second)
+	}
+	failure := mediagate.Failure{Code: mediagate.FailureCode(text(d, "code")), Message: "no", Retryable: d.HasArg("retryable")}
+	switch d.Cmd {
+	case "ask":
+		return task.Asked{Begun: number(d, "begun")}, nil
+	case "ended":
+		step := p.step(d)
+		kind := text(d, "kind")
+		return task.StepEnded{Step: step.Kind, N: step.N, Failed: kind != "", Kind: mediagate.ParseKind(kind), Code: text(d, "code"), Reason: text(d, "reason")}, nil
+	case "settle":
+		return task.EndDue{}, nil
+	case "inputs":
+		j := mediagate.Judgement{Over: true}
+		if failure.Code != "" {
+			j.Failure = &failure
+		}
+		return task.InputsChecked{Judgement: j}, nil
+	case "intent":
+		if n = number(d, "n"); n == 0 {
+			n = last + 1
+		}
+		id, _ := p.state.NextExternalID()
+		if name := text(d, "name"); name != "" {
+			id = name
+		}
+		channel := text(d, "channel")
+		if channel == "" {
+			channel = "kling-a"
+		}
+		return task.IntentStored{
+			N: n, Channel: channel, Provider: "kling", Fingerprint: "f", Route: p.route, CanStop: p.stop, ExternalID: id,
+			SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second),
+		}, nil
+	case "reopen":
+		return task.Reopened{N: n, Lost: sent, SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second)}, nil
+	case "queue":
+		return task.Queued{N: last + 1, Channels: []string{"kling-a"}, Well: d.HasArg("well")}, nil
+	case "slot":
+		return task.SlotGranted{N: last + 1}, nil
+	case "accepted":
+		s := mediagate.Submission{Ref: mediagate.JobRef{JobID: "job" + strconv.Itoa(n)}}
+		if d.HasArg("with-result") {
+			s.Outcome = outcome(d)
+		}
+		return task.Accepted{N: n, Submission: s, FirstPollAt: p.now.Add(5 * time.Second)}, nil
+	case "refused":
+		return task.Refused{N: n, SendBefore: sent, Failure: failure, Invalid: d.HasArg("invalid"), Elsewhere: d.HasArg("elsewhere")}, nil
+	case "unknown":
+		return task.SubmitUnknown{N: n, SendBefore: sent, Lost: d.HasArg("lost")}, nil
+	case "notfound":
+		return task.NotFound{N: n, SendBefore: sent, AskedAt: p.now}, nil
+	case "part-intent":
+		return task.PartIntent{N: n, Part: number(d, "part"), Sends: number(d, "sends"), SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second)}, nil
+	case "part-ended":
+		part := task.Part{Part: number(d, "part"), State: mediagate.PartState(text(d, "state"))}
+		if a := p.state.Attempt(n); a != nil {
+			for _, stored := range a.Parts {
+				if stored.Part == part.Part {
+					part.SendBefore = stored.SendBefore
+				}
+			}
+		}
+		switch part.State {
+		case mediagate.PartDone:
+			part.Submission = &mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{Ref: fmt.Sprint("file", part.Part)}}}}
+		case mediagate.PartRefused:
+			part.Failure = &failure
+		case mediagate.PartIntent, mediagate.PartUnknown:
+		}
+		return task.PartEnded{N: n, Part: part}, nil
+	case "parts-over":
+		var lost []int
+		for _, v := range strings.FieldsFunc(text(d, "lost"), func(r rune) bool { return r == ',' || r == ' ' }) {
+			i, err := strconv.Atoi(v)
+			if err != nil {
+				return nil, err
+			}
+			lost = append(lost, i)
+		}
+		return task.PartsOver{N: n, Lost: lost, FirstPollAt: p.now}, nil
+	case "mirrored":
+		files := 1
+		if f := number(d, "files"); f > 0 {
+			files = f
+		}
+		results := make([]mediagate.Result, files)
+		for i := range results {
+			results[i] = mediagate.Result{Index: i, Key: fmt.Sprint("k", i), Duration: float64(number(d, "seconds"))}
+		}
+		return task.Mirrored{N: n, Results: results}, nil
+	case "stopped":
+		return task.StopProven{N: n}, nil
+	case "claimed":
+		return task.Claimed{N: n, Claim: claim(d)}, nil
+	case "progress":
+		return task.Progressed{N: n, Claim: claim(d), Percent: number(d, "percent"), NextAt: p.now.Add(10 * time.Second)}, nil
+	case "vendor-ended":
+		return task.VendorEnded{N: n, Outcome: *outcome(d)}, nil
+	case "vendor-waits":
+		return task.VendorWaits{N: n, Claim: claim(d)}, nil
+	case "trouble":
+		return task.Troubled{N: n, Claim: claim(d), Reason: mediagate.ParkReason(text(d, "reason"))}, nil
+	case "slot-expired":
+		return task.SlotExpired{N: n}, nil
+	case "cancel":
+		return task.CancelRequested{}, nil
+	case "fail":
+		return task.FailRequested{}, nil
+	case "retry":
+		return task.RetryRequested{For: p.step(d)}, nil
+	case "reroute":
+		return task.RerouteRequested{For: p.step(d), Channel: text(d, "channel")}, nil
+	case "poll-now":
+		return task.PollRequested{}, nil
+	case "redeliver":
+		return task.RedeliverRequested{}, nil
+	case "modal":
+		return task.ModalGiven{Input: json.RawMessage(`{"prompt":"x"}`)}, nil
+	case "delivered":
+		return task.Delivered{Round: number(d, "round"), State: mediagate.WebhookState(text(d, "state")), Reason: text(d, "reason")}, nil
+	case "breaker-closed":
+		return task.BreakerClosed{Reasons: []mediagate.ParkReason{mediagate.ParkReason(text(d, "reason"))}}, nil
+	case "unreadable":
+		p.state.Unreadable = true
+		return task.Asked{}, nil
+	case "readable":
+		p.state.Unreadable = false
+		return task.Asked{}, nil
+	}
+	return nil, errors.New("no such directive")
+}
+
+func claim(d *datadriven.TestData) string {
+	if c := text(d, "claim"); c != "" {
+		return c
+	}
+	return "c1"
+}
+
+func outcome(d *datadriven.TestData) *mediagate.Outcome {
+	if code := text(d, "code"); code != "" {
+		return &mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.FailureCode(code), Message: "no"}}
+	}
+	o := &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{Ref: "file"}}, Seconds: float64(number(d, "seconds"))}
+	if amount := text(d, "charge"); amount != "" {
+		o.VendorCharge = mediagate.ChargedBy(amount, "credits")
+	}
+	return o
+}
+
+// at writes a time as what has passed since the submit.
+func at(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Sub(noon).Round(time.Second).String()
+}
+
+func (p *play) show(e task.Effects) string {
+	s := &p.state
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", at(p.now), s.Status)
+	if s.Progress > 0 {
+		fmt.Fprintf(&b, " %d%%", s.Progress)
+	}
+	if s.Failure != nil {
+		fmt.Fprintf(&b, " (%s: %s)", s.Failure.Code, s.Failure.Message)
+	}
+	if s.Status == mediagate.StatusCompleted {
+		fmt.Fprintf(&b, ", cost %s", s.Cost)
+	}
+	if !s.CancelRequestedAt.IsZero() && !s.Status.Terminal() {
+		b.WriteString(", to be cancelled")
+	}
+	if !s.FailRequestedAt.IsZero() && !s.Status.Terminal() {
+		b.WriteString(", to fail")
+	}
+	if !s.ParkedAt.IsZero() {
+		fmt.Fprintf(&b, ", parked at %s: %s", at(s.ParkedAt), s.ParkReason)
+	}
+	if !s.QueuedAt.IsZero() {
+		fmt.Fprintf(&b, ", queued at %s", at(s.QueuedAt))
+		if s.Granted {
+			b.WriteString(", granted")
+		}
+	}
+	if s.Modal.State != "" {
+		fmt.Fprintf(&b, ", modal %s", s.Modal.State)
+	}
+	if s.Status.Terminal() {
+		fmt.Fprintf(&b, ", callback %s", s.WebhookState)
+	} else {
+		fmt.Fprintf(&b, ", deadline %s", at(s.WaitsUntil(p.now)))
+	}
+	b.WriteString("\n")
+	for _, a := range s.Attempts {
+		fmt.Fprintf(&b, "  attempt %d as %s at %s: %s", a.N, a.ExternalID, a.Channel, a.State)
+		if a.Ref.JobID != "" {
+			fmt.Fprintf(&b, ", %s", a.Ref.JobID)
+		}
+		if a.Trouble != "" {
+			fmt.Fprintf(&b, ", trouble: %s", a.Trouble)
+		}
+		if a.Outcome != nil {
+			fmt.Fprintf(&b, ", succeeded: %t", a.Outcome.Succeeded)
+		}
+		if a.Await != nil {
+			b.WriteString(", polled for")
+			if a.Await.Claim != "" {
+				fmt.Fprintf(&b, " by %s", a.Await.Claim)
+			}
+			if a.Await.Unanswered {
+				b.WriteString(", unanswered")
+			}
+		}
+		if a.State == mediagate.AttemptAbandoned {
+			fmt.Fprintf(&b, ", slot until %s", at(a.SlotUntil))
+		}
+		for _, part := range a.Parts {
+			fmt.Fprintf(&b, ", part %d %s", part.Part, part.State)
+		}
+		b.WriteString("\n")
+	}
+	var effects []string
+	if e.Entry != "" {
+		effects = append(effects, fmt.Sprintf("%s %s", e.Entry, s.Cost))
+	}
+	for _, n := range e.Stop {
+		effects = append(effects, fmt.Sprintf("stop the job of attempt %d", n))
+	}
+	for n, charge := range e.Charged {
+		effects = append(effects, fmt.Sprintf("attempt %d was charged %s %s", n, charge.Amount, charge.Unit))
+	}
+	if e.Sweep {
+		effects = append(effects, "sweep files")
+	}
+	if e.Wake {
+		effects = append(effects, "wake")
+	}
+	slices.Sort(effects)
+	if len(effects) > 0 {
+		fmt.Fprintf(&b, "effects: %s\n", strings.Join(effects, ", "))
+	}
+	step := s.Advance(p.now)
+	fmt.Fprintf(&b, "next: %s", step.Kind)
+	if step.N > 0 {
+		fmt.Fprintf(&b, " %d", step.N)
+	}
+	switch {
+	case step.Kind == task.Sleep:
+		fmt.Fprintf(&b, " until %s: %s", at(step.Until), step.Why)
+	case step.Round > 0:
+		fmt.Fprintf(&b, ", deliver round %d", step.Round)
+	}
+	return b.String()
+}

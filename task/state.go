@@ -1,0 +1,214 @@
+package task
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// State is a task as decisions see it: its row, its attempts, and what waits for
+// them. All times are by the database's clock; a zero time means "not yet".
+type State struct {
+	ID    string
+	Terms Terms
+
+	Status            mediagate.Status
+	Progress          int   // 0 to 100; 100 exactly when completed
+	Version           int64 // +1 at each change that a client can see
+	StartedAt         time.Time
+	EndedAt           time.Time
+	DeadlineAt        time.Time // end of waiting for the vendor; time parked or queued is added when that is over
+	CancelRequestedAt time.Time // a promise: the task does not complete any more
+	FailRequestedAt   time.Time // an operator's fail
+
+	ParkedAt   time.Time // since when it waits for a person, or for better times
+	ParkReason mediagate.ParkReason
+	RetryAt    time.Time // no step begins before
+	Refusals   int       // attempts in a row that a vendor refused for now
+
+	QueuedAt  time.Time // since when it waits for a slot, for the attempt after the last one
+	QueuedFor []string  // at one of these channels
+	Granted   bool      // one of them keeps a slot for it
+	Channel   string    // an operator wants the next attempt there; empty: any
+
+	Modal  mediagate.Modal     // the zero value where no vendor asked for more
+	Inputs mediagate.Judgement // how far the client's files are checked
+
+	// Attempts in the order of their numbers: all, or the last one and those that
+	// events name.
+	Attempts []Attempt
+
+	Failure *mediagate.Failure // why it failed
+	Results []mediagate.Result // of a completed task
+	Made    *mediagate.Made    // beside the files
+	Cost    mediagate.Micros   // what was charged
+
+	WebhookRound  int // 0 until the end
+	WebhookState  mediagate.WebhookState
+	WebhookReason string
+
+	// Unreadable says that a document of the rows cannot be read. Only what needs
+	// none is then decided: fail, cancel and the end of the parking.
+	Unreadable bool
+}
+
+// Terms are what was fixed when the task was submitted.
+type Terms struct {
+	Provider     string // of the first route, which the first attempt goes to
+	Expected     time.Duration
+	Timeout      time.Duration // from submit, and from a retry, to the end of waiting
+	ParkTimeout  time.Duration // a parked task that nobody mends fails then
+	ParkRetry    time.Duration // a parked step is tried again so often
+	QueueTimeout time.Duration // a task that no channel has a slot for fails then
+	ModalTimeout time.Duration // how long it waits for modal parameters; 0: it takes none
+	AbsentGap    time.Duration // between the two lookups that prove absence (D4)
+	OnUnknown    string        // mediagate.OnUnknownFail or OnUnknownPark (D6)
+	CheckInputs  bool          // the client's files are checked before the first attempt
+	Charges      []mediagate.Charge
+	Hold         mediagate.Micros
+}
+
+// Attempt is one submission to one channel.
+type Attempt struct {
+	N           int
+	Channel     string
+	Provider    string
+	Fingerprint string
+	Route       mediagate.Route
+	CanStop     bool   // the vendor can stop a job
+	ExternalID  string // our id at the vendor
+
+	State      mediagate.AttemptState
+	SendBefore time.Time // the first byte of the call is written before this (D4)
+	CallEnds   time.Time // nothing of the call is under way from then on
+	Sends      int       // how often the intent was stored
+	Ref        mediagate.JobRef
+	CreatedAt  time.Time
+	AcceptedAt time.Time
+	EndedAt    time.Time // unset while the job has a slot
+	SlotUntil  time.Time // of a job of which nobody can tell whether it runs; zero: while the attempt is open
+
+	Lost         bool               // of an unknown attempt: its sender has not reported
+	UnknownSince time.Time          // since when its fate is open
+	Lookups      int                // for it since then, or since a retry, that told nothing
+	LookedAt     time.Time          // the last one
+	AbsentAt     time.Time          // the first that found no job
+	AgainAt      time.Time          // the second, which proves that there is none (D4)
+	Refusal      *mediagate.Failure // of a repeated intent: counts once absence is proven
+	Failure      *mediagate.Failure // of a rejected attempt
+	Elsewhere    bool               // another channel that has never refused the task takes jobs
+
+	Outcome     *mediagate.Outcome // first write wins
+	Trouble     mediagate.ParkReason
+	LastAskedAt time.Time          // the last question at the deadline (D10)
+	StopTried   bool               // the vendor was asked to stop the job
+	Results     []mediagate.Result // of copied files; nil until they are, empty where there are none
+	Unusable    *mediagate.Failure // its files are none: no repetition would mend them
+	Await       *Await             // while its channel polls for it
+	Parts       []Part             // of a job that takes several calls
+	Error       string             // for operators
+}
+
+// Await is an accepted attempt's place among those that its channel polls for.
+type Await struct {
+	NextPollAt time.Time
+	Claim      string // of whoever polls for it at this moment
+	Unanswered bool   // polled for anew after a trouble, and not answered yet
+}
+
+// Part is one call of an attempt whose job takes several, one a file.
+type Part struct {
+	Part       int // from 0
+	State      mediagate.PartState
+	SendBefore time.Time
+	CallEnds   time.Time
+	Sends      int
+	Submission *mediagate.Submission // the vendor's answer: of a part that is done, or whose job failed
+	Failure    *mediagate.Failure    // why a part without an answer was refused
+	Error      string
+}
+
+// Last is the newest attempt; nil when there is none.
+func (s *State) Last() *Attempt {
+	if len(s.Attempts) == 0 {
+		return nil
+	}
+	return &s.Attempts[len(s.Attempts)-1]
+}
+
+// Attempt is attempt n; nil when it is not there.
+func (s *State) Attempt(n int) *Attempt {
+	at := slices.IndexFunc(s.Attempts, func(a Attempt) bool { return a.N == n })
+	if at < 0 {
+		return nil
+	}
+	return &s.Attempts[at]
+}
+
+// lastN is the number of the newest attempt; 0 when there is none.
+func (s *State) lastN() int {
+	if a := s.Last(); a != nil {
+		return a.N
+	}
+	return 0
+}
+
+// WaitsUntil is the deadline as it stands now: moved by the time that the task
+// has been parked or queued so far (D7, D10).
+func (s *State) WaitsUntil(now time.Time) time.Time {
+	return mediagate.WaitsUntil(s.DeadlineAt, s.ParkedAt, s.QueuedAt, now)
+}
+
+func (s *State) late(now time.Time) bool { return !now.Before(s.WaitsUntil(now)) }
+
+// NextExternalID is our id at the vendor for the attempt after the last one: the
+// task's id, numbered from the second attempt on. Whoever follows an attempt that
+// was sent more than once, and whose last sending was refused, keeps its name: the
+// refusal proves nothing of the first sending, which only this name keeps from
+// being doubled (D4). kept says so; the attempt must stay at that channel then.
+func (s *State) NextExternalID() (id string, kept bool) {
+	a := s.Last()
+	if a != nil && a.State == mediagate.AttemptRejected && s.sentBefore(a) {
+		return a.ExternalID, true
+	}
+	return Numbered(s.ID, s.lastN()+1), false
+}
+
+// sentBefore reports that a job may have been made under the attempt's name by
+// another sending than its last.
+func (s *State) sentBefore(a *Attempt) bool {
+	return a.Sends > 1 || a.ExternalID != Numbered(s.ID, a.N)
+}
+
+// Numbered is our id at the vendor for attempt n.
+func Numbered(taskID string, n int) string {
+	if n == 1 {
+		return taskID
+	}
+	return fmt.Sprintf("%s-%d", taskID, n)
+}
+
+// succeeded reports that the vendor has made what was asked for.
+func (a *Attempt) succeeded() bool { return a.Outcome != nil && a.Outcome.Succeeded }
+
+// callEnds is when nothing of the attempt's calls can be under way any more.
+func (a *Attempt) callEnds() time.Time {
+	last := a.CallEnds
+	for _, p := range a.Parts {
+		if (p.State == mediagate.PartIntent || p.State == mediagate.PartUnknown) && p.CallEnds.After(last) {
+			last = p.CallEnds
+		}
+	}
+	return last
+}
+
+// findable reports that the vendor can be asked for the job by our id.
+func (a *Attempt) findable() bool { return a.Route.Find }
+
+// slotLost is until when a job has its slot of which nobody can tell from now on
+// whether it runs (D7).
+func (s *State) slotLost(now time.Time) time.Time {
+	return now.Add(mediagate.SlotsLost * s.Terms.Expected)
+}

@@ -1,0 +1,257 @@
+package task
+
+import (
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+const (
+	// maxRefusals is how many attempts in a row a vendor that is full or away gets
+	// before the task parks.
+	maxRefusals = 6
+	// longestPause is the longest between two of those.
+	longestPause = 30 * time.Second
+	// queueLook is how often a queued task looks for a slot by itself: channels may
+	// have been added since.
+	queueLook = time.Hour
+)
+
+func (c *change) inputsChecked(e InputsChecked) {
+	if c.open() && len(c.Attempts) == 0 {
+		c.Inputs = c.Inputs.With(e.Judgement)
+		c.stepSucceeded()
+	}
+}
+
+// mayOpen tells whether attempt n may be made now: nil, or a conflict (D3).
+func (c *change) mayOpen(n int) error {
+	a := c.Last()
+	switch {
+	case !c.open():
+		return conflict("the task has ended")
+	case !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero():
+		return conflict("the task is to end")
+	case n != c.lastN()+1:
+		return conflict("the next attempt is %d, not %d", c.lastN()+1, n)
+	case a != nil && a.Outcome != nil:
+		return conflict("attempt %d has an outcome", a.N)
+	case a != nil && !over(a.State):
+		return conflict("attempt %d is %s", a.N, a.State)
+	case c.Modal.State == mediagate.ModalWaiting:
+		return conflict("the task waits for its client")
+	case c.late(c.now):
+		return conflict("nobody waits for the task any more")
+	}
+	return nil
+}
+
+// over reports that an attempt in that state may be followed by another: the
+// vendor provably has no job, or the job was given up.
+func over(state mediagate.AttemptState) bool {
+	return state == mediagate.AttemptRejected || state == mediagate.AttemptEnded || state == mediagate.AttemptAbandoned
+}
+
+func (c *change) intentStored(e IntentStored) error {
+	if err := c.mayOpen(e.N); err != nil {
+		return err
+	}
+	if id, kept := c.NextExternalID(); e.ExternalID != id && c.Modal.State != mediagate.ModalSubmitted {
+		return conflict("attempt %d goes by the name %s", e.N, id)
+	} else if a := c.Last(); kept && a.Channel != e.Channel { // D4
+		return conflict("attempt %d stays at the channel %s", e.N, a.Channel)
+	}
+	c.leaveQueue()
+	c.Channel, c.RetryAt = "", time.Time{}
+	c.Attempts = append(c.Attempts, Attempt{
+		N: e.N, Channel: e.Channel, Provider: e.Provider, Fingerprint: e.Fingerprint, Route: e.Route, CanStop: e.CanStop,
+		ExternalID: e.ExternalID, State: mediagate.AttemptIntent, SendBefore: e.SendBefore, CallEnds: e.CallEnds, Sends: 1, CreatedAt: c.now,
+	})
+	if e.Route.Sync { // the vendor works while the call lasts
+		c.begin()
+	}
+	return nil
+}
+
+// begin makes a pending task processing.
+func (c *change) begin() {
+	if c.Status != mediagate.StatusPending {
+		return
+	}
+	c.Status = mediagate.StatusProcessing
+	if c.StartedAt.IsZero() {
+		c.StartedAt = c.now
+	}
+}
+
+func (c *change) reopened(e Reopened) error {
+	a := c.current(e.N)
+	switch {
+	case a == nil:
+		return conflict("attempt %d is not open", e.N)
+	case !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero() || c.late(c.now):
+		return conflict("nobody waits for the task any more")
+	case a.State != mediagate.AttemptUnknown || a.AgainAt.IsZero() || a.Refusal != nil || !a.SendBefore.Equal(e.Lost): // D4
+		return conflict("it is not proven that attempt %d made no job", e.N)
+	}
+	a.State, a.SendBefore, a.CallEnds, a.Sends = mediagate.AttemptIntent, e.SendBefore, e.CallEnds, a.Sends+1
+	a.Lost, a.UnknownSince, a.Lookups, a.LookedAt = false, time.Time{}, 0, time.Time{}
+	a.AbsentAt, a.AgainAt, a.SlotUntil, a.Error = time.Time{}, time.Time{}, time.Time{}, ""
+	return nil
+}
+
+func (c *change) queued(e Queued) error {
+	if err := c.mayOpen(e.N); err != nil {
+		return err
+	}
+	if e.Well {
+		c.unpark()
+	}
+	if c.QueuedAt.IsZero() {
+		c.QueuedAt = c.now
+	}
+	c.QueuedFor, c.Granted = e.Channels, false
+	c.RetryAt = c.now.Add(jitter(c.now, queueLook))
+	return nil
+}
+
+func (c *change) slotGranted(e SlotGranted) {
+	if c.open() && !c.QueuedAt.IsZero() && e.N == c.lastN()+1 && !c.Granted {
+		c.Granted, c.RetryAt = true, time.Time{}
+	}
+}
+
+// leaveQueue ends the waiting for a slot. The deadline moves by the time it took,
+// unless that is part of a parking (D7).
+func (c *change) leaveQueue() {
+	if c.QueuedAt.IsZero() {
+		return
+	}
+	if c.ParkedAt.IsZero() {
+		c.DeadlineAt = c.DeadlineAt.Add(max(0, c.now.Sub(c.QueuedAt)))
+	}
+	c.QueuedAt, c.QueuedFor, c.Granted, c.RetryAt = time.Time{}, nil, false, time.Time{}
+}
+
+func (c *change) accepted(e Accepted) {
+	a := c.Attempt(e.N)
+	if a == nil || a.Ref.JobID != "" || a.Outcome != nil {
+		return
+	}
+	outcome := e.Submission.Outcome
+	wanted := c.current(e.N) == a && (a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown || a.State == mediagate.AttemptRejected)
+	a.Ref, a.AcceptedAt, a.Error, a.Lost, a.Failure = e.Submission.Ref, c.now, "", false, nil
+	if outcome != nil {
+		c.outcome(a, *outcome)
+	} else {
+		a.State, a.SlotUntil, a.EndedAt = mediagate.AttemptAccepted, time.Time{}, time.Time{}
+		a.Await = &Await{NextPollAt: e.FirstPollAt}
+	}
+	if !wanted { // D5: the job is recorded, and stopped where that can be
+		if outcome == nil {
+			c.abandon(a)
+			c.Stop = append(c.Stop, a.N)
+		}
+		c.Sweep = true
+		return
+	}
+	c.Refusals = 0
+	c.begin()
+	c.stepSucceeded()
+}
+
+func (c *change) refused(e Refused) {
+	a := c.Attempt(e.N)
+	if a == nil || !a.SendBefore.Equal(e.SendBefore) || a.Ref.JobID != "" || a.Outcome != nil {
+		return
+	}
+	switch a.State {
+	case mediagate.AttemptIntent, mediagate.AttemptUnknown:
+	case mediagate.AttemptAbandoned: // the slot is free
+		a.State, a.EndedAt, a.Error = mediagate.AttemptEnded, c.now, e.Detail
+		return
+	default:
+		return
+	}
+	if e.Invalid && c.sentBefore(a) {
+		// The vendor may have the job of an earlier sending, and call its name
+		// "taken" in words that the adapter does not know (D4).
+		c.lost(a, false, e.Detail)
+		a.Refusal = &e.Failure
+		return
+	}
+	a.Elsewhere, a.Error = e.Elsewhere, e.Detail
+	c.reject(a, e.Failure)
+}
+
+// reject closes an attempt that provably made no job, and says what follows.
+func (c *change) reject(a *Attempt, f mediagate.Failure) {
+	a.State, a.Failure, a.EndedAt, a.SlotUntil, a.Lost = mediagate.AttemptRejected, &f, c.now, time.Time{}, false
+	if c.current(a.N) != a {
+		return
+	}
+	switch {
+	case a.final():
+	case a.Elsewhere:
+		c.RetryAt = time.Time{} // the next channel follows at once
+	case f.Code == mediagate.CodeProviderRefused:
+		c.park(mediagate.ParkCredentials)
+	case f.Code == mediagate.CodeFunds:
+		c.park(mediagate.ParkFunds)
+	default:
+		c.Refusals++
+		if c.Refusals >= maxRefusals {
+			c.park(mediagate.ParkProviderAway)
+			return
+		}
+		c.RetryAt = c.now.Add(min(time.Second<<c.Refusals, longestPause))
+	}
+}
+
+func (c *change) submitUnknown(e SubmitUnknown) {
+	if a := c.Attempt(e.N); a != nil && a.State == mediagate.AttemptIntent && a.SendBefore.Equal(e.SendBefore) {
+		c.lost(a, e.Lost, e.Detail)
+	}
+}
+
+// lost notes that the fate of a submission is open (D4, D6).
+func (c *change) lost(a *Attempt, senderLost bool, detail string) {
+	a.State, a.Lost, a.Error = mediagate.AttemptUnknown, senderLost, detail
+	a.UnknownSince, a.Lookups, a.SlotUntil = c.now, 0, c.slotLost(c.now)
+	if c.current(a.N) != a {
+		return
+	}
+	c.unpark()
+	c.RetryAt = time.Time{}
+	if !a.findable() && !c.failsUnknown(a) {
+		c.park(mediagate.ParkSubmissionUnknown)
+		c.RetryAt = time.Time{} // nobody can be asked
+	}
+}
+
+func (c *change) notFound(e NotFound) {
+	a := c.Attempt(e.N)
+	if a == nil || a.State != mediagate.AttemptUnknown || !a.SendBefore.Equal(e.SendBefore) || !a.AgainAt.IsZero() {
+		return // of another sending: it proves nothing
+	}
+	switch again := a.AbsentAt.Add(c.Terms.AbsentGap); {
+	case e.AskedAt.Before(a.callEnds()): // the call could be under way
+		c.RetryAt = a.callEnds()
+	case a.AbsentAt.IsZero():
+		a.AbsentAt = c.now
+		c.RetryAt = c.now.Add(c.Terms.AbsentGap)
+	case e.AskedAt.Before(again):
+		c.RetryAt = again
+	default:
+		a.AgainAt = c.now
+		c.stepSucceeded()
+		if a.Refusal != nil {
+			c.reject(a, *a.Refusal)
+		}
+	}
+}
+
+// jitter spreads the tries of many tasks by up to a fifth.
+func jitter(now time.Time, d time.Duration) time.Duration {
+	return d + d*time.Duration(now.UnixMicro()%200)/1000
+}

@@ -1,0 +1,148 @@
+package task
+
+import (
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// maxOpenProgress is the most that an unfinished task shows.
+const maxOpenProgress = 99
+
+// polled is the attempt, if the claim is still its poller's (D8).
+func (c *change) polled(n int, claim string) *Attempt {
+	a := c.Attempt(n)
+	if a == nil || a.Await == nil || claim == "" || a.Await.Claim != claim || a.Outcome != nil {
+		return nil
+	}
+	return a
+}
+
+func (c *change) claimed(e Claimed) {
+	if a := c.Attempt(e.N); a != nil && a.Await != nil {
+		a.Await.Claim = e.Claim
+	}
+}
+
+func (c *change) progressed(e Progressed) {
+	a := c.polled(e.N, e.Claim)
+	if a == nil {
+		return
+	}
+	a.Await.Claim, a.Await.NextPollAt = "", e.NextAt
+	if c.current(e.N) == nil {
+		return
+	}
+	c.Progress = max(c.Progress, min(e.Percent, maxOpenProgress))
+	if a.Await.Unanswered { // the trouble is over (D11)
+		a.Await.Unanswered, a.SlotUntil = false, time.Time{}
+		c.stepSucceeded()
+	}
+}
+
+func (c *change) vendorEnded(e VendorEnded) {
+	a := c.Attempt(e.N)
+	if a == nil || a.Outcome != nil {
+		return
+	}
+	wanted := c.current(e.N) == a && a.State == mediagate.AttemptAccepted
+	c.outcome(a, e.Outcome)
+	if wanted {
+		c.RetryAt = time.Time{}
+		return
+	}
+	c.Sweep = true
+}
+
+// outcome is the one place that stores how a job ended. The first one counts. One
+// of an attempt that was given up is recorded, and changes nothing else (D9).
+func (c *change) outcome(a *Attempt, o mediagate.Outcome) {
+	givenUp := a.State == mediagate.AttemptAbandoned || a.State == mediagate.AttemptEnded || c.current(a.N) != a
+	if !givenUp {
+		a.Outcome = &o
+	}
+	a.State, a.EndedAt, a.SlotUntil = mediagate.AttemptEnded, c.now, time.Time{}
+	a.Await, a.Trouble = nil, ""
+	if o.VendorCharge != nil {
+		if c.Charged == nil {
+			c.Charged = map[int]*mediagate.VendorCharge{}
+		}
+		c.Charged[a.N] = o.VendorCharge
+	}
+}
+
+// awaited is the attempt, if its task waits for its vendor.
+func (c *change) awaited(n int) *Attempt {
+	a := c.current(n)
+	if a == nil || a.State != mediagate.AttemptAccepted || a.Outcome != nil || c.asksClient() {
+		return nil
+	}
+	return a
+}
+
+// vendorWaits begins the wait for the client, once a task. The deadline comes after
+// it, and the job has no slot meanwhile: the vendor has not begun with it (D15).
+func (c *change) vendorWaits(e VendorWaits) {
+	a := c.awaited(e.N)
+	if a == nil || c.polled(e.N, e.Claim) == nil {
+		return
+	}
+	if c.Terms.ModalTimeout <= 0 || c.Modal.State != mediagate.ModalNone {
+		a.Await.Claim = ""
+		return
+	}
+	until, left := c.now.Add(c.Terms.ModalTimeout), max(0, c.WaitsUntil(c.now).Sub(c.now))
+	c.Modal = mediagate.Modal{State: mediagate.ModalWaiting, N: a.N, Until: until}
+	c.DeadlineAt, c.ParkedAt, c.ParkReason, c.RetryAt = until.Add(left), time.Time{}, "", time.Time{}
+	a.SlotUntil, a.Trouble, a.Await = c.now, "", nil
+}
+
+func (c *change) troubled(e Troubled) {
+	a := c.polled(e.N, e.Claim)
+	switch {
+	case a == nil:
+	case c.awaited(e.N) == nil:
+		a.Await = nil // of a job that nobody waits for: its slot ends with its time
+	default:
+		c.trouble(a, e.Reason)
+	}
+}
+
+// trouble ends the polling for an attempt that cannot be asked for, and parks its
+// task, until the channel asks again (D11).
+func (c *change) trouble(a *Attempt, reason mediagate.ParkReason) {
+	a.Trouble, a.Await = reason, nil
+	if a.SlotUntil.IsZero() {
+		a.SlotUntil = c.slotLost(c.now)
+	}
+	c.park(reason)
+}
+
+func (c *change) mirrored(e Mirrored) {
+	a := c.current(e.N)
+	if a == nil || !a.succeeded() {
+		c.Sweep = true
+		return
+	}
+	if a.Results == nil {
+		a.Results = e.Results
+		if a.Results == nil {
+			a.Results = []mediagate.Result{}
+		}
+	}
+	c.endDue()
+}
+
+func (c *change) stopProven(e StopProven) {
+	a := c.Attempt(e.N)
+	if a == nil || a.State != mediagate.AttemptAccepted && a.State != mediagate.AttemptAbandoned {
+		return
+	}
+	a.State, a.EndedAt, a.SlotUntil, a.Await, a.Trouble, a.StopTried = mediagate.AttemptEnded, c.now, time.Time{}, nil, "", true
+}
+
+func (c *change) slotExpired(e SlotExpired) {
+	if a := c.Attempt(e.N); a != nil && a.State == mediagate.AttemptAbandoned && !c.now.Before(a.SlotUntil) {
+		a.State, a.EndedAt, a.Await = mediagate.AttemptEnded, c.now, nil
+	}
+}

@@ -1,0 +1,143 @@
+package task
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+func (c *change) cancelRequested() error {
+	if !c.open() {
+		return conflict("the task has ended")
+	}
+	if c.CancelRequestedAt.IsZero() {
+		c.CancelRequestedAt = c.now
+	}
+	return nil
+}
+
+func (c *change) failRequested() error {
+	if !c.open() {
+		return c.notOffered(mediagate.ActionFail, c.now)
+	}
+	if c.FailRequestedAt.IsZero() {
+		c.FailRequestedAt = c.now
+	}
+	return nil
+}
+
+// meant reports that a command was given for what the task sleeps on now: one that
+// comes late, or again, finds nothing to do.
+func (c *change) meant(step Step) bool {
+	if step.Kind == "" {
+		return true
+	}
+	now := c.Advance(c.now)
+	return now.Kind == step.Kind && now.N == step.N && now.Why == step.Why
+}
+
+func (c *change) offers(action string) bool { return slices.Contains(c.Actions(c.now), action) }
+
+func (c *change) retryRequested(e RetryRequested) error {
+	if !c.meant(e.For) {
+		return nil
+	}
+	if !c.offers(mediagate.ActionRetry) {
+		return c.notOffered(mediagate.ActionRetry, c.now)
+	}
+	if a := c.Last(); a != nil && a.State == mediagate.AttemptUnknown && !a.findable() && a.AgainAt.IsZero() {
+		c.giveUp(a)
+	} else if a != nil {
+		a.Lookups = 0
+	}
+	c.again()
+	return nil
+}
+
+func (c *change) rerouteRequested(e RerouteRequested) error {
+	if !c.meant(e.For) {
+		return nil
+	}
+	if !c.offers(mediagate.ActionReroute) {
+		return c.notOffered(mediagate.ActionReroute, c.now)
+	}
+	if a := c.Last(); a != nil {
+		c.giveUp(a)
+	}
+	c.unpark()
+	c.leaveQueue()
+	c.Channel = e.Channel
+	c.again()
+	return nil
+}
+
+// giveUp closes an attempt so that another may follow, at an operator's word: its
+// late success is only recorded (D9).
+func (c *change) giveUp(a *Attempt) {
+	c.abandon(a)
+	if a.State == mediagate.AttemptAbandoned {
+		a.Error = "given up"
+		c.unpark()
+	}
+}
+
+// again has the next step tried at once, with the time of a new task (D10): the
+// deadline never moves back.
+func (c *change) again() {
+	c.RetryAt, c.Refusals = time.Time{}, 0
+	moved := c.WaitsUntil(c.now).Sub(c.DeadlineAt)
+	if deadline := c.now.Add(c.Terms.Timeout - moved); deadline.After(c.DeadlineAt) {
+		c.DeadlineAt = deadline
+	}
+}
+
+func (c *change) pollRequested() error {
+	a := c.Last()
+	if !c.open() || a == nil || a.Await == nil {
+		return c.notOffered(mediagate.ActionPollNow, c.now)
+	}
+	if c.now.Before(a.Await.NextPollAt) {
+		a.Await.NextPollAt = c.now
+	}
+	return nil
+}
+
+// modalGiven takes the client's parameters in. The job goes on with the next
+// attempt, which takes them to the vendor (D15).
+func (c *change) modalGiven(e ModalGiven) error {
+	a := c.Attempt(c.Modal.N)
+	ending := !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero() || !c.now.Before(c.Modal.Until)
+	if !c.open() || c.Modal.State != mediagate.ModalWaiting || a == nil || ending {
+		return conflict("the task does not wait for modal parameters")
+	}
+	c.Modal.State, c.Modal.Input = mediagate.ModalSubmitted, e.Input
+	c.Status, c.DeadlineAt = mediagate.StatusPending, c.now.Add(c.Terms.Timeout)
+	c.ParkedAt, c.ParkReason, c.RetryAt = time.Time{}, "", time.Time{}
+	if a.Outcome == nil {
+		a.State, a.EndedAt, a.Await, a.SlotUntil = mediagate.AttemptEnded, c.now, nil, time.Time{}
+	}
+	return nil
+}
+
+// redeliverable reports that the task has a callback that can be sent again.
+func (s *State) redeliverable() bool {
+	return !s.open() && s.WebhookRound > 0 && s.WebhookState != "" && s.WebhookState != mediagate.WebhookDropped
+}
+
+func (c *change) redeliverRequested() error {
+	if !c.redeliverable() {
+		return c.notOffered(mediagate.ActionRedeliver, c.now)
+	}
+	c.WebhookRound++
+	c.WebhookState, c.WebhookReason = mediagate.WebhookPending, ""
+	return nil
+}
+
+// delivered notes how a round ended. Only the latest counts, and what was
+// delivered stays so (D14).
+func (c *change) delivered(e Delivered) {
+	if e.State != "" && e.Round == c.WebhookRound && c.WebhookState != "" && c.WebhookState != mediagate.WebhookDelivered {
+		c.WebhookState, c.WebhookReason = e.State, e.Reason
+	}
+}
