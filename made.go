@@ -68,7 +68,11 @@ func (m *Made) IDs(results []Result) map[MadeKind][]string {
 	}
 	ids := map[MadeKind][]string{MadeVoice: m.Voices}
 	for _, song := range m.Songs(results) {
-		ids[MadeClip] = append(ids[MadeClip], song.ID)
+		id := song.ID
+		if song.File.Key == "" {
+			id = "" // nothing can be made of it
+		}
+		ids[MadeClip] = append(ids[MadeClip], id)
 	}
 	return ids
 }

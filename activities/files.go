@@ -32,6 +32,7 @@ type files struct {
 	gone      error
 	media     []mediagate.Media
 	refreshed bool // the links were asked for once more
+	answered  bool // and the vendor has said what there is, or cannot be asked
 	copied    *copying
 	patience  time.Duration // left of extraPatience
 }
@@ -52,19 +53,76 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 		return nil, unusable("the provider returned no file")
 	}
 	found := make([][]mediagate.Result, len(f.media))
+	var lost []error // of pieces that the task goes on without
 	for _, extra := range []bool{false, true} {
 		for i, m := range f.media {
 			if isExtra(m.Role) != extra || m.Role == mediagate.RoleStem && i != f.firstStem() {
 				continue
 			}
 			results, err := f.copy(ctx, i)
-			if err != nil {
-				return nil, err
+			switch {
+			case err == nil:
+				found[i] = results
+			case extra || ctx.Err() != nil || !f.lost(err):
+				return nil, f.tryAgain(err)
+			default:
+				f.Logger.WarnContext(ctx, "a piece is left out", "task", f.task.ID, "attempt", f.row.N, "role", m.Role, "index", m.Index, "error", err)
+				lost = append(lost, err)
 			}
-			found[i] = results
+		}
+		if len(lost) > 0 && !slices.ContainsFunc(found, func(r []mediagate.Result) bool { return len(r) > 0 }) {
+			return nil, nothing(lost)
 		}
 	}
 	return slices.Concat(found...), nil
+}
+
+const (
+	// goneAgain is the pause between two tries to get a file whose links are dead.
+	goneAgain = 10 * time.Second
+	// piecePatience is how long after the job's end a piece is waited for whose server
+	// is away, while others are there.
+	piecePatience = 30 * time.Minute
+)
+
+// lost reports that a piece of the result cannot be had: it is no such media, its
+// fresh links are dead too at the step's last try, or its server is away for long.
+func (f *files) lost(err error) bool {
+	switch mediagate.KindOf(err) {
+	case mediagate.KindInvalid, mediagate.KindTooLarge:
+		return true
+	case mediagate.KindGone:
+		return f.answered && f.copied.try >= mirrorTries
+	case mediagate.KindTransient:
+		return !f.row.EndedAt.IsZero() && f.Now().Sub(f.row.EndedAt) >= piecePatience
+	default:
+		return false
+	}
+}
+
+// tryAgain is the error of a copy. Dead links that the vendor has just given may
+// begin to work.
+func (f *files) tryAgain(err error) error {
+	if !f.answered || !mediagate.Is(err, mediagate.KindGone) {
+		return err
+	}
+	return &mediagate.Error{
+		Kind: mediagate.KindTransient, Code: string(mediagate.CodeResultUnavailable), Message: messageOf(err), RetryAfter: goneAgain, Err: err,
+	}
+}
+
+// nothing is the error of a result of which no piece can be had. It is final, unless
+// the server of one is only away.
+func nothing(lost []error) error {
+	for _, err := range lost {
+		if mediagate.Is(err, mediagate.KindTransient) {
+			return err
+		}
+	}
+	if !mediagate.Is(lost[0], mediagate.KindGone) {
+		return lost[0]
+	}
+	return unusable("%s", messageOf(lost[0]))
 }
 
 // isExtra reports that a task is what it is without the file.
@@ -158,14 +216,20 @@ func (f *files) refresh(ctx context.Context) bool {
 		return false
 	}
 	f.refreshed = true
-	fresh := f.freshMedia(ctx, f.channel, f.row)
-	if !sameFiles(fresh, f.row.Outcome.Media) {
-		return false
+	var fresh []mediagate.Media
+	fresh, f.answered = f.freshMedia(ctx, f.channel, f.row)
+	found := false
+	media := slices.Clone(f.media)
+	for i, m := range media {
+		same := func(other mediagate.Media) bool { return other.Role == m.Role && other.Index == m.Index }
+		at := i
+		if at >= len(fresh) || !same(fresh[at]) {
+			at = slices.IndexFunc(fresh, same)
+		}
+		if at >= 0 {
+			media[i], found = fresh[at], true
+		}
 	}
-	f.media = fresh[:len(f.media)]
-	return true
-}
-
-func sameFiles(a, b []mediagate.Media) bool {
-	return slices.EqualFunc(a, b, func(a, b mediagate.Media) bool { return a.Role == b.Role && a.Index == b.Index })
+	f.media = media
+	return found
 }

@@ -2,7 +2,9 @@ package activities_test
 
 import (
 	"context"
+	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,7 +119,7 @@ func TestWhatComesAlongIsLeftOut(t *testing.T) {
 			t.Errorf("results (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("not what it is about", func(t *testing.T) {
+	t.Run("not what it is about, while nobody has other links", func(t *testing.T) {
 		t.Parallel()
 		b := musical(t, song())
 		b.without(mediagate.Errorf(mediagate.KindGone, "404"), "second")
@@ -218,6 +220,72 @@ func TestMadeWithoutFiles(t *testing.T) {
 			b.ok(err)
 			if end := b.Store.Settlements(taskID)[0]; st.Status != mediagate.StatusCompleted || end.Cost != 40_000 {
 				t.Errorf("story %+v, cost %v", st, end.Cost)
+			}
+		})
+	}
+}
+
+// A piece that cannot be had is left out. The others keep their numbers.
+func TestPiecesAreLeftOut(t *testing.T) {
+	t.Parallel()
+	both := []string{"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test", "5 cover 1 image/test"}
+	without := func(i int) []string { return slices.Delete(slices.Clone(both), i, i+1) }
+	for name, c := range map[string]struct {
+		err   error
+		gone  []string
+		late  bool // the job has ended long ago
+		tries int  // of each that is gone
+		want  []string
+		fails mediagate.Kind // without want
+	}{
+		"a page in place of the first":   {mediagate.Errorf(mediagate.KindInvalid, "HTML"), []string{"song"}, false, 1, without(1), 0},
+		"a page in place of the second":  {mediagate.Errorf(mediagate.KindInvalid, "HTML"), []string{"second"}, false, 1, without(4), 0},
+		"too large":                      {mediagate.Errorf(mediagate.KindTooLarge, "large"), []string{"second"}, false, 1, without(4), 0},
+		"refused, with fresh links too":  {mediagate.Errorf(mediagate.KindGone, "403"), []string{"second"}, false, 10, without(4), 0},
+		"both are pages":                 {mediagate.Errorf(mediagate.KindInvalid, "HTML"), []string{"song", "second"}, false, 1, nil, mediagate.KindInvalid},
+		"both are refused":               {mediagate.Errorf(mediagate.KindGone, "403"), []string{"song", "second"}, false, 0, nil, mediagate.KindInvalid},
+		"away for a moment":              {mediagate.Errorf(mediagate.KindTransient, "away"), []string{"second"}, false, 10, nil, mediagate.KindTransient},
+		"away for long":                  {mediagate.Errorf(mediagate.KindTransient, "away"), []string{"second"}, true, 2, without(4), 0},
+		"both away for long":             {mediagate.Errorf(mediagate.KindTransient, "away"), []string{"song", "second"}, true, 0, nil, mediagate.KindTransient},
+		"the channel's word is needed":   {mediagate.Errorf(mediagate.KindUnreached, "none"), []string{"second"}, true, 0, nil, mediagate.KindUnreached},
+		"the bucket's fault is nobody's": {mediagate.Errorf(mediagate.KindUnavailable, "away"), []string{"second"}, true, 0, nil, mediagate.KindUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := musical(t, song())
+			b.without(c.err, c.gone...)
+			b.Async.End(taskID, song())
+			if c.late {
+				b.Activities.Now = func() time.Time { return time.Now().Add(time.Hour) }
+			}
+			var suite testsuite.WorkflowTestSuite
+			env := suite.NewTestWorkflowEnvironment()
+			env.RegisterActivity(b.Activities)
+			env.ExecuteWorkflow(func(ctx workflow.Context) error {
+				ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+					StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 20},
+				})
+				return workflow.ExecuteActivity(ctx, b.Activities.MirrorResult, firstCopy()).Get(ctx, nil)
+			})
+			err := env.GetWorkflowError()
+			if c.want == nil {
+				if got := activities.FromTemporal(errors.Unwrap(errors.Unwrap(err))); err == nil || got.Kind != c.fails {
+					t.Errorf("it ends with %v, want %s", err, c.fails)
+				}
+				return
+			}
+			b.ok(err)
+			if diff := cmp.Diff(c.want, b.shown()); diff != "" {
+				t.Errorf("results (-want +got):\n%s", diff)
+			}
+			tries := 0
+			for _, url := range b.Fetcher.URLs() {
+				if strings.HasSuffix(url, "/"+c.gone[0]) {
+					tries++
+				}
+			}
+			if tries != c.tries {
+				t.Errorf("asked for %d times, want %d", tries, c.tries)
 			}
 		})
 	}

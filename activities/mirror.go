@@ -30,8 +30,9 @@ type MirrorArgs struct {
 // in a transaction of its own: a repetition that finds them there does only that.
 // The story tells whether it could.
 //
-// Returns KindGone with code result_unavailable for links that stay dead,
-// KindInvalid for files that are no such media or too large, KindUnavailable
+// A piece that cannot be had is left out, as long as there is another. Returns
+// KindInvalid with code result_unavailable where there is none, KindGone with that
+// code for dead links while the vendor cannot be asked for others, KindUnavailable
 // with code storage_unavailable while the bucket is away, KindTransient when
 // the vendor's file server is, and KindUnreached with code channel_missing for
 // a link that only the missing channel could allow.
@@ -209,16 +210,20 @@ func attemptFolder(taskID string, n int) string {
 	return fmt.Sprintf("%s%d/", mediagate.ResultFolder(taskID), n)
 }
 
-// freshMedia polls once for new links; nil when there are none.
-func (a *Activities) freshMedia(ctx context.Context, channel channel.Channel, row mediagate.Attempt) []mediagate.Media {
-	if channel.Vendor == nil || row.Route.Sync {
-		return nil
+// freshMedia polls once for new links. answered says that there are no others: those
+// of a vendor that keeps no jobs are the only ones.
+func (a *Activities) freshMedia(ctx context.Context, channel channel.Channel, row mediagate.Attempt) (media []mediagate.Media, answered bool) {
+	switch {
+	case row.Route.Sync:
+		return nil, !stored(row.Outcome.Media)
+	case channel.Vendor == nil:
+		return nil, false
 	}
 	report, err := channel.Vendor.Poll(ctx, row.Ref)
-	if err != nil || report.Outcome == nil || !report.Outcome.Succeeded {
-		return nil
+	if err != nil || report.Outcome == nil {
+		return nil, mediagate.Is(err, mediagate.KindNotFound)
 	}
-	return report.Outcome.Media
+	return report.Outcome.Media, true
 }
 
 func withCode(err error, code string) error {

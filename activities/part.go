@@ -256,16 +256,15 @@ func (a *Activities) callEnds(ctx context.Context, row mediagate.Attempt) (time.
 	return a.settled(last, row.Route), nil
 }
 
-// joined is the outcome of the calls that succeeded: their files in order. The
+// joined is the outcome of the calls that succeeded: their files, by the numbers of
+// the calls. The
 // vendor's names for the others stay with their rows.
 func joined(row mediagate.Attempt, done []mediagate.Part) mediagate.Submission {
 	all := mediagate.Outcome{Succeeded: true}
-	next := map[mediagate.Role]int{}
 	for _, p := range done {
 		one := p.Submission.Outcome
 		for _, m := range one.Media {
-			m.Index = next[m.Role]
-			next[m.Role]++
+			m.Index = p.Part
 			all.Media = append(all.Media, m)
 		}
 		all.Seconds += one.Seconds

@@ -144,7 +144,7 @@ func TestPartsEnd(t *testing.T) {
 				b.ok(err)
 				row := b.attempt(1)
 				for i, r := range row.Results {
-					if r.Key != key(1, c.files[i]) || r.Index != i {
+					if r.Key != key(1, c.files[i]) || r.Index != c.files[i] {
 						t.Errorf("file %d is %s, index %d", i, r.Key, r.Index)
 					}
 				}

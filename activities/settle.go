@@ -175,13 +175,7 @@ func (a *Activities) price(ctx context.Context, task mediagate.Task, end *mediag
 	if !row.Mirrored() || row.Outcome == nil {
 		return mediagate.Errorf(mediagate.KindInternal, "attempt %d of %s has no files to settle on", end.N, task.ID)
 	}
-	delivered := billing.Delivered{Seconds: row.Outcome.Seconds}
-	for _, r := range row.Results {
-		if r.Role == mediagate.RoleMain { // the others come along
-			delivered.Images++
-			delivered.Lengths = append(delivered.Lengths, r.Duration)
-		}
-	}
+	delivered := billing.DeliveredBy(*row.Outcome, row.Results)
 	end.Results, end.Made = row.Results, row.Outcome.Made
 	end.Cost = billing.Settle(task.Charges, delivered)
 	perSecond := func(c mediagate.Charge) bool { return c.Unit == mediagate.UnitSecond }

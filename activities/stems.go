@@ -25,36 +25,45 @@ type stems struct {
 	parts    []stem
 	modified time.Time // of all, so that a repetition makes the same bytes
 	err      error     // why a part cannot be had; set before the stream ends
+	failed   int       // which one
 }
 
 type stem struct {
-	name string
-	open Opener
+	name  string
+	index int // among all
+	open  Opener
 }
 
 func (f *files) firstStem() int {
 	return slices.IndexFunc(f.media, func(m mediagate.Media) bool { return m.Role == mediagate.RoleStem })
 }
 
-// archive stores the stems as one main file, at the position of the first.
+// archive stores the stems as one main file, at the position of the first. It is
+// made anew without a stem that turns out to be lost, as long as there is another.
 func (f *files) archive(ctx context.Context, position int) (mediagate.Result, error) {
 	s := &stems{modified: f.task.CreatedAt.UTC()}
 	index := f.media[position].Index
 	for _, m := range f.media {
 		if m.Role == mediagate.RoleStem {
-			s.parts = append(s.parts, stem{name: m.Name, open: f.opener(f.channel, f.gone, f.row, m)})
+			s.parts = append(s.parts, stem{name: m.Name, index: len(s.parts), open: f.opener(f.channel, f.gone, f.row, m)})
 			index = min(index, m.Index)
 		}
 	}
-	f.copied.begin(position)
-	result, err := f.Bucket.Mirror(ctx, ResultKey(f.task.ID, f.row.N, position), s.open, Limits{
-		MaxBytes: f.task.Plan.MaxBytes, Media: string(mediainfo.ClassArchive), Owner: f.row.Provider, Progress: f.copied.bytes.Store,
-	})
-	if err != nil && s.err != nil {
-		err = s.err // the bucket only saw it end
+	for {
+		f.copied.begin(position)
+		result, err := f.Bucket.Mirror(ctx, ResultKey(f.task.ID, f.row.N, position), s.open, Limits{
+			MaxBytes: f.task.Plan.MaxBytes, Media: string(mediainfo.ClassArchive), Owner: f.row.Provider, Progress: f.copied.bytes.Store,
+		})
+		if err != nil && s.err != nil {
+			err = s.err // the bucket only saw it end
+		}
+		if err == nil || s.err == nil || len(s.parts) == 1 || ctx.Err() != nil || !f.lost(err) {
+			result.Role, result.Index = mediagate.RoleMain, index
+			return result, err
+		}
+		f.Logger.WarnContext(ctx, "a stem is left out", "task", f.task.ID, "attempt", f.row.N, "index", s.parts[s.failed].index, "error", err)
+		s.parts, s.err = slices.Delete(s.parts, s.failed, s.failed+1), nil
 	}
-	result.Role, result.Index = mediagate.RoleMain, index
-	return result, err
 }
 
 // open opens the first part, which may be the whole archive, and makes the
@@ -62,6 +71,7 @@ func (f *files) archive(ctx context.Context, position int) (mediagate.Result, er
 func (s *stems) open(ctx context.Context) (io.ReadCloser, int64, error) {
 	first, err := s.openPart(ctx, 0)
 	if err != nil {
+		s.err, s.failed = err, 0
 		return nil, 0, err
 	}
 	if len(s.parts) == 1 && mediainfo.IsZip(first.head) {
@@ -146,6 +156,7 @@ func (s *stems) write(ctx context.Context, w *bufio.Writer, first *part) error {
 	})
 	names := make(map[string]bool, len(s.parts))
 	for i := range s.parts {
+		s.failed = i
 		p := first
 		if i > 0 {
 			var err error
@@ -169,7 +180,7 @@ func (s *stems) add(archive *zip.Writer, p *part, i int, names map[string]bool) 
 	}
 	// Deflate, of which readers that cannot go back know the end; a stored file has none.
 	entry, err := archive.CreateHeader(&zip.FileHeader{
-		Name: stemName(s.parts[i].name, i, format.Ext, names), Method: zip.Deflate, Modified: s.modified,
+		Name: stemName(s.parts[i].name, s.parts[i].index, format.Ext, names), Method: zip.Deflate, Modified: s.modified,
 	})
 	if err != nil {
 		return fmt.Errorf("begin a stem: %w", err)

@@ -142,6 +142,48 @@ func TestStemsBesideOthers(t *testing.T) {
 	}
 }
 
+// tagAlone is the beginning of a sound without the sound.
+var tagAlone = "ID3\x04\x00\x00\x00\x00\x00\x0a" + strings.Repeat("\x00", 20)
+
+// Stems that are none are left out of the archive; the others keep their names.
+func TestStemsWithoutSome(t *testing.T) {
+	t.Parallel()
+	sound := readAll(t, sample.MP3(1))
+	for name, c := range map[string]struct {
+		files [][]byte
+		want  []string
+	}{
+		"no sound":              {[][]byte{sound, []byte("<html>"), sound}, []string{"stem-1.mp3", "stem-3.mp3"}},
+		"no sound, the first":   {[][]byte{[]byte("<html>"), sound, sound}, []string{"stem-2.mp3", "stem-3.mp3"}},
+		"a tag of a sound":      {[][]byte{sound, sound, []byte(tagAlone)}, []string{"stem-1.mp3", "stem-2.mp3"}},
+		"empty":                 {[][]byte{sound, nil, nil}, []string{"stem-1.mp3"}},
+		"empty, the first":      {[][]byte{nil, nil, sound}, []string{"stem-3.mp3"}},
+		"an archive among them": {[][]byte{sound, packedBy(t, "a.mp3"), sound}, []string{"stem-1.mp3", "stem-3.mp3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := serving(t, stemsOf("", "", ""), c.files...)
+			_, err := b.mirror()
+			b.ok(err)
+			file := b.object(activities.ResultKey(taskID, 1, 0))
+			archive, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
+			b.ok(err)
+			var names []string
+			for _, f := range archive.File {
+				names = append(names, f.Name)
+				r, err := f.Open()
+				b.ok(err)
+				if !bytes.Equal(readAll(t, r), sound) {
+					t.Errorf("%s is another file", f.Name)
+				}
+			}
+			if diff := cmp.Diff(c.want, names); diff != "" {
+				t.Errorf("names (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestStemsFail(t *testing.T) {
 	t.Parallel()
 	sound := readAll(t, sample.MP3(1))
@@ -150,13 +192,10 @@ func TestStemsFail(t *testing.T) {
 		files [][]byte
 		kind  mediagate.Kind
 	}{
-		"no sound":              {[][]byte{sound, []byte("<html>")}, mediagate.KindInvalid},
-		"no sound, the first":   {[][]byte{[]byte("<html>"), sound}, mediagate.KindInvalid},
-		"a tag of a sound":      {[][]byte{sound, []byte("ID3\x04\x00\x00\x00\x00\x00\x0a" + strings.Repeat("\x00", 20))}, mediagate.KindInvalid},
-		"empty":                 {[][]byte{sound, nil}, mediagate.KindInvalid},
-		"empty, the first":      {[][]byte{nil, sound}, mediagate.KindInvalid},
-		"gone":                  {[][]byte{sound}, mediagate.KindGone},
-		"an archive among them": {[][]byte{sound, packedBy(t, "a.mp3")}, mediagate.KindInvalid},
+		"no sound":         {[][]byte{[]byte("<html>"), []byte("<html>")}, mediagate.KindInvalid},
+		"a tag of a sound": {[][]byte{nil, []byte(tagAlone)}, mediagate.KindInvalid},
+		"empty":            {[][]byte{nil, nil}, mediagate.KindInvalid},
+		"gone":             {[][]byte{sound}, mediagate.KindGone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

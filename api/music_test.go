@@ -127,6 +127,42 @@ func TestMusicClips(t *testing.T) {
 	}
 }
 
+// A song that could not be delivered keeps its place, and nothing can be made of it.
+func TestMusicWithoutOneSong(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := g.submit(music, songBody)
+	g.made(id, &mediagate.Made{Clips: []mediagate.Clip{{ID: clipOne + id, Title: "Quiet lake", Seconds: 11}, {ID: clipTwo + id, Seconds: 20}}},
+		mediagate.Result{Key: "s/1", Index: 1, MimeType: "audio/mpeg", Size: 11})
+	a := g.get("/v1/music/tasks/" + id)
+	clips, _ := a.at("data", "result", "music").([]any)
+	if len(clips) != 2 || a.at("data", "status") != "completed" {
+		t.Fatalf("%s", a.body)
+	}
+	lost, _ := clips[0].(map[string]any)
+	want := map[string]any{
+		"audio_id": clipOne + id, "title": "Quiet lake", "duration_seconds": nil, "create_time": "2026-03-01T12:00:00Z",
+		"lyrics": nil, "tags": nil, "audio_url": nil, "image_url": nil, "status": "failed",
+	}
+	if diff := cmp.Diff(want, lost); diff != "" {
+		t.Errorf("the lost song (-want +got):\n%s", diff)
+	}
+	good, _ := clips[1].(map[string]any)
+	if url, _ := good["audio_url"].(string); good["status"] != "completed" || good["audio_id"] != clipTwo+id || !strings.Contains(url, "s/1") {
+		t.Errorf("the other song: %v", good)
+	}
+	if audios, _ := a.at("data", "result", "audios").([]any); len(audios) != 1 {
+		t.Errorf("audios: %v", audios)
+	}
+	remaster := func(index int) answer {
+		return g.post(music+"/remaster", fmt.Sprintf(`{"task_id":%q,"audio_index":%d}`, id, index))
+	}
+	remaster(1).wantErrorB(t, 400, "invalid_request", "invalid_request", "audio_index", "could not be delivered")
+	if a := remaster(2); a.status != 200 {
+		t.Errorf("a remaster of the other song: %d %s", a.status, a.body)
+	}
+}
+
 func TestMusicArchivesAndVoices(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -135,6 +135,9 @@ func clipOf(task *mediagate.Task, named *catalog.Source, index int) (mediagate.S
 		return mediagate.Source{}, mediagate.Invalid(named.Rule.Index, "%s must be between 1 and %d, the number of clips of the task", named.Rule.Index, len(songs))
 	}
 	song := songs[index]
+	if song.File.Key == "" {
+		return mediagate.Source{}, mediagate.Invalid(named.Rule.Index, "%s names a clip that could not be delivered", named.Rule.Index)
+	}
 	if err := named.Fits(song.Seconds); err != nil {
 		return mediagate.Source{}, err
 	}

@@ -18,6 +18,29 @@ type Delivered struct {
 	Images  int       // images that succeeded
 }
 
+// DeliveredBy is what a job's outcome and the files that were stored of it amount
+// to. The vendor states the seconds of all that it made: where a piece of that is
+// missing, the files' own lengths count.
+func DeliveredBy(outcome mediagate.Outcome, files []mediagate.Result) Delivered {
+	d := Delivered{Seconds: outcome.Seconds}
+	for _, f := range files {
+		if f.Role == mediagate.RoleMain { // the others come along
+			d.Images++
+			d.Lengths = append(d.Lengths, f.Duration)
+		}
+	}
+	offered := 0
+	for _, m := range outcome.Media {
+		if m.Role == mediagate.RoleMain {
+			offered++
+		}
+	}
+	if d.Images < offered {
+		d.Seconds = 0
+	}
+	return d
+}
+
 // Total is what the charges add up to: the amount to hold. Charges with a
 // quantity or a price below zero count as nothing.
 func Total(charges []mediagate.Charge) mediagate.Micros {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/mediagate/mediagate"
@@ -122,4 +123,31 @@ func TestSettleGrowsWithWhatIsDelivered(t *testing.T) {
 			t.Fatalf("%+v costs %v, but %+v costs %v", less, a, more, b)
 		}
 	})
+}
+
+// The vendor states the seconds of all that it made. Where a piece is missing, what
+// came counts by its own length.
+func TestDeliveredBy(t *testing.T) {
+	t.Parallel()
+	film := func(i int, seconds float64) mediagate.Result { return mediagate.Result{Index: i, Duration: seconds} }
+	cover := mediagate.Result{Role: mediagate.RoleCover}
+	two := mediagate.Outcome{Seconds: 9, Media: []mediagate.Media{{}, {Index: 1}, {Role: mediagate.RoleCover}}}
+	stems := mediagate.Outcome{Media: []mediagate.Media{{Role: mediagate.RoleStem}, {Role: mediagate.RoleStem, Index: 1}}}
+	for name, c := range map[string]struct {
+		outcome mediagate.Outcome
+		files   []mediagate.Result
+		want    billing.Delivered
+	}{
+		"all":        {two, []mediagate.Result{film(0, 5), film(1, 5), cover}, billing.Delivered{Seconds: 9, Lengths: []float64{5, 5}, Images: 2}},
+		"one of two": {two, []mediagate.Result{film(1, 4.2), cover}, billing.Delivered{Lengths: []float64{4.2}, Images: 1}},
+		"no length":  {two, []mediagate.Result{film(1, 0)}, billing.Delivered{Lengths: []float64{0}, Images: 1}},
+		"an archive": {stems, []mediagate.Result{film(0, 0)}, billing.Delivered{Lengths: []float64{0}, Images: 1}},
+		"an uncut one": {
+			mediagate.Outcome{Media: []mediagate.Media{{Role: mediagate.RoleGrid}}}, []mediagate.Result{{Role: mediagate.RoleGrid}}, billing.Delivered{},
+		},
+	} {
+		if diff := cmp.Diff(c.want, billing.DeliveredBy(c.outcome, c.files)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
 }

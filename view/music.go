@@ -42,7 +42,8 @@ func (v Task) Music() MusicTask { return MusicTask{Task: v, Status: musicStatus(
 // Clip is one thing that a music task made, in the shape of its model and kind.
 type Clip interface{ clip() }
 
-// Song is a clip of music-a. What is not known is null.
+// Song is a clip of music-a. What is not known is null. One that could not be
+// delivered keeps its place, and has failed.
 type Song struct {
 	AudioID         string  `json:"audio_id"`
 	Title           *string `json:"title"`
@@ -158,6 +159,11 @@ func songOf(t *mediagate.Task, flow bool, index int, song mediagate.Song, links 
 	if created == "" {
 		created = t.CreatedAt.UTC().Format(time.RFC3339)
 	}
+	status := mediagate.StatusCompleted
+	if song.File.Key == "" {
+		status = mediagate.StatusFailed
+		song.Seconds = 0 // there is nothing that plays
+	}
 	var seconds *string
 	if song.Seconds > 0 {
 		seconds = known(strconv.FormatFloat(mediagate.ShownSeconds(song.Seconds), 'f', -1, 64))
@@ -166,7 +172,7 @@ func songOf(t *mediagate.Task, flow bool, index int, song mediagate.Song, links 
 		s := Song{
 			AudioID: song.ID, Title: known(song.Title), DurationSeconds: seconds, CreateTime: created,
 			Lyrics: known(song.Lyrics), Tags: known(song.Tags), AudioURL: link(mediagate.RoleMain), ImageURL: link(mediagate.RoleCover),
-			Status: string(mediagate.StatusCompleted),
+			Status: string(status),
 		}
 		if film := link(mediagate.RoleFilm); film != nil {
 			s.VideoURL = *film
