@@ -10,13 +10,9 @@ import (
 	"github.com/mediagate/mediagate/mediainfo"
 )
 
-// What no image may be, whatever its model says: nothing makes use of it, or
-// unpacking it costs somebody their memory.
-const (
-	leastSide  = 8
-	mostSide   = 16_384
-	mostPixels = 200_000_000
-)
+// leastSide is the least side of an image, whatever its model says: nothing makes
+// use of a smaller one. imagefile bounds the largest.
+const leastSide = 8
 
 // flaw is what is wrong with a file: words that follow its field's name. One
 // that cannot be used at all is unusable; any other breaks a bound of the
@@ -44,8 +40,6 @@ func sane(kind string, f mediainfo.Facts) (flaw, bool) {
 		return bad("is %s, not %s", aKind(string(f.Format.Class)), aKind(kind))
 	case known && min(f.Width, f.Height) < leastSide:
 		return bad("is %d × %d pixels, too small to be used", f.Width, f.Height)
-	case known && (max(f.Width, f.Height) > mostSide || f.Width*f.Height > mostPixels):
-		return bad("is %d × %d pixels, too large to be used", f.Width, f.Height)
 	}
 	return flaw{}, true
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/imagefile"
 	"github.com/mediagate/mediagate/mediainfo"
 )
 
@@ -34,7 +35,8 @@ type inputs struct {
 
 // Open fetches through the guarded client; what is our own is read from the
 // bucket itself, which may be where that client may not go. A file that
-// is no media, or an image that nobody could use, is refused by its first bytes.
+// is no media is refused by its first bytes. A picture is read as an upload is:
+// without what does not show, and up to the end of it.
 func (in *inputs) Open(ctx context.Context, url string, limit int64) (io.ReadCloser, int64, error) {
 	var (
 		body   io.ReadCloser
@@ -58,6 +60,9 @@ func (in *inputs) Open(ctx context.Context, url string, limit int64) (io.ReadClo
 	if err := file.lookAhead(); err != nil {
 		_ = body.Close()
 		return nil, 0, in.note(err)
+	}
+	if _, ok := imagefile.Detect(file.head); ok {
+		return file.cleaned(), -1, nil
 	}
 	return file, length, nil
 }
@@ -134,21 +139,56 @@ type input struct {
 	err   error
 }
 
-// lookAhead reads as much of the file as shows what it is: a few kilobytes of
-// nearly all. A film is known by its first bytes, since all of it may have to be
-// read for more.
+// lookAhead reads the first bytes of the file, which show what it is.
 func (i *input) lookAhead() error {
 	var head bytes.Buffer
-	facts, err := mediainfo.Glance(io.TeeReader(i.peeked(), &head))
+	_, err := mediainfo.Glance(io.TeeReader(i.peeked(), &head))
 	i.head = head.Bytes()
 	if words, ok := errors.AsType[mediainfo.Unreadable](err); ok {
 		return wrong(i.field, flaw{unusable: true, words: words.Error()})
 	}
-	if err != nil {
+	return err
+}
+
+// cleanedInput is a picture on its way through imagefile.
+type cleanedInput struct {
+	*io.PipeReader
+	file *input
+}
+
+// Close hangs up.
+func (c cleanedInput) Close() error {
+	_ = c.PipeReader.Close() // never fails
+	return c.file.Close()
+}
+
+// cleaned is the file, a picture, without what does not show. A goroutine reads it
+// until it ends or is closed.
+func (i *input) cleaned() io.ReadCloser {
+	out, w := io.Pipe()
+	go func() { _ = w.CloseWithError(i.clean(w)) }() // nil: the end of the file
+	return cleanedInput{out, i}
+}
+
+// clean writes the picture to w. A panic is an error, since the file is a stranger's
+// and the goroutine our own.
+func (i *input) clean(w io.Writer) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = mediagate.Panicked(p)
+		}
+	}()
+	info, err := imagefile.Clean(w, i)
+	switch words, bad := errors.AsType[imagefile.Unusable](err); {
+	case i.err != nil:
+		return i.err
+	case bad:
+		return i.in.note(wrong(i.field, flaw{unusable: true, words: words.Error()}))
+	case err != nil:
 		return err
 	}
-	if f, ok := sane("", facts); !ok {
-		return wrong(i.field, f)
+	if f, ok := sane("", mediainfo.Facts{Info: mediainfo.Info{Width: info.Width, Height: info.Height}}); !ok {
+		return i.in.note(wrong(i.field, f))
 	}
 	return nil
 }

@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"hash/crc32"
 	raster "image"
+	jpegs "image/jpeg"
 	pngs "image/png"
 	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -102,9 +104,9 @@ func TestInputs(t *testing.T) {
 		"its server is away":  {fails(mediagate.KindTransient), want{refused, "image_urls[1] cannot be fetched: its server does not answer", true}},
 		"a page":              {text("<!DOCTYPE html><html>log in</html>", -1), want{refused, "image_urls[1] is not an image, a video or a sound", false}},
 		"nothing":             {text("", 0), want{refused, "image_urls[1] is not an image, a video or a sound", false}},
-		"cut in its header":   {text(whole[:20], -1), want{refused, "image_urls[1] is damaged", false}},
+		"cut in its header":   {text(whole[:20], -1), want{refused, "image_urls[1] ends before the image is complete", false}},
 		"of one pixel":        {text(string(png(1, 1)), -1), want{refused, "image_urls[1] is 1 × 1 pixels, too small", false}},
-		"a bomb":              {text(bomb(30_000, 30_000), -1), want{refused, "image_urls[1] is 30000 × 30000 pixels, too large", false}},
+		"a bomb":              {text(bomb(30_000, 30_000), -1), want{refused, "image_urls[1] is 30000 × 30000 pixels: at most 16384 a side", false}},
 		"said to be infinite": {text(bomb(1<<31-1, 1<<31-1), -1), want{refused, "image_urls[1] is ", false}},
 		"broken off": {func() (io.ReadCloser, int64, error) {
 			return io.NopCloser(io.MultiReader(strings.NewReader(whole[:40]), iotest.ErrReader(errors.New("reset")))), -1, nil
@@ -138,6 +140,83 @@ func TestInputs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An adapter reads a picture as uploads are stored: without what does not show and
+// what follows it. Any other file it reads as it is.
+func TestInputsAreCleaned(t *testing.T) {
+	t.Parallel()
+	var plain bytes.Buffer
+	if err := jpegs.Encode(&plain, raster.NewGray(raster.Rect(0, 0, 16, 16)), nil); err != nil {
+		t.Fatal(err)
+	}
+	jpeg := plain.String()
+	noted := jpeg[:2] + "\xff\xfe\x00\x07where" + jpeg[2:]
+	for name, c := range map[string]struct{ file, want string }{
+		"a JPEG":                {jpeg, jpeg},
+		"a comment":             {noted, jpeg},
+		"a film behind it":      {jpeg + string(film), jpeg},
+		"a second picture":      {noted + noted, jpeg},
+		"padding":               {jpeg + strings.Repeat("\x00", 100_000), jpeg},
+		"a film":                {string(film), string(film)},
+		"a PNG with a ZIP":      {string(png(16, 16)) + "PK\x03\x04", ""},
+		"another kind of AVIF":  {string(box("ftyp", []byte("avif\x00\x00\x00\x00avifmif1"))), string(box("ftyp", []byte("avif\x00\x00\x00\x00avifmif1")))},
+		"a JPEG without an end": {jpeg[:len(jpeg)-2], ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, withPicture)
+			b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+				return io.NopCloser(strings.NewReader(c.file)), int64(len(c.file)), nil
+			}
+			read := b.wants(picture, 1<<20)
+			st := b.submit(1)
+			if c.want == "" {
+				if st.State != mediagate.AttemptRejected || st.Failure.Code != mediagate.CodeImageProcessing {
+					t.Errorf("the attempt is %s, %+v", st.State, st.Failure)
+				}
+				return
+			}
+			if st.State != mediagate.AttemptAccepted || string(*read) != c.want {
+				t.Errorf("the attempt is %s, %d bytes were read, want %d", st.State, len(*read), len(c.want))
+			}
+		})
+	}
+}
+
+// An adapter that reads no further than it needs leaves nothing running.
+func TestInputsAreHungUpOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, withPicture)
+		ctx, cancel := context.WithCancel(t.Context())
+		b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+			return hungUp{io.MultiReader(strings.NewReader("\xff\xd8\xff\xfe\xff\xff"+strings.Repeat("x", 4000)), &flood{ctx: ctx, pause: time.Hour, size: 1}), cancel}, -1, nil
+		}
+		b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+			file, _, err := job.Inputs.Open(ctx, picture, 1<<20)
+			b.ok(err)
+			b.ok(file.Close())
+			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindUnreached, "enough")
+		}
+		began := time.Now()
+		b.submit(1)
+		synctest.Wait()
+		if ctx.Err() == nil || time.Since(began) > time.Minute {
+			t.Errorf("the file is still open after %v", time.Since(began))
+		}
+	})
+}
+
+// hungUp is a body whose end ends what it reads from.
+type hungUp struct {
+	io.Reader
+	cancel func()
+}
+
+func (h hungUp) Close() error {
+	h.cancel()
+	return nil
 }
 
 // A server that stays away is the client's to mend, after a few attempts.

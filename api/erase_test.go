@@ -150,7 +150,7 @@ func TestErasureOfFiles(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	ended := func() (id string, files map[string]bool) {
-		id = g.submit(videos, `{"model":"delta-02","prompt":"a","first_frame_image":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUg=="}`)
+		id = g.submit(videos, `{"model":"delta-02","prompt":"a","first_frame_image":"`+dataOf(aPicture)+`"}`)
 		g.settle(mediagate.Settlement{TaskID: id, Status: mediagate.StatusCancelled})
 		g.bucket.mu.Lock()
 		defer g.bucket.mu.Unlock()

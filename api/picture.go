@@ -2,14 +2,15 @@ package api
 
 import (
 	"context"
+	"errors"
 	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/imagefile"
 )
 
 // uploadTime is what a submit may take to store the media that came within it.
@@ -23,20 +24,31 @@ type picture struct {
 
 func (p picture) open() io.Reader { return catalog.ImageData(p.uri) }
 
-// pictureTypes are what we take, by content: what the data URI says of itself
-// proves nothing.
-var pictureTypes = []string{"image/jpeg", "image/png", "image/webp"}
+// clean writes the picture without what does not show, as an upload is stored. It
+// runs in a goroutine of its own, where a panic would end the process.
+func (p picture) clean(w io.Writer) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = mediagate.Panicked(v)
+		}
+	}()
+	_, err = imagefile.Clean(w, p.open())
+	return err
+}
 
 // pictures are the media of a request, by field. Their form and size have been
-// judged by the catalog.
+// judged by the catalog; they are held to what an upload is held to, whatever the
+// data URI says of its type.
 func pictures(uploads map[string]string) ([]picture, error) {
 	var list []picture
 	for _, field := range slices.Sorted(maps.Keys(uploads)) {
 		p := picture{field: field, uri: uploads[field]}
-		head := make([]byte, 512) // as much as the content's type shows in
-		n, err := io.ReadFull(p.open(), head)
-		if err != nil && err != io.ErrUnexpectedEOF || !slices.Contains(pictureTypes, http.DetectContentType(head[:n])) {
-			return nil, mediagate.Invalid(field, "%s must hold a JPEG, PNG or WebP image", field)
+		_, err := imagefile.Clean(io.Discard, p.open())
+		if words, bad := errors.AsType[imagefile.Unusable](err); bad {
+			return nil, mediagate.Invalid(field, "%s %s", field, words)
+		}
+		if err != nil {
+			return nil, mediagate.Invalid(field, "%s is not valid base64", field)
 		}
 		list = append(list, p)
 	}
@@ -70,7 +82,10 @@ func (s *Server) storePictures(c *call, o *order) error {
 }
 
 func (s *Server) storePicture(ctx context.Context, accountID string, p picture) (string, error) {
-	key, err := s.cfg.Uploads.PutUpload(ctx, accountID, s.newID(""), p.open())
+	cleaned, clean := io.Pipe()
+	defer cleaned.Close()
+	go func() { _ = clean.CloseWithError(p.clean(clean)) }() // nil: the end of the file
+	key, err := s.cfg.Uploads.PutUpload(ctx, accountID, s.newID(""), cleaned)
 	switch {
 	case err == nil:
 		return key, nil

@@ -69,7 +69,7 @@ func TestTwinsWithAPictureBothGetTheAcknowledgement(t *testing.T) {
 		store.Store = c.Store
 		c.Store = store
 	})
-	body := `{"model":"delta-02","prompt":"a cat","first_frame_image":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUg=="}`
+	body := `{"model":"delta-02","prompt":"a cat","first_frame_image":"` + dataOf(aPicture) + `"}`
 	task, err := g.store.TaskByID(t.Context(), g.submit(videos, body))
 	g.must(err)
 	_, key := g.newKey(mediagate.Key{Quota: task.Hold}) // for one of them

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -179,8 +178,7 @@ func TestLargeBodiesAreForMedia(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	body := func(prompt int, picture int) string {
-		return `{"model":"delta-02","prompt":"` + strings.Repeat("<", prompt) + `","first_frame_image":"data:image/png;base64,` +
-			base64.StdEncoding.EncodeToString(append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, picture)...)) + `"}`
+		return `{"model":"delta-02","prompt":"` + strings.Repeat("<", prompt) + `","first_frame_image":"` + dataOf(pictureOf(picture)) + `"}`
 	}
 	for name, send := range map[string]func(body string) answer{
 		"submit": func(body string) answer { return g.post(videos, body) },
@@ -192,7 +190,7 @@ func TestLargeBodiesAreForMedia(t *testing.T) {
 			t.Errorf("%s: large media: %d %s", name, a.status, a.body)
 		}
 		asked := len(g.vendors.asked)
-		send(body(2<<20, 100)).wantError(t, 413, "invalid_request_error", "beside the media")
+		send(body(2<<20, len(aPicture))).wantError(t, 413, "invalid_request_error", "beside the media")
 		if len(g.vendors.asked) != asked {
 			t.Errorf("%s: adapters were asked for a request of 2 MiB", name)
 		}

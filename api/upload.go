@@ -23,7 +23,6 @@ const (
 	formHead      = 64 << 10            // of what stands before a part's content
 	formParts     = 100
 	maxUploadName = 255 // characters that are kept of a name
-	uploadGrowth  = 64  // bytes by which a file may grow: EXIF of ours can be longer than the client's
 )
 
 const (
@@ -66,7 +65,7 @@ func (s *Server) takeUpload(c *call) (uploadResult, error) {
 	}
 	wait, cancel := c.lasting(s.cfg.UploadWait)
 	defer cancel()
-	if err := c.claim.take(wait, files, fileWeight(announced(r.ContentLength)+uploadGrowth)); err != nil {
+	if err := c.claim.take(wait, files, fileWeight(announced(r.ContentLength)+imagefile.MaxGrowth)); err != nil {
 		return uploadResult{}, err
 	}
 	c.begun = true
@@ -119,7 +118,7 @@ func (s *Server) readForm(c *call, f *form) (result uploadResult, err error) {
 			return result, badFile("is missing: the form has no such part")
 		case err != nil:
 			return result, err
-		case part.FormName() == uploadField:
+		case formName(part) == uploadField:
 			return s.storeFile(c, f, part)
 		}
 	}
@@ -148,9 +147,12 @@ func (s *Server) storeFile(c *call, f *form, part *multipart.Part) (uploadResult
 	cleaned, clean := io.Pipe()
 	stored := make(chan storedFile, 1)
 	go func() {
-		stored <- s.putFile(ctx, file, cleaned, announced(c.Request().ContentLength)+uploadGrowth)
+		stored <- s.putFile(ctx, file, cleaned, announced(c.Request().ContentLength)+imagefile.MaxGrowth)
 	}()
 	_, err = imagefile.Clean(clean, content)
+	if err == nil { // what was cut off counts as well
+		_, err = io.Copy(io.Discard, content)
+	}
 	if err == nil {
 		err = f.finish()
 	}
@@ -210,13 +212,66 @@ func formError(err error) error {
 	return err
 }
 
+// formName is the name of a part's field.
+func formName(part *multipart.Part) string {
+	kind, parameters := disposition(part)
+	if kind != "form-data" {
+		return ""
+	}
+	return parameters["name"]
+}
+
+// disposition reads what a part says of itself. Many clients write names as they
+// are, without quotes, with blanks, in UTF-8: what cannot be read is read once more
+// with quotes around each value.
+func disposition(part *multipart.Part) (kind string, parameters map[string]string) {
+	header := part.Header.Get("Content-Disposition")
+	if kind, parameters, err := mime.ParseMediaType(header); err == nil {
+		return kind, parameters
+	}
+	fields := splitFields(header)
+	var quoted strings.Builder
+	quoted.WriteString(fields[0])
+	seen := map[string]bool{}
+	for _, field := range fields[1:] {
+		name, value, ok := strings.Cut(field, "=")
+		name, value = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
+		if !ok || seen[name] {
+			continue
+		}
+		seen[name] = true
+		if !strings.HasSuffix(name, "*") { // which has an encoding of its own
+			if len(value) >= 2 && value[0] == '"' && value[len(value)-1] == '"' {
+				value = value[1 : len(value)-1]
+			}
+			value = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
+		}
+		quoted.WriteString("; " + name + "=" + value)
+	}
+	kind, parameters, _ = mime.ParseMediaType(quoted.String())
+	return kind, parameters
+}
+
+// splitFields cuts a header at its semicolons, those within quotes aside.
+func splitFields(header string) []string {
+	quoted := false
+	var fields []string
+	start := 0
+	for i := range len(header) {
+		switch {
+		case header[i] == '"' && (i == 0 || header[i-1] != '\\'):
+			quoted = !quoted
+		case header[i] == ';' && !quoted:
+			fields, start = append(fields, header[start:i]), i+1
+		}
+	}
+	return append(fields, header[start:])
+}
+
 // uploadName is the name that the client gave the file: the last element of its
 // path, without what does not show.
 func uploadName(part *multipart.Part) string {
-	_, parameters, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
-	if err != nil {
-		return unnamedUpload
-	}
+	_, parameters := disposition(part)
 	name := strings.ToValidUTF8(parameters["filename"], "")
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.TrimSpace(strings.Map(func(r rune) rune {
@@ -279,7 +334,7 @@ func (f *form) finish() error {
 			return nil
 		case err != nil:
 			return err
-		case part.FormName() == uploadField:
+		case formName(part) == uploadField:
 			return badFile("is given twice, once is allowed")
 		}
 	}

@@ -3,11 +3,14 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"image"
+	"image/jpeg"
 	"io"
 	"mime/multipart"
 	"net"
@@ -116,6 +119,11 @@ func (g *gateway) upload(body string) answer {
 
 var aPicture = string(sample.Image(64, 48))
 
+// dataOf is a file as a data URI.
+func dataOf(file string) string {
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte(file))
+}
+
 // pictureOf is a PNG of that many bytes, by a chunk of the image's own.
 func pictureOf(size int) string {
 	const end = 12
@@ -171,6 +179,18 @@ func TestUploadNames(t *testing.T) {
 		"form-data; name=\"file\"; filename=\"gnp.\u202efox\"":                "gnp.fox",
 		`form-data; name="file"; filename*=UTF-8''%e7%8b%90.png`:              "狐.png",
 		`form-data; name="file"; filename="狐 & <b>.png"`:                      "狐 & <b>.png",
+		`form-data; name=file; filename=fox.png`:                              "fox.png",
+		`form-data; name=file; filename=my photo.png`:                         "my photo.png",
+		`form-data; name=file; filename=狐.png`:                                "狐.png",
+		`form-data; filename=my photo.png; name="file"`:                       "my photo.png",
+		`form-data; name = "file" ; filename = "my; photo.png"`:               "my; photo.png",
+		`form-data; name="file"; filename="a "fox".png"`:                      `a "fox".png`,
+		`form-data; name="file"; filename=C:\my pictures\fox.png`:             "fox.png",
+		`form-data; name="file"; filename=my fox; filename=a.png`:             "my fox",
+		`form-data; name="file"; filename=my fox; filename*=UTF-8''%e7%8b%90`: "狐",
+		`form-data; name="file"; filename=`:                                   "upload",
+		"form-data; name=\"file\"; filename=f\xfcchse (2).png":                "fchse (2).png",
+		`form-data; name="file"; filename=[1].png; size`:                      "[1].png",
 		`form-data; name="file"; filename="` + strings.Repeat("狐", 300) + `"`: strings.Repeat("狐", 255),
 	} {
 		a := g.upload(formOf([2]string{disposition, aPicture}))
@@ -178,6 +198,47 @@ func TestUploadNames(t *testing.T) {
 			t.Errorf("%s becomes %v, want %q: %d", disposition, a.at("filename"), want, a.status)
 		}
 	}
+}
+
+// A JPEG is stored up to its end, whatever a camera wrote behind it, and any that the
+// standard knows is one. What is cut off counts towards the size.
+func TestUploadOfJPEGs(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for name, file := range map[string]string{"plain": plainJPEG(t), "luma 2×2 beside chroma 2×1 and 1×1": oddJPEG(t)} {
+		for after, more := range map[string]string{"nothing": "", "a film": "\x00\x00\x00\x18ftypmp42", "a gain map": file, "padding": strings.Repeat("\x00", 1<<20)} {
+			for _, key := range g.bucket.keys() {
+				delete(g.bucket.files, key)
+			}
+			a := g.upload(formOf(filePart(file+more), [2]string{`form-data; name="after"`, "bye"}))
+			if keys := g.bucket.keys(); a.status != http.StatusOK || a.at("content_type") != "image/jpeg" || len(keys) != 1 || string(g.bucket.files[keys[0]]) != file {
+				t.Errorf("%s, with %s behind it: %d %s, stored %v", name, after, a.status, a.body, keys)
+			}
+		}
+	}
+	a := g.upload(formOf(filePart(plainJPEG(t) + strings.Repeat("\x00", 20<<20))))
+	if a.status != http.StatusRequestEntityTooLarge || !strings.Contains(a.body, "file must be at most 20971520 bytes") {
+		t.Errorf("with 20 MiB behind it: %d %s", a.status, a.body)
+	}
+}
+
+func plainJPEG(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, image.NewYCbCr(image.Rect(0, 0, 32, 32), image.YCbCrSubsampleRatio420), nil); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// oddJPEG states that its colours are sampled as few decoders know.
+func oddJPEG(t *testing.T) string {
+	t.Helper()
+	odd := strings.Replace(plainJPEG(t), "\x03\x01\x22\x00\x02\x11\x01\x03\x11\x01", "\x03\x01\x22\x00\x02\x21\x01\x03\x11\x01", 1)
+	if _, err := jpeg.DecodeConfig(strings.NewReader(odd)); err == nil {
+		t.Fatal("the decoder knows this one")
+	}
+	return odd
 }
 
 // Whatever is wrong is named, in the envelope of uploads, and nothing is stored.

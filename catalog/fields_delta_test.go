@@ -1,11 +1,13 @@
 package catalog_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"io"
 	"maps"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/mediagate/mediagate/catalog"
 )
@@ -27,10 +29,17 @@ func frameCases(field, beside string) map[string]fieldCase {
 		"a PNG":           {`"data:image/png;base64,iVBORw0KGgo="`, "", ""},
 		"a JPEG":          {`"data:image/jpeg;base64,/9j/"`, "", ""},
 		"in capitals":     {`"DATA:Image/PNG;BASE64,iVBORw0KGgo="`, "", ""},
-		"a video":         {`"data:video/mp4;base64,aGk="`, field, "a data URI of an image in base64"},
+		"of another type": {`"data:video/mp4;base64,aGk="`, "", ""}, // its bytes decide
+		"of no type":      {`"data:;base64,aGk="`, "", ""},
+		"of a parameter":  {`"data:image/png;name=a.png; base64,aGk="`, "", ""},
 		"no base64":       {`"data:image/png,abc"`, field, "a data URI of an image in base64"},
 		"broken base64":   {`"data:image/png;base64,a=bc"`, field, "is not valid base64"},
-		"no padding":      {`"data:image/png;base64,iVBORw0KGgo"`, field, "is not valid base64"},
+		"no padding":      {`"data:image/png;base64,iVBORw0KGgo"`, "", ""},
+		"lines":           {`"data:image/png;base64,iVBO\r\nRw0K\nGgo=\n"`, "", ""},
+		"blanks":          {`"data:image/png;base64, iVBO Rw0K\tGg o = "`, "", ""},
+		"for URLs":        {`"data:image/png;base64,_-__"`, "", ""},
+		"padding within":  {`"data:image/png;base64,iVA=BORw0"`, field, "is not valid base64"},
+		"one letter":      {`"data:image/png;base64,a"`, field, "is not valid base64"},
 		"no data":         {`"data:image/png;base64,"`, field, "a data URI of an image in base64"},
 		"nothing but it":  {`"data:"`, field, "a data URI of an image in base64"},
 		"without a comma": {`"data:image/png;base64"`, field, "a data URI of an image in base64"},
@@ -186,14 +195,19 @@ func TestImageData(t *testing.T) {
 		bytes int
 		rule  string
 	}{
-		"the largest":    {catalog.MaxImageData, ""},
-		"one byte more":  {catalog.MaxImageData + 1, "at most 20971520 bytes"},
-		"two bytes more": {catalog.MaxImageData + 2, "at most 20971520 bytes"},
-		"far more":       {catalog.MaxImageData + 1000, "at most 20971520 bytes"},
+		"the largest":           {catalog.MaxImageData, ""},
+		"the largest, in lines": {catalog.MaxImageData, ""},
+		"one byte more":         {catalog.MaxImageData + 1, "at most 20971520 bytes"},
+		"two bytes more":        {catalog.MaxImageData + 2, "at most 20971520 bytes"},
+		"far more":              {catalog.MaxImageData + 1000, "at most 20971520 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			uri := "data:image/png;base64," + base64.StdEncoding.EncodeToString(make([]byte, tt.bytes))
+			text := base64.StdEncoding.EncodeToString(make([]byte, tt.bytes))
+			if strings.HasSuffix(name, "in lines") {
+				text = strings.ReplaceAll(text, strings.Repeat("A", 76), strings.Repeat("A", 76)+"\r\n")
+			}
+			uri := "data:image/png;base64," + text
 			given := parse(t, body(t, "delta-02", `"last_frame_image":"https://a.example.com/2"`))
 			given["first_frame_image"] = uri
 			r, err := o.Accept(given)
@@ -219,5 +233,29 @@ func TestImageData(t *testing.T) {
 				t.Error("the body was changed")
 			}
 		})
+	}
+}
+
+// TestImageDataOfAnyBase64 holds that the same bytes come out of each way to write
+// them, whatever the reader asks for at once.
+func TestImageDataOfAnyBase64(t *testing.T) {
+	t.Parallel()
+	for n := range 5 {
+		file := bytes.Repeat([]byte{0xfb, 0xef, 0xbe, 0xff}, 300)[:1000+n]
+		for name, text := range map[string]string{
+			"standard":         base64.StdEncoding.EncodeToString(file),
+			"bare":             base64.RawStdEncoding.EncodeToString(file),
+			"for URLs":         base64.URLEncoding.EncodeToString(file),
+			"bare, for URLs":   base64.RawURLEncoding.EncodeToString(file),
+			"blank in padding": strings.ReplaceAll(base64.StdEncoding.EncodeToString(file), "=", " = \n"),
+			"letters apart":    strings.Join(strings.Split(base64.URLEncoding.EncodeToString(file), ""), "\t"),
+		} {
+			uri := "data:;base64," + text
+			for _, r := range []io.Reader{catalog.ImageData(uri), iotest.OneByteReader(catalog.ImageData(uri))} {
+				if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, file) {
+					t.Errorf("%s, %d bytes: %d came, %v", name, len(file), len(got), err)
+				}
+			}
+		}
 	}
 }

@@ -21,31 +21,59 @@ func isData(text string) bool {
 // ImageData reads the picture out of a data URI that Accept let through.
 func ImageData(uri string) io.Reader {
 	_, data, _ := strings.Cut(uri, ",")
-	return base64.NewDecoder(base64.StdEncoding, strings.NewReader(data))
+	data = strings.TrimRight(data, base64Blanks)
+	for range 2 { // the padding
+		data = strings.TrimRight(strings.TrimSuffix(data, "="), base64Blanks)
+	}
+	return base64.NewDecoder(base64.RawStdEncoding, &plainBase64{data})
 }
 
-// checkImageData judges the form of a data URI: an image in base64, not too
-// large. What it holds is judged by whoever stores it.
+// base64Blanks may stand anywhere in base64.
+const base64Blanks = " \t\r\n\f"
+
+// plainBase64 reads base64 without its blanks, in the standard alphabet.
+type plainBase64 struct{ left string }
+
+// Read implements io.Reader.
+func (b *plainBase64) Read(p []byte) (int, error) {
+	n, taken := 0, 0
+	for taken < len(b.left) && n < len(p) {
+		c := b.left[taken]
+		taken++
+		switch {
+		case strings.IndexByte(base64Blanks, c) >= 0:
+			continue
+		case c == '-':
+			c = '+'
+		case c == '_':
+			c = '/'
+		}
+		p[n] = c
+		n++
+	}
+	b.left = b.left[taken:]
+	if n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// checkImageData judges the form of a data URI: base64, of any kind that is usual,
+// and not too large. Its media type says nothing; what it holds is judged by whoever
+// stores it.
 func checkImageData(uri string) error {
 	head, data, ok := strings.Cut(uri, ",")
-	kind, base64Too := strings.CutSuffix(strings.ToLower(head), ";base64")
-	if _, isImage := strings.CutPrefix(kind, "data:image/"); !ok || !base64Too || !isImage || data == "" {
+	if at := strings.LastIndexByte(head, ';'); !ok || at < 0 || !strings.EqualFold(strings.TrimSpace(head[at+1:]), "base64") || data == "" {
 		return mediagate.Invalid("", "must be an http or https URL, or a data URI of an image in base64, as data:image/png;base64,…")
 	}
-	if base64.StdEncoding.DecodedLen(len(data)) > MaxImageData+2 { // with the padding
-		return errTooMuchData
-	}
-	n, err := io.Copy(io.Discard, ImageData(uri))
-	switch {
+	switch n, err := io.Copy(io.Discard, io.LimitReader(ImageData(uri), MaxImageData+1)); {
 	case err != nil:
 		return mediagate.Invalid("", "is not valid base64")
 	case n > MaxImageData:
-		return errTooMuchData
+		return mediagate.Invalid("", "must be an image of at most %d bytes", MaxImageData)
 	}
 	return nil
 }
-
-var errTooMuchData = mediagate.Invalid("", "must be an image of at most %d bytes", MaxImageData)
 
 // formatWords is what the check of a format says of the value that it refuses,
 // in words that follow the field's name.

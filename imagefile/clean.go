@@ -28,6 +28,10 @@ const (
 	MaxFramePixels = 1_000_000_000
 )
 
+// MaxGrowth bounds the bytes by which a copy is longer than its file: EXIF of ours
+// can be longer than what it takes the place of.
+const MaxGrowth = 64
+
 // Unusable is why a file is refused: the words follow the file's name.
 type Unusable string
 
@@ -77,9 +81,10 @@ func Detect(head []byte) (Format, bool) {
 	return "", false
 }
 
-// Clean copies a picture from r to w without what does not show. An error that
-// is the file's fault is Unusable; errors of r and w come back as they are. What
-// was written before an error is of no use.
+// Clean copies a picture from r to w without what does not show. What follows the
+// end of a JPEG is cut off, and left in r; what follows the others' is a fault. An
+// error that is the file's fault is Unusable; errors of r and w come back as they
+// are, io.ErrUnexpectedEOF aside. What was written before an error is of no use.
 func Clean(w io.Writer, r io.Reader) (Info, error) {
 	const buffer = 32 << 10
 	c := &copier{r: bufio.NewReaderSize(r, buffer), w: bufio.NewWriterSize(w, buffer)}
@@ -99,10 +104,12 @@ func Clean(w io.Writer, r io.Reader) (Info, error) {
 	if err := walk[format](c); err != nil {
 		return Info{}, err
 	}
-	if _, err := c.r.Peek(1); err == nil {
-		return Info{}, errTrailing
-	} else if !errors.Is(err, io.EOF) {
-		return Info{}, err
+	if format != JPEG {
+		if _, err := c.r.Peek(1); err == nil {
+			return Info{}, errTrailing
+		} else if !errors.Is(err, io.EOF) {
+			return Info{}, err
+		}
 	}
 	if err := c.w.Flush(); err != nil {
 		return Info{}, err
@@ -117,6 +124,7 @@ type copier struct {
 	info        Info
 	framePixels int64
 	orientation byte // of EXIF, once it was found; 0: none
+	sidesOnly   bool // nothing is asked but the size, which is not judged
 	scratch     [64]byte
 }
 
@@ -167,6 +175,7 @@ func (c *copier) sized(width, height int) error {
 	switch {
 	case width < 1 || height < 1:
 		return damaged("it has no width or no height")
+	case c.sidesOnly:
 	case width > MaxSide || height > MaxSide || width*height > MaxPixels:
 		return Unusable(fmt.Sprintf("is %d × %d pixels: at most %d a side and %d in all are allowed", width, height, MaxSide, MaxPixels))
 	}

@@ -4,7 +4,8 @@
 // and follows its structure: segments, chunks or blocks, their lengths and
 // checksums. What breaks the structure, goes on after the end, or asks its
 // reader for too much is refused; of what is no picture nothing is copied:
-// EXIF, XMP, comments, texts, previews, and whatever is not known. The data of
+// EXIF, XMP, comments, texts, previews, what follows the end of a JPEG, and
+// whatever is not known. The data of
 // the pixels is copied as it is and never decoded.
 //
 // Two things are kept beside the picture, since it would look different without

@@ -6,21 +6,27 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // The markers of a JPEG.
 const (
-	markSOF0  = 0xc0 // baseline
-	markSOF1  = 0xc1 // extended
-	markSOF2  = 0xc2 // progressive
+	markTEM   = 0x01
+	markSOF0  = 0xc0 // the first of sixteen places, of which three are other markers
 	markDHT   = 0xc4
+	markJPG   = 0xc8
+	markDAC   = 0xcc
+	markSOF15 = 0xcf
 	markRST0  = 0xd0
 	markRST7  = 0xd7
 	markSOI   = 0xd8
 	markEOI   = 0xd9
 	markSOS   = 0xda
 	markDQT   = 0xdb
+	markDNL   = 0xdc
 	markDRI   = 0xdd
+	markDHP   = 0xde
+	markEXP   = 0xdf
 	markAPP0  = 0xe0
 	markAPP1  = 0xe1
 	markAPP2  = 0xe2
@@ -33,12 +39,35 @@ const (
 // progressive picture may be a few bytes long.
 const maxScans = 100
 
+// isFrame reports that a marker begins the header of a frame: SOF0 to SOF15, of
+// every process and every way of coding.
+func isFrame(mark byte) bool {
+	return mark >= markSOF0 && mark <= markSOF15 && mark != markDHT && mark != markJPG && mark != markDAC
+}
+
+// JPEGSides reads a JPEG as far as the header that tells how large it is, which it
+// does not judge. One that ends before is io.ErrUnexpectedEOF.
+func JPEGSides(r io.Reader) (width, height int, err error) {
+	c := &copier{r: bufio.NewReader(r), w: bufio.NewWriter(io.Discard), sidesOnly: true}
+	err = c.jpeg()
+	if c.info.Width > 0 && c.info.Height > 0 {
+		return c.info.Width, c.info.Height, nil
+	}
+	if errors.Is(err, errCut) {
+		err = io.ErrUnexpectedEOF
+	}
+	return 0, 0, err
+}
+
+// jpeg walks the segments up to the end of the picture. Cameras write more behind
+// it: gain maps, films, further pictures. None of that is read.
 func (c *copier) jpeg() error {
 	if err := c.pass(2); err != nil { // SOI, as Detect saw
 		return err
 	}
 	var scans int
 	var profile int64
+	var layered bool // several frames make up one picture, whose size DHP tells
 	for mark := byte(0); ; {
 		if mark == 0 {
 			var err error
@@ -63,7 +92,12 @@ func (c *copier) jpeg() error {
 		segment := mark
 		mark = 0
 		switch {
-		case segment == markSOF0, segment == markSOF1, segment == markSOF2:
+		case segment == markDHP:
+			layered = true
+			err = c.jpegFrame(segment, length)
+		case isFrame(segment) && layered:
+			err = c.segment(segment, length)
+		case isFrame(segment):
 			err = c.jpegFrame(segment, length)
 		case segment == markSOS:
 			if scans++; scans > maxScans {
@@ -75,37 +109,38 @@ func (c *copier) jpeg() error {
 			if err = c.segment(segment, length); err == nil {
 				mark, err = c.jpegScan()
 			}
-		case segment == markDHT, segment == markDQT, segment == markDRI:
+		case segment == markDHT, segment == markDAC, segment == markDQT, segment == markDNL, segment == markDRI, segment == markEXP:
 			err = c.segment(segment, length)
 		case segment == markCOM, segment >= markAPP0 && segment <= markAPP15:
 			err = c.jpegApp(segment, length, &profile)
 		default:
-			err = damaged("the marker %02X is misplaced, or of a kind that few can read", segment)
+			err = damaged("the marker %02X is misplaced, or not known", segment)
 		}
-		if err != nil {
+		if err != nil || c.sidesOnly && c.info.Width > 0 {
 			return err
 		}
 	}
 }
 
-// marker reads the next one; fill bytes may come before it.
+// maxBetween bounds what is passed over before a marker.
+const maxBetween = 64 << 10
+
+// marker reads the next one that has a segment. What stands before it is passed over,
+// as all readers do: fill bytes, bytes of no segment, markers of nothing.
 func (c *copier) marker() (byte, error) {
-	b, err := c.next(1)
-	if err != nil {
-		return 0, err
-	}
-	if b[0] != 0xff {
-		return 0, damaged("there is no marker where one must be")
-	}
-	for b[0] == 0xff {
-		if b, err = c.next(1); err != nil {
+	var before byte
+	for range maxBetween {
+		b, err := c.next(1)
+		if err != nil {
 			return 0, err
 		}
+		mark := b[0]
+		if before == 0xff && mark != 0 && mark != 0xff && mark != markTEM && (mark < markRST0 || mark > markRST7) {
+			return mark, nil
+		}
+		before = mark
 	}
-	if b[0] == 0 {
-		return 0, damaged("there is no marker where one must be")
-	}
-	return b[0], nil
+	return 0, damaged("there is no marker where one must be")
 }
 
 // segment copies one whose marker and length were read.
@@ -131,8 +166,8 @@ func (c *copier) jpegFrame(mark byte, length int64) error {
 	if err != nil {
 		return err
 	}
-	if parts := b[5]; b[0] != 8 || parts != 1 && parts != 3 && parts != 4 || length != 6+3*int64(parts) {
-		return damaged("its header holds values that few can read")
+	if bits, parts := b[0], int64(b[5]); bits < 2 || bits > 16 || parts < 1 || length != 6+3*parts {
+		return damaged("its header holds values that no JPEG has")
 	}
 	if err := c.sized(int(binary.BigEndian.Uint16(b[3:])), int(binary.BigEndian.Uint16(b[1:]))); err != nil {
 		return err

@@ -7,6 +7,6 @@
 // one only as far as it must, and says in words why a file is no good.
 //
 // Both hold a bounded part of a file at most, believe no size that a file
-// states, and answer zero for what they cannot tell. The package imports nothing
-// of the project.
+// states, and answer zero for what they cannot tell. The package imports imagefile,
+// whose verdict on pictures is theirs, and nothing else of the project.
 package mediainfo

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"image"
 	"image/gif"
-	"image/jpeg"
 	"image/png"
 	"io"
 
 	"golang.org/x/image/webp"
+
+	"github.com/mediagate/mediagate/imagefile"
 )
 
 // imageHeadMax bounds what is kept of an image. Most formats say their size
@@ -32,16 +33,15 @@ func (h *imageHead) info() Info {
 	return info
 }
 
-// fault finds a header that cannot be read. One that goes on behind what is kept,
-// or that is of a kind of JPEG which only our reader does not know, is let be.
+// fault finds a header that cannot be read. One that goes on behind what is kept is
+// let be.
 func (h *imageHead) fault() error {
 	_, err := imageSides(h.mime, bytes.NewReader(h.head))
 	if err == nil && h.mime == mimeGIF {
 		err = findFrame(bytes.NewReader(h.head))
 	}
-	unknown := errors.As(err, new(jpeg.UnsupportedError))
 	switch {
-	case err == nil, unknown:
+	case err == nil:
 		return nil
 	case len(h.head) == imageHeadMax && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)):
 		return nil
@@ -55,10 +55,11 @@ func (h *imageHead) fault() error {
 func imageSides(mime string, r io.Reader) (Info, error) {
 	var decode func(io.Reader) (image.Config, error)
 	switch mime {
+	case mimeJPEG:
+		width, height, err := imagefile.JPEGSides(r)
+		return Info{Width: width, Height: height}, err
 	case mimePNG:
 		decode = png.DecodeConfig
-	case mimeJPEG:
-		decode = jpeg.DecodeConfig
 	case mimeGIF:
 		decode = gif.DecodeConfig
 	case mimeWebP:

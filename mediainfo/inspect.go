@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"github.com/mediagate/mediagate/imagefile"
 )
 
 // Facts are what a file tells whoever means to use it.
@@ -28,18 +30,17 @@ const (
 )
 
 // Inspect reads a file no further than it takes to tell its format, and the
-// sides and the length of the formats whose headers we read: an image up to
-// its size, MP4 and MOV up to the end of the movie box, or of the file where the
+// sides and the length of the formats whose headers we read: an image that
+// imagefile knows up to its end, by whose verdict it is good or not, MP4 and MOV up to the end of the movie box, or of the file where the
 // samples are in fragments, a sound to its end where its length is what is there. It holds a few
 // kilobytes of it. Where the file is at fault the error
 // is Unreadable; an error of the reader's comes back as it is.
 func Inspect(r io.Reader) (Facts, error) { return inspect(r, true) }
 
-// Glance is Inspect without the length: nothing behind the first bytes is read
-// of a film or a sound.
+// Glance reads no more than the first bytes, which tell the format.
 func Glance(r io.Reader) (Facts, error) { return inspect(r, false) }
 
-func inspect(r io.Reader, length bool) (Facts, error) {
+func inspect(r io.Reader, whole bool) (Facts, error) {
 	src := &noting{r: r}
 	head, err := io.ReadAll(io.LimitReader(src, SniffLen))
 	if err != nil {
@@ -50,17 +51,19 @@ func inspect(r io.Reader, length bool) (Facts, error) {
 		return Facts{}, unknownFormat
 	}
 	f := Facts{Format: format}
-	whole := io.MultiReader(bytes.NewReader(head), src)
+	file := io.MultiReader(bytes.NewReader(head), src)
 	switch format.MIME {
 	case mimePNG, mimeJPEG, mimeGIF, mimeWebP:
-		f.Info, err = inspectImage(format.MIME, io.LimitReader(whole, imageHeadMax))
+		if whole {
+			f.Info, err = inspectImage(file)
+		}
 	case mimeMP4, mimeMOV:
-		if length {
-			f.Info, err = inspectMovie(whole)
+		if whole {
+			f.Info, err = inspectMovie(file)
 		}
 	default:
-		if length && format.Class == ClassAudio {
-			f.Info = inspectSound(format, whole)
+		if whole && format.Class == ClassAudio {
+			f.Info = inspectSound(format, file)
 		}
 	}
 	if src.err != nil {
@@ -72,12 +75,12 @@ func inspect(r io.Reader, length bool) (Facts, error) {
 	return f, nil
 }
 
-func inspectImage(mime string, r io.Reader) (Info, error) {
-	info, err := imageSides(mime, r)
-	if err != nil {
-		return Info{}, unreadable
+func inspectImage(r io.Reader) (Info, error) {
+	info, err := imagefile.Clean(io.Discard, r)
+	if words, ok := errors.AsType[imagefile.Unusable](err); ok {
+		return Info{}, Unreadable(words)
 	}
-	return info, nil
+	return Info{Width: info.Width, Height: info.Height}, err
 }
 
 func inspectMovie(r io.Reader) (Info, error) {

@@ -50,13 +50,14 @@ func TestInspect(t *testing.T) {
 		"fragments":               {file: read(t, "fragmented.mp4"), format: "mp4", info: Info{64, 36, 1.628}},
 		"webm":                    {file: read(t, "film.webm"), format: "webm"},
 		"sound":                   {file: read(t, "sound.mp3"), format: "mp3", info: Info{0, 0, 0.2}},
-		"a bomb is what it says":  {file: vast, format: "png", info: Info{30_000, 30_000, 0}},
-		"bytes behind the end":    {file: append(bytes.Clone(png), "<script>"...), format: "png", info: Info{30, 16, 0}},
+		"a bomb":                  {file: vast, err: Unreadable("is 30000 × 30000 pixels: at most 16384 a side and 200000000 in all are allowed")},
+		"bytes behind the end":    {file: append(bytes.Clone(png), "<script>"...), err: Unreadable("goes on after the end of the image")},
+		"a jpeg and more":         {file: append(read(t, "picture.jpg"), png...), format: "jpeg", info: Info{30, 16, 0}},
 		"nothing":                 {err: unknownFormat},
 		"a page":                  {file: []byte("<!DOCTYPE html><html><body>log in"), err: unknownFormat},
 		"packed":                  {file: append([]byte("\x1f\x8b\x08"), make([]byte, 100)...), err: unknownFormat},
-		"cut in its header":       {file: png[:20], err: unreadable},
-		"a jpeg of nothing":       {file: []byte("\xff\xd8\xff\xe0" + strings.Repeat("\x00", 100)), err: unreadable},
+		"cut in its header":       {file: png[:20], err: Unreadable("ends before the image is complete")},
+		"a jpeg of nothing":       {file: []byte("\xff\xd8\xff\xe0" + strings.Repeat("\x00", 100)), err: Unreadable("is damaged: a segment has no valid length")},
 		"no movie box":            {file: join(ftyp, box("mdat", make([]byte, 5000))), err: noMovie},
 		"cut before it":           {file: join(ftyp, sized(5000, "mdat", make([]byte, 99))), err: noMovie},
 		"cut in it":               {file: join(ftyp, box("moov", mvhd(1000, 5000), trak)[:200]), err: unreadable},
@@ -93,7 +94,7 @@ func TestInspectPassesErrorsOn(t *testing.T) {
 	}
 }
 
-// An image is known by its beginning.
+// An image is read to its end, and a film to that of its movie box.
 func TestInspectReadsNoFurther(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -102,7 +103,7 @@ func TestInspectReadsNoFurther(t *testing.T) {
 	}{
 		"an image":                     {read(t, "picture.jpg"), 64 << 10},
 		"a film":                       {read(t, "front.mp4"), 64 << 10},
-		"an image that is metadata":    {append([]byte("\xff\xd8"), bytes.Repeat(append([]byte("\xff\xef\xff\xff"), make([]byte, 0xffff-2)...), 40)...), 0},
+		"an image that is metadata":    {append([]byte("\xff\xd8"), bytes.Repeat(append([]byte("\xff\xef\xff\xff"), make([]byte, 0xffff-2)...), 40)...), 64 << 10},
 		"a movie box that is not open": {join(box("ftyp", []byte("isom\x00\x00\x02\x00isommp41")), sized(100, "moov")), 64 << 10},
 	} {
 		rest := new(endless)

@@ -1,21 +1,14 @@
 package inline
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
-	"fmt"
-	"image"
-	_ "image/jpeg" // its size is looked at
-	_ "image/png"
 	"io"
 	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	_ "golang.org/x/image/webp"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
@@ -29,8 +22,6 @@ const (
 	// maxRequest bounds a request with its images, in bytes: the least of what
 	// the vendors take. Google's bound is read at second hand.
 	maxRequest = 20_000_000
-	// maxPixels bounds an image: more than any camera makes.
-	maxPixels = 100_000_000
 )
 
 // Images fetches the images that go into a channel's requests.
@@ -142,8 +133,8 @@ func encode(document any) ([]byte, error) {
 	return text, nil
 }
 
-// fetch opens an image and looks at it: at its type, since the vendor is told,
-// and at its size in pixels. left is the room for it in base64.
+// fetch opens an image and looks at its type, since the vendor is told. left is the
+// room for it in base64.
 func fetch(ctx context.Context, in mediagate.Inputs, img Image, left int64) ([]byte, string, error) {
 	limit := max(left/4*3, 0)
 	body, _, err := in.Open(ctx, img.URL, limit)
@@ -156,20 +147,12 @@ func fetch(ctx context.Context, in mediagate.Inputs, img Image, left int64) ([]b
 		return nil, "", err
 	}
 	kind := http.DetectContentType(file)
-	size, _, err := image.DecodeConfig(bytes.NewReader(file))
-	switch {
-	case !slices.Contains([]string{"image/png", "image/jpeg", "image/webp"}, kind), err != nil:
-		return nil, "", refused(img.Field, "must be a PNG, JPEG or WebP image")
-	case size.Width*size.Height > maxPixels:
-		return nil, "", refused(img.Field, fmt.Sprintf("must have at most %d pixels", maxPixels))
+	if !slices.Contains([]string{"image/png", "image/jpeg", "image/webp"}, kind) {
+		return nil, "", &mediagate.Error{
+			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Param: img.Field, Message: img.Field + " must be a PNG, JPEG or WebP image",
+		}
 	}
 	return file, kind, nil
-}
-
-func refused(field, rule string) error {
-	return &mediagate.Error{
-		Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Param: field, Message: field + " " + rule,
-	}
 }
 
 // share is what one call has of the memory. It grows with what has arrived, so

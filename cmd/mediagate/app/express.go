@@ -9,6 +9,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/imagefile"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/storage/blob"
@@ -85,5 +86,5 @@ type uploads struct{ bucket *blob.Store }
 
 // PutUpload stores a picture under the account's uploads.
 func (u uploads) PutUpload(ctx context.Context, accountID, id string, picture io.Reader) (string, error) {
-	return u.bucket.PutUpload(ctx, accountID, id, picture, blob.Limits{Media: "image", MaxBytes: catalog.MaxImageData})
+	return u.bucket.PutUpload(ctx, accountID, id, picture, blob.Limits{Media: "image", MaxBytes: catalog.MaxImageData + imagefile.MaxGrowth})
 }
