@@ -60,6 +60,7 @@ type Config struct {
 	ConnectionsPerAddress int
 	IdleTimeout           time.Duration // how long a connection without a request is kept; 0: 75 s
 	Version               string        // shown by /healthz
+	PublicURL             string        // where clients reach us, for the OpenAPI document; empty: where they had it from
 
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: slog.Default

@@ -23,7 +23,8 @@ type description struct {
 	about   string
 	query   []parameter // all that the handler can read, see query
 	header  []parameter
-	body    any // what it takes, for instance, where that is no submit
+	dialect []parameter // of the query, for clients of other services: words alone tell of them
+	body    any         // what it takes, for instance, where that is no submit
 	answers []answer
 	errors  []mediagate.Kind // of the handler itself
 }
@@ -370,24 +371,21 @@ func descriptions() map[string]*description {
 
 		"GET /v1/models": {
 			id: "listModels", tag: tagModels, summary: "List models",
-			about: "The models that the key may use. With the header anthropic-version the list has Anthropic's shape, with a key of Gemini's clients it has Gemini's. " +
-				"expand and category are of the list's own shape; limit, after_id and before_id of Anthropic's; pageSize and pageToken of Gemini's.",
-			query: append([]parameter{
+			about: "The models that the key may use. Clients of Anthropic and of Gemini get pages in the shape of their own service, which are not described here. " +
+				"With the header anthropic-version it is Anthropic's list, with limit, after_id and before_id; the key may come as x-api-key. " +
+				"With a key as x-goog-api-key, or in the query as key, it is Gemini's, as GET /v1beta/models has it.",
+			query: []parameter{
 				textParameter("expand", "category: with category and tags; parameters: with the schema of requests, too. Both may be given, with a comma between. Another word: without either."),
 				wordParameter("category", "Models of this category. Only with expand.", categories...),
-				intParameter("limit", "How many at most.", 1, mostListed, defaultLimit),
-				textParameter("after_id", "The id of the model after which the page begins."),
-				textParameter("before_id", "The id of the model before which the page ends."),
-			}, geminiPage...),
-			header: []parameter{textParameter("anthropic-version", "Asks for Anthropic's shape, whatever it says."), ifNoneMatch},
-			answers: append([]answer{
-				{status: http.StatusOK, about: "The list in its own shape.", headers: cachedHeaders, body: modelList[modelItem]{
+			},
+			dialect: append([]parameter{{name: "limit"}, {name: "after_id"}, {name: "before_id"}}, geminiPage...),
+			header:  []parameter{ifNoneMatch},
+			answers: []answer{
+				{status: http.StatusOK, about: "The list.", headers: cachedHeaders, body: modelList[modelItem]{
 					true, "list", []modelItem{exampleModel()},
 				}},
-				{status: http.StatusOK, about: "A page in Anthropic's shape.", headers: cachedHeaders, body: anthropicList{
-					[]anthropicModel{{"model", "alpha-v3", "alpha-v3", "2026-01-01T00:00:00Z"}}, &model, &model, false,
-				}},
-			}, exampleGemini()...),
+				notModified,
+			},
 		},
 		"GET /v1beta/models": {
 			id: "listModelsForGemini", tag: tagModels, summary: "List models in Gemini's shape",

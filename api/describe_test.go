@@ -60,7 +60,7 @@ func TestDescriptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := describe(models, "")
+	text, err := describe(models, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := describe(models, "")
+	text, err := describe(models, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

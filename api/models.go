@@ -41,7 +41,7 @@ func (s *Server) newModels(c *catalog.Catalog, routes Routes, before *models) (*
 	} else {
 		m.budget = newBudget(s.cfg.BodyBudget, max(smallBody, m.bounds[quotePath])+1, int64(s.cfg.UploadsAtOnce))
 	}
-	m.document = sync.OnceValues(func() (*published, error) { return publishedDocument(c, s.cfg.Version) })
+	m.document = sync.OnceValues(func() (*published, error) { return s.publishedDocument(c) })
 	var err error
 	m.list, err = listModels(c)
 	return m, err

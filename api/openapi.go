@@ -34,7 +34,11 @@ func describedRoutes() []route {
 // route those that are described, and the key where it comes as one.
 func (r route) reads(name string) bool {
 	d := r.about
-	return d == nil || r.access == accessLists && name == keyParameter || slices.ContainsFunc(d.query, func(p parameter) bool { return p.name == name })
+	if d == nil || r.access == accessLists && name == keyParameter {
+		return true
+	}
+	named := func(p parameter) bool { return p.name == name }
+	return slices.ContainsFunc(d.query, named) || slices.ContainsFunc(d.dialect, named)
 }
 
 // schemaName is the name of the schema of the body.
@@ -56,8 +60,9 @@ func wordsOf[T ~string](list []T) (values []any) {
 	return values
 }
 
-// describe writes the document of the public routes and the models.
-func describe(models *catalog.Catalog, version string) ([]byte, error) {
+// describe writes the document of the public routes and the models. Without an
+// address the API is where the document came from.
+func describe(models *catalog.Catalog, version, address string) ([]byte, error) {
 	d := &describer{models: models, submits: map[string]string{}}
 	d.doc = openapi.Document{
 		OpenAPI: openapi.Version,
@@ -69,21 +74,18 @@ func describe(models *catalog.Catalog, version string) ([]byte, error) {
 				"Later versions may add fields to answers.",
 			License: openapi.License{Name: "Apache 2.0", Identifier: "Apache-2.0"},
 		},
-		Servers:  []openapi.Server{{URL: "/", Description: "The server that this document came from."}},
+		Servers:  []openapi.Server{{URL: cmp.Or(address, "/")}},
 		Security: []openapi.Requirement{{schemeBearer: {}}},
 		Tags:     tags,
 		Components: openapi.Components{
 			Headers: responseHeaders,
 			SecuritySchemes: openapi.Map[openapi.SecurityScheme]{
 				{Name: schemeBearer, Value: openapi.SecurityScheme{Type: "http", Scheme: "bearer", Description: "An API key."}},
-				{Name: schemeAnthropic, Value: openapi.SecurityScheme{
-					Type: "apiKey", In: openapi.InHeader, Name: "x-api-key", Description: "An API key, as clients of Anthropic send it. Model lists only.",
-				}},
 				{Name: schemeGemini, Value: openapi.SecurityScheme{
-					Type: "apiKey", In: openapi.InHeader, Name: "x-goog-api-key", Description: "An API key, as clients of Gemini send it. Model lists only.",
+					Type: "apiKey", In: openapi.InHeader, Name: "x-goog-api-key", Description: "An API key, as clients of Gemini send it. Lists of models only.",
 				}},
 				{Name: schemeQuery, Value: openapi.SecurityScheme{
-					Type: "apiKey", In: openapi.InQuery, Name: keyParameter, Description: "An API key, as clients of Gemini may send it. Model lists only.",
+					Type: "apiKey", In: openapi.InQuery, Name: keyParameter, Description: "An API key, as clients of Gemini may send it. Lists of models only.",
 				}},
 			},
 		},
@@ -124,10 +126,9 @@ func describe(models *catalog.Catalog, version string) ([]byte, error) {
 
 // The ways to send a key.
 const (
-	schemeBearer    = "bearer"
-	schemeAnthropic = "anthropicKey"
-	schemeGemini    = "geminiKey"
-	schemeQuery     = "queryKey"
+	schemeBearer = "bearer"
+	schemeGemini = "geminiKey"
+	schemeQuery  = "queryKey"
 
 	keyParameter = "key"
 )
@@ -172,11 +173,11 @@ func (d *describer) addRoute(r route) error {
 	path, o := r.path, &openapi.Operation{
 		ID: r.about.id, Tags: []string{string(r.about.tag)}, Summary: r.about.summary, Description: r.about.about,
 	}
-	switch r.access {
-	case accessOpen:
+	switch {
+	case r.access == accessOpen:
 		o.Security = new([]openapi.Requirement{})
-	case accessLists:
-		o.Security = new([]openapi.Requirement{{schemeBearer: {}}, {schemeAnthropic: {}}, {schemeGemini: {}}, {schemeQuery: {}}})
+	case r.access == accessLists && r.about.dialect == nil: // its own is Gemini's
+		o.Security = new([]openapi.Requirement{{schemeBearer: {}}, {schemeGemini: {}}, {schemeQuery: {}}})
 	default: // as the whole document says
 	}
 	for segment := range strings.SplitSeq(r.path, "/") {
@@ -404,8 +405,8 @@ func (d *describer) callback() *openapi.Operation {
 }
 
 // publishedDocument is the OpenAPI document of a catalog as it is sent.
-func publishedDocument(models *catalog.Catalog, version string) (*published, error) {
-	text, err := describe(models, version)
+func (s *Server) publishedDocument(models *catalog.Catalog) (*published, error) {
+	text, err := describe(models, s.cfg.Version, s.cfg.PublicURL)
 	if err != nil {
 		return nil, &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the OpenAPI document", Err: err}
 	}

@@ -1,30 +1,56 @@
-package api
+package api_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"testing"
 
-	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/npmtest"
 )
 
-// Redocly's linter finds nothing in the document, by the strictest of its rule
-// sets; testdata/redocly has its version and the rules that are off.
+// The linters of Redocly and Stoplight (Spectral) find nothing in the document
+// that is served, by the strictest of their rule sets; testdata/lint has their
+// versions and the rules that are off.
 func TestOpenAPILint(t *testing.T) {
 	t.Parallel()
-	models, err := catalog.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	document, err := describe(models, "1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := npmtest.Install(t, filepath.Join("testdata", "redocly"))
-	if err := os.WriteFile(filepath.Join(folder, "openapi.json"), document, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	folder := npmtest.Install(t, filepath.Join("testdata", "lint"))
+	g := newGateway(t, func(c *api.Config) { c.PublicURL = "https://api.mediagate.test" })
+	document, _ := g.document()
+	g.must(os.WriteFile(filepath.Join(folder, "openapi.json"), []byte(document), 0o600))
 	quiet := []string{"REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "NO_COLOR=1"}
-	npmtest.Run(t, folder, nil, quiet, filepath.Join("node_modules", ".bin", "redocly"), "lint", "--config", "redocly.yaml", "openapi.json")
+	bin := filepath.Join("node_modules", ".bin")
+	npmtest.Run(t, folder, nil, quiet, filepath.Join(bin, "redocly"), "lint", "--config", "redocly.yaml", "openapi.json")
+	npmtest.Run(t, folder, nil, quiet, filepath.Join(bin, "spectral"), "lint", "--ruleset", "spectral.yaml", "--fail-severity", "hint", "openapi.json")
+}
+
+// oapi-codegen makes a client of the document that is served. It compiles, lists
+// models, submits a video and reads its task.
+func TestOpenAPIGoClient(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	folder := t.TempDir()
+	g.must(os.CopyFS(folder, os.DirFS(filepath.Join("testdata", "goclient"))))
+	g.must(os.Mkdir(filepath.Join(folder, "gateway"), 0o700))
+	document, _ := g.document()
+	g.must(os.WriteFile(filepath.Join(folder, "openapi.json"), []byte(document), 0o600))
+	env := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "MEDIAGATE_URL=http://"+g.serve(), "MEDIAGATE_KEY="+g.key)
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...) //nolint:gosec // the test says what runs
+		cmd.Dir, cmd.Env = folder, env
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	run("go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "gateway", "-o", filepath.Join("gateway", "gateway.go"), "openapi.json")
+	run("go", "build", "-o", "client", ".")
+	printed := run(filepath.Join(folder, "client"))
+	if !regexp.MustCompile(`^true task_[0-9A-Z]{26} pending 0\.252\n$`).MatchString(printed) {
+		t.Errorf("the client printed %q", printed)
+	}
 }

@@ -149,7 +149,7 @@ func Content(mediaType string, m *MediaType) Map[*MediaType] {
 func JSONContent(m *MediaType) Map[*MediaType] { return Content(JSON, m) }
 
 // Binary is the schema of a file. Generators know it by its format.
-func Binary() *Schema { return &Schema{Type: "string", More: map[string]any{"format": "binary"}} }
+func Binary() *Schema { return &Schema{Type: "string", Format: "binary"} }
 
 // Map is a JSON object that keeps the order in which it was made.
 type Map[T any] []Entry[T]

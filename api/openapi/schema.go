@@ -22,6 +22,7 @@ type Schema struct {
 	Title       string       `json:"title,omitempty"`
 	Description string       `json:"description,omitempty"`
 	Type        any          `json:"type,omitempty"` // a word, or a list of them
+	Format      string       `json:"format,omitempty"`
 	Const       any          `json:"const,omitempty"`
 	Enum        []any        `json:"enum,omitempty"`
 	Properties  Map[*Schema] `json:"properties,omitempty"`
@@ -37,15 +38,16 @@ type Schema struct {
 	raw  json.RawMessage // instead of all else
 }
 
-// MarshalJSON writes the further keywords after the others, or in their place.
+// MarshalJSON writes the further keywords after the others, or in their place, and
+// all of it plain.
 func (s *Schema) MarshalJSON() ([]byte, error) {
 	if s.raw != nil {
-		return s.raw, nil
+		return plain(s.raw)
 	}
-	type plain Schema
-	b, err := Marshal((*plain)(s))
-	if err != nil || len(s.More) == 0 {
-		return b, err
+	type bare Schema
+	b, err := Marshal((*bare)(s))
+	if err != nil {
+		return nil, err
 	}
 	keywords, err := members(b)
 	if err != nil {
@@ -58,7 +60,11 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 		}
 		keywords.Set(name, value)
 	}
-	return Marshal(keywords)
+	b, err = Marshal(keywords)
+	if err != nil {
+		return nil, err
+	}
+	return plain(b)
 }
 
 // Never is what no value satisfies: a property that is not there.
@@ -111,10 +117,10 @@ func (r *Reflector) of(v reflect.Value) *Schema {
 	case reflect.Int, reflect.Int64:
 		return &Schema{Type: "integer"}
 	case reflect.Float64:
-		return &Schema{Type: "number"}
+		return number()
 	case reflect.String:
 		if t == numberType {
-			return &Schema{Type: "number"}
+			return number()
 		}
 		return &Schema{Type: "string"}
 	case reflect.Interface:
@@ -147,6 +153,10 @@ func (r *Reflector) of(v reflect.Value) *Schema {
 		panic(fmt.Sprintf("openapi: no schema for %s", t))
 	}
 }
+
+// number is the schema of one that needs all the digits of a float64: generators
+// take a float32 otherwise.
+func number() *Schema { return &Schema{Type: "number", Format: "double"} }
 
 // structure is the schema of a struct, or a reference to it.
 func (r *Reflector) structure(v reflect.Value) *Schema {

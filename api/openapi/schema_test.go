@@ -70,10 +70,10 @@ func TestReflector(t *testing.T) {
 	}
 	want := strings.Join([]string{
 		`{"List":{"type":"object","properties":{"data":{"type":"array","items":{"$ref":"#/components/schemas/Named"}}},"required":["data"]}`,
-		`"Named":{"type":"object","properties":{"id":{"type":"string","pattern":"^a"},"count":{"type":"string","minimum":1},"amount":{"type":"number"}`,
-		`"next":{"type":["string","null"]},"maybe":{"type":"number"},"kind":{"type":"string","enum":["red"]}`,
+		`"Named":{"type":"object","properties":{"id":{"type":"string","pattern":"^a"},"count":{"type":"string","minimum":1},"amount":{"type":"number","format":"double"}`,
+		`"next":{"anyOf":[{"type":"string"},{"type":"null"}]},"maybe":{"type":"number","format":"double"},"kind":{"type":"string","enum":["red"]}`,
 		`"parts":{"type":"array","items":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}}`,
-		`"only":{"type":["object","null"],"properties":{"on":{"type":"boolean"}},"required":["on"]}`,
+		`"only":{"anyOf":[{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]},{"type":"null"}]}`,
 		`"any":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]},"raw":{},"pairs":{"type":"object"},` +
 			`"zero":{"type":"array","items":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}}}`,
 		`"required":["id","amount","next","kind","parts","only","any","raw","pairs"],"description":"A thing."}}`,

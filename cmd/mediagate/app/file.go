@@ -29,6 +29,14 @@ func (g *Gateway) openSite(listener net.Listener) error {
 	return nil
 }
 
+// publicURL is the setting without what is nobody's business: credentials, a query.
+func (g *Gateway) publicURL() string {
+	if g.Config.PublicURL == "" {
+		return ""
+	}
+	return strings.TrimSuffix(g.site.URL(""), "/")
+}
+
 // reachable replaces every address by the loopback.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)

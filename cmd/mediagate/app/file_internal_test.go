@@ -53,3 +53,28 @@ func TestLinksOfUploads(t *testing.T) {
 		t.Error("a process that knows no address of ours knows a link")
 	}
 }
+
+// The address that clients are told is the setting, without what is nobody's
+// business, and none where it is not set: others may not reach where we listen.
+func TestPublicURL(t *testing.T) {
+	t.Parallel()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for public, want := range map[string]string{
+		"":                             "",
+		"https://API.example.com":      "https://api.example.com",
+		"https://api.example.com/gw/":  "https://api.example.com/gw",
+		"https://api.example.com:8443": "https://api.example.com:8443",
+	} {
+		g := &Gateway{Config: Config{PublicURL: public}}
+		if err := g.openSite(listener); err != nil {
+			t.Fatal(err)
+		}
+		if got := g.publicURL(); got != want {
+			t.Errorf("of %q: %q, want %q", public, got, want)
+		}
+	}
+}

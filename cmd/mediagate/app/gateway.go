@@ -267,7 +267,7 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 		AdminKey: c.AdminKey, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
 		BodyBudget: bodyBudget(), UploadsAtOnce: int(clientMemory() / blob.MinMemory), TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, LinkTTL: c.LinkTTL, CORSOrigins: c.origins(), TrustedProxies: proxies,
 		Connections: g.connections(), ConnectionsPerAddress: c.APIConnections.PerAddress, IdleTimeout: c.IdleTimeout,
-		Version: g.opts.Version, Now: g.Store.Now, Logger: g.log,
+		Version: g.opts.Version, PublicURL: g.publicURL(), Now: g.Store.Now, Logger: g.log,
 	})
 	if err != nil {
 		return nil, err
