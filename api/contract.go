@@ -112,7 +112,16 @@ type pricing struct {
 	Unit           string       `json:"unit"`
 	Quantity       []string     `json:"quantity"`       // the fields whose product it is; none: one
 	Zero           int64        `json:"zero,omitempty"` // what a quantity of zero counts
+	Holds          []priceHold  `json:"holds,omitempty"`
 	Rows           []pricingRow `json:"rows"`
+}
+
+// priceHold is what a quote counts beside the quantity where a list is given.
+type priceHold struct {
+	Given string         `json:"given"`
+	Where map[string]any `json:"where,omitempty"` // what an item of it has
+	Least int64          `json:"least,omitempty"` // units of the first field in quantity
+	More  int64          `json:"more,omitempty"`
 }
 
 type pricingRow struct {
@@ -223,6 +232,9 @@ func (s *Server) pricing(o *catalog.Operation, r rights) (pricing, error) {
 	p := pricing{
 		Currency: s.cfg.Currency, CreditsPerUnit: s.cfg.CreditsPerUnit, Unit: string(prices.Unit),
 		Quantity: append([]string{}, prices.Quantity...), Zero: prices.Zero, Rows: make([]pricingRow, 0, len(prices.Rows)),
+	}
+	for _, hold := range prices.Holds {
+		p.Holds = append(p.Holds, priceHold(hold))
 	}
 	for _, row := range prices.Rows {
 		charge := r.factor.Charges([]mediagate.Charge{row.Charge})[0]

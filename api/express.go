@@ -32,6 +32,9 @@ type Expression struct {
 // only routes without a channel could take would wait for an account that
 // nobody has. Beside one that can, and where no route has a channel, they stay.
 //
+// A route that would make another thing than is asked for is left out beside one
+// that makes what is: it stands in where there is no other, at its own price.
+//
 // When no route is left, the error is the reason of the nearest one: the route
 // that takes most of the request's fields, and of equals the last one of the
 // provider that comes first. Its routes stand behind others to do what those
@@ -39,12 +42,12 @@ type Expression struct {
 // has a channel, those without are not looked at for it. A route whose adapter
 // failed is left out while another can; when none can, it is a fault: nobody
 // knows whether the request was to blame.
-func (s *Server) express(ctx context.Context, routes Routes, model string, r catalog.Request) (mediagate.Plan, error) {
-	plan := r.Plan
+func (s *Server) express(ctx context.Context, routes Routes, model string, r catalog.Request) (plan mediagate.Plan, charges []mediagate.Charge, err error) {
+	plan, charges = r.Plan, r.Charges
 	plan.Routes, plan.Skipped = nil, nil
 	params, fields, err := withMedia(r)
 	if err != nil {
-		return plan, err
+		return plan, charges, err
 	}
 	said := make([]Expression, len(r.Plan.Routes))
 	served := false // any of them
@@ -52,19 +55,28 @@ func (s *Server) express(ctx context.Context, routes Routes, model string, r cat
 		said[i] = routes.Express(model, route, mediagate.Job{Params: params, Source: plan.Source})
 		served = served || !said[i].Unserved
 	}
+	exact := false // any that counts makes what is asked for
+	for i, e := range said {
+		exact = exact || e.Err == nil && (!served || !e.Unserved) && r.Instead[i] == nil
+	}
 	var obstacle, fault error
 	most, nearest, possible := -1, "", false
 	for i, route := range r.Plan.Routes {
 		e := said[i]
-		counts := !served || !e.Unserved
-		if e.Err == nil {
+		counts, instead := !served || !e.Unserved, r.Instead[i]
+		if e.Err == nil && (instead == nil || !exact) {
 			route.Sync = e.Sync
 			plan.Routes = append(plan.Routes, route)
 			possible = possible || counts
+			if instead != nil {
+				charges = instead
+			}
 			continue
 		}
 		skipped := mediagate.SkippedRoute{Provider: route.Provider, Upstream: route.Upstream}
-		if mediagate.Is(e.Err, mediagate.KindInvalid) {
+		if e.Err == nil {
+			skipped.Reason = "it makes another thing than is asked for"
+		} else if mediagate.Is(e.Err, mediagate.KindInvalid) {
 			refusal := domainError(e.Err)
 			skipped.Reason = nameField(refusal.Message, refusal.Param)
 			if takes := countIn(fields, e.Fields); counts && (takes > most || takes == most && route.Provider == nearest) {
@@ -80,13 +92,13 @@ func (s *Server) express(ctx context.Context, routes Routes, model string, r cat
 	}
 	switch {
 	case possible:
-		return plan, nil
+		return plan, charges, nil
 	case fault != nil:
-		return plan, &mediagate.Error{Kind: mediagate.KindInternal, Message: "no route can be asked", Err: fault}
+		return plan, charges, &mediagate.Error{Kind: mediagate.KindInternal, Message: "no route can be asked", Err: fault}
 	case obstacle != nil:
-		return plan, asSent(obstacle, r.Folded)
+		return plan, charges, asSent(obstacle, r.Folded)
 	default:
-		return plan, mediagate.Errorf(mediagate.KindInternal, "%s has no route", model)
+		return plan, charges, mediagate.Errorf(mediagate.KindInternal, "%s has no route", model)
 	}
 }
 

@@ -112,7 +112,7 @@ func TestExpress(t *testing.T) {
 			if _, two := test.says["other"]; two {
 				offered[2] = mediagate.Route{Provider: "q", Upstream: "other"}
 			}
-			plan, err := s.express(t.Context(), test.says, "m", catalog.Request{
+			plan, _, err := s.express(t.Context(), test.says, "m", catalog.Request{
 				Params: json.RawMessage(`{"mode":"4k","prompt":"secret of the client"}`),
 				Plan:   mediagate.Plan{Routes: offered, Media: "video"},
 			})

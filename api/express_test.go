@@ -3,7 +3,9 @@ package api_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,6 +64,55 @@ func TestWhatNoVendorTakesIsRefused(t *testing.T) {
 			}
 			g.untouched()
 		})
+	}
+}
+
+// A route that makes another thing than was asked for stands in where no other
+// route has a channel, and at the price of what it makes.
+func TestRoutesThatMakeAnotherThing(t *testing.T) {
+	t.Parallel()
+	const silent = `{"model":"epsilon3.1-fast-official","prompt":"a cat","generate_audio":false}`
+	const sounded = `{"model":"epsilon3.1-fast-official","prompt":"a cat","generate_audio":true}`
+	for name, test := range map[string]struct {
+		served []string
+		body   string
+		cost   string
+		routes []string
+	}{
+		"both":            {[]string{"vertex", "veo"}, silent, "0.8", []string{"vertex"}},
+		"the exact one":   {[]string{"vertex"}, silent, "0.8", []string{"vertex"}},
+		"the other":       {[]string{"veo"}, silent, "1.2", []string{"vertex", "veo"}},
+		"neither":         {nil, silent, "0.8", []string{"vertex"}},
+		"both, as asked":  {[]string{"vertex", "veo"}, sounded, "1.2", []string{"vertex", "veo"}},
+		"other, as asked": {[]string{"veo"}, sounded, "1.2", []string{"vertex", "veo"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t)
+			g.vendors.says = func(_ string, route mediagate.Route, _ json.RawMessage) api.Expression {
+				return api.Expression{Unserved: !slices.Contains(test.served, route.Provider)}
+			}
+			if quote := g.quote(videos, test.body); fmt.Sprint(quote.at("cost")) != test.cost {
+				t.Errorf("quoted %d %s, want %s", quote.status, quote.body, test.cost)
+			}
+			task, err := g.store.TaskByID(t.Context(), g.submit(videos, test.body))
+			g.must(err)
+			var routes []string
+			for _, route := range task.Plan.Routes {
+				routes = append(routes, route.Provider)
+			}
+			if held := fmt.Sprint(task.Hold.Number()); !slices.Equal(routes, test.routes) || held != test.cost {
+				t.Errorf("%s is held for %s, want %s for %s", held, routes, test.cost, test.routes)
+			}
+		})
+	}
+	half := newGateway(t)
+	_, key := half.newKey(mediagate.Key{Unlimited: true, Group: "half"})
+	half.vendors.says = func(_ string, route mediagate.Route, _ json.RawMessage) api.Expression {
+		return api.Expression{Unserved: route.Provider == "vertex"}
+	}
+	if quote := half.send(request{method: http.MethodPost, path: "/v1/quote", key: key, body: strings.Replace(silent, "{", `{"endpoint":"`+videos+`",`, 1)}); fmt.Sprint(quote.at("cost")) != "0.6" {
+		t.Errorf("at half the price: %s", quote.body)
 	}
 }
 

@@ -57,10 +57,10 @@ func (s *Server) order(c *call, body map[string]any, size int, endpoint string) 
 		o.Params, err = s.resumed(c, request)
 		return o, err
 	}
-	if request.Plan.Source, err = s.source(c, request.Source); err != nil {
+	if o.Plan.Source, err = s.source(c, request.Source); err != nil {
 		return order{}, err
 	}
-	if o.Plan, err = s.express(c.ctx, c.models.routes, model.ID, request); err != nil {
+	if o.Plan, o.Charges, err = s.express(c.ctx, c.models.routes, model.ID, o.Request); err != nil {
 		return order{}, err
 	}
 	return o, nil

@@ -25,7 +25,7 @@ const (
 	speechPath = "/v1/audio/speech"
 	speechBody = `{"model":"eta-4o-mini-tts","input":"Ahoy, 🦊","voice":"coral"}`
 	characters = 7 // of the text
-	speechCost = characters * 17
+	speechCost = characters * 60
 )
 
 // speaker is our vendors' side: it answers as the test says.
@@ -119,7 +119,7 @@ func TestSpeech(t *testing.T) {
 			for _, row := range rows {
 				transfers = append(transfers, string(row.Kind)+" "+row.Amount.String()+" "+row.TaskID[:min(7, len(row.TaskID))])
 			}
-			if diff := cmp.Diff([]string{"post 0.000119 speech_", "hold 0.000119 speech_", "grant 100.00 "}, transfers); diff != "" {
+			if diff := cmp.Diff([]string{"post 0.00042 speech_", "hold 0.00042 speech_", "grant 100.00 "}, transfers); diff != "" {
 				t.Errorf("ledger (-want +got):\n%s", diff)
 			}
 			if a := g.get("/v1/tasks"); !strings.Contains(a.body, `"data":[]`) {
@@ -134,7 +134,7 @@ func TestSpeechQuote(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	a := g.post("/v1/quote", `{"endpoint":"`+speechPath+`",`+speechBody[1:])
-	if a.status != 200 || a.body != `{"cost":0.000119,"credits_cost":0.119,"currency":"USD","breakdown":[{"item":"eta-4o-mini-tts","quantity":7,"unit_price":0.000017,"amount":0.000119}]}`+"\n" {
+	if a.status != 200 || a.body != `{"cost":0.00042,"credits_cost":0.42,"currency":"USD","breakdown":[{"item":"eta-4o-mini-tts","quantity":7,"unit_price":0.00006,"amount":0.00042}]}`+"\n" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	g.wantSpent(0)

@@ -22,6 +22,10 @@ type Request struct {
 	Charges []mediagate.Charge // what the task would cost at its quoted quantity
 	Plan    mediagate.Plan     // how it can be produced, by all routes of the operation
 
+	// Instead is what the task would cost by those routes of the plan, by their
+	// places, that make another thing than is asked for.
+	Instead map[int][]mediagate.Charge
+
 	Webhook   string // as sent; empty for none
 	Reference string // metadata.reference
 }
@@ -29,6 +33,10 @@ type Request struct {
 // WithFactor is the request at the prices of a group.
 func (r Request) WithFactor(f billing.Factor) Request {
 	r.Charges = f.Charges(r.Charges)
+	r.Instead = maps.Clone(r.Instead)
+	for i, charges := range r.Instead {
+		r.Instead[i] = f.Charges(charges)
+	}
 	return r
 }
 
@@ -97,6 +105,22 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 	}
 	r.Plan = o.plan
 	r.Plan.Routes, r.Plan.Inputs = o.Routes(), inputs
+	for i, makes := range o.makes {
+		made := maps.Clone(params)
+		for name, value := range makes {
+			if made[name] = value; equalScalar(params[name], value) {
+				continue
+			}
+			charges, err := o.quote(made)
+			if err != nil {
+				return Request{}, err
+			}
+			if r.Instead == nil {
+				r.Instead = map[int][]mediagate.Charge{}
+			}
+			r.Instead[i] = charges
+		}
+	}
 	return r, nil
 }
 

@@ -35,6 +35,7 @@ type Pricing struct {
 	// units, or whose characters are; without any it is one.
 	Quantity []string
 	Zero     int64 // what a quantity of zero counts; 0: nothing
+	Holds    []Hold
 	Rows     []PriceRow
 }
 
@@ -48,7 +49,7 @@ type PriceRow struct {
 // Pricing lists the operation's prices, one row for each combination of values
 // that they depend on.
 func (o *Operation) Pricing() (Pricing, error) {
-	p := Pricing{Unit: o.price.unit, Quantity: o.price.quantity, Zero: o.price.zero}
+	p := Pricing{Unit: o.price.unit, Quantity: o.price.quantity, Zero: o.price.zero, Holds: o.price.holds}
 	whens := []map[string]any{{}}
 	for _, field := range o.price.table.by {
 		var next []map[string]any

@@ -131,10 +131,10 @@ func TestPrices(t *testing.T) {
 		{"gamma2.7-videoedit", `"duration":10`, "3"},
 		{"gamma2.7-videoedit", `"duration":2`, "0.6"},
 		{"gamma2.7-videoedit", `"resolution":"720P"`, "2"},
-		{"zeta-2-ext", `"resolution":"0.5K"`, "0.045"},
-		{"zeta-2-ext", ``, "0.067"},
-		{"zeta-2-ext", `"resolution":"2K","n":2`, "0.202"},
-		{"zeta-2-ext", `"resolution":"4K","n":4`, "0.604"},
+		{"zeta-2-ext", `"resolution":"0.5K"`, "0.07"},
+		{"zeta-2-ext", ``, "0.092"},
+		{"zeta-2-ext", `"resolution":"2K","n":2`, "0.252"},
+		{"zeta-2-ext", `"resolution":"4K","n":4`, "0.704"},
 	} {
 		t.Run(tt.model+" "+tt.fields, func(t *testing.T) {
 			t.Parallel()

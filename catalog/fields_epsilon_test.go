@@ -107,6 +107,17 @@ func TestQuoteOfEpsilon(t *testing.T) {
 				if diff := cmp.Diff([]mediagate.Charge{want}, r.Charges); diff != "" {
 					t.Error(diff)
 				}
+				var instead []mediagate.Charge // by the route that makes each with sound
+				if !strings.Contains(tt.fields, "generate_audio") {
+					sounded, err := operation(t, id).Accept(parse(t, body(t, id, strings.Trim(tt.fields+`,"generate_audio":true`, ","))))
+					if err != nil {
+						t.Fatal(err)
+					}
+					instead = sounded.Charges
+				}
+				if diff := cmp.Diff([][]mediagate.Charge{nil, instead}, [][]mediagate.Charge{r.Instead[0], r.Instead[1]}); diff != "" {
+					t.Errorf("by routes that make another thing:\n%s", diff)
+				}
 			})
 		}
 	}

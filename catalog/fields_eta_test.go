@@ -65,7 +65,7 @@ func TestQuoteOfEta(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []mediagate.Charge{{Item: id, Unit: mediagate.UnitCharacter, Quantity: characters, UnitPrice: 17}}
+		want := []mediagate.Charge{{Item: id, Unit: mediagate.UnitCharacter, Quantity: characters, UnitPrice: 60}}
 		if diff := cmp.Diff(want, r.Charges); diff != "" {
 			t.Errorf("%q: %s", input, diff)
 		}

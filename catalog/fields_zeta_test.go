@@ -75,7 +75,7 @@ func TestQuoteOfZeta(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []mediagate.Charge{{Item: "zeta-3.1-flash-image-preview 2K", Unit: mediagate.UnitImage, Quantity: 3, UnitPrice: 101_000}}
+		want := []mediagate.Charge{{Item: "zeta-3.1-flash-image-preview 2K", Unit: mediagate.UnitImage, Quantity: 3, UnitPrice: 126_000}}
 		if diff := cmp.Diff(want, r.Charges); diff != "" {
 			t.Errorf("%s: %s", id, diff)
 		}

@@ -92,6 +92,9 @@ type routeFile struct {
 	Provider  string `yaml:"provider"`
 	Upstream  string `yaml:"upstream"`
 	Operation string `yaml:"operation"` // of the provider's adapter
+	// Makes is what the route makes whatever the request says of it: it stands in
+	// for routes that can do as asked, at the price of what it makes.
+	Makes map[string]any `yaml:"makes"`
 }
 
 type priceFile struct {
@@ -99,6 +102,7 @@ type priceFile struct {
 	Quantity names            `yaml:"quantity"` // what counts units: fields that are multiplied, or one whose characters count; none: one
 	By       []string         `yaml:"by"`
 	Zero     int64            `yaml:"zero"` // what a quantity of zero counts, where zero is no number of units; 0: nothing
+	Holds    []Hold           `yaml:"holds"`
 	Rows     []map[string]any `yaml:"rows"`
 }
 

@@ -167,6 +167,41 @@ func TestPriceOfZero(t *testing.T) {
 	}
 }
 
+// What the vendor counts beyond what is asked for is held.
+func TestHoldsOfVideos(t *testing.T) {
+	t.Parallel()
+	video := func(fields string) string {
+		return `"video_list":[{"video_url":"https://example.com/a.mp4"` + fields + `}]`
+	}
+	const videos = `"video_urls":["https://example.com/a.mp4","https://example.com/b.mp4"]`
+	for name, tt := range map[string]struct {
+		model, fields string
+		want          int64
+	}{
+		"no video":             {"alpha-video-o1", `"duration":5`, 5},
+		"a base video":         {"alpha-video-o1", `"duration":5,` + video(`,"refer_type":"base"`), 10},
+		"one by default":       {"alpha-video-o1", video(``), 10},
+		"of ten seconds":       {"alpha-video-o1", `"duration":10,` + video(``), 10},
+		"one to refer to":      {"alpha-video-o1", `"duration":5,` + video(`,"refer_type":"feature"`), 5},
+		"no reference":         {"gamma2.6", `"duration":5`, 5},
+		"references":           {"gamma2.6", `"duration":5,` + videos, 10},
+		"in messages":          {"gamma2.6", `"duration":10,"messages":[{"role":"user","content":[{"type":"video_url","video_url":"https://example.com/a.mp4"}]}]`, 15},
+		"pictures":             {"gamma2.6", `"duration":5,"image_urls":["https://example.com/a.png"]`, 5},
+		"H3 without":           {"delta-H3", `"duration":4,"image_urls":["https://example.com/a.png"]`, 4},
+		"H3 with":              {"delta-H3", `"duration":15,` + videos, 30},
+		"an edit":              {"gamma2.7-videoedit", videos, 10},
+		"an edit of its begin": {"gamma2.7-videoedit", `"duration":4,` + videos, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := operation(t, tt.model).Accept(parse(t, body(t, tt.model, tt.fields)))
+			if err != nil || r.Charges[0].Quantity != tt.want {
+				t.Errorf("%+v, %v; want %d s", r.Charges, err, tt.want)
+			}
+		})
+	}
+}
+
 func TestFoldRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ old, new, want string }{

@@ -396,6 +396,7 @@ func TestLoadRefuses(t *testing.T) {
 		"a reference of one's own":  {"        prompt: {", "        metadata: {properties: {reference: {type: string}}}\n        prompt: {", "every model has reference"},
 		"items beside the first":    {"required: [prompt]", "$defs: {x: {prefixItems: [{type: string}], items: {type: string}}}\n      allOf: [{$ref: '#/$defs/x'}]\n      required: [prompt]", "prefixItems are all"},
 		"a zero that cannot be":     {"quantity: n", "quantity: n\n      zero: 4", `zero must be a number of units, where quantity may be 0: it is 4 for "n"`},
+		"holds of no list":          {"quantity: n", "quantity: n\n      holds: [{given: n, more: 1}]", `holds: given: "n" is no list of the request`},
 		"a zero below zero":         {"quantity: n", "quantity: n\n      zero: -1", "zero must be"},
 		"a zero of nothing":         {"quantity: n", "zero: 4", "zero must be"},
 		"between of a text":         {"routes:", "checks: [{between: {field: size, min: 1, max: 2}}]\n    routes:", "must be an integer"},

@@ -28,6 +28,7 @@ type Operation struct {
 	checks  []namedCheck
 	price   price
 	plan    mediagate.Plan
+	makes   []map[string]any // what each route makes whatever a request says
 }
 
 // ignoredRule names fields that are as good as absent unless other fields
@@ -127,6 +128,7 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 			}
 		}
 	}
+	problems = append(problems, o.addMakes(f.Routes)...)
 	var more []string
 	o.infer, more = compileInfer(f.Infer, o.schema.shape)
 	problems = append(problems, prefixed("infer: ", more)...)
@@ -200,6 +202,22 @@ func (o *Operation) addRoutes(files []routeFile) []string {
 			problems = append(problems, fmt.Sprintf("routes[%d]: provider, upstream and operation are required", i))
 		}
 		o.plan.Routes = append(o.plan.Routes, mediagate.Route{Provider: f.Provider, Upstream: f.Upstream, Operation: f.Operation})
+	}
+	return problems
+}
+
+// addMakes reads what routes make whatever a request says.
+func (o *Operation) addMakes(files []routeFile) []string {
+	var problems []string
+	for i, f := range files {
+		makes := map[string]any{}
+		for name, v := range f.Makes {
+			makes[name] = jsonValue(v)
+			if !slices.Contains(valuesOf(o.schema.shape.properties[name]), makes[name]) {
+				problems = append(problems, fmt.Sprintf("routes[%d]: makes: %s can never be %v", i, name, v))
+			}
+		}
+		o.makes = append(o.makes, makes)
 	}
 	return problems
 }

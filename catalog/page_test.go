@@ -539,6 +539,18 @@ func (o *Operation) pricesInWords() (string, error) {
 	if o.price.zero > 0 {
 		fmt.Fprintf(&b, ", 0 as %d", o.price.zero)
 	}
+	for _, hold := range p.Holds {
+		fmt.Fprintf(&b, ", ")
+		if hold.Least > 0 {
+			fmt.Fprintf(&b, "at least %d", hold.Least)
+		} else {
+			fmt.Fprintf(&b, "%d more", hold.More)
+		}
+		fmt.Fprintf(&b, " with `%s`", hold.Given)
+		for _, name := range slices.Sorted(maps.Keys(hold.Where)) {
+			fmt.Fprintf(&b, " whose `%s` is `%v`", name, hold.Where[name])
+		}
+	}
 	b.WriteString(". Amounts are US dollars, unless the operator has set another currency.\n\n")
 	by := o.price.table.by
 	columns := append(slices.Clone(by), "price "+each(p.Unit))

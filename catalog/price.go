@@ -15,7 +15,56 @@ type price struct {
 	unit     mediagate.Unit
 	quantity names // fields that are multiplied; none: one
 	zero     int64 // what a quantity of zero counts; 0: nothing
+	holds    []Hold
 	table    table
+}
+
+// Hold is what is held beside what a request asks for, since the vendor may count
+// more where a list is given: at least so many units of the first quantity, or so
+// many more. What is not delivered of it is not charged.
+type Hold struct {
+	Given string         `yaml:"given"` // a list of the request
+	Where map[string]any `yaml:"where"` // what an item of it has; none: any
+	Least int64          `yaml:"least"`
+	More  int64          `yaml:"more"`
+}
+
+// problems says what is wrong with it.
+func (h Hold) problems(s *shape, p price) []string {
+	var problems []string
+	field := s.properties[h.Given]
+	if field == nil || !field.is("array") {
+		return []string{fmt.Sprintf("holds: given: %q is no list of the request", h.Given)}
+	}
+	for name, v := range h.Where {
+		if of := s.at([]any{h.Given, 0, name}); of == nil || !slices.ContainsFunc(valuesOf(of), func(one any) bool { return one == jsonValue(v) }) {
+			problems = append(problems, fmt.Sprintf("holds: where: no item of %s can have %v as %s", h.Given, v, name))
+		}
+	}
+	if (h.Least > 0) == (h.More > 0) || h.Least < 0 || h.More < 0 || h.Least+h.More > maxQuantity {
+		problems = append(problems, "holds: least or more must be a number of units")
+	}
+	if p.unit != mediagate.UnitSecond || len(p.quantity) == 0 {
+		problems = append(problems, "holds is for seconds that quantity counts: no others are charged as they are delivered")
+	}
+	return problems
+}
+
+// of is what is held of so many units.
+func (h Hold) of(units int64, params map[string]any) int64 {
+	items, _ := params[h.Given].([]any)
+	if !slices.ContainsFunc(items, func(item any) bool {
+		fields, _ := item.(map[string]any)
+		for name, v := range h.Where {
+			if fields[name] != jsonValue(v) {
+				return false
+			}
+		}
+		return true
+	}) {
+		return units
+	}
+	return max(units, h.Least) + h.More
 }
 
 // units are what a price can count.
@@ -32,7 +81,7 @@ func compilePrice(f *priceFile, s *shape) (price, []string) {
 	if f == nil {
 		return price{}, []string{"is missing"}
 	}
-	p := price{unit: f.Unit, quantity: f.Quantity, zero: f.Zero}
+	p := price{unit: f.Unit, quantity: f.Quantity, zero: f.Zero, holds: f.Holds}
 	var problems []string
 	if !slices.Contains(units, f.Unit) {
 		words := make([]string, len(units))
@@ -44,6 +93,9 @@ func compilePrice(f *priceFile, s *shape) (price, []string) {
 	problems = append(problems, p.quantityProblems(s)...)
 	if f.Zero < 0 || f.Zero > maxQuantity || f.Zero > 0 && !slices.ContainsFunc(p.quantity, s.mayBeZero) {
 		problems = append(problems, fmt.Sprintf("zero must be a number of units, where quantity may be 0: it is %d for %q", f.Zero, strings.Join(p.quantity, ", ")))
+	}
+	for _, hold := range p.holds {
+		problems = append(problems, hold.problems(s, p)...)
 	}
 	var more []string
 	p.table, more = compileTable(f.By, f.Rows, "price", s)
@@ -120,6 +172,11 @@ func (o *Operation) quote(params map[string]any) ([]mediagate.Charge, error) {
 		n := quantityOf(params[name])
 		if n == 0 {
 			n = o.price.zero
+		}
+		if i == 0 {
+			for _, hold := range o.price.holds {
+				n = hold.of(n, params)
+			}
 		}
 		charge.Quantity *= n
 		if i > 0 && n > 1 {

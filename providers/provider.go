@@ -98,6 +98,7 @@ type Description struct {
 // Operation is one thing that an adapter can do.
 type Operation struct {
 	Fields []string // of the canonical request that it takes
+	Idle   []string // those of Fields that change nothing at the vendor
 	Media  string   // class of its results: "video", "image", "audio"
 
 	Sync bool // the submit call itself brings the result

@@ -52,6 +52,8 @@ func Description() providers.Description {
 	video := func(fields []string) providers.Operation {
 		return providers.Operation{Fields: fields, Media: "video", Submit: videoTimeout, Cancel: true}
 	}
+	newer := video(wan)
+	newer.Idle = []string{"audio"}
 	base := video(baseVideoFields)
 	base.Base = true
 	return providers.Description{
@@ -65,7 +67,7 @@ func Description() providers.Description {
 			opBaseVideo: base,
 
 			opVideo:   video(wan),
-			opVideoV2: video(wan),
+			opVideoV2: newer,
 			opEdit: video([]string{
 				"video_urls", "prompt", "negative_prompt", "image_urls", "resolution", "duration", "size",
 				"prompt_extend", "watermark", "seed", "metadata",

@@ -165,7 +165,7 @@ var wanPixels = map[string]map[string]string{
 }
 
 // newVideo writes a request of the older protocol, whose models take one frame,
-// or references, and nothing beside them.
+// or references, and nothing beside them. Of a text they always make sound.
 func newVideo(job mediagate.Job) (*request, error) {
 	p, s, in, out, err := newWan(job)
 	if err != nil {
@@ -179,8 +179,6 @@ func newVideo(job mediagate.Job) (*request, error) {
 		return nil, invalid("image_with_roles", "may not have a first_frame beside images or videos to refer to here")
 	case kind == fromReferences && out.Duration > referencesLength:
 		return nil, invalid("duration", fmt.Sprintf("must be at most %d here with images or videos to refer to", referencesLength))
-	case kind == fromText && p.Audio != nil && !*p.Audio:
-		return nil, invalid("audio", "must be true without images or videos")
 	}
 	if err := short("prompt", p.Prompt, wanPromptMost); err != nil {
 		return nil, err
@@ -203,10 +201,7 @@ func newVideoV2(job mediagate.Job) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case p.Audio != nil && !*p.Audio:
-		return nil, invalid("audio", "must be true here")
-	case len(s.videos) > 0 && out.Duration > referencesLength:
+	if len(s.videos) > 0 && out.Duration > referencesLength {
 		return nil, invalid("duration", fmt.Sprintf("must be at most %d with videos to refer to", referencesLength))
 	}
 	if err := short("prompt", p.Prompt, wanV2PromptMost); err != nil {

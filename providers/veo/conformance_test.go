@@ -108,7 +108,7 @@ func suite() providertest.Suite {
 		}},
 		Inexpressible: []mediagate.Job{
 			{Operation: "base_video", Upstream: "veo-9", Params: []byte(`{"prompt":"a","image_urls":["https://a.example.com","https://b.example.com","https://c.example.com"]}`)},
-			job(`{"prompt":"a"}`), job(`{"prompt":"a","generate_audio":false}`), job(`{"prompt":"a","generate_audio":true,"seed":0}`),
+			job(`{"prompt":"a","generate_audio":true,"seed":0}`),
 			job(`{"prompt":"a","generate_audio":true,"resize_mode":"crop"}`), job(`{"prompt":"a","generate_audio":true,"enhance_prompt":false}`),
 			job(`{"prompt":"a","generate_audio":true,"duration":5}`),
 		},

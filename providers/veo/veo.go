@@ -33,7 +33,7 @@ func Description() providers.Description {
 	return providers.Description{
 		Credentials: []string{"api_key"},
 		Operations: map[string]providers.Operation{
-			opVideo:     {Fields: googleapi.VideoFields(), Media: "video", Inputs: true, Submit: submitTimeout},
+			opVideo:     {Fields: googleapi.VideoFields(), Idle: []string{"generate_audio"}, Media: "video", Inputs: true, Submit: submitTimeout},
 			opBaseVideo: {Fields: googleapi.BaseFields(), Media: "video", Inputs: true, Submit: submitTimeout, Base: true},
 		},
 	}
@@ -75,8 +75,6 @@ func decode(job mediagate.Job) (*googleapi.Video, error) {
 		return nil, err
 	case v.Seed != "":
 		return nil, mediagate.Invalid("seed", "seed is not supported here")
-	case v.GenerateAudio == nil || !*v.GenerateAudio:
-		return nil, mediagate.Invalid("generate_audio", "generate_audio must be true here")
 	case v.ResizeMode != "" && v.ResizeMode != "pad": // what the vendor does by itself
 		return nil, mediagate.Invalid("resize_mode", "resize_mode must be pad here")
 	}

@@ -91,7 +91,7 @@ func TestExpressTellsWhichRoutesHaveNoChannel(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, _ := models.Model("epsilon3.1-fast-official")
-	request, err := m.Operations()[0].Accept(map[string]any{"model": m.ID, "prompt": "a cat", "generate_audio": false})
+	request, err := m.Operations()[0].Accept(map[string]any{"model": m.ID, "prompt": "a cat", "resize_mode": "crop", "first_frame_image": "https://media.example.com/cat.png"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,8 +221,8 @@ func TestRoutesOfRequests(t *testing.T) {
 		"gamma, two frames":           {"gamma2.6", `"image_with_roles":[` + first + `,` + last + `]`, []string{"wan2.7"}, ""},
 		"gamma, a frame and an image": {"gamma2.6", `"image_with_roles":[` + first + `,` + refer + `]`, []string{"wan2.7"}, ""},
 		"gamma, a last frame":         {"gamma2.6", `"image_with_roles":[` + last + `]`, nil, "image_with_roles"},
-		"gamma, silent":               {"gamma2.6", `"audio":false,` + image, []string{"wan2.6"}, ""},
-		"gamma, silent text":          {"gamma2.6", `"audio":false`, nil, "audio"},
+		"gamma, silent":               {"gamma2.6", `"audio":false,` + image, []string{"wan2.6", "wan2.7"}, ""},
+		"gamma, silent text":          {"gamma2.6", `"audio":false`, []string{"wan2.6", "wan2.7"}, ""},
 		"gamma, messages":             {"gamma2.6", `"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":"https://a.example.com/1"}]}]`, []string{"wan2.6", "wan2.7"}, ""},
 		"an edit":                     {"gamma2.7-videoedit", `"video_urls":["https://a.example.com/1"],"metadata":{"audio_setting":"origin","x":1}`, []string{"wan2.7-videoedit"}, ""},
 	} {
