@@ -187,7 +187,7 @@ func TestArtFollowUps(t *testing.T) {
 		"no task":         {"/upscale", `{"index":1}`, "task_id is required"},
 		"malformed":       {"/upscale", `{"task_id":"nonsense","index":1}`, "task_id is unknown"},
 		"foreign":         {"/upscale", `{"task_id":"` + foreign + `","index":1}`, "task_id is unknown"},
-		"a video":         {"/upscale", `{"task_id":"` + video + `","index":1}`, "task_id must be of art"},
+		"a video":         {"/upscale", `{"task_id":"` + video + `","index":1}`, "task_id must be of art, the task's type is video and its model alpha-v3"},
 		"not completed":   {"/upscale", `{"task_id":"` + open + `","index":1}`, "task_id must be of a completed task"},
 		"no index":        {"/upscale", named(""), "index"},
 		"index 0":         {"/upscale", named(`,"index":0`), "index must be an integer between 1 and 4"},
@@ -198,8 +198,9 @@ func TestArtFollowUps(t *testing.T) {
 		"no pan there":    {"/pan", named(`,"direction":"up"`), "direction: the task offers no such action"},
 		"no ratio":        {"/zoom", named(""), "zoom_ratio"},
 		"ratio 3":         {"/zoom", named(`,"zoom_ratio":3`), "zoom_ratio must be 1.5 or 2"},
-		"not on offer":    {"/upscale", named(`,"custom_id":"MJ::JOB::upsample::1::other"`), "custom_id is not on offer: it offers MJ::JOB"},
-		"no buttons":      {"/reroll", `{"task_id":"` + bare + `"}`, "it offers none"},
+		"not on offer":    {"/upscale", named(`,"custom_id":"MJ::JOB::upsample::1::other"`), "custom_id is not on offer by the task, its type is art and its action IMAGINE: it offers MJ::JOB"},
+		"no buttons":      {"/reroll", `{"task_id":"` + bare + `"}`, "its type is art and its action DESCRIBE: it offers none"},
+		"no grid":         {"/upscale", `{"task_id":"` + bare + `","index":1}`, "index: the task offers no such action, its type is art and its action DESCRIBE: it offers none"},
 		"text for number": {"/upscale", named(`,"index":"1"`), "index must be"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -126,6 +126,17 @@ type wrappedTask struct {
 	Data view.Task `json:"data"`
 }
 
+// wrappedStub is what a key that may not read tasks sees of one that it acts on.
+type wrappedStub struct {
+	Code int      `json:"code"`
+	Data taskStub `json:"data"`
+}
+
+type taskStub struct {
+	ID     string           `json:"id"`
+	Status mediagate.Status `json:"status"`
+}
+
 // wrappedMusicTask is the answer of the music endpoint.
 type wrappedMusicTask struct {
 	Code int            `json:"code"`

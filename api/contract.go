@@ -130,10 +130,13 @@ type pricingRow struct {
 	UnitPrice json.Number    `json:"unit_price"`
 }
 
-var (
-	errNoContract = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "model not found, or it has no contract", Param: "model"}
-	errNoModel    = mediagate.Invalid("model", "model is required")
-)
+var errNoModel = mediagate.Invalid("model", "model is required")
+
+// errNoContract is the one answer for models that have no contract, that the caller
+// may not see, and that there are not.
+func errNoContract(id string) error {
+	return &mediagate.Error{Kind: mediagate.KindNotFound, Message: "model " + mediagate.Quote(id) + " not found, or it has no contract", Param: "model"}
+}
 
 func (s *Server) handleContract(c *call) error {
 	id := c.Param("model")
@@ -163,7 +166,7 @@ func (s *Server) answerContract(c *call, id string) error {
 		m, ok = c.models.catalog.Passthrough(id)
 	}
 	if !ok || !rights.allow(m.ID, m.Canonical) {
-		return errNoContract
+		return errNoContract(id)
 	}
 	operations := m.Operations()
 	o := operations[0]
@@ -176,7 +179,7 @@ func (s *Server) answerContract(c *call, id string) error {
 	}
 	p := contractOf(m, o)
 	if p == nil {
-		return errNoContract
+		return errNoContract(id)
 	}
 	prices, err := s.pricing(o, rights)
 	if err != nil {

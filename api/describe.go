@@ -47,6 +47,7 @@ type answer struct {
 	status  int
 	about   string
 	body    any
+	part    bool     // it has some of the fields of the answer before it
 	media   string   // its type, where it is not JSON; the body is then a text
 	files   []string // types of a body that is a file, instead of body
 	headers []string // of responseHeaders
@@ -453,6 +454,9 @@ func descriptions() map[string]*description {
 			answers: []answer{{
 				status: http.StatusAccepted, about: "The task, which is about to be cancelled.", headers: linkHeaders,
 				body: wrappedTask{http.StatusAccepted, exampleOpenTask(true)},
+			}, {
+				status: http.StatusAccepted, about: "What a key without the scope read sees of it.",
+				body: wrappedStub{http.StatusAccepted, taskStub{exampleOpenTask(true).ID, mediagate.StatusProcessing}}, part: true,
 			}},
 			errors: []mediagate.Kind{mediagate.KindConflict},
 		},

@@ -558,7 +558,7 @@ func TestNoContract(t *testing.T) {
 		{path: "/v1/model-schema?model=vendor%2Fomega", key: g.key},
 		{path: "/v1/model-schema?model=alpha-v3", key: narrow},
 	} {
-		g.send(r).wantError(t, 404, "not_found_error", "model not found")
+		g.send(r).wantError(t, 404, "not_found_error", "not found, or it has no contract")
 	}
 	for _, path := range []string{"/v1/model-schema", "/v1/model-schema?model=", "/v1/model-schema?endpoint=/v1/videos/generations"} {
 		g.get(path).wantError(t, 400, "invalid_request_error", "model is required")

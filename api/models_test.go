@@ -43,7 +43,7 @@ func TestReplace(t *testing.T) {
 	g.must(g.server.Replace(overlay(t, withoutTheta), g.vendors))
 	g.post(images, imageBody).wantError(t, 400, "invalid_request_error", `unknown model "theta-image-turbo"`)
 	g.post("/v1/quote", `{"endpoint":"/v1/images/generations",`+imageBody[1:]).wantError(t, 400, "invalid_request_error", "unknown model")
-	g.get("/v1/models/theta-image-turbo/schema").wantError(t, 404, "not_found_error", "model not found")
+	g.get("/v1/models/theta-image-turbo/schema").wantError(t, 404, "not_found_error", `model "theta-image-turbo" not found`)
 	if a := g.get("/v1/models"); strings.Contains(a.body, "theta") || a.header.Get("Etag") == tag {
 		t.Errorf("%s %s", a.header.Get("Etag"), a.body)
 	}

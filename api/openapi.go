@@ -280,6 +280,10 @@ func (d *describer) addAnswers(r route, o *openapi.Operation) error {
 		switch {
 		case alternative:
 			media = other
+			if a.part {
+				media.Schema = &openapi.Schema{More: map[string]any{"anyOf": []*openapi.Schema{media.Schema, schema}}}
+				break
+			}
 			if media.Schema.OneOf == nil {
 				media.Schema = &openapi.Schema{OneOf: []*openapi.Schema{media.Schema}}
 			}

@@ -94,7 +94,7 @@ func TestPassthroughModels(t *testing.T) {
 	for _, r := range []request{
 		{path: "/v1/model-schema?model=vendor/none", key: key}, {path: "/v1/model-schema?model=vendor/film", key: g.key},
 	} {
-		g.send(r).wantError(t, 404, "not_found_error", "model not found")
+		g.send(r).wantError(t, 404, "not_found_error", "not found, or it has no contract")
 	}
 	if all := g.get("/v1/models"); len(all.ids("data", "id")) != len(allModels(t)) {
 		t.Errorf("a key without a list sees %v", all.ids("data", "id"))

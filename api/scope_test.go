@@ -49,6 +49,25 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+// A key that may not read tasks sees of one that it cancels which it is and how it
+// stands.
+func TestCancelWithoutReading(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	_, writer := g.newKey(mediagate.Key{Unlimited: true, Scopes: []mediagate.Scope{mediagate.ScopeGenerate}})
+	_, both := g.newKey(mediagate.Key{Unlimited: true, Scopes: []mediagate.Scope{mediagate.ScopeGenerate, mediagate.ScopeRead}})
+	cancel := func(key, id string) answer {
+		return g.send(request{method: http.MethodPost, path: "/v1/tasks/" + id + "/cancel", key: key})
+	}
+	id := g.submit(videos, videoBody)
+	if a := cancel(writer, id); a.status != 202 || a.body != `{"code":202,"data":{"id":"`+id+`","status":"pending"}}`+"\n" {
+		t.Errorf("without read: %d %s", a.status, a.body)
+	}
+	if a := cancel(both, g.submit(videos, videoBody)); a.status != 202 || a.at("data", "model") != "alpha-v3" || a.at("data", "cancel_requested") != true {
+		t.Errorf("with read: %d %s", a.status, a.body)
+	}
+}
+
 // What each class of calls needs, as clients are promised.
 func TestScopesOfRoutes(t *testing.T) {
 	t.Parallel()

@@ -108,18 +108,14 @@ func (s *Server) accountTask(c *call, named *catalog.Source, id string) (mediaga
 	case err != nil:
 		return mediagate.Task{}, err
 	case !slices.Contains(named.Rule.Of, c.models.canonical(task.Model)):
-		return mediagate.Task{}, unusable(named, "must be of "+strings.Join(named.Rule.Of, " or "))
+		return mediagate.Task{}, unusable(named, "must be of "+strings.Join(named.Rule.Of, " or ")+", the task's type is "+string(task.Type)+" and its model "+task.Model)
 	}
 	return task, nil
 }
 
 // buttonOf is the task with the button of it that the request presses.
 func buttonOf(task *mediagate.Task, named *catalog.Source) (mediagate.Source, error) {
-	var offered []mediagate.Button
-	if task.Made != nil {
-		offered = task.Made.Buttons
-	}
-	button, err := named.Pick(offered)
+	button, err := named.Pick(task)
 	return mediagate.Source{TaskID: task.ID, Button: button.CustomID}, err
 }
 
@@ -129,7 +125,7 @@ func buttonOf(task *mediagate.Task, named *catalog.Source) (mediagate.Source, er
 func clipOf(task *mediagate.Task, named *catalog.Source, index int) (mediagate.Source, error) {
 	songs := task.Made.Songs(task.Results)
 	if len(songs) == 0 {
-		return mediagate.Source{}, unusable(named, "must be of a task that made songs")
+		return mediagate.Source{}, unusable(named, "must be of a task that made songs, the task's type is "+string(task.Type)+" and its model "+task.Model)
 	}
 	if index < 0 || index >= len(songs) {
 		return mediagate.Source{}, mediagate.Invalid(named.Rule.Index, "%s must be between 1 and %d, the number of clips of the task", named.Rule.Index, len(songs))

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -213,6 +214,9 @@ func (s *Server) handleCancel(c *call) error {
 	}
 	if !s.starts.holds(t.AccountID, id) {
 		s.notify(c, "cancel", func(ctx context.Context) error { return s.cfg.Starter.Cancel(ctx, id) })
+	}
+	if !slices.Contains(c.caller.key.Scopes, mediagate.ScopeRead) {
+		return c.linked(http.StatusAccepted, wrappedStub{http.StatusAccepted, taskStub{t.ID, t.Status}})
 	}
 	return s.answerTask(c, http.StatusAccepted, &t, "")
 }

@@ -53,6 +53,9 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 	if err := o.validate(params); err != nil {
 		return Request{}, err
 	}
+	if name, ok := o.schema.shape.needless(given, params); ok {
+		return Request{}, mediagate.Invalid(name, "%s must be a string of at least %d character, or left out", name, o.schema.shape.properties[name].minLength)
+	}
 	if _, given := params[metadataField]; !given && len(o.inputs) > 0 {
 		params[metadataField] = map[string]any{} // its inputs have defaults
 	}

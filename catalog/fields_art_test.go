@@ -216,7 +216,7 @@ func actionCases(end string) map[string]fieldCase {
 		})
 	}
 	if end == "/upscale" || end == "/variation" || end == "/pan" || end == "/zoom" { // where it is one of two that are needed
-		cases["custom_id empty"], cases["custom_id blank"] = fieldCase{`"custom_id":""`, "", ""}, fieldCase{`"custom_id":" "`, "", ""}
+		cases["custom_id empty"], cases["custom_id blank"] = fieldCase{`"custom_id":""`, "custom_id", "at least 1 character"}, fieldCase{`"custom_id":" "`, "", ""}
 	}
 	everything := `"task_id":"t","custom_id":"c","speed":"turbo"`
 	if field != "" {

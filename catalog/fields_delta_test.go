@@ -141,6 +141,7 @@ func deltaH3Cases() map[string]fieldCase {
 			"an empty prompt":            {`"prompt":""`, "prompt", missing},
 			"no prompt, an image":        {none + `,"image_urls":` + urls(1), "", ""},
 			"a blank prompt, an image":   {`"prompt":" ","image_urls":` + urls(1), "", ""},
+			"an empty prompt, an image":  {`"prompt":"","image_urls":` + urls(1), "prompt", "at least 1 character"},
 			"a prompt, images a text":    {`"image_urls":""`, "image_urls", "array"},
 			"no prompt, an empty list":   {none + `,"image_urls":[]`, "prompt", missing},
 			"no prompt, a video":         {none + `,"video_urls":` + urls(1), "", ""},

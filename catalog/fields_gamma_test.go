@@ -80,6 +80,8 @@ func gamma26Cases() map[string]fieldCase {
 			"nothing":                {none, "prompt", missing},
 			"an empty list":          {none + `,"messages":[],"image_urls":[],"video_urls":[]`, "prompt", missing},
 			"a prompt of blanks too": {`"prompt":" ","video_urls":` + urls(1), "", ""},
+			"an empty prompt too":    {`"prompt":"","image_urls":` + urls(1), "prompt", "at least 1 character"},
+			"beside a message":       {`"prompt":"",` + messages(said(`"b"`))[len(none)+1:], "prompt", "at least 1 character"},
 
 			"a message":               {messages(said(`"a boat"`)), "", ""},
 			"a blank message":         {messages(said(`" "`)), "messages[0].content", "is required"},

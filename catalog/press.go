@@ -126,15 +126,20 @@ func (r *SourceRule) pressProblems(s *shape) []string {
 }
 
 // Pick is the button that the request presses, of those that the earlier task
-// offers. Its errors are the client's, and tell what is on offer.
-func (s *Source) Pick(offered []mediagate.Button) (mediagate.Button, error) {
+// offers. Its errors are the client's, and tell what that task is and what is on
+// offer.
+func (s *Source) Pick(task *mediagate.Task) (mediagate.Button, error) {
+	var offered []mediagate.Button
+	if task.Made != nil {
+		offered = task.Made.Buttons
+	}
 	if s.Button != "" {
 		for _, b := range offered {
 			if b.CustomID == s.Button {
 				return b, nil
 			}
 		}
-		return mediagate.Button{}, mediagate.Invalid(s.Rule.Button, "%s is not on offer: %s", s.Rule.Button, offer(offered))
+		return mediagate.Button{}, mediagate.Invalid(s.Rule.Button, "%s is not on offer by the task, %s: %s", s.Rule.Button, whatIs(task), offer(offered))
 	}
 	for _, prefix := range s.prefixes {
 		for _, b := range offered {
@@ -147,7 +152,12 @@ func (s *Source) Pick(offered []mediagate.Button) (mediagate.Button, error) {
 	if fields := s.Rule.pressed(); len(fields) > 0 {
 		field = fields[0]
 	}
-	return mediagate.Button{}, mediagate.Invalid(field, "%s: the task offers no such action: %s", field, offer(offered))
+	return mediagate.Button{}, mediagate.Invalid(field, "%s: the task offers no such action, %s: %s", field, whatIs(task), offer(offered))
+}
+
+// whatIs says what a task is.
+func whatIs(task *mediagate.Task) string {
+	return fmt.Sprintf("its type is %s and its action %s", task.Type, task.Plan.Action)
 }
 
 // offer lists buttons as a client can press them.

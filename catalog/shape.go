@@ -26,6 +26,7 @@ type shape struct {
 	constant    any
 	minimum     json.Number
 	maximum     json.Number
+	minLength   int64
 	maxLength   int64 // 0: none
 	maxItems    int64 // the largest of all branches; 0: none
 	fallback    any   // the default
@@ -35,6 +36,7 @@ type shape struct {
 	properties  map[string]*shape
 	required    map[string]bool // by some branch
 	demanded    map[string]bool // whatever else is given
+	either      map[string]bool // one of which is required
 	items       *shape
 	notes       annotations
 	first       int // of a list, so many items are looked at, and kept; 0: all
@@ -73,6 +75,7 @@ type shapeReader struct {
 	doc         yaml.MapSlice
 	depth       int
 	conditional bool // within a branch that not every value has to pass
+	either      bool // within one of several, of which a value has to pass one
 }
 
 func (r shapeReader) read(s *shape, node yaml.MapSlice) error {
@@ -117,6 +120,9 @@ func (s *shape) readBound(key string, value any, conditional bool) {
 		s.minimum = numberOf(value)
 	case "maximum":
 		s.maximum = numberOf(value)
+	case "minLength":
+		n, _ := int64Of(numberOf(value))
+		s.minLength = max(s.minLength, n)
 	case "maxLength":
 		n, _ := int64Of(numberOf(value))
 		s.maxLength = max(s.maxLength, n)
@@ -144,6 +150,12 @@ func (r shapeReader) readKeyword(s *shape, key string, value any) error {
 		for _, name := range stringsOf(value) {
 			s.required[name] = true
 			s.demanded[name] = s.demanded[name] || !r.conditional
+			if r.either {
+				if s.either == nil {
+					s.either = map[string]bool{}
+				}
+				s.either[name] = true
+			}
 		}
 	case "properties":
 		return r.readProperties(s, value)
@@ -168,7 +180,7 @@ func (r shapeReader) readKeyword(s *shape, key string, value any) error {
 		r.conditional = true
 		return r.readAll(s, []any{value})
 	case "anyOf", "oneOf":
-		r.conditional = true
+		r.conditional, r.either = true, true
 		return r.readAll(s, value)
 	}
 	return nil
@@ -345,6 +357,18 @@ func (s *shape) complete(v any) any {
 		}
 	}
 	return v
+}
+
+// needless is a field that was left out as missing, and is no more needed beside
+// what is there: an empty text where the schema wants some character.
+func (s *shape) needless(given, taken map[string]any) (name string, ok bool) {
+	for _, name := range s.names {
+		_, kept := taken[name]
+		if text, is := given[name].(string); is && text == "" && !kept && s.either[name] && s.properties[name].minLength > 0 {
+			return name, true
+		}
+	}
+	return "", false
 }
 
 // blank reports a text without any visible character.

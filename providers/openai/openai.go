@@ -45,7 +45,7 @@ func Description() providers.Description {
 		Options:     []string{optionOrganization, optionProject},
 		Operations: map[string]providers.Operation{
 			opSpeech: {
-				Fields: []string{"input", "voice", "response_format", "speed", "instructions"},
+				Fields: []string{"input", "voice", "response_format", "speed", "instructions", "stream_format"},
 				Media:  "audio", Sync: true, Streams: true, Submit: headTimeout,
 			},
 		},

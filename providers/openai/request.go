@@ -15,6 +15,7 @@ type params struct {
 	ResponseFormat string      `json:"response_format,omitempty"`
 	Speed          json.Number `json:"speed,omitempty"`
 	Instructions   string      `json:"instructions,omitempty"`
+	StreamFormat   string      `json:"stream_format"`
 }
 
 // request is the vendor's. Its defaults never decide: what the client left open
@@ -22,14 +23,13 @@ type params struct {
 type request struct {
 	Model string `json:"model"`
 	params
-	StreamFormat string `json:"stream_format"`
 }
 
 func decode(job mediagate.Job) (*request, error) {
 	if job.Operation != opSpeech {
 		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
 	}
-	r := &request{Model: job.Upstream, StreamFormat: "audio"} // the sound itself, and no events about it
+	r := &request{Model: job.Upstream, params: params{StreamFormat: "audio"}} // the sound itself, and no events about it
 	if err := vendorhttp.DecodeParams(job.Params, &r.params); err != nil {
 		return nil, err
 	}
