@@ -90,8 +90,13 @@ func TestOriginsMayReadLinks(t *testing.T) {
 	}
 	const ours, new, foreign = "https://app.example.com", "https://new.example.com", "https://other.example.com"
 	for _, step := range []struct{ allow, admitted []string }{
-		{nil, nil}, {[]string{ours}, []string{ours}}, {[]string{ours}, []string{ours}},
-		{[]string{new, ours}, []string{ours, new}}, {[]string{"*"}, []string{ours, new, foreign}}, {nil, nil}, {nil, nil},
+		{nil, nil},
+		{[]string{ours}, []string{ours}},
+		{[]string{ours}, []string{ours}},
+		{[]string{new, ours}, []string{ours, new}},
+		{[]string{"*"}, []string{ours, new, foreign}},
+		{nil, nil},
+		{nil, nil},
 	} {
 		if err := store.AllowOrigins(t.Context(), step.allow); err != nil {
 			t.Fatalf("%v: %v", step.allow, err)

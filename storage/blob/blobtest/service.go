@@ -59,7 +59,7 @@ func Main(m *testing.M) int {
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "ca.pem")
 	if err := os.WriteFile(path, certificate, 0o600); err != nil {
 		panic(err)
