@@ -49,8 +49,8 @@ func songsMade(clips []clip) (out *mediagate.Outcome, whole bool) {
 	for i, c := range clips {
 		seconds := c.Duration.Seconds()
 		out.Made.Clips = append(out.Made.Clips, mediagate.Clip{
-			ID: c.ID.ID(), Title: string(c.Title), Lyrics: string(c.Lyric), LyricsID: string(c.LyricsID), Timing: c.Timing,
-			Tags: string(c.Style), CreatedAt: string(c.CreatedAt), Seconds: seconds, State: string(c.State),
+			ID: c.ID.ID(), Title: c.Title.Prose(), Lyrics: c.Lyric.Prose(), LyricsID: c.LyricsID.ID(), Timing: c.Timing,
+			Tags: c.Style.Prose(), CreatedAt: c.CreatedAt.Prose(), Seconds: seconds, State: c.State.Prose(),
 		})
 		if c.lost() {
 			continue

@@ -46,7 +46,7 @@ func (t task) buttons() []mediagate.Button {
 	var out []mediagate.Button
 	for _, b := range t.Buttons {
 		if id := b.CustomID.ID(); pressable(id) {
-			out = append(out, mediagate.Button{CustomID: id, Label: cmp.Or(string(b.Label), string(b.Emoji))})
+			out = append(out, mediagate.Button{CustomID: id, Label: cmp.Or(b.Label.Prose(), b.Emoji.Prose())})
 		}
 	}
 	return out

@@ -3,7 +3,8 @@ package midjourney
 import (
 	"regexp"
 	"strings"
-	"unicode"
+
+	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
 const (
@@ -57,12 +58,7 @@ func split(text string) []string {
 // bounded is a text without control characters, cut to a length that can be
 // kept.
 func bounded(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
+	text = vendorhttp.Text(text).Prose()
 	if runes := []rune(text); len(runes) > textMost {
 		return string(runes[:textMost])
 	}

@@ -192,8 +192,8 @@ func made(clips []clip) (out *mediagate.Outcome, whole bool) {
 	for i, c := range clips {
 		id, link, seconds := c.ID.ID(), c.Audio.Link(), c.Duration.Seconds()
 		out.Made.Clips = append(out.Made.Clips, mediagate.Clip{
-			ID: id, Title: string(c.Title), Lyrics: string(c.Lyrics), Tags: string(c.Tags), CreatedAt: c.CreatedAt.Moment(),
-			Seconds: seconds, State: string(c.State),
+			ID: id, Title: c.Title.Prose(), Lyrics: c.Lyrics.Prose(), Tags: c.Tags.Prose(), CreatedAt: c.CreatedAt.Moment(),
+			Seconds: seconds, State: c.State.Prose(),
 		})
 		if states[string(c.State)] == mediagate.JobFailed {
 			continue

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"flag"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/openai"
 	"github.com/mediagate/mediagate/providers/providertest"
+	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -103,6 +105,68 @@ func TestConformance(t *testing.T) {
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	suite().Golden(t, "testdata/*.txtar", *update)
+}
+
+// An answer that is no sound of the format that was asked for fails like a lost
+// one, whatever it says of its type; sound is passed on to the last byte.
+func TestSoundIsLookedAt(t *testing.T) {
+	t.Parallel()
+	bytesOf := func(r io.Reader) string {
+		b, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	sounds := map[string]string{
+		"mp3": bytesOf(sample.MP3(0.1)), "opus": bytesOf(sample.Opus(0.1)), "aac": bytesOf(sample.AAC(0.1)), "flac": bytesOf(sample.FLAC(0.1)),
+		"wav": bytesOf(sample.Wave(0.1, 24000)), "pcm": bytesOf(sample.PCM(0.1, 24000)),
+	}
+	others := map[string]string{
+		"HTML": "<!DOCTYPE html><html><body>Sign in</body></html>", "XML": "\ufeff<?xml version='1.0'?><error/>", "JSON": `{"error":{"message":"böse"}}`,
+		"a PNG": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "a JPEG": "\xff\xd8\xff\xe0\x00\x10JFIF", "a word": "no",
+	}
+	speak := func(t *testing.T, format, kind, body string) (io.ReadCloser, error) {
+		vendor := providertest.NewVendor(t, providertest.Reply{Body: body, Header: map[string]string{"Content-Type": kind}})
+		ch := suite().Channel
+		ch.BaseURL = vendor.URL + "/v1"
+		a, err := openai.New(ch, providers.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(a.Close)
+		job := suite().Job
+		job.Params = []byte(`{"input":"a fox","voice":"coral","response_format":"` + format + `"}`)
+		return a.Speak(t.Context(), job)
+	}
+	for format, sound := range sounds {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			for _, kind := range []string{"audio/mpeg", "application/octet-stream", "application/xml"} {
+				stream, err := speak(t, format, kind, sound)
+				if err != nil {
+					t.Fatalf("%s as %s: %v", format, kind, err)
+				}
+				if got, err := io.ReadAll(stream); err != nil || string(got) != sound {
+					t.Errorf("%s as %s: %d bytes of %d, %v", format, kind, len(got), len(sound), err)
+				}
+				_ = stream.Close()
+			}
+			for name, body := range others {
+				if _, err := speak(t, format, "audio/mpeg", body); !mediagate.Is(err, mediagate.KindAmbiguous) {
+					t.Errorf("%s for %s: %v", name, format, err)
+				}
+			}
+			for other, body := range sounds {
+				if other == format || format == "pcm" && (other == "mp3" || other == "aac") {
+					continue // a frame may as well be a sample
+				}
+				if _, err := speak(t, format, "audio/mpeg", body); !mediagate.Is(err, mediagate.KindAmbiguous) {
+					t.Errorf("%s for %s: %v", other, format, err)
+				}
+			}
+		})
+	}
 }
 
 // What a channel sets of the vendor's own is sent with each call, and judged

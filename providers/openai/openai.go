@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"mime"
@@ -114,7 +115,16 @@ func (a *Adapter) Speak(ctx context.Context, job mediagate.Job) (io.ReadCloser, 
 		return nil, err
 	}
 	if answer.Status == http.StatusOK && isSound(answer.Header.Get("Content-Type")) {
-		return answer.Body, nil
+		sound := bufio.NewReader(answer.Body)
+		head, err := sound.Peek(soundHead(document.ResponseFormat))
+		if (len(head) > 0 || err == nil) && !beginsAs(document.ResponseFormat, head) { // of an error whoever reads on is told
+			_ = answer.Body.Close()
+			return nil, mediagate.Errorf(mediagate.KindAmbiguous, "the vendor's answer is no sound of the format %q", document.ResponseFormat)
+		}
+		return struct {
+			io.Reader
+			io.Closer
+		}{sound, answer.Body}, nil
 	}
 	whole, err := answer.Whole(errorBytes)
 	if err != nil {

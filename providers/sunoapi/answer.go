@@ -209,7 +209,7 @@ func outcome(ref mediagate.JobRef, r *response) (out *mediagate.Outcome, whole b
 		for i, s := range r.Songs {
 			id, link, seconds := s.ID.ID(), s.Audio.Link(), s.Duration.Seconds()
 			out.Made.Clips = append(out.Made.Clips, mediagate.Clip{
-				ID: id, Title: string(s.Title), Lyrics: string(s.Prompt), Tags: string(s.Tags), CreatedAt: s.CreateTime.Moment(), Seconds: seconds,
+				ID: id, Title: s.Title.Prose(), Lyrics: s.Prompt.Prose(), Tags: s.Tags.Prose(), CreatedAt: s.CreateTime.Moment(), Seconds: seconds,
 			})
 			whole = whole && id != "" && link != ""
 			if link == "" {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Answer is what a vendor answered, of any status.
@@ -114,6 +115,17 @@ func (t Text) Moment() string {
 		}
 	}
 	return ""
+}
+
+// Prose is the text as clients may see it that people wrote or read: in its lines, and
+// without control characters.
+func (t Text) Prose() string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(string(t), ""))
 }
 
 // Decimal is the text if it is a plain decimal amount, else empty.

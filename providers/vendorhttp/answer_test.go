@@ -1,6 +1,7 @@
 package vendorhttp
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -108,6 +109,22 @@ func TestRetryAfter(t *testing.T) {
 		got := Answer{Header: http.Header{"Retry-After": {value}}, at: now}.RetryAfter()
 		if got != want {
 			t.Errorf("RetryAfter(%q) = %v, want %v", value, got, want)
+		}
+	}
+}
+
+// What people write keeps its lines and its letters, and nothing that is none.
+func TestProse(t *testing.T) {
+	t.Parallel()
+	for document, want := range map[string]string{
+		`"[Verse]\nSnow\u0000 falls\t☃\r\n"`: "[Verse]\nSnow falls\t☃\n",
+		`"\u001b[31mred\u007f\u0085"`:        "[31mred",
+		`"👩\u200d🎤"`:                         "👩\u200d🎤",
+		`["a"]`:                              "",
+	} {
+		var text Text
+		if err := json.Unmarshal([]byte(document), &text); err != nil || text.Prose() != want {
+			t.Errorf("%s reads %q (%v), want %q", document, text.Prose(), err, want)
 		}
 	}
 }

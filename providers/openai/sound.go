@@ -1,0 +1,61 @@
+package openai
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+)
+
+// soundHead is how much of an answer is looked at, and waited for: as far as the format
+// shows, or, of samples, as much as is hardly ever a text.
+func soundHead(format string) int {
+	switch format {
+	case "opus":
+		return 36
+	case "wav":
+		return 12
+	case "pcm":
+		return 16
+	}
+	return 4
+}
+
+// beginsAs reports whether sound of the format may begin so. What answers say of
+// their type differs from server to server, and is believed of none.
+func beginsAs(format string, head []byte) bool {
+	switch format {
+	case "mp3", "":
+		return bytes.HasPrefix(head, []byte("ID3")) || len(head) > 1 && head[0] == 0xff && head[1]&0xe0 == 0xe0 && head[1]&0x06 != 0
+	case "opus":
+		return bytes.HasPrefix(head, []byte("OggS")) && bytes.Contains(head, []byte("OpusHead"))
+	case "aac":
+		return bytes.HasPrefix(head, []byte("ID3")) || len(head) > 1 && head[0] == 0xff && head[1]&0xf6 == 0xf0
+	case "flac":
+		return bytes.HasPrefix(head, []byte("fLaC"))
+	case "wav":
+		return len(head) >= 12 && string(head[:4]) == "RIFF" && string(head[8:12]) == "WAVE"
+	}
+	return !isText(head) && !isFile(head) // samples have no beginning of their own
+}
+
+// isText reports that there are no bytes but those of a text.
+func isText(head []byte) bool {
+	for len(head) >= utf8.UTFMax || len(head) > 0 && utf8.FullRune(head) {
+		r, n := utf8.DecodeRune(head)
+		if r == utf8.RuneError && n == 1 || unicode.IsControl(r) && !unicode.IsSpace(r) {
+			return false
+		}
+		head = head[n:]
+	}
+	return true
+}
+
+// isFile reports a file of some other kind.
+func isFile(head []byte) bool {
+	for _, magic := range []string{"RIFF", "OggS", "fLaC", "ID3\x02", "ID3\x03", "ID3\x04", "\x89PNG", "GIF8", "\xff\xd8\xff\xe0", "\xff\xd8\xff\xe1", "%PDF", "PK\x03\x04"} {
+		if bytes.HasPrefix(head, []byte(magic)) {
+			return true
+		}
+	}
+	return false
+}
