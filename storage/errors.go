@@ -26,7 +26,14 @@ func dbError(err error, what string) error {
 		return ours
 	}
 	if isAway(err) {
-		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away: " + what, Err: err}
+		message := "the database is away: "
+		switch {
+		case errors.Is(err, context.Canceled):
+			message = "called off: " // by us: that says nothing of the database
+		case isRefusal(err):
+			message = "the database refuses us: "
+		}
+		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: message + what, Err: err}
 	}
 	return &mediagate.Error{Kind: mediagate.KindInternal, Message: "database: " + what, Err: err}
 }
@@ -77,6 +84,14 @@ func isAway(err error) bool {
 		}
 	}
 	return err.Error() == "sql: database is closed"
+}
+
+// isRefusal reports that no connection was made for a reason that waiting does not
+// mend: the role, its password, its rights, or the name of the database.
+func isRefusal(err error) bool {
+	var connect *pgconn.ConnectError
+	code := pgCode(err)
+	return errors.As(err, &connect) && (strings.HasPrefix(code, "28") || code == "3D000" || code == "42501")
 }
 
 // isVictim reports that PostgreSQL undid the transaction for another's sake.

@@ -58,6 +58,27 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
+// A server that turns us away is told from one that is not there, and a call that
+// we gave up ourselves from both.
+func TestServerRefuses(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	s := openPostgres(t, url, storage.Config{})
+	called, off := context.WithCancel(t.Context())
+	off()
+	for want, err := range map[string]error{
+		"the database refuses us: ": func() error {
+			_, err := storage.OpenPostgres(t.Context(), strings.Replace(url, "postgres://", "postgres://nobody-of-this-name:x@", 1), storage.Config{})
+			return err
+		}(),
+		"called off: ": s.Ping(called),
+	} {
+		if !mediagate.Is(err, mediagate.KindUnavailable) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "away") {
+			t.Errorf("want %q in %v", want, err)
+		}
+	}
+}
+
 func TestServerDropsConnections(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)

@@ -12,6 +12,7 @@ import (
 
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 
@@ -92,6 +93,36 @@ func TestAStopIsNoFailure(t *testing.T) {
 		t.Fatal("the activity succeeded")
 	}
 	if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=INFO msg="activity cut off by the stop"`) {
+		t.Errorf("the log is\n%s", text)
+	}
+}
+
+// An activity whose heartbeat is told to end is no failure of what it asked then.
+func TestACancelIsNoFailure(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&out, nil))
+	w := activitytest.New(time.Now)
+	w.Activities.Logger = logger
+	w.Store.Add(w.NewVideo())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	w.Store.Fault = func(string) error {
+		cancel(temporal.NewCanceledError("by an operator"))
+		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away", Err: context.Canceled}
+	}
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	env.SetWorkerOptions(worker.Options{
+		BackgroundActivityContext: ctx,
+		Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
+	})
+	env.RegisterActivity(w.Activities)
+	if _, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.MirrorArgs{TaskID: activitytest.TaskID, N: 1}); err == nil {
+		t.Fatal("the activity succeeded")
+	}
+	text := out.String()
+	if strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=INFO msg="activity cancelled"`) || strings.Contains(text, "database") {
 		t.Errorf("the log is\n%s", text)
 	}
 }

@@ -24,6 +24,7 @@ type Config struct {
 	Channels   []string // the configured ones, whose singletons it keeps running
 	Grace      time.Duration
 	Logger     *slog.Logger
+	Serving    func() // nil: none. Called once all queues are polled
 	// Seen is called each minute with the configured channels.
 	Seen func(ctx context.Context, channels []string) error
 }
@@ -70,6 +71,9 @@ func Run(ctx context.Context, c Config) error {
 			return fmt.Errorf("start worker: %w", err)
 		}
 		started = append(started, w)
+	}
+	if c.Serving != nil {
+		c.Serving()
 	}
 	c.Logger.InfoContext(ctx, "worker serves", "providers", c.Providers, "channels", c.Channels)
 	c.keepSingletons(ctx)
@@ -200,6 +204,8 @@ func (a *loggedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 		a.parent.log.DebugContext(ctx, "activity", append(attrs, "error", err)...)
 	case errors.Is(context.Cause(ctx), worker.ErrWorkerShutdown): // another worker repeats it, or this one once it is back
 		a.parent.log.InfoContext(ctx, "activity cut off by the stop", append(attrs, "error", cause(err))...)
+	case errors.Is(ctx.Err(), context.Canceled): // by its heartbeat: what failed then says nothing of whom it asked
+		a.parent.log.InfoContext(ctx, "activity cancelled", append(attrs, "error", context.Cause(ctx))...)
 	default:
 		a.parent.log.WarnContext(ctx, "activity failed", append(attrs, "error", cause(err))...)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -14,7 +16,10 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/mediagate/mediagate"
 )
 
 // Retention is how long the history of an ended workflow is kept (D16).
@@ -31,7 +36,7 @@ func searchAttributes() map[string]enumspb.IndexedValueType {
 
 // EnsureNamespace makes the namespace with its retention and attributes, or
 // adds what an existing one lacks, and returns when workflows can be started
-// in it.
+// in it. IsFinal tells an answer of no from a server that is away.
 func EnsureNamespace(ctx context.Context, c client.Client, namespace string) error {
 	service := c.WorkflowService()
 	described, err := service.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
@@ -64,54 +69,110 @@ func EnsureNamespace(ctx context.Context, c client.Client, namespace string) err
 	return waitUsable(ctx, c, namespace)
 }
 
-// ensureSearchAttributes adds those that the namespace lacks. The frontend may
-// not have heard of a namespace registered a moment ago, so it is asked again.
+// ensureSearchAttributes adds those that the namespace lacks, one by one, so that
+// an error names the attribute. The frontend may not have heard of a namespace
+// registered a moment ago, so it is asked again.
 func ensureSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
 	return retry(ctx, "search attributes of namespace "+namespace, func() error {
-		operator := c.OperatorService()
-		listed, err := operator.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
-		if err != nil {
+		missing, err := missingAttributes(ctx, c, namespace)
+		if err != nil || len(missing) == 0 {
 			return err
 		}
-		wanted := searchAttributes()
-		maps.DeleteFunc(wanted, func(name string, kind enumspb.IndexedValueType) bool {
-			return listed.GetCustomAttributes()[name] == kind
-		})
-		if len(wanted) == 0 {
-			return nil
-		}
-		_, err = operator.AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
-			Namespace:        namespace,
-			SearchAttributes: wanted,
-		})
-		if err != nil {
-			return err
+		for _, name := range missing {
+			kind := searchAttributes()[name]
+			_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
+				Namespace:        namespace,
+				SearchAttributes: map[string]enumspb.IndexedValueType{name: kind},
+			})
+			if err != nil {
+				return fmt.Errorf("add %s of type %s: %w", name, kind, err)
+			}
 		}
 		return errors.New("added, not yet listed")
 	})
 }
 
-// waitUsable asks by one of the attributes until the namespace knows it.
+// missingAttributes are those that the namespace lacks, by name. Returns
+// KindConflict for one that is there and of another type.
+func missingAttributes(ctx context.Context, c client.Client, namespace string) (missing []string, err error) {
+	listed, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	if err != nil {
+		return nil, err
+	}
+	wanted := searchAttributes()
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		kind, there := listed.GetCustomAttributes()[name]
+		switch {
+		case !there:
+			missing = append(missing, name)
+		case kind != wanted[name]:
+			return nil, mediagate.Errorf(mediagate.KindConflict, "%s is of type %s and must be of type %s: remove it, or take another namespace", name, kind, wanted[name])
+		}
+	}
+	return missing, nil
+}
+
+// CheckNamespace reports whether the namespace is there for us, with its search
+// attributes: without one of them no task's workflow can be started.
+func CheckNamespace(ctx context.Context, c client.Client, namespace string) error {
+	missing, err := missingAttributes(ctx, c, namespace)
+	switch {
+	case err != nil:
+		return fmt.Errorf("search attributes of namespace %s: %w", namespace, err)
+	case len(missing) > 0:
+		return fmt.Errorf("namespace %s lacks the search attributes %s", namespace, strings.Join(missing, ", "))
+	default:
+		return nil
+	}
+}
+
+// refusals are what is found in the text of an error alone: the library tells
+// certificates that do not fit as it tells an absent server, and Temporal a caller
+// whom its own frontend does not let ask.
+var refusals = []string{"tls: ", "x509: ", "Request unauthorized"}
+
+// IsFinal reports that Temporal has said no, and would say so again however often it
+// is asked. Any other error may pass: a server that is away, starts, or is busy.
+func IsFinal(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch serviceerror.ToStatus(err).Code() {
+	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition, codes.Unimplemented:
+		return true
+	}
+	return mediagate.Is(err, mediagate.KindConflict) ||
+		slices.ContainsFunc(refusals, func(words string) bool { return strings.Contains(err.Error(), words) })
+}
+
+// waitUsable asks by two of the attributes until the namespace knows them: those
+// that were added a moment ago make the query one that is not valid.
 func waitUsable(ctx context.Context, c client.Client, namespace string) error {
 	return retry(ctx, "namespace "+namespace, func() error {
 		_, err := c.WorkflowService().CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{
 			Namespace: namespace,
 			Query:     `MediagateStatus = "pending" AND MediagateStuck = true`,
 		})
+		if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
+			return errors.New(err.Error()) // not final
+		}
 		return err
 	})
 }
 
-// retry calls f until it returns nil or ctx ends.
+// retry calls f until it returns nil or a final error, or ctx ends.
 func retry(ctx context.Context, what string, f func() error) error {
 	for {
 		err := f()
 		if err == nil {
 			return nil
 		}
+		if IsFinal(err) {
+			return fmt.Errorf("%s: %w", what, err)
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", what, errors.Join(ctx.Err(), err))
+			return fmt.Errorf("%s: %w, and before it %s", what, ctx.Err(), err.Error())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -2,10 +2,12 @@ package temporalserver_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,6 +127,73 @@ func TestServerPreparesNamespace(t *testing.T) {
 		if diff := cmp.Diff(want, listed.GetCustomAttributes()); diff != "" {
 			t.Errorf("search attributes of %s (-want +got):\n%s", namespace, diff)
 		}
+	}
+}
+
+// A namespace that cannot be made ready is told at once, with the attribute and the
+// server's words.
+func TestServerRefusesAttributes(t *testing.T) {
+	t.Parallel()
+	server := start(t, filepath.Join(t.TempDir(), "temporal.db"))
+	t.Cleanup(func() { stop(t, server) })
+	c := dial(t, server)
+	t.Cleanup(c.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const keyword = enumspb.INDEXED_VALUE_TYPE_KEYWORD
+	full := map[string]enumspb.IndexedValueType{}
+	for i := range 10 {
+		full[fmt.Sprintf("Theirs%d", i)] = keyword
+	}
+	for namespace, test := range map[string]struct {
+		attributes map[string]enumspb.IndexedValueType
+		want       []string
+	}{
+		"typed": {map[string]enumspb.IndexedValueType{"MediagateStuck": keyword}, []string{"MediagateStuck is of type Keyword and must be of type Bool"}},
+		"full":  {full, []string{"MediagateAccount of type Keyword", "cannot have more than 10 search attribute of type Keyword"}},
+	} {
+		_, err := c.WorkflowService().RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
+			Namespace: namespace, WorkflowExecutionRetentionPeriod: durationDay,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			_, err := c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
+				Namespace: namespace, SearchAttributes: test.attributes,
+			})
+			if err == nil {
+				break
+			}
+			if ctx.Err() != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond) // the namespace is new
+		}
+		err = workflows.EnsureNamespace(ctx, c, namespace)
+		if ctx.Err() != nil || !workflows.IsFinal(err) {
+			t.Fatalf("%s: %v", namespace, err)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: want %q in %v", namespace, want, err)
+			}
+		}
+	}
+	if err := workflows.CheckNamespace(ctx, c, temporalserver.DefaultNamespace); err != nil {
+		t.Error(err)
+	}
+	_, err := c.OperatorService().RemoveSearchAttributes(ctx, &operatorservice.RemoveSearchAttributesRequest{
+		Namespace: temporalserver.DefaultNamespace, SearchAttributes: []string{"MediagateModel"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := workflows.CheckNamespace(ctx, c, temporalserver.DefaultNamespace); err == nil || !strings.Contains(err.Error(), "MediagateModel") {
+		t.Errorf("without an attribute: %v", err)
+	}
+	if err := workflows.CheckNamespace(ctx, c, "nowhere"); err == nil {
+		t.Error("a namespace that is not there passes")
 	}
 }
 

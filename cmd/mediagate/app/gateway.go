@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -56,6 +57,7 @@ type Gateway struct {
 	reloader *reloader[*catalog.Catalog]
 	channels *channel.Configured
 	breakers *channel.Breakers
+	polling  atomic.Bool // the worker polls its queues
 
 	moderator       api.Moderator                // nil: none
 	lists           *reloader[*moderation.Lists] // nil: none
@@ -183,6 +185,10 @@ func (c Config) rules() (outbound.Rules, error) {
 	return r, nil
 }
 
+// migrateTemporal bounds how long Migrate waits for Temporal: its processes take
+// some seconds to hear of a new namespace.
+const migrateTemporal = time.Minute
+
 // Migrate brings the database, the bucket and the Temporal namespace to what
 // this version needs. It may run at any time and several times at once.
 func (g *Gateway) Migrate(ctx context.Context) error {
@@ -195,7 +201,9 @@ func (g *Gateway) Migrate(ctx context.Context) error {
 	if err := g.Bucket.AllowOrigins(ctx, g.Config.origins()); err != nil && len(g.Config.CORSOrigins) > 0 {
 		g.log.WarnContext(ctx, "the bucket's CORS rule is not set: pages of cors_origins may not read results by their links", "error", err)
 	}
-	if err := workflows.EnsureNamespace(ctx, g.Temporal, g.Config.Temporal.Namespace); err != nil {
+	try, cancel := context.WithTimeout(ctx, migrateTemporal)
+	defer cancel()
+	if err := workflows.EnsureNamespace(try, g.Temporal, g.Config.Temporal.Namespace); err != nil {
 		return fmt.Errorf("prepare Temporal: %w", err)
 	}
 	if err := g.Bucket.Probe(ctx); err != nil { // all else is ready by then
@@ -281,17 +289,22 @@ func (g *Gateway) routes(models *catalog.Catalog) api.Routes {
 	return routes{all.Adapter, known(g.Config.Channels, models)}
 }
 
+// pingTemporal asks whether tasks can be started: a server that answers and has no
+// such namespace, or lets us do nothing in it, is as good as absent.
 func (g *Gateway) pingTemporal(ctx context.Context) error {
-	_, err := g.Temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
-	return err
+	return workflows.CheckNamespace(ctx, g.Temporal, g.Config.Temporal.Namespace)
 }
 
-// checkTemporal tells early, and why, that Temporal does not answer: the API serves
-// without it, so that nothing else would.
+// checkTemporal tells early, and why, that Temporal does not answer, or says no: the
+// API serves without it, so that nothing else would.
 func (g *Gateway) checkTemporal(ctx context.Context) {
 	try, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if err := g.pingTemporal(try); err != nil && ctx.Err() == nil {
+	switch err := g.pingTemporal(try); {
+	case err == nil, ctx.Err() != nil:
+	case workflows.IsFinal(err):
+		g.log.ErrorContext(ctx, "Temporal refuses us, tasks wait until somebody mends it", "error", err)
+	default:
 		g.log.WarnContext(ctx, "Temporal does not answer, tasks wait for it", "error", err)
 	}
 }
@@ -319,6 +332,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	return worker.Run(ctx, worker.Config{
 		Temporal: g.Temporal, Activities: acts, Providers: all.Known(), Channels: g.channels.Names(),
 		Grace: g.Config.ShutdownGrace, Logger: g.log, Seen: g.Store.SeenChannel,
+		Serving: func() { g.polling.Store(true) },
 	})
 }
 
@@ -335,7 +349,7 @@ func (g *Gateway) countCalls(ctx context.Context) (stop func()) {
 }
 
 // awaitTemporal waits until Temporal serves the namespace: a worker has
-// nothing to do without it.
+// nothing to do without it. It returns an answer that is final.
 func (g *Gateway) awaitTemporal(ctx context.Context) error {
 	for {
 		try, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -343,6 +357,9 @@ func (g *Gateway) awaitTemporal(ctx context.Context) error {
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if workflows.IsFinal(err) {
+			return fmt.Errorf("prepare Temporal: %w", err)
 		}
 		g.log.WarnContext(ctx, "waiting for Temporal", "error", err)
 		select {

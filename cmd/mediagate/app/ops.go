@@ -14,18 +14,30 @@ import (
 // opsDeadline bounds a look at what a worker needs.
 const opsDeadline = 3 * time.Second
 
-// OpsHandler answers for a worker: 503 without database or Temporal (D20), or
-// with a clock that is wrong (D10). What it says of that is a second old at most.
+// errNotPolling is for a worker that does nothing yet.
+var errNotPolling = errors.New("the worker has not begun to poll")
+
+// OpsHandler answers for a worker: 503 without database or Temporal (D20), until it
+// polls, or with a clock that is wrong (D10). What it says of that is a second old at most.
 func (g *Gateway) OpsHandler() http.Handler {
 	return opsHandler(api.NewRecent(g.Store.Now, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), opsDeadline)
 		defer cancel()
-		err := errors.Join(g.Store.Ping(ctx), g.Store.CheckClock(ctx), g.pingTemporal(ctx))
+		err := errors.Join(g.Store.Ping(ctx), g.Store.CheckClock(ctx), g.checkPolling(ctx))
 		if err != nil {
 			g.log.WarnContext(ctx, "worker is not ready", "error", err)
 		}
 		return err
 	}))
+}
+
+// checkPolling reports whether the worker polls its queues in a namespace that has
+// all that it needs.
+func (g *Gateway) checkPolling(ctx context.Context) error {
+	if !g.polling.Load() {
+		return errNotPolling
+	}
+	return g.pingTemporal(ctx)
 }
 
 func opsHandler(ready *api.Recent[error]) http.Handler {
