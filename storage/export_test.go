@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -106,9 +105,6 @@ func RowColumns() map[string][]string {
 		"vendor_sums":                columnsOf[vendorSumRow]().names,
 	}
 }
-
-// Patient lets writers wait before their account's lane for as long as it takes.
-func (s *Store) Patient() { s.lanes.patience = time.Hour }
 
 // InLane counts the account's writers, at work or waiting for it.
 func (s *Store) InLane(account string) int {

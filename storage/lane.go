@@ -20,7 +20,7 @@ const (
 	// row makes them take turns anyway: more of them would be no faster.
 	laneShare = 6
 	leastLane = 2 // the one whose turn it is, and the next one
-	// lanePatience is how long one waits before the lane: as long as for a lock.
+	// lanePatience is how long one waits before the lane unless the caller of Open says otherwise: as long as for a lock.
 	lanePatience = 10 * time.Second
 )
 
@@ -40,8 +40,8 @@ type lane struct {
 }
 
 // newLanes are for a pool of that many connections.
-func newLanes(pool int) *lanes {
-	return &lanes{width: int64(max(pool/laneShare, leastLane)), patience: lanePatience, open: make(map[string]*lane)}
+func newLanes(pool int, patience time.Duration) *lanes {
+	return &lanes{width: int64(max(pool/laneShare, leastLane)), patience: patience, open: make(map[string]*lane)}
 }
 
 // enter waits for room in the account's lane, until leave is called. Nobody may

@@ -14,7 +14,7 @@ import (
 func TestLanes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLanes(32)
+		l := newLanes(32, lanePatience)
 		enter := func(ctx context.Context, account string) func() {
 			t.Helper()
 			leave, err := l.enter(ctx, account)
@@ -70,7 +70,7 @@ func TestLanes(t *testing.T) {
 func TestLaneWidth(t *testing.T) {
 	t.Parallel()
 	for pool, want := range map[int]int64{1: 2, 12: 2, 32: 5, 50: 8, 100: 16} {
-		if got := newLanes(pool).width; got != want {
+		if got := newLanes(pool, lanePatience).width; got != want {
 			t.Errorf("of %d connections a lane has %d, want %d", pool, got, want)
 		}
 	}

@@ -71,8 +71,7 @@ func TestKeptAccount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := pgtest.New(t)
-			s := openPostgres(t, url+"&lock_timeout=3600000", storage.Config{MaxOpenConns: 12})
-			s.Patient()
+			s := openPostgres(t, url+"&lock_timeout=3600000", storage.Config{MaxOpenConns: 12, Patience: time.Hour})
 			busy, other := newTenant(t, s, "busy"), newTenant(t, s, "other")
 			const ending = 16
 			for i := range ending {

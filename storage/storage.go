@@ -34,6 +34,7 @@ type Config struct {
 	MaxOpenConns   int                        // of PostgreSQL; 0: 32
 	MaxConnAge     time.Duration              // of PostgreSQL; 0: no bound
 	CheckRows      int                        // that a slice of a check of the ledger has; 0: 10,000
+	Patience       time.Duration              // for which a write waits for others of its account; 0: 10 s
 
 	failover *failover // of OpenPostgres
 }
@@ -86,10 +87,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.sql, err = s.db.DB(); err != nil {
 		return nil, dbError(err, "open the database")
 	}
-	s.lanes = newLanes(1) // SQLite has one writer
+	patience := cmp.Or(c.Patience, lanePatience)
+	s.lanes = newLanes(1, patience) // SQLite has one writer
 	if !s.lite {
 		width := cmp.Or(c.MaxOpenConns, defaultConns)
-		s.lanes = newLanes(width)
+		s.lanes = newLanes(width, patience)
 		s.sql.SetMaxOpenConns(width)
 		// Idle connections keep their prepared statements, for a while.
 		s.sql.SetMaxIdleConns(width)

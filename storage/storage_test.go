@@ -28,7 +28,7 @@ func TestPostgres(t *testing.T) {
 		return storagetest.Backend{
 			Open: func(t *testing.T, c storage.Config) *storage.Store {
 				t.Helper()
-				return openPostgres(t, url+noVictims, c)
+				return openPostgres(t, url+noVictims+"&lock_timeout=50s", c)
 			},
 			Raw: func(t *testing.T) *gorm.DB {
 				t.Helper()

@@ -310,7 +310,7 @@ const groupPatience = 200 * time.Millisecond
 // withinCapacity is inTurn for a group with a capacity. One whose account's row is
 // locked waits for that in its account's lane, and then has another turn.
 func (s *Store) withinCapacity(ctx context.Context, n submission, run func(execer) (sql.Result, error)) (sql.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*lanePatience)
+	ctx, cancel := context.WithTimeout(ctx, 2*s.lanes.patience)
 	defer cancel()
 	result, err := s.inTurn(ctx, n, s.lanes.used, run)
 	for errors.Is(err, errKept) {
