@@ -72,6 +72,7 @@ verify/fuzz: ## thousands of random plays of the workflow; a seed that breaks a 
 verify/storm: deps ## long storms of actors over the storage, and thousands of holds beside a model, on both databases, with their seeds
 	$(GO) test -count=1 -timeout 60m ./storage -run TestPostgres/storm -storm.runs=20 -storm.ops=400
 	cd standalone && $(GO) test -count=1 -timeout 60m ./sqlite -run TestSQLite/storm -storm.runs=20 -storm.ops=400
+	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage -run TestPooled
 	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage -run 'TestPostgres/(model|crowd)' -rapid.checks=300 -crowd.ops=400
 	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./sqlite -run 'TestSQLite/(model|crowd)' -rapid.checks=300 -crowd.ops=400
 

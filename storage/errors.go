@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -24,6 +25,9 @@ func dbError(err error, what string) error {
 	}
 	if ours, ok := errors.AsType[*mediagate.Error](err); ok {
 		return ours
+	}
+	if isStaleStatement(err) {
+		err = fmt.Errorf("is there a pooler that database_pooler does not name? %w", err)
 	}
 	if isAway(err) {
 		message := "the database is away: "
@@ -74,7 +78,7 @@ func isAway(err error) bool {
 		case readOnly, noLock, "25P03", "25P04": // a transaction that idled, or lasted, too long
 			return true
 		}
-		return isVictim(err)
+		return isVictim(err) || isStaleStatement(err)
 	}
 	var lite interface{ Code() int }
 	if errors.As(err, &lite) {
@@ -98,6 +102,23 @@ func isRefusal(err error) bool {
 func isVictim(err error) bool {
 	code := pgCode(err)
 	return code == "40001" || code == "40P01"
+}
+
+// isStaleStatement reports that PostgreSQL has other prepared statements or cursors
+// than the connection expects: a pooler has switched to another server connection,
+// or the schema has changed. pgx drops the statement, and prepares it anew.
+func isStaleStatement(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return false
+	}
+	switch pg.Code {
+	case "42P05", "26000", "42P03", "34000": // a statement, a cursor: there already, not there
+		return true
+	case "0A000":
+		return pg.Routine == "RevalidateCachedQuery"
+	}
+	return false
 }
 
 // noLock is PostgreSQL's code of a lock that was not free in time.

@@ -146,3 +146,9 @@ func LedgerListing(accountID, taskID string, last *mediagate.Transfer, limit int
 	row := newTransferRow(*last)
 	return exported(ledgerListing(accountID, taskID, &row, limit))
 }
+
+// Pooled tells whether the store takes its connections for those of a pooler.
+func (s *Store) Pooled() bool {
+	_, is := s.db.ConnPool.(pooled)
+	return is
+}

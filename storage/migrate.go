@@ -2,11 +2,13 @@ package storage
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"io/fs"
 	"path"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 )
@@ -18,21 +20,20 @@ var migrations embed.FS
 // on PostgreSQL one of them migrates and the others wait for it.
 func (s *Store) Migrate(ctx context.Context) error {
 	dialect, folder := goose.DialectPostgres, dialectPostgres
-	var options []goose.ProviderOption
 	if s.lite {
 		dialect, folder = goose.DialectSQLite3, dialectSQLite
 	} else {
-		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, migrateWaitSeconds))
+		unlock, err := s.lockMigrations(ctx)
 		if err != nil {
-			return dbError(err, "migrate")
+			return dbError(err, "wait for another's migration")
 		}
-		options = append(options, goose.WithSessionLocker(locker))
+		defer unlock()
 	}
 	files, err := fs.Sub(migrations, path.Join("migrations", folder))
 	if err != nil {
 		return dbError(err, "migrate")
 	}
-	provider, err := goose.NewProvider(dialect, s.sql, files, options...)
+	provider, err := goose.NewProvider(dialect, s.sql, files)
 	if err != nil {
 		return dbError(err, "migrate")
 	}
@@ -43,5 +44,41 @@ func (s *Store) Migrate(ctx context.Context) error {
 	return dbError(err, "migrate")
 }
 
-// migrateWaitSeconds is how long a process waits for another's migration.
-const migrateWaitSeconds = 300
+const (
+	migrationWait = 5 * time.Minute // for another's migration
+	migrationLook = time.Second     // between two looks whether it has ended
+)
+
+// lockMigrations takes the lock of migrations, which other processes wait for until
+// unlock is called. A transaction on a connection of its own holds the lock, since a
+// pooler in transaction mode keeps no session. The number is goose's, so that older
+// versions, whose sessions lock it, are kept out too. A process that waits holds
+// no connection, of which a pooler has few. CREATE INDEX CONCURRENTLY waits for the
+// snapshots of others, so the transaction must hold none: a statement of the extended
+// protocol would keep its own.
+func (s *Store) lockMigrations(ctx context.Context) (unlock func(), err error) {
+	wait, cancel := context.WithTimeout(ctx, migrationWait)
+	defer cancel()
+	for {
+		tx, err := s.begin(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		if err != nil {
+			return nil, err
+		}
+		unlock := func() { _ = tx.Rollback() }
+		var locked bool
+		err = tx.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock($1), set_config('idle_in_transaction_session_timeout', '0', true)",
+			pgx.QueryExecModeSimpleProtocol, lock.DefaultLockID).Scan(&locked, new(string))
+		if err == nil && locked {
+			return unlock, nil
+		}
+		unlock()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-wait.Done():
+			return nil, wait.Err()
+		case <-time.After(migrationLook):
+		}
+	}
+}

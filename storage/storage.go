@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +33,7 @@ type Config struct {
 	MaxOpenConns   int                        // of PostgreSQL; 0: 32
 	MaxConnAge     time.Duration              // of PostgreSQL; 0: no bound
 	CheckRows      int                        // that a slice of a check of the ledger has; 0: 10,000
+	Pooler         Pooler                     // of OpenPostgres; empty: found by looking
 	Patience       time.Duration              // for which a write waits for others of its account; 0: 10 s
 
 	failover *failover // of OpenPostgres
@@ -43,7 +43,8 @@ type Config struct {
 type Store struct {
 	db        *gorm.DB
 	sql       *sql.DB
-	lite      bool // SQLite, otherwise PostgreSQL
+	begin     func(ctx context.Context, options *sql.TxOptions) (*sql.Tx, error) // on PostgreSQL
+	lite      bool                                                               // SQLite, otherwise PostgreSQL
 	time      *databaseClock
 	newID     func(prefix string) string
 	log       *slog.Logger
@@ -90,6 +91,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	patience := cmp.Or(c.Patience, lanePatience)
 	s.lanes = newLanes(1, patience) // SQLite has one writer
 	if !s.lite {
+		s.begin = s.db.ConnPool.(gorm.TxBeginner).BeginTx
 		width := cmp.Or(c.MaxOpenConns, defaultConns)
 		s.lanes = newLanes(width, patience)
 		s.sql.SetMaxOpenConns(width)
@@ -123,46 +125,43 @@ const (
 // connectTimeout bounds the making of a connection.
 const connectTimeout = 10 * time.Second
 
-// sessionSettings are what a connection asks of PostgreSQL where its URL says
-// nothing else: locks of a process whose machine is gone are given back within
-// half a minute, not when the system's own timers run out after hours, nobody
-// waits for a lock for longer than a client would, and nothing is compiled.
-var sessionSettings = []struct{ name, value string }{
-	{"lock_timeout", "10s"},
-	{"idle_in_transaction_session_timeout", "30s"},
-	{"tcp_keepalives_idle", "15"},
-	{"tcp_keepalives_interval", "5"},
-	{"tcp_keepalives_count", "3"},
-	{"tcp_user_timeout", "30s"},
-	// No statement here takes as long as its compilation would: estimates that say
-	// otherwise are of ends that are not counted, of which there are none.
-	{"jit", "off"},
-}
-
 // OpenPostgres connects to a PostgreSQL URL. Each connection prepares what it
-// runs, once (pgx's statement cache).
+// runs, once (pgx's statement cache), or behind a pooler in transaction mode
+// describes it, once.
 func OpenPostgres(ctx context.Context, url string, c Config) (*Store, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, dbError(err, "read the database's URL")
 	}
 	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectTimeout)
-	var set strings.Builder
-	for _, s := range sessionSettings {
-		if _, chosen := config.RuntimeParams[s.name]; !chosen {
-			fmt.Fprintf(&set, "SET %s = '%s';", s.name, s.value)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	session, transaction := takeSettings(config)
+	pooler, err := checkPooler(ctx, config, c.Pooler, c.Logger)
+	if err != nil {
+		return nil, dbError(err, "open the database")
+	}
+	set := forSession(session)
+	if pooler == PoolerTransaction {
+		set = ""
+		if config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+			config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 		}
 	}
-	// Set afterwards rather than in the connection's first message, which
-	// poolers refuse with parameters that they do not know.
 	c.failover = &failover{}
 	c.failover.watch(config)
 	db := stdlib.OpenDB(*config, c.failover.refuse(), stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
 		c.failover.joined(conn)
-		_, err := conn.PgConn().Exec(ctx, set.String()).ReadAll()
+		if set == "" {
+			return nil
+		}
+		_, err := conn.PgConn().Exec(ctx, set).ReadAll()
 		return err
 	}))
-	c.Dialector = postgres.New(postgres.Config{Conn: db})
+	var pool gorm.ConnPool = db
+	if pooler == PoolerTransaction {
+		pool = pooled{db, forTransaction(transaction)}
+	}
+	c.Dialector = postgres.New(postgres.Config{Conn: pool})
 	store, err := Open(ctx, c)
 	if err != nil {
 		_ = db.Close()

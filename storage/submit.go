@@ -353,7 +353,7 @@ func (s *Store) inTurn(ctx context.Context, n submission, kept func(account stri
 	if kept(n.hold.AccountID) {
 		return nil, errKept
 	}
-	tx, err := s.sql.BeginTx(ctx, nil)
+	tx, err := s.begin(ctx, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -30,8 +30,9 @@ type Backend struct {
 	Raw func(t *testing.T) *gorm.DB
 }
 
-// Run runs the suite; fresh makes a database for each test.
-func Run(t *testing.T, fresh func(t *testing.T) Backend) {
+// Run runs the suite without the groups that are left out; fresh makes a database for
+// each test.
+func Run(t *testing.T, fresh func(t *testing.T) Backend, without ...string) {
 	t.Helper()
 	groups := pathTests()
 	maps.Copy(groups, map[string]map[string]func(*bench){
@@ -57,6 +58,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 		"storm":      stormTests,
 		"crowd":      crowdTests,
 	})
+	maps.DeleteFunc(groups, func(name string, _ map[string]func(*bench)) bool { return slices.Contains(without, name) })
 	runGroups(t, groups, func(t *testing.T) *bench {
 		t.Helper()
 		return newBench(t, fresh(t))

@@ -12,6 +12,7 @@ import (
 type Config struct {
 	DatabaseURL        string           `yaml:"database_url" secret:"url" help:"PostgreSQL URL of our own tables"`
 	DatabasePool       DatabasePool     `yaml:"database_pool"`
+	DatabasePooler     string           `yaml:"database_pooler" help:"what is between us and PostgreSQL: none, or transaction, as PgBouncer in that mode; empty: found by looking"`
 	Temporal           Temporal         `yaml:"temporal"`
 	S3                 S3               `yaml:"s3"`
 	APIListen          string           `yaml:"api_listen" help:"address of the API"`

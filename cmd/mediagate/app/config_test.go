@@ -20,6 +20,7 @@ import (
 const whole = `
 database_url: postgres://gate:hunter2@db.example.com/gate
 database_pool: {size: 20, max_age: 10m}
+database_pooler: transaction
 temporal: {address: temporal.example.com:7233, namespace: media}
 s3:
   endpoint: https://s3.example.com
@@ -95,6 +96,9 @@ func TestLoadReadsEverySetting(t *testing.T) {
 	}
 	if want := (app.DatabasePool{Size: 20, MaxAge: 10 * time.Minute}); c.DatabasePool != want {
 		t.Errorf("the pool is %+v, want %+v", c.DatabasePool, want)
+	}
+	if c.DatabasePooler != "transaction" {
+		t.Errorf("the pooler is %q", c.DatabasePooler)
 	}
 	if c.TaskTimeout != 2*time.Hour || c.CreditsPerUnit != 1000 || c.ParkTimeout != 24*time.Hour {
 		t.Error("what is not said does not keep its default")
@@ -576,7 +580,8 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	c.PublicURL = "ftp://example.com"
 	c.AdminListen = "9999"
 	c.TaskTimeout = 0
-	c.DatabasePool = app.DatabasePool{}
+	c.DatabasePool = app.DatabasePool{Size: 1}
+	c.DatabasePooler = "session"
 	c.APIConnections, c.IdleTimeout = app.APIConnections{PerAddress: -1}, 0
 	c.Outbound.Allow = []string{"10.0.0.1"}
 	c.Moderation.Mode = "guess"
@@ -587,7 +592,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		t.Fatal("valid")
 	}
 	for _, path := range []string{
-		"database_url:", "database_pool.size:", "database_pool.max_age:", "admin_listen:", "admin_key:", "encryption_keys[0]:", "s3.secret_access_key:", "public_url:", "task_timeout:",
+		"database_url:", "database_pool.size:", "database_pool.max_age:", "database_pooler:", "admin_listen:", "admin_key:", "encryption_keys[0]:", "s3.secret_access_key:", "public_url:", "task_timeout:",
 		"api_connections.total:", "api_connections.per_address:", "idle_timeout:", "outbound.allow[0]:", "moderation.mode:", "groups.default:", "groups.gold.price_factor:", "groups.gold.capacity:",
 		"channels[0]", `"nobody"`, "channels[1].name:", "channels[1].poll_interval:", "channels[1].requests_per_second:",
 	} {

@@ -127,7 +127,7 @@ func openStore(ctx context.Context, c Config, o Options) (*storage.Store, error)
 			return nil, fmt.Errorf("encryption_keys[%d]: %w", i, err)
 		}
 	}
-	sc := storage.Config{EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: c.DatabasePool.Size, MaxConnAge: c.DatabasePool.MaxAge}
+	sc := storage.Config{EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: c.DatabasePool.Size, MaxConnAge: c.DatabasePool.MaxAge, Pooler: storage.Pooler(c.DatabasePooler)}
 	if o.OpenStore != nil {
 		return o.OpenStore(ctx, sc)
 	}

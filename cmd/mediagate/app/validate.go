@@ -21,6 +21,7 @@ import (
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/all"
+	"github.com/mediagate/mediagate/storage"
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
@@ -56,7 +57,12 @@ func (c Config) problems(embedded bool, role Role) []problem {
 		strings.HasPrefix(c.DatabaseURL, "postgres://") || strings.HasPrefix(c.DatabaseURL, "postgresql://"),
 		"database_url", "must be a postgres:// URL")
 	v.check(!strings.Contains(c.DatabaseURL, "#"), "database_url", "must have no fragment: a # in a password is %%23")
-	v.check(c.DatabasePool.Size > 0, "database_pool.size", "must be above 0")
+	v.check(c.DatabasePool.Size > 1, "database_pool.size", "must be at least 2")
+	switch storage.Pooler(c.DatabasePooler) {
+	case "", storage.PoolerNone, storage.PoolerTransaction:
+	default:
+		v.add("database_pooler", `must be "none" or "transaction"; leave it out to have it found`)
+	}
 	v.temporal(c.Temporal)
 	v.check(c.S3.Bucket != "", "s3.bucket", "must not be empty")
 	v.check(c.S3.Region != "", "s3.region", "must not be empty")

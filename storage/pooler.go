@@ -1,0 +1,218 @@
+package storage
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Pooler says what is between the store and PostgreSQL.
+type Pooler string
+
+const (
+	// PoolerNone is no pooler, or one that keeps a server connection for each
+	// client connection: prepared statements and settings of the session stay.
+	PoolerNone Pooler = "none"
+	// PoolerTransaction is PgBouncer or the like in transaction mode: each
+	// transaction may run on another server connection, which others use as well.
+	PoolerTransaction Pooler = "transaction"
+)
+
+// startupParameters are part of a connection's first message unless its URL names
+// them. They replace those of the role and the database, because pgx reads and
+// writes text by them. PgBouncer knows them, and sets them for each client.
+var startupParameters = map[string]string{
+	"client_encoding": "UTF8", "DateStyle": "ISO, MDY", "TimeZone": "UTC", "standard_conforming_strings": "on",
+}
+
+// isolation is the level of transactions that do not ask for a snapshot. At a
+// stricter one, writers of one row would fail where they have to wait.
+const (
+	isolationSetting = "default_transaction_isolation"
+	isolation        = "read committed"
+)
+
+// setting is one of PostgreSQL's, with its value as an expression of SQL.
+type setting struct{ name, value string }
+
+// sessionSettings are set for each connection, in place of those of its role and
+// database. Its URL may say otherwise. The server releases the locks of a process
+// whose machine is gone within half a minute, not when the system's own timers run
+// out after hours. A statement waits for a lock for no longer than a client would,
+// and runs for as long as its caller lets it. Older servers do not know all of the
+// names, and ignore those.
+var sessionSettings = append([]setting{
+	{isolationSetting, literal(isolation)},
+	{"tcp_keepalives_idle", "'15'"},
+	{"tcp_keepalives_interval", "'5'"},
+	{"tcp_keepalives_count", "'3'"},
+	{"tcp_user_timeout", "'30s'"},
+	{"transaction_timeout", "'0'"},
+	{"idle_session_timeout", "'0'"},
+}, transactionSettings...)
+
+// transactionSettings are those of them that can be set for a transaction.
+var transactionSettings = []setting{
+	{"lock_timeout", "'10s'"},
+	{"idle_in_transaction_session_timeout", "'30s'"},
+	{"statement_timeout", "'0'"},
+	// A row that was acknowledged must outlive a crash of the server.
+	{"synchronous_commit", "COALESCE(NULLIF(current_setting('synchronous_commit'), 'off'), 'on')"},
+	// No statement here takes as long as its compilation would: estimates that say
+	// otherwise are of ends that are not counted, of which there are none.
+	{"jit", "'off'"},
+}
+
+func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+// takeSettings returns the settings of a session and of a transaction, with the
+// URL's values in place of ours. It moves those values out of the connection's first
+// message, which poolers refuse with names that they do not know, and adds the
+// startup parameters that the URL does not name.
+func takeSettings(config *pgx.ConnConfig) (session, transaction []setting) {
+	given := map[string]string{}
+	take := func(settings []setting) []setting {
+		settings = slices.Clone(settings)
+		for i, s := range settings {
+			if value, ok := config.RuntimeParams[s.name]; ok {
+				given[s.name], settings[i].value = value, literal(value)
+			}
+		}
+		return settings
+	}
+	session, transaction = take(sessionSettings), take(transactionSettings)
+	for name := range given {
+		delete(config.RuntimeParams, name)
+	}
+	named := func(name string) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(config.RuntimeParams)), func(is string) bool { return strings.EqualFold(is, name) })
+	}
+	for name, value := range startupParameters {
+		if !named(name) {
+			config.RuntimeParams[name] = value
+		}
+	}
+	return session, transaction
+}
+
+// ownSession marks a session that no other client uses. Migrations read the mark.
+const ownSession = "SELECT set_config('mediagate.session', 'own', false)"
+
+// forSession is the statements that set the settings for a session.
+func forSession(settings []setting) string {
+	values := make([]string, len(settings))
+	for i, s := range settings {
+		values[i] = fmt.Sprintf("('%s', %s)", s.name, s.value)
+	}
+	return ownSession + "; SELECT set_config(name, value, false) FROM (VALUES " + strings.Join(values, ", ") + ") AS v (name, value) JOIN pg_settings USING (name)"
+}
+
+// forTransaction is the statement that sets the settings for a transaction.
+func forTransaction(settings []setting) string {
+	calls := make([]string, len(settings))
+	for i, s := range settings {
+		calls[i] = fmt.Sprintf("set_config('%s', %s, true)", s.name, s.value)
+	}
+	return "SELECT " + strings.Join(calls, ", ")
+}
+
+// detectPooler tells whether a pooler is in between. PostgreSQL sends the number of
+// its process when a connection begins; a pooler makes a number up. A pooler that
+// keeps sessions counts as PoolerTransaction, which works there too.
+func detectPooler(ctx context.Context, conn *pgx.Conn) (Pooler, error) {
+	var pid uint32
+	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
+		return "", err
+	}
+	if pid == conn.PgConn().PID() {
+		return PoolerNone, nil
+	}
+	return PoolerTransaction, nil
+}
+
+// checkPooler returns the given pooler, or detects it where none is given. Statements
+// outside of transactions run with the role's settings behind a pooler in
+// transaction mode. Returns KindInvalid when the role's isolation level is not the
+// one that they rely on; other settings that the role lacks are logged.
+func checkPooler(ctx context.Context, config *pgx.ConnConfig, given Pooler, log *slog.Logger) (Pooler, error) {
+	if given == PoolerNone {
+		return given, nil
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if given == "" {
+		if given, err = detectPooler(ctx, conn); err != nil || given == PoolerNone {
+			return given, err
+		}
+		log.InfoContext(ctx, "a pooler is before the database", "database_pooler", string(given))
+	}
+	rows, err := conn.Query(ctx, `SELECT name, setting, source IN ('database', 'user', 'database user') FROM pg_settings
+		WHERE name IN ('default_transaction_isolation', 'lock_timeout', 'idle_in_transaction_session_timeout', 'jit')`, pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		return "", err
+	}
+	type found struct {
+		Name, Setting string
+		OfRole        bool
+	}
+	settings, err := pgx.CollectRows(rows, pgx.RowToStructByPos[found])
+	if err != nil {
+		return "", err
+	}
+	var unset []string
+	for _, s := range settings {
+		switch {
+		case s.Name == isolationSetting && s.Setting != isolation:
+			return "", mediagate.Errorf(mediagate.KindInvalid, "the database role has %s %q, which cannot be set through a pooler in transaction mode: "+
+				"ALTER ROLE … SET %s = '%s', or where the pooler keeps sessions, database_pooler: none", s.Name, s.Setting, s.Name, isolation)
+		case s.Name != isolationSetting && !s.OfRole:
+			unset = append(unset, s.Name)
+		}
+	}
+	if len(unset) > 0 {
+		slices.Sort(unset)
+		log.WarnContext(ctx, "the database role lacks settings that cannot be set through a pooler", "settings", strings.Join(unset, ", "))
+	}
+	return given, nil
+}
+
+// pooled is the connections to a pooler in transaction mode. Each transaction sets
+// what it relies on.
+type pooled struct {
+	*sql.DB
+	settings string // the statement of forTransaction
+}
+
+// GetDBConn tells GORM where the connections are.
+func (p pooled) GetDBConn() (*sql.DB, error) { return p.DB, nil }
+
+// BeginTx begins a transaction.
+func (p pooled) BeginTx(ctx context.Context, options *sql.TxOptions) (*sql.Tx, error) {
+	var o sql.TxOptions
+	if options != nil {
+		o = *options
+	}
+	if o.Isolation == sql.LevelDefault {
+		o.Isolation = sql.LevelReadCommitted
+	}
+	tx, err := p.DB.BeginTx(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.ExecContext(ctx, p.settings); err != nil {
+		_ = tx.Rollback()
+		return nil, err
+	}
+	return tx, nil
+}
