@@ -1,7 +1,11 @@
 package storage
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"gorm.io/gorm"
 
@@ -75,7 +79,59 @@ func (s *Store) lockOwn(tx *gorm.DB, accountID, id string) (lockedTask, error) {
 	return task, err
 }
 
+// scrub says whether something was erased that SQLite's files may still hold.
+type scrub struct {
+	mu  sync.Mutex
+	due atomic.Bool
+}
+
+// scrubPatience is how long a scrub waits for those who read from the log, in
+// milliseconds. Nobody writes meanwhile.
+const scrubPatience = 100
+
+// scrubFiles empties SQLite's log, which keeps pages as they were before an erasure.
+// The database file has zeros in place of what was erased (secure_delete). While
+// somebody reads from the log it cannot be emptied: the next write tries again.
+func (s *Store) scrubFiles(ctx context.Context) {
+	s.scrub.mu.Lock() // whoever erased waits until another's scrub, which includes it, is done
+	defer s.scrub.mu.Unlock()
+	if !s.scrub.due.Swap(false) {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	busy, err := s.emptyLog(ctx)
+	if err == nil && !busy {
+		return
+	}
+	s.scrub.due.Store(true)
+	s.log.DebugContext(ctx, "what was erased stays in the database's log until the next write", "busy", busy, "error", err)
+}
+
+// emptyLog copies SQLite's log into the database file and cuts it to nothing, unless
+// somebody reads from it: busy.
+func (s *Store) emptyLog(ctx context.Context) (busy bool, err error) {
+	conn, err := s.sql.Conn(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = cmp.Or(err, conn.Close()) }()
+	var patience int
+	if err := conn.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&patience); err != nil {
+		return false, err
+	}
+	wait := func(milliseconds int) error {
+		_, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", milliseconds))
+		return err
+	}
+	if err := wait(scrubPatience); err != nil {
+		return false, err
+	}
+	err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, new(int), new(int))
+	return busy, cmp.Or(err, wait(patience))
+}
+
 func (s *Store) erase(tx *gorm.DB, task lockedTask) (uploads []string, err error) {
+	s.scrub.due.Store(true)
 	plan, err := task.plan()
 	if err != nil {
 		return nil, err
@@ -217,6 +273,7 @@ func withoutInputs(end mediagate.Settlement) (mediagate.Settlement, error) {
 // eraseInputs drops what a task that ends took from its client, and what vendors
 // wrote of it. Media that came within the request are to be swept at once.
 func (s *Store) eraseInputs(tx *gorm.DB, task lockedTask) error {
+	s.scrub.due.Store(true)
 	plan, err := task.plan()
 	if err != nil {
 		return err

@@ -54,6 +54,7 @@ type Store struct {
 	sweep     rateSweep
 	failover  *failover // nil: the caller made the connections
 	checkRows int       // of a slice of a check of the ledger
+	scrub     scrub     // of SQLite's files
 	unwatch   func()    // ends the reading of the database's clock; nil: nobody reads it
 }
 
@@ -221,6 +222,9 @@ func (s *Store) write(ctx context.Context, what string, f func(tx *gorm.DB) erro
 		if err = s.on(ctx).Transaction(f); !isVictim(err) {
 			break
 		}
+	}
+	if s.lite && err == nil {
+		s.scrubFiles(ctx)
 	}
 	return dbError(err, what)
 }

@@ -52,11 +52,12 @@ func cacheSize(kib int) string { return fmt.Sprintf("cache_size(-%d)", kib) }
 
 // dsn names the file and what each connection is set to. WAL with NORMAL
 // survives the death of the process; a loss of power may cost the last
-// commits, but never the file's consistency.
+// commits, but never the file's consistency. What is deleted is overwritten with
+// zeros: clients erase tasks.
 func dsn(path string, extra url.Values) string {
 	q := url.Values{
 		"_pragma": {
-			"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(ON)", cacheSize(cacheKiB), "temp_store(MEMORY)",
+			"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(ON)", "secure_delete(ON)", cacheSize(cacheKiB), "temp_store(MEMORY)",
 		},
 		"_time_integer_format": {"unix_micro"}, // what storage's time columns hold
 	}

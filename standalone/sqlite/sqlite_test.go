@@ -20,7 +20,8 @@ func TestSQLite(t *testing.T) {
 	t.Parallel()
 	storagetest.Run(t, func(t *testing.T) storagetest.Backend {
 		t.Helper()
-		path := filepath.Join(t.TempDir(), "odd name?#%20.db")
+		dir := t.TempDir()
+		path := filepath.Join(dir, "odd name?#%20.db")
 		open := func(t *testing.T, c storage.Config) *storage.Store {
 			t.Helper()
 			s, err := sqlite.OpenStore(t.Context(), path, c)
@@ -44,7 +45,7 @@ func TestSQLite(t *testing.T) {
 			db.Exec("PRAGMA foreign_keys = OFF") // to tamper
 			return db
 		}
-		return storagetest.Backend{Open: open, Raw: raw}
+		return storagetest.Backend{Open: open, Raw: raw, Files: filepath.Join(dir, "*")}
 	})
 }
 
@@ -84,7 +85,7 @@ func TestPragmasAndErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "1", "foreign_keys": "1", "busy_timeout": "10000", "query_only": "0"} {
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "1", "foreign_keys": "1", "secure_delete": "1", "busy_timeout": "10000", "query_only": "0"} {
 		var got string
 		if err := writer.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
 			t.Errorf("PRAGMA %s is %q, want %q (error %v)", pragma, got, want, err)

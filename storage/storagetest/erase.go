@@ -1,9 +1,13 @@
 package storagetest
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -66,7 +70,7 @@ func (b *bench) dump() map[string][]string {
 	return all
 }
 
-// holds names the tables in which the words stand.
+// holds names the tables in which the words stand, or else the files.
 func (b *bench) holds(words ...string) (tables []string) {
 	b.Helper()
 	for table, rows := range b.dump() {
@@ -75,6 +79,23 @@ func (b *bench) holds(words ...string) (tables []string) {
 				if strings.Contains(row, word) {
 					tables = append(tables, table+": "+row)
 				}
+			}
+		}
+	}
+	if len(tables) > 0 || b.backend.Files == "" {
+		return sorted(tables)
+	}
+	files, err := filepath.Glob(b.backend.Files)
+	b.noError(err)
+	if len(files) < 2 {
+		b.Fatalf("only the files %v", files)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		b.noError(err)
+		for _, word := range words {
+			if n := bytes.Count(text, []byte(word)); n > 0 {
+				tables = append(tables, fmt.Sprintf("%s: %s %d times", filepath.Base(name), word, n))
 			}
 		}
 	}
@@ -259,6 +280,42 @@ var eraseTests = map[string]func(*bench){
 		got, found, err := b.Replay(b.Context(), p.account, "once "+id, n.Path, n.BodySHA256)
 		b.noError(err)
 		same(b, "the acknowledgement stays for as long as it would", []any{got, found}, []any{id, true})
+	},
+	"nothing is left of many tasks, of any length": func(b *bench) {
+		p := b.newPayer(unit(1000))
+		var ids []string
+		for i := range 120 {
+			n := b.richDraft(p)
+			n.Task.Params = fmt.Appendf(nil, `{"prompt":%q}`, strings.Repeat("a zebrafish ", 1+i*i%700))
+			_, _, err := b.Submit(b.Context(), n)
+			b.noError(err)
+			ids = append(ids, n.Task.ID)
+		}
+		for i := range ids { // in no order of theirs, so that pages are split, joined and filled again
+			id := ids[i*37%len(ids)]
+			b.settle(cancelled(id))
+			b.eraseTask(p, id)
+		}
+		same(b, "left", b.holds(secretWord), nil)
+	},
+	"what is erased while somebody reads goes with a later write": func(b *bench) {
+		if b.backend.Files == "" {
+			b.Skip("the server keeps the files")
+		}
+		p := b.newPayer(unit(10))
+		id := b.rich(p)
+		b.settle(b.richEnd(id))
+		reader := b.database().Begin(&sql.TxOptions{ReadOnly: true})
+		b.noError(reader.Error)
+		var tasks int
+		b.noError(reader.Raw("SELECT COUNT(*) FROM tasks").Scan(&tasks).Error)
+		b.eraseTask(p, id)
+		if len(b.holds(secretWord)) == 0 {
+			b.Error("the reader's log is gone")
+		}
+		b.noError(reader.Commit().Error)
+		b.submit(p, unit(1))
+		same(b, "left", b.holds(secretWord), nil)
 	},
 	"only what has ended is erased, by who has it, and not under a task that works on it": func(b *bench) {
 		p, stranger := b.newPayer(unit(10)), b.newPayer(unit(10))

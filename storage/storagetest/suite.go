@@ -28,6 +28,9 @@ type Backend struct {
 	Open func(t *testing.T, c storage.Config) *storage.Store
 	// Raw opens another connection, past the store, to look and to tamper.
 	Raw func(t *testing.T) *gorm.DB
+	// Files are a pattern of the database's files, in which what was erased may not
+	// be found either; empty: the server keeps them.
+	Files string
 }
 
 // Run runs the suite without the groups that are left out; fresh makes a database for
