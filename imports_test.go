@@ -32,7 +32,7 @@ func mayImport() map[string][]string {
 		"providers":  {"."},
 		"webhook":    {".", "outbound"},
 		"moderation": {".", "outbound"},
-		"storage":    {".", "freeport", "mediainfo"}, // the latter in pgtest
+		"storage":    {".", "freeport", "mediainfo", "task"}, // freeport in pgtest
 		"sandbox":    nil,
 		"api":        {".", "billing", "catalog", "failpoint", "imagefile", "view"},
 		"examples":   nil,

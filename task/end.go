@@ -36,7 +36,7 @@ func (s *State) ends(now time.Time) (end ending, due bool) {
 	case a == nil && s.Inputs.Failure != nil:
 		return failed(s.Inputs.Failure), true
 	case a == nil:
-	case a.Outcome != nil && !a.Outcome.Succeeded:
+	case a.outcome() != nil && !a.outcome().Succeeded:
 		return failed(a.Outcome.Failure), true
 	case a.Unusable != nil:
 		return failed(a.Unusable), true
@@ -141,7 +141,7 @@ func (c *change) end(end ending) {
 	a := c.Last()
 	if end.status == mediagate.StatusCompleted {
 		c.Progress, c.Results, c.Made = 100, a.Results, a.Outcome.Made
-		c.Cost = billing.Settle(c.Terms.Charges, delivered(a))
+		c.Cost = billing.Settle(c.Terms.Charges, billing.DeliveredBy(*a.Outcome, a.Results))
 		c.Entry = mediagate.EntryPost
 	} else {
 		c.Entry = mediagate.EntryVoid
@@ -171,19 +171,6 @@ func (c *change) abandon(a *Attempt) {
 	if a.SlotUntil.IsZero() {
 		a.SlotUntil = c.slotLost(c.now)
 	}
-}
-
-// delivered is what the attempt made, as it is paid for: main files, and the
-// seconds that the vendor states.
-func delivered(a *Attempt) billing.Delivered {
-	d := billing.Delivered{Seconds: a.Outcome.Seconds}
-	for _, r := range a.Results {
-		if r.Role == mediagate.RoleMain { // the others come along
-			d.Images++
-			d.Lengths = append(d.Lengths, r.Duration)
-		}
-	}
-	return d
 }
 
 const (

@@ -136,15 +136,14 @@ func (p *Part) leadsOn() bool {
 	return p.forNow() || p.Submission == nil && (code == mediagate.CodeProviderRefused || code == mediagate.CodeFunds)
 }
 
-// joined is the answer of the calls that succeeded: their files in order.
+// joined is the answer of the calls that succeeded: their files, by the numbers of
+// the calls.
 func joined(a *Attempt, done []Part) mediagate.Submission {
 	all := mediagate.Outcome{Succeeded: true}
-	next := map[mediagate.Role]int{}
 	for _, p := range done {
 		one := p.Submission.Outcome
 		for _, m := range one.Media {
-			m.Index = next[m.Role]
-			next[m.Role]++
+			m.Index = p.Part
 			all.Media = append(all.Media, m)
 		}
 		all.Seconds += one.Seconds

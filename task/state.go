@@ -100,6 +100,7 @@ type Attempt struct {
 	Failure      *mediagate.Failure // of a rejected attempt
 	Elsewhere    bool               // another channel that has never refused the task takes jobs
 
+	GivenUpAt   time.Time          // an operator wants another instead: what comes of its job is only recorded (D9)
 	Outcome     *mediagate.Outcome // first write wins
 	Trouble     mediagate.ParkReason
 	LastAskedAt time.Time          // the last question at the deadline (D10)
@@ -190,8 +191,17 @@ func Numbered(taskID string, n int) string {
 	return fmt.Sprintf("%s-%d", taskID, n)
 }
 
+// outcome is how the attempt's job ended, where that counts for the task; nil
+// otherwise.
+func (a *Attempt) outcome() *mediagate.Outcome {
+	if !a.GivenUpAt.IsZero() {
+		return nil
+	}
+	return a.Outcome
+}
+
 // succeeded reports that the vendor has made what was asked for.
-func (a *Attempt) succeeded() bool { return a.Outcome != nil && a.Outcome.Succeeded }
+func (a *Attempt) succeeded() bool { o := a.outcome(); return o != nil && o.Succeeded }
 
 // callEnds is when nothing of the attempt's calls can be under way any more.
 func (a *Attempt) callEnds() time.Time {

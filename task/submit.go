@@ -34,7 +34,7 @@ func (c *change) mayOpen(n int) error {
 		return conflict("the task is to end")
 	case n != c.lastN()+1:
 		return conflict("the next attempt is %d, not %d", c.lastN()+1, n)
-	case a != nil && a.Outcome != nil:
+	case a != nil && a.outcome() != nil:
 		return conflict("attempt %d has an outcome", a.N)
 	case a != nil && !over(a.State):
 		return conflict("attempt %d is %s", a.N, a.State)
@@ -142,7 +142,7 @@ func (c *change) accepted(e Accepted) {
 	wanted := c.current(e.N) == a && (a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown || a.State == mediagate.AttemptRejected)
 	a.Ref, a.AcceptedAt, a.Error, a.Lost, a.Failure = e.Submission.Ref, c.now, "", false, nil
 	if outcome != nil {
-		c.outcome(a, *outcome)
+		c.record(a, *outcome)
 	} else {
 		a.State, a.SlotUntil, a.EndedAt = mediagate.AttemptAccepted, time.Time{}, time.Time{}
 		a.Await = &Await{NextPollAt: e.FirstPollAt}

@@ -46,7 +46,7 @@ func (c *change) vendorEnded(e VendorEnded) {
 		return
 	}
 	wanted := c.current(e.N) == a && a.State == mediagate.AttemptAccepted
-	c.outcome(a, e.Outcome)
+	c.record(a, e.Outcome)
 	if wanted {
 		c.RetryAt = time.Time{}
 		return
@@ -54,13 +54,9 @@ func (c *change) vendorEnded(e VendorEnded) {
 	c.Sweep = true
 }
 
-// outcome is the one place that stores how a job ended. The first one counts. One
-// of an attempt that was given up is recorded, and changes nothing else (D9).
-func (c *change) outcome(a *Attempt, o mediagate.Outcome) {
-	givenUp := a.State == mediagate.AttemptAbandoned || a.State == mediagate.AttemptEnded || c.current(a.N) != a
-	if !givenUp {
-		a.Outcome = &o
-	}
+// record is the one place that stores how a job ended. The first one counts (D9).
+func (c *change) record(a *Attempt, o mediagate.Outcome) {
+	a.Outcome = &o
 	a.State, a.EndedAt, a.SlotUntil = mediagate.AttemptEnded, c.now, time.Time{}
 	a.Await, a.Trouble = nil, ""
 	if o.VendorCharge != nil {

@@ -75,11 +75,12 @@ func (c *change) rerouteRequested(e RerouteRequested) error {
 // giveUp closes an attempt so that another may follow, at an operator's word: its
 // late success is only recorded (D9).
 func (c *change) giveUp(a *Attempt) {
-	c.abandon(a)
-	if a.State == mediagate.AttemptAbandoned {
-		a.Error = "given up"
-		c.unpark()
+	if a.State == mediagate.AttemptRejected || a.State == mediagate.AttemptEnded {
+		return
 	}
+	c.abandon(a)
+	a.GivenUpAt, a.Error = c.now, "given up"
+	c.unpark()
 }
 
 // again has the next step tried at once, with the time of a new task (D10): the

@@ -1,0 +1,599 @@
+// Package tasktest plays random lives of tasks: a vendor that keeps its own books, a
+// run that loses its way, and everybody who may interfere. The promises are checked
+// after each event. Its tests are those of task, and of whoever stores what task
+// decides. It may import the module root and task.
+package tasktest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
+)
+
+// World is a task, a vendor that keeps its own books, and everybody who may
+// interfere. What is told of the vendor is always true, if late; all else is at
+// random. After each event the promises are checked.
+type World struct {
+	State task.State
+	Now   time.Time
+	// MayBeUnreadable lets the task's documents be damaged and mended.
+	MayBeUnreadable bool
+	// Heard is told of each event that was applied or refused, with the task before
+	// it; nil: nobody is.
+	Heard func(before task.State, e task.Event, effects task.Effects, err error)
+
+	t      *rapid.T
+	stop   bool
+	find   bool
+	sync   bool
+	full   int      // per cent of submits that find no slot
+	vendor []string // what it does with a sending, one as likely as another
+
+	jobs    map[string]bool // at the vendor, by channel and name, and by sending where it takes a name twice
+	twice   bool
+	late    []landing // sendings that arrive later
+	excuses int       // jobs beyond the first that somebody has answered for
+
+	past     []task.Event // to be told again
+	steps    []task.Step  // that the run slept on or took
+	claims   int
+	began    int
+	entries  int
+	promised bool
+	ended    *task.State
+}
+
+// landing is a sending that reaches the vendor at a time of its own, before its
+// call must be over.
+type landing struct {
+	at  time.Time
+	key string
+}
+
+// Noon is when tasks begin.
+var Noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(t time.Time) string { return t.Sub(Noon).String() }
+
+// New is a world with a task that has just been submitted.
+func New(t *rapid.T) *World {
+	w := &World{t: t, Now: Noon, jobs: map[string]bool{}, full: 20}
+	w.vendor = []string{"accepts", "accepts", "accepts", "refuses", "refuses for now", "late", "lost", "died", "died after"}
+	w.sync = rapid.Bool().Draw(t, "sync")
+	w.find, w.stop = rapid.Bool().Draw(t, "find"), rapid.Bool().Draw(t, "stop")
+	terms := task.Terms{
+		Provider: "kling", Expected: time.Minute, Timeout: 2 * time.Hour, ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute,
+		QueueTimeout: 24 * time.Hour, AbsentGap: 30 * time.Second, CheckInputs: rapid.Bool().Draw(t, "inputs"),
+		OnUnknown: rapid.SampledFrom([]string{mediagate.OnUnknownFail, mediagate.OnUnknownPark}).Draw(t, "unknown"),
+		Charges:   []mediagate.Charge{{Item: "video", Unit: mediagate.UnitSecond, Quantity: 5, UnitPrice: 100_000}}, Hold: 500_000,
+	}
+	if rapid.Bool().Draw(t, "modal") {
+		terms.ModalTimeout = 30 * time.Minute
+	}
+	w.State = task.State{
+		ID: "task_1", Status: mediagate.StatusPending, Version: 1, DeadlineAt: Noon.Add(2 * time.Hour), Terms: terms,
+		WebhookState: rapid.SampledFrom([]mediagate.WebhookState{"", mediagate.WebhookPending, mediagate.WebhookDropped}).Draw(t, "webhook"),
+	}
+	return w
+}
+
+func (w *World) chance(what string, percent int) bool {
+	return rapid.IntRange(0, 99).Draw(w.t, what) < percent
+}
+
+// apply applies an event and holds the promises.
+func (w *World) apply(e task.Event) error {
+	w.t.Helper()
+	before := clone(w.State)
+	effects, err := w.State.Apply(e, w.Now)
+	if w.Heard != nil {
+		w.Heard(before, e, effects, err)
+	}
+	if err != nil {
+		if !mediagate.Is(err, mediagate.KindConflict) {
+			w.t.Fatalf("%T: %s", e, err)
+		}
+		if diff := cmp.Diff(before, w.State, cmpopts.EquateEmpty()); diff != "" {
+			w.t.Fatalf("%T was refused, and changed the task:\n%s", e, diff)
+		}
+		return err
+	}
+	w.past = append(w.past, e)
+	w.check(before, e, effects)
+	return nil
+}
+
+func (w *World) check(before task.State, e task.Event, effects task.Effects) {
+	w.t.Helper()
+	s := &w.State
+	fail := func(format string, args ...any) {
+		w.t.Helper()
+		w.t.Fatalf("after %T%+v at %s: %s", e, e, at(w.Now), fmt.Sprintf(format, args...))
+	}
+	if effects.Entry != "" {
+		w.entries++
+	}
+	switch {
+	case s.Status.Terminal() != (w.entries == 1):
+		fail("%s with %d entries in the ledger", s.Status, w.entries)
+	case effects.Entry == mediagate.EntryPost && s.Status != mediagate.StatusCompleted, effects.Entry == mediagate.EntryVoid && s.Status == mediagate.StatusCompleted:
+		fail("%s for %s", effects.Entry, s.Status)
+	case s.Cost < 0 || s.Cost > s.Terms.Hold || s.Cost > 0 && s.Status != mediagate.StatusCompleted:
+		fail("%s costs %s of %s", s.Status, s.Cost, s.Terms.Hold)
+	case s.Progress < before.Progress || (s.Progress == 100) != (s.Status == mediagate.StatusCompleted):
+		fail("progress %d after %d, %s", s.Progress, before.Progress, s.Status)
+	case s.Version < before.Version || s.Version > before.Version+1:
+		fail("version %d after %d", s.Version, before.Version)
+	case w.promised && s.Status == mediagate.StatusCompleted:
+		fail("completed after a promised cancel")
+	case (s.Failure != nil) != (s.Status == mediagate.StatusFailed):
+		fail("%s with failure %v", s.Status, s.Failure)
+	}
+	if w.ended != nil && (s.Status != w.ended.Status || s.Cost != w.ended.Cost || len(s.Results) != len(w.ended.Results) || s.Failure != w.ended.Failure) {
+		fail("an end changed")
+	}
+	if s.Status.Terminal() && w.ended == nil {
+		end := clone(*s)
+		w.ended = &end
+	}
+	for i, a := range s.Attempts {
+		if a.N != i+1 && a.Channel != "" && a.N <= i {
+			fail("attempt %d at position %d", a.N, i)
+		}
+		open := a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown || a.State == mediagate.AttemptAccepted
+		if open && (i != len(s.Attempts)-1 || s.Status.Terminal()) {
+			fail("attempt %d is %s", a.N, a.State)
+		}
+		if a.Await != nil && a.State != mediagate.AttemptAccepted && a.State != mediagate.AttemptAbandoned {
+			fail("attempt %d is %s, and polled for", a.N, a.State)
+		}
+	}
+	w.CheckStep(fail)
+}
+
+// CheckStep holds that the task has a next step, and each sleep an end.
+func (w *World) CheckStep(fail func(string, ...any)) {
+	step := w.State.Advance(w.Now)
+	switch step.Kind {
+	case task.Sleep:
+		if !step.Until.After(w.Now) {
+			fail("sleeps until %s, which is past: %s", at(step.Until), step.Why)
+		}
+		if step.Why == "" {
+			fail("sleeps on nothing")
+		}
+	case task.Done:
+		if !w.State.Status.Terminal() {
+			fail("done, and %s", w.State.Status)
+		}
+	case task.CheckInputs, task.Submit, task.Lookup, task.Poll, task.Mirror, task.CancelJob, task.Settle:
+		if w.State.Status.Terminal() {
+			fail("%s of a task that has ended", step.Kind)
+		}
+	default:
+		fail("no such step: %q", step.Kind)
+	}
+}
+
+// clone is a copy of what events change in place.
+func clone(s task.State) task.State {
+	s.Attempts = slices.Clone(s.Attempts)
+	for i := range s.Attempts {
+		a := &s.Attempts[i]
+		a.Parts = slices.Clone(a.Parts)
+		if a.Await != nil {
+			await := *a.Await
+			a.Await = &await
+		}
+	}
+	return s
+}
+
+// wait lets time pass, and sendings land.
+func (w *World) wait(d time.Duration) {
+	w.Now = w.Now.Add(d)
+	w.late = slices.DeleteFunc(w.late, func(l landing) bool {
+		if l.at.After(w.Now) {
+			return false
+		}
+		w.jobs[l.key] = true
+		return true
+	})
+}
+
+func (w *World) key(a *task.Attempt) string {
+	if w.twice {
+		return fmt.Sprintf("%s %s, sent %d times", a.Channel, a.ExternalID, a.Sends)
+	}
+	return a.Channel + " " + a.ExternalID
+}
+
+// found reports that the vendor has a job by the attempt's name.
+func (w *World) found(a *task.Attempt) bool {
+	for name := range w.jobs {
+		if name == w.key(a) || strings.HasPrefix(name, a.Channel+" "+a.ExternalID+",") {
+			return true
+		}
+	}
+	return false
+}
+
+// sent plays a sending of the last attempt: what the vendor does with it, and
+// whether its answer arrives.
+func (w *World) sent() {
+	a := w.State.Last()
+	name, sending := w.key(a), a.SendBefore
+	answer := rapid.SampledFrom(w.vendor).Draw(w.t, "vendor")
+	if w.jobs[name] { // it takes no name twice
+		answer = "refuses"
+	}
+	switch answer {
+	case "accepts":
+		w.jobs[name] = true
+		w.accept(a.N)
+	case "refuses":
+		_ = w.apply(task.Refused{N: a.N, SendBefore: sending, Failure: mediagate.Failure{Code: mediagate.CodeInvalidParameters}, Invalid: true})
+	case "refuses for now":
+		code := rapid.SampledFrom([]mediagate.FailureCode{mediagate.CodeProviderAway, mediagate.CodeFunds, mediagate.CodeProviderRefused}).Draw(w.t, "code")
+		_ = w.apply(task.Refused{
+			N: a.N, SendBefore: sending, Elsewhere: w.chance("elsewhere", 30),
+			Failure: mediagate.Failure{Code: code, Retryable: code == mediagate.CodeProviderAway},
+		})
+	case "late":
+		wait := a.CallEnds.Sub(w.Now)
+		w.late = append(w.late, landing{at: w.Now.Add(wait * time.Duration(rapid.IntRange(1, 10).Draw(w.t, "tenths")) / 10), key: name})
+		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: sending})
+	case "lost":
+		if w.chance("made", 50) {
+			w.jobs[name] = true
+		}
+		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: sending, Lost: w.chance("sender lost", 50)})
+	case "died after":
+		w.jobs[name] = true
+	case "died": // before it sent anything
+	}
+}
+
+func (w *World) accept(n int) {
+	s := mediagate.Submission{Ref: mediagate.JobRef{JobID: fmt.Sprint("job", n)}}
+	if w.sync {
+		s.Outcome = w.Outcome()
+	}
+	_ = w.apply(task.Accepted{N: n, Submission: s, FirstPollAt: w.Now.Add(time.Second)})
+}
+
+// Outcome is an end of a job, good or bad.
+func (w *World) Outcome() *mediagate.Outcome {
+	if w.chance("job fails", 30) {
+		return &mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeGenerationFailed}}
+	}
+	return &mediagate.Outcome{Succeeded: true, Seconds: float64(rapid.IntRange(0, 9).Draw(w.t, "seconds"))}
+}
+
+// step takes the next step as the run does, well or badly.
+func (w *World) step() {
+	if err := w.apply(task.Asked{Begun: w.began}); err != nil {
+		w.t.Fatal(err)
+	}
+	step := w.State.Advance(w.Now)
+	w.steps = append(w.steps, step)
+	if step.Kind == task.Sleep {
+		w.wait(step.Until.Sub(w.Now))
+		return
+	}
+	if step.Kind == task.Done {
+		return
+	}
+	if w.chance("fails", 20) && step.Kind != task.Settle {
+		w.fails(step)
+		return
+	}
+	switch step.Kind {
+	case task.CheckInputs:
+		j := mediagate.Judgement{Over: true}
+		if w.chance("bad input", 10) {
+			j.Failure = &mediagate.Failure{Code: mediagate.CodeImageProcessing}
+		}
+		_ = w.apply(task.InputsChecked{Judgement: j})
+	case task.Submit:
+		w.submit(step)
+	case task.Lookup:
+		w.lookUp(step)
+	case task.Poll:
+		if w.chance("ended", 30) {
+			_ = w.apply(task.VendorEnded{N: step.N, Outcome: *w.Outcome()})
+		}
+	case task.Mirror:
+		_ = w.apply(task.Mirrored{N: step.N, Results: []mediagate.Result{{Key: "k", Duration: 5}}})
+	case task.CancelJob:
+		if w.chance("stops", 50) {
+			_ = w.apply(task.StopProven{N: step.N})
+		}
+	case task.Settle:
+		_ = w.apply(task.EndDue{})
+		return
+	case task.Sleep, task.Done:
+	}
+	_ = w.apply(task.StepEnded{Step: step.Kind, N: step.N})
+	w.notTwice(step)
+}
+
+// notTwice holds that no step is answered twice without a pause.
+func (w *World) notTwice(step task.Step) {
+	if next := w.State.Advance(w.Now); next.Kind == step.Kind && next.N == step.N {
+		w.t.Fatalf("%s %d again at once", next.Kind, next.N)
+	}
+}
+
+func (w *World) fails(step task.Step) {
+	kind := rapid.SampledFrom([]mediagate.Kind{
+		mediagate.KindInternal, mediagate.KindUnavailable, mediagate.KindTransient, mediagate.KindShutOut, mediagate.KindUnreached,
+		mediagate.KindInvalid, mediagate.KindNotFound, mediagate.KindGone, mediagate.KindCredentials,
+	}).Draw(w.t, "kind")
+	code := ""
+	switch kind {
+	case mediagate.KindShutOut:
+		code = string(rapid.SampledFrom([]mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkFunds}).Draw(w.t, "why"))
+	case mediagate.KindUnreached:
+		code = string(mediagate.ParkChannelMissing)
+	case mediagate.KindNotFound:
+		code = string(mediagate.ParkJobLost)
+	case mediagate.KindGone:
+		code = string(mediagate.CodeResultUnavailable)
+	default:
+	}
+	_ = w.apply(task.StepEnded{Step: step.Kind, N: step.N, Failed: true, Kind: kind, Code: code, Reason: "r"})
+	w.notTwice(step)
+}
+
+func (w *World) submit(step task.Step) {
+	a := w.State.Attempt(step.N)
+	switch {
+	case a == nil && w.chance("full", w.full):
+		_ = w.apply(task.Queued{N: step.N, Channels: []string{"a", "b"}, Well: w.chance("well", 50)})
+	case a == nil:
+		id, kept := w.State.NextExternalID()
+		channel := rapid.SampledFrom([]string{"a", "b"}).Draw(w.t, "channel")
+		if kept {
+			channel = w.State.Last().Channel
+		}
+		modal := w.State.Modal.State == mediagate.ModalSubmitted
+		if modal {
+			channel = w.State.Attempt(w.State.Modal.N).Channel
+		}
+		err := w.apply(task.IntentStored{
+			N: step.N, Channel: channel, Provider: "kling", Route: mediagate.Route{Provider: "kling", Sync: w.sync, Find: w.find}, CanStop: w.stop,
+			ExternalID: id, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second),
+		})
+		if err == nil {
+			w.began = step.N
+			if modal {
+				w.excuses++ // it is the same job
+			}
+			w.sent()
+		}
+	case a.State == mediagate.AttemptIntent: // whoever stored it is gone
+		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: a.SendBefore, Lost: true})
+	case a.State == mediagate.AttemptUnknown:
+		if w.apply(task.Reopened{N: a.N, Lost: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second)}) == nil {
+			w.sent()
+		}
+	}
+}
+
+func (w *World) lookUp(step task.Step) {
+	a := w.State.Attempt(step.N)
+	switch {
+	case a.State == mediagate.AttemptIntent:
+		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: a.SendBefore, Lost: true})
+	case !a.Route.Find:
+	case w.found(a):
+		w.accept(a.N)
+	default:
+		_ = w.apply(task.NotFound{N: a.N, SendBefore: a.SendBefore, AskedAt: w.Now})
+	}
+}
+
+// poll is a poller of the channel, with its own claim or a stale one.
+func (w *World) poll() {
+	for i := range w.State.Attempts {
+		a := &w.State.Attempts[i]
+		if a.Await == nil {
+			continue
+		}
+		n := a.N
+		w.claims++
+		claim := fmt.Sprint("c", w.claims)
+		_ = w.apply(task.Claimed{N: n, Claim: claim})
+		if w.chance("stale", 20) {
+			claim = "c0"
+		}
+		switch rapid.SampledFrom([]string{"runs", "runs", "ends", "trouble", "waits"}).Draw(w.t, "report") {
+		case "runs":
+			_ = w.apply(task.Progressed{N: n, Claim: claim, Percent: rapid.IntRange(-1, 120).Draw(w.t, "percent"), NextAt: w.Now.Add(time.Second)})
+		case "ends":
+			_ = w.apply(task.VendorEnded{N: n, Outcome: *w.Outcome()})
+		case "trouble":
+			_ = w.apply(task.Troubled{N: n, Claim: claim, Reason: rapid.SampledFrom([]mediagate.ParkReason{
+				mediagate.ParkCredentials, mediagate.ParkJobLost, mediagate.ParkChannelMissing,
+			}).Draw(w.t, "reason")})
+		case "waits":
+			_ = w.apply(task.VendorWaits{N: n, Claim: claim})
+		}
+	}
+}
+
+// wish is a client or an operator, who may mean a step of long ago.
+func (w *World) wish() {
+	var meant task.Step
+	if len(w.steps) > 0 && w.chance("meant", 50) {
+		meant = rapid.SampledFrom(w.steps).Draw(w.t, "step")
+	}
+	last := w.State.Last()
+	switch rapid.SampledFrom([]string{"cancel", "fail", "retry", "retry", "reroute", "poll", "redeliver", "modal", "delivered", "breaker", "slot", "expired", "unreadable"}).Draw(w.t, "wish") {
+	case "cancel":
+		if w.apply(task.CancelRequested{}) == nil {
+			w.promised = true
+		}
+	case "fail":
+		_ = w.apply(task.FailRequested{})
+	case "retry", "reroute":
+		state := mediagate.AttemptState("")
+		if last != nil {
+			state = last.State
+		}
+		var e task.Event = task.RetryRequested{For: meant}
+		if w.chance("reroute", 30) {
+			e = task.RerouteRequested{For: meant, Channel: "b"}
+		}
+		if w.apply(e) == nil && last != nil && state != w.State.Last().State {
+			w.excuses++ // an operator took the risk
+		}
+	case "poll":
+		_ = w.apply(task.PollRequested{})
+	case "redeliver":
+		_ = w.apply(task.RedeliverRequested{})
+	case "modal":
+		_ = w.apply(task.ModalGiven{Input: []byte(`{}`)})
+	case "delivered":
+		_ = w.apply(task.Delivered{Round: rapid.IntRange(0, 3).Draw(w.t, "round"), State: rapid.SampledFrom([]mediagate.WebhookState{
+			"", mediagate.WebhookDelivered, mediagate.WebhookAbandoned,
+		}).Draw(w.t, "delivery")})
+	case "breaker":
+		_ = w.apply(task.BreakerClosed{Reasons: []mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkFunds}})
+	case "slot":
+		_ = w.apply(task.SlotGranted{N: len(w.State.Attempts) + 1})
+	case "expired":
+		for _, a := range w.State.Attempts {
+			_ = w.apply(task.SlotExpired{N: a.N})
+		}
+	case "unreadable":
+		w.State.Unreadable = w.MayBeUnreadable && !w.State.Unreadable
+	}
+}
+
+// intrude is a run that does not know that it was replaced: it makes attempts that
+// nobody asked for now.
+func (w *World) intrude() {
+	a := w.State.Last()
+	if a != nil && w.chance("reopen", 50) {
+		if w.apply(task.Reopened{N: a.N, Lost: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second)}) == nil {
+			w.sent()
+		}
+		return
+	}
+	w.submit(task.Step{Kind: task.Submit, N: len(w.State.Attempts) + 1})
+}
+
+// again tells something that was told before, late.
+func (w *World) again() {
+	if len(w.past) == 0 {
+		return
+	}
+	e := rapid.SampledFrom(w.past).Draw(w.t, "event")
+	switch e.(type) {
+	case task.IntentStored, task.Reopened, task.Claimed, task.RetryRequested, task.RerouteRequested, task.ModalGiven, task.CancelRequested:
+		return // not by those who repeat themselves
+	default:
+	}
+	_ = w.apply(e)
+}
+
+// Exhaust lets every step fail from now on, and nobody help: the task must end.
+func (w *World) Exhaust() {
+	w.t.Helper()
+	w.State.Unreadable = false
+	begin := w.Now
+	for range 3000 {
+		if w.State.Status.Terminal() {
+			if passed := w.Now.Sub(begin); passed > 15*24*time.Hour {
+				w.t.Fatalf("it took %s to end", passed)
+			}
+			return
+		}
+		_ = w.apply(task.Asked{})
+		switch step := w.State.Advance(w.Now); step.Kind {
+		case task.Sleep:
+			w.wait(step.Until.Sub(w.Now))
+		case task.Settle:
+			_ = w.apply(task.EndDue{})
+		default:
+			w.fails(step)
+		}
+	}
+	w.t.Fatalf("no end in sight: %+v of %+v", w.State.Advance(w.Now), w.State)
+}
+
+// Play lets so many things happen, then every step fail until the task has ended.
+func (w *World) Play(length int) {
+	w.t.Helper()
+	w.Live(length)
+	w.Exhaust()
+	w.wait(time.Hour)
+	w.oneJob()
+}
+
+// Live lets so many things happen.
+func (w *World) Live(length int) {
+	w.t.Helper()
+	for range length {
+		switch rapid.SampledFrom([]string{"step", "step", "step", "step", "poll", "poll", "wish", "again", "wait", "intrude"}).Draw(w.t, "who") {
+		case "step":
+			w.step()
+		case "poll":
+			w.poll()
+		case "wish":
+			w.wish()
+		case "again":
+			w.again()
+		case "intrude":
+			w.intrude()
+		case "wait":
+			w.wait(time.Duration(rapid.IntRange(1, 7200).Draw(w.t, "seconds passed")) * time.Second)
+		}
+	}
+}
+
+// PlayLossy lets so many things happen between the task and a vendor that loses most
+// answers. Nobody interferes.
+func (w *World) PlayLossy(length int) {
+	w.t.Helper()
+	w.State.Terms.CheckInputs, w.State.Terms.ModalTimeout, w.sync = false, 0, false
+	w.find, w.full, w.twice = w.chance("can be asked", 80), 0, rapid.Bool().Draw(w.t, "takes names twice")
+	w.vendor = []string{"accepts", "refuses", "refuses for now", "late", "late", "late", "lost", "died", "died after"}
+	for range length {
+		switch rapid.SampledFrom([]string{"step", "step", "step", "look", "again", "wait", "intrude"}).Draw(w.t, "who") {
+		case "step":
+			w.step()
+		case "look": // of another run, at any time
+			if a := w.State.Last(); a != nil && a.State == mediagate.AttemptUnknown {
+				w.lookUp(task.Step{Kind: task.Lookup, N: a.N})
+			}
+		case "again":
+			w.again()
+		case "intrude":
+			w.intrude()
+		case "wait":
+			w.wait(time.Duration(rapid.IntRange(1, 40).Draw(w.t, "seconds passed")) * time.Second)
+		}
+		w.oneJob()
+	}
+	w.wait(time.Hour)
+	w.oneJob()
+}
+
+// oneJob holds that the vendor has no job that nobody answers for.
+func (w *World) oneJob() {
+	w.t.Helper()
+	if len(w.jobs) > 1+w.excuses {
+		w.t.Fatalf("%d jobs, with excuses for %d: %v", len(w.jobs), w.excuses, w.jobs)
+	}
+}
