@@ -116,6 +116,11 @@ type Plan struct {
 	// Modal is how long the task may wait for modal parameters; 0 where no
 	// vendor asks for any.
 	Modal time.Duration `json:"modal,omitempty"`
+	// How long the task stays parked at the most, how often a parked step is tried
+	// again, and how long it waits for a slot.
+	ParkTimeout  time.Duration `json:"park_timeout,omitempty"`
+	ParkRetry    time.Duration `json:"park_retry,omitempty"`
+	QueueTimeout time.Duration `json:"queue_timeout,omitempty"`
 }
 
 // SkippedRoute is a route that was left out of a plan.

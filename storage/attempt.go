@@ -34,6 +34,18 @@ type attemptRow struct {
 	EndedAt     stamp
 	SlotUntil   stamp
 
+	CallEnds     stamp
+	CanStop      bool
+	Lost         bool
+	UnknownSince stamp
+	Lookups      int
+	LookedAt     stamp
+	Elsewhere    bool
+	GivenUpAt    stamp
+	LastAskedAt  stamp
+	StopTried    bool
+	Unusable     document
+
 	VendorAmount      *mediagate.Micros
 	VendorUnit        string
 	VendorUncountedAt stamp

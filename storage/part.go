@@ -22,6 +22,7 @@ type partRow struct {
 	Error      string
 	CreatedAt  stamp
 	EndedAt    stamp
+	CallEnds   stamp
 }
 
 // TableName tells GORM.

@@ -159,7 +159,6 @@ func (s *Store) EndSlots(ctx context.Context) error {
 // nothing (D12). Returns KindConflict when that attempt must not be made, as in
 // OpenAttempt, or is there, and KindNotFound.
 func (s *Store) Queue(ctx context.Context, taskID string, n int, channels []string) error {
-	channels = slices.Compact(slices.Sorted(slices.Values(channels))) // locked in one order by all
 	return s.underLock(ctx, taskID, "queue task", func(tx *gorm.DB, task lockedTask) error {
 		last, err := s.lastAttempt(tx, taskID, n)
 		if err != nil {
@@ -171,34 +170,40 @@ func (s *Store) Queue(ctx context.Context, taskID string, n int, channels []stri
 		if err := s.mayOpen(task, last, n); err != nil {
 			return err
 		}
-		for _, channel := range channels {
-			if _, err := s.lockChannel(tx, channel); err != nil {
-				return err
-			}
-		}
 		if task.QueuedAt.IsZero() {
 			task.QueuedAt = at(s.clock())
 			if _, err := exec(tx, "UPDATE tasks SET queued_at = ?, run_seen_at = COALESCE(run_seen_at, ?) WHERE id = ?", task.QueuedAt, task.QueuedAt, taskID); err != nil {
 				return err
 			}
 		}
-		among, args := named("channel", channels)
-		if _, err := exec(tx, "DELETE FROM queue WHERE task_id = ? AND NOT "+among, append([]any{taskID}, args...)...); err != nil {
+		return s.enqueue(tx, taskID, task.AccountID, n, channels, task.QueuedAt)
+	})
+}
+
+// enqueue makes the task's rows of the queue those of the channels.
+func (s *Store) enqueue(tx *gorm.DB, taskID, accountID string, n int, channels []string, since stamp) error {
+	channels = slices.Compact(slices.Sorted(slices.Values(channels))) // locked in one order by all
+	for _, channel := range channels {
+		if _, err := s.lockChannel(tx, channel); err != nil {
 			return err
 		}
-		for _, channel := range channels {
-			if _, err := exec(tx, `INSERT INTO queue (task_id, channel, n, account_id, since) VALUES (?, ?, ?, ?, ?)
-				ON CONFLICT (task_id, channel) DO UPDATE SET n = excluded.n, granted_at = NULL, signal_at = NULL`,
-				taskID, channel, n, task.AccountID, task.QueuedAt); err != nil {
-				return err
-			}
-			if _, err := exec(tx, "INSERT INTO turns (channel, account_id, since) VALUES (?, ?, ?) ON CONFLICT (channel, account_id) DO NOTHING",
-				channel, task.AccountID, at(s.clock())); err != nil {
-				return err
-			}
+	}
+	among, args := named("channel", channels)
+	if _, err := exec(tx, "DELETE FROM queue WHERE task_id = ? AND NOT "+among, append([]any{taskID}, args...)...); err != nil {
+		return err
+	}
+	for _, channel := range channels {
+		if _, err := exec(tx, `INSERT INTO queue (task_id, channel, n, account_id, since) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (task_id, channel) DO UPDATE SET n = excluded.n, granted_at = NULL, signal_at = NULL`,
+			taskID, channel, n, accountID, since); err != nil {
+			return err
 		}
-		return nil
-	})
+		if _, err := exec(tx, "INSERT INTO turns (channel, account_id, since) VALUES (?, ?, ?) ON CONFLICT (channel, account_id) DO NOTHING",
+			channel, accountID, at(s.clock())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // leaveQueue ends the waiting for a slot; the deadline moves by the time it took,

@@ -49,6 +49,10 @@ type wholeTask struct {
 	Judgement        document
 	GroupName        string
 	SourceID         string
+	FailRequestedAt  stamp
+	RetryAt          stamp
+	Refusals         int
+	RerouteTo        string
 }
 
 func (r taskRow) task() (mediagate.Task, error) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/task"
 )
 
 // Backend is a fresh, migrated database of one test.
@@ -58,6 +59,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend, without ...string) {
 		"invariants": withTampering(checkTests),
 		"slices":     sliceTests,
 		"model":      modelTests,
+		"machine":    machineTests,
 		"storm":      stormTests,
 		"crowd":      crowdTests,
 	})
@@ -144,6 +146,8 @@ type office interface {
 	MadeBy(ctx context.Context, accountID string, kind mediagate.MadeKind, vendorID string) (mediagate.MadeAt, error)
 	Migrate(ctx context.Context) error
 	Ping(ctx context.Context) error
+	Change(ctx context.Context, id string, events ...task.Event) (storage.Changed, error)
+	OpenIntent(ctx context.Context, id string, slots mediagate.Slots, intent task.IntentStored) (storage.Changed, error)
 }
 
 func newClock() *clock { return &clock{now: time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)} }

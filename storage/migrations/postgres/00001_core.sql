@@ -149,7 +149,7 @@ CREATE TABLE attempts (
     external_id text        NOT NULL DEFAULT '',
     send_before timestamptz,
     ref         text,
-    state       text        NOT NULL CHECK (state IN ('granted', 'intent', 'accepted', 'rejected', 'unknown', 'ended')),
+    state       text        NOT NULL CHECK (state IN ('granted', 'intent', 'accepted', 'rejected', 'unknown', 'abandoned', 'ended')),
     outcome     text,
     failure     text,
     results     text,
