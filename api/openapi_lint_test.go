@@ -39,7 +39,7 @@ func TestOpenAPIGoClient(t *testing.T) {
 	env := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "MEDIAGATE_URL=http://"+g.serve(), "MEDIAGATE_KEY="+g.key)
 	run := func(name string, args ...string) string {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), name, args...) //nolint:gosec // the test says what runs
+		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir, cmd.Env = folder, env
 		out, err := cmd.CombinedOutput()
 		if err != nil {
