@@ -45,6 +45,8 @@ type Directive struct {
 	Times       int            `json:"times,omitempty"` // 0: every call
 	ResultBytes int64          `json:"result_bytes,omitempty"`
 	Filtered    int            `json:"filtered,omitempty"` // of several results: how many are held back
+	Media       string         `json:"media,omitempty"`    // what is wrong with the media of a job that succeeds
+	Piece       int            `json:"piece,omitempty"`    // of several files: the one that media, or a failure at download, is about; 0: all
 	Progress    *int           `json:"progress,omitempty"`
 	Ref         string         `json:"ref,omitempty"`
 	Download    time.Duration  `json:"download,omitempty"` // how long a file takes; 0: as fast as it goes
@@ -147,6 +149,15 @@ func (d *Directive) set(key, value string) error {
 			return fmt.Errorf("not a number from 1 to %d", maxFiltered)
 		}
 		d.Filtered = n
+	case "media":
+		d.Media = value
+		return oneOf(value, MediaNone, MediaEmpty, MediaPage, MediaElsewhere)
+	case "piece":
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > maxFiltered {
+			return fmt.Errorf("not a number from 1 to %d", maxFiltered)
+		}
+		d.Piece = n
 	case "progress":
 		n, err := strconv.Atoi(strings.TrimSuffix(value, "%"))
 		if err != nil || n < 0 || n > 100 {
@@ -169,6 +180,9 @@ func (d *Directive) set(key, value string) error {
 
 // complete fills what depends on other fields.
 func (d *Directive) complete(seen []string) error {
+	if d.Piece != 0 && d.Media == "" && d.At != AtDownload {
+		return errors.New("sandbox directive: piece needs media, or at=download")
+	}
 	if d.Fail == "" {
 		if d.At != "" || d.Times != 0 {
 			return errors.New("sandbox directive: at and times need fail")

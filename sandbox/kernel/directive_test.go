@@ -17,13 +17,13 @@ func TestDirectiveForms(t *testing.T) {
 	b := sandboxtest.Open(t)
 	good := []string{
 		"duration=3s", "duration=0", "duration=1.5", "duration=720h", "fail=internal", "fail=moderation, at=download",
-		"fail=internal, at=poll, times=1", "fail=reject, at=download, times=1000", "result_bytes=1", "progress=40", "progress=100%", "ref=abc", "download=40s", "download=1h",
+		"fail=internal, at=poll, times=1", "fail=reject, at=download, times=1000", "result_bytes=1", "progress=40", "progress=100%", "ref=abc", "media=none", "media=empty, piece=2", "media=page", "media=elsewhere", "fail=reject, at=download, piece=1", "download=40s", "download=1h",
 		" duration = 1s ,fail=reject,at=poll, result_bytes=10, progress=0, ref=a b ",
 	}
 	bad := []string{
 		"", "duration", "duration=", "duration=soon", "duration=-1s", "duration=721h", "fail=maybe", "at=poll", "times=2", "fail=internal, at=start",
 		"fail=internal, times=0", "fail=internal, times=1001", "fail=timeout, at=poll, times=1", "fail=reject, times=1", "result_bytes=0",
-		"result_bytes=x", "result_bytes=68719476737", "progress=101", "progress=-1", "speed=1", "download=soon", "download=61m", "duration=1s, duration=2s",
+		"result_bytes=x", "result_bytes=68719476737", "progress=101", "progress=-1", "speed=1", "media=gone", "piece=1", "media=none, piece=0", "fail=reject, piece=1", "download=soon", "download=61m", "duration=1s, duration=2s",
 	}
 	for _, text := range good {
 		if got := b.Call(t, "POST", "/_sandbox/next", nil, m{"provider": "kling", "directive": text}); got.Status != 204 {
@@ -317,5 +317,58 @@ func TestNextDirective(t *testing.T) {
 	call(t, b, "POST", "text2video", textVideo())
 	if n := len(b.Jobs(t, "?reference=second")); n != 1 {
 		t.Errorf("%d jobs took the second directive", n)
+	}
+}
+
+// Of a job that succeeds, a directive can leave the links out of the answer, or give
+// files that are none.
+func TestMedia(t *testing.T) {
+	t.Parallel()
+	for directive, want := range map[string]struct {
+		status int
+		kind   string
+		size   int
+	}{
+		"media=none":                        {0, "", 0},
+		"media=none, piece=2":               {200, "video/mp4", -1}, // there is one
+		"media=empty":                       {200, "", 0},
+		"media=page":                        {200, "text/html; charset=utf-8", -1},
+		"media=page, piece=2":               {200, "video/mp4", -1},
+		"media=elsewhere":                   {302, "text/html; charset=utf-8", -1},
+		"fail=reject, at=download":          {403, "text/plain; charset=utf-8", -1},
+		"fail=reject, at=download, piece=2": {200, "video/mp4", -1},
+	} {
+		t.Run(directive, func(t *testing.T) {
+			t.Parallel()
+			b := sandboxtest.Open(t)
+			made := call(t, b, "POST", "text2video", with(textVideo(), m{"prompt": "x [[sandbox:" + directive + "]]"}))
+			b.Clock.Advance(time.Minute)
+			got := call(t, b, "GET", "text2video/"+made.Text("data", "task_id"), nil)
+			url := got.At("data", "task_result", "videos", 0, "url")
+			link, named := url.(string)
+			if got.At("data", "task_status") != "succeed" || named != (want.status != 0) {
+				t.Fatalf("%d %s", got.Status, got.Raw)
+			}
+			if !named {
+				return
+			}
+			client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, link, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			file, err := io.ReadAll(resp.Body)
+			if err != nil || resp.StatusCode != want.status || resp.Header.Get("Content-Type") != want.kind || (len(file) == 0) != (want.size == 0) {
+				t.Errorf("%d %q with %d bytes (%v), want %+v", resp.StatusCode, resp.Header.Get("Content-Type"), len(file), err, want)
+			}
+			if to, err := resp.Location(); want.status == 302 && (err != nil || to.Host == req.URL.Host) {
+				t.Errorf("the redirect leads to %v (%v)", to, err)
+			}
+		})
 	}
 }

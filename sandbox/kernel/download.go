@@ -34,6 +34,9 @@ func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, j *Job, name, 
 		http.Error(out, "the link has expired", http.StatusForbidden)
 		return
 	}
+	if misplaced(out, r, j, name, path) {
+		return
+	}
 	file, mimeType, ok := s.file(j, name)
 	if !ok {
 		http.Error(out, "no such file", http.StatusNotFound)
@@ -45,7 +48,7 @@ func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, j *Job, name, 
 		s.trickle(out, r, file, file.Size(), j.Directive.Download)
 		return
 	}
-	if !j.Directive.Spoils(AtDownload, nth) {
+	if !j.Directive.Spoils(AtDownload, nth) || !j.Directive.concerns(path) {
 		http.ServeContent(out, r, "", j.Changed(s.now()), file)
 		return
 	}

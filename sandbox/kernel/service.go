@@ -75,7 +75,7 @@ func (v *Service) Handle(handle func(*http.Request) Reply) http.HandlerFunc {
 			s.stream(w, r, rep)
 			return
 		}
-		writeJSON(w, rep.Status, rep.Body)
+		s.writeJSON(w, rep.Status, rep.Body)
 	}
 }
 
@@ -263,12 +263,26 @@ func (s *Server) refuse(d Directive, next arranged) Verdict {
 	}
 }
 
+// writeJSON writes a vendor's answer, less the links that directives want unnamed.
+func (s *Server) writeJSON(w http.ResponseWriter, status int, body any) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		http.Error(w, "sandbox: answer is not encodable", http.StatusInternalServerError)
+		return
+	}
+	writeRaw(w, status, s.named(raw))
+}
+
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		http.Error(w, "sandbox: answer is not encodable", http.StatusInternalServerError)
 		return
 	}
+	writeRaw(w, status, raw)
+}
+
+func writeRaw(w http.ResponseWriter, status int, raw []byte) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(raw) // a caller that has gone needs no answer

@@ -257,12 +257,12 @@ func verifySynchronousAnswerLost(t *testing.T) {
 	w.verify(6 * time.Minute)
 }
 
-// The vendor's file is gone for good: the task parks, and fails when nobody
+// The vendor's file server is away for good: the task parks, and fails when nobody
 // has mended it.
 func verifyFileNeverComes(t *testing.T) {
 	t.Helper()
 	w := newWorld(t, options{shape: production, settings: map[string]any{"park_timeout": "20s"}})
-	task := w.submit(job{model: alpha, directive: "fail=reject, at=download"})
+	task := w.submit(job{model: alpha, directive: "fail=internal, at=download, times=1000"})
 	task.want, task.code = "failed", "result_unavailable"
 	w.awaitParked(task, "result_unavailable")
 	w.verify(recoverTime)

@@ -73,6 +73,12 @@ func TestVideosOfTheSecondVendor(t *testing.T) {
 		"generate_audio": true, "duration": 4, "sample_count": 3, "first_frame_image": at + "/a.png", "last_frame_image": at + "/b.png",
 	}})
 	frames.files, frames.price = 2, "1.2"
+	moved := w.submit(job{model: epsilonFast, directive: "media=elsewhere", fields: map[string]any{"generate_audio": true, "duration": 4}})
+	moved.price = "0.6"
+	one := w.submit(job{model: epsilonFast, directive: "media=page, piece=1", fields: map[string]any{"generate_audio": true, "duration": 4, "sample_count": 2}})
+	one.files, one.price = 1, "0.6"
+	refused := w.submit(job{model: epsilonFast, directive: "fail=reject, at=download, piece=2", fields: map[string]any{"generate_audio": true, "duration": 4, "sample_count": 2}})
+	refused.files, refused.price = 1, "0.6"
 	away := w.submit(job{model: epsilonFast, directive: "fail=internal, at=download", fields: map[string]any{"generate_audio": true}})
 	away.price = "1.2"
 	w.verify(recoverTime)
