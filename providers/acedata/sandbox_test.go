@@ -194,3 +194,40 @@ func TestBatchOfSandbox(t *testing.T) {
 		t.Errorf("an unknown job: %v", err)
 	}
 }
+
+// Songs whose links the vendor leaves out, of one question or of a batch.
+func TestSongsWithoutLinks(t *testing.T) {
+	t.Parallel()
+	for directive, want := range map[string][]int{"media=none, piece=1": {1}, "media=none, piece=2": {0}, "media=none": nil} {
+		t.Run(directive, func(t *testing.T) {
+			t.Parallel()
+			p := play(t, "")
+			song := job("song", `{"custom":true,"instrumental":false,"prompt":"snow [[sandbox: `+directive+`]]","tags":"pop","version":"v5"}`, nil)
+			sub, err := p.Submit(t.Context(), song)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.box.Clock.Advance(time.Minute)
+			alone, err := p.Poll(t.Context(), sub.Ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			together, err := p.PollAll(t.Context(), []mediagate.JobRef{sub.Ref})
+			if err != nil || together[0].Err != nil {
+				t.Fatal(err, together)
+			}
+			if diff := cmp.Diff(alone, together[0].Report); diff != "" {
+				t.Errorf("alone and together (-alone +together):\n%s", diff)
+			}
+			var files []int
+			for _, m := range alone.Outcome.Media {
+				if m.Role == mediagate.RoleMain {
+					files = append(files, m.Index)
+				}
+			}
+			if diff := cmp.Diff(want, files); diff != "" || !alone.Incomplete || alone.Outcome.Succeeded != (want != nil) {
+				t.Errorf("%+v %s", alone, diff)
+			}
+		})
+	}
+}
