@@ -48,7 +48,7 @@ func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, j *Job, name, 
 		s.trickle(out, r, file, file.Size(), j.Directive.Download)
 		return
 	}
-	if !j.Directive.Spoils(AtDownload, nth) || !j.Directive.concerns(path) {
+	if !j.Directive.Spoils(AtDownload, nth) || !j.Directive.Concerns(path) {
 		http.ServeContent(out, r, "", j.Changed(s.now()), file)
 		return
 	}

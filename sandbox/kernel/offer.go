@@ -21,8 +21,8 @@ var links = regexp.MustCompile(`"https?://[^"]*/(?:media/([^/"?]+)/([^"?]+)|v1be
 // number is that of a file of several, from 0, in its name or its path.
 var number = regexp.MustCompile(`-([0-9]+)[.:][a-z0-9]+$`)
 
-// concerns reports that the directive is about the file of that name or path.
-func (d Directive) concerns(name string) bool {
+// Concerns reports that the directive is about the file of that name or path.
+func (d Directive) Concerns(name string) bool {
 	if d.Piece == 0 {
 		return true
 	}
@@ -42,7 +42,7 @@ func (s *Server) named(answer []byte) []byte {
 			id, name = string(m[3]), string(m[4])
 		}
 		j := s.store.find(id)
-		if j == nil || j.Directive.Media != MediaNone || j.State(s.now()) != StateSucceeded || !j.Directive.concerns(name) {
+		if j == nil || j.Directive.Media != MediaNone || j.State(s.now()) != StateSucceeded || !j.Directive.Concerns(name) {
 			return link
 		}
 		return []byte("null")
@@ -52,7 +52,7 @@ func (s *Server) named(answer []byte) []byte {
 // misplaced answers a download as the job's directive wants its media; it reports
 // false where the directive leaves the file as it is.
 func misplaced(w http.ResponseWriter, r *http.Request, j *Job, name, path string) bool {
-	if !j.Directive.concerns(path) {
+	if !j.Directive.Concerns(path) {
 		return false
 	}
 	switch j.Directive.Media {

@@ -133,5 +133,9 @@ func (v *veo) download(r *http.Request, a kernel.Account) kernel.Reply {
 	if j == nil {
 		return hidden(r)
 	}
+	refused := j.Directive.Fail == kernel.FailReject || j.Directive.Fail == kernel.FailModeration
+	if refused && j.Directive.Concerns(r.URL.Path) && j.Directive.Spoils(kernel.AtDownload, v.Count(j, kernel.CallDownload)) {
+		return hidden(r)
+	}
 	return kernel.Reply{Kind: kernel.CallDownload, Job: j.ID, File: kernel.FileVideo}
 }
