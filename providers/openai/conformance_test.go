@@ -127,6 +127,7 @@ func TestSoundIsLookedAt(t *testing.T) {
 		"a PNG": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "a JPEG": "\xff\xd8\xff\xe0\x00\x10JFIF", "a word": "no",
 	}
 	speak := func(t *testing.T, format, kind, body string) (io.ReadCloser, error) {
+		t.Helper()
 		vendor := providertest.NewVendor(t, providertest.Reply{Body: body, Header: map[string]string{"Content-Type": kind}})
 		ch := suite().Channel
 		ch.BaseURL = vendor.URL + "/v1"
