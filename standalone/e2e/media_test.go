@@ -94,7 +94,7 @@ func mediaHandler() http.Handler {
 		_, _ = w.Write(good)
 	})
 	mux.HandleFunc("GET /endless.png", func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write(good)
+		_, _ = w.Write(append(bytes.Clone(good[:bytes.Index(good, []byte("IDAT"))-4]), "\x7f\xff\xff\xffIDAT"...)) // and pixels without end
 		for r.Context().Err() == nil {
 			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
 				return
@@ -129,14 +129,14 @@ func TestBadInput(t *testing.T) {
 		goodImage:         {},
 		"named-otherwise": {},
 		"no-image.png":    {broken, "image_urls[1] is not an image"},
-		"cut.png":         {broken, "image_urls[1] is damaged"},
+		"cut.png":         {broken, "image_urls[1] ends before the image is complete"},
 		"one-pixel.png":   {broken, "image_urls[1] is 1 × 1 pixels, too small"},
 		"small.png":       {bounds, "image_urls[1] is 127 × 200 pixels, at least 128 × 128 are required"},
 		"wide.png":        {bounds, "image_urls[1] is 801 × 200 pixels, a ratio of width to height between 1:4 and 4:1 is required"},
-		"vast.png":        {broken, "image_urls[1] is 30000 × 30000 pixels, too large"},
+		"vast.png":        {broken, "image_urls[1] is 30000 × 30000 pixels: at most 16384 a side"},
 		goodFilm:          {broken, "image_urls[1] is a video, not an image"},
 		"film.png":        {broken, "image_urls[1] is a video, not an image"},
-		"page.png":        {broken, "image_urls[1] is 29500 × 29283 pixels, too large"},
+		"page.png":        {broken, "image_urls[1] is 29500 × 29283 pixels: at most 16384 a side"},
 		"login.png":       {broken, "image_urls[1] is not an image"},
 		"metadata.png":    {broken, "image_urls[1] has an address that is not allowed, or leads to one"},
 		"loop.png":        {broken, "image_urls[1] has an address that is not allowed, or leads to one"},

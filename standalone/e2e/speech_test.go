@@ -48,7 +48,7 @@ func TestSpeechOutlivesNoProcess(t *testing.T) {
 			if a, err := r.do(t.Context()); err != nil || a.status != http.StatusOK || len(a.body) == 0 {
 				t.Errorf("the next one: %d, %v", a.status, err)
 			}
-			if w.admin(http.MethodGet, "/accounts/"+w.account, nil, &got); got.Held != "0.00" || got.Spent != "0.000085" {
+			if w.admin(http.MethodGet, "/accounts/"+w.account, nil, &got); got.Held != "0.00" || got.Spent != "0.0003" {
 				t.Errorf("the account has %+v", got)
 			}
 		})
