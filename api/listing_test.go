@@ -283,7 +283,10 @@ func TestSeveralCredentials(t *testing.T) {
 			continue
 		}
 		for _, r := range []request{
-			{path: "/v1/tasks"}, {path: "/v1/balance"}, {path: "/admin/v1/accounts"}, {method: "POST", path: "/admin/v1/accounts", body: `{"name":"a"}`},
+			{path: "/v1/tasks"},
+			{path: "/v1/balance"},
+			{path: "/admin/v1/accounts"},
+			{method: "POST", path: "/admin/v1/accounts", body: `{"name":"a"}`},
 			{method: "POST", path: videos, body: videoBody},
 		} {
 			r.header = header

@@ -131,17 +131,16 @@ func CheckNamespace(ctx context.Context, c client.Client, namespace string) erro
 // whom its own frontend does not let ask.
 var refusals = []string{"tls: ", "x509: ", "Request unauthorized"}
 
+// finalCodes are those of answers that do not change by themselves.
+var finalCodes = []codes.Code{codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition, codes.Unimplemented}
+
 // IsFinal reports that Temporal has said no, and would say so again however often it
 // is asked. Any other error may pass: a server that is away, starts, or is busy.
 func IsFinal(err error) bool {
 	if err == nil {
 		return false
 	}
-	switch serviceerror.ToStatus(err).Code() {
-	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition, codes.Unimplemented:
-		return true
-	}
-	return mediagate.Is(err, mediagate.KindConflict) ||
+	return mediagate.Is(err, mediagate.KindConflict) || slices.Contains(finalCodes, serviceerror.ToStatus(err).Code()) ||
 		slices.ContainsFunc(refusals, func(words string) bool { return strings.Contains(err.Error(), words) })
 }
 
