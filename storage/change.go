@@ -247,7 +247,7 @@ func (r stateTask) state() (task.State, error) {
 	st := task.State{
 		ID: r.ID, Status: r.Status, Progress: r.Progress, Version: r.Version, StartedAt: r.StartedAt.Time, EndedAt: r.EndedAt.Time, DeadlineAt: r.DeadlineAt.Time,
 		CancelRequestedAt: r.CancelRequestedAt.Time, FailRequestedAt: r.FailRequestedAt.Time, ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason,
-		RetryAt: r.RetryAt.Time, Refusals: r.Refusals, QueuedAt: r.QueuedAt.Time, Channel: r.RerouteTo, Cost: r.Cost,
+		RetryAt: r.RetryAt.Time, Refusals: r.Refusals, QueuedAt: r.QueuedAt.Time, RerouteTo: r.RerouteTo, Cost: r.Cost,
 		Modal:        mediagate.Modal{State: r.ArtState, N: r.ModalN, Until: r.ModalUntil.Time, Input: json.RawMessage(r.ModalInput)},
 		WebhookRound: r.WebhookRound, WebhookState: r.WebhookState, WebhookReason: r.WebhookReason,
 	}
@@ -291,7 +291,7 @@ func (s *Store) stateRow(st *task.State) (stateRow, error) {
 	r := stateRow{
 		Status: st.Status, Progress: st.Progress, Version: st.Version, StartedAt: at(st.StartedAt), EndedAt: at(st.EndedAt), DeadlineAt: at(st.DeadlineAt),
 		CancelRequestedAt: at(st.CancelRequestedAt), FailRequestedAt: at(st.FailRequestedAt), ParkedAt: at(st.ParkedAt), ParkReason: st.ParkReason,
-		RetryAt: at(st.RetryAt), Refusals: st.Refusals, QueuedAt: at(st.QueuedAt), RerouteTo: st.Channel,
+		RetryAt: at(st.RetryAt), Refusals: st.Refusals, QueuedAt: at(st.QueuedAt), RerouteTo: st.RerouteTo,
 		ArtState: st.Modal.State, ModalN: st.Modal.N, ModalUntil: at(st.Modal.Until), ModalInput: document(st.Modal.Input), Cost: st.Cost,
 		WebhookRound: st.WebhookRound, WebhookState: st.WebhookState, WebhookReason: st.WebhookReason,
 	}
@@ -320,8 +320,8 @@ func (r stateAttempt) state() (task.Attempt, error) {
 	a := task.Attempt{
 		N: r.N, Channel: r.Channel, Provider: r.Provider, Fingerprint: r.Fingerprint, CanStop: r.CanStop, ExternalID: r.ExternalID,
 		State: r.State, SendBefore: r.SendBefore.Time, CallEnds: r.CallEnds.Time, Sends: r.Sends, CreatedAt: r.CreatedAt.Time, AcceptedAt: r.AcceptedAt.Time,
-		EndedAt: r.EndedAt.Time, SlotUntil: r.SlotUntil.Time, Lost: r.Lost, UnknownSince: r.UnknownSince.Time, Lookups: r.Lookups, LookedAt: r.LookedAt.Time,
-		AbsentAt: r.AbsentAt.Time, AgainAt: r.AgainAt.Time, Elsewhere: r.Elsewhere, GivenUpAt: r.GivenUpAt.Time, Trouble: r.Trouble,
+		EndedAt: r.EndedAt.Time, SlotUntil: r.SlotUntil.Time, SenderLost: r.Lost, UnknownSince: r.UnknownSince.Time, Lookups: r.Lookups, LookedAt: r.LookedAt.Time,
+		AbsentAt: r.AbsentAt.Time, AbsentAgainAt: r.AgainAt.Time, Elsewhere: r.Elsewhere, GivenUpAt: r.GivenUpAt.Time, Trouble: r.Trouble,
 		LastAskedAt: r.LastAskedAt.Time, StopTried: r.StopTried, Error: r.Error,
 	}
 	if r.Polled {
@@ -340,8 +340,8 @@ func attemptColumns(row stateTask, a task.Attempt) (attemptRow, error) {
 	locked := row.locked()
 	r := attemptRow{
 		TaskID: row.ID, N: a.N, Channel: a.Channel, Provider: a.Provider, Fingerprint: a.Fingerprint, ExternalID: a.ExternalID, SendBefore: at(a.SendBefore),
-		State: a.State, Trouble: a.Trouble, Error: a.Error, AbsentAt: at(a.AbsentAt), AgainAt: at(a.AgainAt), Sends: a.Sends, CreatedAt: at(a.CreatedAt),
-		AcceptedAt: at(a.AcceptedAt), EndedAt: at(a.EndedAt), SlotUntil: at(a.SlotUntil), CallEnds: at(a.CallEnds), CanStop: a.CanStop, Lost: a.Lost,
+		State: a.State, Trouble: a.Trouble, Error: a.Error, AbsentAt: at(a.AbsentAt), AgainAt: at(a.AbsentAgainAt), Sends: a.Sends, CreatedAt: at(a.CreatedAt),
+		AcceptedAt: at(a.AcceptedAt), EndedAt: at(a.EndedAt), SlotUntil: at(a.SlotUntil), CallEnds: at(a.CallEnds), CanStop: a.CanStop, Lost: a.SenderLost,
 		UnknownSince: at(a.UnknownSince), Lookups: a.Lookups, LookedAt: at(a.LookedAt), Elsewhere: a.Elsewhere, GivenUpAt: at(a.GivenUpAt),
 		LastAskedAt: at(a.LastAskedAt), StopTried: a.StopTried,
 	}

@@ -53,8 +53,8 @@ func (s *State) Advance(now time.Time) Step {
 	if !s.open() {
 		return s.done()
 	}
-	if _, due := s.ends(now); due {
-		if at := s.callsEnd(); now.Before(at) { // D5
+	if _, due := s.dueEnd(now); due {
+		if at := s.endWaitsUntil(); now.Before(at) { // D5
 			return Step{Kind: Sleep, N: s.lastN(), Until: at, Why: WhyCall}
 		}
 		if a := s.Last(); a != nil && a.stoppable() {
@@ -63,7 +63,7 @@ func (s *State) Advance(now time.Time) Step {
 		return Step{Kind: Settle, N: s.lastN()}
 	}
 	if now.Before(s.RetryAt) {
-		return s.sleep(s.RetryAt, s.pauses())
+		return s.sleep(s.RetryAt, s.pauseReason())
 	}
 	return s.next(now)
 }
@@ -86,8 +86,8 @@ func (s *State) next(now time.Time) Step {
 		switch {
 		case !s.late(now):
 			return s.step(Submit, a)
-		case now.Before(a.callEnds()): // D5
-			return s.sleep(a.callEnds(), WhyCall)
+		case now.Before(a.callsOverAt()): // D5
+			return s.sleep(a.callsOverAt(), WhyCall)
 		default:
 			return s.step(Lookup, a)
 		}
@@ -103,7 +103,7 @@ func (s *State) next(now time.Time) Step {
 // await is next for an attempt that the vendor took.
 func (s *State) await(a *Attempt, now time.Time) Step {
 	switch {
-	case s.asksClient(): // D15
+	case s.waitsForClient(): // D15
 		return s.sleep(s.Modal.Until, WhyModal)
 	case a.State != mediagate.AttemptAccepted && a.stoppable():
 		return s.step(CancelJob, a) // given up for another
@@ -118,9 +118,9 @@ func (s *State) await(a *Attempt, now time.Time) Step {
 	}
 }
 
-// asksClient reports that the task waits for its client: the vendor has the job and
+// waitsForClient reports that the task waits for its client: the vendor has the job and
 // does not begin with it (D15).
-func (s *State) asksClient() bool {
+func (s *State) waitsForClient() bool {
 	a := s.Last()
 	return s.Modal.State == mediagate.ModalWaiting && a != nil && a.N == s.Modal.N && a.State == mediagate.AttemptAccepted && a.Outcome == nil
 }
@@ -129,24 +129,24 @@ func (s *State) asksClient() bool {
 // nothing is sent again without an operator (D6).
 func (s *State) resolve(a *Attempt, now time.Time) Step {
 	switch {
-	case !a.AgainAt.IsZero(): // proven absent (D4)
+	case !a.AbsentAgainAt.IsZero(): // proven absent (D4)
 		return s.step(Submit, a)
 	case a.findable():
 		return s.step(Lookup, a)
-	case a.unseen() && now.Before(a.callEnds()):
-		return s.sleep(a.callEnds(), WhyCall)
-	case a.unseen():
+	case a.bucketUnchecked() && now.Before(a.callsOverAt()):
+		return s.sleep(a.callsOverAt(), WhyCall)
+	case a.bucketUnchecked():
 		return s.step(Lookup, a)
 	default:
-		at, _ := s.patience()
+		at, _ := s.timeout()
 		return s.sleep(at, WhyUnknown)
 	}
 }
 
-// unseen reports that a lost sender may have left its files in our bucket, where
+// bucketUnchecked reports that a lost sender may have left its files in our bucket, where
 // nobody has looked since the last of its calls must have ended.
-func (a *Attempt) unseen() bool {
-	return a.Lost && a.Route.Sync && a.LookedAt.Before(a.callEnds())
+func (a *Attempt) bucketUnchecked() bool {
+	return a.SenderLost && a.Route.Sync && a.LookedAt.Before(a.callsOverAt())
 }
 
 // stoppable reports that a job may run for nobody, and that its vendor was not
@@ -156,15 +156,15 @@ func (a *Attempt) stoppable() bool {
 	return held && a.CanStop && !a.StopTried && a.Outcome == nil && a.Ref.JobID != ""
 }
 
-// callsEnd is when no call of the newest attempt can be under way any more whose
+// endWaitsUntil is when no call of the newest attempt can be under way any more whose
 // answer counts; zero where none is. While one is, cancel and fail are only noted
 // (D5).
-func (s *State) callsEnd() time.Time {
+func (s *State) endWaitsUntil() time.Time {
 	a := s.Last()
 	if a == nil || a.State != mediagate.AttemptIntent {
 		return time.Time{}
 	}
-	return a.callEnds()
+	return a.callsOverAt()
 }
 
 // submit is the step that makes the attempt after the last one.
@@ -187,14 +187,14 @@ func (s *State) step(kind Kind, a *Attempt) Step {
 
 // sleep waits until then, or until the task's patience ends.
 func (s *State) sleep(until time.Time, why Why) Step {
-	if at, _ := s.patience(); !at.IsZero() && at.Before(until) {
+	if at, _ := s.timeout(); !at.IsZero() && at.Before(until) {
 		until = at
 	}
 	return Step{Kind: Sleep, N: s.lastN(), Until: until, Why: why}
 }
 
-// pauses is what a task sleeps on whose next step has to wait for RetryAt.
-func (s *State) pauses() Why {
+// pauseReason is what a task sleeps on whose next step has to wait for RetryAt.
+func (s *State) pauseReason() Why {
 	switch a := s.Last(); {
 	case !s.QueuedAt.IsZero():
 		return WhySlot
@@ -245,7 +245,7 @@ func (s *State) Actions(now time.Time) []string {
 	}
 	actions := []string{mediagate.ActionFail}
 	a := s.Last()
-	if s.Unreadable || s.asksClient() {
+	if s.Unreadable || s.waitsForClient() {
 		return actions
 	}
 	if step := s.Advance(now); step.Kind == Sleep && step.Why != WhyCall {

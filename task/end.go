@@ -7,13 +7,13 @@ import (
 	"github.com/mediagate/mediagate/billing"
 )
 
-// unknownSyncPatience is how long a lost synchronous submission is left alone
+// unknownSyncTimeout is how long a lost synchronous submission is left alone
 // before the task fails (D6).
-const unknownSyncPatience = 60 * time.Second
+const unknownSyncTimeout = 60 * time.Second
 
-// unknownPatience is how long after the deadline a lost submission is looked for
+// unknownTimeout is how long after the deadline a lost submission is looked for
 // (D6).
-const unknownPatience = time.Hour
+const unknownTimeout = time.Hour
 
 // ending is how a task ends.
 type ending struct {
@@ -23,15 +23,15 @@ type ending struct {
 
 func failed(f *mediagate.Failure) ending { return ending{mediagate.StatusFailed, f} }
 
-// ends says how the open task ends, and whether its end is due. A promised cancel
+// dueEnd says how the open task ends, and whether its end is due. A promised cancel
 // comes before all else (D13).
-func (s *State) ends(now time.Time) (end ending, due bool) {
+func (s *State) dueEnd(now time.Time) (end ending, due bool) {
 	a := s.Last()
 	switch {
 	case !s.CancelRequestedAt.IsZero():
 		return ending{status: mediagate.StatusCancelled}, true
 	case !s.FailRequestedAt.IsZero():
-		return failed(s.givenUp()), true
+		return failed(s.parkFailure()), true
 	case s.Unreadable: // only its parking's end is known
 	case a == nil && s.Inputs.Failure != nil:
 		return failed(s.Inputs.Failure), true
@@ -43,42 +43,42 @@ func (s *State) ends(now time.Time) (end ending, due bool) {
 	case a.succeeded() && a.Results != nil:
 		return ending{status: mediagate.StatusCompleted}, true
 	case a.succeeded():
-	case s.asksClient() && !now.Before(s.Modal.Until): // D15
+	case s.waitsForClient() && !now.Before(s.Modal.Until): // D15
 		return failed(mediagate.NoModal()), true
-	case a.final():
+	case a.refusedForGood():
 		return failed(a.Failure), true
 	}
-	if at, failure := s.patience(); !at.IsZero() && !now.Before(at) {
+	if at, failure := s.timeout(); !at.IsZero() && !now.Before(at) {
 		return failed(failure), true
 	}
 	return ending{}, false
 }
 
-// final reports a refusal that no other attempt would mend: one that is about the
+// refusedForGood reports a refusal that no other attempt would mend: one that is about the
 // request, and neither about our account there nor about that moment.
-func (a *Attempt) final() bool {
+func (a *Attempt) refusedForGood() bool {
 	f := a.Failure
 	return a.State == mediagate.AttemptRejected && f != nil && !f.Retryable &&
 		f.Code != mediagate.CodeProviderRefused && f.Code != mediagate.CodeFunds
 }
 
-// patience is when the task fails if nothing happens, and how. Zero: only a step
+// timeout is when the task fails if nothing happens, and how. Zero: only a step
 // or the client can end it, and each step has an end.
-func (s *State) patience() (at time.Time, failure *mediagate.Failure) {
+func (s *State) timeout() (at time.Time, failure *mediagate.Failure) {
 	parked := !s.ParkedAt.IsZero()
 	parkEnds := s.ParkedAt.Add(s.Terms.ParkTimeout)
 	a := s.Last()
 	switch {
 	case s.Unreadable && parked:
-		return parkEnds, s.givenUp()
-	case s.Unreadable, s.asksClient():
+		return parkEnds, s.parkFailure()
+	case s.Unreadable, s.waitsForClient():
 		return time.Time{}, nil
-	case a != nil && a.State == mediagate.AttemptUnknown && s.QueuedAt.IsZero() && a.AgainAt.IsZero():
+	case a != nil && a.State == mediagate.AttemptUnknown && s.QueuedAt.IsZero() && a.AbsentAgainAt.IsZero():
 		return s.unknownEnds(a)
 	case parked && !s.QueuedAt.IsZero() && s.QueuedAt.Add(s.Terms.QueueTimeout).Before(parkEnds):
-		return s.QueuedAt.Add(s.Terms.QueueTimeout), s.givenUp() // D12
+		return s.QueuedAt.Add(s.Terms.QueueTimeout), s.parkFailure() // D12
 	case parked:
-		return parkEnds, s.givenUp()
+		return parkEnds, s.parkFailure()
 	case !s.QueuedAt.IsZero(): // D7
 		return s.QueuedAt.Add(s.Terms.QueueTimeout), noRoom()
 	case a == nil:
@@ -94,19 +94,19 @@ func (s *State) patience() (at time.Time, failure *mediagate.Failure) {
 	}
 }
 
-// unknownEnds is patience for a submission whose fate is open (D6).
+// unknownEnds is timeout for a submission whose fate is open (D6).
 func (s *State) unknownEnds(a *Attempt) (time.Time, *mediagate.Failure) {
 	switch {
 	case a.findable() || !s.failsUnknown(a):
-		return s.DeadlineAt.Add(unknownPatience), unknown()
-	case a.unseen():
+		return s.DeadlineAt.Add(unknownTimeout), unknown()
+	case a.bucketUnchecked():
 		return time.Time{}, nil
 	}
-	at, failure := a.UnknownSince.Add(unknownSyncPatience), unknown()
+	at, failure := a.UnknownSince.Add(unknownSyncTimeout), unknown()
 	if s.DeadlineAt.Before(at) {
 		at, failure = s.DeadlineAt, tooLate(providerTooLate)
 	}
-	if ends := a.callEnds(); a.Lost && at.Before(ends) {
+	if ends := a.callsOverAt(); a.SenderLost && at.Before(ends) {
 		at = ends
 	}
 	return at, failure
@@ -121,10 +121,10 @@ func (s *State) failsUnknown(a *Attempt) bool {
 // endDue ends the task, if that is due and no call can be under way whose answer
 // counts.
 func (c *change) endDue() {
-	if !c.open() || c.now.Before(c.callsEnd()) {
+	if !c.open() || c.now.Before(c.endWaitsUntil()) {
 		return
 	}
-	if end, due := c.ends(c.now); due {
+	if end, due := c.dueEnd(c.now); due {
 		c.end(end)
 	}
 }
@@ -169,7 +169,7 @@ func (c *change) abandon(a *Attempt) {
 	}
 	a.State, a.Trouble = mediagate.AttemptAbandoned, ""
 	if a.SlotUntil.IsZero() {
-		a.SlotUntil = c.slotLost(c.now)
+		a.SlotUntil = c.slotEnd(c.now)
 	}
 }
 
@@ -192,9 +192,9 @@ func unknown() *mediagate.Failure {
 	}
 }
 
-// givenUp is how a task ends that nobody mended, or that an operator failed: for
+// parkFailure is how a task ends that nobody mended, or that an operator failed: for
 // what it is parked for.
-func (s *State) givenUp() *mediagate.Failure {
+func (s *State) parkFailure() *mediagate.Failure {
 	f := &mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true}
 	switch s.ParkReason {
 	case mediagate.ParkCredentials:

@@ -53,10 +53,10 @@ type (
 	}
 
 	// Reopened sends an attempt again that provably made no job, under the same
-	// name. Lost is the SendBefore of the sending that the proof is of (D4).
+	// name. Absent is the SendBefore of the sending that the proof is of (D4).
 	Reopened struct {
 		N          int
-		Lost       time.Time
+		Absent     time.Time
 		SendBefore time.Time
 		CallEnds   time.Time
 	}
@@ -95,11 +95,11 @@ type (
 	}
 
 	// SubmitUnknown says that the vendor may or may not have the job of the sending
-	// with that SendBefore. Lost says that its sender has not reported.
+	// with that SendBefore. SenderLost says that its sender did not report.
 	SubmitUnknown struct {
 		N          int
 		SendBefore time.Time
-		Lost       bool
+		SenderLost bool
 		Detail     string
 	}
 
@@ -132,7 +132,7 @@ type (
 	// under way any more.
 	PartsOver struct {
 		N           int
-		Lost        []int // parts whose senders were lost
+		SendersLost []int // parts whose senders were lost
 		FirstPollAt time.Time
 	}
 

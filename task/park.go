@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// troubleShows is how long a channel that asks again takes to find that the
+	// troublePause is how long a channel that asks again takes to find that the
 	// trouble is still there: a few refusals, far apart.
-	troubleShows = 2 * time.Minute
-	// hiccup is the pause before a step that changed nothing is taken again.
-	hiccup = 15 * time.Second
-	// maxLooks is how often the bucket is looked into for what a lost sender left,
+	troublePause = 2 * time.Minute
+	// stepPause is the pause before a step that changed nothing is taken again.
+	stepPause = 15 * time.Second
+	// maxBucketLookups is how often the bucket is looked into for what a lost sender left,
 	// while it is away.
-	maxLooks = 5
+	maxBucketLookups = 5
 )
 
 // lookupPauses are the pauses between the lookups of a parked, lost submission (D6).
@@ -55,8 +55,8 @@ func (c *change) unpark() {
 	c.ParkedAt, c.ParkReason = time.Time{}, ""
 }
 
-// stepSucceeded lets a parked task go on.
-func (c *change) stepSucceeded() {
+// resume lets a parked task go on.
+func (c *change) resume() {
 	c.unpark()
 	c.RetryAt = time.Time{}
 	if a := c.Last(); a != nil {
@@ -85,7 +85,7 @@ func (c *change) asked(e Asked) {
 	}
 	if a := c.Last(); a != nil && a.Trouble != "" && c.awaited(a.N) != nil && !c.now.Before(c.RetryAt) { // D11
 		a.Trouble, a.Await = "", &Await{NextPollAt: c.now, Unanswered: true}
-		c.RetryAt = c.now.Add(max(c.parkRetry(c.now), troubleShows))
+		c.RetryAt = c.now.Add(max(c.parkRetry(c.now), troublePause))
 	}
 }
 
@@ -100,13 +100,13 @@ func (c *change) stepEnded(e StepEnded) {
 	if !c.open() || !isNext() {
 		return
 	}
-	c.follow(e)
+	c.afterStep(e)
 	if isNext() {
-		c.RetryAt = c.now.Add(hiccup)
+		c.RetryAt = c.now.Add(stepPause)
 	}
 }
 
-func (c *change) follow(e StepEnded) {
+func (c *change) afterStep(e StepEnded) {
 	a := c.Attempt(e.N)
 	storage := mediagate.ParkReason(e.Code) == mediagate.ParkStorage
 	switch {
@@ -160,7 +160,7 @@ func (c *change) lookupEnded(a *Attempt, e StepEnded) {
 		c.lost(a, true, mediagate.SenderLost)
 	}
 	a.Lookups++
-	if !e.Failed || a.Lookups >= maxLooks {
+	if !e.Failed || a.Lookups >= maxBucketLookups {
 		a.LookedAt = c.now
 	}
 	if a.findable() {

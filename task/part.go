@@ -21,7 +21,7 @@ func (a *Attempt) DueParts() []Part {
 		switch {
 		case at < 0:
 			due = append(due, Part{Part: i})
-		case a.Parts[at].forNow():
+		case a.Parts[at].retryable():
 			waiting++
 			if a.Parts[at].Sends < partTries {
 				due = append(due, Part{Part: i, Sends: a.Parts[at].Sends})
@@ -34,8 +34,8 @@ func (a *Attempt) DueParts() []Part {
 	return due
 }
 
-// forNow reports that the same call may succeed later.
-func (p *Part) forNow() bool {
+// retryable reports that the same call may succeed later.
+func (p *Part) retryable() bool {
 	return p.State == mediagate.PartRefused && p.Submission == nil && p.Failure != nil && p.Failure.Retryable
 }
 
@@ -98,10 +98,10 @@ func (c *change) partsOver(e PartsOver) {
 			refused = append(refused, p)
 		case mediagate.PartIntent, mediagate.PartUnknown:
 			open++
-			underWay = underWay || c.now.Before(p.CallEnds) && (p.State == mediagate.PartIntent || slices.Contains(e.Lost, p.Part))
+			underWay = underWay || c.now.Before(p.CallEnds) && (p.State == mediagate.PartIntent || slices.Contains(e.SendersLost, p.Part))
 		}
 	}
-	why := mostTelling(refused)
+	why := mainRefusal(refused)
 	switch {
 	case underWay:
 		c.partsUnknown(a, true)
@@ -109,7 +109,7 @@ func (c *change) partsOver(e PartsOver) {
 		c.accepted(Accepted{N: a.N, Submission: joined(a, done)})
 	case len(a.Parts) == 0:
 		c.reject(a, mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true})
-	case why == nil || open > 0 && why.leadsOn():
+	case why == nil || open > 0 && why.hasSuccessor():
 		c.partsUnknown(a, false)
 	case why.Submission == nil:
 		c.reject(a, why.refusal())
@@ -129,11 +129,11 @@ func (p *Part) refusal() mediagate.Failure {
 	return mediagate.Part{Failure: p.Failure, Submission: p.Submission}.Refusal()
 }
 
-// leadsOn reports a refusal that another attempt follows, at once or after a
+// hasSuccessor reports a refusal that another attempt follows, at once or after a
 // parking.
-func (p *Part) leadsOn() bool {
+func (p *Part) hasSuccessor() bool {
 	code := p.refusal().Code
-	return p.forNow() || p.Submission == nil && (code == mediagate.CodeProviderRefused || code == mediagate.CodeFunds)
+	return p.retryable() || p.Submission == nil && (code == mediagate.CodeProviderRefused || code == mediagate.CodeFunds)
 }
 
 // joined is the answer of the calls that succeeded: their files, by the numbers of
@@ -154,25 +154,25 @@ func joined(a *Attempt, done []Part) mediagate.Submission {
 	return mediagate.Submission{Ref: ref, Outcome: &all}
 }
 
-// telling orders the reasons of refused calls: what the client can mend comes
+// refusalRank orders the reasons of refused calls: what the client can mend comes
 // first, then what the vendor failed at, then what is between it and us.
-var telling = []mediagate.FailureCode{
+var refusalRank = []mediagate.FailureCode{
 	mediagate.CodeContentPolicy, mediagate.CodeInvalidParameters, mediagate.CodeImageProcessing, mediagate.CodeGenerationFailed,
 	mediagate.CodeResultUnavailable, mediagate.CodeProviderRefused, mediagate.CodeFunds,
 }
 
-// mostTelling is the refused call whose reason says most; nil without any.
-func mostTelling(refused []Part) *Part {
+// mainRefusal is the refused call whose reason says most; nil without any.
+func mainRefusal(refused []Part) *Part {
 	if len(refused) == 0 {
 		return nil
 	}
 	rank := func(p Part) int {
-		at := slices.Index(telling, p.refusal().Code)
+		at := slices.Index(refusalRank, p.refusal().Code)
 		if at < 0 {
-			at = len(telling)
+			at = len(refusalRank)
 		}
-		if p.forNow() { // what may pass says least
-			at += len(telling) + 1
+		if p.retryable() { // what may pass says least
+			at += len(refusalRank) + 1
 		}
 		return at
 	}

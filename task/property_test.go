@@ -65,8 +65,8 @@ func TestAdvanceIsTotal(t *testing.T) {
 				State: rapid.SampledFrom([]mediagate.AttemptState{
 					mediagate.AttemptIntent, mediagate.AttemptAccepted, mediagate.AttemptRejected, mediagate.AttemptUnknown, mediagate.AttemptEnded, mediagate.AttemptAbandoned,
 				}).Draw(t, "state"),
-				UnknownSince: moment("unknown"), AbsentAt: moment("absent"), AgainAt: moment("again"), LookedAt: moment("looked"), LastAskedAt: moment("asked"),
-				Lost: rapid.Bool().Draw(t, "lost"), AcceptedAt: moment("accepted"), SlotUntil: moment("slot"),
+				UnknownSince: moment("unknown"), AbsentAt: moment("absent"), AbsentAgainAt: moment("again"), LookedAt: moment("looked"), LastAskedAt: moment("asked"),
+				SenderLost: rapid.Bool().Draw(t, "lost"), AcceptedAt: moment("accepted"), SlotUntil: moment("slot"),
 			}
 			if rapid.Bool().Draw(t, "outcome") {
 				a.Outcome = w.Outcome()

@@ -183,7 +183,7 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 			SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second),
 		}, nil
 	case "reopen":
-		return task.Reopened{N: n, Lost: sent, SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second)}, nil
+		return task.Reopened{N: n, Absent: sent, SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second)}, nil
 	case "queue":
 		return task.Queued{N: last + 1, Channels: []string{"kling-a"}, Well: d.HasArg("well")}, nil
 	case "slot":
@@ -197,7 +197,7 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 	case "refused":
 		return task.Refused{N: n, SendBefore: sent, Failure: failure, Invalid: d.HasArg("invalid"), Elsewhere: d.HasArg("elsewhere")}, nil
 	case "unknown":
-		return task.SubmitUnknown{N: n, SendBefore: sent, Lost: d.HasArg("lost")}, nil
+		return task.SubmitUnknown{N: n, SendBefore: sent, SenderLost: d.HasArg("lost")}, nil
 	case "notfound":
 		return task.NotFound{N: n, SendBefore: sent, AskedAt: p.now}, nil
 	case "part-intent":
@@ -228,7 +228,7 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 			}
 			lost = append(lost, i)
 		}
-		return task.PartsOver{N: n, Lost: lost, FirstPollAt: p.now}, nil
+		return task.PartsOver{N: n, SendersLost: lost, FirstPollAt: p.now}, nil
 	case "mirrored":
 		files := 1
 		if f := number(d, "files"); f > 0 {

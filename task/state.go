@@ -31,7 +31,7 @@ type State struct {
 	QueuedAt  time.Time // since when it waits for a slot, for the attempt after the last one
 	QueuedFor []string  // at one of these channels
 	Granted   bool      // one of them keeps a slot for it
-	Channel   string    // an operator wants the next attempt there; empty: any
+	RerouteTo string    // an operator wants the next attempt there; empty: any
 
 	Modal  mediagate.Modal     // the zero value where no vendor asked for more
 	Inputs mediagate.Judgement // how far the client's files are checked
@@ -90,15 +90,15 @@ type Attempt struct {
 	EndedAt    time.Time // unset while the job has a slot
 	SlotUntil  time.Time // of a job of which nobody can tell whether it runs; zero: while the attempt is open
 
-	Lost         bool               // of an unknown attempt: its sender has not reported
-	UnknownSince time.Time          // since when its fate is open
-	Lookups      int                // for it since then, or since a retry, that told nothing
-	LookedAt     time.Time          // the last one
-	AbsentAt     time.Time          // the first that found no job
-	AgainAt      time.Time          // the second, which proves that there is none (D4)
-	Refusal      *mediagate.Failure // of a repeated intent: counts once absence is proven
-	Failure      *mediagate.Failure // of a rejected attempt
-	Elsewhere    bool               // another channel that has never refused the task takes jobs
+	SenderLost    bool               // of an unknown attempt: its sender has not reported
+	UnknownSince  time.Time          // since when its fate is open
+	Lookups       int                // for it since then, or since a retry, that told nothing
+	LookedAt      time.Time          // the last one
+	AbsentAt      time.Time          // the first that found no job
+	AbsentAgainAt time.Time          // the second, which proves that there is none (D4)
+	Refusal       *mediagate.Failure // of a repeated intent: counts once absence is proven
+	Failure       *mediagate.Failure // of a rejected attempt
+	Elsewhere     bool               // another channel that has never refused the task takes jobs
 
 	GivenUpAt   time.Time          // an operator wants another instead: what comes of its job is only recorded (D9)
 	Outcome     *mediagate.Outcome // first write wins
@@ -171,15 +171,15 @@ func (s *State) late(now time.Time) bool { return !now.Before(s.WaitsUntil(now))
 // being doubled (D4). kept says so; the attempt must stay at that channel then.
 func (s *State) NextExternalID() (id string, kept bool) {
 	a := s.Last()
-	if a != nil && a.State == mediagate.AttemptRejected && s.sentBefore(a) {
+	if a != nil && a.State == mediagate.AttemptRejected && s.sentEarlier(a) {
 		return a.ExternalID, true
 	}
 	return Numbered(s.ID, s.lastN()+1), false
 }
 
-// sentBefore reports that a job may have been made under the attempt's name by
+// sentEarlier reports that a job may have been made under the attempt's name by
 // another sending than its last.
-func (s *State) sentBefore(a *Attempt) bool {
+func (s *State) sentEarlier(a *Attempt) bool {
 	return a.Sends > 1 || a.ExternalID != Numbered(s.ID, a.N)
 }
 
@@ -203,8 +203,8 @@ func (a *Attempt) outcome() *mediagate.Outcome {
 // succeeded reports that the vendor has made what was asked for.
 func (a *Attempt) succeeded() bool { o := a.outcome(); return o != nil && o.Succeeded }
 
-// callEnds is when nothing of the attempt's calls can be under way any more.
-func (a *Attempt) callEnds() time.Time {
+// callsOverAt is when nothing of the attempt's calls can be under way any more.
+func (a *Attempt) callsOverAt() time.Time {
 	last := a.CallEnds
 	for _, p := range a.Parts {
 		if (p.State == mediagate.PartIntent || p.State == mediagate.PartUnknown) && p.CallEnds.After(last) {
@@ -217,8 +217,8 @@ func (a *Attempt) callEnds() time.Time {
 // findable reports that the vendor can be asked for the job by our id.
 func (a *Attempt) findable() bool { return a.Route.Find }
 
-// slotLost is until when a job has its slot of which nobody can tell from now on
+// slotEnd is until when a job has its slot of which nobody can tell from now on
 // whether it runs (D7).
-func (s *State) slotLost(now time.Time) time.Time {
+func (s *State) slotEnd(now time.Time) time.Time {
 	return now.Add(mediagate.SlotsLost * s.Terms.Expected)
 }

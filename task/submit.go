@@ -12,15 +12,15 @@ const (
 	maxRefusals = 6
 	// longestPause is the longest between two of those.
 	longestPause = 30 * time.Second
-	// queueLook is how often a queued task looks for a slot by itself: channels may
+	// queuePause is how often a queued task looks for a slot by itself: channels may
 	// have been added since.
-	queueLook = time.Hour
+	queuePause = time.Hour
 )
 
 func (c *change) inputsChecked(e InputsChecked) {
 	if c.open() && len(c.Attempts) == 0 {
 		c.Inputs = c.Inputs.With(e.Judgement)
-		c.stepSucceeded()
+		c.resume()
 	}
 }
 
@@ -62,7 +62,7 @@ func (c *change) intentStored(e IntentStored) error {
 		return conflict("attempt %d stays at the channel %s", e.N, a.Channel)
 	}
 	c.leaveQueue()
-	c.Channel, c.RetryAt = "", time.Time{}
+	c.RerouteTo, c.RetryAt = "", time.Time{}
 	c.Attempts = append(c.Attempts, Attempt{
 		N: e.N, Channel: e.Channel, Provider: e.Provider, Fingerprint: e.Fingerprint, Route: e.Route, CanStop: e.CanStop,
 		ExternalID: e.ExternalID, State: mediagate.AttemptIntent, SendBefore: e.SendBefore, CallEnds: e.CallEnds, Sends: 1, CreatedAt: c.now,
@@ -91,12 +91,12 @@ func (c *change) reopened(e Reopened) error {
 		return conflict("attempt %d is not open", e.N)
 	case !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero() || c.late(c.now):
 		return conflict("nobody waits for the task any more")
-	case a.State != mediagate.AttemptUnknown || a.AgainAt.IsZero() || a.Refusal != nil || !a.SendBefore.Equal(e.Lost): // D4
+	case a.State != mediagate.AttemptUnknown || a.AbsentAgainAt.IsZero() || a.Refusal != nil || !a.SendBefore.Equal(e.Absent): // D4
 		return conflict("it is not proven that attempt %d made no job", e.N)
 	}
 	a.State, a.SendBefore, a.CallEnds, a.Sends = mediagate.AttemptIntent, e.SendBefore, e.CallEnds, a.Sends+1
-	a.Lost, a.UnknownSince, a.Lookups, a.LookedAt = false, time.Time{}, 0, time.Time{}
-	a.AbsentAt, a.AgainAt, a.SlotUntil, a.Error = time.Time{}, time.Time{}, time.Time{}, ""
+	a.SenderLost, a.UnknownSince, a.Lookups, a.LookedAt = false, time.Time{}, 0, time.Time{}
+	a.AbsentAt, a.AbsentAgainAt, a.SlotUntil, a.Error = time.Time{}, time.Time{}, time.Time{}, ""
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (c *change) queued(e Queued) error {
 		c.QueuedAt = c.now
 	}
 	c.QueuedFor, c.Granted = e.Channels, false
-	c.RetryAt = c.now.Add(jitter(c.now, queueLook))
+	c.RetryAt = c.now.Add(jitter(c.now, queuePause))
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (c *change) accepted(e Accepted) {
 	}
 	outcome := e.Submission.Outcome
 	wanted := c.current(e.N) == a && (a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown || a.State == mediagate.AttemptRejected)
-	a.Ref, a.AcceptedAt, a.Error, a.Lost, a.Failure = e.Submission.Ref, c.now, "", false, nil
+	a.Ref, a.AcceptedAt, a.Error, a.SenderLost, a.Failure = e.Submission.Ref, c.now, "", false, nil
 	if outcome != nil {
 		c.record(a, *outcome)
 	} else {
@@ -157,7 +157,7 @@ func (c *change) accepted(e Accepted) {
 	}
 	c.Refusals = 0
 	c.begin()
-	c.stepSucceeded()
+	c.resume()
 }
 
 func (c *change) refused(e Refused) {
@@ -173,7 +173,7 @@ func (c *change) refused(e Refused) {
 	default:
 		return
 	}
-	if e.Invalid && c.sentBefore(a) {
+	if e.Invalid && c.sentEarlier(a) {
 		// The vendor may have the job of an earlier sending, and call its name
 		// "taken" in words that the adapter does not know (D4).
 		c.lost(a, false, e.Detail)
@@ -186,12 +186,12 @@ func (c *change) refused(e Refused) {
 
 // reject closes an attempt that provably made no job, and says what follows.
 func (c *change) reject(a *Attempt, f mediagate.Failure) {
-	a.State, a.Failure, a.EndedAt, a.SlotUntil, a.Lost = mediagate.AttemptRejected, &f, c.now, time.Time{}, false
+	a.State, a.Failure, a.EndedAt, a.SlotUntil, a.SenderLost = mediagate.AttemptRejected, &f, c.now, time.Time{}, false
 	if c.current(a.N) != a {
 		return
 	}
 	switch {
-	case a.final():
+	case a.refusedForGood():
 	case a.Elsewhere:
 		c.RetryAt = time.Time{} // the next channel follows at once
 	case f.Code == mediagate.CodeProviderRefused:
@@ -210,14 +210,14 @@ func (c *change) reject(a *Attempt, f mediagate.Failure) {
 
 func (c *change) submitUnknown(e SubmitUnknown) {
 	if a := c.Attempt(e.N); a != nil && a.State == mediagate.AttemptIntent && a.SendBefore.Equal(e.SendBefore) {
-		c.lost(a, e.Lost, e.Detail)
+		c.lost(a, e.SenderLost, e.Detail)
 	}
 }
 
 // lost notes that the fate of a submission is open (D4, D6).
 func (c *change) lost(a *Attempt, senderLost bool, detail string) {
-	a.State, a.Lost, a.Error = mediagate.AttemptUnknown, senderLost, detail
-	a.UnknownSince, a.Lookups, a.SlotUntil = c.now, 0, c.slotLost(c.now)
+	a.State, a.SenderLost, a.Error = mediagate.AttemptUnknown, senderLost, detail
+	a.UnknownSince, a.Lookups, a.SlotUntil = c.now, 0, c.slotEnd(c.now)
 	if c.current(a.N) != a {
 		return
 	}
@@ -231,20 +231,20 @@ func (c *change) lost(a *Attempt, senderLost bool, detail string) {
 
 func (c *change) notFound(e NotFound) {
 	a := c.Attempt(e.N)
-	if a == nil || a.State != mediagate.AttemptUnknown || !a.SendBefore.Equal(e.SendBefore) || !a.AgainAt.IsZero() {
+	if a == nil || a.State != mediagate.AttemptUnknown || !a.SendBefore.Equal(e.SendBefore) || !a.AbsentAgainAt.IsZero() {
 		return // of another sending: it proves nothing
 	}
 	switch again := a.AbsentAt.Add(c.Terms.AbsentGap); {
-	case e.AskedAt.Before(a.callEnds()): // the call could be under way
-		c.RetryAt = a.callEnds()
+	case e.AskedAt.Before(a.callsOverAt()): // the call could be under way
+		c.RetryAt = a.callsOverAt()
 	case a.AbsentAt.IsZero():
 		a.AbsentAt = c.now
 		c.RetryAt = c.now.Add(c.Terms.AbsentGap)
 	case e.AskedAt.Before(again):
 		c.RetryAt = again
 	default:
-		a.AgainAt = c.now
-		c.stepSucceeded()
+		a.AbsentAgainAt = c.now
+		c.resume()
 		if a.Refusal != nil {
 			c.reject(a, *a.Refusal)
 		}

@@ -36,7 +36,7 @@ func (c *change) progressed(e Progressed) {
 	c.Progress = max(c.Progress, min(e.Percent, maxOpenProgress))
 	if a.Await.Unanswered { // the trouble is over (D11)
 		a.Await.Unanswered, a.SlotUntil = false, time.Time{}
-		c.stepSucceeded()
+		c.resume()
 	}
 }
 
@@ -70,7 +70,7 @@ func (c *change) record(a *Attempt, o mediagate.Outcome) {
 // awaited is the attempt, if its task waits for its vendor.
 func (c *change) awaited(n int) *Attempt {
 	a := c.current(n)
-	if a == nil || a.State != mediagate.AttemptAccepted || a.Outcome != nil || c.asksClient() {
+	if a == nil || a.State != mediagate.AttemptAccepted || a.Outcome != nil || c.waitsForClient() {
 		return nil
 	}
 	return a
@@ -109,7 +109,7 @@ func (c *change) troubled(e Troubled) {
 func (c *change) trouble(a *Attempt, reason mediagate.ParkReason) {
 	a.Trouble, a.Await = reason, nil
 	if a.SlotUntil.IsZero() {
-		a.SlotUntil = c.slotLost(c.now)
+		a.SlotUntil = c.slotEnd(c.now)
 	}
 	c.park(reason)
 }

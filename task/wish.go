@@ -27,9 +27,9 @@ func (c *change) failRequested() error {
 	return nil
 }
 
-// meant reports that a command was given for what the task sleeps on now: one that
+// sleepsOn reports that a command was given for what the task sleeps on now: one that
 // comes late, or again, finds nothing to do.
-func (c *change) meant(step Step) bool {
+func (c *change) sleepsOn(step Step) bool {
 	if step.Kind == "" {
 		return true
 	}
@@ -40,23 +40,23 @@ func (c *change) meant(step Step) bool {
 func (c *change) offers(action string) bool { return slices.Contains(c.Actions(c.now), action) }
 
 func (c *change) retryRequested(e RetryRequested) error {
-	if !c.meant(e.For) {
+	if !c.sleepsOn(e.For) {
 		return nil
 	}
 	if !c.offers(mediagate.ActionRetry) {
 		return c.notOffered(mediagate.ActionRetry, c.now)
 	}
-	if a := c.Last(); a != nil && a.State == mediagate.AttemptUnknown && !a.findable() && a.AgainAt.IsZero() {
+	if a := c.Last(); a != nil && a.State == mediagate.AttemptUnknown && !a.findable() && a.AbsentAgainAt.IsZero() {
 		c.giveUp(a)
 	} else if a != nil {
 		a.Lookups = 0
 	}
-	c.again()
+	c.retryNow()
 	return nil
 }
 
 func (c *change) rerouteRequested(e RerouteRequested) error {
-	if !c.meant(e.For) {
+	if !c.sleepsOn(e.For) {
 		return nil
 	}
 	if !c.offers(mediagate.ActionReroute) {
@@ -67,8 +67,8 @@ func (c *change) rerouteRequested(e RerouteRequested) error {
 	}
 	c.unpark()
 	c.leaveQueue()
-	c.Channel = e.Channel
-	c.again()
+	c.RerouteTo = e.Channel
+	c.retryNow()
 	return nil
 }
 
@@ -83,9 +83,9 @@ func (c *change) giveUp(a *Attempt) {
 	c.unpark()
 }
 
-// again has the next step tried at once, with the time of a new task (D10): the
+// retryNow has the next step tried at once, with the time of a new task (D10): the
 // deadline never moves back.
-func (c *change) again() {
+func (c *change) retryNow() {
 	c.RetryAt, c.Refusals = time.Time{}, 0
 	moved := c.WaitsUntil(c.now).Sub(c.DeadlineAt)
 	if deadline := c.now.Add(c.Terms.Timeout - moved); deadline.After(c.DeadlineAt) {

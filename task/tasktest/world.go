@@ -255,7 +255,7 @@ func (w *World) sent() {
 		if w.chance("made", 50) {
 			w.jobs[name] = true
 		}
-		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: sending, Lost: w.chance("sender lost", 50)})
+		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: sending, SenderLost: w.chance("sender lost", 50)})
 	case "died after":
 		w.jobs[name] = true
 	case "died": // before it sent anything
@@ -381,9 +381,9 @@ func (w *World) submit(step task.Step) {
 			w.sent()
 		}
 	case a.State == mediagate.AttemptIntent: // whoever stored it is gone
-		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: a.SendBefore, Lost: true})
+		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: a.SendBefore, SenderLost: true})
 	case a.State == mediagate.AttemptUnknown:
-		if w.apply(task.Reopened{N: a.N, Lost: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second)}) == nil {
+		if w.apply(task.Reopened{N: a.N, Absent: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second)}) == nil {
 			w.sent()
 		}
 	}
@@ -393,7 +393,7 @@ func (w *World) lookUp(step task.Step) {
 	a := w.State.Attempt(step.N)
 	switch {
 	case a.State == mediagate.AttemptIntent:
-		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: a.SendBefore, Lost: true})
+		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: a.SendBefore, SenderLost: true})
 	case !a.Route.Find:
 	case w.found(a):
 		w.accept(a.N)
@@ -485,7 +485,7 @@ func (w *World) wish() {
 func (w *World) intrude() {
 	a := w.State.Last()
 	if a != nil && w.chance("reopen", 50) {
-		if w.apply(task.Reopened{N: a.N, Lost: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second)}) == nil {
+		if w.apply(task.Reopened{N: a.N, Absent: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second)}) == nil {
 			w.sent()
 		}
 		return
