@@ -83,7 +83,7 @@ func (s *Server) storePictures(c *call, o *order) error {
 
 func (s *Server) storePicture(ctx context.Context, accountID string, p picture) (string, error) {
 	cleaned, clean := io.Pipe()
-	defer cleaned.Close()
+	defer func() { _ = cleaned.Close() }()                   // ends the cleaning, if the upload ended first
 	go func() { _ = clean.CloseWithError(p.clean(clean)) }() // nil: the end of the file
 	key, err := s.cfg.Uploads.PutUpload(ctx, accountID, s.newID(""), cleaned)
 	switch {
