@@ -79,6 +79,8 @@ func TestVideosOfTheSecondVendor(t *testing.T) {
 	one.files, one.price = 1, "0.6"
 	refused := w.submit(job{model: epsilonFast, directive: "fail=reject, at=download, piece=2", fields: map[string]any{"generate_audio": true, "duration": 4, "sample_count": 2}})
 	refused.files, refused.price = 1, "0.6"
+	silent := w.submit(job{model: epsilonFast, fields: map[string]any{"generate_audio": false, "duration": 4}})
+	silent.price = "0.6" // with sound, as it is made
 	away := w.submit(job{model: epsilonFast, directive: "fail=internal, at=download", fields: map[string]any{"generate_audio": true}})
 	away.price = "1.2"
 	w.verify(recoverTime)
