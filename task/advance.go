@@ -1,6 +1,7 @@
 package task
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -156,15 +157,22 @@ func (a *Attempt) stoppable() bool {
 	return held && a.CanStop && !a.StopTried && a.Outcome == nil && a.Ref.JobID != ""
 }
 
-// endWaitsUntil is when no call of the newest attempt can be under way any more whose
-// answer counts; zero where none is. While one is, cancel and fail are only noted
-// (D5).
+// endWaitsUntil is the time before which cancel and fail are only noted, and
+// nothing else ends the task: the newest attempt, or a part of it, is an intent,
+// and its call may be under way. Zero where there is none (D5). A part may be an
+// intent beside an attempt that is unknown.
 func (s *State) endWaitsUntil() time.Time {
 	a := s.Last()
-	if a == nil || a.State != mediagate.AttemptIntent {
+	switch {
+	case a == nil:
+		return time.Time{}
+	case a.State == mediagate.AttemptIntent:
+		return a.callsOverAt()
+	case a.State == mediagate.AttemptUnknown && slices.ContainsFunc(a.Parts, func(p Part) bool { return p.State == mediagate.PartIntent }):
+		return a.callsOverAt()
+	default:
 		return time.Time{}
 	}
-	return a.callsOverAt()
 }
 
 // submit is the step that makes the attempt after the last one.
