@@ -49,6 +49,8 @@ func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
 		return p.pass(t, d)
 	case "actions":
 		return strings.Join(p.state.Actions(p.now), " ")
+	case "next-poll":
+		return at(p.state.Last().Await.NextPollAt)
 	case "continues":
 		return strconv.FormatBool(p.state.Continues(p.step(d)))
 	}
