@@ -15,7 +15,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// The patience of tasks whose plans do not say.
+// Defaults of plans that do not set them.
 const (
 	defaultParkTimeout  = 24 * time.Hour
 	defaultParkRetry    = 5 * time.Minute
@@ -35,16 +35,16 @@ type Changed struct {
 // the state, applies the events, and writes what differs, the ledger and the counters
 // with it. It is how a task changes, except where rows are moved in bulk.
 //
-// The state that comes back has the last attempt and those that the events name. An
-// event that the task refuses changes nothing, and neither do the others: Change
-// returns its error, KindConflict. Returns KindNotFound for a task that is not there.
+// The returned state has the last attempt and those that the events name. If one event
+// is refused, none of them changes anything. Returns KindConflict for a refused event,
+// KindNotFound for an unknown task.
 func (s *Store) Change(ctx context.Context, id string, events ...task.Event) (Changed, error) {
 	return s.change(ctx, id, nil, events)
 }
 
-// OpenIntent is Change for the intent of an attempt, which it stores if the vendor
-// account has a slot free for it, or keeps one for the task. Returns KindCapacity
-// where it has none (D7).
+// OpenIntent is Change for the intent of an attempt. It takes a slot of the channel in
+// the same transaction: a free one, or the one that was granted to the task. Returns
+// KindCapacity if there is none (D7).
 func (s *Store) OpenIntent(ctx context.Context, id string, slots mediagate.Slots, intent task.IntentStored) (Changed, error) {
 	return s.change(ctx, id, func(tx *gorm.DB, row stateTask) error {
 		return s.takeSlot(tx, lockedTask{ID: id, AccountID: row.AccountID}, intent.Channel, slots)
@@ -91,7 +91,7 @@ func (s *Store) change(ctx context.Context, id string, first func(*gorm.DB, stat
 	return changed, s.writeFor(ctx, owner.AccountID, "change task", run)
 }
 
-// mayEnd reports an event that may move money.
+// mayEnd reports an event that may end the task, and then writes the account's row.
 func mayEnd(e task.Event) bool {
 	switch e.(type) {
 	case task.EndDue, task.Mirrored:
@@ -101,7 +101,7 @@ func mayEnd(e task.Event) bool {
 	}
 }
 
-// both are the effects of two events, one after the other.
+// both joins the effects of two events, of which b came second.
 func both(a, b task.Effects) task.Effects {
 	a.Wake, a.Sweep = a.Wake || b.Wake, a.Sweep || b.Sweep
 	a.Entry = cmp.Or(a.Entry, b.Entry)
@@ -115,7 +115,7 @@ func both(a, b task.Effects) task.Effects {
 	return a
 }
 
-// stateRow are the columns of a task that task.State changes.
+// stateRow has the columns of a task that Apply may change.
 type stateRow struct {
 	Status            mediagate.Status
 	Progress          int
@@ -147,7 +147,7 @@ type stateRow struct {
 	WebhookReason     string
 }
 
-// stateTask is what a task's state is loaded from.
+// stateTask is a task's row as loadState reads it.
 type stateTask struct {
 	stateRow
 	ID             string
@@ -168,7 +168,7 @@ func (r stateTask) locked() lockedTask {
 	}
 }
 
-// stateAttempt is an attempt with its place in the polling.
+// stateAttempt is an attempt's row with its await row.
 type stateAttempt struct {
 	attemptRow
 	Polled  bool
@@ -177,9 +177,9 @@ type stateAttempt struct {
 	Unheard bool
 }
 
-// loadState locks the task's row and reads what decisions rest on: the row, then its
-// last attempt and those that events name, then parts and queue where there are any.
-// What cannot be read is the fact that it cannot.
+// loadState locks the task's row and reads the state: the row, then its last attempt
+// and those that the events name, then parts and queue rows where there are any. A JSON
+// column that cannot be decoded makes the state Unreadable, and is no error.
 func (s *Store) loadState(tx *gorm.DB, id string, events []task.Event) (stateTask, task.State, error) {
 	row, err := one[stateTask](tx, "SELECT "+columnsOf[stateTask]().text+" FROM tasks WHERE id = ?"+s.forUpdate("tasks"), id)
 	if err != nil {
@@ -232,7 +232,7 @@ func (s *Store) loadState(tx *gorm.DB, id string, events []task.Event) (stateTas
 	return *row, state, nil
 }
 
-// attemptsOf are the numbers of the attempts that events name.
+// attemptsOf returns the numbers of the attempts that the events name.
 func attemptsOf(events []task.Event) []int {
 	numbers := []int{}
 	for _, e := range events {
@@ -269,14 +269,14 @@ func (r stateTask) state() (task.State, error) {
 	return st, err
 }
 
-// column is one of JSON, and what it is read into.
+// column is a JSON column and its destination.
 type column struct {
 	name string
 	text document
 	into any
 }
 
-// readAll reads as many columns as can be, and returns the first error.
+// readAll decodes all columns that can be decoded, and returns the first error.
 func readAll(columns ...column) (first error) {
 	for _, c := range columns {
 		if err := fromJSON(c.name, c.text, c.into); err != nil && first == nil {
@@ -286,7 +286,7 @@ func readAll(columns ...column) (first error) {
 	return first
 }
 
-// row are the columns of a state.
+// stateRow returns the columns of a state.
 func (s *Store) stateRow(st *task.State) (stateRow, error) {
 	r := stateRow{
 		Status: st.Status, Progress: st.Progress, Version: st.Version, StartedAt: at(st.StartedAt), EndedAt: at(st.EndedAt), DeadlineAt: at(st.DeadlineAt),
@@ -334,8 +334,8 @@ func (r stateAttempt) state() (task.Attempt, error) {
 	)
 }
 
-// attemptColumns are the columns of an attempt, less what the task may not hold any
-// more of what vendors wrote.
+// attemptColumns returns the columns of an attempt, without the vendor's words once the
+// task's inputs or the task itself are erased.
 func attemptColumns(row stateTask, a task.Attempt) (attemptRow, error) {
 	locked := row.locked()
 	r := attemptRow{
@@ -440,7 +440,7 @@ func (s *Store) saveState(tx *gorm.DB, row stateTask, before task.State, after *
 	}, effects.Entry, after.Cost)
 }
 
-// differing are the columns in which two rows differ, with the values of the second.
+// differing returns the columns in which two rows differ, with the values of the second.
 func differing[R any](was, is R) map[string]any {
 	c, changes := columnsOf[R](), map[string]any{}
 	before, after := reflect.ValueOf(was), reflect.ValueOf(is)
@@ -495,7 +495,7 @@ func (s *Store) saveAttempts(tx *gorm.DB, row stateTask, before, after task.Stat
 	return nil
 }
 
-// saveAwait writes the attempt's place in the polling.
+// saveAwait inserts, updates or deletes the attempt's await row.
 func saveAwait(tx *gorm.DB, row stateTask, a task.Attempt, was *task.Await, after task.State) error {
 	switch is := a.Await; {
 	case is == nil && was == nil:
@@ -532,7 +532,7 @@ func loadParts(tx *gorm.DB, id string, n int) (parts []task.Part, err error) {
 	return parts, err
 }
 
-// saveParts writes the calls of an attempt that differ.
+// saveParts writes the parts of an attempt that have changed.
 func saveParts(tx *gorm.DB, row stateTask, a, was task.Attempt, now time.Time) error {
 	for _, p := range a.Parts {
 		at1 := slices.IndexFunc(was.Parts, func(old task.Part) bool { return old.Part == p.Part })
@@ -563,8 +563,8 @@ func saveParts(tx *gorm.DB, row stateTask, a, was task.Attempt, now time.Time) e
 	return nil
 }
 
-// loadQueue reads which channels the task waits for, and whether one keeps a slot
-// for it.
+// loadQueue reads the channels that the task is queued for, and whether one of them
+// holds a slot for it.
 func (s *Store) loadQueue(tx *gorm.DB, st *task.State) error {
 	var rows []struct {
 		Channel   string
@@ -580,7 +580,7 @@ func (s *Store) loadQueue(tx *gorm.DB, st *task.State) error {
 	return nil
 }
 
-// saveQueue writes the task's wait for a slot.
+// saveQueue inserts, updates or deletes the task's queue rows.
 func (s *Store) saveQueue(tx *gorm.DB, row stateTask, before, after task.State) error {
 	n := 1
 	if a := after.Last(); a != nil {

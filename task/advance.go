@@ -30,11 +30,11 @@ type Why string
 const (
 	WhyVendor  Why = "vendor"  // the vendor works
 	WhyCall    Why = "call"    // a submission may be under way, and its answer counts (D5)
-	WhyUnknown Why = "unknown" // nobody can tell whether the vendor has the job (D6)
+	WhyUnknown Why = "unknown" // the vendor may have the job, and cannot be asked (D6)
 	WhyLookup  Why = "lookup"  // before the next lookup (D4)
 	WhySlot    Why = "slot"    // no channel has a slot free (D7)
 	WhyPause   Why = "pause"   // before the next try
-	WhyParked  Why = "parked"  // for a person, or for better times (D12)
+	WhyParked  Why = "parked"  // before the next try of a stuck step (D12)
 	WhyModal   Why = "modal"   // for the client's modal parameters (D15)
 )
 
@@ -48,8 +48,8 @@ type Step struct {
 	Round    int       `json:"round,omitempty"`    // of Done
 }
 
-// Advance says what comes next. It is total: each state has an answer, and each
-// Sleep an end that is in the future.
+// Advance returns the next step. Each state has one, and each Sleep ends in the
+// future.
 func (s *State) Advance(now time.Time) Step {
 	if !s.open() {
 		return s.done()
@@ -69,7 +69,7 @@ func (s *State) Advance(now time.Time) Step {
 	return s.next(now)
 }
 
-// next is Advance for an open task that nothing keeps from its next step.
+// next is Advance for an open task whose end is not due, and whose RetryAt has passed.
 func (s *State) next(now time.Time) Step {
 	a := s.Last()
 	switch {
@@ -126,8 +126,8 @@ func (s *State) waitsForClient() bool {
 	return s.Modal.State == mediagate.ModalWaiting && a != nil && a.N == s.Modal.N && a.State == mediagate.AttemptAccepted && a.Outcome == nil
 }
 
-// resolve is next for a submission whose fate is open. Where nobody can be asked,
-// nothing is sent again without an operator (D6).
+// resolve is next for an unknown attempt. Where the vendor cannot be asked, nothing is
+// sent again without an operator (D6).
 func (s *State) resolve(a *Attempt, now time.Time) Step {
 	switch {
 	case !a.AbsentAgainAt.IsZero(): // proven absent (D4)
@@ -144,14 +144,13 @@ func (s *State) resolve(a *Attempt, now time.Time) Step {
 	}
 }
 
-// bucketUnchecked reports that a lost sender may have left its files in our bucket, where
-// nobody has looked since the last of its calls must have ended.
+// bucketUnchecked reports that a lost sender of a synchronous call may have left files
+// in our bucket: no lookup has been made there since its calls must be over (D6).
 func (a *Attempt) bucketUnchecked() bool {
 	return a.SenderLost && a.Route.Sync && a.LookedAt.Before(a.callsOverAt())
 }
 
-// stoppable reports that a job may run for nobody, and that its vendor was not
-// asked yet to stop it.
+// stoppable reports that the vendor has the job, can stop it, and was not asked to.
 func (a *Attempt) stoppable() bool {
 	held := a.State == mediagate.AttemptAccepted || a.State == mediagate.AttemptAbandoned
 	return held && a.CanStop && !a.StopTried && a.Outcome == nil && a.Ref.JobID != ""
@@ -193,7 +192,7 @@ func (s *State) step(kind Kind, a *Attempt) Step {
 	return Step{Kind: kind, N: a.N, Provider: provider}
 }
 
-// sleep waits until then, or until the task's patience ends.
+// sleep waits until then, or until the task's timeout if that is earlier.
 func (s *State) sleep(until time.Time, why Why) Step {
 	if at, _ := s.timeout(); !at.IsZero() && at.Before(until) {
 		until = at
@@ -201,7 +200,7 @@ func (s *State) sleep(until time.Time, why Why) Step {
 	return Step{Kind: Sleep, N: s.lastN(), Until: until, Why: why}
 }
 
-// pauseReason is what a task sleeps on whose next step has to wait for RetryAt.
+// pauseReason is what a task sleeps on before RetryAt.
 func (s *State) pauseReason() Why {
 	switch a := s.Last(); {
 	case !s.QueuedAt.IsZero():
@@ -222,8 +221,8 @@ func (s *State) done() Step {
 	return Step{Kind: Done}
 }
 
-// Continues reports whether a step that runs is still worth its while. One that is
-// not is told to stop; its run begins no other before it has ended (D5).
+// Continues reports whether a running step is still needed. One that is not is
+// cancelled, and its run begins no other step before it has ended (D5).
 func (s *State) Continues(step Step) bool {
 	switch {
 	case !s.open():

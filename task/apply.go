@@ -12,23 +12,23 @@ import (
 // state carries them out: Entry and Charged in the same transaction, the others
 // after it.
 type Effects struct {
-	// Wake says that the next step is another one than before: the run has to ask.
+	// Wake says that the next step has changed: the run has to ask.
 	Wake bool
 	// Entry resolves the hold, once a task: a post of the state's Cost, which is never
 	// above the hold, or a void. Empty: no money moves.
 	Entry mediagate.EntryKind
 	// Charged are what vendors charged us, by attempt.
 	Charged map[int]*mediagate.VendorCharge
-	// Stop are attempts whose jobs nobody waits for any more: their vendors are to
-	// be asked to stop them (D5).
+	// Stop are attempts whose jobs were reported when the task did not wait for them any
+	// more: their vendors are to be asked to stop them (D5).
 	Stop []int
 	// Sweep says that files may be stored that the task does not show (D13).
 	Sweep bool
 }
 
-// Apply is the only place where a task changes. It changes the state in memory
-// and says what else is to be done. On an error nothing has changed: KindConflict
-// where the event asks for what must not be.
+// Apply is the only function that changes a task. It changes the state in memory, and
+// returns what else is to be done. Returns KindConflict for an event that is refused;
+// on an error the state is unchanged.
 func (s *State) Apply(event Event, now time.Time) (Effects, error) {
 	seen, next := s.visible(), s.Advance(now)
 	c := change{State: s, now: now}
@@ -121,7 +121,7 @@ func (c *change) apply(event Event) error {
 	return nil
 }
 
-// visible is what a client can see of a task without its result.
+// visible are the fields whose change raises the version.
 type visible struct {
 	status        mediagate.Status
 	progress      int

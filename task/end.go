@@ -7,11 +7,11 @@ import (
 	"github.com/mediagate/mediagate/billing"
 )
 
-// unknownSyncTimeout is how long a lost synchronous submission is left alone
-// before the task fails (D6).
+// unknownSyncTimeout is how long an attempt is unknown before its task fails, where
+// the model says on_unknown: fail and the vendor cannot be asked (D6).
 const unknownSyncTimeout = 60 * time.Second
 
-// unknownTimeout is how long after the deadline a lost submission is looked for
+// unknownTimeout is how long after the deadline any other unknown attempt is given up
 // (D6).
 const unknownTimeout = time.Hour
 
@@ -23,8 +23,8 @@ type ending struct {
 
 func failed(f *mediagate.Failure) ending { return ending{mediagate.StatusFailed, f} }
 
-// dueEnd says how the open task ends, and whether its end is due. A promised cancel
-// comes before all else (D13).
+// dueEnd returns how the open task ends, and whether its end is due. An accepted
+// cancel comes first (D13).
 func (s *State) dueEnd(now time.Time) (end ending, due bool) {
 	a := s.Last()
 	switch {
@@ -62,8 +62,8 @@ func (a *Attempt) refusedForGood() bool {
 		f.Code != mediagate.CodeProviderRefused && f.Code != mediagate.CodeFunds
 }
 
-// timeout is when the task fails if nothing happens, and how. Zero: only a step
-// or the client can end it, and each step has an end.
+// timeout returns when the task fails if nothing happens, and how. It is zero while a
+// step, the stored end of a call or the modal timeout has to come first.
 func (s *State) timeout() (at time.Time, failure *mediagate.Failure) {
 	parked := !s.ParkedAt.IsZero()
 	parkEnds := s.ParkedAt.Add(s.Terms.ParkTimeout)
@@ -94,7 +94,8 @@ func (s *State) timeout() (at time.Time, failure *mediagate.Failure) {
 	}
 }
 
-// unknownEnds is timeout for a submission whose fate is open (D6).
+// unknownEnds is timeout for an unknown attempt (D6). The deadline here is the stored
+// one: the parking for an unknown submission does not move it.
 func (s *State) unknownEnds(a *Attempt) (time.Time, *mediagate.Failure) {
 	switch {
 	case a.findable() || !s.failsUnknown(a):
@@ -112,14 +113,14 @@ func (s *State) unknownEnds(a *Attempt) (time.Time, *mediagate.Failure) {
 	return at, failure
 }
 
-// failsUnknown reports that a submission whose fate nobody can tell fails its task
-// at once. One that a restored database has lost (D17) waits for a person.
+// failsUnknown reports that an unknown attempt fails its task after unknownSyncTimeout
+// instead of parking it. An attempt that was put back after a restore has no channel,
+// and parks (D17).
 func (s *State) failsUnknown(a *Attempt) bool {
 	return s.Terms.OnUnknown == mediagate.OnUnknownFail && a.Channel != ""
 }
 
-// endDue ends the task, if that is due and no call can be under way whose answer
-// counts.
+// endDue ends the task, if its end is due and no intent holds it up (D5).
 func (c *change) endDue() {
 	if !c.open() || c.now.Before(c.endWaitsUntil()) {
 		return
@@ -159,8 +160,9 @@ func (c *change) end(end ending) {
 	}
 }
 
-// abandon closes an attempt that nobody waits for any more. A job that may run on
-// has its slot and its place in the polling until its end is seen (D5).
+// abandon closes an attempt that its task does not wait for any more. The job may run
+// on: it has its slot, and is polled for, until its end is seen, its stop is proven, or
+// SlotUntil has passed (D5, D7).
 func (c *change) abandon(a *Attempt) {
 	switch a.State {
 	case mediagate.AttemptIntent, mediagate.AttemptUnknown, mediagate.AttemptAccepted:
@@ -192,8 +194,8 @@ func unknown() *mediagate.Failure {
 	}
 }
 
-// parkFailure is how a task ends that nobody mended, or that an operator failed: for
-// what it is parked for.
+// parkFailure is the failure of a task whose parking has ended, or that an operator
+// failed. The reason of the parking says which.
 func (s *State) parkFailure() *mediagate.Failure {
 	f := &mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true}
 	switch s.ParkReason {
@@ -212,7 +214,7 @@ func (s *State) parkFailure() *mediagate.Failure {
 	return f
 }
 
-// public keeps operators' words out of a task's failure.
+// public hides from clients that our account at the vendor is out of funds.
 func public(f *mediagate.Failure) *mediagate.Failure {
 	if f == nil || f.Code != mediagate.CodeFunds {
 		return f

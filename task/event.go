@@ -8,8 +8,8 @@ import (
 )
 
 // Event is something that can happen to a task. The list is closed: it is this
-// file. An event that comes late or twice changes nothing; one that asks for what
-// must not be returns KindConflict, and changes nothing either.
+// file. A report that comes late or twice changes nothing. An intent or a command
+// that does not apply is refused with KindConflict, and changes nothing.
 type Event interface{ event() }
 
 // Events of the run.
@@ -19,14 +19,14 @@ type (
 	Asked struct{ Begun int }
 
 	// StepEnded says that the step, of attempt N where it has one, ended, and how:
-	// Kind and Code are of its error.
+	// Kind and Code are of its error, Reason becomes the task's failure.
 	StepEnded struct {
 		Step   Kind
 		N      int
 		Failed bool
 		Kind   mediagate.Kind
 		Code   string
-		Reason string // for the task's failure; only of what is KindInvalid or KindTooLarge
+		Reason string // only of KindInvalid and KindTooLarge
 	}
 
 	// EndDue ends the task, if its end is due: it is what the step Settle does.
@@ -35,11 +35,11 @@ type (
 
 // Events of steps.
 type (
-	// InputsChecked tells what was found of the client's files.
+	// InputsChecked is the result of checking the client's files.
 	InputsChecked struct{ Judgement mediagate.Judgement }
 
-	// IntentStored begins an attempt, before its call (D3). KindConflict where it
-	// must not be made. The caller has taken a slot for it.
+	// IntentStored begins an attempt, before its call (D3). The caller has taken a slot
+	// for it.
 	IntentStored struct {
 		N           int
 		Channel     string
@@ -52,8 +52,9 @@ type (
 		CallEnds    time.Time
 	}
 
-	// Reopened sends an attempt again that provably made no job, under the same
-	// name. Absent is the SendBefore of the sending that the proof is of (D4).
+	// Reopened stores the intent of sending an attempt again, under the same name, after
+	// two lookups found no job. Absent is the SendBefore of the sending that they
+	// looked for (D4).
 	Reopened struct {
 		N          int
 		Absent     time.Time
@@ -62,15 +63,15 @@ type (
 	}
 
 	// Queued lets the task wait for a slot at one of the channels, for attempt N
-	// (D7). Well says that a channel without trouble is merely full: a parking for
-	// another's trouble is over.
+	// (D7). Well says that one of them has no trouble and is merely full: it ends a
+	// parking.
 	Queued struct {
 		N        int
 		Channels []string
 		Well     bool
 	}
 
-	// SlotGranted says that a channel keeps a slot for attempt N.
+	// SlotGranted says that a channel holds a slot for attempt N.
 	SlotGranted struct{ N int }
 
 	// Accepted says that the vendor has the job, or had it when it was looked up.
@@ -82,9 +83,9 @@ type (
 		FirstPollAt time.Time
 	}
 
-	// Refused proves that the vendor has no job of the sending with that
-	// SendBefore. Invalid says that it refused the request as such, which may be how
-	// it says that the name is taken. Elsewhere: see Attempt.
+	// Refused says that the vendor refused the sending with that SendBefore, and has no
+	// job of it. Invalid says that it refused the request as such, which may be its way
+	// of saying that the name is taken. Elsewhere: see Attempt.
 	Refused struct {
 		N          int
 		SendBefore time.Time
@@ -111,8 +112,8 @@ type (
 		AskedAt    time.Time
 	}
 
-	// PartIntent stores the intent of one call of several: its first, with Sends 0,
-	// or another after a refusal that Sends calls have led to.
+	// PartIntent stores the intent of one call of several. Sends is how often the call
+	// was made before.
 	PartIntent struct {
 		N, Part    int
 		Sends      int
@@ -120,23 +121,24 @@ type (
 		CallEnds   time.Time
 	}
 
-	// PartEnded says what came of one call of several: of the sending with the
-	// part's SendBefore, and of no other.
+	// PartEnded is the report of one call of several. It counts for the sending with the
+	// part's SendBefore only.
 	PartEnded struct {
 		N    int
 		Part Part
 	}
 
-	// PartsOver ends an attempt by its parts, where they tell enough: no further
-	// call of it will be made by this sender. Over are parts of which nothing can be
-	// under way any more.
+	// PartsOver says that the sender makes no further call of the attempt. The attempt
+	// is closed by what its parts have come to. A part in SendersLost may be under way
+	// until its CallEnds.
 	PartsOver struct {
 		N           int
 		SendersLost []int // parts whose senders were lost
 		FirstPollAt time.Time
 	}
 
-	// Mirrored says where the files of the attempt are now. It ends the task.
+	// Mirrored says where the copied files of the attempt are. It ends the task: as
+	// completed, unless a cancel or a fail is noted.
 	Mirrored struct {
 		N       int
 		Results []mediagate.Result
@@ -146,8 +148,8 @@ type (
 	StopProven struct{ N int }
 )
 
-// Events of a channel's poller. Claim is the token that the row was claimed with;
-// without it, or with another's, nothing counts but an end (D8).
+// Events of a channel's poller. Claim is the token of the poller. Of a poller that has
+// lost its claim only VendorEnded counts (D8).
 type (
 	// Claimed gives the attempt's row to a poller.
 	Claimed struct {
@@ -175,28 +177,29 @@ type (
 		Claim string
 	}
 
-	// Troubled says that the job cannot be asked for (D11).
+	// Troubled says that the vendor cannot be asked for the job (D11).
 	Troubled struct {
 		N      int
 		Claim  string
 		Reason mediagate.ParkReason
 	}
 
-	// SlotExpired says that the time is over after which the job of an abandoned
-	// attempt counts as ended.
+	// SlotExpired says that SlotUntil of an abandoned attempt has passed: its job counts
+	// as ended. It comes from housekeeping, without a claim.
 	SlotExpired struct{ N int }
 )
 
-// Wishes of clients and operators. Those of operators name what they were given
-// for: the step that the task slept on. The zero step stands for whatever it is.
+// Wishes of clients and operators. Retry and reroute name the step that the task slept
+// on when the command was given. They do nothing if the task sleeps on another one by
+// now; the zero step matches any.
 type (
 	// CancelRequested is the client's cancel. KindConflict after the end.
 	CancelRequested struct{}
 	// FailRequested is an operator's end of the task, refunded.
 	FailRequested struct{}
-	// RetryRequested has a stuck step tried now, with the time of a new task (D10).
-	// Of a submission whose fate cannot be told it gives the attempt up: the
-	// operator takes the risk of a second job.
+	// RetryRequested has a step tried now that the task waits for, with the time of a
+	// new task (D10). An unknown attempt whose vendor cannot be asked is given up: the
+	// operator takes the risk of a second job (D6).
 	RetryRequested struct{ For Step }
 	// RerouteRequested gives the last attempt up and makes another, at the channel
 	// where one is named (D9).

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// troublePause is how long a channel that asks again takes to find that the
-	// trouble is still there: a few refusals, far apart.
+	// troublePause is the least between two tries of polling after a trouble. A channel
+	// takes so long to find that the trouble is still there.
 	troublePause = 2 * time.Minute
 	// stepPause is the pause before a step that changed nothing is taken again.
 	stepPause = 15 * time.Second
-	// maxBucketLookups is how often the bucket is looked into for what a lost sender left,
-	// while it is away.
+	// maxBucketLookups is how often the bucket is asked for the files of a lost sender
+	// while it does not answer.
 	maxBucketLookups = 5
 )
 
@@ -25,10 +25,10 @@ func (s *State) parkRetry(now time.Time) time.Duration {
 	return jitter(now, max(s.Terms.ParkRetry, time.Second))
 }
 
-// park makes the task visible as stuck. One that is parked keeps the time since
-// when, whatever reasons follow each other, so that its patience ends (D12). A
-// lost submission alone is a parking of its own, which the deadline ends: time
-// parked before does not count for that (D6, D10).
+// park makes the task visible as stuck, and sets the next try. A task that is parked
+// keeps ParkedAt when its reason changes, so that the parking ends (D12). An unknown
+// submission is a parking of its own: it ends by the deadline, which the parking
+// before it has moved (D6, D10).
 func (c *change) park(reason mediagate.ParkReason) {
 	c.leaveQueue()
 	if reason == mediagate.ParkSubmissionUnknown && c.ParkReason != reason || reason != mediagate.ParkSubmissionUnknown && c.ParkReason == mediagate.ParkSubmissionUnknown {
@@ -55,7 +55,7 @@ func (c *change) unpark() {
 	c.ParkedAt, c.ParkReason = time.Time{}, ""
 }
 
-// resume lets a parked task go on.
+// resume ends the parking and the pause, after a step succeeded.
 func (c *change) resume() {
 	c.unpark()
 	c.RetryAt = time.Time{}
@@ -64,8 +64,9 @@ func (c *change) resume() {
 	}
 }
 
-// asked does what time alone brings, but for ends: those move money, and are a
-// step of their own.
+// asked does what is due by time, except to end the task: Settle does that. It parks
+// an unreadable task, puts back an attempt that the row has lost (D17), and has the
+// channel poll again after a trouble (D11).
 func (c *change) asked(e Asked) {
 	if !c.open() {
 		return
@@ -89,9 +90,9 @@ func (c *change) asked(e Asked) {
 	}
 }
 
-// stepEnded says what follows a step by how it ended. What a step achieved came
-// with events of its own: one that is still the next step has achieved nothing, and
-// is not answered twice without a pause.
+// stepEnded reacts to how a step ended. What the step achieved came before, as an
+// event of its own. If it is still the next step, it achieved nothing, and is taken
+// again only after a pause. If it is not, the report is late or not needed.
 func (c *change) stepEnded(e StepEnded) {
 	isNext := func() bool {
 		next := c.Advance(c.now)
@@ -129,7 +130,7 @@ func (c *change) afterStep(e StepEnded) {
 	}
 }
 
-// submitTrouble is why a task parks whose attempt could not be made.
+// submitTrouble is the reason for which a task parks whose attempt could not be made.
 func submitTrouble(e StepEnded) mediagate.ParkReason {
 	switch {
 	case mediagate.ParkReason(e.Code) == mediagate.ParkChannelMissing, e.Kind == mediagate.KindShutOut:
@@ -141,8 +142,8 @@ func submitTrouble(e StepEnded) mediagate.ParkReason {
 	}
 }
 
-// pollEnded follows the last question at the deadline (D10). A job that we are not
-// let see may have ended well: a person can find out (D11).
+// pollEnded reacts to the last question at the deadline (D10). If the vendor does not
+// show us the job, the job may have succeeded: the task parks for a person (D11).
 func (c *change) pollEnded(a *Attempt, e StepEnded) {
 	err := &mediagate.Error{Kind: e.Kind, Code: e.Code}
 	switch {
@@ -154,7 +155,7 @@ func (c *change) pollEnded(a *Attempt, e StepEnded) {
 	}
 }
 
-// lookupEnded follows a lookup of a lost submission (D4, D6).
+// lookupEnded reacts to a lookup that found neither a job nor its absence (D4, D6).
 func (c *change) lookupEnded(a *Attempt, e StepEnded) {
 	if a.State == mediagate.AttemptIntent {
 		c.lost(a, true, mediagate.SenderLost)
@@ -169,7 +170,7 @@ func (c *change) lookupEnded(a *Attempt, e StepEnded) {
 	}
 }
 
-// mirrorEnded follows a copy that failed.
+// mirrorEnded reacts to a copy that failed (D12).
 func (c *change) mirrorEnded(a *Attempt, e StepEnded) {
 	switch {
 	case mediagate.ParkReason(e.Code) == mediagate.ParkChannelMissing:

@@ -9,10 +9,10 @@ import (
 // partTries is how often a call is made that the vendor refuses for now.
 const partTries = 3
 
-// DueParts are the calls of the attempt that are to be made now: those that never
-// were, and those that the vendor refused for now, by number and by how often each
-// was made. When it refuses all for now there are none: the attempt is refused as
-// a whole, and what follows is paced.
+// DueParts returns the calls of the attempt that are to be made now: those that were
+// not made yet, and those that the vendor refused for now, with how often each was
+// made. It returns none once the vendor refuses all for now: the attempt is then
+// refused, and the next one comes after a pause.
 func (a *Attempt) DueParts() []Part {
 	var due []Part
 	waiting := 0
@@ -80,9 +80,9 @@ func (c *change) partEnded(e PartEnded) {
 	p.State, p.Submission, p.Failure, p.Error = e.Part.State, e.Part.Submission, e.Part.Failure, e.Part.Error
 }
 
-// partsOver ends the attempt by its parts. A call that may still be under way
-// leaves its fate open, and so does one that was lost beside refusals that would
-// lead to another attempt: that one's file would be made twice (D6).
+// partsOver closes the attempt by its parts. The attempt is unknown while a call may be
+// under way. It is unknown too if a call was lost and the refusals of the others would
+// lead to another attempt, which would make the lost call's file twice (D6).
 func (c *change) partsOver(e PartsOver) {
 	a := c.Attempt(e.N)
 	if a == nil || a.Outcome != nil || a.State != mediagate.AttemptIntent && a.State != mediagate.AttemptUnknown {
@@ -129,8 +129,8 @@ func (p *Part) refusal() mediagate.Failure {
 	return mediagate.Part{Failure: p.Failure, Submission: p.Submission}.Refusal()
 }
 
-// hasSuccessor reports a refusal that another attempt follows, at once or after a
-// parking.
+// hasSuccessor reports that another attempt would follow the refusal, at once or after
+// a parking.
 func (p *Part) hasSuccessor() bool {
 	code := p.refusal().Code
 	return p.retryable() || p.Submission == nil && (code == mediagate.CodeProviderRefused || code == mediagate.CodeFunds)
@@ -154,14 +154,14 @@ func joined(a *Attempt, done []Part) mediagate.Submission {
 	return mediagate.Submission{Ref: ref, Outcome: &all}
 }
 
-// refusalRank orders the reasons of refused calls: what the client can mend comes
-// first, then what the vendor failed at, then what is between it and us.
+// refusalRank orders the reasons of refused calls: first what the client can mend, then
+// the vendor's failures, then our account at the vendor.
 var refusalRank = []mediagate.FailureCode{
 	mediagate.CodeContentPolicy, mediagate.CodeInvalidParameters, mediagate.CodeImageProcessing, mediagate.CodeGenerationFailed,
 	mediagate.CodeResultUnavailable, mediagate.CodeProviderRefused, mediagate.CodeFunds,
 }
 
-// mainRefusal is the refused call whose reason says most; nil without any.
+// mainRefusal returns the refused call whose reason ranks first; nil without any.
 func mainRefusal(refused []Part) *Part {
 	if len(refused) == 0 {
 		return nil

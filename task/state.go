@@ -8,8 +8,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// State is a task as decisions see it: its row, its attempts, and what waits for
-// them. All times are by the database's clock; a zero time means "not yet".
+// State is a snapshot of a task: its row, its attempts, their polling, and its wait
+// for a slot. All times are by the database's clock; a zero time means "not yet".
 type State struct {
 	ID    string
 	Terms Terms
@@ -23,21 +23,21 @@ type State struct {
 	CancelRequestedAt time.Time // a promise: the task does not complete any more
 	FailRequestedAt   time.Time // an operator's fail
 
-	ParkedAt   time.Time // since when it waits for a person, or for better times
-	ParkReason mediagate.ParkReason
-	RetryAt    time.Time // no step begins before
-	Refusals   int       // attempts in a row that a vendor refused for now
+	ParkedAt   time.Time            // since when a step of it is stuck
+	ParkReason mediagate.ParkReason // why
+	RetryAt    time.Time            // no step begins before
+	Refusals   int                  // attempts in a row that a vendor refused for now
 
 	QueuedAt  time.Time // since when it waits for a slot, for the attempt after the last one
-	QueuedFor []string  // at one of these channels
-	Granted   bool      // one of them keeps a slot for it
-	RerouteTo string    // an operator wants the next attempt there; empty: any
+	QueuedFor []string  // the channels of which any may grant one
+	Granted   bool      // one of them holds a slot for it
+	RerouteTo string    // the channel that an operator chose for the next attempt; empty: any
 
 	Modal  mediagate.Modal     // the zero value where no vendor asked for more
 	Inputs mediagate.Judgement // how far the client's files are checked
 
-	// Attempts in the order of their numbers: all, or the last one and those that
-	// events name.
+	// Attempts in the order of their numbers. Storage loads only the last one and those
+	// that events name.
 	Attempts []Attempt
 
 	Failure *mediagate.Failure // why it failed
@@ -49,8 +49,8 @@ type State struct {
 	WebhookState  mediagate.WebhookState
 	WebhookReason string
 
-	// Unreadable says that a document of the rows cannot be read. Only what needs
-	// none is then decided: fail, cancel and the end of the parking.
+	// Unreadable says that a JSON column of the rows cannot be decoded. The task then
+	// only parks and ends: by cancel, fail, or the end of the parking.
 	Unreadable bool
 }
 
@@ -88,35 +88,35 @@ type Attempt struct {
 	CreatedAt  time.Time
 	AcceptedAt time.Time
 	EndedAt    time.Time // unset while the job has a slot
-	SlotUntil  time.Time // of a job of which nobody can tell whether it runs; zero: while the attempt is open
+	SlotUntil  time.Time // when the slot is freed of a job that may still run; zero: when the attempt is closed
 
-	SenderLost    bool               // of an unknown attempt: its sender has not reported
-	UnknownSince  time.Time          // since when its fate is open
-	Lookups       int                // for it since then, or since a retry, that told nothing
-	LookedAt      time.Time          // the last one
-	AbsentAt      time.Time          // the first that found no job
-	AbsentAgainAt time.Time          // the second, which proves that there is none (D4)
-	Refusal       *mediagate.Failure // of a repeated intent: counts once absence is proven
+	SenderLost    bool               // of an unknown attempt: its sender did not report, and may be in its call
+	UnknownSince  time.Time          // when it became unknown
+	Lookups       int                // lookups that told nothing, since it became unknown or since a retry
+	LookedAt      time.Time          // when our bucket was last looked into for its files, or given up on (D6)
+	AbsentAt      time.Time          // the first lookup that found no job
+	AbsentAgainAt time.Time          // the second one: it is proven that there is none (D4)
+	Refusal       *mediagate.Failure // of a repeated sending: counts once two lookups found no job (D4)
 	Failure       *mediagate.Failure // of a rejected attempt
-	Elsewhere     bool               // another channel that has never refused the task takes jobs
+	Elsewhere     bool               // of a rejected attempt: another channel, which has not refused the task, takes jobs
 
-	GivenUpAt   time.Time          // an operator wants another instead: what comes of its job is only recorded (D9)
-	Outcome     *mediagate.Outcome // first write wins
-	Trouble     mediagate.ParkReason
-	LastAskedAt time.Time          // the last question at the deadline (D10)
-	StopTried   bool               // the vendor was asked to stop the job
-	Results     []mediagate.Result // of copied files; nil until they are, empty where there are none
-	Unusable    *mediagate.Failure // its files are none: no repetition would mend them
-	Await       *Await             // while its channel polls for it
-	Parts       []Part             // of a job that takes several calls
-	Error       string             // for operators
+	GivenUpAt   time.Time            // when an operator gave it up for another: what comes of its job is only recorded (D9)
+	Outcome     *mediagate.Outcome   // how its job ended; the first one counts (D9)
+	Trouble     mediagate.ParkReason // why the channel does not poll for it (D11)
+	LastAskedAt time.Time            // the last question at the deadline (D10)
+	StopTried   bool                 // the vendor was asked to stop the job
+	Results     []mediagate.Result   // of copied files; nil until they are, empty where there are none
+	Unusable    *mediagate.Failure   // why its files cannot be used, however often they are copied
+	Await       *Await               // while its channel polls for it
+	Parts       []Part               // of a job that takes several calls
+	Error       string               // for operators
 }
 
-// Await is an accepted attempt's place among those that its channel polls for.
+// Await is the polling for an accepted attempt.
 type Await struct {
 	NextPollAt time.Time
-	Claim      string // of whoever polls for it at this moment
-	Unanswered bool   // polled for anew after a trouble, and not answered yet
+	Claim      string // token of the poller that asks at this moment (D8)
+	Unanswered bool   // the trouble may last: the vendor has not answered since
 }
 
 // Part is one call of an attempt whose job takes several, one a file.
@@ -164,11 +164,11 @@ func (s *State) WaitsUntil(now time.Time) time.Time {
 
 func (s *State) late(now time.Time) bool { return !now.Before(s.WaitsUntil(now)) }
 
-// NextExternalID is our id at the vendor for the attempt after the last one: the
-// task's id, numbered from the second attempt on. Whoever follows an attempt that
-// was sent more than once, and whose last sending was refused, keeps its name: the
-// refusal proves nothing of the first sending, which only this name keeps from
-// being doubled (D4). kept says so; the attempt must stay at that channel then.
+// NextExternalID returns our id at the vendor for the attempt after the last one: the
+// task's id, with the attempt's number from the second on. After an attempt that was
+// sent more than once and then refused, the id is kept, and the attempt must stay at
+// its channel: the refusal proves nothing of the first sending, and only the same id
+// keeps the vendor from making its job twice (D4).
 func (s *State) NextExternalID() (id string, kept bool) {
 	a := s.Last()
 	if a != nil && a.State == mediagate.AttemptRejected && s.sentEarlier(a) {
@@ -177,8 +177,8 @@ func (s *State) NextExternalID() (id string, kept bool) {
 	return Numbered(s.ID, s.lastN()+1), false
 }
 
-// sentEarlier reports that a job may have been made under the attempt's name by
-// another sending than its last.
+// sentEarlier reports that the attempt's name was sent before its last sending, so
+// that the vendor may have a job by it.
 func (s *State) sentEarlier(a *Attempt) bool {
 	return a.Sends > 1 || a.ExternalID != Numbered(s.ID, a.N)
 }
@@ -203,7 +203,7 @@ func (a *Attempt) outcome() *mediagate.Outcome {
 // succeeded reports that the vendor has made what was asked for.
 func (a *Attempt) succeeded() bool { o := a.outcome(); return o != nil && o.Succeeded }
 
-// callsOverAt is when nothing of the attempt's calls can be under way any more.
+// callsOverAt returns when the last of the attempt's calls must be over.
 func (a *Attempt) callsOverAt() time.Time {
 	last := a.CallEnds
 	for _, p := range a.Parts {
@@ -217,8 +217,8 @@ func (a *Attempt) callsOverAt() time.Time {
 // findable reports that the vendor can be asked for the job by our id.
 func (a *Attempt) findable() bool { return a.Route.Find }
 
-// slotEnd is until when a job has its slot of which nobody can tell from now on
-// whether it runs (D7).
+// slotEnd returns when the slot of a job is freed of which it is not known, from now
+// on, whether it runs (D7).
 func (s *State) slotEnd(now time.Time) time.Time {
 	return now.Add(mediagate.SlotsLost * s.Terms.Expected)
 }

@@ -73,7 +73,7 @@ func (c *change) intentStored(e IntentStored) error {
 	return nil
 }
 
-// begin makes a pending task processing.
+// begin makes a pending task processing. StartedAt stays that of the first time.
 func (c *change) begin() {
 	if c.Status != mediagate.StatusPending {
 		return
@@ -184,7 +184,9 @@ func (c *change) refused(e Refused) {
 	c.reject(a, e.Failure)
 }
 
-// reject closes an attempt that provably made no job, and says what follows.
+// reject closes an attempt that provably made no job. The next attempt follows at once
+// at another channel, after a pause, or after a parking; none follows a refusal for
+// good.
 func (c *change) reject(a *Attempt, f mediagate.Failure) {
 	a.State, a.Failure, a.EndedAt, a.SlotUntil, a.SenderLost = mediagate.AttemptRejected, &f, c.now, time.Time{}, false
 	if c.current(a.N) != a {
@@ -214,7 +216,9 @@ func (c *change) submitUnknown(e SubmitUnknown) {
 	}
 }
 
-// lost notes that the fate of a submission is open (D4, D6).
+// lost makes an attempt unknown (D4, D6). The parking before is over; the task parks
+// for the unknown submission if the vendor cannot be asked and the model does not fail
+// it.
 func (c *change) lost(a *Attempt, senderLost bool, detail string) {
 	a.State, a.SenderLost, a.Error = mediagate.AttemptUnknown, senderLost, detail
 	a.UnknownSince, a.Lookups, a.SlotUntil = c.now, 0, c.slotEnd(c.now)
@@ -251,7 +255,7 @@ func (c *change) notFound(e NotFound) {
 	}
 }
 
-// jitter spreads the tries of many tasks by up to a fifth.
+// jitter lengthens a pause by up to a fifth, so that tasks do not retry all at once.
 func jitter(now time.Time, d time.Duration) time.Duration {
 	return d + d*time.Duration(now.UnixMicro()%200)/1000
 }

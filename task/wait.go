@@ -76,8 +76,9 @@ func (c *change) awaited(n int) *Attempt {
 	return a
 }
 
-// vendorWaits begins the wait for the client, once a task. The deadline comes after
-// it, and the job has no slot meanwhile: the vendor has not begun with it (D15).
+// vendorWaits begins the wait for modal parameters, once a task. The deadline moves
+// behind the wait. The job has no slot meanwhile, since the vendor has not begun with
+// it (D15).
 func (c *change) vendorWaits(e VendorWaits) {
 	a := c.awaited(e.N)
 	if a == nil || c.polled(e.N, e.Claim) == nil {
@@ -104,8 +105,8 @@ func (c *change) troubled(e Troubled) {
 	}
 }
 
-// trouble ends the polling for an attempt that cannot be asked for, and parks its
-// task, until the channel asks again (D11).
+// trouble ends the polling for an attempt, and parks its task. At RetryAt the channel
+// polls again (D11).
 func (c *change) trouble(a *Attempt, reason mediagate.ParkReason) {
 	a.Trouble, a.Await = reason, nil
 	if a.SlotUntil.IsZero() {

@@ -27,8 +27,8 @@ func (c *change) failRequested() error {
 	return nil
 }
 
-// sleepsOn reports that a command was given for what the task sleeps on now: one that
-// comes late, or again, finds nothing to do.
+// sleepsOn reports that the task still sleeps on the step that a command was given for,
+// so that a late or repeated command does nothing.
 func (c *change) sleepsOn(step Step) bool {
 	if step.Kind == "" {
 		return true
@@ -72,7 +72,7 @@ func (c *change) rerouteRequested(e RerouteRequested) error {
 	return nil
 }
 
-// giveUp closes an attempt so that another may follow, at an operator's word: its
+// giveUp closes an attempt by an operator's command, so that another may follow. Its
 // late success is only recorded (D9).
 func (c *change) giveUp(a *Attempt) {
 	if a.State == mediagate.AttemptRejected || a.State == mediagate.AttemptEnded {
@@ -83,8 +83,8 @@ func (c *change) giveUp(a *Attempt) {
 	c.unpark()
 }
 
-// retryNow has the next step tried at once, with the time of a new task (D10): the
-// deadline never moves back.
+// retryNow has the next step tried at once, with the time of a new task (D10). It never
+// moves the deadline back.
 func (c *change) retryNow() {
 	c.RetryAt, c.Refusals = time.Time{}, 0
 	moved := c.WaitsUntil(c.now).Sub(c.DeadlineAt)
