@@ -20,7 +20,7 @@ func etaCases() map[string]fieldCase {
 	}
 	maps.Copy(cases, map[string]fieldCase{
 		"only what is required": {},
-		"everything":            {`"input":"a","voice":"alloy","response_format":"pcm","speed":1.5,"instructions":"Whisper."`, "", ""},
+		"everything":            {`"input":"a","voice":"alloy","response_format":"pcm","speed":1.5,"instructions":"Whisper.","stream_format":"audio"`, "", ""},
 		"voice null":            {`"voice":null`, "voice", "is required"},
 		"voice empty":           {`"voice":""`, "voice", "is required"},
 		"voice of nobody":       {`"voice":"bob"`, "voice", "alloy, ash, ballad"},
