@@ -35,6 +35,12 @@ const (
 	markCOM   = 0xfe
 )
 
+// longestTable is the greatest length of each segment that holds tables or numbers:
+// all the tables that there may be, once each. More is something else that it hides.
+var longestTable = map[byte]int64{
+	markDHT: 8 * (1 + 16 + 256), markDAC: 8 * 2, markDQT: 4 * (1 + 2*64), markDNL: 2, markDRI: 2, markEXP: 1,
+}
+
 // maxScans bounds how often a decoder goes over all pixels: each scan of a
 // progressive picture may be a few bytes long.
 const maxScans = 100
@@ -92,13 +98,9 @@ func (c *copier) jpeg() error {
 		segment := mark
 		mark = 0
 		switch {
-		case segment == markDHP:
-			layered = true
-			err = c.jpegFrame(segment, length)
-		case isFrame(segment) && layered:
-			err = c.segment(segment, length)
-		case isFrame(segment):
-			err = c.jpegFrame(segment, length)
+		case segment == markDHP, isFrame(segment):
+			err = c.jpegFrame(segment, length, layered)
+			layered = layered || segment == markDHP
 		case segment == markSOS:
 			if scans++; scans > maxScans {
 				return Unusable(fmt.Sprintf("has more than %d scans", maxScans))
@@ -109,7 +111,10 @@ func (c *copier) jpeg() error {
 			if err = c.segment(segment, length); err == nil {
 				mark, err = c.jpegScan()
 			}
-		case segment == markDHT, segment == markDAC, segment == markDQT, segment == markDNL, segment == markDRI, segment == markEXP:
+		case longestTable[segment] != 0:
+			if length > longestTable[segment] {
+				return damaged("the segment %02X is longer than any", segment)
+			}
 			err = c.segment(segment, length)
 		case segment == markCOM, segment >= markAPP0 && segment <= markAPP15:
 			err = c.jpegApp(segment, length, &profile)
@@ -155,8 +160,10 @@ func (c *copier) segmentHead(mark byte, length int64) error {
 	return c.write(binary.BigEndian.AppendUint16([]byte{0xff, mark}, uint16(length+2))...)
 }
 
-func (c *copier) jpegFrame(mark byte, length int64) error {
-	if c.info.Width != 0 {
+// jpegFrame copies the header of a frame, or of all layers (DHP). A layer is at most
+// as large as that header says.
+func (c *copier) jpegFrame(mark byte, length int64, layer bool) error {
+	if c.info.Width != 0 && (!layer || mark == markDHP) {
 		return damaged("it has two headers")
 	}
 	if length < 6 {
@@ -169,7 +176,14 @@ func (c *copier) jpegFrame(mark byte, length int64) error {
 	if bits, parts := b[0], int64(b[5]); bits < 2 || bits > 16 || parts < 1 || length != 6+3*parts {
 		return damaged("its header holds values that no JPEG has")
 	}
-	if err := c.sized(int(binary.BigEndian.Uint16(b[3:])), int(binary.BigEndian.Uint16(b[1:]))); err != nil {
+	width, height := int(binary.BigEndian.Uint16(b[3:])), int(binary.BigEndian.Uint16(b[1:]))
+	switch {
+	case !layer:
+		err = c.sized(width, height)
+	case width > c.info.Width || height > c.info.Height:
+		err = damaged("a layer is larger than the image")
+	}
+	if err != nil {
 		return err
 	}
 	if err := c.segmentHead(mark, length); err != nil {
