@@ -124,7 +124,9 @@ func TestSoundIsLookedAt(t *testing.T) {
 	}
 	others := map[string]string{
 		"HTML": "<!DOCTYPE html><html><body>Sign in</body></html>", "XML": "\ufeff<?xml version='1.0'?><error/>", "JSON": `{"error":{"message":"böse"}}`,
-		"a PNG": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "a JPEG": "\xff\xd8\xff\xe0\x00\x10JFIF", "a word": "no",
+		"a PNG":          "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
+		"HTML in UTF-16": "\xff\xfe<\x00h\x00t\x00m\x00l\x00>\x00", "JSON in UTF-16": "\xfe\xff\x00{\x00\"\x00e\x00r\x00r\x00o\x00r",
+		"a JPEG": "\xff\xd8\xff\xe0\x00\x10JFIF", "a word": "no",
 	}
 	speak := func(t *testing.T, format, kind, body string) (io.ReadCloser, error) {
 		t.Helper()

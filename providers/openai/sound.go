@@ -25,7 +25,7 @@ func soundHead(format string) int {
 func beginsAs(format string, head []byte) bool {
 	switch format {
 	case "mp3", "":
-		return bytes.HasPrefix(head, []byte("ID3")) || len(head) > 1 && head[0] == 0xff && head[1]&0xe0 == 0xe0 && head[1]&0x06 != 0
+		return bytes.HasPrefix(head, []byte("ID3")) || len(head) > 1 && head[0] == 0xff && head[1]&0xe6 == 0xe2 // of layer III
 	case "opus":
 		return bytes.HasPrefix(head, []byte("OggS")) && bytes.Contains(head, []byte("OpusHead"))
 	case "aac":
@@ -52,7 +52,10 @@ func isText(head []byte) bool {
 
 // isFile reports a file of some other kind.
 func isFile(head []byte) bool {
-	for _, magic := range []string{"RIFF", "OggS", "fLaC", "ID3\x02", "ID3\x03", "ID3\x04", "\x89PNG", "GIF8", "\xff\xd8\xff\xe0", "\xff\xd8\xff\xe1", "%PDF", "PK\x03\x04"} {
+	for _, magic := range []string{
+		"RIFF", "OggS", "fLaC", "ID3\x02", "ID3\x03", "ID3\x04", "\x89PNG", "GIF8", "\xff\xd8\xff\xe0", "\xff\xd8\xff\xe1", "%PDF", "PK\x03\x04",
+		"\xff\xfe<\x00", "\xff\xfe{\x00", "\xfe\xff\x00<", "\xfe\xff\x00{", // documents in UTF-16
+	} {
 		if bytes.HasPrefix(head, []byte(magic)) {
 			return true
 		}
