@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 
@@ -357,10 +359,14 @@ var notPlain = []struct {
 	pattern *regexp.Regexp
 	words   string
 }{
-	{regexp.MustCompile(`(?:-\p{Cf}*-|—)[-—\p{Cf}]*[\p{L}\p{N}_]`), "must not hold -- or an em dash directly before a word: parameters have fields of their own"},
+	{regexp.MustCompile(`(?:-` + hidden + `*-|—)(?:[-—]|` + hidden + `)*[\p{L}\p{N}_]`), "must not hold -- or an em dash directly before a word: parameters have fields of their own"},
 	{regexp.MustCompile(`[{}]`), "must not hold a curly brace"},
-	{regexp.MustCompile(`[\t\v\f\r\x{1c}-\x{1f}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]\p{Pd}`), "must not hold whitespace other than space and newline before a dash"},
+	{regexp.MustCompile(`[\t\v\f\r\x{1c}-\x{1f}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]` + hidden + `*\p{Pd}`), "must not hold whitespace other than space and newline before a dash"},
 }
+
+// hidden is a character that may draw nothing by itself: control characters that are
+// no whitespace, format characters, marks, and fillers of Hangul and of Unicode.
+const hidden = `[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\p{Cf}\p{M}\x{115f}\x{1160}\x{2065}\x{3164}\x{ffa0}\x{fff0}-\x{fff8}\x{e0000}-\x{e0fff}]`
 
 // plainCheck refuses in some texts what a vendor would not read as words.
 func plainCheck(b []byte, s *shape) (check, error) {
@@ -388,12 +394,31 @@ func addressesCheck(b []byte, s *shape, media MediaURLCheck) (check, error) {
 				url = url[:end]
 			}
 			url = strings.TrimRight(url, `.,;:!?"')]>`)
-			if err := media(url); err != nil {
-				return "has the URL " + mediagate.Quote(url) + ", which " + formatWords(formatMediaURL, err)
+			for _, url := range []string{url, addressAhead(url)} {
+				if url == "" {
+					continue
+				}
+				if err := media(url); err != nil {
+					return "has the URL " + mediagate.Quote(url) + ", which " + formatWords(formatMediaURL, err)
+				}
 			}
 		}
 		return ""
 	})
+}
+
+// addressAhead is the URL that a reader of ASCII alone sees before the first other
+// character, where its host is an address; else "".
+func addressAhead(url string) string {
+	end := strings.IndexFunc(url, func(c rune) bool { return c >= utf8.RuneSelf })
+	if end < 0 {
+		return ""
+	}
+	_, host, _ := strings.Cut(url[:end], "://")
+	if _, err := netip.ParseAddr(host); err != nil {
+		return ""
+	}
+	return url[:end]
 }
 
 // textsCheck judges some texts, each in words that follow the field's name; none
