@@ -6,9 +6,12 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -125,6 +128,19 @@ const (
 
 // connectTimeout bounds the making of a connection.
 const connectTimeout = 10 * time.Second
+
+// CheckURL says what is wrong with a PostgreSQL URL or with the files that it names,
+// and repeats nothing of its password.
+func CheckURL(raw string) error {
+	if _, err := url.Parse(raw); err != nil {
+		return errors.New("is no URL: in a name or a password / is %2F, : is %3A, @ is %40, % is %25")
+	}
+	if _, err := pgx.ParseConfig(raw); err != nil {
+		_, reason, _ := strings.Cut(err.Error(), "`: ") // after the URL
+		return errors.New(reason)
+	}
+	return nil
+}
 
 // OpenPostgres connects to a PostgreSQL URL. Each connection prepares what it
 // runs, once (pgx's statement cache), or behind a pooler in transaction mode

@@ -309,6 +309,22 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 			args: []string{"-database-url", "postgres://gate:pass#word@db/gate"},
 			want: []string{"database_url: must have no fragment: a # in a password is %23"},
 		},
+		"a database's URL with a port that is none": {
+			args: []string{"-database-url", "postgres://gate:word@db:99999/gate"},
+			want: []string{"database_url: invalid port (strconv.ParseUint: parsing \"99999\": value out of range)"},
+		},
+		"a database's URL with another setting of TLS than there are": {
+			args: []string{"-database-url", "postgres://gate:word@db/gate?sslmode=bogus"},
+			want: []string{"database_url: failed to configure TLS (sslmode is invalid)"},
+		},
+		"a database's URL that names a file that is not there": {
+			args: []string{"-database-url", "postgres://gate@db/gate?sslmode=verify-full&sslrootcert=/no/such/file"},
+			want: []string{"database_url: failed to configure TLS (unable to read CA file: open /no/such/file: no such file or directory)"},
+		},
+		"a password with a slash": {
+			args: []string{"-database-url", "postgres://gate:pass/word@db/gate"},
+			want: []string{"database_url: is no URL: in a name or a password / is %2F, : is %3A, @ is %40, % is %25"},
+		},
 		"accounts and former names of channels": { // D11
 			text: "channels:\n" +
 				"  - {name: a, provider: dashscope, credentials: {api_key: k}, account: ' ', former: [b, a, old]}\n" +
@@ -662,6 +678,14 @@ func TestAdminKeyFile(t *testing.T) {
 // Problems end up in logs.
 func TestProblemsShowNoSecrets(t *testing.T) {
 	t.Parallel()
+	for _, url := range []string{
+		"postgres://gate:hunter2/hunter2@db/gate", "postgres://gate:hunter2%zz@db/gate", "postgres://gate:hunter2@db:99999/gate",
+		"postgres://gate:`%60`: hunter2@db/gate", "postgres://gate@db/gate?sslmode=bogus&password=hunter2", "postgres://gate:hunter2@db/gate?x=`: y&sslmode=bogus",
+	} {
+		if _, err := load(t, "", nil, []string{"-database-url", url}); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
 	_, err := load(t, "admin_key: hunter2\nencryption_keys: [hunter2]\ndatabase_url: hunter2\n"+
 		"channels: [{name: a, provider: kling, base_url: 'https://me:hunter2@x', credentials: {a: hunter2, access_key: hunter2 hunter2}}]\n",
 		[]string{"MEDIAGATE_CHANNELS=[{credentials: {a: hunter2}"}, []string{"-groups", "{hunter2: [", "-s3-endpoint", "hunter2"})

@@ -53,10 +53,17 @@ func (p problem) Error() string { return p.path + ": " + p.text }
 // database_url.
 func (c Config) problems(embedded bool, role Role) []problem {
 	v := &validator{}
-	v.check((embedded && c.DatabaseURL == "") ||
-		strings.HasPrefix(c.DatabaseURL, "postgres://") || strings.HasPrefix(c.DatabaseURL, "postgresql://"),
-		"database_url", "must be a postgres:// URL")
-	v.check(!strings.Contains(c.DatabaseURL, "#"), "database_url", "must have no fragment: a # in a password is %%23")
+	switch {
+	case embedded && c.DatabaseURL == "":
+	case !strings.HasPrefix(c.DatabaseURL, "postgres://") && !strings.HasPrefix(c.DatabaseURL, "postgresql://"):
+		v.add("database_url", "must be a postgres:// URL")
+	case strings.Contains(c.DatabaseURL, "#"):
+		v.add("database_url", "must have no fragment: a # in a password is %23")
+	default:
+		if err := storage.CheckURL(c.DatabaseURL); err != nil {
+			v.add("database_url", err.Error())
+		}
+	}
 	v.check(c.DatabasePool.Size > 1, "database_pool.size", "must be at least 2")
 	switch storage.Pooler(c.DatabasePooler) {
 	case "", storage.PoolerNone, storage.PoolerTransaction:
