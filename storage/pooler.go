@@ -40,6 +40,10 @@ const (
 	isolation        = "read committed"
 )
 
+// commitSetting says whether a commit waits for the disk: a row that was
+// acknowledged must outlive a crash of the server.
+const commitSetting = "synchronous_commit"
+
 // setting is one of PostgreSQL's, with its value as an expression of SQL.
 type setting struct{ name, value string }
 
@@ -64,8 +68,7 @@ var transactionSettings = []setting{
 	{"lock_timeout", "'10s'"},
 	{"idle_in_transaction_session_timeout", "'30s'"},
 	{"statement_timeout", "'0'"},
-	// A row that was acknowledged must outlive a crash of the server.
-	{"synchronous_commit", "COALESCE(NULLIF(current_setting('synchronous_commit'), 'off'), 'on')"},
+	{commitSetting, "COALESCE(NULLIF(current_setting('synchronous_commit'), 'off'), 'on')"},
 	// No statement here takes as long as its compilation would: estimates that say
 	// otherwise are of ends that are not counted, of which there are none.
 	{"jit", "'off'"},
@@ -141,7 +144,8 @@ func detectPooler(ctx context.Context, conn *pgx.Conn) (Pooler, error) {
 // checkPooler returns the given pooler, or detects it where none is given. Statements
 // outside of transactions run with the role's settings behind a pooler in
 // transaction mode. Returns KindInvalid when the role's isolation level is not the
-// one that they rely on; other settings that the role lacks are logged.
+// one that they rely on, or its commits do not wait for the disk; other settings that
+// the role lacks are logged.
 func checkPooler(ctx context.Context, config *pgx.ConnConfig, given Pooler, log *slog.Logger) (Pooler, error) {
 	if given == PoolerNone {
 		return given, nil
@@ -158,7 +162,7 @@ func checkPooler(ctx context.Context, config *pgx.ConnConfig, given Pooler, log 
 		log.InfoContext(ctx, "a pooler is before the database", "database_pooler", string(given))
 	}
 	rows, err := conn.Query(ctx, `SELECT name, setting, source IN ('database', 'user', 'database user') FROM pg_settings
-		WHERE name IN ('default_transaction_isolation', 'lock_timeout', 'idle_in_transaction_session_timeout', 'jit')`, pgx.QueryExecModeSimpleProtocol)
+		WHERE name IN ('default_transaction_isolation', 'synchronous_commit', 'lock_timeout', 'idle_in_transaction_session_timeout', 'jit')`, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
 		return "", err
 	}
@@ -176,7 +180,10 @@ func checkPooler(ctx context.Context, config *pgx.ConnConfig, given Pooler, log 
 		case s.Name == isolationSetting && s.Setting != isolation:
 			return "", mediagate.Errorf(mediagate.KindInvalid, "the database role has %s %q, which cannot be set through a pooler in transaction mode: "+
 				"ALTER ROLE … SET %s = '%s', or where the pooler keeps sessions, database_pooler: none", s.Name, s.Setting, s.Name, isolation)
-		case s.Name != isolationSetting && !s.OfRole:
+		case s.Name == commitSetting && s.Setting == "off":
+			return "", mediagate.Errorf(mediagate.KindInvalid, "the database role has %s %q, which loses what was acknowledged, and cannot be set through a pooler in transaction mode: "+
+				"ALTER ROLE … SET %s = 'on', or where the pooler keeps sessions, database_pooler: none", s.Name, s.Setting, s.Name)
+		case s.Name != isolationSetting && s.Name != commitSetting && !s.OfRole:
 			unset = append(unset, s.Name)
 		}
 	}

@@ -313,7 +313,7 @@ func TestStrangeSettings(t *testing.T) {
 }
 
 // Behind a pooler the role has to have the isolation level that single statements
-// rely on. Others are told in the log.
+// rely on, and commits that last. Other settings are told in the log.
 func TestStrangeSettingsBehindPooler(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -332,7 +332,7 @@ func TestStrangeSettingsBehindPooler(t *testing.T) {
 	}
 	apart := map[string]string{"lock_timeout": "20s", "idle_in_transaction_session_timeout": "1min", "jit": "off"}
 	for name, value := range strange {
-		if !strings.HasSuffix(name, "_timeout") && name != "jit" && name != "default_transaction_isolation" {
+		if !strings.HasSuffix(name, "_timeout") && name != "jit" && name != "default_transaction_isolation" && name != "synchronous_commit" {
 			apart[name] = value
 		}
 	}
@@ -348,8 +348,13 @@ func TestStrangeSettingsBehindPooler(t *testing.T) {
 	if strings.Contains(log.String(), "lacks settings") {
 		t.Errorf("the log complains:\n%s", &log)
 	}
-	d.set(map[string]string{"default_transaction_isolation": "serializable"})
-	if _, err = open(); !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), "SET default_transaction_isolation = 'read committed'") {
-		t.Errorf("open: %v", err)
+	for _, refused := range []struct{ name, value, want string }{
+		{"default_transaction_isolation", "serializable", "read committed"}, {"synchronous_commit", "off", "on"},
+	} {
+		d.set(map[string]string{refused.name: refused.value})
+		if _, err = open(); !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), fmt.Sprintf("SET %s = '%s'", refused.name, refused.want)) {
+			t.Errorf("open with %s %s: %v", refused.name, refused.value, err)
+		}
+		d.set(map[string]string{refused.name: refused.want})
 	}
 }

@@ -93,7 +93,7 @@ func serve(dir, bin string, port *freeport.Port, account *syscall.Credential, re
 	}
 	settings := []string{
 		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(port.Number), "unix_socket_directories=", "max_connections=300",
-		"fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=128MB", "logging_collector=off",
+		"fsync=off", "full_page_writes=off", "shared_buffers=128MB", "logging_collector=off",
 	}
 	data := filepath.Join(dir, "data")
 	args := []string{"-D", data}
