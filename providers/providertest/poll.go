@@ -2,9 +2,14 @@ package providertest
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mediagate/mediagate"
@@ -47,6 +52,10 @@ func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
 			s.unclear(t, ref, do, reply)
 		})
 	}
+	if len(s.Bare) == 0 {
+		t.Error("Bare is empty: nothing shows what the adapter makes of a success without media")
+	}
+	s.dirty(t, ref, do)
 	for name, reply := range s.Bare {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,6 +125,73 @@ func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
 		_, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
 		s.check(t, err, Row{Kind: mediagate.KindTransient}, vendor.URL)
 	})
+}
+
+// dirty expects that no text of an answer brings a U+0000 into what is told of the
+// job.
+func (s Suite) dirty(t *testing.T, ref mediagate.JobRef, do ask) {
+	t.Helper()
+	const mark = "\u0000"
+	good := s.Word(anyWord(s.Words, mediagate.JobSucceeded))
+	for i, body := range spoiled(good.Body, mark) {
+		t.Run(fmt.Sprintf("U+0000 in text %d", i+1), func(t *testing.T) {
+			t.Parallel()
+			reply := good
+			reply.Body = body
+			vendor := s.Vendor(t, reply)
+			got, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
+			if err != nil {
+				return
+			}
+			told, err := json.Marshal(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(told), `\u0000`) {
+				t.Errorf("of %s\nis told %s", body, told)
+			}
+		})
+	}
+}
+
+// spoiled is a JSON text as often as it has values that are texts, with a mark at
+// the end of another one each time.
+func spoiled(body, mark string) []string {
+	var all []string
+	for at := 0; ; at++ {
+		decoder := json.NewDecoder(strings.NewReader(body))
+		decoder.UseNumber()
+		var v any
+		if decoder.Decode(&v) != nil {
+			return all
+		}
+		left := at
+		text, _ := json.Marshal(spoil(v, mark, &left))
+		if left >= 0 {
+			return all
+		}
+		all = append(all, string(text))
+	}
+}
+
+// spoil marks the text before which there are so many others; left is negative
+// once it was met.
+func spoil(v any, mark string, left *int) any {
+	switch v := v.(type) {
+	case string:
+		if *left--; *left == -1 {
+			return v + mark
+		}
+	case []any:
+		for i := range v {
+			v[i] = spoil(v[i], mark, left)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			v[name] = spoil(v[name], mark, left)
+		}
+	}
+	return v
 }
 
 // unclear expects that a reply proves nothing: least of all that there is no

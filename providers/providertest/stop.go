@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mediagate/mediagate"
@@ -168,6 +170,24 @@ func (s Suite) open(t *testing.T) {
 		if err != nil || file == "" || length >= 0 && length != int64(len(file)) {
 			t.Errorf("%d bytes of %d, %v", len(file), length, err)
 		}
+	})
+	t.Run("redirected to another host", func(t *testing.T) {
+		t.Parallel()
+		const elsewhere, film = "https://cdn.example.com/film.mp4", "the film"
+		vendor := s.Vendor(t, Reply{Status: http.StatusFound, Header: map[string]string{"Location": elsewhere}})
+		var links []string
+		opt := providers.Options{Follow: func(_ context.Context, link string, _ int) (io.ReadCloser, int64, error) {
+			links = append(links, link)
+			return io.NopCloser(strings.NewReader(film)), int64(len(film)), nil
+		}}
+		file, _, err := read(t.Context(), s.Open(t, vendor.URL, opt))
+		if vendor.InLine()[0].Method != http.MethodGet { // an answer about the job, which holds the file
+			return
+		}
+		if err != nil || file != film {
+			t.Errorf("read %q, %v", file, err)
+		}
+		diff(t, "links", []string{elsewhere}, links)
 	})
 	for name, fault := range map[string]Fault{
 		"stalled head": StallHead, "stalled body": StallBody, "cut before the head": CutHead, "cut in the body": CutBody,

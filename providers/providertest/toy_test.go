@@ -27,6 +27,8 @@ type toy struct {
 	key  mediagate.Secret
 	auth string // where tokens come from
 	into func(request map[string]string, words string)
+	// follow opens what a download is redirected to.
+	follow func(ctx context.Context, link string, redirects int) (io.ReadCloser, int64, error)
 }
 
 func inField(request map[string]string, words string) { request["avoid"] = words }
@@ -58,7 +60,7 @@ func toyAdapter(into func(map[string]string, string)) providers.Adapter {
 			if err := check.Err(); err != nil {
 				return nil, err
 			}
-			return &toy{vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []mediagate.Secret{key}}, opt), key, ch.Options["auth_url"], into}, nil
+			return &toy{vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []mediagate.Secret{key}}, opt), key, ch.Options["auth_url"], into, opt.Follow}, nil
 		},
 		Express: func(job mediagate.Job, _ map[string]string) error {
 			_, _, err := toyRequest(job, into)
@@ -190,7 +192,7 @@ func (a *toy) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]providers
 	if err != nil {
 		return nil, err
 	}
-	type job struct{ ID, Word, Text vendorhttp.Text }
+	type job struct{ ID, Word, Text, File vendorhttp.Text }
 	var said struct{ Jobs []job }
 	if err := a.do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: "/jobs/query", Body: vendorhttp.JSON(body)}, &said); err != nil {
 		return nil, err
@@ -209,12 +211,12 @@ func (a *toy) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]providers
 			answers[i].Err = unclear("the answer leaves the job out")
 			continue
 		}
-		answers[i].Report, answers[i].Err = a.report(ctx, ref, string(j.Word), string(j.Text))
+		answers[i].Report, answers[i].Err = a.report(ctx, ref, string(j.Word), string(j.Text), j.File.ID())
 	}
 	return answers, nil
 }
 
-func (a *toy) report(ctx context.Context, ref mediagate.JobRef, word, text string) (mediagate.Report, error) {
+func (a *toy) report(ctx context.Context, ref mediagate.JobRef, word, text, file string) (mediagate.Report, error) {
 	state, ok := toyWords[word]
 	if !ok {
 		state = mediagate.JobUnknown
@@ -222,14 +224,18 @@ func (a *toy) report(ctx context.Context, ref mediagate.JobRef, word, text strin
 	r := mediagate.Report{Ref: ref, State: state, Word: a.http.Clean(word), Percent: -1, Named: true}
 	switch state {
 	case mediagate.JobSucceeded:
-		var file struct{ File vendorhttp.Text }
-		if err := a.do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: "/files/" + url.PathEscape(ref.JobID)}, &file); err != nil {
-			return mediagate.Report{}, err
+		var out mediagate.Outcome
+		if file != "" {
+			var said struct{ Ref vendorhttp.Text }
+			if err := a.do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: "/files/" + url.PathEscape(file)}, &said); err != nil {
+				return mediagate.Report{}, err
+			}
+			if said.Ref.ID() == "" {
+				return mediagate.Report{}, unclear("the answer names no file")
+			}
+			out.Media = []mediagate.Media{{Ref: said.Ref.ID()}}
 		}
-		if file.File.ID() == "" {
-			return mediagate.Report{}, unclear("the answer names no file")
-		}
-		r.Outcome = &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{Ref: file.File.ID()}}}
+		r.Offer(&out, true)
 	case mediagate.JobFailed:
 		r.Outcome = &mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the generation failed"}}
 		if text = a.http.Clean(text); text != "" {
@@ -254,6 +260,9 @@ func (a *toy) Open(ctx context.Context, _ mediagate.JobRef, media mediagate.Medi
 	switch s.Status {
 	case http.StatusOK:
 		return s.Body, s.Length(), nil
+	case http.StatusFound:
+		_ = s.Body.Close()
+		return a.follow(ctx, s.Location, 4) // of five
 	case http.StatusNotFound, http.StatusGone:
 		err = mediagate.Errorf(mediagate.KindGone, "the vendor has the file no more")
 	default:
@@ -270,7 +279,7 @@ func toySuite(into func(map[string]string, string)) providertest.Suite {
 	batch := func(ids, words []string) providertest.Reply {
 		var jobs []string
 		for i, id := range ids {
-			jobs = append(jobs, fmt.Sprintf(`{"id":%q,"word":%q}`, id, words[i]))
+			jobs = append(jobs, fmt.Sprintf(`{"id":%q,"word":%q,"file":"f1"}`, id, words[i]))
 		}
 		return providertest.Reply{Body: `{"jobs":[` + strings.Join(jobs, ",") + `]}`}
 	}
@@ -297,7 +306,7 @@ func toySuite(into func(map[string]string, string)) providertest.Suite {
 			{Upstream: "toy-1", Operation: "video", Params: []byte(`{"prompt":"` + strings.Repeat("x", 41) + `"}`)},
 		},
 		Before:     []providertest.Exchange{{Route: "POST /token", Reply: providertest.Reply{Body: `{"token":"` + toyToken + `"}`}}},
-		Beside:     []providertest.Exchange{{Route: "GET /files/{id}", Reply: providertest.Reply{Body: `{"file":"f1"}`}}},
+		Beside:     []providertest.Exchange{{Route: "GET /files/{id}", Reply: providertest.Reply{Body: `{"ref":"f1"}`}}},
 		Accepted:   providertest.Reply{Body: `{"id":"j7"}`},
 		Submission: mediagate.Submission{Ref: ref},
 		Refused: func(text string) providertest.Reply {
@@ -313,6 +322,7 @@ func toySuite(into func(map[string]string, string)) providertest.Suite {
 			"absent": {Reply: providertest.Reply{Status: 404, Body: `{"code":"absent"}`}, Kind: mediagate.KindNotFound},
 		},
 		Lies:    map[string]providertest.Reply{"another job": batch([]string{"j8"}, []string{"done"})},
+		Bare:    map[string]providertest.Reply{"no file": {Body: `{"jobs":[{"id":"j7","word":"done"}]}`}},
 		Stop:    "DELETE /jobs/j7",
 		Stopped: providertest.Reply{Body: `{}`},
 		CancelRows: map[string]providertest.Row{

@@ -67,10 +67,8 @@ func suite() providertest.Suite {
 			"bad_request": {Reply: refusal(400, "bad_request"), Kind: mediagate.KindTransient},
 			"no_drawing":  {Reply: refusal(404, "no_drawing"), Kind: mediagate.KindNotFound},
 		},
-		Lies: map[string]providertest.Reply{
-			"another job": job("j8", "drawn", picture),
-			"no picture":  job(jobID, "drawn", ""),
-		},
+		Lies: map[string]providertest.Reply{"another job": job("j8", "drawn", picture)},
+		Bare: map[string]providertest.Reply{"no picture": job(jobID, "drawn", "")},
 	}
 }
 

@@ -152,11 +152,11 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	report := mediagate.Report{Ref: ref, Percent: -1, Named: true}
 	switch report.State, report.Word = a.HTTP.State(states, r.State); report.State {
 	case mediagate.JobSucceeded:
-		link := r.Picture.Link()
-		if link == "" { // asked again, it may be there
-			return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "the drawing has no picture")
+		out := &mediagate.Outcome{}
+		if link := r.Picture.Link(); link != "" {
+			out.Media = []mediagate.Media{{URL: link, MimeType: "image/png"}}
 		}
-		report.Outcome = &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: link, MimeType: "image/png"}}}
+		report.Offer(out, true)
 	case mediagate.JobFailed:
 		report.Outcome = a.HTTP.Failed(vendorhttp.FailureOf(vendorhttp.Verdict{}), "the picture was spoilt")
 	default: // still under way
