@@ -351,6 +351,7 @@ func TestSoundsOfFFmpeg(t *testing.T) {
 		"sound.m4a":  {"-codec:a", "aac"},
 		"parts.m4a":  {"-codec:a", "aac", "-movflags", "frag_keyframe+empty_moov"},
 		"sound.aac":  {"-codec:a", "aac"},
+		"tagged.aac": {"-codec:a", "aac", "-write_id3v2", "1"},
 	} {
 		for _, piped := range []bool{false, true} {
 			if piped && name == "sound.m4a" { // has to go back for its headers
