@@ -111,6 +111,8 @@ func TestSignAddress(t *testing.T) {
 		"capitals, inside":  {func(c *Config) { c.Endpoint = "http://S3.Example.com:9000" }, "http://s3.example.com:9000/media/results/t/1/0"},
 		"the scheme's port": {func(c *Config) { c.PublicEndpoint = "https://media.example.com:443" }, "https://media.example.com/media/results/t/1/0"},
 		"another's port":    {func(c *Config) { c.PublicEndpoint = "http://[2001:DB8::1]:443" }, "http://[2001:db8::1]:443/media/results/t/1/0"},
+		"an empty port":     {func(c *Config) { c.PublicEndpoint = "https://media.example.com:" }, "https://media.example.com/media/results/t/1/0"},
+		"beyond ASCII":      {func(c *Config) { c.PublicEndpoint = "https://Médias.example.com" }, "https://xn--mdias-bsa.example.com/media/results/t/1/0"},
 		"host style":        {func(c *Config) { c.PathStyle = false }, "https://media.s3.example.com/results/t/1/0"},
 		"the public one":    {func(c *Config) { c.Endpoint, c.PathStyle = "", false }, "https://media.s3.eu-west-1.amazonaws.com/results/t/1/0"},
 		"no region: a home": {func(c *Config) { c.Endpoint, c.Region, c.PathStyle = "", "", false }, "https://media.s3.us-east-1.amazonaws.com/results/t/1/0"},

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"golang.org/x/net/idna"
 
 	"github.com/mediagate/mediagate"
 )
@@ -163,7 +164,7 @@ func (c *Config) validate() error {
 }
 
 // canonical spells an endpoint as a browser does, since a link's signature covers
-// its host: that in lower case, without the scheme's own port.
+// its host: that in lower case and in ASCII, without the scheme's own port.
 func canonical(s string) (string, bool) {
 	if s == "" {
 		return "", true
@@ -172,7 +173,10 @@ func canonical(s string) (string, bool) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || strings.ContainsAny(s, "?#") || u.User != nil {
 		return "", false
 	}
-	u.Host = strings.ToLower(u.Host)
+	if u.Host, err = idna.Punycode.ToASCII(strings.ToLower(u.Host)); err != nil {
+		return "", false
+	}
+	u.Host = strings.TrimSuffix(u.Host, ":")
 	if own := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; strings.HasSuffix(u.Host, own) {
 		u.Host = strings.TrimSuffix(u.Host, own)
 	}
