@@ -120,10 +120,14 @@ func (s *State) await(a *Attempt, now time.Time) Step {
 }
 
 // waitsForClient reports that the task waits for its client: the vendor has the job and
-// does not begin with it (D15).
+// does not begin with it (D15). It still does when the vendor has stopped the job at
+// the end of that time.
 func (s *State) waitsForClient() bool {
 	a := s.Last()
-	return s.Modal.State == mediagate.ModalWaiting && a != nil && a.N == s.Modal.N && a.State == mediagate.AttemptAccepted && a.Outcome == nil
+	if s.Modal.State != mediagate.ModalWaiting || a == nil || a.N != s.Modal.N || a.Outcome != nil {
+		return false
+	}
+	return a.State == mediagate.AttemptAccepted || a.State == mediagate.AttemptEnded
 }
 
 // resolve is next for an unknown attempt. Where the vendor cannot be asked, nothing is

@@ -54,6 +54,8 @@ func (c *change) partIntent(e PartIntent) error {
 		return conflict("attempt %d is not open", e.N)
 	case !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero() || c.late(c.now):
 		return conflict("nobody waits for the task any more")
+	case c.Unreadable:
+		return conflict("the task cannot be read")
 	}
 	p := a.part(e.Part)
 	switch {

@@ -32,6 +32,8 @@ func (c *change) mayOpen(n int) error {
 		return conflict("the task has ended")
 	case !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero():
 		return conflict("the task is to end")
+	case c.Unreadable:
+		return conflict("the task cannot be read")
 	case n != c.lastN()+1:
 		return conflict("the next attempt is %d, not %d", c.lastN()+1, n)
 	case a != nil && a.outcome() != nil:
@@ -91,6 +93,8 @@ func (c *change) reopened(e Reopened) error {
 		return conflict("attempt %d is not open", e.N)
 	case !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero() || c.late(c.now):
 		return conflict("nobody waits for the task any more")
+	case c.Unreadable:
+		return conflict("the task cannot be read")
 	case a.State != mediagate.AttemptUnknown || a.AbsentAgainAt.IsZero() || a.Refusal != nil || !a.SendBefore.Equal(e.Absent): // D4
 		return conflict("it is not proven that attempt %d made no job", e.N)
 	}
@@ -115,8 +119,10 @@ func (c *change) queued(e Queued) error {
 	return nil
 }
 
+// slotGranted has the queued task take its slot at once. The row of the queue may
+// tell of the grant before somebody tells the task.
 func (c *change) slotGranted(e SlotGranted) {
-	if c.open() && !c.QueuedAt.IsZero() && e.N == c.lastN()+1 && !c.Granted {
+	if c.open() && !c.QueuedAt.IsZero() && e.N == c.lastN()+1 {
 		c.Granted, c.RetryAt = true, time.Time{}
 	}
 }
@@ -156,6 +162,7 @@ func (c *change) accepted(e Accepted) {
 		return
 	}
 	c.Refusals = 0
+	c.leaveQueue() // for the attempt that would have followed
 	c.begin()
 	c.resume()
 }
@@ -165,17 +172,20 @@ func (c *change) refused(e Refused) {
 	if a == nil || !a.SendBefore.Equal(e.SendBefore) || a.Ref.JobID != "" || a.Outcome != nil {
 		return
 	}
+	// The vendor may have the job of an earlier sending, and call its name "taken" in
+	// words that the adapter does not know (D4).
+	doubted := e.Invalid && c.sentEarlier(a)
 	switch a.State {
 	case mediagate.AttemptIntent, mediagate.AttemptUnknown:
-	case mediagate.AttemptAbandoned: // the slot is free
-		a.State, a.EndedAt, a.Error = mediagate.AttemptEnded, c.now, e.Detail
+	case mediagate.AttemptAbandoned:
+		if !doubted { // the slot is free
+			a.State, a.EndedAt, a.Error = mediagate.AttemptEnded, c.now, e.Detail
+		}
 		return
 	default:
 		return
 	}
-	if e.Invalid && c.sentEarlier(a) {
-		// The vendor may have the job of an earlier sending, and call its name
-		// "taken" in words that the adapter does not know (D4).
+	if doubted {
 		c.lost(a, false, e.Detail)
 		a.Refusal = &e.Failure
 		return
@@ -191,6 +201,9 @@ func (c *change) reject(a *Attempt, f mediagate.Failure) {
 	a.State, a.Failure, a.EndedAt, a.SlotUntil, a.SenderLost = mediagate.AttemptRejected, &f, c.now, time.Time{}, false
 	if c.current(a.N) != a {
 		return
+	}
+	if c.ParkReason == mediagate.ParkSubmissionUnknown { // it is known now
+		c.unpark()
 	}
 	switch {
 	case a.refusedForGood():

@@ -34,7 +34,7 @@ func (c *change) progressed(e Progressed) {
 		return
 	}
 	c.Progress = max(c.Progress, min(e.Percent, maxOpenProgress))
-	if a.Await.Unanswered { // the trouble is over (D11)
+	if !c.ParkedAt.IsZero() && !c.Unreadable { // the trouble is over (D11)
 		a.Await.Unanswered, a.SlotUntil = false, time.Time{}
 		c.resume()
 	}

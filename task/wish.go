@@ -51,6 +51,9 @@ func (c *change) retryRequested(e RetryRequested) error {
 	} else if a != nil {
 		a.Lookups = 0
 	}
+	if c.ParkReason == mediagate.ParkSubmissionUnknown { // its parking ends with the deadline, which is a new one
+		c.unpark()
+	}
 	c.retryNow()
 	return nil
 }

@@ -304,7 +304,9 @@ func (w *World) step() {
 		}
 		_ = w.apply(task.InputsChecked{Judgement: j})
 	case task.Submit:
-		w.submit(step)
+		if err := w.submit(step); err != nil {
+			w.t.Fatalf("%s %d is the next step, and refused: %s", step.Kind, step.N, err)
+		}
 	case task.Lookup:
 		w.lookUp(step)
 	case task.Poll:
@@ -354,11 +356,12 @@ func (w *World) fails(step task.Step) {
 	w.notTwice(step)
 }
 
-func (w *World) submit(step task.Step) {
+// submit makes the attempt, or sends it again. An error is the task's refusal.
+func (w *World) submit(step task.Step) error {
 	a := w.State.Attempt(step.N)
 	switch {
 	case a == nil && w.chance("full", w.full):
-		_ = w.apply(task.Queued{N: step.N, Channels: []string{"a", "b"}, Well: w.chance("well", 50)})
+		return w.apply(task.Queued{N: step.N, Channels: []string{"a", "b"}, Well: w.chance("well", 50)})
 	case a == nil:
 		id, kept := w.State.NextExternalID()
 		channel := rapid.SampledFrom([]string{"a", "b"}).Draw(w.t, "channel")
@@ -380,13 +383,17 @@ func (w *World) submit(step task.Step) {
 			}
 			w.sent()
 		}
+		return err
 	case a.State == mediagate.AttemptIntent: // whoever stored it is gone
-		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: a.SendBefore, SenderLost: true})
+		return w.apply(task.SubmitUnknown{N: a.N, SendBefore: a.SendBefore, SenderLost: true})
 	case a.State == mediagate.AttemptUnknown:
-		if w.apply(task.Reopened{N: a.N, Absent: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second)}) == nil {
+		err := w.apply(task.Reopened{N: a.N, Absent: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second)})
+		if err == nil {
 			w.sent()
 		}
+		return err
 	}
+	return nil
 }
 
 func (w *World) lookUp(step task.Step) {
@@ -490,7 +497,7 @@ func (w *World) intrude() {
 		}
 		return
 	}
-	w.submit(task.Step{Kind: task.Submit, N: len(w.State.Attempts) + 1})
+	_ = w.submit(task.Step{Kind: task.Submit, N: len(w.State.Attempts) + 1})
 }
 
 // again tells something that was told before, late.
