@@ -349,8 +349,8 @@ func attemptColumns(row stateTask, a task.Attempt) (attemptRow, error) {
 	if !row.InputsErasedAt.IsZero() {
 		failure, refusal, outcome, r.Error = failure.Wordless(), refusal.Wordless(), locked.leavesOf(outcome), ""
 	}
-	if !row.ErasedAt.IsZero() {
-		a.Ref, a.Results, failure, refusal, outcome = mediagate.JobRef{}, nil, nil, nil, nil
+	if !row.ErasedAt.IsZero() { // that the job ended stays, and how: the first end counts
+		a.Ref, a.Results, failure, refusal = mediagate.JobRef{}, nil, nil, nil
 	}
 	for _, c := range []struct {
 		to    *document

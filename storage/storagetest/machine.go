@@ -59,6 +59,77 @@ var machineTests = map[string]func(*bench){
 		_, err = b.Change(b.Context(), "task_none", task.EndDue{})
 		b.kind(err, mediagate.KindNotFound)
 	},
+	"a job of several calls": func(b *bench) {
+		p := b.newPayer(unit(1))
+		id := b.submit(p, unit(1))
+		start, err := b.Change(b.Context(), id)
+		b.noError(err)
+		memory, before := start.State, b.now().Add(10*time.Second)
+		intent := b.nextIntent(id)
+		intent.Route.Sync, intent.Route.Parts = true, 3
+		file := func() *mediagate.Submission {
+			return &mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Seconds: 1, VendorCharge: mediagate.ChargedBy("2", "credits"), Media: []mediagate.Media{{Ref: "file"}}}}
+		}
+		for _, e := range []task.Event{
+			intent,
+			task.PartIntent{N: 1, Part: 2, SendBefore: before, CallEnds: before.Add(time.Minute)},
+			task.PartIntent{N: 1, Part: 0, SendBefore: before, CallEnds: before.Add(time.Minute)},
+			task.PartIntent{N: 1, Part: 1, SendBefore: before, CallEnds: before.Add(time.Minute)},
+			task.PartEnded{N: 1, Part: task.Part{Part: 0, SendBefore: before, State: mediagate.PartRefused, Failure: &mediagate.Failure{Code: mediagate.CodeProviderAway, Retryable: true}, Error: "full"}},
+			task.PartEnded{N: 1, Part: task.Part{Part: 1, SendBefore: before, State: mediagate.PartUnknown, Error: "lost"}},
+			task.PartIntent{N: 1, Part: 0, Sends: 1, SendBefore: before.Add(time.Second), CallEnds: before.Add(time.Minute)},
+			task.PartEnded{N: 1, Part: task.Part{Part: 0, SendBefore: before.Add(time.Second), State: mediagate.PartDone, Submission: file()}},
+			task.PartEnded{N: 1, Part: task.Part{Part: 2, SendBefore: before, State: mediagate.PartDone, Submission: file()}},
+			task.PartsOver{N: 1},
+			task.Mirrored{N: 1, Results: []mediagate.Result{{Key: "a"}, {Key: "b", Index: 2}}},
+		} {
+			effects, err := memory.Apply(e, b.now())
+			b.noError(err)
+			changed, err := b.Change(b.Context(), id, e)
+			b.noError(err)
+			same(b, "effects", len(changed.Effects.Charged), len(effects.Charged))
+			again, err := b.Change(b.Context(), id)
+			b.noError(err)
+			if diff := cmp.Diff(memory, again.State, cmpopts.EquateEmpty()); diff != "" {
+				b.Fatalf("after %T%+v the rows (+) are not what they should be (-):\n%s", e, e, diff)
+			}
+		}
+		same(b, "status", memory.Status, mediagate.StatusCompleted)
+	},
+	"an erased task keeps how its job ended": func(b *bench) {
+		p := b.newPayer(unit(1))
+		id := b.submit(p, unit(1))
+		_, err := b.Change(b.Context(), id, b.nextIntent(id))
+		b.noError(err)
+		_, err = b.Change(b.Context(), id, task.SubmitUnknown{N: 1, SendBefore: b.now().Add(10 * time.Second)}, task.CancelRequested{}, task.EndDue{})
+		b.noError(err)
+		b.eraseTask(p, id)
+		_, err = b.Change(b.Context(), id, task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true, Seconds: 5}})
+		b.noError(err)
+		first, err := b.Change(b.Context(), id)
+		b.noError(err)
+		b.setClock(b.now().Add(time.Hour))
+		_, err = b.Change(b.Context(), id, task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true, Seconds: 9}})
+		b.noError(err)
+		again, err := b.Change(b.Context(), id)
+		b.noError(err)
+		same(b, "the attempt", again.State.Last().EndedAt, first.State.Last().EndedAt)
+		same(b, "its outcome is kept", again.State.Last().Outcome != nil, true)
+	},
+	"a slot that a channel's poller has granted is used at once": func(b *bench) {
+		p := b.newPayer(unit(1))
+		id := b.submit(p, unit(1))
+		_, err := b.Change(b.Context(), id, task.Queued{N: 1, Channels: []string{channelName}})
+		b.noError(err)
+		epoch, err := b.BeginEpoch(b.Context(), channelName)
+		b.noError(err)
+		granted, err := b.GrantSlots(b.Context(), mediagate.Granting{Channel: channelName, Epoch: epoch, Slots: mediagate.Slots{Names: []string{channelName}, Limit: 1}, Most: 5, TakeBack: time.Minute, Again: time.Second})
+		b.noError(err)
+		same(b, "granted", len(granted.Signals), 1)
+		changed, err := b.Change(b.Context(), id, task.SlotGranted{N: 1})
+		b.noError(err)
+		same(b, "next", changed.Step.Kind, task.Submit)
+	},
 	"a task that cannot be read parks, and ends all the same": func(b *bench) {
 		p := b.newPayer(unit(1))
 		id := b.submit(p, unit(1))
