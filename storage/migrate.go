@@ -11,10 +11,41 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+
+	"github.com/mediagate/mediagate"
 )
 
 //go:embed migrations
 var migrations embed.FS
+
+// Migrated returns KindInvalid when the schema lacks a migration that this program
+// has. One of a newer program will do.
+func (s *Store) Migrated(ctx context.Context) error {
+	folder := dialectPostgres
+	if s.lite {
+		folder = dialectSQLite
+	}
+	files, err := fs.ReadDir(migrations, path.Join("migrations", folder)) // sorted by name
+	if err != nil {
+		return dbError(err, "read the migrations")
+	}
+	needed, err := goose.NumericComponent(files[len(files)-1].Name())
+	if err != nil {
+		return dbError(err, "read the migrations")
+	}
+	var has int64
+	err = s.sql.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&has)
+	if err != nil && pgCode(err) != noTable {
+		return dbError(err, "read the schema's version")
+	}
+	if has < needed {
+		return mediagate.Errorf(mediagate.KindInvalid, "the database is at migration %d, and this program needs %d: run its migrate first", has, needed)
+	}
+	return nil
+}
+
+// noTable is PostgreSQL's code of a table that there is not.
+const noTable = "42P01"
 
 // Migrate brings the schema up to date. Several processes may start at once:
 // on PostgreSQL one of them migrates and the others wait for it.

@@ -30,6 +30,10 @@ func TestMigrateAtOnce(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), "CREATE SCHEMA empty"); err != nil {
 		t.Fatal(err)
 	}
+	first := openPostgres(t, url+"&search_path=empty", storage.Config{})
+	if err := first.Migrated(t.Context()); !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), "is at migration 0,") {
+		t.Errorf("before: %v", err)
+	}
 	var group sync.WaitGroup
 	for range 3 {
 		s := openPostgres(t, url+"&search_path=empty", storage.Config{})
@@ -40,6 +44,9 @@ func TestMigrateAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
+	if err := first.Migrated(t.Context()); err != nil {
+		t.Errorf("after: %v", err)
+	}
 	var ran, different int
 	if err := db.QueryRowContext(t.Context(),
 		"SELECT COUNT(*), COUNT(DISTINCT version_id) FROM empty.goose_db_version WHERE version_id > 0").Scan(&ran, &different); err != nil {
@@ -47,6 +54,12 @@ func TestMigrateAtOnce(t *testing.T) {
 	}
 	if ran == 0 || ran != different {
 		t.Errorf("%d migrations ran %d times", different, ran)
+	}
+	if _, err := db.ExecContext(t.Context(), "DELETE FROM empty.goose_db_version WHERE version_id = (SELECT MAX(version_id) FROM empty.goose_db_version)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Migrated(t.Context()); !mediagate.Is(err, mediagate.KindInvalid) {
+		t.Errorf("without the last: %v", err)
 	}
 }
 

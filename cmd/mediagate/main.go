@@ -129,6 +129,9 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 		}
 		return g.Reseal(ctx)
 	}
+	if err := g.Store.Migrated(ctx); err != nil {
+		return err
+	}
 	roles, err := c.Listen(ctx, command != "worker", command != "api")
 	if err != nil {
 		return err
