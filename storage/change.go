@@ -592,9 +592,6 @@ func (s *Store) saveQueue(tx *gorm.DB, row stateTask, before, after task.State) 
 	case after.QueuedAt.IsZero():
 		_, err := exec(tx, "DELETE FROM queue WHERE task_id = ?", row.ID)
 		return err
-	case after.Granted && !before.Granted: // by one of them: the one that grants says which
-		_, err := exec(tx, "UPDATE queue SET granted_at = ?, signal_at = ? WHERE task_id = ? AND channel = ?", at(s.clock()), at(s.clock()), row.ID, after.QueuedFor[0])
-		return err
 	case before.QueuedAt.Equal(after.QueuedAt) && before.Granted == after.Granted && slices.Equal(before.QueuedFor, after.QueuedFor):
 		return nil
 	default:

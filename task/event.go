@@ -71,7 +71,8 @@ type (
 		Well     bool
 	}
 
-	// SlotGranted says that a channel holds a slot for attempt N.
+	// SlotGranted has the task look for the slot that a channel was said to hold for
+	// attempt N.
 	SlotGranted struct{ N int }
 
 	// Accepted says that the vendor has the job, or had it when it was looked up.

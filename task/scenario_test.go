@@ -333,9 +333,6 @@ func (p *play) show(e task.Effects) string {
 	}
 	if !s.QueuedAt.IsZero() {
 		fmt.Fprintf(&b, ", queued at %s", at(s.QueuedAt))
-		if s.Granted {
-			b.WriteString(", granted")
-		}
 	}
 	if s.Modal.State != "" {
 		fmt.Fprintf(&b, ", modal %s", s.Modal.State)

@@ -30,7 +30,7 @@ type State struct {
 
 	QueuedAt  time.Time // since when it waits for a slot, for the attempt after the last one
 	QueuedFor []string  // the channels of which any may grant one
-	Granted   bool      // one of them holds a slot for it
+	Granted   bool      // one of them holds a slot for it: only its poller grants, and takes back
 	RerouteTo string    // the channel that an operator chose for the next attempt; empty: any
 
 	Modal  mediagate.Modal     // the zero value where no vendor asked for more

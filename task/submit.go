@@ -119,11 +119,11 @@ func (c *change) queued(e Queued) error {
 	return nil
 }
 
-// slotGranted has the queued task take its slot at once. The row of the queue may
-// tell of the grant before somebody tells the task.
+// slotGranted has the queued task look for its slot at once. The row of the queue
+// says whether it has one: the signal may come after the grant was taken back.
 func (c *change) slotGranted(e SlotGranted) {
 	if c.open() && !c.QueuedAt.IsZero() && e.N == c.lastN()+1 {
-		c.Granted, c.RetryAt = true, time.Time{}
+		c.RetryAt = time.Time{}
 	}
 }
 

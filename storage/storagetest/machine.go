@@ -129,6 +129,24 @@ var machineTests = map[string]func(*bench){
 		changed, err := b.Change(b.Context(), id, task.SlotGranted{N: 1})
 		b.noError(err)
 		same(b, "next", changed.Step.Kind, task.Submit)
+		same(b, "granted", changed.State.Granted, true)
+		_, err = b.Change(b.Context(), id, task.Queued{N: 1, Channels: []string{channelName}})
+		b.noError(err)
+		changed, err = b.Change(b.Context(), id)
+		b.noError(err)
+		same(b, "granted, after it was given back", changed.State.Granted, false)
+	},
+	"a signal that comes after its grant was taken back gives no slot": func(b *bench) {
+		p, slots := b.newPayer(unit(10)), mediagate.Slots{Names: []string{channelName}, Limit: 1}
+		first, second := b.submit(p, unit(1)), b.submit(p, unit(1))
+		_, err := b.OpenIntent(b.Context(), first, slots, b.nextIntent(first))
+		b.noError(err)
+		_, err = b.Change(b.Context(), second, task.Queued{N: 1, Channels: []string{channelName}})
+		b.noError(err)
+		_, err = b.Change(b.Context(), second, task.SlotGranted{N: 1})
+		b.noError(err)
+		_, err = b.OpenIntent(b.Context(), second, slots, b.nextIntent(second))
+		b.kind(err, mediagate.KindCapacity)
 	},
 	"a task that cannot be read parks, and ends all the same": func(b *bench) {
 		p := b.newPayer(unit(1))
