@@ -44,6 +44,30 @@ func (s *Store) Migrated(ctx context.Context) error {
 	return nil
 }
 
+// migratedLook is how often a process looks whether its migrations are done.
+const migratedLook = time.Second
+
+// AwaitMigrated is Migrated, asked again for as long as patience lasts: the
+// migrations may run beside this process.
+func (s *Store) AwaitMigrated(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for told := false; ; told = true {
+		err := s.Migrated(ctx)
+		if !mediagate.Is(err, mediagate.KindInvalid) {
+			return err
+		}
+		if !told {
+			s.log.WarnContext(ctx, "waiting for the database's migrations", "error", err, "at_most", patience.String())
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(migratedLook):
+		}
+	}
+}
+
 // noTable is PostgreSQL's code of a table that there is not.
 const noTable = "42P01"
 

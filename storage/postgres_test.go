@@ -34,7 +34,15 @@ func TestMigrateAtOnce(t *testing.T) {
 	if err := first.Migrated(t.Context()); !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), "is at migration 0,") {
 		t.Errorf("before: %v", err)
 	}
+	if err := first.AwaitMigrated(t.Context(), time.Nanosecond); !mediagate.Is(err, mediagate.KindInvalid) && !mediagate.Is(err, mediagate.KindUnavailable) {
+		t.Errorf("before, without patience: %v", err)
+	}
 	var group sync.WaitGroup
+	group.Go(func() {
+		if err := first.AwaitMigrated(t.Context(), time.Hour); err != nil {
+			t.Errorf("meanwhile: %v", err)
+		}
+	})
 	for range 3 {
 		s := openPostgres(t, url+"&search_path=empty", storage.Config{})
 		group.Go(func() {

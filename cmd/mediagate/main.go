@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 	"syscall"
 
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
@@ -129,7 +130,7 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 		}
 		return g.Reseal(ctx)
 	}
-	if err := g.Store.Migrated(ctx); err != nil {
+	if err := g.Store.AwaitMigrated(ctx, migratePatience); err != nil {
 		return err
 	}
 	roles, err := c.Listen(ctx, command != "worker", command != "api")
@@ -138,6 +139,9 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 	}
 	return g.Run(ctx, roles)
 }
+
+// migratePatience is how long a process waits for migrate, which may run beside it.
+const migratePatience = time.Minute
 
 // roleOf is what a process of the command is there for. The settings are printed
 // as those of a process that does all.
