@@ -12,8 +12,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 	"syscall"
+	"time"
 
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
 	"github.com/mediagate/mediagate/cmd/mediagate/operator"
@@ -131,6 +131,9 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 		return g.Reseal(ctx)
 	}
 	if err := g.Store.AwaitMigrated(ctx, migratePatience); err != nil {
+		if ctx.Err() != nil {
+			return nil // told to stop meanwhile
+		}
 		return err
 	}
 	roles, err := c.Listen(ctx, command != "worker", command != "api")
