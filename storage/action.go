@@ -102,6 +102,12 @@ func (s *Store) extend(tx *gorm.DB, task lockedTask, action string) error {
 		return err
 	}
 	now := s.clock()
+	if task.ParkReason == mediagate.ParkSubmissionUnknown { // the deadline ends that parking (D6): another begins with the new one
+		if err := s.unpark(tx, task); err != nil {
+			return err
+		}
+		task.DeadlineAt, task.ParkedAt = at(task.waitsUntil(now)), stamp{}
+	}
 	moved := task.waitsUntil(now).Sub(task.DeadlineAt.Time) // by the parking or queueing, so far
 	deadline := now.Add(plan.Timeout - moved)
 	if !deadline.After(task.DeadlineAt.Time) {

@@ -379,6 +379,9 @@ func (s *Store) extend(a *mediagate.Action) {
 	if !ok || a.Action != mediagate.ActionRetry || r.task.Status.Terminal() {
 		return
 	}
+	if r.task.ParkReason == mediagate.ParkSubmissionUnknown { // the deadline ends that parking
+		s.unpark(r)
+	}
 	now := s.clock()
 	moved := r.task.WaitsUntil(now).Sub(r.task.DeadlineAt)
 	if deadline := now.Add(r.task.Plan.Timeout - moved); deadline.After(r.task.DeadlineAt) {

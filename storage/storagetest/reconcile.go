@@ -468,6 +468,18 @@ var reconcileTests = map[string]func(*bench){
 		b.noError(err)
 		same(b, "unknown", none, false)
 	},
+	"a retry has a lost submission looked for as long as that of a new task (D6, D10)": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		b.noError(b.Park(b.Context(), id, mediagate.ParkSubmissionUnknown))
+		b.pass(2*time.Hour + 55*time.Minute)
+		made, err := b.RecordAction(b.Context(), mediagate.Action{TaskID: id, Action: mediagate.ActionRetry})
+		b.noError(err)
+		ok, err := b.TakeAction(b.Context(), made.ID, "me")
+		b.noError(err)
+		same(b, "taken", ok, true)
+		same(b, "the deadline, whose hour after ends the parking", b.task(id).DeadlineAt.Sub(b.now()), 2*time.Hour)
+	},
 	"commands on ended tasks are not repeated": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.submit(p, unit(1))
