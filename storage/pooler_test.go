@@ -30,7 +30,11 @@ func TestPooled(t *testing.T) {
 	pooler := pgtest.NewPooler(t, pgtest.New(t))
 	var without []string
 	if os.Getenv("MEDIAGATE_VERIFY") == "" {
-		without = []string{"model", "storm", "crowd", "limits", "lists", "invariants", "slices"}
+		// What is left has each kind of statement: those that the product makes most.
+		without = []string{
+			"model", "storm", "crowd", "limits", "lists", "invariants", "slices", "accounts", "audit", "giving", "secrets", "speeches", "rates", "references",
+			"makers", "repeats", "tasks", "judgements", "parts", "breakers", "proofs", "webhooks", "rescues", "modal", "machine",
+		}
 	}
 	storagetest.Run(t, func(t *testing.T) storagetest.Backend {
 		t.Helper()
