@@ -50,8 +50,7 @@ const migratedLook = time.Second
 // AwaitMigrated is Migrated, asked again for as long as patience lasts: the
 // migrations may run beside this process.
 func (s *Store) AwaitMigrated(ctx context.Context, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	over := time.After(patience)
 	for told := false; ; told = true {
 		err := s.Migrated(ctx)
 		if !mediagate.Is(err, mediagate.KindInvalid) {
@@ -62,6 +61,8 @@ func (s *Store) AwaitMigrated(ctx context.Context, patience time.Duration) error
 		}
 		select {
 		case <-ctx.Done():
+			return err
+		case <-over:
 			return err
 		case <-time.After(migratedLook):
 		}
