@@ -3,7 +3,6 @@ package storage
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"reflect"
 	"slices"
 	"time"
@@ -79,7 +78,8 @@ func (s *Store) change(ctx context.Context, id string, first func(*gorm.DB, stat
 		return nil
 	}
 	if !slices.ContainsFunc(events, mayEnd) {
-		return changed, s.write(ctx, "change task", run)
+		err = s.write(ctx, "change task", run)
+		return changed, err
 	}
 	owner, err := one[struct{ AccountID string }](s.on(ctx), "SELECT account_id FROM tasks WHERE id = ?", id)
 	switch {
@@ -88,7 +88,8 @@ func (s *Store) change(ctx context.Context, id string, first func(*gorm.DB, stat
 	case owner == nil:
 		return Changed{}, notFound("task", id)
 	}
-	return changed, s.writeFor(ctx, owner.AccountID, "change task", run)
+	err = s.writeFor(ctx, owner.AccountID, "change task", run)
+	return changed, err
 }
 
 // mayEnd reports an event that may end the task, and then writes the account's row.
@@ -113,268 +114,6 @@ func both(a, b task.Effects) task.Effects {
 		a.Charged[n] = charge
 	}
 	return a
-}
-
-// stateRow has the columns of a task that Apply may change.
-type stateRow struct {
-	Status            mediagate.Status
-	Progress          int
-	Version           int64
-	StartedAt         stamp
-	EndedAt           stamp
-	DeadlineAt        stamp
-	CancelRequestedAt stamp
-	FailRequestedAt   stamp
-	ParkedAt          stamp
-	ParkReason        mediagate.ParkReason
-	RetryAt           stamp
-	Refusals          int
-	QueuedAt          stamp
-	RerouteTo         string
-	Channel           string
-	Provider          string
-	ArtState          mediagate.ModalState
-	ModalN            int
-	ModalUntil        stamp
-	ModalInput        document
-	Judgement         document
-	Failure           document
-	Results           document
-	Made              document
-	Cost              mediagate.Micros
-	WebhookRound      int
-	WebhookState      mediagate.WebhookState
-	WebhookReason     string
-}
-
-// stateTask is a task's row as loadState reads it.
-type stateTask struct {
-	stateRow
-	ID             string
-	AccountID      string
-	KeyID          string
-	Model          string
-	Hold           mediagate.Micros
-	Plan           document
-	Charges        document
-	InputsErasedAt stamp
-	ErasedAt       stamp
-}
-
-// locked is the row as other statements of the transaction know it.
-func (r stateTask) locked() lockedTask {
-	return lockedTask{
-		ID: r.ID, AccountID: r.AccountID, KeyID: r.KeyID, Hold: r.Hold, Plan: r.Plan, InputsErasedAt: r.InputsErasedAt, ErasedAt: r.ErasedAt,
-	}
-}
-
-// stateAttempt is an attempt's row with its await row.
-type stateAttempt struct {
-	attemptRow
-	Polled  bool
-	PollAt  stamp
-	Claim   string
-	Unheard bool
-}
-
-// loadState locks the task's row and reads the state: the row, then its last attempt
-// and those that the events name, then parts and queue rows where there are any. A JSON
-// column that cannot be decoded makes the state Unreadable, and is no error.
-func (s *Store) loadState(tx *gorm.DB, id string, events []task.Event) (stateTask, task.State, error) {
-	row, err := one[stateTask](tx, "SELECT "+columnsOf[stateTask]().text+" FROM tasks WHERE id = ?"+s.forUpdate("tasks"), id)
-	if err != nil {
-		return stateTask{}, task.State{}, err
-	}
-	if row == nil {
-		return stateTask{}, task.State{}, notFound("task", id)
-	}
-	state, err := row.state()
-	if unreadable(err) {
-		state.Unreadable = true
-	} else if err != nil {
-		return stateTask{}, task.State{}, err
-	}
-	named, err := jsonText(attemptsOf(events))
-	if err != nil {
-		return stateTask{}, task.State{}, err
-	}
-	list := "(SELECT CAST(value AS integer) FROM json_array_elements_text(CAST(? AS json)))"
-	if s.lite {
-		list = "(SELECT value FROM json_each(?))"
-	}
-	var attempts []stateAttempt
-	if err := read(tx, &attempts, "SELECT "+columnsOf[attemptRow]().of("a")+`, w.task_id IS NOT NULL AS polled, w.next_poll_at, COALESCE(w.claim, ''), COALESCE(w.unheard, false)
-		FROM attempts a LEFT JOIN awaits w ON w.task_id = a.task_id AND w.n = a.n AND NOT w.owed
-		WHERE a.task_id = ? AND (a.n = (SELECT MAX(n) FROM attempts WHERE task_id = ?) OR a.n IN `+list+") ORDER BY a.n", id, id, named); err != nil {
-		return stateTask{}, task.State{}, err
-	}
-	for _, r := range attempts {
-		a, err := r.state()
-		if unreadable(err) {
-			state.Unreadable = true
-		} else if err != nil {
-			return stateTask{}, task.State{}, err
-		}
-		if a.Route.Parts > 1 {
-			if a.Parts, err = loadParts(tx, id, a.N); unreadable(err) {
-				state.Unreadable = true
-			} else if err != nil {
-				return stateTask{}, task.State{}, err
-			}
-		}
-		state.Attempts = append(state.Attempts, a)
-	}
-	if !state.QueuedAt.IsZero() {
-		if err := s.loadQueue(tx, &state); err != nil {
-			return stateTask{}, task.State{}, err
-		}
-	}
-	return *row, state, nil
-}
-
-// attemptsOf returns the numbers of the attempts that the events name.
-func attemptsOf(events []task.Event) []int {
-	numbers := []int{}
-	for _, e := range events {
-		if field := reflect.ValueOf(e).FieldByName("N"); field.IsValid() {
-			numbers = append(numbers, int(field.Int()))
-		}
-	}
-	return numbers
-}
-
-func (r stateTask) state() (task.State, error) {
-	st := task.State{
-		ID: r.ID, Status: r.Status, Progress: r.Progress, Version: r.Version, StartedAt: r.StartedAt.Time, EndedAt: r.EndedAt.Time, DeadlineAt: r.DeadlineAt.Time,
-		CancelRequestedAt: r.CancelRequestedAt.Time, FailRequestedAt: r.FailRequestedAt.Time, ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason,
-		RetryAt: r.RetryAt.Time, Refusals: r.Refusals, QueuedAt: r.QueuedAt.Time, RerouteTo: r.RerouteTo, Cost: r.Cost,
-		Modal:        mediagate.Modal{State: r.ArtState, N: r.ModalN, Until: r.ModalUntil.Time, Input: json.RawMessage(r.ModalInput)},
-		WebhookRound: r.WebhookRound, WebhookState: r.WebhookState, WebhookReason: r.WebhookReason,
-	}
-	var plan mediagate.Plan
-	err := readAll(
-		column{"tasks.plan", r.Plan, &plan}, column{"tasks.charges", r.Charges, &st.Terms.Charges}, column{"tasks.judgement", r.Judgement, &st.Inputs},
-		column{"tasks.failure", r.Failure, &st.Failure}, column{"tasks.results", r.Results, &st.Results}, column{"tasks.made", r.Made, &st.Made},
-	)
-	provider := ""
-	if len(plan.Routes) > 0 {
-		provider = plan.Routes[0].Provider
-	}
-	st.Terms = task.Terms{
-		Provider: provider, Expected: plan.Expected, Timeout: plan.Timeout, OnUnknown: plan.OnUnknown, ModalTimeout: plan.Modal, AbsentGap: absentGap,
-		ParkTimeout: cmp.Or(plan.ParkTimeout, defaultParkTimeout), ParkRetry: cmp.Or(plan.ParkRetry, defaultParkRetry),
-		QueueTimeout: cmp.Or(plan.QueueTimeout, defaultQueueTimeout),
-		CheckInputs:  len(plan.Inputs) > 0, Charges: st.Terms.Charges, Hold: r.Hold,
-	}
-	return st, err
-}
-
-// column is a JSON column and its destination.
-type column struct {
-	name string
-	text document
-	into any
-}
-
-// readAll decodes all columns that can be decoded, and returns the first error.
-func readAll(columns ...column) (first error) {
-	for _, c := range columns {
-		if err := fromJSON(c.name, c.text, c.into); err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
-}
-
-// stateRow returns the columns of a state.
-func (s *Store) stateRow(st *task.State) (stateRow, error) {
-	r := stateRow{
-		Status: st.Status, Progress: st.Progress, Version: st.Version, StartedAt: at(st.StartedAt), EndedAt: at(st.EndedAt), DeadlineAt: at(st.DeadlineAt),
-		CancelRequestedAt: at(st.CancelRequestedAt), FailRequestedAt: at(st.FailRequestedAt), ParkedAt: at(st.ParkedAt), ParkReason: st.ParkReason,
-		RetryAt: at(st.RetryAt), Refusals: st.Refusals, QueuedAt: at(st.QueuedAt), RerouteTo: st.RerouteTo,
-		ArtState: st.Modal.State, ModalN: st.Modal.N, ModalUntil: at(st.Modal.Until), ModalInput: document(st.Modal.Input), Cost: st.Cost,
-		WebhookRound: st.WebhookRound, WebhookState: st.WebhookState, WebhookReason: st.WebhookReason,
-	}
-	if a := st.Last(); a != nil {
-		r.Channel, r.Provider = a.Channel, a.Provider
-	}
-	var err error
-	if !reflect.ValueOf(st.Inputs).IsZero() {
-		if r.Judgement, err = jsonText(st.Inputs); err != nil {
-			return r, err
-		}
-	}
-	if st.Results != nil {
-		if r.Results, err = jsonText(st.Results); err != nil {
-			return r, err
-		}
-	}
-	if r.Failure, err = jsonOrNull(st.Failure); err != nil {
-		return r, err
-	}
-	r.Made, err = jsonOrNull(st.Made)
-	return r, err
-}
-
-func (r stateAttempt) state() (task.Attempt, error) {
-	a := task.Attempt{
-		N: r.N, Channel: r.Channel, Provider: r.Provider, Fingerprint: r.Fingerprint, CanStop: r.CanStop, ExternalID: r.ExternalID,
-		State: r.State, SendBefore: r.SendBefore.Time, CallEnds: r.CallEnds.Time, Sends: r.Sends, CreatedAt: r.CreatedAt.Time, AcceptedAt: r.AcceptedAt.Time,
-		EndedAt: r.EndedAt.Time, SlotUntil: r.SlotUntil.Time, SenderLost: r.Lost, UnknownSince: r.UnknownSince.Time, Lookups: r.Lookups, LookedAt: r.LookedAt.Time,
-		AbsentAt: r.AbsentAt.Time, AbsentAgainAt: r.AgainAt.Time, Elsewhere: r.Elsewhere, GivenUpAt: r.GivenUpAt.Time, Trouble: r.Trouble,
-		LastAskedAt: r.LastAskedAt.Time, StopTried: r.StopTried, Error: r.Error,
-	}
-	if r.Polled {
-		a.Await = &task.Await{NextPollAt: r.PollAt.Time, Claim: r.Claim, Unanswered: r.Unheard}
-	}
-	return a, readAll(
-		column{"attempts.route", r.Route, &a.Route}, column{"attempts.ref", r.Ref, &a.Ref}, column{"attempts.refusal", r.Refusal, &a.Refusal},
-		column{"attempts.failure", r.Failure, &a.Failure}, column{"attempts.outcome", r.Outcome, &a.Outcome}, column{"attempts.results", r.Results, &a.Results},
-		column{"attempts.unusable", r.Unusable, &a.Unusable},
-	)
-}
-
-// attemptColumns returns the columns of an attempt, without the vendor's words once the
-// task's inputs or the task itself are erased.
-func attemptColumns(row stateTask, a task.Attempt) (attemptRow, error) {
-	locked := row.locked()
-	r := attemptRow{
-		TaskID: row.ID, N: a.N, Channel: a.Channel, Provider: a.Provider, Fingerprint: a.Fingerprint, ExternalID: a.ExternalID, SendBefore: at(a.SendBefore),
-		State: a.State, Trouble: a.Trouble, Error: a.Error, AbsentAt: at(a.AbsentAt), AgainAt: at(a.AbsentAgainAt), Sends: a.Sends, CreatedAt: at(a.CreatedAt),
-		AcceptedAt: at(a.AcceptedAt), EndedAt: at(a.EndedAt), SlotUntil: at(a.SlotUntil), CallEnds: at(a.CallEnds), CanStop: a.CanStop, Lost: a.SenderLost,
-		UnknownSince: at(a.UnknownSince), Lookups: a.Lookups, LookedAt: at(a.LookedAt), Elsewhere: a.Elsewhere, GivenUpAt: at(a.GivenUpAt),
-		LastAskedAt: at(a.LastAskedAt), StopTried: a.StopTried,
-	}
-	failure, refusal, outcome := a.Failure, a.Refusal, a.Outcome
-	if !row.InputsErasedAt.IsZero() {
-		failure, refusal, outcome, r.Error = failure.Wordless(), refusal.Wordless(), locked.leavesOf(outcome), ""
-	}
-	if !row.ErasedAt.IsZero() { // that the job ended stays, and how: the first end counts
-		a.Ref, a.Results, failure, refusal = mediagate.JobRef{}, nil, nil, nil
-	}
-	for _, c := range []struct {
-		to    *document
-		value any
-		none  bool
-	}{
-		{&r.Route, a.Route, false},
-		{&r.Ref, a.Ref, a.Ref == mediagate.JobRef{}},
-		{&r.Failure, failure, failure == nil},
-		{&r.Refusal, refusal, refusal == nil},
-		{&r.Outcome, outcome, outcome == nil},
-		{&r.Results, a.Results, a.Results == nil},
-		{&r.Unusable, a.Unusable, a.Unusable == nil},
-	} {
-		if c.none {
-			continue
-		}
-		text, err := jsonText(c.value)
-		if err != nil {
-			return r, err
-		}
-		*c.to = text
-	}
-	return r, nil
 }
 
 // saveState writes what differs between two states of a task, and carries out the
