@@ -9,8 +9,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Operation is what a client can ask for: one endpoint and one model. It
-// never changes.
+// Operation is one model at one endpoint, the unit of what clients submit. It never
+// changes.
 type Operation struct {
 	Model    *Model
 	Endpoint string // where it is submitted
