@@ -13,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/storage"
@@ -44,19 +42,7 @@ func TestPooled(t *testing.T) {
 				t.Helper()
 				return openPostgres(t, pooler.URL(url)+"&lock_timeout=50s", c)
 			},
-			Raw: func(t *testing.T) *gorm.DB {
-				t.Helper()
-				db, err := gorm.Open(postgres.Open(url), &gorm.Config{Logger: logger.Discard})
-				if err != nil {
-					t.Fatal(err)
-				}
-				conn, err := db.DB()
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = conn.Close() })
-				return db
-			},
+			Raw: func(t *testing.T) *gorm.DB { t.Helper(); return openGORM(t, url) },
 		}
 	}, without...)
 }

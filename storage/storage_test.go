@@ -30,21 +30,24 @@ func TestPostgres(t *testing.T) {
 				t.Helper()
 				return openPostgres(t, url+noVictims+"&lock_timeout=50s", c)
 			},
-			Raw: func(t *testing.T) *gorm.DB {
-				t.Helper()
-				db, err := gorm.Open(postgres.Open(url), &gorm.Config{Logger: logger.Discard})
-				if err != nil {
-					t.Fatal(err)
-				}
-				conn, err := db.DB()
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = conn.Close() })
-				return db
-			},
+			Raw: func(t *testing.T) *gorm.DB { t.Helper(); return openGORM(t, url) },
 		}
 	})
+}
+
+// openGORM connects to the database past the store.
+func openGORM(t *testing.T, url string) *gorm.DB {
+	t.Helper()
+	db, err := gorm.Open(postgres.Open(url), &gorm.Config{Logger: logger.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return db
 }
 
 func openPostgres(t *testing.T, url string, c storage.Config) *storage.Store {

@@ -68,9 +68,10 @@ func TestAFailedActivityIsOneLine(t *testing.T) {
 	}
 }
 
-// What a stop cuts off is no failure: it is told, and warns of nothing.
-func TestAStopIsNoFailure(t *testing.T) {
-	t.Parallel()
+// copyCutOff runs a copy whose database fails with fault when its context has just
+// ended with cause, and returns the log.
+func copyCutOff(t *testing.T, cause, fault error) string {
+	t.Helper()
 	var out bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&out, nil))
 	w := activitytest.New(time.Now)
@@ -78,8 +79,8 @@ func TestAStopIsNoFailure(t *testing.T) {
 	w.Store.Add(w.NewVideo())
 	ctx, stop := context.WithCancelCause(t.Context())
 	w.Store.Fault = func(string) error {
-		stop(worker.ErrWorkerShutdown)
-		return context.Canceled
+		stop(cause)
+		return fault
 	}
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -92,7 +93,14 @@ func TestAStopIsNoFailure(t *testing.T) {
 	if _, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.MirrorArgs{TaskID: activitytest.TaskID, N: 1}); err == nil {
 		t.Fatal("the activity succeeded")
 	}
-	if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=INFO msg="activity cut off by the stop"`) {
+	return out.String()
+}
+
+// What a stop cuts off is no failure: it is told, and warns of nothing.
+func TestAStopIsNoFailure(t *testing.T) {
+	t.Parallel()
+	text := copyCutOff(t, worker.ErrWorkerShutdown, context.Canceled)
+	if strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=INFO msg="activity cut off by the stop"`) {
 		t.Errorf("the log is\n%s", text)
 	}
 }
@@ -100,28 +108,8 @@ func TestAStopIsNoFailure(t *testing.T) {
 // An activity whose heartbeat is told to end is no failure of what it asked then.
 func TestACancelIsNoFailure(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	logger := slog.New(slog.NewTextHandler(&out, nil))
-	w := activitytest.New(time.Now)
-	w.Activities.Logger = logger
-	w.Store.Add(w.NewVideo())
-	ctx, cancel := context.WithCancelCause(t.Context())
-	w.Store.Fault = func(string) error {
-		cancel(temporal.NewCanceledError("by an operator"))
-		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away", Err: context.Canceled}
-	}
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestActivityEnvironment()
-	env.SetWorkerOptions(worker.Options{
-		BackgroundActivityContext: ctx,
-		Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
-	})
-	env.RegisterActivity(w.Activities)
-	if _, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.MirrorArgs{TaskID: activitytest.TaskID, N: 1}); err == nil {
-		t.Fatal("the activity succeeded")
-	}
-	text := out.String()
+	text := copyCutOff(t, temporal.NewCanceledError("by an operator"),
+		&mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away", Err: context.Canceled})
 	if strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=INFO msg="activity cancelled"`) || strings.Contains(text, "database") {
 		t.Errorf("the log is\n%s", text)
 	}
