@@ -159,7 +159,6 @@ type Action struct {
 	Channel string // for reroute
 	By      string
 	Reason  string
-	State   string // "pending" or "taken"
 	At      time.Time
 }
 
@@ -172,7 +171,3 @@ const (
 	// ActionRedeliver is of the callback of a task that has ended.
 	ActionRedeliver = "redeliver"
 )
-
-// ActionModal says that the client has given modal parameters. It comes of the
-// modal call alone: operators have no such command.
-const ActionModal = "modal"

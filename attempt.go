@@ -212,7 +212,6 @@ type Await struct {
 	Hinted      bool // somebody has hinted that the job may have ended
 	Progress    int  // of the task, as stored
 	Missing     int  // as in PollResult
-	Ended       bool // the outcome (or trouble) is stored already: only the signal is outstanding
 }
 
 // Channel is one account with a vendor.

@@ -37,28 +37,6 @@ type AccountProof struct {
 	N       int
 }
 
-// Settlement is the end of a task. Cost is 0 unless completed.
-type Settlement struct {
-	TaskID         string
-	AccountID      string // whose task it is, hence whose money moves
-	N              int    // the attempt that it rests on; 0 when there is none
-	Status         Status
-	Failure        *Failure
-	Cost           Micros
-	Results        []Result
-	Made           *Made
-	EndedAt        time.Time
-	WebhookBody    []byte // nil when nothing is to be sent
-	WithoutInputs  []byte // WebhookBody of an account whose inputs are erased
-	WithoutOutcome bool   // given up for want of the attempt's outcome: one that is on record prevents it
-	// UnlessOvertaken is of an end that the task's run has not decided on: an operator's
-	// fail that is on record prevents it, taken or not, and so does a later attempt.
-	UnlessOvertaken bool
-	// RunUntold is of one that the run does not know of: the signal that is outstanding
-	// for its attempt stays.
-	RunUntold bool
-}
-
 // Sweep is a look for files of an ended task that it does not show. Again is when
 // another has to follow, as a copy may still be under way; zero for none.
 type Sweep struct {
@@ -85,24 +63,31 @@ type WebhookRound struct {
 	Round     int
 }
 
-// Overdue says when an open task should have ended.
-type Overdue struct {
-	Grace          time.Duration // on top of all that follows
-	ParkTimeout    time.Duration // after parked_at
-	UnknownTimeout time.Duration // of a lost submission, after deadline_at
-	QueueTimeout   time.Duration // after queued_at
-	Again          time.Duration // until the same task is looked at again; the pauses grow
+// WakeKind is what a wake is of: the task's run, or a round of its callback.
+type WakeKind string
+
+// The kinds of wakes.
+const (
+	WakeRun   WakeKind = "run"
+	WakeRound WakeKind = "round"
+)
+
+// Wake is the time by which a run has to have asked for its next step, or a round to
+// have recorded an attempt, and has not (D2).
+type Wake struct {
+	TaskID    string
+	AccountID string
+	Kind      WakeKind
+	Round     int       // of WakeRound: the newest
+	At        time.Time // by the database's clock
+	Tries     int       // since it was set
+	Asked     bool      // a run of the task has asked before
 }
 
-// Look is an open task whose run is to be looked for.
-type Look struct {
-	TaskID     string
-	DeadlineAt time.Time // by which the looks are ordered
-	CheckedAt  time.Time // when its run was last looked for
-}
-
-// Rescue is an overdue task that somebody has to get going.
-type Rescue struct {
-	TaskID string
-	Times  int // including this one
+// Parked selects tasks that are parked for one of the reasons: all, those whose last
+// attempt was at the channel, or those with a route to the provider.
+type Parked struct {
+	Reasons  []ParkReason
+	Channel  string
+	Provider string
 }

@@ -30,12 +30,11 @@ type Granting struct {
 	Slots    Slots
 	Most     int           // grants at once
 	TakeBack time.Duration // a grant that nobody used so long is taken back
-	Again    time.Duration // and signalled so often until then
 }
 
 // Granted is what came of it.
 type Granted struct {
-	Signals  []Queued // tasks whose workflows are to be told: of these grants, and of earlier ones that nobody has used
+	Tasks    []string // that have a slot by this call
 	InFlight int      // slots that are taken, those grants among them
 	Waiting  int      // tasks that are queued still
 }

@@ -65,10 +65,6 @@ type Task struct {
 	Webhook *Webhook
 }
 
-// StartLease is how long the reconciler leaves a task without a run alone, after
-// it was taken in or looked at last: who took it in is about to start its workflow.
-const StartLease = 5 * time.Second
-
 // WaitsUntil is the end of waiting for the vendor as it stands now, see there.
 func (t Task) WaitsUntil(now time.Time) time.Time {
 	return WaitsUntil(t.DeadlineAt, t.ParkedAt, t.QueuedAt, now)

@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/task"
 )
 
 // renamed is the asynchronous channel under another name.
@@ -58,12 +58,12 @@ func TestD11TendRenewedChannel(t *testing.T) {
 				return []channel.Channel{c}
 			},
 		},
-		"a new name, told": {
+		"a new name, configured as former": {
 			channels: func(d *tending) []channel.Channel {
 				return []channel.Channel{renamed(d.AsyncBound(), activitytest.AsyncChannel)}
 			},
 		},
-		"a new name, not told": {
+		"a new name, not configured as former": {
 			channels: func(d *tending) []channel.Channel {
 				return []channel.Channel{d.SyncBound(), renamed(d.AsyncBound())}
 			},
@@ -74,17 +74,17 @@ func TestD11TendRenewedChannel(t *testing.T) {
 				return []channel.Channel{other, renamed(d.AsyncBound())}
 			},
 		},
-		"a new name and a new key, told": {
+		"a new name and a new key, configured": {
 			channels: func(d *tending) []channel.Channel {
 				return []channel.Channel{renamed(d.Renewed(), activitytest.AsyncChannel)}
 			},
 			proofs: renamedProof,
 		},
-		"a new name and a new key, not told": {
+		"a new name and a new key, not configured": {
 			channels: func(d *tending) []channel.Channel { return []channel.Channel{renamed(d.Renewed())} },
 			missing:  true,
 		},
-		"two channels have the account, none is told": {
+		"two channels have the account, none has the former name": {
 			channels: func(d *tending) []channel.Channel {
 				third := renamed(d.AsyncBound())
 				third.Name = "async-c"
@@ -92,7 +92,7 @@ func TestD11TendRenewedChannel(t *testing.T) {
 			},
 			missing: true,
 		},
-		"two channels have the account, one is told": {
+		"two channels have the account, one has the former name": {
 			channels: func(d *tending) []channel.Channel {
 				third := renamed(d.AsyncBound(), activitytest.AsyncChannel)
 				third.Name = "async-c"
@@ -137,7 +137,7 @@ func TestD11TendRenewedChannel(t *testing.T) {
 			},
 			trouble: mediagate.ParkChannelMissing,
 		},
-		"another vendor was told of the name": {
+		"another vendor has the former name": {
 			channels: func(d *tending) []channel.Channel {
 				c := renamed(d.Renewed(), activitytest.AsyncChannel)
 				c.Provider = "elsewhere"
@@ -190,11 +190,8 @@ func TestD11OneProofServesAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newTending(t, 4)
-		for task, reason := range map[string]mediagate.ParkReason{"task-2": mediagate.ParkChannelMissing, "task-3": mediagate.ParkCredentials} {
-			if err := d.Store.Park(t.Context(), task, reason); err != nil {
-				t.Fatal(err)
-			}
-		}
+		d.park("task-2", mediagate.ParkChannelMissing)
+		d.park("task-3", mediagate.ParkCredentials)
 		lost := 0
 		d.Async.OnPoll = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 			if ref.ExternalID != "task-0" {
@@ -217,9 +214,8 @@ func TestD11OneProofServesAll(t *testing.T) {
 		if got := len(d.Store.Proofs()); got != 1 {
 			t.Errorf("%d proofs, want one", got)
 		}
-		calls := d.Engine.Calls()
-		if !slices.Contains(calls, "wake task-2") || !slices.Contains(calls, "wake task-3") || slices.Contains(calls, "wake task-1") {
-			t.Errorf("calls %v, want task-2 and task-3 woken", calls)
+		if !d.retried("task-2") || !d.retried("task-3") {
+			t.Errorf("try again: task-2 %t, task-3 %t", d.retried("task-2"), d.retried("task-3"))
 		}
 	})
 }
@@ -236,10 +232,7 @@ func TestD11ProofHoldsBothWays(t *testing.T) {
 		if err := d.end(); err != nil {
 			t.Error(err)
 		}
-		task := d.NewVideo()
-		task.ID = "task-1"
-		d.Store.Add(task)
-		d.accept(task.ID) // with the new key
+		d.add("task-1") // with the new key
 		d.Channels.Set(renamed(d.AsyncBound(), activitytest.AsyncChannel))
 		asked := len(d.Async.Polls())
 		d.begin()
@@ -253,9 +246,9 @@ func TestD11ProofHoldsBothWays(t *testing.T) {
 	})
 }
 
-// D8, D11: who stands in for a name has its epoch, and gives the name back when
+// D8, D11: an alias channel has the epoch of the name, and gives the name back when
 // there is nothing more to ask: without rows it is left to rest.
-func TestD11StandIn(t *testing.T) {
+func TestD11Alias(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newTending(t, 1)
@@ -266,20 +259,17 @@ func TestD11StandIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := <-d.done; err != nil {
-			t.Errorf("the older stand-in: %v, want it fenced", err)
+			t.Errorf("the older poller: %v, want it fenced", err)
 		}
 		d.begin()
 		d.endJobs("task-0")
 		time.Sleep(15 * time.Second)
 		if d.outcome("task-0") == nil {
-			t.Error("the newer stand-in has not polled")
-		}
-		if err := d.Store.DropAwait(t.Context(), "task-0", 1); err != nil {
-			t.Fatal(err)
+			t.Error("the newer poller has not polled")
 		}
 		began := time.Now()
 		if err := <-d.done; err != nil || time.Since(began) > time.Minute {
-			t.Errorf("the stand-in ended with %v after %s", err, time.Since(began))
+			t.Errorf("the poller ended with %v after %s", err, time.Since(began))
 		}
 		d.begin()
 		if err := <-d.done; err != nil {
@@ -288,17 +278,13 @@ func TestD11StandIn(t *testing.T) {
 
 		// A worker of the settings of before may still add rows.
 		d.Store.SeeChannel(activitytest.AsyncChannel, time.Now())
-		task := d.NewVideo()
-		task.ID = "task-1"
 		d.begin()
 		time.Sleep(10 * time.Second)
-		d.Store.Add(task)
-		bound := d.AsyncBound()
-		d.Channels.Set(bound)
-		d.accept(task.ID)
-		d.endJobs(task.ID)
+		d.Channels.Set(d.AsyncBound())
+		d.add("task-1")
+		d.endJobs("task-1")
 		time.Sleep(16 * time.Second)
-		if d.outcome(task.ID) == nil {
+		if d.outcome("task-1") == nil {
 			t.Error("a row that came later was not polled for")
 		}
 		if err := d.end(); err != nil {
@@ -328,9 +314,9 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 		t.Parallel()
 		b := lost(t)
 		b.Channels.Set(renamed(b.Renewed(), activitytest.AsyncChannel))
-		res := must[activities.Resolution](b, b.Activities.ResolveSubmission, first())
-		if res.Story.State != mediagate.AttemptAccepted || len(b.Store.Proofs()) != 1 {
-			t.Errorf("story %+v, proofs %v", res.Story, b.Store.Proofs())
+		answer := b.step(task.Lookup, 1)
+		if answer.State != mediagate.AttemptAccepted || len(b.Store.Proofs()) != 1 {
+			t.Errorf("answer %+v, proofs %v", answer, b.Store.Proofs())
 		}
 		if rows := b.Store.Awaits(); len(rows) != 1 || rows[0].Channel != activitytest.AsyncChannel {
 			t.Errorf("awaited %+v, want the row under the name of its attempt", rows)
@@ -342,10 +328,10 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 		b := lost(t)
 		b.Channels.Set(b.Renewed())
 		b.Async.OnFind = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
-			b.Store.Edit(taskID, func(task *mediagate.Task) { task.Status = mediagate.StatusCancelled })
+			b.change(task.CancelRequested{}, task.EndDue{})
 			return mediagate.Report{Ref: mediagate.JobRef{JobID: "job-1"}, Named: true, State: mediagate.JobRunning}, nil
 		}
-		must[activities.Resolution](b, b.Activities.ResolveSubmission, first())
+		b.step(task.Lookup, 1)
 		if got := b.Async.Cancelled(); len(got) != 1 {
 			t.Errorf("vendor jobs cancelled: %v, want the one that was found", got)
 		}
@@ -357,9 +343,9 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 		b.Channels.Set(other)
 		for range 3 {
 			b.advance(time.Hour)
-			_, err := call[activities.Resolution](b, b.Activities.ResolveSubmission, first())
+			_, err := b.tryStep(task.Lookup, 1)
 			kind(t, err, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
-			_, _ = call[mediagate.Story](b, b.Activities.SubmitJob, first())
+			_, _ = b.tryStep(task.Submit, 1)
 		}
 		if row := b.attempt(1); row.State != mediagate.AttemptUnknown || !row.AbsentAt.IsZero() {
 			t.Errorf("attempt %+v, want it unknown and not absent", row)
@@ -377,10 +363,10 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 		b.submit(1)
 		for range 3 {
 			b.advance(time.Minute)
-			must[activities.Resolution](b, b.Activities.ResolveSubmission, first())
+			b.step(task.Lookup, 1)
 		}
 		b.Channels.Set(b.Renewed())
-		_, err := call[mediagate.Story](b, b.Activities.SubmitJob, first())
+		_, err := b.tryStep(task.Submit, 1)
 		kind(t, err, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
 		b.submitted(taskID) // once
 	})
@@ -393,14 +379,14 @@ func TestD11PollJobWithANewKey(t *testing.T) {
 	b.submit(1)
 	b.Async.End(taskID, activitytest.Success())
 	b.Channels.Set(b.Renewed())
-	must[any](b, b.Activities.CancelJob, first())
+	b.step(task.CancelJob, 1)
 	if got := b.Async.Cancelled(); len(got) != 0 {
 		t.Errorf("an account that has proven nothing cancelled %v", got)
 	}
-	if st := must[mediagate.Story](b, b.Activities.PollJob, first()); !st.Succeeded {
-		t.Errorf("story %+v, want a success", st)
+	if answer := b.step(task.Poll, 1); answer.Step.Kind != task.Mirror {
+		t.Errorf("answer %+v, want a success", answer)
 	}
-	must[any](b, b.Activities.CancelJob, first())
+	b.step(task.CancelJob, 1)
 	if got := b.Async.Cancelled(); len(got) != 1 {
 		t.Errorf("vendor jobs cancelled: %v, want one", got)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/task"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 )
 
 // finishPatience is how long the tasks of a batch wait for their turn to be ended
-// before their runs are told.
+// before their runs are signalled.
 const finishPatience = 5 * time.Second
 
 // accounts are the vendor accounts of this worker, all activities the same.
@@ -34,75 +35,68 @@ func (a *Activities) accounts() *channel.Accounts {
 // signals is the engine as the vendor accounts see it.
 type signals struct{ *Activities }
 
-// SignalEnded tells the workflows that their attempt's waiting is over. Tasks that
-// files alone keep from their end are ended first, where that is quick and there is
-// room for it, the first time only, and until calls ends; see finishEnded. A signal
-// that fails stays outstanding: the row comes up again.
-func (s signals) SignalEnded(ctx, calls context.Context, rows []mediagate.Await, fresh bool) {
+// Ended brings tasks to their end that files alone keep from it, where that is quick and
+// there is room for it, and wakes their runs.
+func (s signals) Ended(ctx, calls context.Context, name string, ended []channel.Ended) {
 	began := time.Now()
-	_ = each(ctx, rows, signalWidth, func(row mediagate.Await) error {
-		if fresh {
-			s.finishEnded(calls, row, finishPatience-time.Since(began))
+	_ = each(ctx, ended, signalWidth, func(e channel.Ended) error {
+		s.carryOut(ctx, e.Changed)
+		if e.Changed.Step.Kind == task.Mirror {
+			s.finishEnded(calls, name, e, finishPatience-time.Since(began))
 		}
-		return s.signalEnded(ctx, row)
+		return s.wake(ctx, name, e.Changed.State.ID)
 	})
 }
 
-// signalEnded tells one. A task that has no run to be told, since somebody terminated
-// it, gets one, which reads the row: the reconciler's next look at it may be minutes
-// away. One that has ended needs none, but its callback.
-func (s signals) signalEnded(ctx context.Context, row mediagate.Await) error {
-	place, ok := s.tellers.Await(ctx, row.Channel, signalWidth, tellPatience)
+// finishEnded copies the files of an attempt that has just ended at its vendor, which
+// ends its task: the run then finds a terminal task, and has no more steps to take. What
+// is not done in time, or cannot be, is left to the run.
+//
+// Once the patience of a batch is over nothing is begun, though there be room: each
+// round of its copies would keep the runs behind it waiting.
+func (s signals) finishEnded(ctx context.Context, name string, e channel.Ended, patience time.Duration) {
+	if patience <= 0 || ctx.Err() != nil || s.Settings.QuickCopy <= 0 {
+		return
+	}
+	place, ok := s.finishers.Await(ctx, name, s.Settings.CopiesAtOnce, patience)
 	if !ok {
-		return errors.New("others are being signalled") // the row comes up again
+		return
 	}
 	defer place.Leave()
-	runs, err := s.Engine.SignalUpstream(ctx, row.TaskID, row.N)
-	if err == nil && !runs {
-		err = s.withoutRun(ctx, row)
+	if err := mediagate.Guarded(func() error { return s.tryFinish(ctx, e) }); err != nil && ctx.Err() == nil {
+		s.Logger.DebugContext(ctx, "a task's end is left to its run", "task", e.Changed.State.ID, "attempt", e.N, "error", err)
 	}
+}
+
+func (s signals) tryFinish(ctx context.Context, e channel.Ended) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Settings.QuickCopy)
+	defer cancel()
+	row, err := s.Store.Attempt(ctx, e.Changed.State.ID, e.N)
 	if err != nil {
-		s.Logger.WarnContext(ctx, "workflow not signalled", "channel", row.Channel, "task", row.TaskID, "error", err)
+		return err
+	}
+	t, err := s.Store.TaskByID(ctx, e.Changed.State.ID)
+	if err != nil {
+		return err
+	}
+	return s.copyBriefly(ctx, t, row)
+}
+
+// Wake wakes the runs of tasks.
+func (s signals) Wake(ctx context.Context, name string, taskIDs []string) {
+	_ = each(ctx, taskIDs, signalWidth, func(id string) error { return s.wake(ctx, name, id) })
+}
+
+// wake signals a run. One that is gone, or cannot be reached, is left to the wake scan.
+func (s signals) wake(ctx context.Context, name, taskID string) error {
+	place, ok := s.tellers.Await(ctx, name, signalWidth, tellPatience)
+	if !ok {
+		return errors.New("others are being signalled")
+	}
+	defer place.Leave()
+	_, err := s.Engine.Wake(ctx, taskID)
+	if err != nil {
+		s.Logger.WarnContext(ctx, "workflow not signalled: its wake is due in seconds", "channel", name, "task", taskID, "error", err)
 	}
 	return err
-}
-
-func (s signals) withoutRun(ctx context.Context, row mediagate.Await) error {
-	task, err := s.Store.TaskByID(ctx, row.TaskID)
-	switch {
-	case err != nil:
-		return err
-	case task.Status.Terminal():
-		if w := task.Webhook; w != nil && w.Round > 0 && w.State == mediagate.WebhookPending {
-			if err := s.Engine.EnsureWebhook(ctx, mediagate.WebhookRound{TaskID: task.ID, AccountID: task.AccountID, Round: w.Round}); err != nil {
-				return err
-			}
-		}
-		return s.Store.DropAwait(ctx, row.TaskID, row.N)
-	}
-	_, err = s.Engine.Ensure(ctx, task)
-	return err
-}
-
-// SignalSlot tells the workflows that a slot is theirs. A signal that fails
-// comes up again, until the grant is taken back.
-func (s signals) SignalSlot(ctx context.Context, name string, rows []mediagate.Queued) {
-	_ = each(ctx, rows, signalWidth, func(row mediagate.Queued) error {
-		err := s.Engine.SignalSlot(ctx, row.TaskID, row.N)
-		if err != nil {
-			s.Logger.WarnContext(ctx, "workflow not told of its slot", "channel", name, "task", row.TaskID, "error", err)
-		}
-		return err
-	})
-}
-
-// SignalWake lets parked tasks of the channel go on.
-func (s signals) SignalWake(ctx context.Context, name string, taskIDs []string) {
-	_ = each(ctx, taskIDs, signalWidth, func(id string) error {
-		err := s.Engine.SignalWake(ctx, id)
-		if err != nil {
-			s.Logger.WarnContext(ctx, "parked task not woken", "channel", name, "task", id, "error", err)
-		}
-		return err
-	})
 }

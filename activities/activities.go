@@ -10,115 +10,60 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/webhook"
 )
 
-// Store is the database as the activities see it, one interface a concern.
+// Store is the database as the activities see it.
 type Store interface {
-	TaskStore
-	AttemptStore
-	PartStore
-	SlotStore
-	AwaitStore
-	EndStore
-	WebhookStore
-	ReconcileStore
-}
-
-// TaskStore reads tasks and parks them.
-type TaskStore interface {
-	Story(ctx context.Context, taskID string) (mediagate.Story, error)
-	TaskByID(ctx context.Context, taskID string) (mediagate.Task, error)
-	RequestCancel(ctx context.Context, accountID, taskID string) (mediagate.Task, error)
-	Park(ctx context.Context, taskID string, reason mediagate.ParkReason) error
-	Unpark(ctx context.Context, taskID string) error
-	Judgement(ctx context.Context, taskID string) (mediagate.Judgement, error)
-	StoreJudgement(ctx context.Context, taskID string, j mediagate.Judgement) error
-	RecordAction(ctx context.Context, a mediagate.Action) (mediagate.Action, error)
-	TakeAction(ctx context.Context, id, taker string) (bool, error)
-	BeginModal(ctx context.Context, taskID string, n int) error
-	ExpireModal(ctx context.Context, taskID string) error
-}
-
-// AttemptStore keeps the story of submissions.
-type AttemptStore interface {
-	Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error)
-	Refusals(ctx context.Context, taskID string) (byChannel map[string]int, err error)
-	OpenAttempt(ctx context.Context, a mediagate.Attempt, slots mediagate.Slots) (row mediagate.Attempt, opened bool, err error)
-	AcceptAttempt(ctx context.Context, taskID string, n int, s mediagate.Submission, firstPollAt time.Time) (ended bool, err error)
-	RejectAttempt(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error
-	MarkUnknown(ctx context.Context, taskID string, n int, sendBefore time.Time, detail string) error
-	DoubtRefusal(ctx context.Context, taskID string, n int, sendBefore time.Time, f mediagate.Failure, detail string) error
-	NoteAbsent(ctx context.Context, taskID string, n int, sendBefore, asked time.Time, gap time.Duration) (first time.Time, proven bool, err error)
-	ReopenIntent(ctx context.Context, taskID string, n int, lost, sendBefore time.Time) (bool, error)
-	GiveUpAttempt(ctx context.Context, taskID string, n int, detail string) error
-	RecordOutcome(ctx context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error)
-	StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error
-}
-
-// PartStore keeps the calls of an attempt that takes several.
-type PartStore interface {
-	Parts(ctx context.Context, taskID string, n int) ([]mediagate.Part, error)
-	OpenPart(ctx context.Context, p mediagate.Part) (opened bool, err error)
-	EndPart(ctx context.Context, p mediagate.Part) error
-}
-
-// SlotStore keeps who waits for a slot; the channels grant them.
-type SlotStore interface {
-	Queue(ctx context.Context, taskID string, n int, channels []string) error
-	ReleaseSlot(ctx context.Context, taskID string, n int) error
-	EndSlots(ctx context.Context) error
-}
-
-// AwaitStore keeps what channels poll for.
-type AwaitStore interface {
 	channel.Store
-	DropAwait(ctx context.Context, taskID string, n int) error
-	NoteTrouble(ctx context.Context, taskID string, n int, trouble mediagate.ParkReason) error
-	RestoreAwait(ctx context.Context, taskID string, n int, nextPollAt time.Time) error
-	HintPoll(ctx context.Context, taskID string) error
+	TaskStore
+	WebhookStore
+	HousekeepingStore
 }
 
-// EndStore ends tasks.
-type EndStore interface {
-	Settle(ctx context.Context, s mediagate.Settlement) (story mediagate.Story, won bool, err error)
+// TaskStore reads and changes tasks. Change of channel.Store is how a task changes.
+type TaskStore interface {
+	TaskByID(ctx context.Context, taskID string) (mediagate.Task, error)
+	// State reads the task with its last attempt, and attempt n where that is another.
+	State(ctx context.Context, taskID string, n int) (task.State, error)
+	// OpenIntent is Change for the intent of an attempt, which takes a slot. Returns
+	// KindCapacity if there is none (D7).
+	OpenIntent(ctx context.Context, taskID string, slots mediagate.Slots, intent task.IntentStored) (task.Changed, error)
+	// Command is Change for an operator's command, recorded in the same transaction. One
+	// whose id is on record changes nothing.
+	Command(ctx context.Context, a mediagate.Action, event task.Event) (task.Changed, error)
+	// Refusals counts the rejected attempts of a task, by channel.
+	Refusals(ctx context.Context, taskID string) (byChannel map[string]int, err error)
 }
 
 // WebhookStore keeps deliveries.
 type WebhookStore interface {
+	// WebhookTarget reads what a round sends, and where. The body is empty until it is
+	// stored.
 	WebhookTarget(ctx context.Context, taskID string, round int) (mediagate.WebhookTarget, error)
+	// StoreWebhookBody stores the body of the task's callback, once, and returns the one
+	// that is stored (D14).
+	StoreWebhookBody(ctx context.Context, taskID string, body []byte) (stored []byte, err error)
 	Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error)
 	RecordDelivery(ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error
 }
 
-// ReconcileStore finds rows that nothing drives.
-type ReconcileStore interface {
-	// UnseenTasks and StaleCancels read tasks as the start of a run goes by them,
-	// of the accounts after the one named, in turns; next is the account to go on
-	// after, "" once all have had their turn.
-	UnseenTasks(ctx context.Context, olderThan time.Duration, after string, limit int) (tasks []mediagate.Task, next string, err error)
-	StaleCancels(ctx context.Context, olderThan time.Duration, after string, limit int) (tasks []mediagate.Task, next string, err error)
-	OpenTasks(ctx context.Context, checkedBefore time.Time, after mediagate.Look, limit int) ([]mediagate.Look, error)
-	// OldestOpen is when the oldest of the open tasks was created; zero where
-	// none is open.
-	OldestOpen(ctx context.Context) (time.Time, error)
-	MarkChecked(ctx context.Context, ids []string, seen bool) error
-	UntakenActions(ctx context.Context, olderThan time.Duration, after mediagate.Action, limit int) ([]mediagate.Action, error)
-	PendingWebhooks(ctx context.Context, olderThan, stuckAfter time.Duration, limit int) ([]mediagate.WebhookRound, error)
-	StuckWebhooks(ctx context.Context, again time.Duration, limit int) ([]mediagate.WebhookRound, error)
-	ClaimOverdue(ctx context.Context, o mediagate.Overdue, limit int) ([]mediagate.Rescue, error)
+// HousekeepingStore finds what is due.
+type HousekeepingStore interface {
+	// DueWakes lists wakes that are past their time, accounts in turns. PutOff sets the
+	// next try of each; a try counts unless Temporal could not be asked.
+	DueWakes(ctx context.Context, limit int) ([]mediagate.Wake, error)
+	PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) error
 	AwaitChannels(ctx context.Context) ([]string, error)
-	// UnsettledTasks lists open tasks whose last attempt ended that long ago, and for
-	// whose run no signal is outstanding, after that id and in the order of their ids.
-	UnsettledTasks(ctx context.Context, olderThan time.Duration, after string, limit int) ([]string, error)
-	// UntoldEnds lists tasks that ended that long ago, and whose run has not heard of
-	// it, likewise.
-	UntoldEnds(ctx context.Context, olderThan time.Duration, after string, limit int) ([]string, error)
-	ParkedFor(ctx context.Context, reason mediagate.ParkReason, after string, limit int) ([]string, error)
+	// ExpireSlots closes abandoned attempts whose time is over.
+	ExpireSlots(ctx context.Context) error
+	// OldestOpen is when the oldest of the open tasks was created; zero where none
+	// is open.
+	OldestOpen(ctx context.Context) (time.Time, error)
 	DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, error)
 	SetSweep(ctx context.Context, due mediagate.Sweep, next time.Time) error
-	// CountUsage counts what is not counted where it is stored: ends that older
-	// processes store, and what vendors charged.
+	// CountUsage counts what vendors charged, where it is not counted yet.
 	CountUsage(ctx context.Context, limit int) (counted int, err error)
 }
 
@@ -209,41 +154,37 @@ const (
 
 // Engine starts and signals workflows.
 type Engine interface {
-	// Begin starts the workflow of a task of which no run was ever seen, and asks
-	// for a run only where there is one already; it reports whether one was started.
-	Begin(ctx context.Context, task mediagate.Task) (started bool, err error)
-	// Runs tells whether a run of the task's workflow is under way.
-	Runs(ctx context.Context, taskID string) (bool, error)
-	// AtWork tells whether a step of the task's run has just given a sign of life.
-	AtWork(ctx context.Context, taskID string) (bool, error)
-	// Ensure starts the task's workflow unless it runs; it reports whether a
-	// run was started.
-	Ensure(ctx context.Context, task mediagate.Task) (started bool, err error)
-	EnsureWebhook(ctx context.Context, w mediagate.WebhookRound) error
-	// Replace terminates the task's run, for the reason that operators will
-	// read, and starts another; a run that is visibly at work is left alone, and so
-	// is one younger than patience. It reports whether a run was started.
-	Replace(ctx context.Context, task mediagate.Task, patience time.Duration, reason string) (started bool, err error)
-	// ReplaceWebhook does the same for a delivery round; one that waits for its
-	// turn is left alone as well.
-	ReplaceWebhook(ctx context.Context, w mediagate.WebhookRound, reason string) (started bool, err error)
+	// Start starts the task's run where none was started before. Returns KindConflict
+	// where one was.
+	Start(ctx context.Context, t mediagate.Task) error
+	// Wake asks the task's run to ask for its next step. It reports whether there is one
+	// to tell. Returns KindConflict where the run takes no more signals.
+	Wake(ctx context.Context, taskID string) (runs bool, err error)
+	// Look describes the task's newest run.
+	Look(ctx context.Context, taskID string) (RunState, error)
+	// Replace starts a new run of the task. A run that is under way is terminated first,
+	// for the reason that operators will read.
+	Replace(ctx context.Context, t mediagate.Task, reason string) error
+	// EnsureRound starts a delivery round unless it runs. ReplaceRound terminates the one
+	// that runs first; one that is at work or waits for a permit is left alone.
+	EnsureRound(ctx context.Context, w mediagate.WebhookRound) error
+	ReplaceRound(ctx context.Context, w mediagate.WebhookRound, reason string) (replaced bool, err error)
 	EnsureChannel(ctx context.Context, name string) error
-	// SignalUpstream tells the task's run that the waiting of attempt n is over;
-	// runs is false where there is none to tell.
-	SignalUpstream(ctx context.Context, taskID string, n int) (runs bool, err error)
-	// SignalSlot tells the task's run that a slot is granted for its attempt n.
-	SignalSlot(ctx context.Context, taskID string, n int) error
-	// SignalWake asks the task's run to look at its row. Returns KindConflict where
-	// the run takes no signal any more.
-	SignalWake(ctx context.Context, taskID string) error
-	// RepeatCancel tells the task's run again that its row has a cancel request; a
-	// task without one gets one. One whose workflow tasks fail takes no signal: once
-	// it is as old as patience it is replaced as by Replace, and replaced says so.
-	RepeatCancel(ctx context.Context, task mediagate.Task, patience time.Duration, reason string) (replaced bool, err error)
-	SignalAction(ctx context.Context, a mediagate.Action) error
 }
 
-// Settings are the times and rates that activities obey.
+// RunState is what Temporal says of a task's newest run.
+type RunState string
+
+// The states of runs.
+const (
+	RunNone    RunState = "none"    // none is under way
+	RunBusy    RunState = "busy"    // an activity of it gives signs of life, or its workflow task waits for a worker
+	RunIdle    RunState = "idle"    // nothing of it is pending
+	RunFailing RunState = "failing" // its workflow tasks have begun to fail
+	RunBroken  RunState = "broken"  // its workflow tasks have failed five times
+)
+
+// Settings are the times and rates of activities.
 type Settings struct {
 	CreditsPerUnit int64
 	CallsAtOnce    int           // that make jobs, at one channel, in this process
@@ -252,20 +193,13 @@ type Settings struct {
 	QuickCopy      time.Duration // of files before their run is told of the job's end; 0: none
 	SendWindow     time.Duration // from intent to the last moment of the first byte (D4)
 	ClockSkew      time.Duration
-	AbsentGap      time.Duration // between the two lookups that prove absence (D4)
 	InputLook      time.Duration // within this something of a client's file has to arrive,
 	InputPace      int64         // so many bytes once it has begun
 	InputTime      time.Duration // for one of them
 	JudgeTime      time.Duration // for all of a task
 	LinkTTL        time.Duration // of links in callbacks
-	PassInterval   time.Duration // between two passes of the reconciler
+	PassInterval   time.Duration // between two looks of most kinds of housekeeping
 	ChannelGrace   time.Duration // a channel may be gone so long (D11)
-	ParkTimeout    time.Duration // a parked task that nobody mends fails then
-	ParkRetry      time.Duration // a parked step is tried again so often
-	QueueTimeout   time.Duration // a task that no channel has a slot for fails then
-	OverdueAfter   time.Duration // a run so long past its time is replaced (D2)
-	RoundAfter     time.Duration // and one of a delivery round so long after its beginning
-	RescueEvery    time.Duration // between two such looks at the same, at first
 }
 
 // DefaultSettings are the times of the durable path's rules.
@@ -278,7 +212,6 @@ func DefaultSettings() Settings {
 		QuickCopy:      5 * time.Second,
 		SendWindow:     10 * time.Second,
 		ClockSkew:      5 * time.Second,
-		AbsentGap:      30 * time.Second,
 		InputLook:      15 * time.Second,
 		InputPace:      16 << 10,
 		InputTime:      3 * time.Minute,
@@ -286,12 +219,6 @@ func DefaultSettings() Settings {
 		LinkTTL:        7 * 24 * time.Hour,
 		PassInterval:   5 * time.Second,
 		ChannelGrace:   10 * time.Minute,
-		ParkTimeout:    24 * time.Hour,
-		ParkRetry:      5 * time.Minute,
-		QueueTimeout:   24 * time.Hour,
-		OverdueAfter:   30 * time.Minute,
-		RoundAfter:     10 * time.Minute,
-		RescueEvery:    10 * time.Minute,
 	}
 }
 
@@ -325,5 +252,4 @@ type Activities struct {
 	tellers    channel.Places // of signals that a job has ended, by channel
 	delivering webhook.Places // of attempts at callbacks
 	silences   silences
-	untold     untold
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
 )
 
 var errNoBucket = mediagate.Errorf(mediagate.KindUnavailable, "the bucket is away")
@@ -20,26 +21,23 @@ var errNoBucket = mediagate.Errorf(mediagate.KindUnavailable, "the bucket is awa
 // bucketScene is a world in which tasks are parked, and a bucket that is up or
 // down.
 type bucketScene struct {
-	scene
-	down   atomic.Bool
-	probes atomic.Int32
+	*activitytest.World
+	t    *testing.T
+	down atomic.Bool
 }
 
 // parkedTasks sets the scene, inside a bubble.
 func parkedTasks(t *testing.T, n int, reason mediagate.ParkReason) *bucketScene {
 	t.Helper()
-	s := &bucketScene{scene: scene{activitytest.New(time.Now), t}}
-	s.Engine.Running = make(map[string]bool)
+	s := &bucketScene{World: activitytest.New(time.Now), t: t}
 	for i := range n {
-		task := s.NewVideo()
-		task.ID = fmt.Sprintf("task_%04d", i)
-		s.Store.Add(task)
-		s.Engine.Running[task.ID] = true
-		s.check(s.Store.MarkChecked(t.Context(), []string{task.ID}, true))
-		s.check(s.Store.Park(t.Context(), task.ID, reason))
+		added := s.NewVideo()
+		added.ID = fmt.Sprintf("task_%04d", i)
+		s.Store.Add(added)
+		s.Engine.SetRun(added.ID, activities.RunBusy)
+		s.park(added.ID, reason)
 	}
 	s.Bucket.OnProbe = func() error {
-		s.probes.Add(1)
 		if s.down.Load() {
 			return errNoBucket
 		}
@@ -48,30 +46,41 @@ func parkedTasks(t *testing.T, n int, reason mediagate.ParkReason) *bucketScene 
 	return s
 }
 
-// woken is how often tasks were woken since the last look.
-func (s *bucketScene) woken(before int) int { return len(s.Engine.Calls()) - before }
+// park parks a task, whose run sleeps until in an hour.
+func (s *bucketScene) park(id string, reason mediagate.ParkReason) {
+	s.t.Helper()
+	s.Store.Edit(id, func(st *task.State) {
+		st.ParkedAt, st.ParkReason, st.RetryAt = time.Now(), reason, time.Now().Add(time.Hour)
+	})
+	if _, err := s.Store.Change(s.t.Context(), id, task.Asked{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
 
-// A bucket that is back wakes what had parked for it within
-// 30 seconds, all of it, and once.
+// woken is how often runs were signalled.
+func (s *bucketScene) woken() int { return len(s.Engine.Calls()) }
+
+// A bucket that is back has what had parked for it try again within 30 seconds, all
+// of it, and once.
 func TestBucketThatIsBackWakesItsTasks(t *testing.T) {
 	t.Parallel()
-	const tasks = 1200 // more than a page
+	const tasks = 1200 // more than a batch
 	synctest.Test(t, func(t *testing.T) {
 		s := parkedTasks(t, tasks, mediagate.ParkStorage)
 		s.down.Store(true)
 		go func() {
 			time.Sleep(3 * time.Minute)
-			if got := s.woken(0); got != 0 {
+			if got := s.woken(); got != 0 {
 				t.Errorf("%d woken while the bucket is down", got)
 			}
 			s.down.Store(false)
 			time.Sleep(30 * time.Second)
-			if got := s.woken(0); got != tasks {
+			if got := s.woken(); got != tasks {
 				t.Errorf("%d of %d woken within 30 seconds", got, tasks)
 			}
 		}()
-		reconcile(t, s.World, 9*time.Minute)
-		if got := s.woken(0); got != tasks {
+		housekeep(t, s.World, 9*time.Minute)
+		if got := s.woken(); got != tasks {
 			t.Errorf("%d tasks were woken %d times: what still fails is tried in a hot loop", tasks, got)
 		}
 	})
@@ -85,73 +94,66 @@ func TestBucketWakesAgainAfterAnotherOutage(t *testing.T) {
 		s := parkedTasks(t, 1, mediagate.ParkStorage)
 		go func() {
 			for want := range 3 {
-				time.Sleep(time.Minute + time.Second)
-				if got := s.woken(0); got != want+1 {
+				time.Sleep(31 * time.Second)
+				if got := s.woken(); got != want+1 {
 					t.Errorf("woken %d times, want %d", got, want+1)
 				}
+				s.park("task_0000", mediagate.ParkStorage)
+				time.Sleep(30 * time.Second)
+				if got := s.woken(); got != want+1 {
+					t.Errorf("woken %d times, want %d: the bucket was not away", got, want+1)
+				}
 				s.down.Store(true)
-				time.Sleep(time.Minute)
+				time.Sleep(30 * time.Second)
 				s.down.Store(false)
 			}
 		}()
-		reconcile(t, s.World, 8*time.Minute)
+		housekeep(t, s.World, 5*time.Minute)
 	})
 }
 
-// The bucket is not asked while nothing waits for it.
-func TestBucketIsAskedWhileTasksWait(t *testing.T) {
+// That the bucket works wakes no task that is parked for anything else.
+func TestBucketWakesNoOthers(t *testing.T) {
 	t.Parallel()
-	for reason, want := range map[mediagate.ParkReason]bool{mediagate.ParkStorage: true, mediagate.ParkResult: false, mediagate.ParkFunds: false} {
-		t.Run(string(reason), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := parkedTasks(t, 1, reason)
-				go func() {
-					time.Sleep(time.Minute)
-					s.check(s.Store.Unpark(t.Context(), "task_0000"))
-					before := s.probes.Load()
-					if (before > 0) != want || (s.woken(0) > 0) != want {
-						t.Errorf("%d probes, %d woken", before, s.woken(0))
-					}
-					time.Sleep(time.Minute)
-					if s.probes.Load() > before+1 {
-						t.Errorf("%d probes while nothing is parked", s.probes.Load()-before)
-					}
-				}()
-				reconcile(t, s.World, 3*time.Minute)
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := parkedTasks(t, 1, mediagate.ParkResult)
+		housekeep(t, s.World, time.Minute)
+		if got := s.woken(); got != 0 {
+			t.Errorf("woken %d times", got)
+		}
+	})
 }
 
-// late leaves a task ended, with a file that came after its files were swept.
-func late(t *testing.T, end mediagate.Settlement) *bundle {
+// bubbled is a bundle on the bubble's clock.
+func bubbled(t *testing.T) *bundle {
 	t.Helper()
-	b := &bundle{t: t, clock: nil}
-	b.World = activitytest.New(time.Now)
+	b := &bundle{t: t, World: activitytest.New(time.Now)}
 	b.Store.Add(b.NewVideo())
-	b.submit(1)
-	_, err := b.Store.RecordOutcome(t.Context(), taskID, 1, activitytest.Success())
-	b.ok(err)
-	end.TaskID = taskID
-	_, _, err = b.Store.Settle(t.Context(), end)
-	b.ok(err)
-	must[any](b, b.Activities.SweepResults, activities.TaskArgs{TaskID: taskID})
 	return b
 }
 
-// D13: an object that a late mirror leaves after the sweep is found again.
+// late leaves a task ended by the events, after a success at its vendor.
+func late(t *testing.T, events ...task.Event) *bundle {
+	t.Helper()
+	b := bubbled(t)
+	b.submit(1)
+	b.change(append([]task.Event{task.VendorEnded{N: 1, Outcome: activitytest.Success()}}, events...)...)
+	b.step(task.Settle, 1)
+	return b
+}
+
+// D13: an object that a late copy leaves after the sweep is found again.
 func TestD13LateFilesAreFound(t *testing.T) {
 	t.Parallel()
 	own := []mediagate.Result{{Key: activities.ResultKey(taskID, 1, 0)}}
 	for name, c := range map[string]struct {
-		end  mediagate.Settlement
+		end  task.Event
 		left []string
 	}{
-		"cancelled": {mediagate.Settlement{Status: mediagate.StatusCancelled}, nil},
-		"failed":    {mediagate.Settlement{Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}}, nil},
+		"cancelled": {task.CancelRequested{}, nil},
+		"failed":    {task.FailRequested{}, nil},
 		"completed": {
-			mediagate.Settlement{Status: mediagate.StatusCompleted, N: 1, Results: own},
+			task.Mirrored{N: 1, Results: own},
 			[]string{activities.ResultKey(taskID, 1, 0), activities.ResultKey(taskID, 2, 0)},
 		},
 	} {
@@ -161,12 +163,12 @@ func TestD13LateFilesAreFound(t *testing.T) {
 				b := late(t, c.end)
 				b.Bucket.Put(activities.ResultKey(taskID, 1, 0))
 				b.Bucket.Put(activities.ResultKey(taskID, 2, 0))
-				reconcile(t, b.World, time.Minute)
+				housekeep(t, b.World, time.Minute)
 				if got := b.Bucket.Objects(); len(got) != 2 {
 					t.Errorf("objects %v: swept while copies may be under way", got)
 				}
 				time.Sleep(2 * mediagate.CopyLimit)
-				reconcile(t, b.World, 2*time.Minute)
+				housekeep(t, b.World, 2*time.Minute)
 				if diff := cmp.Diff(c.left, b.Bucket.Objects()); diff != "" {
 					t.Errorf("objects (-want +got):\n%s", diff)
 				}
@@ -203,22 +205,16 @@ func TestD13LosersFilesAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := activitytest.New(time.Now)
-				w.Store.Add(w.NewVideo())
-				s := scene{w, t}
-				s.submitted()
-				_, err := w.Store.RecordOutcome(t.Context(), taskID, 1, activitytest.Success())
-				s.check(err)
-				w.Store.EditAttempt(taskID, 1, func(a *mediagate.Attempt) { a.State = mediagate.AttemptEnded })
-				_, _, err = w.Store.OpenAttempt(t.Context(), mediagate.Attempt{TaskID: taskID, N: 2}, mediagate.Slots{})
-				s.check(err)
-				_, _, err = w.Store.Settle(t.Context(), mediagate.Settlement{TaskID: taskID, N: 2, Status: mediagate.StatusCompleted, Results: c.results, Made: c.made})
-				s.check(err)
-				w.Bucket.Put(activities.ResultKey(taskID, 1, 0))
-				w.Bucket.Put(activities.ResultKey(taskID, 2, 0))
+				b := bubbled(t)
+				b.submit(1)
+				b.change(task.RerouteRequested{})
+				b.submit(2)
+				b.change(task.VendorEnded{N: 2, Outcome: mediagate.Outcome{Succeeded: true, Made: c.made}}, task.Mirrored{N: 2, Results: c.results})
+				b.Bucket.Put(activities.ResultKey(taskID, 1, 0))
+				b.Bucket.Put(activities.ResultKey(taskID, 2, 0))
 				time.Sleep(2*mediagate.CopyLimit + time.Second)
-				reconcile(t, w, 2*time.Minute)
-				if diff := cmp.Diff(c.left, w.Bucket.Objects()); diff != "" {
+				housekeep(t, b.World, 2*time.Minute)
+				if diff := cmp.Diff(c.left, b.Bucket.Objects()); diff != "" {
 					t.Errorf("objects (-want +got):\n%s", diff)
 				}
 			})
@@ -233,7 +229,7 @@ func TestD13SweepIsRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				b := late(t, mediagate.Settlement{Status: mediagate.StatusCancelled})
+				b := late(t, task.CancelRequested{})
 				b.Bucket.Put(activities.ResultKey(taskID, 1, 0))
 				tries := 0
 				b.Bucket.OnSweep = func(string) error {
@@ -244,7 +240,7 @@ func TestD13SweepIsRepeated(t *testing.T) {
 				}
 				time.Sleep(2*mediagate.CopyLimit + time.Second)
 				for range 4 {
-					reconcile(t, b.World, 9*time.Minute)
+					housekeep(t, b.World, 9*time.Minute)
 				}
 				if got := b.Bucket.Objects(); len(got) != 0 || tries != 3 {
 					t.Errorf("objects %v after %d tries, want none after 3", got, tries)
@@ -260,62 +256,63 @@ func TestD13SweepIsRepeated(t *testing.T) {
 func TestErasedTasksAreSwept(t *testing.T) {
 	t.Parallel()
 	const upload = "uploads/acc_1/01A"
+	shown := []task.Event{
+		task.VendorEnded{N: 1, Outcome: activitytest.Success()},
+		task.Mirrored{N: 1, Results: []mediagate.Result{{Key: activities.ResultKey(taskID, 1, 0)}}},
+	}
 	for name, c := range map[string]struct {
-		end     mediagate.Settlement
+		end     []task.Event
 		failure error
 	}{
-		"completed":          {mediagate.Settlement{Status: mediagate.StatusCompleted, N: 1, Results: []mediagate.Result{{Key: activities.ResultKey(taskID, 1, 0)}}}, nil},
-		"without files":      {mediagate.Settlement{Status: mediagate.StatusCompleted, N: 1, Made: &mediagate.Made{Clips: []mediagate.Clip{{ID: "c"}}}}, nil},
-		"failed":             {mediagate.Settlement{Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}}, nil},
-		"the bucket is away": {mediagate.Settlement{Status: mediagate.StatusCompleted, N: 1, Results: []mediagate.Result{{Key: activities.ResultKey(taskID, 1, 0)}}}, errNoBucket},
+		"completed": {shown, nil},
+		"without files": {[]task.Event{
+			task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true, Made: &mediagate.Made{Voices: []string{"v"}}}}, task.Mirrored{N: 1},
+		}, nil},
+		"failed":             {[]task.Event{task.FailRequested{}, task.EndDue{}}, nil},
+		"the bucket is away": {shown, errNoBucket},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := activitytest.New(time.Now)
-				task := w.NewVideo()
-				task.Plan.Uploads = map[string]string{"first_frame_image": upload}
-				w.Store.Add(task)
-				other := w.NewVideo()
+				b := bubbled(t)
+				b.Store.EditTask(taskID, func(t *mediagate.Task) { t.Plan.Uploads = map[string]string{"first_frame_image": upload} })
+				other := b.NewVideo()
 				other.ID = taskID + "0"
-				w.Store.Add(other)
-				s := scene{w, t}
-				s.submitted()
-				c.end.TaskID = taskID
-				_, _, err := w.Store.Settle(t.Context(), c.end)
-				s.check(err)
+				b.Store.Add(other)
+				b.submit(1)
+				b.change(c.end...)
 				kept := activities.ResultKey(other.ID, 1, 0)
 				for _, key := range []string{activities.ResultKey(taskID, 1, 0), activities.ResultKey(taskID, 2, 1), upload, kept} {
-					w.Bucket.Put(key)
+					b.Bucket.Put(key)
 				}
-				w.Store.Erase(taskID)
+				b.Store.Erase(taskID)
 				down := c.failure != nil
-				w.Bucket.OnSweep = func(string) error {
+				b.Bucket.OnSweep = func(string) error {
 					if down {
 						return c.failure
 					}
 					return nil
 				}
 				if down {
-					reconcile(t, w, 2*time.Minute)
-					if got := len(w.Bucket.Objects()); got != 4 {
+					housekeep(t, b.World, 2*time.Minute)
+					if got := len(b.Bucket.Objects()); got != 4 {
 						t.Errorf("%d objects, want 4: the bucket was away", got)
 					}
 					down = false
 				}
 				time.Sleep(time.Second)
-				reconcile(t, w, 2*time.Minute)
-				if diff := cmp.Diff([]string{kept}, w.Bucket.Objects()); diff != "" {
+				housekeep(t, b.World, 2*time.Minute)
+				if diff := cmp.Diff([]string{kept}, b.Bucket.Objects()); diff != "" {
 					t.Errorf("objects (-want +got):\n%s", diff)
 				}
-				w.Bucket.Put(activities.ResultKey(taskID, 1, 0)) // by a copy that had begun
+				b.Bucket.Put(activities.ResultKey(taskID, 1, 0)) // by a copy that had begun
 				time.Sleep(2 * mediagate.CopyLimit)
-				reconcile(t, w, 2*time.Minute)
-				if diff := cmp.Diff([]string{kept}, w.Bucket.Objects()); diff != "" {
+				housekeep(t, b.World, 2*time.Minute)
+				if diff := cmp.Diff([]string{kept}, b.Bucket.Objects()); diff != "" {
 					t.Errorf("objects an hour later (-want +got):\n%s", diff)
 				}
-				due, err := w.Store.DueSweeps(t.Context(), 10)
-				s.check(err)
+				due, err := b.Store.DueSweeps(t.Context(), 10)
+				b.ok(err)
 				if len(due) != 0 {
 					t.Errorf("still to be swept: %+v", due)
 				}

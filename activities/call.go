@@ -64,7 +64,7 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 	defer cancel()
 	if row.Route.Sync {
 		defer context.AfterFunc(ctx, func() {
-			if temporal.IsCanceledError(context.Cause(ctx)) {
+			if isCancelled(ctx) {
 				cancel()
 			}
 		})()
@@ -83,7 +83,7 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 	job.Part, job.Inputs, job.Sink = part, media, files
 	submission, err := channel.Vendor.Submit(callCtx, job)
 
-	// From here on the vendor has spoken, and only this process has heard it.
+	// The answer is known to this process alone until it is stored.
 	if err == nil {
 		failpoint.Hit(failpoint.VendorAccepted)
 		if submission.Ref.ExternalID == "" {
@@ -108,5 +108,9 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 		return answer{err: err, refusal: &failure}
 	}
 	// A call that its task cut short says nothing of the vendor.
-	return answer{err: err, silent: callCtx.Err() != nil && (temporal.IsCanceledError(context.Cause(ctx)) || timeout < longest)}
+	return answer{err: err, silent: callCtx.Err() != nil && (isCancelled(ctx) || timeout < longest)}
 }
+
+// isCancelled reports that the run has no use for the activity any more, unlike one
+// whose worker stops, or that lost Temporal.
+func isCancelled(ctx context.Context) bool { return temporal.IsCanceledError(context.Cause(ctx)) }

@@ -3,11 +3,11 @@ package activities
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/task"
 )
 
 // enter asks the channel's breaker to let a job through.
@@ -30,88 +30,82 @@ func (a *Activities) shutOut(candidates []channel.Candidate) error {
 	return &mediagate.Error{Kind: mediagate.KindShutOut, Code: string(reason), Message: "no channel for the task takes new jobs"}
 }
 
-// following decides by the attempt before it under which name attempt n is made
-// at the vendor, and which channels it tries, in order.
+// following decides under which name attempt n is made at the vendor, and which
+// channels it tries, in order.
 //
-// The first name is the task id itself; only a proven rejection leads to
-// another. So it leads to another channel as well: those come first that have
-// refused the task least often, so that each has its turn. What follows an
-// attempt that was sent more than once keeps its name and its channel: that the
-// last sending made no job proves nothing of the first, which only that vendor
-// would refuse to double, and under that name only (D4).
-func (a *Activities) following(ctx context.Context, task mediagate.Task, n int) (externalID string, candidates []channel.Candidate, err error) {
-	all := func() []channel.Candidate { return a.Channels.Candidates(task.Model, task.Plan.Routes, askable(task)) }
+// A proven rejection leads to another channel: those come first that have refused the
+// task least often. What follows an attempt that was sent more than once keeps its name
+// and its channel: that the last sending made no job proves nothing of the first, which
+// only that vendor would refuse to double, and under that name only (D4). Otherwise an
+// operator's choice of a channel counts.
+func (a *Activities) following(ctx context.Context, t mediagate.Task, n int) (externalID string, candidates []channel.Candidate, err error) {
+	all := func() []channel.Candidate { return a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t)) }
 	if n == 1 {
-		return task.ID, all(), nil
+		st, err := a.Store.State(ctx, t.ID, 0)
+		return t.ID, chosen(all(), st.RerouteTo), err
 	}
-	before, err := a.Store.Attempt(ctx, task.ID, n-1)
+	st, err := a.Store.State(ctx, t.ID, n-1)
 	if err != nil {
 		return "", nil, err
 	}
-	if task.Modal.Resumes(n) {
-		return a.resuming(ctx, task, before)
-	}
-	if before.State != mediagate.AttemptRejected {
-		return numbered(task.ID, n), all(), nil
-	}
-	if sentBefore(before) {
+	externalID, kept := st.NextExternalID()
+	if kept || t.Modal.Resumes(n) {
+		of := n - 1
+		if t.Modal.Resumes(n) {
+			of = t.Modal.N
+		}
+		before, err := a.Store.Attempt(ctx, t.ID, of)
+		if err != nil {
+			return "", nil, err
+		}
 		c, err := a.accounts().Of(ctx, before)
-		return before.ExternalID, []channel.Candidate{{Channel: c, Route: before.Route}}, err
+		route := before.Route
+		if t.Modal.Resumes(n) { // only the account can take the parameters whose job waits
+			route.Operation, route.Sync = mediagate.OperationModal, false
+		}
+		return externalID, []channel.Candidate{{Channel: c, Route: route}}, err
 	}
-	refusals, err := a.Store.Refusals(ctx, task.ID)
-	if err != nil {
-		return "", nil, err
+	candidates = chosen(all(), st.RerouteTo)
+	if last := st.Last(); last != nil && last.State == mediagate.AttemptRejected {
+		refusals, err := a.Store.Refusals(ctx, t.ID)
+		if err != nil {
+			return "", nil, err
+		}
+		slices.SortStableFunc(candidates, func(x, y channel.Candidate) int { return refusals[x.Name] - refusals[y.Name] })
 	}
-	candidates = all()
-	slices.SortStableFunc(candidates, func(x, y channel.Candidate) int { return refusals[x.Name] - refusals[y.Name] })
-	return numbered(task.ID, n), candidates, nil
+	return externalID, candidates, nil
 }
 
-// sentBefore reports that a job may have been made under the attempt's name by
-// another sending than its last: one of its own, or of the attempt whose name it
-// has kept.
-func sentBefore(row mediagate.Attempt) bool {
-	return row.Sends > 1 || row.ExternalID != numbered(row.TaskID, row.N)
-}
-
-func numbered(taskID string, n int) string {
-	if n == 1 {
-		return taskID
+// chosen is what an operator's choice leaves of the candidates; an empty name is none.
+func chosen(candidates []channel.Candidate, name string) []channel.Candidate {
+	if name == "" {
+		return candidates
 	}
-	return fmt.Sprintf("%s-%d", taskID, n)
+	return slices.DeleteFunc(candidates, func(c channel.Candidate) bool { return c.Name != name })
 }
 
 // ofTheChannel reports a refusal that says nothing of the request: another
 // channel may take it.
-func ofTheChannel(f *mediagate.Failure) bool {
-	if f == nil {
-		return false
-	}
+func ofTheChannel(f mediagate.Failure) bool {
 	return f.Retryable && f.Code == mediagate.CodeProviderAway || f.Code == mediagate.CodeProviderRefused || f.Code == mediagate.CodeFunds
 }
 
-// mayMove reports that the attempt after n, which the channel refused, may go to
-// one that takes new jobs and has never refused this task. One that has refused
-// it twice had its turn between: the others were full, and the task rests before
-// it tries again.
-func (a *Activities) mayMove(ctx context.Context, taskID string, n int, refusedBy string) (bool, error) {
-	task, err := a.Store.TaskByID(ctx, taskID)
-	if err != nil {
-		return false, err
+// elsewhere reports that the attempt after this one, if its channel refuses it, may go
+// to one that takes new jobs and has never refused this task. A channel that has
+// refused it before had its turn: the others were full, and the task rests before it
+// tries again.
+func (a *Activities) elsewhere(ctx context.Context, t mediagate.Task, row mediagate.Attempt) bool {
+	if t.Modal.Resumes(row.N) || row.Sends > 1 || row.ExternalID != task.Numbered(t.ID, row.N) {
+		return false // or it stays at its channel
 	}
-	_, candidates, err := a.following(ctx, task, n+1)
-	if mediagate.TroubleOf(err) != "" {
-		return false, nil // the one channel that it must go to is missing
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // an answer is stored also where the worker stops
+	defer cancel()
+	refusals, err := a.Store.Refusals(ctx, t.ID)
+	if err != nil || refusals[row.Channel] > 0 {
+		return false
 	}
-	if err != nil {
-		return false, err
-	}
-	refusals, err := a.Store.Refusals(ctx, taskID)
-	if err != nil {
-		return false, err
-	}
-	if refusals[refusedBy] > 1 {
-		return false, nil
-	}
-	return slices.ContainsFunc(candidates, func(c channel.Candidate) bool { return refusals[c.Name] == 0 && a.Breakers.TakesJobs(c.Name) }), nil
+	candidates := a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t))
+	return slices.ContainsFunc(candidates, func(c channel.Candidate) bool {
+		return c.Name != row.Channel && refusals[c.Name] == 0 && a.Breakers.TakesJobs(c.Name)
+	})
 }

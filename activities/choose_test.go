@@ -11,6 +11,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
 )
 
 const secondChannel = "async-b"
@@ -56,8 +57,8 @@ func TestTheNextAccount(t *testing.T) {
 			other := b.twoAccounts()
 			refuse(b.Async, kind)
 			st := b.submit(1)
-			if st.Elsewhere != moves || st.Channel != activitytest.AsyncChannel {
-				t.Fatalf("story %+v, want that another channel takes it: %t", st, moves)
+			if b.stored(1).Elsewhere != moves || st.Channel != activitytest.AsyncChannel {
+				t.Fatalf("answer %+v, want that another channel takes it: %t", st, moves)
 			}
 			if !moves {
 				return
@@ -82,8 +83,9 @@ func TestAccountsTakeTurns(t *testing.T) {
 		channel   string
 		elsewhere bool
 	}{{activitytest.AsyncChannel, true}, {secondChannel, false}, {activitytest.AsyncChannel, false}, {secondChannel, false}} {
-		if st := b.submit(n + 1); st.Channel != want.channel || st.Elsewhere != want.elsewhere {
-			t.Errorf("attempt %d went to %s, and may move: %t; want %+v", n+1, st.Channel, st.Elsewhere, want)
+		b.submit(n + 1)
+		if a := b.stored(n + 1); a.Channel != want.channel || a.Elsewhere != want.elsewhere {
+			t.Errorf("attempt %d went to %s, and may move: %t; want %+v", n+1, a.Channel, a.Elsewhere, want)
 		}
 	}
 }
@@ -95,14 +97,14 @@ func TestShutChannelIsPassedOver(t *testing.T) {
 	b.twoAccounts()
 	b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
 	if st := b.submit(1); st.State != mediagate.AttemptAccepted || st.N != 1 || st.Channel != secondChannel {
-		t.Errorf("story %+v", st)
+		t.Errorf("answer %+v", st)
 	}
 	if n := len(b.Async.Submits()); n != 0 {
 		t.Errorf("%d calls to the account that is out", n)
 	}
 }
 
-// With all channels out there is no attempt, and it is told what is wrong.
+// With all channels out there is no attempt, and the error says what is wrong.
 func TestAllChannelsShut(t *testing.T) {
 	t.Parallel()
 	const away, credentials, funds = mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds
@@ -129,7 +131,7 @@ func TestAllChannelsShut(t *testing.T) {
 				_, err := b.Store.EnableChannel(context.Background(), channel, false)
 				b.ok(err)
 			}
-			_, err := call[mediagate.Story](b, b.Activities.SubmitJob, first())
+			_, err := b.tryStep(task.Submit, 1)
 			var app *temporal.ApplicationError
 			if e := activities.FromTemporal(err); e.Kind != mediagate.KindShutOut || e.Code != string(c.want) || !asApplication(err, &app) || !app.NonRetryable() {
 				t.Errorf("error %+v, want %s, not to be repeated", e, c.want)
@@ -157,7 +159,7 @@ func TestD4RefusedUnderANameThatWasSentBefore(t *testing.T) {
 			b := setup(t, video)
 			refuse(b.Async, mediagate.KindCapacity)
 			b.submit(1)
-			b.Store.EditAttempt(taskID, 1, func(a *mediagate.Attempt) { a.Sends = 2 })
+			b.Store.Edit(taskID, func(st *task.State) { st.Last().Sends = 2 })
 			if c.job {
 				b.Async.End(taskID, activitytest.Success())
 			}
@@ -167,7 +169,7 @@ func TestD4RefusedUnderANameThatWasSentBefore(t *testing.T) {
 			}
 			for range 2 {
 				b.advance(time.Minute)
-				must[activities.Resolution](b, b.Activities.ResolveSubmission, activities.AttemptArgs{TaskID: taskID, N: 2})
+				b.step(task.Lookup, 2)
 			}
 			if row := b.attempt(2); row.State != c.want {
 				t.Errorf("after the lookups it is %s, want %s", row.State, c.want)
@@ -184,23 +186,21 @@ func TestRepeatedSendingStays(t *testing.T) {
 	other := b.twoAccounts()
 	refuse(b.Async, mediagate.KindAmbiguous)
 	b.submit(1)
-	absent := func() activities.Resolution {
-		return must[activities.Resolution](b, b.Activities.ResolveSubmission, first())
+	for range 2 {
+		b.advance(time.Minute)
+		b.step(task.Lookup, 1)
 	}
-	b.advance(time.Minute)
-	absent()
-	b.advance(time.Minute)
-	if !absent().Absent {
+	if b.stored(1).AbsentAgainAt.IsZero() {
 		t.Fatal("not proven to be absent")
 	}
 	b.shut(activitytest.AsyncChannel, mediagate.ParkProviderAway)
-	_, err := call[mediagate.Story](b, b.Activities.SubmitJob, first())
+	_, err := b.tryStep(task.Submit, 1)
 	if e := activities.FromTemporal(err); e.Kind != mediagate.KindShutOut || b.attempt(1).Sends != 1 {
 		t.Errorf("while the channel is out: %+v after %d sendings", e, b.attempt(1).Sends)
 	}
 	b.advance(30 * time.Second)
 	refuse(b.Async, mediagate.KindCapacity)
-	if st := b.submit(1); st.State != mediagate.AttemptRejected || st.Elsewhere {
+	if st := b.submit(1); st.State != mediagate.AttemptRejected || b.stored(1).Elsewhere {
 		t.Errorf("repeated: %+v", st)
 	}
 	b.submit(2)
@@ -221,8 +221,8 @@ func TestCallsMoveTheBreaker(t *testing.T) {
 		t.Parallel()
 		b := setup(t, video)
 		refuse(b.Async, mediagate.KindCredentials)
-		if st := b.submit(1); st.Elsewhere || !open(b).Open || open(b).Reason != mediagate.ParkCredentials {
-			t.Errorf("story %+v, channel %+v", st, open(b))
+		if st := b.submit(1); b.stored(1).Elsewhere || !open(b).Open || open(b).Reason != mediagate.ParkCredentials {
+			t.Errorf("answer %+v, channel %+v", st, open(b))
 		}
 	})
 	t.Run("the probe brings it back", func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestCallsMoveTheBreaker(t *testing.T) {
 		b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
 		b.advance(30 * time.Second)
 		if st := b.submit(1); st.State != mediagate.AttemptAccepted || open(b).Open {
-			t.Errorf("story %+v, channel %+v", st, open(b))
+			t.Errorf("answer %+v, channel %+v", st, open(b))
 		}
 	})
 	t.Run("the probe keeps it out", func(t *testing.T) {
@@ -250,8 +250,7 @@ func TestCallsMoveTheBreaker(t *testing.T) {
 		b := setup(t, video)
 		b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
 		b.advance(30 * time.Second)
-		_, err := b.Store.RequestCancel(context.Background(), b.task().AccountID, taskID)
-		b.ok(err)
+		b.change(task.CancelRequested{})
 		b.submit(1)
 		if s := open(b); !s.ProbeDue(b.Now()) {
 			t.Errorf("channel %+v, want that the next job is the probe", s)
@@ -263,7 +262,7 @@ func TestCallsMoveTheBreaker(t *testing.T) {
 		b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
 		b.advance(30 * time.Second)
 		b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) { panic("a bug") }
-		if _, err := call[mediagate.Story](b, b.Activities.SubmitJob, first()); err == nil {
+		if _, err := b.tryStep(task.Submit, 1); err == nil {
 			t.Fatal("a panic is no error")
 		}
 		if s := open(b); !s.ProbeDue(b.Now()) {
@@ -285,7 +284,7 @@ func TestCallsMoveTheBreaker(t *testing.T) {
 		}
 		b.twoAccounts().OnSubmit = b.Async.OnSubmit
 		for n := range 6 {
-			if st := b.submit(n + 1); st.State != mediagate.AttemptRejected || st.Elsewhere {
+			if st := b.submit(n + 1); st.State != mediagate.AttemptRejected || b.stored(n+1).Elsewhere {
 				t.Errorf("attempt %d: %+v", n+1, st)
 			}
 		}

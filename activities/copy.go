@@ -30,9 +30,9 @@ const (
 
 // Why a copy is stopped before its end.
 var (
-	errCopyMoot    = errors.New("nobody needs the copy any more")
-	errCopyStopped = errors.New("the worker stops")
-	errCopyAlone   = &mediagate.Error{Kind: mediagate.KindTransient, Message: "nobody waited for the copy"} // who joins it at that moment tries again
+	errCopyUnneeded = errors.New("nobody needs the copy any more")
+	errCopyStopped  = errors.New("the worker stops")
+	errCopyAlone    = &mediagate.Error{Kind: mediagate.KindTransient, Message: "nobody waited for the copy"} // who joins it at that moment tries again
 )
 
 // progress is how far a copy has come, for who looks on.
@@ -60,16 +60,22 @@ type copying struct {
 	try   int32       // which one this is of those of the step; see dispensable
 }
 
+// copyKey names the attempt of which files are copied.
+type copyKey struct {
+	TaskID string
+	N      int
+}
+
 // copies are those under way in this process, by attempt.
 type copies struct {
 	mu    sync.Mutex
-	under map[AttemptArgs]*copying
+	under map[copyKey]*copying
 }
 
 // join returns the copy of the attempt that is under way, or begins it, and
 // counts the caller among its users until leave is called. It tells false where
 // none is and none can begin.
-func (c *copies) join(key AttemptArgs, begin func(*copying) bool) (joined *copying, leave func(), ok bool) {
+func (c *copies) join(key copyKey, begin func(*copying) bool) (joined *copying, leave func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one, ok := c.under[key]
@@ -79,7 +85,7 @@ func (c *copies) join(key AttemptArgs, begin func(*copying) bool) (joined *copyi
 			return nil, nil, false
 		}
 		if c.under == nil {
-			c.under = make(map[AttemptArgs]*copying)
+			c.under = make(map[copyKey]*copying)
 		}
 		c.under[key] = one
 	}
@@ -88,7 +94,7 @@ func (c *copies) join(key AttemptArgs, begin func(*copying) bool) (joined *copyi
 }
 
 // end closes the copy: who comes later begins another.
-func (c *copies) end(key AttemptArgs, one *copying, err error) {
+func (c *copies) end(key copyKey, one *copying, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.under, key)
@@ -149,7 +155,7 @@ func (a *Activities) copyBriefly(ctx context.Context, task mediagate.Task, row m
 func (a *Activities) joinCopy(
 	ctx context.Context, task mediagate.Task, row mediagate.Attempt, patience time.Duration, first func(*copying),
 ) (one *copying, leave func(), err error) {
-	key := AttemptArgs{TaskID: task.ID, N: row.N}
+	key := copyKey{TaskID: task.ID, N: row.N}
 	for waited := time.Duration(0); ; waited += lookForPlace {
 		one, leave, joined := a.copies.join(key, func(one *copying) bool {
 			first(one)
@@ -180,7 +186,7 @@ func (c *copying) wait(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	switch {
 	case temporal.IsCanceledError(cause):
-		c.stop(errCopyMoot)
+		c.stop(errCopyUnneeded)
 	case errors.Is(cause, worker.ErrWorkerShutdown), errors.Is(cause, context.Canceled):
 		c.stop(errCopyStopped)
 	default:
@@ -200,7 +206,7 @@ func (a *Activities) beginCopy(ctx context.Context, task mediagate.Task, row med
 	stopping := activity.GetWorkerStopChannel(ctx)
 	ctx, expire := context.WithTimeout(context.WithoutCancel(ctx), mediagate.CopyLimit)
 	ctx, one.stop = context.WithCancelCause(ctx)
-	key := AttemptArgs{TaskID: task.ID, N: row.N}
+	key := copyKey{TaskID: task.ID, N: row.N}
 	go func() {
 		defer expire()
 		defer place.Leave()
@@ -219,10 +225,10 @@ func (a *Activities) beginCopy(ctx context.Context, task mediagate.Task, row med
 		cause := context.Cause(ctx)
 		one.stop(nil)
 		watching.Wait()
-		if errors.Is(cause, errCopyMoot) || errors.Is(cause, errCopyStopped) || errors.Is(cause, errCopyAlone) {
+		if errors.Is(cause, errCopyUnneeded) || errors.Is(cause, errCopyStopped) || errors.Is(cause, errCopyAlone) {
 			err = cause
 		}
-		if errors.Is(cause, errCopyMoot) {
+		if errors.Is(cause, errCopyUnneeded) {
 			a.dropUnwanted(ctx, task.ID)
 		}
 	}()
@@ -239,7 +245,7 @@ func (a *Activities) copyAndStore(ctx context.Context, task mediagate.Task, row 
 		a.dropManifests(ctx, task.ID, row.N, results)
 	}
 	failpoint.Hit(failpoint.Mirrored)
-	return a.Store.StoreMirrored(ctx, task.ID, row.N, results)
+	return a.mirrored(ctx, task, row, results)
 }
 
 // dropManifests removes what nobody has to find any more, since the outcome of
@@ -255,7 +261,7 @@ func (a *Activities) dropManifests(ctx context.Context, taskID string, n int, re
 // activity waits for any more hears of it as well. Where the worker stops, it
 // gets no grace time either. A brief one that no step has joined at two looks in a
 // row, although one of the run's steps is at work, is taken to be made elsewhere.
-func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, key AttemptArgs, one *copying) {
+func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, key copyKey, one *copying) {
 	tick := time.NewTicker(copyLook)
 	defer tick.Stop()
 	alone := 0
@@ -271,7 +277,7 @@ func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, ke
 			stopping = nil
 		case <-tick.C:
 			if a.copyUnwanted(ctx, key) {
-				one.stop(errCopyMoot)
+				one.stop(errCopyUnneeded)
 				return
 			}
 			if alone++; one.users.Load() > 0 || !one.brief.Load() || !a.stepAtWork(ctx, key) {
@@ -285,19 +291,15 @@ func (a *Activities) watchCopy(ctx context.Context, stopping <-chan struct{}, ke
 	}
 }
 
-// stepAtWork reports that a step of the task's run, which has heard that the attempt has
-// ended, gives signs of life. Of a Temporal that is away nobody knows of any.
-func (a *Activities) stepAtWork(ctx context.Context, key AttemptArgs) bool {
+// stepAtWork reports that a step of the task's run gives signs of life.
+func (a *Activities) stepAtWork(ctx context.Context, key copyKey) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	if st, err := a.Store.Story(ctx, key.TaskID); err != nil || st.N == key.N && st.Outstanding {
-		return false // the step cannot have begun
-	}
-	works, err := a.Engine.AtWork(ctx, key.TaskID)
-	return err == nil && works
+	state, err := a.Engine.Look(ctx, key.TaskID)
+	return err == nil && state == RunBusy
 }
 
-func (a *Activities) copyUnwanted(ctx context.Context, key AttemptArgs) bool {
+func (a *Activities) copyUnwanted(ctx context.Context, key copyKey) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	task, err := a.Store.TaskByID(ctx, key.TaskID)

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
@@ -24,6 +23,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
 )
 
 // slowFile is a file that does not come before it is let go, nor after its
@@ -64,14 +64,35 @@ func copyingOf(t *testing.T, o mediagate.Outcome) *copyScene {
 	t.Helper()
 	s := &copyScene{World: activitytest.New(time.Now), t: t, file: &slowFile{letGo: make(chan struct{})}}
 	s.Store.Add(s.NewVideo())
-	if _, err := newEnv(s.World).ExecuteActivity(s.Activities.SubmitJob, first()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Store.RecordOutcome(t.Context(), taskID, 1, o); err != nil {
-		t.Fatal(err)
-	}
+	s.made(taskID, o)
 	s.Fetcher.OnFetch = s.file.fetch
 	return s
+}
+
+// made submits a task whose job then succeeds.
+func (s *copyScene) made(id string, o mediagate.Outcome) {
+	s.t.Helper()
+	if _, err := newEnv(s.World).ExecuteActivity(s.Activities.SubmitJob, stepOf(id, task.Submit, 1)); err != nil {
+		s.t.Fatal(err)
+	}
+	s.change(id, task.VendorEnded{N: 1, Outcome: o})
+}
+
+func (s *copyScene) change(id string, events ...task.Event) {
+	s.t.Helper()
+	if _, err := s.Store.Change(s.t.Context(), id, events...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// mirrored reports that the files of the task's first attempt are on record.
+func (s *copyScene) mirrored(id string) bool {
+	s.t.Helper()
+	row, err := s.Store.Attempt(s.t.Context(), id, 1)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return row.Mirrored()
 }
 
 // mirroring is an activity under way.
@@ -79,14 +100,14 @@ type mirroring struct {
 	cancel context.CancelCauseFunc
 	stop   chan struct{} // the worker's
 	done   chan struct{}
-	story  mediagate.Story
+	answer activities.Answer
 	err    error
 }
 
 // mirror begins an activity, whose context is cancel's to end.
 func (s *copyScene) mirror() *mirroring { return s.mirrorOf(firstCopy()) }
 
-func (s *copyScene) mirrorOf(args activities.MirrorArgs) *mirroring {
+func (s *copyScene) mirrorOf(args activities.StepArgs) *mirroring {
 	return s.step(s.Activities.MirrorResult, args)
 }
 
@@ -100,7 +121,7 @@ func (s *copyScene) step(does, args any) *mirroring {
 		defer close(m.done)
 		value, err := env.ExecuteActivity(does, args)
 		if m.err = err; err == nil {
-			m.err = value.Get(&m.story)
+			m.err = value.Get(&m.answer)
 		}
 	}()
 	synctest.Wait()
@@ -114,17 +135,6 @@ func (m *mirroring) over() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-func (s *copyScene) end(status mediagate.Status) {
-	s.t.Helper()
-	end := mediagate.Settlement{TaskID: taskID, N: 1, Status: status}
-	if status == mediagate.StatusFailed {
-		end.Failure = &mediagate.Failure{Code: mediagate.CodeInternal}
-	}
-	if _, _, err := s.Store.Settle(s.t.Context(), end); err != nil {
-		s.t.Fatal(err)
 	}
 }
 
@@ -166,8 +176,8 @@ func TestCopyOutlivesTemporal(t *testing.T) {
 				}
 				close(s.file.letGo)
 				<-two.done
-				if two.err != nil || !two.story.Mirrored {
-					t.Errorf("story %+v (%v), want it mirrored", two.story, two.err)
+				if two.err != nil || !s.mirrored(taskID) {
+					t.Errorf("answer %+v (%v), want it mirrored", two.answer, two.err)
 				}
 				if s.file.opened.Load() != 1 || s.file.hungUp.Load() != 0 || len(s.Bucket.Writes()) != 1 {
 					t.Errorf("%d times opened, %d times broken off, written %v; want one copy", s.file.opened.Load(), s.file.hungUp.Load(), s.Bucket.Writes())
@@ -190,8 +200,8 @@ func TestForgottenCopyIsStored(t *testing.T) {
 		synctest.Wait()
 		two := s.mirror()
 		<-two.done
-		if two.err != nil || !two.story.Mirrored || s.file.opened.Load() != 1 {
-			t.Errorf("story %+v (%v), %d times opened", two.story, two.err, s.file.opened.Load())
+		if two.err != nil || !s.mirrored(taskID) || s.file.opened.Load() != 1 {
+			t.Errorf("answer %+v (%v), %d times opened", two.answer, two.err, s.file.opened.Load())
 		}
 	})
 }
@@ -229,18 +239,12 @@ func TestCopyStops(t *testing.T) {
 func TestForgottenCopyStops(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*copyScene, *mirroring){
-		"the task was cancelled": func(s *copyScene, _ *mirroring) { s.end(mediagate.StatusCancelled) },
-		"the task has failed":    func(s *copyScene, _ *mirroring) { s.end(mediagate.StatusFailed) },
-		"a cancel is wished": func(s *copyScene, _ *mirroring) {
-			if _, err := s.Store.RequestCancel(s.t.Context(), "acc_1", taskID); err != nil {
-				s.t.Fatal(err)
-			}
-		},
-		"the row is gone": func(s *copyScene, _ *mirroring) { s.Store.Remove(taskID) },
+		"the task was cancelled": func(s *copyScene, _ *mirroring) { s.change(taskID, task.CancelRequested{}, task.EndDue{}) },
+		"the task has failed":    func(s *copyScene, _ *mirroring) { s.change(taskID, task.FailRequested{}, task.EndDue{}) },
+		"a cancel is wished":     func(s *copyScene, _ *mirroring) { s.change(taskID, task.CancelRequested{}) },
+		"the row is gone":        func(s *copyScene, _ *mirroring) { s.Store.Remove(taskID) },
 		"others have stored the files": func(s *copyScene, _ *mirroring) {
-			if err := s.Store.StoreMirrored(s.t.Context(), taskID, 1, []mediagate.Result{{Key: "k"}}); err != nil {
-				s.t.Fatal(err)
-			}
+			s.change(taskID, task.Mirrored{N: 1, Results: []mediagate.Result{{Key: "k"}}, Keep: true})
 		},
 		"the worker stops": func(_ *copyScene, m *mirroring) { close(m.stop) },
 	}
@@ -276,8 +280,8 @@ func TestCopyHasTheGraceTime(t *testing.T) {
 		}
 		close(s.file.letGo)
 		<-one.done
-		if one.err != nil || !one.story.Mirrored {
-			t.Errorf("story %+v (%v), want it mirrored", one.story, one.err)
+		if one.err != nil || !s.mirrored(taskID) {
+			t.Errorf("answer %+v (%v), want it mirrored", one.answer, one.err)
 		}
 	})
 }
@@ -288,7 +292,7 @@ func TestCopyHasALimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := copying(t)
-		s.Store.Edit(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = 1 << 30 })
+		s.Store.EditTask(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = 1 << 30 })
 		var hungUp atomic.Bool
 		// It is neither silent nor too slow.
 		s.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
@@ -358,19 +362,14 @@ func TestCopiesOfAProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := copying(t)
 		s.Activities.Settings.CopiesAtOnce = 2
-		add := func(task mediagate.Task, id string) activities.MirrorArgs {
-			task.ID = id
-			s.Store.Add(task)
-			args := activities.AttemptArgs{TaskID: id, N: 1}
-			if _, err := newEnv(s.World).ExecuteActivity(s.Activities.SubmitJob, args); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Store.RecordOutcome(t.Context(), id, 1, media("https://m.example.com/"+id)); err != nil {
-				t.Fatal(err)
-			}
-			return activities.MirrorArgs{TaskID: id, N: 1}
+		add := func(id string) activities.StepArgs {
+			added := s.NewVideo()
+			added.ID = id
+			s.Store.Add(added)
+			s.made(id, media("https://m.example.com/"+id))
+			return stepOf(id, task.Mirror, 1)
 		}
-		second, third := s.mirrorOf(add(s.NewVideo(), "task-2")), add(s.NewVideo(), "task-3")
+		second, third := s.mirrorOf(add("task-2")), add("task-3")
 		first := s.mirror()
 
 		late := s.mirrorOf(third)
@@ -386,8 +385,8 @@ func TestCopiesOfAProvider(t *testing.T) {
 			t.Errorf("%v, want it tried again after a while, as no fault", late.err)
 		}
 
-		stranger := add(s.NewVideo(), "task-4")
-		s.Store.EditAttempt("task-4", 1, func(row *mediagate.Attempt) { row.Provider = "another" })
+		stranger := add("task-4")
+		s.Store.Edit("task-4", func(st *task.State) { st.Last().Provider = "another" })
 		beside := s.mirrorOf(stranger)
 		if beside.over() || s.file.opened.Load() != 3 {
 			t.Errorf("another provider's file is not opened beside them: %v, %d are", beside.err, s.file.opened.Load())
@@ -399,8 +398,8 @@ func TestCopiesOfAProvider(t *testing.T) {
 		<-beside.done
 		late = s.mirrorOf(third)
 		<-late.done
-		if late.err != nil || !late.story.Mirrored {
-			t.Errorf("%+v (%v), want it mirrored once there is a place", late.story, late.err)
+		if late.err != nil || !s.mirrored("task-3") {
+			t.Errorf("%+v (%v), want it mirrored once there is a place", late.answer, late.err)
 		}
 	})
 }
@@ -411,13 +410,12 @@ func TestTriesOfACopy(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, media("https://m.example.com/a"))
 	b.Activities.Settings.CopiesAtOnce, b.Activities.Settings.CopyWait = 1, 0
-	task := b.NewVideo()
-	task.ID = "task-2"
-	b.Store.Add(task)
-	must[mediagate.Story](b, b.Activities.SubmitJob, activities.AttemptArgs{TaskID: task.ID, N: 1})
-	if _, err := b.Store.RecordOutcome(t.Context(), task.ID, 1, media("https://m.example.com/held")); err != nil {
-		t.Fatal(err)
-	}
+	other := b.NewVideo()
+	other.ID = "task-2"
+	b.Store.Add(other)
+	must[activities.Answer](b, b.Activities.SubmitJob, stepOf(other.ID, task.Submit, 1))
+	_, err := b.Store.Change(t.Context(), other.ID, task.VendorEnded{N: 1, Outcome: media("https://m.example.com/held")})
+	b.ok(err)
 	held, letGo, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var tries atomic.Int32
 	b.Fetcher.OnFetch = func(_ context.Context, url, _ string) (io.ReadCloser, int64, error) {
@@ -431,7 +429,7 @@ func TestTriesOfACopy(t *testing.T) {
 	}
 	go func() {
 		defer close(done)
-		_, _ = newEnv(b.World).ExecuteActivity(b.Activities.MirrorResult, activities.MirrorArgs{TaskID: task.ID, N: 1})
+		_, _ = newEnv(b.World).ExecuteActivity(b.Activities.MirrorResult, stepOf(other.ID, task.Mirror, 1))
 	}()
 	<-held
 	var suite testsuite.WorkflowTestSuite
@@ -478,8 +476,8 @@ func TestCopyOfWhatComesAlongHasALimit(t *testing.T) {
 		defer time.Sleep(mediagate.CopyLimit) // by then it has ended, however
 		one := s.mirror()
 		<-one.done
-		if one.err != nil || !one.story.Mirrored {
-			t.Fatalf("after %s: story %+v (%v), want it mirrored", time.Since(began), one.story, one.err)
+		if one.err != nil || !s.mirrored(taskID) {
+			t.Fatalf("after %s: answer %+v (%v), want it mirrored", time.Since(began), one.answer, one.err)
 		}
 		row, err := s.Store.Attempt(t.Context(), taskID, 1)
 		if err != nil {
@@ -504,9 +502,9 @@ func TestCopyPanics(t *testing.T) {
 	_, err := b.mirror()
 	kind(t, err, mediagate.KindInternal, "", true)
 	b.Fetcher.OnFetch = nil
-	st, err := b.mirror()
+	_, err = b.mirror()
 	b.ok(err)
-	if diff := cmp.Diff(true, st.Mirrored); diff != "" {
-		t.Errorf("mirrored (-want +got):\n%s", diff)
+	if !b.attempt(1).Mirrored() {
+		t.Error("the file is not on record")
 	}
 }

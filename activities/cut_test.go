@@ -33,7 +33,7 @@ func pictured(t *testing.T, file []byte, more ...mediagate.Media) *bundle {
 	b := succeeded(t, mediagate.Outcome{
 		Succeeded: true, Media: append([]mediagate.Media{{URL: "https://m.example.com/grid", Role: mediagate.RoleGrid}}, more...),
 	})
-	b.Store.Edit(taskID, func(task *mediagate.Task) { task.Plan.Media = "image" })
+	b.Store.EditTask(taskID, func(task *mediagate.Task) { task.Plan.Media = "image" })
 	b.serves(map[string][]byte{"grid": file, "main": gridOf(t, "image/png", 8, 8)})
 	return b
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/task"
 )
 
 // A delivery that finds no place has not begun: nothing is sent or on record, its
@@ -22,14 +23,11 @@ func TestDeliveryWaitsForItsPlace(t *testing.T) {
 	t.Parallel()
 	const flood = 100
 	b := ended(t)
-	body := b.Store.Settlements(taskID)[0].WebhookBody
 	add := func(id, account string) {
-		task := b.NewVideo()
-		task.ID, task.AccountID = id, account
-		b.Store.Add(task)
-		_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{
-			TaskID: id, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: body,
-		})
+		added := b.NewVideo()
+		added.ID, added.AccountID = id, account
+		b.Store.Add(added)
+		_, err := b.Store.Change(t.Context(), id, task.FailRequested{}, task.EndDue{})
 		b.ok(err)
 	}
 	release := make(chan struct{})
@@ -97,9 +95,9 @@ func TestDeliveryWaitsForItsPlace(t *testing.T) {
 	}
 }
 
-// That a receiver fell silent is told with its account, at most every ten seconds
+// That a receiver fell silent is logged with its account, at most every ten seconds
 // with how many there were: clients can make it happen at will.
-func TestSilentReceiversAreTold(t *testing.T) {
+func TestSilentReceiversAreLogged(t *testing.T) {
 	t.Parallel()
 	b := ended(t)
 	var lines bytes.Buffer
@@ -109,25 +107,25 @@ func TestSilentReceiversAreTold(t *testing.T) {
 	}
 	attempt := 0
 	falls := func(host string) {
-		b.Store.Edit(taskID, func(task *mediagate.Task) { task.Webhook.URL = "https://hooks." + host + "/" })
+		b.Store.EditTask(taskID, func(task *mediagate.Task) { task.Webhook.URL = "https://hooks." + host + "/" })
 		for range 10 {
 			attempt++
 			must[activities.Verdict](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: attempt, Wait: time.Minute})
 		}
 	}
-	told := func() int { return strings.Count(lines.String(), "does not answer") }
+	logged := func() int { return strings.Count(lines.String(), "does not answer") }
 	falls("one.com")
-	if text := lines.String(); told() != 1 || !strings.Contains(text, "account=acc_1 receiver=one.com times=1") {
-		t.Errorf("told: %s", text)
+	if text := lines.String(); logged() != 1 || !strings.Contains(text, "account=acc_1 receiver=one.com times=1") {
+		t.Errorf("logged: %s", text)
 	}
 	falls("two.com")
 	falls("three.com")
-	if told() != 1 {
-		t.Errorf("told within ten seconds: %s", lines.String())
+	if logged() != 1 {
+		t.Errorf("logged within ten seconds: %s", lines.String())
 	}
 	b.advance(10 * time.Second)
 	falls("four.com")
-	if text := lines.String(); told() != 2 || !strings.Contains(text, "receiver=four.com times=3") {
-		t.Errorf("told: %s", text)
+	if text := lines.String(); logged() != 2 || !strings.Contains(text, "receiver=four.com times=3") {
+		t.Errorf("logged: %s", text)
 	}
 }

@@ -21,12 +21,12 @@ func TestCausesAreLoggedAndStayInside(t *testing.T) {
 	b.Store.Fault = func(string) error {
 		return mediagate.Errorf(mediagate.KindUnavailable, "the database is away: %w", errors.New("dial db.internal"))
 	}
-	_, err := call[mediagate.Story](b, b.Activities.LoadTask, activities.LoadArgs{TaskID: taskID})
+	_, err := call[activities.Answer](b, b.Activities.Ask, activities.Question{TaskID: taskID})
 	kind(t, err, mediagate.KindUnavailable, "", true)
 	if strings.Contains(err.Error(), "db.internal") {
 		t.Errorf("the error tells the cause: %v", err)
 	}
-	if line := logged.String(); !strings.Contains(line, "db.internal") || !strings.Contains(line, `"activity":"LoadTask"`) {
+	if line := logged.String(); !strings.Contains(line, "db.internal") || !strings.Contains(line, `"activity":"Ask"`) {
 		t.Errorf("the log does not tell the cause: %q", line)
 	}
 }

@@ -2,8 +2,8 @@ package activities
 
 import "context"
 
-// ProveLedger is what the reconciler does beside its passes.
-func ProveLedger(ctx context.Context, a *Activities) { a.proveLedger(ctx) }
+// ProveLedger is one check of what is new in the ledger.
+func ProveLedger(ctx context.Context, a *Activities) error { return a.proveLedger(ctx) }
 
 // CodeNoPlace is that of a copy which waits for its turn.
 const CodeNoPlace = codeNoPlace

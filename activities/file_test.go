@@ -165,7 +165,7 @@ func TestFilesAreRemoved(t *testing.T) {
 				w.Bucket.Write(f.Key(), "file")
 				w.Bucket.Write("results/of/others", "file")
 				time.Sleep(c.passed)
-				reconcile(t, w, time.Millisecond)
+				housekeep(t, w, time.Millisecond)
 				objects := w.Bucket.Objects()
 				if gone := !slices.Contains(objects, f.Key()); gone != c.gone {
 					t.Errorf("gone: %v, want %v", gone, c.gone)
@@ -192,7 +192,7 @@ func TestFilesStayWithoutTheDatabase(t *testing.T) {
 			return nil
 		}
 		time.Sleep(200 * time.Hour)
-		reconcile(t, w, time.Millisecond)
+		housekeep(t, w, time.Millisecond)
 		if !slices.Contains(w.Bucket.Objects(), f.Key()) {
 			t.Error("the upload is gone")
 		}

@@ -59,7 +59,7 @@ func (b *bundle) shown() []string {
 func musical(t *testing.T, o mediagate.Outcome) *bundle {
 	t.Helper()
 	b := succeeded(t, o)
-	b.Store.Edit(taskID, func(task *mediagate.Task) { task.Plan.Media = "audio" })
+	b.Store.EditTask(taskID, func(task *mediagate.Task) { task.Plan.Media = "audio" })
 	return b
 }
 
@@ -199,27 +199,20 @@ func TestMadeWithoutFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := succeeded(t, mediagate.Outcome{Succeeded: true, Made: c.made})
-			for range 2 {
-				st, err := b.mirror()
-				if !c.ends {
-					kind(t, err, mediagate.KindInvalid, mediagate.CodeResultUnavailable, false)
-					continue
-				}
-				b.ok(err)
-				if row := b.attempt(1); !st.Mirrored || !row.Mirrored() || len(row.Results) != 0 {
-					t.Errorf("story %+v, files %v", st, row.Results)
-				}
-			}
-			if !c.ends {
-				return
-			}
-			b.Store.Edit(taskID, func(task *mediagate.Task) {
+			b.Store.EditTask(taskID, func(task *mediagate.Task) {
 				task.Charges = []mediagate.Charge{{Item: "voice", Unit: mediagate.UnitOperation, Quantity: 1, UnitPrice: 40_000}}
 			})
-			st, err := call[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{TaskID: taskID, N: 1, Status: mediagate.StatusCompleted})
+			answer, err := b.mirror()
+			if !c.ends {
+				kind(t, err, mediagate.KindInvalid, mediagate.CodeResultUnavailable, false)
+				return
+			}
 			b.ok(err)
-			if end := b.Store.Settlements(taskID)[0]; st.Status != mediagate.StatusCompleted || end.Cost != 40_000 {
-				t.Errorf("story %+v, cost %v", st, end.Cost)
+			if row := b.attempt(1); !row.Mirrored() || len(row.Results) != 0 {
+				t.Errorf("attempt %+v", row)
+			}
+			if cost := b.Store.End(taskID).Cost; answer.Status != mediagate.StatusCompleted || cost != 40_000 {
+				t.Errorf("answer %+v, cost %v", answer, cost)
 			}
 		})
 	}

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
 )
 
 // answered is an image whose vendor answers with a link, inside a bubble.
@@ -19,43 +21,40 @@ func answered(t *testing.T) *copyScene {
 	t.Helper()
 	s := &copyScene{World: activitytest.New(time.Now), t: t, file: &slowFile{letGo: make(chan struct{})}}
 	s.Store.Add(s.NewImage())
-	s.Sync.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		sub, err := s.Sync.Accept(job)
-		outcome := media("https://m.example.com/a")
-		sub.Outcome = &outcome
-		return sub, err
-	}
+	answers(s.Sync)
 	s.Fetcher.OnFetch = s.file.fetch
 	return s
 }
 
 // submit begins the step, whose context is cancel's to end.
 func (s *copyScene) submit() *mirroring {
-	return s.step(s.Activities.SubmitJob, first())
+	return s.step(s.Activities.SubmitJob, stepOf(taskID, task.Submit, 1))
 }
 
-func (s *copyScene) open(t *testing.T, st mediagate.Story) {
-	t.Helper()
-	task, err := s.Store.TaskByID(t.Context(), taskID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !st.Succeeded || st.Mirrored || st.Status.Terminal() || task.Status.Terminal() {
-		t.Errorf("the task is %s, the story %+v, want it open with files to copy", task.Status, st)
+// left checks that the files are left to a step of their own.
+func (s *copyScene) left(one *mirroring) {
+	s.t.Helper()
+	st, _ := s.Store.Peek(taskID)
+	if one.err != nil || one.answer.Step.Kind != task.Mirror || st.Status.Terminal() || s.mirrored(taskID) {
+		s.t.Errorf("%v, the task is %s, the answer %+v, want it open with files to copy", one.err, st.Status, one.answer)
 	}
 }
 
-// What came with the answer is copied and settled on in the same step.
+// What came with the answer is copied in the same step, which ends the task.
 func TestFinish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := answered(t)
+		b := &bundle{World: s.World, t: t}
+		writes := b.counts()
 		close(s.file.letGo)
 		one := s.submit()
 		<-one.done
-		task, err := s.Store.TaskByID(t.Context(), taskID)
-		if err != nil || one.err != nil || task.Status != mediagate.StatusCompleted || one.story.Status != mediagate.StatusCompleted || !one.story.Mirrored {
-			t.Errorf("%v, %v: the task is %s, the story %+v, want it completed", err, one.err, task.Status, one.story)
+		if one.err != nil || one.answer.Step != (task.Step{Kind: task.Done, Round: 1}) || b.task().Status != mediagate.StatusCompleted {
+			t.Errorf("%v, the answer %+v, want the task completed", one.err, one.answer)
+		}
+		if got := writes(); got != "1 OpenIntent, 3 Change" {
+			t.Errorf("a synchronous task takes %s", got)
 		}
 	})
 }
@@ -67,85 +66,100 @@ func TestFinishLeavesWhatTakesLong(t *testing.T) {
 		s := answered(t)
 		one := s.submit()
 		<-one.done
-		if one.err != nil {
-			t.Fatal(one.err)
-		}
-		s.open(t, one.story)
+		s.left(one)
 		next := s.mirror()
 		close(s.file.letGo)
 		<-next.done
-		if next.err != nil || !next.story.Mirrored || s.file.opened.Load() != 1 || s.file.hungUp.Load() != 0 {
-			t.Errorf("%+v (%v), opened %d times, want the copy under way to be gone on with", next.story, next.err, s.file.opened.Load())
+		if next.err != nil || next.answer.Status != mediagate.StatusCompleted || s.file.opened.Load() != 1 || s.file.hungUp.Load() != 0 {
+			t.Errorf("%+v (%v), opened %d times, want the copy under way to be gone on with", next.answer, next.err, s.file.opened.Load())
 		}
 	})
 }
 
-// What goes wrong with the files is for the step that deals with it, and what is
-// between the attempt and the end for the run.
+// The copy that was left is given up where the step makes another one elsewhere.
+func TestFinishGivesUpItsCopyForThatOfTheStep(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := answered(t)
+		defer close(s.file.letGo)
+		one := s.submit()
+		<-one.done
+		s.left(one)
+		s.Engine.SetRun(taskID, activities.RunBusy)
+		time.Sleep(12 * time.Second) // two looks, and less than a silent server is given
+		if got := s.file.hungUp.Load(); got != 1 {
+			t.Errorf("hung up %d times, want once", got)
+		}
+	})
+}
+
+// What goes wrong with the files is for the step that deals with it, and a task that is
+// to end is copied for by nobody.
 func TestFinishLeaves(t *testing.T) {
 	t.Parallel()
-	for name, scene := range map[string]func(s *copyScene){
-		"a file that cannot be had": func(s *copyScene) {
+	for name, c := range map[string]struct {
+		scene func(s *copyScene)
+		want  task.Kind
+	}{
+		"a file that cannot be had": {func(s *copyScene) {
 			s.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
 				return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
 			}
-		},
-		"a provider that has its share of the copies": func(s *copyScene) { s.Activities.Settings.CopiesAtOnce = 0 },
-		"a task that is to be cancelled": func(s *copyScene) {
+		}, task.Mirror},
+		"a provider that has its share of the copies": {func(s *copyScene) { s.Activities.Settings.CopiesAtOnce = 0 }, task.Mirror},
+		"all files, where it may not copy":            {func(s *copyScene) { s.Activities.Settings.QuickCopy = 0 }, task.Mirror},
+		"a task that is to be cancelled": {func(s *copyScene) {
 			answer := s.Sync.OnSubmit
 			s.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-				s.Store.Edit(taskID, func(task *mediagate.Task) { task.CancelRequestedAt = time.Now() })
+				s.change(taskID, task.CancelRequested{})
 				return answer(ctx, job)
 			}
-		},
+		}, task.Settle},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := answered(t)
 				close(s.file.letGo)
-				scene(s)
+				c.scene(s)
 				one := s.submit()
 				<-one.done
-				if one.err != nil {
-					t.Fatal(one.err)
+				if one.err != nil || one.answer.Step.Kind != c.want || s.mirrored(taskID) || len(s.Bucket.Writes()) > 0 {
+					t.Errorf("%v, the answer %+v, files %v", one.err, one.answer, s.Bucket.Writes())
 				}
-				s.open(t, one.story)
 				time.Sleep(mediagate.CopyLimit) // no copy outlives the test
 			})
 		})
 	}
 }
 
-// D5: a cancel that reaches the step ends the copy, and nothing is settled on.
-func TestFinishIsCancelled(t *testing.T) {
+// D5: a cancel that reaches the step ends the copy, and no files are stored. The step
+// then says nothing of the next one, which the cancel has changed. A worker that stops
+// leaves the files to the step.
+func TestFinishIsCutShort(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := answered(t)
-		one := s.submit()
-		if one.over() || s.file.opened.Load() != 1 {
-			t.Fatalf("over %v, the file opened %d times", one.over(), s.file.opened.Load())
-		}
-		one.cancel(temporal.NewCanceledError())
-		<-one.done
-		task, err := s.Store.TaskByID(t.Context(), taskID)
-		if err != nil || one.err == nil || task.Status.Terminal() || s.file.hungUp.Load() != 1 {
-			t.Errorf("%v: the step ends with %v, the task is %s, hung up %d times", err, one.err, task.Status, s.file.hungUp.Load())
-		}
-		time.Sleep(mediagate.CopyLimit)
-	})
-}
-
-// A run of code that copies in a step of its own is told of no end by its submit.
-func TestFinishNotInOldRuns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := answered(t)
-		close(s.file.letGo)
-		st, err := s.Activities.SubmitJob(activities.ForRunOf(t.Context(), activities.BeforeOneStep), first())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.open(t, st)
-	})
+	for name, c := range map[string]struct {
+		cause error
+		fails bool
+	}{
+		"cancelled":        {temporal.NewCanceledError(), true},
+		"the worker stops": {worker.ErrWorkerShutdown, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := answered(t)
+				one := s.submit()
+				if one.over() || s.file.opened.Load() != 1 {
+					t.Fatalf("over %v, the file opened %d times", one.over(), s.file.opened.Load())
+				}
+				one.cancel(c.cause)
+				<-one.done
+				if got := one.err != nil; got != c.fails || s.mirrored(taskID) || s.file.hungUp.Load() != 1 {
+					t.Errorf("the step ends with %v and %+v, hung up %d times", one.err, one.answer, s.file.hungUp.Load())
+				}
+				time.Sleep(mediagate.CopyLimit)
+			})
+		})
+	}
 }

@@ -74,6 +74,16 @@ func (b *bundle) wants(url string, limit int64) *[]byte {
 	return read
 }
 
+// refusal is why an attempt was rejected.
+func (b *bundle) refusal(n int) *mediagate.Failure {
+	b.t.Helper()
+	a := b.stored(n)
+	if a.Failure == nil {
+		b.t.Fatalf("attempt %d was not refused: %+v", n, a)
+	}
+	return a.Failure
+}
+
 // A client's media that cannot be had is a proven refusal, never an open fate.
 func TestInputs(t *testing.T) {
 	t.Parallel()
@@ -132,9 +142,7 @@ func TestInputs(t *testing.T) {
 				}
 				return
 			}
-			stored, err := b.Store.Story(t.Context(), taskID)
-			b.ok(err)
-			f := stored.Failure
+			f := b.refusal(1)
 			if f == nil || f.Code != mediagate.CodeImageProcessing || !strings.Contains(f.Message, c.want.says) || f.Retryable != c.want.retryable {
 				t.Errorf("failure %+v, want %+v", f, c.want)
 			}
@@ -172,8 +180,8 @@ func TestInputsAreCleaned(t *testing.T) {
 			read := b.wants(picture, 1<<20)
 			st := b.submit(1)
 			if c.want == "" {
-				if st.State != mediagate.AttemptRejected || st.Failure.Code != mediagate.CodeImageProcessing {
-					t.Errorf("the attempt is %s, %+v", st.State, st.Failure)
+				if f := b.refusal(1); st.State != mediagate.AttemptRejected || f.Code != mediagate.CodeImageProcessing {
+					t.Errorf("the attempt is %s, %+v", st.State, f)
 				}
 				return
 			}
@@ -228,8 +236,8 @@ func TestInputsAreTriedForAWhile(t *testing.T) {
 		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
 	}
 	for n := 1; n <= 5; n++ {
-		if st := b.submit(n); st.State != mediagate.AttemptRejected || st.Failure.Retryable != (n < 5) {
-			t.Fatalf("attempt %d: %s, %+v", n, st.State, st.Failure)
+		if st := b.submit(n); st.State != mediagate.AttemptRejected || b.refusal(n).Retryable != (n < 5) {
+			t.Fatalf("attempt %d: %s, %+v", n, st.State, b.refusal(n))
 		}
 	}
 }
@@ -248,8 +256,9 @@ func TestInputsThatBreakTheCall(t *testing.T) {
 		_, _ = io.ReadAll(file)
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindUnreached, "the request could not be sent whole")
 	}
-	if st := b.submit(1); st.State != mediagate.AttemptRejected || st.Failure.Code != mediagate.CodeImageProcessing || !st.Failure.Retryable {
-		t.Errorf("the attempt is %s, %+v", st.State, st.Failure)
+	st, f := b.submit(1), b.refusal(1)
+	if st.State != mediagate.AttemptRejected || f.Code != mediagate.CodeImageProcessing || !f.Retryable {
+		t.Errorf("the attempt is %s, %+v", st.State, f)
 	}
 }
 
@@ -330,8 +339,9 @@ func TestUploadsThatFitNowhere(t *testing.T) {
 				task.Plan.Uploads = map[string]string{field: "uploads/acc_1/A"}
 				return task
 			})
-			if st := b.submit(1); st.State != mediagate.AttemptRejected || st.Failure.Code != mediagate.CodeInternal || st.Failure.Retryable {
-				t.Errorf("the attempt is %s, %+v", st.State, st.Failure)
+			st, f := b.submit(1), b.refusal(1)
+			if st.State != mediagate.AttemptRejected || f.Code != mediagate.CodeInternal || f.Retryable {
+				t.Errorf("the attempt is %s, %+v", st.State, f)
 			}
 			b.submitted()
 		})

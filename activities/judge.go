@@ -17,50 +17,55 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
 	"github.com/mediagate/mediagate/mediainfo"
+	"github.com/mediagate/mediagate/task"
 )
 
 // judgeWidth is how many files of one task are fetched at once: a list of
 // references in one go, and no flood for the server that has them all.
 const judgeWidth = 6
 
-// JudgeInputs looks at the client's media that the contract bounds, before
-// anything is submitted. The verdict is on the task's row; what was found good
+// CheckInputs validates the client's media that the contract bounds, before
+// anything is submitted. What it found is on the task's row; what was found good
 // is not fetched again. It returns KindTransient while a server of theirs is
-// away, to be repeated; after a few times that is a verdict, too.
-func (a *Activities) JudgeInputs(ctx context.Context, in TaskArgs) (mediagate.Story, error) {
+// away, to be repeated; after a few times that is a failure of the task, too.
+func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, error) {
 	defer heartbeat(ctx, noDetails)()
-	task, err := a.Store.TaskByID(ctx, in.TaskID)
+	t, err := a.Store.TaskByID(ctx, in.TaskID)
 	if mediagate.Is(err, mediagate.KindNotFound) {
-		return mediagate.Story{Missing: true}, nil
+		return Answer{Missing: true}, nil
 	}
 	if err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
+		return Answer{}, a.fail(ctx, err)
 	}
-	before, err := a.Store.Judgement(ctx, task.ID)
+	st, err := a.Store.State(ctx, t.ID, 0)
 	if err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
+		return Answer{}, a.fail(ctx, err)
 	}
-	if before.Over || task.Status.Terminal() || !task.CancelRequestedAt.IsZero() {
-		return a.story(ctx, task.ID)
+	before := st.Inputs
+	if before.Over || t.Status.Terminal() || !t.CancelRequestedAt.IsZero() {
+		return a.stepDone(ctx, in)
 	}
-	after, err := a.judge(ctx, task, before)
+	after, err := a.judge(ctx, t, before)
 	if err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
+		return Answer{}, a.fail(ctx, err)
 	}
 	failpoint.Hit(failpoint.InputsJudged)
-	if after.Over || ctx.Err() == nil || len(after.Passed) > len(before.Passed) {
-		if err := a.persist(ctx, func(ctx context.Context) error { return a.Store.StoreJudgement(ctx, task.ID, after) }); err != nil {
-			return mediagate.Story{}, a.fail(ctx, err)
-		}
-	}
 	switch {
 	case after.Over:
-		return a.story(ctx, task.ID)
-	case ctx.Err() != nil:
-		return mediagate.Story{}, ctx.Err() // the next worker goes on
-	default:
-		return mediagate.Story{}, a.fail(ctx, mediagate.Errorf(mediagate.KindTransient, "the server of an input is away"))
+		changed, err := a.persist(ctx, t.ID, task.InputsChecked{Judgement: after}, ended(in), task.Asked{Begun: in.Begun})
+		if err != nil {
+			return Answer{}, a.fail(ctx, err)
+		}
+		return a.answer(changed), nil
+	case ctx.Err() == nil || len(after.Passed) > len(before.Passed):
+		if _, err := a.persist(ctx, t.ID, task.InputsChecked{Judgement: after}); err != nil {
+			return Answer{}, a.fail(ctx, err)
+		}
 	}
+	if ctx.Err() != nil {
+		return Answer{}, ctx.Err() // the next worker goes on
+	}
+	return Answer{}, a.fail(ctx, mediagate.Errorf(mediagate.KindTransient, "the server of an input is away"))
 }
 
 // judge fetches what was not found good before, several files at once. Of

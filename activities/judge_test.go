@@ -22,6 +22,7 @@ import (
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/sandbox/sample"
+	"github.com/mediagate/mediagate/task"
 )
 
 // naming is a video task whose request names n images, one film and one
@@ -53,16 +54,12 @@ func (b *bundle) serves(files map[string][]byte) {
 	}
 }
 
-func (b *bundle) judge() (mediagate.Story, error) {
-	return call[mediagate.Story](b, b.Activities.JudgeInputs, activities.TaskArgs{TaskID: taskID})
-}
+func (b *bundle) judge() (activities.Answer, error) { return b.tryStep(task.CheckInputs, 0) }
 
 // verdict is the judgement as it is stored.
 func (b *bundle) verdict() mediagate.Judgement {
 	b.t.Helper()
-	j, err := b.Store.Judgement(b.t.Context(), taskID)
-	b.ok(err)
-	return j
+	return b.state().Inputs
 }
 
 func box(id string, payload ...[]byte) []byte {
@@ -166,23 +163,20 @@ func TestBounds(t *testing.T) {
 				b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
 					return io.NopCloser(bytes.NewReader(c.file)), length, nil
 				}
-				st, err := b.judge()
+				answer, err := b.judge()
 				b.ok(err)
 				j := b.verdict()
-				if !j.Over || st.JudgeInputs {
+				if !j.Over || answer.Step.Kind == task.CheckInputs {
 					t.Fatalf("%s: judgement %+v", way, j)
 				}
 				if c.code == "" {
-					if j.Failure != nil || st.Failure != nil {
+					if j.Failure != nil {
 						t.Errorf("%s: refused: %+v", way, j.Failure)
 					}
 					continue
 				}
 				if f := j.Failure; f == nil || f.Code != c.code || !strings.HasPrefix(f.Message, c.in.Field+" ") || !strings.Contains(f.Message, c.says) || f.Retryable {
 					t.Errorf("%s: %+v, want %s: %s", way, f, c.code, c.says)
-				}
-				if st.Failure == nil || st.Failure.Message != "" {
-					t.Errorf("%s: the story says %+v", way, st.Failure)
 				}
 			}
 		})
@@ -217,9 +211,9 @@ func TestJudgeInputsWhileAServerIsAway(t *testing.T) {
 		}
 	}
 	away.Store(false)
-	st, err := b.judge()
+	answer, err := b.judge()
 	b.ok(err)
-	if j := b.verdict(); st.JudgeInputs || !j.Over || j.Failure != nil {
+	if j := b.verdict(); answer.Step.Kind != task.Submit || !j.Over || j.Failure != nil {
 		t.Errorf("judgement %+v", j)
 	}
 	fetched := map[string]int{}
@@ -282,7 +276,7 @@ func TestJudgeInputsAfterADeath(t *testing.T) {
 	b := setup(t, naming(input("image_urls[0]", anImage)))
 	b.serves(map[string][]byte{"0": []byte(bomb(64, 64))})
 	b.Store.Fault = func(method string) error {
-		if method == "StoreJudgement" {
+		if method == "Change" {
 			return mediagate.Errorf(mediagate.KindInternal, "killed")
 		}
 		return nil
@@ -290,10 +284,10 @@ func TestJudgeInputsAfterADeath(t *testing.T) {
 	_, err := b.judge()
 	kind(t, err, mediagate.KindInternal, "", true)
 	b.Store.Fault = nil
-	st, err := b.judge()
+	answer, err := b.judge()
 	b.ok(err)
-	if st.Failure == nil || st.Failure.Code != mediagate.CodeInvalidParameters {
-		t.Fatalf("the story says %+v", st.Failure)
+	if f := b.verdict().Failure; answer.Step.Kind != task.Settle || f == nil || f.Code != mediagate.CodeInvalidParameters {
+		t.Fatalf("answer %+v, failure %+v", answer, f)
 	}
 	b.serves(map[string][]byte{"0": []byte(bomb(256, 256))})
 	if _, err := b.judge(); err != nil || b.verdict().Failure == nil {
@@ -341,17 +335,15 @@ func TestJudgeInputsOfUploads(t *testing.T) {
 func TestJudgeInputsOfNobody(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*bundle){
-		"ended": func(b *bundle) {
-			b.Store.Edit(taskID, func(t *mediagate.Task) { t.Status = mediagate.StatusCancelled })
-		},
-		"cancelled": func(b *bundle) { b.Store.Edit(taskID, func(t *mediagate.Task) { t.CancelRequestedAt = start }) },
+		"ended":     func(b *bundle) { b.change(task.CancelRequested{}, task.EndDue{}) },
+		"cancelled": func(b *bundle) { b.change(task.CancelRequested{}) },
 		"gone":      func(b *bundle) { b.Store.Remove(taskID) },
 	} {
 		b := setup(t, naming(input("image_urls[0]", anImage)))
 		edit(b)
-		st, err := b.judge()
-		if err != nil || st.Missing != (name == "gone") || len(b.Fetcher.URLs()) > 0 {
-			t.Errorf("%s: %+v, %v", name, st, err)
+		answer, err := b.judge()
+		if err != nil || answer.Missing != (name == "gone") || len(b.Fetcher.URLs()) > 0 {
+			t.Errorf("%s: %+v, %v", name, answer, err)
 		}
 	}
 }
@@ -543,7 +535,7 @@ func TestJudgeInputsWithoutTheBucket(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, naming(input("image_urls[0]", anImage)))
-			b.Store.Edit(taskID, c.edit)
+			b.Store.EditTask(taskID, c.edit)
 			_, err := b.judge()
 			kind(t, err, c.kind, "", true)
 			if diff := cmp.Diff(mediagate.Judgement{}, b.verdict()); diff != "" {
@@ -558,16 +550,18 @@ func TestSettleAfterAVerdict(t *testing.T) {
 	t.Parallel()
 	b := setup(t, naming(input("image_urls[0]", anImage)))
 	b.serves(map[string][]byte{"0": []byte(bomb(64, 64))})
-	st, err := b.judge()
+	answer, err := b.judge()
 	b.ok(err)
-	st = must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{TaskID: taskID, Status: mediagate.StatusFailed, Failure: st.Failure})
-	if st.Status != mediagate.StatusFailed {
-		t.Fatalf("the task is %s", st.Status)
+	if answer.Step.Kind != task.Settle {
+		t.Fatalf("answer %+v", answer)
 	}
-	task := b.task()
+	if answer = b.step(task.Settle, 0); answer.Status != mediagate.StatusFailed {
+		t.Fatalf("the task is %s", answer.Status)
+	}
+	ended := b.task()
 	want := fmt.Sprintf("%s is 64 × 64 pixels, at least 128 × 128 are required", "image_urls[0]")
-	if task.Failure == nil || task.Failure.Code != mediagate.CodeInvalidParameters || task.Failure.Message != want || task.Cost != 0 {
-		t.Errorf("failure %+v, cost %v", task.Failure, task.Cost)
+	if ended.Failure == nil || ended.Failure.Code != mediagate.CodeInvalidParameters || ended.Failure.Message != want || ended.Cost != 0 {
+		t.Errorf("failure %+v, cost %v", ended.Failure, ended.Cost)
 	}
 	if len(b.Async.Submits())+len(b.Sync.Submits()) > 0 {
 		t.Error("something was submitted")

@@ -13,26 +13,21 @@ const (
 	ledgerTold    = 20               // problems in a line of the log
 )
 
-// Ledger is the money, as far as the reconciler proves it.
+// Ledger is the money, as far as housekeeping proves it.
 type Ledger interface {
 	// CheckLedgerSince proves what is new since the last time.
 	CheckLedgerSince(ctx context.Context) (mediagate.LedgerReport, error)
 }
 
-// proveLedger checks what is new in the ledger, at once and then each hour, until
-// ctx ends. What is broken is told each time: somebody has to look.
-func (a *Activities) proveLedger(ctx context.Context) {
-	if a.Ledger == nil {
-		return
+// proveLedger checks what is new in the ledger. What is broken is logged each time:
+// somebody has to look.
+func (a *Activities) proveLedger(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
+	defer cancel()
+	report, err := a.Ledger.CheckLedgerSince(ctx)
+	if err == nil && !report.OK {
+		a.Logger.ErrorContext(ctx, "the ledger does not hold", "runbook", "LedgerBroken", "problems", len(report.Problems),
+			"first", report.Problems[:min(len(report.Problems), ledgerTold)])
 	}
-	repeat(ctx, ledgerEvery, func(ctx context.Context) error {
-		limited, cancel := context.WithTimeout(ctx, ledgerTimeout)
-		defer cancel()
-		report, err := a.Ledger.CheckLedgerSince(limited)
-		if err == nil && !report.OK {
-			a.Logger.ErrorContext(ctx, "the ledger does not hold", "runbook", "LedgerBroken", "problems", len(report.Problems),
-				"first", report.Problems[:min(len(report.Problems), ledgerTold)])
-		}
-		return err
-	}, func(err error) { a.Logger.WarnContext(ctx, "the ledger was not checked", "error", err) })
+	return err
 }

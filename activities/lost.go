@@ -7,20 +7,19 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/task"
 )
 
 // What a synchronous vendor handed over before its sender was lost is in the
 // bucket, but the outcome that names it is on no record. So each call whose
 // files are stored leaves a manifest beside them, its submission with the
-// files' sizes and hashes, before the database hears of it. Whoever takes the
-// attempt over finds it, and believes it when the files are whole.
+// files' sizes and hashes, before the database has it. Whoever takes the
+// attempt over finds it, and uses it when the files are whole.
 
 const (
 	manifestTimeout = 10 * time.Second
 	look            = 2 * time.Minute // for what a lost sender has left
-	briefLook       = 6 * time.Second // the same, within a short step
 )
 
 // manifestKey is where the manifest of one call is, below what it names.
@@ -61,87 +60,65 @@ func (a *Activities) storeManifest(ctx context.Context, taskID string, row media
 }
 
 // handedOver is what a call of a lost sender has left whole in the bucket; nil
-// when there is nothing, or when that cannot be told now.
-func (a *Activities) handedOver(ctx context.Context, taskID string, row mediagate.Attempt, part int) *mediagate.Submission {
+// when there is nothing. Errors are those of a bucket that is away.
+func (a *Activities) handedOver(ctx context.Context, taskID string, row mediagate.Attempt, part int) (*mediagate.Submission, error) {
 	text, err := a.Bucket.LoadManifest(ctx, manifestKey(taskID, row, part))
-	if mediagate.Is(err, mediagate.KindNotFound) {
-		return nil
+	switch {
+	case mediagate.Is(err, mediagate.KindNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, withCode(err, string(mediagate.ParkStorage))
 	}
 	var s mediagate.Submission
-	if err == nil {
-		err = json.Unmarshal(text, &s)
-	}
-	if err == nil && s.Outcome != nil {
+	if err = json.Unmarshal(text, &s); err == nil && s.Outcome != nil {
 		for _, m := range s.Outcome.Media {
 			if m.Stored != nil && err == nil {
 				err = a.Bucket.Verify(ctx, *m.Stored)
 			}
 		}
 	}
+	if mediagate.Is(err, mediagate.KindUnavailable) {
+		return nil, err
+	}
 	if err != nil || s.Outcome == nil {
-		a.Logger.WarnContext(ctx, "a manifest is not believed", "task", taskID, "attempt", row.N, "part", part, "error", err)
-		return nil
+		a.Logger.WarnContext(ctx, "a manifest does not match its files", "task", taskID, "attempt", row.N, "part", part, "error", err)
+		return nil, nil
 	}
 	a.Logger.InfoContext(ctx, "a lost sender's files were found", "task", taskID, "attempt", row.N, "part", part, "files", len(s.Outcome.Media))
-	return &s
+	return &s, nil
 }
 
-// markLost notes that the sender of an attempt is gone, and its fate open,
-// unless what it had stored tells. over says that nothing of its calls can be
-// under way any more.
-func (a *Activities) markLost(ctx context.Context, task mediagate.Task, row mediagate.Attempt, over bool) error {
-	found, err := a.recover(ctx, task, row, over)
-	if err != nil || found {
-		return err
+// lostSender is what is known of an attempt whose sender did not report: what it left in
+// the bucket, if that tells. A bucket that is away is asked again by the lookup.
+func (a *Activities) lostSender(ctx context.Context, t mediagate.Task, row mediagate.Attempt) []task.Event {
+	if events, err := a.recover(ctx, t, row); err == nil && len(events) > 0 {
+		return events
 	}
-	return a.Store.MarkUnknown(ctx, task.ID, row.N, row.SendBefore, mediagate.SenderLost)
+	return []task.Event{senderLost(row)}
 }
 
-// recover records the outcome of a lost attempt by what its sender had stored.
-// It tells whether there was enough for one. over is of a short step: what it
-// cannot read in time does not count.
-func (a *Activities) recover(ctx context.Context, task mediagate.Task, row mediagate.Attempt, over bool) (found bool, err error) {
-	limit := look
-	if over {
-		limit = briefLook
-	}
-	looking, cancel := context.WithTimeout(ctx, limit)
+func senderLost(row mediagate.Attempt) task.SubmitUnknown {
+	return task.SubmitUnknown{N: row.N, SendBefore: row.SendBefore, SenderLost: true, Detail: mediagate.SenderLost}
+}
+
+// recover finds what the sender of an attempt has left in the bucket: of a synchronous
+// call only. There is no event where it left nothing.
+func (a *Activities) recover(ctx context.Context, t mediagate.Task, row mediagate.Attempt) ([]task.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, look)
 	defer cancel()
 	switch {
 	case !row.Route.Sync:
-		return false, nil
+		return nil, nil
 	case row.Route.Parts > 1:
-		parts, err := a.Store.Parts(ctx, task.ID, row.N)
+		events, lost, err := a.takeOver(ctx, t, row)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		lost, err := a.takeOver(ctx, looking, task, row, parts)
-		if err != nil {
-			return false, err
-		}
-		found, _, err := a.endParts(ctx, task, row, channel.Channel{}, lost, over)
-		return found, err
+		return append(events, task.PartsOver{N: row.N, SendersLost: lost, FirstPollAt: a.Now()}), nil
 	}
-	s := a.handedOver(looking, task.ID, row, 0)
-	if s == nil {
-		return false, nil
+	s, err := a.handedOver(ctx, t.ID, row, 0)
+	if s == nil || err != nil {
+		return nil, err
 	}
-	return true, a.accept(ctx, task, row, channel.Channel{}, *s)
-}
-
-// lastLook recovers what it can before a task is given up for want of an
-// outcome. It tells whether the attempt's fate came to be known by that: an
-// outcome, or a refusal that says more than that one was lost.
-func (a *Activities) lastLook(ctx context.Context, task mediagate.Task, n int) (found bool, err error) {
-	row, err := a.Store.Attempt(ctx, task.ID, n)
-	if mediagate.Is(err, mediagate.KindNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if row.State != mediagate.AttemptIntent && row.State != mediagate.AttemptUnknown {
-		return false, nil
-	}
-	return a.recover(ctx, task, row, true)
+	return []task.Event{task.Accepted{N: row.N, Submission: *s, FirstPollAt: a.Now()}}, nil
 }

@@ -14,21 +14,10 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// MirrorArgs names the attempt whose result is to be copied.
-type MirrorArgs struct {
-	TaskID string `json:"task"`
-	N      int    `json:"n"`
-	Settle bool   `json:"settle,omitempty"` // and to be settled on at once
-}
-
-// MirrorResult copies the files of attempt n into the bucket, under keys made
+// MirrorResult copies the files of attempt N into the bucket, under keys made
 // of task, attempt and index, so that a repetition replaces and never adds
-// (D13). A link that has died is asked for once more at the vendor. An attempt
-// that made something else than files is done without any.
-//
-// Where it is asked to settle, it completes the task once the files are on record,
-// in a transaction of its own: a repetition that finds them there does only that.
-// The story tells whether it could.
+// (D13). The copy ends the task. A link that has died is asked for once more at the
+// vendor. An attempt that made something else than files is done without any.
 //
 // A piece that cannot be had is left out, as long as there is another. Returns
 // KindInvalid with code result_unavailable where there is none, KindGone with that
@@ -36,50 +25,42 @@ type MirrorArgs struct {
 // with code storage_unavailable while the bucket is away, KindTransient when
 // the vendor's file server is, and KindUnreached with code channel_missing for
 // a link that only the missing channel could allow.
-func (a *Activities) MirrorResult(ctx context.Context, in MirrorArgs) (mediagate.Story, error) {
+func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, error) {
 	if mirrorTry(ctx) > mirrorTries {
-		return mediagate.Story{}, a.fail(ctx, lastTry{mediagate.Errorf(mediagate.KindTransient, "the step took too long")})
+		return Answer{}, a.fail(ctx, lastTry{mediagate.Errorf(mediagate.KindTransient, "the step took too long")})
 	}
-	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
+	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
 	if err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
+		return Answer{}, a.fail(ctx, err)
 	}
-	if row.Outcome == nil || !row.Outcome.Succeeded {
-		return a.story(ctx, in.TaskID)
-	}
-	task, err := a.Store.TaskByID(ctx, in.TaskID)
+	t, err := a.Store.TaskByID(ctx, in.TaskID)
 	if err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
+		return Answer{}, a.fail(ctx, err)
 	}
-	if task.Status.Terminal() {
-		return a.story(ctx, in.TaskID)
+	if row.Outcome == nil || !row.Outcome.Succeeded || t.Status.Terminal() || row.Mirrored() {
+		return a.stepDone(ctx, in)
 	}
-	if row.Mirrored() {
-		return a.complete(ctx, in)
-	}
-	if task.ParkReason == mediagate.ParkStorage {
+	if t.ParkReason == mediagate.ParkStorage {
 		if err := a.Bucket.Probe(ctx); err != nil { // the file need not come from the vendor to find that out
-			return mediagate.Story{}, a.fail(ctx, lastTry{err})
+			return Answer{}, a.fail(ctx, lastTry{err})
 		}
 	}
-	err = a.copyFiles(ctx, task, row, mirrorTry(ctx), a.Settings.CopyWait)
+	err = a.copyFiles(ctx, t, row, mirrorTry(ctx), a.Settings.CopyWait)
 	if errors.Is(err, errNoPlace) {
-		return mediagate.Story{}, a.fail(ctx, noPlace(ctx))
+		return Answer{}, a.fail(ctx, noPlace(ctx))
 	}
-	stopped := errors.Is(err, errCopyMoot) || errors.Is(err, errCopyStopped)
+	stopped := errors.Is(err, errCopyUnneeded) || errors.Is(err, errCopyStopped)
 	switch {
 	case ctx.Err() != nil && (err == nil || stopped || errors.Is(err, ctx.Err())):
-		return mediagate.Story{}, ctx.Err() // cancelled, or the worker stops: nobody is to blame
+		return Answer{}, ctx.Err() // cancelled, or the worker stops: nobody is to blame
 	case errors.Is(err, errCopyStopped):
-		return mediagate.Story{}, context.Canceled
-	case err == nil:
-		return a.complete(ctx, in)
-	case stopped:
-		return a.story(ctx, in.TaskID)
+		return Answer{}, context.Canceled
+	case err == nil, stopped:
+		return a.stepDone(ctx, in)
 	case mirrorTry(ctx) < mirrorTries:
-		return mediagate.Story{}, a.fail(ctx, err)
+		return Answer{}, a.fail(ctx, err)
 	default:
-		return mediagate.Story{}, a.fail(ctx, lastTry{err})
+		return Answer{}, a.fail(ctx, lastTry{err})
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/task"
 )
 
 func media(urls ...string) mediagate.Outcome {
@@ -29,20 +30,18 @@ func media(urls ...string) mediagate.Outcome {
 	return o
 }
 
-func (b *bundle) mirror() (mediagate.Story, error) {
-	return call[mediagate.Story](b, b.Activities.MirrorResult, firstCopy())
-}
+func (b *bundle) mirror() (activities.Answer, error) { return b.tryStep(task.Mirror, 1) }
 
-// firstCopy names the first attempt, whose result is to be copied, no more.
-func firstCopy() activities.MirrorArgs { return activities.MirrorArgs{TaskID: taskID, N: 1} }
+// firstCopy names the first attempt, whose result is to be copied.
+func firstCopy() activities.StepArgs { return stepOf(taskID, task.Mirror, 1) }
 
 func TestMirror(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, media("https://m.example.com/a", "https://m.example.com/b"))
-	st, err := b.mirror()
+	answer, err := b.mirror()
 	b.ok(err)
-	if !st.Mirrored {
-		t.Errorf("story %+v", st)
+	if answer.Status != mediagate.StatusCompleted || answer.Step.Kind != task.Done {
+		t.Errorf("answer %+v", answer)
 	}
 	want := []string{"results/" + taskID + "/1/0", "results/" + taskID + "/1/1"}
 	if diff := cmp.Diff(want, b.Bucket.Objects()); diff != "" {
@@ -68,9 +67,9 @@ func TestMirrorIsBounded(t *testing.T) {
 		urls[i] = fmt.Sprintf("https://m.example.com/%d", i)
 	}
 	b := succeeded(t, media(urls...))
-	st, err := b.mirror()
+	_, err := b.mirror()
 	b.ok(err)
-	if got := len(b.Bucket.Objects()); !st.Mirrored || got != 32 || len(b.attempt(1).Results) != got {
+	if got := len(b.Bucket.Objects()); got != 32 || len(b.attempt(1).Results) != got {
 		t.Errorf("%d files copied, %d in the row", got, len(b.attempt(1).Results))
 	}
 }
@@ -79,10 +78,10 @@ func TestMirrorIsBounded(t *testing.T) {
 func TestD13CopyIsRepeatedWithoutASecondObject(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, media("https://m.example.com/a"))
-	failed := false
+	failures := 0
 	b.Store.Fault = func(method string) error {
-		if method == "StoreMirrored" && !failed {
-			failed = true
+		if method == "Change" && failures < 2 { // the second try only stores the files
+			failures++
 			return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
 		}
 		return nil
@@ -114,10 +113,10 @@ func TestD12DeadLinkIsAskedForAnew(t *testing.T) {
 			b := succeeded(t, media("https://m.example.com/first", dead))
 			fetch(b, k)
 			b.Async.End(taskID, media("https://m.example.com/first", alive))
-			st, err := b.mirror()
+			_, err := b.mirror()
 			b.ok(err)
-			if !st.Mirrored || len(b.Async.Polls()) != 1 {
-				t.Errorf("story %+v after %d polls, want mirrored after one", st, len(b.Async.Polls()))
+			if !b.attempt(1).Mirrored() || len(b.Async.Polls()) != 1 {
+				t.Errorf("attempt %+v after %d polls, want mirrored after one", b.attempt(1), len(b.Async.Polls()))
 			}
 			urls := b.Fetcher.URLs()
 			if diff := cmp.Diff([]string{"https://m.example.com/first", dead, alive}, urls); diff != "" {
@@ -191,7 +190,7 @@ func TestMirrorBlamesTheRightSide(t *testing.T) {
 	t.Run("the bucket is still away", func(t *testing.T) {
 		t.Parallel()
 		b := succeeded(t, media("https://m.example.com/a"))
-		b.ok(b.Store.Park(t.Context(), taskID, mediagate.ParkStorage))
+		b.Store.Edit(taskID, func(st *task.State) { st.ParkedAt, st.ParkReason = start, mediagate.ParkStorage })
 		b.Bucket.OnProbe = func() error {
 			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "full"}
 		}
@@ -201,8 +200,8 @@ func TestMirrorBlamesTheRightSide(t *testing.T) {
 			t.Errorf("the file was fetched %d times for a bucket that takes none", got)
 		}
 		b.Bucket.OnProbe = nil
-		if st, err := b.mirror(); err != nil || !st.Mirrored {
-			t.Errorf("once the bucket is back: %+v (%v)", st, err)
+		if answer, err := b.mirror(); err != nil || answer.Status != mediagate.StatusCompleted {
+			t.Errorf("once the bucket is back: %+v (%v)", answer, err)
 		}
 	})
 	t.Run("an address against the rules", func(t *testing.T) {
@@ -237,7 +236,7 @@ func TestMirrorBlamesTheRightSide(t *testing.T) {
 	t.Run("too large", func(t *testing.T) {
 		t.Parallel()
 		b := succeeded(t, media("https://m.example.com/a"))
-		b.Store.Edit(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = 3 })
+		b.Store.EditTask(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = 3 })
 		_, err := b.mirror()
 		kind(t, err, mediagate.KindTooLarge, "", false)
 	})
@@ -251,14 +250,13 @@ func (failing) Read([]byte) (int, error) { return 0, errors.New("connection rese
 func TestMirrorNothing(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, media("https://m.example.com/a"))
-	_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusCancelled})
-	b.ok(err)
-	if st, err := b.mirror(); err != nil || st.Status != mediagate.StatusCancelled || len(b.Fetcher.URLs()) != 0 {
-		t.Errorf("story %+v (%v), fetched %v", st, err, b.Fetcher.URLs())
+	b.change(task.CancelRequested{}, task.EndDue{})
+	if answer, err := b.mirror(); err != nil || answer.Status != mediagate.StatusCancelled || len(b.Fetcher.URLs()) != 0 {
+		t.Errorf("answer %+v (%v), fetched %v", answer, err, b.Fetcher.URLs())
 	}
 	failed := succeeded(t, activitytest.Failed(mediagate.CodeGenerationFailed))
-	if st, err := failed.mirror(); err != nil || st.Mirrored || len(failed.Fetcher.URLs()) != 0 {
-		t.Errorf("story %+v (%v)", st, err)
+	if answer, err := failed.mirror(); err != nil || failed.attempt(1).Mirrored() || len(failed.Fetcher.URLs()) != 0 {
+		t.Errorf("answer %+v (%v)", answer, err)
 	}
 }
 
@@ -295,12 +293,11 @@ func mirrorUntilKilled(dir string) int {
 	}
 	w := activitytest.New(time.Now)
 	w.Store.Add(w.NewVideo())
-	ctx := context.Background()
-	if _, err := newEnv(w).ExecuteActivity(w.Activities.SubmitJob, first()); err != nil {
+	if _, err := newEnv(w).ExecuteActivity(w.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	if _, err := w.Store.RecordOutcome(ctx, taskID, 1, media("https://m.example.com/a")); err != nil {
+	if _, err := w.Store.Change(context.Background(), taskID, task.VendorEnded{N: 1, Outcome: media("https://m.example.com/a")}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
@@ -355,28 +352,24 @@ func TestMirrorHalfKillsOnce(t *testing.T) {
 	}
 }
 
-// D13: files of a task that ended without showing them go; those of a
+// D13: files of a task that ends without showing them go with its end; those of a
 // completed or an open task stay.
-func TestD13SweepResults(t *testing.T) {
+func TestD13FilesGoWithTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		end  *mediagate.Settlement
-		left int
+		wishes []task.Event
+		left   int
 	}{
 		"open":      {nil, 1},
-		"completed": {&mediagate.Settlement{Status: mediagate.StatusCompleted}, 1},
-		"cancelled": {&mediagate.Settlement{Status: mediagate.StatusCancelled}, 0},
-		"failed":    {&mediagate.Settlement{Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}}, 0},
+		"cancelled": {[]task.Event{task.CancelRequested{}}, 0},
+		"failed":    {[]task.Event{task.FailRequested{}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := mirrored(t, 5, 5)
-			if c.end != nil {
-				c.end.TaskID = taskID
-				_, _, err := b.Store.Settle(t.Context(), *c.end)
-				b.ok(err)
-			}
-			must[any](b, b.Activities.SweepResults, activities.TaskArgs{TaskID: taskID})
+			b := succeeded(t, activitytest.Success())
+			b.Bucket.Put(activities.ResultKey(taskID, 1, 0))
+			b.change(c.wishes...)
+			b.step(task.Settle, 1)
 			if got := b.Bucket.Objects(); len(got) != c.left {
 				t.Errorf("objects %v, want %d", got, c.left)
 			}

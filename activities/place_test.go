@@ -12,6 +12,7 @@ import (
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/task"
 )
 
 // hanging are channels of one place each, at whose vendors calls hang until they
@@ -43,13 +44,15 @@ func (b *bundle) hang(names ...string) *hanging {
 
 // submits makes the first attempt of another task, behind a channel if one is
 // named.
-func (h *hanging) submits(i int, behind string) (mediagate.Story, error) {
-	task := h.NewVideo()
-	task.ID = fmt.Sprintf("task_%d", i)
-	if _, err := h.Store.TaskByID(context.Background(), task.ID); err != nil {
-		h.Store.Add(task)
+func (h *hanging) submits(i int, behind string) (activities.Answer, error) {
+	added := h.NewVideo()
+	added.ID = fmt.Sprintf("task_%d", i)
+	if _, err := h.Store.TaskByID(context.Background(), added.ID); err != nil {
+		h.Store.Add(added)
 	}
-	return call[mediagate.Story](h.bundle, h.Activities.SubmitJob, activities.AttemptArgs{TaskID: task.ID, N: 1, Behind: behind})
+	in := stepOf(added.ID, task.Submit, 1)
+	in.Behind = behind
+	return call[activities.Answer](h.bundle, h.Activities.SubmitJob, in)
 }
 
 func (h *hanging) at(i int) string {
@@ -75,17 +78,17 @@ func TestD18HangingCallsAreTheChannelsOwn(t *testing.T) {
 			t.Errorf("the first two are at %q and %q", h.at(0), h.at(1))
 		}
 		st, err := h.submits(2, "")
-		if err != nil || st.Behind != "a" || st.N != 0 || !st.QueuedAt.IsZero() {
-			t.Fatalf("the third is told %+v, %v; want to wait behind a", st, err)
+		if err != nil || st.Behind != "a" || st.N != 0 || len(st.QueuedFor) > 0 {
+			t.Fatalf("the third is answered %+v, %v; want to wait behind a", st, err)
 		}
 		began := time.Now()
 		if st, err := h.submits(2, "a"); err != nil || st.Behind != "a" || time.Since(began) < 10*time.Second {
-			t.Errorf("behind a it is told %+v, %v after %v", st, err, time.Since(began))
+			t.Errorf("behind a it is answered %+v, %v after %v", st, err, time.Since(began))
 		}
 		if got := h.calls.Load(); got != 2 {
 			t.Fatalf("%d calls, want 2", got)
 		}
-		done := make(chan mediagate.Story)
+		done := make(chan activities.Answer)
 		go func() {
 			st, err := h.submits(2, "a")
 			if err != nil {
@@ -155,8 +158,9 @@ func TestD18RepeatedCallsTakePlaces(t *testing.T) {
 		h.release = make(chan struct{})
 		go func() { _, _ = h.submits(1, "") }()
 		synctest.Wait()
-		b.Store.EditAttempt("task_0", 1, func(a *mediagate.Attempt) {
-			a.State, a.AbsentAt, a.AgainAt = mediagate.AttemptUnknown, b.Now(), b.Now()
+		b.Store.Edit("task_0", func(st *task.State) {
+			a := st.Last()
+			a.State, a.AbsentAt, a.AbsentAgainAt, a.Ref, a.Await = mediagate.AttemptUnknown, b.Now(), b.Now(), mediagate.JobRef{}, nil
 		})
 		st, err := h.submits(0, "")
 		if err != nil || st.Behind != "a" || h.calls.Load() != 2 {

@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -16,6 +17,8 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/task"
 )
 
 const taskID = activitytest.TaskID
@@ -47,11 +50,11 @@ type bundle struct {
 	t *testing.T
 }
 
-func setup(t *testing.T, task func(*activitytest.World) mediagate.Task) *bundle {
+func setup(t *testing.T, submitted func(*activitytest.World) mediagate.Task) *bundle {
 	t.Helper()
 	b := &bundle{t: t, clock: &clock{now: start}}
 	b.World = activitytest.New(b.Now)
-	b.Store.Add(task(b.World))
+	b.Store.Add(submitted(b.World))
 	return b
 }
 
@@ -88,11 +91,76 @@ func must[T any](b *bundle, activity, arg any) T {
 	return out
 }
 
-func first() activities.AttemptArgs { return activities.AttemptArgs{TaskID: taskID, N: 1} }
+// stepOf is what an activity gets that works on attempt n of a task.
+func stepOf(id string, kind task.Kind, n int) activities.StepArgs {
+	begun := n
+	if kind == task.Submit { // the run has not seen the attempt
+		begun--
+	}
+	return activities.StepArgs{TaskID: id, Step: task.Step{Kind: kind, N: n}, Begun: begun}
+}
 
-func (b *bundle) submit(n int) mediagate.Story {
+// step takes a step of the task, and returns the answer.
+func (b *bundle) step(kind task.Kind, n int) activities.Answer {
 	b.t.Helper()
-	return must[mediagate.Story](b, b.Activities.SubmitJob, activities.AttemptArgs{TaskID: taskID, N: n})
+	answer, err := b.tryStep(kind, n)
+	b.ok(err)
+	return answer
+}
+
+func (b *bundle) tryStep(kind task.Kind, n int) (activities.Answer, error) {
+	return call[activities.Answer](b, activityOf(b.World, kind), stepOf(taskID, kind, n))
+}
+
+// activityOf is the activity of a step.
+func activityOf(w *activitytest.World, kind task.Kind) any {
+	a := w.Activities
+	switch kind {
+	case task.CheckInputs:
+		return a.CheckInputs
+	case task.Submit:
+		return a.SubmitJob
+	case task.Lookup:
+		return a.LookUp
+	case task.Poll:
+		return a.PollJob
+	case task.Mirror:
+		return a.MirrorResult
+	case task.CancelJob:
+		return a.CancelJob
+	case task.Settle:
+		return a.Settle
+	case task.Sleep, task.Done:
+	}
+	panic("no activity takes the step " + kind)
+}
+
+func (b *bundle) submit(n int) activities.Answer {
+	b.t.Helper()
+	return b.step(task.Submit, n)
+}
+
+// ask asks for the next step.
+func (b *bundle) ask() activities.Answer {
+	b.t.Helper()
+	return must[activities.Answer](b, b.Activities.Ask, activities.Question{TaskID: taskID})
+}
+
+// change has events happen to the task.
+func (b *bundle) change(events ...task.Event) task.Changed {
+	b.t.Helper()
+	changed, err := b.Store.Change(context.Background(), taskID, events...)
+	b.ok(err)
+	return changed
+}
+
+func (b *bundle) state() task.State {
+	b.t.Helper()
+	st, ok := b.Store.Peek(taskID)
+	if !ok {
+		b.t.Fatal("the task is gone")
+	}
+	return st
 }
 
 func (b *bundle) ok(err error) {
@@ -107,6 +175,17 @@ func (b *bundle) attempt(n int) mediagate.Attempt {
 	a, err := b.Store.Attempt(context.Background(), taskID, n)
 	b.ok(err)
 	return a
+}
+
+// stored is attempt n as the machine has it.
+func (b *bundle) stored(n int) task.Attempt {
+	b.t.Helper()
+	st := b.state()
+	a := st.Attempt(n)
+	if a == nil {
+		b.t.Fatalf("there is no attempt %d", n)
+	}
+	return *a
 }
 
 func (b *bundle) task() mediagate.Task {
@@ -133,9 +212,7 @@ func succeeded(t *testing.T, outcome mediagate.Outcome) *bundle {
 	t.Helper()
 	b := setup(t, video)
 	b.submit(1)
-	if _, err := b.Store.RecordOutcome(t.Context(), taskID, 1, outcome); err != nil {
-		t.Fatal(err)
-	}
+	b.change(task.VendorEnded{N: 1, Outcome: outcome})
 	return b
 }
 
@@ -159,4 +236,31 @@ func kind[C ~string](t *testing.T, err error, want mediagate.Kind, code C, repea
 // workerOptions are those of a worker whose activities end with ctx.
 func workerOptions(ctx context.Context) worker.Options {
 	return worker.Options{BackgroundActivityContext: ctx}
+}
+
+func asApplication(err error, app **temporal.ApplicationError) bool { return errors.As(err, app) }
+
+// account is a channel with an account of its own at the asynchronous vendor.
+func (b *bundle) account(name string, concurrency, priority int) channel.Channel {
+	c := b.AsyncBound()
+	c.Name, c.Fingerprint, c.Concurrency, c.Priority = name, name, concurrency, priority
+	return c
+}
+
+// housekeep lets TendWakes run for d, inside a bubble.
+func housekeep(t *testing.T, w *activitytest.World, d time.Duration) {
+	t.Helper()
+	stop, done := make(chan struct{}), make(chan error, 1)
+	env := newEnv(w)
+	env.SetWorkerStopChannel(stop)
+	go func() {
+		_, err := env.ExecuteActivity(w.Activities.TendWakes)
+		done <- err
+	}()
+	time.Sleep(d)
+	at := time.Now()
+	close(stop)
+	if err := <-done; err != nil || time.Since(at) != 0 {
+		t.Errorf("ended with %v after %v, want at once", err, time.Since(at))
+	}
 }

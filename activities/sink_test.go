@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -15,6 +14,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
 )
 
 // handsOver makes the synchronous vendor answer with these files.
@@ -55,14 +55,14 @@ func TestSink(t *testing.T) {
 	b := setup(t, image)
 	b.Activities.Settings.QuickCopy = 0 // the copy is a step of its own
 	b.handsOver("first", "second")
-	if st := b.submit(1); !st.Succeeded || st.Mirrored {
-		t.Fatalf("story %+v", st)
+	if answer := b.submit(1); answer.Step.Kind != task.Mirror {
+		t.Fatalf("answer %+v", answer)
 	}
 	b.objects(key(1, 0), key(1, 1), manifest("outcome.json"))
-	st, err := b.mirror()
+	answer, err := b.mirror()
 	b.ok(err)
-	if !st.Mirrored || len(b.Bucket.Writes()) != 2 || len(b.Fetcher.URLs()) != 0 {
-		t.Errorf("story %+v after writes of %v, fetched %v", st, b.Bucket.Writes(), b.Fetcher.URLs())
+	if answer.Status != mediagate.StatusCompleted || len(b.Bucket.Writes()) != 2 || len(b.Fetcher.URLs()) != 0 {
+		t.Errorf("answer %+v after writes of %v, fetched %v", answer, b.Bucket.Writes(), b.Fetcher.URLs())
 	}
 	b.objects(key(1, 0), key(1, 1))
 	results := b.attempt(1).Results
@@ -113,9 +113,10 @@ func TestSinkErrors(t *testing.T) {
 				}
 				return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "%w", err)
 			}
-			st := b.submit(1)
-			if st.State != c.state || c.code != "" && (st.Failure == nil || st.Failure.Code != c.code) {
-				t.Errorf("the attempt is %s, failure %+v; want %s, %q", st.State, st.Failure, c.state, c.code)
+			b.submit(1)
+			a := b.stored(1)
+			if a.State != c.state || c.code != "" && (a.Outcome == nil || a.Outcome.Failure.Code != c.code) {
+				t.Errorf("the attempt is %s, its outcome %+v; want %s, %q", a.State, a.Outcome, c.state, c.code)
 			}
 			if got := b.Bucket.Objects(); len(got) != 0 {
 				t.Errorf("objects %v of a broken file", got)
@@ -144,12 +145,13 @@ func TestD13HandedOverTooLate(t *testing.T) {
 	b.handsOver("file")
 	submit := b.Sync.OnSubmit
 	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		_, _, err := b.Store.Settle(ctx, mediagate.Settlement{TaskID: taskID, N: 1, Status: mediagate.StatusCancelled})
-		b.ok(err)
+		b.change(task.CancelRequested{})
+		b.advance(10 * time.Minute) // the call should be over by then (D5)
+		b.change(task.EndDue{})
 		return submit(ctx, job)
 	}
 	if st := b.submit(1); st.Status != mediagate.StatusCancelled {
-		t.Errorf("story %+v", st)
+		t.Errorf("answer %+v", st)
 	}
 	if got := b.Bucket.Objects(); len(got) != 0 {
 		t.Errorf("objects %v of a task that has ended", got)
@@ -158,34 +160,30 @@ func TestD13HandedOverTooLate(t *testing.T) {
 
 // dies makes the sender lose its answer between the bucket and the row, as a
 // crash would.
-func (b *bundle) dies(methods ...string) {
+func (b *bundle) dies() {
 	b.t.Helper()
-	dead := true
-	b.Store.Fault = func(m string) error {
-		if dead && slices.Contains(methods, m) {
+	b.Store.Fault = func(method string) error {
+		if method == "Change" {
 			return mediagate.Errorf(mediagate.KindInternal, "dead")
 		}
 		return nil
 	}
-	if _, err := call[mediagate.Story](b, b.Activities.SubmitJob, first()); err == nil {
+	if _, err := b.tryStep(task.Submit, 1); err == nil {
 		b.t.Fatal("the sender lives")
 	}
-	dead = false
+	b.Store.Fault = nil
 }
 
 // D6: what a synchronous vendor handed over before a crash is found, and not
 // asked for again.
 func TestD6HandedOverIsFound(t *testing.T) {
 	t.Parallel()
-	takers := map[string]func(b *bundle) mediagate.Story{
-		"by the next worker": func(b *bundle) mediagate.Story { return b.submit(1) },
-		"after the deadline": func(b *bundle) mediagate.Story { return must[mediagate.Story](b, b.Activities.MarkLost, first()) },
-		"before it is given up": func(b *bundle) mediagate.Story {
-			b.ok(b.Store.MarkUnknown(context.Background(), taskID, 1, b.attempt(1).SendBefore, "lost"))
-			return must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{
-				TaskID: taskID, N: 1, Status: mediagate.StatusFailed, WithoutOutcome: true,
-				Failure: &mediagate.Failure{Code: mediagate.CodeSubmissionUnknown},
-			})
+	takers := map[string]func(b *bundle) activities.Answer{
+		"by the next worker": func(b *bundle) activities.Answer { return b.submit(1) },
+		"after the deadline": func(b *bundle) activities.Answer { return b.step(task.Lookup, 1) },
+		"before it is given up": func(b *bundle) activities.Answer {
+			b.change(task.SubmitUnknown{N: 1, SendBefore: b.attempt(1).SendBefore, SenderLost: true})
+			return b.step(task.Lookup, 1)
 		},
 	}
 	for name, take := range takers {
@@ -193,9 +191,9 @@ func TestD6HandedOverIsFound(t *testing.T) {
 			t.Parallel()
 			b := setup(t, image)
 			b.handsOver("first", "second")
-			b.dies("AcceptAttempt")
-			if st := take(b); st.State != mediagate.AttemptEnded || !st.Succeeded || st.Status.Terminal() {
-				t.Fatalf("story %+v", st)
+			b.dies()
+			if answer := take(b); answer.State != mediagate.AttemptEnded || answer.Step.Kind != task.Mirror {
+				t.Fatalf("answer %+v", answer)
 			}
 			if _, err := b.mirror(); err != nil {
 				t.Fatal(err)
@@ -228,17 +226,13 @@ func TestD6HalfIsNotFound(t *testing.T) {
 			if name == "no manifest" {
 				c.scene(b)
 			}
-			b.dies("AcceptAttempt")
+			b.dies()
 			c.scene(b)
 			if st := b.submit(1); st.State != mediagate.AttemptUnknown {
-				t.Fatalf("story %+v", st)
+				t.Fatalf("answer %+v", st)
 			}
-			st := must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{
-				TaskID: taskID, N: 1, Status: mediagate.StatusFailed, WithoutOutcome: true,
-				Failure: &mediagate.Failure{Code: mediagate.CodeSubmissionUnknown, Retryable: true},
-			})
-			if st.Status != mediagate.StatusFailed {
-				t.Errorf("story %+v", st)
+			if answer := b.step(task.Lookup, 1); answer.State != mediagate.AttemptUnknown {
+				t.Errorf("answer %+v", answer)
 			}
 			b.submitted(taskID)
 		})
@@ -253,10 +247,7 @@ func TestD13LostFilesAreSwept(t *testing.T) {
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
 	}
 	b.submit(1)
-	_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{
-		TaskID: taskID, N: 1, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeSubmissionUnknown},
-	})
-	b.ok(err)
+	b.change(task.FailRequested{}, task.EndDue{})
 	b.advance(2*mediagate.CopyLimit + time.Second)
 	due, err := b.Store.DueSweeps(t.Context(), 10)
 	b.ok(err)
@@ -298,11 +289,10 @@ func TestMirrorOfReferences(t *testing.T) {
 			}}
 			b.Channels.Set(channel)
 			b.submit(1)
-			_, err := b.Store.RecordOutcome(t.Context(), taskID, 1, mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{
+			b.change(task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{
 				{Ref: "a"}, {URL: "https://m.example.com/b", Index: 1}, {Ref: "c", Role: mediagate.RoleCover},
-			}})
-			b.ok(err)
-			_, err = b.mirror()
+			}}})
+			_, err := b.mirror()
 			if c.err != nil {
 				kind(t, err, c.want, string(mediagate.CodeResultUnavailable), c.want == mediagate.KindTransient)
 				return
@@ -335,10 +325,9 @@ func TestD11ReferenceWithoutItsChannel(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	b.submit(1)
-	_, err := b.Store.RecordOutcome(t.Context(), taskID, 1, mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{Ref: "a"}}})
-	b.ok(err)
+	b.change(task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{Ref: "a"}}}})
 	b.Channels.Set(b.SyncBound())
-	_, err = b.mirror()
+	_, err := b.mirror()
 	kind(t, err, mediagate.KindUnreached, string(mediagate.ParkChannelMissing), true)
 }
 
@@ -346,19 +335,22 @@ func TestD11ReferenceWithoutItsChannel(t *testing.T) {
 func TestSettleChargesMainFiles(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(w *activitytest.World) mediagate.Task {
-		task := w.NewImage()
-		task.Charges[0].Quantity, task.Hold = 4, 80_000
-		return task
+		four := w.NewImage()
+		four.Charges[0].Quantity, four.Hold = 4, 80_000
+		return four
 	})
-	b.Activities.Settings.QuickCopy = 0 // the copy is a step of its own
 	b.handsOver("a", "b")
-	b.submit(1)
-	_, err := b.mirror()
-	b.ok(err)
-	b.Store.EditAttempt(taskID, 1, func(a *mediagate.Attempt) { a.Results[1].Role = mediagate.RoleCover })
-	st := must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{TaskID: taskID, N: 1, Status: mediagate.StatusCompleted})
-	if got := b.task().Cost; st.Status != mediagate.StatusCompleted || got != 20_000 {
-		t.Errorf("%s for %d, want completed for one image", st.Status, got)
+	submit := b.Sync.OnSubmit
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		s, err := submit(ctx, job)
+		if err == nil {
+			s.Outcome.Media[1].Role = mediagate.RoleCover
+		}
+		return s, err
+	}
+	answer := b.submit(1)
+	if got := b.task().Cost; answer.Status != mediagate.StatusCompleted || got != 20_000 {
+		t.Errorf("%s for %d, want completed for one image", answer.Status, got)
 	}
 }
 
@@ -369,6 +361,7 @@ func TestD13NoManifestIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, image)
+			b.Activities.Settings.QuickCopy = 0 // the copy is a step of its own
 			b.handsOver("file")
 			b.submit(1)
 			dead := errors.New("dead")
@@ -379,7 +372,7 @@ func TestD13NoManifestIsLeft(t *testing.T) {
 				return nil
 			}
 			b.Store.Fault = func(method string) error {
-				if method == "StoreMirrored" && !after {
+				if method == "Change" && !after {
 					return mediagate.Errorf(mediagate.KindInternal, "dead")
 				}
 				return nil
@@ -390,14 +383,6 @@ func TestD13NoManifestIsLeft(t *testing.T) {
 			b.Store.Fault, b.Bucket.OnSweep = nil, nil
 			_, err := b.mirror()
 			b.ok(err)
-			must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{TaskID: taskID, N: 1, Status: mediagate.StatusCompleted})
-			b.advance(2*mediagate.CopyLimit + time.Second)
-			due, err := b.Store.DueSweeps(t.Context(), 10)
-			b.ok(err)
-			for range due {
-				_, err = call[any](b, b.Activities.SweepResults, activities.TaskArgs{TaskID: taskID})
-				b.ok(err)
-			}
 			b.objects(key(1, 0))
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/task"
 )
 
 // openAttempt stores the intent of an attempt that is not there, at the first
@@ -17,15 +18,15 @@ import (
 // take no jobs now: whichever can, grants it one. Where none takes jobs it is
 // queued if any has slots to grant, and else nobody has to count them. A parked
 // task goes on once a channel that is well is merely full; behind a breaker it
-// stays parked while it is queued, or its patience would never end (D12).
+// stays parked while it is queued, so that its parking ends (D12).
 //
 // Where the calls of a channel that takes jobs are all that this process makes
 // at once, and no other channel will do, the attempt waits behind them.
 //
-// None is stored when the task has ended, is cancelled, late or overtaken: the
-// story tells.
-func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int, has *channel.Place) (claimed, error) {
-	if err := a.provenFor(ctx, task, n); err != nil {
+// The task refuses the intent when it has ended, is cancelled, late or overtaken. Then
+// nothing is sent, and the next step tells.
+func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, has *channel.Place) (claimed, error) {
+	if err := a.provenFor(ctx, t, n); err != nil {
 		return claimed{}, err
 	}
 	look, ok := a.looking.Await(ctx, "", looksAtOnce, lookPatience)
@@ -33,7 +34,7 @@ func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int
 		return claimed{}, mediagate.Errorf(mediagate.KindUnavailable, "the database is busy")
 	}
 	defer look.Leave()
-	id, candidates, err := a.following(ctx, task, n)
+	id, candidates, err := a.following(ctx, t, n)
 	if err != nil {
 		return claimed{}, err
 	}
@@ -62,65 +63,51 @@ func (a *Activities) openAttempt(ctx context.Context, task mediagate.Task, n int
 		if !ok {
 			continue
 		}
-		row, opened, err := a.openAt(ctx, task, n, id, c)
-		if !opened {
-			entry.Unused(ctx)
-			place.Leave()
+		row, err := a.openAt(ctx, t, n, id, c)
+		if err == nil {
+			return claimed{row: row, channel: c.Channel, entry: entry, place: place, send: true}, nil
 		}
+		entry.Unused(ctx)
+		place.Leave()
 		switch {
 		case mediagate.Is(err, mediagate.KindCapacity):
 			full, well = true, well || !a.Breakers.State(c.Name).Open
-			continue
 		case mediagate.Is(err, mediagate.KindConflict):
 			return claimed{}, nil
+		default:
+			return claimed{}, err
 		}
-		return claimed{row: row, channel: c.Channel, entry: entry, place: place, send: opened}, err
 	}
 	if behind != "" {
-		return a.behind(ctx, behind)
+		return claimed{behind: behind}, nil
 	}
 	limited := func(c channel.Candidate) bool { return c.Concurrency > 0 }
 	if !full && !slices.ContainsFunc(candidates, limited) {
 		return claimed{}, a.shutOut(candidates)
 	}
-	if forOldRun(ctx) {
-		return claimed{}, errNoRoom
-	}
 	names := make([]string, len(candidates))
 	for i, c := range candidates {
 		names[i] = c.Name
 	}
-	if well && !task.ParkedAt.IsZero() {
-		if err := a.Store.Unpark(ctx, task.ID); err != nil {
-			return claimed{}, err
-		}
-	}
-	err = a.Store.Queue(ctx, task.ID, n, names)
-	if mediagate.Is(err, mediagate.KindConflict) {
-		return claimed{}, nil
-	}
-	return claimed{}, err
-}
-
-// behind lets the attempt wait behind the channel's calls. Runs of older workers
-// know nothing of that.
-func (a *Activities) behind(ctx context.Context, name string) (claimed, error) {
-	if forOldRun(ctx) {
-		return claimed{}, errNoRoom
-	}
-	return claimed{behind: name}, nil
+	return claimed{events: []task.Event{task.Queued{N: n, Channels: names, Well: well}}}, nil
 }
 
 // openAt stores the intent at the channel, if it has a slot.
-func (a *Activities) openAt(ctx context.Context, task mediagate.Task, n int, externalID string, c channel.Candidate) (mediagate.Attempt, bool, error) {
+func (a *Activities) openAt(ctx context.Context, t mediagate.Task, n int, externalID string, c channel.Candidate) (mediagate.Attempt, error) {
 	now, route := a.Now(), c.Route
 	_, route.Find = c.Vendor.(providers.Finder)
-	route.Find = route.Find || task.Modal.Resumes(n) // by the id of the job that waits
-	if n := partsOf(task.Params, a.operation(route).Parts); n > 1 && route.Sync {
+	route.Find = route.Find || t.Modal.Resumes(n) // by the id of the job that waits
+	if n := partsOf(t.Params, a.operation(route).Parts); n > 1 && route.Sync {
 		route.Parts = n
 	}
-	return a.Store.OpenAttempt(ctx, mediagate.Attempt{
-		TaskID: task.ID, N: n, Channel: c.Name, Provider: c.Provider, Fingerprint: c.Fingerprint,
-		Route: route, ExternalID: externalID, SendBefore: a.sendBefore(task, route, now), CreatedAt: now,
-	}, c.Slots())
+	_, canStop := channel.Unwrap(c.Vendor).(providers.Canceller)
+	row := mediagate.Attempt{
+		TaskID: t.ID, N: n, Channel: c.Name, Provider: c.Provider, Fingerprint: c.Fingerprint, Route: route,
+		ExternalID: externalID, SendBefore: a.sendBefore(t, route, now), State: mediagate.AttemptIntent, Sends: 1,
+	}
+	_, err := a.Store.OpenIntent(ctx, t.ID, c.Slots(), task.IntentStored{
+		N: n, Channel: row.Channel, Provider: row.Provider, Fingerprint: row.Fingerprint, Route: route, CanStop: canStop,
+		ExternalID: externalID, SendBefore: row.SendBefore, CallEnds: a.callEnds(t, route, row.SendBefore, now),
+	})
+	return row, err
 }

@@ -5,116 +5,156 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/activities"
-	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/task"
 )
 
-// account is another one with the asynchronous vendor.
-func (b *bundle) account(name string, concurrency, priority int) channel.Channel {
-	c := b.AsyncBound()
-	c.Name, c.Fingerprint, c.Concurrency, c.Priority = name, name, concurrency, priority
-	return c
-}
-
 // occupy takes a slot of the channel for another task.
-func (b *bundle) occupy(c channel.Channel, id string) {
+func (b *bundle) occupy(c channel.Channel) {
 	b.t.Helper()
-	task := b.NewVideo()
-	task.ID = id
-	b.Store.Add(task)
-	if _, _, err := b.Store.OpenAttempt(b.t.Context(), mediagate.Attempt{
-		TaskID: id, N: 1, Channel: c.Name, Provider: c.Provider, Route: task.Plan.Routes[0],
-	}, c.Slots()); err != nil {
-		b.t.Fatal(err)
-	}
+	other := b.NewVideo()
+	other.ID = "task_at_" + c.Name
+	b.Store.Add(other)
+	_, err := b.Store.OpenIntent(b.t.Context(), other.ID, c.Slots(), task.IntentStored{
+		N: 1, Channel: c.Name, Provider: c.Provider, ExternalID: other.ID, SendBefore: b.Now().Add(time.Minute), CallEnds: b.Now().Add(time.Hour),
+	})
+	b.ok(err)
 }
 
-func (b *bundle) queuedAt() []string {
-	b.t.Helper()
-	var names []string
-	for _, c := range b.Channels.All() {
-		rows, err := b.Store.QueuedTasks(b.t.Context(), c.Name, 10)
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		if len(rows) > 0 {
-			names = append(names, c.Name)
-		}
-	}
-	return names
-}
-
+// D7: a submit takes the first slot that is free, of the channels that take jobs. Where
+// there is none the task is queued for all channels.
 func TestD7SubmitTakesTheFirstSlot(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		full, shut []string // of a (priority 1, a slot), b (2, a slot), c (3, no limit)
-		channels   string
+	for name, c := range map[string]struct {
+		channels   string // of a (priority 1, a slot), b (2, a slot), c (3, no limit)
+		full, shut string
 		want       string // the channel of the attempt, or none
 		queued     []string
 		park       mediagate.ParkReason
 	}{
 		"the first":                       {channels: "abc", want: "a"},
-		"the next, if that is full":       {channels: "abc", full: []string{"a"}, want: "b"},
-		"one without a limit":             {channels: "abc", full: []string{"a", "b"}, want: "c"},
-		"none":                            {channels: "ab", full: []string{"a", "b"}, queued: []string{"a", "b"}},
-		"none that is open":               {channels: "ab", full: []string{"a"}, shut: []string{"b"}, queued: []string{"a", "b"}},
-		"full, and one without is shut":   {channels: "ac", full: []string{"a"}, shut: []string{"c"}, queued: []string{"a", "c"}},
-		"all are shut, and some limited":  {channels: "ac", shut: []string{"a", "c"}, queued: []string{"a", "c"}},
-		"all are shut, and none limited":  {channels: "c", shut: []string{"c"}, park: mediagate.ParkProviderAway},
-		"the first is shut":               {channels: "ab", shut: []string{"a"}, want: "b"},
-		"the first is shut, not disabled": {channels: "abc", full: []string{"b"}, shut: []string{"a"}, want: "c"},
+		"the next, if that is full":       {channels: "abc", full: "a", want: "b"},
+		"one without a limit":             {channels: "abc", full: "ab", want: "c"},
+		"none":                            {channels: "ab", full: "ab", queued: []string{"a", "b"}},
+		"none that is open":               {channels: "ab", full: "a", shut: "b", queued: []string{"a", "b"}},
+		"full, and one without is shut":   {channels: "ac", full: "a", shut: "c", queued: []string{"a", "c"}},
+		"all are shut, and some limited":  {channels: "ac", shut: "ac", queued: []string{"a", "c"}},
+		"all are shut, and none limited":  {channels: "c", shut: "c", park: mediagate.ParkProviderAway},
+		"the first is shut":               {channels: "ab", shut: "a", want: "b"},
+		"the first is shut, not disabled": {channels: "abc", full: "b", shut: "a", want: "c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			accounts := map[string]channel.Channel{"a": b.account("a", 1, 1), "b": b.account("b", 1, 2), "c": b.account("c", 0, 3)}
+			accounts := map[rune]channel.Channel{'a': b.account("a", 1, 1), 'b': b.account("b", 1, 2), 'c': b.account("c", 0, 3)}
 			var list []channel.Channel
-			for _, name := range test.channels {
-				list = append(list, accounts[string(name)])
+			for _, name := range c.channels {
+				list = append(list, accounts[name])
 			}
 			b.Channels.Set(list...)
-			for _, name := range test.full {
-				b.occupy(accounts[name], "task_at_"+name)
+			for _, name := range c.full {
+				b.occupy(accounts[name])
 			}
-			for _, name := range test.shut {
-				if _, err := b.Store.EnableChannel(t.Context(), name, false); err != nil {
-					t.Fatal(err)
-				}
+			for _, name := range c.shut {
+				_, err := b.Store.EnableChannel(t.Context(), string(name), false)
+				b.ok(err)
 			}
-			st, err := call[mediagate.Story](b, b.Activities.SubmitJob, first())
-			if test.park != "" {
-				if e := activities.FromTemporal(err); err == nil || e.Kind != mediagate.KindShutOut || e.Code != string(test.park) {
-					t.Fatalf("error %v, want to park for %s", err, test.park)
-				}
-			} else if err != nil {
-				t.Fatal(err)
+			writes := b.counts()
+			answer, err := b.tryStep(task.Submit, 1)
+			if c.park != "" {
+				kind(t, err, mediagate.KindShutOut, c.park, false)
+				return
 			}
-			if st.Channel != test.want || st.QueuedAt.IsZero() != (test.queued == nil) || st.Granted {
-				t.Errorf("at %q, queued since %v; want %q, %v", st.Channel, st.QueuedAt, test.want, test.queued)
+			b.ok(err)
+			if answer.Channel != c.want || !slices.Equal(answer.QueuedFor, c.queued) {
+				t.Errorf("at %q, queued for %v; want %q, %v", answer.Channel, answer.QueuedFor, c.want, c.queued)
 			}
-			if got := b.queuedAt(); !slices.Equal(got, test.queued) {
-				t.Errorf("queued for %v, want %v", got, test.queued)
-			}
-			if got := len(b.Async.Submits()); got != len(test.want) {
+			if got := len(b.Async.Submits()); got != len(c.want) {
 				t.Errorf("%d jobs were submitted", got)
+			}
+			if c.queued == nil {
+				return
+			}
+			if answer.Step.Why != task.WhySlot {
+				t.Errorf("the next step is %+v, want to wait for a slot", answer.Step)
+			}
+			if got := writes(); !strings.HasSuffix(got, "1 Change") {
+				t.Errorf("queueing takes %s", got)
 			}
 		})
 	}
 }
 
-// A parked task goes on when a channel is merely full, and stays parked while
-// none is well (D12).
+// A task that is to end, or is late, is not queued.
+func TestD7ATaskThatEndsIsNotQueued(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(*bundle){
+		"to be cancelled": func(b *bundle) { b.change(task.CancelRequested{}) },
+		"late":            func(b *bundle) { b.advance(2 * time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			c := b.account("a", 1, 1)
+			b.Channels.Set(c)
+			b.occupy(c)
+			leave(b)
+			if answer := b.submit(1); answer.Step.Kind != task.Settle || len(answer.QueuedFor) > 0 {
+				t.Errorf("answer %+v", answer)
+			}
+		})
+	}
+}
+
+// A granted slot is taken, and one that cannot be used leaves the task queued.
+func TestD7GrantedSlots(t *testing.T) {
+	t.Parallel()
+	for name, shut := range map[string]bool{"taken": false, "the channel was shut meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			c := b.account("a", 1, 1)
+			b.Channels.Set(c)
+			b.occupy(c)
+			b.submit(1)
+			_, err := b.Store.Change(t.Context(), "task_at_a", task.Refused{N: 1, SendBefore: b.Now().Add(time.Minute)})
+			b.ok(err)
+			epoch, err := b.Store.BeginEpoch(t.Context(), "a")
+			b.ok(err)
+			got, err := b.Store.GrantSlots(t.Context(), mediagate.Granting{Channel: "a", Epoch: epoch, Slots: c.Slots(), Most: 1, TakeBack: time.Minute})
+			b.ok(err)
+			if !slices.Equal(got.Tasks, []string{taskID}) {
+				t.Fatalf("granted %+v", got)
+			}
+			if next := b.ask().Step; next.Kind != task.Submit || next.N != 1 {
+				t.Errorf("once a slot is granted the next step is %+v", next)
+			}
+			if shut {
+				_, err := b.Store.EnableChannel(t.Context(), "a", false)
+				b.ok(err)
+				b.advance(time.Minute)
+			}
+			answer := b.submit(1)
+			if sent := answer.State == mediagate.AttemptAccepted; sent == shut || shut && answer.Step.Why != task.WhySlot {
+				t.Errorf("answer %+v", answer)
+			}
+		})
+	}
+}
+
+// D12: a parked task goes on when a channel is merely full, and stays parked while none
+// is well.
 func TestD12QueuedForAChannelThatIsWell(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
+	for name, c := range map[string]struct {
 		shut   bool
 		probe  bool // is due
 		parked mediagate.ParkReason
@@ -126,19 +166,18 @@ func TestD12QueuedForAChannelThatIsWell(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			c := b.account("a", 1, 1)
-			b.Channels.Set(c)
-			b.occupy(c, "task_other")
-			b.ok(b.Store.Park(t.Context(), taskID, mediagate.ParkFunds))
-			if test.shut {
-				b.shut(c.Name, mediagate.ParkFunds)
+			a := b.account("a", 1, 1)
+			b.Channels.Set(a)
+			b.occupy(a)
+			b.change(task.StepEnded{Step: task.Submit, N: 1, Failed: true, Kind: mediagate.KindShutOut, Code: string(mediagate.ParkFunds)})
+			if c.shut {
+				b.shut(a.Name, mediagate.ParkFunds)
 			}
-			if test.probe {
+			if c.probe {
 				b.advance(time.Minute)
 			}
-			st := b.submit(1)
-			if st.QueuedAt.IsZero() || st.ParkReason != test.parked || st.N != 0 {
-				t.Errorf("queued since %v, parked for %q, want %q", st.QueuedAt, st.ParkReason, test.parked)
+			if answer := b.submit(1); len(answer.QueuedFor) == 0 || answer.ParkReason != c.parked || answer.N != 0 {
+				t.Errorf("queued for %v, parked for %q, want %q", answer.QueuedFor, answer.ParkReason, c.parked)
 			}
 		})
 	}
@@ -147,103 +186,73 @@ func TestD12QueuedForAChannelThatIsWell(t *testing.T) {
 // unstoppable is a vendor that cannot stop a job.
 type unstoppable struct{ providers.Provider }
 
-// D7: jobs that are cancelled run on at a vendor that cannot stop them, or does
-// not. As many as run, no more are sent. Those that it has stopped make room.
+// D7: jobs that are cancelled run on at a vendor that cannot stop them, or does not. As
+// many as run, no more are sent. Those that it has stopped make room.
 func TestD7CancelledJobsThatRunOnKeepTheirSlots(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
+	for name, c := range map[string]struct {
 		vendor func(b *bundle, p providers.Provider) providers.Provider
 		sent   int // of the second five, at once
 	}{
-		"who cannot stop": {func(_ *bundle, p providers.Provider) providers.Provider { return unstoppable{p} }, 0},
-		"who refuses to": {func(b *bundle, p providers.Provider) providers.Provider {
+		"of a vendor that cannot stop": {func(_ *bundle, p providers.Provider) providers.Provider { return unstoppable{p} }, 0},
+		"of one that refuses to": {func(b *bundle, p providers.Provider) providers.Provider {
 			b.Async.OnCancel = func(context.Context, mediagate.JobRef) error { return errors.New("it has begun") }
 			return p
 		}, 0},
-		"who stops": {func(_ *bundle, p providers.Provider) providers.Provider { return p }, 5},
+		"of one that stops": {func(_ *bundle, p providers.Provider) providers.Provider { return p }, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			c := b.account("a", 5, 1)
-			c.Vendor = test.vendor(b, c.Vendor)
-			b.Channels.Set(c)
+			a := b.account("a", 5, 1)
+			a.Vendor = c.vendor(b, a.Vendor)
+			b.Channels.Set(a)
 			submit := func(id string) {
-				task := b.NewVideo()
-				task.ID = id
-				b.Store.Add(task)
-				must[mediagate.Story](b, b.Activities.SubmitJob, activities.AttemptArgs{TaskID: id, N: 1})
-			}
-			for i := range 5 {
-				submit(fmt.Sprintf("task_one_%d", i))
+				other := b.NewVideo()
+				other.ID = id
+				b.Store.Add(other)
+				b.take(id, task.Submit)
 			}
 			for i := range 5 {
 				id := fmt.Sprintf("task_one_%d", i)
-				must[any](b, b.Activities.CancelJob, activities.AttemptArgs{TaskID: id, N: 1})
-				must[mediagate.Story](b, b.Activities.Settle, activities.SettleArgs{TaskID: id, N: 1, Status: mediagate.StatusCancelled})
+				submit(id)
+			}
+			for i := range 5 {
+				id := fmt.Sprintf("task_one_%d", i)
+				changed, err := b.Store.Change(t.Context(), id, task.CancelRequested{})
+				b.ok(err)
+				if changed.Step.Kind == task.CancelJob {
+					b.take(id, task.CancelJob)
+				}
+				b.take(id, task.Settle)
 			}
 			for i := range 5 {
 				submit(fmt.Sprintf("task_two_%d", i))
 			}
-			if got := len(b.Async.Submits()); got != 5+test.sent {
-				t.Errorf("%d jobs were submitted, want %d", got, 5+test.sent)
-			}
-			if test.sent > 0 {
-				return
-			}
-			b.advance(mediagate.SlotsLost * b.task().Plan.Expected)
-			submit("task_late")
-			rows, err := b.Store.QueuedTasks(t.Context(), c.Name, 10)
-			b.ok(err)
-			if got := len(b.Async.Submits()); got != 5 || len(rows) != 6 { // nobody overtakes who waits
-				t.Errorf("%d jobs were submitted, %d tasks are queued", got, len(rows))
-			}
-			epoch, err := b.Store.BeginEpoch(t.Context(), c.Name)
-			b.ok(err)
-			got, err := b.Store.GrantSlots(t.Context(), mediagate.Granting{
-				Channel: c.Name, Epoch: epoch, Slots: c.Slots(), Most: 10, TakeBack: time.Minute, Again: time.Minute,
-			})
-			b.ok(err)
-			if len(got.Signals) != 5 || got.Waiting != 1 {
-				t.Errorf("granted %+v", got)
+			if got := len(b.Async.Submits()); got != 5+c.sent {
+				t.Errorf("%d jobs were submitted, want %d", got, 5+c.sent)
 			}
 		})
 	}
 }
 
-// D5, D7: a job that is accepted after its task has ended has a slot, until the
-// vendor has stopped it.
-func TestD7AcceptedAfterTheEndTakesASlot(t *testing.T) {
-	t.Parallel()
-	for stops, want := range map[bool]int{true: 0, false: 1} {
-		b := setup(t, video)
-		b.Async.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-			_, _, err := b.Store.Settle(ctx, mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusCancelled})
-			return mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-1", ExternalID: job.ExternalID}}, err
-		}
-		b.Async.OnCancel = func(context.Context, mediagate.JobRef) error {
-			if !stops {
-				return errors.New("it has begun")
-			}
-			return nil
-		}
-		_, _ = call[mediagate.Story](b, b.Activities.SubmitJob, first()) // what counts is what is stored
-		if got, _, _, err := b.Store.ChannelLoad(t.Context(), activitytest.AsyncChannel); err != nil || got != want {
-			t.Errorf("stopped: %t: %d slots are taken, error %v", stops, got, err)
-		}
-	}
+// take takes a step on the first attempt of a task.
+func (b *bundle) take(id string, kind task.Kind) {
+	b.t.Helper()
+	must[any](b, activityOf(b.World, kind), stepOf(id, kind, 1))
 }
 
-// A limited account has one slot for an attempt, whatever number of calls it takes.
+// D7: an account with a limit has one slot for an attempt, whatever number of calls it
+// takes.
 func TestD7PartsOfALimitedAccountFollowEachOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := setup(t, images(4))
-		c := b.SyncBound()
+		l := newLife(t, images(4))
+		c := l.SyncBound()
 		c.Concurrency = 1
-		b.Channels.Set(b.AsyncBound(), c)
+		l.Channels.Set(l.AsyncBound(), c)
 		var underWay atomic.Int32
-		b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		l.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 			if underWay.Add(1) > 1 {
 				t.Error("two calls at once")
 			}
@@ -251,8 +260,8 @@ func TestD7PartsOfALimitedAccountFollowEachOther(t *testing.T) {
 			defer underWay.Add(-1)
 			return draws(ctx, job)
 		}
-		if st := b.submit(1); !st.Succeeded {
-			t.Errorf("the attempt ended as %+v", st)
+		if got := l.live(5); got.Status != mediagate.StatusCompleted || len(got.Results) != 4 {
+			t.Errorf("the task is %s with %d files", got.Status, len(got.Results))
 		}
 	})
 }

@@ -42,7 +42,7 @@ func readAll(tb testing.TB, r io.Reader) []byte {
 func serving(t *testing.T, o mediagate.Outcome, files ...[]byte) *bundle {
 	t.Helper()
 	b := musical(t, o)
-	b.Store.Edit(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = 8 << 20 })
+	b.Store.EditTask(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = 8 << 20 })
 	b.serves(numbered(files))
 	return b
 }
@@ -227,7 +227,7 @@ func TestStemsFail(t *testing.T) {
 	t.Run("all of them together are too large", func(t *testing.T) {
 		t.Parallel()
 		b := serving(t, stemsOf("a", "b"), sound, sound)
-		b.Store.Edit(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = int64(len(sound)) + 1000 })
+		b.Store.EditTask(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = int64(len(sound)) + 1000 })
 		_, err := b.mirror()
 		kind(t, err, mediagate.KindTooLarge, "", false)
 	})

@@ -12,181 +12,74 @@ import (
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/failpoint"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/task"
 )
 
-// TaskArgs names a task.
-type TaskArgs struct {
-	TaskID string `json:"task"`
-}
-
-// AttemptArgs names an attempt of a task. Behind is of one that is to be made: a
-// channel whose calls it waits behind, having found no other that would do.
-type AttemptArgs struct {
-	TaskID string `json:"task"`
-	N      int    `json:"n"`
-	Behind string `json:"behind,omitempty"`
-}
-
-// LoadArgs names the task of a run. Working says that a step of the run is under
-// way, whose own story comes after this one.
-type LoadArgs struct {
-	TaskID  string `json:"task"`
-	Working bool   `json:"working,omitempty"`
-}
-
-// LoadTask reads the task's story; each run of a workflow begins with it (D1). It
-// runs in the process that decides next, and so it tells of which generation that
-// is: what a run's history says of it, newer code goes by.
-func (a *Activities) LoadTask(ctx context.Context, in LoadArgs) (mediagate.Story, error) {
-	read := a.readStory
-	if in.Working {
-		read = a.glance
-	}
-	st, err := read(ctx, in.TaskID)
-	st.Generation = int(Newest)
-	return st, a.fail(ctx, err)
-}
-
-// story reads the story that a run goes on from and adds what only the worker
-// knows: its settings, and whether the vendor can stop a job. It leaves out the
-// words of a failure: they may be the vendor's, who may repeat the prompt, and a
-// story becomes part of a history. Settle finds them in the row.
-func (a *Activities) story(ctx context.Context, taskID string) (mediagate.Story, error) {
-	st, err := a.readStory(ctx, taskID)
-	return st, a.fail(ctx, err)
-}
-
-// readStory is story for who deals with its errors.
-func (a *Activities) readStory(ctx context.Context, taskID string) (mediagate.Story, error) {
-	st, err := a.glance(ctx, taskID)
-	if err != nil {
-		return st, err
-	}
-	return st, a.heard(ctx, taskID, st)
-}
-
-// heard notes that a run goes on from the story. What it was to be signalled of it
-// has read by that, if this process dies too: whatever made it ask is in its
-// history, and it asks again. So the signal is no longer outstanding, however long
-// the step takes to begin that follows.
-func (a *Activities) heard(ctx context.Context, taskID string, st mediagate.Story) error {
-	if !st.Outstanding {
-		return nil
-	}
-	return a.Store.DropAwait(ctx, taskID, st.N)
-}
-
-// beforeWait reads the story for a run that waits next, whatever that says, until
-// its parking is over or a signal comes. That an attempt is in trouble is no reason
-// to come back sooner; a signal that tells of more stays outstanding.
-func (a *Activities) beforeWait(ctx context.Context, taskID string) (mediagate.Story, error) {
-	st, err := a.glance(ctx, taskID)
-	if err == nil && st.Trouble != "" && !st.Succeeded && st.Failure == nil {
-		err = a.heard(ctx, taskID, st)
-	}
-	return st, a.fail(ctx, err)
-}
-
-// glance reads the story for a run whose step is under way.
-func (a *Activities) glance(ctx context.Context, taskID string) (mediagate.Story, error) {
-	st, err := a.Store.Story(ctx, taskID)
-	if err != nil {
-		return st, err
-	}
-	return a.asKnownHere(ctx, taskID, st)
-}
-
-// asKnownHere adds to the row's story what story says.
-func (a *Activities) asKnownHere(ctx context.Context, taskID string, st mediagate.Story) (_ mediagate.Story, err error) {
-	if st.Failure != nil {
-		st.Failure = &mediagate.Failure{Code: st.Failure.Code, Retryable: st.Failure.Retryable}
-	}
-	st.ParkTimeout, st.ParkRetry, st.QueueTimeout = a.Settings.ParkTimeout, a.Settings.ParkRetry, a.Settings.QueueTimeout
-	if st.State == mediagate.AttemptIntent || st.SenderLost && st.Sync {
-		row, err := a.Store.Attempt(ctx, taskID, st.N)
-		if err != nil {
-			return st, err
-		}
-		if st.CallEnds, err = a.callEnds(ctx, row); err != nil {
-			return st, err
-		}
-		if end := st.WaitsUntil(st.ReadAt).Add(a.Settings.ClockSkew); st.Sync && end.Before(st.CallEnds) {
-			st.CallEnds = end
-		}
-	}
-	if st.State == mediagate.AttemptRejected && ofTheChannel(st.Failure) {
-		if st.Elsewhere, err = a.mayMove(ctx, taskID, st.N, st.Channel); err != nil {
-			return st, err
-		}
-	}
-	st.CanCancel = st.N > 0 && a.accounts().CanCancel(st.Provider)
-	return asRunKnows(ctx, st), nil
-}
-
-// SubmitJob makes attempt n of the task: it stores the intent, calls the
-// vendor, and stores what came of it. A row that it finds is not sent again,
-// unless two lookups have proven that the vendor has no such job (D3, D4).
-// Once the waiting for the vendor is over the row refuses the intent, and the
-// story comes back as it was. So it does where as many calls are under way at
-// the channels as this process makes at once; it then says behind which of them
-// to wait.
+// SubmitJob makes attempt N of the step: it stores the intent, calls the vendor, and
+// stores what came of it. An attempt that is there is not sent again, unless two lookups
+// have proven that the vendor has no such job (D3, D4). Where no channel has a slot the
+// task is queued. Where this process makes as many calls at the channels as it may, the
+// answer says behind which of them to wait.
 //
-// A job that ended with its submit is brought to the task's end at once, where that
-// is quick: see finish.
+// The files of a job that ended with its submit are copied at once, where that is quick.
 //
 // It returns KindUnavailable without a database, KindUnreached with code
-// channel_missing when no channel serves the task, and KindShutOut, with the
-// reason to park for as its code, when none of those that do takes new jobs;
-// what the vendor said is in the story.
-func (a *Activities) SubmitJob(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
+// channel_missing when no channel serves the task, and KindShutOut, with the reason to
+// park for as its code, when none of those that do takes new jobs.
+func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error) {
 	defer heartbeat(ctx, noDetails)()
 	place := a.awaitPlace(ctx, in.Behind)
 	defer place.Leave()
 	if ctx.Err() != nil {
-		return mediagate.Story{}, ctx.Err() // cancelled meanwhile
+		return Answer{}, ctx.Err() // cancelled meanwhile
 	}
-	task, err := a.Store.TaskByID(ctx, in.TaskID)
+	t, err := a.Store.TaskByID(ctx, in.TaskID)
 	if mediagate.Is(err, mediagate.KindNotFound) {
-		return mediagate.Story{Missing: true}, nil
+		return Answer{Missing: true}, nil
 	}
 	if err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
+		return Answer{}, a.fail(ctx, err)
 	}
-	if task.Status.Terminal() {
-		return a.story(ctx, in.TaskID)
-	}
-	claimed, err := a.claimAttempt(ctx, task, in.N, place)
-	if claimed.place != place {
-		defer claimed.place.Leave()
+	c, err := a.claimAttempt(ctx, t, in.Step.N, place)
+	if c.place != place {
+		defer c.place.Leave()
 		place.Leave()
 	}
-	if mediagate.Is(err, mediagate.KindShutOut) && forOldRun(ctx) {
-		err = errNoRoom
-	}
-	if err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
-	}
-	if claimed.behind != "" {
-		st, err := a.story(ctx, in.TaskID)
-		st.Behind = claimed.behind
-		return st, err
-	}
-	if claimed.send {
-		failpoint.Hit(failpoint.IntentStored)
-		if err := a.send(ctx, task, claimed); err != nil {
-			return mediagate.Story{}, a.fail(ctx, err)
+	switch {
+	case err != nil:
+		return Answer{}, a.fail(ctx, err)
+	case c.behind != "":
+		answer, err := a.Ask(ctx, Question{TaskID: in.TaskID, Begun: in.Begun})
+		if answer.Step.Kind == task.Submit {
+			answer.Behind = c.behind
 		}
-		if ctx.Err() != nil {
-			return mediagate.Story{}, ctx.Err() // cancelled; what came of it is on record
-		}
-		claimed.place.Leave()
-		return a.finish(ctx, task, in.N)
+		return answer, err
+	case !c.send:
+		return a.stepDone(ctx, in, c.events...)
 	}
-	return a.story(ctx, in.TaskID)
+	failpoint.Hit(failpoint.IntentStored)
+	return a.send(ctx, t, c, in)
 }
 
+// stepDone stores what a step achieved, and that it has ended. The answer has the next
+// step. What the task refuses, since it has changed meanwhile, is left out.
+func (a *Activities) stepDone(ctx context.Context, in StepArgs, achieved ...task.Event) (Answer, error) {
+	changed, err := a.change(ctx, in.TaskID, append(achieved, ended(in), task.Asked{Begun: in.Begun})...)
+	switch {
+	case mediagate.Is(err, mediagate.KindNotFound):
+		return Answer{Missing: true}, nil
+	case mediagate.Is(err, mediagate.KindConflict) && len(achieved) > 0:
+		return a.stepDone(ctx, in)
+	case err != nil:
+		return Answer{}, a.fail(ctx, err)
+	}
+	return a.answer(changed), nil
+}
+
+func ended(in StepArgs) task.StepEnded { return task.StepEnded{Step: in.Step.Kind, N: in.Step.N} }
+
 // claimed is an attempt that this call may make at its channel's vendor, if send
-// says so; or the channel whose calls it has to wait behind.
+// says so; or the channel whose calls it has to wait behind; or what else came of it.
 type claimed struct {
 	row     mediagate.Attempt
 	channel channel.Channel
@@ -194,23 +87,18 @@ type claimed struct {
 	place   *channel.Place
 	send    bool
 	behind  string
+	events  []task.Event
 }
 
-// claimAttempt stores the intent of attempt n, or takes over the row that is
-// there. The caller has the place, or none.
-func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n int, has *channel.Place) (claimed, error) {
-	row, err := a.Store.Attempt(ctx, task.ID, n)
-	if mediagate.Is(err, mediagate.KindNotFound) {
-		c, err := a.openAttempt(ctx, task, n, has)
-		if err != nil || c.send || c.row.TaskID == "" {
-			return c, err
-		}
-		row = c.row // of another call
-	} else if err != nil {
-		return claimed{}, err
-	}
-
+// claimAttempt stores the intent of attempt n, or takes over the one that is there. The
+// caller has the place, or none.
+func (a *Activities) claimAttempt(ctx context.Context, t mediagate.Task, n int, has *channel.Place) (claimed, error) {
+	row, err := a.Store.Attempt(ctx, t.ID, n)
 	switch {
+	case mediagate.Is(err, mediagate.KindNotFound):
+		return a.openAttempt(ctx, t, n, has)
+	case err != nil:
+		return claimed{}, err
 	case row.State == mediagate.AttemptIntent && row.Route.Parts > 1:
 		// Each of its calls has an intent of its own: what was not sent may be.
 		c, err := a.accounts().Of(ctx, row)
@@ -223,40 +111,46 @@ func (a *Activities) claimAttempt(ctx context.Context, task mediagate.Task, n in
 		}
 		return claimed{row: row, channel: c, entry: a.Breakers.Inside(c.Name), place: place, send: true}, nil
 	case row.State == mediagate.AttemptIntent:
-		// Whoever stored it died, or still holds the call: its fate is open.
-		return claimed{}, a.markLost(ctx, task, row, false)
+		// The sender died, or still is in its call: its fate is open.
+		return claimed{events: a.lostSender(ctx, t, row)}, nil
 	case row.State != mediagate.AttemptUnknown || row.AgainAt.IsZero():
 		return claimed{}, nil
 	}
-	return a.reopen(ctx, task, row, has)
+	return a.reopen(ctx, t, row, has)
 }
 
 // reopen sends an attempt again that provably made no job. A channel that takes
 // no new jobs gets none this way either.
-func (a *Activities) reopen(ctx context.Context, task mediagate.Task, row mediagate.Attempt, has *channel.Place) (claimed, error) {
+func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row mediagate.Attempt, has *channel.Place) (claimed, error) {
 	c, err := a.accounts().Of(ctx, row)
 	if err != nil {
 		return claimed{}, err
 	}
+	candidate := channel.Candidate{Channel: c, Route: row.Route}
 	place, free := a.place(c.Name, has)
 	if !free && a.Breakers.TakesJobs(c.Name) {
-		return a.behind(ctx, c.Name)
+		return claimed{behind: c.Name}, nil
 	}
 	entry, ok := channel.Entry{}, false
 	if free {
-		if entry, ok, err = a.enter(ctx, channel.Candidate{Channel: c, Route: row.Route}); err != nil {
+		if entry, ok, err = a.enter(ctx, candidate); err != nil {
 			place.Leave()
 			return claimed{}, err
 		}
 	}
 	if !ok {
 		place.Leave()
-		return claimed{}, a.shutOut([]channel.Candidate{{Channel: c, Route: row.Route}})
+		return claimed{}, a.shutOut([]channel.Candidate{candidate})
 	}
-	before := a.sendBefore(task, row.Route, a.Now())
-	reopened, err := a.Store.ReopenIntent(ctx, task.ID, row.N, row.SendBefore, before)
+	now := a.Now()
+	before := a.sendBefore(t, row.Route, now)
+	_, err = a.change(ctx, t.ID, task.Reopened{N: row.N, Absent: row.SendBefore, SendBefore: before, CallEnds: a.callEnds(t, row.Route, before, now)})
+	reopened := err == nil
 	if !reopened {
 		entry.Unused(ctx)
+	}
+	if mediagate.Is(err, mediagate.KindConflict) {
+		err = nil
 	}
 	row.SendBefore, row.Sends = before, row.Sends+1
 	return claimed{row: row, channel: c, entry: entry, place: place, send: reopened}, err
@@ -268,69 +162,109 @@ const inputWindow = 50 * time.Second
 
 // sendBefore is the end of the time in which a call made now may begin: within
 // the waiting for the vendor.
-func (a *Activities) sendBefore(task mediagate.Task, route mediagate.Route, now time.Time) time.Time {
+func (a *Activities) sendBefore(t mediagate.Task, route mediagate.Route, now time.Time) time.Time {
 	window := a.Settings.SendWindow
 	if op := a.operation(route); op.Inputs || op.Uploads {
 		window += inputWindow
 	}
-	end := task.WaitsUntil(now)
+	end := t.WaitsUntil(now)
 	if before := now.Add(window); before.Before(end) {
-		return before
+		return inMicroseconds(before)
 	}
-	return end
+	return inMicroseconds(end)
 }
 
-// MarkLost notes that whoever stored the intent of attempt n is gone, and that
-// its fate is open. It is for an intent whose call can no longer be under way.
-func (a *Activities) MarkLost(ctx context.Context, in AttemptArgs) (mediagate.Story, error) {
-	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
-	if err != nil {
-		return mediagate.Story{}, a.fail(ctx, err)
+// callEnds is the moment from which a call whose first byte is to be written before
+// sendBefore can no longer be under way: the route's own call decides (D4).
+func (a *Activities) callEnds(t mediagate.Task, route mediagate.Route, sendBefore, now time.Time) time.Time {
+	ends := sendBefore.Add(a.operation(route).Submit + a.Settings.ClockSkew)
+	if late := t.WaitsUntil(now).Add(a.Settings.ClockSkew); route.Sync && late.Before(ends) {
+		return inMicroseconds(late)
 	}
-	if row.State == mediagate.AttemptIntent {
-		task, err := a.Store.TaskByID(ctx, in.TaskID)
-		if err != nil {
-			return mediagate.Story{}, a.fail(ctx, err)
-		}
-		if err := a.markLost(ctx, task, row, true); err != nil {
-			return mediagate.Story{}, a.fail(ctx, err)
-		}
-	}
-	return a.story(ctx, in.TaskID)
+	return inMicroseconds(ends)
 }
+
+// inMicroseconds is the time as the database keeps it. Events name sendings by it.
+func inMicroseconds(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // send calls the vendor and stores the answer.
-func (a *Activities) send(ctx context.Context, task mediagate.Task, c claimed) error {
+func (a *Activities) send(ctx context.Context, t mediagate.Task, c claimed, in StepArgs) (Answer, error) {
 	defer c.entry.Unused(ctx) // if nothing has told
-	row, channel := c.row, c.channel
-	if row.Route.Parts > 1 {
-		return a.sendParts(ctx, task, c)
+	var events []task.Event
+	var err error
+	if c.row.Route.Parts > 1 {
+		events, err = a.sendParts(ctx, t, c)
+	} else {
+		got := a.call(ctx, t, c.row, 0, c.channel)
+		defer got.tell(ctx, c.entry)
+		events = []task.Event{a.report(ctx, t, c, got)}
 	}
-	got := a.call(ctx, task, row, 0, channel)
-	defer got.tell(ctx, c.entry)
-	return a.persist(ctx, func(ctx context.Context) error {
-		switch {
-		case got.submission != nil:
-			return a.accept(ctx, task, row, channel, *got.submission)
-		case got.refusal != nil && sentBefore(row) && mediagate.Is(got.err, mediagate.KindInvalid):
-			// In words that the adapter does not know, "taken" reads like any
-			// bad value: the vendor may have the job of an earlier sending.
-			return a.Store.DoubtRefusal(ctx, task.ID, row.N, row.SendBefore, *got.refusal, got.detail())
-		case got.refusal != nil:
-			return a.Store.RejectAttempt(ctx, task.ID, row.N, row.SendBefore, *got.refusal, got.detail())
+	if err != nil {
+		return Answer{}, a.fail(ctx, err)
+	}
+	changed, err := a.persist(ctx, t.ID, append(events, ended(in), task.Asked{Begun: in.Begun})...)
+	if err != nil {
+		return Answer{}, a.fail(ctx, err)
+	}
+	failpoint.Hit(failpoint.VendorIDStored)
+	if changed.Step.Kind != task.Mirror || a.Settings.QuickCopy <= 0 || ctx.Err() != nil {
+		return a.answer(changed), nil
+	}
+	c.place.Leave()
+	return a.finish(ctx, t, in, changed)
+}
+
+// report is the event of a call's answer.
+func (a *Activities) report(ctx context.Context, t mediagate.Task, c claimed, got answer) task.Event {
+	switch row := c.row; {
+	case got.submission != nil:
+		return task.Accepted{N: row.N, Submission: *got.submission, FirstPollAt: a.Now().Add(c.channel.FirstPoll(t.ID))}
+	case got.refusal != nil:
+		return task.Refused{
+			N: row.N, SendBefore: row.SendBefore, Failure: *got.refusal, Invalid: mediagate.Is(got.err, mediagate.KindInvalid),
+			Elsewhere: ofTheChannel(*got.refusal) && a.elsewhere(ctx, t, row), Detail: got.detail(),
 		}
-		return a.Store.MarkUnknown(ctx, task.ID, row.N, row.SendBefore, got.detail())
-	})
+	default:
+		return task.SubmitUnknown{N: row.N, SendBefore: row.SendBefore, Detail: got.detail()}
+	}
+}
+
+// finish copies the files of a job that ended with its submit, which ends the task: a
+// step of its own costs more than most of such copies. It takes a permit that is free
+// at the moment, and leaves to that step what takes long, and what goes wrong.
+func (a *Activities) finish(ctx context.Context, t mediagate.Task, in StepArgs, changed task.Changed) (Answer, error) {
+	row, err := a.Store.Attempt(ctx, t.ID, changed.Step.N)
+	if err != nil {
+		return a.answer(changed), nil //nolint:nilerr // the step finds out
+	}
+	copying, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)
+	defer cancel()
+	err = a.copyBriefly(copying, t, row)
+	if isCancelled(ctx) {
+		return Answer{}, ctx.Err() // the step may not be Mirror any more
+	}
+	if err != nil {
+		a.Logger.DebugContext(ctx, "the copy is left to a step of its own", "task", t.ID, "attempt", row.N, "error", err)
+		return a.answer(changed), nil
+	}
+	return a.Ask(ctx, Question{TaskID: t.ID, Begun: in.Begun})
 }
 
 // persistFor is how long an answer of a vendor is held while the database is
 // away. A synchronous result is lost with this process.
 const persistFor = 60 * time.Second
 
-// persist makes a record though the worker is being stopped, and repeats it
-// while the database is away.
-func (a *Activities) persist(ctx context.Context, record func(context.Context) error) error {
-	return a.persistWithin(ctx, persistFor, record)
+// persist is change though the worker is being stopped, repeated while the database is
+// away.
+func (a *Activities) persist(ctx context.Context, taskID string, events ...task.Event) (changed task.Changed, err error) {
+	err = a.persistWithin(ctx, persistFor, func(ctx context.Context) (err error) {
+		changed, err = a.Store.Change(ctx, taskID, events...)
+		return err
+	})
+	if err == nil {
+		a.carryOut(context.WithoutCancel(ctx), changed)
+	}
+	return changed, err
 }
 
 func (a *Activities) persistWithin(ctx context.Context, limit time.Duration, record func(context.Context) error) error {
@@ -349,25 +283,6 @@ func (a *Activities) persistWithin(ctx context.Context, limit time.Duration, rec
 		case <-time.After(time.Second):
 		}
 	}
-}
-
-// accept stores the vendor's id, and stops the job of a task that has ended
-// meanwhile (D5).
-func (a *Activities) accept(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel, s mediagate.Submission) error {
-	first := a.Now().Add(channel.FirstPoll(task.ID))
-	ended, err := a.Store.AcceptAttempt(ctx, task.ID, row.N, s, first)
-	if err != nil {
-		return err
-	}
-	failpoint.Hit(failpoint.VendorIDStored)
-	if !ended {
-		return nil
-	}
-	a.cancelAtVendor(ctx, channel, row, s.Ref)
-	if s.Outcome != nil && stored(s.Outcome.Media) {
-		a.dropUnwanted(ctx, task.ID)
-	}
-	return nil
 }
 
 // rejection translates the error of a submit that provably made no job; ok is
@@ -393,36 +308,40 @@ func rejection(err error) (f mediagate.Failure, ok bool) {
 	}
 }
 
-// cancelAtVendor asks the vendor to stop a job that nobody waits for. It is a
-// courtesy: its failure changes nothing for the task. A job that was stopped
-// leaves its slot.
-func (a *Activities) cancelAtVendor(ctx context.Context, c channel.Channel, row mediagate.Attempt, ref mediagate.JobRef) {
+// CancelJob asks the vendor to stop the attempt's job. That it could not be stopped
+// changes nothing for the task.
+func (a *Activities) CancelJob(ctx context.Context, in StepArgs) (Answer, error) {
+	defer heartbeat(ctx, noDetails)()
+	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
+	if err != nil {
+		return Answer{}, a.fail(ctx, err)
+	}
+	if a.stopJob(ctx, row) {
+		return a.stepDone(ctx, in, task.StopProven{N: row.N})
+	}
+	return a.stepDone(ctx, in)
+}
+
+// stopJob asks the vendor to stop a job, and reports whether it did.
+func (a *Activities) stopJob(ctx context.Context, row mediagate.Attempt) (stopped bool) {
+	if row.Ref.JobID == "" {
+		return false
+	}
+	c, err := a.accounts().Of(ctx, row)
+	if err != nil {
+		return false
+	}
 	canceller, ok := channel.Unwrap(c.Vendor).(providers.Canceller)
 	if !ok {
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if err := canceller.Cancel(ctx, ref); err != nil {
+	if err := canceller.Cancel(ctx, row.Ref); err != nil {
 		a.Logger.WarnContext(ctx, "vendor job not cancelled", "task", row.TaskID, "channel", c.Name, "error", err)
-		return
+		return false
 	}
-	if err := a.Store.ReleaseSlot(ctx, row.TaskID, row.N); err != nil {
-		a.Logger.WarnContext(ctx, "the slot of a stopped job is kept for a while", "task", row.TaskID, "channel", c.Name, "error", err)
-	}
-}
-
-// CancelJob asks the vendor to stop the attempt's job, where it can.
-func (a *Activities) CancelJob(ctx context.Context, in AttemptArgs) error {
-	defer heartbeat(ctx, noDetails)()
-	row, err := a.Store.Attempt(ctx, in.TaskID, in.N)
-	if err != nil {
-		return a.fail(ctx, err)
-	}
-	if c, err := a.accounts().Of(ctx, row); err == nil && row.Ref.JobID != "" {
-		a.cancelAtVendor(ctx, c, row, row.Ref)
-	}
-	return nil
+	return true
 }
 
 func noDetails() []any { return nil }

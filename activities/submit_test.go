@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -15,16 +16,21 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/task"
 )
-
-func asApplication(err error, app **temporal.ApplicationError) bool { return errors.As(err, app) }
 
 func TestSubmitAccepted(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	st := b.submit(1)
-	if st.State != mediagate.AttemptAccepted || st.N != 1 || st.Status != mediagate.StatusProcessing || !st.CanFind || !st.CanCancel {
-		t.Errorf("story %+v", st)
+	writes := b.counts()
+	answer := b.submit(1)
+	if answer.State != mediagate.AttemptAccepted || answer.N != 1 || answer.Status != mediagate.StatusProcessing ||
+		answer.Channel != activitytest.AsyncChannel || answer.Step.Why != task.WhyVendor {
+		t.Errorf("answer %+v", answer)
+	}
+	if got := writes(); got != "1 OpenIntent, 1 Change" {
+		t.Errorf("a submit takes %s", got)
 	}
 	job := b.Async.Submits()[0]
 	if job.Upstream != "upstream-v3" || job.Operation != "text2video" || job.TaskID != taskID || string(job.Params) != string(b.task().Params) {
@@ -37,7 +43,7 @@ func TestSubmitAccepted(t *testing.T) {
 	if left := time.Until(job.SendBefore); left > 10*time.Second || left < -time.Minute { // by this process's clock
 		t.Errorf("the adapter may write the first byte for %v, want 10 s", left)
 	}
-	if row.Ref.JobID != "job-"+taskID || row.Fingerprint != "account-a" || row.Channel != activitytest.AsyncChannel || row.ExternalID != taskID {
+	if row.Ref.JobID != "job-"+taskID || row.Fingerprint != "account-a" || row.ExternalID != taskID || !row.Route.Find || !b.last().CanStop {
 		t.Errorf("row %+v", row)
 	}
 	rows := b.Store.Awaits()
@@ -46,28 +52,8 @@ func TestSubmitAccepted(t *testing.T) {
 	}
 }
 
-func TestSubmitSynchronous(t *testing.T) {
-	t.Parallel()
-	b := setup(t, image)
-	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		if until, ok := ctx.Deadline(); !ok || time.Until(until) < 2*time.Minute {
-			t.Error("a synchronous call has less than its own time")
-		}
-		s, err := b.Sync.Accept(job)
-		outcome := activitytest.Success()
-		s.Outcome = &outcome
-		return s, err
-	}
-	if st := b.submit(1); st.State != mediagate.AttemptEnded || !st.Succeeded || st.CanFind {
-		t.Errorf("story %+v", st)
-	}
-	if rows := b.Store.Awaits(); len(rows) != 0 {
-		t.Errorf("awaited rows %+v, want none", rows)
-	}
-}
-
-// What the vendor said decides what is stored: only what proves that there is
-// no job is a rejection.
+// What the vendor said decides what is stored: only what proves that there is no job is
+// a rejection.
 func TestSubmitErrors(t *testing.T) {
 	t.Parallel()
 	type want struct {
@@ -75,46 +61,45 @@ func TestSubmitErrors(t *testing.T) {
 		code      mediagate.FailureCode
 		retryable bool
 	}
-	lost := want{state: mediagate.AttemptUnknown}
-	cases := map[string]struct {
+	rejected := func(code mediagate.FailureCode, retryable bool) want {
+		return want{mediagate.AttemptRejected, code, retryable}
+	}
+	of := func(kind mediagate.Kind) error { return mediagate.Errorf(kind, "no") }
+	unknown := want{state: mediagate.AttemptUnknown}
+	for name, c := range map[string]struct {
 		err  error
 		want want
 	}{
-		"invalid":     {mediagate.Errorf(mediagate.KindInvalid, "no"), want{mediagate.AttemptRejected, mediagate.CodeInvalidParameters, false}},
-		"moderated":   {mediagate.Errorf(mediagate.KindModerated, "no"), want{mediagate.AttemptRejected, mediagate.CodeContentPolicy, false}},
-		"credentials": {mediagate.Errorf(mediagate.KindCredentials, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderRefused, false}},
-		"forbidden":   {mediagate.Errorf(mediagate.KindForbidden, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderRefused, false}},
-		"bad picture": {&mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing)}, want{mediagate.AttemptRejected, mediagate.CodeImageProcessing, false}},
-		"not found":   {mediagate.Errorf(mediagate.KindNotFound, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderAway, true}},
-		"funds":       {mediagate.Errorf(mediagate.KindFunds, "no"), want{mediagate.AttemptRejected, mediagate.CodeFunds, false}},
-		"throttled":   {mediagate.Errorf(mediagate.KindThrottled, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderAway, true}},
-		"capacity":    {mediagate.Errorf(mediagate.KindCapacity, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderAway, true}},
-		"unreached":   {mediagate.Errorf(mediagate.KindUnreached, "no"), want{mediagate.AttemptRejected, mediagate.CodeProviderAway, true}},
-		"ambiguous":   {mediagate.Errorf(mediagate.KindAmbiguous, "no"), lost},
-		"transient":   {mediagate.Errorf(mediagate.KindTransient, "no"), lost},
-		"vendor":      {mediagate.Errorf(mediagate.KindVendor, "no"), lost},
-		"internal":    {mediagate.Errorf(mediagate.KindInternal, "no"), lost},
-		"foreign":     {errors.New("some library's"), lost},
-	}
-	for name, c := range cases {
+		"invalid":     {of(mediagate.KindInvalid), rejected(mediagate.CodeInvalidParameters, false)},
+		"bad picture": {&mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing)}, rejected(mediagate.CodeImageProcessing, false)},
+		"moderated":   {of(mediagate.KindModerated), rejected(mediagate.CodeContentPolicy, false)},
+		"credentials": {of(mediagate.KindCredentials), rejected(mediagate.CodeProviderRefused, false)},
+		"forbidden":   {of(mediagate.KindForbidden), rejected(mediagate.CodeProviderRefused, false)},
+		"funds":       {of(mediagate.KindFunds), rejected(mediagate.CodeFunds, false)},
+		"not found":   {of(mediagate.KindNotFound), rejected(mediagate.CodeProviderAway, true)},
+		"throttled":   {of(mediagate.KindThrottled), rejected(mediagate.CodeProviderAway, true)},
+		"capacity":    {of(mediagate.KindCapacity), rejected(mediagate.CodeProviderAway, true)},
+		"unreached":   {of(mediagate.KindUnreached), rejected(mediagate.CodeProviderAway, true)},
+		"ambiguous":   {of(mediagate.KindAmbiguous), unknown},
+		"transient":   {of(mediagate.KindTransient), unknown},
+		"vendor":      {of(mediagate.KindVendor), unknown},
+		"internal":    {of(mediagate.KindInternal), unknown},
+		"foreign":     {errors.New("some library's"), unknown},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
 			b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
 				return mediagate.Submission{}, c.err
 			}
-			st := b.submit(1)
-			if st.State != c.want.state {
-				t.Fatalf("the attempt is %s, want %s", st.State, c.want.state)
+			answer := b.submit(1)
+			var got want
+			got.state = answer.State
+			if f := b.last().Failure; f != nil {
+				got.code, got.retryable = f.Code, f.Retryable
 			}
-			if c.want.code == "" {
-				if st.Failure != nil {
-					t.Errorf("a failure %+v of an attempt whose fate is open", st.Failure)
-				}
-				return
-			}
-			if st.Failure == nil || st.Failure.Code != c.want.code || st.Failure.Retryable != c.want.retryable {
-				t.Errorf("failure %+v, want %+v", st.Failure, c.want)
+			if got != c.want {
+				t.Errorf("the attempt is %+v, want %+v", got, c.want)
 			}
 		})
 	}
@@ -125,9 +110,9 @@ func TestTheLogDoesNotRepeatTheRequest(t *testing.T) {
 	t.Parallel()
 	const prompt = "a fox that jumps over a very lazy dog"
 	b := setup(t, func(w *activitytest.World) mediagate.Task {
-		task := w.NewVideo()
-		task.Params = []byte(`{"prompt":"` + prompt + `"}`)
-		return task
+		t := w.NewVideo()
+		t.Params = []byte(`{"prompt":"` + prompt + `"}`)
+		return t
 	})
 	var logged bytes.Buffer
 	b.Activities.Logger = slog.New(slog.NewTextHandler(&logged, nil))
@@ -140,401 +125,393 @@ func TestTheLogDoesNotRepeatTheRequest(t *testing.T) {
 	}
 }
 
-// D3: an intent that is found was stored by somebody who died or still holds
-// the call. Nothing is sent.
+// D3: an intent that is found was stored by a sender that died or still holds the call.
+// Nothing is sent. What the first sender reports counts.
 func TestD3FoundIntentIsNotSent(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	var calls atomic.Int64
 	b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
 		if calls.Add(1) == 1 { // the same activity begins once more, beside this one
-			if st := b.submit(1); st.State != mediagate.AttemptUnknown {
-				t.Errorf("the second copy finds the attempt %s, want unknown", st.State)
+			if answer := b.submit(1); answer.State != mediagate.AttemptUnknown || !b.last().SenderLost {
+				t.Errorf("the second copy finds the attempt %s, want unknown", answer.State)
 			}
 		}
 		return b.Async.Accept(job)
 	}
-	if st := b.submit(1); st.State != mediagate.AttemptAccepted {
-		t.Errorf("the attempt is %s, want accepted: the first copy's answer counts", st.State)
+	if answer := b.submit(1); answer.State != mediagate.AttemptAccepted {
+		t.Errorf("the attempt is %s, want accepted: the first copy's answer counts", answer.State)
 	}
-	b.submitted(taskID)
-	for range 3 {
-		b.submit(1)
-	}
+	b.submit(1)
 	b.submitted(taskID)
 }
 
-// D3: no intent on a task that ended, is to be cancelled, or has a later attempt.
+// D3: no intent on a task that has ended, is to end, or has a later attempt.
 func TestD3NoIntent(t *testing.T) {
 	t.Parallel()
-	cases := map[string]func(*bundle){
-		"cancel requested": func(b *bundle) {
-			_, err := b.Store.RequestCancel(t.Context(), "acc_1", taskID)
-			b.ok(err)
-		},
-		"ended": func(b *bundle) {
-			_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusCancelled})
-			b.ok(err)
-		},
-		"gone": func(b *bundle) { b.Store.Remove(taskID) },
-		"overtaken": func(b *bundle) {
-			_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{TaskID: taskID, N: 2, Channel: activitytest.AsyncChannel}, mediagate.Slots{})
-			b.ok(err)
-		},
-	}
-	for name, leave := range cases {
+	for name, leave := range map[string]func(*bundle){
+		"to be cancelled": func(b *bundle) { b.change(task.CancelRequested{}) },
+		"to fail":         func(b *bundle) { b.change(task.FailRequested{}) },
+		"ended":           func(b *bundle) { b.change(task.CancelRequested{}, task.EndDue{}) },
+		"late":            func(b *bundle) { b.advance(2 * time.Hour) },
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
 			leave(b)
-			st := b.submit(1)
-			b.submitted()
-			if st.Missing != (name == "gone") {
-				t.Errorf("story %+v", st)
+			if answer := b.submit(1); answer.N != 0 || answer.Step.Kind == task.Submit || answer.Missing {
+				t.Errorf("answer %+v", answer)
 			}
+			b.submitted()
 		})
 	}
+}
+
+// A task without a row ends its run, whenever the row was lost.
+func TestSubmitWithoutARow(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		b.Store.Remove(taskID)
+		return b.Async.Accept(job)
+	}
+	_, err := b.tryStep(task.Submit, 1)
+	kind(t, err, mediagate.KindNotFound, "", false)
+	if answer := b.submit(1); !answer.Missing {
+		t.Errorf("answer %+v, want that the row is missing", answer)
+	}
+	b.submitted(taskID)
 }
 
 // D4: once absence is proven, the same id is sent again, in a new window.
 func TestD4AbsentIsSentAgain(t *testing.T) {
 	t.Parallel()
-	b := setup(t, video)
-	b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
-		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
-	}
-	b.submit(1)
+	b := lost(t)
 	b.Async.OnSubmit = nil
-
 	b.submit(1) // not proven: nothing is sent
 	b.submitted(taskID)
-	b.advance(time.Minute)
-	b.notFound()
-	b.advance(time.Hour)
-	b.submit(1) // one lookup proves nothing, however long ago: after a reset, say
-	b.submitted(taskID)
-	b.notFound()
-	if st := b.submit(1); st.State != mediagate.AttemptAccepted {
-		t.Errorf("the attempt is %s, want accepted", st.State)
+	b.absent()
+	writes := b.counts()
+	if answer := b.submit(1); answer.State != mediagate.AttemptAccepted {
+		t.Errorf("the attempt is %s, want accepted", answer.State)
+	}
+	if got := writes(); got != "0 OpenIntent, 2 Change" {
+		t.Errorf("a repeated sending takes %s", got)
 	}
 	b.submitted(taskID, taskID)
-	if got, want := b.attempt(1).SendBefore, start.Add(time.Hour+time.Minute+10*time.Second); !got.Equal(want) {
+	if got, want := b.attempt(1).SendBefore, b.Now().Add(10*time.Second); !got.Equal(want) {
 		t.Errorf("send window until %v, want %v", got, want)
 	}
 }
 
-// notFound is a lookup of the lost attempt that found nothing.
-func (b *bundle) notFound() {
-	b.t.Helper()
-	_, _, err := b.Store.NoteAbsent(context.Background(), taskID, 1, b.attempt(1).SendBefore, b.Now(), 30*time.Second)
-	b.ok(err)
-}
-
-// D4: a cancel that arrives before the second sending keeps it from being sent.
-func TestD4AbsentIsNotSentOnceCancelled(t *testing.T) {
+// D4: a repeated sending is refused by the task once it is to end, or late.
+func TestD4AbsentIsNotSentAgain(t *testing.T) {
 	t.Parallel()
-	b := setup(t, video)
-	b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
-		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
+	for name, leave := range map[string]func(*bundle){
+		"to be cancelled": func(b *bundle) { b.change(task.CancelRequested{}) },
+		"late":            func(b *bundle) { b.advance(2 * time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := lost(t)
+			b.absent()
+			leave(b)
+			b.submit(1)
+			b.submitted(taskID)
+		})
 	}
-	b.submit(1)
-	b.notFound()
-	b.advance(time.Minute)
-	b.notFound()
-	_, err := b.Store.RequestCancel(t.Context(), "acc_1", taskID)
-	b.ok(err)
-	b.submit(1)
-	b.submitted(taskID)
 }
 
-// D4: a sender that slept through its window is refused by the adapter. By
-// then the attempt was sent anew, and the late word says nothing of that.
+// D4: a sender that slept through its window is refused by the adapter. By then the
+// attempt was sent anew, and the late report says nothing of that.
 func TestD4LateSenderIsFenced(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]mediagate.Kind{"unreached": mediagate.KindUnreached, "ambiguous": mediagate.KindAmbiguous} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			b.Async.OnSubmit = func(ctx context.Context, _ mediagate.Job) (mediagate.Submission, error) {
+			b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
 				mine := b.attempt(1).SendBefore
-				b.ok(b.Store.MarkUnknown(ctx, taskID, 1, mine, mediagate.SenderLost))
-				b.notFound()
-				b.advance(time.Minute)
-				b.notFound()
-				if opened, err := b.Store.ReopenIntent(ctx, taskID, 1, mine, b.Now().Add(10*time.Second)); !opened || err != nil {
-					t.Errorf("not opened again: %v", err)
-				}
+				b.change(task.SubmitUnknown{N: 1, SendBefore: mine, SenderLost: true})
+				b.absent()
+				b.change(task.Reopened{N: 1, Absent: mine, SendBefore: b.Now().Add(10 * time.Second), CallEnds: b.Now().Add(time.Minute)})
 				return mediagate.Submission{}, mediagate.Errorf(late, "too late")
 			}
-			if st := b.submit(1); st.State != mediagate.AttemptIntent {
-				t.Errorf("the attempt is %s, want intent: the new sender's", st.State)
+			if answer := b.submit(1); answer.State != mediagate.AttemptIntent {
+				t.Errorf("the attempt is %s, want intent: the new sender's", answer.State)
 			}
 		})
 	}
 }
 
-// D5: the task has ended while the vendor was called: its id is recorded, no
-// row waits, and the vendor's job is stopped.
-func TestD5EndedMeanwhile(t *testing.T) {
-	t.Parallel()
-	b := setup(t, video)
-	b.Async.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		_, _, err := b.Store.Settle(ctx, mediagate.Settlement{TaskID: taskID, Status: mediagate.StatusCancelled})
-		b.ok(err)
-		return b.Async.Accept(job)
-	}
-	b.submit(1)
-	if got := b.Async.Cancelled(); len(got) != 1 || got[0].JobID != "job-"+taskID {
-		t.Errorf("vendor jobs cancelled: %v", got)
-	}
-	if b.attempt(1).Ref.JobID == "" || len(b.Store.Awaits()) != 0 {
-		t.Errorf("row %+v, awaited %v", b.attempt(1), b.Store.Awaits())
-	}
-}
-
-// D3: once the waiting is over, the row refuses the intent: an activity that
-// lay in a queue until then sends nothing.
-func TestD3NoIntentAfterTheDeadline(t *testing.T) {
-	t.Parallel()
-	t.Run("first", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, video)
-		b.advance(2 * time.Hour)
-		if st := b.submit(1); st.N != 0 || len(b.Store.Attempts(taskID)) != 0 {
-			t.Errorf("story %+v, attempts %v", st, b.Store.Attempts(taskID))
-		}
-		b.submitted()
-	})
-	t.Run("again", func(t *testing.T) {
-		t.Parallel()
-		b := lost(t)
-		b.notFound()
-		b.advance(time.Minute)
-		b.notFound()
-		b.advance(2 * time.Hour)
-		if st := b.submit(1); st.State != mediagate.AttemptUnknown {
-			t.Errorf("story %+v", st)
-		}
-		b.submitted(taskID)
-	})
-	t.Run("the first byte not later either", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, video)
-		b.advance(2*time.Hour - 4*time.Second)
-		b.submit(1)
-		if got, want := b.attempt(1).SendBefore, start.Add(2*time.Hour); !got.Equal(want) {
-			t.Errorf("send window until %v, want %v", got, want)
-		}
-	})
-	t.Run("a synchronous call ends by then", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, image)
-		b.advance(2*time.Hour - 4*time.Second)
-		b.Sync.OnSubmit = func(ctx context.Context, _ mediagate.Job) (mediagate.Submission, error) {
-			if until, ok := ctx.Deadline(); !ok || time.Until(until) > 4*time.Second {
-				t.Errorf("the call may last until %v", until)
-			}
-			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut off")
-		}
-		if st := b.submit(1); st.State != mediagate.AttemptUnknown {
-			t.Errorf("story %+v", st)
-		}
-	})
-}
-
-// D5: of an intent the story tells until when its call may be under way: of a
-// synchronous one no longer than anybody waits, and also once its sender was
-// lost. A sender that has spoken has no call under way.
-func TestD5CallEnds(t *testing.T) {
-	t.Parallel()
-	open := func(b *bundle, route mediagate.Route, before time.Time) mediagate.Story {
-		_, _, err := b.Store.OpenAttempt(t.Context(), mediagate.Attempt{
-			TaskID: taskID, N: 1, Channel: activitytest.AsyncChannel, Route: route, SendBefore: before,
-		}, mediagate.Slots{})
-		b.ok(err)
-		return must[mediagate.Story](b, b.Activities.LoadTask, activities.LoadArgs{TaskID: taskID})
-	}
-	async := mediagate.Route{Provider: activitytest.AsyncProvider}
-	sync := mediagate.Route{Provider: activitytest.SyncProvider, Sync: true}
-	cases := map[string]struct {
-		route  mediagate.Route
-		before time.Duration
-		want   time.Duration
-	}{
-		"asynchronous":                    {async, 10 * time.Second, 45 * time.Second},
-		"synchronous":                     {sync, 10 * time.Second, 165 * time.Second},
-		"of an adapter that is gone":      {mediagate.Route{Provider: "gone"}, 10 * time.Second, activities.LongestSubmit + 15*time.Second},
-		"synchronous, near the deadline":  {sync, 2*time.Hour - time.Minute, 2*time.Hour + 5*time.Second},
-		"asynchronous, near the deadline": {async, 2*time.Hour - time.Minute, 2*time.Hour - 25*time.Second},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, video)
-			if got := open(b, c.route, start.Add(c.before)).CallEnds; !got.Equal(start.Add(c.want)) {
-				t.Errorf("the call ends %v after the start, want %v", got.Sub(start), c.want)
-			}
-			st := must[mediagate.Story](b, b.Activities.MarkLost, activities.AttemptArgs{TaskID: taskID, N: 1})
-			if got := st.CallEnds; c.route.Sync != got.Equal(start.Add(c.want)) || !c.route.Sync && !got.IsZero() {
-				t.Errorf("once the sender was lost, the call ends %v after the start, want %v", got.Sub(start), c.want)
-			}
-		})
-	}
-	for word, want := range map[string]bool{mediagate.SenderLost: true, "ambiguous": false} {
-		t.Run("told by "+word, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, video)
-			before := start.Add(10 * time.Second)
-			open(b, sync, before)
-			b.ok(b.Store.MarkUnknown(t.Context(), taskID, 1, before, word))
-			st := must[mediagate.Story](b, b.Activities.LoadTask, activities.LoadArgs{TaskID: taskID})
-			if got := !st.CallEnds.IsZero(); got != want {
-				t.Errorf("the call may go on: %v, want %v", got, want)
-			}
-		})
-	}
-}
-
-// D4: a bad value, said of what was sent again, may be a taken id in words that
-// nobody foresaw. The vendor is asked first.
+// D4: a bad value, said of what was sent again, may be a taken id in other words.
 func TestD4RefusedAgainIsNoProof(t *testing.T) {
 	t.Parallel()
-	again := func(t *testing.T, kind mediagate.Kind) *bundle {
-		t.Helper()
-		b := lost(t)
-		b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
-			return mediagate.Submission{}, &mediagate.Error{Kind: kind, Message: "external_task_id has been occupied"}
-		}
-		b.notFound()
-		b.advance(time.Minute)
-		b.notFound()
-		b.submit(1)
-		b.submitted(taskID, taskID)
-		return b
-	}
-	t.Run("found", func(t *testing.T) {
-		t.Parallel()
-		b := again(t, mediagate.KindInvalid)
-		if got := b.attempt(1); got.State != mediagate.AttemptUnknown || got.Refusal == nil {
-			t.Fatalf("row %+v", got)
-		}
-		_, err := b.Async.Accept(mediagate.Job{ExternalID: taskID})
-		b.ok(err)
-		if res := b.resolve(); res.Story.State != mediagate.AttemptAccepted {
-			t.Errorf("resolution %+v", res)
-		}
-	})
-	t.Run("absent: the refusal was meant", func(t *testing.T) {
-		t.Parallel()
-		b := again(t, mediagate.KindInvalid)
-		for _, wait := range []time.Duration{45 * time.Second, 30 * time.Second} {
-			b.advance(wait)
-			if b.resolve().Absent {
-				t.Error("it may be sent once more")
-			}
-		}
-		st := must[mediagate.Story](b, b.Activities.LoadTask, activities.LoadArgs{TaskID: taskID})
-		if st.State != mediagate.AttemptRejected || st.Failure == nil || st.Failure.Code != mediagate.CodeInvalidParameters {
-			t.Errorf("story %+v", st)
-		}
-		b.submitted(taskID, taskID)
-	})
-	t.Run("others prove as ever", func(t *testing.T) {
-		t.Parallel()
-		if got := again(t, mediagate.KindModerated).attempt(1).State; got != mediagate.AttemptRejected {
-			t.Errorf("the attempt is %s, want rejected", got)
-		}
-	})
-}
-
-// The next attempt goes out under another id.
-func TestSecondAttemptHasAnotherID(t *testing.T) {
-	t.Parallel()
-	b := setup(t, video)
-	b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		if job.ExternalID == taskID {
-			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindThrottled, "no")
-		}
-		return b.Async.Accept(job)
-	}
-	b.submit(1)
-	if st := b.submit(2); st.N != 2 || st.State != mediagate.AttemptAccepted {
-		t.Errorf("story %+v", st)
-	}
-	b.submitted(taskID, taskID+"-2")
-}
-
-// D4: that a repeated sending made no job proves nothing of the first, so what
-// follows keeps the name under which the vendor takes one job only.
-func TestD4AfterARepeatedSendingTheNameStays(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []mediagate.Kind{mediagate.KindUnreached, mediagate.KindThrottled} {
+	for kind, want := range map[mediagate.Kind]mediagate.AttemptState{
+		mediagate.KindInvalid: mediagate.AttemptUnknown, mediagate.KindModerated: mediagate.AttemptRejected,
+	} {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			b := lost(t)
-			refusals := 0
-			b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
-				if refusals++; refusals <= 2 {
-					return mediagate.Submission{}, mediagate.Errorf(kind, "not now")
-				}
-				return b.Async.Accept(job)
-			}
-			b.notFound()
-			b.advance(time.Minute)
-			b.notFound()
-			for n := range 3 {
-				b.submit(n + 1)
-			}
-			b.submitted(taskID, taskID, taskID, taskID)
-			if got := b.attempt(3).State; got != mediagate.AttemptAccepted {
-				t.Errorf("attempt 3 is %s", got)
+			b.absent()
+			b.Async.OnSubmit = refuses(kind)
+			if answer := b.submit(1); answer.State != want {
+				t.Errorf("the attempt is %s, want %s", answer.State, want)
 			}
 		})
 	}
 }
 
-// D11: a worker without the channel leaves the attempt to another worker.
-func TestD11NoChannel(t *testing.T) {
+// A refusal that says nothing of the request leads to the next channel at once, also
+// where the worker stops as the answer comes.
+func TestRefusedIsSentElsewhere(t *testing.T) {
+	t.Parallel()
+	for name, stops := range map[string]bool{"at once": false, "though the worker stops": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			b.Channels.Set(b.AsyncBound(), b.account("other", 0, 1))
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+				if stops {
+					stop()
+				}
+				return mediagate.Submission{}, mediagate.Errorf(mediagate.KindFunds, "no")
+			}
+			env := newEnv(b.World)
+			env.SetWorkerOptions(workerOptions(ctx))
+			_, _ = env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)) // what counts is what is stored
+			if next := b.ask().Step; next.Kind != task.Submit || next.N != 2 {
+				t.Errorf("the next step is %+v, want attempt 2 at once", next)
+			}
+		})
+	}
+}
+
+// D9: an operator's choice of a channel counts, and no other takes its place.
+func TestRerouteGoesToTheChosenChannel(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	b.Channels.Set(b.SyncBound())
-	_, err := call[mediagate.Story](b, b.Activities.SubmitJob, first())
-	kind(t, err, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
-	if got := b.Store.Attempts(taskID); len(got) != 0 {
-		t.Errorf("attempts %v, want none", got)
+	b.Channels.Set(b.AsyncBound(), b.account("b", 0, 1), b.account("c", 0, 2))
+	b.submit(1)
+	b.change(task.RerouteRequested{Channel: "c"})
+	b.submit(2)
+	if row := b.attempt(2); row.Channel != "c" || row.State != mediagate.AttemptAccepted {
+		t.Errorf("attempt 2 is %s at %s", row.State, row.Channel)
 	}
-	var app *temporal.ApplicationError
-	if !asApplication(err, &app) || app.Category() != temporal.ApplicationErrorCategoryBenign {
-		t.Error("the error raises alarms")
+	b.change(task.RerouteRequested{Channel: "gone"})
+	_, err := b.tryStep(task.Submit, 3)
+	kind(t, err, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
+	b.submitted(taskID, taskID+"-2")
+}
+
+// D11: a worker without the channel leaves the attempt to another worker, quietly.
+func TestD11SubmitWithoutAChannel(t *testing.T) {
+	t.Parallel()
+	for name, scene := range map[string]func(t *testing.T) (b *bundle){
+		"of a first attempt": func(t *testing.T) *bundle { t.Helper(); return setup(t, video) },
+		"of a repeated sending": func(t *testing.T) *bundle {
+			t.Helper()
+			b := lost(t)
+			b.absent()
+			return b
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := scene(t)
+			before := len(b.Async.Submits())
+			b.Channels.Set(b.SyncBound())
+			_, err := b.tryStep(task.Submit, 1)
+			kind(t, err, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
+			var app *temporal.ApplicationError
+			if !asApplication(err, &app) || app.Category() != temporal.ApplicationErrorCategoryBenign {
+				t.Error("the error raises alarms")
+			}
+			if got := len(b.Async.Submits()); got != before {
+				t.Errorf("%d jobs were sent", got-before)
+			}
+		})
 	}
 }
 
-// The record of what the vendor said is made though the activity is being
-// cancelled.
-func TestSubmitRecordsOnACancelledContext(t *testing.T) {
+// D3: near the deadline the first byte, and a synchronous call, come before it.
+func TestD3CallsEndWithTheDeadline(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
-	ctx, cancel := context.WithCancel(t.Context())
-	b.Sync.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
-		cancel()
-		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut")
+	b.advance(2*time.Hour - 4*time.Second)
+	b.Sync.OnSubmit = func(ctx context.Context, _ mediagate.Job) (mediagate.Submission, error) {
+		if until, ok := ctx.Deadline(); !ok || time.Until(until) > 4*time.Second {
+			t.Errorf("the call may last until %v", until)
+		}
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut off")
 	}
-	env := newEnv(b.World)
-	env.SetWorkerOptions(workerOptions(ctx))
-	_, err := env.ExecuteActivity(b.Activities.SubmitJob, first())
-	if got := b.attempt(1).State; got != mediagate.AttemptUnknown {
-		t.Errorf("the attempt is %s (%v), want unknown", got, err)
+	b.submit(1)
+	a := b.last()
+	if a.State != mediagate.AttemptUnknown || !a.SendBefore.Equal(start.Add(2*time.Hour)) || !a.CallEnds.Equal(start.Add(2*time.Hour+5*time.Second)) {
+		t.Errorf("the attempt is %s, sent before %v, its call over at %v", a.State, a.SendBefore, a.CallEnds)
 	}
 }
 
-// A cancel of the activity cuts a synchronous call, but not an asynchronous
-// submit, which is about to tell the job's id.
+// D4, D5: the intent says until when its call may be under way: as long as the adapter
+// says that a submit takes.
+func TestD5CallEnds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		submitted func(*activitytest.World) mediagate.Task
+		operation providers.Operation
+		want      time.Duration
+		call      time.Duration
+	}{
+		"asynchronous":        {video, providers.Operation{Find: true, Submit: 30 * time.Second}, 45 * time.Second, 30 * time.Second},
+		"with uploads before": {video, providers.Operation{Uploads: true, Submit: 30 * time.Second}, 95 * time.Second, 30 * time.Second},
+		"synchronous":         {image, providers.Operation{Sync: true, Submit: 40 * time.Second}, 55 * time.Second, 40 * time.Second},
+		"not described":       {video, providers.Operation{}, 15*time.Second + activities.LongestSubmit, activities.LongestSubmit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, c.submitted)
+			b.Descriptions.Set(activitytest.AsyncProvider, c.operation)
+			b.Descriptions.Set(activitytest.SyncProvider, c.operation)
+			submit := func(ctx context.Context, _ mediagate.Job) (mediagate.Submission, error) {
+				if until, ok := ctx.Deadline(); !ok || time.Until(until) > c.call || time.Until(until) < c.call-10*time.Second {
+					t.Errorf("the call may last for %v, want %v", time.Until(until), c.call)
+				}
+				return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
+			}
+			b.Async.OnSubmit, b.Sync.OnSubmit = submit, submit
+			b.submit(1)
+			if got := b.last().CallEnds; !got.Equal(start.Add(c.want)) {
+				t.Errorf("the call ends %v after the start, want %v", got.Sub(start), c.want)
+			}
+		})
+	}
+}
+
+// D5: a job that is accepted after its task has ended is recorded, and stopped. Where
+// the stop is not proven its slot stays.
+func TestD5AcceptedAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		refuses bool
+		want    mediagate.AttemptState
+		slots   int
+	}{"stopped": {false, mediagate.AttemptEnded, 0}, "not stopped": {true, mediagate.AttemptAbandoned, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				b.advance(time.Hour) // the sender is taken for lost meanwhile
+				b.change(task.SubmitUnknown{N: 1, SendBefore: b.attempt(1).SendBefore, SenderLost: true}, task.CancelRequested{}, task.EndDue{})
+				return b.Async.Accept(job)
+			}
+			if c.refuses {
+				b.Async.OnCancel = func(context.Context, mediagate.JobRef) error { return errors.New("it has begun") }
+			}
+			if answer := b.submit(1); answer.Status != mediagate.StatusCancelled || answer.Step.Kind != task.Done {
+				t.Errorf("answer %+v", answer)
+			}
+			if got := b.Async.Cancelled(); len(got) != 1 || got[0].JobID != "job-"+taskID {
+				t.Errorf("jobs that were stopped: %v", got)
+			}
+			taken, _, _, err := b.Store.ChannelLoad(t.Context(), activitytest.AsyncChannel)
+			b.ok(err)
+			if row := b.attempt(1); row.Ref.JobID == "" || row.State != c.want || taken != c.slots {
+				t.Errorf("the attempt is %s with %d slots, want %s with %d", row.State, taken, c.want, c.slots)
+			}
+		})
+	}
+}
+
+// A database that is away for a while after the vendor answered costs no job: the answer
+// is held. So is it where the activity's context has ended.
+func TestTheAnswerIsHeldWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		away time.Duration
+		want mediagate.AttemptState
+	}{
+		"for a while": {50 * time.Second, mediagate.AttemptAccepted},
+		"for long":    {2 * time.Minute, mediagate.AttemptIntent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newLife(t, video)
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				var back time.Time
+				l.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+					back = time.Now().Add(c.away)
+					stop()
+					return l.Async.Accept(job)
+				}
+				l.Activities.Store = slippery{Store: l.Store, before: func(string) error {
+					if time.Now().Before(back) {
+						return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+					}
+					return nil
+				}}
+				env := newEnv(l.World)
+				env.SetWorkerOptions(workerOptions(ctx))
+				_, _ = env.ExecuteActivity(l.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)) // what counts is what is stored
+				if got := l.Store.Attempts(taskID)[0].State; got != c.want {
+					t.Errorf("the attempt is %s, want %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// D5: the vendor of a job that nobody waits for any more has all its time to stop it,
+// however long the database took.
+func TestD5TheStopHasItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, video)
+		slow := false
+		l.Async.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+			_, err := l.Store.Change(ctx, taskID, task.SubmitUnknown{N: 1, SendBefore: l.Store.Attempts(taskID)[0].SendBefore},
+				task.CancelRequested{}, task.EndDue{})
+			slow = true
+			if err != nil {
+				t.Error(err)
+			}
+			return l.Async.Accept(job)
+		}
+		l.Activities.Store = slippery{Store: l.Store, after: func(method string) error {
+			if slow && method == "Change" {
+				slow = false
+				time.Sleep(6 * time.Second)
+			}
+			return nil
+		}}
+		l.Async.OnCancel = func(ctx context.Context, _ mediagate.JobRef) error {
+			select {
+			case <-time.After(8 * time.Second):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if _, ok, err := l.take(task.Step{Kind: task.Submit, N: 1}); !ok {
+			t.Fatal(err)
+		}
+		if got := l.Store.Attempts(taskID)[0].State; got != mediagate.AttemptEnded {
+			t.Errorf("the attempt is %s, want ended: the vendor has stopped the job", got)
+		}
+	})
+}
+
+// D5: a cancel of the activity cuts a synchronous call, but not an asynchronous submit,
+// which is about to tell the job's id. The answer is stored either way.
 func TestD5CancelCutsSynchronousCallsOnly(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		task  func(*activitytest.World) mediagate.Task
-		cause error
-		cut   bool
+		submitted func(*activitytest.World) mediagate.Task
+		cause     error
+		cut       bool
 	}{
 		"synchronous":                        {image, temporal.NewCanceledError(), true},
 		"synchronous, Temporal out of reach": {image, errors.New("no heartbeat"), false},
@@ -542,24 +519,32 @@ func TestD5CancelCutsSynchronousCallsOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, c.task)
-			ctx, cancel := context.WithCancelCause(t.Context())
-			submit := func(call context.Context, job mediagate.Job) (mediagate.Submission, error) {
-				cancel(c.cause)
-				if c.cut {
-					<-call.Done() // or the test never ends
-				} else if call.Err() != nil {
-					t.Error("the call was cut")
+			synctest.Test(t, func(t *testing.T) {
+				l := newLife(t, c.submitted)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				submit := func(call context.Context, job mediagate.Job) (mediagate.Submission, error) {
+					cancel(c.cause)
+					synctest.Wait()
+					if got := call.Err() != nil; got != c.cut {
+						t.Errorf("the call was cut: %v, want %v", got, c.cut)
+					}
+					if c.cut {
+						return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut")
+					}
+					return l.Async.Accept(job)
 				}
-				return mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-1"}}, nil
-			}
-			b.Async.OnSubmit, b.Sync.OnSubmit = submit, submit
-			env := newEnv(b.World)
-			env.SetWorkerOptions(workerOptions(ctx))
-			_, _ = env.ExecuteActivity(b.Activities.SubmitJob, first()) // what counts is what is stored
-			if got := b.attempt(1).Ref.JobID; got != "job-1" {
-				t.Errorf("the vendor's id %q was stored", got)
-			}
+				l.Async.OnSubmit, l.Sync.OnSubmit = submit, submit
+				env := newEnv(l.World)
+				env.SetWorkerOptions(workerOptions(ctx))
+				_, _ = env.ExecuteActivity(l.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)) // what counts is what is stored
+				want := mediagate.AttemptAccepted
+				if c.cut {
+					want = mediagate.AttemptUnknown
+				}
+				if got := l.Store.Attempts(taskID)[0].State; got != want {
+					t.Errorf("the attempt is %s, want %s", got, want)
+				}
+			})
 		})
 	}
 }
@@ -568,63 +553,41 @@ func TestCancelJob(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	b.submit(1)
-	must[any](b, b.Activities.CancelJob, first())
-	if got := b.Async.Cancelled(); len(got) != 1 {
-		t.Fatalf("vendor jobs cancelled: %v, want one", got)
-	}
-	b.Channels.Set(b.Renewed()) // which may be another account
-	must[any](b, b.Activities.CancelJob, first())
-	if got := b.Async.Cancelled(); len(got) != 1 {
-		t.Error("a job was cancelled in another account")
+	b.change(task.CancelRequested{})
+	answer := b.step(task.CancelJob, 1)
+	if got := b.Async.Cancelled(); len(got) != 1 || answer.State != mediagate.AttemptEnded || answer.Step.Kind != task.Settle {
+		t.Errorf("stopped %v, then %+v", got, answer)
 	}
 }
 
-func TestLoadTaskCarriesTheSettings(t *testing.T) {
+// A job is not stopped in an account that may be another. That it was not stopped does
+// not keep the task from its end.
+func TestCancelJobOfAnotherAccount(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	b.Activities.Settings.ParkRetry, b.Activities.Settings.ParkTimeout = time.Minute, time.Hour
-	st, err := b.Activities.LoadTask(t.Context(), activities.LoadArgs{TaskID: taskID})
-	b.ok(err)
-	if st.ParkRetry != time.Minute || st.ParkTimeout != time.Hour || st.N != 0 {
-		t.Errorf("story %+v", st)
+	b.submit(1)
+	b.change(task.CancelRequested{})
+	other, vendor := b.Stranger()
+	b.Channels.Set(other)
+	if answer := b.step(task.CancelJob, 1); answer.State != mediagate.AttemptAccepted || answer.Step.Kind != task.Settle {
+		t.Errorf("answer %+v", answer)
 	}
-	b.Store.Remove(taskID)
-	if st, err = b.Activities.LoadTask(t.Context(), activities.LoadArgs{TaskID: taskID}); err != nil || !st.Missing {
-		t.Errorf("story %+v (%v), want missing", st, err)
+	if got := append(b.Async.Cancelled(), vendor.Cancelled()...); len(got) != 0 {
+		t.Errorf("stopped %v", got)
 	}
 }
 
-// D4: what was sent more than once keeps its name, and stays with the vendor
-// that would refuse to double it.
-func TestD4SentTwiceStaysWithItsVendor(t *testing.T) {
+// A database that is away does not count as a vendor that cannot stop the job.
+func TestCancelJobWithoutADatabase(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		sends int
-		id    string
-		want  string
-	}{
-		"sent once":  {1, taskID + "-2", "other-a"},
-		"sent twice": {2, taskID, activitytest.AsyncChannel},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, func(w *activitytest.World) mediagate.Task {
-				task := w.NewVideo()
-				task.Plan.Routes = append(task.Plan.Routes, mediagate.Route{Provider: "other", Upstream: "u", Operation: "o"})
-				return task
-			})
-			other := b.SyncBound()
-			other.Name, other.Provider = "other-a", "other"
-			b.Channels.Set(b.AsyncBound(), other)
-			b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
-				return mediagate.Submission{}, mediagate.Errorf(mediagate.KindCapacity, "full")
-			}
-			b.submit(1)
-			b.Store.EditAttempt(taskID, 1, func(a *mediagate.Attempt) { a.Sends = c.sends })
-			b.submit(2)
-			if row := b.attempt(2); row.Channel != c.want || row.ExternalID != c.id {
-				t.Errorf("attempt 2 is %s at %s, want %s at %s", row.ExternalID, row.Channel, c.id, c.want)
-			}
-		})
+	b := setup(t, video)
+	b.submit(1)
+	b.change(task.CancelRequested{})
+	b.Activities.Store = slippery{Store: b.Store, before: onceOf(fails("Attempt", mediagate.KindUnavailable))}
+	_, err := b.tryStep(task.CancelJob, 1)
+	kind(t, err, mediagate.KindUnavailable, "", true)
+	b.step(task.CancelJob, 1)
+	if got := b.Async.Cancelled(); len(got) != 1 {
+		t.Errorf("stopped %v, want the job", got)
 	}
 }

@@ -8,13 +8,6 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// SweepResults removes the files of a task that ended without showing them:
-// cancelled, or failed, after they were copied (D13).
-func (a *Activities) SweepResults(ctx context.Context, in TaskArgs) error {
-	defer heartbeat(ctx, noDetails)()
-	return a.fail(ctx, a.sweepTask(ctx, in.TaskID))
-}
-
 // sweepTask removes what was stored for a task that has ended and that it does
 // not show: all of it, or what other attempts than the one that completed it
 // left, and calls of that one which were given up. Of one that is erased it

@@ -31,7 +31,7 @@ func (a *Activities) tendMissing(ctx context.Context, name string) (gone bool, e
 		return []any{channel.Beat{LastError: "no worker has this channel"}}
 	})()
 	for stop := activity.GetWorkerStopChannel(ctx); ; {
-		someone, err := a.elsewhere(ctx, name)
+		someone, err := a.seenElsewhere(ctx, name)
 		if err != nil {
 			return false, a.fail(ctx, err)
 		}
@@ -58,10 +58,10 @@ func (a *Activities) tendMissing(ctx context.Context, name string) (gone bool, e
 	}
 }
 
-// elsewhere reports that a worker has had the channel within the grace time.
-func (a *Activities) elsewhere(ctx context.Context, name string) (bool, error) {
-	seen, err := a.Store.ChannelLastSeen(ctx, name)
-	if err != nil && !mediagate.Is(err, mediagate.KindNotFound) {
+// seenElsewhere reports that a worker has had the channel within the grace time.
+func (a *Activities) seenElsewhere(ctx context.Context, name string) (bool, error) {
+	seen, err := a.Breakers.LastSeen(ctx, name)
+	if err != nil {
 		return false, err
 	}
 	if seen.Before(a.StartedAt) {

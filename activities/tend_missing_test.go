@@ -1,7 +1,6 @@
 package activities_test
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -10,6 +9,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
 )
 
 // D11: a worker that lacks the channel leaves it to others; once nobody had
@@ -40,7 +40,7 @@ func TestD11TendMissingChannel(t *testing.T) {
 					d.Activities.StartedAt = time.Now().Add(-c.up)
 				}
 				if c.unseen < 15*time.Second {
-					d.hint()
+					d.change("task-0", task.PollRequested{})
 				}
 				d.begin()
 				if !c.gone {
@@ -58,43 +58,40 @@ func TestD11TendMissingChannel(t *testing.T) {
 				if got := d.trouble("task-0"); got != mediagate.ParkChannelMissing || len(d.Engine.Calls()) != 1 {
 					t.Errorf("trouble %q, signals %v", got, d.Engine.Calls())
 				}
-				time.Sleep(time.Minute) // the signal stays outstanding, as with a channel that is there
-				if got := len(d.Engine.Calls()); got < 2 || got > 3 {
-					t.Errorf("%d signals, want one more each half minute", got)
-				}
-				if err := d.end(); err != nil {
-					t.Error(err)
+				if err := <-d.done; err != nil || !d.gone {
+					t.Errorf("gone %v, error %v", d.gone, err)
 				}
 			})
 		})
 	}
 }
 
-// D2: a removed channel rests. The activity goes on quietly
-// while a task waits for the channel, ends for good when none does, and hands
-// itself back when a worker has the channel after all.
+// D2: a removed channel rests. The activity goes on quietly while a task is queued for
+// the channel, ends for good when none is, and hands itself back when a worker has the
+// channel after all.
 func TestD2RemovedChannelRests(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		then func(*tending)
 		gone bool
 	}{
-		"the last task goes": {func(d *tending) {
-			if err := d.Store.DropAwait(context.Background(), "task-0", 1); err != nil {
-				d.t.Error(err)
-			}
-		}, true},
+		"the last task goes":     {func(d *tending) { d.change("task-0", task.CancelRequested{}, task.EndDue{}) }, true},
 		"the channel comes back": {func(d *tending) { d.Store.SeeChannel(activitytest.AsyncChannel, time.Now()) }, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				d := newTending(t, 1)
+				d := newTending(t, 0)
+				added := d.NewVideo()
+				added.ID = "task-0"
+				added.DeadlineAt = time.Now().Add(24 * time.Hour)
+				d.Store.Add(added)
+				d.change(added.ID, task.Queued{N: 1, Channels: []string{activitytest.AsyncChannel}})
 				d.Channels.Set()
 				var reads atomic.Int64
 				d.Store.Fault = func(method string) error {
-					if method == "ChannelLastSeen" {
+					if method == "ChannelStates" {
 						reads.Add(1)
 					}
 					return nil
@@ -117,12 +114,5 @@ func TestD2RemovedChannelRests(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func (d *tending) hint() {
-	d.t.Helper()
-	if err := d.Store.HintPoll(context.Background(), "task-0"); err != nil {
-		d.t.Fatal(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/task"
 )
 
 // tending is one run of TendChannel inside a bubble of synctest, whose clock
@@ -36,17 +37,23 @@ func newTending(t *testing.T, n int) *tending {
 	t.Helper()
 	d := &tending{World: activitytest.New(time.Now), t: t}
 	for i := range n {
-		task := d.NewVideo()
-		task.ID = fmt.Sprintf("task-%d", i)
-		d.Store.Add(task)
-		d.accept(task.ID)
+		d.add(fmt.Sprintf("task-%d", i))
 	}
 	return d
 }
 
+// add submits a task, which the vendor accepts.
+func (d *tending) add(id string) {
+	d.t.Helper()
+	added := d.NewVideo()
+	added.ID = id
+	d.Store.Add(added)
+	d.accept(id)
+}
+
 func (d *tending) accept(id string) {
 	d.t.Helper()
-	if _, err := newEnv(d.World).ExecuteActivity(d.Activities.SubmitJob, activities.AttemptArgs{TaskID: id, N: 1}); err != nil {
+	if _, err := newEnv(d.World).ExecuteActivity(d.Activities.SubmitJob, stepOf(id, task.Submit, 1)); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -62,7 +69,7 @@ func (d *tending) begin() {
 	d.stop, d.done = make(chan struct{}), make(chan error, 1)
 	env := newEnv(d.World)
 	env.SetWorkerStopChannel(d.stop)
-	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&beatWatch{heard: d.beat}}})
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&beatWatch{onBeat: d.beat}}})
 	go func() {
 		value, err := env.ExecuteActivity(d.Activities.TendChannel, activities.ChannelArgs{Channel: activitytest.AsyncChannel})
 		if err == nil {
@@ -81,36 +88,36 @@ func (d *tending) beat(details []any) {
 	}
 }
 
-// beatWatch hears each heartbeat, before the SDK thins them out.
+// beatWatch sees each heartbeat, before the SDK thins them out.
 type beatWatch struct {
 	interceptor.WorkerInterceptorBase
-	heard func([]any)
+	onBeat func([]any)
 }
 
 func (w *beatWatch) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	in := &beatInbound{heard: w.heard}
+	in := &beatInbound{onBeat: w.onBeat}
 	in.Next = next
 	return in
 }
 
 type beatInbound struct {
 	interceptor.ActivityInboundInterceptorBase
-	heard func([]any)
+	onBeat func([]any)
 }
 
 func (i *beatInbound) Init(out interceptor.ActivityOutboundInterceptor) error {
-	o := &beatOutbound{heard: i.heard}
+	o := &beatOutbound{onBeat: i.onBeat}
 	o.Next = out
 	return i.Next.Init(o)
 }
 
 type beatOutbound struct {
 	interceptor.ActivityOutboundInterceptorBase
-	heard func([]any)
+	onBeat func([]any)
 }
 
 func (o *beatOutbound) RecordHeartbeat(ctx context.Context, details ...any) {
-	o.heard(details)
+	o.onBeat(details)
 	o.Next.RecordHeartbeat(ctx, details...)
 }
 
@@ -118,6 +125,29 @@ func (o *beatOutbound) RecordHeartbeat(ctx context.Context, details ...any) {
 func (d *tending) end() error {
 	close(d.stop)
 	return <-d.done
+}
+
+// change has events happen to a task.
+func (d *tending) change(id string, events ...task.Event) {
+	d.t.Helper()
+	if _, err := d.Store.Change(context.Background(), id, events...); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// park parks a task, which tries again in an hour, and is not polled for until then.
+func (d *tending) park(id string, reason mediagate.ParkReason) {
+	d.Store.Edit(id, func(st *task.State) {
+		st.ParkedAt, st.ParkReason, st.RetryAt = time.Now(), reason, time.Now().Add(time.Hour)
+		a := st.Last()
+		a.Trouble, a.Await = reason, nil
+	})
+}
+
+// retried reports that a parked task tries again now.
+func (d *tending) retried(id string) bool {
+	st, _ := d.Store.Peek(id)
+	return !st.ParkedAt.IsZero() && st.RetryAt.IsZero()
 }
 
 func (d *tending) trouble(id string) mediagate.ParkReason {

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/task"
 )
 
 func TestTend(t *testing.T) {
@@ -22,7 +22,7 @@ func TestTend(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			d := newTending(t, 2)
-			d.Engine.OnUpstream = func(id string, _ int) error {
+			d.Engine.OnWake = func(_ context.Context, id string) error {
 				if d.outcome(id) == nil {
 					t.Error("signalled before the outcome was stored")
 				}
@@ -37,43 +37,11 @@ func TestTend(t *testing.T) {
 			}
 			calls := d.Engine.Calls()
 			slices.Sort(calls)
-			if diff := cmp.Diff([]string{"upstream task-0 1", "upstream task-1 1"}, calls); diff != "" {
+			if diff := cmp.Diff([]string{"wake task-0", "wake task-1"}, calls); diff != "" {
 				t.Errorf("signals (-want +got):\n%s", diff)
 			}
 			if got := d.outcome("task-1"); got == nil || got.Succeeded {
 				t.Errorf("outcome %+v", got)
-			}
-		})
-	})
-	t.Run("D8 a signal that is not taken comes again until it is", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			d := newTending(t, 1)
-			var failed atomic.Bool // two batches may signal at once
-			d.Engine.OnUpstream = func(string, int) error {
-				if failed.CompareAndSwap(false, true) {
-					return mediagate.Errorf(mediagate.KindUnavailable, "Temporal is away")
-				}
-				return nil
-			}
-			d.Async.End("task-0", activitytest.Success())
-			d.begin()
-			time.Sleep(100 * time.Second)
-			if got := len(d.Engine.Calls()); got != 3 {
-				t.Errorf("%d signals in 85 s after the end, want 3: after 30 s, then by the lease of 45 s", got)
-			}
-			if got := len(d.Async.Polls()); got != 1 {
-				t.Errorf("%d polls for an outcome that is stored, want 1", got)
-			}
-			if err := d.Store.DropAwait(t.Context(), "task-0", 1); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(2 * time.Minute)
-			if got := len(d.Engine.Calls()); got != 3 {
-				t.Errorf("%d signals, want no more once it was taken", got)
-			}
-			if err := d.end(); err != nil {
-				t.Error(err)
 			}
 		})
 	})
@@ -129,17 +97,20 @@ func TestTend(t *testing.T) {
 			}
 		})
 	})
-	t.Run("D8 an answer that comes after the fence is not stored", func(t *testing.T) {
+	t.Run("D8 of the answers that come after the fence an end alone is stored", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			d := newTending(t, 1)
-			d.Async.OnPoll = func(ctx context.Context, _ mediagate.JobRef) (mediagate.Report, error) {
+			d := newTending(t, 2)
+			d.Async.OnPoll = func(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 				epoch, err := d.Store.BeginEpoch(ctx, activitytest.AsyncChannel)
 				if err != nil {
 					t.Error(err)
 				}
-				if rows, err := d.Store.ClaimDue(ctx, activitytest.AsyncChannel, epoch, "claim-new", time.Minute, 10); err != nil || len(rows) != 1 {
-					t.Errorf("the newer run claims %v (%v)", rows, err)
+				if _, err := d.Store.ClaimDue(ctx, activitytest.AsyncChannel, epoch, "claim-new", time.Minute, 10); err != nil {
+					t.Error(err)
+				}
+				if ref.ExternalID == "task-0" {
+					return mediagate.Report{State: mediagate.JobRunning, Percent: 50}, nil
 				}
 				outcome := activitytest.Success()
 				return mediagate.Report{State: mediagate.JobSucceeded, Outcome: &outcome}, nil
@@ -148,8 +119,8 @@ func TestTend(t *testing.T) {
 			if err := <-d.done; err != nil {
 				t.Error(err)
 			}
-			if d.outcome("task-0") != nil || len(d.Engine.Calls()) != 0 {
-				t.Error("a fenced run has stored an outcome")
+			if st, _ := d.Store.Peek("task-0"); st.Progress != 0 || d.outcome("task-1") == nil {
+				t.Errorf("progress %d, outcome %v", st.Progress, d.outcome("task-1"))
 			}
 		})
 	})
@@ -174,7 +145,7 @@ func TestTend(t *testing.T) {
 			if got := len(d.Async.Polls()); got != 6 {
 				t.Errorf("%d polls, want 6: two that do not count, one that failed, three in a row", got)
 			}
-			if got := d.Engine.Calls(); len(got) == 0 || got[0] != "upstream task-0 1" {
+			if got := d.Engine.Calls(); !slices.Equal(got, []string{"wake task-0"}) {
 				t.Errorf("signals %v", got)
 			}
 			if err := d.end(); err != nil {
@@ -182,21 +153,18 @@ func TestTend(t *testing.T) {
 			}
 		})
 	})
-	t.Run("D11 a row restored after trouble is heard once the vendor answers", func(t *testing.T) {
+	t.Run("D11 a parking ends once the vendor answers", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			d := newTending(t, 1)
-			if err := d.Store.RestoreAwait(t.Context(), "task-0", 1, time.Now()); err != nil {
-				t.Fatal(err)
-			}
+			d.Store.Edit("task-0", func(st *task.State) {
+				st.ParkedAt, st.ParkReason, st.RetryAt = time.Now(), mediagate.ParkJobLost, time.Now().Add(time.Hour)
+			})
 			kinds := []mediagate.Kind{mediagate.KindNotFound, mediagate.KindTransient, mediagate.KindCredentials}
-			unheard := make(chan bool, 10)
+			parked := make(chan bool, 10)
 			d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
-				st, err := d.Store.Story(t.Context(), "task-0")
-				if err != nil {
-					return mediagate.Report{}, err
-				}
-				unheard <- st.Unanswered
+				st, _ := d.Store.Peek("task-0")
+				parked <- !st.ParkedAt.IsZero()
 				if len(kinds) > 0 {
 					k := kinds[0]
 					kinds = kinds[1:]
@@ -206,12 +174,15 @@ func TestTend(t *testing.T) {
 			}
 			d.begin()
 			for i, want := range []bool{true, true, true, true, false} {
-				if got := <-unheard; got != want {
-					t.Errorf("at poll %d unheard is %t, want %t", i, got, want)
+				if got := <-parked; got != want {
+					t.Errorf("at poll %d parked is %t, want %t", i, got, want)
 				}
 			}
 			if err := d.end(); err != nil {
 				t.Error(err)
+			}
+			if diff := cmp.Diff([]string{"wake task-0"}, d.Engine.Calls()); diff != "" {
+				t.Errorf("signals (-want +got):\n%s", diff)
 			}
 		})
 	})
@@ -231,15 +202,12 @@ func TestTend(t *testing.T) {
 			}
 		})
 	})
-	t.Run("D12 parked tasks are woken when the vendor is back", func(t *testing.T) {
+	t.Run("D12 parked tasks try again when the vendor is back", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			d := newTending(t, 3)
-			for task, reason := range map[string]mediagate.ParkReason{"task-1": mediagate.ParkStorage, "task-2": mediagate.ParkProviderAway} {
-				if err := d.Store.Park(t.Context(), task, reason); err != nil {
-					t.Fatal(err)
-				}
-			}
+			d.park("task-1", mediagate.ParkStorage)
+			d.park("task-2", mediagate.ParkProviderAway)
 			var back atomic.Bool
 			d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 				if !back.Load() {
@@ -249,40 +217,16 @@ func TestTend(t *testing.T) {
 			}
 			d.begin()
 			time.Sleep(16 * time.Second)
-			if got := d.Engine.Calls(); len(got) != 0 {
-				t.Errorf("calls %v while the vendor is away", got)
+			if d.retried("task-2") {
+				t.Error("it tries again while the vendor is away")
 			}
 			back.Store(true)
 			time.Sleep(16 * time.Second)
 			if err := d.end(); err != nil {
 				t.Error(err)
 			}
-			if diff := cmp.Diff([]string{"wake task-2"}, d.Engine.Calls()); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
-		})
-	})
-	t.Run("D12 a vendor that flickers wakes its tasks now and then only", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			d := newTending(t, 3)
-			if err := d.Store.Park(t.Context(), "task-2", mediagate.ParkProviderAway); err != nil {
-				t.Fatal(err)
-			}
-			var polls atomic.Int64
-			d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
-				if polls.Add(1)%4 != 0 {
-					return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "away")
-				}
-				return mediagate.Report{State: mediagate.JobRunning, Percent: 10}, nil
-			}
-			d.begin()
-			time.Sleep(5*time.Minute + 30*time.Second)
-			if err := d.end(); err != nil {
-				t.Error(err)
-			}
-			if got := len(d.Engine.Calls()); got < 2 || got > 6 {
-				t.Errorf("woken %d times in five and a half minutes", got)
+			if !d.retried("task-2") || d.retried("task-1") {
+				t.Errorf("try again: task-2 %t, task-1 %t", d.retried("task-2"), d.retried("task-1"))
 			}
 		})
 	})
@@ -476,15 +420,10 @@ func TestTendTakesHints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTending(t, 0)
 		d.setChannel(func(c *channel.Channel) { c.PollMin, c.PollMax = 30*time.Second, time.Minute })
-		task := d.NewVideo()
-		task.ID = "task-0"
-		d.Store.Add(task)
-		d.accept(task.ID)
+		d.add("task-0")
 		d.begin()
 		time.Sleep(3 * time.Second)
-		if _, err := newEnv(d.World).ExecuteActivity(d.Activities.HintPoll, activities.TaskArgs{TaskID: "task-0"}); err != nil {
-			t.Fatal(err)
-		}
+		d.change("task-0", task.PollRequested{})
 		time.Sleep(1100 * time.Millisecond)
 		if got := len(d.Async.Polls()); got != 1 {
 			t.Errorf("%d polls within a second of the hint, want 1", got)

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/view"
 	"github.com/mediagate/mediagate/webhook"
 )
 
@@ -54,7 +56,7 @@ func (a *Activities) LoadRound(ctx context.Context, in RoundArgs) (RoundState, e
 }
 
 func open(target mediagate.WebhookTarget, round int) bool {
-	return target.Round == round && target.State == mediagate.WebhookPending && len(target.Body) > 0
+	return target.Round == round && target.State == mediagate.WebhookPending
 }
 
 // sentDelivery is an attempt that was made and is not on record yet.
@@ -119,6 +121,16 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 
 // deliverOnce sends the callback to its receiver, and gives the place back.
 func (a *Activities) deliverOnce(ctx context.Context, in RoundArgs, target mediagate.WebhookTarget, place *webhook.Place) (sentDelivery, error) {
+	if len(target.Body) == 0 {
+		body, err := a.callbackBody(ctx, in.TaskID)
+		if err != nil {
+			return sentDelivery{}, err
+		}
+		if target.Body, err = a.Store.StoreWebhookBody(ctx, in.TaskID, body); err != nil {
+			return sentDelivery{}, err
+		}
+		target.BodyAt = a.Now()
+	}
 	failpoint.Hit(failpoint.WebhookBeforeSend)
 	start := a.Now()
 	result, err := a.Deliverer.Deliver(ctx, in.TaskID, target)
@@ -142,10 +154,30 @@ func (a *Activities) deliverOnce(ctx context.Context, in RoundArgs, target media
 	return sent, nil
 }
 
+// callbackBody is the task as its callback shows it. It is made once, by the first
+// attempt: all others send the same bytes (D14).
+func (a *Activities) callbackBody(ctx context.Context, taskID string) ([]byte, error) {
+	t, err := a.Store.TaskByID(ctx, taskID)
+	if err != nil {
+		return nil, err
+	}
+	t.Webhook = nil
+	if !t.InputsErasedAt.IsZero() {
+		t = t.WithoutInputs()
+	}
+	links := make([]mediagate.Link, len(t.Results))
+	for i, r := range t.Results {
+		if links[i], err = a.Bucket.Sign(ctx, r, a.Settings.LinkTTL); err != nil {
+			return nil, fmt.Errorf("sign the callback's link: %w", err)
+		}
+	}
+	return view.Of(&t, a.Settings.CreditsPerUnit, links).JSON()
+}
+
 const (
 	recordRest  = 3 * time.Second  // of an activity's time, to tell of what it did
 	recordLate  = 20 * time.Second // at most between two tries to record what the database refuses
-	recordTries = 20               // then the round ends, and the reconciler replaces it
+	recordTries = 20               // then the round ends, and its wake starts it anew
 )
 
 // recordSent records the attempt, and insists while the database is away. What

@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
 )
 
 // ended leaves the task failed, with a callback to deliver.
@@ -24,7 +26,7 @@ func ended(t *testing.T) *bundle {
 	t.Helper()
 	b := setup(t, video)
 	b.submit(1)
-	b.settle(mediagate.StatusFailed, &mediagate.Failure{Code: mediagate.CodeGenerationFailed})
+	b.change(task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)}, task.EndDue{})
 	return b
 }
 
@@ -68,7 +70,7 @@ func TestDeliverWebhook(t *testing.T) {
 	}
 }
 
-// The bytes are those made at the end, at every attempt.
+// The bytes are those of the first attempt, at every attempt (D14).
 func TestDeliverySendsTheSameBytes(t *testing.T) {
 	t.Parallel()
 	b := ended(t)
@@ -78,9 +80,14 @@ func TestDeliverySendsTheSameBytes(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		b.advance(time.Minute)
 		must[activities.Verdict](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: n, Wait: time.Minute})
+		b.Store.Edit(taskID, func(st *task.State) { st.Failure.Message = "another" })
 	}
-	want := b.Store.Settlements(taskID)[0].WebhookBody
-	for i, body := range b.Deliverer.Bodies() {
+	bodies := b.Deliverer.Bodies()
+	want := bodies[0]
+	if !bytes.Contains(want, []byte("the vendor gave up")) {
+		t.Errorf("the first attempt sent %s", want)
+	}
+	for i, body := range bodies {
 		if string(body) != string(want) {
 			t.Errorf("attempt %d sent %s, want %s", i+1, body, want)
 		}
@@ -91,14 +98,10 @@ func TestDeliverySendsTheSameBytes(t *testing.T) {
 func TestD14ClosedRoundIsNotSent(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*bundle){
-		"delivered": func(b *bundle) {
-			b.Store.Edit(taskID, func(t *mediagate.Task) { t.Webhook.State = mediagate.WebhookDelivered })
-		},
-		"abandoned": func(b *bundle) {
-			b.Store.Edit(taskID, func(t *mediagate.Task) { t.Webhook.State = mediagate.WebhookAbandoned })
-		},
-		"a newer round": func(b *bundle) { b.Store.Edit(taskID, func(t *mediagate.Task) { t.Webhook.Round = 2 }) },
-		"no callback":   func(b *bundle) { b.Store.Edit(taskID, func(t *mediagate.Task) { t.Webhook = nil }) },
+		"delivered":     func(b *bundle) { b.change(task.Delivered{Round: 1, State: mediagate.WebhookDelivered}) },
+		"abandoned":     func(b *bundle) { b.change(task.Delivered{Round: 1, State: mediagate.WebhookAbandoned}) },
+		"a newer round": func(b *bundle) { b.change(task.RedeliverRequested{}) },
+		"no callback":   func(b *bundle) { b.Store.Edit(taskID, func(st *task.State) { st.WebhookState = "" }) },
 		"no task":       func(b *bundle) { b.Store.Remove(taskID) },
 	}
 	for name, leave := range cases {
@@ -234,7 +237,7 @@ func TestUnrecordedDeliveryIsRememberedThroughAnOutage(t *testing.T) {
 		beats := 0
 		env := newEnv(b.World)
 		env.SetHeartbeatDetails(map[string]any{"delivery": map[string]any{"TaskID": taskID, "Round": 1, "Attempt": 2}, "verdict": "retry"})
-		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&beatWatch{heard: func(details []any) {
+		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&beatWatch{onBeat: func(details []any) {
 			beats++
 			if len(details) != 1 || !strings.Contains(fmt.Sprint(details), taskID) {
 				t.Errorf("beat %d says %v: the attempt is forgotten", beats, details)

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -47,20 +46,21 @@ func (s *Server) handleModal(c *call) error {
 	if err := s.again(c.ctx, c); err != nil {
 		return err
 	}
-	command, again, err := s.cfg.Store.SubmitModal(c.ctx, mediagate.ModalCall{
-		AccountID: c.caller.key.AccountID, TaskID: sub.order.Source.Task, Input: sub.order.Params,
+	taskID := sub.order.Source.Task
+	again, err := s.cfg.Store.SubmitModal(c.ctx, mediagate.ModalCall{
+		AccountID: c.caller.key.AccountID, TaskID: taskID, Input: sub.order.Params,
 		IdempotencyKey: sub.key, Path: sub.path, BodySHA256: sub.digest,
 	})
 	if err != nil {
 		return err
 	}
 	if again {
-		return acknowledge(c, sub.order.Source.Task, true)
+		return acknowledge(c, taskID, true)
 	}
 	failpoint.Hit(failpoint.ModalCommitted)
-	c.taskID = command.TaskID
-	s.notify(c, "modal", func(ctx context.Context) error { return s.cfg.Starter.SignalAction(ctx, command) })
-	return acknowledge(c, command.TaskID, false)
+	c.taskID = taskID
+	s.wake(c)
+	return acknowledge(c, taskID, false)
 }
 
 // actionInpaint is the action whose modal parameters must have a mask.

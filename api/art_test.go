@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,6 @@ var artButtons = []mediagate.Button{
 // finishArt completes an art task with a grid and its quarters.
 func (g *gateway) finishArt(id string, made mediagate.Made) {
 	g.t.Helper()
-	g.accept(id)
 	results := []mediagate.Result{
 		{Role: mediagate.RoleGrid, Key: "results/grid.png", MimeType: "image/png", Size: 9, SHA256: strings.Repeat("ab", 32), Width: 2048, Height: 2048},
 	}
@@ -43,17 +43,7 @@ func (g *gateway) finishArt(id string, made mediagate.Made) {
 			Index: i, Key: "results/" + string(rune('0'+i)) + ".png", MimeType: "image/png", Size: 9, SHA256: strings.Repeat("cd", 32), Width: 1024, Height: 1024,
 		})
 	}
-	g.finishWith(id, made, results...)
-}
-
-func (g *gateway) finishWith(id string, made mediagate.Made, results ...mediagate.Result) {
-	g.t.Helper()
-	_, err := g.store.RecordOutcome(g.t.Context(), id, 1, mediagate.Outcome{Succeeded: true, Made: &made})
-	g.must(err)
-	g.must(g.store.StoreMirrored(g.t.Context(), id, 1, results))
-	t, err := g.store.TaskByID(g.t.Context(), id)
-	g.must(err)
-	g.settle(mediagate.Settlement{TaskID: id, N: 1, Status: mediagate.StatusCompleted, Cost: t.Hold, Results: results, Made: &made})
+	g.make(id, mediagate.Outcome{Made: &made}, results...)
 }
 
 func TestArtTask(t *testing.T) {
@@ -95,18 +85,17 @@ func TestArtTask(t *testing.T) {
 	}
 
 	cancelled := g.submit(art, artBody)
-	g.settle(mediagate.Settlement{TaskID: cancelled, Status: mediagate.StatusCancelled})
+	g.cancel(cancelled)
 	if a := g.get("/v1/artgen/" + cancelled); a.at("status") != "FAILURE" || a.at("fail_reason") != "cancelled" {
 		t.Errorf("cancelled: %s", a.body)
 	}
 	failed := g.submit(art, artBody)
-	g.settle(mediagate.Settlement{TaskID: failed, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "no"}})
+	g.fail(failed, mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "no"})
 	if a := g.get("/v1/artgen/" + failed); a.at("status") != "FAILURE" || a.at("fail_reason") != "no" {
 		t.Errorf("failed: %s", a.body)
 	}
 	described := g.submit(art+"/describe", `{"image_urls":["https://example.com/a.png"]}`)
-	g.accept(described)
-	g.finishWith(described, mediagate.Made{Descriptions: []string{"a cat", "a grey cat"}})
+	g.make(described, mediagate.Outcome{Made: &mediagate.Made{Descriptions: []string{"a cat", "a grey cat"}}})
 	if a := g.get("/v1/tasks/" + described); a.at("data", "result", "descriptions", 1) != "a grey cat" || a.at("data", "result", "images") != nil {
 		t.Errorf("described: %s", a.body)
 	}
@@ -180,8 +169,7 @@ func TestArtFollowUps(t *testing.T) {
 	other := newGateway(t)
 	foreign := other.submit(art, artBody)
 	bare := g.submit(art+"/describe", `{"image_urls":["https://example.com/a.png"]}`)
-	g.accept(bare)
-	g.finishWith(bare, mediagate.Made{Descriptions: []string{"a cat"}})
+	g.make(bare, mediagate.Outcome{Made: &mediagate.Made{Descriptions: []string{"a cat"}}})
 	before := g.starts()
 	for name, test := range map[string]struct{ path, body, want string }{
 		"no task":         {"/upscale", `{"index":1}`, "task_id is required"},
@@ -220,7 +208,7 @@ func TestModalCall(t *testing.T) {
 	modal := func(path string) string {
 		id := g.submit(art+path, `{"task_id":"`+parent+`"}`)
 		g.accept(id)
-		g.must(g.store.BeginModal(t.Context(), id, 1))
+		g.askMore(id)
 		return id
 	}
 	id := modal("/inpaint")
@@ -230,7 +218,7 @@ func TestModalCall(t *testing.T) {
 	}
 	pressed := g.submit(art+"/pan", `{"task_id":"`+parent+`","custom_id":"MJ::Inpaint::1::u::SOLO"}`)
 	g.accept(pressed)
-	g.must(g.store.BeginModal(t.Context(), pressed, 1))
+	g.askMore(pressed)
 	open := g.submit(art, artBody)
 	other := newGateway(t)
 	foreign := other.submit(art, artBody)
@@ -264,8 +252,8 @@ func TestModalCall(t *testing.T) {
 	if first.taskID(t) != id || again.taskID(t) != id || first.header.Get("Idempotency-Replayed") != "" || again.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("the answers: %s, %s", first.body, again.body)
 	}
-	if len(g.starter.commands) != 1 || g.starter.commands[0].Action != mediagate.ActionModal || g.starter.commands[0].TaskID != id {
-		t.Errorf("the workflow was told %+v", g.starter.commands)
+	if !slices.Equal(g.starter.woken, []string{id}) {
+		t.Errorf("signalled: %v", g.starter.woken)
 	}
 	if got := g.get("/v1/balance").body; got != balance {
 		t.Errorf("the balance was %s and is %s", balance, got)
@@ -287,7 +275,7 @@ func TestModalCall(t *testing.T) {
 		for _, more := range []string{"", `,"speed":"fast"`, `,"speed":"turbo"`} {
 			paid := g.submit(art+"/inpaint", `{"task_id":"`+parent+`","speed":"`+speed+`"}`)
 			g.accept(paid)
-			g.must(g.store.BeginModal(t.Context(), paid, 1))
+			g.askMore(paid)
 			g.post(art+"/modal", named(paid, `,"prompt":"<&>","mask_url":`+mask+more)).taskID(t)
 			task, err := g.store.TaskByID(t.Context(), paid)
 			g.must(err)
@@ -305,7 +293,7 @@ func TestModalCall(t *testing.T) {
 	}
 	late := modal("/inpaint")
 	g.clock.advance(30 * time.Minute)
-	g.must(g.store.ExpireModal(t.Context(), late))
+	g.settle(late)
 	g.post(art+"/modal", named(late, `,"mask_url":`+mask)).wantError(t, http.StatusConflict, "invalid_request_error", "does not wait")
 	if q := g.post("/v1/quote", `{"endpoint":"`+art+`/modal","task_id":"`+modal("/inpaint")+`","mask_url":`+mask+`}`); q.at("cost") != 0. {
 		t.Errorf("the quote of a modal call: %s", q.body)

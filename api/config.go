@@ -43,6 +43,9 @@ type Config struct {
 	Groups         map[string]Group // empty: "default", all models at list price
 	TaskTimeout    time.Duration    // from submit to the end of waiting; 0: 2 h
 	ModalTimeout   time.Duration    // how long a task waits for modal parameters; 0: 30 min
+	ParkTimeout    time.Duration    // a parked task that nobody mends fails then; 0: 24 h
+	ParkRetry      time.Duration    // a parked step is tried again so often; 0: 5 min
+	QueueTimeout   time.Duration    // a task that no channel has a slot for fails then; 0: 24 h
 	StoreTimeout   time.Duration    // for what one request asks of the database; 0: 10 s
 	BodyStall      time.Duration    // between two pieces of a body; 0: 20 s
 	BodyTimeout    time.Duration    // for a whole body; 0 or more than 100 s: 100 s
@@ -120,6 +123,15 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.ModalTimeout <= 0 {
 		c.ModalTimeout = 30 * time.Minute
+	}
+	if c.ParkTimeout <= 0 {
+		c.ParkTimeout = 24 * time.Hour
+	}
+	if c.ParkRetry <= 0 {
+		c.ParkRetry = 5 * time.Minute
+	}
+	if c.QueueTimeout <= 0 {
+		c.QueueTimeout = 24 * time.Hour
 	}
 	if c.TaskTimeout <= 0 {
 		c.TaskTimeout = 2 * time.Hour

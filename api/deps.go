@@ -29,18 +29,9 @@ type Store interface {
 // SubmitStore takes tasks in.
 type SubmitStore interface {
 	Submit(ctx context.Context, n mediagate.NewTask) (taskID string, replayed bool, err error)
-	// SubmitModal takes the modal parameters of a task in, and returns the command
-	// that its workflow is to be told by.
-	SubmitModal(ctx context.Context, m mediagate.ModalCall) (command mediagate.Action, replayed bool, err error)
+	// SubmitModal takes the modal parameters of a task in.
+	SubmitModal(ctx context.Context, m mediagate.ModalCall) (replayed bool, err error)
 	Replay(ctx context.Context, accountID, idempotencyKey, path string, body [32]byte) (taskID string, found bool, err error)
-	StartStore
-}
-
-// StartStore keeps the reconciler from tasks that are about to be started here.
-type StartStore interface {
-	// MarkChecked notes that the tasks' runs were looked for now; seen says that
-	// they are there.
-	MarkChecked(ctx context.Context, ids []string, seen bool) error
 }
 
 // TaskStore reads the tasks of an account, notes its wish to cancel one, and
@@ -140,14 +131,14 @@ type ChannelStore interface {
 	EnableChannel(ctx context.Context, channel string, enabled bool) (mediagate.ChannelState, error)
 }
 
-// Starter tells the workflows about tasks. A failure of any call loses
-// nothing: the reconciler finds rows without a run, and wishes and commands unheard.
+// Starter starts and signals the tasks' runs. A call that fails loses nothing: the
+// task's wake is due some seconds after each change of its row.
 type Starter interface {
-	// Start starts the workflow of a task as it was submitted, without parameters,
-	// media, source, prices and callback.
+	// Start starts the run of a task as it was submitted, without parameters, media,
+	// source, prices and callback. Returns KindConflict where one was started before.
 	Start(ctx context.Context, t mediagate.Task) error
-	Cancel(ctx context.Context, taskID string) error
-	SignalAction(ctx context.Context, a mediagate.Action) error
+	// Wake has the task's run ask for its next step. It reports whether there is a run.
+	Wake(ctx context.Context, taskID string) (runs bool, err error)
 }
 
 // Routes asks the adapters of vendors. It makes no call.

@@ -45,8 +45,8 @@ func TestErasedTaskIsUnknown(t *testing.T) {
 	picture := g.submit(art, artBody)
 	g.finishArt(picture, mediagate.Made{Buttons: artButtons})
 	failed, cancelled := g.submit(images, imageBody), g.submit(videos, videoBody)
-	g.settle(mediagate.Settlement{TaskID: failed, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal, Message: "x"}})
-	g.settle(mediagate.Settlement{TaskID: cancelled, Status: mediagate.StatusCancelled})
+	g.fail(failed, mediagate.Failure{Code: mediagate.CodeInternal, Message: "x"})
+	g.cancel(cancelled)
 	spent := g.get("/v1/user/balance").body
 
 	type ask struct {
@@ -107,7 +107,7 @@ func TestErasedTaskIsAcknowledgedAgain(t *testing.T) {
 	submit := request{method: http.MethodPost, path: videos, key: g.key, body: videoBody, header: http.Header{"Idempotency-Key": {"once"}}}
 	first := g.send(submit)
 	id, _ := first.at("data", 0, "task_id").(string)
-	g.settle(mediagate.Settlement{TaskID: id, Status: mediagate.StatusCancelled})
+	g.cancel(id)
 	g.erased(id)
 	if again := g.send(submit); again.body != first.body || again.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("%d %s, replayed %q", again.status, again.body, again.header.Get("Idempotency-Replayed"))
@@ -134,7 +134,7 @@ func TestErasureOfTasksInUse(t *testing.T) {
 	if a := g.get("/v1/music/tasks/" + song); a.status != 200 {
 		t.Errorf("the refused erasure left %s", a.body)
 	}
-	g.settle(mediagate.Settlement{TaskID: follow, Status: mediagate.StatusCancelled})
+	g.cancel(follow)
 	_, sibling := g.newKey(mediagate.Key{Quota: 1})
 	if a := g.send(request{method: http.MethodDelete, path: "/v1/tasks/" + song, key: sibling}); a.status != 204 {
 		t.Errorf("by another key of the account: %d %s", a.status, a.body)
@@ -151,7 +151,7 @@ func TestErasureOfFiles(t *testing.T) {
 	g := newGateway(t)
 	ended := func() (id string, files map[string]bool) {
 		id = g.submit(videos, `{"model":"delta-02","prompt":"a","first_frame_image":"`+dataOf(aPicture)+`"}`)
-		g.settle(mediagate.Settlement{TaskID: id, Status: mediagate.StatusCancelled})
+		g.cancel(id)
 		g.bucket.mu.Lock()
 		defer g.bucket.mu.Unlock()
 		g.bucket.files["results/"+id+"/1/0"], g.bucket.files["results/"+id+"0/1/0"] = nil, nil
@@ -210,9 +210,9 @@ func TestErasedInputsAreNotShown(t *testing.T) {
 	if a := g.post(art+"/upscale", `{"task_id":"`+id+`","index":1}`); a.status != 200 {
 		t.Errorf("it can be worked on: %s", a.body)
 	}
-	g.settle(mediagate.Settlement{TaskID: bad, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{
+	g.fail(bad, mediagate.Failure{
 		Code: mediagate.CodeContentPolicy, Message: `"a cat" shows a logo`,
-	}})
+	})
 	const says = "the content did not pass the safety review"
 	if a := g.get("/v1/tasks/" + bad); a.at("data", "error", "message") != says || a.at("data", "error", "code") != "content_policy_violation" {
 		t.Errorf("failed: %s", a.body)

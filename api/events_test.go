@@ -140,9 +140,9 @@ func TestEventsResume(t *testing.T) {
 	g.follow(address, id, g.key, "99").wantTask(g, id, "2") // of a database that was set back
 
 	s := g.follow(address, id, g.key, "2")
-	g.settle(mediagate.Settlement{TaskID: id, N: 1, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{
+	g.fail(id, mediagate.Failure{
 		Code: mediagate.CodeGenerationFailed, Message: "no",
-	}})
+	})
 	s.wantTask(g, id, "3")
 	s.wantEnd()
 

@@ -44,17 +44,12 @@ func Bodies(s *Server) (n int) {
 	return n
 }
 
-// AwaitStarts returns once every workflow is started whose task was taken in.
+// AwaitStarts returns once no start waits or is under way.
 func AwaitStarts(s *Server) {
-	for {
-		s.starts.mu.Lock()
-		turned, open := s.starts.turned, s.starts.waiting+s.starts.underway
-		s.starts.mu.Unlock()
-		if open == 0 {
-			return
-		}
-		<-turned
-	}
+	s.starts.mu.Lock()
+	idle := s.starts.idle
+	s.starts.mu.Unlock()
+	<-idle
 }
 
 // Seats changes how many long polls of a key may wait.

@@ -23,6 +23,7 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/storage/blob"
+	"github.com/mediagate/mediagate/task"
 )
 
 const (
@@ -36,13 +37,7 @@ const (
 // testStore is the store with what the workers do to tasks.
 type testStore interface {
 	api.Store
-	OpenAttempt(ctx context.Context, a mediagate.Attempt, slots mediagate.Slots) (row mediagate.Attempt, opened bool, err error)
-	AcceptAttempt(ctx context.Context, taskID string, n int, s mediagate.Submission, firstPollAt time.Time) (ended bool, err error)
-	BeginModal(ctx context.Context, taskID string, n int) error
-	ExpireModal(ctx context.Context, taskID string) error
-	RecordOutcome(ctx context.Context, taskID string, n int, o mediagate.Outcome) (won bool, err error)
-	StoreMirrored(ctx context.Context, taskID string, n int, results []mediagate.Result) error
-	Settle(ctx context.Context, s mediagate.Settlement) (story mediagate.Story, won bool, err error)
+	Change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error)
 	TaskByID(ctx context.Context, id string) (mediagate.Task, error)
 	DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, error)
 	SeenChannel(ctx context.Context, names []string) error
@@ -78,14 +73,13 @@ func (c *clock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// starter notes what the workflows are told. Like vendors and bucket, it is a
-// double for what lies beyond this process.
+// starter notes which runs are started and signalled. Like vendors and bucket, it is
+// a double for what lies beyond this process.
 type starter struct {
-	mu        sync.Mutex
-	started   []mediagate.Task
-	cancelled []string
-	commands  []mediagate.Action
-	fail      error
+	mu      sync.Mutex
+	started []mediagate.Task
+	woken   []string // tasks whose runs were signalled
+	fail    error
 }
 
 func (s *starter) Start(_ context.Context, t mediagate.Task) error {
@@ -95,18 +89,11 @@ func (s *starter) Start(_ context.Context, t mediagate.Task) error {
 	return s.fail
 }
 
-func (s *starter) Cancel(_ context.Context, id string) error {
+func (s *starter) Wake(_ context.Context, taskID string) (runs bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cancelled = append(s.cancelled, id)
-	return s.fail
-}
-
-func (s *starter) SignalAction(_ context.Context, a mediagate.Action) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.commands = append(s.commands, a)
-	return s.fail
+	s.woken = append(s.woken, taskID)
+	return s.fail == nil, s.fail
 }
 
 // started are the tasks whose workflows were started, once all are.
@@ -414,42 +401,78 @@ func (a answer) at(path ...any) any {
 	return v
 }
 
+// change applies what happens to the task.
+func (g *gateway) change(id string, events ...task.Event) task.State {
+	g.t.Helper()
+	changed, err := g.store.Change(g.t.Context(), id, events...)
+	g.must(err)
+	return changed.State
+}
+
 // accept lets a vendor take the task.
 func (g *gateway) accept(id string) {
 	g.t.Helper()
-	ctx := g.t.Context()
-	_, opened, err := g.store.OpenAttempt(ctx, mediagate.Attempt{
-		TaskID: id, N: 1, Channel: "one", Provider: "kling", Fingerprint: "f", ExternalID: id,
-		Route: mediagate.Route{Provider: "kling"}, SendBefore: g.clock.now().Add(10 * time.Second),
-	}, mediagate.Slots{})
-	g.must(err)
-	if !opened {
-		g.t.Fatal("the attempt was there already")
-	}
-	_, err = g.store.AcceptAttempt(ctx, id, 1, mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, g.clock.now())
-	g.must(err)
+	now := g.clock.now()
+	g.change(id, task.IntentStored{
+		N: 1, Channel: "one", Provider: "kling", Fingerprint: "f", Route: mediagate.Route{Provider: "kling"}, ExternalID: id,
+		SendBefore: now.Add(10 * time.Second), CallEnds: now.Add(time.Minute),
+	}, task.Accepted{N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, FirstPollAt: now})
 }
 
-// settle ends the task.
-func (g *gateway) settle(s mediagate.Settlement) {
+// askMore lets the vendor wait for modal parameters.
+func (g *gateway) askMore(id string) {
 	g.t.Helper()
-	s.EndedAt = g.clock.now()
-	_, won, err := g.store.Settle(g.t.Context(), s)
-	g.must(err)
-	if !won {
-		g.t.Fatal("the task had ended already")
+	state := g.change(id, task.Claimed{N: 1, Claim: "c"}, task.VendorWaits{N: 1, Claim: "c"})
+	if state.Modal.State != mediagate.ModalWaiting {
+		g.t.Fatalf("the task does not wait for its client: %q", state.Modal.State)
 	}
 }
 
-// complete ends the task with one video or image at its full price.
+// complete ends the task with those files; without any, with one at its full price.
 func (g *gateway) complete(id string, results ...mediagate.Result) {
 	g.t.Helper()
-	t, err := g.store.TaskByID(g.t.Context(), id)
-	g.must(err)
-	if t.Status == mediagate.StatusPending {
+	if len(results) == 0 {
+		results = []mediagate.Result{{Key: "results/" + id, MimeType: "image/png", Size: 1, Duration: 3600}}
+	}
+	g.make(id, mediagate.Outcome{}, results...)
+}
+
+// make is complete for what the vendor tells of the job.
+func (g *gateway) make(id string, o mediagate.Outcome, results ...mediagate.Result) {
+	g.t.Helper()
+	if row, err := g.store.TaskByID(g.t.Context(), id); err != nil || row.Status == mediagate.StatusPending {
+		g.must(err)
 		g.accept(id)
 	}
-	g.settle(mediagate.Settlement{TaskID: id, N: 1, Status: mediagate.StatusCompleted, Cost: t.Hold, Results: results})
+	o.Succeeded = true
+	g.ended(mediagate.StatusCompleted, g.change(id, task.VendorEnded{N: 1, Outcome: o}, task.Mirrored{N: 1, Results: results}))
+}
+
+// settle ends the task, whose end is due.
+func (g *gateway) settle(id string) {
+	g.t.Helper()
+	g.change(id, task.EndDue{})
+}
+
+// cancel ends the task as its client asks for it.
+func (g *gateway) cancel(id string) {
+	g.t.Helper()
+	g.ended(mediagate.StatusCancelled, g.change(id, task.CancelRequested{}, task.EndDue{}))
+}
+
+// fail ends the task, before it has an attempt or by its vendor.
+func (g *gateway) fail(id string, f mediagate.Failure) {
+	g.t.Helper()
+	g.ended(mediagate.StatusFailed, g.change(id,
+		task.InputsChecked{Judgement: mediagate.Judgement{Over: true, Failure: &f}},
+		task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Failure: &f}}, task.EndDue{}))
+}
+
+func (g *gateway) ended(want mediagate.Status, state task.State) {
+	g.t.Helper()
+	if state.Status != want {
+		g.t.Fatalf("the task is %s, want %s", state.Status, want)
+	}
 }
 
 // wantError checks an error of form A.

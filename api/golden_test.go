@@ -44,7 +44,7 @@ func TestShapes(t *testing.T) {
 	record("processing", g.get("/v1/tasks/"+pending))
 	record("processing, legacy", g.get(images+"/"+pending))
 	record("cancel asked for", g.post("/v1/tasks/"+pending+"/cancel", ""))
-	g.settle(mediagate.Settlement{TaskID: pending, N: 1, Status: mediagate.StatusCancelled})
+	g.cancel(pending)
 	record("cancelled", g.get("/v1/tasks/"+pending))
 	record("cancelled, legacy", g.get(images+"/"+pending))
 	record("cancel of an ended task", g.post("/v1/tasks/"+pending+"/cancel", ""))
@@ -65,7 +65,7 @@ func TestShapes(t *testing.T) {
 	record("completed image, legacy", g.get(images+"/"+picture))
 
 	broken := g.submit(videos, `{"model":"alpha-video-o1","prompt":"a"}`)
-	g.settle(mediagate.Settlement{TaskID: broken, Status: mediagate.StatusFailed, Failure: &failure})
+	g.fail(broken, failure)
 	record("failed", g.get("/v1/tasks/"+broken))
 	record("failed, in Korean", g.get("/v1/tasks/"+broken+"?language=ko"))
 	record("failed, legacy", g.get(images+"/"+broken))

@@ -74,7 +74,7 @@ func TestModeration(t *testing.T) {
 	g, c := censored(t)
 	song, flow, picture := g.song(songBody), g.song(flowBody), g.submit(art, artBody)
 	g.accept(picture)
-	g.must(g.store.BeginModal(t.Context(), picture, 1))
+	g.askMore(picture)
 	element := `{"name":"Tom","description":"WORD","element_input_urls":["https://example.com/a.png","https://example.com/b.png"]}`
 	for name, call := range map[string]struct {
 		path, body string

@@ -25,14 +25,7 @@ const (
 // made ends the task as one that made what is given, by its attempt.
 func (g *gateway) made(id string, made *mediagate.Made, results ...mediagate.Result) {
 	g.t.Helper()
-	g.accept(id)
-	ctx := g.t.Context()
-	_, err := g.store.RecordOutcome(ctx, id, 1, mediagate.Outcome{Succeeded: true, Made: made})
-	g.must(err)
-	g.must(g.store.StoreMirrored(ctx, id, 1, results))
-	task, err := g.store.TaskByID(ctx, id)
-	g.must(err)
-	g.settle(mediagate.Settlement{TaskID: id, N: 1, Status: mediagate.StatusCompleted, Cost: task.Hold, Results: results, Made: made})
+	g.make(id, mediagate.Outcome{Made: made}, results...)
 }
 
 // song makes a task with two clips, of 12.5 and of 20 seconds.
@@ -212,7 +205,7 @@ func TestMusicSources(t *testing.T) {
 	song, flow := g.song(songBody), g.song(flowBody)
 	film, open, failed := g.submit(videos, videoBody), g.submit(music, songBody), g.submit(music, songBody)
 	g.complete(film, mediagate.Result{Key: "f", MimeType: "video/mp4", Size: 1})
-	g.settle(mediagate.Settlement{TaskID: failed, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}})
+	g.fail(failed, mediagate.Failure{Code: mediagate.CodeInternal})
 	nobody := "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
 
 	id := g.submit(music+"/replaceMusic", `{"model":"MUSIC-A","task_id":"`+song+`","audio_index":2,"start_s":0,"end_s":20}`)

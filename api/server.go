@@ -70,7 +70,7 @@ func New(cfg Config) (*Server, error) {
 		strangers:   &strangers{store: cfg.Store},
 		logins:      newTally(cfg.Logger, "failed logins of operators"),
 		touches:     newTouches(cfg.Store, cfg.Logger),
-		starts:      newStarts(cfg.Starter, cfg.Store, cfg.Logger),
+		starts:      newStarts(cfg.Starter, cfg.Logger),
 		watch:       newWatcher(cfg.Store, cfg.Logger),
 		seats:       &seats{most: mostWaits, what: "wait for tasks", taken: map[string]int{}},
 		rest:        streamRest,

@@ -5,431 +5,180 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mediagate/mediagate"
 )
 
 const (
-	mostStarts    = 4096                   // that wait; an account has half of them when it is alone
-	starters      = 4                      // at once: more start no faster, and take the cores from who answers
-	busyStarters  = 1                      // at once while submits are being answered,
-	starterWait   = 2 * time.Second        // for as long as no start waits longer than that;
-	manySubmits   = 4                      // answered during a start: with more than that, the starter rests
-	crowdRest     = 10                     // times as long as the start took,
-	longestRest   = time.Second / 4        // but no longer than that
-	startDeadline = 2 * time.Second        // of one start
-	lateStart     = 500 * time.Millisecond // one that takes longer says that Temporal is slow
-	startPause    = time.Second            // of a starter whose start failed
-	drainPatience = 8 * time.Second        // of a stop, with a Temporal that takes nothing
-	tendEvery     = time.Second            // between two looks at who waits
-	askTimeout    = 2 * time.Second        // of prolonging leases
-	reportEvery   = 10 * time.Second       // between two lines about what is left to the reconciler
+	mostStarts    = 4096             // that wait; an account has half of them when it is alone
+	starters      = 4                // at once: more start no faster, and take the cores from who answers
+	startPatience = 5 * time.Second  // from the submit on: then the wake scan starts the task
+	startDeadline = 2 * time.Second  // of one start
+	startPause    = time.Second      // of a starter whose start failed
+	manySubmits   = 4                // answered during a start: with more than that, the starter rests
+	crowdRest     = 40               // times as long as the start took,
+	longestRest   = time.Second / 4  // but no longer than that
+	reportEvery   = 10 * time.Second // between two lines about what is left to the wake scan
 )
 
-// starts are the workflows that are still to be started: of tasks whose clients
-// are acknowledged. The row is the promise, and a start only makes it come true
-// early, so a start may get lost here at any moment: the reconciler finds the row.
+// starts are the runs that are to be started, of tasks whose clients are
+// acknowledged. The row is the promise: its wake is due startPatience after the
+// submit, and the wake scan starts what has no run by then (D2). A start from here
+// is the fast path, and may get lost at any moment.
 //
-// A few starters take the accounts' tasks in turns. Of these only one works while
-// submits are being answered, who go first, and beside many it mostly rests: what a
-// burst brings is started when it is over, or has to wait too long. The queue is
-// bounded, and an account may have as many waiting as there is room left: half of
-// it when it is alone, and whoever comes next finds room. A submit that finds none
-// makes one of the waiting starts itself, and so is held back to the pace at which
-// Temporal takes them.
-//
-// But only while Temporal keeps pace. When the last start failed, or one takes
-// too long, a submit waits for nothing: without room its row is left to the
-// reconciler.
-//
-// What waits is leased: the reconciler leaves a row alone for a StartLease after
-// it was looked at last, and the leases are prolonged while Temporal keeps pace.
-// They end by themselves with this process, and when it cannot start anything:
-// then what waits is forgotten here as soon as it is the reconciler's.
+// A few starters take the accounts' tasks in round robin. Beside many submits they
+// rest most of the time, since a start costs many times what an answer does where
+// Temporal is on the same cores: what a burst brings is started when it is over. The
+// queue is bounded. An account may have as many waiting as there is room left: half
+// of it when it is alone, and whoever comes next finds room. A submit never waits for
+// a start: without room the row is left to the wake scan.
 type starts struct {
-	starter Starter
-	store   StartStore
-	log     *slog.Logger
-	life    context.Context
-	end     context.CancelFunc
+	starter  Starter
+	log      *slog.Logger
+	life     context.Context
+	end      context.CancelFunc
+	answered atomic.Int64 // submits, so far
 
-	mu       sync.Mutex
-	turns    []*lineup          // whose turn it is, the next one first: all that have somebody waiting
-	lineups  map[string]*lineup // by account
-	waiting  int
-	oldest   time.Time // nothing that waits was made before
-	underway int
-	hired    int  // starters at work
-	submits  int  // being answered
-	answered int  // submits, so far
-	failed   bool // the last start did
-	late     bool // a start took too long, and none has been in time since
-	closed   bool
-	turned   chan struct{} // closed when any of these becomes true or false, and when nothing waits any more
-	tending  *time.Timer   // nil: nothing to tend
-	draining *time.Timer   // ends the drain unless a start goes well before; nil: no drain
+	mu      sync.Mutex
+	queues  map[string][]start // by account
+	turns   []string           // accounts with a queue, the next one first
+	waiting int
+	working int           // starters
+	idle    chan struct{} // closed while no starter works, and so nothing waits
+	closed  bool
 
-	left     int   // to the reconciler, not told yet
-	cause    error // of the last one of them
-	reported time.Time
-}
-
-// lineup is what waits of one account.
-type lineup struct {
-	account string
-	tasks   []*start
+	left      int         // to the wake scan, since the last report
+	cause     error       // of the last of them
+	reporting *time.Timer // nil: nothing to report
 }
 
 // start is one that is to be made.
 type start struct {
 	task   mediagate.Task
-	made   time.Time // by this process's clock, which does not step
-	leased time.Time // likewise
+	expiry time.Time
 }
 
-func newStarts(starter Starter, store StartStore, log *slog.Logger) *starts {
-	s := &starts{starter: starter, store: store, log: log, lineups: map[string]*lineup{}, turned: make(chan struct{})}
+func newStarts(starter Starter, log *slog.Logger) *starts {
+	s := &starts{starter: starter, log: log, queues: map[string][]start{}, idle: make(chan struct{})}
+	close(s.idle)
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
 
-// answering says that a submit is being answered, until the function that it
-// returns is called.
-func (s *starts) answering() (answered func()) {
+// add has the run of a task started whose row was made at that time. It returns at
+// once.
+func (s *starts) add(t mediagate.Task, made time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.submits++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.submits--
-		s.answered++
-		s.hire()
-	}
-}
-
-// add has the workflow of a task started whose row was made at that time. It
-// returns at once where there is room, or Temporal does not keep pace.
-func (s *starts) add(t mediagate.Task, made time.Time) {
-	one := &start{task: forStart(t), made: made, leased: made}
-	s.mu.Lock()
-	if s.closed || !s.roomFor(t.AccountID) && s.troubled() {
+	queue := s.queues[t.AccountID]
+	if s.closed || len(queue) >= mostStarts-s.waiting {
 		s.leave(1, nil)
-		s.mu.Unlock()
 		return
 	}
-	var due *start
-	if !s.roomFor(t.AccountID) {
-		due = s.take() // there is one: with none there is room
+	if len(queue) == 0 {
+		s.turns = append(s.turns, t.AccountID)
 	}
-	s.put(one)
-	s.mu.Unlock()
-	if due != nil {
-		s.help(due)
+	s.queues[t.AccountID] = append(queue, start{task: forStart(t), expiry: made.Add(startPatience)})
+	s.waiting++
+	if s.working == starters {
+		return
 	}
+	if s.working == 0 {
+		s.idle = make(chan struct{})
+	}
+	s.working++
+	go s.work()
 }
 
-// help makes a start for a submit that found no room, and returns when it has
-// ended, or Temporal no longer keeps pace.
-func (s *starts) help(due *start) {
-	made := make(chan struct{})
-	go func() {
-		defer close(made)
-		s.start(due)
-	}()
-	for {
-		s.mu.Lock()
-		turned, release := s.turned, s.troubled() || s.closed
-		s.mu.Unlock()
-		if release {
-			return
-		}
-		select {
-		case <-made:
-			return
-		case <-turned:
-		}
-	}
-}
-
-// holds tells whether the start of a task waits here. The run that it begins
-// reads the row: nobody need tell it what stands there.
+// holds tells whether the start of a task waits here. The run that it begins reads
+// the row, so it needs no signal about what is stored there.
 func (s *starts) holds(account, taskID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	line := s.lineups[account]
-	return line != nil && slices.ContainsFunc(line.tasks, func(one *start) bool { return one.task.ID == taskID })
+	return slices.ContainsFunc(s.queues[account], func(one start) bool { return one.task.ID == taskID })
 }
 
-// drain returns when nothing waits any more, when no start has gone well for a
-// drainPatience, or when ctx ends. Meanwhile what fails is tried again: nobody else may
-// look at the row for a while, and a Temporal that was slow once may take it.
+// drain returns when nothing waits any more or ctx ends. As each start is left to the
+// wake scan once its patience is over, that takes some seconds at the most.
 func (s *starts) drain(ctx context.Context) {
-	ctx, giveUp := context.WithCancel(ctx)
-	defer giveUp()
 	s.mu.Lock()
-	s.draining = time.AfterFunc(drainPatience, giveUp)
-	defer s.judge(func() {
-		s.draining.Stop()
-		s.draining = nil
-	})
-	if n := s.waiting + s.underway; n > 0 {
-		s.log.InfoContext(ctx, "starting what waits before the stop", "tasks", n)
-	}
-	for s.waiting+s.underway > 0 && ctx.Err() == nil {
-		turned := s.turned
-		s.mu.Unlock()
-		select {
-		case <-turned:
-		case <-ctx.Done():
-		}
-		s.mu.Lock()
-	}
+	idle, waiting := s.idle, s.waiting
 	s.mu.Unlock()
+	if waiting > 0 {
+		s.log.InfoContext(ctx, "starting what waits before the stop", "tasks", waiting)
+	}
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
 }
 
-// close leaves what waits to the reconciler. Starts under way are cut off, and
-// count as left: nobody knows whether they took effect.
+// close leaves what waits to the wake scan. Starts under way are cut off, and count as
+// left: nobody knows whether they took effect.
 func (s *starts) close() {
 	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		s.leave(s.forget(func(*start) bool { return true })+s.underway, nil)
-		s.tell()
-	}
+	s.closed = true
+	s.leave(s.waiting, nil)
+	s.queues, s.turns, s.waiting = nil, nil, 0
+	idle := s.idle
 	s.mu.Unlock()
 	s.end()
+	<-idle
+	s.report()
 }
 
-// What follows is called with the lock held, but for run, start, call, giveWay, rest,
-// tend and prolong.
-
-// troubled tells whether Temporal does not keep pace.
-func (s *starts) troubled() bool { return s.failed || s.late }
-
-func (s *starts) roomFor(account string) bool {
-	own := 0
-	if line := s.lineups[account]; line != nil {
-		own = len(line.tasks)
-	}
-	return own < mostStarts-s.waiting
-}
-
-// put lets one wait, and sees to it that somebody takes it.
-func (s *starts) put(one *start) {
-	line := s.lineups[one.task.AccountID]
-	if line == nil {
-		line = &lineup{account: one.task.AccountID}
-		s.lineups[line.account] = line
-		s.turns = append(s.turns, line)
-	}
-	line.tasks = append(line.tasks, one)
-	if s.waiting == 0 || one.made.Before(s.oldest) {
-		s.oldest = one.made
-	}
-	s.waiting++
-	s.hire()
-	s.watch()
-}
-
-// hire has as many starters at work as there may be and is work for.
-func (s *starts) hire() {
-	for n := min(s.wanted(), s.waiting+s.underway); s.hired < n; s.hired++ {
-		go s.run()
-	}
-}
-
-func (s *starts) wanted() int {
-	if s.submits == 0 || s.overdue() {
-		return starters
-	}
-	return busyStarters
-}
-
-// overdue tells whether a start has waited for too long. It looks for the oldest one
-// only when that may be so.
-func (s *starts) overdue() bool {
-	limit := time.Now().Add(-starterWait)
-	if s.waiting == 0 || !s.oldest.Before(limit) {
-		return false
-	}
-	oldest := s.turns[0].tasks[0].made
-	for _, line := range s.turns {
-		if head := line.tasks[0].made; head.Before(oldest) {
-			oldest = head
-		}
-		if oldest.Before(limit) {
-			return true
-		}
-	}
-	s.oldest = oldest
-	return false
-}
-
-// take hands out the start whose turn it is, or nil. Its account's next one comes
-// after those of all others.
-func (s *starts) take() *start {
-	if len(s.turns) == 0 {
-		return nil
-	}
-	line := s.turns[0]
-	s.turns = s.turns[1:]
-	one := line.tasks[0]
-	line.tasks[0] = nil
-	line.tasks = line.tasks[1:]
-	if len(line.tasks) > 0 {
-		s.turns = append(s.turns, line)
-	} else {
-		delete(s.lineups, line.account)
-	}
-	s.waiting--
-	s.underway++
-	return one
-}
-
-// forget drops what waits and matches, and returns how much that was.
-func (s *starts) forget(match func(*start) bool) int {
-	before := s.waiting
-	s.turns = slices.DeleteFunc(s.turns, func(line *lineup) bool {
-		had := len(line.tasks)
-		line.tasks = slices.DeleteFunc(line.tasks, match)
-		s.waiting -= had - len(line.tasks)
-		if len(line.tasks) > 0 {
-			return false
-		}
-		delete(s.lineups, line.account)
-		return true
-	})
-	if before > 0 && s.waiting == 0 {
-		s.tell()
-	}
-	return before - s.waiting
-}
-
-// leave notes what is left to the reconciler. The log tells of it soon, in a line
-// for many.
-func (s *starts) leave(n int, cause error) {
-	s.left += n
-	if cause != nil {
-		s.cause = cause
-	}
-	if s.closed {
-		s.report()
-		return
-	}
-	s.watch()
-}
-
-func (s *starts) report() {
-	if s.left == 0 {
-		return
-	}
-	s.log.Warn("workflows not started, the reconciler will", "tasks", s.left, "waiting", s.waiting, "error", s.cause)
-	s.left, s.cause, s.reported = 0, nil, time.Now()
-}
-
-// watch has the queue tended.
-func (s *starts) watch() {
-	if s.tending == nil && !s.closed {
-		s.tending = time.AfterFunc(tendEvery, s.tend)
-	}
-}
-
-// tell wakes all who wait for a turn of things.
-func (s *starts) tell() {
-	close(s.turned)
-	s.turned = make(chan struct{})
-}
-
-// run is a starter: it goes home when nothing waits, or one too many is at work.
-func (s *starts) run() {
-	for {
-		s.mu.Lock()
-		s.hire()
-		var one *start
-		if s.hired <= s.wanted() {
-			one = s.take()
-		}
-		if one == nil {
-			s.hired--
-			s.mu.Unlock()
-			return
-		}
-		began, answered := time.Now(), s.answered
-		s.mu.Unlock()
-		if s.start(one) {
-			s.giveWay(time.Since(began), answered)
-		} else {
-			s.rest()
-		}
-	}
-}
-
-// start makes one start. One that fails is the reconciler's: the error is
-// ambiguous, and a task that Temporal refuses must not keep the others. In a drain it
-// comes once more when the others have had their turn.
-func (s *starts) start(one *start) bool {
-	ctx, cancel := context.WithTimeout(s.life, startDeadline)
-	defer cancel()
-	alarm := time.AfterFunc(lateStart, func() { s.judge(func() { s.late = true }) })
-	err := s.call(ctx, one.task)
-	inTime := alarm.Stop()
-	s.judge(func() {
-		s.underway--
-		s.failed = err != nil
-		switch {
-		case err == nil && s.draining != nil:
-			s.draining.Reset(drainPatience)
-		case err != nil && s.draining != nil:
-			s.cause = err
-			s.put(one)
-		case err != nil && !s.closed: // what is under way at the close is counted there
-			s.leave(1, err)
-		}
-		if err == nil && inTime {
-			s.late = false
-		}
-		if s.waiting+s.underway == 0 {
-			s.tell()
-		}
-	})
-	return err == nil
-}
-
-// judge changes what is known of Temporal's pace, and wakes who waits for that.
-func (s *starts) judge(change func()) {
+// take hands out the next start. The account's next one comes after those of all
+// others. Starts whose patience is over are left out.
+func (s *starts) take() (one start, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	failed, late := s.failed, s.late
-	change()
-	if failed != s.failed || late != s.late {
-		s.tell()
-	}
-}
-
-func (s *starts) call(ctx context.Context, t mediagate.Task) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = mediagate.Panicked(p)
-			s.log.ErrorContext(ctx, "a start panicked", "task", t.ID, "error", err)
+	for now := time.Now(); len(s.turns) > 0; {
+		account := s.turns[0]
+		queue := s.queues[account]
+		one, queue[0] = queue[0], start{} // the memory of the task goes with it
+		s.turns = s.turns[1:]
+		if s.queues[account] = queue[1:]; len(queue) > 1 {
+			s.turns = append(s.turns, account)
+		} else {
+			delete(s.queues, account)
 		}
-	}()
-	return s.starter.Start(ctx, t)
+		s.waiting--
+		if now.Before(one.expiry) {
+			return one, true
+		}
+		s.leave(1, nil)
+	}
+	if s.working--; s.working == 0 {
+		close(s.idle)
+	}
+	return start{}, false
 }
 
-// giveWay lets the starter that is at work beside submits rest after a start, which
-// took so long and before which so many had been answered. When many were meanwhile
-// it falls behind them anyway, and where Temporal is on the same cores a start costs
-// many times what an answer does.
-func (s *starts) giveWay(took time.Duration, answered int) {
-	s.mu.Lock()
-	crowded := s.answered-answered > manySubmits && s.wanted() == busyStarters
-	s.mu.Unlock()
-	if !crowded {
-		return
+// work is a starter: it ends when nothing waits.
+func (s *starts) work() {
+	for {
+		one, ok := s.take()
+		if !ok {
+			return
+		}
+		began, answered := time.Now(), s.answered.Load()
+		err := s.start(one.task)
+		switch {
+		case err != nil:
+			s.mu.Lock()
+			s.leave(1, err)
+			s.mu.Unlock()
+			s.rest(startPause)
+		case s.answered.Load()-answered > manySubmits:
+			s.rest(min(crowdRest*time.Since(began), longestRest))
+		}
 	}
-	rested := time.NewTimer(min(crowdRest*took, longestRest))
+}
+
+func (s *starts) rest(d time.Duration) {
+	rested := time.NewTimer(d)
 	defer rested.Stop()
 	select {
 	case <-rested.C:
@@ -437,86 +186,44 @@ func (s *starts) giveWay(took time.Duration, answered int) {
 	}
 }
 
-// rest lets a starter pause whose start failed, until another one goes well.
-func (s *starts) rest() {
-	pause := time.NewTimer(startPause)
-	defer pause.Stop()
-	for {
-		s.mu.Lock()
-		turned, over := s.turned, !s.failed || s.closed
-		s.mu.Unlock()
-		if over {
-			return
-		}
-		select {
-		case <-turned:
-		case <-pause.C:
-			return
-		}
-	}
-}
-
-// tend prolongs the leases of what waits, or forgets what is the reconciler's,
-// and tells the log what was left to it.
-func (s *starts) tend() {
-	s.mu.Lock()
-	if s.troubled() {
-		if s.draining == nil {
-			over := time.Now().Add(-mediagate.StartLease)
-			s.leave(s.forget(func(one *start) bool { return one.leased.Before(over) }), nil)
-		}
-		s.mu.Unlock()
-	} else {
-		old := s.leasedBefore(time.Now().Add(-mediagate.StartLease / 2))
-		s.mu.Unlock()
-		s.prolong(old)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tending = nil
-	if time.Since(s.reported) >= reportEvery {
-		s.report()
-	}
-	if s.waiting+s.left > 0 {
-		s.watch()
-	}
-}
-
-func (s *starts) leasedBefore(t time.Time) (old []*start) {
-	for _, line := range s.turns {
-		for _, one := range line.tasks {
-			if one.leased.Before(t) {
-				old = append(old, one)
-			}
-		}
-	}
-	return old
-}
-
-// prolong keeps the reconciler from what waits. Where that fails it may start
-// what waits here too, which does no harm.
-func (s *starts) prolong(old []*start) {
-	if len(old) == 0 {
-		return
-	}
-	now := time.Now()
-	ids := make([]string, len(old))
-	for i, one := range old {
-		ids[i] = one.task.ID
-	}
-	ctx, cancel := context.WithTimeout(s.life, askTimeout)
+// start makes one start. One that fails is not repeated: the error is ambiguous, and
+// a task that Temporal refuses must not keep the others.
+func (s *starts) start(t mediagate.Task) (err error) {
+	ctx, cancel := context.WithTimeout(s.life, startDeadline)
 	defer cancel()
-	if err := s.store.MarkChecked(ctx, ids, false); err != nil {
-		if s.life.Err() == nil {
-			s.log.WarnContext(ctx, "the reconciler may start what waits here", "tasks", len(ids), "error", err)
+	defer func() {
+		if p := recover(); p != nil {
+			err = mediagate.Panicked(p)
+			s.log.ErrorContext(ctx, "a start panicked", "task", t.ID, "error", err)
 		}
-		return
+	}()
+	if err = s.starter.Start(ctx, t); mediagate.Is(err, mediagate.KindConflict) {
+		return nil // the wake scan was first
 	}
+	return err
+}
+
+// leave counts what is left to the wake scan. The log gets one line for many. It is
+// called with the lock held.
+func (s *starts) leave(n int, cause error) {
+	s.left += n
+	if cause != nil {
+		s.cause = cause
+	}
+	if s.reporting == nil && s.left > 0 {
+		s.reporting = time.AfterFunc(reportEvery, s.report)
+	}
+}
+
+func (s *starts) report() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, one := range old {
-		one.leased = now
+	if s.left == 0 {
+		return
 	}
+	s.reporting.Stop()
+	s.log.Warn("runs not started: their wakes are due in seconds", "tasks", s.left, "waiting", s.waiting, "error", s.cause)
+	s.left, s.cause, s.reporting = 0, nil, nil
 }
 
 // forStart is a task without what its start does not need, which may be long.

@@ -83,7 +83,7 @@ func (s *Server) handleSubmit(c *call) error {
 		return orAcknowledge(c, before, err)
 	}
 	c.claim.release() // what follows needs nothing of the body
-	defer s.starts.answering()()
+	defer s.starts.answered.Add(1)
 	if err := s.again(c.ctx, c); err != nil {
 		return err
 	}
@@ -148,6 +148,7 @@ func (s *Server) newTask(c *call, o order) mediagate.Task {
 	if plan.Timeout <= 0 || plan.Timeout > s.cfg.TaskTimeout {
 		plan.Timeout = s.cfg.TaskTimeout
 	}
+	plan.ParkTimeout, plan.ParkRetry, plan.QueueTimeout = s.cfg.ParkTimeout, s.cfg.ParkRetry, s.cfg.QueueTimeout
 	if o.kind == mediagate.TypeArt {
 		plan.Modal = s.cfg.ModalTimeout
 	}

@@ -55,13 +55,19 @@ func TestSubmitStoresTheTask(t *testing.T) {
 	}
 }
 
-func TestSubmitTimeout(t *testing.T) {
+// The times of a task are fixed at its submit.
+func TestSubmitTimes(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, func(c *api.Config) { c.TaskTimeout = time.Minute })
+	g := newGateway(t, func(c *api.Config) {
+		c.TaskTimeout, c.ParkTimeout, c.ParkRetry, c.QueueTimeout = time.Minute, time.Hour, time.Second, 2*time.Hour
+	})
 	row, err := g.store.TaskByID(t.Context(), g.submit(videos, videoBody))
 	g.must(err)
 	if row.Plan.Timeout != time.Minute || !row.DeadlineAt.Equal(g.clock.now().Add(time.Minute)) {
 		t.Errorf("the setting is shorter, but the timeout is %s, the deadline %s", row.Plan.Timeout, row.DeadlineAt)
+	}
+	if p := row.Plan; p.ParkTimeout != time.Hour || p.ParkRetry != time.Second || p.QueueTimeout != 2*time.Hour {
+		t.Errorf("the plan is %+v", p)
 	}
 }
 

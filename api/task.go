@@ -201,7 +201,7 @@ func readFilter(c *call) (f mediagate.TaskFilter, none bool, err error) {
 // storable reports whether the database can hold the text.
 func storable(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
-// handleCancel stores the wish first and tells the workflow second.
+// handleCancel stores the request first and signals the task's run second.
 func (s *Server) handleCancel(c *call) error {
 	id := c.Param("task_id")
 	if !looksLike(id, taskPrefix) {
@@ -213,7 +213,7 @@ func (s *Server) handleCancel(c *call) error {
 		return maskTask(err)
 	}
 	if !s.starts.holds(t.AccountID, id) {
-		s.notify(c, "cancel", func(ctx context.Context) error { return s.cfg.Starter.Cancel(ctx, id) })
+		s.wake(c)
 	}
 	if !slices.Contains(c.caller.key.Scopes, mediagate.ScopeRead) {
 		return c.linked(http.StatusAccepted, wrappedStub{http.StatusAccepted, taskStub{t.ID, t.Status}})
@@ -233,17 +233,16 @@ func (s *Server) handleLegacyPoll(c *call) error {
 	return c.linked(http.StatusOK, view.LegacyOf(&t, links))
 }
 
-// notifyDeadline bounds how long a client waits for the workflows to hear of
-// what is stored already.
-const notifyDeadline = 2 * time.Second
+// wakeDeadline bounds how long a client waits for the signal about what is stored.
+const wakeDeadline = 2 * time.Second
 
-// notify informs the workflows. It outlives a client that leaves, and its
-// failure is only noted: the reconciler repeats it.
-func (s *Server) notify(c *call, what string, send func(ctx context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), notifyDeadline)
+// wake signals the run of the call's task. It outlives a client that leaves. Its
+// failure is only logged: the task's wake is due all the same.
+func (s *Server) wake(c *call) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), wakeDeadline)
 	defer cancel()
-	if err := send(ctx); err != nil {
-		s.log.WarnContext(ctx, "workflow not told, the reconciler will",
-			"what", what, "task", c.taskID, "request", c.requestID, "error", err)
+	if _, err := s.cfg.Starter.Wake(ctx, c.taskID); err != nil {
+		s.log.WarnContext(ctx, "workflow not signalled: its wake is due in seconds",
+			"task", c.taskID, "request", c.requestID, "error", err)
 	}
 }

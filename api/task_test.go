@@ -50,7 +50,7 @@ func TestBadTaskIDs(t *testing.T) {
 	if _, sibling := g.newKey(mediagate.Key{Quota: 1}); g.send(request{path: "/v1/tasks/" + id, key: sibling}).status != 200 {
 		t.Error("another key of the account may not read the task")
 	}
-	if len(g.starter.cancelled) != 0 {
+	if len(g.starter.woken) != 0 {
 		t.Error("somebody's task was cancelled")
 	}
 }
@@ -59,9 +59,9 @@ func TestLanguage(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	id := g.submit(videos, videoBody)
-	g.settle(mediagate.Settlement{TaskID: id, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{
+	g.fail(id, mediagate.Failure{
 		Code: mediagate.CodeContentPolicy, Message: "the prompt shows a logo", Retryable: false,
-	}})
+	})
 	for language, message := range map[string]string{
 		"": "the prompt shows a logo", "en": "the prompt shows a logo", "zh": "内容未通过安全审核",
 		"ko": "콘텐츠가 안전 정책을 위반했습니다", "ja": "コンテンツが安全ポリシーに違反しています",
@@ -80,7 +80,7 @@ func TestWaitBounds(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	done := g.submit(videos, videoBody)
-	g.settle(mediagate.Settlement{TaskID: done, Status: mediagate.StatusCancelled})
+	g.cancel(done)
 	for wait, status := range map[string]int{
 		"": 200, "1": 200, "60": 200, "0": 400, "61": 400, "-1": 400, "1.5": 400, "x": 400,
 	} {
@@ -174,7 +174,7 @@ func TestListFilters(t *testing.T) {
 	add(images, imageBody)
 	add(videos, `{"model":"alpha-video-o1","prompt":"2"}`)
 	add(videos, videoBody)
-	g.settle(mediagate.Settlement{TaskID: ids[0], Status: mediagate.StatusCancelled})
+	g.cancel(ids[0])
 	g.other()
 	tests := map[string]struct {
 		query string
@@ -293,8 +293,8 @@ func TestCancel(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	if !slices.Equal(g.starter.cancelled, []string{id, id}) {
-		t.Errorf("workflows told: %v", g.starter.cancelled)
+	if !slices.Equal(g.starter.woken, []string{id, id}) {
+		t.Errorf("signalled: %v", g.starter.woken)
 	}
 	g.starter.fail = errAway
 	running := g.submit(videos, videoBody)
@@ -305,20 +305,19 @@ func TestCancel(t *testing.T) {
 	if a := g.get("/v1/tasks/" + id); a.at("data", "cancel_requested") != true {
 		t.Errorf("before the end: %s", a.body)
 	}
-	g.settle(mediagate.Settlement{TaskID: id, Status: mediagate.StatusCancelled})
+	g.cancel(id)
 	for _, a := range []answer{g.get("/v1/tasks/" + id), g.get("/v1/tasks?status=cancelled")} {
 		if strings.Contains(a.body, "cancel_requested") {
 			t.Errorf("after the end: %s", a.body)
 		}
 	}
-	for status, end := range map[mediagate.Status]mediagate.Settlement{
-		mediagate.StatusCompleted: {Status: mediagate.StatusCompleted, N: 1},
-		mediagate.StatusFailed:    {Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: "internal_error", Message: "x"}},
+	for status, end := range map[mediagate.Status]func(id string){
+		mediagate.StatusCompleted: func(id string) { g.complete(id) },
+		mediagate.StatusFailed:    func(id string) { g.fail(id, mediagate.Failure{Code: "internal_error", Message: "x"}) },
 	} {
 		ended := g.submit(videos, videoBody)
 		g.accept(ended)
-		end.TaskID = ended
-		g.settle(end)
+		end(ended)
 		g.post("/v1/tasks/"+ended+"/cancel", "").wantError(t, 409, "invalid_request_error", "")
 		if got := g.get("/v1/tasks/"+ended).at("data", "status"); got != string(status) {
 			t.Errorf("a refused cancel made it %v", got)

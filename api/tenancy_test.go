@@ -68,7 +68,7 @@ func newTenant(g *gateway, name string) tenant {
 	t.finishArt(t.art, mediagate.Made{Buttons: artButtons})
 	t.modal = t.submit(art, artBody)
 	t.accept(t.modal)
-	g.must(g.store.BeginModal(g.t.Context(), t.modal, 1))
+	g.askMore(t.modal)
 	return t
 }
 

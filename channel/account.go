@@ -9,6 +9,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/task"
 )
 
 // Accounts are the vendor accounts that this process can ask, and what is known
@@ -29,10 +30,14 @@ type Accounts struct {
 
 // Store is the database as the accounts and their pollers see it.
 type Store interface {
+	// Change applies events to a task, all or none, in one transaction.
+	Change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error)
 	Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error)
-	ParkedTasks(ctx context.Context, channel string, reason mediagate.ParkReason, limit int) ([]string, error)
-	ParkedOnRoute(ctx context.Context, provider, after string, limit int) ([]string, error)
-	ChannelLastSeen(ctx context.Context, name string) (time.Time, error)
+	// RetryParked has parked tasks try again now, up to limit, those first that would have
+	// tried again first: BreakerClosed for many. It sets their wakes. Tasks whose next try
+	// is due, and those that are parked for an unknown submission, are left out. It
+	// returns how many it found.
+	RetryParked(ctx context.Context, p mediagate.Parked, limit int) (retried int, err error)
 	AccountStore
 	PollStore
 	GrantStore
@@ -50,7 +55,10 @@ type PollStore interface {
 	BeginEpoch(ctx context.Context, channel string) (int64, error)
 	ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error)
 	AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error)
-	StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) ([]mediagate.Await, error)
+	// StorePolls stores quiet answers, for rows that the claim still holds, and gives the
+	// rows back. It returns the results that it leaves to Change: those with Outcome,
+	// Trouble or Waiting, and the Answered ones whose tasks are parked.
+	StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) (left []mediagate.PollResult, err error)
 	AdvancePolls(ctx context.Context, channel string, beyond, before time.Time, limit int) (advanced int, err error)
 }
 
@@ -58,34 +66,37 @@ type PollStore interface {
 type GrantStore interface {
 	QueuedTasks(ctx context.Context, channel string, limit int) ([]mediagate.Queued, error)
 	GrantSlots(ctx context.Context, g mediagate.Granting) (mediagate.Granted, error)
-	ChannelLoad(ctx context.Context, name string) (inFlight, queued int, oldest time.Time, err error)
 }
 
-// Workflows are told what they wait for. Who cannot be told now is told again:
-// a row whose signal is outstanding comes up again, and a parked step is tried again
-// by itself.
+// Workflows signals the runs of tasks. That is the fast path: each change of a task
+// sets the time of its wake as well (D2).
 type Workflows interface {
-	// SignalEnded tells of attempts that have ended. Of fresh ones it tells for the first
-	// time, and may take seconds to bring their tasks to the end, until calls ends.
-	SignalEnded(ctx, calls context.Context, rows []mediagate.Await, fresh bool)
-	SignalSlot(ctx context.Context, channel string, rows []mediagate.Queued)
-	SignalWake(ctx context.Context, channel string, taskIDs []string)
+	// Ended signals tasks whose next step has changed by a poll of attempt N. It may take
+	// seconds to copy the files of those that succeeded first, until calls ends.
+	Ended(ctx, calls context.Context, channel string, ended []Ended)
+	Wake(ctx context.Context, channel string, taskIDs []string)
 }
 
-// Whose job it is (D11). An attempt remembers the fingerprint of the vendor
-// account that made it, and the name of the channel. The fingerprint decides,
-// the name helps: a channel that has the account serves the attempt, under
-// whatever name. Where no channel has the fingerprint, the channel of the name,
-// or the one that took the name over, may have the account all the same, with a
-// new key. It may then ask for the job and do nothing else; a vendor that shows
-// it that very job has proven it, which goes on record for all attempts of the
-// old fingerprint. "Not found" proves nothing there.
-//
-// Rows are never moved to another name. Each name has one poller at a time,
-// fenced by its epoch, and the pollers of a name may be workers of different
-// settings: moving rows would have them move each other's back and forth.
+// Ended is a change of a task by a poll of attempt N, after which its next step is
+// another.
+type Ended struct {
+	N       int
+	Changed task.Changed
+}
 
-// successor is the channel of that name, or the one that had it.
+// Which channel serves an attempt (D11). An attempt has the fingerprint of the vendor
+// account that made it, and the name of the channel. The fingerprint decides: a channel
+// that has the account serves the attempt, under any name. Where no channel has the
+// fingerprint, the channel of the name, or the one that had the name before, may have
+// the account with a new key. Such an unverified account is only asked for the job. A
+// vendor that shows it that very job verifies the account, which is recorded for all
+// attempts of the old fingerprint. "Not found" proves nothing there.
+//
+// Rows are never moved to another name. Each name has one poller at a time, fenced by
+// its epoch, and the pollers of a name may be workers with different settings: they
+// would move each other's rows back and forth.
+
+// successor is the channel of that name, or the one that had it before.
 func (a *Accounts) successor(name string) (Channel, bool) {
 	if c, ok := a.Channels.Channel(name); ok {
 		return c, true
@@ -105,15 +116,15 @@ func (c Channel) holds(fingerprints ...string) bool {
 }
 
 // channelFor finds the channel for attempts that were made under the name by the
-// account. sure says that it has that account. Otherwise it only has the name,
-// or is none.
+// account. sure says that it has that account. Otherwise it only has the name, or is
+// the zero Channel.
 func (a *Accounts) channelFor(ctx context.Context, name, fingerprint string) (c Channel, sure bool, err error) {
-	heir, _ := a.successor(name)
-	if c, ok := a.holder(heir, fingerprint); ok {
+	named, _ := a.successor(name)
+	if c, ok := a.holder(named, fingerprint); ok {
 		return c, true, nil
 	}
 	if known, ok := a.known.Load(fingerprint); ok {
-		if c, ok := a.holder(heir, known.([]string)...); ok {
+		if c, ok := a.holder(named, known.([]string)...); ok {
 			return c, true, nil
 		}
 	}
@@ -122,18 +133,17 @@ func (a *Accounts) channelFor(ctx context.Context, name, fingerprint string) (c 
 		return Channel{}, false, err
 	}
 	a.known.Store(fingerprint, same)
-	if c, ok := a.holder(heir, same...); ok {
+	if c, ok := a.holder(named, same...); ok {
 		return c, true, nil
 	}
-	return heir, false, nil
+	return named, false, nil
 }
 
-// holder is the channel that has the account: the heir of the name if it does,
-// else the only one. Of several nobody said which is meant, and their addresses
-// may differ.
-func (a *Accounts) holder(heir Channel, fingerprints ...string) (Channel, bool) {
-	if heir.holds(fingerprints...) {
-		return heir, true
+// holder is the channel that has the account: the named one if it does, else the only
+// one. Of several none is chosen, since their addresses may differ.
+func (a *Accounts) holder(named Channel, fingerprints ...string) (Channel, bool) {
+	if named.holds(fingerprints...) {
+		return named, true
 	}
 	var found []Channel
 	for _, c := range a.Channels.All() {
@@ -167,8 +177,8 @@ func noChannel() error {
 	}
 }
 
-// Asker is Of for lookups: a channel that has only the name gets a
-// vendor that can be asked and nothing else, and proves itself by what it finds.
+// Asker is Of for lookups: a channel that has only the name gets a vendor that can be
+// asked and nothing else. It is verified by what it finds.
 func (a *Accounts) Asker(ctx context.Context, row mediagate.Attempt) (Channel, error) {
 	c, sure, err := a.channelFor(ctx, row.Channel, row.Fingerprint)
 	switch {
@@ -177,11 +187,11 @@ func (a *Accounts) Asker(ctx context.Context, row mediagate.Attempt) (Channel, e
 	case sure:
 		return c, nil
 	default:
-		return a.unproven(c, row)
+		return a.unverified(c, row)
 	}
 }
 
-// Proven is Of after a lookup, where that is what it takes.
+// Proven is Of, after a lookup where the account is not verified yet.
 func (a *Accounts) Proven(ctx context.Context, row mediagate.Attempt) (Channel, error) {
 	c, err := a.Of(ctx, row)
 	if err == nil || mediagate.TroubleOf(err) == "" || row.Ref.JobID == "" {
@@ -207,8 +217,8 @@ func (a *Accounts) CanCancel(provider string) bool {
 	})
 }
 
-// pace is that of a channel's polls, which those have in common that poll with
-// it under its present and its former names.
+// pace returns the pace of a channel's polls. The pollers of its present and former
+// names share it.
 func (a *Accounts) pace(c Channel) *pace {
 	shared, ok := a.paces.Load(c.Name)
 	if !ok {

@@ -154,10 +154,10 @@ func (p *Poller) pollRow(ctx context.Context, row mediagate.Await, asked time.Ti
 // vendor's word, and whose media are not all named.
 const incompletePatience = 2 * time.Minute
 
-// reported is the result for a row that the vendor tells of.
+// reported is the result for a row of which the vendor reports the state.
 func (p *Poller) reported(ctx context.Context, row mediagate.Await, asked time.Time, report mediagate.Report) mediagate.PollResult {
 	if p.failures.Swap(0) >= failureLimit {
-		p.wake.Store(true)
+		p.answers.Store(true)
 	}
 	if report.Incomplete {
 		if until := p.pace.incomplete(row, asked).Add(incompletePatience); p.Now().Before(until) {

@@ -30,8 +30,8 @@ import (
 //
 // Open, it lets none through, until after openFor one is: the probe. An answer
 // closes the breaker, another failure opens it for twice as long, up to openMost.
-// The probe is a task like any other. While nobody waits the breaker stays as it
-// is, and the next task is the probe.
+// The probe is a task like any other. While no task waits the breaker stays as it is,
+// and the next task is the probe.
 //
 // Each process counts for itself; the state is the database's, one row a channel
 // (storage), so that all processes stop and go together, and that one job is
@@ -93,7 +93,7 @@ type counted struct {
 // last. All wait for the first look.
 func (b *Breakers) TakesJobs(name string) bool { return b.State(name).TakesJobs(b.Now()) }
 
-// State is what is known of the channel. One that nobody has noted takes jobs.
+// State is what is known of the channel. One without a row takes jobs.
 func (b *Breakers) State(name string) mediagate.ChannelState {
 	switch never, stale := b.age(); {
 	case never:
@@ -117,7 +117,18 @@ func (b *Breakers) State(name string) mediagate.ChannelState {
 	return mediagate.ChannelState{Name: name, Enabled: true}
 }
 
-// age tells whether the database was never asked, and whether it is time to ask again.
+// LastSeen returns when a worker last had the channel; zero if none had.
+func (b *Breakers) LastSeen(ctx context.Context, name string) (time.Time, error) {
+	rows, err := b.Store.ChannelStates(ctx)
+	for _, row := range rows {
+		if row.Name == name {
+			return row.LastSeenAt, err
+		}
+	}
+	return time.Time{}, err
+}
+
+// age reports whether the database was never asked, and whether it is time to ask again.
 func (b *Breakers) age() (never, stale bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -167,9 +178,9 @@ type Entry struct {
 	trips    int    // before it
 }
 
-// Enter lets a new job through, or tells false. Where the breaker is open the
-// job is the probe then, and whoever entered holds it for as long as the call
-// may take. Returns KindUnavailable without a database, if it had to be asked.
+// Enter lets a new job through, or returns false. Where the breaker is open, a job that
+// it lets through is the probe, for as long as the call may take. Returns
+// KindUnavailable without a database, if it had to be asked.
 func (b *Breakers) Enter(ctx context.Context, name string, call time.Duration) (Entry, bool, error) {
 	s, now := b.State(name), b.Now()
 	e := Entry{breakers: b, channel: name, began: now}
@@ -199,23 +210,23 @@ func (b *Breakers) Inside(name string) Entry {
 	return Entry{breakers: b, channel: name, began: b.Now()}
 }
 
-// verdict is what a submit says of its channel.
-type verdict uint8
+// evidence is what the end of a submit shows of its channel.
+type evidence uint8
 
 const (
-	says    verdict = iota // nothing
-	answers                // the vendor is there, and takes our account
-	fails
-	refuses // our account
+	none    evidence = iota
+	answers          // the vendor is there, and takes our account
+	fails            // the vendor is away, or makes no sense
+	refuses          // the vendor refuses our account
 )
 
-// judge tells what a submit's error says of the channel.
-func judge(err error) (verdict, mediagate.ParkReason) {
+// evidenceOf is what a submit's error shows of the channel.
+func evidenceOf(err error) (evidence, mediagate.ParkReason) {
 	switch {
 	case err == nil:
 		return answers, ""
 	case errors.Is(err, mediagate.ErrHeldUp):
-		return says, ""
+		return none, ""
 	}
 	switch mediagate.KindOf(err) {
 	case mediagate.KindInvalid, mediagate.KindModerated, mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindNotFound,
@@ -228,12 +239,12 @@ func judge(err error) (verdict, mediagate.ParkReason) {
 	case mediagate.KindUnreached, mediagate.KindAmbiguous, mediagate.KindTransient, mediagate.KindVendor:
 		return fails, mediagate.ParkProviderAway
 	default: // a fault of ours
-		return says, ""
+		return none, ""
 	}
 }
 
 // Ended notes how the job's call ended, and moves the breaker if that is reason
-// enough. Of a job with several calls each may tell.
+// enough. Of a job with several calls each counts.
 func (e Entry) Ended(ctx context.Context, err error) {
 	if e.breakers == nil {
 		return
@@ -241,18 +252,18 @@ func (e Entry) Ended(ctx context.Context, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	b := e.breakers
-	v, reason := judge(err)
-	if v == says {
+	seen, reason := evidenceOf(err)
+	if seen == none {
 		e.Unused(ctx)
 		return
 	}
-	b.count(e, v, err)
+	b.count(e, seen, err)
 	switch {
-	case e.probe != "" && v == answers:
+	case e.probe != "" && seen == answers:
 		b.close(ctx, e)
 	case e.probe != "":
 		b.reopen(ctx, e, reason)
-	case v == refuses, v == fails && b.tooMany(e):
+	case seen == refuses, seen == fails && b.tooMany(e):
 		b.trip(ctx, e, reason)
 	}
 }
@@ -310,12 +321,12 @@ func (b *Breakers) Saw(channel, what string, err error) {
 }
 
 // count notes a submit.
-func (b *Breakers) count(e Entry, v verdict, err error) {
+func (b *Breakers) count(e Entry, seen evidence, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.minute(e.channel)
 	c.Submits++
-	if v != answers {
+	if seen != answers {
 		c.Failures++
 		b.note(c, "submit", err)
 	}
@@ -328,7 +339,7 @@ func (b *Breakers) count(e Entry, v verdict, err error) {
 		b.windows[e.channel] = w
 	}
 	if !e.began.Before(w.since) {
-		w.add(b.Now(), v == answers)
+		w.add(b.Now(), seen == answers)
 	}
 }
 

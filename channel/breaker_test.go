@@ -104,7 +104,7 @@ func TestFirstLookAtTheStates(t *testing.T) {
 			askers.Go(func() {
 				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
 				if b.TakesJobs(gate) {
-					t.Errorf("asker %d was told that it takes jobs", i)
+					t.Errorf("asker %d found that it takes jobs", i)
 				}
 			})
 		}
@@ -127,26 +127,26 @@ func TestBreakerOpens(t *testing.T) {
 		gap  time.Duration // between two
 		want mediagate.ParkReason
 	}{
-		"nothing wrong":           {ends: times(20, fine)},
-		"four failures":           {ends: times(4, mediagate.KindUnreached)},
-		"five connections":        {ends: times(5, mediagate.KindUnreached), want: away},
-		"five lost answers":       {ends: times(5, mediagate.KindAmbiguous), want: away},
-		"five senseless answers":  {ends: times(5, mediagate.KindVendor), want: away},
-		"of all sorts":            {ends: join(times(2, mediagate.KindVendor), times(3, mediagate.KindAmbiguous)), want: away},
-		"half of them":            {ends: join(times(5, fine), times(5, mediagate.KindAmbiguous)), want: away},
-		"less than half":          {ends: join(times(6, fine), times(5, mediagate.KindAmbiguous))},
-		"far apart":               {ends: times(9, mediagate.KindUnreached), gap: 16 * time.Second},
-		"within the minute":       {ends: times(5, mediagate.KindUnreached), gap: 10 * time.Second, want: away},
-		"successes of long ago":   {ends: join(times(1, fine), times(6, mediagate.KindUnreached)), gap: 11 * time.Second, want: away},
-		"the client's fault":      {ends: times(50, mediagate.KindInvalid)},
-		"moderated":               {ends: times(50, mediagate.KindModerated)},
-		"throttled":               {ends: times(50, mediagate.KindThrottled)},
-		"full":                    {ends: times(50, mediagate.KindCapacity)},
-		"no such model":           {ends: times(50, mediagate.KindNotFound)},
-		"our own fault":           {ends: times(50, mediagate.KindInternal)},
-		"our database":            {ends: times(50, mediagate.KindUnavailable)},
-		"one refused credential":  {ends: join(times(50, fine), times(1, mediagate.KindCredentials)), want: credentials},
-		"one that tells of money": {ends: join(times(50, fine), times(1, mediagate.KindFunds)), want: funds},
+		"nothing wrong":          {ends: times(20, fine)},
+		"four failures":          {ends: times(4, mediagate.KindUnreached)},
+		"five connections":       {ends: times(5, mediagate.KindUnreached), want: away},
+		"five lost answers":      {ends: times(5, mediagate.KindAmbiguous), want: away},
+		"five senseless answers": {ends: times(5, mediagate.KindVendor), want: away},
+		"of all sorts":           {ends: join(times(2, mediagate.KindVendor), times(3, mediagate.KindAmbiguous)), want: away},
+		"half of them":           {ends: join(times(5, fine), times(5, mediagate.KindAmbiguous)), want: away},
+		"less than half":         {ends: join(times(6, fine), times(5, mediagate.KindAmbiguous))},
+		"far apart":              {ends: times(9, mediagate.KindUnreached), gap: 16 * time.Second},
+		"within the minute":      {ends: times(5, mediagate.KindUnreached), gap: 10 * time.Second, want: away},
+		"successes of long ago":  {ends: join(times(1, fine), times(6, mediagate.KindUnreached)), gap: 11 * time.Second, want: away},
+		"the client's fault":     {ends: times(50, mediagate.KindInvalid)},
+		"moderated":              {ends: times(50, mediagate.KindModerated)},
+		"throttled":              {ends: times(50, mediagate.KindThrottled)},
+		"full":                   {ends: times(50, mediagate.KindCapacity)},
+		"no such model":          {ends: times(50, mediagate.KindNotFound)},
+		"our own fault":          {ends: times(50, mediagate.KindInternal)},
+		"our database":           {ends: times(50, mediagate.KindUnavailable)},
+		"one refused credential": {ends: join(times(50, fine), times(1, mediagate.KindCredentials)), want: credentials},
+		"one without funds":      {ends: join(times(50, fine), times(1, mediagate.KindFunds)), want: funds},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

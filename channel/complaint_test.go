@@ -27,16 +27,16 @@ func TestPollerComplainsNowAndThen(t *testing.T) {
 		if lines < 4 || lines > 4*5 {
 			t.Errorf("%d lines in four minutes", lines)
 		}
-		told := lines
+		said := lines
 		for _, m := range regexp.MustCompile(`withheld=(\d+)`).FindAllStringSubmatch(log.String(), -1) {
 			n, err := strconv.Atoi(m[1])
 			if err != nil {
 				t.Fatal(err)
 			}
-			told += n
+			said += n
 		}
-		if asked := len(a.calls); told < asked/2 || told > asked {
-			t.Errorf("told of %d failures, of %d polls", told, asked)
+		if asked := len(a.calls); said < asked/2 || said > asked {
+			t.Errorf("the log counts %d failures, of %d polls", said, asked)
 		}
 	})
 }

@@ -12,27 +12,26 @@ const (
 	grantEvery  = 500 * time.Millisecond // between two looks for free slots while somebody may wait for one
 	grantMost   = 32                     // grants at once
 	grantUnused = 2 * time.Minute        // a grant that no workflow has used is taken back then
-	grantAgain  = 30 * time.Second       // and signalled so often until then
 )
 
-// grants is how far a poller is with the slots of its channel (D7).
+// grants is the state of a poller's granting (D7).
 type grants struct {
 	freed  chan struct{} // has one when jobs have ended
 	most   int           // grants at once: few of a channel that takes jobs again
 	queued int           // as found last
 }
 
-// free says that slots may be free now.
+// free has the poller look for free slots now.
 func (p *Poller) free() {
 	select {
 	case p.grants.freed <- struct{}{}:
-	default: // it is known
+	default:
 	}
 }
 
 // grant gives free slots to the tasks that are queued for the channel, until
-// calls ends. Where the number of jobs has no limit, tasks are queued only if
-// the channel took none for a while: that is looked for less often.
+// calls ends. Tasks rarely queue for a channel whose number of jobs has no limit: the
+// poller looks for them less often.
 func (p *Poller) grant(ctx, calls context.Context) error {
 	tick := time.NewTicker(grantEvery)
 	defer tick.Stop()
@@ -51,8 +50,7 @@ func (p *Poller) grant(ctx, calls context.Context) error {
 	return nil
 }
 
-// grantFree grants what is free now, and tells those workflows that have not
-// used their grants yet.
+// grantFree grants what is free now, and wakes the tasks.
 func (p *Poller) grantFree(ctx context.Context) error {
 	g := &p.grants
 	for {
@@ -60,22 +58,22 @@ func (p *Poller) grantFree(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		g.queued = got.Waiting + len(got.Signals)
+		g.queued = got.Waiting
 		p.inQueue.Store(int64(got.Waiting))
-		if len(got.Signals) == 0 {
+		if len(got.Tasks) == 0 {
 			return nil
 		}
 		failpoint.Hit(failpoint.SlotGranted)
-		p.Workflows.SignalSlot(ctx, p.name, got.Signals)
-		if got.Waiting == 0 || len(got.Signals) < grantMost {
+		p.Workflows.Wake(ctx, p.name, got.Tasks)
+		if got.Waiting == 0 || len(got.Tasks) < grantMost {
 			return nil
 		}
 	}
 }
 
-// grantSome makes a batch of grants: none while the channel takes no jobs, and
-// of one that takes jobs again first one, which may be the breaker's probe, and
-// then ever more.
+// grantSome makes a batch of grants: none while the channel takes no jobs. A channel
+// that takes jobs again first gets one, which may be the breaker's probe, then twice as
+// many each time.
 func (p *Poller) grantSome(ctx context.Context) (mediagate.Granted, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -90,15 +88,15 @@ func (p *Poller) grantSome(ctx context.Context) (mediagate.Granted, error) {
 		most, p.grants.most = 0, 1
 	}
 	return p.Store.GrantSlots(ctx, mediagate.Granting{
-		Channel: p.name, Epoch: p.epoch, Slots: c.Slots(), Most: most, TakeBack: grantUnused, Again: grantAgain,
+		Channel: p.name, Epoch: p.epoch, Slots: c.Slots(), Most: most, TakeBack: grantUnused,
 	})
 }
 
-// queuedFor is the channel that the tasks go to which queue under the name: not
-// always the one that stands in, which may only have the account of older jobs.
+// queuedFor is the channel that tasks which are queued under the name go to. It may
+// differ from the one that polls, which may only have the account of older jobs.
 func (p *Poller) queuedFor() Channel {
-	if heir, ok := p.successor(p.name); ok {
-		return heir
+	if c, ok := p.successor(p.name); ok {
+		return c
 	}
 	return p.channel
 }

@@ -312,17 +312,10 @@ func (p *pace) ended(row mediagate.Await, seen time.Time) {
 	}
 }
 
-// gone forgets a row that nobody polls for any more.
-func (p *pace) gone(row mediagate.Await) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.rows, rowKey{row.TaskID, row.N})
-}
-
-// ahead tells which rows a budget that nothing is due for should go to: those
-// that are due after beyond, the next ones first. While more rows wait than it
-// can ask for at the shortest interval that is any of them, and crowded is
-// true; else those whose times were set when more did.
+// ahead returns which rows to ask for when the budget has room and no row is due: those
+// that are due after beyond, the next ones first. crowded says that more rows wait than
+// the budget can ask for at the shortest interval. Then beyond is now; otherwise only
+// rows count whose times were set when more waited.
 func (p *pace) ahead(now time.Time) (beyond time.Time, crowded bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

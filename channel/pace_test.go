@@ -219,7 +219,7 @@ func TestPaceOfManyRows(t *testing.T) {
 	}
 }
 
-// The rows that were told to wait when ten thousand did are asked for when few
+// The rows that were put off when ten thousand waited are asked for when few
 // are left.
 func TestPaceAfterACrowd(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 
 // Places bound the calls of this process that make jobs: so many at once at each
 // channel, and no channel has to do with another's. A vendor that takes the calls
-// and does not answer holds its own places and nobody else's.
+// and does not answer holds its own places and no others.
 //
 // Who waits for a place goes before who only tries.
 type Places struct {
@@ -41,7 +41,7 @@ func (p *Places) Try(channel string, most int) (*Place, bool) {
 	}
 }
 
-// Await takes one once it is free. It tells false when patience, or ctx, ends
+// Await takes one once it is free. It returns false when patience, or ctx, ends
 // first.
 func (p *Places) Await(ctx context.Context, channel string, most int, patience time.Duration) (*Place, bool) {
 	places := p.of(channel, most)
@@ -56,8 +56,8 @@ func (p *Places) Await(ctx context.Context, channel string, most int, patience t
 	return nil, false
 }
 
-// of is where the channel's places are taken from. How many there are is what
-// whoever comes first says.
+// of is where the channel's places are taken from. The first caller sets how many there
+// are.
 func (p *Places) of(channel string, most int) chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/failpoint"
 )
 
 const (
@@ -21,19 +20,17 @@ const (
 	lostAfter    = 3                      // refusals in a row ("not found", bad credentials) before a row is in trouble
 	storeEvery   = 100 * time.Millisecond // results are stored in batches
 	failureLimit = 3                      // failed polls in a row that count as "vendor away"
-	wakeEvery    = time.Minute            // between two wakings of a channel's parked tasks
 	storeTimeout = 15 * time.Second       // of one call to the database
 	queuePause   = 50 * time.Millisecond  // at least, between two claims
 )
 
-// Beat is what a poller shows while it runs. How late it is and what went wrong
-// is told while rows wait: of an account at rest it would be old news.
+// Beat is what a poller shows while it runs. LateMilli and LastError are set only
+// while rows wait.
 type Beat struct {
 	Waiting   int    `json:"waiting"`
 	LateMilli int64  `json:"late_ms"` // of the row that was asked for last
 	Polls     int64  `json:"polls"`
-	Queued    int    `json:"queued,omitempty"`    // tasks that wait for a slot
-	InFlight  int    `json:"in_flight,omitempty"` // jobs, where the account has slots
+	Queued    int    `json:"queued,omitempty"` // tasks that wait for a slot
 	LastError string `json:"last_error,omitempty"`
 }
 
@@ -41,10 +38,10 @@ type Beat struct {
 // once another one has begun, this one can claim nothing more (D8).
 type Poller struct {
 	*Accounts
-	// Report is told of each beat; set it before Run.
+	// Report is called with each beat; set it before Run.
 	Report func(ctx context.Context, b Beat)
 
-	name    string  // under which the rows wait: of the channel, or one that it stands in for
+	name    string  // under which the rows wait: of the channel, or one that it is an alias of
 	channel Channel // none where tasks are given up
 	epoch   int64
 	pace    *pace
@@ -54,9 +51,8 @@ type Poller struct {
 
 	complaints complaints
 	waiting    int
-	wokenAt    time.Time
-	shutOut    shutOut
-	inFlight   int
+	retriedAt  time.Time
+	retries    retries
 	grants     grants // of the goroutine that makes them
 	advancedAt time.Time
 	polled     int64 // polls until idleSince
@@ -65,7 +61,7 @@ type Poller struct {
 	queued     atomic.Int64 // rows that are claimed and not asked for yet
 	late       atomic.Int64 // of the row asked for last, in nanoseconds
 	steps      atomic.Int64 // that the run has made, of any kind
-	wake       atomic.Bool  // the vendor is back: its parked tasks may go on
+	answers    atomic.Bool  // the vendor answers again, after a run of failures
 	polls      atomic.Int64
 	failures   atomic.Int64 // in a row
 	alone      atomic.Int64 // until when the vendor wants to be left alone with a row, in Unix nanoseconds
@@ -74,12 +70,12 @@ type Poller struct {
 }
 
 // Poller begins to poll for the tasks that wait under the name, with the
-// channel of that name or one that stands in for it; nil where there is none.
+// channel of that name or an alias; nil where there is none.
 func (a *Accounts) Poller(ctx context.Context, name string) (*Poller, error) {
 	c, ok := a.Channels.Channel(name)
 	if !ok {
 		var err error
-		if c, ok, err = a.standIn(ctx, name); err != nil || !ok {
+		if c, ok, err = a.aliasFor(ctx, name); err != nil || !ok {
 			return nil, err
 		}
 	}
@@ -123,15 +119,15 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 			}
 		}
 	})
-	for countedAt := (time.Time{}); calls.Err() == nil && !p.standInDone(); {
+	for countedAt := (time.Time{}); calls.Err() == nil && !p.aliasDone(); {
 		if now := p.Now(); now.Sub(countedAt) >= time.Second {
 			if err := p.count(ctx, now); err != nil {
 				return err
 			}
 			countedAt = now
 			p.beat(ctx)
-			p.wakeParked(ctx)
-			p.wakeShutOut(ctx)
+			p.retryAnswered(ctx)
+			p.retryShutOut(ctx)
 		}
 		pause := queuePause
 		if room := p.batch() - int(p.queued.Load()); room > p.batch()/2 {
@@ -174,11 +170,6 @@ func (p *Poller) names() []string {
 
 // count looks how many jobs share the budget.
 func (p *Poller) count(ctx context.Context, now time.Time) error {
-	if p.channel.Concurrency > 0 {
-		if err := p.load(ctx); err != nil {
-			return err
-		}
-	}
 	for _, name := range p.names() {
 		waiting, _, err := p.stats(ctx, name)
 		if err != nil {
@@ -190,16 +181,6 @@ func (p *Poller) count(ctx context.Context, now time.Time) error {
 		p.pace.count(now, name, waiting)
 	}
 	return nil
-}
-
-// load looks how many of the account's slots are taken.
-func (p *Poller) load(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	p.steps.Add(1)
-	inFlight, _, _, err := p.Store.ChannelLoad(ctx, p.channel.Name)
-	p.inFlight = inFlight
-	return err
 }
 
 // batch bounds the rows that are claimed and wait for the budget: those of a
@@ -277,7 +258,7 @@ func (p *Poller) beat(ctx context.Context) {
 		p.late.Store(0)
 		p.lastErr.Store(nil)
 	}
-	beat := Beat{Waiting: p.waiting, LateMilli: time.Duration(p.late.Load()).Milliseconds(), Polls: p.polls.Load(), Queued: int(p.inQueue.Load()), InFlight: p.inFlight}
+	beat := Beat{Waiting: p.waiting, LateMilli: time.Duration(p.late.Load()).Milliseconds(), Polls: p.polls.Load(), Queued: int(p.inQueue.Load())}
 	if s := p.lastErr.Load(); s != nil {
 		beat.LastError = *s
 	}
@@ -285,14 +266,14 @@ func (p *Poller) beat(ctx context.Context) {
 	p.Report(ctx, beat)
 }
 
-// poll asks the vendor for each row, with bounded width and under the
-// account's budget, and stores what it hears in small batches. Once calls
-// ends, what is left of the batch falls to the next poller.
+// poll asks the vendor for each row, with bounded width and under the account's
+// budget, and stores the answers in small batches. Once calls ends, what is left of
+// the batch falls to the next poller.
 func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error {
 	results := make(chan mediagate.PollResult, len(rows))
 	stored := make(chan error, 1)
 	go func() { stored <- p.store(ctx, calls, rows[0].Claim, results) }()
-	unsignalled, due := p.sort(rows, results)
+	due := p.due(rows, results)
 	p.queued.Add(-int64(len(rows) - len(due)))
 	var group sync.WaitGroup
 	for _, asked := range p.questions(due) {
@@ -309,33 +290,20 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 	}
 	group.Wait()
 	close(results)
-	err := <-stored
-	p.signal(ctx, calls, unsignalled, false)
-	return err
+	return <-stored
 }
 
-// signal tells the workflows of a batch, which may take its time: what comes next does
-// not wait for it. A run of the poller that ends does, so it lets what takes time go.
-func (p *Poller) signal(ctx, calls context.Context, rows []mediagate.Await, fresh bool) {
-	if len(rows) > 0 {
-		p.batches.Go(func() { p.Workflows.SignalEnded(ctx, calls, rows, fresh) })
-	}
-}
-
-// sort tells apart the rows that are asked for, those that only a signal is
-// outstanding for, and those that come too early, whose results are known.
-func (p *Poller) sort(rows []mediagate.Await, results chan<- mediagate.PollResult) (unsignalled, due []mediagate.Await) {
+// due returns the rows to ask for now. The results of the others are known: they are
+// put off.
+func (p *Poller) due(rows []mediagate.Await, results chan<- mediagate.PollResult) (due []mediagate.Await) {
 	for _, row := range rows {
-		if row.Ended {
-			unsignalled = append(unsignalled, row)
-			p.pace.gone(row)
-		} else if later := p.pace.see(row, p.channel.rowsPerCall(row)); !later.IsZero() {
-			results <- mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: later, Missing: row.Missing}
-		} else {
+		if later := p.pace.see(row, p.channel.rowsPerCall(row)); later.IsZero() {
 			due = append(due, row)
+		} else {
+			results <- mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: later, Missing: row.Missing}
 		}
 	}
-	return unsignalled, due
+	return due
 }
 
 // admit waits for the budget and for a call's place among those under way.
@@ -348,31 +316,6 @@ func (p *Poller) admit(calls context.Context) error {
 		return nil
 	case <-calls.Done():
 		return calls.Err()
-	}
-}
-
-// store writes results as they come, a batch a moment, and signals the
-// workflows whose waiting is over.
-func (p *Poller) store(ctx, calls context.Context, claim string, results <-chan mediagate.PollResult) error {
-	var failed error
-	for {
-		batch := collect(results)
-		if len(batch) == 0 {
-			return failed
-		}
-		ended, err := p.storePolls(ctx, claim, batch)
-		if err != nil {
-			failed = err // the rows stay claimed until their lease ends: nothing is lost
-			continue
-		}
-		if len(ended) > 0 {
-			if slices.ContainsFunc(batch, func(r mediagate.PollResult) bool { return r.Waiting }) {
-				failpoint.Hit(failpoint.ModalBegun)
-			}
-			failpoint.Hit(failpoint.OutcomeStored)
-			p.free()
-			p.signal(ctx, calls, ended, true)
-		}
 	}
 }
 
@@ -409,25 +352,4 @@ func collect(results <-chan mediagate.PollResult) (batch []mediagate.PollResult)
 		urgent = urgent || r.Outcome != nil || r.Waiting
 	}
 	return batch
-}
-
-func (p *Poller) storePolls(ctx context.Context, claim string, batch []mediagate.PollResult) ([]mediagate.Await, error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	p.steps.Add(1)
-	return p.Store.StorePolls(ctx, p.name, claim, batch)
-}
-
-// wakeParked lets the tasks go on that were parked since the vendor was away,
-// once it answers again after a run of failures (D12): now and then only, since
-// a vendor that fails often also recovers often.
-func (p *Poller) wakeParked(ctx context.Context) {
-	if !p.wake.Load() || p.Now().Sub(p.wokenAt) < wakeEvery || !p.Breakers.TakesJobs(p.channel.Name) {
-		return // while it takes no jobs they would be parked again
-	}
-	p.wake.Store(false)
-	p.wokenAt = p.Now()
-	for _, name := range p.names() {
-		p.wakeTasks(ctx, name, mediagate.ParkProviderAway)
-	}
 }

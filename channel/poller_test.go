@@ -13,6 +13,7 @@ import (
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/task"
 )
 
 // account is one channel's poller inside a bubble of synctest, with a vendor
@@ -26,9 +27,12 @@ type account struct {
 	mu    sync.Mutex
 	ends  map[string]time.Time // by external id
 	calls [][]string           // the jobs of each request
-	late  []time.Duration      // of ends, when their workflows were told
+	late  []time.Duration      // of ends, when their runs were signalled
+	woken []string             // tasks whose runs were signalled otherwise
 	beats []channel.Beat       // of the last run
-	away  bool                 // the vendor refuses to tell of one job
+	away  bool                 // the vendor does not answer for one job
+	back  time.Time            // nor before then
+	waits bool                 // jobs wait for modal parameters
 	spoil func() error         // what comes of asking for the job spoilt
 	busy  string               // the job that the vendor wants to be left alone with for a minute
 
@@ -56,24 +60,42 @@ func newAccount(t *testing.T, c mediagate.Channel) *account {
 func (a *account) accept(n int, duration time.Duration) {
 	a.t.Helper()
 	for range n {
-		task := a.NewVideo()
+		video := a.NewVideo()
+		video.Plan.Modal = time.Hour
 		a.mu.Lock()
-		task.ID = fmt.Sprintf("task-%d", len(a.ends))
-		a.ends[task.ID] = time.Now().Add(duration)
+		video.ID = fmt.Sprintf("task-%d", len(a.ends))
+		a.ends[video.ID] = time.Now().Add(duration)
 		a.mu.Unlock()
-		a.Store.Add(task)
-		if _, _, err := a.Store.OpenAttempt(a.t.Context(), mediagate.Attempt{
-			TaskID: task.ID, N: 1, Channel: a.channel.Name, Provider: a.channel.Provider, Fingerprint: a.channel.Fingerprint,
-			Route: task.Plan.Routes[0], ExternalID: task.ID, CreatedAt: time.Now(),
-		}, mediagate.Slots{}); err != nil {
-			a.t.Fatal(err)
-		}
-		if _, err := a.Store.AcceptAttempt(a.t.Context(), task.ID, 1, mediagate.Submission{
-			Ref: mediagate.JobRef{JobID: "job-" + task.ID, ExternalID: task.ID, Operation: task.Plan.Routes[0].Operation},
-		}, time.Now().Add(a.channel.FirstPoll(task.ID))); err != nil {
-			a.t.Fatal(err)
-		}
+		a.Store.Add(video)
+		a.submit(video.ID)
 	}
+}
+
+// submit makes the first attempt of a task, which the vendor accepts.
+func (a *account) submit(id string) {
+	a.t.Helper()
+	route := a.NewVideo().Plan.Routes[0]
+	if _, err := a.Store.OpenIntent(a.t.Context(), id, a.channel.Slots(), task.IntentStored{
+		N: 1, Channel: a.channel.Name, Provider: a.channel.Provider, Fingerprint: a.channel.Fingerprint, Route: route, ExternalID: id,
+	}); err != nil {
+		a.t.Error(err)
+	}
+	a.change(id, task.Accepted{
+		N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-" + id, ExternalID: id, Operation: route.Operation}},
+		FirstPollAt: time.Now().Add(a.channel.FirstPoll(id)),
+	})
+}
+
+func (a *account) change(id string, events ...task.Event) {
+	a.t.Helper()
+	if _, err := a.Store.Change(a.t.Context(), id, events...); err != nil {
+		a.t.Error(err)
+	}
+}
+
+func (a *account) state(id string) task.State {
+	st, _ := a.Store.Peek(id)
+	return st
 }
 
 // poll runs a poller for so long.
@@ -97,7 +119,11 @@ func (a *account) report(ref mediagate.JobRef) mediagate.Report {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if time.Now().Before(a.ends[ref.ExternalID]) {
-		return mediagate.Report{Ref: ref, Named: true, State: mediagate.JobRunning, Percent: -1}
+		state := mediagate.JobRunning
+		if a.waits {
+			state = mediagate.JobWaiting
+		}
+		return mediagate.Report{Ref: ref, Named: true, State: state, Percent: -1}
 	}
 	outcome := activitytest.Success()
 	report := mediagate.Report{Ref: ref, Named: true, State: mediagate.JobSucceeded, Outcome: &outcome}
@@ -117,23 +143,21 @@ func (a *account) called(refs ...mediagate.JobRef) {
 	a.calls = append(a.calls, ids)
 }
 
-// SignalEnded notes how late it comes, and that it arrives.
-func (a *account) SignalEnded(ctx, _ context.Context, rows []mediagate.Await, _ bool) {
-	for _, row := range rows {
-		a.mu.Lock()
-		a.late = append(a.late, time.Since(a.ends[row.TaskID]))
-		a.mu.Unlock()
-		if err := a.Store.DropAwait(ctx, row.TaskID, row.N); err != nil {
-			a.t.Error(err)
-		}
+// Ended notes how late it comes.
+func (a *account) Ended(_, _ context.Context, _ string, ended []channel.Ended) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, e := range ended {
+		a.late = append(a.late, time.Since(a.ends[e.Changed.State.ID]))
 	}
 }
 
-// SignalSlot is not for this test.
-func (a *account) SignalSlot(context.Context, string, []mediagate.Queued) {}
-
-// SignalWake is not for this test.
-func (a *account) SignalWake(context.Context, string, []string) {}
+// Wake notes the tasks.
+func (a *account) Wake(_ context.Context, _ string, ids []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.woken = append(a.woken, ids...)
+}
 
 func (a *account) quantile(q float64) time.Duration {
 	a.mu.Lock()
@@ -142,7 +166,7 @@ func (a *account) quantile(q float64) time.Duration {
 	return a.late[min(int(q*float64(len(a.late))), len(a.late)-1)]
 }
 
-// single is a vendor that tells of one job a call.
+// single is a vendor that reports one job a call.
 type single struct{ *account }
 
 func (s single) Submit(context.Context, mediagate.Job) (mediagate.Submission, error) {
@@ -152,7 +176,7 @@ func (s single) Submit(context.Context, mediagate.Job) (mediagate.Submission, er
 func (s single) Poll(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 	s.called(ref)
 	time.Sleep(50 * time.Millisecond)
-	if s.away {
+	if s.away || time.Now().Before(s.back) {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "away")
 	}
 	if s.spoil != nil && ref.ExternalID == spoilt {
@@ -164,7 +188,7 @@ func (s single) Poll(_ context.Context, ref mediagate.JobRef) (mediagate.Report,
 	return s.report(ref), nil
 }
 
-// batching is one that tells of many, as all says.
+// batching is a vendor that reports many, as all does.
 type batching struct {
 	single
 	all func(refs []mediagate.JobRef) ([]providers.Answer, error)
@@ -219,7 +243,7 @@ func TestPollerSeesEnds(t *testing.T) {
 }
 
 // More rows than the budget can ask for all the time: none of it rests, none
-// is exceeded, and no row starves, also none that was told to wait in a crowd.
+// is exceeded, and no row starves, also none that was put off while many waited.
 func TestPollerSpendsItsBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -244,9 +268,7 @@ func TestPollerSpendsItsBudget(t *testing.T) {
 			}
 		}
 		for i := range jobs - 5 {
-			if _, err := a.Store.RecordOutcome(t.Context(), fmt.Sprintf("task-%d", i), 1, activitytest.Success()); err != nil {
-				t.Fatal(err)
-			}
+			a.change(fmt.Sprintf("task-%d", i), task.VendorEnded{N: 1, Outcome: activitytest.Success()})
 		}
 		a.calls = nil
 		a.poll(20 * time.Second)
@@ -279,7 +301,7 @@ func TestPollerHeedsRetryAfter(t *testing.T) {
 	}
 }
 
-// A beat tells how late the polls are and what went wrong, and no more of it once
+// A beat shows how late the polls are and what went wrong, and no more of it once
 // nobody waits.
 func TestPollerBeats(t *testing.T) {
 	t.Parallel()
@@ -300,7 +322,7 @@ func TestPollerBeats(t *testing.T) {
 	})
 }
 
-// Jobs that a vendor tells of together cost the budget one request.
+// Jobs that a vendor reports together cost the budget one request.
 func TestPollerAsksInBatches(t *testing.T) {
 	t.Parallel()
 	account := mediagate.Channel{RequestsPerSecond: 1, PollMin: 2 * time.Second, PollMax: 15 * time.Second}
@@ -487,7 +509,7 @@ func TestPollerWaitsForMedia(t *testing.T) {
 					t.Errorf("the failure is %+v", f)
 				}
 				if late := a.late[0]; late < tt.after || late > tt.after+20*time.Second {
-					t.Errorf("the end is told %s after it, want about %s", late, tt.after)
+					t.Errorf("the run is signalled %s after the end, want about %s", late, tt.after)
 				}
 				a.Activities.Breakers.Flush(t.Context())
 				rates, err := a.Store.ChannelRates(t.Context(), time.Time{})

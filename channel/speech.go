@@ -13,7 +13,7 @@ import (
 
 const (
 	// speechSendTime is how long a speech may wait for its first byte to leave
-	// us. Whoever was held up longer may have lost the hold meanwhile.
+	// us. A speech that was held up longer may have lost its hold.
 	speechSendTime = 10 * time.Second
 	// firstPiece is how much of the sound is read before it is handed on, at
 	// most: what is there, as soon as anything is.
@@ -46,21 +46,21 @@ type Speakers struct {
 // ends because the vendor took too long says so: its cause is
 // context.DeadlineExceeded.
 func (s *Speakers) Speak(ctx context.Context, model string, routes []mediagate.Route, params json.RawMessage) (io.ReadCloser, error) {
-	var worst error
+	var best error
 	for _, c := range s.Channels.Candidates(model, routes, mediagate.Job{Params: params}) {
 		sound, err := s.speakBy(ctx, c, params)
 		if err == nil {
 			return sound, nil
 		}
-		worst = telling(worst, err)
+		best = better(best, err)
 		if !mayFollow(err) || ctx.Err() != nil {
 			return nil, err
 		}
 	}
-	if worst == nil {
+	if best == nil {
 		return nil, mediagate.Errorf(mediagate.KindShutOut, "no channel serves the model")
 	}
-	return nil, worst
+	return nil, best
 }
 
 // speakBy asks one channel.
@@ -89,7 +89,7 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 	if err != nil {
 		place.Leave()
 		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			entry.Unused(ctx) // whoever listened has left: that says nothing of the vendor
+			entry.Unused(ctx) // the client has left: that shows nothing of the vendor
 		} else {
 			entry.Ended(ctx, err)
 		}
@@ -103,7 +103,7 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 // has failed like one that does not answer.
 func begin(ctx context.Context, speaker providers.Speaker, job mediagate.Job) (s *begun, err error) {
 	defer func() {
-		if p := recover(); p != nil { // one adapter's slip, of which nobody knows how far it came
+		if p := recover(); p != nil { // the call may have been sent
 			err = &mediagate.Error{Kind: mediagate.KindInternal, Message: "the adapter failed", Err: mediagate.Panicked(p)}
 		}
 	}()
@@ -149,7 +149,7 @@ func (b *begun) Read(p []byte) (int, error) {
 // speech is sound that a channel makes.
 type speech struct {
 	sound io.ReadCloser
-	ctx   context.Context //nolint:containedctx // of whoever reads it
+	ctx   context.Context //nolint:containedctx // of its reader
 	broke func(error)
 	place *Place
 }
@@ -182,16 +182,16 @@ func mayFollow(err error) bool {
 	}
 }
 
-// telling is the one of two refusals that tells a client more: that it may come
-// back at once, that a vendor failed, and only then that nobody is open to us.
-func telling(a, b error) error {
-	if a == nil || telltale(b) > telltale(a) {
+// better is the one of two refusals that helps a client more: that it may come back at
+// once, that a vendor failed, and only then that no channel is open to us.
+func better(a, b error) error {
+	if a == nil || helps(b) > helps(a) {
 		return b
 	}
 	return a
 }
 
-func telltale(err error) int {
+func helps(err error) int {
 	switch mediagate.KindOf(err) {
 	case mediagate.KindThrottled, mediagate.KindCapacity:
 		return 2

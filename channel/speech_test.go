@@ -17,7 +17,7 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// voice is a vendor that speaks as it is told, and counts its calls.
+// voice is a vendor that speaks as speak does, and counts its calls.
 type voice struct {
 	providers.Provider
 	mu    sync.Mutex

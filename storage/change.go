@@ -14,82 +14,96 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Defaults of plans that do not set them.
-const (
-	defaultParkTimeout  = 24 * time.Hour
-	defaultParkRetry    = 5 * time.Minute
-	defaultQueueTimeout = 24 * time.Hour
-	absentGap           = 30 * time.Second // D4
-)
-
-// Changed is what came of a task's events: the task after them, its next step, and
-// what is to be done outside of the database.
-type Changed struct {
-	State   task.State
-	Step    task.Step
-	Effects task.Effects
-}
-
 // Change applies events to a task in one transaction: it locks the task's row, loads
-// the state, applies the events, and writes what differs, the ledger and the counters
-// with it. It is how a task changes, except where rows are moved in bulk.
+// the state, applies the events, and writes what differs, the ledger, the counters and
+// the wakes with it. It is how a task changes, except where rows are moved in bulk.
 //
 // The returned state has the last attempt and those that the events name. If one event
 // is refused, none of them changes anything. Returns KindConflict for a refused event,
 // KindNotFound for an unknown task.
-func (s *Store) Change(ctx context.Context, id string, events ...task.Event) (Changed, error) {
-	return s.change(ctx, id, nil, events)
+func (s *Store) Change(ctx context.Context, id string, events ...task.Event) (task.Changed, error) {
+	return s.change(ctx, id, &changing{events: events})
 }
 
 // OpenIntent is Change for the intent of an attempt. It takes a slot of the channel in
 // the same transaction: a free one, or the one that was granted to the task. Returns
 // KindCapacity if there is none (D7).
-func (s *Store) OpenIntent(ctx context.Context, id string, slots mediagate.Slots, intent task.IntentStored) (Changed, error) {
-	return s.change(ctx, id, func(tx *gorm.DB, row stateTask) error {
-		return s.takeSlot(tx, lockedTask{ID: id, AccountID: row.AccountID}, intent.Channel, slots)
-	}, []task.Event{intent})
+func (s *Store) OpenIntent(ctx context.Context, id string, slots mediagate.Slots, intent task.IntentStored) (task.Changed, error) {
+	return s.change(ctx, id, &changing{events: []task.Event{intent}, first: func(tx *gorm.DB, row stateTask) (bool, error) {
+		return true, s.takeSlot(tx, row.ID, row.AccountID, intent.Channel, slots)
+	}})
 }
 
-func (s *Store) change(ctx context.Context, id string, first func(*gorm.DB, stateTask) error, events []task.Event) (changed Changed, err error) {
-	run := func(tx *gorm.DB) error {
-		changed = Changed{}
-		row, before, err := s.loadState(tx, id, events)
-		if err != nil {
-			return err
-		}
-		if first != nil {
-			if err := first(tx, row); err != nil {
-				return err
-			}
-		}
-		after, now := before, s.clock()
-		after.Attempts = cloneAttempts(before.Attempts)
-		for _, event := range events {
-			effects, err := after.Apply(event, now)
-			if err != nil {
-				return err
-			}
-			changed.Effects = both(changed.Effects, effects)
-		}
-		if err := s.saveState(tx, row, before, &after, changed.Effects, now); err != nil {
-			return err
-		}
-		changed.State, changed.Step = after, after.Advance(now)
-		return nil
+// changing is one change of a task.
+type changing struct {
+	events []task.Event
+	owner  string // whose task it has to be; empty: anybody's
+	// first runs before the events are applied, in the same transaction. It may tell
+	// that they do not apply.
+	first    func(tx *gorm.DB, row stateTask) (apply bool, err error)
+	delivery *mediagate.Delivery // of the callback, where the change is about one
+
+	row    stateTask  // as it was
+	before task.State // likewise
+}
+
+func (s *Store) change(ctx context.Context, id string, c *changing) (changed task.Changed, err error) {
+	run := func(tx *gorm.DB) (err error) {
+		changed, err = s.changeIn(tx, id, c)
+		return err
 	}
-	if !slices.ContainsFunc(events, mayEnd) {
+	if !slices.ContainsFunc(c.events, mayEnd) {
 		err = s.write(ctx, "change task", run)
 		return changed, err
 	}
 	owner, err := one[struct{ AccountID string }](s.on(ctx), "SELECT account_id FROM tasks WHERE id = ?", id)
 	switch {
 	case err != nil:
-		return Changed{}, dbError(err, "change task")
+		return task.Changed{}, dbError(err, "change task")
 	case owner == nil:
-		return Changed{}, notFound("task", id)
+		return task.Changed{}, notFound("task", id)
 	}
 	err = s.writeFor(ctx, owner.AccountID, "change task", run)
 	return changed, err
+}
+
+func (s *Store) changeIn(tx *gorm.DB, id string, c *changing) (changed task.Changed, err error) {
+	c.row, c.before, err = s.loadState(tx, id, c.owner, attemptsOf(c.events), true)
+	if err != nil {
+		return task.Changed{}, err
+	}
+	changed = task.Changed{State: c.before, At: s.clock()}
+	apply := true
+	if c.first != nil {
+		if apply, err = c.first(tx, c.row); err != nil {
+			return task.Changed{}, err
+		}
+	}
+	if apply {
+		changed.State.Attempts = cloneAttempts(c.before.Attempts)
+		for _, event := range c.events {
+			effects, err := changed.State.Apply(event, changed.At)
+			if err != nil {
+				return task.Changed{}, err
+			}
+			changed.Effects = changed.Effects.And(effects)
+		}
+		if err := s.saveState(tx, c.row, c.before, &changed.State, changed.Effects, changed.At); err != nil {
+			return task.Changed{}, err
+		}
+	}
+	changed.Step = changed.State.Advance(changed.At)
+	if !apply {
+		return changed, nil
+	}
+	return changed, s.saveWakes(tx, c, changed)
+}
+
+// State reads a task with its last attempt, and attempt n where that is another; 0
+// names none. It locks nothing. Returns KindNotFound.
+func (s *Store) State(ctx context.Context, id string, n int) (task.State, error) {
+	_, state, err := s.loadState(s.on(ctx), id, "", []int{n}, false)
+	return state, dbError(err, "read state")
 }
 
 // mayEnd reports an event that may end the task, and then writes the account's row.
@@ -100,20 +114,6 @@ func mayEnd(e task.Event) bool {
 	default:
 		return false
 	}
-}
-
-// both joins the effects of two events, of which b came second.
-func both(a, b task.Effects) task.Effects {
-	a.Wake, a.Sweep = a.Wake || b.Wake, a.Sweep || b.Sweep
-	a.Entry = cmp.Or(a.Entry, b.Entry)
-	a.Stop = append(a.Stop, b.Stop...)
-	for n, charge := range b.Charged {
-		if a.Charged == nil {
-			a.Charged = map[int]*mediagate.VendorCharge{}
-		}
-		a.Charged[n] = charge
-	}
-	return a
 }
 
 // saveState writes what differs between two states of a task, and carries out the
@@ -142,9 +142,6 @@ func (s *Store) saveState(tx *gorm.DB, row stateTask, before task.State, after *
 	changes := differing(was, is)
 	if effects.Sweep {
 		changes["sweep_at"] = at(now.Add(sweepAfter))
-	}
-	if after.WebhookRound > before.WebhookRound {
-		changes["webhook_checked_at"], changes["rescues"], changes["rescue_at"] = at(now), 0, nil
 	}
 	if len(changes) > 0 {
 		if err := tx.Table("tasks").Where("id = ?", row.ID).Updates(changes).Error; err != nil {
@@ -198,7 +195,7 @@ func differing[R any](was, is R) map[string]any {
 
 func (s *Store) saveAttempts(tx *gorm.DB, row stateTask, before, after task.State, effects task.Effects, now time.Time) error {
 	for _, a := range after.Attempts {
-		is, err := attemptColumns(row, a)
+		is, err := row.locked().attemptRow(a)
 		if err != nil {
 			return err
 		}
@@ -209,7 +206,7 @@ func (s *Store) saveAttempts(tx *gorm.DB, row stateTask, before, after task.Stat
 			}
 			old = &task.Attempt{}
 		} else {
-			was, err := attemptColumns(row, *old)
+			was, err := row.locked().attemptRow(*old)
 			if err != nil {
 				return err
 			}
@@ -227,33 +224,42 @@ func (s *Store) saveAttempts(tx *gorm.DB, row stateTask, before, after task.Stat
 		if err := saveParts(tx, row, a, *old, now); err != nil {
 			return err
 		}
-		if err := saveAwait(tx, row, a, old.Await, after); err != nil {
+		if err := s.saveAwait(tx, row, a, old.Await, after); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// saveAwait inserts, updates or deletes the attempt's await row.
-func saveAwait(tx *gorm.DB, row stateTask, a task.Attempt, was *task.Await, after task.State) error {
+// saveAwait inserts, updates or deletes the attempt's await row. A task that is erased
+// gets none, since nothing may name its job.
+func (s *Store) saveAwait(tx *gorm.DB, row stateTask, a task.Attempt, was *task.Await, after task.State) error {
 	switch is := a.Await; {
 	case is == nil && was == nil:
 		return nil
 	case is == nil:
 		_, err := exec(tx, "DELETE FROM awaits WHERE task_id = ? AND n = ?", row.ID, a.N)
 		return err
+	case was == nil && !row.ErasedAt.IsZero():
+		return nil
 	case was == nil:
 		ref, err := jsonText(a.Ref)
 		if err != nil {
 			return err
 		}
-		return insertAwait(tx, attemptRow{TaskID: row.ID, N: a.N, Channel: a.Channel, Fingerprint: a.Fingerprint}, ref, at(a.AcceptedAt),
-			micros(after.Terms.Expected), after.Progress, is.NextPollAt, is.Unanswered)
+		return tx.Create(&awaitRow{
+			TaskID: row.ID, N: a.N, Channel: a.Channel, Fingerprint: a.Fingerprint, Ref: ref, ExpectedUs: micros(after.Terms.Expected),
+			Progress: after.Progress, AcceptedAt: at(a.AcceptedAt), NextPollAt: at(is.NextPollAt),
+		}).Error
 	case *is == *was:
 		return nil
+	case is.Claim == was.Claim:
+		_, err := exec(tx, "UPDATE awaits SET next_poll_at = ?, hinted_at = ? WHERE task_id = ? AND n = ?",
+			at(is.NextPollAt), at(s.clock()), row.ID, a.N)
+		return err
 	default:
-		_, err := exec(tx, `UPDATE awaits SET next_poll_at = ?, claim = ?, claimed_until = CASE WHEN ? = '' THEN NULL ELSE claimed_until END, unheard = ?
-			WHERE task_id = ? AND n = ?`, at(is.NextPollAt), is.Claim, is.Claim, is.Unanswered, row.ID, a.N)
+		_, err := exec(tx, `UPDATE awaits SET claim = ?, claimed_until = CASE WHEN ? = '' THEN NULL ELSE claimed_until END, missing = 0, next_poll_at = ?
+			WHERE task_id = ? AND n = ? AND claim = ?`, is.Claim, is.Claim, at(is.NextPollAt), row.ID, a.N, was.Claim)
 		return err
 	}
 }
@@ -264,9 +270,8 @@ func loadParts(tx *gorm.DB, id string, n int) (parts []task.Part, err error) {
 		return nil, err
 	}
 	for _, r := range rows {
-		p := task.Part{Part: r.Part, State: r.State, SendBefore: r.SendBefore.Time, CallEnds: r.CallEnds.Time, Sends: r.Sends, Error: r.Error}
-		err = cmp.Or(err, readAll(column{"attempt_parts.submission", r.Submission, &p.Submission}, column{"attempt_parts.failure", r.Failure, &p.Failure}))
-		parts = append(parts, p)
+		p, unread := r.part()
+		err, parts = cmp.Or(err, unread), append(parts, p)
 	}
 	return parts, err
 }
@@ -278,17 +283,11 @@ func saveParts(tx *gorm.DB, row stateTask, a, was task.Attempt, now time.Time) e
 		if at1 >= 0 && reflect.DeepEqual(was.Parts[at1], p) || !row.ErasedAt.IsZero() {
 			continue
 		}
-		submission, failure, err := row.locked().leavesOfPart(mediagate.Part{Submission: p.Submission, Failure: p.Failure})
+		r, err := row.locked().partRow(a.N, p)
 		if err != nil {
 			return err
 		}
-		r := partRow{
-			TaskID: row.ID, N: a.N, Part: p.Part, State: p.State, SendBefore: at(p.SendBefore), CallEnds: at(p.CallEnds), Sends: p.Sends,
-			Submission: submission, Failure: failure, Error: p.Error, CreatedAt: at(now),
-		}
-		if !row.InputsErasedAt.IsZero() {
-			r.Error = ""
-		}
+		r.CreatedAt = at(now)
 		if p.State == mediagate.PartDone || p.State == mediagate.PartRefused {
 			r.EndedAt = at(now)
 		}

@@ -40,17 +40,6 @@ func (r channelRow) state() mediagate.ChannelState {
 	}
 }
 
-// minuteRow is how the submits of a channel went in one minute.
-type minuteRow struct {
-	Channel  string
-	Minute   stamp
-	Submits  int
-	Failures int
-}
-
-// TableName tells GORM.
-func (minuteRow) TableName() string { return "channel_minutes" }
-
 // SeenChannel notes that a worker has these channels configured.
 func (s *Store) SeenChannel(ctx context.Context, names []string) error {
 	for _, name := range names {
@@ -60,19 +49,6 @@ func (s *Store) SeenChannel(ctx context.Context, names []string) error {
 		}
 	}
 	return nil
-}
-
-// ChannelLastSeen tells when a worker last had the channel (D11). Returns
-// KindNotFound when none ever had.
-func (s *Store) ChannelLastSeen(ctx context.Context, name string) (time.Time, error) {
-	row, err := take[channelRow](s.on(ctx).Where("name = ? AND last_seen_at IS NOT NULL", name))
-	if err != nil {
-		return time.Time{}, dbError(err, "read channel")
-	}
-	if row == nil {
-		return time.Time{}, notFound("channel", name)
-	}
-	return row.LastSeenAt.Time, nil
 }
 
 // ChannelStates reads all channels that anybody has noted, by name.
@@ -230,12 +206,4 @@ func (s *Store) ChannelRates(ctx context.Context, since time.Time) (map[string]m
 		rates[r.Channel] = mediagate.ChannelCalls{Channel: r.Channel, Submits: r.Submits, Failures: r.Failures}
 	}
 	return rates, nil
-}
-
-// ParkedOnRoute names tasks with a route of the provider that are parked since
-// no channel took them, in the order of their ids from after on.
-func (s *Store) ParkedOnRoute(ctx context.Context, provider, after string, limit int) ([]string, error) {
-	return s.texts(ctx, "list parked tasks", "SELECT id FROM tasks WHERE "+isOpen+` AND parked_at IS NOT NULL
-		AND park_reason IN (?, ?, ?) AND plan LIKE ? AND id > ? ORDER BY id LIMIT ?`,
-		mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds, `%"provider":"`+provider+`"%`, after, limit)
 }

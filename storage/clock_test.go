@@ -12,6 +12,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/storage"
 	"github.com/mediagate/mediagate/storage/pgtest"
+	"github.com/mediagate/mediagate/task"
 )
 
 // wrongClock is a process's own clock that goes wrong.
@@ -221,12 +222,9 @@ func waitingTask(t *testing.T, s *storage.Store) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.OpenAttempt(t.Context(), mediagate.Attempt{
-		TaskID: id, N: 1, Channel: "a", Provider: "kling", Route: route, ExternalID: id, SendBefore: s.Now().Add(10 * time.Second),
-	}, mediagate.Slots{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.AcceptAttempt(t.Context(), id, 1, mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, s.Now().Add(-time.Second)); err != nil {
+	if _, err := s.Change(t.Context(), id, task.IntentStored{
+		N: 1, Channel: "a", Provider: "kling", Route: route, ExternalID: id, SendBefore: s.Now().Add(10 * time.Second), CallEnds: s.Now().Add(time.Minute),
+	}, task.Accepted{N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, FirstPollAt: s.Now().Add(-time.Second)}); err != nil {
 		t.Fatal(err)
 	}
 	return id

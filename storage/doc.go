@@ -1,13 +1,14 @@
 // Package storage is the gateway's database: accounts, keys, the ledger and who
-// changed them, tasks and their story, what waits to be polled, and what is still
-// to be sent to webhooks.
+// changed them, tasks and their attempts, what is to be polled, woken and delivered.
 //
-// The database decides and everything else only drives. Each decision of the
-// durable path is one conditional statement, whose method tells who won; so
-// callers may repeat any call, die between two of them, or race each other.
-// Whatever writes to a task's story locks the task's row first, and money
-// moves key first, account last, so that the busiest row is locked shortest
-// and no two transactions wait for each other.
+// The database decides, workflows drive. A task changes in one function, Change: it
+// applies events of package task under the lock of the task's row. Only where many rows
+// are moved at once a statement of its own does so, and names the event that it is.
+// Callers may repeat any call, die between two of them, or race each other.
+//
+// Rows are locked in one order: the task, its attempts, its polling, its place in the
+// queue, then the key, the account, and the wakes last. So the busiest rows are locked
+// shortest, and no two transactions wait for each other.
 //
 // Times go by the database's clock, whichever process stores or compares them
 // (Store.Now); connections to a PostgreSQL server that has become read-only are
@@ -24,6 +25,6 @@
 // limits a hold is counted in the rows that it writes anyway (ADR 30).
 //
 // GORM does not leave this package: row structs are private and domain types
-// carry no tags. It imports the module's root package only, and no SQLite
+// carry no tags. It imports the module's root package and package task, and no SQLite
 // driver: callers that want one hand in its dialector.
 package storage

@@ -23,7 +23,7 @@ const worksOn = "source_id = ? AND source_id <> ''"
 // EraseTask erases a task that has ended: what its client and what vendors wrote
 // is overwritten, a callback that is still to be delivered is dropped, and its
 // files are to be swept at once. The row stays, and in it what the money and its
-// statistics need. A run that does not know of the end yet is still signalled it.
+// statistics need. A run that has not asked since the end is still woken.
 // From then on the task is to its account as if it never was. It returns the keys of media that came within the request, which lie outside of
 // the task's folder.
 //
@@ -144,7 +144,11 @@ func (s *Store) erase(tx *gorm.DB, task lockedTask) (uploads []string, err error
 	if err != nil {
 		return nil, err
 	}
-	failure, err := withoutWords(tx, task.ID)
+	var failed *mediagate.Failure
+	if err := fromJSON("tasks.failure", task.Failure, &failed); err != nil {
+		return nil, err
+	}
+	failure, err := jsonOrNull(failed.Wordless())
 	if err != nil {
 		return nil, err
 	}
@@ -159,8 +163,7 @@ func (s *Store) erase(tx *gorm.DB, task lockedTask) (uploads []string, err error
 	}
 	for _, statement := range []string{
 		"DELETE FROM makers WHERE task_id = ?", "DELETE FROM deliveries WHERE task_id = ?", "DELETE FROM attempt_parts WHERE task_id = ?",
-		"DELETE FROM awaits WHERE task_id = ? AND NOT owed", "UPDATE awaits SET ref = '{}' WHERE task_id = ?", "DELETE FROM queue WHERE task_id = ?",
-		"UPDATE attempts SET external_id = '', ref = NULL, results = NULL, failure = NULL, refusal = NULL, error = '' WHERE task_id = ?",
+		"DELETE FROM awaits WHERE task_id = ?", "DELETE FROM wakes WHERE task_id = ? AND kind = 'round'", // its callback is dropped
 	} {
 		if _, err := exec(tx, statement, task.ID); err != nil {
 			return nil, err
@@ -169,8 +172,8 @@ func (s *Store) erase(tx *gorm.DB, task lockedTask) (uploads []string, err error
 	if err := s.dropSource(tx, task.ID); err != nil {
 		return nil, err
 	}
-	task.ErasedAt = now
-	return uploads, rewriteOutcomes(tx, task)
+	task.InputsErasedAt, task.ErasedAt = now, now
+	return uploads, forgetWords(tx, task)
 }
 
 // dropSource takes what a task made out of the plans of those that worked on it,
@@ -198,60 +201,60 @@ func (s *Store) dropSource(tx *gorm.DB, id string) error {
 	return nil
 }
 
-// withoutWords is the failure of a task, which a failed one always has.
-func withoutWords(tx *gorm.DB, taskID string) (document, error) {
-	row, err := one[struct{ Failure document }](tx, "SELECT failure FROM tasks WHERE id = ?", taskID)
-	if err != nil {
-		return nil, err
-	}
-	var failure *mediagate.Failure
-	if err := fromJSON("tasks.failure", row.Failure, &failure); err != nil {
-		return nil, err
-	}
-	return jsonOrNull(failure.Wordless())
-}
-
-// rewriteOutcomes leaves of the outcomes of a task's attempts what its row allows.
-func rewriteOutcomes(tx *gorm.DB, task lockedTask) error {
-	var rows []attemptRow
-	if err := read(tx, &rows, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ? AND outcome IS NOT NULL", task.ID); err != nil {
+// forgetWords rewrites the attempts of a task, and their calls, to what its row allows.
+// What cannot be read goes.
+func forgetWords(tx *gorm.DB, t lockedTask) error {
+	var attempts []attemptRow
+	if err := read(tx, &attempts, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ?", t.ID); err != nil {
 		return err
 	}
-	for _, row := range rows {
-		var outcome mediagate.Outcome
-		if err := fromJSON("attempts.outcome", row.Outcome, &outcome); err != nil {
+	for _, r := range attempts {
+		a, err := stateAttempt{attemptRow: r}.state()
+		if err != nil && !unreadable(err) {
 			return err
 		}
-		left, err := jsonText(task.leaves(outcome))
+		left, err := t.attemptRow(a)
 		if err != nil {
 			return err
 		}
-		if _, err := exec(tx, "UPDATE attempts SET outcome = ? WHERE task_id = ? AND n = ?", left, row.TaskID, row.N); err != nil {
+		left.VendorAmount, left.VendorUnit, left.VendorUncountedAt = r.VendorAmount, r.VendorUnit, r.VendorUncountedAt
+		if err := tx.Save(&left).Error; err != nil {
+			return err
+		}
+	}
+	var parts []partRow
+	if err := read(tx, &parts, "SELECT "+columnsOf[partRow]().text+" FROM attempt_parts WHERE task_id = ?", t.ID); err != nil {
+		return err
+	}
+	for _, r := range parts {
+		p, err := r.part()
+		if err != nil && !unreadable(err) {
+			return err
+		}
+		left, err := t.partRow(r.N, p)
+		if err != nil {
+			return err
+		}
+		if err := tx.Table("attempt_parts").Where("task_id = ? AND n = ? AND part = ?", t.ID, r.N, r.Part).
+			Select("submission", "failure", "error").Updates(&left).Error; err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// leaves is what the row of a task may hold of an outcome.
-func (t lockedTask) leaves(o mediagate.Outcome) mediagate.Outcome {
+// leaves is what the row of a task may hold of an outcome; nil for none.
+func (t lockedTask) leaves(o *mediagate.Outcome) *mediagate.Outcome {
 	switch {
+	case o == nil:
+		return nil
 	case !t.ErasedAt.IsZero():
-		return o.Bare()
+		return new(o.Bare())
 	case !t.InputsErasedAt.IsZero():
-		return o.WithoutInputs()
+		return new(o.WithoutInputs())
 	default:
 		return o
 	}
-}
-
-// leavesOf is leaves for an outcome that may be missing.
-func (t lockedTask) leavesOf(o *mediagate.Outcome) *mediagate.Outcome {
-	if o == nil {
-		return nil
-	}
-	left := t.leaves(*o)
-	return &left
 }
 
 // erasesInputs reports that an account has the inputs of its tasks dropped when
@@ -261,21 +264,12 @@ func erasesInputs(tx *gorm.DB, accountID string) (bool, error) {
 	return row != nil && row.EraseInputs, err
 }
 
-// withoutInputs is the end as it is stored for such an account.
-func withoutInputs(end mediagate.Settlement) (mediagate.Settlement, error) {
-	if len(end.WebhookBody) > 0 && len(end.WithoutInputs) == 0 {
-		return end, mediagate.Errorf(mediagate.KindInternal, "the callback has no body without inputs")
-	}
-	end.Failure, end.Made, end.WebhookBody = end.Failure.Wordless(), end.Made.WithoutPrompt(), end.WithoutInputs
-	return end, nil
-}
-
 // eraseInputs drops what a task that ends took from its client, and what vendors
 // wrote of it. Media that came within the request are to be swept at once.
 func (s *Store) eraseInputs(tx *gorm.DB, task lockedTask) error {
 	s.scrub.due.Store(true)
 	plan, err := task.plan()
-	if err != nil {
+	if err != nil && !unreadable(err) {
 		return err
 	}
 	left, err := jsonText(plan.WithoutInputs())
@@ -292,81 +286,5 @@ func (s *Store) eraseInputs(tx *gorm.DB, task lockedTask) error {
 		return err
 	}
 	task.InputsErasedAt = now
-	if err := rewriteOutcomes(tx, task); err != nil {
-		return err
-	}
-	if err := rewriteFailures(tx, task.ID); err != nil {
-		return err
-	}
-	return rewriteParts(tx, task)
-}
-
-// rewriteFailures leaves the codes of why attempts were refused.
-func rewriteFailures(tx *gorm.DB, taskID string) error {
-	var rows []attemptRow
-	if err := read(tx, &rows, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ? AND (failure IS NOT NULL OR refusal IS NOT NULL OR error <> '')",
-		taskID); err != nil {
-		return err
-	}
-	for _, row := range rows {
-		var failure, refusal *mediagate.Failure
-		if err := fromJSON("attempts.failure", row.Failure, &failure); err != nil {
-			return err
-		}
-		if err := fromJSON("attempts.refusal", row.Refusal, &refusal); err != nil {
-			return err
-		}
-		failed, err := jsonOrNull(failure.Wordless())
-		if err != nil {
-			return err
-		}
-		refused, err := jsonOrNull(refusal.Wordless())
-		if err != nil {
-			return err
-		}
-		if _, err := exec(tx, "UPDATE attempts SET failure = ?, refusal = ?, error = '' WHERE task_id = ? AND n = ?", failed, refused, taskID, row.N); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// rewriteParts is rewriteOutcomes and rewriteFailures for calls of attempts that
-// take several.
-func rewriteParts(tx *gorm.DB, task lockedTask) error {
-	var rows []partRow
-	if err := read(tx, &rows, "SELECT "+columnsOf[partRow]().text+" FROM attempt_parts WHERE task_id = ?", task.ID); err != nil {
-		return err
-	}
-	for _, row := range rows {
-		p, err := row.part()
-		if err != nil {
-			return err
-		}
-		submission, failure, err := task.leavesOfPart(p)
-		if err != nil {
-			return err
-		}
-		if _, err := exec(tx, "UPDATE attempt_parts SET submission = ?, failure = ?, error = '' WHERE task_id = ? AND n = ? AND part = ?",
-			submission, failure, p.TaskID, p.N, p.Part); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// leavesOfPart is what may be stored of a call. One whose task is erased has no
-// row any more.
-func (t lockedTask) leavesOfPart(p mediagate.Part) (submission, failure document, err error) {
-	if !t.InputsErasedAt.IsZero() {
-		p.Failure = p.Failure.Wordless()
-		if p.Submission != nil {
-			p.Submission = &mediagate.Submission{Ref: p.Submission.Ref, Outcome: t.leavesOf(p.Submission.Outcome)}
-		}
-	}
-	if submission, err = jsonOrNull(p.Submission); err != nil {
-		return nil, nil, err
-	}
-	failure, err = jsonOrNull(p.Failure)
-	return submission, failure, err
+	return forgetWords(tx, task)
 }

@@ -34,7 +34,12 @@ func (s *Store) Pausing(ctx context.Context, pause func()) error {
 
 // Locked calls f while a transaction has the task's row.
 func (s *Store) Locked(ctx context.Context, taskID string, f func() error) error {
-	return s.underLock(ctx, taskID, "lock", func(*gorm.DB, lockedTask) error { return f() })
+	return s.write(ctx, "lock", func(tx *gorm.DB) error {
+		if _, err := s.lock(tx, taskID); err != nil {
+			return err
+		}
+		return f()
+	})
 }
 
 // Warm uses n connections at once.
@@ -84,10 +89,11 @@ func RowColumns() map[string][]string {
 		attemptRow{}.TableName():     columnsOf[attemptRow]().names,
 		partRow{}.TableName():        columnsOf[partRow]().names,
 		makerRow{}.TableName():       columnsOf[makerRow]().names,
+		"wakes":                      columnsOf[wakeRow]().names,
 		awaitRow{}.TableName():       columnsOf[awaitRow]().names,
 		channelRow{}.TableName():     columnsOf[channelRow]().names,
-		minuteRow{}.TableName():      columnsOf[minuteRow]().names,
-		queueRow{}.TableName():       columnsOf[queueRow]().names,
+		"channel_minutes":            {"channel", "minute", "submits", "failures"},
+		"queue":                      {"task_id", "channel", "n", "account_id", "since", "granted_at"},
 		turnRow{}.TableName():        columnsOf[turnRow]().names,
 		deliveryRow{}.TableName():    columnsOf[deliveryRow]().names,
 		entryRow{}.TableName():       columnsOf[entryRow]().names,

@@ -13,6 +13,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/storage"
 	"github.com/mediagate/mediagate/storage/pgtest"
+	"github.com/mediagate/mediagate/task"
 )
 
 // tenant is an account with money and a key.
@@ -46,10 +47,29 @@ func (n tenant) submit(ctx context.Context, id, group string, capacity int) erro
 }
 
 func (n tenant) settle(ctx context.Context, id string) error {
-	_, won, err := n.Settle(ctx, mediagate.Settlement{TaskID: id, AccountID: n.account, Status: mediagate.StatusCancelled})
-	if err == nil && !won {
-		err = errors.New("the task had ended before")
+	_, err := n.Change(ctx, id, task.CancelRequested{}, task.EndDue{})
+	return err
+}
+
+// complete ends a task with what its first attempt made.
+func (n tenant) complete(ctx context.Context, id string, made *mediagate.Made, files []mediagate.Result) error {
+	_, err := n.Change(ctx, id, intent(id, 1, "channel"),
+		task.Accepted{N: 1, Submission: mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Made: made}}}, task.Mirrored{N: 1, Results: files})
+	return err
+}
+
+// intent is that of an attempt of a task.
+func intent(id string, n int, channel string) task.IntentStored {
+	return task.IntentStored{
+		N: n, Channel: channel, Provider: "p", ExternalID: task.Numbered(id, n), SendBefore: time.Now().Add(time.Minute), CallEnds: time.Now().Add(time.Minute),
 	}
+}
+
+// run makes an attempt of the task, which the channel polls for.
+func (n tenant) run(ctx context.Context, id string, attempt int) error {
+	_, err := n.Change(ctx, id, intent(id, attempt, "channel"), task.Accepted{
+		N: attempt, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: id}}, FirstPollAt: time.Now().Add(-time.Second),
+	})
 	return err
 }
 
@@ -129,8 +149,8 @@ func TestKeptAccount(t *testing.T) {
 				if err := errors.Join(other.submit(ctx, id, "crowd", capacity), other.settle(ctx, id), other.speak(ctx, "speech_of_"+id)); err != nil {
 					t.Fatalf("the other account meanwhile: %v", err)
 				}
-				for account, task := range map[string]string{busy.account: "task_ends_0", other.account: id} {
-					if _, err := s.Task(ctx, account, task); err != nil {
+				for account, id := range map[string]string{busy.account: "task_ends_0", other.account: id} {
+					if _, err := s.Task(ctx, account, id); err != nil {
 						t.Fatalf("a read meanwhile: %v", err)
 					}
 				}
@@ -156,8 +176,7 @@ func TestKeptAccount(t *testing.T) {
 }
 
 // A slot is granted to a task whose row somebody has locked: the channel's other
-// tasks do not wait for it. Whose it is is to be told at once, also by a clock that
-// goes on.
+// tasks do not wait for it.
 func TestGrantToLockedTask(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -166,7 +185,7 @@ func TestGrantToLockedTask(t *testing.T) {
 	if err := n.submit(t.Context(), "task_1", "", 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Queue(t.Context(), "task_1", 1, []string{"channel"}); err != nil {
+	if _, err := s.Change(t.Context(), "task_1", task.Queued{N: 1, Channels: []string{"channel"}}); err != nil {
 		t.Fatal(err)
 	}
 	epoch, err := s.BeginEpoch(t.Context(), "channel")
@@ -175,10 +194,10 @@ func TestGrantToLockedTask(t *testing.T) {
 	}
 	err = s.Locked(t.Context(), "task_1", func() error {
 		got, err := s.GrantSlots(t.Context(), mediagate.Granting{
-			Channel: "channel", Epoch: epoch, Slots: mediagate.Slots{Names: []string{"channel"}, Limit: 1}, Most: 1, TakeBack: time.Hour, Again: time.Hour,
+			Channel: "channel", Epoch: epoch, Slots: mediagate.Slots{Names: []string{"channel"}, Limit: 1}, Most: 1, TakeBack: time.Hour,
 		})
-		if err == nil && len(got.Signals) != 1 {
-			err = fmt.Errorf("granted: %+v, want a signal", got)
+		if err == nil && len(got.Tasks) != 1 {
+			err = fmt.Errorf("granted: %+v, want one", got)
 		}
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -84,7 +85,7 @@ func TestBalanceIsLinearizable(t *testing.T) {
 	histories := make([][]porcupine.Operation, clients)
 	for i := range clients {
 		group.Go(func() {
-			c := &client{T: t, Store: s, account: a.ID, key: key.ID, name: fmt.Sprint(i), dice: rand.New(rand.NewPCG(seed, uint64(i)))}
+			c := &client{T: t, tenant: tenant{s, a.ID, key.ID}, name: fmt.Sprint(i), dice: rand.New(rand.NewPCG(seed, uint64(i)))}
 			for range deeds {
 				call := time.Since(began).Nanoseconds()
 				input, output := c.act()
@@ -107,11 +108,11 @@ func TestBalanceIsLinearizable(t *testing.T) {
 // client is one who uses the account, one call after the other.
 type client struct {
 	*testing.T
-	*storage.Store
-	account, key, name string
-	dice               *rand.Rand
-	n                  int
-	open               []mediagate.NewTask
+	tenant
+	name string
+	dice *rand.Rand
+	n    int
+	open []mediagate.NewTask
 }
 
 func (c *client) act() (deed, answer) {
@@ -127,27 +128,29 @@ func (c *client) act() (deed, answer) {
 		_, _, _, err := c.Grant(c.Context(), c.account, amount, id)
 		return deed{what: "grant", amount: amount}, answer{refused: c.refused(err, mediagate.KindConflict)}
 	case roll < 5:
-		task := mediagate.NewTask{Task: mediagate.Task{
+		n := mediagate.NewTask{Task: mediagate.Task{
 			ID: "task_" + id, AccountID: c.account, KeyID: c.key, Model: "m", Type: mediagate.TypeImage, Params: []byte("{}"),
-			Hold: amount, DeadlineAt: time.Now().Add(time.Hour),
+			Hold: amount, Charges: []mediagate.Charge{{Unit: mediagate.UnitImage, Quantity: int64(amount), UnitPrice: 1}}, DeadlineAt: time.Now().Add(time.Hour),
 		}}
-		_, _, err := c.Submit(c.Context(), task)
+		_, _, err := c.Submit(c.Context(), n)
 		refused := c.refused(err, mediagate.KindPayment)
 		if !refused {
-			c.open = append(c.open, task)
+			c.open = append(c.open, n)
 		}
 		return deed{what: "submit", amount: amount}, answer{refused: refused}
 	case roll < 8 && len(c.open) > 0:
-		task := c.open[0].Task
+		ends := c.open[0].Task
 		c.open = c.open[1:]
-		end := mediagate.Settlement{TaskID: task.ID, Status: mediagate.StatusCancelled}
+		var files []mediagate.Result
+		settle := func() error { return c.settle(c.Context(), ends.ID) }
 		if c.dice.IntN(3) == 0 {
-			end = mediagate.Settlement{TaskID: task.ID, N: 1, Status: mediagate.StatusCompleted, Cost: mediagate.Micros(c.dice.Int64N(int64(task.Hold) + 1))}
+			files = slices.Repeat([]mediagate.Result{{Role: mediagate.RoleMain}}, c.dice.IntN(int(ends.Hold)+1))
+			settle = func() error { return c.complete(c.Context(), ends.ID, nil, files) }
 		}
-		if _, won, err := c.Settle(c.Context(), end); err != nil || !won {
-			c.Errorf("settle: won %v, %v", won, err)
+		if err := settle(); err != nil {
+			c.Errorf("settle: %v", err)
 		}
-		return deed{what: "settle", amount: task.Hold, cost: end.Cost}, answer{}
+		return deed{what: "settle", amount: ends.Hold, cost: mediagate.Micros(len(files))}, answer{}
 	default:
 		a, err := c.Account(c.Context(), c.account)
 		if err != nil {

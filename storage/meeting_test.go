@@ -14,6 +14,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/storage"
 	"github.com/mediagate/mediagate/storage/pgtest"
+	"github.com/mediagate/mediagate/task"
 )
 
 // meeting has several calls of a store meet at rows that somebody keeps, so that each
@@ -85,30 +86,17 @@ func (m *meeting) still(what string) {
 	})
 }
 
-// run makes an attempt of the task, which the channel polls for.
-func (m *meeting) run(id string, n int) {
-	m.t.Helper()
-	_, _, err := m.OpenAttempt(m.t.Context(), mediagate.Attempt{
-		TaskID: id, N: n, Channel: "channel", Provider: "p", ExternalID: fmt.Sprint(id, n), SendBefore: time.Now().Add(time.Minute),
-	}, mediagate.Slots{Names: []string{"channel"}})
-	m.must(err)
-	_, err = m.AcceptAttempt(m.t.Context(), id, n, mediagate.Submission{Ref: mediagate.JobRef{JobID: id}}, time.Now().Add(-time.Second))
-	m.must(err)
-}
-
 func (m *meeting) submitOn(id, source string) {
 	m.t.Helper()
-	task := mediagate.Task{
+	t := mediagate.Task{
 		ID: id, AccountID: m.account, KeyID: m.key, Model: "m", Type: mediagate.TypeImage, Params: []byte("{}"), Hold: 1, DeadlineAt: time.Now().Add(time.Hour),
 	}
 	if source != "" {
-		task.Plan.Source = &mediagate.Source{TaskID: source}
+		t.Plan.Source = &mediagate.Source{TaskID: source}
 	}
-	_, _, err := m.Submit(m.t.Context(), mediagate.NewTask{Task: task})
+	_, _, err := m.Submit(m.t.Context(), mediagate.NewTask{Task: t})
 	m.must(err)
 }
-
-var lost = mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "no"}}
 
 // A key and the one that it was rotated into are changed, where a clock that went back
 // gave the later one the smaller id.
@@ -133,7 +121,7 @@ func TestKeyMeetsItsSuccessor(t *testing.T) {
 }
 
 // A channel that took over the account of another one grants slots under that one's
-// name while a worker of before queues tasks for both.
+// name while a worker queues tasks for both.
 func TestGrantMeetsQueue(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t, storage.Config{}, "")
@@ -142,10 +130,13 @@ func TestGrantMeetsQueue(t *testing.T) {
 	epoch, err := m.BeginEpoch(t.Context(), "a")
 	m.must(err)
 	release := m.keep("SELECT 1 FROM channels WHERE name = 'm' FOR NO KEY UPDATE")
-	m.begin("queue", func(ctx context.Context) error { return m.Queue(ctx, "task_1", 1, []string{"a", "m", "z"}) })
+	m.begin("queue", func(ctx context.Context) error {
+		_, err := m.Change(ctx, "task_1", task.Queued{N: 1, Channels: []string{"a", "m", "z"}})
+		return err
+	})
 	m.begin("grant", func(ctx context.Context) error {
 		_, err := m.GrantSlots(ctx, mediagate.Granting{
-			Channel: "a", Epoch: epoch, Slots: mediagate.Slots{Names: []string{"z", "a"}, Limit: 1}, Most: 1, TakeBack: time.Hour, Again: time.Hour,
+			Channel: "a", Epoch: epoch, Slots: mediagate.Slots{Names: []string{"z", "a"}, Limit: 1}, Most: 1, TakeBack: time.Hour,
 		})
 		return err
 	})
@@ -153,8 +144,8 @@ func TestGrantMeetsQueue(t *testing.T) {
 	m.calls.Wait()
 }
 
-// A task is erased whose outcome others worked on, while the end of these, which
-// somebody else has decided on meanwhile, is heard of.
+// A task is erased whose outcome others worked on, while the progress of these, which
+// have ended meanwhile, is stored.
 func TestEraseMeetsPolls(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t, storage.Config{}, "")
@@ -166,8 +157,8 @@ func TestEraseMeetsPolls(t *testing.T) {
 		if id != "task_0" {
 			m.submitOn(id, "task_source")
 		}
-		m.run(id, 1)
-		results = append(results, mediagate.PollResult{TaskID: id, N: 1, Answered: true, Outcome: &lost})
+		m.must(m.run(t.Context(), id, 1))
+		results = append(results, mediagate.PollResult{TaskID: id, N: 1, Answered: true, Progress: 50, NextPollAt: time.Now().Add(time.Minute)})
 	}
 	epoch, err := m.BeginEpoch(t.Context(), "channel")
 	m.must(err)
@@ -202,74 +193,47 @@ func TestSettleMeetsSettle(t *testing.T) {
 	release := m.keep("INSERT INTO makers (account_id, kind, vendor_id, task_id, position) VALUES ($1, 'voice', 'b', 'task_0', 0)", m.account)
 	for i, voices := range [][]string{{"a", "b", "c"}, {"c", "b", "a"}} {
 		m.begin(fmt.Sprint("settle ", i+1), func(ctx context.Context) error {
-			_, _, err := m.Settle(ctx, mediagate.Settlement{
-				TaskID: fmt.Sprint("task_", i+1), AccountID: m.account, N: 1, Status: mediagate.StatusCompleted, Made: &mediagate.Made{Voices: voices},
-			})
-			return err
+			return m.complete(ctx, fmt.Sprint("task_", i+1), &mediagate.Made{Voices: voices}, nil)
 		})
 	}
 	release()
 	m.calls.Wait()
 }
 
-// A channel's polling begins anew while a task ends that has a slot of it and whose
-// run was not told yet of its former attempt there.
-func TestEpochMeetsSettle(t *testing.T) {
+// Slots are granted to tasks that have waited in one order, while a breaker closes for
+// which they are parked in another: both move their wakes.
+func TestGrantMeetsRetry(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t, storage.Config{}, "")
 	epoch, err := m.BeginEpoch(t.Context(), "channel")
 	m.must(err)
-	for _, id := range []string{"task_0", "task_1"} {
+	for _, id := range []string{"task_3", "task_2", "task_1"} {
 		m.submitOn(id, "")
-		m.run(id, 1)
-	}
-	rows, err := m.ClaimDue(t.Context(), "channel", epoch, "claim", time.Hour, 10)
-	m.must(err)
-	for _, row := range rows {
-		_, err = m.StorePolls(t.Context(), "channel", "claim", []mediagate.PollResult{{TaskID: row.TaskID, N: 1, Answered: true, Outcome: &lost}})
+		_, err := m.Change(t.Context(), id, task.StepEnded{Step: task.Submit, N: 1, Failed: true, Kind: mediagate.KindTransient},
+			task.Queued{N: 1, Channels: []string{"channel"}}, task.Asked{})
 		m.must(err)
 	}
-	m.must(m.Queue(t.Context(), "task_1", 2, []string{"channel"}))
-	_, err = m.GrantSlots(t.Context(), mediagate.Granting{
-		Channel: "channel", Epoch: epoch, Slots: mediagate.Slots{Names: []string{"channel"}}, Most: 1, TakeBack: time.Hour, Again: time.Hour,
-	})
+	_, err = m.db.ExecContext(t.Context(), "UPDATE tasks SET parked_at = parked_at + CAST(right(id, 1) AS int) * interval '1 second'")
 	m.must(err)
-	release := m.keep("SELECT 1 FROM awaits WHERE task_id = 'task_0' FOR UPDATE")
-	m.begin("begin epoch", func(ctx context.Context) error {
-		_, err := m.BeginEpoch(ctx, "channel")
-		return err
-	})
-	m.begin("settle", func(ctx context.Context) error { return m.settle(ctx, "task_1") })
-	release()
-	m.calls.Wait()
-}
-
-// An operator's order to fail is on record before the task ends, by somebody who has
-// looked for one before.
-func TestOrderToFailMeetsSettle(t *testing.T) {
-	t.Parallel()
-	m := newMeeting(t, storage.Config{}, "")
-	m.submitOn("task_1", "")
-	release := m.keep("SELECT 1 FROM accounts WHERE id = $1 FOR NO KEY UPDATE", m.account)
-	var won bool
-	m.begin("settle", func(ctx context.Context) (err error) {
-		_, won, err = m.Settle(ctx, mediagate.Settlement{
-			TaskID: "task_1", AccountID: m.account, N: 1, Status: mediagate.StatusCompleted, Cost: 1, UnlessOvertaken: true,
+	release := m.keep("SELECT 1 FROM wakes WHERE task_id = 'task_2' FOR UPDATE")
+	m.begin("grant", func(ctx context.Context) error {
+		got, err := m.GrantSlots(ctx, mediagate.Granting{
+			Channel: "channel", Epoch: epoch, Slots: mediagate.Slots{Names: []string{"channel"}}, Most: 3, TakeBack: time.Hour,
 		})
+		if err == nil && len(got.Tasks) != 3 {
+			err = fmt.Errorf("granted to %v", got.Tasks)
+		}
 		return err
 	})
-	var ordered atomic.Bool
-	m.begin("order", func(ctx context.Context) error {
-		_, err := m.RecordAction(ctx, mediagate.Action{TaskID: "task_1", Action: mediagate.ActionFail, By: "operator"})
-		ordered.Store(err == nil)
+	m.begin("retry", func(ctx context.Context) error {
+		retried, err := m.RetryParked(ctx, mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkProviderAway}}, 10)
+		if err == nil && retried != 3 {
+			err = fmt.Errorf("%d try again", retried)
+		}
 		return err
 	})
-	onRecord := ordered.Load() && m.under.Load() == 1 // the other one is the settlement
 	release()
 	m.calls.Wait()
-	if onRecord && won {
-		t.Error("the task completed, and was charged, though an order to fail was on record before")
-	}
 }
 
 // A check that is called off leaves nothing behind, also where somebody has its run's
@@ -305,40 +269,4 @@ func TestCheckThatIsCalledOff(t *testing.T) {
 	if left != 0 {
 		t.Errorf("%d runs are left behind", left)
 	}
-}
-
-// A task is erased while the slots are ended of several of its jobs that may have run on.
-func TestEraseMeetsEndSlots(t *testing.T) {
-	t.Parallel()
-	m := newMeeting(t, storage.Config{}, "&enable_seqscan=off&enable_bitmapscan=off") // the plan of a large table
-	m.submitOn("task_1", "")
-	ctx, before := t.Context(), time.Now().Add(time.Minute)
-	for i, channel := range []string{"c", "b", "a"} {
-		n := i + 1
-		_, _, err := m.OpenAttempt(ctx, mediagate.Attempt{
-			TaskID: "task_1", N: n, Channel: channel, Provider: "p", ExternalID: fmt.Sprint(n), SendBefore: before,
-		}, mediagate.Slots{Names: []string{channel}})
-		m.must(err)
-		if n < 3 { // it is lost, given up at an operator's word, and accepted all the same
-			m.must(m.MarkUnknown(ctx, "task_1", n, before, "lost"))
-			order, err := m.RecordAction(ctx, mediagate.Action{TaskID: "task_1", Action: mediagate.ActionRetry, By: "operator"})
-			m.must(err)
-			_, err = m.TakeAction(ctx, order.ID, "run")
-			m.must(err)
-			m.must(m.GiveUpAttempt(ctx, "task_1", n, "given up"))
-		}
-		_, err = m.AcceptAttempt(ctx, "task_1", n, mediagate.Submission{Ref: mediagate.JobRef{JobID: fmt.Sprint(n)}}, time.Now())
-		m.must(err)
-	}
-	m.must(m.settle(ctx, "task_1"))
-	_, err := m.db.ExecContext(ctx, "ANALYZE attempts")
-	m.must(err)
-	release := m.keep("SELECT 1 FROM attempts WHERE n = 2 FOR NO KEY UPDATE")
-	m.begin("end slots", m.EndSlots)
-	m.begin("erase", func(ctx context.Context) error {
-		_, err := m.EraseTask(ctx, m.account, "task_1")
-		return err
-	})
-	release()
-	m.calls.Wait()
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/mediagate/mediagate/storage/pgtest"
 )
 
-// fillAttempts gives each task an attempt that has ended, and opens a few tasks again:
-// in the first ten the run is still to be told, in the others it has heard.
+// fillAttempts gives each task an attempt that has ended, and opens a few tasks again,
+// of which half are polled for.
 func fillAttempts(t *testing.T, url string) {
 	t.Helper()
 	db, err := sql.Open("pgx", url)
@@ -23,13 +23,12 @@ func fillAttempts(t *testing.T, url string) {
 	for _, statement := range []string{
 		`INSERT INTO attempts (task_id, n, channel, provider, route, state, outcome, created_at, accepted_at, ended_at)
 			SELECT id, 1, 'kling-a', 'kling', '{}', 'ended', '{}', created_at, created_at, ended_at FROM tasks`,
-		`UPDATE tasks SET status = 'processing', progress = 50, ended_at = NULL, run_seen_at = created_at
+		`UPDATE tasks SET status = 'processing', progress = 50, ended_at = NULL
 			WHERE id IN (SELECT id FROM tasks WHERE account_id = 'acc_many' ORDER BY id LIMIT 20)`,
-		`INSERT INTO awaits (task_id, n, channel, ref, accepted_at, next_poll_at, owed)
-			SELECT id, 1, 'kling-a', '{}', created_at, created_at, true FROM tasks WHERE account_id = 'acc_many' ORDER BY id LIMIT 10`,
-		`INSERT INTO awaits (task_id, n, channel, ref, accepted_at, next_poll_at, owed)
-			SELECT id, 1, 'kling-a', '{}', created_at, created_at, true FROM tasks WHERE account_id = 'acc_many' ORDER BY id DESC LIMIT 10`,
-		`VACUUM ANALYZE tasks, attempts, awaits`,
+		`INSERT INTO awaits (task_id, n, channel, ref, accepted_at, next_poll_at)
+			SELECT id, 1, 'kling-a', '{}', created_at, created_at FROM tasks WHERE account_id = 'acc_many' ORDER BY id LIMIT 10`,
+		`INSERT INTO wakes (task_id, kind, account_id, wake_at) SELECT id, 'run', account_id, created_at FROM tasks WHERE status = 'processing'`,
+		`VACUUM ANALYZE tasks, attempts, awaits, wakes`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -47,16 +46,15 @@ func rowsRead(t *testing.T, db *sql.DB) (rows int64) {
 			t.Fatal(err)
 		}
 	}
-	query := `SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN ('tasks', 'attempts', 'awaits'))
-		FROM pg_stat_user_tables WHERE relname IN ('tasks', 'attempts', 'awaits')`
+	query := `SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN ('tasks', 'attempts', 'awaits', 'wakes'))
+		FROM pg_stat_user_tables WHERE relname IN ('tasks', 'attempts', 'awaits', 'wakes')`
 	if err := db.QueryRowContext(t.Context(), query).Scan(&rows); err != nil {
 		t.Fatal(err)
 	}
 	return rows
 }
 
-// However many tasks have ended, who looks for those that nothing drives, or polls
-// those that wait, reads none of them.
+// However many tasks have ended, scans for what is due read none of them.
 func TestLooksReadNoPast(t *testing.T) {
 	t.Parallel()
 	const (
@@ -75,53 +73,26 @@ func TestLooksReadNoPast(t *testing.T) {
 	db.SetMaxOpenConns(1)
 
 	for name, look := range map[string]func(context.Context, *storage.Store) (found int, err error){
-		"unseen tasks": func(ctx context.Context, s *storage.Store) (int, error) {
-			found, _, err := s.UnseenTasks(ctx, time.Minute, "", 10)
-			return len(found), err
-		},
-		"stale cancels": func(ctx context.Context, s *storage.Store) (int, error) {
-			found, _, err := s.StaleCancels(ctx, time.Minute, "", 10)
-			return len(found), err
-		},
-		"open tasks": func(ctx context.Context, s *storage.Store) (int, error) {
-			found, err := s.OpenTasks(ctx, now.Add(time.Hour), mediagate.Look{}, 10)
+		"due wakes": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.DueWakes(ctx, 10)
 			return len(found), err
 		},
 		"the oldest open task": func(ctx context.Context, s *storage.Store) (int, error) {
 			_, err := s.OldestOpen(ctx)
 			return 0, err
 		},
-		"unsettled tasks": func(ctx context.Context, s *storage.Store) (int, error) {
-			found, err := s.UnsettledTasks(ctx, time.Minute, "", 10)
-			return len(found), err
+		"open tasks": func(ctx context.Context, s *storage.Store) (int, error) {
+			return s.CountOpen(ctx)
 		},
-		"untold ends": func(ctx context.Context, s *storage.Store) (int, error) {
-			found, err := s.UntoldEnds(ctx, 0, "", 10)
-			return len(found), err
-		},
-		"untaken actions": func(ctx context.Context, s *storage.Store) (int, error) {
-			found, err := s.UntakenActions(ctx, time.Minute, mediagate.Action{}, 10)
-			return len(found), err
-		},
-		"pending callbacks": func(ctx context.Context, s *storage.Store) (int, error) {
-			found, err := s.PendingWebhooks(ctx, time.Minute, time.Hour, 10)
-			return len(found), err
-		},
-		"stuck callbacks": func(ctx context.Context, s *storage.Store) (int, error) {
-			found, err := s.StuckWebhooks(ctx, time.Minute, 10)
-			return len(found), err
-		},
-		"overdue tasks": func(ctx context.Context, s *storage.Store) (int, error) {
-			found, err := s.ClaimOverdue(ctx, mediagate.Overdue{Grace: time.Minute, Again: time.Minute}, 10)
-			return len(found), err
+		"abandoned attempts": func(ctx context.Context, s *storage.Store) (int, error) {
+			return 0, s.ExpireSlots(ctx)
 		},
 		"channels that are awaited": func(ctx context.Context, s *storage.Store) (int, error) {
 			found, err := s.AwaitChannels(ctx)
 			return len(found), err
 		},
 		"parked tasks": func(ctx context.Context, s *storage.Store) (int, error) {
-			found, err := s.ParkedFor(ctx, mediagate.ParkChannelMissing, "", 10)
-			return len(found), err
+			return s.RetryParked(ctx, mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkChannelMissing}}, 10)
 		},
 		"due sweeps": func(ctx context.Context, s *storage.Store) (int, error) {
 			found, err := s.DueSweeps(ctx, 10)
@@ -155,12 +126,10 @@ func TestLooksReadNoPast(t *testing.T) {
 			return len(found), err
 		},
 		"parked tasks of a channel": func(ctx context.Context, s *storage.Store) (int, error) {
-			found, err := s.ParkedTasks(ctx, "kling-a", mediagate.ParkCredentials, 10)
-			return len(found), err
+			return s.RetryParked(ctx, mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkCredentials}, Channel: "kling-a"}, 10)
 		},
 		"parked tasks of a provider": func(ctx context.Context, s *storage.Store) (int, error) {
-			found, err := s.ParkedOnRoute(ctx, "kling", "", 10)
-			return len(found), err
+			return s.RetryParked(ctx, mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkCredentials}, Provider: "kling"}, 10)
 		},
 		"uncounted charges": func(ctx context.Context, s *storage.Store) (int, error) {
 			return s.CountUsage(ctx, 10)

@@ -119,8 +119,7 @@ func live(ctx context.Context, s *storage.Store, name string) error {
 		if _, err := s.Task(ctx, account.ID, id); err != nil {
 			return err
 		}
-		_, _, err := s.Settle(ctx, mediagate.Settlement{TaskID: id, AccountID: account.ID, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeGenerationFailed}})
-		return err
+		return tenant{s, account.ID, key.ID}.settle(ctx, id)
 	}
 	rate := func(int) error {
 		_, _, err := s.TakeRates(ctx, []mediagate.RateLimit{{Of: "all", PerMinute: 1000}})

@@ -242,19 +242,17 @@ func TestPlansUseIndexes(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 	for index, query := range map[string]string{
 		"awaits_due":          "SELECT task_id FROM awaits WHERE channel = 'a' AND next_poll_at <= now() ORDER BY next_poll_at LIMIT 10",
-		"tasks_unseen":        "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND run_seen_at IS NULL AND account_id = 'a' AND created_at < now() AND checked_at < now() ORDER BY created_at, id LIMIT 10",
-		"tasks_open":          "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND run_seen_at IS NOT NULL AND checked_at < now() AND (deadline_at, id) > (now(), 'a') ORDER BY deadline_at, id LIMIT 10",
-		"tasks_parked_since":  "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND parked_at < now() AND park_reason <> 'x' LIMIT 10",
-		"tasks_cancels":       "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND cancel_requested_at IS NOT NULL AND account_id > 'a' ORDER BY account_id, cancel_requested_at, id LIMIT 1",
-		"tasks_webhooks":      "SELECT id FROM tasks WHERE webhook_state = 'pending' AND webhook_round > 0 AND webhook_checked_at < now() ORDER BY webhook_checked_at LIMIT 10",
+		"tasks_parked_retry":  "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL AND park_reason IN ('x') AND retry_at > now() ORDER BY retry_at LIMIT 10",
 		"tasks_account":       "SELECT id FROM tasks WHERE account_id = 'a' AND erased_at IS NULL AND id < 'b' ORDER BY id DESC LIMIT 10",
 		"tasks_reference":     "SELECT id FROM tasks WHERE account_id = 'a' AND reference = 'r' AND reference <> '' ORDER BY id DESC LIMIT 10",
 		"keys_hash":           "SELECT id FROM keys WHERE hash = 'x' AND deleted_at IS NULL",
 		"attempts_slots":      "SELECT COUNT(*) FROM attempts WHERE channel IN ('a', 'b') AND ended_at IS NULL AND (slot_until IS NULL OR slot_until > now())",
 		"queue_waiting":       "SELECT task_id FROM queue q WHERE channel = 'a' AND account_id = 'b' AND granted_at IS NULL AND NOT EXISTS (SELECT 1 FROM queue o WHERE o.task_id = q.task_id AND o.granted_at IS NOT NULL) ORDER BY since, task_id LIMIT 1",
-		"queue_granted":       "UPDATE queue SET signal_at = now() WHERE channel = 'a' AND granted_at IS NOT NULL AND signal_at <= now()",
+		"queue_granted":       "UPDATE queue SET granted_at = NULL WHERE channel = 'a' AND granted_at <= now()",
+		"wakes_due":           "SELECT account_id FROM wakes WHERE account_id > 'a' ORDER BY account_id LIMIT 1",
+		"attempts_abandoned":  "SELECT task_id FROM attempts WHERE state = 'abandoned' AND slot_until <= now() LIMIT 10",
+		"tasks_parked":        "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL AND channel = 'a' AND park_reason IN ('x') AND retry_at > now() ORDER BY retry_at LIMIT 10",
 		"turns_next":          "SELECT account_id FROM turns t WHERE channel = 'a' AND (SELECT 1 FROM queue q WHERE q.channel = t.channel AND q.account_id = t.account_id AND granted_at IS NULL LIMIT 1) IS NOT NULL ORDER BY served, since, account_id LIMIT 1",
-		"tasks_queued":        "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND queued_at < now() LIMIT 10",
 		"tasks_account_open":  "SELECT status FROM tasks WHERE account_id = 'a' AND status IN ('pending', 'processing') AND created_at >= now() AND created_at < now()",
 		"usage_sums_time":     "SELECT cost FROM usage_sums WHERE span = 'day' AND begins_at >= now() AND begins_at < now()",
 		"ledger_uncounted":    "SELECT id FROM ledger_transfers WHERE account_id = 'a' AND kind IN ('post', 'void') AND model IS NULL AND at >= now()",
@@ -265,10 +263,6 @@ func TestPlansUseIndexes(t *testing.T) {
 		if text := explain(t, db, query); !strings.Contains(text, index) || strings.Contains(text, "Sort") {
 			t.Errorf("%s is not used by:\n%s", index, text)
 		}
-	}
-	const endSlots = "UPDATE attempts SET ended_at = slot_until WHERE ended_at IS NULL AND state = 'ended' AND slot_until <= now()"
-	if text := explain(t, db, endSlots); !strings.Contains(text, "attempts_slots") {
-		t.Errorf("slots are ended by:\n%s", text)
 	}
 }
 

@@ -17,19 +17,6 @@ import (
 // one has locked the channel's row, so that no two take the last one; whoever
 // locks a task as well has locked that first.
 
-type queueRow struct {
-	TaskID    string
-	Channel   string
-	N         int
-	AccountID string
-	Since     stamp
-	GrantedAt stamp
-	SignalAt  stamp
-}
-
-// TableName tells GORM.
-func (queueRow) TableName() string { return "queue" }
-
 type turnRow struct {
 	Channel   string
 	AccountID string
@@ -68,12 +55,8 @@ func rowEpoch(row *struct{ Epoch int64 }) int64 {
 
 // named is the condition that a column is one of the names. They are few, and
 // the planner sees them.
-func named(column string, names []string) (condition string, args []any) {
-	return column + " IN (?" + strings.Repeat(", ?", len(names)-1) + ")", anys(names)
-}
-
-func anys(names []string) []any {
-	return convert(names, func(name string) any { return name })
+func named[T ~string](column string, names []T) (condition string, args []any) {
+	return column + " IN (?" + strings.Repeat(", ?", len(names)-1) + ")", convert(names, func(name T) any { return name })
 }
 
 // slotsTaken counts the slots that are taken, under the channel's lock.
@@ -88,10 +71,10 @@ func (s *Store) slotsTaken(tx *gorm.DB, names []string) (int, error) {
 	return row.N, nil
 }
 
-// takeSlot finds a slot for the task, which must be locked: the one that was
+// takeSlot finds a slot for the task, whose row must be locked: the one that was
 // granted to it, or a free one that nobody waits for. Returns KindCapacity when
 // there is none.
-func (s *Store) takeSlot(tx *gorm.DB, task lockedTask, channel string, slots mediagate.Slots) error {
+func (s *Store) takeSlot(tx *gorm.DB, taskID, accountID, channel string, slots mediagate.Slots) error {
 	if slots.Limit <= 0 {
 		return nil
 	}
@@ -102,7 +85,7 @@ func (s *Store) takeSlot(tx *gorm.DB, task lockedTask, channel string, slots med
 	found, err := one[struct{ Granted, Waiting bool }](tx, `SELECT
 			EXISTS (SELECT 1 FROM queue WHERE task_id = ? AND `+channels+` AND granted_at IS NOT NULL) AS granted,
 			EXISTS (SELECT 1 FROM queue WHERE `+channels+` AND granted_at IS NULL AND task_id <> ?) AS waiting`,
-		slices.Concat([]any{task.ID}, args, args, []any{task.ID})...)
+		slices.Concat([]any{taskID}, args, args, []any{taskID})...)
 	switch {
 	case err != nil:
 		return err
@@ -118,7 +101,7 @@ func (s *Store) takeSlot(tx *gorm.DB, task lockedTask, channel string, slots med
 	case taken >= slots.Limit:
 		return noSlot(channel)
 	}
-	return s.served(tx, channel, task.AccountID)
+	return s.served(tx, channel, accountID)
 }
 
 func noSlot(channel string) error {
@@ -133,50 +116,29 @@ func (s *Store) served(tx *gorm.DB, channel, account string) error {
 	return err
 }
 
-// ReleaseSlot stores that the attempt's job runs no more, as the vendor has
-// stopped it.
-func (s *Store) ReleaseSlot(ctx context.Context, taskID string, n int) error {
-	return s.underLock(ctx, taskID, "release slot", func(tx *gorm.DB, _ lockedTask) error {
+// expireBatch is how many attempts ExpireSlots closes at once.
+const expireBatch = 1000
+
+// ExpireSlots closes abandoned attempts whose jobs have had their time: it is
+// SlotExpired of package task for many. Those whose tasks are being written come up
+// again.
+func (s *Store) ExpireSlots(ctx context.Context) error {
+	return s.write(ctx, "expire slots", func(tx *gorm.DB) error {
 		now := at(s.clock())
-		_, err := exec(tx, `UPDATE attempts SET slot_until = ?, ended_at = CASE WHEN state = 'ended' THEN CAST(? AS timestamptz) END
-			WHERE task_id = ? AND n = ? AND ended_at IS NULL`, now, now, taskID, n)
-		return err
-	})
-}
-
-// EndSlots ends the attempts of ended tasks whose jobs have had their time, so
-// that nobody looks at them again when slots are counted. Those that somebody writes
-// come up again.
-func (s *Store) EndSlots(ctx context.Context) error {
-	_, err := exec(s.on(ctx), "WITH over AS MATERIALIZED (SELECT task_id, n FROM attempts WHERE ended_at IS NULL AND state = 'ended' AND slot_until <= ?"+s.skipLocked("attempts")+`)
-		UPDATE attempts SET ended_at = slot_until FROM over WHERE attempts.task_id = over.task_id AND attempts.n = over.n`, at(s.clock()))
-	return dbError(err, "end slots")
-}
-
-// Queue lets a task wait until one of the channels has a slot for its attempt n,
-// instead of those that it waited for before; a grant that it has is given back.
-// It keeps its place. One that is parked stays so: to wait for a slot mends
-// nothing (D12). Returns KindConflict when that attempt must not be made, as in
-// OpenAttempt, or is there, and KindNotFound.
-func (s *Store) Queue(ctx context.Context, taskID string, n int, channels []string) error {
-	return s.underLock(ctx, taskID, "queue task", func(tx *gorm.DB, task lockedTask) error {
-		last, err := s.lastAttempt(tx, taskID, n)
+		var rows []struct{ TaskID string }
+		if err := read(tx, &rows, `WITH over AS MATERIALIZED (SELECT a.task_id, a.n FROM attempts a JOIN tasks t ON t.id = a.task_id
+				WHERE a.state = 'abandoned' AND a.slot_until <= ? LIMIT ?`+s.skipLocked("t")+`)
+			UPDATE attempts SET state = 'ended', ended_at = ? FROM over WHERE attempts.task_id = over.task_id AND attempts.n = over.n
+			RETURNING attempts.task_id`, now, expireBatch, now); err != nil || len(rows) == 0 {
+			return err
+		}
+		ids, err := jsonText(convert(rows, func(r struct{ TaskID string }) string { return r.TaskID }))
 		if err != nil {
 			return err
 		}
-		if last != nil && last.N == n {
-			return conflict("task %s has an attempt %d", taskID, n)
-		}
-		if err := s.mayOpen(task, last, n); err != nil {
-			return err
-		}
-		if task.QueuedAt.IsZero() {
-			task.QueuedAt = at(s.clock())
-			if _, err := exec(tx, "UPDATE tasks SET queued_at = ?, run_seen_at = COALESCE(run_seen_at, ?) WHERE id = ?", task.QueuedAt, task.QueuedAt, taskID); err != nil {
-				return err
-			}
-		}
-		return s.enqueue(tx, taskID, task.AccountID, n, channels, task.QueuedAt)
+		_, err = exec(tx, `DELETE FROM awaits WHERE task_id IN `+s.inList()+`
+			AND (SELECT state FROM attempts a WHERE a.task_id = awaits.task_id AND a.n = awaits.n) = 'ended'`, ids)
+		return err
 	})
 }
 
@@ -194,7 +156,7 @@ func (s *Store) enqueue(tx *gorm.DB, taskID, accountID string, n int, channels [
 	}
 	for _, channel := range channels {
 		if _, err := exec(tx, `INSERT INTO queue (task_id, channel, n, account_id, since) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (task_id, channel) DO UPDATE SET n = excluded.n, granted_at = NULL, signal_at = NULL`,
+			ON CONFLICT (task_id, channel) DO UPDATE SET n = excluded.n, granted_at = NULL`,
 			taskID, channel, n, accountID, since); err != nil {
 			return err
 		}
@@ -206,29 +168,12 @@ func (s *Store) enqueue(tx *gorm.DB, taskID, accountID string, n int, channels [
 	return nil
 }
 
-// leaveQueue ends the waiting for a slot; the deadline moves by the time it took,
-// unless that is part of a parking.
-func (s *Store) leaveQueue(tx *gorm.DB, task lockedTask) error {
-	if task.QueuedAt.IsZero() {
-		return nil
-	}
-	if _, err := exec(tx, "DELETE FROM queue WHERE task_id = ?", task.ID); err != nil {
-		return err
-	}
-	waited := max(0, s.clock().Sub(task.QueuedAt.Time))
-	if !task.ParkedAt.IsZero() {
-		waited = 0
-	}
-	_, err := exec(tx, "UPDATE tasks SET deadline_at = ?, queued_at = NULL WHERE id = ?", at(task.DeadlineAt.Add(waited)), task.ID)
-	return err
-}
-
 // GrantSlots gives the free slots of a channel to tasks that are queued under
 // the name, and takes back those that nobody has used. Next is the account that
-// was served least recently, and of its tasks the one that has waited longest. Whose
-// workflow is to be told is told once, and again after a while: a caller that
-// dies before it does so loses nothing. Returns KindConflict, code fenced, when a
-// newer epoch has begun.
+// was served least recently, and of its tasks the one that has waited longest. It moves
+// the wakes of those that it grants a slot, and changes nothing else of them: a task
+// that has one pauses no more (D7). Returns KindConflict, code fenced, when a newer
+// epoch has begun.
 func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got mediagate.Granted, err error) {
 	err = s.write(ctx, "grant slots", func(tx *gorm.DB) error {
 		got = mediagate.Granted{}
@@ -244,10 +189,7 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 			}
 		}
 		now := s.clock()
-		if _, err := exec(tx, "DELETE FROM queue WHERE channel = ? AND granted_at <= ? AND "+leftBehind, g.Channel, at(now.Add(-g.Again))); err != nil {
-			return err
-		}
-		if _, err := exec(tx, "UPDATE queue SET granted_at = NULL, signal_at = NULL, since = ? WHERE channel = ? AND granted_at <= ?",
+		if _, err := exec(tx, "UPDATE queue SET granted_at = NULL, since = ? WHERE channel = ? AND granted_at <= ?",
 			at(now), g.Channel, at(now.Add(-g.TakeBack))); err != nil {
 			return err
 		}
@@ -259,13 +201,13 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 		if g.Slots.Limit > 0 {
 			free = min(free, g.Slots.Limit-taken)
 		}
-		granted, err := s.grant(tx, g.Channel, free, at(now))
+		granted, err := s.grant(tx, g.Channel, free, now)
 		if err != nil {
 			return err
 		}
-		got.InFlight = taken + granted
-		if err := read(tx, &got.Signals, `UPDATE queue SET signal_at = ? WHERE channel = ? AND granted_at IS NOT NULL AND signal_at <= ?
-			RETURNING task_id, n`, at(now.Add(g.Again)), g.Channel, at(now)); err != nil {
+		got.InFlight = taken + len(granted)
+		got.Tasks = convert(granted, func(w mediagate.Wake) string { return w.TaskID })
+		if err := s.wakeRuns(tx, granted); err != nil {
 			return err
 		}
 		row, err := one[struct{ N int }](tx, "SELECT COUNT(*) AS n FROM queue WHERE channel = ? AND granted_at IS NULL", g.Channel)
@@ -284,19 +226,13 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 // channel has granted its task a slot.
 const waitsOnly = "q.granted_at IS NULL AND NOT EXISTS (SELECT 1 FROM queue o WHERE o.task_id = q.task_id AND o.granted_at IS NOT NULL)"
 
-// leftBehind is the condition that a row of the queue is of an attempt that is
-// there, or of a task that has ended: a worker of before the queue made it, or
-// ended it, and took nothing out. Such rows would be granted a slot for ever.
-const leftBehind = `(EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = queue.task_id AND a.n >= queue.n)
-	OR EXISTS (SELECT 1 FROM tasks t WHERE t.id = queue.task_id AND t.status NOT IN ('pending', 'processing')))`
-
-// grant grants up to so many slots, under the channel's lock. Whose they are is to be
-// told at once.
-func (s *Store) grant(tx *gorm.DB, channel string, most int, now stamp) (granted int, err error) {
+// grant grants up to so many slots, under the channel's lock, and returns the wakes of
+// the tasks that have them.
+func (s *Store) grant(tx *gorm.DB, channel string, most int, now time.Time) (granted []mediagate.Wake, err error) {
 	// Who waits is looked for account by account: with EXISTS the planner reads
 	// the whole queue first.
 	var last int64
-	for granted < most {
+	for len(granted) < most {
 		turn, err := one[turnRow](tx, "SELECT "+columnsOf[turnRow]().of("t")+` FROM turns t WHERE t.channel = ?
 				AND (SELECT 1 FROM queue q WHERE q.channel = t.channel AND q.account_id = t.account_id AND `+waitsOnly+` LIMIT 1) IS NOT NULL
 			ORDER BY t.served, t.since, t.account_id LIMIT 1`, channel)
@@ -311,13 +247,8 @@ func (s *Store) grant(tx *gorm.DB, channel string, most int, now stamp) (granted
 		if err != nil || next == nil {
 			return granted, err
 		}
-		if left, err := exec(tx, "DELETE FROM queue WHERE task_id = ? AND channel = ? AND "+leftBehind, next.TaskID, channel); err != nil {
-			return granted, err
-		} else if left > 0 {
-			continue
-		}
-		changed, err := exec(tx, "UPDATE queue SET granted_at = ?, signal_at = ? WHERE task_id = ? AND channel = ? AND granted_at IS NULL",
-			now, now, next.TaskID, channel)
+		changed, err := exec(tx, "UPDATE queue SET granted_at = ? WHERE task_id = ? AND channel = ? AND granted_at IS NULL",
+			at(now), next.TaskID, channel)
 		if err != nil {
 			return granted, err
 		}
@@ -327,10 +258,10 @@ func (s *Store) grant(tx *gorm.DB, channel string, most int, now stamp) (granted
 		if err := s.served(tx, channel, turn.AccountID); err != nil {
 			return granted, err
 		}
-		granted, last = granted+1, turn.Served
+		granted, last = append(granted, mediagate.Wake{TaskID: next.TaskID, AccountID: turn.AccountID, At: now.Add(signalLease)}), turn.Served
 	}
-	if granted == 0 {
-		return 0, nil
+	if len(granted) == 0 {
+		return nil, nil
 	}
 	// Nobody waits of those who were served longer ago, and whoever comes back
 	// is next in either case.
@@ -345,13 +276,6 @@ func (s *Store) QueuedTasks(ctx context.Context, channel string, limit int) ([]m
 	var rows []mediagate.Queued
 	err := read(s.on(ctx), &rows, "SELECT task_id, n FROM queue WHERE channel = ? ORDER BY granted_at IS NULL, account_id, since, task_id LIMIT ?", channel, limit)
 	return rows, dbError(err, "list queued tasks")
-}
-
-// queuedFor names the channels that the task is queued for.
-func (s *Store) queuedFor(db *gorm.DB, taskID string) ([]string, error) {
-	var rows []struct{ Channel string }
-	err := read(db, &rows, "SELECT channel FROM queue WHERE task_id = ? ORDER BY channel", taskID)
-	return convert(rows, func(r struct{ Channel string }) string { return r.Channel }), err
 }
 
 // ChannelLoad counts the jobs that the channel's vendor account has or may

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"cmp"
 	"encoding/json"
 	"reflect"
 
@@ -43,8 +42,8 @@ type stateRow struct {
 	WebhookReason     string
 }
 
-// stateTask is a task's row as loadState reads it.
-type stateTask struct {
+// stateColumns are those of a task's row that loadState reads.
+type stateColumns struct {
 	stateRow
 	ID             string
 	AccountID      string
@@ -57,31 +56,64 @@ type stateTask struct {
 	ErasedAt       stamp
 }
 
+// stateTask is a task's row with its run's lease.
+type stateTask struct {
+	stateColumns
+	leaseRow
+}
+
 // locked is the row as other statements of the transaction know it.
 func (r stateTask) locked() lockedTask {
-	return lockedTask{
-		ID: r.ID, AccountID: r.AccountID, KeyID: r.KeyID, Hold: r.Hold, Plan: r.Plan, InputsErasedAt: r.InputsErasedAt, ErasedAt: r.ErasedAt,
-	}
+	return lockedTask{ID: r.ID, AccountID: r.AccountID, Status: r.Status, Plan: r.Plan, Failure: r.Failure, InputsErasedAt: r.InputsErasedAt, ErasedAt: r.ErasedAt}
 }
 
 // stateAttempt is an attempt's row with its await row.
 type stateAttempt struct {
 	attemptRow
-	Polled  bool
-	PollAt  stamp
-	Claim   string
-	Unheard bool
+	Polled bool
+	PollAt stamp
+	Claim  string
+	Again  bool
 }
 
-// loadState locks the task's row and reads the state: the row, then its last attempt
-// and those that the events name, then parts and queue rows where there are any. A JSON
-// column that cannot be decoded makes the state Unreadable, and is no error.
-func (s *Store) loadState(tx *gorm.DB, id string, events []task.Event) (stateTask, task.State, error) {
-	row, err := one[stateTask](tx, "SELECT "+columnsOf[stateTask]().text+" FROM tasks WHERE id = ?"+s.forUpdate("tasks"), id)
+type partRow struct {
+	TaskID     string
+	N          int
+	Part       int
+	State      mediagate.PartState
+	SendBefore stamp
+	Sends      int
+	Submission document
+	Failure    document
+	Error      string
+	CreatedAt  stamp
+	EndedAt    stamp
+	CallEnds   stamp
+}
+
+// TableName tells GORM.
+func (partRow) TableName() string { return "attempt_parts" }
+
+func (r partRow) part() (task.Part, error) {
+	p := task.Part{Part: r.Part, State: r.State, SendBefore: r.SendBefore.Time, CallEnds: r.CallEnds.Time, Sends: r.Sends, Error: r.Error}
+	return p, readAll(column{"attempt_parts.submission", r.Submission, &p.Submission}, column{"attempt_parts.failure", r.Failure, &p.Failure})
+}
+
+// loadState reads the state, under the lock of the task's row where it is to be
+// changed: the row, then its last attempt and those that are named, then parts and queue
+// rows where there are any. A JSON column that cannot be decoded makes the state
+// Unreadable, and is no error.
+func (s *Store) loadState(tx *gorm.DB, id, owner string, named []int, lock bool) (stateTask, task.State, error) {
+	locking := ""
+	if lock {
+		locking = s.forUpdate("t")
+	}
+	row, err := one[stateTask](tx, "SELECT "+columnsOf[stateColumns]().of("t")+`, w.wake_at, COALESCE(w.tries, 0), COALESCE(w.asked, false)
+		FROM tasks t LEFT JOIN wakes w ON w.task_id = t.id AND w.kind = 'run' WHERE t.id = ?`+locking, id)
 	if err != nil {
 		return stateTask{}, task.State{}, err
 	}
-	if row == nil {
+	if row == nil || owner != "" && row.isNot(owner) {
 		return stateTask{}, task.State{}, notFound("task", id)
 	}
 	state, err := row.state()
@@ -90,7 +122,7 @@ func (s *Store) loadState(tx *gorm.DB, id string, events []task.Event) (stateTas
 	} else if err != nil {
 		return stateTask{}, task.State{}, err
 	}
-	named, err := jsonText(attemptsOf(events))
+	numbers, err := jsonText(named)
 	if err != nil {
 		return stateTask{}, task.State{}, err
 	}
@@ -99,9 +131,10 @@ func (s *Store) loadState(tx *gorm.DB, id string, events []task.Event) (stateTas
 		list = "(SELECT value FROM json_each(?))"
 	}
 	var attempts []stateAttempt
-	if err := read(tx, &attempts, "SELECT "+columnsOf[attemptRow]().of("a")+`, w.task_id IS NOT NULL AS polled, w.next_poll_at, COALESCE(w.claim, ''), COALESCE(w.unheard, false)
-		FROM attempts a LEFT JOIN awaits w ON w.task_id = a.task_id AND w.n = a.n AND NOT w.owed
-		WHERE a.task_id = ? AND (a.n = (SELECT MAX(n) FROM attempts WHERE task_id = ?) OR a.n IN `+list+") ORDER BY a.n", id, id, named); err != nil {
+	if err := read(tx, &attempts, "SELECT "+columnsOf[attemptRow]().of("a")+`, w.task_id IS NOT NULL AS polled, w.next_poll_at, COALESCE(w.claim, ''),
+			COALESCE(w.claim <> '' AND w.hinted_at > w.claimed_at, false)
+		FROM attempts a LEFT JOIN awaits w ON w.task_id = a.task_id AND w.n = a.n
+		WHERE a.task_id = ? AND (a.n = (SELECT MAX(n) FROM attempts WHERE task_id = ?) OR a.n IN `+list+") ORDER BY a.n", id, id, numbers); err != nil {
 		return stateTask{}, task.State{}, err
 	}
 	for _, r := range attempts {
@@ -152,16 +185,7 @@ func (r stateTask) state() (task.State, error) {
 		column{"tasks.plan", r.Plan, &plan}, column{"tasks.charges", r.Charges, &st.Terms.Charges}, column{"tasks.judgement", r.Judgement, &st.Inputs},
 		column{"tasks.failure", r.Failure, &st.Failure}, column{"tasks.results", r.Results, &st.Results}, column{"tasks.made", r.Made, &st.Made},
 	)
-	provider := ""
-	if len(plan.Routes) > 0 {
-		provider = plan.Routes[0].Provider
-	}
-	st.Terms = task.Terms{
-		Provider: provider, Expected: plan.Expected, Timeout: plan.Timeout, OnUnknown: plan.OnUnknown, ModalTimeout: plan.Modal, AbsentGap: absentGap,
-		ParkTimeout: cmp.Or(plan.ParkTimeout, defaultParkTimeout), ParkRetry: cmp.Or(plan.ParkRetry, defaultParkRetry),
-		QueueTimeout: cmp.Or(plan.QueueTimeout, defaultQueueTimeout),
-		CheckInputs:  len(plan.Inputs) > 0, Charges: st.Terms.Charges, Hold: r.Hold,
-	}
+	st.Terms = task.TermsOf(plan, st.Terms.Charges, r.Hold)
 	return st, err
 }
 
@@ -221,7 +245,7 @@ func (r stateAttempt) state() (task.Attempt, error) {
 		LastAskedAt: r.LastAskedAt.Time, StopTried: r.StopTried, Error: r.Error,
 	}
 	if r.Polled {
-		a.Await = &task.Await{NextPollAt: r.PollAt.Time, Claim: r.Claim, Unanswered: r.Unheard}
+		a.Await = &task.Await{NextPollAt: r.PollAt.Time, Claim: r.Claim, Again: r.Again}
 	}
 	return a, readAll(
 		column{"attempts.route", r.Route, &a.Route}, column{"attempts.ref", r.Ref, &a.Ref}, column{"attempts.refusal", r.Refusal, &a.Refusal},
@@ -230,24 +254,24 @@ func (r stateAttempt) state() (task.Attempt, error) {
 	)
 }
 
-// attemptColumns returns the columns of an attempt, without the vendor's words once the
-// task's inputs or the task itself are erased.
-func attemptColumns(row stateTask, a task.Attempt) (attemptRow, error) {
-	locked := row.locked()
+// attemptRow is the row of an attempt, without the vendor's words once the task's inputs
+// or the task itself are erased.
+func (t lockedTask) attemptRow(a task.Attempt) (attemptRow, error) {
 	r := attemptRow{
-		TaskID: row.ID, N: a.N, Channel: a.Channel, Provider: a.Provider, Fingerprint: a.Fingerprint, ExternalID: a.ExternalID, SendBefore: at(a.SendBefore),
+		TaskID: t.ID, N: a.N, Channel: a.Channel, Provider: a.Provider, Fingerprint: a.Fingerprint, ExternalID: a.ExternalID, SendBefore: at(a.SendBefore),
 		State: a.State, Trouble: a.Trouble, Error: a.Error, AbsentAt: at(a.AbsentAt), AgainAt: at(a.AbsentAgainAt), Sends: a.Sends, CreatedAt: at(a.CreatedAt),
 		AcceptedAt: at(a.AcceptedAt), EndedAt: at(a.EndedAt), SlotUntil: at(a.SlotUntil), CallEnds: at(a.CallEnds), CanStop: a.CanStop, Lost: a.SenderLost,
 		UnknownSince: at(a.UnknownSince), Lookups: a.Lookups, LookedAt: at(a.LookedAt), Elsewhere: a.Elsewhere, GivenUpAt: at(a.GivenUpAt),
 		LastAskedAt: at(a.LastAskedAt), StopTried: a.StopTried,
 	}
-	failure, refusal, outcome := a.Failure, a.Refusal, a.Outcome
-	if !row.InputsErasedAt.IsZero() {
-		failure, refusal, outcome, r.Error = failure.Wordless(), refusal.Wordless(), locked.leavesOf(outcome), ""
+	failure, refusal, unusable := a.Failure, a.Refusal, a.Unusable
+	if !t.InputsErasedAt.IsZero() {
+		failure, refusal, unusable, r.Error = failure.Wordless(), refusal.Wordless(), unusable.Wordless(), ""
 	}
-	if !row.ErasedAt.IsZero() { // that the job ended stays, and how: the first end counts
-		a.Ref, a.Results, failure, refusal = mediagate.JobRef{}, nil, nil, nil
+	if !t.ErasedAt.IsZero() { // that the job ended stays, and how: the first end counts
+		r.ExternalID, a.Ref, a.Results, failure, refusal, unusable = "", mediagate.JobRef{}, nil, nil, nil, nil
 	}
+	outcome := t.leaves(a.Outcome)
 	for _, c := range []struct {
 		to    *document
 		value any
@@ -259,7 +283,7 @@ func attemptColumns(row stateTask, a task.Attempt) (attemptRow, error) {
 		{&r.Refusal, refusal, refusal == nil},
 		{&r.Outcome, outcome, outcome == nil},
 		{&r.Results, a.Results, a.Results == nil},
-		{&r.Unusable, a.Unusable, a.Unusable == nil},
+		{&r.Unusable, unusable, unusable == nil},
 	} {
 		if c.none {
 			continue
@@ -271,4 +295,22 @@ func attemptColumns(row stateTask, a task.Attempt) (attemptRow, error) {
 		*c.to = text
 	}
 	return r, nil
+}
+
+// partRow is the row of a call, likewise. An erased task has none.
+func (t lockedTask) partRow(n int, p task.Part) (r partRow, err error) {
+	r = partRow{
+		TaskID: t.ID, N: n, Part: p.Part, State: p.State, SendBefore: at(p.SendBefore), CallEnds: at(p.CallEnds), Sends: p.Sends, Error: p.Error,
+	}
+	if !t.InputsErasedAt.IsZero() {
+		p.Failure, r.Error = p.Failure.Wordless(), ""
+		if p.Submission != nil {
+			p.Submission = &mediagate.Submission{Ref: p.Submission.Ref, Outcome: t.leaves(p.Submission.Outcome)}
+		}
+	}
+	if r.Submission, err = jsonOrNull(p.Submission); err != nil {
+		return r, err
+	}
+	r.Failure, err = jsonOrNull(p.Failure)
+	return r, err
 }

@@ -276,6 +276,28 @@ func (s *Store) inList() string {
 	return "(SELECT json_array_elements_text(CAST(? AS json)))"
 }
 
+// rowsOf is a parameter that holds a JSON array of objects, as a table v: its columns
+// are given as PostgreSQL declares them.
+func (s *Store) rowsOf(columns string) string {
+	if !s.lite {
+		return "json_to_recordset(CAST(? AS json)) AS v (" + columns + ")"
+	}
+	fields := strings.Split(columns, ", ")
+	for i, column := range fields {
+		name, _, _ := strings.Cut(column, " ")
+		fields[i] = "value ->> '" + name + "' AS " + name
+	}
+	return "(SELECT " + strings.Join(fields, ", ") + " FROM json_each(?)) AS v"
+}
+
+// timeOf is the time of a column of microseconds since 1970.
+func (s *Store) timeOf(column string) string {
+	if s.lite {
+		return column
+	}
+	return "(timestamptz 'epoch' + " + column + " * interval '1 microsecond')"
+}
+
 // newULIDs makes ids that sort by time, also within a millisecond.
 func newULIDs(now func() time.Time) func(string) string {
 	var mu sync.Mutex

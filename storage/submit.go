@@ -22,7 +22,7 @@ import (
 const idempotencyTTL = 24 * time.Hour
 
 // Submit takes a task in: the idempotency record when there is a key, the
-// pending row, and the hold on key and account, all or nothing. A repetition
+// pending row with its wake, and the hold on key and account, all or nothing. A repetition
 // of an earlier submit returns that one's task id and replayed, also when both
 // arrive at once.
 //
@@ -143,6 +143,7 @@ func (s *Store) Replay(ctx context.Context, accountID, idemKey, path string, bod
 type submission struct {
 	into     func(*statement) *statement // inserts the row itself
 	record   *idempotencyRow             // nil without a key
+	wake     *wakeRow                    // of a task's run; a speech has none
 	source   string                      // the task that it works on, if any
 	group    string
 	capacity int // of the group; 0: no limit
@@ -164,12 +165,10 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	if t.CreatedAt.IsZero() {
 		t.CreatedAt = now
 	}
-	task := wholeTask{CheckedAt: at(now), GroupName: n.Group, taskRow: taskRow{
-		Model: t.Model, Type: t.Type, Version: 1, Params: document(t.Params), Reference: t.Reference, RequestID: t.RequestID,
-		Charges: charges, CreatedAt: at(t.CreatedAt), lockedTask: lockedTask{
-			ID: t.ID, AccountID: t.AccountID, KeyID: t.KeyID, Status: mediagate.StatusPending, Hold: t.Hold, Plan: plan,
-			DeadlineAt: at(t.DeadlineAt),
-		},
+	task := wholeTask{GroupName: n.Group, taskRow: taskRow{
+		lockedTask: lockedTask{ID: t.ID, AccountID: t.AccountID, Status: mediagate.StatusPending, Plan: plan},
+		KeyID:      t.KeyID, Model: t.Model, Type: t.Type, Version: 1, Params: document(t.Params), Reference: t.Reference, RequestID: t.RequestID,
+		Charges: charges, Hold: t.Hold, CreatedAt: at(t.CreatedAt), DeadlineAt: at(t.DeadlineAt),
 	}}
 	if t.Webhook != nil {
 		task.WebhookURL, task.WebhookState, task.WebhookReason = t.Webhook.URL, t.Webhook.State, t.Webhook.Reason
@@ -178,6 +177,7 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 		task.SourceID = t.Plan.Source.TaskID
 	}
 	sub := submission{
+		wake:   &wakeRow{TaskID: t.ID, Kind: mediagate.WakeRun, AccountID: t.AccountID, WakeAt: at(now.Add(startLease))},
 		source: task.SourceID, group: n.Group, capacity: n.Capacity,
 		into: func(st *statement) *statement { return insert(st, "tasks", task, nil) },
 		hold: s.newHold(t.ID, t.AccountID, t.KeyID, t.Hold, now), tasks: 1, now: at(now),
@@ -213,6 +213,12 @@ func (s *Store) submitSteps(ctx context.Context, n submission) (stored bool, err
 		}
 		if err := hold(tx, n); err != nil {
 			return err
+		}
+		if n.wake != nil {
+			into := insert(&statement{}, "wakes", *n.wake, nil)
+			if _, err := exec(tx, into.text.String(), into.args...); err != nil {
+				return err
+			}
 		}
 		if n.capacity > 0 {
 			busy, err := one[struct{ N int }](tx, groupLoad, n.group)
@@ -401,7 +407,11 @@ func submitStatement(n submission) (string, []any) {
 			with(" WHERE idempotency.expires_at <= ? RETURNING 1", n.now)
 	}
 	n.into(s.say("), t AS ("))
-	n.holdOnKey(s.say(" FROM i RETURNING 1), k AS ("), " FROM t")
+	s.say(" FROM i RETURNING 1), ")
+	if n.wake != nil {
+		insert(s.say("w AS ("), "wakes", *n.wake, nil).say(" FROM t), ")
+	}
+	n.holdOnKey(s.say("k AS ("), " FROM t")
 	n.holdOnAccount(s.say("), a AS ("), " FROM k")
 	transfer := newTransferRow(n.hold)
 	insert(s.say("), l AS ("), "ledger_transfers", transfer, map[string]string{"account_id": "(SELECT id FROM a)", "counted_day": "(SELECT day_start FROM k)"}).

@@ -3,56 +3,62 @@ package storage
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
 // taskRow is what readers see of a task.
 type taskRow struct {
 	lockedTask
-	Model         string
-	Type          mediagate.Type
-	Version       int64
-	Params        document
-	Reference     string
-	RequestID     string
-	Charges       document
-	Cost          mediagate.Micros
-	CreatedAt     stamp
-	EndedAt       stamp
-	Results       document
-	Made          document
-	Failure       document
-	WebhookReason string
-	WebhookRound  int
-	ModalUntil    stamp
-	ModalInput    document
+	KeyID             string
+	Model             string
+	Type              mediagate.Type
+	Progress          int
+	Version           int64
+	Params            document
+	Reference         string
+	RequestID         string
+	Charges           document
+	Hold              mediagate.Micros
+	Cost              mediagate.Micros
+	CreatedAt         stamp
+	StartedAt         stamp
+	EndedAt           stamp
+	DeadlineAt        stamp
+	CancelRequestedAt stamp
+	ParkedAt          stamp
+	ParkReason        mediagate.ParkReason
+	QueuedAt          stamp
+	Results           document
+	Made              document
+	WebhookURL        string
+	WebhookState      mediagate.WebhookState
+	WebhookReason     string
+	WebhookRound      int
+	ArtState          mediagate.ModalState
+	ModalN            int
+	ModalUntil        stamp
+	ModalInput        document
 }
 
-// wholeTask is all columns of a task: the callback's body, which only
-// deliveries need, and what the reconciler goes by.
+// wholeTask is all columns of a task: those too that only decisions and deliveries need.
 type wholeTask struct {
 	taskRow
-	Channel          string
-	Provider         string
-	RunSeenAt        stamp
-	CheckedAt        stamp
-	WebhookBody      []byte
-	WebhookBodyAt    stamp
-	WebhookCheckedAt stamp
-	Rescues          int
-	RescueAt         stamp
-	SweepAt          stamp
-	Judgement        document
-	GroupName        string
-	SourceID         string
-	FailRequestedAt  stamp
-	RetryAt          stamp
-	Refusals         int
-	RerouteTo        string
+	Channel         string
+	Provider        string
+	WebhookBody     []byte
+	WebhookBodyAt   stamp
+	SweepAt         stamp
+	Judgement       document
+	GroupName       string
+	SourceID        string
+	FailRequestedAt stamp
+	RetryAt         stamp
+	Refusals        int
+	RerouteTo       string
 }
 
 func (r taskRow) task() (mediagate.Task, error) {
@@ -136,65 +142,34 @@ func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, e
 
 // RequestCancel notes the client's wish, once. Returns KindNotFound, also for
 // someone else's task, and KindConflict when the task has ended.
-func (s *Store) RequestCancel(ctx context.Context, accountID, id string) (t mediagate.Task, err error) {
-	err = s.write(ctx, "request cancel", func(tx *gorm.DB) error {
-		locked, err := s.lockOwn(tx, accountID, id)
-		if err != nil {
-			return err
+func (s *Store) RequestCancel(ctx context.Context, accountID, id string) (mediagate.Task, error) {
+	_, err := s.change(ctx, id, &changing{events: []task.Event{task.CancelRequested{}}, owner: accountID, first: func(_ *gorm.DB, row stateTask) (bool, error) {
+		if row.Status.Terminal() {
+			return false, conflict("the task has ended: %s", row.Status)
 		}
-		if locked.Status.Terminal() {
-			return conflict("the task has ended: %s", locked.Status)
-		}
-		if locked.CancelRequestedAt.IsZero() {
-			if _, err := exec(tx, "UPDATE tasks SET cancel_requested_at = ?, version = version + 1 WHERE id = ?", at(s.clock()), id); err != nil {
-				return err
-			}
-		}
-		t, err = readTask(tx, id, "WHERE id = ?", id)
-		return err
-	})
+		return true, nil
+	}})
 	if err != nil {
 		return mediagate.Task{}, err
 	}
-	return t, nil
+	return s.TaskByID(ctx, id)
 }
 
-// lockedTask is what decisions on a task's story rest on.
+// isNot reports that the task is not one of the account: a task that is erased is
+// nobody's.
+func (r stateTask) isNot(accountID string) bool {
+	return r.AccountID != accountID || !r.ErasedAt.IsZero()
+}
+
+// lockedTask is a task's row as it is locked to be erased, or to be written after that.
 type lockedTask struct {
-	ID                string
-	AccountID         string
-	KeyID             string
-	Status            mediagate.Status
-	Progress          int
-	Hold              mediagate.Micros
-	Plan              document
-	StartedAt         stamp
-	DeadlineAt        stamp
-	CancelRequestedAt stamp
-	ParkedAt          stamp
-	ParkReason        mediagate.ParkReason
-	QueuedAt          stamp
-	WebhookURL        string
-	WebhookState      mediagate.WebhookState
-	ArtState          mediagate.ModalState
-	ModalN            int
-	InputsErasedAt    stamp
-	ErasedAt          stamp
-}
-
-// late reports that the waiting for the vendor has ended.
-func (t lockedTask) late(now time.Time) bool {
-	return !now.Before(t.waitsUntil(now))
-}
-
-func (t lockedTask) waitsUntil(now time.Time) time.Time {
-	return mediagate.WaitsUntil(t.DeadlineAt.Time, t.ParkedAt.Time, t.QueuedAt.Time, now)
-}
-
-// expected is how long the task's job should take.
-func (t lockedTask) expected() (time.Duration, error) {
-	plan, err := t.plan()
-	return plan.Expected, err
+	ID             string
+	AccountID      string
+	Status         mediagate.Status
+	Plan           document
+	Failure        document
+	InputsErasedAt stamp
+	ErasedAt       stamp
 }
 
 func (t lockedTask) plan() (plan mediagate.Plan, err error) {

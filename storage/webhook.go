@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
 type targetRow struct {
@@ -18,8 +19,8 @@ type targetRow struct {
 	WebhookRound  int
 }
 
-// WebhookTarget reads what a delivery round of the task sends, and where.
-// Returns KindNotFound when the task has no callback, or not yet that round, or is
+// WebhookTarget reads what a delivery round of the task sends, and where. The body is
+// empty until it is stored. Returns KindNotFound when the task has no callback, or not yet that round, or is
 // erased.
 func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (mediagate.WebhookTarget, error) {
 	row, err := one[targetRow](s.on(ctx), "SELECT "+columnsOf[targetRow]().text+` FROM tasks WHERE id = ? AND webhook_state <> '' AND erased_at IS NULL`, taskID)
@@ -69,26 +70,41 @@ func (s *Store) Deliveries(ctx context.Context, taskID string) ([]mediagate.Deli
 	return convert(rows, deliveryRow.delivery), nil
 }
 
+// StoreWebhookBody stores the body of the task's callback, once, and returns the one
+// that is stored: all attempts of all rounds send it (D14). Returns KindNotFound when
+// the task has no callback, or not yet a round of it, or is erased.
+func (s *Store) StoreWebhookBody(ctx context.Context, taskID string, body []byte) (stored []byte, err error) {
+	const of = " WHERE id = ? AND webhook_round > 0 AND erased_at IS NULL"
+	if _, err := exec(s.on(ctx), "UPDATE tasks SET webhook_body = ?, webhook_body_at = ?"+of+" AND webhook_body IS NULL", body, at(s.clock()), taskID); err != nil {
+		return nil, dbError(err, "store the webhook's body")
+	}
+	row, err := one[struct{ WebhookBody []byte }](s.on(ctx), "SELECT webhook_body FROM tasks"+of, taskID)
+	if err != nil {
+		return nil, dbError(err, "read the webhook's body")
+	}
+	if row == nil {
+		return nil, mediagate.Errorf(mediagate.KindNotFound, "no callback of task %q", taskID)
+	}
+	return row.WebhookBody, nil
+}
+
 // RecordDelivery stores a delivery attempt, and with it how the round ended; an
 // empty state says that another attempt follows. A repeated attempt replaces
 // what was stored. Of the ends, only the newest round's counts, and what was
 // delivered stays delivered (D14). Of a task that is erased nothing is stored.
 // Returns KindNotFound for an unknown task.
 func (s *Store) RecordDelivery(ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error {
-	return s.underLock(ctx, d.TaskID, "record delivery", func(tx *gorm.DB, task lockedTask) error {
-		if !task.ErasedAt.IsZero() {
-			return nil
-		}
-		err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&deliveryRow{
-			TaskID: d.TaskID, Round: d.Round, Attempt: d.Attempt, At: at(d.At), Status: d.Status, Error: d.Error,
-			DurationUs: micros(d.Duration), NextAttemptAt: at(d.NextAttemptAt),
-		}).Error
-		if err != nil || state == "" {
-			return err
-		}
-		_, err = exec(tx, `UPDATE tasks SET webhook_state = ?, webhook_reason = ?, version = version + 1
-			WHERE id = ? AND webhook_round = ? AND webhook_state NOT IN ('', 'delivered') AND (webhook_state <> ? OR webhook_reason <> ?)`,
-			state, reason, d.TaskID, d.Round, state, reason)
-		return err
+	_, err := s.change(ctx, d.TaskID, &changing{
+		events: []task.Event{task.Delivered{Round: d.Round, State: state, Reason: reason}}, delivery: &d,
+		first: func(tx *gorm.DB, row stateTask) (bool, error) {
+			if !row.ErasedAt.IsZero() {
+				return false, nil
+			}
+			return true, tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&deliveryRow{
+				TaskID: d.TaskID, Round: d.Round, Attempt: d.Attempt, At: at(d.At), Status: d.Status, Error: d.Error,
+				DurationUs: micros(d.Duration), NextAttemptAt: at(d.NextAttemptAt),
+			}).Error
+		},
 	})
+	return err
 }

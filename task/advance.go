@@ -63,7 +63,7 @@ func (s *State) Advance(now time.Time) Step {
 		}
 		return Step{Kind: Settle, N: s.lastN()}
 	}
-	if now.Before(s.RetryAt) {
+	if now.Before(s.RetryAt) && !s.Granted {
 		return s.sleep(s.RetryAt, s.pauseReason())
 	}
 	return s.next(now)

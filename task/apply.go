@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -24,6 +25,20 @@ type Effects struct {
 	Stop []int
 	// Sweep says that files may be stored that the task does not show (D13).
 	Sweep bool
+}
+
+// And joins the effects of two events, of which next came second.
+func (e Effects) And(next Effects) Effects {
+	e.Wake, e.Sweep = e.Wake || next.Wake, e.Sweep || next.Sweep
+	e.Entry = cmp.Or(e.Entry, next.Entry)
+	e.Stop = append(e.Stop, next.Stop...)
+	for n, charge := range next.Charged {
+		if e.Charged == nil {
+			e.Charged = map[int]*mediagate.VendorCharge{}
+		}
+		e.Charged[n] = charge
+	}
+	return e
 }
 
 // Apply is the only function that changes a task. It changes the state in memory, and
@@ -65,8 +80,6 @@ func (c *change) apply(event Event) error {
 		return c.reopened(e)
 	case Queued:
 		return c.queued(e)
-	case SlotGranted:
-		c.slotGranted(e)
 	case Accepted:
 		c.accepted(e)
 	case Refused:
@@ -115,6 +128,8 @@ func (c *change) apply(event Event) error {
 		c.delivered(e)
 	case BreakerClosed:
 		c.breakerClosed(e)
+	case ChannelGone:
+		c.channelGone(e)
 	default:
 		return fmt.Errorf("task: no such event: %T", event)
 	}

@@ -71,10 +71,6 @@ type (
 		Well     bool
 	}
 
-	// SlotGranted has the task look for the slot that a channel was said to hold for
-	// attempt N.
-	SlotGranted struct{ N int }
-
 	// Accepted says that the vendor has the job, or had it when it was looked up.
 	// FirstPollAt is when its channel asks first. A synchronous vendor's answer has
 	// the outcome.
@@ -131,18 +127,20 @@ type (
 
 	// PartsOver says that the sender makes no further call of the attempt. The attempt
 	// is closed by what its parts have come to. A part in SendersLost may be under way
-	// until its CallEnds.
+	// until its CallEnds. Elsewhere: see Attempt.
 	PartsOver struct {
 		N           int
 		SendersLost []int // parts whose senders were lost
+		Elsewhere   bool
 		FirstPollAt time.Time
 	}
 
 	// Mirrored says where the copied files of the attempt are. It ends the task: as
-	// completed, unless a cancel or a fail is noted.
+	// completed, unless a cancel or a fail is noted. With Keep the end is left to Settle.
 	Mirrored struct {
 		N       int
 		Results []mediagate.Result
+		Keep    bool
 	}
 
 	// StopProven says that the vendor has stopped the attempt's job.
@@ -172,10 +170,12 @@ type (
 		Outcome mediagate.Outcome
 	}
 
-	// VendorWaits says that the vendor waits for modal parameters (D15).
+	// VendorWaits says that the vendor waits for modal parameters (D15). NextAt is the
+	// next poll where the task takes none.
 	VendorWaits struct {
-		N     int
-		Claim string
+		N      int
+		Claim  string
+		NextAt time.Time
 	}
 
 	// Troubled says that the vendor cannot be asked for the job (D11).
@@ -229,6 +229,9 @@ type (
 	// BreakerClosed says that the channel takes jobs again: a task that is parked
 	// for it tries again.
 	BreakerClosed struct{ Reasons []mediagate.ParkReason }
+	// ChannelGone says that no worker has the channel any more: a task that is queued
+	// for it looks for another one (D11).
+	ChannelGone struct{ Channel string }
 )
 
 func (Asked) event()              {}
@@ -238,7 +241,6 @@ func (InputsChecked) event()      {}
 func (IntentStored) event()       {}
 func (Reopened) event()           {}
 func (Queued) event()             {}
-func (SlotGranted) event()        {}
 func (Accepted) event()           {}
 func (Refused) event()            {}
 func (SubmitUnknown) event()      {}
@@ -263,3 +265,4 @@ func (RedeliverRequested) event() {}
 func (ModalGiven) event()         {}
 func (Delivered) event()          {}
 func (BreakerClosed) event()      {}
+func (ChannelGone) event()        {}

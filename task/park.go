@@ -1,6 +1,7 @@
 package task
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -85,7 +86,7 @@ func (c *change) asked(e Asked) {
 		c.lost(c.Last(), false, "the database lost it")
 	}
 	if a := c.Last(); a != nil && a.Trouble != "" && c.awaited(a.N) != nil && !c.now.Before(c.RetryAt) { // D11
-		a.Trouble, a.Await = "", &Await{NextPollAt: c.now, Unanswered: true}
+		a.Trouble, a.Await = "", &Await{NextPollAt: c.now}
 		c.RetryAt = c.now.Add(max(c.parkRetry(c.now), troublePause))
 	}
 }
@@ -103,7 +104,7 @@ func (c *change) stepEnded(e StepEnded) {
 	}
 	c.afterStep(e)
 	if isNext() {
-		c.RetryAt = c.now.Add(stepPause)
+		c.RetryAt, c.Granted = c.now.Add(stepPause), false // a slot that the step could not use is given back
 	}
 }
 
@@ -194,5 +195,11 @@ func (c *change) breakerClosed(e BreakerClosed) {
 		if reason == c.ParkReason {
 			c.RetryAt = time.Time{}
 		}
+	}
+}
+
+func (c *change) channelGone(e ChannelGone) {
+	if c.open() && !c.QueuedAt.IsZero() && slices.Contains(c.QueuedFor, e.Channel) {
+		c.RetryAt = time.Time{}
 	}
 }

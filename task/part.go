@@ -104,6 +104,7 @@ func (c *change) partsOver(e PartsOver) {
 		}
 	}
 	why := mainRefusal(refused)
+	a.Elsewhere = e.Elsewhere
 	switch {
 	case underWay:
 		c.partsUnknown(a, true)
@@ -128,7 +129,14 @@ func (c *change) partsUnknown(a *Attempt, senderLost bool) {
 
 // refusal is why the vendor made nothing of a refused part.
 func (p *Part) refusal() mediagate.Failure {
-	return mediagate.Part{Failure: p.Failure, Submission: p.Submission}.Refusal()
+	switch {
+	case p.Failure != nil:
+		return *p.Failure
+	case p.Submission != nil && p.Submission.Outcome != nil && p.Submission.Outcome.Failure != nil:
+		return *p.Submission.Outcome.Failure
+	default:
+		return mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the provider made no file"}
+	}
 }
 
 // hasSuccessor reports that another attempt would follow the refusal, at once or after

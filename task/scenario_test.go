@@ -200,7 +200,8 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 	case "queue":
 		return task.Queued{N: last + 1, Channels: []string{"kling-a"}, Well: d.HasArg("well")}, nil
 	case "slot":
-		return task.SlotGranted{N: last + 1}, nil
+		p.state.Granted = !p.state.QueuedAt.IsZero() // by its channel's poller, in the rows of the queue
+		return task.Asked{}, nil
 	case "accepted":
 		s := mediagate.Submission{Ref: mediagate.JobRef{JobID: "job" + strconv.Itoa(n)}}
 		if d.HasArg("with-result") {
@@ -284,6 +285,8 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 		return task.Delivered{Round: number(d, "round"), State: mediagate.WebhookState(text(d, "state")), Reason: text(d, "reason")}, nil
 	case "breaker-closed":
 		return task.BreakerClosed{Reasons: []mediagate.ParkReason{mediagate.ParkReason(text(d, "reason"))}}, nil
+	case "channel-gone":
+		return task.ChannelGone{Channel: text(d, "channel")}, nil
 	case "unreadable":
 		p.state.Unreadable = true
 		return task.Asked{}, nil
@@ -370,8 +373,8 @@ func (p *play) show(e task.Effects) string {
 			if a.Await.Claim != "" {
 				fmt.Fprintf(&b, " by %s", a.Await.Claim)
 			}
-			if a.Await.Unanswered {
-				b.WriteString(", unanswered")
+			if a.Await.Again {
+				b.WriteString(" again")
 			}
 		}
 		if a.State == mediagate.AttemptAbandoned {

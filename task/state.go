@@ -68,6 +68,7 @@ type Terms struct {
 	CheckInputs  bool          // the client's files are checked before the first attempt
 	Charges      []mediagate.Charge
 	Hold         mediagate.Micros
+	Uploads      map[string]string // object keys of media that came within the request, by field
 }
 
 // Attempt is one submission to one channel.
@@ -116,7 +117,7 @@ type Attempt struct {
 type Await struct {
 	NextPollAt time.Time
 	Claim      string // token of the poller that asks at this moment (D8)
-	Unanswered bool   // the trouble may last: the vendor has not answered since
+	Again      bool   // a poll was requested since it asks: the next one is due at once (D8)
 }
 
 // Part is one call of an attempt whose job takes several, one a file.

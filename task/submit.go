@@ -62,6 +62,8 @@ func (c *change) intentStored(e IntentStored) error {
 		return conflict("attempt %d goes by the name %s", e.N, id)
 	} else if a := c.Last(); kept && a.Channel != e.Channel { // D4
 		return conflict("attempt %d stays at the channel %s", e.N, a.Channel)
+	} else if !kept && c.RerouteTo != "" && c.RerouteTo != e.Channel && c.Modal.State != mediagate.ModalSubmitted {
+		return conflict("attempt %d goes to the channel %s", e.N, c.RerouteTo)
 	}
 	c.leaveQueue()
 	c.RerouteTo, c.RetryAt = "", time.Time{}
@@ -117,14 +119,6 @@ func (c *change) queued(e Queued) error {
 	c.QueuedFor, c.Granted = e.Channels, false
 	c.RetryAt = c.now.Add(jitter(c.now, queuePause))
 	return nil
-}
-
-// slotGranted has the queued task look for its slot at once. The row of the queue
-// says whether it has one: the signal may come after the grant was taken back.
-func (c *change) slotGranted(e SlotGranted) {
-	if c.open() && !c.QueuedAt.IsZero() && e.N == c.lastN()+1 {
-		c.RetryAt = time.Time{}
-	}
 }
 
 // leaveQueue ends the waiting for a slot. The deadline moves by the time it took,

@@ -20,8 +20,16 @@ func (c *change) polled(n int, claim string) *Attempt {
 
 func (c *change) claimed(e Claimed) {
 	if a := c.Attempt(e.N); a != nil && a.Await != nil {
-		a.Await.Claim = e.Claim
+		a.Await.Claim, a.Await.Again = e.Claim, false
 	}
+}
+
+// answered gives the row back after an answer that is no end.
+func (c *change) answered(a *Await, next time.Time) {
+	if a.Again {
+		next = c.now
+	}
+	*a = Await{NextPollAt: next}
 }
 
 func (c *change) progressed(e Progressed) {
@@ -29,13 +37,13 @@ func (c *change) progressed(e Progressed) {
 	if a == nil {
 		return
 	}
-	a.Await.Claim, a.Await.NextPollAt = "", e.NextAt
+	c.answered(a.Await, e.NextAt)
 	if c.current(e.N) == nil {
 		return
 	}
 	c.Progress = max(c.Progress, min(e.Percent, maxOpenProgress))
 	if !c.ParkedAt.IsZero() && !c.Unreadable { // the trouble is over (D11)
-		a.Await.Unanswered, a.SlotUntil = false, time.Time{}
+		a.SlotUntil = time.Time{}
 		c.resume()
 	}
 }
@@ -85,7 +93,7 @@ func (c *change) vendorWaits(e VendorWaits) {
 		return
 	}
 	if c.Terms.ModalTimeout <= 0 || c.Modal.State != mediagate.ModalNone {
-		a.Await.Claim = ""
+		c.answered(a.Await, e.NextAt)
 		return
 	}
 	until, left := c.now.Add(c.Terms.ModalTimeout), max(0, c.WaitsUntil(c.now).Sub(c.now))
@@ -127,7 +135,9 @@ func (c *change) mirrored(e Mirrored) {
 			a.Results = []mediagate.Result{}
 		}
 	}
-	c.endDue()
+	if !e.Keep {
+		c.endDue()
+	}
 }
 
 func (c *change) stopProven(e StopProven) {

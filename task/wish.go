@@ -101,7 +101,9 @@ func (c *change) pollRequested() error {
 	if !c.open() || a == nil || a.Await == nil {
 		return c.notOffered(mediagate.ActionPollNow, c.now)
 	}
-	if c.now.Before(a.Await.NextPollAt) {
+	if a.Await.Claim != "" {
+		a.Await.Again = true
+	} else if c.now.Before(a.Await.NextPollAt) {
 		a.Await.NextPollAt = c.now
 	}
 	return nil

@@ -19,7 +19,11 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
 )
+
+// mirror is what an activity works on that fails.
+var mirror = activities.StepArgs{TaskID: activitytest.TaskID, Step: task.Step{Kind: task.Mirror, N: 1}}
 
 // A failed attempt is one line, which has the cause that Temporal is not told.
 func TestAFailedActivityIsOneLine(t *testing.T) {
@@ -53,7 +57,7 @@ func TestAFailedActivityIsOneLine(t *testing.T) {
 				Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
 			})
 			env.RegisterActivity(w.Activities)
-			_, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.MirrorArgs{TaskID: activitytest.TaskID, N: 1})
+			_, err := env.ExecuteActivity(w.Activities.MirrorResult, mirror)
 			if err == nil {
 				t.Fatal("the activity succeeded")
 			}
@@ -90,7 +94,7 @@ func copyCutOff(t *testing.T, cause, fault error) string {
 		Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
 	})
 	env.RegisterActivity(w.Activities)
-	if _, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.MirrorArgs{TaskID: activitytest.TaskID, N: 1}); err == nil {
+	if _, err := env.ExecuteActivity(w.Activities.MirrorResult, mirror); err == nil {
 		t.Fatal("the activity succeeded")
 	}
 	return out.String()
@@ -133,7 +137,7 @@ func TestAPanicIsOneLineWithoutItsValue(t *testing.T) {
 		Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
 	})
 	env.RegisterActivity(w.Activities)
-	_, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.MirrorArgs{TaskID: activitytest.TaskID, N: 1})
+	_, err := env.ExecuteActivity(w.Activities.MirrorResult, mirror)
 	if got := activities.FromTemporal(err); err == nil || got.Kind != mediagate.KindInternal {
 		t.Fatalf("the activity ends with %v", err)
 	}
@@ -170,7 +174,7 @@ func TestShutOutTriesAreNotLogged(t *testing.T) {
 		Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
 	})
 	env.RegisterActivity(w.Activities)
-	_, err := env.ExecuteActivity(w.Activities.SubmitJob, activities.AttemptArgs{TaskID: activitytest.TaskID, N: 1})
+	_, err := env.ExecuteActivity(w.Activities.SubmitJob, activities.StepArgs{TaskID: activitytest.TaskID, Step: task.Step{Kind: task.Submit, N: 1}})
 	if got := activities.FromTemporal(err); err == nil || got.Kind != mediagate.KindShutOut {
 		t.Fatalf("the activity ends with %v", err)
 	}

@@ -101,7 +101,7 @@ func stopAll(started []worker.Worker) {
 // workers are one for each queue. One that gives up for good would leave its
 // queue to nobody while the others go on: it ends them all.
 func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
-	around := []interceptor.WorkerInterceptor{&generations{}, &activityLog{log: c.Logger, now: c.Activities.Now}}
+	around := []interceptor.WorkerInterceptor{&activityLog{log: c.Logger, now: c.Activities.Now}}
 	queue := func(name string, bound int, workflowsToo bool) worker.Worker {
 		w := worker.New(c.Temporal, name, worker.Options{
 			MaxConcurrentActivityExecutionSize:      bound,
@@ -120,7 +120,7 @@ func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
 	main.RegisterWorkflow(workflows.Generate)
 	main.RegisterWorkflow(workflows.DeliverWebhook)
 	main.RegisterWorkflow(workflows.Channel)
-	main.RegisterWorkflow(workflows.Reconciler)
+	main.RegisterWorkflow(workflows.Wake)
 	all := []worker.Worker{
 		main,
 		queue(workflows.QueueChannel, maxTending, false),
@@ -138,14 +138,14 @@ func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
 	return all
 }
 
-// keepSingletons ensures, at start and each minute, that the reconciler and
-// every channel's workflow run (D2), and get somewhere.
+// keepSingletons ensures, at start and each minute, that the workflow Wake and every
+// channel's workflow run (D2), and get somewhere.
 func (c Config) keepSingletons(ctx context.Context) {
 	keeper := workflows.Keeper{Client: workflows.Client{Temporal: c.Temporal}, Replaced: func(id, reason string) {
 		c.Logger.WarnContext(ctx, "replaced a singleton's run", "workflow", id, "reason", reason)
 	}}
 	for {
-		err := errors.Join(c.seen(ctx), keeper.Reconciler(ctx))
+		err := errors.Join(c.seen(ctx), keeper.Wake(ctx))
 		for _, name := range c.Channels {
 			err = errors.Join(err, keeper.Channel(ctx, name))
 		}

@@ -16,44 +16,57 @@ import (
 	"github.com/mediagate/mediagate/activities"
 )
 
-// Client starts and signals the gateway's workflows. Every call may be
-// repeated: a workflow that runs is left alone, and so is one that completed.
+// Client starts, signals and replaces the gateway's workflows. Every call may be
+// repeated.
 type Client struct {
 	Temporal client.Client
 }
 
-// Start starts the task's workflow, unless it runs or ran. An error is
-// ambiguous: the workflow may run.
+// callTimeout is how long one call to Temporal may take.
+const callTimeout = 10 * time.Second
+
+// Start starts the task's run where none was started before, or the last one failed.
+// Returns KindConflict where one is under way or has completed. Any other error is
+// ambiguous: the run may have been started.
 func (c Client) Start(ctx context.Context, t mediagate.Task) error {
-	return started(c.start(ctx, t, func(o *client.StartWorkflowOptions) {
-		o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
-	}))
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	opts := startOptions(t)
+	opts.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
+	opts.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
+	opts.WorkflowExecutionErrorWhenAlreadyStarted = true
+	_, err := c.Temporal.ExecuteWorkflow(ctx, opts, Generate, Input{TaskID: t.ID})
+	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+		return &mediagate.Error{Kind: mediagate.KindConflict, Message: "a run of " + t.ID + " was started before", Err: err}
+	}
+	return err
 }
 
-// startAnew starts a run of a task that has none, whatever became of the last one.
-func (c Client) startAnew(ctx context.Context, t mediagate.Task) error {
-	return started(c.start(ctx, t, func(o *client.StartWorkflowOptions) {
-		o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
-	}))
+// ensure starts a workflow unless a run of it is under way, whatever became of the last
+// one.
+func (c Client) ensure(ctx context.Context, o client.StartWorkflowOptions, workflow any, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	o.TaskQueue = QueueMain
+	o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	o.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	_, err := c.Temporal.ExecuteWorkflow(ctx, o, workflow, args...)
+	return err
 }
 
-func (c Client) start(ctx context.Context, t mediagate.Task, how func(*client.StartWorkflowOptions)) error {
-	opts := client.StartWorkflowOptions{
-		ID:                       t.ID,
-		TaskQueue:                QueueMain,
-		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		Priority:                 fair(t.AccountID),
-		StaticSummary:            summary(t),
-		StaticDetails:            skippedRoutes(t.Plan),
-		TypedSearchAttributes:    startAttributes(t),
+func startOptions(t mediagate.Task) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
+		ID:                    t.ID,
+		TaskQueue:             QueueMain,
+		Priority:              fair(t.AccountID),
+		StaticSummary:         summary(t),
+		StaticDetails:         skippedRoutes(t.Plan),
+		TypedSearchAttributes: startAttributes(t),
 		// Enough to make good for a task whose row was lost (D17).
 		Memo: map[string]any{
 			"account": t.AccountID, "key": t.KeyID, "model": t.Model, "hold": t.Hold.String(),
 		},
 	}
-	how(&opts)
-	_, err := c.Temporal.ExecuteWorkflow(ctx, opts, Generate, Input{TaskID: t.ID, Provider: firstProvider(t)})
-	return err
 }
 
 // startAttributes are what lists show of a run from its start on. It begins to work
@@ -107,144 +120,81 @@ func skippedRoutes(p mediagate.Plan) string {
 	return strings.Join(lines, "\n")
 }
 
-// started takes "already started" for success.
-func started(err error) error {
-	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
-		return nil
-	}
-	return err
-}
-
-// Begin starts the workflow of an open task of which no run was ever seen. The
-// server itself tells where there is a run, or was one: only then there is
-// something to ask, by Ensure.
-func (c Client) Begin(ctx context.Context, t mediagate.Task) (bool, error) {
-	try, cancel := context.WithTimeout(ctx, startTimeout)
+// Wake asks the task's run to ask for its next step. It reports false where no run is
+// under way. Returns KindConflict where the run takes no signal any more: it has had as
+// many as Temporal allows.
+func (c Client) Wake(ctx context.Context, taskID string) (runs bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := c.start(try, t, func(o *client.StartWorkflowOptions) {
-		o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
-		o.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
-		o.WorkflowExecutionErrorWhenAlreadyStarted = true
-	})
-	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
-		return c.Ensure(ctx, t)
-	}
-	return err == nil, err
-}
-
-// Runs tells whether a run of the task's workflow is under way.
-func (c Client) Runs(ctx context.Context, taskID string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
-	defer cancel()
-	desc, err := c.describe(ctx, taskID)
-	return err == nil && running(desc), err
-}
-
-// AtWork tells whether a step of the task's run has just given a sign of life.
-func (c Client) AtWork(ctx context.Context, taskID string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
-	defer cancel()
-	desc, err := c.describe(ctx, taskID)
-	return err == nil && running(desc) && atWork(desc, time.Now()), err
-}
-
-// Ensure starts the workflow of a task that is open if no run of it is. It asks
-// for the run itself, since lists lag behind. A run that completed though the
-// task is open saw an end that the database has lost, in a failover or a power
-// cut: it is replaced as well, and the new one goes by the row.
-func (c Client) Ensure(ctx context.Context, t mediagate.Task) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
-	defer cancel()
-	desc, err := c.describe(ctx, t.ID)
-	if err != nil || running(desc) {
-		return false, err
-	}
-	return true, c.startAnew(ctx, t)
-}
-
-// EnsureWebhook starts a delivery round that is open, unless it runs. One that
-// ran to its end and is open all the same is delivered by the row, as in Ensure.
-func (c Client) EnsureWebhook(ctx context.Context, w mediagate.WebhookRound) error {
-	_, err := c.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: IDWebhook(w.TaskID, w.Round), TaskQueue: QueueMain, Priority: fair(w.AccountID),
-		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		StaticSummary:            "callback of " + w.TaskID,
-	}, DeliverWebhook, RoundInput{TaskID: w.TaskID, Round: w.Round})
-	return started(err)
-}
-
-// EnsureChannel keeps the channel's singleton running.
-func (c Client) EnsureChannel(ctx context.Context, name string) error {
-	_, err := c.Temporal.ExecuteWorkflow(ctx, singleton(IDChannel(name), "channel "+name), Channel, ChannelInput{Channel: name})
-	return started(err)
-}
-
-// EnsureReconciler keeps the reconciler running.
-func (c Client) EnsureReconciler(ctx context.Context) error {
-	_, err := c.Temporal.ExecuteWorkflow(ctx, singleton(IDReconciler, "reconciler"), Reconciler)
-	return started(err)
-}
-
-func singleton(id, summary string) client.StartWorkflowOptions {
-	return client.StartWorkflowOptions{
-		ID: id, TaskQueue: QueueMain,
-		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		StaticSummary:            summary,
-	}
-}
-
-// SignalUpstream tells the task that the waiting of attempt n is over. It reports
-// false where no run is under way.
-func (c Client) SignalUpstream(ctx context.Context, taskID string, n int) (bool, error) {
-	return c.reach(ctx, taskID, SignalUpstream, n)
-}
-
-// SignalSlot tells the task that a slot is granted for attempt n.
-func (c Client) SignalSlot(ctx context.Context, taskID string, n int) error {
-	return c.signal(ctx, taskID, SignalSlot, n)
-}
-
-// SignalWake asks the task to look at its row.
-func (c Client) SignalWake(ctx context.Context, taskID string) error {
-	return c.signal(ctx, taskID, SignalWake, nil)
-}
-
-// SignalCancel tells the task that its row has a cancel request.
-func (c Client) SignalCancel(ctx context.Context, taskID string) error {
-	return c.signal(ctx, taskID, SignalCancel, nil)
-}
-
-// Cancel is SignalCancel, as the API knows it.
-func (c Client) Cancel(ctx context.Context, taskID string) error {
-	return c.SignalCancel(ctx, taskID)
-}
-
-// SignalAction hands an operator's command to the task.
-func (c Client) SignalAction(ctx context.Context, a mediagate.Action) error {
-	return c.signal(ctx, a.TaskID, SignalAction, activities.ActionArgs{
-		ID: a.ID, TaskID: a.TaskID, Action: a.Action, Reason: a.Reason,
-	})
-}
-
-// signal is for those whose row says the same: no open run is no error, the
-// reconciler starts one, which reads the row. Returns KindConflict where the run
-// takes no signal any more: it has had as many as Temporal allows.
-func (c Client) signal(ctx context.Context, id, name string, arg any) error {
-	_, err := c.reach(ctx, id, name, arg)
-	return err
-}
-
-func (c Client) reach(ctx context.Context, id, name string, arg any) (runs bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	err = c.Temporal.SignalWorkflow(ctx, id, "", name, arg)
+	err = c.Temporal.SignalWorkflow(ctx, taskID, "", SignalWake, nil)
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
 		return false, nil
 	}
 	if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
-		return true, &mediagate.Error{Kind: mediagate.KindConflict, Message: "the run of " + id + " takes no signal", Err: err}
+		return true, &mediagate.Error{Kind: mediagate.KindConflict, Message: "the run of " + taskID + " takes no signal", Err: err}
 	}
 	return err == nil, err
+}
+
+// Look describes the task's newest run. It asks for the run itself, since lists lag
+// behind.
+func (c Client) Look(ctx context.Context, taskID string) (activities.RunState, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	desc, err := c.describe(ctx, taskID)
+	if err != nil {
+		return "", err
+	}
+	return stateOf(desc, time.Now()), nil
+}
+
+// Replace starts a new run of the task. A run that is under way is terminated first, for
+// the reason that operators will read; one that is busy by now is left alone. A run that
+// completed though the task is open saw an end that the database has lost, in a
+// failover or a power cut: it is replaced as well (D1).
+func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	defer cancel()
+	desc, err := c.describe(ctx, t.ID)
+	if err != nil || busy(desc) {
+		return err
+	}
+	if err := c.terminate(ctx, desc, reason); err != nil {
+		return err
+	}
+	return c.ensure(ctx, startOptions(t), Generate, Input{TaskID: t.ID})
+}
+
+// EnsureRound starts a delivery round unless it runs. One that ran to its end and is
+// open all the same is delivered by the row, as in Replace.
+func (c Client) EnsureRound(ctx context.Context, w mediagate.WebhookRound) error {
+	return c.ensure(ctx, client.StartWorkflowOptions{
+		ID: IDWebhook(w.TaskID, w.Round), Priority: fair(w.AccountID), StaticSummary: "callback of " + w.TaskID,
+	}, DeliverWebhook, RoundInput{TaskID: w.TaskID, Round: w.Round})
+}
+
+// ReplaceRound is EnsureRound for a round that gets nowhere: the run that is under way is
+// terminated first. One that is busy, or waits for a permit, is left alone: a new run
+// would lose its turn.
+func (c Client) ReplaceRound(ctx context.Context, w mediagate.WebhookRound, reason string) (replaced bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	defer cancel()
+	desc, err := c.describe(ctx, IDWebhook(w.TaskID, w.Round))
+	if err != nil || busy(desc) || waitsForPermit(desc) {
+		return false, err
+	}
+	if err := c.terminate(ctx, desc, reason); err != nil {
+		return false, err
+	}
+	return true, c.EnsureRound(ctx, w)
+}
+
+// EnsureChannel keeps the channel's singleton running.
+func (c Client) EnsureChannel(ctx context.Context, name string) error {
+	return c.ensure(ctx, client.StartWorkflowOptions{ID: IDChannel(name), StaticSummary: "channel " + name}, Channel, ChannelInput{Channel: name})
+}
+
+// ensureWake keeps the singleton running that works through due wakes.
+func (c Client) ensureWake(ctx context.Context) error {
+	return c.ensure(ctx, client.StartWorkflowOptions{ID: IDWake, StaticSummary: "due wakes"}, Wake)
 }

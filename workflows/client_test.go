@@ -4,49 +4,201 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// starts keeps the options of the workflow that is started.
-type starts struct {
+// service is Temporal as far as the client asks it. It answers with its fields, and
+// notes what it is asked for.
+type service struct {
 	client.Client
+	signalled, started error
+	run                *workflowservice.DescribeWorkflowExecutionResponse // nil: none
+
+	calls   []string
 	options client.StartWorkflowOptions
 }
 
-func (s *starts) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
-	s.options = o
-	return nil, nil
+func (s *service) SignalWorkflow(_ context.Context, id, _, name string, _ any) error {
+	s.calls = append(s.calls, "signal "+id+" "+name)
+	return s.signalled
 }
 
-// refusing answers each signal with an error.
-type refusing struct {
-	client.Client
-	err error
+func (s *service) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	s.calls, s.options = append(s.calls, "start "+o.ID), o
+	return nil, s.started
 }
 
-func (r refusing) SignalWorkflow(context.Context, string, string, string, any) error { return r.err }
+func (s *service) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if s.run == nil {
+		return nil, serviceerror.NewNotFound("no such run")
+	}
+	return s.run, nil
+}
+
+func (s *service) TerminateWorkflow(_ context.Context, id, run, _ string, _ ...any) error {
+	s.calls = append(s.calls, "terminate "+id+" "+run)
+	return nil
+}
 
 // Of the errors of a signal one is the run's own: it has had as many as it may.
-func TestSignalErrors(t *testing.T) {
+func TestWake(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		err              error
-		fails, runIsFull bool
+		err                   error
+		runs, fails, conflict bool
 	}{
-		"taken":     {nil, false, false},
-		"no run":    {serviceerror.NewNotFound("workflow execution already completed"), false, false},
-		"too many":  {serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events"), true, true},
-		"away":      {serviceerror.NewUnavailable("connection refused"), true, false},
-		"throttled": {serviceerror.NewResourceExhausted(0, "rate limit exceeded"), true, false},
+		"taken":     {nil, true, false, false},
+		"no run":    {serviceerror.NewNotFound("workflow execution already completed"), false, false, false},
+		"too many":  {serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events"), true, true, true},
+		"away":      {serviceerror.NewUnavailable("connection refused"), false, true, false},
+		"throttled": {serviceerror.NewResourceExhausted(0, "rate limit exceeded"), false, true, false},
 	} {
-		err := workflows.Client{Temporal: refusing{err: test.err}}.SignalWake(t.Context(), "task_1")
-		if (err != nil) != test.fails || mediagate.Is(err, mediagate.KindConflict) != test.runIsFull {
-			t.Errorf("%s: %v, want an error: %v, a conflict: %v", name, err, test.fails, test.runIsFull)
+		runs, err := workflows.Client{Temporal: &service{signalled: test.err}}.Wake(t.Context(), "task_1")
+		if runs != test.runs || (err != nil) != test.fails || mediagate.Is(err, mediagate.KindConflict) != test.conflict {
+			t.Errorf("%s: %v, %v; want %+v", name, runs, err, test)
+		}
+	}
+}
+
+// D1: the server says whether a run was started before.
+func TestD1Start(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err             error
+		fails, conflict bool
+	}{
+		"started":        {nil, false, false},
+		"started before": {serviceerror.NewWorkflowExecutionAlreadyStarted("", "", ""), true, true},
+		"away":           {serviceerror.NewUnavailable("connection refused"), true, false},
+	} {
+		temporal := &service{started: test.err}
+		err := workflows.Client{Temporal: temporal}.Start(t.Context(), mediagate.Task{ID: "task_1"})
+		if (err != nil) != test.fails || mediagate.Is(err, mediagate.KindConflict) != test.conflict {
+			t.Errorf("%s: %v", name, err)
+		}
+		if o := temporal.options; o.WorkflowIDReusePolicy != enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY || !o.WorkflowExecutionErrorWhenAlreadyStarted {
+			t.Errorf("%s: started with %+v", name, o)
+		}
+	}
+}
+
+// described is a run with a workflow task at that attempt, if any, and an activity that
+// beat so long ago, if any.
+func described(attempt int32, beat time.Duration) *workflowservice.DescribeWorkflowExecutionResponse {
+	desc := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, Execution: &commonpb.WorkflowExecution{WorkflowId: "task_1", RunId: "run_1"},
+	}}
+	if attempt > 0 {
+		desc.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{Attempt: attempt}
+	}
+	if beat > 0 {
+		desc.PendingActivities = []*workflowpb.PendingActivityInfo{{LastHeartbeatTime: timestamppb.New(time.Now().Add(-beat))}}
+	}
+	return desc
+}
+
+// D2: what a run is, and whether it is terminated for another. One with an activity that
+// beats never is.
+func TestD2LookAndReplace(t *testing.T) {
+	t.Parallel()
+	completed := described(0, 0)
+	completed.WorkflowExecutionInfo.Status = enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	replaced := []string{"terminate task_1 run_1", "start task_1"}
+	for name, test := range map[string]struct {
+		run      *workflowservice.DescribeWorkflowExecutionResponse
+		state    activities.RunState
+		replaced []string
+	}{
+		"none":                          {nil, activities.RunNone, []string{"start task_1"}},
+		"completed":                     {completed, activities.RunNone, []string{"start task_1"}},
+		"it sleeps":                     {described(0, 0), activities.RunIdle, replaced},
+		"its activity beats":            {described(0, time.Second), activities.RunBusy, nil},
+		"its activity beats no more":    {described(0, time.Hour), activities.RunIdle, replaced},
+		"it waits for a worker":         {described(1, 0), activities.RunBusy, nil},
+		"it has failed":                 {described(2, 0), activities.RunFailing, replaced},
+		"it has failed beside one":      {described(2, time.Second), activities.RunFailing, nil},
+		"it has failed five times":      {described(5, 0), activities.RunBroken, replaced},
+		"it has failed five beside one": {described(5, time.Second), activities.RunBroken, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			temporal := &service{run: test.run}
+			c := workflows.Client{Temporal: temporal}
+			if state, err := c.Look(t.Context(), "task_1"); state != test.state || err != nil {
+				t.Errorf("the run is %s, %v; want %s", state, err, test.state)
+			}
+			if err := c.Replace(t.Context(), mediagate.Task{ID: "task_1"}, "late"); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(test.replaced, temporal.calls); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A round that waits for its permit would lose its turn with a new run (D14).
+func TestD14ARoundThatWaitsIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	waiting := described(0, time.Hour)
+	waiting.PendingActivities[0].LastFailure = temporal.GetDefaultFailureConverter().ErrorToFailure(
+		temporal.NewApplicationErrorWithOptions("no permit", mediagate.KindUnavailable.String(), temporal.ApplicationErrorOptions{Details: []any{"no_place"}}))
+	for name, test := range map[string]struct {
+		run      *workflowservice.DescribeWorkflowExecutionResponse
+		replaced bool
+	}{
+		"it waits for a permit": {waiting, false},
+		"it gets nowhere":       {described(0, time.Hour), true},
+		"it delivers":           {described(0, time.Second), false},
+	} {
+		service := &service{run: test.run}
+		replaced, err := workflows.Client{Temporal: service}.ReplaceRound(t.Context(), mediagate.WebhookRound{TaskID: "task_1", Round: 1}, "late")
+		if replaced != test.replaced || err != nil || (len(service.calls) > 0) != test.replaced {
+			t.Errorf("%s: replaced %v, %v, by %v", name, replaced, err, service.calls)
+		}
+	}
+}
+
+// A singleton is started where it does not run, and replaced where it gets nowhere.
+func TestD2Keeper(t *testing.T) {
+	t.Parallel()
+	with := func(run *workflowservice.DescribeWorkflowExecutionResponse, id string) *workflowservice.DescribeWorkflowExecutionResponse {
+		run.WorkflowExecutionInfo.Execution.WorkflowId = id
+		return run
+	}
+	for name, test := range map[string]struct {
+		run  *workflowservice.DescribeWorkflowExecutionResponse
+		want []string // at the second look
+	}{
+		"none":               {nil, []string{"start wake", "start wake"}},
+		"it works":           {with(described(0, time.Second), "wake"), nil},
+		"its tasks fail":     {with(described(5, 0), "wake"), []string{"terminate wake run_1", "start wake", "terminate wake run_1", "start wake"}},
+		"it is at no work":   {with(described(0, 0), "wake"), []string{"terminate wake run_1", "start wake"}},
+		"it waits for a try": {with(described(1, 0), "wake"), nil},
+	} {
+		service := &service{run: test.run}
+		keeper := workflows.Keeper{Client: workflows.Client{Temporal: service}, Replaced: func(string, string) {}}
+		for range 2 {
+			if err := keeper.Wake(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if diff := cmp.Diff(test.want, service.calls); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -70,7 +222,7 @@ func TestStartTellsOfSkippedRoutes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			temporal := new(starts)
+			temporal := new(service)
 			err := workflows.Client{Temporal: temporal}.Start(t.Context(), mediagate.Task{
 				ID: "task_1", Model: "m", Type: mediagate.TypeVideo, Params: []byte(`{"prompt":"secret"}`),
 				Plan: mediagate.Plan{Routes: routes, Skipped: test.skipped},
@@ -93,7 +245,7 @@ func TestStartSaysWhatTheTaskIs(t *testing.T) {
 		"music by music-a: stems": {Model: "music-a", Type: mediagate.TypeMusic, Plan: mediagate.Plan{Routes: []mediagate.Route{{Operation: "stems"}}}},
 		"video by alpha-v3":       {Model: "alpha-v3", Type: mediagate.TypeVideo},
 	} {
-		temporal := new(starts)
+		temporal := new(service)
 		if err := (workflows.Client{Temporal: temporal}).Start(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +268,7 @@ func TestStartsAreAtWork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			temporal := new(starts)
+			temporal := new(service)
 			if err := (workflows.Client{Temporal: temporal}).Start(t.Context(), c.task); err != nil {
 				t.Fatal(err)
 			}
@@ -134,12 +286,12 @@ func TestStartsAreFair(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 65) // longer than Temporal takes
 	for account, want := range map[string]string{"acc_1": "acc_1", long: long[:64]} {
-		temporal := new(starts)
+		temporal := new(service)
 		c := workflows.Client{Temporal: temporal}
 		for what, start := range map[string]func() error{
 			"task": func() error { return c.Start(t.Context(), mediagate.Task{ID: "task_1", AccountID: account}) },
 			"callback": func() error {
-				return c.EnsureWebhook(t.Context(), mediagate.WebhookRound{TaskID: "task_1", AccountID: account, Round: 1})
+				return c.EnsureRound(t.Context(), mediagate.WebhookRound{TaskID: "task_1", AccountID: account, Round: 1})
 			},
 		} {
 			if err := start(); err != nil {

@@ -9,137 +9,146 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/task"
 )
 
-// display is what operators see of a run in Temporal's UI.
-type display struct {
-	shown   attributes
-	started bool // shown began as what the run was started with
-}
-
-// attributes are what the search attributes say.
+// attributes are what the search attributes of a run say.
 type attributes struct {
 	status   mediagate.Status
 	provider string
-	stuck    bool
-	reason   mediagate.ParkReason
+	reason   mediagate.ParkReason // why it is stuck; empty: it is not
 }
 
-// asStarted is what a list shows of a run that has written nothing yet.
+// asStarted returns the search attributes that the run was started with.
 func asStarted(ctx workflow.Context) attributes {
 	at := workflow.GetTypedSearchAttributes(ctx)
 	status, _ := at.GetKeyword(AttrStatus)
 	provider, _ := at.GetKeyword(AttrProvider)
-	stuck, _ := at.GetBool(AttrStuck)
 	reason, _ := at.GetKeyword(AttrReason)
-	return attributes{status: mediagate.Status(status), provider: provider, stuck: stuck, reason: mediagate.ParkReason(reason)}
+	return attributes{status: mediagate.Status(status), provider: provider, reason: mediagate.ParkReason(reason)}
 }
 
-// show says what the run waits for, and what its task is at.
-func (g *generate) show(ctx workflow.Context, doing string) {
-	g.display.explain(ctx, g.story, doing)
-	g.list(ctx, g.story.Status)
-}
-
-// showWork says what the run does. In lists a task that a vendor has yet to take
-// stays what it is there: a run is started as one at work, and each change costs
-// two writes, of the history and of the list.
-func (g *generate) showWork(ctx workflow.Context, doing string) {
-	g.display.explain(ctx, g.story, doing)
-	status := g.story.Status
-	if shown := g.display.shown.status; g.display.started && status == mediagate.StatusPending && !shown.Terminal() {
-		status = shown
+// show says on the run's page what it does or waits for, and in lists what became of
+// the task. Each change of a list costs two writes. So a list shows a task as
+// processing from its start until it waits, and its end is written with the run's own
+// (ADR 39).
+func (r *run) show(ctx workflow.Context, answer activities.Answer) {
+	workflow.SetCurrentDetails(ctx, details(answer))
+	works := answer.Step.Kind != task.Sleep && answer.Behind == ""
+	if works && answer.Status == mediagate.StatusPending {
+		answer.Status = r.shown.status
 	}
-	g.list(ctx, status)
-}
-
-// list keeps the search attributes true.
-func (g *generate) list(ctx workflow.Context, status mediagate.Status) {
-	if err := g.display.update(ctx, g.story, status); err != nil {
-		g.log.Warn("search attributes not updated", "error", err)
+	if answer.Step.Kind != task.Done {
+		r.list(ctx, answer)
 	}
 }
 
-func (g *generate) showParked(ctx workflow.Context, giveUp time.Time) {
-	next := "Tried again by itself"
-	if undecidable(g.story) {
-		next = "The vendor cannot be asked: find out, then decide"
+// list writes the search attributes that have changed.
+func (r *run) list(ctx workflow.Context, answer activities.Answer) {
+	now := attributes{status: answer.Status, provider: answer.Provider, reason: answer.ParkReason}
+	if now.provider == "" {
+		now.provider = r.shown.provider
 	}
-	g.show(ctx, fmt.Sprintf("parked: %s. %s; fails and refunds at %s", g.story.ParkReason, next, giveUp.UTC().Format(time.RFC3339)))
-}
-
-// explainEnd says why a task failed, in operators' words. A run that found it ended
-// does not know.
-func (g *generate) explainEnd(ctx workflow.Context) {
-	doing := "ended: " + string(g.story.Status)
-	if g.story.Status == mediagate.StatusFailed && g.failure != "" {
-		doing += ", " + string(g.failure)
-	}
-	g.display.explain(ctx, g.story, doing)
-}
-
-// undecidable reports a lost submission that nothing but a person's word can
-// end: its vendor finds no jobs by our own id.
-func undecidable(st mediagate.Story) bool {
-	return st.ParkReason == mediagate.ParkSubmissionUnknown && !st.CanFind
-}
-
-// explain says what the run is at, on its page.
-func (d *display) explain(ctx workflow.Context, st mediagate.Story, doing string) {
-	workflow.SetCurrentDetails(ctx, details(st, doing))
-}
-
-// update writes the search attributes that are not as they are shown. Runs that
-// began before they looked what they were started with know nothing of that.
-func (d *display) update(ctx workflow.Context, st mediagate.Story, status mediagate.Status) error {
-	if !d.started && workflow.GetInfo(ctx).ContinuedExecutionRunID != "" && d.shown == (attributes{}) {
-		d.shown.stuck, d.shown.reason = true, "as the run before" // attributes carry over
-	}
-	now := attributes{status: status, provider: st.Provider, stuck: st.ParkReason != "", reason: st.ParkReason}
-	if d.started && now.provider == "" {
-		now.provider = d.shown.provider // of the first route, until there is an attempt
-	}
-	if now == d.shown || (!d.started && d.shown == attributes{} && now.provider == "" && !now.stuck && now.status == mediagate.StatusPending) {
-		return nil // as it was started with
+	if now == r.shown {
+		return
 	}
 	updates := []temporal.SearchAttributeUpdate{AttrStatus.ValueSet(string(now.status))}
-	if now.provider != d.shown.provider && now.provider != "" {
+	if now.provider != r.shown.provider {
 		updates = append(updates, AttrProvider.ValueSet(now.provider))
 	}
 	switch {
-	case now.stuck == d.shown.stuck && now.reason == d.shown.reason:
-	case now.stuck:
+	case now.reason == r.shown.reason:
+	case now.reason != "":
 		updates = append(updates, AttrStuck.ValueSet(true), AttrReason.ValueSet(string(now.reason)))
 	default:
 		updates = append(updates, AttrStuck.ValueSet(false), AttrReason.ValueUnset())
 	}
-	d.shown = now
-	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
+	r.shown = now
+	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
+		workflow.GetLogger(ctx).Warn("search attributes not updated", "error", err)
+	}
+}
+
+// doing says in a few words what the run does, or waits for. It is also the summary of
+// its activity or timer, which Temporal bounds to 400 bytes.
+func doing(a activities.Answer) string {
+	switch step := a.Step; step.Kind {
+	case task.CheckInputs:
+		return "check the media of the request"
+	case task.Submit:
+		if a.Behind != "" {
+			return fmt.Sprintf("submit attempt %d, once fewer calls of its channel are under way", step.N)
+		}
+		return fmt.Sprintf("submit attempt %d to %s", step.N, step.Provider)
+	case task.Lookup:
+		return fmt.Sprintf("look up attempt %d by our own id, since the vendor's answer was lost", step.N)
+	case task.Poll:
+		return "ask the vendor a last time, since the deadline has passed"
+	case task.Mirror:
+		return "copy the result into the bucket and end the task"
+	case task.CancelJob:
+		return "ask the vendor to stop its job"
+	case task.Settle:
+		return "end the task"
+	case task.Sleep:
+		return waitingFor(a) + step.Until.UTC().Format(time.RFC3339)
+	case task.Done:
+	}
+	if a.Failure != "" {
+		return fmt.Sprintf("ended: %s, %s", a.Status, a.Failure)
+	}
+	return "ended: " + string(a.Status)
+}
+
+// waitingFor says what a sleep is for. Its time follows.
+func waitingFor(a activities.Answer) string {
+	switch a.Step.Why {
+	case task.WhyVendor:
+		return fmt.Sprintf("waiting for %s (attempt %d), at the latest until ", a.Provider, a.Step.N)
+	case task.WhyCall:
+		return "waiting for the answer to a submission that may be under way, at the latest until "
+	case task.WhyUnknown:
+		return "the vendor's answer was lost, and it cannot be asked: find out, then decide. The task fails at "
+	case task.WhyLookup:
+		return "the vendor's answer was lost: the next lookup is at "
+	case task.WhySlot:
+		return "queued for a slot. The task looks for one by itself at "
+	case task.WhyParked:
+		return fmt.Sprintf("parked: %s. The next try, or the end, is at ", a.ParkReason)
+	case task.WhyModal:
+		return "waiting for the client's modal parameters, at the latest until "
+	case task.WhyPause:
+	}
+	return "before the next try, at "
 }
 
 // details are the lines that explain the run to a person.
-func details(st mediagate.Story, doing string) string {
-	lines := []string{"**" + doing + "**", ""}
-	if st.N > 0 {
-		lines = append(lines, fmt.Sprintf("- attempt %d on channel `%s`: %s", st.N, st.Channel, st.State))
+func details(a activities.Answer) string {
+	lines := []string{"**" + doing(a) + "**", ""}
+	if a.N > 0 {
+		lines = append(lines, fmt.Sprintf("- attempt %d on channel `%s`: %s", a.N, a.Channel, a.State))
 	}
-	modal := !st.ModalUntil.IsZero() // nobody polls for a job whose client is to speak first
-	if st.State == mediagate.AttemptAccepted && !modal {
-		lines = append(lines, "- who polls: workflow `"+IDChannel(st.Channel)+"`")
+	if len(a.QueuedFor) > 0 {
+		lines = append(lines, "- slots that it may get: of "+quoted(a.QueuedFor))
 	}
-	if st.ParkReason != "" {
-		signals := "- signals: `retry`, `fail`"
-		if undecidable(st) {
-			signals = "- signals: `retry` (a new attempt, and the vendor may charge for both), `fail`"
-		}
-		lines = append(lines, "- parked since "+st.ParkedAt.UTC().Format(time.RFC3339)+": "+string(st.ParkReason), signals)
-	} else if modal {
-		lines = append(lines, "- signals: `fail`")
-	} else if st.State == mediagate.AttemptAccepted && !st.Succeeded {
-		lines = append(lines, "- signals: `fail`, `poll_now`")
+	if a.Step.Why == task.WhyVendor {
+		lines = append(lines, "- who polls: workflow `"+IDChannel(a.Channel)+"`")
 	}
-	if st.CancelRequested {
+	if a.ParkReason != "" {
+		lines = append(lines, fmt.Sprintf("- parked since %s: %s", a.ParkedAt.UTC().Format(time.RFC3339), a.ParkReason))
+	}
+	switch {
+	case a.Step.Kind == task.Done:
+	case len(a.Actions) > 0 && a.Step.Why == task.WhyUnknown:
+		lines = append(lines, "- signals: "+quoted(a.Actions)+". `retry` makes a new attempt, and the vendor may charge for both")
+	case len(a.Actions) > 0:
+		lines = append(lines, "- signals: "+quoted(a.Actions))
+	}
+	if a.Cancelled {
 		lines = append(lines, "- the client asked to cancel")
 	}
 	return strings.Join(lines, "\n")
 }
+
+func quoted(words []string) string { return "`" + strings.Join(words, "`, `") + "`" }

@@ -2,7 +2,7 @@ package workflows_test
 
 import (
 	"context"
-	"io"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/workflows"
 )
 
@@ -33,79 +34,45 @@ func (b *bundle) details() string {
 	return metadata.GetCurrentDetails()
 }
 
-// The details offer the signals that do something at that moment, no others.
-func TestDetailsSayWhatItWaitsFor(t *testing.T) {
-	t.Parallel()
-	b := setup(t, video)
-	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-		return nil, 0, mediagate.Errorf(mediagate.KindGone, "gone")
-	}
-	b.succeeds(2*time.Minute, 1)
-	shows := func(d time.Duration, want, unwanted string) {
-		b.at(d, func() {
-			got := b.details()
-			for line := range strings.Lines(want) {
-				if !strings.Contains(got, strings.TrimSpace(line)) {
-					t.Errorf("after %v the details lack %q:\n%s", d, line, got)
-				}
-			}
-			if strings.Contains(got, unwanted) {
-				t.Errorf("after %v the details show %q:\n%s", d, unwanted, got)
-			}
-		})
-	}
-	shows(time.Minute, "attempt 1 on channel `async-a`: accepted\nworkflow `channel/\nsignals: `fail`, `poll_now`", "parked")
-	shows(10*time.Minute, "parked since\n"+string(mediagate.ParkResult)+"\nsignals: `retry`, `fail`", "poll_now")
-	b.run()
-}
-
-// Of a lost submission whose vendor cannot be asked, the details promise no try
-// that nobody makes, and tell what a retry costs.
-func TestDetailsOfALossThatNobodyCanSettle(t *testing.T) {
+// The details say what the run waits for, until when, and which signals apply.
+func TestDetails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		task           func(*activitytest.World) mediagate.Task
-		want, unwanted string
+		task   func(*activitytest.World) mediagate.Task
+		script func(*bundle)
+		want   string
 	}{
-		"a vendor that can be asked": {video, "Tried again by itself", "charge for both"},
-		"one that cannot":            {imageThatParks, "`retry` (a new attempt, and the vendor may charge for both)", "Tried again by itself"},
+		"the vendor works": {video, func(*bundle) {}, "**waiting for async (attempt 1), at the latest until 2026-03-04T07:06:07Z**\n\n" +
+			"- attempt 1 on channel `async-a`: accepted\n- who polls: workflow `channel/async-a`\n- signals: `fail`, `retry`, `reroute`, `poll_now`"},
+		"it is parked": {video, func(b *bundle) { b.Channels.Set() }, "**parked: channel_missing. The next try, or the end, is at …**\n\n" +
+			"- parked since …: channel_missing\n- signals: `fail`, `retry`, `reroute`"},
+		"nobody can be asked": {func(w *activitytest.World) mediagate.Task {
+			t := w.NewImage()
+			t.Plan.OnUnknown = mediagate.OnUnknownPark
+			return t
+		}, (*bundle).loses, "**the vendor's answer was lost, and it cannot be asked: find out, then decide. The task fails at 2026-03-04T08:06:07Z**\n\n" +
+			"- attempt 1 on channel `sync-a`: unknown\n- parked since 2026-03-04T05:06:07Z: provider_submission_unknown\n" +
+			"- signals: `fail`, `retry`, `reroute`. `retry` makes a new attempt, and the vendor may charge for both"},
+		"the client is asked": {inpainting, func(b *bundle) { b.asks(time.Minute) }, "**waiting for the client's modal parameters, at the latest until 2026-03-04T05:37:07Z**\n\n" +
+			"- attempt 1 on channel `async-a`: accepted\n- signals: `fail`"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, c.task)
-			loses(b.Async, false)
-			loses(b.Sync, false)
-			b.Async.OnFind = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
-				return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "away")
-			}
-			b.at(30*time.Minute, func() {
-				if got := b.details(); !strings.Contains(got, c.want) || strings.Contains(got, c.unwanted) || strings.Contains(got, "who polls") {
-					t.Errorf("the details want %q, and not %q:\n%s", c.want, c.unwanted, got)
+			c.script(b)
+			b.at(10*time.Minute, func() {
+				got := regexp.MustCompile(`end, is at [^*]*`).ReplaceAllString(b.details(), "end, is at …") // jitter
+				got = regexp.MustCompile(`since [^ ]*: channel`).ReplaceAllString(got, "since …: channel")
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("details (-want +got):\n%s", diff)
 				}
 			})
-			b.signal(40*time.Minute, mediagate.ActionFail, nil)
+			b.signals(12*time.Minute, mediagate.ActionFail, nil)
 			b.run()
-			b.ended(mediagate.StatusFailed)
+			if got := b.details(); !strings.HasPrefix(got, "**ended: failed, ") || strings.Contains(got, "signals") {
+				t.Errorf("at the end the details are:\n%s", got)
+			}
 		})
-	}
-}
-
-// Of a wait for modal parameters the details name nobody who polls, and the one
-// signal that does something; of its end they say why.
-func TestDetailsOfAWaitForModalParameters(t *testing.T) {
-	t.Parallel()
-	b := setup(t, inpainting)
-	b.asks(time.Minute)
-	b.at(2*time.Minute, func() {
-		want := "**waiting for the client's modal parameters, until 2026-03-04T05:37:07Z**\n\n- attempt 1 on channel `async-a`: accepted\n- signals: `fail`"
-		if diff := cmp.Diff(want, b.details()); diff != "" {
-			t.Errorf("details (-want +got):\n%s", diff)
-		}
-	})
-	b.run()
-	b.ended(mediagate.StatusFailed)
-	if got := b.details(); !strings.Contains(got, "**ended: failed, modal_expired**") {
-		t.Errorf("the details do not say why it failed:\n%s", got)
 	}
 }
 
@@ -161,21 +128,33 @@ func TestAttributesAreWrittenWhereTheyChange(t *testing.T) {
 		"it goes well": {atWork, func(b *bundle) { b.succeeds(time.Minute, 1) }, []string{"completed"}},
 		"it parks": {atWork, func(b *bundle) {
 			b.succeeds(time.Minute, 1)
-			b.bucketAway(2 * time.Minute)
+			b.Bucket.OnMirror = func(string) error {
+				if b.env.Now().Sub(start) > 2*time.Minute {
+					return nil
+				}
+				return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "away"}
+			}
 		}, []string{"processing " + string(mediagate.ParkStorage), "completed"}},
 		"the vendor is full at first": {atWork, func(b *bundle) {
-			refuse(b.Async, 1, mediagate.KindCapacity)
+			b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				if len(b.Async.Submits()) == 1 {
+					return mediagate.Submission{}, mediagate.Errorf(mediagate.KindCapacity, "full")
+				}
+				return b.Async.Accept(job)
+			}
 			b.succeeds(time.Minute, 2)
 		}, []string{"pending", "processing", "completed"}},
-		"it was started by an older process": {
+		"it was started of no routes": {
 			[]temporal.SearchAttributeUpdate{workflows.AttrStatus.ValueSet("pending"), workflows.AttrStuck.ValueSet(false)},
 			func(b *bundle) { b.succeeds(time.Minute, 1) },
-			[]string{"processing " + activitytest.AsyncProvider, "completed"},
+			[]string{"pending " + activitytest.AsyncProvider, "processing", "completed"},
 		},
 		"it replaces one that was parked": {atWork, func(b *bundle) {
-			b.ok(b.Store.Park(b.t.Context(), taskID, mediagate.ParkProviderAway))
+			b.Store.Edit(taskID, func(st *task.State) {
+				st.ParkedAt, st.ParkReason, st.RetryAt = start, mediagate.ParkProviderAway, start.Add(time.Second)
+			})
 			b.succeeds(time.Minute, 1)
-		}, []string{"processing " + string(mediagate.ParkProviderAway), "processing", "completed"}},
+		}, []string{"pending " + string(mediagate.ParkProviderAway), "processing", "completed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -185,7 +164,7 @@ func TestAttributesAreWrittenWhereTheyChange(t *testing.T) {
 			b.ok(b.env.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(c.started...)))
 			c.script(b)
 			b.run()
-			b.ended(mediagate.StatusCompleted)
+			b.ended(mediagate.StatusCompleted, "")
 			if diff := cmp.Diff(c.want, seen.written); diff != "" {
 				t.Errorf("written (-want +got):\n%s", diff)
 			}

@@ -1,55 +1,42 @@
-// Package workflows holds the decisions of the durable path: what a task does
-// next, given its story. It owns the names that the outside relies on:
-// workflow ids, task queues, signals, search attributes.
+// Package workflows drives tasks: it takes the steps that the database decides on. It
+// owns the names that the outside relies on: workflow ids, task queues, signals, search
+// attributes.
 //
-// Workflows keep no state that matters. Each step is an activity that reads
-// the database, does one thing, and returns the story as it then stands; a
-// run that was reset, terminated or replaced begins with the story and goes
-// on from there. Nothing here does I/O, and nothing here knows a vendor, a
-// prompt or a link.
+// # The loop
 //
-// # A run of Generate
+// A run of [Generate] asks for the next step, takes it, and asks again. The question is
+// a local activity, or the transaction with which the step before ended: an activity
+// returns the next step. What may happen to a task is decided by package task, under
+// the lock of the task's row. The run decides nothing. It remembers the highest attempt
+// that it has seen, the step that it is at, and what it has shown.
 //
-// The run looks at the story and takes the step that it calls for, until the
-// task has ended. The states below are the story's: those of the newest
-// attempt, and what is stored of its outcome. Whatever moves them is a row in
-// the database, so that a run can begin in any of them.
+// A step is an activity, a sleep, or the end. A sleep is a timer. Every step has an end
+// by itself: the answer says when, by the database's clock. An image costs a question
+// and a submit, which copies and ends the task too. A video costs a question, a submit,
+// a timer, and a question after the signal.
 //
-//	(no attempt) ──SubmitJob──> intent ───────────┐ deadline passed, or the worker lost:
-//	     ^                        │               │ its call may go on, then MarkLost
-//	     │            ┌───────────┼───────────┐   │
-//	     │            v           v           v   v
-//	next attempt── rejected    accepted      unknown ──found by our id──> accepted
-//	(afterRejection)  │           │           │  └──proven absent──> intent, same id
-//	                  │         await         │
-//	                  │           │           ├── cannot be asked: fails (resolve)
-//	  refused for good│           │ upstream  └── or parks, looks again, gives up
-//	                  │           v
-//	                  │    outcome stored ──success──> MirrorResult ──> completed
-//	                  │           │ failure             │ which could not settle:
-//	                  v           v                     v mirrored
-//	                failed      failed    cancelled   completed
-//	                  └───────────┴── Settle ─┴─────────┘
-//	                                     │
-//	                     DeliverWebhook (a child), SweepResults
+// # Signals
 //
-// From every state:
-//   - a cancel in the row leads to Settle as cancelled. It comes as the signal
-//     cancel, or as the cancel of the run, which is put into the row first;
-//   - an operator's fail leads to Settle as failed;
-//   - the deadline leads to one last question to the vendor, and to failed;
-//   - what a step could not do parks the task: it waits for an operator's
-//     retry, for a wake, for its own next try, or for the end of its patience,
-//     which is failed. A step that succeeds ends the parking.
+// The signal wake has the run ask, whatever it is at: the row has changed. It carries
+// nothing, so that it may be lost, repeated or late. An operator's signal from Temporal's
+// UI and the cancel of the run have no row yet. They go with the next question, under an
+// id of the run's, and name the step that the run was at when they came. The run drains
+// all signals before each question, and neither ends nor continues as new before it has.
 //
-// What a run knows besides the story stands in small parts, each in its file:
-// [clock], by how much the database's clock is ahead; [inbox], what came from
-// outside and is not carried out yet; [lostSubmission], since when the fate of
-// an attempt is open; [display], what operators were shown.
+// While an activity runs, a signal makes the run ask too. The answer may be to stop. The
+// activity is then cancelled, and the run takes no other step before it has ended (D5).
 //
-// Recorded histories are replayed by the tests: a run that began with older
-// code goes on with this. What such a run does otherwise hangs on the generation
-// that its first story tells.
+// # Crashes
 //
-// It imports the root package and, for names and argument types, activities.
+// A worker that dies costs its activity up to ten seconds, by its heartbeat, and then
+// another repeats it. A run that is terminated, reset, or fails costs nothing but time:
+// the next one asks. [Wake] looks after that. The table of wakes has the time by which
+// each run must have asked. Its singleton starts, signals and replaces runs that are late
+// (D2), and each worker keeps the singletons running by [Keeper].
+//
+// A step that this build does not know fails the workflow task, until a newer worker
+// takes it. Recorded histories are replayed by the tests.
+//
+// The package does no I/O of its own but calls to Temporal. It imports the root package,
+// task, and, for names and argument types, activities.
 package workflows

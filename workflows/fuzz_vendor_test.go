@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,233 +15,181 @@ import (
 
 // job is one that the vendor has.
 type job struct {
-	id, external string
-	n            int // of its making
-	made, ends   time.Time
-	end          string
-	stopped      bool
-	asks         bool          // for modal parameters
-	takes        time.Duration // once it has them
+	plan
+	ref        mediagate.JobRef
+	made, ends time.Time
+	stopped    bool
 }
 
-func (j *job) outcome(at time.Time) *mediagate.Outcome {
-	var o mediagate.Outcome
+func (j *job) report(at time.Time) mediagate.Report {
+	r := mediagate.Report{Ref: j.ref, State: mediagate.JobRunning, Percent: int(at.Unix()*7) % 100}
+	end := func(state mediagate.JobState, o mediagate.Outcome) { r.State, r.Outcome = state, &o }
 	switch {
 	case j.stopped:
-		o = activitytest.Failed(mediagate.CodeGenerationFailed)
-	case j.asks || j.end == "never" || at.Before(j.ends):
-		return nil
-	case j.end == "failure":
-		o = activitytest.Failed(mediagate.CodeContentPolicy)
+		end(mediagate.JobFailed, activitytest.Failed(mediagate.CodeGenerationFailed))
+	case j.Asks:
+		r.State, r.Percent = mediagate.JobWaiting, -1
+	case j.End == "never" || at.Before(j.ends):
+	case j.End == "failure":
+		end(mediagate.JobFailed, activitytest.Failed(mediagate.CodeContentPolicy))
 	default:
-		o = activitytest.Success()
+		end(mediagate.JobSucceeded, activitytest.Success())
 	}
-	return &o
+	return r
 }
 
-// makeJob is what the vendor does with a request that reached it.
-func (p *play) makeJob(external string) (*job, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.Vendor == vendorFindable {
-		for _, j := range p.jobs {
-			if j.external == external {
-				return nil, mediagate.Errorf(mediagate.KindAmbiguous, "the external id is taken")
-			}
-		}
-	}
-	n := len(p.jobs)
-	how := plan{Takes: 30 * time.Second, End: "success"}
-	if n < len(p.Jobs) {
-		how = p.Jobs[n]
-	}
-	j := &job{id: fmt.Sprintf("job-%d", n+1), external: external, n: n + 1, made: p.env.Now(), ends: p.env.Now().Add(how.Takes), end: how.End}
-	j.asks, j.takes = how.Asks, how.Takes
-	p.jobs = append(p.jobs, j)
-	return j, nil
-}
-
-// take is what the vendor does with a request of either kind.
-func (p *play) take(request mediagate.Job) (*job, error) {
-	if request.Operation != mediagate.OperationModal {
-		return p.makeJob(request.ExternalID)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, j := range p.jobs {
-		if j.id == request.Source.Ref.JobID && j.asks && !j.stopped {
-			j.asks, j.ends = false, p.env.Now().Add(j.takes)
-			return j, nil
-		}
-	}
-	return nil, mediagate.Errorf(mediagate.KindInvalid, "no job waits for this")
-}
-
-var (
-	errNoAnswer = mediagate.Errorf(mediagate.KindAmbiguous, "the answer was lost")
-	errTooLate  = mediagate.Errorf(mediagate.KindUnreached, "too late to send")
-)
-
-// submit takes a request as the scenario has it.
-func (p *play) submit(ctx context.Context, request mediagate.Job) (mediagate.Submission, error) {
-	p.mu.Lock()
-	p.calls["submit"]++
-	n := p.calls["submit"]
-	p.mu.Unlock()
-	how := answer{What: "accept"}
-	if n <= len(p.Submits) {
-		how = p.Submits[n-1]
-	}
-	if !time.Now().Before(request.SendBefore) { // by this process's clock, the bubble's
-		p.note("vendor: submit %s would be too late", request.ExternalID)
-		return mediagate.Submission{}, errTooLate // as the gate of vendorhttp has it
-	}
-	s := p.sent(request)
-	p.note("vendor: submit %s: %s after %v", request.ExternalID, how.What, how.Delay)
-	submission, err := p.answer(ctx, request, how)
-	p.answered(s, err)
-	p.note("vendor: submit %s answered: %v", request.ExternalID, err)
-	return submission, err
-}
-
-func (p *play) answer(ctx context.Context, request mediagate.Job, how answer) (mediagate.Submission, error) {
-	p.sleep(ctx, how.Delay)
-	if ctx.Err() != nil {
-		return mediagate.Submission{}, errNoAnswer
-	}
-	if kind, ok := refusals[how.What]; ok {
-		return mediagate.Submission{}, mediagate.Errorf(kind, "%s", how.What)
-	}
-	switch how.What {
-	case "lost before":
-		return mediagate.Submission{}, errNoAnswer
-	case "late": // the request lies in a network until the call is given up
-		p.env.RegisterDelayedCallback(func() {
-			_, err := p.take(request)
-			p.note("vendor: a late request %s arrives: %v", request.ExternalID, err)
-		}, 20*time.Second)
-		return mediagate.Submission{}, errNoAnswer
-	case "hang":
-		p.sleep(ctx, 10*time.Minute)
-		return mediagate.Submission{}, errNoAnswer
-	case "die":
-		panic("the process died")
-	}
-	made, err := p.take(request)
-	if err != nil {
-		return mediagate.Submission{}, err
-	}
-	switch how.What {
-	case "lost":
-		return mediagate.Submission{}, errNoAnswer
-	case "die with job":
-		panic("the process died")
-	case "hang with job":
-		p.sleep(ctx, 10*time.Minute)
-		return mediagate.Submission{}, errNoAnswer
-	}
-	submission := mediagate.Submission{Ref: mediagate.JobRef{JobID: made.id, ExternalID: made.external}}
-	if p.Vendor == vendorSync {
-		success := activitytest.Success()
-		made.end, made.ends = "success", made.made
-		submission.Outcome = &success
-	}
-	return submission, nil
-}
-
-// vex is what is wrong with the vendor's answers to questions.
-func (p *play) vex() error {
-	switch what := during(p.Vexed, p.elapsed()).What; what {
-	case "transient":
-		return mediagate.Errorf(mediagate.KindTransient, "out of reach")
-	case "throttled":
-		return &mediagate.Error{Kind: mediagate.KindThrottled, Message: "slower", RetryAfter: 20 * time.Second}
-	case "vendor":
-		return mediagate.Errorf(mediagate.KindVendor, "nonsense")
-	case "panic":
-		panic("the process died")
-	case "not found":
-		return mediagate.Errorf(mediagate.KindNotFound, "no such job")
-	case "":
-		return nil
-	default:
-		return mediagate.Errorf(refusals[what], "%s", what)
-	}
-}
-
-func (p *play) poll(_ context.Context, ref mediagate.JobRef) (report mediagate.Report, err error) {
-	defer func() { p.polled(err) }()
-	if err := p.vex(); err != nil {
-		return mediagate.Report{}, err
-	}
-	report, err = p.report(func(j *job) bool { return j.id == ref.JobID })
-	if t, _ := p.Store.Peek(taskID); report.State == mediagate.JobWaiting && t.Modal.State == mediagate.ModalSubmitted {
-		rows := p.Store.Attempts(taskID)
-		p.lookedUp(rows[len(rows)-1].ExternalID, mediagate.Errorf(mediagate.KindNotFound, "it waits still"))
-	}
-	return report, err
-}
-
-func (p *play) find(_ context.Context, ref mediagate.JobRef) (report mediagate.Report, err error) {
-	defer func() { p.lookedUp(ref.ExternalID, err) }()
-	err = p.vex()
-	if err != nil && !mediagate.Is(err, mediagate.KindNotFound) {
-		return mediagate.Report{}, err // a vendor that denies a job that it has would break its word
-	}
-	return p.report(func(j *job) bool {
-		return j.external == ref.ExternalID && !p.env.Now().Before(j.made.Add(p.FindLag))
-	})
-}
-
-func (p *play) report(is func(*job) bool) (mediagate.Report, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at := p.env.Now()
-	for _, j := range p.jobs {
-		if !is(j) {
-			continue
-		}
-		r := mediagate.Report{Ref: mediagate.JobRef{JobID: j.id, ExternalID: j.external}, State: mediagate.JobRunning, Percent: int(at.Unix()*7) % 100}
-		if j.asks && !j.stopped {
-			r.State, r.Percent = mediagate.JobWaiting, -1
-		}
-		if o := j.outcome(at); o != nil {
-			r.Outcome, r.State = o, mediagate.JobFailed
-			if o.Succeeded {
-				r.State = mediagate.JobSucceeded
-			}
-		}
-		return r, nil
-	}
-	return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
-}
-
-func (p *play) cancel(_ context.Context, ref mediagate.JobRef) error {
-	p.note("vendor: cancel %s", ref.JobID)
-	if during(p.Vexed, p.elapsed()).What != "" {
-		return errAway
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, j := range p.jobs {
-		if j.id == ref.JobID && j.outcome(p.env.Now()) == nil {
-			j.stopped = true
-		}
+// job finds a job; nil where there is none.
+func (p *play) job(is func(*job) bool) *job {
+	if at := slices.IndexFunc(p.jobs, is); at >= 0 {
+		return p.jobs[at]
 	}
 	return nil
 }
 
+// make is what the vendor does with a request that it takes.
+func (p *play) make(request mediagate.Job) (*job, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if request.Operation == mediagate.OperationModal {
+		j := p.job(func(j *job) bool { return j.ref == request.Source.Ref && j.Asks && !j.stopped })
+		if j == nil {
+			return nil, mediagate.Errorf(mediagate.KindInvalid, "no job waits for this")
+		}
+		j.Asks, j.ends = false, p.env.Now().Add(j.Takes)
+		return j, nil
+	}
+	if p.Vendor == vendorFindable && p.job(func(j *job) bool { return j.ref.ExternalID == request.ExternalID }) != nil {
+		return nil, mediagate.Errorf(mediagate.KindAmbiguous, "the external id is taken")
+	}
+	j := &job{plan: plan{Takes: 30 * time.Second, End: "success"}, made: p.env.Now()}
+	if n := len(p.jobs); n < len(p.Jobs) {
+		j.plan = p.Jobs[n]
+	}
+	if p.Vendor == vendorSync {
+		j.plan = plan{End: "success"}
+	}
+	j.ref, j.ends = mediagate.JobRef{JobID: fmt.Sprint("job-", len(p.jobs)+1), ExternalID: request.ExternalID}, j.made.Add(j.Takes)
+	p.jobs = append(p.jobs, j)
+	return j, nil
+}
+
+// submit takes a request as the scenario has it.
+func (p *play) submit(ctx context.Context, request mediagate.Job) (mediagate.Submission, error) {
+	how := answer{What: "accept"}
+	if n := p.nth("submit"); n <= len(p.Submits) {
+		how = p.Submits[n-1]
+	}
+	if !time.Now().Before(request.SendBefore) { // by this process's clock, the bubble's
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindUnreached, "too late to send")
+	}
+	s := p.sent(request)
+	p.note("vendor: submit %s: %+v", request.ExternalID, how)
+	submission, err := p.answer(ctx, request, how)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.open, s.accepted = mediagate.Is(err, mediagate.KindAmbiguous), err == nil
+	return submission, err
+}
+
+var errNoAnswer = mediagate.Errorf(mediagate.KindAmbiguous, "the answer was lost")
+
+func (p *play) answer(ctx context.Context, request mediagate.Job, how answer) (submission mediagate.Submission, err error) {
+	p.sleep(ctx, how.Delay)
+	if kind, ok := refusals[how.What]; ok && ctx.Err() == nil {
+		return submission, mediagate.Errorf(kind, "%s", how.What)
+	}
+	var made *job
+	if (how.Made || how.What == "accept") && ctx.Err() == nil {
+		if made, err = p.make(request); err != nil {
+			return submission, err
+		}
+	}
+	switch {
+	case ctx.Err() != nil || how.What == "lost":
+		return submission, errNoAnswer
+	case how.What == "late": // the request lies in a network until the call is given up
+		if made == nil {
+			p.env.RegisterDelayedCallback(func() {
+				_, err := p.make(request)
+				p.note("vendor: a late request %s arrives: %v", request.ExternalID, err)
+			}, 20*time.Second)
+		}
+		return submission, errNoAnswer
+	case how.What == "hang":
+		p.sleep(ctx, 10*time.Minute)
+		return submission, errNoAnswer
+	case how.What == "die":
+		panic("the process died")
+	}
+	submission.Ref = made.ref
+	if p.Vendor == vendorSync {
+		submission.Outcome = made.report(p.env.Now()).Outcome
+	}
+	return submission, nil
+}
+
+// asked is the vendor's answer to a question about a job.
+func (p *play) asked(is func(*job) bool, lookup bool) (mediagate.Report, error) {
+	kinds := map[string]mediagate.Kind{"transient": mediagate.KindTransient, "vendor": mediagate.KindVendor}
+	maps.Copy(kinds, refusals)
+	switch what := during(p.Vexed, p.elapsed()); {
+	case what == "panic":
+		panic("the process died")
+	case what == "not found" && !lookup: // a vendor that denies a job that it has would break its word
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
+	case what != "" && what != "not found":
+		return mediagate.Report{}, mediagate.Errorf(kinds[what], "%s", what)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if j := p.job(is); j != nil {
+		return j.report(p.env.Now()), nil
+	}
+	return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
+}
+
+func (p *play) poll(_ context.Context, ref mediagate.JobRef) (report mediagate.Report, err error) {
+	defer func() { p.note("vendor: poll of %s: %s, %v", ref.JobID, report.State, err) }()
+	return p.asked(func(j *job) bool { return j.ref.JobID == ref.JobID }, false)
+}
+
+func (p *play) find(_ context.Context, ref mediagate.JobRef) (report mediagate.Report, err error) {
+	defer func() { p.note("vendor: lookup of %s: %s, %v", ref.ExternalID, report.State, err) }()
+	seen := p.env.Now().Add(-p.FindLag)
+	return p.asked(func(j *job) bool { return j.ref.ExternalID == ref.ExternalID && !seen.Before(j.made) }, true)
+}
+
+func (p *play) cancel(_ context.Context, ref mediagate.JobRef) error {
+	p.note("vendor: cancel %s", ref.JobID)
+	_, err := p.asked(func(j *job) bool {
+		is := j.ref.JobID == ref.JobID
+		j.stopped = j.stopped || is && j.report(p.env.Now()).Outcome == nil
+		return is
+	}, true)
+	return err
+}
+
 // fetch opens the vendor's file.
 func (p *play) fetch(ctx context.Context, url, _ string) (io.ReadCloser, int64, error) {
-	switch what := during(p.Fetches, p.elapsed()).What; what {
+	switch during(p.Copies, p.elapsed()) {
 	case "gone":
 		return nil, 0, mediagate.Errorf(mediagate.KindGone, "expired")
 	case "transient":
-		return nil, 0, errAway
-	case "invalid":
-		return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "the address is refused")
+		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "out of reach")
 	case "slow":
 		p.sleep(ctx, 20*time.Second)
 	}
 	return io.NopCloser(strings.NewReader(url)), int64(len(url)), nil
+}
+
+// store is the bucket.
+func (p *play) store(string) error {
+	switch what := during(p.Copies, p.elapsed()); what {
+	case "away":
+		return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "the bucket is away"}
+	case "invalid", "too large", "internal":
+		kinds := map[string]mediagate.Kind{"invalid": mediagate.KindInvalid, "too large": mediagate.KindTooLarge, "internal": mediagate.KindInternal}
+		return mediagate.Errorf(kinds[what], "%s", what)
+	}
+	return nil
 }

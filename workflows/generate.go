@@ -2,221 +2,175 @@ package workflows
 
 import (
 	"errors"
+	"fmt"
+	"time"
 
-	"go.temporal.io/sdk/log"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/task"
 )
 
-// Generate sees one task through: submit, await, mirror, settle, and hands
-// the callback to its own workflow. It ends when the row is terminal.
+// Generate is the run of a task. It asks for the next step, takes it, and asks again,
+// until the task has ended and its callback is on its way.
 func Generate(ctx workflow.Context, in Input) error {
-	outer := ctx
-	// Steps run to their end even when the run is cancelled from outside: the
-	// cancel is an input like any other, and the money must still be settled.
+	// The cancel of the run is recorded as the client's. It does not stop the run, which
+	// has to end the task.
+	cancelled := ctx
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	g := &generate{in: in, log: workflow.GetLogger(ctx), inbox: openInbox(ctx, outer, in.TaskID)}
-	return g.run(ctx)
+	r := &run{in: in, signals: listen(ctx, cancelled), shown: asStarted(ctx)}
+	answer, err := r.ask(ctx, activities.Question{})
+	for err == nil {
+		switch {
+		case r.signals.pending(): // each command is recorded before the run goes on, or ends
+			answer, err = r.ask(ctx, activities.Question{})
+			continue
+		case answer.Missing:
+			return temporal.NewNonRetryableApplicationError(
+				"the database has no such task: see the memo for account, key and hold", "row_missing", errRowMissing)
+		case answer.Step.Kind != task.Done && workflow.GetInfo(ctx).GetContinueAsNewSuggested():
+			return workflow.NewContinueAsNewError(ctx, Generate, r.in)
+		}
+		r.show(ctx, answer)
+		step, left := answer.Step, answer.Ends.Sub(answer.Now)
+		switch step.Kind {
+		case task.CheckInputs:
+			answer, err = r.take(ctx, answer, checking(doing(answer), left), acts.CheckInputs)
+		case task.Submit:
+			options := call(step.Provider, doing(answer), left)
+			if answer.Behind != "" {
+				options = behind(answer.Behind, doing(answer), left)
+			}
+			answer, err = r.take(ctx, answer, options, acts.SubmitJob)
+		case task.Lookup:
+			answer, err = r.take(ctx, answer, ask(step.Provider, doing(answer), lookupPatience), acts.LookUp)
+		case task.Poll:
+			answer, err = r.take(ctx, answer, ask(step.Provider, doing(answer), pollPatience), acts.PollJob)
+		case task.Mirror:
+			answer, err = r.take(ctx, answer, copies(doing(answer), left), acts.MirrorResult)
+		case task.CancelJob:
+			answer, err = r.take(ctx, answer, ask(step.Provider, doing(answer), stopPatience), acts.CancelJob)
+		case task.Settle:
+			answer, err = r.take(ctx, answer, database(doing(answer)), acts.Settle)
+		case task.Sleep:
+			answer, err = r.sleep(ctx, answer)
+		case task.Done:
+			if err = r.startCallback(ctx, step.Round); err == nil && !r.signals.pending() {
+				r.list(ctx, answer)
+				return nil
+			}
+		default:
+			panic(fmt.Sprintf("this build does not know the step %q", step.Kind))
+		}
+	}
+	return err
 }
 
-// generate is the state of a run: what it was told, nothing that the database
-// does not know as well.
-type generate struct {
-	in  Input
-	log log.Logger
-
-	began   activities.Generation // of the worker that began this run
-	story   mediagate.Story
-	clock   clock
-	inbox   inbox
-	lost    lostSubmission
-	display display
-
-	refusals int                   // attempts that the vendor refused for now, in a row
-	retryDue bool                  // a parking's wait is over: the step may be tried once more
-	modalOf  int                   // the attempt whose wait for modal parameters this run has noted
-	failure  mediagate.FailureCode // that this run has settled for, if with one
-	backlog  backlog
+// run is what a run remembers. The database knows all of it.
+type run struct {
+	in      Input
+	signals signals
+	at      task.Step // the step that was taken last: what commands are given for
+	shown   attributes
 }
 
 // errRowMissing ends a run whose task is not in the database.
 var errRowMissing = errors.New("row_missing")
 
-func (g *generate) run(ctx workflow.Context) error {
-	if err := g.reload(ctx); err != nil {
-		return err
-	}
-	if g.began = activities.Began(g.story); g.began > activities.BeforeOneStep {
-		g.display = display{shown: asStarted(ctx), started: true}
-	}
+// ask records what has reached the run, and returns the next step.
+func (r *run) ask(ctx workflow.Context, q activities.Question) (activities.Answer, error) {
+	q.TaskID, q.Begun, q.Commands = r.in.TaskID, r.in.Begun, r.signals.drain(r.at)
+	ctx = workflow.WithLocalActivityOptions(ctx, load("ask for the next step"))
+	return r.answerOf(ctx, workflow.ExecuteLocalActivity(ctx, nameAsk, q))
+}
+
+func (r *run) answerOf(ctx workflow.Context, future workflow.Future) (answer activities.Answer, err error) {
+	err = future.Get(ctx, &answer)
+	r.in.Begun = max(r.in.Begun, answer.N) // D17
+	return answer, err
+}
+
+// take takes a step, and asks whenever a signal comes meanwhile. A step that is not
+// needed any more is cancelled. The run goes on once the step has ended (D5).
+func (r *run) take(ctx workflow.Context, answer activities.Answer, options workflow.ActivityOptions, activity any) (activities.Answer, error) {
+	step, behind, stopped := answer.Step, answer.Behind, false
+	r.at = step
+	stepCtx, stop := workflow.WithCancel(workflow.WithActivityOptions(ctx, options))
+	defer stop()
+	future := workflow.ExecuteActivity(stepCtx, activity, activities.StepArgs{TaskID: r.in.TaskID, Step: step, Begun: r.in.Begun, Behind: behind})
 	for {
-		if g.story.Missing {
-			return temporal.NewNonRetryableApplicationError(
-				"the database has no such task: see the memo for account, key and hold", "row_missing", errRowMissing)
+		err := workflow.Await(ctx, func() bool { return future.IsReady() || r.signals.pending() })
+		if err != nil {
+			return activities.Answer{}, err
 		}
-		if g.story.Status.Terminal() {
-			return g.finish(ctx)
+		if future.IsReady() {
+			break
 		}
-		if g.inbox.runCancelled() && !g.inbox.cancelRecorded {
-			if err := g.recordCancel(ctx); err != nil {
-				return err
-			}
-			continue
+		meanwhile, err := r.ask(ctx, activities.Question{Running: &step})
+		if err != nil {
+			return activities.Answer{}, err
 		}
-		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && !g.inbox.onlyHere() {
-			// What a run knows besides the row, it can learn again.
-			return workflow.NewContinueAsNewError(ctx, Generate, g.in)
+		if meanwhile.Stop {
+			stopped = true
+			stop()
 		}
-		g.inbox.unseen = false
-		if err := g.step(ctx); err != nil {
-			return err
-		}
+		meanwhile.Step, meanwhile.Behind = step, behind
+		r.show(ctx, meanwhile)
 	}
-}
-
-// finish hands over what follows the task's end. Lists are told of that end last:
-// what is written together with the run's own end costs no write of theirs.
-func (g *generate) finish(ctx workflow.Context) error {
-	g.explainEnd(ctx)
-	if !g.display.started {
-		g.list(ctx, g.story.Status)
-	}
-	err := g.callback(ctx)
-	if err == nil {
-		err = g.sweep(ctx)
-	}
-	if g.display.started {
-		g.list(ctx, g.story.Status)
-	}
-	return err
-}
-
-// recordCancel makes an operator's cancel of the run the task's own cancel.
-func (g *generate) recordCancel(ctx workflow.Context) error {
-	g.inbox.cancelRecorded = true
-	return g.database(ctx, "record the cancel", acts.CancelTask, activities.TaskArgs{TaskID: g.in.TaskID})
-}
-
-// step takes the next step that the story asks for. An error is one of the
-// workflow's own machinery; what a step could not do has parked the task.
-func (g *generate) step(ctx workflow.Context) error {
-	st := g.story
+	next, err := r.answerOf(ctx, future)
 	switch {
-	case st.CancelRequested:
-		return g.end(ctx, mediagate.StatusCancelled, nil)
-	case g.inbox.failOrdered():
-		return g.end(ctx, mediagate.StatusFailed, g.parkFailure())
-	case st.N == 0 && st.Failure != nil:
-		return g.end(ctx, mediagate.StatusFailed, st.Failure)
-	case st.N == 0 && st.JudgeInputs:
-		return g.judge(ctx)
-	case g.backlog.n > 0:
-		return g.send(ctx, g.backlog.n)
-	case !st.QueuedAt.IsZero():
-		return g.queued(ctx)
-	case st.N == 0:
-		return g.send(ctx, 1)
-	}
-	switch st.State {
-	case mediagate.AttemptIntent:
-		if g.late(ctx) {
-			return g.awaitSender(ctx)
-		}
-		return g.submit(ctx, st.N)
-	case mediagate.AttemptUnknown:
-		return g.resolve(ctx)
-	case mediagate.AttemptRejected:
-		return g.afterRejection(ctx)
+	case err == nil:
+		return next, nil
+	case stopped || notStarted(err): // the row decides
+		return r.ask(ctx, activities.Question{})
 	default:
-		return g.stepAccepted(ctx)
+		return r.ask(ctx, activities.Question{Ended: ended(step, err)})
 	}
 }
 
-// stepAccepted is step for an attempt that the vendor took.
-func (g *generate) stepAccepted(ctx workflow.Context) error {
-	st := g.story
-	switch {
-	case st.Failure != nil:
-		return g.end(ctx, mediagate.StatusFailed, st.Failure)
-	case st.ModalExpired:
-		return g.end(ctx, mediagate.StatusFailed, mediagate.NoModal())
-	case !st.ModalUntil.IsZero():
-		return g.modal(ctx)
-	case st.Succeeded && !st.Mirrored:
-		return g.mirror(ctx)
-	case st.Succeeded:
-		return g.end(ctx, mediagate.StatusCompleted, nil)
-	case st.State == mediagate.AttemptEnded:
-		return g.send(ctx, st.N+1) // given up: the next attempt
-	case st.Trouble != "" || troubles(st.ParkReason):
-		return g.parkTrouble(ctx)
-	default:
-		return g.await(ctx)
+// sleep waits until the step's time, or for a signal, and asks.
+func (r *run) sleep(ctx workflow.Context, answer activities.Answer) (activities.Answer, error) {
+	r.at = answer.Step
+	timerCtx, stop := workflow.WithCancel(ctx)
+	defer stop()
+	left := max(answer.Step.Until.Sub(answer.Now), time.Second)
+	timer := workflow.NewTimerWithOptions(timerCtx, left, workflow.TimerOptions{Summary: doing(answer)})
+	if err := workflow.Await(ctx, func() bool { return timer.IsReady() || r.signals.pending() }); err != nil {
+		return activities.Answer{}, err
 	}
+	return r.ask(ctx, activities.Question{})
 }
 
-// reload reads the story anew, which the run goes on from.
-func (g *generate) reload(ctx workflow.Context) error { return g.load(ctx, false) }
-
-// glance reads the story anew while a step is under way, whose own story the run
-// goes on from.
-func (g *generate) glance(ctx workflow.Context) error { return g.load(ctx, true) }
-
-func (g *generate) load(ctx workflow.Context, working bool) error {
-	ctx = workflow.WithLocalActivityOptions(ctx, load())
-	err := g.takeStory(ctx, workflow.ExecuteLocalActivity(ctx, nameLoadTask, activities.LoadArgs{TaskID: g.in.TaskID, Working: working}))
-	if err == nil {
-		g.clock.readJustNow(ctx, g.story.ReadAt)
-	}
-	return err
-}
-
-// takeStory makes the future's story the run's. It decodes into a fresh one:
-// what a story leaves out is over, and must not linger from the one before.
-func (g *generate) takeStory(ctx workflow.Context, future workflow.Future) error {
-	var st mediagate.Story
-	if err := future.Get(ctx, &st); err != nil {
-		return err
-	}
-	g.story = st
-	g.clock.read(ctx, st.ReadAt)
-	return nil
-}
-
-// fromOldWorker reports that the story in force comes from a worker of before
-// stories had a date. What the code of that time did next is in the run's
-// history, which cannot change: only a cancel stopped a step, and what the
-// database's absence kept from being sent parked.
-func (g *generate) fromOldWorker() bool { return g.story.ReadAt.IsZero() }
-
-// provider is whose queue the next call goes to.
-func (g *generate) provider() string {
-	if g.story.Provider != "" {
-		return g.story.Provider
-	}
-	return g.in.Provider
-}
-
-func (g *generate) attempt() activities.AttemptArgs {
-	return activities.AttemptArgs{TaskID: g.in.TaskID, N: g.story.N}
-}
-
-// proceed notes that a step succeeded: a parked task goes on.
-func (g *generate) proceed(ctx workflow.Context, st mediagate.Story) error {
-	g.story, g.retryDue = st, false
-	g.inbox.retried()
-	if st.ParkReason == "" || st.Status.Terminal() || st.Missing {
+// startCallback starts the delivery round, in a workflow of its own that outlives this
+// one (D14). One that was started before is as good.
+func (r *run) startCallback(ctx workflow.Context, round int) error {
+	if round == 0 {
 		return nil
 	}
-	g.lost.lookups = 0
-	return g.database(ctx, "unpark", acts.UnparkTask, activities.TaskArgs{TaskID: g.in.TaskID})
+	ctx = workflow.WithChildOptions(ctx, childOptions(r.in.TaskID, round))
+	child := workflow.ExecuteChildWorkflow(ctx, DeliverWebhook, RoundInput{TaskID: r.in.TaskID, Round: round})
+	err := child.GetChildWorkflowExecution().Get(ctx, nil)
+	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+		return nil
+	}
+	return err
 }
 
-// database runs a short step on our own tables and takes its story.
-func (g *generate) database(ctx workflow.Context, id string, activity, args any) error {
-	ctx = workflow.WithActivityOptions(ctx, database(id))
-	return g.takeStory(ctx, workflow.ExecuteActivity(ctx, activity, args))
+// ended says how a step failed. Only what a client may read goes on with it.
+func ended(step task.Step, err error) *task.StepEnded {
+	e := activities.FromTemporal(err)
+	ended := &task.StepEnded{Step: step.Kind, N: step.N, Failed: true, Kind: e.Kind, Code: e.Code}
+	if e.Kind == mediagate.KindInvalid || e.Kind == mediagate.KindTooLarge {
+		ended.Reason = e.Message
+	}
+	return ended
+}
+
+// notStarted reports that no worker began the step in the time that it had for that.
+func notStarted(err error) bool {
+	timeout, ok := errors.AsType[*temporal.TimeoutError](err)
+	return ok && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
 }

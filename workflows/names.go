@@ -12,9 +12,9 @@ import (
 // Task queues, each with its own bound in the worker (D18).
 const (
 	QueueMain    = "mediagate" // workflows and short database activities
-	QueueChannel = "channel"   // the long activities: tending channels, reconciling
+	QueueChannel = "channel"   // the long activities of singletons
 	QueueMirror  = "mirror"
-	QueueInputs  = "inputs" // the judging of clients' media
+	QueueInputs  = "inputs" // the checks of clients' media
 	QueueWebhook = "webhook"
 )
 
@@ -25,18 +25,13 @@ func QueueCall(provider string) string { return "call/" + provider }
 // since no other takes them.
 func QueueBacklog(channel string) string { return "backlog/" + channel }
 
-// Signals of a task's workflow. By hand, from the Temporal UI, "retry",
-// "fail" and "poll_now" need no input.
-const (
-	SignalUpstream = "upstream" // input: attempt number whose waiting is over
-	SignalCancel   = "cancel"   // the row has a cancel request
-	SignalSlot     = "slot"     // input: attempt number that a slot is granted for
-	SignalWake     = "wake"     // look at the row again
-	SignalAction   = "action"   // input: activities.ActionArgs, whose row is stored
-)
+// SignalWake asks a task's run to ask for its next step. It has no input. By hand, from
+// Temporal's UI, operators send "retry", "fail", "poll_now", and "reroute", which may
+// have a channel as its input.
+const SignalWake = "wake"
 
-// IDReconciler is the workflow id of the singleton that finds what nothing drives.
-const IDReconciler = "reconciler"
+// IDWake is the workflow id of the singleton that works through due wakes.
+const IDWake = "wake"
 
 // IDChannel is the workflow id of a channel's singleton.
 func IDChannel(name string) string { return "channel/" + name }
@@ -57,11 +52,11 @@ var (
 	AttrReason   = temporal.NewSearchAttributeKeyKeyword("MediagateReason")
 )
 
-// Input is what a task's workflow starts with. Provider is that of the first
-// route, whose queue the first submit goes to; the story tells the rest.
+// Input is what a task's run starts with. Begun is the highest attempt that the runs
+// which it continues have seen (D17).
 type Input struct {
-	TaskID   string `json:"task"`
-	Provider string `json:"provider"`
+	TaskID string `json:"task"`
+	Begun  int    `json:"begun,omitempty"`
 }
 
 // ChannelInput is what a channel's workflow starts with.
@@ -88,6 +83,6 @@ var acts *activities.Activities
 
 // Local activities go by name, since a function value would be called as it is.
 const (
-	nameLoadTask  = "LoadTask"
+	nameAsk       = "Ask"
 	nameLoadRound = "LoadRound"
 )

@@ -26,16 +26,19 @@ func database(summary string) workflow.ActivityOptions {
 	}
 }
 
-// load reads the story within the workflow task: no history to speak of. Like
-// database, it is repeated for as long as it takes.
-func load() workflow.LocalActivityOptions {
+// load asks our tables within the workflow task, which adds next to nothing to the
+// history. Like database, it is repeated for as long as it takes.
+func load(summary string) workflow.LocalActivityOptions {
 	return workflow.LocalActivityOptions{
 		StartToCloseTimeout:    10 * time.Second,
 		ScheduleToCloseTimeout: 10 * 365 * 24 * time.Hour, // unset, it would be as short
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 500 * time.Millisecond, MaximumInterval: 10 * time.Second},
-		Summary:                "load the task's story",
+		Summary:                summary,
 	}
 }
+
+// leastPatience is the least that a step is given.
+const leastPatience = time.Second
 
 // callsPatience is longer than a synchronous submit takes, whose calls may be
 // repeated that were refused for now, and than the record of it is insisted on.
@@ -47,7 +50,7 @@ const callsPatience = 10 * time.Minute
 func call(provider, summary string, left time.Duration) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:              QueueCall(provider),
-		ScheduleToCloseTimeout: left,
+		ScheduleToCloseTimeout: max(left, leastPatience),
 		StartToCloseTimeout:    callsPatience,
 		HeartbeatTimeout:       lostWorker,
 		WaitForCancellation:    true,
@@ -59,8 +62,8 @@ func call(provider, summary string, left time.Duration) workflow.ActivityOptions
 }
 
 // backlogLook is how long a task lies in a channel's backlog before it looks for
-// another channel again. It is what ends the waiting where nobody serves the
-// backlog any more.
+// another channel again. It ends the waiting where no worker serves the backlog any
+// more.
 const backlogLook = 5 * time.Minute
 
 // behind is call for an attempt that waits behind a channel's calls.
@@ -70,6 +73,14 @@ func behind(channel, summary string, left time.Duration) workflow.ActivityOption
 	return options
 }
 
+// How long the questions to vendors are repeated. A vendor that is out of reach at the
+// deadline is asked again for pollPatience (D10).
+const (
+	lookupPatience = time.Minute
+	pollPatience   = 10 * time.Minute
+	stopPatience   = 30 * time.Second
+)
+
 // ask is a question to a vendor that may be repeated freely.
 func ask(provider, summary string, patience time.Duration) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
@@ -77,20 +88,22 @@ func ask(provider, summary string, patience time.Duration) workflow.ActivityOpti
 		StartToCloseTimeout:    time.Minute,
 		HeartbeatTimeout:       lostWorker,
 		ScheduleToCloseTimeout: patience,
+		WaitForCancellation:    true,
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 15 * time.Second},
 		Summary:                summary,
 	}
 }
 
-// judging fetches clients' media. Its repetitions are for servers that are away,
-// of which the activity makes an end, and for lost workers. How long a place is
+// checking fetches clients' media. Its repetitions are for servers that are away,
+// of which the activity makes an end, and for lost workers. How long a permit is
 // taken is up to a server that the client chose.
-func judging(summary string, left time.Duration) workflow.ActivityOptions {
+func checking(summary string, left time.Duration) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:              QueueInputs,
-		ScheduleToCloseTimeout: left,
+		ScheduleToCloseTimeout: max(left, leastPatience),
 		StartToCloseTimeout:    callsPatience,
 		HeartbeatTimeout:       lostWorker,
+		WaitForCancellation:    true,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, MaximumInterval: 15 * time.Second, MaximumAttempts: 12,
 		},
@@ -98,38 +111,29 @@ func judging(summary string, left time.Duration) workflow.ActivityOptions {
 	}
 }
 
-// mirrorPatience is the least that a step on the bucket may take: a result
-// that came at the last moment is worth copying.
+// mirrorPatience is the least that a copy may take: a result that came at the last
+// moment is worth copying.
 const mirrorPatience = time.Hour
 
-// mirror works on the bucket. The deadline is that of the vendor, who is done:
-// what is left until then is bounded below.
-func mirror(summary string, left time.Duration) workflow.ActivityOptions {
+// copies copies a result. The deadline is that of the vendor, which is done: what is
+// left until then is bounded below. The step comes again as often as it finds no
+// permit. Its own failures it counts itself, and ends with.
+func copies(summary string, left time.Duration) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:              QueueMirror,
 		ScheduleToCloseTimeout: max(left, mirrorPatience),
 		StartToCloseTimeout:    30 * time.Minute,
 		HeartbeatTimeout:       lostWorker,
 		WaitForCancellation:    true,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: time.Second, MaximumInterval: 10 * time.Second, MaximumAttempts: 5,
-		},
-		Summary: summary,
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 10 * time.Second},
+		Summary:                summary,
 	}
-}
-
-// copies is mirror for a step that comes as often as it finds no place. Its own
-// failures it counts itself.
-func copies(summary string, left time.Duration) workflow.ActivityOptions {
-	options := mirror(summary, left)
-	options.RetryPolicy.MaximumAttempts = 0 // the deadline is the end
-	return options
 }
 
 // deliver makes one delivery attempt; only a lost worker or a record that
 // cannot be made repeats it, and the latter not for ever: the activity ends it, and
-// the reconciler replaces a round that ends with an error. Each time that the
-// attempt finds no place counts as a repetition here, so these have no bound.
+// a round that ends with an error is replaced once its wake is due (D2). Each time that
+// the attempt finds no permit counts as a repetition here, so these have no bound.
 func deliver(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:           QueueWebhook,

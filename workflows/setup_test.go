@@ -2,11 +2,9 @@ package workflows_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/workflows"
 )
 
@@ -33,79 +32,80 @@ type bundle struct {
 	t   *testing.T
 	env *testsuite.TestWorkflowEnvironment
 
-	mu      sync.Mutex
-	started []string        // activities, in the order of their starts
-	infos   []activity.Info // of the same
+	mu    sync.Mutex
+	steps []string        // activities, in the order of their starts; questions among them
+	infos []activity.Info // of those that are no questions
 }
 
-// setup makes a run of the task: a video, or what edit makes of it.
+// setup makes a run of the task.
 func setup(t *testing.T, task func(*activitytest.World) mediagate.Task) *bundle {
 	t.Helper()
-	b := &bundle{t: t}
-	b.newRun()
+	b := &bundle{t: t, env: newEnv()}
 	b.World = activitytest.New(func() time.Time { return b.env.Now() })
 	b.Store.Add(task(b.World))
-	b.register()
+	b.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
+		b.began(info.ActivityType.Name)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.infos = append(b.infos, *info)
+	})
+	b.env.SetOnLocalActivityStartedListener(func(info *activity.Info, _ context.Context, _ []any) { b.began(info.ActivityType.Name) })
+	b.env.RegisterActivity(b.Activities)
 	return b
+}
+
+func newEnv() *testsuite.TestWorkflowEnvironment {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetStartTime(start)
+	env.SetTestTimeout(20 * time.Second)
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: taskID, TaskQueue: workflows.QueueMain})
+	env.RegisterWorkflow(workflows.Generate)
+	env.RegisterWorkflow(workflows.DeliverWebhook)
+	return env
 }
 
 func video(w *activitytest.World) mediagate.Task { return w.NewVideo() }
 
 func image(w *activitytest.World) mediagate.Task { return w.NewImage() }
 
-// imageThatParks is one whose lost submission an operator decides on.
-func imageThatParks(w *activitytest.World) mediagate.Task {
-	t := w.NewImage()
-	t.Plan.OnUnknown = mediagate.OnUnknownPark
-	return t
+func (b *bundle) began(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.steps = append(b.steps, name)
 }
 
-func (b *bundle) newRun() {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	b.env = suite.NewTestWorkflowEnvironment()
-	b.env.SetStartTime(start)
-	b.env.SetTestTimeout(20 * time.Second)
-	b.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: taskID, TaskQueue: workflows.QueueMain})
-	b.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.started = append(b.started, info.ActivityType.Name)
-		b.infos = append(b.infos, *info)
-	})
-}
-
-func (b *bundle) register() {
-	b.env.RegisterActivity(b.Activities)
-	b.env.RegisterWorkflow(workflows.Generate)
-	b.env.RegisterWorkflow(workflows.DeliverWebhook)
-}
-
-// again replaces the run by a new one that begins d after the clock of the
-// last one, as after a reset or a termination.
-func (b *bundle) again(d time.Duration) {
-	at := b.env.Now().Add(d)
-	b.newRun()
-	b.env.SetStartTime(at)
-	b.register()
+// count is how often an activity was started.
+func (b *bundle) count(name string) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.steps {
+		if s == name {
+			n++
+		}
+	}
+	return n
 }
 
 // at runs f when d has passed since the start.
 func (b *bundle) at(d time.Duration, f func()) { b.env.RegisterDelayedCallback(f, d) }
 
-// polled makes the channel hear of an attempt after d, and signal it.
-func (b *bundle) polled(d time.Duration, p mediagate.PollResult) {
+// change applies events after d, and wakes the run.
+func (b *bundle) change(d time.Duration, events ...task.Event) {
 	b.at(d, func() {
-		p.TaskID = taskID
-		b.ok(b.StorePoll(b.t.Context(), p))
-		b.env.SignalWorkflow(workflows.SignalUpstream, p.N)
+		_, err := b.Store.Change(b.t.Context(), taskID, events...)
+		b.ok(err)
+		b.signal(workflows.SignalWake, nil)
 	})
 }
 
-// succeeds makes the vendor's job of attempt n end well after d.
-func (b *bundle) succeeds(d time.Duration, n int) {
-	outcome := activitytest.Success()
-	b.polled(d, mediagate.PollResult{N: n, Outcome: &outcome})
+// signal sends one now.
+func (b *bundle) signal(name string, input any) { b.env.SignalWorkflow(name, input) }
+
+// signals sends one after d.
+func (b *bundle) signals(d time.Duration, name string, input any) {
+	b.at(d, func() { b.signal(name, input) })
 }
 
 // answersAtOnce makes the synchronous vendor do what is asked of it.
@@ -118,23 +118,21 @@ func (b *bundle) answersAtOnce() {
 	}
 }
 
-// signal sends one after d.
-func (b *bundle) signal(d time.Duration, name string, arg any) {
-	b.at(d, func() { b.env.SignalWorkflow(name, arg) })
-}
-
-// cancels makes the client cancel after d.
-func (b *bundle) cancels(d time.Duration) {
-	b.at(d, func() {
-		_, err := b.Store.RequestCancel(b.t.Context(), "acc_1", taskID)
-		b.ok(err)
-		b.env.SignalWorkflow(workflows.SignalCancel, nil)
-	})
+// loses makes both vendors make the job and lose the answer.
+func (b *bundle) loses() {
+	for _, v := range []*activitytest.Vendor{b.Async, b.Sync} {
+		v.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+			if _, err := v.Accept(job); err != nil {
+				return mediagate.Submission{}, err
+			}
+			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "the answer was lost")
+		}
+	}
 }
 
 func (b *bundle) run() {
 	b.t.Helper()
-	b.env.ExecuteWorkflow(workflows.Generate, workflows.Input{TaskID: taskID, Provider: b.task().Plan.Routes[0].Provider})
+	b.env.ExecuteWorkflow(workflows.Generate, workflows.Input{TaskID: taskID})
 	if !b.env.IsWorkflowCompleted() {
 		b.t.Fatal("the run did not end")
 	}
@@ -143,11 +141,10 @@ func (b *bundle) run() {
 	}
 }
 
-func (b *bundle) task() mediagate.Task {
-	b.t.Helper()
-	t, err := b.Store.TaskByID(b.t.Context(), taskID)
-	b.ok(err)
-	return t
+// state is the task's.
+func (b *bundle) state() task.State {
+	st, _ := b.Store.Peek(taskID)
+	return st
 }
 
 func (b *bundle) ok(err error) {
@@ -157,38 +154,21 @@ func (b *bundle) ok(err error) {
 	}
 }
 
-// elapsed is the time since the start of the first run.
-func (b *bundle) elapsed() time.Duration { return b.env.Now().Sub(start) }
+// ended checks the one end of the task, and with which failure.
+func (b *bundle) ended(want mediagate.Status, code mediagate.FailureCode) {
+	b.t.Helper()
+	st, end := b.state(), b.Store.End(taskID)
+	var got mediagate.FailureCode
+	if st.Failure != nil {
+		got = st.Failure.Code
+	}
+	if end.Times != 1 || st.Status != want || got != code {
+		b.t.Errorf("the task ended %d times, as %s %s; want once, as %s %s", end.Times, st.Status, got, want, code)
+	}
+}
 
 // endedAt is when the task ended, since the start.
-func (b *bundle) endedAt() time.Duration { return b.task().EndedAt.Sub(start) }
-
-// ended checks the one end of the task.
-func (b *bundle) ended(want mediagate.Status) {
-	b.t.Helper()
-	settled := b.Store.Settlements(taskID)
-	if len(settled) != 1 {
-		b.t.Fatalf("the task was settled %d times, want once", len(settled))
-	}
-	if got := settled[0].Status; got != want {
-		b.t.Fatalf("the task ended as %s (%+v), want %s", got, settled[0].Failure, want)
-	}
-	if got := b.task(); got.Status != want || !got.ParkedAt.IsZero() || len(b.Store.Awaits()) > 0 {
-		b.t.Errorf("the row says %s, parked %v, %d rows wait; want %s and none", got.Status, got.ParkedAt, len(b.Store.Awaits()), want)
-	}
-	if want != mediagate.StatusCompleted && settled[0].Cost != 0 {
-		b.t.Errorf("a %s task costs %s", want, settled[0].Cost)
-	}
-}
-
-// failed checks that the task failed with the code.
-func (b *bundle) failed(code mediagate.FailureCode) {
-	b.t.Helper()
-	b.ended(mediagate.StatusFailed)
-	if got := b.Store.Settlements(taskID)[0].Failure; got.Code != code {
-		b.t.Errorf("the task failed with %+v, want %s", got, code)
-	}
-}
+func (b *bundle) endedAt() time.Duration { return b.state().EndedAt.Sub(start) }
 
 // submits checks how often vendors were given a job, and under which ids.
 func (b *bundle) submits(want ...string) {
@@ -202,74 +182,10 @@ func (b *bundle) submits(want ...string) {
 	}
 }
 
-// until lets an activity go on once something holds that the run does meanwhile.
-func (b *bundle) until(what string, holds func() bool) {
-	for range 10_000 {
-		if holds() {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	b.t.Errorf("not so: %s", what)
-}
-
-// count is how often an activity was started.
-func (b *bundle) count(name string) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n := 0
-	for _, s := range b.started {
-		if s == name {
-			n++
-		}
-	}
-	return n
-}
-
 // within checks a time that has jitter.
-func within(t *testing.T, what string, got, least, most time.Duration) {
-	t.Helper()
+func (b *bundle) within(what string, got, least, most time.Duration) {
+	b.t.Helper()
 	if got < least || got > most {
-		t.Errorf("%s: %v, want %v to %v", what, got, least, most)
+		b.t.Errorf("%s: %v, want %v to %v", what, got, least, most)
 	}
-}
-
-// refuse is a vendor that refuses the first n jobs.
-func refuse(v *activitytest.Vendor, n int, kind mediagate.Kind) {
-	v.OnSubmit = submitFunc(func(call int, job mediagate.Job) (mediagate.Submission, error) {
-		if call <= n {
-			return mediagate.Submission{}, mediagate.Errorf(kind, "no")
-		}
-		return v.Accept(job)
-	})
-}
-
-var errLost = mediagate.Errorf(mediagate.KindAmbiguous, "the answer was lost")
-
-var errAway = mediagate.Errorf(mediagate.KindTransient, "the vendor is out of reach")
-
-// bucketAway makes the bucket fail until after.
-func (b *bundle) bucketAway(until time.Duration) {
-	b.Bucket.OnMirror = func(string) error {
-		if b.elapsed() < until {
-			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "the bucket is away", Err: errors.New("refused")}
-		}
-		return nil
-	}
-}
-
-// submitFunc makes a vendor's answer depend on the number of the call, from 1.
-func submitFunc(f func(call int, job mediagate.Job) (mediagate.Submission, error)) func(context.Context, mediagate.Job) (mediagate.Submission, error) {
-	var calls atomic.Int64
-	return func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		return f(int(calls.Add(1)), job)
-	}
-}
-
-// findable is the task's first route as an attempt takes it whose vendor can
-// be asked by our own id.
-func findable(b *bundle) mediagate.Route {
-	route := b.task().Plan.Routes[0]
-	route.Find = true
-	return route
 }

@@ -24,13 +24,13 @@ func Channel(ctx workflow.Context, in ChannelInput) error {
 	return workflow.NewContinueAsNewError(ctx, Channel, in)
 }
 
-// Reconciler keeps one Reconcile running.
-func Reconciler(ctx workflow.Context) error {
-	ctx = workflow.WithActivityOptions(ctx, tend("find rows that nothing drives"))
+// Wake keeps one TendWakes running.
+func Wake(ctx workflow.Context) error {
+	ctx = workflow.WithActivityOptions(ctx, tend("wake runs that should have asked for their next step by now"))
 	for range handovers {
-		if err := workflow.ExecuteActivity(ctx, acts.Reconcile).Get(ctx, nil); err != nil {
+		if err := workflow.ExecuteActivity(ctx, acts.TendWakes).Get(ctx, nil); err != nil {
 			return err
 		}
 	}
-	return workflow.NewContinueAsNewError(ctx, Reconciler)
+	return workflow.NewContinueAsNewError(ctx, Wake)
 }

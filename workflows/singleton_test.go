@@ -2,12 +2,10 @@ package workflows_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/log"
-	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/workflows"
@@ -17,9 +15,7 @@ import (
 // other passes its activity on for ever.
 func TestD2ChannelEndsWhenGone(t *testing.T) {
 	t.Parallel()
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
+	env := newEnv()
 	env.RegisterWorkflow(workflows.Channel)
 	tended := 0
 	env.RegisterActivityWithOptions(func(context.Context, activities.ChannelArgs) (bool, error) {
@@ -29,5 +25,21 @@ func TestD2ChannelEndsWhenGone(t *testing.T) {
 	env.ExecuteWorkflow(workflows.Channel, workflows.ChannelInput{Channel: "removed"})
 	if err := env.GetWorkflowError(); err != nil || tended != 3 {
 		t.Errorf("ended with %v after %d handovers, want 3", err, tended)
+	}
+}
+
+// The other singleton passes its activity on for ever, in one history after another.
+func TestD2WakeGoesOn(t *testing.T) {
+	t.Parallel()
+	env := newEnv()
+	env.RegisterWorkflow(workflows.Wake)
+	tended := 0
+	env.RegisterActivityWithOptions(func(context.Context) error {
+		tended++
+		return nil
+	}, activity.RegisterOptions{Name: "TendWakes"})
+	env.ExecuteWorkflow(workflows.Wake)
+	if err := env.GetWorkflowError(); !workflow.IsContinueAsNewError(err) || tended < 2 {
+		t.Errorf("ended with %v after %d handovers", err, tended)
 	}
 }

@@ -7,27 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/workflows"
 )
-
-func asApplication(err error, app **temporal.ApplicationError) bool { return errors.As(err, app) }
-
-// round is a run of a delivery round of a task that has failed.
-func round(t *testing.T) *bundle {
-	t.Helper()
-	b := setup(t, video)
-	_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{
-		TaskID: taskID, Status: mediagate.StatusFailed,
-		Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: []byte(`{"id":"` + taskID + `"}`),
-	})
-	b.ok(err)
-	return b
-}
 
 func (b *bundle) deliver() {
 	b.t.Helper()
@@ -82,13 +68,13 @@ func TestWebhookSchedule(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := round(t)
+			b := failed(t)
 			b.Deliverer.OnDeliver = answers(c.verdicts...)
 			b.deliver()
 			if diff := cmp.Diff(c.times, b.attempts()); diff != "" {
 				t.Errorf(attempts, diff)
 			}
-			if got := b.task().Webhook.State; got != c.state {
+			if got := b.state().WebhookState; got != c.state {
 				t.Errorf("the callback is %s, want %s", got, c.state)
 			}
 		})
@@ -98,7 +84,7 @@ func TestWebhookSchedule(t *testing.T) {
 // The pause counts from the end of an attempt, not from its start.
 func TestWebhookPauseCountsFromTheEnd(t *testing.T) {
 	t.Parallel()
-	b := round(t)
+	b := failed(t)
 	b.Deliverer.OnDeliver = answers(activities.VerdictRetry, activities.VerdictDelivered)
 	b.deliver()
 	deliveries, err := b.Store.Deliveries(t.Context(), taskID)
@@ -116,10 +102,10 @@ func TestWebhookPauseCountsFromTheEnd(t *testing.T) {
 }
 
 // A delivery whose recording fails for ever is sent once,
-// and its round ends with an error, for the reconciler to replace.
+// and its round ends with an error, to be replaced once its wake is due.
 func TestUnrecordedDeliveryEndsItsRound(t *testing.T) {
 	t.Parallel()
-	b := round(t)
+	b := failed(t)
 	tries := 0
 	b.Store.Fault = func(method string) error {
 		if method == "RecordDelivery" {
@@ -159,7 +145,7 @@ func TestD14ReplacedRoundGoesOn(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := round(t)
+			b := failed(t)
 			b.Deliverer.OnDeliver = answers(activities.VerdictRetry)
 			for n := 1; n <= c.made; n++ {
 				at := start.Add(-c.passed)
@@ -173,8 +159,8 @@ func TestD14ReplacedRoundGoesOn(t *testing.T) {
 			}
 			deliveries, err := b.Store.Deliveries(t.Context(), taskID)
 			b.ok(err)
-			if len(deliveries) != c.entries || b.task().Webhook.State != mediagate.WebhookAbandoned {
-				t.Errorf("%d entries, callback %s, want %d and abandoned", len(deliveries), b.task().Webhook.State, c.entries)
+			if len(deliveries) != c.entries || b.state().WebhookState != mediagate.WebhookAbandoned {
+				t.Errorf("%d entries, callback %s, want %d and abandoned", len(deliveries), b.state().WebhookState, c.entries)
 			}
 		})
 	}
@@ -183,16 +169,16 @@ func TestD14ReplacedRoundGoesOn(t *testing.T) {
 // A round that a newer one replaced, or that is over, sends nothing.
 func TestD14OldRoundSendsNothing(t *testing.T) {
 	t.Parallel()
-	cases := map[string]func(*mediagate.Webhook){
-		"a newer round": func(w *mediagate.Webhook) { w.Round = 2 },
-		"delivered":     func(w *mediagate.Webhook) { w.State = mediagate.WebhookDelivered },
-		"not begun":     func(w *mediagate.Webhook) { w.Round = 0 },
+	cases := map[string]func(*task.State){
+		"a newer round": func(st *task.State) { st.WebhookRound = 2 },
+		"delivered":     func(st *task.State) { st.WebhookState = mediagate.WebhookDelivered },
+		"not begun":     func(st *task.State) { st.WebhookRound = 0 },
 	}
 	for name, edit := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := round(t)
-			b.Store.Edit(taskID, func(task *mediagate.Task) { edit(task.Webhook) })
+			b := failed(t)
+			b.Store.Edit(taskID, edit)
 			b.deliver()
 			if got := b.attempts(); len(got) != 0 {
 				t.Errorf("attempts at %v, want none", got)
@@ -201,11 +187,11 @@ func TestD14OldRoundSendsNothing(t *testing.T) {
 	}
 }
 
-// The reconciler may have started the round before the task's run comes to it.
+// The wake scan may have started the round before the task's run comes to it.
 // The run leaves it alone and ends well.
 func TestD14RoundThatRunsIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	b := round(t)
+	b := failed(t)
 	b.Deliverer.OnDeliver = answers(activities.VerdictRetry, activities.VerdictDelivered)
 	var end error
 	b.env.ExecuteWorkflow(func(ctx workflow.Context) error {
@@ -231,14 +217,14 @@ func TestD14RoundThatRunsIsLeftAlone(t *testing.T) {
 // has begun: the old round's verdict is not written.
 func TestD14OnlyTheNewestRoundWrites(t *testing.T) {
 	t.Parallel()
-	b := round(t)
+	b := failed(t)
 	b.Deliverer.OnDeliver = answers(activities.VerdictRetry, activities.VerdictDelivered)
-	b.at(5*time.Second, func() { b.Store.Edit(taskID, func(task *mediagate.Task) { task.Webhook.Round = 2 }) })
+	b.at(5*time.Second, func() { b.Store.Edit(taskID, func(st *task.State) { st.WebhookRound = 2 }) })
 	b.deliver()
 	if got := b.attempts(); len(got) != 1 {
 		t.Errorf("attempts at %v, want the first only", got)
 	}
-	if got := b.task().Webhook.State; got != mediagate.WebhookPending {
+	if got := b.state().WebhookState; got != mediagate.WebhookPending {
 		t.Errorf("the callback is %s, want pending: round 2 decides", got)
 	}
 }

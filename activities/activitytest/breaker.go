@@ -2,7 +2,6 @@ package activitytest
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -10,37 +9,35 @@ import (
 
 // ChannelStates reads all channels that anybody has noted.
 func (s *Store) ChannelStates(ctx context.Context) ([]mediagate.ChannelState, error) {
-	unlock, err := s.lock(ctx, "ChannelStates")
-	defer unlock()
-	if err != nil {
-		return nil, err
-	}
-	states := []mediagate.ChannelState{}
-	for _, name := range names(s.channels) {
-		c := s.channels[name]
-		c.state.LastSeenAt = c.seenAt
-		states = append(states, c.state)
-	}
-	return states, nil
+	return under(ctx, s, "ChannelStates", func() ([]mediagate.ChannelState, error) {
+		states := []mediagate.ChannelState{}
+		for _, name := range names(s.channels) {
+			states = append(states, s.channels[name].shown())
+		}
+		return states, nil
+	})
 }
 
 // Channel is what is known of one.
 func (s *Store) Channel(name string) mediagate.ChannelState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.channel(name).state
+	return s.channel(name).shown()
 }
 
-func (s *Store) changeChannel(ctx context.Context, method, name string, change func(*channelRow) bool) (mediagate.ChannelState, bool, error) {
-	unlock, err := s.lock(ctx, method)
-	defer unlock()
-	if err != nil {
-		return mediagate.ChannelState{}, false, err
-	}
-	c := s.channel(name)
-	changed := change(c)
+func (c *channelRow) shown() mediagate.ChannelState {
 	c.state.LastSeenAt = c.seenAt
-	return c.state, changed, nil
+	return c.state
+}
+
+func (s *Store) changeChannel(ctx context.Context, method, name string, change func(*channelRow) bool) (state mediagate.ChannelState, changed bool, err error) {
+	err = s.run(ctx, method, func() error {
+		c := s.channel(name)
+		changed = change(c)
+		state = c.shown()
+		return nil
+	})
+	return state, changed, err
 }
 
 // reset closes a breaker.
@@ -92,8 +89,7 @@ func (s *Store) ReopenBreaker(ctx context.Context, channel, probe string, reason
 		if !c.state.Open || c.probe != probe {
 			return false
 		}
-		c.probe, c.state.ProbeUntil, c.state.ProbeAt = "", time.Time{}, s.clock().Add(openFor)
-		c.state.Reason = reason
+		c.probe, c.state.ProbeUntil, c.state.ProbeAt, c.state.Reason = "", time.Time{}, s.clock().Add(openFor), reason
 		c.state.Trips++
 		return true
 	})
@@ -110,14 +106,13 @@ func (s *Store) ReleaseProbe(ctx context.Context, channel, probe string) (mediag
 	})
 }
 
-// EnableChannel is an operator's word.
+// EnableChannel is an operator's command.
 func (s *Store) EnableChannel(ctx context.Context, channel string, enabled bool) (mediagate.ChannelState, error) {
 	state, _, err := s.changeChannel(ctx, "EnableChannel", channel, func(c *channelRow) bool {
-		switch {
-		case enabled:
+		if enabled {
 			c.state.Enabled = true
 			c.reset(s.clock())
-		case c.state.Enabled:
+		} else if c.state.Enabled {
 			c.state.Enabled, c.state.ChangedAt = false, s.clock()
 		}
 		return true
@@ -127,42 +122,27 @@ func (s *Store) EnableChannel(ctx context.Context, channel string, enabled bool)
 
 // CountCalls keeps what was counted.
 func (s *Store) CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) error {
-	unlock, err := s.lock(ctx, "CountCalls")
-	defer unlock()
-	if err != nil {
-		return err
-	}
-	for _, c := range calls {
-		s.calls = append(s.calls, c)
-		if row := s.channels[c.Channel]; row != nil && c.LastError != "" && c.LastErrorAt.After(row.state.LastErrorAt) {
-			row.state.LastError, row.state.LastErrorAt = c.LastError, c.LastErrorAt
+	return s.run(ctx, "CountCalls", func() error {
+		for _, c := range calls {
+			s.calls = append(s.calls, c)
+			if row := s.channels[c.Channel]; row != nil && c.LastError != "" && c.LastErrorAt.After(row.state.LastErrorAt) {
+				row.state.LastError, row.state.LastErrorAt = c.LastError, c.LastErrorAt
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // ChannelRates adds up the submits since then.
 func (s *Store) ChannelRates(ctx context.Context, since time.Time) (map[string]mediagate.ChannelCalls, error) {
-	unlock, err := s.lock(ctx, "ChannelRates")
-	defer unlock()
-	if err != nil {
-		return nil, err
-	}
-	rates := make(map[string]mediagate.ChannelCalls)
-	for _, c := range s.calls {
-		if c.Submits > 0 && !c.Minute.Truncate(time.Minute).Before(since.Truncate(time.Minute)) {
-			sum := rates[c.Channel]
-			rates[c.Channel] = mediagate.ChannelCalls{Channel: c.Channel, Submits: sum.Submits + c.Submits, Failures: sum.Failures + c.Failures}
+	return under(ctx, s, "ChannelRates", func() (map[string]mediagate.ChannelCalls, error) {
+		rates := map[string]mediagate.ChannelCalls{}
+		for _, c := range s.calls {
+			if c.Submits > 0 && !c.Minute.Truncate(time.Minute).Before(since.Truncate(time.Minute)) {
+				sum := rates[c.Channel]
+				rates[c.Channel] = mediagate.ChannelCalls{Channel: c.Channel, Submits: sum.Submits + c.Submits, Failures: sum.Failures + c.Failures}
+			}
 		}
-	}
-	return rates, nil
-}
-
-// ParkedOnRoute names tasks that are parked since no channel took them.
-func (s *Store) ParkedOnRoute(ctx context.Context, provider, after string, limit int) ([]string, error) {
-	reasons := []mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds}
-	return s.find(ctx, "ParkedOnRoute", limit, byID, func(r *record) bool {
-		return !r.task.Status.Terminal() && !r.task.ParkedAt.IsZero() && slices.Contains(reasons, r.task.ParkReason) && r.task.ID > after &&
-			slices.ContainsFunc(r.task.Plan.Routes, func(route mediagate.Route) bool { return route.Provider == provider })
+		return rates, nil
 	})
 }

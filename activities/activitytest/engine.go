@@ -5,36 +5,39 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
 )
 
-// Engine notes what workflows are told, one line each.
+// Engine notes what it is asked for, one line each.
 type Engine struct {
-	// OnEnsure may fail a start, or take its time; OnRuns a look.
-	OnEnsure func(ctx context.Context, taskID string) error
-	OnRuns   func(ctx context.Context, taskID string) error
-	// OnWork tells whether a step is at work; nil: none ever is.
-	OnWork func(taskID string) (bool, error)
-	// OnUpstream may pass the signal on, or fail it.
-	OnUpstream func(taskID string, n int) error
-	// OnSlot may pass the signal on, or fail it.
-	OnSlot func(taskID string, n int) error
-	// OnWake may fail the signal.
-	OnWake func(taskID string) error
-	// OnAction may fail a signal of a command.
-	OnAction func(taskID string) error
-	// Running are the tasks that have a run.
-	Running map[string]bool
-	// Gone are the tasks whose run was terminated: no signal reaches it.
-	Gone map[string]bool
-	// Failing are the ages of the runs whose workflow tasks fail.
-	Failing map[string]time.Duration
+	// OnStart, OnWake and OnReplace may fail a call, or take their time.
+	OnStart   func(ctx context.Context, taskID string) error
+	OnWake    func(ctx context.Context, taskID string) error
+	OnReplace func(ctx context.Context, taskID string) error
 
-	mu    sync.Mutex
-	calls []string
-	began map[string]time.Time // runs that replaced others
+	mu     sync.Mutex
+	calls  []string
+	states map[string]activities.RunState
+}
+
+// SetRun says how the task's newest run is. A task without one was never started: its
+// start succeeds, and so does its wake.
+func (e *Engine) SetRun(taskID string, state activities.RunState) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.states == nil {
+		e.states = make(map[string]activities.RunState)
+	}
+	e.states[taskID] = state
+}
+
+func (e *Engine) run(taskID string) (state activities.RunState, started bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	state, started = e.states[taskID]
+	return state, started
 }
 
 // Calls are the lines so far.
@@ -50,121 +53,61 @@ func (e *Engine) note(format string, args ...any) {
 	e.calls = append(e.calls, fmt.Sprintf(format, args...))
 }
 
-// Begin starts a run unless there is one.
-func (e *Engine) Begin(ctx context.Context, t mediagate.Task) (bool, error) { return e.Ensure(ctx, t) }
-
-// Runs tells whether there is a run.
-func (e *Engine) Runs(ctx context.Context, taskID string) (bool, error) {
-	if e.OnRuns != nil {
-		if err := e.OnRuns(ctx, taskID); err != nil {
-			return false, err
-		}
+// hooked calls a hook, if there is one.
+func hooked(ctx context.Context, hook func(context.Context, string) error, taskID string) error {
+	if hook == nil {
+		return nil
 	}
-	return e.Running[taskID], nil
+	return hook(ctx, taskID)
 }
 
-// AtWork tells whether a step of the run is at work.
-func (e *Engine) AtWork(_ context.Context, taskID string) (bool, error) {
-	if e.OnWork == nil {
-		return false, nil
-	}
-	return e.OnWork(taskID)
-}
-
-// Ensure starts a run unless there is one.
-func (e *Engine) Ensure(ctx context.Context, t mediagate.Task) (bool, error) {
-	if e.OnEnsure != nil {
-		if err := e.OnEnsure(ctx, t.ID); err != nil {
-			return false, err
-		}
-	}
-	if e.Running[t.ID] {
-		return false, nil
-	}
+// Start starts the task's run, unless one was started.
+func (e *Engine) Start(ctx context.Context, t mediagate.Task) error {
 	e.note("start %s", t.ID)
-	return true, nil
-}
-
-// EnsureWebhook starts a round.
-func (e *Engine) EnsureWebhook(_ context.Context, w mediagate.WebhookRound) error {
-	e.note("webhook %s %d", w.TaskID, w.Round)
+	if err := hooked(ctx, e.OnStart, t.ID); err != nil {
+		return err
+	}
+	if _, started := e.run(t.ID); started {
+		return mediagate.Errorf(mediagate.KindConflict, "a run of %s was started before", t.ID)
+	}
 	return nil
 }
 
-// Replace replaces a run, unless it came by another Replace less than patience ago.
-func (e *Engine) Replace(_ context.Context, t mediagate.Task, patience time.Duration, _ string) (bool, error) {
-	e.mu.Lock()
-	began, again := e.began[t.ID]
-	young := again && time.Since(began) < patience
-	if !young {
-		if e.began == nil {
-			e.began = make(map[string]time.Time)
-		}
-		e.began[t.ID] = time.Now()
-	}
-	e.mu.Unlock()
-	if !young {
-		e.note("replace %s", t.ID)
-	}
-	return !young, nil
+// Wake signals the task's run.
+func (e *Engine) Wake(ctx context.Context, taskID string) (bool, error) {
+	e.note("wake %s", taskID)
+	state, _ := e.run(taskID)
+	return state != activities.RunNone, hooked(ctx, e.OnWake, taskID)
 }
 
-// ReplaceWebhook replaces a round's run.
-func (e *Engine) ReplaceWebhook(_ context.Context, w mediagate.WebhookRound, _ string) (bool, error) {
-	e.note("replace webhook %s %d", w.TaskID, w.Round)
+// Look describes the task's newest run.
+func (e *Engine) Look(_ context.Context, taskID string) (activities.RunState, error) {
+	if state, started := e.run(taskID); started {
+		return state, nil
+	}
+	return activities.RunNone, nil
+}
+
+// Replace starts a new run of the task.
+func (e *Engine) Replace(ctx context.Context, t mediagate.Task, _ string) error {
+	e.note("replace %s", t.ID)
+	return hooked(ctx, e.OnReplace, t.ID)
+}
+
+// EnsureRound starts a delivery round.
+func (e *Engine) EnsureRound(_ context.Context, w mediagate.WebhookRound) error {
+	e.note("round %s %d", w.TaskID, w.Round)
+	return nil
+}
+
+// ReplaceRound replaces a round's run.
+func (e *Engine) ReplaceRound(_ context.Context, w mediagate.WebhookRound, _ string) (bool, error) {
+	e.note("replace round %s %d", w.TaskID, w.Round)
 	return true, nil
 }
 
-// EnsureChannel starts a channel.
+// EnsureChannel starts a channel's workflow.
 func (e *Engine) EnsureChannel(_ context.Context, name string) error {
 	e.note("channel %s", name)
-	return nil
-}
-
-// SignalUpstream tells that an attempt's waiting is over.
-func (e *Engine) SignalUpstream(_ context.Context, taskID string, n int) (bool, error) {
-	e.note("upstream %s %d", taskID, n)
-	if e.OnUpstream != nil {
-		return true, e.OnUpstream(taskID, n)
-	}
-	return !e.Gone[taskID], nil
-}
-
-// SignalSlot tells that a slot is granted.
-func (e *Engine) SignalSlot(_ context.Context, taskID string, n int) error {
-	e.note("slot %s %d", taskID, n)
-	if e.OnSlot != nil {
-		return e.OnSlot(taskID, n)
-	}
-	return nil
-}
-
-// SignalWake tells to look again.
-func (e *Engine) SignalWake(_ context.Context, taskID string) error {
-	e.note("wake %s", taskID)
-	if e.OnWake != nil {
-		return e.OnWake(taskID)
-	}
-	return nil
-}
-
-// RepeatCancel tells of a cancel, or replaces a run that fails and is as old as patience.
-func (e *Engine) RepeatCancel(_ context.Context, t mediagate.Task, patience time.Duration, _ string) (bool, error) {
-	if age, fails := e.Failing[t.ID]; fails && age >= patience {
-		e.note("replace %s", t.ID)
-		return true, nil
-	}
-	e.note("cancel %s", t.ID)
-	return false, nil
-}
-
-// SignalAction tells of a command.
-func (e *Engine) SignalAction(_ context.Context, a mediagate.Action) error {
-	if e.OnAction != nil {
-		if err := e.OnAction(a.TaskID); err != nil {
-			return err
-		}
-	}
-	e.note("action %s %s", a.TaskID, a.Action)
 	return nil
 }

@@ -9,77 +9,30 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
+// queueRow is what the database keeps of a task's wait for a slot beside its state.
 type queueRow struct {
-	mediagate.Queued
-	channel, account    string
-	since               time.Time
-	grantedAt, signalAt time.Time
+	since     time.Time // since it waits, or since a grant was taken back
+	grantedBy string    // the channel that holds a slot for it
+	grantedAt time.Time
 }
 
-func (q *queueRow) granted() bool { return !q.grantedAt.IsZero() }
-
-// slotUntil is until when a job has its slot of which nobody can tell.
-func (s *Store) slotUntil(r *record) time.Time {
-	return s.clock().Add(mediagate.SlotsLost * r.task.Plan.Expected)
+// queued are the tasks that wait for a slot of the channel, and those that one is
+// granted to, the longest waiting first.
+func (s *Store) queued(channel string) []*entry {
+	rows := slices.DeleteFunc(s.entries(), func(e *entry) bool { return !slices.Contains(e.state.QueuedFor, channel) })
+	slices.SortStableFunc(rows, func(a, b *entry) int { return a.queue.since.Compare(b.queue.since) })
+	return rows
 }
 
-// inDoubt lets the slot of a job go in a while, once.
-func (s *Store) inDoubt(r *record, a *attempt) {
-	if a.slotUntil.IsZero() {
-		a.slotUntil = s.slotUntil(r)
-	}
-}
-
-// endAttempt ends an attempt of a task that ends. A job that may run on keeps
-// its slot for a while.
-func (s *Store) endAttempt(r *record, a *attempt, endedAt time.Time) {
-	if over(a.State) {
-		return
-	}
-	held := a.slotUntil.IsZero() || a.slotUntil.After(s.clock())
-	if runsOn := a.State == mediagate.AttemptAccepted || a.State == mediagate.AttemptUnknown; runsOn && held && a.Outcome == nil {
-		s.inDoubt(r, a)
-	} else if a.EndedAt.IsZero() {
-		a.EndedAt = endedAt
-	}
-	a.State = mediagate.AttemptEnded
-}
-
-// ReleaseSlot stores that the attempt's job was stopped.
-func (s *Store) ReleaseSlot(ctx context.Context, taskID string, n int) error {
-	return s.change(ctx, "ReleaseSlot", taskID, n, func(_ *record, a *attempt) error {
-		if a.EndedAt.IsZero() {
-			a.slotUntil = s.clock()
-			if a.State == mediagate.AttemptEnded {
-				a.EndedAt = s.clock()
-			}
+// slotsTaken counts the jobs of the channels and the grants that are not used, and
+// tells since when the oldest job is there (D7).
+func (s *Store) slotsTaken(channels []string) (taken int, oldest time.Time) {
+	for _, e := range s.tasks {
+		if slices.Contains(channels, e.queue.grantedBy) {
+			taken++
 		}
-		return nil
-	})
-}
-
-// EndSlots ends the attempts whose jobs have had their time.
-func (s *Store) EndSlots(ctx context.Context) error {
-	unlock, err := s.lock(ctx, "EndSlots")
-	defer unlock()
-	if err != nil {
-		return err
-	}
-	for _, r := range s.tasks {
-		for _, a := range r.attempts {
-			if a.State == mediagate.AttemptEnded && a.EndedAt.IsZero() && !a.slotUntil.IsZero() && !a.slotUntil.After(s.clock()) {
-				a.EndedAt = a.slotUntil
-			}
-		}
-	}
-	return nil
-}
-
-// slotsTaken counts the jobs of the names, and the grants that are not used.
-func (s *Store) slotsTaken(names []string) (taken int, oldest time.Time) {
-	for _, r := range s.tasks {
-		for _, a := range r.attempts {
-			if !slices.Contains(names, a.Channel) || !a.EndedAt.IsZero() || !a.slotUntil.IsZero() && !a.slotUntil.After(s.clock()) {
+		for _, a := range e.state.Attempts {
+			if !slices.Contains(channels, a.Channel) || !a.EndedAt.IsZero() || !a.SlotUntil.IsZero() && !a.SlotUntil.After(s.clock()) {
 				continue
 			}
 			taken++
@@ -88,197 +41,86 @@ func (s *Store) slotsTaken(names []string) (taken int, oldest time.Time) {
 			}
 		}
 	}
-	for _, q := range s.queue {
-		if slices.Contains(names, q.channel) && q.granted() {
-			taken++
-		}
-	}
 	return taken, oldest
 }
 
-func (s *Store) hasGrant(taskID string) bool {
-	return slices.ContainsFunc(s.queue, func(q *queueRow) bool { return q.TaskID == taskID && q.granted() })
-}
-
 // takeSlot finds the slot that was granted, or one that nobody waits for.
-func (s *Store) takeSlot(r *record, channel string, slots mediagate.Slots) error {
-	if slots.Limit <= 0 {
+func (s *Store) takeSlot(e *entry, channel string, slots mediagate.Slots) error {
+	if slots.Limit <= 0 || slices.Contains(slots.Names, e.queue.grantedBy) {
 		return nil
 	}
-	others := false
-	for _, q := range s.queue {
-		switch {
-		case !slices.Contains(slots.Names, q.channel):
-		case q.TaskID == r.task.ID && q.granted():
-			return nil
-		case q.TaskID != r.task.ID && !q.granted():
-			others = true
-		}
-	}
+	others := slices.ContainsFunc(slots.Names, func(name string) bool {
+		return slices.ContainsFunc(s.queued(name), func(o *entry) bool { return o != e && o.queue.grantedBy != name })
+	})
 	if taken, _ := s.slotsTaken(slots.Names); others || taken >= slots.Limit {
 		return mediagate.Errorf(mediagate.KindCapacity, "the channel %s has no free slot", channel)
 	}
-	s.served(channel, r.task.AccountID)
+	s.serve(channel, e.task.AccountID)
 	return nil
 }
 
-// served puts the account behind all others.
-func (s *Store) served(channel, account string) {
-	turns := slices.DeleteFunc(s.turns[channel], func(a string) bool { return a == account })
-	s.turns[channel] = append(turns, account)
+// serve puts the account behind all others.
+func (s *Store) serve(channel, account string) {
+	s.served[channel] = append(slices.DeleteFunc(s.served[channel], func(a string) bool { return a == account }), account)
 }
 
-// Queue lets a task wait for a slot of one of the channels.
-func (s *Store) Queue(ctx context.Context, taskID string, n int, channels []string) error {
-	unlock, err := s.lock(ctx, "Queue")
-	defer unlock()
-	if err != nil {
-		return err
-	}
-	r, found, err := s.attempt(taskID, n)
-	switch {
-	case r == nil:
-		return err
-	case found != nil:
-		return conflict("task %s has an attempt %d", taskID, n)
-	}
-	if err := s.mayOpen(r, n); err != nil {
-		return err
-	}
-	if r.task.QueuedAt.IsZero() {
-		r.task.QueuedAt = s.clock()
-	}
-	r.seen = true
-	s.queue = slices.DeleteFunc(s.queue, func(q *queueRow) bool { return q.TaskID == taskID && !slices.Contains(channels, q.channel) })
-	for _, channel := range channels {
-		i := slices.IndexFunc(s.queue, func(q *queueRow) bool { return q.TaskID == taskID && q.channel == channel })
-		if i < 0 {
-			i = len(s.queue)
-			s.queue = append(s.queue, &queueRow{channel: channel, account: r.task.AccountID, since: r.task.QueuedAt})
-		}
-		s.queue[i].Queued, s.queue[i].grantedAt, s.queue[i].signalAt = mediagate.Queued{TaskID: taskID, N: n}, time.Time{}, time.Time{}
-	}
-	return nil
-}
-
-// queuedFor are the channels that the task is queued for.
-func (s *Store) queuedFor(taskID string) (names []string) {
-	for _, q := range s.queue {
-		if q.TaskID == taskID {
-			names = append(names, q.channel)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-func (s *Store) leaveQueue(r *record) {
-	if !r.task.QueuedAt.IsZero() {
-		if r.task.ParkedAt.IsZero() {
-			r.task.DeadlineAt = r.task.DeadlineAt.Add(max(0, s.clock().Sub(r.task.QueuedAt)))
-		}
-		r.task.QueuedAt = time.Time{}
-		s.queue = slices.DeleteFunc(s.queue, func(q *queueRow) bool { return q.TaskID == r.task.ID })
-	}
-}
-
-// GrantSlots gives free slots to those who wait.
+// GrantSlots takes grants back that were not used, and gives free slots to accounts in
+// turns.
 func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (mediagate.Granted, error) {
-	unlock, err := s.lock(ctx, "GrantSlots")
-	defer unlock()
-	if err != nil {
-		return mediagate.Granted{}, err
-	}
-	if s.channel(g.Channel).epoch != g.Epoch {
-		return mediagate.Granted{}, &mediagate.Error{Kind: mediagate.KindConflict, Code: "fenced", Message: "a newer run polls"}
-	}
-	now := s.clock()
-	for _, q := range s.queue {
-		if q.channel == g.Channel && q.granted() && !q.grantedAt.After(now.Add(-g.TakeBack)) {
-			q.grantedAt, q.signalAt, q.since = time.Time{}, time.Time{}, now
+	return under(ctx, s, "GrantSlots", func() (got mediagate.Granted, err error) {
+		if err := s.fence(g.Channel, g.Epoch); err != nil {
+			return got, err
 		}
-	}
-	taken, _ := s.slotsTaken(g.Slots.Names)
-	free := g.Most
-	if g.Slots.Limit > 0 {
-		free = min(free, g.Slots.Limit-taken)
-	}
-	got := mediagate.Granted{InFlight: taken}
-	for ; free > 0; free-- {
-		next := s.next(g.Channel)
-		if next == nil {
-			break
+		now := s.clock()
+		for _, e := range s.queued(g.Channel) {
+			if e.queue.grantedBy == g.Channel && !e.queue.grantedAt.After(now.Add(-g.TakeBack)) {
+				e.state.Granted, e.queue = false, queueRow{since: now}
+			}
 		}
-		next.grantedAt, next.signalAt = now, now
-		s.served(g.Channel, next.account)
-		got.InFlight++
-	}
-	for _, q := range s.queue {
-		switch {
-		case q.channel != g.Channel:
-		case !q.granted():
-			got.Waiting++
-		case !q.signalAt.After(now):
-			q.signalAt = now.Add(g.Again)
-			got.Signals = append(got.Signals, q.Queued)
+		got.InFlight, _ = s.slotsTaken(g.Slots.Names)
+		waiting := slices.DeleteFunc(s.queued(g.Channel), func(e *entry) bool { return e.state.Granted })
+		for ; len(waiting) > 0 && len(got.Tasks) < g.Most && (g.Slots.Limit <= 0 || got.InFlight < g.Slots.Limit); got.InFlight++ {
+			next := slices.MinFunc(waiting, func(a, b *entry) int {
+				return cmp.Compare(slices.Index(s.served[g.Channel], a.task.AccountID), slices.Index(s.served[g.Channel], b.task.AccountID))
+			})
+			waiting = slices.DeleteFunc(waiting, func(e *entry) bool { return e == next })
+			next.state.Granted, next.queue.grantedBy, next.queue.grantedAt = true, g.Channel, now
+			next.soon(now.Add(signalLease))
+			s.serve(g.Channel, next.task.AccountID)
+			got.Tasks = append(got.Tasks, next.task.ID)
 		}
-	}
-	return got, nil
-}
-
-// next is whose turn it is: of the account that was served least recently, who
-// has waited longest.
-func (s *Store) next(channel string) *queueRow {
-	var waiting []*queueRow
-	for _, q := range s.queue {
-		if q.channel == channel && !s.hasGrant(q.TaskID) {
-			waiting = append(waiting, q)
-		}
-	}
-	if len(waiting) == 0 {
-		return nil
-	}
-	return slices.MinFunc(waiting, func(a, b *queueRow) int {
-		return cmp.Or(
-			cmp.Compare(slices.Index(s.turns[channel], a.account), slices.Index(s.turns[channel], b.account)),
-			a.since.Compare(b.since), cmp.Compare(a.TaskID, b.TaskID))
+		got.Waiting = len(waiting)
+		return got, nil
 	})
 }
 
 // QueuedTasks lists tasks that are queued under the name.
 func (s *Store) QueuedTasks(ctx context.Context, channel string, limit int) ([]mediagate.Queued, error) {
-	unlock, err := s.lock(ctx, "QueuedTasks")
-	defer unlock()
-	if err != nil {
-		return nil, err
-	}
-	var rows []mediagate.Queued
-	for _, q := range s.queue {
-		if q.channel == channel && len(rows) < limit {
-			rows = append(rows, q.Queued)
+	return under(ctx, s, "QueuedTasks", func() (rows []mediagate.Queued, err error) {
+		for _, e := range s.queued(channel) {
+			n := 1
+			if a := e.state.Last(); a != nil {
+				n = a.N + 1
+			}
+			rows = append(rows, mediagate.Queued{TaskID: e.task.ID, N: n})
 		}
-	}
-	return rows, nil
+		return rows[:min(limit, len(rows))], nil
+	})
 }
 
 // ChannelLoad counts the jobs of a channel and the tasks that are queued for it.
 func (s *Store) ChannelLoad(ctx context.Context, name string) (inFlight, queued int, oldest time.Time, err error) {
-	unlock, err := s.lock(ctx, "ChannelLoad")
-	defer unlock()
-	if err != nil {
-		return 0, 0, time.Time{}, err
-	}
-	inFlight, oldest = s.slotsTaken([]string{name})
-	for _, q := range s.queue {
-		if q.channel != name {
-			continue
+	err = s.run(ctx, "ChannelLoad", func() error {
+		inFlight, oldest = s.slotsTaken([]string{name})
+		for _, e := range s.queued(name) {
+			if e.queue.grantedBy != name {
+				queued++
+			}
+			if oldest.IsZero() || e.queue.since.Before(oldest) {
+				oldest = e.queue.since
+			}
 		}
-		if !q.granted() {
-			queued++
-		}
-		if oldest.IsZero() || q.since.Before(oldest) {
-			oldest = q.since
-		}
-	}
-	return inFlight, queued, oldest, nil
+		return nil
+	})
+	return inFlight, queued, oldest, err
 }

@@ -3,61 +3,59 @@ package activitytest
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
-// Store keeps tasks in memory. Its writes are conditional as those of the
-// database are: what was decided first stays.
+// sweepAfter is how long after a task's end files may still be copied for it.
+const sweepAfter = 2 * mediagate.CopyLimit
+
+// Store keeps tasks in memory: what was submitted, and the state that events have made
+// of it. Package task alone decides what an event does.
 type Store struct {
-	// Fault may fail a method before it does anything; it gets the method's
-	// name. Set it before the store is used.
+	// Fault may fail a method, given by its name, before it does anything. Set it before
+	// the store is used.
 	Fault func(method string) error
-	// Skip are tasks that others write at this moment: MarkChecked leaves them out.
-	Skip map[string]bool
+	// Lost may lose the answer of a method that took effect. Its error comes instead.
+	Lost func(ctx context.Context, method string) error
 
 	now func() time.Time
 
 	mu       sync.Mutex
-	tasks    map[string]*record
-	actions  []*mediagate.Action
-	takers   map[string]string // by action
-	awaits   []*awaitRow
-	queue    []*queueRow
-	turns    map[string][]string // by channel, the accounts that it served, the last one last
+	tasks    map[string]*entry
+	actions  []mediagate.Action
 	channels map[string]*channelRow
 	calls    []mediagate.ChannelCalls
 	proofs   []mediagate.AccountProof
-	ids      int
+	served   map[string][]string // by channel: accounts that were given slots, the latest last
 }
 
-// record is all that is stored of a task.
-type record struct {
-	task       mediagate.Task
-	attempts   []*attempt
+// entry is all that is stored of a task.
+type entry struct {
+	task       mediagate.Task // as submitted
+	state      task.State     // with all attempts
+	polls      map[int]*poll  // by attempt: those with an await
+	queue      queueRow
+	wakes      map[mediagate.WakeKind]mediagate.Wake
 	deliveries []mediagate.Delivery
 	body       []byte
 	bodyAt     time.Time
-	settled    []mediagate.Settlement // those that won
-	seen       bool                   // a run has been seen
-	checkedAt  time.Time
-	pending    time.Time // when the callback's round began or was offered
-	rescues    int
-	rescueAt   time.Time
-	judgement  mediagate.Judgement
-	sweepAt    time.Time // when files that are not shown are looked for
+	sweepAt    time.Time // when files that the task does not show are looked for
+	end        End
 }
 
-type attempt struct {
-	mediagate.Attempt
-	rejection *mediagate.Failure
-	parts     []mediagate.Part
-	latePart  bool // one reported after the attempt's end
-	slotUntil time.Time
+// End is how a task's hold was resolved.
+type End struct {
+	Times   int // never more than once
+	Entry   mediagate.EntryKind
+	Cost    mediagate.Micros
+	Charged map[int]*mediagate.VendorCharge // by attempt
 }
 
 type channelRow struct {
@@ -69,324 +67,356 @@ type channelRow struct {
 
 // NewStore makes an empty store on the clock.
 func NewStore(now func() time.Time) *Store {
-	return &Store{
-		now: now, tasks: make(map[string]*record), channels: make(map[string]*channelRow), turns: make(map[string][]string), takers: make(map[string]string),
-	}
-}
-
-// lock begins a method: its fault strikes first, and a caller that is not there
-// any more finds the store away, as it does a database.
-func (s *Store) lock(ctx context.Context, method string) (unlock func(), err error) {
-	if err := ctx.Err(); err != nil {
-		return func() {}, mediagate.Errorf(mediagate.KindUnavailable, "the database is away: %w", err)
-	}
-	if s.Fault != nil {
-		if err := s.Fault(method); err != nil {
-			return func() {}, err
-		}
-	}
-	s.mu.Lock()
-	return s.mu.Unlock, nil
+	return &Store{now: now, tasks: map[string]*entry{}, channels: map[string]*channelRow{}, served: map[string][]string{}}
 }
 
 func (s *Store) clock() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
+
+// under runs a method under the store's lock. A context that has ended finds the store
+// away, as it does a database.
+func under[T any](ctx context.Context, s *Store, method string, f func() (T, error)) (none T, err error) {
+	if err := ctx.Err(); err != nil {
+		return none, mediagate.Errorf(mediagate.KindUnavailable, "the database is away: %w", err)
+	}
+	if s.Fault != nil {
+		if err := s.Fault(method); err != nil {
+			return none, err
+		}
+	}
+	result, err := locked(s, f)
+	if err == nil && s.Lost != nil {
+		if err := s.Lost(ctx, method); err != nil {
+			return none, err
+		}
+	}
+	return result, err
+}
+
+func locked[T any](s *Store, f func() (T, error)) (T, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return f()
+}
+
+// run is under for a method that returns no more than an error.
+func (s *Store) run(ctx context.Context, method string, f func() error) error {
+	_, err := under(ctx, s, method, func() (struct{}, error) { return struct{}{}, f() })
+	return err
+}
 
 func missing(what, id string) error {
 	return mediagate.Errorf(mediagate.KindNotFound, "no %s %q", what, id)
 }
 
-func conflict(format string, args ...any) error {
-	return mediagate.Errorf(mediagate.KindConflict, format, args...)
-}
-
-func (s *Store) record(id string) (*record, error) {
-	r, ok := s.tasks[id]
+func (s *Store) entry(id string) (*entry, error) {
+	e, ok := s.tasks[id]
 	if !ok {
 		return nil, missing("task", id)
 	}
-	return r, nil
+	return e, nil
 }
 
-func (s *Store) attempt(id string, n int) (*record, *attempt, error) {
-	r, err := s.record(id)
-	if err != nil {
-		return nil, nil, err
+// entries are all tasks, in the order of their ids.
+func (s *Store) entries() []*entry {
+	all := make([]*entry, 0, len(s.tasks))
+	for _, id := range slices.Sorted(maps.Keys(s.tasks)) {
+		all = append(all, s.tasks[id])
 	}
-	for _, a := range r.attempts {
-		if a.N == n {
-			return r, a, nil
-		}
-	}
-	return r, nil, missing("attempt of "+id, strconv.Itoa(n))
+	return all
 }
 
-// Add stores a task as a submit would have.
+func (e *entry) open() bool { return !e.state.Status.Terminal() }
+
+// Add stores a task as a submit does.
 func (s *Store) Add(t mediagate.Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.Version = max(t.Version, 1)
-	s.tasks[t.ID] = &record{task: t, checkedAt: s.clock()}
+	e := &entry{task: t, wakes: map[mediagate.WakeKind]mediagate.Wake{}, state: task.State{
+		ID: t.ID, Terms: task.TermsOf(t.Plan, t.Charges, t.Hold),
+		Status: t.Status, Progress: t.Progress, Version: max(t.Version, 1), StartedAt: t.StartedAt, EndedAt: t.EndedAt, DeadlineAt: t.DeadlineAt,
+		CancelRequestedAt: t.CancelRequestedAt, ParkedAt: t.ParkedAt, ParkReason: t.ParkReason, QueuedAt: t.QueuedAt, Modal: t.Modal,
+		Failure: t.Failure, Results: t.Results, Made: t.Made, Cost: t.Cost,
+	}}
+	if w := t.Webhook; w != nil {
+		e.state.WebhookRound, e.state.WebhookState, e.state.WebhookReason = w.Round, w.State, w.Reason
+	}
+	if e.open() {
+		e.wake(mediagate.WakeRun, mediagate.Wake{At: s.clock().Add(startLease)})
+	}
+	e.keep()
+	s.tasks[t.ID] = e
 }
 
-// Remove loses a task's row.
+// Remove loses a task's rows.
 func (s *Store) Remove(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.tasks, id)
 }
 
-// Edit changes a task's row as no method would, to set a scene.
-func (s *Store) Edit(id string, f func(*mediagate.Task)) {
+// Edit changes a task's state as no event would, to set a scene.
+func (s *Store) Edit(id string, f func(*task.State)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f(&s.tasks[id].task)
+	f(&s.tasks[id].state)
+	s.tasks[id].keep()
 }
 
-// EditAttempt changes an attempt's row to set a scene.
-func (s *Store) EditAttempt(id string, n int, f func(*mediagate.Attempt)) {
+// EditTask changes what was submitted.
+func (s *Store) EditTask(id string, f func(*mediagate.Task)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, a, err := s.attempt(id, n); err == nil {
-		f(&a.Attempt)
-	}
+	e := s.tasks[id]
+	f(&e.task)
+	e.state.Terms = task.TermsOf(e.task.Plan, e.task.Charges, e.task.Hold)
 }
 
-// Settlements are the ends that were written for a task: never more than one.
-func (s *Store) Settlements(id string) []mediagate.Settlement {
+// Erase leaves of an ended task what the database does when its client erases it, as
+// far as workers see it.
+func (s *Store) Erase(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r, ok := s.tasks[id]; ok {
-		return slices.Clone(r.settled)
+	e := s.tasks[id]
+	t, st := &e.task, &e.state
+	t.ErasedAt, t.InputsErasedAt, t.Params, t.Plan = s.clock(), s.clock(), mediagate.NoParams, mediagate.Plan{Uploads: t.Plan.Uploads}
+	st.Results, st.Made, st.Failure, st.WebhookState = nil, nil, st.Failure.Wordless(), ""
+	e.sweepAt = s.clock()
+}
+
+// Peek reads a task's state, past the faults.
+func (s *Store) Peek(id string) (st task.State, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, ok := s.tasks[id]; ok {
+		return clone(e.state), true
 	}
-	return nil
+	return task.State{}, false
 }
 
 // Attempts lists a task's attempts in their order.
 func (s *Store) Attempts(id string) []mediagate.Attempt {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []mediagate.Attempt
-	if r, ok := s.tasks[id]; ok {
-		for _, a := range r.attempts {
-			out = append(out, a.Attempt)
-		}
+	st, _ := s.Peek(id)
+	rows := make([]mediagate.Attempt, len(st.Attempts))
+	for i, a := range st.Attempts {
+		rows[i] = attemptRow(id, a)
 	}
-	return out
+	return rows
 }
 
-// Actions lists the commands of operators.
+// End is how the task's hold was resolved.
+func (s *Store) End(id string) End {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tasks[id].end
+}
+
+// Actions lists the operators' commands.
 func (s *Store) Actions() []mediagate.Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]mediagate.Action, len(s.actions))
-	for i, a := range s.actions {
-		out[i] = *a
-	}
-	return out
+	return slices.Clone(s.actions)
 }
 
-// Story reads a task's story.
-func (s *Store) Story(ctx context.Context, taskID string) (mediagate.Story, error) {
-	unlock, err := s.lock(ctx, "Story")
-	defer unlock()
+// Change applies events to a task, all or none.
+func (s *Store) Change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error) {
+	return under(ctx, s, "Change", func() (task.Changed, error) { return s.change(taskID, events) })
+}
+
+func (s *Store) change(id string, events []task.Event) (task.Changed, error) {
+	e, err := s.entry(id)
 	if err != nil {
-		return mediagate.Story{}, err
+		return task.Changed{}, err
 	}
-	return s.story(taskID), nil
+	before, after, now := e.state, clone(e.state), s.clock()
+	var effects task.Effects
+	for _, event := range events {
+		more, err := after.Apply(event, now)
+		if err != nil {
+			return task.Changed{}, err
+		}
+		effects = effects.And(more)
+	}
+	e.state = after
+	e.keep()
+	changed := task.Changed{State: loaded(after, numbers(events)...), Step: after.Advance(now), Effects: effects, At: now}
+	e.keepWakes(&before, events, changed)
+	for _, event := range events {
+		if _, ok := event.(task.PollRequested); ok && after.Last().Await != nil {
+			e.polls[after.Last().N].hinted = true
+		}
+	}
+	if effects.Sweep {
+		e.sweepAt = now.Add(sweepAfter)
+	}
+	if effects.Entry != "" {
+		e.end.Times, e.end.Entry, e.end.Cost = e.end.Times+1, effects.Entry, after.Cost
+	}
+	if effects.Charged != nil {
+		charged := maps.Clone(effects.Charged)
+		maps.Copy(charged, e.end.Charged)
+		e.end.Charged = charged
+	}
+	return changed, nil
 }
 
-func (s *Store) story(taskID string) mediagate.Story {
-	r, ok := s.tasks[taskID]
-	if !ok {
-		return mediagate.Story{Missing: true}
+// keep has the rows beside the state follow it.
+func (e *entry) keep() {
+	polls := map[int]*poll{}
+	for _, a := range e.state.Attempts {
+		switch {
+		case a.Await == nil:
+		case e.polls[a.N] != nil:
+			polls[a.N] = e.polls[a.N]
+		default:
+			polls[a.N] = &poll{}
+		}
 	}
-	t := r.task
-	st := mediagate.Story{
-		ReadAt: s.clock(), Status: t.Status, Model: t.Model, Type: t.Type,
-		CancelRequested: !t.CancelRequestedAt.IsZero(), DeadlineAt: t.DeadlineAt,
-		ParkedAt: t.ParkedAt, ParkReason: t.ParkReason, QueuedAt: t.QueuedAt, QueuedFor: s.queuedFor(taskID), Granted: s.hasGrant(taskID),
-		Expected: t.Plan.Expected, OnUnknown: t.Plan.OnUnknown,
+	e.polls = polls
+	switch {
+	case e.state.QueuedAt.IsZero():
+		e.queue = queueRow{}
+	case e.queue.since.IsZero():
+		e.queue.since = e.state.QueuedAt
 	}
-	if t.Modal.State == mediagate.ModalWaiting {
-		st.ModalUntil = t.Modal.Until
+	if !e.state.Granted {
+		e.queue.grantedBy = ""
 	}
-	st.ModalExpired = t.Modal.State == mediagate.ModalExpired
-	if t.Webhook != nil {
-		st.WebhookRound, st.WebhookState = t.Webhook.Round, t.Webhook.State
+}
+
+// clone copies what events change in place.
+func clone(s task.State) task.State {
+	s.Attempts = slices.Clone(s.Attempts)
+	for i := range s.Attempts {
+		a := &s.Attempts[i]
+		a.Parts = slices.Clone(a.Parts)
+		if a.Await != nil {
+			await := *a.Await
+			a.Await = &await
+		}
 	}
-	if len(r.attempts) == 0 {
-		st.JudgeInputs, st.Failure = len(t.Plan.Inputs) > 0 && !r.judgement.Over, r.judgement.Failure
-		return st
+	return s
+}
+
+// loaded leaves of the attempts the last one and those of the numbers: the database
+// loads no others.
+func loaded(s task.State, numbers ...int) task.State {
+	s = clone(s)
+	if a := s.Last(); a != nil {
+		numbers = append(numbers, a.N)
 	}
-	a := r.attempts[len(r.attempts)-1]
-	st.N, st.State, st.Channel, st.Provider, st.Trouble = a.N, a.State, a.Channel, a.Provider, a.Trouble
-	st.SendBefore, st.AbsentAt, st.Mirrored, st.Sync, st.CanFind = a.SendBefore, a.AbsentAt, a.Results != nil, a.Route.Sync, a.Route.Find
-	st.Outstanding = slices.ContainsFunc(s.awaits, func(w *awaitRow) bool { return w.TaskID == taskID && w.N == a.N && w.Ended })
-	st.Unanswered = slices.ContainsFunc(s.awaits, func(w *awaitRow) bool { return w.TaskID == taskID && w.N == a.N && w.unanswered })
-	st.SenderLost = a.State == mediagate.AttemptUnknown && a.Error == mediagate.SenderLost
-	st.Failure = a.rejection
-	if a.Outcome != nil {
-		st.Succeeded, st.Failure = a.Outcome.Succeeded, a.Outcome.Failure
+	s.Attempts = slices.DeleteFunc(s.Attempts, func(a task.Attempt) bool { return !slices.Contains(numbers, a.N) })
+	return s
+}
+
+// numbers are those of the attempts that the events name.
+func numbers(events []task.Event) (n []int) {
+	for _, event := range events {
+		if field := reflect.ValueOf(event).FieldByName("N"); field.IsValid() {
+			n = append(n, int(field.Int()))
+		}
 	}
-	return st
+	return n
+}
+
+// OpenIntent takes a slot and stores the intent of an attempt.
+func (s *Store) OpenIntent(ctx context.Context, taskID string, slots mediagate.Slots, intent task.IntentStored) (task.Changed, error) {
+	return under(ctx, s, "OpenIntent", func() (task.Changed, error) {
+		e, err := s.entry(taskID)
+		if err == nil {
+			err = s.takeSlot(e, intent.Channel, slots)
+		}
+		if err != nil {
+			return task.Changed{}, err
+		}
+		return s.change(taskID, []task.Event{intent})
+	})
+}
+
+// Command records a command and applies it, once.
+func (s *Store) Command(ctx context.Context, a mediagate.Action, event task.Event) (task.Changed, error) {
+	return under(ctx, s, "Command", func() (task.Changed, error) {
+		if slices.ContainsFunc(s.actions, func(stored mediagate.Action) bool { return stored.ID == a.ID }) {
+			return s.change(a.TaskID, nil)
+		}
+		changed, err := s.change(a.TaskID, []task.Event{event})
+		if err == nil {
+			a.At = changed.At
+			s.actions = append(s.actions, a)
+		}
+		return changed, err
+	})
+}
+
+// State reads the task's state with its last attempt and attempt n.
+func (s *Store) State(ctx context.Context, taskID string, n int) (task.State, error) {
+	return under(ctx, s, "State", func() (task.State, error) {
+		e, err := s.entry(taskID)
+		if err != nil {
+			return task.State{}, err
+		}
+		return loaded(e.state, n), nil
+	})
 }
 
 // TaskByID reads a task.
 func (s *Store) TaskByID(ctx context.Context, taskID string) (mediagate.Task, error) {
-	unlock, err := s.lock(ctx, "TaskByID")
-	defer unlock()
-	if err != nil {
-		return mediagate.Task{}, err
-	}
-	r, err := s.record(taskID)
-	if err != nil {
-		return mediagate.Task{}, err
-	}
-	t := r.task
-	if t.Webhook != nil {
-		w := *t.Webhook
-		t.Webhook = &w
-	}
-	return t, nil
+	return under(ctx, s, "TaskByID", func() (mediagate.Task, error) {
+		e, err := s.entry(taskID)
+		if err != nil {
+			return mediagate.Task{}, err
+		}
+		t, st := e.task, clone(e.state)
+		t.Status, t.Progress, t.Version, t.Cost = st.Status, st.Progress, st.Version, st.Cost
+		t.StartedAt, t.EndedAt, t.DeadlineAt, t.CancelRequestedAt = st.StartedAt, st.EndedAt, st.DeadlineAt, st.CancelRequestedAt
+		t.ParkedAt, t.ParkReason, t.QueuedAt, t.Modal = st.ParkedAt, st.ParkReason, st.QueuedAt, st.Modal
+		t.Results, t.Made, t.Failure = st.Results, st.Made, st.Failure
+		if t.Webhook != nil {
+			t.Webhook = &mediagate.Webhook{URL: t.Webhook.URL, State: st.WebhookState, Reason: st.WebhookReason, Round: st.WebhookRound}
+		}
+		if st.WebhookState == "" {
+			t.Webhook = nil
+		}
+		return t, nil
+	})
 }
 
-// RequestCancel notes the client's wish.
-func (s *Store) RequestCancel(ctx context.Context, accountID, taskID string) (mediagate.Task, error) {
-	unlock, err := s.lock(ctx, "RequestCancel")
-	defer unlock()
-	if err != nil {
-		return mediagate.Task{}, err
-	}
-	r, err := s.record(taskID)
-	switch {
-	case err != nil:
-		return mediagate.Task{}, err
-	case r.task.AccountID != accountID:
-		return mediagate.Task{}, missing("task", taskID)
-	case r.task.Status.Terminal():
-		return mediagate.Task{}, conflict("task %s has ended", taskID)
-	case r.task.CancelRequestedAt.IsZero():
-		r.task.CancelRequestedAt = s.clock()
-		r.task.Version++
-	}
-	return r.task, nil
+// Attempt reads one attempt.
+func (s *Store) Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error) {
+	return under(ctx, s, "Attempt", func() (mediagate.Attempt, error) {
+		e, err := s.entry(taskID)
+		if err != nil {
+			return mediagate.Attempt{}, err
+		}
+		a := e.state.Attempt(n)
+		if a == nil {
+			return mediagate.Attempt{}, missing("attempt of "+taskID, strconv.Itoa(n))
+		}
+		return attemptRow(taskID, *a), nil
+	})
 }
 
-// Park notes that a task is stuck; the first time of a reason counts.
-func (s *Store) Park(ctx context.Context, taskID string, reason mediagate.ParkReason) error {
-	unlock, err := s.lock(ctx, "Park")
-	defer unlock()
-	if err != nil {
-		return err
+func attemptRow(taskID string, a task.Attempt) mediagate.Attempt {
+	return mediagate.Attempt{
+		TaskID: taskID, N: a.N, Channel: a.Channel, Provider: a.Provider, Fingerprint: a.Fingerprint, Route: a.Route, ExternalID: a.ExternalID,
+		SendBefore: a.SendBefore, Ref: a.Ref, State: a.State, Outcome: a.Outcome, Results: a.Results, Trouble: a.Trouble, Error: a.Error,
+		AbsentAt: a.AbsentAt, AgainAt: a.AbsentAgainAt, Sends: a.Sends, Refusal: a.Refusal,
+		CreatedAt: a.CreatedAt, AcceptedAt: a.AcceptedAt, EndedAt: a.EndedAt,
 	}
-	r, err := s.record(taskID)
-	if err != nil || r.task.Status.Terminal() {
-		return err
-	}
-	s.leaveQueue(r)
-	if !r.task.ParkedAt.IsZero() && r.task.ParkReason == reason {
-		return nil
-	}
-	if reason == mediagate.ParkSubmissionUnknown || r.task.ParkReason == mediagate.ParkSubmissionUnknown {
-		s.unpark(r)
-	}
-	if r.task.ParkedAt.IsZero() {
-		r.task.ParkedAt = s.clock()
-	}
-	r.task.ParkReason = reason
-	return nil
 }
 
-// Unpark ends the parking and moves the deadline by its length.
-func (s *Store) Unpark(ctx context.Context, taskID string) error {
-	unlock, err := s.lock(ctx, "Unpark")
-	defer unlock()
-	if err != nil {
-		return err
-	}
-	r, err := s.record(taskID)
-	if err == nil && !r.task.Status.Terminal() && !r.task.ParkedAt.IsZero() {
-		s.unpark(r)
-		for _, a := range r.attempts {
-			if a.State == mediagate.AttemptAccepted && a.Trouble == "" && r.task.Modal.State != mediagate.ModalWaiting {
-				a.slotUntil = time.Time{}
+// Refusals counts a task's rejected attempts.
+func (s *Store) Refusals(ctx context.Context, taskID string) (map[string]int, error) {
+	return under(ctx, s, "Refusals", func() (map[string]int, error) {
+		by := map[string]int{}
+		if e := s.tasks[taskID]; e != nil {
+			for _, a := range e.state.Attempts {
+				if a.State == mediagate.AttemptRejected {
+					by[a.Channel]++
+				}
 			}
 		}
-	}
-	return err
-}
-
-func (s *Store) unpark(r *record) {
-	if !r.task.ParkedAt.IsZero() {
-		until := s.clock()
-		if !r.task.QueuedAt.IsZero() {
-			until = r.task.QueuedAt
-		}
-		r.task.DeadlineAt = r.task.DeadlineAt.Add(max(0, until.Sub(r.task.ParkedAt)))
-		r.task.ParkedAt, r.task.ParkReason = time.Time{}, ""
-	}
-}
-
-// RecordAction stores a command once.
-func (s *Store) RecordAction(ctx context.Context, a mediagate.Action) (mediagate.Action, error) {
-	unlock, err := s.lock(ctx, "RecordAction")
-	defer unlock()
-	if err != nil {
-		return mediagate.Action{}, err
-	}
-	if _, err := s.record(a.TaskID); err != nil {
-		return mediagate.Action{}, err
-	}
-	for _, stored := range s.actions {
-		if stored.ID == a.ID {
-			return *stored, nil
-		}
-	}
-	if a.ID == "" {
-		s.ids++
-		a.ID = "act_" + strconv.Itoa(s.ids)
-	}
-	if a.At.IsZero() {
-		a.At = s.clock()
-	}
-	a.State = "pending"
-	s.actions = append(s.actions, &a)
-	return a, nil
-}
-
-// TakeAction tells the first taker of a command true.
-func (s *Store) TakeAction(ctx context.Context, id, taker string) (bool, error) {
-	unlock, err := s.lock(ctx, "TakeAction")
-	defer unlock()
-	if err != nil {
-		return false, err
-	}
-	for _, a := range s.actions {
-		if a.ID == id && (a.State == "pending" || s.takers[id] == taker) {
-			if a.State == "pending" {
-				s.extend(a)
-			}
-			a.State, s.takers[id] = "taken", taker
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// extend gives an open task that is to be tried again the time of a new one.
-func (s *Store) extend(a *mediagate.Action) {
-	r, ok := s.tasks[a.TaskID]
-	if !ok || a.Action != mediagate.ActionRetry || r.task.Status.Terminal() {
-		return
-	}
-	if r.task.ParkReason == mediagate.ParkSubmissionUnknown { // the deadline ends that parking
-		s.unpark(r)
-	}
-	now := s.clock()
-	moved := r.task.WaitsUntil(now).Sub(r.task.DeadlineAt)
-	if deadline := now.Add(r.task.Plan.Timeout - moved); deadline.After(r.task.DeadlineAt) {
-		r.task.DeadlineAt = deadline
-	}
+		return by, nil
+	})
 }
 
 // names lists the keys in order.

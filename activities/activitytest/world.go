@@ -11,6 +11,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/task"
 )
 
 // Secret is part of all that must not show up outside: prompts, links, keys.
@@ -115,21 +116,38 @@ func (w *World) newTask(kind mediagate.Type) mediagate.Task {
 	}
 }
 
-// StorePoll stores what the asynchronous channel heard of an attempt, as its
-// tending does. The signal is the caller's.
+// StorePoll stores what the asynchronous channel found out of an attempt, as its poller
+// does.
 func (w *World) StorePoll(ctx context.Context, p mediagate.PollResult) error {
-	epoch, err := w.Store.BeginEpoch(ctx, AsyncChannel)
-	if err != nil {
-		return err
+	const claim = "claim_poll"
+	var event task.Event = task.Progressed{N: p.N, Claim: claim, Percent: p.Progress, NextAt: p.NextPollAt}
+	switch {
+	case p.Outcome != nil:
+		event = task.VendorEnded{N: p.N, Outcome: *p.Outcome}
+	case p.Trouble != "":
+		event = task.Troubled{N: p.N, Claim: claim, Reason: p.Trouble}
+	case p.Waiting:
+		event = task.VendorWaits{N: p.N, Claim: claim, NextAt: p.NextPollAt}
 	}
-	if err := w.Store.HintPoll(ctx, p.TaskID); err != nil {
-		return err
-	}
-	if _, err := w.Store.ClaimDue(ctx, AsyncChannel, epoch, "claim_hear", time.Minute, 1000); err != nil {
-		return err
-	}
-	_, err = w.Store.StorePolls(ctx, AsyncChannel, "claim_hear", []mediagate.PollResult{p})
+	_, err := w.Store.Change(ctx, p.TaskID, task.Claimed{N: p.N, Claim: claim}, event)
 	return err
+}
+
+// Renewed is the asynchronous channel with a new key of the same account, of which only
+// the vendor knows.
+func (w *World) Renewed() channel.Channel {
+	c := w.AsyncBound()
+	c.Fingerprint = "account-a, new key"
+	return c
+}
+
+// Stranger is the asynchronous channel with the key of another account, whose vendor
+// knows none of our jobs.
+func (w *World) Stranger() (channel.Channel, *Vendor) {
+	other := &Vendor{}
+	c := w.AsyncBound()
+	c.Fingerprint, c.Vendor = "account-b", other.Finding()
+	return c, other
 }
 
 // Success is the outcome of a job that made one file.

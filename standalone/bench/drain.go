@@ -21,25 +21,25 @@ const (
 	drainTasks      = 20_000
 	quickDrainTasks = 2_000
 	drainRounds     = 2
-	drainClients    = 16 // of the bare starts: as many as the reconciler has under way
+	drainClients    = 16 // of the bare starts: as many as the wake scan has under way
 	drainAim        = 0.8
 )
 
-// beginner counts the runs that the reconciler starts.
-type beginner struct {
+// starter counts the runs that the wake scan starts.
+type starter struct {
 	workflows.Client
-	begun atomic.Int64
+	started atomic.Int64
 }
 
-func (b *beginner) Begin(ctx context.Context, t mediagate.Task) (bool, error) {
-	began, err := b.Client.Begin(ctx, t)
-	if began {
-		b.begun.Add(1)
+func (s *starter) Start(ctx context.Context, t mediagate.Task) error {
+	err := s.Client.Start(ctx, t)
+	if err == nil {
+		s.started.Add(1)
 	}
-	return began, err
+	return err
 }
 
-// measureDrain compares how fast the reconciler starts what an outage of Temporal
+// measureDrain compares how fast the wake scan starts what an outage of Temporal
 // has left with bare starts of as many workflows. No worker runs: what is measured
 // is the one, not what follows.
 func measureDrain(ctx context.Context, m *machine, o options) (_ []row, err error) {
@@ -56,7 +56,7 @@ func measureDrain(ctx context.Context, m *machine, o options) (_ []row, err erro
 	if o.quick {
 		tasks = quickDrainTasks
 	}
-	if err := m.leaveUnseen(ctx, g, tasks); err != nil {
+	if err := g.leaveUnstarted(ctx, tasks); err != nil {
 		return nil, err
 	}
 	const slices = 2 * drainRounds
@@ -68,7 +68,7 @@ func measureDrain(ctx context.Context, m *machine, o options) (_ []row, err erro
 			return err
 		})
 	}
-	subject := func(ctx context.Context) (float64, error) { return float64(each), m.startUnseen(ctx, g, each) }
+	subject := func(ctx context.Context) (float64, error) { return float64(each), m.startDue(ctx, g, each) }
 	c, err := compare(ctx, drainRounds, o, "drain", floor, subject)
 	if err != nil {
 		return nil, err
@@ -76,9 +76,8 @@ func measureDrain(ctx context.Context, m *machine, o options) (_ []row, err erro
 	return []row{ratioRow(fmt.Sprintf("drain of %d tasks without a run", tasks), fmt.Sprintf("StartWorkflow alone, %d clients", drainClients), c, drainAim)}, nil
 }
 
-// leaveUnseen fills the database with tasks of which no run was ever seen. None is
-// due yet.
-func (m *machine) leaveUnseen(ctx context.Context, g *gateway, n int) error {
+// leaveUnstarted fills the database with tasks that have no run. None is due yet.
+func (g *gateway) leaveUnstarted(ctx context.Context, n int) error {
 	s, err := newStage(g)
 	if err != nil {
 		return err
@@ -87,36 +86,33 @@ func (m *machine) leaveUnseen(ctx context.Context, g *gateway, n int) error {
 	if err != nil {
 		return err
 	}
-	db, err := m.database("bench_drain")
-	if err != nil {
-		return err
-	}
 	for _, statement := range []string{
-		fmt.Sprintf(`INSERT INTO tasks (id, account_id, key_id, model, type, status, params, plan, charges, hold, created_at, deadline_at, checked_at)
+		fmt.Sprintf(`INSERT INTO tasks (id, account_id, key_id, model, type, status, params, plan, charges, hold, created_at, deadline_at)
 			SELECT 'task_' || lpad(i::text, 26, '0'), account_id, key_id, model, type, status, params, plan, charges, hold,
-				created_at - interval '1 hour' + i * interval '1 millisecond', deadline_at, now() + interval '1 day'
+				created_at - interval '1 hour' + i * interval '1 millisecond', deadline_at
 			FROM tasks, generate_series(1, %d) AS i WHERE id = '%s'`, n, t.ID),
-		fmt.Sprintf("UPDATE tasks SET checked_at = now() + interval '1 day' WHERE id = '%s'", t.ID),
-		"VACUUM ANALYZE tasks",
+		"INSERT INTO wakes (task_id, kind, account_id, wake_at) SELECT id, 'run', account_id, now() FROM tasks ON CONFLICT DO NOTHING",
+		"UPDATE wakes SET wake_at = now() + interval '1 day'",
+		"VACUUM ANALYZE tasks, wakes",
 	} {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
+		if _, err := g.tables.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("leave tasks without a run: %w", err)
 		}
 	}
 	return nil
 }
 
-// startUnseen makes so many of them due, the oldest, and lets the reconciler start them.
-func (m *machine) startUnseen(ctx context.Context, g *gateway, n int) error {
-	db, err := m.database("bench_drain")
-	if err != nil {
+// startDue makes so many of them due, and lets the wake scan start them. Those that it
+// has started are not looked for again.
+func (m *machine) startDue(ctx context.Context, g *gateway, n int) error {
+	if _, err := g.tables.ExecContext(ctx, "DELETE FROM wakes WHERE tries > 0"); err != nil {
 		return err
 	}
-	if _, err := db.ExecContext(ctx, `UPDATE tasks SET checked_at = now() - interval '1 minute'
-		WHERE id IN (SELECT id FROM tasks WHERE run_seen_at IS NULL AND starts_with(id, 'task_0000') ORDER BY created_at LIMIT $1)`, n); err != nil {
+	if _, err := g.tables.ExecContext(ctx, `UPDATE wakes SET wake_at = now() - interval '1 minute'
+		WHERE task_id IN (SELECT task_id FROM wakes WHERE starts_with(task_id, 'task_0000') ORDER BY task_id LIMIT $1)`, n); err != nil {
 		return err
 	}
-	engine := &beginner{Client: workflows.Client{Temporal: g.Temporal}}
+	engine := &starter{Client: workflows.Client{Temporal: g.Temporal}}
 	settings := activities.DefaultSettings()
 	acts := &activities.Activities{
 		Store: g.Store, Engine: engine, Sweeper: g.Bucket, Settings: settings, Now: g.Store.Now, Logger: m.log, StartedAt: g.Store.Now(), NewID: func(prefix string) string { return prefix + ulid.Make().String() },
@@ -129,10 +125,10 @@ func (m *machine) startUnseen(ctx context.Context, g *gateway, n int) error {
 	env.SetWorkerStopChannel(stop)
 	env.SetTestTimeout(10 * time.Minute)
 	go func() {
-		_, err := env.ExecuteActivity(acts.Reconcile)
+		_, err := env.ExecuteActivity(acts.TendWakes)
 		done <- err
 	}()
-	err = until(ctx, "all are started", 10*time.Minute, func(context.Context) (bool, error) { return engine.begun.Load() >= int64(n), nil })
+	err := until(ctx, "all are started", 10*time.Minute, func(context.Context) (bool, error) { return engine.started.Load() >= int64(n), nil })
 	close(stop)
 	return errors.Join(err, <-done)
 }

@@ -55,11 +55,7 @@ func measureEvents(ctx context.Context, m *machine, o options) (_ []row, err err
 	if o.quick {
 		length = 10 * time.Second
 	}
-	db, err := m.database("bench_events")
-	if err != nil {
-		return nil, err
-	}
-	a := &audience{url: address, secret: g.secret, db: db, made: map[change]time.Time{}}
+	a := &audience{url: address, secret: g.secret, db: g.tables, made: map[change]time.Time{}}
 	before, err := residentMemory(p.cmd.Process.Pid)
 	if err != nil {
 		return nil, err

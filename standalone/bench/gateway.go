@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,7 @@ type gateway struct {
 	url     string // of its API, once it is served
 	secret  string // of an unlimited key of a rich account
 	key     mediagate.Key
+	tables  *sql.DB // its database
 	http    *http.Client
 	closers []func() error
 }
@@ -77,6 +79,10 @@ func (m *machine) install(ctx context.Context, name string, channels []app.Chann
 	if _, err := m.admin.ExecContext(ctx, "CREATE DATABASE bench_"+name); err != nil {
 		return g, fmt.Errorf("make the database: %w", err)
 	}
+	if g.tables, err = sql.Open("pgx", m.postgres.URL("bench_"+name)); err != nil {
+		return g, err
+	}
+	g.closers = append(g.closers, g.tables.Close)
 	c := m.settings(name, channels)
 	if err := c.Validate(); err != nil {
 		return g, err
@@ -129,7 +135,7 @@ func (g *gateway) work(ctx context.Context) (stop func() error) { return g.run(c
 
 // tenant is the installation as another rich account sees it.
 func (g *gateway) tenant(ctx context.Context) (*gateway, error) {
-	other := &gateway{Gateway: g.Gateway, url: g.url, http: g.http}
+	other := &gateway{Gateway: g.Gateway, url: g.url, tables: g.tables, http: g.http}
 	return other, other.seed(ctx)
 }
 
@@ -159,6 +165,12 @@ func (m *machine) temporalClient(g *gateway) (client.Client, error) {
 	}
 	g.closers = append(g.closers, func() error { c.Close(); return nil })
 	return c, nil
+}
+
+// open counts the tasks that have not ended.
+func (g *gateway) open(ctx context.Context) (n int, err error) {
+	err = g.tables.QueryRowContext(ctx, "SELECT count(*) FROM tasks WHERE ended_at IS NULL").Scan(&n)
+	return n, err
 }
 
 func (g *gateway) close() error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
@@ -24,13 +23,13 @@ const (
 // form, of which lists go by the time. The first three are of a model and a type of
 // their own, none has failed, the open ones are the newest.
 const historyStatement = `INSERT INTO tasks (id, account_id, key_id, model, type, status, progress, params, reference, plan, charges, hold, cost,
-		created_at, started_at, ended_at, deadline_at, checked_at, run_seen_at, channel, provider)
+		created_at, started_at, ended_at, deadline_at, channel, provider)
 	SELECT 'task_' || (SELECT string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((floor(extract(epoch FROM t) * 1000)::bigint >> 5 * place) & 31)::int + 1, 1), ''
 			ORDER BY place DESC) FROM generate_series(0, 9) AS place) || lpad(i::text, 16, '0'),
 		$1, $2, CASE WHEN i <= 3 THEN 'theta-image-turbo' ELSE 'alpha-v3' END, CASE WHEN i <= 3 THEN 'image' ELSE 'video' END,
 		CASE WHEN i > $3 - $4 THEN 'processing' ELSE 'completed' END, CASE WHEN i > $3 - $4 THEN 50 ELSE 100 END,
 		'{"prompt":"' || repeat('a kite ', 40) || '"}', 'order-' || i, '{}', '[]', 2000, CASE WHEN i > $3 - $4 THEN 0 ELSE 1000 END,
-		t, t, CASE WHEN i > $3 - $4 THEN NULL ELSE t + interval '2 minutes' END, t + interval '200 days', t, t, 'kling', 'kling'
+		t, t, CASE WHEN i > $3 - $4 THEN NULL ELSE t + interval '2 minutes' END, t + interval '200 days', 'kling', 'kling'
 	FROM (SELECT i, now() - ($3 - i) * interval '1 second' * ($5 * 86400.0 / $3) - interval '5 minutes' AS t FROM generate_series(1, $3::bigint) AS i) AS n`
 
 // historyAwaits are the jobs of the open tasks, all of which are due.
@@ -66,16 +65,11 @@ func (m *machine) installPast(ctx context.Context, name string, tasks int64) (p 
 	if p.stage, err = newStage(p.gateway); err != nil {
 		return p, err
 	}
-	db, err := sql.Open("pgx", p.Config.DatabaseURL)
-	if err != nil {
-		return p, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
 	if err := p.fillPastOf(ctx, historyStatement, tasks, historyOpen); err != nil {
 		return p, err
 	}
 	for _, statement := range historyAwaits {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
+		if _, err := p.tables.ExecContext(ctx, statement); err != nil {
 			return p, fmt.Errorf("fill the history's jobs: %w", err)
 		}
 	}
@@ -83,7 +77,7 @@ func (m *machine) installPast(ctx context.Context, name string, tasks int64) (p 
 		return p, err
 	}
 	var third time.Time
-	if err := db.QueryRowContext(ctx, `SELECT t.id, l.id, (SELECT created_at FROM tasks WHERE reference = 'order-3' AND account_id = $1)
+	if err := p.tables.QueryRowContext(ctx, `SELECT t.id, l.id, (SELECT created_at FROM tasks WHERE reference = 'order-3' AND account_id = $1)
 			FROM tasks t JOIN ledger_transfers l ON l.task_id = t.id AND l.kind = 'hold' WHERE t.reference = $2 AND t.account_id = $1`,
 		p.key.AccountID, fmt.Sprintf("order-%d", tasks/2)).Scan(&p.read, &p.entry, &third); err != nil {
 		return p, fmt.Errorf("find a task in the middle: %w", err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -24,11 +23,6 @@ func measureKill(ctx context.Context, m *machine, o options) (_ []row, err error
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
-	db, err := sql.Open("pgx", g.Config.DatabaseURL)
-	if err != nil {
-		return nil, err
-	}
-	g.closers = append(g.closers, db.Close)
 	w, err := startProcess(ctx, o, "worker", g.Config)
 	if err != nil {
 		return nil, err
@@ -48,7 +42,7 @@ func measureKill(ctx context.Context, m *machine, o options) (_ []row, err error
 	unsent := 0
 	struck, err := g.rest(ctx, jobs, func() (int, error) {
 		w.kill()
-		if unsent, err = m.unsent(ctx, db); err != nil {
+		if unsent, err = m.unsent(ctx, g); err != nil {
 			return 0, err
 		}
 		w, err = startProcess(ctx, o, "worker", g.Config)
@@ -96,7 +90,7 @@ func (g *gateway) rest(ctx context.Context, jobs int, amid func() (int, error)) 
 	}
 	left := func(most int) error {
 		return until(ctx, "the jobs have ended", 5*time.Minute, func(ctx context.Context) (bool, error) {
-			open, err := g.Store.CountOpen(ctx)
+			open, err := g.open(ctx)
 			return open <= most, err
 		})
 	}
@@ -109,8 +103,8 @@ func (g *gateway) rest(ctx context.Context, jobs int, amid func() (int, error)) 
 
 // unsent counts the submissions that died with their sender before the vendor
 // had them. Only time proves that, so nobody may wait for them here.
-func (m *machine) unsent(ctx context.Context, db *sql.DB) (n int, err error) {
-	rows, err := db.QueryContext(ctx, "SELECT task_id FROM attempts WHERE state IN ('intent', 'unknown')")
+func (m *machine) unsent(ctx context.Context, g *gateway) (n int, err error) {
+	rows, err := g.tables.QueryContext(ctx, "SELECT task_id FROM attempts WHERE state IN ('intent', 'unknown')")
 	if err != nil {
 		return 0, err
 	}

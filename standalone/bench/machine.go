@@ -92,15 +92,6 @@ func startMachine(ctx context.Context) (m *machine, err error) {
 	return m, nil
 }
 
-// database opens one of an installation.
-func (m *machine) database(name string) (*sql.DB, error) {
-	db, err := sql.Open("pgx", m.postgres.URL(name))
-	if err == nil {
-		m.closers = append(m.closers, db.Close)
-	}
-	return db, err
-}
-
 // close stops what was started, the last first.
 func (m *machine) close() error {
 	var err error

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
@@ -25,10 +24,10 @@ const (
 // account, $2 the key, $3 the number of tasks, $4 how many of them are open, $5 over
 // how many days they are spread.
 const pastTasksStatement = `INSERT INTO tasks (id, account_id, key_id, model, type, status, progress, params, plan, charges, hold, cost, created_at, started_at, ended_at,
-			deadline_at, checked_at, channel, provider)
+			deadline_at, channel, provider)
 		SELECT 'task_' || lpad(i::text, 26, '0'), $1, $2, 'model-' || i % 5, 'video', CASE WHEN i > $3 - $4 THEN 'processing' ELSE 'completed' END,
 			CASE WHEN i > $3 - $4 THEN 50 ELSE 100 END, '{}', '{}', '[]', 2000, CASE WHEN i > $3 - $4 THEN 0 ELSE 1000 END,
-			t, t, CASE WHEN i > $3 - $4 THEN NULL ELSE t + interval '2 minutes' END, t + interval '2 hours', t, 'kling', 'kling'
+			t, t, CASE WHEN i > $3 - $4 THEN NULL ELSE t + interval '2 minutes' END, t + interval '2 hours', 'kling', 'kling'
 		FROM (SELECT i, now() - ($3 - i) * interval '1 second' * ($5 * 86400.0 / $3) - interval '5 minutes' AS t FROM generate_series(1, $3::bigint) AS i) AS n`
 
 // pastStatements make the ledger of such tasks.
@@ -52,11 +51,6 @@ func (g *gateway) fillPast(ctx context.Context, tasks int64) error {
 
 // fillPastOf is fillPast with tasks as a statement makes them.
 func (g *gateway) fillPastOf(ctx context.Context, statement string, tasks, open int64) (err error) {
-	db, err := sql.Open("pgx", g.Config.DatabaseURL)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
 	ended := tasks - open
 	statements := append([]string{statement}, pastStatements...)
 	for i, args := range [][]any{
@@ -66,7 +60,7 @@ func (g *gateway) fillPastOf(ctx context.Context, statement string, tasks, open 
 		{g.key.ID, open, ended},
 		{g.key.AccountID, open, ended},
 	} {
-		if _, err := db.ExecContext(ctx, statements[i], args...); err != nil {
+		if _, err := g.tables.ExecContext(ctx, statements[i], args...); err != nil {
 			return fmt.Errorf("fill the past, step %d: %w", i+1, err)
 		}
 	}
@@ -76,7 +70,7 @@ func (g *gateway) fillPastOf(ctx context.Context, statement string, tasks, open 
 			return err
 		}
 	}
-	_, err = db.ExecContext(ctx, "VACUUM ANALYZE")
+	_, err = g.tables.ExecContext(ctx, "VACUUM ANALYZE")
 	return err
 }
 

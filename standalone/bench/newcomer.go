@@ -143,7 +143,7 @@ func (m *machine) newcomers(ctx context.Context, o options, c crowding, backlog 
 	if beside, err = come(); err != nil {
 		return nil, nil, err
 	}
-	open, err := g.Store.CountOpen(ctx)
+	open, err := g.open(ctx)
 	if err == nil && open == 0 {
 		err = errors.New("the backlog was over before the newcomers had come")
 	}

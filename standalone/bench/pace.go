@@ -209,11 +209,8 @@ func (v *tally) Poll(_ context.Context, ref mediagate.JobRef) (mediagate.Report,
 	return mediagate.Report{Ref: ref, Named: true, State: mediagate.JobRunning, Percent: -1}, nil
 }
 
-// SignalEnded has nothing to tell.
-func (v *tally) SignalEnded(context.Context, context.Context, []mediagate.Await, bool) {}
+// Ended has no run to signal.
+func (v *tally) Ended(context.Context, context.Context, string, []channel.Ended) {}
 
-// SignalSlot has nobody to tell.
-func (v *tally) SignalSlot(context.Context, string, []mediagate.Queued) {}
-
-// SignalWake has nobody to wake.
-func (v *tally) SignalWake(context.Context, string, []string) {}
+// Wake has no run to signal.
+func (v *tally) Wake(context.Context, string, []string) {}

@@ -13,6 +13,7 @@ import (
 	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/providers/all"
+	"github.com/mediagate/mediagate/task"
 )
 
 // stage puts tasks into a state without going through vendor and workflow,
@@ -77,15 +78,15 @@ func (s *stage) accepted(ctx context.Context, firstPoll time.Duration) (mediagat
 		return t, err
 	}
 	now := time.Now()
-	if _, _, err := s.g.Store.OpenAttempt(ctx, mediagate.Attempt{
-		TaskID: t.ID, N: 1, Channel: channelKling, Provider: "kling", Fingerprint: s.fingerprint, Route: t.Plan.Routes[0],
-		ExternalID: t.ID, SendBefore: now.Add(10 * time.Second), CreatedAt: now,
-	}, mediagate.Slots{}); err != nil {
+	if _, err := s.g.Store.OpenIntent(ctx, t.ID, mediagate.Slots{}, task.IntentStored{
+		N: 1, Channel: channelKling, Provider: "kling", Fingerprint: s.fingerprint, Route: t.Plan.Routes[0],
+		ExternalID: t.ID, SendBefore: now.Add(10 * time.Second), CallEnds: now.Add(time.Minute),
+	}); err != nil {
 		return t, err
 	}
-	_, err = s.g.Store.AcceptAttempt(ctx, t.ID, 1, mediagate.Submission{Ref: mediagate.JobRef{
+	_, err = s.g.Store.Change(ctx, t.ID, task.Accepted{N: 1, FirstPollAt: now.Add(firstPoll), Submission: mediagate.Submission{Ref: mediagate.JobRef{
 		JobID: "job-" + t.ID, ExternalID: t.ID, Operation: "video", State: "text2video",
-	}}, now.Add(firstPoll))
+	}}})
 	return t, err
 }
 
@@ -104,16 +105,11 @@ func (s *stage) completed(ctx context.Context) (string, error) {
 	results := []mediagate.Result{{
 		Key: "results/" + t.ID + "/1/0", MimeType: "video/mp4", Size: 1 << 20, SHA256: strings.Repeat("ab", 32), Width: 1280, Height: 720, Duration: 5,
 	}}
-	if _, err := s.g.Store.RecordOutcome(ctx, t.ID, 1, mediagate.Outcome{
+	if _, err := s.g.Store.Change(ctx, t.ID, task.VendorEnded{N: 1, Outcome: mediagate.Outcome{
 		Succeeded: true, Media: []mediagate.Media{{URL: "https://media.example.com/1.mp4"}}, Seconds: 5,
-	}); err != nil {
+	}}); err != nil {
 		return "", err
 	}
-	if err := s.g.Store.StoreMirrored(ctx, t.ID, 1, results); err != nil {
-		return "", err
-	}
-	_, _, err = s.g.Store.Settle(ctx, mediagate.Settlement{
-		TaskID: t.ID, AccountID: t.AccountID, N: 1, Status: mediagate.StatusCompleted, Cost: t.Hold, Results: results, EndedAt: time.Now().UTC(),
-	})
+	_, err = s.g.Store.Change(ctx, t.ID, task.Mirrored{N: 1, Results: results})
 	return t.ID, err
 }

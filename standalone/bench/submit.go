@@ -199,12 +199,14 @@ func (b *burst) start(ctx context.Context) error {
 	return err
 }
 
-// startPatience is how long starts that wait may take.
-const startPatience = 5 * time.Minute
+const (
+	startPatience = 5 * time.Minute // how long starts that wait may take
+	startsStall   = 5 * time.Second // starts that none follows for so long have failed
+)
 
 // untilStarted submits, and returns when as many workflows of tasks are started as
 // were acknowledged. Nothing else may submit meanwhile. On a crowded machine starts
-// fail: nothing more comes of them here, where no reconciler runs, and after a while
+// fail: nothing more comes of them here, where no worker runs, and after a while
 // they are repeated as it would.
 func (m *machine) untilStarted(ctx context.Context, g *gateway, submit func() (int, error)) error {
 	began := time.Now()
@@ -227,7 +229,7 @@ func (m *machine) untilStarted(ctx context.Context, g *gateway, submit func() (i
 		if now > last {
 			last, moved = now, time.Now()
 		}
-		if time.Since(moved) > mediagate.StartLease {
+		if time.Since(moved) > startsStall {
 			if err := g.startAgain(ctx, began); err != nil {
 				return err
 			}
@@ -255,7 +257,7 @@ func (g *gateway) startAgain(ctx context.Context, since time.Time) error {
 		}
 		for _, t := range tasks {
 			after = t.ID
-			if err := (workflows.Client{Temporal: g.Temporal}).Start(ctx, t); err != nil {
+			if err := (workflows.Client{Temporal: g.Temporal}).Start(ctx, t); err != nil && !mediagate.Is(err, mediagate.KindConflict) {
 				return err
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/workflows"
 )
 
@@ -167,10 +168,7 @@ func (g *gateway) endedWithCallbacks(ctx context.Context, hook string) ([]string
 		if ids[i], err = acknowledged(ack); err != nil {
 			return err
 		}
-		_, _, err = g.Store.Settle(ctx, mediagate.Settlement{
-			TaskID: ids[i], Status: mediagate.StatusFailed, WebhookBody: []byte(`{"id":"` + ids[i] + `"}`),
-			Failure: &mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "refused"},
-		})
+		_, err = g.Store.Change(ctx, ids[i], task.FailRequested{}, task.EndDue{})
 		return err
 	})
 	return ids, err
@@ -185,7 +183,7 @@ func (g *gateway) deliverAll(ctx context.Context, m *machine, ids []string) erro
 	}
 	engine := workflows.Client{Temporal: c}
 	return times(ctx, 8, len(ids), func(ctx context.Context, i int) error {
-		return engine.EnsureWebhook(ctx, mediagate.WebhookRound{TaskID: ids[i], AccountID: g.key.AccountID, Round: 1})
+		return engine.EnsureRound(ctx, mediagate.WebhookRound{TaskID: ids[i], AccountID: g.key.AccountID, Round: 1})
 	})
 }
 
@@ -211,8 +209,8 @@ func (g *gateway) callbacks(ctx context.Context, r *hookReceiver, tasks int) ([]
 			if err := until(groupCtx, "the callback comes", 5*time.Minute, func(context.Context) (bool, error) { return !r.at(id).IsZero(), nil }); err != nil {
 				return err
 			}
-			task, err := g.Store.TaskByID(groupCtx, id)
-			took[i] = r.at(id).Sub(task.EndedAt)
+			t, err := g.Store.TaskByID(groupCtx, id)
+			took[i] = r.at(id).Sub(t.EndedAt)
 			return err
 		})
 	}

@@ -22,13 +22,14 @@ func TestKillWhileStartsWait(t *testing.T) {
 }
 
 // Asked to stop amid a burst, the API starts the workflow of each task that it
-// acknowledged: there is no reconciler here that could have.
+// acknowledged: there is no worker here whose wake scan could have. They are few, since
+// a start that waits for five seconds is left to that scan.
 func TestStopWhileStartsWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production, workersOff: true})
 	c := w.dial()
 	t.Cleanup(c.Close)
-	tasks := w.submitMany(60, job{model: theta, noHook: true})
+	tasks := w.submitMany(20, job{model: theta, noHook: true})
 	code, took := w.apis[0].terminate(t, 2*stopLimit)
 	if code != 0 || took > stopLimit {
 		t.Errorf("the API exits with %d after %s, want 0 within %s", code, took, stopLimit)

@@ -249,7 +249,7 @@ func (w *world) checkBucket(ends map[string]object) {
 	}
 	for _, o := range objects {
 		if aws.ToString(o.Key) == "results/probe" {
-			continue // of a reconciler that was killed while it tried the bucket: the next one replaces it
+			continue // of a worker that was killed while it tried the bucket: the next one replaces it
 		}
 		if w.uploads[aws.ToString(o.Key)] {
 			continue // kept for as long as its link works

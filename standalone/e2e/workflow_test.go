@@ -70,7 +70,7 @@ func meddledEnd(how string) string {
 }
 
 // Each run is meddled with while the vendor works: the one that is worth most,
-// and takes a minute until the reconciler looks.
+// and takes its time until its wake is due.
 func TestWorkflowMeddledWhileAwaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production})

@@ -298,3 +298,51 @@ func TestRulesLiveWhereArchitectureSays(t *testing.T) {
 		}
 	}
 }
+
+// section is the part of the document under the heading.
+func section(t *testing.T, name, heading string) string {
+	t.Helper()
+	_, text, found := strings.Cut(document(t, name), "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("%s has no section %s", name, heading)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
+}
+
+// Whoever asks what a kill costs finds each point of the path.
+func TestArchitectureSaysWhatEachCrashCosts(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*) \\|").FindAllStringSubmatch(section(t, "docs/architecture.md", "What a crash costs"), -1) {
+		for _, match := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(row[1], -1) {
+			got = append(got, match[1])
+		}
+	}
+	if diff := cmp.Diff(failpoint.Names(), got); diff != "" {
+		t.Errorf("failpoints (-code +document):\n%s", diff)
+	}
+}
+
+// The reading order names files that are there, and says about how long they are.
+func TestReadingOrder(t *testing.T) {
+	t.Parallel()
+	sum := 0
+	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]+) \| (\d+) \|`).FindAllStringSubmatch(section(t, "docs/architecture.md", "Reading order"), -1) {
+		said, _ := strconv.Atoi(row[2])
+		lines := 0
+		for _, match := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+			lines += strings.Count(document(t, match[1]), "\n")
+		}
+		if row[1] == "in all" {
+			lines = sum
+		}
+		sum += lines
+		if off := max(said-lines, lines-said); off > lines/10 {
+			t.Errorf("%s: %d lines, the document says %d", row[1], lines, said)
+		}
+	}
+	if sum == 0 {
+		t.Error("the section names no files")
+	}
+}

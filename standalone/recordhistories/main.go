@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	out := flag.String("out", "../workflows/testdata/histories/one-step", "folder for the histories")
+	out := flag.String("out", "../workflows/testdata/histories", "folder for the histories")
 	only := flag.String("only", "", "record one history instead of all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

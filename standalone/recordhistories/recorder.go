@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,28 +19,34 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/worker"
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// scenario is one recorded story. A world and a worker of its own make sure
-// that no other one shows in it.
+// scenario is one recorded run. A world and a worker of its own make sure that no
+// other task shows in it.
 type scenario struct {
 	name     string
 	task     func(*activitytest.World) mediagate.Task
-	prepare  func(*stage)                        // the doubles' script, before anything runs
-	play     func(context.Context, *stage) error // what happens from outside; nil starts the task
-	workflow func(*stage) string                 // whose history counts; nil: the task's
-	open     bool                                // the workflow does not end
+	prepare  func(*stage) // the doubles' script, before anything runs
+	play     []move       // what happens once the task is started
+	workflow string       // whose history counts; empty: the task's
+	open     bool         // the workflow does not end
 }
+
+// move is a step of a scenario.
+type move func(context.Context, *stage) error
 
 // stage is where a scenario plays.
 type stage struct {
 	*activitytest.World
-	engine workflows.Client
-	task   mediagate.Task
-	stop   func() error          // the worker
-	start  func(context.Context) // the worker, again
+	engine  workflows.Client
+	id      string
+	stop    func() error          // the worker
+	start   func(context.Context) // the worker, again
+	begun   chan struct{}         // a call that hangs says so here
+	release chan struct{}         // and here it goes on, once this is closed
 }
 
 type recorder struct {
@@ -50,36 +57,35 @@ type recorder struct {
 
 func (r *recorder) record(ctx context.Context, s scenario) (err error) {
 	w := activitytest.New(time.Now)
-	st := &stage{World: w, engine: workflows.Client{Temporal: r.client}, task: s.task(w)}
+	st := &stage{
+		World: w, engine: workflows.Client{Temporal: r.client}, id: "task_" + s.name,
+		begun: make(chan struct{}, 100), release: make(chan struct{}),
+	}
 	w.Activities.Engine = st.engine
-	w.Activities.Settings.ParkRetry = 2 * time.Second
-	w.Activities.Settings.PassInterval = time.Minute
-	st.task.ID = "task_" + s.name
+	t := s.task(w)
+	t.ID = st.id
+	w.Store.Add(t)
 	if s.prepare != nil {
 		s.prepare(st)
 	}
-	w.Store.Add(st.task)
-
 	st.start = func(ctx context.Context) { st.stop = r.work(ctx, w) }
 	st.start(ctx)
 	defer func() { err = errors.Join(err, st.stop()) }()
-	play := s.play
-	if play == nil {
-		play = startTask
-	}
-	if err := play(ctx, st); err != nil {
+	if err := st.engine.Start(ctx, t); err != nil {
 		return err
 	}
-	id := st.task.ID
-	if s.workflow != nil {
-		id = s.workflow(st)
+	for i, move := range s.play {
+		if err := move(ctx, st); err != nil {
+			return fmt.Errorf("move %d: %w", i+1, err)
+		}
 	}
+	id := cmp.Or(s.workflow, st.id)
 	if !s.open {
 		if err := r.client.GetWorkflow(ctx, id, "").Get(ctx, nil); err != nil {
 			return fmt.Errorf("workflow %s: %w", id, err)
 		}
 	}
-	return r.write(ctx, id, s.name)
+	return r.write(ctx, st, id, s.name)
 }
 
 // work runs a worker process's share; stop ends it and waits.
@@ -100,20 +106,13 @@ func (r *recorder) work(ctx context.Context, w *activitytest.World) (stop func()
 	}
 }
 
-func startTask(ctx context.Context, st *stage) error { return st.engine.Start(ctx, st.task) }
-
 // write stores a history as indented JSON, without the name of the machine.
-func (r *recorder) write(ctx context.Context, id, name string) error {
-	var history historypb.History
-	events := r.client.GetWorkflowHistory(ctx, id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for events.HasNext() {
-		e, err := events.Next()
-		if err != nil {
-			return err
-		}
-		history.Events = append(history.Events, e)
+func (r *recorder) write(ctx context.Context, st *stage, id, name string) error {
+	events, err := st.history(ctx, id)
+	if err != nil {
+		return err
 	}
-	text, err := protojson.Marshal(&history)
+	text, err := protojson.Marshal(&historypb.History{Events: events})
 	if err != nil {
 		return err
 	}
@@ -126,8 +125,21 @@ func (r *recorder) write(ctx context.Context, id, name string) error {
 	}
 	pretty.WriteByte('\n')
 	file := filepath.Join(r.out, name+".json")
-	r.log.InfoContext(ctx, "recorded", "workflow", id, "events", len(history.Events), "bytes", pretty.Len(), "file", file)
+	r.log.InfoContext(ctx, "recorded", "workflow", id, "events", len(events), "bytes", pretty.Len(), "file", file)
 	return os.WriteFile(file, pretty.Bytes(), 0o600)
+}
+
+// history reads the events of a workflow's newest run.
+func (st *stage) history(ctx context.Context, id string) (history []*historypb.HistoryEvent, err error) {
+	all := st.engine.Temporal.GetWorkflowHistory(ctx, id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for all.HasNext() {
+		e, err := all.Next()
+		if err != nil {
+			return nil, err
+		}
+		history = append(history, e)
+	}
+	return history, nil
 }
 
 // until asks again and again until ok says so.
@@ -142,4 +154,24 @@ func until(ctx context.Context, ok func() bool) error {
 		}
 	}
 	return nil
+}
+
+// change has events happen to a task, and wakes the run that the scenario is about.
+func (st *stage) change(ctx context.Context, id string, all ...task.Event) error {
+	if _, err := st.Store.Change(ctx, id, all...); err != nil {
+		return err
+	}
+	_, err := st.engine.Wake(ctx, st.id)
+	return err
+}
+
+// hangs says that a call has begun, and waits until it may go on.
+func (st *stage) hangs(ctx context.Context) error {
+	st.begun <- struct{}{}
+	select {
+	case <-st.release:
+		return nil
+	case <-ctx.Done():
+		return mediagate.Errorf(mediagate.KindTransient, "cut: %w", ctx.Err())
+	}
 }

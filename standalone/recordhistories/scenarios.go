@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
-	"sync/atomic"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -15,50 +12,40 @@ import (
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/sandbox/sample"
+	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/workflows"
 )
 
+// scenarios begin with the singletons: a later one would find them with what others
+// have left in their histories.
 func scenarios() []scenario {
+	tending := workflows.IDChannel(activitytest.AsyncChannel)
 	return []scenario{
-		{name: "video", task: video, play: ends},
+		{name: "wake", task: video, play: handedOver(workflows.IDWake), open: true, workflow: workflows.IDWake},
+		{name: "channel", task: video, play: handedOver(tending), open: true, workflow: tending},
 		{name: "image", task: image, prepare: answersAtOnce},
-		{name: "cancelled", task: video, play: func(ctx context.Context, st *stage) error {
-			if err := accepted(ctx, st); err != nil {
-				return err
-			}
-			return cancel(ctx, st)
-		}},
-		{name: "judged", task: naming, prepare: awayAtFirst, play: ends},
-		{name: "judged-bad", task: naming, prepare: noImage},
-		{name: "cancelled-while-judging", task: naming, play: cancelledWhileJudging},
-		{name: "cancelled-while-submitting", task: video, play: cancelledWhileSubmitting},
-		{name: "cancelled-while-mirroring", task: video, play: cancelledWhileMirroring},
-		{name: "failed-while-mirroring", task: video, play: failedWhileMirroring},
-		{name: "cancelled-from-outside", task: video, play: func(ctx context.Context, st *stage) error {
-			if err := accepted(ctx, st); err != nil {
-				return err
-			}
-			return st.engine.Temporal.CancelWorkflow(ctx, st.task.ID, "")
-		}},
-		{name: "parked", task: video, prepare: deadAtFirst, play: ends},
-		{name: "refused", task: video, prepare: fullAtFirst, play: ends},
-		{name: "shut-out", task: video, prepare: spareAccount, play: shutOut},
-		{name: "queued", task: video, prepare: slotTaken, play: slotFreed},
-		{name: "lost", task: video, prepare: answerLost, play: ends},
-		{name: "trouble", task: video, prepare: lostSight, play: ends},
-		{name: "trouble-over", task: video, play: sightRegained},
-		{name: "modal", task: inpainting(time.Minute), prepare: asksForMore, play: given},
-		{name: "modal-expired", task: inpainting(2 * time.Second), prepare: asksForMore},
-		{name: "callback", task: image, prepare: func(st *stage) {
-			answersAtOnce(st)
-			retriedOnce(st)
-		}, workflow: func(st *stage) string { return workflows.IDWebhook(st.task.ID, 1) }, play: startedAndEnded},
-		{name: "callback-under-way", task: video, prepare: retriedOnce, play: callbackUnderWay},
-		{name: "channel", task: video, play: handedOver, open: true, workflow: func(*stage) string {
-			return workflows.IDChannel(activitytest.AsyncChannel)
-		}},
+		{name: "video", task: video, play: []move{accepted, ends}},
+		{name: "checked", task: naming, prepare: served, play: []move{accepted, ends}},
+		{name: "lost", task: video, prepare: answerLost, play: []move{ends}},
+		{name: "lost-and-retried", task: parking, prepare: answerLost, play: []move{sleeps, answered, signalled(mediagate.ActionRetry)}},
+		{name: "late", task: late},
+		{name: "cancelled", task: video, play: []move{accepted, happens(task.CancelRequested{})}},
+		{name: "cancelled-from-outside", task: video, play: []move{accepted, cancelled}},
+		{
+			name: "cancelled-while-submitting", task: video, prepare: hangingSubmit,
+			play: []move{begun, happens(task.CancelRequested{}), isStopped, released},
+		},
+		{name: "cancelled-while-checking", task: naming, prepare: hangingFile, play: []move{begun, happens(task.CancelRequested{})}},
+		{name: "cancelled-while-mirroring", task: video, prepare: hangingFile, play: []move{accepted, ends, begun, happens(task.CancelRequested{})}},
+		{name: "parked", task: video, prepare: bucketAway, play: []move{accepted, ends, parked, sleeps, released, signalled(mediagate.ActionRetry)}},
+		{name: "parked-and-failed", task: video, prepare: bucketAway, play: []move{accepted, ends, parked, signalled(mediagate.ActionFail)}},
+		{name: "queued", task: video, prepare: slotTaken, play: []move{queued, slotFreed, accepted, ends}},
+		{name: "modal", task: inpainting, prepare: asksForMore, play: []move{asked, happens(task.ModalGiven{Input: json.RawMessage(`{"prompt":"` + activitytest.Secret + `"}`)})}},
+		{name: "callback", task: image, prepare: retriedOnce, play: []move{over}, workflow: workflows.IDWebhook("task_callback", 1)},
 	}
 }
+
+// The tasks.
 
 func video(w *activitytest.World) mediagate.Task {
 	t := w.NewVideo()
@@ -67,6 +54,35 @@ func video(w *activitytest.World) mediagate.Task {
 }
 
 func image(w *activitytest.World) mediagate.Task { return w.NewImage() }
+
+// naming is a video that goes by a picture of its client's.
+func naming(w *activitytest.World) mediagate.Task {
+	t := video(w)
+	t.Params = json.RawMessage(`{"image_url":"https://client.example.com/` + activitytest.Secret + `"}`)
+	t.Plan.Inputs = []mediagate.Input{{Field: "image_url", MediaBounds: mediagate.MediaBounds{Kind: "image", MinSide: 8}}}
+	return t
+}
+
+// parking is an image whose vendor cannot be asked what became of a lost answer.
+func parking(w *activitytest.World) mediagate.Task {
+	t := image(w)
+	t.Plan.OnUnknown = mediagate.OnUnknownPark
+	return t
+}
+
+func late(w *activitytest.World) mediagate.Task {
+	t := video(w)
+	t.DeadlineAt = time.Now().Add(3 * time.Second)
+	return t
+}
+
+func inpainting(w *activitytest.World) mediagate.Task {
+	t := video(w)
+	t.Type, t.Plan.Modal = mediagate.TypeArt, time.Minute
+	return t
+}
+
+// The vendors, and whoever else is outside.
 
 func answersAtOnce(st *stage) {
 	st.Sync.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
@@ -77,12 +93,68 @@ func answersAtOnce(st *stage) {
 	}
 }
 
-// inpainting is a task that waits so long for its client.
-func inpainting(modal time.Duration) func(*activitytest.World) mediagate.Task {
-	return func(w *activitytest.World) mediagate.Task {
-		t := video(w)
-		t.Type, t.Plan.Modal = mediagate.TypeArt, modal
-		return t
+// answerLost makes the vendors make the job and lose the answer.
+func answerLost(st *stage) {
+	for _, v := range []*activitytest.Vendor{st.Async, st.Sync} {
+		v.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+			if _, err := v.Accept(job); err != nil {
+				return mediagate.Submission{}, err
+			}
+			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "the answer was lost")
+		}
+	}
+}
+
+// hangingSubmit has the vendor take its time, whatever the caller wants.
+func hangingSubmit(st *stage) {
+	st.Async.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		if err := st.hangs(context.WithoutCancel(ctx)); err != nil {
+			return mediagate.Submission{}, err
+		}
+		return st.Async.Accept(job)
+	}
+}
+
+// hangingFile has the server of each file take its time.
+func hangingFile(st *stage) {
+	st.Activities.Settings.QuickCopy = 0
+	st.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
+		return nil, 0, st.hangs(ctx)
+	}
+}
+
+func served(st *stage) {
+	st.Fetcher.OnFetch = func(_ context.Context, _, _ string) (io.ReadCloser, int64, error) {
+		r, w := io.Pipe()
+		go func() { _ = w.CloseWithError(sample.Grid(w, "image/png", 64, 64)) }()
+		return r, -1, nil
+	}
+}
+
+// bucketAway has the bucket take no file until it is released.
+func bucketAway(st *stage) {
+	st.Bucket.OnMirror = func(string) error {
+		select {
+		case <-st.release:
+			return nil
+		default:
+			return mediagate.Errorf(mediagate.KindUnavailable, "the bucket is away")
+		}
+	}
+}
+
+const otherTask = "task_other"
+
+// slotTaken leaves the vendor's account without a free slot.
+func slotTaken(st *stage) {
+	c := st.AsyncBound()
+	c.Concurrency = 1
+	st.Channels.Set(c)
+	other := st.NewVideo()
+	other.ID = otherTask
+	st.Store.Add(other)
+	if _, err := st.Store.OpenIntent(context.Background(), otherTask, c.Slots(), task.IntentStored{N: 1, Channel: c.Name, Provider: c.Provider, ExternalID: otherTask}); err != nil {
+		panic(err) // the doubles' own
 	}
 }
 
@@ -97,196 +169,9 @@ func asksForMore(st *stage) {
 	}
 }
 
-// given has the client speak once it is asked.
-func given(ctx context.Context, st *stage) error {
-	if err := startTask(ctx, st); err != nil {
-		return err
-	}
-	if err := until(ctx, func() bool {
-		t, err := st.Store.TaskByID(ctx, st.task.ID)
-		return err == nil && t.Modal.State == mediagate.ModalWaiting && len(st.Store.Awaits()) == 0
-	}); err != nil {
-		return err
-	}
-	command, _, err := st.Store.SubmitModal(ctx, mediagate.ModalCall{
-		AccountID: st.task.AccountID, TaskID: st.task.ID, Input: json.RawMessage(`{"prompt":"` + activitytest.Secret + `"}`),
-	})
-	if err != nil {
-		return err
-	}
-	return st.engine.SignalAction(ctx, command)
-}
-
-// deadAtFirst makes the result's link dead until the task has parked.
-func deadAtFirst(st *stage) {
-	st.Fetcher.OnFetch = func(ctx context.Context, url, host string) (io.ReadCloser, int64, error) {
-		if t, err := st.Store.TaskByID(ctx, st.task.ID); err != nil || (t.ParkedAt.IsZero() && len(st.Bucket.Objects()) == 0) {
-			return nil, 0, mediagate.Errorf(mediagate.KindGone, "the link has died")
-		}
-		return (&activitytest.Fetcher{}).Fetch(ctx, url, host)
-	}
-}
-
-func fullAtFirst(st *stage) {
-	var calls atomic.Int64
-	st.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		if calls.Add(1) == 1 {
-			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindCapacity, "all slots are taken")
-		}
-		return st.Async.Accept(job)
-	}
-}
-
-// spareAccount adds an account, tried after the first, which is out of money.
-// The first is disabled for now, and so is the other.
-func spareAccount(st *stage) {
-	st.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
-		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindFunds, "in arrears")
-	}
-	spare := st.AsyncBound()
-	spare.Name, spare.Fingerprint, spare.Priority, spare.Vendor = "async-b", "account-b", 1, (&activitytest.Vendor{}).Finding()
-	st.Channels.Set(st.AsyncBound(), spare)
-}
-
-// shutOut starts the task while no channel takes it; then one refuses it, and
-// the next one takes it.
-func shutOut(ctx context.Context, st *stage) error {
-	enable := func(enabled bool) error {
-		_, first := st.Store.EnableChannel(ctx, activitytest.AsyncChannel, enabled)
-		_, second := st.Store.EnableChannel(ctx, "async-b", enabled)
-		return errors.Join(first, second)
-	}
-	if err := enable(false); err != nil {
-		return err
-	}
-	if err := st.engine.Start(ctx, st.task); err != nil {
-		return err
-	}
-	if err := until(ctx, func() bool {
-		t, err := st.Store.TaskByID(ctx, st.task.ID)
-		return err == nil && !t.ParkedAt.IsZero()
-	}); err != nil {
-		return err
-	}
-	if err := enable(true); err != nil {
-		return err
-	}
-	time.Sleep(2 * time.Second) // until the worker knows, and the run waits
-	if err := st.engine.SignalWake(ctx, st.task.ID); err != nil {
-		return err
-	}
-	if err := state(ctx, st, mediagate.AttemptAccepted); err != nil {
-		return err
-	}
-	if _, err := st.Store.RecordOutcome(ctx, st.task.ID, 2, activitytest.Success()); err != nil {
-		return err
-	}
-	_, err := st.engine.SignalUpstream(ctx, st.task.ID, 2)
-	return err
-}
-
-const otherTask = "task_other"
-
-// slotTaken leaves the vendor's account without a free slot.
-func slotTaken(st *stage) {
-	c := st.AsyncBound()
-	c.Concurrency = 1
-	st.Channels.Set(c, st.SyncBound())
-	other := st.NewVideo()
-	other.ID = otherTask
-	st.Store.Add(other)
-	_, _, err := st.Store.OpenAttempt(context.Background(), mediagate.Attempt{TaskID: otherTask, N: 1, Channel: c.Name, Provider: c.Provider}, c.Slots())
-	if err != nil {
-		panic(err) // the doubles' own
-	}
-}
-
-// slotFreed frees it once the task is queued.
-func slotFreed(ctx context.Context, st *stage) error {
-	if err := startTask(ctx, st); err != nil {
-		return err
-	}
-	queued := func() bool {
-		story, err := st.Store.Story(ctx, st.task.ID)
-		return err == nil && !story.QueuedAt.IsZero()
-	}
-	if err := until(ctx, queued); err != nil {
-		return err
-	}
-	if _, err := st.Store.RecordOutcome(ctx, otherTask, 1, activitytest.Success()); err != nil {
-		return err
-	}
-	if err := until(ctx, func() bool { return len(st.Store.Awaits()) == 1 }); err != nil {
-		return err
-	}
-	st.Async.End(st.task.ID, activitytest.Success())
-	return nil
-}
-
-// answerLost makes the job and loses the answer.
-func answerLost(st *stage) {
-	st.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		if _, err := st.Async.Accept(job); err != nil {
-			return mediagate.Submission{}, err
-		}
-		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "the answer was lost")
-	}
-}
-
-// lostSight makes the vendor not know the job until the task has parked.
-func lostSight(st *stage) {
-	st.Async.OnPoll = func(ctx context.Context, _ mediagate.JobRef) (mediagate.Report, error) {
-		if t, err := st.Store.TaskByID(ctx, st.task.ID); err != nil || t.ParkedAt.IsZero() {
-			return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
-		}
-		outcome := activitytest.Success()
-		return mediagate.Report{State: mediagate.JobSucceeded, Outcome: &outcome}, nil
-	}
-}
-
-// sightRegained makes the vendor not know the job until the task has parked,
-// and end it only once the task is unparked again.
-func sightRegained(ctx context.Context, st *stage) error {
-	parked := func() bool {
-		t, err := st.Store.TaskByID(ctx, st.task.ID)
-		return err == nil && !t.ParkedAt.IsZero()
-	}
-	var over atomic.Bool
-	st.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
-		switch {
-		case over.Load():
-			outcome := activitytest.Success()
-			return mediagate.Report{State: mediagate.JobSucceeded, Outcome: &outcome}, nil
-		case parked():
-			return mediagate.Report{State: mediagate.JobRunning, Percent: -1}, nil
-		default:
-			return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
-		}
-	}
-	if err := accepted(ctx, st); err != nil {
-		return err
-	}
-	if err := until(ctx, parked); err != nil {
-		return err
-	}
-	answered := func() bool {
-		story, err := st.Store.Story(ctx, st.task.ID)
-		return err == nil && len(st.Store.Awaits()) == 1 && story.Trouble == "" && !story.Unanswered
-	}
-	if err := until(ctx, answered); err != nil {
-		return err
-	}
-	if err := st.engine.SignalWake(ctx, st.task.ID); err != nil {
-		return err
-	}
-	if err := until(ctx, func() bool { return !parked() }); err != nil {
-		return err
-	}
-	over.Store(true)
-	return nil
-}
-
+// retriedOnce has the client take the second delivery only.
 func retriedOnce(st *stage) {
+	answersAtOnce(st)
 	st.Deliverer.OnDeliver = func(n int) (activities.DeliveryResult, error) {
 		if n == 1 {
 			return activities.DeliveryResult{Verdict: activities.VerdictRetry, Status: 503}, nil
@@ -295,217 +180,108 @@ func retriedOnce(st *stage) {
 	}
 }
 
-// state waits until the task's newest attempt is in the state.
-func state(ctx context.Context, st *stage, want mediagate.AttemptState) error {
-	return until(ctx, func() bool {
-		attempts := st.Store.Attempts(st.task.ID)
-		return len(attempts) > 0 && attempts[len(attempts)-1].State == want
-	})
+// The moves.
+
+// is waits until the task's state is so.
+func is(so func(task.State) bool) move {
+	return func(ctx context.Context, st *stage) error {
+		return until(ctx, func() bool {
+			s, _ := st.Store.Peek(st.id)
+			return so(s)
+		})
+	}
 }
 
-// accepted starts the task and waits until the vendor has its job.
-func accepted(ctx context.Context, st *stage) error {
-	if err := st.engine.Start(ctx, st.task); err != nil {
-		return err
+var (
+	accepted = is(func(s task.State) bool { return s.Last() != nil && s.Last().State == mediagate.AttemptAccepted })
+	parked   = is(func(s task.State) bool { return !s.ParkedAt.IsZero() })
+	queued   = is(func(s task.State) bool { return !s.QueuedAt.IsZero() })
+	asked    = is(func(s task.State) bool { return s.Modal.State == mediagate.ModalWaiting })
+)
+
+// latest waits until the run's history has such an event as its last one.
+func latest(kind enumspb.EventType) move {
+	return func(ctx context.Context, st *stage) error {
+		return until(ctx, func() bool {
+			history, err := st.history(ctx, st.id)
+			return err == nil && history[len(history)-1].GetEventType() == kind
+		})
 	}
-	return state(ctx, st, mediagate.AttemptAccepted)
 }
 
-// ends lets the vendor's job end well.
-func ends(ctx context.Context, st *stage) error {
-	if err := accepted(ctx, st); err != nil {
-		return err
+var (
+	sleeps    = latest(enumspb.EVENT_TYPE_TIMER_STARTED)
+	isStopped = latest(enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED)
+)
+
+// happens is an event from outside.
+func happens(event task.Event) move {
+	return func(ctx context.Context, st *stage) error { return st.change(ctx, st.id, event) }
+}
+
+// signalled is an operator's signal.
+func signalled(action string) move {
+	return func(ctx context.Context, st *stage) error {
+		return st.engine.Temporal.SignalWorkflow(ctx, st.id, "", action, nil)
 	}
-	for _, a := range st.Store.Attempts(st.task.ID) {
-		if a.State == mediagate.AttemptAccepted {
-			st.Async.End(a.ExternalID, activitytest.Success())
-		}
-	}
+}
+
+func cancelled(ctx context.Context, st *stage) error {
+	return st.engine.Temporal.CancelWorkflow(ctx, st.id, "")
+}
+
+func slotFreed(ctx context.Context, st *stage) error {
+	return st.change(ctx, otherTask, task.VendorEnded{N: 1, Outcome: activitytest.Success()})
+}
+
+// ends ends the vendor's job.
+func ends(_ context.Context, st *stage) error {
+	st.Async.End(st.id, activitytest.Success())
 	return nil
 }
 
-func cancel(ctx context.Context, st *stage) error {
-	if _, err := st.Store.RequestCancel(ctx, st.task.AccountID, st.task.ID); err != nil {
-		return err
-	}
-	return st.engine.SignalCancel(ctx, st.task.ID)
-}
-
-// naming is a video whose request names an image with a bound.
-func naming(w *activitytest.World) mediagate.Task {
-	t := video(w)
-	t.Params = json.RawMessage(`{"image_url":"` + inputURL + `"}`)
-	t.Plan.Inputs = []mediagate.Input{{Field: "image_url", MediaBounds: mediagate.MediaBounds{Kind: "image", MinSide: 128}}}
-	return t
-}
-
-const inputURL = "https://pictures.example.com/" + activitytest.Secret
-
-// serves answers the nth call for the image, from 1; results are themselves.
-func (st *stage) serves(answer func(ctx context.Context, n int64) ([]byte, error)) {
-	var calls atomic.Int64
-	st.Fetcher.OnFetch = func(ctx context.Context, url, host string) (io.ReadCloser, int64, error) {
-		if url != inputURL {
-			return (&activitytest.Fetcher{}).Fetch(ctx, url, host)
-		}
-		file, err := answer(ctx, calls.Add(1))
-		return io.NopCloser(bytes.NewReader(file)), int64(len(file)), err
-	}
-}
-
-// awayAtFirst is a server of images that is back a moment later.
-func awayAtFirst(st *stage) {
-	st.serves(func(_ context.Context, n int64) ([]byte, error) {
-		if n == 1 {
-			return nil, mediagate.Errorf(mediagate.KindTransient, "away")
-		}
-		return sample.Image(128, 128), nil
-	})
-}
-
-func noImage(st *stage) {
-	st.serves(func(context.Context, int64) ([]byte, error) { return []byte("no image"), nil })
-}
-
-// cancelledWhileJudging hangs the image's server until the cancel has reached
-// it.
-func cancelledWhileJudging(ctx context.Context, st *stage) error {
-	asked := make(chan struct{}, 1)
-	st.serves(func(ctx context.Context, _ int64) ([]byte, error) {
-		asked <- struct{}{}
-		<-ctx.Done()
-		return nil, mediagate.Errorf(mediagate.KindTransient, "cut: %w", ctx.Err())
-	})
-	if err := st.engine.Start(ctx, st.task); err != nil {
-		return err
-	}
-	select {
-	case <-asked:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return cancel(ctx, st)
-}
-
-// cancelledWhileSubmitting holds the vendor's answer back until the run has
-// asked the call to stop: it must wait for the call all the same (D5).
-func cancelledWhileSubmitting(ctx context.Context, st *stage) error {
-	release := make(chan struct{})
-	st.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		<-release
-		return st.Async.Accept(job)
-	}
-	defer close(release)
-	if err := st.engine.Start(ctx, st.task); err != nil {
-		return err
-	}
-	if err := state(ctx, st, mediagate.AttemptIntent); err != nil {
-		return err
-	}
-	if err := cancel(ctx, st); err != nil {
-		return err
-	}
-	return until(ctx, func() bool {
-		events := st.engine.Temporal.GetWorkflowHistory(ctx, st.task.ID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-		for events.HasNext() {
-			if e, err := events.Next(); err == nil && e.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-// cancelledWhileMirroring hangs the file's server, until the cancel has
-// reached the copy through its heartbeat.
-func cancelledWhileMirroring(ctx context.Context, st *stage) error {
-	asked := make(chan struct{}, 1)
-	st.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
-		asked <- struct{}{}
-		<-ctx.Done()
-		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "cut: %w", ctx.Err())
-	}
-	if err := ends(ctx, st); err != nil {
-		return err
-	}
-	select {
-	case <-asked:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return cancel(ctx, st)
-}
-
-// failedWhileMirroring has an operator fail the task while its result is being
-// copied, and the copy go on for a moment.
-func failedWhileMirroring(ctx context.Context, st *stage) error {
-	asked, gone := make(chan struct{}, 1), make(chan struct{})
-	st.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
-		select {
-		case asked <- struct{}{}:
-		default:
-		}
-		select {
-		case <-gone:
-			return nil, 0, mediagate.Errorf(mediagate.KindGone, "the link has died")
-		case <-ctx.Done():
-			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "cut: %w", ctx.Err())
-		}
-	}
-	if err := ends(ctx, st); err != nil {
-		return err
-	}
-	select {
-	case <-asked:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if err := st.engine.Temporal.SignalWorkflow(ctx, st.task.ID, "", "fail", nil); err != nil {
-		return err
-	}
-	time.AfterFunc(2*time.Second, func() { close(gone) }) // the run has seen the signal by then
+// answered has the vendor answer from now on.
+func answered(_ context.Context, st *stage) error {
+	answersAtOnce(st)
 	return nil
 }
 
-// startedAndEnded waits for the task's own run, so that its child exists.
-func startedAndEnded(ctx context.Context, st *stage) error {
-	if err := st.engine.Start(ctx, st.task); err != nil {
-		return err
+// begun waits until a call hangs.
+func begun(ctx context.Context, st *stage) error {
+	select {
+	case <-st.begun:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return st.engine.Temporal.GetWorkflow(ctx, st.task.ID, "").Get(ctx, nil)
 }
 
-// callbackUnderWay starts the delivery round before the task's run does: the
-// reconciler may be first.
-func callbackUnderWay(ctx context.Context, st *stage) error {
-	_, _, err := st.Store.Settle(ctx, mediagate.Settlement{
-		TaskID: st.task.ID, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal},
-		EndedAt: time.Now(), WebhookBody: []byte("{}"),
-	})
-	if err != nil {
-		return err
-	}
-	if err := st.engine.EnsureWebhook(ctx, mediagate.WebhookRound{TaskID: st.task.ID, AccountID: st.task.AccountID, Round: 1}); err != nil {
-		return err
-	}
-	return st.engine.Start(ctx, st.task)
+func released(_ context.Context, st *stage) error {
+	close(st.release)
+	return nil
 }
 
-// handedOver stops the worker under a channel that polls, and starts another.
-func handedOver(ctx context.Context, st *stage) error {
-	if err := accepted(ctx, st); err != nil {
-		return err
+// over waits for the end of the task's run.
+func over(ctx context.Context, st *stage) error {
+	return st.engine.Temporal.GetWorkflow(ctx, st.id, "").Get(ctx, nil)
+}
+
+// handedOver stops the worker that has a singleton's activity, so that another takes it.
+func handedOver(id string) []move {
+	works := func(ctx context.Context, st *stage) error {
+		return until(ctx, func() bool {
+			run, err := st.engine.Temporal.DescribeWorkflowExecution(ctx, id, "")
+			return err == nil && len(run.GetPendingActivities()) == 1 && run.GetPendingActivities()[0].GetLastHeartbeatTime() != nil
+		})
 	}
-	polled := func() bool { return len(st.Async.Polls()) > 0 }
-	if err := until(ctx, polled); err != nil {
-		return err
-	}
+	return []move{works, restarted, works}
+}
+
+// restarted stops the worker, and starts another.
+func restarted(ctx context.Context, st *stage) error {
 	if err := st.stop(); err != nil {
 		return err
 	}
 	st.start(ctx)
-	if err := ends(ctx, st); err != nil {
-		return err
-	}
-	return st.engine.Temporal.GetWorkflow(ctx, st.task.ID, "").Get(ctx, nil)
+	return nil
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/failpoint"
 	"github.com/mediagate/mediagate/storage/blob"
+	"github.com/mediagate/mediagate/task"
 )
 
 // stored fits the store to the activities.
@@ -53,9 +54,9 @@ func (h handover) world(t *testing.T) *activitytest.World {
 	w := activitytest.New(time.Now)
 	store := open(t, h.bucket())
 	w.Activities.Bucket, w.Activities.Sweeper = stored{store}, store
-	task := w.NewImage()
-	task.Plan.MaxBytes = 64 << 20
-	w.Store.Add(task)
+	one := w.NewImage()
+	one.Plan.MaxBytes = 64 << 20
+	w.Store.Add(one)
 	w.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 		var file bytes.Buffer
 		if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
@@ -69,22 +70,21 @@ func (h handover) world(t *testing.T) *activitytest.World {
 	return w
 }
 
-func (h handover) call(w *activitytest.World, activity, args any) (st mediagate.Story, err error) {
+func (h handover) call(w *activitytest.World, activity any, step task.Step) (answer activities.Answer, err error) {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
 	env.RegisterActivity(w.Activities)
-	value, err := env.ExecuteActivity(activity, args)
+	value, err := env.ExecuteActivity(activity, activities.StepArgs{TaskID: activitytest.TaskID, Step: step})
 	if err == nil {
-		err = value.Get(&st)
+		err = value.Get(&answer)
 	}
-	return st, err
+	return answer, err
 }
 
 // D6: a process that is killed between the bucket and the row has lost nothing:
 // the next one finds the whole file, and asks the vendor for nothing.
 func TestD6HandedOverBeforeAKill(t *testing.T) {
-	args := activities.AttemptArgs{TaskID: activitytest.TaskID, N: 1}
 	if text := os.Getenv("HANDOVER_TEST"); text != "" {
 		var h handover
 		if err := json.Unmarshal([]byte(text), &h); err != nil {
@@ -94,7 +94,7 @@ func TestD6HandedOverBeforeAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := h.world(t)
-		_, err := h.call(w, w.Activities.SubmitJob, args)
+		_, err := h.call(w, w.Activities.SubmitJob, task.Step{Kind: task.Submit, N: 1})
 		t.Fatalf("the sender lives: %v", err)
 	}
 
@@ -115,28 +115,24 @@ func TestD6HandedOverBeforeAKill(t *testing.T) {
 	}
 
 	w := h.world(t)
-	task, err := w.Store.TaskByID(t.Context(), activitytest.TaskID)
-	if err != nil {
+	intent := task.IntentStored{ // what the killed one has stored
+		N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: "account-s",
+		Route: w.NewImage().Plan.Routes[0], ExternalID: activitytest.TaskID, SendBefore: h.Before, CallEnds: h.Before,
+	}
+	if _, err := w.Store.OpenIntent(t.Context(), activitytest.TaskID, mediagate.Slots{}, intent); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = w.Store.OpenAttempt(t.Context(), mediagate.Attempt{ // what the killed one has stored
-		TaskID: task.ID, N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: "account-s",
-		Route: task.Plan.Routes[0], ExternalID: task.ID, SendBefore: h.Before,
-	}, mediagate.Slots{})
-	if err != nil {
-		t.Fatal(err)
+	answer, err := h.call(w, w.Activities.SubmitJob, task.Step{Kind: task.Submit, N: 1})
+	if err != nil || answer.Step.Kind != task.Mirror {
+		t.Fatalf("answer %+v (%v)", answer, err)
 	}
-	st, err := h.call(w, w.Activities.SubmitJob, args)
-	if err != nil || !st.Succeeded {
-		t.Fatalf("story %+v (%v)", st, err)
-	}
-	if st, err = h.call(w, w.Activities.MirrorResult, activities.MirrorArgs{TaskID: args.TaskID, N: args.N}); err != nil || !st.Mirrored {
-		t.Fatalf("story %+v (%v)", st, err)
+	if answer, err = mirror(w); err != nil || answer.Status != mediagate.StatusCompleted {
+		t.Fatalf("answer %+v (%v)", answer, err)
 	}
 	if n := len(w.Sync.Submits()); n != 0 {
 		t.Errorf("the vendor was asked %d times again", n)
 	}
-	row, err := w.Store.Attempt(t.Context(), task.ID, 1)
+	row, err := w.Store.Attempt(t.Context(), activitytest.TaskID, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +140,7 @@ func TestD6HandedOverBeforeAKill(t *testing.T) {
 		t.Errorf("row %+v", row)
 	}
 	store := open(t, h.bucket())
-	if _, err := store.LoadManifest(t.Context(), "results/"+task.ID+"/1/outcome.json"); !mediagate.Is(err, mediagate.KindNotFound) {
+	if _, err := store.LoadManifest(t.Context(), "results/"+activitytest.TaskID+"/1/outcome.json"); !mediagate.Is(err, mediagate.KindNotFound) {
 		t.Errorf("the manifest is left: %v", err)
 	}
 	if err := store.Verify(t.Context(), row.Results[0]); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/sandbox/sample"
 	"github.com/mediagate/mediagate/storage/blob"
+	"github.com/mediagate/mediagate/task"
 )
 
 // made is the activities over a bucket, with a task whose vendor has ended.
@@ -32,20 +33,20 @@ func made(t *testing.T, config blob.Config, class string, o mediagate.Outcome) (
 		t.Fatal(err)
 	}
 	w.Activities.Bucket, w.Activities.Sweeper = stored{store}, store
-	task := w.NewVideo()
-	task.Plan.Media, task.Plan.MaxBytes = class, 512<<20
-	w.Store.Add(task)
-	if _, err := (handover{}).call(w, w.Activities.SubmitJob, activities.AttemptArgs{TaskID: task.ID, N: 1}); err != nil {
+	video := w.NewVideo()
+	video.Plan.Media, video.Plan.MaxBytes = class, 512<<20
+	w.Store.Add(video)
+	if _, err := (handover{}).call(w, w.Activities.SubmitJob, task.Step{Kind: task.Submit, N: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Store.RecordOutcome(t.Context(), task.ID, 1, o); err != nil {
+	if _, err := w.Store.Change(t.Context(), video.ID, task.VendorEnded{N: 1, Outcome: o}); err != nil {
 		t.Fatal(err)
 	}
 	return w, store
 }
 
-func mirror(w *activitytest.World) (mediagate.Story, error) {
-	return handover{}.call(w, w.Activities.MirrorResult, activities.MirrorArgs{TaskID: activitytest.TaskID, N: 1})
+func mirror(w *activitytest.World) (activities.Answer, error) {
+	return handover{}.call(w, w.Activities.MirrorResult, task.Step{Kind: task.Mirror, N: 1})
 }
 
 // results are those of the attempt, each of which must be stored as it says.
@@ -97,8 +98,8 @@ func TestStemsStream(t *testing.T) {
 		t.Errorf("%d uploads are left (%v)", n, err)
 	}
 	breaks = false
-	if st, err := mirror(w); err != nil || !st.Mirrored {
-		t.Fatalf("story %+v (%v)", st, err)
+	if answer, err := mirror(w); err != nil || answer.Status != mediagate.StatusCompleted {
+		t.Fatalf("answer %+v (%v)", answer, err)
 	}
 	found := results(t, w, store)
 	if len(found) != 1 || found[0].Size < 200<<20 || found[0].MimeType != "application/zip" {
@@ -147,8 +148,8 @@ func TestGridIsCut(t *testing.T) {
 		err := sample.Grid(&file, "image/webp", 1025, 1024)
 		return io.NopCloser(&file), -1, err
 	}
-	if st, err := mirror(w); err != nil || !st.Mirrored {
-		t.Fatalf("story %+v (%v)", st, err)
+	if answer, err := mirror(w); err != nil || answer.Status != mediagate.StatusCompleted {
+		t.Fatalf("answer %+v (%v)", answer, err)
 	}
 	found := results(t, w, store)
 	if len(found) != 5 || found[0].Role != mediagate.RoleGrid {

@@ -102,7 +102,7 @@ func TestChangesOfOtherPages(t *testing.T) {
 	if token == "" {
 		t.Fatal("the page sets no token")
 	}
-	const terminate = "/api/v1/namespaces/media/workflows/reconciler/terminate"
+	const terminate = "/api/v1/namespaces/media/workflows/wake/terminate"
 	for name, test := range map[string]struct {
 		host, origin string
 		refused      bool

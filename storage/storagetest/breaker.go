@@ -8,8 +8,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// state is what is known of the suite's channel.
-func (b *bench) state() mediagate.ChannelState {
+// channelState is what is known of the suite's channel.
+func (b *bench) channelState() mediagate.ChannelState {
 	b.Helper()
 	states, err := b.ChannelStates(b.Context())
 	b.noError(err)
@@ -41,8 +41,8 @@ func (b *bench) probe(token string) bool {
 var breakerTests = map[string]func(*bench){
 	"a channel that a worker has takes jobs": func(b *bench) {
 		b.noError(b.SeenChannel(b.Context(), []string{channelName}))
-		same(b, "state", b.state(), mediagate.ChannelState{Name: channelName, Enabled: true, LastSeenAt: b.now()})
-		same(b, "takes jobs", b.state().TakesJobs(b.now()), true)
+		same(b, "state", b.channelState(), mediagate.ChannelState{Name: channelName, Enabled: true, LastSeenAt: b.now()})
+		same(b, "takes jobs", b.channelState().TakesJobs(b.now()), true)
 	},
 	"a breaker opens once, whoever finds the reason": func(b *bench) {
 		var opened atomic.Int64
@@ -58,10 +58,10 @@ var breakerTests = map[string]func(*bench){
 			}
 		})
 		same(b, "opened", opened.Load(), 1)
-		same(b, "state", b.state(), mediagate.ChannelState{
+		same(b, "state", b.channelState(), mediagate.ChannelState{
 			Name: channelName, Enabled: true, Open: true, Reason: mediagate.ParkFunds, ChangedAt: b.now(), Trips: 1, ProbeAt: b.now().Add(30 * time.Second),
 		})
-		same(b, "takes jobs", b.state().TakesJobs(b.now()), false)
+		same(b, "takes jobs", b.channelState().TakesJobs(b.now()), false)
 	},
 	"of many processes one gets the probe": func(b *bench) {
 		b.trip(b.now())
@@ -79,7 +79,7 @@ var breakerTests = map[string]func(*bench){
 			}
 		})
 		same(b, "claimed", claimed.Load(), 1)
-		same(b, "others wait", b.state().TakesJobs(b.now()), false)
+		same(b, "others wait", b.channelState().TakesJobs(b.now()), false)
 	},
 	"a prober that died does not keep the channel shut": func(b *bench) {
 		b.trip(b.now())
@@ -136,7 +136,7 @@ var breakerTests = map[string]func(*bench){
 		b.probe("p")
 		_, released, err := b.ReleaseProbe(b.Context(), channelName, "p")
 		b.noError(err)
-		same(b, "released", []any{released, b.state().ProbeDue(b.now())}, []any{true, true})
+		same(b, "released", []any{released, b.channelState().ProbeDue(b.now())}, []any{true, true})
 		same(b, "the next", b.probe("q"), true)
 		_, released, err = b.ReleaseProbe(b.Context(), channelName, "p")
 		b.noError(err)
@@ -190,7 +190,7 @@ var breakerTests = map[string]func(*bench){
 		_, err := b.BeginEpoch(b.Context(), channelName)
 		b.noError(err)
 		before.LastSeenAt = b.now()
-		same(b, "state", b.state(), before)
+		same(b, "state", b.channelState(), before)
 	},
 	"calls add up over processes, and the last error stays": func(b *bench) {
 		b.noError(b.SeenChannel(b.Context(), []string{channelName}))
@@ -208,31 +208,9 @@ var breakerTests = map[string]func(*bench){
 		rates, err := b.ChannelRates(b.Context(), minute.Add(-5*time.Minute))
 		b.noError(err)
 		same(b, "rates", rates, map[string]mediagate.ChannelCalls{channelName: {Channel: channelName, Submits: 16, Failures: 3}})
-		same(b, "last error", []any{b.state().LastError, b.state().LastErrorAt}, []any{"ambiguous", minute})
+		same(b, "last error", []any{b.channelState().LastError, b.channelState().LastErrorAt}, []any{"ambiguous", minute})
 		rates, err = b.ChannelRates(b.Context(), minute.Add(-time.Minute))
 		b.noError(err)
 		same(b, "of the last minute", rates[channelName].Submits, 11)
-	},
-	"tasks that no channel took are found by any of their routes": func(b *bench) {
-		p := b.newPayer(unit(10))
-		var ids []string
-		for _, reason := range []mediagate.ParkReason{
-			mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds, mediagate.ParkStorage, mediagate.ParkSubmissionUnknown, "",
-		} {
-			id := b.submit(p, unit(1))
-			if reason != "" {
-				b.noError(b.Park(b.Context(), id, reason))
-			}
-			ids = append(ids, id)
-		}
-		got, err := b.ParkedOnRoute(b.Context(), "kling", "", 10)
-		b.noError(err)
-		same(b, "parked", got, ids[:3])
-		got, err = b.ParkedOnRoute(b.Context(), "kling", ids[0], 1)
-		b.noError(err)
-		same(b, "the next", got, ids[1:2])
-		got, err = b.ParkedOnRoute(b.Context(), "vidu", "", 10)
-		b.noError(err)
-		same(b, "of another provider", len(got), 0)
 	},
 }

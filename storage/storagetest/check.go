@@ -229,7 +229,7 @@ var sliceTests = map[string]func(*bench){
 				defer left.Add(-1)
 				for n := range 12 {
 					id := b.submit(payers[(i+n)%2], unit(2))
-					b.settle([]mediagate.Settlement{cancelled(id), completed(id, unit(1))}[n%2])
+					b.settle([]end{cancelled(id), made(id, unit(1))}[n%2])
 				}
 				return
 			}
@@ -244,31 +244,4 @@ var sliceTests = map[string]func(*bench){
 			}
 		})
 	},
-}
-
-// undoCheck takes back what the checks of the ledger, and migrations after them, have
-// in the database.
-func (b *bench) undoCheck() {
-	b.Helper()
-	undo := []string{
-		"DROP TABLE ledger_checks", "DROP TABLE ledger_check_sums", "DROP TABLE ledger_check_marks",
-		"DROP INDEX ledger_position", "ALTER TABLE ledger_transfers DROP COLUMN position",
-		"ALTER TABLE attempt_parts DROP COLUMN call_ends",
-	}
-	for table, columns := range map[string][]string{ // of the task machine
-		"tasks": {"fail_requested_at", "retry_at", "refusals", "reroute_to"},
-		"attempts": {
-			"call_ends", "can_stop", "lost", "unknown_since", "lookups", "looked_at", "elsewhere", "given_up_at", "last_asked_at", "stop_tried", "unusable",
-		},
-	} {
-		for _, column := range columns {
-			undo = append(undo, "ALTER TABLE "+table+" DROP COLUMN "+column)
-		}
-	}
-	if b.database().Name() == "sqlite" {
-		undo = slices.Insert(undo, 0, "DROP TRIGGER ledger_positions")
-	}
-	for _, statement := range undo {
-		b.noError(b.database().Exec(statement).Error)
-	}
 }

@@ -2,7 +2,6 @@ package storagetest
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -13,27 +12,12 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/task"
 )
-
-// eraser is what only the database has: the double of the activities' tests
-// knows no clients that erase.
-type eraser interface {
-	EraseTask(ctx context.Context, accountID, id string) (uploads []string, err error)
-}
-
-func (b *bench) eraser() eraser {
-	b.Helper()
-	store, ok := b.Path.(*storage.Store)
-	if !ok {
-		b.Fatal("not a database")
-	}
-	return store
-}
 
 func (b *bench) eraseTask(p payer, id string) []string {
 	b.Helper()
-	uploads, err := b.eraser().EraseTask(b.Context(), p.account, id)
+	uploads, err := b.EraseTask(b.Context(), p.account, id)
 	b.noError(err)
 	return uploads
 }
@@ -118,7 +102,7 @@ func (b *bench) richDraft(p payer) mediagate.NewTask {
 // richOutcome has the word in each of its texts.
 func richOutcome() mediagate.Outcome {
 	return mediagate.Outcome{
-		Succeeded: true, VendorText: "made a zebrafish", Seconds: 5, VendorCharge: mediagate.ChargedBy("0.25", "USD"),
+		Succeeded: true, VendorText: "made a zebrafish", Seconds: float64(unit(3)), VendorCharge: mediagate.ChargedBy("0.25", "USD"),
 		Media: []mediagate.Media{{URL: "https://cdn.example.com/zebrafish.mp4", Name: "zebrafish"}},
 		Made: &mediagate.Made{
 			Prompt: "zebrafish --v 7", Buttons: []mediagate.Button{{CustomID: "MJ::zebrafish"}},
@@ -127,48 +111,38 @@ func richOutcome() mediagate.Outcome {
 	}
 }
 
-// rich is a task that has gone through all that writes texts: a verdict, a
-// refusal, a lost call, calls in parts, modal parameters, commands. It is
-// processing, its second attempt accepted.
+// rich is a task that has gone through all that writes texts: checked inputs, calls in
+// parts, a refusal, a lost call, modal parameters. It is processing, its second attempt
+// accepted.
 func (b *bench) rich(p payer) string {
 	b.Helper()
 	n := b.richDraft(p)
 	_, _, err := b.Submit(b.Context(), n)
 	b.noError(err)
 	id := n.Task.ID
-	b.noError(b.StoreJudgement(b.Context(), id, mediagate.Judgement{Passed: []string{"zebrafish"}, Failure: &mediagate.Failure{Message: "zebrafish"}}))
-	row := b.intent(id, 1)
-	opened, err := b.OpenPart(b.Context(), mediagate.Part{TaskID: id, N: 1, SendBefore: row.SendBefore})
-	b.noError(err)
-	same(b, "opened", opened, true)
-	outcome := richOutcome()
-	b.noError(b.EndPart(b.Context(), mediagate.Part{
-		TaskID: id, N: 1, State: mediagate.PartDone, SendBefore: row.SendBefore, Error: "zebrafish", Failure: &mediagate.Failure{Message: "zebrafish"},
-		Submission: &mediagate.Submission{Ref: mediagate.JobRef{JobID: "part-zebrafish"}, Outcome: &outcome},
-	}))
-	b.noError(b.DoubtRefusal(b.Context(), id, 1, row.SendBefore, mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "a zebrafish"}, "zebrafish"))
-	b.noError(b.RejectAttempt(b.Context(), id, 1, row.SendBefore, mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "a zebrafish"}, "zebrafish"))
-	b.intent(id, 2)
-	_, err = b.AcceptAttempt(b.Context(), id, 2, mediagate.Submission{
-		Ref: mediagate.JobRef{JobID: "job-zebrafish", ExternalID: "ours-zebrafish", State: "zebrafish"},
-	}, b.now())
-	b.noError(err)
-	b.noError(b.database().Exec("UPDATE tasks SET modal_input = ? WHERE id = ?", `{"prompt":"zebrafish","mask_url":"https://client.example.com/zebrafish"}`, id).Error)
+	intent, outcome := intentOf(id, 1, b.now()), richOutcome()
+	intent.Route.Parts = 2
+	refusal := mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "a zebrafish", Retryable: true}
+	part := func(n int) task.PartIntent {
+		return task.PartIntent{N: 1, Part: n, SendBefore: intent.SendBefore, CallEnds: intent.CallEnds}
+	}
+	b.change(id, task.InputsChecked{Judgement: mediagate.Judgement{Passed: []string{"zebrafish"}, Over: true}}, intent, part(0), part(1),
+		task.PartEnded{N: 1, Part: task.Part{
+			Part: 0, State: mediagate.PartDone, SendBefore: intent.SendBefore, Error: "zebrafish", Failure: &refusal,
+			Submission: &mediagate.Submission{Ref: mediagate.JobRef{JobID: "part-zebrafish"}, Outcome: &outcome},
+		}},
+		task.PartEnded{N: 1, Part: task.Part{Part: 1, State: mediagate.PartRefused, SendBefore: intent.SendBefore, Error: "zebrafish", Failure: &refusal}},
+		task.Refused{N: 1, SendBefore: intent.SendBefore, Failure: refusal, Detail: "zebrafish"},
+		intentOf(id, 2, b.now()),
+		task.Accepted{N: 2, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-zebrafish", ExternalID: "ours-zebrafish", State: "zebrafish"}}, FirstPollAt: b.now()})
+	b.spoil("UPDATE attempts SET refusal = ? WHERE task_id = ? AND n = 1", `{"code":"provider_unavailable","message":"zebrafish"}`, id)
+	b.spoil("UPDATE tasks SET modal_input = ? WHERE id = ?", `{"prompt":"zebrafish","mask_url":"https://client.example.com/zebrafish"}`, id)
 	return id
 }
 
 // richEnd completes such a task.
-func (b *bench) richEnd(id string) mediagate.Settlement {
-	b.Helper()
-	outcome := richOutcome()
-	_, err := b.RecordOutcome(b.Context(), id, 2, outcome)
-	b.noError(err)
-	end := completed(id, unit(3))
-	end.N, end.Made = 2, outcome.Made
-	end.Results[0].Key = "results/" + id + "/2/0"
-	end.WebhookBody, end.WithoutInputs = []byte(`{"prompt":"zebrafish"}`), []byte(`{"prompt":""}`)
-	b.noError(b.StoreMirrored(b.Context(), id, 2, end.Results))
-	return end
+func richEnd(id string) end {
+	return completedBy(id, 2, richOutcome(), []mediagate.Result{{Key: "results/" + id + "/2/0", MimeType: "audio/mpeg"}})
 }
 
 // followUp submits a task that works on the clip of another.
@@ -187,7 +161,7 @@ var eraseTests = map[string]func(*bench){
 	"a task is erased whatever its vendor wrote into those that worked on it": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.rich(p)
-		b.settle(b.richEnd(id))
+		b.settle(richEnd(id))
 		n := b.draft(p, unit(1))
 		n.Task.Plan.Source = &mediagate.Source{TaskID: id, Clip: &mediagate.Clip{Title: "zebrafish", Lyrics: "one\x00two"}}
 		follow, _, err := b.Submit(b.Context(), n)
@@ -201,8 +175,10 @@ var eraseTests = map[string]func(*bench){
 	"nothing of an erased task is left that somebody wrote": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.rich(p)
-		b.settle(b.richEnd(id))
-		b.noError(b.RecordDelivery(b.Context(), mediagate.Delivery{TaskID: id, Round: 1, Attempt: 1, At: b.now(), Status: 503, Error: "zebrafish"}, "", ""))
+		b.settle(richEnd(id))
+		b.deliver(mediagate.Delivery{TaskID: id, Round: 1, Attempt: 1, At: b.now(), Status: 503, Error: "zebrafish"}, "")
+		_, err := b.StoreWebhookBody(b.Context(), id, []byte(`{"prompt":"zebrafish"}`))
+		b.noError(err)
 		follow, err := b.followUp(p, id)
 		b.noError(err)
 		b.settle(failed(follow))
@@ -220,14 +196,14 @@ var eraseTests = map[string]func(*bench){
 		same(b, "what stays", []any{t.AccountID, t.KeyID, t.Model, t.Type, t.Status, t.Hold, t.Cost, t.Charges, t.CreatedAt, t.EndedAt, t.ErasedAt, t.Version},
 			[]any{p.account, p.key, before.Model, before.Type, mediagate.StatusCompleted, unit(4), unit(3), before.Charges, before.CreatedAt, before.EndedAt, b.now(), before.Version + 1})
 		same(b, "the callback", *t.Webhook, mediagate.Webhook{State: mediagate.WebhookDropped, Reason: "task erased", Round: 1})
-		same(b, "what the vendor took", b.attempt(id, 2).Outcome, &mediagate.Outcome{Succeeded: true, Seconds: 5, VendorCharge: mediagate.ChargedBy("0.25", "USD")})
+		same(b, "what the vendor took", b.attempt(id).Outcome, &mediagate.Outcome{Succeeded: true, Seconds: float64(unit(3)), VendorCharge: mediagate.ChargedBy("0.25", "USD")})
 		same(b, "the follow-up's plan", b.task(follow).Plan, b.draft(p, 0).Task.Plan)
 		b.money(p, unit(7), 0, unit(3))
 	},
 	"an erased task is unknown": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id, other := b.rich(p), b.accepted(p, unit(1))
-		b.settle(b.richEnd(id))
+		b.settle(richEnd(id))
 		erased, _, err := b.Tasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, Reference: "order of a zebrafish"})
 		b.noError(err)
 		same(b, "listed", len(erased), 1)
@@ -260,9 +236,9 @@ var eraseTests = map[string]func(*bench){
 		missing("task", err)
 		_, err = b.RequestCancel(b.Context(), p.account, id)
 		missing("cancel", err)
-		_, _, err = b.SubmitModal(b.Context(), mediagate.ModalCall{AccountID: p.account, TaskID: id, Input: []byte(`{}`), IdempotencyKey: "m"})
+		_, err = b.SubmitModal(b.Context(), mediagate.ModalCall{AccountID: p.account, TaskID: id, Input: []byte(`{}`), IdempotencyKey: "m"})
 		missing("modal", err)
-		_, err = b.eraser().EraseTask(b.Context(), p.account, id)
+		_, err = b.EraseTask(b.Context(), p.account, id)
 		missing("erased again", err)
 		_, err = b.Producer(b.Context(), id)
 		missing("producer", err)
@@ -304,7 +280,7 @@ var eraseTests = map[string]func(*bench){
 		}
 		p := b.newPayer(unit(10))
 		id := b.rich(p)
-		b.settle(b.richEnd(id))
+		b.settle(richEnd(id))
 		reader := b.database().Begin(&sql.TxOptions{ReadOnly: true})
 		b.noError(reader.Error)
 		var tasks int
@@ -320,16 +296,16 @@ var eraseTests = map[string]func(*bench){
 	"only what has ended is erased, by who has it, and not under a task that works on it": func(b *bench) {
 		p, stranger := b.newPayer(unit(10)), b.newPayer(unit(10))
 		id := b.rich(p)
-		_, err := b.eraser().EraseTask(b.Context(), p.account, id)
+		_, err := b.EraseTask(b.Context(), p.account, id)
 		b.kind(err, mediagate.KindConflict)
-		b.settle(b.richEnd(id))
+		b.settle(richEnd(id))
 		for _, wrong := range []struct{ account, id string }{{stranger.account, id}, {p.account, "task_none"}} {
-			_, err = b.eraser().EraseTask(b.Context(), wrong.account, wrong.id)
+			_, err = b.EraseTask(b.Context(), wrong.account, wrong.id)
 			b.kind(err, mediagate.KindNotFound)
 		}
 		follow, err := b.followUp(p, id)
 		b.noError(err)
-		_, err = b.eraser().EraseTask(b.Context(), p.account, id)
+		_, err = b.EraseTask(b.Context(), p.account, id)
 		b.kind(err, mediagate.KindConflict)
 		if !strings.Contains(err.Error(), follow) {
 			b.Errorf("the conflict names no task: %v", err)
@@ -346,7 +322,7 @@ var eraseTests = map[string]func(*bench){
 			var refused, conflicts atomic.Int64
 			b.race(2, func(i int) {
 				if i == 0 {
-					if _, err := b.eraser().EraseTask(b.Context(), p.account, id); mediagate.Is(err, mediagate.KindConflict) {
+					if _, err := b.EraseTask(b.Context(), p.account, id); mediagate.Is(err, mediagate.KindConflict) {
 						conflicts.Add(1)
 					} else if err != nil {
 						b.Errorf("erase: %v", err)
@@ -365,72 +341,51 @@ var eraseTests = map[string]func(*bench){
 		}
 	},
 	"what comes late writes nothing back": func(b *bench) {
-		p := b.newPayer(unit(10))
-		lost, late := b.rich(p), b.submit(p, unit(1))
-		row := b.intent(late, 1)
-		opened, err := b.OpenPart(b.Context(), mediagate.Part{TaskID: late, N: 1, SendBefore: row.SendBefore})
-		b.noError(err)
-		same(b, "opened", opened, true)
-		_, rows := b.claim("claim")
-		b.settle(cancelled(lost))
-		end := failed(late)
-		end.Failure.Message = secretWord
-		b.settle(end)
-		b.eraseTask(p, lost)
-		b.eraseTask(p, late)
-		outcome := richOutcome()
-		before := b.task(late)
+		p := b.newPayer(unit(30))
+		running, late, broken := b.rich(p), b.submit(p, unit(1)), b.accepted(p, unit(1))
+		intent := intentOf(late, 1, b.now())
+		intent.Route.Parts = 2
+		part := task.PartIntent{N: 1, SendBefore: intent.SendBefore, CallEnds: intent.CallEnds}
+		b.change(late, intent, part, task.SubmitUnknown{N: 1, SendBefore: intent.SendBefore})
+		rows := b.claim("claim")
+		b.pass(time.Minute)
+		b.settle(cancelled(running))
+		b.settle(failed(late))
+		b.change(broken, task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "zebrafish", Retryable: true}}}, task.EndDue{})
+		before := map[string]mediagate.Task{}
+		for _, id := range []string{running, late, broken} {
+			b.eraseTask(p, id)
+			before[id] = b.task(id)
+		}
+		same(b, "the failure", before[broken].Failure, &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Retryable: true})
 
-		ended, err := b.AcceptAttempt(b.Context(), late, 1, mediagate.Submission{Ref: mediagate.JobRef{JobID: "zebrafish"}}, b.now())
-		b.noError(err)
-		same(b, "to be stopped at the vendor", ended, true)
-		inFlight, _, _, err := b.ChannelLoad(b.Context(), channelName)
-		b.noError(err)
-		same(b, "it has its slot, as the cancelled one", inFlight, 2)
-		ended, err = b.AcceptAttempt(b.Context(), late, 1, mediagate.Submission{Ref: mediagate.JobRef{JobID: "zebrafish"}, Outcome: &outcome}, b.now())
-		b.noError(err)
-		same(b, "with its files", ended, true)
-		for _, id := range []string{lost, late} {
-			won, err := b.RecordOutcome(b.Context(), id, 1, outcome)
-			b.noError(err)
-			same(b, "won", won, false)
-			b.noError(b.StoreMirrored(b.Context(), id, 1, []mediagate.Result{{Key: "zebrafish"}}))
-			b.noError(b.RejectAttempt(b.Context(), id, 1, row.SendBefore, mediagate.Failure{Message: "zebrafish"}, "zebrafish"))
-			b.noError(b.MarkUnknown(b.Context(), id, 1, row.SendBefore, "zebrafish"))
-			b.noError(b.DoubtRefusal(b.Context(), id, 1, row.SendBefore, mediagate.Failure{Message: "zebrafish"}, "zebrafish"))
-			b.noError(b.GiveUpAttempt(b.Context(), id, 1, "zebrafish"))
-			b.noError(b.EndPart(b.Context(), mediagate.Part{
-				TaskID: id, N: 1, State: mediagate.PartDone, SendBefore: row.SendBefore, Error: "zebrafish", Submission: &mediagate.Submission{Outcome: &outcome},
-			}))
-			b.noError(b.StoreJudgement(b.Context(), id, mediagate.Judgement{Passed: []string{"zebrafish"}}))
-			b.noError(b.RecordDelivery(b.Context(), mediagate.Delivery{TaskID: id, Round: 1, Attempt: 1, At: b.now(), Error: "zebrafish"}, mediagate.WebhookDelivered, ""))
-			b.noError(b.Park(b.Context(), id, mediagate.ParkInternal))
-			_, won, err = b.Settle(b.Context(), mediagate.Settlement{TaskID: id, N: 1, Status: mediagate.StatusCompleted, Made: outcome.Made, WebhookBody: []byte(secretWord)})
-			b.noError(err)
-			same(b, "settled again", won, false)
+		outcome := richOutcome()
+		changed := b.change(late, task.Accepted{N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "zebrafish"}}, FirstPollAt: b.now()})
+		same(b, "to be stopped at the vendor", changed.Effects.Stop, []int{1})
+		same(b, "polled for", b.waiting(), 0)
+		b.load("it has its slot, as the cancelled one", 2, 0, b.state(late).Last().CreatedAt)
+		for id := range before {
+			for _, e := range []task.Event{
+				task.InputsChecked{Judgement: mediagate.Judgement{Passed: []string{"zebrafish"}}},
+				task.Refused{N: 1, SendBefore: intent.SendBefore, Failure: mediagate.Failure{Message: "zebrafish"}, Detail: "zebrafish"},
+				task.SubmitUnknown{N: 1, SendBefore: intent.SendBefore, Detail: "zebrafish"},
+				task.PartEnded{N: 1, Part: task.Part{State: mediagate.PartDone, SendBefore: intent.SendBefore, Error: "zebrafish", Submission: &mediagate.Submission{Outcome: &outcome}}},
+				task.VendorEnded{N: 1, Outcome: outcome}, task.VendorEnded{N: 2, Outcome: outcome},
+				task.Mirrored{N: 1, Results: []mediagate.Result{{Key: "zebrafish"}}},
+				task.Accepted{N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "zebrafish"}, Outcome: &outcome}},
+				task.StepEnded{Step: task.Mirror, N: 1, Failed: true, Reason: "zebrafish"}, task.EndDue{}, task.Asked{Begun: 9},
+			} {
+				b.change(id, e)
+			}
+			b.deliver(mediagate.Delivery{TaskID: id, Round: 1, Attempt: 1, At: b.now(), Error: "zebrafish"}, mediagate.WebhookDelivered)
 		}
 		for _, r := range rows {
-			_, err := b.StorePolls(b.Context(), channelName, "claim", []mediagate.PollResult{{TaskID: r.TaskID, N: r.N, Outcome: &outcome}})
-			b.noError(err)
+			b.store("claim", mediagate.PollResult{TaskID: r.TaskID, N: r.N, Outcome: &outcome})
 		}
 		same(b, "after", b.holds(secretWord), nil)
-		same(b, "the row", b.task(late), before)
-		same(b, "the end", b.task(late).Failure, &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Retryable: true})
-		for what, find := range map[string]func() ([]string, error){
-			"unseen": func() ([]string, error) { return b.unseen(0, 10) },
-			"open": func() ([]string, error) {
-				looks, err := b.OpenTasks(b.Context(), b.now().Add(time.Hour), mediagate.Look{}, 10)
-				same(b, "open", len(looks), 0)
-				return nil, err
-			},
-			"cancels": func() ([]string, error) { return b.staleCancels(10) },
-		} {
-			b.finds(what, nil, find)
+		for id, task := range before {
+			same(b, "the row", b.task(id), task)
 		}
-		b.pass(time.Hour)
-		rounds, err := b.PendingWebhooks(b.Context(), time.Minute, time.Minute, 10)
-		b.noError(err)
-		same(b, "rounds", rounds, []mediagate.WebhookRound{})
 	},
 	"the files of an erased task are swept at once, and when no copy can be under way": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -442,55 +397,26 @@ var eraseTests = map[string]func(*bench){
 		b.eraseTask(p, id)
 		b.eraseTask(p, old)
 		b.pass(time.Microsecond)
-		b.finds("both", sorted([]string{id, old}), func() ([]string, error) {
-			ids, err := b.dueSweeps(10)
-			return sorted(ids), err
-		})
+		b.dueSweeps("both", 10, id, old)
 		sweep := b.sweep(id)
 		same(b, "again", sweep.Again, end.Add(2*mediagate.CopyLimit))
 		same(b, "once", b.sweep(old).Again, time.Time{})
 		b.noError(b.SetSweep(b.Context(), b.sweep(old), time.Time{}))
 		b.noError(b.SetSweep(b.Context(), sweep, sweep.Again))
-		b.finds("in between", nil, func() ([]string, error) { return b.dueSweeps(10) })
+		b.dueSweeps("in between", 10)
 		b.pass(2 * mediagate.CopyLimit)
-		b.finds("again", []string{id}, func() ([]string, error) { return b.dueSweeps(10) })
-	},
-	"the run of an erased task is still told of its end": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.rich(p)
-		epoch, _ := b.claim("c")
-		outcome := richOutcome()
-		b.store("c", mediagate.PollResult{TaskID: id, N: 2, Outcome: &outcome})
-		end := completed(id, unit(3))
-		end.N = 2
-		end.UnlessOvertaken, end.RunUntold = true, true
-		b.settle(end)
-		b.eraseTask(p, id)
-		same(b, "left", b.holds(secretWord), nil)
-		same(b, "outstanding", b.story(id).Outstanding, true)
-		b.pass(time.Hour)
-		untold, err := b.UntoldEnds(b.Context(), time.Minute, "", 10)
-		b.noError(err)
-		same(b, "untold", untold, []string{id})
-		rows, err := b.ClaimDue(b.Context(), channelName, epoch, "d", lease, 10)
-		b.noError(err)
-		same(b, "signalled", len(rows), 1)
-		same(b, "nothing is asked for", rows[0].Ended, true)
-		b.noError(b.DropAwait(b.Context(), id, 2))
-		same(b, "heard", b.story(id).Outstanding, false)
+		b.dueSweeps("again", 10, id)
 	},
 	"a sweep of before an erasure does not count for it": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(1))
-		_, err := b.RecordOutcome(b.Context(), id, 1, success)
-		b.noError(err)
 		b.settle(failed(id))
 		b.pass(2*mediagate.CopyLimit + time.Second)
 		under := b.sweep(id)
 		b.eraseTask(p, id)
 		b.noError(b.SetSweep(b.Context(), under, time.Time{}))
 		b.pass(time.Microsecond)
-		b.finds("still due", []string{id}, func() ([]string, error) { return b.dueSweeps(10) })
+		b.dueSweeps("still due", 10, id)
 	},
 	"an account's inputs go with the end, whatever it is": func(b *bench) {
 		p := b.newPayer(unit(100))
@@ -500,62 +426,50 @@ var eraseTests = map[string]func(*bench){
 			return nil
 		})
 		b.noError(err)
-		ends := map[string]mediagate.Settlement{"completed": b.richEnd(open)}
-		for _, end := range []mediagate.Settlement{failed(b.rich(p)), cancelled(b.rich(p))} {
-			end.N = 2
-			if end.Failure != nil {
-				end.Failure.Message, end.WebhookBody, end.WithoutInputs = secretWord, []byte(secretWord), []byte(`{}`)
-			}
-			ends[string(end.Status)] = end
-		}
+		lost, gone := b.rich(p), b.rich(p)
 		expired := b.richDraft(p)
 		_, _, err = b.Submit(b.Context(), expired)
 		b.noError(err)
-		end := failed(expired.Task.ID)
-		end.N, end.Failure.Message, end.WithoutInputs = 0, secretWord, []byte(`{}`)
-		ends["never sent"] = end
+		why := &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: secretWord}
+		ends := map[string]end{
+			"completed": richEnd(open), "cancelled": cancelled(gone), "never sent": failed(expired.Task.ID),
+			"failed": {lost, mediagate.StatusFailed, []task.Event{task.VendorEnded{N: 2, Outcome: mediagate.Outcome{Failure: why, VendorText: secretWord}}, task.EndDue{}}},
+		}
 		for name, end := range ends {
-			if !strings.Contains(string(b.task(end.TaskID).Params), secretWord) {
+			if !strings.Contains(string(b.task(end.id).Params), secretWord) {
 				b.Errorf("%s: the request was gone before the end", name)
 			}
 			b.settle(end)
-			t := b.task(end.TaskID)
+			t := b.task(end.id)
 			same(b, name+": request", []any{string(t.Params), t.Modal.Input, t.Plan, t.InputsErasedAt, t.ErasedAt},
 				[]any{`{}`, json.RawMessage(nil), expired.Task.Plan.WithoutInputs(), b.now(), time.Time{}})
 			same(b, name+": what a client finds it by", []any{t.Reference, t.Webhook.URL}, []any{"order of a zebrafish", "https://receiver.example.com/zebrafish"})
-			j, err := b.Judgement(b.Context(), end.TaskID)
+			same(b, name+": failure", t.Failure, t.Failure.Wordless())
+			first, err := b.State(b.Context(), end.id, 1)
 			b.noError(err)
-			same(b, name+": judgement", j, mediagate.Judgement{})
-			if t.Failure != nil {
-				same(b, name+": failure", t.Failure, end.Failure.Wordless())
-			}
-			attempts, err := b.Attempts(b.Context(), end.TaskID)
-			b.noError(err)
-			for _, a := range attempts {
-				same(b, name+": the attempt's texts", []any{a.Error, a.Refusal.Wordless()}, []any{"", a.Refusal})
+			same(b, name+": checked inputs", first.Inputs, mediagate.Judgement{})
+			for _, a := range first.Attempts {
+				same(b, name+": the attempt's texts", []any{a.Error, a.Refusal, a.Failure}, []any{"", a.Refusal.Wordless(), a.Failure.Wordless()})
 				if a.Outcome != nil {
 					same(b, name+": outcome", *a.Outcome, a.Outcome.WithoutInputs())
 				}
-				parts, err := b.Parts(b.Context(), end.TaskID, a.N)
-				b.noError(err)
-				for _, part := range parts {
-					same(b, name+": the call's texts", []any{part.Error, part.Failure, part.Submission.Outcome.VendorText}, []any{"", part.Failure.Wordless(), ""})
+				for _, part := range a.Parts {
+					same(b, name+": the call's texts", []any{part.Error, part.Failure}, []any{"", part.Failure.Wordless()})
+					if part.Submission != nil {
+						same(b, name+": the call's outcome", *part.Submission.Outcome, part.Submission.Outcome.WithoutInputs())
+					}
 				}
 			}
-			if target, err := b.WebhookTarget(b.Context(), end.TaskID, 1); err == nil {
-				same(b, name+": callback", string(target.Body), string(end.WithoutInputs))
-			}
 		}
-		done := ends["completed"]
-		t := b.task(done.TaskID)
-		same(b, "results stay", []any{t.Results, t.Made}, []any{done.Results, done.Made.WithoutPrompt()})
-		producer, err := b.Producer(b.Context(), done.TaskID)
+		t := b.task(open)
+		same(b, "results stay", []any{t.Results[0].Key, t.Made}, []any{"results/" + open + "/2/0", richOutcome().Made.WithoutPrompt()})
+		producer, err := b.Producer(b.Context(), open)
 		b.noError(err)
 		same(b, "it can be worked on", producer.Ref.JobID, "job-zebrafish")
-		_, err = b.followUp(p, done.TaskID)
+		_, err = b.followUp(p, open)
 		b.noError(err)
 		b.pass(time.Microsecond)
-		due, err := b.dueSweeps(10)
+		due, err := b.DueSweeps(b.Context(), 10)
 		b.noError(err)
 		same(b, "their uploads are swept", len(due), len(ends))
 	},
@@ -567,53 +481,19 @@ var eraseTests = map[string]func(*bench){
 		})
 		b.noError(err)
 		id := b.submit(p, unit(1))
-		row := b.intent(id, 1)
-		opened, err := b.OpenPart(b.Context(), mediagate.Part{TaskID: id, N: 1, SendBefore: row.SendBefore})
-		b.noError(err)
-		same(b, "opened", opened, true)
+		intent, outcome := intentOf(id, 1, b.now()), richOutcome()
+		intent.Route.Parts = 2
+		b.change(id, intent, task.PartIntent{N: 1, SendBefore: intent.SendBefore, CallEnds: intent.CallEnds}, task.SubmitUnknown{N: 1, SendBefore: intent.SendBefore})
+		b.pass(time.Minute)
 		b.settle(cancelled(id))
-		outcome := richOutcome()
-		b.noError(b.EndPart(b.Context(), mediagate.Part{
-			TaskID: id, N: 1, State: mediagate.PartDone, SendBefore: row.SendBefore, Error: "zebrafish", Failure: &mediagate.Failure{Message: "zebrafish"},
+		b.change(id, task.PartEnded{N: 1, Part: task.Part{
+			State: mediagate.PartDone, SendBefore: intent.SendBefore, Error: "zebrafish", Failure: &mediagate.Failure{Message: "zebrafish"},
 			Submission: &mediagate.Submission{Outcome: &outcome},
-		}))
-		parts, err := b.Parts(b.Context(), id, 1)
-		b.noError(err)
-		same(b, "part", []any{parts[0].Error, parts[0].Failure, *parts[0].Submission.Outcome}, []any{"", &mediagate.Failure{}, outcome.WithoutInputs()})
-		_, err = b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id), Outcome: &outcome}, b.now())
-		b.noError(err)
-		got := b.attempt(id, 1)
+		}})
+		part := b.attempt(id).Parts[0]
+		same(b, "part", []any{part.Error, part.Failure, *part.Submission.Outcome}, []any{"", &mediagate.Failure{}, outcome.WithoutInputs()})
+		b.change(id, task.Accepted{N: 1, Submission: mediagate.Submission{Ref: ref(id), Outcome: &outcome}})
+		got := b.attempt(id)
 		same(b, "accepted", []any{got.Ref, *got.Outcome}, []any{ref(id), outcome.WithoutInputs()})
-	},
-	"a callback is never made with inputs that are to go": func(b *bench) {
-		p := b.newPayer(unit(10))
-		_, err := b.UpdateAccount(b.Context(), p.account, func(a *mediagate.Account) error {
-			a.EraseInputs = true
-			return nil
-		})
-		b.noError(err)
-		id := b.accepted(p, unit(1))
-		_, _, err = b.Settle(b.Context(), completed(id, unit(1)))
-		b.kind(err, mediagate.KindInternal)
-		same(b, "status", b.task(id).Status, mediagate.StatusProcessing)
-	},
-	"sources of before are known": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id, plain := b.accepted(p, unit(1)), b.accepted(p, unit(1))
-		b.settle(completed(id, unit(1)))
-		follow, err := b.followUp(p, id)
-		b.noError(err)
-		b.undoCheck()
-		for _, statement := range []string{
-			"DROP INDEX tasks_kind", "DROP INDEX tasks_model", "DROP INDEX tasks_source", "ALTER TABLE tasks DROP COLUMN source_id", "DROP INDEX tasks_account",
-			"CREATE INDEX tasks_account ON tasks (account_id, id)", "ALTER TABLE tasks DROP COLUMN erased_at",
-			"ALTER TABLE tasks DROP COLUMN inputs_erased_at", "ALTER TABLE ledger_transfers DROP COLUMN counted_day",
-			"UPDATE keys SET day_used = 0, week_used = 0, month_used = 0", "DELETE FROM goose_db_version WHERE version_id >= 21",
-		} {
-			b.noError(b.database().Exec(statement).Error)
-		}
-		b.noError(b.Migrate(b.Context()))
-		same(b, "sources", b.count("SELECT COUNT(*) FROM tasks WHERE source_id = ? AND id = ?", id, follow), 1)
-		same(b, "no source", b.count("SELECT COUNT(*) FROM tasks WHERE source_id = '' AND id IN (?, ?)", id, plain), 2)
 	},
 }

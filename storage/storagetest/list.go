@@ -130,12 +130,8 @@ func (b *bench) population(t *rapid.T, payers []payer) []mediagate.Task {
 		switch status := rapid.SampledFrom(mediagate.Statuses()).Draw(t, "status"); status {
 		case mediagate.StatusPending:
 		case mediagate.StatusProcessing, mediagate.StatusCompleted:
-			b.intent(id, 1)
-			_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
-			b.noError(err)
+			b.accept(id, b.now())
 			if status == mediagate.StatusCompleted {
-				_, err = b.RecordOutcome(b.Context(), id, 1, mediagate.Outcome{Succeeded: true})
-				b.noError(err)
 				b.settle(completed(id, unit(1)))
 			}
 		case mediagate.StatusFailed:
@@ -144,8 +140,7 @@ func (b *bench) population(t *rapid.T, payers []payer) []mediagate.Task {
 			b.settle(cancelled(id))
 		}
 		if rapid.IntRange(0, 5).Draw(t, "erase") == 0 && b.task(id).Status.Terminal() {
-			_, err := b.eraser().EraseTask(b.Context(), n.Task.AccountID, id)
-			b.noError(err)
+			b.eraseTask(payer{account: n.Task.AccountID}, id)
 		}
 		b.pass(time.Duration(rapid.IntRange(0, 100_000).Draw(t, "pass")) * time.Millisecond)
 	}

@@ -1,27 +1,32 @@
 package storagetest
 
-import "github.com/mediagate/mediagate"
+import (
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
+)
 
-// songs is the end of a task that made songs of these ids.
-func songs(id string, ids ...string) mediagate.Settlement {
-	end := completed(id, 0)
-	end.Made, end.Results = &mediagate.Made{}, nil
+// songs is the end of a task that made songs of these ids, in files of that type.
+func songs(id, mimeType string, ids ...string) end {
+	o, files := success(0), []mediagate.Result{}
+	o.Made = &mediagate.Made{}
 	for i, clip := range ids {
-		end.Made.Clips = append(end.Made.Clips, mediagate.Clip{ID: clip})
-		end.Results = append(end.Results, mediagate.Result{Index: i, MimeType: "audio/mpeg", Key: id + clip})
+		o.Made.Clips = append(o.Made.Clips, mediagate.Clip{ID: clip})
+		files = append(files, mediagate.Result{Index: i, MimeType: mimeType, Key: id + clip})
 	}
-	return end
+	return completedBy(id, 1, o, files)
 }
+
+const mp3 = "audio/mpeg"
 
 var makerTests = map[string]func(*bench){
 	"songs and voices are found by their vendor's ids, by their account": func(b *bench) {
 		p, other := b.newPayer(unit(10)), b.newPayer(unit(10))
 		first, second, voice := b.accepted(p, unit(1)), b.accepted(other, unit(1)), b.accepted(p, unit(1))
-		b.settle(songs(first, "a", "b"))
-		b.settle(songs(second, "c"))
-		end := completed(voice, 0)
-		end.Made = &mediagate.Made{Voices: []string{"a"}}
-		b.settle(end)
+		b.settle(songs(first, mp3, "a", "b"))
+		b.settle(songs(second, mp3, "c"))
+		o := success(0)
+		o.Made = &mediagate.Made{Voices: []string{"a"}}
+		b.settle(completedBy(voice, 1, o, files(voice)))
 		for _, test := range []struct {
 			account string
 			kind    mediagate.MadeKind
@@ -45,8 +50,8 @@ var makerTests = map[string]func(*bench){
 	"of two tasks with the same song the first made it": func(b *bench) {
 		p := b.newPayer(unit(10))
 		first, second := b.accepted(p, unit(1)), b.accepted(p, unit(1))
-		b.settle(songs(first, "a"))
-		b.settle(songs(second, "b", "a", ""))
+		b.settle(songs(first, mp3, "a"))
+		b.settle(songs(second, mp3, "b", "a", ""))
 		got, err := b.MadeBy(b.Context(), p.account, mediagate.MadeClip, "a")
 		b.noError(err)
 		same(b, "maker", got, mediagate.MadeAt{TaskID: first})
@@ -56,18 +61,15 @@ var makerTests = map[string]func(*bench){
 	"what did not complete made nothing": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(1))
-		_, err := b.RequestCancel(b.Context(), p.account, id)
-		b.noError(err)
-		b.settle(songs(id, "a"))
-		_, err = b.MadeBy(b.Context(), p.account, mediagate.MadeClip, "a")
+		b.change(id, task.CancelRequested{})
+		b.change(id, songs(id, mp3, "a").events...)
+		_, err := b.MadeBy(b.Context(), p.account, mediagate.MadeClip, "a")
 		b.kind(err, mediagate.KindNotFound)
 	},
 	"an archive is no song": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(1))
-		end := songs(id, "a")
-		end.Results[0].MimeType = "application/zip"
-		b.settle(end)
+		b.settle(songs(id, "application/zip", "a"))
 		_, err := b.MadeBy(b.Context(), p.account, mediagate.MadeClip, "a")
 		b.kind(err, mediagate.KindNotFound)
 	},

@@ -58,8 +58,6 @@ type storm struct {
 	replies  map[string]string // of idempotency keys: body and task
 	epochs   map[string]int64  // the newest that was begun
 	claims   map[string]stormClaim
-	restored map[string]restoring
-	actions  []string
 	once     map[string]bool // what may be won once
 	away     atomic.Int64
 	done     atomic.Int64
@@ -75,7 +73,6 @@ type stormTask struct {
 	version  int64
 	end      *mediagate.Task // how it was first seen ended
 	promised bool            // a cancel was answered well
-	sent     map[int][]time.Time
 }
 
 type stormClaim struct {
@@ -83,12 +80,7 @@ type stormClaim struct {
 	epoch int64
 	from  time.Time
 	until time.Time
-	since int // restored, then
 }
-
-// restoring is how often a row was restored, and how many are about to: claims from
-// before one count for nothing, and when it takes place nobody knows.
-type restoring struct{ times, underWay int }
 
 // actor is one of those who act at once.
 type actor struct {
@@ -101,7 +93,7 @@ type actor struct {
 func newStorm(b *bench, seed uint64) *storm {
 	s := &storm{
 		bench: b, seed: seed, byID: map[string]*stormTask{}, replies: map[string]string{}, epochs: map[string]int64{},
-		claims: map[string]stormClaim{}, restored: map[string]restoring{}, once: map[string]bool{},
+		claims: map[string]stormClaim{}, once: map[string]bool{},
 	}
 	for range stormAccounts {
 		s.payers = append(s.payers, b.newPayer(unit(15)))
@@ -149,22 +141,18 @@ var deeds = []deed{
 	{12, (*actor).open},
 	{8, (*actor).queueUp},
 	{6, (*actor).grantSlots},
-	{12, (*actor).accept},
-	{6, (*actor).reject},
-	{6, (*actor).markUnknown},
-	{6, (*actor).lookUp},
-	{3, (*actor).reopen},
-	{4, (*actor).resolve},
-	{2, (*actor).giveUp},
+	{24, (*actor).answer},
+	{14, (*actor).step},
+	{6, (*actor).fail},
+	{5, (*actor).resolve},
 	{5, (*actor).record},
 	{5, (*actor).mirror},
 	{14, (*actor).poll},
 	{2, (*actor).takeOver},
-	{6, (*actor).parkOrUnpark},
-	{4, (*actor).trouble},
 	{4, (*actor).cancel},
-	{8, (*actor).settle},
-	{5, (*actor).command},
+	{6, (*actor).settle},
+	{3, (*actor).complete},
+	{8, (*actor).command},
 	{5, (*actor).deliver},
 	{4, (*actor).grant},
 	{1, (*actor).dropKey},
@@ -175,7 +163,7 @@ var deeds = []deed{
 	{2, (*actor).account},
 	{5, (*actor).speak},
 	{10, (*actor).read},
-	{3, (*actor).reconcile},
+	{6, (*actor).tend},
 	{1, (*actor).check},
 	{5, (*actor).passTime},
 }
@@ -249,9 +237,6 @@ func (a *actor) other() payer {
 	return a.payers[stormAccounts+a.dice.IntN(len(a.payers)-stormAccounts)]
 }
 
-// number chooses an attempt: mostly the first.
-func (a *actor) number() int { return 1 + a.dice.IntN(4)*a.dice.IntN(2)*a.dice.IntN(2) }
-
 func (a *actor) channel() string { return fmt.Sprint("channel-", a.dice.IntN(2)) }
 
 // judge looks at all that the storm has left, ends what has not ended, and
@@ -261,23 +246,30 @@ func (s *storm) judge() {
 	for range 2 {
 		s.checkLedger()
 		s.judgeStatements()
-		if n := s.count(`SELECT COUNT(*) FROM awaits a JOIN tasks t ON t.id = a.task_id WHERE NOT a.owed AND t.status IN ('completed', 'failed', 'cancelled')`); n > 0 {
-			s.Errorf("%d rows wait for tasks that have ended", n)
+		for what, query := range map[string]string{
+			"rows are polled for that no attempt waits for": `SELECT COUNT(*) FROM awaits w JOIN attempts a ON a.task_id = w.task_id AND a.n = w.n
+				WHERE a.state NOT IN ('accepted', 'abandoned') OR a.outcome IS NOT NULL`,
+			"attempts go on for tasks that have ended": `SELECT COUNT(*) FROM attempts a JOIN tasks t ON t.id = a.task_id
+				WHERE t.status IN ('completed', 'failed', 'cancelled') AND a.state NOT IN ('ended', 'rejected', 'abandoned')`,
+			"attempts have a slot for ever": "SELECT COUNT(*) FROM attempts WHERE state = 'abandoned' AND slot_until IS NULL",
+			"tasks are queued and not in the queue, or there and not queued": `SELECT COUNT(*) FROM tasks t
+				WHERE (queued_at IS NOT NULL) <> EXISTS (SELECT 1 FROM queue q WHERE q.task_id = t.id)
+					OR queued_at IS NOT NULL AND (parked_at > queued_at OR status NOT IN ('pending', 'processing'))`,
+			"rows of the queue have no turn": `SELECT COUNT(*) FROM queue q
+				WHERE NOT EXISTS (SELECT 1 FROM turns t WHERE t.channel = q.channel AND t.account_id = q.account_id)`,
+			"open tasks have no wake": `SELECT COUNT(*) FROM tasks t
+				WHERE status IN ('pending', 'processing') AND NOT EXISTS (SELECT 1 FROM wakes w WHERE w.task_id = t.id AND w.kind = 'run')`,
+			"callbacks are due and have no wake, or the other way round": `SELECT COUNT(*) FROM tasks t
+				WHERE (webhook_state = 'pending' AND webhook_round > 0) <> EXISTS (SELECT 1 FROM wakes w WHERE w.task_id = t.id AND w.kind = 'round')`,
+		} {
+			if n := s.count(query); n > 0 {
+				s.Errorf("%d %s", n, what)
+			}
 		}
-		if n := s.count(`SELECT COUNT(*) FROM attempts a JOIN tasks t ON t.id = a.task_id
-			WHERE t.status IN ('completed', 'failed', 'cancelled') AND a.state NOT IN ('ended', 'rejected')`); n > 0 {
-			s.Errorf("%d attempts go on for tasks that have ended", n)
-		}
-		if n := s.count(`SELECT COUNT(*) FROM tasks t WHERE (queued_at IS NOT NULL) <> EXISTS (SELECT 1 FROM queue q WHERE q.task_id = t.id)
-			OR queued_at IS NOT NULL AND (parked_at > queued_at OR status NOT IN ('pending', 'processing'))`); n > 0 {
-			s.Errorf("%d tasks are queued and not in the queue, or there and not queued", n)
-		}
-		if n := s.count(`SELECT COUNT(*) FROM queue q WHERE NOT EXISTS (SELECT 1 FROM turns t WHERE t.channel = q.channel AND t.account_id = q.account_id)`); n > 0 {
-			s.Errorf("%d rows of the queue have no turn", n)
-		}
+		s.pass(time.Hour) // every call is over
 		for _, t := range s.tasks {
 			s.judgeTask(t)
-			a.end(t, failed(t.id))
+			a.change(t, failed(t.id).events...)
 		}
 		for _, id := range s.speeches {
 			_, err := s.EndSpeech(s.Context(), id, mediagate.SpeechVoided)

@@ -62,7 +62,7 @@ func (a *actor) give() {
 // erase erases a task, or lets its account's inputs go from now on.
 func (a *actor) erase() {
 	if t := a.any(); t != nil && a.dice.IntN(8) > 0 {
-		if _, err := a.eraser().EraseTask(a.Context(), t.account, t.id); a.fine("erase", err, mediagate.KindConflict, mediagate.KindNotFound) {
+		if _, err := a.EraseTask(a.Context(), t.account, t.id); a.fine("erase", err, mediagate.KindConflict, mediagate.KindNotFound) {
 			a.first("the erasure of %s", t.id)
 		}
 		return

@@ -3,16 +3,60 @@ package storagetest
 import (
 	"crypto/sha256"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
 // What the actors of a storm do.
+
+// change applies events to a task, and holds what is true of every change: a task ends
+// once, costs no more than its hold, and has a next step. Commands may be refused.
+func (a *actor) change(t *stormTask, events ...task.Event) (task.Changed, bool) {
+	changed, err := a.Change(a.Context(), t.id, events...)
+	return changed, a.changed(t, changed, err)
+}
+
+func (a *actor) changed(t *stormTask, changed task.Changed, err error, kinds ...mediagate.Kind) bool {
+	if !a.fine("change", err, append(kinds, mediagate.KindConflict)...) {
+		return false
+	}
+	s, step := changed.State, changed.Step
+	if changed.Effects.Entry != "" {
+		a.first("the end of %s", t.id)
+	}
+	if s.Cost > t.hold || (step.Kind == task.Done) != s.Status.Terminal() || step.Kind == task.Sleep && !step.Until.After(changed.At) {
+		a.Errorf("%s is %s at a cost of %s, held %s, and the next step is %+v", t.id, s.Status, s.Cost, t.hold, step)
+	}
+	return true
+}
+
+// choose takes any task and reads its state; false where there is none.
+func (a *actor) choose() (*stormTask, *task.State, bool) {
+	t := a.any()
+	if t == nil {
+		return nil, nil, false
+	}
+	s, err := a.State(a.Context(), t.id, 0)
+	return t, &s, a.fine("state", err)
+}
+
+// attempted is choose for a task that has an attempt: mostly the last one's number,
+// and when that was to be sent.
+func (a *actor) attempted() (t *stormTask, n int, sendBefore time.Time, ok bool) {
+	t, s, ok := a.choose()
+	if !ok || s.Last() == nil {
+		return nil, 0, time.Time{}, false
+	}
+	last := s.Last()
+	if a.dice.IntN(6) == 0 {
+		return t, 1 + a.dice.IntN(last.N), last.SendBefore, true
+	}
+	return t, last.N, last.SendBefore, true
+}
 
 func (a *actor) submit() {
 	p := a.payer()
@@ -41,34 +85,33 @@ func (a *actor) submit() {
 		a.replies[slot] = reply
 	}
 	if !replayed {
-		t := &stormTask{id: id, account: p.account, hold: n.Task.Hold, sent: map[int][]time.Time{}}
+		t := &stormTask{id: id, account: p.account, hold: n.Task.Hold}
 		a.tasks, a.byID[id] = append(a.tasks, t), t
 	}
 }
 
+// open stores the intent of a task's next attempt.
 func (a *actor) open() {
-	t, n := a.any(), a.number()
-	if t == nil {
-		return
+	if t, s, ok := a.choose(); ok {
+		a.openNext(t, s)
 	}
-	before, asked := a.now().Add(10*time.Second), a.now()
-	route := plan.Routes[0]
-	route.Sync = a.dice.IntN(3) == 0
-	channel := a.channel()
-	_, opened, err := a.OpenAttempt(a.Context(), mediagate.Attempt{
-		TaskID: t.id, N: n, Channel: channel, Provider: "kling", Fingerprint: "fp", Route: route,
-		ExternalID: fmt.Sprintf("%s-%d", t.id, n), SendBefore: before,
-	}, stormSlots(channel))
-	if !a.fine("open", err, mediagate.KindConflict, mediagate.KindCapacity) || !opened {
+}
+
+func (a *actor) openNext(t *stormTask, s *task.State) {
+	n, asked, channel := 1, a.now(), a.channel()
+	if last := s.Last(); last != nil {
+		n = last.N + 1
+	}
+	intent := intentOf(t.id, n, asked)
+	intent.Channel, intent.Route.Sync, intent.CanStop = channel, a.dice.IntN(3) == 0, a.dice.IntN(2) == 0
+	intent.ExternalID, _ = s.NextExternalID()
+	changed, err := a.OpenIntent(a.Context(), t.id, stormSlots(channel), intent)
+	if !a.changed(t, changed, err, mediagate.KindCapacity) {
 		return
 	}
 	a.first("the intent of attempt %d of %s", n, t.id)
-	t.mu.Lock()
-	t.sent[n] = append(t.sent[n], before)
-	t.mu.Unlock()
-	row, err := a.TaskByID(a.Context(), t.id)
-	if a.fine("read", err) && row.ParkedAt.IsZero() && row.DeadlineAt.Before(asked) {
-		a.Errorf("attempt %d of %s was opened at %v, after the deadline %v", n, t.id, asked, row.DeadlineAt)
+	if s := changed.State; s.ParkedAt.IsZero() && s.DeadlineAt.Before(asked) {
+		a.Errorf("attempt %d of %s was opened at %v, after the deadline %v", n, t.id, asked, s.DeadlineAt)
 	}
 }
 
@@ -82,50 +125,27 @@ func stormSlots(channel string) mediagate.Slots {
 }
 
 func (a *actor) queueUp() {
-	t, n := a.any(), a.number()
-	if t == nil {
-		return
+	if t, s, ok := a.choose(); ok {
+		n := 1
+		if last := s.Last(); last != nil {
+			n = last.N + 1
+		}
+		a.change(t, task.Queued{N: n, Channels: []string{"channel-1", "channel-0"}[:1+a.dice.IntN(2)], Well: a.dice.IntN(2) == 0})
 	}
-	channels := []string{"channel-1", "channel-0"}[:1+a.dice.IntN(2)]
-	a.fine("queue", a.Queue(a.Context(), t.id, n, channels), mediagate.KindConflict)
 }
 
 // grantSlots is what a channel's poller does, of the newest epoch unless another
 // has begun meanwhile.
 func (a *actor) grantSlots() {
 	channel := a.channel()
-	_, queued, _, err := a.ChannelLoad(a.Context(), channel)
-	if !a.fine("load", err) {
-		return
-	}
 	a.mu.Lock()
 	newest := a.storm.epochs[channel]
 	a.mu.Unlock()
-	before := time.Minute
-	if queued > 20 {
-		before = time.Second
-	}
 	got, err := a.GrantSlots(a.Context(), mediagate.Granting{
-		Channel: channel, Epoch: newest, Slots: stormSlots(channel), Most: 1 + a.dice.IntN(5), TakeBack: before, Again: time.Second,
+		Channel: channel, Epoch: newest, Slots: stormSlots(channel), Most: 1 + a.dice.IntN(5), TakeBack: time.Duration(1+a.dice.IntN(60)) * time.Second,
 	})
-	if a.fine("grant", err, mediagate.KindConflict) && len(got.Signals) > got.InFlight {
-		a.Errorf("%d are told of slots, and %d have one", len(got.Signals), got.InFlight)
-	}
-}
-
-// intent is the time before which an intent of the attempt was to be sent:
-// mostly of the newest.
-func (a *actor) intent(t *stormTask, n int) time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	sent := t.sent[n]
-	switch {
-	case len(sent) == 0:
-		return a.now()
-	case a.dice.IntN(4) == 0:
-		return sent[a.dice.IntN(len(sent))]
-	default:
-		return sent[len(sent)-1]
+	if limit := stormSlots(channel).Limit; a.fine("grant", err, mediagate.KindConflict) && limit > 0 && len(got.Tasks) > limit {
+		a.Errorf("%d slots were granted of %d", len(got.Tasks), limit)
 	}
 }
 
@@ -137,104 +157,108 @@ func (a *actor) outcome() *mediagate.Outcome {
 	return &o
 }
 
-func (a *actor) accept() {
-	t, n := a.any(), a.number()
+// step asks for a task's next step and takes it, as its run does.
+func (a *actor) step() {
+	t := a.any()
 	if t == nil {
 		return
 	}
-	sub := mediagate.Submission{Ref: mediagate.JobRef{JobID: fmt.Sprint("job-", a.dice.Uint64()), ExternalID: t.id}}
-	if a.dice.IntN(4) == 0 {
-		sub.Outcome = a.outcome()
-	}
-	_, err := a.AcceptAttempt(a.Context(), t.id, n, sub, a.now())
-	a.fine("accept", err, mediagate.KindConflict, mediagate.KindNotFound)
-}
-
-func (a *actor) reject() {
-	if t, n := a.any(), a.number(); t != nil {
-		f := mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "full", Retryable: true}
-		a.fine("reject", a.RejectAttempt(a.Context(), t.id, n, a.intent(t, n), f, "full"))
-	}
-}
-
-func (a *actor) markUnknown() {
-	if t, n := a.any(), a.number(); t != nil {
-		a.fine("lose", a.MarkUnknown(a.Context(), t.id, n, a.intent(t, n), "lost"))
-	}
-}
-
-func (a *actor) lookUp() {
-	if t, n := a.any(), a.number(); t != nil {
-		_, _, err := a.NoteAbsent(a.Context(), t.id, n, a.intent(t, n), a.now(), absentGap)
-		a.fine("look up", err, mediagate.KindConflict, mediagate.KindNotFound)
-	}
-}
-
-func (a *actor) reopen() {
-	if t, n := a.any(), a.number(); t != nil {
-		a.reopenIntent(t, n)
-	}
-}
-
-func (a *actor) reopenIntent(t *stormTask, n int) {
-	lost, before := a.intent(t, n), a.now().Add(10*time.Second+time.Duration(a.dice.Int64N(1e6))*time.Microsecond)
-	t.mu.Lock()
-	stale := len(t.sent[n]) > 0 && !t.sent[n][len(t.sent[n])-1].Equal(lost)
-	t.mu.Unlock()
-	reopened, err := a.ReopenIntent(a.Context(), t.id, n, lost, before)
-	if !a.fine("reopen", err) || !reopened {
+	asked, ok := a.change(t, task.Asked{})
+	if !ok {
 		return
 	}
-	if stale {
-		a.Errorf("the intent of attempt %d of %s was opened again by proof of an older one", n, t.id)
+	s, step := asked.State, asked.Step
+	switch step.Kind {
+	case task.Submit:
+		if s.Attempt(step.N) == nil {
+			a.openNext(t, &s)
+		} else {
+			a.change(t, task.SubmitUnknown{N: step.N, SendBefore: s.Last().SendBefore, SenderLost: true})
+		}
+	case task.Mirror:
+		a.change(t, task.Mirrored{N: step.N, Results: files(t.id)})
+	case task.CancelJob:
+		if a.dice.IntN(2) == 0 {
+			a.change(t, task.StopProven{N: step.N})
+		}
+	case task.Settle:
+		a.change(t, task.EndDue{})
+	case task.CheckInputs, task.Lookup, task.Poll, task.Sleep, task.Done:
 	}
-	a.first("the intent of attempt %d of %s after that of %v", n, t.id, lost)
-	t.mu.Lock()
-	t.sent[n] = append(t.sent[n], before)
-	t.mu.Unlock()
+	if step.Kind != task.Sleep && step.Kind != task.Done {
+		a.change(t, task.StepEnded{Step: step.Kind, N: step.N}, task.Asked{})
+	}
+}
+
+// fail has a task's next step fail, for a reason that parks it.
+func (a *actor) fail() {
+	if t, s, ok := a.choose(); ok {
+		step := s.Advance(a.now())
+		reasons := []mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkFunds, mediagate.ParkStorage}
+		a.change(t, task.StepEnded{Step: step.Kind, N: step.N, Failed: true, Kind: mediagate.KindShutOut, Code: string(reasons[a.dice.IntN(len(reasons))])})
+	}
+}
+
+// answer is what a vendor says of a submission.
+func (a *actor) answer() {
+	t, n, sent, ok := a.attempted()
+	if !ok {
+		return
+	}
+	switch a.dice.IntN(8) {
+	case 0:
+		f := mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "full", Retryable: true}
+		a.change(t, task.Refused{N: n, SendBefore: sent, Failure: f, Invalid: a.dice.IntN(3) == 0, Elsewhere: a.dice.IntN(2) == 0, Detail: "full"})
+	case 1:
+		a.change(t, task.SubmitUnknown{N: n, SendBefore: sent, Detail: "lost", SenderLost: a.dice.IntN(2) == 0})
+	case 2:
+		o := success(mediagate.Micros(1 + a.dice.Int64N(int64(unit(3)))))
+		a.change(t, task.Accepted{N: n, Submission: mediagate.Submission{Outcome: &o}})
+	default:
+		ref := mediagate.JobRef{JobID: fmt.Sprint("job-", a.dice.Uint64()), ExternalID: t.id}
+		a.change(t, task.Accepted{N: n, Submission: mediagate.Submission{Ref: ref}, FirstPollAt: a.now()})
+	}
 }
 
 // resolve goes all the way of a lost attempt, if nobody comes between.
 func (a *actor) resolve() {
-	t, n := a.any(), 1
-	if t == nil {
+	t, n, sent, ok := a.attempted()
+	if !ok {
 		return
 	}
-	lost := a.intent(t, n)
-	refusal := mediagate.Failure{Code: mediagate.CodeInvalidParameters, Message: "no"}
-	if a.dice.IntN(4) > 0 {
-		a.fine("lose", a.MarkUnknown(a.Context(), t.id, n, lost, "lost"))
-	} else {
-		a.fine("doubt", a.DoubtRefusal(a.Context(), t.id, n, lost, refusal, "no"))
-	}
+	a.change(t, task.SubmitUnknown{N: n, SendBefore: sent, Detail: "lost"})
 	for range 2 {
-		_, _, err := a.NoteAbsent(a.Context(), t.id, n, lost, a.now(), absentGap)
-		a.fine("look up", err, mediagate.KindConflict, mediagate.KindNotFound)
-		a.pass(absentGap)
+		a.pass(45 * time.Second) // the call is over by then, and the gap between two lookups
+		a.change(t, task.NotFound{N: n, SendBefore: sent, AskedAt: a.now()})
 	}
-	a.reopenIntent(t, n)
-}
-
-func (a *actor) giveUp() {
-	if t, n := a.any(), a.number(); t != nil {
-		a.fine("give up", a.GiveUpAttempt(a.Context(), t.id, n, "given up"))
+	now := a.now()
+	before := now.Add(10*time.Second + time.Duration(a.dice.Int64N(1e6))*time.Microsecond)
+	if _, ok := a.change(t, task.Reopened{N: n, Absent: sent, SendBefore: before, CallEnds: now.Add(45 * time.Second)}); ok {
+		a.first("the intent of attempt %d of %s after that of %v", n, t.id, sent)
 	}
 }
 
+// record tells how a job ended. What is on record stays.
 func (a *actor) record() {
-	t, n := a.any(), a.number()
-	if t == nil {
+	t, n, _, ok := a.attempted()
+	if !ok {
 		return
 	}
-	won, err := a.RecordOutcome(a.Context(), t.id, n, *a.outcome())
-	if a.fine("record", err, mediagate.KindNotFound) && won {
+	o := a.outcome()
+	changed, ok := a.change(t, task.VendorEnded{N: n, Outcome: *o})
+	if !ok || changed.State.Attempt(n) == nil {
+		return
+	}
+	if got := changed.State.Attempt(n).Outcome; got == nil {
+		a.Errorf("attempt %d of %s has no outcome", n, t.id)
+	} else if got.VendorText == o.VendorText {
 		a.first("the outcome of attempt %d of %s", n, t.id)
 	}
 }
 
 func (a *actor) mirror() {
-	if t, n := a.any(), a.number(); t != nil {
-		a.fine("mirror", a.StoreMirrored(a.Context(), t.id, n, completed(t.id, 0).Results), mediagate.KindNotFound)
+	if t, n, _, ok := a.attempted(); ok {
+		a.change(t, task.Mirrored{N: n, Results: files(t.id), Keep: a.dice.IntN(2) == 0})
 	}
 }
 
@@ -261,7 +285,6 @@ func (a *actor) poll() {
 	}
 	a.mu.Lock()
 	newest := a.storm.epochs[channel]
-	since := maps.Clone(a.restored)
 	a.mu.Unlock()
 	epoch := a.epochs[channel]
 	if epoch == 0 || a.dice.IntN(3) > 0 {
@@ -281,10 +304,9 @@ func (a *actor) poll() {
 	defer a.mu.Unlock()
 	for _, r := range rows {
 		row := fmt.Sprint(r.TaskID, "/", r.N)
-		mine := stormClaim{token, epoch, r.ClaimedAt, r.ClaimedAt.Add(lease), since[row].times}
+		mine := stormClaim{token, epoch, r.ClaimedAt, r.ClaimedAt.Add(lease)}
 		other, ok := a.claims[row] // perhaps of somebody who came later, and is noted sooner
-		if ok && other.epoch == epoch && other.from.Before(mine.until) && mine.from.Before(other.until) &&
-			other.since == mine.since && a.restored[row] == (restoring{times: mine.since}) {
+		if ok && other.epoch == epoch && other.from.Before(mine.until) && mine.from.Before(other.until) {
 			a.Errorf("row %s was claimed from %v to %v, and from %v to %v", row, other.from, other.until, mine.from, mine.until)
 		}
 		if !ok || mine.from.After(other.from) {
@@ -295,11 +317,13 @@ func (a *actor) poll() {
 
 func (a *actor) reportPolls(channel string, rows []mediagate.Await) {
 	results := make([]mediagate.PollResult, 0, len(rows))
+	tasks := map[string]*stormTask{}
 	a.mu.Lock()
 	for _, r := range rows {
 		if row := fmt.Sprint(r.TaskID, "/", r.N); a.claims[row].token == r.Claim {
 			delete(a.claims, row)
 		}
+		tasks[r.TaskID] = a.byID[r.TaskID]
 		p := mediagate.PollResult{
 			TaskID: r.TaskID, N: r.N, Progress: a.dice.IntN(130), Answered: a.dice.IntN(2) == 0,
 			NextPollAt: a.now().Add(time.Duration(a.dice.IntN(20)) * time.Second),
@@ -313,55 +337,21 @@ func (a *actor) reportPolls(channel string, rows []mediagate.Await) {
 		results = append(results, p)
 	}
 	a.mu.Unlock()
-	ended, err := a.StorePolls(a.Context(), channel, rows[0].Claim, results)
+	claim := rows[0].Claim
+	left, err := a.StorePolls(a.Context(), channel, claim, results)
 	if !a.fine("store polls", err) {
 		return
 	}
-	for _, row := range ended {
-		i := slices.IndexFunc(results, func(p mediagate.PollResult) bool { return p.TaskID == row.TaskID && p.N == row.N })
-		if i < 0 {
-			a.Errorf("attempt %d of %s ended by a claim that did not name it", row.N, row.TaskID)
+	for _, p := range left {
+		switch t := tasks[p.TaskID]; {
+		case t == nil: // its submit is not noted yet
+		case p.Outcome != nil:
+			a.change(t, task.VendorEnded{N: p.N, Outcome: *p.Outcome})
+		case p.Trouble != "":
+			a.change(t, task.Troubled{N: p.N, Claim: claim, Reason: p.Trouble})
+		default:
+			a.change(t, task.Progressed{N: p.N, Claim: claim, Percent: p.Progress, NextAt: p.NextPollAt})
 		}
-	}
-}
-
-func (a *actor) parkOrUnpark() {
-	t := a.any()
-	if t == nil {
-		return
-	}
-	if a.dice.IntN(2) == 0 {
-		a.fine("unpark", a.Unpark(a.Context(), t.id))
-		return
-	}
-	reasons := []mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkSubmissionUnknown, mediagate.ParkStorage}
-	a.fine("park", a.Park(a.Context(), t.id, reasons[a.dice.IntN(len(reasons))]))
-}
-
-// trouble meets an attempt, or is over.
-func (a *actor) trouble() {
-	t, n := a.any(), a.number()
-	if t == nil {
-		return
-	}
-	switch a.dice.IntN(4) {
-	case 0:
-		a.fine("note trouble", a.NoteTrouble(a.Context(), t.id, n, mediagate.ParkCredentials), mediagate.KindNotFound)
-	case 1:
-		a.fine("drop await", a.DropAwait(a.Context(), t.id, n))
-	case 2:
-		a.fine("hint", a.HintPoll(a.Context(), t.id))
-	default:
-		row := fmt.Sprint(t.id, "/", n)
-		note := func(times, underWay int) {
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			r := a.restored[row]
-			a.restored[row] = restoring{r.times + times, r.underWay + underWay}
-		}
-		note(0, 1)
-		a.fine("restore await", a.RestoreAwait(a.Context(), t.id, n, a.now()), mediagate.KindConflict, mediagate.KindNotFound)
-		note(1, -1)
 	}
 }
 
@@ -382,55 +372,40 @@ func (a *actor) cancel() {
 	t.mu.Unlock()
 }
 
-func (a *actor) settle() {
-	t := a.any()
-	if t == nil {
-		return
-	}
-	end := []mediagate.Settlement{failed(t.id), cancelled(t.id), completed(t.id, 0), completed(t.id, 0)}[a.dice.IntN(4)]
-	if end.Status == mediagate.StatusCompleted {
-		end.Cost = mediagate.Micros(a.dice.Int64N(int64(t.hold) + 2)) // may be too much
-	}
-	end.RunUntold = a.dice.IntN(4) == 0
-	a.end(t, end)
-}
-
-func (a *actor) end(t *stormTask, end mediagate.Settlement) {
-	end.WithoutInputs = end.WebhookBody
-	story, won, err := a.Settle(a.Context(), end)
-	switch {
-	case end.Cost > t.hold && err == nil && won && story.Status == mediagate.StatusCompleted:
-		a.Errorf("%s was charged %s of a hold of %s", t.id, end.Cost, t.hold)
-	case end.Cost > t.hold:
-		a.fine("settle for too much", err, mediagate.KindInternal)
-	case a.fine("settle", err) && !story.Status.Terminal():
-		a.Errorf("%s is %s after its end", t.id, story.Status)
-	case err == nil && won:
-		a.first("the end of %s", t.id)
-	}
-}
-
+// command is an operator's. A repeated one changes nothing.
 func (a *actor) command() {
-	t := a.any()
-	if t == nil {
+	t, s, ok := a.choose()
+	if !ok {
 		return
 	}
-	a.mu.Lock()
-	known := slices.Clone(a.actions)
-	a.mu.Unlock()
-	if len(known) > 0 && a.dice.IntN(2) == 0 {
-		id := known[max(0, len(known)-1-a.dice.IntN(4))]
-		taken, err := a.TakeAction(a.Context(), id, fmt.Sprint("taker-", a.dice.Uint64()))
-		if a.fine("take", err) && taken {
-			a.first("the command %s", id)
+	commands := map[string]task.Event{
+		mediagate.ActionRetry: task.RetryRequested{}, mediagate.ActionReroute: task.RerouteRequested{}, mediagate.ActionPollNow: task.PollRequested{},
+		mediagate.ActionFail: task.FailRequested{}, mediagate.ActionRedeliver: task.RedeliverRequested{},
+	}
+	for _, action := range s.Actions(a.now()) {
+		if action == mediagate.ActionFail && a.dice.IntN(4) > 0 {
+			continue
+		}
+		row := mediagate.Action{ID: fmt.Sprint("act_", a.dice.Uint64()), TaskID: t.id, Action: action, By: "someone"}
+		for range 2 {
+			changed, err := a.Command(a.Context(), row, commands[action])
+			a.changed(t, changed, err)
 		}
 		return
 	}
-	row, err := a.RecordAction(a.Context(), mediagate.Action{TaskID: t.id, Action: mediagate.ActionRetry, By: "someone"})
-	if a.fine("command", err) {
-		a.mu.Lock()
-		a.actions = append(a.actions, row.ID)
-		a.mu.Unlock()
+}
+
+// settle ends a task whose end is due.
+func (a *actor) settle() {
+	if t := a.any(); t != nil {
+		a.change(t, task.EndDue{})
+	}
+}
+
+// complete takes a task that nobody has begun from its first intent to its end.
+func (a *actor) complete() {
+	if t := a.any(); t != nil {
+		a.change(t, made(t.id, mediagate.Micros(1+a.dice.Int64N(int64(unit(3))))).events...)
 	}
 }
 
@@ -439,11 +414,24 @@ func (a *actor) deliver() {
 	if t == nil {
 		return
 	}
-	d := mediagate.Delivery{TaskID: t.id, Round: 1, Attempt: 1 + a.dice.IntN(3), At: a.now(), Status: 200}
-	states := []mediagate.WebhookState{"", "", mediagate.WebhookDelivered, mediagate.WebhookAbandoned}
-	if target, err := a.WebhookTarget(a.Context(), t.id, 1); a.fine("webhook", err, mediagate.KindNotFound) && len(target.Body) > 0 {
-		a.fine("deliver", a.RecordDelivery(a.Context(), d, states[a.dice.IntN(len(states))], "because"))
+	mine := fmt.Sprint(a.dice.Uint64())
+	body, err := a.StoreWebhookBody(a.Context(), t.id, []byte(mine))
+	if !a.fine("webhook body", err, mediagate.KindNotFound) {
+		return
 	}
+	if string(body) == mine {
+		a.first("the callback's body of %s", t.id)
+	}
+	target, err := a.WebhookTarget(a.Context(), t.id, 1)
+	if !a.fine("webhook", err, mediagate.KindNotFound) {
+		return
+	}
+	if string(target.Body) != string(body) {
+		a.Errorf("the callback's body of %s is %s, and was %s", t.id, target.Body, body)
+	}
+	d := mediagate.Delivery{TaskID: t.id, Round: 1 + a.dice.IntN(target.Round), Attempt: 1 + a.dice.IntN(3), At: a.now(), Status: 200}
+	states := []mediagate.WebhookState{"", "", mediagate.WebhookDelivered, mediagate.WebhookAbandoned}
+	a.fine("deliver", a.RecordDelivery(a.Context(), d, states[a.dice.IntN(len(states))], "because"))
 }
 
 // read looks at a task: nothing of it goes back, and once it has ended it
@@ -485,32 +473,29 @@ func sameEnd(a, b mediagate.Task) bool {
 		reflect.DeepEqual(a.Failure, b.Failure) && reflect.DeepEqual(a.Results, b.Results)
 }
 
-// reconcile asks as the reconciler does.
-func (a *actor) reconcile() {
+// tend is what housekeeping and closing breakers do.
+func (a *actor) tend() {
 	ctx := a.Context()
-	unseen, _, err := a.UnseenTasks(ctx, 10*time.Second, "", 50)
-	a.fine("unseen", err)
-	open, err := a.OpenTasks(ctx, a.now().Add(-time.Minute), mediagate.Look{}, 50)
-	a.fine("open", err)
-	looked := idsOf(unseen)
-	for _, look := range open {
-		looked = append(looked, look.TaskID)
+	due, err := a.DueWakes(ctx, 1+a.dice.IntN(20))
+	if a.fine("wakes", err) {
+		a.fine("put off", a.PutOff(ctx, due, a.dice.IntN(4) > 0))
 	}
-	a.fine("mark", a.MarkChecked(ctx, looked, a.dice.IntN(2) == 0))
-	_, _, err = a.StaleCancels(ctx, 10*time.Second, "", 50)
-	a.fine("cancels", err)
-	_, err = a.UntakenActions(ctx, 10*time.Second, mediagate.Action{}, 50)
-	a.fine("actions", err)
-	_, err = a.PendingWebhooks(ctx, time.Minute, 10*time.Minute, 50)
-	a.fine("webhooks", err)
-	_, err = a.StuckWebhooks(ctx, 10*time.Minute, 50)
-	a.fine("stuck webhooks", err)
-	_, err = a.ClaimOverdue(ctx, mediagate.Overdue{
-		Grace: 30 * time.Minute, ParkTimeout: time.Hour, UnknownTimeout: time.Hour, Again: 10 * time.Minute,
-	}, 50)
-	a.fine("overdue", err)
+	a.fine("slots", a.ExpireSlots(ctx))
+	_, err = a.RetryParked(ctx, mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkFunds, mediagate.ParkJobLost, mediagate.ParkProviderAway}, Channel: a.channel()}, 5)
+	a.fine("retry", err)
+	_, err = a.RetryParked(ctx, mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkProviderAway}, Provider: "kling"}, 5)
+	a.fine("retry", err)
+	sweeps, err := a.DueSweeps(ctx, 5)
+	a.fine("sweeps", err)
+	for _, sweep := range sweeps {
+		a.fine("sweep", a.SetSweep(ctx, sweep, sweep.Again))
+	}
 	_, err = a.AwaitChannels(ctx)
 	a.fine("channels", err)
+	_, _, _, err = a.ChannelLoad(ctx, a.channel())
+	a.fine("load", err)
+	_, err = a.AdvancePolls(ctx, a.channel(), a.now(), a.now(), 5)
+	a.fine("advance polls", err)
 }
 
 // check proves the ledger while all others go on.

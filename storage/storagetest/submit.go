@@ -310,7 +310,7 @@ var submitTests = map[string]func(*bench){
 			var err error
 			switch i % 3 {
 			case 0:
-				_, _, err = b.Settle(b.Context(), completed(open[i/3], unit(1)))
+				_, err = b.Change(b.Context(), open[i/3], completed(open[i/3], unit(1)).events...)
 			case 1:
 				_, _, err = b.Submit(b.Context(), drafts[i/3])
 			case 2:

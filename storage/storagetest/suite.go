@@ -1,10 +1,9 @@
 package storagetest
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -38,8 +37,7 @@ type Backend struct {
 // each test.
 func Run(t *testing.T, fresh func(t *testing.T) Backend, without ...string) {
 	t.Helper()
-	groups := pathTests()
-	maps.Copy(groups, map[string]map[string]func(*bench){
+	groups := map[string]map[string]func(*bench){
 		"accounts":   accountTests,
 		"audit":      auditTests,
 		"giving":     giveTests,
@@ -52,33 +50,32 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend, without ...string) {
 		"usage":      usageTests,
 		"statements": statementTests,
 		"lists":      listTests,
-		"references": referenceTests,
 		"makers":     makerTests,
 		"erasure":    eraseTests,
-		"repeats":    modalRowTests,
+		"repeats":    repeatTests,
 		"invariants": withTampering(checkTests),
 		"slices":     sliceTests,
 		"model":      modelTests,
 		"machine":    machineTests,
+		"meetings":   meetingTests,
+		"wakes":      wakeTests,
+		"polls":      pollTests,
+		"queue":      queueTests,
+		"breakers":   breakerTests,
+		"proofs":     proofTests,
+		"webhooks":   webhookTests,
+		"finds":      housekeepingTests,
 		"storm":      stormTests,
 		"crowd":      crowdTests,
-	})
+	}
 	maps.DeleteFunc(groups, func(name string, _ map[string]func(*bench)) bool { return slices.Contains(without, name) })
-	runGroups(t, groups, func(t *testing.T) *bench {
-		t.Helper()
-		return newBench(t, fresh(t))
-	})
-}
-
-func runGroups(t *testing.T, groups map[string]map[string]func(*bench), fresh func(t *testing.T) *bench) {
-	t.Helper()
 	for group, tests := range groups {
 		t.Run(group, func(t *testing.T) {
 			t.Parallel()
 			for name, test := range tests {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					b := fresh(t)
+					b := newBench(t, fresh(t))
 					test(b)
 					if !b.corrupt {
 						b.checkLedger()
@@ -92,65 +89,13 @@ func runGroups(t *testing.T, groups map[string]map[string]func(*bench), fresh fu
 // bench is one test's store, with a clock that stands until it is moved.
 type bench struct {
 	*testing.T
-	Path
-	office  // nil in a store that knows no money
+	*storage.Store
 	backend Backend
 	raw     *gorm.DB // opened at first use
 	clock   *clock
 	corrupt bool // the test tampered with the ledger on purpose
 	tasks   atomic.Int64
-	payers  atomic.Int64
 }
-
-// office is what a store has besides the durable path.
-type office interface {
-	Account(ctx context.Context, id string) (mediagate.Account, error)
-	Accounts(ctx context.Context, after string, limit int) (accounts []mediagate.Account, hasMore bool, err error)
-	CreateAccount(ctx context.Context, a mediagate.Account) (mediagate.Account, error)
-	UpdateAccount(ctx context.Context, id string, change func(a *mediagate.Account) error) (mediagate.Account, error)
-	Key(ctx context.Context, id string) (mediagate.Key, error)
-	KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, mediagate.Account, error)
-	LiveKeys(ctx context.Context, hashes [][32]byte) (live [][32]byte, err error)
-	Keys(ctx context.Context, accountID, after string, limit int) (keys []mediagate.Key, hasMore bool, err error)
-	CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (mediagate.Key, error)
-	UpdateKey(ctx context.Context, id string, change func(k *mediagate.Key) error) (mediagate.Key, error)
-	RotateKey(ctx context.Context, id string, secret mediagate.KeySecret, grace time.Duration) (mediagate.Key, error)
-	DeleteKey(ctx context.Context, id string) error
-	GiveKey(ctx context.Context, giver string, secret mediagate.KeySecret, grant func(giver mediagate.Key) (mediagate.Key, error)) (mediagate.Key, error)
-	ChangeKey(ctx context.Context, giver, id string, change func(giver mediagate.Key, k *mediagate.Key) error, check func(giver, was, is mediagate.Key) (widened bool, err error)) (mediagate.Key, error)
-	RenewKey(ctx context.Context, giver, id string, secret mediagate.KeySecret, grace time.Duration, check func(giver, k mediagate.Key) error) (mediagate.Key, error)
-	Audit(ctx context.Context, accountID, after string, limit int) (entries []mediagate.AuditEntry, hasMore bool, err error)
-	TouchKeys(ctx context.Context, usedAt map[string]time.Time) error
-	TakeRates(ctx context.Context, limits []mediagate.RateLimit) (left []mediagate.RateLeft, admitted bool, err error)
-	Grant(ctx context.Context, accountID string, amount mediagate.Micros, reference string) (g mediagate.Transfer, available mediagate.Micros, created bool, err error)
-	Ledger(ctx context.Context, accountID, taskID, after string, limit int) (transfers []mediagate.Transfer, hasMore bool, err error)
-	Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error)
-	CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
-	CheckLedgerSince(ctx context.Context) (mediagate.LedgerReport, error)
-	Usage(ctx context.Context, f mediagate.UsageFilter) (usage []mediagate.Usage, hasMore bool, err error)
-	CountUsage(ctx context.Context, limit int) (counted int, err error)
-	Statement(ctx context.Context, f mediagate.StatementFilter) (mediagate.Statement, error)
-	OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.Duration) error
-	RenewSpeech(ctx context.Context, id string, lease time.Duration) (open bool, err error)
-	EndSpeech(ctx context.Context, id string, end mediagate.SpeechState) (won bool, err error)
-	VoidSpeeches(ctx context.Context, limit int) (voided int, err error)
-	WebhookSecrets(ctx context.Context, accountID string) ([]mediagate.WebhookSecret, error)
-	RotateWebhookSecret(ctx context.Context, accountID string, force bool) (secrets []mediagate.WebhookSecret, err error)
-	ResealWebhookSecrets(ctx context.Context) (resealed int, seals mediagate.Seals, err error)
-	WebhookSeals(ctx context.Context) (mediagate.Seals, error)
-	Replay(ctx context.Context, accountID, idemKey, path string, body [32]byte) (taskID string, found bool, err error)
-	Task(ctx context.Context, accountID, id string) (mediagate.Task, error)
-	Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error)
-	Versions(ctx context.Context, ids []string) (map[string]int64, error)
-	CountOpen(ctx context.Context) (int, error)
-	MadeBy(ctx context.Context, accountID string, kind mediagate.MadeKind, vendorID string) (mediagate.MadeAt, error)
-	Migrate(ctx context.Context) error
-	Ping(ctx context.Context) error
-	Change(ctx context.Context, id string, events ...task.Event) (storage.Changed, error)
-	OpenIntent(ctx context.Context, id string, slots mediagate.Slots, intent task.IntentStored) (storage.Changed, error)
-}
-
-func newClock() *clock { return &clock{now: time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)} }
 
 type clock struct {
 	mu  sync.Mutex
@@ -176,11 +121,10 @@ var encryptionKey = []byte("0123456789abcdef0123456789abcdef")
 
 func newBench(t *testing.T, backend Backend) *bench {
 	t.Helper()
-	b := &bench{T: t, backend: backend, clock: newClock()}
+	b := &bench{T: t, backend: backend, clock: &clock{now: time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)}}
 	// Tests ask what comes of a crowd, not how soon: its last writer may wait for as
 	// long as the machine takes.
-	store := backend.Open(t, storage.Config{Now: b.clock.read, EncryptionKeys: [][]byte{encryptionKey}, Patience: time.Hour})
-	b.Path, b.office = store, store
+	b.Store = backend.Open(t, storage.Config{Now: b.clock.read, EncryptionKeys: [][]byte{encryptionKey}, Patience: time.Hour})
 	return b
 }
 
@@ -213,9 +157,6 @@ func same[T any](b *bench, what string, got, want T) {
 
 func (b *bench) checkLedger() {
 	b.Helper()
-	if b.office == nil {
-		return
-	}
 	report, err := b.CheckLedger(b.Context())
 	b.noError(err)
 	if !report.OK {
@@ -234,9 +175,6 @@ func (b *bench) newPayer(balance mediagate.Micros) payer {
 
 func (b *bench) newPayerKey(balance mediagate.Micros, k mediagate.Key) payer {
 	b.Helper()
-	if b.office == nil {
-		return payer{fmt.Sprintf("acc_%d", b.payers.Add(1)), "key"}
-	}
 	account, err := b.CreateAccount(b.Context(), mediagate.Account{Name: "someone"})
 	b.noError(err)
 	if balance != 0 {
@@ -255,14 +193,14 @@ var plan = mediagate.Plan{
 	Expected: 90 * time.Second, Timeout: 2 * time.Hour, OnUnknown: mediagate.OnUnknownPark, Media: "video", MaxBytes: 1 << 30,
 }
 
-// draft is a task that nobody submitted yet.
+// draft is a task that nobody submitted yet. It costs a micro a second.
 func (b *bench) draft(p payer, hold mediagate.Micros) mediagate.NewTask {
 	now := b.now()
 	return mediagate.NewTask{
 		Task: mediagate.Task{
 			ID: b.newTaskID(), AccountID: p.account, KeyID: p.key, Model: "alpha-v3", Type: mediagate.TypeVideo,
 			Params: []byte(`{"prompt": "a  cat", "duration": 5.0}`), RequestID: "req_1", Plan: plan,
-			Charges: []mediagate.Charge{{Item: "alpha-v3 std", Unit: mediagate.UnitSecond, Quantity: 1, UnitPrice: hold}}, Hold: hold,
+			Charges: []mediagate.Charge{{Item: "alpha-v3 std", Unit: mediagate.UnitSecond, Quantity: int64(hold), UnitPrice: 1}}, Hold: hold,
 			CreatedAt: now, DeadlineAt: now.Add(2 * time.Hour),
 			Webhook: &mediagate.Webhook{URL: "https://receiver.example.com/hook", State: mediagate.WebhookPending},
 		},
@@ -294,65 +232,71 @@ func (b *bench) submit(p payer, hold mediagate.Micros) string {
 
 const channelName = "kling-a"
 
-func (b *bench) intent(taskID string, n int) mediagate.Attempt {
+func asError(err error, target **mediagate.Error) bool { return errors.As(err, target) }
+
+// change applies events to a task, which none may refuse.
+func (b *bench) change(id string, events ...task.Event) task.Changed {
 	b.Helper()
-	row, opened, err := b.OpenAttempt(b.Context(), mediagate.Attempt{
-		TaskID: taskID, N: n, Channel: channelName, Provider: "kling", Fingerprint: "fp",
-		Route: plan.Routes[0], ExternalID: fmt.Sprintf("%s-%d", taskID, n), SendBefore: b.now().Add(10 * time.Second),
-	}, mediagate.Slots{})
+	changed, err := b.Change(b.Context(), id, events...)
 	b.noError(err)
-	if !opened {
-		b.Fatalf("attempt %d of %s was there already: %s", n, taskID, row.State)
-	}
-	return row
+	return changed
 }
 
-// lost is the intent of the first attempt, with its fate open.
-func (b *bench) lost(taskID string) mediagate.Attempt {
+// conflict expects events to be refused.
+func (b *bench) conflict(id string, events ...task.Event) {
 	b.Helper()
-	row := b.intent(taskID, 1)
-	b.noError(b.MarkUnknown(b.Context(), taskID, 1, row.SendBefore, "lost"))
-	return row
+	_, err := b.Change(b.Context(), id, events...)
+	b.kind(err, mediagate.KindConflict)
 }
 
-const absentGap = 30 * time.Second
-
-// absentTwice is two lookups of a lost attempt that found nothing.
-func (b *bench) absentTwice(taskID string, row mediagate.Attempt) {
-	b.Helper()
-	for range 2 {
-		_, _, err := b.NoteAbsent(b.Context(), taskID, row.N, row.SendBefore, b.now(), absentGap)
-		b.noError(err)
-		b.pass(absentGap)
+// intentOf is the intent of a task's attempt, at a vendor that can neither stop a job
+// nor find one.
+func intentOf(id string, n int, now time.Time) task.IntentStored {
+	return task.IntentStored{
+		N: n, Channel: channelName, Provider: "kling", Fingerprint: "fp", Route: plan.Routes[0], ExternalID: task.Numbered(id, n),
+		SendBefore: now.Add(10 * time.Second), CallEnds: now.Add(45 * time.Second),
 	}
 }
 
-// retry is an operator's command that a run of the task has taken.
-func (b *bench) retry(taskID string) {
+// intent stores the intent of the first attempt.
+func (b *bench) intent(id string) task.IntentStored {
 	b.Helper()
-	b.pass(time.Microsecond) // no earlier than what it is about
-	row, err := b.RecordAction(b.Context(), mediagate.Action{TaskID: taskID, Action: mediagate.ActionRetry})
-	b.noError(err)
-	taken, err := b.TakeAction(b.Context(), row.ID, "run")
-	b.noError(err)
-	same(b, "taken", taken, true)
+	e := intentOf(id, 1, b.now())
+	b.change(id, e)
+	return e
 }
 
 func ref(taskID string) mediagate.JobRef {
-	return mediagate.JobRef{JobID: "job-" + taskID, ExternalID: taskID + "-1", Operation: "text2video"}
+	return mediagate.JobRef{JobID: "job-" + taskID, ExternalID: taskID, Operation: "text2video"}
 }
 
 // accepted is a task whose first attempt the vendor has, due now.
 func (b *bench) accepted(p payer, hold mediagate.Micros) string {
 	b.Helper()
 	id := b.submit(p, hold)
-	b.intent(id, 1)
-	ended, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id)}, b.now())
-	b.noError(err)
-	if ended {
-		b.Fatalf("the vendor's acceptance of %s came too late", id)
-	}
+	b.accept(id, b.now())
 	return id
+}
+
+func (b *bench) accept(id string, firstPollAt time.Time) {
+	b.Helper()
+	b.change(id, intentOf(id, 1, b.now()), task.Accepted{N: 1, Submission: mediagate.Submission{Ref: ref(id)}, FirstPollAt: firstPollAt})
+}
+
+// parked is a task without an attempt that no step can be made of.
+func (b *bench) parked(p payer, reason mediagate.ParkReason) string {
+	b.Helper()
+	id := b.submit(p, unit(1))
+	b.park(id, reason)
+	return id
+}
+
+// park parks a task whose next step is to submit.
+func (b *bench) park(id string, reason mediagate.ParkReason) {
+	b.Helper()
+	next := b.change(id).Step
+	changed := b.change(id, task.StepEnded{Step: task.Submit, N: next.N, Failed: true, Kind: mediagate.KindShutOut, Code: string(reason)})
+	same(b, "reason", changed.State.ParkReason, reason)
 }
 
 func (b *bench) task(id string) mediagate.Task {
@@ -362,18 +306,18 @@ func (b *bench) task(id string) mediagate.Task {
 	return t
 }
 
-func (b *bench) attempt(id string, n int) mediagate.Attempt {
+// state is a task with its last attempt.
+func (b *bench) state(id string) *task.State {
 	b.Helper()
-	a, err := b.Attempt(b.Context(), id, n)
+	s, err := b.State(b.Context(), id, 0)
 	b.noError(err)
-	return a
+	return &s
 }
 
-func (b *bench) story(id string) mediagate.Story {
+// attempt is the task's last one.
+func (b *bench) attempt(id string) task.Attempt {
 	b.Helper()
-	s, err := b.Story(b.Context(), id)
-	b.noError(err)
-	return s
+	return *b.state(id).Last()
 }
 
 func (b *bench) balance(account string) (available, held, spent mediagate.Micros) {
@@ -385,9 +329,6 @@ func (b *bench) balance(account string) (available, held, spent mediagate.Micros
 
 func (b *bench) money(p payer, available, held, spent mediagate.Micros) {
 	b.Helper()
-	if b.office == nil {
-		return
-	}
 	gotAvailable, gotHeld, gotSpent := b.balance(p.account)
 	same(b, "available, held, spent", []mediagate.Micros{gotAvailable, gotHeld, gotSpent}, []mediagate.Micros{available, held, spent})
 	k, err := b.Key(b.Context(), p.key)
@@ -398,32 +339,59 @@ func (b *bench) money(p payer, available, held, spent mediagate.Micros) {
 	same(b, "the key's held, spent", []mediagate.Micros{k.Held, k.Spent}, []mediagate.Micros{held, spent})
 }
 
-func completed(id string, cost mediagate.Micros) mediagate.Settlement {
-	return mediagate.Settlement{
-		TaskID: id, N: 1, Status: mediagate.StatusCompleted, Cost: cost, WebhookBody: []byte(`{"id":"` + id + `"}`),
-		Results: []mediagate.Result{{Key: id + "/1/0.mp4", MimeType: "video/mp4", Size: 42, SHA256: strings.Repeat("ab", 32), Duration: 5.04}},
-	}
+// end is a task and the events that end it.
+type end struct {
+	id     string
+	status mediagate.Status
+	events []task.Event
 }
 
-func failed(id string) mediagate.Settlement {
-	return mediagate.Settlement{
-		TaskID: id, N: 1, Status: mediagate.StatusFailed, WebhookBody: []byte(`{"id":"` + id + `"}`),
-		Failure: &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the vendor failed", Retryable: true},
-	}
+// success is how a job ends that made a file, for that price. A price of zero is that
+// of the whole hold.
+func success(cost mediagate.Micros) mediagate.Outcome {
+	return mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: "https://cdn.example.com/1.mp4"}}, Seconds: float64(cost)}
 }
 
-func cancelled(id string) mediagate.Settlement {
-	return mediagate.Settlement{TaskID: id, Status: mediagate.StatusCancelled}
+var failure = mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "refused"}, VendorText: "1301"}
+
+func files(id string) []mediagate.Result {
+	return []mediagate.Result{{Key: id + "/1/0.mp4", MimeType: "video/mp4", Size: 42, SHA256: strings.Repeat("ab", 32), Duration: 5.04}}
 }
 
-func (b *bench) settle(end mediagate.Settlement) mediagate.Story {
+// completed ends a task whose first attempt the vendor has.
+func completed(id string, cost mediagate.Micros) end {
+	return completedBy(id, 1, success(cost), files(id))
+}
+
+func completedBy(id string, n int, o mediagate.Outcome, files []mediagate.Result) end {
+	return end{id, mediagate.StatusCompleted, []task.Event{task.VendorEnded{N: n, Outcome: o}, task.Mirrored{N: n, Results: files}}}
+}
+
+// made completes a task that has no attempt yet, by a synchronous vendor.
+func made(id string, cost mediagate.Micros) end {
+	intent, o := intentOf(id, 1, time.Time{}), success(cost)
+	intent.Route.Sync = true
+	return end{id, mediagate.StatusCompleted, []task.Event{
+		intent, task.Accepted{N: 1, Submission: mediagate.Submission{Outcome: &o}}, task.Mirrored{N: 1, Results: files(id)},
+	}}
+}
+
+// failed is an operator's end, cancelled the client's.
+func failed(id string) end {
+	return end{id, mediagate.StatusFailed, []task.Event{task.FailRequested{}, task.EndDue{}}}
+}
+
+func cancelled(id string) end {
+	return end{id, mediagate.StatusCancelled, []task.Event{task.CancelRequested{}, task.EndDue{}}}
+}
+
+func (b *bench) settle(e end) task.Changed {
 	b.Helper()
-	story, won, err := b.Settle(b.Context(), end)
-	b.noError(err)
-	if !won {
-		b.Fatalf("task %s had ended already: %s", end.TaskID, story.Status)
+	changed := b.change(e.id, e.events...)
+	if changed.State.Status != e.status || changed.Effects.Entry == "" {
+		b.Fatalf("task %s is %s, want %s; entry %q", e.id, changed.State.Status, e.status, changed.Effects.Entry)
 	}
-	return story
+	return changed
 }
 
 // race runs f from n goroutines that start together.

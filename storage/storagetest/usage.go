@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
 // used is the usage of an account from a time on.
@@ -158,7 +159,7 @@ var usageTests = map[string]func(*bench){
 			ids[i] = b.accepted(p, unit(1))
 		}
 		b.race(len(ids), func(i int) {
-			if _, _, err := b.Settle(b.Context(), completed(ids[i], unit(1))); err != nil {
+			if _, err := b.Change(b.Context(), ids[i], completed(ids[i], unit(1)).events...); err != nil {
 				b.Errorf("settle: %v", err)
 			}
 		})
@@ -188,13 +189,11 @@ var usageTests = map[string]func(*bench){
 	},
 	"what vendors charged stands beside what we charged": func(b *bench) {
 		p := b.newPayer(unit(20))
-		good := mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: "https://cdn.example.com/a.mp4"}}}
 		done, lost, late := b.accepted(p, unit(2)), b.accepted(p, unit(2)), b.accepted(p, unit(2))
 		outcome := func(id string, charge mediagate.VendorCharge) {
-			o := good
+			o := success(unit(1))
 			o.VendorCharge = &charge
-			_, err := b.RecordOutcome(b.Context(), id, 1, o)
-			b.noError(err)
+			b.change(id, task.VendorEnded{N: 1, Outcome: o})
 		}
 		outcome(done, mediagate.VendorCharge{Amount: "2.5", Unit: "unit"})
 		outcome(done, mediagate.VendorCharge{Amount: "9", Unit: "unit"}) // the first one counts
@@ -227,9 +226,7 @@ var usageTests = map[string]func(*bench){
 		for _, amount := range []string{"2.5", "9"} { // the first one counts
 			o := richOutcome()
 			o.VendorCharge = mediagate.ChargedBy(amount, "unit")
-			won, err := b.RecordOutcome(b.Context(), id, 1, o)
-			b.noError(err)
-			same(b, "won", won, false)
+			b.change(id, task.VendorEnded{N: 1, Outcome: o})
 		}
 		for range 2 {
 			rows := b.usage(mediagate.UsageFilter{AccountID: p.account, From: start, By: []mediagate.UsageBy{mediagate.ByProvider}})
@@ -246,8 +243,7 @@ var usageTests = map[string]func(*bench){
 		for _, unit := range []string{"credits", "tokens", "USD"} {
 			for _, p := range []payer{p, b.newPayer(1_000_000)} {
 				o := mediagate.Outcome{Succeeded: true, VendorCharge: mediagate.ChargedBy("1", unit)}
-				_, err := b.RecordOutcome(b.Context(), b.accepted(p, 0), 1, o)
-				b.noError(err)
+				b.change(b.accepted(p, 0), task.VendorEnded{N: 1, Outcome: o})
 			}
 		}
 		by := []mediagate.UsageBy{mediagate.ByAccount, mediagate.ByProvider}
@@ -265,20 +261,17 @@ var usageTests = map[string]func(*bench){
 	},
 	"a synchronous vendor's charge is kept": func(b *bench) {
 		p := b.newPayer(unit(20))
-		id := b.submit(p, unit(1))
-		b.intent(id, 1)
-		_, err := b.AcceptAttempt(b.Context(), id, 1, mediagate.Submission{Ref: ref(id), Outcome: &mediagate.Outcome{
-			Succeeded: true, VendorCharge: mediagate.ChargedBy("1290", "tokens"),
-		}}, b.now())
-		b.noError(err)
+		id, over := b.submit(p, unit(1)), b.submit(p, unit(1))
+		charged := func(amount string) task.Accepted {
+			return task.Accepted{N: 1, Submission: mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, VendorCharge: mediagate.ChargedBy(amount, "tokens")}}}
+		}
+		b.intent(id)
+		b.change(id, charged("1290"))
 		b.settle(cancelled(id))
-		over := b.submit(p, unit(1))
-		b.intent(over, 1)
+		intent := b.intent(over)
+		b.change(over, task.SubmitUnknown{N: 1, SendBefore: intent.SendBefore})
 		b.settle(cancelled(over))
-		_, err = b.AcceptAttempt(b.Context(), over, 1, mediagate.Submission{Ref: ref(over), Outcome: &mediagate.Outcome{
-			Succeeded: true, VendorCharge: mediagate.ChargedBy("10", "tokens"),
-		}}, b.now())
-		b.noError(err)
+		b.change(over, charged("10"))
 		rows := b.usage(mediagate.UsageFilter{By: []mediagate.UsageBy{mediagate.ByProvider}})
 		same(b, "charges", rows[0].VendorCharges, []mediagate.VendorCharge{{Amount: "1300", Unit: "tokens"}})
 	},
@@ -320,11 +313,8 @@ func newHistory(b *bench, t *rapid.T) *history {
 		case deed > 4 && len(open) > 0:
 			id := take(&open)
 			hold := b.task(id).Hold
-			end := rapid.SampledFrom([]mediagate.Settlement{completed(id, 0), failed(id), cancelled(id)}).Draw(t, "end")
-			if end.Status == mediagate.StatusCompleted {
-				end.Cost = mediagate.Micros(rapid.Int64Range(0, int64(hold)).Draw(t, "cost"))
-			}
-			b.settle(end)
+			cost := mediagate.Micros(rapid.Int64Range(min(1, int64(hold)), int64(hold)).Draw(t, "cost"))
+			b.settle(rapid.SampledFrom([]end{completed(id, cost), failed(id), cancelled(id)}).Draw(t, "end"))
 		case deed == 3 && rapid.Bool().Draw(t, "by an older process"):
 			b.forgetOf(h.p.account)
 		default:

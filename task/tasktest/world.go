@@ -26,6 +26,9 @@ type World struct {
 	Now   time.Time
 	// MayBeUnreadable lets the task's documents be damaged and mended.
 	MayBeUnreadable bool
+	// Grant tells whether a slot that the task is queued for is granted to it now: that
+	// is a fact of other rows, and no event; nil: always.
+	Grant func() bool
 	// Heard is told of each event that was applied or refused, with the task before
 	// it; nil: nobody is.
 	Heard func(before task.State, e task.Event, effects task.Effects, err error)
@@ -197,8 +200,8 @@ func clone(s task.State) task.State {
 	return s
 }
 
-// wait lets time pass, and sendings land.
-func (w *World) wait(d time.Duration) {
+// Wait lets time pass, and sendings land.
+func (w *World) Wait(d time.Duration) {
 	w.Now = w.Now.Add(d)
 	w.late = slices.DeleteFunc(w.late, func(l landing) bool {
 		if l.at.After(w.Now) {
@@ -286,7 +289,7 @@ func (w *World) step() {
 	step := w.State.Advance(w.Now)
 	w.steps = append(w.steps, step)
 	if step.Kind == task.Sleep {
-		w.wait(step.Until.Sub(w.Now))
+		w.Wait(step.Until.Sub(w.Now))
 		return
 	}
 	if step.Kind == task.Done {
@@ -365,6 +368,9 @@ func (w *World) submit(step task.Step) error {
 	case a == nil:
 		id, kept := w.State.NextExternalID()
 		channel := rapid.SampledFrom([]string{"a", "b"}).Draw(w.t, "channel")
+		if w.State.RerouteTo != "" {
+			channel = w.State.RerouteTo
+		}
 		if kept {
 			channel = w.State.Last().Channel
 		}
@@ -409,14 +415,16 @@ func (w *World) lookUp(step task.Step) {
 	}
 }
 
-// poll is a poller of the channel, with its own claim or a stale one.
-func (w *World) poll() {
+// Poll is a poller of the channel, with its own claim of rows that are due, or a stale
+// one.
+func (w *World) Poll() {
 	for i := range w.State.Attempts {
 		a := &w.State.Attempts[i]
 		if a.Await == nil {
 			continue
 		}
 		n := a.N
+		w.Wait(max(0, a.Await.NextPollAt.Sub(w.Now)))
 		w.claims++
 		claim := fmt.Sprint("c", w.claims)
 		_ = w.apply(task.Claimed{N: n, Claim: claim})
@@ -425,7 +433,7 @@ func (w *World) poll() {
 		}
 		switch rapid.SampledFrom([]string{"runs", "runs", "ends", "trouble", "waits"}).Draw(w.t, "report") {
 		case "runs":
-			_ = w.apply(task.Progressed{N: n, Claim: claim, Percent: rapid.IntRange(-1, 120).Draw(w.t, "percent"), NextAt: w.Now.Add(time.Second)})
+			_ = w.apply(task.Progressed{N: n, Claim: claim, Percent: rapid.SampledFrom([]int{60, 30, -1, 0, 99, 100, 120}).Draw(w.t, "percent"), NextAt: w.Now.Add(time.Second)})
 		case "ends":
 			_ = w.apply(task.VendorEnded{N: n, Outcome: *w.Outcome()})
 		case "trouble":
@@ -433,7 +441,7 @@ func (w *World) poll() {
 				mediagate.ParkCredentials, mediagate.ParkJobLost, mediagate.ParkChannelMissing,
 			}).Draw(w.t, "reason")})
 		case "waits":
-			_ = w.apply(task.VendorWaits{N: n, Claim: claim})
+			_ = w.apply(task.VendorWaits{N: n, Claim: claim, NextAt: w.Now.Add(time.Second)})
 		}
 	}
 }
@@ -445,7 +453,7 @@ func (w *World) wish() {
 		meant = rapid.SampledFrom(w.steps).Draw(w.t, "step")
 	}
 	last := w.State.Last()
-	switch rapid.SampledFrom([]string{"cancel", "fail", "retry", "retry", "reroute", "poll", "redeliver", "modal", "delivered", "breaker", "slot", "expired", "unreadable"}).Draw(w.t, "wish") {
+	switch rapid.SampledFrom([]string{"cancel", "fail", "retry", "retry", "reroute", "poll", "redeliver", "modal", "delivered", "breaker", "channel gone", "slot", "expired", "unreadable"}).Draw(w.t, "wish") {
 	case "cancel":
 		if w.apply(task.CancelRequested{}) == nil {
 			w.promised = true
@@ -465,6 +473,7 @@ func (w *World) wish() {
 			w.excuses++ // an operator took the risk
 		}
 	case "poll":
+		w.Wait(time.Microsecond) // rows tell by their times whether it came after a claim
 		_ = w.apply(task.PollRequested{})
 	case "redeliver":
 		_ = w.apply(task.RedeliverRequested{})
@@ -476,8 +485,12 @@ func (w *World) wish() {
 		}).Draw(w.t, "delivery")})
 	case "breaker":
 		_ = w.apply(task.BreakerClosed{Reasons: []mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkFunds}})
+	case "channel gone":
+		_ = w.apply(task.ChannelGone{Channel: "a"})
 	case "slot":
-		_ = w.apply(task.SlotGranted{N: len(w.State.Attempts) + 1})
+		if !w.State.QueuedAt.IsZero() {
+			w.State.Granted = w.Grant == nil || w.Grant()
+		}
 	case "expired":
 		for _, a := range w.State.Attempts {
 			_ = w.apply(task.SlotExpired{N: a.N})
@@ -529,7 +542,7 @@ func (w *World) Exhaust() {
 		_ = w.apply(task.Asked{})
 		switch step := w.State.Advance(w.Now); step.Kind {
 		case task.Sleep:
-			w.wait(step.Until.Sub(w.Now))
+			w.Wait(step.Until.Sub(w.Now))
 		case task.Settle:
 			_ = w.apply(task.EndDue{})
 		default:
@@ -544,8 +557,18 @@ func (w *World) Play(length int) {
 	w.t.Helper()
 	w.Live(length)
 	w.Exhaust()
-	w.wait(time.Hour)
+	w.Wait(time.Hour)
 	w.oneJob()
+}
+
+// Let lets these things happen. One that is refused ends the test.
+func (w *World) Let(events ...task.Event) {
+	w.t.Helper()
+	for _, e := range events {
+		if err := w.apply(e); err != nil {
+			w.t.Fatalf("%T: %s", e, err)
+		}
+	}
 }
 
 // Live lets so many things happen.
@@ -556,7 +579,7 @@ func (w *World) Live(length int) {
 		case "step":
 			w.step()
 		case "poll":
-			w.poll()
+			w.Poll()
 		case "wish":
 			w.wish()
 		case "again":
@@ -564,7 +587,7 @@ func (w *World) Live(length int) {
 		case "intrude":
 			w.intrude()
 		case "wait":
-			w.wait(time.Duration(rapid.IntRange(1, 7200).Draw(w.t, "seconds passed")) * time.Second)
+			w.Wait(time.Duration(rapid.IntRange(1, 7200).Draw(w.t, "seconds passed")) * time.Second)
 		}
 	}
 }
@@ -589,11 +612,11 @@ func (w *World) PlayLossy(length int) {
 		case "intrude":
 			w.intrude()
 		case "wait":
-			w.wait(time.Duration(rapid.IntRange(1, 40).Draw(w.t, "seconds passed")) * time.Second)
+			w.Wait(time.Duration(rapid.IntRange(1, 40).Draw(w.t, "seconds passed")) * time.Second)
 		}
 		w.oneJob()
 	}
-	w.wait(time.Hour)
+	w.Wait(time.Hour)
 	w.oneJob()
 }
 

@@ -30,6 +30,7 @@ import (
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/task"
 )
 
 // What makes up a signed link, and must not be logged.
@@ -215,15 +216,16 @@ func mirrorFrom(t *testing.T, link string, f activities.Fetcher, logger *slog.Lo
 	suite.SetLogger(log.NewStructuredLogger(logger))
 	env := suite.NewTestActivityEnvironment()
 	env.RegisterActivity(w.Activities)
-	args := activities.AttemptArgs{TaskID: activitytest.TaskID, N: 1}
+	args := activities.StepArgs{TaskID: activitytest.TaskID, Step: task.Step{Kind: task.Submit, N: 1, Provider: activitytest.AsyncProvider}}
 	if _, err := env.ExecuteActivity(w.Activities.SubmitJob, args); err != nil {
 		t.Fatal(err)
 	}
-	outcome := mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: link}}}
-	if _, err := w.Store.RecordOutcome(t.Context(), activitytest.TaskID, 1, outcome); err != nil {
-		t.Fatal(err)
+	ended := task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{URL: link}}}}
+	changed, err := w.Store.Change(t.Context(), activitytest.TaskID, ended)
+	if err != nil || changed.Step.Kind != task.Mirror {
+		t.Fatalf("the next step is %s: %v", changed.Step.Kind, err)
 	}
-	_, err := env.ExecuteActivity(w.Activities.MirrorResult, activities.MirrorArgs{TaskID: args.TaskID, N: args.N})
+	_, err = env.ExecuteActivity(w.Activities.MirrorResult, activities.StepArgs{TaskID: activitytest.TaskID, Step: changed.Step})
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	"go.temporal.io/api/serviceerror"
 
@@ -12,13 +13,13 @@ import (
 
 // ordinary makes lines for debugging of what Temporal's library warns of although
 // it belongs to every day: a worker that stops leaves heartbeats and activities
-// unfinished, which are repeated elsewhere, and a task may end before it has
-// heard of what it has read in its row.
+// unfinished, which are repeated elsewhere, and a run may end with wakes that it has
+// not read: it has read the row.
 type ordinary struct{ slog.Handler }
 
 // Handle passes a line on.
 func (o ordinary) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level > slog.LevelInfo && (cutOff(r) || unheard(r)) {
+	if r.Level > slog.LevelInfo && (cutOff(r) || lateWake(r)) {
 		r.Level = slog.LevelDebug
 		if !o.Enabled(ctx, r.Level) {
 			return nil
@@ -43,18 +44,11 @@ func cutOff(r slog.Record) bool {
 	return cancelled || errors.Is(err, context.Canceled)
 }
 
-// unheard reports a line on signals that a run has not heard before its end, where
-// all are between our own parts: each of them repeats what is in a row.
-func unheard(r slog.Record) bool {
+// lateWake reports a line on signals that a run has not read before its end, where
+// all are wakes: the others are sent by hand, and their sender waits for an effect.
+func lateWake(r slog.Record) bool {
 	names, _ := attribute(r, "SignalNames").([]string)
-	for _, name := range names {
-		switch name {
-		case workflows.SignalUpstream, workflows.SignalCancel, workflows.SignalSlot, workflows.SignalWake, workflows.SignalAction:
-		default:
-			return false // by hand, and whoever sent it waits for what it does
-		}
-	}
-	return len(names) > 0
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return name != workflows.SignalWake })
 }
 
 func attribute(r slog.Record, key string) (value any) {

@@ -1,0 +1,236 @@
+package activitytest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/mediainfo"
+)
+
+// Channels are the channels of a worker.
+type Channels struct {
+	mu   sync.Mutex
+	list []channel.Channel
+}
+
+// Set replaces the channels.
+func (c *Channels) Set(list ...channel.Channel) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = list
+}
+
+// Candidates lists the channels as configured ones would be.
+func (c *Channels) Candidates(model string, routes []mediagate.Route, job mediagate.Job) []channel.Candidate {
+	return channel.NewConfigured(c.All()).Candidates(model, routes, job)
+}
+
+// Made reports whether the channel's account made the source.
+func (c *Channels) Made(source *mediagate.Source, name string) bool {
+	return channel.NewConfigured(c.All()).Made(source, name)
+}
+
+// Channel finds a channel by name.
+func (c *Channels) Channel(name string) (channel.Channel, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, channel := range c.list {
+		if channel.Name == name {
+			return channel, true
+		}
+	}
+	return channel.Channel{}, false
+}
+
+// All lists the channels.
+func (c *Channels) All() []channel.Channel {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.list)
+}
+
+// Fetcher opens files.
+type Fetcher struct {
+	OnFetch func(ctx context.Context, url, mediaHost string) (io.ReadCloser, int64, error)
+
+	mu   sync.Mutex
+	urls []string
+}
+
+// URLs are the addresses that were opened.
+func (f *Fetcher) URLs() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.urls...)
+}
+
+// Fetch opens the file; by itself each holds its own address.
+func (f *Fetcher) Fetch(ctx context.Context, url, mediaHost string) (io.ReadCloser, int64, error) {
+	f.mu.Lock()
+	f.urls = append(f.urls, url)
+	f.mu.Unlock()
+	if f.OnFetch != nil {
+		return f.OnFetch(ctx, url, mediaHost)
+	}
+	return io.NopCloser(strings.NewReader(url)), int64(len(url)), nil
+}
+
+// Bucket keeps objects.
+type Bucket struct {
+	// OnMirror may fail a copy before it begins.
+	OnMirror func(key string) error
+	// OnOpen may break the reading of an object.
+	OnOpen func(key string, body io.Reader) io.Reader
+	// OnManifest may fail to store a manifest.
+	OnManifest func(key string) error
+	// OnProbe may refuse the probe.
+	OnProbe func() error
+	// OnSweep may fail a removal below the prefix.
+	OnSweep func(prefix string) error
+	// Duration is what the files' own headers say, in seconds.
+	Duration float64
+
+	now     func() time.Time
+	mu      sync.Mutex
+	objects map[string][]byte
+	stored  map[string]time.Time // when, of those that Write stored
+	writes  []string
+	signed  []time.Duration
+}
+
+// Mirror reads all and keeps it. The content tells the type where it is media.
+func (b *Bucket) Mirror(ctx context.Context, key string, open activities.Opener, limits activities.Limits) (mediagate.Result, error) {
+	if b.OnMirror != nil {
+		if err := b.OnMirror(key); err != nil {
+			return mediagate.Result{}, err
+		}
+	}
+	body, _, err := open(ctx)
+	if err != nil {
+		return mediagate.Result{}, err
+	}
+	defer body.Close()
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return mediagate.Result{}, mediagate.Errorf(mediagate.KindUnavailable, "the upload broke off: %w", err)
+	}
+	if limits.MaxBytes > 0 && int64(len(data)) > limits.MaxBytes {
+		return mediagate.Result{}, mediagate.Errorf(mediagate.KindTooLarge, "the file is too large")
+	}
+	if limits.Progress != nil {
+		limits.Progress(int64(len(data)))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.objects == nil {
+		b.objects = make(map[string][]byte)
+	}
+	b.objects[key] = bytes.Clone(data)
+	b.writes = append(b.writes, key)
+	sum := sha256.Sum256(data)
+	mime := limits.Media + "/test"
+	if f, _, ok := mediainfo.Detect(data); ok {
+		mime = f.MIME
+	}
+	return mediagate.Result{
+		Key: key, MimeType: mime, Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:]), Duration: b.Duration,
+	}, nil
+}
+
+// Sign makes a link to an object.
+func (b *Bucket) Sign(_ context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.signed = append(b.signed, ttl)
+	return mediagate.Link{URL: "https://bucket.example.com/" + r.Key + "?signature=" + Secret, ExpiresAt: b.now().Add(ttl)}, nil
+}
+
+// Objects are the keys in the bucket, in order.
+func (b *Bucket) Objects() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return names(b.objects)
+}
+
+// Writes are the keys that were written, repetitions included.
+func (b *Bucket) Writes() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.writes...)
+}
+
+// Probe reports that the bucket works, unless told otherwise.
+func (b *Bucket) Probe(context.Context) error {
+	if b.OnProbe != nil {
+		return b.OnProbe()
+	}
+	return nil
+}
+
+// Put keeps an object as if it had come late.
+func (b *Bucket) Put(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.objects == nil {
+		b.objects = make(map[string][]byte)
+	}
+	b.objects[key] = []byte(key)
+}
+
+// AbortStale finds no unfinished uploads.
+func (b *Bucket) AbortStale(context.Context, string, time.Duration) (int, error) { return 0, nil }
+
+// Signed are the lifetimes of the links that were made.
+func (b *Bucket) Signed() []time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]time.Duration(nil), b.signed...)
+}
+
+// Deliverer is the receiver of callbacks.
+type Deliverer struct {
+	// OnDeliver answers the nth attempt, from 1. By itself all succeed.
+	OnDeliver func(n int) (activities.DeliveryResult, error)
+
+	now    func() time.Time
+	mu     sync.Mutex
+	bodies [][]byte
+	times  []time.Time
+}
+
+// Deliver receives a callback.
+func (d *Deliverer) Deliver(_ context.Context, _ string, target mediagate.WebhookTarget) (activities.DeliveryResult, error) {
+	d.mu.Lock()
+	d.bodies = append(d.bodies, bytes.Clone(target.Body))
+	d.times = append(d.times, d.now())
+	n := len(d.bodies)
+	d.mu.Unlock()
+	if d.OnDeliver != nil {
+		return d.OnDeliver(n)
+	}
+	return activities.DeliveryResult{Verdict: activities.VerdictDelivered, Status: 200}, nil
+}
+
+// Bodies are what was received.
+func (d *Deliverer) Bodies() [][]byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([][]byte(nil), d.bodies...)
+}
+
+// Times are when it was received.
+func (d *Deliverer) Times() []time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]time.Time(nil), d.times...)
+}

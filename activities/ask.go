@@ -1,0 +1,140 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
+)
+
+// Question is what a run asks for its next step with.
+type Question struct {
+	TaskID string `json:"task"`
+	Begun  int    `json:"begun,omitempty"` // the highest attempt that this run has seen (D17)
+	// Ended is the step that has just ended without an answer of its own.
+	Ended *task.StepEnded `json:"ended,omitempty"`
+	// Running is the step that is under way while the run asks.
+	Running *task.Step `json:"running,omitempty"`
+	// Commands are those that reached the run as signals, and its cancel.
+	Commands []Command `json:"commands,omitempty"`
+}
+
+// Command is an operator's command that was signalled to the run, without a row. For is
+// the step that the run was at then: what the operator saw.
+type Command struct {
+	ID      string    `json:"id"`
+	Action  string    `json:"action"`
+	Channel string    `json:"channel,omitempty"`
+	For     task.Step `json:"for,omitzero"`
+}
+
+// ActionCancel is the cancel of the run from Temporal's UI, which counts as the client's.
+const ActionCancel = "cancel"
+
+// Answer is the task's next step, and what operators see of the task. It holds no
+// prompt, no link and no secret: it becomes part of the history.
+type Answer struct {
+	Now     time.Time `json:"now,omitzero"` // by the database's clock, as all times here
+	Missing bool      `json:"missing,omitempty"`
+	Step    task.Step `json:"step"`
+	// Stop says that the step that is under way is not needed any more.
+	Stop bool `json:"stop,omitempty"`
+	// Ends is the time by which the step has to end.
+	Ends time.Time `json:"ends,omitzero"`
+	// Behind is the channel whose calls a submit has to wait behind.
+	Behind string `json:"behind,omitempty"`
+
+	Status     mediagate.Status       `json:"status,omitempty"`
+	Failure    mediagate.FailureCode  `json:"failure,omitempty"`
+	N          int                    `json:"n,omitempty"` // of the newest attempt; 0: none
+	State      mediagate.AttemptState `json:"state,omitempty"`
+	Channel    string                 `json:"channel,omitempty"`
+	Provider   string                 `json:"provider,omitempty"`
+	ParkReason mediagate.ParkReason   `json:"park_reason,omitempty"`
+	ParkedAt   time.Time              `json:"parked_at,omitzero"`
+	QueuedFor  []string               `json:"queued_for,omitempty"`
+	Cancelled  bool                   `json:"cancelled,omitempty"` // the client asked for it
+	Actions    []string               `json:"actions,omitempty"`   // the commands that apply
+}
+
+// StepArgs is what an activity of a run works on. Begun is the run's, see Question.
+type StepArgs struct {
+	TaskID string    `json:"task"`
+	Step   task.Step `json:"step"`
+	Begun  int       `json:"begun,omitempty"`
+	Behind string    `json:"behind,omitempty"`
+}
+
+// Ask applies what the run tells and returns the next step. It is a local activity of
+// the run, and the way in which it renews its lease (D2).
+func (a *Activities) Ask(ctx context.Context, q Question) (Answer, error) {
+	for _, c := range q.Commands {
+		if err := a.command(ctx, q.TaskID, c); err != nil {
+			return Answer{}, a.fail(ctx, err)
+		}
+	}
+	var events []task.Event
+	if q.Ended != nil {
+		events = append(events, *q.Ended)
+	}
+	changed, err := a.Store.Change(ctx, q.TaskID, append(events, task.Asked{Begun: q.Begun})...)
+	if mediagate.Is(err, mediagate.KindNotFound) {
+		return Answer{Missing: true}, nil
+	}
+	if err != nil {
+		return Answer{}, a.fail(ctx, err)
+	}
+	answer := a.answer(changed)
+	answer.Stop = q.Running != nil && !changed.State.Continues(*q.Running)
+	return answer, nil
+}
+
+// command records an operator's command. One that does not apply is only logged.
+func (a *Activities) command(ctx context.Context, taskID string, c Command) (err error) {
+	row := mediagate.Action{ID: c.ID, TaskID: taskID, Action: c.Action, Channel: c.Channel, By: "workflow signal"}
+	switch c.Action {
+	case ActionCancel:
+		_, err = a.Store.Change(ctx, taskID, task.CancelRequested{})
+	case mediagate.ActionFail:
+		_, err = a.Store.Command(ctx, row, task.FailRequested{})
+	case mediagate.ActionRetry:
+		_, err = a.Store.Command(ctx, row, task.RetryRequested{For: c.For})
+	case mediagate.ActionReroute:
+		_, err = a.Store.Command(ctx, row, task.RerouteRequested{For: c.For, Channel: c.Channel})
+	case mediagate.ActionPollNow:
+		_, err = a.Store.Command(ctx, row, task.PollRequested{})
+	default:
+		err = mediagate.Errorf(mediagate.KindConflict, "no such command: %s", c.Action)
+	}
+	if mediagate.Is(err, mediagate.KindConflict) || mediagate.Is(err, mediagate.KindNotFound) {
+		a.Logger.InfoContext(ctx, "a command does not apply", "task", taskID, "action", c.Action, "error", err)
+		return nil
+	}
+	return err
+}
+
+// answer is what the run is told of a task.
+func (a *Activities) answer(changed task.Changed) Answer {
+	st, now := &changed.State, changed.At
+	answer := Answer{
+		Now: now, Step: changed.Step, Status: st.Status, ParkReason: st.ParkReason, ParkedAt: st.ParkedAt, QueuedFor: st.QueuedFor,
+		Cancelled: !st.CancelRequestedAt.IsZero(), Actions: st.Actions(now), Provider: st.Terms.Provider,
+	}
+	if st.Failure != nil {
+		answer.Failure = st.Failure.Code
+	}
+	answer.Ends = st.WaitsUntil(now)
+	if !st.ParkedAt.IsZero() {
+		if end := st.ParkedAt.Add(st.Terms.ParkTimeout); end.Before(answer.Ends) {
+			answer.Ends = end
+		}
+	}
+	if last := st.Last(); last != nil {
+		answer.N, answer.State, answer.Channel = last.N, last.State, last.Channel
+		if last.Provider != "" {
+			answer.Provider = last.Provider
+		}
+	}
+	return answer
+}

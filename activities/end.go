@@ -1,0 +1,107 @@
+package activities
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/task"
+)
+
+// Settle ends the task, if its end is due: terminal row, result, money and the callback's
+// first round in one transaction. A task that has ended is left as it is (D13).
+func (a *Activities) Settle(ctx context.Context, in StepArgs) (Answer, error) {
+	failpoint.Hit(failpoint.SettleBeforeCommit)
+	return a.stepDone(ctx, in, task.EndDue{})
+}
+
+// change is Store.Change with the effects that are outside of the database.
+func (a *Activities) change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error) {
+	changed, err := a.Store.Change(ctx, taskID, events...)
+	if err == nil {
+		a.carryOut(ctx, changed)
+	}
+	return changed, err
+}
+
+// carryOut does what a change asks for outside of the database. Housekeeping makes up
+// for what fails here.
+func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
+	st, effects := &changed.State, changed.Effects
+	if effects.Entry != "" {
+		failpoint.Hit(failpoint.SettleCommitted)
+		if st.Modal.State == mediagate.ModalExpired {
+			failpoint.Hit(failpoint.ModalExpired)
+		}
+		a.dropUploads(ctx, st)
+	}
+	for _, n := range effects.Stop {
+		row, err := a.Store.Attempt(ctx, st.ID, n)
+		if err == nil && a.stopJob(ctx, row) {
+			_, err = a.Store.Change(ctx, st.ID, task.StopProven{N: n})
+		}
+		if err != nil {
+			a.Logger.WarnContext(ctx, "the slot of an unwanted job is kept for a while", "task", st.ID, "attempt", n, "error", err)
+		}
+	}
+	if effects.Sweep && st.Status.Terminal() && hasFiles(st) {
+		a.dropUnwanted(ctx, st.ID)
+	}
+}
+
+// hasFiles reports that files of an attempt may be in the bucket that the task does not
+// show.
+func hasFiles(st *task.State) bool {
+	return st.Status != mediagate.StatusCompleted && slices.ContainsFunc(st.Attempts, func(a task.Attempt) bool {
+		return a.Outcome != nil && a.Outcome.Succeeded || a.Results != nil
+	})
+}
+
+// dropTimeout is short: what stays is swept by its age.
+const dropTimeout = 2 * time.Second
+
+// dropUploads removes the media that came within the request of a task that has
+// ended: nobody is sent a link to them any more.
+func (a *Activities) dropUploads(ctx context.Context, st *task.State) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
+	defer cancel()
+	for field, key := range st.Terms.Uploads {
+		if err := a.Sweeper.Delete(ctx, key); err != nil {
+			a.Logger.WarnContext(ctx, "media of a request not removed", "task", st.ID, "field", field, "error", err)
+			return
+		}
+	}
+}
+
+// settlePatience is how long a copy's permit is kept for the end of its task. It is
+// many times what that takes, and less than an account's row may be waited for (D18).
+const settlePatience = 2 * time.Second
+
+// mirrored stores the files that were copied for an attempt, which ends the task. Where
+// the account's row is locked for long, only the files are stored: the end is a step of
+// its own, whose patience has no end.
+func (a *Activities) mirrored(ctx context.Context, t mediagate.Task, row mediagate.Attempt, results []mediagate.Result) error {
+	a.warnOfLengths(ctx, t, row, results)
+	failpoint.Hit(failpoint.SettleBeforeCommit)
+	patient, cancel := context.WithTimeout(ctx, settlePatience)
+	defer cancel()
+	_, err := a.change(patient, t.ID, task.Mirrored{N: row.N, Results: results})
+	if err == nil || ctx.Err() != nil || mediagate.Is(err, mediagate.KindNotFound) {
+		return err
+	}
+	a.Logger.WarnContext(ctx, "a task's end is left to a step of its own", "task", t.ID, "attempt", row.N, "error", err)
+	_, err = a.change(ctx, t.ID, task.Mirrored{N: row.N, Results: results, Keep: true})
+	return err
+}
+
+// warnOfLengths says where seconds are charged that no file tells of.
+func (a *Activities) warnOfLengths(ctx context.Context, t mediagate.Task, row mediagate.Attempt, results []mediagate.Result) {
+	delivered := billing.DeliveredBy(*row.Outcome, results)
+	perSecond := func(c mediagate.Charge) bool { return c.Unit == mediagate.UnitSecond }
+	if delivered.Seconds == 0 && slices.ContainsFunc(t.Charges, perSecond) && slices.Contains(delivered.Lengths, 0) {
+		a.Logger.WarnContext(ctx, "the length of a result cannot be told: the seconds that were held are charged", "task", t.ID, "attempt", row.N)
+	}
+}

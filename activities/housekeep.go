@@ -1,0 +1,185 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mediagate/mediagate"
+)
+
+const (
+	storeTimeout = 15 * time.Second // of one call to the database
+	usageBatch   = 500
+	ensureWide   = 8
+	sweepEvery   = time.Hour
+	slotsEvery   = time.Minute
+	sweepTimeout = 5 * time.Minute           // of each concern of a sweep; what is left goes in the next one
+	batchLimit   = 2 * time.Minute           // of a batch; what is left comes up in the next one
+	uploadAge    = 24 * time.Hour            // an unfinished upload this old belongs to nobody
+	requestAge   = uploadLink + 24*time.Hour // media of a request this old are of no job
+)
+
+// TendWakes works off wakes, and does the housekeeping, until the worker stops. Its
+// concerns go beside each other: one that has much to do, or whose calls hang, keeps
+// none of the others.
+func (a *Activities) TendWakes(ctx context.Context) error {
+	var (
+		last    atomic.Pointer[WakeReport]
+		counted tally
+		beside  sync.WaitGroup
+	)
+	last.Store(&WakeReport{})
+	calls, cancel := untilStopped(ctx, activity.GetWorkerStopChannel(ctx))
+	defer heartbeat(ctx, func() []any { return []any{*last.Load()} })()
+	for _, c := range a.concerns(&counted) {
+		beside.Go(func() {
+			repeat(calls, c.every, c.do, func(err error) {
+				counted.add(func(r *WakeReport) { r.LastError = mediagate.KindOf(err).String() })
+				a.Logger.WarnContext(ctx, c.failed, "error", err)
+			})
+		})
+	}
+	report := func() {
+		r := counted.take()
+		last.Store(&r)
+		activity.RecordHeartbeat(ctx, r)
+		if r.Replaced > 0 {
+			a.Logger.InfoContext(ctx, "wakes worked off", "report", r)
+		}
+	}
+	defer report()
+	defer beside.Wait()
+	defer cancel()
+	tick := time.NewTicker(a.Settings.PassInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-calls.Done():
+			return nil
+		case <-tick.C:
+			report()
+		}
+	}
+}
+
+// concern is one thing that is looked after, at once and then again.
+type concern struct {
+	every  time.Duration
+	do     func(context.Context) error
+	failed string // for the log
+}
+
+func (a *Activities) concerns(t *tally) []concern {
+	often := a.Settings.PassInterval
+	bucketAway := true // as far as this process knows
+	all := []concern{
+		{min(often, wakeEvery), limited(func(ctx context.Context) error { return a.wakeDue(ctx, t) }), "wakes not worked off"},
+		{often, limited(a.ensureChannels), "channels not ensured"},
+		{often, limited(a.countUsage), "usage not counted"},
+		{slotsEvery, limited(a.Store.ExpireSlots), "slots of abandoned jobs not freed"},
+		{min(2*often, probeEvery), func(ctx context.Context) error { return a.retryForBucket(ctx, &bucketAway) }, "tasks parked for the bucket not tried again"},
+		{lateEvery, a.sweepLate, "late files not removed"},
+		{sweepEvery, a.sweepUploads, "the bucket was not swept"},
+	}
+	if a.Ledger != nil {
+		all = append(all, concern{ledgerEvery, a.proveLedger, "the ledger was not checked"})
+	}
+	return all
+}
+
+// ensureChannels keeps the pollers running of all channels with rows.
+func (a *Activities) ensureChannels(ctx context.Context) error {
+	channels, err := a.Store.AwaitChannels(ctx)
+	return errors.Join(err, each(ctx, channels, ensureWide, func(name string) error { return a.Engine.EnsureChannel(ctx, name) }))
+}
+
+func (a *Activities) countUsage(ctx context.Context) error {
+	for { // a full batch is followed by the next at once
+		counted, err := a.Store.CountUsage(ctx, usageBatch)
+		if err != nil || counted < usageBatch {
+			return err
+		}
+	}
+}
+
+// repeat does it now, and again each time that the pause is over. A panic is an error
+// of that time: it ends neither the process nor what is done beside it.
+func repeat(ctx context.Context, pause time.Duration, do func(context.Context) error, failed func(error)) {
+	for ctx.Err() == nil {
+		if err := mediagate.Guarded(func() error { return do(ctx) }); err != nil && ctx.Err() == nil { // a worker that stops blames nobody
+			failed(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// limited bounds a call by the time of a batch.
+func limited(call func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, batchLimit)
+		defer cancel()
+		return call(ctx)
+	}
+}
+
+// sweepUploads gives up what crashed uploads have left in the bucket, and media
+// that came within requests, or were uploaded before, once no link to them works
+// any more. What there is much of does not keep the others.
+func (a *Activities) sweepUploads(ctx context.Context) (err error) {
+	concern := func(sweep func(context.Context) (int, error)) (n int) {
+		limited, cancel := context.WithTimeout(ctx, sweepTimeout)
+		defer cancel()
+		err = errors.Join(err, mediagate.Guarded(func() (failed error) { n, failed = sweep(limited); return failed }))
+		return n
+	}
+	aborted := 0
+	for _, prefix := range []string{mediagate.ResultsFolder, mediagate.UploadFolder, mediagate.FileFolder} {
+		aborted += concern(func(ctx context.Context) (int, error) { return a.Sweeper.AbortStale(ctx, prefix, uploadAge) })
+	}
+	removed := concern(func(ctx context.Context) (int, error) {
+		return a.Sweeper.DeleteOlder(ctx, mediagate.UploadFolder, requestAge)
+	})
+	files := concern(a.sweepFiles)
+	if aborted+removed+files > 0 {
+		a.Logger.InfoContext(ctx, "swept the bucket", "unfinished uploads", aborted, "media of requests", removed, "uploaded files", files)
+	}
+	return err
+}
+
+// fruitless is after how many errors in a row each gives up: what it calls is
+// away.
+const fruitless = 32
+
+// each calls f for all items, wide at once, and returns the first error, which a
+// panic is as well. It
+// stops early when the context ends or nothing succeeds any more: what is left
+// comes up again.
+func each[T any](ctx context.Context, items []T, wide int, f func(T) error) error {
+	var group errgroup.Group
+	group.SetLimit(wide)
+	var failures atomic.Int64
+	for _, item := range items {
+		if ctx.Err() != nil || failures.Load() >= fruitless {
+			break
+		}
+		group.Go(func() error {
+			err := mediagate.Guarded(func() error { return f(item) })
+			if err != nil {
+				failures.Add(1)
+			} else {
+				failures.Store(0)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}

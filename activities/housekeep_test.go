@@ -1,0 +1,154 @@
+package activities_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
+)
+
+// Pollers run for all channels with rows, and slots of jobs that nobody waits for are
+// freed after their time.
+func TestHousekeeping(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := bubbled(t)
+		b.submit(1)
+		b.change(task.CancelRequested{}, task.EndDue{}) // the job runs on
+		if got := b.attempt(1).State; got != mediagate.AttemptAbandoned {
+			t.Fatalf("the attempt is %s", got)
+		}
+		housekeep(t, b.World, time.Millisecond)
+		if diff := cmp.Diff([]string{"channel " + activitytest.AsyncChannel}, b.Engine.Calls()); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+		housekeep(t, b.World, 6*time.Minute+30*time.Second) // three times what a job takes
+		if got := b.attempt(1).State; got != mediagate.AttemptEnded {
+			t.Errorf("the attempt is %s: it keeps its slot", got)
+		}
+	})
+}
+
+// A concern that fails, or hangs, keeps none of the others, and the log says so.
+func TestHousekeepingGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"DueWakes", "PutOff", "AwaitChannels", "ExpireSlots", "DueSweeps", "CountUsage", "RetryParked"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				b := bubbled(t)
+				b.Activities.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				b.submit(1)
+				time.Sleep(3 * time.Hour) // the run is to be signalled
+				var mu sync.Mutex
+				asked := map[string]bool{}
+				b.Store.Fault = func(m string) error {
+					mu.Lock()
+					defer mu.Unlock()
+					asked[m] = true
+					if m == method {
+						return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+					}
+					return nil
+				}
+				housekeep(t, b.World, time.Millisecond)
+				for _, other := range []string{"DueWakes", "AwaitChannels", "ExpireSlots", "DueSweeps", "CountUsage", "RetryParked"} {
+					if !asked[other] {
+						t.Errorf("%s was not called", other)
+					}
+				}
+				if text := log.String(); strings.Count(text, "the database is away") != 1 {
+					t.Errorf("the log:\n%s", text)
+				}
+				if got := slices.Contains(b.Engine.Calls(), "wake "+taskID); got != (method != "DueWakes") {
+					t.Errorf("calls %v", b.Engine.Calls())
+				}
+			})
+		})
+	}
+}
+
+// A Temporal that hangs keeps the wakes, and none of the others.
+func TestHousekeepingGoesOnBesideATemporalThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := bubbled(t)
+		b.submit(1)
+		time.Sleep(3 * time.Hour)
+		b.Engine.OnWake = func(ctx context.Context, _ string) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		housekeep(t, b.World, 5*time.Minute)
+		if got := b.Engine.Calls(); !slices.Contains(got, "channel "+activitytest.AsyncChannel) {
+			t.Errorf("calls %v, want the channel's", got)
+		}
+		if w := b.Store.Wakes(taskID)[mediagate.WakeRun]; w.Tries != 0 || !w.At.After(time.Now().Add(-time.Minute)) {
+			t.Errorf("the wake is %+v: what was tried in vain is put off, and does not count", w)
+		}
+	})
+}
+
+// What came within requests goes once no link to it works any more.
+func TestRequestMediaAreSwept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := activitytest.New(time.Now)
+		w.Bucket.Write("uploads/acc_1/old", "media")
+		time.Sleep(96*time.Hour - 2*time.Hour)
+		w.Bucket.Write("uploads/acc_1/new", "media")
+		w.Bucket.Write("results/task/1/0", "media")
+		housekeep(t, w, time.Minute)
+		if got := w.Bucket.Objects(); len(got) != 3 {
+			t.Errorf("objects %v, want all: links may work for three days", got)
+		}
+		time.Sleep(4 * time.Hour)
+		housekeep(t, w, time.Minute)
+		if diff := cmp.Diff([]string{"results/task/1/0", "uploads/acc_1/new"}, w.Bucket.Objects()); diff != "" {
+			t.Errorf("objects (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// crowded has so many objects of one kind that they take all the time there is.
+type crowded struct {
+	activities.Sweeper
+}
+
+func (c crowded) DeleteOlder(ctx context.Context, prefix string, olderThan time.Duration) (int, error) {
+	if prefix == mediagate.UploadFolder {
+		<-ctx.Done()
+	}
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	return c.Sweeper.DeleteOlder(ctx, prefix, olderThan)
+}
+
+// Uploads are removed after their time, however many objects of another kind there are.
+func TestFilesAreSweptBesideMany(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := activitytest.New(time.Now)
+		w.Activities.Sweeper = crowded{w.Bucket}
+		w.Bucket.Write("files/old", "picture")
+		time.Sleep(74 * time.Hour)
+		housekeep(t, w, 8*time.Minute)
+		if got := w.Bucket.Objects(); len(got) != 0 {
+			t.Errorf("objects %v, want none", got)
+		}
+	})
+}

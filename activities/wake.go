@@ -1,0 +1,187 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// A wake is the time by which a task's run must have asked for its next step, and the
+// time by which a callback's round must have recorded an attempt (D2). One scan works
+// off those that are past. It starts what the API could not start, repeats signals that
+// were lost, carries cancels and commands to their runs, and replaces runs that do not
+// ask any more. Signals elsewhere are only faster.
+
+const (
+	wakeEvery = time.Second // between two scans
+	wakeBatch = 256         // wakes that are worked off at once: the most that are unanswered
+	wakeWide  = 16          // of them at the same time
+	roundTry  = 3           // from which try on a round's run is replaced: some ten minutes after its time
+)
+
+// wakeDue works off the wakes that are past their time, batch after batch.
+func (a *Activities) wakeDue(ctx context.Context, t *tally) error {
+	for ctx.Err() == nil {
+		due, err := a.Store.DueWakes(ctx, wakeBatch)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		var (
+			mu          sync.Mutex
+			tried, away []mediagate.Wake
+		)
+		err = each(ctx, due, wakeWide, func(w mediagate.Wake) error {
+			err := mediagate.Guarded(func() error { return a.wakeOne(ctx, w, t) })
+			mu.Lock()
+			defer mu.Unlock()
+			if _, unreached := errors.AsType[temporalAway](err); unreached || mediagate.Is(err, mediagate.KindUnavailable) {
+				away = append(away, w)
+			} else {
+				tried = append(tried, w)
+			}
+			return err
+		})
+		noted := errors.Join(a.putOff(ctx, tried, true), a.putOff(ctx, away, false))
+		if noted != nil || len(tried) == 0 || len(due) < wakeBatch {
+			return errors.Join(noted, err)
+		}
+	}
+	return nil
+}
+
+// putOff notes tries also where the worker stops.
+func (a *Activities) putOff(ctx context.Context, wakes []mediagate.Wake, tried bool) error {
+	if len(wakes) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	return a.Store.PutOff(ctx, wakes, tried)
+}
+
+// temporalAway is an error of a Temporal that could not be asked: that is no try.
+type temporalAway struct{ error }
+
+// Unwrap is the error.
+func (e temporalAway) Unwrap() error { return e.error }
+
+// asked tells an answer of Temporal from its absence. That a run was started before, or
+// takes no signal any more, is an answer.
+func asked(err error) error {
+	if err == nil || mediagate.Is(err, mediagate.KindConflict) {
+		return nil
+	}
+	return temporalAway{err}
+}
+
+// wakeOne starts, signals or replaces the run of one wake (D2).
+func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) error {
+	if w.Kind == mediagate.WakeRound {
+		return a.wakeRound(ctx, w, t)
+	}
+	if w.Asked && w.Tries == 0 {
+		runs, err := a.Engine.Wake(ctx, w.TaskID)
+		if err != nil || runs {
+			t.add(func(r *WakeReport) { r.Signalled++ })
+			return asked(err)
+		}
+		return a.replace(ctx, w, t, runGone)
+	}
+	if !w.Asked && w.Tries == 0 {
+		task, err := a.Store.TaskByID(ctx, w.TaskID)
+		if err != nil {
+			return err
+		}
+		t.add(func(r *WakeReport) { r.Started++ })
+		return asked(a.Engine.Start(ctx, task))
+	}
+	state, err := a.Engine.Look(ctx, w.TaskID)
+	if err != nil {
+		return asked(err)
+	}
+	switch {
+	case state == RunBusy, state == RunFailing:
+		return nil
+	case state == RunIdle && w.Tries == 1:
+		t.add(func(r *WakeReport) { r.Signalled++ })
+		_, err := a.Engine.Wake(ctx, w.TaskID)
+		return asked(err)
+	case state == RunNone:
+		return a.replace(ctx, w, t, runGone)
+	case state == RunBroken:
+		return a.replace(ctx, w, t, "the workflow tasks of this run fail")
+	default:
+		return a.replace(ctx, w, t, "this run does not ask for its next step")
+	}
+}
+
+// runGone is why a run is started anew where none is under way.
+const runGone = "no run of this task is under way"
+
+// replace starts a new run, in place of one that is of no use, for the reason why.
+func (a *Activities) replace(ctx context.Context, w mediagate.Wake, t *tally, why string) error {
+	task, err := a.Store.TaskByID(ctx, w.TaskID)
+	if err != nil {
+		return err
+	}
+	reason := fmt.Sprintf("mediagate: %s, since %s. A new run goes on from the database, nothing is submitted again. Try %d",
+		why, w.At.UTC().Format(time.RFC3339), w.Tries)
+	if err := a.Engine.Replace(ctx, task, reason); err != nil {
+		return asked(err)
+	}
+	t.add(func(r *WakeReport) { r.Replaced++ })
+	if why != runGone {
+		a.Logger.WarnContext(ctx, "replaced a run", "task", task.ID, "why", why, "tries", w.Tries)
+	}
+	return nil
+}
+
+// wakeRound starts the run of a callback's round, and replaces one that gets nowhere.
+func (a *Activities) wakeRound(ctx context.Context, w mediagate.Wake, t *tally) error {
+	round := mediagate.WebhookRound{TaskID: w.TaskID, AccountID: w.AccountID, Round: w.Round}
+	t.add(func(r *WakeReport) { r.Rounds++ })
+	if w.Tries < roundTry {
+		return asked(a.Engine.EnsureRound(ctx, round))
+	}
+	replaced, err := a.Engine.ReplaceRound(ctx, round,
+		"mediagate: the callback should be delivered or given up by now. A new run goes on with the attempt that is due")
+	if replaced {
+		t.add(func(r *WakeReport) { r.Replaced++ })
+		a.Logger.WarnContext(ctx, "replaced the run of a callback that hung", "task", w.TaskID, "round", w.Round)
+	}
+	return asked(err)
+}
+
+// WakeReport counts what the wake scan did since the report before.
+type WakeReport struct {
+	Started   int    `json:"started"`
+	Signalled int    `json:"signalled"`
+	Replaced  int    `json:"replaced"` // runs that were terminated, or gone, and are started anew
+	Rounds    int    `json:"rounds"`   // of callbacks
+	LastError string `json:"last_error,omitempty"`
+}
+
+// tally is the report that is being made.
+type tally struct {
+	mu     sync.Mutex
+	report WakeReport
+}
+
+func (t *tally) add(what func(*WakeReport)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	what(&t.report)
+}
+
+// take begins the next report.
+func (t *tally) take() WakeReport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	report := t.report
+	t.report = WakeReport{}
+	return report
+}

@@ -1,0 +1,344 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
+)
+
+// wakeScene is a task whose wakes are worked off.
+type wakeScene struct {
+	*bundle
+	mu    sync.Mutex
+	began time.Time
+	calls []string // of Temporal, each with the time since the scene began
+}
+
+// wakes sets the scene, inside a bubble.
+func wakes(t *testing.T, run activities.RunState) *wakeScene {
+	t.Helper()
+	s := &wakeScene{bundle: bubbled(t), began: time.Now()}
+	if run != "" {
+		s.Engine.SetRun(taskID, run)
+	}
+	note := func(word string) func(context.Context, string) error {
+		return func(context.Context, string) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.calls = append(s.calls, fmt.Sprintf("%v %s", time.Since(s.began).Truncate(time.Second), word))
+			return nil
+		}
+	}
+	s.Engine.OnStart, s.Engine.OnWake, s.Engine.OnReplace = note("start"), note("wake"), note("replace")
+	return s
+}
+
+// after checks the calls of so much time.
+func (s *wakeScene) after(d time.Duration, want ...string) {
+	s.t.Helper()
+	s.spend(d)
+	if diff := cmp.Diff(want, s.calls); diff != "" {
+		s.t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// spend lets d pass beside housekeeping. The activity of a test may take ten minutes.
+func (s *wakeScene) spend(d time.Duration) {
+	s.t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		housekeep(s.t, s.World, min(5*time.Minute, time.Until(end)))
+	}
+}
+
+// asks has the run ask for its next step.
+func (s *wakeScene) asks() { s.change(task.Asked{}) }
+
+// D2: a run that never asked is started five seconds after its submit. One that was
+// started before is described, from the second try on, a minute later.
+func TestD2RunsAreStarted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		run  activities.RunState
+		want []string
+	}{
+		"none was started":    {"", []string{"5s start", "1m5s replace", "3m5s replace"}}, // none is there at the second try
+		"it has ended":        {activities.RunNone, []string{"5s start", "1m5s replace", "3m5s replace"}},
+		"it is idle":          {activities.RunIdle, []string{"5s start", "1m5s wake", "3m5s replace"}},
+		"it waits its turn":   {activities.RunBusy, []string{"5s start"}},
+		"it begins to fail":   {activities.RunFailing, []string{"5s start"}},
+		"it fails for longer": {activities.RunBroken, []string{"5s start", "1m5s replace", "3m5s replace"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				wakes(t, c.run).after(7*time.Minute, c.want...)
+			})
+		})
+	}
+}
+
+// D2: a run that asked and does not ask again is signalled, and, from the second try on,
+// described first. One that is gone is replaced at once.
+func TestD2RunsAreWakened(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		run  activities.RunState
+		want []string
+	}{
+		"it is idle":        {activities.RunIdle, []string{"10m0s wake", "11m0s wake", "13m0s replace"}},
+		"it is gone":        {activities.RunNone, []string{"10m0s wake", "10m0s replace", "11m0s replace", "13m0s replace"}},
+		"a step is at work": {activities.RunBusy, []string{"10m0s wake"}},
+		"it begins to fail": {activities.RunFailing, []string{"10m0s wake"}},
+		"it is broken":      {activities.RunBroken, []string{"10m0s wake", "11m0s replace", "13m0s replace"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := wakes(t, c.run)
+				s.asks()
+				s.after(16*time.Minute, c.want...)
+			})
+		})
+	}
+}
+
+// D2: a run that asks starts the count anew. A task that has ended has no wake left.
+func TestD2AskingStartsTheCountAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := wakes(t, activities.RunIdle)
+		s.asks()
+		s.after(11*time.Minute+30*time.Second, "10m0s wake", "11m0s wake")
+		s.asks()
+		s.after(11*time.Minute+30*time.Second, "10m0s wake", "11m0s wake", "21m30s wake", "22m30s wake")
+		s.change(task.CancelRequested{}, task.EndDue{}, task.Asked{})
+		s.after(2*time.Hour, "10m0s wake", "11m0s wake", "21m30s wake", "22m30s wake")
+	})
+}
+
+// D2: a cancel, a command and an end at the vendor reach the run though their signals
+// were lost.
+func TestD2LostSignalsAreRepeated(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		event task.Event
+		want  string
+	}{
+		"a cancel":  {task.CancelRequested{}, "2s wake"},
+		"a fail":    {task.FailRequested{}, "2s wake"},
+		"a failure": {task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)}, "2s wake"},
+		"a success": {task.VendorEnded{N: 1, Outcome: activitytest.Success()}, "15s wake"}, // the poller copies first
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := wakes(t, activities.RunBusy)
+				s.submit(1)
+				s.change(c.event)
+				s.after(20*time.Second, c.want)
+			})
+		})
+	}
+}
+
+// D2: a signal that is refused counts as a try. A Temporal that is out of reach does not:
+// its run is neither described nor replaced for that.
+func TestD2TriesThatCount(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err   error
+		tries int
+		want  []string
+	}{
+		"too many signals": {&mediagate.Error{Kind: mediagate.KindConflict, Message: "the run takes no signal"}, 3, []string{"replace"}},
+		"out of reach":     {errors.New("connection refused"), 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := wakes(t, activities.RunIdle)
+				s.asks()
+				s.Engine.OnWake = func(context.Context, string) error { return c.err }
+				s.spend(16 * time.Minute)
+				var got []string
+				for _, call := range s.calls {
+					_, word, _ := strings.Cut(call, " ")
+					got = append(got, word)
+				}
+				if tries := s.Store.Wakes(taskID)[mediagate.WakeRun].Tries; tries != c.tries {
+					t.Errorf("%d tries count, want %d", tries, c.tries)
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// D2: a callback's round is started when its wake is due, and its run replaced after some
+// ten minutes without an attempt. An attempt moves the wake, the round's end removes it.
+func TestD2RoundsAreStarted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := wakes(t, activities.RunNone)
+		s.submit(1)
+		s.change(task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)}, task.EndDue{}, task.Asked{})
+		rounds := func() (calls []string) {
+			for _, call := range s.Engine.Calls() {
+				if strings.Contains(call, "round") {
+					calls = append(calls, strings.ReplaceAll(call, taskID, "task"))
+				}
+			}
+			return calls
+		}
+		check := func(d time.Duration, want ...string) {
+			t.Helper()
+			s.spend(d)
+			if diff := cmp.Diff(want, rounds()); diff != "" {
+				t.Errorf("after %v, calls (-want +got):\n%s", time.Since(s.began), diff)
+			}
+		}
+		check(59 * time.Second)
+		check(2*time.Second, "round task 1")
+		check(4*time.Minute, "round task 1", "round task 1", "round task 1")
+		check(4*time.Minute, "round task 1", "round task 1", "round task 1", "replace round task 1")
+		delivery := mediagate.Delivery{TaskID: taskID, Round: 1, Attempt: 1, At: time.Now(), NextAttemptAt: time.Now().Add(time.Hour)}
+		s.ok(s.Store.RecordDelivery(t.Context(), delivery, "", ""))
+		before := rounds()
+		check(time.Hour, before...)
+		check(90*time.Second, append(before, "round task 1")...)
+		delivery.Attempt = 2
+		s.ok(s.Store.RecordDelivery(t.Context(), delivery, mediagate.WebhookDelivered, ""))
+		check(2*time.Hour, append(before, "round task 1")...)
+	})
+}
+
+// backlog adds tasks of the account whose runs were never started.
+func (s *wakeScene) backlog(account string, n int) {
+	for i := range n {
+		t := s.NewVideo()
+		t.ID, t.AccountID = fmt.Sprintf("task-%s-%04d", account, i), account
+		s.Store.Add(t)
+	}
+}
+
+func (s *wakeScene) started() (ids []string) {
+	for _, call := range s.Engine.Calls() {
+		if id, ok := strings.CutPrefix(call, "start "); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// D2: a full batch is followed by the next at once, accounts take turns, what falls due
+// meanwhile waits for one batch, and the database is asked as often as there are batches.
+func TestD2BatchesFollowEachOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const (
+			many  = 1500
+			each  = 100 * time.Millisecond
+			batch = 256 / 16 * each
+		)
+		s := wakes(t, "")
+		s.Store.Remove(taskID)
+		s.backlog("acc_busy", many)
+		s.backlog("acc_zz", 1)
+		time.Sleep(time.Minute)
+		s.backlog("acc_late", 1) // due in five seconds
+		var mu sync.Mutex
+		asked, at, began := map[string]int{}, map[string]time.Duration{}, time.Now()
+		s.Store.Fault = func(method string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[method]++
+			return nil
+		}
+		s.Engine.OnStart = func(_ context.Context, id string) error {
+			time.Sleep(each)
+			mu.Lock()
+			defer mu.Unlock()
+			at[id] = time.Since(began)
+			return nil
+		}
+		housekeep(t, s.World, (many+2)/16*each+2*each)
+		if len(at) != many+2 {
+			t.Errorf("%d started, want all", len(at))
+		}
+		for id, most := range map[string]time.Duration{"task-acc_zz-0000": each, "task-acc_late-0000": 5*time.Second + batch + each} {
+			if got := at[id]; got == 0 || got > most {
+				t.Errorf("%s was started after %v, want %v at most", id, got, most)
+			}
+		}
+		if most := many/256 + 2; asked["DueWakes"] > most || asked["PutOff"] > most {
+			t.Errorf("%d calls of DueWakes and %d of PutOff, want %d at most", asked["DueWakes"], asked["PutOff"], most)
+		}
+	})
+}
+
+// A Temporal that is away is not asked for all that is due, again and again.
+func TestD2ScanOfATemporalThatIsAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := wakes(t, "")
+		s.backlog("acc_1", 1000)
+		time.Sleep(time.Minute)
+		s.Engine.OnStart = func(context.Context, string) error { return errors.New("unavailable") }
+		housekeep(t, s.World, time.Millisecond)
+		if got := len(s.started()); got < 32 || got > 64 {
+			t.Errorf("%d starts were tried in one scan", got)
+		}
+	})
+}
+
+// A run that cannot be started, or whose start panics, keeps none of the others. Nor does
+// one that hangs keep them for longer than a batch takes.
+func TestD2OneWakeKeepsNoOther(t *testing.T) {
+	t.Parallel()
+	const bad = "task-acc_1-0007"
+	for name, c := range map[string]struct {
+		start  func(ctx context.Context) error
+		within time.Duration
+	}{
+		"fails":  {func(context.Context) error { return mediagate.Errorf(mediagate.KindInternal, "no") }, time.Millisecond},
+		"panics": {func(context.Context) error { panic("no such field") }, time.Millisecond},
+		"hangs":  {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 3 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := wakes(t, "")
+				s.Store.Remove(taskID)
+				s.backlog("acc_1", 300)
+				time.Sleep(time.Minute)
+				s.Engine.OnStart = func(ctx context.Context, id string) error {
+					if id == bad {
+						return c.start(ctx)
+					}
+					return nil
+				}
+				housekeep(t, s.World, c.within)
+				got := s.started()
+				slices.Sort(got)
+				if got = slices.Compact(got); len(got) != 300 {
+					t.Errorf("%d started, want all 300", len(got))
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,212 @@
+package channel_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/task"
+)
+
+// shutOut is a channel with tasks that are parked since no channel took them. A task
+// that is retried parks again at once.
+type shutOut struct {
+	*account
+	channel.Store
+	ids     []string
+	began   time.Time
+	fault   error // of RetryParked, once
+	calls   int   // of RetryParked
+	retried []string
+	at      []time.Duration
+}
+
+// shutOutTasks parks n tasks, and one for another reason.
+func shutOutTasks(t *testing.T, n int) *shutOut {
+	t.Helper()
+	s := &shutOut{account: newAccount(t, mediagate.Channel{PollMin: time.Second, PollMax: time.Second}), began: time.Now()}
+	s.Store, s.accounts.Store = s.account.Store, s
+	for i := range n + 1 {
+		video := s.NewVideo()
+		video.ID = fmt.Sprintf("task-%04d", i)
+		s.account.Store.Add(video)
+		s.ids = append(s.ids, video.ID)
+		reason := mediagate.ParkProviderAway
+		if i == n {
+			reason = mediagate.ParkCredentials // replaced below
+		}
+		s.park(video.ID, reason)
+	}
+	s.account.Store.Edit(s.ids[n], func(st *task.State) { st.ParkReason = mediagate.ParkStorage })
+	return s
+}
+
+// park ends a submit that no channel took.
+func (s *shutOut) park(id string, reason mediagate.ParkReason) {
+	s.change(id, task.StepEnded{Step: task.Submit, N: 1, Failed: true, Kind: mediagate.KindShutOut, Code: string(reason)})
+}
+
+func (s *shutOut) RetryParked(ctx context.Context, p mediagate.Parked, limit int) (int, error) {
+	s.calls++
+	if err := s.fault; err != nil {
+		s.fault = nil
+		return 0, err
+	}
+	retried, err := s.Store.RetryParked(ctx, p, limit)
+	for _, id := range s.ids {
+		if s.state(id).RetryAt.IsZero() {
+			s.retried, s.at = append(s.retried, id), append(s.at, time.Since(s.began).Truncate(time.Second))
+			s.park(id, mediagate.ParkProviderAway)
+		}
+	}
+	return retried, err
+}
+
+func (s *shutOut) trip() {
+	s.t.Helper()
+	if _, _, err := s.account.Store.TripBreaker(s.t.Context(), mediagate.Trip{
+		Channel: s.channel.Name, Reason: mediagate.ParkFunds, Began: time.Now(), OpenFor: 30 * time.Second,
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// D12: while a channel takes no jobs no task is retried, until a probe is due: then one
+// after the other, since no other task may come.
+func TestD12OneIsRetriedToBeTheProbe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := shutOutTasks(t, 2)
+		s.trip()
+		s.poll(65 * time.Second)
+		if want := []string{"task-0000", "task-0001", "task-0000", "task-0001"}; !slices.Equal(s.retried, want) || s.at[0] < 30*time.Second || s.at[1]-s.at[0] < 10*time.Second {
+			t.Errorf("retried %v at %v, want %v, the first when a probe is due", s.retried, s.at, want)
+		}
+	})
+}
+
+// D12: once the channel is back all are retried, by whoever polls then.
+func TestD12AllAreRetriedOnceTheChannelIsBack(t *testing.T) {
+	t.Parallel()
+	for name, back := range map[string]func(s *shutOut) error{
+		"by its probe": func(s *shutOut) error {
+			time.Sleep(30 * time.Second)
+			if _, claimed, err := s.account.Store.ClaimProbe(s.t.Context(), s.channel.Name, "p", time.Minute); err != nil || !claimed {
+				return fmt.Errorf("claimed %t: %w", claimed, err)
+			}
+			_, _, err := s.account.Store.CloseBreaker(s.t.Context(), s.channel.Name, "p")
+			return err
+		},
+		"by an operator": func(s *shutOut) error {
+			_, err := s.account.Store.EnableChannel(s.t.Context(), s.channel.Name, true)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := shutOutTasks(t, 600)
+				s.trip()
+				s.poll(5 * time.Second)
+				if len(s.retried) != 0 {
+					t.Fatalf("retried while the channel is out: %v", s.retried)
+				}
+				if err := back(s); err != nil {
+					t.Fatal(err)
+				}
+				s.poll(5 * time.Second)
+				slices.Sort(s.retried)
+				if first := slices.Compact(s.retried); len(first) != 600 || first[599] != "task-0599" {
+					t.Errorf("%d retried, want all 600", len(first))
+				}
+			})
+		})
+	}
+}
+
+// D12: tasks that park again though the channel is back are retried for some minutes at
+// most.
+func TestD12RetriesEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := shutOutTasks(t, 300)
+		if _, err := s.account.Store.EnableChannel(t.Context(), s.channel.Name, true); err != nil {
+			t.Fatal(err)
+		}
+		s.poll(10 * time.Minute)
+		if last := s.at[len(s.at)-1]; len(s.at) <= 300 || last > 5*time.Minute {
+			t.Errorf("%d retries, the last after %v", len(s.at), last)
+		}
+	})
+}
+
+// D12: tasks that could not be retried, since the database was away, are later.
+func TestD12AllAreRetriedThoughTheDatabaseWasAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := shutOutTasks(t, 3)
+		s.fault = mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+		if _, err := s.account.Store.EnableChannel(t.Context(), s.channel.Name, true); err != nil {
+			t.Fatal(err)
+		}
+		s.poll(10 * time.Second)
+		if s.fault != nil || len(s.retried) != 3 || s.calls != 2 {
+			t.Errorf("%d calls, retried %v, want all three by the second", s.calls, s.retried)
+		}
+	})
+}
+
+// A channel that an operator took out has no task retried.
+func TestDisabledChannelRetriesNone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := shutOutTasks(t, 3)
+		s.trip()
+		if _, err := s.account.Store.EnableChannel(t.Context(), s.channel.Name, false); err != nil {
+			t.Fatal(err)
+		}
+		s.poll(2 * time.Minute)
+		if len(s.retried) != 0 {
+			t.Errorf("retried %v", s.retried)
+		}
+	})
+}
+
+// D12: tasks that were parked while the vendor did not answer polls are retried once it
+// does again.
+func TestD12RetriedOnceTheVendorAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := shutOutTasks(t, 0)
+		s.accept(1, time.Hour)
+		s.accept(1, time.Hour)
+		s.change("task-1", task.Claimed{N: 1, Claim: "c"}, task.Troubled{N: 1, Claim: "c", Reason: mediagate.ParkProviderAway})
+		s.ids = []string{"task-1"}
+		s.back = time.Now().Add(time.Minute)
+		s.poll(2 * time.Minute)
+		if !slices.Equal(s.retried, []string{"task-1"}) || s.at[0] < time.Minute {
+			t.Errorf("retried %v at %v, want it once the vendor answers", s.retried, s.at)
+		}
+	})
+}
+
+// A disabled channel drains: what it has is polled for to the end.
+func TestDisabledChannelPolls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, mediagate.Channel{PollMin: time.Second, PollMax: time.Second})
+		a.accept(20, 30*time.Second)
+		if _, err := a.Store.EnableChannel(t.Context(), a.channel.Name, false); err != nil {
+			t.Fatal(err)
+		}
+		a.poll(time.Minute)
+		if len(a.late) != 20 {
+			t.Errorf("%d of 20 ends were seen", len(a.late))
+		}
+	})
+}

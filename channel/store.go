@@ -1,0 +1,112 @@
+package channel
+
+import (
+	"context"
+	"sync"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/task"
+)
+
+// changeWidth is how many tasks of a batch change at once.
+const changeWidth = 16
+
+// store stores results as they come, in batches. Rows whose result could not be stored
+// come up again after their lease.
+func (p *Poller) store(ctx, calls context.Context, claim string, results <-chan mediagate.PollResult) (failed error) {
+	for {
+		batch := collect(results)
+		if len(batch) == 0 {
+			return failed
+		}
+		if err := p.storeBatch(ctx, calls, claim, batch); err != nil {
+			failed = err
+		}
+	}
+}
+
+// storeBatch stores a batch: quiet answers in one statement, all others as events of
+// their tasks.
+func (p *Poller) storeBatch(ctx, calls context.Context, claim string, batch []mediagate.PollResult) error {
+	left, err := p.storePolls(ctx, claim, batch)
+	if err != nil {
+		return err
+	}
+	if ended := p.change(ctx, claim, left); len(ended) > 0 {
+		p.batches.Go(func() { p.Workflows.Ended(ctx, calls, p.name, ended) })
+	}
+	return nil
+}
+
+func (p *Poller) storePolls(ctx context.Context, claim string, batch []mediagate.PollResult) (left []mediagate.PollResult, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	p.steps.Add(1)
+	return p.Store.StorePolls(ctx, p.name, claim, batch)
+}
+
+// change applies each result to its task. It returns the changes that gave a run
+// another next step. A result that could not be stored is dropped.
+func (p *Poller) change(ctx context.Context, claim string, results []mediagate.PollResult) (ended []Ended) {
+	changes := make([]*task.Changed, len(results))
+	var group sync.WaitGroup
+	width := make(chan struct{}, changeWidth)
+	for i, r := range results {
+		width <- struct{}{}
+		group.Go(func() {
+			defer func() { <-width }()
+			changed, err := p.changeTask(ctx, r.TaskID, event(r, claim))
+			switch {
+			case err == nil:
+				changes[i] = &changed
+			case !mediagate.Is(err, mediagate.KindNotFound): // of a task that was deleted
+				p.log.WarnContext(ctx, "the answer to a poll was not stored", "task", r.TaskID, "attempt", r.N, "error", err)
+			}
+		})
+	}
+	group.Wait()
+	var over, waits bool
+	for i, r := range results {
+		if changes[i] == nil {
+			continue
+		}
+		wake := changes[i].Effects.Wake
+		if wake {
+			ended = append(ended, Ended{N: r.N, Changed: *changes[i]})
+		}
+		over = over || r.Outcome != nil || r.Trouble != ""
+		waits = waits || r.Waiting && wake
+	}
+	if waits {
+		failpoint.Hit(failpoint.ModalBegun)
+	}
+	if over {
+		failpoint.Hit(failpoint.OutcomeStored)
+	}
+	if over || waits {
+		p.free()
+	}
+	return ended
+}
+
+func (p *Poller) changeTask(ctx context.Context, taskID string, e task.Event) (task.Changed, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	p.steps.Add(1)
+	return p.Store.Change(ctx, taskID, e)
+}
+
+// event is what a result means for its task.
+func event(r mediagate.PollResult, claim string) task.Event {
+	switch {
+	case r.Outcome != nil:
+		return task.VendorEnded{N: r.N, Outcome: *r.Outcome}
+	case r.Trouble != "":
+		return task.Troubled{N: r.N, Claim: claim, Reason: r.Trouble}
+	case r.Waiting:
+		return task.VendorWaits{N: r.N, Claim: claim, NextAt: r.NextPollAt}
+	default:
+		return task.Progressed{N: r.N, Claim: claim, Percent: r.Progress, NextAt: r.NextPollAt}
+	}
+}

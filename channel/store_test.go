@@ -1,0 +1,113 @@
+package channel_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/task"
+)
+
+// changing is a store whose changes take a moment, and may fail.
+type changing struct {
+	channel.Store
+	fail      func(taskID string) error
+	now, most atomic.Int32 // changes under way
+}
+
+func (c *changing) Change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error) {
+	c.most.Store(max(c.most.Load(), c.now.Add(1)))
+	defer c.now.Add(-1)
+	time.Sleep(20 * time.Millisecond)
+	if err := c.fail(taskID); err != nil {
+		return task.Changed{}, err
+	}
+	return c.Store.Change(ctx, taskID, events...)
+}
+
+// D8: an end that could not be stored costs its own row a lease, and no other row
+// anything. Changes are made beside each other, with bounded width.
+func TestD8OneEndIsNotStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, mediagate.Channel{PollMin: time.Second, PollMax: time.Second})
+		failures := map[string]error{
+			"task-3": mediagate.Errorf(mediagate.KindUnavailable, "the database is away"),
+			"task-4": mediagate.Errorf(mediagate.KindNotFound, "no such task"),
+		}
+		c := &changing{Store: a.Store, fail: func(id string) error { return failures[id] }}
+		a.accounts.Store = c
+		a.accept(60, 5*time.Second)
+		time.Sleep(10 * time.Second) // all are due
+		a.poll(20 * time.Second)
+		if len(a.late) != 58 {
+			t.Errorf("%d ends, want all but two", len(a.late))
+		}
+		if most := c.most.Load(); most != 16 {
+			t.Errorf("%d changes at once, want 16", most)
+		}
+		clear(failures)
+		a.poll(time.Minute)
+		if len(a.late) != 60 {
+			t.Errorf("%d ends, want the others too", len(a.late))
+		}
+	})
+}
+
+// D15: a vendor that waits for modal parameters is not polled any more, and the run is
+// signalled.
+func TestD15PollerBeginsTheWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, mediagate.Channel{PollMin: time.Second, PollMax: time.Second})
+		a.waits = true
+		a.accept(1, time.Hour)
+		a.poll(10 * time.Second)
+		if st := a.state("task-0"); st.Modal.State != mediagate.ModalWaiting || len(a.late) != 1 || len(a.calls) != 1 {
+			t.Errorf("modal %q after %d polls, %d signals", st.Modal.State, len(a.calls), len(a.late))
+		}
+	})
+}
+
+// D11: an answer for a task that is parked ends the parking, and the run is signalled.
+// Quiet answers signal none.
+func TestD11AnswerEndsTheParking(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, mediagate.Channel{PollMin: time.Second, PollMax: time.Second})
+		a.accept(2, time.Hour)
+		a.change("task-0", task.Claimed{N: 1, Claim: "c"}, task.Troubled{N: 1, Claim: "c", Reason: mediagate.ParkJobLost})
+		a.change("task-0", task.BreakerClosed{Reasons: []mediagate.ParkReason{mediagate.ParkJobLost}}, task.Asked{Begun: 1})
+		a.poll(10 * time.Second)
+		if st := a.state("task-0"); !st.ParkedAt.IsZero() || len(a.late) != 1 {
+			t.Errorf("parked since %v, %d signals", st.ParkedAt, len(a.late))
+		}
+		if st := a.state("task-1"); st.Progress == 0 && len(a.calls) < 10 {
+			t.Errorf("progress %d after %d polls", st.Progress, len(a.calls))
+		}
+	})
+}
+
+// D8: a poller that another has fenced ends, and stores no trouble of rows that it lost.
+func TestD8FencedPollerEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, mediagate.Channel{PollMin: time.Second, PollMax: time.Second})
+		a.accept(1, time.Hour)
+		p, err := a.accounts.Poller(t.Context(), a.channel.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Report = func(context.Context, channel.Beat) {}
+		if _, err := a.accounts.Poller(t.Context(), a.channel.Name); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Run(t.Context(), t.Context()); !mediagate.Is(err, mediagate.KindConflict) || len(a.calls) != 0 {
+			t.Errorf("%d calls, then %v, want it fenced", len(a.calls), err)
+		}
+	})
+}

@@ -1,0 +1,395 @@
+package storagetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
+)
+
+// wakes are all that are stored, of runs and of callbacks.
+func (b *bench) wakes() (run, round map[string]mediagate.Wake) {
+	b.Helper()
+	now := b.now()
+	b.setClock(now.AddDate(100, 0, 0))
+	all, err := b.DueWakes(b.Context(), 100_000)
+	b.setClock(now)
+	b.noError(err)
+	run, round = map[string]mediagate.Wake{}, map[string]mediagate.Wake{}
+	for _, w := range all {
+		if w.Kind == mediagate.WakeRun {
+			run[w.TaskID] = w
+		} else {
+			round[w.TaskID] = w
+		}
+	}
+	return run, round
+}
+
+// wakesIn compares when the run of a task is woken, from now on; never for a negative
+// time.
+func (b *bench) wakesIn(what, id string, want time.Duration) mediagate.Wake {
+	b.Helper()
+	run, _ := b.wakes()
+	b.in(what, run, id, want)
+	return run[id]
+}
+
+func (b *bench) roundWakesIn(what, id string, want time.Duration) mediagate.Wake {
+	b.Helper()
+	_, round := b.wakes()
+	b.in(what, round, id, want)
+	return round[id]
+}
+
+func (b *bench) in(what string, wakes map[string]mediagate.Wake, id string, want time.Duration) {
+	b.Helper()
+	got := -time.Second
+	if w, ok := wakes[id]; ok {
+		got = w.At.Sub(b.now())
+	}
+	same(b, what, got, want)
+}
+
+const never = -time.Second
+
+// woken lists the tasks whose wakes are due.
+func (b *bench) woken(limit int) (ids []string) {
+	b.Helper()
+	due, err := b.DueWakes(b.Context(), limit)
+	b.noError(err)
+	for _, w := range due {
+		ids = append(ids, w.TaskID)
+	}
+	return ids
+}
+
+// wakeTests are about the one lease of a task's run, and that of its callback (D2).
+var wakeTests = map[string]func(*bench){
+	"a task that was taken in is started by others in five seconds": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		same(b, "wake", b.wakesIn("submitted", id, 5*time.Second), mediagate.Wake{
+			TaskID: id, AccountID: p.account, Kind: mediagate.WakeRun, At: b.now().Add(5 * time.Second),
+		})
+		b.pass(5*time.Second - time.Microsecond)
+		same(b, "early", len(b.woken(10)), 0)
+		b.pass(time.Microsecond)
+		same(b, "due", b.woken(10), []string{id})
+		refused := b.draft(b.newPayer(0), unit(1))
+		_, _, err := b.Submit(b.Context(), refused)
+		b.kind(err, mediagate.KindPayment)
+		b.wakesIn("of a task that was not taken in", refused.Task.ID, never)
+	},
+	"a question holds the lease for as long as the step may take": func(b *bench) {
+		p := b.newPayer(unit(20))
+		sent := func(events ...task.Event) (id string) {
+			id = b.submit(p, unit(1))
+			b.change(id, append([]task.Event{intentOf(id, 1, b.now())}, events...)...)
+			return id
+		}
+		taken := task.Accepted{N: 1, Submission: mediagate.Submission{Ref: ref("")}, FirstPollAt: b.now()}
+		inputs := b.draft(p, unit(1))
+		inputs.Task.Plan.Inputs = []mediagate.Input{{Field: "image_url"}}
+		_, _, err := b.Submit(b.Context(), inputs)
+		b.noError(err)
+		stoppable := b.submit(p, unit(1))
+		canStop := intentOf(stoppable, 1, b.now())
+		canStop.CanStop = true
+		b.change(stoppable, canStop, taken, task.CancelRequested{})
+		ended := b.submit(p, unit(1))
+		b.settle(cancelled(ended))
+		const activity, margin = 10 * time.Minute, 30 * time.Second
+		for id, c := range map[string]struct {
+			step task.Kind
+			want time.Duration
+		}{
+			inputs.Task.ID:       {task.CheckInputs, activity},
+			b.submit(p, unit(1)): {task.Submit, activity},
+			sent():               {task.Submit, activity},
+			sent(taken):          {task.Sleep, plan.Timeout + margin},
+			stoppable:            {task.CancelJob, activity},
+			sent(taken, task.VendorEnded{N: 1, Outcome: success(1)}): {task.Mirror, activity},
+			sent(taken, task.VendorEnded{N: 1, Outcome: failure}):    {task.Settle, activity},
+			sent(task.CancelRequested{}):                             {task.Sleep, 45*time.Second + margin},
+			ended:                                                    {task.Done, never},
+		} {
+			same(b, "step", b.change(id, task.Asked{}).Step.Kind, c.step)
+			w := b.wakesIn(string(c.step), id, c.want)
+			same(b, "asked", w.Asked, c.want != never)
+		}
+	},
+	"a question writes nothing while the lease reaches": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		b.change(id, task.Asked{})
+		first := b.wakesIn("asked", id, 10*time.Minute)
+		b.pass(5 * time.Minute)
+		b.change(id, task.Asked{})
+		same(b, "asked again", b.wakesIn("asked again", id, 5*time.Minute), first)
+		b.pass(time.Microsecond)
+		b.change(id, task.Asked{})
+		b.wakesIn("asked once more", id, 10*time.Minute)
+		b.change(id, intentOf(id, 1, b.now()), task.StepEnded{Step: task.Submit, N: 1}, task.Asked{})
+		b.wakesIn("a sleep of other length", id, 15*time.Second+30*time.Second)
+	},
+	"a question counts for the tries of others": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		b.change(id, task.Asked{})
+		b.pass(10 * time.Minute)
+		for tries, again := range []time.Duration{1, 2, 4, 8} {
+			due, err := b.DueWakes(b.Context(), 1)
+			b.noError(err)
+			b.noError(b.PutOff(b.Context(), due, true))
+			same(b, "tries", b.wakesIn("put off", id, again*time.Minute).Tries, tries+1)
+			if again < 8 { // which would do for the step
+				b.pass(again * time.Minute)
+			}
+		}
+		b.change(id, task.Asked{})
+		same(b, "tries", b.wakesIn("asked", id, 10*time.Minute).Tries, 0)
+	},
+	"a change of the next step wakes soon, and no later than before": func(b *bench) {
+		p := b.newPayer(unit(10))
+		const soon, copies = 2 * time.Second, 15 * time.Second
+		asleep := func() (id string) {
+			id = b.accepted(p, unit(1))
+			b.change(id, task.Asked{})
+			b.wakesIn("asleep", id, plan.Timeout+30*time.Second)
+			return id
+		}
+		id := asleep()
+		b.change(id, task.VendorEnded{N: 1, Outcome: failure})
+		b.wakesIn("a failure", id, soon)
+		id = asleep()
+		b.change(id, task.VendorEnded{N: 1, Outcome: success(1)})
+		b.wakesIn("a success, whose files are copied first", id, copies)
+		b.pass(14 * time.Second)
+		b.change(id, task.CancelRequested{})
+		b.wakesIn("a cancel later", id, time.Second)
+		id = asleep()
+		b.claim("c")
+		b.change(id, task.Progressed{N: 1, Claim: "c", Percent: 50, NextAt: b.now()})
+		b.wakesIn("progress, which changes no step", id, plan.Timeout+30*time.Second)
+		b.change(id, task.PollRequested{})
+		b.wakesIn("a poll that is asked for", id, plan.Timeout+30*time.Second)
+		b.noError(b.database().Exec("DELETE FROM wakes WHERE task_id = ?", id).Error)
+		_, err := b.RequestCancel(b.Context(), p.account, id)
+		b.noError(err)
+		same(b, "asked", b.wakesIn("of a run that was taken for done", id, soon).Asked, false)
+	},
+	"an end wakes its run until that has asked": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.change(id, task.Asked{})
+		b.settle(completed(id, unit(1)))
+		b.wakesIn("ended", id, 15*time.Second)
+		b.eraseTask(p, id)
+		b.wakesIn("erased", id, 15*time.Second)
+		same(b, "step", b.change(id, task.Asked{}).Step.Kind, task.Done)
+		b.wakesIn("asked", id, never)
+		b.change(id, task.VendorEnded{N: 1, Outcome: failure}, task.SlotExpired{N: 1})
+		b.wakesIn("after that", id, never)
+	},
+	"a round of the callback is due until it has ended": func(b *bench) {
+		p := b.newPayer(unit(20))
+		id, gone, quiet := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.draft(p, unit(1))
+		quiet.Task.Webhook = nil
+		_, _, err := b.Submit(b.Context(), quiet)
+		b.noError(err)
+		b.roundWakesIn("before the end", id, never)
+		b.settle(completed(id, unit(1)))
+		b.settle(cancelled(gone))
+		b.settle(failed(quiet.Task.ID))
+		same(b, "wake", b.roundWakesIn("ended", id, time.Minute), mediagate.Wake{
+			TaskID: id, AccountID: p.account, Kind: mediagate.WakeRound, Round: 1, At: b.now().Add(time.Minute),
+		})
+		b.roundWakesIn("cancelled", gone, never)
+		b.roundWakesIn("without a callback", quiet.Task.ID, never)
+		b.change(id, task.Asked{})
+		b.roundWakesIn("the run is done", id, time.Minute)
+		attempt := func(round, n int, next time.Duration, state mediagate.WebhookState) {
+			b.Helper()
+			b.deliver(mediagate.Delivery{TaskID: id, Round: round, Attempt: n, At: b.now(), NextAttemptAt: b.now().Add(next)}, state)
+		}
+		attempt(1, 1, 10*time.Second, "")
+		b.roundWakesIn("another attempt follows", id, 70*time.Second)
+		due, err := b.DueWakes(b.Context(), 10)
+		b.noError(err)
+		same(b, "due", len(due), 0)
+		b.pass(70 * time.Second)
+		due, err = b.DueWakes(b.Context(), 10)
+		b.noError(err)
+		b.noError(b.PutOff(b.Context(), due, true))
+		attempt(1, 2, 30*time.Second, "")
+		same(b, "tries", b.roundWakesIn("and another", id, 90*time.Second).Tries, 0)
+		attempt(1, 3, 0, mediagate.WebhookAbandoned)
+		b.roundWakesIn("it has ended", id, never)
+		b.change(id, task.RedeliverRequested{})
+		same(b, "round", b.roundWakesIn("again", id, 2*time.Second).Round, 2)
+		attempt(1, 4, time.Hour, "")
+		b.roundWakesIn("an attempt of the former round", id, 2*time.Second)
+		attempt(2, 1, 0, mediagate.WebhookDelivered)
+		b.roundWakesIn("delivered", id, never)
+		b.change(id, task.RedeliverRequested{})
+		b.eraseTask(p, id)
+		b.roundWakesIn("erased", id, never)
+		attempt(3, 1, time.Hour, "")
+		b.roundWakesIn("after that", id, never)
+	},
+	"accounts take turns, the longest due first": func(b *bench) {
+		busy, late := b.newPayer(unit(10)), b.newPayer(unit(10))
+		var many []string
+		for range 4 {
+			many = append(many, b.submit(busy, unit(1)))
+			b.pass(time.Second)
+		}
+		one, two := b.submit(late, unit(1)), b.submit(late, unit(1))
+		b.pass(5 * time.Second)
+		b.submit(late, unit(1)) // not due yet
+		for limit, want := range map[int][]string{10: {many[0], one, many[1], two, many[2], many[3]}, 3: {many[0], one, many[1]}, 1: {many[0]}} {
+			same(b, fmt.Sprint(limit), b.woken(limit), want)
+		}
+		b.settle(failed(one))
+		b.change(one, task.Asked{})
+		same(b, "done, but for its callback", b.woken(2), []string{many[0], two})
+		b.pass(time.Minute)
+		same(b, "with the callback", len(b.woken(100)), 7)
+	},
+	"each try puts the next one off further": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		b.pass(5 * time.Second)
+		try := func(tried bool, again time.Duration, tries int) {
+			b.Helper()
+			due, err := b.DueWakes(b.Context(), 10)
+			b.noError(err)
+			same(b, "due", len(due), 1)
+			b.noError(b.PutOff(b.Context(), due, tried))
+			same(b, "tries", b.wakesIn("put off", id, again).Tries, tries)
+			b.noError(b.PutOff(b.Context(), due, tried)) // what was put off already stays
+			same(b, "tries", b.wakesIn("put off", id, again).Tries, tries)
+			b.pass(again)
+		}
+		try(false, 5*time.Second, 0) // nobody could be asked
+		for i, minutes := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+			try(true, minutes*time.Minute, i+1)
+			if i == 3 {
+				try(false, 5*time.Second, i+1)
+			}
+		}
+		b.noError(b.PutOff(b.Context(), nil, true))
+	},
+	"what was set meanwhile is not put off": func(b *bench) {
+		p := b.newPayer(unit(20))
+		asked, changed, done, other := b.submit(p, unit(1)), b.accepted(p, unit(1)), b.submit(p, unit(1)), b.submit(p, unit(1))
+		b.settle(cancelled(done))
+		b.pass(time.Minute)
+		due, err := b.DueWakes(b.Context(), 10)
+		b.noError(err)
+		same(b, "due", len(due), 4)
+		b.change(asked, task.Asked{})
+		b.change(changed, task.Asked{})
+		b.change(changed, task.CancelRequested{})
+		b.change(done, task.Asked{})
+		b.noError(b.PutOff(b.Context(), due, true))
+		b.wakesIn("asked", asked, 10*time.Minute)
+		b.wakesIn("changed", changed, 2*time.Second)
+		b.wakesIn("done", done, never)
+		b.wakesIn("put off", other, time.Minute)
+	},
+	"parked tasks are retried, the longest parked first, and woken one after the other (D12)": func(b *bench) {
+		p := b.newPayer(unit(30))
+		var all []string
+		for range 4 {
+			all = append(all, b.parked(p, mediagate.ParkFunds))
+			b.pass(time.Second)
+		}
+		lost, other := b.submit(p, unit(1)), b.parked(p, mediagate.ParkProviderAway)
+		intent := intentOf(lost, 1, b.now())
+		intent.Route.Find = true
+		b.change(lost, intent, task.SubmitUnknown{N: 1, SendBefore: intent.SendBefore}, task.StepEnded{Step: task.Lookup, N: 1})
+		same(b, "lost", b.state(lost).ParkReason, mediagate.ParkSubmissionUnknown)
+		for _, id := range append(all, other) {
+			b.change(id, task.Asked{})
+		}
+		reasons := []mediagate.ParkReason{mediagate.ParkFunds, mediagate.ParkSubmissionUnknown}
+		retry := func(what string, which mediagate.Parked, limit, want int) {
+			b.Helper()
+			n, err := b.RetryParked(b.Context(), which, limit)
+			b.noError(err)
+			same(b, what, n, want)
+		}
+		retry("of another provider", mediagate.Parked{Reasons: reasons, Provider: "vidu"}, 10, 0)
+		retry("of a channel, as none was sent to any", mediagate.Parked{Reasons: reasons, Channel: channelName}, 10, 0)
+		retry("of no reason", mediagate.Parked{}, 10, 0)
+		retry("of a lost submission", mediagate.Parked{Reasons: reasons[1:]}, 10, 0)
+		retry("the first two", mediagate.Parked{Reasons: reasons, Provider: "kling"}, 2, 2)
+		same(b, "the next step", []task.Kind{b.change(all[0]).Step.Kind, b.change(all[1]).Step.Kind, b.change(all[2]).Step.Kind},
+			[]task.Kind{task.Submit, task.Submit, task.Sleep})
+		b.wakesIn("the first", all[0], 0)
+		b.wakesIn("the second", all[1], 10*time.Millisecond)
+		same(b, "still parked", b.state(all[0]).ParkReason, mediagate.ParkFunds)
+		retry("the others", mediagate.Parked{Reasons: reasons}, 10, 2)
+		retry("those that are tried now anyway", mediagate.Parked{Reasons: reasons}, 10, 0)
+	},
+	"many wakes are set by several at once": func(b *bench) {
+		p := b.newPayer(unit(100))
+		epoch := b.epoch(channelName)
+		var parked, queued, running []string
+		for range 10 {
+			parked = append(parked, b.parked(p, mediagate.ParkFunds))
+			queued = append(queued, b.queued(p))
+			running = append(running, b.accepted(p, unit(1)))
+		}
+		for _, id := range append(append(append([]string{}, parked...), queued...), running...) {
+			b.change(id, task.Asked{})
+		}
+		b.pass(3 * time.Minute)
+		b.race(8, func(i int) {
+			ctx := b.Context()
+			var err error
+			switch i {
+			case 0, 1:
+				for range 10 {
+					if _, err = b.RetryParked(ctx, mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkFunds}}, 3); err != nil {
+						break
+					}
+				}
+			case 2, 3:
+				for range 10 {
+					if _, err = b.GrantSlots(ctx, mediagate.Granting{Channel: channelName, Epoch: epoch, Slots: limited(1000), Most: 3, TakeBack: time.Hour}); err != nil {
+						break
+					}
+				}
+			case 4, 5:
+				for range 10 {
+					var due []mediagate.Wake
+					if due, err = b.DueWakes(ctx, 7); err == nil {
+						err = b.PutOff(ctx, due, true)
+					}
+					if err != nil {
+						break
+					}
+				}
+			default:
+				for n := range running {
+					if _, err = b.Change(ctx, running[(n*7+i)%10], task.CancelRequested{}); err != nil {
+						break
+					}
+				}
+			}
+			if err != nil {
+				b.Errorf("%d: %v", i, err)
+			}
+		})
+		run, _ := b.wakes()
+		for _, id := range append(append(append([]string{}, parked...), queued...), running...) {
+			if late := run[id].At.Sub(b.now()); late > time.Minute || late > 2*time.Second && run[id].Tries == 0 {
+				b.Errorf("%s is woken in %s", id, late)
+			}
+		}
+	},
+}

@@ -1,0 +1,101 @@
+package storagetest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
+)
+
+func (b *bench) deliver(d mediagate.Delivery, state mediagate.WebhookState) {
+	b.Helper()
+	b.noError(b.RecordDelivery(b.Context(), d, state, ""))
+}
+
+var webhookTests = map[string]func(*bench){
+	"a round sends the body that was stored first (D14)": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		missing := func() {
+			b.Helper()
+			_, err := b.StoreWebhookBody(b.Context(), id, []byte("early"))
+			b.kind(err, mediagate.KindNotFound)
+			_, err = b.WebhookTarget(b.Context(), id, 1)
+			b.kind(err, mediagate.KindNotFound)
+		}
+		missing()
+		b.settle(completed(id, unit(1)))
+		secrets, err := b.WebhookSecrets(b.Context(), p.account)
+		b.noError(err)
+		want := mediagate.WebhookTarget{
+			AccountID: p.account, URL: "https://receiver.example.com/hook", Secrets: secrets, State: mediagate.WebhookPending, Round: 1,
+		}
+		target := func(what string) {
+			b.Helper()
+			got, err := b.WebhookTarget(b.Context(), id, 1)
+			b.noError(err)
+			same(b, what, got, want)
+		}
+		target("without a body")
+		var mu sync.Mutex
+		bodies := map[string]bool{}
+		b.race(6, func(i int) {
+			body, err := b.StoreWebhookBody(b.Context(), id, []byte{'0' + byte(i)})
+			if err != nil {
+				b.Errorf("store: %v", err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			bodies[string(body)] = true
+		})
+		same(b, "bodies", len(bodies), 1)
+		for body := range bodies {
+			want.Body, want.BodyAt = []byte(body), b.now()
+		}
+		b.pass(time.Hour)
+		body, err := b.StoreWebhookBody(b.Context(), id, []byte("late"))
+		b.noError(err)
+		same(b, "body", string(body), string(want.Body))
+		target("with the first body")
+		b.change(id, task.RedeliverRequested{})
+		want.Round = 2
+		target("of the next round")
+		b.eraseTask(p, id)
+		missing()
+	},
+	"a task without a callback has no target": func(b *bench) {
+		p := b.newPayer(unit(10))
+		n := b.draft(p, unit(1))
+		n.Task.Webhook = nil
+		_, _, err := b.Submit(b.Context(), n)
+		b.noError(err)
+		b.settle(failed(n.Task.ID))
+		for _, id := range []string{n.Task.ID, "task_none"} {
+			_, err = b.WebhookTarget(b.Context(), id, 1)
+			b.kind(err, mediagate.KindNotFound)
+		}
+	},
+	"deliveries are kept, a repeated one once": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.settle(failed(id))
+		first := mediagate.Delivery{
+			TaskID: id, Round: 1, Attempt: 1, At: b.now(), Status: 503, Duration: 1500 * time.Microsecond, NextAttemptAt: b.now().Add(10 * time.Second),
+		}
+		second := mediagate.Delivery{TaskID: id, Round: 1, Attempt: 2, At: b.now().Add(10 * time.Second), Error: "timeout", Duration: 10 * time.Second}
+		for _, d := range []mediagate.Delivery{second, first, second} {
+			b.deliver(d, "")
+		}
+		second.Status, second.Error, second.Duration = 200, "", time.Millisecond
+		b.deliver(second, "")
+		got, err := b.Deliveries(b.Context(), id)
+		b.noError(err)
+		same(b, "deliveries", got, []mediagate.Delivery{first, second})
+		same(b, "callback", b.task(id).Webhook.State, mediagate.WebhookPending)
+		b.deliver(second, mediagate.WebhookDelivered)
+		same(b, "callback", b.task(id).Webhook.State, mediagate.WebhookDelivered)
+		none := mediagate.Delivery{TaskID: "task_none", Round: 1, Attempt: 1, At: b.now()}
+		b.kind(b.RecordDelivery(b.Context(), none, mediagate.WebhookDelivered, ""), mediagate.KindNotFound)
+	},
+}

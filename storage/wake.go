@@ -1,0 +1,242 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
+)
+
+// The wakes of a task (D2). That of its run is a lease: wake_at is the time by which
+// the run must have asked for its next step.
+//
+//   - Submit inserts it. A question of the run renews it for as long as the step may
+//     take, and deletes it once nothing is left to do.
+//   - Every other change of the next step brings it forward. Whoever made that change
+//     signals the run as well; the wake is for the signal that is lost.
+//   - Whatever is past its time is worked through by one workflow, by DueWakes. Each try
+//     puts the next one off, by PutOff.
+//
+// That of a callback is the time by which a round must have recorded an attempt. Rows of
+// wakes are locked after all others, in the order of their tasks' ids.
+const (
+	startLease    = 5 * time.Second  // of a new task: who took it in starts its run
+	stepLease     = 10 * time.Minute // of a step that is an activity
+	leaseMargin   = 30 * time.Second // of a sleep, after its end
+	signalLease   = 2 * time.Second  // of a change: who made it signals the run
+	copyLease     = 15 * time.Second // of a success: its poller copies the files before it signals
+	roundLease    = time.Minute      // of an attempt at the callback, after its time
+	firstTryAgain = time.Minute      // after a try; doubles
+	lastTryAgain  = time.Hour
+	untriedAgain  = 5 * time.Second
+	retrySpread   = 10 * time.Millisecond // between two of many tasks that try again
+)
+
+type wakeRow struct {
+	TaskID    string
+	Kind      mediagate.WakeKind
+	AccountID string
+	WakeAt    stamp
+	Tries     int
+	Asked     bool
+}
+
+// leaseRow is the wake of a task's run, as it is read with the task; WakeAt is zero
+// where there is none.
+type leaseRow struct {
+	WakeAt stamp
+	Tries  int
+	Asked  bool
+}
+
+// leaseOf is the time by which the run must ask again that was given the step.
+func leaseOf(step task.Step, now time.Time) time.Time {
+	if step.Kind == task.Sleep {
+		return step.Until.Add(leaseMargin)
+	}
+	return now.Add(stepLease)
+}
+
+// reaches reports that the lease as it stands does for the step.
+func (l leaseRow) reaches(step task.Step, now time.Time) bool {
+	if !l.Asked || l.Tries > 0 {
+		return false
+	}
+	until := leaseOf(step, now)
+	if step.Kind == task.Sleep {
+		return l.WakeAt.Equal(at(until).UTC().Truncate(time.Microsecond))
+	}
+	return !l.WakeAt.After(until) && !l.WakeAt.Before(until.Add(-stepLease/2))
+}
+
+// saveWakes sets the wakes after a change.
+func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) error {
+	now := changed.At
+	asks, patience := false, signalLease
+	for _, event := range c.events {
+		switch e := event.(type) {
+		case task.Asked:
+			asks = true
+		case task.VendorEnded:
+			if e.Outcome.Succeeded {
+				patience = copyLease
+			}
+		}
+	}
+	var err error
+	switch {
+	case asks:
+		err = renewLease(tx, c.row, changed.Step, now)
+	case changed.Effects.Wake && !c.before.Status.Terminal():
+		err = s.wakeRuns(tx, []mediagate.Wake{{TaskID: c.row.ID, AccountID: c.row.AccountID, At: now.Add(patience)}})
+	}
+	if err != nil {
+		return err
+	}
+	return saveRound(tx, c, changed.State, now)
+}
+
+// renewLease sets the run's lease for the step that it was given. A wake that others
+// have brought forward since it was read stays: what they changed may be news to the run.
+func renewLease(tx *gorm.DB, row stateTask, step task.Step, now time.Time) error {
+	var err error
+	switch {
+	case step.Kind == task.Done:
+		if !row.WakeAt.IsZero() {
+			_, err = exec(tx, "DELETE FROM wakes WHERE task_id = ? AND kind = ?", row.ID, mediagate.WakeRun)
+		}
+	case row.WakeAt.IsZero():
+		_, err = exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at, asked) VALUES (?, ?, ?, ?, ?) ON CONFLICT (task_id, kind) DO NOTHING`,
+			row.ID, mediagate.WakeRun, row.AccountID, at(leaseOf(step, now)), true)
+	case !row.reaches(step, now):
+		_, err = exec(tx, "UPDATE wakes SET wake_at = ?, tries = 0, asked = ? WHERE task_id = ? AND kind = ? AND wake_at >= ?",
+			at(leaseOf(step, now)), true, row.ID, mediagate.WakeRun, row.WakeAt)
+	}
+	return err
+}
+
+// saveRound sets the wake of the callback's round: the end of the task leaves it to the
+// run to begin the first one, a repeated one begins at once, and an attempt of the
+// newest round is followed by another or is the last one.
+func saveRound(tx *gorm.DB, c *changing, after task.State, now time.Time) error {
+	was, is := c.before.WebhookRound, after.WebhookRound
+	pending := is > 0 && after.WebhookState == mediagate.WebhookPending
+	var next time.Time
+	switch {
+	case !pending && (is == 0 || c.before.WebhookState != mediagate.WebhookPending):
+		return nil
+	case !pending:
+		_, err := exec(tx, "DELETE FROM wakes WHERE task_id = ? AND kind = ?", after.ID, mediagate.WakeRound)
+		return err
+	case is > was && is == 1:
+		next = now.Add(roundLease)
+	case is > was:
+		next = now.Add(signalLease)
+	case c.delivery != nil && c.delivery.Round == is:
+		next = c.delivery.NextAttemptAt
+		if next.Before(now) {
+			next = now
+		}
+		next = next.Add(roundLease)
+	default:
+		return nil
+	}
+	_, err := exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at) VALUES (?, ?, ?, ?)
+		ON CONFLICT (task_id, kind) DO UPDATE SET wake_at = excluded.wake_at, tries = 0`, after.ID, mediagate.WakeRound, c.row.AccountID, at(next))
+	return err
+}
+
+// listedWake is a line of the JSON list of wakes that statements take.
+type listedWake struct {
+	TaskID    string             `json:"task_id"`
+	Kind      mediagate.WakeKind `json:"kind"`
+	AccountID string             `json:"account_id"`
+	AtUs      int64              `json:"at_us"`
+	NextUs    int64              `json:"next_us"`
+}
+
+// listedWakes are its columns.
+const listedWakes = "task_id text, kind text, account_id text, at_us bigint, next_us bigint"
+
+// wakeRuns brings the wakes of runs forward to the times given. One that is missing is
+// made again: its run has ended by mistake.
+func (s *Store) wakeRuns(tx *gorm.DB, wakes []mediagate.Wake) error {
+	if len(wakes) == 0 {
+		return nil
+	}
+	list, err := jsonText(convert(wakes, func(w mediagate.Wake) listedWake {
+		return listedWake{TaskID: w.TaskID, AccountID: w.AccountID, AtUs: w.At.UnixMicro()}
+	}))
+	if err != nil {
+		return err
+	}
+	_, err = exec(tx, "INSERT INTO wakes (task_id, kind, account_id, wake_at) SELECT v.task_id, 'run', v.account_id, "+s.timeOf("v.at_us")+" FROM "+
+		s.rowsOf(listedWakes)+` WHERE true ORDER BY v.task_id
+		ON CONFLICT (task_id, kind) DO UPDATE SET wake_at = excluded.wake_at, tries = 0 WHERE wakes.wake_at > excluded.wake_at`, list)
+	return err
+}
+
+// dueWakes goes from account to account by the index, takes those that are longest due,
+// and of each as many rows as make up the limit. So it reads little more than it returns,
+// however many wakes there are, and whoever has them.
+const dueWakes = `WITH RECURSIVE accounts (account_id) AS (
+		SELECT MIN(account_id) FROM wakes
+		UNION ALL SELECT (SELECT account_id FROM wakes WHERE account_id > accounts.account_id ORDER BY account_id LIMIT 1) FROM accounts WHERE account_id IS NOT NULL),
+	firsts AS (SELECT account_id, (SELECT wake_at FROM wakes WHERE account_id = accounts.account_id ORDER BY wake_at LIMIT 1) AS first_at FROM accounts),
+	due AS MATERIALIZED (SELECT account_id FROM firsts WHERE first_at <= ? ORDER BY first_at LIMIT ?),
+	lasts AS MATERIALIZED (SELECT account_id, COALESCE((SELECT wake_at FROM wakes WHERE account_id = due.account_id AND wake_at <= ?
+		ORDER BY wake_at LIMIT 1 OFFSET (SELECT ? / COUNT(*) FROM due)), ?) AS last_at FROM due),
+	found AS (SELECT w.*, row_number() OVER (PARTITION BY w.account_id ORDER BY w.wake_at, w.task_id) AS turn
+		FROM lasts JOIN wakes w ON w.account_id = lasts.account_id AND w.wake_at <= lasts.last_at ORDER BY turn, w.wake_at, w.task_id LIMIT ?)
+	SELECT %s, COALESCE((SELECT webhook_round FROM tasks WHERE id = w.task_id), 0) FROM found w ORDER BY turn, wake_at, task_id`
+
+// DueWakes lists wakes that are past their time, accounts in turns and the longest due
+// of each first, so that what one account has many of delays no other.
+func (s *Store) DueWakes(ctx context.Context, limit int) ([]mediagate.Wake, error) {
+	var rows []struct {
+		wakeRow
+		Round int
+	}
+	now := at(s.clock())
+	err := read(s.on(ctx), &rows, fmt.Sprintf(dueWakes, columnsOf[wakeRow]().of("w")), now, limit, now, limit, now, limit)
+	if err != nil {
+		return nil, dbError(err, "list due wakes")
+	}
+	wakes := make([]mediagate.Wake, len(rows))
+	for i, r := range rows {
+		wakes[i] = mediagate.Wake{TaskID: r.TaskID, AccountID: r.AccountID, Kind: r.Kind, At: r.WakeAt.Time, Tries: r.Tries, Asked: r.Asked}
+		if r.Kind == mediagate.WakeRound {
+			wakes[i].Round = r.Round
+		}
+	}
+	return wakes, nil
+}
+
+// PutOff sets the next try of wakes: in a minute after the first, then doubling up to an
+// hour; in five seconds where Temporal could not be asked, and no try counts. A wake that
+// was set since it was listed stays as it is.
+func (s *Store) PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) error {
+	if len(wakes) == 0 {
+		return nil
+	}
+	now, counted := s.clock(), 0
+	next := func(mediagate.Wake) time.Time { return now.Add(untriedAgain) }
+	if tried {
+		counted = 1
+		next = func(w mediagate.Wake) time.Time { return now.Add(min(firstTryAgain<<min(w.Tries, 6), lastTryAgain)) }
+	}
+	list, err := jsonText(convert(wakes, func(w mediagate.Wake) listedWake {
+		return listedWake{TaskID: w.TaskID, Kind: w.Kind, AtUs: w.At.UnixMicro(), NextUs: next(w).UnixMicro()}
+	}))
+	if err != nil {
+		return err
+	}
+	_, err = exec(s.on(ctx), "WITH due AS MATERIALIZED (SELECT w.task_id, w.kind, "+s.timeOf("v.next_us")+" AS next_at FROM wakes w JOIN "+s.rowsOf(listedWakes)+
+		" ON v.task_id = w.task_id AND v.kind = w.kind AND w.wake_at = "+s.timeOf("v.at_us")+s.skipLocked("w")+`)
+		UPDATE wakes SET wake_at = due.next_at, tries = tries + ? FROM due WHERE wakes.task_id = due.task_id AND wakes.kind = due.kind`, list, counted)
+	return dbError(err, "put wakes off")
+}

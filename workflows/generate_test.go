@@ -1,0 +1,359 @@
+package workflows_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	picture "image"
+	"image/png"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/mock"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/view"
+	"github.com/mediagate/mediagate/workflows"
+)
+
+// succeeds makes the vendor's job of attempt n end well after d. Its poller leaves the
+// copy to the run.
+func (b *bundle) succeeds(d time.Duration, n int) {
+	b.change(d, task.VendorEnded{N: n, Outcome: activitytest.Success()})
+}
+
+// copied makes it end well after d. Its poller copies at once, which ends the task.
+func (b *bundle) copied(d time.Duration, n int) {
+	b.change(d, task.VendorEnded{N: n, Outcome: activitytest.Success()}, task.Mirrored{N: n, Results: []mediagate.Result{{Key: "results/0"}}})
+}
+
+// What a task costs: each of these is a write of Temporal's.
+func TestStepsOfATask(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		task   func(*activitytest.World) mediagate.Task
+		script func(*bundle)
+		want   []string
+		ended  time.Duration
+	}{
+		"an image": {image, (*bundle).answersAtOnce, []string{"Ask", "SubmitJob"}, 0},
+		"an image whose copy is left": {image, func(b *bundle) {
+			b.Activities.Settings.QuickCopy = 0
+			b.answersAtOnce()
+		}, []string{"Ask", "SubmitJob", "MirrorResult"}, 0},
+		"a video": {video, func(b *bundle) { b.copied(2*time.Minute, 1) }, []string{"Ask", "SubmitJob", "Ask"}, 2 * time.Minute},
+		"a video whose copy is left": {
+			video, func(b *bundle) { b.succeeds(2*time.Minute, 1) },
+			[]string{"Ask", "SubmitJob", "Ask", "MirrorResult"}, 2 * time.Minute,
+		},
+		"a video that the vendor fails": {video, func(b *bundle) {
+			b.change(time.Minute, task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)})
+		}, []string{"Ask", "SubmitJob", "Ask", "Settle"}, time.Minute},
+		"a video that is late": {video, func(*bundle) {}, []string{"Ask", "SubmitJob", "Ask", "PollJob", "CancelJob", "Settle"}, 2 * time.Hour},
+		"a client that cancels": {video, func(b *bundle) { b.change(time.Minute, task.CancelRequested{}) },
+			[]string{"Ask", "SubmitJob", "Ask", "CancelJob", "Settle"}, time.Minute},
+		"a lost submission": {video, func(b *bundle) {
+			b.loses()
+			b.copied(time.Minute, 1)
+		}, []string{"Ask", "SubmitJob", "LookUp", "Ask"}, time.Minute},
+		"media of the request": {func(w *activitytest.World) mediagate.Task {
+			t := w.NewVideo()
+			t.Params, t.Plan.Inputs = json.RawMessage(`{"image":"https://media.example.com/a.png"}`), []mediagate.Input{{Field: "image", MediaBounds: mediagate.MediaBounds{Kind: "image"}}}
+			return t
+		}, func(b *bundle) {
+			b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+				var file bytes.Buffer
+				err := png.Encode(&file, picture.NewGray(picture.Rect(0, 0, 8, 8)))
+				return io.NopCloser(&file), int64(file.Len()), err
+			}
+			b.copied(time.Minute, 1)
+		}, []string{"Ask", "CheckInputs", "SubmitJob", "Ask"}, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, func(w *activitytest.World) mediagate.Task {
+				t := c.task(w)
+				t.Webhook = nil
+				return t
+			})
+			c.script(b)
+			b.run()
+			if diff := cmp.Diff(c.want, b.steps); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+			if b.endedAt() != c.ended || b.Store.End(taskID).Times != 1 {
+				t.Errorf("ended %d times, after %v; want once, after %v", b.Store.End(taskID).Times, b.endedAt(), c.ended)
+			}
+			b.submits(taskID)
+			if len(b.Store.Wakes(taskID)) != 0 {
+				t.Errorf("wakes are left: %v", b.Store.Wakes(taskID))
+			}
+		})
+	}
+}
+
+// D14: the run hands the callback to a workflow of its own.
+func TestD14CallbackOfARun(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.copied(time.Minute, 1)
+	b.run()
+	b.ended(mediagate.StatusCompleted, "")
+	if diff := cmp.Diff([]string{"Ask", "SubmitJob", "Ask", "LoadRound", "DeliverWebhook"}, b.steps); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	var callback view.Task
+	bodies := b.Deliverer.Bodies()
+	if len(bodies) != 1 || json.Unmarshal(bodies[0], &callback) != nil || callback.ID != taskID || callback.Status != mediagate.StatusCompleted {
+		t.Errorf("callbacks %q, want one of the completed task", bodies)
+	}
+	if got := b.state().WebhookState; got != mediagate.WebhookDelivered {
+		t.Errorf("the callback is %s, want delivered", got)
+	}
+}
+
+func TestD14TerminalAtStartOnlyStartsThePendingCallback(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[mediagate.WebhookState]int{
+		mediagate.WebhookPending: 1, mediagate.WebhookDelivered: 0, mediagate.WebhookAbandoned: 0, mediagate.WebhookDropped: 0, "": 0,
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			b := failed(t)
+			b.Store.Edit(taskID, func(st *task.State) { st.WebhookState = state })
+			b.run()
+			if got := len(b.Deliverer.Bodies()); got != want {
+				t.Errorf("%d callbacks sent, want %d", got, want)
+			}
+			b.submits()
+		})
+	}
+}
+
+// failed is a run of a task that has failed.
+func failed(t *testing.T) *bundle {
+	t.Helper()
+	b := setup(t, video)
+	_, err := b.Store.Change(t.Context(), taskID, task.FailRequested{}, task.EndDue{})
+	b.ok(err)
+	return b
+}
+
+// A row that a failover has lost the tail of is found out by the run that saw more (D17).
+func TestD17ARowThatLostItsTailParks(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.at(time.Minute, func() {
+		b.Store.Edit(taskID, func(st *task.State) { st.Attempts, st.Status = nil, mediagate.StatusPending })
+		b.signal(workflows.SignalWake, nil)
+	})
+	b.at(2*time.Minute, func() {
+		if st := b.state(); st.ParkReason != mediagate.ParkSubmissionUnknown || len(st.Attempts) != 1 {
+			t.Errorf("parked %q with %d attempts", st.ParkReason, len(st.Attempts))
+		}
+	})
+	b.signals(3*time.Minute, mediagate.ActionFail, nil)
+	b.run()
+	b.ended(mediagate.StatusFailed, mediagate.CodeSubmissionUnknown)
+	b.submits(taskID)
+}
+
+// A step that fails for good parks its task, which tries again by itself (D12).
+func TestD12AStepThatFailsParks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		script func(*bundle)
+		reason mediagate.ParkReason
+	}{
+		"no channel": {func(b *bundle) {
+			b.Channels.Set()
+			b.at(15*time.Minute, func() { b.Channels.Set(b.AsyncBound()) })
+			b.copied(30*time.Minute, 1)
+		}, mediagate.ParkChannelMissing},
+		"no bucket": {func(b *bundle) {
+			b.Bucket.OnMirror = func(string) error {
+				if b.env.Now().Sub(start) > 30*time.Minute {
+					return nil
+				}
+				return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "away"}
+			}
+			b.succeeds(time.Minute, 1)
+		}, mediagate.ParkStorage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			c.script(b)
+			b.at(14*time.Minute, func() {
+				if got := b.state().ParkReason; got != c.reason {
+					t.Errorf("parked for %q, want %q", got, c.reason)
+				}
+			})
+			b.run()
+			b.ended(mediagate.StatusCompleted, "")
+			b.submits(taskID)
+		})
+	}
+}
+
+// Of a step that fails, the task's failure tells only what a client may read.
+func TestOnlyWhatAClientMayReadBecomesAFailure(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[mediagate.Kind]string{mediagate.KindInvalid: "no video", mediagate.KindTooLarge: "no video"} {
+		b := setup(t, video)
+		b.Bucket.OnMirror = func(string) error { return mediagate.Errorf(kind, "no video") }
+		b.succeeds(time.Minute, 1)
+		b.run()
+		b.ended(mediagate.StatusFailed, mediagate.CodeResultUnavailable)
+		if got := b.state().Failure.Message; got != want {
+			t.Errorf("%s: the failure is %q, want %q", kind, got, want)
+		}
+	}
+}
+
+// D7: a task that no channel has a slot for waits until one grants it.
+func TestD7AQueuedTaskIsWakenedWithItsSlot(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	c := b.AsyncBound()
+	c.Concurrency = 1
+	b.Channels.Set(c)
+	other := b.NewVideo()
+	other.ID = "other"
+	b.Store.Add(other)
+	_, err := b.Store.OpenIntent(t.Context(), other.ID, c.Slots(), task.IntentStored{
+		N: 1, Channel: c.Name, Provider: c.Provider, ExternalID: other.ID, SendBefore: start.Add(time.Second), CallEnds: start.Add(time.Second),
+	})
+	b.ok(err)
+	b.at(10*time.Minute, func() {
+		if b.state().QueuedAt.IsZero() {
+			t.Error("the task is not queued")
+		}
+		_, err := b.Store.Change(t.Context(), other.ID, task.Accepted{N: 1}, task.VendorEnded{N: 1, Outcome: activitytest.Success()})
+		b.ok(err)
+		epoch, err := b.Store.BeginEpoch(t.Context(), c.Name)
+		b.ok(err)
+		got, err := b.Store.GrantSlots(t.Context(), mediagate.Granting{Channel: c.Name, Epoch: epoch, Slots: c.Slots(), Most: 1, TakeBack: time.Minute})
+		if err != nil || len(got.Tasks) != 1 {
+			t.Errorf("granted %+v, %v", got, err)
+		}
+		b.signal(workflows.SignalWake, nil)
+	})
+	b.copied(11*time.Minute, 1)
+	b.run()
+	b.ended(mediagate.StatusCompleted, "")
+	if got := b.endedAt(); got != 11*time.Minute {
+		t.Errorf("ended after %v, want 11m", got)
+	}
+}
+
+// D15: the run sleeps while the client is asked, and goes on with what it gives.
+func TestD15ModalParametersWakeTheRun(t *testing.T) {
+	t.Parallel()
+	for name, given := range map[string]bool{"given": true, "not given": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, inpainting)
+			b.asks(time.Minute)
+			if !given {
+				b.run()
+				b.ended(mediagate.StatusFailed, mediagate.CodeModalExpired)
+				if got := b.endedAt(); got != 31*time.Minute {
+					t.Errorf("ended after %v, want 31m", got)
+				}
+				return
+			}
+			b.change(2*time.Minute, task.ModalGiven{Input: json.RawMessage(`{}`)})
+			b.copied(3*time.Minute, 2)
+			b.run()
+			b.ended(mediagate.StatusCompleted, "")
+			if got := len(b.Async.Submits()); got != 2 {
+				t.Errorf("%d calls, want the job and its parameters", got)
+			}
+		})
+	}
+}
+
+func inpainting(w *activitytest.World) mediagate.Task {
+	t := w.NewVideo()
+	t.Type, t.Plan.Modal = mediagate.TypeArt, 30*time.Minute
+	return t
+}
+
+// asks makes the vendor wait for modal parameters after d.
+func (b *bundle) asks(d time.Duration) {
+	b.at(d, func() {
+		b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Waiting: true}))
+		b.signal(workflows.SignalWake, nil)
+	})
+}
+
+// D18: where a worker makes as many calls as it may, an attempt waits in its channel's
+// backlog, and looks for a channel anew when that is not served.
+func TestD18WaitsInTheBacklog(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	const behind = activitytest.AsyncChannel
+	b.full(behind, behind, "", behind)
+	b.copied(time.Minute, 1)
+	b.run()
+	b.ended(mediagate.StatusCompleted, "")
+	const call, backlog = "call/" + activitytest.AsyncProvider, "backlog/" + behind
+	if diff := cmp.Diff([]string{call, backlog, backlog, call, backlog}, b.queues("SubmitJob")); diff != "" {
+		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+}
+
+// A client's cancel is heard in a backlog.
+func TestD18CancelledInTheBacklog(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.full(activitytest.AsyncChannel, "cancelled")
+	b.run()
+	b.ended(mediagate.StatusCancelled, "")
+	b.submits()
+}
+
+// full makes the first submits find all channels busy: they are to wait behind the one
+// that is named. "" is one whose backlog nobody serves; "cancelled" one at which the
+// client cancels meanwhile.
+func (b *bundle) full(answers ...string) {
+	call := 0
+	b.env.OnActivity(b.Activities.SubmitJob, mock.Anything, mock.Anything).Return(
+		func(ctx context.Context, in activities.StepArgs) (activities.Answer, error) {
+			if call == len(answers) {
+				return b.Activities.SubmitJob(ctx, in)
+			}
+			answer := answers[call]
+			call++
+			switch answer {
+			case "":
+				return activities.Answer{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+			case "cancelled":
+				_, err := b.Store.Change(ctx, taskID, task.CancelRequested{})
+				b.ok(err)
+			}
+			asked, err := b.Activities.Ask(ctx, activities.Question{TaskID: taskID})
+			asked.Behind = answer
+			return asked, err
+		})
+}
+
+// queues are those that activities of that name were put into.
+func (b *bundle) queues(name string) (queues []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, info := range b.infos {
+		if info.ActivityType.Name == name {
+			queues = append(queues, info.TaskQueue)
+		}
+	}
+	return queues
+}

@@ -1,0 +1,75 @@
+package workflows
+
+import (
+	"context"
+	"fmt"
+)
+
+// Keeper keeps the singletons running. It remembers how it found them, and is
+// for one goroutine.
+type Keeper struct {
+	Client Client
+	// Replaced is called for each run that was terminated, with the reason.
+	Replaced func(id, reason string)
+
+	still map[string]string // by workflow: the point at which its run did nothing, when it was last looked at
+}
+
+// Wake starts the singleton that works through due wakes, or replaces a run of it that
+// gets nowhere.
+func (k *Keeper) Wake(ctx context.Context) error {
+	return k.keep(ctx, IDWake, k.Client.ensureWake)
+}
+
+// Channel does so for a channel's workflow.
+func (k *Keeper) Channel(ctx context.Context, name string) error {
+	return k.keep(ctx, IDChannel(name), func(ctx context.Context) error { return k.Client.EnsureChannel(ctx, name) })
+}
+
+func (k *Keeper) keep(ctx context.Context, id string, ensure func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	defer cancel()
+	desc, err := k.Client.describe(ctx, id)
+	if err != nil {
+		return err
+	}
+	trouble := k.trouble(id, desc)
+	switch {
+	case !running(desc):
+		return ensure(ctx)
+	case trouble == "":
+		return nil
+	}
+	reason := "mediagate's worker: " + trouble + ". A new run takes over; what it works on is in the database"
+	if err := k.Client.terminate(ctx, desc, reason); err != nil {
+		return err
+	}
+	k.Replaced(id, reason)
+	return ensure(ctx)
+}
+
+// trouble says what is wrong with a run; nothing for a healthy one. A singleton has a
+// long activity, or is about to start the next one: a run that has neither, and is at
+// the same point at the next look, is blocked.
+func (k *Keeper) trouble(id string, desc *description) string {
+	before := k.still[id]
+	delete(k.still, id)
+	switch info := desc.GetWorkflowExecutionInfo(); {
+	case !running(desc):
+		return ""
+	case desc.GetPendingWorkflowTask().GetAttempt() >= brokenAttempts:
+		return fmt.Sprintf("the workflow tasks of this run fail, the last one at attempt %d", desc.GetPendingWorkflowTask().GetAttempt())
+	case len(desc.GetPendingActivities()) > 0 || desc.GetPendingWorkflowTask() != nil:
+		return ""
+	default:
+		point := fmt.Sprint(info.GetExecution().GetRunId(), info.GetHistoryLength())
+		if before == point {
+			return "this run is blocked, without an activity"
+		}
+		if k.still == nil {
+			k.still = make(map[string]string)
+		}
+		k.still[id] = point
+		return ""
+	}
+}

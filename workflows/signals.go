@@ -1,0 +1,78 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/task"
+)
+
+// byHand are the signals that an operator sends from Temporal's UI, in the order in
+// which they are recorded.
+var byHand = []string{mediagate.ActionRetry, mediagate.ActionFail, mediagate.ActionPollNow, mediagate.ActionReroute}
+
+// signals are what reaches a run from outside: its signals, and its cancel.
+type signals struct {
+	cancelled workflow.Context // done once the run is cancelled
+	wake      workflow.ReceiveChannel
+	commands  []workflow.ReceiveChannel // those of byHand
+	run       string
+	seen      int  // commands of the run so far
+	recorded  bool // the cancel is recorded
+}
+
+// listen receives signals in ctx, which the cancel of the run does not end.
+func listen(ctx, cancelled workflow.Context) signals {
+	// A run that was reset gets its signals again, and records them under the same ids.
+	s := signals{cancelled: cancelled, wake: workflow.GetSignalChannel(ctx, SignalWake), run: workflow.GetInfo(ctx).OriginalRunID}
+	for _, action := range byHand {
+		s.commands = append(s.commands, workflow.GetSignalChannel(ctx, action))
+	}
+	return s
+}
+
+// pending reports that something has come since the last question.
+func (s *signals) pending() bool {
+	if s.wake.Len() > 0 || s.cancelled.Err() != nil && !s.recorded {
+		return true
+	}
+	for _, c := range s.commands {
+		if c.Len() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// drain takes all that has come. Commands are given for the step that the run was at.
+func (s *signals) drain(at task.Step) []activities.Command {
+	for s.wake.ReceiveAsync(nil) {
+	}
+	var commands []activities.Command
+	if s.cancelled.Err() != nil && !s.recorded {
+		s.recorded = true
+		commands = append(commands, activities.Command{Action: activities.ActionCancel})
+	}
+	for i, c := range s.commands {
+		for {
+			var channel string
+			if c.Len() == 0 || !c.ReceiveAsync(inputOf(byHand[i], &channel)) {
+				break
+			}
+			s.seen++
+			commands = append(commands, activities.Command{ID: fmt.Sprintf("act_%s/%d", s.run, s.seen), Action: byHand[i], Channel: channel, For: at})
+		}
+	}
+	return commands
+}
+
+// inputOf is where the input of a signal goes. Only reroute has one, the channel.
+func inputOf(action string, channel *string) any {
+	if action == mediagate.ActionReroute {
+		return channel
+	}
+	return nil
+}

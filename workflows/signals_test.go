@@ -1,0 +1,409 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/mock"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/workflows"
+)
+
+// asked makes Ask answer so, one after the other, the last one for ever, and keeps the
+// questions.
+func (b *bundle) asked(answers ...activities.Answer) (questions *[]activities.Question) {
+	questions = &[]activities.Question{}
+	b.env.OnActivity("Ask", mock.Anything, mock.Anything).Return(func(_ context.Context, q activities.Question) (activities.Answer, error) {
+		*questions = append(*questions, q)
+		return answers[min(len(*questions), len(answers))-1], nil
+	})
+	return questions
+}
+
+func sleeping(d time.Duration) activities.Answer {
+	step := task.Step{Kind: task.Sleep, N: 1, Why: task.WhyVendor, Until: start.Add(d)}
+	return activities.Answer{Now: start, Status: mediagate.StatusProcessing, N: 1, Step: step}
+}
+
+var done = activities.Answer{Status: mediagate.StatusCompleted, N: 1, Step: task.Step{Kind: task.Done}}
+
+// Whatever comes wakes a run that sleeps, and each command is recorded once, for the step
+// that the run slept on.
+func TestSignalsByHand(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	first := sleeping(time.Hour)
+	questions := b.asked(first, first, first, first, first, done)
+	b.at(time.Minute, func() {
+		b.signal(mediagate.ActionReroute, "other")
+		b.signal(mediagate.ActionPollNow, nil)
+		b.signal(mediagate.ActionFail, nil)
+		b.signal(mediagate.ActionRetry, nil)
+		b.signal(mediagate.ActionRetry, nil)
+		b.signal(workflows.SignalWake, nil)
+	})
+	b.at(2*time.Minute, func() {
+		b.signal(mediagate.ActionReroute, nil)
+		b.signal(mediagate.ActionReroute, 7) // nonsense
+	})
+	b.run()
+	command := func(id, action, channel string) activities.Command {
+		return activities.Command{ID: "act_/" + id, Action: action, Channel: channel, For: first.Step}
+	}
+	var got []activities.Command
+	for _, q := range *questions {
+		got = append(got, q.Commands...)
+	}
+	want := []activities.Command{
+		command("1", "reroute", "other"), command("2", "retry", ""), command("3", "retry", ""), command("4", "fail", ""), command("5", "poll_now", ""),
+		command("6", "reroute", ""),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("commands (-want +got):\n%s", diff)
+	}
+}
+
+// Operators' signals do what they say.
+func TestCommandsByHand(t *testing.T) {
+	t.Parallel()
+	for action, c := range map[string]struct {
+		script func(*bundle)
+		want   func(*bundle) bool
+	}{
+		mediagate.ActionFail: {func(b *bundle) { b.copied(2*time.Hour, 1) }, func(b *bundle) bool {
+			return b.state().Status == mediagate.StatusFailed && b.endedAt() == time.Minute
+		}},
+		mediagate.ActionPollNow: {func(b *bundle) {
+			b.at(2*time.Minute, func() {
+				if next := b.Store.Awaits()[0].NextPollAt; next.After(b.env.Now()) {
+					b.t.Errorf("the next poll is at %v", next)
+				}
+			})
+			b.copied(3*time.Minute, 1)
+		}, func(b *bundle) bool { return b.state().Status == mediagate.StatusCompleted }},
+		mediagate.ActionReroute: {func(b *bundle) { b.copied(5*time.Minute, 2) }, func(b *bundle) bool {
+			return len(b.Async.Submits()) == 2 && len(b.Async.Cancelled()) == 1 && b.state().Status == mediagate.StatusCompleted
+		}},
+		mediagate.ActionRetry: {func(b *bundle) {
+			b.Channels.Set()
+			b.at(30*time.Second, func() { b.Channels.Set(b.AsyncBound()) })
+			b.at(61*time.Second, func() {
+				if got := len(b.Async.Submits()); got != 1 {
+					b.t.Errorf("%d submits right after the retry", got)
+				}
+			})
+			b.copied(2*time.Minute, 1)
+		}, func(b *bundle) bool { return b.state().Status == mediagate.StatusCompleted }},
+	} {
+		t.Run(action, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			b.signals(time.Minute, action, nil)
+			c.script(b)
+			b.run()
+			if !c.want(b) {
+				st := b.state()
+				t.Errorf("the task is %s after %v, %d submits", st.Status, b.endedAt(), len(b.Async.Submits()))
+			}
+			if actions := b.Store.Actions(); len(actions) != 1 || actions[0].Action != action {
+				t.Errorf("commands on record: %+v", actions)
+			}
+		})
+	}
+}
+
+// A retry is for what the operator saw. An attempt that was lost since is not given up
+// for it (D6).
+func TestD6ARetryFromBeforeTheLossIsIgnored(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(w *activitytest.World) mediagate.Task {
+		t := w.NewImage()
+		t.Plan.OnUnknown = mediagate.OnUnknownPark
+		return t
+	})
+	b.Sync.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+		b.signal(mediagate.ActionRetry, nil)
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "the answer was lost")
+	}
+	b.signals(time.Hour, mediagate.ActionFail, nil)
+	b.run()
+	b.ended(mediagate.StatusFailed, mediagate.CodeSubmissionUnknown)
+	b.submits(taskID)
+}
+
+// D5: while a step runs, a cancel stops it. What the vendor answered all the same is on
+// record before the task ends.
+func TestD5AStepThatRunsHears(t *testing.T) {
+	t.Parallel()
+	ways := map[string]struct {
+		send func(*bundle)
+		want mediagate.Status
+	}{
+		"the client's cancel": {func(b *bundle) {
+			_, err := b.Store.Change(context.Background(), taskID, task.CancelRequested{})
+			b.ok(err)
+			b.signal(workflows.SignalWake, nil)
+		}, mediagate.StatusCancelled},
+		"a cancel of the run":    {func(b *bundle) { b.env.CancelWorkflow() }, mediagate.StatusCancelled},
+		"an operator's fail":     {func(b *bundle) { b.signal(mediagate.ActionFail, nil) }, mediagate.StatusFailed},
+		"a wake without a cause": {func(b *bundle) { b.signal(workflows.SignalWake, nil) }, ""},
+	}
+	steps := map[string]func(b *bundle, meanwhile func()){
+		"submitting": func(b *bundle, meanwhile func()) {
+			b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				meanwhile()
+				return b.Async.Accept(job)
+			}
+		},
+		"looking up": func(b *bundle, meanwhile func()) {
+			b.loses()
+			b.Async.OnFind = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+				meanwhile()
+				return mediagate.Report{Ref: ref, State: mediagate.JobRunning}, nil
+			}
+		},
+		"copying": func(b *bundle, meanwhile func()) {
+			b.succeeds(time.Minute, 1)
+			b.Bucket.OnMirror = func(string) error {
+				meanwhile()
+				return nil
+			}
+		},
+		"asking a last time": func(b *bundle, meanwhile func()) {
+			b.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+				meanwhile()
+				return mediagate.Report{State: mediagate.JobRunning}, nil
+			}
+		},
+	}
+	for step, script := range steps {
+		for way, c := range ways {
+			t.Run(step+", "+way, func(t *testing.T) {
+				t.Parallel()
+				b := setup(t, video)
+				var asked atomic.Int64
+				var once atomic.Bool
+				heard := make(chan struct{})
+				b.env.SetOnLocalActivityCompletedListener(func(*activity.Info, converter.EncodedValue, error) {
+					if once.Load() && asked.Add(1) == 1 {
+						close(heard)
+					}
+				})
+				script(b, func() {
+					if once.CompareAndSwap(false, true) {
+						c.send(b)
+						<-heard
+					}
+				})
+				b.copied(3*time.Hour, 1)
+				b.run()
+				if c.want == "" {
+					if st := b.state().Status; (st == mediagate.StatusCompleted) != (step == "copying") { // the others are late
+						t.Errorf("the task is %s", st)
+					}
+					return
+				}
+				st := b.state()
+				if end := b.Store.End(taskID); end.Times != 1 || st.Status != c.want {
+					t.Errorf("the task ended %d times, as %s; want once, as %s", end.Times, st.Status, c.want)
+				}
+				if step == "submitting" && len(b.Async.Cancelled()) != 1 {
+					t.Errorf("%d jobs stopped, want 1", len(b.Async.Cancelled()))
+				}
+				b.submits(taskID)
+				if len(b.Store.Wakes(taskID)) != 0 || len(b.Bucket.Objects()) != 0 {
+					t.Errorf("wakes %v, files %v are left", b.Store.Wakes(taskID), b.Bucket.Objects())
+				}
+			})
+		}
+	}
+}
+
+// What the run tells of a step that failed, by the error of its activity.
+func TestStepsThatFail(t *testing.T) {
+	t.Parallel()
+	step := task.Step{Kind: task.Settle, N: 3}
+	failed := func(kind mediagate.Kind, code, reason string) *task.StepEnded {
+		return &task.StepEnded{Step: task.Settle, N: 3, Failed: true, Kind: kind, Code: code, Reason: reason}
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want *task.StepEnded
+	}{
+		"for a client to read": {
+			temporal.NewNonRetryableApplicationError("no video", mediagate.KindInvalid.String(), nil, "code"),
+			failed(mediagate.KindInvalid, "code", "no video"),
+		},
+		"for operators": {
+			temporal.NewNonRetryableApplicationError("the key is wrong", mediagate.KindCredentials.String(), nil, "code"),
+			failed(mediagate.KindCredentials, "code", ""),
+		},
+		"by its time":           {temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil), failed(mediagate.KindTransient, "", "")},
+		"before it was started": {temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			questions := b.asked(activities.Answer{Step: step}, done)
+			b.env.OnActivity("Settle", mock.Anything, mock.Anything).Return(activities.Answer{}, c.err)
+			b.run()
+			if got := *questions; len(got) != 2 || !cmp.Equal(got[1].Ended, c.want) {
+				t.Errorf("questions %+v, want the second with %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// A step that was stopped has not failed: the row knows why it was stopped.
+func TestD5AStepThatWasStoppedParksNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	step := task.Step{Kind: task.Submit, N: 2, Provider: "p"}
+	stop := activities.Answer{Step: task.Step{Kind: task.Settle}, Stop: true}
+	questions := b.asked(activities.Answer{Step: step, N: 1, Now: start, Ends: start.Add(time.Hour)}, stop, done)
+	over := make(chan struct{}) // the suite does not wait for a step that is cancelled
+	b.env.OnActivity("SubmitJob", mock.Anything, mock.Anything).Return(func(context.Context, activities.StepArgs) (activities.Answer, error) {
+		b.signal(mediagate.ActionFail, nil)
+		<-over
+		return activities.Answer{}, nil
+	})
+	b.run()
+	close(over)
+	want := []activities.Question{
+		{TaskID: taskID},
+		{TaskID: taskID, Begun: 1, Running: &step, Commands: []activities.Command{{ID: "act_/1", Action: "fail", For: step}}},
+		{TaskID: taskID, Begun: 1},
+	}
+	if diff := cmp.Diff(want, *questions); diff != "" {
+		t.Errorf("questions (-want +got):\n%s", diff)
+	}
+}
+
+// The cancel of a run is recorded, once, and does not end it.
+func TestTheCancelOfARunIsRecorded(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	questions := b.asked(sleeping(time.Hour), sleeping(time.Hour), done)
+	b.at(time.Minute, b.env.CancelWorkflow)
+	b.run()
+	if got := *questions; len(got) != 3 || len(got[1].Commands) != 1 || got[1].Commands[0].Action != activities.ActionCancel || len(got[2].Commands) != 0 {
+		t.Errorf("questions %+v", got)
+	}
+	if got := b.env.Now().Sub(start); got != time.Hour+time.Minute {
+		t.Errorf("the second sleep ended after %v", got)
+	}
+}
+
+// A command that comes with the end of the task is recorded before the run ends.
+func TestARunEndsWithNothingPending(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	ending := done
+	ending.Step.Round = 1
+	questions := b.asked(ending)
+	var once atomic.Bool
+	b.env.OnWorkflow("DeliverWebhook", mock.Anything, mock.Anything).Return(nil)
+	b.env.SetOnChildWorkflowStartedListener(func(*workflow.Info, workflow.Context, converter.EncodedValues) {
+		if once.CompareAndSwap(false, true) {
+			b.signal(mediagate.ActionFail, nil)
+		}
+	})
+	b.run()
+	if got := *questions; len(got) != 2 || len(got[1].Commands) != 1 {
+		t.Errorf("questions %+v, want the second with the command", got)
+	}
+}
+
+// A long history continues as new, with nothing pending and what it has seen.
+func TestContinueAsNew(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.env.SetContinueAsNewSuggested(true)
+	questions := b.asked(sleeping(time.Hour))
+	b.signals(0, mediagate.ActionFail, nil)
+	b.env.ExecuteWorkflow(workflows.Generate, workflows.Input{TaskID: taskID})
+	next, ok := errors.AsType[*workflow.ContinueAsNewError](b.env.GetWorkflowError())
+	if !ok {
+		t.Fatalf("the run ended with %v", b.env.GetWorkflowError())
+	}
+	var in workflows.Input
+	b.ok(converter.GetDefaultDataConverter().FromPayloads(next.Input, &in))
+	if in != (workflows.Input{TaskID: taskID, Begun: 1}) {
+		t.Errorf("it continues with %+v", in)
+	}
+	commands := 0
+	for _, q := range *questions {
+		commands += len(q.Commands)
+	}
+	if commands != 1 {
+		t.Errorf("questions %+v, want the command in one", *questions)
+	}
+	b = setup(t, video)
+	b.env.SetContinueAsNewSuggested(true)
+	b.asked(done)
+	b.run()
+}
+
+func TestD1AMissingRowFails(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.Store.Remove(taskID)
+	b.env.ExecuteWorkflow(workflows.Generate, workflows.Input{TaskID: taskID})
+	if app, ok := errors.AsType[*temporal.ApplicationError](b.env.GetWorkflowError()); !ok || app.Type() != "row_missing" || !app.NonRetryable() {
+		t.Errorf("the run ended with %v, want row_missing", b.env.GetWorkflowError())
+	}
+	b.submits()
+}
+
+// A step of a newer build is left to it: the workflow task fails, and is tried again.
+func TestAnUnknownStepFailsTheWorkflowTask(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.asked(activities.Answer{Step: task.Step{Kind: "fly"}})
+	b.env.ExecuteWorkflow(workflows.Generate, workflows.Input{TaskID: taskID})
+	if err := b.env.GetWorkflowError(); err == nil || !strings.Contains(err.Error(), `does not know the step "fly"`) {
+		t.Errorf("the run ended with %v", err)
+	}
+}
+
+// The times of a step are by the database's clock, whatever the run's is.
+func TestTimesAreByTheDatabasesClock(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	ahead := start.Add(24 * time.Hour)
+	b.asked(
+		activities.Answer{Now: ahead, Ends: ahead.Add(7 * time.Minute), Step: task.Step{Kind: task.Submit, N: 1, Provider: "p"}},
+		activities.Answer{Now: ahead, Ends: ahead.Add(-time.Minute), Step: task.Step{Kind: task.CheckInputs}},
+		activities.Answer{Now: ahead, Ends: ahead.Add(time.Minute), Step: task.Step{Kind: task.Mirror, N: 1}},
+		activities.Answer{Now: ahead, Step: task.Step{Kind: task.Sleep, Why: task.WhyPause, Until: ahead.Add(time.Minute)}}, done,
+	)
+	for _, name := range []string{"SubmitJob", "CheckInputs", "MirrorResult"} {
+		b.env.OnActivity(name, mock.Anything, mock.Anything).Return(activities.Answer{}, temporal.NewNonRetryableApplicationError("no", "internal", nil))
+	}
+	b.run()
+	if got := b.env.Now().Sub(start); got != time.Minute {
+		t.Errorf("the run slept for %v, want 1m", got)
+	}
+	want := []time.Duration{7 * time.Minute, time.Second, time.Hour}
+	var got []time.Duration
+	for _, info := range b.infos {
+		got = append(got, info.ScheduleToCloseTimeout)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("steps may take (-want +got):\n%s", diff)
+	}
+}
