@@ -370,10 +370,13 @@ var eraseTests = map[string]func(*bench){
 				task.Refused{N: 1, SendBefore: intent.SendBefore, Failure: mediagate.Failure{Message: "zebrafish"}, Detail: "zebrafish"},
 				task.SubmitUnknown{N: 1, SendBefore: intent.SendBefore, Detail: "zebrafish"},
 				task.PartEnded{N: 1, Part: task.Part{State: mediagate.PartDone, SendBefore: intent.SendBefore, Error: "zebrafish", Submission: &mediagate.Submission{Outcome: &outcome}}},
-				task.VendorEnded{N: 1, Outcome: outcome}, task.VendorEnded{N: 2, Outcome: outcome},
+				task.VendorEnded{N: 1, Outcome: outcome},
+				task.VendorEnded{N: 2, Outcome: outcome},
 				task.Mirrored{N: 1, Results: []mediagate.Result{{Key: "zebrafish"}}},
 				task.Accepted{N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "zebrafish"}, Outcome: &outcome}},
-				task.StepEnded{Step: task.Mirror, N: 1, Failed: true, Reason: "zebrafish"}, task.EndDue{}, task.Asked{Begun: 9},
+				task.StepEnded{Step: task.Mirror, N: 1, Failed: true, Reason: "zebrafish"},
+				task.EndDue{},
+				task.Asked{Begun: 9},
 			} {
 				b.change(id, e)
 			}
