@@ -9,6 +9,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/media"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/webhook"
@@ -104,7 +105,7 @@ type Bucket interface {
 }
 
 // Opener opens a file; a length of -1 is unknown.
-type Opener func(ctx context.Context) (body io.ReadCloser, length int64, err error)
+type Opener = media.Open
 
 // Sweeper removes from the bucket what no task will ever show.
 type Sweeper interface {
@@ -190,13 +191,11 @@ type Settings struct {
 	CallsAtOnce    int           // that make jobs, at one channel, in this process
 	CopiesAtOnce   int           // of one provider's files, in this process
 	CopyWait       time.Duration // with a place of the worker's, for one of the provider's
-	QuickCopy      time.Duration // of files before their run is told of the job's end; 0: none
+	QuickCopy      time.Duration // of files before their run is signalled; 0: none
 	SendWindow     time.Duration // from intent to the last moment of the first byte (D4)
 	ClockSkew      time.Duration
-	InputLook      time.Duration // within this something of a client's file has to arrive,
-	InputPace      int64         // so many bytes once it has begun
-	InputTime      time.Duration // for one of them
-	JudgeTime      time.Duration // for all of a task
+	InputPace      media.Pace    // of a client's file
+	CheckTime      time.Duration // for all of them of a task
 	LinkTTL        time.Duration // of links in callbacks
 	PassInterval   time.Duration // between two looks of most kinds of housekeeping
 	ChannelGrace   time.Duration // a channel may be gone so long (D11)
@@ -212,10 +211,8 @@ func DefaultSettings() Settings {
 		QuickCopy:      5 * time.Second,
 		SendWindow:     10 * time.Second,
 		ClockSkew:      5 * time.Second,
-		InputLook:      15 * time.Second,
-		InputPace:      16 << 10,
-		InputTime:      3 * time.Minute,
-		JudgeTime:      5 * time.Minute,
+		InputPace:      media.Pace{Look: 15 * time.Second, Least: 16 << 10, Whole: 3 * time.Minute},
+		CheckTime:      5 * time.Minute,
 		LinkTTL:        7 * 24 * time.Hour,
 		PassInterval:   5 * time.Second,
 		ChannelGrace:   10 * time.Minute,
@@ -244,11 +241,11 @@ type Activities struct {
 	opened     sync.Once
 	vendors    *channel.Accounts // see accounts
 	copies     copies            // under way
-	cuts       cutting
+	cuts       media.Cutter
 	places     channel.Places // of calls that make jobs
 	looking    channel.Places // of looks for a channel
 	mirrors    channel.Places // of copies, by provider
-	finishers  channel.Places // of ends before a run is told, by channel
+	finishers  channel.Places // of copies before a run is signalled, by channel
 	tellers    channel.Places // of signals that a job has ended, by channel
 	delivering webhook.Places // of attempts at callbacks
 	silences   silences

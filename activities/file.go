@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/media"
 )
 
 const (
@@ -14,7 +15,7 @@ const (
 	// a client's upload must work to be handed on.
 	fileMargin = time.Hour
 	// fileAge is when uploads are removed: later than their links end by more
-	// than a submit may take from its judgement to its row.
+	// than a submit may take from its check to its row.
 	fileAge = mediagate.FileLife + time.Hour
 )
 
@@ -33,12 +34,12 @@ func (a *Activities) withFiles(ctx context.Context, task mediagate.Task, own map
 	if a.FileOf == nil || !bytes.Contains(task.Params, []byte(mediagate.FileFolder)) {
 		return task.Params, nil
 	}
-	request, err := decode(task.Params)
+	request, err := media.Decode(task.Params)
 	if err != nil {
 		return nil, err
 	}
 	now, replaced := a.Now(), false
-	request, err = eachText(request, func(text string) (string, error) {
+	request, err = media.EachText(request, func(text string) (string, error) {
 		f, ok := a.file(text)
 		if !ok {
 			return text, nil
@@ -54,28 +55,7 @@ func (a *Activities) withFiles(ctx context.Context, task mediagate.Task, own map
 	if err != nil || !replaced {
 		return task.Params, err
 	}
-	return encode(request)
-}
-
-// eachText is a decoded request with each of its texts as change has it.
-func eachText(in any, change func(string) (string, error)) (out any, err error) {
-	switch v := in.(type) {
-	case string:
-		return change(v)
-	case []any:
-		for i := range v {
-			if v[i], err = eachText(v[i], change); err != nil {
-				return nil, err
-			}
-		}
-	case map[string]any:
-		for name := range v {
-			if v[name], err = eachText(v[name], change); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return in, nil
+	return media.Encode(request)
 }
 
 // sweepFiles removes uploads whose links have ended, unless a task is open that

@@ -102,8 +102,8 @@ func TestFilesOfClients(t *testing.T) {
 	}
 }
 
-// An upload is judged where it lies.
-func TestJudgeFilesOfClients(t *testing.T) {
+// An upload is checked where it lies.
+func TestCheckFilesOfClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ file, want string }{
 		"good":      {bomb(256, 256), ""},
@@ -122,9 +122,9 @@ func TestJudgeFilesOfClients(t *testing.T) {
 			if c.file != "" {
 				b.Bucket.Write(f.Key(), c.file)
 			}
-			_, err := b.judge()
+			_, err := b.check()
 			b.ok(err)
-			failure := b.verdict().Failure
+			failure := b.found().Failure
 			if (failure != nil) != (c.want != "") || failure != nil && !strings.HasPrefix(failure.Message, c.want) || len(b.Fetcher.URLs()) > 0 {
 				t.Errorf("failure %+v, fetched %v", failure, b.Fetcher.URLs())
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/media"
 )
 
 // mostFiles is how many files of one attempt are copied, which is far more than
@@ -50,13 +51,13 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row med
 		if row.Outcome.Made.StandsAlone() {
 			return []mediagate.Result{}, nil
 		}
-		return nil, unusable("the provider returned no file")
+		return nil, media.Useless("the provider returned no file")
 	}
 	found := make([][]mediagate.Result, len(f.media))
 	var lost []error // of pieces that the task goes on without
 	for _, extra := range []bool{false, true} {
 		for i, m := range f.media {
-			if isExtra(m.Role) != extra || m.Role == mediagate.RoleStem && i != f.firstStem() {
+			if media.IsExtra(m.Role) != extra || m.Role == mediagate.RoleStem && i != f.firstStem() {
 				continue
 			}
 			results, err := f.copy(ctx, i)
@@ -122,17 +123,7 @@ func nothing(lost []error) error {
 	if !mediagate.Is(lost[0], mediagate.KindGone) {
 		return lost[0]
 	}
-	return unusable("%s", messageOf(lost[0]))
-}
-
-// isExtra reports that a task is what it is without the file.
-func isExtra(role mediagate.Role) bool {
-	switch role {
-	case mediagate.RoleCover, mediagate.RoleWAV, mediagate.RoleFilm:
-		return true
-	case mediagate.RoleMain, mediagate.RoleGrid, mediagate.RoleStem:
-	}
-	return false
+	return media.Useless("%s", messageOf(lost[0]))
 }
 
 // copy copies the file at the position, from a fresh link where the old one is
@@ -158,7 +149,7 @@ func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, err
 // with tries of 1, was failed for it often enough. The bucket's failures are
 // nobody's to overlook.
 func dispensable(role mediagate.Role, kind mediagate.Kind, try int32) bool {
-	if !isExtra(role) {
+	if !media.IsExtra(role) {
 		return false
 	}
 	switch kind {

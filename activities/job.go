@@ -1,15 +1,12 @@
 package activities
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/media"
 )
 
 // uploadLink is how long a vendor may fetch what came within a request: some
@@ -79,97 +76,18 @@ func withLinks(task mediagate.Task, link func(key string) (string, error)) (json
 	if len(task.Plan.Uploads) == 0 {
 		return task.Params, nil
 	}
-	params, err := decode(task.Params)
+	params, err := media.Decode(task.Params)
 	if err != nil {
 		return nil, err
 	}
+	links := make(map[string]string, len(task.Plan.Uploads))
 	for field, key := range task.Plan.Uploads {
-		url, err := link(key)
-		if err != nil {
+		if links[field], err = link(key); err != nil {
 			return nil, err
 		}
-		if params, err = setField(params, field, url); err != nil {
-			return nil, incomplete(err)
-		}
 	}
-	return encode(params)
-}
-
-func incomplete(err error) error {
-	return &mediagate.Error{Kind: mediagate.KindInternal, Message: "the stored request cannot be completed", Err: err}
-}
-
-// decode reads a stored request with its numbers as they stand.
-func decode(params json.RawMessage) (request any, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(params))
-	decoder.UseNumber()
-	if err := decoder.Decode(&request); err != nil {
-		return nil, incomplete(err)
+	if params, err = media.SetFields(params, links); err != nil {
+		return nil, err
 	}
-	return request, nil
-}
-
-func encode(request any) (json.RawMessage, error) {
-	text, err := json.Marshal(request)
-	if err != nil {
-		return nil, incomplete(err)
-	}
-	return text, nil
-}
-
-// maxItems bounds the lists that a field's name may stretch.
-const maxItems = 1000
-
-// setField sets the field of a decoded request that a path like
-// subjects[1].image_urls[0] names, and returns the request. A list is made as
-// long as it has to be: several of its items may have come as uploads.
-func setField(in any, path, value string) (any, error) {
-	if path == "" {
-		return value, nil
-	}
-	if rest, ok := strings.CutPrefix(path, "["); ok {
-		digits, rest, ok := strings.Cut(rest, "]")
-		index, err := strconv.Atoi(digits)
-		list, isList := in.([]any)
-		if !ok || err != nil || index < 0 || index >= maxItems || in != nil && !isList {
-			return nil, fmt.Errorf("no item %q in the request", path)
-		}
-		for len(list) <= index {
-			list = append(list, nil)
-		}
-		list[index], err = setField(list[index], strings.TrimPrefix(rest, "."), value)
-		return list, err
-	}
-	end := strings.IndexAny(path, ".[")
-	if end < 0 {
-		end = len(path)
-	}
-	name, rest := path[:end], strings.TrimPrefix(path[end:], ".")
-	fields, isObject := in.(map[string]any)
-	if name == "" || in != nil && !isObject {
-		return nil, fmt.Errorf("no field %q in the request", path)
-	}
-	if fields == nil {
-		fields = map[string]any{}
-	}
-	var err error
-	fields[name], err = setField(fields[name], rest, value)
-	return fields, err
-}
-
-// partsOf is how many calls the job of a task takes, one a file, by the field
-// of its request that says so.
-func partsOf(params json.RawMessage, field string) int {
-	if field == "" {
-		return 1
-	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(params, &fields) != nil {
-		return 1
-	}
-	n, err := strconv.Atoi(string(fields[field]))
-	if err != nil || n < 1 {
-		return 1
-	}
-	return n
+	return media.Encode(params)
 }

@@ -10,7 +10,8 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
-	"github.com/mediagate/mediagate/mediainfo"
+	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/media"
 	"github.com/mediagate/mediagate/providers"
 )
 
@@ -93,68 +94,40 @@ func (a *Activities) opener(channel channel.Channel, gone error, row mediagate.A
 	}
 }
 
-// classOf is the class of media that a result must be.
-func classOf(task mediagate.Task, m mediagate.Media) string {
-	switch m.Role {
-	case mediagate.RoleCover, mediagate.RoleGrid:
-		return string(mediainfo.ClassImage)
-	case mediagate.RoleWAV, mediagate.RoleStem:
-		return string(mediainfo.ClassAudio)
-	case mediagate.RoleFilm:
-		return string(mediainfo.ClassVideo)
-	case mediagate.RoleMain:
-	}
-	if m.MimeType == mediainfo.Zip.MIME && task.Plan.Media == string(mediainfo.ClassAudio) {
-		return string(mediainfo.ClassArchive) // of stems, packed by the vendor
-	}
-	return task.Plan.Media
-}
-
 // mirrorOne copies the file at the position.
 func (f *files) mirrorOne(ctx context.Context, position int, m mediagate.Media) (mediagate.Result, error) {
 	f.copied.begin(position)
 	fetch := f.opener(f.channel, f.gone, f.row, m)
 	fetchCtx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
-	var file *source
+	var file *media.Source
 	open := func(context.Context) (io.ReadCloser, int64, error) {
 		body, length, err := fetch(fetchCtx)
 		if err != nil {
 			return nil, 0, err
 		}
-		file = newSource(body, length/2, hangUp)
-		if isExtra(m.Role) {
-			file.patience = &f.patience
+		file = media.NewSource(body, hangUp)
+		file.Half(length, halfRead)
+		if media.IsExtra(m.Role) {
+			file.Share(&f.patience)
 		}
 		return file, length, nil
 	}
 	result, err := f.Bucket.Mirror(ctx, ResultKey(f.task.ID, f.row.N, position), open, Limits{
-		MaxBytes: f.task.Plan.MaxBytes, Media: classOf(f.task, m), Progress: f.copied.bytes.Store,
+		MaxBytes: f.task.Plan.MaxBytes, Media: media.ClassOf(m, f.task.Plan.Media), Progress: f.copied.bytes.Store,
 	})
 	switch {
 	case err == nil:
 		return result, nil
-	case file != nil && file.err != nil:
-		return result, brokenOff(errors.Join(file.err, err))
+	case file != nil && file.Err() != nil:
+		return result, media.BrokenOff(errors.Join(file.Err(), err))
 	default:
 		return result, err
 	}
 }
 
-// brokenOff blames the vendor for a file that ended early.
-func brokenOff(err error) error {
-	return &mediagate.Error{
-		Kind: mediagate.KindTransient, Code: string(mediagate.CodeResultUnavailable),
-		Message: "the provider's file broke off", Err: err,
-	}
-}
-
-// unusable is the error for a file that the task cannot use.
-func unusable(format string, args ...any) error {
-	return &mediagate.Error{
-		Kind: mediagate.KindInvalid, Code: string(mediagate.CodeResultUnavailable), Message: fmt.Sprintf(format, args...),
-	}
-}
+// halfRead is where tests kill a process amid a copy.
+func halfRead() { failpoint.Hit(failpoint.MirrorHalf) }
 
 // manyParts is the size from which a file may have been sent in parts, which a
 // killed upload leaves behind.

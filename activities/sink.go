@@ -2,11 +2,11 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/media"
 )
 
 // sink stores the files of one call while they arrive (mediagate.Sink), with
@@ -28,7 +28,7 @@ type sink struct {
 // file that is no such media, or too large, is KindInvalid with code
 // result_unavailable; KindUnavailable says that the bucket is away.
 func (s *sink) Store(ctx context.Context, index int, file io.Reader) (mediagate.Media, error) {
-	from := &arriving{r: file}
+	from := &media.Incoming{Reader: file}
 	open := func(context.Context) (io.ReadCloser, int64, error) { return from, -1, nil }
 	result, err := s.bucket.Mirror(ctx, ResultKey(s.task.ID, s.n, s.position(index)), open, Limits{
 		MaxBytes: s.task.Plan.MaxBytes, Media: s.task.Plan.Media, Owner: s.owner,
@@ -36,8 +36,8 @@ func (s *sink) Store(ctx context.Context, index int, file io.Reader) (mediagate.
 	switch {
 	case err == nil:
 		return mediagate.Media{Stored: &result, MimeType: result.MimeType, Duration: result.Duration}, nil
-	case from.err != nil:
-		return mediagate.Media{}, from.err
+	case from.Err != nil:
+		return mediagate.Media{}, from.Err
 	case mediagate.Is(err, mediagate.KindInvalid), mediagate.Is(err, mediagate.KindTooLarge):
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -61,20 +61,3 @@ func (s *sink) useless() *mediagate.Outcome {
 		Code: mediagate.CodeResultUnavailable, Message: messageOf(s.refused),
 	}}
 }
-
-// arriving remembers whether reading failed, so that the adapter gets its own
-// error back. The adapter closes what it reads from.
-type arriving struct {
-	r   io.Reader
-	err error
-}
-
-func (a *arriving) Read(p []byte) (int, error) {
-	n, err := a.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		a.err = err
-	}
-	return n, err
-}
-
-func (a *arriving) Close() error { return nil }

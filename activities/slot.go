@@ -6,6 +6,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/media"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/task"
 )
@@ -97,7 +98,7 @@ func (a *Activities) openAt(ctx context.Context, t mediagate.Task, n int, extern
 	now, route := a.Now(), c.Route
 	_, route.Find = c.Vendor.(providers.Finder)
 	route.Find = route.Find || t.Modal.Resumes(n) // by the id of the job that waits
-	if n := partsOf(t.Params, a.operation(route).Parts); n > 1 && route.Sync {
+	if n := media.CountAt(t.Params, a.operation(route).Parts); n > 1 && route.Sync {
 		route.Parts = n
 	}
 	_, canStop := channel.Unwrap(c.Vendor).(providers.Canceller)

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mediagate/mediagate/media"
 )
 
 const (
@@ -21,27 +23,31 @@ func withoutRequest(text string, params json.RawMessage) string {
 	if json.Unmarshal(params, &request) != nil {
 		return text
 	}
-	for _, words := range textsOf(request, nil) {
-		if len(words) < leastWords {
-			continue
-		}
-		start := words[:leastWords]
-		for !utf8.ValidString(start) { // a cut within a character
-			start = start[:len(start)-1]
-		}
-		var kept strings.Builder
-		for {
-			before, after, found := strings.Cut(text, start)
-			kept.WriteString(before)
-			if !found {
-				break
-			}
-			kept.WriteString(omitted)
-			text = after[repeated(after, words[len(start):]):]
-		}
-		text = kept.String()
-	}
+	_, _ = media.EachText(request, func(words string) (string, error) { // never fails
+		text = withoutWords(text, words)
+		return words, nil
+	})
 	return text
+}
+
+func withoutWords(text, words string) string {
+	if len(words) < leastWords {
+		return text
+	}
+	start := words[:leastWords]
+	for !utf8.ValidString(start) { // a cut within a character
+		start = start[:len(start)-1]
+	}
+	var kept strings.Builder
+	for {
+		before, after, found := strings.Cut(text, start)
+		kept.WriteString(before)
+		if !found {
+			return kept.String()
+		}
+		kept.WriteString(omitted)
+		text = after[repeated(after, words[len(start):]):]
+	}
 }
 
 // repeated is how many bytes the two begin with alike.
@@ -54,21 +60,4 @@ func repeated(a, b string) int {
 		n = i + utf8.RuneLen(r)
 	}
 	return n
-}
-
-// textsOf are the texts in a JSON value.
-func textsOf(value any, texts []string) []string {
-	switch v := value.(type) {
-	case string:
-		return append(texts, v)
-	case []any:
-		for _, item := range v {
-			texts = textsOf(item, texts)
-		}
-	case map[string]any:
-		for _, item := range v {
-			texts = textsOf(item, texts)
-		}
-	}
-	return texts
 }

@@ -20,7 +20,7 @@ import (
 // The points of the durable path, in its order.
 const (
 	SubmitCommitted    = "submit-committed"     // task stored, workflow not started
-	InputsJudged       = "inputs-judged"        // the media of a request judged, the verdict not stored
+	InputsChecked      = "inputs-checked"       // the media of a request checked, the result not stored
 	SlotGranted        = "slot-granted"         // a slot granted to a queued task, its workflow not signalled
 	IntentStored       = "intent-stored"        // attempt stored, vendor not called
 	VendorAccepted     = "vendor-accepted"      // the vendor's answer read, its id not stored
@@ -46,7 +46,7 @@ const (
 // Names returns the names of all points, in the order of the path.
 func Names() []string {
 	return []string{
-		SubmitCommitted, InputsJudged, SlotGranted, IntentStored, VendorAccepted, HandedOver, VendorIDStored, PollTerminal, OutcomeStored,
+		SubmitCommitted, InputsChecked, SlotGranted, IntentStored, VendorAccepted, HandedOver, VendorIDStored, PollTerminal, OutcomeStored,
 		ModalBegun, ModalCommitted, ModalExpired,
 		MirrorHalf, Mirrored, SettleBeforeCommit, SettleCommitted, WebhookBeforeSend, WebhookSent, TaskErased, SpeechHeld, SpeechBegun, SpeechSent,
 	}

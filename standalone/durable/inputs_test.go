@@ -27,8 +27,8 @@ func TestD18InputsAreFairBetweenAccounts(t *testing.T) {
 		turns  = 5
 	)
 	w := setup(t)
-	w.Activities.Settings.InputLook = time.Hour // the places are taken until the test frees them
-	w.Activities.Settings.InputTime, w.Activities.Settings.JudgeTime = time.Hour, time.Hour
+	w.Activities.Settings.InputPace.Look = time.Hour // the places are taken until the test frees them
+	w.Activities.Settings.InputPace.Whole, w.Activities.Settings.CheckTime = time.Hour, time.Hour
 	var begun atomic.Int64
 	var served atomic.Bool
 	free := make(chan struct{})

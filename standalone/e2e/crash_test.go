@@ -32,7 +32,7 @@ func passes(model, point string) bool {
 		return false
 	case failpoint.HandedOver:
 		return model == zeta
-	case failpoint.InputsJudged:
+	case failpoint.InputsChecked:
 		return model == beta
 	case failpoint.MirrorHalf:
 		return model != zeta
@@ -67,9 +67,9 @@ func TestCrashFailpoints(t *testing.T) {
 			t.Parallel()
 			crash(t, standalone, zeta, failpoint.HandedOver)
 		})
-		t.Run(failpoint.InputsJudged, func(t *testing.T) {
+		t.Run(failpoint.InputsChecked, func(t *testing.T) {
 			t.Parallel()
-			crash(t, standalone, beta, failpoint.InputsJudged)
+			crash(t, standalone, beta, failpoint.InputsChecked)
 		})
 	})
 	if !suite.verify {

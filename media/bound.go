@@ -1,4 +1,4 @@
-package activities
+package media
 
 import (
 	"fmt"
@@ -13,21 +13,6 @@ import (
 // leastSide is the least side of an image, whatever its model says: nothing makes
 // use of a smaller one. imagefile bounds the largest.
 const leastSide = 8
-
-// flaw is what is wrong with a file: words that follow its field's name. One
-// that cannot be used at all is unusable; any other breaks a bound of the
-// model's contract.
-type flaw struct {
-	unusable bool
-	words    string
-}
-
-func (f flaw) code() mediagate.FailureCode {
-	if f.unusable {
-		return mediagate.CodeImageProcessing
-	}
-	return mediagate.CodeInvalidParameters
-}
 
 // sane finds what makes a file of no use to anybody. A kind of "" is any.
 func sane(kind string, f mediainfo.Facts) (flaw, bool) {

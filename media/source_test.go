@@ -1,4 +1,4 @@
-package activities
+package media
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A server is judged by how long its bytes are waited for: not by how long the
-// bucket takes to have them, nor by a file that ends before it is told.
+// A server is measured by how long its bytes are waited for: not by how long the
+// bucket takes to have them, nor by a file that ends early.
 func TestSourcePace(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -29,15 +29,15 @@ func TestSourcePace(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				file := bytes.NewReader(make([]byte, c.size))
-				s := newSource(io.NopCloser(readerFunc(func(p []byte) (int, error) {
+				s := NewSource(io.NopCloser(readerFunc(func(p []byte) (int, error) {
 					time.Sleep(c.every)
 					return file.Read(p[:min(len(p), c.bytes)])
-				})), 1<<40, func() { t.Error("it is taken for silent") })
+				})), func() { t.Error("it is taken for silent") })
 				var err error
 				for p := make([]byte, 32<<10); err == nil; time.Sleep(c.rest) {
 					_, err = s.Read(p)
 				}
-				if slow := errors.Is(err, errTrickle) && errors.Is(s.err, errTrickle); slow != c.slow {
+				if slow := errors.Is(err, errTrickle) && errors.Is(s.Err(), errTrickle); slow != c.slow {
 					t.Errorf("it ended with %v, %d bytes unread", err, file.Len())
 				}
 			})

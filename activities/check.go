@@ -1,0 +1,188 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/media"
+	"github.com/mediagate/mediagate/task"
+)
+
+// checkWidth is how many files of one task are fetched at once: a list of
+// references in one go, and no flood for the server that has them all.
+const checkWidth = 6
+
+// CheckInputs validates the client's media that the contract bounds, before
+// anything is submitted. What it found is on the task's row; what was found good
+// is not fetched again. It returns KindTransient while a server of theirs is
+// away, to be repeated; after a few times that is a failure of the task, too.
+func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, error) {
+	defer heartbeat(ctx, noDetails)()
+	t, err := a.Store.TaskByID(ctx, in.TaskID)
+	if mediagate.Is(err, mediagate.KindNotFound) {
+		return Answer{Missing: true}, nil
+	}
+	if err != nil {
+		return Answer{}, a.fail(ctx, err)
+	}
+	st, err := a.Store.State(ctx, t.ID, 0)
+	if err != nil {
+		return Answer{}, a.fail(ctx, err)
+	}
+	before := st.Inputs
+	if before.Over || t.Status.Terminal() || !t.CancelRequestedAt.IsZero() {
+		return a.stepDone(ctx, in)
+	}
+	after, err := a.checkInputs(ctx, t, before)
+	if err != nil {
+		return Answer{}, a.fail(ctx, err)
+	}
+	failpoint.Hit(failpoint.InputsChecked)
+	switch {
+	case after.Over:
+		changed, err := a.persist(ctx, t.ID, task.InputsChecked{Judgement: after}, ended(in), task.Asked{Begun: in.Begun})
+		if err != nil {
+			return Answer{}, a.fail(ctx, err)
+		}
+		return a.answer(changed), nil
+	case ctx.Err() == nil || len(after.Passed) > len(before.Passed):
+		if _, err := a.persist(ctx, t.ID, task.InputsChecked{Judgement: after}); err != nil {
+			return Answer{}, a.fail(ctx, err)
+		}
+	}
+	if ctx.Err() != nil {
+		return Answer{}, ctx.Err() // the next worker goes on
+	}
+	return Answer{}, a.fail(ctx, mediagate.Errorf(mediagate.KindTransient, "the server of an input is away"))
+}
+
+// checkInputs fetches what was not found good before, several files at once. Of
+// several bad ones the first in the order of the request is named: those after
+// a bad one are not waited for.
+func (a *Activities) checkInputs(ctx context.Context, task mediagate.Task, before mediagate.Judgement) (mediagate.Judgement, error) {
+	var due []mediagate.Input
+	for _, in := range task.Plan.Inputs {
+		if !slices.Contains(before.Passed, in.Field) {
+			due = append(due, in)
+		}
+	}
+	request, err := media.Decode(task.Params)
+	if err != nil {
+		return before, err
+	}
+	fetchCtx, stop := context.WithTimeoutCause(ctx, a.Settings.CheckTime, media.ErrSlow)
+	defer stop()
+	found, ctxs, cancels := make([]error, len(due)), make([]context.Context, len(due)), make([]context.CancelFunc, len(due))
+	for i := range due {
+		ctxs[i], cancels[i] = context.WithCancel(fetchCtx)
+		defer cancels[i]()
+	}
+	var group errgroup.Group
+	group.SetLimit(checkWidth)
+	for i, in := range due {
+		group.Go(func() error {
+			found[i] = a.checkGuarded(ctxs[i], task, request, in)
+			if final(mediagate.KindOf(found[i])) {
+				for _, cancel := range cancels[i+1:] {
+					cancel()
+				}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in found
+	return a.sum(ctx, before, due, found)
+}
+
+// sum is what follows from what was found wrong with each file. An error is a fault of
+// ours: of the bucket, say.
+func (a *Activities) sum(ctx context.Context, before mediagate.Judgement, due []mediagate.Input, found []error) (mediagate.Judgement, error) {
+	after := mediagate.Judgement{Passed: slices.Clone(before.Passed), Tries: before.Tries}
+	var away error
+	for i, err := range found {
+		switch kind := mediagate.KindOf(err); {
+		case err == nil:
+			after.Passed = append(after.Passed, due[i].Field)
+		case final(kind):
+			e, _ := errors.AsType[*mediagate.Error](err)
+			after.Over, after.Failure = true, &mediagate.Failure{Code: mediagate.FailureCode(e.Code), Message: e.Message}
+			return after, nil
+		case ctx.Err() != nil:
+		case kind == mediagate.KindTransient:
+			if away == nil {
+				away = err
+			}
+		default:
+			return after, err
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+	case away == nil:
+		after.Over = true
+	default:
+		after.Tries++
+		if after.Tries >= inputTries {
+			after.Over, after.Failure = true, &mediagate.Failure{Code: mediagate.CodeImageProcessing, Message: messageOf(away), Retryable: true}
+		}
+	}
+	return after, nil
+}
+
+// checkGuarded is checkInput in a goroutine of its own, where a panic would end the
+// process, and with each repetition the next: the file is a stranger's.
+func (a *Activities) checkGuarded(ctx context.Context, task mediagate.Task, request any, in mediagate.Input) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.Logger.ErrorContext(ctx, "checking a file panicked", "task", task.ID, "field", in.Field, "error", mediagate.Panicked(p))
+			err = mediagate.Errorf(mediagate.KindInternal, "checking a file panicked")
+		}
+	}()
+	return a.checkInput(ctx, task, request, in)
+}
+
+// checkInput fetches one file as far as it takes to check it. Errors are
+// KindInvalid, with the code of the failure, for one that is no good,
+// KindTransient while its server is away, and those of the bucket.
+func (a *Activities) checkInput(ctx context.Context, task mediagate.Task, request any, in mediagate.Input) error {
+	return a.Settings.InputPace.Check(ctx, in, func(ctx context.Context) (io.ReadCloser, int64, error) {
+		return a.openInput(ctx, task, request, in.Field)
+	})
+}
+
+// openInput opens what a field of the request names: what came within it, or
+// was uploaded before, is in the bucket, all else behind its address.
+func (a *Activities) openInput(ctx context.Context, task mediagate.Task, request any, field string) (io.ReadCloser, int64, error) {
+	if key, ok := task.Plan.Uploads[field]; ok {
+		return a.openOwn(ctx, key, field)
+	}
+	url, ok := media.FieldAt(request, field).(string)
+	if !ok {
+		return nil, 0, mediagate.Errorf(mediagate.KindInternal, "no address in the request at %s", field)
+	}
+	if f, ok := a.file(url); ok {
+		return a.openOwn(ctx, f.Key(), field)
+	}
+	body, length, err := a.Fetcher.Fetch(ctx, url, "")
+	if err != nil {
+		return nil, 0, media.NotOpened(field, err)
+	}
+	return body, length, nil
+}
+
+func (a *Activities) openOwn(ctx context.Context, key, field string) (io.ReadCloser, int64, error) {
+	body, length, err := a.Bucket.Open(ctx, key)
+	switch {
+	case mediagate.Is(err, mediagate.KindGone):
+		err = media.Unusable(field, "is not there any more")
+	case err != nil:
+		err = withCode(err, string(mediagate.ParkStorage))
+	}
+	return body, length, err
+}

@@ -1,0 +1,369 @@
+package activities_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
+)
+
+// naming is a video task whose request names n images, one film and one
+// sound, with the bounds of each.
+func naming(bounds ...mediagate.Input) func(*activitytest.World) mediagate.Task {
+	return func(w *activitytest.World) mediagate.Task {
+		task := w.NewVideo()
+		task.Params = json.RawMessage(`{"prompt":"p","image_urls":["https://m.example.com/0","https://m.example.com/1","https://m.example.com/2"],` +
+			`"video_urls":["https://m.example.com/film"],"audio_urls":["https://m.example.com/sound"],"subjects":[{"face":{"url":"https://m.example.com/face"}}]}`)
+		task.Plan.Inputs = bounds
+		return task
+	}
+}
+
+func input(field string, bounds mediagate.MediaBounds) mediagate.Input {
+	return mediagate.Input{Field: field, MediaBounds: bounds}
+}
+
+var anImage = mediagate.MediaBounds{Kind: "image", MinSide: 128}
+
+// serves answers for addresses by their last element; others are gone.
+func (b *bundle) serves(files map[string][]byte) {
+	b.Fetcher.OnFetch = func(_ context.Context, url, _ string) (io.ReadCloser, int64, error) {
+		file, ok := files[strings.TrimPrefix(url, "https://m.example.com/")]
+		if !ok {
+			return nil, 0, mediagate.Errorf(mediagate.KindGone, "404")
+		}
+		return io.NopCloser(bytes.NewReader(file)), int64(len(file)), nil
+	}
+}
+
+func (b *bundle) check() (activities.Answer, error) { return b.tryStep(task.CheckInputs, 0) }
+
+// found is the judgement as it is stored.
+func (b *bundle) found() mediagate.Judgement {
+	b.t.Helper()
+	return b.state().Inputs
+}
+
+func box(id string, payload ...[]byte) []byte {
+	body := bytes.Join(payload, nil)
+	return append(append(binary.BigEndian.AppendUint32(nil, uint32(8+len(body))), id...), body...)
+}
+
+func words(values ...uint32) []byte {
+	var b []byte
+	for _, v := range values {
+		b = binary.BigEndian.AppendUint32(b, v)
+	}
+	return b
+}
+
+// A server that is away is asked again, and what was found good is not fetched
+// a second time.
+func TestCheckInputsWhileAServerIsAway(t *testing.T) {
+	t.Parallel()
+	b := setup(t, naming(input("image_urls[0]", anImage), input("image_urls[1]", anImage), input("image_urls[2]", anImage)))
+	good := []byte(bomb(256, 256))
+	b.serves(map[string][]byte{"0": good, "2": good})
+	files := b.Fetcher.OnFetch
+	var away atomic.Bool
+	away.Store(true)
+	b.Fetcher.OnFetch = func(ctx context.Context, url, host string) (io.ReadCloser, int64, error) {
+		switch {
+		case !strings.HasSuffix(url, "/1"):
+			return files(ctx, url, host)
+		case away.Load():
+			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "503")
+		default:
+			return io.NopCloser(bytes.NewReader(good)), -1, nil
+		}
+	}
+	for n := 1; n <= 2; n++ {
+		_, err := b.check()
+		kind(t, err, mediagate.KindTransient, "", true)
+		if diff := cmp.Diff(mediagate.Judgement{Passed: []string{"image_urls[0]", "image_urls[2]"}, Tries: n}, b.found()); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	}
+	away.Store(false)
+	answer, err := b.check()
+	b.ok(err)
+	if j := b.found(); answer.Step.Kind != task.Submit || !j.Over || j.Failure != nil {
+		t.Errorf("judgement %+v", j)
+	}
+	fetched := map[string]int{}
+	for _, url := range b.Fetcher.URLs() {
+		fetched[url[len(url)-1:]]++
+	}
+	if diff := cmp.Diff(map[string]int{"0": 1, "1": 3, "2": 1}, fetched); diff != "" {
+		t.Errorf("fetched (-want +got):\n%s", diff)
+	}
+}
+
+// One that stays away ends the task after a few tries.
+func TestCheckInputsEndsWithTheServerAway(t *testing.T) {
+	t.Parallel()
+	b := setup(t, naming(input("image_urls[0]", anImage)))
+	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
+	}
+	for range 4 {
+		_, err := b.check()
+		kind(t, err, mediagate.KindTransient, "", true)
+	}
+	_, err := b.check()
+	b.ok(err)
+	want := &mediagate.Failure{Code: mediagate.CodeImageProcessing, Message: "image_urls[0] cannot be fetched: its server does not answer", Retryable: true}
+	if diff := cmp.Diff(want, b.found().Failure); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Of several bad files the first is named, whichever is known first; a bad one
+// is not kept waiting by servers that are away.
+func TestCheckInputsNamesTheFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t, naming(input("image_urls[0]", anImage), input("image_urls[1]", anImage), input("image_urls[2]", anImage)))
+	late := make(chan struct{})
+	b.Fetcher.OnFetch = func(ctx context.Context, url, _ string) (io.ReadCloser, int64, error) {
+		switch url[len(url)-1] {
+		case '0':
+			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
+		case '1':
+			<-late
+			return io.NopCloser(strings.NewReader(bomb(64, 64))), -1, nil
+		default:
+			close(late)
+			return io.NopCloser(strings.NewReader(bomb(65, 65))), -1, nil
+		}
+	}
+	_, err := b.check()
+	b.ok(err)
+	if f := b.found().Failure; f == nil || !strings.HasPrefix(f.Message, "image_urls[1] is 64") {
+		t.Errorf("failure %+v", f)
+	}
+}
+
+// Whoever dies between checking and recording leaves the work to the next, and
+// the first result stays.
+func TestCheckInputsAfterADeath(t *testing.T) {
+	t.Parallel()
+	b := setup(t, naming(input("image_urls[0]", anImage)))
+	b.serves(map[string][]byte{"0": []byte(bomb(64, 64))})
+	b.Store.Fault = func(method string) error {
+		if method == "Change" {
+			return mediagate.Errorf(mediagate.KindInternal, "killed")
+		}
+		return nil
+	}
+	_, err := b.check()
+	kind(t, err, mediagate.KindInternal, "", true)
+	b.Store.Fault = nil
+	answer, err := b.check()
+	b.ok(err)
+	if f := b.found().Failure; answer.Step.Kind != task.Settle || f == nil || f.Code != mediagate.CodeInvalidParameters {
+		t.Fatalf("answer %+v, failure %+v", answer, f)
+	}
+	b.serves(map[string][]byte{"0": []byte(bomb(256, 256))})
+	if _, err := b.check(); err != nil || b.found().Failure == nil {
+		t.Errorf("checked again: %+v, %v", b.found(), err)
+	}
+	if n := len(b.Fetcher.URLs()); n != 2 {
+		t.Errorf("fetched %d times", n)
+	}
+}
+
+// What came within the request is read from the bucket, not by its link.
+func TestCheckInputsOfUploads(t *testing.T) {
+	t.Parallel()
+	upload := func(w *activitytest.World) mediagate.Task {
+		task := naming(input("first_frame_image", anImage))(w)
+		task.Plan.Uploads = map[string]string{"first_frame_image": "uploads/acc_1/A"}
+		return task
+	}
+	for name, c := range map[string]struct {
+		file string
+		want string
+	}{
+		"good":      {bomb(256, 256), ""},
+		"too small": {bomb(64, 64), "first_frame_image is 64 × 64 pixels"},
+		"gone":      {"", "first_frame_image is not there any more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, upload)
+			if c.file != "" {
+				b.Bucket.Write("uploads/acc_1/A", c.file)
+			}
+			_, err := b.check()
+			b.ok(err)
+			f := b.found().Failure
+			if (f != nil) != (c.want != "") || f != nil && !strings.HasPrefix(f.Message, c.want) || len(b.Fetcher.URLs()) > 0 {
+				t.Errorf("failure %+v, fetched %v", f, b.Fetcher.URLs())
+			}
+		})
+	}
+}
+
+// There is nothing to check for a task that has ended, is to be cancelled, or
+// is gone.
+func TestCheckInputsOfNobody(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*bundle){
+		"ended":     func(b *bundle) { b.change(task.CancelRequested{}, task.EndDue{}) },
+		"cancelled": func(b *bundle) { b.change(task.CancelRequested{}) },
+		"gone":      func(b *bundle) { b.Store.Remove(taskID) },
+	} {
+		b := setup(t, naming(input("image_urls[0]", anImage)))
+		edit(b)
+		answer, err := b.check()
+		if err != nil || answer.Missing != (name == "gone") || len(b.Fetcher.URLs()) > 0 {
+			t.Errorf("%s: %+v, %v", name, answer, err)
+		}
+	}
+}
+
+// flood is a file without end.
+type flood struct {
+	ctx   context.Context
+	pause time.Duration
+	size  int
+}
+
+func (f *flood) Read(p []byte) (int, error) {
+	if f.pause > 0 {
+		select {
+		case <-f.ctx.Done():
+			return 0, errors.New("hung up")
+		case <-time.After(f.pause):
+		}
+	}
+	n := min(len(p), f.size)
+	clear(p[:n])
+	return n, nil
+}
+
+// All of a task's files have one limit.
+func TestCheckInputsHasALimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var many []mediagate.Input
+		for range 20 {
+			many = append(many, input("video_urls[0]", mediagate.MediaBounds{Kind: "video", MinSide: 9}))
+		}
+		for i := range many {
+			many[i].Field = "video_urls[0]"
+		}
+		b := setup(t, naming(many...))
+		b.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
+			head := slices.Concat(box("ftyp", []byte("isom\x00\x00\x02\x00isommp41")), words(0), []byte("mdat"))
+			return io.NopCloser(io.MultiReader(bytes.NewReader(head), &flood{ctx: ctx, pause: time.Second, size: 4096})), -1, nil
+		}
+		b.Activities.Settings.InputPace.Whole = 4 * time.Minute
+		began := time.Now()
+		_, err := b.check()
+		b.ok(err)
+		if took := time.Since(began); took > b.Activities.Settings.CheckTime+time.Second || b.found().Failure == nil {
+			t.Errorf("it took %v: %+v", took, b.found())
+		}
+	})
+}
+
+// A file that is broken off is its server's fault, not the file's.
+func TestCheckInputsBrokenOff(t *testing.T) {
+	t.Parallel()
+	b := setup(t, naming(input("image_urls[0]", anImage)))
+	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+		return io.NopCloser(io.MultiReader(strings.NewReader(bomb(256, 256)[:25]), iotest.ErrReader(io.ErrUnexpectedEOF))), 5000, nil
+	}
+	for range 4 {
+		_, err := b.check()
+		kind(t, err, mediagate.KindTransient, "", true)
+	}
+	_, err := b.check()
+	b.ok(err)
+	if f := b.found().Failure; f == nil || f.Message != "image_urls[0] broke off while it was fetched" {
+		t.Errorf("failure %+v", f)
+	}
+}
+
+// A fault of ours says nothing about the file.
+func TestCheckInputsWithoutTheBucket(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		edit func(*mediagate.Task)
+		kind mediagate.Kind
+	}{
+		"no such field":          {func(t *mediagate.Task) { t.Plan.Inputs[0].Field = "image_urls[7]" }, mediagate.KindInternal},
+		"a request that is none": {func(t *mediagate.Task) { t.Params = json.RawMessage(`{`) }, mediagate.KindInternal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, naming(input("image_urls[0]", anImage)))
+			b.Store.EditTask(taskID, c.edit)
+			_, err := b.check()
+			kind(t, err, c.kind, "", true)
+			if diff := cmp.Diff(mediagate.Judgement{}, b.found()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The words of a failed check reach the client, and the money goes back.
+func TestSettleAfterTheCheck(t *testing.T) {
+	t.Parallel()
+	b := setup(t, naming(input("image_urls[0]", anImage)))
+	b.serves(map[string][]byte{"0": []byte(bomb(64, 64))})
+	answer, err := b.check()
+	b.ok(err)
+	if answer.Step.Kind != task.Settle {
+		t.Fatalf("answer %+v", answer)
+	}
+	if answer = b.step(task.Settle, 0); answer.Status != mediagate.StatusFailed {
+		t.Fatalf("the task is %s", answer.Status)
+	}
+	ended := b.task()
+	want := fmt.Sprintf("%s is 64 × 64 pixels, at least 128 × 128 are required", "image_urls[0]")
+	if ended.Failure == nil || ended.Failure.Code != mediagate.CodeInvalidParameters || ended.Failure.Message != want || ended.Cost != 0 {
+		t.Errorf("failure %+v, cost %v", ended.Failure, ended.Cost)
+	}
+	if len(b.Async.Submits())+len(b.Sync.Submits()) > 0 {
+		t.Error("something was submitted")
+	}
+}
+
+// A file that makes a reader panic costs its own task a step, not the process
+// all others'.
+func TestCheckSurvivesAPanic(t *testing.T) {
+	t.Parallel()
+	b := setup(t, naming(input("image_urls[0]", anImage), input("image_urls[1]", anImage)))
+	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+		return io.NopCloser(panicking{}), -1, nil
+	}
+	_, err := b.check()
+	kind(t, err, mediagate.KindInternal, "", true)
+	if j := b.found(); j.Over || len(j.Passed) > 0 {
+		t.Errorf("%+v", j)
+	}
+}
+
+type panicking struct{}
+
+func (panicking) Read([]byte) (int, error) { panic("index out of range") }

@@ -1,0 +1,170 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/mediainfo"
+)
+
+// Pace is how slowly a client's file may arrive.
+type Pace struct {
+	Look  time.Duration // within this something has to arrive,
+	Least int64         // so many bytes once it has begun
+	Whole time.Duration // for the file
+}
+
+// ErrSlow is why a file is not waited for any longer though it arrives.
+var ErrSlow = errors.New("the file does not arrive in time")
+
+// errStalled is why a server is hung up on that does not answer.
+var errStalled = errors.New("the server does not answer")
+
+// Check fetches a client's file as far as it takes to check it. Returns KindInvalid,
+// with the code of the failure, for one that is no good, KindTransient while its server
+// is away, and the errors of open. A ctx whose cause is ErrSlow ends a file that is still
+// arriving.
+func (p Pace) Check(ctx context.Context, in mediagate.Input, open Open) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.Whole, ErrSlow)
+	defer cancel()
+	ctx, hangUp := context.WithCancelCause(ctx)
+	defer hangUp(nil)
+	file := p.watch(hangUp)
+	defer file.stop()
+	body, length, err := open(ctx)
+	if err != nil {
+		return blame(ctx, in.Field, err)
+	}
+	defer body.Close()
+	file.r = body
+	found, err := check(in, file, length)
+	if found != nil {
+		return found.of(in.Field)
+	}
+	return blame(ctx, in.Field, err)
+}
+
+// check reads the file and finds what is wrong with it. An error is of reading.
+func check(in mediagate.Input, file io.Reader, length int64) (*flaw, error) {
+	if in.MaxBytes > 0 && length > in.MaxBytes {
+		f := tooManyBytes(in.MaxBytes)
+		return &f, nil
+	}
+	counted := &counter{r: file, max: in.MaxBytes}
+	facts, err := mediainfo.Inspect(counted)
+	if words, ok := errors.AsType[mediainfo.Unreadable](err); ok {
+		return &flaw{unusable: true, words: words.Error()}, nil
+	}
+	if err == nil {
+		if f, ok := sane(in.Kind, facts); !ok {
+			return &f, nil
+		}
+		if f, ok := within(in, facts); !ok {
+			return &f, nil
+		}
+		if in.MaxBytes > 0 && length < 0 { // its end alone tells its size
+			_, err = io.Copy(io.Discard, counted)
+		}
+	}
+	if counted.over {
+		f := tooManyBytes(in.MaxBytes)
+		return &f, nil
+	}
+	return nil, err
+}
+
+// counter ends a file that is longer than it may be, whatever it said of
+// itself. A max of 0 is none of the contract's.
+type counter struct {
+	r    io.Reader
+	read int64
+	max  int64
+	over bool
+}
+
+// mostBytes is what is read of a file whose size no contract bounds, for the
+// headers that may stand at its end.
+const mostBytes = 512 << 20
+
+var errOver = errors.New("the file is too long")
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.read += int64(n)
+	switch {
+	case c.max > 0 && c.read > c.max:
+		c.over = true
+		return 0, errOver
+	case c.read > mostBytes:
+		return 0, ErrSlow
+	}
+	return n, err
+}
+
+// watched is a file on its way. In each interval something has to arrive, and enough of
+// it once it does.
+type watched struct {
+	r     io.Reader
+	read  atomic.Int64
+	quit  chan struct{}
+	ended sync.WaitGroup
+}
+
+func (p Pace) watch(hangUp context.CancelCauseFunc) *watched {
+	w := &watched{quit: make(chan struct{})}
+	w.ended.Go(func() {
+		tick := time.NewTicker(p.Look)
+		defer tick.Stop()
+		var before int64
+		for {
+			select {
+			case <-w.quit:
+				return
+			case <-tick.C:
+			}
+			now := w.read.Load()
+			switch {
+			case now == before:
+				hangUp(errStalled)
+			case before > 0 && now-before < p.Least:
+				hangUp(ErrSlow)
+			}
+			before = now
+		}
+	})
+	return w
+}
+
+func (w *watched) stop() {
+	close(w.quit)
+	w.ended.Wait()
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.r.Read(b)
+	w.read.Add(int64(n))
+	return n, err
+}
+
+// blame says what an error on the way means: a file that crawls is no good, a
+// server that fell silent may come back.
+func blame(ctx context.Context, field string, err error) error {
+	_, ours := errors.AsType[*mediagate.Error](err)
+	switch cause := context.Cause(ctx); {
+	case err == nil:
+		return nil
+	case errors.Is(cause, ErrSlow), errors.Is(err, ErrSlow):
+		return Unusable(field, "arrives too slowly, or does not end")
+	case errors.Is(cause, errStalled):
+		return serverAway(field, err)
+	case ours:
+		return err
+	default:
+		return brokeOff(field, err)
+	}
+}

@@ -1,0 +1,139 @@
+package media
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/imagefile"
+	"github.com/mediagate/mediagate/mediainfo"
+)
+
+// Clean reads a client's file for a vendor: up to the limit, and a picture as an upload
+// is read, without what does not show and up to the end of it. A file that is no media is
+// refused by its first bytes. note gets each error that is about the file, also those of
+// reads, and returns it. Clean closes the body where it fails.
+func Clean(field string, body io.ReadCloser, length, limit int64, note func(error) error) (io.ReadCloser, int64, error) {
+	file := &bounded{ReadCloser: body, field: field, left: limit, limit: limit, note: note}
+	err := error(nil)
+	if length > limit {
+		err = tooLarge(field, limit)
+	} else {
+		err = file.lookAhead()
+	}
+	if err != nil {
+		_ = body.Close()
+		return nil, 0, note(err)
+	}
+	if _, ok := imagefile.Detect(file.head); ok {
+		return file.cleaned(), -1, nil
+	}
+	return file, length, nil
+}
+
+func tooLarge(field string, limit int64) error {
+	return Unusable(field, fmt.Sprintf("is larger than %d bytes", limit))
+}
+
+// bounded is one file on its way, its errors in our words.
+type bounded struct {
+	io.ReadCloser
+	field string
+	head  []byte // read already, and still to be handed on
+	left  int64
+	limit int64
+	note  func(error) error
+	err   error
+}
+
+// lookAhead reads the first bytes of the file, which show what it is.
+func (b *bounded) lookAhead() error {
+	var head bytes.Buffer
+	_, err := mediainfo.Glance(io.TeeReader(readerFunc(b.arrive), &head))
+	b.head = head.Bytes()
+	if words, ok := errors.AsType[mediainfo.Unreadable](err); ok {
+		return Unusable(b.field, words.Error())
+	}
+	return err
+}
+
+// cleaned is a picture on its way through imagefile.
+type cleaned struct {
+	*io.PipeReader
+	file *bounded
+}
+
+// Close hangs up.
+func (c cleaned) Close() error {
+	_ = c.PipeReader.Close() // never fails
+	return c.file.Close()
+}
+
+// cleaned is the file, a picture, without what does not show. A goroutine reads it
+// until it ends or is closed.
+func (b *bounded) cleaned() io.ReadCloser {
+	out, w := io.Pipe()
+	go func() { _ = w.CloseWithError(b.clean(w)) }() // nil: the end of the file
+	return cleaned{out, b}
+}
+
+// clean writes the picture to w. A panic is an error, since the file is a stranger's
+// and the goroutine our own.
+func (b *bounded) clean(w io.Writer) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = mediagate.Panicked(p)
+		}
+	}()
+	info, err := imagefile.Clean(w, b)
+	switch words, bad := errors.AsType[imagefile.Unusable](err); {
+	case b.err != nil:
+		return b.err
+	case bad:
+		return b.note(Unusable(b.field, words.Error()))
+	case err != nil:
+		return err
+	}
+	if f, ok := sane("", mediainfo.Facts{Info: mediainfo.Info{Width: info.Width, Height: info.Height}}); !ok {
+		return b.note(f.of(b.field))
+	}
+	return nil
+}
+
+type readerFunc func(p []byte) (int, error)
+
+// Read calls the function.
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// Read reads from the file.
+func (b *bounded) Read(p []byte) (int, error) {
+	if len(b.head) > 0 {
+		n := copy(p, b.head)
+		b.head = b.head[n:]
+		return n, nil
+	}
+	return b.arrive(p)
+}
+
+// arrive reads on, within the bound.
+func (b *bounded) arrive(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	if int64(len(p)) > b.left+1 { // one more than allowed, to see the end
+		p = p[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(p)
+	switch b.left -= int64(n); {
+	case b.left < 0:
+		n, b.err = n-1, b.note(tooLarge(b.field, b.limit))
+		return n, b.err
+	case err != nil && !errors.Is(err, io.EOF):
+		b.err = b.note(brokeOff(b.field, err))
+		return n, b.err
+	default:
+		return n, err
+	}
+}

@@ -1,0 +1,75 @@
+package media
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/mediagate/mediagate"
+)
+
+// flaw is what is wrong with a client's file: words that follow its field's name. One
+// that cannot be used at all is unusable; any other breaks a bound of the model's
+// contract.
+type flaw struct {
+	unusable bool
+	words    string
+}
+
+func (f flaw) code() mediagate.FailureCode {
+	if f.unusable {
+		return mediagate.CodeImageProcessing
+	}
+	return mediagate.CodeInvalidParameters
+}
+
+func (f flaw) of(field string) error {
+	return &mediagate.Error{Kind: mediagate.KindInvalid, Code: string(f.code()), Param: field, Message: field + " " + f.words}
+}
+
+func tooManyBytes(most int64) flaw {
+	return flaw{words: "has more than " + strconv.FormatInt(most, 10) + " bytes, the most that are allowed"}
+}
+
+// Unusable is the error for a client's file that nobody can use. The words follow the
+// field's name.
+func Unusable(field, words string) error { return flaw{unusable: true, words: words}.of(field) }
+
+// NotOpened says to the client what is wrong with the address that it named: KindInvalid
+// for one that is refused or leads nowhere, KindTransient while its server is away.
+func NotOpened(field string, err error) error {
+	e := &mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Param: field, Err: err}
+	switch mediagate.KindOf(err) {
+	case mediagate.KindInvalid:
+		e.Message = field + " has an address that is not allowed, or leads to one"
+	case mediagate.KindGone:
+		e.Message = field + " cannot be fetched from its address"
+	default:
+		return serverAway(field, err)
+	}
+	return e
+}
+
+func serverAway(field string, err error) error {
+	return &mediagate.Error{Kind: mediagate.KindTransient, Param: field, Message: field + " cannot be fetched: its server does not answer", Err: err}
+}
+
+func brokeOff(field string, err error) error {
+	return &mediagate.Error{Kind: mediagate.KindTransient, Param: field, Message: field + " broke off while it was fetched", Err: err}
+}
+
+// BrokenOff blames the vendor for a file that ended early: KindTransient with code
+// result_unavailable.
+func BrokenOff(err error) error {
+	return &mediagate.Error{
+		Kind: mediagate.KindTransient, Code: string(mediagate.CodeResultUnavailable),
+		Message: "the provider's file broke off", Err: err,
+	}
+}
+
+// Useless is the error for a vendor's file that the task cannot use: KindInvalid with
+// code result_unavailable.
+func Useless(format string, args ...any) error {
+	return &mediagate.Error{
+		Kind: mediagate.KindInvalid, Code: string(mediagate.CodeResultUnavailable), Message: fmt.Sprintf(format, args...),
+	}
+}

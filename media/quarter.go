@@ -1,0 +1,98 @@
+package media
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/picture"
+)
+
+// cutMemory is what the pictures that are being cut hold at once, in a process:
+// one of 16 million pixels, or some of the usual ones. Those beyond it wait.
+const cutMemory = 256 << 20
+
+// ErrUncut says that a grid, which may be whole, cannot be cut.
+var ErrUncut = picture.ErrUnsupported
+
+// Cutter cuts stored grids into their four pictures, within a bound of memory.
+type Cutter struct {
+	once sync.Once
+	free *semaphore.Weighted
+}
+
+func (c *Cutter) memory() *semaphore.Weighted {
+	c.once.Do(func() { c.free = semaphore.NewWeighted(cutMemory) })
+	return c.free
+}
+
+// Cut has each picture of the grid stored, which may have so many bytes at most. It opens
+// the grid twice. Returns ErrUncut for one that is to be left as it is, KindInvalid with
+// code result_unavailable for one that cannot be read, KindUnavailable where the object
+// store breaks off, and the errors of open and store.
+func (c *Cutter) Cut(ctx context.Context, grid mediagate.Result, open Open, store func(quarter int, open Open, mostBytes int64) error) error {
+	var width, height int
+	err := readStored(ctx, open, func(r io.Reader) (err error) { // further than the copy of it looked
+		width, height, err = picture.Sides(grid.MimeType, bufio.NewReader(r))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	need := int64(width) * int64(height) * picture.BytesPerPixel
+	if min(width, height) < 2 || need > cutMemory {
+		return fmt.Errorf("a grid of %d × %d pixels: %w", width, height, ErrUncut)
+	}
+	free := c.memory()
+	if err := free.Acquire(ctx, need); err != nil {
+		return fmt.Errorf("wait for memory to cut a grid: %w", err)
+	}
+	defer free.Release(need)
+	var whole *picture.Picture
+	err = readStored(ctx, open, func(r io.Reader) (err error) {
+		whole, err = picture.Decode(grid.MimeType, bufio.NewReader(r), width, height)
+		return err
+	})
+	for i := 0; i < picture.Quarters && err == nil; i++ {
+		err = store(i, func(ctx context.Context) (io.ReadCloser, int64, error) {
+			return makeFile(ctx, func(_ context.Context, w *bufio.Writer) error { return whole.WriteQuarter(w, i) }), -1, nil
+		}, need)
+	}
+	return err
+}
+
+// Quarters is how many pictures a grid has.
+const Quarters = picture.Quarters
+
+// readStored reads a file of ours. What read finds wrong is the file's fault, unless the
+// object store broke off.
+func readStored(ctx context.Context, open Open, read func(io.Reader) error) error {
+	ctx, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	body, _, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	src := NewSource(body, hangUp)
+	err = read(src)
+	switch {
+	case src.err != nil:
+		return &mediagate.Error{
+			Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage),
+			Message: "reading a stored file: the object store broke off", Err: errors.Join(src.err, err),
+		}
+	case err != nil:
+		return &mediagate.Error{
+			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeResultUnavailable), Message: "the grid cannot be read", Err: err,
+		}
+	default:
+		return nil
+	}
+}
