@@ -3,7 +3,9 @@ package activities_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,7 +35,15 @@ func nth(n int, do func(method string) error) (hook func(string) error, reached 
 
 // moments are the tasks whose lives are disturbed at each call of the database.
 func moments() map[string]func(*activitytest.World) mediagate.Task {
-	return map[string]func(*activitytest.World) mediagate.Task{"asynchronous": video, "synchronous": image, "several calls": images(3)}
+	withAnInput := func(w *activitytest.World) mediagate.Task {
+		w.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+			return io.NopCloser(strings.NewReader(bomb(128, 128))), -1, nil
+		}
+		return naming(input("image_urls[0]", anImage))(w)
+	}
+	return map[string]func(*activitytest.World) mediagate.Task{
+		"asynchronous": video, "synchronous": image, "several calls": images(3), "with an input": withAnInput,
+	}
 }
 
 // atEachCall lives the task's life once for each call of the store, with something done
@@ -44,6 +54,7 @@ func atEachCall(t *testing.T, submitted func(*activitytest.World) mediagate.Task
 	for n := 0; more; n++ {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLife(t, submitted)
+			l.quiet = true
 			answers(l.Sync)
 			hook, reached := nth(n, func(string) error { return do(l) })
 			l.Activities.Store = slippery{Store: l.Store, before: hook}
@@ -109,7 +120,7 @@ func TestD5ACancelAtAnyMoment(t *testing.T) {
 				asked := false
 				comes := func(l *life) error {
 					_, err := l.Store.Change(context.Background(), taskID, event)
-					asked = err == nil
+					asked, l.quiet = err == nil, false
 					return nil
 				}
 				atEachCall(t, submitted, false, comes, func(n int, l *life, got mediagate.Task) {

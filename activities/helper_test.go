@@ -113,6 +113,7 @@ type life struct {
 	last  task.Step
 	at    time.Time               // of the last step
 	seen  func(activities.Answer) // each answer; nil: nobody looks
+	quiet bool                    // nobody else changes the task: its wakes are the run's
 }
 
 // live runs the task to its end, within so many steps.
@@ -182,6 +183,7 @@ func (l *life) take(step task.Step) (answer activities.Answer, ok bool, err erro
 			if err := value.Get(&answer); err != nil {
 				l.t.Fatal(err)
 			}
+			l.leased(answer)
 			return answer, true, nil
 		}
 		err = failed
@@ -191,6 +193,30 @@ func (l *life) take(step task.Step) (answer activities.Answer, ok bool, err erro
 		time.Sleep(time.Second)
 	}
 	return activities.Answer{}, false, err
+}
+
+// leased checks that the answer came with a lease of the run (D2).
+func (l *life) leased(answer activities.Answer) {
+	l.t.Helper()
+	if !l.quiet {
+		return
+	}
+	w, ok := l.Store.Wakes(taskID)[mediagate.WakeRun]
+	least := time.Now()
+	switch answer.Step.Kind {
+	case task.Done:
+		if ok {
+			l.t.Errorf("a run that is done has a wake at %v", w.At)
+		}
+		return
+	case task.Sleep:
+		least = answer.Step.Until
+	default:
+		least = least.Add(10 * time.Second)
+	}
+	if !w.Asked || w.Tries > 0 || w.At.Before(least) {
+		l.t.Errorf("after %s, and the answer %+v, the run's wake is %+v", l.took(), answer.Step, w)
+	}
 }
 
 // sleep lets the time pass that the task sleeps, or the time that its job takes.
