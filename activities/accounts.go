@@ -42,19 +42,19 @@ func (s signals) Ended(ctx, calls context.Context, name string, ended []channel.
 	_ = each(ctx, ended, signalWidth, func(e channel.Ended) error {
 		s.carryOut(ctx, e.Changed)
 		if e.Changed.Step.Kind == task.Mirror {
-			s.finishEnded(calls, name, e, finishPatience-time.Since(began))
+			s.copyEnded(calls, name, e, finishPatience-time.Since(began))
 		}
 		return s.wake(ctx, name, e.Changed.State.ID)
 	})
 }
 
-// finishEnded copies the files of an attempt that has just ended at its vendor, which
+// copyEnded copies the files of an attempt that has just ended at its vendor, which
 // ends its task: the run then finds a terminal task, and has no more steps to take. What
 // is not done in time, or cannot be, is left to the run.
 //
 // Once the patience of a batch is over nothing is begun, though there be room: each
 // round of its copies would keep the runs behind it waiting.
-func (s signals) finishEnded(ctx context.Context, name string, e channel.Ended, patience time.Duration) {
+func (s signals) copyEnded(ctx context.Context, name string, e channel.Ended, patience time.Duration) {
 	if patience <= 0 || ctx.Err() != nil || s.Settings.QuickCopy <= 0 {
 		return
 	}
@@ -63,12 +63,12 @@ func (s signals) finishEnded(ctx context.Context, name string, e channel.Ended, 
 		return
 	}
 	defer place.Leave()
-	if err := mediagate.Guarded(func() error { return s.tryFinish(ctx, e) }); err != nil && ctx.Err() == nil {
+	if err := mediagate.Guarded(func() error { return s.tryCopy(ctx, e) }); err != nil && ctx.Err() == nil {
 		s.Logger.DebugContext(ctx, "a task's end is left to its run", "task", e.Changed.State.ID, "attempt", e.N, "error", err)
 	}
 }
 
-func (s signals) tryFinish(ctx context.Context, e channel.Ended) error {
+func (s signals) tryCopy(ctx context.Context, e channel.Ended) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Settings.QuickCopy)
 	defer cancel()
 	row, err := s.Store.Attempt(ctx, e.Changed.State.ID, e.N)

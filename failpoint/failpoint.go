@@ -30,11 +30,11 @@ const (
 	OutcomeStored      = "outcome-stored"       // an end stored, the workflow not signalled
 	ModalBegun         = "modal-begun"          // the wait for modal parameters stored, the workflow not signalled
 	ModalCommitted     = "modal-committed"      // a client's modal parameters stored, the workflow not signalled
-	ModalExpired       = "modal-expired"        // the end of that wait stored, the workflow not told
+	ModalExpired       = "modal-expired"        // the end of that wait stored, the workflow not signalled
 	MirrorHalf         = "mirror-half"          // half of a result file read
 	Mirrored           = "mirrored"             // files in the bucket, not recorded
 	SettleBeforeCommit = "settle-before-commit" // about to commit the end
-	SettleCommitted    = "settle-committed"     // the end committed, the workflow not told
+	SettleCommitted    = "settle-committed"     // the end committed, the workflow not signalled
 	WebhookBeforeSend  = "webhook-before-send"  // about to deliver
 	WebhookSent        = "webhook-sent"         // answer read, not recorded
 	TaskErased         = "erased"               // a task erased in the database, its files not removed

@@ -17,7 +17,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// TestScenarios plays the stories in testdata: one task a file. Each directive is
+// TestScenarios plays the scenarios in testdata: one task a file. Each directive is
 // an event, with the time that has passed since the task was submitted in front of
 // what came of it: the task, what else is to be done, and the next step. With
 // -rewrite it writes down what the machine does now: read the diff.

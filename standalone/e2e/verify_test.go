@@ -196,7 +196,7 @@ func amount(w *world, text string) *big.Rat {
 	return r
 }
 
-// checkHooks compares what came with what was owed: each webhook at least
+// checkHooks compares what came with what is due: each webhook at least
 // once, under one id, signed, and with the same bytes each time.
 func (w *world) checkHooks(ends map[string]object) {
 	w.t.Helper()
