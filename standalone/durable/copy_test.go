@@ -9,16 +9,15 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 )
 
-// A copy that was begun before its run was told goes on until its step joins it,
-// however long that takes to begin; from then on the step gives signs of life, for
-// who copies elsewhere.
+// A copy that the poller began goes on until the run's step joins it. From then on the
+// step beats, so that the run is left alone.
 func TestStepAtWorkIsSeen(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	w.Activities.Engine = w.engine
 	w.Activities.Settings.QuickCopy = 100 * time.Millisecond
 	var opened atomic.Int32
 	letGo := make(chan struct{})
@@ -31,27 +30,27 @@ func TestStepAtWorkIsSeen(t *testing.T) {
 		}
 		return io.NopCloser(strings.NewReader("film")), 4, nil
 	}
-	task := w.begin(w.NewVideo(), "task_copied", time.Hour)
-	works := func() bool {
-		works, err := w.engine.AtWork(t.Context(), task.ID)
+	look := func(id string) activities.RunState {
+		state, err := w.engine.Look(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return works
+		return state
 	}
-	if works() {
-		t.Error("a step is at work before there is a worker")
-	}
-	w.Async.End(task.ID, activitytest.Success())
 	w.serves([]string{activitytest.AsyncChannel}, activitytest.AsyncProvider)
-	w.awaits("the step is at work", works)
+	task := w.begin(w.NewVideo(), "task_copied", time.Hour)
+	w.awaits("the run sleeps", func() bool { return len(w.Async.Submits()) == 1 && look(task.ID) == activities.RunIdle })
+	w.Async.End(task.ID, activitytest.Success())
+	w.awaits("the step beats", func() bool {
+		steps := w.pending(task.ID)
+		return len(steps) == 1 && steps[0].GetActivityType().GetName() == "MirrorResult" && look(task.ID) == activities.RunBusy
+	})
 	close(letGo)
-	w.awaits("the task ends", func() bool { return w.task(task.ID).Status.Terminal() })
-	w.awaits("no step is at work", func() bool { return !works() })
+	w.awaits("the run ends", func() bool { return look(task.ID) == activities.RunNone })
 	if got := w.task(task.ID); got.Status != mediagate.StatusCompleted || opened.Load() != 1 {
 		t.Errorf("the task is %s, its file was opened %d times", got.Status, opened.Load())
 	}
-	if works, err := w.engine.AtWork(t.Context(), "task_none"); err != nil || works {
-		t.Errorf("of a task without a run: %v, %v", works, err)
+	if state := look("task_none"); state != activities.RunNone {
+		t.Errorf("a task that never had a run: %s", state)
 	}
 }

@@ -13,39 +13,41 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// asked counts what the server is asked for.
-type asked struct {
+// counted counts what the server is asked for.
+type counted struct {
 	workflows.Client
-	begun, looks atomic.Int64
+	starts, wakes, looks atomic.Int64
 }
 
-func (a *asked) Begin(ctx context.Context, t mediagate.Task) (bool, error) {
-	a.begun.Add(1)
-	return a.Client.Begin(ctx, t)
+func (c *counted) Start(ctx context.Context, t mediagate.Task) error {
+	c.starts.Add(1)
+	return c.Client.Start(ctx, t)
 }
 
-func (a *asked) Runs(ctx context.Context, id string) (bool, error) {
-	a.looks.Add(1)
-	return a.Client.Runs(ctx, id)
+func (c *counted) Wake(ctx context.Context, id string) (bool, error) {
+	c.wakes.Add(1)
+	return c.Client.Wake(ctx, id)
 }
 
-// D2: one pass starts all that an outage has left. It replaces the runs that were
-// terminated, and those that completed though their task is open, leaves those that
-// run, and does nothing about a run that has no row.
+func (c *counted) Look(ctx context.Context, id string) (activities.RunState, error) {
+	c.looks.Add(1)
+	return c.Client.Look(ctx, id)
+}
+
+// D2: the first try of each wake starts what an outage has left, and replaces the runs
+// that were terminated. It leaves those that run, and does nothing about a run that has
+// no row.
 func TestD2DrainAfterAnOutage(t *testing.T) {
 	t.Parallel()
-	const unseen, accounts, open = 300, 7, 20
+	const unstarted, accounts, open = 300, 7, 20
 	w := setup(t)
-	var behind atomic.Int64 // the clock, until all is in place
-	behind.Store(int64(2 * time.Minute))
-	w.World = activitytest.New(func() time.Time { return time.Now().Add(-time.Duration(behind.Load())) })
-	engine := &asked{Client: w.engine}
+	engine := &counted{Client: w.engine}
 	w.Activities.Engine = engine
-	w.Activities.Settings.PassInterval = time.Hour // the first look alone
 	ctx := t.Context()
 	must := func(err error) {
 		t.Helper()
@@ -55,14 +57,14 @@ func TestD2DrainAfterAnOutage(t *testing.T) {
 	}
 	added := 0
 	add := func(id string) mediagate.Task {
-		task := w.NewVideo()
-		task.ID, task.AccountID, task.DeadlineAt = id, fmt.Sprintf("acc_%d", added%accounts), time.Now().Add(time.Hour)
+		one := w.NewVideo()
+		one.ID, one.AccountID = id, fmt.Sprintf("acc_%d", added%accounts)
 		added++
-		w.Store.Add(task)
-		return task
+		w.Store.Add(one)
+		return one
 	}
-	for i := range unseen {
-		add(fmt.Sprintf("task_unseen_%d", i))
+	for i := range unstarted {
+		add(fmt.Sprintf("task_unstarted_%d", i))
 	}
 	runOf := func(id string) string {
 		t.Helper()
@@ -71,29 +73,26 @@ func TestD2DrainAfterAnOutage(t *testing.T) {
 		return d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 	}
 	kept, gone := map[string]string{}, map[string]string{}
-	var seen []string
 	for i := range open {
-		runs, terminated := add(fmt.Sprintf("task_runs_%d", i)), add(fmt.Sprintf("task_terminated_%d", i))
-		never, broken := add(fmt.Sprintf("task_never_%d", i)), add(fmt.Sprintf("task_broken_%d", i))
-		for _, task := range []mediagate.Task{runs, terminated, never, broken} { // the last two were never seen to run
-			must(w.engine.Start(ctx, task))
-		}
-		seen = append(seen, runs.ID, terminated.ID)
-		must(w.temporal.TerminateWorkflow(ctx, terminated.ID, "", "by hand"))
-		must(w.temporal.TerminateWorkflow(ctx, broken.ID, "", "by hand"))
-		for _, id := range []string{runs.ID, never.ID} {
-			kept[id] = runOf(id)
-		}
-		for _, id := range []string{terminated.ID, broken.ID} {
-			gone[id] = runOf(id)
+		for _, kind := range []string{"runs", "terminated", "silent", "lost"} { // runs of the last two have never asked
+			one := add(fmt.Sprintf("task_%s_%d", kind, i))
+			must(w.engine.Start(ctx, one))
+			if kind == "runs" || kind == "terminated" {
+				w.change(one.ID, task.Asked{})
+			}
+			if kind == "terminated" || kind == "lost" {
+				must(w.temporal.TerminateWorkflow(ctx, one.ID, "", "by hand"))
+				gone[one.ID] = runOf(one.ID)
+			} else {
+				kept[one.ID] = runOf(one.ID)
+			}
 		}
 	}
 	stray := w.NewVideo()
 	stray.ID = "task_without_row"
 	must(w.engine.Start(ctx, stray))
 	kept[stray.ID] = runOf(stray.ID)
-	must(w.Store.MarkChecked(ctx, seen, true))
-	behind.Store(0)
+	w.later(time.Hour)
 
 	stop, done := make(chan struct{}), make(chan error, 1)
 	var suite testsuite.WorkflowTestSuite
@@ -102,22 +101,25 @@ func TestD2DrainAfterAnOutage(t *testing.T) {
 	env.SetTestTimeout(patience)
 	env.SetWorkerStopChannel(stop)
 	go func() {
-		_, err := env.ExecuteActivity(w.Activities.Reconcile)
+		_, err := env.ExecuteActivity(w.Activities.TendWakes)
 		done <- err
 	}()
-	w.awaits("all that have no run are started", func() bool {
-		tasks, _, err := w.Store.UnseenTasks(ctx, 0, "", 1)
+	w.awaits("every wake is tried", func() bool {
+		due, err := w.Store.DueWakes(ctx, 1)
 		must(err)
-		looks, err := w.Store.OpenTasks(ctx, time.Now().Add(-time.Minute), mediagate.Look{}, 1)
-		must(err)
-		return len(tasks)+len(looks) == 0
+		return len(due) == 0
 	})
 	close(stop)
 	must(<-done)
 
-	for i := range unseen {
-		if runs, err := w.engine.Runs(ctx, fmt.Sprintf("task_unseen_%d", i)); err != nil || !runs {
-			t.Fatalf("task %d has no run: %v", i, err)
+	runs := func(id string) bool {
+		state, err := w.engine.Look(ctx, id)
+		must(err)
+		return state != activities.RunNone
+	}
+	for i := range unstarted {
+		if id := fmt.Sprintf("task_unstarted_%d", i); !runs(id) {
+			t.Fatalf("%s has no run", id)
 		}
 	}
 	for id, run := range kept {
@@ -126,23 +128,21 @@ func TestD2DrainAfterAnOutage(t *testing.T) {
 		}
 	}
 	for id, run := range gone {
-		if runs, err := w.engine.Runs(ctx, id); err != nil || !runs || runOf(id) == run {
-			t.Errorf("%s: runs %v, %v, in place of the one that was terminated: %v", id, runs, err, runOf(id) != run)
+		if !runs(id) || runOf(id) == run {
+			t.Errorf("%s runs: %v, by a new run: %v", id, runs(id), runOf(id) != run)
 		}
 	}
-	if begun, looks := engine.begun.Load(), engine.looks.Load(); begun != unseen+2*open || looks != 2*open {
-		t.Errorf("%d starts and %d looks, want %d and %d", begun, looks, unseen+2*open, 2*open)
+	if starts, wakes, looks := engine.starts.Load(), engine.wakes.Load(), engine.looks.Load(); starts != unstarted+2*open || wakes != 2*open || looks != 0 {
+		t.Errorf("%d starts, %d signals and %d looks, want %d, %d and none", starts, wakes, looks, unstarted+2*open, 2*open)
 	}
 }
 
-// D1: a run that completed though its task is open is replaced as well, also where
-// the row was never seen to run.
+// D1: a run that completed though its task is open is replaced as well.
 func TestD1CompletedRunOfAnOpenTask(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	task := w.NewVideo()
-	task.DeadlineAt = time.Now().Add(time.Hour)
-	run, err := w.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: task.ID, TaskQueue: "elsewhere"}, "Done")
+	open := w.NewVideo()
+	run, err := w.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: open.ID, TaskQueue: "elsewhere"}, "Done")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,12 +155,24 @@ func TestD1CompletedRunOfAnOpenTask(t *testing.T) {
 	if err := run.Get(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	began, err := w.engine.Begin(t.Context(), task)
-	if err != nil || !began {
-		t.Fatalf("begun %v, %v", began, err)
+	if err := w.engine.Start(t.Context(), open); !mediagate.Is(err, mediagate.KindConflict) {
+		t.Errorf("started: %v, want a conflict", err)
 	}
-	again, err := w.engine.Begin(t.Context(), task)
-	if err != nil || again {
-		t.Errorf("begun again %v, %v: it runs", again, err)
+	if runs, err := w.engine.Wake(t.Context(), open.ID); err != nil || runs {
+		t.Errorf("signalled: %v, %v", runs, err)
+	}
+	replaced := func() string {
+		if err := w.engine.Replace(t.Context(), open, "by a test"); err != nil {
+			t.Fatal(err)
+		}
+		d, err := w.temporal.DescribeWorkflowExecution(t.Context(), open.ID, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+	}
+	first := replaced()
+	if again := replaced(); first == run.GetRunID() || again != first {
+		t.Errorf("runs %s, %s, %s: want another one, which is left alone", run.GetRunID(), first, again)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // A newcomer whose first task waits behind calls that are all taken comes next,
 // not after all that another account has waiting: with a run that the API started,
-// and with one that the reconciler did. Without the account as the fairness key of
+// and with one in place of a run that is gone. Without the account as the fairness key of
 // their runs they are the last.
 func TestNewcomerBesideABacklog(t *testing.T) {
 	t.Parallel()
@@ -54,22 +54,19 @@ func TestNewcomerBesideABacklog(t *testing.T) {
 	}
 	submitting := func(id string) {
 		w.awaits(id+" is to be submitted", func() bool {
-			d, err := w.temporal.DescribeWorkflowExecution(t.Context(), id, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return len(d.GetPendingActivities()) == 1 && d.GetPendingActivities()[0].GetActivityType().GetName() == "SubmitJob"
+			steps := w.pending(id)
+			return len(steps) == 1 && steps[0].GetActivityType().GetName() == "SubmitJob"
 		})
 	}
 	for i := range backlog {
 		submitting(fmt.Sprintf("task_busy_%02d", i))
 	}
-	newcomers := []string{"task_started", "task_ensured"}
+	newcomers := []string{"task_started", "task_replaced"}
 	begin("acc_started", newcomers[0])
-	ensured := w.NewVideo()
-	ensured.ID, ensured.AccountID, ensured.Webhook, ensured.DeadlineAt = newcomers[1], "acc_ensured", nil, time.Now().Add(time.Hour)
-	w.Store.Add(ensured)
-	if _, err := w.engine.Ensure(t.Context(), ensured); err != nil {
+	replaced := w.NewVideo()
+	replaced.ID, replaced.AccountID, replaced.Webhook, replaced.DeadlineAt = newcomers[1], "acc_replaced", nil, time.Now().Add(time.Hour)
+	w.Store.Add(replaced)
+	if err := w.engine.Replace(t.Context(), replaced, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range newcomers {

@@ -53,12 +53,8 @@ func TestD18InputsAreFairBetweenAccounts(t *testing.T) {
 	}
 	judged := func(id string) { // or about to be
 		w.awaits(id+" is in the queue", func() bool {
-			d, err := w.temporal.DescribeWorkflowExecution(t.Context(), id, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return slices.ContainsFunc(d.GetPendingActivities(), func(p *workflow.PendingActivityInfo) bool {
-				return p.GetActivityType().GetName() == "JudgeInputs"
+			return slices.ContainsFunc(w.pending(id), func(p *workflow.PendingActivityInfo) bool {
+				return p.GetActivityType().GetName() == "CheckInputs"
 			})
 		})
 	}

@@ -3,29 +3,25 @@ package durable_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflow/v1"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
 // scheduled waits until the task's run has a call waiting in a queue.
 func (w *world) scheduled(id string) {
 	w.t.Helper()
 	w.awaits(id+" is to be submitted", func() bool {
-		d, err := w.temporal.DescribeWorkflowExecution(w.t.Context(), id, "")
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		for _, p := range d.GetPendingActivities() {
-			if p.GetActivityType().GetName() == "SubmitJob" && p.GetState() == enums.PENDING_ACTIVITY_STATE_SCHEDULED {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(w.pending(id), func(p *workflow.PendingActivityInfo) bool {
+			return p.GetActivityType().GetName() == "SubmitJob" && p.GetState() == enums.PENDING_ACTIVITY_STATE_SCHEDULED
+		})
 	})
 }
 
@@ -36,7 +32,7 @@ func TestD3QueueThatNobodyServes(t *testing.T) {
 	w := setup(t)
 	w.serves(nil)
 	late := w.begin(w.NewVideo(), "task_late", 4*time.Second)
-	for _, id := range []string{"task_ordered", "task_by_hand", "task_cancelled", "task_woken"} {
+	for _, id := range []string{"task_ordered", "task_by_hand", "task_cancelled", "task_unsignalled"} {
 		w.begin(w.NewVideo(), id, time.Hour)
 		w.scheduled(id)
 	}
@@ -47,23 +43,22 @@ func TestD3QueueThatNobodyServes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	command, err := w.Store.RecordAction(ctx, mediagate.Action{TaskID: "task_ordered", Action: mediagate.ActionFail})
+	_, err := w.Store.Command(ctx, mediagate.Action{ID: "act_1", TaskID: "task_ordered", Action: mediagate.ActionFail}, task.FailRequested{})
 	must(err)
-	must(w.engine.SignalAction(ctx, command))
 	must(w.temporal.SignalWorkflow(ctx, "task_by_hand", "", mediagate.ActionFail, nil))
-	for _, id := range []string{"task_cancelled", "task_woken"} {
-		_, err := w.Store.RequestCancel(ctx, "acc_1", id)
+	w.change("task_cancelled", task.CancelRequested{})
+	w.change("task_unsignalled", task.CancelRequested{}) // whose signal is lost
+	for _, id := range []string{"task_ordered", "task_cancelled"} {
+		_, err := w.engine.Wake(ctx, id)
 		must(err)
 	}
-	must(w.engine.SignalCancel(ctx, "task_cancelled"))
-	must(w.engine.SignalWake(ctx, "task_woken")) // the reconciler's
 
 	w.ended("task_ordered", mediagate.StatusFailed, mediagate.CodeInternal)
 	w.ended("task_by_hand", mediagate.StatusFailed, mediagate.CodeInternal)
 	w.ended("task_cancelled", mediagate.StatusCancelled, "")
-	w.ended("task_woken", mediagate.StatusCancelled, "")
+	w.ended("task_unsignalled", mediagate.StatusCancelled, "")
 	w.ended(late.ID, mediagate.StatusFailed, mediagate.CodeGenerationTimeout)
-	if got := w.Store.Settlements(late.ID)[0].EndedAt; got.Before(late.DeadlineAt) {
+	if got := w.task(late.ID).EndedAt; got.Before(late.DeadlineAt) {
 		t.Errorf("given up %v before the deadline", late.DeadlineAt.Sub(got))
 	}
 	if got := w.Async.Submits(); len(got) != 0 {
@@ -82,8 +77,8 @@ func TestD3FullQueue(t *testing.T) {
 		late = map[string]time.Duration{}
 	)
 	w.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		task, err := w.Store.TaskByID(context.WithoutCancel(ctx), job.TaskID)
-		if since := time.Since(task.DeadlineAt); err != nil || since > 0 {
+		t, err := w.Store.TaskByID(context.WithoutCancel(ctx), job.TaskID)
+		if since := time.Since(t.DeadlineAt); err != nil || since > 0 {
 			mu.Lock()
 			late[job.TaskID] = since
 			mu.Unlock()
@@ -107,7 +102,7 @@ func TestD3FullQueue(t *testing.T) {
 		t.Error("no call was made: the test shows nothing")
 	}
 	for _, id := range ids {
-		if f := w.Store.Settlements(id)[0].Failure; f.Code != mediagate.CodeGenerationTimeout {
+		if f := w.task(id).Failure; f.Code != mediagate.CodeGenerationTimeout {
 			t.Errorf("%s failed with %+v", id, f)
 		}
 	}

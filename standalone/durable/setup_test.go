@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/standalone/temporalserver"
+	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/worker"
 	"github.com/mediagate/mediagate/workflows"
 )
@@ -27,7 +30,11 @@ type world struct {
 	t        *testing.T
 	temporal client.Client
 	engine   workflows.Client
+	ahead    atomic.Int64 // what the doubles' clock is ahead of the real one
 }
+
+// later lets time pass, for all but Temporal.
+func (w *world) later(d time.Duration) { w.ahead.Add(int64(d)) }
 
 func setup(t *testing.T) *world {
 	t.Helper()
@@ -52,7 +59,10 @@ func setup(t *testing.T) *world {
 		t.Fatalf("dial Temporal: %v", err)
 	}
 	t.Cleanup(c.Close)
-	return &world{World: activitytest.New(time.Now), t: t, temporal: c, engine: workflows.Client{Temporal: c}}
+	w := &world{t: t, temporal: c, engine: workflows.Client{Temporal: c}}
+	w.World = activitytest.New(func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) })
+	w.Activities.Engine = w.engine
+	return w
 }
 
 // serves runs a worker for these providers' calls, and all other queues.
@@ -74,26 +84,44 @@ func (w *world) serves(channels []string, providers ...string) {
 	})
 }
 
-// begin stores a task and starts its workflow.
-func (w *world) begin(task mediagate.Task, id string, timeout time.Duration) mediagate.Task {
+// change has events happen to a task.
+func (w *world) change(id string, events ...task.Event) {
 	w.t.Helper()
-	task.ID = id
-	task.Webhook = nil
-	task.DeadlineAt = time.Now().Add(timeout).UTC().Truncate(time.Microsecond)
-	w.Store.Add(task)
-	if err := w.engine.Start(w.t.Context(), task); err != nil {
+	if _, err := w.Store.Change(w.t.Context(), id, events...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// pending are the steps of the workflow's newest run that are under way.
+func (w *world) pending(id string) []*workflow.PendingActivityInfo {
+	w.t.Helper()
+	d, err := w.temporal.DescribeWorkflowExecution(w.t.Context(), id, "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return d.GetPendingActivities()
+}
+
+// begin stores a task and starts its workflow.
+func (w *world) begin(t mediagate.Task, id string, timeout time.Duration) mediagate.Task {
+	w.t.Helper()
+	t.ID = id
+	t.Webhook = nil
+	t.DeadlineAt = time.Now().Add(timeout).UTC().Truncate(time.Microsecond)
+	w.Store.Add(t)
+	if err := w.engine.Start(w.t.Context(), t); err != nil {
 		w.t.Fatalf("start %s: %v", id, err)
 	}
-	return task
+	return t
 }
 
 func (w *world) task(id string) mediagate.Task {
 	w.t.Helper()
-	task, err := w.Store.TaskByID(w.t.Context(), id)
+	t, err := w.Store.TaskByID(w.t.Context(), id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return task
+	return t
 }
 
 // awaits waits until the condition holds.
@@ -116,11 +144,11 @@ func (w *world) ended(id string, status mediagate.Status, code mediagate.Failure
 	if err := w.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil); err != nil {
 		w.t.Errorf("the run of %s: %v", id, err)
 	}
-	ends := w.Store.Settlements(id)
-	if len(ends) != 1 || ends[0].Status != status || ends[0].Cost != 0 {
-		w.t.Fatalf("ends of %s: %+v, want one: %s", id, ends, status)
+	t, end := w.task(id), w.Store.End(id)
+	if end.Times != 1 || t.Status != status || t.Cost != 0 {
+		w.t.Fatalf("%s is %s and costs %s, ended %d times; want %s", id, t.Status, t.Cost, end.Times, status)
 	}
-	if f := ends[0].Failure; code != "" && (f == nil || f.Code != code) {
+	if f := t.Failure; code != "" && (f == nil || f.Code != code) {
 		w.t.Errorf("%s failed with %+v, want %s", id, f, code)
 	}
 }

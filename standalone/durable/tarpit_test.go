@@ -12,6 +12,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/webhook"
 	"github.com/mediagate/mediagate/worker"
 	"github.com/mediagate/mediagate/workflows"
@@ -76,11 +77,7 @@ func TestTarpit(t *testing.T) {
 	}
 	waiting := workflows.IDWebhook(fmt.Sprintf("task_busy_%03d", flood-1), 1)
 	told := func() string {
-		d, err := w.temporal.DescribeWorkflowExecution(t.Context(), waiting, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, step := range d.GetPendingActivities() {
+		for _, step := range w.pending(waiting) {
 			return step.GetLastFailure().GetMessage()
 		}
 		return ""
@@ -102,7 +99,7 @@ func TestTarpit(t *testing.T) {
 	}
 	before := runs()
 	round := mediagate.WebhookRound{TaskID: fmt.Sprintf("task_busy_%03d", flood-1), AccountID: "acc_busy", Round: 1}
-	if replaced, err := w.engine.ReplaceWebhook(t.Context(), round, "test"); err != nil || replaced || runs() != before {
+	if replaced, err := w.engine.ReplaceRound(t.Context(), round, "test"); err != nil || replaced || runs() != before {
 		t.Errorf("a round that waits for its turn was replaced: %v, %v", replaced, err)
 	}
 
@@ -133,16 +130,11 @@ func TestTarpit(t *testing.T) {
 // callback ends a task, whose callback goes to url, and starts its delivery.
 func (w *world) callback(id, account, url string) {
 	w.t.Helper()
-	task := w.NewVideo()
-	task.ID, task.AccountID, task.Webhook = id, account, &mediagate.Webhook{URL: url, State: mediagate.WebhookPending}
-	w.Store.Add(task)
-	_, _, err := w.Store.Settle(w.t.Context(), mediagate.Settlement{
-		TaskID: id, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: []byte("{}"),
-	})
-	if err == nil {
-		err = w.engine.EnsureWebhook(w.t.Context(), mediagate.WebhookRound{TaskID: id, AccountID: account, Round: 1})
-	}
-	if err != nil {
+	t := w.NewVideo()
+	t.ID, t.AccountID, t.Webhook = id, account, &mediagate.Webhook{URL: url, State: mediagate.WebhookPending}
+	w.Store.Add(t)
+	w.change(id, task.FailRequested{}, task.EndDue{})
+	if err := w.engine.EnsureRound(w.t.Context(), mediagate.WebhookRound{TaskID: id, AccountID: account, Round: 1}); err != nil {
 		w.t.Fatalf("callback of %s: %v", id, err)
 	}
 }

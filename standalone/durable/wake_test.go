@@ -15,10 +15,11 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// bench is a world whose reconciler has no patience, with one task.
+// bench is a world with one task.
 type bench struct {
 	*world
 	task mediagate.Task
@@ -27,11 +28,8 @@ type bench struct {
 func setupBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{world: setup(t)}
-	b.Activities.Engine = b.engine
-	s := &b.Activities.Settings
-	s.PassInterval, s.OverdueAfter, s.RoundAfter, s.RescueEvery = 100*time.Millisecond, time.Second, time.Second, time.Second
 	b.task = b.NewVideo()
-	b.task.DeadlineAt = time.Now().Add(5 * time.Second)
+	b.task.DeadlineAt = time.Now().Add(1000 * time.Hour)
 	b.Async.End(b.task.ID, activitytest.Success())
 	b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
 		return mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-" + job.ExternalID, ExternalID: job.ExternalID}}, nil
@@ -70,24 +68,29 @@ func (b *bench) ok(err error) {
 	}
 }
 
+// eventually waits until check returns nil. The doubles' time passes quickly meanwhile,
+// so that wakes come due.
 func (b *bench) eventually(what string, check func() error) {
 	b.t.Helper()
-	b.within(patience, what, check)
-}
-
-func (b *bench) within(limit time.Duration, what string, check func() error) {
-	b.t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		err := check()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			b.t.Fatalf("%s: not within %s: %v", what, limit, err)
+			b.t.Fatalf("%s: not within %s: %v", what, patience, err)
 		}
-		time.Sleep(50 * time.Millisecond)
+		b.later(time.Second)
 	}
+}
+
+// isEnded is a condition of eventually: the task has ended, and its callback.
+func (b *bench) isEnded() error {
+	t := b.world.task(b.task.ID)
+	if !t.Status.Terminal() || t.Webhook.State != mediagate.WebhookDelivered {
+		return fmt.Errorf("it is %s, its webhook %+v", t.Status, t.Webhook)
+	}
+	return nil
 }
 
 // runID is that of the workflow's newest run.
@@ -140,24 +143,32 @@ func (b *bench) terminated(id, run, word string) {
 
 func forEver(ctx workflow.Context) error { return workflow.Sleep(ctx, 10_000*time.Hour) }
 
-// D1, D2: a deploy broke the workflow, and the next one
-// mended it; the runs of the first cannot go on with the code of the second.
+// D1, D2: a deploy broke the workflow, and the next one mended it. The runs of the first
+// cannot go on with the code of the second.
 func TestD2WedgedRunIsReplaced(t *testing.T) {
 	t.Parallel()
-	cases := map[string]func(workflow.Context, workflows.Input) error{
-		"blocked before the submit": func(ctx workflow.Context, _ workflows.Input) error { return forEver(ctx) },
-		"blocked after the submit": func(ctx workflow.Context, in workflows.Input) error {
+	blocked := func(ctx workflow.Context, _ workflows.Input) error { return forEver(ctx) }
+	cases := map[string]struct {
+		broken  func(workflow.Context, workflows.Input) error
+		cancel  bool // the client cancels meanwhile
+		status  mediagate.Status
+		submits int
+	}{
+		"blocked before the submit": {blocked, false, mediagate.StatusCompleted, 1},
+		"blocked and cancelled":     {blocked, true, mediagate.StatusCancelled, 0},
+		"blocked after the submit": {func(ctx workflow.Context, in workflows.Input) error {
 			step := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 				TaskQueue: workflows.QueueCall(activitytest.AsyncProvider), StartToCloseTimeout: time.Minute,
 			})
-			if err := workflow.ExecuteActivity(step, "SubmitJob", activities.AttemptArgs{TaskID: in.TaskID, N: 1}).Get(ctx, nil); err != nil {
+			args := activities.StepArgs{TaskID: in.TaskID, Step: task.Step{Kind: task.Submit, N: 1}}
+			if err := workflow.ExecuteActivity(step, "SubmitJob", args).Get(ctx, nil); err != nil {
 				return err
 			}
 			return forEver(ctx)
-		},
-		"panics": func(workflow.Context, workflows.Input) error { panic("a deploy that went wrong") },
+		}, false, mediagate.StatusCompleted, 1},
+		"panics": {func(workflow.Context, workflows.Input) error { panic("a deploy that went wrong") }, false, mediagate.StatusCompleted, 1},
 	}
-	for name, broken := range cases {
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setupBench(t)
@@ -165,22 +176,17 @@ func TestD2WedgedRunIsReplaced(t *testing.T) {
 			if name == "panics" {
 				stuck = b.failing(b.task.ID)
 			}
-			b.wedge("Generate", broken, func() error { return b.engine.Start(t.Context(), b.task) }, stuck)
+			b.wedge("Generate", c.broken, func() error { return b.engine.Start(t.Context(), b.task) }, stuck)
 			wedged := b.runID(b.task.ID)
-			b.deploy()
-			b.eventually("the task ends and is called back", func() error {
-				task, err := b.Store.TaskByID(t.Context(), b.task.ID)
-				if err == nil && (!task.Status.Terminal() || task.Webhook.State != mediagate.WebhookDelivered) {
-					err = fmt.Errorf("it is %s, its webhook %+v", task.Status, task.Webhook)
-				}
-				return err
-			})
-			ends := b.Store.Settlements(b.task.ID)
-			submits := len(b.Async.Submits())
-			if len(ends) != 1 || submits > 1 || (ends[0].Status == mediagate.StatusCompleted) != (submits == 1) {
-				t.Errorf("it ended %d times, as %s, after %d submits", len(ends), ends[0].Status, submits)
+			if c.cancel {
+				b.change(b.task.ID, task.CancelRequested{})
 			}
-			if name == "panics" { // which heals by itself when its task is tried again in time
+			b.deploy()
+			b.eventually("the task ends and is called back", b.isEnded)
+			if got, end, submits := b.world.task(b.task.ID), b.Store.End(b.task.ID), len(b.Async.Submits()); got.Status != c.status || end.Times != 1 || submits != c.submits {
+				t.Errorf("it ended %d times, as %s, after %d submits", end.Times, got.Status, submits)
+			}
+			if name == "panics" { // the run heals by itself once its workflow task is tried again
 				return
 			}
 			b.eventually("another run is there", func() error {
@@ -189,98 +195,38 @@ func TestD2WedgedRunIsReplaced(t *testing.T) {
 				}
 				return nil
 			})
-			word := "the task should have ended"
-			if submits == 1 { // and what came of it was settled on without the run
-				word = "this run has not heard of it"
-			}
-			b.terminated(b.task.ID, wedged, word)
+			b.terminated(b.task.ID, wedged, "workflow tasks of this run fail")
 		})
 	}
 }
 
-// D2: a run that waits for what another activity has heard in its place, or an
-// operator's reset has left out, does not wait for its deadline.
+// D2: the signal of a change that is lost, or that an operator's reset has left out, is
+// made good.
 func TestD2LostSignalIsMadeGood(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.Activities.Engine = w.engine
-	w.Activities.Settings.PassInterval, w.Activities.Settings.RescueEvery = 100*time.Millisecond, time.Second
-	task := w.NewVideo()
-	w.Store.Add(task)
-	b := &bench{world: w, task: task}
+	b := &bench{world: setup(t)}
+	b.task = b.NewVideo()
+	b.Store.Add(b.task)
 	b.deploy()
-	b.ok(b.engine.Start(t.Context(), task))
-	b.eventually("the vendor has the job", func() error {
-		row, err := b.Store.Attempt(t.Context(), task.ID, 1)
-		if err == nil && row.State != mediagate.AttemptAccepted {
-			err = fmt.Errorf("it is %s", row.State)
-		}
-		return err
-	})
-	won, err := b.Store.RecordOutcome(t.Context(), task.ID, 1, activitytest.Success())
-	b.ok(err)
-	if !won {
-		t.Fatal("another outcome was there before")
-	}
-	b.eventually("the task is completed", func() error {
-		got, err := b.Store.TaskByID(t.Context(), task.ID)
-		if err == nil && got.Status != mediagate.StatusCompleted {
-			err = fmt.Errorf("it is %s", got.Status)
-		}
-		return err
-	})
-}
-
-// D2: a client that cancels does not wait for its task to be overdue: a run that
-// cannot go on takes no cancel, and is replaced once its workflow tasks have
-// failed for a while.
-func TestD2CancelReachesATaskWhoseRunFails(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.Activities.Engine = b.engine
-	b.Activities.Settings.PassInterval = time.Second
-	task := b.NewVideo()
-	b.Store.Add(task)
-	w := &bench{world: b, task: task}
-	blocked := func(ctx workflow.Context, _ workflows.Input) error { return forEver(ctx) }
-	w.wedge("Generate", blocked, func() error { return b.engine.Start(t.Context(), task) }, w.blocked(task.ID))
-	wedged := w.runID(task.ID)
-	w.deploy() // whose workflow would not have slept: no history goes on with it
-	_, err := b.Store.RequestCancel(t.Context(), task.AccountID, task.ID)
-	w.ok(err)
-	w.ok(b.engine.Cancel(t.Context(), task.ID))
-	w.within(2*patience, "the task is cancelled", func() error {
-		got, err := b.Store.TaskByID(t.Context(), task.ID)
-		if err == nil && got.Status != mediagate.StatusCancelled {
-			err = fmt.Errorf("it is %s", got.Status)
-		}
-		return err
-	})
-	w.terminated(task.ID, wedged, "the client cancelled the task")
+	b.ok(b.engine.Start(t.Context(), b.task))
+	b.awaits("the run sleeps", func() bool { return len(b.Async.Submits()) == 1 && len(b.pending(b.task.ID)) == 0 })
+	b.change(b.task.ID, task.VendorEnded{N: 1, Outcome: activitytest.Success()})
+	b.eventually("the task ends and is called back", b.isEnded)
 }
 
 // D2: the same for a delivery round.
 func TestD2WedgedRoundIsReplaced(t *testing.T) {
 	t.Parallel()
 	b := setupBench(t)
-	_, _, err := b.Store.Settle(t.Context(), mediagate.Settlement{
-		TaskID: b.task.ID, Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal}, WebhookBody: []byte("{}"),
-	})
-	b.ok(err)
+	b.change(b.task.ID, task.FailRequested{}, task.EndDue{})
 	id := workflows.IDWebhook(b.task.ID, 1)
 	broken := func(ctx workflow.Context, _ workflows.RoundInput) error { return forEver(ctx) }
 	b.wedge("DeliverWebhook", broken, func() error {
-		return b.engine.EnsureWebhook(t.Context(), mediagate.WebhookRound{TaskID: b.task.ID, AccountID: b.task.AccountID, Round: 1})
+		return b.engine.EnsureRound(t.Context(), mediagate.WebhookRound{TaskID: b.task.ID, AccountID: b.task.AccountID, Round: 1})
 	}, b.blocked(id))
 	wedged := b.runID(id)
 	b.deploy()
-	b.eventually("the callback is delivered", func() error {
-		deliveries, err := b.Store.Deliveries(t.Context(), b.task.ID)
-		if err == nil && len(deliveries) != 1 {
-			err = fmt.Errorf("%d deliveries", len(deliveries))
-		}
-		return err
-	})
+	b.eventually("the callback is delivered", b.isEnded)
 	b.terminated(id, wedged, "the callback should be delivered")
 }
 
@@ -300,8 +246,8 @@ func TestD2WedgedSingletonIsReplaced(t *testing.T) {
 			b := setupBench(t)
 			var replaced []string
 			keeper := workflows.Keeper{Client: b.engine, Replaced: func(id, _ string) { replaced = append(replaced, id) }}
-			keep := func() error { return keeper.Reconciler(t.Context()) }
-			stuck := b.blocked(workflows.IDReconciler)
+			keep := func() error { return keeper.Wake(t.Context()) }
+			stuck := b.blocked(workflows.IDWake)
 			if name == "panics" {
 				stuck = func() error {
 					b.ok(keep())
@@ -312,20 +258,20 @@ func TestD2WedgedSingletonIsReplaced(t *testing.T) {
 				}
 			}
 			wedged := ""
-			b.wedge("Reconciler", c.broken, func() error {
+			b.wedge("Wake", c.broken, func() error {
 				err := keep()
-				wedged = b.runID(workflows.IDReconciler)
+				wedged = b.runID(workflows.IDWake)
 				return err
 			}, stuck)
 			b.ok(keep())
 			b.ok(keep()) // at the same point as before
-			if len(replaced) != 1 || b.runID(workflows.IDReconciler) == wedged {
+			if len(replaced) != 1 || b.runID(workflows.IDWake) == wedged {
 				t.Fatalf("replaced: %v", replaced)
 			}
-			b.terminated(workflows.IDReconciler, wedged, c.word)
+			b.terminated(workflows.IDWake, wedged, c.word)
 			b.deploy()
 			b.eventually("its activity runs", func() error {
-				desc, err := b.temporal.DescribeWorkflowExecution(t.Context(), workflows.IDReconciler, "")
+				desc, err := b.temporal.DescribeWorkflowExecution(t.Context(), workflows.IDWake, "")
 				if err == nil && len(desc.GetPendingActivities()) == 0 {
 					err = errors.New("it does not")
 				}
