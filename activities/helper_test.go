@@ -120,8 +120,11 @@ type life struct {
 func (l *life) live(most int) mediagate.Task {
 	l.t.Helper()
 	q := activities.Question{TaskID: taskID}
-	var err error
-	answer, ok := l.ask(q), false
+	var (
+		ok  bool
+		err error
+	)
+	answer := l.ask(q)
 	for ; most > 0; most-- {
 		if l.seen != nil {
 			l.seen(answer)

@@ -16,16 +16,16 @@ import (
 // refused by its first bytes. note gets each error that is about the file, also those of
 // reads, and returns it. Clean closes the body where it fails.
 func Clean(field string, body io.ReadCloser, length, limit int64, note func(error) error) (io.ReadCloser, int64, error) {
-	file := &bounded{ReadCloser: body, field: field, left: limit, limit: limit, note: note}
-	err := error(nil)
-	if length > limit {
-		err = tooLarge(field, limit)
-	} else {
-		err = file.lookAhead()
-	}
-	if err != nil {
+	refuse := func(err error) (io.ReadCloser, int64, error) {
 		_ = body.Close()
 		return nil, 0, note(err)
+	}
+	if length > limit {
+		return refuse(tooLarge(field, limit))
+	}
+	file := &bounded{ReadCloser: body, field: field, left: limit, limit: limit, note: note}
+	if err := file.lookAhead(); err != nil {
+		return refuse(err)
 	}
 	if _, ok := imagefile.Detect(file.head); ok {
 		return file.cleaned(), -1, nil
