@@ -53,6 +53,7 @@ type Answer struct {
 	Provider   string                 `json:"provider,omitempty"`
 	ParkReason mediagate.ParkReason   `json:"park_reason,omitempty"`
 	ParkedAt   time.Time              `json:"parked_at,omitzero"`
+	FailsAt    time.Time              `json:"fails_at,omitzero"` // if nothing happens
 	QueuedFor  []string               `json:"queued_for,omitempty"`
 	Cancelled  bool                   `json:"cancelled,omitempty"` // the client asked for it
 	Actions    []string               `json:"actions,omitempty"`   // the commands that apply
@@ -120,6 +121,9 @@ func (a *Activities) answer(changed task.Changed) Answer {
 	answer := Answer{
 		Now: now, Step: changed.Step, Status: st.Status, ParkReason: st.ParkReason, ParkedAt: st.ParkedAt, QueuedFor: st.QueuedFor,
 		Cancelled: !st.CancelRequestedAt.IsZero(), Actions: st.Actions(now), Provider: st.Terms.Provider,
+	}
+	if !st.Status.Terminal() {
+		answer.FailsAt = st.FailsAt()
 	}
 	if st.Failure != nil {
 		answer.Failure = st.Failure.Code

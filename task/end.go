@@ -62,6 +62,13 @@ func (a *Attempt) refusedForGood() bool {
 		f.Code != mediagate.CodeProviderRefused && f.Code != mediagate.CodeFunds
 }
 
+// FailsAt returns when the open task fails if nothing happens; zero while something else
+// has to come first.
+func (s *State) FailsAt() time.Time {
+	at, _ := s.timeout()
+	return at
+}
+
 // timeout returns when the task fails if nothing happens, and how. It is zero while a
 // step, the stored end of a call or the modal timeout has to come first.
 func (s *State) timeout() (at time.Time, failure *mediagate.Failure) {

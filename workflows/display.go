@@ -138,6 +138,9 @@ func details(a activities.Answer) string {
 	if a.ParkReason != "" {
 		lines = append(lines, fmt.Sprintf("- parked since %s: %s", a.ParkedAt.UTC().Format(time.RFC3339), a.ParkReason))
 	}
+	if !a.FailsAt.IsZero() && (a.ParkReason != "" || len(a.QueuedFor) > 0) {
+		lines = append(lines, "- fails and refunds at "+a.FailsAt.UTC().Format(time.RFC3339)+", if nothing happens")
+	}
 	switch {
 	case a.Step.Kind == task.Done:
 	case len(a.Actions) > 0 && a.Step.Why == task.WhyUnknown:
