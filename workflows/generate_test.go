@@ -51,14 +51,18 @@ func TestStepsOfATask(t *testing.T) {
 		"a video": {video, func(b *bundle) { b.copied(2*time.Minute, 1) }, []string{"Ask", "SubmitJob", "Ask"}, 2 * time.Minute},
 		"a video whose copy is left": {
 			video, func(b *bundle) { b.succeeds(2*time.Minute, 1) },
-			[]string{"Ask", "SubmitJob", "Ask", "MirrorResult"}, 2 * time.Minute,
+			[]string{"Ask", "SubmitJob", "Ask", "MirrorResult"},
+			2 * time.Minute,
 		},
 		"a video that the vendor fails": {video, func(b *bundle) {
 			b.change(time.Minute, task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)})
 		}, []string{"Ask", "SubmitJob", "Ask", "Settle"}, time.Minute},
 		"a video that is late": {video, func(*bundle) {}, []string{"Ask", "SubmitJob", "Ask", "PollJob", "CancelJob", "Settle"}, 2 * time.Hour},
-		"a client that cancels": {video, func(b *bundle) { b.change(time.Minute, task.CancelRequested{}) },
-			[]string{"Ask", "SubmitJob", "Ask", "CancelJob", "Settle"}, time.Minute},
+		"a client that cancels": {
+			video, func(b *bundle) { b.change(time.Minute, task.CancelRequested{}) },
+			[]string{"Ask", "SubmitJob", "Ask", "CancelJob", "Settle"},
+			time.Minute,
+		},
 		"a lost submission": {video, func(b *bundle) {
 			b.loses()
 			b.copied(time.Minute, 1)

@@ -76,18 +76,6 @@ func (b *bundle) began(name string) {
 	b.steps = append(b.steps, name)
 }
 
-// count is how often an activity was started.
-func (b *bundle) count(name string) (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, s := range b.steps {
-		if s == name {
-			n++
-		}
-	}
-	return n
-}
-
 // at runs f when d has passed since the start.
 func (b *bundle) at(d time.Duration, f func()) { b.env.RegisterDelayedCallback(f, d) }
 
@@ -179,13 +167,5 @@ func (b *bundle) submits(want ...string) {
 	}
 	if !slices.Equal(got, want) {
 		b.t.Errorf("jobs submitted: %v, want %v", got, want)
-	}
-}
-
-// within checks a time that has jitter.
-func (b *bundle) within(what string, got, least, most time.Duration) {
-	b.t.Helper()
-	if got < least || got > most {
-		b.t.Errorf("%s: %v, want %v to %v", what, got, least, most)
 	}
 }

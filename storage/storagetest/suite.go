@@ -242,13 +242,6 @@ func (b *bench) change(id string, events ...task.Event) task.Changed {
 	return changed
 }
 
-// conflict expects events to be refused.
-func (b *bench) conflict(id string, events ...task.Event) {
-	b.Helper()
-	_, err := b.Change(b.Context(), id, events...)
-	b.kind(err, mediagate.KindConflict)
-}
-
 // intentOf is the intent of a task's attempt, at a vendor that can neither stop a job
 // nor find one.
 func intentOf(id string, n int, now time.Time) task.IntentStored {
