@@ -10,8 +10,9 @@ import (
 )
 
 // Effects are what an event asks for beside the state itself. Whoever stores the
-// state carries them out: Entry and Charged in the same transaction, the others
-// after it.
+// state carries them out: in the same transaction the ledger's entry, the vendors'
+// charges, and the times by which the run is to be woken and files are to be swept; after
+// it the signal to the run, the stops, and a first sweep.
 type Effects struct {
 	// Wake says that the next step has changed: the run has to ask.
 	Wake bool
@@ -21,10 +22,19 @@ type Effects struct {
 	// Charged are what vendors charged us, by attempt.
 	Charged map[int]*mediagate.VendorCharge
 	// Stop are attempts whose jobs were reported when the task did not wait for them any
-	// more: their vendors are to be asked to stop them (D5).
+	// more: their vendors are to be asked to stop them, where they can (D5).
 	Stop []int
 	// Sweep says that files may be stored that the task does not show (D13).
 	Sweep bool
+}
+
+// Changed is what came of a task's events: the task after them, its next step, and what
+// is to be done outside of the database.
+type Changed struct {
+	State   State
+	Step    Step
+	Effects Effects
+	At      time.Time // by the database's clock
 }
 
 // And joins the effects of two events, of which next came second.
