@@ -11,15 +11,14 @@ import (
 // AttemptState is how far one submission to a vendor has come.
 type AttemptState string
 
-// intent → accepted → ended; intent → rejected | unknown | ended; unknown →
-// intent | accepted | rejected | ended.
+// What leads from one to another is in task/doc.go.
 const (
 	AttemptIntent    AttemptState = "intent"    // stored before the call
 	AttemptAccepted  AttemptState = "accepted"  // the vendor's id is stored
 	AttemptRejected  AttemptState = "rejected"  // proven: the vendor has no job
 	AttemptUnknown   AttemptState = "unknown"   // the vendor may or may not have one
-	AttemptEnded     AttemptState = "ended"     // an outcome is stored, or it was given up
-	AttemptAbandoned AttemptState = "abandoned" // given up: its job may run on
+	AttemptEnded     AttemptState = "ended"     // an outcome is stored, or its job does not run any more
+	AttemptAbandoned AttemptState = "abandoned" // its task does not wait for it any more; its job may run on
 )
 
 // CopyLimit is the longest that a process copies the files of an attempt.

@@ -1,8 +1,8 @@
 // Package task decides what may happen to a task. It is a state machine without
 // I/O and without a clock: an event and the time go in; the changed state, effects
-// and the next step come out. It keeps the rules D3 to D15 and D17 of the durable
-// path, as far as they say what may happen: the code of each has its number. Which
-// rows are locked, leased and deleted (D8's leases, D16) is storage's.
+// and the next step come out. It keeps the rules D3 to D15 and D17, as far as they say
+// what may happen: the code of each has its number, and docs/architecture.md lists them.
+// Which rows are locked, leased and deleted (D8's leases, D16) is storage's.
 //
 // # The three parts
 //
@@ -12,12 +12,12 @@
 //
 // Storage loads the state under the lock of the task's row, applies events, and
 // stores what differs, in one transaction. The workflow run asks for the next step,
-// takes it, and asks again. It remembers only the number of the last attempt that it
-// began, so it can be lost at any moment. Operators read the same answer: what the
-// task waits for, until when, and which commands apply ([State.Actions]).
+// takes it, and asks again. Of the task it remembers only the number of the last attempt
+// that it has seen, so it can be lost at any moment. Operators read the same answer:
+// what the task waits for, until when, and which commands apply ([State.Actions]).
 //
 // Read state.go and event.go first, then advance.go with end.go, then the file of
-// the part in question: submit.go, part.go, wait.go, park.go, wish.go. Each race and
+// the part in question: submit.go, part.go, wait.go, park.go, command.go. Each race and
 // crash point is a scenario in testdata, named for its rule.
 //
 // # States
@@ -39,10 +39,10 @@
 //	rejected   the vendor provably has no job
 //	unknown    the vendor may have a job: the answer was lost
 //	abandoned  the task does not wait for it any more; its job may run on, and has its slot
-//	ended      its outcome is stored, it was stopped, its slot's time is over, or the
-//	           next attempt goes on with it (D15)
+//	ended      its outcome is stored, it was stopped, its slot's time is over, a late
+//	           report says that there is none, or the next attempt goes on with it (D15)
 //
-//	intent ────► accepted, rejected, unknown; ended by a synchronous answer
+//	intent ────► accepted, rejected, unknown
 //	unknown ───► accepted    the job was found, or its sender reports late
 //	unknown ───► intent      two lookups found no job: sent again under the same name
 //	unknown ───► rejected    two lookups confirmed a refusal
@@ -52,34 +52,64 @@
 //	                                                     operator's retry or reroute
 //	rejected, ended ──► abandoned    a job is reported that the task does not wait for
 //
+// The answer of a synchronous vendor has the outcome: for accepted, read ended.
+//
 // The intent is stored before the vendor is called, the vendor's id after. A crash
-// between the two leaves the attempt unknown. Where the vendor can be asked by our
-// own id, the job is looked up. Where it cannot, nothing is sent again without an
-// operator (D6).
+// between the two leaves the attempt unknown.
 //
-// # A lost answer, a cancel, and the end of the job
+// # A lost answer
 //
-// A client's cancel and an operator's fail are treated alike here. What happens
-// depends on which comes first:
+// The answer is lost, or the worker dies after the intent, and no cancel comes. What
+// follows depends on the vendor and on the model:
 //
-//   - The answer is lost or the worker dies, and nothing else comes. The attempt is
-//     unknown. It is looked up, waits for an operator, or fails after 60 s, by vendor
-//     and model (d3_sender_died, d6_park_and_look_again, d6_given_up_after_the_deadline,
-//     d6_sync_unknown_fails).
-//   - Cancel while the attempt is an intent. It is noted. The report of the call, or
+//	can be asked by our id      Lookup, until the job is found, or absent twice and sent
+//	(Route.Find)                again. While the vendor is out of reach the task is parked
+//	                            and the pauses grow (d3_sender_died, d6_park_and_look_again,
+//	                            d4_absent_twice_then_resent)
+//	cannot, OnUnknown is park   parked: an operator finds out, then retries or fails it
+//	                            (d6_operator_gives_up_the_attempt)
+//	cannot, OnUnknown is fail   the task fails after 60 s (d6_sync_unknown_fails)
+//
+// The first two end an hour after the deadline (d6_given_up_after_the_deadline). Where
+// the vendor cannot be asked, nothing is sent again without an operator (D6).
+//
+// A synchronous sender stores the files in our bucket as they arrive. If it died, the
+// task waits for the stored end of the call, and a Lookup searches the bucket. What is
+// whole there counts as the answer (d6_sync_sender_lost_left_its_files,
+// d6_sync_sender_lost_left_nothing).
+//
+// # A cancel
+//
+// A client's cancel and an operator's fail are treated alike here. What happens depends
+// on how far the attempt is when it comes:
+//
+//   - Intent: the call may be under way. The cancel is noted. The report of the call, or
 //     the stored end of the call, ends the task (d5_cancel_waits_for_the_report,
-//     d5_fail_waits_for_the_report, d5_failed_then_answer_lost).
-//   - Cancel once the attempt is unknown. The task ends at once, though a sender that
-//     was taken for lost may still be in its call. A job that turns up later is
-//     recorded and stopped where that can be (d5_answer_lost_then_failed,
-//     d5_sync_answer_after_the_end).
-//   - Cancel once the job was found. The vendor is asked to stop it, then the task ends
+//     d5_fail_waits_for_the_report, d5_failed_then_answer_lost,
+//     d5_sender_died_then_cancelled).
+//   - Unknown: the task ends at once, though a sender that was taken for lost may still
+//     be in its call (d5_answer_lost_then_failed, d5_cancelled_between_lookups).
+//   - Accepted, or found by a lookup: the vendor is asked to stop the job where it can
+//     (CanStop), then the task ends, whether the job was stopped or not
 //     (d5_answer_lost_found_then_cancelled).
-//   - Cancel once the job has succeeded, before its files are copied. The cancel wins,
-//     and the files are swept (d5_answer_lost_job_finished_then_cancelled).
-//   - Cancel after the end. It is refused (d13_end_before_cancel).
-//   - The job ends after its task. The outcome and the vendor's charge are recorded,
-//     the files swept, and nothing else changes (d5_answer_after_the_end).
+//   - The job has succeeded, and its files are not copied yet: the cancel wins, and the
+//     files are swept (d5_answer_lost_job_finished_then_cancelled).
+//   - The task has ended: the cancel is refused (d13_end_before_cancel).
+//
+// # A job that runs on after its task
+//
+// It changes neither the end of the task nor the money. How much is seen of it depends
+// on whether its id is known:
+//
+//   - Known, and not proven to be stopped: the attempt is abandoned, and polled for until
+//     SlotUntil. If the job ends before, its outcome and the vendor's charge are recorded,
+//     and its files swept.
+//   - Reported after the end, by a sender that was slow or taken for lost: the id is
+//     recorded, the vendor is asked to stop the job where it can, and the rest is as
+//     above (d5_answer_after_the_end, d5_answer_after_the_end_unstoppable). A synchronous
+//     answer is an outcome: it is recorded (d5_sync_answer_after_the_end).
+//   - Not known: no lookup is made after the end. The attempt has its slot until
+//     SlotUntil. The vendor's charge is not recorded (d5_sender_died_then_cancelled).
 //
 // # What a task waits for
 //
@@ -93,18 +123,20 @@
 //
 // # Who sends which event
 //
-// The run sends [Asked] for the next step and [StepEnded] after it. What a step
-// achieved comes as an event of its own. Pollers report what vendors say. The API and
-// operators record wishes such as [CancelRequested] and [FailRequested]; workers act
-// on them. Time alone ends no task: once an end is due, the next step is [Settle],
-// which applies [EndDue], which checks again under the lock.
+// The run sends [Asked] for the next step. The activity that took the step, or the run
+// if that failed, sends [StepEnded] and asks again. What the step achieved comes before,
+// as an event of its own. Pollers report what vendors say. The API and operators record
+// commands such as [CancelRequested] and [FailRequested]; workers act on them. Time
+// alone ends no task: once an end is due, the next step is [Settle], which applies
+// [EndDue], which checks again under the lock.
 //
 // # What always holds
 //
 //   - A task ends once, with one post or one void, and its end never changes.
 //   - A task does not complete after a cancel was accepted.
 //   - An attempt follows only one that was rejected, has ended, or was given up by an
-//     operator: no vendor gets a second job without proof.
+//     operator: no vendor gets a second job without proof that the first is none, or
+//     without an operator's word.
 //   - While an attempt or a part is an intent, the task does not end before the stored
 //     end of its call (D5).
 //   - Late and repeated events of steps and pollers change nothing. An event that is

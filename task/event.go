@@ -15,7 +15,7 @@ type Event interface{ event() }
 // Events of the run.
 type (
 	// Asked is the run's question for its next step. Begun is the highest attempt
-	// that this run has begun: a row that knows fewer has lost its tail (D17).
+	// that this run has seen: a row that knows fewer has lost its tail (D17).
 	Asked struct{ Begun int }
 
 	// StepEnded says that the step, of attempt N where it has one, ended, and how:
@@ -190,7 +190,7 @@ type (
 	SlotExpired struct{ N int }
 )
 
-// Wishes of clients and operators. Retry and reroute name the step that the task slept
+// Commands of clients and operators. Retry and reroute name the step that the task slept
 // on when the command was given. They do nothing if the task sleeps on another one by
 // now; the zero step matches any.
 type (

@@ -94,7 +94,7 @@ type Attempt struct {
 	SenderLost    bool               // of an unknown attempt: its sender did not report, and may be in its call
 	UnknownSince  time.Time          // when it became unknown
 	Lookups       int                // lookups that told nothing, since it became unknown or since a retry
-	LookedAt      time.Time          // when our bucket was last looked into for its files, or given up on (D6)
+	LookedAt      time.Time          // when our bucket was last searched for files that its sender left, or given up on (D6)
 	AbsentAt      time.Time          // the first lookup that found no job
 	AbsentAgainAt time.Time          // the second one: it is proven that there is none (D4)
 	Refusal       *mediagate.Failure // of a repeated sending: counts once two lookups found no job (D4)
