@@ -7,7 +7,9 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/task"
 )
 
@@ -50,6 +52,42 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 	if effects.Sweep && st.Status.Terminal() && hasFiles(st) {
 		a.dropUnwanted(ctx, st.ID)
 	}
+}
+
+// CancelJob asks the vendor to stop the attempt's job. That it could not be stopped
+// changes nothing for the task.
+func (a *Activities) CancelJob(ctx context.Context, in StepArgs) (Answer, error) {
+	defer heartbeat(ctx, noDetails)()
+	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
+	if err != nil {
+		return Answer{}, a.fail(ctx, err)
+	}
+	if a.stopJob(ctx, row) {
+		return a.stepDone(ctx, in, task.StopProven{N: row.N})
+	}
+	return a.stepDone(ctx, in)
+}
+
+// stopJob asks the vendor to stop a job, and reports whether it did.
+func (a *Activities) stopJob(ctx context.Context, row mediagate.Attempt) (stopped bool) {
+	if row.Ref.JobID == "" {
+		return false
+	}
+	c, err := a.accounts().Of(ctx, row)
+	if err != nil {
+		return false
+	}
+	canceller, ok := channel.Unwrap(c.Vendor).(providers.Canceller)
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := canceller.Cancel(ctx, row.Ref); err != nil {
+		a.Logger.WarnContext(ctx, "vendor job not cancelled", "task", row.TaskID, "channel", c.Name, "error", err)
+		return false
+	}
+	return true
 }
 
 // hasFiles reports that files of an attempt may be in the bucket that the task does not

@@ -34,7 +34,7 @@ func (a *Activities) LookUp(ctx context.Context, in StepArgs) (Answer, error) {
 	if row.State == mediagate.AttemptIntent {
 		events = append(events, senderLost(row))
 	}
-	found, err := a.recover(ctx, t, row)
+	found, err := a.searchBucket(ctx, t, row)
 	if err == nil && len(found) == 0 {
 		found, err = a.askFor(ctx, t, row)
 	}

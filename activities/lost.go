@@ -11,15 +11,16 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// What a synchronous vendor handed over before its sender was lost is in the
-// bucket, but the outcome that names it is on no record. So each call whose
-// files are stored leaves a manifest beside them, its submission with the
-// files' sizes and hashes, before the database has it. Whoever takes the
-// attempt over finds it, and uses it when the files are whole.
+// A sender of a synchronous call stores the files in the bucket as they arrive, and
+// stores the outcome that names them in the database after the last one. If it dies
+// between, the files are there and no row names them. So each call whose files are
+// stored leaves a manifest beside them before the database has the outcome: its
+// submission, with the files' sizes and hashes. The next sender, or a lookup, reads the
+// manifest and uses it when the files are whole.
 
 const (
 	manifestTimeout = 10 * time.Second
-	look            = 2 * time.Minute // for what a lost sender has left
+	searchTimeout   = 2 * time.Minute // for what a lost sender has left
 )
 
 // manifestKey is where the manifest of one call is, below what it names.
@@ -59,9 +60,9 @@ func (a *Activities) storeManifest(ctx context.Context, taskID string, row media
 	failpoint.Hit(failpoint.HandedOver)
 }
 
-// handedOver is what a call of a lost sender has left whole in the bucket; nil
-// when there is nothing. Errors are those of a bucket that is away.
-func (a *Activities) handedOver(ctx context.Context, taskID string, row mediagate.Attempt, part int) (*mediagate.Submission, error) {
+// readManifest returns the submission of one call whose sender was lost, if all its
+// files are whole in the bucket; nil otherwise. Errors are those of a bucket that is away.
+func (a *Activities) readManifest(ctx context.Context, taskID string, row mediagate.Attempt, part int) (*mediagate.Submission, error) {
 	text, err := a.Bucket.LoadManifest(ctx, manifestKey(taskID, row, part))
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound):
@@ -88,10 +89,11 @@ func (a *Activities) handedOver(ctx context.Context, taskID string, row mediagat
 	return &s, nil
 }
 
-// lostSender is what is known of an attempt whose sender did not report: what it left in
-// the bucket, if that tells. A bucket that is away is asked again by the lookup.
-func (a *Activities) lostSender(ctx context.Context, t mediagate.Task, row mediagate.Attempt) []task.Event {
-	if events, err := a.recover(ctx, t, row); err == nil && len(events) > 0 {
+// afterLostSender returns the events of an attempt whose sender did not report: what the
+// sender left in the bucket, or that the attempt is unknown. If the bucket is away, the
+// lookup searches it again.
+func (a *Activities) afterLostSender(ctx context.Context, t mediagate.Task, row mediagate.Attempt) []task.Event {
+	if events, err := a.searchBucket(ctx, t, row); err == nil && len(events) > 0 {
 		return events
 	}
 	return []task.Event{senderLost(row)}
@@ -101,22 +103,22 @@ func senderLost(row mediagate.Attempt) task.SubmitUnknown {
 	return task.SubmitUnknown{N: row.N, SendBefore: row.SendBefore, SenderLost: true, Detail: mediagate.SenderLost}
 }
 
-// recover finds what the sender of an attempt has left in the bucket: of a synchronous
-// call only. There is no event where it left nothing.
-func (a *Activities) recover(ctx context.Context, t mediagate.Task, row mediagate.Attempt) ([]task.Event, error) {
-	ctx, cancel := context.WithTimeout(ctx, look)
+// searchBucket finds what the lost sender of a synchronous call has left in the bucket.
+// It returns no event if there is nothing, or if the call was not synchronous.
+func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row mediagate.Attempt) ([]task.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	switch {
 	case !row.Route.Sync:
 		return nil, nil
 	case row.Route.Parts > 1:
-		events, lost, err := a.takeOver(ctx, t, row)
+		events, lost, err := a.searchParts(ctx, t, row)
 		if err != nil {
 			return nil, err
 		}
 		return append(events, task.PartsOver{N: row.N, SendersLost: lost, FirstPollAt: a.Now()}), nil
 	}
-	s, err := a.handedOver(ctx, t.ID, row, 0)
+	s, err := a.readManifest(ctx, t.ID, row, 0)
 	if s == nil || err != nil {
 		return nil, err
 	}

@@ -26,14 +26,14 @@ const partPause = 2 * time.Second
 
 // sendParts makes those calls of an attempt that nobody has made. The event that it
 // returns closes the attempt.
-func (a *Activities) sendParts(ctx context.Context, t mediagate.Task, c claimed) ([]task.Event, error) {
+func (a *Activities) sendParts(ctx context.Context, t mediagate.Task, c prepared) ([]task.Event, error) {
 	width := partWidth
 	if c.channel.Concurrency > 0 {
 		width = 1 // the attempt has one slot
 	}
-	looking, cancel := context.WithTimeout(ctx, look)
+	searching, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
-	events, lost, err := a.takeOver(looking, t, c.row)
+	events, lost, err := a.searchParts(searching, t, c.row)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (a *Activities) sendParts(ctx context.Context, t mediagate.Task, c claimed)
 
 // sendDue makes calls, so many at once, until none is due. It makes no further call once
 // the task has ended, is to end, is late, or has another attempt.
-func (a *Activities) sendDue(ctx context.Context, t mediagate.Task, c claimed, width int) error {
+func (a *Activities) sendDue(ctx context.Context, t mediagate.Task, c prepared, width int) error {
 	for round := 0; ; round++ {
 		st, err := a.Store.State(ctx, t.ID, c.row.N)
 		if err != nil {
@@ -94,7 +94,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 
 // sendPart stores the intent to make one call, makes it, and stores what came
 // of it. One that somebody else makes is left to them.
-func (a *Activities) sendPart(ctx context.Context, t mediagate.Task, c claimed, p task.Part) error {
+func (a *Activities) sendPart(ctx context.Context, t mediagate.Task, c prepared, p task.Part) error {
 	row := c.row
 	if ctx.Err() != nil {
 		return nil
@@ -141,9 +141,9 @@ func (a *Activities) callPart(ctx context.Context, t mediagate.Task, row mediaga
 	return a.call(ctx, t, row, part, channel)
 }
 
-// takeOver finds what the senders of calls before have left in the bucket. Calls whose
-// fate stays open are lost.
-func (a *Activities) takeOver(ctx context.Context, t mediagate.Task, row mediagate.Attempt) (events []task.Event, lost []int, err error) {
+// searchParts is searchBucket for an attempt of several calls. The calls whose fate stays
+// open are lost.
+func (a *Activities) searchParts(ctx context.Context, t mediagate.Task, row mediagate.Attempt) (events []task.Event, lost []int, err error) {
 	st, err := a.Store.State(ctx, t.ID, row.N)
 	if err != nil {
 		return nil, nil, err
@@ -156,7 +156,7 @@ func (a *Activities) takeOver(ctx context.Context, t mediagate.Task, row mediaga
 		if p.State != mediagate.PartIntent && p.State != mediagate.PartUnknown {
 			continue
 		}
-		s, err := a.handedOver(ctx, t.ID, row, p.Part)
+		s, err := a.readManifest(ctx, t.ID, row, p.Part)
 		switch {
 		case err != nil:
 			return nil, nil, err

@@ -26,21 +26,21 @@ import (
 //
 // The task refuses the intent when it has ended, is cancelled, late or overtaken. Then
 // nothing is sent, and the next step tells.
-func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, has *channel.Place) (claimed, error) {
+func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, has *channel.Place) (prepared, error) {
 	if err := a.provenFor(ctx, t, n); err != nil {
-		return claimed{}, err
+		return prepared{}, err
 	}
 	look, ok := a.looking.Await(ctx, "", looksAtOnce, lookPatience)
 	if !ok {
-		return claimed{}, mediagate.Errorf(mediagate.KindUnavailable, "the database is busy")
+		return prepared{}, mediagate.Errorf(mediagate.KindUnavailable, "the database is busy")
 	}
 	defer look.Leave()
 	id, candidates, err := a.following(ctx, t, n)
 	if err != nil {
-		return claimed{}, err
+		return prepared{}, err
 	}
 	if len(candidates) == 0 {
-		return claimed{}, &mediagate.Error{
+		return prepared{}, &mediagate.Error{
 			Kind: mediagate.KindUnreached, Code: string(mediagate.ParkChannelMissing),
 			Message: "no channel of this worker serves the task",
 		}
@@ -59,14 +59,14 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 			place.Leave()
 		}
 		if err != nil {
-			return claimed{}, err
+			return prepared{}, err
 		}
 		if !ok {
 			continue
 		}
 		row, err := a.openAt(ctx, t, n, id, c)
 		if err == nil {
-			return claimed{row: row, channel: c.Channel, entry: entry, place: place, send: true}, nil
+			return prepared{row: row, channel: c.Channel, entry: entry, place: place, send: true}, nil
 		}
 		entry.Unused(ctx)
 		place.Leave()
@@ -74,23 +74,23 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 		case mediagate.Is(err, mediagate.KindCapacity):
 			full, well = true, well || !a.Breakers.State(c.Name).Open
 		case mediagate.Is(err, mediagate.KindConflict):
-			return claimed{}, nil
+			return prepared{}, nil
 		default:
-			return claimed{}, err
+			return prepared{}, err
 		}
 	}
 	if behind != "" {
-		return claimed{behind: behind}, nil
+		return prepared{behind: behind}, nil
 	}
 	limited := func(c channel.Candidate) bool { return c.Concurrency > 0 }
 	if !full && !slices.ContainsFunc(candidates, limited) {
-		return claimed{}, a.shutOut(candidates)
+		return prepared{}, a.shutOut(candidates)
 	}
 	names := make([]string, len(candidates))
 	for i, c := range candidates {
 		names[i] = c.Name
 	}
-	return claimed{events: []task.Event{task.Queued{N: n, Channels: names, Well: well}}}, nil
+	return prepared{events: []task.Event{task.Queued{N: n, Channels: names, Well: well}}}, nil
 }
 
 // openAt stores the intent at the channel, if it has a slot.

@@ -11,7 +11,6 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/failpoint"
-	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/task"
 )
 
@@ -40,7 +39,7 @@ func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error)
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
-	c, err := a.claimAttempt(ctx, t, in.Step.N, place)
+	c, err := a.prepareAttempt(ctx, t, in.Step.N, place)
 	if c.place != place {
 		defer c.place.Leave()
 		place.Leave()
@@ -78,9 +77,9 @@ func (a *Activities) stepDone(ctx context.Context, in StepArgs, achieved ...task
 
 func ended(in StepArgs) task.StepEnded { return task.StepEnded{Step: in.Step.Kind, N: in.Step.N} }
 
-// claimed is an attempt that this call may make at its channel's vendor, if send
-// says so; or the channel whose calls it has to wait behind; or what else came of it.
-type claimed struct {
+// prepared is what prepareAttempt comes to: an attempt to be sent, if send is set; or
+// the channel whose calls the submit has to wait behind; or events, if nothing is sent.
+type prepared struct {
 	row     mediagate.Attempt
 	channel channel.Channel
 	entry   channel.Entry
@@ -90,57 +89,57 @@ type claimed struct {
 	events  []task.Event
 }
 
-// claimAttempt stores the intent of attempt n, or takes over the one that is there. The
-// caller has the place, or none.
-func (a *Activities) claimAttempt(ctx context.Context, t mediagate.Task, n int, has *channel.Place) (claimed, error) {
+// prepareAttempt stores the intent of attempt n, or decides what to do with the one that
+// is there. The caller has a permit of a channel already (has), or none.
+func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, n int, has *channel.Place) (prepared, error) {
 	row, err := a.Store.Attempt(ctx, t.ID, n)
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return a.openAttempt(ctx, t, n, has)
 	case err != nil:
-		return claimed{}, err
+		return prepared{}, err
 	case row.State == mediagate.AttemptIntent && row.Route.Parts > 1:
 		// Each of its calls has an intent of its own: what was not sent may be.
 		c, err := a.accounts().Of(ctx, row)
 		if err != nil {
-			return claimed{}, err
+			return prepared{}, err
 		}
 		place, ok := a.place(c.Name, has)
 		if !ok {
-			return claimed{behind: c.Name}, nil
+			return prepared{behind: c.Name}, nil
 		}
-		return claimed{row: row, channel: c, entry: a.Breakers.Inside(c.Name), place: place, send: true}, nil
+		return prepared{row: row, channel: c, entry: a.Breakers.Inside(c.Name), place: place, send: true}, nil
 	case row.State == mediagate.AttemptIntent:
 		// The sender died, or still is in its call: its fate is open.
-		return claimed{events: a.lostSender(ctx, t, row)}, nil
+		return prepared{events: a.afterLostSender(ctx, t, row)}, nil
 	case row.State != mediagate.AttemptUnknown || row.AgainAt.IsZero():
-		return claimed{}, nil
+		return prepared{}, nil
 	}
 	return a.reopen(ctx, t, row, has)
 }
 
 // reopen sends an attempt again that provably made no job. A channel that takes
 // no new jobs gets none this way either.
-func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row mediagate.Attempt, has *channel.Place) (claimed, error) {
+func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row mediagate.Attempt, has *channel.Place) (prepared, error) {
 	c, err := a.accounts().Of(ctx, row)
 	if err != nil {
-		return claimed{}, err
+		return prepared{}, err
 	}
 	candidate := channel.Candidate{Channel: c, Route: row.Route}
 	place, free := a.place(c.Name, has)
 	if !free && a.Breakers.TakesJobs(c.Name) {
-		return claimed{behind: c.Name}, nil
+		return prepared{behind: c.Name}, nil
 	}
 	entry, ok := channel.Entry{}, false
 	if free {
 		if entry, ok, err = a.enter(ctx, candidate); err != nil {
 			place.Leave()
-			return claimed{}, err
+			return prepared{}, err
 		}
 	}
 	if !ok {
 		place.Leave()
-		return claimed{}, a.shutOut([]channel.Candidate{candidate})
+		return prepared{}, a.shutOut([]channel.Candidate{candidate})
 	}
 	now := a.Now()
 	before := a.sendBefore(t, row.Route, now)
@@ -153,7 +152,7 @@ func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row mediagate
 		err = nil
 	}
 	row.SendBefore, row.Sends = before, row.Sends+1
-	return claimed{row: row, channel: c, entry: entry, place: place, send: reopened}, err
+	return prepared{row: row, channel: c, entry: entry, place: place, send: reopened}, err
 }
 
 // inputWindow is what a call gets to open the client's media, or to have a file
@@ -188,7 +187,7 @@ func (a *Activities) callEnds(t mediagate.Task, route mediagate.Route, sendBefor
 func inMicroseconds(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // send calls the vendor and stores the answer.
-func (a *Activities) send(ctx context.Context, t mediagate.Task, c claimed, in StepArgs) (Answer, error) {
+func (a *Activities) send(ctx context.Context, t mediagate.Task, c prepared, in StepArgs) (Answer, error) {
 	defer c.entry.Unused(ctx) // if nothing has told
 	var events []task.Event
 	var err error
@@ -215,7 +214,7 @@ func (a *Activities) send(ctx context.Context, t mediagate.Task, c claimed, in S
 }
 
 // report is the event of a call's answer.
-func (a *Activities) report(ctx context.Context, t mediagate.Task, c claimed, got answer) task.Event {
+func (a *Activities) report(ctx context.Context, t mediagate.Task, c prepared, got answer) task.Event {
 	switch row := c.row; {
 	case got.submission != nil:
 		return task.Accepted{N: row.N, Submission: *got.submission, FirstPollAt: a.Now().Add(c.channel.FirstPoll(t.ID))}
@@ -306,42 +305,6 @@ func rejection(err error) (f mediagate.Failure, ok bool) {
 	default:
 		return mediagate.Failure{}, false
 	}
-}
-
-// CancelJob asks the vendor to stop the attempt's job. That it could not be stopped
-// changes nothing for the task.
-func (a *Activities) CancelJob(ctx context.Context, in StepArgs) (Answer, error) {
-	defer heartbeat(ctx, noDetails)()
-	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
-	if err != nil {
-		return Answer{}, a.fail(ctx, err)
-	}
-	if a.stopJob(ctx, row) {
-		return a.stepDone(ctx, in, task.StopProven{N: row.N})
-	}
-	return a.stepDone(ctx, in)
-}
-
-// stopJob asks the vendor to stop a job, and reports whether it did.
-func (a *Activities) stopJob(ctx context.Context, row mediagate.Attempt) (stopped bool) {
-	if row.Ref.JobID == "" {
-		return false
-	}
-	c, err := a.accounts().Of(ctx, row)
-	if err != nil {
-		return false
-	}
-	canceller, ok := channel.Unwrap(c.Vendor).(providers.Canceller)
-	if !ok {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if err := canceller.Cancel(ctx, row.Ref); err != nil {
-		a.Logger.WarnContext(ctx, "vendor job not cancelled", "task", row.TaskID, "channel", c.Name, "error", err)
-		return false
-	}
-	return true
 }
 
 func noDetails() []any { return nil }

@@ -69,9 +69,9 @@ type temporalAway struct{ error }
 // Unwrap is the error.
 func (e temporalAway) Unwrap() error { return e.error }
 
-// asked tells an answer of Temporal from its absence. That a run was started before, or
-// takes no signal any more, is an answer.
-func asked(err error) error {
+// answered returns nil if Temporal has answered. That a run was started before, or takes
+// no signal any more, is an answer.
+func answered(err error) error {
 	if err == nil || mediagate.Is(err, mediagate.KindConflict) {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 		runs, err := a.Engine.Wake(ctx, w.TaskID)
 		if err != nil || runs {
 			t.add(func(r *WakeReport) { r.Signalled++ })
-			return asked(err)
+			return answered(err)
 		}
 		return a.replace(ctx, w, t, runGone)
 	}
@@ -97,11 +97,11 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 			return err
 		}
 		t.add(func(r *WakeReport) { r.Started++ })
-		return asked(a.Engine.Start(ctx, task))
+		return answered(a.Engine.Start(ctx, task))
 	}
 	state, err := a.Engine.Look(ctx, w.TaskID)
 	if err != nil {
-		return asked(err)
+		return answered(err)
 	}
 	switch {
 	case state == RunBusy, state == RunFailing:
@@ -109,7 +109,7 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 	case state == RunIdle && w.Tries == 1:
 		t.add(func(r *WakeReport) { r.Signalled++ })
 		_, err := a.Engine.Wake(ctx, w.TaskID)
-		return asked(err)
+		return answered(err)
 	case state == RunNone:
 		return a.replace(ctx, w, t, runGone)
 	case state == RunBroken:
@@ -131,7 +131,7 @@ func (a *Activities) replace(ctx context.Context, w mediagate.Wake, t *tally, wh
 	reason := fmt.Sprintf("mediagate: %s, since %s. A new run goes on from the database, nothing is submitted again. Try %d",
 		why, w.At.UTC().Format(time.RFC3339), w.Tries)
 	if err := a.Engine.Replace(ctx, task, reason); err != nil {
-		return asked(err)
+		return answered(err)
 	}
 	t.add(func(r *WakeReport) { r.Replaced++ })
 	if why != runGone {
@@ -145,7 +145,7 @@ func (a *Activities) wakeRound(ctx context.Context, w mediagate.Wake, t *tally) 
 	round := mediagate.WebhookRound{TaskID: w.TaskID, AccountID: w.AccountID, Round: w.Round}
 	t.add(func(r *WakeReport) { r.Rounds++ })
 	if w.Tries < roundTry {
-		return asked(a.Engine.EnsureRound(ctx, round))
+		return answered(a.Engine.EnsureRound(ctx, round))
 	}
 	replaced, err := a.Engine.ReplaceRound(ctx, round,
 		"mediagate: the callback should be delivered or given up by now. A new run goes on with the attempt that is due")
@@ -153,7 +153,7 @@ func (a *Activities) wakeRound(ctx context.Context, w mediagate.Wake, t *tally) 
 		t.add(func(r *WakeReport) { r.Replaced++ })
 		a.Logger.WarnContext(ctx, "replaced the run of a callback that hung", "task", w.TaskID, "round", w.Round)
 	}
-	return asked(err)
+	return answered(err)
 }
 
 // WakeReport counts what the wake scan did since the report before.
