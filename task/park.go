@@ -83,7 +83,7 @@ func (c *change) asked(e Asked) {
 		c.Attempts = append(c.Attempts, Attempt{
 			N: e.Begun, ExternalID: Numbered(c.ID, e.Begun), State: mediagate.AttemptIntent, SendBefore: c.now, CallEnds: c.now, Sends: 1, CreatedAt: c.now,
 		})
-		c.lost(c.Last(), false, "the database lost it")
+		c.markUnknown(c.Last(), false, "the database lost it")
 	}
 	if a := c.Last(); a != nil && a.Trouble != "" && c.awaited(a.N) != nil && !c.now.Before(c.RetryAt) { // D11
 		a.Trouble, a.Await = "", &Await{NextPollAt: c.now}
@@ -159,7 +159,7 @@ func (c *change) pollEnded(a *Attempt, e StepEnded) {
 // lookupEnded reacts to a lookup that found neither a job nor its absence (D4, D6).
 func (c *change) lookupEnded(a *Attempt, e StepEnded) {
 	if a.State == mediagate.AttemptIntent {
-		c.lost(a, true, mediagate.SenderLost)
+		c.markUnknown(a, true, mediagate.SenderLost)
 	}
 	a.Lookups++
 	if !e.Failed || a.Lookups >= maxBucketLookups {

@@ -123,7 +123,7 @@ func (c *change) partsOver(e PartsOver) {
 
 func (c *change) partsUnknown(a *Attempt, senderLost bool) {
 	if a.State == mediagate.AttemptIntent {
-		c.lost(a, senderLost, "calls were lost")
+		c.markUnknown(a, senderLost, "calls were lost")
 	}
 }
 

@@ -180,7 +180,7 @@ func (c *change) refused(e Refused) {
 		return
 	}
 	if doubted {
-		c.lost(a, false, e.Detail)
+		c.markUnknown(a, false, e.Detail)
 		a.Refusal = &e.Failure
 		return
 	}
@@ -219,14 +219,14 @@ func (c *change) reject(a *Attempt, f mediagate.Failure) {
 
 func (c *change) submitUnknown(e SubmitUnknown) {
 	if a := c.Attempt(e.N); a != nil && a.State == mediagate.AttemptIntent && a.SendBefore.Equal(e.SendBefore) {
-		c.lost(a, e.SenderLost, e.Detail)
+		c.markUnknown(a, e.SenderLost, e.Detail)
 	}
 }
 
-// lost makes an attempt unknown (D4, D6). The parking before is over; the task parks
+// markUnknown makes an attempt unknown (D4, D6). The parking before is over; the task parks
 // for the unknown submission if the vendor cannot be asked and the model does not fail
 // it.
-func (c *change) lost(a *Attempt, senderLost bool, detail string) {
+func (c *change) markUnknown(a *Attempt, senderLost bool, detail string) {
 	a.State, a.SenderLost, a.Error = mediagate.AttemptUnknown, senderLost, detail
 	a.UnknownSince, a.Lookups, a.SlotUntil = c.now, 0, c.slotEnd(c.now)
 	if c.current(a.N) != a {
