@@ -57,7 +57,7 @@ func TestAnswerShows(t *testing.T) {
 			b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Trouble: mediagate.ParkFunds}))
 		}, func(a *activities.Answer) {
 			a.Status, a.State = mediagate.StatusProcessing, mediagate.AttemptAccepted
-			a.ParkReason, a.ParkedAt, a.Ends = mediagate.ParkFunds, start, start.Add(time.Hour)
+			a.ParkReason, a.ParkedAt, a.Ends, a.FailsAt = mediagate.ParkFunds, start, start.Add(time.Hour), start.Add(time.Hour)
 			a.Actions = []string{mediagate.ActionFail, mediagate.ActionRetry, mediagate.ActionReroute}
 		}},
 		"to be cancelled": {func(b *bundle) { b.change(task.CancelRequested{}) }, func(a *activities.Answer) {
