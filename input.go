@@ -75,25 +75,25 @@ func (r *Ratio) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Judgement is how far the judging of a task's inputs has come.
-type Judgement struct {
+// InputCheck is how far the check of a task's inputs has come.
+type InputCheck struct {
 	Passed  []string `json:"passed,omitempty"` // the fields that were found good
 	Tries   int      `json:"tries,omitempty"`  // that ended because a server was away
-	Over    bool     `json:"over,omitempty"`   // nothing is left to judge
+	Over    bool     `json:"over,omitempty"`   // nothing is left to check
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// With is the judgement together with a later one. One that is over stays as
+// With is the check together with a later one. One that is over stays as
 // it is.
-func (j Judgement) With(later Judgement) Judgement {
-	if j.Over {
-		return j
+func (c InputCheck) With(later InputCheck) InputCheck {
+	if c.Over {
+		return c
 	}
-	for _, field := range j.Passed {
+	for _, field := range c.Passed {
 		if !slices.Contains(later.Passed, field) {
 			later.Passed = append(later.Passed, field)
 		}
 	}
-	later.Tries = max(later.Tries, j.Tries)
+	later.Tries = max(later.Tries, c.Tries)
 	return later
 }

@@ -54,19 +54,19 @@ func TestInputIsStored(t *testing.T) {
 	}
 }
 
-func TestJudgementWith(t *testing.T) {
+func TestInputCheckWith(t *testing.T) {
 	t.Parallel()
 	failed := &mediagate.Failure{Code: mediagate.CodeImageProcessing}
-	for name, c := range map[string]struct{ before, later, want mediagate.Judgement }{
+	for name, c := range map[string]struct{ before, later, want mediagate.InputCheck }{
 		"what was found good stays so": {
-			mediagate.Judgement{Passed: []string{"a", "b"}, Tries: 3},
-			mediagate.Judgement{Passed: []string{"b", "c"}, Tries: 1, Over: true},
-			mediagate.Judgement{Passed: []string{"b", "c", "a"}, Tries: 3, Over: true},
+			mediagate.InputCheck{Passed: []string{"a", "b"}, Tries: 3},
+			mediagate.InputCheck{Passed: []string{"b", "c"}, Tries: 1, Over: true},
+			mediagate.InputCheck{Passed: []string{"b", "c", "a"}, Tries: 3, Over: true},
 		},
 		"the first verdict counts": {
-			mediagate.Judgement{Over: true, Failure: failed},
-			mediagate.Judgement{Over: true, Passed: []string{"a"}},
-			mediagate.Judgement{Over: true, Failure: failed},
+			mediagate.InputCheck{Over: true, Failure: failed},
+			mediagate.InputCheck{Over: true, Passed: []string{"a"}},
+			mediagate.InputCheck{Over: true, Failure: failed},
 		},
 	} {
 		if diff := cmp.Diff(c.want, c.before.With(c.later)); diff != "" {

@@ -46,13 +46,13 @@ func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, erro
 	failpoint.Hit(failpoint.InputsChecked)
 	switch {
 	case after.Over:
-		changed, err := a.persist(ctx, t.ID, task.InputsChecked{Judgement: after}, ended(in), task.Asked{Begun: in.Begun})
+		changed, err := a.persist(ctx, t.ID, task.InputsChecked{Check: after}, ended(in), task.Asked{Begun: in.Begun})
 		if err != nil {
 			return Answer{}, a.fail(ctx, err)
 		}
 		return a.answer(changed), nil
 	case ctx.Err() == nil || len(after.Passed) > len(before.Passed):
-		if _, err := a.persist(ctx, t.ID, task.InputsChecked{Judgement: after}); err != nil {
+		if _, err := a.persist(ctx, t.ID, task.InputsChecked{Check: after}); err != nil {
 			return Answer{}, a.fail(ctx, err)
 		}
 	}
@@ -65,7 +65,7 @@ func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, erro
 // checkInputs fetches what was not found good before, several files at once. Of
 // several bad ones the first in the order of the request is named: those after
 // a bad one are not waited for.
-func (a *Activities) checkInputs(ctx context.Context, task mediagate.Task, before mediagate.Judgement) (mediagate.Judgement, error) {
+func (a *Activities) checkInputs(ctx context.Context, task mediagate.Task, before mediagate.InputCheck) (mediagate.InputCheck, error) {
 	var due []mediagate.Input
 	for _, in := range task.Plan.Inputs {
 		if !slices.Contains(before.Passed, in.Field) {
@@ -102,8 +102,8 @@ func (a *Activities) checkInputs(ctx context.Context, task mediagate.Task, befor
 
 // sum is what follows from what was found wrong with each file. An error is a fault of
 // ours: of the bucket, say.
-func (a *Activities) sum(ctx context.Context, before mediagate.Judgement, due []mediagate.Input, found []error) (mediagate.Judgement, error) {
-	after := mediagate.Judgement{Passed: slices.Clone(before.Passed), Tries: before.Tries}
+func (a *Activities) sum(ctx context.Context, before mediagate.InputCheck, due []mediagate.Input, found []error) (mediagate.InputCheck, error) {
+	after := mediagate.InputCheck{Passed: slices.Clone(before.Passed), Tries: before.Tries}
 	var away error
 	for i, err := range found {
 		switch kind := mediagate.KindOf(err); {

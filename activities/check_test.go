@@ -55,8 +55,8 @@ func (b *bundle) serves(files map[string][]byte) {
 
 func (b *bundle) check() (activities.Answer, error) { return b.tryStep(task.CheckInputs, 0) }
 
-// found is the judgement as it is stored.
-func (b *bundle) found() mediagate.Judgement {
+// found is the check as it is stored.
+func (b *bundle) found() mediagate.InputCheck {
 	b.t.Helper()
 	return b.state().Inputs
 }
@@ -97,7 +97,7 @@ func TestCheckInputsWhileAServerIsAway(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		_, err := b.check()
 		kind(t, err, mediagate.KindTransient, "", true)
-		if diff := cmp.Diff(mediagate.Judgement{Passed: []string{"image_urls[0]", "image_urls[2]"}, Tries: n}, b.found()); diff != "" {
+		if diff := cmp.Diff(mediagate.InputCheck{Passed: []string{"image_urls[0]", "image_urls[2]"}, Tries: n}, b.found()); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	}
@@ -105,7 +105,7 @@ func TestCheckInputsWhileAServerIsAway(t *testing.T) {
 	answer, err := b.check()
 	b.ok(err)
 	if j := b.found(); answer.Step.Kind != task.Submit || !j.Over || j.Failure != nil {
-		t.Errorf("judgement %+v", j)
+		t.Errorf("check %+v", j)
 	}
 	fetched := map[string]int{}
 	for _, url := range b.Fetcher.URLs() {
@@ -319,7 +319,7 @@ func TestCheckInputsWithoutTheBucket(t *testing.T) {
 			b.Store.EditTask(taskID, c.edit)
 			_, err := b.check()
 			kind(t, err, c.kind, "", true)
-			if diff := cmp.Diff(mediagate.Judgement{}, b.found()); diff != "" {
+			if diff := cmp.Diff(mediagate.InputCheck{}, b.found()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -464,7 +464,7 @@ func (g *gateway) cancel(id string) {
 func (g *gateway) fail(id string, f mediagate.Failure) {
 	g.t.Helper()
 	g.ended(mediagate.StatusFailed, g.change(id,
-		task.InputsChecked{Judgement: mediagate.Judgement{Over: true, Failure: &f}},
+		task.InputsChecked{Check: mediagate.InputCheck{Over: true, Failure: &f}},
 		task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Failure: &f}}, task.EndDue{}))
 }
 

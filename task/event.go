@@ -36,7 +36,7 @@ type (
 // Events of steps.
 type (
 	// InputsChecked is the result of checking the client's files.
-	InputsChecked struct{ Judgement mediagate.Judgement }
+	InputsChecked struct{ Check mediagate.InputCheck }
 
 	// IntentStored begins an attempt, before its call (D3). The caller has taken a slot
 	// for it.

@@ -174,11 +174,11 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 	case "settle":
 		return task.EndDue{}, nil
 	case "inputs":
-		j := mediagate.Judgement{Over: true}
+		j := mediagate.InputCheck{Over: true}
 		if failure.Code != "" {
 			j.Failure = &failure
 		}
-		return task.InputsChecked{Judgement: j}, nil
+		return task.InputsChecked{Check: j}, nil
 	case "intent":
 		if n = number(d, "n"); n == 0 {
 			n = last + 1

@@ -33,8 +33,8 @@ type State struct {
 	Granted   bool      // one of them holds a slot for it: only its poller grants, and takes back
 	RerouteTo string    // the channel that an operator chose for the next attempt; empty: any
 
-	Modal  mediagate.Modal     // the zero value where no vendor asked for more
-	Inputs mediagate.Judgement // how far the client's files are checked
+	Modal  mediagate.Modal      // the zero value where no vendor asked for more
+	Inputs mediagate.InputCheck // how far the client's files are checked
 
 	// Attempts in the order of their numbers. Storage loads only the last one and those
 	// that events name.

@@ -19,7 +19,7 @@ const (
 
 func (c *change) inputsChecked(e InputsChecked) {
 	if c.open() && len(c.Attempts) == 0 {
-		c.Inputs = c.Inputs.With(e.Judgement)
+		c.Inputs = c.Inputs.With(e.Check)
 		c.resume()
 	}
 }

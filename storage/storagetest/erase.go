@@ -126,7 +126,7 @@ func (b *bench) rich(p payer) string {
 	part := func(n int) task.PartIntent {
 		return task.PartIntent{N: 1, Part: n, SendBefore: intent.SendBefore, CallEnds: intent.CallEnds}
 	}
-	b.change(id, task.InputsChecked{Judgement: mediagate.Judgement{Passed: []string{"zebrafish"}, Over: true}}, intent, part(0), part(1),
+	b.change(id, task.InputsChecked{Check: mediagate.InputCheck{Passed: []string{"zebrafish"}, Over: true}}, intent, part(0), part(1),
 		task.PartEnded{N: 1, Part: task.Part{
 			Part: 0, State: mediagate.PartDone, SendBefore: intent.SendBefore, Error: "zebrafish", Failure: &refusal,
 			Submission: &mediagate.Submission{Ref: mediagate.JobRef{JobID: "part-zebrafish"}, Outcome: &outcome},
@@ -366,7 +366,7 @@ var eraseTests = map[string]func(*bench){
 		b.load("it has its slot, as the cancelled one", 2, 0, b.state(late).Last().CreatedAt)
 		for id := range before {
 			for _, e := range []task.Event{
-				task.InputsChecked{Judgement: mediagate.Judgement{Passed: []string{"zebrafish"}}},
+				task.InputsChecked{Check: mediagate.InputCheck{Passed: []string{"zebrafish"}}},
 				task.Refused{N: 1, SendBefore: intent.SendBefore, Failure: mediagate.Failure{Message: "zebrafish"}, Detail: "zebrafish"},
 				task.SubmitUnknown{N: 1, SendBefore: intent.SendBefore, Detail: "zebrafish"},
 				task.PartEnded{N: 1, Part: task.Part{State: mediagate.PartDone, SendBefore: intent.SendBefore, Error: "zebrafish", Submission: &mediagate.Submission{Outcome: &outcome}}},
@@ -450,7 +450,7 @@ var eraseTests = map[string]func(*bench){
 			same(b, name+": failure", t.Failure, t.Failure.Wordless())
 			first, err := b.State(b.Context(), end.id, 1)
 			b.noError(err)
-			same(b, name+": checked inputs", first.Inputs, mediagate.Judgement{})
+			same(b, name+": checked inputs", first.Inputs, mediagate.InputCheck{})
 			for _, a := range first.Attempts {
 				same(b, name+": the attempt's texts", []any{a.Error, a.Refusal, a.Failure}, []any{"", a.Refusal.Wordless(), a.Failure.Wordless()})
 				if a.Outcome != nil {

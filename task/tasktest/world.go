@@ -301,11 +301,11 @@ func (w *World) step() {
 	}
 	switch step.Kind {
 	case task.CheckInputs:
-		j := mediagate.Judgement{Over: true}
+		j := mediagate.InputCheck{Over: true}
 		if w.chance("bad input", 10) {
 			j.Failure = &mediagate.Failure{Code: mediagate.CodeImageProcessing}
 		}
-		_ = w.apply(task.InputsChecked{Judgement: j})
+		_ = w.apply(task.InputsChecked{Check: j})
 	case task.Submit:
 		if err := w.submit(step); err != nil {
 			w.t.Fatalf("%s %d is the next step, and refused: %s", step.Kind, step.N, err)
