@@ -35,11 +35,11 @@ func (a *Activities) accounts() *channel.Accounts {
 // signals is the engine as the vendor accounts see it.
 type signals struct{ *Activities }
 
-// Ended brings tasks to their end that files alone keep from it, where that is quick and
-// there is room for it, and wakes their runs.
-func (s signals) Ended(ctx, calls context.Context, name string, ended []channel.Ended) {
+// StepsChanged wakes the runs of tasks. Before that it copies the files of those whose
+// next step is Mirror, which ends them, where that is quick and a permit is free.
+func (s signals) StepsChanged(ctx, calls context.Context, name string, woken []channel.StepChange) {
 	began := time.Now()
-	_ = each(ctx, ended, signalWidth, func(e channel.Ended) error {
+	_ = each(ctx, woken, signalWidth, func(e channel.StepChange) error {
 		s.carryOut(ctx, e.Changed)
 		if e.Changed.Step.Kind == task.Mirror {
 			s.copyEnded(calls, name, e, finishPatience-time.Since(began))
@@ -54,7 +54,7 @@ func (s signals) Ended(ctx, calls context.Context, name string, ended []channel.
 //
 // Once the patience of a batch is over nothing is begun, though there be room: each
 // round of its copies would keep the runs behind it waiting.
-func (s signals) copyEnded(ctx context.Context, name string, e channel.Ended, patience time.Duration) {
+func (s signals) copyEnded(ctx context.Context, name string, e channel.StepChange, patience time.Duration) {
 	if patience <= 0 || ctx.Err() != nil || s.Settings.QuickCopy <= 0 {
 		return
 	}
@@ -68,7 +68,7 @@ func (s signals) copyEnded(ctx context.Context, name string, e channel.Ended, pa
 	}
 }
 
-func (s signals) tryCopy(ctx context.Context, e channel.Ended) error {
+func (s signals) tryCopy(ctx context.Context, e channel.StepChange) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Settings.QuickCopy)
 	defer cancel()
 	row, err := s.Store.Attempt(ctx, e.Changed.State.ID, e.N)

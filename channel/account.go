@@ -71,15 +71,14 @@ type GrantStore interface {
 // Workflows signals the runs of tasks. That is the fast path: each change of a task
 // sets the time of its wake as well (D2).
 type Workflows interface {
-	// Ended signals tasks whose next step has changed by a poll of attempt N. It may take
-	// seconds to copy the files of those that succeeded first, until calls ends.
-	Ended(ctx, calls context.Context, channel string, ended []Ended)
+	// StepsChanged signals the runs of tasks whose next step a poll has changed. It may
+	// take seconds to copy the files of those that succeeded first, until calls ends.
+	StepsChanged(ctx, calls context.Context, channel string, woken []StepChange)
 	Wake(ctx context.Context, channel string, taskIDs []string)
 }
 
-// Ended is a change of a task by a poll of attempt N, after which its next step is
-// another.
-type Ended struct {
+// StepChange is a change of a task by a poll of attempt N that gave it another next step.
+type StepChange struct {
 	N       int
 	Changed task.Changed
 }

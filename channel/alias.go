@@ -40,7 +40,7 @@ func (a *Accounts) aliasFor(ctx context.Context, name string) (Channel, bool, er
 // aliasDone reports that an alias channel has asked for nothing for a while, and no task
 // waits for a slot. Rows that are left may be for a worker whose channel has the name.
 func (p *Poller) aliasDone() bool {
-	if polls := p.polls.Load(); polls != p.polled || p.idleSince.IsZero() || p.inQueue.Load() > 0 {
+	if polls := p.polls.Load(); polls != p.polled || p.idleSince.IsZero() || p.queued.Load() > 0 {
 		p.polled, p.idleSince = polls, p.Now()
 	}
 	return p.name != p.channel.Name && p.Now().Sub(p.idleSince) >= aliasIdle

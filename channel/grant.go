@@ -59,7 +59,7 @@ func (p *Poller) grantFree(ctx context.Context) error {
 			return err
 		}
 		g.queued = got.Waiting
-		p.inQueue.Store(int64(got.Waiting))
+		p.queued.Store(int64(got.Waiting))
 		if len(got.Tasks) == 0 {
 			return nil
 		}

@@ -31,8 +31,8 @@ func newWaiters(t *testing.T, c mediagate.Channel) *waiters {
 	return w
 }
 
-// Ended notes when a slot was freed.
-func (w *waiters) Ended(_, _ context.Context, _ string, ended []channel.Ended) {
+// StepsChanged notes when a slot was freed.
+func (w *waiters) StepsChanged(_, _ context.Context, _ string, ended []channel.StepChange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for range ended {

@@ -21,7 +21,7 @@ const (
 	storeEvery   = 100 * time.Millisecond // results are stored in batches
 	failureLimit = 3                      // failed polls in a row that count as "vendor away"
 	storeTimeout = 15 * time.Second       // of one call to the database
-	queuePause   = 50 * time.Millisecond  // at least, between two claims
+	claimPause   = 50 * time.Millisecond  // at least, between two claims
 )
 
 // Beat is what a poller shows while it runs. LateMilli and LastError are set only
@@ -57,8 +57,8 @@ type Poller struct {
 	advancedAt time.Time
 	polled     int64 // polls until idleSince
 	idleSince  time.Time
-	inQueue    atomic.Int64 // tasks that wait for a slot
-	queued     atomic.Int64 // rows that are claimed and not asked for yet
+	queued     atomic.Int64 // tasks that wait for a slot
+	toAsk      atomic.Int64 // rows that are claimed and not asked for yet
 	late       atomic.Int64 // of the row asked for last, in nanoseconds
 	steps      atomic.Int64 // that the run has made, of any kind
 	answers    atomic.Bool  // the vendor answers again, after a run of failures
@@ -102,10 +102,9 @@ func (p *Poller) Beat() (Beat, bool) {
 	return Beat{}, false
 }
 
-// Run claims and polls until calls ends, which is the context of calls to the
-// vendor, or the run is fenced (KindConflict), or the database fails. A batch
-// need not end before the next one is claimed: one slow answer delays no
-// other.
+// Run claims and polls. It returns once calls ends, the context of calls to the vendor;
+// when another poller has taken over (KindConflict); or when the database fails. A batch
+// need not end before the next one is claimed: one slow answer delays no other.
 func (p *Poller) Run(ctx, calls context.Context) error {
 	calls, cancel := context.WithCancel(calls)
 	defer p.batches.Wait()
@@ -129,14 +128,14 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 			p.retryAnswered(ctx)
 			p.retryShutOut(ctx)
 		}
-		pause := queuePause
-		if room := p.batch() - int(p.queued.Load()); room > p.batch()/2 {
+		pause := claimPause
+		if room := p.batch() - int(p.toAsk.Load()); room > p.batch()/2 {
 			rows, err := p.claimDue(ctx, room)
 			if err != nil {
 				return err
 			}
 			if len(rows) > 0 {
-				p.queued.Add(int64(len(rows)))
+				p.toAsk.Add(int64(len(rows)))
 				p.batches.Go(func() {
 					if err := p.poll(ctx, calls, rows); err != nil {
 						select {
@@ -237,7 +236,7 @@ func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	return min(max(next.Sub(now), queuePause), idlePause), nil
+	return min(max(next.Sub(now), claimPause), idlePause), nil
 }
 
 // spare reports that the budget has room, and the vendor answers and asked for
@@ -258,7 +257,7 @@ func (p *Poller) beat(ctx context.Context) {
 		p.late.Store(0)
 		p.lastErr.Store(nil)
 	}
-	beat := Beat{Waiting: p.waiting, LateMilli: time.Duration(p.late.Load()).Milliseconds(), Polls: p.polls.Load(), Queued: int(p.inQueue.Load())}
+	beat := Beat{Waiting: p.waiting, LateMilli: time.Duration(p.late.Load()).Milliseconds(), Polls: p.polls.Load(), Queued: int(p.queued.Load())}
 	if s := p.lastErr.Load(); s != nil {
 		beat.LastError = *s
 	}
@@ -274,7 +273,7 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 	stored := make(chan error, 1)
 	go func() { stored <- p.store(ctx, calls, rows[0].Claim, results) }()
 	due := p.due(rows, results)
-	p.queued.Add(-int64(len(rows) - len(due)))
+	p.toAsk.Add(-int64(len(rows) - len(due)))
 	var group sync.WaitGroup
 	for _, asked := range p.questions(due) {
 		if p.admit(calls) == nil {
@@ -286,7 +285,7 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 				}
 			})
 		}
-		p.queued.Add(-int64(len(asked)))
+		p.toAsk.Add(-int64(len(asked)))
 	}
 	group.Wait()
 	close(results)

@@ -143,8 +143,8 @@ func (a *account) called(refs ...mediagate.JobRef) {
 	a.calls = append(a.calls, ids)
 }
 
-// Ended notes how late it comes.
-func (a *account) Ended(_, _ context.Context, _ string, ended []channel.Ended) {
+// StepsChanged notes how late it comes.
+func (a *account) StepsChanged(_, _ context.Context, _ string, ended []channel.StepChange) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, e := range ended {

@@ -33,8 +33,8 @@ func (p *Poller) storeBatch(ctx, calls context.Context, claim string, batch []me
 	if err != nil {
 		return err
 	}
-	if ended := p.change(ctx, claim, left); len(ended) > 0 {
-		p.batches.Go(func() { p.Workflows.Ended(ctx, calls, p.name, ended) })
+	if woken := p.change(ctx, claim, left); len(woken) > 0 {
+		p.batches.Go(func() { p.Workflows.StepsChanged(ctx, calls, p.name, woken) })
 	}
 	return nil
 }
@@ -46,9 +46,9 @@ func (p *Poller) storePolls(ctx context.Context, claim string, batch []mediagate
 	return p.Store.StorePolls(ctx, p.name, claim, batch)
 }
 
-// change applies each result to its task. It returns the changes that gave a run
-// another next step. A result that could not be stored is dropped.
-func (p *Poller) change(ctx context.Context, claim string, results []mediagate.PollResult) (ended []Ended) {
+// change applies each result to its task. It returns the changes that gave a task
+// another next step. A result that could not be stored is logged: its row comes up again.
+func (p *Poller) change(ctx context.Context, claim string, results []mediagate.PollResult) (woken []StepChange) {
 	changes := make([]*task.Changed, len(results))
 	var group sync.WaitGroup
 	width := make(chan struct{}, changeWidth)
@@ -73,7 +73,7 @@ func (p *Poller) change(ctx context.Context, claim string, results []mediagate.P
 		}
 		wake := changes[i].Effects.Wake
 		if wake {
-			ended = append(ended, Ended{N: r.N, Changed: *changes[i]})
+			woken = append(woken, StepChange{N: r.N, Changed: *changes[i]})
 		}
 		over = over || r.Outcome != nil || r.Trouble != ""
 		waits = waits || r.Waiting && wake
@@ -87,7 +87,7 @@ func (p *Poller) change(ctx context.Context, claim string, results []mediagate.P
 	if over || waits {
 		p.free()
 	}
-	return ended
+	return woken
 }
 
 func (p *Poller) changeTask(ctx context.Context, taskID string, e task.Event) (task.Changed, error) {

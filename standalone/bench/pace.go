@@ -209,8 +209,8 @@ func (v *tally) Poll(_ context.Context, ref mediagate.JobRef) (mediagate.Report,
 	return mediagate.Report{Ref: ref, Named: true, State: mediagate.JobRunning, Percent: -1}, nil
 }
 
-// Ended has no run to signal.
-func (v *tally) Ended(context.Context, context.Context, string, []channel.Ended) {}
+// StepsChanged has no run to signal.
+func (v *tally) StepsChanged(context.Context, context.Context, string, []channel.StepChange) {}
 
 // Wake has no run to signal.
 func (v *tally) Wake(context.Context, string, []string) {}
