@@ -157,7 +157,7 @@ func TestRandomFaults(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := newLife(t, submitted)
 					answers(l.Sync)
-					random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
+					random := rand.New(rand.NewPCG(seed, 0))
 					var mu sync.Mutex
 					disturb := func(string) error {
 						mu.Lock()
