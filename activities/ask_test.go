@@ -29,7 +29,8 @@ func TestAsk(t *testing.T) {
 	fresh := b.question(activities.Question{})
 	want := activities.Answer{
 		Now: start, Step: task.Step{Kind: task.Submit, N: 1, Provider: activitytest.AsyncProvider}, Ends: start.Add(2 * time.Hour),
-		Status: mediagate.StatusPending, Provider: activitytest.AsyncProvider, Actions: []string{mediagate.ActionFail, mediagate.ActionReroute},
+		Status: mediagate.StatusPending, Provider: activitytest.AsyncProvider, FailsAt: start.Add(2 * time.Hour),
+		Actions: []string{mediagate.ActionFail, mediagate.ActionReroute},
 	}
 	if diff := cmp.Diff(want, fresh); diff != "" || writes() != "0 OpenIntent, 1 Change" {
 		t.Errorf("%s, (-want +got):\n%s", writes(), diff)
