@@ -72,8 +72,8 @@ const (
 	WakeRound WakeKind = "round"
 )
 
-// Wake is the time by which a run has to have asked for its next step, or a round to
-// have recorded an attempt, and has not (D2).
+// Wake is the time by which a task's run must have asked for its next step, or a round
+// must have recorded an attempt (D2).
 type Wake struct {
 	TaskID    string
 	AccountID string

@@ -78,7 +78,10 @@ func answered(err error) error {
 	return temporalAway{err}
 }
 
-// wakeOne starts, signals or replaces the run of one wake (D2).
+// wakeOne starts, signals or replaces the run of one wake (D2). The first try starts a
+// run that has never asked, and signals one that has. The tries after it find out first
+// what the run is at: one that works, or fails and is retried, is left alone; an idle one
+// is signalled once more; any other is replaced.
 func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) error {
 	if w.Kind == mediagate.WakeRound {
 		return a.wakeRound(ctx, w, t)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/task"
 )
 
@@ -206,14 +205,6 @@ func (a *Accounts) Proven(ctx context.Context, row mediagate.Attempt) (Channel, 
 		return Channel{}, noChannel()
 	}
 	return a.Of(ctx, row)
-}
-
-// CanCancel reports that the provider's adapter can stop jobs.
-func (a *Accounts) CanCancel(provider string) bool {
-	return slices.ContainsFunc(a.Channels.All(), func(c Channel) bool {
-		_, ok := c.Vendor.(providers.Canceller)
-		return ok && c.Provider == provider
-	})
 }
 
 // pace returns the pace of a channel's polls. The pollers of its present and former

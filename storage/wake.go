@@ -41,8 +41,8 @@ type wakeRow struct {
 	Kind      mediagate.WakeKind
 	AccountID string
 	WakeAt    stamp
-	Tries     int
-	Asked     bool
+	Tries     int  // of the scan, since the wake was set
+	Asked     bool // a run of the task has asked for a step before
 }
 
 // leaseRow is the wake of a task's run, as it is read with the task; WakeAt is zero
@@ -53,7 +53,7 @@ type leaseRow struct {
 	Asked  bool
 }
 
-// leaseOf is the time by which the run must ask again that was given the step.
+// leaseOf returns the time by which a run that was given the step must ask again.
 func leaseOf(step task.Step, now time.Time) time.Time {
 	if step.Kind == task.Sleep {
 		return step.Until.Add(leaseMargin)
@@ -61,7 +61,8 @@ func leaseOf(step task.Step, now time.Time) time.Time {
 	return now.Add(stepLease)
 }
 
-// reaches reports that the lease as it stands does for the step.
+// reaches reports that the lease as it stands is long enough for the step, so that
+// nothing is written.
 func (l leaseRow) reaches(step task.Step, now time.Time) bool {
 	if !l.Asked || l.Tries > 0 {
 		return false

@@ -89,7 +89,7 @@ type Attempt struct {
 	CreatedAt  time.Time
 	AcceptedAt time.Time
 	EndedAt    time.Time // unset while the job has a slot
-	SlotUntil  time.Time // when the slot is freed of a job that may still run; zero: when the attempt is closed
+	SlotUntil  time.Time // when to free the slot of a job that may still run; zero: once the attempt is closed
 
 	SenderLost    bool               // of an unknown attempt: its sender did not report, and may be in its call
 	UnknownSince  time.Time          // when it became unknown
@@ -218,8 +218,8 @@ func (a *Attempt) callsOverAt() time.Time {
 // findable reports that the vendor can be asked for the job by our id.
 func (a *Attempt) findable() bool { return a.Route.Find }
 
-// slotEnd returns when the slot of a job is freed of which it is not known, from now
-// on, whether it runs (D7).
+// slotEnd returns when to free the slot of a job of which it is not known, from now on,
+// whether it runs (D7).
 func (s *State) slotEnd(now time.Time) time.Time {
 	return now.Add(mediagate.SlotsLost * s.Terms.Expected)
 }
