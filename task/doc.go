@@ -74,9 +74,9 @@
 // the vendor cannot be asked, nothing is sent again without an operator (D6).
 //
 // A synchronous sender stores the files in our bucket as they arrive. If it died, the
-// task waits for the stored end of the call, and a Lookup searches the bucket. What is
-// whole there counts as the answer (d6_sync_sender_lost_left_its_files,
-// d6_sync_sender_lost_left_nothing).
+// repeated Submit searches the bucket. If nothing is there, the task waits for the stored
+// end of the call, and a Lookup searches it again. Files that are whole count as the
+// answer (d6_sync_sender_lost_left_its_files, d6_sync_sender_lost_left_nothing).
 //
 // # A cancel
 //
