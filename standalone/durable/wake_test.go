@@ -80,14 +80,14 @@ func (b *bench) eventually(what string, check func() error) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("%s: not within %s: %v", what, patience, err)
 		}
-		b.later(time.Second)
+		b.later(5 * time.Second)
 	}
 }
 
 // isEnded is a condition of eventually: the task has ended, and its callback.
 func (b *bench) isEnded() error {
 	t := b.world.task(b.task.ID)
-	if !t.Status.Terminal() || t.Webhook.State != mediagate.WebhookDelivered {
+	if !t.Status.Terminal() || t.Webhook.State == mediagate.WebhookPending {
 		return fmt.Errorf("it is %s, its webhook %+v", t.Status, t.Webhook)
 	}
 	return nil
