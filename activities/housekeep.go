@@ -19,14 +19,14 @@ const (
 	ensureWide   = 8
 	sweepEvery   = time.Hour
 	slotsEvery   = time.Minute
-	sweepTimeout = 5 * time.Minute           // of each concern of a sweep; what is left goes in the next one
+	sweepTimeout = 5 * time.Minute           // of each chore of a sweep; what is left goes in the next one
 	batchLimit   = 2 * time.Minute           // of a batch; what is left comes up in the next one
 	uploadAge    = 24 * time.Hour            // an unfinished upload this old belongs to nobody
 	requestAge   = uploadLink + 24*time.Hour // media of a request this old are of no job
 )
 
 // TendWakes works off wakes, and does the housekeeping, until the worker stops. Its
-// concerns go beside each other: one that has much to do, or whose calls hang, keeps
+// chores run beside each other: one that has much to do, or whose calls hang, keeps
 // none of the others.
 func (a *Activities) TendWakes(ctx context.Context) error {
 	var (
@@ -37,7 +37,7 @@ func (a *Activities) TendWakes(ctx context.Context) error {
 	last.Store(&WakeReport{})
 	calls, cancel := untilStopped(ctx, activity.GetWorkerStopChannel(ctx))
 	defer heartbeat(ctx, func() []any { return []any{*last.Load()} })()
-	for _, c := range a.concerns(&counted) {
+	for _, c := range a.chores(&counted) {
 		beside.Go(func() {
 			repeat(calls, c.every, c.do, func(err error) {
 				counted.add(func(r *WakeReport) { r.LastError = mediagate.KindOf(err).String() })
@@ -68,17 +68,17 @@ func (a *Activities) TendWakes(ctx context.Context) error {
 	}
 }
 
-// concern is one thing that is looked after, at once and then again.
-type concern struct {
+// chore is done once at the start, and then again after each pause.
+type chore struct {
 	every  time.Duration
 	do     func(context.Context) error
 	failed string // for the log
 }
 
-func (a *Activities) concerns(t *tally) []concern {
+func (a *Activities) chores(t *tally) []chore {
 	often := a.Settings.PassInterval
 	bucketAway := true // as far as this process knows
-	all := []concern{
+	all := []chore{
 		{min(often, wakeEvery), limited(func(ctx context.Context) error { return a.wakeDue(ctx, t) }), "wakes not worked off"},
 		{often, limited(a.ensureChannels), "channels not ensured"},
 		{often, limited(a.countUsage), "usage not counted"},
@@ -88,7 +88,7 @@ func (a *Activities) concerns(t *tally) []concern {
 		{sweepEvery, a.sweepUploads, "the bucket was not swept"},
 	}
 	if a.Ledger != nil {
-		all = append(all, concern{ledgerEvery, a.proveLedger, "the ledger was not checked"})
+		all = append(all, chore{ledgerEvery, a.proveLedger, "the ledger was not checked"})
 	}
 	return all
 }
@@ -135,7 +135,7 @@ func limited(call func(context.Context) error) func(context.Context) error {
 // that came within requests, or were uploaded before, once no link to them works
 // any more. What there is much of does not keep the others.
 func (a *Activities) sweepUploads(ctx context.Context) (err error) {
-	concern := func(sweep func(context.Context) (int, error)) (n int) {
+	chore := func(sweep func(context.Context) (int, error)) (n int) {
 		limited, cancel := context.WithTimeout(ctx, sweepTimeout)
 		defer cancel()
 		err = errors.Join(err, mediagate.Guarded(func() (failed error) { n, failed = sweep(limited); return failed }))
@@ -143,12 +143,12 @@ func (a *Activities) sweepUploads(ctx context.Context) (err error) {
 	}
 	aborted := 0
 	for _, prefix := range []string{mediagate.ResultsFolder, mediagate.UploadFolder, mediagate.FileFolder} {
-		aborted += concern(func(ctx context.Context) (int, error) { return a.Sweeper.AbortStale(ctx, prefix, uploadAge) })
+		aborted += chore(func(ctx context.Context) (int, error) { return a.Sweeper.AbortStale(ctx, prefix, uploadAge) })
 	}
-	removed := concern(func(ctx context.Context) (int, error) {
+	removed := chore(func(ctx context.Context) (int, error) {
 		return a.Sweeper.DeleteOlder(ctx, mediagate.UploadFolder, requestAge)
 	})
-	files := concern(a.sweepFiles)
+	files := chore(a.sweepFiles)
 	if aborted+removed+files > 0 {
 		a.Logger.InfoContext(ctx, "swept the bucket", "unfinished uploads", aborted, "media of requests", removed, "uploaded files", files)
 	}

@@ -41,7 +41,7 @@ func TestHousekeeping(t *testing.T) {
 	})
 }
 
-// A concern that fails, or hangs, keeps none of the others, and the log says so.
+// A chore that fails, or hangs, keeps none of the others, and the log says so.
 func TestHousekeepingGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"DueWakes", "PutOff", "AwaitChannels", "ExpireSlots", "DueSweeps", "CountUsage", "RetryParked"} {

@@ -26,7 +26,7 @@ func TestStoreFollowsTheMachine(t *testing.T) {
 			s.Edit(w.State.ID, func(st *task.State) { st.Granted = true })
 			return true
 		}
-		w.Heard = func(_ task.State, e task.Event, effects task.Effects, refused error) {
+		w.Observe = func(_ task.State, e task.Event, effects task.Effects, refused error) {
 			changed, err := s.Change(t.Context(), w.State.ID, e)
 			if (err == nil) != (refused == nil) {
 				rt.Fatalf("%T: %v, the machine says %v", e, err, refused)

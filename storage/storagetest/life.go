@@ -34,7 +34,7 @@ func newLife(b *bench, t *rapid.T) *life {
 	b.setClock(tasktest.Noon)
 	p := b.newPayer(unit(1))
 	l.w.State.ID = b.submitTerms(p, l.w.State)
-	l.w.Heard, l.w.Grant = l.heard, func() bool { return l.w.State.Granted } // see grant
+	l.w.Observe, l.w.Grant = l.heard, func() bool { return l.w.State.Granted } // see grant
 	l.run = l.wake()
 	return l
 }

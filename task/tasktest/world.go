@@ -29,9 +29,9 @@ type World struct {
 	// Grant tells whether a slot that the task is queued for is granted to it now: that
 	// is a fact of other rows, and no event; nil: always.
 	Grant func() bool
-	// Heard is told of each event that was applied or refused, with the task before
-	// it; nil: nobody is.
-	Heard func(before task.State, e task.Event, effects task.Effects, err error)
+	// Observe is called for each event that was applied or refused, with the task before
+	// it; may be nil.
+	Observe func(before task.State, e task.Event, effects task.Effects, err error)
 
 	t      *rapid.T
 	stop   bool
@@ -97,8 +97,8 @@ func (w *World) apply(e task.Event) error {
 	w.t.Helper()
 	before := clone(w.State)
 	effects, err := w.State.Apply(e, w.Now)
-	if w.Heard != nil {
-		w.Heard(before, e, effects, err)
+	if w.Observe != nil {
+		w.Observe(before, e, effects, err)
 	}
 	if err != nil {
 		if !mediagate.Is(err, mediagate.KindConflict) {
