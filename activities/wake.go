@@ -95,7 +95,7 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 		return a.replace(ctx, w, t, runGone)
 	}
 	if !w.Asked && w.Tries == 0 {
-		task, err := a.Store.TaskByID(ctx, w.TaskID)
+		task, err := a.toStart(ctx, w)
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ const runGone = "no run of this task is under way"
 
 // replace starts a new run, in place of one that is of no use, for the reason why.
 func (a *Activities) replace(ctx context.Context, w mediagate.Wake, t *tally, why string) error {
-	task, err := a.Store.TaskByID(ctx, w.TaskID)
+	task, err := a.toStart(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -141,6 +141,17 @@ func (a *Activities) replace(ctx context.Context, w mediagate.Wake, t *tally, wh
 		a.Logger.WarnContext(ctx, "replaced a run", "task", task.ID, "why", why, "tries", w.Tries)
 	}
 	return nil
+}
+
+// toStart is the task whose run is to be started. The run needs no more than its id: that
+// of a task whose row cannot be read parks and ends it.
+func (a *Activities) toStart(ctx context.Context, w mediagate.Wake) (mediagate.Task, error) {
+	task, err := a.Store.TaskByID(ctx, w.TaskID)
+	if mediagate.Is(err, mediagate.KindInternal) {
+		a.Logger.ErrorContext(ctx, "the run of a task that cannot be read is started", "task", w.TaskID, "error", err)
+		return mediagate.Task{ID: w.TaskID, AccountID: w.AccountID}, nil
+	}
+	return task, err
 }
 
 // wakeRound starts the run of a callback's round, and replaces one that gets nowhere.

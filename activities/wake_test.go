@@ -55,11 +55,12 @@ func (s *wakeScene) after(d time.Duration, want ...string) {
 	}
 }
 
-// spend lets d pass beside housekeeping. The activity of a test may take ten minutes.
+// spend lets d pass beside housekeeping. The activity of a test may take ten minutes, and
+// is stopped between the whole minutes at which wakes are due.
 func (s *wakeScene) spend(d time.Duration) {
 	s.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		housekeep(s.t, s.World, min(5*time.Minute, time.Until(end)))
+		housekeep(s.t, s.World, min(5*time.Minute-time.Second/2, time.Until(end)))
 	}
 }
 
@@ -110,6 +111,36 @@ func TestD2RunsAreWakened(t *testing.T) {
 				s := wakes(t, c.run)
 				s.asks()
 				s.after(16*time.Minute, c.want...)
+			})
+		})
+	}
+}
+
+// D2: a task whose row cannot be read has a run all the same, which parks and ends it.
+func TestD2TheRunOfWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		asked bool
+		after time.Duration
+		want  []string
+	}{
+		"it was never started": {false, 2 * time.Minute, []string{"5s start", "1m5s replace"}},
+		"it is gone":           {true, 10*time.Minute + 30*time.Second, []string{"10m0s wake", "10m0s replace"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := wakes(t, activities.RunNone)
+				if c.asked {
+					s.asks()
+				}
+				s.Store.Fault = func(method string) error {
+					if method == "TaskByID" {
+						return mediagate.Errorf(mediagate.KindInternal, "column tasks.plan does not hold its type")
+					}
+					return nil
+				}
+				s.after(c.after, c.want...)
 			})
 		})
 	}

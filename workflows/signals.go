@@ -19,15 +19,18 @@ type signals struct {
 	cancelled workflow.Context // done once the run is cancelled
 	wake      workflow.ReceiveChannel
 	commands  []workflow.ReceiveChannel // those of byHand
+	seen      []int                     // of each of them, so far
 	run       string
-	seen      int  // commands of the run so far
 	recorded  bool // the cancel is recorded
 }
 
 // listen receives signals in ctx, which the cancel of the run does not end.
 func listen(ctx, cancelled workflow.Context) signals {
 	// A run that was reset gets its signals again, and records them under the same ids.
-	s := signals{cancelled: cancelled, wake: workflow.GetSignalChannel(ctx, SignalWake), run: workflow.GetInfo(ctx).OriginalRunID}
+	// Those that came one by one may come at once then, so each kind is counted by itself.
+	s := signals{
+		cancelled: cancelled, wake: workflow.GetSignalChannel(ctx, SignalWake), run: workflow.GetInfo(ctx).OriginalRunID, seen: make([]int, len(byHand)),
+	}
 	for _, action := range byHand {
 		s.commands = append(s.commands, workflow.GetSignalChannel(ctx, action))
 	}
@@ -62,8 +65,10 @@ func (s *signals) drain(at task.Step) []activities.Command {
 			if c.Len() == 0 || !c.ReceiveAsync(inputOf(byHand[i], &channel)) {
 				break
 			}
-			s.seen++
-			commands = append(commands, activities.Command{ID: fmt.Sprintf("act_%s/%d", s.run, s.seen), Action: byHand[i], Channel: channel, For: at})
+			s.seen[i]++
+			commands = append(commands, activities.Command{
+				ID: fmt.Sprintf("act_%s/%s/%d", s.run, byHand[i], s.seen[i]), Action: byHand[i], Channel: channel, For: at,
+			})
 		}
 	}
 	return commands

@@ -69,11 +69,52 @@ func TestSignalsByHand(t *testing.T) {
 		got = append(got, q.Commands...)
 	}
 	want := []activities.Command{
-		command("1", "reroute", "other"), command("2", "retry", ""), command("3", "retry", ""), command("4", "fail", ""), command("5", "poll_now", ""),
-		command("6", "reroute", ""),
+		command("reroute/1", "reroute", "other"), command("retry/1", "retry", ""), command("retry/2", "retry", ""), command("fail/1", "fail", ""),
+		command("poll_now/1", "poll_now", ""), command("reroute/2", "reroute", ""),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("commands (-want +got):\n%s", diff)
+	}
+}
+
+// A run that was reset gets the signals again that came one by one, all at once, and with
+// them a new one. Those keep the ids under which they are on record, and the new one has
+// an id of its own, or it would be taken for one of them.
+func TestCommandsOfARunThatWasReset(t *testing.T) {
+	t.Parallel()
+	ids := func(script func(*bundle)) map[string]string {
+		b := setup(t, video)
+		script(b)
+		questions, ids := b.asked(sleeping(time.Hour), sleeping(time.Hour), sleeping(time.Hour), done), map[string]string{}
+		b.run()
+		for _, q := range *questions {
+			for _, c := range q.Commands {
+				ids[c.Action] = c.ID
+			}
+		}
+		return ids
+	}
+	before := ids(func(b *bundle) {
+		b.signals(time.Minute, mediagate.ActionReroute, nil)
+		b.signals(2*time.Minute, mediagate.ActionPollNow, nil)
+	})
+	after := ids(func(b *bundle) {
+		b.at(time.Minute, func() {
+			for _, action := range []string{mediagate.ActionReroute, mediagate.ActionPollNow, mediagate.ActionFail} {
+				b.signal(action, nil)
+			}
+		})
+	})
+	if len(before) != 2 || len(after) != 3 {
+		t.Fatalf("commands before %v, after %v", before, after)
+	}
+	for action, id := range before {
+		if after[action] != id {
+			t.Errorf("%s is recorded as %s and again as %s", action, id, after[action])
+		}
+		if after[mediagate.ActionFail] == id {
+			t.Errorf("the fail is taken for the %s on record", action)
+		}
 	}
 }
 
@@ -285,7 +326,7 @@ func TestD5AStepThatWasStoppedParksNothing(t *testing.T) {
 	close(over)
 	want := []activities.Question{
 		{TaskID: taskID},
-		{TaskID: taskID, Begun: 1, Running: &step, Commands: []activities.Command{{ID: "act_/1", Action: "fail", For: step}}},
+		{TaskID: taskID, Begun: 1, Running: &step, Commands: []activities.Command{{ID: "act_/fail/1", Action: "fail", For: step}}},
 		{TaskID: taskID, Begun: 1},
 	}
 	if diff := cmp.Diff(want, *questions); diff != "" {
