@@ -55,6 +55,7 @@ type Task struct {
 	ParkedAt          time.Time
 	ParkReason        ParkReason
 	QueuedAt          time.Time // since when it waits for a slot
+	RerouteTo         string    // the channel that an operator chose for the next attempt
 	Modal             Modal     // the zero value where the vendor never asked for more
 	InputsErasedAt    time.Time // the request is gone, see WithoutInputs
 	ErasedAt          time.Time // all is gone but what the money and its statistics need: clients know it no more

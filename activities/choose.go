@@ -41,8 +41,7 @@ func (a *Activities) shutOut(candidates []channel.Candidate) error {
 func (a *Activities) following(ctx context.Context, t mediagate.Task, n int) (externalID string, candidates []channel.Candidate, err error) {
 	all := func() []channel.Candidate { return a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t)) }
 	if n == 1 {
-		st, err := a.Store.State(ctx, t.ID, 0)
-		return t.ID, chosen(all(), st.RerouteTo), err
+		return t.ID, chosen(all(), t.RerouteTo), nil
 	}
 	st, err := a.Store.State(ctx, t.ID, n-1)
 	if err != nil {
@@ -65,7 +64,7 @@ func (a *Activities) following(ctx context.Context, t mediagate.Task, n int) (ex
 		}
 		return externalID, []channel.Candidate{{Channel: c, Route: route}}, err
 	}
-	candidates = chosen(all(), st.RerouteTo)
+	candidates = chosen(all(), t.RerouteTo)
 	if last := st.Last(); last != nil && last.State == mediagate.AttemptRejected {
 		refusals, err := a.Store.Refusals(ctx, t.ID)
 		if err != nil {

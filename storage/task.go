@@ -32,6 +32,7 @@ type taskRow struct {
 	ParkedAt          stamp
 	ParkReason        mediagate.ParkReason
 	QueuedAt          stamp
+	RerouteTo         string
 	Results           document
 	Made              document
 	WebhookURL        string
@@ -58,7 +59,6 @@ type wholeTask struct {
 	FailRequestedAt stamp
 	RetryAt         stamp
 	Refusals        int
-	RerouteTo       string
 }
 
 func (r taskRow) task() (mediagate.Task, error) {
@@ -67,7 +67,7 @@ func (r taskRow) task() (mediagate.Task, error) {
 		Progress: r.Progress, Version: r.Version, Params: json.RawMessage(r.Params), Reference: r.Reference, RequestID: r.RequestID,
 		Hold: r.Hold, Cost: r.Cost, CreatedAt: r.CreatedAt.Time, StartedAt: r.StartedAt.Time, EndedAt: r.EndedAt.Time,
 		DeadlineAt: r.DeadlineAt.Time, CancelRequestedAt: r.CancelRequestedAt.Time,
-		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason, QueuedAt: r.QueuedAt.Time,
+		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason, QueuedAt: r.QueuedAt.Time, RerouteTo: r.RerouteTo,
 		InputsErasedAt: r.InputsErasedAt.Time, ErasedAt: r.ErasedAt.Time,
 		Modal: mediagate.Modal{State: r.ArtState, N: r.ModalN, Until: r.ModalUntil.Time, Input: json.RawMessage(r.ModalInput)},
 	}

@@ -368,7 +368,7 @@ func (s *Store) TaskByID(ctx context.Context, taskID string) (mediagate.Task, er
 		t, st := e.task, clone(e.state)
 		t.Status, t.Progress, t.Version, t.Cost = st.Status, st.Progress, st.Version, st.Cost
 		t.StartedAt, t.EndedAt, t.DeadlineAt, t.CancelRequestedAt = st.StartedAt, st.EndedAt, st.DeadlineAt, st.CancelRequestedAt
-		t.ParkedAt, t.ParkReason, t.QueuedAt, t.Modal = st.ParkedAt, st.ParkReason, st.QueuedAt, st.Modal
+		t.ParkedAt, t.ParkReason, t.QueuedAt, t.RerouteTo, t.Modal = st.ParkedAt, st.ParkReason, st.QueuedAt, st.RerouteTo, st.Modal
 		t.Results, t.Made, t.Failure = st.Results, st.Made, st.Failure
 		if t.Webhook != nil {
 			t.Webhook = &mediagate.Webhook{URL: t.Webhook.URL, State: st.WebhookState, Reason: st.WebhookReason, Round: st.WebhookRound}
