@@ -84,10 +84,16 @@ func (c *change) partEnded(e PartEnded) {
 
 // partsOver closes the attempt by its parts. The attempt is unknown while a call may be
 // under way. It is unknown too if a call was lost and the refusals of the others would
-// lead to another attempt, which would make the lost call's file twice (D6).
+// lead to another attempt, which would make the lost call's file twice (D6). Of an
+// attempt that the task does not wait for any more, it records what the calls came to.
 func (c *change) partsOver(e PartsOver) {
 	a := c.Attempt(e.N)
-	if a == nil || a.Outcome != nil || a.State != mediagate.AttemptIntent && a.State != mediagate.AttemptUnknown {
+	if a == nil || a.Outcome != nil || len(a.Parts) == 0 && a.State == mediagate.AttemptAbandoned {
+		return
+	}
+	switch a.State {
+	case mediagate.AttemptIntent, mediagate.AttemptUnknown, mediagate.AttemptAbandoned:
+	default:
 		return
 	}
 	var done, refused []Part
@@ -114,11 +120,27 @@ func (c *change) partsOver(e PartsOver) {
 		c.reject(a, mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true})
 	case why == nil || open > 0 && why.hasSuccessor():
 		c.partsUnknown(a, false)
+	case why.Submission == nil && a.State == mediagate.AttemptAbandoned:
+		a.State, a.EndedAt = mediagate.AttemptEnded, c.now // the slot is free
 	case why.Submission == nil:
 		c.reject(a, why.refusal())
 	default:
-		c.accepted(Accepted{N: a.N, Submission: *why.Submission})
+		failed := *why.Submission
+		outcome := *failed.Outcome
+		outcome.VendorCharge, failed.Outcome = charged(a), &outcome
+		c.accepted(Accepted{N: a.N, Submission: failed})
 	}
+}
+
+// charged is what the vendor charged for all calls of the attempt that it answered, also
+// for those that made nothing.
+func charged(a *Attempt) (sum *mediagate.VendorCharge) {
+	for _, p := range a.Parts {
+		if p.Submission != nil && p.Submission.Outcome != nil {
+			sum = sum.Plus(p.Submission.Outcome.VendorCharge)
+		}
+	}
+	return sum
 }
 
 func (c *change) partsUnknown(a *Attempt, senderLost bool) {
@@ -149,7 +171,7 @@ func (p *Part) hasSuccessor() bool {
 // joined is the answer of the calls that succeeded: their files, by the numbers of
 // the calls.
 func joined(a *Attempt, done []Part) mediagate.Submission {
-	all := mediagate.Outcome{Succeeded: true}
+	all := mediagate.Outcome{Succeeded: true, VendorCharge: charged(a)}
 	for _, p := range done {
 		one := p.Submission.Outcome
 		for _, m := range one.Media {
@@ -157,7 +179,6 @@ func joined(a *Attempt, done []Part) mediagate.Submission {
 			all.Media = append(all.Media, m)
 		}
 		all.Seconds += one.Seconds
-		all.VendorCharge = all.VendorCharge.Plus(one.VendorCharge)
 	}
 	ref := done[0].Submission.Ref
 	ref.ExternalID = a.ExternalID

@@ -227,9 +227,14 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 		}
 		switch part.State {
 		case mediagate.PartDone:
-			part.Submission = &mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{Ref: fmt.Sprint("file", part.Part)}}}}
+			part.Submission = &mediagate.Submission{Outcome: outcome(d)}
+			part.Submission.Outcome.Media[0].Ref = fmt.Sprint("file", part.Part)
 		case mediagate.PartRefused:
-			part.Failure = &failure
+			if d.HasArg("answered") {
+				part.Submission = &mediagate.Submission{Outcome: outcome(d)}
+			} else {
+				part.Failure = &failure
+			}
 		case mediagate.PartIntent, mediagate.PartUnknown:
 		}
 		return task.PartEnded{N: n, Part: part}, nil
@@ -305,10 +310,10 @@ func claim(d *datadriven.TestData) string {
 }
 
 func outcome(d *datadriven.TestData) *mediagate.Outcome {
-	if code := text(d, "code"); code != "" {
-		return &mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.FailureCode(code), Message: "no"}}
-	}
 	o := &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{Ref: "file"}}, Seconds: float64(number(d, "seconds"))}
+	if code := text(d, "code"); code != "" {
+		o = &mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.FailureCode(code), Message: "no"}}
+	}
 	if amount := text(d, "charge"); amount != "" {
 		o.VendorCharge = mediagate.ChargedBy(amount, "credits")
 	}

@@ -42,7 +42,7 @@ func (c *change) progressed(e Progressed) {
 		return
 	}
 	c.Progress = max(c.Progress, min(e.Percent, maxOpenProgress))
-	if !c.ParkedAt.IsZero() && !c.Unreadable { // the trouble is over (D11)
+	if a.State == mediagate.AttemptAccepted && !c.ParkedAt.IsZero() && !c.Unreadable { // the trouble is over (D11)
 		a.SlotUntil = time.Time{}
 		c.resume()
 	}
