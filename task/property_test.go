@@ -68,6 +68,9 @@ func TestAdvanceIsTotal(t *testing.T) {
 				UnknownSince: moment("unknown"), AbsentAt: moment("absent"), AbsentAgainAt: moment("again"), LookedAt: moment("looked"), LastAskedAt: moment("asked"),
 				SenderLost: rapid.Bool().Draw(t, "lost"), AcceptedAt: moment("accepted"), SlotUntil: moment("slot"),
 			}
+			if a.SlotUntil.IsZero() {
+				a.SlotUntil = tasktest.Noon
+			}
 			if rapid.Bool().Draw(t, "outcome") {
 				a.Outcome = w.Outcome()
 			}

@@ -158,6 +158,9 @@ func (w *World) check(before task.State, e task.Event, effects task.Effects) {
 		if a.Await != nil && a.State != mediagate.AttemptAccepted && a.State != mediagate.AttemptAbandoned {
 			fail("attempt %d is %s, and polled for", a.N, a.State)
 		}
+		if (a.State == mediagate.AttemptUnknown || a.State == mediagate.AttemptAbandoned) && a.SlotUntil.IsZero() {
+			fail("attempt %d is %s, and has its slot for ever", a.N, a.State)
+		}
 	}
 	w.CheckStep(fail)
 }
@@ -465,12 +468,13 @@ func (w *World) wish() {
 		if last != nil {
 			state = last.State
 		}
+		ends := w.State.Advance(w.Now).Kind == task.Settle
 		var e task.Event = task.RetryRequested{For: meant}
 		if w.chance("reroute", 30) {
 			e = task.RerouteRequested{For: meant, Channel: "b"}
 		}
-		if w.apply(e) == nil && last != nil && state != w.State.Last().State {
-			w.excuses++ // an operator took the risk
+		if w.apply(e) == nil && last != nil && (state != w.State.Last().State || ends && w.State.Advance(w.Now).Kind != task.Settle) {
+			w.excuses++ // an operator took the risk, or has another made of a job that was stopped
 		}
 	case "poll":
 		w.Wait(time.Microsecond) // rows tell by their times whether it came after a claim
