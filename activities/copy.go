@@ -57,7 +57,7 @@ type copying struct {
 	err   error // once done is closed
 	users atomic.Int32
 	brief atomic.Bool // it was begun for a task whose step may begin anywhere
-	try   int32       // which one this is of those of the step; see dispensable
+	try   int32       // which one this is of those of the step; see media.Dispensable
 }
 
 // copyKey names the attempt of which files are copied.

@@ -137,29 +137,11 @@ func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, err
 	if f.patience <= 0 {
 		try = extraTries
 	}
-	if err == nil || ctx.Err() != nil || !dispensable(role, mediagate.KindOf(err), try) {
+	if err == nil || ctx.Err() != nil || !media.Dispensable(role, mediagate.KindOf(err), try >= extraTries) {
 		return results, err
 	}
 	f.Logger.WarnContext(ctx, "a file that comes along is left out", "task", f.task.ID, "attempt", f.row.N, "role", role, "index", f.media[position].Index, "error", err)
 	return nil, nil
-}
-
-// dispensable reports that a task goes on without a file: one that is gone or
-// no good at once, one whose server is away when the activity, which begins
-// with tries of 1, was failed for it often enough. The bucket's failures are
-// nobody's to overlook.
-func dispensable(role mediagate.Role, kind mediagate.Kind, try int32) bool {
-	if !media.IsExtra(role) {
-		return false
-	}
-	switch kind {
-	case mediagate.KindGone, mediagate.KindInvalid, mediagate.KindTooLarge:
-		return true
-	case mediagate.KindTransient, mediagate.KindUnreached:
-		return try >= extraTries
-	default:
-		return false
-	}
 }
 
 // obtain is how a file comes into the bucket: it is copied, or it was stored

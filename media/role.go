@@ -15,6 +15,23 @@ func IsExtra(role mediagate.Role) bool {
 	return false
 }
 
+// Dispensable reports that a task goes on without a file whose copy failed: an extra one
+// that is gone or no good, or whose server has been away for too long. The bucket's
+// failures are nobody's to overlook.
+func Dispensable(role mediagate.Role, kind mediagate.Kind, tooLong bool) bool {
+	if !IsExtra(role) {
+		return false
+	}
+	switch kind {
+	case mediagate.KindGone, mediagate.KindInvalid, mediagate.KindTooLarge:
+		return true
+	case mediagate.KindTransient, mediagate.KindUnreached:
+		return tooLong
+	default:
+		return false
+	}
+}
+
 // ClassOf is the class of media that a vendor's file must be, in a task of that class.
 func ClassOf(m mediagate.Media, class string) string {
 	switch m.Role {
