@@ -150,6 +150,30 @@ var meetingTests = map[string]func(*bench){
 			same(b, "queued", b.count("SELECT COUNT(*) FROM queue"), 0)
 		}
 	},
+	"channels are locked in one order": func(b *bench) {
+		p := b.newPayer(unit(10))
+		one, two := b.submit(p, unit(1)), b.submit(p, unit(1))
+		channels := []string{channelName, "kling-b"}
+		reversed := []string{"kling-b", channelName}
+		epochs := []int64{b.epoch(channels[0]), b.epoch(channels[1])}
+		b.race(4, func(i int) {
+			for range 40 {
+				switch i {
+				case 0:
+					b.alter(one, nil, task.Queued{N: 1, Channels: channels})
+				case 1:
+					b.alter(two, nil, task.Queued{N: 1, Channels: reversed})
+				default:
+					g := mediagate.Granting{
+						Channel: channels[i-2], Epoch: epochs[i-2], Slots: mediagate.Slots{Names: []string{channels[3-i]}, Limit: 1}, Most: 1, TakeBack: takeBack,
+					}
+					if _, err := b.GrantSlots(b.Context(), g); err != nil {
+						b.Errorf("grant: %v", err)
+					}
+				}
+			}
+		})
+	},
 	"all that moves tasks in bulk meets what changes one": func(b *bench) {
 		p, q := b.newPayer(unit(200)), b.newPayer(unit(200))
 		var tasks []string
