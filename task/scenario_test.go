@@ -267,7 +267,7 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 	case "vendor-ended":
 		return task.VendorEnded{N: n, Outcome: *outcome(d)}, nil
 	case "vendor-waits":
-		return task.VendorWaits{N: n, Claim: claim(d)}, nil
+		return task.VendorWaits{N: n, Claim: claim(d), NextAt: p.now.Add(10 * time.Second)}, nil
 	case "trouble":
 		return task.Troubled{N: n, Claim: claim(d), Reason: mediagate.ParkReason(text(d, "reason"))}, nil
 	case "slot-expired":
