@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
@@ -386,31 +387,34 @@ func TestUploadFaults(t *testing.T) {
 
 // Many at once hold no more memory than few: no file is in memory as a whole.
 func TestUploadsHoldLittle(t *testing.T) {
-	const uploads, size = 30, 8 << 20
+	const uploads, size, atOnce = 30, 8 << 20, 4 // more of a key wait, and are refused after a while
 	g := newGateway(t, func(c *api.Config) { c.Files = drain{} })
 	address := g.serve()
 	form := formOf(filePart(pictureOf(size)))
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	var group sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(atOnce)
 	for range uploads {
-		group.Go(func() {
+		group.Go(func() error {
 			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+uploadPath, strings.NewReader(form))
 			req.Header.Set("Authorization", "Bearer "+g.key)
 			req.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary)
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
-				t.Error(err)
-				return
+				return err
 			}
 			defer resp.Body.Close()
 			if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
-				t.Errorf("%d %s", resp.StatusCode, text)
+				return fmt.Errorf("%d %s", resp.StatusCode, text)
 			}
+			return nil
 		})
 	}
-	group.Wait()
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
 	runtime.ReadMemStats(&after)
 	// All that was allocated, whether it is gone or not.
 	if each := (after.TotalAlloc - before.TotalAlloc) / uploads; each > size/2 {

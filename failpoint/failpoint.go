@@ -20,7 +20,7 @@ import (
 // The points of the durable path, in its order.
 const (
 	SubmitCommitted    = "submit-committed"     // task stored, workflow not started
-	InputsChecked      = "inputs-checked"       // the media of a request checked, the result not stored
+	InputsChecked      = "inputs-judged"        // the media of a request checked, the result not stored
 	SlotGranted        = "slot-granted"         // a slot granted to a queued task, its workflow not signalled
 	IntentStored       = "intent-stored"        // attempt stored, vendor not called
 	VendorAccepted     = "vendor-accepted"      // the vendor's answer read, its id not stored
