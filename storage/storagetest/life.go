@@ -294,7 +294,7 @@ func (l *life) checkWakes(e task.Event, effects task.Effects) {
 		wrong = "is the run woken soon"
 	case effects.Wake && wake.At.After(before.At):
 		wrong = "does the run sleep no longer than before"
-	case !effects.Wake && wake != before && !(retried && wake.At.Equal(now)):
+	case !effects.Wake && wake != before && (!retried || !wake.At.Equal(now)):
 		wrong = "has only a change of the next step moved it"
 	}
 	_, due := round[s.ID]
