@@ -51,7 +51,7 @@ func TestD18InputsAreFairBetweenAccounts(t *testing.T) {
 		task.Plan.Inputs = []mediagate.Input{{Field: "image_urls[0]", MediaBounds: mediagate.MediaBounds{Kind: "image", MinSide: 128}}}
 		w.begin(task, id, time.Hour)
 	}
-	judged := func(id string) { // or about to be
+	checked := func(id string) { // or about to be
 		w.awaits(id+" is in the queue", func() bool {
 			return slices.ContainsFunc(w.pending(id), func(p *workflow.PendingActivityInfo) bool {
 				return p.GetActivityType().GetName() == "CheckInputs"
@@ -64,10 +64,10 @@ func TestD18InputsAreFairBetweenAccounts(t *testing.T) {
 	}
 	w.awaits("every place is taken", func() bool { return begun.Load() == places })
 	for i := range tasks {
-		judged(fmt.Sprintf("task_%03d", i))
+		checked(fmt.Sprintf("task_%03d", i))
 	}
 	begin("task_newcomer", "acc_new", "newcomer")
-	judged("task_newcomer")
+	checked("task_newcomer")
 
 	for turn := int64(1); turn <= turns && !served.Load(); turn++ {
 		free <- struct{}{}

@@ -26,7 +26,7 @@ func (w *world) scheduled(id string) {
 }
 
 // D3: on a queue that nobody serves, after a rollback or a provider's removal,
-// the deadline, an operator and the client are heard all the same.
+// the deadline, an operator and the client still end the task.
 func TestD3QueueThatNobodyServes(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

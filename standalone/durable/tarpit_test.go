@@ -76,13 +76,13 @@ func TestTarpit(t *testing.T) {
 		w.callback(fmt.Sprintf("task_busy_%03d", n), "acc_busy", tarpitURL)
 	}
 	waiting := workflows.IDWebhook(fmt.Sprintf("task_busy_%03d", flood-1), 1)
-	told := func() string {
+	failure := func() string {
 		for _, step := range w.pending(waiting) {
 			return step.GetLastFailure().GetMessage()
 		}
 		return ""
 	}
-	w.awaits("the last of them waits and says so", func() bool { return strings.Contains(told(), "waits for its turn") })
+	w.awaits("the last of them waits and says so", func() bool { return strings.Contains(failure(), "waits for its turn") })
 	w.callback("task_other", "acc_other", "https://good.example.com/hook")
 	w.awaits("another account's callback is delivered", func() bool {
 		return w.task("task_other").Webhook.State == mediagate.WebhookDelivered

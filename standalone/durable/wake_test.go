@@ -126,7 +126,7 @@ func (b *bench) blocked(id string) func() error {
 	}
 }
 
-// terminated checks that operators are told why the run was ended.
+// terminated checks that the reason that operators read has the word.
 func (b *bench) terminated(id, run, word string) {
 	b.t.Helper()
 	history := b.temporal.GetWorkflowHistory(b.t.Context(), id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

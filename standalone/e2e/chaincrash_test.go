@@ -37,7 +37,7 @@ func dyingAt() map[string][]string {
 	settles := []string{failpoint.SettleBeforeCommit, failpoint.SettleCommitted, failpoint.WebhookBeforeSend, failpoint.WebhookSent}
 	return map[string][]string{
 		dyingSong: whole, dyingStems: whole, dyingPictures: whole,
-		dyingInpaint:  slices.Concat(begins, []string{failpoint.ModalBegun, failpoint.OutcomeStored}), // no end is seen
+		dyingInpaint:  append(slices.Clone(begins), failpoint.ModalBegun), // no end is seen
 		dyingModal:    slices.Concat([]string{failpoint.ModalCommitted}, begins[1:], ends),
 		dyingPatience: append([]string{failpoint.ModalExpired}, settles...),
 	}

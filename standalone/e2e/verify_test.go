@@ -275,6 +275,9 @@ func (w *world) checkBucket(ends map[string]object) {
 		w.t.Fatal(err)
 	}
 	for _, u := range uploads.Uploads {
+		if aws.ToString(u.Key) == "results/probe" {
+			continue // which may be under way
+		}
 		w.t.Errorf("an upload of %s was never finished", aws.ToString(u.Key))
 	}
 }
