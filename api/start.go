@@ -14,6 +14,7 @@ import (
 const (
 	mostStarts    = 4096             // that wait; an account has half of them when it is alone
 	starters      = 4                // at once: more start no faster, and take the cores from who answers
+	startLate     = 2 * time.Second  // from the submit on: a start that waited longer is followed without a rest
 	startPatience = 5 * time.Second  // from the submit on: then the wake scan starts the task
 	startDeadline = 2 * time.Second  // of one start
 	startPause    = time.Second      // of a starter whose start failed
@@ -28,9 +29,10 @@ const (
 // submit, and the wake scan starts what has no run by then (D2). A start from here
 // is the fast path, and may get lost at any moment.
 //
-// A few starters take the accounts' tasks in round robin. Beside many submits they
-// rest most of the time, since a start costs many times what an answer does where
-// Temporal is on the same cores: what a burst brings is started when it is over. The
+// A few starters take the accounts' tasks in round robin. Beside many submits there is
+// one, which rests most of the time, since a start costs many times what an answer does
+// where Temporal is on the same cores: what a burst brings is started when it is over,
+// or has waited for startLate. The
 // queue is bounded. An account may have as many waiting as there is room left: half
 // of it when it is alone, and whoever comes next finds room. A submit never waits for
 // a start: without room the row is left to the wake scan.
@@ -82,14 +84,21 @@ func (s *starts) add(t mediagate.Task, made time.Time) {
 	}
 	s.queues[t.AccountID] = append(queue, start{task: forStart(t), expiry: made.Add(startPatience)})
 	s.waiting++
-	if s.working == starters {
-		return
-	}
 	if s.working == 0 {
 		s.idle = make(chan struct{})
+		s.working++
+		go s.work()
 	}
-	s.working++
-	go s.work()
+}
+
+// hire has another starter work, if there may be one more and something waits.
+func (s *starts) hire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting > 0 && s.working < starters {
+		s.working++
+		go s.work()
+	}
 }
 
 // holds tells whether the start of a task waits here. The run that it begins reads
@@ -171,8 +180,10 @@ func (s *starts) work() {
 			s.leave(1, err)
 			s.mu.Unlock()
 			s.rest(startPause)
-		case s.answered.Load()-answered > manySubmits:
+		case s.answered.Load()-answered > manySubmits && began.Before(one.expiry.Add(startLate-startPatience)):
 			s.rest(min(crowdRest*time.Since(began), longestRest))
+		default:
+			s.hire()
 		}
 	}
 }
