@@ -251,7 +251,7 @@ func TestSubmitsGoFirst(t *testing.T) {
 			return after - before
 		}
 		q.submit("a", 1000)
-		if n := pace(manySubmits); n != 100*starters {
+		if n := pace(manySubmits); n < 98*starters || n > 100*starters { // they come one by one
 			q.t.Errorf("%d starts a second beside a few submits", n)
 		}
 		if n := pace(manySubmits + 1); n > 5*starters {
