@@ -80,23 +80,43 @@ func (s *Store) changeIn(tx *gorm.DB, id string, c *changing) (changed task.Chan
 		}
 	}
 	if apply {
-		changed.State.Attempts = cloneAttempts(c.before.Attempts)
-		for _, event := range c.events {
-			effects, err := changed.State.Apply(event, changed.At)
-			if err != nil {
-				return task.Changed{}, err
-			}
-			changed.Effects = changed.Effects.And(effects)
+		if changed, err = c.apply(changed.At, false); err != nil && !mediagate.Is(err, mediagate.KindConflict) {
+			s.log.ErrorContext(tx.Statement.Context, "events could not be applied: the task counts as one that cannot be read", "task", id, "error", err)
+			changed, err = c.apply(changed.At, true)
+		}
+		if err != nil {
+			return task.Changed{}, err
 		}
 		if err := s.saveState(tx, c.row, c.before, &changed.State, changed.Effects, changed.At); err != nil {
 			return task.Changed{}, err
 		}
 	}
-	changed.Step = changed.State.Advance(changed.At)
 	if !apply {
+		changed.Step = changed.State.Advance(changed.At)
 		return changed, nil
 	}
 	return changed, s.saveWakes(tx, c, changed)
+}
+
+// apply applies the events to the task as it was. A panic is an error of KindInternal. A
+// task whose events cannot be applied counts as unreadable: then it only parks and ends.
+func (c *changing) apply(now time.Time, unreadable bool) (changed task.Changed, err error) {
+	err = mediagate.Guarded(func() error {
+		changed = task.Changed{State: c.before, At: now}
+		changed.State.Attempts = cloneAttempts(c.before.Attempts)
+		changed.State.Unreadable = changed.State.Unreadable || unreadable
+		for _, event := range c.events {
+			effects, err := changed.State.Apply(event, now)
+			if err != nil {
+				return err
+			}
+			changed.Effects = changed.Effects.And(effects)
+		}
+		changed.Step = changed.State.Advance(now)
+		return nil
+	})
+	changed.At = now
+	return changed, err
 }
 
 // State reads a task with its last attempt, and attempt n where that is another; 0

@@ -88,7 +88,7 @@ func (c *change) partEnded(e PartEnded) {
 // attempt that the task does not wait for any more, it records what the calls came to.
 func (c *change) partsOver(e PartsOver) {
 	a := c.Attempt(e.N)
-	if a == nil || a.Outcome != nil || len(a.Parts) == 0 && a.State == mediagate.AttemptAbandoned {
+	if a == nil || a.Outcome != nil || len(a.Parts) == 0 && a.State == mediagate.AttemptAbandoned || c.Unreadable && c.open() {
 		return
 	}
 	switch a.State {

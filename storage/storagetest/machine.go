@@ -103,6 +103,28 @@ var machineTests = map[string]func(*bench){
 		b.noError(err)
 		same(b, "available", account.Available, unit(1))
 	},
+	"a task whose events panic parks as one that cannot be read, and ends": func(b *bench) {
+		p := b.newPayer(unit(1))
+		id := b.submit(p, unit(1))
+		intent := intentOf(id, 1, b.now())
+		intent.Route.Sync, intent.Route.Parts = true, 2
+		_, err := b.OpenIntent(b.Context(), id, mediagate.Slots{}, intent)
+		b.noError(err)
+		_, err = b.Change(b.Context(), id, task.PartIntent{N: 1, SendBefore: intent.SendBefore, CallEnds: intent.CallEnds})
+		b.noError(err)
+		b.noError(b.database().Exec("UPDATE attempt_parts SET state = 'done', submission = NULL WHERE task_id = ?", id).Error)
+		changed, err := b.Change(b.Context(), id, task.PartsOver{N: 1, FirstPollAt: b.now()}, task.StepEnded{Step: task.Submit, N: 1}, task.Asked{Begun: 1})
+		b.noError(err)
+		same(b, "parked for", changed.State.ParkReason, mediagate.ParkInternal)
+		same(b, "what it sleeps on", changed.Step.Why, task.WhyParked)
+		b.setClock(b.now().Add(changed.State.Terms.ParkTimeout + time.Minute))
+		changed, err = b.Change(b.Context(), id, task.EndDue{})
+		b.noError(err)
+		same(b, "status", changed.State.Status, mediagate.StatusFailed)
+		account, err := b.Account(b.Context(), p.account)
+		b.noError(err)
+		same(b, "available", account.Available, unit(1))
+	},
 	"what cannot be read goes with the inputs, at the end of a task whose account wishes that": func(b *bench) {
 		p := b.newPayer(unit(1))
 		_, err := b.UpdateAccount(b.Context(), p.account, func(a *mediagate.Account) error {
