@@ -56,7 +56,11 @@ func (p *Poller) change(ctx context.Context, claim string, results []mediagate.P
 		width <- struct{}{}
 		group.Go(func() {
 			defer func() { <-width }()
-			changed, err := p.changeTask(ctx, r.TaskID, event(r, claim))
+			var changed task.Changed
+			err := mediagate.Guarded(func() (err error) { // a panic is that of one row (D8)
+				changed, err = p.changeTask(ctx, r.TaskID, event(r, claim))
+				return err
+			})
 			switch {
 			case err == nil:
 				changes[i] = &changed

@@ -29,8 +29,8 @@ func (c *changing) Change(ctx context.Context, taskID string, events ...task.Eve
 	return c.Store.Change(ctx, taskID, events...)
 }
 
-// D8: an end that could not be stored costs its own row a lease, and no other row
-// anything. Changes are made beside each other, with bounded width.
+// D8: an end that could not be stored, or whose change panics, costs its own row a lease,
+// and no other row anything. Changes are made beside each other, with bounded width.
 func TestD8OneEndIsNotStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,13 @@ func TestD8OneEndIsNotStored(t *testing.T) {
 			"task-3": mediagate.Errorf(mediagate.KindUnavailable, "the database is away"),
 			"task-4": mediagate.Errorf(mediagate.KindNotFound, "no such task"),
 		}
-		c := &changing{Store: a.Store, fail: func(id string) error { return failures[id] }}
+		var panicked atomic.Bool
+		c := &changing{Store: a.Store, fail: func(id string) error {
+			if failures[id] != nil && panicked.CompareAndSwap(false, true) {
+				panic("a fault in one of them")
+			}
+			return failures[id]
+		}}
 		a.accounts.Store = c
 		a.accept(60, 5*time.Second)
 		time.Sleep(10 * time.Second) // all are due
