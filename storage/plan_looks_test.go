@@ -81,9 +81,6 @@ func TestLooksReadNoPast(t *testing.T) {
 			_, err := s.OldestOpen(ctx)
 			return 0, err
 		},
-		"open tasks": func(ctx context.Context, s *storage.Store) (int, error) {
-			return s.CountOpen(ctx)
-		},
 		"abandoned attempts": func(ctx context.Context, s *storage.Store) (int, error) {
 			return 0, s.ExpireSlots(ctx)
 		},

@@ -25,15 +25,6 @@ func (s *Store) OldestOpen(ctx context.Context) (time.Time, error) {
 	return created.Time, nil
 }
 
-// CountOpen counts the tasks that have not ended.
-func (s *Store) CountOpen(ctx context.Context) (int, error) {
-	row, err := one[struct{ N int }](s.on(ctx), "SELECT COUNT(*) AS n FROM tasks WHERE "+isOpen)
-	if err != nil {
-		return 0, dbError(err, "count open tasks")
-	}
-	return row.N, nil
-}
-
 // DueSweeps lists ended tasks for which files may be stored that they do not show:
 // copied for an end that did not come, once no copy can be under way any more
 // (D13), or erased.
