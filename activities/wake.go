@@ -10,9 +10,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// A wake is the time by which a task's run must have asked for its next step, and the
-// time by which a callback's round must have recorded an attempt (D2). One scan works
-// off those that are past. It starts what the API could not start, repeats signals that
+// Each open task has a wake: when it is past, the task's run has not asked in time, or a
+// callback's round has not recorded an attempt (D2). One scan works off those wakes. It starts what the API could not start, repeats signals that
 // were lost, carries cancels and commands to their runs, and replaces runs that do not
 // ask any more. Signals elsewhere are only faster.
 
@@ -88,19 +87,25 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 	}
 	if w.Asked && w.Tries == 0 {
 		runs, err := a.Engine.Wake(ctx, w.TaskID)
-		if err != nil || runs {
-			t.add(func(r *WakeReport) { r.Signalled++ })
+		switch {
+		case err != nil:
 			return answered(err)
+		case !runs:
+			return a.replace(ctx, w, t, runGone)
 		}
-		return a.replace(ctx, w, t, runGone)
+		t.add(func(r *WakeReport) { r.Signalled++ })
+		return nil
 	}
 	if !w.Asked && w.Tries == 0 {
 		task, err := a.toStart(ctx, w)
 		if err != nil {
 			return err
 		}
+		if err := a.Engine.Start(ctx, task); err != nil {
+			return answered(err)
+		}
 		t.add(func(r *WakeReport) { r.Started++ })
-		return answered(a.Engine.Start(ctx, task))
+		return nil
 	}
 	state, err := a.Engine.Look(ctx, w.TaskID)
 	if err != nil {
@@ -110,9 +115,11 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 	case state == RunBusy, state == RunFailing:
 		return nil
 	case state == RunIdle && w.Tries == 1:
+		if _, err := a.Engine.Wake(ctx, w.TaskID); err != nil {
+			return answered(err)
+		}
 		t.add(func(r *WakeReport) { r.Signalled++ })
-		_, err := a.Engine.Wake(ctx, w.TaskID)
-		return answered(err)
+		return nil
 	case state == RunNone:
 		return a.replace(ctx, w, t, runGone)
 	case state == RunBroken:
