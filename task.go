@@ -274,10 +274,9 @@ type Delivery struct {
 	NextAttemptAt time.Time
 }
 
-// TaskFilter selects tasks of one account, newest first. Zero fields do not
-// filter.
+// TaskFilter selects tasks, newest first. Zero fields do not filter.
 type TaskFilter struct {
-	AccountID     string
+	AccountID     string // empty, for operators: of all accounts
 	Limit         int
 	After         string // task id: only older ones
 	Status        Status
@@ -286,4 +285,13 @@ type TaskFilter struct {
 	Reference     string
 	CreatedAfter  time.Time
 	CreatedBefore time.Time
+	Channel       string // of the last attempt
+	Stuck         bool   // parked, or overdue
 }
+
+// A task is stuck while it is parked, for its ParkReason, and while it is overdue: the
+// wake scan has tried StuckTries times, and its run has not asked for the next step.
+const (
+	StuckTries       = 3
+	ReasonRunOverdue = "run_overdue"
+)

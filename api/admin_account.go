@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -154,15 +156,17 @@ func pathAccount(c *call) (string, error) {
 }
 
 // queryAccount reads the account by which a list is filtered; "" is none.
-func (s *Server) queryAccount(c *call) (string, error) {
-	id := c.query().Get("account")
+func (s *Server) queryAccount(c *call) (string, error) { return s.accountIn(c.ctx, c.query()) }
+
+func (s *Server) accountIn(ctx context.Context, q url.Values) (string, error) {
+	id := q.Get("account")
 	if id == "" {
 		return "", nil
 	}
 	if !looksLike(id, accountPrefix) {
 		return "", errAccountID
 	}
-	_, err := s.cfg.Store.Account(c.ctx, id)
+	_, err := s.cfg.Store.Account(ctx, id)
 	return id, notFoundAs(err, errAccountID)
 }
 

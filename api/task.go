@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -168,16 +169,27 @@ func maskAfter(err error) error {
 // stored row can hold, so that nothing can match.
 func readFilter(c *call) (f mediagate.TaskFilter, none bool, err error) {
 	q := c.query()
-	f = mediagate.TaskFilter{
-		AccountID: c.caller.key.AccountID, After: q.Get("after"),
-		Model: q.Get("model"), Reference: q.Get("reference"),
-	}
-	if f.Limit, err = intQuery(q, "limit", 1, maxLimit, defaultLimit); err != nil {
+	if f, none, err = filterOf(q); err != nil {
 		return f, false, err
 	}
-	if f.After != "" && !looksLike(f.After, taskPrefix) {
-		return f, false, errAfter
+	f.AccountID = c.caller.key.AccountID
+	return f, none, readPage(q, &f)
+}
+
+// readPage reads which page of a list of tasks is asked for.
+func readPage(q url.Values, f *mediagate.TaskFilter) (err error) {
+	if f.Limit, err = intQuery(q, "limit", 1, maxLimit, defaultLimit); err != nil {
+		return err
 	}
+	if f.After = q.Get("after"); f.After != "" && !looksLike(f.After, taskPrefix) {
+		return errAfter
+	}
+	return nil
+}
+
+// filterOf reads the filters that clients and operators share.
+func filterOf(q url.Values) (f mediagate.TaskFilter, none bool, err error) {
+	f = mediagate.TaskFilter{Model: q.Get("model"), Reference: q.Get("reference")}
 	status, err := oneOfQuery(q, "status", words(mediagate.Statuses())...)
 	if err != nil {
 		return f, false, err
@@ -196,6 +208,24 @@ func readFilter(c *call) (f mediagate.TaskFilter, none bool, err error) {
 	// The zero time is no filter to the store, and nothing is older.
 	none = f.CreatedBefore.IsZero() && q.Get("created_before") != ""
 	return f, none || !storable(f.Model) || !storable(f.Reference), nil
+}
+
+// operatorFilters are the names that operatorFilter reads.
+var operatorFilters = []string{"status", "model", "type", "reference", "created_after", "created_before", "account", "channel", "stuck"}
+
+// operatorFilter reads the filters of an operator, of lists and of commands for many
+// tasks alike. An account that is not known is an error: a wrong id must not hide
+// what is there.
+func (s *Server) operatorFilter(ctx context.Context, q url.Values) (f mediagate.TaskFilter, none bool, err error) {
+	if f, none, err = filterOf(q); err != nil {
+		return f, false, err
+	}
+	if f.AccountID, err = s.accountIn(ctx, q); err != nil {
+		return f, false, err
+	}
+	stuck, err := oneOfQuery(q, "stuck", yesNo...)
+	f.Channel, f.Stuck = q.Get("channel"), stuck == yes
+	return f, none || !storable(f.Channel), err
 }
 
 // storable reports whether the database can hold the text.

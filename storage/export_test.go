@@ -134,15 +134,25 @@ func exported(list *statement) Listing {
 		if at, ok := arg.(stamp); ok {
 			l.Args[i] = at.Time
 		}
+		if text, ok := arg.(document); ok {
+			l.Args[i] = string(text)
+		}
 	}
 	return l
 }
 
 // Listing is the statement of Tasks.
-func (s *Store) Listing(f mediagate.TaskFilter) Listing {
+func (s *Store) Listing(ctx context.Context, f mediagate.TaskFilter) (Listing, error) {
 	f.Limit = defaultLimit
-	return exported(s.listing(f))
+	list, err := s.listing(ctx, f)
+	if err != nil {
+		return Listing{}, err
+	}
+	return exported(list), nil
 }
+
+// KindsListing is the statement that a list of operators begins with.
+func KindsListing() Listing { return Listing{Text: kindsOfTasks} }
 
 // LedgerListing is the statement of Ledger.
 func LedgerListing(accountID, taskID string, last *mediagate.Transfer, limit int) Listing {

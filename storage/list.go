@@ -19,23 +19,25 @@ import (
 //	none             tasks_account: account, id                  1
 //	status, type     tasks_kind: account, type, status, id       1 to 5
 //	model as well    tasks_model: account, model, type, status, id   1 to 20
-//	reference        tasks_reference: account, reference, id     1
+//	reference        tasks_references: reference, account, id    1
 //
 // A time is a range of ids in each of them. What has a reference is looked at
 // whole where another filter goes with it: references are the client's own, and
-// meant to tell one task from the others.
+// meant to tell one task from the others. The lists of operators are in
+// list_operator.go.
 
 // defaultLimit is the length of a list that names none.
 const defaultLimit = 20
 
-// Tasks lists tasks of one account, newest first. Returns KindInvalid when
-// After names no task of the account.
+// Tasks lists tasks, newest first. Returns KindInvalid when After names no task of
+// the account, or none at all in a list of all accounts.
 func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error) {
 	if f.Limit <= 0 {
 		f.Limit = defaultLimit
 	}
 	if f.After != "" {
-		found, err := one[struct{ ID string }](s.on(ctx), "SELECT id FROM tasks WHERE id = ? AND account_id = ? AND erased_at IS NULL", f.After, f.AccountID)
+		named := (&statement{}).say("SELECT id FROM tasks").where(mediagate.TaskFilter{AccountID: f.AccountID}, "").with(" AND id = ?", f.After)
+		found, err := one[struct{ ID string }](s.on(ctx), named.text.String(), named.args...)
 		if err != nil {
 			return nil, false, dbError(err, "list tasks")
 		}
@@ -44,7 +46,10 @@ func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []medi
 		}
 	}
 	f.CreatedBefore = wholeMicros(f.CreatedBefore)
-	list := s.listing(f)
+	list, err := s.listing(ctx, f)
+	if err != nil {
+		return nil, false, dbError(err, "list tasks")
+	}
 	var rows []taskRow
 	if err := read(s.on(ctx), &rows, list.text.String(), list.args...); err != nil {
 		return nil, false, dbError(err, "list tasks")
@@ -65,37 +70,53 @@ func wholeMicros(t time.Time) time.Time {
 }
 
 // listing writes the statement of a list.
-func (s *Store) listing(f mediagate.TaskFilter) *statement {
-	if f.Reference != "" || f.Model == "" && f.Type == "" && f.Status == "" {
-		return listingOfAll(f)
+func (s *Store) listing(ctx context.Context, f mediagate.TaskFilter) (*statement, error) {
+	one := f.Model == "" && f.Type == "" && f.Status == ""
+	switch {
+	case f.Stuck:
+		return s.listingOfStuck(f), nil
+	case f.Reference != "" || f.Channel == "" && one || f.Channel != "" && f.AccountID != "":
+		return listingOfAll(f), nil
+	case f.AccountID == "":
+		return s.listingOfKinds(ctx, f)
+	default:
+		return s.listingOfSome(f), nil
 	}
-	return s.listingOfSome(f)
 }
 
-// listingOfAll is a list of all tasks of the account, or of all with a reference.
+// where writes the conditions of a filter, id being how ids are compared; empty leaves
+// out those that a range of ids stands for.
+func (list *statement) where(f mediagate.TaskFilter, id string) *statement {
+	list.say(" WHERE tasks.erased_at IS NULL")
+	and := func(set bool, condition string, value any) {
+		if set {
+			list.with(" AND "+condition+" ?", value)
+		}
+	}
+	and(f.AccountID != "", "tasks.account_id =", f.AccountID)
+	// The planner takes the index of references only when it sees the second half.
+	and(f.Reference != "", "tasks.reference <> '' AND tasks.reference =", f.Reference)
+	and(f.Model != "", "tasks.model =", f.Model)
+	and(f.Type != "", "tasks.type =", f.Type)
+	and(f.Status != "", "tasks.status =", f.Status)
+	and(f.Channel != "", "tasks.channel =", f.Channel)
+	if id == "" {
+		return list
+	}
+	and(f.After != "", id+" <", f.After)
+	and(!f.CreatedAfter.IsZero(), "tasks.created_at >", at(f.CreatedAfter))
+	and(!f.CreatedAfter.IsZero(), id+" >=", idAt(f.CreatedAfter.Add(-idMargin)))
+	and(!f.CreatedBefore.IsZero(), "tasks.created_at <", at(f.CreatedBefore))
+	and(!f.CreatedBefore.IsZero(), id+" <", idAt(f.CreatedBefore.Add(idMargin)))
+	return list
+}
+
+// listingOfAll is a list of all tasks, or all of an account, or all with a reference.
 // Its limit is a parameter, for which PostgreSQL plans the statement each time anew:
 // where nearly all tasks are of one account, a plan for any account may go through
 // those of all.
 func listingOfAll(f mediagate.TaskFilter) *statement {
-	list := (&statement{}).with("SELECT "+columnsOf[taskRow]().text+" FROM tasks WHERE account_id = ? AND erased_at IS NULL", f.AccountID)
-	and := func(set bool, condition string, value any) {
-		if set {
-			list.with(" AND "+condition, value)
-		}
-	}
-	// The planner takes the index of references only when it sees the second half.
-	and(f.Reference != "", "reference = ? AND reference <> ''", f.Reference)
-	and(f.Model != "", "model = ?", f.Model)
-	and(f.Type != "", "type = ?", f.Type)
-	and(f.Status != "", "status = ?", f.Status)
-	and(f.After != "", "id < ?", f.After)
-	if !f.CreatedAfter.IsZero() {
-		list.with(" AND created_at > ? AND id >= ?", at(f.CreatedAfter), idAt(f.CreatedAfter.Add(-idMargin)))
-	}
-	if !f.CreatedBefore.IsZero() {
-		list.with(" AND created_at < ? AND id < ?", at(f.CreatedBefore), idAt(f.CreatedBefore.Add(idMargin)))
-	}
-	return list.with(" ORDER BY id DESC LIMIT ?", f.Limit+1)
+	return (&statement{}).say("SELECT ", columnsOf[taskRow]().text, " FROM tasks").where(f, "tasks.id").with(" ORDER BY tasks.id DESC LIMIT ?", f.Limit+1)
 }
 
 // listingOfSome is a list of the account's tasks of a model, type or status. It is

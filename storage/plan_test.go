@@ -28,11 +28,11 @@ func fillHistory(t *testing.T, url string, now time.Time) {
 	}
 	defer func() { _ = db.Close() }()
 	for _, statement := range []string{
-		`INSERT INTO tasks (id, account_id, key_id, model, type, status, progress, params, plan, charges, hold, reference, created_at, ended_at, deadline_at)
+		`INSERT INTO tasks (id, account_id, key_id, model, type, status, progress, params, plan, charges, hold, reference, channel, created_at, ended_at, deadline_at)
 			SELECT 'task_' || (SELECT string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((floor(extract(epoch FROM at) * 1000)::bigint >> 5 * place) & 31)::int + 1, 1), ''
 					ORDER BY place DESC) FROM generate_series(0, 9) AS place) || lpad(i::text, 16, '0'),
 				CASE i WHEN 1 THEN 'acc_one' ELSE 'acc_many' END, 'key', 'alpha-v3', 'video', 'completed', 100, repeat('x', 300), '{}', '[]', 1,
-				CASE i WHEN 2 THEN 'r1' ELSE '' END, at, at, at
+				CASE i WHEN 2 THEN 'r1' ELSE '' END, CASE i % 2 WHEN 0 THEN 'kling-a' ELSE 'kling-b' END, at, at, at
 			FROM (SELECT i, $1::timestamptz - ($2 - i) * interval '1 minute' AS at FROM generate_series(1, $2::int) AS i) AS n`,
 		`INSERT INTO ledger_transfers (id, kind, account_id, key_id, task_id, amount, at)
 			SELECT 'txn_' || substr(id, 6, 10) || k.kind || substr(id, 17), k.kind, account_id, key_id, id, 1, created_at
@@ -44,6 +44,27 @@ func fillHistory(t *testing.T, url string, now time.Time) {
 	}
 	if _, err := db.ExecContext(t.Context(), "VACUUM ANALYZE tasks, ledger_transfers"); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// parkSome opens some of the tasks again, which are parked or overdue.
+func parkSome(t *testing.T, url string) {
+	t.Helper()
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	for _, statement := range []string{
+		`UPDATE tasks SET status = 'pending', progress = 0, ended_at = NULL, parked_at = CASE right(id, 2) WHEN '00' THEN NULL ELSE created_at END
+			WHERE id IN (SELECT id FROM tasks WHERE account_id = 'acc_many' ORDER BY id LIMIT 1000)`,
+		`INSERT INTO wakes (task_id, kind, account_id, wake_at, tries) SELECT id, 'run', account_id, created_at, CASE WHEN parked_at IS NULL THEN 4 ELSE 0 END
+			FROM tasks WHERE status = 'pending'`,
+		`VACUUM ANALYZE tasks, wakes`,
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -136,6 +157,7 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	url := pgtest.New(t)
 	fillHistory(t, url, now)
+	parkSome(t, url)
 	s := openPostgres(t, url, storage.Config{})
 	tasks, _, err := s.Tasks(t.Context(), mediagate.TaskFilter{AccountID: "acc_many", CreatedBefore: now.Add(-manyTasks / 2 * time.Minute), Limit: 1})
 	if err != nil || len(tasks) != 1 {
@@ -197,7 +219,10 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 	} {
 		for _, account := range []string{"acc_many", "acc_one", "acc_none"} {
 			test.filter.AccountID = account
-			l := s.Listing(test.filter)
+			l, err := s.Listing(t.Context(), test.filter)
+			if err != nil {
+				t.Fatal(err)
+			}
 			check(name+" of "+account, custom, l, test.stretches)
 			if strings.Contains(l.Text, "LATERAL") {
 				check(name+" of "+account, generic, l, test.stretches)
@@ -207,6 +232,35 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 			}
 		}
 	}
+	for name, filter := range map[string]mediagate.TaskFilter{
+		"all":              {},
+		"after":            {After: middle},
+		"created, few":     {CreatedAfter: now.Add(-4 * time.Minute)},
+		"reference":        {Reference: "r1"},
+		"type, many":       {Type: mediagate.TypeVideo},
+		"type, none":       {Type: mediagate.TypeImage},
+		"model, many":      {Model: "alpha-v3"},
+		"model, after":     {Model: "alpha-v3", After: middle},
+		"model, none":      {Model: "none"},
+		"open":             {Status: mediagate.StatusPending},
+		"completed":        {Status: mediagate.StatusCompleted},
+		"failed":           {Status: mediagate.StatusFailed},
+		"channel":          {Channel: "kling-a"},
+		"channel, none":    {Channel: "none"},
+		"channel, failed":  {Channel: "kling-a", Status: mediagate.StatusFailed},
+		"channel, created": {Channel: "kling-a", CreatedBefore: now.Add(-manyTasks / 2 * time.Minute)},
+		"stuck":            {Stuck: true},
+		"stuck, account":   {Stuck: true, AccountID: "acc_many"},
+	} {
+		l, err := s.Listing(t.Context(), filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, mode := range []string{custom, generic} {
+			check("operator's "+name, mode, l, 12) // two kinds with five statuses each
+		}
+	}
+	check("kinds", custom, storage.KindsListing(), 6)
 	for name, l := range map[string]storage.Listing{
 		"ledger":           storage.LedgerListing("acc_many", "", nil, 20),
 		"ledger, after":    storage.LedgerListing("acc_many", "", &transfers[1], 20),

@@ -88,6 +88,22 @@ var listTests = map[string]func(*bench){
 			}
 		}
 	},
+	"stuck tasks are counted by reason": func(b *bench) {
+		p := b.newPayer(unit(10))
+		b.parked(p, mediagate.ParkFunds)
+		both := b.parked(p, mediagate.ParkFunds)
+		late, early, ended := b.submit(p, unit(1)), b.submit(p, unit(1)), b.submit(p, unit(1))
+		b.settle(failed(ended))
+		for id, tries := range map[string]int{both: 5, late: mediagate.StuckTries, early: mediagate.StuckTries - 1, ended: 9} {
+			b.noError(b.database().Exec("UPDATE wakes SET tries = ? WHERE task_id = ?", tries, id).Error)
+		}
+		got, err := b.StuckCounts(b.Context())
+		b.noError(err)
+		same(b, "counts", got, map[string]int{string(mediagate.ParkFunds): 2, mediagate.ReasonRunOverdue: 1})
+		tasks, _, err := b.Tasks(b.Context(), mediagate.TaskFilter{Stuck: true})
+		b.noError(err)
+		same(b, "stuck", len(tasks), 3)
+	},
 	"versions are read in one go": func(b *bench) {
 		p := b.newPayer(unit(10))
 		one, two := b.submit(p, unit(1)), b.accepted(p, unit(1))
@@ -129,6 +145,11 @@ func (b *bench) population(t *rapid.T, payers []payer) []mediagate.Task {
 		ids = append(ids, id)
 		switch status := rapid.SampledFrom(mediagate.Statuses()).Draw(t, "status"); status {
 		case mediagate.StatusPending:
+			if rapid.Bool().Draw(t, "park") {
+				b.park(id, mediagate.ParkFunds)
+			}
+			tries := rapid.SampledFrom([]int{0, mediagate.StuckTries - 1, mediagate.StuckTries}).Draw(t, "tries")
+			b.noError(b.database().Exec("UPDATE wakes SET tries = ? WHERE task_id = ? AND kind = 'run'", tries, id).Error)
 		case mediagate.StatusProcessing, mediagate.StatusCompleted:
 			b.accept(id, b.now())
 			if status == mediagate.StatusCompleted {
@@ -154,7 +175,10 @@ func (b *bench) population(t *rapid.T, payers []payer) []mediagate.Task {
 
 // compareLists asks for a list and looks for the same among all tasks.
 func (b *bench) compareLists(t *rapid.T, tasks []mediagate.Task, payers []payer) {
-	f := mediagate.TaskFilter{AccountID: rapid.SampledFrom(payers).Draw(t, "whose").account, Limit: rapid.SampledFrom([]int{0, 1, 5, 100, 300}).Draw(t, "limit")}
+	f := mediagate.TaskFilter{Limit: rapid.SampledFrom([]int{0, 1, 5, 100, 300}).Draw(t, "limit")}
+	if rapid.Bool().Draw(t, "of one account") {
+		f.AccountID = rapid.SampledFrom(payers).Draw(t, "whose").account
+	}
 	some := func(what string) bool { return rapid.Bool().Draw(t, what) }
 	if some("by model") {
 		f.Model = rapid.SampledFrom([]string{"alpha-v3", "theta-image-turbo", "none"}).Draw(t, "of model")
@@ -168,6 +192,15 @@ func (b *bench) compareLists(t *rapid.T, tasks []mediagate.Task, payers []payer)
 	if rapid.IntRange(0, 3).Draw(t, "by reference") == 0 {
 		f.Reference = rapid.SampledFrom([]string{"r1", "r2", "r3"}).Draw(t, "of reference")
 	}
+	if some("by channel") {
+		f.Channel = rapid.SampledFrom([]string{channelName, "none"}).Draw(t, "of channel")
+	}
+	f.Stuck = rapid.IntRange(0, 3).Draw(t, "stuck") == 0
+	overdue, channels := b.overdue(), map[string]string{}
+	for _, r := range b.rowsOfTasks() {
+		channels[r.ID] = r.Channel
+	}
+	stuck := func(t mediagate.Task) bool { return !t.Status.Terminal() && (!t.ParkedAt.IsZero() || overdue[t.ID]) }
 	moment := func(what string) time.Time { // often that of a task, as the edges are where lists go wrong
 		if len(tasks) > 0 && some(what+" at a task") {
 			fine := time.Duration(rapid.IntRange(-1, 1).Draw(t, what+" but for")) * time.Nanosecond
@@ -183,7 +216,7 @@ func (b *bench) compareLists(t *rapid.T, tasks []mediagate.Task, payers []payer)
 	}
 	var own []mediagate.Task
 	for _, task := range tasks {
-		if task.AccountID == f.AccountID && task.ErasedAt.IsZero() {
+		if (f.AccountID == "" || task.AccountID == f.AccountID) && task.ErasedAt.IsZero() {
 			own = append(own, task)
 		}
 	}
@@ -193,11 +226,14 @@ func (b *bench) compareLists(t *rapid.T, tasks []mediagate.Task, payers []payer)
 	var want []string
 	for _, task := range own {
 		if (f.Model == "" || task.Model == f.Model) && (f.Type == "" || task.Type == f.Type) && (f.Status == "" || task.Status == f.Status) &&
-			(f.Reference == "" || task.Reference == f.Reference) && (f.After == "" || task.ID < f.After) &&
+			(f.Reference == "" || task.Reference == f.Reference) && (f.Channel == "" || channels[task.ID] == f.Channel) && (!f.Stuck || stuck(task)) && (f.After == "" || task.ID < f.After) &&
 			(f.CreatedAfter.IsZero() || task.CreatedAt.After(f.CreatedAfter)) && (f.CreatedBefore.IsZero() || task.CreatedAt.Before(f.CreatedBefore)) {
 			want = append(want, task.ID)
 		}
 	}
+	count, err := b.CountTasks(b.Context(), f)
+	b.noError(err)
+	same(b, "count", count, len(want))
 	limit := cmp.Or(f.Limit, 20)
 	wantMore := len(want) > limit
 	want = want[:min(limit, len(want))]
@@ -212,4 +248,23 @@ func (b *bench) compareLists(t *rapid.T, tasks []mediagate.Task, payers []payer)
 	if !slices.Equal(ids, want) || more != wantMore {
 		t.Fatalf("%+v: got %v, more %v, want %v, more %v", f, ids, more, want, wantMore)
 	}
+}
+
+// overdue are the tasks whose runs the wake scan has tried in vain.
+func (b *bench) overdue() map[string]bool {
+	b.Helper()
+	var ids []string
+	b.noError(b.database().Raw("SELECT task_id FROM wakes WHERE kind = 'run' AND tries >= ?", mediagate.StuckTries).Scan(&ids).Error)
+	overdue := map[string]bool{}
+	for _, id := range ids {
+		overdue[id] = true
+	}
+	return overdue
+}
+
+// rowsOfTasks have what an operator's list filters by and a client's task lacks.
+func (b *bench) rowsOfTasks() (rows []struct{ ID, Channel string }) {
+	b.Helper()
+	b.noError(b.database().Raw("SELECT id, channel FROM tasks").Scan(&rows).Error)
+	return rows
 }
