@@ -117,10 +117,7 @@ func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
 		return w
 	}
 	main := queue(workflows.QueueMain, maxDatabase, true)
-	main.RegisterWorkflow(workflows.Generate)
-	main.RegisterWorkflow(workflows.DeliverWebhook)
-	main.RegisterWorkflow(workflows.Channel)
-	main.RegisterWorkflow(workflows.Wake)
+	workflows.Register(main)
 	all := []worker.Worker{
 		main,
 		queue(workflows.QueueChannel, maxTending, false),

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
@@ -76,6 +77,14 @@ func firstProvider(t mediagate.Task) string {
 		return ""
 	}
 	return t.Plan.Routes[0].Provider
+}
+
+// Register makes the workflows of this build known to a worker, or to a replayer.
+func Register(r worker.WorkflowRegistry) {
+	r.RegisterWorkflow(Generate)
+	r.RegisterWorkflow(DeliverWebhook)
+	r.RegisterWorkflow(Channel)
+	r.RegisterWorkflow(Wake)
 }
 
 // acts names the activities; its methods are never called.

@@ -38,10 +38,7 @@ func historyFile(name string) string { return filepath.Join("testdata", "histori
 func replay(t *testing.T, history *historypb.History) error {
 	t.Helper()
 	r := worker.NewWorkflowReplayer()
-	r.RegisterWorkflow(workflows.Generate)
-	r.RegisterWorkflow(workflows.DeliverWebhook)
-	r.RegisterWorkflow(workflows.Channel)
-	r.RegisterWorkflow(workflows.Wake)
+	workflows.Register(r)
 	return r.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history)
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
 	"github.com/mediagate/mediagate/cmd/mediagate/operator"
+	"github.com/mediagate/mediagate/cmd/mediagate/replay"
 	"github.com/mediagate/mediagate/failpoint"
 )
 
@@ -34,6 +35,9 @@ Usage: mediagate COMMAND [flags]
                       seal webhook secrets anew under the first encryption key
   config              print the settings in force, without secrets
   version             print the version
+  replay ID|FILE      replay the history of a task's run, or one saved from
+                      Temporal's UI, against this build: what the run decided
+                      step by step, and where this build would differ
 
 for operators, over HTTP (name the gateway with MEDIAGATE_URL and MEDIAGATE_ADMIN_KEY, or a standalone's folder with -data):
 `
@@ -69,6 +73,8 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		err = flag.ErrHelp
 	case "version":
 		err = printVersion(rest, stdout)
+	case "replay":
+		err = replayRun(ctx, rest, environ, stdout)
 	case "api", "worker", "all", "migrate", "config":
 		err = serve(ctx, command, rest, environ, stdout, stderr)
 	default:
@@ -80,6 +86,11 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	}
 	var wrongUse *app.UsageError
 	switch {
+	case errors.Is(err, flag.ErrHelp) && command == "replay":
+		_, _ = fmt.Fprintln(stdout, "usage: "+replay.Usage)
+		return exitDone
+	case errors.Is(err, errDiffers):
+		return exitFailed
 	case errors.Is(err, flag.ErrHelp):
 		_, _ = fmt.Fprint(stdout, help(), app.Usage())
 		return exitDone
@@ -91,6 +102,17 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	return exitDone
+}
+
+// errDiffers is the end of a replay that has told where this build differs.
+var errDiffers = errors.New("this build differs from the run")
+
+func replayRun(ctx context.Context, args, environ []string, stdout io.Writer) error {
+	same, err := replay.Run(ctx, args, environ, stdout)
+	if err == nil && !same {
+		return errDiffers
+	}
+	return err
 }
 
 func serve(ctx context.Context, command string, args, environ []string, stdout, stderr io.Writer) (err error) {

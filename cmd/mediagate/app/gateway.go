@@ -98,12 +98,8 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("s3: %w", err)
 	}
-	temporal, err := c.Temporal.options(o.Logger)
-	if err != nil {
+	if g.Temporal, err = c.Temporal.Client(o.Logger); err != nil {
 		return nil, err
-	}
-	if g.Temporal, err = client.NewLazyClient(temporal); err != nil {
-		return nil, fmt.Errorf("temporal: %w", err)
 	}
 	if g.Store, err = openStore(ctx, c, o); err != nil {
 		g.Close()

@@ -74,6 +74,9 @@ type UsageError struct{ text string }
 // Error says what is wrong with the command line.
 func (e *UsageError) Error() string { return e.text }
 
+// WrongUse is a UsageError with that text.
+func WrongUse(text string) *UsageError { return &UsageError{text} }
+
 // Unexpected is the UsageError of an argument too many.
 func Unexpected(arg string) *UsageError {
 	return &UsageError{fmt.Sprintf("unexpected argument %q", arg)}
@@ -112,7 +115,9 @@ func Load(src Sources) (Config, error) {
 			*path = filepath.Join(src.Dir, *path)
 		}
 	}
-	l.keyFiles()
+	if src.Role != RoleReplay {
+		l.keyFiles()
+	}
 	l.distribute()
 	for _, p := range c.problems(src.Embedded, src.Role) {
 		if l.known(p.needs) {

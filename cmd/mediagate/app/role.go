@@ -21,6 +21,7 @@ const (
 	RoleAPI                 // asks adapters about requests by a channel's options alone, and has speeches spoken
 	RoleWorker              // knows no operator
 	RoleMigrate             // calls no vendor
+	RoleReplay              // reads a history from Temporal, and needs nothing else
 )
 
 // needsAdminKey reports whether operators come to the process.

@@ -37,6 +37,8 @@ func TestRolesNeedTheirSecrets(t *testing.T) {
 		"worker with a weak one":          {app.RoleWorker, "admin_key: short\n" + bare + apart, []string{noAdmin}},
 		"worker without credentials":      {app.RoleWorker, bare, noKeys},
 		"migrate with neither":            {app.RoleMigrate, bare, nil},
+		"replay with weak secrets":        {app.RoleReplay, "admin_key: short\nadmin_listen: nowhere\n" + bare, nil},
+		"replay without a namespace":      {app.RoleReplay, "temporal: {namespace: ''}", []string{"temporal.namespace: must not be empty"}},
 		"credentials of an unknown one":   {app.RoleAPI, adminKey + bare + "channel_credentials: {x: {api_key: a}, a b: {api_key: a}}", []string{`channel_credentials."a b": no channel has that name`, "channel_credentials.x: no channel has that name"}},
 		"an unknown credential apart":     {app.RoleWorker, bare + "channel_credentials: {k: {api_key: sk-0000000000000000}, d: {password: x}}", []string{"channel_credentials.d.password: is unknown; known: api_key", "channel_credentials.d.api_key: is missing"}},
 		"credentials told twice":          {app.RoleAPI, adminKey + "channels: [{name: d, provider: dashscope, credentials: {api_key: sk-1111111111111111}}]\nchannel_credentials: {d: {api_key: sk-1111111111111111}}", []string{"channel_credentials.d: the channel has credentials of its own: set one of them"}},

@@ -47,6 +47,19 @@ func (t Temporal) options(logger *slog.Logger) (client.Options, error) {
 	return o, errors.Join(wrong...)
 }
 
+// Client connects to Temporal when it is first asked.
+func (t Temporal) Client(logger *slog.Logger) (client.Client, error) {
+	o, err := t.options(logger)
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.NewLazyClient(o)
+	if err != nil {
+		return nil, fmt.Errorf("temporal: %w", err)
+	}
+	return c, nil
+}
+
 // encrypted reports whether Temporal is spoken to over TLS.
 func (t Temporal) encrypted() bool {
 	switch t.TLS.Mode {

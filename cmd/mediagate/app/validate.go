@@ -53,6 +53,10 @@ func (p problem) Error() string { return p.path + ": " + p.text }
 // database_url.
 func (c Config) problems(embedded bool, role Role) []problem {
 	v := &validator{}
+	if role == RoleReplay {
+		v.temporal(c.Temporal)
+		return v.problems
+	}
 	switch {
 	case embedded && c.DatabaseURL == "":
 	case !strings.HasPrefix(c.DatabaseURL, "postgres://") && !strings.HasPrefix(c.DatabaseURL, "postgresql://"):

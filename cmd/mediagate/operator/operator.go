@@ -132,7 +132,7 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 			_, _ = fmt.Fprintf(stderr, "mediagate %s: %s\nusage: %s\n", name, usage, cmd.line())
 			return exitUsage
 		case err != nil:
-			_, _ = fmt.Fprintf(stderr, "mediagate %s: %s\n", name, printable(err.Error()))
+			_, _ = fmt.Fprintf(stderr, "mediagate %s: %s\n", name, Printable(err.Error()))
 			return exitFailed
 		}
 		return exitDone
@@ -182,7 +182,7 @@ func variables(environ []string) map[string]string {
 // show prints the answer: as it is for scripts, as a table for people.
 func (c *call) show(answer []byte, columns ...string) error {
 	if c.format == "json" {
-		_, err := fmt.Fprintln(c.out, printableJSON(strings.TrimSpace(string(answer))))
+		_, err := fmt.Fprintln(c.out, PrintableJSON(strings.TrimSpace(string(answer))))
 		return err
 	}
 	var list struct {
@@ -204,7 +204,7 @@ func (c *call) show(answer []byte, columns ...string) error {
 		return err
 	}
 	last := list.Data[len(list.Data)-1]
-	_, err := fmt.Fprintln(c.out, "… more: -after", printable(fmt.Sprint(cmp.Or(last["id"], last["name"]))))
+	_, err := fmt.Fprintln(c.out, "… more: -after", Printable(fmt.Sprint(cmp.Or(last["id"], last["name"]))))
 	return err
 }
 
@@ -215,7 +215,7 @@ func (c *call) table(rows []map[string]any, columns []string) error {
 	for _, row := range rows {
 		cells := make([]string, len(columns))
 		for i, column := range columns {
-			cells[i] = printable(cell(column, row))
+			cells[i] = Printable(cell(column, row))
 		}
 		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}

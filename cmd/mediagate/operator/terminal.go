@@ -11,8 +11,8 @@ import (
 // Names are their customers': none may move an operator's cursor, write rows of
 // its own or turn the text around.
 
-// printable is a text with what does not print written out, as in Go.
-func printable(s string) string {
+// Printable is a text with what does not print written out, as in Go.
+func Printable(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		if unicode.IsPrint(r) {
@@ -24,9 +24,9 @@ func printable(s string) string {
 	return b.String()
 }
 
-// printableJSON is the same JSON with what does not print escaped. Of control
+// PrintableJSON is the same JSON with what does not print escaped. Of control
 // characters the encoder has left those from DEL on, which stand in strings.
-func printableJSON(text string) string {
+func PrintableJSON(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
