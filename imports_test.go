@@ -16,6 +16,7 @@ func mayImport() map[string][]string {
 		".":          nil,
 		"failpoint":  nil,
 		"freeport":   nil,
+		"hint":       nil,
 		"imagefile":  nil,
 		"media":      {".", "imagefile", "mediainfo", "picture"},
 		"mediainfo":  {"imagefile"},
