@@ -144,6 +144,22 @@ func (s *Store) AdvancePolls(ctx context.Context, channel string, beyond, before
 	return int(n), dbError(err, "advance polls")
 }
 
+// hintEvery is how often hints make a row due at most.
+const hintEvery = time.Second
+
+// Hint makes the attempt's next poll due now, or, while that of the hint before is less
+// than hintEvery old, at its end (D8). A row that is being asked for is asked for once
+// more. It returns false where that changes nothing: a poll for a hint is due already,
+// or nobody waits for the attempt. It locks one row and nothing else.
+func (s *Store) Hint(ctx context.Context, taskID string, n int) (due bool, err error) {
+	now, recent := at(s.clock()), s.ago(hintEvery)
+	next := "CASE WHEN hinted_at > ? THEN " + s.later("hinted_at", hintEvery) + " ELSE CAST(? AS timestamptz) END"
+	count, err := exec(s.on(ctx), "UPDATE awaits SET hinted_at = "+next+", next_poll_at = CASE WHEN next_poll_at > "+next+" THEN "+next+` ELSE next_poll_at END
+		WHERE task_id = ? AND n = ? AND (hinted_at IS NULL OR hinted_at <= ? AND (claim <> '' OR next_poll_at > ?))`,
+		recent, now, recent, now, recent, now, taskID, n, now, now)
+	return count > 0, dbError(err, "note a hint")
+}
+
 // AwaitChannels names the channels that have rows waiting, or tasks queued.
 func (s *Store) AwaitChannels(ctx context.Context) ([]string, error) {
 	return s.texts(ctx, "list channels with waiting rows", "SELECT channel FROM awaits UNION SELECT channel FROM queue ORDER BY channel")

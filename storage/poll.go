@@ -98,7 +98,7 @@ func answerList(results []mediagate.PollResult) (document, error) {
 }
 
 // giveBack gives claimed rows back with their next time: now for a row that was asked
-// for during the claim.
+// for during the claim, or the time that a hint gave it.
 func (s *Store) giveBack(db *gorm.DB, claim string, results []mediagate.PollResult) error {
 	if len(results) == 0 {
 		return nil
@@ -107,12 +107,14 @@ func (s *Store) giveBack(db *gorm.DB, claim string, results []mediagate.PollResu
 	if err != nil {
 		return err
 	}
+	now := at(s.clock())
 	_, err = exec(db, `UPDATE awaits SET claim = '', claimed_until = NULL, missing = v.missing,
 			progress = CASE WHEN v.progress > awaits.progress THEN v.progress ELSE awaits.progress END,
-			next_poll_at = CASE WHEN awaits.hinted_at > awaits.claimed_at THEN CAST(? AS timestamptz) ELSE `+s.timeOf("v.next_us")+` END
+			next_poll_at = CASE WHEN awaits.hinted_at > awaits.claimed_at THEN CASE WHEN awaits.hinted_at > ? THEN awaits.hinted_at ELSE CAST(? AS timestamptz) END
+				ELSE `+s.timeOf("v.next_us")+` END
 		FROM `+s.rowsOf(answerRows)+`
 		WHERE awaits.task_id = v.task_id AND awaits.n = v.n AND awaits.claim = ?`,
-		at(s.clock()), list, claim)
+		now, now, list, claim)
 	return err
 }
 

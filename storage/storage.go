@@ -298,6 +298,14 @@ func (s *Store) timeOf(column string) string {
 	return "(timestamptz 'epoch' + " + column + " * interval '1 microsecond')"
 }
 
+// later is the time of a column, and so long after it.
+func (s *Store) later(column string, d time.Duration) string {
+	if s.lite {
+		return fmt.Sprintf("(%s + %d)", column, d.Microseconds())
+	}
+	return fmt.Sprintf("(%s + %d * interval '1 microsecond')", column, d.Microseconds())
+}
+
 // newULIDs makes ids that sort by time, also within a millisecond.
 func newULIDs(now func() time.Time) func(string) string {
 	var mu sync.Mutex

@@ -89,8 +89,12 @@ var meetingTests = map[string]func(*bench){
 			b.claim("c")
 			progress := b.quiet(id, time.Second)
 			progress.Progress = 10
-			b.race(4, func(i int) {
+			b.race(5, func(i int) {
 				switch i {
+				case 4:
+					if _, err := b.Hint(b.Context(), id, 1); err != nil {
+						b.Errorf("hint: %v", err)
+					}
 				case 0:
 					b.alter(id, nil, cancelled(id).events...)
 				case 1:

@@ -40,6 +40,14 @@ func (b *bench) store(token string, results ...mediagate.PollResult) (left []med
 	return left
 }
 
+// hint hints at an attempt, and says whether that makes a poll due.
+func (b *bench) hint(what, id string, n int, want bool) {
+	b.Helper()
+	due, err := b.Hint(b.Context(), id, n)
+	b.noError(err)
+	same(b, what, due, want)
+}
+
 // ids lists the tasks of rows.
 func ids(rows []mediagate.Await) []string {
 	out := make([]string, 0, len(rows))
@@ -212,6 +220,71 @@ var pollTests = map[string]func(*bench){
 		same(b, "due", sorted(ids(b.claim("d"))), sorted([]string{quiet, loud, ended}))
 		b.store("d", b.quiet(quiet, time.Hour), b.quiet(loud, time.Hour), b.quiet(ended, time.Hour))
 		same(b, "it counts once", len(b.claim("e")), 0)
+	},
+	"a hint makes the next poll due, at most once a second": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id, other := b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		b.claim("c")
+		b.store("c", b.quiet(id, time.Hour), b.quiet(other, time.Hour))
+		epoch, none := b.epoch(channelName), []string{}
+		polled := func(what string, want ...string) {
+			b.Helper()
+			rows := b.due(epoch, "d", 10)
+			same(b, what, ids(rows), want)
+			for _, row := range rows {
+				same(b, what+": hinted", row.Hinted, true)
+				b.store("d", b.quiet(row.TaskID, time.Hour))
+			}
+		}
+		polled("before", none...)
+		b.hint("the first", id, 1, true)
+		b.hint("at once again", id, 1, false)
+		polled("the first", id)
+		b.pass(400 * time.Millisecond)
+		b.hint("within the second", id, 1, true)
+		b.hint("twice within it", id, 1, false)
+		polled("within the second", none...)
+		b.pass(599 * time.Millisecond)
+		polled("nearly at its end", none...)
+		b.pass(time.Millisecond)
+		polled("at its end", id)
+		b.pass(time.Minute)
+		b.hint("later", id, 1, true)
+		polled("later", id)
+		polled("once", none...)
+	},
+	"a hint makes no poll later": func(b *bench) {
+		p := b.newPayer(unit(10))
+		early, late := b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		b.claim("c")
+		b.store("c", b.quiet(early, time.Second), b.quiet(late, 2*time.Second))
+		b.pass(3 * time.Second)
+		b.hint("of a row that is due", early, 1, true)
+		same(b, "order", ids(b.claim("d")), []string{early, late})
+	},
+	"a hint during the claim is followed by another poll": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id, before, risen := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		b.hint("before the claim", before, 1, true)
+		b.pass(100 * time.Millisecond)
+		epoch := b.epoch(channelName)
+		b.due(epoch, "c", 10)
+		b.pass(100 * time.Millisecond)
+		b.hint("during it", id, 1, true)
+		b.hint("during it", risen, 1, true)
+		same(b, "while it is claimed", len(b.due(epoch, "d", 10)), 0)
+		progress := b.quiet(risen, time.Hour)
+		progress.Progress = 50
+		b.store("c", b.quiet(id, time.Hour), b.quiet(before, time.Hour), progress)
+		same(b, "due", sorted(ids(b.due(epoch, "e", 10))), sorted([]string{id, risen}))
+	},
+	"a hint at what nobody waits for changes nothing": func(b *bench) {
+		p := b.newPayer(unit(10))
+		ended, open := b.accepted(p, unit(1)), b.accepted(p, unit(1))
+		b.change(ended, task.VendorEnded{N: 1, Outcome: failure})
+		b.hint("an ended task", ended, 1, false)
+		b.hint("no such task", "task_none", 1, false)
+		b.hint("no such attempt", open, 2, false)
 	},
 	"a batch is stored row by row": func(b *bench) {
 		p := b.newPayer(unit(100))

@@ -496,6 +496,10 @@ func (a *actor) tend() {
 	a.fine("load", err)
 	_, err = a.AdvancePolls(ctx, a.channel(), a.now(), a.now(), 5)
 	a.fine("advance polls", err)
+	if t := a.any(); t != nil {
+		_, err = a.Hint(ctx, t.id, 1)
+		a.fine("hint", err)
+	}
 }
 
 // check proves the ledger while all others go on.
