@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	claimBatch   = 256              // rows claimed at once
-	claimLease   = 45 * time.Second // longer than any one poll takes
-	pollWidth    = 64               // polls under way at once
-	idlePause    = time.Second      // at most, between two looks for due rows
+	claimBatch   = 256                    // rows claimed at once
+	claimLease   = 45 * time.Second       // longer than any one poll takes
+	pollWidth    = 64                     // polls under way at once
+	idlePause    = time.Second            // at most, between two claims
+	hintPause    = 200 * time.Millisecond // between two looks for rows that a hint has made due
 	pollTimeout  = 20 * time.Second
 	lostAfter    = 3                      // refusals in a row ("not found", bad credentials) before a row is in trouble
 	storeEvery   = 100 * time.Millisecond // results are stored in batches
@@ -148,11 +149,30 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 				return err
 			}
 		}
+		if err := p.sleep(ctx, calls, failed, pause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sleep ends with the pause, with calls, or when a hint has made a row due: a look costs
+// a small part of what a claim does. A vendor's callback is worth as much as it is early
+// (ADR 56).
+func (p *Poller) sleep(ctx, calls context.Context, failed <-chan error, pause time.Duration) error {
+	for ; pause > 0; pause -= hintPause {
 		select {
 		case <-calls.Done():
+			return nil
 		case err := <-failed:
 			return err
-		case <-time.After(pause):
+		case <-time.After(min(pause, hintPause)):
+		}
+		if pause <= hintPause || p.waiting == 0 {
+			continue
+		}
+		if _, next, err := p.stats(ctx, p.name); err != nil || !next.IsZero() && !next.After(p.Now()) {
+			return err
 		}
 	}
 	return nil
@@ -217,7 +237,7 @@ func (p *Poller) stats(ctx context.Context, name string) (waiting int, nextDue t
 }
 
 // rest is the pause while nothing is due: until the next row is, within
-// idlePause, since new rows and hints are noticed at the next look. A budget
+// idlePause, since new rows are noticed at the next claim. A budget
 // that should not rest goes to the rows that are due next, unless the vendor is
 // away.
 func (p *Poller) rest(ctx context.Context) (time.Duration, error) {

@@ -244,6 +244,28 @@ func TestPollerSeesEnds(t *testing.T) {
 
 // More rows than the budget can ask for all the time: none of it rests, none
 // is exceeded, and no row starves, also none that was put off while many waited.
+// A hint at a row that is due much later is noticed between two claims.
+func TestPollerNoticesHints(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, mediagate.Channel{PollMin: 10 * time.Minute, PollMax: 10 * time.Minute})
+		const jobs = 5
+		a.accept(jobs, time.Minute)
+		for i := range jobs {
+			time.AfterFunc(time.Minute+time.Duration(i)*777*time.Millisecond, func() { a.change(fmt.Sprintf("task-%d", i), task.PollRequested{}) })
+		}
+		a.poll(2 * time.Minute)
+		if len(a.late) != jobs || len(a.calls) != jobs {
+			t.Fatalf("%d ends of %d were seen by %d calls", len(a.late), jobs, len(a.calls))
+		}
+		for i, late := range a.late {
+			if late -= time.Duration(i) * 777 * time.Millisecond; late > 300*time.Millisecond {
+				t.Errorf("end %d is seen %s after its hint", i, late)
+			}
+		}
+	})
+}
+
 func TestPollerSpendsItsBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
