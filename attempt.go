@@ -64,6 +64,10 @@ type Job struct {
 
 	Source *Source // what the job works on, where it works on something
 
+	// CallbackURL is where the vendor may tell that the job has changed; empty:
+	// nowhere. It is the attempt's own and a secret.
+	CallbackURL string
+
 	Part   int    // of a job that takes several calls, one a file: which one, from 0
 	Inputs Inputs // opens the client's media; nil where the job is not to be sent
 	Sink   Sink   // takes files that arrive with the answer; nil where the job is not to be sent

@@ -232,6 +232,7 @@ type Activities struct {
 	Engine       Engine
 	Ledger       Ledger                                       // nil: there is no money
 	FileOf       func(url string) (f mediagate.File, ok bool) // the upload behind a link of ours; nil: there are none
+	CallbackURL  func(row mediagate.Attempt) string           // where the vendor may tell of the attempt's job; nil or empty: nowhere
 	Settings     Settings
 	StartedAt    time.Time // of this worker
 	Now          func() time.Time

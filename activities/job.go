@@ -33,8 +33,12 @@ func (a *Activities) job(ctx context.Context, task mediagate.Task, row mediagate
 	if err != nil {
 		return mediagate.Job{}, nil, err
 	}
+	callback := ""
+	if a.CallbackURL != nil && a.operation(row.Route).Callback {
+		callback = a.CallbackURL(row)
+	}
 	return mediagate.Job{
-		TaskID: task.ID, Source: source, ExternalID: row.ExternalID, Upstream: row.Route.Upstream, Operation: row.Route.Operation,
+		TaskID: task.ID, CallbackURL: callback, Source: source, ExternalID: row.ExternalID, Upstream: row.Route.Upstream, Operation: row.Route.Operation,
 		Params: params, SendBefore: time.Now().Add(row.SendBefore.Sub(a.Now())),
 	}, own, nil
 }

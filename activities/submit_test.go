@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -201,6 +202,28 @@ func TestD4AbsentIsSentAgain(t *testing.T) {
 	b.submitted(taskID, taskID)
 	if got, want := b.attempt(1).SendBefore, b.Now().Add(10*time.Second); !got.Equal(want) {
 		t.Errorf("send window until %v, want %v", got, want)
+	}
+}
+
+// A vendor that takes an address for callbacks gets the attempt's own, also when it is
+// sent again; no other is told of one.
+func TestCallbackURL(t *testing.T) {
+	t.Parallel()
+	address := func(row mediagate.Attempt) string { return fmt.Sprintf("https://gateway.example.com/%s/%d", row.TaskID, row.N) }
+	b := lost(t)
+	b.Async.OnSubmit = nil
+	b.Activities.CallbackURL = address
+	b.absent()
+	b.submit(1)
+	jobs := b.Async.Submits()
+	if len(jobs) != 2 || jobs[1].CallbackURL != "https://gateway.example.com/"+taskID+"/1" {
+		t.Errorf("jobs %+v", jobs)
+	}
+	b = setup(t, image)
+	b.Activities.CallbackURL = address
+	b.submit(1)
+	if jobs = b.Sync.Submits(); len(jobs) != 1 || jobs[0].CallbackURL != "" {
+		t.Errorf("jobs %+v", jobs)
 	}
 }
 

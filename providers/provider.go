@@ -114,6 +114,8 @@ type Operation struct {
 	// Uploads: Submit lets the vendor fetch a file before the call that submits,
 	// which takes as much time.
 	Uploads bool
+	// Callback: Submit tells the vendor Job.CallbackURL.
+	Callback bool
 
 	// Submit is the longest that a submission takes, from the first call that
 	// it makes to the end of the last answer; of one that streams, to its first

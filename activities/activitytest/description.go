@@ -34,7 +34,7 @@ func (d *Descriptions) Operation(r mediagate.Route) (providers.Operation, bool) 
 	}
 	switch r.Provider {
 	case AsyncProvider:
-		return providers.Operation{Find: true, Cancel: true, Submit: 30 * time.Second}, true
+		return providers.Operation{Find: true, Cancel: true, Callback: true, Submit: 30 * time.Second}, true
 	case SyncProvider:
 		return providers.Operation{Sync: true, Submit: 150 * time.Second}, true
 	default:

@@ -57,7 +57,7 @@ var apis = map[string]string{
 // Description is what the adapter says of itself.
 func Description() providers.Description {
 	made := func(fields ...string) providers.Operation {
-		return providers.Operation{Fields: fields, Media: "audio", Submit: submitTimeout, Batch: batch}
+		return providers.Operation{Fields: fields, Media: "audio", Submit: submitTimeout, Batch: batch, Callback: true}
 	}
 	follows := func(fields ...string) providers.Operation {
 		op := made(fields...)

@@ -32,6 +32,7 @@ type body struct {
 	Start          json.Number `json:"replace_section_start,omitempty"`
 	End            json.Number `json:"replace_section_end,omitempty"`
 	Async          bool        `json:"async,omitempty"`
+	CallbackURL    string      `json:"callback_url,omitempty"`
 }
 
 // wire is a job in the vendor's words: where it is sent, and what is sent.
@@ -71,7 +72,7 @@ func write(job mediagate.Job) (*wire, error) {
 
 // makes is a job of the operation's API that is asked for later.
 func makes(job mediagate.Job, b body) *wire {
-	b.Async = true // else the call blocks for minutes
+	b.Async, b.CallbackURL = true, job.CallbackURL // not async, the call may block for minutes
 	return &wire{path: apis[job.Operation] + audiosPath, body: b}
 }
 

@@ -61,6 +61,7 @@ type newerSettings struct {
 }
 
 type newerOptions struct {
+	CallbackURL    string        `json:"callback_url,omitempty"`
 	ExternalTaskID string        `json:"external_task_id"`
 	WatermarkInfo  watermarkInfo `json:"watermark_info"`
 }
@@ -75,7 +76,7 @@ func writeNewer(job mediagate.Job) (wire, error) {
 		return wire{}, err
 	}
 	model := cmp.Or(newerModels[job.Upstream], job.Upstream)
-	r := &newerRequest{Options: newerOptions{ExternalTaskID: job.ExternalID, WatermarkInfo: watermarkInfo{p.Watermark}}}
+	r := &newerRequest{Options: newerOptions{CallbackURL: job.CallbackURL, ExternalTaskID: job.ExternalID, WatermarkInfo: watermarkInfo{p.Watermark}}}
 	if r.Settings, err = p.newerSettings(model); err != nil {
 		return wire{}, err
 	}

@@ -80,6 +80,7 @@ type request struct {
 	ShotType       string         `json:"shot_type,omitempty"`
 	MultiPrompt    []shotItem     `json:"multi_prompt,omitempty"`
 	WatermarkInfo  *watermarkInfo `json:"watermark_info,omitempty"`
+	CallbackURL    string         `json:"callback_url,omitempty"`
 	ExternalTaskID string         `json:"external_task_id"`
 }
 
@@ -155,6 +156,7 @@ func write(job mediagate.Job) (*request, place, error) {
 		Mode:           p.Mode,
 		MultiShot:      p.MultiShot,
 		WatermarkInfo:  &watermarkInfo{Enabled: p.Watermark},
+		CallbackURL:    job.CallbackURL,
 		ExternalTaskID: job.ExternalID,
 	}
 	if p.Audio != nil {

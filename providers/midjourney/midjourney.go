@@ -55,7 +55,7 @@ func Description() providers.Description {
 	}
 	for name, fields := range fields {
 		d.Operations[name] = providers.Operation{
-			Fields: fields, Media: "image", Submit: submitTimeout, Cancel: true, Batch: batch,
+			Fields: fields, Media: "image", Submit: submitTimeout, Cancel: true, Batch: batch, Callback: true,
 			Source: name == opAction || name == opModal,
 			Inputs: name != opAction,
 		}

@@ -52,6 +52,7 @@ type request struct {
 	Dimensions string   `json:"dimensions,omitempty"`
 	BotType    string   `json:"botType,omitempty"`
 	State      string   `json:"state,omitempty"` // ours, shown with the job
+	NotifyHook string   `json:"notifyHook,omitempty"`
 	Images     []string `json:"base64Array,omitempty"`
 	Image      string   `json:"base64,omitempty"`
 	Mask       string   `json:"maskBase64,omitempty"`
@@ -79,7 +80,7 @@ func write(job mediagate.Job, dialect string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := request{State: job.ExternalID}
+	r := request{State: job.ExternalID, NotifyHook: job.CallbackURL}
 	w := &wire{document: func(images []inline.Blob) any { return r.with(job.Operation, images) }}
 	switch job.Operation {
 	case opImagine:

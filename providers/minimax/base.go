@@ -32,7 +32,7 @@ func newBase(job mediagate.Job) (*first, error) {
 	case utf8.RuneCountInString(b.Prompt) > firstPrompt:
 		return nil, mediagate.Invalid("prompt", "prompt must be a string of at most %d characters", firstPrompt)
 	}
-	r := &first{Model: job.Upstream, Prompt: b.Prompt, Duration: duration, Resolution: strings.ToUpper(cmp.Or(b.Resolution, "768P"))}
+	r := &first{Model: job.Upstream, Prompt: b.Prompt, Duration: duration, Resolution: strings.ToUpper(cmp.Or(b.Resolution, "768P")), CallbackURL: job.CallbackURL}
 	for i, frame := range []*string{&r.FirstFrame, &r.LastFrame} {
 		if i < len(b.ImageURLs) {
 			*frame = b.ImageURLs[i]

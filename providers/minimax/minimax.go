@@ -44,15 +44,15 @@ func Description() providers.Description {
 					"prompt", "duration", "resolution", "prompt_optimizer", "fast_pretreatment", "watermark",
 					"first_frame_image", "last_frame_image",
 				},
-				Media: "video", Submit: submitTimeout,
+				Media: "video", Submit: submitTimeout, Callback: true,
 			},
-			opBaseVideo: {Fields: baseFields(), Media: "video", Submit: submitTimeout, Base: true},
+			opBaseVideo: {Fields: baseFields(), Media: "video", Submit: submitTimeout, Callback: true, Base: true},
 			opSecond: {
 				Fields: []string{
 					"prompt", "duration", "resolution", "aspect_ratio", "image_urls", "video_urls", "audio_urls",
 					"first_frame_image", "last_frame_image",
 				},
-				Media: "video", Submit: submitTimeout, Cancel: true,
+				Media: "video", Submit: submitTimeout, Cancel: true, Callback: true,
 			},
 		},
 	}

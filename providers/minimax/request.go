@@ -56,6 +56,7 @@ type first struct {
 	FirstFrame       string `json:"first_frame_image,omitempty"`
 	LastFrame        string `json:"last_frame_image,omitempty"`
 	Watermark        bool   `json:"aigc_watermark"`
+	CallbackURL      string `json:"callback_url,omitempty"`
 }
 
 // firstPrompt is the longest prompt of the first generation, in characters.
@@ -80,7 +81,7 @@ func newFirst(job mediagate.Job) (*first, error) {
 	return &first{
 		Model: job.Upstream, Prompt: p.Prompt, PromptOptimizer: p.PromptOptimizer, FastPretreatment: p.FastPretreatment,
 		Duration: duration, Resolution: strings.ToUpper(p.Resolution),
-		FirstFrame: p.FirstFrame, LastFrame: p.LastFrame, Watermark: p.Watermark,
+		FirstFrame: p.FirstFrame, LastFrame: p.LastFrame, Watermark: p.Watermark, CallbackURL: job.CallbackURL,
 	}, nil
 }
 
@@ -109,11 +110,12 @@ type secondParams struct {
 type (
 	// second is a request of the second generation.
 	second struct {
-		Model      string      `json:"model"`
-		Content    []content   `json:"content"`
-		Resolution string      `json:"resolution"`
-		Duration   json.Number `json:"duration"`
-		Ratio      string      `json:"ratio"`
+		Model       string      `json:"model"`
+		Content     []content   `json:"content"`
+		Resolution  string      `json:"resolution"`
+		Duration    json.Number `json:"duration"`
+		Ratio       string      `json:"ratio"`
+		CallbackURL string      `json:"callback_url,omitempty"`
 	}
 	content struct {
 		Type  string `json:"type"`
@@ -138,6 +140,7 @@ func newSecond(job mediagate.Job) (*second, error) {
 	}
 	r := &second{
 		Model: job.Upstream, Resolution: p.Resolution, Duration: json.Number(wholeOf(p.Duration)), Ratio: p.AspectRatio,
+		CallbackURL: job.CallbackURL,
 	}
 	if p.FirstFrame != "" || p.LastFrame != "" {
 		r.Ratio = adaptive

@@ -154,6 +154,28 @@ func (s Suite) submit(t *testing.T) {
 	})
 }
 
+// callback holds what an operation says of the address for callbacks against what its
+// submission tells the vendor, in whatever generation or dialect the channel has.
+func (s Suite) callback(t *testing.T) {
+	t.Helper()
+	const address = "https://gateway.example.com/callbacks/task_01JZZZZZZZZZZZZZZZZZZZZZZZ.1.acZqgBg_n8PjnF6R9YdG1Q"
+	for _, job := range s.jobs() {
+		t.Run(job.Operation, func(t *testing.T) {
+			t.Parallel()
+			vendor := s.Vendor(t, s.Accepted)
+			job.Inputs, job.Sink, job.CallbackURL = Inputs(s.Files), NewSink(), address
+			_, _ = s.send(t.Context(), s.Open(t, vendor.URL, providers.Options{}), job) // the acceptance may be another operation's
+			told := 0
+			for _, r := range vendor.Requests() {
+				told += strings.Count(r.Body, `"`+address+`"`)
+			}
+			if want := s.described().Operations[job.Operation].Callback; told > 1 || want != (told == 1) {
+				t.Errorf("the vendor is told the address %d times, and the description says %t", told, want)
+			}
+		})
+	}
+}
+
 // leak is a text with all that must not come back.
 func (s Suite) leak(r Request) string {
 	var text strings.Builder

@@ -118,6 +118,10 @@ func Run(t *testing.T, s Suite) {
 		s.submit(t)
 		s.rows(t, s.SubmitRows, s.submitKind)
 	})
+	t.Run("callback", func(t *testing.T) {
+		t.Parallel()
+		s.callback(t)
+	})
 	t.Run("reach", func(t *testing.T) {
 		t.Parallel()
 		s.reach(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// nowhere is the address for callbacks: the vendor demands one, and its name
-// can belong to nobody (RFC 2606).
+// nowhere is the address for callbacks of a job that has none: the vendor demands
+// one, and its name can belong to nobody (RFC 2606).
 const nowhere = "https://callback.invalid/"
 
 // blank stands in a text that the vendor demands and nobody has given.
@@ -65,7 +65,7 @@ func write(job mediagate.Job) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.body.Callback = nowhere
+	w.body.Callback = cmp.Or(job.CallbackURL, nowhere)
 	return w, nil
 }
 

@@ -36,7 +36,7 @@ const submitTimeout = 30 * time.Second
 // Description is what the adapter says of itself.
 func Description() providers.Description {
 	op := func(fields ...string) providers.Operation {
-		return providers.Operation{Fields: fields, Media: "audio", Submit: submitTimeout, Source: true}
+		return providers.Operation{Fields: fields, Media: "audio", Submit: submitTimeout, Source: true, Callback: true}
 	}
 	return providers.Description{
 		Credentials: []string{"api_key"},

@@ -29,6 +29,7 @@ type baseRequest struct {
 	AspectRatio string      `json:"aspect_ratio,omitempty"`
 	Resolution  string      `json:"resolution,omitempty"`
 	Payload     string      `json:"payload,omitempty"`
+	CallbackURL string      `json:"callback_url,omitempty"`
 }
 
 // newBase writes a request of the base contract. What the client leaves open is
@@ -56,6 +57,6 @@ func newBase(job mediagate.Job) (*wire, error) {
 	if err := fits(r); err != nil {
 		return nil, err
 	}
-	r.Payload = job.ExternalID
+	r.Payload, r.CallbackURL = job.ExternalID, job.CallbackURL
 	return &wire{path: path, body: r}, nil
 }

@@ -14,7 +14,7 @@ const (
 	imagesMax = 7
 
 	// bodyMax is 20 MB in the smaller of its two readings, with room for the
-	// payload, which is not known before there is a task.
+	// payload and the address for callbacks, which are not known before there is a task.
 	bodyMax = 20_000_000 - 1000
 )
 
@@ -43,6 +43,7 @@ type request struct {
 	Audio       bool        `json:"audio"`
 	Watermark   bool        `json:"watermark"`
 	Payload     string      `json:"payload,omitempty"`
+	CallbackURL string      `json:"callback_url,omitempty"`
 }
 
 // wire is a job in the vendor's words: where it is sent, and what is sent.
@@ -105,6 +106,6 @@ func newReference(job mediagate.Job) (*wire, error) {
 	if err := fits(r); err != nil {
 		return nil, err
 	}
-	r.Payload = job.ExternalID
+	r.Payload, r.CallbackURL = job.ExternalID, job.CallbackURL
 	return &wire{path: referencePath, body: r, marked: p.Watermark}, nil
 }

@@ -38,9 +38,9 @@ func Description() providers.Description {
 				Fields: []string{
 					"prompt", "image_urls", "duration", "resolution", "aspect_ratio", "seed", "audio", "watermark",
 				},
-				Media: "video", Submit: submitTimeout, Cancel: true,
+				Media: "video", Submit: submitTimeout, Cancel: true, Callback: true,
 			},
-			opBaseVideo: {Fields: baseFields(), Media: "video", Submit: submitTimeout, Cancel: true, Base: true},
+			opBaseVideo: {Fields: baseFields(), Media: "video", Submit: submitTimeout, Cancel: true, Callback: true, Base: true},
 		},
 	}
 }
