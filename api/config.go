@@ -32,6 +32,10 @@ type Config struct {
 	// Nil accepts any.
 	CheckWebhookURL func(raw string) error
 
+	// OpenHint names the attempt whose token a vendor's callback carries; nil: no
+	// token is ours.
+	OpenHint func(token string) (taskID string, n int, ok bool)
+
 	// Moderator judges what submits write; nil: nobody does.
 	Moderator Moderator
 

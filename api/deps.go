@@ -24,6 +24,7 @@ type Store interface {
 	AuditStore
 	LedgerStore
 	ChannelStore
+	HintStore
 }
 
 // SubmitStore takes tasks in.

@@ -21,7 +21,7 @@ type Row struct {
 // Rows is the table of routes.
 func Rows() (rows []Row) {
 	for _, r := range routes() {
-		rows = append(rows, Row{r.method, r.path, r.scope, r.access != accessOpen && r.access != accessAdmin})
+		rows = append(rows, Row{r.method, r.path, r.scope, !r.access.keyless() && r.access != accessAdmin})
 	}
 	return rows
 }

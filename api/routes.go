@@ -64,6 +64,7 @@ func routes() []route {
 		{method: get, path: healthPath, access: accessOpen, handler: (*Server).handleHealth},
 		{method: get, path: readyPath, access: accessOpen, handler: (*Server).handleReady},
 		{method: get, path: openAPIPath, access: accessOpen, handler: (*Server).handleOpenAPI},
+		{method: post, path: callbackPath, access: accessVendors, handler: (*Server).handleCallback},
 
 		{method: post, path: "/v1/videos/generations", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleSubmit},
 		{method: post, path: "/v1/images/generations", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleSubmit},
@@ -174,7 +175,7 @@ func (s *Server) mount(e *echo.Echo) {
 					return c.late(err)
 				}
 			}
-			if r.access != accessOpen && r.method != http.MethodGet {
+			if !r.access.keyless() && r.method != http.MethodGet {
 				c.acts(c.asActor())
 			}
 			if err := c.plainBody(); err != nil {

@@ -40,9 +40,10 @@ type Server struct {
 	touches     *touches
 	starts      *starts
 	watch       *watcher
-	seats       *seats         // of long polls and streams
-	rest        time.Duration  // of streams, see streamRest
-	listeners   *seats         // of speeches
+	seats       *seats        // of long polls and streams
+	rest        time.Duration // of streams, see streamRest
+	listeners   *seats        // of speeches
+	hints       *hints
 	speeches    sync.WaitGroup // under way, and the ends of their holds
 	ready       *Recent[parts]
 	parsing     chan struct{}   // holds one for each large body that is parsed
@@ -83,6 +84,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.connections.refusal = s.refusal
 	s.life, s.end = context.WithCancel(context.Background())
+	s.hints = newHints(s.life, cfg.OpenHint, cfg.Store, cfg.Logger)
 	s.ready = NewRecent(cfg.Now, s.lookAtParts)
 	s.echo.Use(s.observe)
 	s.mount(s.echo)

@@ -2,10 +2,12 @@ package app
 
 import (
 	"net"
+	"net/netip"
 	"runtime/debug"
 	"strings"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/storage/blob"
 )
@@ -81,6 +83,36 @@ func (g *Gateway) checkMediaURL(raw string) error {
 		return mediagate.Errorf(mediagate.KindInvalid, "the upload has expired")
 	}
 	return nil
+}
+
+// callbackURL is where the vendor of an attempt may tell that its job has changed, or
+// empty: without public_url and encryption_keys there is none. An address that only our
+// own network can reach is for vendors in it: others might refuse the job for it.
+func (g *Gateway) callbackURL(a mediagate.Attempt) string {
+	vendor, _ := g.channels.Channel(a.Channel)
+	public := g.Config.PublicURL
+	if public == "" && g.opts.LocalCallbacks {
+		public = g.site.URL("")
+	}
+	token := g.hints.Token(a.TaskID, a.N)
+	if public == "" || token == "" || isLocal(public) && !isLocal(vendor.BaseURL) {
+		return ""
+	}
+	return g.site.URL(api.CallbackFolder + token)
+}
+
+// isLocal says of a URL that it leads nowhere but into our own network.
+func isLocal(raw string) bool {
+	host, err := outbound.PrivateHost(raw)
+	if err != nil || host == "" {
+		return false
+	}
+	address, err := netip.ParseAddrPort(host)
+	if err != nil {
+		return true // a name that is none of the public DNS
+	}
+	ip := address.Addr().Unmap()
+	return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified()
 }
 
 // clientMemory is the share of the memory that uploads on their way may have.

@@ -1,11 +1,14 @@
 package app
 
 import (
+	"bytes"
 	"net"
 	"testing"
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/hint"
 )
 
 // Links of uploads lie below public_url, else where the API listens; they are
@@ -51,6 +54,62 @@ func TestLinksOfUploads(t *testing.T) {
 	}
 	if _, ok := worker.fileOf("https://api.example.com/files/" + f.Name()); ok {
 		t.Error("a process that knows no address of ours knows a link")
+	}
+}
+
+// Vendors get an address below public_url, or none. One that only our own network can
+// reach is for vendors in it.
+func TestCallbackURL(t *testing.T) {
+	t.Parallel()
+	keys, err := hint.NewKeys([][]byte{bytes.Repeat([]byte{1}, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	here := "http://" + listener.Addr().String() + "/"
+	for name, test := range map[string]struct {
+		public, vendor string
+		local, keyless bool
+		want           string // before the token; empty: no address
+	}{
+		"public":                       {public: "https://api.example.com/gw/", want: "https://api.example.com/gw/"},
+		"public, vendor here":          {public: "https://api.example.com", vendor: "http://127.0.0.1:9900/kling", want: "https://api.example.com/"},
+		"a public address":             {public: "http://203.0.114.5:8080", want: "http://203.0.114.5:8080/"},
+		"none":                         {vendor: "http://127.0.0.1:9900/kling"},
+		"none, vendor elsewhere":       {},
+		"local, vendor elsewhere":      {public: "http://localhost:8080"},
+		"private, vendor elsewhere":    {public: "http://10.1.2.3", vendor: "https://203.0.114.5"},
+		"local, vendor here":           {public: "http://localhost:8080", vendor: "http://127.0.0.1:9900/kling", want: "http://localhost:8080/"},
+		"a name of ours, vendor there": {public: "http://gateway:8080", vendor: "http://sandbox.internal", want: "http://gateway:8080/"},
+		"standalone":                   {local: true, vendor: "http://127.0.0.1:9900/kling", want: here},
+		"standalone, vendor elsewhere": {local: true},
+		"standalone, but public":       {local: true, public: "https://api.example.com", want: "https://api.example.com/"},
+		"without keys":                 {public: "https://api.example.com", keyless: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := &Gateway{
+				Config: Config{PublicURL: test.public}, opts: Options{LocalCallbacks: test.local}, hints: keys,
+				channels: channel.NewConfigured([]channel.Channel{{Channel: mediagate.Channel{Name: "a", BaseURL: test.vendor}}}),
+			}
+			if test.keyless {
+				g.hints = hint.Keys{}
+			}
+			if err := g.openSite(listener); err != nil {
+				t.Fatal(err)
+			}
+			want := test.want
+			if want != "" {
+				want += "callbacks/" + keys.Token("task_1", 2)
+			}
+			if got := g.callbackURL(mediagate.Attempt{TaskID: "task_1", N: 2, Channel: "a"}); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/hint"
 	"github.com/mediagate/mediagate/moderation"
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/providers"
@@ -38,6 +39,9 @@ type Options struct {
 	Version string
 	Logger  *slog.Logger
 	Role    Role
+	// LocalCallbacks: without public_url, vendors whose base_url is of this network get
+	// the address at which this process' own API listens, for callbacks.
+	LocalCallbacks bool
 	// OpenStore opens the database; nil: PostgreSQL at database_url.
 	OpenStore func(ctx context.Context, c storage.Config) (*storage.Store, error)
 }
@@ -53,6 +57,7 @@ type Gateway struct {
 	log      *slog.Logger
 	rules    outbound.Rules
 	site     outbound.Site
+	hints    hint.Keys
 	catalog  *catalog.Catalog // of the start
 	reloader *reloader[*catalog.Catalog]
 	channels *channel.Configured
@@ -71,6 +76,13 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	var err error
 	if g.rules, err = c.rules(); err != nil {
 		return nil, err
+	}
+	keys, err := c.encryptionKeys()
+	if err != nil {
+		return nil, err
+	}
+	if g.hints, err = hint.NewKeys(keys); err != nil {
+		return nil, fmt.Errorf("encryption_keys: %w", err)
 	}
 	g.reloader = &reloader[*catalog.Catalog]{
 		setting: "catalog_dir", log: o.Logger, size: modelsIn,
@@ -101,7 +113,7 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if g.Temporal, err = c.Temporal.Client(o.Logger); err != nil {
 		return nil, err
 	}
-	if g.Store, err = openStore(ctx, c, o); err != nil {
+	if g.Store, err = openStore(ctx, c, keys, o); err != nil {
 		g.Close()
 		return nil, err
 	}
@@ -115,7 +127,8 @@ func modelsIn(c *catalog.Catalog) int { return len(c.Models()) }
 // newID makes an id that sorts by time.
 func newID(prefix string) string { return prefix + ulid.Make().String() }
 
-func openStore(ctx context.Context, c Config, o Options) (*storage.Store, error) {
+// encryptionKeys are the keys as bytes.
+func (c Config) encryptionKeys() ([][]byte, error) {
 	keys := make([][]byte, len(c.EncryptionKeys))
 	for i, text := range c.EncryptionKeys {
 		var err error
@@ -123,6 +136,10 @@ func openStore(ctx context.Context, c Config, o Options) (*storage.Store, error)
 			return nil, fmt.Errorf("encryption_keys[%d]: %w", i, err)
 		}
 	}
+	return keys, nil
+}
+
+func openStore(ctx context.Context, c Config, keys [][]byte, o Options) (*storage.Store, error) {
 	sc := storage.Config{EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: c.DatabasePool.Size, MaxConnAge: c.DatabasePool.MaxAge, Pooler: storage.Pooler(c.DatabasePooler)}
 	if o.OpenStore != nil {
 		return o.OpenStore(ctx, sc)
@@ -263,7 +280,7 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: checkBucket(g.Bucket, g.Store.Now, g.log), Catalog: g.reloader.check,
 			Moderation: g.checkLists,
 		},
-		Moderator: g.moderator,
+		Moderator: g.moderator, OpenHint: g.hints.Open,
 		CheckWebhookURL: func(raw string) error {
 			_, err := g.rules.CheckWebhookURL(raw)
 			return err
@@ -320,7 +337,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 		Deliverer: deliverer{webhook.New(webhook.Config{
 			Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
 		})},
-		Engine: workflows.Client{Temporal: g.Temporal}, Ledger: g.Store, FileOf: g.fileOf, Settings: settings, Now: g.Store.Now, Logger: g.log,
+		Engine: workflows.Client{Temporal: g.Temporal}, Ledger: g.Store, FileOf: g.fileOf, CallbackURL: g.callbackURL, Settings: settings, Now: g.Store.Now, Logger: g.log,
 		StartedAt: g.Store.Now(),
 		NewID:     newID,
 	}
