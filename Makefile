@@ -76,6 +76,12 @@ verify/storm: deps ## long storms of actors over the storage, and thousands of h
 	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage -run 'TestPostgres/(model|crowd)' -rapid.checks=300 -crowd.ops=400
 	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./sqlite -run 'TestSQLite/(model|crowd)' -rapid.checks=300 -crowd.ops=400
 
+SEED ?= 0
+RUNS ?= 3
+.PHONY: chaos
+chaos: deps build ## minutes: hundreds of tasks while every part is killed, stopped and cut off; SEED= to repeat a run, RUNS= for more
+	cd standalone && $(GO) test -count=1 -v -timeout 180m ./e2e -run TestChaos -chaos.seed=$(SEED) -chaos.runs=$(RUNS)
+
 FUZZTIME ?= 1m
 .PHONY: fuzz
 fuzz: ## nightly: a minute of each fuzz target, FUZZTIME to change that; what fails is kept in testdata/fuzz

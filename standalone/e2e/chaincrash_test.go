@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 
 	"github.com/mediagate/mediagate/failpoint"
 )
@@ -213,6 +214,15 @@ func (w *world) decide(t *task, signal string) {
 	w.t.Helper()
 	c := w.dial()
 	defer c.Close()
+	w.awaitUndecided(c, t)
+	if err := c.SignalWorkflow(w.t.Context(), t.id, "", signal, nil); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// awaitUndecided waits until a task is parked with a submission whose fate is unknown.
+func (w *world) awaitUndecided(c client.Client, t *task) {
+	w.t.Helper()
 	eventually(w.t, recoverTime, t.id+" parks", func() error {
 		found, err := c.CountWorkflow(w.t.Context(), &workflowservice.CountWorkflowExecutionsRequest{
 			Namespace: w.namespace, Query: fmt.Sprintf(`WorkflowId = %q AND MediagateReason = "provider_submission_unknown"`, t.id),
@@ -222,9 +232,6 @@ func (w *world) decide(t *task, signal string) {
 		}
 		return err
 	})
-	if err := c.SignalWorkflow(w.t.Context(), t.id, "", signal, nil); err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // vendorHas counts the vendor's jobs.

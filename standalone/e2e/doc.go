@@ -12,6 +12,10 @@
 // Chains are requests that work on what earlier ones made, as a user makes them:
 // their files are compared with the vendor's, byte by byte or pixel by pixel.
 //
+// TestChaos plays a plan that follows from a seed: batches of tasks, and faults of every
+// part of an installation. It is short here, and long by make chaos. TestTemporalUI does
+// in a browser what operators do in Temporal's web interface.
+//
 // The programs are what is in bin/, brought up to date by make, or what
 // MEDIAGATE_TEST_BIN names. MEDIAGATE_VERIFY=1 adds the failpoints and the
 // scenarios that take too long for every run.

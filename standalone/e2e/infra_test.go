@@ -26,6 +26,7 @@ type place struct {
 	PID      int      `json:"pid"`
 	API      string   `json:"api"`
 	Temporal string   `json:"temporal"`
+	UI       string   `json:"ui"`
 	S3       *s3Place `json:"s3"`
 	Sandbox  string   `json:"sandbox"`
 	AdminKey string   `json:"admin_key"`
@@ -177,8 +178,8 @@ type outage struct {
 	data    string
 }
 
-// stop ends the server with all its connections.
-func (o *outage) stop(t *testing.T) {
+// pid is that of the server's first process.
+func (o *outage) pid(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(o.data, "postmaster.pid"))
 	if err != nil {
@@ -189,7 +190,50 @@ func (o *outage) stop(t *testing.T) {
 	if err != nil {
 		t.Fatalf("postmaster.pid: %v", err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil {
+	return pid
+}
+
+// signal sends a signal to all processes of the server, the first one first, which then
+// starts no other. It returns them.
+func (o *outage) signal(t *testing.T, sig syscall.Signal) []int {
+	t.Helper()
+	first := o.pid(t)
+	if err := syscall.Kill(first, sig); err != nil {
+		t.Fatal(err)
+	}
+	all := []int{first}
+	out, err := exec.Command("ps", "-e", "-o", "pid=,ppid=").Output() // ends at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		var pid, parent int
+		if _, err := fmt.Sscan(line, &pid, &parent); err == nil && parent == first {
+			_ = syscall.Kill(pid, sig) // it may have ended
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// kill ends the server as kill -9 of all its processes does, and waits until they are
+// gone.
+func (o *outage) kill(t *testing.T) {
+	t.Helper()
+	for _, pid := range o.signal(t, syscall.SIGKILL) {
+		eventually(t, 20*time.Second, "PostgreSQL is gone", func() error {
+			if state, err := processState(pid); err == nil && state != "Z" {
+				return fmt.Errorf("process %d is in state %q", pid, state)
+			}
+			return nil
+		})
+	}
+}
+
+// stop ends the server with all its connections.
+func (o *outage) stop(t *testing.T) {
+	t.Helper()
+	if err := syscall.Kill(o.pid(t), syscall.SIGQUIT); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, 20*time.Second, "PostgreSQL ends", func() error {

@@ -28,6 +28,7 @@ type receiver struct {
 	contract *openapitest.Contract
 	arrivals map[string][]arrival // by webhook id
 	refuse   map[string]int       // by webhook id: how many more are answered with 500
+	first    int                  // of each webhook id so many are, whatever refuse says
 }
 
 // arrival is one delivery.
@@ -83,7 +84,10 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	id := req.Header.Get("webhook-id")
 	r.arrivals[id] = append(r.arrivals[id], arrival{string(body), err})
-	if r.refuse[id] > 0 {
+	switch {
+	case len(r.arrivals[id]) <= r.first:
+		w.WriteHeader(http.StatusInternalServerError)
+	case r.refuse[id] > 0:
 		r.refuse[id]--
 		w.WriteHeader(http.StatusInternalServerError)
 	}

@@ -36,6 +36,8 @@ type options struct {
 	ownTemporal bool             // processes of its own, to be killed
 	ownS3       bool
 	ownPostgres bool
+	ownSandbox  bool
+	links       bool                          // each process reaches the others through links that can be cut, see newLinks
 	prepare     []string                      // SQL that the database is prepared with
 	alter       func(settings map[string]any) // of those of the processes, last
 }
@@ -57,12 +59,14 @@ type world struct {
 	temporal *service // set when it is this world's own
 	s3Server *service
 	database *outage
+	links    links // with the option of that name
 
 	apiURLs     []string
 	adminKey    string
 	account     string
 	key         string
 	temporalAt  string
+	ui          string // standalone
 	namespace   string
 	sandbox     string
 	s3          s3Place
@@ -143,7 +147,7 @@ func (w *world) startStandalone() {
 		w.t.Fatal(err)
 	}
 	w.apis, w.workers = []*service{s}, []*service{s}
-	w.apiURLs, w.adminKey, w.sandbox, w.temporalAt, w.s3 = []string{at.API}, at.AdminKey, at.Sandbox, at.Temporal, *at.S3
+	w.apiURLs, w.adminKey, w.sandbox, w.temporalAt, w.ui, w.s3 = []string{at.API}, at.AdminKey, at.Sandbox, at.Temporal, at.UI, *at.S3
 }
 
 func (w *world) startProduction() {
@@ -178,6 +182,14 @@ func (w *world) startProduction() {
 		w.s3.Bucket = bucket
 	}
 
+	if w.opts.ownSandbox {
+		at, err := announced(w.t.Context(), w.ownInfra("sandbox"), filepath.Join(w.dir, "sandbox"))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.sandbox = at.Sandbox
+	}
+
 	w.adminKey = randomText(32)
 	settings := w.base()
 	settings["database_url"] = w.databaseURL
@@ -204,10 +216,11 @@ func (w *world) startProduction() {
 
 	w.once("migrate", "migrate", "-config", config)
 	for i := range max(w.opts.apis, 1) {
-		w.addAPI(fmt.Sprintf("api%d", i+1), config)
+		name := fmt.Sprintf("api%d", i+1)
+		w.addAPI(name, w.linked(name, config))
 	}
 	for i := range max(w.opts.workers, 1) {
-		w.addWorker(i+1, config)
+		w.addWorker(i+1, w.linked(fmt.Sprintf("worker%d", i+1), config))
 	}
 }
 

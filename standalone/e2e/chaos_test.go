@@ -1,0 +1,521 @@
+package e2e_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	chaosSeed = flag.Uint64("chaos.seed", 0, "seed of the first run of TestChaos; 0: 1 for the short run, else one of the clock's")
+	chaosRuns = flag.Int("chaos.runs", 0, "long runs of TestChaos, with one seed after the other; 0: a short one")
+)
+
+// TestChaos has tasks of several accounts under way, of all media and in all moods of
+// their vendors, while each part of an installation is killed with -9, stopped, and cut
+// off from others. Then it heals everything, waits, and asks for each promise. What is
+// submitted and what breaks, and in which order, follows from the seed: a batch of tasks,
+// and with its second half a fault.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	if *chaosRuns == 0 {
+		chaosRun(t, max(*chaosSeed, 1), true)
+		return
+	}
+	seed := *chaosSeed
+	if seed == 0 {
+		seed = uint64(time.Now().Unix())
+	}
+	for i := range *chaosRuns {
+		t.Run(fmt.Sprint("seed ", seed+uint64(i)), func(t *testing.T) { chaosRun(t, seed+uint64(i), false) }) // one after the other
+	}
+}
+
+func chaosRun(t *testing.T, seed uint64, short bool) {
+	t.Helper()
+	c := newChaos(t, seed, short)
+	c.play()
+	if left := c.awaitQuiet(quietPatience); len(left) > 0 {
+		t.Fatalf("%d tasks do not end:\n%s", len(left), strings.Join(left, "\n"))
+	}
+	c.check()
+}
+
+// TestChaosWithoutWakes is a run in which no wake is ever due (D2). It has to leave
+// tasks that do not end, or TestChaos could not fail. Once wakes are due again, all is
+// as it must be.
+func TestChaosWithoutWakes(t *testing.T) {
+	if *chaosRuns == 0 {
+		t.Skip("takes minutes: make chaos")
+	}
+	c := newChaos(t, max(*chaosSeed, 1), true)
+	c.exec(
+		`CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.wake_at := NEW.wake_at + interval '1 year'; RETURN NEW; END $$`,
+		`CREATE TRIGGER never BEFORE INSERT OR UPDATE OF wake_at ON wakes FOR EACH ROW EXECUTE FUNCTION never()`)
+	c.play()
+	left := c.awaitQuiet(90 * time.Second)
+	if len(left) == 0 {
+		t.Fatal("without wakes each task has ended: this test cannot fail")
+	}
+	t.Logf("without wakes %d of %d tasks do not end, such as\n%s", len(left), len(c.all()), left[0])
+	c.exec("DROP TRIGGER never ON wakes", "UPDATE wakes SET wake_at = clock_timestamp()")
+	if left := c.awaitQuiet(quietPatience); len(left) > 0 {
+		t.Fatalf("%d tasks do not end:\n%s", len(left), strings.Join(left, "\n"))
+	}
+	c.check()
+}
+
+// quietPatience is how long nothing may change in a healthy installation before the
+// tasks that are open count as lost: longer than the pauses between lookups (D6), but
+// the last.
+const quietPatience = 6 * time.Minute
+
+// chaos is one run.
+type chaos struct {
+	*world
+	short  bool
+	random *rand.Rand
+	users  []*chain
+	faults []fault
+	masks  map[*chain]string
+	group  sync.WaitGroup // of clients that follow their tasks
+
+	mu      sync.Mutex
+	asked   []asked
+	decided map[string]bool // tasks that the operator has failed
+}
+
+// asked is a submit that was acknowledged, to be repeated.
+type asked struct {
+	user *chain
+	task *task
+	path string
+	body map[string]any
+	key  string
+}
+
+// fault is what happens to a part of the installation for a while.
+type fault struct {
+	what  string // kill, stop, a trouble of a link, or a mood of a vendor
+	who   string
+	to    string // of a link
+	holds time.Duration
+}
+
+const (
+	faultKill = "kill -9"
+	faultStop = "SIGSTOP"
+)
+
+func (f fault) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s for %s", f.what, f.who, f.to, f.holds))
+}
+
+func newChaos(t *testing.T, seed uint64, short bool) *chaos {
+	t.Helper()
+	t.Logf("chaos: -chaos.seed=%d", seed)
+	w := newWorld(t, options{
+		shape: production, apis: 2, workers: 2, ownTemporal: true, ownS3: true, ownPostgres: true, ownSandbox: true, links: true,
+		settings: map[string]any{"art_modal_timeout": "20s"},
+		alter: func(settings map[string]any) {
+			channels, _ := settings["channels"].([]map[string]any)
+			for _, c := range channels {
+				if c["provider"] == "kling" {
+					c["concurrency"] = 8 // so that some wait for slots
+				}
+			}
+		},
+	})
+	c := &chaos{
+		world: w, short: short, random: rand.New(rand.NewPCG(seed, seed)), masks: map[*chain]string{}, decided: map[string]bool{},
+	}
+	for _, fails := range []int{0, 2, 0, 1000} { // deliveries that fail, of each account
+		u := w.user(t)
+		u.hooks.first = fails
+		c.users = append(c.users, u)
+		c.masks[u] = u.mask()
+	}
+	c.faults = c.plan()
+	return c
+}
+
+// plan is the list of faults: each kind of them before any comes again.
+func (c *chaos) plan() []fault {
+	var kills, stops, troubles, moods []fault
+	processes := c.links.processes()
+	for _, who := range append(processes, toTemporal, toS3, toPostgres) {
+		kills = append(kills, fault{what: faultKill, who: who})
+		stops = append(stops, fault{what: faultStop, who: who})
+	}
+	for _, who := range processes {
+		for _, to := range []string{toPostgres, toTemporal, toS3, toSandbox} {
+			for _, what := range []string{linkCut, linkHole, linkSlow} {
+				troubles = append(troubles, fault{what: what, who: who, to: to})
+			}
+		}
+	}
+	for _, who := range []string{"kling", "vidu", "minimax", "dashscope", "gemini", "acedata", "midjourney"} {
+		moods = append(moods, fault{what: "error", who: who}, fault{what: "hang", who: who})
+	}
+	kinds := [][]fault{kills, stops, troubles, moods}
+	for _, kind := range kinds {
+		c.random.Shuffle(len(kind), func(i, j int) { kind[i], kind[j] = kind[j], kind[i] })
+	}
+	// What takes longest to notice comes in every run: an API process acknowledges
+	// tasks, and forgets them before Temporal is back.
+	plan := []fault{{what: faultKill, who: toTemporal, holds: 9 * time.Second}}
+	for i := 0; len(plan) < c.size(8, 30); i++ {
+		kind := kinds[i%len(kinds)]
+		f := kind[i/len(kinds)%len(kind)]
+		f.holds = time.Duration(500+c.random.IntN(c.size(4000, 12_000))) * time.Millisecond
+		plan = append(plan, f)
+	}
+	return plan
+}
+
+// size is a number of a short run, or of a long one.
+func (c *chaos) size(short, long int) int {
+	if c.short {
+		return short
+	}
+	return long
+}
+
+// play submits everything, a batch a fault, and leaves an installation that is whole.
+func (c *chaos) play() {
+	c.t.Helper()
+	began := time.Now()
+	batch := c.size(7, 12)
+	for n, f := range c.faults {
+		orders := make([]order, batch)
+		for i := range orders {
+			orders[i] = c.order(n, i)
+		}
+		c.submitAll(orders[:batch/2])
+		var rest sync.WaitGroup
+		c.t.Logf("%5.1fs: %s", time.Since(began).Seconds(), f)
+		heal := c.strike(f)
+		rest.Go(func() { c.submitAll(orders[batch/2:]) })
+		for until := time.Now().Add(f.holds); time.Now().Before(until); {
+			time.Sleep(min(time.Until(until), 500*time.Millisecond)) // what is tested is that this passes
+			c.revive(f.who)
+		}
+		heal()
+		rest.Wait()
+		if c.t.Failed() {
+			c.t.FailNow()
+		}
+	}
+	for _, s := range c.services() {
+		if s.gone() {
+			s.start(c.t)
+		} else if err := s.awaitReady(c.t.Context()); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.t.Logf("%5.1fs: healed", time.Since(began).Seconds())
+}
+
+// services are the processes but for PostgreSQL, by their names.
+func (c *chaos) services() map[string]*service {
+	all := map[string]*service{toTemporal: c.temporal, toS3: c.s3Server}
+	for _, s := range slices.Concat(c.apis, c.workers) {
+		all[s.name] = s
+	}
+	return all
+}
+
+// strike begins a fault; the function that it returns ends it.
+func (c *chaos) strike(f fault) (heal func()) {
+	c.t.Helper()
+	s := c.services()[f.who]
+	switch {
+	case f.to != "":
+		return c.links.trouble(c.t, f.who, f.to, f.what)
+	case f.what == faultKill && f.who == toPostgres:
+		c.database.kill(c.t)
+		return func() { c.database.start(c.t) }
+	case f.what == faultStop && f.who == toPostgres:
+		c.database.signal(c.t, syscall.SIGSTOP)
+		return func() { c.database.signal(c.t, syscall.SIGCONT) }
+	case f.what == faultKill:
+		s.kill()
+		return func() { c.revive("") }
+	case f.what == faultStop:
+		s.signal(syscall.SIGSTOP)
+		return func() { s.signal(syscall.SIGCONT) }
+	default:
+		c.mood(f.who, f.what)
+		return func() { c.mood(f.who, "off") }
+	}
+}
+
+// mood is how a vendor answers from now on.
+func (c *chaos) mood(provider, mode string) {
+	c.t.Helper()
+	a, err := request{
+		method: http.MethodPost, url: c.sandbox + "/_sandbox/outage", body: map[string]string{"provider": provider, "mode": mode},
+		header: map[string]string{"Content-Type": "application/json"},
+	}.do(c.t.Context())
+	if err != nil || a.status != http.StatusNoContent {
+		c.t.Fatalf("outage: %d %s, %v", a.status, a.body, err)
+	}
+}
+
+// revive starts what has ended, as whoever runs an installation does, but not what a
+// fault keeps down.
+func (c *chaos) revive(down string) {
+	c.t.Helper()
+	for name, s := range c.services() {
+		if name != down && s.gone() {
+			if err := s.spawn(); err != nil {
+				c.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// order is what a client asks for, and does with it.
+type order struct {
+	asked
+	api    int
+	again  bool // at the other API process too, at the same time
+	cancel bool
+	then   func(*chaos, asked) // what the client does when that is acknowledged
+}
+
+// kinds of orders. What a task must become says its want; either: what happens to it
+// depends on the faults, as its vendor cannot be asked for a job by our id.
+var chaosKinds = []struct {
+	name  string
+	make  func(*chaos, *order)
+	often int
+}{
+	{"video", func(c *chaos, o *order) { c.film(o, alpha, fmt.Sprintf("duration=%ds", c.random.IntN(7))) }, 6},
+	{"video whose answer is lost", func(c *chaos, o *order) { c.film(o, alpha, "fail=timeout, at=submit, duration=2s") }, 2},
+	{"video with trouble in polls", func(c *chaos, o *order) { c.film(o, alpha, "fail=internal, at=poll, times=2, duration=1s") }, 1},
+	{"video with trouble in downloads", func(c *chaos, o *order) { c.film(o, alpha, "fail=internal, at=download, times=2, duration=1s") }, 1},
+	{"large video", func(c *chaos, o *order) { c.film(o, alpha, "result_bytes=20000000, duration=1s, download=3s") }, 1},
+	{"refused video", func(c *chaos, o *order) {
+		c.film(o, alpha, "fail=moderation, duration=1s")
+		o.task.want, o.task.code = "failed", "content_policy_violation"
+	}, 1},
+	{"cancelled video", func(c *chaos, o *order) {
+		c.film(o, alpha, fmt.Sprintf("duration=%ds", c.random.IntN(12)))
+		o.cancel = true
+	}, 2},
+	{"video of a picture", func(c *chaos, o *order) { c.film(o, beta, "duration=2s") }, 2},
+	{"video of minimax", func(c *chaos, o *order) { c.film(o, delta, "duration=2s") }, 1},
+	{"video of dashscope", func(c *chaos, o *order) { c.film(o, gamma, "duration=3s") }, 1},
+	{"image", func(c *chaos, o *order) { c.film(o, theta, "duration=300ms") }, 3},
+	{"image with its bytes", func(c *chaos, o *order) { c.film(o, zeta, "duration=200ms") }, 2},
+	{"cancelled image", func(c *chaos, o *order) {
+		c.film(o, theta, "duration=2s")
+		o.cancel = true
+	}, 1},
+	{"song", func(c *chaos, o *order) { c.words(o, songStep, "prompt") }, 2},
+	{"song of music-b", func(c *chaos, o *order) { c.words(o, flowStep, "sound_prompt") }, 1},
+	{"pictures", func(c *chaos, o *order) { c.words(o, imagine(), "prompt") }, 1},
+	{"a part painted anew", func(c *chaos, o *order) {
+		c.words(o, imagine(), "prompt")
+		given := c.random.IntN(3) > 0
+		o.then = func(c *chaos, a asked) { c.repaint(a, given) }
+	}, 1},
+}
+
+// order is the ith of the nth batch.
+func (c *chaos) order(n, i int) order {
+	users := c.users
+	if c.short || n > 2 { // the account whose receiver takes nothing: minutes until that is given up
+		users = users[:len(users)-1]
+	}
+	o := order{api: c.random.IntN(2), again: c.random.IntN(4) == 0}
+	o.user = users[c.random.IntN(len(users))]
+	o.key = fmt.Sprintf("chaos %d %d", n, i)
+	total := 0
+	for _, kind := range chaosKinds {
+		total += kind.often
+	}
+	at := c.random.IntN(total)
+	for _, kind := range chaosKinds {
+		if at -= kind.often; at < 0 {
+			kind.make(c, &o)
+			break
+		}
+	}
+	return o
+}
+
+// film makes it an order of a video or an image.
+func (c *chaos) film(o *order, model, directive string) {
+	r, t := o.user.request(job{model: model, directive: directive})
+	if model != alpha {
+		t.want, t.minJobs = "either", 0
+	}
+	o.task, o.path = t, strings.TrimPrefix(r.url, c.apiURLs[0]+"/v1")
+	o.body, _ = r.body.(map[string]any)
+}
+
+// words makes it an order of music or art, whose words are in that field.
+func (c *chaos) words(o *order, s step, field string) {
+	ref := "ref" + randomText(20)
+	o.task = &task{ref: ref, model: s.path, hook: true, want: "either", maxJobs: 1, files: s.files, objects: s.objects, price: s.price}
+	o.path, o.body = s.path, maps.Clone(s.body)
+	o.body["webhook"], o.body["metadata"] = o.user.hooks.url, map[string]any{"reference": ref}
+	o.body[field] = fmt.Sprint(o.body[field], " ", ref)
+}
+
+// submitAll sends the orders, each by a client of its own.
+func (c *chaos) submitAll(orders []order) {
+	var group sync.WaitGroup
+	for _, o := range orders {
+		group.Go(func() { c.submitOne(o) })
+	}
+	group.Wait()
+}
+
+// submitOne sends one order until it is acknowledged. What follows of it goes on after
+// this has returned.
+func (c *chaos) submitOne(o order) {
+	ids := make([]string, 2)
+	var both sync.WaitGroup
+	for i := range ids {
+		if i == 0 || o.again {
+			both.Go(func() {
+				a := c.say(o.user, o.api+i, http.MethodPost, o.path, o.body, o.key)
+				var err error
+				if ids[i], err = taskID(a); err != nil {
+					c.t.Errorf("%s: %v", o.path, err)
+				}
+			})
+		}
+	}
+	both.Wait()
+	if o.again && ids[0] != ids[1] {
+		c.t.Errorf("one key, two tasks: %v", ids)
+	}
+	o.task.id = ids[0]
+	c.mu.Lock()
+	o.user.tasks = append(o.user.tasks, o.task)
+	c.asked = append(c.asked, o.asked)
+	c.mu.Unlock()
+	if o.cancel {
+		c.group.Go(func() { c.callOff(o.asked) })
+	}
+	if o.then != nil {
+		c.group.Go(func() { o.then(c, o.asked) })
+	}
+}
+
+// say makes a call until it is answered by somebody who can: a client that is told that
+// the service is not there, or is told nothing, says the same again.
+func (c *chaos) say(u *chain, api int, method, path string, body any, key string) (a answer) {
+	err := until(c.t.Context(), quietPatience, func() (err error) {
+		r := request{method: method, url: c.apiURLs[api%len(c.apiURLs)] + "/v1" + path, key: u.key, body: body}
+		if key != "" {
+			r.header = map[string]string{"Idempotency-Key": key}
+		}
+		api++
+		a, err = r.do(c.t.Context())
+		if err == nil && (a.status >= http.StatusInternalServerError || a.status == http.StatusTooManyRequests) {
+			err = fmt.Errorf("%d %s", a.status, a.body)
+		}
+		return err
+	})
+	if err != nil {
+		c.t.Errorf("%s %s: %v", method, path, err)
+	}
+	return a
+}
+
+// look reads a task.
+func (c *chaos) look(u *chain, id string) (o object) {
+	var wrapped struct {
+		Data object `json:"data"`
+	}
+	if err := c.say(u, 0, http.MethodGet, "/tasks/"+id, nil, "").decode(&wrapped); err != nil {
+		c.t.Errorf("%s: %v", id, err)
+	}
+	return wrapped.Data
+}
+
+// callOff cancels a task. What was answered with 202 holds (D13). If an answer was
+// lost, the one after it may tell that the task has been cancelled.
+func (c *chaos) callOff(o asked) {
+	want := "cancelled"
+	if a := c.say(o.user, 1, http.MethodPost, "/tasks/"+o.task.id+"/cancel", nil, ""); a.status == http.StatusConflict {
+		if want = c.look(o.user, o.task.id).Status; want == "failed" {
+			want = "either"
+		}
+	} else if a.status != http.StatusAccepted {
+		c.t.Errorf("cancel: %d %s", a.status, a.body)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o.task.want, o.task.minJobs = want, 0
+}
+
+// end waits until the task has ended, and returns its status.
+func (c *chaos) end(o asked) (status string) {
+	err := until(c.t.Context(), 2*quietPatience, func() error {
+		seen := c.look(o.user, o.task.id)
+		if status = seen.Status; !seen.terminal() {
+			return fmt.Errorf("it is %s", status)
+		}
+		return nil
+	})
+	if err != nil {
+		c.t.Logf("%s does not end: %v", o.task.id, err) // which awaitQuiet reports
+	}
+	return status
+}
+
+// follow submits what works on a task.
+func (c *chaos) follow(o asked, s step, key string) asked {
+	next := o
+	next.task = &task{model: s.path, hook: true, want: "either", maxJobs: 1, files: s.files, objects: s.objects, price: s.price}
+	next.path, next.body, next.key = s.path, maps.Clone(s.body), o.key+key
+	next.body["webhook"] = o.user.hooks.url
+	c.submitOne(order{asked: next})
+	return next
+}
+
+// repaint goes on from four pictures: one of them is enlarged, and a part of it painted
+// anew, with a mask that comes by a modal call, or does not come.
+func (c *chaos) repaint(o asked, given bool) {
+	if c.end(o) != "completed" {
+		return
+	}
+	one := c.follow(o, single("/upscale", "0.01", map[string]any{"task_id": o.task.id, "index": 2}), " upscale")
+	if c.end(one) != "completed" {
+		return
+	}
+	paint := c.follow(one, grids("/inpaint", "0.04", map[string]any{"task_id": one.task.id}), " inpaint")
+	waits := false
+	_ = until(c.t.Context(), quietPatience, func() error {
+		var a art
+		if err := c.say(o.user, 0, http.MethodGet, "/artgen/"+paint.task.id, nil, "").decode(&a); err != nil {
+			c.t.Errorf("art task: %v", err)
+		}
+		if waits = a.Status == "MODAL"; !waits && a.Status != "FAILURE" && a.Status != "SUCCESS" {
+			return fmt.Errorf("it is %s", a.Status)
+		}
+		return nil
+	})
+	if !waits || !given {
+		return
+	}
+	mask := map[string]any{"task_id": paint.task.id, "prompt": "a straw hat", "mask_url": c.masks[o.user]}
+	a := c.say(o.user, 0, http.MethodPost, artgen+"/modal", mask, paint.key+" modal")
+	if a.status != http.StatusOK && a.status != http.StatusConflict { // too late
+		c.t.Errorf("modal: %d %s", a.status, a.body)
+	}
+}

@@ -1,0 +1,95 @@
+// Does in Temporal's web interface what an operator does there, by clicks and keys in a
+// browser. Reads a list of orders from standard input and prints, for each, the text
+// of what its order asks to see.
+//
+//	node ui.mjs PATH-OF-CHROMIUM ADDRESS-OF-THE-UI NAMESPACE
+//
+// An order is {workflow, act, name}: act is show (its details), cancel, terminate, reset
+// (to the first event that the interface offers) or signal (of that name).
+import puppeteer from 'puppeteer-core'
+import {text} from 'node:stream/consumers'
+
+const [chromium, address, namespace] = process.argv.slice(2)
+const orders = JSON.parse(await text(process.stdin))
+const patience = 60_000
+const tested = id => `[data-testid="${id}"]`
+
+const browser = await puppeteer.launch({
+	executablePath: chromium, headless: true, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+})
+try {
+	const page = await browser.newPage()
+	page.setDefaultTimeout(patience)
+	await page.setViewport({width: 1600, height: 1200})
+
+	// Of what the page has twice, for wide windows and for narrow ones, one is visible.
+	const visible = async selector => {
+		const seen = await page.waitForFunction(s => [...document.querySelectorAll(s)].find(e => e.offsetParent !== null), {}, selector)
+		return seen.asElement()
+	}
+	const press = async selector => (await visible(selector)).click()
+	const type = async (selector, words) => (await visible(selector)).type(words)
+	const choose = async (selector, words) => {
+		const seen = await page.waitForFunction(
+			(s, w) => [...document.querySelectorAll(s)].find(e => e.offsetParent !== null && e.innerText.trim() === w), {}, selector, words)
+		await seen.asElement().click()
+	}
+
+	// dialog fills in what opens, confirms it, and waits until it is closed.
+	const dialog = async (name, fill) => {
+		const open = `dialog[open]#${name}-confirmation-modal`
+		await page.waitForSelector(open)
+		await fill?.(open)
+		await press(`${open} ${tested('confirm-modal-button')}:not([disabled])`)
+		await page.waitForFunction(s => !document.querySelector(s), {}, open)
+	}
+	const more = async item => {
+		await choose('button', 'More Actions')
+		await press(tested(item))
+	}
+
+	const acts = {
+		// Summary and details are texts in frames of their own.
+		show: async () => {
+			await press('a[href*="/user-metadata"]')
+			await page.waitForFunction(() => location.pathname.endsWith('/user-metadata'))
+			for (let last = '', until = Date.now() + patience; ; await new Promise(r => setTimeout(r, 300))) {
+				const frames = page.frames().filter(f => f !== page.mainFrame())
+				const texts = await Promise.all(frames.map(f => f.evaluate(() => document.body.innerText).catch(() => '')))
+				const all = texts.join('\n').trim()
+				if (all !== '' && all === last || Date.now() > until) return all
+				last = all
+			}
+		},
+		cancel: async () => {
+			await choose('button', 'Request Cancellation')
+			await dialog('cancel')
+		},
+		terminate: async () => {
+			await more('terminate-button')
+			await dialog('terminate', open => type(`${open} ${tested('workflow-termination-reason')}`, 'by hand'))
+		},
+		reset: async () => {
+			await more('reset-button')
+			await dialog('reset', async open => {
+				await press(`${open} ${tested('workflow-reset-event-id-select-button')}`)
+				await press(`${open} [role=option]`)
+				await type(`${open} ${tested('reset-reason')}`, 'by hand')
+			})
+		},
+		signal: async o => {
+			await more('signal-button')
+			await dialog('signal', async open => {
+				await press(`${open} ${tested('signal-select-button')}`)
+				await choose(`${open} [role=option]`, o.name)
+			})
+		},
+	}
+	for (const o of orders) {
+		await page.goto(`${address}/namespaces/${namespace}/workflows/${o.workflow}`, {waitUntil: 'networkidle2', timeout: patience})
+		await visible(tested('workflow-id-heading'))
+		console.log(JSON.stringify(await acts[o.act](o) ?? ''))
+	}
+} finally {
+	await browser.close()
+}

@@ -1,0 +1,99 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mediagate/mediagate/npmtest"
+)
+
+// click is one thing that an operator does in Temporal's web interface.
+type click struct {
+	Workflow string `json:"workflow"`
+	Act      string `json:"act"`
+	Name     string `json:"name,omitempty"` // of a signal
+}
+
+// clicks does these in a browser, one after the other. It returns what is shown in each.
+func (w *world) clicks(browser, folder string, orders ...click) (shown []string) {
+	w.t.Helper()
+	input, err := json.Marshal(orders)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out := npmtest.Run(w.t, folder, bytes.NewReader(input), nil, "node", "ui.mjs", browser, w.ui, w.namespace)
+	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
+		var text string
+		if err := dec.Decode(&text); err != nil {
+			w.t.Fatal(err)
+		}
+		shown = append(shown, text)
+	}
+	if len(shown) != len(orders) {
+		w.t.Fatalf("%d of %d orders were done:\n%s", len(shown), len(orders), out)
+	}
+	return shown
+}
+
+// What an operator can do to a task's run in Temporal's web interface, done there in a
+// real browser: cancel, terminate, reset, and the signals that a parked task shows. The
+// page says what the task waits for. Each task ends once, with its money right.
+func TestTemporalUI(t *testing.T) {
+	t.Parallel()
+	browser, err := exec.LookPath("chromium")
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip("chromium is missing: Temporal's web interface is not tested")
+	}
+	folder := npmtest.Install(t, filepath.Join("testdata", "ui"))
+	w := newWorld(t, options{shape: standalone})
+	c := w.dial()
+	t.Cleanup(c.Close)
+
+	// The answers to these two are lost, and their vendor cannot be asked for them.
+	undecided := map[string]*task{}
+	for _, signal := range []string{"retry", "fail"} {
+		a, err := request{
+			method: http.MethodPost, url: w.sandbox + "/_sandbox/next", body: map[string]string{"provider": "minimax", "directive": "fail=timeout, at=submit"},
+			header: map[string]string{"Content-Type": "application/json"},
+		}.do(t.Context())
+		if err != nil || a.status != http.StatusNoContent {
+			t.Fatalf("the next job's directive: %d %s, %v", a.status, a.body, err)
+		}
+		undecided[signal] = w.submit(job{model: delta})
+	}
+	for _, task := range undecided {
+		w.awaitUndecided(c, task)
+	}
+	undecided["retry"].maxJobs = 2 // by the operator's word
+	undecided["fail"].want, undecided["fail"].code = "failed", "provider_submission_unknown"
+
+	waiting := map[string]*task{}
+	for act, directive := range map[string]string{cancelled: "duration=300s", terminated: "duration=90s", reset: "duration=90s"} {
+		waiting[act] = w.submit(job{model: alpha, directive: directive})
+		waiting[act].want = meddledEnd(act)
+		w.awaitProcessing(waiting[act])
+	}
+	shown := w.clicks(browser, folder,
+		click{waiting[terminated].id, "terminate", ""},
+		click{waiting[reset].id, "reset", ""},
+		click{waiting[cancelled].id, "show", ""},
+		click{waiting[cancelled].id, "cancel", ""},
+		click{undecided["retry"].id, "show", ""},
+		click{undecided["retry"].id, "signal", "retry"},
+		click{undecided["fail"].id, "signal", "fail"},
+	)
+	for i, want := range map[int][]string{2: {"waiting for kling"}, 4: {"parked", "provider_submission_unknown", "fail, retry"}} {
+		for _, words := range want {
+			if !strings.Contains(shown[i], words) {
+				t.Errorf("a page does not say %q:\n%s", words, shown[i])
+			}
+		}
+	}
+	w.verify(recoverTime)
+}
