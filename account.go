@@ -153,13 +153,14 @@ func (s *Seals) Count(key int, err error) {
 
 // Action is a command on a task: a row first, a signal second.
 type Action struct {
-	ID      string
-	TaskID  string
-	Action  string // one of the Action constants
-	Channel string // for reroute
-	By      string
-	Reason  string
-	At      time.Time
+	ID        string
+	TaskID    string
+	AccountID string // whose task it has to be; empty: anybody's
+	Action    string // one of the Action constants
+	Channel   string // for reroute
+	By        string
+	Reason    string
+	At        time.Time
 }
 
 // The commands of operators.

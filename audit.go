@@ -46,6 +46,8 @@ const (
 	AuditDeleteKey           AuditAction = "delete_key"
 	AuditRotateWebhookSecret AuditAction = "rotate_webhook_secret" //nolint:gosec // the name of a deed, and no secret
 	AuditChangeChannel       AuditAction = "change_channel"
+	AuditTaskAction          AuditAction = "task_action"
+	AuditReadPrompt          AuditAction = "read_prompt"
 )
 
 // AuditEntry is a change that was made: who did what when. It holds no secret.

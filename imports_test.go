@@ -36,7 +36,7 @@ func mayImport() map[string][]string {
 		"moderation": {".", "outbound"},
 		"storage":    {".", "freeport", "mediainfo", "task"}, // freeport in pgtest
 		"sandbox":    nil,
-		"api":        {".", "billing", "catalog", "failpoint", "imagefile", "view"},
+		"api":        {".", "billing", "catalog", "failpoint", "imagefile", "task", "view"},
 		"examples":   nil,
 	}
 }

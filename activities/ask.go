@@ -35,28 +35,15 @@ const ActionCancel = "cancel"
 // Answer is the task's next step, and what operators see of the task. It holds no
 // prompt, no link and no secret: it becomes part of the history.
 type Answer struct {
+	task.Explanation
 	Now     time.Time `json:"now,omitzero"` // by the database's clock, as all times here
 	Missing bool      `json:"missing,omitempty"`
-	Step    task.Step `json:"step"`
 	// Stop says that the step that is under way is not needed any more.
 	Stop bool `json:"stop,omitempty"`
 	// Ends is the time by which the step has to end.
 	Ends time.Time `json:"ends,omitzero"`
 	// Behind is the channel whose calls a submit has to wait behind.
 	Behind string `json:"behind,omitempty"`
-
-	Status     mediagate.Status       `json:"status,omitempty"`
-	Failure    mediagate.FailureCode  `json:"failure,omitempty"`
-	N          int                    `json:"n,omitempty"` // of the newest attempt; 0: none
-	State      mediagate.AttemptState `json:"state,omitempty"`
-	Channel    string                 `json:"channel,omitempty"`
-	Provider   string                 `json:"provider,omitempty"`
-	ParkReason mediagate.ParkReason   `json:"park_reason,omitempty"`
-	ParkedAt   time.Time              `json:"parked_at,omitzero"`
-	FailsAt    time.Time              `json:"fails_at,omitzero"` // if nothing happens
-	QueuedFor  []string               `json:"queued_for,omitempty"`
-	Cancelled  bool                   `json:"cancelled,omitempty"` // the client asked for it
-	Actions    []string               `json:"actions,omitempty"`   // the commands that apply
 }
 
 // StepArgs is what an activity of a run works on. Begun is the run's, see Question.
@@ -118,26 +105,11 @@ func (a *Activities) command(ctx context.Context, taskID string, c Command) (err
 // answer is what the run is told of a task.
 func (a *Activities) answer(changed task.Changed) Answer {
 	st, now := &changed.State, changed.At
-	answer := Answer{
-		Now: now, Step: changed.Step, Status: st.Status, ParkReason: st.ParkReason, ParkedAt: st.ParkedAt, QueuedFor: st.QueuedFor,
-		Cancelled: !st.CancelRequestedAt.IsZero(), Actions: st.Actions(now), Provider: st.Terms.Provider,
-	}
-	if !st.Status.Terminal() {
-		answer.FailsAt = st.FailsAt()
-	}
-	if st.Failure != nil {
-		answer.Failure = st.Failure.Code
-	}
+	answer := Answer{Now: now, Explanation: st.Explain(changed.Step, now)}
 	answer.Ends = st.WaitsUntil(now)
 	if !st.ParkedAt.IsZero() {
 		if end := st.ParkedAt.Add(st.Terms.ParkTimeout); end.Before(answer.Ends) {
 			answer.Ends = end
-		}
-	}
-	if last := st.Last(); last != nil {
-		answer.N, answer.State, answer.Channel = last.N, last.State, last.Channel
-		if last.Provider != "" {
-			answer.Provider = last.Provider
 		}
 	}
 	return answer

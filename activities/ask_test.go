@@ -28,9 +28,10 @@ func TestAsk(t *testing.T) {
 	writes := b.counts()
 	fresh := b.question(activities.Question{})
 	want := activities.Answer{
-		Now: start, Step: task.Step{Kind: task.Submit, N: 1, Provider: activitytest.AsyncProvider}, Ends: start.Add(2 * time.Hour),
-		Status: mediagate.StatusPending, Provider: activitytest.AsyncProvider, FailsAt: start.Add(2 * time.Hour),
-		Actions: []string{mediagate.ActionFail, mediagate.ActionReroute},
+		Now: start, Ends: start.Add(2 * time.Hour), Explanation: task.Explanation{
+			Step: task.Step{Kind: task.Submit, N: 1, Provider: activitytest.AsyncProvider}, Status: mediagate.StatusPending,
+			Provider: activitytest.AsyncProvider, FailsAt: start.Add(2 * time.Hour), Actions: []string{mediagate.ActionFail, mediagate.ActionReroute},
+		},
 	}
 	if diff := cmp.Diff(want, fresh); diff != "" || writes() != "0 OpenIntent, 1 Change" {
 		t.Errorf("%s, (-want +got):\n%s", writes(), diff)
@@ -77,7 +78,7 @@ func TestAnswerShows(t *testing.T) {
 			b := setup(t, video)
 			b.submit(1)
 			c.leave(b)
-			want := activities.Answer{Now: start, Ends: start.Add(2 * time.Hour), N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider}
+			want := activities.Answer{Now: start, Ends: start.Add(2 * time.Hour), Explanation: task.Explanation{N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider}}
 			c.want(&want)
 			got := b.question(activities.Question{Begun: 1})
 			if want.ParkReason != "" {

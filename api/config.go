@@ -88,6 +88,7 @@ type Channel struct {
 	Priority    int
 	Weight      int
 	Concurrency int
+	Serves      func(model string, route mediagate.Route) bool
 }
 
 const (

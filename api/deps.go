@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
 // Store is the database as the API sees it, one interface a concern.
@@ -14,6 +15,7 @@ type Store interface {
 	SubmitStore
 	SpeechStore
 	TaskStore
+	StoryStore
 	SourceStore
 	CallerStore
 	RateStore
@@ -45,6 +47,18 @@ type TaskStore interface {
 	// EraseTask erases a task that has ended, but for its files; it returns the
 	// keys of those that lie outside of its folder.
 	EraseTask(ctx context.Context, accountID, id string) (uploads []string, err error)
+}
+
+// StoryStore tells what became of tasks, and takes commands for them.
+type StoryStore interface {
+	Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error)
+	// Outlook reads what a task waits for, Story all that is stored of it, whoever's it is.
+	Outlook(ctx context.Context, taskID string) (task.Story, error)
+	Story(ctx context.Context, taskID string) (task.Story, error)
+	// Command records a command and applies it. Returns KindConflict, naming what
+	// applies, for one that does not.
+	Command(ctx context.Context, a mediagate.Action, event task.Event) (task.Changed, error)
+	NotePromptRead(ctx context.Context, accountID, taskID string) error
 }
 
 // SourceStore knows who made what later requests work on.
@@ -140,6 +154,9 @@ type Starter interface {
 	Start(ctx context.Context, t mediagate.Task) error
 	// Wake has the task's run ask for its next step. It reports whether there is a run.
 	Wake(ctx context.Context, taskID string) (runs bool, err error)
+	// Run names the task's newest run, where there is one, and its page in Temporal's
+	// UI, where that is known. The page comes with an error too.
+	Run(ctx context.Context, taskID string) (runID, page string, err error)
 }
 
 // Routes asks the adapters of vendors. It makes no call.

@@ -448,6 +448,27 @@ func descriptions() map[string]*description {
 			about:   "Knows music tasks only, and calls pending ones submitted.",
 			answers: []answer{{status: http.StatusOK, about: "The task.", headers: linkHeaders, body: wrappedMusicTask{http.StatusOK, exampleMusicTask().Music()}}},
 		},
+		"GET /v1/tasks/:task_id/deliveries": {
+			id: "listDeliveries", tag: tagTasks, summary: "List the deliveries of a callback",
+			about: "The attempts to deliver the task's callback, in their order: at most the newest 100. Attempts count from 1 in each round; the end of the task begins the first one, each redelivery another.",
+			query: []parameter{intParameter("limit", "How many at most, the newest.", 1, maxLimit, maxLimit)},
+			answers: []answer{{status: http.StatusOK, about: "The attempts.", body: deliveryList{
+				Object: "list", Data: []deliveryView{exampleDelivery()},
+			}}},
+		},
+		"POST /v1/tasks/:task_id/redeliver": {
+			id: "redeliver", tag: tagTasks, summary: "Deliver the callback again",
+			about: "Begins one new round of deliveries of the same payload within seconds; links that are older than 24 hours are signed anew. " +
+				"A task that has not ended, that has no callback, or whose callback was dropped, is a 409.",
+			answers: []answer{{
+				status: http.StatusAccepted, about: "The task, whose callback is pending.", headers: linkHeaders,
+				body: wrappedTask{http.StatusAccepted, exampleTask()},
+			}, {
+				status: http.StatusAccepted, about: "What a key without the scope read sees of it.",
+				body: wrappedStub{http.StatusAccepted, taskStub{exampleTask().ID, mediagate.StatusCompleted}}, part: true,
+			}},
+			errors: []mediagate.Kind{mediagate.KindConflict},
+		},
 		"POST /v1/tasks/:task_id/cancel": {
 			id: "cancelTask", tag: tagTasks, summary: "Cancel a task",
 			about: "The task's end follows within seconds. It will not complete, and costs nothing.",

@@ -96,6 +96,13 @@ func (s *starter) Wake(_ context.Context, taskID string) (runs bool, err error) 
 	return s.fail == nil, s.fail
 }
 
+func (s *starter) Run(_ context.Context, taskID string) (runID, page string, err error) {
+	if s.fail != nil {
+		return "", "https://temporal.example.com/" + taskID, s.fail
+	}
+	return "run-of-" + taskID, "https://temporal.example.com/" + taskID + "/run", nil
+}
+
 // started are the tasks whose workflows were started, once all are.
 func (g *gateway) started() []mediagate.Task {
 	api.AwaitStarts(g.server)
@@ -221,8 +228,8 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 			"images":  {Models: []string{"theta-*"}},
 		},
 		Channels: []api.Channel{
-			{Name: "kling-b", Provider: "kling", Models: []string{"alpha-v3"}, Priority: 1, Weight: 2, Concurrency: 50},
-			{Name: "kling-a", Provider: "kling", Weight: 1},
+			{Name: "kling-b", Provider: "kling", Models: []string{"alpha-v3"}, Priority: 1, Weight: 2, Concurrency: 50, Serves: servesOf("kling", "alpha-v3")},
+			{Name: "kling-a", Provider: "kling", Weight: 1, Serves: servesOf("kling")},
 		},
 		Version: "1.2.3", Now: g.clock.now, Logger: slog.New(slog.NewJSONHandler(g.log, nil)),
 	}
@@ -238,6 +245,12 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	g.grant("100")
 	g.keyRow, g.key = g.newKey(mediagate.Key{Unlimited: true})
 	return g
+}
+
+// servesOf is what a channel of a provider serves, for those models alone where any are
+// named.
+func servesOf(provider string, models ...string) func(string, mediagate.Route) bool {
+	return mediagate.Channel{Provider: provider, Models: models}.Serves
 }
 
 // smallBodies is a catalog of models that take no files within a request, so

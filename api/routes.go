@@ -106,6 +106,8 @@ func routes() []route {
 		{method: del, path: "/v1/tasks/:task_id", access: accessKey, scope: manage, time: removeTime, handler: (*Server).handleErasure},
 		{method: get, path: "/v1/tasks/:task_id/events", access: accessKey, scope: read, handler: (*Server).handleEvents},
 		{method: get, path: "/v1/music/tasks/:task_id", envelope: envelopeMusic, access: accessKey, scope: read, handler: (*Server).handleMusicTask},
+		{method: get, path: "/v1/tasks/:task_id/deliveries", access: accessKey, scope: read, handler: (*Server).handleDeliveries},
+		{method: post, path: "/v1/tasks/:task_id/redeliver", access: accessKey, scope: manage, handler: (*Server).handleRedelivery},
 		{method: post, path: "/v1/tasks/:task_id/cancel", access: accessKey, scope: generate, handler: (*Server).handleCancel},
 		{method: get, path: "/v1/images/generations/:task_id", access: accessKey, scope: read, handler: (*Server).handleLegacyPoll},
 
@@ -141,6 +143,9 @@ func routes() []route {
 		{method: patch, path: admin + "/keys/:key_id", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleKeyChange},
 		{method: post, path: admin + "/keys/:key_id/rotate", access: accessAdmin, body: bodyMaybe, bound: smallBody, handler: (*Server).handleKeyRotation},
 		{method: del, path: admin + "/keys/:key_id", access: accessAdmin, handler: (*Server).handleKeyDeletion},
+		{method: get, path: admin + "/tasks", access: accessAdmin, handler: (*Server).handleAdminTasks},
+		{method: get, path: admin + "/tasks/:task_id", access: accessAdmin, handler: (*Server).handleAdminTask},
+		{method: post, path: admin + "/tasks/:task_id/actions", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleAdminAction},
 		{method: get, path: admin + "/channels", access: accessAdmin, handler: (*Server).handleChannels},
 		{method: get, path: admin + "/channels/:channel", access: accessAdmin, handler: (*Server).handleChannel},
 		{method: patch, path: admin + "/channels/:channel", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleChannelChange},

@@ -77,6 +77,7 @@ func TestScopesOfRoutes(t *testing.T) {
 		"POST /v1/music/generations/sample": mediagate.ScopeGenerate,
 		"POST /v1/quote":                    mediagate.ScopeRead, "GET /v1/tasks": mediagate.ScopeRead, "GET /v1/tasks/:task_id/events": mediagate.ScopeRead,
 		"GET /v1/models": mediagate.ScopeRead, "GET /v1beta/models": mediagate.ScopeRead, "GET /v1/model-schema": mediagate.ScopeRead,
+		"GET /v1/tasks/:task_id/deliveries": mediagate.ScopeRead, "POST /v1/tasks/:task_id/redeliver": mediagate.ScopeManage,
 		"GET /v1/webhooks/secret": mediagate.ScopeManage, "POST /v1/webhooks/secret": mediagate.ScopeManage,
 		"GET /v1/balance": "", "GET /user/balance": "",
 	}

@@ -65,6 +65,8 @@ func taking(d time.Duration) func(context.Context) error {
 	}
 }
 
+func (*temporal) Run(context.Context, string) (runID, page string, err error) { return "", "", nil }
+
 func failing(context.Context) error { return errNoTemporal }
 
 // queue is starts under test, on the bubble's clock.

@@ -245,10 +245,16 @@ func (s *Server) handleCancel(c *call) error {
 	if !s.starts.holds(t.AccountID, id) {
 		s.wake(c)
 	}
+	return s.answerAccepted(c, &t)
+}
+
+// answerAccepted shows the task that something was noted for, as far as the key may
+// read it.
+func (s *Server) answerAccepted(c *call, t *mediagate.Task) error {
 	if !slices.Contains(c.caller.key.Scopes, mediagate.ScopeRead) {
 		return c.linked(http.StatusAccepted, wrappedStub{http.StatusAccepted, taskStub{t.ID, t.Status}})
 	}
-	return s.answerTask(c, http.StatusAccepted, &t, "")
+	return s.answerTask(c, http.StatusAccepted, t, "")
 }
 
 func (s *Server) handleLegacyPoll(c *call) error {

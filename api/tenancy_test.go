@@ -196,6 +196,10 @@ func probes() map[string][]probe {
 				return request{method: http.MethodPost, path: "/v1/tasks/" + of.song + "/cancel"}
 			},
 		},
+		one + "/v1/tasks/:task_id/deliveries": {task("/v1/tasks/", "/deliveries"), task("/v1/tasks/", "/deliveries?limit=1")},
+		"POST /v1/tasks/:task_id/redeliver": {func(of things) request {
+			return request{method: http.MethodPost, path: "/v1/tasks/" + of.video + "/redeliver"}
+		}},
 		one + "/v1/images/generations/:task_id": {task("/v1/images/generations/", "")},
 		one + "/v1/artgen/:task_id":             {task("/v1/artgen/", ""), get(func(of things) string { return "/v1/artgen/" + of.art })},
 
@@ -233,6 +237,9 @@ func probes() map[string][]probe {
 		"GET " + accounts + "/:account_id/statement": operator("GET", accounts+"/", "/statement", ""),
 		"GET /admin/v1/usage":                        operator("GET", "/admin/v1/usage?account=", "", ""),
 		"GET /admin/v1/audit":                        operator("GET", "/admin/v1/audit?account=", "", ""),
+		"GET /admin/v1/tasks":                        operator("GET", "/admin/v1/tasks?account=", "", ""),
+		"GET /admin/v1/tasks/:task_id":               {task("/admin/v1/tasks/", ""), task("/admin/v1/tasks/", "?prompt=true")},
+		"POST /admin/v1/tasks/:task_id/actions":      named("POST", "/admin/v1/tasks/", "/actions", `{"action":"fail","reason":"x"}`, open),
 		"GET /admin/v1/channels":                     plain("/admin/v1/channels"),
 		"GET /admin/v1/channels/:channel":            plain("/admin/v1/channels/kling-a"),
 		"PATCH /admin/v1/channels/:channel": {func(things) request {

@@ -112,6 +112,7 @@ func productConfig(secrets datadir.Secrets, opts options, where *announcement) (
 	base := app.Defaults()
 	base.Temporal.Address, base.Temporal.Namespace = where.Temporal, temporalserver.DefaultNamespace
 	base.Temporal.Compression = false // one machine
+	base.Temporal.UIURL = where.UI
 	base.S3 = app.S3{
 		Endpoint: where.S3.Endpoint, Region: where.S3.Region, Bucket: where.S3.Bucket,
 		AccessKeyID: where.S3.AccessKeyID, SecretAccessKey: where.S3.SecretAccessKey, PathStyle: true,

@@ -168,6 +168,12 @@ func (s *Store) saveState(tx *gorm.DB, row stateTask, before task.State, after *
 			return err
 		}
 	}
+	if before.WebhookRound > 0 && after.WebhookRound > before.WebhookRound { // the next attempt makes a body with fresh links (D14)
+		if _, err := exec(tx, "UPDATE tasks SET webhook_body = NULL, webhook_body_at = NULL WHERE id = ? AND webhook_body_at < ?",
+			row.ID, at(now.Add(-linksLast))); err != nil {
+			return err
+		}
+	}
 	if err := s.saveAttempts(tx, row, before, *after, effects, now); err != nil {
 		return err
 	}

@@ -178,7 +178,7 @@ func (r stateTask) state() (task.State, error) {
 		CancelRequestedAt: r.CancelRequestedAt.Time, FailRequestedAt: r.FailRequestedAt.Time, ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason,
 		RetryAt: r.RetryAt.Time, Refusals: r.Refusals, QueuedAt: r.QueuedAt.Time, RerouteTo: r.RerouteTo, Cost: r.Cost,
 		Modal:        mediagate.Modal{State: r.ArtState, N: r.ModalN, Until: r.ModalUntil.Time, Input: json.RawMessage(r.ModalInput)},
-		WebhookRound: r.WebhookRound, WebhookState: r.WebhookState, WebhookReason: r.WebhookReason,
+		WebhookRound: r.WebhookRound, WebhookState: r.WebhookState, WebhookReason: r.WebhookReason, Erased: !r.ErasedAt.IsZero(),
 	}
 	var plan mediagate.Plan
 	err := readAll(

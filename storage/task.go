@@ -61,6 +61,7 @@ type wholeTask struct {
 	Refusals        int
 }
 
+// task returns the task, with an error also those parts that can be read.
 func (r taskRow) task() (mediagate.Task, error) {
 	t := mediagate.Task{
 		ID: r.ID, AccountID: r.AccountID, KeyID: r.KeyID, Model: r.Model, Type: r.Type, Status: r.Status,
@@ -74,22 +75,10 @@ func (r taskRow) task() (mediagate.Task, error) {
 	if r.WebhookState != "" {
 		t.Webhook = &mediagate.Webhook{URL: r.WebhookURL, State: r.WebhookState, Reason: r.WebhookReason, Round: r.WebhookRound}
 	}
-	for _, column := range []struct {
-		name string
-		text document
-		to   any
-	}{
-		{"tasks.plan", r.Plan, &t.Plan},
-		{"tasks.charges", r.Charges, &t.Charges},
-		{"tasks.results", r.Results, &t.Results},
-		{"tasks.made", r.Made, &t.Made},
-		{"tasks.failure", r.Failure, &t.Failure},
-	} {
-		if err := fromJSON(column.name, column.text, column.to); err != nil {
-			return mediagate.Task{}, err
-		}
-	}
-	return t, nil
+	return t, readAll(
+		column{"tasks.plan", r.Plan, &t.Plan}, column{"tasks.charges", r.Charges, &t.Charges}, column{"tasks.results", r.Results, &t.Results},
+		column{"tasks.made", r.Made, &t.Made}, column{"tasks.failure", r.Failure, &t.Failure},
+	)
 }
 
 // Task reads a task of the account. Returns KindNotFound, also for someone

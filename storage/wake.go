@@ -24,16 +24,14 @@ import (
 // That of a callback is the time by which a round must have recorded an attempt. Rows of
 // wakes are locked after all others, in the order of their tasks' ids.
 const (
-	startLease    = 5 * time.Second  // of a new task: who took it in starts its run
-	stepLease     = 10 * time.Minute // of a step that is an activity
-	leaseMargin   = 30 * time.Second // of a sleep, after its end
-	signalLease   = 2 * time.Second  // of a change: who made it signals the run
-	copyLease     = 15 * time.Second // of a success: its poller copies the files before it signals
-	roundLease    = time.Minute      // of an attempt at the callback, after its time
-	firstTryAgain = time.Minute      // after a try; doubles
-	lastTryAgain  = time.Hour
-	untriedAgain  = 5 * time.Second
-	retrySpread   = 10 * time.Millisecond // between two of many tasks that try again
+	startLease   = 5 * time.Second  // of a new task: who took it in starts its run
+	stepLease    = 10 * time.Minute // of a step that is an activity
+	leaseMargin  = 30 * time.Second // of a sleep, after its end
+	signalLease  = 2 * time.Second  // of a change: who made it signals the run
+	copyLease    = 15 * time.Second // of a success: its poller copies the files before it signals
+	roundLease   = time.Minute      // of an attempt at the callback, after its time
+	untriedAgain = 5 * time.Second
+	retrySpread  = 10 * time.Millisecond // between two of many tasks that try again
 )
 
 type wakeRow struct {
@@ -228,7 +226,7 @@ func (s *Store) PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) 
 	next := func(mediagate.Wake) time.Time { return now.Add(untriedAgain) }
 	if tried {
 		counted = 1
-		next = func(w mediagate.Wake) time.Time { return now.Add(min(firstTryAgain<<min(w.Tries, 6), lastTryAgain)) }
+		next = func(w mediagate.Wake) time.Time { return now.Add(task.TryAgain(w.Tries)) }
 	}
 	list, err := jsonText(convert(wakes, func(w mediagate.Wake) listedWake {
 		return listedWake{TaskID: w.TaskID, Kind: w.Kind, AtUs: w.At.UnixMicro(), NextUs: next(w).UnixMicro()}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -70,8 +71,12 @@ func (s *Store) Deliveries(ctx context.Context, taskID string) ([]mediagate.Deli
 	return convert(rows, deliveryRow.delivery), nil
 }
 
+// linksLast is how long the links of a callback's body are sent. A round that begins
+// later has a new body, which is the same but for its links (D14).
+const linksLast = 24 * time.Hour
+
 // StoreWebhookBody stores the body of the task's callback, once, and returns the one
-// that is stored: all attempts of all rounds send it (D14). Returns KindNotFound when
+// that is stored: all attempts send it (D14). Returns KindNotFound when
 // the task has no callback, or not yet a round of it, or is erased.
 func (s *Store) StoreWebhookBody(ctx context.Context, taskID string, body []byte) (stored []byte, err error) {
 	const of = " WHERE id = ? AND webhook_round > 0 AND erased_at IS NULL"

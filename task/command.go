@@ -128,7 +128,7 @@ func (c *change) modalGiven(e ModalGiven) error {
 
 // redeliverable reports that the task has a callback that can be sent again.
 func (s *State) redeliverable() bool {
-	return !s.open() && s.WebhookRound > 0 && s.WebhookState != "" && s.WebhookState != mediagate.WebhookDropped
+	return !s.open() && !s.Erased && s.WebhookRound > 0 && s.WebhookState != "" && s.WebhookState != mediagate.WebhookDropped
 }
 
 func (c *change) redeliverRequested() error {

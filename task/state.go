@@ -49,6 +49,9 @@ type State struct {
 	WebhookState  mediagate.WebhookState
 	WebhookReason string
 
+	// Erased says that nothing is left of the task to send.
+	Erased bool
+
 	// Unreadable says that a JSON column of the rows cannot be decoded. The task then
 	// only parks and ends: by cancel, fail, or the end of the parking.
 	Unreadable bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -20,6 +21,18 @@ import (
 // repeated.
 type Client struct {
 	Temporal client.Client
+	// Pages is where Temporal's UI shows the workflows of the namespace, see PagesOf;
+	// empty where that is not known.
+	Pages string
+}
+
+// PagesOf is the address under which Temporal's UI shows the workflows of a namespace;
+// empty without an address of the UI.
+func PagesOf(ui, namespace string) string {
+	if ui == "" {
+		return ""
+	}
+	return strings.TrimSuffix(ui, "/") + "/namespaces/" + url.PathEscape(namespace) + "/workflows/"
 }
 
 // callTimeout is how long one call to Temporal may take.
@@ -134,6 +147,22 @@ func (c Client) Wake(ctx context.Context, taskID string) (runs bool, err error) 
 		return true, &mediagate.Error{Kind: mediagate.KindConflict, Message: "the run of " + taskID + " takes no signal", Err: err}
 	}
 	return err == nil, err
+}
+
+// Run returns the id of the task's newest run, empty where there is none, and the
+// address of its page in Temporal's UI. The page is there with an error, too.
+func (c Client) Run(ctx context.Context, taskID string) (runID, page string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if c.Pages != "" {
+		page = c.Pages + url.PathEscape(taskID)
+	}
+	desc, err := c.describe(ctx, taskID)
+	runID = desc.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+	if runID != "" && page != "" {
+		page += "/" + url.PathEscape(runID) + "/history"
+	}
+	return runID, page, err
 }
 
 // Look describes the task's newest run. It asks for the run itself, since lists lag

@@ -73,54 +73,14 @@ func (r *run) list(ctx workflow.Context, answer activities.Answer) {
 // doing says in a few words what the run does, or waits for. It is also the summary of
 // its activity or timer, which Temporal bounds to 400 bytes.
 func doing(a activities.Answer) string {
-	switch step := a.Step; step.Kind {
-	case task.CheckInputs:
-		return "check the media of the request"
-	case task.Submit:
-		if a.Behind != "" {
-			return fmt.Sprintf("submit attempt %d, once fewer calls of its channel are under way", step.N)
-		}
-		return fmt.Sprintf("submit attempt %d to %s", step.N, step.Provider)
-	case task.Lookup:
-		return fmt.Sprintf("look up attempt %d by our own id, since the vendor's answer was lost", step.N)
-	case task.Poll:
-		return "ask the vendor a last time, since the deadline has passed"
-	case task.Mirror:
-		return "copy the result into the bucket and end the task"
-	case task.CancelJob:
-		return "ask the vendor to stop its job"
-	case task.Settle:
-		return "end the task"
-	case task.Sleep:
-		return waitingFor(a) + step.Until.UTC().Format(time.RFC3339)
-	case task.Done:
+	switch {
+	case a.Behind != "":
+		return a.Doing() + ", once fewer calls of its channel are under way"
+	case a.Step.Kind == task.Sleep:
+		return a.Doing() + ", at the latest until " + a.Step.Until.UTC().Format(time.RFC3339)
+	default:
+		return a.Doing()
 	}
-	if a.Failure != "" {
-		return fmt.Sprintf("ended: %s, %s", a.Status, a.Failure)
-	}
-	return "ended: " + string(a.Status)
-}
-
-// waitingFor says what a sleep is for. Its time follows.
-func waitingFor(a activities.Answer) string {
-	switch a.Step.Why {
-	case task.WhyVendor:
-		return fmt.Sprintf("waiting for %s (attempt %d), at the latest until ", a.Provider, a.Step.N)
-	case task.WhyCall:
-		return "waiting for the answer to a submission that may be under way, at the latest until "
-	case task.WhyUnknown:
-		return "the vendor's answer was lost, and it cannot be asked: find out, then decide. The task fails at "
-	case task.WhyLookup:
-		return "the vendor's answer was lost: the next lookup is at "
-	case task.WhySlot:
-		return "queued for a slot. The task looks for one by itself at "
-	case task.WhyParked:
-		return fmt.Sprintf("parked: %s. The next try, or the end, is at ", a.ParkReason)
-	case task.WhyModal:
-		return "waiting for the client's modal parameters, at the latest until "
-	case task.WhyPause:
-	}
-	return "before the next try, at "
 }
 
 // details are the lines that explain the run to a person.
@@ -138,8 +98,8 @@ func details(a activities.Answer) string {
 	if a.ParkReason != "" {
 		lines = append(lines, fmt.Sprintf("- parked since %s: %s", a.ParkedAt.UTC().Format(time.RFC3339), a.ParkReason))
 	}
-	if !a.FailsAt.IsZero() && (a.ParkReason != "" || len(a.QueuedFor) > 0) {
-		lines = append(lines, "- fails and refunds at "+a.FailsAt.UTC().Format(time.RFC3339)+", if nothing happens")
+	if then := a.Then(); then != "" {
+		lines = append(lines, "- then "+then)
 	}
 	switch {
 	case a.Step.Kind == task.Done:

@@ -43,27 +43,28 @@ func TestDetails(t *testing.T) {
 		want   string
 	}{
 		"the vendor works": {video, func(*bundle) {}, "**waiting for async (attempt 1), at the latest until 2026-03-04T07:06:07Z**\n\n" +
-			"- attempt 1 on channel `async-a`: accepted\n- who polls: workflow `channel/async-a`\n- signals: `fail`, `retry`, `reroute`, `poll_now`"},
-		"it is parked": {video, func(b *bundle) { b.Channels.Set() }, "**parked: channel_missing. The next try, or the end, is at …**\n\n" +
-			"- parked since …: channel_missing\n- fails and refunds at …, if nothing happens\n- signals: `fail`, `retry`, `reroute`"},
+			"- attempt 1 on channel `async-a`: accepted\n- who polls: workflow `channel/async-a`\n" +
+			"- then the vendor is asked a last time, and the task fails and is refunded if the job has not ended\n- signals: `fail`, `retry`, `reroute`, `poll_now`"},
+		"it is parked": {video, func(b *bundle) { b.Channels.Set() }, "**parked: channel_missing, at the latest until …**\n\n" +
+			"- parked since …: channel_missing\n- then the step is tried again; if nothing helps, it fails and is refunded at …\n- signals: `fail`, `retry`, `reroute`"},
 		"nobody can be asked": {func(w *activitytest.World) mediagate.Task {
 			t := w.NewImage()
 			t.Plan.OnUnknown = mediagate.OnUnknownPark
 			return t
-		}, (*bundle).loses, "**the vendor's answer was lost, and it cannot be asked: find out, then decide. The task fails at 2026-03-04T08:06:07Z**\n\n" +
-			"- attempt 1 on channel `sync-a`: unknown\n- parked since 2026-03-04T05:06:07Z: provider_submission_unknown\n- fails and refunds at …, if nothing happens\n" +
+		}, (*bundle).loses, "**the vendor's answer was lost, and it cannot be asked: find out, then decide, at the latest until …**\n\n" +
+			"- attempt 1 on channel `sync-a`: unknown\n- parked since 2026-03-04T05:06:07Z: provider_submission_unknown\n- then the task fails and is refunded\n" +
 			"- signals: `fail`, `retry`, `reroute`. `retry` makes a new attempt, and the vendor may charge for both"},
 		"the client is asked": {inpainting, func(b *bundle) { b.asks(time.Minute) }, "**waiting for the client's modal parameters, at the latest until 2026-03-04T05:37:07Z**\n\n" +
-			"- attempt 1 on channel `async-a`: accepted\n- signals: `fail`"},
+			"- attempt 1 on channel `async-a`: accepted\n- then the task fails with modal_expired and is refunded\n- signals: `fail`"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, c.task)
 			c.script(b)
 			b.at(10*time.Minute, func() {
-				got := regexp.MustCompile(`end, is at [^*]*`).ReplaceAllString(b.details(), "end, is at …") // jitter
+				got := regexp.MustCompile(`(missing|decide), at the latest until [^*]*`).ReplaceAllString(b.details(), "$1, at the latest until …") // jitter
 				got = regexp.MustCompile(`since [^ ]*: channel`).ReplaceAllString(got, "since …: channel")
-				got = regexp.MustCompile(`refunds at [^,]*`).ReplaceAllString(got, "refunds at …")
+				got = regexp.MustCompile(`refunded at [^\n]*`).ReplaceAllString(got, "refunded at …")
 				if diff := cmp.Diff(c.want, got); diff != "" {
 					t.Errorf("details (-want +got):\n%s", diff)
 				}

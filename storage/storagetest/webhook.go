@@ -64,6 +64,76 @@ var webhookTests = map[string]func(*bench){
 		b.eraseTask(p, id)
 		missing()
 	},
+	"a redelivery of old links has a body of its own (D14)": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.settle(completed(id, unit(1)))
+		body := func(made, want string) {
+			b.Helper()
+			got, err := b.StoreWebhookBody(b.Context(), id, []byte(made))
+			b.noError(err)
+			same(b, "body", string(got), want)
+		}
+		body("first", "first")
+		b.pass(24 * time.Hour)
+		b.change(id, task.RedeliverRequested{})
+		body("second", "first")
+		b.pass(time.Microsecond)
+		b.change(id, task.RedeliverRequested{})
+		target, err := b.WebhookTarget(b.Context(), id, 3)
+		b.noError(err)
+		same(b, "body of the third round", len(target.Body), 0)
+		body("third", "third")
+		b.pass(time.Hour)
+		b.change(id, task.RedeliverRequested{})
+		body("fourth", "third")
+	},
+	"nothing of an erased task is delivered again": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.settle(completed(id, unit(1)))
+		b.deliver(mediagate.Delivery{TaskID: id, Round: 1, Attempt: 1, At: b.now(), Status: 200}, mediagate.WebhookDelivered)
+		b.eraseTask(p, id)
+		_, err := b.Change(b.Context(), id, task.RedeliverRequested{})
+		b.kind(err, mediagate.KindConflict)
+		_, round := b.wakes()
+		same(b, "wakes of rounds", len(round), 0)
+	},
+	"a command is its account's, and on record once": func(b *bench) {
+		p, q := b.newPayer(unit(10)), b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.settle(completed(id, unit(1)))
+		a := mediagate.Action{ID: "act_1", TaskID: id, AccountID: q.account, Action: mediagate.ActionRedeliver, By: "x", Reason: "y"}
+		_, err := b.Command(b.Context(), a, task.RedeliverRequested{})
+		b.kind(err, mediagate.KindNotFound)
+		a.AccountID = p.account
+		b.race(4, func(int) {
+			if _, err := b.Command(b.Context(), a, task.RedeliverRequested{}); err != nil {
+				b.Errorf("command: %v", err)
+			}
+		})
+		same(b, "rounds", b.state(id).WebhookRound, 2)
+		story, err := b.Story(b.Context(), id)
+		b.noError(err)
+		a.AccountID, a.At = "", b.now()
+		same(b, "commands", story.Commands, []mediagate.Action{a})
+	},
+	"the story of a task that cannot be read": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.noError(b.database().Exec("UPDATE tasks SET plan = '{' WHERE id = ?", id).Error)
+		b.noError(b.database().Exec("UPDATE attempts SET ref = '{' WHERE task_id = ?", id).Error)
+		b.change(id, task.Asked{})
+		story, err := b.Story(b.Context(), id)
+		b.noError(err)
+		same(b, "unreadable, attempts, entries", []any{story.State.Unreadable, len(story.State.Attempts), len(story.Ledger)}, []any{true, 1, 1})
+		same(b, "reason", story.Stuck().Reason, string(mediagate.ParkInternal))
+		outlook, err := b.Outlook(b.Context(), id)
+		b.noError(err)
+		same(b, "reason in a list", outlook.Stuck().Reason, string(mediagate.ParkInternal))
+		_, err = b.Story(b.Context(), "task_none")
+		b.kind(err, mediagate.KindNotFound)
+	},
 	"a task without a callback has no target": func(b *bench) {
 		p := b.newPayer(unit(10))
 		n := b.draft(p, unit(1))

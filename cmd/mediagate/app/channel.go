@@ -51,7 +51,7 @@ func known(settings []Channel, models *catalog.Catalog) []mediagate.Channel {
 func shown(channels []mediagate.Channel) []api.Channel {
 	list := make([]api.Channel, len(channels))
 	for i, c := range channels {
-		list[i] = api.Channel{Name: c.Name, Provider: c.Provider, Models: c.Models, Priority: c.Priority, Weight: c.Weight, Concurrency: c.Concurrency}
+		list[i] = api.Channel{Name: c.Name, Provider: c.Provider, Models: c.Models, Priority: c.Priority, Weight: c.Weight, Concurrency: c.Concurrency, Serves: c.Serves}
 	}
 	return list
 }

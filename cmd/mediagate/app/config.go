@@ -67,6 +67,7 @@ type Temporal struct {
 	TLS         TemporalTLS `yaml:"tls"`
 	APIKey      string      `yaml:"api_key" secret:"true" help:"API key for Temporal; means TLS unless temporal.tls.mode is off"`
 	Compression bool        `yaml:"compression" help:"compress what is sent to Temporal; costs CPU time, saves a network"`
+	UIURL       string      `yaml:"ui_url" secret:"url" help:"where operators reach Temporal's UI, for links to the run of a task; empty: no links"`
 }
 
 // TemporalTLS says how the Temporal server is known, and we to it.

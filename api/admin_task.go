@@ -1,0 +1,318 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/view"
+)
+
+var errTask = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "task not found", Param: "task_id"}
+
+// operatorTask is a task of a list as operators see it.
+type operatorTask struct {
+	view.Task
+	Account  string     `json:"account"`
+	Key      string     `json:"key"`
+	WaitsFor *waitView  `json:"waits_for"` // null once it has ended
+	Stuck    *stuckView `json:"stuck"`
+	ErasedAt *int64     `json:"erased_at,omitempty"`
+}
+
+// waitView is what a task does or waits for, until when, what happens then by itself,
+// and which commands apply now. Kind is the same in one word.
+type waitView struct {
+	Kind    string   `json:"kind"`
+	Step    string   `json:"step"`
+	Until   *int64   `json:"until"`
+	Then    string   `json:"then"`
+	Actions []string `json:"actions"`
+}
+
+type stuckView struct {
+	Reason  string   `json:"reason"`
+	Since   *int64   `json:"since"`
+	Until   *int64   `json:"until"`
+	Actions []string `json:"actions"`
+}
+
+// taskStory is all that operators see of a task.
+type taskStory struct {
+	operatorTask
+	Actions    []string        `json:"actions"`              // the commands that apply now
+	Unreadable bool            `json:"unreadable,omitempty"` // a column cannot be decoded, and is left out
+	Attempts   []attemptView   `json:"attempts"`
+	Ledger     []transferView  `json:"ledger"`
+	Deliveries []deliveryView  `json:"deliveries"`
+	Events     []lineView      `json:"events"`
+	Workflow   workflowView    `json:"workflow"`
+	Request    json.RawMessage `json:"request,omitempty"` // with prompt=true
+}
+
+type attemptView struct {
+	N           int                    `json:"n"`
+	Channel     string                 `json:"channel"`
+	Provider    string                 `json:"provider"`
+	VendorJobID *string                `json:"vendor_job_id"`
+	ExternalID  string                 `json:"external_id"`
+	State       mediagate.AttemptState `json:"state"`
+	Error       *string                `json:"error"` // ours and the vendor's words
+	Started     int64                  `json:"started"`
+	Accepted    *int64                 `json:"accepted"`
+	Ended       *int64                 `json:"ended"` // null while its job has a slot
+	Parts       []partView             `json:"parts,omitempty"`
+}
+
+type partView struct {
+	Part  int                 `json:"part"`
+	State mediagate.PartState `json:"state"`
+	Error *string             `json:"error"`
+}
+
+type lineView struct {
+	At     int64  `json:"at"`
+	What   string `json:"what"`
+	Detail string `json:"detail"`
+}
+
+type workflowView struct {
+	ID    string  `json:"id"`
+	RunID *string `json:"run_id"` // null where there is none, or Temporal does not answer
+	URL   *string `json:"url"`    // null without temporal.ui_url
+}
+
+func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, story *task.Story) (operatorTask, error) {
+	shown, err := s.view(ctx, t)
+	if err != nil {
+		return operatorTask{}, err
+	}
+	v := operatorTask{Task: shown, Account: t.AccountID, Key: t.KeyID, ErasedAt: unixOrNull(t.ErasedAt)}
+	if t.Status.Terminal() {
+		return v, nil
+	}
+	e, until, then := story.Waits()
+	v.WaitsFor = &waitView{e.Word(), e.Doing(), unixOrNull(until), then, noNull(e.Actions)}
+	if stuck := story.Stuck(); stuck != nil {
+		v.Stuck = &stuckView{stuck.Reason, unixOrNull(stuck.Since), unixOrNull(stuck.Until), noNull(stuck.Actions)}
+	}
+	return v, nil
+}
+
+func noNull(list []string) []string { return append([]string{}, list...) }
+
+func viewAttempt(a task.Attempt) attemptView {
+	v := attemptView{
+		N: a.N, Channel: a.Channel, Provider: a.Provider, VendorJobID: orNull(a.Ref.JobID), ExternalID: a.ExternalID, State: a.State,
+		Error: orNull(a.Words()), Started: a.CreatedAt.Unix(), Accepted: unixOrNull(a.AcceptedAt), Ended: unixOrNull(a.EndedAt),
+	}
+	for _, p := range a.Parts {
+		v.Parts = append(v.Parts, partView{p.Part, p.State, orNull(p.Error)})
+	}
+	return v
+}
+
+// handleAdminTasks lists tasks of all accounts.
+func (s *Server) handleAdminTasks(c *call) error {
+	q := c.query()
+	f, none, err := s.operatorFilter(c.ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := readPage(q, &f); err != nil {
+		return err
+	}
+	var tasks []mediagate.Task
+	var more bool
+	if !none {
+		if tasks, more, err = s.cfg.Store.Tasks(c.ctx, f); err != nil {
+			return maskAfter(err)
+		}
+	}
+	page := adminList[operatorTask]{Object: "list", Data: make([]operatorTask, 0, len(tasks)), HasMore: more}
+	for i := range tasks {
+		var story task.Story
+		if !tasks[i].Status.Terminal() {
+			if story, err = s.cfg.Store.Outlook(c.ctx, tasks[i].ID); err != nil {
+				return err
+			}
+		}
+		v, err := s.viewOperatorTask(c.ctx, &tasks[i], &story)
+		if err != nil {
+			return err
+		}
+		page.Data = append(page.Data, v)
+	}
+	return c.linked(http.StatusOK, page)
+}
+
+// pathStory reads the story of the task that the path names.
+func (s *Server) pathStory(c *call) (task.Story, error) {
+	id := c.Param("task_id")
+	if !looksLike(id, taskPrefix) {
+		return task.Story{}, errTask
+	}
+	c.taskID = id
+	story, err := s.cfg.Store.Story(c.ctx, id)
+	return story, notFoundAs(err, errTask)
+}
+
+// handleAdminTask tells the story of a task. What its client wrote is shown only when
+// it is asked for, and noted in the audit before.
+func (s *Server) handleAdminTask(c *call) error {
+	prompt, err := oneOfQuery(c.query(), "prompt", yesNo...)
+	if err != nil {
+		return err
+	}
+	story, err := s.pathStory(c)
+	if err != nil {
+		return err
+	}
+	t := &story.Task
+	shown, err := s.viewOperatorTask(c.ctx, t, &story)
+	if err != nil {
+		return err
+	}
+	v := taskStory{
+		operatorTask: shown, Actions: noNull(story.State.Actions(story.At)), Unreadable: story.State.Unreadable,
+		Attempts: listOf(story.State.Attempts, false, viewAttempt).Data, Ledger: listOf(story.Ledger, false, viewTransfer).Data,
+		Deliveries: listOf(story.Deliveries, false, viewDelivery).Data,
+		Events:     listOf(story.Lines(), false, func(l task.Line) lineView { return lineView{l.At.Unix(), l.What, l.Detail} }).Data,
+	}
+	if prompt == yes {
+		c.acts(c.asActor())
+		if err := s.cfg.Store.NotePromptRead(c.ctx, t.AccountID, t.ID); err != nil {
+			return err
+		}
+		v.Request = t.Params
+	}
+	v.Workflow = s.workflowOf(c, t.ID)
+	return c.linked(http.StatusOK, v)
+}
+
+// describeTime bounds how long a story waits for Temporal.
+const describeTime = 2 * time.Second
+
+func (s *Server) workflowOf(c *call, id string) workflowView {
+	ctx, cancel := context.WithTimeout(c.ctx, describeTime)
+	defer cancel()
+	run, page, err := s.cfg.Starter.Run(ctx, id)
+	if err != nil {
+		s.log.WarnContext(ctx, "Temporal does not tell of a task's run", "task", id, "request", c.requestID, "error", err)
+	}
+	return workflowView{id, orNull(run), orNull(page)}
+}
+
+// actionView is a command that is on record, and the task as it was then.
+type actionView struct {
+	ID      string       `json:"id"`
+	Action  string       `json:"action"`
+	Channel *string      `json:"channel"`
+	Reason  string       `json:"reason"`
+	Task    operatorTask `json:"task"`
+}
+
+var actionFields = outlineOf("action", "channel", "reason")
+
+// operatorActions are the commands that operators give.
+var operatorActions = []string{mediagate.ActionRetry, mediagate.ActionReroute, mediagate.ActionFail, mediagate.ActionPollNow, mediagate.ActionRedeliver}
+
+// readAction reads a command, and why it is given.
+func readAction(f *fields) mediagate.Action {
+	a := mediagate.Action{Action: f.required("action"), Channel: f.text("channel"), Reason: f.required("reason")}
+	if f.err == nil && !slices.Contains(operatorActions, a.Action) {
+		f.fail("action", "action must be one of %s", strings.Join(operatorActions, ", "))
+	}
+	if f.err == nil && a.Channel != "" && a.Action != mediagate.ActionReroute {
+		f.fail("channel", "channel goes with the action reroute only")
+	}
+	return a
+}
+
+// commandOf is the event of a command.
+func commandOf(a mediagate.Action) task.Event {
+	switch a.Action {
+	case mediagate.ActionRetry:
+		return task.RetryRequested{}
+	case mediagate.ActionReroute:
+		return task.RerouteRequested{Channel: a.Channel}
+	case mediagate.ActionFail:
+		return task.FailRequested{}
+	case mediagate.ActionPollNow:
+		return task.PollRequested{}
+	default:
+		return task.RedeliverRequested{}
+	}
+}
+
+// handleAdminAction records a command for a task and applies it, then signals the
+// task's run. The signal is a hint: the command has set the task's wake.
+func (s *Server) handleAdminAction(c *call) error {
+	if !looksLike(c.Param("task_id"), taskPrefix) {
+		return errTask
+	}
+	_, body, err := s.readBody(c, actionFields)
+	if err != nil {
+		return err
+	}
+	f := &fields{body: body}
+	a := readAction(f)
+	if f.err != nil {
+		return f.err
+	}
+	story, err := s.pathStory(c)
+	if err != nil {
+		return err
+	}
+	if err := s.checkChannel(c.ctx, a.Channel, &story.Task); err != nil {
+		return err
+	}
+	a.ID, a.TaskID, a.By = s.newID("act_"), story.Task.ID, c.asActor().By
+	if err := s.command(c, a); err != nil {
+		return notFoundAs(err, errTask)
+	}
+	if story, err = s.cfg.Store.Story(c.ctx, a.TaskID); err != nil {
+		return err
+	}
+	shown, err := s.viewOperatorTask(c.ctx, &story.Task, &story)
+	if err != nil {
+		return err
+	}
+	return c.linked(http.StatusAccepted, actionView{a.ID, a.Action, orNull(a.Channel), a.Reason, shown})
+}
+
+// command records a command, and signals the run of a task that is open.
+func (s *Server) command(c *call, a mediagate.Action) error {
+	changed, err := s.cfg.Store.Command(c.ctx, a, commandOf(a))
+	if err == nil && !changed.State.Status.Terminal() {
+		s.wake(c)
+	}
+	return err
+}
+
+// checkChannel refuses a channel that could not take the task's next attempt.
+func (s *Server) checkChannel(ctx context.Context, name string, t *mediagate.Task) error {
+	if name == "" {
+		return nil
+	}
+	known, err := s.knownChannels(ctx)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(known, func(k knownChannel) bool { return k.Name == name && k.configured })
+	switch {
+	case at < 0:
+		return mediagate.Invalid("channel", "channel is not known: %s", mediagate.Quote(name))
+	case !slices.ContainsFunc(t.Plan.Routes, func(r mediagate.Route) bool { return known[at].Serves(t.Model, r) }):
+		return mediagate.Invalid("channel", "channel does not serve %s: %s", t.Model, name)
+	case !known[at].state.Enabled:
+		return mediagate.Invalid("channel", "channel is disabled: %s", name)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,70 @@
+package api
+
+import (
+	"github.com/mediagate/mediagate"
+)
+
+// deliveryView is one attempt to deliver a callback. Attempts count from 1 in each
+// round: the end of the task begins the first one, each redelivery another.
+type deliveryView struct {
+	Round         int     `json:"round"`
+	Attempt       int     `json:"attempt"`
+	At            int64   `json:"at"`
+	Status        *int    `json:"status"` // null where no answer came
+	Error         *string `json:"error"`
+	DurationMs    int64   `json:"duration_ms"`
+	NextAttemptAt *int64  `json:"next_attempt_at"` // null where none follows
+}
+
+func viewDelivery(d mediagate.Delivery) deliveryView {
+	v := deliveryView{
+		Round: d.Round, Attempt: d.Attempt, At: d.At.Unix(), Error: orNull(d.Error), DurationMs: d.Duration.Milliseconds(), NextAttemptAt: unixOrNull(d.NextAttemptAt),
+	}
+	if d.Status != 0 {
+		v.Status = &d.Status
+	}
+	return v
+}
+
+// deliveryList is those of a task, the first one first.
+type deliveryList adminList[deliveryView]
+
+// handleDeliveries lists the newest attempts, in their order.
+func (s *Server) handleDeliveries(c *call) error {
+	limit, err := intQuery(c.query(), "limit", 1, maxLimit, maxLimit)
+	if err != nil {
+		return err
+	}
+	t, err := s.pathTask(c)
+	if err != nil {
+		return err
+	}
+	deliveries, err := s.cfg.Store.Deliveries(c.ctx, t.ID)
+	if err != nil {
+		return err
+	}
+	cut := max(0, len(deliveries)-limit)
+	return c.ok(deliveryList(listOf(deliveries[cut:], cut > 0, viewDelivery)))
+}
+
+// handleRedelivery begins another round of the task's callback. The wake scan starts it
+// within seconds.
+func (s *Server) handleRedelivery(c *call) error {
+	t, err := s.pathTask(c)
+	if err != nil {
+		return err
+	}
+	a := mediagate.Action{ID: s.newID("act_"), TaskID: t.ID, AccountID: t.AccountID, Action: mediagate.ActionRedeliver, By: c.asActor().By}
+	if err := s.command(c, a); err != nil {
+		return maskTask(err)
+	}
+	if t, err = s.readTask(c, t.ID); err != nil {
+		return err
+	}
+	return s.answerAccepted(c, &t)
+}
+
+func exampleDelivery() deliveryView {
+	status, message := 503, "the receiver answered 503"
+	return deliveryView{Round: 1, Attempt: 1, At: exampleCreated + 89, Status: &status, Error: &message, DurationMs: 120, NextAttemptAt: new(int64(exampleCreated + 99))}
+}

@@ -1,0 +1,61 @@
+package storage
+
+import (
+	"context"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
+)
+
+// Outlook reads what a task waits for: the part of its story that lists show. It locks
+// nothing. Returns KindNotFound.
+func (s *Store) Outlook(ctx context.Context, id string) (task.Story, error) {
+	row, state, err := s.loadState(s.on(ctx), id, "", nil, false)
+	if err != nil {
+		return task.Story{}, dbError(err, "read what the task waits for")
+	}
+	return task.Story{Task: mediagate.Task{ID: id}, State: state, Lease: row.lease(), At: s.clock()}, nil
+}
+
+func (l leaseRow) lease() task.Lease {
+	return task.Lease{WakeAt: l.WakeAt.Time, Tries: l.Tries, Asked: l.Asked}
+}
+
+// Story reads all that is stored of a task, for operators: also of one that is erased,
+// and what can be read of one that cannot be read as a whole. Returns KindNotFound.
+func (s *Store) Story(ctx context.Context, id string) (task.Story, error) {
+	db := s.on(ctx)
+	var numbers []struct{ N int }
+	if err := read(db, &numbers, "SELECT n FROM attempts WHERE task_id = ?", id); err != nil {
+		return task.Story{}, dbError(err, "read attempts")
+	}
+	row, state, err := s.loadState(db, id, "", convert(numbers, func(r struct{ N int }) int { return r.N }), false)
+	if err != nil {
+		return task.Story{}, dbError(err, "read the task's state")
+	}
+	story := task.Story{State: state, Lease: row.lease(), At: s.clock()}
+	shown, err := one[taskRow](db, "SELECT "+columnsOf[taskRow]().text+" FROM tasks WHERE id = ?", id)
+	if err != nil || shown == nil {
+		return task.Story{}, dbError(err, "read task")
+	}
+	if story.Task, err = shown.task(); err != nil && !unreadable(err) {
+		return task.Story{}, err
+	}
+	var commands []actionRow
+	if err := db.Where("task_id = ?", id).Order("at, id").Find(&commands).Error; err != nil {
+		return task.Story{}, dbError(err, "read commands")
+	}
+	story.Commands = convert(commands, actionRow.command)
+	if story.Deliveries, err = s.Deliveries(ctx, id); err != nil {
+		return task.Story{}, err
+	}
+	story.Ledger, _, err = s.Ledger(ctx, row.AccountID, id, "", 2) // a hold and its end
+	return story, err
+}
+
+// NotePromptRead notes in the audit that somebody reads what a client wrote.
+func (s *Store) NotePromptRead(ctx context.Context, accountID, taskID string) error {
+	return dbError(s.note(ctx, s.on(ctx), deed{
+		action: mediagate.AuditReadPrompt, object: taskID, account: accountID, after: map[string]bool{"prompt": true},
+	}), "note who reads a prompt")
+}

@@ -1,0 +1,156 @@
+package task
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Explanation is what operators see of the next step: what the task does or waits for,
+// until when, what happens then by itself, and which commands apply. It is part of a
+// run's history, so it holds ids, words of ours and times, and nothing of a client's or
+// a vendor's.
+type Explanation struct {
+	Step       Step                   `json:"step"`
+	Status     mediagate.Status       `json:"status,omitempty"`
+	Failure    mediagate.FailureCode  `json:"failure,omitempty"`
+	N          int                    `json:"n,omitempty"` // of the newest attempt; 0: none
+	State      mediagate.AttemptState `json:"state,omitempty"`
+	Channel    string                 `json:"channel,omitempty"`
+	Provider   string                 `json:"provider,omitempty"`
+	ParkReason mediagate.ParkReason   `json:"park_reason,omitempty"`
+	ParkedAt   time.Time              `json:"parked_at,omitzero"`
+	FailsAt    time.Time              `json:"fails_at,omitzero"` // if nothing happens
+	QueuedFor  []string               `json:"queued_for,omitempty"`
+	Cancelled  bool                   `json:"cancelled,omitempty"` // the client asked for it
+	Actions    []string               `json:"actions,omitempty"`   // the commands that apply
+}
+
+// Explain explains the step, which Advance returned at that time.
+func (s *State) Explain(step Step, now time.Time) Explanation {
+	e := Explanation{
+		Step: step, Status: s.Status, ParkReason: s.ParkReason, ParkedAt: s.ParkedAt, QueuedFor: s.QueuedFor,
+		Cancelled: !s.CancelRequestedAt.IsZero(), Actions: s.Actions(now), Provider: s.Terms.Provider,
+	}
+	if s.open() {
+		e.FailsAt = s.FailsAt()
+	}
+	if s.Failure != nil {
+		e.Failure = s.Failure.Code
+	}
+	if last := s.Last(); last != nil {
+		e.N, e.State, e.Channel = last.N, last.State, last.Channel
+		if last.Provider != "" {
+			e.Provider = last.Provider
+		}
+	}
+	return e
+}
+
+// Word names the step: its kind, of a sleep what it is for.
+func (e Explanation) Word() string {
+	if e.Step.Kind == Sleep {
+		return string(e.Step.Why)
+	}
+	return string(e.Step.Kind)
+}
+
+// Doing says what the task does or waits for.
+func (e Explanation) Doing() string {
+	switch step := e.Step; step.Kind {
+	case CheckInputs:
+		return "check the media of the request"
+	case Submit:
+		return fmt.Sprintf("submit attempt %d to %s", step.N, step.Provider)
+	case Lookup:
+		return fmt.Sprintf("look up attempt %d by our own id, since the vendor's answer was lost", step.N)
+	case Poll:
+		return "ask the vendor a last time, since the deadline has passed"
+	case Mirror:
+		return "copy the result into the bucket and end the task"
+	case CancelJob:
+		return "ask the vendor to stop its job"
+	case Settle:
+		return "end the task"
+	case Sleep:
+		return e.sleeping()
+	case Done:
+	}
+	if e.Failure != "" {
+		return fmt.Sprintf("ended: %s, %s", e.Status, e.Failure)
+	}
+	return "ended: " + string(e.Status)
+}
+
+func (e Explanation) sleeping() string {
+	switch e.Step.Why {
+	case WhyVendor:
+		return fmt.Sprintf("waiting for %s (attempt %d)", e.Provider, e.Step.N)
+	case WhyCall:
+		return "waiting for the answer to a submission that may be under way"
+	case WhyUnknown:
+		return "the vendor's answer was lost, and it cannot be asked: find out, then decide"
+	case WhyLookup:
+		return "the vendor's answer was lost: waiting for the next lookup"
+	case WhySlot:
+		return "queued for a slot"
+	case WhyParked:
+		return "parked: " + string(e.ParkReason)
+	case WhyModal:
+		return "waiting for the client's modal parameters"
+	case WhyPause:
+	}
+	return "waiting for the next try"
+}
+
+// Then says what happens by itself once the step's time has come, or the step has
+// ended. It is empty for a task that has ended.
+func (e Explanation) Then() string {
+	then := ""
+	switch step := e.Step; step.Kind {
+	case CheckInputs:
+		then = "the task is submitted, or fails for its media"
+	case Submit:
+		then = "the task waits for the vendor, or for a slot, or tries its next channel"
+	case Lookup:
+		then = "the job is waited for; one that is proven absent is submitted again; otherwise the next lookup follows"
+	case Poll:
+		then = "the task ends"
+	case Mirror:
+		then = "the task completes"
+	case CancelJob, Settle:
+		then = "the task ends"
+	case Sleep:
+		then = e.awakening()
+	case Done:
+		return ""
+	}
+	if !e.FailsAt.IsZero() && !e.FailsAt.Equal(e.Step.Until) {
+		then += "; if nothing helps, it fails and is refunded at " + e.FailsAt.UTC().Format(time.RFC3339)
+	}
+	return then
+}
+
+func (e Explanation) awakening() string {
+	if e.Step.Until.Equal(e.FailsAt) {
+		return "the task fails and is refunded"
+	}
+	switch e.Step.Why {
+	case WhyVendor:
+		return "the vendor is asked a last time, and the task fails and is refunded if the job has not ended"
+	case WhyCall:
+		if e.Cancelled || len(e.Actions) == 0 {
+			return "the task ends"
+		}
+		return "a lookup finds out what became of the submission"
+	case WhyLookup:
+		return "the vendor is asked for the job by our own id"
+	case WhySlot:
+		return "the task looks for a slot by itself; one that is free earlier is given to it at once"
+	case WhyModal:
+		return "the task fails with modal_expired and is refunded"
+	case WhyUnknown, WhyParked, WhyPause:
+	}
+	return "the step is tried again"
+}

@@ -1,0 +1,214 @@
+package task
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Story is all that is stored of a task, as operators read it.
+type Story struct {
+	Task       mediagate.Task
+	State      State // with all attempts
+	Lease      Lease
+	Commands   []mediagate.Action
+	Deliveries []mediagate.Delivery
+	Ledger     []mediagate.Transfer
+	At         time.Time // when it was read, by the database's clock
+}
+
+// Lease is the wake of a task's run: by WakeAt the run must have asked for its next
+// step. The zero value stands for none.
+type Lease struct {
+	WakeAt time.Time
+	Tries  int  // of the wake scan, since it was set
+	Asked  bool // a run has asked before
+}
+
+// firstTry and lastTry are the least and the longest pause between tries of the wake scan.
+const (
+	firstTry = time.Minute
+	lastTry  = time.Hour
+)
+
+// TryAgain is the pause of the wake scan after that many tries: a minute, doubling up to
+// an hour (D2).
+func TryAgain(tries int) time.Duration { return min(firstTry<<min(tries, 6), lastTry) }
+
+// overdue reports a run that has not asked though the wake scan has tried.
+func (s *Story) overdue() bool { return s.State.open() && s.Lease.Tries >= mediagate.StuckTries }
+
+// Waits explains what the task waits for. A run that is overdue, or that nobody has
+// started yet, is what it waits for first.
+func (s *Story) Waits() (e Explanation, until time.Time, then string) {
+	e = s.State.Explain(s.State.Advance(s.At), s.At)
+	until, then = e.Step.Until, e.Then()
+	switch {
+	case !s.State.open():
+	case s.overdue():
+		until = s.Lease.WakeAt
+		then = fmt.Sprintf("its run has not asked for this step, after %d tries: the wake scan asks Temporal, signals the run or replaces it. After that, %s", s.Lease.Tries, then)
+	case until.IsZero():
+		until = s.Lease.WakeAt
+		then += ". A run that has not gone on by this time is looked after by the wake scan"
+	}
+	return e, until, then
+}
+
+// Stuck says why a task is stuck, since when, and until when it is left so.
+type Stuck struct {
+	Reason       string
+	Since, Until time.Time
+	Actions      []string
+}
+
+// Stuck returns nil for a task that is not stuck. A parking comes before a run that is
+// overdue.
+func (s *Story) Stuck() *Stuck {
+	switch st := &s.State; {
+	case st.open() && !st.ParkedAt.IsZero():
+		return &Stuck{string(st.ParkReason), st.ParkedAt, st.FailsAt(), st.Actions(s.At)}
+	case s.overdue():
+		since := s.Lease.WakeAt
+		for i := range s.Lease.Tries {
+			since = since.Add(-TryAgain(i))
+		}
+		return &Stuck{mediagate.ReasonRunOverdue, since, s.Lease.WakeAt, st.Actions(s.At)}
+	default:
+		return nil
+	}
+}
+
+// Line is a line of a task's life.
+type Line struct {
+	At     time.Time
+	What   string
+	Detail string
+}
+
+// Lines are the life of a task in the order of its times, as far as rows tell it: a
+// parking or a wait for a slot that is over has left nothing.
+func (s *Story) Lines() []Line {
+	var lines []Line
+	say := func(at time.Time, what, detail string, args ...any) {
+		if !at.IsZero() {
+			lines = append(lines, Line{at, what, fmt.Sprintf(detail, args...)})
+		}
+	}
+	t, st := s.Task, &s.State
+	say(t.CreatedAt, "submitted", "%s, key %s", t.Model, t.KeyID)
+	money := func(ofHold bool) {
+		for _, entry := range s.Ledger {
+			if (entry.Kind == mediagate.EntryHold) == ofHold {
+				say(entry.At, string(entry.Kind), "%s", entry.Amount)
+			}
+		}
+	}
+	money(true)
+	for _, c := range s.Commands {
+		say(c.At, "command "+c.Action, "%s", commanded(c))
+	}
+	for i := range st.Attempts {
+		attemptLines(&st.Attempts[i], say)
+	}
+	say(st.QueuedAt, "queued", "for a slot of %s", strings.Join(st.QueuedFor, ", "))
+	say(st.ParkedAt, "parked", "%s", st.ParkReason)
+	if st.Modal.State == mediagate.ModalWaiting {
+		say(st.Modal.Until.Add(-st.Terms.ModalTimeout), "waits for modal parameters", "attempt %d", st.Modal.N)
+	}
+	say(st.CancelRequestedAt, "cancel requested", "")
+	say(st.FailRequestedAt, "fail requested", "")
+	say(st.EndedAt, string(st.Status), "%s", s.ending())
+	money(false)
+	for _, d := range s.Deliveries {
+		detail := fmt.Sprintf("round %d, attempt %d: ", d.Round, d.Attempt)
+		if d.Status != 0 {
+			detail += fmt.Sprintf("status %d", d.Status)
+		}
+		say(d.At, "callback", "%s, %d ms", strings.TrimSuffix(detail+d.Error, ": "), d.Duration.Milliseconds())
+	}
+	say(t.InputsErasedAt, "inputs erased", "")
+	say(t.ErasedAt, "erased", "")
+	slices.SortStableFunc(lines, func(a, b Line) int { return a.At.Compare(b.At) })
+	return lines
+}
+
+func commanded(c mediagate.Action) string {
+	text := "by " + c.By
+	if c.Channel != "" {
+		text = "to " + c.Channel + ", " + text
+	}
+	if c.Reason != "" {
+		text += ": " + c.Reason
+	}
+	return text
+}
+
+func (s *Story) ending() string {
+	if f := s.State.Failure; f != nil {
+		return wordsOf(f)
+	}
+	size := int64(0)
+	for _, r := range s.State.Results {
+		size += r.Size
+	}
+	if n := len(s.State.Results); n > 0 {
+		return fmt.Sprintf("%d files copied, %d bytes", n, size)
+	}
+	return ""
+}
+
+// attemptLines say what became of an attempt.
+func attemptLines(a *Attempt, say func(at time.Time, what, detail string, args ...any)) {
+	name := fmt.Sprintf("attempt %d", a.N)
+	say(a.CreatedAt, name, "to %s as %s", cmp.Or(a.Channel, "no channel that is known"), a.ExternalID)
+	say(a.UnknownSince, name+" unknown", "the vendor's answer was lost")
+	say(a.AbsentAt, name+" not found", "by a lookup")
+	say(a.AbsentAgainAt, name+" proven absent", "by a second lookup")
+	say(a.AcceptedAt, name+" accepted", "the vendor's id is %s", a.Ref.JobID)
+	if a.LookedAt.After(a.AbsentAgainAt) {
+		say(a.LookedAt, name+" looked up", "%d times, without an answer", a.Lookups)
+	}
+	say(a.LastAskedAt, name+" asked a last time", "at the deadline")
+	say(a.GivenUpAt, name+" given up", "by a command")
+	switch {
+	case a.State == mediagate.AttemptRejected:
+		say(a.EndedAt, name+" rejected", "%s", a.Words())
+	case a.Outcome != nil && a.Outcome.Succeeded:
+		say(a.EndedAt, name+" succeeded", "%s", a.Words())
+	default:
+		say(a.EndedAt, name+" ended", "%s", a.Words())
+	}
+}
+
+// Words are what is known of why the attempt went as it did, the vendor's own words
+// among them.
+func (a *Attempt) Words() string {
+	var words []string
+	add := func(text string) {
+		if text != "" && !slices.Contains(words, text) {
+			words = append(words, text)
+		}
+	}
+	add(string(a.Trouble))
+	for _, f := range []*mediagate.Failure{a.Failure, a.Refusal, a.Unusable} {
+		add(wordsOf(f))
+	}
+	if o := a.Outcome; o != nil {
+		add(wordsOf(o.Failure))
+		add(o.VendorText)
+	}
+	add(a.Error)
+	return strings.Join(words, "; ")
+}
+
+func wordsOf(f *mediagate.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(f.Code)+": "+f.Message, ": ")
+}
