@@ -152,7 +152,7 @@ func (c *Client) Stream(ctx context.Context, call Call) (*Stream, error) {
 		x.end()
 		return nil, err
 	}
-	x.answered = true
+	x.answered, x.status = true, resp.StatusCode
 	location := resp.Header.Get(ledTo)
 	resp.Header.Del(ledTo)
 	return &Stream{

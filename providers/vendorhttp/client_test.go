@@ -1,6 +1,7 @@
 package vendorhttp
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -264,5 +265,56 @@ func TestOnlyHTTP1(t *testing.T) {
 		if got := proto.Load(); got != "HTTP/1.1" {
 			t.Errorf("%s over %v", name, got)
 		}
+	}
+}
+
+// Who watches is told once of each call, with its status or its failure.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/teapot":
+			w.WriteHeader(http.StatusTeapot)
+		case "/cut":
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("no more"))
+		case "/hang":
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(server.Close)
+	cases := map[string]struct {
+		call   Call
+		status int
+		kind   mediagate.Kind
+		fails  bool
+	}{
+		"read":                 {call: Call{Effect: Reads, Path: "/"}, status: http.StatusOK},
+		"submit, refused":      {call: Call{Effect: Submits, Path: "/teapot"}, status: http.StatusTeapot},
+		"an answer cut short":  {call: Call{Effect: Submits, Path: "/cut"}, status: http.StatusOK, kind: mediagate.KindAmbiguous, fails: true},
+		"no answer":            {call: Call{Effect: Stops, Path: "/hang"}, kind: mediagate.KindTransient, fails: true},
+		"a call of no effect":  {call: Call{Path: "/"}, kind: mediagate.KindInternal, fails: true},
+		"sent too late a call": {call: Call{Effect: Submits, Path: "/", SendBefore: time.Unix(1, 0)}, kind: mediagate.KindUnreached, fails: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			type end struct {
+				effect Effect
+				status int
+				err    error
+			}
+			var ends []end
+			client := open(t, server.URL, Options{Watch: func(_ context.Context, effect Effect) func(int, error) {
+				return func(status int, err error) { ends = append(ends, end{effect, status, err}) }
+			}})
+			_, err := client.Do(t.Context(), c.call)
+			if (err != nil) != c.fails || c.fails && mediagate.KindOf(err) != c.kind {
+				t.Fatalf("the call: %v", err)
+			}
+			if len(ends) != 1 || ends[0].effect != c.call.Effect || ends[0].status != c.status || !errors.Is(ends[0].err, err) {
+				t.Errorf("told of %+v, the call returned %v", ends, err)
+			}
+		})
 	}
 }

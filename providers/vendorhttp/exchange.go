@@ -33,10 +33,16 @@ type exchange struct {
 	done    context.CancelFunc
 
 	answered bool // the head of the answer is there
+	status   int
+	err      error // why it failed
+	ended    func(status int, err error)
 }
 
 func (c *Client) exchange(ctx context.Context, call Call) (*exchange, context.Context) {
 	x := &exchange{client: c, call: call, limits: c.limits(call), cleaner: c.cleaner.Load().at(call.Base)}
+	if c.opt.Watch != nil {
+		x.ended = c.opt.Watch(ctx, call.Effect)
+	}
 	ctx, x.done = context.WithTimeout(ctx, x.limits.Total)
 	ctx, x.cancel = context.WithCancelCause(ctx)
 	if call.once() {
@@ -50,6 +56,10 @@ func (c *Client) exchange(ctx context.Context, call Call) (*exchange, context.Co
 
 // end frees what the exchange holds.
 func (x *exchange) end() {
+	if x.ended != nil {
+		x.ended(x.status, x.err)
+		x.ended = nil
+	}
 	x.cancel(nil)
 	x.done()
 }
@@ -115,6 +125,11 @@ func (h *headLimit) stop() {
 
 // failure judges an error by the call's effect and by how far it came.
 func (x *exchange) failure(err error) error {
+	x.err = x.judge(err)
+	return x.err
+}
+
+func (x *exchange) judge(err error) error {
 	if errors.Is(err, errNoEffect) {
 		return failed(mediagate.KindInternal, "the call cannot be made", err)
 	}

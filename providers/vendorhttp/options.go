@@ -20,6 +20,11 @@ type Options struct {
 	Timeouts Timeouts
 	MaxBody  int64 // bytes of an answer, whatever a call allows; 0: what the call allows
 
+	// Watch is told when a call begins. What it returns is told when the call ends, its
+	// answer included: the status, 0 where no answer came, and the error, if any. nil:
+	// none.
+	Watch func(ctx context.Context, effect Effect) (ended func(status int, err error))
+
 	// Follow opens a file to which a vendor's download was redirected, through the
 	// guarded client and without any credential. redirects is how many more may
 	// follow. Its errors are those of providers.Opener, and KindInvalid for an
