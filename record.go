@@ -58,9 +58,10 @@ type WebhookTarget struct {
 
 // WebhookRound names one delivery round of a task.
 type WebhookRound struct {
-	TaskID    string
-	AccountID string
-	Round     int
+	TaskID      string
+	AccountID   string
+	Round       int
+	TraceParent string // of the task
 }
 
 // WakeKind is what a wake is of: the task's run, or a round of its callback.
@@ -75,13 +76,14 @@ const (
 // Wake is the time by which a task's run must have asked for its next step, or a round
 // must have recorded an attempt (D2).
 type Wake struct {
-	TaskID    string
-	AccountID string
-	Kind      WakeKind
-	Round     int       // of WakeRound: the newest
-	At        time.Time // by the database's clock
-	Tries     int       // since it was set
-	Asked     bool      // a run of the task has asked before
+	TaskID      string
+	AccountID   string
+	Kind        WakeKind
+	Round       int       // of WakeRound: the newest
+	TraceParent string    // of the task
+	At          time.Time // by the database's clock
+	Tries       int       // since it was set
+	Asked       bool      // a run of the task has asked before
 }
 
 // Parked selects tasks that are parked for one of the reasons: all, those whose last

@@ -42,10 +42,13 @@ type Task struct {
 	Params    json.RawMessage // the validated request with defaults, without webhook and metadata
 	Reference string          // metadata.reference
 	RequestID string
-	Plan      Plan
-	Charges   []Charge // the chosen prices, fixed at submit
-	Hold      Micros   // what Charges add up to
-	Cost      Micros   // charged; 0 until settled
+	// TraceParent is the span of the submit, as the W3C header writes it; empty where
+	// traces were off.
+	TraceParent string
+	Plan        Plan
+	Charges     []Charge // the chosen prices, fixed at submit
+	Hold        Micros   // what Charges add up to
+	Cost        Micros   // charged; 0 until settled
 
 	CreatedAt         time.Time
 	StartedAt         time.Time // accepted by a vendor, or sent to one that answers at once

@@ -41,8 +41,9 @@ func (s signals) StepsChanged(ctx, calls context.Context, name string, woken []c
 	began := time.Now()
 	_ = each(ctx, woken, signalWidth, func(e channel.StepChange) error {
 		s.carryOut(ctx, e.Changed)
+		traced := s.traceJob(calls, e)
 		if e.Changed.Step.Kind == task.Mirror {
-			s.copyEnded(calls, name, e, finishPatience-time.Since(began))
+			s.copyEnded(traced, name, e, finishPatience-time.Since(began))
 		}
 		return s.wake(ctx, name, e.Changed.State.ID)
 	})

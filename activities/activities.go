@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/media"
@@ -230,6 +232,7 @@ type Activities struct {
 	Sweeper      Sweeper
 	Deliverer    Deliverer
 	Engine       Engine
+	Tracer       trace.Tracer                                 // of what pollers see end; nil: there are no traces
 	Ledger       Ledger                                       // nil: there is no money
 	FileOf       func(url string) (f mediagate.File, ok bool) // the upload behind a link of ours; nil: there are none
 	CallbackURL  func(row mediagate.Attempt) string           // where the vendor may tell of the attempt's job; nil or empty: nowhere

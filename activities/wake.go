@@ -163,7 +163,7 @@ func (a *Activities) toStart(ctx context.Context, w mediagate.Wake) (mediagate.T
 
 // wakeRound starts the run of a callback's round, and replaces one that gets nowhere.
 func (a *Activities) wakeRound(ctx context.Context, w mediagate.Wake, t *tally) error {
-	round := mediagate.WebhookRound{TaskID: w.TaskID, AccountID: w.AccountID, Round: w.Round}
+	round := mediagate.WebhookRound{TaskID: w.TaskID, AccountID: w.AccountID, Round: w.Round, TraceParent: w.TraceParent}
 	t.add(func(r *WakeReport) { r.Rounds++ })
 	if w.Tries < roundTry {
 		return answered(a.Engine.EnsureRound(ctx, round))

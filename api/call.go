@@ -21,21 +21,22 @@ import (
 // log line tells.
 type call struct {
 	echo.Context
-	envelope  envelope
-	requestID string
-	started   time.Time
-	route     route           // once it is admitted to one
-	models    *models         // of the moment in which it came
-	token     string          // of the key that it came with
-	caller    *caller         // of routes that take a key
-	judged    time.Time       // when it was
-	client    netip.Addr      // from which the call came; the zero one when that cannot be read
-	taskID    string          // for the log
-	speech    *utterance      // also for the log
-	begun     bool            // something of the body was asked for
-	read      bool            // nothing more of it is to be read
-	claim     claim           // to room for the body
-	actor     mediagate.Actor // once it is known
+	envelope    envelope
+	requestID   string
+	started     time.Time
+	route       route           // once it is admitted to one
+	models      *models         // of the moment in which it came
+	token       string          // of the key that it came with
+	caller      *caller         // of routes that take a key
+	judged      time.Time       // when it was
+	client      netip.Addr      // from which the call came; the zero one when that cannot be read
+	taskID      string          // for the log
+	traceParent string          // of the task that it makes
+	speech      *utterance      // also for the log
+	begun       bool            // something of the body was asked for
+	read        bool            // nothing more of it is to be read
+	claim       claim           // to room for the body
+	actor       mediagate.Actor // once it is known
 
 	server context.Context // ends when the server has stopped
 	ctx    context.Context // of what is asked of the database; see within

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
@@ -38,6 +40,9 @@ type Config struct {
 
 	// Moderator judges what submits write; nil: nobody does.
 	Moderator Moderator
+
+	// Tracer makes spans of submits; nil: there are none.
+	Tracer trace.Tracer
 
 	AdminKey       string           // empty: nobody is an operator
 	AdminListener  net.Listener     // of the admin API, which is nowhere else then; nil: where the rest is. Serve closes it

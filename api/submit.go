@@ -73,7 +73,9 @@ func orAcknowledge(c *call, replayed string, err error) error {
 }
 
 // handleSubmit takes a task in.
-func (s *Server) handleSubmit(c *call) error {
+func (s *Server) handleSubmit(c *call) (err error) {
+	traced := s.traceSubmit(c)
+	defer func() { traced(err) }()
 	sub, before, err := s.readSubmit(c)
 	if err != nil || before != "" {
 		return orAcknowledge(c, before, err)
@@ -155,7 +157,7 @@ func (s *Server) newTask(c *call, o order) mediagate.Task {
 	return mediagate.Task{
 		ID: s.newIDAt(taskPrefix, now), AccountID: c.caller.key.AccountID, KeyID: c.caller.key.ID,
 		Model: o.model, Type: o.kind, Status: mediagate.StatusPending, Version: 1,
-		Params: o.Params, Reference: o.Reference, RequestID: c.requestID,
+		Params: o.Params, Reference: o.Reference, RequestID: c.requestID, TraceParent: c.traceParent,
 		Plan: plan, Charges: o.Charges, Hold: o.hold(),
 		CreatedAt: now, DeadlineAt: now.Add(plan.Timeout),
 		Webhook: s.webhookOf(o.Webhook),

@@ -154,7 +154,7 @@ func (s *Store) erase(tx *gorm.DB, task lockedTask) (uploads []string, err error
 	}
 	now := at(s.clock())
 	if _, err := exec(tx, `UPDATE tasks SET erased_at = ?, inputs_erased_at = COALESCE(inputs_erased_at, ?), version = version + 1,
-			params = ?, reference = '', plan = ?, judgement = NULL, modal_input = NULL, results = NULL, made = NULL, failure = ?, source_id = '',
+			params = ?, reference = '', trace_parent = '', plan = ?, judgement = NULL, modal_input = NULL, results = NULL, made = NULL, failure = ?, source_id = '',
 			webhook_url = '', webhook_body = NULL, webhook_reason = CASE WHEN webhook_state = 'pending' THEN 'task erased' ELSE '' END,
 			webhook_state = CASE WHEN webhook_state = 'pending' THEN 'dropped' ELSE webhook_state END, sweep_at = ?
 		WHERE id = ?`,

@@ -167,7 +167,7 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	}
 	task := wholeTask{GroupName: n.Group, taskRow: taskRow{
 		lockedTask: lockedTask{ID: t.ID, AccountID: t.AccountID, Status: mediagate.StatusPending, Plan: plan},
-		KeyID:      t.KeyID, Model: t.Model, Type: t.Type, Version: 1, Params: document(t.Params), Reference: t.Reference, RequestID: t.RequestID,
+		KeyID:      t.KeyID, Model: t.Model, Type: t.Type, Version: 1, Params: document(t.Params), Reference: t.Reference, RequestID: t.RequestID, TraceParent: t.TraceParent,
 		Charges: charges, Hold: t.Hold, CreatedAt: at(t.CreatedAt), DeadlineAt: at(t.DeadlineAt),
 	}}
 	if t.Webhook != nil {

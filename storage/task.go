@@ -21,6 +21,7 @@ type taskRow struct {
 	Params            document
 	Reference         string
 	RequestID         string
+	TraceParent       string
 	Charges           document
 	Hold              mediagate.Micros
 	Cost              mediagate.Micros
@@ -65,7 +66,7 @@ type wholeTask struct {
 func (r taskRow) task() (mediagate.Task, error) {
 	t := mediagate.Task{
 		ID: r.ID, AccountID: r.AccountID, KeyID: r.KeyID, Model: r.Model, Type: r.Type, Status: r.Status,
-		Progress: r.Progress, Version: r.Version, Params: json.RawMessage(r.Params), Reference: r.Reference, RequestID: r.RequestID,
+		Progress: r.Progress, Version: r.Version, Params: json.RawMessage(r.Params), Reference: r.Reference, RequestID: r.RequestID, TraceParent: r.TraceParent,
 		Hold: r.Hold, Cost: r.Cost, CreatedAt: r.CreatedAt.Time, StartedAt: r.StartedAt.Time, EndedAt: r.EndedAt.Time,
 		DeadlineAt: r.DeadlineAt.Time, CancelRequestedAt: r.CancelRequestedAt.Time,
 		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason, QueuedAt: r.QueuedAt.Time, RerouteTo: r.RerouteTo,

@@ -191,14 +191,15 @@ const dueWakes = `WITH RECURSIVE accounts (account_id) AS (
 		ORDER BY wake_at LIMIT 1 OFFSET (SELECT ? / COUNT(*) FROM due)), ?) AS last_at FROM due),
 	found AS (SELECT w.*, row_number() OVER (PARTITION BY w.account_id ORDER BY w.wake_at, w.task_id) AS turn
 		FROM lasts JOIN wakes w ON w.account_id = lasts.account_id AND w.wake_at <= lasts.last_at ORDER BY turn, w.wake_at, w.task_id LIMIT ?)
-	SELECT %s, COALESCE((SELECT webhook_round FROM tasks WHERE id = w.task_id), 0) FROM found w ORDER BY turn, wake_at, task_id`
+	SELECT %s, COALESCE(t.webhook_round, 0), COALESCE(t.trace_parent, '') FROM found w LEFT JOIN tasks t ON t.id = w.task_id ORDER BY turn, wake_at, task_id`
 
 // DueWakes lists wakes that are past their time, accounts in turns and the longest due
 // of each first, so that what one account has many of delays no other.
 func (s *Store) DueWakes(ctx context.Context, limit int) ([]mediagate.Wake, error) {
 	var rows []struct {
 		wakeRow
-		Round int
+		Round       int
+		TraceParent string
 	}
 	now := at(s.clock())
 	err := read(s.on(ctx), &rows, fmt.Sprintf(dueWakes, columnsOf[wakeRow]().of("w")), now, limit, now, limit, now, limit)
@@ -207,7 +208,7 @@ func (s *Store) DueWakes(ctx context.Context, limit int) ([]mediagate.Wake, erro
 	}
 	wakes := make([]mediagate.Wake, len(rows))
 	for i, r := range rows {
-		wakes[i] = mediagate.Wake{TaskID: r.TaskID, AccountID: r.AccountID, Kind: r.Kind, At: r.WakeAt.Time, Tries: r.Tries, Asked: r.Asked}
+		wakes[i] = mediagate.Wake{TaskID: r.TaskID, AccountID: r.AccountID, Kind: r.Kind, At: r.WakeAt.Time, Tries: r.Tries, Asked: r.Asked, TraceParent: r.TraceParent}
 		if r.Kind == mediagate.WakeRound {
 			wakes[i].Round = r.Round
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/tracing"
 )
 
 // Client starts, signals and replaces the gateway's workflows. Every call may be
@@ -44,6 +45,7 @@ const callTimeout = 10 * time.Second
 func (c Client) Start(ctx context.Context, t mediagate.Task) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	ctx = tracing.Below(ctx, t.TraceParent)
 	opts := startOptions(t)
 	opts.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
 	opts.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
@@ -191,13 +193,13 @@ func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) er
 	if err := c.terminate(ctx, desc, reason); err != nil {
 		return err
 	}
-	return c.ensure(ctx, startOptions(t), Generate, Input{TaskID: t.ID})
+	return c.ensure(tracing.Below(ctx, t.TraceParent), startOptions(t), Generate, Input{TaskID: t.ID})
 }
 
 // EnsureRound starts a delivery round unless it runs. One that ran to its end and is
 // open all the same is delivered by the row, as in Replace.
 func (c Client) EnsureRound(ctx context.Context, w mediagate.WebhookRound) error {
-	return c.ensure(ctx, client.StartWorkflowOptions{
+	return c.ensure(tracing.Below(ctx, w.TraceParent), client.StartWorkflowOptions{
 		ID: IDWebhook(w.TaskID, w.Round), Priority: fair(w.AccountID), StaticSummary: "callback of " + w.TaskID,
 	}, DeliverWebhook, RoundInput{TaskID: w.TaskID, Round: w.Round})
 }

@@ -207,6 +207,7 @@ type job struct {
 	fields    map[string]any
 	noHook    bool
 	idemKey   string
+	header    map[string]string
 	api       int // which of the API processes
 }
 
@@ -227,8 +228,10 @@ func (w *world) request(j job) (request, *task) {
 		body["webhook"] = w.hooks.url
 	}
 	r := request{method: http.MethodPost, url: w.apiURLs[j.api] + path, key: w.key, body: body}
+	r.header = maps.Clone(j.header)
 	if j.idemKey != "" {
 		r.header = map[string]string{"Idempotency-Key": j.idemKey}
+		maps.Copy(r.header, j.header)
 	}
 	return r, t
 }

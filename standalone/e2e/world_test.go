@@ -25,6 +25,7 @@ type options struct {
 	shape     string         // standalone or production
 	failpoint string         // armed in the process that passes it
 	settings  map[string]any // over those of every world
+	env       []string       // of the processes
 
 	// Production only.
 	apis        int              // 0: one
@@ -131,7 +132,7 @@ func (w *world) arm() []string {
 func (w *world) startStandalone() {
 	w.t.Helper()
 	data := filepath.Join(w.dir, "data")
-	p := program{name: "standalone", bin: "mediagate-standalone", dir: w.dir, env: w.arm()}
+	p := program{name: "standalone", bin: "mediagate-standalone", dir: w.dir, env: slices.Concat(w.opts.env, w.arm())}
 	p.args = []string{"-data", data, "-config", w.writeSettings(w.base())}
 	p.args = append(p.args, "-ui", anyAddr, "-ops", anyAddr)
 	for _, server := range []string{"api", "temporal", "s3", "sandbox"} {
@@ -260,8 +261,9 @@ func (w *world) addAPI(name, config string) {
 	addr := freeAddr(w.t)
 	p := program{name: name, bin: "mediagate", dir: w.dir, args: []string{"api", "-config", config, "-api-listen", addr}}
 	p.ready = "http://" + addr + "/readyz"
+	p.env = w.opts.env
 	if strings.HasPrefix(w.opts.failpoint, failpoint.SubmitCommitted) {
-		p.env = w.arm()
+		p.env = slices.Concat(p.env, w.arm())
 	}
 	w.apis = append(w.apis, launch(w.t, p))
 	w.apiURLs = append(w.apiURLs, "http://"+addr)
@@ -273,8 +275,9 @@ func (w *world) addWorker(n int, config string) {
 		name: fmt.Sprintf("worker%d", n), bin: "mediagate", dir: w.dir, listens: "ops",
 		args: []string{"worker", "-config", config, "-ops-listen", anyAddr},
 	}
+	p.env = w.opts.env
 	if w.opts.armed == 0 || w.opts.armed == n {
-		p.env = w.arm()
+		p.env = slices.Concat(p.env, w.arm())
 	}
 	if !w.opts.workersOff {
 		w.workers = append(w.workers, launch(w.t, p))

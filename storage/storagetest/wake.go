@@ -239,6 +239,30 @@ var wakeTests = map[string]func(*bench){
 		attempt(3, 1, time.Hour, "")
 		b.roundWakesIn("after that", id, never)
 	},
+	"the trace of a task comes with its wakes, until it is erased": func(b *bench) {
+		p := b.newPayer(unit(10))
+		const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+		n := b.draft(p, unit(1))
+		n.Task.TraceParent = trace
+		_, _, err := b.Submit(b.Context(), n)
+		b.noError(err)
+		same(b, "task", b.task(n.Task.ID).TraceParent, trace)
+		b.pass(5 * time.Second)
+		due := func(kind mediagate.WakeKind) {
+			b.Helper()
+			wakes, err := b.DueWakes(b.Context(), 10)
+			b.noError(err)
+			same(b, "due", len(wakes), 1)
+			same(b, "wake", []any{wakes[0].Kind, wakes[0].TraceParent}, []any{kind, trace})
+		}
+		due(mediagate.WakeRun)
+		b.settle(failed(n.Task.ID))
+		b.change(n.Task.ID, task.Asked{})
+		b.pass(time.Hour)
+		due(mediagate.WakeRound)
+		b.eraseTask(p, n.Task.ID)
+		same(b, "erased", b.task(n.Task.ID).TraceParent, "")
+	},
 	"accounts take turns, the longest due first": func(b *bench) {
 		busy, late := b.newPayer(unit(10)), b.newPayer(unit(10))
 		var many []string

@@ -57,9 +57,10 @@ func shown(channels []mediagate.Channel) []api.Channel {
 }
 
 // openChannels opens the adapters of channels.
-func openChannels(channels []mediagate.Channel, opt providers.Options) (*channel.Configured, error) {
+func openChannels(channels []mediagate.Channel, opt providers.Options, t *traces) (*channel.Configured, error) {
 	opened := make([]channel.Channel, len(channels))
 	for i, ch := range channels {
+		opt.Watch = t.watch(ch)
 		vendor, err := all.New(ch, opt)
 		if err != nil {
 			return nil, fmt.Errorf("channels: %w", err)

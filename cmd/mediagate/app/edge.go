@@ -90,7 +90,10 @@ func (b mediaBody) Read(p []byte) (int, error) {
 }
 
 // deliverer fits the webhook sender to the activities.
-type deliverer struct{ sender *webhook.Sender }
+type deliverer struct {
+	sender *webhook.Sender
+	traces *traces
+}
 
 // Deliver makes one delivery attempt.
 func (d deliverer) Deliver(ctx context.Context, taskID string, t mediagate.WebhookTarget) (activities.DeliveryResult, error) {
@@ -98,10 +101,17 @@ func (d deliverer) Deliver(ctx context.Context, taskID string, t mediagate.Webho
 	for i, s := range t.Secrets {
 		secrets[i] = s.Secret.Reveal()
 	}
+	end := d.traces.call(ctx, "callback")
 	r, err := d.sender.Deliver(ctx, webhook.Attempt{URL: t.URL, TaskID: taskID, Body: t.Body, Secrets: secrets})
 	if err != nil {
+		end(0, mediagate.KindOf(err).String())
 		return activities.DeliveryResult{}, err
 	}
+	trouble := ""
+	if r.Verdict != webhook.Delivered {
+		trouble = string(r.Verdict)
+	}
+	end(r.Status, trouble)
 	return activities.DeliveryResult{
 		Verdict: activities.Verdict(r.Verdict), Status: r.Status, Error: r.Err, Reason: r.Reason, Silent: r.Silent,
 	}, nil

@@ -63,6 +63,7 @@ type Gateway struct {
 	channels *channel.Configured
 	breakers *channel.Breakers
 	polling  atomic.Bool // the worker polls its queues
+	traces   *traces     // nil: none
 
 	moderator       api.Moderator                // nil: none
 	lists           *reloader[*moderation.Lists] // nil: none
@@ -98,9 +99,12 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if err := g.openModeration(); err != nil {
 		return nil, err
 	}
+	if g.traces, err = openTraces(ctx, o.Version, o.Logger); err != nil {
+		return nil, err
+	}
 	channels := known(c.Channels, g.catalog)
 	o.Role.warnOfMutes(ctx, channels, o.Logger)
-	if g.channels, err = openChannels(o.Role.openable(channels), providers.Options{Version: o.Version, Follow: fetcher{g.rules}.Follow}); err != nil {
+	if g.channels, err = openChannels(o.Role.openable(channels), providers.Options{Version: o.Version, Follow: fetcher{g.rules}.Follow}, g.traces); err != nil {
 		return nil, err
 	}
 	if g.Bucket, err = blob.Open(ctx, blob.Config{
@@ -110,7 +114,11 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("s3: %w", err)
 	}
-	if g.Temporal, err = c.Temporal.Client(o.Logger); err != nil {
+	around, err := g.traces.interceptors()
+	if err != nil {
+		return nil, err
+	}
+	if g.Temporal, err = c.Temporal.Client(o.Logger, around...); err != nil {
 		return nil, err
 	}
 	if g.Store, err = openStore(ctx, c, keys, o); err != nil {
@@ -166,6 +174,7 @@ func (g *Gateway) Close() {
 			g.log.Warn("database not closed", "error", err)
 		}
 	}
+	g.traces.close(g.log)
 }
 
 // rules are the address rules that the settings make.
@@ -280,7 +289,7 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: checkBucket(g.Bucket, g.Store.Now, g.log), Catalog: g.reloader.check,
 			Moderation: g.checkLists,
 		},
-		Moderator: g.moderator, OpenHint: g.hints.Open,
+		Moderator: g.moderator, OpenHint: g.hints.Open, Tracer: g.traces.Tracer(),
 		CheckWebhookURL: func(raw string) error {
 			_, err := g.rules.CheckWebhookURL(raw)
 			return err
@@ -334,12 +343,13 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	defer g.countCalls(ctx)() // once the last call has ended
 	acts := &activities.Activities{
 		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{}, Fetcher: fetcher{rules: g.rules}, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
-		Deliverer: deliverer{webhook.New(webhook.Config{
+		Deliverer: deliverer{traces: g.traces, sender: webhook.New(webhook.Config{
 			Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
 		})},
 		Engine: workflows.Client{Temporal: g.Temporal}, Ledger: g.Store, FileOf: g.fileOf, CallbackURL: g.callbackURL, Settings: settings, Now: g.Store.Now, Logger: g.log,
 		StartedAt: g.Store.Now(),
 		NewID:     newID,
+		Tracer:    g.traces.Tracer(),
 	}
 	return worker.Run(ctx, worker.Config{
 		Temporal: g.Temporal, Activities: acts, Providers: all.Known(), Channels: g.channels.Names(),

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 )
 
@@ -48,11 +49,12 @@ func (t Temporal) options(logger *slog.Logger) (client.Options, error) {
 }
 
 // Client connects to Temporal when it is first asked.
-func (t Temporal) Client(logger *slog.Logger) (client.Client, error) {
+func (t Temporal) Client(logger *slog.Logger, around ...interceptor.ClientInterceptor) (client.Client, error) {
 	o, err := t.options(logger)
 	if err != nil {
 		return nil, err
 	}
+	o.Interceptors = around
 	c, err := client.NewLazyClient(o)
 	if err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)

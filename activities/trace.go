@@ -1,0 +1,36 @@
+package activities
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/tracing"
+)
+
+// traceJob makes a span of the vendor's work on an attempt that a poll has seen end, from
+// the vendor's acceptance on, and returns a context for what follows of the end. Polls
+// have no spans: most ask for the jobs of many tasks, and few learn anything.
+func (a *Activities) traceJob(ctx context.Context, e channel.StepChange) context.Context {
+	attempt := e.Changed.State.Attempt(e.N)
+	if a.Tracer == nil || attempt == nil || attempt.Outcome == nil {
+		return ctx
+	}
+	t, err := a.Store.TaskByID(ctx, e.Changed.State.ID)
+	if err != nil || t.TraceParent == "" {
+		return ctx
+	}
+	ctx, span := a.Tracer.Start(tracing.Below(ctx, t.TraceParent), "VendorJob", trace.WithTimestamp(attempt.AcceptedAt),
+		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+			attribute.Int("mediagate.attempt", attempt.N), attribute.String("mediagate.channel", attempt.Channel), attribute.String("mediagate.provider", attempt.Provider),
+		))
+	if failure := attempt.Outcome.Failure; failure != nil {
+		span.SetAttributes(attribute.String("error.type", string(failure.Code)))
+		span.SetStatus(codes.Error, "")
+	}
+	span.End(trace.WithTimestamp(e.Changed.At))
+	return ctx
+}

@@ -1,0 +1,42 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/mediagate/mediagate/tracing"
+)
+
+// traceSubmit begins the span of a submit, below the client's. The task that is made
+// keeps the span's context, so that all that is done for it is in the same trace. Only
+// calls that were admitted get here, so that nobody fills a collector without a key.
+func (s *Server) traceSubmit(c *call) (end func(error)) {
+	if s.cfg.Tracer == nil {
+		return func(error) {}
+	}
+	ctx, span := s.cfg.Tracer.Start(tracing.FromClient(context.Background(), c.Request().Header), "POST "+c.Path(),
+		trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(c.started), trace.WithAttributes(
+			attribute.String("http.request.method", http.MethodPost), attribute.String("http.route", c.Path()),
+			attribute.String("mediagate.request", c.requestID), attribute.String("mediagate.account", c.caller.key.AccountID),
+		))
+	c.traceParent = tracing.Parent(ctx)
+	return func(err error) {
+		status := http.StatusOK
+		if err != nil {
+			status = http.StatusInternalServerError
+			if r, ok := renderings[domainError(err).Kind]; ok {
+				status = r.status
+			}
+			span.SetAttributes(attribute.String("error.type", domainError(err).Kind.String()))
+			if faulty(err) {
+				span.SetStatus(codes.Error, "")
+			}
+		}
+		span.SetAttributes(attribute.Int("http.response.status_code", status), attribute.String("mediagate.task", c.taskID))
+		span.End()
+	}
+}

@@ -1,0 +1,42 @@
+package tracing
+
+import (
+	"context"
+	"net/http"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Header carries the context of a client's span.
+const Header = "traceparent"
+
+// FromClient returns ctx below the span that the client names. A header that is
+// malformed or there twice names none. The tracestate beside it is not taken over: it
+// is text that a client wrote, and would go to the collector with each span.
+func FromClient(ctx context.Context, h http.Header) context.Context {
+	if values := h.Values(Header); len(values) == 1 {
+		return Below(ctx, values[0])
+	}
+	return ctx
+}
+
+// Below returns ctx below the span with that context in text form. An empty or malformed
+// text leaves ctx as it is.
+func Below(ctx context.Context, parent string) context.Context {
+	if parent == "" {
+		return ctx
+	}
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{Header: parent})
+}
+
+// Parent returns the context of the span in ctx in text form, of 55 bytes; empty where
+// there is none.
+func Parent(ctx context.Context) string {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		return ""
+	}
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier[Header]
+}
