@@ -3,6 +3,10 @@ package e2e_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
 // What somebody with the Temporal UI can do to a run.
@@ -24,41 +29,47 @@ const (
 // meddle does it.
 func (w *world) meddle(c client.Client, workflowID, how string) {
 	w.t.Helper()
-	var err error
-	switch how {
-	case terminated:
-		err = c.TerminateWorkflow(w.t.Context(), workflowID, "", "by a test")
-	case cancelled:
-		err = c.CancelWorkflow(w.t.Context(), workflowID, "")
-	case reset:
-		_, err = c.ResetWorkflowExecution(w.t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
-			Namespace:                 w.namespace,
-			WorkflowExecution:         &commonpb.WorkflowExecution{WorkflowId: workflowID},
-			Reason:                    "by a test",
-			WorkflowTaskFinishEventId: w.firstDecision(c, workflowID),
-			RequestId:                 randomText(20),
-		})
-	}
-	if err != nil {
+	if err := w.tryMeddle(c, workflowID, how); err != nil {
 		w.t.Fatalf("%s is not %s: %v", workflowID, how, err)
 	}
 }
 
+// tryMeddle is meddle for goroutines.
+func (w *world) tryMeddle(c client.Client, workflowID, how string) error {
+	switch how {
+	case terminated:
+		return c.TerminateWorkflow(w.t.Context(), workflowID, "", "by a test")
+	case cancelled:
+		return c.CancelWorkflow(w.t.Context(), workflowID, "")
+	default:
+		decision, err := w.firstDecision(c, workflowID)
+		if err != nil {
+			return err
+		}
+		_, err = c.ResetWorkflowExecution(w.t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
+			Namespace:                 w.namespace,
+			WorkflowExecution:         &commonpb.WorkflowExecution{WorkflowId: workflowID},
+			Reason:                    "by a test",
+			WorkflowTaskFinishEventId: decision,
+			RequestId:                 randomText(20),
+		})
+		return err
+	}
+}
+
 // firstDecision is the earliest event that a run can be reset to.
-func (w *world) firstDecision(c client.Client, workflowID string) int64 {
-	w.t.Helper()
+func (w *world) firstDecision(c client.Client, workflowID string) (int64, error) {
 	history := c.GetWorkflowHistory(w.t.Context(), workflowID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		event, err := history.Next()
 		if err != nil {
-			w.t.Fatal(err)
+			return 0, err
 		}
 		if event.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
-			return event.GetEventId()
+			return event.GetEventId(), nil
 		}
 	}
-	w.t.Fatalf("%s has decided nothing yet", workflowID)
-	return 0
+	return 0, errors.New("it has decided nothing yet")
 }
 
 // stepLease is how long a run may take to ask again that was given an activity (D2).
@@ -72,20 +83,243 @@ func meddledEnd(how string) string {
 	return "completed"
 }
 
-// Each run is meddled with while the vendor works: the one that is worth most,
-// and takes its time until its wake is due.
-func TestWorkflowMeddledWhileAwaiting(t *testing.T) {
+// situation is what a task waits for.
+type situation struct {
+	begin  func(*meddled) *task
+	begun  func(*meddled, *task) error            // nil once the task waits for that
+	run    func(*task) string                     // which run is meddled with; nil: the task's own
+	end    string                                 // of the task unless its run is cancelled; empty: completed
+	code   string                                 // of its failure
+	unsent bool                                   // a cancel ends the task before its vendor has a job
+	lease  bool                                   // who terminates its run leaves nobody who reports: the lease of the step ends first (D2)
+	after  func(*meddled, map[string]*task) error // lets the tasks go on, by how their runs were meddled with
+}
+
+// meddled is a user whose tasks' runs are meddled with.
+type meddled struct {
+	*chain
+	slowURL string
+	asked   sync.Map      // paths of the slow pictures that were asked for
+	give    chan struct{} // closed when they are given
+	mask    string
+	picture *task // is painted anew
+}
+
+// slow serves pictures that come when they are given.
+func (m *meddled) slow() {
+	m.t.Helper()
+	m.give = make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.asked.Store(strings.Trim(r.URL.Path, "/"), true)
+		select {
+		case <-m.give:
+		case <-r.Context().Done():
+			return
+		}
+		w.Header().Set("Content-Type", "image/png")
+		_, _ = w.Write(sample.Image(640, 360))
+	}))
+	m.t.Cleanup(server.Close)
+	m.slowURL = server.URL
+}
+
+// has returns nil if the query finds a row for the task.
+func (m *meddled) has(query string, t *task) error {
+	rows, err := m.column(query, t.id)
+	if err == nil && len(rows) == 0 {
+		err = errors.New("it does not yet")
+	}
+	return err
+}
+
+func rowSays(query string) func(*meddled, *task) error {
+	return func(m *meddled, t *task) error { return m.has(query, t) }
+}
+
+func begins(j job) func(*meddled) *task { return func(m *meddled) *task { return m.submit(j) } }
+
+var situations = map[string]situation{
+	"queued": {
+		begin: begins(job{model: delta, directive: "duration=1s"}),
+		begun: rowSays("SELECT task_id FROM queue WHERE task_id = $1 UNION SELECT task_id FROM attempts WHERE task_id = $1"), // sent, if this is slow
+	},
+	"checking inputs": {
+		begin: func(m *meddled) *task {
+			name := randomText(10)
+			t := m.submit(job{model: beta, fields: map[string]any{"image_urls": []string{m.slowURL + "/" + name}}})
+			m.asked.Store(t.id, name)
+			return t
+		},
+		unsent: true, lease: true,
+		begun: func(m *meddled, t *task) error {
+			name, _ := m.asked.Load(t.id)
+			if _, ok := m.asked.Load(name); !ok {
+				return errors.New("nobody has asked for its picture")
+			}
+			return nil
+		},
+		after: func(m *meddled, _ map[string]*task) error {
+			close(m.give)
+			return nil
+		},
+	},
+	// The answer may be lost with the run.
+	"submitting": {
+		begin: begins(job{model: theta, directive: "duration=20s"}), end: "either", lease: true,
+		begun: rowSays("SELECT task_id FROM attempts WHERE task_id = $1 AND state = 'intent'"),
+	},
+	"waiting for its vendor": {
+		begin: begins(job{model: alpha, directive: "duration=30s"}),
+		begun: rowSays("SELECT task_id FROM awaits WHERE task_id = $1"),
+	},
+	"unknown": {
+		begin: begins(job{model: theta, directive: "fail=timeout"}), end: "failed", code: "provider_submission_unknown",
+		begun: rowSays("SELECT task_id FROM attempts WHERE task_id = $1 AND state = 'unknown'"),
+	},
+	"parked": {
+		begin: begins(job{model: alpha, directive: "fail=internal, at=download, times=1000"}), end: "failed", code: "result_unavailable",
+		begun: rowSays("SELECT id FROM tasks WHERE id = $1 AND parked_at IS NOT NULL"),
+	},
+	"copying": { // which hangs at first
+		begin: begins(job{model: alpha, directive: "fail=timeout, at=download, times=1, result_bytes=12000000"}),
+		begun: func(m *meddled, t *task) error {
+			jobs, err := m.jobs(t)
+			if err == nil && (len(jobs) != 1 || jobs[0].Calls.Download == 0) {
+				err = fmt.Errorf("the vendor's jobs: %+v", jobs)
+			}
+			return err
+		},
+	},
+	"in MODAL": {
+		begin: func(m *meddled) *task {
+			s := grids("/inpaint", "0.04", map[string]any{"task_id": m.picture.id, "webhook": m.hooks.url})
+			id, err := taskID(m.call(http.MethodPost, s.path, s.body))
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			t := &task{id: id, model: s.path, hook: true, files: s.files, price: s.price}
+			m.tasks = append(m.tasks, t)
+			return t
+		},
+		begun: rowSays("SELECT id FROM tasks WHERE id = $1 AND art_state = 'MODAL'"),
+		after: func(m *meddled, tasks map[string]*task) error {
+			var all error
+			for _, how := range []string{terminated, reset} {
+				body := map[string]any{"task_id": tasks[how].id, "prompt": "a straw hat", "mask_url": m.mask}
+				a, err := request{method: http.MethodPost, url: m.apiURLs[0] + "/v1" + artgen + "/modal", key: m.key, body: body}.do(m.t.Context())
+				if err == nil {
+					_, err = taskID(a)
+				}
+				all = errors.Join(all, err)
+			}
+			return all
+		},
+	},
+	// The round waits for its next attempt. The task has ended, so that nothing but the
+	// callback can change.
+	"delivering": {
+		begin: func(m *meddled) *task {
+			t := m.submit(job{model: alpha, directive: "duration=3s"})
+			m.hooks.fail(t.id, 1)
+			return t
+		},
+		begun: func(m *meddled, t *task) error {
+			if m.hooks.count(t.id) == 0 {
+				return errors.New("no delivery has come")
+			}
+			return nil
+		},
+		run: func(t *task) string { return "webhook/" + t.id + "/1" },
+	},
+}
+
+// In whatever a task waits for, its run is terminated, cancelled and reset. The task ends
+// once, with its money right, and nothing is sent twice (D1).
+func TestRunsMeddledWith(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{shape: production})
+	w := newWorld(t, options{
+		shape: production, settings: map[string]any{"park_timeout": "60s"},
+		alter: func(settings map[string]any) {
+			channels, _ := settings["channels"].([]map[string]any)
+			for _, c := range channels {
+				if c["provider"] == "minimax" {
+					c["concurrency"] = 1
+				}
+			}
+		},
+	})
 	c := w.dial()
 	t.Cleanup(c.Close)
-	for _, how := range []string{terminated, cancelled, reset} {
-		task := w.submit(job{model: alpha, directive: "duration=20s"})
-		task.want = meddledEnd(how)
-		w.awaitProcessing(task)
-		w.meddle(c, task.id, how)
+	m := &meddled{chain: w.user(t)}
+	m.slow()
+	m.mask = m.chain.mask()
+	_, m.picture = m.upscaled()
+	m.awaitProcessing(m.submit(job{model: delta, directive: "duration=40s"})) // has the account's only slot
+
+	tasks := map[string]map[string]*task{}
+	for name, s := range situations {
+		tasks[name] = map[string]*task{}
+		for _, how := range []string{terminated, cancelled, reset} {
+			if how == terminated && s.lease && !suite.verify {
+				continue
+			}
+			task := s.begin(m)
+			switch {
+			case how == cancelled && s.run == nil:
+				if task.want, task.minJobs = "cancelled", 0; s.unsent {
+					task.maxJobs = 0
+				}
+			case s.end == "either":
+				task.want, task.minJobs = s.end, 0
+			default:
+				task.want, task.code = s.end, s.code
+			}
+			tasks[name][how] = task
+			t.Logf("%s, is %s: %s", name, how, task.id)
+		}
 	}
-	w.verify(recoverTime)
+	var group sync.WaitGroup
+	for name, s := range situations {
+		group.Go(func() {
+			for how, task := range tasks[name] {
+				run := task.id
+				if s.run != nil {
+					run = s.run(task)
+				}
+				err := until(t.Context(), recoverTime, func() error { return s.begun(m, task) })
+				if err == nil {
+					err = w.tryMeddle(c, run, how)
+				}
+				if err != nil {
+					t.Errorf("%s, %s: %v", name, how, err)
+				}
+			}
+			if s.after != nil {
+				if err := s.after(m, tasks[name]); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	m.meddle(c, tasks["delivering"][reset].id, reset) // though it has ended
+	limit := recoverTime
+	if suite.verify {
+		limit += stepLease
+	}
+	ends := m.awaitEnds(limit)
+	m.checkEnds(ends)
+	m.checkJobs(ends)
+	m.checkMoney(ends)
+	m.checkHooks(ends)
+	for how, task := range tasks["delivering"] {
+		if n := m.hooks.count(task.id); n < 2 {
+			t.Errorf("delivering, %s: %d deliveries came, want another one after the first", how, n)
+		}
+	}
+	m.checkWorkflows()
+	m.checkNothingLeft()
+	m.checkObjects([]*chain{m.chain})
 }
 
 // The run is meddled with before anything was sent: after the worker died with
@@ -127,53 +361,11 @@ func (w *world) awaitRun(c client.Client, workflowID string) {
 	})
 }
 
-// The run is meddled with while the file is being copied, which hangs.
-func verifyMeddledWhileMirroring(t *testing.T, how string) {
-	t.Helper()
-	w := newWorld(t, options{shape: production})
-	c := w.dial()
-	t.Cleanup(c.Close)
-	task := w.submit(job{model: alpha, directive: "fail=timeout, at=download, times=1, result_bytes=12000000"})
-	task.want = meddledEnd(how)
-	w.awaitDownload(task)
-	w.meddle(c, task.id, how)
-	w.verify(recoverTime)
-}
-
-// The delivery round is meddled with while it waits for its next attempt. The
-// task has ended, so that nothing but the delivery can change.
-func verifyMeddledWhileDelivering(t *testing.T, how string) {
-	t.Helper()
-	w := newWorld(t, options{shape: production})
-	c := w.dial()
-	t.Cleanup(c.Close)
-	task := w.submit(job{model: alpha})
-	w.hooks.fail(task.id, 1)
-	eventually(t, 60*time.Second, "the first delivery comes", func() error {
-		if w.hooks.count(task.id) == 0 {
-			return errors.New("none yet")
-		}
-		return nil
-	})
-	w.meddle(c, "webhook/"+task.id+"/1", how)
-	if how == reset { // the task's own run, too, though it has ended
-		w.meddle(c, task.id, reset)
-	}
-	w.verify(recoverTime)
-	if n := w.hooks.count(task.id); n < 2 {
-		t.Errorf("%d deliveries came, want another one after the failed first", n)
-	}
-}
-
-// meddlings are the scenarios of every step and way.
+// meddlings are the scenarios of every way.
 func meddlings() map[string]func(*testing.T) {
 	all := map[string]func(*testing.T){}
-	for step, run := range map[string]func(*testing.T, string){
-		"pending": verifyMeddledWhilePending, "mirroring": verifyMeddledWhileMirroring, "delivering": verifyMeddledWhileDelivering,
-	} {
-		for _, how := range []string{terminated, cancelled, reset} {
-			all[fmt.Sprintf("run %s while %s", how, step)] = func(t *testing.T) { t.Helper(); run(t, how) }
-		}
+	for _, how := range []string{terminated, cancelled, reset} {
+		all[fmt.Sprintf("run %s while pending", how)] = func(t *testing.T) { t.Helper(); verifyMeddledWhilePending(t, how) }
 	}
 	return all
 }
