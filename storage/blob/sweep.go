@@ -2,22 +2,17 @@ package blob
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/mediagate/mediagate"
 )
-
-// deleteWidth is how many objects are removed at once: clients may store more in
-// an hour than are removed in it one after the other.
-const deleteWidth = 16
 
 // Delete removes one object. That it is not there is no error.
 // It returns KindUnavailable.
@@ -46,32 +41,82 @@ func (s *Store) deleteBelow(ctx context.Context, prefix string, goes func(types.
 	if !strings.HasSuffix(prefix, "/") || prefix == "/" {
 		return 0, mediagate.Invalid("prefix", "must name a folder and end with a slash")
 	}
-	var deleted atomic.Int64
-	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &prefix})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return int(deleted.Load()), storageError(ctx, "listing objects", err)
+	deleted := 0
+	for after, more := "", true; more; {
+		var page []types.Object
+		var err error
+		if page, more, err = s.page(ctx, prefix, after); err != nil {
+			return deleted, err
 		}
-		var group errgroup.Group
-		group.SetLimit(deleteWidth)
-		for _, object := range page.Contents {
-			if !goes(object) {
-				continue
+		var keys []string
+		for _, object := range page {
+			if after = aws.ToString(object.Key); goes(object) {
+				keys = append(keys, after)
 			}
-			group.Go(func() error {
-				err := s.Delete(ctx, aws.ToString(object.Key))
-				if err == nil {
-					deleted.Add(1)
-				}
-				return err
-			})
 		}
-		if err := group.Wait(); err != nil {
-			return int(deleted.Load()), err
+		if err := s.DeleteAll(ctx, keys); err != nil {
+			return deleted, err
+		}
+		deleted += len(keys)
+	}
+	return deleted, nil
+}
+
+// page lists the next thousand objects below prefix, in the order of their keys.
+func (s *Store) page(ctx context.Context, prefix, after string) (objects []types.Object, more bool, err error) {
+	out, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &prefix, StartAfter: optional(after)})
+	if err != nil {
+		return nil, false, storageError(ctx, "listing objects", err)
+	}
+	return out.Contents, aws.ToBool(out.IsTruncated) && len(out.Contents) > 0, nil
+}
+
+// optional is nil for an empty text.
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// Older lists of the next thousand objects below prefix, in the order of their keys,
+// those that were stored before olderThan ago. The next ones are those after last. It
+// returns KindUnavailable.
+func (s *Store) Older(ctx context.Context, prefix, after string, olderThan time.Duration) (keys []string, last string, more bool, err error) {
+	page, more, err := s.page(ctx, prefix, after)
+	if err != nil {
+		return nil, after, false, err
+	}
+	before := s.now().Add(-olderThan)
+	last = after
+	for _, object := range page {
+		if last = aws.ToString(object.Key); object.LastModified != nil && object.LastModified.Before(before) {
+			keys = append(keys, last)
 		}
 	}
-	return int(deleted.Load()), nil
+	return keys, last, more, nil
+}
+
+// DeleteAll removes up to a thousand objects in one call. Those that are not there are
+// no error. It returns KindUnavailable where one is left.
+func (s *Store) DeleteAll(ctx context.Context, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	objects := make([]types.ObjectIdentifier, len(keys))
+	for i := range keys {
+		objects[i].Key = &keys[i]
+	}
+	out, err := s.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &s.bucket, Delete: &types.Delete{Objects: objects, Quiet: aws.Bool(true)}})
+	if err != nil {
+		return storageError(ctx, "deleting objects", err)
+	}
+	for _, failed := range out.Errors {
+		if code := aws.ToString(failed.Code); code != "NoSuchKey" {
+			return storageError(ctx, "deleting objects", fmt.Errorf("%d of %d are left, the first of them with %s", len(out.Errors), len(keys), code))
+		}
+	}
+	return nil
 }
 
 // anyAge is older than none, whatever the bucket's clock says.

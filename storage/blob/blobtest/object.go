@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,13 +124,30 @@ func (s *suite) testDeleteSome(t *testing.T) {
 		t.Errorf("deleted %d that are young (%v)", n, err)
 	}
 	left("1/1", "1/2")
+	keys, last, more, err := s.store.Older(t.Context(), prefix, "", -time.Hour)
+	if want := []string{prefix + "1/1", prefix + "1/2"}; err != nil || !slices.Equal(keys, want) || last != want[1] || more {
+		t.Errorf("listed %v up to %q, more: %v (%v)", keys, last, more, err)
+	}
+	if keys, last, _, err = s.store.Older(t.Context(), prefix, prefix+"1/1", -time.Hour); err != nil || !slices.Equal(keys, []string{prefix + "1/2"}) {
+		t.Errorf("after the first: %v up to %q (%v)", keys, last, err)
+	}
+	if keys, _, _, err = s.store.Older(t.Context(), prefix, "", time.Hour); err != nil || len(keys) != 0 {
+		t.Errorf("old: %v (%v)", keys, err)
+	}
+	for range 2 { // what is not there is no error
+		if err := s.store.DeleteAll(t.Context(), []string{prefix + "1/1", prefix + "1/never"}); err != nil {
+			t.Error(err)
+		}
+	}
+	left("1/2")
+	put("1/1")
 	c := s.config
 	c.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	if n, err := open(t, c).DeleteOlder(t.Context(), prefix, time.Hour); err != nil || n != 2 {
 		t.Errorf("deleted %d that are old (%v), want 2", n, err)
 	}
 	left()
-	_, err := s.store.DeleteOlder(t.Context(), "", time.Hour)
+	_, err = s.store.DeleteOlder(t.Context(), "", time.Hour)
 	expectError(t, err, mediagate.KindInvalid, "")
 }
 
