@@ -46,8 +46,8 @@ func rowsRead(t *testing.T, db *sql.DB) (rows int64) {
 			t.Fatal(err)
 		}
 	}
-	query := `SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN ('tasks', 'attempts', 'awaits', 'wakes'))
-		FROM pg_stat_user_tables WHERE relname IN ('tasks', 'attempts', 'awaits', 'wakes')`
+	query := `SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN ('tasks', 'attempts', 'awaits', 'wakes', 'deliveries', 'idempotency'))
+		FROM pg_stat_user_tables WHERE relname IN ('tasks', 'attempts', 'awaits', 'wakes', 'deliveries', 'idempotency')`
 	if err := db.QueryRowContext(t.Context(), query).Scan(&rows); err != nil {
 		t.Fatal(err)
 	}

@@ -65,6 +65,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend, without ...string) {
 		"proofs":       proofTests,
 		"webhooks":     webhookTests,
 		"housekeeping": housekeepingTests,
+		"retention":    retentionTests,
 		"storm":        stormTests,
 		"crowd":        crowdTests,
 	}

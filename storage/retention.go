@@ -1,0 +1,353 @@
+package storage
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Retention goes through the rows of a kind in the order of their ids, which begin
+// with their time, a slice in each transaction. It begins at a mark, before which
+// nothing is left to remove. So it needs no index of its own, and a slice reads as
+// many rows however large the table is.
+
+// retentionSlice is how many ids a transaction looks at. It stands in the text of
+// the statements: for a parameter PostgreSQL expects a tenth of the table.
+const retentionSlice = 500
+
+// retained says how a kind is removed. Conditions are about the id s.id; in all
+// texts @before is the time before which things are too old, @now is now, and @list
+// holds ids.
+type retained struct {
+	table, id string // ids of the column begin with prefix and a time
+	prefix    string
+	due       string   // nothing stands against the removal (D16)
+	settled   string   // what is not due will not be later either
+	locked    bool     // the task's row is locked before it is looked at again
+	remove    []string // the last statement counts
+}
+
+const (
+	// keptForever is how the plan of such a task is written, see mediagate.Plan.
+	keptForever = `t.status = 'completed' AND t.plan LIKE '%"keep_forever":true%'`
+	// hasFiles is that the row names files, see forgetFiles.
+	hasFiles = `t.results LIKE '%"key":"%' AND t.results NOT LIKE '%"key":""%'`
+	// isCounted is that the end of the hold is in the sums of usage, which need the
+	// row no more.
+	isCounted = `EXISTS (SELECT 1 FROM ledger_transfers e WHERE e.task_id = s.id AND e.kind IN ('post', 'void') AND e.model IS NOT NULL` + ofOne
+	// ofOne ends a question about one id. With an offset PostgreSQL asks it of each id by
+	// an index; else it may read the answers for all ids there are.
+	ofOne = " LIMIT 1 OFFSET 0)"
+	// isWorkedOn is that an open task works on this one.
+	isWorkedOn = `EXISTS (SELECT 1 FROM tasks f WHERE f.source_id = s.id AND f.source_id <> '' AND f.` + isOpen + ofOne
+)
+
+var retention = map[mediagate.Removal]retained{
+	mediagate.RemoveDeliveries: {
+		table: "deliveries", id: "task_id", prefix: "task_",
+		due: `NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.task_id = s.id AND d.at >= @before` + ofOne + `
+			AND NOT EXISTS (SELECT 1 FROM wakes w WHERE w.task_id = s.id AND w.kind = 'round'` + ofOne,
+		settled: "false",
+		remove:  []string{"DELETE FROM deliveries WHERE task_id IN @list AND at < @before"},
+	},
+	mediagate.RemoveIdempotency: {
+		table: "idempotency", id: "task_id", prefix: "task_",
+		due:     "NOT EXISTS (SELECT 1 FROM idempotency i WHERE i.task_id = s.id AND (i.expires_at IS NULL OR i.expires_at > @now)" + ofOne,
+		settled: "false",
+		remove:  []string{"DELETE FROM idempotency WHERE task_id IN @list AND expires_at <= @now"},
+	},
+	mediagate.RemoveResults: {
+		table: "tasks", id: "id", prefix: "task_",
+		due:     "EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND t.status = 'completed' AND t.ended_at < @before AND " + hasFiles + " AND NOT (" + keptForever + ")" + ofOne,
+		settled: "NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND (t.ended_at IS NULL OR t.ended_at >= @before)" + ofOne,
+		locked:  true,
+	},
+	mediagate.RemoveTasks: {
+		table: "tasks", id: "id", prefix: "task_",
+		due: "EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND t.ended_at < @before AND t.webhook_state <> 'pending' AND t.sweep_at IS NULL AND NOT (" + keptForever + ")" + ofOne + `
+			AND NOT EXISTS (SELECT 1 FROM wakes w WHERE w.task_id = s.id` + ofOne + `
+			AND NOT EXISTS (SELECT 1 FROM awaits w WHERE w.task_id = s.id` + ofOne + `
+			AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = s.id AND (a.state = 'abandoned' OR a.vendor_uncounted_at IS NOT NULL)` + ofOne + `
+			AND NOT EXISTS (SELECT 1 FROM idempotency i WHERE i.task_id = s.id AND (i.expires_at IS NULL OR i.expires_at > @now)` + ofOne + `
+			AND NOT ` + isWorkedOn + " AND " + isCounted,
+		settled: "EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND " + keptForever + ofOne,
+		locked:  true,
+		remove: []string{
+			"DELETE FROM attempt_parts WHERE task_id IN @list", "DELETE FROM attempts WHERE task_id IN @list", "DELETE FROM actions WHERE task_id IN @list",
+			"DELETE FROM deliveries WHERE task_id IN @list", "DELETE FROM queue WHERE task_id IN @list", "DELETE FROM makers WHERE task_id IN @list",
+			"DELETE FROM idempotency WHERE task_id IN @list", "DELETE FROM tasks WHERE id IN @list",
+		},
+	},
+	mediagate.RemoveSpeeches: {
+		table: "speeches", id: "id", prefix: "speech_",
+		due:     "EXISTS (SELECT 1 FROM speeches p WHERE p.id = s.id AND p.ended_at < @before" + ofOne + " AND " + isCounted,
+		settled: "false",
+		remove:  []string{"DELETE FROM speeches WHERE id IN @list"},
+	},
+	mediagate.RemoveAudit: {
+		table: "audit", id: "id", prefix: "aud_",
+		due:     "EXISTS (SELECT 1 FROM audit a WHERE a.id = s.id AND a.at < @before" + ofOne,
+		settled: "false",
+		remove:  []string{"DELETE FROM audit WHERE id IN @list"},
+	},
+}
+
+// looked is an id of a slice.
+type looked struct {
+	ID      string
+	Due     bool
+	Settled bool
+}
+
+// RemoveRows removes what is due of the next slice of a kind. What it is due by lies
+// before a time. A slice begins after an id; the first of a run, with the empty id,
+// where nothing stood against the removal of all that is before. Of a slice that dies
+// midway nothing is gone, and it may be repeated.
+func (s *Store) RemoveRows(ctx context.Context, kind mediagate.Removal, before time.Time, after string) (slice mediagate.RemovedSlice, err error) {
+	r := retention[kind]
+	err = s.write(ctx, "remove "+string(kind), func(tx *gorm.DB) error {
+		slice = mediagate.RemovedSlice{}
+		if err := s.goByIndexes(tx); err != nil {
+			return err
+		}
+		state, err := s.lockRemoval(tx, kind)
+		if err != nil {
+			return err
+		}
+		begin := after
+		if begin == "" {
+			begin = state.Mark
+		}
+		var rows []looked
+		query, args := s.lookSlice(r, begin, before)
+		if err := read(tx, &rows, query, args); err != nil {
+			return err
+		}
+		slice.More, slice.Next = len(rows) == retentionSlice, begin
+		if len(rows) == 0 {
+			return nil
+		}
+		slice.Next = rows[len(rows)-1].ID
+		gone, err := s.removeDue(tx, r, rows, before, &slice)
+		if err != nil {
+			return err
+		}
+		mark := state.Mark
+		if begin == mark {
+			for _, row := range rows {
+				if !gone[row.ID] && !row.Settled {
+					break
+				}
+				mark = row.ID
+			}
+		}
+		_, err = exec(tx, "UPDATE retention SET mark = ?, removed = removed + ? WHERE kind = ?", mark, slice.Removed, kind)
+		return err
+	})
+	return slice, err
+}
+
+// lookSlice writes the look at a slice.
+func (s *Store) lookSlice(r retained, after string, before time.Time) (string, map[string]any) {
+	to := r.prefix + strings.TrimPrefix(idAt(before.Add(idMargin)), "task_")
+	return `WITH slice AS MATERIALIZED (SELECT DISTINCT ` + r.id + ` AS id FROM ` + r.table + ` WHERE ` + r.id + ` > @after AND ` + r.id + ` < @to ORDER BY ` + r.id + ` LIMIT ` + strconv.Itoa(retentionSlice) + `)
+		SELECT s.id, ` + r.due + ` AS due, ` + r.settled + ` AS settled FROM slice s ORDER BY s.id`,
+		map[string]any{"after": after, "to": to, "before": at(before), "now": at(s.clock())}
+}
+
+// removeDue removes the rows that are due. Those of tasks are locked first, against
+// whoever submits with one of them as its source, then looked at again: who was first
+// is seen, who comes later finds no source.
+func (s *Store) removeDue(tx *gorm.DB, r retained, rows []looked, before time.Time, slice *mediagate.RemovedSlice) (gone map[string]bool, err error) {
+	ids := []string{}
+	for _, row := range rows {
+		if row.Due {
+			ids = append(ids, row.ID)
+		}
+	}
+	if r.locked && len(ids) > 0 {
+		if ids, err = s.lockDue(tx, r, ids, before); err != nil {
+			return nil, err
+		}
+	}
+	if gone = make(map[string]bool, len(ids)); len(ids) == 0 {
+		return gone, nil
+	}
+	list, err := jsonText(ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		gone[id] = true
+	}
+	s.scrub.due.Store(true)
+	if r.remove == nil {
+		slice.Removed = len(ids)
+		return gone, s.forgetFiles(tx, list)
+	}
+	for _, statement := range r.remove {
+		n, err := exec(tx, strings.ReplaceAll(statement, "@list", strings.ReplaceAll(s.inList(), "?", "@list")), map[string]any{"list": list, "before": at(before), "now": at(s.clock())})
+		if err != nil {
+			return nil, err
+		}
+		slice.Removed = int(n)
+	}
+	return gone, nil
+}
+
+// lockDue locks the tasks and returns those that are due still. Rows that somebody
+// else has are left to the next run.
+func (s *Store) lockDue(tx *gorm.DB, r retained, ids []string, before time.Time) ([]string, error) {
+	for _, query := range []string{
+		"SELECT id FROM tasks WHERE id IN " + s.inList() + " ORDER BY id" + s.lockLeft(),
+		"SELECT s.id FROM tasks s WHERE s.id IN " + s.inList() + " AND " + r.due + " ORDER BY s.id",
+	} {
+		list, err := jsonText(ids)
+		if err != nil {
+			return nil, err
+		}
+		var rows []struct{ ID string }
+		if err := read(tx, &rows, strings.Replace(query, "?", "@list", 1), map[string]any{"list": list, "before": at(before), "now": at(s.clock())}); err != nil {
+			return nil, err
+		}
+		ids = convert(rows, func(r struct{ ID string }) string { return r.ID })
+	}
+	return ids, nil
+}
+
+// lockLeft locks rows against those too who refer to them, but for those that somebody
+// else has.
+func (s *Store) lockLeft() string {
+	if s.lite {
+		return ""
+	}
+	return " FOR UPDATE SKIP LOCKED"
+}
+
+// forgetFiles takes the keys out of the results of tasks that are locked. What is known
+// of the files stays; no row names their objects any more, so they go with the others of
+// that kind. Results that cannot be read stay as they are.
+func (s *Store) forgetFiles(tx *gorm.DB, list document) error {
+	var rows []struct {
+		ID      string
+		Results document
+	}
+	if err := read(tx, &rows, "SELECT id, results FROM tasks WHERE id IN "+s.inList(), list); err != nil {
+		return err
+	}
+	type forgotten struct {
+		ID      string `json:"id"`
+		Results string `json:"results"`
+	}
+	left := []forgotten{}
+	for _, row := range rows {
+		var results []mediagate.Result
+		if json.Unmarshal(row.Results, &results) != nil {
+			continue
+		}
+		for i := range results {
+			results[i].Key = ""
+		}
+		text, err := jsonText(results)
+		if err != nil {
+			return err
+		}
+		left = append(left, forgotten{row.ID, string(text)})
+	}
+	values, err := jsonText(left)
+	if err != nil {
+		return err
+	}
+	_, err = exec(tx, "UPDATE tasks SET results = v.results, version = version + 1 FROM "+s.rowsOf("id text, results text")+" WHERE tasks.id = v.id", values)
+	return err
+}
+
+// Unnamed returns those of the objects that no row names: their task is gone, or has
+// ended and shows other files or none. Files of a task that is open, or that an open one
+// works on, are left out, and objects that are no task's.
+func (s *Store) Unnamed(ctx context.Context, keys []string) ([]string, error) {
+	taskOf := func(key string) string {
+		id, _, _ := strings.Cut(strings.TrimPrefix(key, mediagate.ResultsFolder), "/")
+		return id
+	}
+	list, err := jsonText(slices.Compact(convert(keys, taskOf)))
+	if err != nil {
+		return nil, err
+	}
+	var rows []struct {
+		ID      string
+		InUse   bool
+		Results document
+	}
+	err = read(s.on(ctx), &rows, "SELECT s.id, s."+isOpen+" OR "+isWorkedOn+" AS in_use, s.results FROM tasks s WHERE s.id IN "+s.inList(), list)
+	if err != nil {
+		return nil, dbError(err, "look for objects without a row")
+	}
+	named, inUse := map[string]bool{}, map[string]bool{}
+	for _, row := range rows {
+		var shown []mediagate.Result
+		inUse[row.ID] = fromJSON("tasks.results", row.Results, &shown) != nil || row.InUse
+		for _, r := range shown {
+			named[r.Key] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+		id := taskOf(key)
+		return named[key] || inUse[id] || id == "" || !strings.HasPrefix(key, mediagate.ResultFolder(id))
+	}), nil
+}
+
+type removalRow struct {
+	Kind    mediagate.Removal
+	Mark    string
+	Removed int64
+	EndedAt stamp
+}
+
+// lockRemoval reads how far retention is with a kind, and keeps others from it.
+func (s *Store) lockRemoval(tx *gorm.DB, kind mediagate.Removal) (removalRow, error) {
+	if _, err := exec(tx, "INSERT INTO retention (kind) VALUES (?) ON CONFLICT DO NOTHING", kind); err != nil {
+		return removalRow{}, err
+	}
+	row, err := one[removalRow](tx, "SELECT "+columnsOf[removalRow]().text+" FROM retention WHERE kind = ?"+s.forUpdate("retention"), kind)
+	if err != nil {
+		return removalRow{}, err
+	}
+	return *row, nil
+}
+
+// NoteRemoval adds to how much of a kind was removed, moves its mark, and notes the
+// time where it has come to the end.
+func (s *Store) NoteRemoval(ctx context.Context, kind mediagate.Removal, mark string, removed int, ended bool) error {
+	return s.write(ctx, "note removal", func(tx *gorm.DB) error {
+		row, err := s.lockRemoval(tx, kind)
+		if err != nil {
+			return err
+		}
+		if ended {
+			row.EndedAt = at(s.clock())
+		}
+		_, err = exec(tx, "UPDATE retention SET mark = ?, removed = removed + ?, ended_at = ? WHERE kind = ?", mark, removed, row.EndedAt, kind)
+		return err
+	})
+}
+
+// RemovalStates tells how far retention is with each kind that it has begun with.
+func (s *Store) RemovalStates(ctx context.Context) (map[mediagate.Removal]mediagate.RemovalState, error) {
+	var rows []removalRow
+	if err := read(s.on(ctx), &rows, "SELECT "+columnsOf[removalRow]().text+" FROM retention"); err != nil {
+		return nil, dbError(err, "read removals")
+	}
+	states := make(map[mediagate.Removal]mediagate.RemovalState, len(rows))
+	for _, r := range rows {
+		states[r.Kind] = mediagate.RemovalState{Mark: r.Mark, Removed: r.Removed, EndedAt: r.EndedAt.Time}
+	}
+	return states, nil
+}
