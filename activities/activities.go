@@ -66,6 +66,16 @@ type HousekeepingStore interface {
 	OldestOpen(ctx context.Context) (time.Time, error)
 	DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, error)
 	SetSweep(ctx context.Context, due mediagate.Sweep, next time.Time) error
+	// RemoveRows removes what is due of the next slice of a kind of rows, which begins
+	// after an id; the first of a run after the empty one. What is younger than before is
+	// not due.
+	RemoveRows(ctx context.Context, kind mediagate.Removal, before time.Time, after string) (mediagate.RemovedSlice, error)
+	// Unnamed returns those of the objects in the folder of results that no row names.
+	Unnamed(ctx context.Context, keys []string) ([]string, error)
+	// NoteRemoval adds to how much of a kind was removed, moves its mark, and notes the
+	// time where it has come to the end.
+	NoteRemoval(ctx context.Context, kind mediagate.Removal, mark string, removed int, ended bool) error
+	RemovalStates(ctx context.Context) (map[mediagate.Removal]mediagate.RemovalState, error)
 	// CountUsage counts what vendors charged, where it is not counted yet.
 	CountUsage(ctx context.Context, limit int) (counted int, err error)
 }
@@ -117,6 +127,10 @@ type Sweeper interface {
 	// those to keep; DeleteOlder those that were stored before olderThan ago.
 	DeletePrefix(ctx context.Context, prefix string, keep ...string) (removed int, err error)
 	DeleteOlder(ctx context.Context, prefix string, olderThan time.Duration) (removed int, err error)
+	// Older lists of the next objects below a prefix, in the order of their keys, those
+	// that were stored before olderThan ago. DeleteAll removes them.
+	Older(ctx context.Context, prefix, after string, olderThan time.Duration) (keys []string, last string, more bool, err error)
+	DeleteAll(ctx context.Context, keys []string) error
 	// AbortStale gives up unfinished uploads that began before olderThan ago.
 	AbortStale(ctx context.Context, prefix string, olderThan time.Duration) (aborted int, err error)
 }
@@ -199,6 +213,7 @@ type Settings struct {
 	InputPace      media.Pace    // of a client's file
 	CheckTime      time.Duration // for all of them of a task
 	LinkTTL        time.Duration // of links in callbacks
+	Keep           mediagate.Retention
 	PassInterval   time.Duration // between two looks of most kinds of housekeeping
 	ChannelGrace   time.Duration // a channel may be gone so long (D11)
 }
@@ -216,6 +231,7 @@ func DefaultSettings() Settings {
 		InputPace:      media.Pace{Look: 15 * time.Second, Least: 16 << 10, Whole: 3 * time.Minute},
 		CheckTime:      5 * time.Minute,
 		LinkTTL:        7 * 24 * time.Hour,
+		Keep:           mediagate.Retention{Tasks: 90 * 24 * time.Hour, Results: 30 * 24 * time.Hour, Deliveries: 30 * 24 * time.Hour},
 		PassInterval:   5 * time.Second,
 		ChannelGrace:   10 * time.Minute,
 	}

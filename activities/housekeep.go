@@ -17,12 +17,8 @@ const (
 	storeTimeout = 15 * time.Second // of one call to the database
 	usageBatch   = 500
 	ensureWide   = 8
-	sweepEvery   = time.Hour
 	slotsEvery   = time.Minute
-	sweepTimeout = 5 * time.Minute           // of each chore of a sweep; what is left goes in the next one
-	batchLimit   = 2 * time.Minute           // of a batch; what is left comes up in the next one
-	uploadAge    = 24 * time.Hour            // an unfinished upload this old belongs to nobody
-	requestAge   = uploadLink + 24*time.Hour // media of a request this old are of no job
+	batchLimit   = 2 * time.Minute // of a batch; what is left comes up in the next one
 )
 
 // TendWakes works off wakes, and does the housekeeping, until the worker stops. Its
@@ -85,7 +81,6 @@ func (a *Activities) chores(t *tally) []chore {
 		{slotsEvery, limited(a.Store.ExpireSlots), "slots of abandoned jobs not freed"},
 		{min(2*often, probeEvery), func(ctx context.Context) error { return a.retryForBucket(ctx, &bucketAway) }, "tasks parked for the bucket not tried again"},
 		{lateEvery, a.sweepLate, "late files not removed"},
-		{sweepEvery, a.sweepUploads, "the bucket was not swept"},
 	}
 	if a.Ledger != nil {
 		all = append(all, chore{ledgerEvery, a.proveLedger, "the ledger was not checked"})
@@ -129,30 +124,6 @@ func limited(call func(context.Context) error) func(context.Context) error {
 		defer cancel()
 		return call(ctx)
 	}
-}
-
-// sweepUploads gives up what crashed uploads have left in the bucket, and media
-// that came within requests, or were uploaded before, once no link to them works
-// any more. What there is much of does not keep the others.
-func (a *Activities) sweepUploads(ctx context.Context) (err error) {
-	chore := func(sweep func(context.Context) (int, error)) (n int) {
-		limited, cancel := context.WithTimeout(ctx, sweepTimeout)
-		defer cancel()
-		err = errors.Join(err, mediagate.Guarded(func() (failed error) { n, failed = sweep(limited); return failed }))
-		return n
-	}
-	aborted := 0
-	for _, prefix := range []string{mediagate.ResultsFolder, mediagate.UploadFolder, mediagate.FileFolder} {
-		aborted += chore(func(ctx context.Context) (int, error) { return a.Sweeper.AbortStale(ctx, prefix, uploadAge) })
-	}
-	removed := chore(func(ctx context.Context) (int, error) {
-		return a.Sweeper.DeleteOlder(ctx, mediagate.UploadFolder, requestAge)
-	})
-	files := chore(a.sweepFiles)
-	if aborted+removed+files > 0 {
-		a.Logger.InfoContext(ctx, "swept the bucket", "unfinished uploads", aborted, "media of requests", removed, "uploaded files", files)
-	}
-	return err
 }
 
 // fruitless is after how many errors in a row each gives up: what it calls is

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/task"
 )
@@ -98,57 +97,6 @@ func TestHousekeepingGoesOnBesideATemporalThatHangs(t *testing.T) {
 		}
 		if w := b.Store.Wakes(taskID)[mediagate.WakeRun]; w.Tries != 0 || !w.At.After(time.Now().Add(-time.Minute)) {
 			t.Errorf("the wake is %+v: what was tried in vain is put off, and does not count", w)
-		}
-	})
-}
-
-// What came within requests goes once no link to it works any more.
-func TestRequestMediaAreSwept(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := activitytest.New(time.Now)
-		w.Bucket.Write("uploads/acc_1/old", "media")
-		time.Sleep(96*time.Hour - 2*time.Hour)
-		w.Bucket.Write("uploads/acc_1/new", "media")
-		w.Bucket.Write("results/task/1/0", "media")
-		housekeep(t, w, time.Minute)
-		if got := w.Bucket.Objects(); len(got) != 3 {
-			t.Errorf("objects %v, want all: links may work for three days", got)
-		}
-		time.Sleep(4 * time.Hour)
-		housekeep(t, w, time.Minute)
-		if diff := cmp.Diff([]string{"results/task/1/0", "uploads/acc_1/new"}, w.Bucket.Objects()); diff != "" {
-			t.Errorf("objects (-want +got):\n%s", diff)
-		}
-	})
-}
-
-// crowded has so many objects of one kind that they take all the time there is.
-type crowded struct {
-	activities.Sweeper
-}
-
-func (c crowded) DeleteOlder(ctx context.Context, prefix string, olderThan time.Duration) (int, error) {
-	if prefix == mediagate.UploadFolder {
-		<-ctx.Done()
-	}
-	if ctx.Err() != nil {
-		return 0, ctx.Err()
-	}
-	return c.Sweeper.DeleteOlder(ctx, prefix, olderThan)
-}
-
-// Uploads are removed after their time, however many objects of another kind there are.
-func TestFilesAreSweptBesideMany(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := activitytest.New(time.Now)
-		w.Activities.Sweeper = crowded{w.Bucket}
-		w.Bucket.Write("files/old", "picture")
-		time.Sleep(74 * time.Hour)
-		housekeep(t, w, 8*time.Minute)
-		if got := w.Bucket.Objects(); len(got) != 0 {
-			t.Errorf("objects %v, want none", got)
 		}
 	})
 }

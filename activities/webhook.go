@@ -165,11 +165,9 @@ func (a *Activities) callbackBody(ctx context.Context, taskID string) ([]byte, e
 	if !t.InputsErasedAt.IsZero() {
 		t = t.WithoutInputs()
 	}
-	links := make([]mediagate.Link, len(t.Results))
-	for i, r := range t.Results {
-		if links[i], err = a.Bucket.Sign(ctx, r, a.Settings.LinkTTL); err != nil {
-			return nil, fmt.Errorf("sign the callback's link: %w", err)
-		}
+	links, err := view.Links{Sign: a.Bucket.Sign, TTL: a.Settings.LinkTTL, Keep: a.Settings.Keep, Now: a.Now}.Of(ctx, &t)
+	if err != nil {
+		return nil, fmt.Errorf("sign the callback's link: %w", err)
 	}
 	return view.Of(&t, a.Settings.CreditsPerUnit, links).JSON()
 }

@@ -64,9 +64,10 @@ type Config struct {
 	UploadWait     time.Duration    // for room among the uploads under way; 0 or more than 10 s: 10 s, since the answer's time runs
 	Grace          time.Duration    // for calls under way when the server is to stop; 0: 15 s
 	LinkTTL        time.Duration    // of links in answers; 0 or more than 7 days: 7 days
-	CORSOrigins    []string         // "*" is any
-	TrustedProxies Proxies          // in front of us
-	Connections    int              // at once; 0: 10,000
+	Keep           mediagate.Retention
+	CORSOrigins    []string // "*" is any
+	TrustedProxies Proxies  // in front of us
+	Connections    int      // at once; 0: 10,000
 	// ConnectionsPerAddress is how many of them one address may have, of IPv6 a
 	// /64; trusted proxies and the loopback may have any number. 0: no bound.
 	ConnectionsPerAddress int

@@ -110,6 +110,11 @@ func (s *Server) accountTask(c *call, named *catalog.Source, id string) (mediaga
 	case !slices.Contains(named.Rule.Of, c.models.canonical(task.Model)):
 		return mediagate.Task{}, unusable(named, "must be of "+strings.Join(named.Rule.Of, " or ")+", the task's type is "+string(task.Type)+" and its model "+task.Model)
 	}
+	if until := s.cfg.Keep.FilesUntil(&task); !until.IsZero() && !s.now().Before(until) {
+		for i := range task.Results {
+			task.Results[i].Key = "" // about to be removed: only the account that made it can go on with it
+		}
+	}
 	return task, nil
 }
 
@@ -131,7 +136,7 @@ func clipOf(task *mediagate.Task, named *catalog.Source, index int) (mediagate.S
 		return mediagate.Source{}, mediagate.Invalid(named.Rule.Index, "%s must be between 1 and %d, the number of clips of the task", named.Rule.Index, len(songs))
 	}
 	song := songs[index]
-	if song.File.Key == "" {
+	if song.File == (mediagate.Result{}) {
 		return mediagate.Source{}, mediagate.Invalid(named.Rule.Index, "%s names a clip that could not be delivered", named.Rule.Index)
 	}
 	if err := named.Fits(song.Seconds); err != nil {

@@ -18,16 +18,9 @@ func (s *Server) view(ctx context.Context, t *mediagate.Task) (view.Task, error)
 
 // links are those of the task's files, in their order.
 func (s *Server) links(ctx context.Context, t *mediagate.Task) ([]mediagate.Link, error) {
-	if t.Status != mediagate.StatusCompleted {
-		return nil, nil
-	}
-	links := make([]mediagate.Link, 0, len(t.Results))
-	for _, r := range t.Results {
-		link, err := s.cfg.Signer.Sign(ctx, r, s.cfg.LinkTTL)
-		if err != nil {
-			return nil, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "signing a link", Err: err}
-		}
-		links = append(links, link)
+	links, err := view.Links{Sign: s.cfg.Signer.Sign, TTL: s.cfg.LinkTTL, Keep: s.cfg.Keep, Now: s.now}.Of(ctx, t)
+	if err != nil {
+		return nil, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "signing a link", Err: err}
 	}
 	return links, nil
 }

@@ -160,7 +160,7 @@ func songOf(t *mediagate.Task, flow bool, index int, song mediagate.Song, links 
 		created = t.CreatedAt.UTC().Format(time.RFC3339)
 	}
 	status := mediagate.StatusCompleted
-	if song.File.Key == "" {
+	if song.File == (mediagate.Result{}) {
 		status = mediagate.StatusFailed
 		song.Seconds = 0 // there is nothing that plays
 	}

@@ -14,8 +14,8 @@ type Result struct {
 
 // Item is one delivered file.
 type Item struct {
-	URL          []string `json:"url"`
-	ExpiresAt    int64    `json:"expires_at"` // when the link stops working
+	URL          []string `json:"url"`        // empty once the file is not kept any more
+	ExpiresAt    int64    `json:"expires_at"` // when the link stops working, or did
 	Width        int      `json:"width,omitempty"`
 	Height       int      `json:"height,omitempty"`
 	Duration     float64  `json:"duration,omitempty"`
@@ -24,7 +24,7 @@ type Item struct {
 	ThumbnailURL string   `json:"thumbnail_url,omitempty"`
 }
 
-// file is a result with its link, which is empty where there is none.
+// file is a result with its link, whose URL is empty where there is none.
 type file struct {
 	mediagate.Result
 	link mediagate.Link
@@ -67,6 +67,8 @@ func resultOf(t *mediagate.Task, links []mediagate.Link) *Result {
 		}
 		if f.link.URL != "" {
 			item.URL = []string{f.link.URL}
+		}
+		if !f.link.ExpiresAt.IsZero() {
 			item.ExpiresAt = f.link.ExpiresAt.Unix()
 		}
 		items = append(items, item)

@@ -136,13 +136,18 @@ func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
 }
 
 // keepSingletons ensures, at start and each minute, that the workflow Wake and every
-// channel's workflow run (D2), and get somewhere.
+// channel's workflow run (D2), and get somewhere; and once, that retention is scheduled.
 func (c Config) keepSingletons(ctx context.Context) {
 	keeper := workflows.Keeper{Client: workflows.Client{Temporal: c.Temporal}, Replaced: func(id, reason string) {
 		c.Logger.WarnContext(ctx, "replaced a singleton's run", "workflow", id, "reason", reason)
 	}}
+	scheduled := false
 	for {
 		err := errors.Join(c.seen(ctx), keeper.Wake(ctx))
+		if !scheduled {
+			failed := keeper.Client.EnsureRetention(ctx)
+			scheduled, err = failed == nil, errors.Join(err, failed)
+		}
 		for _, name := range c.Channels {
 			err = errors.Join(err, keeper.Channel(ctx, name))
 		}

@@ -85,6 +85,7 @@ func Register(r worker.WorkflowRegistry) {
 	r.RegisterWorkflow(DeliverWebhook)
 	r.RegisterWorkflow(Channel)
 	r.RegisterWorkflow(Wake)
+	r.RegisterWorkflow(Expire)
 }
 
 // acts names the activities; its methods are never called.

@@ -146,6 +146,20 @@ func deliver(summary string) workflow.ActivityOptions {
 	}
 }
 
+// removing removes a part of what is past its time. What cannot be removed is left to the
+// next run.
+func removing() workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		TaskQueue:              QueueChannel,
+		StartToCloseTimeout:    10 * time.Minute,
+		ScheduleToCloseTimeout: 15 * time.Minute,
+		HeartbeatTimeout:       lostWorker,
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 30 * time.Second, MaximumAttempts: 5},
+		WaitForCancellation:    true,
+		Summary:                "remove what is past its time",
+	}
+}
+
 // tend is a long activity that hands itself back when its worker stops.
 func tend(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{

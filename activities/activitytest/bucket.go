@@ -122,6 +122,33 @@ func (b *Bucket) DeleteOlder(_ context.Context, prefix string, olderThan time.Du
 	}), nil
 }
 
+// pageOf is how many objects Older looks at: few, so that tests see several pages.
+const pageOf = 3
+
+// Older lists objects that Write has stored so long ago.
+func (b *Bucket) Older(_ context.Context, prefix, after string, olderThan time.Duration) (keys []string, last string, more bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	below := slices.DeleteFunc(slices.Sorted(maps.Keys(b.objects)), func(key string) bool { return !strings.HasPrefix(key, prefix) || key <= after })
+	more, last = len(below) > pageOf, after
+	for _, key := range below[:min(pageOf, len(below))] {
+		if last = key; b.stored[key].Before(b.now().Add(-olderThan)) {
+			keys = append(keys, key)
+		}
+	}
+	return keys, last, more, nil
+}
+
+// DeleteAll removes objects.
+func (b *Bucket) DeleteAll(ctx context.Context, keys []string) error {
+	for _, key := range keys {
+		if err := b.Delete(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (b *Bucket) deleteBelow(prefix string, goes func(key string) bool) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

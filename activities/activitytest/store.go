@@ -34,6 +34,7 @@ type Store struct {
 	calls    []mediagate.ChannelCalls
 	proofs   []mediagate.AccountProof
 	served   map[string][]string // by channel: accounts that were given slots, the latest last
+	removals map[mediagate.Removal]mediagate.RemovalState
 }
 
 // entry is all that is stored of a task.

@@ -90,7 +90,7 @@ type S3 struct {
 	PathStyle       bool   `yaml:"path_style" help:"bucket in the path instead of the host name"`
 }
 
-// Retention says how long things are kept.
+// Retention says how long things are kept; 0 is for ever.
 type Retention struct {
 	Tasks      time.Duration `yaml:"tasks" help:"ended tasks are kept so long"`
 	Results    time.Duration `yaml:"results" help:"result files are kept so long"`

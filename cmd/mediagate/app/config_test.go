@@ -222,6 +222,9 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 				"outbound.webhook_timeout: must be at most 30s",
 			},
 		},
+		"kept for a moment":           {text: "retention: {tasks: 59m, results: 59m, deliveries: -1h}\n", want: []string{"retention.tasks: must be at least 1h0m0s, or 0 for ever", "retention.results: must be at least 1h0m0s, or 0 for ever", "retention.deliveries: must be at least 1h0m0s, or 0 for ever"}},
+		"files outlive the task":      {text: "retention: {tasks: 20d, results: 21d}\n", want: []string{"retention.results: must be at most retention.tasks: files are found by their task"}},
+		"files for ever alone":        {text: "retention: {results: 0}\n", want: []string{"retention.results: must be at most retention.tasks: files are found by their task"}},
 		"links that live too shortly": {text: "link_ttl: 59s\n", want: []string{"link_ttl: must be between 1m0s and 168h0m0s"}},
 		"links that live too long":    {text: "link_ttl: 169h\n", want: []string{"link_ttl: must be between 1m0s and 168h0m0s"}},
 		"a wrong value is reported once": {

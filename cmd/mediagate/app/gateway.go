@@ -295,7 +295,7 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 			return err
 		},
 		AdminKey: c.AdminKey, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
-		BodyBudget: bodyBudget(), UploadsAtOnce: int(clientMemory() / blob.MinMemory), LinkTTL: c.LinkTTL, CORSOrigins: c.origins(), TrustedProxies: proxies,
+		BodyBudget: bodyBudget(), UploadsAtOnce: int(clientMemory() / blob.MinMemory), LinkTTL: c.LinkTTL, Keep: mediagate.Retention(c.Retention), CORSOrigins: c.origins(), TrustedProxies: proxies,
 		TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, ParkTimeout: c.ParkTimeout, ParkRetry: c.ParkRetry, QueueTimeout: c.QueueTimeout,
 		Connections: g.connections(), ConnectionsPerAddress: c.APIConnections.PerAddress, IdleTimeout: c.IdleTimeout,
 		Version: g.opts.Version, PublicURL: g.publicURL(), Now: g.Store.Now, Logger: g.log,
@@ -339,7 +339,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 		return err
 	}
 	settings := activities.DefaultSettings()
-	settings.CreditsPerUnit = g.Config.CreditsPerUnit
+	settings.CreditsPerUnit, settings.Keep = g.Config.CreditsPerUnit, mediagate.Retention(g.Config.Retention)
 	defer g.countCalls(ctx)() // once the last call has ended
 	acts := &activities.Activities{
 		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{}, Fetcher: fetcher{rules: g.rules}, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,

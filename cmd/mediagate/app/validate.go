@@ -121,9 +121,6 @@ func (c Config) problems(embedded bool, role Role) []problem {
 		value time.Duration
 	}{
 		{"database_pool.max_age", c.DatabasePool.MaxAge},
-		{"retention.tasks", c.Retention.Tasks},
-		{"retention.results", c.Retention.Results},
-		{"retention.deliveries", c.Retention.Deliveries},
 		{"idle_timeout", c.IdleTimeout},
 		{"shutdown_grace", c.ShutdownGrace},
 		{"outbound.webhook_timeout", c.Outbound.WebhookTimeout},
@@ -136,6 +133,14 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	} {
 		v.check(d.value > 0, d.path, "must be above 0")
 	}
+	for _, d := range []struct {
+		path  string
+		value time.Duration
+	}{{"retention.tasks", c.Retention.Tasks}, {"retention.results", c.Retention.Results}, {"retention.deliveries", c.Retention.Deliveries}} {
+		v.check(d.value == 0 || d.value >= minKept, d.path, "must be at least %s, or 0 for ever", minKept)
+	}
+	v.check(c.Retention.Tasks == 0 || c.Retention.Results > 0 && c.Retention.Results <= c.Retention.Tasks, "retention.results",
+		"must be at most retention.tasks: files are found by their task")
 	v.check(c.LinkTTL >= minLinkTTL && c.LinkTTL <= blob.MaxLink, "link_ttl", "must be between %s and %s", minLinkTTL, blob.MaxLink)
 	v.check(c.Outbound.WebhookTimeout <= maxWebhookTimeout, "outbound.webhook_timeout", "must be at most %s", maxWebhookTimeout)
 	for i, cidr := range c.Outbound.Allow {
@@ -146,6 +151,9 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	v.channels(c, role)
 	return v.problems
 }
+
+// minKept is the least that anything is kept: longer than a submit takes that works on it.
+const minKept = time.Hour
 
 // minLinkTTL is the least time that a client has to use a link.
 const minLinkTTL = time.Minute

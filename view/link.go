@@ -1,0 +1,43 @@
+package view
+
+import (
+	"context"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Links signs links to the files of tasks.
+type Links struct {
+	Sign func(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error)
+	TTL  time.Duration
+	Keep mediagate.Retention
+	Now  func() time.Time
+}
+
+// Of are links to the files of a completed task, in their order. None outlives its file.
+// A file that is not kept any more has a link without a URL, which says when it ended.
+func (l Links) Of(ctx context.Context, t *mediagate.Task) ([]mediagate.Link, error) {
+	if t.Status != mediagate.StatusCompleted {
+		return nil, nil
+	}
+	links, now, ttl := make([]mediagate.Link, len(t.Results)), l.Now(), l.TTL
+	until := l.Keep.FilesUntil(t)
+	if !until.IsZero() {
+		ttl = min(ttl, until.Sub(now))
+	}
+	for i, r := range t.Results {
+		if r.Key == "" || ttl < time.Second {
+			links[i].ExpiresAt = now
+			if !until.IsZero() && until.Before(now) {
+				links[i].ExpiresAt = until
+			}
+			continue
+		}
+		var err error
+		if links[i], err = l.Sign(ctx, r, ttl); err != nil {
+			return nil, err
+		}
+	}
+	return links, nil
+}

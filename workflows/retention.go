@@ -1,0 +1,108 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+)
+
+// IDRetention is the id of the schedule that starts Expire, and how the ids of its
+// runs begin.
+const IDRetention = "retention"
+
+const (
+	retentionEvery = time.Hour
+	retentionBound = 50 * time.Minute // of one run: what is left goes in the next
+)
+
+// Expire removes what is past its time (D16). All kinds take turns of a minute until
+// nothing is left, so that one of which there is much keeps none of the others. A kind
+// that fails is left to the next run, and this one then ends as failed.
+func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
+	ctx = workflow.WithActivityOptions(ctx, removing())
+	began := workflow.Now(ctx)
+	removed := map[mediagate.Removal]int{}
+	var failed []string
+	open := make([]activities.RemoveArgs, 0, len(mediagate.Removals()))
+	for _, kind := range mediagate.Removals() {
+		open = append(open, activities.RemoveArgs{Kind: kind})
+	}
+	for len(open) > 0 {
+		var left []activities.RemoveArgs
+		for _, args := range open {
+			if workflow.Now(ctx).Sub(began) >= retentionBound {
+				workflow.SetCurrentDetails(ctx, removedSoFar(removed, failed, "its time is over, the next run goes on"))
+				return removed, nil
+			}
+			workflow.SetCurrentDetails(ctx, removedSoFar(removed, failed, "at work on "+string(args.Kind)))
+			var slice mediagate.RemovedSlice
+			err := workflow.ExecuteActivity(ctx, acts.RemoveExpired, args).Get(ctx, &slice)
+			switch {
+			case temporal.IsCanceledError(err):
+				return removed, err
+			case err != nil:
+				failed = append(failed, string(args.Kind))
+				continue
+			}
+			if removed[args.Kind] += slice.Removed; slice.More {
+				left = append(left, activities.RemoveArgs{Kind: args.Kind, After: slice.Next})
+			}
+		}
+		open = left
+	}
+	if len(failed) > 0 {
+		workflow.SetCurrentDetails(ctx, removedSoFar(removed, failed, "ended"))
+		return removed, temporal.NewNonRetryableApplicationError("not all was removed: "+strings.Join(failed, ", "), "retention", nil)
+	}
+	workflow.SetCurrentDetails(ctx, removedSoFar(removed, nil, "ended, nothing is left"))
+	return removed, workflow.ExecuteActivity(ctx, acts.RemoveExpired, activities.RemoveArgs{Kind: mediagate.RemovalRun}).Get(ctx, nil)
+}
+
+// removedSoFar are the lines that explain a run to a person.
+func removedSoFar(removed map[mediagate.Removal]int, failed []string, now string) string {
+	lines := []string{"**" + now + "**", "", "Removed by this run:", ""}
+	for _, kind := range mediagate.Removals() {
+		lines = append(lines, fmt.Sprintf("- %s: %d", kind, removed[kind]))
+	}
+	if len(failed) > 0 {
+		lines = append(lines, "", "Failed, the next run tries again: "+strings.Join(failed, ", "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// EnsureRetention makes the schedule that starts Expire, or brings it up to date. One
+// that an operator has paused stays paused.
+func (c Client) EnsureRetention(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	options := client.ScheduleOptions{
+		ID:            IDRetention,
+		Spec:          client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: retentionEvery}}},
+		Action:        &client.ScheduleWorkflowAction{ID: IDRetention, Workflow: Expire, TaskQueue: QueueMain, StaticSummary: "remove what is past its time"},
+		Overlap:       enums.SCHEDULE_OVERLAP_POLICY_SKIP,
+		CatchupWindow: retentionEvery,
+	}
+	schedules := c.Temporal.ScheduleClient()
+	_, err := schedules.Create(ctx, options)
+	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
+		return err
+	}
+	return schedules.GetHandle(ctx, IDRetention).Update(ctx, client.ScheduleUpdateOptions{
+		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+			schedule := in.Description.Schedule
+			schedule.Spec, schedule.Action = &options.Spec, options.Action
+			schedule.Policy.Overlap, schedule.Policy.CatchupWindow = options.Overlap, options.CatchupWindow
+			return &client.ScheduleUpdate{Schedule: &schedule}, nil
+		},
+	})
+}
