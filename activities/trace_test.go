@@ -52,7 +52,7 @@ func TestTheVendorsWorkIsTraced(t *testing.T) {
 			for _, span := range kept.GetSpans() {
 				got = map[string]string{}
 				for _, a := range span.Attributes {
-					got[string(a.Key)] = a.Value.Emit()
+					got[string(a.Key)] = a.Value.String()
 				}
 				accepted := changed.State.Attempt(1).AcceptedAt
 				if span.Name != "VendorJob" || span.Parent.SpanID().String() != "00f067aa0ba902b7" || !span.StartTime.Equal(accepted) || !span.EndTime.Equal(changed.At) {

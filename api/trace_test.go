@@ -60,7 +60,7 @@ func TestSubmitIsTraced(t *testing.T) {
 			}
 			attributes := map[string]string{}
 			for _, a := range span.Attributes {
-				attributes[string(a.Key)] = a.Value.Emit()
+				attributes[string(a.Key)] = a.Value.String()
 			}
 			if attributes["mediagate.task"] != id || attributes["mediagate.account"] != g.account.ID || attributes["http.response.status_code"] != "200" {
 				t.Errorf("the attributes are %v", attributes)
@@ -82,8 +82,8 @@ func TestRefusedSubmitIsTracedWithoutItsWords(t *testing.T) {
 		t.Fatalf("the spans are %+v", stubs)
 	}
 	for _, at := range stubs[0].Attributes {
-		if strings.Contains(at.Value.Emit(), "zebrafish") || at.Key == "http.response.status_code" && at.Value.AsInt64() != http.StatusBadRequest {
-			t.Errorf("%s is %s", at.Key, at.Value.Emit())
+		if strings.Contains(at.Value.String(), "zebrafish") || at.Key == "http.response.status_code" && at.Value.AsInt64() != http.StatusBadRequest {
+			t.Errorf("%s is %s", at.Key, at.Value.String())
 		}
 	}
 }

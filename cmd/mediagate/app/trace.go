@@ -54,7 +54,7 @@ func openTraces(ctx context.Context, version string, log *slog.Logger) (*traces,
 	otel.SetLogger(logr.Discard()) // it repeats parts of headers, which hold secrets
 	seldom := &rate.Sometimes{Interval: time.Minute}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		seldom.Do(func() { log.Warn("traces are not exported", "error", err) })
+		seldom.Do(func() { log.WarnContext(ctx, "traces are not exported", "error", err) })
 	}))
 	var exporter *otlptrace.Exporter
 	if protocol == "grpc" {

@@ -94,7 +94,6 @@ type taker struct {
 	collector.UnimplementedTraceServiceServer
 	mu       sync.Mutex
 	requests []*collector.ExportTraceServiceRequest
-	headers  []string
 }
 
 // Export takes them by gRPC.
@@ -147,7 +146,7 @@ func TestTracesAreExported(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			withoutVariables(t)
 			took := &taker{}
-			endpoint := ""
+			var endpoint string
 			if protocol == "grpc" {
 				var lc net.ListenConfig
 				l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
