@@ -48,6 +48,7 @@ const (
 	AuditChangeChannel       AuditAction = "change_channel"
 	AuditTaskAction          AuditAction = "task_action"
 	AuditReadPrompt          AuditAction = "read_prompt"
+	AuditTaskJob             AuditAction = "task_job"
 )
 
 // AuditEntry is a change that was made: who did what when. It holds no secret.

@@ -279,17 +279,18 @@ type Delivery struct {
 
 // TaskFilter selects tasks, newest first. Zero fields do not filter.
 type TaskFilter struct {
-	AccountID     string // empty, for operators: of all accounts
-	Limit         int
-	After         string // task id: only older ones
-	Status        Status
-	Model         string
-	Type          Type
-	Reference     string
-	CreatedAfter  time.Time
-	CreatedBefore time.Time
-	Channel       string // of the last attempt
-	Stuck         bool   // parked, or overdue
+	AccountID     string       `json:"account,omitempty"` // empty, for operators: of all accounts
+	Limit         int          `json:"-"`
+	After         string       `json:"-"` // task id: only older ones
+	Status        Status       `json:"status,omitempty"`
+	Model         string       `json:"model,omitempty"`
+	Type          Type         `json:"type,omitempty"`
+	Reference     string       `json:"reference,omitempty"`
+	CreatedAfter  time.Time    `json:"created_after,omitzero"`
+	CreatedBefore time.Time    `json:"created_before,omitzero"`
+	Channel       string       `json:"channel,omitempty"` // of the last attempt
+	Stuck         bool         `json:"stuck,omitempty"`   // parked, or overdue
+	Webhook       WebhookState `json:"webhook,omitempty"` // for operators
 }
 
 // A task is stuck while it is parked, for its ParkReason, and while it is overdue: the

@@ -36,6 +36,9 @@ type TaskStore interface {
 	// Command is Change for an operator's command, recorded in the same transaction. One
 	// whose id is on record changes nothing.
 	Command(ctx context.Context, a mediagate.Action, event task.Event) (task.Changed, error)
+	// SelectTasks lists tasks that the filter selects, newest first. After need not be the
+	// id of a task.
+	SelectTasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, more bool, err error)
 	// Refusals counts the rejected attempts of a task, by channel.
 	Refusals(ctx context.Context, taskID string) (byChannel map[string]int, err error)
 }

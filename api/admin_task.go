@@ -234,22 +234,6 @@ func readAction(f *fields) mediagate.Action {
 	return a
 }
 
-// commandOf is the event of a command.
-func commandOf(a mediagate.Action) task.Event {
-	switch a.Action {
-	case mediagate.ActionRetry:
-		return task.RetryRequested{}
-	case mediagate.ActionReroute:
-		return task.RerouteRequested{Channel: a.Channel}
-	case mediagate.ActionFail:
-		return task.FailRequested{}
-	case mediagate.ActionPollNow:
-		return task.PollRequested{}
-	default:
-		return task.RedeliverRequested{}
-	}
-}
-
 // handleAdminAction records a command for a task and applies it, then signals the
 // task's run. The signal is a hint: the command has set the task's wake.
 func (s *Server) handleAdminAction(c *call) error {
@@ -288,7 +272,7 @@ func (s *Server) handleAdminAction(c *call) error {
 
 // command records a command, and signals the run of a task that is open.
 func (s *Server) command(c *call, a mediagate.Action) error {
-	changed, err := s.cfg.Store.Command(c.ctx, a, commandOf(a))
+	changed, err := s.cfg.Store.Command(c.ctx, a, task.CommandOf(a.Action, a.Channel))
 	if err == nil && !changed.State.Status.Terminal() {
 		s.wake(c)
 	}
@@ -300,18 +284,12 @@ func (s *Server) checkChannel(ctx context.Context, name string, t *mediagate.Tas
 	if name == "" {
 		return nil
 	}
-	known, err := s.knownChannels(ctx)
-	if err != nil {
-		return err
-	}
-	at := slices.IndexFunc(known, func(k knownChannel) bool { return k.Name == name && k.configured })
+	k, err := s.usableChannel(ctx, name)
 	switch {
-	case at < 0:
-		return mediagate.Invalid("channel", "channel is not known: %s", mediagate.Quote(name))
-	case !slices.ContainsFunc(t.Plan.Routes, func(r mediagate.Route) bool { return known[at].Serves(t.Model, r) }):
+	case err != nil:
+		return err
+	case !slices.ContainsFunc(t.Plan.Routes, func(r mediagate.Route) bool { return k.Serves(t.Model, r) }):
 		return mediagate.Invalid("channel", "channel does not serve %s: %s", t.Model, name)
-	case !known[at].state.Enabled:
-		return mediagate.Invalid("channel", "channel is disabled: %s", name)
 	default:
 		return nil
 	}

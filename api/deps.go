@@ -27,6 +27,7 @@ type Store interface {
 	LedgerStore
 	ChannelStore
 	HintStore
+	JobStore
 }
 
 // SubmitStore takes tasks in.
@@ -157,6 +158,9 @@ type Starter interface {
 	// Run names the task's newest run, where there is one, and its page in Temporal's
 	// UI, where that is known. The page comes with an error too.
 	Run(ctx context.Context, taskID string) (runID, page string, err error)
+	// StartJob starts a job that gives a command to many tasks. After an error it may
+	// have begun.
+	StartJob(ctx context.Context, job mediagate.TaskJob) error
 }
 
 // Routes asks the adapters of vendors. It makes no call.

@@ -79,6 +79,7 @@ type starter struct {
 	mu      sync.Mutex
 	started []mediagate.Task
 	woken   []string // tasks whose runs were signalled
+	jobs    []mediagate.TaskJob
 	fail    error
 }
 
@@ -101,6 +102,13 @@ func (s *starter) Run(_ context.Context, taskID string) (runID, page string, err
 		return "", "https://temporal.example.com/" + taskID, s.fail
 	}
 	return "run-of-" + taskID, "https://temporal.example.com/" + taskID + "/run", nil
+}
+
+func (s *starter) StartJob(_ context.Context, job mediagate.TaskJob) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs = append(s.jobs, job)
+	return s.fail
 }
 
 // started are the tasks whose workflows were started, once all are.

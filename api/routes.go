@@ -146,6 +146,7 @@ func routes() []route {
 		{method: get, path: admin + "/tasks", access: accessAdmin, handler: (*Server).handleAdminTasks},
 		{method: get, path: admin + "/tasks/:task_id", access: accessAdmin, handler: (*Server).handleAdminTask},
 		{method: post, path: admin + "/tasks/:task_id/actions", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleAdminAction},
+		{method: post, path: admin + "/tasks/actions", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleTaskActions},
 		{method: get, path: admin + "/channels", access: accessAdmin, handler: (*Server).handleChannels},
 		{method: get, path: admin + "/channels/:channel", access: accessAdmin, handler: (*Server).handleChannel},
 		{method: patch, path: admin + "/channels/:channel", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleChannelChange},

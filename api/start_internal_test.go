@@ -47,6 +47,8 @@ func (p *temporal) Start(ctx context.Context, t mediagate.Task) error {
 
 func (p *temporal) Wake(context.Context, string) (bool, error) { return false, nil }
 
+func (p *temporal) StartJob(context.Context, mediagate.TaskJob) error { return nil }
+
 // count is how many starts were asked for, and how many of them went well.
 func (p *temporal) count() (asked, started int) {
 	p.mu.Lock()

@@ -211,7 +211,7 @@ func filterOf(q url.Values) (f mediagate.TaskFilter, none bool, err error) {
 }
 
 // operatorFilters are the names that operatorFilter reads.
-var operatorFilters = []string{"status", "model", "type", "reference", "created_after", "created_before", "account", "channel", "stuck"}
+var operatorFilters = []string{"status", "model", "type", "reference", "created_after", "created_before", "account", "channel", "stuck", "webhook"}
 
 // operatorFilter reads the filters of an operator, of lists and of commands for many
 // tasks alike. An account that is not known is an error: a wrong id must not hide
@@ -224,7 +224,11 @@ func (s *Server) operatorFilter(ctx context.Context, q url.Values) (f mediagate.
 		return f, false, err
 	}
 	stuck, err := oneOfQuery(q, "stuck", yesNo...)
-	f.Channel, f.Stuck = q.Get("channel"), stuck == yes
+	if err != nil {
+		return f, false, err
+	}
+	webhook, err := oneOfQuery(q, "webhook", words(mediagate.WebhookStates())...)
+	f.Channel, f.Stuck, f.Webhook = q.Get("channel"), stuck == yes, mediagate.WebhookState(webhook)
 	return f, none || !storable(f.Channel), err
 }
 

@@ -240,8 +240,12 @@ func probes() map[string][]probe {
 		"GET /admin/v1/tasks":                        operator("GET", "/admin/v1/tasks?account=", "", ""),
 		"GET /admin/v1/tasks/:task_id":               {task("/admin/v1/tasks/", ""), task("/admin/v1/tasks/", "?prompt=true")},
 		"POST /admin/v1/tasks/:task_id/actions":      named("POST", "/admin/v1/tasks/", "/actions", `{"action":"fail","reason":"x"}`, open),
-		"GET /admin/v1/channels":                     plain("/admin/v1/channels"),
-		"GET /admin/v1/channels/:channel":            plain("/admin/v1/channels/kling-a"),
+		"POST /admin/v1/tasks/actions": {func(of things) request {
+			return request{method: "POST", path: "/admin/v1/tasks/actions", body: `{"filter":{"account":"` + of.account + `"},"action":"fail","reason":"x","dry_run":true}`}
+		}},
+		"POST /callbacks/:token":          {func(things) request { return request{method: "POST", path: "/callbacks/nobody"} }},
+		"GET /admin/v1/channels":          plain("/admin/v1/channels"),
+		"GET /admin/v1/channels/:channel": plain("/admin/v1/channels/kling-a"),
 		"PATCH /admin/v1/channels/:channel": {func(things) request {
 			return request{method: "PATCH", path: "/admin/v1/channels/kling-a", body: `{"enabled":true}`}
 		}},

@@ -57,3 +57,9 @@ type actionFacts struct {
 func (r actionRow) command() mediagate.Action {
 	return mediagate.Action{ID: r.ID, TaskID: r.TaskID, Action: r.Action, Channel: r.Channel, By: r.ByWhom, Reason: r.Reason, At: r.At.Time}
 }
+
+// NoteTaskJob notes in the audit that somebody begins a job. It is noted before the job
+// begins: one that nobody is known to have begun must not act.
+func (s *Store) NoteTaskJob(ctx context.Context, job mediagate.TaskJob) error {
+	return dbError(s.note(ctx, s.on(ctx), deed{action: mediagate.AuditTaskJob, object: job.ID, account: job.Filter.AccountID, after: job}), "note a job")
+}

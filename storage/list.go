@@ -20,10 +20,12 @@ import (
 //	status, type     tasks_kind: account, type, status, id       1 to 5
 //	model as well    tasks_model: account, model, type, status, id   1 to 20
 //	reference        tasks_references: reference, account, id    1
+//	webhook          tasks_abandoned: id, of given up callbacks  1
 //
 // A time is a range of ids in each of them. What has a reference is looked at
 // whole where another filter goes with it: references are the client's own, and
-// meant to tell one task from the others. The lists of operators are in
+// meant to tell one task from the others. So is what has a callback that was given up;
+// of other states of callbacks all that the account has is looked at. The lists of operators are in
 // list_operator.go.
 
 // defaultLimit is the length of a list that names none.
@@ -32,9 +34,6 @@ const defaultLimit = 20
 // Tasks lists tasks, newest first. Returns KindInvalid when After names no task of
 // the account, or none at all in a list of all accounts.
 func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error) {
-	if f.Limit <= 0 {
-		f.Limit = defaultLimit
-	}
 	if f.After != "" {
 		named := (&statement{}).say("SELECT id FROM tasks").where(mediagate.TaskFilter{AccountID: f.AccountID}, "").with(" AND id = ?", f.After)
 		found, err := one[struct{ ID string }](s.on(ctx), named.text.String(), named.args...)
@@ -44,6 +43,15 @@ func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []medi
 		if found == nil {
 			return nil, false, mediagate.Invalid("after", "after names no task")
 		}
+	}
+	return s.SelectTasks(ctx, f)
+}
+
+// SelectTasks lists tasks as Tasks does, but After need not be the id of a task: who goes
+// through a list goes on where one has been deleted meanwhile.
+func (s *Store) SelectTasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error) {
+	if f.Limit <= 0 {
+		f.Limit = defaultLimit
 	}
 	f.CreatedBefore = wholeMicros(f.CreatedBefore)
 	list, err := s.listing(ctx, f)
@@ -75,7 +83,7 @@ func (s *Store) listing(ctx context.Context, f mediagate.TaskFilter) (*statement
 	switch {
 	case f.Stuck:
 		return s.listingOfStuck(f), nil
-	case f.Reference != "" || f.Channel == "" && one || f.Channel != "" && f.AccountID != "":
+	case f.Reference != "" || f.Webhook != "" || f.Channel == "" && one || f.Channel != "" && f.AccountID != "":
 		return listingOfAll(f), nil
 	case f.AccountID == "":
 		return s.listingOfKinds(ctx, f)
@@ -100,6 +108,11 @@ func (list *statement) where(f mediagate.TaskFilter, id string) *statement {
 	and(f.Type != "", "tasks.type =", f.Type)
 	and(f.Status != "", "tasks.status =", f.Status)
 	and(f.Channel != "", "tasks.channel =", f.Channel)
+	if f.Webhook == mediagate.WebhookAbandoned { // said so that the planner finds the index of them
+		list.say(" AND tasks.webhook_state = 'abandoned'")
+	} else {
+		and(f.Webhook != "", "tasks.webhook_state =", f.Webhook)
+	}
 	if id == "" {
 		return list
 	}

@@ -251,6 +251,7 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 		"channel, created": {Channel: "kling-a", CreatedBefore: now.Add(-manyTasks / 2 * time.Minute)},
 		"stuck":            {Stuck: true},
 		"stuck, account":   {Stuck: true, AccountID: "acc_many"},
+		"abandoned":        {Webhook: mediagate.WebhookAbandoned},
 	} {
 		l, err := s.Listing(t.Context(), filter)
 		if err != nil {

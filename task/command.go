@@ -7,6 +7,25 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
+// CommandOf is the event of an operator's command that is given for the task as it is
+// now; nil for an unknown one. Only a reroute has a channel.
+func CommandOf(action, channel string) Event {
+	switch action {
+	case mediagate.ActionRetry:
+		return RetryRequested{}
+	case mediagate.ActionReroute:
+		return RerouteRequested{Channel: channel}
+	case mediagate.ActionFail:
+		return FailRequested{}
+	case mediagate.ActionPollNow:
+		return PollRequested{}
+	case mediagate.ActionRedeliver:
+		return RedeliverRequested{}
+	default:
+		return nil
+	}
+}
+
 func (c *change) cancelRequested() error {
 	if !c.open() {
 		return conflict("the task has ended")

@@ -229,3 +229,10 @@ func (c Client) EnsureChannel(ctx context.Context, name string) error {
 func (c Client) ensureWake(ctx context.Context) error {
 	return c.ensure(ctx, client.StartWorkflowOptions{ID: IDWake, StaticSummary: "due wakes"}, Wake)
 }
+
+// StartJob starts a job that gives a command to many tasks.
+func (c Client) StartJob(ctx context.Context, job mediagate.TaskJob) error {
+	return c.ensure(ctx, client.StartWorkflowOptions{
+		ID: IDActions(job.ID), StaticSummary: fmt.Sprintf("%s for %d tasks", job.Action, job.Matched),
+	}, TaskActions, activities.JobArgs{TaskJob: job})
+}

@@ -42,6 +42,9 @@ func IDWebhook(taskID string, round int) string {
 	return "webhook/" + taskID + "/" + strconv.Itoa(round)
 }
 
+// IDActions is the workflow id of a job that gives a command to many tasks.
+func IDActions(job string) string { return "actions/" + job }
+
 // Search attributes of a task's workflow.
 var (
 	AttrModel    = temporal.NewSearchAttributeKeyKeyword("MediagateModel")
@@ -86,6 +89,7 @@ func Register(r worker.WorkflowRegistry) {
 	r.RegisterWorkflow(Channel)
 	r.RegisterWorkflow(Wake)
 	r.RegisterWorkflow(Expire)
+	r.RegisterWorkflow(TaskActions)
 }
 
 // acts names the activities; its methods are never called.

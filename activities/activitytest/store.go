@@ -333,6 +333,25 @@ func (s *Store) OpenIntent(ctx context.Context, taskID string, slots mediagate.S
 	})
 }
 
+// SelectTasks lists tasks by the account and the callback's state, newest first.
+func (s *Store) SelectTasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, more bool, err error) {
+	_, err = under(ctx, s, "SelectTasks", func() (none struct{}, _ error) {
+		for _, e := range slices.Backward(s.entries()) {
+			t := e.task
+			switch {
+			case f.After != "" && t.ID >= f.After, f.AccountID != "" && t.AccountID != f.AccountID,
+				!f.CreatedBefore.IsZero() && !t.CreatedAt.Before(f.CreatedBefore), f.Webhook != "" && e.state.WebhookState != f.Webhook:
+			case len(tasks) == f.Limit:
+				more = true
+			default:
+				tasks = append(tasks, t)
+			}
+		}
+		return none, nil
+	})
+	return tasks, more, err
+}
+
 // Command records a command and applies it, once.
 func (s *Store) Command(ctx context.Context, a mediagate.Action, event task.Event) (task.Changed, error) {
 	return under(ctx, s, "Command", func() (task.Changed, error) {

@@ -3,6 +3,7 @@ package storagetest
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -88,6 +89,29 @@ var listTests = map[string]func(*bench){
 			}
 		}
 	},
+	"a selection goes on after a task that is gone": func(b *bench) {
+		p := b.newPayer(unit(10))
+		ids := []string{b.submit(p, unit(1)), b.submit(p, unit(1)), b.submit(p, unit(1))}
+		got, more, err := b.SelectTasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, After: ids[2] + "0", Limit: 2})
+		b.noError(err)
+		same(b, "first", []any{got[0].ID, got[1].ID, more}, []any{ids[2], ids[1], true})
+		b.settle(failed(ids[1]))
+		b.eraseTask(p, ids[1])
+		got, more, err = b.SelectTasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, After: ids[1], Limit: 2})
+		b.noError(err)
+		same(b, "second", []any{len(got), got[0].ID, more}, []any{1, ids[0], false})
+	},
+	"a job is in the audit": func(b *bench) {
+		ctx := mediagate.WithActor(b.Context(), mediagate.Actor{By: mediagate.ByOperator})
+		job := mediagate.TaskJob{ID: "job_1", Filter: mediagate.TaskFilter{Stuck: true}, Action: mediagate.ActionRetry, Reason: "topped up", PerSecond: 10}
+		b.noError(b.NoteTaskJob(ctx, job))
+		entries, _, err := b.Audit(b.Context(), "", "", 1)
+		b.noError(err)
+		same(b, "entry", []any{entries[0].Action, entries[0].Object, entries[0].Actor.By}, []any{mediagate.AuditTaskJob, "job_1", mediagate.ByOperator})
+		if !strings.Contains(string(entries[0].After), `"stuck":true`) {
+			b.Errorf("%s", entries[0].After)
+		}
+	},
 	"stuck tasks are counted by reason": func(b *bench) {
 		p := b.newPayer(unit(10))
 		b.parked(p, mediagate.ParkFunds)
@@ -160,6 +184,10 @@ func (b *bench) population(t *rapid.T, payers []payer) []mediagate.Task {
 		case mediagate.StatusCancelled:
 			b.settle(cancelled(id))
 		}
+		if b.task(id).Status.Terminal() {
+			state := rapid.SampledFrom(append(mediagate.WebhookStates(), "")).Draw(t, "callback")
+			b.noError(b.database().Exec("UPDATE tasks SET webhook_state = ? WHERE id = ?", state, id).Error)
+		}
 		if rapid.IntRange(0, 5).Draw(t, "erase") == 0 && b.task(id).Status.Terminal() {
 			b.eraseTask(payer{account: n.Task.AccountID}, id)
 		}
@@ -196,6 +224,9 @@ func (b *bench) compareLists(t *rapid.T, tasks []mediagate.Task, payers []payer)
 		f.Channel = rapid.SampledFrom([]string{channelName, "none"}).Draw(t, "of channel")
 	}
 	f.Stuck = rapid.IntRange(0, 3).Draw(t, "stuck") == 0
+	if rapid.IntRange(0, 3).Draw(t, "by callback") == 0 {
+		f.Webhook = rapid.SampledFrom(mediagate.WebhookStates()).Draw(t, "of callback")
+	}
 	overdue, channels := b.overdue(), map[string]string{}
 	for _, r := range b.rowsOfTasks() {
 		channels[r.ID] = r.Channel
@@ -226,7 +257,8 @@ func (b *bench) compareLists(t *rapid.T, tasks []mediagate.Task, payers []payer)
 	var want []string
 	for _, task := range own {
 		if (f.Model == "" || task.Model == f.Model) && (f.Type == "" || task.Type == f.Type) && (f.Status == "" || task.Status == f.Status) &&
-			(f.Reference == "" || task.Reference == f.Reference) && (f.Channel == "" || channels[task.ID] == f.Channel) && (!f.Stuck || stuck(task)) && (f.After == "" || task.ID < f.After) &&
+			(f.Reference == "" || task.Reference == f.Reference) && (f.Channel == "" || channels[task.ID] == f.Channel) && (!f.Stuck || stuck(task)) &&
+			(f.Webhook == "" || task.Webhook != nil && task.Webhook.State == f.Webhook) && (f.After == "" || task.ID < f.After) &&
 			(f.CreatedAfter.IsZero() || task.CreatedAt.After(f.CreatedAfter)) && (f.CreatedBefore.IsZero() || task.CreatedAt.Before(f.CreatedBefore)) {
 			want = append(want, task.ID)
 		}

@@ -1,0 +1,192 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+const (
+	defaultPace = 10  // tasks a second of a job
+	maxPace     = 100 // more would leave the database little for clients
+	// shownTasks is how many ids a dry run shows.
+	shownTasks = 100
+	jobPrefix  = "job_"
+)
+
+// JobStore selects the tasks of jobs, and notes who began them.
+type JobStore interface {
+	CountTasks(ctx context.Context, f mediagate.TaskFilter) (int, error)
+	NoteTaskJob(ctx context.Context, job mediagate.TaskJob) error
+}
+
+// jobView is a job that was begun; null where nothing matched.
+type jobView struct {
+	Matched int     `json:"matched"`
+	Job     *string `json:"job"`
+}
+
+// dryView is what a job would do: the newest of the tasks, by their ids.
+type dryView struct {
+	Matched int      `json:"matched"`
+	Tasks   []string `json:"tasks"`
+}
+
+var jobFields = []string{"filter", "action", "channel", "reason", "dry_run", "per_second"}
+
+// handleTaskActions begins a job that gives a command to all tasks that a filter selects.
+// A dry run tells which they are. An unknown field or filter is an error: what is
+// mistyped must not act on more than was meant.
+func (s *Server) handleTaskActions(c *call) error {
+	_, body, err := s.readBody(c, &catalog.Outline{Whole: true})
+	if err != nil {
+		return err
+	}
+	f := &fields{body: body}
+	for _, name := range slices.Sorted(maps.Keys(body)) {
+		if !slices.Contains(jobFields, name) {
+			f.fail(name, "%s is no field of this call; there are: %s", mediagate.Quote(name), strings.Join(jobFields, ", "))
+		}
+	}
+	a := readAction(f)
+	dry, pace := f.flag("dry_run"), f.pace("per_second")
+	query := f.filter("filter")
+	if f.err != nil {
+		return f.err
+	}
+	filter, none, err := s.operatorFilter(c.ctx, query)
+	if err != nil {
+		return within("filter", err)
+	}
+	if filter == (mediagate.TaskFilter{}) && !none {
+		return mediagate.Invalid("filter", `filter must select something; {"created_after": 0} selects all tasks`)
+	}
+	if now := s.now(); filter.CreatedBefore.IsZero() || now.Before(filter.CreatedBefore) {
+		filter.CreatedBefore = now // what comes later is not what the operator has seen
+	}
+	if a.Channel != "" {
+		if _, err := s.usableChannel(c.ctx, a.Channel); err != nil {
+			return err
+		}
+	}
+	matched := 0
+	if !none {
+		if matched, err = s.cfg.Store.CountTasks(c.ctx, filter); err != nil {
+			return err
+		}
+	}
+	if dry {
+		return s.answerDryRun(c, filter, matched)
+	}
+	if matched == 0 {
+		return c.ok(jobView{})
+	}
+	job := mediagate.TaskJob{
+		ID: s.newID(jobPrefix), Filter: filter, Action: a.Action, Channel: a.Channel, Reason: a.Reason, By: c.asActor().By, PerSecond: pace, Matched: matched,
+	}
+	if err := s.cfg.Store.NoteTaskJob(c.ctx, job); err != nil {
+		return err
+	}
+	if err := s.cfg.Starter.StartJob(c.ctx, job); err != nil {
+		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the job is not known to have begun", Err: err}
+	}
+	s.log.InfoContext(c.ctx, "an operator began a job", "job", job.ID, "action", job.Action, "matched", matched)
+	return c.json(http.StatusAccepted, jobView{matched, &job.ID})
+}
+
+func (s *Server) answerDryRun(c *call, f mediagate.TaskFilter, matched int) error {
+	view := dryView{Matched: matched, Tasks: []string{}}
+	if matched == 0 {
+		return c.ok(view)
+	}
+	f.Limit = shownTasks
+	tasks, _, err := s.cfg.Store.Tasks(c.ctx, f)
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		view.Tasks = append(view.Tasks, t.ID)
+	}
+	return c.ok(view)
+}
+
+// usableChannel is the channel of that name, if it takes new jobs.
+func (s *Server) usableChannel(ctx context.Context, name string) (knownChannel, error) {
+	known, err := s.knownChannels(ctx)
+	if err != nil {
+		return knownChannel{}, err
+	}
+	at := slices.IndexFunc(known, func(k knownChannel) bool { return k.Name == name && k.configured })
+	switch {
+	case at < 0:
+		return knownChannel{}, mediagate.Invalid("channel", "channel is not known: %s", mediagate.Quote(name))
+	case !known[at].state.Enabled:
+		return knownChannel{}, mediagate.Invalid("channel", "channel is disabled: %s", name)
+	default:
+		return known[at], nil
+	}
+}
+
+// pace reads how many tasks a second are acted on.
+func (f *fields) pace(name string) int {
+	if !f.has(name) {
+		return defaultPace
+	}
+	number, _ := f.body[name].(json.Number)
+	n, err := strconv.Atoi(number.String())
+	if err != nil || n < 1 || n > maxPace {
+		f.fail(name, "%s must be an integer from 1 to %d", name, maxPace)
+	}
+	return n
+}
+
+// filter reads an object with the filters of a list as a query. A filter without a value
+// is an error: in a list it selects everything.
+func (f *fields) filter(name string) url.Values {
+	object, ok := f.body[name].(map[string]any)
+	switch {
+	case !f.has(name):
+		f.fail(name, "%s is required", name)
+	case !ok:
+		f.fail(name, "%s must be an object", name)
+	}
+	query := url.Values{}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		param, text := name+"."+key, ""
+		switch v := object[key].(type) {
+		case string:
+			text = v
+		case json.Number:
+			text = v.String()
+		case bool:
+			text = strconv.FormatBool(v)
+		}
+		switch {
+		case !slices.Contains(operatorFilters, key):
+			f.fail(param, "%s is no filter; there are: %s", mediagate.Quote(key), strings.Join(operatorFilters, ", "))
+		case text == "":
+			f.fail(param, "%s must be a text, a number, true or false, and not empty", param)
+		}
+		query.Set(key, text)
+	}
+	return query
+}
+
+// within is an error of a field that is within another.
+func within(outer string, err error) error {
+	e := domainError(err)
+	if e.Kind != mediagate.KindInvalid || e.Param == "" {
+		return err
+	}
+	inner := *e
+	inner.Param = outer + "." + e.Param
+	return &inner
+}

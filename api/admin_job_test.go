@@ -1,0 +1,140 @@
+package api_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
+)
+
+// jobs are those that were started.
+func (g *gateway) jobs() []mediagate.TaskJob {
+	g.starter.mu.Lock()
+	defer g.starter.mu.Unlock()
+	return g.starter.jobs
+}
+
+// A job is begun for what the filter matches, of the tasks that there are; a dry run
+// names them and begins nothing.
+func TestTaskActions(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.seen()
+	first, second := g.submit(videos, `{"model":"alpha-v3","prompt":"a"}`), g.submit(videos, `{"model":"alpha-v3","prompt":"b"}`)
+	g.fail(second, mediagate.Failure{Code: "internal_error", Message: "m"})
+	began := g.clock.now()
+	g.clock.advance(time.Minute)
+	call := func(body string) answer { return g.operate(http.MethodPost, "/tasks/actions", body) }
+
+	a := call(`{"filter":{"model":"alpha-v3"},"action":"retry","reason":"a test","dry_run":true}`)
+	if want := `{"matched":2,"tasks":["` + second + `","` + first + `"]}`; a.status != 200 || strings.TrimSpace(string(a.body)) != want {
+		t.Errorf("dry run: %d %s, want %s", a.status, a.body, want)
+	}
+	if a := call(`{"filter":{"model":"none"},"action":"retry","reason":"a test","dry_run":true}`); a.status != 200 || strings.TrimSpace(string(a.body)) != `{"matched":0,"tasks":[]}` {
+		t.Errorf("dry run of nothing: %d %s", a.status, a.body)
+	}
+	if a := call(`{"filter":{"model":"none"},"action":"retry","reason":"a test"}`); a.status != 200 || strings.TrimSpace(string(a.body)) != `{"matched":0,"job":null}` {
+		t.Errorf("nothing: %d %s", a.status, a.body)
+	}
+	if jobs := g.jobs(); len(jobs) != 0 {
+		t.Fatalf("jobs: %+v", jobs)
+	}
+
+	a = call(`{"filter":{"status":"pending","created_after":0},"action":"reroute","channel":"kling-a","reason":"the other is slow","per_second":3}`)
+	id, _ := a.at("job").(string)
+	if a.status != 202 || !strings.HasPrefix(id, "job_") {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	want := []mediagate.TaskJob{{
+		ID: id, Filter: mediagate.TaskFilter{Status: mediagate.StatusPending, CreatedAfter: time.Unix(0, 0).UTC(), CreatedBefore: began.Add(time.Minute)},
+		Action: mediagate.ActionReroute, Channel: "kling-a", Reason: "the other is slow", By: mediagate.ByOperator, PerSecond: 3, Matched: 1,
+	}}
+	if diff := cmp.Diff(want, g.jobs()); diff != "" {
+		t.Errorf("jobs (-want +got):\n%s", diff)
+	}
+	audit := g.operate(http.MethodGet, "/audit?limit=1", "")
+	if body := string(audit.body); !strings.Contains(body, `"task_job"`) || !strings.Contains(body, id) || !strings.Contains(body, "the other is slow") {
+		t.Errorf("the audit: %s", body)
+	}
+}
+
+// The time bounds of a filter hold as they are where they are earlier than now.
+func TestTaskActionsOfThePast(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.submit(videos, `{"model":"alpha-v3","prompt":"a"}`)
+	g.clock.advance(time.Hour)
+	before := g.clock.now().Add(-time.Minute).UTC().Format(time.RFC3339)
+	a := g.operate(http.MethodPost, "/tasks/actions", `{"filter":{"created_before":"`+before+`"},"action":"fail","reason":"a test"}`)
+	if jobs := g.jobs(); a.status != 202 || len(jobs) != 1 || jobs[0].Filter.CreatedBefore.Format(time.RFC3339) != before || jobs[0].PerSecond != 10 {
+		t.Errorf("%d %s: %+v", a.status, a.body, jobs)
+	}
+}
+
+func TestTaskActionsRefused(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.seen()
+	g.submit(videos, `{"model":"alpha-v3","prompt":"a"}`)
+	const rest = `"action":"retry","reason":"a test"`
+	for name, test := range map[string]struct{ body, message string }{
+		"no filter":         {`{` + rest + `}`, "filter is required"},
+		"a filter of text":  {`{"filter":"stuck",` + rest + `}`, "filter must be an object"},
+		"an empty filter":   {`{"filter":{},` + rest + `}`, "filter must select something"},
+		"not stuck":         {`{"filter":{"stuck":false},` + rest + `}`, "filter must select something"},
+		"a mistyped filter": {`{"filter":{"statsu":"failed"},` + rest + `}`, `\"statsu\" is no filter; there are: status, model`},
+		"a page":            {`{"filter":{"stuck":true,"limit":5},` + rest + `}`, `\"limit\" is no filter`},
+		"an empty value":    {`{"filter":{"status":""},` + rest + `}`, "filter.status must be a text, a number, true or false, and not empty"},
+		"null":              {`{"filter":{"status":null},` + rest + `}`, "filter.status must be a text"},
+		"a list":            {`{"filter":{"status":["failed"]},` + rest + `}`, "filter.status must be a text"},
+		"a wrong status":    {`{"filter":{"status":"broken"},` + rest + `}`, "status must be one of"},
+		"a wrong time":      {`{"filter":{"created_after":"soon"},` + rest + `}`, "created_after must be Unix seconds"},
+		"a wrong callback":  {`{"filter":{"webhook":"lost"},` + rest + `}`, "webhook must be one of pending, delivered, dropped, abandoned"},
+		"a mistyped field":  {`{"filter":{"stuck":true},"dryrun":true,` + rest + `}`, `\"dryrun\" is no field of this call`},
+		"no action":         {`{"filter":{"stuck":true},"reason":"a test"}`, "action is required"},
+		"unknown action":    {`{"filter":{"stuck":true},"action":"explode","reason":"a test"}`, "action must be one of retry"},
+		"no reason":         {`{"filter":{"stuck":true},"action":"retry"}`, "reason is required"},
+		"a channel to fail": {`{"filter":{"stuck":true},"action":"fail","channel":"kling-a","reason":"a test"}`, "channel goes with the action reroute only"},
+		"unknown channel":   {`{"filter":{"stuck":true},"action":"reroute","channel":"nowhere","reason":"a test"}`, "channel is not known"},
+		"no pace":           {`{"filter":{"stuck":true},"per_second":0,` + rest + `}`, "per_second must be an integer from 1 to 100"},
+		"too fast":          {`{"filter":{"stuck":true},"per_second":101,` + rest + `}`, "per_second must be an integer from 1 to 100"},
+		"half a task":       {`{"filter":{"stuck":true},"per_second":1.5,` + rest + `}`, "per_second must be an integer"},
+		"a pace in words":   {`{"filter":{"stuck":true},"per_second":"10",` + rest + `}`, "per_second must be an integer"},
+		"dry in words":      {`{"filter":{"stuck":true},"dry_run":"yes",` + rest + `}`, "dry_run must be true or false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := g.operate(http.MethodPost, "/tasks/actions", test.body)
+			if a.status != 400 || !strings.Contains(string(a.body), test.message) {
+				t.Errorf("%d %s, want 400 and %s", a.status, a.body, test.message)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		if jobs := g.jobs(); len(jobs) > 0 {
+			t.Errorf("jobs: %+v", jobs)
+		}
+	})
+}
+
+// Without Temporal nothing begins, and the operator is told.
+func TestTaskActionsWithoutTemporal(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.submit(videos, `{"model":"alpha-v3","prompt":"a"}`)
+	g.clock.advance(time.Second)
+	g.starter.mu.Lock()
+	g.starter.fail = errors.New("Temporal is away")
+	g.starter.mu.Unlock()
+	if a := g.operate(http.MethodPost, "/tasks/actions", `{"filter":{"model":"alpha-v3"},"action":"fail","reason":"a test"}`); a.status != 503 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := g.post("/admin/v1/tasks/actions", `{}`); a.status != http.StatusForbidden {
+		t.Errorf("with a client's key: %d %s", a.status, a.body)
+	}
+}

@@ -1,0 +1,51 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate/activities"
+)
+
+// TaskActions gives a command to all tasks that a filter selects, of those that were there
+// when the job began. It shows how far it is. An operator pauses it by its activity, and
+// cancels it like any workflow; a crash costs it some seconds.
+func TaskActions(ctx workflow.Context, in activities.JobArgs) (activities.JobProgress, error) {
+	options := tend(in.Action + " of tasks: " + in.ID)
+	options.WaitForCancellation = true
+	for range handovers {
+		workflow.SetCurrentDetails(ctx, jobDetails(in, "under way"))
+		progress := in.Progress
+		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.ActOnTasks, in).Get(ctx, &progress)
+		if err == nil {
+			in.Progress = progress
+		}
+		switch {
+		case ctx.Err() != nil: // cancelled, whatever the activity came to
+			workflow.SetCurrentDetails(ctx, jobDetails(in, "cancelled"))
+			return in.Progress, ctx.Err()
+		case err != nil:
+			return in.Progress, err
+		case in.Progress.Ended:
+			workflow.SetCurrentDetails(ctx, jobDetails(in, "done"))
+			return in.Progress, nil
+		}
+	}
+	return in.Progress, workflow.NewContinueAsNewError(ctx, TaskActions, in)
+}
+
+// jobDetails tell a person how far a job is.
+func jobDetails(in activities.JobArgs, state string) string {
+	p := in.Progress
+	lines := []string{
+		fmt.Sprintf("**%s: %s for %d tasks, %d a second**", state, in.Action, in.Matched, in.PerSecond), "",
+		fmt.Sprintf("- %d done, %d skipped since it does not apply, %d failed", p.Done, p.Skipped, p.Failed),
+		"- by " + in.By + ", to hold it: pause its activity; to end it: request a cancellation",
+	}
+	if p.After != "" {
+		lines = append(lines, "- as far as `"+p.After+"`, from new to old")
+	}
+	return strings.Join(lines, "\n")
+}
