@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net/url"
@@ -98,5 +97,5 @@ func (l links) trouble(t *testing.T, process, server, what string) func() {
 			t.Errorf("%s: %v", link.Name, err)
 		}
 	}
-	return func() { link.Toxics.ResetToxics(context.Background()) }
+	return func() { link.Toxics.ResetToxics(t.Context()) }
 }
