@@ -209,7 +209,9 @@ func TestD4AbsentIsSentAgain(t *testing.T) {
 // sent again; no other is told of one.
 func TestCallbackURL(t *testing.T) {
 	t.Parallel()
-	address := func(row mediagate.Attempt) string { return fmt.Sprintf("https://gateway.example.com/%s/%d", row.TaskID, row.N) }
+	address := func(row mediagate.Attempt) string {
+		return fmt.Sprintf("https://gateway.example.com/%s/%d", row.TaskID, row.N)
+	}
 	b := lost(t)
 	b.Async.OnSubmit = nil
 	b.Activities.CallbackURL = address
