@@ -3,6 +3,7 @@ package acedata
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
@@ -129,7 +130,18 @@ func (v *acedata) submit(r *http.Request, c caller, api string) kernel.Reply {
 	if ok {
 		rep.Body = map[string]any{"task_id": made.ID}
 	}
+	if made != nil {
+		v.CallBack(made, kernel.Callback{To: in.Text("callback_url"), Word: v.told, Body: func(j *kernel.Job) any { return v.record(r, j)["response"] }})
+	}
 	return rep
+}
+
+// told is when the customer is called back: at the end.
+func (v *acedata) told(j *kernel.Job, now time.Time) string {
+	if state := j.State(now); state != kernel.StateQueued && state != kernel.StateRunning {
+		return string(state)
+	}
+	return ""
 }
 
 // accept takes a job, unless its directive speaks against it; ok is false where

@@ -49,6 +49,7 @@ type Directive struct {
 	Piece       int            `json:"piece,omitempty"`    // of several files: the one that media, or a failure at download, is about; 0: all
 	Progress    *int           `json:"progress,omitempty"`
 	Ref         string         `json:"ref,omitempty"`
+	Callback    string         `json:"callback,omitempty"`
 	Download    time.Duration  `json:"download,omitempty"` // how long a file takes; 0: as fast as it goes
 }
 
@@ -166,6 +167,9 @@ func (d *Directive) set(key, value string) error {
 		d.Progress = &n
 	case "ref":
 		d.Ref = value
+	case "callback":
+		d.Callback = value
+		return oneOf(value, CallbackNone, CallbackLate, CallbackFlood)
 	case "download":
 		v, err := parseSeconds(value)
 		if err != nil || v > maxDownload {

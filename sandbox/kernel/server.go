@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -61,8 +62,13 @@ type Server struct {
 	log      *slog.Logger
 	now      func() time.Time
 	handler  http.Handler
-	closing  chan struct{}
-	once     sync.Once
+
+	callbacks *http.Client
+	calling   sync.WaitGroup  // one for each job that is told of
+	life      context.Context // ends with Close
+	end       context.CancelFunc
+	closing   chan struct{}
+	once      sync.Once
 }
 
 // New opens the folder, going on with what it holds.
@@ -86,8 +92,9 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		vendors: cfg.Vendors, accounts: cfg.Accounts, store: st, log: cfg.Logger, now: cfg.Now, closing: make(chan struct{}),
+		vendors: cfg.Vendors, accounts: cfg.Accounts, store: st, log: cfg.Logger, now: cfg.Now, closing: make(chan struct{}), callbacks: newCallbackClient(),
 	}
+	s.life, s.end = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
 	for _, v := range s.vendors {
 		prefix := "/" + v.Name
@@ -109,6 +116,9 @@ func (s *Server) Close() error {
 	var err error
 	s.once.Do(func() {
 		close(s.closing)
+		s.end()
+		s.calling.Wait()
+		s.callbacks.CloseIdleConnections()
 		err = s.store.close()
 	})
 	return err

@@ -3,6 +3,7 @@ package kling
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
@@ -145,12 +146,13 @@ func (k *kling) submit(r *http.Request, a kernel.Account) kernel.Reply {
 	}
 	j.ID, j.Endpoint = kernel.NumericID(18), endpoint
 
-	return k.take(a, j, created)
+	return k.take(a, j, created, kernel.Callback{To: in.Text("callback_url"), Body: func(j *kernel.Job) any { return k.task(r, j) }})
 }
 
 // take accepts a job that broke no rule, unless something else speaks against
 // it; shown is how an answer tells of it.
-func (k *kling) take(a kernel.Account, j *kernel.Job, shown func(*kernel.Job) map[string]any) kernel.Reply {
+// The customer is told of each change of its status.
+func (k *kling) take(a kernel.Account, j *kernel.Job, shown func(*kernel.Job) map[string]any, tell kernel.Callback) kernel.Reply {
 	var rep kernel.Reply
 	made, verdict := k.Accept(a, j)
 	switch verdict {
@@ -172,6 +174,10 @@ func (k *kling) take(a kernel.Account, j *kernel.Job, shown func(*kernel.Job) ma
 	rep.External = j.ExternalID
 	if made != nil {
 		rep.Job, rep.Made = made.ID, verdict == kernel.Accepted || verdict == kernel.AnswerLost
+	}
+	if rep.Made {
+		tell.Word = func(j *kernel.Job, now time.Time) string { return statusWords[j.State(now)] }
+		k.CallBack(made, tell)
 	}
 	return rep
 }

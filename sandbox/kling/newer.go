@@ -80,7 +80,9 @@ func (k *kling) newerSubmit(r *http.Request, a kernel.Account) kernel.Reply {
 		return rep
 	}
 	j.ID, j.Endpoint, j.Model = kernel.NumericID(18), newerEndpoint, name
-	return k.take(a, j, newerCreated)
+	return k.take(a, j, newerCreated, kernel.Callback{
+		To: in.Nested("options").Text("callback_url"), Body: func(j *kernel.Job) any { return k.newerTask(r, j) },
+	})
 }
 
 // newerJob checks a request.

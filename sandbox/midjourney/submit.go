@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
@@ -48,10 +49,23 @@ func (p *proxy) submission(mode string, h func(*request) kernel.Reply) handler {
 			in.Fail("state", "has more than %d characters", stateMax)
 		}
 		if in.Has("notifyHook") {
-			in.Link("notifyHook") // and never called
+			in.Link("notifyHook")
 		}
-		return h(&request{in: in, account: a, mode: strings.ToUpper(cmp.Or(mode, "fast"))})
+		rep := h(&request{in: in, account: a, mode: strings.ToUpper(cmp.Or(mode, "fast"))})
+		if j := p.find(a, rep.Job); j != nil && rep.Kind == kernel.CallSubmit {
+			p.CallBack(j, kernel.Callback{To: in.Text("notifyHook"), Word: progress, Body: func(j *kernel.Job) any { return p.task(r, j) }})
+		}
+		return rep
 	}
+}
+
+// progress is what its customer is told anew of: the status, and each step of the work.
+func progress(j *kernel.Job, now time.Time) string {
+	state := j.State(now)
+	if state == kernel.StateRunning {
+		return fmt.Sprint(words[state], j.Percent(now)/10)
+	}
+	return words[state]
 }
 
 // only refuses what the dialect does not know.

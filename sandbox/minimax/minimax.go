@@ -3,6 +3,7 @@ package minimax
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
@@ -129,7 +130,24 @@ func (m *minimax) submit(
 		return refuse(kernel.CallSubmit, codeInternal, "")
 	}
 	rep.Job, rep.Made = made.ID, true
+	m.CallBack(made, kernel.Callback{To: in.Text("callback_url"), Challenge: true, Word: told, Body: func(j *kernel.Job) any {
+		return map[string]any{"task_id": j.ID, "status": told(j, m.Now()), "base_resp": base(0, "")}
+	}})
 	return rep
+}
+
+// told is the status in the words of callbacks, which are not those of queries.
+func told(j *kernel.Job, now time.Time) string {
+	switch j.State(now) {
+	case kernel.StateQueued:
+		return ""
+	case kernel.StateRunning:
+		return "processing"
+	case kernel.StateSucceeded:
+		return "success"
+	default:
+		return "failed"
+	}
 }
 
 // find is a job of one generation.

@@ -107,6 +107,11 @@ func (v *sunoapi) submit(r *http.Request, a kernel.Account, read func(*request),
 	case kernel.Accepted, kernel.AnswerLost:
 		rep := answer(kernel.CallSubmit, fine, "success", map[string]any{"taskId": made.ID})
 		rep.Job, rep.Made, rep.Lost = made.ID, true, verdict == kernel.AnswerLost
+		v.CallBack(made, kernel.Callback{To: in.Text("callBackUrl"), Word: stage, Body: func(j *kernel.Job) any {
+			return map[string]any{"code": fine, "msg": "success", "data": map[string]any{
+				"callbackType": stage(j, v.Now()), "task_id": j.ID, "data": v.record(r, j)["response"],
+			}}
+		}})
 		return rep
 	case kernel.Moderated:
 		return refuse(kernel.CallSubmit, invalid, "The prompt contains sensitive words")
@@ -171,6 +176,22 @@ func status(j *kernel.Job, now time.Time) (word string, done int) {
 		return "TEXT_SUCCESS", 0
 	default:
 		return "FIRST_SUCCESS", 1
+	}
+}
+
+// stage is the word of callbacks.
+func stage(j *kernel.Job, now time.Time) string {
+	switch word, _ := status(j, now); word {
+	case "PENDING":
+		return ""
+	case "TEXT_SUCCESS":
+		return "text"
+	case "FIRST_SUCCESS":
+		return "first"
+	case "SUCCESS":
+		return "complete"
+	default:
+		return "error"
 	}
 }
 

@@ -131,7 +131,16 @@ func (v *vidu) submit(r *http.Request, a kernel.Account, endpoint string) kernel
 		return refuse(kernel.CallSubmit, internalFailure, "internal error")
 	}
 	rep.Job, rep.Made = made.ID, true
+	v.CallBack(made, kernel.Callback{To: in.Text("callback_url"), Word: told, Body: func(j *kernel.Job) any { return v.task(r, j) }})
 	return rep
+}
+
+// told is the status as callbacks tell it, which begin with the work.
+func told(j *kernel.Job, now time.Time) string {
+	if j.State(now) == kernel.StateQueued {
+		return ""
+	}
+	return word(j, now)
 }
 
 func (v *vidu) query(r *http.Request, a kernel.Account) kernel.Reply {
