@@ -87,7 +87,7 @@ func (m *machine) install(ctx context.Context, name string, channels []app.Chann
 	if err := c.Validate(); err != nil {
 		return g, err
 	}
-	if g.Gateway, err = app.Open(ctx, c, app.Options{Version: "bench", Logger: m.log}); err != nil {
+	if g.Gateway, err = app.Open(ctx, c, app.Options{Version: "bench", Logger: m.log, LocalCallbacks: true}); err != nil {
 		return g, err
 	}
 	g.closers = append(g.closers, func() error { g.Close(); return nil })

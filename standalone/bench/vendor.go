@@ -44,6 +44,7 @@ type vendor struct {
 	sick  sickness
 	cured chan struct{}             // closed when it is well again
 	takes func(n int) time.Duration // how long the nth job takes
+	calls bool                      // the customer is called back at the end of a job
 	jobs  int
 	ends  map[string]time.Time // by vendor's id
 	watch bool                 // polls are noted
@@ -94,8 +95,15 @@ func (v *vendor) close() error {
 func (v *vendor) reset(takes func(n int) time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.takes, v.jobs = takes, 0
+	v.takes, v.jobs, v.calls = takes, 0, false
 	v.ends, v.asked, v.gaps, v.watch = map[string]time.Time{}, map[string]time.Time{}, nil, false
+}
+
+// callBack has customers called back at the end of each job until the next reset.
+func (v *vendor) callBack() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.calls = true
 }
 
 // sickness is what a vendor suffers from.
@@ -168,7 +176,8 @@ func (v *vendor) end(taskID string) time.Time {
 
 func (v *vendor) handleSubmit(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		ExternalID string `json:"external_task_id"`
+		ExternalID  string `json:"external_task_id"`
+		CallbackURL string `json:"callback_url"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -179,9 +188,25 @@ func (v *vendor) handleSubmit(w http.ResponseWriter, r *http.Request) {
 	if _, again := v.ends[id]; !again {
 		v.ends[id] = time.Now().Add(v.takes(v.jobs))
 		v.jobs++
+		if v.calls && body.CallbackURL != "" {
+			time.AfterFunc(time.Until(v.ends[id]), func() { v.tell(body.CallbackURL) })
+		}
 	}
 	v.mu.Unlock()
 	answer(w, `{"code":0,"message":"SUCCEED","request_id":"r","data":{"task_id":"`, id, `","task_status":"submitted"}}`)
+}
+
+// tell calls a customer back. Whoever does not answer is not called again.
+func (v *vendor) tell(address string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader("{}"))
+	if err != nil {
+		return
+	}
+	if resp, err := http.DefaultClient.Do(req); err == nil {
+		resp.Body.Close()
+	}
 }
 
 func (v *vendor) handlePoll(w http.ResponseWriter, r *http.Request) {
