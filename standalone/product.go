@@ -44,7 +44,7 @@ func startProduct(
 	}
 	logger := app.NewLogger(c, os.Stderr)
 	app.SetLogger(logger)
-	o := app.Options{Version: version, Logger: logger}
+	o := app.Options{Version: version, Logger: logger, LocalCallbacks: true}
 	if c.DatabaseURL == "" {
 		o.OpenStore = func(ctx context.Context, sc storage.Config) (*storage.Store, error) {
 			return sqlite.OpenStore(ctx, dir.Path("mediagate.db"), sc)

@@ -26,7 +26,7 @@ type Config struct {
 	EncryptionKeysFile string           `yaml:"encryption_keys_file" help:"file that holds the encryption keys, one a line, instead of encryption_keys"`
 	Retention          Retention        `yaml:"retention"`
 	ShutdownGrace      time.Duration    `yaml:"shutdown_grace" help:"how long calls under way may take to end"`
-	PublicURL          string           `yaml:"public_url" secret:"url" help:"our own address: of links of uploads; its domain takes no webhooks"`
+	PublicURL          string           `yaml:"public_url" secret:"url" help:"our own address: of links of uploads and for callbacks of vendors; its domain takes no webhooks"`
 	OwnDomains         []string         `yaml:"own_domains" help:"more domains and CIDRs that count as our own"`
 	Currency           string           `yaml:"currency" help:"of prices and balances"`
 	CreditsPerUnit     int64            `yaml:"credits_per_unit" help:"credits a currency unit"`

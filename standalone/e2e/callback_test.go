@@ -1,0 +1,50 @@
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate/sandbox"
+)
+
+// seldom are channels whose jobs are polled for in their first seconds at most, since
+// the budget has room, and then after more than the test's patience.
+func seldom(providers ...string) (channels []map[string]any) {
+	for _, c := range sandbox.Channels("") {
+		for _, provider := range providers {
+			if c.Provider == provider {
+				channels = append(channels, map[string]any{
+					"name": provider + "-a", "provider": provider, "credentials": c.Credentials,
+					"requests_per_second": 50, "poll_interval": map[string]string{"min": "30m", "max": "30m"},
+				})
+			}
+		}
+	}
+	return channels
+}
+
+// A vendor's callback makes its job be asked for at once, MiniMax's after its challenge.
+// A flood of them costs a poll a second.
+func TestCallbacksOfVendors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: production, workersOff: true, channels: seldom("kling", "vidu", "minimax")})
+	w.settings["public_url"] = w.apiURLs[0]
+	w.writeSettings(w.settings)
+	w.workers[0].start(t)
+	late, flooded := w.submit(job{model: alpha, directive: "callback=late, duration=5s"}), w.submit(job{model: alpha, directive: "callback=flood, duration=5s"})
+	tasks := []*task{late, flooded}
+	for _, model := range []string{alpha, beta, delta} {
+		tasks = append(tasks, w.submit(job{model: model, directive: "duration=5s"}))
+	}
+	for _, task := range tasks {
+		w.await(task, time.Minute, "completes", func(o object) bool { return o.Status == "completed" })
+	}
+	jobs, err := w.jobs(flooded)
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("jobs %+v, %v", jobs, err)
+	}
+	if n := jobs[0].Calls.Poll; n > 20 { // some hundred callbacks came
+		t.Errorf("the vendor that flooded us was asked %d times", n)
+	}
+	w.verify(recoverTime)
+}
