@@ -37,7 +37,7 @@ func (c *change) cancelRequested() error {
 }
 
 func (c *change) failRequested() error {
-	if !c.open() {
+	if !c.open() || !c.CancelRequestedAt.IsZero() {
 		return c.notOffered(mediagate.ActionFail, c.now)
 	}
 	if c.FailRequestedAt.IsZero() {
@@ -116,10 +116,10 @@ func (c *change) retryNow() {
 }
 
 func (c *change) pollRequested() error {
-	a := c.Last()
-	if !c.open() || a == nil || a.Await == nil {
+	if !c.offers(mediagate.ActionPollNow) {
 		return c.notOffered(mediagate.ActionPollNow, c.now)
 	}
+	a := c.Last()
 	if a.Await.Claim != "" {
 		a.Await.Again = true
 	} else if c.now.Before(a.Await.NextPollAt) {

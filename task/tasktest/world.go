@@ -187,6 +187,32 @@ func (w *World) CheckStep(fail func(string, ...any)) {
 	default:
 		fail("no such step: %q", step.Kind)
 	}
+	e := w.State.Explain(step, w.Now)
+	if e.Doing() == "" || e.Word() == "" || (e.Then() == "") != w.State.Status.Terminal() {
+		fail("%s is explained by %q, %q, %q", step.Kind, e.Word(), e.Doing(), e.Then())
+	}
+	w.checkActions(e.Actions, fail)
+}
+
+// checkActions holds that the commands which are offered apply, and no others do.
+func (w *World) checkActions(offered []string, fail func(string, ...any)) {
+	for action, event := range map[string]task.Event{
+		mediagate.ActionRetry: task.RetryRequested{}, mediagate.ActionReroute: task.RerouteRequested{}, mediagate.ActionFail: task.FailRequested{},
+		mediagate.ActionPollNow: task.PollRequested{}, mediagate.ActionRedeliver: task.RedeliverRequested{},
+	} {
+		state := clone(w.State)
+		_, err := state.Apply(event, w.Now)
+		applies := slices.Contains(offered, action)
+		if action == mediagate.ActionFail && !w.State.FailRequestedAt.IsZero() && !w.State.Status.Terminal() {
+			continue // repeated, it changes nothing
+		}
+		if applies && err != nil {
+			fail("%s is offered: %v", action, err)
+		}
+		if !applies && err == nil {
+			fail("%s is not offered, and is taken", action)
+		}
+	}
 }
 
 // clone is a copy of what events change in place.
