@@ -92,16 +92,19 @@ func TestStories(t *testing.T) {
 			func(g *gateway, id string) { g.accept(id) }, "vendor", nil, []any{"fail", "retry", "reroute", "poll_now"}, accepted,
 		},
 		"parked": {
-			func(g *gateway, id string) { g.park(id, mediagate.ParkFunds) }, "parked", "provider_out_of_funds", []any{"fail", "retry", "reroute"},
+			func(g *gateway, id string) { g.park(id, mediagate.ParkFunds) }, "parked", "provider_out_of_funds",
+			[]any{"fail", "retry", "reroute"},
 			append(accepted[:2:2], "parked: provider_out_of_funds"),
 		},
 		"queued": {
 			func(g *gateway, id string) { g.change(id, task.Queued{N: 1, Channels: []string{"kling-a", "kling-b"}}) }, "slot", nil,
-			[]any{"fail", "retry", "reroute"}, append(accepted[:2:2], "queued: for a slot of kling-a, kling-b"),
+			[]any{"fail", "retry", "reroute"},
+			append(accepted[:2:2], "queued: for a slot of kling-a, kling-b"),
 		},
 		"overdue": {
 			func(g *gateway, id string) { g.exec("UPDATE wakes SET tries = 3 WHERE task_id = $1", id) }, "submit", "run_overdue",
-			[]any{"fail", "reroute"}, accepted[:2],
+			[]any{"fail", "reroute"},
+			accepted[:2],
 		},
 		"unreadable": {
 			func(g *gateway, id string) {
@@ -130,7 +133,8 @@ func TestStories(t *testing.T) {
 				g.act(id, `{"action":"redeliver","reason":"their receiver was down"}`)
 				g.clock.advance(time.Second)
 				g.deliver(id, 2, 1, 204, mediagate.WebhookDelivered)
-			}, nil, nil, []any{"redeliver"},
+			}, nil, nil,
+			[]any{"redeliver"},
 			append(accepted[:4:4], "command reroute: to kling-b, by operator: kling-a is slow", "attempt 1 given up: by a command",
 				"attempt 2: to kling-b as TASK-2", "attempt 2 accepted: the vendor's id is job-2", "attempt 2 succeeded",
 				"completed: 1 files copied, 9 bytes", "post: 0.42", "callback: round 1, attempt 1: the receiver did not answer, 120 ms",
@@ -141,7 +145,8 @@ func TestStories(t *testing.T) {
 			func(g *gateway, id string) {
 				g.accept(id)
 				g.fail(id, mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "too much cat"})
-			}, nil, nil, []any{"redeliver"},
+			}, nil, nil,
+			[]any{"redeliver"},
 			append(accepted[:4:4], "attempt 1 ended: content_policy_violation: too much cat", "failed: content_policy_violation: too much cat", "void: 0.42"),
 		},
 		"erased": {
@@ -149,7 +154,8 @@ func TestStories(t *testing.T) {
 				g.complete(id)
 				g.clock.advance(time.Minute)
 				g.send(request{method: http.MethodDelete, path: "/v1/tasks/" + id, key: g.key})
-			}, nil, nil, []any{},
+			}, nil, nil,
+			[]any{},
 			append(accepted[:2:2], "attempt 1: to one as", "attempt 1 accepted: the vendor's id is", "attempt 1 succeeded", "completed", "post: 0.42", "inputs erased", "erased"),
 		},
 	} {
