@@ -34,6 +34,7 @@ func mayImport() map[string][]string {
 		"worker":     {"workflows", "activities"},
 		"providers":  {"."},
 		"webhook":    {".", "outbound"},
+		"metrics":    {"."},
 		"moderation": {".", "outbound"},
 		"storage":    {".", "freeport", "mediainfo", "task"}, // freeport in pgtest
 		"sandbox":    nil,

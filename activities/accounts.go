@@ -26,7 +26,7 @@ func (a *Activities) accounts() *channel.Accounts {
 	a.opened.Do(func() {
 		a.vendors = &channel.Accounts{
 			Channels: a.Channels, Store: a.Store, Breakers: a.Breakers, Workflows: signals{a}, Grace: a.Settings.ChannelGrace,
-			Now: a.Now, Logger: a.Logger, NewID: a.NewID,
+			Now: a.Now, Logger: a.Logger, NewID: a.NewID, Meter: a.Meter,
 		}
 	})
 	return a.vendors

@@ -253,6 +253,7 @@ type Activities struct {
 	Engine       Engine
 	Tracer       trace.Tracer                                 // of what pollers see end; nil: there are no traces
 	Ledger       Ledger                                       // nil: there is no money
+	Meter        channel.Meter                                // nil: nobody counts polls
 	FileOf       func(url string) (f mediagate.File, ok bool) // the upload behind a link of ours; nil: there are none
 	CallbackURL  func(row mediagate.Attempt) string           // where the vendor may tell of the attempt's job; nil or empty: nowhere
 	Settings     Settings

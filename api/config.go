@@ -75,6 +75,9 @@ type Config struct {
 	Version               string        // shown by /healthz
 	PublicURL             string        // where clients reach us, for the OpenAPI document; empty: where they had it from
 
+	// Observe is called with each request that has ended; nil: nobody counts.
+	Observe func(class string, status int, took time.Duration)
+
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: slog.Default
 }
@@ -182,6 +185,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.CheckWebhookURL == nil {
 		c.CheckWebhookURL = func(string) error { return nil }
+	}
+	if c.Observe == nil {
+		c.Observe = func(string, int, time.Duration) {}
 	}
 	if c.Now == nil {
 		c.Now = time.Now

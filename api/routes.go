@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -25,6 +26,25 @@ type route struct {
 	handler func(*Server, *call) error
 
 	about *description // of a public route, once it is mounted
+}
+
+// class is what the route's requests are counted as: streams and speeches last for as
+// long as their clients listen, and a request without a route is anything.
+func (r route) class() string {
+	switch {
+	case r.path == "":
+		return "none"
+	case r.path == speechPath:
+		return "speech"
+	case strings.HasSuffix(r.path, "/events"):
+		return "stream"
+	case r.access == accessAdmin:
+		return "admin"
+	case r.scope != "":
+		return string(r.scope)
+	default:
+		return "other"
+	}
 }
 
 // body is what a request brings beside its path, query and header.

@@ -51,7 +51,8 @@ type starts struct {
 	idle    chan struct{} // closed while no starter works, and so nothing waits
 	closed  bool
 
-	left      int         // to the wake scan, since the last report
+	leftInAll int64       // to the wake scan
+	left      int         // of these, since the last report
 	cause     error       // of the last of them
 	reporting *time.Timer // nil: nothing to report
 }
@@ -218,6 +219,7 @@ func (s *starts) start(t mediagate.Task) (err error) {
 // called with the lock held.
 func (s *starts) leave(n int, cause error) {
 	s.left += n
+	s.leftInAll += int64(n)
 	if cause != nil {
 		s.cause = cause
 	}

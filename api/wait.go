@@ -29,10 +29,12 @@ const shareOfAccount = 4
 
 // seats counts who waits, or listens.
 type seats struct {
-	most  int    // of a key
-	what  string // those who have one do, for messages
-	mu    sync.Mutex
-	taken map[string]int // by key, and by account
+	most    int    // of a key
+	what    string // those who have one do, for messages
+	mu      sync.Mutex
+	taken   map[string]int // by key, and by account
+	held    int64
+	refused int64
 }
 
 // take has a seat for the key that the call came with, or says that it or its
@@ -48,10 +50,12 @@ func (s *seats) take(c *call) error {
 	}
 	s.taken[c.who()]++
 	s.taken[c.account()]++
+	s.held++
 	return nil
 }
 
 func (s *seats) full(most int, whose string) error {
+	s.refused++
 	return &mediagate.Error{
 		Kind: mediagate.KindRateLimited, RetryAfter: time.Second,
 		Message: "too many requests: " + strconv.Itoa(most) + " of " + whose + " " + s.what + " already",
@@ -61,6 +65,7 @@ func (s *seats) full(most int, whose string) error {
 func (s *seats) leave(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.held--
 	for _, who := range []string{c.who(), c.account()} {
 		if s.taken[who]--; s.taken[who] == 0 {
 			delete(s.taken, who)

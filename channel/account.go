@@ -22,9 +22,34 @@ type Accounts struct {
 	Now       func() time.Time
 	Logger    *slog.Logger
 	NewID     func(prefix string) string
+	Meter     Meter // nil: nobody counts
 
 	known sync.Map // fingerprint → []string: those of the same account, as last read
 	paces sync.Map // channel → *pace: of its polls, under whatever name
+}
+
+// Meter counts what pollers see.
+type Meter interface {
+	// Polled is called with each poll, and how long after its time it is made.
+	Polled(channel string, late time.Duration)
+	// JobEnded is called with the end of a job, and how long after its acceptance that was seen.
+	JobEnded(channel string, succeeded bool, took time.Duration)
+	// UnknownWord is called with an answer whose status word the adapter does not know.
+	UnknownWord(channel string)
+}
+
+// unmetered counts nothing.
+type unmetered struct{}
+
+func (unmetered) Polled(string, time.Duration)         {}
+func (unmetered) JobEnded(string, bool, time.Duration) {}
+func (unmetered) UnknownWord(string)                   {}
+
+func (a *Accounts) meter() Meter {
+	if a.Meter == nil {
+		return unmetered{}
+	}
+	return a.Meter
 }
 
 // Store is the database as the accounts and their pollers see it.

@@ -176,9 +176,11 @@ func (p *Poller) reported(ctx context.Context, row mediagate.Await, asked time.T
 	if report.Outcome != nil {
 		failpoint.Hit(failpoint.PollTerminal)
 		p.pace.ended(row, asked)
+		p.meter().JobEnded(p.channel.Name, report.Outcome.Succeeded, asked.Sub(row.AcceptedAt))
 		return mediagate.PollResult{TaskID: row.TaskID, N: row.N, Answered: true, Outcome: report.Outcome}
 	}
 	if report.State == mediagate.JobUnknown {
+		p.meter().UnknownWord(p.channel.Name)
 		p.log.WarnContext(ctx, "unknown status word", "task", row.TaskID, "word", report.Word)
 	}
 	p.pace.ran(row, asked)

@@ -297,7 +297,9 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 	var group sync.WaitGroup
 	for _, asked := range p.questions(due) {
 		if p.admit(calls) == nil {
-			p.late.Store(int64(p.Now().Sub(asked[0].NextPollAt)))
+			late := p.Now().Sub(asked[0].NextPollAt)
+			p.late.Store(int64(late))
+			p.meter().Polled(p.channel.Name, late)
 			group.Go(func() {
 				defer func() { <-p.width }()
 				for _, result := range p.ask(calls, asked) {

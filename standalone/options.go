@@ -74,7 +74,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	flags.StringVar(&o.ui, "ui", "127.0.0.1:8233", "`address` of Temporal's web interface")
 	flags.StringVar(&o.s3, "s3", "127.0.0.1:9000", "`address` of the S3 server")
 	flags.StringVar(&o.sandbox, "sandbox", "127.0.0.1:9900", "`address` of the sandbox")
-	flags.StringVar(&o.ops, "ops", "127.0.0.1:9090", "`address` of the worker's health")
+	flags.StringVar(&o.ops, "ops", "127.0.0.1:9090", "`address` of health and metrics")
 	flags.String("database-url", "", "PostgreSQL `URL` for the product's tables instead of SQLite")
 	flags.StringVar(&o.temporalDatabaseURL, "temporal-database-url", "", "PostgreSQL `URL` for Temporal's databases instead of SQLite")
 	flags.StringVar(&infra, "infra", "", "start only these servers, a `list` of "+strings.Join(infraNames(), ","))

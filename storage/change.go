@@ -54,6 +54,9 @@ func (s *Store) change(ctx context.Context, id string, c *changing) (changed tas
 	}
 	if !slices.ContainsFunc(c.events, mayEnd) {
 		err = s.write(ctx, "change task", run)
+		if err == nil {
+			s.observe(c, changed)
+		}
 		return changed, err
 	}
 	owner, err := one[struct{ AccountID string }](s.on(ctx), "SELECT account_id FROM tasks WHERE id = ?", id)
@@ -64,7 +67,25 @@ func (s *Store) change(ctx context.Context, id string, c *changing) (changed tas
 		return task.Changed{}, notFound("task", id)
 	}
 	err = s.writeFor(ctx, owner.AccountID, "change task", run)
+	if err == nil {
+		s.observe(c, changed)
+	}
 	return changed, err
+}
+
+// observe tells of ends that were committed.
+func (s *Store) observe(c *changing, changed task.Changed) {
+	before, after := &c.before, &changed.State
+	if after.Status.Terminal() && !before.Status.Terminal() {
+		var failure mediagate.FailureCode
+		if after.Failure != nil {
+			failure = after.Failure.Code
+		}
+		s.observer.TaskEnded(c.row.Type, after.Status, failure, changed.At.Sub(c.row.CreatedAt.Time))
+	}
+	if before.WebhookRound > 0 && before.WebhookState == mediagate.WebhookPending && after.WebhookState != mediagate.WebhookPending {
+		s.observer.CallbackEnded(after.WebhookState)
+	}
 }
 
 func (s *Store) changeIn(tx *gorm.DB, id string, c *changing) (changed task.Changed, err error) {

@@ -81,6 +81,10 @@ func TestLooksReadNoPast(t *testing.T) {
 			_, err := s.OldestOpen(ctx)
 			return 0, err
 		},
+		"figures": func(ctx context.Context, s *storage.Store) (int, error) {
+			figures, err := s.Figures(ctx)
+			return len(figures.Open), err
+		},
 		"abandoned attempts": func(ctx context.Context, s *storage.Store) (int, error) {
 			return 0, s.ExpireSlots(ctx)
 		},

@@ -49,6 +49,8 @@ type stateColumns struct {
 	AccountID      string
 	KeyID          string
 	Model          string
+	Type           mediagate.Type
+	CreatedAt      stamp
 	Hold           mediagate.Micros
 	Plan           document
 	Charges        document

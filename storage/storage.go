@@ -38,9 +38,24 @@ type Config struct {
 	CheckRows      int                        // that a slice of a check of the ledger has; 0: 10,000
 	Pooler         Pooler                     // of OpenPostgres; empty: found by looking
 	Patience       time.Duration              // for which a write waits for others of its account; 0: 10 s
+	Observer       Observer                   // nil: nobody hears of ends
 
 	failover *failover // of OpenPostgres
 }
+
+// Observer hears of what this process has committed.
+type Observer interface {
+	TaskSubmitted(t mediagate.Type)
+	TaskEnded(t mediagate.Type, status mediagate.Status, failure mediagate.FailureCode, took time.Duration)
+	CallbackEnded(state mediagate.WebhookState)
+}
+
+// unobserved hears nothing.
+type unobserved struct{}
+
+func (unobserved) TaskSubmitted(mediagate.Type)                                                     {}
+func (unobserved) TaskEnded(mediagate.Type, mediagate.Status, mediagate.FailureCode, time.Duration) {}
+func (unobserved) CallbackEnded(mediagate.WebhookState)                                             {}
 
 // Store is the database. It is safe for concurrent use.
 type Store struct {
@@ -56,9 +71,10 @@ type Store struct {
 	lanes     *lanes
 	sweep     rateSweep
 	failover  *failover // nil: the caller made the connections
-	checkRows int       // of a slice of a check of the ledger
-	scrub     scrub     // of SQLite's files
-	unwatch   func()    // ends the reading of the database's clock; nil: nobody reads it
+	observer  Observer
+	checkRows int    // of a slice of a check of the ledger
+	scrub     scrub  // of SQLite's files
+	unwatch   func() // ends the reading of the database's clock; nil: nobody reads it
 }
 
 // Open connects to the database. It does not migrate.
@@ -66,6 +82,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	s := &Store{newID: c.NewID, log: c.Logger, lite: c.Dialector.Name() == dialectSQLite, failover: c.failover, checkRows: cmp.Or(c.CheckRows, checkRows)}
 	if name := c.Dialector.Name(); !s.lite && name != dialectPostgres {
 		return nil, fmt.Errorf("storage speaks PostgreSQL and SQLite, not %q", name)
+	}
+	if s.observer = c.Observer; s.observer == nil {
+		s.observer = unobserved{}
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

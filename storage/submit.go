@@ -44,6 +44,7 @@ func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string,
 			return "", false, dbError(err, "submit")
 		}
 		if stored {
+			s.observer.TaskSubmitted(n.Task.Type)
 			return n.Task.ID, false, nil
 		}
 		if err != nil { // its twin may have taken the last place

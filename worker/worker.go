@@ -27,6 +27,9 @@ type Config struct {
 	Serving    func() // nil: none. Called once all queues are polled
 	// Seen is called each minute with the configured channels.
 	Seen func(ctx context.Context, channels []string) error
+	// Observe is called with each activity attempt that has ended; nil: nobody counts. The
+	// outcome is ok, waits, stopped, cancelled, or the kind of the error.
+	Observe func(activity, outcome string, took time.Duration)
 }
 
 // Bounds of one process: how much runs at once on each queue (D18). Of calls
@@ -101,7 +104,7 @@ func stopAll(started []worker.Worker) {
 // workers are one for each queue. One that gives up for good would leave its
 // queue to nobody while the others go on: it ends them all.
 func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
-	around := []interceptor.WorkerInterceptor{&activityLog{log: c.Logger, now: c.Activities.Now}}
+	around := []interceptor.WorkerInterceptor{&activityLog{log: c.Logger, now: c.Activities.Now, observe: c.Observe}}
 	queue := func(name string, bound int, workflowsToo bool) worker.Worker {
 		w := worker.New(c.Temporal, name, worker.Options{
 			MaxConcurrentActivityExecutionSize:      bound,
@@ -175,8 +178,9 @@ func (c Config) seen(ctx context.Context) error {
 // activityLog writes one canonical line an activity attempt.
 type activityLog struct {
 	interceptor.WorkerInterceptorBase
-	log *slog.Logger
-	now func() time.Time
+	log     *slog.Logger
+	now     func() time.Time
+	observe func(activity, outcome string, took time.Duration)
 }
 
 // InterceptActivity puts the log around the activity.
@@ -194,22 +198,30 @@ func (a *loggedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	start := a.parent.now()
 	ctx, cause := activities.Noting(ctx)
 	result, err := activities.Guarded(ctx, func() (any, error) { return a.Next.ExecuteActivity(ctx, in) })
-	info := activity.GetInfo(ctx)
+	info, took := activity.GetInfo(ctx), a.parent.now().Sub(start)
 	attrs := []any{
 		"activity", info.ActivityType.Name, "workflow", info.WorkflowExecution.ID, "run", info.WorkflowExecution.RunID,
-		"attempt", info.Attempt, "duration_ms", a.parent.now().Sub(start).Milliseconds(),
+		"attempt", info.Attempt, "duration_ms", took.Milliseconds(),
 	}
+	outcome := "ok"
 	switch {
 	case err == nil:
 		a.parent.log.DebugContext(ctx, "activity", attrs...)
 	case activities.NoFault(err):
+		outcome = "waits"
 		a.parent.log.DebugContext(ctx, "activity", append(attrs, "error", err)...)
 	case errors.Is(context.Cause(ctx), worker.ErrWorkerShutdown): // another worker repeats it, or this one once it is back
+		outcome = "stopped"
 		a.parent.log.InfoContext(ctx, "activity cut off by the stop", append(attrs, "error", cause(err))...)
 	case errors.Is(ctx.Err(), context.Canceled): // by its heartbeat: what failed then says nothing of whom it asked
+		outcome = "cancelled"
 		a.parent.log.InfoContext(ctx, "activity cancelled", append(attrs, "error", context.Cause(ctx))...)
 	default:
+		outcome = activities.FromTemporal(err).Kind.String()
 		a.parent.log.WarnContext(ctx, "activity failed", append(attrs, "error", cause(err))...)
+	}
+	if a.parent.observe != nil {
+		a.parent.observe(info.ActivityType.Name, outcome, took)
 	}
 	return result, err
 }

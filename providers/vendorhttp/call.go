@@ -23,6 +23,18 @@ const (
 	Stops
 )
 
+// String is the effect in a word.
+func (e Effect) String() string {
+	switch e {
+	case Submits:
+		return "submits"
+	case Stops:
+		return "stops"
+	default:
+		return "reads"
+	}
+}
+
 // Call is one request.
 type Call struct {
 	Effect     Effect

@@ -146,7 +146,15 @@ func (c *Client) Do(ctx context.Context, call Call) (Answer, error) {
 // reader.
 func (c *Client) Stream(ctx context.Context, call Call) (*Stream, error) {
 	x, ctx := c.exchange(ctx, call)
+	began := time.Now()
 	resp, err := x.do(ctx) //nolint:bodyclose // the stream closes it
+	if c.opt.Observe != nil {
+		status := 0
+		if err == nil {
+			status = resp.StatusCode
+		}
+		c.opt.Observe(call.Effect.String(), status, time.Since(began))
+	}
 	if err != nil {
 		err = x.failure(err)
 		x.end()

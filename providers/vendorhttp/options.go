@@ -30,6 +30,10 @@ type Options struct {
 	// follow. Its errors are those of providers.Opener, and KindInvalid for an
 	// address that may not be reached. nil: no redirect leaves the vendor's host.
 	Follow func(ctx context.Context, link string, redirects int) (file io.ReadCloser, length int64, err error)
+
+	// Observe hears of each call once the head of its answer is there, or none will
+	// come: a status of 0. nil: nobody does.
+	Observe func(effect string, status int, took time.Duration)
 }
 
 // Timeouts bound the phases of all calls. Dial and TLS have defaults; the

@@ -259,7 +259,7 @@ func (w *world) once(name string, args ...string) {
 func (w *world) addAPI(name, config string) {
 	w.t.Helper()
 	addr := freeAddr(w.t)
-	p := program{name: name, bin: "mediagate", dir: w.dir, args: []string{"api", "-config", config, "-api-listen", addr}}
+	p := program{name: name, bin: "mediagate", dir: w.dir, args: []string{"api", "-config", config, "-api-listen", addr, "-ops-listen", anyAddr}}
 	p.ready = "http://" + addr + "/readyz"
 	p.env = w.opts.env
 	if strings.HasPrefix(w.opts.failpoint, failpoint.SubmitCommitted) {

@@ -66,6 +66,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend, without ...string) {
 		"webhooks":     webhookTests,
 		"housekeeping": housekeepingTests,
 		"retention":    retentionTests,
+		"figures":      figureTests,
 		"storm":        stormTests,
 		"crowd":        crowdTests,
 	}

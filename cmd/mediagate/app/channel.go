@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
@@ -56,11 +57,15 @@ func shown(channels []mediagate.Channel) []api.Channel {
 	return list
 }
 
-// openChannels opens the adapters of channels.
-func openChannels(channels []mediagate.Channel, opt providers.Options, t *traces) (*channel.Configured, error) {
+// openChannels opens the adapters of channels. observe, which may be nil, makes for each
+// channel what hears of its calls.
+func openChannels(channels []mediagate.Channel, opt providers.Options, observe func(channel string) func(effect string, status int, took time.Duration), t *traces) (*channel.Configured, error) {
 	opened := make([]channel.Channel, len(channels))
 	for i, ch := range channels {
 		opt.Watch = t.watch(ch)
+		if observe != nil {
+			opt.Observe = observe(ch.Name)
+		}
 		vendor, err := all.New(ch, opt)
 		if err != nil {
 			return nil, fmt.Errorf("channels: %w", err)

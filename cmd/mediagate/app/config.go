@@ -18,7 +18,7 @@ type Config struct {
 	APIListen          string           `yaml:"api_listen" help:"address of the API"`
 	APIConnections     APIConnections   `yaml:"api_connections"`
 	IdleTimeout        time.Duration    `yaml:"idle_timeout" help:"how long a client's connection without a request is kept: longer than a proxy in front keeps it"`
-	OpsListen          string           `yaml:"ops_listen" help:"address of a worker's health"`
+	OpsListen          string           `yaml:"ops_listen" help:"address of a process's health and metrics"`
 	AdminListen        string           `yaml:"admin_listen" help:"address of the admin API, which is nowhere else then; empty: api_listen"`
 	AdminKey           string           `yaml:"admin_key" secret:"true" help:"the operators' key, at least 32 characters"`
 	AdminKeyFile       string           `yaml:"admin_key_file" help:"file that holds the admin key, instead of admin_key"`

@@ -251,7 +251,7 @@ func TestFetchFromTheChannelsOwnHost(t *testing.T) {
 			t.Parallel()
 			channels, err := openChannels([]mediagate.Channel{{
 				Name: "a", Provider: "gemini", BaseURL: c.base, Credentials: mediagate.Secrets(map[string]string{"api_key": "k"}), Weight: 1,
-			}}, providers.Options{}, nil)
+			}}, providers.Options{}, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

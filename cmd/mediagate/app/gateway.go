@@ -23,6 +23,7 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/hint"
+	"github.com/mediagate/mediagate/metrics"
 	"github.com/mediagate/mediagate/moderation"
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/providers"
@@ -64,6 +65,8 @@ type Gateway struct {
 	breakers *channel.Breakers
 	polling  atomic.Bool // the worker polls its queues
 	traces   *traces     // nil: none
+	metrics  *metrics.Metrics
+	server   atomic.Pointer[api.Server] // nil: none
 
 	moderator       api.Moderator                // nil: none
 	lists           *reloader[*moderation.Lists] // nil: none
@@ -73,7 +76,7 @@ type Gateway struct {
 // Open opens what the settings name. The database must answer; Temporal and
 // the bucket may be away.
 func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
-	g := &Gateway{Config: c, opts: o, log: o.Logger}
+	g := &Gateway{Config: c, opts: o, log: o.Logger, metrics: metrics.New(o.Version, o.Role.String())}
 	var err error
 	if g.rules, err = c.rules(); err != nil {
 		return nil, err
@@ -104,7 +107,7 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	}
 	channels := known(c.Channels, g.catalog)
 	o.Role.warnOfMutes(ctx, channels, o.Logger)
-	if g.channels, err = openChannels(o.Role.openable(channels), providers.Options{Version: o.Version, Follow: fetcher{g.rules}.Follow}, g.traces); err != nil {
+	if g.channels, err = openChannels(o.Role.openable(channels), providers.Options{Version: o.Version, Follow: fetcher{g.rules}.Follow}, g.metrics.VendorCalls, g.traces); err != nil {
 		return nil, err
 	}
 	if g.Bucket, err = blob.Open(ctx, blob.Config{
@@ -118,13 +121,18 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.Temporal, err = c.Temporal.Client(o.Logger, around...); err != nil {
+	counted, err := g.metrics.Temporal()
+	if err != nil {
 		return nil, err
 	}
-	if g.Store, err = openStore(ctx, c, keys, o); err != nil {
+	if g.Temporal, err = c.Temporal.Client(o.Logger, func(o *client.Options) { o.Interceptors, o.MetricsHandler = around, counted }); err != nil {
+		return nil, err
+	}
+	if g.Store, err = openStore(ctx, c, keys, o, g.metrics); err != nil {
 		g.Close()
 		return nil, err
 	}
+	g.watch()
 	g.breakers = &channel.Breakers{Store: g.Store, Now: g.Store.Now, Logger: g.log, NewID: newID}
 	return g, nil
 }
@@ -147,8 +155,8 @@ func (c Config) encryptionKeys() ([][]byte, error) {
 	return keys, nil
 }
 
-func openStore(ctx context.Context, c Config, keys [][]byte, o Options) (*storage.Store, error) {
-	sc := storage.Config{EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: c.DatabasePool.Size, MaxConnAge: c.DatabasePool.MaxAge, Pooler: storage.Pooler(c.DatabasePooler)}
+func openStore(ctx context.Context, c Config, keys [][]byte, o Options, observer storage.Observer) (*storage.Store, error) {
+	sc := storage.Config{EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: c.DatabasePool.Size, MaxConnAge: c.DatabasePool.MaxAge, Pooler: storage.Pooler(c.DatabasePooler), Observer: observer}
 	if o.OpenStore != nil {
 		return o.OpenStore(ctx, sc)
 	}
@@ -299,10 +307,12 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 		TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, ParkTimeout: c.ParkTimeout, ParkRetry: c.ParkRetry, QueueTimeout: c.QueueTimeout,
 		Connections: g.connections(), ConnectionsPerAddress: c.APIConnections.PerAddress, IdleTimeout: c.IdleTimeout,
 		Version: g.opts.Version, PublicURL: g.publicURL(), Now: g.Store.Now, Logger: g.log,
+		Observe: g.metrics.Request,
 	})
 	if err != nil {
 		return nil, err
 	}
+	g.server.Store(server)
 	g.reloader.use = func(models *catalog.Catalog) error { return server.Replace(models, g.routes(models)) }
 	return server, nil
 }
@@ -343,10 +353,10 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	defer g.countCalls(ctx)() // once the last call has ended
 	acts := &activities.Activities{
 		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{}, Fetcher: fetcher{rules: g.rules}, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
-		Deliverer: deliverer{traces: g.traces, sender: webhook.New(webhook.Config{
+		Deliverer: countedDeliverer{deliverer{traces: g.traces, sender: webhook.New(webhook.Config{
 			Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
-		})},
-		Engine: workflows.Client{Temporal: g.Temporal}, Ledger: g.Store, FileOf: g.fileOf, CallbackURL: g.callbackURL, Settings: settings, Now: g.Store.Now, Logger: g.log,
+		})}, g.metrics.DeliveryAttempt},
+		Engine: workflows.Client{Temporal: g.Temporal}, Ledger: countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, FileOf: g.fileOf, CallbackURL: g.callbackURL, Settings: settings, Now: g.Store.Now, Logger: g.log,
 		StartedAt: g.Store.Now(),
 		NewID:     newID,
 		Tracer:    g.traces.Tracer(),
@@ -354,7 +364,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	return worker.Run(ctx, worker.Config{
 		Temporal: g.Temporal, Activities: acts, Providers: all.Known(), Channels: g.channels.Names(),
 		Grace: g.Config.ShutdownGrace, Logger: g.log, Seen: g.Store.SeenChannel,
-		Serving: func() { g.polling.Store(true) },
+		Serving: func() { g.polling.Store(true) }, Observe: g.metrics.StepEnded,
 	})
 }
 

@@ -18,17 +18,21 @@ const opsDeadline = 3 * time.Second
 var errNotPolling = errors.New("the worker has not begun to poll")
 
 // OpsHandler answers for a worker: 503 without database or Temporal (D20), until it
-// polls, or with a clock that is wrong (D10). What it says of that is a second old at most.
-func (g *Gateway) OpsHandler() http.Handler {
+// polls, or with a clock that is wrong (D10). A process without a worker needs no
+// Temporal. What it says of that is a second old at most. It has the metrics, too.
+func (g *Gateway) OpsHandler(worker bool) http.Handler {
 	return opsHandler(api.NewRecent(g.Store.Now, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), opsDeadline)
 		defer cancel()
-		err := errors.Join(g.Store.Ping(ctx), g.Store.CheckClock(ctx), g.checkPolling(ctx))
+		err := errors.Join(g.Store.Ping(ctx), g.Store.CheckClock(ctx))
+		if worker {
+			err = errors.Join(err, g.checkPolling(ctx))
+		}
 		if err != nil {
-			g.log.WarnContext(ctx, "worker is not ready", "error", err)
+			g.log.WarnContext(ctx, "the process is not ready", "error", err)
 		}
 		return err
-	}))
+	}), g.metrics.Handler(g.log))
 }
 
 // checkPolling reports whether the worker polls its queues in a namespace that has
@@ -40,8 +44,9 @@ func (g *Gateway) checkPolling(ctx context.Context) error {
 	return g.pingTemporal(ctx)
 }
 
-func opsHandler(ready *api.Recent[error]) http.Handler {
+func opsHandler(ready *api.Recent[error], metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"status":"ok"}` + "\n"))
@@ -58,7 +63,8 @@ func opsHandler(ready *api.Recent[error]) http.Handler {
 	return mux
 }
 
-// Bounds of a connection to the ops server, whose answers are a line.
+// Bounds of a connection to the ops server, whose answers are a line, or some hundred
+// kilobytes of metrics.
 const (
 	opsHeaderTimeout  = 5 * time.Second
 	opsRequestTimeout = 10 * time.Second
@@ -67,7 +73,7 @@ const (
 	opsHeaderBytes    = 16 << 10
 )
 
-// opsServer serves a worker's health.
+// opsServer serves the health and the metrics of a process.
 func opsServer(ctx context.Context, handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: opsHeaderTimeout, ReadTimeout: opsRequestTimeout, WriteTimeout: opsAnswerTimeout,
@@ -76,9 +82,10 @@ func opsServer(ctx context.Context, handler http.Handler, log *slog.Logger) *htt
 	}
 }
 
-// ServeOps serves the worker's health until ctx ends.
-func (g *Gateway) ServeOps(ctx context.Context, l net.Listener) error {
-	s := opsServer(ctx, g.OpsHandler(), g.log)
+// ServeOps serves health and metrics of a process, which has a worker or none, until ctx
+// ends.
+func (g *Gateway) ServeOps(ctx context.Context, l net.Listener, worker bool) error {
+	s := opsServer(ctx, g.OpsHandler(worker), g.log)
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
 	if err := s.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {

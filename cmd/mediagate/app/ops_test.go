@@ -26,7 +26,7 @@ func TestOpsLooksOnceASecond(t *testing.T) {
 		handler := opsHandler(api.NewRecent(time.Now, func() error {
 			looks++
 			return away
-		}))
+		}), http.NotFoundHandler())
 		ask := func() int {
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", http.NoBody))
@@ -92,7 +92,7 @@ func TestOpsServerBounds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				listener := pipes{make(chan net.Conn), ctx}
-				handler := opsHandler(api.NewRecent(time.Now, func() error { return nil }))
+				handler := opsHandler(api.NewRecent(time.Now, func() error { return nil }), http.NotFoundHandler())
 				server := opsServer(ctx, handler, slog.New(slog.DiscardHandler))
 				go func() { _ = server.Serve(listener) }()
 				conn, began := listener.dial(), time.Now()
@@ -116,7 +116,7 @@ func TestOpsServerBounds(t *testing.T) {
 	t.Run("a long header", func(t *testing.T) {
 		t.Parallel()
 		server := httptest.NewUnstartedServer(nil)
-		server.Config = opsServer(t.Context(), opsHandler(api.NewRecent(time.Now, func() error { return nil })), slog.New(slog.DiscardHandler))
+		server.Config = opsServer(t.Context(), opsHandler(api.NewRecent(time.Now, func() error { return nil }), http.NotFoundHandler()), slog.New(slog.DiscardHandler))
 		server.Start()
 		defer server.Close()
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())

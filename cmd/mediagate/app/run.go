@@ -34,8 +34,7 @@ func (c Config) Listen(ctx context.Context, apiToo, workerToo bool) (r Roles, er
 			return r, errors.Join(fmt.Errorf("admin_listen: %w", err), r.close())
 		}
 	}
-	if workerToo {
-		r.Worker = true
+	if r.Worker = workerToo; apiToo || workerToo {
 		if r.Ops, err = lc.Listen(ctx, "tcp", c.OpsListen); err != nil {
 			return r, errors.Join(fmt.Errorf("ops_listen: %w", err), r.close())
 		}
@@ -112,7 +111,7 @@ func (g *Gateway) Run(ctx context.Context, r Roles) error {
 		})
 	}
 	if r.Ops != nil {
-		group.Go(func() error { return g.ServeOps(opsCtx, r.Ops) })
+		group.Go(func() error { return g.ServeOps(opsCtx, r.Ops, r.Worker) })
 	}
 	group.Go(func() error {
 		<-ctx.Done()

@@ -16,8 +16,8 @@ func TestListen(t *testing.T) {
 		want        string // listeners in the order of Roles
 		wrong       string
 	}{
-		"api":                            {api: true, want: "api"},
-		"api and admin":                  {admin: "127.0.0.1:0", api: true, want: "api admin"},
+		"api":                            {api: true, want: "api ops"},
+		"api and admin":                  {admin: "127.0.0.1:0", api: true, want: "api admin ops"},
 		"all":                            {admin: "127.0.0.1:0", api: true, worker: true, want: "api admin ops"},
 		"a worker has no admin API":      {admin: "127.0.0.1:0", worker: true, want: "ops"},
 		"an address that is not our own": {admin: "192.0.2.1:0", api: true, wrong: "admin_listen: "},

@@ -13,7 +13,6 @@ import (
 	"unicode"
 
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 )
 
@@ -48,13 +47,16 @@ func (t Temporal) options(logger *slog.Logger) (client.Options, error) {
 	return o, errors.Join(wrong...)
 }
 
-// Client connects to Temporal when it is first asked.
-func (t Temporal) Client(logger *slog.Logger, around ...interceptor.ClientInterceptor) (client.Client, error) {
+// Client connects to Temporal when it is first asked, with what a program wants of it
+// besides the settings.
+func (t Temporal) Client(logger *slog.Logger, with ...func(*client.Options)) (client.Client, error) {
 	o, err := t.options(logger)
 	if err != nil {
 		return nil, err
 	}
-	o.Interceptors = around
+	for _, change := range with {
+		change(&o)
+	}
 	c, err := client.NewLazyClient(o)
 	if err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)

@@ -1,0 +1,77 @@
+package app
+
+import (
+	"context"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/metrics"
+)
+
+// String is the role in a word.
+func (r Role) String() string {
+	switch r {
+	case RoleAPI:
+		return "api"
+	case RoleWorker:
+		return "worker"
+	case RoleMigrate:
+		return "migrate"
+	default:
+		return "all"
+	}
+}
+
+// watch has the database, Temporal and the limits of this process looked at when
+// somebody scrapes.
+func (g *Gateway) watch() {
+	concurrency := make(map[string]int)
+	for _, c := range g.Config.Channels {
+		concurrency[c.Name] = c.Concurrency
+	}
+	g.metrics.Watch(metrics.Source{
+		Figures: g.Store.Figures, Channels: g.Store.ChannelStates, Database: g.Store.Ping, Temporal: g.pingTemporal,
+		ClockOffset: g.Store.ClockOffset, Limits: g.limits, Concurrency: concurrency, Now: g.Store.Now,
+	})
+}
+
+// limits are those of the parts that this process runs.
+func (g *Gateway) limits() []mediagate.LimitFigures {
+	limits := g.Store.Limits()
+	if server := g.server.Load(); server != nil {
+		limits = append(limits, server.Limits()...)
+	}
+	return limits
+}
+
+// countedDeliverer counts the attempts at callbacks.
+type countedDeliverer struct {
+	activities.Deliverer
+	count func(outcome string)
+}
+
+// Deliver makes one delivery attempt.
+func (d countedDeliverer) Deliver(ctx context.Context, taskID string, t mediagate.WebhookTarget) (activities.DeliveryResult, error) {
+	r, err := d.Deliverer.Deliver(ctx, taskID, t)
+	if err != nil {
+		d.count("error")
+	} else {
+		d.count(string(r.Verdict))
+	}
+	return r, err
+}
+
+// countedLedger notes what the checks of the ledger find.
+type countedLedger struct {
+	activities.Ledger
+	note func(mediagate.LedgerReport)
+}
+
+// CheckLedgerSince proves what is new since the last time.
+func (l countedLedger) CheckLedgerSince(ctx context.Context) (mediagate.LedgerReport, error) {
+	r, err := l.Ledger.CheckLedgerSince(ctx)
+	if err == nil {
+		l.note(r)
+	}
+	return r, err
+}

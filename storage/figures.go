@@ -1,0 +1,88 @@
+package storage
+
+import (
+	"context"
+
+	"github.com/mediagate/mediagate"
+)
+
+// openFigures counts the open tasks by what they wait for. It reads open tasks by a
+// partial index, and the attempts that have no end: what has ended costs nothing.
+const openFigures = `SELECT t.type, t.status, CASE
+		WHEN t.parked_at IS NOT NULL THEN 'parked' WHEN t.queued_at IS NOT NULL THEN 'queue' WHEN t.art_state = 'MODAL' THEN 'modal'
+		WHEN a.state = 'intent' THEN 'submit' WHEN a.state = 'unknown' THEN 'lookup' WHEN a.state = 'accepted' THEN 'vendor'
+		WHEN t.started_at IS NULL THEN 'start' ELSE 'end' END AS step,
+	COUNT(*) AS count,
+	MIN(CASE WHEN t.parked_at IS NOT NULL THEN t.parked_at WHEN t.queued_at IS NOT NULL THEN t.queued_at
+		WHEN a.state = 'intent' THEN a.created_at WHEN a.state = 'unknown' THEN COALESCE(a.unknown_since, a.created_at) WHEN a.state = 'accepted' THEN a.accepted_at
+		ELSE COALESCE((SELECT MAX(e.ended_at) FROM attempts e WHERE e.task_id = t.id), t.created_at) END) AS since
+	FROM tasks t LEFT JOIN attempts a ON a.task_id = t.id AND a.ended_at IS NULL AND a.given_up_at IS NULL AND a.state IN ('intent', 'accepted', 'unknown')
+	WHERE t.` + isOpen + ` GROUP BY 1, 2, 3`
+
+// channelFigures reads the partial index of attempts without an end, the queue and the
+// await rows.
+const channelFigures = `SELECT channel, CAST(SUM(jobs) AS bigint) AS jobs, CAST(SUM(queued) AS bigint) AS queued, CAST(SUM(awaited) AS bigint) AS awaited, MIN(due_at) AS due_at FROM (
+		SELECT channel, COUNT(*) AS jobs, 0 AS queued, 0 AS awaited, CAST(NULL AS timestamptz) AS due_at FROM attempts
+			WHERE ended_at IS NULL AND (slot_until IS NULL OR slot_until > ?) GROUP BY channel
+		UNION ALL SELECT channel, COUNT(granted_at), COUNT(*) - COUNT(granted_at), 0, NULL FROM queue GROUP BY channel
+		UNION ALL SELECT channel, 0, 0, COUNT(*), MIN(next_poll_at) FROM awaits GROUP BY channel) AS each_of GROUP BY channel`
+
+// Figures counts what is under way.
+func (s *Store) Figures(ctx context.Context) (f mediagate.Figures, err error) {
+	now := s.clock()
+	f.At = now
+	if f.Stuck, err = s.StuckCounts(ctx); err != nil {
+		return f, err
+	}
+	var open []struct {
+		Type   mediagate.Type
+		Status mediagate.Status
+		Step   mediagate.WaitStep
+		Count  int
+		Since  stamp
+	}
+	if err := read(s.on(ctx), &open, openFigures); err != nil {
+		return f, dbError(err, "count open tasks")
+	}
+	for _, r := range open {
+		f.Open = append(f.Open, mediagate.OpenTasks{Type: r.Type, Status: r.Status, Step: r.Step, Count: r.Count, Since: r.Since.Time})
+	}
+	var wakes []struct {
+		Kind  mediagate.WakeKind
+		Count int
+		Due   int
+		Tried int
+		First stamp
+	}
+	if err := read(s.on(ctx), &wakes, `SELECT kind, COUNT(*) AS count, COUNT(*) FILTER (WHERE wake_at <= ?) AS due, COUNT(*) FILTER (WHERE tries > 0) AS tried,
+		MIN(wake_at) AS first FROM wakes GROUP BY kind`, at(now)); err != nil {
+		return f, dbError(err, "count wakes")
+	}
+	for _, r := range wakes {
+		w := mediagate.WakeFigures{Kind: r.Kind, Count: r.Count, Due: r.Due, Tried: r.Tried}
+		if r.Due > 0 {
+			w.Overdue = r.First.Time
+		}
+		f.Wakes = append(f.Wakes, w)
+	}
+	var channels []struct {
+		Channel string
+		Jobs    int
+		Queued  int
+		Awaited int
+		DueAt   stamp
+	}
+	if err := read(s.on(ctx), &channels, channelFigures, at(now)); err != nil {
+		return f, dbError(err, "count jobs")
+	}
+	for _, r := range channels {
+		f.Channels = append(f.Channels, mediagate.ChannelFigures{Channel: r.Channel, Jobs: r.Jobs, Queued: r.Queued, Awaited: r.Awaited, DueAt: r.DueAt.Time})
+	}
+	return f, nil
+}
+
+// Limits are how many connections to the database are in use.
+func (s *Store) Limits() []mediagate.LimitFigures {
+	st := s.sql.Stats()
+	return []mediagate.LimitFigures{{Name: "database", Most: int64(st.MaxOpenConnections), Held: int64(st.InUse)}}
+}
