@@ -11,8 +11,10 @@ import (
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mediagate/mediagate/cmd/mediagate/app"
 	"github.com/mediagate/mediagate/standalone/compose"
 )
 
@@ -31,9 +33,18 @@ func secrets() []string {
 	}
 }
 
+// load reads the file with the services of all profiles.
 func load(t *testing.T, more ...string) *types.Project {
 	t.Helper()
+	return loadProfiles(t, []string{"*"}, more...)
+}
+
+func loadProfiles(t *testing.T, profiles []string, more ...string) *types.Project {
+	t.Helper()
 	project, err := compose.Load(t.Context(), root, append(secrets(), more...))
+	if err == nil {
+		project, err = project.WithProfiles(profiles)
+	}
 	if err != nil {
 		t.Fatalf("docker-compose.yml: %v", err)
 	}
@@ -42,11 +53,56 @@ func load(t *testing.T, more ...string) *types.Project {
 
 func TestServices(t *testing.T) {
 	t.Parallel()
-	want := []string{"api", "migrate", "postgres", "postgres-roles", "s3", "s3-user", "temporal", "temporal-schema", "temporal-ui", "worker"}
-	got := load(t).ServiceNames()
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("services (-want +got):\n%s", diff)
+	always := []string{"api", "migrate", "postgres", "postgres-roles", "s3", "s3-user", "temporal", "temporal-schema", "temporal-ui", "worker"}
+	for name, test := range map[string]struct{ profiles, more []string }{
+		"without a profile": {},
+		"monitoring":        {[]string{"monitoring"}, []string{"grafana", "prometheus"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := loadProfiles(t, test.profiles).ServiceNames()
+			slices.Sort(got)
+			if diff := cmp.Diff(slices.Sorted(slices.Values(slices.Concat(always, test.more))), got); diff != "" {
+				t.Errorf("services (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Prometheus scrapes where the processes serve their metrics, and has the rules and the
+// dashboard of ops/.
+func TestMonitoring(t *testing.T) {
+	t.Parallel()
+	project := load(t)
+	var config struct {
+		ScrapeConfigs []struct {
+			Discovery []struct {
+				Names []string
+				Port  int
+			} `yaml:"dns_sd_configs"`
+		} `yaml:"scrape_configs"`
+		RuleFiles []string `yaml:"rule_files"`
+	}
+	if err := yaml.Unmarshal([]byte(project.Configs["prometheus"].Content), &config); err != nil {
+		t.Fatal(err)
+	}
+	where := config.ScrapeConfigs[0].Discovery[0]
+	if diff := cmp.Diff([]string{"api", "worker"}, where.Names); diff != "" {
+		t.Errorf("scraped (-want +got):\n%s", diff)
+	}
+	if _, port, _ := strings.Cut(app.Defaults().OpsListen, ":"); port != strconv.Itoa(where.Port) {
+		t.Errorf("port %d, the processes listen on %s", where.Port, port)
+	}
+	for service, file := range map[string]struct{ ours, theirs string }{
+		"prometheus": {"ops/alerts.yml", config.RuleFiles[0]}, "grafana": {"ops/dashboard.json", "/etc/grafana/dashboards/mediagate.json"},
+	} {
+		found := slices.ContainsFunc(project.Services[service].Volumes, func(v types.ServiceVolumeConfig) bool {
+			_, err := os.Stat(v.Source)
+			return v.Target == file.theirs && v.ReadOnly && strings.HasSuffix(v.Source, "/"+file.ours) && err == nil
+		})
+		if !found {
+			t.Errorf("%s does not have %s as %s", service, file.ours, file.theirs)
+		}
 	}
 }
 
@@ -124,8 +180,9 @@ func TestOrderOfStart(t *testing.T) {
 			"temporal":       types.ServiceConditionHealthy,
 			"s3-user":        types.ServiceConditionCompletedSuccessfully,
 		},
-		"api":    {"migrate": types.ServiceConditionCompletedSuccessfully},
-		"worker": {"migrate": types.ServiceConditionCompletedSuccessfully},
+		"grafana": {"prometheus": types.ServiceConditionHealthy},
+		"api":     {"migrate": types.ServiceConditionCompletedSuccessfully},
+		"worker":  {"migrate": types.ServiceConditionCompletedSuccessfully},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("depends_on (-want +got):\n%s", diff)
@@ -232,7 +289,7 @@ func TestNetworks(t *testing.T) {
 		slices.Sort(names)
 	}
 	want := map[string][]string{
-		"front": {"api", "migrate", "s3", "s3-user", "temporal-ui", "worker"},
+		"front": {"api", "grafana", "migrate", "prometheus", "s3", "s3-user", "temporal-ui", "worker"},
 		"back":  {"api", "migrate", "postgres", "postgres-roles", "temporal", "temporal-schema", "temporal-ui", "worker"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

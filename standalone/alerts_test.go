@@ -1,0 +1,299 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"github.com/prometheus/prometheus/util/teststorage"
+	"go.temporal.io/sdk/client"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/metrics"
+	"github.com/mediagate/mediagate/standalone/sqlite"
+	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/workflows"
+)
+
+// ward is a process as Prometheus sees it: a store of its own, whose clock the test
+// moves, and what it has scraped so far.
+type ward struct {
+	*testing.T
+	*storage.Store
+	metrics  *metrics.Metrics
+	file     string
+	now      time.Time
+	account  mediagate.Account
+	key      mediagate.Key
+	tasks    int
+	temporal func(context.Context) error
+	offset   time.Duration
+	slow     bool // the figures take too long
+
+	looks  []time.Time
+	series map[string]labels.Labels
+	points map[string]map[time.Time]float64
+}
+
+const wardChannel = "kling-a"
+
+func newWard(t *testing.T) *ward {
+	t.Helper()
+	w := &ward{
+		T: t, now: time.Now().UTC().Truncate(time.Second), metrics: metrics.New("test", "all"), file: filepath.Join(t.TempDir(), "mediagate.db"),
+		temporal: func(context.Context) error { return nil }, series: map[string]labels.Labels{}, points: map[string]map[time.Time]float64{},
+	}
+	var err error
+	if w.Store, err = sqlite.OpenStore(t.Context(), w.file, storage.Config{Now: func() time.Time { return w.now }, Observer: w.metrics, EncryptionKeys: [][]byte{make([]byte, 32)}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Close() })
+	w.account, err = w.CreateAccount(t.Context(), mediagate.Account{Name: "a", Group: "default"})
+	w.ok(err)
+	_, _, _, err = w.Grant(t.Context(), w.account.ID, 1000*mediagate.MicrosPerUnit, "g")
+	w.ok(err)
+	w.key, err = w.CreateKey(t.Context(), mediagate.Key{AccountID: w.account.ID, Name: "k", Unlimited: true}, [32]byte{1})
+	w.ok(err)
+	w.ok(w.SeenChannel(t.Context(), []string{wardChannel}))
+	w.metrics.Watch(metrics.Source{
+		Figures: func(ctx context.Context) (mediagate.Figures, error) {
+			if w.slow {
+				return mediagate.Figures{}, context.DeadlineExceeded
+			}
+			return w.Figures(ctx)
+		},
+		Channels: w.ChannelStates, Database: w.Ping, Temporal: func(ctx context.Context) error { return w.temporal(ctx) },
+		ClockOffset: func() time.Duration { return w.offset }, Limits: w.Limits, Concurrency: map[string]int{wardChannel: 5}, Now: func() time.Time { return w.now },
+	})
+	_, err = w.CheckLedgerSince(t.Context())
+	w.ok(err)
+	w.metrics.LedgerChecked(mediagate.LedgerReport{OK: true})
+	return w
+}
+
+func (w *ward) ok(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// pass lets the time pass, in which Prometheus scrapes each minute.
+func (w *ward) pass(d time.Duration) {
+	w.Helper()
+	for end := w.now.Add(d); w.now.Before(end); {
+		w.now = w.now.Add(min(time.Minute, end.Sub(w.now)))
+		w.look()
+	}
+}
+
+func (w *ward) look() {
+	w.Helper()
+	w.looks = append(w.looks, w.now)
+	answer := httptest.NewRecorder()
+	w.metrics.Handler(slog.New(slog.DiscardHandler)).ServeHTTP(answer, httptest.NewRequestWithContext(w.Context(), http.MethodGet, "/metrics", http.NoBody))
+	for name, one := range parsed(w.T, answer.Body.String()) {
+		if !isNumber(one.value) {
+			continue
+		}
+		if w.points[name] == nil {
+			w.series[name] = labels.NewBuilder(one.labels).Set("instance", "worker:9090").Labels()
+			w.points[name] = map[time.Time]float64{}
+		}
+		w.points[name][w.now] = one.value
+	}
+}
+
+// firing lists the alerts whose conditions hold now.
+func (w *ward) firing() (names []string) {
+	w.Helper()
+	st := teststorage.New(w.T)
+	batch := st.Appender(w.Context())
+	for name, points := range w.points {
+		was := false
+		for _, at := range w.looks {
+			sample, is := points[at]
+			if !is {
+				sample = math.Float64frombits(value.StaleNaN) // as Prometheus marks what a scrape lacks
+			}
+			if is || was {
+				_, err := batch.Append(0, w.series[name], at.UnixMilli(), sample)
+				w.ok(err)
+			}
+			was = is
+		}
+	}
+	w.ok(batch.Commit())
+	engine := promqltest.NewTestEngine(w.T, false, 0, promqltest.DefaultMaxSamplesPerQuery)
+	for _, rule := range rules(w.T) {
+		query, err := engine.NewInstantQuery(w.Context(), st, promql.NewPrometheusQueryOpts(false, 0), rule.Expr, w.now)
+		w.ok(err)
+		result := query.Exec(w.Context())
+		w.ok(result.Err)
+		vector, err := result.Vector()
+		w.ok(err)
+		if len(vector) > 0 {
+			names = append(names, rule.Alert)
+		}
+		query.Close()
+	}
+	return names
+}
+
+// submit takes a task in, and applies events to it.
+func (w *ward) submit(events ...task.Event) (id string) {
+	w.Helper()
+	w.tasks++
+	id = fmt.Sprintf("task_01J00000000000000000000%03d", w.tasks)
+	_, _, err := w.Submit(w.Context(), mediagate.NewTask{
+		Task: mediagate.Task{
+			ID: id, AccountID: w.account.ID, KeyID: w.key.ID, Model: "alpha-v3", Type: mediagate.TypeVideo, Params: []byte(`{}`),
+			Plan:    mediagate.Plan{Routes: []mediagate.Route{{Provider: "kling", Upstream: "v3", Operation: "text2video"}}, Timeout: 2 * time.Hour, ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute, QueueTimeout: 24 * time.Hour},
+			Charges: []mediagate.Charge{{Item: "alpha-v3", Unit: mediagate.UnitSecond, Quantity: 1, UnitPrice: 1}}, Hold: 1, CreatedAt: w.now, DeadlineAt: w.now.Add(2 * time.Hour),
+			Webhook: &mediagate.Webhook{URL: "https://receiver.example.com", State: mediagate.WebhookPending},
+		},
+		Path: "/v1/videos/generations",
+	})
+	w.ok(err)
+	if len(events) > 0 {
+		_, err = w.Change(w.Context(), id, events...)
+		w.ok(err)
+	}
+	return id
+}
+
+// accepted is a task whose job the vendor has, due to be polled for now.
+func (w *ward) accepted() {
+	w.Helper()
+	id := w.submit()
+	_, err := w.Change(w.Context(), id, task.IntentStored{
+		N: 1, Channel: wardChannel, Provider: "kling", Fingerprint: "fp", Route: mediagate.Route{Provider: "kling", Operation: "text2video"}, ExternalID: id,
+		SendBefore: w.now.Add(10 * time.Second), CallEnds: w.now.Add(45 * time.Second),
+	}, task.Accepted{N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "j"}}, FirstPollAt: w.now}, task.Asked{})
+	w.ok(err)
+}
+
+// asks has the run of a task ask for its next step, as a run that lives does.
+func (w *ward) asks(id string) {
+	w.Helper()
+	_, err := w.Change(w.Context(), id, task.Asked{})
+	w.ok(err)
+}
+
+// end ends a task, and its callback in that state.
+func (w *ward) end(state mediagate.WebhookState) {
+	w.Helper()
+	id := w.submit(task.FailRequested{})
+	_, err := w.Change(w.Context(), id, task.EndDue{})
+	w.ok(err)
+	w.ok(w.RecordDelivery(w.Context(), mediagate.Delivery{TaskID: id, Round: 1, Attempt: 1, At: w.now}, state, ""))
+}
+
+// Each alert fires when what it is for has happened, and all are silent before.
+func TestAlertsFire(t *testing.T) {
+	t.Parallel()
+	causes := map[string]func(w *ward){
+		"TasksStuck": func(w *ward) {
+			w.submit(task.StepEnded{Step: task.Submit, N: 1, Failed: true, Kind: mediagate.KindShutOut, Code: string(mediagate.ParkFunds)})
+		},
+		"TasksWaitTooLong": func(w *ward) {
+			id := w.submit()
+			for range 8 {
+				w.asks(id)
+				w.pass(9 * time.Minute)
+			}
+		},
+		"WakesOverdue": func(w *ward) {
+			w.submit()
+			w.pass(3 * time.Minute)
+		},
+		"PollsOverdue": func(w *ward) {
+			w.accepted()
+			w.pass(3 * time.Minute)
+		},
+		"ChannelRefused": func(w *ward) {
+			_, _, err := w.TripBreaker(w.Context(), mediagate.Trip{Channel: wardChannel, Reason: mediagate.ParkCredentials, Began: w.now, OpenFor: time.Hour})
+			w.ok(err)
+		},
+		"ChannelAway": func(w *ward) {
+			_, _, err := w.TripBreaker(w.Context(), mediagate.Trip{Channel: wardChannel, Reason: mediagate.ParkProviderAway, Began: w.now, OpenFor: time.Hour})
+			w.ok(err)
+		},
+		"UnknownWords": func(w *ward) { w.metrics.UnknownWord(wardChannel) },
+		"CallbacksAbandoned": func(w *ward) {
+			for range 7 {
+				w.end(mediagate.WebhookAbandoned)
+			}
+			w.end(mediagate.WebhookDelivered)
+		},
+		"LedgerBroken": func(w *ward) {
+			db, err := sql.Open("sqlite", w.file)
+			w.ok(err)
+			defer db.Close()
+			_, err = db.ExecContext(w.Context(), "UPDATE accounts SET available = available + 1")
+			w.ok(err)
+			report, err := w.CheckLedgerSince(w.Context())
+			w.ok(err)
+			w.metrics.LedgerChecked(report)
+		},
+		"LedgerCheckLate": func(w *ward) { w.pass(3*time.Hour + time.Minute) },
+		"APIErrors": func(w *ward) {
+			for range 97 {
+				w.metrics.Request("generate", http.StatusOK, time.Millisecond)
+			}
+			for range 3 {
+				w.metrics.Request("generate", http.StatusServiceUnavailable, time.Millisecond)
+			}
+		},
+		"DatabaseAway": func(w *ward) { w.ok(w.Close()) },
+		"TemporalAway": func(w *ward) {
+			closed := httptest.NewServer(http.NotFoundHandler())
+			address := closed.Listener.Addr().String()
+			closed.Close()
+			c, err := client.NewLazyClient(client.Options{HostPort: address})
+			w.ok(err)
+			w.Cleanup(c.Close)
+			w.temporal = func(ctx context.Context) error { return workflows.CheckNamespace(ctx, c, "mediagate") }
+		},
+		"FiguresMissing": func(w *ward) { w.slow = true },
+		"ClockSkew":      func(w *ward) { w.offset = -11 * time.Second },
+		"Panics":         func(*ward) { _ = mediagate.Guarded(func() error { panic(errors.New("a bug")) }) },
+	}
+	var alerts []string
+	for _, rule := range rules(t) {
+		alerts = append(alerts, rule.Alert)
+	}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(alerts)), slices.Sorted(maps.Keys(causes))); diff != "" {
+		t.Errorf("alerts (-rules +tests):\n%s", diff)
+	}
+	for alert, happen := range causes {
+		t.Run(alert, func(t *testing.T) { // one after the other: panics are counted for the whole process
+			w := newWard(t)
+			w.pass(10 * time.Minute)
+			if before := w.firing(); before != nil {
+				t.Fatalf("%v before anything has happened", before)
+			}
+			happen(w)
+			w.pass(2 * time.Minute)
+			if diff := cmp.Diff([]string{alert}, w.firing()); diff != "" {
+				t.Errorf("firing (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
