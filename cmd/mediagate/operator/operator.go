@@ -35,6 +35,9 @@ type command struct {
 	run   func(ctx context.Context, c *call) error
 }
 
+// oneOrMany is how levers are called.
+const oneOrMany = "(ID | -stuck | -where FILTER [-dry-run] [-per-second N]) -reason TEXT"
+
 func commands() []command {
 	return []command{
 		{"accounts list", "[-limit N] [-after ID]", accountsList},
@@ -47,6 +50,14 @@ func commands() []command {
 			"[-caps-day AMOUNT] [-caps-week AMOUNT] [-caps-month AMOUNT] [-rate N] [-in-flight N] [-scopes A,B]", keysCreate},
 		{"keys rotate", "-key ID [-grace TIME]", keysRotate},
 		{"keys revoke", "-key ID", keysRevoke},
+		{"tasks list", "[-stuck] [-where FILTER] [-limit N] [-after ID]", tasksList},
+		{"tasks show", "ID [-prompt]", tasksShow},
+		{"tasks watch", "[ID | -stuck | -where FILTER]", tasksWatch},
+		{"tasks retry", oneOrMany, taskAction("retry")},
+		{"tasks reroute", oneOrMany + " [-channel NAME]", taskAction("reroute")},
+		{"tasks fail", oneOrMany, taskAction("fail")},
+		{"tasks poll-now", oneOrMany, taskAction("poll_now")},
+		{"tasks redeliver", oneOrMany, taskAction("redeliver")},
 		{"channels list", "[-limit N] [-after NAME]", channelsList},
 		{"channels enable", "NAME", channelsEnable},
 		{"channels disable", "NAME", channelsDisable},

@@ -1,0 +1,373 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// taskFilters are those of lists of tasks, and of commands for many.
+var taskFilters = []string{"status", "model", "type", "reference", "created_after", "created_before", "account", "channel", "stuck", "webhook"}
+
+// watchPause is how long a watch waits before it looks again.
+const watchPause = 2 * time.Second
+
+// watchedAtOnce is how many tasks of a list a watch looks at: the newest.
+const watchedAtOnce = 100
+
+// filter gives the command the flags that select tasks. Once the flags are parsed, the
+// function that it returns reads them.
+func (c *call) filter() (read func() (map[string]string, error)) {
+	where := c.flags.String("where", "", "")
+	stuck := c.flags.Bool("stuck", false, "")
+	return func() (map[string]string, error) {
+		f := map[string]string{}
+		for pair := range strings.FieldsSeq(*where) {
+			name, value, ok := strings.Cut(pair, "=")
+			switch {
+			case !slices.Contains(taskFilters, name):
+				return nil, errUsage{fmt.Sprintf("-where: %q is no filter; there are: %s", name, strings.Join(taskFilters, ", "))}
+			case !ok || value == "":
+				return nil, errUsage{"-where: a filter is name=value: " + name}
+			case f[name] != "":
+				return nil, errUsage{"-where: " + name + " is there twice"}
+			}
+			f[name] = value
+		}
+		if *stuck {
+			f["stuck"] = "true"
+		}
+		return f, nil
+	}
+}
+
+// target takes the id of a task from the front of the arguments.
+func (c *call) target() (id string) {
+	if len(c.args) > 0 && !strings.HasPrefix(c.args[0], "-") {
+		id, c.args = c.args[0], c.args[1:]
+	}
+	return id
+}
+
+func tasksQuery(filter map[string]string, limit int, after string) string {
+	query, _ := url.ParseQuery(page(limit, after))
+	for name, value := range filter {
+		query.Set(name, value)
+	}
+	return "/tasks?" + query.Encode()
+}
+
+func tasksList(ctx context.Context, c *call) error {
+	filter := c.filter()
+	limit, after := c.flags.Int("limit", 100, ""), c.flags.String("after", "", "")
+	if err := c.parse(); err != nil {
+		return err
+	}
+	f, err := filter()
+	if err != nil {
+		return err
+	}
+	answer, err := c.client.do(ctx, http.MethodGet, tasksQuery(f, *limit, *after), nil)
+	if err != nil || c.format == "json" {
+		return orShow(c, answer, err)
+	}
+	var list struct {
+		Data    []taskLine `json:"data"`
+		HasMore bool       `json:"has_more"`
+	}
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return fmt.Errorf("the answer is not readable: %w", err)
+	}
+	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "ID\tCREATED\tSTATUS\tTYPE\tMODEL\tACCOUNT\tSTUCK\tWHAT IT WAITS FOR")
+	for _, t := range list.Data {
+		_, _ = fmt.Fprintln(w, row(t.ID, moment(t.Created), t.Status, t.Type, t.Model, t.Account, t.stuck(), t.waits()))
+	}
+	if err := w.Flush(); err != nil || !list.HasMore || len(list.Data) == 0 {
+		return err
+	}
+	_, err = fmt.Fprintln(c.out, "… more: -after", Printable(list.Data[len(list.Data)-1].ID))
+	return err
+}
+
+// taskLine is a task as lists have it.
+type taskLine struct {
+	ID       string `json:"id"`
+	Status   string `json:"status"`
+	Model    string `json:"model"`
+	Type     string `json:"type"`
+	Progress int    `json:"progress"`
+	Created  int64  `json:"created"`
+	Account  string `json:"account"`
+	Key      string `json:"key"`
+	Error    *struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+	WaitsFor *struct {
+		Step    string   `json:"step"`
+		Until   int64    `json:"until"`
+		Then    string   `json:"then"`
+		Actions []string `json:"actions"`
+	} `json:"waits_for"`
+	Stuck *struct {
+		Reason string `json:"reason"`
+		Since  int64  `json:"since"`
+	} `json:"stuck"`
+}
+
+func (t taskLine) stuck() string {
+	if t.Stuck == nil {
+		return ""
+	}
+	return t.Stuck.Reason
+}
+
+func (t taskLine) waits() string {
+	switch {
+	case t.WaitsFor != nil:
+		return t.WaitsFor.Step
+	case t.Error != nil:
+		return t.Error.Code
+	default:
+		return ""
+	}
+}
+
+// taskPage is all that is known of a task.
+type taskPage struct {
+	taskLine
+	Actions []string `json:"actions"`
+	Events  []struct {
+		At     int64  `json:"at"`
+		What   string `json:"what"`
+		Detail string `json:"detail"`
+	} `json:"events"`
+	Workflow struct {
+		ID  string `json:"id"`
+		URL string `json:"url"`
+	} `json:"workflow"`
+	Request json.RawMessage `json:"request"`
+}
+
+// tasksShow is one screen: what the task waits for, and its life.
+func tasksShow(ctx context.Context, c *call) error {
+	id, prompt := c.target(), c.flags.Bool("prompt", false, "")
+	if err := c.parse(); err != nil {
+		return err
+	}
+	if id == "" {
+		return errUsage{"name a task"}
+	}
+	path := "/tasks/" + url.PathEscape(id)
+	if *prompt {
+		path += "?prompt=true"
+	}
+	answer, err := c.client.do(ctx, http.MethodGet, path, nil)
+	if err != nil || c.format == "json" {
+		return orShow(c, answer, err)
+	}
+	var t taskPage
+	if err := json.Unmarshal(answer, &t); err != nil {
+		return fmt.Errorf("the answer is not readable: %w", err)
+	}
+	return t.print(c.out)
+}
+
+func (t taskPage) print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	say := func(name, text string) {
+		if text != "" {
+			_, _ = fmt.Fprintln(w, row(name, text))
+		}
+	}
+	say("task", t.ID)
+	say("what", fmt.Sprintf("%s by %s, of account %s, key %s", t.Type, t.Model, t.Account, t.Key))
+	say("status", fmt.Sprintf("%s, %d %%", t.Status, t.Progress))
+	if t.Error != nil {
+		say("error", t.Error.Code+": "+t.Error.Message)
+	}
+	if t.Stuck != nil {
+		say("STUCK", t.Stuck.Reason+", since "+moment(t.Stuck.Since))
+	}
+	if t.WaitsFor != nil {
+		say("waits for", t.WaitsFor.Step)
+		say("until", moment(t.WaitsFor.Until))
+		say("then", t.WaitsFor.Then)
+	}
+	levers := "none"
+	if len(t.Actions) > 0 {
+		levers = strings.ReplaceAll(strings.Join(t.Actions, ", "), "_", "-")
+	}
+	say("levers", levers)
+	say("workflow", cmp.Or(t.Workflow.URL, t.Workflow.ID))
+	say("request", string(t.Request))
+	_, _ = fmt.Fprintln(w)
+	for _, e := range t.Events {
+		_, _ = fmt.Fprintln(w, row(moment(e.At), e.What, e.Detail))
+	}
+	return w.Flush()
+}
+
+// tasksWatch tells each change of a task until it has ended, or of those that a filter
+// selects until it is interrupted.
+func tasksWatch(ctx context.Context, c *call) error {
+	id, filter := c.target(), c.filter()
+	if err := c.parse(); err != nil {
+		return err
+	}
+	f, err := filter()
+	if err != nil {
+		return err
+	}
+	if id != "" && len(f) > 0 {
+		return errUsage{"an id and a filter exclude each other"}
+	}
+	said := map[string]string{}
+	for {
+		tasks, err := c.look(ctx, id, f)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, t := range slices.Backward(tasks) { // the oldest first
+			state := row(t.Status, fmt.Sprintf("%d %%", t.Progress), t.stuck(), t.waits())
+			if said[t.ID] == state {
+				continue
+			}
+			said[t.ID] = state
+			if _, err := fmt.Fprintln(c.out, strings.ReplaceAll(row(moment(time.Now().Unix()), t.ID)+"\t"+state, "\t", "  ")); err != nil {
+				return err
+			}
+		}
+		if id != "" && tasks[0].WaitsFor == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchPause):
+		}
+	}
+}
+
+// look reads the task, or those that the filter selects.
+func (c *call) look(ctx context.Context, id string, filter map[string]string) ([]taskLine, error) {
+	path := tasksQuery(filter, watchedAtOnce, "")
+	if id != "" {
+		path = "/tasks/" + url.PathEscape(id)
+	}
+	answer, err := c.client.do(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	list := struct {
+		Data []taskLine `json:"data"`
+	}{make([]taskLine, 1)}
+	var into any = &list
+	if id != "" {
+		into = &list.Data[0]
+	}
+	if err := json.Unmarshal(answer, into); err != nil {
+		return nil, fmt.Errorf("the answer is not readable: %w", err)
+	}
+	return list.Data, nil
+}
+
+// taskAction is the command that gives a lever to one task, or to all that a filter
+// selects.
+func taskAction(action string) func(context.Context, *call) error {
+	return func(ctx context.Context, c *call) error {
+		id, filter := c.target(), c.filter()
+		reason, channel := c.flags.String("reason", "", ""), c.flags.String("channel", "", "")
+		dry, pace := c.flags.Bool("dry-run", false, ""), c.flags.Int("per-second", 0, "")
+		if err := c.parse(); err != nil {
+			return err
+		}
+		f, err := filter()
+		switch {
+		case err != nil:
+			return err
+		case (id == "") == (len(f) == 0):
+			return errUsage{"name a task, or select some with -where or -stuck"}
+		case id != "" && (*dry || *pace != 0):
+			return errUsage{"-dry-run and -per-second go with -where"}
+		case *reason == "":
+			return errUsage{"-reason is missing"}
+		}
+		body := map[string]any{"action": action, "reason": *reason}
+		if *channel != "" {
+			body["channel"] = *channel
+		}
+		if id != "" {
+			answer, err := c.client.do(ctx, http.MethodPost, "/tasks/"+url.PathEscape(id)+"/actions", body)
+			if err != nil || c.format == "json" {
+				return orShow(c, answer, err)
+			}
+			_, err = fmt.Fprintf(c.out, "%s: %s is on its way; `mediagate tasks show %s` tells what came of it\n", Printable(id), action, Printable(id))
+			return err
+		}
+		body["filter"] = f
+		if *dry {
+			body["dry_run"] = true
+		}
+		if *pace != 0 {
+			body["per_second"] = *pace
+		}
+		answer, err := c.client.do(ctx, http.MethodPost, "/tasks/actions", body)
+		if err != nil || c.format == "json" {
+			return orShow(c, answer, err)
+		}
+		return c.tellJob(action, answer)
+	}
+}
+
+// tellJob says what a command for many tasks matched, and where it is to be seen.
+func (c *call) tellJob(action string, answer []byte) error {
+	var job struct {
+		Matched int      `json:"matched"`
+		Job     string   `json:"job"`
+		Tasks   []string `json:"tasks"`
+	}
+	if err := json.Unmarshal(answer, &job); err != nil {
+		return fmt.Errorf("the answer is not readable: %w", err)
+	}
+	for _, id := range job.Tasks {
+		_, _ = fmt.Fprintln(c.out, Printable(id))
+	}
+	text := fmt.Sprintf("%d tasks match, nothing was changed", job.Matched)
+	if len(job.Tasks) > 0 && len(job.Tasks) < job.Matched {
+		text += fmt.Sprintf("; these are the newest %d", len(job.Tasks))
+	}
+	if job.Job != "" {
+		text = fmt.Sprintf("%d tasks match: %s is under way as workflow actions/%s", job.Matched, action, Printable(job.Job))
+	}
+	_, err := fmt.Fprintln(c.out, text)
+	return err
+}
+
+// row joins cells, none of which may break it.
+func row(cells ...string) string {
+	for i, cell := range cells {
+		cells[i] = Printable(cell)
+	}
+	return strings.Join(cells, "\t")
+}
+
+// moment is a time as a person reads it; nothing for none.
+func moment(unix int64) string {
+	if unix == 0 {
+		return ""
+	}
+	return time.Unix(unix, 0).UTC().Format(time.RFC3339)
+}
