@@ -107,7 +107,7 @@ func (s *Store) DeleteAll(ctx context.Context, keys []string) error {
 	for i := range keys {
 		objects[i].Key = &keys[i]
 	}
-	out, err := s.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &s.bucket, Delete: &types.Delete{Objects: objects, Quiet: aws.Bool(true)}})
+	out, err := s.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &s.bucket, Delete: &types.Delete{Objects: objects, Quiet: aws.Bool(true)}}, withContentMD5)
 	if err != nil {
 		return storageError(ctx, "deleting objects", err)
 	}

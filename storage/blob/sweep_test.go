@@ -31,6 +31,9 @@ func TestSweepRemovesPages(t *testing.T) {
 				if r.Method == http.MethodPost {
 					calls++
 					body, _ := io.ReadAll(r.Body)
+					if r.Header.Get("Content-MD5") == "" || r.Header.Get("X-Amz-Checksum-Crc32") != "" {
+						t.Errorf("the checksum is none that all services know: %v", r.Header)
+					}
 					if got := strings.Count(string(body), "<Key>"); got != 1000 {
 						t.Errorf("%d objects in a call", got)
 					}

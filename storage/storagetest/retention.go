@@ -368,7 +368,8 @@ func reasonNamed(name string) func(*bench, payer) string {
 	return reasons[slices.IndexFunc(reasons, func(r struct {
 		name string
 		make func(b *bench, p payer) string
-	}) bool {
+	},
+	) bool {
 		return r.name == name
 	})].make
 }
