@@ -32,13 +32,13 @@ func TestTaskActions(t *testing.T) {
 	call := func(body string) answer { return g.operate(http.MethodPost, "/tasks/actions", body) }
 
 	a := call(`{"filter":{"model":"alpha-v3"},"action":"retry","reason":"a test","dry_run":true}`)
-	if want := `{"matched":2,"tasks":["` + second + `","` + first + `"]}`; a.status != 200 || strings.TrimSpace(string(a.body)) != want {
+	if want := `{"matched":2,"tasks":["` + second + `","` + first + `"]}`; a.status != 200 || strings.TrimSpace(a.body) != want {
 		t.Errorf("dry run: %d %s, want %s", a.status, a.body, want)
 	}
-	if a := call(`{"filter":{"model":"none"},"action":"retry","reason":"a test","dry_run":true}`); a.status != 200 || strings.TrimSpace(string(a.body)) != `{"matched":0,"tasks":[]}` {
+	if a := call(`{"filter":{"model":"none"},"action":"retry","reason":"a test","dry_run":true}`); a.status != 200 || strings.TrimSpace(a.body) != `{"matched":0,"tasks":[]}` {
 		t.Errorf("dry run of nothing: %d %s", a.status, a.body)
 	}
-	if a := call(`{"filter":{"model":"none"},"action":"retry","reason":"a test"}`); a.status != 200 || strings.TrimSpace(string(a.body)) != `{"matched":0,"job":null}` {
+	if a := call(`{"filter":{"model":"none"},"action":"retry","reason":"a test"}`); a.status != 200 || strings.TrimSpace(a.body) != `{"matched":0,"job":null}` {
 		t.Errorf("nothing: %d %s", a.status, a.body)
 	}
 	if jobs := g.jobs(); len(jobs) != 0 {

@@ -49,7 +49,7 @@ type taskStory struct {
 	Unreadable bool            `json:"unreadable,omitempty"` // a column cannot be decoded, and is left out
 	Attempts   []attemptView   `json:"attempts"`
 	Ledger     []transferView  `json:"ledger"`
-	Deliveries []deliveryView  `json:"deliveries"`
+	Deliveries []deliveryAttempt  `json:"deliveries"`
 	Events     []lineView      `json:"events"`
 	Workflow   workflowView    `json:"workflow"`
 	Request    json.RawMessage `json:"request,omitempty"` // with prompt=true

@@ -4,9 +4,9 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// deliveryView is one attempt to deliver a callback. Attempts count from 1 in each
+// deliveryAttempt is one attempt to deliver a callback. Attempts count from 1 in each
 // round: the end of the task begins the first one, each redelivery another.
-type deliveryView struct {
+type deliveryAttempt struct {
 	Round         int     `json:"round"`
 	Attempt       int     `json:"attempt"`
 	At            int64   `json:"at"`
@@ -16,8 +16,8 @@ type deliveryView struct {
 	NextAttemptAt *int64  `json:"next_attempt_at"` // null where none follows
 }
 
-func viewDelivery(d mediagate.Delivery) deliveryView {
-	v := deliveryView{
+func viewDelivery(d mediagate.Delivery) deliveryAttempt {
+	v := deliveryAttempt{
 		Round: d.Round, Attempt: d.Attempt, At: d.At.Unix(), Error: orNull(d.Error), DurationMs: d.Duration.Milliseconds(), NextAttemptAt: unixOrNull(d.NextAttemptAt),
 	}
 	if d.Status != 0 {
@@ -27,7 +27,7 @@ func viewDelivery(d mediagate.Delivery) deliveryView {
 }
 
 // deliveryList is those of a task, the first one first.
-type deliveryList adminList[deliveryView]
+type deliveryList adminList[deliveryAttempt]
 
 // handleDeliveries lists the newest attempts, in their order.
 func (s *Server) handleDeliveries(c *call) error {
@@ -64,7 +64,7 @@ func (s *Server) handleRedelivery(c *call) error {
 	return s.answerAccepted(c, &t)
 }
 
-func exampleDelivery() deliveryView {
+func exampleDelivery() deliveryAttempt {
 	status, message := 503, "the receiver answered 503"
-	return deliveryView{Round: 1, Attempt: 1, At: exampleCreated + 89, Status: &status, Error: &message, DurationMs: 120, NextAttemptAt: new(int64(exampleCreated + 99))}
+	return deliveryAttempt{Round: 1, Attempt: 1, At: exampleCreated + 89, Status: &status, Error: &message, DurationMs: 120, NextAttemptAt: new(int64(exampleCreated + 99))}
 }

@@ -453,7 +453,7 @@ func descriptions() map[string]*description {
 			about: "The attempts to deliver the task's callback, in their order: at most the newest 100. Attempts count from 1 in each round; the end of the task begins the first one, each redelivery another.",
 			query: []parameter{intParameter("limit", "How many at most, the newest.", 1, maxLimit, maxLimit)},
 			answers: []answer{{status: http.StatusOK, about: "The attempts.", body: deliveryList{
-				Object: "list", Data: []deliveryView{exampleDelivery()},
+				Object: "list", Data: []deliveryAttempt{exampleDelivery()},
 			}}},
 		},
 		"POST /v1/tasks/:task_id/redeliver": {

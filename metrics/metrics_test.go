@@ -136,7 +136,8 @@ func TestFigures(t *testing.T) {
 	s.Channels = func(context.Context) ([]mediagate.ChannelState, error) {
 		return []mediagate.ChannelState{
 			{Name: "kling-a", Enabled: true, Open: true, Reason: mediagate.ParkFunds},
-			{Name: "vidu-a"}, {Name: "gone", Enabled: true, Open: true},
+			{Name: "vidu-a"},
+			{Name: "gone", Enabled: true, Open: true},
 		}, nil
 	}
 	m.Watch(s)
@@ -163,7 +164,7 @@ func TestFigures(t *testing.T) {
 		`mediagate_polls_overdue_seconds{channel="kling-a"}`:                                     "30",
 		`mediagate_polls_overdue_seconds{channel="gone"}`:                                        "0",
 		`mediagate_channel_state{channel="kling-a",reason="provider_out_of_funds",state="open"}`: "1",
-		`mediagate_channel_state{channel="vidu-a",reason="none",state="disabled"}`:                   "1",
+		`mediagate_channel_state{channel="vidu-a",reason="none",state="disabled"}`:               "1",
 		`mediagate_channel_state{channel="gone",reason="",state="open"}`:                         "", // no channel of the settings
 		`mediagate_limit_most{limit="connections"}`:                                              "10",
 		`mediagate_limit_held{limit="waits"}`:                                                    "1",

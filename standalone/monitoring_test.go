@@ -128,7 +128,7 @@ func (s scrape) sum(pattern string) (sum float64) {
 func (s scrape) names() map[string]map[string]bool {
 	names := map[string]map[string]bool{}
 	for _, one := range s {
-		name := one.labels.Get(labels.MetricName)
+		name := one.labels.Get(model.MetricNameLabel)
 		if names[name] == nil {
 			names[name] = map[string]bool{"instance": true, "job": true}
 		}
@@ -298,7 +298,7 @@ func TestMetricsOfTheProduct(t *testing.T) {
 		if !strings.HasPrefix(name, "mediagate_") {
 			continue
 		}
-		for _, l := range []string{"instance", "job", "le", labels.MetricName} {
+		for _, l := range []string{"instance", "job", "le", model.MetricNameLabel} {
 			delete(ls, l)
 		}
 		there[family(name)] = strings.Join(slices.Sorted(maps.Keys(ls)), " ")

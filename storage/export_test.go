@@ -103,6 +103,7 @@ func RowColumns() map[string][]string {
 		speechRow{}.TableName():      columnsOf[speechRow]().names,
 		"ledger_transfers":           append(slices.Clone(columnsOf[endRow]().names), "position"), // the kind with most; the database fills positions in
 		auditRow{}.TableName():       columnsOf[auditRow]().names,
+		"retention":                  columnsOf[removalRow]().names,
 		"rates":                      {"id", "tat"},
 		"ledger_checks":              columnsOf[checkRow]().names,
 		"ledger_check_sums":          {"run", "account_id", "key_id", "what", "day", "amount"},

@@ -53,9 +53,11 @@ type Observer interface {
 // unobserved hears nothing.
 type unobserved struct{}
 
-func (unobserved) TaskSubmitted(mediagate.Type)                                                     {}
+func (unobserved) TaskSubmitted(mediagate.Type) {}
+
 func (unobserved) TaskEnded(mediagate.Type, mediagate.Status, mediagate.FailureCode, time.Duration) {}
-func (unobserved) CallbackEnded(mediagate.WebhookState)                                             {}
+
+func (unobserved) CallbackEnded(mediagate.WebhookState) {}
 
 // Store is the database. It is safe for concurrent use.
 type Store struct {

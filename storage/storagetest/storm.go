@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
 // A storm is a dozen actors that do at once whatever the gateway's parts may
@@ -269,6 +270,7 @@ func (s *storm) judge() {
 		s.pass(time.Hour) // every call is over
 		for _, t := range s.tasks {
 			s.judgeTask(t)
+			a.change(t, task.EndDue{}) // of one that is ending, which cannot be failed any more
 			a.change(t, failed(t.id).events...)
 		}
 		for _, id := range s.speeches {
