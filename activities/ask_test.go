@@ -236,7 +236,7 @@ func TestStop(t *testing.T) {
 func TestD17ARowThatLostItsTail(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	if answer := b.question(activities.Question{Begun: 2}); answer.N != 2 || answer.State != mediagate.AttemptUnknown || answer.Step.Kind != task.Sleep {
+	if answer := b.question(activities.Question{Begun: 2}); answer.N != 2 || answer.State != mediagate.AttemptUnknown || answer.Step.Kind != task.Lookup {
 		t.Errorf("answer %+v", answer)
 	}
 }

@@ -34,14 +34,23 @@ func (a *Activities) LookUp(ctx context.Context, in StepArgs) (Answer, error) {
 	if row.State == mediagate.AttemptIntent {
 		events = append(events, senderLost(row))
 	}
-	found, err := a.searchBucket(ctx, t, row)
-	if err == nil && len(found) == 0 {
-		found, err = a.askFor(ctx, t, row)
-	}
+	found, err := a.search(ctx, t, row)
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
 	return a.stepDone(ctx, in, append(events, found...)...)
+}
+
+// search finds what became of the attempt, in our bucket or at its vendor.
+func (a *Activities) search(ctx context.Context, t mediagate.Task, row mediagate.Attempt) ([]task.Event, error) {
+	if row.Channel == "" {
+		return a.searchLost(ctx, t, row)
+	}
+	found, err := a.searchBucket(ctx, t, row)
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	return a.askFor(ctx, t, row)
 }
 
 // askFor asks the vendor for the job, by our own id. Where it cannot be asked so, there

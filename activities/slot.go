@@ -95,13 +95,8 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 
 // openAt stores the intent at the channel, if it has a slot.
 func (a *Activities) openAt(ctx context.Context, t mediagate.Task, n int, externalID string, c channel.Candidate) (mediagate.Attempt, error) {
-	now, route := a.Now(), c.Route
-	_, route.Find = c.Vendor.(providers.Finder)
-	route.Find = route.Find || t.Modal.Resumes(n) // by the id of the job that waits
-	if n := media.CountAt(t.Params, a.operation(route).Parts); n > 1 && route.Sync {
-		route.Parts = n
-	}
-	_, canStop := channel.Unwrap(c.Vendor).(providers.Canceller)
+	now := a.Now()
+	route, canStop := a.routeAt(t, n, c)
 	row := mediagate.Attempt{
 		TaskID: t.ID, N: n, Channel: c.Name, Provider: c.Provider, Fingerprint: c.Fingerprint, Route: route,
 		ExternalID: externalID, SendBefore: a.sendBefore(t, route, now), State: mediagate.AttemptIntent, Sends: 1,
@@ -111,4 +106,16 @@ func (a *Activities) openAt(ctx context.Context, t mediagate.Task, n int, extern
 		ExternalID: externalID, SendBefore: row.SendBefore, CallEnds: a.callEnds(t, route, row.SendBefore, now),
 	})
 	return row, err
+}
+
+// routeAt is the route that attempt n takes at the channel, with what its vendor can do.
+func (a *Activities) routeAt(t mediagate.Task, n int, c channel.Candidate) (route mediagate.Route, canStop bool) {
+	route = c.Route
+	_, route.Find = c.Vendor.(providers.Finder)
+	route.Find = route.Find || t.Modal.Resumes(n) // by the id of the job that waits
+	if n := media.CountAt(t.Params, a.operation(route).Parts); n > 1 && route.Sync {
+		route.Parts = n
+	}
+	_, canStop = channel.Unwrap(c.Vendor).(providers.Canceller)
+	return route, canStop
 }

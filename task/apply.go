@@ -63,7 +63,7 @@ func (s *State) Apply(event Event, now time.Time) (Effects, error) {
 	if s.visible() != seen {
 		s.Version++
 	}
-	c.Wake = s.Advance(now) != next
+	c.Wake = c.Wake || s.Advance(now) != next
 	return c.Effects, nil
 }
 
@@ -98,6 +98,8 @@ func (c *change) apply(event Event) error {
 		c.submitUnknown(e)
 	case NotFound:
 		c.notFound(e)
+	case Found:
+		c.found(e)
 	case PartIntent:
 		return c.partIntent(e)
 	case PartEnded:
@@ -138,6 +140,8 @@ func (c *change) apply(event Event) error {
 		c.delivered(e)
 	case BreakerClosed:
 		c.breakerClosed(e)
+	case Restored:
+		c.restored(e)
 	case ChannelGone:
 		c.channelGone(e)
 	default:

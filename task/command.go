@@ -65,7 +65,8 @@ func (c *change) retryRequested(e RetryRequested) error {
 	if !c.offers(mediagate.ActionRetry) {
 		return c.notOffered(mediagate.ActionRetry, c.now)
 	}
-	if a := c.Last(); a != nil && a.State == mediagate.AttemptUnknown && !a.findable() && a.AbsentAgainAt.IsZero() {
+	c.TailLost = false // the operator takes the risk
+	if a := c.Last(); a != nil && a.State == mediagate.AttemptUnknown && (!a.findable() || a.putBack()) && a.AbsentAgainAt.IsZero() {
 		c.giveUp(a)
 	} else if a != nil {
 		a.Lookups = 0
@@ -84,6 +85,7 @@ func (c *change) rerouteRequested(e RerouteRequested) error {
 	if !c.offers(mediagate.ActionReroute) {
 		return c.notOffered(mediagate.ActionReroute, c.now)
 	}
+	c.TailLost = false
 	if a := c.Last(); a != nil {
 		c.giveUp(a)
 	}

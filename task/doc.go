@@ -78,6 +78,13 @@
 // end of the call, and a Lookup searches it again. Files that are whole count as the
 // answer (d6_sync_sender_lost_left_its_files, d6_sync_sender_lost_left_nothing).
 //
+// # A restored database
+//
+// Its rows may lack attempts that were made after the backup. [Restored] says so; the
+// run's Asked finds it out too, where the run has seen more. Nothing is sent then until a
+// job is found, or an operator orders a retry or reroute: see restore.go
+// (d17_restored_before_the_first_attempt, d17_restored_while_unknown).
+//
 // # A cancel
 //
 // A client's cancel and an operator's fail are treated alike here. What happens depends
@@ -137,6 +144,7 @@
 //   - An attempt follows only one that was rejected, has ended, or was given up by an
 //     operator: no vendor gets a second job without proof that the first is none, or
 //     without an operator's word.
+//   - After a restore no job is made without a found one or an operator's word (D17).
 //   - While an attempt or a part is an intent, the task does not end before the stored
 //     end of its call (D5).
 //   - Late and repeated events of steps and pollers change nothing. An event that is

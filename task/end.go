@@ -123,10 +123,9 @@ func (s *State) unknownEnds(a *Attempt) (time.Time, *mediagate.Failure) {
 }
 
 // failsUnknown reports that an unknown attempt fails its task after unknownSyncTimeout
-// instead of parking it. An attempt that was put back after a restore has no channel,
-// and parks (D17).
+// instead of parking it. After a restore all of them park (D17).
 func (s *State) failsUnknown(a *Attempt) bool {
-	return s.Terms.OnUnknown == mediagate.OnUnknownFail && a.Channel != ""
+	return s.Terms.OnUnknown == mediagate.OnUnknownFail && !s.TailLost && !a.putBack()
 }
 
 // endDue ends the task, if its end is due and no intent holds it up (D5).

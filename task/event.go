@@ -109,6 +109,19 @@ type (
 		AskedAt    time.Time
 	}
 
+	// Found says that a lookup found the job of an attempt that was put back: at which
+	// channel, and by which route it was made (D17).
+	Found struct {
+		N           int
+		Channel     string
+		Provider    string
+		Fingerprint string
+		Route       mediagate.Route
+		CanStop     bool
+		Submission  mediagate.Submission
+		FirstPollAt time.Time
+	}
+
 	// PartIntent stores the intent of one call of several. Sends is how often the call
 	// was made before.
 	PartIntent struct {
@@ -229,6 +242,9 @@ type (
 	// BreakerClosed says that the channel takes jobs again: a task that is parked
 	// for it tries again.
 	BreakerClosed struct{ Reasons []mediagate.ParkReason }
+	// Restored says that the task's row is of a backup. At names the restore: the event
+	// counts once for each (D17).
+	Restored struct{ At time.Time }
 	// ChannelGone says that no worker has the channel any more: a task that is queued
 	// for it looks for another one (D11).
 	ChannelGone struct{ Channel string }
@@ -245,6 +261,7 @@ func (Accepted) event()           {}
 func (Refused) event()            {}
 func (SubmitUnknown) event()      {}
 func (NotFound) event()           {}
+func (Found) event()              {}
 func (PartIntent) event()         {}
 func (PartEnded) event()          {}
 func (PartsOver) event()          {}
@@ -265,4 +282,5 @@ func (RedeliverRequested) event() {}
 func (ModalGiven) event()         {}
 func (Delivered) event()          {}
 func (BreakerClosed) event()      {}
+func (Restored) event()           {}
 func (ChannelGone) event()        {}

@@ -66,7 +66,7 @@ func (c *change) resume() {
 }
 
 // asked does what is due by time, except to end the task: Settle does that. It parks
-// an unreadable task, puts back an attempt that the row has lost (D17), and has the
+// an unreadable task, puts back an attempt that the row may have lost (D17), and has the
 // channel poll again after a trouble (D11).
 func (c *change) asked(e Asked) {
 	if !c.open() {
@@ -78,13 +78,7 @@ func (c *change) asked(e Asked) {
 		}
 		return
 	}
-	if e.Begun > c.lastN() { // D17
-		c.leaveQueue()
-		c.Attempts = append(c.Attempts, Attempt{
-			N: e.Begun, ExternalID: Numbered(c.ID, e.Begun), State: mediagate.AttemptIntent, SendBefore: c.now, CallEnds: c.now, Sends: 1, CreatedAt: c.now,
-		})
-		c.markUnknown(c.Last(), false, "the database lost it")
-	}
+	c.putBackLost(e.Begun)
 	if a := c.Last(); a != nil && a.Trouble != "" && c.awaited(a.N) != nil && !c.now.Before(c.RetryAt) { // D11
 		a.Trouble, a.Await = "", &Await{NextPollAt: c.now}
 		c.RetryAt = c.now.Add(max(c.parkRetry(c.now), troublePause))

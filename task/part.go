@@ -56,6 +56,8 @@ func (c *change) partIntent(e PartIntent) error {
 		return conflict("nobody waits for the task any more")
 	case c.Unreadable:
 		return conflict("the task cannot be read")
+	case c.TailLost:
+		return errTailLost
 	}
 	p := a.part(e.Part)
 	switch {

@@ -34,6 +34,14 @@ func TestOneJob(t *testing.T) {
 	})
 }
 
+// A database that lost its tail, once and again, makes no job twice without an operator.
+func TestRestored(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		tasktest.New(t).PlayRestored(rapid.IntRange(1, 40).Draw(t, "length"))
+	})
+}
+
 // Advance answers every state, those too that no history leads to: a row that
 // somebody has mended by hand, or half of a restored database. From each the task
 // ends, though every step fails.

@@ -290,6 +290,15 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 		return task.Delivered{Round: number(d, "round"), State: mediagate.WebhookState(text(d, "state")), Reason: text(d, "reason")}, nil
 	case "breaker-closed":
 		return task.BreakerClosed{Reasons: []mediagate.ParkReason{mediagate.ParkReason(text(d, "reason"))}}, nil
+	case "restored":
+		return task.Restored{At: p.now}, nil
+	case "restored-again": // the same command once more
+		return task.Restored{At: p.state.RestoredAt}, nil
+	case "found":
+		return task.Found{
+			N: n, Channel: text(d, "channel"), Provider: "kling", Fingerprint: "f", Route: mediagate.Route{Provider: "kling", Operation: "video", Find: true}, CanStop: p.stop,
+			Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job" + strconv.Itoa(n)}}, FirstPollAt: p.now.Add(5 * time.Second),
+		}, nil
 	case "channel-gone":
 		return task.ChannelGone{Channel: text(d, "channel")}, nil
 	case "unreadable":
@@ -352,6 +361,9 @@ func (p *play) show(e task.Effects) string {
 	}
 	if !s.QueuedAt.IsZero() {
 		fmt.Fprintf(&b, ", queued at %s", at(s.QueuedAt))
+	}
+	if s.TailLost {
+		b.WriteString(", may lack attempts")
 	}
 	if s.Modal.State != "" {
 		fmt.Fprintf(&b, ", modal %s", s.Modal.State)

@@ -51,6 +51,10 @@ type State struct {
 
 	// Erased says that nothing is left of the task to send.
 	Erased bool
+	RestoredAt time.Time // when it was noted that its database had been restored
+	// TailLost says that attempts after the last one may be missing, since the database
+	// was restored. Nothing is sent meanwhile (D17).
+	TailLost bool
 
 	// Unreadable says that a JSON column of the rows cannot be decoded. The task then
 	// only parks and ends: by cancel, fail, or the end of the parking.
@@ -218,8 +222,9 @@ func (a *Attempt) callsOverAt() time.Time {
 	return last
 }
 
-// findable reports that the vendor can be asked for the job by our id.
-func (a *Attempt) findable() bool { return a.Route.Find }
+// findable reports that the vendor can be asked for the job by our id. For an attempt
+// that was put back all channels are asked that can be (D17).
+func (a *Attempt) findable() bool { return a.Route.Find || a.putBack() }
 
 // slotEnd returns when to free the slot of a job of which it is not known, from now on,
 // whether it runs (D7).

@@ -34,6 +34,8 @@ func (c *change) mayOpen(n int) error {
 		return conflict("the task is to end")
 	case c.Unreadable:
 		return conflict("the task cannot be read")
+	case c.TailLost:
+		return errTailLost
 	case n != c.lastN()+1:
 		return conflict("the next attempt is %d, not %d", c.lastN()+1, n)
 	case a != nil && a.outcome() != nil:
@@ -97,6 +99,8 @@ func (c *change) reopened(e Reopened) error {
 		return conflict("nobody waits for the task any more")
 	case c.Unreadable:
 		return conflict("the task cannot be read")
+	case c.TailLost:
+		return errTailLost
 	case a.State != mediagate.AttemptUnknown || a.AbsentAgainAt.IsZero() || a.Refusal != nil || !a.SendBefore.Equal(e.Absent): // D4
 		return conflict("it is not proven that attempt %d made no job", e.N)
 	}
@@ -155,7 +159,7 @@ func (c *change) accepted(e Accepted) {
 		c.Sweep = true
 		return
 	}
-	c.Refusals = 0
+	c.Refusals, c.TailLost = 0, false
 	c.leaveQueue() // for the attempt that would have followed
 	c.begin()
 	c.resume()
@@ -244,6 +248,9 @@ func (c *change) notFound(e NotFound) {
 	a := c.Attempt(e.N)
 	if a == nil || a.State != mediagate.AttemptUnknown || !a.SendBefore.Equal(e.SendBefore) || !a.AbsentAgainAt.IsZero() {
 		return // of another sending: it proves nothing
+	}
+	if c.TailLost || a.putBack() {
+		return // another attempt may have the job (D17)
 	}
 	switch again := a.AbsentAt.Add(c.Terms.AbsentGap); {
 	case e.AskedAt.Before(a.callsOverAt()): // the call could be under way

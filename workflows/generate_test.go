@@ -154,6 +154,9 @@ func failed(t *testing.T) *bundle {
 func TestD17ARowThatLostItsTailParks(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
+	b.Async.OnFind = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
+	}
 	b.at(time.Minute, func() {
 		b.Store.Edit(taskID, func(st *task.State) { st.Attempts, st.Status = nil, mediagate.StatusPending })
 		b.signal(workflows.SignalWake, nil)
@@ -166,6 +169,21 @@ func TestD17ARowThatLostItsTailParks(t *testing.T) {
 	b.signals(3*time.Minute, mediagate.ActionFail, nil)
 	b.run()
 	b.ended(mediagate.StatusFailed, mediagate.CodeSubmissionUnknown)
+	b.submits(taskID)
+}
+
+// The job of the attempt that the row has lost is found by our own id, and the task goes
+// on with it (D17).
+func TestD17ALostAttemptIsFound(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.at(time.Minute, func() {
+		b.Store.Edit(taskID, func(st *task.State) { st.Attempts, st.Status = nil, mediagate.StatusPending })
+		b.signal(workflows.SignalWake, nil)
+	})
+	b.copied(2*time.Minute, 1)
+	b.run()
+	b.ended(mediagate.StatusCompleted, "")
 	b.submits(taskID)
 }
 

@@ -6,6 +6,7 @@ package tasktest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,10 +46,21 @@ type World struct {
 	late    []landing // sendings that arrive later
 	excuses int       // jobs beyond the first that somebody has answered for
 
+	backedUp bool // after each event
+	backups  []backup
+
 	past     []task.Event // to be told again
 	steps    []task.Step  // that the run slept on or took
 	claims   int
 	began    int
+	entries  int
+	promised bool
+	ended    *task.State
+}
+
+// backup is the task as a backup of the database has it.
+type backup struct {
+	state    task.State
 	entries  int
 	promised bool
 	ended    *task.State
@@ -111,6 +123,9 @@ func (w *World) apply(e task.Event) error {
 	}
 	w.past = append(w.past, e)
 	w.check(before, e, effects)
+	if w.backedUp {
+		w.backups = append(w.backups, backup{clone(w.State), w.entries, w.promised, w.ended})
+	}
 	return nil
 }
 
@@ -248,14 +263,17 @@ func (w *World) key(a *task.Attempt) string {
 	return a.Channel + " " + a.ExternalID
 }
 
-// found reports that the vendor has a job by the attempt's name.
-func (w *World) found(a *task.Attempt) bool {
-	for name := range w.jobs {
-		if name == w.key(a) || strings.HasPrefix(name, a.Channel+" "+a.ExternalID+",") {
-			return true
+// found returns at which channel the vendor has a job by the attempt's name; empty: at
+// none. An attempt without a channel may have been made at any.
+func (w *World) found(a *task.Attempt) (channel string) {
+	for _, job := range slices.Sorted(maps.Keys(w.jobs)) {
+		at, name, _ := strings.Cut(job, " ")
+		name, _, _ = strings.Cut(name, ",")
+		if name == a.ExternalID && (a.Channel == "" || a.Channel == at) {
+			return at
 		}
 	}
-	return false
+	return ""
 }
 
 // sent plays a sending of the last attempt: what the vendor does with it, and
@@ -295,11 +313,15 @@ func (w *World) sent() {
 }
 
 func (w *World) accept(n int) {
+	_ = w.apply(task.Accepted{N: n, Submission: w.submission(n), FirstPollAt: w.Now.Add(time.Second)})
+}
+
+func (w *World) submission(n int) mediagate.Submission {
 	s := mediagate.Submission{Ref: mediagate.JobRef{JobID: fmt.Sprint("job", n)}}
 	if w.sync {
 		s.Outcome = w.Outcome()
 	}
-	_ = w.apply(task.Accepted{N: n, Submission: s, FirstPollAt: w.Now.Add(time.Second)})
+	return s
 }
 
 // Outcome is an end of a job, good or bad.
@@ -436,11 +458,16 @@ func (w *World) lookUp(step task.Step) {
 	switch {
 	case a.State == mediagate.AttemptIntent:
 		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: a.SendBefore, SenderLost: true})
-	case !a.Route.Find:
-	case w.found(a):
-		w.accept(a.N)
-	default:
+	case !w.find:
+	case w.found(a) == "":
 		_ = w.apply(task.NotFound{N: a.N, SendBefore: a.SendBefore, AskedAt: w.Now})
+	case a.Channel == "":
+		_ = w.apply(task.Found{
+			N: a.N, Channel: w.found(a), Provider: "kling", Route: mediagate.Route{Provider: "kling", Sync: w.sync, Find: true}, CanStop: w.stop,
+			Submission: w.submission(a.N), FirstPollAt: w.Now.Add(time.Second),
+		})
+	default:
+		w.accept(a.N)
 	}
 }
 
@@ -482,7 +509,7 @@ func (w *World) wish() {
 		meant = rapid.SampledFrom(w.steps).Draw(w.t, "step")
 	}
 	last := w.State.Last()
-	switch rapid.SampledFrom([]string{"cancel", "fail", "retry", "retry", "reroute", "poll", "redeliver", "modal", "delivered", "breaker", "channel gone", "slot", "expired", "unreadable"}).Draw(w.t, "wish") {
+	switch rapid.SampledFrom([]string{"cancel", "fail", "retry", "retry", "reroute", "poll", "redeliver", "modal", "delivered", "breaker", "channel gone", "slot", "expired", "unreadable", "restored"}).Draw(w.t, "wish") {
 	case "cancel":
 		if w.apply(task.CancelRequested{}) == nil {
 			w.promised = true
@@ -490,7 +517,7 @@ func (w *World) wish() {
 	case "fail":
 		_ = w.apply(task.FailRequested{})
 	case "retry", "reroute":
-		state := mediagate.AttemptState("")
+		state, doubted := mediagate.AttemptState(""), w.State.TailLost
 		if last != nil {
 			state = last.State
 		}
@@ -499,7 +526,10 @@ func (w *World) wish() {
 		if w.chance("reroute", 30) {
 			e = task.RerouteRequested{For: meant, Channel: "b"}
 		}
-		if w.apply(e) == nil && last != nil && (state != w.State.Last().State || ends && w.State.Advance(w.Now).Kind != task.Settle) {
+		if w.apply(e) != nil {
+			return
+		}
+		if doubted && !w.State.TailLost || last != nil && (state != w.State.Last().State || ends && w.State.Advance(w.Now).Kind != task.Settle) {
 			w.excuses++ // an operator took the risk, or has another made of a job that was stopped
 		}
 	case "poll":
@@ -525,6 +555,8 @@ func (w *World) wish() {
 		for _, a := range w.State.Attempts {
 			_ = w.apply(task.SlotExpired{N: a.N})
 		}
+	case "restored": // and nothing was lost
+		_ = w.apply(task.Restored{At: w.Now})
 	case "unreadable":
 		w.State.Unreadable = w.MayBeUnreadable && !w.State.Unreadable
 	}
@@ -589,6 +621,41 @@ func (w *World) Play(length int) {
 	w.Exhaust()
 	w.Wait(time.Hour)
 	w.oneJob()
+}
+
+// PlayRestored lets so many things happen, and now and then takes the task back to how
+// a backup has it, while the vendor's jobs are those of today. Its run knows more than
+// the row, or was replaced. Nothing is made twice without somebody who answers for it.
+func (w *World) PlayRestored(length int) {
+	w.t.Helper()
+	w.find, w.full, w.backedUp = w.chance("can be asked", 80), 10, true
+	w.backups = append(w.backups, backup{state: clone(w.State)})
+	w.vendor = []string{"accepts", "refuses for now", "refuses for now", "lost", "died", "died after"}
+	for range length {
+		if w.chance("anything", 20) {
+			w.Live(1)
+		} else {
+			w.step()
+		}
+		if w.chance("restored", 15) {
+			w.restore()
+		}
+		w.oneJob()
+	}
+	w.Exhaust()
+	w.Wait(time.Hour)
+	w.oneJob()
+}
+
+func (w *World) restore() {
+	w.Wait(time.Duration(rapid.IntRange(1, 100).Draw(w.t, "hours without")) * time.Hour) // calls that were under way have landed
+	b := rapid.SampledFrom(w.backups).Draw(w.t, "backup")
+	w.State, w.entries, w.promised, w.ended = clone(b.state), b.entries, b.promised, b.ended
+	w.past, w.steps = nil, nil
+	if w.chance("the run is new", 50) {
+		w.began = 0
+	}
+	_ = w.apply(task.Restored{At: w.Now})
 }
 
 // Let lets these things happen. One that is refused ends the test.

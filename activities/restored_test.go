@@ -1,0 +1,88 @@
+package activities_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/task"
+)
+
+// restored is a task of a backup that has no attempt, after its run has asked.
+func restored(t *testing.T, new func(*activitytest.World) mediagate.Task) *bundle {
+	t.Helper()
+	b := setup(t, new)
+	b.restore()
+	b.submit(1) // of a run that was told before the restore
+	b.advance(time.Minute)
+	if answer := b.ask(); answer.State != mediagate.AttemptUnknown || answer.Step.Kind != task.Lookup {
+		t.Fatalf("answer %+v", answer)
+	}
+	b.submitted()
+	return b
+}
+
+// D17: what may have been submitted since the backup is not submitted again.
+func TestD17LostAttempt(t *testing.T) {
+	t.Parallel()
+	away := func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "away")
+	}
+	for name, c := range map[string]struct {
+		job     func(*activitytest.World) mediagate.Task
+		vendor  func(*bundle)
+		state   mediagate.AttemptState
+		channel string
+		failed  bool
+	}{
+		"the vendor has the job": {video, func(b *bundle) {
+			_, err := b.Async.Accept(mediagate.Job{ExternalID: taskID})
+			b.ok(err)
+		}, mediagate.AttemptAccepted, activitytest.AsyncChannel, false},
+		"the vendor has no job":      {video, func(*bundle) {}, mediagate.AttemptUnknown, "", false},
+		"the vendor is away":         {video, func(b *bundle) { b.Async.OnFind = away }, mediagate.AttemptUnknown, "", true},
+		"the vendor cannot be asked": {image, func(*bundle) {}, mediagate.AttemptUnknown, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := restored(t, c.job)
+			c.vendor(b)
+			if _, err := b.tryStep(task.Lookup, 1); (err != nil) != c.failed {
+				t.Errorf("error %v", err)
+			}
+			if a := b.attempt(1); a.State != c.state || a.Channel != c.channel {
+				t.Errorf("attempt %+v", a)
+			}
+			b.submitted()
+		})
+	}
+}
+
+// restore takes the task back to how it was submitted.
+func (b *bundle) restore() {
+	b.t.Helper()
+	b.Store.Edit(taskID, func(st *task.State) { st.Attempts, st.Status = nil, mediagate.StatusPending })
+	b.change(task.Restored{At: b.Now()})
+}
+
+// D17: the files of a synchronous call, and what its sender left beside them, outlive the
+// rows.
+func TestD17LostFiles(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	b.handsOver("first", "second")
+	b.dies()
+	b.restore()
+	b.ask()
+	if answer := b.step(task.Lookup, 1); answer.Step.Kind != task.Mirror || answer.Channel != activitytest.SyncChannel {
+		t.Fatalf("answer %+v", answer)
+	}
+	answer, err := b.mirror()
+	b.ok(err)
+	if answer.Status != mediagate.StatusCompleted {
+		t.Errorf("answer %+v", answer)
+	}
+	b.submitted(taskID)
+}
