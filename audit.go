@@ -49,6 +49,7 @@ const (
 	AuditTaskAction          AuditAction = "task_action"
 	AuditReadPrompt          AuditAction = "read_prompt"
 	AuditTaskJob             AuditAction = "task_job"
+	AuditRecover             AuditAction = "recover"
 )
 
 // AuditEntry is a change that was made: who did what when. It holds no secret.

@@ -93,6 +93,7 @@ func RowColumns() map[string][]string {
 		awaitRow{}.TableName():       columnsOf[awaitRow]().names,
 		channelRow{}.TableName():     columnsOf[channelRow]().names,
 		"channel_minutes":            {"channel", "minute", "submits", "failures"},
+		"restores":                   {"restored_to", "noted_at"},
 		"queue":                      {"task_id", "channel", "n", "account_id", "since", "granted_at"},
 		turnRow{}.TableName():        columnsOf[turnRow]().names,
 		deliveryRow{}.TableName():    columnsOf[deliveryRow]().names,

@@ -26,6 +26,8 @@ type stateRow struct {
 	Refusals          int
 	QueuedAt          stamp
 	RerouteTo         string
+	RestoredAt        stamp
+	TailLost          bool
 	Channel           string
 	Provider          string
 	ArtState          mediagate.ModalState
@@ -179,6 +181,7 @@ func (r stateTask) state() (task.State, error) {
 		ID: r.ID, Status: r.Status, Progress: r.Progress, Version: r.Version, StartedAt: r.StartedAt.Time, EndedAt: r.EndedAt.Time, DeadlineAt: r.DeadlineAt.Time,
 		CancelRequestedAt: r.CancelRequestedAt.Time, FailRequestedAt: r.FailRequestedAt.Time, ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason,
 		RetryAt: r.RetryAt.Time, Refusals: r.Refusals, QueuedAt: r.QueuedAt.Time, RerouteTo: r.RerouteTo, Cost: r.Cost,
+		RestoredAt: r.RestoredAt.Time, TailLost: r.TailLost,
 		Modal:        mediagate.Modal{State: r.ArtState, N: r.ModalN, Until: r.ModalUntil.Time, Input: json.RawMessage(r.ModalInput)},
 		WebhookRound: r.WebhookRound, WebhookState: r.WebhookState, WebhookReason: r.WebhookReason, Erased: !r.ErasedAt.IsZero(),
 	}
@@ -214,6 +217,7 @@ func (s *Store) stateRow(st *task.State) (stateRow, error) {
 		Status: st.Status, Progress: st.Progress, Version: st.Version, StartedAt: at(st.StartedAt), EndedAt: at(st.EndedAt), DeadlineAt: at(st.DeadlineAt),
 		CancelRequestedAt: at(st.CancelRequestedAt), FailRequestedAt: at(st.FailRequestedAt), ParkedAt: at(st.ParkedAt), ParkReason: st.ParkReason,
 		RetryAt: at(st.RetryAt), Refusals: st.Refusals, QueuedAt: at(st.QueuedAt), RerouteTo: st.RerouteTo,
+		RestoredAt: at(st.RestoredAt), TailLost: st.TailLost,
 		ArtState: st.Modal.State, ModalN: st.Modal.N, ModalUntil: at(st.Modal.Until), ModalInput: document(st.Modal.Input), Cost: st.Cost,
 		WebhookRound: st.WebhookRound, WebhookState: st.WebhookState, WebhookReason: st.WebhookReason,
 	}

@@ -60,6 +60,8 @@ type wholeTask struct {
 	FailRequestedAt stamp
 	RetryAt         stamp
 	Refusals        int
+	RestoredAt      stamp
+	TailLost        bool
 }
 
 // task returns the task, with an error also those parts that can be read.

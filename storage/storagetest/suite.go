@@ -61,6 +61,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend, without ...string) {
 		"wakes":        wakeTests,
 		"polls":        pollTests,
 		"queue":        queueTests,
+		"restores":     restoreTests,
 		"breakers":     breakerTests,
 		"proofs":       proofTests,
 		"webhooks":     webhookTests,

@@ -1,0 +1,109 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
+)
+
+// NoteRestore notes that the database was restored to that time. It returns when that
+// was noted first (D17). Returns KindInvalid for a time that is to come, or before all
+// open tasks were submitted.
+func (s *Store) NoteRestore(ctx context.Context, to time.Time) (notedAt time.Time, err error) {
+	err = s.write(ctx, "note a restore", func(tx *gorm.DB) error {
+		row, err := one[struct{ NotedAt stamp }](tx, "SELECT noted_at FROM restores WHERE restored_to = ?", at(to))
+		if err != nil {
+			return err
+		}
+		if row != nil {
+			notedAt = row.NotedAt.Time
+			return nil
+		}
+		oldest, err := one[struct{ CreatedAt stamp }](tx, "SELECT MIN(created_at) FROM tasks WHERE "+isOpen)
+		notedAt = s.clock()
+		switch {
+		case err != nil:
+			return err
+		case to.After(notedAt):
+			return mediagate.Invalid("restored_to", "restored_to must not be in the future")
+		case oldest.CreatedAt.After(to):
+			return mediagate.Invalid("restored_to", "restored_to must not be before %s, when the oldest open task was submitted: a database of that time would not have it",
+				oldest.CreatedAt.Format(time.RFC3339))
+		}
+		if _, err := exec(tx, "INSERT INTO restores (restored_to, noted_at) VALUES (?, ?)", at(to), at(notedAt)); err != nil {
+			return err
+		}
+		return s.note(ctx, tx, deed{action: mediagate.AuditRecover, object: to.UTC().Format(time.RFC3339Nano), after: struct {
+			NotedAt time.Time `json:"noted_at"`
+		}{notedAt}})
+	})
+	return notedAt, err
+}
+
+// MarkRestored tells tasks that their rows are of the backup, up to limit: those that are
+// open, were submitted before the restore was noted, and do not know it yet. It returns how
+// many there were: fewer than limit means that all know (D17).
+func (s *Store) MarkRestored(ctx context.Context, notedAt time.Time, limit int) (marked int, err error) {
+	var rows []struct{ ID string }
+	if err := read(s.on(ctx), &rows, "SELECT id FROM tasks WHERE "+isOpen+" AND created_at <= ? AND (restored_at IS NULL OR restored_at < ?) ORDER BY id LIMIT ?",
+		at(notedAt), at(notedAt), limit); err != nil {
+		return 0, dbError(err, "list tasks of a backup")
+	}
+	for _, r := range rows {
+		if _, err := s.Change(ctx, r.ID, task.Restored{At: notedAt}); err != nil && !mediagate.Is(err, mediagate.KindNotFound) {
+			return marked, err
+		}
+		marked++
+	}
+	return marked, nil
+}
+
+// DoubtedTasks lists the open tasks of a backup, by id, that may lack attempts and wait for
+// an operator, unless a lookup finds their jobs.
+func (s *Store) DoubtedTasks(ctx context.Context, after string, limit int) (tasks []mediagate.Doubted, hasMore bool, err error) {
+	var rows []struct {
+		ID, AccountID, KeyID, Model string
+		Hold                        mediagate.Micros
+		Status                      mediagate.Status
+		ParkReason                  mediagate.ParkReason
+		CreatedAt                   stamp
+	}
+	err = read(s.on(ctx), &rows, "SELECT id, account_id, key_id, model, hold, status, park_reason, created_at FROM tasks WHERE "+isOpen+
+		" AND restored_at IS NOT NULL AND (tail_lost OR park_reason = ?) AND id > ? ORDER BY id LIMIT ?", mediagate.ParkSubmissionUnknown, after, limit+1)
+	if err != nil {
+		return nil, false, dbError(err, "list tasks of a backup")
+	}
+	rows, hasMore = page(rows, limit)
+	for _, r := range rows {
+		tasks = append(tasks, mediagate.Doubted{
+			TaskID: r.ID, AccountID: r.AccountID, KeyID: r.KeyID, Model: r.Model, Hold: r.Hold, State: string(r.Status), Reason: r.ParkReason, At: r.CreatedAt.Time,
+		})
+	}
+	return tasks, hasMore, nil
+}
+
+// Unknown returns those of the ids that no task has.
+func (s *Store) Unknown(ctx context.Context, ids []string) (unknown []string, err error) {
+	list, err := jsonText(ids)
+	if err != nil {
+		return nil, err
+	}
+	var rows []struct{ ID string }
+	if err := read(s.on(ctx), &rows, "SELECT id FROM tasks WHERE id IN "+s.inList(), list); err != nil {
+		return nil, dbError(err, "look for tasks")
+	}
+	known := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		known[r.ID] = true
+	}
+	for _, id := range ids {
+		if !known[id] {
+			unknown = append(unknown, id)
+		}
+	}
+	return unknown, nil
+}
