@@ -16,7 +16,7 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// Config is what New needs. The first ten are required.
+// Config is what New needs. The first eleven are required.
 type Config struct {
 	Store   Store
 	Catalog *catalog.Catalog
@@ -25,6 +25,7 @@ type Config struct {
 	Files   Files
 	FileURL func(mediagate.File) string // where clients and vendors reach an upload
 	Starter Starter
+	Runs    Runs
 	Signer  Signer
 	Remover Remover
 	Speaker Speaker
@@ -123,6 +124,7 @@ func (c Config) withDefaults() (Config, error) {
 	missing(c.Files == nil, "Files")
 	missing(c.FileURL == nil, "FileURL")
 	missing(c.Starter == nil, "Starter")
+	missing(c.Runs == nil, "Runs")
 	missing(c.Signer == nil, "Signer")
 	missing(c.Remover == nil, "Remover")
 	missing(c.Speaker == nil, "Speaker")

@@ -28,6 +28,7 @@ type Store interface {
 	ChannelStore
 	HintStore
 	JobStore
+	RestoreStore
 }
 
 // SubmitStore takes tasks in.
@@ -161,6 +162,30 @@ type Starter interface {
 	// StartJob starts a job that gives a command to many tasks. After an error it may
 	// have begun.
 	StartJob(ctx context.Context, job mediagate.TaskJob) error
+}
+
+// Runs lists what Temporal knows of tasks' runs.
+type Runs interface {
+	// RunsSince lists runs of tasks that began at that time or later, in any order and
+	// some of them twice. next is where the next page begins, empty after the last one.
+	// Returns KindInvalid for a page that is none.
+	RunsSince(ctx context.Context, since time.Time, page string) (runs []mediagate.Doubted, next string, err error)
+}
+
+// RestoreStore is what is to be done after the database was restored (D17).
+type RestoreStore interface {
+	// OldestOpen is when the oldest open task was submitted; zero where there is none.
+	OldestOpen(ctx context.Context) (time.Time, error)
+	// NoteRestore notes that the database was restored to that time. It returns when that
+	// was noted first.
+	NoteRestore(ctx context.Context, to time.Time) (notedAt time.Time, err error)
+	// MarkRestored tells open tasks, up to limit, that they may lack attempts, once. Fewer
+	// than limit means that all know.
+	MarkRestored(ctx context.Context, notedAt time.Time, limit int) (marked int, err error)
+	// DoubtedTasks lists tasks that wait for an operator since.
+	DoubtedTasks(ctx context.Context, after string, limit int) (tasks []mediagate.Doubted, hasMore bool, err error)
+	// Unknown returns those of the ids that no task has.
+	Unknown(ctx context.Context, ids []string) (unknown []string, err error)
 }
 
 // Routes asks the adapters of vendors. It makes no call.

@@ -26,7 +26,7 @@ type fields struct {
 // Only caps are deeper than a list of texts.
 var settingsFields = outlineOf(
 	"name", "group", "amount", "reference", "unlimited", "quota", "models", "expires_at", "allow_ips", "rate", "in_flight", "scopes",
-	"erase_inputs", "grace_seconds",
+	"erase_inputs", "grace_seconds", "restored_to", "after",
 )
 
 func outlineOf(names ...string) *catalog.Outline {
@@ -227,6 +227,15 @@ func item(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]"
 // future reads an optional time that must not have passed: RFC 3339 or a
 // number of Unix seconds.
 func (f *fields) future(name string, now time.Time) time.Time {
+	t := f.moment(name)
+	if f.has(name) && f.err == nil && !t.After(now) {
+		f.fail(name, "%s must be in the future", name)
+	}
+	return t
+}
+
+// moment reads an optional time: RFC 3339 or a number of Unix seconds.
+func (f *fields) moment(name string) time.Time {
 	var t time.Time
 	ok := false
 	switch v := f.body[name].(type) {
@@ -241,11 +250,8 @@ func (f *fields) future(name string, now time.Time) time.Time {
 			t = time.Unix(int64(seconds), 0).UTC()
 		}
 	}
-	switch {
-	case !ok:
+	if !ok {
 		f.fail(name, "%s must be an RFC 3339 time or Unix seconds as a number", name)
-	case !t.After(now):
-		f.fail(name, "%s must be in the future", name)
 	}
 	return t
 }

@@ -81,6 +81,26 @@ type starter struct {
 	woken   []string // tasks whose runs were signalled
 	jobs    []mediagate.TaskJob
 	fail    error
+	runs    [][]mediagate.Doubted // that Temporal lists, by pages
+}
+
+// RunsSince lists a page of runs.
+func (s *starter) RunsSince(_ context.Context, since time.Time, page string) (runs []mediagate.Doubted, next string, err error) {
+	n := len(page)
+	if page != strings.Repeat("x", n) || n > 0 && n >= len(s.runs) {
+		return nil, "", mediagate.Invalid("after", "no page")
+	}
+	if n < len(s.runs) {
+		for _, r := range s.runs[n] {
+			if !r.At.Before(since) {
+				runs = append(runs, r)
+			}
+		}
+	}
+	if n+1 < len(s.runs) {
+		next = strings.Repeat("x", n+1)
+	}
+	return runs, next, s.fail
 }
 
 func (s *starter) Start(_ context.Context, t mediagate.Task) error {
@@ -225,7 +245,7 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	})
 	g.must(err)
 	cfg := api.Config{
-		Store: g.store, Catalog: models, Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL, Starter: g.starter, Signer: signer, Remover: g.bucket, Speaker: g.speaker, AdminKey: adminKey,
+		Store: g.store, Catalog: models, Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL, Starter: g.starter, Runs: g.starter, Signer: signer, Remover: g.bucket, Speaker: g.speaker, AdminKey: adminKey,
 		CheckWebhookURL: func(raw string) error {
 			_, err := outbound.Rules{}.CheckWebhookURL(raw)
 			return err

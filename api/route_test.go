@@ -67,7 +67,7 @@ func TestWrongMethods(t *testing.T) {
 		"/v1/webhooks/secret": {"GET", "HEAD", "POST"}, "/healthz": {"GET", "HEAD"}, "/readyz": {"GET", "HEAD"},
 		"/admin/v1/accounts": {"GET", "HEAD", "POST"}, "/admin/v1/accounts/a": {"GET", "HEAD", "PATCH"},
 		"/admin/v1/accounts/a/grants": {"POST"}, "/admin/v1/accounts/a/ledger": {"GET", "HEAD"}, "/admin/v1/accounts/a/keys": {"POST"},
-		"/admin/v1/keys": {"GET", "HEAD"}, "/admin/v1/keys/a": {"DELETE", "GET", "HEAD", "PATCH"}, "/admin/v1/keys/a/rotate": {"POST"}, "/admin/v1/audit": {"GET", "HEAD"},
+		"/admin/v1/keys": {"GET", "HEAD"}, "/admin/v1/keys/a": {"DELETE", "GET", "HEAD", "PATCH"}, "/admin/v1/keys/a/rotate": {"POST"}, "/admin/v1/audit": {"GET", "HEAD"}, "/admin/v1/recover": {"POST"},
 		"/v1/keys": {"GET", "HEAD", "POST"}, "/v1/keys/a": {"DELETE", "GET", "HEAD", "PATCH"}, "/v1/keys/a/rotate": {"POST"}, "/admin/v1/ledger/check": {"GET", "HEAD"},
 		art: {"POST"}, art + "/imagine": {"POST"}, art + "/upscale": {"POST"}, art + "/modal": {"POST"}, "/v1/artgen/" + id: {"GET", "HEAD"},
 		"/v1/audio/speech": {"POST"}, "/v1/models": {"GET", "HEAD"}, "/v1/models/a/schema": {"GET", "HEAD"}, "/v1/model-schema": {"GET", "HEAD"},

@@ -172,6 +172,7 @@ func routes() []route {
 		{method: patch, path: admin + "/channels/:channel", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleChannelChange},
 		{method: get, path: admin + "/usage", access: accessAdmin, handler: (*Server).handleAdminUsage},
 		{method: get, path: admin + "/ledger/check", access: accessAdmin, handler: (*Server).handleLedgerCheck},
+		{method: post, path: admin + "/recover", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleRecover},
 		{method: get, path: admin + "/audit", access: accessAdmin, handler: (*Server).handleAudit},
 	}
 }

@@ -250,6 +250,9 @@ func probes() map[string][]probe {
 			return request{method: "PATCH", path: "/admin/v1/channels/kling-a", body: `{"enabled":true}`}
 		}},
 		"GET /admin/v1/ledger/check": plain("/admin/v1/ledger/check"),
+		"POST /admin/v1/recover": {func(things) request {
+			return request{method: "POST", path: "/admin/v1/recover", body: `{"restored_to":1}`}
+		}},
 	}
 }
 

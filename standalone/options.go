@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/mediagate/mediagate/cmd/mediagate/operator"
 	"github.com/mediagate/mediagate/standalone/hostguard"
 )
 
@@ -49,6 +51,10 @@ type options struct {
 	// not given.
 	infra []string
 
+	// restoredTo is the time of the backup that the folder, or its database, was
+	// restored from; zero: it was not.
+	restoredTo time.Time
+
 	listFailpoints bool
 	version        bool
 }
@@ -64,7 +70,7 @@ func (o options) starts(name string) bool {
 // parseOptions reads the command line and returns all that is wrong with it.
 func parseOptions(args []string, usage io.Writer) (options, error) {
 	var o options
-	var infra, names string
+	var infra, names, restoredTo string
 	flags := flag.NewFlagSet("mediagate-standalone", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.data, "data", ".mediagate", "the data `folder`; it is made when absent")
@@ -79,6 +85,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	flags.StringVar(&o.temporalDatabaseURL, "temporal-database-url", "", "PostgreSQL `URL` for Temporal's databases instead of SQLite")
 	flags.StringVar(&infra, "infra", "", "start only these servers, a `list` of "+strings.Join(infraNames(), ","))
 	flags.StringVar(&names, "allowed-hosts", "", "more `names` under which the UI and the sandbox may be reached, with commas")
+	flags.StringVar(&restoredTo, "restored-to", "", "the `time` of the backup that the database was restored from: nothing of it is sent again by itself")
 	flags.BoolVar(&o.listFailpoints, "list-failpoints", false, "print the names that MEDIAGATE_FAILPOINT takes")
 	flags.BoolVar(&o.version, "version", false, "print the version")
 	if err := flags.Parse(args); err != nil {
@@ -104,6 +111,12 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 			o.settings = append(o.settings, "-database-url="+f.Value.String())
 		}
 	})
+	if restoredTo != "" {
+		var err error
+		if o.restoredTo, err = operator.PastTime("-restored-to", restoredTo); err != nil {
+			problems = append(problems, err)
+		}
+	}
 	if o.infraOnly() {
 		problems = append(problems, o.setInfra(infra))
 	}

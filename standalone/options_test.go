@@ -71,13 +71,15 @@ func TestParseOptions(t *testing.T) {
 func TestParseOptionsRefuses(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
-		"unknown flag":        {"-x"},
-		"argument":            {"start"},
-		"empty infra":         {"-infra", ""},
-		"unknown infra":       {"-infra", "s3,api"},
-		"address":             {"-api", "8080"},
-		"allowed hosts":       {"-allowed-hosts", "https://temporal.example"},
-		"ui without temporal": {"-infra", "ui", "-temporal", "127.0.0.1:0"},
+		"unknown flag":         {"-x"},
+		"argument":             {"start"},
+		"empty infra":          {"-infra", ""},
+		"unknown infra":        {"-infra", "s3,api"},
+		"address":              {"-api", "8080"},
+		"allowed hosts":        {"-allowed-hosts", "https://temporal.example"},
+		"a restore to come":    {"-restored-to", "2999-01-01T00:00:00Z"},
+		"a restore to no time": {"-restored-to", "yesterday"},
+		"ui without temporal":  {"-infra", "ui", "-temporal", "127.0.0.1:0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -58,6 +58,10 @@ func startProduct(
 		g.Close()
 		return err
 	}
+	if err := markRestored(ctx, g, opts.restoredTo); err != nil { // before the worker serves
+		g.Close()
+		return err
+	}
 	if err := g.Reseal(ctx); err != nil {
 		logger.ErrorContext(ctx, "webhook secrets cannot be sealed anew", "error", err)
 	}
@@ -98,6 +102,21 @@ func startProduct(
 	})
 	return nil
 }
+
+// markRestored tells the tasks of a restored database that they may lack attempts (D17).
+func markRestored(ctx context.Context, g *app.Gateway, to time.Time) error {
+	if to.IsZero() {
+		return nil
+	}
+	notedAt, err := g.Store.NoteRestore(ctx, to)
+	for marked := restoreBatch; err == nil && marked == restoreBatch; {
+		marked, err = g.Store.MarkRestored(ctx, notedAt, restoreBatch)
+	}
+	return err
+}
+
+// restoreBatch is how many tasks are told at once.
+const restoreBatch = 200
 
 func cmpErr(err, otherwise error) error {
 	if err != nil {

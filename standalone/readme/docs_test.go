@@ -249,8 +249,9 @@ func TestMigrationsAreListed(t *testing.T) {
 		got = append(got, match[1])
 	}
 	var want []string
-	for i := range files {
-		want = append(want, strconv.Itoa(i+1))
+	for _, file := range files {
+		number, _, _ := strings.Cut(filepath.Base(file), "_")
+		want = append(want, strings.TrimLeft(number, "0"))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("migrations (-there +document):\n%s", diff)

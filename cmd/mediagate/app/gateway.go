@@ -291,7 +291,8 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 	}
 	server, err := api.New(api.Config{
 		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket}, Files: g.Bucket, FileURL: g.fileURL,
-		Starter: workflows.Client{Temporal: g.Temporal, Pages: workflows.PagesOf(c.Temporal.UIURL, c.Temporal.Namespace)}, Signer: g.Bucket, Remover: g.Bucket,
+		Starter: workflows.Client{Temporal: g.Temporal, Pages: workflows.PagesOf(c.Temporal.UIURL, c.Temporal.Namespace)}, Runs: workflows.Client{Temporal: g.Temporal},
+		Signer: g.Bucket, Remover: g.Bucket,
 		Speaker: &channel.Speakers{Channels: g.channels, Breakers: g.breakers, Now: g.Store.Now}, Grace: c.ShutdownGrace,
 		Checks: api.Checks{
 			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: checkBucket(g.Bucket, g.Store.Now, g.log), Catalog: g.reloader.check,

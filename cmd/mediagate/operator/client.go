@@ -51,6 +51,11 @@ func connect(env map[string]string, data string) (*client, error) {
 	return c, nil
 }
 
+// errRefused is a 400: what was asked for cannot be.
+type errRefused struct{ text string }
+
+func (e errRefused) Error() string { return e.text }
+
 // do makes a call and returns the answer's body. An error of the API is
 // returned in its own words.
 func (c *client) do(ctx context.Context, method, path string, body any) ([]byte, error) {
@@ -86,7 +91,11 @@ func (c *client) do(ctx context.Context, method, path string, body any) ([]byte,
 		} `json:"error"`
 	}
 	if json.Unmarshal(answer, &failed) == nil && failed.Error.Message != "" {
-		return nil, fmt.Errorf("%s (HTTP %d, request %s)", failed.Error.Message, resp.StatusCode, failed.Error.RequestID)
+		text := fmt.Sprintf("%s (HTTP %d, request %s)", failed.Error.Message, resp.StatusCode, failed.Error.RequestID)
+		if resp.StatusCode == http.StatusBadRequest {
+			return nil, errRefused{text}
+		}
+		return nil, errors.New(text)
 	}
 	return nil, errors.New("the gateway answered HTTP " + resp.Status)
 }

@@ -62,13 +62,14 @@ func commands() []command {
 		{"channels enable", "NAME", channelsEnable},
 		{"channels disable", "NAME", channelsDisable},
 		{"ledger check", "[-new]", ledgerCheck},
+		{"recover", "-restored-to TIME", recoverRestored},
 		{"audit list", "[-account ID] [-limit N] [-after ID]", auditList},
 	}
 }
 
 // Has reports whether there are commands on things of that name: "accounts".
 func Has(name string) bool {
-	return slices.ContainsFunc(commands(), func(c command) bool { return strings.HasPrefix(c.name, name+" ") })
+	return slices.ContainsFunc(commands(), func(c command) bool { return c.name == name || strings.HasPrefix(c.name, name+" ") })
 }
 
 // Summary tells which commands there are, a line for each kind of thing.
@@ -126,10 +127,12 @@ func (c *call) parse() error {
 func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	name := strings.Join(args[:min(2, len(args))], " ")
 	for _, cmd := range commands() {
-		if cmd.name != name {
+		words := 1 + strings.Count(cmd.name, " ")
+		if len(args) < words || strings.Join(args[:words], " ") != cmd.name {
 			continue
 		}
-		c := &call{flags: flag.NewFlagSet(name, flag.ContinueOnError), args: args[2:], out: stdout, notes: stderr, env: variables(environ)}
+		name = cmd.name
+		c := &call{flags: flag.NewFlagSet(name, flag.ContinueOnError), args: args[words:], out: stdout, notes: stderr, env: variables(environ)}
 		c.flags.SetOutput(io.Discard)
 		c.flags.StringVar(&c.data, "data", "", "folder of a standalone")
 		c.flags.StringVar(&c.format, "o", "table", "table or json")

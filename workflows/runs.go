@@ -1,0 +1,59 @@
+package workflows
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/mediagate/mediagate"
+)
+
+// runsPage is how many runs one question lists.
+const runsPage = 500
+
+// RunsSince lists runs of tasks that began at that time or later, with what their memo
+// says: it is enough to make good for a task whose row was lost (D17). A task has several
+// runs if it was replaced. next is where the next page begins, empty after the last one.
+// The list may lag behind by some seconds. Returns KindInvalid for a page that is none.
+func (c Client) RunsSince(ctx context.Context, since time.Time, page string) (runs []mediagate.Doubted, next string, err error) {
+	token, err := base64.RawURLEncoding.DecodeString(page)
+	if err != nil {
+		return nil, "", errNoPage
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	answer, err := c.Temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Query: fmt.Sprintf("WorkflowType = 'Generate' AND StartTime >= '%s'", since.UTC().Format(time.RFC3339Nano)), PageSize: runsPage, NextPageToken: token,
+	})
+	if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok && page != "" {
+		return nil, "", errNoPage
+	}
+	if err != nil {
+		return nil, "", &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "Temporal does not list its runs", Err: err}
+	}
+	for _, e := range answer.GetExecutions() {
+		memo := e.GetMemo()
+		hold, _ := mediagate.ParseMicros(memoText(memo, "hold"))
+		runs = append(runs, mediagate.Doubted{
+			TaskID: e.GetExecution().GetWorkflowId(), AccountID: memoText(memo, "account"), KeyID: memoText(memo, "key"), Model: memoText(memo, "model"), Hold: hold,
+			State: strings.ToLower(e.GetStatus().String()), At: e.GetStartTime().AsTime(),
+		})
+	}
+	return runs, base64.RawURLEncoding.EncodeToString(answer.GetNextPageToken()), nil
+}
+
+var errNoPage = mediagate.Invalid("after", "after must be the next of the answer before")
+
+// memoText is a text of the memo; empty where there is none.
+func memoText(memo *commonpb.Memo, name string) (text string) {
+	_ = converter.GetDefaultDataConverter().FromPayload(memo.GetFields()[name], &text)
+	return text
+}
