@@ -50,7 +50,7 @@ type State struct {
 	WebhookReason string
 
 	// Erased says that nothing is left of the task to send.
-	Erased bool
+	Erased     bool
 	RestoredAt time.Time // when it was noted that its database had been restored
 	// TailLost says that attempts after the last one may be missing, since the database
 	// was restored. Nothing is sent meanwhile (D17).
