@@ -1,0 +1,226 @@
+package e2e_test
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate/workflows"
+)
+
+// decisions are what `mediagate recover` says that a person has to decide.
+type decisions struct {
+	Marked     int `json:"marked"`
+	Tasks      int `json:"tasks"`
+	RowMissing int `json:"row_missing"`
+	Data       []struct {
+		Kind    string `json:"kind"`
+		ID      string `json:"id"`
+		Account string `json:"account"`
+		Model   string `json:"model"`
+		Hold    string `json:"hold"`
+		State   string `json:"state"`
+	} `json:"data"`
+}
+
+func (w *world) recover(to time.Time) (d decisions) {
+	w.t.Helper()
+	if err := json.Unmarshal([]byte(w.command("recover", "--restored-to", to.Format(time.RFC3339Nano), "-o", "json")), &d); err != nil {
+		w.t.Fatal(err)
+	}
+	return d
+}
+
+// decides waits until a person has to decide of exactly these, each "kind id".
+func (w *world) decides(to time.Time, want ...string) (d decisions) {
+	w.t.Helper()
+	slices.Sort(want)
+	eventually(w.t, 2*time.Minute, "the list of decisions", func() error {
+		d = w.recover(to)
+		var got []string
+		for _, one := range d.Data {
+			got = append(got, one.Kind+" "+one.ID)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("it is %v, want %v", got, want)
+		}
+		return nil
+	})
+	return d
+}
+
+// copyDatabase replaces one database by a copy of another one; nobody may be connected.
+func (w *world) copyDatabase(from, to string) {
+	w.t.Helper()
+	db, err := sql.Open("pgx", suite.shared.postgres.URL("postgres"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer db.Close()
+	for _, statement := range []string{
+		"DROP DATABASE IF EXISTS " + to + " WITH (FORCE)",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + from + "'",
+		"CREATE DATABASE " + to + " TEMPLATE " + from,
+	} {
+		eventually(w.t, 30*time.Second, statement, func() error {
+			_, err := db.ExecContext(w.t.Context(), statement)
+			return err
+		})
+	}
+}
+
+// D17: the database is of before, Temporal, vendors and the bucket are of today. What the
+// vendor had is polled for, what it shows by our id is taken on, and a person decides of
+// the rest. Nothing is made twice, and the books are right.
+func TestRestoreDatabase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: production})
+	sent := w.submit(job{model: alpha, directive: "duration=6s", noHook: true})
+	w.awaitProcessing(sent)
+	w.workers[0].kill()
+	findable := w.submit(job{model: alpha, noHook: true})
+	hidden := w.submit(job{model: delta, noHook: true})
+	w.apis[0].kill()
+	w.copyDatabase(w.name, w.name+"_backup")
+	to := time.Now()
+
+	w.apis[0].start(t)
+	w.workers[0].start(t)
+	for _, task := range []*task{sent, findable, hidden} {
+		w.await(task, recoverTime, "completes", func(o object) bool { return o.Status == "completed" })
+	}
+	lost := w.submit(job{model: alpha, directive: "duration=600s", noHook: true})
+	w.awaitProcessing(lost)
+
+	w.workers[0].kill()
+	w.apis[0].kill()
+	w.copyDatabase(w.name+"_backup", w.name)
+	w.apis[0].start(t)
+	first := w.decides(to, "task "+findable.id, "task "+hidden.id, "row_missing "+lost.id)
+	for _, d := range first.Data {
+		if price := prices[d.Model]; d.Account != w.account || d.ID == lost.id && (amount(w, d.Hold).Cmp(amount(w, price)) != 0 || d.State != "running") {
+			t.Errorf("decision %+v", d)
+		}
+	}
+	w.workers[0].start(t)
+	w.decides(to, "task "+hidden.id, "row_missing "+lost.id)
+	hidden.want, hidden.code, hidden.left = "failed", "provider_submission_unknown", 1 // the file of the lost time
+	eventually(t, time.Minute, "the task parks", func() error {
+		reasons, err := w.column("SELECT park_reason FROM tasks WHERE id = $1", hidden.id)
+		if err == nil && !slices.Equal(reasons, []string{hidden.code}) {
+			err = fmt.Errorf("it is parked for %q", reasons)
+		}
+		return err
+	})
+	w.command("tasks", "fail", hidden.id, "-reason", "the vendor's console has its job, and the client its file")
+
+	temporal := w.dial()
+	defer temporal.Close()
+	if err := temporal.SignalWorkflow(t.Context(), lost.id, "", workflows.SignalWake, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.tasks = slices.DeleteFunc(w.tasks, func(t *task) bool { return t == lost })
+	w.submit(job{model: theta})
+	w.verify(recoverTime)
+	if d := w.decides(to, "row_missing "+lost.id); d.Marked != 0 || d.Data[0].State != "failed" {
+		t.Errorf("in the end there is %+v", d)
+	}
+}
+
+// D17, the other way round: Temporal is of before, or empty, and the database is of today.
+// Nobody has to do anything.
+func TestRestoreTemporal(t *testing.T) {
+	t.Parallel()
+	for name, older := range map[string]bool{"an older copy": true, "an empty one": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, options{shape: production, ownTemporal: true})
+			data, backup := filepath.Join(w.dir, "temporal"), filepath.Join(w.dir, "backup")
+			before := w.submit(job{model: alpha, directive: "duration=12s"})
+			w.awaitProcessing(before)
+			w.temporal.kill()
+			if older {
+				w.copyFolder(data, backup)
+			}
+			w.temporal.start(t)
+			after := w.submit(job{model: delta, directive: "duration=12s"})
+			w.awaitProcessing(after)
+			ended := w.submit(job{model: alpha, directive: "duration=1s"})
+			w.await(ended, recoverTime, "completes", func(o object) bool { return o.Status == "completed" })
+
+			w.temporal.kill()
+			w.workers[0].kill()
+			if err := os.RemoveAll(data); err != nil {
+				t.Fatal(err)
+			}
+			if older {
+				w.copyFolder(backup, data)
+			}
+			w.temporal.start(t)
+			w.workers[0].start(t)
+			w.verify(recoverTime)
+		})
+	}
+}
+
+func (w *world) copyFolder(from, to string) {
+	w.t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// The standalone program is told at its start, since its worker starts with it.
+func TestRestoreStandalone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: standalone})
+	files := func(from, to string) {
+		t.Helper()
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			if err := os.Remove(filepath.Join(to, "mediagate.db"+suffix)); err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(filepath.Join(from, "mediagate.db"+suffix))
+			if os.IsNotExist(err) {
+				continue
+			}
+			if err == nil {
+				err = os.WriteFile(filepath.Join(to, "mediagate.db"+suffix), text, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s, data, backup := w.workers[0], filepath.Join(w.dir, "data"), t.TempDir()
+	first := w.submit(job{model: alpha, directive: "duration=300s", noHook: true})
+	w.awaitProcessing(first)
+	s.kill()
+	files(data, backup)
+	to := time.Now()
+	s.start(t)
+	lost := w.submit(job{model: alpha, directive: "duration=300s", noHook: true})
+	w.awaitProcessing(lost)
+	w.cancel(first) // which is lost as well
+	w.await(first, recoverTime, "is cancelled", func(o object) bool { return o.Status == "cancelled" })
+
+	s.kill()
+	files(backup, data)
+	s.args = append(s.args, "-restored-to", to.Format(time.RFC3339Nano))
+	s.start(t)
+	if d := w.decides(to, "row_missing "+lost.id); d.Marked != 0 {
+		t.Errorf("the worker began before %d tasks were told", d.Marked)
+	}
+	if o, err := w.read(first.id); err != nil || o.terminal() {
+		t.Errorf("the first task is %+v, %v", o, err)
+	}
+	if jobs, err := w.jobs(first); err != nil || len(jobs) != 1 {
+		t.Errorf("the vendor has %+v, %v", jobs, err)
+	}
+}
