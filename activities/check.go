@@ -23,6 +23,7 @@ const checkWidth = 6
 // is not fetched again. It returns KindTransient while a server of theirs is
 // away, to be repeated; after a few times that is a failure of the task, too.
 func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, error) {
+	defer a.stopped(ctx, in.TaskID)
 	defer heartbeat(ctx, noDetails)()
 	t, err := a.Store.TaskByID(ctx, in.TaskID)
 	if mediagate.Is(err, mediagate.KindNotFound) {

@@ -57,6 +57,7 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 // CancelJob asks the vendor to stop the attempt's job. That it could not be stopped
 // changes nothing for the task.
 func (a *Activities) CancelJob(ctx context.Context, in StepArgs) (Answer, error) {
+	defer a.stopped(ctx, in.TaskID)
 	defer heartbeat(ctx, noDetails)()
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
 	if err != nil {

@@ -18,6 +18,7 @@ const askTimeout = 30 * time.Second
 // nothing of the call can still be under way, and twice (D4). Returns KindTransient
 // while the vendor is out of reach, KindUnavailable while the bucket is.
 func (a *Activities) LookUp(ctx context.Context, in StepArgs) (Answer, error) {
+	defer a.stopped(ctx, in.TaskID)
 	defer heartbeat(ctx, noDetails)()
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
 	if err != nil {
@@ -107,6 +108,7 @@ func (a *Activities) findByOurID(ctx context.Context, finder providers.Finder, t
 // channel_missing on a worker that lacks the channel or its account: the task
 // may not fail for those (D11).
 func (a *Activities) PollJob(ctx context.Context, in StepArgs) (Answer, error) {
+	defer a.stopped(ctx, in.TaskID)
 	defer heartbeat(ctx, noDetails)()
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
 	if err != nil {

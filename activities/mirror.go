@@ -27,6 +27,7 @@ import (
 // the vendor's file server is, and KindUnreached with code channel_missing for
 // a link that only the missing channel could allow.
 func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, error) {
+	defer a.stopped(ctx, in.TaskID)
 	if mirrorTry(ctx) > mirrorTries {
 		return Answer{}, a.fail(ctx, lastTry{mediagate.Errorf(mediagate.KindTransient, "the step took too long")})
 	}

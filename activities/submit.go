@@ -26,6 +26,7 @@ import (
 // channel_missing when no channel serves the task, and KindShutOut, with the reason to
 // park for as its code, when none of those that do takes new jobs.
 func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error) {
+	defer a.stopped(ctx, in.TaskID)
 	defer heartbeat(ctx, noDetails)()
 	place := a.awaitPlace(ctx, in.Behind)
 	defer place.Leave()
@@ -312,6 +313,23 @@ func noDetails() []any { return nil }
 // heartbeatEvery is well within the heartbeat timeouts of the activities'
 // profiles.
 const heartbeatEvery = 3 * time.Second
+
+// stopTime is how long a stopped activity tries to say so.
+const stopTime = 5 * time.Second
+
+// stopped is called at the end of a step. Where the activity was cancelled it brings the
+// task's wake forward: its run may be gone, and would be missed only at the end of the
+// step's lease. A run that lives asks at once, and renews the lease.
+func (a *Activities) stopped(ctx context.Context, taskID string) {
+	if ctx.Err() == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	if _, err := a.Store.Change(ctx, taskID, task.StepStopped{}); err != nil {
+		a.Logger.WarnContext(ctx, "the wake of a stopped step was not brought forward", "task", taskID, "error", err)
+	}
+}
 
 // heartbeat reports life and details until stop is called, so that a lost
 // worker is noticed and a cancel arrives. A call that is over before the first report

@@ -78,6 +78,8 @@ func (c *change) apply(event Event) error {
 	switch e := event.(type) {
 	case Asked:
 		c.asked(e)
+	case StepStopped:
+		c.Wake = c.open()
 	case StepEnded:
 		c.stepEnded(e)
 	case EndDue:

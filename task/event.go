@@ -18,6 +18,11 @@ type (
 	// that this run has seen: a row that knows fewer has lost its tail (D17).
 	Asked struct{ Begun int }
 
+	// StepStopped says that an activity of the run was cancelled: by its run, which asks
+	// next, or since an operator terminated or reset the run, and then nobody does before
+	// the lease is over (D2). It changes nothing, but that a run has to ask.
+	StepStopped struct{}
+
 	// StepEnded says that the step, of attempt N where it has one, ended, and how:
 	// Kind and Code are of its error, Reason becomes the task's failure.
 	StepEnded struct {
@@ -251,6 +256,7 @@ type (
 )
 
 func (Asked) event()              {}
+func (StepStopped) event()        {}
 func (StepEnded) event()          {}
 func (EndDue) event()             {}
 func (InputsChecked) event()      {}

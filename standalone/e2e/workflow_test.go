@@ -91,7 +91,6 @@ type situation struct {
 	end    string                                 // of the task unless its run is cancelled; empty: completed
 	code   string                                 // of its failure
 	unsent bool                                   // a cancel ends the task before its vendor has a job
-	lease  bool                                   // who terminates its run leaves nobody who reports: the lease of the step ends first (D2)
 	after  func(*meddled, map[string]*task) error // lets the tasks go on, by how their runs were meddled with
 }
 
@@ -105,12 +104,18 @@ type meddled struct {
 	picture *task // is painted anew
 }
 
+// again follows the path of a picture that was asked for more than once.
+const again = " again"
+
 // slow serves pictures that come when they are given.
 func (m *meddled) slow() {
 	m.t.Helper()
 	m.give = make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		m.asked.Store(strings.Trim(r.URL.Path, "/"), true)
+		name := strings.Trim(r.URL.Path, "/")
+		if _, before := m.asked.LoadOrStore(name, true); before {
+			m.asked.Store(name+again, true)
+		}
 		select {
 		case <-m.give:
 		case <-r.Context().Done():
@@ -150,7 +155,7 @@ var situations = map[string]situation{
 			m.asked.Store(t.id, name)
 			return t
 		},
-		unsent: true, lease: true,
+		unsent: true,
 		begun: func(m *meddled, t *task) error {
 			name, _ := m.asked.Load(t.id)
 			if _, ok := m.asked.Load(name); !ok {
@@ -158,14 +163,21 @@ var situations = map[string]situation{
 			}
 			return nil
 		},
-		after: func(m *meddled, _ map[string]*task) error {
+		after: func(m *meddled, tasks map[string]*task) error { // a check that was left alone is stopped, and made anew
+			name, _ := m.asked.Load(tasks[terminated].id)
+			err := until(m.t.Context(), recoverTime, func() error {
+				if _, ok := m.asked.Load(fmt.Sprint(name) + again); !ok {
+					return errors.New("the picture of the terminated run was not asked for again")
+				}
+				return nil
+			})
 			close(m.give)
-			return nil
+			return err
 		},
 	},
 	// The answer may be lost with the run.
 	"submitting": {
-		begin: begins(job{model: theta, directive: "duration=20s"}), end: "either", lease: true,
+		begin: begins(job{model: theta, directive: "duration=20s"}), end: "either",
 		begun: rowSays("SELECT task_id FROM attempts WHERE task_id = $1 AND state = 'intent'"),
 	},
 	"waiting for its vendor": {
@@ -260,9 +272,6 @@ func TestRunsMeddledWith(t *testing.T) {
 	for name, s := range situations {
 		tasks[name] = map[string]*task{}
 		for _, how := range []string{terminated, cancelled, reset} {
-			if how == terminated && s.lease && !suite.verify {
-				continue
-			}
 			task := s.begin(m)
 			switch {
 			case how == cancelled && s.run == nil:
@@ -303,11 +312,7 @@ func TestRunsMeddledWith(t *testing.T) {
 	}
 	group.Wait()
 	m.meddle(c, tasks["delivering"][reset].id, reset) // though it has ended
-	limit := recoverTime
-	if suite.verify {
-		limit += stepLease
-	}
-	ends := m.awaitEnds(limit)
+	ends := m.awaitEnds(recoverTime)
 	m.checkEnds(ends)
 	m.checkJobs(ends)
 	m.checkMoney(ends)

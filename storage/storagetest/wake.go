@@ -120,6 +120,25 @@ var wakeTests = map[string]func(*bench){
 			same(b, "asked", w.Asked, c.want != never)
 		}
 	},
+	"a step that was stopped has a run ask, and never puts that off": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.submit(p, unit(1))
+		b.change(id, task.Asked{})
+		b.wakesIn("asked", id, 10*time.Minute)
+		was := b.state(id)
+		b.change(id, task.StepStopped{})
+		b.wakesIn("stopped", id, 2*time.Second)
+		same(b, "task", b.state(id), was)
+		b.pass(time.Second)
+		b.change(id, task.StepStopped{})
+		b.wakesIn("stopped again", id, time.Second)
+		b.change(id, task.Asked{})
+		b.wakesIn("asked again", id, 10*time.Minute)
+		b.settle(cancelled(id))
+		b.change(id, task.Asked{})
+		b.change(id, task.StepStopped{})
+		b.wakesIn("stopped after the end", id, never)
+	},
 	"a question writes nothing while the lease reaches": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.submit(p, unit(1))
