@@ -58,7 +58,7 @@ func TestTaskActions(t *testing.T) {
 		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
 	audit := g.operate(http.MethodGet, "/audit?limit=1", "")
-	if body := string(audit.body); !strings.Contains(body, `"task_job"`) || !strings.Contains(body, id) || !strings.Contains(body, "the other is slow") {
+	if body := audit.body; !strings.Contains(body, `"task_job"`) || !strings.Contains(body, id) || !strings.Contains(body, "the other is slow") {
 		t.Errorf("the audit: %s", body)
 	}
 }
@@ -110,7 +110,7 @@ func TestTaskActionsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := g.operate(http.MethodPost, "/tasks/actions", test.body)
-			if a.status != 400 || !strings.Contains(string(a.body), test.message) {
+			if a.status != 400 || !strings.Contains(a.body, test.message) {
 				t.Errorf("%d %s, want 400 and %s", a.status, a.body, test.message)
 			}
 		})

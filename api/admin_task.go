@@ -45,14 +45,14 @@ type stuckView struct {
 // taskStory is all that operators see of a task.
 type taskStory struct {
 	operatorTask
-	Actions    []string        `json:"actions"`              // the commands that apply now
-	Unreadable bool            `json:"unreadable,omitempty"` // a column cannot be decoded, and is left out
-	Attempts   []attemptView   `json:"attempts"`
-	Ledger     []transferView  `json:"ledger"`
-	Deliveries []deliveryAttempt  `json:"deliveries"`
-	Events     []lineView      `json:"events"`
-	Workflow   workflowView    `json:"workflow"`
-	Request    json.RawMessage `json:"request,omitempty"` // with prompt=true
+	Actions    []string          `json:"actions"`              // the commands that apply now
+	Unreadable bool              `json:"unreadable,omitempty"` // a column cannot be decoded, and is left out
+	Attempts   []attemptView     `json:"attempts"`
+	Ledger     []transferView    `json:"ledger"`
+	Deliveries []deliveryAttempt `json:"deliveries"`
+	Events     []lineView        `json:"events"`
+	Workflow   workflowView      `json:"workflow"`
+	Request    json.RawMessage   `json:"request,omitempty"` // with prompt=true
 }
 
 type attemptView struct {
