@@ -84,7 +84,7 @@ func TestDeletedKey(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	elsewhere, err := api.New(api.Config{
-		Store: g.store, Catalog: mustCatalog(t), Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL, Starter: g.starter, Signer: noSigner{}, Remover: g.bucket, Speaker: g.speaker, AdminKey: adminKey, Now: g.clock.now,
+		Store: g.store, Catalog: mustCatalog(t), Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL, Starter: g.starter, Runs: g.starter, Signer: noSigner{}, Remover: g.bucket, Speaker: g.speaker, AdminKey: adminKey, Now: g.clock.now,
 	})
 	g.must(err)
 	t.Cleanup(elsewhere.Close)

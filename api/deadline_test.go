@@ -126,7 +126,7 @@ func TestStoreTimeout(t *testing.T) {
 				test.store.key = mediagate.Key{ID: "key", AccountID: "acc", Group: "default", Unlimited: true, Scopes: mediagate.Scopes()}
 				log := &syncBuffer{}
 				server, err := api.New(api.Config{
-					Store: &test.store, Catalog: models, Routes: &vendors{}, Uploads: &bucket{}, Files: &bucket{}, FileURL: fileURL, Starter: &starter{}, Signer: noSigner{}, Remover: &bucket{}, Speaker: &speaker{},
+					Store: &test.store, Catalog: models, Routes: &vendors{}, Uploads: &bucket{}, Files: &bucket{}, FileURL: fileURL, Starter: &starter{}, Runs: &starter{}, Signer: noSigner{}, Remover: &bucket{}, Speaker: &speaker{},
 					Logger: slog.New(slog.NewJSONHandler(log, nil)),
 				})
 				if err != nil {

@@ -189,7 +189,7 @@ func serverWith(t *testing.T, store *shelf) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Config{Store: store, Uploads: store, Files: idle{}, FileURL: mediagate.File.Name, Catalog: models, Routes: sayings{}, Starter: idle{}, Signer: idle{}, Remover: idle{}, Speaker: idle{}})
+	s, err := New(Config{Store: store, Uploads: store, Files: idle{}, FileURL: mediagate.File.Name, Catalog: models, Routes: sayings{}, Starter: idle{}, Runs: struct{ Runs }{}, Signer: idle{}, Remover: idle{}, Speaker: idle{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -298,7 +298,7 @@ func TestRatesAreExactAcrossProcesses(t *testing.T) {
 	inner, _ := g.store.(*databaseStore)
 	elsewhere, err := api.New(api.Config{
 		Store: openStore(t, inner.address, g.clock.now), Catalog: mustCatalog(t), Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL,
-		Starter: g.starter, Signer: noSigner{}, Remover: g.bucket, Speaker: g.speaker, Now: g.clock.now, Logger: slog.New(slog.DiscardHandler),
+		Starter: g.starter, Runs: g.starter, Signer: noSigner{}, Remover: g.bucket, Speaker: g.speaker, Now: g.clock.now, Logger: slog.New(slog.DiscardHandler),
 	})
 	g.must(err)
 	t.Cleanup(elsewhere.Close)
