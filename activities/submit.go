@@ -327,7 +327,7 @@ func (a *Activities) stopped(ctx context.Context, taskID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	if _, err := a.Store.Change(ctx, taskID, task.StepStopped{}); err != nil {
-		a.Logger.WarnContext(ctx, "the wake of a stopped step was not brought forward", "task", taskID, "error", err)
+		a.Logger.DebugContext(ctx, "the wake of a stopped step was not brought forward: the lease's end is its time", "task", taskID, "error", err)
 	}
 }
 
