@@ -1,0 +1,221 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/workflows"
+)
+
+// commander gives commands to many tasks.
+type commander struct {
+	*world
+	temporal client.Client
+}
+
+// begin begins a job of the world's account.
+func (c *commander) begin(action, filter string, perSecond, matched int) (job string) {
+	c.t.Helper()
+	var began struct {
+		Matched int
+		Job     string
+	}
+	f := map[string]any{"account": c.account}
+	if name, value, ok := strings.Cut(filter, "="); ok {
+		f[name] = value
+	}
+	body := map[string]any{"filter": f, "action": action, "reason": "by a test", "per_second": perSecond}
+	c.admin(http.MethodPost, "/tasks/actions", body, &began)
+	if began.Matched != matched || began.Job == "" {
+		c.t.Fatalf("%s with %s: %+v, want %d tasks", action, filter, began, matched)
+	}
+	return began.Job
+}
+
+// result waits for the job's end.
+func (c *commander) result(job string) (p activities.JobProgress, err error) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), recoverTime)
+	defer cancel()
+	err = c.temporal.GetWorkflow(ctx, workflows.IDActions(job), "").Get(ctx, &p)
+	return p, err
+}
+
+// commanded are the tasks that the job's command is on record of, as often as it is.
+func (c *commander) commanded(job string) []string {
+	c.t.Helper()
+	ids, err := c.column("SELECT task_id FROM actions WHERE id LIKE 'act_' || $1 || '/%' ORDER BY task_id", job)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return ids
+}
+
+// reached waits until the job has come to so many tasks.
+func (c *commander) reached(job string, n int) {
+	c.t.Helper()
+	eventually(c.t, crashLimit, job+" goes on", func() error {
+		if got := len(c.commanded(job)); got < n {
+			return fmt.Errorf("it has come to %d tasks", got)
+		}
+		return nil
+	})
+}
+
+// waiting are tasks whose vendor takes his time.
+func (c *commander) waiting(n int) (tasks []*task) {
+	c.t.Helper()
+	for range n {
+		t := c.submit(job{model: alpha, directive: "duration=300s"})
+		t.want, t.code = "failed", "internal_error"
+		tasks = append(tasks, t)
+	}
+	for _, t := range tasks {
+		c.awaitProcessing(t)
+	}
+	return tasks
+}
+
+// activity is the job's activity that is under way.
+func (c *commander) activity(job string) (id string, state enumspb.PendingActivityState, err error) {
+	d, err := c.temporal.DescribeWorkflowExecution(c.t.Context(), workflows.IDActions(job), "")
+	if err != nil || len(d.GetPendingActivities()) == 0 {
+		return "", 0, errors.Join(err, errors.New("it has none"))
+	}
+	a := d.GetPendingActivities()[0]
+	return a.GetActivityId(), a.GetState(), nil
+}
+
+// pause holds the job by its activity, as from Temporal's UI, and waits until nothing
+// works on it.
+func (c *commander) pause(job string) {
+	c.t.Helper()
+	eventually(c.t, crashLimit, job+" is paused", func() error {
+		id, state, err := c.activity(job)
+		if err != nil || state == enumspb.PENDING_ACTIVITY_STATE_PAUSED {
+			return err
+		}
+		_, err = c.temporal.WorkflowService().PauseActivity(c.t.Context(), &workflowservice.PauseActivityRequest{
+			Namespace: c.namespace, Execution: execution(workflows.IDActions(job)), Activity: &workflowservice.PauseActivityRequest_Id{Id: id},
+		})
+		return errors.Join(err, errors.New("it is "+state.String()))
+	})
+}
+
+func (c *commander) unpause(job string) {
+	c.t.Helper()
+	id, _, err := c.activity(job)
+	if err == nil {
+		_, err = c.temporal.WorkflowService().UnpauseActivity(c.t.Context(), &workflowservice.UnpauseActivityRequest{
+			Namespace: c.namespace, Execution: execution(workflows.IDActions(job)), Activity: &workflowservice.UnpauseActivityRequest_Id{Id: id},
+		})
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// A command for many tasks goes on after its worker was killed, and each task has it
+// once. It is held and ended from Temporal's UI, two go on beside each other, and given up
+// callbacks are sent again. The history of a job replays.
+func TestCommandForManyTasks(t *testing.T) {
+	t.Parallel()
+	c := &commander{world: newWorld(t, options{shape: production})}
+	c.temporal = c.dial()
+	t.Cleanup(c.temporal.Close)
+
+	// The worker is killed in the middle. A task that has ended is passed over.
+	done := c.submit(job{model: theta})
+	c.await(done, recoverTime, "completes", func(o object) bool { return o.Status == "completed" })
+	tasks := c.waiting(12)
+	first := c.begin("fail", "", 1, 13)
+	later := c.submit(job{model: alpha, directive: "duration=300s"}) // is none of the job's concern
+	later.want, later.code = "failed", "internal_error"
+	c.reached(first, 3)
+	c.workers[0].kill()
+	before := len(c.commanded(first))
+	c.workers[0].start(t)
+	want := activities.JobProgress{After: done.id, Done: 12, Skipped: 1, Ended: true}
+	if p, err := c.result(first); err != nil || p != want {
+		t.Errorf("%+v, %v, want %+v", p, err, want)
+	}
+	c.had(first, tasks)
+	if before == 12 {
+		t.Error("the job had ended before the kill")
+	}
+	c.once("replay", "replay", workflows.IDActions(first), "-temporal-address", c.temporalAt, "-temporal-namespace", c.namespace)
+	c.once("replay-task", "replay", tasks[0].id, "-temporal-address", c.temporalAt, "-temporal-namespace", c.namespace)
+
+	// One is held, and goes on. Another is ended, and two others do what is left.
+	c.awaitProcessing(later)
+	tasks = append(c.waiting(15), later)
+	slices.SortFunc(tasks, func(x, y *task) int { return strings.Compare(x.id, y.id) })
+	held := c.begin("poll_now", "status=processing", 1, 16)
+	c.reached(held, 1)
+	c.pause(held)
+	at := len(c.commanded(held))
+	c.unpause(held)
+	if p, err := c.result(held); err != nil || p.Done != 16 || p.Skipped+p.Failed > 0 || at == 16 {
+		t.Errorf("held at %d tasks: %+v, %v", at, p, err)
+	}
+	c.had(held, tasks)
+	ended := c.begin("fail", "status=processing", 1, 16)
+	c.reached(ended, 1)
+	if err := c.temporal.CancelWorkflow(t.Context(), workflows.IDActions(ended), ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.result(ended); !temporal.IsCanceledError(err) {
+		t.Errorf("the job that is cancelled ends with %v", err)
+	}
+	if n := len(c.commanded(ended)); n == 16 {
+		t.Errorf("the job that was cancelled has come to all tasks")
+	}
+	one, other := c.begin("fail", "model="+alpha, 50, 28), c.begin("fail", "model="+alpha, 50, 28)
+	for _, job := range []string{one, other} {
+		if p, err := c.result(job); err != nil || p.Done+p.Skipped != 28 {
+			t.Errorf("%s: %+v, %v", job, p, err)
+		}
+	}
+	c.verify(recoverTime)
+
+	// All callbacks of failed tasks are sent again.
+	again := c.begin("redeliver", "status=failed", 50, 28)
+	if p, err := c.result(again); err != nil || p.Done != 28 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	eventually(t, recoverTime, "callbacks are sent again", func() error {
+		sent, err := c.column("SELECT DISTINCT task_id FROM deliveries WHERE round = 2 AND status BETWEEN 200 AND 299")
+		if err == nil && len(sent) != 28 {
+			err = fmt.Errorf("%d of 28 are", len(sent))
+		}
+		return err
+	})
+}
+
+// had checks that each of the tasks, and no other, has the job's command on record once.
+func (c *commander) had(job string, tasks []*task) {
+	c.t.Helper()
+	var want []string
+	for _, t := range tasks {
+		want = append(want, t.id)
+	}
+	slices.Sort(want)
+	if got := c.commanded(job); !slices.Equal(got, want) {
+		c.t.Errorf("%s: %d commands on %v, want one each on %v", job, len(got), got, want)
+	}
+}
+
+func execution(workflowID string) *commonpb.WorkflowExecution {
+	return &commonpb.WorkflowExecution{WorkflowId: workflowID}
+}
