@@ -456,3 +456,35 @@ func TestDeliveries(t *testing.T) {
 		t.Errorf("without the scope read: %d %s", a.status, a.body)
 	}
 }
+
+// A client does not fill the audit, nor flood a receiver, by redeliveries. An operator's
+// are not counted.
+func TestRedeliveriesAreBounded(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := g.submit(videos, hooked)
+	g.complete(id)
+	_, second := g.newKey(mediagate.Key{Unlimited: true})
+	path := "/v1/tasks/" + id + "/redeliver"
+	made, refused := 0, answer{}
+	for i := range 1000 {
+		if a := g.send(request{method: http.MethodPost, path: path, key: []string{g.key, second}[i%2]}); a.status != 202 {
+			refused = a
+			break
+		}
+		made++
+	}
+	refused.wantError(t, 429, "rate_limit_error", "an account may have callbacks delivered again 120 times a minute")
+	if refused.header.Get("Retry-After") == "" || made < 120 {
+		t.Errorf("%d redeliveries, then %v", made, refused.header)
+	}
+	if a := g.get("/v1/tasks/" + id + "/deliveries"); a.status != 200 {
+		t.Errorf("reading: %d %s", a.status, a.body)
+	}
+	if a := g.manage(g.key, http.MethodPatch, "/"+g.keyRow.ID, `{"name":"x"}`); a.status != 200 {
+		t.Errorf("another change: %d %s", a.status, a.body)
+	}
+	if a := g.act(id, `{"action":"redeliver","reason":"x"}`); a.status != 202 {
+		t.Errorf("an operator's: %d %s", a.status, a.body)
+	}
+}

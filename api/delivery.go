@@ -4,6 +4,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
+const redeliverPath = "/v1/tasks/:task_id/redeliver"
+
 // deliveryAttempt is one attempt to deliver a callback. Attempts count from 1 in each
 // round: the end of the task begins the first one, each redelivery another.
 type deliveryAttempt struct {

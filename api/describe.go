@@ -467,7 +467,7 @@ func descriptions() map[string]*description {
 				status: http.StatusAccepted, about: "What a key without the scope read sees of it.",
 				body: wrappedStub{http.StatusAccepted, taskStub{exampleTask().ID, mediagate.StatusCompleted}}, part: true,
 			}},
-			errors: []mediagate.Kind{mediagate.KindConflict},
+			errors: []mediagate.Kind{mediagate.KindConflict, mediagate.KindRateLimited},
 		},
 		"POST /v1/tasks/:task_id/cancel": {
 			id: "cancelTask", tag: tagTasks, summary: "Cancel a task",

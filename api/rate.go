@@ -23,26 +23,38 @@ func (r route) counted() bool {
 	return r.bound == modelsBody && r.path != quotePath || r.body == bodyForm
 }
 
-// changesPerMinute is how often an account's keys may be changed by themselves. Each
-// change leaves a row of the audit, which stays for good, and each new key one more.
-const changesPerMinute = 120
+// ownPerMinute is how often an account may change its keys, and have callbacks delivered
+// again, each by itself. Each leaves a row of the audit, which no client may fill; a new
+// key is one more row, and a redelivery is sent to an address that a client chose.
+const ownPerMinute = 120
 
-// countChange counts a call that may change keys of the caller's account.
-func (s *Server) countChange(c *call) error {
-	limit := mediagate.RateLimit{Of: c.caller.key.AccountID + "/keys", PerMinute: changesPerMinute}
+// own is what calls of the route do that is counted so; empty for others.
+func (r route) own() (what, told string) {
+	switch {
+	case strings.HasPrefix(r.path, keysPath) && r.method != http.MethodGet:
+		return "keys", "the keys of an account may be changed"
+	case r.path == redeliverPath:
+		return "redeliveries", "an account may have callbacks delivered again"
+	default:
+		return "", ""
+	}
+}
+
+// countOwn counts a call of those that ownPerMinute is of.
+func (s *Server) countOwn(c *call) error {
+	what, told := c.route.own()
+	if what == "" {
+		return nil
+	}
+	limit := mediagate.RateLimit{Of: c.caller.key.AccountID + "/" + what, PerMinute: ownPerMinute}
 	left, admitted, err := s.cfg.Store.TakeRates(c.ctx, []mediagate.RateLimit{limit})
 	if err != nil || admitted {
 		return err
 	}
 	return &mediagate.Error{
 		Kind: mediagate.KindRateLimited, RetryAfter: left[0].Next,
-		Message: fmt.Sprintf("too many requests: the keys of an account may be changed %d times a minute", changesPerMinute),
+		Message: fmt.Sprintf("too many requests: %s %d times a minute", told, ownPerMinute),
 	}
-}
-
-// changesKeys reports whether calls of the route change keys at the word of one.
-func (r route) changesKeys() bool {
-	return strings.HasPrefix(r.path, keysPath) && r.method != http.MethodGet
 }
 
 // rate is a limit of submits a minute.

@@ -127,7 +127,7 @@ func routes() []route {
 		{method: get, path: "/v1/tasks/:task_id/events", access: accessKey, scope: read, handler: (*Server).handleEvents},
 		{method: get, path: "/v1/music/tasks/:task_id", envelope: envelopeMusic, access: accessKey, scope: read, handler: (*Server).handleMusicTask},
 		{method: get, path: "/v1/tasks/:task_id/deliveries", access: accessKey, scope: read, handler: (*Server).handleDeliveries},
-		{method: post, path: "/v1/tasks/:task_id/redeliver", access: accessKey, scope: manage, handler: (*Server).handleRedelivery},
+		{method: post, path: redeliverPath, access: accessKey, scope: manage, handler: (*Server).handleRedelivery},
 		{method: post, path: "/v1/tasks/:task_id/cancel", access: accessKey, scope: generate, handler: (*Server).handleCancel},
 		{method: get, path: "/v1/images/generations/:task_id", access: accessKey, scope: read, handler: (*Server).handleLegacyPoll},
 
@@ -197,10 +197,8 @@ func (s *Server) mount(e *echo.Echo) {
 					return c.late(err)
 				}
 			}
-			if r.changesKeys() {
-				if err := s.countChange(c); err != nil {
-					return c.late(err)
-				}
+			if err := s.countOwn(c); err != nil {
+				return c.late(err)
 			}
 			if !r.access.keyless() && r.method != http.MethodGet {
 				c.acts(c.asActor())
