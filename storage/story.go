@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"slices"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
@@ -21,7 +22,11 @@ func (l leaseRow) lease() task.Lease {
 	return task.Lease{WakeAt: l.WakeAt.Time, Tries: l.Tries, Asked: l.Asked}
 }
 
-// Story reads all that is stored of a task, for operators: also of one that is erased,
+// storyRows is how many commands, and how many attempts at its callback, are read of a
+// task: the newest. The others have been, and are of no use for what comes next.
+const storyRows = 200
+
+// Story reads what is stored of a task, for operators: also of one that is erased,
 // and what can be read of one that cannot be read as a whole. Returns KindNotFound.
 func (s *Store) Story(ctx context.Context, id string) (task.Story, error) {
 	db := s.on(ctx)
@@ -42,9 +47,10 @@ func (s *Store) Story(ctx context.Context, id string) (task.Story, error) {
 		return task.Story{}, err
 	}
 	var commands []actionRow
-	if err := db.Where("task_id = ?", id).Order("at, id").Find(&commands).Error; err != nil {
+	if err := db.Where("task_id = ?", id).Order("at DESC, id DESC").Limit(storyRows).Find(&commands).Error; err != nil {
 		return task.Story{}, dbError(err, "read commands")
 	}
+	slices.Reverse(commands)
 	story.Commands = convert(commands, actionRow.command)
 	if story.Deliveries, err = s.Deliveries(ctx, id); err != nil {
 		return task.Story{}, err

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -62,12 +63,14 @@ func (r deliveryRow) delivery() mediagate.Delivery {
 	}
 }
 
-// Deliveries lists the delivery attempts of a task in their order.
+// Deliveries lists the delivery attempts of a task in their order, the newest of them:
+// there are as many rounds as a client asks for.
 func (s *Store) Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error) {
 	var rows []deliveryRow
-	if err := s.on(ctx).Where("task_id = ?", taskID).Order("round, attempt").Find(&rows).Error; err != nil {
+	if err := s.on(ctx).Where("task_id = ?", taskID).Order("round DESC, attempt DESC").Limit(storyRows).Find(&rows).Error; err != nil {
 		return nil, dbError(err, "read deliveries")
 	}
+	slices.Reverse(rows)
 	return convert(rows, deliveryRow.delivery), nil
 }
 

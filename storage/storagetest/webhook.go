@@ -118,6 +118,23 @@ var webhookTests = map[string]func(*bench){
 		a.AccountID, a.At = "", b.now()
 		same(b, "commands", story.Commands, []mediagate.Action{a})
 	},
+	"the newest of many commands and deliveries": func(b *bench) {
+		p := b.newPayer(unit(10))
+		id := b.accepted(p, unit(1))
+		b.settle(completed(id, unit(1)))
+		const rounds = 250
+		for round := 2; round <= rounds; round++ {
+			b.deliver(mediagate.Delivery{TaskID: id, Round: round - 1, Attempt: 1, At: b.now(), Status: 500}, "")
+			b.pass(time.Millisecond)
+			_, err := b.Command(b.Context(), mediagate.Action{TaskID: id, Action: mediagate.ActionRedeliver, By: "x"}, task.RedeliverRequested{})
+			b.noError(err)
+		}
+		story, err := b.Story(b.Context(), id)
+		b.noError(err)
+		same(b, "commands, deliveries", []int{len(story.Commands), len(story.Deliveries)}, []int{200, 200})
+		same(b, "the oldest and the newest round", []int{story.Deliveries[0].Round, story.Deliveries[199].Round}, []int{rounds - 200, rounds - 1})
+		same(b, "the newest command is the last", story.Commands[199].At.Equal(b.now()) && story.Commands[0].At.Before(story.Commands[199].At), true)
+	},
 	"the story of a task that cannot be read": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(1))
