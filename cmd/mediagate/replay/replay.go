@@ -187,8 +187,14 @@ func fetch(ctx context.Context, t app.Temporal, id, run string) (*historypb.Hist
 	return history, nil
 }
 
-// examine tells the story of the history, and compares it with this build.
-func examine(history *historypb.History) (report, error) {
+// examine tells the story of the history, and compares it with this build. Temporal's SDK
+// trusts a history to be whole: where it fails over one, neither build is to blame.
+func examine(history *historypb.History) (r report, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			r, err = report{}, fmt.Errorf("the history is damaged: Temporal's SDK fails over it: %v", fault)
+		}
+	}()
 	events := history.GetEvents()
 	if len(events) == 0 || events[0].GetWorkflowExecutionStartedEventAttributes() == nil {
 		return report{}, errors.New("the history does not begin with the start of a workflow")
@@ -197,7 +203,7 @@ func examine(history *historypb.History) (report, error) {
 		return report{}, errors.New("no worker has taken up the run yet: there is nothing to replay")
 	}
 	started := events[0].GetWorkflowExecutionStartedEventAttributes()
-	r := report{
+	r = report{
 		Workflow: started.GetWorkflowId(), Run: started.GetOriginalExecutionRunId(), Type: started.GetWorkflowType().GetName(),
 		Steps: story(events), Difference: compare(history),
 	}

@@ -223,6 +223,7 @@ func TestWrongInput(t *testing.T) {
 		"no JSON":     {[]string{file("<html>")}, "this is no history as Temporal's UI saves it"},
 		"no events":   {[]string{file("{}")}, "does not begin with the start of a workflow"},
 		"a list":      {[]string{file("[]")}, "this is no history"},
+		"damaged":     {[]string{history(t, "image", `"workflowTaskCompletedEventAttributes"`, `"workflowTaskStartedEventAttributes"`)}, "the history is damaged"},
 		"no file":     {[]string{filepath.Join(t.TempDir(), "history.json")}, "no such file"},
 		"a folder":    {[]string{t.TempDir()}, "is a directory"},
 		"just begun":  {[]string{file(`{"events":[{"eventId":"1","workflowExecutionStartedEventAttributes":{}}]}`)}, "nothing to replay"},
