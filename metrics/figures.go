@@ -25,7 +25,8 @@ type Source struct {
 	Temporal    func(ctx context.Context) error
 	ClockOffset func() time.Duration
 	Limits      func() []mediagate.LimitFigures
-	Concurrency map[string]int // of the configured channels; 0: no limit
+	Hints       func() map[string]int64 // vendors' callbacks by outcome; none where no API is served
+	Concurrency map[string]int          // of the configured channels; 0: no limit
 	Now         func() time.Time
 }
 
@@ -78,6 +79,7 @@ var (
 	limitHeld     = describe("limit_held", "How much of it is taken.", "limit")
 	limitWaiting  = describe("limit_waiting", "Who waits for it.", "limit")
 	limitRefusals = describe("limit_refused_total", "Who was refused for want of it.", "limit")
+	vendorHints   = describe("vendor_callbacks_total", "Vendors' callbacks by what came of them; challenges are counted beside.", "outcome")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -100,6 +102,9 @@ func (w *watched) Collect(to chan<- prometheus.Metric) {
 		gauge(limitHeld, float64(l.Held), l.Name)
 		gauge(limitWaiting, float64(l.Waiting), l.Name)
 		to <- prometheus.MustNewConstMetric(limitRefusals, prometheus.CounterValue, float64(l.Refused), l.Name)
+	}
+	for outcome, n := range w.source.Hints() {
+		to <- prometheus.MustNewConstMetric(vendorHints, prometheus.CounterValue, float64(n), outcome)
 	}
 	r := w.read()
 	gauge(databaseUp, truth(r.database))

@@ -37,7 +37,7 @@ func source(now func() time.Time) metrics.Source {
 		Figures:  func(context.Context) (mediagate.Figures, error) { return mediagate.Figures{At: now()}, nil },
 		Channels: func(context.Context) ([]mediagate.ChannelState, error) { return nil, nil },
 		Database: func(context.Context) error { return nil }, Temporal: func(context.Context) error { return nil },
-		ClockOffset: func() time.Duration { return 0 }, Limits: func() []mediagate.LimitFigures { return nil }, Now: now,
+		ClockOffset: func() time.Duration { return 0 }, Limits: func() []mediagate.LimitFigures { return nil }, Hints: func() map[string]int64 { return nil }, Now: now,
 	}
 }
 
@@ -121,6 +121,7 @@ func TestFigures(t *testing.T) {
 	s.Limits = func() []mediagate.LimitFigures {
 		return []mediagate.LimitFigures{{Name: "connections", Most: 10, Held: 3, Refused: 7}, {Name: "waits", Held: 1}}
 	}
+	s.Hints = func() map[string]int64 { return map[string]int64{"due": 2, "unknown": 9} }
 	s.Figures = func(context.Context) (mediagate.Figures, error) {
 		return mediagate.Figures{
 			At: now,
@@ -169,6 +170,7 @@ func TestFigures(t *testing.T) {
 		`mediagate_limit_most{limit="connections"}`:                                              "10",
 		`mediagate_limit_held{limit="waits"}`:                                                    "1",
 		`mediagate_limit_refused_total{limit="connections"}`:                                     "7",
+		`mediagate_vendor_callbacks_total{outcome="unknown"}`:                                    "9",
 	} {
 		if got[series] != want {
 			t.Errorf("%s is %q, want %q", series, got[series], want)

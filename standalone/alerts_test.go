@@ -79,7 +79,7 @@ func newWard(t *testing.T) *ward {
 			return w.Figures(ctx)
 		},
 		Channels: w.ChannelStates, Database: w.Ping, Temporal: func(ctx context.Context) error { return w.temporal(ctx) },
-		ClockOffset: func() time.Duration { return w.offset }, Limits: w.Limits, Concurrency: map[string]int{wardChannel: 5}, Now: func() time.Time { return w.now },
+		ClockOffset: func() time.Duration { return w.offset }, Limits: w.Limits, Hints: func() map[string]int64 { return nil }, Concurrency: map[string]int{wardChannel: 5}, Now: func() time.Time { return w.now },
 	})
 	_, err = w.CheckLedgerSince(t.Context())
 	w.ok(err)

@@ -217,6 +217,15 @@ func monitored(t *testing.T) (announcement, func() scrape) {
 			t.Fatalf("%d %s", resp.StatusCode, text)
 		}
 	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.API+"/callbacks/nobody", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
 	submit("/v1/videos/generations", fmt.Sprintf(`{"model":"alpha-v3","prompt":"a cat [[sandbox: duration=1s]]","webhook":%q}`, hook.URL))
 	submit("/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a dog"}`)
 	submit("/v1/videos/generations", `{"model":"alpha-v3","prompt":"an eel [[sandbox: duration=1s, fail=moderation, at=poll]]"}`)
@@ -255,6 +264,7 @@ func TestMetricsOfTheProduct(t *testing.T) {
 		`^mediagate_callbacks_ended_total{state="delivered"}`:                                       1,
 		`^mediagate_http_request_seconds_count{class="generate",status="2xx"}`:                      4,
 		`^mediagate_ledger_check_timestamp_seconds`:                                                 1,
+		`^mediagate_vendor_callbacks_total{outcome="unknown"}`:                                      1,
 		`^mediagate_database_up`:                            1,
 		`^mediagate_temporal_up`:                            1,
 		`^mediagate_build_info{role="all"`:                  1,

@@ -31,7 +31,7 @@ func (g *Gateway) watch() {
 	}
 	g.metrics.Watch(metrics.Source{
 		Figures: g.Store.Figures, Channels: g.Store.ChannelStates, Database: g.Store.Ping, Temporal: g.pingTemporal,
-		ClockOffset: g.Store.ClockOffset, Limits: g.limits, Concurrency: concurrency, Now: g.Store.Now,
+		ClockOffset: g.Store.ClockOffset, Limits: g.limits, Hints: g.hintCounts, Concurrency: concurrency, Now: g.Store.Now,
 	})
 }
 
@@ -42,6 +42,16 @@ func (g *Gateway) limits() []mediagate.LimitFigures {
 		limits = append(limits, server.Limits()...)
 	}
 	return limits
+}
+
+// hintCounts are of vendors' callbacks, if this process serves the API.
+func (g *Gateway) hintCounts() map[string]int64 {
+	server := g.server.Load()
+	if server == nil {
+		return nil
+	}
+	n := server.Callbacks()
+	return map[string]int64{"due": n.Due, "idle": n.Idle, "unknown": n.Unknown, "dropped": n.Dropped, "challenge": n.Challenges}
 }
 
 // countedDeliverer counts the attempts at callbacks.
