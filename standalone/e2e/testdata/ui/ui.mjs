@@ -22,18 +22,21 @@ try {
 	page.setDefaultTimeout(patience)
 	await page.setViewport({width: 1600, height: 1200})
 
-	// Of what the page has twice, for wide windows and for narrow ones, one is visible.
-	const visible = async selector => {
-		const seen = await page.waitForFunction(s => [...document.querySelectorAll(s)].find(e => e.offsetParent !== null), {}, selector)
+	// reach finds what a click would hit. Of what the page has twice, for wide windows and
+	// for narrow ones, one is visible; what still moves, or is covered, is waited for.
+	const reach = async (selector, words) => {
+		const seen = await page.waitForFunction((s, w) => {
+			const e = [...document.querySelectorAll(s)].find(e => e.offsetParent !== null && (w === null || e.innerText.trim() === w))
+			if (!e) return null
+			const box = e.getBoundingClientRect(), at = [box.x, box.y, box.width, box.height].join()
+			const still = window.lastReach?.e === e && window.lastReach.at === at
+			window.lastReach = {e, at}
+			return still && e.contains(document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2)) ? e : null
+		}, {polling: 100}, selector, words ?? null)
 		return seen.asElement()
 	}
-	const press = async selector => (await visible(selector)).click()
-	const type = async (selector, words) => (await visible(selector)).type(words)
-	const choose = async (selector, words) => {
-		const seen = await page.waitForFunction(
-			(s, w) => [...document.querySelectorAll(s)].find(e => e.offsetParent !== null && e.innerText.trim() === w), {}, selector, words)
-		await seen.asElement().click()
-	}
+	const press = async (selector, words) => (await reach(selector, words)).click()
+	const type = async (selector, words) => (await reach(selector)).type(words)
 
 	// dialog fills in what opens, confirms it, and waits until it is closed.
 	const dialog = async (name, fill) => {
@@ -44,7 +47,7 @@ try {
 		await page.waitForFunction(s => !document.querySelector(s), {}, open)
 	}
 	const more = async item => {
-		await choose('button', 'More Actions')
+		await press('button', 'More Actions')
 		await press(tested(item))
 	}
 
@@ -62,7 +65,7 @@ try {
 			}
 		},
 		cancel: async () => {
-			await choose('button', 'Request Cancellation')
+			await press('button', 'Request Cancellation')
 			await dialog('cancel')
 		},
 		terminate: async () => {
@@ -81,13 +84,13 @@ try {
 			await more('signal-button')
 			await dialog('signal', async open => {
 				await press(`${open} ${tested('signal-select-button')}`)
-				await choose(`${open} [role=option]`, o.name)
+				await press(`${open} [role=option]`, o.name)
 			})
 		},
 	}
 	for (const o of orders) {
 		await page.goto(`${address}/namespaces/${namespace}/workflows/${o.workflow}`, {waitUntil: 'networkidle2', timeout: patience})
-		await visible(tested('workflow-id-heading'))
+		await reach(tested('workflow-id-heading'))
 		console.log(JSON.stringify(await acts[o.act](o) ?? ''))
 	}
 } finally {
