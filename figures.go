@@ -66,12 +66,3 @@ type ChannelFigures struct {
 	Awaited int       // jobs that are polled for
 	DueAt   time.Time // when the poll was due that is due longest; zero: no job is polled for
 }
-
-// LimitFigures are how much is taken of something that a process bounds.
-type LimitFigures struct {
-	Name    string
-	Most    int64 // 0: each tenant has a bound of its own
-	Held    int64
-	Waiting int64
-	Refused int64 // so far
-}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/limit"
 )
 
 const (
@@ -24,7 +25,7 @@ type Source struct {
 	Database    func(ctx context.Context) error
 	Temporal    func(ctx context.Context) error
 	ClockOffset func() time.Duration
-	Limits      func() []mediagate.LimitFigures
+	Limits      func() []limit.Figures
 	Hints       func() map[string]int64 // vendors' callbacks by outcome; none where no API is served
 	Concurrency map[string]int          // of the configured channels; 0: no limit
 	Now         func() time.Time
@@ -79,6 +80,7 @@ var (
 	limitHeld     = describe("limit_held", "How much of it is taken.", "limit")
 	limitWaiting  = describe("limit_waiting", "Who waits for it.", "limit")
 	limitRefusals = describe("limit_refused_total", "Who was refused for want of it.", "limit")
+	limitWaited   = describe("limit_waited_seconds_total", "How long was waited for it, by all who wait no more.", "limit")
 	vendorHints   = describe("vendor_callbacks_total", "Vendors' callbacks by what came of them; challenges are counted beside.", "outcome")
 )
 
@@ -96,12 +98,11 @@ func (w *watched) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(clockOffset, w.source.ClockOffset().Seconds())
 	for _, l := range w.source.Limits() {
-		if l.Most > 0 {
-			gauge(limitMost, float64(l.Most), l.Name)
-		}
+		gauge(limitMost, float64(l.Capacity), l.Name)
 		gauge(limitHeld, float64(l.Held), l.Name)
 		gauge(limitWaiting, float64(l.Waiting), l.Name)
 		to <- prometheus.MustNewConstMetric(limitRefusals, prometheus.CounterValue, float64(l.Refused), l.Name)
+		to <- prometheus.MustNewConstMetric(limitWaited, prometheus.CounterValue, l.Waited.Seconds(), l.Name)
 	}
 	for outcome, n := range w.source.Hints() {
 		to <- prometheus.MustNewConstMetric(vendorHints, prometheus.CounterValue, float64(n), outcome)

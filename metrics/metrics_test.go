@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/metrics"
 )
 
@@ -37,7 +38,7 @@ func source(now func() time.Time) metrics.Source {
 		Figures:  func(context.Context) (mediagate.Figures, error) { return mediagate.Figures{At: now()}, nil },
 		Channels: func(context.Context) ([]mediagate.ChannelState, error) { return nil, nil },
 		Database: func(context.Context) error { return nil }, Temporal: func(context.Context) error { return nil },
-		ClockOffset: func() time.Duration { return 0 }, Limits: func() []mediagate.LimitFigures { return nil }, Hints: func() map[string]int64 { return nil }, Now: now,
+		ClockOffset: func() time.Duration { return 0 }, Limits: func() []limit.Figures { return nil }, Hints: func() map[string]int64 { return nil }, Now: now,
 	}
 }
 
@@ -118,8 +119,8 @@ func TestFigures(t *testing.T) {
 	s := source(func() time.Time { return now })
 	s.Concurrency = map[string]int{"kling-a": 50, "vidu-a": 0}
 	s.ClockOffset = func() time.Duration { return -1500 * time.Millisecond }
-	s.Limits = func() []mediagate.LimitFigures {
-		return []mediagate.LimitFigures{{Name: "connections", Most: 10, Held: 3, Refused: 7}, {Name: "waits", Held: 1}}
+	s.Limits = func() []limit.Figures {
+		return []limit.Figures{{Name: "connections", Capacity: 10, Held: 3, Refused: 7, Waited: 2 * time.Second}, {Name: "waits", Held: 1}}
 	}
 	s.Hints = func() map[string]int64 { return map[string]int64{"due": 2, "unknown": 9} }
 	s.Figures = func(context.Context) (mediagate.Figures, error) {
@@ -169,6 +170,7 @@ func TestFigures(t *testing.T) {
 		`mediagate_channel_state{channel="gone",reason="",state="open"}`:                         "", // no channel of the settings
 		`mediagate_limit_most{limit="connections"}`:                                              "10",
 		`mediagate_limit_held{limit="waits"}`:                                                    "1",
+		`mediagate_limit_waited_seconds_total{limit="connections"}`:                              "2",
 		`mediagate_limit_refused_total{limit="connections"}`:                                     "7",
 		`mediagate_vendor_callbacks_total{outcome="unknown"}`:                                    "9",
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/limit"
 )
 
 // openFigures counts the open tasks by what they wait for. It reads open tasks by a
@@ -82,7 +83,7 @@ func (s *Store) Figures(ctx context.Context) (f mediagate.Figures, err error) {
 }
 
 // Limits are how many connections to the database are in use.
-func (s *Store) Limits() []mediagate.LimitFigures {
+func (s *Store) Limits() []limit.Figures {
 	st := s.sql.Stats()
-	return []mediagate.LimitFigures{{Name: "database", Most: int64(st.MaxOpenConnections), Held: int64(st.InUse)}}
+	return []limit.Figures{{Name: "database", Capacity: int64(st.MaxOpenConnections), Held: int64(st.InUse)}}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/hint"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/metrics"
 	"github.com/mediagate/mediagate/moderation"
 	"github.com/mediagate/mediagate/outbound"
@@ -66,6 +67,7 @@ type Gateway struct {
 	polling  atomic.Bool // the worker polls its queues
 	traces   *traces     // nil: none
 	metrics  *metrics.Metrics
+	bounds   *limit.Process
 	server   atomic.Pointer[api.Server] // nil: none
 
 	moderator       api.Moderator                // nil: none
@@ -77,6 +79,7 @@ type Gateway struct {
 // the bucket may be away.
 func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	g := &Gateway{Config: c, opts: o, log: o.Logger, metrics: metrics.New(o.Version, o.Role.String())}
+	g.bounds = limit.For(g.sizes())
 	var err error
 	if g.rules, err = c.rules(); err != nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/mediagate/mediagate/limit"
 )
 
 // LimitMemory makes the garbage collector keep to nine tenths of what the
@@ -30,6 +32,17 @@ func limitMemory(ctx context.Context, log *slog.Logger, container memlimit.Provi
 // mostBodies is what bodies may take where memory is no concern: 64 of the
 // usual bound.
 const mostBodies = 64 << 20
+
+// largestBody is what a body with media may be, with the name of a quote's endpoint.
+const largestBody = 31 << 20
+
+// sizes are what the settings and this machine say of the limits.
+func (g *Gateway) sizes() limit.Sizes {
+	return limit.Sizes{
+		Connections: int64(g.connections()), BodyMemory: bodyBudget(), LargestBody: largestBody, UploadMemory: clientMemory(),
+		Pool: int64(g.Config.DatabasePool.Size), CopyMemory: int64(g.Config.MirrorMemory),
+	}
+}
 
 // bodyBudget is the share of the memory that bodies of requests may have. An
 // eighth, since the collector lets a heap grow to twice what is in use.

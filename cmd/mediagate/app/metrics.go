@@ -5,6 +5,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/metrics"
 )
 
@@ -36,8 +37,8 @@ func (g *Gateway) watch() {
 }
 
 // limits are those of the parts that this process runs.
-func (g *Gateway) limits() []mediagate.LimitFigures {
-	limits := g.Store.Limits()
+func (g *Gateway) limits() []limit.Figures {
+	limits := append(g.Store.Limits(), g.bounds.Figures()...)
 	if server := g.server.Load(); server != nil {
 		limits = append(limits, server.Limits()...)
 	}

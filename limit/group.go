@@ -1,0 +1,101 @@
+package limit
+
+import (
+	"context"
+	"sync"
+)
+
+// Group is a limit for each of many keys, all of the same capacity: of each channel its
+// calls, of each account its callbacks. A key that nobody uses costs nothing. A nil
+// Group has no bound.
+type Group struct {
+	name     string
+	capacity int64
+
+	mu     sync.Mutex
+	limits map[string]*shared
+	gone   Figures // of limits that are dropped
+}
+
+// shared is the limit of a key, as long as somebody uses it.
+type shared struct {
+	*Limit
+	users int
+}
+
+// NewGroup makes limits of so many units. The name is for figures.
+func NewGroup(name string, capacity int64) *Group {
+	return &Group{name: name, capacity: capacity, limits: map[string]*shared{}}
+}
+
+// TryAcquire takes n units of the key's for the tenant if it may have them now.
+func (g *Group) TryAcquire(key, tenant string, n int64) (*Lease, bool) {
+	if g == nil {
+		return nil, true
+	}
+	lease, ok := g.enter(key).TryAcquire(tenant, n)
+	if !ok {
+		g.leave(key)
+		return nil, false
+	}
+	lease.done = func() { g.leave(key) }
+	return lease, true
+}
+
+// Acquire takes n units of the key's for the tenant, as [Limit.Acquire] does.
+func (g *Group) Acquire(ctx context.Context, key, tenant string, n int64) (*Lease, error) {
+	if g == nil {
+		return nil, ctx.Err()
+	}
+	lease, err := g.enter(key).Acquire(ctx, tenant, n)
+	if err != nil {
+		g.leave(key)
+		return nil, err
+	}
+	lease.done = func() { g.leave(key) }
+	return lease, nil
+}
+
+// Figures are those of all keys together; the capacity is that of each.
+func (g *Group) Figures() Figures {
+	if g == nil {
+		return Figures{}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.gone
+	all.Name, all.Capacity = g.name, g.capacity
+	for _, l := range g.limits {
+		all.add(l.Figures())
+	}
+	return all
+}
+
+func (f *Figures) add(o Figures) {
+	f.Held += o.Held
+	f.Waiting += o.Waiting
+	f.Refused += o.Refused
+	f.Waited += o.Waited
+}
+
+func (g *Group) enter(key string) *Limit {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.limits[key]
+	if l == nil {
+		l = &shared{Limit: New(g.name, g.capacity)}
+		g.limits[key] = l
+	}
+	l.users++
+	return l.Limit
+}
+
+func (g *Group) leave(key string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.limits[key]
+	if l.users--; l.users == 0 {
+		g.gone.add(l.Figures())
+		delete(g.limits, key)
+	}
+}

@@ -1,0 +1,260 @@
+package limit
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// ErrTooMuch says that something is larger than the whole limit: no wait helps.
+var ErrTooMuch = errors.New("more than the limit has")
+
+// Limit bounds what is held at once. A nil Limit has no bound. It is safe for use by
+// many goroutines.
+type Limit struct {
+	name     string
+	capacity int64
+
+	mu      sync.Mutex
+	held    int64
+	tenants map[string]*tenant // that hold something, or wait
+	turns   list.List          // of *tenant that wait, the next one first
+	waiting int
+	refused int64
+	waited  time.Duration
+}
+
+type tenant struct {
+	name  string
+	held  int64
+	waits list.List     // of *waiter, the next one first
+	turn  *list.Element // nil: nobody of it waits
+}
+
+type waiter struct {
+	n    int64
+	told chan struct{} // closed once it has what it asks for
+	at   *list.Element // nil: it has it
+}
+
+// Figures are how much is taken of a limit.
+type Figures struct {
+	Name     string
+	Capacity int64
+	Held     int64
+	Waiting  int           // now
+	Refused  int64         // so far: asked and did not get it, at once or before their context ended
+	Waited   time.Duration // in all so far, by those who wait no more
+}
+
+// New makes a limit of so many units. The name is for figures.
+func New(name string, capacity int64) *Limit {
+	return &Limit{name: name, capacity: capacity, tenants: map[string]*tenant{}}
+}
+
+// Lease is what is held until it is released. It is used by one goroutine at a time. A nil Lease
+// holds nothing.
+type Lease struct {
+	of     *Limit
+	tenant string
+	n      int64
+	done   func() // nil, or called once it is released
+}
+
+// TryAcquire takes n units for the tenant if it may have them now.
+func (l *Limit) TryAcquire(tenant string, n int64) (*Lease, bool) {
+	if l == nil {
+		return nil, true
+	}
+	if n > l.capacity {
+		l.refuse()
+		return nil, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.enter(tenant, n, false)
+	if l.serve(); w.at != nil {
+		l.leave(tenant, w)
+		l.refused++
+		return nil, false
+	}
+	return &Lease{of: l, tenant: tenant, n: n}, true
+}
+
+// Acquire takes n units for the tenant, and waits for its turn until ctx ends. Its error
+// is that of ctx, or ErrTooMuch.
+func (l *Limit) Acquire(ctx context.Context, tenant string, n int64) (*Lease, error) {
+	if l == nil {
+		return nil, ctx.Err()
+	}
+	if err := l.wait(ctx, tenant, n, false); err != nil {
+		return nil, err
+	}
+	return &Lease{of: l, tenant: tenant, n: n}, nil
+}
+
+// Grow takes n units more, as Acquire does. Its tenant's leases that grow go before its
+// new ones: what has begun ends first.
+func (le *Lease) Grow(ctx context.Context, n int64) error {
+	if le == nil || n == 0 {
+		return ctx.Err()
+	}
+	if le.n+n > le.of.capacity {
+		le.of.refuse()
+		return ErrTooMuch
+	}
+	if err := le.of.wait(ctx, le.tenant, n, true); err != nil {
+		return err
+	}
+	le.n += n
+	return nil
+}
+
+// Release gives back what is held. It may be called again.
+func (le *Lease) Release() {
+	if le == nil || le.n == 0 {
+		return
+	}
+	le.of.giveBack(le.tenant, le.n)
+	le.n = 0
+	if le.done != nil {
+		le.done()
+	}
+}
+
+// Held is how much the lease holds.
+func (le *Lease) Held() int64 {
+	if le == nil {
+		return 0
+	}
+	return le.n
+}
+
+// Figures are those of now.
+func (l *Limit) Figures() Figures {
+	if l == nil {
+		return Figures{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Figures{Name: l.name, Capacity: l.capacity, Held: l.held, Waiting: l.waiting, Refused: l.refused, Waited: l.waited}
+}
+
+func (l *Limit) giveBack(name string, n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.tenants[name]
+	l.held -= n
+	t.held -= n
+	l.forget(t)
+	l.serve()
+}
+
+func (l *Limit) refuse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused++
+}
+
+func (l *Limit) wait(ctx context.Context, tenant string, n int64, first bool) error {
+	if n > l.capacity {
+		l.refuse()
+		return ErrTooMuch
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	w := l.enter(tenant, n, first)
+	l.serve()
+	got := w.at == nil
+	l.mu.Unlock()
+	if got {
+		return nil
+	}
+	since := time.Now()
+	select {
+	case <-w.told:
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waited += time.Since(since)
+	if w.at == nil { // it may have got it while ctx ended
+		return nil
+	}
+	l.leave(tenant, w)
+	l.refused++
+	l.serve() // those behind may have waited for it
+	return ctx.Err()
+}
+
+// enter puts a waiter into its tenant's queue.
+func (l *Limit) enter(name string, n int64, first bool) *waiter {
+	t := l.tenants[name]
+	if t == nil {
+		t = &tenant{name: name}
+		l.tenants[name] = t
+	}
+	w := &waiter{n: n, told: make(chan struct{})}
+	if first {
+		w.at = t.waits.PushFront(w)
+	} else {
+		w.at = t.waits.PushBack(w)
+	}
+	if t.turn == nil {
+		t.turn = l.turns.PushBack(t)
+	}
+	l.waiting++
+	return w
+}
+
+// leave takes a waiter out of its tenant's queue.
+func (l *Limit) leave(name string, w *waiter) {
+	t := l.tenants[name]
+	t.waits.Remove(w.at)
+	w.at = nil
+	l.waiting--
+	if t.waits.Len() == 0 {
+		l.turns.Remove(t.turn)
+		t.turn = nil
+	}
+	l.forget(t)
+}
+
+// forget drops a tenant that holds nothing and waits for nothing.
+func (l *Limit) forget(t *tenant) {
+	if t.held == 0 && t.waits.Len() == 0 {
+		delete(l.tenants, t.name)
+	}
+}
+
+// serve gives those who wait what they may have, in turns. A tenant that was passed over
+// needs no second look: what is free only gets less.
+func (l *Limit) serve() {
+	for e := l.turns.Front(); e != nil; {
+		t, _ := e.Value.(*tenant)
+		w, _ := t.waits.Front().Value.(*waiter)
+		free := l.capacity - l.held
+		next := e.Next()
+		switch {
+		case t.held > 0 && t.held+w.n > free-w.n: // it has its share
+		case w.n > free:
+			return
+		default:
+			l.held += w.n
+			t.held += w.n
+			if t.waits.Len() > 1 {
+				l.turns.MoveToBack(e)
+				if next == nil {
+					next = e
+				}
+			}
+			l.leave(t.name, w)
+			close(w.told)
+		}
+		e = next
+	}
+}

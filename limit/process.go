@@ -1,0 +1,69 @@
+package limit
+
+// Process are all limits of a process. A field that is nil has no bound.
+type Process struct {
+	Connections *Limit // of clients to the API; tenant: the client's address
+	Spare       *Limit // connections beyond those, which are told so and may ask how we are; tenant: each by itself
+	Waits       *Limit // long polls and event streams; tenant: the account
+	Speeches    *Limit // sounds that are passed on; tenant: the account
+	Bodies      *Limit // bytes of bodies in memory; tenant: the account
+	Parsers     *Limit // large bodies that are parsed or judged; tenant: the account
+	Uploads     *Limit // bytes of uploads on their way to the bucket; tenant: the account
+	Quotes      *Limit // questions to adapters under way; tenant: the account
+	Moderation  *Limit // calls to the moderation endpoint; tenant: the account
+	Starts      *Limit // runs that are to be started; tenant: the account
+	Writers     *Limit // connections to the database of those who move money; tenant: the account
+
+	Inputs     *Limit // clients' files that are looked at; tenant: the account
+	Calls      *Group // calls that make jobs, of each channel; tenant: the account
+	Copies     *Limit // results that are copied; tenant: the provider
+	CopyMemory *Limit // bytes of copies in memory; tenant: the provider
+	Callbacks  *Limit // attempts at callbacks; tenant: the account
+	Receivers  *Group // attempts at callbacks, of each account; tenant: the receiver
+}
+
+// Sizes are what the settings and the machine say of the limits.
+type Sizes struct {
+	Connections  int64 // of clients
+	BodyMemory   int64 // bytes
+	LargestBody  int64 // bytes that one body may have
+	UploadMemory int64 // bytes
+	Pool         int64 // connections to the database
+	CopyMemory   int64 // bytes
+}
+
+// For makes the limits of a process.
+func For(s Sizes) *Process {
+	return &Process{
+		Connections: New("connections", s.Connections),
+		Spare:       New("spare_connections", 64),
+		Waits:       New("waits", s.Connections/2),
+		Speeches:    New("speeches", 512),
+		Bodies:      New("bodies", s.BodyMemory+2*s.LargestBody),
+		Parsers:     New("parsers", 4),
+		Uploads:     New("uploads", s.UploadMemory),
+		Quotes:      New("quotes", 16),
+		Moderation:  New("moderation", 64),
+		Starts:      New("starts", 10_000),
+		Writers:     New("writers", max(s.Pool/2, 4)),
+
+		Inputs:     New("inputs", 64),
+		Calls:      NewGroup("calls", 200),
+		Copies:     New("copies", 64),
+		CopyMemory: New("copy_memory", s.CopyMemory),
+		Callbacks:  New("callbacks", 256),
+		Receivers:  NewGroup("receivers", 64),
+	}
+}
+
+// Figures are those of all of them, in the order above.
+func (p *Process) Figures() []Figures {
+	var list []Figures
+	for _, l := range []interface{ Figures() Figures }{
+		p.Connections, p.Spare, p.Waits, p.Speeches, p.Bodies, p.Parsers, p.Uploads, p.Quotes, p.Moderation, p.Starts, p.Writers,
+		p.Inputs, p.Calls, p.Copies, p.CopyMemory, p.Callbacks, p.Receivers,
+	} {
+		list = append(list, l.Figures())
+	}
+	return list
+}
