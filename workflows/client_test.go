@@ -112,7 +112,7 @@ func described(attempt int32, beat time.Duration) *workflowservice.DescribeWorkf
 }
 
 // D2: what a run is, and whether it is terminated for another. One with an activity that
-// beats never is.
+// beats never is. The cases are not parallel: they would wait for others while a beat ages.
 func TestD2LookAndReplace(t *testing.T) {
 	t.Parallel()
 	completed := described(0, 0)
@@ -135,7 +135,6 @@ func TestD2LookAndReplace(t *testing.T) {
 		"it has failed five beside one": {described(5, time.Second), activities.RunBroken, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			temporal := &service{run: test.run}
 			c := workflows.Client{Temporal: temporal}
 			if state, err := c.Look(t.Context(), "task_1"); state != test.state || err != nil {
