@@ -124,6 +124,16 @@ func (le *Lease) Release() {
 	}
 }
 
+// Uses reports whether the tenant holds something, or waits.
+func (l *Limit) Uses(tenant string) bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tenants[tenant] != nil
+}
+
 // Held is how much the lease holds.
 func (le *Lease) Held() int64 {
 	if le == nil {

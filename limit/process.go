@@ -28,7 +28,7 @@ type Sizes struct {
 	BodyMemory   int64 // bytes
 	LargestBody  int64 // bytes that one body may have
 	UploadMemory int64 // bytes
-	Pool         int64 // connections to the database
+	Writers      int64 // connections to the database for those who move money
 	CopyMemory   int64 // bytes
 }
 
@@ -45,7 +45,7 @@ func For(s Sizes) *Process {
 		Quotes:      New("quotes", 16),
 		Moderation:  New("moderation", 64),
 		Starts:      New("starts", 10_000),
-		Writers:     New("writers", max(s.Pool/2, 4)),
+		Writers:     New("writers", s.Writers),
 
 		Inputs:     New("inputs", 64),
 		Calls:      NewGroup("calls", 200),

@@ -114,14 +114,10 @@ func RowColumns() map[string][]string {
 	}
 }
 
-// InLane counts the account's writers, at work or waiting for it.
-func (s *Store) InLane(account string) int {
-	s.lanes.mu.Lock()
-	defer s.lanes.mu.Unlock()
-	if one := s.lanes.open[account]; one != nil {
-		return one.users
-	}
-	return 0
+// Writers counts those, at work or waiting for it.
+func (s *Store) Writers() int {
+	f := s.writers.Figures()
+	return f.Waiting + int(f.Held)
 }
 
 // Listing is the statement of a list, with a question mark for each of its values.

@@ -23,6 +23,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/limit"
 )
 
 // Config says how to reach the database. Dialector is required for Open.
@@ -37,6 +38,7 @@ type Config struct {
 	MaxConnAge     time.Duration              // of PostgreSQL; 0: no bound
 	CheckRows      int                        // that a slice of a check of the ledger has; 0: 10,000
 	Pooler         Pooler                     // of OpenPostgres; empty: found by looking
+	Writers        *limit.Limit               // who move money at once, by account; nil: no bound
 	Patience       time.Duration              // for which a write waits for others of its account; 0: 10 s
 	Observer       Observer                   // nil: nobody hears of ends
 
@@ -69,8 +71,9 @@ type Store struct {
 	newID     func(prefix string) string
 	log       *slog.Logger
 	seals     []cipher.AEAD
-	groups    sync.Map // group → *semaphore.Weighted: the turns of those with a capacity
-	lanes     *lanes
+	groups    sync.Map     // group → *semaphore.Weighted: the turns of those with a capacity
+	writers   *limit.Limit // connections of those who move an account's money
+	patience  time.Duration
 	sweep     rateSweep
 	failover  *failover // nil: the caller made the connections
 	observer  Observer
@@ -113,12 +116,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.sql, err = s.db.DB(); err != nil {
 		return nil, dbError(err, "open the database")
 	}
-	patience := cmp.Or(c.Patience, lanePatience)
-	s.lanes = newLanes(1, patience) // SQLite has one writer
+	s.writers, s.patience = c.Writers, cmp.Or(c.Patience, defaultPatience)
 	if !s.lite {
 		s.begin = s.db.ConnPool.(gorm.TxBeginner).BeginTx
 		width := cmp.Or(c.MaxOpenConns, defaultConns)
-		s.lanes = newLanes(width, patience)
 		s.sql.SetMaxOpenConns(width)
 		// Idle connections keep their prepared statements, for a while.
 		s.sql.SetMaxIdleConns(width)
@@ -268,7 +269,7 @@ func (s *Store) write(ctx context.Context, what string, f func(tx *gorm.DB) erro
 
 // writeFor is write for what locks the account's row, or its keys'.
 func (s *Store) writeFor(ctx context.Context, accountID, what string, f func(tx *gorm.DB) error) error {
-	leave, err := s.lanes.enter(ctx, accountID)
+	leave, err := s.enter(ctx, accountID)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"cmp"
 	"context"
 	"crypto/subtle"
 	"database/sql"
@@ -71,7 +70,7 @@ const holdTries = 8
 // store stores what is new and its hold. It tells false where an idempotency
 // record of an earlier submit stands against it.
 func (s *Store) store(ctx context.Context, n submission) (stored bool, err error) {
-	enter := func() (leave func(), err error) { return s.lanes.enter(ctx, n.hold.AccountID) }
+	enter := func() (leave func(), err error) { return s.enter(ctx, n.hold.AccountID) }
 	inTurn := !s.lite && n.capacity > 0 // the turns of its group bound it, but not the look for a refusal's reason
 	if !inTurn {
 		leave, err := enter()
@@ -222,12 +221,12 @@ func (s *Store) submitSteps(ctx context.Context, n submission) (stored bool, err
 			}
 		}
 		if n.capacity > 0 {
-			busy, err := one[struct{ N int }](tx, groupLoad, n.group)
+			busy, err := one[groupLoad](tx, groupLoadQuery, n.hold.AccountID, n.group)
+			if err == nil {
+				err = busy.within(n.capacity)
+			}
 			if err != nil {
 				return err
-			}
-			if busy.N > n.capacity {
-				return errSaturated(n.capacity)
 			}
 		}
 		stored = true
@@ -260,17 +259,33 @@ func remember(tx *gorm.DB, record *idempotencyRow, now stamp) (first bool, err e
 	return inserted.RowsAffected > 0, inserted.Error
 }
 
-// groupLoad counts the tasks in flight of a group.
-const groupLoad = "SELECT COUNT(*) AS n FROM tasks WHERE group_name = ? AND status IN ('pending', 'processing')"
+// groupLoad are the tasks in flight of a group, and those of an account among them.
+type groupLoad struct{ All, Own int }
+
+const groupLoadQuery = `SELECT COUNT(*) AS "all", COUNT(CASE WHEN account_id = ? THEN 1 END) AS own
+	FROM tasks WHERE group_name = ? AND status IN ('pending', 'processing')`
+
+// within tells what is too much of a group with that capacity. As in package limit, an
+// account has no more than is free beside all, and its first task as long as any is.
+func (l groupLoad) within(capacity int) error {
+	switch {
+	case l.All > capacity:
+		return errSaturated(fmt.Sprintf("as many as %d tasks are in flight", capacity))
+	case l.Own > 1 && l.Own > capacity-l.All:
+		return errSaturated(fmt.Sprintf("the account has its share of %d tasks in flight", capacity))
+	default:
+		return nil
+	}
+}
 
 // saturatedRetry is when a client that found its group saturated may try again:
 // the shortest media take about as long.
 const saturatedRetry = 5 * time.Second
 
-func errSaturated(capacity int) error {
+func errSaturated(how string) error {
 	return &mediagate.Error{
 		Kind: mediagate.KindRateLimited, Code: "group_saturated", RetryAfter: saturatedRetry,
-		Message: fmt.Sprintf("too many requests: the group's capacity is saturated, as many as %d tasks are in flight", capacity),
+		Message: "too many requests: the group's capacity is saturated, " + how,
 	}
 }
 
@@ -315,11 +330,11 @@ const groupWidth = 2
 const groupPatience = 200 * time.Millisecond
 
 // withinCapacity is inTurn for a group with a capacity. One whose account's row is
-// locked waits for that in its account's lane, and then has another turn.
+// locked waits for that in its account's turn, and then has another turn.
 func (s *Store) withinCapacity(ctx context.Context, n submission, run func(execer) (sql.Result, error)) (sql.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*s.lanes.patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*s.patience)
 	defer cancel()
-	result, err := s.inTurn(ctx, n, s.lanes.used, run)
+	result, err := s.inTurn(ctx, n, s.writers.Uses, run)
 	for errors.Is(err, errKept) {
 		if err := s.awaitAccount(ctx, n.hold.AccountID); err != nil {
 			return nil, err
@@ -335,7 +350,7 @@ var errKept = errors.New("the account's row is kept")
 
 // awaitAccount waits until the account's row is not locked.
 func (s *Store) awaitAccount(ctx context.Context, account string) error {
-	leave, err := s.lanes.enter(ctx, account)
+	leave, err := s.enter(ctx, account)
 	if err != nil {
 		return err
 	}
@@ -376,12 +391,17 @@ func (s *Store) inTurn(ctx context.Context, n submission, kept func(account stri
 	if err != nil {
 		return nil, err
 	}
-	var busy int
-	if err := tx.QueryRowContext(ctx, strings.Replace(groupLoad, "?", "$1", 1), n.group).Scan(&busy); err != nil {
+	var busy groupLoad
+	query := strings.NewReplacer("account_id = ?", "account_id = $1", "group_name = ?", "group_name = $2").Replace(groupLoadQuery)
+	if err := tx.QueryRowContext(ctx, query, n.hold.AccountID, n.group).Scan(&busy.All, &busy.Own); err != nil {
 		return nil, err
 	}
-	if stored, err := result.RowsAffected(); err != nil || stored > 0 && busy > n.capacity {
-		return nil, cmp.Or(err, errSaturated(n.capacity))
+	stored, err := result.RowsAffected()
+	if err == nil && stored > 0 {
+		err = busy.within(n.capacity)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return result, tx.Commit()
 }

@@ -54,12 +54,11 @@ var submitTests = map[string]func(*bench){
 		b.money(p, unit(97), unit(3), 0)
 	},
 	"a group has no more in flight than it may, whoever comes at once": func(b *bench) {
-		p, other := b.newPayer(unit(100)), b.newPayer(unit(100))
 		const most, at = 5, 20
 		var taken atomic.Int32
 		drafts := make([]mediagate.NewTask, at)
 		for i := range drafts {
-			drafts[i] = b.draft([]payer{p, other}[i%2], unit(1))
+			drafts[i] = b.draft(b.newPayer(unit(1)), unit(1))
 			drafts[i].Group, drafts[i].Capacity = "crowd", most
 		}
 		b.race(at, func(i int) {
@@ -71,6 +70,26 @@ var submitTests = map[string]func(*bench){
 			}
 		})
 		same(b, "taken", taken.Load(), int32(most))
+	},
+	"an account has no more of a group's capacity than is free beside all": func(b *bench) {
+		for _, p := range []struct {
+			payer
+			want int
+		}{{b.newPayer(unit(100)), 4}, {b.newPayer(unit(100)), 2}, {b.newPayer(unit(100)), 1}, {b.newPayer(unit(100)), 1}, {b.newPayer(unit(100)), 0}} {
+			got := 0
+			for {
+				n := b.draft(p.payer, unit(1))
+				n.Group, n.Capacity = "shared", 8
+				_, _, err := b.Submit(b.Context(), n)
+				if err != nil {
+					b.kind(err, mediagate.KindRateLimited)
+					b.nothingOf(n.Task.ID)
+					break
+				}
+				got++
+			}
+			same(b, "taken", got, p.want)
+		}
 	},
 	"a task without a callback has none": func(b *bench) {
 		p := b.newPayer(unit(10))

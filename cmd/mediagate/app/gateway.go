@@ -131,7 +131,7 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if g.Temporal, err = c.Temporal.Client(o.Logger, func(o *client.Options) { o.Interceptors, o.MetricsHandler = around, counted }); err != nil {
 		return nil, err
 	}
-	if g.Store, err = openStore(ctx, c, keys, o, g.metrics); err != nil {
+	if g.Store, err = openStore(ctx, c, keys, o, g.metrics, g.bounds.Writers); err != nil {
 		g.Close()
 		return nil, err
 	}
@@ -158,8 +158,8 @@ func (c Config) encryptionKeys() ([][]byte, error) {
 	return keys, nil
 }
 
-func openStore(ctx context.Context, c Config, keys [][]byte, o Options, observer storage.Observer) (*storage.Store, error) {
-	sc := storage.Config{EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: c.DatabasePool.Size, MaxConnAge: c.DatabasePool.MaxAge, Pooler: storage.Pooler(c.DatabasePooler), Observer: observer}
+func openStore(ctx context.Context, c Config, keys [][]byte, o Options, observer storage.Observer, writers *limit.Limit) (*storage.Store, error) {
+	sc := storage.Config{EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: c.DatabasePool.Size, MaxConnAge: c.DatabasePool.MaxAge, Pooler: storage.Pooler(c.DatabasePooler), Observer: observer, Writers: writers}
 	if o.OpenStore != nil {
 		return o.OpenStore(ctx, sc)
 	}

@@ -40,8 +40,17 @@ const largestBody = 31 << 20
 func (g *Gateway) sizes() limit.Sizes {
 	return limit.Sizes{
 		Connections: int64(g.connections()), BodyMemory: bodyBudget(), LargestBody: largestBody, UploadMemory: clientMemory(),
-		Pool: int64(g.Config.DatabasePool.Size), CopyMemory: int64(g.Config.MirrorMemory),
+		Writers: g.writers(), CopyMemory: int64(g.Config.MirrorMemory),
 	}
+}
+
+// writers are half of the pool: more writers of an account would only wait for its row.
+// SQLite has one at a time.
+func (g *Gateway) writers() int64 {
+	if g.opts.OpenStore != nil {
+		return 4
+	}
+	return max(int64(g.Config.DatabasePool.Size)/2, 4)
 }
 
 // bodyBudget is the share of the memory that bodies of requests may have. An

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/storage"
 	"github.com/mediagate/mediagate/storage/pgtest"
 	"github.com/mediagate/mediagate/task"
@@ -91,7 +92,7 @@ func TestKeptAccount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := pgtest.New(t)
-			s := openPostgres(t, url+"&lock_timeout=3600000", storage.Config{MaxOpenConns: 12, Patience: time.Hour})
+			s := openPostgres(t, url+"&lock_timeout=3600000", storage.Config{MaxOpenConns: 12, Writers: limit.New("writers", 6), Patience: time.Hour})
 			busy, other := newTenant(t, s, "busy"), newTenant(t, s, "other")
 			const ending = 16
 			for i := range ending {
@@ -136,7 +137,7 @@ func TestKeptAccount(t *testing.T) {
 				})
 			}
 			eventually(t, "the crowd waits", func(context.Context) error {
-				if n := s.InLane(busy.account); n < clients+3*ending {
+				if n := s.Writers(); n < clients+3*ending {
 					return fmt.Errorf("%d wait", n)
 				}
 				return nil
@@ -168,8 +169,8 @@ func TestKeptAccount(t *testing.T) {
 					t.Errorf("afterwards: %+v (%v), want available %v, held %v, spent %v", got, err, want.Available, want.Held, want.Spent)
 				}
 			}
-			if n := s.InLane(busy.account); n != 0 {
-				t.Errorf("%d are still in the lane", n)
+			if n := s.Writers(); n != 0 {
+				t.Errorf("%d still write", n)
 			}
 		})
 	}
