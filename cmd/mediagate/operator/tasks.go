@@ -232,6 +232,14 @@ func tasksWatch(ctx context.Context, c *call) error {
 		return errUsage{"an id and a filter exclude each other"}
 	}
 	said := map[string]string{}
+	say := func(t watched, state string) error {
+		line := strings.ReplaceAll(row(moment(time.Now().Unix()), t.ID)+"\t"+state, "\t", "  ")
+		if c.format == "json" {
+			line = PrintableJSON(string(t.text))
+		}
+		_, err := fmt.Fprintln(c.out, line)
+		return err
+	}
 	for {
 		tasks, err := c.look(ctx, id, f)
 		if ctx.Err() != nil {
@@ -246,7 +254,7 @@ func tasksWatch(ctx context.Context, c *call) error {
 				continue
 			}
 			said[t.ID] = state
-			if _, err := fmt.Fprintln(c.out, strings.ReplaceAll(row(moment(time.Now().Unix()), t.ID)+"\t"+state, "\t", "  ")); err != nil {
+			if err := say(t, state); err != nil {
 				return err
 			}
 		}
@@ -261,8 +269,20 @@ func tasksWatch(ctx context.Context, c *call) error {
 	}
 }
 
+// watched is a task as the API tells of it.
+type watched struct {
+	taskLine
+	text json.RawMessage
+}
+
+// UnmarshalJSON keeps the text beside what is read of it.
+func (w *watched) UnmarshalJSON(text []byte) error {
+	w.text = slices.Clone(text)
+	return json.Unmarshal(text, &w.taskLine)
+}
+
 // look reads the task, or those that the filter selects.
-func (c *call) look(ctx context.Context, id string, filter map[string]string) ([]taskLine, error) {
+func (c *call) look(ctx context.Context, id string, filter map[string]string) ([]watched, error) {
 	path := tasksQuery(filter, watchedAtOnce, "")
 	if id != "" {
 		path = "/tasks/" + url.PathEscape(id)
@@ -272,8 +292,8 @@ func (c *call) look(ctx context.Context, id string, filter map[string]string) ([
 		return nil, err
 	}
 	list := struct {
-		Data []taskLine `json:"data"`
-	}{make([]taskLine, 1)}
+		Data []watched `json:"data"`
+	}{make([]watched, 1)}
 	var into any = &list
 	if id != "" {
 		into = &list.Data[0]
@@ -302,10 +322,10 @@ func taskAction(action string) func(context.Context, *call) error {
 			return errUsage{"name a task, or select some with -where or -stuck"}
 		case id != "" && (*dry || *pace != 0):
 			return errUsage{"-dry-run and -per-second go with -where"}
-		case *reason == "":
+		case *reason == "" && !*dry:
 			return errUsage{"-reason is missing"}
 		}
-		body := map[string]any{"action": action, "reason": *reason}
+		body := map[string]any{"action": action, "reason": cmp.Or(*reason, "dry run")}
 		if *channel != "" {
 			body["channel"] = *channel
 		}

@@ -53,6 +53,9 @@ func TestTaskCommands(t *testing.T) {
 		"watch what has ended": {
 			[]string{"tasks", "watch", "task_2"}, ended + "}", request{Method: "GET", Target: "/tasks/task_2"}, "task_2  failed  0 %    internal_error\n",
 		},
+		"watch, for scripts": {
+			[]string{"tasks", "watch", "task_2", "-o", "json"}, ended + "}", request{Method: "GET", Target: "/tasks/task_2"}, ended + "}\n",
+		},
 		"one task": {
 			[]string{"tasks", "poll-now", "task_1", "-reason", "impatience"},
 			`{"id":"act_1","action":"poll_now"}`,
@@ -78,6 +81,12 @@ func TestTaskCommands(t *testing.T) {
 			`{"matched":3,"tasks":["task_1","task_2"]}`,
 			request{Method: act, Target: "/tasks/actions", Body: map[string]any{"action": "fail", "reason": "over", "dry_run": true, "filter": map[string]any{"stuck": "true"}}},
 			"task_1\ntask_2\n3 tasks match, nothing was changed; these are the newest 2\n",
+		},
+		"many, dry, without a reason": {
+			[]string{"tasks", "fail", "-stuck", "-dry-run"},
+			`{"matched":0,"tasks":[]}`,
+			request{Method: act, Target: "/tasks/actions", Body: map[string]any{"action": "fail", "reason": "dry run", "dry_run": true, "filter": map[string]any{"stuck": "true"}}},
+			"0 tasks match, nothing was changed\n",
 		},
 		"none": {
 			[]string{"tasks", "retry", "-where", "status=failed", "-reason", "x"},
