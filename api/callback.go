@@ -37,9 +37,10 @@ type HintStore interface {
 // the same whatever the token is: 204, or the challenge by which MiniMax tries an
 // address.
 func (s *Server) handleCallback(c *call) error {
-	s.hints.take(c.Param("token"))
+	c.quiet = !s.hints.take(c.Param("token"))
 	if challenge := c.challenge(); challenge != nil {
 		s.hints.counts.challenges.Add(1)
+		c.Response().Header().Set("X-Content-Type-Options", "nosniff")
 		return c.ok(map[string]json.RawMessage{"challenge": challenge})
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -113,28 +114,27 @@ func newHints(ctx context.Context, open func(string) (string, int, bool), store 
 	return &hints{open: open, store: store, lost: newTally(log, "vendors' callbacks that were lost"), ctx: ctx, waiting: map[hinted]struct{}{}}
 }
 
-// take notes the hint of a callback. It waits for nothing.
-func (h *hints) take(token string) {
-	if h.open == nil {
-		h.counts.unknown.Add(1)
-		return
+// take notes the hint of a callback, unless the token is not ours. It waits for nothing.
+func (h *hints) take(token string) (ours bool) {
+	var at hinted
+	if h.open != nil {
+		at.taskID, at.n, ours = h.open(token)
 	}
-	taskID, n, ok := h.open(token)
-	if !ok {
+	if !ours {
 		h.counts.unknown.Add(1)
-		return
+		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at := hinted{taskID, n}
 	if _, waits := h.waiting[at]; !waits && len(h.waiting) >= maxHints || h.ctx.Err() != nil {
 		h.drop(errHintsFull)
-		return
+		return true
 	}
 	h.waiting[at] = struct{}{}
 	if h.timer == nil {
 		h.timer = time.AfterFunc(hintEvery, h.write)
 	}
+	return true
 }
 
 var errHintsFull = errors.New("too many wait to be written")

@@ -80,6 +80,7 @@ func (s *Server) lookAtParts() (found parts) {
 		case away[i] == nil:
 		case check.without == "":
 			found.degraded = append(found.degraded, check.name)
+			s.log.WarnContext(ctx, "degraded", "part", check.name, "error", away[i])
 		case found.without == "":
 			s.log.WarnContext(ctx, check.without, "error", away[i])
 			found.without = check.without

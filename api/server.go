@@ -344,6 +344,9 @@ func (s *Server) logCall(c *call, err error) {
 	if status >= http.StatusInternalServerError || err != nil && faulty(err) {
 		level = slog.LevelError
 	}
+	if c.quiet {
+		level = slog.LevelDebug
+	}
 	ctx := c.Request().Context()
 	if !s.log.Enabled(ctx, level) {
 		return

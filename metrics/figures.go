@@ -22,6 +22,7 @@ const (
 type Source struct {
 	Figures     func(ctx context.Context) (mediagate.Figures, error)
 	Channels    func(ctx context.Context) ([]mediagate.ChannelState, error)
+	Removals    func(ctx context.Context) (map[mediagate.Removal]mediagate.RemovalState, error)
 	Database    func(ctx context.Context) error
 	Temporal    func(ctx context.Context) error
 	ClockOffset func() time.Duration
@@ -54,6 +55,7 @@ type reading struct {
 	database, temporal bool
 	figures            *mediagate.Figures // nil: none
 	channels           []mediagate.ChannelState
+	removals           map[mediagate.Removal]mediagate.RemovalState
 	took               time.Duration
 }
 
@@ -81,6 +83,8 @@ var (
 	limitWaiting  = describe("limit_waiting", "Who waits for it.", "limit")
 	limitRefusals = describe("limit_refused_total", "Who was refused for want of it.", "limit")
 	limitWaited   = describe("limit_waited_seconds_total", "How long was waited for it, by all who wait no more.", "limit")
+	removed       = describe("retention_removed_total", "What was removed after its time, by all processes ever.", "kind")
+	removedAt     = describe("retention_timestamp_seconds", "When a run of retention last came to its end; absent before the first.")
 	vendorHints   = describe("vendor_callbacks_total", "Vendors' callbacks by what came of them; challenges are counted beside.", "outcome")
 )
 
@@ -114,6 +118,12 @@ func (w *watched) Collect(to chan<- prometheus.Metric) {
 		gauge(figuresTook, r.took.Seconds())
 		w.collectTasks(*r.figures, gauge)
 		w.collectChannels(r, gauge)
+		for _, kind := range mediagate.Removals() {
+			to <- prometheus.MustNewConstMetric(removed, prometheus.CounterValue, float64(r.removals[kind].Removed), string(kind))
+		}
+		if last := r.removals[mediagate.RemovalRun].EndedAt; !last.IsZero() {
+			gauge(removedAt, float64(last.Unix()))
+		}
 	}
 }
 
@@ -214,6 +224,9 @@ func (w *watched) read() reading {
 		figures, err := w.source.Figures(ctx)
 		if err == nil {
 			r.channels, err = w.source.Channels(ctx)
+		}
+		if err == nil {
+			r.removals, err = w.source.Removals(ctx)
 		}
 		if err == nil {
 			r.figures, r.took = &figures, time.Since(start)

@@ -37,6 +37,7 @@ func source(now func() time.Time) metrics.Source {
 	return metrics.Source{
 		Figures:  func(context.Context) (mediagate.Figures, error) { return mediagate.Figures{At: now()}, nil },
 		Channels: func(context.Context) ([]mediagate.ChannelState, error) { return nil, nil },
+		Removals: func(context.Context) (map[mediagate.Removal]mediagate.RemovalState, error) { return nil, nil },
 		Database: func(context.Context) error { return nil }, Temporal: func(context.Context) error { return nil },
 		ClockOffset: func() time.Duration { return 0 }, Limits: func() []limit.Figures { return nil }, Hints: func() map[string]int64 { return nil }, Now: now,
 	}
@@ -119,6 +120,11 @@ func TestFigures(t *testing.T) {
 	s := source(func() time.Time { return now })
 	s.Concurrency = map[string]int{"kling-a": 50, "vidu-a": 0}
 	s.ClockOffset = func() time.Duration { return -1500 * time.Millisecond }
+	s.Removals = func(context.Context) (map[mediagate.Removal]mediagate.RemovalState, error) {
+		return map[mediagate.Removal]mediagate.RemovalState{
+			mediagate.RemoveTasks: {Removed: 5}, mediagate.RemovalRun: {EndedAt: time.Unix(1_700_000_000, 0)},
+		}, nil
+	}
 	s.Limits = func() []limit.Figures {
 		return []limit.Figures{{Name: "connections", Capacity: 10, Held: 3, Refused: 7, Waited: 2 * time.Second}, {Name: "waits", Held: 1}}
 	}
@@ -170,6 +176,8 @@ func TestFigures(t *testing.T) {
 		`mediagate_channel_state{channel="gone",reason="",state="open"}`:                         "", // no channel of the settings
 		`mediagate_limit_most{limit="connections"}`:                                              "10",
 		`mediagate_limit_held{limit="waits"}`:                                                    "1",
+		`mediagate_retention_removed_total{kind="tasks"}`:                                        "5",
+		`mediagate_retention_timestamp_seconds`:                                                  "1.7e+09",
 		`mediagate_limit_waited_seconds_total{limit="connections"}`:                              "2",
 		`mediagate_limit_refused_total{limit="connections"}`:                                     "7",
 		`mediagate_vendor_callbacks_total{outcome="unknown"}`:                                    "9",

@@ -78,13 +78,23 @@ func newWard(t *testing.T) *ward {
 			}
 			return w.Figures(ctx)
 		},
-		Channels: w.ChannelStates, Database: w.Ping, Temporal: func(ctx context.Context) error { return w.temporal(ctx) },
+		Channels: w.ChannelStates, Removals: w.RemovalStates, Database: w.Ping, Temporal: func(ctx context.Context) error { return w.temporal(ctx) },
 		ClockOffset: func() time.Duration { return w.offset }, Limits: w.Limits, Hints: func() map[string]int64 { return nil }, Concurrency: map[string]int{wardChannel: 5}, Now: func() time.Time { return w.now },
 	})
 	_, err = w.CheckLedgerSince(t.Context())
 	w.ok(err)
 	w.metrics.LedgerChecked(mediagate.LedgerReport{OK: true})
+	w.removed(0)
 	return w
+}
+
+// removed has a run of retention have ended so long ago.
+func (w *ward) removed(ago time.Duration) {
+	w.Helper()
+	now := w.now
+	w.now = now.Add(-ago)
+	w.ok(w.NoteRemoval(w.Context(), mediagate.RemovalRun, "", 0, true))
+	w.now = now
 }
 
 func (w *ward) ok(err error) {
@@ -252,6 +262,7 @@ func TestAlertsFire(t *testing.T) {
 			w.ok(err)
 			w.metrics.LedgerChecked(report)
 		},
+		"RetentionBehind": func(w *ward) { w.removed(25 * time.Hour) },
 		"LedgerCheckLate": func(w *ward) { w.pass(3*time.Hour + time.Minute) },
 		"APIErrors": func(w *ward) {
 			for range 97 {

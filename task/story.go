@@ -157,7 +157,11 @@ func (s *Story) ending() string {
 		size += r.Size
 	}
 	if n := len(s.State.Results); n > 0 {
-		return fmt.Sprintf("%d files copied, %d bytes", n, size)
+		files := "files"
+		if n == 1 {
+			files = "file"
+		}
+		return fmt.Sprintf("%d %s copied, %d bytes", n, files, size)
 	}
 	return ""
 }

@@ -37,11 +37,15 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 	for _, kind := range mediagate.Removals() {
 		open = append(open, activities.RemoveArgs{Kind: kind})
 	}
+	ended := func(how string) {
+		workflow.SetCurrentDetails(ctx, removedSoFar(removed, failed, how))
+		workflow.GetLogger(ctx).Info("a run of retention has ended", "how", how, "removed", removed, "failed", failed, "took", workflow.Now(ctx).Sub(began).String())
+	}
 	for len(open) > 0 {
 		var left []activities.RemoveArgs
 		for _, args := range open {
 			if workflow.Now(ctx).Sub(began) >= retentionBound {
-				workflow.SetCurrentDetails(ctx, removedSoFar(removed, failed, "its time is over, the next run goes on"))
+				ended("its time is over, the next run goes on")
 				return removed, nil
 			}
 			workflow.SetCurrentDetails(ctx, removedSoFar(removed, failed, "at work on "+string(args.Kind)))
@@ -61,10 +65,10 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 		open = left
 	}
 	if len(failed) > 0 {
-		workflow.SetCurrentDetails(ctx, removedSoFar(removed, failed, "ended"))
+		ended("ended")
 		return removed, temporal.NewNonRetryableApplicationError("not all was removed: "+strings.Join(failed, ", "), "retention", nil)
 	}
-	workflow.SetCurrentDetails(ctx, removedSoFar(removed, nil, "ended, nothing is left"))
+	ended("ended, nothing is left")
 	return removed, workflow.ExecuteActivity(ctx, acts.RemoveExpired, activities.RemoveArgs{Kind: mediagate.RemovalRun}).Get(ctx, nil)
 }
 

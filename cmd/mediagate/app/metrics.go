@@ -31,7 +31,7 @@ func (g *Gateway) watch() {
 		concurrency[c.Name] = c.Concurrency
 	}
 	g.metrics.Watch(metrics.Source{
-		Figures: g.Store.Figures, Channels: g.Store.ChannelStates, Database: g.Store.Ping, Temporal: g.pingTemporal,
+		Figures: g.Store.Figures, Channels: g.Store.ChannelStates, Removals: g.Store.RemovalStates, Database: g.Store.Ping, Temporal: g.pingTemporal,
 		ClockOffset: g.Store.ClockOffset, Limits: g.limits, Hints: g.hintCounts, Concurrency: concurrency, Now: g.Store.Now,
 	})
 }
