@@ -10,8 +10,12 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// enter asks the channel's breaker to let a job through.
-func (a *Activities) enter(ctx context.Context, c channel.Candidate) (channel.Entry, bool, error) {
+// enter asks the channel's breaker to let attempt n through. A channel that is disabled
+// takes nothing new and ends what it has: the parameters of a job that waits there go in.
+func (a *Activities) enter(ctx context.Context, t mediagate.Task, n int, c channel.Candidate) (channel.Entry, bool, error) {
+	if t.Modal.Resumes(n) && !a.Breakers.State(c.Name).Enabled {
+		return a.Breakers.Inside(c.Name), true, nil
+	}
 	return a.Breakers.Enter(ctx, c.Name, a.operation(c.Route).Submit)
 }
 

@@ -54,7 +54,7 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 			}
 			continue
 		}
-		entry, ok, err := a.enter(ctx, c)
+		entry, ok, err := a.enter(ctx, t, n, c)
 		if err != nil || !ok {
 			place.Leave()
 		}

@@ -133,7 +133,7 @@ func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row mediagate
 	}
 	entry, ok := channel.Entry{}, false
 	if free {
-		if entry, ok, err = a.enter(ctx, candidate); err != nil {
+		if entry, ok, err = a.enter(ctx, t, row.N, candidate); err != nil {
 			place.Leave()
 			return prepared{}, err
 		}
