@@ -1,6 +1,9 @@
 package mediagate
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Account owns keys, tasks and money.
 type Account struct {
@@ -10,11 +13,34 @@ type Account struct {
 	Available Micros // what can be spent: grants less holds and charges
 	Held      Micros
 	Spent     Micros
-	Rate      *int // submits a minute of all its keys; nil: no limit
-	InFlight  *int // tasks in flight of all its keys; nil: no limit
+	AccountLimits
+
 	// EraseInputs drops the prompts and inputs of its tasks when they end.
 	EraseInputs bool
 	CreatedAt   time.Time
+}
+
+// AccountLimits bound what all keys of an account may ask for. Nil: no limit, or the
+// installation's. 0: none allowed.
+type AccountLimits struct {
+	Rate          *int    // submits a minute
+	InFlight      *int    // open tasks, and jobs of cancelled ones that may still run
+	Unpaid        *Micros // what the latter cost by our prices
+	UploadsPerDay *int64  // bytes
+}
+
+// Or fills in what has no limit of its own.
+func (l AccountLimits) Or(defaults AccountLimits) AccountLimits {
+	return AccountLimits{
+		Rate: cmp.Or(l.Rate, defaults.Rate), InFlight: cmp.Or(l.InFlight, defaults.InFlight),
+		Unpaid: cmp.Or(l.Unpaid, defaults.Unpaid), UploadsPerDay: cmp.Or(l.UploadsPerDay, defaults.UploadsPerDay),
+	}
+}
+
+// Abandoned are jobs of an account's cancelled tasks that may still run at their vendors.
+type Abandoned struct {
+	Jobs int
+	Cost Micros // of the tasks, by our prices
 }
 
 // Scope is a class of calls that a key may make.

@@ -10,6 +10,9 @@ type Figures struct {
 	Stuck    map[string]int // tasks by reason: a ParkReason, or ReasonRunOverdue
 	Wakes    []WakeFigures
 	Channels []ChannelFigures
+
+	Abandoned Abandoned // of all accounts
+	Unpaid    int       // accounts that have more unpaid than they may
 }
 
 // StuckReasons are the reasons for which a task can be stuck.

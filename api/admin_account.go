@@ -68,25 +68,41 @@ type accountView struct {
 	Available   string `json:"available"`
 	Held        string `json:"held"`
 	Spent       string `json:"spent"`
-	Rate        *int   `json:"rate"`      // null: no limit
-	InFlight    *int   `json:"in_flight"` // null: no limit
+	Rate        *int   `json:"rate"` // null: as account_defaults say, like the other limits
+	InFlight    *int   `json:"in_flight"`
 	EraseInputs bool   `json:"erase_inputs"`
 	Created     int64  `json:"created"`
+
+	Unpaid        *string `json:"unpaid"`
+	UploadsPerDay *int64  `json:"uploads_per_day"`
+
+	Abandoned *abandonedView `json:"abandoned,omitempty"` // where one account is read
+}
+
+// abandonedView are jobs of cancelled tasks that may still run.
+type abandonedView struct {
+	Jobs int    `json:"jobs"`
+	Cost string `json:"cost"`
 }
 
 func viewAccount(a mediagate.Account) accountView {
-	return accountView{
+	v := accountView{
 		ID: a.ID, Name: a.Name, Group: a.Group,
 		Available: a.Available.String(), Held: a.Held.String(), Spent: a.Spent.String(),
-		Rate: a.Rate, InFlight: a.InFlight, EraseInputs: a.EraseInputs, Created: a.CreatedAt.Unix(),
+		Rate: a.Rate, InFlight: a.InFlight, UploadsPerDay: a.UploadsPerDay, EraseInputs: a.EraseInputs, Created: a.CreatedAt.Unix(),
 	}
+	if a.Unpaid != nil {
+		v.Unpaid = new(a.Unpaid.String())
+	}
+	return v
 }
 
 // readAccount reads what is to be said of an account. Null takes a limit away,
 // and nothing else.
 func (s *Server) readAccount(f *fields) (apply func(a *mediagate.Account)) {
 	name, group, erase := f.text("name"), s.knownGroup(f), f.flag("erase_inputs")
-	rate, inFlight := f.number("rate", 0, mostOf), f.number("in_flight", 0, mostOf)
+	rate, inFlight := f.number("rate", mostOf), f.number("in_flight", mostOf)
+	unpaid, uploads := f.decimal("unpaid"), f.whole("uploads_per_day", mostUploads)
 	return func(a *mediagate.Account) {
 		if name != "" {
 			a.Name = name
@@ -99,6 +115,12 @@ func (s *Server) readAccount(f *fields) (apply func(a *mediagate.Account)) {
 		}
 		if f.given("in_flight") {
 			a.InFlight = inFlight
+		}
+		if f.given("unpaid") {
+			a.Unpaid = unpaid
+		}
+		if f.given("uploads_per_day") {
+			a.UploadsPerDay = uploads
 		}
 		if f.has("erase_inputs") {
 			a.EraseInputs = erase
@@ -179,7 +201,13 @@ func (s *Server) handleAccount(c *call) error {
 	if err != nil {
 		return notFoundAs(err, errAccountID)
 	}
-	return c.ok(viewAccount(a))
+	jobs, err := s.cfg.Store.Abandoned(c.ctx, id)
+	if err != nil {
+		return err
+	}
+	v := viewAccount(a)
+	v.Abandoned = &abandonedView{jobs.Jobs, jobs.Cost.String()}
+	return c.ok(v)
 }
 
 func (s *Server) handleAccountChange(c *call) error {

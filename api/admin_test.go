@@ -18,12 +18,12 @@ func TestAccounts(t *testing.T) {
 	g := newGateway(t)
 	a := g.operate(http.MethodPost, "/accounts", `{"name":"ada"}`)
 	id, _ := a.at("id").(string)
-	want := fmt.Sprintf(`{"id":%q,"name":"ada","group":"default","available":"0.00","held":"0.00","spent":"0.00","rate":null,"in_flight":null,"erase_inputs":false,"created":%d}`+"\n",
+	want := fmt.Sprintf(`{"id":%q,"name":"ada","group":"default","available":"0.00","held":"0.00","spent":"0.00","rate":null,"in_flight":null,"erase_inputs":false,"created":%d,"unpaid":null,"uploads_per_day":null}`+"\n",
 		id, g.clock.now().Unix())
 	if a.status != 201 || a.body != want || !strings.HasPrefix(id, "acc_") {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	if got := g.operate(http.MethodGet, "/accounts/"+id, ""); got.status != 200 || got.body != want {
+	if got := g.operate(http.MethodGet, "/accounts/"+id, ""); got.status != 200 || got.body != strings.TrimSuffix(want, "}\n")+`,"abandoned":{"jobs":0,"cost":"0.00"}}`+"\n" {
 		t.Errorf("read back: %d %s", got.status, got.body)
 	}
 	changes := []struct{ body, name, group string }{
@@ -42,6 +42,20 @@ func TestAccounts(t *testing.T) {
 		{`{"erase_inputs":true,"rate":5.0}`, 5.0, 1e9, true},
 		{`{"rate":null,"erase_inputs":null}`, nil, 1e9, true},
 		{`{"in_flight":null,"erase_inputs":false}`, nil, nil, false},
+	}
+	for _, limit := range []struct {
+		body            string
+		unpaid, uploads any
+	}{
+		{`{"unpaid":"12.5","uploads_per_day":0}`, "12.50", 0.0},
+		{`{"unpaid":0,"uploads_per_day":1125899906842624}`, "0.00", float64(1 << 50)},
+		{`{"name":"ada"}`, "0.00", float64(1 << 50)},
+		{`{"unpaid":null,"uploads_per_day":null}`, nil, nil},
+	} {
+		got := g.operate(http.MethodPatch, "/accounts/"+id, limit.body)
+		if got.status != 200 || got.at("unpaid") != limit.unpaid || got.at("uploads_per_day") != limit.uploads {
+			t.Errorf("%s: %d %s", limit.body, got.status, got.body)
+		}
 	}
 	for _, change := range changes {
 		got := g.operate(http.MethodPatch, "/accounts/"+id, change.body)
@@ -78,6 +92,9 @@ func TestAccountRefusals(t *testing.T) {
 		`{"name":"` + strings.Repeat("é", 256) + `"}`: "name", `{"name":"a","group":"unknown"}`: "group", `{"name":"a","group":7}`: "group",
 		`{`: "JSON", `{"name":"a","name":"a"}`: "name",
 		`{"name":"a","rate":-1}`: "rate", `{"name":"a","rate":"5"}`: "rate", `{"name":"a","rate":1.5}`: "rate", `{"name":"a","rate":1000000001}`: "rate",
+		`{"name":"a","unpaid":-1}`: "unpaid", `{"name":"a","unpaid":"much"}`: "unpaid", `{"name":"a","unpaid":1e30}`: "unpaid", `{"name":"a","unpaid":"0.0000001"}`: "unpaid",
+		`{"name":"a","uploads_per_day":-1}`: "uploads_per_day", `{"name":"a","uploads_per_day":1.5}`: "uploads_per_day", `{"name":"a","uploads_per_day":"20GiB"}`: "uploads_per_day",
+		`{"name":"a","uploads_per_day":1125899906842625}`: "uploads_per_day",
 		`{"name":"a","in_flight":-1}`: "in_flight", `{"name":"a","in_flight":true}`: "in_flight", `{"name":"a","erase_inputs":1}`: "erase_inputs",
 		`{"name":"a","rate":1e309}`: "rate",
 	} {

@@ -45,30 +45,31 @@ type Config struct {
 	// Tracer makes spans of submits; nil: there are none.
 	Tracer trace.Tracer
 
-	AdminKey       string           // empty: nobody is an operator
-	AdminListener  net.Listener     // of the admin API, which is nowhere else then; nil: where the rest is. Serve closes it
-	Channels       []Channel        // as configured
-	CreditsPerUnit int64            // 0: 1000
-	Currency       string           // empty: USD
-	Groups         map[string]Group // empty: "default", all models at list price
-	TaskTimeout    time.Duration    // from submit to the end of waiting; 0: 2 h
-	ModalTimeout   time.Duration    // how long a task waits for modal parameters; 0: 30 min
-	ParkTimeout    time.Duration    // a parked task that nobody mends fails then; 0: 24 h
-	ParkRetry      time.Duration    // a parked step is tried again so often; 0: 5 min
-	QueueTimeout   time.Duration    // a task that no channel has a slot for fails then; 0: 24 h
-	StoreTimeout   time.Duration    // for what one request asks of the database; 0: 10 s
-	BodyStall      time.Duration    // between two pieces of a body; 0: 20 s
-	BodyTimeout    time.Duration    // for a whole body; 0 or more than 100 s: 100 s
-	BodyBudget     int64            // bytes of bodies in memory at once, a quarter of them one key's; 0: 64 MiB. Two with media have room beside them
-	BodyWait       time.Duration    // for room among them; 0: 1 s
-	UploadsAtOnce  int              // of the largest size, half of them one key's: as many as the bucket's side has memory for; 0: 8
-	UploadWait     time.Duration    // for room among the uploads under way; 0 or more than 10 s: 10 s, since the answer's time runs
-	Grace          time.Duration    // for calls under way when the server is to stop; 0: 15 s
-	LinkTTL        time.Duration    // of links in answers; 0 or more than 7 days: 7 days
-	Keep           mediagate.Retention
-	CORSOrigins    []string // "*" is any
-	TrustedProxies Proxies  // in front of us
-	Connections    int      // at once; 0: 10,000
+	AdminKey        string                  // empty: nobody is an operator
+	AdminListener   net.Listener            // of the admin API, which is nowhere else then; nil: where the rest is. Serve closes it
+	Channels        []Channel               // as configured
+	CreditsPerUnit  int64                   // 0: 1000
+	Currency        string                  // empty: USD
+	Groups          map[string]Group        // empty: "default", all models at list price
+	AccountDefaults mediagate.AccountLimits // of accounts that name none
+	TaskTimeout     time.Duration           // from submit to the end of waiting; 0: 2 h
+	ModalTimeout    time.Duration           // how long a task waits for modal parameters; 0: 30 min
+	ParkTimeout     time.Duration           // a parked task that nobody mends fails then; 0: 24 h
+	ParkRetry       time.Duration           // a parked step is tried again so often; 0: 5 min
+	QueueTimeout    time.Duration           // a task that no channel has a slot for fails then; 0: 24 h
+	StoreTimeout    time.Duration           // for what one request asks of the database; 0: 10 s
+	BodyStall       time.Duration           // between two pieces of a body; 0: 20 s
+	BodyTimeout     time.Duration           // for a whole body; 0 or more than 100 s: 100 s
+	BodyBudget      int64                   // bytes of bodies in memory at once, a quarter of them one key's; 0: 64 MiB. Two with media have room beside them
+	BodyWait        time.Duration           // for room among them; 0: 1 s
+	UploadsAtOnce   int                     // of the largest size, half of them one key's: as many as the bucket's side has memory for; 0: 8
+	UploadWait      time.Duration           // for room among the uploads under way; 0 or more than 10 s: 10 s, since the answer's time runs
+	Grace           time.Duration           // for calls under way when the server is to stop; 0: 15 s
+	LinkTTL         time.Duration           // of links in answers; 0 or more than 7 days: 7 days
+	Keep            mediagate.Retention
+	CORSOrigins     []string // "*" is any
+	TrustedProxies  Proxies  // in front of us
+	Connections     int      // at once; 0: 10,000
 	// ConnectionsPerAddress is how many of them one address may have, of IPv6 a
 	// /64; trusted proxies and the loopback may have any number. 0: no bound.
 	ConnectionsPerAddress int

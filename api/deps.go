@@ -102,6 +102,8 @@ type AdminAccountStore interface {
 	CreateAccount(ctx context.Context, a mediagate.Account) (mediagate.Account, error)
 	Accounts(ctx context.Context, after string, limit int) (accounts []mediagate.Account, hasMore bool, err error)
 	UpdateAccount(ctx context.Context, id string, change func(a *mediagate.Account) error) (mediagate.Account, error)
+	// Abandoned tells of the jobs of an account's cancelled tasks that may still run.
+	Abandoned(ctx context.Context, accountID string) (mediagate.Abandoned, error)
 }
 
 // AdminKeyStore is what operators do with keys.

@@ -25,7 +25,7 @@ type fields struct {
 // settingsFields are all that a body about accounts, money and keys may have.
 // Only caps are deeper than a list of texts.
 var settingsFields = outlineOf(
-	"name", "group", "amount", "reference", "unlimited", "quota", "models", "expires_at", "allow_ips", "rate", "in_flight", "scopes",
+	"name", "group", "amount", "reference", "unlimited", "quota", "models", "expires_at", "allow_ips", "rate", "in_flight", "unpaid", "uploads_per_day", "scopes",
 	"erase_inputs", "grace_seconds", "restored_to", "after",
 )
 
@@ -137,18 +137,41 @@ func (f *fields) money(param string, value any) (m mediagate.Micros, ok bool) {
 // mostOf bounds integers: what a column holds, and more than anybody needs.
 const mostOf = 1_000_000_000
 
+// decimal reads optional money that is not negative.
+func (f *fields) decimal(name string) *mediagate.Micros {
+	if !f.has(name) {
+		return nil
+	}
+	m, ok := f.money(name, f.body[name])
+	if ok && m < 0 {
+		f.fail(name, "%s must not be negative", name)
+	}
+	return &m
+}
+
+// mostUploads is a pebibyte.
+const mostUploads = 1 << 50
+
 // number reads an optional integer within bounds; 5.0 is one.
-func (f *fields) number(name string, least, most int) *int {
+func (f *fields) number(name string, most int) *int {
+	n := f.whole(name, most)
+	if n == nil {
+		return nil
+	}
+	return new(int(*n))
+}
+
+func (f *fields) whole(name string, most int) *int64 {
 	if !f.has(name) {
 		return nil
 	}
 	v, ok := f.body[name].(json.Number)
 	n, err := strconv.ParseFloat(v.String(), 64)
-	if !ok || err != nil || n != math.Trunc(n) || n < float64(least) || n > float64(most) {
-		f.fail(name, "%s must be an integer between %d and %d", name, least, most)
+	if !ok || err != nil || n != math.Trunc(n) || n < 0 || n > float64(most) {
+		f.fail(name, "%s must be an integer between 0 and %d", name, most)
 		return nil
 	}
-	return new(int(n))
+	return new(int64(n))
 }
 
 // caps reads which bounds change, and to what. Those that are not named stay.

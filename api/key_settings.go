@@ -117,7 +117,7 @@ func (f *fields) quota() mediagate.Micros {
 func (s *Server) readSettings(f *fields, m *models) (apply func(k *mediagate.Key)) {
 	group, expires := s.knownGroup(f), f.future("expires_at", s.now())
 	patterns, addresses, scopes := f.patterns(m), f.addresses(), f.scopes()
-	rate, inFlight, caps := f.number("rate", 0, mostOf), f.number("in_flight", 0, mostOf), f.caps()
+	rate, inFlight, caps := f.number("rate", mostOf), f.number("in_flight", mostOf), f.caps()
 	return func(k *mediagate.Key) {
 		for name, set := range map[string]func(){
 			"group":      func() { k.Group = group },
@@ -201,7 +201,7 @@ const (
 )
 
 func (f *fields) grace() time.Duration {
-	seconds := f.number("grace_seconds", 0, int(mostGrace.Seconds()))
+	seconds := f.number("grace_seconds", int(mostGrace.Seconds()))
 	if seconds == nil {
 		return defaultGrace
 	}

@@ -67,12 +67,12 @@ type rate struct {
 
 // rates are those of the caller's key, which is one with the key that it was
 // rotated from, and of its account.
-func (c *caller) rates() (list []rate) {
+func (c *caller) rates(defaults mediagate.AccountLimits) (list []rate) {
 	if c.key.Rate != nil {
 		list = append(list, rate{name: "key", who: "this API key", RateLimit: mediagate.RateLimit{Of: c.key.PurseID, PerMinute: *c.key.Rate}})
 	}
-	if c.account.Rate != nil {
-		list = append(list, rate{name: "account", who: "the account", RateLimit: mediagate.RateLimit{Of: c.account.ID, PerMinute: *c.account.Rate}})
+	if most := c.account.Or(defaults).Rate; most != nil {
+		list = append(list, rate{name: "account", who: "the account", RateLimit: mediagate.RateLimit{Of: c.account.ID, PerMinute: *most}})
 	}
 	return list
 }
@@ -80,7 +80,7 @@ func (c *caller) rates() (list []rate) {
 // count counts a call of those whose key or account has a rate. Every answer to
 // it then tells what is left.
 func (s *Server) count(c *call) error {
-	rates := c.caller.rates()
+	rates := c.caller.rates(s.cfg.AccountDefaults)
 	if len(rates) == 0 {
 		return nil
 	}

@@ -85,6 +85,9 @@ var (
 	limitWaited   = describe("limit_waited_seconds_total", "How long was waited for it, by all who wait no more.", "limit")
 	removed       = describe("retention_removed_total", "What was removed after its time, by all processes ever.", "kind")
 	removedAt     = describe("retention_timestamp_seconds", "When a run of retention last came to its end; absent before the first.")
+	abandoned     = describe("abandoned_jobs", "Jobs of cancelled tasks that may still run at their vendors.")
+	unpaid        = describe("unpaid", "What they cost by our prices, in the currency.")
+	unpaidMost    = describe("accounts_above_unpaid", "Accounts that have more unpaid than they may, and may submit nothing.")
 	vendorHints   = describe("vendor_callbacks_total", "Vendors' callbacks by what came of them; challenges are counted beside.", "outcome")
 )
 
@@ -118,6 +121,9 @@ func (w *watched) Collect(to chan<- prometheus.Metric) {
 		gauge(figuresTook, r.took.Seconds())
 		w.collectTasks(*r.figures, gauge)
 		w.collectChannels(r, gauge)
+		gauge(abandoned, float64(r.figures.Abandoned.Jobs))
+		gauge(unpaid, float64(r.figures.Abandoned.Cost)/float64(mediagate.MicrosPerUnit))
+		gauge(unpaidMost, float64(r.figures.Unpaid))
 		for _, kind := range mediagate.Removals() {
 			to <- prometheus.MustNewConstMetric(removed, prometheus.CounterValue, float64(r.removals[kind].Removed), string(kind))
 		}

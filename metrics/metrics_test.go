@@ -131,7 +131,7 @@ func TestFigures(t *testing.T) {
 	s.Hints = func() map[string]int64 { return map[string]int64{"due": 2, "unknown": 9} }
 	s.Figures = func(context.Context) (mediagate.Figures, error) {
 		return mediagate.Figures{
-			At: now,
+			At: now, Abandoned: mediagate.Abandoned{Jobs: 3, Cost: 1_500_000}, Unpaid: 1,
 			Open: []mediagate.OpenTasks{
 				{Type: mediagate.TypeVideo, Status: mediagate.StatusProcessing, Step: mediagate.WaitVendor, Count: 5, Since: now.Add(-time.Minute)},
 				{Type: mediagate.TypeImage, Status: mediagate.StatusPending, Step: mediagate.WaitVendor, Count: 1, Since: now.Add(-time.Hour)},
@@ -176,6 +176,9 @@ func TestFigures(t *testing.T) {
 		`mediagate_channel_state{channel="gone",reason="",state="open"}`:                         "", // no channel of the settings
 		`mediagate_limit_most{limit="connections"}`:                                              "10",
 		`mediagate_limit_held{limit="waits"}`:                                                    "1",
+		`mediagate_abandoned_jobs`:        "3",
+		`mediagate_unpaid`:                "1.5",
+		`mediagate_accounts_above_unpaid`: "1",
 		`mediagate_retention_removed_total{kind="tasks"}`:                                        "5",
 		`mediagate_retention_timestamp_seconds`:                                                  "1.7e+09",
 		`mediagate_limit_waited_seconds_total{limit="connections"}`:                              "2",

@@ -60,7 +60,7 @@ func newWard(t *testing.T) *ward {
 		temporal: func(context.Context) error { return nil }, series: map[string]labels.Labels{}, points: map[string]map[time.Time]float64{},
 	}
 	var err error
-	if w.Store, err = sqlite.OpenStore(t.Context(), w.file, storage.Config{Now: func() time.Time { return w.now }, Observer: w.metrics, EncryptionKeys: [][]byte{make([]byte, 32)}}); err != nil {
+	if w.Store, err = sqlite.OpenStore(t.Context(), w.file, storage.Config{Now: func() time.Time { return w.now }, Observer: w.metrics, EncryptionKeys: [][]byte{make([]byte, 32)}, AccountDefaults: mediagate.AccountLimits{Unpaid: new(mediagate.Micros(0))}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.Close() })
@@ -246,6 +246,12 @@ func TestAlertsFire(t *testing.T) {
 			w.ok(err)
 		},
 		"UnknownWords": func(w *ward) { w.metrics.UnknownWord(wardChannel) },
+		"UnpaidWork": func(w *ward) {
+			w.accepted()
+			id := fmt.Sprintf("task_01J00000000000000000000%03d", w.tasks)
+			_, err := w.Change(w.Context(), id, task.CancelRequested{}, task.EndDue{})
+			w.ok(err)
+		},
 		"CallbacksAbandoned": func(w *ward) {
 			for range 7 {
 				w.end(mediagate.WebhookAbandoned)

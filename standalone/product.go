@@ -129,6 +129,7 @@ func cmpErr(err, otherwise error) error {
 // settings file, the environment and the flags that were given.
 func productConfig(secrets datadir.Secrets, opts options, where *announcement) (app.Config, error) {
 	base := app.Defaults()
+	base.AccountDefaults = app.AccountDefaults{} // whoever runs it is its only account
 	base.Temporal.Address, base.Temporal.Namespace = where.Temporal, temporalserver.DefaultNamespace
 	base.Temporal.Compression = false // one machine
 	base.Temporal.UIURL = where.UI

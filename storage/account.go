@@ -21,6 +21,8 @@ type accountRow struct {
 	InFlightCap *int
 	InFlight    int
 	EraseInputs bool
+	UnpaidCap   *mediagate.Micros
+	UploadsCap  *int64
 }
 
 // TableName tells GORM.
@@ -30,8 +32,13 @@ func (r accountRow) account() mediagate.Account {
 	return mediagate.Account{
 		ID: r.ID, Name: r.Name, Group: r.GroupName,
 		Available: r.Available, Held: r.Held, Spent: r.Spent, CreatedAt: r.CreatedAt.Time,
-		Rate: r.Rate, InFlight: r.InFlightCap, EraseInputs: r.EraseInputs,
+		EraseInputs: r.EraseInputs, AccountLimits: r.limits(),
 	}
+}
+
+// limits are the account's own.
+func (r accountRow) limits() mediagate.AccountLimits {
+	return mediagate.AccountLimits{Rate: r.Rate, InFlight: r.InFlightCap, Unpaid: r.UnpaidCap, UploadsPerDay: r.UploadsCap}
 }
 
 // CreateAccount makes an account without money.
@@ -52,7 +59,8 @@ func (s *Store) CreateAccount(ctx context.Context, a mediagate.Account) (mediaga
 
 // set writes the settings of an account into its row.
 func (r *accountRow) set(a mediagate.Account) {
-	r.Name, r.GroupName, r.Rate, r.InFlightCap, r.EraseInputs = a.Name, a.Group, a.Rate, a.InFlight, a.EraseInputs
+	r.Name, r.GroupName, r.EraseInputs = a.Name, a.Group, a.EraseInputs
+	r.Rate, r.InFlightCap, r.UnpaidCap, r.UploadsCap = a.Rate, a.InFlight, a.Unpaid, a.UploadsPerDay
 }
 
 // Account reads an account. Returns KindNotFound.
@@ -111,7 +119,7 @@ func (s *Store) Transfer(ctx context.Context, accountID, id string) (mediagate.T
 }
 
 // UpdateAccount lets change have its way with an account's settings: its name,
-// group, rate, tasks in flight, and whether its inputs are erased. change may be
+// group, limits, and whether its inputs are erased. change may be
 // called again, and what it returns as error is returned and changes nothing.
 // Returns KindNotFound.
 func (s *Store) UpdateAccount(ctx context.Context, id string, change func(a *mediagate.Account) error) (a mediagate.Account, err error) {
@@ -130,7 +138,7 @@ func (s *Store) UpdateAccount(ctx context.Context, id string, change func(a *med
 		before := row.facts()
 		row.set(a)
 		a = row.account()
-		settings := []string{"name", "group_name", "rate", "in_flight_cap", "erase_inputs"}
+		settings := []string{"name", "group_name", "rate", "in_flight_cap", "unpaid_cap", "uploads_cap", "erase_inputs"}
 		if err := tx.Model(&accountRow{}).Where("id = ?", id).Select(settings).Updates(row).Error; err != nil {
 			return err
 		}

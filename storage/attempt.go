@@ -48,6 +48,8 @@ type attemptRow struct {
 	VendorAmount      *mediagate.Micros
 	VendorUnit        string
 	VendorUncountedAt stamp
+
+	AccountID *string // null: of a process that did not write it
 }
 
 // TableName tells GORM.

@@ -105,10 +105,18 @@ type accountFacts struct {
 	Rate        *int   `json:"rate"`
 	InFlight    *int   `json:"in_flight"`
 	EraseInputs bool   `json:"erase_inputs"`
+
+	Unpaid        *string `json:"unpaid"`
+	UploadsPerDay *int64  `json:"uploads_per_day"`
 }
 
 func (r accountRow) facts() accountFacts {
-	return accountFacts{r.Name, r.GroupName, r.Rate, r.InFlightCap, r.EraseInputs}
+	f := accountFacts{Name: r.Name, Group: r.GroupName, Rate: r.Rate, InFlight: r.InFlightCap, EraseInputs: r.EraseInputs, UploadsPerDay: r.UploadsCap}
+	if r.UnpaidCap != nil {
+		unpaid := r.UnpaidCap.String()
+		f.Unpaid = &unpaid
+	}
+	return f
 }
 
 type keyFacts struct {

@@ -28,6 +28,13 @@ const channelFigures = `SELECT channel, CAST(SUM(jobs) AS bigint) AS jobs, CAST(
 		UNION ALL SELECT channel, COUNT(granted_at), COUNT(*) - COUNT(granted_at), 0, NULL FROM queue GROUP BY channel
 		UNION ALL SELECT channel, 0, 0, COUNT(*), MIN(next_poll_at) FROM awaits GROUP BY channel) AS each_of GROUP BY channel`
 
+// unpaidFigures reads the partial index of abandoned attempts.
+const unpaidFigures = `SELECT CAST(COALESCE(SUM(jobs), 0) AS bigint) AS jobs, CAST(COALESCE(SUM(cost), 0) AS bigint) AS cost,
+		COUNT(*) FILTER (WHERE cost > COALESCE(unpaid_cap, CAST(? AS bigint))) AS accounts
+	FROM (SELECT l.account_id, COUNT(*) AS jobs, SUM(lt.hold) AS cost FROM attempts AS l JOIN tasks AS lt ON lt.id = l.task_id
+		WHERE l.state = 'abandoned' AND lt.status = 'cancelled' AND l.account_id IS NOT NULL GROUP BY l.account_id) AS of_each
+	JOIN accounts ON accounts.id = account_id`
+
 // Figures counts what is under way.
 func (s *Store) Figures(ctx context.Context) (f mediagate.Figures, err error) {
 	now := s.clock()
@@ -66,6 +73,15 @@ func (s *Store) Figures(ctx context.Context) (f mediagate.Figures, err error) {
 		}
 		f.Wakes = append(f.Wakes, w)
 	}
+	unpaid, err := one[struct {
+		Jobs     int
+		Cost     mediagate.Micros
+		Accounts int
+	}](s.on(ctx), unpaidFigures, s.defaults.Unpaid)
+	if err != nil {
+		return f, dbError(err, "count abandoned jobs")
+	}
+	f.Abandoned, f.Unpaid = mediagate.Abandoned{Jobs: unpaid.Jobs, Cost: unpaid.Cost}, unpaid.Accounts
 	var channels []struct {
 		Channel string
 		Jobs    int

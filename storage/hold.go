@@ -28,9 +28,6 @@ func (n submission) asked() mediagate.Micros { return min(n.hold.Amount, maxAcco
 // live is what a submit asks of its key: parameters are its account and the time.
 const live = "account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 
-// roomInFlight is what a row must have left for one more task in flight.
-const roomInFlight = " AND (in_flight_cap IS NULL OR in_flight < in_flight_cap)"
-
 // holdOnKey writes the UPDATE of the key's purse, which counts the hold in the
 // periods of its caps too. It changes no row when the hold cannot be, and returns
 // the day to which it was counted. A key that is its own purse is judged as the
@@ -51,7 +48,7 @@ func (n submission) holdOnKey(s *statement, from string) {
 		s.with(" AND (cap_"+p.name+" IS NULL OR cap_"+p.name+" - "+p.current()+" >= ?)", p.start(n.now.Time), amount)
 	}
 	if n.tasks > 0 {
-		s.say(roomInFlight)
+		s.say(" AND ", keysInFlight.room("in_flight_cap"))
 	}
 	s.say(" RETURNING day_start")
 }
@@ -63,7 +60,9 @@ func (n submission) holdOnAccount(s *statement, from string) {
 	s.with("UPDATE accounts SET available = available - ?, held = held + ?, in_flight = in_flight + ?", amount, amount, n.tasks).
 		say(from).with(" WHERE id = ? AND available >= ?", n.hold.AccountID, amount)
 	if n.tasks > 0 {
-		s.say(roomInFlight)
+		own := func(column string) string { return "COALESCE(" + column + ", CAST(? AS bigint))" }
+		s.with(" AND "+accountsInFlight.room(own("in_flight_cap")), n.defaults.InFlight, n.defaults.InFlight)
+		s.with(" AND ("+own("unpaid_cap")+" IS NULL OR "+abandoned(abandonedCost, "accounts.id")+") <= "+own("unpaid_cap")+")", n.defaults.Unpaid, n.defaults.Unpaid)
 	}
 	s.say(" RETURNING id")
 }
@@ -124,8 +123,11 @@ func (s *Store) refusal(ctx context.Context, n submission) error {
 	if n.tasks == 0 {
 		return nil
 	}
-	if err := s.checkInFlight(ctx, keysInFlight, purse.purse()); err != nil {
+	if err := s.checkInFlight(ctx, keysInFlight, purse.purse(), nil); err != nil {
 		return err
 	}
-	return s.checkInFlight(ctx, accountsInFlight, account.ID)
+	if err := s.checkInFlight(ctx, accountsInFlight, account.ID, s.defaults.InFlight); err != nil {
+		return err
+	}
+	return s.checkUnpaid(ctx, account)
 }

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -18,6 +19,7 @@ type inFlight struct {
 	table string
 	what  string // a row, for people
 	tasks string // counts those of the row
+	jobs  string // counts jobs of cancelled tasks that may still run
 }
 
 const openTasks = "SELECT COUNT(*) FROM tasks AS t WHERE t.status IN ('pending', 'processing') AND t.account_id = "
@@ -25,10 +27,20 @@ const openTasks = "SELECT COUNT(*) FROM tasks AS t WHERE t.status IN ('pending',
 var (
 	keysInFlight = inFlight{
 		"keys", "key",
-		openTasks + "keys.account_id AND t.key_id IN (SELECT o.id FROM keys AS o WHERE o.id = keys.id OR o.purse_id = keys.id)",
+		openTasks + "keys.account_id AND t.key_id IN " + pair,
+		abandoned(abandonedJobs, "keys.account_id") + " AND lt.key_id IN " + pair + ")",
 	}
-	accountsInFlight = inFlight{"accounts", "account", openTasks + "accounts.id"}
+	accountsInFlight = inFlight{"accounts", "account", openTasks + "accounts.id", abandoned(abandonedJobs, "accounts.id") + ")"}
 )
+
+// pair are the ids of the keys that share a row of keys.
+const pair = "(SELECT o.id FROM keys AS o WHERE o.id = keys.id OR o.purse_id = keys.id)"
+
+// room is the condition that a row can have one more, where limit is an expression that is
+// null without one.
+func (f inFlight) room(limit string) string {
+	return "(" + limit + " IS NULL OR in_flight + " + f.jobs + " < " + limit + ")"
+}
 
 // recount writes how many there are. The row must be locked: what then changes
 // the number comes after.
@@ -39,17 +51,20 @@ func (f inFlight) recount(tx *gorm.DB, id string) error {
 
 // checkInFlight refuses another task of a row that has as many as it may. A row
 // that has counted wrong is mended.
-func (s *Store) checkInFlight(ctx context.Context, f inFlight, id string) error {
+func (s *Store) checkInFlight(ctx context.Context, f inFlight, id string, byDefault *int) error {
 	// One statement, so that both numbers are of the same moment.
 	row, err := one[struct {
 		InFlight    int
 		InFlightCap *int
 		Tasks       int
-	}](s.on(ctx), "SELECT in_flight, in_flight_cap, ("+f.tasks+") AS tasks FROM "+f.table+" WHERE id = ?", id)
-	switch {
-	case err != nil:
+		Jobs        int
+	}](s.on(ctx), "SELECT in_flight, in_flight_cap, ("+f.tasks+") AS tasks, "+f.jobs+" AS jobs FROM "+f.table+" WHERE id = ?", id)
+	if err != nil || row == nil {
 		return err
-	case row == nil || row.InFlightCap == nil || row.InFlight < *row.InFlightCap:
+	}
+	limit := cmp.Or(row.InFlightCap, byDefault)
+	switch {
+	case limit == nil || row.InFlight+row.Jobs < *limit:
 		return nil
 	case row.InFlight != row.Tasks:
 		return s.write(ctx, "count tasks in flight", func(tx *gorm.DB) error {
@@ -58,15 +73,19 @@ func (s *Store) checkInFlight(ctx context.Context, f inFlight, id string) error 
 			}
 			return f.recount(tx, id)
 		})
-	case *row.InFlightCap == 0: // and waiting does not help
+	case *limit == 0: // and waiting does not help
 		return &mediagate.Error{
 			Kind: mediagate.KindRateLimited, Code: "rate_limited",
 			Message: fmt.Sprintf("the %s may have no task in flight: its in_flight is 0", f.what),
 		}
 	default:
-		return &mediagate.Error{
+		e := &mediagate.Error{
 			Kind: mediagate.KindRateLimited, Code: "rate_limited", RetryAfter: saturatedRetry,
-			Message: fmt.Sprintf("too many requests: the %s may have %d tasks in flight at a time", f.what, *row.InFlightCap),
+			Message: fmt.Sprintf("too many requests: the %s may have %d tasks in flight at a time", f.what, *limit),
 		}
+		if row.Jobs > 0 {
+			e.Message += fmt.Sprintf(", and the jobs of %d cancelled ones may still run", row.Jobs)
+		}
+		return e
 	}
 }

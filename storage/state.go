@@ -264,7 +264,7 @@ func (r stateAttempt) state() (task.Attempt, error) {
 // or the task itself are erased.
 func (t lockedTask) attemptRow(a task.Attempt) (attemptRow, error) {
 	r := attemptRow{
-		TaskID: t.ID, N: a.N, Channel: a.Channel, Provider: a.Provider, Fingerprint: a.Fingerprint, ExternalID: a.ExternalID, SendBefore: at(a.SendBefore),
+		TaskID: t.ID, N: a.N, Channel: a.Channel, Provider: a.Provider, Fingerprint: a.Fingerprint, ExternalID: a.ExternalID, SendBefore: at(a.SendBefore), AccountID: &t.AccountID,
 		State: a.State, Trouble: a.Trouble, Error: a.Error, AbsentAt: at(a.AbsentAt), AgainAt: at(a.AbsentAgainAt), Sends: a.Sends, CreatedAt: at(a.CreatedAt),
 		AcceptedAt: at(a.AcceptedAt), EndedAt: at(a.EndedAt), SlotUntil: at(a.SlotUntil), CallEnds: at(a.CallEnds), CanStop: a.CanStop, Lost: a.SenderLost,
 		UnknownSince: at(a.UnknownSince), Lookups: a.Lookups, LookedAt: at(a.LookedAt), Elsewhere: a.Elsewhere, GivenUpAt: at(a.GivenUpAt),

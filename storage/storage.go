@@ -28,19 +28,20 @@ import (
 
 // Config says how to reach the database. Dialector is required for Open.
 type Config struct {
-	Dialector      gorm.Dialector             // opened by the caller
-	EncryptionKeys [][]byte                   // AES-256 keys of webhook secrets: the first encrypts, all decrypt
-	Now            func() time.Time           // the clock of everything; nil: the database's
-	LocalNow       func() time.Time           // this process's own clock, without Now; nil: time.Now
-	NewID          func(prefix string) string // nil: prefix + ULID
-	Logger         *slog.Logger               // nil: discarded
-	MaxOpenConns   int                        // of PostgreSQL; 0: 32
-	MaxConnAge     time.Duration              // of PostgreSQL; 0: no bound
-	CheckRows      int                        // that a slice of a check of the ledger has; 0: 10,000
-	Pooler         Pooler                     // of OpenPostgres; empty: found by looking
-	Writers        *limit.Limit               // who move money at once, by account; nil: no bound
-	Patience       time.Duration              // for which a write waits for others of its account; 0: 10 s
-	Observer       Observer                   // nil: nobody hears of ends
+	Dialector       gorm.Dialector             // opened by the caller
+	EncryptionKeys  [][]byte                   // AES-256 keys of webhook secrets: the first encrypts, all decrypt
+	Now             func() time.Time           // the clock of everything; nil: the database's
+	LocalNow        func() time.Time           // this process's own clock, without Now; nil: time.Now
+	NewID           func(prefix string) string // nil: prefix + ULID
+	Logger          *slog.Logger               // nil: discarded
+	MaxOpenConns    int                        // of PostgreSQL; 0: 32
+	MaxConnAge      time.Duration              // of PostgreSQL; 0: no bound
+	CheckRows       int                        // that a slice of a check of the ledger has; 0: 10,000
+	Pooler          Pooler                     // of OpenPostgres; empty: found by looking
+	Writers         *limit.Limit               // who move money at once, by account; nil: no bound
+	AccountDefaults mediagate.AccountLimits    // of accounts that name none
+	Patience        time.Duration              // for which a write waits for others of its account; 0: 10 s
+	Observer        Observer                   // nil: nobody hears of ends
 
 	failover *failover // of OpenPostgres
 }
@@ -74,6 +75,7 @@ type Store struct {
 	groups    sync.Map     // group → *semaphore.Weighted: the turns of those with a capacity
 	writers   *limit.Limit // connections of those who move an account's money
 	patience  time.Duration
+	defaults  mediagate.AccountLimits
 	sweep     rateSweep
 	failover  *failover // nil: the caller made the connections
 	observer  Observer
@@ -116,6 +118,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.sql, err = s.db.DB(); err != nil {
 		return nil, dbError(err, "open the database")
 	}
+	s.defaults = c.AccountDefaults
 	s.writers, s.patience = c.Writers, cmp.Or(c.Patience, defaultPatience)
 	if !s.lite {
 		s.begin = s.db.ConnPool.(gorm.TxBeginner).BeginTx

@@ -149,6 +149,7 @@ type submission struct {
 	capacity int // of the group; 0: no limit
 	hold     mediagate.Transfer
 	tasks    int // in flight: a speech is none
+	defaults mediagate.AccountLimits
 	now      stamp
 }
 
@@ -180,7 +181,7 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 		wake:   &wakeRow{TaskID: t.ID, Kind: mediagate.WakeRun, AccountID: t.AccountID, WakeAt: at(now.Add(startLease))},
 		source: task.SourceID, group: n.Group, capacity: n.Capacity,
 		into: func(st *statement) *statement { return insert(st, "tasks", task, nil) },
-		hold: s.newHold(t.ID, t.AccountID, t.KeyID, t.Hold, now), tasks: 1, now: at(now),
+		hold: s.newHold(t.ID, t.AccountID, t.KeyID, t.Hold, now), tasks: 1, now: at(now), defaults: s.defaults,
 	}
 	if n.IdempotencyKey != "" {
 		sub.record = &idempotencyRow{

@@ -63,7 +63,7 @@ func TestExitCodes(t *testing.T) {
 		"replay, no file":        {[]string{"replay", "no.json"}, "foo: 1", 1, "", "mediagate: open no.json: no such file"},
 		"replay, wrong settings": {[]string{"replay", "task_1"}, "foo: 1", 1, "", "mediagate: foo: no such setting"},
 		"audit":                  {[]string{"audit", "list", "-h"}, "foo: 1", 0, "usage: mediagate audit list", ""},
-		"unknown command's help": {[]string{"serve"}, good, 2, "", "  accounts list|create|grant|usage|statement\n"},
+		"unknown command's help": {[]string{"serve"}, good, 2, "", "  accounts list|show|create|grant|usage|statement\n"},
 		"operator's wrong use":   {[]string{"keys"}, good, 2, "", "mediagate keys create"},
 	} {
 		t.Run(name, func(t *testing.T) {

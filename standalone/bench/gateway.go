@@ -53,6 +53,7 @@ func (m *machine) channels(poll time.Duration, perSecond float64) []app.Channel 
 // settings are those of an installation called name.
 func (m *machine) settings(name string, channels []app.Channel) app.Config {
 	c := app.Defaults()
+	c.AccountDefaults = app.AccountDefaults{} // they would refuse what is measured
 	c.DatabaseURL = m.postgres.URL("bench_" + name)
 	c.Temporal.Address, c.Temporal.Namespace, c.Temporal.Compression = m.temporal.Addr(), "bench-"+name, false
 	c.S3 = app.S3{

@@ -85,7 +85,7 @@ func measureLimits(ctx context.Context, m *machine, o options) (_ []row, err err
 // limited is the same installation by the key of another account, both with all
 // limits.
 func (g *gateway) limited(ctx context.Context) (*gateway, error) {
-	account, err := g.Store.CreateAccount(ctx, mediagate.Account{Name: "limited", Rate: new(ample), InFlight: new(ample)})
+	account, err := g.Store.CreateAccount(ctx, mediagate.Account{Name: "limited", AccountLimits: mediagate.AccountLimits{Rate: new(ample), InFlight: new(ample)}})
 	if err != nil {
 		return nil, err
 	}

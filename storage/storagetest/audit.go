@@ -82,7 +82,7 @@ var auditTests = map[string]func(*bench){
 		b.noError(b.database().Raw("SELECT successor_id FROM keys WHERE id = ?", p.key).Scan(&rotated).Error)
 		until := b.now().Add(-3 * time.Second).Add(time.Minute).Unix()
 		want := []string{
-			`create_account  > {"erase_inputs":false,"group":"gold","in_flight":null,"name":"Bea","rate":null}`,
+			`create_account  > {"erase_inputs":false,"group":"gold","in_flight":null,"name":"Bea","rate":null,"unpaid":null,"uploads_per_day":null}`,
 			`change_account {"erase_inputs":false,"rate":null} > {"erase_inputs":true,"rate":5}`,
 			`grant  > {"amount":"-2.00","reference":"back"}`,
 			`create_key  > {"allow_ips":[],"caps":{"week":"0.00"},"expires_at":null,"group":null,"in_flight":null,"models":["a*"],"name":"ci",` +

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
 // setClock sets the clock, back too.
@@ -66,6 +67,14 @@ func (b *bench) used(p payer) [3]mediagate.Micros {
 		return mediagate.Micros(b.count("SELECT "+column+" FROM keys WHERE id = (SELECT COALESCE(purse_id, id) FROM keys WHERE id = ?)", p.key))
 	}
 	return [3]mediagate.Micros{of("day_used"), of("week_used"), of("month_used")}
+}
+
+// abandoned are the payer's jobs that nobody waits for.
+func (b *bench) abandoned(p payer) mediagate.Abandoned {
+	b.Helper()
+	a, err := b.Abandoned(b.Context(), p.account)
+	b.noError(err)
+	return a
 }
 
 // inFlight is what the key's purse and the account have counted.
@@ -146,6 +155,49 @@ var limitTests = map[string]func(*bench){
 			}
 			b.submit(one, 0)
 		}
+	},
+	"jobs of cancelled tasks that may still run count as in flight": func(b *bench) {
+		for what, limit := range map[string]func(p payer){
+			"account": func(p payer) { b.changeAccount(p, func(a *mediagate.Account) { a.InFlight = new(2) }) },
+			"key":     func(p payer) { b.changeKey(p, func(k *mediagate.Key) { k.InFlight = new(2) }) },
+		} {
+			p := b.newPayer(unit(100))
+			limit(p)
+			gone := b.accepted(p, unit(3))
+			b.settle(cancelled(gone))
+			pair := b.rotate(p)
+			one := b.submit(pair, unit(1))
+			b.refused(p, unit(1), mediagate.KindRateLimited, "the "+what+" may have 2 tasks in flight at a time, and the jobs of 1 cancelled ones may still run")
+			same(b, "counted", b.inFlight(p), [2]int{1, 1})
+			b.change(gone, task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeInternal, Message: "x"}}})
+			b.submit(p, unit(1))
+			b.settle(failed(one))
+			b.checkLedger()
+		}
+	},
+	"more unpaid than an account may have forbids its submits until the jobs have ended": func(b *bench) {
+		p, other := b.newPayer(unit(100)), b.newPayer(unit(100))
+		b.changeAccount(p, func(a *mediagate.Account) { a.Unpaid = new(unit(5)) })
+		for range 2 {
+			b.settle(cancelled(b.accepted(p, unit(3))))
+		}
+		b.settle(failed(b.accepted(other, unit(3)))) // was not cancelled
+		same(b, "abandoned", b.abandoned(p), mediagate.Abandoned{Jobs: 2, Cost: unit(6)})
+		same(b, "of another", b.abandoned(other), mediagate.Abandoned{})
+		b.refused(p, 0, mediagate.KindRateLimited, "2 jobs of cancelled tasks may still run and are not paid for; their cost of 6.00 is above the account's unpaid of 5.00")
+		b.submit(other, unit(1))
+		b.changeAccount(p, func(a *mediagate.Account) { a.Unpaid = new(unit(6)) })
+		b.submit(p, 0)
+		b.changeAccount(p, func(a *mediagate.Account) { a.Unpaid = new(mediagate.Micros(0)) })
+		b.refused(p, 0, mediagate.KindRateLimited, "above the account's unpaid of 0.00")
+		f, err := b.Figures(b.Context())
+		b.noError(err)
+		same(b, "figures", []any{f.Abandoned, f.Unpaid}, []any{mediagate.Abandoned{Jobs: 2, Cost: unit(6)}, 1})
+		b.pass(24 * time.Hour)
+		b.noError(b.ExpireSlots(b.Context()))
+		same(b, "later", b.abandoned(p), mediagate.Abandoned{})
+		b.submit(p, 0)
+		b.checkLedger()
 	},
 	"what is not charged gives its cap back": func(b *bench) {
 		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, Caps: mediagate.Caps{Day: new(unit(5)), Week: new(unit(5)), Month: new(unit(5))}})

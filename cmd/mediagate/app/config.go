@@ -3,6 +3,7 @@ package app
 import (
 	"time"
 
+	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
@@ -35,6 +36,7 @@ type Config struct {
 	Channels           []Channel        `yaml:"channels" help:"vendor accounts"`
 	ChannelCredentials Credentials      `yaml:"channel_credentials" secret:"true" help:"credentials by channel, in place of channels[].credentials"`
 	Groups             map[string]Group `yaml:"groups" help:"classes of accounts and keys"`
+	AccountDefaults    AccountDefaults  `yaml:"account_defaults"`
 	ArtModal           time.Duration    `yaml:"art_modal_timeout" help:"how long an art task waits for its modal parameters"`
 	LinkTTL            time.Duration    `yaml:"link_ttl" help:"how long links to results in answers live"`
 	MirrorMemory       ByteSize         `yaml:"mirror_memory" help:"what all copies under way in a worker may hold"`
@@ -46,6 +48,24 @@ type Config struct {
 	CORSOrigins        []string         `yaml:"cors_origins" help:"origins that browsers may call from"`
 	TrustedProxies     Proxies          `yaml:"trusted_proxies" help:"proxies in front of us that append to X-Forwarded-For: how many, or a list of CIDRs"`
 	LogLevel           string           `yaml:"log_level" help:"debug, info, warn or error"`
+}
+
+// AccountDefaults are the limits of accounts that name none; null is no limit.
+type AccountDefaults struct {
+	Rate          *int      `yaml:"rate" help:"submits a minute of an account that names no rate of its own; null: no limit"`
+	InFlight      *int      `yaml:"in_flight" help:"its open tasks, and jobs of cancelled ones that may still run; null: no limit"`
+	Unpaid        *string   `yaml:"unpaid" help:"what jobs of its cancelled tasks that may still run cost, by our prices, in the currency; null: no limit"`
+	UploadsPerDay *ByteSize `yaml:"uploads_per_day" help:"bytes of its uploads in a day; null: no limit"`
+}
+
+// limits are the settings as the rest knows them.
+func (d AccountDefaults) limits() mediagate.AccountLimits {
+	l := mediagate.AccountLimits{Rate: d.Rate, InFlight: d.InFlight, UploadsPerDay: (*int64)(d.UploadsPerDay)}
+	if d.Unpaid != nil {
+		unpaid, _ := mediagate.ParseMicros(*d.Unpaid) // was judged
+		l.Unpaid = &unpaid
+	}
+	return l
 }
 
 // DatabasePool bounds a process's connections to PostgreSQL.
@@ -170,28 +190,29 @@ const day = 24 * time.Hour
 // Defaults are the settings that are in force where nothing else is said.
 func Defaults() Config {
 	return Config{
-		DatabasePool:   DatabasePool{Size: 50, MaxAge: 30 * time.Minute},
-		Temporal:       Temporal{Address: "127.0.0.1:7233", Namespace: "mediagate", TLS: TemporalTLS{Mode: tlsAuto}, Compression: true},
-		S3:             S3{Region: "us-east-1", Bucket: "mediagate", PathStyle: true},
-		APIListen:      ":8080",
-		APIConnections: APIConnections{Total: 10_000, PerAddress: 5_000},
-		IdleTimeout:    75 * time.Second,
-		OpsListen:      ":9090",
-		Retention:      Retention{Tasks: 90 * day, Results: 30 * day, Deliveries: 30 * day},
-		ShutdownGrace:  150 * time.Second,
-		Currency:       "USD",
-		CreditsPerUnit: 1000,
-		Outbound:       Outbound{WebhookTimeout: 10 * time.Second},
-		Groups:         map[string]Group{"default": {PriceFactor: "1", Models: []string{"*"}}},
-		ArtModal:       30 * time.Minute,
-		LinkTTL:        blob.MaxLink,
-		MirrorMemory:   blob.DefaultMemory,
-		TaskTimeout:    2 * time.Hour,
-		ParkTimeout:    24 * time.Hour,
-		ParkRetry:      5 * time.Minute,
-		QueueTimeout:   24 * time.Hour,
-		Moderation:     Moderation{Mode: moderationOff, Timeout: 3 * time.Second, OnFailure: failClosed},
-		LogLevel:       "info",
+		DatabasePool:    DatabasePool{Size: 50, MaxAge: 30 * time.Minute},
+		Temporal:        Temporal{Address: "127.0.0.1:7233", Namespace: "mediagate", TLS: TemporalTLS{Mode: tlsAuto}, Compression: true},
+		S3:              S3{Region: "us-east-1", Bucket: "mediagate", PathStyle: true},
+		APIListen:       ":8080",
+		APIConnections:  APIConnections{Total: 10_000, PerAddress: 5_000},
+		IdleTimeout:     75 * time.Second,
+		OpsListen:       ":9090",
+		Retention:       Retention{Tasks: 90 * day, Results: 30 * day, Deliveries: 30 * day},
+		ShutdownGrace:   150 * time.Second,
+		Currency:        "USD",
+		CreditsPerUnit:  1000,
+		Outbound:        Outbound{WebhookTimeout: 10 * time.Second},
+		Groups:          map[string]Group{"default": {PriceFactor: "1", Models: []string{"*"}}},
+		AccountDefaults: AccountDefaults{Rate: new(1200), InFlight: new(1000), Unpaid: new("25"), UploadsPerDay: new(ByteSize(20 << 30))},
+		ArtModal:        30 * time.Minute,
+		LinkTTL:         blob.MaxLink,
+		MirrorMemory:    blob.DefaultMemory,
+		TaskTimeout:     2 * time.Hour,
+		ParkTimeout:     24 * time.Hour,
+		ParkRetry:       5 * time.Minute,
+		QueueTimeout:    24 * time.Hour,
+		Moderation:      Moderation{Mode: moderationOff, Timeout: 3 * time.Second, OnFailure: failClosed},
+		LogLevel:        "info",
 	}
 }
 

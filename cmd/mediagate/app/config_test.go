@@ -605,6 +605,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	c.Outbound.Allow = []string{"10.0.0.1"}
 	c.Moderation.Mode = "guess"
 	c.Groups = map[string]app.Group{"gold": {PriceFactor: "cheap", Capacity: -1}}
+	c.AccountDefaults = app.AccountDefaults{Rate: new(-1), InFlight: new(2_000_000_000), Unpaid: new("-1"), UploadsPerDay: new(app.ByteSize(-1))}
 	c.Channels = []app.Channel{{Name: "a", Provider: "nobody"}, {Name: "a", Provider: "kling"}}
 	err := c.Validate()
 	if err == nil {
@@ -613,6 +614,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	for _, path := range []string{
 		"database_url:", "database_pool.size:", "database_pool.max_age:", "database_pooler:", "admin_listen:", "admin_key:", "encryption_keys[0]:", "s3.secret_access_key:", "public_url:", "task_timeout:",
 		"api_connections.total:", "api_connections.per_address:", "idle_timeout:", "outbound.allow[0]:", "moderation.mode:", "groups.default:", "groups.gold.price_factor:", "groups.gold.capacity:",
+		"account_defaults.rate:", "account_defaults.in_flight:", "account_defaults.unpaid:", "account_defaults.uploads_per_day:",
 		"channels[0]", `"nobody"`, "channels[1].name:", "channels[1].poll_interval:", "channels[1].requests_per_second:",
 	} {
 		if !strings.Contains(err.Error(), path) {
@@ -694,5 +696,49 @@ func TestProblemsShowNoSecrets(t *testing.T) {
 		[]string{"MEDIAGATE_CHANNELS=[{credentials: {a: hunter2}"}, []string{"-groups", "{hunter2: [", "-s3-endpoint", "hunter2"})
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Error(err)
+	}
+}
+
+// Of limits null is a value: none. What a layer does not name stays.
+func TestAccountDefaults(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		text string
+		env  []string
+		args []string
+		want string
+		err  string
+	}{
+		"nothing said": {want: "{rate: 1200, in_flight: 1000, unpaid: \"25\", uploads_per_day: 20GiB}"},
+		"some of them": {text: "account_defaults: {rate: 5, unpaid: null}", want: "{rate: 5, in_flight: 1000, unpaid: null, uploads_per_day: 20GiB}"},
+		"by layers": {
+			text: "account_defaults: {rate: null, in_flight: 0, uploads_per_day: 1MiB}", env: []string{"MEDIAGATE_ACCOUNT_DEFAULTS_RATE=7", "MEDIAGATE_ACCOUNT_DEFAULTS_UPLOADS_PER_DAY=null"},
+			args: []string{"-account-defaults-unpaid", "0.5"}, want: "{rate: 7, in_flight: 0, unpaid: \"0.5\", uploads_per_day: null}",
+		},
+		"a fraction":     {text: "account_defaults: {rate: 1.5}", err: "account_defaults.rate: must be a whole number"},
+		"negative":       {text: "account_defaults: {in_flight: -1}", err: "account_defaults.in_flight: must be between 0 and"},
+		"no decimal":     {text: "account_defaults: {unpaid: much}", err: "account_defaults.unpaid: must be a decimal"},
+		"no size":        {text: "account_defaults: {uploads_per_day: 1.5GiB}", err: "account_defaults.uploads_per_day: must be a size"},
+		"an unknown one": {text: "account_defaults: {speed: 1}", err: "account_defaults.speed: no such setting"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := load(t, test.text, test.env, test.args)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("%v, want %q", err, test.err)
+				}
+				return
+			}
+			text, err := c.Print()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range strings.Split(strings.Trim(test.want, "{}"), ", ") {
+				if !strings.Contains(text, "\n  "+line+"\n") {
+					t.Errorf("%s is not in\n%s", line, text)
+				}
+			}
+		})
 	}
 }

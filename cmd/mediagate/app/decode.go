@@ -52,7 +52,7 @@ func (d *decoder) fields(path string, n node, v reflect.Value) {
 			d.report(at, "no such setting")
 		case field.Kind() == reflect.Struct && field.Type() != proxiesType:
 			d.fields(at, e.value, field)
-		case e.value.kind != kindNothing:
+		case e.value.kind != kindNothing || field.Kind() == reflect.Pointer:
 			d.leaf(at, e.value, field)
 		}
 	}
@@ -91,6 +91,17 @@ func (d *decoder) value(path string, n node, v reflect.Value) bool {
 		}
 		d.fields(path, n, v)
 		return n.kind == kindMapping || n.kind == kindNothing
+	case reflect.Pointer: // null is a value
+		if n.kind == kindNothing {
+			v.SetZero()
+			return true
+		}
+		is := reflect.New(v.Type().Elem())
+		if d.value(path, n, is.Elem()) {
+			v.Set(is)
+			return true
+		}
+		return false
 	case reflect.Slice:
 		if n.kind == kindList {
 			list := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))

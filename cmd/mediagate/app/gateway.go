@@ -159,7 +159,7 @@ func (c Config) encryptionKeys() ([][]byte, error) {
 }
 
 func openStore(ctx context.Context, c Config, keys [][]byte, o Options, observer storage.Observer, writers *limit.Limit) (*storage.Store, error) {
-	sc := storage.Config{EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: c.DatabasePool.Size, MaxConnAge: c.DatabasePool.MaxAge, Pooler: storage.Pooler(c.DatabasePooler), Observer: observer, Writers: writers}
+	sc := storage.Config{EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: c.DatabasePool.Size, MaxConnAge: c.DatabasePool.MaxAge, Pooler: storage.Pooler(c.DatabasePooler), Observer: observer, Writers: writers, AccountDefaults: c.AccountDefaults.limits()}
 	if o.OpenStore != nil {
 		return o.OpenStore(ctx, sc)
 	}
@@ -306,7 +306,7 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 			_, err := g.rules.CheckWebhookURL(raw)
 			return err
 		},
-		AdminKey: c.AdminKey, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
+		AdminKey: c.AdminKey, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups, AccountDefaults: c.AccountDefaults.limits(),
 		BodyBudget: bodyBudget(), UploadsAtOnce: int(clientMemory() / blob.MinMemory), LinkTTL: c.LinkTTL, Keep: mediagate.Retention(c.Retention), CORSOrigins: c.origins(), TrustedProxies: proxies,
 		TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, ParkTimeout: c.ParkTimeout, ParkRetry: c.ParkRetry, QueueTimeout: c.QueueTimeout,
 		Connections: g.connections(), ConnectionsPerAddress: c.APIConnections.PerAddress, IdleTimeout: c.IdleTimeout,

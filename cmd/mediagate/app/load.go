@@ -232,7 +232,7 @@ func (l *loader) texts(list []settingText) {
 		switch {
 		case err != nil:
 			l.fail(s.path, "is not readable as YAML: "+err.Error())
-		case n.kind != kindNothing:
+		case n.kind != kindNothing || s.kind.Kind() == reflect.Pointer:
 			l.leaf(s.path, n, reflect.ValueOf(l.config).Elem().FieldByIndex(s.index))
 		}
 	}
@@ -243,6 +243,10 @@ func (l *loader) texts(list []settingText) {
 func (s setting) parse(text string) (node, error) {
 	if s.kind.Kind() == reflect.String || s.kind == reflect.TypeFor[time.Duration]() || s.kind == reflect.TypeFor[ByteSize]() {
 		return textNode(text), nil
+	}
+	if s.kind.Kind() == reflect.Pointer && text != "null" {
+		s.kind = s.kind.Elem()
+		return s.parse(text)
 	}
 	listed := s.kind == reflect.TypeFor[[]string]() || s.kind == proxiesType && strings.ContainsAny(text, "/,")
 	if listed && !strings.HasPrefix(strings.TrimSpace(text), "[") {

@@ -77,6 +77,11 @@ func printable(v reflect.Value) any {
 			m = append(m, yaml.MapItem{Key: name, Value: field(v.Field(i), f.Tag.Get("secret"))})
 		}
 		return m
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return printable(v.Elem())
 	case reflect.Slice:
 		list := make([]any, v.Len())
 		for i := range list {

@@ -112,6 +112,7 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	v.check(c.Currency != "", "currency", "must not be empty")
 	v.check(c.CreditsPerUnit > 0, "credits_per_unit", "must be above 0")
 	v.check(c.MirrorMemory >= blob.MinMemory, "mirror_memory", "must be at least %s, what one copy needs", ByteSize(blob.MinMemory))
+	v.accountDefaults(c.AccountDefaults)
 	v.catalog(c)
 	v.proxies("trusted_proxies", c.TrustedProxies)
 	v.moderation(c.Moderation)
@@ -349,4 +350,16 @@ func domainMessage(err error) string {
 		return wrong.Message
 	}
 	return err.Error()
+}
+
+// accountDefaults judges the limits of accounts that name none.
+func (v *validator) accountDefaults(d AccountDefaults) {
+	const most = 1_000_000_000
+	v.check(d.Rate == nil || 0 <= *d.Rate && *d.Rate <= most, "account_defaults.rate", "must be between 0 and %d, or null for no limit", most)
+	v.check(d.InFlight == nil || 0 <= *d.InFlight && *d.InFlight <= most, "account_defaults.in_flight", "must be between 0 and %d, or null for no limit", most)
+	if d.Unpaid != nil {
+		unpaid, err := mediagate.ParseMicros(*d.Unpaid)
+		v.check(err == nil && unpaid >= 0, "account_defaults.unpaid", `must be a decimal like "25" with at most 6 decimals, not negative, or null for no limit`)
+	}
+	v.check(d.UploadsPerDay == nil || *d.UploadsPerDay >= 0, "account_defaults.uploads_per_day", "must be a size like 20GiB, or null for no limit")
 }

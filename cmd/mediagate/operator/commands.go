@@ -2,9 +2,12 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"text/tabwriter"
 )
 
 func accountColumns() []string {
@@ -23,8 +26,38 @@ func accountsList(ctx context.Context, c *call) error {
 	return c.show(answer, accountColumns()...)
 }
 
+// accountsShow tells all of one account: its limits, and which of its jobs nobody pays for.
+func accountsShow(ctx context.Context, c *call) error {
+	id := c.target()
+	if err := c.parse(); err != nil {
+		return err
+	}
+	if id == "" {
+		return errUsage{"name an account"}
+	}
+	answer, err := c.client.do(ctx, http.MethodGet, "/accounts/"+url.PathEscape(id), nil)
+	if err != nil || c.format == "json" {
+		return orShow(c, answer, err)
+	}
+	var account map[string]any
+	if err := json.Unmarshal(answer, &account); err != nil {
+		return fmt.Errorf("the answer is not readable: %w", err)
+	}
+	if jobs, ok := account["abandoned"].(map[string]any); ok {
+		account["abandoned"] = fmt.Sprintf("%v jobs of cancelled tasks may still run, unpaid: %v", jobs["jobs"], jobs["cost"])
+	}
+	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
+	for _, name := range append(accountColumns(), "rate", "in_flight", "unpaid", "uploads_per_day", "abandoned") {
+		if account[name] == nil {
+			account[name] = "as account_defaults say"
+		}
+		_, _ = fmt.Fprintln(w, row(name, fmt.Sprint(account[name])))
+	}
+	return w.Flush()
+}
+
 func accountsCreate(ctx context.Context, c *call) error {
-	name, body := c.flags.String("name", "", ""), c.settings("group", "rate", "in_flight", "erase_inputs")
+	name, body := c.flags.String("name", "", ""), c.settings("group", "rate", "in_flight", "unpaid", "uploads_per_day", "erase_inputs")
 	if err := errors.Join(c.parse(), required(map[string]*string{"name": name})); err != nil {
 		return err
 	}

@@ -41,7 +41,8 @@ const oneOrMany = "(ID | -stuck | -where FILTER [-dry-run] [-per-second N]) -rea
 func commands() []command {
 	return []command{
 		{"accounts list", "[-limit N] [-after ID]", accountsList},
-		{"accounts create", "-name NAME [-group GROUP] [-rate N] [-in-flight N] [-erase-inputs]", accountsCreate},
+		{"accounts show", "ID", accountsShow},
+		{"accounts create", "-name NAME [-group GROUP] [-rate N] [-in-flight N] [-unpaid AMOUNT] [-uploads-per-day BYTES] [-erase-inputs]", accountsCreate},
 		{"accounts grant", "-account ID -amount AMOUNT -reference TEXT", accountsGrant},
 		{"accounts usage", "[-account ID] [-from TIME] [-to TIME] [-group-by day,model,key,account,provider]", accountsUsage},
 		{"accounts statement", "-account ID [-from TIME] [-to TIME] [-limit N] [-after ID]", accountsStatement},

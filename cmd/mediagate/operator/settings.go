@@ -30,6 +30,8 @@ func settings() []setting {
 		{field: "caps.month", flag: "caps-month", read: asText},
 		{field: "rate", flag: "rate", read: asNumber},
 		{field: "in_flight", flag: "in-flight", read: asNumber},
+		{field: "unpaid", flag: "unpaid", read: asText},
+		{field: "uploads_per_day", flag: "uploads-per-day", read: asNumber},
 		{field: "scopes", flag: "scopes", read: asList},
 		{field: "erase_inputs", flag: "erase-inputs", bare: true, read: asTruth},
 		{field: "grace_seconds", flag: "grace", read: asSeconds},
