@@ -95,7 +95,7 @@ func TestAccountRefusals(t *testing.T) {
 		`{"name":"a","unpaid":-1}`: "unpaid", `{"name":"a","unpaid":"much"}`: "unpaid", `{"name":"a","unpaid":1e30}`: "unpaid", `{"name":"a","unpaid":"0.0000001"}`: "unpaid",
 		`{"name":"a","uploads_per_day":-1}`: "uploads_per_day", `{"name":"a","uploads_per_day":1.5}`: "uploads_per_day", `{"name":"a","uploads_per_day":"20GiB"}`: "uploads_per_day",
 		`{"name":"a","uploads_per_day":1125899906842625}`: "uploads_per_day",
-		`{"name":"a","in_flight":-1}`: "in_flight", `{"name":"a","in_flight":true}`: "in_flight", `{"name":"a","erase_inputs":1}`: "erase_inputs",
+		`{"name":"a","in_flight":-1}`:                     "in_flight", `{"name":"a","in_flight":true}`: "in_flight", `{"name":"a","erase_inputs":1}`: "erase_inputs",
 		`{"name":"a","rate":1e309}`: "rate",
 	} {
 		g.operate(http.MethodPost, "/accounts", body).wantError(t, 400, "invalid_request_error", param)

@@ -176,9 +176,9 @@ func TestFigures(t *testing.T) {
 		`mediagate_channel_state{channel="gone",reason="",state="open"}`:                         "", // no channel of the settings
 		`mediagate_limit_most{limit="connections"}`:                                              "10",
 		`mediagate_limit_held{limit="waits"}`:                                                    "1",
-		`mediagate_abandoned_jobs`:        "3",
-		`mediagate_unpaid`:                "1.5",
-		`mediagate_accounts_above_unpaid`: "1",
+		`mediagate_abandoned_jobs`:                                                               "3",
+		`mediagate_unpaid`:                                                                       "1.5",
+		`mediagate_accounts_above_unpaid`:                                                        "1",
 		`mediagate_retention_removed_total{kind="tasks"}`:                                        "5",
 		`mediagate_retention_timestamp_seconds`:                                                  "1.7e+09",
 		`mediagate_limit_waited_seconds_total{limit="connections"}`:                              "2",
