@@ -41,6 +41,9 @@ type Config struct {
 
 	// Moderator judges what submits write; nil: nobody does.
 	Moderator Moderator
+	// ModeratorAsks says that it asks somebody, which costs: about what can be paid for
+	// only, and each account has its share of the questions under way.
+	ModeratorAsks bool
 
 	// Tracer makes spans of submits; nil: there are none.
 	Tracer trace.Tracer

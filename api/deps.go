@@ -37,6 +37,9 @@ type SubmitStore interface {
 	// SubmitModal takes the modal parameters of a task in.
 	SubmitModal(ctx context.Context, m mediagate.ModalCall) (replayed bool, err error)
 	Replay(ctx context.Context, accountID, idempotencyKey, path string, body [32]byte) (taskID string, found bool, err error)
+	// CheckHold tells whether account and key can bear a hold: KindPayment where they
+	// cannot, KindUnauthenticated where the key is gone.
+	CheckHold(ctx context.Context, accountID, keyID string, hold mediagate.Micros) error
 }
 
 // TaskStore reads the tasks of an account, notes its wish to cancel one, and

@@ -16,11 +16,27 @@ const ModerationTime = 5 * time.Second
 // out learns as little as can be.
 var errContent = &mediagate.Error{Kind: mediagate.KindModerated, Message: "the content was refused"}
 
+// affords refuses what cannot be paid for before anybody is asked about it. What was read
+// of account and key within the last second may be out of date: where it says no, the
+// database is asked.
+func (s *Server) affords(c *call, o order) error {
+	key, hold := c.caller.key, o.hold()
+	if c.caller.account.Available >= hold && (key.Unlimited || key.Quota-key.Held-key.Spent >= hold) {
+		return nil
+	}
+	return s.cfg.Store.CheckHold(c.ctx, key.AccountID, key.ID, hold)
+}
+
 // moderate judges what the client wrote for the vendor. Nothing is held or
 // stored by then, and of what is refused nothing stays but the line of the log.
 func (s *Server) moderate(c *call, o order) error {
 	if s.cfg.Moderator == nil || len(o.Prose) == 0 {
 		return nil
+	}
+	if s.cfg.ModeratorAsks {
+		if err := s.affords(c, o); err != nil {
+			return err
+		}
 	}
 	var verdict Verdict
 	var err error

@@ -197,3 +197,19 @@ func TestModerationThatFails(t *testing.T) {
 		t.Errorf("open: nobody is told: %s", g.log.String())
 	}
 }
+
+// Where that costs, nobody is asked about what cannot be paid for.
+func TestModerationOfWhatCannotBePaidFor(t *testing.T) {
+	t.Parallel()
+	c := &censor{}
+	g := newGateway(t, func(cfg *api.Config) { cfg.Moderator, cfg.ModeratorAsks = c, true })
+	_, poor := g.newKey(mediagate.Key{Quota: 1})
+	g.send(request{method: "POST", path: videos, key: poor, body: videoBody}).wantError(t, 402, "payment_required", "")
+	if n := c.count(); n != 0 {
+		t.Errorf("%d were judged", n)
+	}
+	_, enough := g.newKey(mediagate.Key{Quota: 420_000})
+	if a := g.send(request{method: "POST", path: videos, key: enough, body: videoBody}); a.status != 200 || c.count() != 1 {
+		t.Errorf("%d %s, %d were judged", a.status, a.body, c.count())
+	}
+}

@@ -48,6 +48,10 @@ const endpointRule = "endpoint"
 // otherwise decide by it that nobody is judged.
 var unreadable = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnprocessableEntity}
 
+// errBusy is an endpoint that is well, and is asked too much. One client can bring it to
+// that, who would otherwise decide that nobody is judged.
+var errBusy = errors.New("the endpoint answered 429")
+
 // finding is what the endpoint said of texts.
 type finding struct {
 	flagged int   // the first that it flags, -1 for none
@@ -98,11 +102,14 @@ func (e *Endpoint) Judge(ctx context.Context, texts []string) (Verdict, error) {
 	}
 	found, err := e.breaker.Execute(func() (finding, error) {
 		found, err := e.ask(ctx, texts)
-		if err != nil && length(texts) > longQuestion {
+		if errors.Is(err, errBusy) || err != nil && length(texts) > longQuestion {
 			return finding{failed: err}, nil
 		}
 		return found, err
 	})
+	if errors.Is(found.failed, errBusy) {
+		err = found.failed
+	}
 	switch {
 	case err != nil && e.cfg.Open:
 		return Verdict{Unjudged: err}, nil
@@ -160,6 +167,8 @@ func (e *Endpoint) ask(ctx context.Context, texts []string) (found finding, err 
 		return found, errors.New(outbound.Describe(err))
 	case slices.Contains(unreadable, resp.StatusCode):
 		return finding{refused: resp.StatusCode}, nil
+	case resp.StatusCode == http.StatusTooManyRequests:
+		return found, errBusy
 	case resp.StatusCode != http.StatusOK:
 		return found, fmt.Errorf("the endpoint answered %d", resp.StatusCode)
 	case len(text) > maxAnswer:

@@ -169,6 +169,33 @@ func TestEndpointCircuit(t *testing.T) {
 	}
 }
 
+// An endpoint that is asked too much is well: one client's flood does not keep others
+// from being judged.
+func TestEndpointBusy(t *testing.T) {
+	t.Parallel()
+	var busy atomic.Bool
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if busy.Load() {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		_, _ = io.WriteString(w, `{"results":[{"flagged":true}]}`)
+	})
+	for name, e := range map[string]*Endpoint{"open": newEndpoint(t, url, open), "closed": newEndpoint(t, url)} {
+		busy.Store(true)
+		for range 20 {
+			switch v, err := e.Judge(t.Context(), []string{"a"}); {
+			case name == "open" && (err != nil || v.Unjudged == nil), name == "closed" && !mediagate.Is(err, mediagate.KindUnavailable):
+				t.Fatal(name, v, err)
+			}
+		}
+		busy.Store(false)
+		if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || v.Refusal == nil {
+			t.Errorf("%s: another is not judged: %+v, %v", name, v, err)
+		}
+	}
+}
+
 // What a client sends does not decide whether others are judged: texts that the
 // endpoint will not take say nothing of its health, and do not pass unjudged.
 func TestEndpointRefusesToJudge(t *testing.T) {

@@ -86,6 +86,13 @@ func hold(tx *gorm.DB, n submission) error {
 	return err
 }
 
+// CheckHold tells whether account and key can bear a hold: KindPayment where they cannot,
+// KindUnauthenticated where the key is gone.
+func (s *Store) CheckHold(ctx context.Context, accountID, keyID string, amount mediagate.Micros) error {
+	now := s.clock()
+	return dbError(s.refusal(ctx, submission{hold: s.newHold("", accountID, keyID, amount, now), now: at(now)}), "check a hold")
+}
+
 // refusal looks for what forbids a hold that was refused: first whether there is
 // the key, then the money, at last the tasks in flight. Nil says that the hold may
 // be tried again: what forbade it is gone, or was counted wrong.
