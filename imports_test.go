@@ -18,7 +18,8 @@ func mayImport() map[string][]string {
 		"freeport":   nil,
 		"hint":       nil,
 		"imagefile":  nil,
-		"media":      {".", "imagefile", "mediainfo", "picture"},
+		"limit":      nil,
+		"media":      {".", "imagefile", "limit", "mediainfo", "picture"},
 		"mediainfo":  {"imagefile"},
 		"npmtest":    nil,
 		"picture":    nil,
@@ -29,16 +30,16 @@ func mayImport() map[string][]string {
 		"view":       {"."},
 		"catalog":    {".", "billing", "mediainfo", "outbound"},
 		"channel":    {".", "failpoint", "providers", "task"},
-		"activities": {".", "billing", "channel", "failpoint", "media", "mediainfo", "providers", "task", "tracing", "view", "webhook"},
+		"activities": {".", "billing", "channel", "failpoint", "limit", "media", "mediainfo", "outbound", "providers", "task", "tracing", "view"},
 		"workflows":  {".", "activities", "task", "tracing"},
-		"worker":     {"workflows", "activities"},
+		"worker":     {"workflows", "activities", "limit"},
 		"providers":  {"."},
 		"webhook":    {".", "outbound"},
-		"metrics":    {"."},
+		"metrics":    {".", "limit"},
 		"moderation": {".", "outbound"},
-		"storage":    {".", "freeport", "mediainfo", "task"}, // freeport in pgtest
+		"storage":    {".", "freeport", "limit", "mediainfo", "task"}, // freeport in pgtest
 		"sandbox":    nil,
-		"api":        {".", "billing", "catalog", "failpoint", "imagefile", "task", "tracing", "view"},
+		"api":        {".", "billing", "catalog", "failpoint", "imagefile", "limit", "task", "tracing", "view"},
 		"examples":   nil,
 	}
 }

@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -43,7 +42,7 @@ func (s signals) StepsChanged(ctx, calls context.Context, name string, woken []c
 		s.carryOut(ctx, e.Changed)
 		traced := s.traceJob(calls, e)
 		if e.Changed.Step.Kind == task.Mirror {
-			s.copyEnded(traced, name, e, finishPatience-time.Since(began))
+			s.copyEnded(traced, e, finishPatience-time.Since(began))
 		}
 		return s.wake(ctx, name, e.Changed.State.ID)
 	})
@@ -55,23 +54,16 @@ func (s signals) StepsChanged(ctx, calls context.Context, name string, woken []c
 //
 // Once the patience of a batch is over nothing is begun, though there be room: each
 // round of its copies would keep the runs behind it waiting.
-func (s signals) copyEnded(ctx context.Context, name string, e channel.StepChange, patience time.Duration) {
+func (s signals) copyEnded(ctx context.Context, e channel.StepChange, patience time.Duration) {
 	if patience <= 0 || ctx.Err() != nil || s.Settings.QuickCopy <= 0 {
 		return
 	}
-	place, ok := s.finishers.Await(ctx, name, s.Settings.CopiesAtOnce, patience)
-	if !ok {
-		return
-	}
-	defer place.Leave()
-	if err := mediagate.Guarded(func() error { return s.tryCopy(ctx, e) }); err != nil && ctx.Err() == nil {
+	if err := mediagate.Guarded(func() error { return s.tryCopy(ctx, e, patience) }); err != nil && ctx.Err() == nil {
 		s.Logger.DebugContext(ctx, "a task's end is left to its run", "task", e.Changed.State.ID, "attempt", e.N, "error", err)
 	}
 }
 
-func (s signals) tryCopy(ctx context.Context, e channel.StepChange) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Settings.QuickCopy)
-	defer cancel()
+func (s signals) tryCopy(ctx context.Context, e channel.StepChange, patience time.Duration) error {
 	row, err := s.Store.Attempt(ctx, e.Changed.State.ID, e.N)
 	if err != nil {
 		return err
@@ -80,7 +72,7 @@ func (s signals) tryCopy(ctx context.Context, e channel.StepChange) error {
 	if err != nil {
 		return err
 	}
-	return s.copyBriefly(ctx, t, row)
+	return s.copyBriefly(ctx, t, row, patience)
 }
 
 // Wake wakes the runs of tasks.
@@ -90,12 +82,14 @@ func (s signals) Wake(ctx context.Context, name string, taskIDs []string) {
 
 // wake signals a run. One that is gone, or cannot be reached, is left to the wake scan.
 func (s signals) wake(ctx context.Context, name, taskID string) error {
-	place, ok := s.tellers.Await(ctx, name, signalWidth, tellPatience)
-	if !ok {
-		return errors.New("others are being signalled")
+	waiting, cancel := context.WithTimeout(ctx, tellPatience)
+	defer cancel()
+	turn, err := s.Limits.Signals.Acquire(waiting, name, 1)
+	if err != nil {
+		return err
 	}
-	defer place.Leave()
-	_, err := s.Engine.Wake(ctx, taskID)
+	defer turn.Release()
+	_, err = s.Engine.Wake(ctx, taskID)
 	if err != nil {
 		s.Logger.WarnContext(ctx, "workflow not signalled: its wake is due in seconds", "channel", name, "task", taskID, "error", err)
 	}

@@ -11,10 +11,10 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/media"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/task"
-	"github.com/mediagate/mediagate/webhook"
 )
 
 // Store is the database as the activities see it.
@@ -158,7 +158,6 @@ type DeliveryResult struct {
 	Status  int
 	Error   string // without addresses or secrets
 	Reason  string // for the task's webhook state
-	Silent  bool   // no answer, for much of the time that there is
 }
 
 // Verdict says what follows from a delivery attempt.
@@ -207,9 +206,7 @@ const (
 // Settings are the times and rates of activities.
 type Settings struct {
 	CreditsPerUnit int64
-	CallsAtOnce    int           // that make jobs, at one channel, in this process
-	CopiesAtOnce   int           // of one provider's files, in this process
-	CopyWait       time.Duration // with a place of the worker's, for one of the provider's
+	TurnWait       time.Duration // with a slot of the worker's, for a permit (see inTurn)
 	QuickCopy      time.Duration // of files before their run is signalled; 0: none
 	SendWindow     time.Duration // from intent to the last moment of the first byte (D4)
 	ClockSkew      time.Duration
@@ -225,13 +222,11 @@ type Settings struct {
 func DefaultSettings() Settings {
 	return Settings{
 		CreditsPerUnit: 1000,
-		CallsAtOnce:    200,
-		CopiesAtOnce:   16, // half of what a worker copies
-		CopyWait:       2 * time.Second,
+		TurnWait:       2 * time.Second,
 		QuickCopy:      5 * time.Second,
 		SendWindow:     10 * time.Second,
 		ClockSkew:      5 * time.Second,
-		InputPace:      media.Pace{Look: 15 * time.Second, Least: 16 << 10, Whole: 3 * time.Minute},
+		InputPace:      media.Pace{Silence: 15 * time.Second, Whole: 3 * time.Minute},
 		CheckTime:      5 * time.Minute,
 		LinkTTL:        7 * 24 * time.Hour,
 		Keep:           mediagate.Retention{Tasks: 90 * 24 * time.Hour, Results: 30 * 24 * time.Hour, Deliveries: 30 * 24 * time.Hour},
@@ -256,21 +251,15 @@ type Activities struct {
 	Meter        channel.Meter                                // nil: nobody counts polls
 	FileOf       func(url string) (f mediagate.File, ok bool) // the upload behind a link of ours; nil: there are none
 	CallbackURL  func(row mediagate.Attempt) string           // where the vendor may tell of the attempt's job; nil or empty: nowhere
+	Limits       *limit.Process
 	Settings     Settings
 	StartedAt    time.Time // of this worker
 	Now          func() time.Time
 	Logger       *slog.Logger
 	NewID        func(prefix string) string
 
-	opened     sync.Once
-	vendors    *channel.Accounts // see accounts
-	copies     copies            // under way
-	cuts       media.Cutter
-	places     channel.Places // of calls that make jobs
-	looking    channel.Places // of looks for a channel
-	mirrors    channel.Places // of copies, by provider
-	finishers  channel.Places // of copies before a run is signalled, by channel
-	tellers    channel.Places // of signals that a job has ended, by channel
-	delivering webhook.Places // of attempts at callbacks
-	silences   silences
+	opened  sync.Once
+	vendors *channel.Accounts // see accounts
+	copies  copies            // under way
+	cuts    media.Cutter
 }

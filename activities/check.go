@@ -6,10 +6,12 @@ import (
 	"io"
 	"slices"
 
+	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/media"
 	"github.com/mediagate/mediagate/task"
 )
@@ -18,13 +20,21 @@ import (
 // references in one go, and no flood for the server that has them all.
 const checkWidth = 6
 
+// checkTries is how often the check is tried that a fault of ours ends, or whose worker
+// is lost.
+const checkTries = 12
+
 // CheckInputs validates the client's media that the contract bounds, before
 // anything is submitted. What it found is on the task's row; what was found good
 // is not fetched again. It returns KindTransient while a server of theirs is
 // away, to be repeated; after a few times that is a failure of the task, too.
 func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
-	defer heartbeat(ctx, noDetails)()
+	times := turnedAway(ctx)
+	defer heartbeat(ctx, func() []any { return turned(times) })()
+	if tryOf(ctx) > checkTries {
+		return Answer{}, a.fail(ctx, lastTry{mediagate.Errorf(mediagate.KindTransient, "the step took too long")})
+	}
 	t, err := a.Store.TaskByID(ctx, in.TaskID)
 	if mediagate.Is(err, mediagate.KindNotFound) {
 		return Answer{Missing: true}, nil
@@ -40,8 +50,22 @@ func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, erro
 	if before.Over || t.Status.Terminal() || !t.CancelRequestedAt.IsZero() {
 		return a.stepDone(ctx, in)
 	}
+	permit, err := inTurn(ctx, a.Settings.TurnWait, func(ctx context.Context) (*limit.Lease, error) {
+		return a.Limits.Inputs.Acquire(ctx, t.AccountID, 1)
+	})
+	switch {
+	case errors.Is(err, errNoTurn):
+		activity.RecordHeartbeat(ctx, turned(times+1)...)
+		return Answer{}, a.fail(ctx, laterInTurn(ctx, "other files of the account"))
+	case err != nil:
+		return Answer{}, err
+	}
+	defer permit.Release()
 	after, err := a.checkInputs(ctx, t, before)
-	if err != nil {
+	switch {
+	case err != nil && tryOf(ctx) >= checkTries:
+		return Answer{}, a.fail(ctx, lastTry{err})
+	case err != nil:
 		return Answer{}, a.fail(ctx, err)
 	}
 	failpoint.Hit(failpoint.InputsChecked)

@@ -21,6 +21,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/task"
 )
 
@@ -367,3 +368,71 @@ func TestCheckSurvivesAPanic(t *testing.T) {
 type panicking struct{}
 
 func (panicking) Read([]byte) (int, error) { panic("index out of range") }
+
+// An account whose files do not come in time keeps its own tasks waiting, which are
+// given back within moments to come again; another's is looked at beside them.
+func TestD18InputsOfACrowd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, naming(input("image_urls[0]", anImage)))
+		b.Activities.Limits.Inputs = limit.New("inputs", 4)
+		var opened atomic.Int32
+		b.Fetcher.OnFetch = func(ctx context.Context, url, _ string) (io.ReadCloser, int64, error) {
+			if strings.HasSuffix(url, "/good") {
+				return io.NopCloser(strings.NewReader(bomb(256, 256))), -1, nil
+			}
+			opened.Add(1)
+			return io.NopCloser(&flood{ctx: ctx, pause: time.Second, size: 1}), -1, nil
+		}
+		check := func(id, account, path string) error {
+			added := naming(input("image_urls[0]", anImage))(b.World)
+			added.ID, added.AccountID, added.Params = id, account, json.RawMessage(`{"image_urls":["https://m.example.com/`+path+`"]}`)
+			b.Store.Add(added)
+			_, err := newEnv(b.World).ExecuteActivity(b.Activities.CheckInputs, stepOf(id, task.CheckInputs, 0))
+			return err
+		}
+		began := time.Now()
+		late := make(chan error, 6)
+		for i := range cap(late) {
+			go func() { late <- check(fmt.Sprint("task_slow_", i), "acc_slow", "drip") }()
+		}
+		synctest.Wait()
+		if opened.Load() != 2 {
+			t.Errorf("%d files of one account are open, want half of 4", opened.Load())
+		}
+		b.ok(check("task_other", "acc_other", "good"))
+		if st, err := b.Store.State(t.Context(), "task_other", 0); err != nil || !st.Inputs.Over || st.Inputs.Failure != nil || time.Since(began) > 0 {
+			t.Errorf("another account's file after %v: %+v, %v", time.Since(began), st.Inputs, err)
+		}
+		for range cap(late) - 2 {
+			kind(t, <-late, mediagate.KindCapacity, activities.CodeNoPlace, true)
+		}
+		if took := time.Since(began); took > b.Activities.Settings.TurnWait {
+			t.Errorf("the others held their slots for %v", took)
+		}
+		for range 2 {
+			b.ok(<-late)
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("files that drip held their permits for %v", took)
+		}
+	})
+}
+
+// Who waits for a turn has not tried, however often; what a fault of ours ends is not
+// tried for ever.
+func TestTriesOfACheck(t *testing.T) {
+	t.Parallel()
+	b := setup(t, naming(input("image_urls[7]", anImage))) // the request has none
+	b.Activities.Limits.Inputs, b.Activities.Settings.TurnWait = limit.New("inputs", 1), time.Millisecond
+	held, _ := b.Activities.Limits.Inputs.TryAcquire("others", 1)
+	tries := 0
+	err := b.repeated(b.Activities.CheckInputs, stepOf(taskID, task.CheckInputs, 0), func(attempt int32) {
+		if tries++; attempt == 20 {
+			held.Release()
+		}
+	})
+	if err == nil || tries != 19+12 {
+		t.Errorf("it ends with %v after %d tries, want 12 beside 19 without a permit", err, tries)
+	}
+}

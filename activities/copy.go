@@ -13,6 +13,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/limit"
 )
 
 const (
@@ -72,18 +73,19 @@ type copies struct {
 	under map[copyKey]*copying
 }
 
-// join returns the copy of the attempt that is under way, or begins it, and
-// counts the caller among its users until leave is called. It tells false where
-// none is and none can begin.
-func (c *copies) join(key copyKey, begin func(*copying) bool) (joined *copying, leave func(), ok bool) {
+// join returns the copy of the attempt that is under way, or the one that begin
+// begins, and counts the caller among its users until leave is called. Without begin
+// it may find none.
+func (c *copies) join(key copyKey, begin func(*copying)) (joined *copying, leave func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one, ok := c.under[key]
 	if !ok {
-		one = &copying{done: make(chan struct{})}
-		if !begin(one) { // whose end waits for the lock
+		if begin == nil {
 			return nil, nil, false
 		}
+		one = &copying{done: make(chan struct{})}
+		begin(one) // whose end waits for the lock
 		if c.under == nil {
 			c.under = make(map[copyKey]*copying)
 		}
@@ -104,10 +106,10 @@ func (c *copies) end(key copyKey, one *copying, err error) {
 
 // copyFiles copies the files of an attempt and stores where they are, or
 // waits for the copy that does. It ends early with ctx, and the copy with it
-// where ctx says that nobody wants it. It returns errNoPlace when no place of the
-// provider's falls free while patience lasts.
-func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row mediagate.Attempt, try int32, patience time.Duration) error {
-	one, leave, err := a.joinCopy(ctx, task, row, patience, func(one *copying) { one.try = try })
+// where ctx says that nobody wants it. It returns errNoTurn where there is no permit
+// for it within moments.
+func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row mediagate.Attempt, try int32) error {
+	one, leave, err := a.joinCopy(ctx, task, row, a.Settings.TurnWait, func(one *copying) { one.try = try })
 	if err != nil {
 		return err
 	}
@@ -115,18 +117,18 @@ func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row med
 	one.brief.Store(false)
 	// A cancel arrives by a heartbeat, which must therefore not wait for bytes;
 	// that none come is noticed by the source.
-	turned := turnedAway(ctx)
-	defer heartbeat(ctx, func() []any { return one.details(turned) })()
+	times := turnedAway(ctx)
+	defer heartbeat(ctx, func() []any { return one.details(times) })()
 	return one.wait(ctx)
 }
 
-// copyBriefly does what copyFiles does, if there is a place at this moment, for who
-// is no step of the task's run. Where that takes too long, or Temporal is lost, the copy
+// copyBriefly does what copyFiles does, if there is a permit while patience lasts, for
+// who is no step of the task's run. Where it takes too long, or Temporal is lost, the copy
 // goes on for a while: the step may join it, or have begun another one elsewhere. Where
 // ctx ends otherwise it is stopped, unless the step has joined it: what ends the
 // channel's polling here says nothing about the task.
-func (a *Activities) copyBriefly(ctx context.Context, task mediagate.Task, row mediagate.Attempt) error {
-	one, leave, err := a.joinCopy(ctx, task, row, 0, func(one *copying) {
+func (a *Activities) copyBriefly(ctx context.Context, task mediagate.Task, row mediagate.Attempt, patience time.Duration) error {
+	one, leave, err := a.joinCopy(ctx, task, row, patience, func(one *copying) {
 		one.try = 1
 		one.brief.Store(true)
 	})
@@ -134,6 +136,8 @@ func (a *Activities) copyBriefly(ctx context.Context, task mediagate.Task, row m
 		return err
 	}
 	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)
+	defer cancel()
 	select {
 	case <-one.done:
 		return one.err
@@ -156,23 +160,25 @@ func (a *Activities) joinCopy(
 	ctx context.Context, task mediagate.Task, row mediagate.Attempt, patience time.Duration, first func(*copying),
 ) (one *copying, leave func(), err error) {
 	key := copyKey{TaskID: task.ID, N: row.N}
-	for waited := time.Duration(0); ; waited += lookForPlace {
-		one, leave, joined := a.copies.join(key, func(one *copying) bool {
-			first(one)
-			return a.beginCopy(ctx, task, row, one)
-		})
-		switch {
-		case joined:
-			return one, leave, nil
-		case waited >= patience:
-			return nil, nil, errNoPlace
-		}
-		select {
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		case <-time.After(lookForPlace):
-		}
+	if one, leave, ok := a.copies.join(key, nil); ok {
+		return one, leave, nil
 	}
+	permit, err := inTurn(ctx, patience, func(ctx context.Context) (*limit.Lease, error) {
+		return a.Limits.Copies.Acquire(ctx, row.Provider, 1)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	begun := false
+	one, leave, _ = a.copies.join(key, func(one *copying) {
+		first(one)
+		a.beginCopy(ctx, task, row, one, permit)
+		begun = true
+	})
+	if !begun {
+		permit.Release()
+	}
+	return one, leave, nil
 }
 
 // wait waits for the copy's end, or that of ctx, and stops the copy where ctx says
@@ -196,20 +202,16 @@ func (c *copying) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// beginCopy starts the copy, which ends with its own context, if there is a place
-// for it. The place is the copy's, which may outlive the activity.
-func (a *Activities) beginCopy(ctx context.Context, task mediagate.Task, row mediagate.Attempt, one *copying) bool {
-	place, ok := a.mirrors.Try(row.Provider, a.Settings.CopiesAtOnce)
-	if !ok {
-		return false
-	}
+// beginCopy starts the copy, which ends with its own context. The permit is the
+// copy's, which may outlive the activity.
+func (a *Activities) beginCopy(ctx context.Context, task mediagate.Task, row mediagate.Attempt, one *copying, permit *limit.Lease) {
 	stopping := activity.GetWorkerStopChannel(ctx)
 	ctx, expire := context.WithTimeout(context.WithoutCancel(ctx), mediagate.CopyLimit)
 	ctx, one.stop = context.WithCancelCause(ctx)
 	key := copyKey{TaskID: task.ID, N: row.N}
 	go func() {
 		defer expire()
-		defer place.Leave()
+		defer permit.Release()
 		var err error
 		defer func() {
 			if p := recover(); p != nil {
@@ -232,7 +234,6 @@ func (a *Activities) beginCopy(ctx context.Context, task mediagate.Task, row med
 			a.dropUnwanted(ctx, task.ID)
 		}
 	}()
-	return true
 }
 
 func (a *Activities) copyAndStore(ctx context.Context, task mediagate.Task, row mediagate.Attempt, one *copying) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,17 +11,13 @@ import (
 	"time"
 
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/task"
 )
 
@@ -93,6 +88,12 @@ func (s *copyScene) mirrored(id string) bool {
 		s.t.Fatal(err)
 	}
 	return row.Mirrored()
+}
+
+// full has others hold all permits for copies.
+func (s *copyScene) full() {
+	s.Activities.Limits.Copies = limit.New("copies", 1)
+	s.Activities.Limits.Copies.TryAcquire("others", 1)
 }
 
 // mirroring is an activity under way.
@@ -361,7 +362,7 @@ func TestCopiesOfAProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := copying(t)
-		s.Activities.Settings.CopiesAtOnce = 2
+		s.Activities.Limits.Copies = limit.New("copies", 5) // two of one provider
 		add := func(id string) activities.StepArgs {
 			added := s.NewVideo()
 			added.ID = id
@@ -380,7 +381,7 @@ func TestCopiesOfAProvider(t *testing.T) {
 		if !late.over() || first.over() || second.over() {
 			t.Fatalf("over: %v, %v, %v, want only the last to be turned away", first.over(), second.over(), late.over())
 		}
-		kind(t, late.err, mediagate.KindTransient, activities.CodeNoPlace, true)
+		kind(t, late.err, mediagate.KindCapacity, activities.CodeNoPlace, true)
 		if app, ok := errors.AsType[*temporal.ApplicationError](late.err); !ok || app.NextRetryDelay() < time.Second || !activities.NoFault(late.err) {
 			t.Errorf("%v, want it tried again after a while, as no fault", late.err)
 		}
@@ -409,7 +410,7 @@ func TestCopiesOfAProvider(t *testing.T) {
 func TestTriesOfACopy(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, media("https://m.example.com/a"))
-	b.Activities.Settings.CopiesAtOnce, b.Activities.Settings.CopyWait = 1, 0
+	b.Activities.Limits.Copies, b.Activities.Settings.TurnWait = limit.New("copies", 1), time.Millisecond
 	other := b.NewVideo()
 	other.ID = "task-2"
 	b.Store.Add(other)
@@ -432,23 +433,13 @@ func TestTriesOfACopy(t *testing.T) {
 		_, _ = newEnv(b.World).ExecuteActivity(b.Activities.MirrorResult, stepOf(other.ID, task.Mirror, 1))
 	}()
 	<-held
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
-	env.RegisterActivity(b.Activities)
-	env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
-		if info.Attempt == 8 {
+	err = b.repeated(b.Activities.MirrorResult, firstCopy(), func(attempt int32) {
+		if attempt == 8 {
 			close(letGo)
 			<-done
 		}
 	})
-	env.ExecuteWorkflow(func(ctx workflow.Context) error {
-		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-			StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 50},
-		})
-		return workflow.ExecuteActivity(ctx, b.Activities.MirrorResult, firstCopy()).Get(ctx, nil)
-	})
-	if err := env.GetWorkflowError(); err == nil || tries.Load() != 5 {
+	if err == nil || tries.Load() != 5 {
 		t.Errorf("it ends with %v after %d tries, want 5", err, tries.Load())
 	}
 }

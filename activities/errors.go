@@ -128,7 +128,7 @@ func FromTemporal(err error) *mediagate.Error {
 }
 
 // NoFault reports that an activity failed only for running where its channel is
-// not configured, for want of a place, in which a copy or a callback waits, or since
+// not configured, since it waits for its turn, or since
 // no channel takes jobs: that the channel is out was told once, and each parked task
 // would tell it again with each of its tries.
 func NoFault(err error) bool {

@@ -106,7 +106,7 @@ func TestFinishLeaves(t *testing.T) {
 				return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
 			}
 		}, task.Mirror},
-		"a provider that has its share of the copies": {func(s *copyScene) { s.Activities.Settings.CopiesAtOnce = 0 }, task.Mirror},
+		"a provider that has its share of the copies": {func(s *copyScene) { s.full() }, task.Mirror},
 		"all files, where it may not copy":            {func(s *copyScene) { s.Activities.Settings.QuickCopy = 0 }, task.Mirror},
 		"a task that is to be cancelled": {func(s *copyScene) {
 			answer := s.Sync.OnSubmit

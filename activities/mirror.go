@@ -8,12 +8,17 @@ import (
 	"slices"
 	"strconv"
 
+	"go.temporal.io/sdk/activity"
+
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/failpoint"
 	"github.com/mediagate/mediagate/media"
 	"github.com/mediagate/mediagate/providers"
 )
+
+// mirrorTries is how often a copy is tried that fails, or whose worker is lost.
+const mirrorTries = 5
 
 // MirrorResult copies the files of attempt N into the bucket, under keys made
 // of task, attempt and index, so that a repetition replaces and never adds
@@ -28,7 +33,7 @@ import (
 // a link that only the missing channel could allow.
 func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
-	if mirrorTry(ctx) > mirrorTries {
+	if tryOf(ctx) > mirrorTries {
 		return Answer{}, a.fail(ctx, lastTry{mediagate.Errorf(mediagate.KindTransient, "the step took too long")})
 	}
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
@@ -47,9 +52,10 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 			return Answer{}, a.fail(ctx, lastTry{err})
 		}
 	}
-	err = a.copyFiles(ctx, t, row, mirrorTry(ctx), a.Settings.CopyWait)
-	if errors.Is(err, errNoPlace) {
-		return Answer{}, a.fail(ctx, noPlace(ctx))
+	err = a.copyFiles(ctx, t, row, tryOf(ctx))
+	if errors.Is(err, errNoTurn) {
+		activity.RecordHeartbeat(ctx, turned(turnedAway(ctx)+1)...)
+		return Answer{}, a.fail(ctx, laterInTurn(ctx, "other files of the provider"))
 	}
 	stopped := errors.Is(err, errCopyUnneeded) || errors.Is(err, errCopyStopped)
 	switch {
@@ -59,7 +65,7 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 		return Answer{}, context.Canceled
 	case err == nil, stopped:
 		return a.stepDone(ctx, in)
-	case mirrorTry(ctx) < mirrorTries:
+	case tryOf(ctx) < mirrorTries:
 		return Answer{}, a.fail(ctx, err)
 	default:
 		return Answer{}, a.fail(ctx, lastTry{err})
@@ -115,7 +121,7 @@ func (f *files) mirrorOne(ctx context.Context, position int, m mediagate.Media) 
 		return file, length, nil
 	}
 	result, err := f.Bucket.Mirror(ctx, ResultKey(f.task.ID, f.row.N, position), open, Limits{
-		MaxBytes: f.task.Plan.MaxBytes, Media: media.ClassOf(m, f.task.Plan.Media), Progress: f.copied.bytes.Store,
+		MaxBytes: f.task.Plan.MaxBytes, Media: media.ClassOf(m, f.task.Plan.Media), Owner: f.row.Provider, Progress: f.copied.bytes.Store,
 	})
 	switch {
 	case err == nil:

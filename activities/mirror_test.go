@@ -383,3 +383,27 @@ func TestResultKey(t *testing.T) {
 		t.Errorf("key %q", got)
 	}
 }
+
+// owners notes whose copies the bucket's memory is for.
+type owners struct {
+	activities.Bucket
+	found []string
+}
+
+func (o *owners) Mirror(ctx context.Context, key string, open activities.Opener, l activities.Limits) (mediagate.Result, error) {
+	o.found = append(o.found, l.Owner)
+	return o.Bucket.Mirror(ctx, key, open, l)
+}
+
+// A copy takes its memory of the share of its provider.
+func TestD18MemoryOfACopyIsItsProviders(t *testing.T) {
+	t.Parallel()
+	b := succeeded(t, media("https://m.example.com/a"))
+	bucket := &owners{Bucket: b.Bucket}
+	b.Activities.Bucket = bucket
+	_, err := b.mirror()
+	b.ok(err)
+	if diff := cmp.Diff([]string{activitytest.AsyncProvider}, bucket.found); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -9,10 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
@@ -69,6 +72,22 @@ func newEnv(w *activitytest.World) *testsuite.TestActivityEnvironment {
 	env := suite.NewTestActivityEnvironment()
 	env.RegisterActivity(w.Activities)
 	return env
+}
+
+// repeated runs an activity as a workflow does that repeats it, and tells of each attempt.
+func (b *bundle) repeated(does, arg any, begins func(attempt int32)) error {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.RegisterActivity(b.Activities)
+	env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) { begins(info.Attempt) })
+	env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 50},
+		})
+		return workflow.ExecuteActivity(ctx, does, arg).Get(ctx, nil)
+	})
+	return env.GetWorkflowError()
 }
 
 // call runs an activity and takes its result.

@@ -26,15 +26,17 @@ import (
 //
 // The task refuses the intent when it has ended, is cancelled, late or overtaken. Then
 // nothing is sent, and the next step tells.
-func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, has *channel.Place) (prepared, error) {
+func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, has permit) (prepared, error) {
 	if err := a.provenFor(ctx, t, n); err != nil {
 		return prepared{}, err
 	}
-	look, ok := a.looking.Await(ctx, "", looksAtOnce, lookPatience)
-	if !ok {
+	looking, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	look, err := a.Limits.Looks.Acquire(looking, t.AccountID, 1)
+	if err != nil {
 		return prepared{}, mediagate.Errorf(mediagate.KindUnavailable, "the database is busy")
 	}
-	defer look.Leave()
+	defer look.Release()
 	id, candidates, err := a.following(ctx, t, n)
 	if err != nil {
 		return prepared{}, err
@@ -47,7 +49,7 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 	}
 	full, well, behind := false, false, ""
 	for _, c := range candidates {
-		place, ok := a.place(c.Name, has)
+		permit, ok := a.permit(c.Name, t.AccountID, has)
 		if !ok {
 			if behind == "" && a.Breakers.TakesJobs(c.Name) {
 				behind = c.Name
@@ -56,7 +58,7 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 		}
 		entry, ok, err := a.enter(ctx, t, n, c)
 		if err != nil || !ok {
-			place.Leave()
+			permit.Release()
 		}
 		if err != nil {
 			return prepared{}, err
@@ -66,10 +68,10 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 		}
 		row, err := a.openAt(ctx, t, n, id, c)
 		if err == nil {
-			return prepared{row: row, channel: c.Channel, entry: entry, place: place, send: true}, nil
+			return prepared{row: row, channel: c.Channel, entry: entry, permit: permit, send: true}, nil
 		}
 		entry.Unused(ctx)
-		place.Leave()
+		permit.Release()
 		switch {
 		case mediagate.Is(err, mediagate.KindCapacity):
 			full, well = true, well || !a.Breakers.State(c.Name).Open

@@ -28,8 +28,8 @@ import (
 func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
 	defer heartbeat(ctx, noDetails)()
-	place := a.awaitPlace(ctx, in.Behind)
-	defer place.Leave()
+	permit := a.awaitPermit(ctx, in)
+	defer permit.Release()
 	if ctx.Err() != nil {
 		return Answer{}, ctx.Err() // cancelled meanwhile
 	}
@@ -40,10 +40,10 @@ func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error)
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
-	c, err := a.prepareAttempt(ctx, t, in.Step.N, place)
-	if c.place != place {
-		defer c.place.Leave()
-		place.Leave()
+	c, err := a.prepareAttempt(ctx, t, in.Step.N, permit)
+	if c.permit != permit {
+		defer c.permit.Release()
+		permit.Release()
 	}
 	switch {
 	case err != nil:
@@ -84,7 +84,7 @@ type prepared struct {
 	row     mediagate.Attempt
 	channel channel.Channel
 	entry   channel.Entry
-	place   *channel.Place
+	permit  permit
 	send    bool
 	behind  string
 	events  []task.Event
@@ -92,7 +92,7 @@ type prepared struct {
 
 // prepareAttempt stores the intent of attempt n, or decides what to do with the one that
 // is there. The caller has a permit of a channel already (has), or none.
-func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, n int, has *channel.Place) (prepared, error) {
+func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, n int, has permit) (prepared, error) {
 	row, err := a.Store.Attempt(ctx, t.ID, n)
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound):
@@ -105,11 +105,11 @@ func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, n int
 		if err != nil {
 			return prepared{}, err
 		}
-		place, ok := a.place(c.Name, has)
+		permit, ok := a.permit(c.Name, t.AccountID, has)
 		if !ok {
 			return prepared{behind: c.Name}, nil
 		}
-		return prepared{row: row, channel: c, entry: a.Breakers.Inside(c.Name), place: place, send: true}, nil
+		return prepared{row: row, channel: c, entry: a.Breakers.Inside(c.Name), permit: permit, send: true}, nil
 	case row.State == mediagate.AttemptIntent:
 		// The sender died, or still is in its call: its fate is open.
 		return prepared{events: a.afterLostSender(ctx, t, row)}, nil
@@ -121,25 +121,25 @@ func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, n int
 
 // reopen sends an attempt again that provably made no job. A channel that takes
 // no new jobs gets none this way either.
-func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row mediagate.Attempt, has *channel.Place) (prepared, error) {
+func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row mediagate.Attempt, has permit) (prepared, error) {
 	c, err := a.accounts().Of(ctx, row)
 	if err != nil {
 		return prepared{}, err
 	}
 	candidate := channel.Candidate{Channel: c, Route: row.Route}
-	place, free := a.place(c.Name, has)
+	permit, free := a.permit(c.Name, t.AccountID, has)
 	if !free && a.Breakers.TakesJobs(c.Name) {
 		return prepared{behind: c.Name}, nil
 	}
 	entry, ok := channel.Entry{}, false
 	if free {
 		if entry, ok, err = a.enter(ctx, t, row.N, candidate); err != nil {
-			place.Leave()
+			permit.Release()
 			return prepared{}, err
 		}
 	}
 	if !ok {
-		place.Leave()
+		permit.Release()
 		return prepared{}, a.shutOut([]channel.Candidate{candidate})
 	}
 	now := a.Now()
@@ -153,7 +153,7 @@ func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row mediagate
 		err = nil
 	}
 	row.SendBefore, row.Sends = before, row.Sends+1
-	return prepared{row: row, channel: c, entry: entry, place: place, send: reopened}, err
+	return prepared{row: row, channel: c, entry: entry, permit: permit, send: reopened}, err
 }
 
 // inputWindow is what a call gets to open the client's media, or to have a file
@@ -210,7 +210,7 @@ func (a *Activities) send(ctx context.Context, t mediagate.Task, c prepared, in 
 	if changed.Step.Kind != task.Mirror || a.Settings.QuickCopy <= 0 || ctx.Err() != nil {
 		return a.answer(changed), nil
 	}
-	c.place.Leave()
+	c.permit.Release()
 	return a.finish(ctx, t, in, changed)
 }
 
@@ -229,17 +229,17 @@ func (a *Activities) report(ctx context.Context, t mediagate.Task, c prepared, g
 	}
 }
 
+// finishWait is how long a submit waits for a permit to copy.
+const finishWait = 50 * time.Millisecond
+
 // finish copies the files of a job that ended with its submit, which ends the task: a
-// step of its own costs more than most of such copies. It takes a permit that is free
-// at the moment, and leaves to that step what takes long, and what goes wrong.
+// step of its own costs more than most of such copies. It hardly waits for a permit, and leaves to that step what takes long, and what goes wrong.
 func (a *Activities) finish(ctx context.Context, t mediagate.Task, in StepArgs, changed task.Changed) (Answer, error) {
 	row, err := a.Store.Attempt(ctx, t.ID, changed.Step.N)
 	if err != nil {
 		return a.answer(changed), nil //nolint:nilerr // the step finds out
 	}
-	copying, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)
-	defer cancel()
-	err = a.copyBriefly(copying, t, row)
+	err = a.copyBriefly(ctx, t, row, finishWait)
 	if isCancelled(ctx) {
 		return Answer{}, ctx.Err() // the step may not be Mirror any more
 	}

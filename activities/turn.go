@@ -9,41 +9,57 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/limit"
 )
 
-// Files of one provider take half of a worker's places for copies, so that servers
-// that are slow keep no other provider's files waiting. Who finds no place within
-// moments gives the worker's back and comes again; that is no try of the step's.
+// What waits for a permit holds one of the worker's slots on its queue. If it kept that,
+// a crowd of one account would have all slots in the end, and a newcomer wait before
+// them. So it waits for moments, gives its slot back, and comes again, which is no try
+// of the step's: the slots of any crowd fall free within moments.
 
 const (
-	// mirrorTries is how often a copy is tried that fails, or whose worker is lost.
-	mirrorTries = 5
-	// lookForPlace is how often a copy looks whether one of its provider's places
-	// has fallen free: while files come as fast as they should, one does at once.
-	lookForPlace = 20 * time.Millisecond
-	// comeAgain is how long a copy without a place waits, give or take half of it:
-	// of many that wait none has to be first.
-	comeAgain = 10 * time.Second
+	// comeAgain is after how long it comes again the first time, give or take half
+	// of it: of many that wait none has to be first. Each time costs Temporal some
+	// writes, so who is turned away again comes less often.
+	comeAgain    = 5 * time.Second
+	comeAgainMax = time.Minute
 )
 
-// codeNoPlace tells what waits for its turn from what failed: a copy of a provider,
-// or a callback of an account, that has its share of those under way.
+// codeNoPlace tells what waits for its turn from what failed.
 const codeNoPlace = "no_place"
 
-// errNoPlace says that a provider has its share of the copies under way.
-var errNoPlace = errors.New("no place for a copy")
+// errNoTurn says that there was no permit within moments.
+var errNoTurn = errors.New("no permit yet")
 
-// noPlace has the step tried again later, and notes that for the next try: its
-// details are the one thing that outlives it.
-func noPlace(ctx context.Context) error {
-	activity.RecordHeartbeat(ctx, (&progress{}).details(turnedAway(ctx)+1)...)
+// WaitsForTurn reports that the error is of an activity that waits for its turn.
+func WaitsForTurn(err error) bool { return FromTemporal(err).Code == codeNoPlace }
+
+// inTurn waits for a permit while patience lasts. Returns errNoTurn, or the error of ctx.
+func inTurn(ctx context.Context, patience time.Duration, acquire func(context.Context) (*limit.Lease, error)) (*limit.Lease, error) {
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	permit, err := acquire(waiting)
+	if err != nil && ctx.Err() == nil {
+		return nil, errNoTurn
+	}
+	return permit, err
+}
+
+// laterInTurn is how an activity ends that got no permit, to be tried again later. What
+// it waits behind is for operators.
+func laterInTurn(ctx context.Context, behind string) error {
+	wait := min(comeAgain<<min(activity.GetInfo(ctx).Attempt-1, 8), comeAgainMax)
 	return &mediagate.Error{
-		Kind: mediagate.KindTransient, Code: codeNoPlace, Message: "other files of the provider are being copied",
-		RetryAfter: comeAgain/2 + rand.N(comeAgain), //nolint:gosec // no secret
+		Kind: mediagate.KindCapacity, Code: codeNoPlace, Message: "waits for its turn behind " + behind,
+		RetryAfter: wait/2 + rand.N(wait), //nolint:gosec // no secret
 	}
 }
 
-// turnedAway is how many of the step's tries found no place.
+// turned are the details of a step's heartbeats that was turned away so often. They
+// are the one thing that outlives a try.
+func turned(times int32) []any { return (&progress{}).details(times) }
+
+// turnedAway is how many of the step's tries got no permit.
 func turnedAway(ctx context.Context) (times int32) {
 	var index, bytes int64
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &index, &bytes, &times) != nil {
@@ -52,5 +68,5 @@ func turnedAway(ctx context.Context) (times int32) {
 	return times
 }
 
-// mirrorTry is which try this is of those that had a place, from 1 on.
-func mirrorTry(ctx context.Context) int32 { return activity.GetInfo(ctx).Attempt - turnedAway(ctx) }
+// tryOf is which try this is of the step's that had a permit, from 1 on.
+func tryOf(ctx context.Context) int32 { return activity.GetInfo(ctx).Attempt - turnedAway(ctx) }

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -11,8 +12,9 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/view"
-	"github.com/mediagate/mediagate/webhook"
 )
 
 // RoundArgs names a delivery round. Attempt is 1-based.
@@ -68,8 +70,8 @@ type sentDelivery struct {
 	Tries    int                    `json:"tries,omitempty"` // to record it
 }
 
-// DeliverWebhook makes one delivery attempt and records it, once there is a place
-// for it: an attempt that finds none has not begun. The receiver may
+// DeliverWebhook makes one delivery attempt and records it, once there is a permit
+// for it: an attempt that gets none has not begun. The receiver may
 // see an attempt twice when the process dies between answer and record; the
 // webhook id is the same. An attempt that cannot be recorded is remembered by
 // the activity, whose repetitions only record it.
@@ -103,12 +105,7 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 		return VerdictRetry, nil // on record, and the round is open: only our answer was lost
 	}
 	if made.Load() == nil {
-		place, err := a.placeFor(ctx, in, target)
-		if err != nil {
-			return "", a.fail(ctx, err)
-		}
-		defer func() { place.Leave(a.Now()) }()
-		if sent, err = a.deliverOnce(ctx, in, target, place); err != nil {
+		if sent, err = a.deliverInTurn(ctx, in, target); err != nil {
 			return "", a.fail(ctx, err)
 		}
 		made.Store(&sent)
@@ -119,8 +116,31 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 	return sent.Verdict, nil
 }
 
-// deliverOnce sends the callback to its receiver, and gives the place back.
-func (a *Activities) deliverOnce(ctx context.Context, in RoundArgs, target mediagate.WebhookTarget, place *webhook.Place) (sentDelivery, error) {
+// deliverInTurn sends the callback once there is a permit for it. That of its receiver
+// comes first: who waits for a receiver that is slow holds none of the others'.
+func (a *Activities) deliverInTurn(ctx context.Context, in RoundArgs, target mediagate.WebhookTarget) (sentDelivery, error) {
+	for _, acquire := range []func(context.Context) (*limit.Lease, error){
+		func(ctx context.Context) (*limit.Lease, error) {
+			return a.Limits.Receivers.Acquire(ctx, target.AccountID, outbound.Receiver(target.URL), 1)
+		},
+		func(ctx context.Context) (*limit.Lease, error) {
+			return a.Limits.Callbacks.Acquire(ctx, target.AccountID, 1)
+		},
+	} {
+		permit, err := inTurn(ctx, a.Settings.TurnWait, acquire)
+		if errors.Is(err, errNoTurn) {
+			err = laterInTurn(ctx, "other callbacks of the account")
+		}
+		if err != nil {
+			return sentDelivery{}, err
+		}
+		defer permit.Release()
+	}
+	return a.deliverOnce(ctx, in, target)
+}
+
+// deliverOnce sends the callback to its receiver.
+func (a *Activities) deliverOnce(ctx context.Context, in RoundArgs, target mediagate.WebhookTarget) (sentDelivery, error) {
 	if len(target.Body) == 0 {
 		body, err := a.callbackBody(ctx, in.TaskID)
 		if err != nil {
@@ -138,9 +158,6 @@ func (a *Activities) deliverOnce(ctx context.Context, in RoundArgs, target media
 		return sentDelivery{}, err
 	}
 	end := a.Now()
-	if place.Ended(result.Silent, end) {
-		a.noteSilence(ctx, target.AccountID, place.Receiver())
-	}
 	failpoint.Hit(failpoint.WebhookSent)
 
 	sent := sentDelivery{Verdict: result.Verdict, Delivery: mediagate.Delivery{

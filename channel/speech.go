@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -34,7 +35,8 @@ type Speakers struct {
 	Breakers *Breakers
 	Now      func() time.Time
 
-	places Places
+	mu    sync.Mutex
+	under map[string]int // speeches, by channel
 }
 
 // Speak begins to speak and returns once there is sound. Errors are of KindInvalid
@@ -69,15 +71,13 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 	if !ok {
 		return nil, mediagate.Errorf(mediagate.KindInternal, "the adapter of %s does not speak", c.Name)
 	}
-	var place *Place
-	if c.Concurrency > 0 {
-		if place, ok = s.places.Try(c.Name, c.Concurrency); !ok {
-			return nil, &mediagate.Error{Kind: mediagate.KindThrottled, RetryAfter: time.Second, Message: "as many speeches are under way as the channel allows"}
-		}
+	leave, ok := s.enter(c)
+	if !ok {
+		return nil, &mediagate.Error{Kind: mediagate.KindThrottled, RetryAfter: time.Second, Message: "as many speeches are under way as the channel allows"}
 	}
 	entry, open, err := s.Breakers.Enter(ctx, c.Name, c.Adapter.Description.Operations[c.Route.Operation].Submit)
 	if err != nil || !open {
-		place.Leave()
+		leave()
 		if err == nil {
 			err = mediagate.Errorf(mediagate.KindShutOut, "the channel takes no jobs")
 		}
@@ -87,7 +87,7 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 		Upstream: c.Route.Upstream, Operation: c.Route.Operation, Params: params, SendBefore: s.Now().Add(speechSendTime),
 	})
 	if err != nil {
-		place.Leave()
+		leave()
 		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 			entry.Unused(ctx) // the client has left: that shows nothing of the vendor
 		} else {
@@ -96,7 +96,25 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 		return nil, err
 	}
 	entry.Ended(ctx, nil)
-	return &speech{sound: sound, ctx: ctx, broke: func(err error) { s.Breakers.Inside(c.Name).Ended(ctx, err) }, place: place}, nil
+	return &speech{sound: sound, ctx: ctx, broke: func(err error) { s.Breakers.Inside(c.Name).Ended(ctx, err) }, leave: leave}, nil
+}
+
+// enter counts one more speech of the channel's, if it allows that, until leave is called.
+func (s *Speakers) enter(c Candidate) (leave func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.Concurrency > 0 && s.under[c.Name] >= c.Concurrency {
+		return nil, false
+	}
+	if s.under == nil {
+		s.under = map[string]int{}
+	}
+	s.under[c.Name]++
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.under[c.Name]--
+	}), true
 }
 
 // begin waits for the first sound: a vendor that answers and then says nothing
@@ -151,7 +169,7 @@ type speech struct {
 	sound io.ReadCloser
 	ctx   context.Context //nolint:containedctx // of its reader
 	broke func(error)
-	place *Place
+	leave func()
 }
 
 // Read notes when the vendor breaks off.
@@ -166,7 +184,7 @@ func (s *speech) Read(p []byte) (int, error) {
 
 // Close ends the call.
 func (s *speech) Close() error {
-	s.place.Leave()
+	s.leave()
 	return s.sound.Close()
 }
 

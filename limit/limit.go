@@ -112,6 +112,14 @@ func (le *Lease) Grow(ctx context.Context, n int64) error {
 	return nil
 }
 
+// Shrink gives back what is held beyond n, which is above 0.
+func (le *Lease) Shrink(n int64) {
+	if le != nil && n < le.n {
+		le.of.giveBack(le.tenant, le.n-n)
+		le.n = n
+	}
+}
+
 // Release gives back what is held. It may be called again.
 func (le *Lease) Release() {
 	if le == nil || le.n == 0 {

@@ -310,7 +310,7 @@ func play(r *rapid.T) {
 	for range rapid.IntRange(1, 60).Draw(r, "steps") {
 		tenant := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(r, "tenant")
 		n := rapid.Int64Range(1, capacity).Draw(r, "n")
-		switch act := rapid.SampledFrom([]string{"try", "acquire", "grow", "cancel", "both", "release", "release"}).Draw(r, "act"); {
+		switch act := rapid.SampledFrom([]string{"try", "acquire", "grow", "cancel", "both", "shrink", "release", "release"}).Draw(r, "act"); {
 		case act == "try":
 			if lease, ok := l.TryAcquire(tenant, n); ok {
 				held = append(held, &asked{tenant: tenant, lease: lease})
@@ -335,6 +335,10 @@ func play(r *rapid.T) {
 				defer close(a.done)
 				_ = a.lease.Grow(ctx, n)
 			}()
+		case act == "shrink" && len(held) > 0:
+			if a := rapid.SampledFrom(held).Draw(r, "lease"); !slices.Contains(waits, a) {
+				a.lease.Shrink(n)
+			}
 		case act == "cancel" && len(waits) > 0:
 			rapid.SampledFrom(waits).Draw(r, "waiter").cancel()
 		case act == "both" && len(waits) > 0: // it gets its turn while it gives up

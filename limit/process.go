@@ -15,7 +15,9 @@ type Process struct {
 	Writers     *Limit // connections to the database of those who move money; tenant: the account
 
 	Inputs     *Limit // clients' files that are looked at; tenant: the account
+	Looks      *Limit // attempts that look for a channel; tenant: the account
 	Calls      *Group // calls that make jobs, of each channel; tenant: the account
+	Signals    *Limit // runs that are told of their job's end; tenant: the channel
 	Copies     *Limit // results that are copied; tenant: the provider
 	CopyMemory *Limit // bytes of copies in memory; tenant: the provider
 	Callbacks  *Limit // attempts at callbacks; tenant: the account
@@ -48,7 +50,9 @@ func For(s Sizes) *Process {
 		Writers:     New("writers", s.Writers),
 
 		Inputs:     New("inputs", 64),
-		Calls:      NewGroup("calls", 200),
+		Looks:      New("looks", 32),
+		Calls:      NewGroup("calls", 400),
+		Signals:    New("signals", 64),
 		Copies:     New("copies", 64),
 		CopyMemory: New("copy_memory", s.CopyMemory),
 		Callbacks:  New("callbacks", 256),
@@ -61,7 +65,7 @@ func (p *Process) Figures() []Figures {
 	var list []Figures
 	for _, l := range []interface{ Figures() Figures }{
 		p.Connections, p.Spare, p.Waits, p.Speeches, p.Bodies, p.Parsers, p.Uploads, p.Quotes, p.Moderation, p.Starts, p.Writers,
-		p.Inputs, p.Calls, p.Copies, p.CopyMemory, p.Callbacks, p.Receivers,
+		p.Inputs, p.Looks, p.Calls, p.Signals, p.Copies, p.CopyMemory, p.Callbacks, p.Receivers,
 	} {
 		list = append(list, l.Figures())
 	}

@@ -5,18 +5,18 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/mediainfo"
 )
 
-// Pace is how slowly a client's file may arrive.
+// Pace is how slowly a client's file may arrive. Once it has begun to, that is
+// [limit.Pace].
 type Pace struct {
-	Look  time.Duration // within this something has to arrive,
-	Least int64         // so many bytes once it has begun
-	Whole time.Duration // for the file
+	Silence time.Duration // before it begins
+	Whole   time.Duration // for the file
 }
 
 // ErrSlow is why a file is not waited for any longer though it arrives.
@@ -35,7 +35,7 @@ func (p Pace) Check(ctx context.Context, in mediagate.Input, open Open) error {
 	ctx, hangUp := context.WithCancelCause(ctx)
 	defer hangUp(nil)
 	file := p.watch(hangUp)
-	defer file.stop()
+	defer file.timer.Stop()
 	body, length, err := open(ctx)
 	if err != nil {
 		return blame(ctx, in.Field, err)
@@ -106,48 +106,54 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watched is a file on its way. In each interval something has to arrive, and enough of
-// it once it does.
+// watched is a file on its way.
 type watched struct {
-	r     io.Reader
-	read  atomic.Int64
-	quit  chan struct{}
-	ended sync.WaitGroup
+	r      io.Reader
+	hangUp context.CancelCauseFunc
+
+	mu    sync.Mutex
+	timer *time.Timer
+	pace  limit.Pace
+	begun bool
+	came  bool // something, since the last look
 }
 
 func (p Pace) watch(hangUp context.CancelCauseFunc) *watched {
-	w := &watched{quit: make(chan struct{})}
-	w.ended.Go(func() {
-		tick := time.NewTicker(p.Look)
-		defer tick.Stop()
-		var before int64
-		for {
-			select {
-			case <-w.quit:
-				return
-			case <-tick.C:
-			}
-			now := w.read.Load()
-			switch {
-			case now == before:
-				hangUp(errStalled)
-			case before > 0 && now-before < p.Least:
-				hangUp(ErrSlow)
-			}
-			before = now
-		}
-	})
+	w := &watched{hangUp: hangUp}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(p.Silence, w.look)
 	return w
 }
 
-func (w *watched) stop() {
-	close(w.quit)
-	w.ended.Wait()
+func (w *watched) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	switch left := w.pace.By(now).Sub(now); {
+	case !w.came:
+		w.hangUp(errStalled)
+	case left <= 0:
+		w.hangUp(ErrSlow)
+	default:
+		w.timer.Reset(left)
+	}
+	w.came = false
 }
 
 func (w *watched) Read(b []byte) (int, error) {
 	n, err := w.r.Read(b)
-	w.read.Add(int64(n))
+	if n > 0 {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		now := time.Now()
+		if !w.begun {
+			w.begun = true
+			w.timer.Reset(w.pace.By(now).Sub(now))
+		}
+		w.pace.Came(n, now)
+		w.came = true
+	}
 	return n, err
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
-var pace = media.Pace{Look: 15 * time.Second, Least: 16 << 10, Whole: 3 * time.Minute}
+var pace = media.Pace{Silence: 15 * time.Second, Whole: 3 * time.Minute}
 
 var anImage = mediagate.MediaBounds{Kind: "image", MinSide: 128}
 
@@ -197,10 +197,10 @@ func TestCheckHangsUp(t *testing.T) {
 	}{
 		"a byte a second": {func(ctx context.Context) (io.ReadCloser, int64, error) {
 			return &drip{[]byte(bomb(256, 256)), time.Second, ctx}, -1, nil
-		}, crawls, false, 31 * time.Second},
+		}, crawls, false, 12 * time.Second},
 		"a byte every twenty seconds": {func(ctx context.Context) (io.ReadCloser, int64, error) {
 			return &drip{[]byte(bomb(256, 256)), 20 * time.Second, ctx}, -1, nil
-		}, silent, true, 46 * time.Second},
+		}, silent, true, 16 * time.Second},
 		"no answer": {func(ctx context.Context) (io.ReadCloser, int64, error) {
 			<-ctx.Done()
 			return nil, 0, media.NotOpened("image_urls[0]", mediagate.Errorf(mediagate.KindTransient, "no answer"))

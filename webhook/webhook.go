@@ -43,7 +43,6 @@ type Result struct {
 	Status   int    // HTTP status; 0 without an answer
 	Err      string // why there was no answer, without addresses or secrets
 	Reason   string // of Drop and Abandon, for the task's webhook state
-	Silent   bool   // no answer, for half of the time that there is or longer
 	At       time.Time
 	Duration time.Duration
 }
@@ -114,7 +113,7 @@ func (s *Sender) Deliver(ctx context.Context, a Attempt) (Result, error) {
 	case mediagate.Is(err, mediagate.KindInvalid):
 		return done(dropped(err))
 	case err != nil:
-		return done(Result{Verdict: Retry, Err: outbound.Describe(err), Silent: time.Since(began) >= s.client.Timeout/2})
+		return done(Result{Verdict: Retry, Err: outbound.Describe(err)})
 	}
 	defer resp.Body.Close()
 	// The status is the answer; a body that breaks off does not change it.

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/workflows"
 )
 
@@ -32,17 +33,17 @@ type Config struct {
 	Observe func(activity, outcome string, took time.Duration)
 }
 
-// Bounds of one process: how much runs at once on each queue (D18). Of calls
-// that make jobs, the activities let so many through at each channel
-// (Settings.CallsAtOnce); a queue of calls has room for that at all of them, so
-// that who would wait for one channel never stands in the way of another. Of the
-// copies they let one provider have half (Settings.CopiesAtOnce).
+// How many activities a process takes at once from each queue (D18). How much of
+// something scarce they may have is bounded by the limits of the process, in the
+// activities. A queue has slots for what its limit has, and for those who wait for it:
+// in moments their slots fall free again, so no crowd keeps a newcomer waiting for one.
+// A queue of calls has slots for the calls of all channels, so that who would wait for
+// one never stands in the way of another.
 const (
 	maxDatabase = 64
 	callRoom    = 100 // of each queue of calls, for those that make no job
-	maxMirrors  = 32
-	maxInputs   = 100
-	maxWebhooks = activities.DeliveriesAtOnce + 64 // of which some only ask for a place
+	backlogRoom = 200 // of each channel's backlog
+	waitRoom    = 64  // of the other queues with a limit, for those who wait for it
 	maxTending  = 200
 	stickyCache = 500 // cached workflows; more costs memory, not speed
 )
@@ -119,21 +120,23 @@ func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
 		w.RegisterActivity(c.Activities)
 		return w
 	}
+	limited := func(f limit.Figures) int { return int(f.Capacity) + waitRoom }
+	limits := c.Activities.Limits
 	main := queue(workflows.QueueMain, maxDatabase, true)
 	workflows.Register(main)
 	all := []worker.Worker{
 		main,
 		queue(workflows.QueueChannel, maxTending, false),
-		queue(workflows.QueueMirror, maxMirrors, false),
-		queue(workflows.QueueInputs, maxInputs, false),
-		queue(workflows.QueueWebhook, maxWebhooks, false),
+		queue(workflows.QueueMirror, limited(limits.Copies.Figures()), false),
+		queue(workflows.QueueInputs, limited(limits.Inputs.Figures()), false),
+		queue(workflows.QueueWebhook, limited(limits.Callbacks.Figures()), false),
 	}
-	atOnce := c.Activities.Settings.CallsAtOnce
+	atOnce := int(limits.Calls.Figures().Capacity)
 	for _, p := range c.Providers {
 		all = append(all, queue(workflows.QueueCall(p), atOnce*len(c.Channels)+callRoom, false))
 	}
 	for _, name := range c.Channels {
-		all = append(all, queue(workflows.QueueBacklog(name), atOnce, false))
+		all = append(all, queue(workflows.QueueBacklog(name), backlogRoom, false))
 	}
 	return all
 }

@@ -77,7 +77,7 @@ func waitsForPermit(desc *description) bool {
 	}
 	for _, step := range desc.GetPendingActivities() {
 		if last := step.GetLastFailure(); last != nil &&
-			activities.WaitsForPlace(temporal.GetDefaultFailureConverter().FailureToError(last)) {
+			activities.WaitsForTurn(temporal.GetDefaultFailureConverter().FailureToError(last)) {
 			return true
 		}
 	}

@@ -94,9 +94,9 @@ func ask(provider, summary string, patience time.Duration) workflow.ActivityOpti
 	}
 }
 
-// checking fetches clients' media. Its repetitions are for servers that are away,
-// of which the activity makes an end, and for lost workers. How long a permit is
-// taken is up to a server that the client chose.
+// checking fetches clients' media. Its repetitions are for servers that are away, and for
+// lost workers: the activity makes an end of both. It comes again as often as it finds no
+// permit.
 func checking(summary string, left time.Duration) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:              QueueInputs,
@@ -104,10 +104,8 @@ func checking(summary string, left time.Duration) workflow.ActivityOptions {
 		StartToCloseTimeout:    callsPatience,
 		HeartbeatTimeout:       lostWorker,
 		WaitForCancellation:    true,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: time.Second, MaximumInterval: 15 * time.Second, MaximumAttempts: 12,
-		},
-		Summary: summary,
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 15 * time.Second},
+		Summary:                summary,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/task"
 )
 
@@ -57,7 +58,7 @@ func New(now func() time.Time) *World {
 	w.Activities = &activities.Activities{
 		Store: w.Store, Channels: w.Channels, Breakers: &channel.Breakers{Store: w.Store, Now: now, Logger: log, NewID: newID},
 		Descriptions: w.Descriptions, Fetcher: w.Fetcher, Bucket: w.Bucket, Sweeper: w.Bucket, Deliverer: w.Deliverer, Engine: w.Engine,
-		Settings: activities.DefaultSettings(), Now: now, Logger: log, NewID: newID,
+		Limits: &limit.Process{}, Settings: activities.DefaultSettings(), Now: now, Logger: log, NewID: newID,
 	}
 	return w
 }

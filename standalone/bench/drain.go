@@ -14,6 +14,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/workflows"
 )
 
@@ -115,7 +116,7 @@ func (m *machine) startDue(ctx context.Context, g *gateway, n int) error {
 	engine := &starter{Client: workflows.Client{Temporal: g.Temporal}}
 	settings := activities.DefaultSettings()
 	acts := &activities.Activities{
-		Store: g.Store, Engine: engine, Sweeper: g.Bucket, Settings: settings, Now: g.Store.Now, Logger: m.log, StartedAt: g.Store.Now(), NewID: func(prefix string) string { return prefix + ulid.Make().String() },
+		Store: g.Store, Engine: engine, Sweeper: g.Bucket, Limits: &limit.Process{}, Settings: settings, Now: g.Store.Now, Logger: m.log, StartedAt: g.Store.Now(), NewID: func(prefix string) string { return prefix + ulid.Make().String() },
 	}
 	stop, done := make(chan struct{}), make(chan error, 1)
 	var suite testsuite.WorkflowTestSuite

@@ -10,6 +10,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/limit"
 )
 
 // D18: a channel whose vendor takes the calls and never answers holds as many of
@@ -21,7 +22,7 @@ func TestD18HangingChannel(t *testing.T) {
 	t.Parallel()
 	const atOnce, tasks = 5, 15
 	w := setup(t)
-	w.Activities.Settings.CallsAtOnce = atOnce
+	w.Activities.Limits.Calls = limit.NewGroup("calls", 2*atOnce)
 	release := make(chan struct{})
 	var underWay, most atomic.Int32
 	hangs, answers := &activitytest.Vendor{}, &activitytest.Vendor{}

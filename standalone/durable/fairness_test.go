@@ -10,6 +10,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
+	"github.com/mediagate/mediagate/limit"
 )
 
 // A newcomer whose first task waits behind calls that are all taken comes next,
@@ -20,7 +21,7 @@ func TestNewcomerBesideABacklog(t *testing.T) {
 	t.Parallel()
 	const backlog = 30
 	w := setup(t)
-	w.Activities.Settings.CallsAtOnce = 1
+	w.Activities.Limits.Calls = limit.NewGroup("calls", 1)
 	vendor := &activitytest.Vendor{}
 	var (
 		mu    sync.Mutex

@@ -3,9 +3,8 @@ package blob
 import (
 	"context"
 	"io"
-	"sync"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/mediagate/mediagate/limit"
 )
 
 // DefaultMemory is what all copies of a store hold at once, and
@@ -35,39 +34,15 @@ type Opener func(ctx context.Context) (body io.ReadCloser, length int64, err err
 // nobody waits while holding; it gives back what the file turns out not to
 // need.
 //
-// An owner's files hold half of it at most, and wait for that first: those of one
-// whose servers are slow keep no other owner's waiting.
+// Files of one owner, whose servers are slow, keep no other owner's waiting.
 type budget struct {
-	size   int64
-	width  int // parts of one file that travel at once, at most
-	free   *semaphore.Weighted
-	halves *halves
+	size  int64
+	width int // parts of one file that travel at once, at most
+	free  *limit.Limit
 }
 
-// halves are what each owner has.
-type halves struct {
-	mu sync.Mutex
-	of map[string]*semaphore.Weighted
-}
-
-func newBudget(size int64, width int) budget {
-	return budget{size: size, width: width, free: semaphore.NewWeighted(size), halves: &halves{of: map[string]*semaphore.Weighted{}}}
-}
-
-// half is the owner's. A file that needs more than that takes all of it.
-func (b budget) half(owner string) (free *semaphore.Weighted, most int64) {
-	most = b.size
-	if owner != "" {
-		most = b.size / 2
-	}
-	b.halves.mu.Lock()
-	defer b.halves.mu.Unlock()
-	free, ok := b.halves.of[owner]
-	if !ok {
-		free = semaphore.NewWeighted(most)
-		b.halves.of[owner] = free
-	}
-	return free, most
+func newBudget(free *limit.Limit, width int) budget {
+	return budget{size: free.Figures().Capacity, width: width, free: free}
 }
 
 // shape is how a file is uploaded.
@@ -101,29 +76,21 @@ func (b budget) shapeOf(maxBytes, length int64) shape {
 // the file needs until release is called.
 func (b budget) open(ctx context.Context, owner string, maxBytes int64, open Opener) (body io.ReadCloser, s shape, release func(), err error) {
 	worst := b.shapeOf(maxBytes, -1)
-	half, most := b.half(owner)
-	if err := half.Acquire(ctx, min(worst.share, most)); err != nil {
+	held, err := b.free.Acquire(ctx, owner, worst.share)
+	if err != nil {
 		return nil, shape{}, nil, storageError(ctx, "waiting for memory", err)
-	}
-	if err := b.free.Acquire(ctx, worst.share); err != nil {
-		half.Release(min(worst.share, most))
-		return nil, shape{}, nil, storageError(ctx, "waiting for memory", err)
-	}
-	keep := func(from, to int64) {
-		b.free.Release(from - to)
-		half.Release(min(from, most) - min(to, most))
 	}
 	body, length, err := open(ctx)
 	if err != nil {
-		keep(worst.share, 0)
+		held.Release()
 		return nil, shape{}, nil, err
 	}
 	s = worst
 	if length >= 0 {
 		if fits := b.shapeOf(maxBytes, length); fits.share < worst.share {
-			keep(worst.share, fits.share)
+			held.Shrink(fits.share)
 			s = fits
 		}
 	}
-	return body, s, func() { keep(s.share, 0) }, nil
+	return body, s, held.Release, nil
 }

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"github.com/mediagate/mediagate/limit"
 )
 
 // opened is a file that is there at once.
@@ -80,7 +82,7 @@ func TestUploadsStayWithinTheirMemory(t *testing.T) {
 			t.Parallel()
 			h := &held{}
 			server := countingStore(t, h)
-			s := openTest(t, func(c *Config) { c.Endpoint, c.Memory = server.URL, memory })
+			s := openTest(t, func(c *Config) { c.Endpoint, c.Memory = server.URL, limit.New("", memory) })
 			ended := make(chan error)
 			for i := range files {
 				length := int64(size)
@@ -106,8 +108,8 @@ func TestUploadsStayWithinTheirMemory(t *testing.T) {
 			if left := h.now.Load(); left != 0 {
 				t.Errorf("%d bytes were read and not stored", left)
 			}
-			if !s.memory.free.TryAcquire(memory) {
-				t.Error("not all memory was given back")
+			if f := s.memory.free.Figures(); f.Held != 0 {
+				t.Errorf("%d bytes were not given back", f.Held)
 			}
 		})
 	}
@@ -126,15 +128,15 @@ func TestFilesAreOpenedInTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				b := newBudget(6*partSize, uploadWidth)
-				_, _, release, err := b.open(t.Context(), "", 2<<30, opened(nil, c.length))
+				b := newBudget(limit.New("", 6*partSize), uploadWidth)
+				_, _, release, err := b.open(t.Context(), "one", 2<<30, opened(nil, c.length))
 				if err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				isOpen, done := false, make(chan error, 1)
 				go func() {
-					_, _, _, err := b.open(ctx, "", 2<<30, func(context.Context) (io.ReadCloser, int64, error) {
+					_, _, _, err := b.open(ctx, "other", 2<<30, func(context.Context) (io.ReadCloser, int64, error) {
 						isOpen = true
 						return nil, -1, nil
 					})
@@ -162,7 +164,7 @@ func TestOwnersLeaveMemoryToOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				b := newBudget(size, 1) // a file takes three parts
+				b := newBudget(limit.New("", size), 1) // a file takes three parts
 				ctx, cancel := context.WithCancel(t.Context())
 				var under, ended atomic.Int32
 				for range 40 {
@@ -189,8 +191,7 @@ func TestOwnersLeaveMemoryToOthers(t *testing.T) {
 				release()
 				cancel()
 				synctest.Wait()
-				half, most := b.half("slow")
-				if ended.Load() != 40 || !half.TryAcquire(most) || !b.free.TryAcquire(size) {
+				if ended.Load() != 40 || b.free.Figures().Held != 0 {
 					t.Error("not all memory was given back")
 				}
 			})
@@ -200,7 +201,7 @@ func TestOwnersLeaveMemoryToOthers(t *testing.T) {
 
 func TestFailedOpenGivesItsMemoryBack(t *testing.T) {
 	t.Parallel()
-	b, away := newBudget(MinMemory, uploadWidth), errors.New("away")
+	b, away := newBudget(limit.New("", MinMemory), uploadWidth), errors.New("away")
 	for range 3 {
 		_, _, _, err := b.open(t.Context(), "a", 0, func(context.Context) (io.ReadCloser, int64, error) { return nil, 0, away })
 		if !errors.Is(err, away) {
@@ -229,7 +230,7 @@ func TestShape(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := newBudget(c.memory, uploadWidth).shapeOf(c.maxBytes, c.length)
+			got := newBudget(limit.New("", c.memory), uploadWidth).shapeOf(c.maxBytes, c.length)
 			if got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}

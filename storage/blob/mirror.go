@@ -19,7 +19,7 @@ import (
 type Limits struct {
 	MaxBytes int64             // the largest size that is taken; 0: what S3 takes
 	Media    string            // the class that the content must have: "video", "image", "audio", "archive"
-	Owner    string            // who leaves half of the memory to others; empty: nobody
+	Owner    string            // whose copies leave memory to those of others
 	Progress func(bytes int64) // told how much has been read so far; may be nil
 }
 

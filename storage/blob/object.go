@@ -154,6 +154,7 @@ func (s *Store) PutFile(ctx context.Context, f mediagate.File, file io.Reader, m
 
 func (s *Store) putClient(ctx context.Context, memory budget, key string, file io.Reader, limits Limits) (mediagate.Result, error) {
 	open := func(context.Context) (io.ReadCloser, int64, error) { return io.NopCloser(file), -1, nil }
+	limits.Owner = key // each has its turn
 	r, err := s.store(ctx, memory, key, open, limits)
 	if refused, ok := errors.AsType[*mediagate.Error](err); ok && refused.Kind == mediagate.KindInvalid {
 		return r, mediagate.Errorf(mediagate.KindInvalid, "%s", refused.Message) // no result that went wrong

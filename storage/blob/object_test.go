@@ -27,8 +27,7 @@ func TestSlowFilesKeepNoRequest(t *testing.T) {
 			_, _ = s.PutFile(t.Context(), f, file, 20<<20)
 		})
 	}
-	for s.clients.free.TryAcquire(1) { // until they have it all
-		s.clients.free.Release(1)
+	for s.clients.free.Figures().Held < MinMemory {
 		time.Sleep(time.Millisecond)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

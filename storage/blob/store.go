@@ -22,6 +22,7 @@ import (
 	"golang.org/x/net/idna"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/limit"
 )
 
 // Config says which bucket is used.
@@ -33,7 +34,7 @@ type Config struct {
 	AccessKeyID     string // with SecretAccessKey; both empty: the SDK's own chain
 	SecretAccessKey string
 	PathStyle       bool             // the bucket is part of the path, not of the host
-	Memory          int64            // bytes that all copies hold at once, MinMemory or more; 0: DefaultMemory
+	Memory          *limit.Limit     // bytes that all copies hold at once, of MinMemory or more, by the owner of Limits; nil: DefaultMemory
 	ClientMemory    int64            // the same for files of clients; 0: DefaultClientMemory. Media of requests have half as much beside it
 	Now             func() time.Time // nil: time.Now
 }
@@ -120,6 +121,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.Endpoint != "" {
 		options.BaseEndpoint = aws.String(c.Endpoint)
 	}
+	if c.Memory == nil {
+		c.Memory = limit.New("copy_memory", DefaultMemory)
+	}
 	clientMemory := cmp.Or(c.ClientMemory, DefaultClientMemory)
 	return &Store{
 		bucket: c.Bucket, region: c.Region, links: links,
@@ -131,9 +135,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			o.MaxUploadParts = maxParts
 			o.FailTimeout = cleanupTimeout
 		}),
-		memory:  newBudget(cmp.Or(c.Memory, DefaultMemory), uploadWidth),
-		clients: newBudget(clientMemory, clientWidth),
-		inline:  newBudget(max(MinMemory, clientMemory/2), clientWidth),
+		memory:  newBudget(c.Memory, uploadWidth),
+		clients: newBudget(limit.New("client_memory", clientMemory), clientWidth),
+		inline:  newBudget(limit.New("inline_memory", max(MinMemory, clientMemory/2)), clientWidth),
 		creds:   creds,
 		signer:  v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
 		now:     c.Now,
@@ -148,7 +152,7 @@ func (c *Config) validate() error {
 		return mediagate.Invalid("bucket", "is required")
 	case (c.AccessKeyID == "") != (c.SecretAccessKey == ""):
 		return mediagate.Invalid("access_key_id", "and secret_access_key are given together or not at all")
-	case c.Memory != 0 && c.Memory < MinMemory:
+	case c.Memory != nil && c.Memory.Figures().Capacity < MinMemory:
 		return mediagate.Invalid("memory", "is less than a single upload needs")
 	case c.ClientMemory != 0 && c.ClientMemory < MinMemory:
 		return mediagate.Invalid("client_memory", "is less than a single upload needs")

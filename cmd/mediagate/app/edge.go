@@ -113,6 +113,6 @@ func (d deliverer) Deliver(ctx context.Context, taskID string, t mediagate.Webho
 	}
 	end(r.Status, trouble)
 	return activities.DeliveryResult{
-		Verdict: activities.Verdict(r.Verdict), Status: r.Status, Error: r.Err, Reason: r.Reason, Silent: r.Silent,
+		Verdict: activities.Verdict(r.Verdict), Status: r.Status, Error: r.Err, Reason: r.Reason,
 	}, nil
 }

@@ -116,7 +116,7 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if g.Bucket, err = blob.Open(ctx, blob.Config{
 		Endpoint: c.S3.Endpoint, PublicEndpoint: c.S3.PublicEndpoint, Region: c.S3.Region, Bucket: c.S3.Bucket,
 		AccessKeyID: c.S3.AccessKeyID, SecretAccessKey: c.S3.SecretAccessKey, PathStyle: c.S3.PathStyle,
-		Memory: int64(c.MirrorMemory), ClientMemory: clientMemory(),
+		Memory: g.bounds.CopyMemory, ClientMemory: clientMemory(),
 	}); err != nil {
 		return nil, fmt.Errorf("s3: %w", err)
 	}
@@ -360,7 +360,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 		Deliverer: countedDeliverer{deliverer{traces: g.traces, sender: webhook.New(webhook.Config{
 			Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
 		})}, g.metrics.DeliveryAttempt},
-		Engine: workflows.Client{Temporal: g.Temporal}, Ledger: countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, FileOf: g.fileOf, CallbackURL: g.callbackURL, Settings: settings, Now: g.Store.Now, Logger: g.log,
+		Engine: workflows.Client{Temporal: g.Temporal}, Ledger: countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, FileOf: g.fileOf, CallbackURL: g.callbackURL, Limits: g.bounds, Settings: settings, Now: g.Store.Now, Logger: g.log,
 		StartedAt: g.Store.Now(),
 		NewID:     newID,
 		Tracer:    g.traces.Tracer(),

@@ -12,10 +12,11 @@ import (
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/task"
 )
 
-// hanging are channels of one place each, at whose vendors calls hang until they
+// hanging are channels of room for one call each, at whose vendors calls hang until they
 // are released.
 type hanging struct {
 	*bundle
@@ -25,7 +26,7 @@ type hanging struct {
 
 func (b *bundle) hang(names ...string) *hanging {
 	h := &hanging{bundle: b, release: make(chan struct{})}
-	b.Activities.Settings.CallsAtOnce = 1
+	b.Activities.Limits.Calls = limit.NewGroup("calls", 1)
 	var list []channel.Channel
 	for i, name := range names {
 		v := &activitytest.Vendor{}
@@ -101,7 +102,7 @@ func TestD18HangingCallsAreTheChannelsOwn(t *testing.T) {
 		if st := <-done; st.Behind != "" || st.State != mediagate.AttemptAccepted || st.Channel != "a" {
 			t.Errorf("once there is room: %+v", st)
 		}
-		for i := 3; i < 6; i++ { // none of the places is lost
+		for i := 3; i < 6; i++ { // no permit is lost
 			if st, err := h.submits(i, ""); err != nil || st.State != mediagate.AttemptAccepted {
 				t.Errorf("afterwards: %+v, %v", st, err)
 			}
@@ -144,8 +145,8 @@ func TestD18WaitsOnlyBehindWhoTakesJobs(t *testing.T) {
 	})
 }
 
-// What is sent again, after proof that there is no job, takes a place as well.
-func TestD18RepeatedCallsTakePlaces(t *testing.T) {
+// What is sent again, after proof that there is no job, takes a permit as well.
+func TestD18RepeatedCallsTakePermits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, video)
