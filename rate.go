@@ -7,6 +7,11 @@ import "time"
 type RateLimit struct {
 	Of        string // the id of the account, or of the purse of keys
 	PerMinute int
+
+	// Where PerDay is not 0 the limit is of bytes: Bytes are to be taken, of so many that
+	// come back in a day.
+	Bytes  int64
+	PerDay int64
 }
 
 // RateLeft is what a limit still lets through.

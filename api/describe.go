@@ -351,6 +351,7 @@ func descriptions() map[string]*description {
 			answers: []answer{{status: http.StatusOK, about: "The file is stored.", headers: linkHeaders, body: uploadResult{
 				"https://api.example.com/files/" + exampleFile, "fox.png", "image/png", 834201, exampleCreated,
 			}}},
+			errors: []mediagate.Kind{mediagate.KindPayment, mediagate.KindRateLimited},
 		},
 		"GET " + filePath: {
 			id: "getFile", tag: tagUploads, summary: "Read an uploaded image",

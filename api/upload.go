@@ -63,6 +63,9 @@ func (s *Server) takeUpload(c *call) (uploadResult, error) {
 	if r.ContentLength > c.route.bound {
 		return uploadResult{}, errUploadTooLarge
 	}
+	if err := s.mayUpload(c); err != nil {
+		return uploadResult{}, err
+	}
 	wait, cancel := c.lasting(s.cfg.UploadWait)
 	defer cancel()
 	if err := c.claim.take(wait, files, fileWeight(announced(r.ContentLength)+imagefile.MaxGrowth)); err != nil {
@@ -149,7 +152,8 @@ func (s *Server) storeFile(c *call, f *form, part *multipart.Part) (uploadResult
 	go func() {
 		stored <- s.putFile(ctx, file, cleaned, announced(c.Request().ContentLength)+imagefile.MaxGrowth)
 	}()
-	_, err = imagefile.Clean(clean, content)
+	size := &sized{to: clean}
+	_, err = imagefile.Clean(size, content)
 	if err == nil { // what was cut off counts as well
 		_, err = io.Copy(io.Discard, content)
 	}
@@ -158,7 +162,9 @@ func (s *Server) storeFile(c *call, f *form, part *multipart.Part) (uploadResult
 	}
 	if err == nil { // or the bucket would keep it
 		judging, judged := c.lasting(s.cfg.StoreTimeout)
-		err = s.again(judging, c)
+		if err = s.again(judging, c); err == nil {
+			err = s.countUpload(judging, c, size.n)
+		}
 		judged()
 	}
 	_ = clean.CloseWithError(err) // nil: the end of the file
@@ -175,6 +181,54 @@ func (s *Server) storeFile(c *call, f *form, part *multipart.Part) (uploadResult
 		URL: s.cfg.FileURL(file), Filename: uploadName(part), ContentType: file.MimeType(),
 		Bytes: got.bytes, CreatedAt: file.CreatedAt.Unix(),
 	}, nil
+}
+
+// mayUpload refuses what would be refused in the end, before it is read. Files cost us, so
+// whoever never had any money leaves none.
+func (s *Server) mayUpload(c *call) error {
+	a := c.caller.account
+	if a.Available+a.Held+a.Spent <= 0 {
+		a, err := s.cfg.Store.Account(c.ctx, a.ID) // what is known is of the last second
+		if err != nil {
+			return err
+		}
+		if a.Available+a.Held+a.Spent <= 0 {
+			return &mediagate.Error{Kind: mediagate.KindPayment, Message: "an upload needs a balance, and the account has never had one"}
+		}
+	}
+	return s.countUpload(c.ctx, c, 1)
+}
+
+// countUpload takes bytes of those that the account may upload in a day.
+func (s *Server) countUpload(ctx context.Context, c *call, bytes int64) error {
+	most := c.caller.account.Or(s.cfg.AccountDefaults).UploadsPerDay
+	if most == nil {
+		return nil
+	}
+	refusal := &mediagate.Error{
+		Kind: mediagate.KindRateLimited, Message: fmt.Sprintf("too many requests: the account may upload %d bytes a day, its uploads_per_day", *most),
+	}
+	if bytes > *most { // waiting does not help
+		return refusal
+	}
+	left, admitted, err := s.cfg.Store.TakeRates(ctx, []mediagate.RateLimit{{Of: c.account() + "/uploads", Bytes: bytes, PerDay: *most}})
+	if err != nil || admitted {
+		return err
+	}
+	refusal.RetryAfter = left[0].Next
+	return refusal
+}
+
+// sized counts what is written.
+type sized struct {
+	to io.Writer
+	n  int64
+}
+
+func (s *sized) Write(b []byte) (int, error) {
+	n, err := s.to.Write(b)
+	s.n += int64(n)
+	return n, err
 }
 
 // storedFile is what came of storing a file.

@@ -19,6 +19,7 @@ import (
 	"net/textproto"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -523,4 +524,58 @@ func (b *slowBucket) held() (sum int64) {
 		sum += min(2*most+64<<10, 15<<20)
 	}
 	return sum
+}
+
+// Files cost us: whoever never had money leaves none, and nobody more in a day than the
+// account may. What is not stored counts for no more than that it came.
+func TestUploadsHaveAPrice(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) {
+		c.AccountDefaults.UploadsPerDay = new(int64(2*len(aPicture) + 100))
+	})
+	poor, err := g.store.CreateAccount(t.Context(), mediagate.Account{Name: "poor", Group: "default"})
+	g.must(err)
+	made := g.operate(http.MethodPost, "/accounts/"+poor.ID+"/keys", `{"name":"k","unlimited":true}`)
+	send := func(key string) answer {
+		return g.send(request{
+			method: http.MethodPost, path: uploadPath, key: key, body: formOf(filePart(aPicture)),
+			header: http.Header{"Content-Type": {"multipart/form-data; boundary=" + boundary}},
+		})
+	}
+	key := made.text("key")
+	refused := func(a answer, status int, kind, says string) {
+		t.Helper()
+		if message, _ := a.at("error", "message").(string); a.status != status || a.at("error", "type") != kind || !strings.Contains(message, says) {
+			t.Errorf("%d %s, want %d, %s and %q", a.status, a.body, status, kind, says)
+		}
+	}
+	refused(send(key), 402, "payment_required", "needs a balance")
+	if n := len(g.bucket.files); n != 0 {
+		t.Errorf("%d files of who never had money", n)
+	}
+	_, _, _, err = g.store.Grant(t.Context(), poor.ID, 1, "a cent's hundredth")
+	g.must(err)
+	for i := range 3 {
+		a := send(key)
+		if i < 2 {
+			if a.status != 200 {
+				t.Errorf("upload %d: %d %s", i, a.status, a.body)
+			}
+			continue
+		}
+		refused(a, 429, "rate_limit_error", "uploads_per_day")
+		if after, _ := strconv.Atoi(a.header.Get("Retry-After")); after < 3600 {
+			t.Errorf("Retry-After %d, want hours", after)
+		}
+	}
+	if n := len(g.bucket.files); n != 2 {
+		t.Errorf("%d files are stored, want 2", n)
+	}
+	g.operate(http.MethodPatch, "/accounts/"+poor.ID, `{"uploads_per_day":0}`)
+	g.clock.advance(time.Second) // keys are read again
+	a := send(key)
+	refused(a, 429, "rate_limit_error", "uploads_per_day")
+	if a.header.Get("Retry-After") != "" {
+		t.Error("waiting would help")
+	}
 }

@@ -23,12 +23,21 @@ import (
 // step is what a submit takes of a limit, in microseconds: rounded up, so that no
 // rate is exceeded.
 func step(l mediagate.RateLimit) int64 {
+	if l.PerDay > 0 {
+		const each = 1000 // by milliseconds, so that nothing overflows
+		return (l.Bytes*(day.Microseconds()/each) + l.PerDay - 1) / l.PerDay * each
+	}
 	n := int64(l.PerMinute)
 	return (time.Minute.Microseconds() + n - 1) / n
 }
 
 // room is how far from now the tat of a limit may be.
-func room(l mediagate.RateLimit) int64 { return int64(l.PerMinute) * step(l) }
+func room(l mediagate.RateLimit) int64 {
+	if l.PerDay > 0 {
+		return day.Microseconds()
+	}
+	return int64(l.PerMinute) * step(l)
+}
 
 // judgedRate is a limit as a submit found it.
 type judgedRate struct {
@@ -50,7 +59,7 @@ func (r judgedRate) moved(l mediagate.RateLimit) int64 {
 func (r judgedRate) left(l mediagate.RateLimit) mediagate.RateLeft {
 	free, step := r.Now+room(l)-r.moved(l), step(l)
 	left := mediagate.RateLeft{Submits: int(free / step)}
-	if left.Submits < l.PerMinute {
+	if left.Submits < l.PerMinute || l.PerDay > 0 {
 		left.Next = time.Duration(step-free%step) * time.Microsecond
 	}
 	return left

@@ -103,6 +103,31 @@ var rateTests = map[string]func(*bench){
 		}
 		same(b, "left of both keys", left, 40-31)
 	},
+	"bytes of a day come back evenly": func(b *bench) {
+		bytes := func(n int64) mediagate.RateLimit { return mediagate.RateLimit{Of: "acc_a/uploads", Bytes: n, PerDay: 24 << 20} }
+		take := func(n int64) (time.Duration, bool) {
+			left, ok := b.take(bytes(n))
+			return left[0].Next.Round(time.Second), ok
+		}
+		for range 2 {
+			if _, ok := take(10 << 20); !ok {
+				b.Fatal("refused within the day's bytes")
+			}
+		}
+		if wait, ok := take(10 << 20); ok || wait != 6*time.Hour {
+			b.Fatalf("20 of 24 MiB are taken: %v, wait %s, want 6 h for 10 MiB", ok, wait)
+		}
+		if _, ok := take(4 << 20); !ok {
+			b.Fatal("the rest is refused")
+		}
+		if _, ok := take(1); ok {
+			b.Fatal("one byte more was let through")
+		}
+		b.pass(time.Hour)
+		if _, ok := take(1 << 20); !ok {
+			b.Fatal("an hour later a 24th is refused")
+		}
+	},
 	"a changed rate keeps the share that is used": func(b *bench) {
 		for range 5 {
 			b.take(rate("key_a", 10))
