@@ -98,10 +98,10 @@ func (c *call) who() string {
 	return c.caller.key.ID
 }
 
-// account is whose key the call came with; empty for operators.
-func (c *call) account() string {
+// tenant is whose share of a limit the call takes: its account's, or the operators'.
+func (c *call) tenant() string {
 	if c.caller == nil {
-		return ""
+		return mediagate.ByOperator
 	}
 	return c.caller.key.AccountID
 }

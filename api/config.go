@@ -14,6 +14,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/limit"
 )
 
 // Config is what New needs. The first eleven are required.
@@ -44,6 +45,9 @@ type Config struct {
 	// ModeratorAsks says that it asks somebody, which costs: about what can be paid for
 	// only, and each account has its share of the questions under way.
 	ModeratorAsks bool
+
+	// Limits are those of the process. Nil, or a nil one of them: no bound.
+	Limits *limit.Process
 
 	// Tracer makes spans of submits; nil: there are none.
 	Tracer trace.Tracer
@@ -132,6 +136,9 @@ func (c Config) withDefaults() (Config, error) {
 	missing(c.Signer == nil, "Signer")
 	missing(c.Remover == nil, "Remover")
 	missing(c.Speaker == nil, "Speaker")
+	if c.Limits == nil {
+		c.Limits = &limit.Process{}
+	}
 	if c.CreditsPerUnit == 0 {
 		c.CreditsPerUnit = 1000
 	}

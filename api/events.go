@@ -49,10 +49,11 @@ func (s *Server) handleEvents(c *call) error {
 	if t.Status.Terminal() && seen == t.Version {
 		return c.NoContent(http.StatusNoContent)
 	}
-	if err := s.seats.take(c); err != nil {
+	lease, err := c.take(s.cfg.Limits.Waits, 1, waits)
+	if err != nil {
 		return err
 	}
-	defer s.seats.leave(c)
+	defer lease.Release()
 	return s.stream(c, t, language, seen)
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/limit"
 )
 
 // events is an open stream.
@@ -208,8 +209,7 @@ func TestEventsRest(t *testing.T) {
 // A stream has a seat until its client has gone; when the server stops it ends.
 func TestEventsSeats(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t)
-	api.Seats(g.server, 2)
+	g := newGateway(t, bounds(func(p *limit.Process) { p.Waits = limit.New("", 4) }))
 	address := g.serve()
 	id := g.submit(videos, videoBody)
 	first, second := g.follow(address, id, g.key, ""), g.follow(address, id, g.key, "")
@@ -231,8 +231,7 @@ func TestEventsSeats(t *testing.T) {
 // Keys are had for the asking, seats are not.
 func TestSeatsOfAnAccount(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t)
-	api.Seats(g.server, 1)
+	g := newGateway(t, bounds(func(p *limit.Process) { p.Waits = limit.New("", 8) }))
 	address := g.serve()
 	id := g.submit(videos, videoBody)
 	for i := range 5 {

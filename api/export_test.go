@@ -52,9 +52,6 @@ func AwaitStarts(s *Server) {
 	<-idle
 }
 
-// Seats changes how many long polls of a key may wait.
-func Seats(s *Server, most int) { s.seats.most = most }
-
 // Rest changes how long streams keep silent.
 func Rest(s *Server, rest time.Duration) { s.rest = rest }
 

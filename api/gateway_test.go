@@ -21,6 +21,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/storage/blob"
 	"github.com/mediagate/mediagate/task"
@@ -273,6 +274,13 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	g.grant("100")
 	g.keyRow, g.key = g.newKey(mediagate.Key{Unlimited: true})
 	return g
+}
+
+// bounds makes some of the limits of a process.
+func bounds(make func(*limit.Process)) func(*api.Config) {
+	p := &limit.Process{}
+	make(p)
+	return func(c *api.Config) { c.Limits = p }
 }
 
 // servesOf is what a channel of a provider serves, for those models alone where any are

@@ -1,6 +1,11 @@
 package api
 
-import "github.com/mediagate/mediagate/limit"
+import (
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/limit"
+)
 
 // Limits are how much is taken of what the server bounds, for metrics.
 func (s *Server) Limits() []limit.Figures {
@@ -12,12 +17,27 @@ func (s *Server) Limits() []limit.Figures {
 	s.starts.mu.Unlock()
 	return []limit.Figures{
 		{Name: "connections", Capacity: int64(s.connections.most), Held: open, Refused: s.connections.refused.counted()},
-		starts, s.seats.figures("waits"), s.listeners.figures("speeches"),
+		starts,
 	}
 }
 
-func (s *seats) figures(name string) limit.Figures {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return limit.Figures{Name: name, Held: s.held, Refused: s.refused}
+// take has so much of a limit for the call at once, or says that there is no room.
+func (c *call) take(of *limit.Limit, n int64, what string) (*limit.Lease, error) {
+	lease, ok := of.TryAcquire(c.tenant(), n)
+	if !ok {
+		return nil, c.noRoom(of, what)
+	}
+	return lease, nil
+}
+
+// noRoom says that the call gets nothing of a limit: its account has its share, or the
+// process all that it can hold.
+func (c *call) noRoom(of *limit.Limit, what string) error {
+	if of.Uses(c.tenant()) {
+		return &mediagate.Error{
+			Kind: mediagate.KindRateLimited, RetryAfter: time.Second,
+			Message: "too many requests: " + what + " of this account leave no room for another",
+		}
+	}
+	return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "no room for " + what}
 }

@@ -40,9 +40,7 @@ type Server struct {
 	touches     *touches
 	starts      *starts
 	watch       *watcher
-	seats       *seats        // of long polls and streams
 	rest        time.Duration // of streams, see streamRest
-	listeners   *seats        // of speeches
 	hints       *hints
 	speeches    sync.WaitGroup // under way, and the ends of their holds
 	ready       *Recent[parts]
@@ -73,9 +71,7 @@ func New(cfg Config) (*Server, error) {
 		touches:     newTouches(cfg.Store, cfg.Logger),
 		starts:      newStarts(cfg.Starter, cfg.Logger),
 		watch:       newWatcher(cfg.Store, cfg.Logger),
-		seats:       &seats{most: mostWaits, what: "wait for tasks", taken: map[string]int{}},
 		rest:        streamRest,
-		listeners:   &seats{most: mostSpeeches, what: "listen to speeches", taken: map[string]int{}},
 		parsing:     make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		entropy:     ulid.Monotonic(rand.Reader, 0),
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/limit"
 )
 
 // serve answers on a real listener, as the program does, until the test ends.
@@ -276,12 +277,11 @@ func TestHalfClosedPipeline(t *testing.T) {
 	}
 }
 
-// TestPollsOfOneKey: clients that leave their long polls behind cost a key its
+// TestPollsOfOneAccount: clients that leave their long polls behind cost an account its
 // own, never the process its connections and memory.
-func TestPollsOfOneKey(t *testing.T) {
+func TestPollsOfOneAccount(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t)
-	api.Seats(g.server, 3)
+	g := newGateway(t, bounds(func(p *limit.Process) { p.Waits = limit.New("", 6) }))
 	address := g.serve()
 	id := g.submit(videos, videoBody)
 	poll := request{path: "/v1/tasks/" + id + "?wait=5", key: g.key}
@@ -295,7 +295,7 @@ func TestPollsOfOneKey(t *testing.T) {
 			return false // it waits, and this client goes
 		}
 		a := s.answer()
-		a.wantError(t, 429, "rate_limit_error", "wait for tasks already")
+		a.wantError(t, 429, "rate_limit_error", "those that wait for tasks of this account")
 		if after := a.header.Get("Retry-After"); after != "1" {
 			t.Errorf("Retry-After %q", after)
 		}
@@ -309,9 +309,10 @@ func TestPollsOfOneKey(t *testing.T) {
 	if a := g.send(request{path: "/v1/tasks/" + id, key: g.key}); a.status != 200 {
 		t.Errorf("who does not wait: %d %s", a.status, a.body)
 	}
-	_, another := g.newKey(mediagate.Key{Unlimited: true})
-	if a := g.send(request{path: "/v1/tasks/" + id + "?wait=1", key: another}); a.status != 200 {
-		t.Errorf("another key: %d %s", a.status, a.body)
+	another := g.other()
+	theirs := g.send(request{method: "POST", path: videos, key: another, body: videoBody}).taskID(t)
+	if a := g.send(request{path: "/v1/tasks/" + theirs + "?wait=1", key: another}); a.status != 200 {
+		t.Errorf("another account: %d %s", a.status, a.body)
 	}
 	eventually(t, "the seats are free again", func() bool { return !refused() })
 }

@@ -38,17 +38,16 @@ type Speaker interface {
 // process that dies leaves it for speechLease and the time between two looks for
 // what is left, together less than a minute.
 const (
-	speechLease  = 30 * time.Second
-	speechRenew  = 10 * time.Second // also between two looks
-	speechBatch  = 100
-	speechCall   = 5 * time.Second  // of one such call to the database
-	speechFirst  = 60 * time.Second // until there is sound
-	speechStall  = 30 * time.Second // for which a client may take nothing
-	speechError  = 10 * time.Second // to send an error
-	speechPiece  = 32 << 10
-	endPatience  = 2 * time.Second // for the money, before the client is told of the end
-	endEvery     = time.Second     // between two tries to end a hold
-	mostSpeeches = 1000            // of a key in a process
+	speechLease = 30 * time.Second
+	speechRenew = 10 * time.Second // also between two looks
+	speechBatch = 100
+	speechCall  = 5 * time.Second  // of one such call to the database
+	speechFirst = 60 * time.Second // until there is sound
+	speechStall = 30 * time.Second // for which a client may take nothing
+	speechError = 10 * time.Second // to send an error
+	speechPiece = 32 << 10
+	endPatience = 2 * time.Second // for the money, before the client is told of the end
+	endEvery    = time.Second     // between two tries to end a hold
 )
 
 // soundTypes are the formats of answers, the first for requests of none.
@@ -110,10 +109,11 @@ func (s *Server) handleSpeech(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.listeners.take(c); err != nil {
+	lease, err := c.take(s.cfg.Limits.Speeches, 1, "the speeches under way")
+	if err != nil {
 		return err
 	}
-	defer s.listeners.leave(c)
+	defer lease.Release()
 	s.speeches.Add(1)
 	defer s.speeches.Done()
 	u := &utterance{server: s, call: c, order: o, mimeType: mimeType, end: mediagate.SpeechVoided, speech: mediagate.Speech{

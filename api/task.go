@@ -91,13 +91,17 @@ func (s *Server) answerTask(c *call, status int, t *mediagate.Task, language str
 	return c.linked(status, wrappedTask{status, v.In(language)})
 }
 
+// waits are what Limits.Waits bounds, for messages: long polls and streams.
+const waits = "those that wait for tasks"
+
 // awaitEnd returns the task when it has ended, when the time is up, or when
 // the server stops, as it is stored then, if the key may still read it.
 func (s *Server) awaitEnd(c *call, t mediagate.Task, most time.Duration) (mediagate.Task, error) {
-	if err := s.seats.take(c); err != nil {
+	lease, err := c.take(s.cfg.Limits.Waits, 1, waits)
+	if err != nil {
 		return mediagate.Task{}, err
 	}
-	defer s.seats.leave(c)
+	defer lease.Release()
 	ctx, cancel := c.lasting(most)
 	defer cancel()
 	for {

@@ -4,11 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
-
-	"github.com/mediagate/mediagate"
 )
 
 const (
@@ -16,62 +13,6 @@ const (
 	watchBatch = 1000 // ids in one query
 	watchLimit = 5 * time.Second
 )
-
-// mostWaits is how many long polls and streams of one key wait at once. Each keeps a
-// connection and its memory, and nobody can be sure that its client is still
-// there: who closes the sending side may read, and net/http does not look past
-// a next request.
-const mostWaits = 1000
-
-// shareOfAccount is how many times a key's seats the keys of an account have: a key
-// may make as many keys as it likes.
-const shareOfAccount = 4
-
-// seats counts who waits, or listens.
-type seats struct {
-	most    int    // of a key
-	what    string // those who have one do, for messages
-	mu      sync.Mutex
-	taken   map[string]int // by key, and by account
-	held    int64
-	refused int64
-}
-
-// take has a seat for the key that the call came with, or says that it or its
-// account has all of its seats.
-func (s *seats) take(c *call) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch common := shareOfAccount * s.most; {
-	case s.taken[c.who()] >= s.most:
-		return s.full(s.most, "this key")
-	case s.taken[c.account()] >= common:
-		return s.full(common, "this account")
-	}
-	s.taken[c.who()]++
-	s.taken[c.account()]++
-	s.held++
-	return nil
-}
-
-func (s *seats) full(most int, whose string) error {
-	s.refused++
-	return &mediagate.Error{
-		Kind: mediagate.KindRateLimited, RetryAfter: time.Second,
-		Message: "too many requests: " + strconv.Itoa(most) + " of " + whose + " " + s.what + " already",
-	}
-}
-
-func (s *seats) leave(c *call) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held--
-	for _, who := range []string{c.who(), c.account()} {
-		if s.taken[who]--; s.taken[who] == 0 {
-			delete(s.taken, who)
-		}
-	}
-}
 
 // watcher serves all long polls and streams with one goroutine, which runs only while
 // somebody waits and asks for the versions of all awaited tasks at once.

@@ -301,7 +301,7 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: checkBucket(g.Bucket, g.Store.Now, g.log), Catalog: g.reloader.check,
 			Moderation: g.checkLists,
 		},
-		Moderator: g.moderator, ModeratorAsks: c.Moderation.Mode == moderationEndpoint, OpenHint: g.hints.Open, Tracer: g.traces.Tracer(),
+		Limits: g.bounds, Moderator: g.moderator, ModeratorAsks: c.Moderation.Mode == moderationEndpoint, OpenHint: g.hints.Open, Tracer: g.traces.Tracer(),
 		CheckWebhookURL: func(raw string) error {
 			_, err := g.rules.CheckWebhookURL(raw)
 			return err
