@@ -74,15 +74,11 @@ type Config struct {
 	Grace           time.Duration           // for calls under way when the server is to stop; 0: 15 s
 	LinkTTL         time.Duration           // of links in answers; 0 or more than 7 days: 7 days
 	Keep            mediagate.Retention
-	CORSOrigins     []string // "*" is any
-	TrustedProxies  Proxies  // in front of us
-	Connections     int      // at once; 0: 10,000
-	// ConnectionsPerAddress is how many of them one address may have, of IPv6 a
-	// /64; trusted proxies and the loopback may have any number. 0: no bound.
-	ConnectionsPerAddress int
-	IdleTimeout           time.Duration // how long a connection without a request is kept; 0: 75 s
-	Version               string        // shown by /healthz
-	PublicURL             string        // where clients reach us, for the OpenAPI document; empty: where they had it from
+	CORSOrigins     []string      // "*" is any
+	TrustedProxies  Proxies       // in front of us
+	IdleTimeout     time.Duration // how long a connection without a request is kept; 0: 75 s
+	Version         string        // shown by /healthz
+	PublicURL       string        // where clients reach us, for the OpenAPI document; empty: where they had it from
 
 	// Observe is called with each request that has ended; nil: nobody counts.
 	Observe func(class string, status int, took time.Duration)
@@ -183,9 +179,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.UploadWait <= 0 || c.UploadWait > maxUploadWait {
 		c.UploadWait = maxUploadWait
-	}
-	if c.Connections <= 0 {
-		c.Connections = defaultConnections
 	}
 	if c.IdleTimeout <= 0 {
 		c.IdleTimeout = 75 * time.Second

@@ -9,75 +9,51 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/limit"
 )
 
-const (
-	// defaultConnections is more than twice what the long polls and streams of an
-	// account may take.
-	defaultConnections = 10_000
-	// spareConnections are those beyond the cap that are told so, and may ask how
-	// we are: whoever decides on our life must not take us for dead.
-	spareConnections = 64
-	// unreadFor is how long a piece of an answer may wait to be sent before its
-	// connection is taken for one whose client does not read.
-	unreadFor = 10 * time.Second
-)
-
-// connections bounds how many there are, in all and of an address. One too many
-// makes a connection that asks nothing at the moment go, the longest silent
-// first, and without such a one whose client reads nothing of its answer. Only
-// where all are at work is the new one refused.
+// connections bounds how many there are. Those at work are within Limits.Connections,
+// by the client's address; a few more, Limits.Spare, are told so, and may ask how we
+// are: whoever decides on our life must not take us for dead. One too many in all makes
+// one go that asks nothing at the moment, the longest silent of its address, or else of
+// all.
 type connections struct {
-	most    int
-	each    int // of an address; 0: no bound
-	unread  time.Duration
+	working *limit.Limit
+	spare   *limit.Limit
+	most    int64 // 0: no bound
+	beyond  int64 // how many more there may be where nobody can go
 	proxies Proxies
 	refused *tally
 	refusal func(head, said []byte) []byte // what net/http says by itself, worded anew
 
-	mu   sync.Mutex
-	open int
-	crowd
-	of map[netip.Prefix]*neighbour
+	mu     sync.Mutex
+	open   int64
+	silent list.List             // of *connection, the longest silent first
+	of     map[string]*list.List // the same of each tenant
 }
 
-// crowd are connections, of all or of an address, the longest waiting first.
-type crowd struct {
-	silent  list.List // of *connection
-	sending list.List // of *connection, that have a piece of an answer on its way
-}
-
-// neighbour is an address, as far as it has connections.
-type neighbour struct {
-	open int
-	crowd
-}
-
-func newConnections(c Config) *connections {
+func newConnections(c Config, working, spare *limit.Limit) *connections {
 	return &connections{
-		most: c.Connections, each: c.ConnectionsPerAddress, unread: unreadFor, proxies: c.TrustedProxies,
+		working: working, spare: spare, proxies: c.TrustedProxies,
+		most: c.Limits.Connections.Figures().Capacity, beyond: c.Limits.Spare.Figures().Capacity,
 		refused: newTally(c.Logger, "connections were refused or closed: there are as many as may be"),
-		of:      map[netip.Prefix]*neighbour{},
+		of:      map[string]*list.List{},
 	}
 }
 
 // connection is one of a client's.
 type connection struct {
 	net.Conn
-	all     *connections
-	network netip.Prefix // of its address
-	of      *neighbour   // nil: its address has no bound
+	all    *connections
+	tenant string
 
 	// Under the lock of all.
-	beyond bool // the cap, when it came
 	closed bool
 	inAll  *list.Element // nil while it is at work
 	inOf   *list.Element
-	sends  [2]*list.Element // in all and of its address; nil while it sends nothing
-	since  time.Time        // it sends
+	lease  *limit.Lease // of its place at work
 
 	headMu  sync.Mutex
 	head    []byte // of the next request, as it comes
@@ -85,20 +61,11 @@ type connection struct {
 	calling bool   // what is written is a call's answer
 }
 
-// Write tells for how long a piece of an answer waits to be sent.
+// Write sends a piece of an answer.
 func (c *connection) Write(piece []byte) (int, error) {
-	out := c.inEnvelope(piece)
-	c.all.mu.Lock()
-	if !c.closed {
-		c.all.send(c)
-	}
-	c.all.mu.Unlock()
-	n, err := c.Conn.Write(out)
-	c.all.mu.Lock()
-	c.all.sent(c)
-	c.all.mu.Unlock()
+	n, err := c.Conn.Write(c.inEnvelope(piece))
 	if err == nil {
-		n = len(piece) // of which out may be another wording
+		n = len(piece) // of which another wording may have gone out
 	}
 	return n, err
 }
@@ -139,57 +106,55 @@ func (l listener) Accept() (net.Conn, error) {
 
 // admit returns the connection as one of ours, or closes it and returns nil.
 func (s *connections) admit(conn net.Conn) *connection {
-	c := &connection{Conn: conn, all: s}
-	address := readAddress(conn.RemoteAddr().String())
-	if s.bounded(address) {
-		c.network = networkOf(address)
-	}
+	c := &connection{Conn: conn, all: s, tenant: s.tenantOf(conn.RemoteAddr().String())}
 	gone, admitted := s.enter(c)
 	if gone != nil {
-		s.refused.count(slog.String("client", address.String()))
+		s.refuse(conn)
 		_ = gone.Conn.Close()
 	}
 	if !admitted {
-		s.refused.count(slog.String("client", address.String()))
+		s.refuse(conn)
 		_ = conn.Close()
 		return nil
 	}
 	return c
 }
 
-// enter takes a connection into the books, at the expense of another one if need
-// be, which is to be closed.
+func (s *connections) refuse(conn net.Conn) {
+	s.refused.count(slog.String("client", readAddress(conn.RemoteAddr().String()).String()))
+}
+
+// enter takes a connection into the books, at the expense of a silent one if need be,
+// which is to be closed.
 func (s *connections) enter(c *connection) (gone *connection, admitted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if of := s.of[c.network]; c.network.IsValid() && of != nil && of.open >= s.each {
-		if gone = s.drop(&of.crowd); gone == nil {
+	if s.most > 0 && s.open >= s.most {
+		from := s.of[c.tenant]
+		if from == nil {
+			from = &s.silent
+		}
+		if first := from.Front(); first != nil {
+			gone, _ = first.Value.(*connection)
+			s.forget(gone)
+		}
+		if s.open >= s.most+s.beyond {
 			return nil, false
 		}
 	}
-	if gone == nil && s.open >= s.most {
-		gone = s.drop(&s.crowd)
-	}
-	if s.open >= s.most+spareConnections {
-		return nil, false
-	}
-	c.beyond = s.open >= s.most
 	s.open++
-	if c.network.IsValid() {
-		if c.of = s.of[c.network]; c.of == nil {
-			c.of = &neighbour{}
-			s.of[c.network] = c.of
-		}
-		c.of.open++
-	}
 	s.rest(c)
 	return gone, true
 }
 
-// bounded reports whether an address has a bound. Proxies have none, as they
-// speak for many, and neither has the machine itself.
-func (s *connections) bounded(address netip.Addr) bool {
-	return s.each > 0 && address.IsValid() && !address.IsLoopback() && s.proxies.Hops == 0 && !contain(s.proxies.Networks, address)
+// tenantOf is whose share a connection from there takes: its address's. Proxies and the
+// machine itself speak for many: each of their connections counts by itself.
+func (s *connections) tenantOf(peer string) string {
+	a := readAddress(peer)
+	if !a.IsValid() || a.IsLoopback() || s.proxies.Hops > 0 || contain(s.proxies.Networks, a) {
+		return peer
+	}
+	return networkOf(a).String()
 }
 
 // networkOf is what counts as one client: an address, of IPv6 a /64, of which a
@@ -203,46 +168,26 @@ func networkOf(a netip.Addr) netip.Prefix {
 	return p
 }
 
-// drop takes the longest silent connection of a crowd out of the books, or the
-// one whose client has not read for longest.
-func (s *connections) drop(from *crowd) *connection {
-	first := from.silent.Front()
-	if first == nil {
-		first = from.sending.Front()
-	}
-	if first == nil {
-		return nil
-	}
-	c, _ := first.Value.(*connection)
-	if c.inAll == nil && time.Since(c.since) < s.unread {
-		return nil
-	}
-	s.forget(c)
-	return c
-}
-
 func (s *connections) forget(c *connection) {
 	if c.closed {
 		return
 	}
 	c.closed = true
 	s.work(c)
-	s.sent(c)
+	c.lease.Release()
 	s.open--
-	if c.of == nil {
-		return
-	}
-	if c.of.open--; c.of.open == 0 {
-		delete(s.of, c.network)
-	}
 }
 
 // rest puts a connection last among the silent ones.
 func (s *connections) rest(c *connection) {
-	c.inAll = s.silent.PushBack(c)
-	if c.of != nil {
-		c.inOf = c.of.silent.PushBack(c)
+	c.lease.Release()
+	c.lease = nil
+	of := s.of[c.tenant]
+	if of == nil {
+		of = list.New()
+		s.of[c.tenant] = of
 	}
+	c.inAll, c.inOf = s.silent.PushBack(c), of.PushBack(c)
 }
 
 // work takes it out of them.
@@ -250,38 +195,18 @@ func (s *connections) work(c *connection) {
 	if c.inAll == nil {
 		return
 	}
+	of := s.of[c.tenant]
 	s.silent.Remove(c.inAll)
-	c.inAll = nil
-	if c.inOf != nil {
-		c.of.silent.Remove(c.inOf)
-		c.inOf = nil
+	of.Remove(c.inOf)
+	c.inAll, c.inOf = nil, nil
+	if of.Len() == 0 {
+		delete(s.of, c.tenant)
 	}
-}
-
-// send puts a connection last among those that send.
-func (s *connections) send(c *connection) {
-	s.sent(c)
-	c.since = time.Now()
-	c.sends[0] = s.sending.PushBack(c)
-	if c.of != nil {
-		c.sends[1] = c.of.sending.PushBack(c)
-	}
-}
-
-// sent takes it out of them.
-func (s *connections) sent(c *connection) {
-	if c.sends[0] == nil {
-		return
-	}
-	s.sending.Remove(c.sends[0])
-	if c.sends[1] != nil {
-		c.of.sending.Remove(c.sends[1])
-	}
-	c.sends = [2]*list.Element{}
 }
 
 // begin says that a call has come on the connection. It reports whether the
-// connection was still there, and whether it is one beyond the cap.
+// connection is to answer it, and whether its address has all that it may have at
+// work: then it is told so.
 func (c *connection) begin() (there, beyond bool) {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
@@ -289,8 +214,15 @@ func (c *connection) begin() (there, beyond bool) {
 		return false, false
 	}
 	c.all.work(c)
-	c.beyond = c.beyond && c.all.open > c.all.most
-	return true, c.beyond
+	if c.lease != nil { // it was at work before: calls that came at once
+		return true, false
+	}
+	var within bool
+	if c.lease, within = c.all.working.TryAcquire(c.tenant, 1); within {
+		return true, false
+	}
+	c.lease, within = c.all.spare.TryAcquire(c.RemoteAddr().String(), 1)
+	return within, true
 }
 
 // noteState hears of answers that are sent to their last byte.
@@ -329,6 +261,9 @@ func (s *Server) begin(r *http.Request) (beyond bool, end framing) {
 	}
 	end = framingOf(r, c.takeHead())
 	there, beyond := c.begin()
+	if beyond {
+		c.all.refuse(c)
+	}
 	if !there {
 		panic(http.ErrAbortHandler)
 	}

@@ -10,10 +10,10 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/limit"
 )
 
 // street is a listener whose connections come from the addresses that a test
@@ -84,10 +84,19 @@ func (s *socket) alive() {
 	}
 }
 
+const spareConnections = 64
+
+// connectionsOf bounds them as a process does.
+func connectionsOf(n int64) func(*api.Config) {
+	return bounds(func(p *limit.Process) {
+		p.Connections, p.Spare = limit.New("", n), limit.New("", spareConnections)
+	})
+}
+
 // Connections that ask nothing make room for new ones, the longest silent first.
 func TestSilentConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, func(c *api.Config) { c.Connections = 4 })
+	g := newGateway(t, connectionsOf(4))
 	from := g.street()
 	rests := func(n int) { // a client has its answer before its connection is silent again
 		eventually(t, fmt.Sprintf("%d are silent", n), func() bool { return api.Silent(g.server) == n })
@@ -107,10 +116,14 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 	rests(4)
 	from("192.0.2.9:1").alive()
 	rests(4)
-	from("192.0.2.9:2").alive()
+	from("192.0.2.10:1").alive()
+	rests(4)
+	own := from("192.0.2.4:2") // in the place of its own address
+	own.alive()
+	rests(4)
 	for i, s := range old {
 		switch i {
-		case 1, 2:
+		case 1, 2, 3:
 			s.gone()
 		default:
 			s.alive()
@@ -135,11 +148,11 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 // Where all connections are at work, another one is told so, and how we are.
 func TestConnectionsBeyondTheCap(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, func(c *api.Config) { c.Connections = 2 })
+	g := newGateway(t, connectionsOf(2))
 	from := g.street()
 	id := g.submit(videos, videoBody)
 	poll := request{path: "/v1/tasks/" + id + "?wait=60", key: g.key}
-	polls := []*socket{from("192.0.2.1:1"), from("192.0.2.1:2")}
+	polls := []*socket{from("192.0.2.1:1"), from("192.0.2.3:1")}
 	for _, s := range polls {
 		s.send(poll.text("1.1"))
 	}
@@ -159,10 +172,10 @@ func TestConnectionsBeyondTheCap(t *testing.T) {
 	}
 	submit := from("192.0.2.2:2").ask(request{method: "POST", path: videos, key: g.key, body: videoBody})
 	submit.wantError(t, 503, "server_error", "try again")
-	for i := range 3 * api.SpareConnections {
+	for i := range 3 * spareConnections {
 		from(fmt.Sprintf("198.51.100.%d:1", i+1)) // says nothing
 	}
-	if n, most := api.Connections(g.server), 2+api.SpareConnections; n > most {
+	if n, most := api.Connections(g.server), 2+spareConnections; n > most {
 		t.Errorf("%d connections, want %d at most", n, most)
 	}
 	if a := from("192.0.2.2:3").ask(request{path: "/readyz"}); a.status != 200 {
@@ -177,57 +190,6 @@ func TestConnectionsBeyondTheCap(t *testing.T) {
 	eventually(t, "there is room again", func() bool {
 		return from("192.0.2.2:4").ask(request{path: "/v1/tasks", key: g.key}).status == 200
 	})
-}
-
-// Who asks and reads nothing of the answers makes room too: nobody needs a key for
-// that.
-func TestUnreadAnswersMakeRoom(t *testing.T) {
-	t.Parallel()
-	for name, bound := range map[string]func(c *api.Config){
-		"of all":        func(c *api.Config) { c.Connections = 2 },
-		"of an address": func(c *api.Config) { c.ConnectionsPerAddress = 2 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := newGateway(t, bound)
-			api.Unread(g.server, time.Hour)
-			from := g.street()
-			for range 2 {
-				s := from("192.0.2.1:1")
-				if err := s.SetReadBuffer(4 << 10); err != nil {
-					t.Fatal(err)
-				}
-				s.send(strings.Repeat(request{path: "/openapi.json"}.text("1.1"), 200))
-			}
-			for end, since := time.Now().Add(patience), time.Now(); time.Since(since) < time.Second; time.Sleep(10 * time.Millisecond) {
-				if api.Sending(g.server) < 2 || api.Silent(g.server) > 0 {
-					since = time.Now()
-				}
-				if time.Now().After(end) {
-					t.Fatal("never: both are stuck")
-				}
-			}
-			from("192.0.2.1:2").refused() // for now: they may read yet
-			api.Unread(g.server, 0)
-			eventually(t, "who was refused has gone", func() bool { return api.Connections(g.server) == 2 })
-			if a := from("192.0.2.1:3").ask(request{path: "/v1/tasks", key: g.key}); a.status != http.StatusOK {
-				t.Errorf("%d %s", a.status, a.body)
-			}
-			eventually(t, "one has made room", func() bool { return api.Sending(g.server) == 1 })
-		})
-	}
-}
-
-// refused expects to be told that there are too many, or nothing at all.
-func (s *socket) refused() {
-	s.t.Helper()
-	s.send(request{path: "/v1/tasks"}.text("1.1"))
-	if _, err := s.answers.Peek(1); err != nil {
-		return
-	}
-	if a := s.answer(); a.status != http.StatusServiceUnavailable {
-		s.t.Errorf("%d %s", a.status, a.body)
-	}
 }
 
 // An address has a bound of its own; of IPv6 it is a /64.
@@ -250,32 +212,83 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := newGateway(t, func(c *api.Config) { c.ConnectionsPerAddress, c.TrustedProxies = 2, test.proxies })
+			g := newGateway(t, connectionsOf(4), func(c *api.Config) { c.TrustedProxies = test.proxies })
 			from := g.street()
 			id := g.submit(videos, videoBody)
-			silent := from(test.addresses[0])
-			silent.alive()
-			from(test.addresses[1]).send(request{path: "/v1/tasks/" + id + "?wait=60", key: g.key}.text("1.1"))
-			eventually(t, "the poll waits", func() bool { return api.Waiting(g.server) == 1 && api.Silent(g.server) == 1 })
-			third := from(test.addresses[2])
-			third.alive()
-			if !test.bound {
-				silent.alive()
-				return
+			poll := request{path: "/v1/tasks/" + id + "?wait=60", key: g.key}
+			polls := []*socket{from(test.addresses[0]), from(test.addresses[1])}
+			for _, s := range polls {
+				s.send(poll.text("1.1"))
 			}
-			silent.gone() // it made room
-			third.send(request{path: "/v1/tasks/" + id + "?wait=60", key: g.key}.text("1.1"))
 			eventually(t, "both wait", func() bool { return api.Silent(g.server) == 0 })
-			from(test.addresses[0]).gone() // nobody can make room
+			third := from(test.addresses[2]).ask(request{path: "/v1/tasks", key: g.key})
+			if third.status == http.StatusServiceUnavailable != test.bound {
+				t.Errorf("the third: %d %s", third.status, third.body)
+			}
+			if a := from(test.addresses[2]).ask(request{path: "/healthz"}); a.status != http.StatusOK {
+				t.Errorf("health: %d %s", a.status, a.body)
+			}
 			from("203.0.113.9:1").alive()
+			g.complete(id, mediagate.Result{Key: "results/1", MimeType: "video/mp4", Size: 7})
+			for _, s := range polls {
+				if a := s.answer(); a.at("data", "status") != "completed" {
+					t.Errorf("who was there is served: %d %s", a.status, a.body)
+				}
+			}
 		})
+	}
+}
+
+// Three accounts open more streams than there are connections, each client at its own
+// address. Whoever else comes is served, readers among them, and what is too much is
+// told when to come again.
+func TestStreamsLeaveRoom(t *testing.T) {
+	t.Parallel()
+	const most = 60
+	g := newGateway(t, func(c *api.Config) {
+		c.Limits = limit.For(limit.Sizes{Connections: most, BodyMemory: 1 << 20, LargestBody: 1 << 20, UploadMemory: 1 << 20})
+	})
+	address := g.serve()
+	id := g.submit(videos, videoBody)
+	refused := 0
+	for range 3 {
+		key := g.other()
+		theirs := g.send(request{method: http.MethodPost, path: videos, key: key, body: videoBody}).taskID(t)
+		for range most / 2 {
+			switch s := g.follow(address, theirs, key, ""); {
+			case s.status == http.StatusOK:
+			case s.status == http.StatusTooManyRequests && s.header.Get("Retry-After") == "1":
+				refused++
+				s.close()
+			default:
+				t.Fatalf("a stream: %d %v", s.status, s.header)
+			}
+		}
+	}
+	if refused < most/2 {
+		t.Errorf("of %d streams %d are refused", 3*most/2, refused)
+	}
+	for range 3 {
+		s := dial(t, address)
+		for name, r := range map[string]request{
+			"a submit": {method: http.MethodPost, path: videos, key: g.key, body: videoBody},
+			"a list":   {path: "/v1/tasks", key: g.key}, "a balance": {path: "/v1/balance", key: g.key},
+			"a long poll": {path: "/v1/tasks/" + id + "?wait=1", key: g.key},
+		} {
+			if a := s.ask(r); a.status != http.StatusOK {
+				t.Errorf("%s: %d %s", name, a.status, a.body)
+			}
+		}
+	}
+	if s := g.follow(address, id, g.key, ""); s.status != http.StatusOK {
+		t.Errorf("a stream of one who has none: %d", s.status)
 	}
 }
 
 // Requests that came at once are answered in turn, and count as one connection.
 func TestPipelineIsOneConnection(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, func(c *api.Config) { c.Connections = 1 })
+	g := newGateway(t, connectionsOf(1))
 	s := g.street()("192.0.2.1:1")
 	s.send(strings.Repeat(request{path: "/v1/tasks", key: g.key}.text("1.1"), 50))
 	for range 50 {

@@ -34,7 +34,7 @@ func (s *Server) doors(l net.Listener) []door {
 	}
 	doors := []door{open(l, s.connections, context.Background())}
 	if s.cfg.AdminListener != nil {
-		operators := newConnections(s.cfg)
+		operators := newConnections(s.cfg, nil, nil)
 		operators.refusal = s.refusal
 		doors = append(doors, open(s.cfg.AdminListener, operators, context.WithValue(context.Background(), throughAdmin{}, true)))
 	}

@@ -112,7 +112,7 @@ func RouteNames() (names []string) {
 func Connections(s *Server) int {
 	s.connections.mu.Lock()
 	defer s.connections.mu.Unlock()
-	return s.connections.open
+	return int(s.connections.open)
 }
 
 // Silent: see Connections.
@@ -121,23 +121,6 @@ func Silent(s *Server) int {
 	defer s.connections.mu.Unlock()
 	return s.connections.silent.Len()
 }
-
-// Unread changes how long a piece of an answer may wait to be sent.
-func Unread(s *Server, most time.Duration) {
-	s.connections.mu.Lock()
-	defer s.connections.mu.Unlock()
-	s.connections.unread = most
-}
-
-// Sending is the number of connections that have a piece of an answer on its way.
-func Sending(s *Server) int {
-	s.connections.mu.Lock()
-	defer s.connections.mu.Unlock()
-	return s.connections.sending.Len()
-}
-
-// SpareConnections is how many are taken beyond the cap.
-const SpareConnections = spareConnections
 
 // The bounds of failed tries.
 const (

@@ -9,14 +9,10 @@ import (
 
 // Limits are how much is taken of what the server bounds, for metrics.
 func (s *Server) Limits() []limit.Figures {
-	s.connections.mu.Lock()
-	open := int64(s.connections.open)
-	s.connections.mu.Unlock()
 	s.starts.mu.Lock()
 	starts := limit.Figures{Name: "starts", Capacity: mostStarts, Held: int64(s.starts.waiting), Refused: s.starts.leftInAll}
 	s.starts.mu.Unlock()
 	return []limit.Figures{
-		{Name: "connections", Capacity: int64(s.connections.most), Held: open, Refused: s.connections.refused.counted()},
 		starts,
 	}
 }

@@ -63,7 +63,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, now: cfg.Now, log: cfg.Logger, echo: echo.New(),
 		envelopes: map[string]envelope{}, methods: map[string][]string{}, groups: groups,
-		connections: newConnections(cfg),
+		connections: newConnections(cfg, cfg.Limits.Connections, cfg.Limits.Spare),
 		keys:        newKeyring(cfg.Store, cfg.Now),
 		tries:       &tries{now: cfg.Now},
 		strangers:   &strangers{store: cfg.Store},

@@ -17,7 +17,6 @@ type tally struct {
 	what string
 
 	mu    sync.Mutex
-	total int64
 	times int
 	last  []slog.Attr
 	timer *time.Timer // until the next line may be
@@ -29,19 +28,11 @@ func newTally(log *slog.Logger, what string) *tally { return &tally{log: log, wh
 func (t *tally) count(attrs ...slog.Attr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.total++
 	t.times++
 	t.last = attrs
 	if t.timer == nil {
 		t.tell()
 	}
-}
-
-// counted is how often it happened so far.
-func (t *tally) counted() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.total
 }
 
 func (t *tally) tell() {

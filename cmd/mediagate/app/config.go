@@ -76,8 +76,7 @@ type DatabasePool struct {
 
 // APIConnections bounds the connections of the API's clients.
 type APIConnections struct {
-	Total      int `yaml:"total" help:"connections of clients to a process, at most"`
-	PerAddress int `yaml:"per_address" help:"of these from one address, of IPv6 a /64, that is no trusted proxy; 0: any number"`
+	Total int `yaml:"total" help:"connections of clients to a process, at most"`
 }
 
 // Temporal says where the Temporal server is.
@@ -194,7 +193,7 @@ func Defaults() Config {
 		Temporal:        Temporal{Address: "127.0.0.1:7233", Namespace: "mediagate", TLS: TemporalTLS{Mode: tlsAuto}, Compression: true},
 		S3:              S3{Region: "us-east-1", Bucket: "mediagate", PathStyle: true},
 		APIListen:       ":8080",
-		APIConnections:  APIConnections{Total: 10_000, PerAddress: 5_000},
+		APIConnections:  APIConnections{Total: 10_000},
 		IdleTimeout:     75 * time.Second,
 		OpsListen:       ":9090",
 		Retention:       Retention{Tasks: 90 * day, Results: 30 * day, Deliveries: 30 * day},

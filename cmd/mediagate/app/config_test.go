@@ -601,7 +601,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	c.TaskTimeout = 0
 	c.DatabasePool = app.DatabasePool{Size: 1}
 	c.DatabasePooler = "session"
-	c.APIConnections, c.IdleTimeout = app.APIConnections{PerAddress: -1}, 0
+	c.APIConnections, c.IdleTimeout = app.APIConnections{}, 0
 	c.Outbound.Allow = []string{"10.0.0.1"}
 	c.Moderation.Mode = "guess"
 	c.Groups = map[string]app.Group{"gold": {PriceFactor: "cheap", Capacity: -1}}
@@ -613,7 +613,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	}
 	for _, path := range []string{
 		"database_url:", "database_pool.size:", "database_pool.max_age:", "database_pooler:", "admin_listen:", "admin_key:", "encryption_keys[0]:", "s3.secret_access_key:", "public_url:", "task_timeout:",
-		"api_connections.total:", "api_connections.per_address:", "idle_timeout:", "outbound.allow[0]:", "moderation.mode:", "groups.default:", "groups.gold.price_factor:", "groups.gold.capacity:",
+		"api_connections.total:", "idle_timeout:", "outbound.allow[0]:", "moderation.mode:", "groups.default:", "groups.gold.price_factor:", "groups.gold.capacity:",
 		"account_defaults.rate:", "account_defaults.in_flight:", "account_defaults.unpaid:", "account_defaults.uploads_per_day:",
 		"channels[0]", `"nobody"`, "channels[1].name:", "channels[1].poll_interval:", "channels[1].requests_per_second:",
 	} {

@@ -309,8 +309,8 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 		AdminKey: c.AdminKey, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups, AccountDefaults: c.AccountDefaults.limits(),
 		BodyBudget: bodyBudget(), UploadsAtOnce: int(clientMemory() / blob.MinMemory), LinkTTL: c.LinkTTL, Keep: mediagate.Retention(c.Retention), CORSOrigins: c.origins(), TrustedProxies: proxies,
 		TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, ParkTimeout: c.ParkTimeout, ParkRetry: c.ParkRetry, QueueTimeout: c.QueueTimeout,
-		Connections: g.connections(), ConnectionsPerAddress: c.APIConnections.PerAddress, IdleTimeout: c.IdleTimeout,
-		Version: g.opts.Version, PublicURL: g.publicURL(), Now: g.Store.Now, Logger: g.log,
+		IdleTimeout: c.IdleTimeout,
+		Version:     g.opts.Version, PublicURL: g.publicURL(), Now: g.Store.Now, Logger: g.log,
 		Observe: g.metrics.Request,
 	})
 	if err != nil {

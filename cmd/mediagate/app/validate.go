@@ -84,7 +84,6 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	}
 	v.hostPort("api_listen", c.APIListen, true)
 	v.check(c.APIConnections.Total > 0, "api_connections.total", "must be above 0")
-	v.check(c.APIConnections.PerAddress >= 0, "api_connections.per_address", "must not be negative")
 	v.hostPort("ops_listen", c.OpsListen, true)
 	if c.AdminListen != "" {
 		v.hostPort("admin_listen", c.AdminListen, true)
