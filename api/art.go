@@ -42,7 +42,7 @@ func (s *Server) handleModal(c *call) error {
 	if err != nil || replayed != "" {
 		return orAcknowledge(c, replayed, err)
 	}
-	c.claim.release()
+	c.held.Release()
 	if err := s.again(c.ctx, c); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/limit"
 )
 
 const (
@@ -69,19 +70,20 @@ func (c *call) plainBody() error {
 	return nil
 }
 
-// parse takes large bodies a few at a time, and at a fifth of a processor's
-// speed each, in short bursts: the rest is left to the small requests, which
-// need not queue behind them. Each key has one of them in that queue, so that
-// a key with many does not come before others with few.
+// parse takes large bodies a few at a time, accounts in turns, and at a fifth of a
+// processor's speed each, in short bursts: the rest is left to the small requests,
+// which need not queue behind them.
 func (s *Server) parse(c *call, raw []byte, keep *catalog.Outline) (map[string]any, error) {
-	if len(raw) <= firstBuffer { // as the budget tells them apart
+	if len(raw) <= firstBuffer {
 		return parseObject(raw, keep, nil)
 	}
-	turn := c.claim.of.parsing
-	turn <- struct{}{}
-	defer func() { <-turn }()
-	s.parsing <- struct{}{}
-	defer func() { <-s.parsing }()
+	ctx, cancel := c.lasting(requestTimeout)
+	defer cancel()
+	turn, err := s.cfg.Limits.Parsers.Acquire(ctx, c.tenant(), 1)
+	if err != nil {
+		return nil, c.noRoom(s.cfg.Limits.Parsers, bodies)
+	}
+	defer turn.Release()
 	return parseObject(raw, keep, &pacer{began: time.Now()})
 }
 
@@ -100,25 +102,26 @@ func errTooLarge(limit int64) error {
 	return mediagate.Errorf(mediagate.KindTooLarge, "the body must be at most %d bytes", limit)
 }
 
-// firstBuffer is what a body that announces no length is given at first.
+// firstBuffer is what a body is given at first, whatever it announces.
 const firstBuffer = 32 << 10
 
+// bodies are what Limits.Bodies bounds, for messages.
+const bodies = "the bodies under way"
+
 func (s *Server) readLimited(c *call, limit int64) ([]byte, error) {
-	r := c.Request()
-	if r.ContentLength > limit {
+	announced := c.Request().ContentLength
+	if announced > limit {
 		return nil, errTooLarge(limit)
 	}
-	// With the length known, one buffer does, and one byte more to see the end.
-	room := r.ContentLength + 1
-	if r.ContentLength < 0 {
-		room = firstBuffer
+	if announced < 0 {
+		announced = limit
 	}
-	buf, err := s.room(c, nil, min(room, limit+1))
+	from := s.arrival(c, s.cfg.Limits.Bodies, s.cfg.BodyWait, bodies)
+	buf, err := from.room(nil, min(firstBuffer, announced+1)) // one byte more to see the end
 	if err != nil {
 		return nil, err
 	}
-	c.begun = true
-	for from := s.pieces(c); ; {
+	for c.begun = true; ; {
 		n, err := from.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		switch {
@@ -131,43 +134,62 @@ func (s *Server) readLimited(c *call, limit int64) ([]byte, error) {
 			c.giveUpBody()
 			return nil, brokenBody(err)
 		case len(buf) == cap(buf):
-			if buf, err = s.room(c, buf, min(2*int64(cap(buf)), limit+1)); err != nil {
+			if buf, err = from.room(buf, min(2*int64(cap(buf))+1, announced+1)); err != nil {
 				return nil, err
 			}
 		}
 	}
 }
 
-// room returns the buffer with so much room in all, once the budget has it.
-func (s *Server) room(c *call, buf []byte, size int64) ([]byte, error) {
-	ctx, cancel := c.lasting(s.cfg.BodyWait)
-	defer cancel()
-	if err := c.claim.grow(ctx, int64(cap(buf)), size); err != nil {
+// arrival is the body of a request on its way. What came of it counts in a limit, and
+// who sends slower than a [limit.Pace], or for longer than a request may take, is let go.
+type arrival struct {
+	call *call
+	of   *limit.Limit
+	wait time.Duration // for room
+	what string        // is under way, for messages
+	pace limit.Pace
+	end  time.Time
+}
+
+func (s *Server) arrival(c *call, of *limit.Limit, wait time.Duration, what string) *arrival {
+	return &arrival{call: c, of: of, wait: wait, what: what, pace: limit.Pace{Over: s.cfg.BodyPace}, end: time.Now().Add(requestTimeout)}
+}
+
+func (a *arrival) Read(b []byte) (int, error) {
+	by := a.pace.By(time.Now())
+	if by.After(a.end) {
+		by = a.end
+	}
+	a.call.readBy(by)
+	n, err := a.call.Request().Body.Read(b)
+	a.pace.Came(n, time.Now())
+	return n, err
+}
+
+// room returns the buffer with so much room in all, once the limit has it.
+func (a *arrival) room(buf []byte, size int64) ([]byte, error) {
+	if err := a.grow(size); err != nil {
 		return nil, err
 	}
 	return append(make([]byte, 0, size), buf...), nil
 }
 
-// pieces reads the body of a request and bounds how long each piece may take
-// to arrive, and all of them.
-type pieces struct {
-	body  io.Reader
-	by    func(time.Time)
-	stall time.Duration
-	end   time.Time
-}
-
-func (s *Server) pieces(c *call) pieces {
-	return pieces{c.Request().Body, c.readBy, s.cfg.BodyStall, time.Now().Add(s.cfg.BodyTimeout)}
-}
-
-func (p pieces) Read(b []byte) (int, error) {
-	by := time.Now().Add(p.stall)
-	if by.After(p.end) {
-		by = p.end
+// grow has the call hold so much in all. A sender is not slow while it waits for us.
+func (a *arrival) grow(size int64) (err error) {
+	began := time.Now()
+	ctx, cancel := a.call.lasting(a.wait)
+	defer cancel()
+	if held := a.call.held; held != nil {
+		err = held.Grow(ctx, size-held.Held())
+	} else {
+		a.call.held, err = a.of.Acquire(ctx, a.call.tenant(), size)
 	}
-	p.by(by)
-	return p.body.Read(b)
+	if err != nil {
+		return a.call.noRoom(a.of, a.what)
+	}
+	a.pace.Pause(time.Since(began))
+	return nil
 }
 
 // readBy sets the connection's deadline for reading. net/http takes it back

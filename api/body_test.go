@@ -3,15 +3,19 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/labstack/echo/v4"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/limit"
 )
 
 // whole keeps everything.
@@ -201,26 +205,24 @@ func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 	}
 }
 
-// TestParsingTakesKeysInTurn: a key with many large bodies in the queue comes
+// TestParsingTakesAccountsInTurn: an account with many large bodies in the queue comes
 // no sooner than one with a single body.
-func TestParsingTakesKeysInTurn(t *testing.T) {
+func TestParsingTakesAccountsInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, room := &Server{parsing: make(chan struct{}, 1)}, newBudget(0, bodyLimit, 1)
+		parsers := limit.New("", 1)
+		s := &Server{cfg: Config{Limits: &limit.Process{Parsers: parsers}}}
 		raw := []byte(`{"other":"` + strings.Repeat("x", firstBuffer) + `"}`)
-		s.parsing <- struct{}{} // somebody is at it
+		busy, _ := parsers.TryAcquire("somebody", 1)
 		done := make(chan string, 100)
-		arrive := func(key string) {
-			c := &call{claim: claim{budget: room, who: key}}
-			if err := c.claim.grow(t.Context(), 0, int64(len(raw))); err != nil {
-				t.Fatal(err)
-			}
+		arrive := func(account string) {
+			c := &call{Context: echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody), nil), server: t.Context()}
+			c.caller = &caller{key: mediagate.Key{AccountID: account}}
 			go func() {
-				defer c.claim.release()
 				if _, err := s.parse(c, raw, nil); err != nil {
 					t.Error(err)
 				}
-				done <- key
+				done <- account
 			}()
 			synctest.Wait()
 		}
@@ -228,10 +230,10 @@ func TestParsingTakesKeysInTurn(t *testing.T) {
 			arrive("many")
 		}
 		arrive("one")
-		<-s.parsing
+		busy.Release()
 		for before := 0; <-done != "one"; before++ {
 			if before == 2 {
-				t.Fatalf("%d bodies of the other key came first", before+1)
+				t.Fatalf("%d bodies of the other account came first", before+1)
 			}
 		}
 	})

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/limit"
 )
 
 const mebibyte = 1 << 20
@@ -20,58 +22,80 @@ func padded(size int) string {
 	return start + strings.Repeat("x", size-len(start)-len(end)) + end
 }
 
-// fourBodies is room for four of the largest bodies, of which one is a key's
-// share, beside the part for small ones.
-const fourBodies = (4*mebibyte + 2000) * 8 / 7
+// aBody is what a submit of a mebibyte holds once most of it came: its length, and a
+// byte to see its end.
+const aBody = mebibyte + 1
 
-func tight(t *testing.T, wait time.Duration) *gateway {
+// tight has room for so many bodies of a mebibyte.
+func tight(t *testing.T, n int64, wait time.Duration) *gateway {
 	t.Helper()
-	return newGateway(t, smallBodies(t), func(c *api.Config) { c.BodyBudget, c.BodyWait = fourBodies, wait })
+	return newGateway(t, smallBodies(t), bounds(func(p *limit.Process) { p.Bodies = limit.New("", n*aBody) }), func(c *api.Config) { c.BodyWait = wait })
 }
 
 // holding is a submit of which the last byte is missing.
-func (g *gateway) holding(t *testing.T, address, key string, fields ...string) (s *socket, last string) {
+func (g *gateway) holding(t *testing.T, address, key string) (s *socket, last string) {
 	t.Helper()
-	before := api.Bodies(g.server)
-	text := request{method: "POST", path: videos, key: key, body: padded(mebibyte)}.text("1.1", fields...)
+	before := g.held()
+	text := request{method: "POST", path: videos, key: key, body: padded(mebibyte)}.text("1.1")
 	s = dial(t, address)
 	s.send(text[:len(text)-1])
-	eventually(t, "its body is under way", func() bool { return api.Bodies(g.server) == before+1 })
+	eventually(t, "its body is under way", func() bool { return g.held() == before+aBody })
 	return s, text[len(text)-1:]
 }
 
-// TestAnnouncedMedia: keys that announce all the media there is room for, and
-// send none of it, leave others the room for usual bodies.
-func TestAnnouncedMedia(t *testing.T) {
+// Two accounts announce more than there is room for, bodies and uploads, and send them
+// slowly. What did not come counts for nothing: others have room. Who is too slow is
+// let go.
+func TestAnnouncedIsNotHeld(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, func(c *api.Config) { c.BodyWait = 50 * time.Millisecond })
+	g := newGateway(t, bounds(func(p *limit.Process) {
+		p.Bodies, p.Uploads = limit.New("", 8*mebibyte), limit.New("", 32*mebibyte)
+	}), func(c *api.Config) {
+		c.BodyWait, c.UploadWait, c.BodyPace = 50*time.Millisecond, 50*time.Millisecond, 4*time.Second
+	})
 	address := g.serve()
+	length := "Content-Length: " + strconv.Itoa(20*mebibyte)
+	var slow []*socket
 	for _, key := range []string{g.other(), g.other()} {
-		before := api.Bodies(g.server)
-		dial(t, address).send(request{method: "POST", path: videos, key: key}.text("1.1", "Content-Length: "+strconv.Itoa(30*mebibyte)))
-		eventually(t, "its body is under way", func() bool { return api.Bodies(g.server) == before+1 })
+		for range 10 {
+			body, file := dial(t, address), dial(t, address)
+			body.send(request{method: "POST", path: videos, key: key}.text("1.1", length) + `{"model":`)
+			file.send(request{method: "POST", path: uploadPath, key: key}.text("1.1", length, "Content-Type: multipart/form-data; boundary="+boundary) + "--" + boundary)
+			slow = append(slow, body, file)
+		}
 	}
-	s := dial(t, address)
-	s.send(request{method: "POST", path: videos, key: g.key, body: padded(mebibyte)}.text("1.1"))
-	s.answer().taskID(t)
+	eventually(t, "all have begun", func() bool { return g.held() == 20*(32<<10)+20*(2*int64(len("--"+boundary))+64<<10) })
+	for range 3 {
+		s := dial(t, address)
+		s.send(request{method: "POST", path: videos, key: g.key, body: padded(mebibyte)}.text("1.1"))
+		s.answer().taskID(t)
+		if a := g.upload(formOf(filePart(pictureOf(mebibyte)))); a.status != http.StatusOK {
+			t.Errorf("an upload: %d %s", a.status, a.body)
+		}
+	}
+	for _, s := range slow {
+		if a := s.answer(); a.status != http.StatusRequestTimeout {
+			t.Errorf("who is slow: %d %s", a.status, a.body)
+		}
+	}
+	eventually(t, "all is given back", func() bool { return g.held() == 0 })
 }
 
-// TestBodiesOfOneKey: what one key has under way leaves no room for more of
-// its own, and all of it for others.
-func TestBodiesOfOneKey(t *testing.T) {
+// TestBodiesOfOneAccount: what an account has under way, with whatever keys, leaves no
+// room for more of its own, and some for others.
+func TestBodiesOfOneAccount(t *testing.T) {
 	t.Parallel()
-	g := tight(t, 50*time.Millisecond)
+	g := tight(t, 3, 50*time.Millisecond) // of which one has one, and two have one each
 	address, other := g.serve(), g.other()
-	account := g.account.ID
 	large := request{method: "POST", path: videos, key: g.key, body: padded(mebibyte)}
 	held, last := g.holding(t, address, g.key)
-	quote := large
+	quote, child := large, large
 	quote.path = "/v1/quote"
+	child.key = g.manage(g.key, "POST", "", `{"name":"child","unlimited":true}`).text("key")
 	chunked := request{method: "POST", path: videos, key: g.key}.text("1.1", "Transfer-Encoding: chunked") +
 		strings.Repeat("1000\r\n"+strings.Repeat(" ", 0x1000)+"\r\n", 200) + "0\r\n\r\n"
 	for name, text := range map[string]string{
-		"submit": large.text("1.1"), "quote": quote.text("1.1"), "in chunks": chunked,
-		"asking before": strings.TrimSuffix(large.text("1.1", "Expect: 100-continue"), large.body),
+		"submit": large.text("1.1"), "quote": quote.text("1.1"), "in chunks": chunked, "another key": child.text("1.1"),
 	} {
 		s := dial(t, address)
 		s.send(text)
@@ -82,8 +106,9 @@ func TestBodiesOfOneKey(t *testing.T) {
 		}
 	}
 	for name, r := range map[string]request{
-		"another key":  {method: "POST", path: videos, key: other, body: padded(mebibyte)},
-		"the operator": {method: "PATCH", path: "/admin/v1/accounts/" + account, key: adminKey, body: `{"name":"b","other":"` + strings.Repeat("x", mebibyte-100) + `"}`},
+		"another account": {method: "POST", path: videos, key: other, body: padded(mebibyte)},
+		"the operator":    {method: "PATCH", path: "/admin/v1/accounts/" + g.account.ID, key: adminKey, body: `{"name":"b","other":"` + strings.Repeat("x", mebibyte-100) + `"}`},
+		"small":           {method: "POST", path: videos, key: g.key, body: videoBody},
 	} {
 		s := dial(t, address)
 		s.send(r.text("1.1"))
@@ -93,79 +118,39 @@ func TestBodiesOfOneKey(t *testing.T) {
 	}
 	held.send(last)
 	held.answer().taskID(t)
-	eventually(t, "the room is back", func() bool { return api.Bodies(g.server) == 0 })
+	eventually(t, "the room is back", func() bool { return g.held() == 0 })
 	s := dial(t, address)
 	s.send(large.text("1.1"))
 	s.answer().taskID(t)
 }
 
-// TestBodiesOfOneAccount: a key that makes more keys has no more room by them than
-// a half of all.
-func TestBodiesOfOneAccount(t *testing.T) {
-	t.Parallel()
-	g := tight(t, 50*time.Millisecond)
-	address := g.serve()
-	submit := func(key string) answer {
-		s := dial(t, address)
-		s.send(request{method: "POST", path: videos, key: key, body: padded(mebibyte)}.text("1.1"))
-		return s.answer()
-	}
-	var keys []string
-	for range 3 {
-		keys = append(keys, g.manage(g.key, "POST", "", `{"name":"child","unlimited":true}`).text("key"))
-	}
-	g.holding(t, address, keys[0])
-	held, last := g.holding(t, address, keys[1])
-	submit(keys[2]).wantError(t, 429, "rate_limit_error", "bodies under way with the keys of this account")
-	if a := submit(g.other()); a.status != 200 {
-		t.Errorf("another account: %d %s", a.status, a.body)
-	}
-	held.send(last)
-	held.answer().taskID(t)
-	submit(keys[2]).taskID(t)
-}
-
-// TestBodiesOfTheProcess: when all is taken, the largest get a 503 and what
-// still fits passes.
+// TestBodiesOfTheProcess: when all is taken, who has nothing gets a 503.
 func TestBodiesOfTheProcess(t *testing.T) {
 	t.Parallel()
-	g := tight(t, 50*time.Millisecond)
-	address := g.serve()
-	var held []*socket
-	var last string
-	for range 4 {
-		s, end := g.holding(t, address, g.other())
-		held, last = append(held, s), end
-	}
-	for name, key := range map[string]string{"submit": g.key, "the operator": adminKey} {
-		r := request{method: "POST", path: videos, key: key, body: padded(mebibyte)}
-		if key == adminKey {
-			r.path = "/admin/v1/accounts"
-		}
-		s := dial(t, address)
-		s.send(r.text("1.1"))
-		a := s.answer()
+	g := newGateway(t, bounds(func(p *limit.Process) { p.Bodies = limit.New("", 100) }), func(c *api.Config) { c.BodyWait = 50 * time.Millisecond })
+	taken, _ := g.limits.Bodies.TryAcquire("somebody", 100)
+	for name, r := range map[string]request{"submit": {method: "POST", path: videos, key: g.key, body: `{}`}, "the operator": {method: "POST", path: "/admin/v1/accounts", key: adminKey, body: `{}`}} {
+		a := g.send(r)
 		a.wantError(t, 503, "server_error", "temporarily unavailable")
 		if after := a.header.Get("Retry-After"); after != "1" {
 			t.Errorf("%s: Retry-After %q", name, after)
 		}
 	}
-	g.submit(videos, videoBody) // small ones have room of their own
-	for _, s := range held {
-		s.send(last)
-		s.answer().taskID(t)
+	taken.Release()
+	if a := g.send(request{method: "POST", path: videos, key: g.key, body: `{}`}); a.status != 400 {
+		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 
 // TestBodyWaitsForRoom: a burst is taken in, one after the other.
 func TestBodyWaitsForRoom(t *testing.T) {
 	t.Parallel()
-	g := tight(t, time.Minute)
+	g := tight(t, 3, time.Minute)
 	address := g.serve()
 	held, last := g.holding(t, address, g.key)
 	s := dial(t, address)
 	s.send(request{method: "POST", path: videos, key: g.key, body: padded(mebibyte)}.text("1.1"))
-	eventually(t, "it waits", func() bool { return api.Bodies(g.server) == 2 })
+	eventually(t, "it waits", func() bool { return g.limits.Bodies.Figures().Waiting == 1 })
 	held.send(last)
 	held.answer().taskID(t)
 	s.answer().taskID(t)
@@ -175,7 +160,7 @@ func TestBodyWaitsForRoom(t *testing.T) {
 func TestRoomComesBack(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, smallBodies(t), func(c *api.Config) {
-		c.BodyBudget, c.BodyWait, c.BodyStall = fourBodies, 50*time.Millisecond, 2*time.Second
+		c.BodyPace = 2 * time.Second
 		c.CheckWebhookURL = func(string) error { panic("a fault") }
 	})
 	address := g.serve()
@@ -203,7 +188,7 @@ func TestRoomComesBack(t *testing.T) {
 					t.Errorf("%s: %d %s", name, a.status, a.body)
 				}
 			}
-			eventually(t, name+" gives back", func() bool { return api.Bodies(g.server) == 0 })
+			eventually(t, name+" gives back", func() bool { return g.held() == 0 })
 		}
 	}
 	if s, last := g.holding(t, address, g.key); true {
@@ -236,8 +221,8 @@ func TestSlowDatabaseHoldsNoBodies(t *testing.T) {
 	s := dial(t, g.serve())
 	s.send(request{method: "POST", path: videos, key: g.key, body: padded(mebibyte)}.text("1.1"))
 	<-held.entered
-	if n := api.Bodies(g.server); n != 0 {
-		t.Errorf("%d bodies are still held", n)
+	if n := g.held(); n != 0 {
+		t.Errorf("%d bytes are still held", n)
 	}
 	close(held.leave)
 	s.answer().taskID(t)

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/view"
 )
 
@@ -36,7 +37,7 @@ type call struct {
 	speech      *utterance      // also for the log
 	begun       bool            // something of the body was asked for
 	read        bool            // nothing more of it is to be read
-	claim       claim           // to room for the body
+	held        *limit.Lease    // of the body
 	actor       mediagate.Actor // once it is known
 
 	server context.Context // ends when the server has stopped

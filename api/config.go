@@ -65,12 +65,9 @@ type Config struct {
 	ParkRetry       time.Duration           // a parked step is tried again so often; 0: 5 min
 	QueueTimeout    time.Duration           // a task that no channel has a slot for fails then; 0: 24 h
 	StoreTimeout    time.Duration           // for what one request asks of the database; 0: 10 s
-	BodyStall       time.Duration           // between two pieces of a body; 0: 20 s
-	BodyTimeout     time.Duration           // for a whole body; 0 or more than 100 s: 100 s
-	BodyBudget      int64                   // bytes of bodies in memory at once, a quarter of them one key's; 0: 64 MiB. Two with media have room beside them
-	BodyWait        time.Duration           // for room among them; 0: 1 s
-	UploadsAtOnce   int                     // of the largest size, half of them one key's: as many as the bucket's side has memory for; 0: 8
-	UploadWait      time.Duration           // for room among the uploads under way; 0 or more than 10 s: 10 s, since the answer's time runs
+	BodyPace        time.Duration           // over which bodies are held to the least pace; 0: limit.PaceOver
+	BodyWait        time.Duration           // for room in Limits.Bodies; 0: 1 s
+	UploadWait      time.Duration           // for room in Limits.Uploads; 0 or more than 10 s: 10 s, since the answer's time runs
 	Grace           time.Duration           // for calls under way when the server is to stop; 0: 15 s
 	LinkTTL         time.Duration           // of links in answers; 0 or more than 7 days: 7 days
 	Keep            mediagate.Retention
@@ -162,20 +159,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.StoreTimeout <= 0 {
 		c.StoreTimeout = 10 * time.Second
 	}
-	if c.BodyStall <= 0 {
-		c.BodyStall = 20 * time.Second
-	}
-	if c.BodyTimeout <= 0 || c.BodyTimeout > requestTimeout {
-		c.BodyTimeout = requestTimeout
-	}
-	if c.BodyBudget <= 0 {
-		c.BodyBudget = defaultBudget
-	}
 	if c.BodyWait <= 0 {
 		c.BodyWait = time.Second
-	}
-	if c.UploadsAtOnce <= 0 {
-		c.UploadsAtOnce = defaultUploads
 	}
 	if c.UploadWait <= 0 || c.UploadWait > maxUploadWait {
 		c.UploadWait = maxUploadWait

@@ -33,17 +33,6 @@ func Waiting(s *Server) int {
 	return len(s.watch.waiting)
 }
 
-// Bodies is the number of calls that hold room for a body.
-func Bodies(s *Server) (n int) {
-	budget := s.models.Load().budget
-	budget.mu.Lock()
-	defer budget.mu.Unlock()
-	for _, p := range budget.portions {
-		n += p.calls
-	}
-	return n
-}
-
 // AwaitStarts returns once no start waits or is under way.
 func AwaitStarts(s *Server) {
 	s.starts.mu.Lock()

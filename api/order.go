@@ -60,6 +60,11 @@ func (s *Server) order(c *call, body map[string]any, size int, endpoint string) 
 	if o.Plan.Source, err = s.source(c, request.Source); err != nil {
 		return order{}, err
 	}
+	turn, err := s.cfg.Limits.Quotes.Acquire(c.ctx, c.tenant(), 1)
+	if err != nil {
+		return order{}, c.noRoom(s.cfg.Limits.Quotes, "the requests that are judged")
+	}
+	defer turn.Release()
 	if o.Plan, o.Charges, err = s.express(c.ctx, c.models.routes, model.ID, o.Request); err != nil {
 		return order{}, err
 	}

@@ -43,7 +43,7 @@ func (s *Server) handleQuote(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.claim.release()
+	c.held.Release()
 	sum := o.hold()
 	answer := quote{
 		Cost: sum.Number(), CreditsCost: sum.Credits(s.cfg.CreditsPerUnit), Currency: s.cfg.Currency,

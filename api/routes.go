@@ -206,8 +206,7 @@ func (s *Server) mount(e *echo.Echo) {
 			if err := c.plainBody(); err != nil {
 				return err
 			}
-			c.claim = claim{budget: c.models.budget, who: c.who(), account: c.tenant()}
-			defer c.claim.release()
+			defer func() { c.held.Release() }()
 			return c.late(r.handler(s, c))
 		}
 		methods := []string{r.method}

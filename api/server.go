@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +43,6 @@ type Server struct {
 	hints       *hints
 	speeches    sync.WaitGroup // under way, and the ends of their holds
 	ready       *Recent[parts]
-	parsing     chan struct{}   // holds one for each large body that is parsed
 	life        context.Context // ends with Close
 	end         context.CancelFunc
 
@@ -72,7 +70,6 @@ func New(cfg Config) (*Server, error) {
 		starts:      newStarts(cfg.Starter, cfg.Logger),
 		watch:       newWatcher(cfg.Store, cfg.Logger),
 		rest:        streamRest,
-		parsing:     make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		entropy:     ulid.Monotonic(rand.Reader, 0),
 	}
 	if err := s.Replace(cfg.Catalog, cfg.Routes); err != nil {

@@ -103,7 +103,7 @@ func (s *Server) handleSpeech(c *call) error {
 	if err := s.again(c.ctx, c); err != nil {
 		return err
 	}
-	c.claim.release()
+	c.held.Release()
 	c.readBy(time.Time{}) // what is read from here on is whether the client is there
 	mimeType, err := soundType(o.Params)
 	if err != nil {

@@ -458,7 +458,7 @@ func (endless) Read(p []byte) (int, error) { return len(p), nil }
 func TestSpeechOutlastsItsBody(t *testing.T) {
 	t.Parallel()
 	const stall = 500 * time.Millisecond // the body itself has to be read within it
-	l := listen(t, func(c *api.Config) { c.BodyStall, c.BodyTimeout = stall, stall })
+	l := listen(t, func(c *api.Config) { c.BodyPace = stall })
 	vendor := l.speaker.pipes()
 	go func() { _, _ = vendor.Write([]byte("a")) }()
 	answer, _ := l.hear()

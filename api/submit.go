@@ -84,7 +84,7 @@ func (s *Server) handleSubmit(c *call) (err error) {
 		before, err = s.before(c, sub, err) // its twin may have taken the money since
 		return orAcknowledge(c, before, err)
 	}
-	c.claim.release() // what follows needs nothing of the body
+	c.held.Release() // what follows needs nothing of the body
 	defer s.starts.answered.Add(1)
 	if err := s.again(c.ctx, c); err != nil {
 		return err

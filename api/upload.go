@@ -66,18 +66,20 @@ func (s *Server) takeUpload(c *call) (uploadResult, error) {
 	if err := s.mayUpload(c); err != nil {
 		return uploadResult{}, err
 	}
-	wait, cancel := c.lasting(s.cfg.UploadWait)
-	defer cancel()
-	if err := c.claim.take(wait, files, fileWeight(announced(r.ContentLength)+imagefile.MaxGrowth)); err != nil {
+	from := &uploading{arrival: s.arrival(c, s.cfg.Limits.Uploads, s.cfg.UploadWait, "the uploads under way")}
+	if err := from.grow(fileWeight(0)); err != nil {
 		return uploadResult{}, err
 	}
 	c.begun = true
-	body := &formBody{from: s.pieces(c), left: c.route.bound}
+	body := &formBody{from: from, left: c.route.bound}
 	f := &form{body: body, parts: multipart.NewReader(body, boundary)}
 	result, err := s.readForm(c, f)
 	if broken := body.broken; broken != nil {
 		if errors.Is(broken, errFormTooLarge) {
 			return uploadResult{}, errUploadTooLarge
+		}
+		if noRoom, ok := errors.AsType[*mediagate.Error](broken); ok {
+			return uploadResult{}, noRoom
 		}
 		c.giveUpBody()
 		err := brokenBody(broken)
@@ -91,6 +93,25 @@ func (s *Server) takeUpload(c *call) (uploadResult, error) {
 	}
 	return result, err
 }
+
+// uploading is the body of an upload on its way to the bucket.
+type uploading struct {
+	*arrival
+	came int64
+}
+
+func (u *uploading) Read(b []byte) (int, error) {
+	n, err := u.arrival.Read(b)
+	u.came += int64(n)
+	if noRoom := u.grow(fileWeight(u.came)); noRoom != nil {
+		return 0, noRoom
+	}
+	return n, err
+}
+
+// fileWeight is what the bucket's side holds at most of an upload of which so many
+// bytes came: twice that and a little, and no more than three parts of 5 MiB.
+func fileWeight(came int64) int64 { return min(2*came+64<<10, 15<<20) }
 
 // announced is how much an upload may turn out to be.
 func announced(length int64) int64 {
@@ -145,7 +166,7 @@ func (s *Server) storeFile(c *call, f *form, part *multipart.Part) (uploadResult
 	if !ok {
 		return uploadResult{}, mediagate.Errorf(mediagate.KindInternal, "no name for a file of type %s", format)
 	}
-	ctx, cancel := c.lasting(s.cfg.BodyTimeout + c.route.time)
+	ctx, cancel := c.lasting(requestTimeout + c.route.time)
 	defer cancel()
 	cleaned, clean := io.Pipe()
 	stored := make(chan storedFile, 1)
@@ -211,7 +232,7 @@ func (s *Server) countUpload(ctx context.Context, c *call, bytes int64) error {
 	if bytes > *most { // waiting does not help
 		return refusal
 	}
-	left, admitted, err := s.cfg.Store.TakeRates(ctx, []mediagate.RateLimit{{Of: c.account() + "/uploads", Bytes: bytes, PerDay: *most}})
+	left, admitted, err := s.cfg.Store.TakeRates(ctx, []mediagate.RateLimit{{Of: c.tenant() + "/uploads", Bytes: bytes, PerDay: *most}})
 	if err != nil || admitted {
 		return err
 	}

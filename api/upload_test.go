@@ -21,7 +21,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -31,6 +30,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
@@ -370,7 +370,7 @@ func TestUploadFaults(t *testing.T) {
 	})
 	t.Run("a client that stalls", func(t *testing.T) {
 		t.Parallel()
-		g := newGateway(t, func(c *api.Config) { c.BodyStall = 50 * time.Millisecond })
+		g := newGateway(t, func(c *api.Config) { c.BodyPace = 50 * time.Millisecond })
 		address := g.serve()
 		conn, err := net.Dial("tcp", address)
 		g.must(err)
@@ -445,85 +445,36 @@ func decodeObject(t *testing.T, text []byte) map[string]any {
 	return object
 }
 
-// The uploads that one key has under way take half of the memory of the bucket's
-// side at most, whatever their size: it holds twice the length of small ones,
-// and of none more than three parts of 5 MiB.
-func TestSlowUploadsOfOneKeyLeaveRoom(t *testing.T) {
+// The uploads that an account has under way hold its share at most of what the bucket's
+// side may: twice what came of small ones, and of none more than three parts of 5 MiB.
+func TestUploadsOfOneAccountLeaveRoom(t *testing.T) {
 	t.Parallel()
-	const each, most = 15 << 20, 8
-	for _, length := range []int64{64 << 10, 1 << 20, 5<<20 - 1000, 5 << 20, 8 << 20, 20 << 20, -1} {
-		t.Run(fmt.Sprint(length), func(t *testing.T) {
+	const most = 120 << 20
+	for came, each := range map[int]int64{64 << 10: 192 << 10, 1 << 20: 2<<20 + 64<<10, 8 << 20: 15 << 20} {
+		t.Run(fmt.Sprint(came), func(t *testing.T) {
 			t.Parallel()
-			under := &slowBucket{}
-			g := newGateway(t, func(c *api.Config) { c.Files, c.UploadWait, c.UploadsAtOnce = under, 100*time.Millisecond, most })
-			form := formOf(filePart(aPicture))
-			begun := form[:len(form)-len(boundary)-20]
-			var group sync.WaitGroup
-			defer group.Wait()
-			refused := false
-			for range 2 * most * each / (128 << 10) {
-				rest, client := io.Pipe()
-				defer client.Close()
-				req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, uploadPath, io.MultiReader(strings.NewReader(begun), rest))
-				req.ContentLength = length
-				req.Header.Set("Expect", "100-continue") // or who is refused is heard out
-				req.Header.Set("Authorization", "Bearer "+g.key)
-				req.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary)
-				answered, before := make(chan int, 1), under.files()
-				group.Go(func() {
-					w := httptest.NewRecorder()
-					g.server.ServeHTTP(w, req)
-					answered <- w.Code
+			g := newGateway(t, bounds(func(p *limit.Process) { p.Uploads = limit.New("", most) }), func(c *api.Config) { c.Files, c.UploadWait = drain{}, 50*time.Millisecond })
+			address := g.serve()
+			begun := request{method: http.MethodPost, path: uploadPath, key: g.key}.text("1.1", fmt.Sprintf("Content-Length: %d", 20<<20), "Content-Type: multipart/form-data; boundary="+boundary) +
+				formOf(filePart(pictureOf(came)))[:came]
+			for refused := false; !refused; {
+				before, s := g.held(), dial(t, address)
+				s.send(begun)
+				eventually(t, "it has come or is refused", func() bool {
+					refused = !s.waits(time.Millisecond)
+					return refused || g.held() >= before+each
 				})
-				for !refused && under.files() == before {
-					select {
-					case status := <-answered:
-						if status != http.StatusTooManyRequests {
-							t.Fatalf("answered %d", status)
-						}
-						refused = true
-					case <-time.After(time.Millisecond):
+				if refused {
+					if a := s.answer(); a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") != "1" || !strings.Contains(a.body, "uploads under way") {
+						t.Errorf("%d %v %s", a.status, a.header, a.body)
 					}
 				}
-				if refused {
-					break
-				}
 			}
-			if held := under.held(); !refused || held > most/2*each || held == 0 {
-				t.Errorf("%d uploads hold %d bytes", under.files(), held)
+			if held := g.held(); held > most/2 || held < most/2-2*each {
+				t.Errorf("%d bytes are held", held)
 			}
 		})
 	}
-}
-
-// slowBucket notes the bounds of files under way.
-type slowBucket struct {
-	api.Files
-	mu     sync.Mutex
-	bounds []int64
-}
-
-func (b *slowBucket) PutFile(_ context.Context, _ mediagate.File, file io.Reader, most int64) (int64, error) {
-	b.mu.Lock()
-	b.bounds = append(b.bounds, most)
-	b.mu.Unlock()
-	return io.Copy(io.Discard, file)
-}
-
-func (b *slowBucket) files() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.bounds)
-}
-
-// held is what storage/blob holds for them.
-func (b *slowBucket) held() (sum int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, most := range b.bounds {
-		sum += min(2*most+64<<10, 15<<20)
-	}
-	return sum
 }
 
 // Files cost us: whoever never had money leaves none, and nobody more in a day than the

@@ -269,6 +269,21 @@ func TestPace(t *testing.T) {
 	t.Error("half of the pace was fast enough")
 }
 
+// The time for which a sender waits for us is none of its own.
+func TestPaceThatPauses(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(0, 0)
+	p := limit.Pace{Over: time.Second}
+	p.Pause(time.Hour) // before anything is to come
+	if by := p.By(at); !by.Equal(at.Add(time.Second)) {
+		t.Errorf("by %s", by)
+	}
+	p.Pause(time.Minute)
+	if by := p.By(at); !by.Equal(at.Add(time.Minute + time.Second)) {
+		t.Errorf("by %s, after a minute's wait", by)
+	}
+}
+
 // Random plays of tenants that try, wait, grow, give up and give back. The rules are
 // looked at after each step; in the end nothing is held and nobody waits.
 func TestProperties(t *testing.T) {

@@ -1,5 +1,7 @@
 package limit
 
+import "runtime"
+
 // Process are all limits of a process. A field that is nil has no bound.
 type Process struct {
 	Connections *Limit // of clients to the API; tenant: the client's address
@@ -7,7 +9,7 @@ type Process struct {
 	Waits       *Limit // long polls and event streams; tenant: the account
 	Speeches    *Limit // sounds that are passed on; tenant: the account
 	Bodies      *Limit // bytes of bodies in memory; tenant: the account
-	Parsers     *Limit // large bodies that are parsed or judged; tenant: the account
+	Parsers     *Limit // large bodies that are parsed; tenant: the account
 	Uploads     *Limit // bytes of uploads on their way to the bucket; tenant: the account
 	Quotes      *Limit // questions to adapters under way; tenant: the account
 	Moderation  *Limit // calls to the moderation endpoint; tenant: the account
@@ -42,7 +44,7 @@ func For(s Sizes) *Process {
 		Waits:       New("waits", s.Connections/2),
 		Speeches:    New("speeches", 512),
 		Bodies:      New("bodies", s.BodyMemory+2*s.LargestBody),
-		Parsers:     New("parsers", 4),
+		Parsers:     New("parsers", max(2, int64(runtime.GOMAXPROCS(0)))),
 		Uploads:     New("uploads", s.UploadMemory),
 		Quotes:      New("quotes", 16),
 		Moderation:  New("moderation", 64),

@@ -144,8 +144,8 @@ func (s *Store) PutUpload(ctx context.Context, accountID, id string, file io.Rea
 }
 
 // PutFile stores an upload of that many bytes at most and returns how many there
-// are. It waits for memory before it reads, and while the file arrives no copy of
-// Mirror's and no PutUpload waits for it. When the file's reader fails, that is the
+// are. It holds twice what came of the file and 64 KiB, and MinMemory at most: its
+// caller bounds that. When the file's reader fails, that is the
 // error, and nothing is stored. Else it returns what PutUpload does.
 func (s *Store) PutFile(ctx context.Context, f mediagate.File, file io.Reader, maxBytes int64) (bytes int64, err error) {
 	r, err := s.putClient(ctx, s.clients, f.Key(), file, Limits{Media: "image", MaxBytes: maxBytes})

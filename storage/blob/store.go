@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -35,7 +36,7 @@ type Config struct {
 	SecretAccessKey string
 	PathStyle       bool             // the bucket is part of the path, not of the host
 	Memory          *limit.Limit     // bytes that all copies hold at once, of MinMemory or more, by the owner of Limits; nil: DefaultMemory
-	ClientMemory    int64            // the same for files of clients; 0: DefaultClientMemory. Media of requests have half as much beside it
+	ClientMemory    int64            // the same for files of clients; 0: DefaultClientMemory. Half of it is for media of requests; uploads, see PutFile, their caller bounds
 	Now             func() time.Time // nil: time.Now
 }
 
@@ -66,7 +67,7 @@ type Store struct {
 	client  *s3.Client
 	uploads *transfermanager.Client
 	memory  budget // of copies
-	clients budget // of files of clients, at their own pace: no copy has to wait for one
+	clients budget // of uploads, at their own pace: it bounds nothing, see PutFile
 	inline  budget // of media that came within requests: they are here as a whole, and wait for no client
 	creds   aws.CredentialsProvider
 	signer  *v4.Signer
@@ -136,7 +137,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			o.FailTimeout = cleanupTimeout
 		}),
 		memory:  newBudget(c.Memory, uploadWidth),
-		clients: newBudget(limit.New("client_memory", clientMemory), clientWidth),
+		clients: newBudget(limit.New("client_memory", math.MaxInt64), clientWidth),
 		inline:  newBudget(limit.New("inline_memory", max(MinMemory, clientMemory/2)), clientWidth),
 		creds:   creds,
 		signer:  v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),

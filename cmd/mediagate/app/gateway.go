@@ -307,7 +307,7 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 			return err
 		},
 		AdminKey: c.AdminKey, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups, AccountDefaults: c.AccountDefaults.limits(),
-		BodyBudget: bodyBudget(), UploadsAtOnce: int(clientMemory() / blob.MinMemory), LinkTTL: c.LinkTTL, Keep: mediagate.Retention(c.Retention), CORSOrigins: c.origins(), TrustedProxies: proxies,
+		LinkTTL: c.LinkTTL, Keep: mediagate.Retention(c.Retention), CORSOrigins: c.origins(), TrustedProxies: proxies,
 		TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, ParkTimeout: c.ParkTimeout, ParkRetry: c.ParkRetry, QueueTimeout: c.QueueTimeout,
 		IdleTimeout: c.IdleTimeout,
 		Version:     g.opts.Version, PublicURL: g.publicURL(), Now: g.Store.Now, Logger: g.log,
