@@ -7,16 +7,6 @@ import (
 	"github.com/mediagate/mediagate/limit"
 )
 
-// Limits are how much is taken of what the server bounds, for metrics.
-func (s *Server) Limits() []limit.Figures {
-	s.starts.mu.Lock()
-	starts := limit.Figures{Name: "starts", Capacity: mostStarts, Held: int64(s.starts.waiting), Refused: s.starts.leftInAll}
-	s.starts.mu.Unlock()
-	return []limit.Figures{
-		starts,
-	}
-}
-
 // take has so much of a limit for the call at once, or says that there is no room.
 func (c *call) take(of *limit.Limit, n int64, what string) (*limit.Lease, error) {
 	lease, ok := of.TryAcquire(c.tenant(), n)

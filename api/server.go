@@ -67,7 +67,7 @@ func New(cfg Config) (*Server, error) {
 		strangers:   &strangers{store: cfg.Store},
 		logins:      newTally(cfg.Logger, "failed logins of operators"),
 		touches:     newTouches(cfg.Store, cfg.Logger),
-		starts:      newStarts(cfg.Starter, cfg.Logger),
+		starts:      newStarts(cfg.Starter, cfg.Limits, cfg.Logger),
 		watch:       newWatcher(cfg.Store, cfg.Logger),
 		rest:        streamRest,
 		entropy:     ulid.Monotonic(rand.Reader, 0),

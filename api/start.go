@@ -3,17 +3,15 @@ package api
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/limit"
 )
 
 const (
-	mostStarts    = 4096             // that wait; an account has half of them when it is alone
-	starters      = 4                // at once: more start no faster, and take the cores from who answers
 	startLate     = 2 * time.Second  // from the submit on: a start that waited longer is followed without a rest
 	startPatience = 5 * time.Second  // from the submit on: then the wake scan starts the task
 	startDeadline = 2 * time.Second  // of one start
@@ -29,42 +27,32 @@ const (
 // submit, and the wake scan starts what has no run by then (D2). A start from here
 // is the fast path, and may get lost at any moment.
 //
-// A few starters take the accounts' tasks in round robin. Beside many submits there is
-// one, which rests most of the time, since a start costs many times what an answer does
-// where Temporal is on the same cores: what a burst brings is started when it is over,
-// or has waited for startLate. The
-// queue is bounded. An account may have as many waiting as there is room left: half
-// of it when it is alone, and whoever comes next finds room. A submit never waits for
-// a start: without room the row is left to the wake scan.
+// Limits.Starts bounds them, Limits.Starters those under way, accounts in turns. A
+// submit never waits for a start: without room the row is left to the wake scan. Beside
+// many submits starters rest most of the time, since a start costs many times what an
+// answer does where Temporal is on the same cores: what a burst brings is started when
+// it is over, or has waited for startLate.
 type starts struct {
 	starter  Starter
+	limits   *limit.Process
 	log      *slog.Logger
 	life     context.Context
 	end      context.CancelFunc
 	answered atomic.Int64 // submits, so far
 
 	mu      sync.Mutex
-	queues  map[string][]start // by account
-	turns   []string           // accounts with a queue, the next one first
-	waiting int
-	working int           // starters
-	idle    chan struct{} // closed while no starter works, and so nothing waits
+	waiting map[string]struct{} // ids of tasks
+	open    int                 // that wait or are under way
+	idle    chan struct{}       // closed while there are none
 	closed  bool
 
-	leftInAll int64       // to the wake scan
-	left      int         // of these, since the last report
+	left      int         // to the wake scan, since the last report
 	cause     error       // of the last of them
 	reporting *time.Timer // nil: nothing to report
 }
 
-// start is one that is to be made.
-type start struct {
-	task   mediagate.Task
-	expiry time.Time
-}
-
-func newStarts(starter Starter, log *slog.Logger) *starts {
-	s := &starts{starter: starter, log: log, queues: map[string][]start{}, idle: make(chan struct{})}
+func newStarts(starter Starter, limits *limit.Process, log *slog.Logger) *starts {
+	s := &starts{starter: starter, limits: limits, log: log, waiting: map[string]struct{}{}, idle: make(chan struct{})}
 	close(s.idle)
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
@@ -73,48 +61,36 @@ func newStarts(starter Starter, log *slog.Logger) *starts {
 // add has the run of a task started whose row was made at that time. It returns at
 // once.
 func (s *starts) add(t mediagate.Task, made time.Time) {
+	lease, ok := s.limits.Starts.TryAcquire(t.AccountID, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	queue := s.queues[t.AccountID]
-	if s.closed || len(queue) >= mostStarts-s.waiting {
-		s.leave(1, nil)
+	if !ok || s.closed {
+		lease.Release()
+		s.leave(nil)
 		return
 	}
-	if len(queue) == 0 {
-		s.turns = append(s.turns, t.AccountID)
-	}
-	s.queues[t.AccountID] = append(queue, start{task: forStart(t), expiry: made.Add(startPatience)})
-	s.waiting++
-	if s.working == 0 {
+	if s.open == 0 {
 		s.idle = make(chan struct{})
-		s.working++
-		go s.work()
 	}
-}
-
-// hire has another starter work, if there may be one more and something waits.
-func (s *starts) hire() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.waiting > 0 && s.working < starters {
-		s.working++
-		go s.work()
-	}
+	s.open++
+	s.waiting[t.ID] = struct{}{}
+	go s.work(forStart(t), made.Add(startPatience), lease)
 }
 
 // holds tells whether the start of a task waits here. The run that it begins reads
 // the row, so it needs no signal about what is stored there.
-func (s *starts) holds(account, taskID string) bool {
+func (s *starts) holds(taskID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.queues[account], func(one start) bool { return one.task.ID == taskID })
+	_, waits := s.waiting[taskID]
+	return waits
 }
 
 // drain returns when nothing waits any more or ctx ends. As each start is left to the
 // wake scan once its patience is over, that takes some seconds at the most.
 func (s *starts) drain(ctx context.Context) {
 	s.mu.Lock()
-	idle, waiting := s.idle, s.waiting
+	idle, waiting := s.idle, len(s.waiting)
 	s.mu.Unlock()
 	if waiting > 0 {
 		s.log.InfoContext(ctx, "starting what waits before the stop", "tasks", waiting)
@@ -130,8 +106,6 @@ func (s *starts) drain(ctx context.Context) {
 func (s *starts) close() {
 	s.mu.Lock()
 	s.closed = true
-	s.leave(s.waiting, nil)
-	s.queues, s.turns, s.waiting = nil, nil, 0
 	idle := s.idle
 	s.mu.Unlock()
 	s.end()
@@ -139,53 +113,28 @@ func (s *starts) close() {
 	s.report()
 }
 
-// take hands out the next start. The account's next one comes after those of all
-// others. Starts whose patience is over are left out.
-func (s *starts) take() (one start, ok bool) {
+// work makes a start once it has its turn, if that is before its time is over.
+func (s *starts) work(t mediagate.Task, expiry time.Time, lease *limit.Lease) {
+	ctx, cancel := context.WithDeadline(s.life, expiry)
+	defer cancel()
+	turn, err := s.limits.Starters.Acquire(ctx, t.AccountID, 1)
+	s.mu.Lock()
+	delete(s.waiting, t.ID)
+	s.mu.Unlock()
+	if began, answered := time.Now(), s.answered.Load(); err != nil || !began.Before(expiry) {
+		s.leaves(nil)
+	} else if err := s.start(t); err != nil {
+		s.leaves(err)
+		s.rest(startPause)
+	} else if s.answered.Load()-answered > manySubmits && began.Before(expiry.Add(startLate-startPatience)) {
+		s.rest(min(crowdRest*time.Since(began), longestRest))
+	}
+	turn.Release()
+	lease.Release()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for now := time.Now(); len(s.turns) > 0; {
-		account := s.turns[0]
-		queue := s.queues[account]
-		one, queue[0] = queue[0], start{} // the memory of the task goes with it
-		s.turns = s.turns[1:]
-		if s.queues[account] = queue[1:]; len(queue) > 1 {
-			s.turns = append(s.turns, account)
-		} else {
-			delete(s.queues, account)
-		}
-		s.waiting--
-		if now.Before(one.expiry) {
-			return one, true
-		}
-		s.leave(1, nil)
-	}
-	if s.working--; s.working == 0 {
+	if s.open--; s.open == 0 {
 		close(s.idle)
-	}
-	return start{}, false
-}
-
-// work is a starter: it ends when nothing waits.
-func (s *starts) work() {
-	for {
-		one, ok := s.take()
-		if !ok {
-			return
-		}
-		began, answered := time.Now(), s.answered.Load()
-		err := s.start(one.task)
-		switch {
-		case err != nil:
-			s.mu.Lock()
-			s.leave(1, err)
-			s.mu.Unlock()
-			s.rest(startPause)
-		case s.answered.Load()-answered > manySubmits && began.Before(one.expiry.Add(startLate-startPatience)):
-			s.rest(min(crowdRest*time.Since(began), longestRest))
-		default:
-			s.hire()
-		}
 	}
 }
 
@@ -215,15 +164,20 @@ func (s *starts) start(t mediagate.Task) (err error) {
 	return err
 }
 
+func (s *starts) leaves(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leave(cause)
+}
+
 // leave counts what is left to the wake scan. The log gets one line for many. It is
 // called with the lock held.
-func (s *starts) leave(n int, cause error) {
-	s.left += n
-	s.leftInAll += int64(n)
+func (s *starts) leave(cause error) {
+	s.left++
 	if cause != nil {
 		s.cause = cause
 	}
-	if s.reporting == nil && s.left > 0 {
+	if s.reporting == nil {
 		s.reporting = time.AfterFunc(reportEvery, s.report)
 	}
 }
@@ -235,7 +189,7 @@ func (s *starts) report() {
 		return
 	}
 	s.reporting.Stop()
-	s.log.Warn("runs not started: their wakes are due in seconds", "tasks", s.left, "waiting", s.waiting, "error", s.cause)
+	s.log.Warn("runs not started: their wakes are due in seconds", "tasks", s.left, "waiting", len(s.waiting), "error", s.cause)
 	s.left, s.cause, s.reporting = 0, nil, nil
 }
 

@@ -14,6 +14,7 @@ type Process struct {
 	Quotes      *Limit // questions to adapters under way; tenant: the account
 	Moderation  *Limit // calls to the moderation endpoint; tenant: the account
 	Starts      *Limit // runs that are to be started; tenant: the account
+	Starters    *Limit // of these under way; tenant: the account
 	Writers     *Limit // connections to the database of those who move money; tenant: the account
 
 	Inputs     *Limit // clients' files that are looked at; tenant: the account
@@ -48,7 +49,8 @@ func For(s Sizes) *Process {
 		Uploads:     New("uploads", s.UploadMemory),
 		Quotes:      New("quotes", 16),
 		Moderation:  New("moderation", 64),
-		Starts:      New("starts", 10_000),
+		Starts:      New("starts", 4096),
+		Starters:    New("starters", 8), // more start no faster, and take the cores from who answers
 		Writers:     New("writers", s.Writers),
 
 		Inputs:     New("inputs", 64),
@@ -66,7 +68,7 @@ func For(s Sizes) *Process {
 func (p *Process) Figures() []Figures {
 	var list []Figures
 	for _, l := range []interface{ Figures() Figures }{
-		p.Connections, p.Spare, p.Waits, p.Speeches, p.Bodies, p.Parsers, p.Uploads, p.Quotes, p.Moderation, p.Starts, p.Writers,
+		p.Connections, p.Spare, p.Waits, p.Speeches, p.Bodies, p.Parsers, p.Uploads, p.Quotes, p.Moderation, p.Starts, p.Starters, p.Writers,
 		p.Inputs, p.Looks, p.Calls, p.Signals, p.Copies, p.CopyMemory, p.Callbacks, p.Receivers,
 	} {
 		list = append(list, l.Figures())

@@ -38,11 +38,7 @@ func (g *Gateway) watch() {
 
 // limits are those of the parts that this process runs.
 func (g *Gateway) limits() []limit.Figures {
-	limits := append(g.Store.Limits(), g.bounds.Figures()...)
-	if server := g.server.Load(); server != nil {
-		limits = append(limits, server.Limits()...)
-	}
-	return limits
+	return append(g.Store.Limits(), g.bounds.Figures()...)
 }
 
 // hintCounts are of vendors' callbacks, if this process serves the API.
