@@ -42,6 +42,7 @@ type waiter struct {
 // Figures are how much is taken of a limit.
 type Figures struct {
 	Name     string
+	Tenant   string // whose share is counted; of those of a Process
 	Capacity int64
 	Held     int64
 	Waiting  int           // now

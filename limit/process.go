@@ -67,11 +67,35 @@ func For(s Sizes) *Process {
 // Figures are those of all of them, in the order above.
 func (p *Process) Figures() []Figures {
 	var list []Figures
-	for _, l := range []interface{ Figures() Figures }{
-		p.Connections, p.Spare, p.Waits, p.Speeches, p.Bodies, p.Parsers, p.Uploads, p.Quotes, p.Moderation, p.Starts, p.Starters, p.Writers,
-		p.Inputs, p.Looks, p.Calls, p.Signals, p.Copies, p.CopyMemory, p.Callbacks, p.Receivers,
+	for _, row := range []struct {
+		of     interface{ Figures() Figures }
+		tenant string
+	}{
+		{p.Connections, "client's address"},
+		{p.Spare, "connection"},
+		{p.Waits, "account"},
+		{p.Speeches, "account"},
+		{p.Bodies, "account"},
+		{p.Parsers, "account"},
+		{p.Uploads, "account"},
+		{p.Quotes, "account"},
+		{p.Moderation, "account"},
+		{p.Starts, "account"},
+		{p.Starters, "account"},
+		{p.Writers, "account"},
+
+		{p.Inputs, "account"},
+		{p.Looks, "account"},
+		{p.Calls, "account, of each channel"},
+		{p.Signals, "channel"},
+		{p.Copies, "provider"},
+		{p.CopyMemory, "provider"},
+		{p.Callbacks, "account"},
+		{p.Receivers, "receiver, of each account"},
 	} {
-		list = append(list, l.Figures())
+		f := row.of.Figures()
+		f.Tenant = row.tenant
+		list = append(list, f)
 	}
 	return list
 }

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -120,6 +121,7 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 	src := app.Sources{Base: app.Defaults(), File: file, Env: environ, Args: args, Role: roleOf(command)}
 	c, err := app.Load(src)
 	if command == "config" {
+		app.LimitMemory(ctx, slog.New(slog.DiscardHandler)) // as a process would that serves
 		return printConfig(c, err, stdout)
 	}
 	if err != nil {
@@ -192,7 +194,7 @@ func printConfig(c app.Config, wrong error, stdout io.Writer) error {
 	}
 	text, err := c.Print()
 	if err == nil {
-		_, err = io.WriteString(stdout, text)
+		_, err = io.WriteString(stdout, text+c.Limits())
 	}
 	return errors.Join(wrong, err)
 }

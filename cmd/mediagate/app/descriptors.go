@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"math"
 	"syscall"
 )
@@ -9,12 +8,8 @@ import (
 // connections is how many clients' connections the API takes: what the settings
 // say, and never so many that no descriptor is left for database, bucket, Temporal
 // and vendors.
-func (g *Gateway) connections() int {
-	most := mostConnections(g.Config.APIConnections.Total, descriptors())
-	if most < g.Config.APIConnections.Total {
-		g.log.WarnContext(context.Background(), "fewer connections than api_connections.total: the process may open too few files", "connections", most)
-	}
-	return most
+func (c Config) connections() int {
+	return mostConnections(c.APIConnections.Total, descriptors())
 }
 
 // mostConnections leaves a quarter of the descriptors to all else.

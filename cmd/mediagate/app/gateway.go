@@ -79,7 +79,14 @@ type Gateway struct {
 // the bucket may be away.
 func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	g := &Gateway{Config: c, opts: o, log: o.Logger, metrics: metrics.New(o.Version, o.Role.String())}
-	g.bounds = limit.For(g.sizes())
+	sizes := c.sizes()
+	if o.OpenStore != nil { // SQLite, which has one writer at a time
+		sizes.Writers = 4
+	}
+	if int(sizes.Connections) < c.APIConnections.Total {
+		g.log.WarnContext(ctx, "fewer connections than api_connections.total: the process may open too few files", "connections", sizes.Connections)
+	}
+	g.bounds = limit.For(sizes)
 	var err error
 	if g.rules, err = c.rules(); err != nil {
 		return nil, err

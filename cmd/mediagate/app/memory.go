@@ -9,6 +9,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/storage/blob"
 )
 
 // LimitMemory makes the garbage collector keep to nine tenths of what the
@@ -37,20 +38,12 @@ const mostBodies = 64 << 20
 const largestBody = 31 << 20
 
 // sizes are what the settings and this machine say of the limits.
-func (g *Gateway) sizes() limit.Sizes {
+func (c Config) sizes() limit.Sizes {
 	return limit.Sizes{
-		Connections: int64(g.connections()), BodyMemory: bodyBudget(), LargestBody: largestBody, UploadMemory: clientMemory(),
-		Writers: g.writers(), CopyMemory: int64(g.Config.MirrorMemory),
+		Connections: int64(c.connections()), BodyMemory: bodyBudget(), LargestBody: largestBody, UploadMemory: max(2*blob.MinMemory, clientMemory()),
+		Writers:    max(int64(c.DatabasePool.Size)/2, 4), // more writers of an account would only wait for its row
+		CopyMemory: int64(c.MirrorMemory),
 	}
-}
-
-// writers are half of the pool: more writers of an account would only wait for its row.
-// SQLite has one at a time.
-func (g *Gateway) writers() int64 {
-	if g.opts.OpenStore != nil {
-		return 4
-	}
-	return max(int64(g.Config.DatabasePool.Size)/2, 4)
 }
 
 // bodyBudget is the share of the memory that bodies of requests may have. An

@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/limit"
 )
 
 // redacted stands for a secret that is set.
@@ -22,6 +23,16 @@ const redacted = mediagate.Redacted
 func (c Config) Print() (string, error) {
 	text, err := yaml.Marshal(printable(reflect.ValueOf(c)))
 	return string(text), err
+}
+
+// Limits lists the limits of a process with these settings on this machine, as comments
+// of YAML.
+func (c Config) Limits() string {
+	text := "# The limits of a process: how much there is in all, and whose shares of it are alike.\n"
+	for _, f := range limit.For(c.sizes()).Figures() {
+		text += fmt.Sprintf("# %-18s %10d  %s\n", f.Name, f.Capacity, f.Tenant)
+	}
+	return text
 }
 
 // Format writes what Print does, whatever the verb: settings that get into a
