@@ -28,11 +28,12 @@ func (c Config) Print() (string, error) {
 // Limits lists the limits of a process with these settings on this machine, as comments
 // of YAML.
 func (c Config) Limits() string {
-	text := "# The limits of a process: how much there is in all, and whose shares of it are alike.\n"
+	var b strings.Builder
+	b.WriteString("# The limits of a process: how much there is in all, and whose shares of it are alike.\n")
 	for _, f := range limit.For(c.sizes()).Figures() {
-		text += fmt.Sprintf("# %-18s %10d  %s\n", f.Name, f.Capacity, f.Tenant)
+		_, _ = fmt.Fprintf(&b, "# %-18s %10d  %s\n", f.Name, f.Capacity, f.Tenant)
 	}
-	return text
+	return b.String()
 }
 
 // Format writes what Print does, whatever the verb: settings that get into a
