@@ -104,7 +104,9 @@ var rateTests = map[string]func(*bench){
 		same(b, "left of both keys", left, 40-31)
 	},
 	"bytes of a day come back evenly": func(b *bench) {
-		bytes := func(n int64) mediagate.RateLimit { return mediagate.RateLimit{Of: "acc_a/uploads", Bytes: n, PerDay: 24 << 20} }
+		bytes := func(n int64) mediagate.RateLimit {
+			return mediagate.RateLimit{Of: "acc_a/uploads", Bytes: n, PerDay: 24 << 20}
+		}
 		take := func(n int64) (time.Duration, bool) {
 			left, ok := b.take(bytes(n))
 			return left[0].Next.Round(time.Second), ok

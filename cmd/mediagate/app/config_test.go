@@ -734,7 +734,7 @@ func TestAccountDefaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, line := range strings.Split(strings.Trim(test.want, "{}"), ", ") {
+			for line := range strings.SplitSeq(strings.Trim(test.want, "{}"), ", ") {
 				if !strings.Contains(text, "\n  "+line+"\n") {
 					t.Errorf("%s is not in\n%s", line, text)
 				}
