@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/storage"
 	"github.com/mediagate/mediagate/storage/pgtest"
+	"github.com/mediagate/mediagate/task"
 )
 
 // fillAttempts gives each task an attempt that has ended, and opens a few tasks again,
@@ -23,6 +25,9 @@ func fillAttempts(t *testing.T, url string) {
 	for _, statement := range []string{
 		`INSERT INTO attempts (task_id, n, channel, provider, route, state, outcome, created_at, accepted_at, ended_at)
 			SELECT id, 1, 'kling-a', 'kling', '{}', 'ended', '{}', created_at, created_at, ended_at FROM tasks`,
+		`UPDATE attempts SET state = 'abandoned', ended_at = NULL, slot_until = created_at + interval '1 year', account_id = t.account_id
+			FROM (SELECT id, account_id FROM tasks ORDER BY id DESC LIMIT 1) AS t WHERE task_id = t.id`,
+		`UPDATE tasks SET status = 'cancelled', progress = 0 FROM attempts a WHERE a.task_id = tasks.id AND a.state = 'abandoned'`,
 		`UPDATE tasks SET status = 'processing', progress = 50, ended_at = NULL
 			WHERE id IN (SELECT id FROM tasks WHERE account_id = 'acc_many' ORDER BY id LIMIT 20)`,
 		`INSERT INTO awaits (task_id, n, channel, ref, accepted_at, next_poll_at)
@@ -34,6 +39,23 @@ func fillAttempts(t *testing.T, url string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// limitedKey makes an account with all limits, and a key, and returns a task of them.
+func limitedKey(t *testing.T, url string) mediagate.Task {
+	t.Helper()
+	s := openPostgres(t, url, storage.Config{})
+	defer func() { _ = s.Close() }()
+	many := 1000
+	account, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "a", AccountLimits: mediagate.AccountLimits{InFlight: &many, Unpaid: new(mediagate.Micros(0))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := s.CreateKey(t.Context(), mediagate.Key{AccountID: account.ID, Unlimited: true, InFlight: &many}, [32]byte{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mediagate.Task{AccountID: account.ID, KeyID: key.ID, Model: "m", Type: mediagate.TypeVideo, Params: []byte("{}"), DeadlineAt: time.Now()}
 }
 
 // rowsRead counts the rows that were read of tasks and of what belongs to them, and
@@ -59,7 +81,7 @@ func TestLooksReadNoPast(t *testing.T) {
 	t.Parallel()
 	const (
 		looks = 12  // the planner tries five times before it may keep a plan
-		most  = 150 // rows and entries a look: some for each task that is open, or was a moment ago
+		most  = 300 // rows and entries a look: some for each task that is open, or was a moment ago
 	)
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	url := pgtest.New(t)
@@ -72,7 +94,21 @@ func TestLooksReadNoPast(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(1)
 
+	limited := limitedKey(t, url)
 	for name, look := range map[string]func(context.Context, *storage.Store) (found int, err error){
+		"a submit and a cancel": func(ctx context.Context, s *storage.Store) (int, error) {
+			n := limited
+			n.ID = "task_" + rand.Text()
+			if _, _, err := s.Submit(ctx, mediagate.NewTask{Task: n}); err != nil {
+				return 0, err
+			}
+			_, err := s.Change(ctx, n.ID, task.CancelRequested{}, task.EndDue{})
+			return 0, err
+		},
+		"abandoned jobs of an account": func(ctx context.Context, s *storage.Store) (int, error) {
+			found, err := s.Abandoned(ctx, "acc_many")
+			return found.Jobs, err
+		},
 		"due wakes": func(ctx context.Context, s *storage.Store) (int, error) {
 			found, err := s.DueWakes(ctx, 10)
 			return len(found), err

@@ -259,6 +259,8 @@ func TestPlansUseIndexes(t *testing.T) {
 		"ledger_account_time": "SELECT id FROM ledger_transfers WHERE account_id = 'a' AND (at, id) < (SELECT at, id FROM ledger_transfers WHERE id = 'b') ORDER BY at DESC, id DESC LIMIT 10",
 		"tasks_sweeps":        "SELECT id FROM tasks WHERE sweep_at IS NOT NULL AND sweep_at < now() ORDER BY sweep_at LIMIT 10",
 		"tasks_source":        "SELECT id FROM tasks WHERE source_id = 'a' AND source_id <> '' AND status IN ('pending', 'processing') LIMIT 1",
+
+		"attempts_abandoned_account": "SELECT SUM(lt.hold) FROM attempts AS l JOIN tasks AS lt ON lt.id = l.task_id WHERE l.state = 'abandoned' AND lt.status = 'cancelled' AND l.account_id = 'a'",
 	} {
 		if text := explain(t, db, query); !strings.Contains(text, index) || strings.Contains(text, "Sort") {
 			t.Errorf("%s is not used by:\n%s", index, text)

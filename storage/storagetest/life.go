@@ -22,6 +22,7 @@ type life struct {
 	*bench
 	t    *rapid.T
 	w    *tasktest.World
+	p    payer
 	run  mediagate.Wake // as it was before the event
 	told bool           // that the run is done
 }
@@ -32,8 +33,8 @@ func newLife(b *bench, t *rapid.T) *life {
 		l.must(b.database().Exec("DELETE FROM " + table).Error)
 	}
 	b.setClock(tasktest.Noon)
-	p := b.newPayer(unit(1))
-	l.w.State.ID = b.submitTerms(p, l.w.State)
+	l.p = b.newPayer(unit(1))
+	l.w.State.ID = b.submitTerms(l.p, l.w.State)
 	l.w.Observe, l.w.Grant = l.heard, func() bool { return l.w.State.Granted } // see grant
 	l.run = l.wake()
 	return l
@@ -143,6 +144,20 @@ func (l *life) compare(after string, n int) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		l.t.Fatalf("after %s the rows (+) are not what they should be (-):\n%s", after, diff)
 	}
+	if diff := cmp.Diff(l.runsOn(), l.abandoned(l.p)); diff != "" {
+		l.t.Fatalf("after %s the jobs of cancelled tasks that may run (+) are not what they should be (-):\n%s", after, diff)
+	}
+}
+
+// runsOn are the jobs that may run on though the client has cancelled, at what they cost.
+func (l *life) runsOn() (jobs mediagate.Abandoned) {
+	for _, a := range l.w.State.Attempts {
+		if l.w.State.Status == mediagate.StatusCancelled && a.State == mediagate.AttemptAbandoned {
+			jobs.Jobs++
+			jobs.Cost += l.w.State.Terms.Hold
+		}
+	}
+	return jobs
 }
 
 // apply changes the rows. It returns nil where a statement in bulk did.

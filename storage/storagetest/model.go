@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
 // modelTests drive the store with random operations beside a model that is
@@ -32,6 +34,10 @@ type modelHold struct {
 	days   [3]time.Time // when the day, week and month began to which it was counted
 	open   bool
 	idem   time.Time // when the record of its request ends that has ended
+
+	sent      bool      // the vendor has its job
+	abandoned bool      // and may go on with it, though the client has cancelled
+	until     time.Time // as long as that counts
 }
 
 // modelPurse is what a key shares with those it was rotated into.
@@ -56,6 +62,7 @@ type moneyModel struct {
 	account   string
 	purses    []*modelPurse
 	inFlight  *int
+	unpaid    *mediagate.Micros
 	available mediagate.Micros
 	holds     []*modelHold
 	grants    map[string]mediagate.Micros
@@ -82,8 +89,9 @@ func (m *moneyModel) secret(of string) [32]byte { return [32]byte([]byte(strings
 
 func (m *moneyModel) run() {
 	m.t.Repeat(map[string]func(*rapid.T){
-		"grant": m.grant, "submit": m.submitOne, "submit more": m.submitOne, "speak": m.speakOne, "end": m.endOne, "end more": m.endOne,
+		"grant": m.grant, "submit": m.submitOne, "submit more": m.submitOne, "speak": m.speakOne, "send": m.sendOne, "send more": m.sendOne, "end": m.endOne, "end more": m.endOne,
 		"rotate": m.rotateOne, "limit key": m.limitKey, "limit account": m.limitAccount, "delete key": m.deleteKey, "move clock": m.moveClock,
+		"free slots": m.freeSlots, "erase": m.eraseOne,
 		"": m.compare,
 	})
 	m.proveLedger(m.t, m.CheckLedger)
@@ -153,10 +161,12 @@ func (m *moneyModel) refusal(p *modelPurse, key string, hold mediagate.Micros, t
 	switch {
 	case hold > m.available:
 		return mediagate.KindPayment, "balance"
-	case tasks > 0 && p.inFlight != nil && p.tasks >= *p.inFlight:
+	case tasks > 0 && p.inFlight != nil && p.tasks+m.abandonedOf(p).Jobs >= *p.inFlight:
 		return mediagate.KindRateLimited, "the key may have"
-	case tasks > 0 && m.inFlight != nil && m.tasksInFlight() >= *m.inFlight:
+	case tasks > 0 && m.inFlight != nil && m.tasksInFlight()+m.abandonedOf(nil).Jobs >= *m.inFlight:
 		return mediagate.KindRateLimited, "the account may have"
+	case tasks > 0 && m.unpaid != nil && m.abandonedOf(nil).Cost > *m.unpaid:
+		return mediagate.KindRateLimited, "unpaid"
 	default:
 		return mediagate.KindInternal, "" // none
 	}
@@ -167,6 +177,17 @@ func (m *moneyModel) tasksInFlight() (n int) {
 		n += p.tasks
 	}
 	return n
+}
+
+// abandonedOf are the jobs of cancelled tasks that may still run, of a purse or of all.
+func (m *moneyModel) abandonedOf(p *modelPurse) (jobs mediagate.Abandoned) {
+	for _, h := range m.holds {
+		if h.abandoned && (p == nil || h.purse == p) {
+			jobs.Jobs++
+			jobs.Cost += h.hold
+		}
+	}
+	return jobs
 }
 
 // taken notes a hold, or expects the error of one that cannot be.
@@ -232,12 +253,65 @@ func (m *moneyModel) speakOne(t *rapid.T) {
 	m.taken(t, p, key, modelHold{id: n.ID, speech: true, hold: n.Hold}, err)
 }
 
-// endOne completes, in full or in part, fails or cancels a task, or ends a speech.
-func (m *moneyModel) endOne(t *rapid.T) {
-	if len(m.holds) == 0 {
+// sendOne gives a task's job to the vendor. Mostly the client cancels then.
+func (m *moneyModel) sendOne(t *rapid.T) {
+	h := m.one(t, func(h *modelHold) bool { return h.open && !h.speech && !h.sent })
+	if h == nil {
 		return
 	}
-	h := rapid.SampledFrom(m.holds).Draw(t, "hold")
+	h.sent = true
+	if _, err := m.Change(m.Context(), h.id, intentOf(h.id, 1, m.now()), task.Accepted{N: 1, Submission: mediagate.Submission{Ref: ref(h.id)}, FirstPollAt: m.now()}); err != nil {
+		t.Fatalf("send: %v", err)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "stays") == 0 {
+		return
+	}
+	if _, err := m.Change(m.Context(), h.id, cancelled(h.id).events...); err != nil {
+		t.Fatalf("cancel: %v", err)
+	}
+	m.end(h, 0)
+	m.abandon(h)
+}
+
+// abandon notes that the job of a cancelled task may run on.
+func (m *moneyModel) abandon(h *modelHold) {
+	h.abandoned, h.until = true, m.now().Add(mediagate.SlotsLost*plan.Expected)
+}
+
+// one chooses a task or a speech; nil where none is like that.
+func (m *moneyModel) one(t *rapid.T, like func(*modelHold) bool) *modelHold {
+	those := slices.DeleteFunc(slices.Clone(m.holds), func(h *modelHold) bool { return !like(h) })
+	if len(those) == 0 {
+		return nil
+	}
+	return rapid.SampledFrom(those).Draw(t, "hold")
+}
+
+// freeSlots lets the time be over of jobs that may have run on.
+func (m *moneyModel) freeSlots(t *rapid.T) {
+	if err := m.ExpireSlots(m.Context()); err != nil {
+		t.Fatalf("free slots: %v", err)
+	}
+	for _, h := range m.holds {
+		h.abandoned = h.abandoned && m.now().Before(h.until)
+	}
+}
+
+// eraseOne erases a task, which frees nothing.
+func (m *moneyModel) eraseOne(t *rapid.T) {
+	if h := m.one(t, func(h *modelHold) bool { return !h.open && !h.speech }); h != nil {
+		if _, err := m.EraseTask(m.Context(), m.account, h.id); err != nil && !mediagate.Is(err, mediagate.KindNotFound) {
+			t.Fatalf("erase: %v", err)
+		}
+	}
+}
+
+// endOne completes, in full or in part, fails or cancels a task, or ends a speech.
+func (m *moneyModel) endOne(t *rapid.T) {
+	h := m.one(t, func(*modelHold) bool { return true })
+	if h == nil {
+		return
+	}
 	var won bool
 	var cost mediagate.Micros
 	if h.speech {
@@ -255,6 +329,10 @@ func (m *moneyModel) endOne(t *rapid.T) {
 			cost = mediagate.Micros(rapid.Int64Range(1, int64(h.hold)).Draw(t, "cost"))
 			end = made(h.id, cost)
 		}
+		if h.sent && end.status == mediagate.StatusCompleted {
+			end = completed(h.id, cost)
+			h.abandoned = false // or its end is seen
+		}
 		changed, err := m.Change(m.Context(), end.id, end.events...)
 		if err != nil && (h.open || !mediagate.Is(err, mediagate.KindConflict)) {
 			t.Fatalf("end: %v", err)
@@ -262,6 +340,9 @@ func (m *moneyModel) endOne(t *rapid.T) {
 		won = changed.Effects.Entry != ""
 		if won && changed.State.Status != end.status {
 			t.Fatalf("%s is %s, want %s", h.id, changed.State.Status, end.status)
+		}
+		if won && h.sent && end.status == mediagate.StatusCancelled {
+			m.abandon(h)
 		}
 	}
 	if won != h.open {
@@ -356,12 +437,15 @@ func (m *moneyModel) limitKey(t *rapid.T) {
 }
 
 func (m *moneyModel) limitAccount(t *rapid.T) {
-	m.inFlight = nil
+	m.inFlight, m.unpaid = nil, nil
 	if n := rapid.IntRange(-3, 6).Draw(t, "limit"); n >= 0 {
 		m.inFlight = &n
 	}
+	if n := rapid.Int64Range(-3, 6).Draw(t, "unpaid"); n >= 0 {
+		m.unpaid = new(unit(n))
+	}
 	if _, err := m.UpdateAccount(m.Context(), m.account, func(a *mediagate.Account) error {
-		a.InFlight = m.inFlight
+		a.InFlight, a.Unpaid = m.inFlight, m.unpaid
 		return nil
 	}); err != nil {
 		t.Fatalf("change of limits: %v", err)
@@ -434,6 +518,10 @@ func (m *moneyModel) compare(t *rapid.T) {
 	var tasks int
 	if err := m.database().Raw("SELECT in_flight FROM accounts WHERE id = ?", m.account).Scan(&tasks).Error; err != nil || tasks != m.tasksInFlight() {
 		t.Fatalf("the account has %d tasks in flight, error %v; want %d", tasks, err, m.tasksInFlight())
+	}
+	jobs, err := m.Abandoned(m.Context(), m.account)
+	if want := m.abandonedOf(nil); err != nil || jobs != want {
+		t.Fatalf("abandoned are %+v, error %v; want %+v", jobs, err, want)
 	}
 	if m.thorough {
 		m.proveLedger(t, m.CheckLedgerSince)

@@ -253,6 +253,8 @@ func (s *storm) judge() {
 			"attempts go on for tasks that have ended": `SELECT COUNT(*) FROM attempts a JOIN tasks t ON t.id = a.task_id
 				WHERE t.status IN ('completed', 'failed', 'cancelled') AND a.state NOT IN ('ended', 'rejected', 'abandoned')`,
 			"attempts have a slot for ever": "SELECT COUNT(*) FROM attempts WHERE state = 'abandoned' AND slot_until IS NULL",
+			"attempts count for nobody, or for another account": `SELECT COUNT(*) FROM attempts a JOIN tasks t ON t.id = a.task_id
+				WHERE COALESCE(a.account_id, '') <> t.account_id`,
 			"tasks are queued and not in the queue, or there and not queued": `SELECT COUNT(*) FROM tasks t
 				WHERE (queued_at IS NOT NULL) <> EXISTS (SELECT 1 FROM queue q WHERE q.task_id = t.id)
 					OR queued_at IS NOT NULL AND (parked_at > queued_at OR status NOT IN ('pending', 'processing'))`,

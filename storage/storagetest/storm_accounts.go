@@ -98,7 +98,10 @@ func (a *actor) limit() {
 	}
 	if a.dice.IntN(2) == 0 {
 		_, err := a.UpdateAccount(a.acting(), p.account, func(row *mediagate.Account) error {
-			row.InFlight = most
+			row.InFlight, row.Unpaid = most, nil
+			if a.dice.IntN(3) == 0 {
+				row.Unpaid = new(unit(a.dice.Int64N(6)))
+			}
 			return nil
 		})
 		a.fine("limit account", err)
