@@ -141,6 +141,26 @@ func TestStories(t *testing.T) {
 				"callback: round 1, attempt 2: status 410, 120 ms", "command redeliver: by operator: their receiver was down",
 				"callback: round 2, attempt 1: status 204, 120 ms"),
 		},
+		"cancelled, and its job may run on": {
+			func(g *gateway, id string) {
+				g.accept(id)
+				g.clock.advance(time.Minute)
+				g.change(id, task.CancelRequested{}, task.EndDue{})
+			}, nil, nil,
+			[]any{},
+			append(accepted[:4:4], "cancel requested", "cancelled", "void: 0.42", "attempt 1 abandoned: its job may run on, until 2026-03-01T12:07:00Z at the latest"),
+		},
+		"cancelled, and its job has ended": {
+			func(g *gateway, id string) {
+				g.accept(id)
+				g.clock.advance(time.Minute)
+				g.change(id, task.CancelRequested{}, task.EndDue{})
+				g.clock.advance(time.Minute)
+				g.change(id, task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true}})
+			}, nil, nil,
+			[]any{},
+			append(accepted[:4:4], "cancel requested", "cancelled", "void: 0.42", "attempt 1 succeeded"),
+		},
 		"failed by its vendor": {
 			func(g *gateway, id string) {
 				g.accept(id)

@@ -124,6 +124,12 @@ func (s *Story) Lines() []Line {
 	say(st.FailRequestedAt, "fail requested", "")
 	say(st.EndedAt, string(st.Status), "%s", s.ending())
 	money(false)
+	for _, a := range st.Attempts {
+		if a.State == mediagate.AttemptAbandoned && a.GivenUpAt.IsZero() {
+			say(slices.MaxFunc([]time.Time{st.EndedAt, a.AcceptedAt}, time.Time.Compare), fmt.Sprintf("attempt %d abandoned", a.N),
+				"its job may run on, until %s at the latest", a.SlotUntil.Format(time.RFC3339))
+		}
+	}
 	for _, d := range s.Deliveries {
 		detail := fmt.Sprintf("round %d, attempt %d: ", d.Round, d.Attempt)
 		if d.Status != 0 {
