@@ -43,6 +43,14 @@ func (s *Server) moderate(c *call, o order) error {
 	c.uncounted(func() {
 		ctx, cancel := c.lasting(ModerationTime)
 		defer cancel()
+		if s.cfg.ModeratorAsks {
+			lease, waited := s.cfg.Limits.Moderation.Acquire(ctx, c.tenant(), 1)
+			if waited != nil {
+				err = c.noRoom(s.cfg.Limits.Moderation, "the texts that are judged")
+				return
+			}
+			defer lease.Release()
+		}
 		verdict, err = s.cfg.Moderator.Judge(ctx, o.Prose)
 	})
 	if err != nil {

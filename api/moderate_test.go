@@ -16,6 +16,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/limit"
 )
 
 const secretWord = "xylograph"
@@ -212,4 +213,40 @@ func TestModerationOfWhatCannotBePaidFor(t *testing.T) {
 	if a := g.send(request{method: "POST", path: videos, key: enough, body: videoBody}); a.status != 200 || c.count() != 1 {
 		t.Errorf("%d %s, %d were judged", a.status, a.body, c.count())
 	}
+}
+
+// hungry keeps each text until it is let go.
+type hungry struct{ asked, free chan struct{} }
+
+func (h hungry) Judge(context.Context, []string) (api.Verdict, error) {
+	h.asked <- struct{}{}
+	<-h.free
+	return api.Verdict{}, nil
+}
+
+// An account has its share of the questions under way, and leaves some for others.
+func TestModerationIsShared(t *testing.T) {
+	t.Parallel()
+	h := hungry{make(chan struct{}, 100), make(chan struct{})}
+	l := limit.New("moderation", 4)
+	g := newGateway(t, func(cfg *api.Config) {
+		cfg.Moderator, cfg.ModeratorAsks, cfg.Limits = h, true, &limit.Process{Moderation: l}
+	})
+	other, err := g.store.CreateAccount(t.Context(), mediagate.Account{Name: "other", Group: "default"})
+	g.must(err)
+	_, _, _, err = g.store.Grant(t.Context(), other.ID, mediagate.MicrosPerUnit, "g")
+	g.must(err)
+	key := g.operate(http.MethodPost, "/accounts/"+other.ID+"/keys", `{"name":"k","unlimited":true}`).text("key")
+	var calls sync.WaitGroup
+	post := func(key string) {
+		calls.Go(func() { g.send(request{method: http.MethodPost, path: videos, key: key, body: videoBody}) })
+	}
+	for range 10 {
+		post(g.key)
+	}
+	eventually(t, "eight of the crowd wait", func() bool { return l.Figures().Held == 2 && l.Figures().Waiting == 8 })
+	post(key)
+	eventually(t, "the other's text is judged", func() bool { return len(h.asked) == 3 })
+	close(h.free)
+	calls.Wait()
 }

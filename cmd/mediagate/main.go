@@ -194,7 +194,7 @@ func printConfig(c app.Config, wrong error, stdout io.Writer) error {
 	}
 	text, err := c.Print()
 	if err == nil {
-		_, err = io.WriteString(stdout, text+c.Limits())
+		_, err = io.WriteString(stdout, text+c.Limits()+c.Doubts())
 	}
 	return errors.Join(wrong, err)
 }

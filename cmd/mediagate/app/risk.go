@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/mediagate/mediagate/providers/all"
 )
 
 // warnOfRisks says what no production should run with: an armed failpoint, and
@@ -40,4 +42,27 @@ func loopback(host string) bool {
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// Unbounded are the names of the channels that run as many jobs as they are given, at a
+// vendor that cannot stop all of them: what clients cancel runs on, and costs us.
+func (c Config) Unbounded() (names []string) {
+	for _, ch := range c.Channels {
+		adapter, _ := all.Adapter(ch.Provider)
+		for _, o := range adapter.Description.Operations {
+			if ch.Concurrency == 0 && !o.Sync && !o.Streams && !o.Cancel {
+				names = append(names, ch.Name)
+				break
+			}
+		}
+	}
+	return names
+}
+
+// Doubts are comments about what the settings allow and nobody may want.
+func (c Config) Doubts() (text string) {
+	for _, name := range c.Unbounded() {
+		text += "# channel " + name + " has no concurrency, and its vendor cannot stop a job: what clients cancel runs on, as many jobs as they like, and is charged to us\n"
+	}
+	return text
 }

@@ -79,3 +79,17 @@ func TestWarnsOfFailpoints(t *testing.T) {
 }
 
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
+
+// A vendor that cannot stop a job, and no bound of how many: what is cancelled costs us.
+func TestUnboundedChannels(t *testing.T) {
+	t.Parallel()
+	c := Config{Channels: []Channel{
+		{Name: "a", Provider: "kling"}, {Name: "b", Provider: "kling", Concurrency: 5}, {Name: "c", Provider: "openai"}, {Name: "d", Provider: "vidu"}, {Name: "e", Provider: "nobody"},
+	}}
+	if got := c.Unbounded(); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("unbounded: %v", got)
+	}
+	if text := c.Doubts(); strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, "# channel a has no concurrency") {
+		t.Errorf("doubts:\n%s", text)
+	}
+}
