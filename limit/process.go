@@ -43,7 +43,7 @@ func For(s Sizes) *Process {
 		Connections: New("connections", s.Connections),
 		Spare:       New("spare_connections", 64),
 		Waits:       New("waits", s.Connections/2),
-		Speeches:    New("speeches", 512),
+		Speeches:    New("speeches", 2000),
 		Bodies:      New("bodies", s.BodyMemory+2*s.LargestBody),
 		Parsers:     New("parsers", max(2, int64(runtime.GOMAXPROCS(0)))),
 		Uploads:     New("uploads", s.UploadMemory),

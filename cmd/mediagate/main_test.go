@@ -52,7 +52,7 @@ func TestExitCodes(t *testing.T) {
 		"unknown flag of config": {[]string{"config", "-nope=1"}, good, 2, "", "-nope"},
 		"flag without value":     {[]string{"worker", "-currency"}, good, 2, "", "-currency"},
 		"config":                 {[]string{"config"}, good, 0, "currency: USD", ""},
-		"config's limits":        {[]string{"config"}, good, 0, "# speeches                  512  account", ""},
+		"config's limits":        {[]string{"config"}, good, 0, "# speeches                 2000  account", ""},
 		"wrong settings":         {[]string{"config"}, good + "own_domains: ['!!']\ncatalog_dir: /does/not/exist\n", 1, "currency: USD", "mediagate: own_domains[0]: "},
 		"wrong settings of all":  {[]string{"all"}, "foo: 1", 1, "", "mediagate: foo: no such setting\nmediagate: database_url: "},
 		"operator's help":        {[]string{"keys", "list", "-h"}, "foo: 1", 0, "usage: mediagate keys list", ""},
