@@ -68,6 +68,7 @@ func measurements() []measurement {
 		{"newcomer", measureNewcomer},
 		{"neighbour", measureNeighbour},
 		{"tarpit", measureTarpit},
+		{"crawl", measureCrawl},
 	}
 }
 

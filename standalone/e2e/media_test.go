@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +23,18 @@ const (
 )
 
 // mediaServer is where clients have their media, some of whom mean no good.
-type mediaServer struct{ address string }
+type mediaServer struct {
+	address string
+	crawls  *crawls
+}
+
+// crawls are files on their way that come a byte a second.
+type crawls struct{ now, most atomic.Int64 }
+
+func (c *crawls) add() {
+	for now, most := c.now.Add(1), c.most.Load(); now > most && !c.most.CompareAndSwap(most, now); most = c.most.Load() {
+	}
+}
 
 func (m mediaServer) url(name string) string { return "http://" + m.address + "/" + name }
 
@@ -32,10 +44,11 @@ func newMediaServer(t *testing.T) mediaServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: mediaHandler(), ReadHeaderTimeout: 5 * time.Second}
+	m := mediaServer{address: listener.Addr().String(), crawls: &crawls{}}
+	server := &http.Server{Handler: m.handler(), ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
-	return mediaServer{address: listener.Addr().String()}
+	return m
 }
 
 // claims is a small file that says it is a picture of that size.
@@ -47,7 +60,7 @@ func claims(width, height uint32) []byte {
 	return b
 }
 
-func mediaHandler() http.Handler {
+func (m mediaServer) handler() http.Handler {
 	mux := http.NewServeMux()
 	file := func(name, kind string, body []byte) {
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, _ *http.Request) {
@@ -102,6 +115,8 @@ func mediaHandler() http.Handler {
 		}
 	})
 	mux.HandleFunc("GET /crawl.png", func(w http.ResponseWriter, r *http.Request) {
+		m.crawls.add()
+		defer m.crawls.now.Add(-1)
 		for i := 0; r.Context().Err() == nil; i++ {
 			_, _ = w.Write(good[i%len(good):][:1])
 			_ = http.NewResponseController(w).Flush()
@@ -161,4 +176,31 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%+v (%v), want %s", o.Error, err, want)
 		}
 	}
+}
+
+// The files of an account that come a byte at a time keep its own tasks waiting, and are
+// looked at few at a time: another account's file is looked at beside them.
+func TestCrawlingInputs(t *testing.T) {
+	t.Parallel()
+	const crowd = 80
+	w := newWorld(t, options{shape: standalone})
+	crawling := job{model: beta, fields: map[string]any{"image_urls": []string{w.media.url("crawl.png")}}}
+	for _, task := range w.submitMany(crowd, crawling) {
+		task.want, task.code, task.minJobs, task.maxJobs = "failed", "image_processing_error", 0, 0
+	}
+	other := w.user(t)
+	eventually(t, recoverTime, "the crowd has its share", func() error {
+		if now := w.media.crawls.now.Load(); now < 32 {
+			return fmt.Errorf("%d of its files are on their way", now)
+		}
+		return nil
+	})
+	task := other.submit(job{model: beta})
+	other.await(task, recoverTime, "is done", func(o object) bool { return o.Status == "completed" })
+	if most := w.media.crawls.most.Load(); most > 32 {
+		t.Errorf("up to %d files of one account were looked at at once, want half of 64", most)
+	}
+	ends := w.awaitEnds(recoverTime)
+	w.checkEnds(ends)
+	w.checkMoney(ends)
 }
