@@ -20,8 +20,9 @@ import (
 const (
 	// comeAgain is after how long it comes again the first time, give or take half
 	// of it: of many that wait none has to be first. Each time costs Temporal some
-	// writes, so who is turned away again comes less often.
-	comeAgain    = 5 * time.Second
+	// writes, so who is turned away again comes less often. With 5 s a crowd of 400
+	// was felt by others on a small machine.
+	comeAgain    = 10 * time.Second
 	comeAgainMax = time.Minute
 )
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mediagate/mediagate/cmd/mediagate/app"
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
@@ -18,7 +19,8 @@ const (
 	crawlAim   = 2.0
 )
 
-// fileServer has clients' media: one file comes at once, the other a byte a second.
+// fileServer has clients' media: one file is too small and comes at once, the other a byte
+// a second.
 type fileServer struct {
 	url    string
 	server *http.Server
@@ -32,9 +34,9 @@ func startFileServer(ctx context.Context) (*fileServer, error) {
 		return nil, err
 	}
 	s := &fileServer{url: "http://" + listener.Addr().String(), served: make(chan error, 1)}
-	picture := sample.Image(640, 360)
+	small, picture := sample.Image(16, 16), sample.Image(640, 360)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /good.png", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(picture) })
+	mux.HandleFunc("GET /small.png", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(small) })
 	mux.HandleFunc("GET /crawl.png", func(w http.ResponseWriter, r *http.Request) {
 		s.crawls.Add(1)
 		for i := 0; i < len(picture) && r.Context().Err() == nil; i++ {
@@ -56,16 +58,18 @@ func (s *fileServer) close() error {
 	return err
 }
 
-// measureCrawl compares how long after its submit a task that names a file comes to its
-// vendor beside 400 of another account, whose files come a byte a second, with the same
+// measureCrawl compares how long after its submit a task ends whose file is found to be
+// no good, beside 400 of another account, whose files come a byte a second, with the same
 // before them.
 func measureCrawl(ctx context.Context, m *machine, o options) (_ []row, err error) {
-	m.vendor.reset(func(int) time.Duration { return 0 })
 	files, err := startFileServer(ctx)
 	if err != nil {
 		return nil, err
 	}
-	g, err := m.install(ctx, "crawl", m.channels(100*time.Millisecond, 1000))
+	g, err := m.install(ctx, "crawl", append(m.channels(time.Second, 1000), app.Channel{
+		Name: "vidu", Provider: "vidu", BaseURL: m.vendor.url, Credentials: map[string]string{"api_key": m.secret},
+		Weight: 1, RequestsPerSecond: 1000, PollInterval: app.PollInterval{Min: time.Second, Max: time.Second},
+	}))
 	if err != nil {
 		return nil, errors.Join(err, files.close())
 	}
@@ -80,7 +84,9 @@ func measureCrawl(ctx context.Context, m *machine, o options) (_ []row, err erro
 		return nil, err
 	}
 	g.closers = append(g.closers, func() error { return worker.stop() })
-	body := func(file string) []byte { return []byte(`{"image_urls":["` + files.url + file + `"],` + videoBody[1:]) }
+	body := func(file string) []byte {
+		return []byte(`{"model":"beta-q3-mix","prompt":"a lighthouse","image_urls":["` + files.url + file + `"]}`)
+	}
 	come := func(tasks int) ([]time.Duration, error) {
 		took := make([]time.Duration, tasks)
 		err := times(ctx, tasks, tasks, func(ctx context.Context, i int) error {
@@ -88,7 +94,7 @@ func measureCrawl(ctx context.Context, m *machine, o options) (_ []row, err erro
 				return err
 			}
 			began := time.Now()
-			ack, err := other.post(ctx, videoPath, body("/good.png"), nil)
+			ack, err := other.post(ctx, videoPath, body("/small.png"), nil)
 			if err != nil {
 				return err
 			}
@@ -96,9 +102,11 @@ func measureCrawl(ctx context.Context, m *machine, o options) (_ []row, err erro
 			if err != nil {
 				return err
 			}
-			err = until(ctx, "the vendor has the job", 10*time.Minute, func(context.Context) (bool, error) { return !m.vendor.end(id).IsZero(), nil })
-			took[i] = m.vendor.end(id).Sub(began)
-			return err
+			return until(ctx, "the task ends", 10*time.Minute, func(ctx context.Context) (bool, error) {
+				task, err := g.Store.TaskByID(ctx, id)
+				took[i] = task.EndedAt.Sub(began)
+				return task.Status.Terminal(), err
+			})
 		})
 		return took, err
 	}
@@ -122,6 +130,12 @@ func measureCrawl(ctx context.Context, m *machine, o options) (_ []row, err erro
 	if err := until(ctx, "files crawl", time.Minute, func(context.Context) (bool, error) { return files.crawls.Load() >= 30, nil }); err != nil {
 		return nil, err
 	}
+	if err := until(ctx, "all runs of the crowd are at the check", time.Minute, func(ctx context.Context) (begun bool, err error) {
+		err = g.tables.QueryRowContext(ctx, "SELECT count(*) = 0 FROM wakes WHERE wake_at < now() + interval '5 minutes'").Scan(&begun)
+		return begun, err
+	}); err != nil {
+		return nil, err
+	}
 	beside, err := come(tasks)
 	if err != nil {
 		return nil, err
@@ -134,7 +148,7 @@ func measureCrawl(ctx context.Context, m *machine, o options) (_ []row, err erro
 	floor, subject := quantile(alone, 0.5), quantile(beside, 0.5)
 	ratio := float64(subject) / float64(max(floor, 1))
 	return []row{{
-		what:  fmt.Sprintf("submit to vendor, with a file, beside %d whose files come a byte a second", crawlFlood),
+		what:  fmt.Sprintf("submit to end of a task whose file is no good, beside %d whose files come a byte a second", crawlFlood),
 		floor: fmt.Sprintf("the same alone, p50 %s", floor.Round(time.Millisecond)),
 		value: fmt.Sprintf("p50 %s, p99 %s: × %.2f", subject.Round(time.Millisecond), quantile(beside, 0.99).Round(time.Millisecond), ratio),
 		aim:   fmt.Sprintf("≤ %.2f", crawlAim), met: ratio <= crawlAim,

@@ -65,10 +65,8 @@ func startVendor(ctx context.Context) (*vendor, error) {
 	v.large = sample.Padded(v.video, largeBytes)
 	v.reset(func(int) time.Duration { return 0 })
 	mux := http.NewServeMux()
-	for _, kind := range []string{"text2video", "image2video"} {
-		mux.HandleFunc("POST "+klingPrefix+"/v1/videos/"+kind, v.handleSubmit)
-		mux.HandleFunc("GET "+klingPrefix+"/v1/videos/"+kind+"/{id}", v.handlePoll)
-	}
+	mux.HandleFunc("POST "+klingPrefix+"/v1/videos/text2video", v.handleSubmit)
+	mux.HandleFunc("GET "+klingPrefix+"/v1/videos/text2video/{id}", v.handlePoll)
 	for prefix, around := range map[string]func(http.HandlerFunc) http.HandlerFunc{
 		sickPrefix: v.unlessSick, neighbourPrefix: func(h http.HandlerFunc) http.HandlerFunc { return h },
 	} {
