@@ -199,6 +199,27 @@ var limitTests = map[string]func(*bench){
 		b.submit(p, 0)
 		b.checkLedger()
 	},
+	"those who submit and cancel at once get no more than their unpaid, and one job each": func(b *bench) {
+		const clients = 8
+		p := b.newPayer(unit(1000))
+		b.changeAccount(p, func(a *mediagate.Account) { a.Unpaid = new(unit(5)) })
+		b.race(clients, func(int) {
+			for range 20 {
+				id, _, err := b.Submit(b.Context(), b.draft(p, unit(2)))
+				if mediagate.Is(err, mediagate.KindRateLimited) {
+					return
+				}
+				b.noError(err)
+				b.accept(id, b.now())
+				b.settle(cancelled(id))
+			}
+			b.Error("nothing was refused")
+		})
+		if got := b.abandoned(p).Jobs; got < 3 || got > 2+clients {
+			b.Errorf("the vendor may work on %d jobs, want 3 to %d", got, 2+clients)
+		}
+		b.checkLedger()
+	},
 	"what is not charged gives its cap back": func(b *bench) {
 		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, Caps: mediagate.Caps{Day: new(unit(5)), Week: new(unit(5)), Month: new(unit(5))}})
 		part, void := b.accepted(p, unit(3)), b.submit(p, unit(2))
