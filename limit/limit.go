@@ -84,8 +84,8 @@ func (l *Limit) TryAcquire(tenant string, n int64) (*Lease, bool) {
 	return &Lease{of: l, tenant: tenant, n: n}, true
 }
 
-// Acquire takes n units for the tenant, and waits for its turn until ctx ends. Its error
-// is that of ctx, or ErrTooMuch.
+// Acquire takes n units for the tenant, and waits for its turn until ctx ends: what is
+// free it has even so. Its error is that of ctx, or ErrTooMuch.
 func (l *Limit) Acquire(ctx context.Context, tenant string, n int64) (*Lease, error) {
 	if l == nil {
 		return nil, ctx.Err()
@@ -181,9 +181,6 @@ func (l *Limit) wait(ctx context.Context, tenant string, n int64, first bool) er
 	if n > l.capacity {
 		l.refuse()
 		return ErrTooMuch
-	}
-	if err := ctx.Err(); err != nil {
-		return err
 	}
 	l.mu.Lock()
 	w := l.enter(tenant, n, first)
