@@ -20,6 +20,20 @@ type Account struct {
 	CreatedAt   time.Time
 }
 
+// Of files behind links, an account may have fetchedFirst bytes a day looked at, and
+// fetchedPerUnit for each unit of money that it has, holds or has spent: for what its
+// tasks may cost there are more than they need.
+const (
+	fetchedFirst   = 64 << 20
+	fetchedPerUnit = 1 << 30
+)
+
+// FetchesPerDay is how many bytes of files behind links may be looked at for it in a day.
+func (a Account) FetchesPerDay() int64 {
+	money := min(max(0, a.Available+a.Held+a.Spent), 1<<20*MicrosPerUnit)
+	return fetchedFirst + int64(money/(MicrosPerUnit/1000))*(fetchedPerUnit/1000)
+}
+
 // AccountLimits bound what all keys of an account may ask for. Nil: no limit, or the
 // installation's. 0: none allowed.
 type AccountLimits struct {

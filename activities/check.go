@@ -61,7 +61,7 @@ func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, erro
 		return Answer{}, err
 	}
 	defer permit.Release()
-	after, err := a.checkInputs(ctx, t, before)
+	after, waits, err := a.checkInputs(ctx, t, before)
 	switch {
 	case err != nil && tryOf(ctx) >= checkTries:
 		return Answer{}, a.fail(ctx, lastTry{err})
@@ -81,16 +81,21 @@ func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, erro
 			return Answer{}, a.fail(ctx, err)
 		}
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return Answer{}, ctx.Err() // the next worker goes on
+	case waits:
+		activity.RecordHeartbeat(ctx, turned(times+1)...)
+		return Answer{}, a.fail(ctx, laterInTurn(ctx, "what was fetched for the account today"))
 	}
 	return Answer{}, a.fail(ctx, mediagate.Errorf(mediagate.KindTransient, "the server of an input is away"))
 }
 
 // checkInputs fetches what was not found good before, several files at once. Of
 // several bad ones the first in the order of the request is named: those after
-// a bad one are not waited for.
-func (a *Activities) checkInputs(ctx context.Context, task mediagate.Task, before mediagate.InputCheck) (mediagate.InputCheck, error) {
+// a bad one are not waited for. waits tells that others wait until the account may have
+// as much fetched.
+func (a *Activities) checkInputs(ctx context.Context, task mediagate.Task, before mediagate.InputCheck) (after mediagate.InputCheck, waits bool, err error) {
 	var due []mediagate.Input
 	for _, in := range task.Plan.Inputs {
 		if !slices.Contains(before.Passed, in.Field) {
@@ -99,7 +104,7 @@ func (a *Activities) checkInputs(ctx context.Context, task mediagate.Task, befor
 	}
 	request, err := media.Decode(task.Params)
 	if err != nil {
-		return before, err
+		return before, false, err
 	}
 	fetchCtx, stop := context.WithTimeoutCause(ctx, a.Settings.CheckTime, media.ErrSlow)
 	defer stop()
@@ -127,8 +132,8 @@ func (a *Activities) checkInputs(ctx context.Context, task mediagate.Task, befor
 
 // sum is what follows from what was found wrong with each file. An error is a fault of
 // ours: of the bucket, say.
-func (a *Activities) sum(ctx context.Context, before mediagate.InputCheck, due []mediagate.Input, found []error) (mediagate.InputCheck, error) {
-	after := mediagate.InputCheck{Passed: slices.Clone(before.Passed), Tries: before.Tries}
+func (a *Activities) sum(ctx context.Context, before mediagate.InputCheck, due []mediagate.Input, found []error) (after mediagate.InputCheck, waits bool, err error) {
+	after = mediagate.InputCheck{Passed: slices.Clone(before.Passed), Tries: before.Tries}
 	var away error
 	for i, err := range found {
 		switch kind := mediagate.KindOf(err); {
@@ -137,18 +142,21 @@ func (a *Activities) sum(ctx context.Context, before mediagate.InputCheck, due [
 		case final(kind):
 			e, _ := errors.AsType[*mediagate.Error](err)
 			after.Over, after.Failure = true, &mediagate.Failure{Code: mediagate.FailureCode(e.Code), Message: e.Message}
-			return after, nil
+			return after, false, nil
 		case ctx.Err() != nil:
+		case errors.Is(err, errNoTurn):
+			waits = true
 		case kind == mediagate.KindTransient:
 			if away == nil {
 				away = err
 			}
 		default:
-			return after, err
+			return after, false, err
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
+	case away == nil && waits:
 	case away == nil:
 		after.Over = true
 	default:
@@ -157,7 +165,7 @@ func (a *Activities) sum(ctx context.Context, before mediagate.InputCheck, due [
 			after.Over, after.Failure = true, &mediagate.Failure{Code: mediagate.CodeImageProcessing, Message: messageOf(away), Retryable: true}
 		}
 	}
-	return after, nil
+	return after, waits && away == nil, nil
 }
 
 // checkGuarded is checkInput in a goroutine of its own, where a panic would end the
@@ -177,13 +185,15 @@ func (a *Activities) checkGuarded(ctx context.Context, task mediagate.Task, requ
 // KindTransient while its server is away, and those of the bucket.
 func (a *Activities) checkInput(ctx context.Context, task mediagate.Task, request any, in mediagate.Input) error {
 	return a.Settings.InputPace.Check(ctx, in, func(ctx context.Context) (io.ReadCloser, int64, error) {
-		return a.openInput(ctx, task, request, in.Field)
+		return a.openInput(ctx, task, request, in)
 	})
 }
 
 // openInput opens what a field of the request names: what came within it, or
-// was uploaded before, is in the bucket, all else behind its address.
-func (a *Activities) openInput(ctx context.Context, task mediagate.Task, request any, field string) (io.ReadCloser, int64, error) {
+// was uploaded before, is in the bucket, all else behind its address. Returns errNoTurn
+// while no more may be fetched for the account.
+func (a *Activities) openInput(ctx context.Context, task mediagate.Task, request any, in mediagate.Input) (io.ReadCloser, int64, error) {
+	field := in.Field
 	if key, ok := task.Plan.Uploads[field]; ok {
 		return a.openOwn(ctx, key, field)
 	}
@@ -198,7 +208,51 @@ func (a *Activities) openInput(ctx context.Context, task mediagate.Task, request
 	if err != nil {
 		return nil, 0, media.NotOpened(field, err)
 	}
-	return body, length, nil
+	counted, err := a.countFetched(ctx, task.AccountID, body, media.MostRead(in, length))
+	if err != nil {
+		_ = body.Close()
+		return nil, 0, err
+	}
+	return counted, length, nil
+}
+
+// fetched is a file that is counted for its account.
+type fetched struct {
+	io.ReadCloser
+	read     int64
+	giveBack func(unread int64)
+	taken    int64
+}
+
+// countFetched takes as many bytes for the account as may be read of the file. Those that
+// were not are given back once it is closed; by a process that dies they are not.
+func (a *Activities) countFetched(ctx context.Context, accountID string, body io.ReadCloser, bytes int64) (*fetched, error) {
+	switch ok, err := a.Store.TakeFetched(ctx, accountID, bytes); {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, errNoTurn
+	}
+	return &fetched{ReadCloser: body, taken: bytes, giveBack: func(unread int64) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+		defer cancel()
+		if _, err := a.Store.TakeFetched(ctx, accountID, -unread); err != nil {
+			a.Logger.WarnContext(ctx, "the account lacks bytes that were not fetched", "account", accountID, "bytes", unread, "error", err)
+		}
+	}}, nil
+}
+
+func (f *fetched) Read(b []byte) (int, error) {
+	n, err := f.ReadCloser.Read(b)
+	f.read += int64(n)
+	return n, err
+}
+
+func (f *fetched) Close() error {
+	if f.read < f.taken {
+		f.giveBack(f.taken - f.read)
+	}
+	return f.ReadCloser.Close()
 }
 
 func (a *Activities) openOwn(ctx context.Context, key, field string) (io.ReadCloser, int64, error) {

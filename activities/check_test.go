@@ -419,6 +419,66 @@ func TestD18InputsOfACrowd(t *testing.T) {
 	})
 }
 
+// No more is fetched for an account than it may have fetched in a day: the rest of its
+// files waits, which is no try, and those that were found good are not fetched again.
+func TestCheckInputsWithinTheDay(t *testing.T) {
+	t.Parallel()
+	const large = 1 << 20
+	b := setup(t, naming(input("image_urls[0]", anImage), input("video_urls[0]", mediagate.MediaBounds{Kind: "video"})))
+	film := box("ftyp", []byte("isom"), words(0), []byte("isom"))
+	film = append(film, box("free", make([]byte, 2*large-len(film)-8))...)
+	b.serves(map[string][]byte{"0": []byte(bomb(256, 256)), "film": film})
+	account := b.task().AccountID
+	b.Store.Fetches = 10
+	_, err := b.check()
+	kind(t, err, mediagate.KindCapacity, activities.CodeNoPlace, true)
+	if j := b.found(); j.Over || j.Tries > 0 {
+		t.Errorf("it waits for tomorrow, and the check is %+v", j)
+	}
+	if got := b.Store.Fetched(account); got != 0 {
+		t.Errorf("%d bytes count of files that were not read", got)
+	}
+
+	b.Store.Fetches = large
+	_, err = b.check()
+	kind(t, err, mediagate.KindCapacity, activities.CodeNoPlace, true)
+	if j := b.found(); !slices.Equal(j.Passed, []string{"image_urls[0]"}) || j.Over || j.Tries > 0 {
+		t.Errorf("one of two files could be looked at, and the check is %+v", j)
+	}
+
+	b.Store.Fetches = 4 * large
+	_, err = b.check()
+	b.ok(err)
+	if j := b.found(); j.Failure == nil {
+		t.Errorf("the film has no tracks, and the check is %+v", j)
+	}
+	if got, want := b.Store.Fetched(account), int64(len(film)+len(bomb(256, 256))); got != want {
+		t.Errorf("%d bytes count, want the %d of both files", got, want)
+	}
+	pictures := 0
+	for _, url := range b.Fetcher.URLs() {
+		if strings.HasSuffix(url, "/0") {
+			pictures++
+		}
+	}
+	if pictures != 2 {
+		t.Errorf("the picture was fetched %d times", pictures)
+	}
+}
+
+// What is not read of a file does not count.
+func TestCheckInputsCountsWhatItReads(t *testing.T) {
+	t.Parallel()
+	const large = 4 << 20
+	b := setup(t, naming(input("image_urls[0]", anImage)))
+	b.serves(map[string][]byte{"0": append([]byte("<html>"), make([]byte, large)...)})
+	_, err := b.check()
+	b.ok(err)
+	if got := b.Store.Fetched(b.task().AccountID); got == 0 || got > large/4 {
+		t.Errorf("%d bytes count of a page whose first bytes tell that it is no picture", got)
+	}
+}
+
 // Who waits for a turn has not tried, however often; what a fault of ours ends is not
 // tried for ever.
 func TestTriesOfACheck(t *testing.T) {

@@ -78,6 +78,19 @@ func check(in mediagate.Input, file io.Reader, length int64) (*flaw, error) {
 	return nil, err
 }
 
+// MostRead is how many bytes Check reads of a file at most that tells that length; -1
+// where it does not.
+func MostRead(in mediagate.Input, length int64) int64 {
+	most := int64(mostBytes)
+	if in.MaxBytes > 0 {
+		most = min(most, in.MaxBytes+1)
+	}
+	if length >= 0 {
+		most = min(most, length)
+	}
+	return most
+}
+
 // counter ends a file that is longer than it may be, whatever it said of
 // itself. A max of 0 is none of the contract's.
 type counter struct {

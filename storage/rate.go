@@ -58,6 +58,9 @@ func (r judgedRate) moved(l mediagate.RateLimit) int64 {
 // left is what the limit lets through after the submit.
 func (r judgedRate) left(l mediagate.RateLimit) mediagate.RateLeft {
 	free, step := r.Now+room(l)-r.moved(l), step(l)
+	if step <= 0 { // something was given back
+		return mediagate.RateLeft{}
+	}
 	left := mediagate.RateLeft{Submits: int(free / step)}
 	if left.Submits < l.PerMinute || l.PerDay > 0 {
 		left.Next = time.Duration(step-free%step) * time.Microsecond
@@ -86,6 +89,19 @@ func (s *Store) TakeRates(ctx context.Context, limits []mediagate.RateLimit) (le
 		return left, admitted, nil
 	}
 	return nil, false, mediagate.Errorf(mediagate.KindUnavailable, "the rows of rates keep disappearing")
+}
+
+// TakeFetched takes bytes of those that may be fetched for the account in a day: all of
+// them where they are more. Negative ones are given back. ok is false while there are not
+// as many left.
+func (s *Store) TakeFetched(ctx context.Context, accountID string, bytes int64) (ok bool, err error) {
+	a, err := s.Account(ctx, accountID)
+	if err != nil {
+		return false, err
+	}
+	most := a.FetchesPerDay()
+	_, ok, err = s.TakeRates(ctx, []mediagate.RateLimit{{Of: accountID + "/fetches", Bytes: min(bytes, most), PerDay: most}})
+	return ok, err
 }
 
 func judgedOf(judged []judgedRate, l mediagate.RateLimit) judgedRate {

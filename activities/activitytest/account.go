@@ -36,6 +36,24 @@ func (s *Store) SameAccount(ctx context.Context, fingerprint string) ([]string, 
 	})
 }
 
+// TakeFetched counts bytes while there are as many of Fetches.
+func (s *Store) TakeFetched(ctx context.Context, accountID string, bytes int64) (bool, error) {
+	return under(ctx, s, "TakeFetched", func() (bool, error) {
+		if s.Fetches > 0 && s.fetched[accountID]+bytes > s.Fetches {
+			return false, nil
+		}
+		s.fetched[accountID] += bytes
+		return true, nil
+	})
+}
+
+// Fetched are the bytes that were taken for the account.
+func (s *Store) Fetched(accountID string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fetched[accountID]
+}
+
 // Proofs are those on record.
 func (s *Store) Proofs() []mediagate.AccountProof {
 	s.mu.Lock()

@@ -25,6 +25,9 @@ type Store struct {
 	// Lost may lose the answer of a method that took effect. Its error comes instead.
 	Lost func(ctx context.Context, method string) error
 
+	// Fetches are the bytes that may be fetched for an account; 0: any.
+	Fetches int64
+
 	now func() time.Time
 
 	mu       sync.Mutex
@@ -35,6 +38,7 @@ type Store struct {
 	proofs   []mediagate.AccountProof
 	served   map[string][]string // by channel: accounts that were given slots, the latest last
 	removals map[mediagate.Removal]mediagate.RemovalState
+	fetched  map[string]int64 // by account
 }
 
 // entry is all that is stored of a task.
@@ -68,7 +72,7 @@ type channelRow struct {
 
 // NewStore makes an empty store on the clock.
 func NewStore(now func() time.Time) *Store {
-	return &Store{now: now, tasks: map[string]*entry{}, channels: map[string]*channelRow{}, served: map[string][]string{}}
+	return &Store{now: now, tasks: map[string]*entry{}, channels: map[string]*channelRow{}, served: map[string][]string{}, fetched: map[string]int64{}}
 }
 
 func (s *Store) clock() time.Time { return s.now().UTC().Truncate(time.Microsecond) }

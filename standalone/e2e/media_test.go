@@ -8,10 +8,13 @@ import (
 	"hash/crc32"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
@@ -26,6 +29,7 @@ const (
 type mediaServer struct {
 	address string
 	crawls  *crawls
+	large   *atomic.Int64 // bytes of large files that were sent
 }
 
 // crawls are files on their way that come a byte a second.
@@ -44,7 +48,7 @@ func newMediaServer(t *testing.T) mediaServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := mediaServer{address: listener.Addr().String(), crawls: &crawls{}}
+	m := mediaServer{address: listener.Addr().String(), crawls: &crawls{}, large: &atomic.Int64{}}
 	server := &http.Server{Handler: m.handler(), ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
@@ -126,6 +130,17 @@ func (m mediaServer) handler() http.Handler {
 			}
 		}
 	})
+	mux.HandleFunc("GET /film-of-50-MiB.png", func(w http.ResponseWriter, r *http.Request) {
+		const size = 50 << 20
+		head := []byte("\x00\x00\x00\x10ftypisom\x00\x00\x00\x00\x03\x1f\xff\xf0free") // and nothing that says what it shows
+		w.Header().Set("Content-Length", fmt.Sprint(size))
+		_, _ = w.Write(head)
+		for sent := int64(len(head)); sent < size && r.Context().Err() == nil; {
+			n, _ := w.Write(make([]byte, min(64<<10, size-sent)))
+			m.large.Add(int64(n))
+			sent += int64(n)
+		}
+	})
 	mux.HandleFunc("GET /liar.png", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(len(good)))
 		_, _ = w.Write(good[:20])
@@ -203,4 +218,43 @@ func TestCrawlingInputs(t *testing.T) {
 	ends := w.awaitEnds(recoverTime)
 	w.checkEnds(ends)
 	w.checkMoney(ends)
+}
+
+// Tasks that fail for their files cost their account nothing, and us what we fetch: in a day
+// no more than the account's money is worth. What comes after that waits, and another
+// account's file is looked at.
+func TestFetchesOfADay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{shape: standalone})
+	poor := w.user(t)
+	poor.admin(http.MethodPost, "/accounts/"+poor.account+"/grants", map[string]any{"amount": "-999.50", "reference": "spent elsewhere"}, &struct{}{})
+	const most = (64 + 512) << 20
+	c := w.dial()
+	t.Cleanup(c.Close)
+	large := job{model: beta, fields: map[string]any{"duration": 1, "image_urls": []string{w.media.url("film-of-50-MiB.png")}}, noHook: true}
+	var waits *task
+	for range 12 {
+		next := poor.submit(large)
+		ended := poor.await(next, recoverTime, "fails or waits", func(o object) bool {
+			about, _ := c.DescribeWorkflowExecution(t.Context(), next.id, "") // nothing of a run that is about to begin
+			return o.Status == "failed" || slices.ContainsFunc(about.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
+				return strings.Contains(a.GetLastFailure().GetMessage(), "waits for its turn behind what was fetched for the account today")
+			})
+		})
+		if ended.Status != "failed" {
+			waits = next
+			break
+		}
+	}
+	if sent := w.media.large.Load(); waits == nil || sent > most+8<<20 {
+		t.Fatalf("%d MiB were fetched for an account with 0.50, want at most 576; one waits: %v", sent>>20, waits != nil)
+	}
+	w.await(w.submit(job{model: beta}), recoverTime, "is done", func(o object) bool { return o.Status == "completed" })
+	poor.cancel(waits)
+	poor.await(waits, recoverTime, "is cancelled", func(o object) bool { return o.Status == "cancelled" })
+	var money struct{ Available, Held, Spent string }
+	if poor.admin(http.MethodGet, "/accounts/"+poor.account, nil, &money); money.Available != "0.50" || money.Held != "0.00" {
+		t.Errorf("the account has %+v", money)
+	}
+	w.verify(recoverTime)
 }

@@ -130,6 +130,38 @@ var rateTests = map[string]func(*bench){
 			b.Fatal("an hour later a 24th is refused")
 		}
 	},
+	"files are fetched for an account within a day's bytes, more with more money": func(b *bench) {
+		p := b.newPayer(unit(1))
+		a, err := b.Account(b.Context(), p.account)
+		b.noError(err)
+		most := a.FetchesPerDay()
+		same(b, "of one unit", most/(1<<20), 64+1023) // rounded down
+		take := func(n int64) bool {
+			ok, err := b.TakeFetched(b.Context(), p.account, n)
+			b.noError(err)
+			return ok
+		}
+		switch {
+		case !take(most - 10<<20):
+			b.Fatal("refused within the day's bytes")
+		case take(11 << 20):
+			b.Fatal("more than a day's bytes were let through")
+		case !take(-20 << 20), !take(29 << 20):
+			b.Fatal("what was given back is not there")
+		case !take(-2 * most), !take(2 * most):
+			b.Fatal("a file larger than all of a day's is never fetched")
+		case take(1 << 20):
+			b.Fatal("its day's bytes are used up, and more is let through")
+		}
+		_, _, _, err = b.Grant(b.Context(), p.account, unit(9), "more")
+		b.noError(err)
+		a, err = b.Account(b.Context(), p.account)
+		b.noError(err)
+		b.pass(time.Hour)
+		if more := a.FetchesPerDay() / 25; !take(more) || take(more) {
+			b.Fatal("an hour later a 24th of what the money allows is not there, or more")
+		}
+	},
 	"a changed rate keeps the share that is used": func(b *bench) {
 		for range 5 {
 			b.take(rate("key_a", 10))
