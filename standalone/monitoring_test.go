@@ -22,6 +22,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
+	"go.temporal.io/sdk/client"
+
+	"github.com/mediagate/mediagate/workflows"
 )
 
 var promQL = parser.NewParser(parser.Options{})
@@ -230,6 +233,14 @@ func monitored(t *testing.T) (announcement, func() scrape) {
 	submit("/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a dog"}`)
 	submit("/v1/videos/generations", `{"model":"alpha-v3","prompt":"an eel [[sandbox: duration=1s, fail=moderation, at=poll]]"}`)
 	submit("/v1/videos/generations", `{"model":"alpha-v3","prompt":"a fox [[sandbox: duration=10m]]"}`) // is there while we look
+	c := dial(t, a.Temporal)
+	t.Cleanup(c.Close)
+	retention := c.ScheduleClient().GetHandle(t.Context(), workflows.IDRetention) // which runs once an hour
+	for limit := time.Now().Add(time.Minute); retention.Trigger(t.Context(), client.ScheduleTriggerOptions{}) != nil; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("there is no schedule of retention")
+		}
+	}
 	return a, func() scrape { return scraped(t, a.Ops) }
 }
 
@@ -241,7 +252,7 @@ func TestMetricsOfTheProduct(t *testing.T) {
 	limit := time.Now().Add(2 * time.Minute)
 	for {
 		if s = look(); s.sum("^mediagate_tasks_ended_total") >= 3 && s.sum("^mediagate_callbacks_ended_total") >= 1 &&
-			s.sum("^mediagate_polls_awaited") >= 1 {
+			s.sum("^mediagate_polls_awaited") >= 1 && s.sum("^mediagate_retention_timestamp_seconds") > 0 {
 			break
 		}
 		if time.Now().After(limit) {
