@@ -73,6 +73,7 @@ func TestNewcomerBesideABacklog(t *testing.T) {
 	for _, id := range newcomers {
 		submitting(id)
 	}
+	w.awaits("all wait behind the call", func() bool { return w.Activities.Limits.Calls.Figures().Waiting == backlog+len(newcomers)-1 })
 	close(release)
 	w.awaits("all are submitted", func() bool { return len(called()) == backlog+len(newcomers) })
 	for _, id := range newcomers {
