@@ -82,8 +82,8 @@ type HousekeepingStore interface {
 	// time where it has come to the end.
 	NoteRemoval(ctx context.Context, kind mediagate.Removal, mark string, removed int, ended bool) error
 	RemovalStates(ctx context.Context) (map[mediagate.Removal]mediagate.RemovalState, error)
-	// CountUsage counts what vendors charged, where it is not counted yet.
-	CountUsage(ctx context.Context, limit int) (counted int, err error)
+	// CountVendorCharges counts what vendors charged, where it is not counted yet.
+	CountVendorCharges(ctx context.Context, limit int) (counted int, err error)
 }
 
 // Descriptions tell what adapters say of their operations.

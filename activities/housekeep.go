@@ -96,7 +96,7 @@ func (a *Activities) ensureChannels(ctx context.Context) error {
 
 func (a *Activities) countUsage(ctx context.Context) error {
 	for { // a full batch is followed by the next at once
-		counted, err := a.Store.CountUsage(ctx, usageBatch)
+		counted, err := a.Store.CountVendorCharges(ctx, usageBatch)
 		if err != nil || counted < usageBatch {
 			return err
 		}

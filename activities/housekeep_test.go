@@ -43,7 +43,7 @@ func TestHousekeeping(t *testing.T) {
 // A chore that fails, or hangs, keeps none of the others, and the log says so.
 func TestHousekeepingGoesOn(t *testing.T) {
 	t.Parallel()
-	for _, method := range []string{"DueWakes", "PutOff", "AwaitChannels", "ExpireSlots", "DueSweeps", "CountUsage", "RetryParked"} {
+	for _, method := range []string{"DueWakes", "PutOff", "AwaitChannels", "ExpireSlots", "DueSweeps", "CountVendorCharges", "RetryParked"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestHousekeepingGoesOn(t *testing.T) {
 					return nil
 				}
 				housekeep(t, b.World, time.Millisecond)
-				for _, other := range []string{"DueWakes", "AwaitChannels", "ExpireSlots", "DueSweeps", "CountUsage", "RetryParked"} {
+				for _, other := range []string{"DueWakes", "AwaitChannels", "ExpireSlots", "DueSweeps", "CountVendorCharges", "RetryParked"} {
 					if !asked[other] {
 						t.Errorf("%s was not called", other)
 					}

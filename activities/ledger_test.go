@@ -34,7 +34,7 @@ type books struct {
 	checks  atomic.Int64
 }
 
-func (b *books) CheckLedgerSince(ctx context.Context) (mediagate.LedgerReport, error) {
+func (b *books) CheckLedger(ctx context.Context) (mediagate.LedgerReport, error) {
 	n := int(b.checks.Add(1)) - 1
 	if n >= len(b.reports) {
 		<-ctx.Done() // a check that takes its time is cut off when the worker stops

@@ -64,7 +64,7 @@ func turned(times int32) []any { return (&progress{}).details(times) }
 func turnedAway(ctx context.Context) (times int32) {
 	var index, bytes int64
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &index, &bytes, &times) != nil {
-		return 0 // of a worker that did not count them
+		return 0
 	}
 	return times
 }

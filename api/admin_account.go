@@ -336,20 +336,11 @@ func (s *Server) handleLedger(c *call) error {
 // checkTime is for the one question that takes longer the more has happened.
 const checkTime = 30 * time.Minute
 
-// handleLedgerCheck answers once everything was looked at. With since=last that is
-// what is new since the last such check, and the balances.
+// handleLedgerCheck answers once everything was looked at.
 func (s *Server) handleLedgerCheck(c *call) error {
-	check := s.cfg.Store.CheckLedger
-	switch since := c.query()["since"]; {
-	case len(since) == 0:
-	case since[0] == "last":
-		check = s.cfg.Store.CheckLedgerSince
-	default:
-		return mediagate.Invalid("since", "since must be last")
-	}
 	c.within(checkTime)
 	_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now().Add(checkTime + answerTimeout)) // where there is a connection
-	report, err := check(c.ctx)
+	report, err := s.cfg.Store.CheckLedger(c.ctx)
 	if err != nil {
 		return err
 	}

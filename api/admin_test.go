@@ -267,18 +267,6 @@ func TestLedger(t *testing.T) {
 	if a.status != 200 || a.at("ok") != true || checked < 1 || !strings.Contains(a.body, `"problems":[]`) {
 		t.Errorf("check: %d %s", a.status, a.body)
 	}
-	for range 2 { // the second time nothing is new but the balances
-		a = g.operate(http.MethodGet, "/ledger/check?since=last", "")
-		if n, _ := a.at("checked").(float64); a.status != 200 || a.at("ok") != true || n < 1 || !strings.Contains(a.body, `"problems":[]`) {
-			t.Errorf("check of what is new: %d %s", a.status, a.body)
-		}
-	}
-	for _, since := range []string{"", "yesterday"} {
-		a = g.operate(http.MethodGet, "/ledger/check?since="+since, "")
-		if a.status != 400 || !strings.Contains(a.body, "since must be last") {
-			t.Errorf("check since %q: %d %s", since, a.status, a.body)
-		}
-	}
 }
 
 func TestKeys(t *testing.T) {

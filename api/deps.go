@@ -137,8 +137,6 @@ type LedgerStore interface {
 	Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error)
 	Ledger(ctx context.Context, accountID, taskID, after string, limit int) (entries []mediagate.Transfer, hasMore bool, err error)
 	CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
-	// CheckLedgerSince checks what is new since the last time.
-	CheckLedgerSince(ctx context.Context) (mediagate.LedgerReport, error)
 	// Usage tells what was used, and whether there is more than the filter allows.
 	Usage(ctx context.Context, f mediagate.UsageFilter) (usage []mediagate.Usage, hasMore bool, err error)
 	Statement(ctx context.Context, f mediagate.StatementFilter) (mediagate.Statement, error)

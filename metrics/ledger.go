@@ -9,9 +9,10 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// ledgerKept is for how long the result of a check counts. One worker checks each hour,
-// and it may be another one each time: what the one before has found is then forgotten.
-const ledgerKept = 2 * time.Hour
+// ledgerKept is for how long the result of a check counts. One worker checks each six
+// hours, and it may be another one each time: what the one before has found is then
+// forgotten.
+const ledgerKept = 12 * time.Hour
 
 // ledger is the last check of the ledger by this process.
 type ledger struct {
@@ -22,9 +23,9 @@ type ledger struct {
 
 var (
 	ledgerAt = prometheus.NewDesc("mediagate_ledger_check_timestamp_seconds",
-		"When this process last checked what is new in the ledger.", nil, nil)
+		"When this process last checked the ledger.", nil, nil)
 	ledgerProblems = prometheus.NewDesc("mediagate_ledger_problems",
-		"Problems that the check of the last two hours found in the ledger.", nil, nil)
+		"Problems that the last check found in the ledger.", nil, nil)
 )
 
 // Describe is of prometheus.Collector.

@@ -105,7 +105,7 @@ func TestLedgerProblemsAreForgotten(t *testing.T) {
 			t.Error("a check before the first")
 		}
 		m.LedgerChecked(mediagate.LedgerReport{OK: true})
-		time.Sleep(2 * time.Hour)
+		time.Sleep(12 * time.Hour)
 		got := scrape(t, m)
 		if _, ok := got["mediagate_ledger_problems"]; ok || got["mediagate_ledger_check_timestamp_seconds"] == "" {
 			t.Errorf("%v", got["mediagate_ledger_problems"])

@@ -81,7 +81,7 @@ func newWard(t *testing.T) *ward {
 		Channels: w.ChannelStates, Removals: w.RemovalStates, Database: w.Ping, Temporal: func(ctx context.Context) error { return w.temporal(ctx) },
 		ClockOffset: func() time.Duration { return w.offset }, Limits: w.Limits, Hints: func() map[string]int64 { return nil }, Concurrency: map[string]int{wardChannel: 5}, Now: func() time.Time { return w.now },
 	})
-	_, err = w.CheckLedgerSince(t.Context())
+	_, err = w.CheckLedger(t.Context())
 	w.ok(err)
 	w.metrics.LedgerChecked(mediagate.LedgerReport{OK: true})
 	w.removed(0)
@@ -264,12 +264,12 @@ func TestAlertsFire(t *testing.T) {
 			defer db.Close()
 			_, err = db.ExecContext(w.Context(), "UPDATE accounts SET available = available + 1")
 			w.ok(err)
-			report, err := w.CheckLedgerSince(w.Context())
+			report, err := w.CheckLedger(w.Context())
 			w.ok(err)
 			w.metrics.LedgerChecked(report)
 		},
 		"RetentionBehind": func(w *ward) { w.removed(25 * time.Hour) },
-		"LedgerCheckLate": func(w *ward) { w.pass(3*time.Hour + time.Minute) },
+		"LedgerCheckLate": func(w *ward) { w.pass(18*time.Hour + time.Minute) },
 		"APIErrors": func(w *ward) {
 			for range 97 {
 				w.metrics.Request("generate", http.StatusOK, time.Millisecond)

@@ -142,11 +142,6 @@ func (s *Store) UpdateAccount(ctx context.Context, id string, change func(a *med
 		if err := tx.Model(&accountRow{}).Where("id = ?", id).Select(settings).Updates(row).Error; err != nil {
 			return err
 		}
-		if a.InFlight != nil {
-			if err := accountsInFlight.recount(tx, id); err != nil {
-				return err
-			}
-		}
 		return s.note(ctx, tx, deed{action: mediagate.AuditChangeAccount, object: id, account: id, before: before, after: row.facts()})
 	})
 	return a, err

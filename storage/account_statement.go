@@ -119,18 +119,13 @@ func (s *Store) until(tx *gorm.DB, last transferRow) (balanceRow, error) {
 
 // since is by how much the balance changed from a time on: by the ledger itself in
 // what is left of that hour, and by the sums of the hours and days after it. Those
-// know of holds that have ended and were counted; the others are looked up.
+// know of holds that have ended; the others are looked up.
 func (s *Store) since(tx *gorm.DB, accountID string, from time.Time) (balanceRow, error) {
 	hour, day := at(ceil(from.UTC(), time.Hour)), at(ceil(ceil(from.UTC(), time.Hour), day))
 	return change(tx, "SELECT "+byBucket+` FROM ledger_transfers t JOIN ledger_entries e ON e.transfer_id = t.id
 			WHERE t.account_id = ? AND t.at >= ? AND t.at < ?
 		UNION ALL SELECT released - cost - taken, taken - released, cost FROM usage_sums
 			WHERE account_id = ? AND (span = 'hour' AND begins_at >= ? AND begins_at < ? OR span = 'day' AND begins_at >= ?)
-		UNION ALL SELECT CASE WHEN e.at >= ? THEN h.amount - CASE e.kind WHEN 'post' THEN e.amount ELSE 0 END ELSE 0 END - CASE WHEN h.at >= ? THEN h.amount ELSE 0 END,
-				CASE WHEN h.at >= ? THEN h.amount ELSE 0 END - CASE WHEN e.at >= ? THEN h.amount ELSE 0 END,
-				CASE WHEN e.at >= ? AND e.kind = 'post' THEN e.amount ELSE 0 END
-			FROM ledger_transfers e JOIN ledger_transfers h ON h.task_id = e.task_id AND h.kind = 'hold'
-			WHERE e.account_id = ? AND e.model IS NULL AND e.kind IN ('post', 'void')
 		UNION ALL SELECT -h.amount, h.amount, 0 FROM tasks t JOIN ledger_transfers h ON h.task_id = t.id AND h.kind = 'hold'
 			WHERE t.account_id = ? AND t.status IN ('pending', 'processing') AND h.at >= ?
 		UNION ALL SELECT -h.amount, h.amount, 0 FROM speeches s JOIN ledger_transfers h ON h.task_id = s.id AND h.kind = 'hold'
@@ -138,7 +133,6 @@ func (s *Store) since(tx *gorm.DB, accountID string, from time.Time) (balanceRow
 		UNION ALL SELECT amount, 0, 0 FROM ledger_transfers WHERE account_id = ? AND kind = 'grant' AND at >= ?`,
 		accountID, at(from), hour,
 		accountID, hour, day, day,
-		hour, hour, hour, hour, hour, accountID,
 		accountID, hour,
 		accountID, hour,
 		accountID, hour)

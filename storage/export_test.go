@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"gorm.io/gorm"
 
@@ -102,13 +101,10 @@ func RowColumns() map[string][]string {
 		keyRow{}.TableName():         columnsOf[keyRow]().names,
 		secretRow{}.TableName():      columnsOf[secretRow]().names,
 		speechRow{}.TableName():      columnsOf[speechRow]().names,
-		"ledger_transfers":           append(slices.Clone(columnsOf[endRow]().names), "position"), // the kind with most; the database fills positions in
+		"ledger_transfers":           columnsOf[endRow]().names, // the kind with most
 		auditRow{}.TableName():       columnsOf[auditRow]().names,
 		"retention":                  columnsOf[removalRow]().names,
 		"rates":                      {"id", "tat"},
-		"ledger_checks":              columnsOf[checkRow]().names,
-		"ledger_check_sums":          {"run", "account_id", "key_id", "what", "day", "amount"},
-		"ledger_check_marks":         {"run", "kind", "id", "n"},
 		"usage_sums":                 columnsOf[usageSumRow]().names,
 		"vendor_sums":                columnsOf[vendorSumRow]().names,
 	}

@@ -95,7 +95,7 @@ func (s *Store) CheckHold(ctx context.Context, accountID, keyID string, amount m
 
 // refusal looks for what forbids a hold that was refused: first whether there is
 // the key, then the money, at last the tasks in flight. Nil says that the hold may
-// be tried again: what forbade it is gone, or was counted wrong.
+// be tried again: what forbade it is gone.
 func (s *Store) refusal(ctx context.Context, n submission) error {
 	db, amount := s.on(ctx), n.hold.Amount
 	key, err := one[keyRow](db, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ? AND "+live, n.hold.KeyID, n.hold.AccountID, n.now)

@@ -5,16 +5,12 @@ import (
 	"context"
 	"fmt"
 
-	"gorm.io/gorm"
-
 	"github.com/mediagate/mediagate"
 )
 
 // inFlight is a table whose rows bound the tasks in flight. A row's in_flight
 // goes up with each hold of a task and down with the end of one, in statements
-// that write the row anyway. A process that knows nothing of it may leave it wrong.
-// Nobody goes by it before a limit is set, and setting one counts anew, as does a
-// refusal.
+// that write the row anyway.
 type inFlight struct {
 	table string
 	what  string // a row, for people
@@ -42,23 +38,13 @@ func (f inFlight) room(limit string) string {
 	return "(" + limit + " IS NULL OR in_flight + " + f.jobs + " < " + limit + ")"
 }
 
-// recount writes how many there are. The row must be locked: what then changes
-// the number comes after.
-func (f inFlight) recount(tx *gorm.DB, id string) error {
-	_, err := exec(tx, "UPDATE "+f.table+" SET in_flight = ("+f.tasks+") WHERE id = ?", id)
-	return err
-}
-
-// checkInFlight refuses another task of a row that has as many as it may. A row
-// that has counted wrong is mended.
+// checkInFlight refuses another task of a row that has as many as it may.
 func (s *Store) checkInFlight(ctx context.Context, f inFlight, id string, byDefault *int) error {
-	// One statement, so that both numbers are of the same moment.
 	row, err := one[struct {
 		InFlight    int
 		InFlightCap *int
-		Tasks       int
 		Jobs        int
-	}](s.on(ctx), "SELECT in_flight, in_flight_cap, ("+f.tasks+") AS tasks, "+f.jobs+" AS jobs FROM "+f.table+" WHERE id = ?", id)
+	}](s.on(ctx), "SELECT in_flight, in_flight_cap, "+f.jobs+" AS jobs FROM "+f.table+" WHERE id = ?", id)
 	if err != nil || row == nil {
 		return err
 	}
@@ -66,13 +52,6 @@ func (s *Store) checkInFlight(ctx context.Context, f inFlight, id string, byDefa
 	switch {
 	case limit == nil || row.InFlight+row.Jobs < *limit:
 		return nil
-	case row.InFlight != row.Tasks:
-		return s.write(ctx, "count tasks in flight", func(tx *gorm.DB) error {
-			if _, err := one[struct{ ID string }](tx, "SELECT id FROM "+f.table+" WHERE id = ?"+s.forUpdate(f.table), id); err != nil {
-				return err
-			}
-			return f.recount(tx, id)
-		})
 	case *limit == 0: // and waiting does not help
 		return &mediagate.Error{
 			Kind: mediagate.KindRateLimited, Code: "rate_limited",

@@ -176,11 +176,6 @@ func (s *Store) changeKey(ctx context.Context, tx *gorm.DB, row *keyRow, how fun
 	if err := tx.Model(&keyRow{}).Where("id = ?", row.purse()).Select(shared).Updates(row).Error; err != nil {
 		return k, err
 	}
-	if k.InFlight != nil {
-		if err := keysInFlight.recount(tx, row.purse()); err != nil {
-			return k, err
-		}
-	}
 	err = s.note(ctx, tx, deed{action: mediagate.AuditChangeKey, object: row.ID, account: row.AccountID, before: before, after: row.facts()})
 	if err != nil {
 		return k, err

@@ -253,9 +253,8 @@ func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost m
 	if !recorded {
 		return mediagate.Errorf(mediagate.KindInternal, "the hold of %s is resolved already", h.id)
 	}
-	const fewer = "in_flight = CASE WHEN in_flight > ? THEN in_flight - ? ELSE 0 END"
 	rest := h.amount - cost
-	key := (&statement{}).with("UPDATE keys SET held = held - ?, spent = spent + ?, "+fewer, h.amount, cost, h.tasks, h.tasks)
+	key := (&statement{}).with("UPDATE keys SET held = held - ?, spent = spent + ?, in_flight = in_flight - ?", h.amount, cost, h.tasks)
 	for _, p := range periods {
 		key.with(", "+p.name+"_used = CASE WHEN "+p.name+"_start <= ? THEN "+p.name+"_used - ? ELSE "+p.name+"_used END", taken.CountedDay, rest)
 	}
@@ -263,7 +262,7 @@ func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost m
 	if _, err := exec(tx, key.text.String(), key.args...); err != nil {
 		return err
 	}
-	_, err = exec(tx, "UPDATE accounts SET available = available + ?, held = held - ?, spent = spent + ?, "+fewer+" WHERE id = ?",
-		rest, h.amount, cost, h.tasks, h.tasks, h.accountID)
+	_, err = exec(tx, "UPDATE accounts SET available = available + ?, held = held - ?, spent = spent + ?, in_flight = in_flight - ? WHERE id = ?",
+		rest, h.amount, cost, h.tasks, h.accountID)
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -234,39 +233,4 @@ func TestGrantMeetsRetry(t *testing.T) {
 	})
 	release()
 	m.calls.Wait()
-}
-
-// A check that is called off leaves nothing behind, also where somebody has its run's
-// row at that moment, as the server does which still takes back its last statement.
-func TestCheckThatIsCalledOff(t *testing.T) {
-	t.Parallel()
-	m := newMeeting(t, storage.Config{}, "")
-	release := m.keep("LOCK TABLE ledger_check_sums IN EXCLUSIVE MODE")
-	ctx, cancel := context.WithCancel(t.Context())
-	m.begin("check", func(context.Context) error {
-		if _, err := m.CheckLedger(ctx); err == nil {
-			return errors.New("it went on")
-		}
-		return nil
-	})
-	next, err := m.db.BeginTx(t.Context(), nil)
-	m.must(err)
-	defer func() { _ = next.Rollback() }()
-	taken := make(chan struct{})
-	m.begin("who is next", func(ctx context.Context) error {
-		defer close(taken)
-		_, err := next.ExecContext(ctx, "SELECT 1 FROM ledger_checks FOR UPDATE")
-		return err
-	})
-	cancel()
-	<-taken
-	release()
-	m.still("the check's end")
-	m.must(next.Rollback())
-	m.calls.Wait()
-	var left int
-	m.must(m.db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM ledger_checks").Scan(&left))
-	if left != 0 {
-		t.Errorf("%d runs are left behind", left)
-	}
 }

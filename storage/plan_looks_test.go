@@ -169,7 +169,7 @@ func TestLooksReadNoPast(t *testing.T) {
 			return s.RetryParked(ctx, mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkCredentials}, Provider: "kling"}, 10)
 		},
 		"uncounted charges": func(ctx context.Context, s *storage.Store) (int, error) {
-			return s.CountUsage(ctx, 10)
+			return s.CountVendorCharges(ctx, 10)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -106,16 +106,13 @@ func takeSettings(config *pgx.ConnConfig) (session, transaction []setting) {
 	return session, transaction
 }
 
-// ownSession marks a session that no other client uses. Migrations read the mark.
-const ownSession = "SELECT set_config('mediagate.session', 'own', false)"
-
 // forSession is the statements that set the settings for a session.
 func forSession(settings []setting) string {
 	values := make([]string, len(settings))
 	for i, s := range settings {
 		values[i] = fmt.Sprintf("('%s', %s)", s.name, s.value)
 	}
-	return ownSession + "; SELECT set_config(name, value, false) FROM (VALUES " + strings.Join(values, ", ") + ") AS v (name, value) JOIN pg_settings USING (name)"
+	return "SELECT set_config(name, value, false) FROM (VALUES " + strings.Join(values, ", ") + ") AS v (name, value) JOIN pg_settings USING (name)"
 }
 
 // forTransaction is the statement that sets the settings for a transaction.

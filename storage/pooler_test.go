@@ -220,8 +220,7 @@ func TestPoolerThatIsDenied(t *testing.T) {
 	}
 }
 
-// Of many processes that start at once behind a pooler one migrates, and an index is
-// built beside those that wait.
+// Of many processes that start at once behind a pooler one migrates.
 func TestMigrateBehindPooler(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -165,41 +165,6 @@ func TestLockedRow(t *testing.T) {
 	}
 }
 
-// A check of the ledger leaves alone what another one works on, however old that
-// looks, and does not wait for it.
-func TestCheckWaitsForNoOther(t *testing.T) {
-	t.Parallel()
-	url := pgtest.New(t)
-	s := openPostgres(t, url+"&lock_timeout=1000", storage.Config{})
-	db, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	if _, err := db.ExecContext(t.Context(), `INSERT INTO ledger_checks (run, cluster, floor, position, transfer_id, moved_at)
-		VALUES ('old', '', 0, 0, '', now() - interval '1 year')`); err != nil {
-		t.Fatal(err)
-	}
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(), "SELECT 1 FROM ledger_checks WHERE run = 'old' FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []int{1, 0} {
-		if report, err := s.CheckLedger(t.Context()); err != nil || !report.OK {
-			t.Errorf("check: %+v, %v", report, err)
-		}
-		_ = tx.Rollback() // the first time: now nobody works on it
-		var left int
-		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM ledger_checks WHERE run = 'old'").Scan(&left); err != nil || left != want {
-			t.Errorf("%d are left, want %d: %v", left, want, err)
-		}
-	}
-}
-
 // What a connection asks of the server, so that a lost machine's locks are
 // given back.
 func TestSessionSettings(t *testing.T) {
@@ -255,7 +220,6 @@ func TestPlansUseIndexes(t *testing.T) {
 		"turns_next":          "SELECT account_id FROM turns t WHERE channel = 'a' AND (SELECT 1 FROM queue q WHERE q.channel = t.channel AND q.account_id = t.account_id AND granted_at IS NULL LIMIT 1) IS NOT NULL ORDER BY served, since, account_id LIMIT 1",
 		"tasks_account_open":  "SELECT status FROM tasks WHERE account_id = 'a' AND status IN ('pending', 'processing') AND created_at >= now() AND created_at < now()",
 		"usage_sums_time":     "SELECT cost FROM usage_sums WHERE span = 'day' AND begins_at >= now() AND begins_at < now()",
-		"ledger_uncounted":    "SELECT id FROM ledger_transfers WHERE account_id = 'a' AND kind IN ('post', 'void') AND model IS NULL AND at >= now()",
 		"ledger_account_time": "SELECT id FROM ledger_transfers WHERE account_id = 'a' AND (at, id) < (SELECT at, id FROM ledger_transfers WHERE id = 'b') ORDER BY at DESC, id DESC LIMIT 10",
 		"tasks_sweeps":        "SELECT id FROM tasks WHERE sweep_at IS NOT NULL AND sweep_at < now() ORDER BY sweep_at LIMIT 10",
 		"tasks_source":        "SELECT id FROM tasks WHERE source_id = 'a' AND source_id <> '' AND status IN ('pending', 'processing') LIMIT 1",

@@ -36,7 +36,6 @@ type Config struct {
 	Logger          *slog.Logger               // nil: discarded
 	MaxOpenConns    int                        // of PostgreSQL; 0: 32
 	MaxConnAge      time.Duration              // of PostgreSQL; 0: no bound
-	CheckRows       int                        // that a slice of a check of the ledger has; 0: 10,000
 	Pooler          Pooler                     // of OpenPostgres; empty: found by looking
 	Writers         *limit.Limit               // who move money at once, by account; nil: no bound
 	AccountDefaults mediagate.AccountLimits    // of accounts that name none
@@ -64,29 +63,28 @@ func (unobserved) CallbackEnded(mediagate.WebhookState) {}
 
 // Store is the database. It is safe for concurrent use.
 type Store struct {
-	db        *gorm.DB
-	sql       *sql.DB
-	begin     func(ctx context.Context, options *sql.TxOptions) (*sql.Tx, error) // on PostgreSQL
-	lite      bool                                                               // SQLite, otherwise PostgreSQL
-	time      *databaseClock
-	newID     func(prefix string) string
-	log       *slog.Logger
-	seals     []cipher.AEAD
-	groups    sync.Map     // group → *semaphore.Weighted: the turns of those with a capacity
-	writers   *limit.Limit // connections of those who move an account's money
-	patience  time.Duration
-	defaults  mediagate.AccountLimits
-	sweep     rateSweep
-	failover  *failover // nil: the caller made the connections
-	observer  Observer
-	checkRows int    // of a slice of a check of the ledger
-	scrub     scrub  // of SQLite's files
-	unwatch   func() // ends the reading of the database's clock; nil: nobody reads it
+	db       *gorm.DB
+	sql      *sql.DB
+	begin    func(ctx context.Context, options *sql.TxOptions) (*sql.Tx, error) // on PostgreSQL
+	lite     bool                                                               // SQLite, otherwise PostgreSQL
+	time     *databaseClock
+	newID    func(prefix string) string
+	log      *slog.Logger
+	seals    []cipher.AEAD
+	groups   sync.Map     // group → *semaphore.Weighted: the turns of those with a capacity
+	writers  *limit.Limit // connections of those who move an account's money
+	patience time.Duration
+	defaults mediagate.AccountLimits
+	sweep    rateSweep
+	failover *failover // nil: the caller made the connections
+	observer Observer
+	scrub    scrub  // of SQLite's files
+	unwatch  func() // ends the reading of the database's clock; nil: nobody reads it
 }
 
 // Open connects to the database. It does not migrate.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	s := &Store{newID: c.NewID, log: c.Logger, lite: c.Dialector.Name() == dialectSQLite, failover: c.failover, checkRows: cmp.Or(c.CheckRows, checkRows)}
+	s := &Store{newID: c.NewID, log: c.Logger, lite: c.Dialector.Name() == dialectSQLite, failover: c.failover}
 	if name := c.Dialector.Name(); !s.lite && name != dialectPostgres {
 		return nil, fmt.Errorf("storage speaks PostgreSQL and SQLite, not %q", name)
 	}

@@ -154,12 +154,11 @@ func (g *gathering) statement(others []string, figures ...string) (query string,
 	return query + " LIMIT ?", append(g.args, g.filter.Limit+1)
 }
 
-// ended are the figures of a transfer that ends a hold, from its status.
-func ended(status string) string {
-	is := func(word string) string {
-		return "CASE WHEN " + status + " = '" + word + "' THEN 1 ELSE 0 END AS " + word
-	}
-	return "CASE e.kind WHEN 'post' THEN e.amount ELSE 0 END AS cost, 0 AS pending, 0 AS processing, " + is("completed") + ", " + is("failed") + ", " + is("cancelled")
+// ended are the figures of a transfer that ends a hold.
+var ended = "CASE e.kind WHEN 'post' THEN e.amount ELSE 0 END AS cost, 0 AS pending, 0 AS processing, " + countOf("completed") + ", " + countOf("failed") + ", " + countOf("cancelled")
+
+func countOf(status string) string {
+	return "CASE WHEN e.status = '" + status + "' THEN 1 ELSE 0 END AS " + status
 }
 
 // Usage tells what was used, and whether there are more rows than the filter
@@ -179,11 +178,9 @@ func (s *Store) Usage(ctx context.Context, f mediagate.UsageFilter) (usage []med
 	sums("day", days)
 	sums("hour", hours)
 	for _, part := range rest {
-		g.from([5]string{s.dayOf("e.at"), "e.account_id", "e.key_id", "e.model", "e.provider"}, ended("e.status"), "ledger_transfers e",
-			"e.kind IN ('post', 'void') AND e.model IS NOT NULL AND e.at >= ? AND e.at < ?", at(part.from), at(part.to))
+		g.from([5]string{s.dayOf("e.at"), "e.account_id", "e.key_id", "e.model", "e.provider"}, ended, "ledger_transfers e",
+			"e.kind IN ('post', 'void') AND e.at >= ? AND e.at < ?", at(part.from), at(part.to))
 	}
-	g.from([5]string{s.dayOf("e.at"), "e.account_id", "e.key_id", theModel, theProvider}, ended(theStatus), "ledger_transfers e",
-		"e.kind IN ('post', 'void') AND e.model IS NULL AND e.at >= ? AND e.at < ?", at(from), at(to))
 	g.from([5]string{s.dayOf("t.created_at"), "t.account_id", "t.key_id", "t.model", "t.provider"},
 		"0 AS cost, CASE t.status WHEN 'pending' THEN 1 ELSE 0 END AS pending, CASE t.status WHEN 'pending' THEN 0 ELSE 1 END AS processing, 0 AS completed, 0 AS failed, 0 AS cancelled",
 		"tasks t", "t.status IN ('pending', 'processing') AND t.created_at >= ? AND t.created_at < ?", at(from), at(to))

@@ -12,8 +12,6 @@ import (
 // Usage is counted where money moves: the transfer that ends a hold says what it
 // was about, and the statement after it adds that to the sums of its hour and
 // day. So the sums follow from the ledger alone, whatever becomes of the task.
-// A transfer with a model has been counted. What an older process stores has
-// none; it is read as it is, until CountUsage has caught up.
 
 // endRow is a transfer that ends a hold.
 type endRow struct {
@@ -130,47 +128,6 @@ func (s *Store) dayOf(column string) string {
 	return "date_trunc('day', " + column + ", 'UTC')"
 }
 
-// theModel, theProvider and theStatus are what an end e that is not counted was
-// about, as the row of its task or speech says.
-const (
-	theModel = `COALESCE((SELECT t.model FROM tasks t WHERE t.id = e.task_id), (SELECT s.model FROM speeches s WHERE s.id = e.task_id), '')`
-
-	theProvider = `COALESCE((SELECT t.provider FROM tasks t WHERE t.id = e.task_id), '')`
-
-	theStatus = `CASE e.kind WHEN 'post' THEN 'completed' ELSE
-		COALESCE((SELECT t.status FROM tasks t WHERE t.id = e.task_id AND t.status = 'cancelled'), 'failed') END`
-)
-
-// CountUsage counts ends that were stored by older processes, and what vendors
-// charged, as many of each as limit says. It tells how many there were.
-func (s *Store) CountUsage(ctx context.Context, limit int) (counted int, err error) {
-	err = s.write(ctx, "count usage", func(tx *gorm.DB) error {
-		counted = 0
-		var ids []struct{ ID string }
-		if err := read(tx, &ids, "SELECT e.id FROM ledger_transfers e WHERE e.model IS NULL AND e.kind IN ('post', 'void') LIMIT ?"+s.skipLocked("e"), limit); err != nil {
-			return err
-		}
-		if len(ids) == 0 {
-			return nil
-		}
-		counted = len(ids)
-		list, err := jsonText(convert(ids, func(r struct{ ID string }) string { return r.ID }))
-		if err != nil {
-			return err
-		}
-		if _, err := exec(tx, "UPDATE ledger_transfers AS e SET model = "+theModel+", provider = "+theProvider+", status = "+theStatus+
-			" WHERE e.id IN "+s.inList(), list); err != nil {
-			return err
-		}
-		return s.count(tx, "e.id IN "+s.inList(), list)
-	})
-	if err != nil {
-		return 0, err
-	}
-	charges, err := s.countVendorCharges(ctx, limit)
-	return max(counted, charges), err
-}
-
 // skipLocked locks the rows of a SELECT, but for those that somebody else has.
 func (s *Store) skipLocked(of string) string {
 	if s.lite {
@@ -201,7 +158,9 @@ func (s *Store) chargesOf(condition string) string {
 		FROM attempts a JOIN tasks t ON t.id = a.task_id WHERE a.vendor_uncounted_at IS NOT NULL AND ` + condition
 }
 
-func (s *Store) countVendorCharges(ctx context.Context, limit int) (counted int, err error) {
+// CountVendorCharges adds what vendors charged to the sums, as many charges as limit
+// says. It tells how many there were.
+func (s *Store) CountVendorCharges(ctx context.Context, limit int) (counted int, err error) {
 	type chargedRow struct {
 		TaskID string
 		N      int

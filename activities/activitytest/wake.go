@@ -202,9 +202,9 @@ func (s *Store) SetSweep(ctx context.Context, due mediagate.Sweep, next time.Tim
 	})
 }
 
-// CountUsage has nothing to count: this store knows no accounts.
-func (s *Store) CountUsage(ctx context.Context, _ int) (int, error) {
-	return under(ctx, s, "CountUsage", func() (int, error) { return 0, nil })
+// CountVendorCharges has nothing to count: this store knows no accounts.
+func (s *Store) CountVendorCharges(ctx context.Context, _ int) (int, error) {
+	return under(ctx, s, "CountVendorCharges", func() (int, error) { return 0, nil })
 }
 
 // WebhookTarget reads what a round sends.

@@ -32,19 +32,24 @@ const pastTasksStatement = `INSERT INTO tasks (id, account_id, key_id, model, ty
 
 // pastStatements make the ledger of such tasks.
 var pastStatements = []string{
-	`INSERT INTO ledger_transfers (id, kind, account_id, key_id, task_id, amount, at)
-		SELECT 'txn_' || substr(id, 6, 10) || CASE kind WHEN 'hold' THEN 'A' ELSE 'B' END || substr(id, 17), kind, account_id, key_id, id, CASE kind WHEN 'hold' THEN 2000 ELSE 1000 END, CASE kind WHEN 'hold' THEN created_at ELSE ended_at END
+	`INSERT INTO ledger_transfers (id, kind, account_id, key_id, task_id, amount, at, model, provider, status)
+		SELECT 'txn_' || substr(id, 6, 10) || CASE kind WHEN 'hold' THEN 'A' ELSE 'B' END || substr(id, 17), kind, account_id, key_id, id, CASE kind WHEN 'hold' THEN 2000 ELSE 1000 END,
+			CASE kind WHEN 'hold' THEN created_at ELSE ended_at END, CASE kind WHEN 'post' THEN model END, CASE kind WHEN 'post' THEN provider END, CASE kind WHEN 'post' THEN 'completed' END
 		FROM tasks, (VALUES ('hold'), ('post')) AS k (kind) WHERE account_id = $1 AND (kind = 'hold' OR ended_at IS NOT NULL) ORDER BY created_at`,
 	`INSERT INTO ledger_entries (transfer_id, bucket, account_id, key_id, amount)
 		SELECT t.id, e.bucket, t.account_id, t.key_id, e.amount FROM ledger_transfers t JOIN (VALUES ('hold', 'available', -2000), ('hold', 'held', 2000),
 			('post', 'held', -2000), ('post', 'spent', 1000), ('post', 'available', 1000)) AS e (kind, bucket, amount) ON e.kind = t.kind
 		WHERE t.account_id = $1`,
-	`UPDATE keys SET held = $2::bigint * 2000, spent = $3::bigint * 1000 WHERE id = $1`,
-	`UPDATE accounts SET available = available - $2::bigint * 2000 - $3::bigint * 1000, held = $2::bigint * 2000, spent = $3::bigint * 1000 WHERE id = $1`,
+	`INSERT INTO usage_sums (account_id, span, begins_at, key_id, model, provider, cost, released, taken, completed)
+		SELECT account_id, span, date_trunc(span, at, 'UTC'), key_id, model, provider, SUM(spent), SUM(released), SUM(taken), SUM(completed) FROM (
+			SELECT account_id, key_id, model, provider, ended_at AS at, cost AS spent, hold AS released, 0 AS taken, 1 AS completed FROM tasks WHERE account_id = $1 AND ended_at IS NOT NULL
+			UNION ALL SELECT account_id, key_id, model, provider, created_at, 0, 0, hold, 0 FROM tasks WHERE account_id = $1 AND ended_at IS NOT NULL) AS c, (VALUES ('hour'), ('day')) AS s (span)
+		GROUP BY 1, 2, 3, 4, 5, 6`,
+	`UPDATE keys SET in_flight = $2::bigint, held = $2::bigint * 2000, spent = $3::bigint * 1000 WHERE id = $1`,
+	`UPDATE accounts SET available = available - $2::bigint * 2000 - $3::bigint * 1000, in_flight = $2::bigint, held = $2::bigint * 2000, spent = $3::bigint * 1000 WHERE id = $1`,
 }
 
-// fillPast gives the installation's account a past, which is counted as that from
-// before an update is.
+// fillPast gives the installation's account a past.
 func (g *gateway) fillPast(ctx context.Context, tasks int64) error {
 	return g.fillPastOf(ctx, pastTasksStatement, tasks, openTasks)
 }
@@ -57,17 +62,12 @@ func (g *gateway) fillPastOf(ctx context.Context, statement string, tasks, open 
 		{g.key.AccountID, g.key.ID, tasks, open, pastDays},
 		{g.key.AccountID},
 		{g.key.AccountID},
+		{g.key.AccountID},
 		{g.key.ID, open, ended},
 		{g.key.AccountID, open, ended},
 	} {
 		if _, err := g.tables.ExecContext(ctx, statements[i], args...); err != nil {
 			return fmt.Errorf("fill the past, step %d: %w", i+1, err)
-		}
-	}
-	const batch = 50_000
-	for counted := batch; counted == batch; {
-		if counted, err = g.Store.CountUsage(ctx, batch); err != nil {
-			return err
 		}
 	}
 	_, err = g.tables.ExecContext(ctx, "VACUUM ANALYZE")

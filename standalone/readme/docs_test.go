@@ -232,32 +232,6 @@ func TestFailureCodesAreListed(t *testing.T) {
 	}
 }
 
-// Whoever upgrades finds which migrations there are, and what they ask for.
-func TestMigrationsAreListed(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob(filepath.Join(root, "storage/migrations/postgres/*.sql"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d migrations: %v", len(files), err)
-	}
-	_, section, found := strings.Cut(document(t, "CHANGELOG.md"), "\n### Migrations\n")
-	if !found {
-		t.Fatal("CHANGELOG.md has no section on migrations")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	var got []string
-	for _, match := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(section, -1) {
-		got = append(got, match[1])
-	}
-	var want []string
-	for _, file := range files {
-		number, _, _ := strings.Cut(filepath.Base(file), "_")
-		want = append(want, strings.TrimLeft(number, "0"))
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("migrations (-there +document):\n%s", diff)
-	}
-}
-
 // Whoever finds a parked task finds the page for it.
 func TestEachParkReasonHasItsPage(t *testing.T) {
 	t.Parallel()

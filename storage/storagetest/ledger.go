@@ -124,19 +124,3 @@ var ledgerTests = map[string]func(*bench){
 		same(b, "entries", b.count("SELECT COUNT(*) FROM ledger_entries"), 2+2+2+3+2)
 	},
 }
-
-var checkTests = map[string]func(*bench){
-	"an empty ledger is whole": func(b *bench) {
-		report, err := b.CheckLedger(b.Context())
-		b.noError(err)
-		same(b, "report", report, mediagate.LedgerReport{OK: true, Problems: []string{}})
-	},
-	"the report counts what it looked at": func(b *bench) {
-		p := b.newPayer(unit(10))
-		b.submit(p, unit(1))
-		b.speak(p, unit(1))
-		report, err := b.CheckLedger(b.Context())
-		b.noError(err)
-		same(b, "checked", report.Checked, 4)
-	},
-}

@@ -395,45 +395,6 @@ var limitTests = map[string]func(*bench){
 		b.noError(b.DeleteKey(b.Context(), p.key))
 		b.refused(p, unit(5), mediagate.KindUnauthenticated, "no longer valid")
 	},
-	"what a process of before took in is counted when it matters": func(b *bench) {
-		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, InFlight: new(3)})
-		b.changeAccount(p, func(a *mediagate.Account) { a.InFlight = new(30) })
-		old := []string{b.submitBefore(p, unit(1)), b.submitBefore(p, unit(1))}
-		b.submit(p, unit(1))
-		same(b, "counted", b.inFlight(p), [2]int{1, 1})
-		b.submit(p, unit(1))
-		mended := b.submit(p, unit(1))
-		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 3")
-		same(b, "counted anew", b.inFlight(p), [2]int{5, 3})
-		b.changeAccount(p, func(a *mediagate.Account) { a.InFlight = new(5) })
-		same(b, "counted anew by a change", b.inFlight(p), [2]int{5, 5})
-		for _, id := range append(old, mended) {
-			b.settle(failed(id))
-		}
-		same(b, "used", b.used(p), [3]mediagate.Micros{unit(2), unit(2), unit(2)})
-		b.submit(p, unit(1))
-		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 3")
-	},
-	"what a process of before has ended keeps no place for ever": func(b *bench) {
-		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, InFlight: new(2), Caps: mediagate.Caps{Day: new(unit(4))}})
-		b.changeAccount(p, func(a *mediagate.Account) { a.InFlight = new(2) })
-		for range 2 {
-			b.endBefore(p, b.submit(p, unit(1)), unit(1))
-		}
-		same(b, "counted", b.inFlight(p), [2]int{2, 2})
-		b.submit(p, unit(1))
-		same(b, "counted anew", b.inFlight(p), [2]int{1, 1})
-		b.submit(p, unit(1))
-		b.refused(p, 1, mediagate.KindPayment, "0.00 is left") // until tomorrow
-		b.checkLedger()
-		b.pass(24 * time.Hour)
-		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 2")
-		// Nor does one that was never counted take anything off.
-		old := b.newPayer(unit(10))
-		id := b.submitBefore(old, unit(1))
-		b.settle(failed(id))
-		same(b, "counted", b.inFlight(old), [2]int{})
-	},
 	"of a thousand submits at once a hundred count: balance": func(b *bench) {
 		b.hundred(b.newPayer(unit(100)), mediagate.KindPayment)
 	},
@@ -477,25 +438,4 @@ func (b *bench) hundred(p payer, kind mediagate.Kind) {
 	b.money(p, before-unit(100), unit(100), 0)
 	same(b, "in flight", b.inFlight(p), [2]int{100, 100})
 	same(b, "used", b.used(p), [3]mediagate.Micros{unit(100), unit(100), unit(100)})
-}
-
-// submitBefore is a submit by a process that knows of no caps and counts no tasks.
-func (b *bench) submitBefore(p payer, hold mediagate.Micros) string {
-	b.Helper()
-	id := b.submit(p, hold)
-	b.noError(b.database().Exec("UPDATE ledger_transfers SET counted_day = NULL WHERE task_id = ?", id).Error)
-	b.noError(b.database().Exec("UPDATE accounts SET in_flight = in_flight - 1 WHERE id = ?", p.account).Error)
-	b.noError(b.database().Exec(`UPDATE keys SET in_flight = in_flight - 1, day_used = day_used - ?, week_used = week_used - ?, month_used = month_used - ?
-		WHERE id = ?`, hold, hold, hold, p.key).Error)
-	return id
-}
-
-// endBefore is a void of the hold by such a process.
-func (b *bench) endBefore(p payer, id string, hold mediagate.Micros) {
-	b.Helper()
-	b.settle(failed(id))
-	b.noError(b.database().Exec("UPDATE ledger_transfers SET counted_day = NULL WHERE task_id = ? AND kind = 'void'", id).Error)
-	b.noError(b.database().Exec("UPDATE accounts SET in_flight = in_flight + 1 WHERE id = ?", p.account).Error)
-	b.noError(b.database().Exec(`UPDATE keys SET in_flight = in_flight + 1, day_used = day_used + ?, week_used = week_used + ?, month_used = month_used + ?
-		WHERE id = ?`, hold, hold, hold, p.key).Error)
 }

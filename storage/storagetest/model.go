@@ -1,7 +1,6 @@
 package storagetest
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -94,7 +93,7 @@ func (m *moneyModel) run() {
 		"free slots": m.freeSlots, "erase": m.eraseOne,
 		"": m.compare,
 	})
-	m.proveLedger(m.t, m.CheckLedger)
+	m.proveLedger(m.t)
 }
 
 func (m *moneyModel) grant(t *rapid.T) {
@@ -524,12 +523,12 @@ func (m *moneyModel) compare(t *rapid.T) {
 		t.Fatalf("abandoned are %+v, error %v; want %+v", jobs, err, want)
 	}
 	if m.thorough {
-		m.proveLedger(t, m.CheckLedgerSince)
+		m.proveLedger(t)
 	}
 }
 
-func (m *moneyModel) proveLedger(t *rapid.T, check func(context.Context) (mediagate.LedgerReport, error)) {
-	report, err := check(m.Context())
+func (m *moneyModel) proveLedger(t *rapid.T) {
+	report, err := m.CheckLedger(m.Context())
 	if err != nil || !report.OK {
 		t.Fatalf("error %v, problems:\n%s", err, strings.Join(report.Problems, "\n"))
 	}

@@ -77,7 +77,7 @@ func (a *actor) erase() {
 // account asks what became of money, and counts what is not counted.
 func (a *actor) account() {
 	p := a.payer()
-	_, err := a.CountUsage(a.Context(), 5)
+	_, err := a.CountVendorCharges(a.Context(), 5)
 	a.fine("count usage", err)
 	_, _, err = a.Usage(a.Context(), mediagate.UsageFilter{AccountID: p.account, By: []mediagate.UsageBy{mediagate.ByKey, mediagate.ByProvider}, Limit: 1000})
 	a.fine("usage", err)

@@ -54,7 +54,6 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend, without ...string) {
 		"erasure":      eraseTests,
 		"repeats":      repeatTests,
 		"invariants":   withTampering(checkTests),
-		"slices":       sliceTests,
 		"model":        modelTests,
 		"machine":      machineTests,
 		"meetings":     meetingTests,

@@ -28,37 +28,30 @@ var tamperTests = map[string]tampering{
 	"an account's available": {
 		statement: "UPDATE accounts SET available = available + 1",
 		want:      "available is 17.000001, its entries sum to 17",
-		balances:  true,
 	},
 	"an account's held": {
 		statement: "UPDATE accounts SET held = held + 1",
 		want:      "held is 2.000001, its keys' sum to 2",
-		balances:  true,
 	},
 	"an account's spent": {
 		statement: "UPDATE accounts SET spent = 0",
 		want:      "spent is 0, its entries sum to 1",
-		balances:  true,
 	},
 	"a key's held": {
 		statement: "UPDATE keys SET held = 0",
 		want:      "held is 0, its entries sum to 2",
-		balances:  true,
 	},
 	"a key's spent": {
 		statement: "UPDATE keys SET spent = spent + 1",
 		want:      "spent is 1.000001, its entries sum to 1",
-		balances:  true,
 	},
 	"what counts in a day": {
 		statement: "UPDATE keys SET day_used = day_used + 1",
 		want:      "3.000001 counts for its cap of the day, its holds come to 3",
-		balances:  true,
 	},
 	"what counts in a week": {
 		statement: "UPDATE keys SET week_used = 0",
 		want:      "0 counts for its cap of the week, its holds come to 3",
-		balances:  true,
 	},
 	"what was given back to a month": {
 		statement: "UPDATE ledger_transfers SET counted_day = NULL WHERE kind = 'void' AND amount = 4000000",
@@ -67,32 +60,22 @@ var tamperTests = map[string]tampering{
 	"a key's tasks in flight": {
 		statement: "UPDATE keys SET in_flight = in_flight + 1, in_flight_cap = 9",
 		want:      "has counted 2 tasks in flight, there are 1",
-		balances:  true,
 	},
 	"an account's tasks in flight": {
-		statement: "UPDATE accounts SET in_flight = 0, in_flight_cap = 9",
+		statement: "UPDATE accounts SET in_flight = 0",
 		want:      "has counted 0 tasks in flight, there are 1",
-		balances:  true,
-	},
-	"tasks in flight below none": {
-		statement: "UPDATE keys SET in_flight = -1",
-		want:      "has counted -1 tasks in flight, below 0",
-		balances:  true,
 	},
 	"a key that is gone": {
 		statement: "DELETE FROM keys",
 		want:      "held is 2, its keys' sum to 0",
-		balances:  true,
 	},
 	"a hold that a task's row contradicts": {
 		statement: "UPDATE tasks SET hold = hold + 1 WHERE status = 'processing'",
 		want:      "2 is held for it in the ledger, 2.000001 by its row",
-		balances:  true,
 	},
 	"a terminal task whose hold is not resolved": {
 		statement: "UPDATE tasks SET status = 'cancelled', ended_at = created_at WHERE status = 'processing'",
 		want:      "has ended with 0 posts or voids, not 1",
-		balances:  true,
 	},
 	"a hold for a task that is not alive": {
 		statement: "UPDATE ledger_transfers SET task_id = 'task_none' WHERE kind = 'hold' AND amount = 2000000 AND NOT EXISTS (" +
@@ -102,7 +85,6 @@ var tamperTests = map[string]tampering{
 	"an open task that is resolved": {
 		statement: "UPDATE tasks SET status = 'processing', progress = 0, cost = 0, ended_at = NULL WHERE status = 'completed'",
 		want:      "has not ended, but 1 of its hold of 2 is resolved",
-		balances:  true,
 	},
 	"a failed task that was charged": {
 		statement: "UPDATE ledger_transfers SET kind = 'post' WHERE kind = 'void' AND amount = 3000000",
@@ -122,7 +104,7 @@ var tamperTests = map[string]tampering{
 var usageTampering = map[string]tampering{
 	"a cost that was not charged": {
 		statement: "UPDATE usage_sums SET cost = cost + 1 WHERE span = 'day'",
-		want:      ": cost is 1.000001, by its hours 1",
+		want:      ": cost is 1.000001, by the ledger 1",
 	},
 	"a task that was counted twice": {
 		statement: "UPDATE usage_sums SET failed = failed + 1 WHERE span = 'hour'",
@@ -134,7 +116,7 @@ var usageTampering = map[string]tampering{
 	},
 	"sums that are gone": {
 		statement: "DELETE FROM usage_sums WHERE span = 'day'",
-		want:      ": cost is 0, by its hours 1",
+		want:      ": cost is 0, by the ledger 1",
 	},
 	"sums of another model": {
 		statement: "UPDATE usage_sums SET model = 'theta'",
@@ -148,22 +130,18 @@ var speechTampering = map[string]tampering{
 	"a hold that a speech's row contradicts": {
 		statement: "UPDATE speeches SET hold = hold + 1 WHERE state = 'open'",
 		want:      "2 is held for it in the ledger, 2.000001 by its row",
-		balances:  true,
 	},
 	"a speech that has ended with its hold open": {
 		statement: "UPDATE speeches SET state = 'voided', ended_at = created_at WHERE state = 'open'",
 		want:      "has 0 posts or voids, by its state 1",
-		balances:  true,
 	},
 	"a hold of a speech that has ended": {
 		statement: "UPDATE speeches SET state = 'voided', ended_at = created_at WHERE state = 'open'",
 		want:      "2 is held for a task that is not alive",
-		balances:  true,
 	},
 	"an open speech that is resolved": {
 		statement: "UPDATE speeches SET state = 'open', cost = 0, ended_at = NULL WHERE state = 'posted'",
 		want:      "has 1 posts or voids, by its state 0",
-		balances:  true,
 	},
 	"a voided speech that was charged": {
 		statement: "UPDATE ledger_transfers SET kind = 'post' WHERE kind = 'void'",
@@ -176,7 +154,6 @@ var speechTampering = map[string]tampering{
 	"a speech that is gone": {
 		statement: "DELETE FROM speeches WHERE state = 'open'",
 		want:      "2 is held for a task that is not alive",
-		balances:  true,
 	},
 }
 
@@ -184,7 +161,6 @@ var speechTampering = map[string]tampering{
 type tampering struct {
 	statement string
 	want      string // part of the problem's line
-	balances  bool   // it shows in balances: a check of what is new finds it in what was checked before
 }
 
 // withTampering adds a test for each corruption.
@@ -192,8 +168,7 @@ func withTampering(tests map[string]func(*bench)) map[string]func(*bench) {
 	all := maps.Clone(tests)
 	add := func(tamperings map[string]tampering, happen func(*bench)) {
 		for name, t := range tamperings {
-			all["the check finds "+name] = func(b *bench) { b.tamperOld(happen, t) }
-			all["the check of what is new finds "+name] = func(b *bench) { b.tamperNew(happen, t) }
+			all["the check finds "+name] = func(b *bench) { b.tamper(happen, t) }
 		}
 	}
 	add(tamperTests, (*bench).someTasks)

@@ -23,16 +23,6 @@ func (b *bench) usage(f mediagate.UsageFilter) []mediagate.Usage {
 	return rows
 }
 
-// forget makes the ends that are stored look like those of an older process.
-func (b *bench) forget() {
-	b.Helper()
-	for _, statement := range []string{
-		"UPDATE ledger_transfers SET model = NULL, provider = NULL, status = NULL", "DELETE FROM usage_sums",
-	} {
-		b.noError(b.database().Exec(statement).Error)
-	}
-}
-
 // counts are numbers of tasks that were charged, failed and cancelled.
 func counts(completed, failed, cancelled int64) mediagate.UsageTasks {
 	return mediagate.UsageTasks{Completed: completed, Failed: failed, Cancelled: cancelled}
@@ -73,8 +63,6 @@ var usageTests = map[string]func(*bench){
 		b.accepted(other, unit(1))
 		b.speak(other, unit(1))
 		same(b, "of one", b.usage(mediagate.UsageFilter{AccountID: p.account}), []mediagate.Usage{{Cost: unit(1), Tasks: counts(1, 0, 0)}})
-		b.forget()
-		same(b, "uncounted", b.usage(mediagate.UsageFilter{AccountID: p.account}), []mediagate.Usage{{Cost: unit(1), Tasks: counts(1, 0, 0)}})
 	},
 	"speech counts like a task": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -84,8 +72,6 @@ var usageTests = map[string]func(*bench){
 		want := []mediagate.Usage{{Model: "eta-4o-mini-tts", Cost: unit(2), Tasks: mediagate.UsageTasks{Processing: 1, Completed: 1, Failed: 1}}}
 		by := mediagate.UsageFilter{AccountID: p.account, By: []mediagate.UsageBy{mediagate.ByModel}}
 		same(b, "usage", b.usage(by), want)
-		b.forget()
-		same(b, "of an older process", b.usage(by), want)
 	},
 	"a task counts by its submit, then by its end": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -109,48 +95,6 @@ var usageTests = map[string]func(*bench){
 		same(b, "from after it", b.usage(mediagate.UsageFilter{From: end.Add(time.Microsecond)}), none)
 		same(b, "to it", b.usage(mediagate.UsageFilter{From: end.Add(-time.Hour), To: end}), none)
 		same(b, "to after it", b.usage(mediagate.UsageFilter{From: end.Add(-time.Hour), To: end.Add(time.Microsecond)}), one)
-	},
-	"what an older process stored is told at once, and counted once": func(b *bench) {
-		p := b.newPayer(unit(20))
-		start := b.now()
-		done, lost, gone := b.accepted(p, unit(3)), b.accepted(p, unit(2)), b.accepted(p, unit(1))
-		b.settle(completed(done, unit(2)))
-		b.settle(failed(lost))
-		b.settle(cancelled(gone))
-		by := mediagate.UsageFilter{AccountID: p.account, From: start, By: []mediagate.UsageBy{mediagate.ByDay, mediagate.ByModel, mediagate.ByProvider}}
-		want := b.usage(by)
-		b.forget()
-		b.settle(completed(b.accepted(p, unit(1)), unit(1))) // a newer process beside it
-		want[0].Cost += unit(1)
-		want[0].Tasks.Completed++
-		same(b, "told", b.usage(by), want)
-		for _, counted := range []int{2, 2, 0} { // the last batch has one
-			n, err := b.CountUsage(b.Context(), 2)
-			b.noError(err)
-			if counted == 2 && n == 0 || counted == 0 && n != 0 {
-				b.Fatalf("%d counted", n)
-			}
-			same(b, "told", b.usage(by), want)
-			b.checkLedger()
-		}
-		same(b, "uncounted", b.count("SELECT COUNT(*) FROM ledger_transfers WHERE kind IN ('post', 'void') AND model IS NULL"), 0)
-	},
-	"several that count at once count once": func(b *bench) {
-		p := b.newPayer(unit(100))
-		for range 40 {
-			b.settle(completed(b.accepted(p, unit(1)), unit(1)))
-		}
-		b.forget()
-		b.race(4, func(int) {
-			for n := 1; n > 0; {
-				var err error
-				if n, err = b.CountUsage(b.Context(), 7); err != nil {
-					b.Errorf("count: %v", err)
-					return
-				}
-			}
-		})
-		same(b, "usage", b.usage(mediagate.UsageFilter{}), []mediagate.Usage{{Cost: unit(40), Tasks: counts(40, 0, 0)}})
 	},
 	"many ends of one key at once are all counted": func(b *bench) {
 		p := b.newPayer(unit(100))
@@ -209,7 +153,7 @@ var usageTests = map[string]func(*bench){
 		}}
 		same(b, "before it is counted", b.usage(by), want)
 		for range 3 {
-			_, err := b.CountUsage(b.Context(), 10)
+			_, err := b.CountVendorCharges(b.Context(), 10)
 			b.noError(err)
 		}
 		same(b, "uncounted", b.count("SELECT COUNT(*) FROM attempts WHERE vendor_uncounted_at IS NOT NULL"), 0)
@@ -232,7 +176,7 @@ var usageTests = map[string]func(*bench){
 			rows := b.usage(mediagate.UsageFilter{AccountID: p.account, From: start, By: []mediagate.UsageBy{mediagate.ByProvider}})
 			same(b, "rows", len(rows), 1)
 			same(b, "charges", rows[0].VendorCharges, []mediagate.VendorCharge{{Amount: "2.5", Unit: "unit"}})
-			_, err := b.CountUsage(b.Context(), 10)
+			_, err := b.CountVendorCharges(b.Context(), 10)
 			b.noError(err)
 		}
 		same(b, "left", b.holds(secretWord), nil)
@@ -315,20 +259,11 @@ func newHistory(b *bench, t *rapid.T) *history {
 			hold := b.task(id).Hold
 			cost := mediagate.Micros(rapid.Int64Range(min(1, int64(hold)), int64(hold)).Draw(t, "cost"))
 			b.settle(rapid.SampledFrom([]end{completed(id, cost), failed(id), cancelled(id)}).Draw(t, "end"))
-		case deed == 3 && rapid.Bool().Draw(t, "by an older process"):
-			b.forgetOf(h.p.account)
 		default:
 			open = append(open, b.accepted(h.p, mediagate.Micros(rapid.Int64Range(0, 3_000_000).Draw(t, "hold"))))
 		}
 	}
 	return h
-}
-
-// forgetOf is forget for one account.
-func (b *bench) forgetOf(account string) {
-	b.Helper()
-	b.noError(b.database().Exec("UPDATE ledger_transfers SET model = NULL, provider = NULL, status = NULL WHERE account_id = ?", account).Error)
-	b.noError(b.database().Exec("DELETE FROM usage_sums WHERE account_id = ?", account).Error)
 }
 
 // judge divides all time at random moments, and holds the parts against the

@@ -74,9 +74,9 @@ type countedLedger struct {
 	note func(mediagate.LedgerReport)
 }
 
-// CheckLedgerSince proves what is new since the last time.
-func (l countedLedger) CheckLedgerSince(ctx context.Context) (mediagate.LedgerReport, error) {
-	r, err := l.Ledger.CheckLedgerSince(ctx)
+// CheckLedger proves all rules.
+func (l countedLedger) CheckLedger(ctx context.Context) (mediagate.LedgerReport, error) {
+	r, err := l.Ledger.CheckLedger(ctx)
 	if err == nil {
 		l.note(r)
 	}

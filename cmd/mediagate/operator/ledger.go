@@ -17,17 +17,12 @@ const (
 
 // ledgerCheck fails when an invariant is broken, after it has said which.
 func ledgerCheck(ctx context.Context, c *call) error {
-	fresh := c.flags.Bool("new", false, "")
 	if err := c.parse(); err != nil {
 		return err
 	}
-	path := "/ledger/check"
-	if *fresh {
-		path += "?since=last"
-	}
 	c.client.http.Timeout = checkTimeout
 	stop := tellTime(c.notes, checkProgress)
-	answer, err := c.client.do(ctx, http.MethodGet, path, nil)
+	answer, err := c.client.do(ctx, http.MethodGet, "/ledger/check", nil)
 	stop()
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func commands() []command {
 		{"channels list", "[-limit N] [-after NAME]", channelsList},
 		{"channels enable", "NAME", channelsEnable},
 		{"channels disable", "NAME", channelsDisable},
-		{"ledger check", "[-new]", ledgerCheck},
+		{"ledger check", "", ledgerCheck},
 		{"recover", "-restored-to TIME", recoverRestored},
 		{"audit list", "[-account ID] [-limit N] [-after ID]", auditList},
 	}

@@ -275,11 +275,6 @@ func TestCommands(t *testing.T) {
 			want:  request{Method: "GET", Target: "/ledger/check"},
 			table: "7 accounts, keys and tasks checked, 0 problems\n",
 		},
-		"ledger check of what is new": {
-			args: []string{"ledger", "check", "-new"}, status: 200, answer: `{"ok":true,"checked":7,"problems":[]}`,
-			want:  request{Method: "GET", Target: "/ledger/check?since=last"},
-			table: "7 accounts, keys and tasks checked, 0 problems\n",
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

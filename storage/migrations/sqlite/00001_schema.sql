@@ -1,0 +1,534 @@
+-- +goose Up
+-- Times are microseconds since 1970 in UTC, truth values 0 and 1.
+
+-- Money. The cached balances are checked by the table itself, so that no path
+-- of code can overdraw an account or a limited key.
+--
+-- What bounds an account stands with it: submits a minute, tasks in flight, what jobs of
+-- cancelled tasks may cost, bytes of uploads a day. NULL: what the settings say.
+CREATE TABLE accounts (
+    id            text    PRIMARY KEY,
+    name          text    NOT NULL,
+    group_name    text    NOT NULL DEFAULT '',
+    available     integer NOT NULL DEFAULT 0,
+    held          integer NOT NULL DEFAULT 0,
+    spent         integer NOT NULL DEFAULT 0,
+    in_flight     integer NOT NULL DEFAULT 0,
+    rate          integer CHECK (rate >= 0),
+    in_flight_cap integer CHECK (in_flight_cap >= 0),
+    unpaid_cap    integer,
+    uploads_cap   integer,
+    erase_inputs  integer NOT NULL DEFAULT 0,
+    created_at    integer NOT NULL,
+    CONSTRAINT accounts_not_short CHECK (available >= 0),
+    CONSTRAINT accounts_held CHECK (held >= 0),
+    CONSTRAINT accounts_spent CHECK (spent >= 0)
+) STRICT;
+
+-- What counts against a key's caps is kept in its row, since every hold writes that
+-- anyway: the beginning of the day, week and month that was counted last, and the sum in
+-- it. Rotation makes a new key of a key; what both share stands in the row of the first,
+-- which purse_id names.
+CREATE TABLE keys (
+    id            text    PRIMARY KEY,
+    account_id    text    NOT NULL REFERENCES accounts (id),
+    hash          blob    NOT NULL,
+    name          text    NOT NULL,
+    prefix        text    NOT NULL,
+    last_four     text    NOT NULL,
+    group_name    text    NOT NULL DEFAULT '',
+    scopes        text    NOT NULL DEFAULT '["generate","read","manage"]',
+    models        text    NOT NULL DEFAULT '[]',
+    allow_ips     text    NOT NULL DEFAULT '[]',
+    unlimited     integer NOT NULL,
+    quota         integer NOT NULL DEFAULT 0,
+    held          integer NOT NULL DEFAULT 0,
+    spent         integer NOT NULL DEFAULT 0,
+    in_flight     integer NOT NULL DEFAULT 0,
+    rate          integer CHECK (rate >= 0),
+    in_flight_cap integer CHECK (in_flight_cap >= 0),
+    cap_day       integer CHECK (cap_day >= 0),
+    cap_week      integer CHECK (cap_week >= 0),
+    cap_month     integer CHECK (cap_month >= 0),
+    day_start     integer,
+    day_used      integer NOT NULL DEFAULT 0,
+    week_start    integer,
+    week_used     integer NOT NULL DEFAULT 0,
+    month_start   integer,
+    month_used    integer NOT NULL DEFAULT 0,
+    purse_id      text    REFERENCES keys (id),
+    successor_id  text    REFERENCES keys (id),
+    created_at    integer NOT NULL,
+    expires_at    integer,
+    deleted_at    integer,
+    last_used_at  integer,
+    CONSTRAINT keys_within_quota CHECK (unlimited OR held + spent <= quota),
+    CONSTRAINT keys_held CHECK (held >= 0),
+    CONSTRAINT keys_spent CHECK (spent >= 0)
+) STRICT;
+CREATE UNIQUE INDEX keys_hash ON keys (hash);
+CREATE INDEX keys_account ON keys (account_id, id);
+CREATE INDEX keys_purse ON keys (purse_id) WHERE purse_id IS NOT NULL;
+
+-- A transfer says for itself what the end of a hold was about, and so outlives its task.
+-- counted_day: to which day in UTC a hold was counted, and with it to which week and month
+-- of its key's caps; of a post or a void, from which day the rest was taken out again.
+CREATE TABLE ledger_transfers (
+    id          text    PRIMARY KEY,
+    kind        text    NOT NULL CHECK (kind IN ('grant', 'hold', 'post', 'void')),
+    account_id  text    NOT NULL,
+    key_id      text,
+    task_id     text,
+    amount      integer NOT NULL,
+    reference   text,
+    model       text,
+    provider    text,
+    status      text,
+    counted_day integer,
+    at          integer NOT NULL,
+    CHECK (kind = 'grant' OR (key_id IS NOT NULL AND task_id IS NOT NULL AND amount >= 0))
+) STRICT;
+CREATE UNIQUE INDEX ledger_one_hold ON ledger_transfers (task_id) WHERE kind = 'hold';
+CREATE UNIQUE INDEX ledger_one_end ON ledger_transfers (task_id) WHERE kind IN ('post', 'void');
+CREATE UNIQUE INDEX ledger_reference ON ledger_transfers (account_id, reference) WHERE kind = 'grant';
+CREATE INDEX ledger_account_time ON ledger_transfers (account_id, at, id);
+-- For what all accounts did within an hour.
+CREATE INDEX ledger_time ON ledger_transfers (at);
+
+CREATE TABLE ledger_entries (
+    transfer_id text    NOT NULL REFERENCES ledger_transfers (id),
+    bucket      text    NOT NULL CHECK (bucket IN ('issued', 'available', 'held', 'spent')),
+    account_id  text    NOT NULL,
+    key_id      text,
+    amount      integer NOT NULL,
+    PRIMARY KEY (transfer_id, bucket)
+) STRICT;
+
+-- Sums of the counted ends, by the hour and the day (UTC) in which they were
+-- stored, and of what was held for them, by those in which it was taken.
+CREATE TABLE usage_sums (
+    account_id text    NOT NULL,
+    span       text    NOT NULL CHECK (span IN ('hour', 'day')),
+    begins_at  integer NOT NULL,
+    key_id     text    NOT NULL,
+    model      text    NOT NULL,
+    provider   text    NOT NULL,
+    cost       integer NOT NULL DEFAULT 0,
+    released   integer NOT NULL DEFAULT 0,
+    taken      integer NOT NULL DEFAULT 0,
+    completed  integer NOT NULL DEFAULT 0,
+    failed     integer NOT NULL DEFAULT 0,
+    cancelled  integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (account_id, span, begins_at, key_id, model, provider)
+) STRICT;
+CREATE INDEX usage_sums_time ON usage_sums (span, begins_at);
+
+-- Sums of what vendors charged, by the hour in which they stated it.
+CREATE TABLE vendor_sums (
+    account_id text    NOT NULL,
+    begins_at  integer NOT NULL,
+    key_id     text    NOT NULL,
+    model      text    NOT NULL,
+    provider   text    NOT NULL,
+    unit       text    NOT NULL,
+    amount     integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (account_id, begins_at, key_id, model, provider, unit)
+) STRICT;
+CREATE INDEX vendor_sums_time ON vendor_sums (begins_at);
+
+-- Speech is answered at once and makes no task. Its hold hangs on a row of its
+-- own, with a lease: whoever finds it over voids the hold.
+CREATE TABLE speeches (
+    id         text    PRIMARY KEY,
+    account_id text    NOT NULL,
+    key_id     text    NOT NULL,
+    request_id text    NOT NULL,
+    model      text    NOT NULL,
+    charges    text    NOT NULL,
+    hold       integer NOT NULL CHECK (hold >= 0),
+    cost       integer NOT NULL DEFAULT 0,
+    state      text    NOT NULL CHECK (state IN ('open', 'posted', 'voided')),
+    created_at integer NOT NULL,
+    ended_at   integer,
+    void_after integer NOT NULL,
+    CONSTRAINT speeches_end_time CHECK ((ended_at IS NOT NULL) = (state IN ('posted', 'voided'))),
+    CONSTRAINT speeches_cost CHECK (cost BETWEEN 0 AND hold AND (cost = 0 OR state = 'posted'))
+) STRICT;
+CREATE INDEX speeches_account ON speeches (account_id, id);
+CREATE INDEX speeches_open ON speeches (void_after) WHERE state = 'open';
+
+CREATE TABLE webhook_secrets (
+    id         text    PRIMARY KEY,
+    account_id text    NOT NULL REFERENCES accounts (id),
+    sealed     blob    NOT NULL,
+    created_at integer NOT NULL,
+    expires_at integer
+) STRICT;
+CREATE UNIQUE INDEX webhook_secrets_current ON webhook_secrets (account_id) WHERE expires_at IS NULL;
+CREATE INDEX webhook_secrets_account ON webhook_secrets (account_id);
+
+-- When somebody whose submits are limited would be at rest again, if no more
+-- came: microseconds since 1970. A row that is missing says that they are. So the
+-- table may be lost with a crash, and nothing of it is written ahead.
+CREATE TABLE rates (
+    id  text    PRIMARY KEY,
+    tat integer NOT NULL
+) STRICT;
+
+-- Who changed what and when, over the admin API or with a key. It outlives what
+-- it tells of, so it refers to nothing.
+CREATE TABLE audit (
+    id         text    NOT NULL PRIMARY KEY,
+    at         integer NOT NULL,
+    acted_by   text    NOT NULL,
+    action     text    NOT NULL,
+    object     text    NOT NULL,
+    account_id text,
+    old_values text,
+    new_values text,
+    address    text    NOT NULL,
+    request_id text    NOT NULL
+) STRICT;
+CREATE INDEX audit_account ON audit (account_id, id);
+
+-- Tasks. What the next step of one depends on, see package task; what a client sees; its
+-- callback. A task that was erased stays for the money, without what its client or a
+-- vendor wrote.
+CREATE TABLE tasks (
+    id                  text    PRIMARY KEY,
+    account_id          text    NOT NULL,
+    key_id              text    NOT NULL,
+    group_name          text    NOT NULL DEFAULT '',
+    model               text    NOT NULL,
+    type                text    NOT NULL,
+    status              text    NOT NULL CHECK (status IN ('pending', 'processing', 'completed', 'failed', 'cancelled')),
+    progress            integer NOT NULL DEFAULT 0 CHECK (progress BETWEEN 0 AND 100),
+    version             integer NOT NULL DEFAULT 1,
+    params              text    NOT NULL,
+    reference           text    NOT NULL DEFAULT '',
+    request_id          text    NOT NULL DEFAULT '',
+    trace_parent        text    NOT NULL DEFAULT '', -- the span of its submit: runs that start later are in its trace
+    source_id           text    NOT NULL DEFAULT '', -- the task that it works on, which stays while it may be needed
+    plan                text    NOT NULL,
+    charges             text    NOT NULL,
+    hold                integer NOT NULL CHECK (hold >= 0),
+    cost                integer NOT NULL DEFAULT 0,
+    judgement           text, -- what came of looking at the media that it names
+    created_at          integer NOT NULL,
+    started_at          integer,
+    ended_at            integer,
+    deadline_at         integer NOT NULL,
+    queued_at           integer, -- since when it waits for a slot
+    parked_at           integer,
+    park_reason         text    NOT NULL DEFAULT '',
+    retry_at            integer,
+    refusals            integer NOT NULL DEFAULT 0,
+    cancel_requested_at integer,
+    fail_requested_at   integer,
+    reroute_to          text    NOT NULL DEFAULT '',
+    channel             text    NOT NULL DEFAULT '',
+    provider            text    NOT NULL DEFAULT '',
+    art_state           text    NOT NULL DEFAULT '' CHECK (art_state IN ('', 'MODAL', 'SUBMITTED', 'EXPIRED')),
+    modal_n             integer NOT NULL DEFAULT 0,
+    modal_until         integer,
+    modal_input         text, -- what its client gave in a call of its own
+    results             text,
+    made                text, -- beside its files: songs, voices, buttons, words
+    failure             text,
+    sweep_at            integer, -- when to look for files that were copied for an end that did not come
+    webhook_url         text    NOT NULL DEFAULT '',
+    webhook_state       text    NOT NULL DEFAULT '',
+    webhook_reason      text    NOT NULL DEFAULT '',
+    webhook_round       integer NOT NULL DEFAULT 0,
+    webhook_body        blob,
+    webhook_body_at     integer,
+    erased_at           integer,
+    inputs_erased_at    integer,
+    restored_at         integer, -- open in a database that was restored to then
+    tail_lost           integer NOT NULL DEFAULT 0,
+    CONSTRAINT tasks_full_progress CHECK ((progress = 100) = (status = 'completed')),
+    CONSTRAINT tasks_end_time CHECK ((ended_at IS NOT NULL) = (status IN ('completed', 'failed', 'cancelled'))),
+    CONSTRAINT tasks_cost CHECK (cost BETWEEN 0 AND hold AND (cost = 0 OR status = 'completed')),
+    CONSTRAINT tasks_failure CHECK ((failure IS NOT NULL) = (status = 'failed'))
+) STRICT;
+-- Lists of clients find their tasks next to each other, in bytewise order of their ids.
+-- Erased tasks are in none, however many there are.
+CREATE INDEX tasks_account ON tasks (account_id, id) WHERE erased_at IS NULL;
+CREATE INDEX tasks_kind ON tasks (account_id, type, status, id) WHERE erased_at IS NULL;
+CREATE INDEX tasks_model ON tasks (account_id, model, type, status, id) WHERE erased_at IS NULL;
+CREATE INDEX tasks_references ON tasks (reference, account_id, id) WHERE reference <> '';
+CREATE INDEX tasks_account_open ON tasks (account_id, created_at) WHERE status IN ('pending', 'processing');
+CREATE INDEX tasks_group ON tasks (group_name) WHERE status IN ('pending', 'processing');
+CREATE INDEX tasks_source ON tasks (source_id) WHERE source_id <> '';
+-- Lists of operators, of all accounts.
+CREATE INDEX tasks_made ON tasks (type, model, channel, status, id) WHERE erased_at IS NULL;
+CREATE INDEX tasks_stuck ON tasks (id) WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;
+CREATE INDEX tasks_abandoned ON tasks (id) WHERE webhook_state = 'abandoned' AND erased_at IS NULL;
+-- What is due.
+CREATE INDEX tasks_parked ON tasks (channel, retry_at) WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;
+CREATE INDEX tasks_parked_retry ON tasks (retry_at) WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;
+CREATE INDEX tasks_sweeps ON tasks (sweep_at) WHERE sweep_at IS NOT NULL;
+
+-- A record without an end belongs to a task that is still open.
+CREATE TABLE idempotency (
+    account_id  text    NOT NULL,
+    key         text    NOT NULL,
+    path        text    NOT NULL,
+    body_sha256 blob    NOT NULL,
+    task_id     text    NOT NULL,
+    created_at  integer NOT NULL,
+    expires_at  integer,
+    PRIMARY KEY (account_id, key)
+) STRICT;
+CREATE INDEX idempotency_task ON idempotency (task_id);
+
+-- Which task of an account made what an id of a vendor names.
+CREATE TABLE makers (
+    account_id text    NOT NULL,
+    kind       text    NOT NULL CHECK (kind IN ('clip', 'voice')),
+    vendor_id  text    NOT NULL,
+    task_id    text    NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+    position   integer NOT NULL CHECK (position >= 0),
+    PRIMARY KEY (account_id, kind, vendor_id)
+) STRICT;
+CREATE INDEX makers_task ON makers (task_id);
+
+-- The time by which a task's run must have asked for its next step, or a round of its
+-- callback must have recorded an attempt. One process wakes what is past its time,
+-- accounts in turns.
+CREATE TABLE wakes (
+    task_id    text    NOT NULL,
+    kind       text    NOT NULL CHECK (kind IN ('run', 'round')),
+    account_id text    NOT NULL,
+    wake_at    integer NOT NULL,
+    tries      integer NOT NULL DEFAULT 0,
+    asked      integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (task_id, kind)
+) STRICT;
+CREATE INDEX wakes_due ON wakes (account_id, wake_at);
+CREATE INDEX wakes_stuck ON wakes (task_id) WHERE kind = 'run' AND tries >= 3;
+
+-- Tries of a task at a vendor. What proves that the vendor has no job of one whose answer
+-- was lost: the lookups that found none, how often its intent was stored, and a refusal of
+-- a repeated intent, which may only mean that the vendor has the first. One that has not
+-- ended counts for its channel's slots, until slot_until where nobody can tell; one that is
+-- abandoned counts for its account, too.
+CREATE TABLE attempts (
+    task_id             text    NOT NULL REFERENCES tasks (id),
+    n                   integer NOT NULL CHECK (n > 0),
+    account_id          text,
+    channel             text    NOT NULL,
+    provider            text    NOT NULL,
+    fingerprint         text    NOT NULL DEFAULT '',
+    route               text    NOT NULL,
+    external_id         text    NOT NULL DEFAULT '',
+    state               text    NOT NULL CHECK (state IN ('granted', 'intent', 'accepted', 'rejected', 'unknown', 'abandoned', 'ended')),
+    sends               integer NOT NULL DEFAULT 1,
+    send_before         integer,
+    call_ends           integer,
+    ref                 text,
+    can_stop            integer NOT NULL DEFAULT 0,
+    stop_tried          integer NOT NULL DEFAULT 0,
+    lost                integer NOT NULL DEFAULT 0,
+    unknown_since       integer,
+    lookups             integer NOT NULL DEFAULT 0,
+    looked_at           integer,
+    absent_at           integer,
+    absent_again_at     integer,
+    refusal             text,
+    elsewhere           integer NOT NULL DEFAULT 0,
+    given_up_at         integer,
+    last_asked_at       integer,
+    outcome             text,
+    failure             text,
+    results             text,
+    unusable            text,
+    trouble             text    NOT NULL DEFAULT '',
+    error               text    NOT NULL DEFAULT '',
+    slot_until          integer,
+    vendor_amount       integer CHECK (vendor_amount >= 0), -- what the vendor charged, in millionths of its own unit
+    vendor_unit         text    NOT NULL DEFAULT '',
+    vendor_uncounted_at integer, -- since when that waits to be counted
+    created_at          integer NOT NULL,
+    accepted_at         integer,
+    ended_at            integer,
+    PRIMARY KEY (task_id, n)
+) STRICT;
+CREATE INDEX attempts_slots ON attempts (channel) WHERE ended_at IS NULL;
+CREATE INDEX attempts_abandoned ON attempts (slot_until) WHERE state = 'abandoned';
+CREATE INDEX attempts_abandoned_account ON attempts (account_id) WHERE state = 'abandoned';
+CREATE INDEX attempts_vendor_uncounted ON attempts (vendor_uncounted_at) WHERE vendor_uncounted_at IS NOT NULL;
+
+-- The calls of an attempt whose job takes several.
+CREATE TABLE attempt_parts (
+    task_id     text    NOT NULL,
+    n           integer NOT NULL,
+    part        integer NOT NULL CHECK (part >= 0),
+    state       text    NOT NULL CHECK (state IN ('intent', 'done', 'refused', 'unknown')),
+    send_before integer NOT NULL,
+    call_ends   integer,
+    sends       integer NOT NULL DEFAULT 1,
+    submission  text,
+    failure     text,
+    error       text    NOT NULL DEFAULT '',
+    created_at  integer NOT NULL,
+    ended_at    integer,
+    PRIMARY KEY (task_id, n, part),
+    FOREIGN KEY (task_id, n) REFERENCES attempts (task_id, n)
+) STRICT;
+
+-- Jobs that are polled for. Every poll moves next_poll_at, which is indexed, so no update
+-- of this table is heap-only: it is kept small by vacuuming it far more often than others.
+CREATE TABLE awaits (
+    task_id       text    NOT NULL,
+    n             integer NOT NULL,
+    channel       text    NOT NULL,
+    fingerprint   text    NOT NULL DEFAULT '',
+    ref           text    NOT NULL,
+    expected_us   integer NOT NULL DEFAULT 0,
+    progress      integer NOT NULL DEFAULT 0,
+    accepted_at   integer NOT NULL,
+    next_poll_at  integer NOT NULL,
+    hinted_at     integer,
+    claim         text    NOT NULL DEFAULT '',
+    claim_epoch   integer NOT NULL DEFAULT 0,
+    claimed_at    integer,
+    claimed_until integer,
+    missing       integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (task_id, n),
+    FOREIGN KEY (task_id, n) REFERENCES attempts (task_id, n)
+) STRICT;
+CREATE INDEX awaits_due ON awaits (channel, next_poll_at);
+
+-- Channels. Whether the vendor of one takes jobs, as far as is known: an open breaker lets
+-- one job through at probe_at, whose sender holds the probe.
+CREATE TABLE channels (
+    name          text    PRIMARY KEY,
+    epoch         integer NOT NULL DEFAULT 0,
+    enabled       integer NOT NULL DEFAULT 1,
+    last_seen_at  integer,
+    breaker       text    NOT NULL DEFAULT 'closed' CHECK (breaker IN ('closed', 'open')),
+    changed_at    integer,
+    break_reason  text    NOT NULL DEFAULT '',
+    trips         integer NOT NULL DEFAULT 0,
+    probe_at      integer,
+    probe         text    NOT NULL DEFAULT '',
+    probe_until   integer,
+    last_error    text    NOT NULL DEFAULT '',
+    last_error_at integer
+) STRICT;
+
+-- How the submits of a minute went, all processes together.
+CREATE TABLE channel_minutes (
+    channel  text    NOT NULL,
+    minute   integer NOT NULL,
+    submits  integer NOT NULL DEFAULT 0,
+    failures integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (channel, minute)
+) STRICT;
+
+-- Two fingerprints of one vendor account: a job that the first had made was
+-- found with the second. The pairs are few, as keys are seldom renewed.
+CREATE TABLE account_proofs (
+    made    text    NOT NULL,
+    found   text    NOT NULL,
+    channel text    NOT NULL,
+    task_id text    NOT NULL,
+    n       integer NOT NULL,
+    at      integer NOT NULL,
+    PRIMARY KEY (made, found)
+) STRICT;
+
+-- The channels that may take a task that waits for a slot. One of them grants
+-- it: the slot is the task's until it is used, or taken back.
+CREATE TABLE queue (
+    task_id    text    NOT NULL REFERENCES tasks (id),
+    channel    text    NOT NULL,
+    n          integer NOT NULL CHECK (n > 0),
+    account_id text    NOT NULL,
+    since      integer NOT NULL,
+    granted_at integer,
+    PRIMARY KEY (task_id, channel)
+) STRICT;
+CREATE INDEX queue_waiting ON queue (channel, account_id, since, task_id) WHERE granted_at IS NULL;
+CREATE INDEX queue_granted ON queue (channel, granted_at) WHERE granted_at IS NOT NULL;
+
+-- Whose turn it is: accounts by when a channel served them last, as a count of
+-- what it served. Accounts that wait have a row.
+CREATE TABLE turns (
+    channel    text    NOT NULL,
+    account_id text    NOT NULL,
+    served     integer NOT NULL DEFAULT 0,
+    since      integer NOT NULL,
+    PRIMARY KEY (channel, account_id)
+) STRICT;
+CREATE INDEX turns_next ON turns (channel, served, since, account_id);
+
+-- Commands of operators.
+CREATE TABLE actions (
+    id      text    PRIMARY KEY,
+    task_id text    NOT NULL REFERENCES tasks (id),
+    action  text    NOT NULL,
+    channel text    NOT NULL DEFAULT '',
+    by_whom text    NOT NULL DEFAULT '',
+    reason  text    NOT NULL DEFAULT '',
+    at      integer NOT NULL
+) STRICT;
+CREATE INDEX actions_task ON actions (task_id);
+
+-- Attempts at callbacks.
+CREATE TABLE deliveries (
+    task_id         text    NOT NULL REFERENCES tasks (id),
+    round           integer NOT NULL,
+    attempt         integer NOT NULL,
+    at              integer NOT NULL,
+    status          integer NOT NULL DEFAULT 0,
+    error           text    NOT NULL DEFAULT '',
+    duration_us     integer NOT NULL DEFAULT 0,
+    next_attempt_at integer,
+    PRIMARY KEY (task_id, round, attempt)
+) STRICT;
+
+-- How far retention is with each kind of things: up to which id, or key of the
+-- bucket, nothing is left to remove, how much went, and when it last came to the end.
+CREATE TABLE retention (
+    kind     text    PRIMARY KEY,
+    mark     text    NOT NULL DEFAULT '',
+    removed  integer NOT NULL DEFAULT 0,
+    ended_at integer
+) STRICT;
+
+-- To which time the database was restored, and when that was first noted. Rows that were
+-- open then may lack what happened after the backup.
+CREATE TABLE restores (
+    restored_to integer NOT NULL PRIMARY KEY,
+    noted_at    integer NOT NULL
+) STRICT;
+
+-- +goose Down
+DROP TABLE restores;
+DROP TABLE retention;
+DROP TABLE deliveries;
+DROP TABLE actions;
+DROP TABLE turns;
+DROP TABLE queue;
+DROP TABLE account_proofs;
+DROP TABLE channel_minutes;
+DROP TABLE channels;
+DROP TABLE awaits;
+DROP TABLE attempt_parts;
+DROP TABLE attempts;
+DROP TABLE wakes;
+DROP TABLE makers;
+DROP TABLE idempotency;
+DROP TABLE tasks;
+DROP TABLE audit;
+DROP TABLE rates;
+DROP TABLE webhook_secrets;
+DROP TABLE speeches;
+DROP TABLE vendor_sums;
+DROP TABLE usage_sums;
+DROP TABLE ledger_entries;
+DROP TABLE ledger_transfers;
+DROP TABLE keys;
+DROP TABLE accounts;
