@@ -39,9 +39,10 @@ type TaskStore interface {
 	// SelectTasks lists tasks that the filter selects, newest first. After need not be the
 	// id of a task.
 	SelectTasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, more bool, err error)
-	// TakeFetched takes bytes of those that may be fetched for the account in a day; ok is
-	// false while there are not as many left. Negative ones are given back.
-	TakeFetched(ctx context.Context, accountID string, bytes int64) (ok bool, err error)
+	// TakeFetched takes bytes of those that may be fetched for the account in a day, all of
+	// them where they are fewer; ok is false while not as many are left. Negative ones are
+	// given back.
+	TakeFetched(ctx context.Context, accountID string, bytes int64) (taken int64, ok bool, err error)
 	// Refusals counts the rejected attempts of a task, by channel.
 	Refusals(ctx context.Context, taskID string) (byChannel map[string]int, err error)
 }

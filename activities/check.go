@@ -227,16 +227,17 @@ type fetched struct {
 // countFetched takes as many bytes for the account as may be read of the file. Those that
 // were not are given back once it is closed; by a process that dies they are not.
 func (a *Activities) countFetched(ctx context.Context, accountID string, body io.ReadCloser, bytes int64) (*fetched, error) {
-	switch ok, err := a.Store.TakeFetched(ctx, accountID, bytes); {
+	taken, ok, err := a.Store.TakeFetched(ctx, accountID, bytes)
+	switch {
 	case err != nil:
 		return nil, err
 	case !ok:
 		return nil, errNoTurn
 	}
-	return &fetched{ReadCloser: body, taken: bytes, giveBack: func(unread int64) {
+	return &fetched{ReadCloser: body, taken: taken, giveBack: func(unread int64) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 		defer cancel()
-		if _, err := a.Store.TakeFetched(ctx, accountID, -unread); err != nil {
+		if _, _, err := a.Store.TakeFetched(ctx, accountID, -unread); err != nil {
 			a.Logger.WarnContext(ctx, "the account lacks bytes that were not fetched", "account", accountID, "bytes", unread, "error", err)
 		}
 	}}, nil

@@ -430,13 +430,15 @@ func TestCheckInputsWithinTheDay(t *testing.T) {
 	b.serves(map[string][]byte{"0": []byte(bomb(256, 256)), "film": film})
 	account := b.task().AccountID
 	b.Store.Fetches = 10
-	_, err := b.check()
+	_, _, err := b.Store.TakeFetched(t.Context(), account, 10)
+	b.ok(err)
+	_, err = b.check()
 	kind(t, err, mediagate.KindCapacity, activities.CodeNoPlace, true)
 	if j := b.found(); j.Over || j.Tries > 0 {
 		t.Errorf("it waits for tomorrow, and the check is %+v", j)
 	}
-	if got := b.Store.Fetched(account); got != 0 {
-		t.Errorf("%d bytes count of files that were not read", got)
+	if got := b.Store.Fetched(account); got != 10 {
+		t.Errorf("%d bytes count of files that were not read", got-10)
 	}
 
 	b.Store.Fetches = large
@@ -452,8 +454,8 @@ func TestCheckInputsWithinTheDay(t *testing.T) {
 	if j := b.found(); j.Failure == nil {
 		t.Errorf("the film has no tracks, and the check is %+v", j)
 	}
-	if got, want := b.Store.Fetched(account), int64(len(film)+len(bomb(256, 256))); got != want {
-		t.Errorf("%d bytes count, want the %d of both files", got, want)
+	if got, want := b.Store.Fetched(account), int64(10+len(film)+len(bomb(256, 256))); got != want {
+		t.Errorf("%d bytes count, want the %d of both files and 10 before", got, want)
 	}
 	pictures := 0
 	for _, url := range b.Fetcher.URLs() {
@@ -466,16 +468,20 @@ func TestCheckInputsWithinTheDay(t *testing.T) {
 	}
 }
 
-// What is not read of a file does not count.
+// What is not read of a file does not count, and no more is given back than was taken
+// for it: of a file that is larger than what may be fetched in a day that is less.
 func TestCheckInputsCountsWhatItReads(t *testing.T) {
 	t.Parallel()
 	const large = 4 << 20
-	b := setup(t, naming(input("image_urls[0]", anImage)))
-	b.serves(map[string][]byte{"0": append([]byte("<html>"), make([]byte, large)...)})
-	_, err := b.check()
-	b.ok(err)
-	if got := b.Store.Fetched(b.task().AccountID); got == 0 || got > large/4 {
-		t.Errorf("%d bytes count of a page whose first bytes tell that it is no picture", got)
+	for _, day := range []int64{0, large, large / 4} {
+		b := setup(t, naming(input("image_urls[0]", anImage)))
+		b.Store.Fetches = day
+		b.serves(map[string][]byte{"0": append([]byte("<html>"), make([]byte, large)...)})
+		_, err := b.check()
+		b.ok(err)
+		if got := b.Store.Fetched(b.task().AccountID); got <= 0 || got > large/8 {
+			t.Errorf("with %d a day, %d bytes count of a page whose first bytes tell that it is no picture", day, got)
+		}
 	}
 }
 

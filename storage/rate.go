@@ -92,16 +92,17 @@ func (s *Store) TakeRates(ctx context.Context, limits []mediagate.RateLimit) (le
 }
 
 // TakeFetched takes bytes of those that may be fetched for the account in a day: all of
-// them where they are more. Negative ones are given back. ok is false while there are not
-// as many left.
-func (s *Store) TakeFetched(ctx context.Context, accountID string, bytes int64) (ok bool, err error) {
+// them where they are fewer. taken are those that a caller may give back, as negative
+// ones. ok is false while there are not as many left.
+func (s *Store) TakeFetched(ctx context.Context, accountID string, bytes int64) (taken int64, ok bool, err error) {
 	a, err := s.Account(ctx, accountID)
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	most := a.FetchesPerDay()
-	_, ok, err = s.TakeRates(ctx, []mediagate.RateLimit{{Of: accountID + "/fetches", Bytes: min(bytes, most), PerDay: most}})
-	return ok, err
+	taken = min(bytes, most)
+	_, ok, err = s.TakeRates(ctx, []mediagate.RateLimit{{Of: accountID + "/fetches", Bytes: taken, PerDay: most}})
+	return taken, ok, err
 }
 
 func judgedOf(judged []judgedRate, l mediagate.RateLimit) judgedRate {

@@ -36,15 +36,20 @@ func (s *Store) SameAccount(ctx context.Context, fingerprint string) ([]string, 
 	})
 }
 
-// TakeFetched counts bytes while there are as many of Fetches.
-func (s *Store) TakeFetched(ctx context.Context, accountID string, bytes int64) (bool, error) {
-	return under(ctx, s, "TakeFetched", func() (bool, error) {
-		if s.Fetches > 0 && s.fetched[accountID]+bytes > s.Fetches {
+// TakeFetched counts bytes while there are as many of Fetches: all of those where bytes
+// are more.
+func (s *Store) TakeFetched(ctx context.Context, accountID string, bytes int64) (taken int64, ok bool, err error) {
+	ok, err = under(ctx, s, "TakeFetched", func() (bool, error) {
+		if taken = bytes; s.Fetches > 0 {
+			taken = min(bytes, s.Fetches)
+		}
+		if s.Fetches > 0 && s.fetched[accountID]+taken > s.Fetches {
 			return false, nil
 		}
-		s.fetched[accountID] += bytes
+		s.fetched[accountID] += taken
 		return true, nil
 	})
+	return taken, ok, err
 }
 
 // Fetched are the bytes that were taken for the account.

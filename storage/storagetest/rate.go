@@ -137,8 +137,9 @@ var rateTests = map[string]func(*bench){
 		most := a.FetchesPerDay()
 		same(b, "of one unit", most/(1<<20), 64+1023) // rounded down
 		take := func(n int64) bool {
-			ok, err := b.TakeFetched(b.Context(), p.account, n)
+			taken, ok, err := b.TakeFetched(b.Context(), p.account, n)
 			b.noError(err)
+			same(b, "taken", taken, min(n, most))
 			return ok
 		}
 		switch {
