@@ -14,9 +14,10 @@ import (
 // waits for its account's row does not see those that were abandoned meanwhile, so as many
 // may be too many as submits of an account write at once.
 
-// abandoned selects the abandoned attempts l of cancelled tasks lt of an account.
+// abandoned selects the abandoned attempts l of cancelled tasks lt of an account. One that
+// an operator gave up is none: that its job runs on is not the client's doing.
 func abandoned(what, account string) string {
-	return "(SELECT " + what + " FROM attempts AS l JOIN tasks AS lt ON lt.id = l.task_id WHERE l.state = 'abandoned' AND lt.status = 'cancelled' AND l.account_id = " + account
+	return "(SELECT " + what + " FROM attempts AS l JOIN tasks AS lt ON lt.id = l.task_id WHERE l.state = 'abandoned' AND l.given_up_at IS NULL AND lt.status = 'cancelled' AND l.account_id = " + account
 }
 
 const (

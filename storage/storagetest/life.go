@@ -149,10 +149,10 @@ func (l *life) compare(after string, n int) {
 	}
 }
 
-// runsOn are the jobs that may run on though the client has cancelled, at what they cost.
+// runsOn are the jobs that may run on since the client has cancelled, at what they cost.
 func (l *life) runsOn() (jobs mediagate.Abandoned) {
 	for _, a := range l.w.State.Attempts {
-		if l.w.State.Status == mediagate.StatusCancelled && a.State == mediagate.AttemptAbandoned {
+		if l.w.State.Status == mediagate.StatusCancelled && a.State == mediagate.AttemptAbandoned && a.GivenUpAt.IsZero() {
 			jobs.Jobs++
 			jobs.Cost += l.w.State.Terms.Hold
 		}

@@ -199,6 +199,22 @@ var limitTests = map[string]func(*bench){
 		b.submit(p, 0)
 		b.checkLedger()
 	},
+	"a job that an operator gave up is not its client's, whatever becomes of its task": func(b *bench) {
+		p := b.newPayer(unit(100))
+		b.changeAccount(p, func(a *mediagate.Account) { a.InFlight, a.Unpaid = new(2), new(unit(3)) })
+		id := b.accepted(p, unit(3))
+		b.change(id, task.RerouteRequested{})
+		b.change(id, intentOf(id, 2, b.now()), task.Accepted{N: 2, Submission: mediagate.Submission{Ref: ref(id + "b")}, FirstPollAt: b.now()})
+		same(b, "while it is open", b.abandoned(p), mediagate.Abandoned{})
+		b.settle(cancelled(id))
+		same(b, "once it is cancelled", b.abandoned(p), mediagate.Abandoned{Jobs: 1, Cost: unit(3)})
+		f, err := b.Figures(b.Context())
+		b.noError(err)
+		same(b, "figures", []any{f.Abandoned, f.Unpaid}, []any{mediagate.Abandoned{Jobs: 1, Cost: unit(3)}, 0})
+		b.submit(p, unit(1))
+		b.refused(p, unit(1), mediagate.KindRateLimited, "and the jobs of 1 cancelled ones may still run")
+		b.checkLedger()
+	},
 	"those who submit and cancel at once get no more than their unpaid, and one job each": func(b *bench) {
 		const clients = 8
 		p := b.newPayer(unit(1000))
