@@ -41,8 +41,8 @@ func (c *change) restored(e Restored) {
 	case a.State == mediagate.AttemptAccepted && c.waitsForClient(): // who may have answered: the vendor says
 		c.Modal, c.TailLost = mediagate.Modal{}, false
 		a.SlotUntil, a.Await = time.Time{}, &Await{NextPollAt: c.now}
-	case a.State == mediagate.AttemptAccepted || a.outcome() != nil:
-		c.TailLost = false
+	case a.State == mediagate.AttemptAccepted || a.outcome() != nil: // a trouble from before begins anew, with its slot
+		c.TailLost, a.SlotUntil = false, time.Time{}
 	}
 	c.retryNow()
 }
