@@ -234,3 +234,31 @@ func TestGrantMeetsRetry(t *testing.T) {
 	release()
 	m.calls.Wait()
 }
+
+// Slots of abandoned jobs expire while the vendor's answer for one of them comes, which
+// tells that the job runs.
+func TestExpiryMeetsLateAnswer(t *testing.T) {
+	t.Parallel()
+	m := newMeeting(t, storage.Config{}, "&enable_seqscan=off&enable_hashjoin=off&enable_mergejoin=off")
+	for i, id := range []string{"task_1", "task_2"} {
+		m.submitOn(id, "")
+		sent := intent(id, 1, "channel")
+		_, err := m.Change(t.Context(), id, sent, task.SubmitUnknown{N: 1, SendBefore: sent.SendBefore}, task.CancelRequested{}, task.EndDue{})
+		m.must(err)
+		_, err = m.db.ExecContext(t.Context(), "UPDATE attempts SET slot_until = $1 WHERE task_id = $2", time.Now().Add(time.Duration(i-2)*time.Hour), id)
+		m.must(err)
+	}
+	release := m.keep("SELECT 1 FROM attempts WHERE task_id = 'task_1' FOR NO KEY UPDATE")
+	m.begin("expire", m.ExpireSlots)
+	_, err := m.Change(t.Context(), "task_2", task.Accepted{N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, FirstPollAt: time.Now()})
+	m.must(err)
+	release()
+	m.calls.Wait()
+	for id, want := range map[string]mediagate.AttemptState{"task_1": mediagate.AttemptEnded, "task_2": mediagate.AttemptAbandoned} {
+		st, err := m.State(t.Context(), id, 0)
+		m.must(err)
+		if a := st.Last(); a.State != want || (a.Await != nil) != (want == mediagate.AttemptAbandoned) {
+			t.Errorf("the attempt of %s is %+v, want %s", id, *a, want)
+		}
+	}
+}

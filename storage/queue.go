@@ -121,7 +121,8 @@ const expireBatch = 1000
 
 // ExpireSlots closes abandoned attempts whose jobs have had their time: it is
 // SlotExpired of package task for many. Those whose tasks are being written come up
-// again.
+// again. An attempt is looked at once more when it is closed: the vendor may have told of
+// its job since it was found.
 func (s *Store) ExpireSlots(ctx context.Context) error {
 	return s.write(ctx, "expire slots", func(tx *gorm.DB) error {
 		now := at(s.clock())
@@ -129,7 +130,8 @@ func (s *Store) ExpireSlots(ctx context.Context) error {
 		if err := read(tx, &rows, `WITH over AS MATERIALIZED (SELECT a.task_id, a.n FROM attempts a JOIN tasks t ON t.id = a.task_id
 				WHERE a.state = 'abandoned' AND a.slot_until <= ? LIMIT ?`+s.skipLocked("t")+`)
 			UPDATE attempts SET state = 'ended', ended_at = ? FROM over WHERE attempts.task_id = over.task_id AND attempts.n = over.n
-			RETURNING attempts.task_id`, now, expireBatch, now); err != nil || len(rows) == 0 {
+				AND attempts.state = 'abandoned' AND attempts.slot_until <= ?
+			RETURNING attempts.task_id`, now, expireBatch, now, now); err != nil || len(rows) == 0 {
 			return err
 		}
 		ids, err := jsonText(convert(rows, func(r struct{ TaskID string }) string { return r.TaskID }))
