@@ -65,8 +65,3 @@ func (s *Server) handleRedelivery(c *call) error {
 	}
 	return s.answerAccepted(c, &t)
 }
-
-func exampleDelivery() deliveryAttempt {
-	status, message := 503, "the receiver answered 503"
-	return deliveryAttempt{Round: 1, Attempt: 1, At: exampleCreated + 89, Status: &status, Error: &message, DurationMs: 120, NextAttemptAt: new(int64(exampleCreated + 99))}
-}

@@ -134,6 +134,6 @@ func (s *Server) handleGeminiModels(c *call) error {
 // foreignKeys are the keys where clients of Anthropic and Gemini put them.
 func (c *call) foreignKeys() []string {
 	header := c.Request().Header
-	keys := slices.Concat(header.Values("X-Api-Key"), header.Values("X-Goog-Api-Key"), c.query()[keyParameter])
+	keys := slices.Concat(header.Values("X-Api-Key"), header.Values("X-Goog-Api-Key"), c.query()["key"])
 	return slices.DeleteFunc(keys, func(key string) bool { return key == "" })
 }

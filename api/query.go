@@ -16,17 +16,14 @@ const (
 	maxLimit     = 100
 )
 
-// query reads the query's parameters, of a described route those that are
-// described. One that is not well escaped, or holds a
+// query reads the query's parameters. One that is not well escaped, or holds a
 // semicolon, is taken as it stands: url.ParseQuery would leave it out, and a
 // list without the filter that was asked for is a wrong answer.
 func (c *call) query() url.Values {
 	q := url.Values{}
 	for pair := range strings.SplitSeq(c.Request().URL.RawQuery, "&") {
 		name, value, _ := strings.Cut(pair, "=")
-		if name = unescaped(name); c.route.reads(name) {
-			q.Add(name, unescaped(value))
-		}
+		q.Add(unescaped(name), unescaped(value))
 	}
 	return q
 }

@@ -24,8 +24,6 @@ type route struct {
 	// database, which have bounds of their own.
 	time    time.Duration
 	handler func(*Server, *call) error
-
-	about *description // of a public route, once it is mounted
 }
 
 // class is what the route's requests are counted as: streams and speeches last for as
@@ -179,7 +177,7 @@ func routes() []route {
 
 // mount registers the table with Echo. Whatever answers GET answers HEAD.
 func (s *Server) mount(e *echo.Echo) {
-	for _, r := range describedRoutes() {
+	for _, r := range routes() {
 		s.envelopes[r.path] = r.envelope
 		handler := func(ec echo.Context) error {
 			c := callOf(ec)

@@ -55,14 +55,6 @@ var soundTypes = []struct{ format, mimeType string }{
 	{"mp3", "audio/mpeg"}, {"opus", "audio/opus"}, {"aac", "audio/aac"}, {"flac", "audio/flac"}, {"wav", "audio/wav"}, {"pcm", "audio/pcm"},
 }
 
-// soundMimeTypes are the types of all formats.
-func soundMimeTypes() (list []string) {
-	for _, t := range soundTypes {
-		list = append(list, t.mimeType)
-	}
-	return list
-}
-
 // soundType is the type of the sound that a request asks for.
 func soundType(params json.RawMessage) (string, error) {
 	var asked struct {

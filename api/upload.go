@@ -30,9 +30,6 @@ const (
 	unnamedUpload = "upload"
 )
 
-// uploadFormats are what can be uploaded.
-var uploadFormats = []imagefile.Format{imagefile.JPEG, imagefile.PNG, imagefile.WebP, imagefile.GIF}
-
 // uploadResult is the answer to an upload.
 type uploadResult struct {
 	URL         string `json:"url"`

@@ -25,10 +25,6 @@ func (s *Server) links(ctx context.Context, t *mediagate.Task) ([]mediagate.Link
 	return links, nil
 }
 
-// linkHeaders go with an answer that has links in it. Whoever has such a link
-// needs no key, so no cache keeps it.
-var linkHeaders = []string{"Cache-Control", "X-Content-Type-Options"}
-
 // linked answers with what has links in it, or may have once the task has ended.
 func (c *call) linked(status int, body any) error {
 	header := c.Response().Header()

@@ -21,15 +21,6 @@ func musicStatus(s mediagate.Status) MusicStatus {
 	return MusicStatus(s)
 }
 
-// MusicStatuses lists the states.
-func MusicStatuses() []MusicStatus {
-	var list []MusicStatus
-	for _, s := range mediagate.Statuses() {
-		list = append(list, musicStatus(s))
-	}
-	return list
-}
-
 // MusicTask is the task as the music endpoint shows it.
 type MusicTask struct {
 	Task
@@ -102,9 +93,6 @@ func (FlowSong) clip()  {}
 func (Stems) clip()     {}
 func (FlowStems) clip() {}
 func (Voice) clip()     {}
-
-// Clips are one of each shape, for whoever describes them.
-func Clips() []Clip { return []Clip{Song{}, FlowSong{}, Stems{}, FlowStems{}, Voice{}} }
 
 // flowFamily is how the ids of those models begin whose clips are FlowSongs.
 const flowFamily = "music-b"

@@ -19,7 +19,7 @@ func plain(text json.RawMessage) (json.RawMessage, error) {
 	case len(text) == 0 || text[0] != '{':
 		return text, nil
 	}
-	keywords, err := members(text)
+	keywords, err := Members(text)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func plainKeyword(name string, text json.RawMessage) (json.RawMessage, error) {
 		}
 		return Marshal(list)
 	case "properties", "patternProperties", "dependentSchemas":
-		named, err := members(text)
+		named, err := Members(text)
 		if err != nil {
 			return nil, err
 		}

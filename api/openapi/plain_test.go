@@ -37,7 +37,7 @@ func TestPlain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var components openapi.Map[*openapi.Schema]
+			var components openapi.Map[json.RawMessage]
 			l := openapi.Library{Components: &components}
 			s, err := l.Embed(json.RawMessage(`{"properties":{"here":`+test.schema+`},"$defs":{"there":`+test.schema+`}}`), "x")
 			if err != nil {
