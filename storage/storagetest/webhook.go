@@ -151,6 +151,14 @@ var webhookTests = map[string]func(*bench){
 		_, err = b.Story(b.Context(), "task_none")
 		b.kind(err, mediagate.KindNotFound)
 	},
+	"a list has what a task with two attempts waits for": func(b *bench) {
+		id := b.accepted(b.newPayer(unit(10)), unit(1))
+		b.change(id, task.RerouteRequested{})
+		b.change(id, intentOf(id, 2, b.now()))
+		outlook, err := b.Outlook(b.Context(), id)
+		b.noError(err)
+		same(b, "the last attempt", outlook.State.Last().N, 2)
+	},
 	"a task without a callback has no target": func(b *bench) {
 		p := b.newPayer(unit(10))
 		n := b.draft(p, unit(1))
