@@ -26,13 +26,15 @@ type operatorTask struct {
 }
 
 // waitView is what a task does or waits for, until when, what happens then by itself,
-// and which commands apply now. Kind is the same in one word.
+// and which commands apply now. Kind is the same in one word. Channels are those that it
+// is queued for, or that of its last attempt.
 type waitView struct {
-	Kind    string   `json:"kind"`
-	Step    string   `json:"step"`
-	Until   *int64   `json:"until"`
-	Then    string   `json:"then"`
-	Actions []string `json:"actions"`
+	Kind     string   `json:"kind"`
+	Step     string   `json:"step"`
+	Until    *int64   `json:"until"`
+	Then     string   `json:"then"`
+	Actions  []string `json:"actions"`
+	Channels []string `json:"channels"`
 }
 
 type stuckView struct {
@@ -97,7 +99,11 @@ func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, story 
 		return v, nil
 	}
 	e, until, then := story.Waits()
-	v.WaitsFor = &waitView{e.Word(), e.Doing(), unixOrNull(until), then, noNull(e.Actions)}
+	channels := e.QueuedFor
+	if len(channels) == 0 && e.N > 0 {
+		channels = []string{e.Channel}
+	}
+	v.WaitsFor = &waitView{e.Word(), e.Doing(), unixOrNull(until), then, noNull(e.Actions), noNull(channels)}
 	if stuck := story.Stuck(); stuck != nil {
 		v.Stuck = &stuckView{stuck.Reason, unixOrNull(stuck.Since), unixOrNull(stuck.Until), noNull(stuck.Actions)}
 	}

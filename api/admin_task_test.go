@@ -80,6 +80,7 @@ func (g *gateway) deliver(id string, round, attempt, status int, state mediagate
 func TestStories(t *testing.T) {
 	t.Parallel()
 	accepted := []string{"submitted: alpha-v3, key KEY", "hold: 0.42", "attempt 1: to one as TASK", "attempt 1 accepted: the vendor's id is job"}
+	channels := map[string][]any{"new": {}, "the vendor works": {"one"}, "queued": {"kling-a", "kling-b"}}
 	for name, c := range map[string]struct {
 		scene  func(g *gateway, id string)
 		kind   any // of waits_for
@@ -106,6 +107,7 @@ func TestStories(t *testing.T) {
 			[]any{"fail", "reroute"},
 			accepted[:2],
 		},
+		"nobody scans": {func(g *gateway, _ string) { g.clock.advance(2 * time.Minute) }, "submit", nil, []any{"fail", "reroute"}, accepted[:2]},
 		"unreadable": {
 			func(g *gateway, id string) {
 				g.exec("UPDATE tasks SET plan = '{' WHERE id = $1", id)
@@ -199,6 +201,15 @@ func TestStories(t *testing.T) {
 			}
 			if strings.Contains(a.body, "secret cat") {
 				t.Errorf("the story holds the prompt: %s", a.body)
+			}
+			if want := channels[name]; want != nil {
+				if diff := cmp.Diff(any(want), a.at("waits_for", "channels")); diff != "" {
+					t.Errorf("channels (-want +got):\n%s", diff)
+				}
+			}
+			then, _ := a.at("waits_for", "then").(string)
+			if late := strings.HasPrefix(then, "this time is over"); late != (name == "nobody scans") {
+				t.Errorf("then %q", then)
 			}
 			if wait, ok := a.at("waits_for").(map[string]any); ok && (wait["until"] == nil || wait["then"] == "" || wait["step"] == "") {
 				t.Errorf("waits_for leaves something open: %v", wait)

@@ -113,11 +113,15 @@ type taskLine struct {
 		Message string `json:"message"`
 	} `json:"error"`
 	WaitsFor *struct {
-		Step    string   `json:"step"`
-		Until   int64    `json:"until"`
-		Then    string   `json:"then"`
-		Actions []string `json:"actions"`
+		Step     string   `json:"step"`
+		Until    int64    `json:"until"`
+		Then     string   `json:"then"`
+		Actions  []string `json:"actions"`
+		Channels []string `json:"channels"`
 	} `json:"waits_for"`
+	Webhook *struct {
+		State string `json:"state"`
+	} `json:"webhook"`
 	Stuck *struct {
 		Reason string `json:"reason"`
 		Since  int64  `json:"since"`
@@ -133,6 +137,8 @@ func (t taskLine) stuck() string {
 
 func (t taskLine) waits() string {
 	switch {
+	case t.WaitsFor != nil && len(t.WaitsFor.Channels) > 0:
+		return t.WaitsFor.Step + " [" + strings.Join(t.WaitsFor.Channels, ", ") + "]"
 	case t.WaitsFor != nil:
 		return t.WaitsFor.Step
 	case t.Error != nil:
@@ -199,9 +205,12 @@ func (t taskPage) print(out io.Writer) error {
 		say("STUCK", t.Stuck.Reason+", since "+moment(t.Stuck.Since))
 	}
 	if t.WaitsFor != nil {
-		say("waits for", t.WaitsFor.Step)
+		say("waits for", t.waits())
 		say("until", moment(t.WaitsFor.Until))
 		say("then", t.WaitsFor.Then)
+	}
+	if t.Webhook != nil && t.WaitsFor == nil {
+		say("callback", t.Webhook.State)
 	}
 	levers := "none"
 	if len(t.Actions) > 0 {

@@ -9,10 +9,10 @@ import (
 
 const (
 	parked = `{"id":"task_1","status":"processing","model":"alpha-v3","type":"video","progress":10,"created":1772366400,"account":"acc_1","key":"key_1",` +
-		`"waits_for":{"kind":"parked","step":"parked: provider_out_of_funds","until":1772370000,"then":"fails","actions":["retry","poll_now"]},` +
+		`"waits_for":{"kind":"parked","step":"parked: provider_out_of_funds","until":1772370000,"then":"fails","actions":["retry","poll_now"],"channels":["kling-a"]},` +
 		`"stuck":{"reason":"provider_out_of_funds","since":1772366460,"until":1772370000,"actions":["retry","poll_now"]}`
 	ended = `{"id":"task_2","status":"failed","model":"alpha-v3","type":"video","progress":0,"created":1772366400,"account":"acc_1","key":"key_1",` +
-		`"error":{"code":"internal_error","message":"no \u001b[2J luck"},"waits_for":null,"stuck":null`
+		`"error":{"code":"internal_error","message":"no \u001b[2J luck"},"webhook":{"state":"abandoned"},"waits_for":null,"stuck":null`
 	page = `,"actions":["retry","poll_now"],"events":[{"at":1772366400,"what":"submitted","detail":"by key_1"},{"at":1772366460,"what":"parked","detail":"no\u001b[2Jmoney"}],` +
 		`"workflow":{"id":"task_1","run_id":"r","url":"https://temporal.example.com/task_1"}}`
 )
@@ -31,7 +31,7 @@ func TestTaskCommands(t *testing.T) {
 			list(true, parked+"}", ended+"}"),
 			request{Method: "GET", Target: "/tasks?channel=kling-a&limit=2&status=processing&stuck=true"},
 			"ID      CREATED               STATUS      TYPE   MODEL     ACCOUNT  STUCK                  WHAT IT WAITS FOR\n" +
-				"task_1  2026-03-01T12:00:00Z  processing  video  alpha-v3  acc_1    provider_out_of_funds  parked: provider_out_of_funds\n" +
+				"task_1  2026-03-01T12:00:00Z  processing  video  alpha-v3  acc_1    provider_out_of_funds  parked: provider_out_of_funds [kling-a]\n" +
 				"task_2  2026-03-01T12:00:00Z  failed      video  alpha-v3  acc_1                           internal_error\n" +
 				"… more: -after task_2\n",
 		},
@@ -46,9 +46,16 @@ func TestTaskCommands(t *testing.T) {
 			parked + page,
 			request{Method: "GET", Target: "/tasks/task_1?prompt=true"},
 			"task       task_1\nwhat       video by alpha-v3, of account acc_1, key key_1\nstatus     processing, 10 %\n" +
-				"STUCK      provider_out_of_funds, since 2026-03-01T12:01:00Z\nwaits for  parked: provider_out_of_funds\nuntil      2026-03-01T13:00:00Z\n" +
+				"STUCK      provider_out_of_funds, since 2026-03-01T12:01:00Z\nwaits for  parked: provider_out_of_funds [kling-a]\nuntil      2026-03-01T13:00:00Z\n" +
 				"then       fails\nlevers     retry, poll-now\nworkflow   https://temporal.example.com/task_1\n\n" +
 				"2026-03-01T12:00:00Z  submitted  by key_1\n2026-03-01T12:01:00Z  parked     no\\x1b[2Jmoney\n",
+		},
+		"show what has ended": {
+			[]string{"tasks", "show", "task_2"},
+			ended + "}",
+			request{Method: "GET", Target: "/tasks/task_2"},
+			"task      task_2\nwhat      video by alpha-v3, of account acc_1, key key_1\nstatus    failed, 0 %\nerror     internal_error: no \\x1b[2J luck\n" +
+				"callback  abandoned\nlevers    none\n\n",
 		},
 		"watch what has ended": {
 			[]string{"tasks", "watch", "task_2"}, ended + "}", request{Method: "GET", Target: "/tasks/task_2"}, "task_2  failed  0 %    internal_error\n",
