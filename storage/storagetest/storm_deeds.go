@@ -364,7 +364,7 @@ func (a *actor) cancel() {
 	if !a.fine("cancel", err, mediagate.KindConflict, mediagate.KindNotFound) {
 		return
 	}
-	if row.Status.Terminal() || row.CancelRequestedAt.IsZero() {
+	if row.Status.Terminal() && row.Status != mediagate.StatusCancelled || row.CancelRequestedAt.IsZero() { // it is read once it is stored, and may have ended
 		a.Errorf("a cancel of %s was promised: %s, requested %v", t.id, row.Status, row.CancelRequestedAt)
 	}
 	t.mu.Lock()
