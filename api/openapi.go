@@ -58,13 +58,13 @@ func describe(models *catalog.Catalog, version, address string) ([]byte, error) 
 		return nil, err
 	}
 	servers, err := openapi.Marshal([]any{object{"url": cmp.Or(address, "/")}})
+	if err != nil {
+		return nil, err
+	}
 	doc.Set("info", info)
 	doc.Set("paths", paths)
 	doc.Set("components", components)
 	doc.Set("servers", servers)
-	if err != nil {
-		return nil, err
-	}
 	return openapi.Marshal(doc)
 }
 

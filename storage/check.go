@@ -27,7 +27,8 @@ func (s *Store) CheckLedger(ctx context.Context) (report mediagate.LedgerReport,
 			return err
 		}
 		report.Checked = counted.N
-		found, err := s.broken(tx)
+		rules := s.rules()
+		found, err := s.broken(tx, rules)
 		if err != nil {
 			return err
 		}
@@ -35,7 +36,7 @@ func (s *Store) CheckLedger(ctx context.Context) (report mediagate.LedgerReport,
 			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Found, b.Found))
 		})
 		for _, row := range found {
-			report.Problems = append(report.Problems, fmt.Sprintf(s.rules()[row.Rule].text, row.ID, row.Found.Number(), row.Expected.Number()))
+			report.Problems = append(report.Problems, fmt.Sprintf(rules[row.Rule].text, row.ID, row.Found.Number(), row.Expected.Number()))
 		}
 		report.OK = len(found) == 0
 		return nil
@@ -43,11 +44,11 @@ func (s *Store) CheckLedger(ctx context.Context) (report mediagate.LedgerReport,
 	return report, dbError(err, "check ledger")
 }
 
-// broken asks all rules. Those about accounts share the sums of their entries, so that
+// broken asks the rules. Those about accounts share the sums of their entries, so that
 // the ledger is added up once.
-func (s *Store) broken(tx *gorm.DB) (found []problemRow, err error) {
+func (s *Store) broken(tx *gorm.DB, rules []rule) (found []problemRow, err error) {
 	var shared []string
-	for i, r := range s.rules() {
+	for i, r := range rules {
 		query := "SELECT " + strconv.Itoa(i) + " AS rule, id, CAST(found AS bigint) AS found, CAST(expected AS bigint) AS expected FROM (SELECT * FROM (" +
 			r.query + ") AS q ORDER BY id LIMIT " + strconv.Itoa(maxProblems) + ") AS r"
 		if r.summed {

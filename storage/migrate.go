@@ -107,11 +107,10 @@ const (
 
 // lockMigrations takes the lock of migrations, which other processes wait for until
 // unlock is called. A transaction on a connection of its own holds the lock, since a
-// pooler in transaction mode keeps no session. The number is goose's, so that older
-// versions, whose sessions lock it, are kept out too. A process that waits holds
-// no connection, of which a pooler has few. CREATE INDEX CONCURRENTLY waits for the
-// snapshots of others, so the transaction must hold none: a statement of the extended
-// protocol would keep its own.
+// pooler in transaction mode keeps no session. A process that waits holds no connection,
+// of which a pooler has few. CREATE INDEX CONCURRENTLY waits for the snapshots of others,
+// so the transaction must hold none: a statement of the extended protocol would keep its
+// own.
 func (s *Store) lockMigrations(ctx context.Context) (unlock func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, migrationWait)
 	defer cancel()
