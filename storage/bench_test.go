@@ -1,7 +1,6 @@
 package storage_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"net"
@@ -121,38 +120,32 @@ func BenchmarkTakeRates(b *testing.B) {
 	}
 }
 
-// Submits of one account, one after the other and many at once, as one
-// statement and as a transaction of several; beside the server, and a
-// millisecond away from it, as a database on another machine may be.
+// Submits of one account and key, one after the other and many at once; beside the
+// server, and a millisecond away from it, as a database on another machine may be.
 func BenchmarkSubmit(b *testing.B) {
-	for name, submit := range map[string]func(*storage.Store, context.Context, mediagate.NewTask) error{
-		"one statement": (*storage.Store).SubmitAtOnce,
-		"steps":         (*storage.Store).SubmitSteps,
-	} {
-		for _, away := range []time.Duration{0, time.Millisecond} {
-			for _, width := range []int{1, 16} {
-				b.Run(fmt.Sprintf("%s/%v away/%d at once", name, away, width), func(b *testing.B) {
-					url, trips := distant(b, pgtest.New(b), away)
-					p := newPayer(b, url)
-					before := trips.Load()
-					var left atomic.Int64
-					left.Store(int64(b.N))
-					b.ResetTimer()
-					var group sync.WaitGroup
-					for range width {
-						group.Go(func() {
-							for left.Add(-1) >= 0 {
-								if err := submit(p.Store, b.Context(), p.draft()); err != nil {
-									b.Error(err)
-									return
-								}
+	for _, away := range []time.Duration{0, time.Millisecond} {
+		for _, width := range []int{1, 16} {
+			b.Run(fmt.Sprintf("%v away/%d at once", away, width), func(b *testing.B) {
+				url, trips := distant(b, pgtest.New(b), away)
+				p := newPayer(b, url)
+				before := trips.Load()
+				var left atomic.Int64
+				left.Store(int64(b.N))
+				b.ResetTimer()
+				var group sync.WaitGroup
+				for range width {
+					group.Go(func() {
+						for left.Add(-1) >= 0 {
+							if _, _, err := p.Submit(b.Context(), p.draft()); err != nil {
+								b.Error(err)
+								return
 							}
-						})
-					}
-					group.Wait()
-					b.ReportMetric(float64(trips.Load()-before)/float64(b.N), "trips/op")
-				})
-			}
+						}
+					})
+				}
+				group.Wait()
+				b.ReportMetric(float64(trips.Load()-before)/float64(b.N), "trips/op")
+			})
 		}
 	}
 }

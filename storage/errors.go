@@ -124,8 +124,6 @@ func isStaleStatement(err error) bool {
 // noLock is PostgreSQL's code of a lock that was not free in time.
 const noLock = "55P03"
 
-func isLockTimeout(err error) bool { return pgCode(err) == noLock }
-
 func pgCode(err error) string {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code

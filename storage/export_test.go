@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"errors"
 
 	"gorm.io/gorm"
 
@@ -54,28 +53,6 @@ func (s *Store) Warm(ctx context.Context, n int) error {
 		}
 	}
 	return nil
-}
-
-// SubmitAtOnce is Submit as the one statement.
-func (s *Store) SubmitAtOnce(ctx context.Context, n mediagate.NewTask) error {
-	return s.submitBy(ctx, n, s.submitAtOnce)
-}
-
-// SubmitSteps is Submit as the transaction of several statements.
-func (s *Store) SubmitSteps(ctx context.Context, n mediagate.NewTask) error {
-	return s.submitBy(ctx, n, s.submitSteps)
-}
-
-func (s *Store) submitBy(ctx context.Context, n mediagate.NewTask, by func(context.Context, submission) (bool, error)) error {
-	row, err := s.newSubmission(n)
-	if err != nil {
-		return err
-	}
-	stored, err := by(ctx, row)
-	if err == nil && !stored {
-		err = errors.New("nothing was stored")
-	}
-	return err
 }
 
 // RowColumns are the columns that the rows' structs tell, by table.

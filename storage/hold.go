@@ -15,8 +15,7 @@ import (
 // A hold is taken on two rows: that of the key's purse, which has the quota, the
 // caps and the tasks in flight of a key and of those that it was rotated into, and
 // that of the account. The statement that writes a row asks it whether it can bear
-// the hold. Which limit forbade it is looked up afterwards: a refusal may take
-// more statements, what is accepted may not.
+// the hold. Which limit forbade it is looked up afterwards.
 
 // errRefused says that a limit forbids a hold, or that its key is gone.
 var errRefused = errors.New("the hold is refused")
@@ -32,7 +31,8 @@ const live = "account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR e
 // periods of its caps too. It changes no row when the hold cannot be, and returns
 // the day to which it was counted. A key that is its own purse is judged as the
 // UPDATE finds it once it has the row: it may have waited for a deletion.
-func (n submission) holdOnKey(s *statement, from string) {
+func (n submission) holdOnKey() *statement {
+	s := &statement{}
 	amount, key, account := n.asked(), n.hold.KeyID, n.hold.AccountID
 	s.with("UPDATE keys SET held = held + ?, in_flight = in_flight + ?", amount, n.tasks)
 	for _, p := range periods {
@@ -40,8 +40,7 @@ func (n submission) holdOnKey(s *statement, from string) {
 		s.with(", "+p.name+"_start = CASE WHEN "+p.name+"_start >= ? THEN "+p.name+"_start ELSE ? END", start, start).
 			with(", "+p.name+"_used = "+p.current()+" + ?", start, amount)
 	}
-	s.say(from).
-		with(" WHERE id = (SELECT COALESCE(purse_id, id) FROM keys WHERE id = ? AND "+live+")", key, account, n.now).
+	s.with(" WHERE id = (SELECT COALESCE(purse_id, id) FROM keys WHERE id = ? AND "+live+")", key, account, n.now).
 		with(" AND (id <> ? OR "+live+")", key, account, n.now).
 		with(" AND (unlimited OR quota - held - spent >= ?)", amount)
 	for _, p := range periods {
@@ -50,40 +49,40 @@ func (n submission) holdOnKey(s *statement, from string) {
 	if n.tasks > 0 {
 		s.say(" AND ", keysInFlight.room("in_flight_cap"))
 	}
-	s.say(" RETURNING day_start")
+	return s.say(" RETURNING day_start")
 }
 
 // holdOnAccount writes the UPDATE of the account, which changes no row when the
 // hold cannot be.
-func (n submission) holdOnAccount(s *statement, from string) {
-	amount := n.asked()
+func (n submission) holdOnAccount() *statement {
+	s, amount := &statement{}, n.asked()
 	s.with("UPDATE accounts SET available = available - ?, held = held + ?, in_flight = in_flight + ?", amount, amount, n.tasks).
-		say(from).with(" WHERE id = ? AND available >= ?", n.hold.AccountID, amount)
+		with(" WHERE id = ? AND available >= ?", n.hold.AccountID, amount)
 	if n.tasks > 0 {
 		own := func(column string) string { return "COALESCE(" + column + ", CAST(? AS bigint))" }
 		s.with(" AND "+accountsInFlight.room(own("in_flight_cap")), n.defaults.InFlight, n.defaults.InFlight)
 		s.with(" AND ("+own("unpaid_cap")+" IS NULL OR "+abandoned(abandonedCost, "accounts.id")+") <= "+own("unpaid_cap")+")", n.defaults.Unpaid, n.defaults.Unpaid)
 	}
-	s.say(" RETURNING id")
+	return s.say(" RETURNING id")
 }
 
-// hold takes the hold, one statement after the other.
+// hold takes the hold, the account's row last: of all rows most wait for that.
 func hold(tx *gorm.DB, n submission) error {
-	key, account := &statement{}, &statement{}
-	n.holdOnKey(key, "")
-	n.holdOnAccount(account, "")
+	key, account := n.holdOnKey(), n.holdOnAccount()
 	purse, err := one[struct{ DayStart stamp }](tx, key.text.String(), key.args...)
 	if err != nil || purse == nil {
 		return cmp.Or(err, errRefused)
+	}
+	transfer := newTransferRow(n.hold)
+	transfer.CountedDay = purse.DayStart
+	if _, err = record(tx, transfer, transfer.Amount); err != nil {
+		return err
 	}
 	found, err := one[struct{ ID string }](tx, account.text.String(), account.args...)
 	if err != nil || found == nil {
 		return cmp.Or(err, errRefused)
 	}
-	transfer := newTransferRow(n.hold)
-	transfer.CountedDay = purse.DayStart
-	_, err = record(tx, transfer, transfer.Amount)
-	return err
+	return nil
 }
 
 // CheckHold tells whether account and key can bear a hold: KindPayment where they cannot,

@@ -2,9 +2,7 @@ package storage_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -267,28 +265,12 @@ func TestServerEndsIdleTransactions(t *testing.T) {
 }
 
 // A group whose lock somebody keeps, such as a machine that stands still, has its
-// own submits wait, and nobody else's: they don't take the connections.
+// own submits fail soon, and nobody else's.
 func TestGroupThatWaits(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
 	s := openPostgres(t, url, storage.Config{})
-	account, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "one"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := s.CreateKey(t.Context(), mediagate.Key{AccountID: account.ID, Unlimited: true}, sha256.Sum256([]byte("key")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	submit := func(id, group string, capacity int, patience time.Duration) error {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		_, _, err := s.Submit(ctx, mediagate.NewTask{Group: group, Capacity: capacity, Task: mediagate.Task{
-			ID: id, AccountID: account.ID, KeyID: key.ID, Model: "m", Type: mediagate.TypeImage, Params: []byte("{}"),
-			DeadlineAt: time.Now().Add(time.Hour),
-		}})
-		return err
-	}
+	crowded, other := newTenant(t, s, "crowded"), newTenant(t, s, "other")
 	db, err := sql.Open("pgx", url)
 	if err != nil {
 		t.Fatal(err)
@@ -305,27 +287,21 @@ func TestGroupThatWaits(t *testing.T) {
 	var crowd sync.WaitGroup
 	for i := range 32 {
 		crowd.Go(func() {
-			if err := submit(fmt.Sprintf("task_crowd_%d", i), "crowd", 100, time.Minute); err != nil {
-				t.Errorf("once the lock is free: %v", err)
+			if err := crowded.submit(t.Context(), fmt.Sprintf("task_crowd_%d", i), "crowd", 100); !mediagate.Is(err, mediagate.KindUnavailable) {
+				t.Errorf("while the lock is kept: %v, want unavailable", err)
 			}
 		})
 	}
-	eventually(t, "the crowd waits", func(ctx context.Context) error {
-		var waiting int
-		err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-			WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted`).Scan(&waiting)
-		if err == nil && waiting < 2 {
-			err = errors.New("not yet")
-		}
-		return err
-	})
 	for i := range 20 {
-		if err := submit(fmt.Sprintf("task_alone_%d", i), "alone", i%2*100, 5*time.Second); err != nil {
+		if err := other.submit(t.Context(), fmt.Sprintf("task_alone_%d", i), "alone", i%2*100); err != nil {
 			t.Fatalf("another group's submit %d: %v", i, err)
 		}
 	}
+	crowd.Wait()
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	crowd.Wait()
+	if err := crowded.submit(t.Context(), "task_after", "crowd", 100); err != nil {
+		t.Errorf("once the lock is free: %v", err)
+	}
 }

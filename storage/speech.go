@@ -46,7 +46,7 @@ func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.D
 		Hold: n.Hold, State: mediagate.SpeechOpen, CreatedAt: at(now), VoidAfter: at(now.Add(lease)),
 	}
 	_, err = s.store(ctx, submission{
-		into: func(st *statement) *statement { return insert(st, "speeches", row, s.leased(lease)) },
+		row:  insert("speeches", row, s.leased(lease)),
 		hold: s.newHold(n.ID, n.AccountID, n.KeyID, n.Hold, now), now: at(now),
 	})
 	return dbError(err, "open speech")

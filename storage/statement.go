@@ -2,15 +2,13 @@ package storage
 
 import (
 	"reflect"
-	"strconv"
 	"strings"
 )
 
 // statement is one that is written out together with what its parameters hold.
 type statement struct {
-	text     strings.Builder
-	args     []any
-	numbered bool // its parameters, as PostgreSQL has them; otherwise as GORM takes them
+	text strings.Builder
+	args []any
 }
 
 // say writes pieces of text.
@@ -35,18 +33,13 @@ func (s *statement) with(text string, values ...any) *statement {
 
 func (s *statement) arg(value any) {
 	s.args = append(s.args, value)
-	if !s.numbered {
-		s.text.WriteByte('?')
-		return
-	}
-	s.text.WriteByte('$')
-	s.text.WriteString(strconv.Itoa(len(s.args)))
+	s.text.WriteByte('?')
 }
 
-// insert writes an INSERT of the row by a SELECT, to which the caller may add a
-// FROM. Instead of the value of a column that the statement itself makes stands
+// insert is an INSERT of the row by a SELECT. Instead of the value of a column that the statement itself makes stands
 // the expression for it.
-func insert[R any](s *statement, table string, r R, made map[string]string) *statement {
+func insert[R any](table string, r R, made map[string]string) *statement {
+	s := &statement{}
 	c, v := columnsOf[R](), reflect.ValueOf(&r).Elem()
 	s.say("INSERT INTO ", table, " (", c.text, ") SELECT ")
 	for i, field := range c.fields {

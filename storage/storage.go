@@ -71,7 +71,6 @@ type Store struct {
 	newID    func(prefix string) string
 	log      *slog.Logger
 	seals    []cipher.AEAD
-	groups   sync.Map     // group → *semaphore.Weighted: the turns of those with a capacity
 	writers  *limit.Limit // connections of those who move an account's money
 	patience time.Duration
 	defaults mediagate.AccountLimits
@@ -288,6 +287,14 @@ func (s *Store) forUpdate(of string) string {
 		return ""
 	}
 	return " FOR NO KEY UPDATE OF " + of
+}
+
+// forReference locks the rows of a SELECT against those who lock them from referrers.
+func (s *Store) forReference() string {
+	if s.lite {
+		return ""
+	}
+	return " FOR KEY SHARE"
 }
 
 // inList is the right side of IN for one parameter that holds a JSON array of

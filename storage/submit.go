@@ -3,14 +3,10 @@ package storage
 import (
 	"context"
 	"crypto/subtle"
-	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-	"golang.org/x/sync/semaphore"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
@@ -70,32 +66,17 @@ const holdTries = 8
 // store stores what is new and its hold. It tells false where an idempotency
 // record of an earlier submit stands against it.
 func (s *Store) store(ctx context.Context, n submission) (stored bool, err error) {
-	enter := func() (leave func(), err error) { return s.enter(ctx, n.hold.AccountID) }
-	inTurn := !s.lite && n.capacity > 0 // the turns of its group bound it, but not the look for a refusal's reason
-	if !inTurn {
-		leave, err := enter()
-		if err != nil {
-			return false, err
-		}
-		defer leave()
-		enter = func() (func(), error) { return func() {}, nil }
+	leave, err := s.enter(ctx, n.hold.AccountID)
+	if err != nil {
+		return false, err
 	}
+	defer leave()
 	for range holdTries {
-		if s.lite {
-			stored, err = s.submitSteps(ctx, n)
-		} else {
-			stored, err = s.submitAtOnce(ctx, n)
-		}
+		stored, err = s.storeOnce(ctx, n)
 		if !errors.Is(err, errRefused) {
 			return stored, err
 		}
-		leave, err := enter()
-		if err != nil {
-			return false, err
-		}
-		err = s.refusal(ctx, n)
-		leave()
-		if err != nil {
+		if err := s.refusal(ctx, n); err != nil {
 			return false, err
 		}
 	}
@@ -141,10 +122,10 @@ func (s *Store) Replay(ctx context.Context, accountID, idemKey, path string, bod
 
 // submission is a new task, or a speech, as rows.
 type submission struct {
-	into     func(*statement) *statement // inserts the row itself
-	record   *idempotencyRow             // nil without a key
-	wake     *wakeRow                    // of a task's run; a speech has none
-	source   string                      // the task that it works on, if any
+	row      *statement      // inserts the row itself
+	record   *idempotencyRow // nil without a key
+	wake     *wakeRow        // of a task's run; a speech has none
+	source   string          // the task that it works on, if any
 	group    string
 	capacity int // of the group; 0: no limit
 	hold     mediagate.Transfer
@@ -180,7 +161,7 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	sub := submission{
 		wake:   &wakeRow{TaskID: t.ID, Kind: mediagate.WakeRun, AccountID: t.AccountID, WakeAt: at(now.Add(startLease))},
 		source: task.SourceID, group: n.Group, capacity: n.Capacity,
-		into: func(st *statement) *statement { return insert(st, "tasks", task, nil) },
+		row:  insert("tasks", task, nil),
 		hold: s.newHold(t.ID, t.AccountID, t.KeyID, t.Hold, now), tasks: 1, now: at(now), defaults: s.defaults,
 	}
 	if n.IdempotencyKey != "" {
@@ -191,9 +172,10 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	return sub, nil
 }
 
-// submitSteps is Submit as a transaction of single statements, for a database
-// in the same process.
-func (s *Store) submitSteps(ctx context.Context, n submission) (stored bool, err error) {
+// storeOnce stores the rows in one transaction. Rows that others wait for are locked as
+// late as possible: the account's is the last one, and after it the lock of the group.
+// Whoever waits for a busy account therefore holds no lock that other accounts need.
+func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err error) {
 	err = s.write(ctx, "submit", func(tx *gorm.DB) error {
 		stored = false
 		if n.record != nil {
@@ -204,31 +186,24 @@ func (s *Store) submitSteps(ctx context.Context, n submission) (stored bool, err
 		if err := s.sourceStands(tx, n.source); err != nil {
 			return err
 		}
-		into := n.into(&statement{})
-		_, err := exec(tx, into.text.String(), into.args...)
+		_, err := exec(tx, n.row.text.String(), n.row.args...)
 		if isDuplicate(err) {
 			return conflict("%s exists", n.hold.TaskID)
 		}
 		if err != nil {
 			return err
 		}
-		if err := hold(tx, n); err != nil {
-			return err
-		}
 		if n.wake != nil {
-			into := insert(&statement{}, "wakes", *n.wake, nil)
+			into := insert("wakes", *n.wake, nil)
 			if _, err := exec(tx, into.text.String(), into.args...); err != nil {
 				return err
 			}
 		}
-		if n.capacity > 0 {
-			busy, err := one[groupLoad](tx, groupLoadQuery, n.hold.AccountID, n.group)
-			if err == nil {
-				err = busy.within(n.capacity)
-			}
-			if err != nil {
-				return err
-			}
+		if err := hold(tx, n); err != nil {
+			return err
+		}
+		if err := s.checkCapacity(tx, n); err != nil {
+			return err
 		}
 		stored = true
 		return nil
@@ -237,12 +212,12 @@ func (s *Store) submitSteps(ctx context.Context, n submission) (stored bool, err
 }
 
 // sourceStands reports with KindNotFound that the task that a request works on
-// is erased.
+// is erased. Otherwise its row is locked against that until the transaction ends.
 func (s *Store) sourceStands(db *gorm.DB, source string) error {
 	if source == "" {
 		return nil
 	}
-	row, err := one[struct{ ID string }](db, "SELECT id FROM tasks WHERE id = ? AND erased_at IS NULL", source)
+	row, err := one[struct{ ID string }](db, "SELECT id FROM tasks WHERE id = ? AND erased_at IS NULL"+s.forReference(), source)
 	if err == nil && row == nil {
 		err = notFound("task", source)
 	}
@@ -279,6 +254,30 @@ func (l groupLoad) within(capacity int) error {
 	}
 }
 
+// groupPatience is how long a submit waits for the lock of its group, with a connection.
+// Others keep it for a count and a commit; only a process that stands still keeps it longer.
+const groupPatience = time.Second
+
+// checkCapacity returns KindRateLimited where the group has more tasks in flight than it
+// may, this one among them. On PostgreSQL submits of a group do so one by one: each count
+// sees what was committed before. Returns KindUnavailable where the lock is not free in time.
+func (s *Store) checkCapacity(tx *gorm.DB, n submission) error {
+	if n.capacity == 0 {
+		return nil
+	}
+	if !s.lite {
+		const lock = "SELECT set_config('lock_timeout', ?, true), pg_advisory_xact_lock(hashtextextended('mediagate group ' || ?, 0))"
+		if _, err := exec(tx, lock, groupPatience.String(), n.group); err != nil {
+			return err
+		}
+	}
+	busy, err := one[groupLoad](tx, groupLoadQuery, n.hold.AccountID, n.group)
+	if err != nil {
+		return err
+	}
+	return busy.within(n.capacity)
+}
+
 // saturatedRetry is when a client that found its group saturated may try again:
 // the shortest media take about as long.
 const saturatedRetry = 5 * time.Second
@@ -287,175 +286,5 @@ func errSaturated(how string) error {
 	return &mediagate.Error{
 		Kind: mediagate.KindRateLimited, Code: "group_saturated", RetryAfter: saturatedRetry,
 		Message: "too many requests: the group's capacity is saturated, " + how,
-	}
-}
-
-// submitAtOnce is Submit as one statement for PostgreSQL, hence one round trip
-// and one commit, in which the busy account row is locked no longer than the
-// commit takes.
-func (s *Store) submitAtOnce(ctx context.Context, n submission) (stored bool, err error) {
-	query, args := submitStatement(n)
-	for range 4 {
-		run := func(db execer) (sql.Result, error) { return db.ExecContext(ctx, query, args...) }
-		var result sql.Result
-		var err error
-		if n.capacity > 0 {
-			result, err = s.withinCapacity(ctx, n, run)
-		} else {
-			result, err = run(s.sql)
-		}
-		if isVictim(err) {
-			continue
-		}
-		if err != nil {
-			return false, submitError(err)
-		}
-		changed, err := result.RowsAffected()
-		return changed > 0, err
-	}
-	return false, mediagate.Errorf(mediagate.KindUnavailable, "submits keep getting into each other's way")
-}
-
-// execer is a database or a transaction.
-type execer interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}
-
-// groupWidth is how many submits of a group with a capacity have a connection at
-// once: the one whose turn it is, and the next one.
-const groupWidth = 2
-
-// groupPatience is how long a submit waits for its account's row while it has the
-// group's lock. Longer than that somebody keeps the row, which is nothing to the
-// group's other accounts.
-const groupPatience = 200 * time.Millisecond
-
-// withinCapacity is inTurn for a group with a capacity. One whose account's row is
-// locked waits for that in its account's turn, and then has another turn.
-func (s *Store) withinCapacity(ctx context.Context, n submission, run func(execer) (sql.Result, error)) (sql.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*s.patience)
-	defer cancel()
-	result, err := s.inTurn(ctx, n, s.writers.Uses, run)
-	for errors.Is(err, errKept) {
-		if err := s.awaitAccount(ctx, n.hold.AccountID); err != nil {
-			return nil, err
-		}
-		result, err = s.inTurn(ctx, n, func(string) bool { return false }, run)
-	}
-	return result, err
-}
-
-// errKept says that the account's row is locked for longer than a group waits, or
-// that others wait for it already.
-var errKept = errors.New("the account's row is kept")
-
-// awaitAccount waits until the account's row is not locked.
-func (s *Store) awaitAccount(ctx context.Context, account string) error {
-	leave, err := s.enter(ctx, account)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	_, err = s.sql.ExecContext(ctx, "SELECT 1 FROM accounts WHERE id = $1 FOR NO KEY UPDATE", account)
-	return err
-}
-
-// inTurn runs the statement while nobody else submits for the group, and takes it
-// back when the group then has more in flight than it may. The count is a
-// statement of its own: it sees what was committed before the lock was free.
-// Others of the group wait here, without a connection: while another process keeps
-// the lock, those are for everybody else. Who comes to its turn and finds that its
-// account is kept leaves it to the next one: errKept.
-func (s *Store) inTurn(ctx context.Context, n submission, kept func(account string) bool, run func(execer) (sql.Result, error)) (sql.Result, error) {
-	turns, _ := s.groups.LoadOrStore(n.group, semaphore.NewWeighted(groupWidth))
-	turn, _ := turns.(*semaphore.Weighted)
-	if err := turn.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	defer turn.Release(1)
-	if kept(n.hold.AccountID) {
-		return nil, errKept
-	}
-	tx, err := s.begin(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = tx.Rollback() }() // of what was not committed
-	const lock = "SELECT pg_advisory_xact_lock(hashtextextended('mediagate group ' || $1, 0)), set_config('lock_timeout', $2, true)"
-	if _, err := tx.ExecContext(ctx, lock, n.group, groupPatience.String()); err != nil {
-		return nil, err
-	}
-	result, err := run(tx)
-	if isLockTimeout(err) {
-		return nil, errKept
-	}
-	if err != nil {
-		return nil, err
-	}
-	var busy groupLoad
-	query := strings.NewReplacer("account_id = ?", "account_id = $1", "group_name = ?", "group_name = $2").Replace(groupLoadQuery)
-	if err := tx.QueryRowContext(ctx, query, n.hold.AccountID, n.group).Scan(&busy.All, &busy.Own); err != nil {
-		return nil, err
-	}
-	stored, err := result.RowsAffected()
-	if err == nil && stored > 0 {
-		err = busy.within(n.capacity)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return result, tx.Commit()
-}
-
-// submitStatement chains the same rows so that each is stored only when the
-// one before was. What must not be, a table refuses: a transfer without its
-// account, which the chain of updates leaves empty when one of them cannot be.
-func submitStatement(n submission) (string, []any) {
-	s := &statement{numbered: true}
-	s.text.Grow(6144)
-	s.say("WITH ")
-	from := ""
-	if n.source != "" { // its row is locked against its erasure until this is committed
-		s.with("source AS MATERIALIZED (SELECT 1 FROM tasks WHERE id = ? AND erased_at IS NULL FOR KEY SHARE), ", n.source)
-		from = " FROM source"
-	}
-	s.say("i AS (")
-	if n.record == nil {
-		s.say("SELECT 1", from)
-	} else {
-		c := columnsOf[idempotencyRow]()
-		insert(s, "idempotency", *n.record, nil).say(from).
-			say(" ON CONFLICT (account_id, key) DO UPDATE SET (", c.text, ") = ROW (", c.of("excluded"), ")").
-			with(" WHERE idempotency.expires_at <= ? RETURNING 1", n.now)
-	}
-	n.into(s.say("), t AS ("))
-	s.say(" FROM i RETURNING 1), ")
-	if n.wake != nil {
-		insert(s.say("w AS ("), "wakes", *n.wake, nil).say(" FROM t), ")
-	}
-	n.holdOnKey(s.say("k AS ("), " FROM t")
-	n.holdOnAccount(s.say("), a AS ("), " FROM k")
-	transfer := newTransferRow(n.hold)
-	insert(s.say("), l AS ("), "ledger_transfers", transfer, map[string]string{"account_id": "(SELECT id FROM a)", "counted_day": "(SELECT day_start FROM k)"}).
-		say(" FROM t RETURNING 1), first AS (")
-	lines := entries(transfer, transfer.Amount)
-	insert(s, "ledger_entries", lines[0], nil).say(" FROM l) ")
-	insert(s, "ledger_entries", lines[1], nil).say(" FROM l")
-	return s.text.String(), s.args
-}
-
-// submitError reads a refusal of the one statement.
-func submitError(err error) error {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return err
-	}
-	switch {
-	case pg.TableName == "ledger_transfers" && pg.ColumnName == "account_id":
-		return errRefused
-	case pg.ConstraintName == "tasks_pkey", pg.ConstraintName == "speeches_pkey":
-		return mediagate.Errorf(mediagate.KindConflict, "the id is taken")
-	default:
-		return err
 	}
 }

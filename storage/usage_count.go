@@ -24,7 +24,7 @@ type endRow struct {
 // recordEnd is record for the end of a hold, which it counts.
 func (s *Store) recordEnd(tx *gorm.DB, end transferRow, h holding) (bool, error) {
 	row := endRow{end, h.model, h.provider, h.status}
-	into := insert(&statement{}, "ledger_transfers", row, nil).say(" WHERE true ON CONFLICT DO NOTHING")
+	into := insert("ledger_transfers", row, nil).say(" WHERE true ON CONFLICT DO NOTHING")
 	added, err := exec(tx, into.text.String(), into.args...)
 	if err != nil || added == 0 {
 		return false, err
