@@ -20,9 +20,8 @@
 // where one statement decides something, and for the reads made most.
 //
 // PostgreSQL and SQLite run the same SQL, but for row locks (SQLite has a
-// single writer), for lists that are passed as JSON, and for TakeRates, which on
-// PostgreSQL is one statement and one round trip (ADR 32). What limits a hold is
-// counted in the rows that it writes anyway (ADR 30).
+// single writer), and for lists that are passed as JSON. What limits a hold is counted
+// in the rows that it writes anyway (ADR 30).
 //
 // GORM does not leave this package: row structs are private and domain types
 // carry no tags. It imports the module's root package and package task, and no SQLite

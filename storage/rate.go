@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,8 +16,8 @@ import (
 // now as the rate has.
 //
 // A submit may have two limits, and one that refuses it must not use up the other.
-// So one statement locks both rows, in the order of their ids, judges both by what
-// they then hold, and moves both or none.
+// So a transaction locks both rows, in the order of their ids, reads the clock, and
+// moves both or none.
 
 // step is what a submit takes of a limit, in microseconds: rounded up, so that no
 // rate is exceeded.
@@ -39,25 +38,9 @@ func room(l mediagate.RateLimit) int64 {
 	return int64(l.PerMinute) * step(l)
 }
 
-// judgedRate is a limit as a submit found it.
-type judgedRate struct {
-	ID     string
-	Tat    int64
-	Now    int64
-	Admits bool // all limits of the submit do
-}
-
-// moved is the tat after the submit.
-func (r judgedRate) moved(l mediagate.RateLimit) int64 {
-	if r.Admits {
-		return r.Tat + step(l)
-	}
-	return r.Tat
-}
-
-// left is what the limit lets through after the submit.
-func (r judgedRate) left(l mediagate.RateLimit) mediagate.RateLeft {
-	free, step := r.Now+room(l)-r.moved(l), step(l)
+// left is what a limit lets through whose tat is so far from now.
+func left(l mediagate.RateLimit, ahead int64) mediagate.RateLeft {
+	free, step := room(l)-ahead, step(l)
 	if step <= 0 { // something was given back
 		return mediagate.RateLeft{}
 	}
@@ -72,21 +55,17 @@ func (r judgedRate) left(l mediagate.RateLimit) mediagate.RateLeft {
 // otherwise of none. It tells what is left of each, in their order.
 func (s *Store) TakeRates(ctx context.Context, limits []mediagate.RateLimit) (left []mediagate.RateLeft, admitted bool, err error) {
 	for range 3 { // a row may be swept away before it is used
-		judged, err := s.moveRates(ctx, limits)
-		if err != nil {
+		var known bool
+		err := s.write(ctx, "count a submit", func(tx *gorm.DB) (err error) {
+			left, admitted, known, err = s.moveRates(tx, limits)
+			return err
+		})
+		if err != nil || known {
+			return left, admitted, err
+		}
+		if err := s.makeRates(ctx, limits); err != nil {
 			return nil, false, dbError(err, "count a submit")
 		}
-		if len(judged) < len(limits) {
-			if err := s.makeRates(ctx, limits); err != nil {
-				return nil, false, dbError(err, "count a submit")
-			}
-			continue
-		}
-		for _, l := range limits {
-			r := judgedOf(judged, l)
-			left, admitted = append(left, r.left(l)), r.Admits
-		}
-		return left, admitted, nil
 	}
 	return nil, false, mediagate.Errorf(mediagate.KindUnavailable, "the rows of rates keep disappearing")
 }
@@ -105,65 +84,52 @@ func (s *Store) TakeFetched(ctx context.Context, accountID string, bytes int64) 
 	return taken, ok, err
 }
 
-func judgedOf(judged []judgedRate, l mediagate.RateLimit) judgedRate {
-	return judged[slices.IndexFunc(judged, func(r judgedRate) bool { return r.ID == l.Of })]
-}
-
-// moveRates judges a submit and moves the tats of its limits. Where a row is
-// missing it moves none, and what it returns lacks that row.
-func (s *Store) moveRates(ctx context.Context, limits []mediagate.RateLimit) (judged []judgedRate, err error) {
-	st := s.judgeRates(limits)
-	if !s.lite {
-		st.say(`, moved AS (
-			UPDATE rates SET tat = judged.tat + CASE WHEN admits THEN step ELSE 0 END FROM judged, verdict
-			WHERE rates.id = judged.id AND whole AND (admits OR judged.tat < stored))`)
+// moveRates judges a submit and moves the tats of its limits. Where a row is missing it
+// moves none, and known is false. A tat that is further away than its rate can take it
+// was stored by a clock that has jumped back since: it counts as used up, and no more.
+func (s *Store) moveRates(tx *gorm.DB, limits []mediagate.RateLimit) (all []mediagate.RateLeft, admitted, known bool, err error) {
+	ids := make([]string, len(limits))
+	for i, l := range limits {
+		ids[i] = l.Of
 	}
-	st.say(" SELECT judged.id, judged.tat, now, admits FROM judged, verdict")
-	if !s.lite {
-		return judged, read(s.on(ctx), &judged, st.text.String(), st.args...)
+	list, err := jsonText(ids)
+	if err != nil {
+		return nil, false, false, err
 	}
-	err = s.write(ctx, "count a submit", func(tx *gorm.DB) error {
-		judged = nil
-		if err := read(tx, &judged, st.text.String(), st.args...); err != nil || len(judged) < len(limits) {
-			return err
+	var rows []struct {
+		ID  string
+		Tat int64
+	}
+	if err := read(tx, &rows, "SELECT id, tat FROM rates WHERE id IN "+s.inList()+" ORDER BY id"+s.forUpdate("rates"), list); err != nil || len(rows) < len(limits) {
+		return nil, false, false, err
+	}
+	stored := make(map[string]int64, len(rows))
+	for _, r := range rows {
+		stored[r.ID] = r.Tat
+	}
+	present := s.sayNow((&statement{}).say("SELECT ")).say(" AS now")
+	now, err := one[struct{ Now int64 }](tx, present.text.String(), present.args...)
+	if err != nil {
+		return nil, false, false, err
+	}
+	tats := make([]int64, len(limits))
+	admitted = true
+	for i, l := range limits {
+		tats[i] = min(max(stored[l.Of], now.Now), now.Now+room(l))
+		admitted = admitted && tats[i]+step(l) <= now.Now+room(l)
+	}
+	for i, l := range limits {
+		if admitted {
+			tats[i] += step(l)
 		}
-		for _, l := range limits {
-			if _, err := exec(tx, "UPDATE rates SET tat = ? WHERE id = ?", judgedOf(judged, l).moved(l), l.Of); err != nil {
-				return err
+		all = append(all, left(l, tats[i]-now.Now))
+		if admitted || tats[i] < stored[l.Of] {
+			if _, err := exec(tx, "UPDATE rates SET tat = ? WHERE id = ?", tats[i], l.Of); err != nil {
+				return nil, false, false, err
 			}
 		}
-		return nil
-	})
-	return judged, err
-}
-
-// judgeRates begins a statement that knows where each limit stands, as judged, and
-// whether all are known and admit a submit, as verdict. A tat that is further away
-// than its rate can take it was stored by a clock that has jumped back since: it
-// counts as used up, and no more. The present is that in which the rows are locked.
-func (s *Store) judgeRates(limits []mediagate.RateLimit) *statement {
-	st := (&statement{}).say("WITH asked (id, step, room) AS (VALUES ")
-	for i, l := range limits {
-		if i > 0 {
-			st.say(", ")
-		}
-		st.with("(CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint))", l.Of, step(l), room(l))
 	}
-	st.say("), held AS MATERIALIZED (SELECT id, tat FROM rates WHERE id IN (")
-	for i, l := range limits {
-		if i > 0 {
-			st.say(", ")
-		}
-		st.with("?", l.Of)
-	}
-	st.say(") ORDER BY id", s.forUpdate("rates"), ")")
-	st = s.sayNow(st.say(", moment AS MATERIALIZED (SELECT ")).say(" AS now FROM (SELECT COUNT(*) FROM held) AS locked)")
-	return st.with(`, judged AS MATERIALIZED (
-			SELECT held.id, step, room, now, tat AS stored,
-				CASE WHEN tat < now THEN now WHEN tat > now + room THEN now + room ELSE tat END AS tat
-			FROM held JOIN asked ON asked.id = held.id CROSS JOIN moment),
-		verdict AS MATERIALIZED (
-			SELECT COUNT(*) = ? AS whole, SUM(CASE WHEN tat + step <= now + room THEN 0 ELSE 1 END) = 0 AS admits FROM judged)`, len(limits))
+	return all, admitted, true, nil
 }
 
 // sayNow writes the present in microseconds. PostgreSQL reads its own clock: a
