@@ -80,7 +80,7 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate
 	switch {
 	case err == nil:
 		return []task.Event{task.Accepted{
-			N: row.N, Submission: mediagate.Submission{Ref: report.Ref}, FirstPollAt: a.Now().Add(channel.FirstPoll(t.ID)),
+			N: row.N, Submission: mediagate.Submission{Ref: report.Ref}, FirstPollAt: a.Now().Add(channel.FirstPoll()),
 		}}, nil
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return []task.Event{task.NotFound{N: row.N, SendBefore: row.SendBefore, AskedAt: asked}}, nil

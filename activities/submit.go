@@ -218,7 +218,7 @@ func (a *Activities) send(ctx context.Context, t mediagate.Task, c prepared, in 
 func (a *Activities) report(ctx context.Context, t mediagate.Task, c prepared, got answer) task.Event {
 	switch row := c.row; {
 	case got.submission != nil:
-		return task.Accepted{N: row.N, Submission: *got.submission, FirstPollAt: a.Now().Add(c.channel.FirstPoll(t.ID))}
+		return task.Accepted{N: row.N, Submission: *got.submission, FirstPollAt: a.Now().Add(c.channel.FirstPoll())}
 	case got.refusal != nil:
 		return task.Refused{
 			N: row.N, SendBefore: row.SendBefore, Failure: *got.refusal, Invalid: mediagate.Is(got.err, mediagate.KindInvalid),

@@ -115,6 +115,7 @@ func TestTend(t *testing.T) {
 				outcome := activitytest.Success()
 				return mediagate.Report{State: mediagate.JobSucceeded, Outcome: &outcome}, nil
 			}
+			time.Sleep(time.Minute) // until both are due
 			d.begin()
 			if err := <-d.done; err != nil {
 				t.Error(err)

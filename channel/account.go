@@ -83,7 +83,6 @@ type PollStore interface {
 	// rows back. It returns the results that it leaves to Change: those with Outcome,
 	// Trouble or Waiting, and the Answered ones whose tasks are parked.
 	StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) (left []mediagate.PollResult, err error)
-	AdvancePolls(ctx context.Context, channel string, beyond, before time.Time, limit int) (advanced int, err error)
 }
 
 // GrantStore grants slots to those who are queued for one.

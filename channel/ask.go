@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/failpoint"
 	"github.com/mediagate/mediagate/providers"
@@ -160,7 +162,7 @@ func (p *Poller) reported(ctx context.Context, row mediagate.Await, asked time.T
 		p.answers.Store(true)
 	}
 	if report.Incomplete {
-		if until := p.pace.incomplete(row, asked).Add(incompletePatience); p.Now().Before(until) {
+		if until := p.pace.incompleteSince(row, asked).Add(incompletePatience); p.Now().Before(until) {
 			result := p.again(row, asked)
 			result.Answered = true
 			if until.Before(result.NextPollAt) {
@@ -175,7 +177,6 @@ func (p *Poller) reported(ctx context.Context, row mediagate.Await, asked time.T
 	}
 	if report.Outcome != nil {
 		failpoint.Hit(failpoint.PollTerminal)
-		p.pace.ended(row, asked)
 		p.meter().JobEnded(p.channel.Name, report.Outcome.Succeeded, asked.Sub(row.AcceptedAt))
 		return mediagate.PollResult{TaskID: row.TaskID, N: row.N, Answered: true, Outcome: report.Outcome}
 	}
@@ -183,7 +184,6 @@ func (p *Poller) reported(ctx context.Context, row mediagate.Await, asked time.T
 		p.meter().UnknownWord(p.channel.Name)
 		p.log.WarnContext(ctx, "unknown status word", "task", row.TaskID, "word", report.Word)
 	}
-	p.pace.ran(row, asked)
 	result := p.again(row, asked)
 	result.Answered, result.Progress = true, report.Percent
 	result.Waiting = report.State == mediagate.JobWaiting
@@ -195,7 +195,7 @@ func (p *Poller) reported(ctx context.Context, row mediagate.Await, asked time.T
 
 // again is a result that only sets the next time.
 func (p *Poller) again(row mediagate.Await, asked time.Time) mediagate.PollResult {
-	return mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: p.pace.again(row, asked)}
+	return mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: asked.Add(p.pace.interval(asked.Sub(row.AcceptedAt), row.Expected))}
 }
 
 // pollFailed keeps the row waiting; only an id that the vendor repeatedly
@@ -210,8 +210,8 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 	text := kind.String()
 	p.lastErr.Store(&text)
 	p.Breakers.Saw(p.channel.Name, "poll", err)
-	if withheld, ok := p.complaints.say(text, p.Now()); ok {
-		p.log.WarnContext(ctx, "poll failed", "task", row.TaskID, "kind", text, "error", err, "withheld", withheld)
+	if p.complains(text) {
+		p.log.WarnContext(ctx, "poll failed", "task", row.TaskID, "kind", text, "error", err)
 	}
 	switch kind {
 	case mediagate.KindNotFound:
@@ -232,22 +232,17 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 	default:
 		p.failures.Add(1)
 		if e, ok := errors.AsType[*mediagate.Error](err); ok && e.RetryAfter > 0 {
-			until := p.Now().Add(e.RetryAfter)
-			result.NextPollAt = later(result.NextPollAt, until)
-			p.leaveAlone(until)
+			result.NextPollAt = later(result.NextPollAt, p.Now().Add(e.RetryAfter))
 		}
 	}
 	return result
 }
 
-// leaveAlone keeps rows from being advanced until then.
-func (p *Poller) leaveAlone(until time.Time) {
-	for {
-		known := p.alone.Load()
-		if known >= until.UnixNano() || p.alone.CompareAndSwap(known, until.UnixNano()) {
-			return
-		}
-	}
+// complains reports whether a failed poll is logged: five of a kind a minute are. While
+// a vendor is away every poll fails, for hours.
+func (p *Poller) complains(kind string) bool {
+	limiter, _ := p.complaints.LoadOrStore(kind, rate.NewLimiter(rate.Every(12*time.Second), 5))
+	return limiter.(*rate.Limiter).AllowN(p.Now(), 1)
 }
 
 func later(a, b time.Time) time.Time {

@@ -50,13 +50,12 @@ type Poller struct {
 	batches sync.WaitGroup
 	log     *slog.Logger
 
-	complaints complaints
+	complaints sync.Map // kind of an error → *rate.Limiter: what is logged of polls that fail
 	waiting    int
 	retriedAt  time.Time
 	retries    retries
 	grants     grants // of the goroutine that makes them
-	advancedAt time.Time
-	polled     int64 // polls until idleSince
+	polled     int64  // polls until idleSince
 	idleSince  time.Time
 	queued     atomic.Int64 // tasks that wait for a slot
 	toAsk      atomic.Int64 // rows that are claimed and not asked for yet
@@ -65,7 +64,6 @@ type Poller struct {
 	answers    atomic.Bool  // the vendor answers again, after a run of failures
 	polls      atomic.Int64
 	failures   atomic.Int64 // in a row
-	alone      atomic.Int64 // until when the vendor wants to be left alone with a row, in Unix nanoseconds
 	lastErr    atomic.Pointer[string]
 	lastBeat   atomic.Pointer[Beat]
 }
@@ -121,7 +119,8 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 	})
 	for countedAt := (time.Time{}); calls.Err() == nil && !p.aliasDone(); {
 		if now := p.Now(); now.Sub(countedAt) >= time.Second {
-			if err := p.count(ctx, now); err != nil {
+			var err error
+			if p.waiting, _, err = p.stats(ctx, p.name); err != nil {
 				return err
 			}
 			countedAt = now
@@ -187,21 +186,6 @@ func (p *Poller) names() []string {
 	return names
 }
 
-// count looks how many jobs share the budget.
-func (p *Poller) count(ctx context.Context, now time.Time) error {
-	for _, name := range p.names() {
-		waiting, _, err := p.stats(ctx, name)
-		if err != nil {
-			return err
-		}
-		if name == p.name {
-			p.waiting = waiting
-		}
-		p.pace.count(now, name, waiting)
-	}
-	return nil
-}
-
 // batch bounds the rows that are claimed and wait for the budget: those of a
 // second, so that who comes next is decided late.
 func (p *Poller) batch() int {
@@ -237,9 +221,7 @@ func (p *Poller) stats(ctx context.Context, name string) (waiting int, nextDue t
 }
 
 // rest is the pause while nothing is due: until the next row is, within
-// idlePause, since new rows are noticed at the next claim. A budget
-// that should not rest goes to the rows that are due next, unless the vendor is
-// away.
+// idlePause, since new rows are noticed at the next claim.
 func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
 	if p.waiting == 0 {
 		return idlePause, nil
@@ -248,28 +230,7 @@ func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
 	if err != nil || next.IsZero() {
 		return idlePause, err
 	}
-	now := p.Now()
-	if beyond, crowded := p.pace.ahead(now); p.spare(now) && (crowded || now.Sub(p.advancedAt) >= time.Second) {
-		p.advancedAt = now
-		advanced, err := p.advance(ctx, now, beyond)
-		if err != nil || advanced > 0 {
-			return 0, err
-		}
-	}
-	return min(max(next.Sub(now), claimPause), idlePause), nil
-}
-
-// spare reports that the budget has room, and the vendor answers and asked for
-// no pause: rows would be advanced that it does not want to be asked for yet.
-func (p *Poller) spare(now time.Time) bool {
-	return p.channel.RequestsPerSecond > 0 && p.failures.Load() == 0 && now.UnixNano() >= p.alone.Load() && p.pace.limiter.Tokens() >= 1
-}
-
-func (p *Poller) advance(ctx context.Context, now, beyond time.Time) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	p.steps.Add(1)
-	return p.Store.AdvancePolls(ctx, p.name, beyond, now.Add(-p.pace.shortest), max(1, p.batch()/2))
+	return min(max(next.Sub(p.Now()), claimPause), idlePause), nil
 }
 
 func (p *Poller) beat(ctx context.Context) {
@@ -292,10 +253,8 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 	results := make(chan mediagate.PollResult, len(rows))
 	stored := make(chan error, 1)
 	go func() { stored <- p.store(ctx, calls, rows[0].Claim, results) }()
-	due := p.due(rows, results)
-	p.toAsk.Add(-int64(len(rows) - len(due)))
 	var group sync.WaitGroup
-	for _, asked := range p.questions(due) {
+	for _, asked := range p.questions(rows) {
 		if p.admit(calls) == nil {
 			late := p.Now().Sub(asked[0].NextPollAt)
 			p.late.Store(int64(late))
@@ -312,19 +271,6 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 	group.Wait()
 	close(results)
 	return <-stored
-}
-
-// due returns the rows to ask for now. The results of the others are known: they are
-// put off.
-func (p *Poller) due(rows []mediagate.Await, results chan<- mediagate.PollResult) (due []mediagate.Await) {
-	for _, row := range rows {
-		if later := p.pace.see(row, p.channel.rowsPerCall(row)); later.IsZero() {
-			due = append(due, row)
-		} else {
-			results <- mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: later, Missing: row.Missing}
-		}
-	}
-	return due
 }
 
 // admit waits for the budget and for a call's place among those under way.

@@ -131,19 +131,6 @@ func (s *Store) AwaitStats(ctx context.Context, channel string) (waiting int, ne
 	return row.Waiting, row.NextDue.Time, nil
 }
 
-// AdvancePolls makes rows of the channel due now, up to limit, that are due
-// after beyond, the next ones first, and were last claimed before. Rows keep their
-// times that are claimed, or that the vendor refused to tell of. It returns how many
-// are due.
-func (s *Store) AdvancePolls(ctx context.Context, channel string, beyond, before time.Time, limit int) (int, error) {
-	now := at(s.clock())
-	n, err := exec(s.on(ctx), `UPDATE awaits SET next_poll_at = ? WHERE claim = '' AND (task_id, n) IN (
-			SELECT task_id, n FROM awaits WHERE channel = ? AND next_poll_at > ? AND claim = '' AND missing = 0
-				AND (claimed_at IS NULL OR claimed_at <= ?)
-			ORDER BY next_poll_at LIMIT ?)`, now, channel, at(beyond), at(before), limit)
-	return int(n), dbError(err, "advance polls")
-}
-
 // hintEvery is how often hints make a row due at most.
 const hintEvery = time.Second
 

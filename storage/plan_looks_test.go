@@ -147,9 +147,6 @@ func TestLooksReadNoPast(t *testing.T) {
 			found, _, err := s.AwaitStats(ctx, "kling-a")
 			return found, err
 		},
-		"polls to bring forward": func(ctx context.Context, s *storage.Store) (int, error) {
-			return s.AdvancePolls(ctx, "kling-a", now, now, 10)
-		},
 		"accounts that are awaited": func(ctx context.Context, s *storage.Store) (int, error) {
 			found, err := s.AwaitAccounts(ctx, "kling-a")
 			return len(found), err

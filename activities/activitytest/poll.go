@@ -148,19 +148,6 @@ func (s *Store) StorePolls(ctx context.Context, channel, claim string, results [
 	})
 }
 
-// AdvancePolls makes rows due now that are due after beyond.
-func (s *Store) AdvancePolls(ctx context.Context, channel string, beyond, before time.Time, limit int) (int, error) {
-	return under(ctx, s, "AdvancePolls", func() (advanced int, err error) {
-		for _, w := range s.awaited(channel) {
-			if w.a.Await.NextPollAt.After(beyond) && w.a.Await.Claim == "" && w.missing == 0 && !w.claimedAt.After(before) && advanced < limit {
-				w.a.Await.NextPollAt = s.clock()
-				advanced++
-			}
-		}
-		return advanced, nil
-	})
-}
-
 // AwaitStats counts a channel's rows, and tells when the next one is due.
 func (s *Store) AwaitStats(ctx context.Context, channel string) (waiting int, next time.Time, err error) {
 	err = s.run(ctx, "AwaitStats", func() error {

@@ -324,36 +324,6 @@ var pollTests = map[string]func(*bench){
 		same(b, "claimed still", b.count("SELECT COUNT(*) FROM awaits WHERE claim <> ''"), 20)
 		same(b, "of none", len(b.store("c")), 0)
 	},
-	"rows that are due next can be had now": func(b *bench) {
-		p := b.newPayer(unit(10))
-		var rows []string
-		for range 5 {
-			rows = append(rows, b.accepted(p, unit(1)))
-		}
-		waiting, missing, claimed, soon, recent := rows[0], rows[1], rows[2], rows[3], rows[4]
-		b.claim("c1")
-		refused := b.quiet(missing, time.Minute)
-		refused.Missing = 1
-		b.store("c1", b.quiet(waiting, 30*time.Second), refused, b.quiet(soon, 10*time.Second), b.quiet(recent, time.Second))
-		b.pass(time.Second)
-		epoch := b.epoch(channelName)
-		same(b, "claimed again", sorted(ids(b.due(epoch, "c2", 10))), sorted([]string{claimed, recent}))
-		b.store("c2", b.quiet(recent, time.Second))
-		before := b.now().Add(-time.Millisecond)
-		advance := func(what, channel string, beyond time.Duration, limit, want int) {
-			b.Helper()
-			n, err := b.AdvancePolls(b.Context(), channel, b.now().Add(beyond), before, limit)
-			b.noError(err)
-			same(b, what, n, want)
-		}
-		advance("due too late", channelName, 29*time.Second, 10, 0)
-		advance("another channel's", "other", 0, 10, 0)
-		advance("the next one", channelName, 0, 1, 1)
-		same(b, "due", ids(b.due(epoch, "c3", 10)), []string{soon})
-		advance("the one after it", channelName, 0, 10, 1)
-		same(b, "due", ids(b.due(epoch, "c4", 10)), []string{waiting})
-		advance("nothing is left", channelName, 0, 10, 0)
-	},
 	"the next due time leaves out what is claimed": func(b *bench) {
 		p := b.newPayer(unit(10))
 		next := func(what string, waiting int, at time.Time) {

@@ -494,8 +494,6 @@ func (a *actor) tend() {
 	a.fine("channels", err)
 	_, _, _, err = a.ChannelLoad(ctx, a.channel())
 	a.fine("load", err)
-	_, err = a.AdvancePolls(ctx, a.channel(), a.now(), a.now(), 5)
-	a.fine("advance polls", err)
 	if t := a.any(); t != nil {
 		_, err = a.Hint(ctx, t.id, 1)
 		a.fine("hint", err)
