@@ -21,7 +21,7 @@ const (
 	AttemptAbandoned AttemptState = "abandoned" // its task does not wait for it any more; its job may run on
 )
 
-// CopyLimit is the longest that a process copies the files of an attempt.
+// CopyLimit is the longest that one try copies the files of an attempt.
 const CopyLimit = 30 * time.Minute
 
 // Attempt is one submission of a task to one channel.

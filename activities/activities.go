@@ -211,7 +211,7 @@ const (
 type Settings struct {
 	CreditsPerUnit int64
 	TurnWait       time.Duration // with a slot of the worker's, for a permit (see inTurn)
-	QuickCopy      time.Duration // of files before their run is signalled; 0: none
+	QuickCopy      time.Duration // of files that came with the answer to a submit, within its step; 0: none
 	SendWindow     time.Duration // from intent to the last moment of the first byte (D4)
 	ClockSkew      time.Duration
 	InputPace      media.Pace    // of a client's file
@@ -264,6 +264,5 @@ type Activities struct {
 
 	opened  sync.Once
 	vendors *channel.Accounts // see accounts
-	copies  copies            // under way
 	cuts    media.Cutter
 }

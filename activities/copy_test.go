@@ -154,12 +154,13 @@ func forgotten() map[string]error {
 
 var errReset = errors.New("activity reset")
 
-// A Temporal that is away, or that gives the activity up,
-// does not stop the copy. The activity that is tried again joins it: the
-// vendor's file is read once.
-func TestCopyOutlivesTemporal(t *testing.T) {
+// A Temporal that is away, or that gives the activity up, ends the copy. The next try
+// makes it anew, under the same keys.
+func TestCopyEndsWithItsActivity(t *testing.T) {
 	t.Parallel()
-	for name, cause := range forgotten() {
+	causes := forgotten()
+	causes["the task's cancel"], causes["the worker's end"] = temporal.NewCanceledError(), worker.ErrWorkerShutdown
+	for name, cause := range causes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -167,101 +168,14 @@ func TestCopyOutlivesTemporal(t *testing.T) {
 				one := s.mirror()
 				time.Sleep(20 * time.Second)
 				one.cancel(cause)
-				if !one.over() {
-					t.Fatal("the activity that was given up holds its place")
+				if !one.over() || one.err == nil || s.file.hungUp.Load() != 1 || s.mirrored(taskID) {
+					t.Fatalf("over %v with %v, %d times broken off", one.over(), one.err, s.file.hungUp.Load())
 				}
-				kind(t, one.err, mediagate.KindTransient, "", true)
 				two := s.mirror()
-				if two.over() {
-					t.Fatalf("the second activity does not wait: %v", two.err)
-				}
 				close(s.file.letGo)
 				<-two.done
-				if two.err != nil || !s.mirrored(taskID) {
-					t.Errorf("answer %+v (%v), want it mirrored", two.answer, two.err)
-				}
-				if s.file.opened.Load() != 1 || s.file.hungUp.Load() != 0 || len(s.Bucket.Writes()) != 1 {
-					t.Errorf("%d times opened, %d times broken off, written %v; want one copy", s.file.opened.Load(), s.file.hungUp.Load(), s.Bucket.Writes())
-				}
-			})
-		})
-	}
-}
-
-// A copy that nobody waits for any more is finished and stored: the next
-// activity finds the files.
-func TestForgottenCopyIsStored(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := copying(t)
-		one := s.mirror()
-		one.cancel(serviceerror.NewNotFound("activity not found"))
-		<-one.done
-		close(s.file.letGo)
-		synctest.Wait()
-		two := s.mirror()
-		<-two.done
-		if two.err != nil || !s.mirrored(taskID) || s.file.opened.Load() != 1 {
-			t.Errorf("answer %+v (%v), %d times opened", two.answer, two.err, s.file.opened.Load())
-		}
-	})
-}
-
-// The task's own cancel and the end of the worker's grace stop a copy, also
-// one that others have joined.
-func TestCopyStops(t *testing.T) {
-	t.Parallel()
-	for name, cause := range map[string]error{
-		"the task's cancel": temporal.NewCanceledError(), "the worker's end": worker.ErrWorkerShutdown,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := copying(t)
-				one, two := s.mirror(), s.mirror()
-				two.cancel(cause)
-				<-two.done
-				if !errors.Is(two.err, context.Canceled) && !strings.Contains(two.err.Error(), "canceled") {
-					t.Errorf("ended with %v, want nobody blamed", two.err)
-				}
-				if s.file.hungUp.Load() != 1 || len(s.Bucket.Objects()) != 0 {
-					t.Errorf("%d times broken off, objects %v", s.file.hungUp.Load(), s.Bucket.Objects())
-				}
-				if !one.over() {
-					t.Error("the other activity waits for nothing")
-				}
-			})
-		})
-	}
-}
-
-// A copy without an activity hears from the rows that nobody needs it (D13),
-// and from its worker that it stops.
-func TestForgottenCopyStops(t *testing.T) {
-	t.Parallel()
-	cases := map[string]func(*copyScene, *mirroring){
-		"the task was cancelled": func(s *copyScene, _ *mirroring) { s.change(taskID, task.CancelRequested{}, task.EndDue{}) },
-		"the task has failed":    func(s *copyScene, _ *mirroring) { s.change(taskID, task.FailRequested{}, task.EndDue{}) },
-		"a cancel is wished":     func(s *copyScene, _ *mirroring) { s.change(taskID, task.CancelRequested{}) },
-		"the row is gone":        func(s *copyScene, _ *mirroring) { s.Store.Remove(taskID) },
-		"others have stored the files": func(s *copyScene, _ *mirroring) {
-			s.change(taskID, task.Mirrored{N: 1, Results: []mediagate.Result{{Key: "k"}}, Keep: true})
-		},
-		"the worker stops": func(_ *copyScene, m *mirroring) { close(m.stop) },
-	}
-	for name, happen := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := copying(t)
-				one := s.mirror()
-				one.cancel(serviceerror.NewNotFound("activity not found"))
-				<-one.done
-				happen(s, one)
-				time.Sleep(5 * time.Second)
-				synctest.Wait()
-				if s.file.hungUp.Load() != 1 {
-					t.Error("the copy goes on")
+				if two.err != nil || !s.mirrored(taskID) || len(s.Bucket.Objects()) != 1 {
+					t.Errorf("answer %+v (%v), objects %v, want one file", two.answer, two.err, s.Bucket.Objects())
 				}
 			})
 		})
@@ -283,48 +197,6 @@ func TestCopyHasTheGraceTime(t *testing.T) {
 		<-one.done
 		if one.err != nil || !s.mirrored(taskID) {
 			t.Errorf("answer %+v (%v), want it mirrored", one.answer, one.err)
-		}
-	})
-}
-
-// No copy is older than the limit, after which housekeeping looks for what it
-// left (D13).
-func TestCopyHasALimit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := copying(t)
-		s.Store.EditTask(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = 1 << 30 })
-		var hungUp atomic.Bool
-		// It is neither silent nor too slow.
-		s.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
-			left := 0
-			return io.NopCloser(readerFunc(func(p []byte) (int, error) {
-				if left > 0 {
-					n := min(left, len(p))
-					left -= n
-					return n, nil
-				}
-				select {
-				case <-time.After(10 * time.Second):
-					left = 128 << 10
-					return 0, nil
-				case <-ctx.Done():
-					hungUp.Store(true)
-					return 0, ctx.Err()
-				}
-			})), -1, nil
-		}
-		one := s.mirror()
-		one.cancel(serviceerror.NewNotFound("activity not found"))
-		<-one.done
-		time.Sleep(mediagate.CopyLimit - time.Second)
-		if hungUp.Load() {
-			t.Error("the copy ends too early")
-		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if !hungUp.Load() {
-			t.Error("the copy goes on")
 		}
 	})
 }

@@ -99,6 +99,18 @@ func hasFiles(st *task.State) bool {
 	})
 }
 
+// sweepTimeout is short: what stays is swept by its time.
+const sweepTimeout = 15 * time.Second
+
+// dropUnwanted removes the files of a task that it does not show.
+func (a *Activities) dropUnwanted(ctx context.Context, taskID string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
+	defer cancel()
+	if err := a.sweepTask(ctx, taskID); err != nil {
+		a.Logger.WarnContext(ctx, "files of an ended task not removed", "task", taskID, "error", err)
+	}
+}
+
 // dropTimeout is short: what stays is swept by its age.
 const dropTimeout = 2 * time.Second
 

@@ -14,5 +14,5 @@ const CodeNoPlace = codeNoPlace
 
 // StepsChanged is what a poller tells.
 func StepsChanged(ctx context.Context, a *Activities, changes []channel.StepChange) {
-	signals{a}.StepsChanged(ctx, ctx, "a channel", changes)
+	signals{a}.StepsChanged(ctx, "a channel", changes)
 }

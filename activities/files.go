@@ -34,14 +34,15 @@ type files struct {
 	media     []mediagate.Media
 	refreshed bool // the links were asked for once more
 	answered  bool // and the vendor has said what there is, or cannot be asked
-	copied    *copying
+	copied    *progress
+	try       int32         // of the step
 	patience  time.Duration // left of extraPatience
 }
 
 // mirrorAll copies what the task is about, and makes of it what is to be made,
 // before what comes along.
-func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *copying) ([]mediagate.Result, error) {
-	f := &files{Activities: a, task: task, row: row, media: row.Outcome.Media, copied: copied, patience: extraPatience}
+func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress, try int32) ([]mediagate.Result, error) {
+	f := &files{Activities: a, task: task, row: row, media: row.Outcome.Media, copied: copied, try: try, patience: extraPatience}
 	f.channel, f.gone = a.accounts().Proven(ctx, row)
 	if len(f.media) > mostFiles {
 		a.Logger.WarnContext(ctx, "a vendor offers more files than any job makes", "task", task.ID, "attempt", row.N, "files", len(f.media))
@@ -93,7 +94,7 @@ func (f *files) lost(err error) bool {
 	case mediagate.KindInvalid, mediagate.KindTooLarge:
 		return true
 	case mediagate.KindGone:
-		return f.answered && f.copied.try >= mirrorTries
+		return f.answered && f.try >= mirrorTries
 	case mediagate.KindTransient:
 		return !f.row.EndedAt.IsZero() && f.Now().Sub(f.row.EndedAt) >= piecePatience
 	default:
@@ -133,7 +134,7 @@ func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, err
 	if staleLink(err) && f.refresh(ctx) {
 		results, err = f.obtain(ctx, position)
 	}
-	role, try := f.media[position].Role, f.copied.try
+	role, try := f.media[position].Role, f.try
 	if f.patience <= 0 {
 		try = extraTries
 	}

@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/task"
 )
@@ -59,7 +58,7 @@ func TestFinish(t *testing.T) {
 	})
 }
 
-// A file that takes long is left to a step of its own, which finds it on its way.
+// A file that takes long is left to a step of its own, which begins it anew.
 func TestFinishLeavesWhatTakesLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,25 +69,8 @@ func TestFinishLeavesWhatTakesLong(t *testing.T) {
 		next := s.mirror()
 		close(s.file.letGo)
 		<-next.done
-		if next.err != nil || next.answer.Status != mediagate.StatusCompleted || s.file.opened.Load() != 1 || s.file.hungUp.Load() != 0 {
-			t.Errorf("%+v (%v), opened %d times, want the copy under way to be gone on with", next.answer, next.err, s.file.opened.Load())
-		}
-	})
-}
-
-// The copy that was left is given up where the step makes another one elsewhere.
-func TestFinishGivesUpItsCopyForThatOfTheStep(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := answered(t)
-		defer close(s.file.letGo)
-		one := s.submit()
-		<-one.done
-		s.left(one)
-		s.Engine.SetRun(taskID, activities.RunBusy)
-		time.Sleep(12 * time.Second) // two looks, and less than a silent server is given
-		if got := s.file.hungUp.Load(); got != 1 {
-			t.Errorf("hung up %d times, want once", got)
+		if next.err != nil || next.answer.Status != mediagate.StatusCompleted || s.file.opened.Load() != 2 || s.file.hungUp.Load() != 1 {
+			t.Errorf("%+v (%v), opened %d times", next.answer, next.err, s.file.opened.Load())
 		}
 	})
 }

@@ -52,18 +52,15 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 			return Answer{}, a.fail(ctx, lastTry{err})
 		}
 	}
-	err = a.copyFiles(ctx, t, row, tryOf(ctx))
+	err = a.copyFiles(ctx, t, row, tryOf(ctx), a.Settings.TurnWait)
 	if errors.Is(err, errNoTurn) {
 		activity.RecordHeartbeat(ctx, turned(turnedAway(ctx)+1)...)
 		return Answer{}, a.fail(ctx, laterInTurn(ctx, "other files of the provider"))
 	}
-	stopped := errors.Is(err, errCopyUnneeded) || errors.Is(err, errCopyStopped)
 	switch {
-	case ctx.Err() != nil && (err == nil || stopped || errors.Is(err, ctx.Err())):
+	case ctx.Err() != nil:
 		return Answer{}, ctx.Err() // cancelled, or the worker stops: nobody is to blame
-	case errors.Is(err, errCopyStopped):
-		return Answer{}, context.Canceled
-	case err == nil, stopped:
+	case err == nil:
 		return a.stepDone(ctx, in)
 	case tryOf(ctx) < mirrorTries:
 		return Answer{}, a.fail(ctx, err)

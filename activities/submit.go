@@ -239,7 +239,9 @@ func (a *Activities) finish(ctx context.Context, t mediagate.Task, in StepArgs, 
 	if err != nil {
 		return a.answer(changed), nil //nolint:nilerr // the step finds out
 	}
-	err = a.copyBriefly(ctx, t, row, finishWait)
+	brief, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)
+	defer cancel()
+	err = a.copyFiles(brief, t, row, 1, finishWait)
 	if isCancelled(ctx) {
 		return Answer{}, ctx.Err() // the step may not be Mirror any more
 	}

@@ -12,18 +12,18 @@ import (
 )
 
 // traceJob makes a span of the vendor's work on an attempt that a poll has seen end, from
-// the vendor's acceptance on, and returns a context for what follows of the end. Polls
-// have no spans: most ask for the jobs of many tasks, and few learn anything.
-func (a *Activities) traceJob(ctx context.Context, e channel.StepChange) context.Context {
+// the vendor's acceptance on. Polls have no spans: most ask for the jobs of many tasks,
+// and few learn anything.
+func (a *Activities) traceJob(ctx context.Context, e channel.StepChange) {
 	attempt := e.Changed.State.Attempt(e.N)
 	if a.Tracer == nil || attempt == nil || attempt.Outcome == nil {
-		return ctx
+		return
 	}
 	t, err := a.Store.TaskByID(ctx, e.Changed.State.ID)
 	if err != nil || t.TraceParent == "" {
-		return ctx
+		return
 	}
-	ctx, span := a.Tracer.Start(tracing.Below(ctx, t.TraceParent), "VendorJob", trace.WithTimestamp(attempt.AcceptedAt),
+	_, span := a.Tracer.Start(tracing.Below(ctx, t.TraceParent), "VendorJob", trace.WithTimestamp(attempt.AcceptedAt),
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 			attribute.Int("mediagate.attempt", attempt.N), attribute.String("mediagate.channel", attempt.Channel), attribute.String("mediagate.provider", attempt.Provider),
 		))
@@ -32,5 +32,4 @@ func (a *Activities) traceJob(ctx context.Context, e channel.StepChange) context
 		span.SetStatus(codes.Error, "")
 	}
 	span.End(trace.WithTimestamp(e.Changed.At))
-	return ctx
 }

@@ -171,7 +171,7 @@ func TestD2LostSignalsAreRepeated(t *testing.T) {
 		"a cancel":  {task.CancelRequested{}, "2s wake"},
 		"a fail":    {task.FailRequested{}, "2s wake"},
 		"a failure": {task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)}, "2s wake"},
-		"a success": {task.VendorEnded{N: 1, Outcome: activitytest.Success()}, "15s wake"}, // the poller copies first
+		"a success": {task.VendorEnded{N: 1, Outcome: activitytest.Success()}, "2s wake"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

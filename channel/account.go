@@ -94,9 +94,8 @@ type GrantStore interface {
 // Workflows signals the runs of tasks. That is the fast path: each change of a task
 // sets the time of its wake as well (D2).
 type Workflows interface {
-	// StepsChanged signals the runs of tasks whose next step a poll has changed. It may
-	// take seconds to copy the files of those that succeeded first, until calls ends.
-	StepsChanged(ctx, calls context.Context, channel string, woken []StepChange)
+	// StepsChanged signals the runs of tasks whose next step a poll has changed.
+	StepsChanged(ctx context.Context, channel string, woken []StepChange)
 	Wake(ctx context.Context, channel string, taskIDs []string)
 }
 

@@ -32,7 +32,7 @@ func newWaiters(t *testing.T, c mediagate.Channel) *waiters {
 }
 
 // StepsChanged notes when a slot was freed.
-func (w *waiters) StepsChanged(_, _ context.Context, _ string, ended []channel.StepChange) {
+func (w *waiters) StepsChanged(_ context.Context, _ string, ended []channel.StepChange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for range ended {

@@ -63,6 +63,6 @@ func (p *Poller) giveUp(ctx context.Context) (waiting int, err error) {
 	for i, row := range rows {
 		results[i] = mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: p.Now().Add(time.Minute), Trouble: mediagate.ParkChannelMissing}
 	}
-	p.Workflows.StepsChanged(ctx, ctx, p.name, p.change(ctx, rows[0].Claim, results))
+	p.Workflows.StepsChanged(ctx, p.name, p.change(ctx, rows[0].Claim, results))
 	return waiting, nil
 }

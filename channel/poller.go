@@ -252,7 +252,7 @@ func (p *Poller) beat(ctx context.Context) {
 func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error {
 	results := make(chan mediagate.PollResult, len(rows))
 	stored := make(chan error, 1)
-	go func() { stored <- p.store(ctx, calls, rows[0].Claim, results) }()
+	go func() { stored <- p.store(ctx, rows[0].Claim, results) }()
 	var group sync.WaitGroup
 	for _, asked := range p.questions(rows) {
 		if p.admit(calls) == nil {

@@ -144,7 +144,7 @@ func (a *account) called(refs ...mediagate.JobRef) {
 }
 
 // StepsChanged notes how late it comes.
-func (a *account) StepsChanged(_, _ context.Context, _ string, ended []channel.StepChange) {
+func (a *account) StepsChanged(_ context.Context, _ string, ended []channel.StepChange) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, e := range ended {

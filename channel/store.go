@@ -14,13 +14,13 @@ const changeWidth = 16
 
 // store stores results as they come, in batches. Rows whose result could not be stored
 // come up again after their lease.
-func (p *Poller) store(ctx, calls context.Context, claim string, results <-chan mediagate.PollResult) (failed error) {
+func (p *Poller) store(ctx context.Context, claim string, results <-chan mediagate.PollResult) (failed error) {
 	for {
 		batch := collect(results)
 		if len(batch) == 0 {
 			return failed
 		}
-		if err := p.storeBatch(ctx, calls, claim, batch); err != nil {
+		if err := p.storeBatch(ctx, claim, batch); err != nil {
 			failed = err
 		}
 	}
@@ -28,13 +28,13 @@ func (p *Poller) store(ctx, calls context.Context, claim string, results <-chan 
 
 // storeBatch stores a batch: quiet answers in one statement, all others as events of
 // their tasks.
-func (p *Poller) storeBatch(ctx, calls context.Context, claim string, batch []mediagate.PollResult) error {
+func (p *Poller) storeBatch(ctx context.Context, claim string, batch []mediagate.PollResult) error {
 	left, err := p.storePolls(ctx, claim, batch)
 	if err != nil {
 		return err
 	}
 	if woken := p.change(ctx, claim, left); len(woken) > 0 {
-		p.batches.Go(func() { p.Workflows.StepsChanged(ctx, calls, p.name, woken) })
+		p.batches.Go(func() { p.Workflows.StepsChanged(ctx, p.name, woken) })
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -28,7 +29,6 @@ const (
 	stepLease    = 10 * time.Minute // of a step that is an activity
 	leaseMargin  = 30 * time.Second // of a sleep, after its end
 	signalLease  = 2 * time.Second  // of a change: who made it signals the run
-	copyLease    = 15 * time.Second // of a success: its poller copies the files before it signals
 	roundLease   = time.Minute      // of an attempt at the callback, after its time
 	untriedAgain = 5 * time.Second
 	retrySpread  = 10 * time.Millisecond // between two of many tasks that try again
@@ -75,23 +75,13 @@ func (l leaseRow) reaches(step task.Step, now time.Time) bool {
 // saveWakes sets the wakes after a change.
 func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) error {
 	now := changed.At
-	asks, patience := false, signalLease
-	for _, event := range c.events {
-		switch e := event.(type) {
-		case task.Asked:
-			asks = true
-		case task.VendorEnded:
-			if e.Outcome.Succeeded {
-				patience = copyLease
-			}
-		}
-	}
+	asks := slices.ContainsFunc(c.events, func(e task.Event) bool { _, ok := e.(task.Asked); return ok })
 	var err error
 	switch {
 	case asks:
 		err = renewLease(tx, c.row, changed.Step, now)
 	case changed.Effects.Wake && !c.before.Status.Terminal():
-		err = s.wakeRuns(tx, []mediagate.Wake{{TaskID: c.row.ID, AccountID: c.row.AccountID, At: now.Add(patience)}})
+		err = s.wakeRuns(tx, []mediagate.Wake{{TaskID: c.row.ID, AccountID: c.row.AccountID, At: now.Add(signalLease)}})
 	}
 	if err != nil {
 		return err

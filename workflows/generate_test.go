@@ -23,13 +23,12 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// succeeds makes the vendor's job of attempt n end well after d. Its poller leaves the
-// copy to the run.
+// succeeds makes the vendor's job of attempt n end well after d.
 func (b *bundle) succeeds(d time.Duration, n int) {
 	b.change(d, task.VendorEnded{N: n, Outcome: activitytest.Success()})
 }
 
-// copied makes it end well after d. Its poller copies at once, which ends the task.
+// copied is succeeds, with the files stored at the same moment, which ends the task.
 func (b *bundle) copied(d time.Duration, n int) {
 	b.change(d, task.VendorEnded{N: n, Outcome: activitytest.Success()}, task.Mirrored{N: n, Results: []mediagate.Result{{Key: "results/0"}}})
 }
@@ -48,12 +47,7 @@ func TestStepsOfATask(t *testing.T) {
 			b.Activities.Settings.QuickCopy = 0
 			b.answersAtOnce()
 		}, []string{"Ask", "SubmitJob", "MirrorResult"}, 0},
-		"a video": {video, func(b *bundle) { b.copied(2*time.Minute, 1) }, []string{"Ask", "SubmitJob", "Ask"}, 2 * time.Minute},
-		"a video whose copy is left": {
-			video, func(b *bundle) { b.succeeds(2*time.Minute, 1) },
-			[]string{"Ask", "SubmitJob", "Ask", "MirrorResult"},
-			2 * time.Minute,
-		},
+		"a video": {video, func(b *bundle) { b.succeeds(2*time.Minute, 1) }, []string{"Ask", "SubmitJob", "Ask", "MirrorResult"}, 2 * time.Minute},
 		"a video that the vendor fails": {video, func(b *bundle) {
 			b.change(time.Minute, task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)})
 		}, []string{"Ask", "SubmitJob", "Ask", "Settle"}, time.Minute},

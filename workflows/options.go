@@ -5,6 +5,8 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate"
 )
 
 // The activity profiles: where a step runs, how long it may take, how often
@@ -120,7 +122,7 @@ func copies(summary string, left time.Duration) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:              QueueMirror,
 		ScheduleToCloseTimeout: max(left, mirrorPatience),
-		StartToCloseTimeout:    30 * time.Minute,
+		StartToCloseTimeout:    mediagate.CopyLimit,
 		HeartbeatTimeout:       lostWorker,
 		WaitForCancellation:    true,
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 10 * time.Second},

@@ -17,7 +17,6 @@ const (
 	stepLease    = 10 * time.Minute
 	leaseMargin  = 30 * time.Second // of a sleep
 	signalLease  = 2 * time.Second
-	copyLease    = 15 * time.Second // of a success, whose poller copies first
 	roundLease   = time.Minute
 	firstAgain   = time.Minute // after a try; doubles
 	lastAgain    = time.Hour
@@ -40,17 +39,8 @@ func (e *entry) soon(at time.Time) {
 // keepWakes sets the times by which the run has to ask, and the callback's round to
 // record an attempt (D2).
 func (e *entry) keepWakes(before *task.State, events []task.Event, changed task.Changed) {
-	now, asked, patience := changed.At, false, signalLease
-	for _, event := range events {
-		switch event := event.(type) {
-		case task.Asked:
-			asked = true
-		case task.VendorEnded:
-			if event.Outcome.Succeeded {
-				patience = copyLease
-			}
-		}
-	}
+	now := changed.At
+	asked := slices.ContainsFunc(events, func(e task.Event) bool { _, ok := e.(task.Asked); return ok })
 	switch {
 	case asked && changed.Step.Kind == task.Done:
 		delete(e.wakes, mediagate.WakeRun)
@@ -59,7 +49,7 @@ func (e *entry) keepWakes(before *task.State, events []task.Event, changed task.
 	case asked:
 		e.wake(mediagate.WakeRun, mediagate.Wake{At: now.Add(stepLease), Asked: true})
 	case changed.Effects.Wake && !before.Status.Terminal():
-		e.soon(now.Add(patience))
+		e.soon(now.Add(signalLease))
 	}
 	switch was, is := before.WebhookRound, changed.State.WebhookRound; {
 	case changed.State.WebhookState != mediagate.WebhookPending:

@@ -13,12 +13,10 @@ import (
 	"github.com/mediagate/mediagate/activities/activitytest"
 )
 
-// A copy that the poller began goes on until the run's step joins it. From then on the
-// step beats, so that the run is left alone.
+// The step that copies beats, so that the run is left alone.
 func TestStepAtWorkIsSeen(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	w.Activities.Settings.QuickCopy = 100 * time.Millisecond
 	var opened atomic.Int32
 	letGo := make(chan struct{})
 	w.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {

@@ -172,7 +172,7 @@ var wakeTests = map[string]func(*bench){
 	},
 	"a change of the next step wakes soon, and no later than before": func(b *bench) {
 		p := b.newPayer(unit(10))
-		const soon, copies = 2 * time.Second, 15 * time.Second
+		const soon = 2 * time.Second
 		asleep := func() (id string) {
 			id = b.accepted(p, unit(1))
 			b.change(id, task.Asked{})
@@ -184,8 +184,8 @@ var wakeTests = map[string]func(*bench){
 		b.wakesIn("a failure", id, soon)
 		id = asleep()
 		b.change(id, task.VendorEnded{N: 1, Outcome: success(1)})
-		b.wakesIn("a success, whose files are copied first", id, copies)
-		b.pass(14 * time.Second)
+		b.wakesIn("a success", id, soon)
+		b.pass(time.Second)
 		b.change(id, task.CancelRequested{})
 		b.wakesIn("a cancel later", id, time.Second)
 		id = asleep()
