@@ -210,7 +210,7 @@ func (v *tally) Poll(_ context.Context, ref mediagate.JobRef) (mediagate.Report,
 }
 
 // StepsChanged has no run to signal.
-func (v *tally) StepsChanged(context.Context, context.Context, string, []channel.StepChange) {}
+func (v *tally) StepsChanged(context.Context, string, []channel.StepChange) {}
 
 // Wake has no run to signal.
 func (v *tally) Wake(context.Context, string, []string) {}
