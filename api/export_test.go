@@ -35,10 +35,7 @@ func Waiting(s *Server) int {
 
 // AwaitStarts returns once no start waits or is under way.
 func AwaitStarts(s *Server) {
-	s.starts.mu.Lock()
-	idle := s.starts.idle
-	s.starts.mu.Unlock()
-	<-idle
+	s.starts.open.Wait()
 }
 
 // Rest changes how long streams keep silent.

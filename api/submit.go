@@ -85,7 +85,6 @@ func (s *Server) handleSubmit(c *call) (err error) {
 		return orAcknowledge(c, before, err)
 	}
 	c.held.Release() // what follows needs nothing of the body
-	defer s.starts.answered.Add(1)
 	if err := s.again(c.ctx, c); err != nil {
 		return err
 	}

@@ -250,9 +250,7 @@ func (s *Server) handleCancel(c *call) error {
 	if err != nil {
 		return maskTask(err)
 	}
-	if !s.starts.holds(id) {
-		s.wake(c)
-	}
+	s.wake(c)
 	return s.answerAccepted(c, &t)
 }
 
