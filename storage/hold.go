@@ -66,23 +66,46 @@ func (n submission) holdOnAccount() *statement {
 	return s.say(" RETURNING id")
 }
 
-// hold takes the hold, the account's row last: of all rows most wait for that.
+// hold takes the hold. The rows that others wait for are locked last: the key's purse,
+// and then the account's, for which most wait.
 func hold(tx *gorm.DB, n submission) error {
+	counted, err := recordHold(tx, n)
+	if err != nil {
+		return err
+	}
 	key, account := n.holdOnKey(), n.holdOnAccount()
 	purse, err := one[struct{ DayStart stamp }](tx, key.text.String(), key.args...)
 	if err != nil || purse == nil {
 		return cmp.Or(err, errRefused)
 	}
-	transfer := newTransferRow(n.hold)
-	transfer.CountedDay = purse.DayStart
-	if _, err = record(tx, transfer, transfer.Amount); err != nil {
-		return err
+	if !purse.DayStart.Equal(counted.Time) {
+		return errRefused // another day has begun: the next try counts to that
 	}
 	found, err := one[struct{ ID string }](tx, account.text.String(), account.args...)
 	if err != nil || found == nil {
 		return cmp.Or(err, errRefused)
 	}
 	return nil
+}
+
+// recordHold writes the transfer with its entries. It returns the day to which the
+// purse's row, not locked yet, says that the hold will be counted.
+func recordHold(tx *gorm.DB, n submission) (counted stamp, err error) {
+	transfer, today := newTransferRow(n.hold), periods[0].start(n.now.Time)
+	transfer.CountedDay = today
+	purse, err := one[struct{ DayStart stamp }](tx,
+		"SELECT p.day_start FROM keys AS k JOIN keys AS p ON p.id = COALESCE(k.purse_id, k.id) WHERE k.id = ?", n.hold.KeyID)
+	if err != nil || purse == nil {
+		return stamp{}, cmp.Or(err, errRefused)
+	}
+	if purse.DayStart.After(today.Time) {
+		transfer.CountedDay = purse.DayStart
+	}
+	recorded, err := record(tx, transfer, transfer.Amount)
+	if err == nil && !recorded {
+		err = conflict("%s exists", n.hold.TaskID)
+	}
+	return transfer.CountedDay, err
 }
 
 // CheckHold tells whether account and key can bear a hold: KindPayment where they cannot,
