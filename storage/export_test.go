@@ -122,8 +122,8 @@ func (s *Store) Listing(ctx context.Context, f mediagate.TaskFilter) (Listing, e
 	return exported(list), nil
 }
 
-// KindsListing is the statement that a list of operators begins with.
-func KindsListing() Listing { return Listing{Text: kindsOfTasks} }
+// KindsListing is the statement that a list with filters begins with.
+func KindsListing(accountID string) Listing { return exported(kindsOfTasks(accountID)) }
 
 // LedgerListing is the statement of Ledger.
 func LedgerListing(accountID, taskID string, last *mediagate.Transfer, limit int) Listing {

@@ -10,23 +10,24 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// A list is read from an index in which its tasks stand next to each other, in
-// their order: however many others its account has, no more rows are looked at than
-// are shown. What a filter leaves open of a column that has few values is read
-// from as many stretches of the index, of which the newest are merged.
+// Lists read no more rows than they show, however many tasks there are (ADR 41):
 //
-//	filter           index                                       stretches
-//	none             tasks_account: account, id                  1
-//	status, type     tasks_kind: account, type, status, id       1 to 5
-//	model as well    tasks_model: account, model, type, status, id   1 to 20
-//	reference        tasks_references: reference, account, id    1
-//	webhook          tasks_abandoned: id, of given up callbacks  1
+//	filter                           of an account                                     of all
+//	none                             tasks_account: account, id                        the primary key
+//	type, model, channel, status     tasks_of_account: account, type, model,           tasks_of_all: the same
+//	                                 channel, status, id                               without the account
+//	reference                        tasks_references: reference, account, id          the same
+//	webhook                          tasks_abandoned: id, of given up callbacks        the same
+//	stuck                            tasks_stuck: id; wakes_stuck                      the same
 //
-// A time is a range of ids in each of them. What has a reference is looked at
-// whole where another filter goes with it: references are the client's own, and
-// meant to tell one task from the others. So is what has a callback that was given up;
-// of other states of callbacks all that the account has is looked at. The lists of operators are in
-// list_operator.go.
+// A time is a range of ids in each of them. Type, model and channel together are a kind.
+// A list with a filter of the second line first goes from kind to kind by the index, with
+// one look at each, and then merges the newest of each kind and status that the filter
+// allows. What has a reference is looked at whole where another filter goes with it:
+// references are the client's own, and meant to tell one task from the others. So is what
+// has a callback that was given up; of other states of callbacks all that the account has
+// is looked at. Of what is stuck, all that is overdue is looked at, and all that is parked
+// where there is another filter.
 
 // defaultLimit is the length of a list that names none.
 const defaultLimit = 20
@@ -79,16 +80,13 @@ func wholeMicros(t time.Time) time.Time {
 
 // listing writes the statement of a list.
 func (s *Store) listing(ctx context.Context, f mediagate.TaskFilter) (*statement, error) {
-	one := f.Model == "" && f.Type == "" && f.Status == ""
 	switch {
 	case f.Stuck:
 		return s.listingOfStuck(f), nil
-	case f.Reference != "" || f.Webhook != "" || f.Channel == "" && one || f.Channel != "" && f.AccountID != "":
+	case f.Reference != "" || f.Webhook != "" || f.Model == "" && f.Type == "" && f.Status == "" && f.Channel == "":
 		return listingOfAll(f), nil
-	case f.AccountID == "":
-		return s.listingOfKinds(ctx, f)
 	default:
-		return s.listingOfSome(f), nil
+		return s.listingOfKinds(ctx, f)
 	}
 }
 
@@ -132,90 +130,71 @@ func listingOfAll(f mediagate.TaskFilter) *statement {
 	return (&statement{}).say("SELECT ", columnsOf[taskRow]().text, " FROM tasks").where(f, "tasks.id").with(" ORDER BY tasks.id DESC LIMIT ?", f.Limit+1)
 }
 
-// listingOfSome is a list of the account's tasks of a model, type or status. It is
-// one of few statements, whatever the filter and its limit: plans that are kept for
-// each connection take room. PostgreSQL reads the stretches one by one in a loop;
-// SQLite, which has no such thing, is given each by itself.
-//
-// PostgreSQL is asked with a row of values that it does not look into. Else it takes a
-// plan for these values to be better than one for any, where it expects few matches,
-// and makes one each time: that takes twice as long as to carry it out.
-func (s *Store) listingOfSome(f mediagate.TaskFilter) *statement {
-	types, statuses := oneOf(f.Type, mediagate.TaskTypes()), oneOf(f.Status, mediagate.Statuses())
-	id := "id"
-	if !s.lite {
-		id += bytewise
-	}
-	asked := []bound{{"account_id =", "account_id", "text", f.AccountID}}
-	if f.Model != "" {
-		asked = append(asked, bound{"model =", "model", "text", f.Model})
-	}
-	from, to := firstID, lastID
-	if f.After != "" {
-		to = f.After
-	}
-	if !f.CreatedAfter.IsZero() || !f.CreatedBefore.IsZero() {
-		after, before := bounds(f.CreatedAfter, f.CreatedBefore)
-		from, to = max(from, idAt(after.Add(-idMargin))), min(to, idAt(before.Add(idMargin)))
-		asked = append(asked, bound{"created_at >", "after", "timestamptz", at(after)}, bound{"created_at <", "before", "timestamptz", at(before)})
-	}
-	asked = append(asked, bound{id + " >=", "first", "text", from}, bound{id + " <", "beyond", "text", to})
+// kindOfTask is what the index has in front of the id.
+type kindOfTask struct {
+	Type    mediagate.Type   `json:"type"`
+	Model   string           `json:"model"`
+	Channel string           `json:"channel"`
+	Status  mediagate.Status `json:"status"`
+}
 
-	list := (&statement{}).say("SELECT ", columnsOf[taskRow]().of("tasks"), " FROM (SELECT id FROM (")
-	begin := "SELECT id FROM tasks WHERE erased_at IS NULL AND type = "
-	end := " ORDER BY " + id + " DESC LIMIT " + readAhead(f.Limit) + ")"
-	if s.lite {
-		for i, t := range types {
-			for j, status := range statuses {
-				if i+j > 0 {
-					list.say(" UNION ALL ")
-				}
-				list.with("SELECT id FROM ("+begin+"? AND status = ?", t, status)
-				for _, b := range asked {
-					list.with(" AND "+b.condition+" ?", b.value)
-				}
-				list.say(end)
-			}
+// kindsOfTasks goes from kind to kind by the index of the account, or of all.
+func kindsOfTasks(accountID string) *statement {
+	of := func(st *statement) *statement {
+		st.say("SELECT id FROM tasks WHERE erased_at IS NULL")
+		if accountID != "" {
+			st.with(" AND account_id = ?", accountID)
 		}
+		return st
+	}
+	st := of((&statement{}).say("WITH RECURSIVE kinds (id) AS (SELECT id FROM ("))
+	of(st.say(" ORDER BY type, model, channel LIMIT 1) AS first UNION ALL SELECT ("))
+	return st.say(` AND (type, model, channel) > (was.type, was.model, was.channel) ORDER BY type, model, channel LIMIT 1)
+			FROM kinds JOIN tasks AS was ON was.id = kinds.id)
+		SELECT type, model, channel FROM kinds JOIN tasks ON tasks.id = kinds.id`)
+}
+
+// listingOfKinds is a list of the tasks of some kinds: the newest of each are merged.
+func (s *Store) listingOfKinds(ctx context.Context, f mediagate.TaskFilter) (*statement, error) {
+	var kinds []struct {
+		Type    mediagate.Type
+		Model   string
+		Channel string
+	}
+	look := kindsOfTasks(f.AccountID)
+	if err := read(s.on(ctx), &kinds, look.text.String(), look.args...); err != nil {
+		return nil, err
+	}
+	ranges := []kindOfTask{}
+	for _, k := range kinds {
+		if f.Type != "" && k.Type != f.Type || f.Model != "" && k.Model != f.Model || f.Channel != "" && k.Channel != f.Channel {
+			continue
+		}
+		for _, status := range oneOf(f.Status, mediagate.Statuses()) {
+			ranges = append(ranges, kindOfTask{k.Type, k.Model, k.Channel, status})
+		}
+	}
+	text, err := jsonText(ranges)
+	if err != nil {
+		return nil, err
+	}
+	f.Type, f.Model, f.Channel, f.Status = "", "", "", "" // the ranges have them
+	list := s.newest()
+	if s.lite { // which has no LATERAL
+		list.with("SELECT newest.value AS id FROM "+s.rowsOf(kindColumns)+" JOIN json_each((SELECT json_group_array(id) FROM (", text)
 	} else {
-		list.say("SELECT stretch.id FROM (SELECT ")
-		for i, b := range asked {
-			if i > 0 {
-				list.say(", ")
-			}
-			list.with("CAST(? AS "+b.kind+") AS "+b.name, b.value)
-		}
-		list.say(" OFFSET 0) AS asked CROSS JOIN ")
-		valuesOf(list, types)
-		list.say(" AS types (type) CROSS JOIN ")
-		valuesOf(list, statuses)
-		list.say(" AS statuses (status) CROSS JOIN LATERAL (", begin, "types.type AND status = statuses.status")
-		for _, b := range asked {
-			list.say(" AND ", b.condition, " asked.", b.name)
-		}
-		list.say(end, " AS stretch")
+		list.with("SELECT newest.id FROM "+s.rowsOf(kindColumns)+" CROSS JOIN LATERAL (", text)
 	}
-	return list.say(") AS stretches ORDER BY id DESC LIMIT ", readAhead(f.Limit), ") AS newest JOIN tasks ON tasks.id = newest.id ORDER BY tasks.id DESC")
+	list.say("SELECT id FROM tasks").where(f, s.bytewiseID("tasks.id")).
+		say(" AND type = v.type AND model = v.model AND channel = v.channel AND status = v.status ORDER BY ", s.bytewiseID("id"), " DESC LIMIT ", readAhead(f.Limit), ")")
+	if s.lite {
+		list.say("))")
+	}
+	return list.say(" AS newest").oldest(f.Limit), nil
 }
 
-// bound is a condition on a column, and the name and type of the value that it is
-// held against.
-type bound struct {
-	condition, name, kind string
-	value                 any
-}
-
-// valuesOf writes a table of one column, which the planner does not look into.
-func valuesOf[T ~string](list *statement, values []T) {
-	list.say("(VALUES ")
-	for i, value := range values {
-		if i > 0 {
-			list.say(", ")
-		}
-		list.with("(?)", string(value))
-	}
-	list.say(" OFFSET 0)")
-}
+// kindColumns are those of kindOfTask.
+const kindColumns = "type text, model text, channel text, status text"
 
 // oneOf is the value, or all that there are where the filter leaves it open.
 func oneOf[T ~string](value T, all []T) []T {
@@ -241,12 +220,6 @@ func readAhead(limit int) string {
 // other index has the tasks: so the planner cannot think that it finds them sooner
 // in that of all.
 const bytewise = ` COLLATE "C"`
-
-// Less than all ids, and more.
-const (
-	firstID = "task_"
-	lastID  = "task_~"
-)
 
 // idMargin is more than a task's creation and the time in its id may be apart. Both
 // are one reading of the clock, but were two in rows of old.

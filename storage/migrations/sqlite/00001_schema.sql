@@ -254,14 +254,13 @@ CREATE TABLE tasks (
 -- Lists of clients find their tasks next to each other, in bytewise order of their ids.
 -- Erased tasks are in none, however many there are.
 CREATE INDEX tasks_account ON tasks (account_id, id) WHERE erased_at IS NULL;
-CREATE INDEX tasks_kind ON tasks (account_id, type, status, id) WHERE erased_at IS NULL;
-CREATE INDEX tasks_model ON tasks (account_id, model, type, status, id) WHERE erased_at IS NULL;
+CREATE INDEX tasks_of_account ON tasks (account_id, type, model, channel, status, id) WHERE erased_at IS NULL;
 CREATE INDEX tasks_references ON tasks (reference, account_id, id) WHERE reference <> '';
 CREATE INDEX tasks_account_open ON tasks (account_id, created_at) WHERE status IN ('pending', 'processing');
 CREATE INDEX tasks_group ON tasks (group_name) WHERE status IN ('pending', 'processing');
 CREATE INDEX tasks_source ON tasks (source_id) WHERE source_id <> '';
 -- Lists of operators, of all accounts.
-CREATE INDEX tasks_made ON tasks (type, model, channel, status, id) WHERE erased_at IS NULL;
+CREATE INDEX tasks_of_all ON tasks (type, model, channel, status, id) WHERE erased_at IS NULL;
 CREATE INDEX tasks_stuck ON tasks (id) WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;
 CREATE INDEX tasks_abandoned ON tasks (id) WHERE webhook_state = 'abandoned' AND erased_at IS NULL;
 -- What is due.
