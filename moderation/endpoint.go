@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -38,6 +39,8 @@ const (
 	longQuestion = 64 << 10         // bytes of texts: that takes its time by the client's doing
 	failuresOpen = 3                // in a row, then it is left alone
 	restOpen     = 10 * time.Second // for so long; then one text tries it
+	busyTries    = 5                // of a text, while it answers 429
+	busyRest     = time.Second      // between these, give or take half of it
 )
 
 // endpointRule is the rule that texts break which the endpoint flags.
@@ -52,11 +55,13 @@ var unreadable = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, 
 // that, who would otherwise decide that nobody is judged.
 var errBusy = errors.New("the endpoint answered 429")
 
+// errSpared is in the failures that say nothing of the endpoint: it had too little time.
+var errSpared = errors.New("not asked for long enough")
+
 // finding is what the endpoint said of texts.
 type finding struct {
-	flagged int   // the first that it flags, -1 for none
-	refused int   // the status by which it would not take them, else 0
-	failed  error // what came of more than it need bear, else nil
+	flagged int // the first that it flags, -1 for none
+	refused int // the status by which it would not take them, else 0
 }
 
 // Endpoint judges by asking a service that takes OpenAI's moderation calls.
@@ -80,8 +85,10 @@ func NewEndpoint(cfg EndpointConfig) (*Endpoint, error) {
 		}),
 	}
 	e.breaker = gobreaker.NewCircuitBreaker[finding](gobreaker.Settings{
-		Timeout:     restOpen,
-		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failuresOpen },
+		Timeout:      restOpen,
+		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failuresOpen },
+		IsSuccessful: func(err error) bool { return err == nil || errors.Is(err, errBusy) },
+		IsExcluded:   func(err error) bool { return errors.Is(err, errSpared) },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
 			cfg.Logger.Warn("moderation endpoint", "circuit", to.String(), "before", from.String())
 		},
@@ -95,28 +102,21 @@ func (e *Endpoint) Close() { e.client.CloseIdleConnections() }
 // Judge asks the endpoint about the texts. An endpoint that fails is a
 // KindUnavailable, or lets the texts pass unjudged. Texts that it will not take
 // are refused: they do not pass, and are no failure of its. Where it fails by very
-// long ones these do not pass either.
+// long ones these do not pass either, nor do texts that waited for so long for their
+// turn that ctx ended before it could answer.
 func (e *Endpoint) Judge(ctx context.Context, texts []string) (Verdict, error) {
 	if len(texts) == 0 {
 		return Verdict{}, nil
 	}
-	found, err := e.breaker.Execute(func() (finding, error) {
-		found, err := e.ask(ctx, texts)
-		if errors.Is(err, errBusy) || err != nil && length(texts) > longQuestion {
-			return finding{failed: err}, nil
-		}
-		return found, err
-	})
-	if errors.Is(found.failed, errBusy) {
-		err = found.failed
+	found, err := e.try(ctx, texts)
+	for tries := 1; tries < busyTries && errors.Is(err, errBusy) && rest(ctx); tries++ {
+		found, err = e.try(ctx, texts)
 	}
 	switch {
-	case err != nil && e.cfg.Open:
+	case err != nil && e.cfg.Open && !errors.Is(err, errSpared):
 		return Verdict{Unjudged: err}, nil
 	case err != nil:
 		return Verdict{}, errAway(err)
-	case found.failed != nil:
-		return Verdict{}, errAway(found.failed)
 	case found.refused != 0:
 		rule := fmt.Sprintf("%s: not judged, it answered %d", endpointRule, found.refused)
 		return Verdict{Refusal: &Refusal{Rule: rule, Digest: read(strings.Join(texts, "\n")).digest()}}, nil
@@ -124,6 +124,28 @@ func (e *Endpoint) Judge(ctx context.Context, texts []string) (Verdict, error) {
 		return Verdict{}, nil
 	}
 	return Verdict{Refusal: &Refusal{Rule: endpointRule, Digest: read(texts[found.flagged]).digest()}}, nil
+}
+
+// try asks the endpoint unless it is left alone.
+func (e *Endpoint) try(ctx context.Context, texts []string) (finding, error) {
+	return e.breaker.Execute(func() (finding, error) {
+		found, err := e.ask(ctx, texts)
+		if err != nil && !errors.Is(err, errBusy) && (ctx.Err() != nil || length(texts) > longQuestion) {
+			err = fmt.Errorf("%w: %w", errSpared, err)
+		}
+		return found, err
+	})
+}
+
+// rest is where a crowd is slowed down: its place among the calls is taken meanwhile. It
+// reports whether ctx has not ended.
+func rest(ctx context.Context) bool {
+	select {
+	case <-time.After(busyRest/2 + rand.N(busyRest)): //nolint:gosec // no secret
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func length(texts []string) (n int) {

@@ -1,6 +1,7 @@
 package moderation
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -183,13 +184,56 @@ func TestEndpointBusy(t *testing.T) {
 	})
 	for name, e := range map[string]*Endpoint{"open": newEndpoint(t, url, open), "closed": newEndpoint(t, url)} {
 		busy.Store(true)
-		for range 20 {
-			switch v, err := e.Judge(t.Context(), []string{"a"}); {
+		for range 2 * failuresOpen {
+			ctx, cancel := context.WithTimeout(t.Context(), busyRest/2) // ends while it rests
+			defer cancel()
+			switch v, err := e.Judge(ctx, []string{"a"}); {
 			case name == "open" && (err != nil || v.Unjudged == nil), name == "closed" && !mediagate.Is(err, mediagate.KindUnavailable):
 				t.Fatal(name, v, err)
 			}
 		}
 		busy.Store(false)
+		if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || v.Refusal == nil {
+			t.Errorf("%s: another is not judged: %+v, %v", name, v, err)
+		}
+	}
+}
+
+// A text for which the endpoint has no room is asked about again.
+func TestEndpointBusyForAMoment(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	e := newEndpoint(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if calls.Add(1) < busyTries {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		_, _ = io.WriteString(w, `{"results":[{"flagged":true}]}`)
+	}))
+	if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || v.Refusal == nil {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// Who waited in a crowd until hardly any time was left learns nothing of the endpoint:
+// it is not left alone for that, and the texts do not pass.
+func TestEndpointAskedTooLate(t *testing.T) {
+	t.Parallel()
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "late") {
+			<-r.Context().Done()
+			return
+		}
+		_, _ = io.WriteString(w, `{"results":[{"flagged":true}]}`)
+	})
+	for name, e := range map[string]*Endpoint{"open": newEndpoint(t, url, open), "closed": newEndpoint(t, url)} {
+		for range 2 * failuresOpen {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if v, err := e.Judge(ctx, []string{"late"}); !mediagate.Is(err, mediagate.KindUnavailable) {
+				t.Errorf("%s: %+v, %v", name, v, err)
+			}
+		}
 		if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || v.Refusal == nil {
 			t.Errorf("%s: another is not judged: %+v, %v", name, v, err)
 		}

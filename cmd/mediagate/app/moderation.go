@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/moderation"
@@ -17,7 +18,8 @@ func (v *validator) moderation(m Moderation) {
 	v.check(slices.Contains([]string{moderationOff, moderationWords, moderationEndpoint}, m.Mode),
 		"moderation.mode", "must be %s, %s or %s", moderationOff, moderationWords, moderationEndpoint)
 	v.check(slices.Contains([]string{failClosed, failOpen}, m.OnFailure), "moderation.on_failure", "must be %s or %s", failClosed, failOpen)
-	v.check(m.Timeout <= api.ModerationTime, "moderation.timeout", "must be at most %s", api.ModerationTime)
+	const most = api.ModerationTime - time.Second // which is for the turn to ask
+	v.check(m.Timeout <= most, "moderation.timeout", "must be at most %s", most)
 	v.address("moderation.url", m.URL, wholeAddress)
 	switch m.Mode {
 	case moderationWords:

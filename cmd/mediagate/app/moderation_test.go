@@ -43,7 +43,7 @@ func TestModerationSettings(t *testing.T) {
 		},
 		"endpoint nowhere":    {func(m *Moderation) { m.Mode = "endpoint" }, "moderation.url: must be the endpoint's address: mode is endpoint"},
 		"another scheme":      {func(m *Moderation) { m.URL = "ftp://example.com" }, "moderation.url: must be an http or https URL"},
-		"too patient":         {func(m *Moderation) { m.Timeout = 6 * time.Second }, "moderation.timeout: must be at most 5s"},
+		"too patient":         {func(m *Moderation) { m.Timeout = 5 * time.Second }, "moderation.timeout: must be at most 4s"},
 		"no time":             {func(m *Moderation) { m.Timeout = 0 }, "moderation.timeout: must be above 0"},
 		"neither open nor so": {func(m *Moderation) { m.OnFailure = "ajar" }, "moderation.on_failure: must be closed or open"},
 	} {
