@@ -101,10 +101,10 @@ type Key struct {
 	Rate     *int // submits a minute; nil: no limit, 0: none allowed
 	InFlight *int // tasks in flight; nil: no limit, 0: none allowed
 
-	// PurseID is the key whose row has what the keys of a rotation share: quota,
+	// QuotaID is the key whose row has what the keys of a rotation share: quota,
 	// caps, rate, tasks in flight, and what is held and spent. It is the key's own
 	// id until it is rotated.
-	PurseID string
+	QuotaID string
 	// SuccessorID is the key that a rotation has made of this one.
 	SuccessorID string
 }

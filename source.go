@@ -30,8 +30,8 @@ type Source struct {
 	URL string `json:"-"`
 }
 
-// Maker is one of our accounts with a vendor, as a source may know it.
-type Maker struct {
+// VendorAccount is one of our accounts with a vendor, as a source may know it.
+type VendorAccount struct {
 	Channel      string
 	Former       []string // names that the channel had
 	Fingerprints []string
@@ -40,7 +40,7 @@ type Maker struct {
 // MadeBy says of each account whether it made the source. Where none has its
 // fingerprint, the account under the name of the channel counts as the one, with
 // a new key: a vendor that does not know the ids there refuses them.
-func (s *Source) MadeBy(accounts []Maker) []bool {
+func (s *Source) MadeBy(accounts []VendorAccount) []bool {
 	made := make([]bool, len(accounts))
 	found := false
 	for i, a := range accounts {

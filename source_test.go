@@ -13,21 +13,21 @@ import (
 func TestMadeBy(t *testing.T) {
 	t.Parallel()
 	source := &mediagate.Source{Channel: "east", Fingerprint: "f1", Accounts: []string{"f1-renewed"}}
-	maker := func(name string, fingerprints ...string) mediagate.Maker {
-		return mediagate.Maker{Channel: name, Fingerprints: fingerprints}
+	maker := func(name string, fingerprints ...string) mediagate.VendorAccount {
+		return mediagate.VendorAccount{Channel: name, Fingerprints: fingerprints}
 	}
 	for name, test := range map[string]struct {
-		accounts []mediagate.Maker
+		accounts []mediagate.VendorAccount
 		want     []bool
 	}{
 		"nobody":                    {nil, []bool{}},
-		"the fingerprint":           {[]mediagate.Maker{maker("west", "f2"), maker("north", "f3", "f1")}, []bool{false, true}},
-		"a renewed one":             {[]mediagate.Maker{maker("west", "f1-renewed")}, []bool{true}},
-		"two with one account":      {[]mediagate.Maker{maker("west", "f1"), maker("east", "f1")}, []bool{true, true}},
-		"the name, if nothing else": {[]mediagate.Maker{maker("west", "f2"), maker("east", "f4")}, []bool{false, true}},
-		"not the name beside it":    {[]mediagate.Maker{maker("east", "f2"), maker("west", "f1")}, []bool{false, true}},
-		"a former name":             {[]mediagate.Maker{{Channel: "west", Former: []string{"east"}, Fingerprints: []string{"f4"}}}, []bool{true}},
-		"strangers":                 {[]mediagate.Maker{maker("west", "f2")}, []bool{false}},
+		"the fingerprint":           {[]mediagate.VendorAccount{maker("west", "f2"), maker("north", "f3", "f1")}, []bool{false, true}},
+		"a renewed one":             {[]mediagate.VendorAccount{maker("west", "f1-renewed")}, []bool{true}},
+		"two with one account":      {[]mediagate.VendorAccount{maker("west", "f1"), maker("east", "f1")}, []bool{true, true}},
+		"the name, if nothing else": {[]mediagate.VendorAccount{maker("west", "f2"), maker("east", "f4")}, []bool{false, true}},
+		"not the name beside it":    {[]mediagate.VendorAccount{maker("east", "f2"), maker("west", "f1")}, []bool{false, true}},
+		"a former name":             {[]mediagate.VendorAccount{{Channel: "west", Former: []string{"east"}, Fingerprints: []string{"f4"}}}, []bool{true}},
+		"strangers":                 {[]mediagate.VendorAccount{maker("west", "f2")}, []bool{false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -50,7 +50,7 @@ func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, erro
 	if before.Over || t.Status.Terminal() || !t.CancelRequestedAt.IsZero() {
 		return a.stepDone(ctx, in)
 	}
-	permit, err := inTurn(ctx, a.Settings.TurnWait, func(ctx context.Context) (*limit.Lease, error) {
+	permit, err := inTurn(ctx, a.Settings.TurnWait, func(ctx context.Context) (*limit.Permit, error) {
 		return a.Limits.Inputs.Acquire(ctx, t.AccountID, 1)
 	})
 	switch {
@@ -127,12 +127,12 @@ func (a *Activities) checkInputs(ctx context.Context, task mediagate.Task, befor
 		})
 	}
 	_ = group.Wait() // the errors are in found
-	return a.sum(ctx, before, due, found)
+	return a.conclude(ctx, before, due, found)
 }
 
-// sum is what follows from what was found wrong with each file. An error is a fault of
+// conclude is what follows from what was found wrong with each file. An error is a fault of
 // ours: of the bucket, say.
-func (a *Activities) sum(ctx context.Context, before mediagate.InputCheck, due []mediagate.Input, found []error) (after mediagate.InputCheck, waits bool, err error) {
+func (a *Activities) conclude(ctx context.Context, before mediagate.InputCheck, due []mediagate.Input, found []error) (after mediagate.InputCheck, waits bool, err error) {
 	after = mediagate.InputCheck{Passed: slices.Clone(before.Passed), Tries: before.Tries}
 	var away error
 	for i, err := range found {

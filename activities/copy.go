@@ -29,7 +29,7 @@ func (p *progress) details(turned int32) []any { return []any{p.index.Load(), p.
 // The copy ends with ctx: a cancel, a worker that stops, or a Temporal that was lost.
 // The next try begins anew under the same keys (D13).
 func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row mediagate.Attempt, try int32, patience time.Duration) error {
-	permit, err := inTurn(ctx, patience, func(ctx context.Context) (*limit.Lease, error) {
+	permit, err := inTurn(ctx, patience, func(ctx context.Context) (*limit.Permit, error) {
 		return a.Limits.Copies.Acquire(ctx, row.Provider, 1)
 	})
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 
 // permit is room for one call at a channel, until it is released.
 type permit struct {
-	*limit.Lease
+	*limit.Permit
 	channel string
 }
 

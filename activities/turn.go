@@ -36,7 +36,7 @@ var errNoTurn = errors.New("no permit yet")
 func WaitsForTurn(err error) bool { return FromTemporal(err).Code == codeNoPlace }
 
 // inTurn waits for a permit while patience lasts. Returns errNoTurn, or the error of ctx.
-func inTurn(ctx context.Context, patience time.Duration, acquire func(context.Context) (*limit.Lease, error)) (*limit.Lease, error) {
+func inTurn(ctx context.Context, patience time.Duration, acquire func(context.Context) (*limit.Permit, error)) (*limit.Permit, error) {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	permit, err := acquire(waiting)

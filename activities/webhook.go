@@ -119,11 +119,11 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 // deliverInTurn sends the callback once there is a permit for it. That of its receiver
 // comes first: who waits for a receiver that is slow holds none of the others'.
 func (a *Activities) deliverInTurn(ctx context.Context, in RoundArgs, target mediagate.WebhookTarget) (sentDelivery, error) {
-	for _, acquire := range []func(context.Context) (*limit.Lease, error){
-		func(ctx context.Context) (*limit.Lease, error) {
+	for _, acquire := range []func(context.Context) (*limit.Permit, error){
+		func(ctx context.Context) (*limit.Permit, error) {
 			return a.Limits.Receivers.Acquire(ctx, target.AccountID, outbound.Receiver(target.URL), 1)
 		},
-		func(ctx context.Context) (*limit.Lease, error) {
+		func(ctx context.Context) (*limit.Permit, error) {
 			return a.Limits.Callbacks.Acquire(ctx, target.AccountID, 1)
 		},
 	} {

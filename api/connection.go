@@ -53,7 +53,7 @@ type connection struct {
 	closed bool
 	inAll  *list.Element // nil while it is at work
 	inOf   *list.Element
-	lease  *limit.Lease // of its place at work
+	lease  *limit.Permit // of its place at work
 
 	headMu  sync.Mutex
 	head    []byte // of the next request, as it comes

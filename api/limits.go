@@ -8,7 +8,7 @@ import (
 )
 
 // take has so much of a limit for the call at once, or says that there is no room.
-func (c *call) take(of *limit.Limit, n int64, what string) (*limit.Lease, error) {
+func (c *call) take(of *limit.Limit, n int64, what string) (*limit.Permit, error) {
 	lease, ok := of.TryAcquire(c.tenant(), n)
 	if !ok {
 		return nil, c.noRoom(of, what)

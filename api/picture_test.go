@@ -93,7 +93,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// shelf is a bucket, and the purse of who fills it.
+// shelf is a bucket, and the shared quota of who fills it.
 type shelf struct {
 	Store
 	account mediagate.Account

@@ -181,14 +181,14 @@ func (l *loader) compile(files map[string]sourced) *Catalog {
 			}
 		}
 	}
-	l.checkMakers(files)
+	l.checkSourceModels(files)
 	l.pass(c)
 	return c
 }
 
-// checkMakers finds sources of models that no file describes. One that is
+// checkSourceModels finds sources of models that no file describes. One that is
 // switched off may have made what is there.
-func (l *loader) checkMakers(files map[string]sourced) {
+func (l *loader) checkSourceModels(files map[string]sourced) {
 	for _, f := range files {
 		for _, o := range f.Operations {
 			if o.Source == nil || !enabled(f.Enabled) || !enabled(o.Enabled) {

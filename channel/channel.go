@@ -128,9 +128,9 @@ func (b *Configured) Made(source *mediagate.Source, name string) bool {
 	if source == nil {
 		return false
 	}
-	makers := make([]mediagate.Maker, len(b.list))
+	makers := make([]mediagate.VendorAccount, len(b.list))
 	for i, c := range b.list {
-		makers[i] = mediagate.Maker{Channel: c.Name, Former: c.Former, Fingerprints: append([]string{c.Fingerprint}, c.Aka...)}
+		makers[i] = mediagate.VendorAccount{Channel: c.Name, Former: c.Former, Fingerprints: append([]string{c.Fingerprint}, c.Aka...)}
 	}
 	for i, made := range source.MadeBy(makers) {
 		if made && b.list[i].Name == name {

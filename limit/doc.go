@@ -14,7 +14,7 @@
 // holds nothing and asks for more than is free is waited for, or small requests would
 // keep a large one out.
 //
-// What is announced counts only as it arrives: a [Lease] grows. Who sends slower than a
+// What is announced counts only as it arrives: a [Permit] grows. Who sends slower than a
 // [Pace] is let go.
 //
 // It imports nothing of this module.

@@ -29,31 +29,31 @@ func NewGroup(name string, capacity int64) *Group {
 }
 
 // TryAcquire takes n units of the key's for the tenant if it may have them now.
-func (g *Group) TryAcquire(key, tenant string, n int64) (*Lease, bool) {
+func (g *Group) TryAcquire(key, tenant string, n int64) (*Permit, bool) {
 	if g == nil {
 		return nil, true
 	}
-	lease, ok := g.enter(key).TryAcquire(tenant, n)
+	permit, ok := g.limitOf(key).TryAcquire(tenant, n)
 	if !ok {
-		g.leave(key)
+		g.done(key)
 		return nil, false
 	}
-	lease.done = func() { g.leave(key) }
-	return lease, true
+	permit.done = func() { g.done(key) }
+	return permit, true
 }
 
 // Acquire takes n units of the key's for the tenant, as [Limit.Acquire] does.
-func (g *Group) Acquire(ctx context.Context, key, tenant string, n int64) (*Lease, error) {
+func (g *Group) Acquire(ctx context.Context, key, tenant string, n int64) (*Permit, error) {
 	if g == nil {
 		return nil, ctx.Err()
 	}
-	lease, err := g.enter(key).Acquire(ctx, tenant, n)
+	permit, err := g.limitOf(key).Acquire(ctx, tenant, n)
 	if err != nil {
-		g.leave(key)
+		g.done(key)
 		return nil, err
 	}
-	lease.done = func() { g.leave(key) }
-	return lease, nil
+	permit.done = func() { g.done(key) }
+	return permit, nil
 }
 
 // Figures are those of all keys together; the capacity is that of each.
@@ -78,7 +78,7 @@ func (f *Figures) add(o Figures) {
 	f.Waited += o.Waited
 }
 
-func (g *Group) enter(key string) *Limit {
+func (g *Group) limitOf(key string) *Limit {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.limits[key]
@@ -90,7 +90,7 @@ func (g *Group) enter(key string) *Limit {
 	return l.Limit
 }
 
-func (g *Group) leave(key string) {
+func (g *Group) done(key string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.limits[key]

@@ -55,9 +55,9 @@ func New(name string, capacity int64) *Limit {
 	return &Limit{name: name, capacity: capacity, tenants: map[string]*tenant{}}
 }
 
-// Lease is what is held until it is released. It is used by one goroutine at a time. A nil Lease
+// Permit is what is held until it is released. It is used by one goroutine at a time. A nil Permit
 // holds nothing.
-type Lease struct {
+type Permit struct {
 	of     *Limit
 	tenant string
 	n      int64
@@ -65,7 +65,7 @@ type Lease struct {
 }
 
 // TryAcquire takes n units for the tenant if it may have them now.
-func (l *Limit) TryAcquire(tenant string, n int64) (*Lease, bool) {
+func (l *Limit) TryAcquire(tenant string, n int64) (*Permit, bool) {
 	if l == nil {
 		return nil, true
 	}
@@ -81,55 +81,55 @@ func (l *Limit) TryAcquire(tenant string, n int64) (*Lease, bool) {
 		l.refused++
 		return nil, false
 	}
-	return &Lease{of: l, tenant: tenant, n: n}, true
+	return &Permit{of: l, tenant: tenant, n: n}, true
 }
 
 // Acquire takes n units for the tenant, and waits for its turn until ctx ends: what is
 // free it has even so. Its error is that of ctx, or ErrTooMuch.
-func (l *Limit) Acquire(ctx context.Context, tenant string, n int64) (*Lease, error) {
+func (l *Limit) Acquire(ctx context.Context, tenant string, n int64) (*Permit, error) {
 	if l == nil {
 		return nil, ctx.Err()
 	}
 	if err := l.wait(ctx, tenant, n, false); err != nil {
 		return nil, err
 	}
-	return &Lease{of: l, tenant: tenant, n: n}, nil
+	return &Permit{of: l, tenant: tenant, n: n}, nil
 }
 
-// Grow takes n units more, as Acquire does. Its tenant's leases that grow go before its
+// Grow takes n units more, as Acquire does. Its tenant's permits that grow go before its
 // new ones: what has begun ends first.
-func (le *Lease) Grow(ctx context.Context, n int64) error {
-	if le == nil || n == 0 {
+func (p *Permit) Grow(ctx context.Context, n int64) error {
+	if p == nil || n == 0 {
 		return ctx.Err()
 	}
-	if le.n+n > le.of.capacity {
-		le.of.refuse()
+	if p.n+n > p.of.capacity {
+		p.of.refuse()
 		return ErrTooMuch
 	}
-	if err := le.of.wait(ctx, le.tenant, n, true); err != nil {
+	if err := p.of.wait(ctx, p.tenant, n, true); err != nil {
 		return err
 	}
-	le.n += n
+	p.n += n
 	return nil
 }
 
 // Shrink gives back what is held beyond n, which is above 0.
-func (le *Lease) Shrink(n int64) {
-	if le != nil && n < le.n {
-		le.of.giveBack(le.tenant, le.n-n)
-		le.n = n
+func (p *Permit) Shrink(n int64) {
+	if p != nil && n < p.n {
+		p.of.giveBack(p.tenant, p.n-n)
+		p.n = n
 	}
 }
 
 // Release gives back what is held. It may be called again.
-func (le *Lease) Release() {
-	if le == nil || le.n == 0 {
+func (p *Permit) Release() {
+	if p == nil || p.n == 0 {
 		return
 	}
-	le.of.giveBack(le.tenant, le.n)
-	le.n = 0
-	if le.done != nil {
-		le.done()
+	p.of.giveBack(p.tenant, p.n)
+	p.n = 0
+	if p.done != nil {
+		p.done()
 	}
 }
 
@@ -143,12 +143,12 @@ func (l *Limit) Uses(tenant string) bool {
 	return l.tenants[tenant] != nil
 }
 
-// Held is how much the lease holds.
-func (le *Lease) Held() int64 {
-	if le == nil {
+// Held is how much the permit holds.
+func (p *Permit) Held() int64 {
+	if p == nil {
 		return 0
 	}
-	return le.n
+	return p.n
 }
 
 // Figures are those of now.

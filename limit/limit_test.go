@@ -16,13 +16,13 @@ import (
 )
 
 // hold takes units one by one until there are no more, and returns how many it got.
-func hold(l *limit.Limit, tenant string) (leases []*limit.Lease) {
+func hold(l *limit.Limit, tenant string) (permits []*limit.Permit) {
 	for {
-		lease, ok := l.TryAcquire(tenant, 1)
+		permit, ok := l.TryAcquire(tenant, 1)
 		if !ok {
-			return leases
+			return permits
 		}
-		leases = append(leases, lease)
+		permits = append(permits, permit)
 	}
 }
 
@@ -31,7 +31,7 @@ func hold(l *limit.Limit, tenant string) (leases []*limit.Lease) {
 func TestShares(t *testing.T) {
 	t.Parallel()
 	l := limit.New("calls", 120)
-	held := map[string][]*limit.Lease{}
+	held := map[string][]*limit.Permit{}
 	for i, want := range []int{60, 30, 15} {
 		tenant := fmt.Sprint(i)
 		if held[tenant] = hold(l, tenant); len(held[tenant]) != want {
@@ -39,13 +39,13 @@ func TestShares(t *testing.T) {
 		}
 	}
 	for range 200 {
-		for tenant, leases := range held {
-			leases[0].Release()
-			held[tenant] = append(leases[1:], hold(l, tenant)...)
+		for tenant, permits := range held {
+			permits[0].Release()
+			held[tenant] = append(permits[1:], hold(l, tenant)...)
 		}
 	}
-	for tenant, leases := range held {
-		if n := len(leases); n < 27 || n > 33 {
+	for tenant, permits := range held {
+		if n := len(permits); n < 27 || n > 33 {
 			t.Errorf("tenant %s has %d of 120, want some 30", tenant, n)
 		}
 	}
@@ -80,15 +80,15 @@ func TestLargest(t *testing.T) {
 	if _, err := l.Acquire(t.Context(), "a", 11); !errors.Is(err, limit.ErrTooMuch) {
 		t.Errorf("more than there is: %v", err)
 	}
-	lease, ok := l.TryAcquire("a", 10)
+	permit, ok := l.TryAcquire("a", 10)
 	if !ok {
 		t.Fatal("all of it was not had")
 	}
-	if err := lease.Grow(t.Context(), 1); !errors.Is(err, limit.ErrTooMuch) {
+	if err := permit.Grow(t.Context(), 1); !errors.Is(err, limit.ErrTooMuch) {
 		t.Errorf("growth beyond all: %v", err)
 	}
-	lease.Release()
-	lease.Release()
+	permit.Release()
+	permit.Release()
 	if f := l.Figures(); f.Held != 0 || f.Refused != 3 {
 		t.Errorf("figures %+v", f)
 	}
@@ -100,20 +100,20 @@ func TestLargeIsNotKeptOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.New("bytes", 10)
 		a, b := hold(l, "a"), hold(l, "b")
-		got := make(chan *limit.Lease, 1)
+		got := make(chan *limit.Permit, 1)
 		go func() {
-			lease, err := l.Acquire(t.Context(), "large", 9)
+			permit, err := l.Acquire(t.Context(), "large", 9)
 			if err != nil {
 				t.Error(err)
 			}
-			got <- lease
+			got <- permit
 		}()
 		synctest.Wait()
-		for _, lease := range append(a, b...) {
+		for _, permit := range append(a, b...) {
 			if _, ok := l.TryAcquire("small", 1); ok {
 				t.Error("a small request came first")
 			}
-			lease.Release()
+			permit.Release()
 		}
 		(<-got).Release()
 	})
@@ -125,19 +125,19 @@ func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const crowd, each = 5, 20
 		l := limit.New("calls", 2)
-		first := []*limit.Lease{}
+		first := []*limit.Permit{}
 		for i := range 2 {
-			lease, err := l.Acquire(t.Context(), fmt.Sprint("first", i), 1)
+			permit, err := l.Acquire(t.Context(), fmt.Sprint("first", i), 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			first = append(first, lease)
+			first = append(first, permit)
 		}
 		var mu sync.Mutex
 		var order []string
 		queue := func(tenant string) {
 			go func() {
-				lease, err := l.Acquire(t.Context(), tenant, 1)
+				permit, err := l.Acquire(t.Context(), tenant, 1)
 				if err != nil {
 					t.Error(err)
 					return
@@ -146,7 +146,7 @@ func TestTurns(t *testing.T) {
 				order = append(order, tenant)
 				mu.Unlock()
 				time.Sleep(time.Second)
-				lease.Release()
+				permit.Release()
 			}()
 			synctest.Wait()
 		}
@@ -159,8 +159,8 @@ func TestTurns(t *testing.T) {
 		if f := l.Figures(); f.Waiting != crowd*each+1 {
 			t.Errorf("%d wait", f.Waiting)
 		}
-		for _, lease := range first {
-			lease.Release()
+		for _, permit := range first {
+			permit.Release()
 		}
 		time.Sleep(time.Hour)
 		mu.Lock()
@@ -210,12 +210,12 @@ func TestNil(t *testing.T) {
 	t.Parallel()
 	var l *limit.Limit
 	var g *limit.Group
-	lease, ok := l.TryAcquire("a", 1<<60)
+	permit, ok := l.TryAcquire("a", 1<<60)
 	of, also := g.TryAcquire("k", "a", 1)
-	if !ok || !also || lease.Grow(t.Context(), 1) != nil {
+	if !ok || !also || permit.Grow(t.Context(), 1) != nil {
 		t.Error("nothing had a bound")
 	}
-	lease.Release()
+	permit.Release()
 	of.Release()
 }
 
@@ -223,23 +223,23 @@ func TestNil(t *testing.T) {
 func TestGroup(t *testing.T) {
 	t.Parallel()
 	g := limit.NewGroup("calls", 2)
-	var leases []*limit.Lease
+	var permits []*limit.Permit
 	for i := range 100 {
-		lease, ok := g.TryAcquire(fmt.Sprint(i), "a", 1)
+		permit, ok := g.TryAcquire(fmt.Sprint(i), "a", 1)
 		if !ok {
 			t.Fatalf("key %d has no room", i)
 		}
 		if _, ok := g.TryAcquire(fmt.Sprint(i), "a", 1); ok {
 			t.Fatalf("key %d: one has all", i)
 		}
-		leases = append(leases, lease)
+		permits = append(permits, permit)
 	}
 	if f := g.Figures(); f.Held != 100 || f.Refused != 100 {
 		t.Errorf("figures %+v", f)
 	}
-	for _, lease := range leases {
-		lease.Release()
-		lease.Release()
+	for _, permit := range permits {
+		permit.Release()
+		permit.Release()
 	}
 	if f := g.Figures(); f.Held != 0 || f.Refused != 100 || g.Keys() != 0 {
 		t.Errorf("in the end %+v of %d keys", f, g.Keys())
@@ -295,7 +295,7 @@ func TestProperties(t *testing.T) {
 type asked struct {
 	tenant string
 	n      int64
-	lease  *limit.Lease
+	permit *limit.Permit
 	grows  bool
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -311,7 +311,7 @@ func play(r *rapid.T) {
 		for _, a := range waits {
 			select {
 			case <-a.done:
-				if a.lease != nil && !a.grows {
+				if a.permit != nil && !a.grows {
 					held = append(held, a)
 				}
 				a.grows = false
@@ -327,8 +327,8 @@ func play(r *rapid.T) {
 		n := rapid.Int64Range(1, capacity).Draw(r, "n")
 		switch act := rapid.SampledFrom([]string{"try", "acquire", "grow", "cancel", "both", "shrink", "release", "release"}).Draw(r, "act"); {
 		case act == "try":
-			if lease, ok := l.TryAcquire(tenant, n); ok {
-				held = append(held, &asked{tenant: tenant, lease: lease})
+			if permit, ok := l.TryAcquire(tenant, n); ok {
+				held = append(held, &asked{tenant: tenant, permit: permit})
 			}
 		case act == "acquire":
 			ctx, cancel := context.WithCancel(context.Background())
@@ -336,11 +336,11 @@ func play(r *rapid.T) {
 			waits = append(waits, a)
 			go func() {
 				defer close(a.done)
-				a.lease, _ = l.Acquire(ctx, tenant, n)
+				a.permit, _ = l.Acquire(ctx, tenant, n)
 			}()
 		case act == "grow" && len(held) > 0:
-			a := rapid.SampledFrom(held).Draw(r, "lease")
-			if slices.Contains(waits, a) || a.lease.Held()+n > capacity {
+			a := rapid.SampledFrom(held).Draw(r, "permit")
+			if slices.Contains(waits, a) || a.permit.Held()+n > capacity {
 				break
 			}
 			ctx, cancel := context.WithCancel(context.Background())
@@ -348,11 +348,11 @@ func play(r *rapid.T) {
 			waits = append(waits, a)
 			go func() {
 				defer close(a.done)
-				_ = a.lease.Grow(ctx, n)
+				_ = a.permit.Grow(ctx, n)
 			}()
 		case act == "shrink" && len(held) > 0:
-			if a := rapid.SampledFrom(held).Draw(r, "lease"); !slices.Contains(waits, a) {
-				a.lease.Shrink(n)
+			if a := rapid.SampledFrom(held).Draw(r, "permit"); !slices.Contains(waits, a) {
+				a.permit.Shrink(n)
 			}
 		case act == "cancel" && len(waits) > 0:
 			rapid.SampledFrom(waits).Draw(r, "waiter").cancel()
@@ -360,9 +360,9 @@ func play(r *rapid.T) {
 			rapid.SampledFrom(waits).Draw(r, "waiter").cancel()
 			fallthrough
 		case act == "release" && len(held) > 0:
-			a := rapid.SampledFrom(held).Draw(r, "lease")
+			a := rapid.SampledFrom(held).Draw(r, "permit")
 			if !slices.Contains(waits, a) {
-				a.lease.Release()
+				a.permit.Release()
 				held = slices.DeleteFunc(held, func(o *asked) bool { return o == a })
 			}
 		}
@@ -373,7 +373,7 @@ func play(r *rapid.T) {
 		settle()
 	}
 	for _, a := range held {
-		a.lease.Release()
+		a.permit.Release()
 	}
 	if f := l.Figures(); f.Held != 0 || f.Waiting != 0 || l.Tenants() != 0 {
 		r.Fatalf("in the end %+v of %d tenants", f, l.Tenants())
@@ -386,8 +386,8 @@ func judge(r *rapid.T, l *limit.Limit, capacity int64, held, waits []*asked) {
 	sums := map[string]int64{}
 	var sum int64
 	for _, a := range held {
-		sums[a.tenant] += a.lease.Held()
-		sum += a.lease.Held()
+		sums[a.tenant] += a.permit.Held()
+		sum += a.permit.Held()
 	}
 	f := l.Figures()
 	if f.Held != sum || sum > capacity || f.Waiting != len(waits) {

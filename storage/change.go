@@ -205,7 +205,7 @@ func (s *Store) saveState(tx *gorm.DB, row stateTask, before task.State, after *
 		return nil
 	}
 	if after.Status == mediagate.StatusCompleted {
-		if err := noteMakers(tx, row.locked(), after.Made, after.Results); err != nil {
+		if err := noteAssets(tx, row.locked(), after.Made, after.Results); err != nil {
 			return err
 		}
 	}

@@ -146,12 +146,12 @@ func cachedAccount(bucket string) string {
 		WHERE a.` + bucket + ` <> COALESCE(e.amount, 0)`
 }
 
-// cachedKey compares what stands in a purse with the entries of all its keys. A
-// key that has another's purse has nothing in its own row.
+// cachedKey compares what stands in a shared quota with the entries of all its keys. A
+// key that has another's shared quota has nothing in its own row.
 func cachedKey(bucket string) string {
 	return `SELECT k.id, k.` + bucket + ` AS found, COALESCE(e.amount, 0) AS expected FROM their_keys k
-		LEFT JOIN (SELECT o.purse, SUM(l.amount) AS amount FROM sums l JOIN their_keys o ON o.id = l.key_id
-			WHERE l.what = '` + bucket + `' GROUP BY o.purse) e ON e.purse = k.id
+		LEFT JOIN (SELECT o.quota_key, SUM(l.amount) AS amount FROM sums l JOIN their_keys o ON o.id = l.key_id
+			WHERE l.what = '` + bucket + `' GROUP BY o.quota_key) e ON e.quota_key = k.id
 		WHERE k.` + bucket + ` <> COALESCE(e.amount, 0)`
 }
 
@@ -162,8 +162,8 @@ func keyPeriod(p period) rule {
 	return rule{
 		summed: true,
 		query: `SELECT k.id, k.` + p.name + `_used AS found, COALESCE(c.amount, 0) AS expected FROM their_keys k
-		LEFT JOIN (SELECT p.id AS purse, SUM(l.amount) AS amount FROM sums l JOIN their_keys o ON o.id = l.key_id JOIN their_keys p ON p.id = o.purse
-			WHERE l.what = '` + counted + `' AND l.day >= p.` + p.name + `_began GROUP BY p.id) c ON c.purse = k.id
+		LEFT JOIN (SELECT p.id AS quota_key, SUM(l.amount) AS amount FROM sums l JOIN their_keys o ON o.id = l.key_id JOIN their_keys p ON p.id = o.quota_key
+			WHERE l.what = '` + counted + `' AND l.day >= p.` + p.name + `_began GROUP BY p.id) c ON c.quota_key = k.id
 		WHERE k.` + p.name + `_used <> COALESCE(c.amount, 0)`,
 		text: "key %s: %s counts for its cap of the " + p.name + ", its holds come to %s",
 	}
@@ -204,7 +204,7 @@ const (
 )
 
 // sums are the tables that rules about accounts share: what the ledger adds up to, keys
-// with whose purse they have, and what is held for what is open.
+// with whose shared quota they have, and what is held for what is open.
 func (s *Store) sums() string {
 	began := make([]string, len(periods))
 	for i, p := range periods {
@@ -218,7 +218,7 @@ func (s *Store) sums() string {
 				FROM ledger_transfers t JOIN ledger_transfers h ON h.task_id = t.task_id AND h.kind = 'hold'
 				WHERE t.kind <> 'grant' AND t.counted_day IS NOT NULL AND h.counted_day IS NOT NULL
 		) AS moves GROUP BY account_id, key_id, what, day),
-		their_keys AS (SELECT id, account_id, COALESCE(purse_id, id) AS purse, unlimited, quota, held, spent, in_flight, in_flight_cap, ` + strings.Join(began, ", ") + ` FROM keys),
+		their_keys AS (SELECT id, account_id, COALESCE(quota_id, id) AS quota_key, unlimited, quota, held, spent, in_flight, in_flight_cap, ` + strings.Join(began, ", ") + ` FROM keys),
 		open_holds AS (SELECT account_id, hold FROM tasks WHERE status IN ('pending', 'processing') UNION ALL SELECT account_id, hold FROM speeches WHERE state = 'open')`
 }
 

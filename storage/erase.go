@@ -162,7 +162,7 @@ func (s *Store) erase(tx *gorm.DB, task lockedTask) (uploads []string, err error
 		return nil, err
 	}
 	for _, statement := range []string{
-		"DELETE FROM makers WHERE task_id = ?", "DELETE FROM deliveries WHERE task_id = ?", "DELETE FROM attempt_parts WHERE task_id = ?",
+		"DELETE FROM assets WHERE task_id = ?", "DELETE FROM deliveries WHERE task_id = ?", "DELETE FROM attempt_parts WHERE task_id = ?",
 		"DELETE FROM awaits WHERE task_id = ?", "DELETE FROM wakes WHERE task_id = ? AND kind = 'round'", // its callback is dropped
 	} {
 		if _, err := exec(tx, statement, task.ID); err != nil {

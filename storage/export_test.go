@@ -64,7 +64,7 @@ func RowColumns() map[string][]string {
 		actionRow{}.TableName():      columnsOf[actionRow]().names,
 		attemptRow{}.TableName():     columnsOf[attemptRow]().names,
 		partRow{}.TableName():        columnsOf[partRow]().names,
-		makerRow{}.TableName():       columnsOf[makerRow]().names,
+		assetRow{}.TableName():       columnsOf[assetRow]().names,
 		"wakes":                      columnsOf[wakeRow]().names,
 		awaitRow{}.TableName():       columnsOf[awaitRow]().names,
 		channelRow{}.TableName():     columnsOf[channelRow]().names,

@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// A hold is taken on two rows: that of the key's purse, which has the quota, the
+// A hold is taken on two rows: that of the key's shared quota, which has the quota, the
 // caps and the tasks in flight of a key and of those that it was rotated into, and
 // that of the account. The statement that writes a row asks it whether it can bear
 // the hold. Which limit forbade it is looked up afterwards.
@@ -27,9 +27,9 @@ func (n submission) asked() mediagate.Micros { return min(n.hold.Amount, maxAcco
 // live is what a submit asks of its key: parameters are its account and the time.
 const live = "account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 
-// holdOnKey writes the UPDATE of the key's purse, which counts the hold in the
+// holdOnKey writes the UPDATE of the key's shared quota, which counts the hold in the
 // periods of its caps too. It changes no row when the hold cannot be, and returns
-// the day to which it was counted. A key that is its own purse is judged as the
+// the day to which it was counted. A key that is its own shared quota is judged as the
 // UPDATE finds it once it has the row: it may have waited for a deletion.
 func (n submission) holdOnKey() *statement {
 	s := &statement{}
@@ -40,7 +40,7 @@ func (n submission) holdOnKey() *statement {
 		s.with(", "+p.name+"_start = CASE WHEN "+p.name+"_start >= ? THEN "+p.name+"_start ELSE ? END", start, start).
 			with(", "+p.name+"_used = "+p.current()+" + ?", start, amount)
 	}
-	s.with(" WHERE id = (SELECT COALESCE(purse_id, id) FROM keys WHERE id = ? AND "+live+")", key, account, n.now).
+	s.with(" WHERE id = (SELECT COALESCE(quota_id, id) FROM keys WHERE id = ? AND "+live+")", key, account, n.now).
 		with(" AND (id <> ? OR "+live+")", key, account, n.now).
 		with(" AND (unlimited OR quota - held - spent >= ?)", amount)
 	for _, p := range periods {
@@ -66,7 +66,7 @@ func (n submission) holdOnAccount() *statement {
 	return s.say(" RETURNING id")
 }
 
-// hold takes the hold. The rows that others wait for are locked last: the key's purse,
+// hold takes the hold. The rows that others wait for are locked last: the key's shared quota,
 // and then the account's, for which most wait.
 func hold(tx *gorm.DB, n submission) error {
 	counted, err := recordHold(tx, n)
@@ -74,11 +74,11 @@ func hold(tx *gorm.DB, n submission) error {
 		return err
 	}
 	key, account := n.holdOnKey(), n.holdOnAccount()
-	purse, err := one[struct{ DayStart stamp }](tx, key.text.String(), key.args...)
-	if err != nil || purse == nil {
+	sharedRow, err := one[struct{ DayStart stamp }](tx, key.text.String(), key.args...)
+	if err != nil || sharedRow == nil {
 		return cmp.Or(err, errRefused)
 	}
-	if !purse.DayStart.Equal(counted.Time) {
+	if !sharedRow.DayStart.Equal(counted.Time) {
 		return errRefused // another day has begun: the next try counts to that
 	}
 	found, err := one[struct{ ID string }](tx, account.text.String(), account.args...)
@@ -89,17 +89,17 @@ func hold(tx *gorm.DB, n submission) error {
 }
 
 // recordHold writes the transfer with its entries. It returns the day to which the
-// purse's row, not locked yet, says that the hold will be counted.
+// shared quota's row, not locked yet, says that the hold will be counted.
 func recordHold(tx *gorm.DB, n submission) (counted stamp, err error) {
 	transfer, today := newTransferRow(n.hold), periods[0].start(n.now.Time)
 	transfer.CountedDay = today
-	purse, err := one[struct{ DayStart stamp }](tx,
-		"SELECT p.day_start FROM keys AS k JOIN keys AS p ON p.id = COALESCE(k.purse_id, k.id) WHERE k.id = ?", n.hold.KeyID)
-	if err != nil || purse == nil {
+	sharedRow, err := one[struct{ DayStart stamp }](tx,
+		"SELECT p.day_start FROM keys AS k JOIN keys AS p ON p.id = COALESCE(k.quota_id, k.id) WHERE k.id = ?", n.hold.KeyID)
+	if err != nil || sharedRow == nil {
 		return stamp{}, cmp.Or(err, errRefused)
 	}
-	if purse.DayStart.After(today.Time) {
-		transfer.CountedDay = purse.DayStart
+	if sharedRow.DayStart.After(today.Time) {
+		transfer.CountedDay = sharedRow.DayStart
 	}
 	recorded, err := record(tx, transfer, transfer.Amount)
 	if err == nil && !recorded {
@@ -127,18 +127,18 @@ func (s *Store) refusal(ctx context.Context, n submission) error {
 	if key == nil {
 		return mediagate.Errorf(mediagate.KindUnauthenticated, "the key is no longer valid")
 	}
-	purse, err := withPurse(db, *key)
+	sharedRow, err := withSharedQuota(db, *key)
 	if err != nil {
 		return err
 	}
-	if !purse.Unlimited && purse.Quota-purse.Held-purse.Spent < amount {
-		return mediagate.Short("the key's quota is not enough", amount, purse.Quota-purse.Held-purse.Spent)
+	if !sharedRow.Unlimited && sharedRow.Quota-sharedRow.Held-sharedRow.Spent < amount {
+		return mediagate.Short("the key's quota is not enough", amount, sharedRow.Quota-sharedRow.Held-sharedRow.Spent)
 	}
 	for _, p := range periods {
-		limit, used := purse.limit(p), p.used(purse, n.now.Time)
+		limit, used := sharedRow.limit(p), p.used(sharedRow, n.now.Time)
 		if limit != nil && *limit-used < amount {
 			e := mediagate.Short(fmt.Sprintf("the key's cap of the %s, %s, is not enough", p.name, *limit), amount, *limit-used)
-			e.Message += " until " + p.end(purse, n.now.Time).Format(time.RFC3339)
+			e.Message += " until " + p.end(sharedRow, n.now.Time).Format(time.RFC3339)
 			return e
 		}
 	}
@@ -152,7 +152,7 @@ func (s *Store) refusal(ctx context.Context, n submission) error {
 	if n.tasks == 0 {
 		return nil
 	}
-	if err := s.checkInFlight(ctx, keysInFlight, purse.purse(), nil); err != nil {
+	if err := s.checkInFlight(ctx, keysInFlight, sharedRow.quotaID(), nil); err != nil {
 		return err
 	}
 	if err := s.checkInFlight(ctx, accountsInFlight, account.ID, s.defaults.InFlight); err != nil {

@@ -30,7 +30,7 @@ var (
 )
 
 // pair are the ids of the keys that share a row of keys.
-const pair = "(SELECT o.id FROM keys AS o WHERE o.id = keys.id OR o.purse_id = keys.id)"
+const pair = "(SELECT o.id FROM keys AS o WHERE o.id = keys.id OR o.quota_id = keys.id)"
 
 // room is the condition that a row can have one more, where limit is an expression that is
 // null without one.

@@ -46,7 +46,7 @@ type keyRow struct {
 	WeekUsed    mediagate.Micros
 	MonthStart  stamp
 	MonthUsed   mediagate.Micros
-	PurseID     *string // nil: its own
+	QuotaID     *string // nil: its own
 	SuccessorID *string
 }
 
@@ -59,30 +59,30 @@ func (r keyRow) key() (mediagate.Key, error) {
 		Unlimited: r.Unlimited, Quota: r.Quota, Held: r.Held, Spent: r.Spent,
 		ExpiresAt: r.ExpiresAt.Time, CreatedAt: r.CreatedAt.Time, LastUsedAt: r.LastUsedAt.Time,
 		Caps: mediagate.Caps{Day: r.CapDay, Week: r.CapWeek, Month: r.CapMonth}, Rate: r.Rate, InFlight: r.InFlightCap,
-		PurseID: r.purse(), SuccessorID: deref(r.SuccessorID),
+		QuotaID: r.quotaID(), SuccessorID: deref(r.SuccessorID),
 	}
 	return k, errors.Join(
 		fromJSON("keys.models", r.Models, &k.Models), fromJSON("keys.allow_ips", r.AllowIPs, &k.AllowIPs), fromJSON("keys.scopes", r.Scopes, &k.Scopes))
 }
 
-// purse is the id of the row that has what the keys of a rotation share.
-func (r keyRow) purse() string {
-	if r.PurseID == nil {
+// quotaID is the id of the row that has what the keys of a rotation share.
+func (r keyRow) quotaID() string {
+	if r.QuotaID == nil {
 		return r.ID
 	}
-	return *r.PurseID
+	return *r.QuotaID
 }
 
-// shareOf takes over what stands in the row of the purse.
-func (r keyRow) shareOf(purse keyRow) keyRow {
-	r.Unlimited, r.Quota, r.Held, r.Spent = purse.Unlimited, purse.Quota, purse.Held, purse.Spent
-	r.Rate, r.InFlightCap, r.InFlight = purse.Rate, purse.InFlightCap, purse.InFlight
-	r.CapDay, r.CapWeek, r.CapMonth = purse.CapDay, purse.CapWeek, purse.CapMonth
-	r.DayStart, r.DayUsed, r.WeekStart, r.WeekUsed, r.MonthStart, r.MonthUsed = purse.DayStart, purse.DayUsed, purse.WeekStart, purse.WeekUsed, purse.MonthStart, purse.MonthUsed
+// shareOf takes over what stands in the row of the shared quota.
+func (r keyRow) shareOf(sharedRow keyRow) keyRow {
+	r.Unlimited, r.Quota, r.Held, r.Spent = sharedRow.Unlimited, sharedRow.Quota, sharedRow.Held, sharedRow.Spent
+	r.Rate, r.InFlightCap, r.InFlight = sharedRow.Rate, sharedRow.InFlightCap, sharedRow.InFlight
+	r.CapDay, r.CapWeek, r.CapMonth = sharedRow.CapDay, sharedRow.CapWeek, sharedRow.CapMonth
+	r.DayStart, r.DayUsed, r.WeekStart, r.WeekUsed, r.MonthStart, r.MonthUsed = sharedRow.DayStart, sharedRow.DayUsed, sharedRow.WeekStart, sharedRow.WeekUsed, sharedRow.MonthStart, sharedRow.MonthUsed
 	return r
 }
 
-// set writes the settings of a key into its row, and those of its purse into that.
+// set writes the settings of a key into its row, and those of its shared quota into that.
 func (r *keyRow) set(k mediagate.Key) error {
 	r.Name, r.GroupName, r.ExpiresAt = k.Name, k.Group, at(k.ExpiresAt)
 	r.Unlimited, r.Quota, r.Rate, r.InFlightCap = k.Unlimited, k.Quota, k.Rate, k.InFlight
@@ -138,7 +138,7 @@ func insertKey(db *gorm.DB, row keyRow) error {
 
 // UpdateKey lets change have its way with a key's settings: its name, models,
 // group, scopes, addresses, expiry, quota, caps, rate and tasks in flight. The
-// last four are those of its purse. Nothing else can change meanwhile; change may
+// last four are those of its shared quota. Nothing else can change meanwhile; change may
 // be called again, and what it returns as error is returned and changes nothing.
 // Returns KindNotFound, and KindInvalid for a quota or a cap below what is used.
 func (s *Store) UpdateKey(ctx context.Context, id string, change func(k *mediagate.Key) error) (k mediagate.Key, err error) {
@@ -173,7 +173,7 @@ func (s *Store) changeKey(ctx context.Context, tx *gorm.DB, row *keyRow, how fun
 		return k, err
 	}
 	shared := []string{"unlimited", "quota", "rate", "in_flight_cap", "cap_day", "cap_week", "cap_month"}
-	if err := tx.Model(&keyRow{}).Where("id = ?", row.purse()).Select(shared).Updates(row).Error; err != nil {
+	if err := tx.Model(&keyRow{}).Where("id = ?", row.quotaID()).Select(shared).Updates(row).Error; err != nil {
 		return k, err
 	}
 	err = s.note(ctx, tx, deed{action: mediagate.AuditChangeKey, object: row.ID, account: row.AccountID, before: before, after: row.facts()})
@@ -183,7 +183,7 @@ func (s *Store) changeKey(ctx context.Context, tx *gorm.DB, row *keyRow, how fun
 	return row.key()
 }
 
-// lockKeys reads live keys with their purses' shares, and locks all these rows in
+// lockKeys reads live keys with what they share with others, and locks all these rows in
 // the order of their ids, which is the same everywhere. Those of other accounts than
 // the first one's count as unknown. Returns KindNotFound.
 func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]*keyRow, error) {
@@ -198,7 +198,7 @@ func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]*keyRow, error) {
 			return nil, notFound("key", id)
 		}
 		account = seen.AccountID
-		involved = append(involved, id, seen.purse()) // which never changes
+		involved = append(involved, id, seen.quotaID()) // which never changes
 	}
 	slices.Sort(involved)
 	locked := map[string]*keyRow{}
@@ -217,7 +217,7 @@ func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]*keyRow, error) {
 		if !locked[id].DeletedAt.IsZero() {
 			return nil, notFound("key", id)
 		}
-		rows[i] = new(locked[id].shareOf(*locked[locked[id].purse()]))
+		rows[i] = new(locked[id].shareOf(*locked[locked[id].quotaID()]))
 	}
 	return rows, nil
 }
@@ -240,7 +240,7 @@ func (s *Store) RotateKey(ctx context.Context, id string, secret mediagate.KeySe
 
 // rotate rotates a key that is locked.
 func (s *Store) rotate(ctx context.Context, tx *gorm.DB, old keyRow, secret mediagate.KeySecret, grace time.Duration) (k mediagate.Key, err error) {
-	now, purse := s.clock(), old.purse()
+	now, quotaID := s.clock(), old.quotaID()
 	if old.SuccessorID != nil {
 		return k, conflict("the key was rotated already, into %s", *old.SuccessorID)
 	}
@@ -249,7 +249,7 @@ func (s *Store) rotate(ctx context.Context, tx *gorm.DB, old keyRow, secret medi
 	}
 	fresh := keyRow{
 		ID: s.newID("key_"), AccountID: old.AccountID, Hash: secret.Hash[:], Name: old.Name, Prefix: secret.Prefix, LastFour: secret.LastFour,
-		GroupName: old.GroupName, Models: old.Models, AllowIPs: old.AllowIPs, Scopes: old.Scopes, ExpiresAt: old.ExpiresAt, CreatedAt: at(now), PurseID: &purse,
+		GroupName: old.GroupName, Models: old.Models, AllowIPs: old.AllowIPs, Scopes: old.Scopes, ExpiresAt: old.ExpiresAt, CreatedAt: at(now), QuotaID: &quotaID,
 	}
 	if err := insertKey(tx, fresh); err != nil {
 		return k, err
@@ -296,7 +296,7 @@ func (s *Store) Keys(ctx context.Context, accountID, after string, limit int) (k
 		return nil, false, dbError(err, "list keys")
 	}
 	for i := range rows {
-		if rows[i], err = withPurse(s.on(ctx), rows[i]); err != nil {
+		if rows[i], err = withSharedQuota(s.on(ctx), rows[i]); err != nil {
 			return nil, false, dbError(err, "list keys")
 		}
 	}
@@ -304,16 +304,16 @@ func (s *Store) Keys(ctx context.Context, accountID, after string, limit int) (k
 	return keys, hasMore, err
 }
 
-// withPurse reads what the key shares with others, if it does.
-func withPurse(db *gorm.DB, row keyRow) (keyRow, error) {
-	if row.PurseID == nil {
+// withSharedQuota reads what the key shares with others, if it does.
+func withSharedQuota(db *gorm.DB, row keyRow) (keyRow, error) {
+	if row.QuotaID == nil {
 		return row, nil
 	}
-	purse, err := one[keyRow](db, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ?", *row.PurseID)
-	if err != nil || purse == nil {
-		return row, cmp.Or(err, notFound("key", *row.PurseID))
+	sharedRow, err := one[keyRow](db, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ?", *row.QuotaID)
+	if err != nil || sharedRow == nil {
+		return row, cmp.Or(err, notFound("key", *row.QuotaID))
 	}
-	return row.shareOf(*purse), nil
+	return row.shareOf(*sharedRow), nil
 }
 
 // Key reads a key. Returns KindNotFound, also for one that was deleted.
@@ -381,7 +381,7 @@ func foundKey(db *gorm.DB, row *keyRow, err error, id string) (mediagate.Key, er
 	if row == nil {
 		return mediagate.Key{}, notFound("key", id)
 	}
-	whole, err := withPurse(db, *row)
+	whole, err := withSharedQuota(db, *row)
 	if err != nil {
 		return mediagate.Key{}, dbError(err, "read key")
 	}

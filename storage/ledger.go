@@ -258,7 +258,7 @@ func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost m
 	for _, p := range periods {
 		key.with(", "+p.name+"_used = CASE WHEN "+p.name+"_start <= ? THEN "+p.name+"_used - ? ELSE "+p.name+"_used END", taken.CountedDay, rest)
 	}
-	key.with(" WHERE id = (SELECT COALESCE(purse_id, id) FROM keys WHERE id = ?)", h.keyID)
+	key.with(" WHERE id = (SELECT COALESCE(quota_id, id) FROM keys WHERE id = ?)", h.keyID)
 	if _, err := exec(tx, key.text.String(), key.args...); err != nil {
 		return err
 	}

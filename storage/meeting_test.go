@@ -189,7 +189,7 @@ func TestSettleMeetsSettle(t *testing.T) {
 	for _, id := range []string{"task_0", "task_1", "task_2"} {
 		m.submitOn(id, "")
 	}
-	release := m.keep("INSERT INTO makers (account_id, kind, vendor_id, task_id, position) VALUES ($1, 'voice', 'b', 'task_0', 0)", m.account)
+	release := m.keep("INSERT INTO assets (account_id, kind, vendor_id, task_id, position) VALUES ($1, 'voice', 'b', 'task_0', 0)", m.account)
 	for i, voices := range [][]string{{"a", "b", "c"}, {"c", "b", "a"}} {
 		m.begin(fmt.Sprint("settle ", i+1), func(ctx context.Context) error {
 			return m.complete(ctx, fmt.Sprint("task_", i+1), &mediagate.Made{Voices: voices}, nil)

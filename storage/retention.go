@@ -78,7 +78,7 @@ var retention = map[mediagate.Removal]retained{
 		locked:  true,
 		remove: []string{
 			"DELETE FROM attempt_parts WHERE task_id IN @list", "DELETE FROM attempts WHERE task_id IN @list", "DELETE FROM actions WHERE task_id IN @list",
-			"DELETE FROM deliveries WHERE task_id IN @list", "DELETE FROM queue WHERE task_id IN @list", "DELETE FROM makers WHERE task_id IN @list",
+			"DELETE FROM deliveries WHERE task_id IN @list", "DELETE FROM queue WHERE task_id IN @list", "DELETE FROM assets WHERE task_id IN @list",
 			"DELETE FROM idempotency WHERE task_id IN @list", "DELETE FROM tasks WHERE id IN @list",
 		},
 	},

@@ -111,7 +111,7 @@ var accountTests = map[string]func(*bench){
 		b.noError(err)
 		same(b, "what remains", got.Remaining(), 0)
 	},
-	"a rotated key lives for its grace time and shares its purse": func(b *bench) {
+	"a rotated key lives for its grace time and shares its quota": func(b *bench) {
 		p := b.newPayerKey(unit(10), mediagate.Key{Name: "n", Quota: unit(9), Rate: new(5), Models: []string{"a"}, Group: "gold"})
 		b.submit(p, unit(2))
 		old, err := b.Key(b.Context(), p.key)

@@ -187,7 +187,7 @@ var eraseTests = map[string]func(*bench){
 			table, _, _ := strings.Cut(found, ":")
 			tables[table] = true
 		}
-		same(b, "before", tables, map[string]bool{"tasks": true, "attempts": true, "attempt_parts": true, "makers": true, "deliveries": true})
+		same(b, "before", tables, map[string]bool{"tasks": true, "attempts": true, "attempt_parts": true, "assets": true, "deliveries": true})
 
 		before := b.task(id)
 		same(b, "uploads", b.eraseTask(p, id), []string{"uploads/" + p.account + "/01A"})

@@ -64,7 +64,7 @@ func (b *bench) rotate(p payer) payer {
 func (b *bench) used(p payer) [3]mediagate.Micros {
 	b.Helper()
 	of := func(column string) mediagate.Micros {
-		return mediagate.Micros(b.count("SELECT "+column+" FROM keys WHERE id = (SELECT COALESCE(purse_id, id) FROM keys WHERE id = ?)", p.key))
+		return mediagate.Micros(b.count("SELECT "+column+" FROM keys WHERE id = (SELECT COALESCE(quota_id, id) FROM keys WHERE id = ?)", p.key))
 	}
 	return [3]mediagate.Micros{of("day_used"), of("week_used"), of("month_used")}
 }
@@ -77,11 +77,11 @@ func (b *bench) abandoned(p payer) mediagate.Abandoned {
 	return a
 }
 
-// inFlight is what the key's purse and the account have counted.
+// inFlight is what the key's shared quota and the account have counted.
 func (b *bench) inFlight(p payer) [2]int {
 	b.Helper()
 	return [2]int{
-		b.count("SELECT in_flight FROM keys WHERE id = (SELECT COALESCE(purse_id, id) FROM keys WHERE id = ?)", p.key),
+		b.count("SELECT in_flight FROM keys WHERE id = (SELECT COALESCE(quota_id, id) FROM keys WHERE id = ?)", p.key),
 		b.count("SELECT in_flight FROM accounts WHERE id = ?", p.account),
 	}
 }

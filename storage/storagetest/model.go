@@ -28,7 +28,7 @@ var modelTests = map[string]func(*bench){
 type modelHold struct {
 	id     string
 	speech bool
-	purse  *modelPurse
+	quota  *modelQuota
 	hold   mediagate.Micros
 	days   [3]time.Time // when the day, week and month began to which it was counted
 	open   bool
@@ -39,8 +39,8 @@ type modelHold struct {
 	until     time.Time // as long as that counts
 }
 
-// modelPurse is what a key shares with those it was rotated into.
-type modelPurse struct {
+// modelQuota is what a key shares with those it was rotated into.
+type modelQuota struct {
 	keys     []string
 	deleted  map[string]bool
 	quota    *mediagate.Micros // nil: unlimited
@@ -59,7 +59,7 @@ type moneyModel struct {
 	t         *rapid.T
 	thorough  bool // all invariants after each operation
 	account   string
-	purses    []*modelPurse
+	quotas    []*modelQuota
 	inFlight  *int
 	unpaid    *mediagate.Micros
 	available mediagate.Micros
@@ -76,7 +76,7 @@ func newMoneyModel(b *bench, t *rapid.T) *moneyModel {
 	other, err := b.CreateKey(b.Context(), mediagate.Key{AccountID: p.account, Unlimited: true}, m.secret(p.key))
 	b.noError(err)
 	m.account = p.account
-	m.purses = []*modelPurse{
+	m.quotas = []*modelQuota{
 		{keys: []string{p.key}, deleted: map[string]bool{}, quota: new(unit(8))},
 		{keys: []string{other.ID}, deleted: map[string]bool{}},
 	}
@@ -130,8 +130,8 @@ func calendar(now time.Time) [3]time.Time {
 	return [3]time.Time{day, monday, day.AddDate(0, 0, 1-day.Day())}
 }
 
-// current is what counts of the purse, and since when, in the periods that now is in.
-func (p *modelPurse) current(now time.Time) (starts [3]time.Time, used [3]mediagate.Micros) {
+// current is what counts of the shared quota, and since when, in the periods that now is in.
+func (p *modelQuota) current(now time.Time) (starts [3]time.Time, used [3]mediagate.Micros) {
 	starts = calendar(now)
 	for i := range starts {
 		if !p.starts[i].Before(starts[i]) {
@@ -144,7 +144,7 @@ func (p *modelPurse) current(now time.Time) (starts [3]time.Time, used [3]mediag
 var periodNames = [3]string{"day", "week", "month"}
 
 // refusal is the kind of the error that a hold gets, and what it names.
-func (m *moneyModel) refusal(p *modelPurse, key string, hold mediagate.Micros, tasks int) (kind mediagate.Kind, text string) {
+func (m *moneyModel) refusal(p *modelQuota, key string, hold mediagate.Micros, tasks int) (kind mediagate.Kind, text string) {
 	_, used := p.current(m.now())
 	if p.deleted[key] {
 		return mediagate.KindUnauthenticated, "no longer valid"
@@ -172,16 +172,16 @@ func (m *moneyModel) refusal(p *modelPurse, key string, hold mediagate.Micros, t
 }
 
 func (m *moneyModel) tasksInFlight() (n int) {
-	for _, p := range m.purses {
+	for _, p := range m.quotas {
 		n += p.tasks
 	}
 	return n
 }
 
-// abandonedOf are the jobs of cancelled tasks that may still run, of a purse or of all.
-func (m *moneyModel) abandonedOf(p *modelPurse) (jobs mediagate.Abandoned) {
+// abandonedOf are the jobs of cancelled tasks that may still run, of a shared quota or of all.
+func (m *moneyModel) abandonedOf(p *modelQuota) (jobs mediagate.Abandoned) {
 	for _, h := range m.holds {
-		if h.abandoned && (p == nil || h.purse == p) {
+		if h.abandoned && (p == nil || h.quota == p) {
 			jobs.Jobs++
 			jobs.Cost += h.hold
 		}
@@ -190,7 +190,7 @@ func (m *moneyModel) abandonedOf(p *modelPurse) (jobs mediagate.Abandoned) {
 }
 
 // taken notes a hold, or expects the error of one that cannot be.
-func (m *moneyModel) taken(t *rapid.T, p *modelPurse, key string, h modelHold, err error) {
+func (m *moneyModel) taken(t *rapid.T, p *modelQuota, key string, h modelHold, err error) {
 	tasks := 1
 	if h.speech {
 		tasks = 0
@@ -211,13 +211,13 @@ func (m *moneyModel) taken(t *rapid.T, p *modelPurse, key string, h modelHold, e
 	p.tasks += tasks
 	p.held += h.hold
 	m.available -= h.hold
-	h.purse, h.days, h.open = p, p.starts, true
+	h.quota, h.days, h.open = p, p.starts, true
 	m.holds = append(m.holds, &h)
 }
 
 // pick chooses a key.
-func (m *moneyModel) pick(t *rapid.T) (p *modelPurse, key string) {
-	p = rapid.SampledFrom(m.purses).Draw(t, "purse")
+func (m *moneyModel) pick(t *rapid.T) (p *modelQuota, key string) {
+	p = rapid.SampledFrom(m.quotas).Draw(t, "quota")
 	return p, rapid.SampledFrom(p.keys).Draw(t, "key")
 }
 
@@ -354,22 +354,22 @@ func (m *moneyModel) endOne(t *rapid.T) {
 
 func (m *moneyModel) end(h *modelHold, cost mediagate.Micros) {
 	h.open, h.idem = false, m.now().Add(24*time.Hour)
-	h.purse.held -= h.hold
-	h.purse.spent += cost
+	h.quota.held -= h.hold
+	h.quota.spent += cost
 	m.available += h.hold - cost
 	for i, start := range h.days {
-		if start.Equal(h.purse.starts[i]) {
-			h.purse.used[i] -= h.hold - cost
+		if start.Equal(h.quota.starts[i]) {
+			h.quota.used[i] -= h.hold - cost
 		}
 	}
 	if !h.speech {
-		h.purse.tasks--
+		h.quota.tasks--
 	}
 }
 
-// rotateOne makes a new key of the newest of a purse.
+// rotateOne makes a new key of the newest of a shared quota.
 func (m *moneyModel) rotateOne(t *rapid.T) {
-	p := rapid.SampledFrom(m.purses).Draw(t, "purse")
+	p := rapid.SampledFrom(m.quotas).Draw(t, "quota")
 	last := p.keys[len(p.keys)-1]
 	k, err := m.RotateKey(m.Context(), last, mediagate.KeySecret{Hash: m.secret(last + "x")}, 100_000*time.Hour)
 	switch {
@@ -492,7 +492,7 @@ func (m *moneyModel) compare(t *rapid.T) {
 		InFlight    int
 	}
 	var held, spent mediagate.Micros
-	for _, p := range m.purses {
+	for _, p := range m.quotas {
 		held, spent = held+p.held, spent+p.spent
 		var row struct {
 			Held, Spent, DayUsed, WeekUsed, MonthUsed mediagate.Micros

@@ -50,7 +50,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend, without ...string) {
 		"usage":        usageTests,
 		"statements":   statementTests,
 		"lists":        listTests,
-		"makers":       makerTests,
+		"assets":       assetTests,
 		"erasure":      eraseTests,
 		"repeats":      repeatTests,
 		"invariants":   withTampering(checkTests),

@@ -116,7 +116,7 @@ var usageTests = map[string]func(*bench){
 		by := mediagate.UsageFilter{AccountID: p.account, By: []mediagate.UsageBy{mediagate.ByModel, mediagate.ByProvider}}
 		f := mediagate.StatementFilter{AccountID: p.account, Limit: 10}
 		want, lines := b.usage(by), b.stated(f)
-		for _, table := range []string{"makers", "deliveries", "attempts"} {
+		for _, table := range []string{"assets", "deliveries", "attempts"} {
 			b.noError(b.database().Exec("DELETE FROM " + table).Error)
 		}
 		b.noError(b.database().Exec("DELETE FROM tasks").Error)

@@ -66,9 +66,9 @@ type asked struct {
 func (r routes) serving(model string, route mediagate.Route, source *mediagate.Source) []asked {
 	made := make([]bool, len(r.channels))
 	if source != nil {
-		makers := make([]mediagate.Maker, len(r.channels))
+		makers := make([]mediagate.VendorAccount, len(r.channels))
 		for i, c := range r.channels {
-			makers[i] = mediagate.Maker{Channel: c.Name, Former: c.Former, Fingerprints: all.Fingerprints(c)}
+			makers[i] = mediagate.VendorAccount{Channel: c.Name, Former: c.Former, Fingerprints: all.Fingerprints(c)}
 		}
 		made = source.MadeBy(makers)
 	}

@@ -28,7 +28,7 @@ CREATE TABLE accounts (
 -- What counts against a key's caps is kept in its row, since every hold writes that
 -- anyway: the beginning of the day, week and month that was counted last, and the sum in
 -- it. Rotation makes a new key of a key; what both share stands in the row of the first,
--- which purse_id names.
+-- which quota_id names.
 CREATE TABLE keys (
     id            text    PRIMARY KEY,
     account_id    text    NOT NULL REFERENCES accounts (id),
@@ -56,7 +56,7 @@ CREATE TABLE keys (
     week_used     integer NOT NULL DEFAULT 0,
     month_start   integer,
     month_used    integer NOT NULL DEFAULT 0,
-    purse_id      text    REFERENCES keys (id),
+    quota_id      text    REFERENCES keys (id),
     successor_id  text    REFERENCES keys (id),
     created_at    integer NOT NULL,
     expires_at    integer,
@@ -68,7 +68,7 @@ CREATE TABLE keys (
 ) STRICT;
 CREATE UNIQUE INDEX keys_hash ON keys (hash);
 CREATE INDEX keys_account ON keys (account_id, id);
-CREATE INDEX keys_purse ON keys (purse_id) WHERE purse_id IS NOT NULL;
+CREATE INDEX keys_quota ON keys (quota_id) WHERE quota_id IS NOT NULL;
 
 -- A transfer says for itself what the end of a hold was about, and so outlives its task.
 -- counted_day: to which day in UTC a hold was counted, and with it to which week and month
@@ -282,7 +282,7 @@ CREATE TABLE idempotency (
 CREATE INDEX idempotency_task ON idempotency (task_id);
 
 -- Which task of an account made what an id of a vendor names.
-CREATE TABLE makers (
+CREATE TABLE assets (
     account_id text    NOT NULL,
     kind       text    NOT NULL CHECK (kind IN ('clip', 'voice')),
     vendor_id  text    NOT NULL,
@@ -290,7 +290,7 @@ CREATE TABLE makers (
     position   integer NOT NULL CHECK (position >= 0),
     PRIMARY KEY (account_id, kind, vendor_id)
 ) STRICT;
-CREATE INDEX makers_task ON makers (task_id);
+CREATE INDEX assets_task ON assets (task_id);
 
 -- The time by which a task's run must have asked for its next step, or a round of its
 -- callback must have recorded an attempt. One process wakes what is past its time,
@@ -518,7 +518,7 @@ DROP TABLE awaits;
 DROP TABLE attempt_parts;
 DROP TABLE attempts;
 DROP TABLE wakes;
-DROP TABLE makers;
+DROP TABLE assets;
 DROP TABLE idempotency;
 DROP TABLE tasks;
 DROP TABLE audit;

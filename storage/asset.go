@@ -10,8 +10,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// makerRow says which task of an account made what a vendor's id names.
-type makerRow struct {
+// assetRow says which task of an account made what a vendor's id names.
+type assetRow struct {
 	AccountID string
 	Kind      mediagate.MadeKind
 	VendorID  string
@@ -20,15 +20,15 @@ type makerRow struct {
 }
 
 // TableName tells GORM.
-func (makerRow) TableName() string { return "makers" }
+func (assetRow) TableName() string { return "assets" }
 
 // MadeBy finds the completed task of the account that made what the vendor's id
 // names. Returns KindNotFound, also for someone else's.
 func (s *Store) MadeBy(ctx context.Context, accountID string, kind mediagate.MadeKind, vendorID string) (mediagate.MadeAt, error) {
-	row, err := one[makerRow](s.on(ctx), "SELECT "+columnsOf[makerRow]().text+" FROM makers WHERE account_id = ? AND kind = ? AND vendor_id = ?",
+	row, err := one[assetRow](s.on(ctx), "SELECT "+columnsOf[assetRow]().text+" FROM assets WHERE account_id = ? AND kind = ? AND vendor_id = ?",
 		accountID, kind, vendorID)
 	if err != nil {
-		return mediagate.MadeAt{}, dbError(err, "read maker")
+		return mediagate.MadeAt{}, dbError(err, "read asset")
 	}
 	if row == nil {
 		return mediagate.MadeAt{}, notFound(string(kind), vendorID)
@@ -36,10 +36,10 @@ func (s *Store) MadeBy(ctx context.Context, accountID string, kind mediagate.Mad
 	return mediagate.MadeAt{TaskID: row.TaskID, Index: row.Position}, nil
 }
 
-// noteMakers notes what the task made that later requests may name by the
+// noteAssets notes what the task made that later requests may name by the
 // vendor's ids. Of two tasks with the same the first one is it: the other
 // shows what the first made.
-func noteMakers(tx *gorm.DB, task lockedTask, made *mediagate.Made, results []mediagate.Result) error {
+func noteAssets(tx *gorm.DB, task lockedTask, made *mediagate.Made, results []mediagate.Result) error {
 	ids := made.IDs(results)
 	for _, kind := range slices.Sorted(maps.Keys(ids)) {
 		positions := make(map[string]int, len(ids[kind]))
@@ -50,7 +50,7 @@ func noteMakers(tx *gorm.DB, task lockedTask, made *mediagate.Made, results []me
 			if id == "" {
 				continue
 			}
-			if _, err := exec(tx, `INSERT INTO makers (account_id, kind, vendor_id, task_id, position) VALUES (?, ?, ?, ?, ?)
+			if _, err := exec(tx, `INSERT INTO assets (account_id, kind, vendor_id, task_id, position) VALUES (?, ?, ?, ?, ?)
 					ON CONFLICT DO NOTHING`, task.AccountID, kind, id, task.ID, positions[id]); err != nil {
 				return err
 			}

@@ -87,7 +87,7 @@ var giveTests = map[string]func(*bench){
 		same(b, "quota, after another was rotated", b.quota(p.key), unit(0))
 		b.kind(change(unit(2), true), mediagate.KindForbidden)
 	},
-	"keys that share a purse take nothing from each other": func(b *bench) {
+	"keys that share a quota take nothing from each other": func(b *bench) {
 		p := b.newPayerKey(unit(100), mediagate.Key{Quota: unit(10)})
 		fresh, err := b.RenewKey(b.Context(), p.key, p.key, mediagate.KeySecret{Hash: [32]byte{1}}, time.Hour, func(giver, k mediagate.Key) error {
 			same(b, "giver", giver, k)

@@ -57,7 +57,7 @@ func (s *Store) GiveKey(ctx context.Context, giver string, secret mediagate.KeyS
 
 // ChangeKey is UpdateKey at the word of another key of the account, or of the key
 // itself. check passes what becomes of each live key that the change is one of:
-// those that share a purse share limits. It reports whether the key may do more
+// those that share a quota share limits. It reports whether the key may do more
 // than before with what quota it has. Returns what GiveKey and UpdateKey do.
 func (s *Store) ChangeKey(ctx context.Context, giver, id string, change func(giver mediagate.Key, k *mediagate.Key) error, check func(giver, was, is mediagate.Key) (widened bool, err error)) (k mediagate.Key, err error) {
 	err = s.write(ctx, "change key", func(tx *gorm.DB) error {
@@ -101,12 +101,12 @@ func (s *Store) ChangeKey(ctx context.Context, giver, id string, change func(giv
 	return k, err
 }
 
-// sharing reads the other live keys that share the purse of one that is locked.
-// None of them changes meanwhile: who changes one locks its purse.
+// sharing reads the other live keys that share the quota of one that is locked.
+// None of them changes meanwhile: who changes one locks its shared quota.
 func (s *Store) sharing(tx *gorm.DB, row keyRow) (keys []mediagate.Key, err error) {
-	purse := row.purse()
+	quotaID := row.quotaID()
 	var rows []keyRow
-	err = tx.Where("(id = ? OR purse_id = ?) AND id <> ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)", purse, purse, row.ID, at(s.clock())).
+	err = tx.Where("(id = ? OR quota_id = ?) AND id <> ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)", quotaID, quotaID, row.ID, at(s.clock())).
 		Order("id").Find(&rows).Error
 	if err != nil {
 		return nil, err
@@ -160,9 +160,9 @@ func (s *Store) lockGiver(tx *gorm.DB, giver, id string) (by *keyRow, key mediag
 }
 
 // takeQuota takes from a limited key quota that another one has by it. Keys that
-// share a purse take nothing from each other.
+// share a quota take nothing from each other.
 func (s *Store) takeQuota(ctx context.Context, tx *gorm.DB, by, row keyRow, taken mediagate.Micros) error {
-	if by.Unlimited || row.Unlimited || taken <= 0 || by.purse() == row.purse() {
+	if by.Unlimited || row.Unlimited || taken <= 0 || by.quotaID() == row.quotaID() {
 		return nil
 	}
 	if taken > by.unspent()-by.Held {
@@ -170,7 +170,7 @@ func (s *Store) takeQuota(ctx context.Context, tx *gorm.DB, by, row keyRow, take
 	}
 	facts := by.facts()
 	by.Quota -= taken
-	if _, err := exec(tx, "UPDATE keys SET quota = ? WHERE id = ?", by.Quota, by.purse()); err != nil {
+	if _, err := exec(tx, "UPDATE keys SET quota = ? WHERE id = ?", by.Quota, by.quotaID()); err != nil {
 		return err
 	}
 	return s.note(ctx, tx, deed{action: mediagate.AuditChangeKey, object: by.ID, account: by.AccountID, before: facts, after: by.facts()})

@@ -18,7 +18,7 @@ func songs(id, mimeType string, ids ...string) end {
 
 const mp3 = "audio/mpeg"
 
-var makerTests = map[string]func(*bench){
+var assetTests = map[string]func(*bench){
 	"songs and voices are found by their vendor's ids, by their account": func(b *bench) {
 		p, other := b.newPayer(unit(10)), b.newPayer(unit(10))
 		first, second, voice := b.accepted(p, unit(1)), b.accepted(other, unit(1)), b.accepted(p, unit(1))
@@ -54,7 +54,7 @@ var makerTests = map[string]func(*bench){
 		b.settle(songs(second, mp3, "b", "a", ""))
 		got, err := b.MadeBy(b.Context(), p.account, mediagate.MadeClip, "a")
 		b.noError(err)
-		same(b, "maker", got, mediagate.MadeAt{TaskID: first})
+		same(b, "asset", got, mediagate.MadeAt{TaskID: first})
 		_, err = b.MadeBy(b.Context(), p.account, mediagate.MadeClip, "")
 		b.kind(err, mediagate.KindNotFound)
 	},
