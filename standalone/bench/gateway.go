@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -222,4 +223,17 @@ func exchange(c *http.Client, req *http.Request) ([]byte, error) {
 		err = fmt.Errorf("%s %s: %s: %.200s", req.Method, req.URL.Path, resp.Status, body)
 	}
 	return body, err
+}
+
+// acknowledged is the id of the task that was taken in.
+func acknowledged(body []byte) (string, error) {
+	var ack struct {
+		Data []struct {
+			TaskID string `json:"task_id"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body, &ack); err != nil || len(ack.Data) != 1 {
+		return "", fmt.Errorf("no acknowledgement: %.100s", body)
+	}
+	return ack.Data[0].TaskID, nil
 }

@@ -202,3 +202,6 @@ func (s *standalone) finish(ctx context.Context) error {
 		}
 	})
 }
+
+// residentMemory is what a process has resident now.
+func residentMemory(pid int) (int64, error) { return processMemory(pid, "VmRSS:") }

@@ -18,8 +18,6 @@ import (
 const (
 	klingPrefix     = "/kling"
 	dashscopePrefix = "/dashscope/api/v1"
-	sickPrefix      = "/sick"      // Kling again, for those whose vendor may fall sick
-	neighbourPrefix = "/neighbour" // and for those whose doesn't
 
 	videoFile = "/media/video.mp4"
 	imageFile = "/media/image.png"
@@ -41,8 +39,6 @@ type vendor struct {
 	large  *io.SectionReader
 
 	mu    sync.Mutex
-	sick  sickness
-	cured chan struct{}             // closed when it is well again
 	takes func(n int) time.Duration // how long the nth job takes
 	calls bool                      // the customer is called back at the end of a job
 	jobs  int
@@ -67,13 +63,6 @@ func startVendor(ctx context.Context) (*vendor, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+klingPrefix+"/v1/videos/text2video", v.handleSubmit)
 	mux.HandleFunc("GET "+klingPrefix+"/v1/videos/text2video/{id}", v.handlePoll)
-	for prefix, around := range map[string]func(http.HandlerFunc) http.HandlerFunc{
-		sickPrefix: v.unlessSick, neighbourPrefix: func(h http.HandlerFunc) http.HandlerFunc { return h },
-	} {
-		mux.HandleFunc("POST "+prefix+"/v1/videos/omni-video", around(v.handleSubmit))
-		mux.HandleFunc("GET "+prefix+"/v1/videos/omni-video/{id}", around(v.handlePoll))
-	}
-	mux.HandleFunc("POST "+openaiPrefix+"/audio/speech", handleSpeech)
 	mux.HandleFunc("POST "+dashscopePrefix+"/services/aigc/multimodal-generation/generation", v.handleImage)
 	mux.HandleFunc("GET "+videoFile, v.file("video/mp4", func() io.ReadSeeker { return bytes.NewReader(v.video) }))
 	mux.HandleFunc("GET "+imageFile, v.file("image/png", func() io.ReadSeeker { return bytes.NewReader(v.image) }))
@@ -104,50 +93,6 @@ func (v *vendor) callBack() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.calls = true
-}
-
-// sickness is what a vendor suffers from.
-type sickness int
-
-const (
-	well sickness = iota
-	sickError
-	sickHang
-)
-
-// fallSick makes the vendor fall sick, or well again.
-func (v *vendor) fallSick(how sickness) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.cured != nil {
-		close(v.cured)
-		v.cured = nil
-	}
-	if v.sick = how; how != well {
-		v.cured = make(chan struct{})
-	}
-}
-
-// unlessSick answers calls as the vendor's health allows.
-func (v *vendor) unlessSick(handle http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		v.mu.Lock()
-		sick, cured := v.sick, v.cured
-		v.mu.Unlock()
-		switch sick {
-		case sickError:
-			http.Error(w, "sick", http.StatusInternalServerError)
-		case sickHang:
-			_, _ = io.Copy(io.Discard, r.Body) // else nobody notices that the caller is gone
-			select {
-			case <-cured:
-			case <-r.Context().Done():
-			}
-			http.Error(w, "sick", http.StatusInternalServerError)
-		default:
-			handle(w, r)
-		}
-	}
 }
 
 // observe begins or ends the noting of polls, and returns the gaps between

@@ -2,22 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"strings"
-	"time"
 )
 
-// How much an account has behind it, and what is under way. Each task that has
-// ended has five entries in the ledger.
+// What an account with a past has under way, and over how many days its tasks are
+// spread. Each task that has ended has five entries in the ledger.
 const (
-	pastTasks      = 2_000_000
-	quickPastTasks = 100_000
-	shortPast      = 1_000 // as long, so that answers have as many rows
-	openTasks      = 200
-	pastDays       = 180
-	moneyClients   = 8
+	openTasks = 200
+	pastDays  = 180
 )
 
 // pastTasksStatement makes the tasks that a busy account leaves behind: $1 is the
@@ -72,59 +65,6 @@ func (g *gateway) fillPastOf(ctx context.Context, statement string, tasks, open 
 	}
 	_, err = g.tables.ExecContext(ctx, "VACUUM ANALYZE")
 	return err
-}
-
-// measureMoney compares questions about money of an account with a large past with
-// those of an account with next to none, in an installation of its own. Both ask
-// for as many rows, and have as much under way.
-func measureMoney(ctx context.Context, m *machine, o options) (_ []row, err error) {
-	full, err := m.install(ctx, "past", m.channels(time.Second, 1000))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, full.close()) }()
-	little, err := m.install(ctx, "little", m.channels(time.Second, 1000))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, little.close()) }()
-	tasks, rounds, length := int64(pastTasks), 12, 300*time.Millisecond
-	if o.quick {
-		tasks, rounds = quickPastTasks, 4
-	}
-	if err := errors.Join(full.fillPast(ctx, tasks), little.fillPast(ctx, shortPast)); err != nil {
-		return nil, err
-	}
-	since := time.Now().UTC().Add(-7*24*time.Hour - 17*time.Minute).Format(time.RFC3339)
-	var rows []row
-	for _, part := range []struct {
-		what, path string
-		admin      bool // %s in the path is the account
-	}{
-		{"balances of an account", "/v1/user/balance", false},
-		{"balances of a key", "/v1/balance", false},
-		{"usage of 30 days, by day and model", "/v1/usage?group_by=day,model", false},
-		{"usage of a week and 17 minutes", "/v1/usage?group_by=model&from=" + since, false},
-		{"usage of all accounts", "/admin/v1/usage?group_by=account,day", true},
-		{"statement of 30 days, first page", "/admin/v1/accounts/%s/statement?limit=20", true},
-	} {
-		ask := func(g *gateway) slice {
-			path := strings.Replace(part.path, "%s", g.key.AccountID, 1)
-			do := func(ctx context.Context) error { return g.ask(ctx, path, part.admin) }
-			return func(ctx context.Context) (float64, error) { return repeat(ctx, moneyClients, length, do) }
-		}
-		for _, warm := range []slice{ask(little), ask(full)} {
-			if _, err := warm(ctx); err != nil {
-				return nil, err
-			}
-		}
-		c, err := compare(ctx, rounds, o, part.what, ask(little), ask(full))
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, ratioRow(part.what, fmt.Sprintf("%d of %d tasks", shortPast, tasks), c, 0.5))
-	}
-	return rows, nil
 }
 
 // ask reads one answer, as a client or as an operator.
