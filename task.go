@@ -277,6 +277,25 @@ type Delivery struct {
 	NextAttemptAt time.Time
 }
 
+// DeliveryResult is how an attempt to deliver a webhook went.
+type DeliveryResult struct {
+	Outcome DeliveryOutcome
+	Status  int    // HTTP status; 0 without an answer
+	Error   string // why there was no answer, without addresses or secrets
+	Reason  string // of DeliveryDrop and DeliveryAbandon, for the task's webhook state
+}
+
+// DeliveryOutcome says what is to become of a delivery after an attempt.
+type DeliveryOutcome string
+
+// The outcomes of an attempt.
+const (
+	DeliveryDone    DeliveryOutcome = "delivered" // the receiver answered 2xx
+	DeliveryRetry   DeliveryOutcome = "retry"     // no answer, a redirect or a server error
+	DeliveryAbandon DeliveryOutcome = "abandon"   // the receiver refused with a 4xx
+	DeliveryDrop    DeliveryOutcome = "drop"      // the URL breaks a rule: nothing was sent
+)
+
 // TaskFilter selects tasks, newest first. Zero fields do not filter.
 type TaskFilter struct {
 	AccountID     string       `json:"account,omitempty"` // empty, for operators: of all accounts

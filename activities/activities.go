@@ -153,27 +153,8 @@ type Limits struct {
 // Deliverer makes one signed delivery attempt.
 type Deliverer interface {
 	// An error says nothing about the receiver.
-	Deliver(ctx context.Context, taskID string, target mediagate.WebhookTarget) (DeliveryResult, error)
+	Deliver(ctx context.Context, taskID string, target mediagate.WebhookTarget) (mediagate.DeliveryResult, error)
 }
-
-// DeliveryResult is the outcome of one delivery attempt.
-type DeliveryResult struct {
-	Verdict Verdict
-	Status  int
-	Error   string // without addresses or secrets
-	Reason  string // for the task's webhook state
-}
-
-// Verdict says what follows from a delivery attempt.
-type Verdict string
-
-// The verdicts.
-const (
-	VerdictDelivered Verdict = "delivered"
-	VerdictRetry     Verdict = "retry"
-	VerdictAbandon   Verdict = "abandon"
-	VerdictDrop      Verdict = "drop"
-)
 
 // Engine starts and signals workflows.
 type Engine interface {

@@ -28,10 +28,10 @@ func TestDeliveryWaitsForItsTurn(t *testing.T) {
 	b.Activities.Settings.TurnWait = time.Millisecond
 	release := make(chan struct{})
 	var under atomic.Int32
-	b.Deliverer.OnDeliver = func(int) (activities.DeliveryResult, error) {
+	b.Deliverer.OnDeliver = func(int) (mediagate.DeliveryResult, error) {
 		under.Add(1)
 		<-release
-		return activities.DeliveryResult{Verdict: activities.VerdictDelivered, Status: 200}, nil
+		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: 200}, nil
 	}
 	var (
 		ended  sync.WaitGroup
@@ -46,7 +46,7 @@ func TestDeliveryWaitsForItsTurn(t *testing.T) {
 		b.ok(err)
 		ids = append(ids, id)
 		ended.Go(func() {
-			if _, err := call[activities.Verdict](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: id, Round: 1, Attempt: 1, Wait: time.Minute}); err != nil {
+			if _, err := call[mediagate.DeliveryOutcome](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: id, Round: 1, Attempt: 1, Wait: time.Minute}); err != nil {
 				failed <- err
 			}
 		})

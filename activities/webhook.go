@@ -63,11 +63,11 @@ func open(target mediagate.WebhookTarget, round int) bool {
 
 // sentDelivery is an attempt that was made and is not on record yet.
 type sentDelivery struct {
-	Delivery mediagate.Delivery     `json:"delivery"`
-	State    mediagate.WebhookState `json:"state,omitempty"`
-	Reason   string                 `json:"reason,omitempty"`
-	Verdict  Verdict                `json:"verdict"`
-	Tries    int                    `json:"tries,omitempty"` // to record it
+	Delivery mediagate.Delivery        `json:"delivery"`
+	State    mediagate.WebhookState    `json:"state,omitempty"`
+	Reason   string                    `json:"reason,omitempty"`
+	Outcome  mediagate.DeliveryOutcome `json:"outcome"`
+	Tries    int                       `json:"tries,omitempty"` // to record it
 }
 
 // DeliverWebhook makes one delivery attempt and records it, once there is a permit
@@ -75,7 +75,7 @@ type sentDelivery struct {
 // see an attempt twice when the process dies between answer and record; the
 // webhook id is the same. An attempt that cannot be recorded is remembered by
 // the activity, whose repetitions only record it.
-func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict, error) {
+func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagate.DeliveryOutcome, error) {
 	var made atomic.Pointer[sentDelivery] // which no beat may forget, the first one included
 	var sent sentDelivery
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &sent) == nil {
@@ -89,20 +89,20 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 	})()
 	target, err := a.Store.WebhookTarget(ctx, in.TaskID, in.Round)
 	if mediagate.Is(err, mediagate.KindNotFound) {
-		return VerdictDrop, nil
+		return mediagate.DeliveryDrop, nil
 	}
 	if err != nil {
 		return "", a.fail(ctx, err)
 	}
 	if !open(target, in.Round) {
-		return VerdictDrop, nil
+		return mediagate.DeliveryDrop, nil
 	}
 	recorded, err := a.recorded(ctx, in)
 	if err != nil {
 		return "", a.fail(ctx, err)
 	}
 	if recorded {
-		return VerdictRetry, nil // on record, and the round is open: only our answer was lost
+		return mediagate.DeliveryRetry, nil // on record, and the round is open: only our answer was lost
 	}
 	if made.Load() == nil {
 		if sent, err = a.deliverInTurn(ctx, in, target); err != nil {
@@ -113,7 +113,7 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (Verdict,
 	if err := a.recordSent(ctx, &made); err != nil {
 		return "", a.fail(ctx, err)
 	}
-	return sent.Verdict, nil
+	return sent.Outcome, nil
 }
 
 // deliverInTurn sends the callback once there is a permit for it. That of its receiver
@@ -160,11 +160,11 @@ func (a *Activities) deliverOnce(ctx context.Context, in RoundArgs, target media
 	end := a.Now()
 	failpoint.Hit(failpoint.WebhookSent)
 
-	sent := sentDelivery{Verdict: result.Verdict, Delivery: mediagate.Delivery{
+	sent := sentDelivery{Outcome: result.Outcome, Delivery: mediagate.Delivery{
 		TaskID: in.TaskID, Round: in.Round, Attempt: in.Attempt, At: start,
 		Status: result.Status, Error: result.Error, Duration: end.Sub(start),
 	}}
-	if result.Verdict == VerdictRetry && in.Wait > 0 {
+	if result.Outcome == mediagate.DeliveryRetry && in.Wait > 0 {
 		sent.Delivery.NextAttemptAt = end.Add(in.Wait)
 	}
 	sent.State, sent.Reason = webhookEnd(result, in.Wait == 0)
@@ -238,13 +238,13 @@ func (a *Activities) recorded(ctx context.Context, in RoundArgs) (bool, error) {
 
 // webhookEnd is the state that an attempt leaves the callback in; empty while
 // another attempt follows.
-func webhookEnd(r DeliveryResult, last bool) (state mediagate.WebhookState, reason string) {
-	switch r.Verdict {
-	case VerdictDelivered:
+func webhookEnd(r mediagate.DeliveryResult, last bool) (state mediagate.WebhookState, reason string) {
+	switch r.Outcome {
+	case mediagate.DeliveryDone:
 		return mediagate.WebhookDelivered, ""
-	case VerdictDrop:
+	case mediagate.DeliveryDrop:
 		return mediagate.WebhookDropped, r.Reason
-	case VerdictAbandon:
+	case mediagate.DeliveryAbandon:
 		return mediagate.WebhookAbandoned, r.Reason
 	default:
 		if last {

@@ -34,26 +34,26 @@ func TestDeliverWebhook(t *testing.T) {
 	t.Parallel()
 	const pause = 30 * time.Second
 	cases := map[string]struct {
-		result activities.DeliveryResult
+		result mediagate.DeliveryResult
 		wait   time.Duration
 		state  mediagate.WebhookState
 		reason string
 		next   time.Time
 	}{
-		"delivered":         {activities.DeliveryResult{Verdict: activities.VerdictDelivered, Status: 204}, pause, mediagate.WebhookDelivered, "", time.Time{}},
-		"to be repeated":    {activities.DeliveryResult{Verdict: activities.VerdictRetry, Status: 503}, pause, mediagate.WebhookPending, "", start.Add(pause)},
-		"the last one":      {activities.DeliveryResult{Verdict: activities.VerdictRetry, Error: "timeout"}, 0, mediagate.WebhookAbandoned, "no attempt succeeded", time.Time{}},
-		"refused":           {activities.DeliveryResult{Verdict: activities.VerdictAbandon, Status: 410, Reason: "the receiver answers 410"}, pause, mediagate.WebhookAbandoned, "the receiver answers 410", time.Time{}},
-		"against the rules": {activities.DeliveryResult{Verdict: activities.VerdictDrop, Reason: "private address"}, pause, mediagate.WebhookDropped, "private address", time.Time{}},
+		"delivered":         {mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: 204}, pause, mediagate.WebhookDelivered, "", time.Time{}},
+		"to be repeated":    {mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Status: 503}, pause, mediagate.WebhookPending, "", start.Add(pause)},
+		"the last one":      {mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Error: "timeout"}, 0, mediagate.WebhookAbandoned, "no attempt succeeded", time.Time{}},
+		"refused":           {mediagate.DeliveryResult{Outcome: mediagate.DeliveryAbandon, Status: 410, Reason: "the receiver answers 410"}, pause, mediagate.WebhookAbandoned, "the receiver answers 410", time.Time{}},
+		"against the rules": {mediagate.DeliveryResult{Outcome: mediagate.DeliveryDrop, Reason: "private address"}, pause, mediagate.WebhookDropped, "private address", time.Time{}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := ended(t)
-			b.Deliverer.OnDeliver = func(int) (activities.DeliveryResult, error) { return c.result, nil }
-			got := must[activities.Verdict](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 2, Wait: c.wait})
-			if got != c.result.Verdict {
-				t.Errorf("verdict %s, want %s", got, c.result.Verdict)
+			b.Deliverer.OnDeliver = func(int) (mediagate.DeliveryResult, error) { return c.result, nil }
+			got := must[mediagate.DeliveryOutcome](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 2, Wait: c.wait})
+			if got != c.result.Outcome {
+				t.Errorf("verdict %s, want %s", got, c.result.Outcome)
 			}
 			if w := b.task().Webhook; w.State != c.state || w.Reason != c.reason {
 				t.Errorf("the callback is %s, %q; want %s, %q", w.State, w.Reason, c.state, c.reason)
@@ -74,12 +74,12 @@ func TestDeliverWebhook(t *testing.T) {
 func TestDeliverySendsTheSameBytes(t *testing.T) {
 	t.Parallel()
 	b := ended(t)
-	b.Deliverer.OnDeliver = func(int) (activities.DeliveryResult, error) {
-		return activities.DeliveryResult{Verdict: activities.VerdictRetry}, nil
+	b.Deliverer.OnDeliver = func(int) (mediagate.DeliveryResult, error) {
+		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry}, nil
 	}
 	for n := 1; n <= 3; n++ {
 		b.advance(time.Minute)
-		must[activities.Verdict](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: n, Wait: time.Minute})
+		must[mediagate.DeliveryOutcome](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: n, Wait: time.Minute})
 		b.Store.Edit(taskID, func(st *task.State) { st.Failure.Message = "another" })
 	}
 	bodies := b.Deliverer.Bodies()
@@ -110,7 +110,7 @@ func TestD14ClosedRoundIsNotSent(t *testing.T) {
 			b := ended(t)
 			leave(b)
 			args := activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 1}
-			if got := must[activities.Verdict](b, b.Activities.DeliverWebhook, args); got != activities.VerdictDrop {
+			if got := must[mediagate.DeliveryOutcome](b, b.Activities.DeliverWebhook, args); got != mediagate.DeliveryDrop {
 				t.Errorf("verdict %s, want drop", got)
 			}
 			state, err := b.Activities.LoadRound(t.Context(), args)
@@ -155,7 +155,7 @@ func TestDeliveryIsRecordedAfterAnOutage(t *testing.T) {
 			}
 			return nil
 		}
-		must[activities.Verdict](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 1})
+		must[mediagate.DeliveryOutcome](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 1})
 		deliveries, err := b.Store.Deliveries(t.Context(), taskID)
 		if err != nil || len(deliveries) != 1 || b.task().Webhook.State != mediagate.WebhookDelivered || len(b.Deliverer.Bodies()) != 1 {
 			t.Errorf("deliveries %v (%v), callback %s, %d sent", deliveries, err, b.task().Webhook.State, len(b.Deliverer.Bodies()))
@@ -173,8 +173,8 @@ func TestUnrecordedDeliveryIsNotRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := ended(t)
-			b.Deliverer.OnDeliver = func(int) (activities.DeliveryResult, error) {
-				return activities.DeliveryResult{Verdict: activities.VerdictRetry, Status: 503}, nil
+			b.Deliverer.OnDeliver = func(int) (mediagate.DeliveryResult, error) {
+				return mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Status: 503}, nil
 			}
 			b.Store.Fault = func(method string) error {
 				if method == "RecordDelivery" {
@@ -203,7 +203,7 @@ func TestUnrecordedDeliveryIsNotRepeated(t *testing.T) {
 			env.SetHeartbeatDetails(details)
 			value, err := env.ExecuteActivity(b.Activities.DeliverWebhook, args)
 			b.ok(err)
-			var verdict activities.Verdict
+			var verdict mediagate.DeliveryOutcome
 			b.ok(value.Get(&verdict))
 			deliveries, err := b.Store.Deliveries(t.Context(), taskID)
 			b.ok(err)
@@ -213,7 +213,7 @@ func TestUnrecordedDeliveryIsNotRepeated(t *testing.T) {
 			if diff := cmp.Diff(want, deliveries); diff != "" {
 				t.Errorf("deliveries (-want +got):\n%s", diff)
 			}
-			if got := len(b.Deliverer.Bodies()); got != 1 || verdict != activities.VerdictRetry {
+			if got := len(b.Deliverer.Bodies()); got != 1 || verdict != mediagate.DeliveryRetry {
 				t.Errorf("%d sent, verdict %s; want one, to be repeated", got, verdict)
 			}
 		})
@@ -256,12 +256,12 @@ func TestUnrecordedDeliveryIsRememberedThroughAnOutage(t *testing.T) {
 func TestRecordedDeliveryIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	b := ended(t)
-	b.Deliverer.OnDeliver = func(int) (activities.DeliveryResult, error) {
-		return activities.DeliveryResult{Verdict: activities.VerdictRetry, Status: 503}, nil
+	b.Deliverer.OnDeliver = func(int) (mediagate.DeliveryResult, error) {
+		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Status: 503}, nil
 	}
 	args := activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 1, Wait: 10 * time.Second}
 	for range 2 {
-		if got := must[activities.Verdict](b, b.Activities.DeliverWebhook, args); got != activities.VerdictRetry {
+		if got := must[mediagate.DeliveryOutcome](b, b.Activities.DeliverWebhook, args); got != mediagate.DeliveryRetry {
 			t.Errorf("verdict %s, want retry", got)
 		}
 	}

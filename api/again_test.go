@@ -82,10 +82,10 @@ func TestKeyIsJudgedAgainAfterTheBody(t *testing.T) {
 // slowJudge moderates until it is told to end.
 type slowJudge struct{ asked, answer chan struct{} }
 
-func (j slowJudge) Judge(context.Context, []string) (api.Verdict, error) {
+func (j slowJudge) Judge(context.Context, []string) (mediagate.Verdict, error) {
 	j.asked <- struct{}{}
 	<-j.answer
-	return api.Verdict{}, nil
+	return mediagate.Verdict{}, nil
 }
 
 // The same while a submit is moderated: a scope is nothing that the transaction

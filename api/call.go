@@ -37,7 +37,7 @@ type call struct {
 	speech      *utterance      // also for the log
 	begun       bool            // something of the body was asked for
 	read        bool            // nothing more of it is to be read
-	held        *limit.Permit    // of the body
+	held        *limit.Permit   // of the body
 	actor       mediagate.Actor // once it is known
 
 	server context.Context // ends when the server has stopped

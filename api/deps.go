@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
 	"io"
 	"time"
 
@@ -202,15 +201,7 @@ type Routes interface {
 type Moderator interface {
 	// Judge returns an error where nobody can judge the texts, of
 	// KindUnavailable, if they are not to pass for that.
-	Judge(ctx context.Context, texts []string) (Verdict, error)
-}
-
-// Verdict is what a Moderator says of texts. The zero value lets them through.
-type Verdict struct {
-	Refused  bool
-	Rule     string            // that refuses them, in words of the operator's: never the texts'
-	Digest   [sha256.Size]byte // of the text that is refused, which is kept nowhere
-	Unjudged error             // why nobody judged them, where they pass all the same
+	Judge(ctx context.Context, texts []string) (mediagate.Verdict, error)
 }
 
 // Uploads stores the media that came within a request.

@@ -38,7 +38,7 @@ func (s *Server) moderate(c *call, o order) error {
 			return err
 		}
 	}
-	var verdict Verdict
+	var verdict mediagate.Verdict
 	var err error
 	c.uncounted(func() {
 		ctx, cancel := c.lasting(ModerationTime)

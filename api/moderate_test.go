@@ -29,22 +29,22 @@ type censor struct {
 	open  bool
 }
 
-func (c *censor) Judge(_ context.Context, texts []string) (api.Verdict, error) {
+func (c *censor) Judge(_ context.Context, texts []string) (mediagate.Verdict, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, texts)
 	switch {
 	case c.fail != nil && c.open:
-		return api.Verdict{Unjudged: c.fail}, nil
+		return mediagate.Verdict{Unjudged: c.fail}, nil
 	case c.fail != nil:
-		return api.Verdict{}, c.fail
+		return mediagate.Verdict{}, c.fail
 	}
 	for _, text := range texts {
 		if strings.Contains(text, secretWord) {
-			return api.Verdict{Refused: true, Rule: "words.txt:7", Digest: sha256.Sum256([]byte(text))}, nil
+			return mediagate.Verdict{Refused: true, Rule: "words.txt:7", Digest: sha256.Sum256([]byte(text))}, nil
 		}
 	}
-	return api.Verdict{}, nil
+	return mediagate.Verdict{}, nil
 }
 
 func (c *censor) last() []string {
@@ -218,10 +218,10 @@ func TestModerationOfWhatCannotBePaidFor(t *testing.T) {
 // hungry keeps each text until it is let go.
 type hungry struct{ asked, free chan struct{} }
 
-func (h hungry) Judge(context.Context, []string) (api.Verdict, error) {
+func (h hungry) Judge(context.Context, []string) (mediagate.Verdict, error) {
 	h.asked <- struct{}{}
 	<-h.free
-	return api.Verdict{}, nil
+	return mediagate.Verdict{}, nil
 }
 
 // An account has its share of the questions under way, and leaves some for others.

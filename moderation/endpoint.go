@@ -104,9 +104,9 @@ func (e *Endpoint) Close() { e.client.CloseIdleConnections() }
 // are refused: they do not pass, and are no failure of its. Where it fails by very
 // long ones these do not pass either, nor do texts that waited for so long for their
 // turn that ctx ended before it could answer.
-func (e *Endpoint) Judge(ctx context.Context, texts []string) (Verdict, error) {
+func (e *Endpoint) Judge(ctx context.Context, texts []string) (mediagate.Verdict, error) {
 	if len(texts) == 0 {
-		return Verdict{}, nil
+		return mediagate.Verdict{}, nil
 	}
 	found, err := e.try(ctx, texts)
 	for tries := 1; tries < busyTries && errors.Is(err, errBusy) && rest(ctx); tries++ {
@@ -114,16 +114,16 @@ func (e *Endpoint) Judge(ctx context.Context, texts []string) (Verdict, error) {
 	}
 	switch {
 	case err != nil && e.cfg.Open && !errors.Is(err, errSpared):
-		return Verdict{Unjudged: err}, nil
+		return mediagate.Verdict{Unjudged: err}, nil
 	case err != nil:
-		return Verdict{}, errAway(err)
+		return mediagate.Verdict{}, errAway(err)
 	case found.refused != 0:
 		rule := fmt.Sprintf("%s: not judged, it answered %d", endpointRule, found.refused)
-		return Verdict{Refusal: &Refusal{Rule: rule, Digest: read(strings.Join(texts, "\n")).digest()}}, nil
+		return mediagate.Verdict{Refused: true, Rule: rule, Digest: read(strings.Join(texts, "\n")).digest()}, nil
 	case found.flagged < 0:
-		return Verdict{}, nil
+		return mediagate.Verdict{}, nil
 	}
-	return Verdict{Refusal: &Refusal{Rule: endpointRule, Digest: read(texts[found.flagged]).digest()}}, nil
+	return mediagate.Verdict{Refused: true, Rule: endpointRule, Digest: read(texts[found.flagged]).digest()}, nil
 }
 
 // try asks the endpoint unless it is left alone.

@@ -74,11 +74,11 @@ func TestEndpointAsks(t *testing.T) {
 	t.Cleanup(s.Close)
 	e := newEndpoint(t, s.URL+"/v1/moderations", func(c *EndpointConfig) { c.Model = "m-1" })
 	v, err := e.Judge(t.Context(), []string{"good", "fine"})
-	if err != nil || v != (Verdict{}) {
+	if err != nil || v != (mediagate.Verdict{}) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	v, err = e.Judge(t.Context(), []string{"good", "bad"})
-	want := Verdict{Refusal: &Refusal{Rule: "endpoint", Digest: read("bad").digest()}}
+	want := mediagate.Verdict{Refused: true, Rule: "endpoint", Digest: read("bad").digest()}
 	if diff := cmp.Diff(want, v); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -141,11 +141,11 @@ func TestEndpointFails(t *testing.T) {
 				}
 			}
 			v, err := newEndpoint(t, c.url, hurried).Judge(t.Context(), []string{text})
-			if !mediagate.Is(err, mediagate.KindUnavailable) || !strings.HasSuffix(err.Error(), ": "+c.want) || v != (Verdict{}) {
+			if !mediagate.Is(err, mediagate.KindUnavailable) || !strings.HasSuffix(err.Error(), ": "+c.want) || v != (mediagate.Verdict{}) {
 				t.Errorf("closed: %+v, %v, want %s", v, err, c.want)
 			}
 			v, err = newEndpoint(t, c.url, hurried, open).Judge(t.Context(), []string{text})
-			if err != nil || v.Refusal != nil || v.Unjudged == nil || v.Unjudged.Error() != c.want {
+			if err != nil || v.Refused || v.Unjudged == nil || v.Unjudged.Error() != c.want {
 				t.Errorf("open: %+v, %v, want %s", v, err, c.want)
 			}
 		})
@@ -193,7 +193,7 @@ func TestEndpointBusy(t *testing.T) {
 			}
 		}
 		busy.Store(false)
-		if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || v.Refusal == nil {
+		if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || !v.Refused {
 			t.Errorf("%s: another is not judged: %+v, %v", name, v, err)
 		}
 	}
@@ -210,7 +210,7 @@ func TestEndpointBusyForAMoment(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"results":[{"flagged":true}]}`)
 	}))
-	if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || v.Refusal == nil {
+	if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || !v.Refused {
 		t.Errorf("%+v, %v", v, err)
 	}
 }
@@ -234,7 +234,7 @@ func TestEndpointAskedTooLate(t *testing.T) {
 				t.Errorf("%s: %+v, %v", name, v, err)
 			}
 		}
-		if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || v.Refusal == nil {
+		if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || !v.Refused {
 			t.Errorf("%s: another is not judged: %+v, %v", name, v, err)
 		}
 	}
@@ -256,12 +256,12 @@ func TestEndpointRefusesToJudge(t *testing.T) {
 			e := newEndpoint(t, url, change)
 			for range 2 * failuresOpen {
 				v, err := e.Judge(t.Context(), []string{"padding"})
-				want := Verdict{Refusal: &Refusal{Rule: "endpoint: not judged, it answered " + strconv.Itoa(status), Digest: read("padding").digest()}}
+				want := mediagate.Verdict{Refused: true, Rule: "endpoint: not judged, it answered " + strconv.Itoa(status), Digest: read("padding").digest()}
 				if diff := cmp.Diff(want, v); err != nil || diff != "" {
 					t.Errorf("%d, %s: %v (-want +got):\n%s", status, name, err, diff)
 				}
 			}
-			if v, err := e.Judge(t.Context(), []string{"good"}); err != nil || v != (Verdict{}) {
+			if v, err := e.Judge(t.Context(), []string{"good"}); err != nil || v != (mediagate.Verdict{}) {
 				t.Errorf("%d, %s: another's text: %+v, %v", status, name, v, err)
 			}
 		}
@@ -284,11 +284,11 @@ func TestEndpointSlowWithLongTexts(t *testing.T) {
 		e := newEndpoint(t, url, change, func(c *EndpointConfig) { c.Timeout = 500 * time.Millisecond })
 		for range failuresOpen {
 			v, err := e.Judge(t.Context(), []string{long})
-			if !mediagate.Is(err, mediagate.KindUnavailable) || v != (Verdict{}) {
+			if !mediagate.Is(err, mediagate.KindUnavailable) || v != (mediagate.Verdict{}) {
 				t.Errorf("%s: %+v, %v", name, v, err)
 			}
 		}
-		if v, err := e.Judge(t.Context(), []string{"good"}); err != nil || v != (Verdict{}) {
+		if v, err := e.Judge(t.Context(), []string{"good"}); err != nil || v != (mediagate.Verdict{}) {
 			t.Errorf("%s: another's text: %+v, %v", name, v, err)
 		}
 	}
@@ -297,7 +297,7 @@ func TestEndpointSlowWithLongTexts(t *testing.T) {
 func TestEndpointOfNoTexts(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t, serve(t, func(http.ResponseWriter, *http.Request) { t.Error("asked about nothing") }))
-	if v, err := e.Judge(t.Context(), nil); err != nil || v != (Verdict{}) {
+	if v, err := e.Judge(t.Context(), nil); err != nil || v != (mediagate.Verdict{}) {
 		t.Error(v, err)
 	}
 	if _, err := NewEndpoint(EndpointConfig{URL: "://"}); err == nil {

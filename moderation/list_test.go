@@ -33,10 +33,10 @@ func rulesOf(tb testing.TB, l *Lists, text string) string {
 	if err != nil || v.Unjudged != nil {
 		tb.Fatal(v, err)
 	}
-	if v.Refusal == nil {
+	if !v.Refused {
 		return ""
 	}
-	return strings.TrimPrefix(v.Refusal.Rule, "words.txt:")
+	return strings.TrimPrefix(v.Rule, "words.txt:")
 }
 
 const polyglot = `# harmless stand-ins
@@ -235,8 +235,8 @@ func TestLoadSeveral(t *testing.T) {
 	}
 	for text, want := range map[string]string{"one  two": "a.txt:1", "three": "a.txt:3", "FOO": "b.txt:2", "two": ""} {
 		v, err := NewWords(l).Judge(t.Context(), []string{text})
-		if got := v.Refusal; err != nil || (got == nil) != (want == "") || got != nil && got.Rule != want {
-			t.Errorf("%s: %+v, %v", text, got, err)
+		if err != nil || v.Refused != (want != "") || v.Rule != want {
+			t.Errorf("%s: %+v, %v", text, v, err)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func BenchmarkWords(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if v, err := w.Judge(b.Context(), []string{text}); err != nil || v.Refusal != nil {
+				if v, err := w.Judge(b.Context(), []string{text}); err != nil || v.Refused {
 					b.Fatal(v, err)
 				}
 			}

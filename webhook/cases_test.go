@@ -17,6 +17,8 @@ import (
 
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/webhook"
+
+	"github.com/mediagate/mediagate"
 )
 
 var casesFile = flag.String("cases", filepath.Join("testdata", "url_cases.json"),
@@ -103,15 +105,15 @@ func judgeCase(t *testing.T, c urlCase) {
 		if err != nil {
 			t.Fatalf("Deliver: %v", err)
 		}
-		if r.Verdict == webhook.Drop {
+		if r.Outcome == mediagate.DeliveryDrop {
 			verdict, reason = "drop", r.Reason
 			if len(dialled) != before {
 				t.Errorf("dropped, but %v was dialled", dialled[before:])
 			}
 			break
 		}
-		if r.Verdict != webhook.Retry {
-			t.Errorf("verdict %q without any network", r.Verdict)
+		if r.Outcome != mediagate.DeliveryRetry {
+			t.Errorf("verdict %q without any network", r.Outcome)
 		}
 	}
 	if verdict != c.Verdict {

@@ -18,33 +18,12 @@ import (
 // reading a little lets a receiver finish writing.
 const maxAnswer = 4 << 10
 
-// Verdict says what is to become of a delivery after an attempt.
-type Verdict string
-
-// The verdicts.
-const (
-	Delivered Verdict = "delivered" // the receiver answered 2xx
-	Retry     Verdict = "retry"     // no answer, a redirect or a server error
-	Abandon   Verdict = "abandon"   // the receiver refused with a 4xx
-	Drop      Verdict = "drop"      // the URL breaks a rule: nothing was sent
-)
-
 // Attempt is what is to be delivered.
 type Attempt struct {
 	URL     string // the base URL as the client gave it
 	TaskID  string // the same on every attempt: receivers tell duplicates by it
 	Body    []byte
 	Secrets []string // whsec_…; more than one while a rotation lasts
-}
-
-// Result is how an attempt went.
-type Result struct {
-	Verdict  Verdict
-	Status   int    // HTTP status; 0 without an answer
-	Err      string // why there was no answer, without addresses or secrets
-	Reason   string // of Drop and Abandon, for the task's webhook state
-	At       time.Time
-	Duration time.Duration
 }
 
 // Config holds what a Sender is made of. Zero fields take their defaults.
@@ -77,28 +56,22 @@ func New(c Config) *Sender {
 	return s
 }
 
-// Deliver makes one attempt. Whatever the receiver does is a Result; an error
+// Deliver makes one attempt. Whatever the receiver does is a result; an error
 // means that the attempt says nothing about the receiver: ctx ended
 // (KindUnavailable), or it cannot be signed (KindInternal).
-func (s *Sender) Deliver(ctx context.Context, a Attempt) (Result, error) {
+func (s *Sender) Deliver(ctx context.Context, a Attempt) (mediagate.DeliveryResult, error) {
 	at := s.now()
-	began := time.Now() // apart from now, whose clock may stand still
-	done := func(r Result) (Result, error) {
-		r.At, r.Duration = at, time.Since(began)
-		return r, nil
-	}
-
 	base, err := s.rules.CheckWebhookURL(a.URL)
 	if err != nil {
-		return done(dropped(err))
+		return dropped(err), nil
 	}
 	signature, err := signAll(a.Secrets, a.TaskID, at, a.Body)
 	if err != nil {
-		return Result{}, err
+		return mediagate.DeliveryResult{}, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, outbound.CallbackURL(base).String(), bytes.NewReader(a.Body))
 	if err != nil {
-		return done(dropped(mediagate.Errorf(mediagate.KindInvalid, "the URL cannot be used")))
+		return dropped(mediagate.Errorf(mediagate.KindInvalid, "the URL cannot be used")), nil
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", s.userAgent)
@@ -109,33 +82,33 @@ func (s *Sender) Deliver(ctx context.Context, a Attempt) (Result, error) {
 	resp, err := s.client.Do(req)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return Result{}, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the delivery was interrupted", Err: ctx.Err()}
+		return mediagate.DeliveryResult{}, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the delivery was interrupted", Err: ctx.Err()}
 	case mediagate.Is(err, mediagate.KindInvalid):
-		return done(dropped(err))
+		return dropped(err), nil
 	case err != nil:
-		return done(Result{Verdict: Retry, Err: outbound.Describe(err)})
+		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Error: outbound.Describe(err)}, nil
 	}
 	defer resp.Body.Close()
 	// The status is the answer; a body that breaks off does not change it.
 	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer)
-	return done(answered(resp.StatusCode))
+	return answered(resp.StatusCode), nil
 }
 
 // answered classifies a status.
-func answered(status int) Result {
+func answered(status int) mediagate.DeliveryResult {
 	switch status / 100 {
 	case 2:
-		return Result{Verdict: Delivered, Status: status}
+		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: status}
 	case 4:
-		return Result{Verdict: Abandon, Status: status, Reason: "the receiver answered " + strconv.Itoa(status)}
+		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryAbandon, Status: status, Reason: "the receiver answered " + strconv.Itoa(status)}
 	default:
-		return Result{Verdict: Retry, Status: status}
+		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Status: status}
 	}
 }
 
 // dropped tells a broken rule.
-func dropped(err error) Result {
-	r := Result{Verdict: Drop, Reason: "the URL is not allowed"}
+func dropped(err error) mediagate.DeliveryResult {
+	r := mediagate.DeliveryResult{Outcome: mediagate.DeliveryDrop, Reason: "the URL is not allowed"}
 	if broken, ok := errors.AsType[*mediagate.Error](err); ok {
 		r.Reason = broken.Message
 	}

@@ -44,7 +44,7 @@ func attempt(url string) webhook.Attempt {
 	return webhook.Attempt{URL: url, TaskID: "task_01", Body: []byte(`{"id":"task_01"}`), Secrets: []string{testSecret}}
 }
 
-func deliver(t *testing.T, s *webhook.Sender, a webhook.Attempt) webhook.Result {
+func deliver(t *testing.T, s *webhook.Sender, a webhook.Attempt) mediagate.DeliveryResult {
 	t.Helper()
 	r, err := s.Deliver(t.Context(), a)
 	if err != nil {
@@ -70,11 +70,8 @@ func TestDeliverRequest(t *testing.T) {
 	a := attempt(receiver.URL + "/hook/?a=1&b=%2F#part")
 	a.Secrets = []string{testSecret, vectorSecret}
 	r := deliver(t, sender, a)
-	if r.Verdict != webhook.Delivered || r.Status != http.StatusNoContent || r.Err != "" || r.Reason != "" {
+	if r.Outcome != mediagate.DeliveryDone || r.Status != http.StatusNoContent || r.Error != "" || r.Reason != "" {
 		t.Errorf("result %+v", r)
-	}
-	if !r.At.Equal(sentAt) || r.Duration <= 0 {
-		t.Errorf("at %v for %v", r.At, r.Duration)
 	}
 
 	req := <-got
@@ -106,12 +103,12 @@ func TestDeliverRequest(t *testing.T) {
 
 func TestDeliverStatus(t *testing.T) {
 	t.Parallel()
-	tests := map[int]webhook.Verdict{
-		200: webhook.Delivered, 201: webhook.Delivered, 299: webhook.Delivered,
-		300: webhook.Retry, 301: webhook.Retry, 302: webhook.Retry, 307: webhook.Retry, 308: webhook.Retry, 399: webhook.Retry,
-		400: webhook.Abandon, 401: webhook.Abandon, 404: webhook.Abandon, 408: webhook.Abandon, 410: webhook.Abandon,
-		429: webhook.Abandon, 499: webhook.Abandon,
-		500: webhook.Retry, 502: webhook.Retry, 503: webhook.Retry, 599: webhook.Retry, 600: webhook.Retry, 999: webhook.Retry,
+	tests := map[int]mediagate.DeliveryOutcome{
+		200: mediagate.DeliveryDone, 201: mediagate.DeliveryDone, 299: mediagate.DeliveryDone,
+		300: mediagate.DeliveryRetry, 301: mediagate.DeliveryRetry, 302: mediagate.DeliveryRetry, 307: mediagate.DeliveryRetry, 308: mediagate.DeliveryRetry, 399: mediagate.DeliveryRetry,
+		400: mediagate.DeliveryAbandon, 401: mediagate.DeliveryAbandon, 404: mediagate.DeliveryAbandon, 408: mediagate.DeliveryAbandon, 410: mediagate.DeliveryAbandon,
+		429: mediagate.DeliveryAbandon, 499: mediagate.DeliveryAbandon,
+		500: mediagate.DeliveryRetry, 502: mediagate.DeliveryRetry, 503: mediagate.DeliveryRetry, 599: mediagate.DeliveryRetry, 600: mediagate.DeliveryRetry, 999: mediagate.DeliveryRetry,
 	}
 	for status, want := range tests {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {
@@ -123,11 +120,11 @@ func TestDeliverStatus(t *testing.T) {
 				w.WriteHeader(status)
 			}, nil)
 			r := deliver(t, sender, attempt(receiver.URL))
-			if r.Verdict != want || r.Status != status || r.Err != "" {
+			if r.Outcome != want || r.Status != status || r.Error != "" {
 				t.Errorf("result %+v, want %s", r, want)
 			}
-			if (r.Reason != "") != (want == webhook.Abandon) {
-				t.Errorf("reason %q with %s", r.Reason, r.Verdict)
+			if (r.Reason != "") != (want == mediagate.DeliveryAbandon) {
+				t.Errorf("reason %q with %s", r.Reason, r.Outcome)
 			}
 			if len(calls) != 1 || <-calls != "/callback" {
 				t.Error("want one call, of /callback")
@@ -182,8 +179,7 @@ func TestDeliverFailure(t *testing.T) {
 			t.Parallel()
 			sender := webhook.New(webhook.Config{Rules: tt.rules, Timeout: tt.timeout})
 			r := deliver(t, sender, attempt(tt.url))
-			r.At, r.Duration = time.Time{}, 0
-			if diff := cmp.Diff(webhook.Result{Verdict: webhook.Retry, Err: tt.want}, r); diff != "" {
+					if diff := cmp.Diff(mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Error: tt.want}, r); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 		})
@@ -234,7 +230,7 @@ func TestDeliverEndlessAnswer(t *testing.T) {
 			}
 		}
 	}, nil)
-	if r := deliver(t, sender, attempt(receiver.URL)); r.Verdict != webhook.Delivered {
+	if r := deliver(t, sender, attempt(receiver.URL)); r.Outcome != mediagate.DeliveryDone {
 		t.Errorf("result %+v", r)
 	}
 	if n := <-written; n > 64<<20 {
@@ -247,7 +243,7 @@ func TestDeliverHugeHeader(t *testing.T) {
 	sender, receiver := setup(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Large", strings.Repeat("a", 1<<20))
 	}, nil)
-	if r := deliver(t, sender, attempt(receiver.URL)); r.Verdict != webhook.Retry || r.Err != "connection failed" {
+	if r := deliver(t, sender, attempt(receiver.URL)); r.Outcome != mediagate.DeliveryRetry || r.Error != "connection failed" {
 		t.Errorf("result %+v", r)
 	}
 }
@@ -261,7 +257,7 @@ func TestDeliverStalledBody(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}, func(c *webhook.Config) { c.Timeout = 200 * time.Millisecond })
-	if r := deliver(t, sender, attempt(receiver.URL)); r.Verdict != webhook.Delivered || r.Status != http.StatusOK {
+	if r := deliver(t, sender, attempt(receiver.URL)); r.Outcome != mediagate.DeliveryDone || r.Status != http.StatusOK {
 		t.Errorf("result %+v", r)
 	}
 }
@@ -330,7 +326,7 @@ func TestDeliverDropped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := deliver(t, webhook.New(webhook.Config{Rules: tt.rules}), attempt(tt.url))
-			if r.Verdict != webhook.Drop || r.Reason != tt.reason || r.Status != 0 || r.Err != "" {
+			if r.Outcome != mediagate.DeliveryDrop || r.Reason != tt.reason || r.Status != 0 || r.Error != "" {
 				t.Errorf("result %+v, want %q", r, tt.reason)
 			}
 		})

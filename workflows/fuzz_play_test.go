@@ -544,14 +544,14 @@ func (p *play) happen(what string) {
 	}
 }
 
-func (p *play) receive(n int) (activities.DeliveryResult, error) {
-	what := activities.VerdictDelivered
+func (p *play) receive(n int) (mediagate.DeliveryResult, error) {
+	what := mediagate.DeliveryDone
 	if n <= len(p.Receiver) {
 		what = p.Receiver[n-1]
 	}
 	p.note("callback %d: %s", n, what)
 	if what == "error" {
-		return activities.DeliveryResult{}, mediagate.Errorf(mediagate.KindInternal, "a fault")
+		return mediagate.DeliveryResult{}, mediagate.Errorf(mediagate.KindInternal, "a fault")
 	}
-	return activities.DeliveryResult{Verdict: what, Status: 500, Reason: string(what)}, nil
+	return mediagate.DeliveryResult{Outcome: what, Status: 500, Reason: string(what)}, nil
 }

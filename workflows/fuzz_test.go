@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/activities"
 )
 
 // TestFuzzWorkflow plays random scenarios, and fails with the smallest that it finds to
@@ -58,7 +57,7 @@ type scenario struct {
 	Copies    []window // what the bucket and the vendor's files are
 	Absent    []window // of the channels: gone, or of another account
 	Lost      []lapse
-	Receiver  []activities.Verdict
+	Receiver  []mediagate.DeliveryOutcome
 	Happening []event
 }
 
@@ -164,8 +163,8 @@ func drawScenario(t *rapid.T, vendor string) scenario {
 		how := rapid.SampledFrom([]string{"after", "after", "before", "dead"}).Draw(t, "how")
 		return lapse{rapid.SampledFrom(trials).Draw(t, "method"), rapid.IntRange(1, 8).Draw(t, "nth"), how}
 	})
-	s.Receiver = slicesOf(t, "receiver", 4, func(t *rapid.T) activities.Verdict {
-		return rapid.SampledFrom([]activities.Verdict{"delivered", "retry", "abandon", "drop", "error"}).Draw(t, "verdict")
+	s.Receiver = slicesOf(t, "receiver", 4, func(t *rapid.T) mediagate.DeliveryOutcome {
+		return rapid.SampledFrom([]mediagate.DeliveryOutcome{"delivered", "retry", "abandon", "drop", "error"}).Draw(t, "verdict")
 	})
 	s.Happening = slicesOf(t, "happenings", 6, func(t *rapid.T) event {
 		return event{moments.Draw(t, "at"), rapid.SampledFrom(happenings).Draw(t, "what")}

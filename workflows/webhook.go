@@ -8,6 +8,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate/activities"
+
+	"github.com/mediagate/mediagate"
 )
 
 // deliveryPauses are the waits between attempts, after the end of the one
@@ -39,11 +41,11 @@ func DeliverWebhook(ctx workflow.Context, in RoundInput) error {
 		attempt := fmt.Sprintf("attempt %d of %d", args.Attempt, len(deliveryPauses)+1)
 		workflow.SetCurrentDetails(ctx, attempt+" is under way, or waits for its turn: the last failure of the pending activity tells who goes before it")
 		actCtx := workflow.WithActivityOptions(ctx, deliver(attempt))
-		var verdict activities.Verdict
-		if err := workflow.ExecuteActivity(actCtx, acts.DeliverWebhook, args).Get(ctx, &verdict); err != nil {
+		var outcome mediagate.DeliveryOutcome
+		if err := workflow.ExecuteActivity(actCtx, acts.DeliverWebhook, args).Get(ctx, &outcome); err != nil {
 			return err
 		}
-		if verdict != activities.VerdictRetry || args.Wait == 0 {
+		if outcome != mediagate.DeliveryRetry || args.Wait == 0 {
 			return nil
 		}
 		if err := sleep(ctx, args.Wait, args.Attempt+1); err != nil {

@@ -10,7 +10,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/workflows"
 )
@@ -33,37 +32,37 @@ func (b *bundle) attempts() []time.Duration {
 }
 
 // answers gives the verdicts one after the other, the last one for ever.
-func answers(verdicts ...activities.Verdict) func(int) (activities.DeliveryResult, error) {
-	return func(n int) (activities.DeliveryResult, error) {
+func answers(verdicts ...mediagate.DeliveryOutcome) func(int) (mediagate.DeliveryResult, error) {
+	return func(n int) (mediagate.DeliveryResult, error) {
 		v := verdicts[min(n, len(verdicts))-1]
-		return activities.DeliveryResult{Verdict: v, Reason: "as " + string(v)}, nil
+		return mediagate.DeliveryResult{Outcome: v, Reason: "as " + string(v)}, nil
 	}
 }
 
 func TestWebhookSchedule(t *testing.T) {
 	t.Parallel()
 	const (
-		again    = activities.VerdictRetry
-		yes      = activities.VerdictDelivered
-		no       = activities.VerdictAbandon
-		never    = activities.VerdictDrop
+		again    = mediagate.DeliveryRetry
+		yes      = mediagate.DeliveryDone
+		no       = mediagate.DeliveryAbandon
+		never    = mediagate.DeliveryDrop
 		last     = 100 * time.Second
 		second   = 10 * time.Second
 		third    = 40 * time.Second
 		attempts = "attempts (-want +got):\n%s"
 	)
 	cases := map[string]struct {
-		verdicts []activities.Verdict
+		verdicts []mediagate.DeliveryOutcome
 		times    []time.Duration
 		state    mediagate.WebhookState
 	}{
-		"at once":                {[]activities.Verdict{yes}, []time.Duration{0}, mediagate.WebhookDelivered},
-		"second attempt":         {[]activities.Verdict{again, yes}, []time.Duration{0, second}, mediagate.WebhookDelivered},
-		"last attempt":           {[]activities.Verdict{again, again, again, yes}, []time.Duration{0, second, third, last}, mediagate.WebhookDelivered},
-		"never":                  {[]activities.Verdict{again}, []time.Duration{0, second, third, last}, mediagate.WebhookAbandoned},
-		"a 4xx ends it":          {[]activities.Verdict{no}, []time.Duration{0}, mediagate.WebhookAbandoned},
-		"a 4xx after a retry":    {[]activities.Verdict{again, no}, []time.Duration{0, second}, mediagate.WebhookAbandoned},
-		"an address against all": {[]activities.Verdict{never}, []time.Duration{0}, mediagate.WebhookDropped},
+		"at once":                {[]mediagate.DeliveryOutcome{yes}, []time.Duration{0}, mediagate.WebhookDelivered},
+		"second attempt":         {[]mediagate.DeliveryOutcome{again, yes}, []time.Duration{0, second}, mediagate.WebhookDelivered},
+		"last attempt":           {[]mediagate.DeliveryOutcome{again, again, again, yes}, []time.Duration{0, second, third, last}, mediagate.WebhookDelivered},
+		"never":                  {[]mediagate.DeliveryOutcome{again}, []time.Duration{0, second, third, last}, mediagate.WebhookAbandoned},
+		"a 4xx ends it":          {[]mediagate.DeliveryOutcome{no}, []time.Duration{0}, mediagate.WebhookAbandoned},
+		"a 4xx after a retry":    {[]mediagate.DeliveryOutcome{again, no}, []time.Duration{0, second}, mediagate.WebhookAbandoned},
+		"an address against all": {[]mediagate.DeliveryOutcome{never}, []time.Duration{0}, mediagate.WebhookDropped},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +84,7 @@ func TestWebhookSchedule(t *testing.T) {
 func TestWebhookPauseCountsFromTheEnd(t *testing.T) {
 	t.Parallel()
 	b := failed(t)
-	b.Deliverer.OnDeliver = answers(activities.VerdictRetry, activities.VerdictDelivered)
+	b.Deliverer.OnDeliver = answers(mediagate.DeliveryRetry, mediagate.DeliveryDone)
 	b.deliver()
 	deliveries, err := b.Store.Deliveries(t.Context(), taskID)
 	b.ok(err)
@@ -114,7 +113,7 @@ func TestUnrecordedDeliveryEndsItsRound(t *testing.T) {
 		}
 		return nil
 	}
-	b.Deliverer.OnDeliver = answers(activities.VerdictDelivered)
+	b.Deliverer.OnDeliver = answers(mediagate.DeliveryDone)
 	b.env.ExecuteWorkflow(workflows.DeliverWebhook, workflows.RoundInput{TaskID: taskID, Round: 1})
 	if !b.env.IsWorkflowCompleted() || b.env.GetWorkflowError() == nil {
 		t.Errorf("the round ended: %v, with %v; want an error", b.env.IsWorkflowCompleted(), b.env.GetWorkflowError())
@@ -146,7 +145,7 @@ func TestD14ReplacedRoundGoesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := failed(t)
-			b.Deliverer.OnDeliver = answers(activities.VerdictRetry)
+			b.Deliverer.OnDeliver = answers(mediagate.DeliveryRetry)
 			for n := 1; n <= c.made; n++ {
 				at := start.Add(-c.passed)
 				b.ok(b.Store.RecordDelivery(t.Context(), mediagate.Delivery{
@@ -192,7 +191,7 @@ func TestD14OldRoundSendsNothing(t *testing.T) {
 func TestD14RoundThatRunsIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	b := failed(t)
-	b.Deliverer.OnDeliver = answers(activities.VerdictRetry, activities.VerdictDelivered)
+	b.Deliverer.OnDeliver = answers(mediagate.DeliveryRetry, mediagate.DeliveryDone)
 	var end error
 	b.env.ExecuteWorkflow(func(ctx workflow.Context) error {
 		ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
@@ -218,7 +217,7 @@ func TestD14RoundThatRunsIsLeftAlone(t *testing.T) {
 func TestD14OnlyTheNewestRoundWrites(t *testing.T) {
 	t.Parallel()
 	b := failed(t)
-	b.Deliverer.OnDeliver = answers(activities.VerdictRetry, activities.VerdictDelivered)
+	b.Deliverer.OnDeliver = answers(mediagate.DeliveryRetry, mediagate.DeliveryDone)
 	b.at(5*time.Second, func() { b.Store.Edit(taskID, func(st *task.State) { st.WebhookRound = 2 }) })
 	b.deliver()
 	if got := b.attempts(); len(got) != 1 {

@@ -200,7 +200,7 @@ func (b *Bucket) Signed() []time.Duration {
 // Deliverer is the receiver of callbacks.
 type Deliverer struct {
 	// OnDeliver answers the nth attempt, from 1. By itself all succeed.
-	OnDeliver func(n int) (activities.DeliveryResult, error)
+	OnDeliver func(n int) (mediagate.DeliveryResult, error)
 
 	now    func() time.Time
 	mu     sync.Mutex
@@ -209,7 +209,7 @@ type Deliverer struct {
 }
 
 // Deliver receives a callback.
-func (d *Deliverer) Deliver(_ context.Context, _ string, target mediagate.WebhookTarget) (activities.DeliveryResult, error) {
+func (d *Deliverer) Deliver(_ context.Context, _ string, target mediagate.WebhookTarget) (mediagate.DeliveryResult, error) {
 	d.mu.Lock()
 	d.bodies = append(d.bodies, bytes.Clone(target.Body))
 	d.times = append(d.times, d.now())
@@ -218,7 +218,7 @@ func (d *Deliverer) Deliver(_ context.Context, _ string, target mediagate.Webhoo
 	if d.OnDeliver != nil {
 		return d.OnDeliver(n)
 	}
-	return activities.DeliveryResult{Verdict: activities.VerdictDelivered, Status: 200}, nil
+	return mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: 200}, nil
 }
 
 // Bodies are what was received.

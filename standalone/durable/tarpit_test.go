@@ -31,7 +31,7 @@ type tarpit struct {
 	underMost int
 }
 
-func (p *tarpit) Deliver(ctx context.Context, taskID string, target mediagate.WebhookTarget) (activities.DeliveryResult, error) {
+func (p *tarpit) Deliver(ctx context.Context, taskID string, target mediagate.WebhookTarget) (mediagate.DeliveryResult, error) {
 	p.mu.Lock()
 	p.called[taskID]++
 	p.mu.Unlock()
@@ -41,10 +41,10 @@ func (p *tarpit) Deliver(ctx context.Context, taskID string, target mediagate.We
 		select {
 		case <-p.release:
 		case <-ctx.Done():
-			return activities.DeliveryResult{}, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "interrupted", Err: ctx.Err()}
+			return mediagate.DeliveryResult{}, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "interrupted", Err: ctx.Err()}
 		}
 	}
-	return activities.DeliveryResult{Verdict: activities.VerdictDelivered, Status: 200}, nil
+	return mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: 200}, nil
 }
 
 func (p *tarpit) enter(n int) {

@@ -9,7 +9,6 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/sandbox/sample"
 	"github.com/mediagate/mediagate/task"
@@ -172,11 +171,11 @@ func asksForMore(st *stage) {
 // retriedOnce has the client take the second delivery only.
 func retriedOnce(st *stage) {
 	answersAtOnce(st)
-	st.Deliverer.OnDeliver = func(n int) (activities.DeliveryResult, error) {
+	st.Deliverer.OnDeliver = func(n int) (mediagate.DeliveryResult, error) {
 		if n == 1 {
-			return activities.DeliveryResult{Verdict: activities.VerdictRetry, Status: 503}, nil
+			return mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Status: 503}, nil
 		}
-		return activities.DeliveryResult{Verdict: activities.VerdictDelivered, Status: 200}, nil
+		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: 200}, nil
 	}
 }
 

@@ -96,7 +96,7 @@ type deliverer struct {
 }
 
 // Deliver makes one delivery attempt.
-func (d deliverer) Deliver(ctx context.Context, taskID string, t mediagate.WebhookTarget) (activities.DeliveryResult, error) {
+func (d deliverer) Deliver(ctx context.Context, taskID string, t mediagate.WebhookTarget) (mediagate.DeliveryResult, error) {
 	secrets := make([]string, len(t.Secrets))
 	for i, s := range t.Secrets {
 		secrets[i] = s.Secret.Reveal()
@@ -105,14 +105,12 @@ func (d deliverer) Deliver(ctx context.Context, taskID string, t mediagate.Webho
 	r, err := d.sender.Deliver(ctx, webhook.Attempt{URL: t.URL, TaskID: taskID, Body: t.Body, Secrets: secrets})
 	if err != nil {
 		end(0, mediagate.KindOf(err).String())
-		return activities.DeliveryResult{}, err
+		return mediagate.DeliveryResult{}, err
 	}
 	trouble := ""
-	if r.Verdict != webhook.Delivered {
-		trouble = string(r.Verdict)
+	if r.Outcome != mediagate.DeliveryDone {
+		trouble = string(r.Outcome)
 	}
 	end(r.Status, trouble)
-	return activities.DeliveryResult{
-		Verdict: activities.Verdict(r.Verdict), Status: r.Status, Error: r.Err, Reason: r.Reason,
-	}, nil
+	return r, nil
 }

@@ -58,12 +58,12 @@ type countedDeliverer struct {
 }
 
 // Deliver makes one delivery attempt.
-func (d countedDeliverer) Deliver(ctx context.Context, taskID string, t mediagate.WebhookTarget) (activities.DeliveryResult, error) {
+func (d countedDeliverer) Deliver(ctx context.Context, taskID string, t mediagate.WebhookTarget) (mediagate.DeliveryResult, error) {
 	r, err := d.Deliverer.Deliver(ctx, taskID, t)
 	if err != nil {
 		d.count("error")
 	} else {
-		d.count(string(r.Verdict))
+		d.count(string(r.Outcome))
 	}
 	return r, err
 }

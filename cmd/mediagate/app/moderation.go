@@ -78,7 +78,7 @@ func (g *Gateway) openModeration() error {
 			words.Replace(l)
 			return nil
 		}
-		g.moderator = moderator{words}
+		g.moderator = words
 	case moderationEndpoint:
 		endpoint, err := moderation.NewEndpoint(moderation.EndpointConfig{
 			URL: m.URL, Key: m.APIKey, Model: m.Model, Timeout: m.Timeout, Open: m.OnFailure == failOpen,
@@ -87,7 +87,7 @@ func (g *Gateway) openModeration() error {
 		if err != nil {
 			return fmt.Errorf("moderation.url: %s", outbound.Describe(err))
 		}
-		g.moderator, g.closeModeration = moderator{endpoint}, endpoint.Close
+		g.moderator, g.closeModeration = endpoint, endpoint.Close
 	}
 	return nil
 }
@@ -98,21 +98,4 @@ func (g *Gateway) checkLists(ctx context.Context) error {
 		return nil
 	}
 	return g.lists.check(ctx)
-}
-
-// judge is what the modes of moderation have in common.
-type judge interface {
-	Judge(ctx context.Context, texts []string) (moderation.Verdict, error)
-}
-
-// moderator fits a judge to the API.
-type moderator struct{ judge }
-
-// Judge judges texts.
-func (m moderator) Judge(ctx context.Context, texts []string) (api.Verdict, error) {
-	v, err := m.judge.Judge(ctx, texts)
-	if err != nil || v.Refusal == nil {
-		return api.Verdict{Unjudged: v.Unjudged}, err
-	}
-	return api.Verdict{Refused: true, Rule: v.Refusal.Rule, Digest: v.Refusal.Digest}, nil
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/mediagate/mediagate/moderation"
 )
 
 func words(t *testing.T, text string) string {
@@ -114,7 +112,6 @@ func TestModerationIsOptional(t *testing.T) {
 	if err := g.openModeration(); err != nil || g.moderator != nil || g.follows() {
 		t.Errorf("%v, %v", g.moderator, err)
 	}
-	var _ judge = (*moderation.Endpoint)(nil)
 }
 
 func TestModerationPrintsNoKey(t *testing.T) {
