@@ -3,8 +3,11 @@ package mediagate
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 )
@@ -146,4 +149,52 @@ func KindOf(err error) Kind {
 		return e.Kind
 	}
 	return KindInternal
+}
+
+var panics atomic.Int64
+
+// Panics counts what this process made errors of with Panicked.
+func Panics() int64 { return panics.Load() }
+
+// Panicked makes an error of what recover returned, with the stack as its cause.
+// A fault that the runtime found is told in its words. Of any other value only
+// the type is: it may hold what no log may have, such as a request or a key, and
+// the stack says where to look.
+func Panicked(value any) *Error {
+	panics.Add(1)
+	text := fmt.Sprintf("with a %T", value)
+	if fault, ok := value.(runtime.Error); ok {
+		text = fault.Error()
+	}
+	return &Error{Kind: KindInternal, Message: "panic", Err: fmt.Errorf("%s\n%s", text, debug.Stack())}
+}
+
+// Guarded is what f returns; a panic is an error like any other.
+func Guarded(f func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = Panicked(value)
+		}
+	}()
+	return f()
+}
+
+// TroubleOf says which trouble it is when the vendor, asked for a job, answers
+// with err: that it does not let us see the job, or that we have nobody to
+// ask. Others are no trouble: the answer may come next time.
+func TroubleOf(err error) ParkReason {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return ""
+	}
+	switch reason := ParkReason(e.Code); {
+	case reason == ParkChannelMissing || reason == ParkJobLost:
+		return reason
+	case e.Kind == KindCredentials || e.Kind == KindForbidden:
+		return ParkCredentials
+	case e.Kind == KindFunds:
+		return ParkFunds
+	default:
+		return ""
+	}
 }

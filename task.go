@@ -2,6 +2,7 @@ package mediagate
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -318,3 +319,177 @@ const (
 	StuckTries       = 3
 	ReasonRunOverdue = "run_overdue"
 )
+
+// Type says what a task produces.
+type Type string
+
+// The types. TypeSpeech is of requests that are answered at once: no task has
+// it.
+const (
+	TypeVideo  Type = "video"
+	TypeImage  Type = "image"
+	TypeMusic  Type = "music"
+	TypeArt    Type = "art"
+	TypeSpeech Type = "speech"
+)
+
+// TypeFacts is all that follows from a type.
+type TypeFacts struct {
+	Type      Type
+	Category  string     // its word in the model list
+	Operation string     // its word in contracts; empty: its models have none
+	Media     string     // the class of its files: "video", "image" or "audio"
+	List      ResultList // which they fill of a task's result
+	Task      bool       // whether a request makes a task
+}
+
+// What a model that has a contract does, in the contract's words.
+const (
+	OperationVideo = "video_generation"
+	OperationImage = "image_generation"
+)
+
+// CategoryUnknown is the word of the model list for models of no catalog.
+const CategoryUnknown = "unknown"
+
+// ResultList is a list of the unified result.
+type ResultList string
+
+// The lists.
+const (
+	ListImages ResultList = "images"
+	ListVideos ResultList = "videos"
+	ListAudios ResultList = "audios"
+)
+
+// types is the table: whatever else depends on the type of a model or a task
+// is read from here.
+var types = []TypeFacts{
+	{Type: TypeVideo, Category: "video", Operation: OperationVideo, Media: "video", List: ListVideos, Task: true},
+	{Type: TypeImage, Category: "image", Operation: OperationImage, Media: "image", List: ListImages, Task: true},
+	{Type: TypeMusic, Category: "audio", Media: "audio", List: ListAudios, Task: true},
+	{Type: TypeArt, Category: "image", Operation: OperationImage, Media: "image", List: ListImages, Task: true},
+	{Type: TypeSpeech, Category: "audio", Media: "audio"},
+}
+
+// Types lists all types.
+func Types() []TypeFacts { return slices.Clone(types) }
+
+// Facts is the type's row of the table. A word that is no type has none.
+func (t Type) Facts() (TypeFacts, bool) {
+	i := slices.IndexFunc(types, func(f TypeFacts) bool { return f.Type == t })
+	if i < 0 {
+		return TypeFacts{}, false
+	}
+	return types[i], true
+}
+
+// TaskTypes are the types that a task can have.
+func TaskTypes() []Type {
+	var list []Type
+	for _, f := range types {
+		if f.Task {
+			list = append(list, f.Type)
+		}
+	}
+	return list
+}
+
+// OperationModal is what a route's operation becomes for the attempt that takes
+// the client's modal parameters to the account whose job waits for them.
+const OperationModal = "modal"
+
+// ModalState is how far a task has come whose vendor wants to hear more from
+// the client before it goes on (D15).
+type ModalState string
+
+// MODAL → SUBMITTED | EXPIRED, once a task. Which of the two is decided by
+// whichever UPDATE finds the first.
+const (
+	ModalNone      ModalState = ""
+	ModalWaiting   ModalState = "MODAL"     // for the client, until Modal.Until
+	ModalSubmitted ModalState = "SUBMITTED" // the client has spoken: the attempts after Modal.N take it to the vendor
+	ModalExpired   ModalState = "EXPIRED"   // nobody spoke: the task fails
+)
+
+// Modal is a task's wait for parameters that its client has yet to give.
+type Modal struct {
+	State ModalState
+	N     int       // the attempt whose job waits at the vendor
+	Until time.Time // by the database's clock
+	// Input is what the client then said: the canonical request of the modal
+	// call. It is in no history.
+	Input json.RawMessage
+}
+
+// Resumes reports that attempt n of the task takes the modal parameters to the
+// vendor, instead of asking for a new job.
+func (m Modal) Resumes(n int) bool { return m.State == ModalSubmitted && n > m.N }
+
+// NoModal is how a task ends whose client said nothing in time.
+func NoModal() *Failure {
+	return &Failure{Code: CodeModalExpired, Message: "no modal parameters came in time"}
+}
+
+// ModalCall is a client's modal call: what it says, and the idempotency record
+// when it sent a key.
+type ModalCall struct {
+	AccountID      string
+	TaskID         string
+	Input          json.RawMessage
+	IdempotencyKey string
+	Path           string
+	BodySHA256     [32]byte
+}
+
+// What is left of a task when its inputs are erased at its end, as an account may
+// wish: the results, and how it came to them. What a vendor wrote goes as well,
+// since it may repeat the prompt. The words of a song and the names of its clips
+// are results, whoever wrote them first.
+
+// NoParams are the parameters of a task whose request is erased.
+var NoParams = json.RawMessage(`{}`)
+
+// Wordless is the failure without its message, which readers are told by the
+// code; nil for none.
+func (f *Failure) Wordless() *Failure {
+	if f == nil {
+		return nil
+	}
+	return &Failure{Code: f.Code, Retryable: f.Retryable}
+}
+
+// WithoutPrompt is what was made, but for the prompt; nil for nothing.
+func (m *Made) WithoutPrompt() *Made {
+	if m == nil {
+		return nil
+	}
+	kept := *m
+	kept.Prompt = ""
+	return &kept
+}
+
+// WithoutInputs is the outcome without what may repeat the request.
+func (o Outcome) WithoutInputs() Outcome {
+	o.Failure, o.Made, o.VendorText = o.Failure.Wordless(), o.Made.WithoutPrompt(), ""
+	return o
+}
+
+// Bare is the outcome without what it made: how it ended, and what it cost.
+func (o Outcome) Bare() Outcome {
+	return Outcome{Succeeded: o.Succeeded, Failure: o.Failure.Wordless(), Seconds: o.Seconds, VendorCharge: o.VendorCharge}
+}
+
+// WithoutInputs is the plan of a task that has ended, without what it took from
+// the request. The keys of uploads stay until their objects are gone.
+func (p Plan) WithoutInputs() Plan {
+	p.Inputs, p.Source, p.Skipped = nil, nil, nil
+	return p
+}
+
+// WithoutInputs is the task as readers see it once its inputs are erased.
+func (t Task) WithoutInputs() Task {
+	t.Params, t.Modal.Input = NoParams, nil
+	t.Plan, t.Made, t.Failure = t.Plan.WithoutInputs(), t.Made.WithoutPrompt(), t.Failure.Wordless()
+	return t
+}

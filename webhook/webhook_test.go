@@ -179,7 +179,7 @@ func TestDeliverFailure(t *testing.T) {
 			t.Parallel()
 			sender := webhook.New(webhook.Config{Rules: tt.rules, Timeout: tt.timeout})
 			r := deliver(t, sender, attempt(tt.url))
-					if diff := cmp.Diff(mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Error: tt.want}, r); diff != "" {
+			if diff := cmp.Diff(mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Error: tt.want}, r); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 		})
