@@ -15,10 +15,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/webhook"
-
-	"github.com/mediagate/mediagate"
 )
 
 var casesFile = flag.String("cases", filepath.Join("testdata", "url_cases.json"),

@@ -7,9 +7,8 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/mediagate/mediagate/activities"
-
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
 )
 
 // deliveryPauses are the waits between attempts, after the end of the one
