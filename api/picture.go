@@ -20,6 +20,7 @@ const uploadTime = 15 * time.Second
 type picture struct {
 	field string
 	uri   string
+	bytes int64 // that are stored of it
 }
 
 func (p picture) open() io.Reader { return catalog.ImageData(p.uri) }
@@ -43,21 +44,24 @@ func pictures(uploads map[string]string) ([]picture, error) {
 	var list []picture
 	for _, field := range slices.Sorted(maps.Keys(uploads)) {
 		p := picture{field: field, uri: uploads[field]}
-		_, err := imagefile.Clean(io.Discard, p.open())
+		size := &sized{to: io.Discard}
+		_, err := imagefile.Clean(size, p.open())
 		if words, bad := errors.AsType[imagefile.Unusable](err); bad {
 			return nil, mediagate.Invalid(field, "%s %s", field, words)
 		}
 		if err != nil {
 			return nil, mediagate.Invalid(field, "%s is not valid base64", field)
 		}
+		p.bytes = size.n
 		list = append(list, p)
 	}
 	return list, nil
 }
 
 // storePictures puts the order's pictures into the bucket and notes their keys
-// in the plan. What a submit that is refused afterwards leaves there is swept
-// with the uploads that no task names; a caller who cannot pay leaves nothing.
+// in the plan. They count as uploads do. What a submit that is refused afterwards leaves
+// there is swept with the uploads that no task names; a caller who cannot pay leaves
+// nothing.
 func (s *Server) storePictures(c *call, o *order) error {
 	if len(o.pictures) == 0 {
 		return nil
@@ -65,8 +69,15 @@ func (s *Server) storePictures(c *call, o *order) error {
 	if err := s.affordable(c, o.hold()); err != nil {
 		return err
 	}
+	var bytes int64
+	for _, p := range o.pictures {
+		bytes += p.bytes
+	}
+	err := s.countUpload(c.ctx, c, bytes)
+	if err != nil {
+		return err
+	}
 	keys := make(map[string]string, len(o.pictures))
-	var err error
 	c.uncounted(func() {
 		ctx, cancel := c.lasting(c.route.time)
 		defer cancel()
