@@ -131,7 +131,7 @@ func (s *Server) authenticate(c *call, to route) error {
 	err = s.admit(c.ctx, c)
 	switch {
 	case err == nil:
-		s.touches.note(c.caller.key.ID, s.now())
+		s.lastUses.note(c.caller.key.ID, s.now())
 		return nil
 	case to.access == accessBalance && !mediagate.Is(err, mediagate.KindForbidden):
 		return failedLookup(err, noRecord)

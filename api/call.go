@@ -34,7 +34,7 @@ type call struct {
 	taskID      string          // for the log
 	traceParent string          // of the task that it makes
 	quiet       bool            // is no line of the log, which anybody could fill
-	speech      *utterance      // also for the log
+	speech      *speechRequest  // also for the log
 	begun       bool            // something of the body was asked for
 	read        bool            // nothing more of it is to be read
 	held        *limit.Permit   // of the body

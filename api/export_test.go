@@ -116,9 +116,9 @@ const (
 
 // Suspects is how many addresses are remembered for failed tries.
 func Suspects(s *Server) int {
-	s.tries.mu.Lock()
-	defer s.tries.mu.Unlock()
-	return len(s.tries.of)
+	s.throttle.mu.Lock()
+	defer s.throttle.mu.Unlock()
+	return len(s.throttle.of)
 }
 
 // ThroughAdmin reports that a request came by the admin API's own listener.

@@ -149,7 +149,7 @@ func TestStorePictures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := order{pictures: list, Request: catalog.Request{
+			o := validated{pictures: list, Request: catalog.Request{
 				Uploads: uploads, Charges: []mediagate.Charge{{Quantity: 5, UnitPrice: price / 5}},
 			}}
 			err = s.storePictures(c, &o)

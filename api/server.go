@@ -33,10 +33,10 @@ type Server struct {
 	groups      map[string]group
 	connections *connections
 	keys        *keyring
-	tries       *tries
+	throttle    *loginThrottle
 	strangers   *strangers
-	logins      *tally // of operators, that failed
-	touches     *touches
+	logins      *sampledLog // of operators, that failed
+	lastUses    *lastUses
 	starts      *starts
 	watch       *watcher
 	rest        time.Duration // of streams, see streamRest
@@ -63,10 +63,10 @@ func New(cfg Config) (*Server, error) {
 		envelopes: map[string]envelope{}, methods: map[string][]string{}, groups: groups,
 		connections: newConnections(cfg, cfg.Limits.Connections, cfg.Limits.Spare),
 		keys:        newKeyring(cfg.Store, cfg.Now),
-		tries:       &tries{now: cfg.Now},
+		throttle:    &loginThrottle{now: cfg.Now},
 		strangers:   &strangers{store: cfg.Store},
-		logins:      newTally(cfg.Logger, "failed logins of operators"),
-		touches:     newTouches(cfg.Store, cfg.Logger),
+		logins:      newSampledLog(cfg.Logger, "failed logins of operators"),
+		lastUses:    newLastUses(cfg.Store, cfg.Logger),
 		starts:      newStarts(cfg.Starter, cfg.Limits, cfg.Logger),
 		watch:       newWatcher(cfg.Store, cfg.Logger),
 		rest:        streamRest,
@@ -109,9 +109,9 @@ const (
 // the workflows that wait for it, and returns nil. What does not end within the
 // grace time is cut off.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	doors := s.doors(l)
-	failed := make(chan error, len(doors))
-	for _, d := range doors {
+	listeners := s.listeners(l)
+	failed := make(chan error, len(listeners))
+	for _, d := range listeners {
 		go func() { failed <- d.Serve(d.listener) }()
 	}
 	var sweeping sync.WaitGroup
@@ -119,7 +119,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer sweeping.Wait()
 	select {
 	case err := <-failed:
-		for _, d := range doors {
+		for _, d := range listeners {
 			_ = d.Close()
 		}
 		s.Close()
@@ -129,10 +129,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.watch.close()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
 	defer cancel()
-	err := shutDown(grace, doors, s.end) // so that those that are cut off know by whom
+	err := shutDown(grace, listeners, s.end) // so that those that are cut off know by whom
 	s.starts.drain(grace)
 	s.awaitSpeeches()
-	for range doors {
+	for range listeners {
 		if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
 			s.log.WarnContext(ctx, "the API had stopped by itself", "error", served)
 		}
@@ -164,7 +164,7 @@ func (s *Server) Close() {
 	s.watch.close()
 	s.end()
 	s.starts.close()
-	s.touches.close()
+	s.lastUses.close()
 }
 
 // newID makes an id that sorts by time.

@@ -85,7 +85,7 @@ func (s *Server) handleSpeech(c *call) error {
 	if err != nil {
 		return err
 	}
-	o, err := s.order(c, body, len(raw), speechPath)
+	o, err := s.validate(c, body, len(raw), speechPath)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (s *Server) handleSpeech(c *call) error {
 	defer lease.Release()
 	s.speeches.Add(1)
 	defer s.speeches.Done()
-	u := &utterance{server: s, call: c, order: o, mimeType: mimeType, end: mediagate.SpeechVoided, speech: mediagate.Speech{
+	u := &speechRequest{server: s, call: c, validated: o, mimeType: mimeType, end: mediagate.SpeechVoided, speech: mediagate.Speech{
 		ID: s.newID("speech_"), AccountID: c.caller.key.AccountID, KeyID: c.caller.key.ID, RequestID: c.requestID,
 		Model: o.model, Charges: o.Charges, Hold: o.hold(),
 	}}
@@ -121,13 +121,13 @@ func (s *Server) handleSpeech(c *call) error {
 	return u.speak()
 }
 
-// utterance is a speech on its way to its client.
-type utterance struct {
-	server   *Server
-	call     *call
-	order    order
-	mimeType string
-	speech   mediagate.Speech
+// speechRequest is a speech on its way to its client.
+type speechRequest struct {
+	server    *Server
+	call      *call
+	validated validated
+	mimeType  string
+	speech    mediagate.Speech
 
 	end  mediagate.SpeechState // that is due
 	sent int64
@@ -136,7 +136,7 @@ type utterance struct {
 // speak asks for the sound and passes it on. The context is the request's own,
 // unlike that of other calls: a client that has closed its side, if only the one
 // that sends, counts as gone, so that no vendor speaks to nobody.
-func (u *utterance) speak() error {
+func (u *speechRequest) speak() error {
 	c := u.call
 	ctx, end := context.WithCancelCause(c.Request().Context())
 	cancel := func() { end(nil) }
@@ -148,7 +148,7 @@ func (u *utterance) speak() error {
 
 	began := time.Now()
 	patience := time.AfterFunc(speechFirst, func() { end(context.DeadlineExceeded) })
-	sound, err := u.server.cfg.Speaker.Speak(ctx, u.order.model, u.order.Plan.Routes, u.order.Params)
+	sound, err := u.server.cfg.Speaker.Speak(ctx, u.validated.model, u.validated.Plan.Routes, u.validated.Params)
 	if err != nil {
 		return u.unspoken(err, !patience.Stop())
 	}
@@ -165,13 +165,13 @@ func (u *utterance) speak() error {
 }
 
 // gone reports whether the client has left, and not we.
-func (u *utterance) gone() bool {
+func (u *speechRequest) gone() bool {
 	return u.call.server.Err() == nil && u.call.Request().Context().Err() != nil
 }
 
 // unspoken is the answer where there was no sound. Who left before we knew of a
 // refusal is charged like whoever left later.
-func (u *utterance) unspoken(err error, late bool) error {
+func (u *speechRequest) unspoken(err error, late bool) error {
 	if u.gone() && !late {
 		if mediagate.Is(err, mediagate.KindAmbiguous) {
 			u.end = mediagate.SpeechPosted
@@ -184,13 +184,13 @@ func (u *utterance) unspoken(err error, late bool) error {
 
 // pass passes the sound on, piece by piece as it comes. Nothing is read while
 // the client takes nothing.
-func (u *utterance) pass(ctx context.Context, sound io.Reader, began time.Time) error {
+func (u *speechRequest) pass(ctx context.Context, sound io.Reader, began time.Time) error {
 	response := u.call.Response()
 	control := http.NewResponseController(response)
 	response.Header().Set("Content-Type", u.mimeType)
 	buffer, _ := soundBuffers.Get().(*[speechPiece]byte)
 	defer soundBuffers.Put(buffer)
-	limit := began.Add(min(u.order.Plan.Timeout, u.server.cfg.TaskTimeout))
+	limit := began.Add(min(u.validated.Plan.Timeout, u.server.cfg.TaskTimeout))
 	var vendor, client time.Duration // waited for
 	for {
 		asked := time.Now()
@@ -213,7 +213,7 @@ func (u *utterance) pass(ctx context.Context, sound io.Reader, began time.Time) 
 			return u.left()
 		case err != nil:
 			return u.broken("the vendor broke off", err)
-		case u.sent > u.order.Plan.MaxBytes:
+		case u.sent > u.validated.Plan.MaxBytes:
 			return u.broken("the vendor does not end", nil)
 		case time.Now().After(limit):
 			if client > vendor { // who is slow to listen pays like who leaves
@@ -225,7 +225,7 @@ func (u *utterance) pass(ctx context.Context, sound io.Reader, began time.Time) 
 }
 
 // left ends a speech that nobody listens to any more.
-func (u *utterance) left() error {
+func (u *speechRequest) left() error {
 	if u.call.server.Err() == nil {
 		u.end = mediagate.SpeechPosted
 	}
@@ -234,14 +234,14 @@ func (u *utterance) left() error {
 
 // broken ends a speech in the middle. Nothing is charged, and the connection is
 // cut, so that the client does not take it for whole.
-func (u *utterance) broken(why string, err error) error {
+func (u *speechRequest) broken(why string, err error) error {
 	u.server.log.WarnContext(u.call.Request().Context(), "a speech was cut", "speech", u.speech.ID, "why", why, "bytes", u.sent, "error", err)
 	return errCut
 }
 
 // settle ends the hold. Where the database is away it goes on trying for as long
 // as nobody else may end it.
-func (u *utterance) settle() {
+func (u *speechRequest) settle() {
 	s := u.server
 	ctx := context.WithoutCancel(u.call.Request().Context())
 	sure := true // that nothing of ours has ended it
@@ -278,7 +278,7 @@ func (u *utterance) settle() {
 }
 
 // attrs tell of the speech in the call's log line.
-func (u *utterance) attrs() []slog.Attr {
+func (u *speechRequest) attrs() []slog.Attr {
 	return []slog.Attr{slog.String("speech", u.speech.ID), slog.String("end", string(u.end)), slog.Int64("bytes", u.sent)}
 }
 

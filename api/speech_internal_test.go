@@ -61,7 +61,7 @@ func TestSpeechThatNeverComes(t *testing.T) {
 				defer leave()
 				defer time.AfterFunc(test.leaves, leave).Stop()
 				req := httptest.NewRequestWithContext(ctx, http.MethodPost, speechPath, http.NoBody)
-				u := &utterance{
+				u := &speechRequest{
 					server: &Server{cfg: Config{Speaker: vendor, Store: store}, log: slog.New(slog.DiscardHandler)},
 					call:   &call{Context: echo.New().NewContext(req, httptest.NewRecorder()), server: t.Context()},
 					end:    mediagate.SpeechVoided,
@@ -146,10 +146,10 @@ func TestSpeechEndsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, speechPath, http.NoBody)
-		u := &utterance{
-			server: &Server{cfg: Config{Speaker: late{29 * time.Second}, Store: &renewing{}, TaskTimeout: time.Hour}, log: slog.New(slog.DiscardHandler)},
-			call:   &call{Context: echo.New().NewContext(req, answer), server: t.Context()},
-			order:  order{Request: catalog.Request{Plan: mediagate.Plan{Timeout: time.Hour, MaxBytes: 100}}},
+		u := &speechRequest{
+			server:    &Server{cfg: Config{Speaker: late{29 * time.Second}, Store: &renewing{}, TaskTimeout: time.Hour}, log: slog.New(slog.DiscardHandler)},
+			call:      &call{Context: echo.New().NewContext(req, answer), server: t.Context()},
+			validated: validated{Request: catalog.Request{Plan: mediagate.Plan{Timeout: time.Hour, MaxBytes: 100}}},
 		}
 		if err := u.speak(); err != nil || u.end != mediagate.SpeechPosted || answer.Body.String() != "sound" {
 			t.Fatalf("%q, %s, %v", answer.Body, u.end, err)
@@ -194,7 +194,7 @@ func TestSpeechWhoseEndIsLost(t *testing.T) {
 				var log bytes.Buffer
 				s := &Server{cfg: Config{Store: test.store}, log: slog.New(slog.NewTextHandler(&log, nil)), life: t.Context()}
 				req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, speechPath, http.NoBody)
-				u := &utterance{server: s, end: mediagate.SpeechPosted, call: &call{Context: echo.New().NewContext(req, httptest.NewRecorder())}}
+				u := &speechRequest{server: s, end: mediagate.SpeechPosted, call: &call{Context: echo.New().NewContext(req, httptest.NewRecorder())}}
 				u.settle()
 				s.speeches.Wait()
 				if says := strings.Contains(log.String(), "had been voided"); says != test.says {

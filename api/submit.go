@@ -23,10 +23,10 @@ type submittedTask struct {
 
 // submit is one that may be taken in.
 type submit struct {
-	order  order
-	key    string // its idempotency key; empty for none
-	path   string
-	digest [sha256.Size]byte // of its bytes
+	validated validated
+	key       string // its idempotency key; empty for none
+	path      string
+	digest    [sha256.Size]byte // of its bytes
 }
 
 // readSubmit judges a submit, in the contract's order. One that was made before
@@ -45,10 +45,10 @@ func (s *Server) readSubmit(c *call) (sub submit, replayed string, err error) {
 	if replayed, err = s.before(c, sub, nil); err != nil || replayed != "" {
 		return submit{}, replayed, err
 	}
-	if sub.order, err = s.order(c, body, size, c.Path()); err != nil {
+	if sub.validated, err = s.validate(c, body, size, c.Path()); err != nil {
 		return sub, "", err // by its key a modal call looks for its twin
 	}
-	return sub, "", s.moderate(c, sub.order)
+	return sub, "", s.moderate(c, sub.validated)
 }
 
 // before is the task of a submit with the same idempotency key, if it has one, that
@@ -80,7 +80,7 @@ func (s *Server) handleSubmit(c *call) (err error) {
 	if err != nil || before != "" {
 		return orAcknowledge(c, before, err)
 	}
-	if err := s.storePictures(c, &sub.order); err != nil {
+	if err := s.storePictures(c, &sub.validated); err != nil {
 		before, err = s.before(c, sub, err) // its twin may have taken the money since
 		return orAcknowledge(c, before, err)
 	}
@@ -88,12 +88,12 @@ func (s *Server) handleSubmit(c *call) (err error) {
 	if err := s.again(c.ctx, c); err != nil {
 		return err
 	}
-	task, made := s.newTask(c, sub.order), time.Now()
+	task, made := s.newTask(c, sub.validated), time.Now()
 	id, replayed, err := s.cfg.Store.Submit(c.ctx, mediagate.NewTask{
-		Task: task, IdempotencyKey: sub.key, Path: sub.path, BodySHA256: sub.digest, Group: sub.order.group, Capacity: sub.order.capacity,
+		Task: task, IdempotencyKey: sub.key, Path: sub.path, BodySHA256: sub.digest, Group: sub.validated.group, Capacity: sub.validated.capacity,
 	})
-	if mediagate.Is(err, mediagate.KindNotFound) && sub.order.Source != nil { // erased since it was looked at
-		err = unusable(sub.order.Source, "is unknown")
+	if mediagate.Is(err, mediagate.KindNotFound) && sub.validated.Source != nil { // erased since it was looked at
+		err = unusable(sub.validated.Source, "is unknown")
 	}
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func readIdempotencyKey(h http.Header) (string, error) {
 
 // newTask makes the row of an order. The times are what the database can
 // hold. The time in the id is that of its creation: lists go by it.
-func (s *Server) newTask(c *call, o order) mediagate.Task {
+func (s *Server) newTask(c *call, o validated) mediagate.Task {
 	now := s.now().UTC().Truncate(time.Microsecond)
 	plan := o.Plan
 	if plan.Timeout <= 0 || plan.Timeout > s.cfg.TaskTimeout {

@@ -1,7 +1,11 @@
 package api
 
 import (
+	"encoding/csv"
 	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -258,4 +262,255 @@ func (s *Server) usageLines(f mediagate.UsageFilter, rows []mediagate.Usage) [][
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// The words for what a balance endpoint could not look up.
+const (
+	noRecord      = "record not found"
+	noUser        = "user does not exist"
+	databaseError = "database error"
+)
+
+// lookupFailure is a failed look-up on a balance endpoint, which answers
+// HTTP 200 all the same.
+type lookupFailure struct {
+	message string
+	err     error
+}
+
+func (f *lookupFailure) Error() string { return f.message + ": " + f.err.Error() }
+func (f *lookupFailure) Unwrap() error { return f.err }
+
+// failedLookup words the store's verdict; absent is the word for no row.
+func failedLookup(err error, absent string) error {
+	switch mediagate.KindOf(err) {
+	case mediagate.KindNotFound, mediagate.KindUnauthenticated:
+		return &lookupFailure{absent, err}
+	default:
+		return &lookupFailure{databaseError, err}
+	}
+}
+
+type balanceTrouble struct {
+	Success bool   `json:"success"`
+	Message string `json:"message"`
+}
+
+func balanceFailure(err error) (balanceTrouble, bool) {
+	var f *lookupFailure
+	if !errors.As(err, &f) {
+		return balanceTrouble{}, false
+	}
+	return balanceTrouble{Message: f.message}, true
+}
+
+type tokenBalance struct {
+	Success        bool        `json:"success"`
+	RemainBalance  json.Number `json:"remain_balance"`
+	RemainCredits  int64       `json:"remain_credits"`
+	UsedBalance    json.Number `json:"used_balance"`
+	UsedCredits    int64       `json:"used_credits"`
+	UnlimitedQuota bool        `json:"unlimited_quota"`
+}
+
+type userBalance struct {
+	Success       bool        `json:"success"`
+	RemainBalance json.Number `json:"remain_balance"`
+	RemainCredits int64       `json:"remain_credits"`
+	UsedBalance   json.Number `json:"used_balance"`
+	UsedCredits   json.Number `json:"used_credits"`
+}
+
+// handleTokenBalance reads the key anew: the remembered one is good enough to
+// admit a call, not to tell amounts.
+func (s *Server) handleTokenBalance(c *call) error {
+	key, err := s.cfg.Store.Key(c.ctx, c.caller.key.ID)
+	if err != nil {
+		return failedLookup(err, noRecord)
+	}
+	b := tokenBalance{
+		Success: true, RemainBalance: "-1", RemainCredits: -1,
+		UsedBalance: key.Spent.Number(), UsedCredits: key.Spent.WholeCredits(s.cfg.CreditsPerUnit),
+		UnlimitedQuota: key.Unlimited,
+	}
+	if !key.Unlimited {
+		b.RemainBalance = key.Remaining().Number()
+		b.RemainCredits = key.Remaining().WholeCredits(s.cfg.CreditsPerUnit)
+	}
+	return c.ok(b)
+}
+
+func (s *Server) handleUserBalance(c *call) error {
+	account, err := s.cfg.Store.Account(c.ctx, c.caller.key.AccountID)
+	if err != nil {
+		return failedLookup(err, noUser)
+	}
+	return c.ok(userBalance{
+		Success:       true,
+		RemainBalance: account.Available.Number(),
+		RemainCredits: account.Available.WholeCredits(s.cfg.CreditsPerUnit),
+		UsedBalance:   account.Spent.Number(),
+		UsedCredits:   account.Spent.Credits(s.cfg.CreditsPerUnit),
+	})
+}
+
+// maxStatementLines is how many lines a statement has as a file.
+const maxStatementLines = 10_000
+
+type balanceView struct {
+	Available string `json:"available"`
+	Held      string `json:"held"`
+	Spent     string `json:"spent"`
+}
+
+func viewBalance(b mediagate.Balance) balanceView {
+	return balanceView{b.Available.String(), b.Held.String(), b.Spent.String()}
+}
+
+// statementView is a page of a statement: what it begins with and the changes of
+// its lines sum to what it ends with.
+type statementView struct {
+	Object   string          `json:"object"`
+	Account  string          `json:"account"`
+	Currency string          `json:"currency"`
+	From     int64           `json:"from"`
+	To       *int64          `json:"to"`
+	Opening  balanceView     `json:"opening"`
+	Data     []statementLine `json:"data"`
+	Closing  balanceView     `json:"closing"`
+	HasMore  bool            `json:"has_more"`
+}
+
+// statementLine is an entry of the ledger, the model that it was about, and by
+// how much it changed the balance.
+type statementLine struct {
+	transferView
+	Model  *string     `json:"model"`
+	Change balanceView `json:"change"`
+}
+
+func viewLine(l mediagate.StatementLine) statementLine {
+	return statementLine{viewTransfer(l.Transfer), orNull(l.Model), viewBalance(l.Change)}
+}
+
+// handleStatement tells what moved an account's balance.
+func (s *Server) handleStatement(c *call) error {
+	id, err := pathAccount(c)
+	if err != nil {
+		return err
+	}
+	asFile := c.wantsCSV()
+	q := c.query()
+	f := mediagate.StatementFilter{AccountID: id, After: q.Get("after")}
+	if f.From, f.To, err = s.spanQuery(q); err != nil {
+		return err
+	}
+	most, absent := maxLimit, defaultLimit
+	if asFile {
+		most, absent = maxStatementLines, maxStatementLines
+	}
+	if f.Limit, err = intQuery(q, "limit", 1, most, absent); err != nil {
+		return err
+	}
+	if f.After != "" && !looksLike(f.After, transferPrefix) {
+		return errAfterPage
+	}
+	c.within(checkTime)
+	st, err := s.cfg.Store.Statement(c.ctx, f)
+	if err != nil {
+		return notFoundAs(err, errAccountID)
+	}
+	if asFile {
+		if st.HasMore {
+			c.linkNext(q, st.Lines[len(st.Lines)-1].ID)
+		}
+		return c.csv("statement-"+id, statementLines(f, st))
+	}
+	page := listOf(st.Lines, st.HasMore, viewLine)
+	return c.ok(statementView{
+		Object: "statement", Account: id, Currency: s.cfg.Currency, From: f.From.Unix(), To: unixOrNull(f.To),
+		Opening: viewBalance(st.Opening), Data: page.Data, Closing: viewBalance(st.Closing), HasMore: st.HasMore,
+	})
+}
+
+// linkNext tells where the lines go on.
+func (c *call) linkNext(q url.Values, after string) {
+	q.Set("after", after)
+	c.Response().Header().Set("Link", "<"+c.Request().URL.Path+"?"+q.Encode()+`>; rel="next"`)
+}
+
+// statementLines are the statement as lines. The first and the last one are its
+// balances, those between them changes.
+func statementLines(f mediagate.StatementFilter, st mediagate.Statement) [][]string {
+	moment := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format(time.RFC3339Nano)
+	}
+	balance := func(at, word string, b mediagate.Balance) []string {
+		return []string{at, word, "", b.Available.String(), b.Held.String(), b.Spent.String(), "", "", "", "", ""}
+	}
+	lines := append(make([][]string, 0, len(st.Lines)+3),
+		[]string{"at", "kind", "amount", "available", "held", "spent", "task", "model", "key", "reference", "id"},
+		balance(moment(f.From), "opening", st.Opening))
+	for _, l := range st.Lines {
+		lines = append(lines, []string{
+			moment(l.At), string(l.Kind), l.Amount.String(), l.Change.Available.String(), l.Change.Held.String(), l.Change.Spent.String(),
+			csvText(l.TaskID), csvText(l.Model), csvText(l.KeyID), csvText(l.Reference), csvText(l.ID),
+		})
+	}
+	last := moment(f.To)
+	if st.HasMore {
+		last = moment(st.Lines[len(st.Lines)-1].At)
+	}
+	return append(lines, balance(last, "closing", st.Closing))
+}
+
+const csvType = "text/csv; charset=utf-8"
+
+// wantsCSV reports that the client would rather have lines than JSON. What does
+// not name either type takes JSON.
+func (c *call) wantsCSV() bool {
+	c.Response().Header().Add("Vary", "Accept")
+	weights := map[string]float64{}
+	for one := range strings.SplitSeq(strings.Join(c.Request().Header.Values("Accept"), ","), ",") {
+		name, parameters, err := mime.ParseMediaType(one)
+		if err != nil {
+			continue
+		}
+		q, err := strconv.ParseFloat(parameters["q"], 64)
+		if err != nil {
+			q = 1
+		}
+		weights[name] = max(weights[name], q)
+	}
+	return weights["text/csv"] > weights["application/json"]
+}
+
+// csv writes the answer as a file of lines, of which the first one has the names
+// of the columns.
+func (c *call) csv(name string, lines [][]string) error {
+	var text strings.Builder
+	w := csv.NewWriter(&text)
+	w.UseCRLF = true
+	if err := w.WriteAll(lines); err != nil {
+		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the answer", Err: err}
+	}
+	response := c.Response()
+	header := response.Header()
+	header.Set("Content-Type", csvType)
+	header.Set("Content-Length", strconv.Itoa(text.Len()))
+	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name + ".csv"}))
+	response.WriteHeader(http.StatusOK)
+	_, _ = response.Write([]byte(text.String())) // a client that left is no error of ours
+	return nil
+}
+
+// csvText is a text as a cell that no spreadsheet takes for a formula.
+func csvText(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r\n", rune(s[0])) {
+		return "'" + s
+	}
+	return s
 }

@@ -29,12 +29,12 @@ func (b *lockedBuffer) take() string {
 	return b.String()
 }
 
-// A tally tells the first at once, and of others how many they were.
+// A sampledLog tells the first at once, and of others how many they were.
 func TestTally(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out lockedBuffer
-		counted := newTally(slog.New(slog.NewTextHandler(&out, nil)), "again")
+		counted := newSampledLog(slog.New(slog.NewTextHandler(&out, nil)), "again")
 		lines := func() []string {
 			synctest.Wait()
 			return strings.Split(strings.TrimSpace(out.take()), "\n")
@@ -45,11 +45,11 @@ func TestTally(t *testing.T) {
 		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "level=WARN msg=again i=0 times=1") {
 			t.Errorf("%q", got)
 		}
-		time.Sleep(tallyEvery)
+		time.Sleep(sampleEvery)
 		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "i=999 times=999") {
 			t.Errorf("%q", got)
 		}
-		time.Sleep(3 * tallyEvery)
+		time.Sleep(3 * sampleEvery)
 		counted.count()
 		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "times=1") {
 			t.Errorf("after a rest: %q", got)

@@ -62,7 +62,7 @@ func TestCoverModels(t *testing.T) {
 		"one that a star is not":            {[]string{"*"}, nil, []string{"omega"}, false},
 		"one that it names":                 {[]string{"omega"}, nil, []string{"omega"}, true},
 	} {
-		p := powers{key: mediagate.Key{Models: test.has}, group: test.group, catalog: models}
+		p := grantable{key: mediagate.Key{Models: test.has}, group: test.group, catalog: models}
 		if got := p.coverModels(test.given); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
@@ -147,7 +147,7 @@ func TestLacks(t *testing.T) {
 		"rate":       {{func(k *mediagate.Key) { k.Rate = new(0) }, func(k *mediagate.Key) { k.Rate = nil }}},
 		"in_flight":  {{func(k *mediagate.Key) { k.InFlight = new(5) }, func(k *mediagate.Key) { k.InFlight = new(6) }}},
 	}
-	has := powers{key: key(), catalog: models}
+	has := grantable{key: key(), catalog: models}
 	for field, cases := range limits {
 		for _, c := range cases {
 			if got := has.lacks(key(c.same)); len(got) > 0 {
@@ -158,7 +158,7 @@ func TestLacks(t *testing.T) {
 			}
 		}
 	}
-	all := powers{key: mediagate.Key{Unlimited: true, Scopes: mediagate.Scopes(), Group: "half"}, catalog: models}
+	all := grantable{key: mediagate.Key{Unlimited: true, Scopes: mediagate.Scopes(), Group: "half"}, catalog: models}
 	if got := all.lacks(key()); len(got) > 0 {
 		t.Errorf("a key without limits lacks %s", got)
 	}

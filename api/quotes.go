@@ -39,7 +39,7 @@ func (s *Server) handleQuote(c *call) error {
 	}
 	delete(body, "endpoint")
 	size := len(raw) - len(`"endpoint":"",`) - len(endpoint) // of the submit
-	o, err := s.order(c, body, size, endpoint)
+	o, err := s.validate(c, body, size, endpoint)
 	if err != nil {
 		return err
 	}

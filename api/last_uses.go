@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// touchEvery is how often the last uses of keys are written.
-const touchEvery = 5 * time.Second
+// lastUseEvery is how often the last uses of keys are written.
+const lastUseEvery = 5 * time.Second
 
-// touches collects when keys were last used and writes them in batches: one
+// lastUses collects when keys were last used and writes them in batches: one
 // row written a request would cost more than reading a task does.
-type touches struct {
+type lastUses struct {
 	store CallerStore
 	log   *slog.Logger
 
@@ -23,20 +23,20 @@ type touches struct {
 	closed bool
 }
 
-func newTouches(store CallerStore, log *slog.Logger) *touches {
-	return &touches{store: store, log: log, used: map[string]time.Time{}}
+func newLastUses(store CallerStore, log *slog.Logger) *lastUses {
+	return &lastUses{store: store, log: log, used: map[string]time.Time{}}
 }
 
-func (t *touches) note(keyID string, at time.Time) {
+func (t *lastUses) note(keyID string, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.used[keyID] = at
 	if t.timer == nil && !t.closed {
-		t.timer = time.AfterFunc(touchEvery, t.flush)
+		t.timer = time.AfterFunc(lastUseEvery, t.flush)
 	}
 }
 
-func (t *touches) flush() {
+func (t *lastUses) flush() {
 	t.mu.Lock()
 	used := t.used
 	t.used, t.timer = map[string]time.Time{}, nil
@@ -44,7 +44,7 @@ func (t *touches) flush() {
 	if len(used) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), touchEvery)
+	ctx, cancel := context.WithTimeout(context.Background(), lastUseEvery)
 	defer cancel()
 	if err := t.store.TouchKeys(ctx, used); err != nil {
 		t.log.Warn("last use of keys not written", "keys", len(used), "error", err)
@@ -58,7 +58,7 @@ func (t *touches) flush() {
 }
 
 // close writes what is left.
-func (t *touches) close() {
+func (t *lastUses) close() {
 	t.mu.Lock()
 	t.closed = true
 	if t.timer != nil {

@@ -19,7 +19,7 @@ var errContent = &mediagate.Error{Kind: mediagate.KindModerated, Message: "the c
 // affords refuses what cannot be paid for before anybody is asked about it. What was read
 // of account and key within the last second may be out of date: where it says no, the
 // database is asked.
-func (s *Server) affords(c *call, o order) error {
+func (s *Server) affords(c *call, o validated) error {
 	key, hold := c.caller.key, o.hold()
 	if c.caller.account.Available >= hold && (key.Unlimited || key.Quota-key.Held-key.Spent >= hold) {
 		return nil
@@ -29,7 +29,7 @@ func (s *Server) affords(c *call, o order) error {
 
 // moderate judges what the client wrote for the vendor. Nothing is held or
 // stored by then, and of what is refused nothing stays but the line of the log.
-func (s *Server) moderate(c *call, o order) error {
+func (s *Server) moderate(c *call, o validated) error {
 	if s.cfg.Moderator == nil || len(o.Prose) == 0 {
 		return nil
 	}

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// tallyEvery is how often a tally is told at most.
-const tallyEvery = 10 * time.Second
+// sampleEvery is how often a sampledLog is told at most.
+const sampleEvery = 10 * time.Second
 
-// tally tells the log of what others can make happen as often as they like: the
+// sampledLog tells the log of what others can make happen as often as they like: the
 // first time at once, then how often in the time since, and of the last.
-type tally struct {
+type sampledLog struct {
 	log  *slog.Logger
 	what string
 
@@ -22,10 +22,12 @@ type tally struct {
 	timer *time.Timer // until the next line may be
 }
 
-func newTally(log *slog.Logger, what string) *tally { return &tally{log: log, what: what} }
+func newSampledLog(log *slog.Logger, what string) *sampledLog {
+	return &sampledLog{log: log, what: what}
+}
 
 // count notes one more.
-func (t *tally) count(attrs ...slog.Attr) {
+func (t *sampledLog) count(attrs ...slog.Attr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.times++
@@ -35,10 +37,10 @@ func (t *tally) count(attrs ...slog.Attr) {
 	}
 }
 
-func (t *tally) tell() {
+func (t *sampledLog) tell() {
 	t.log.LogAttrs(context.Background(), slog.LevelWarn, t.what, append(t.last, slog.Int("times", t.times))...)
 	t.times, t.last = 0, nil
-	t.timer = time.AfterFunc(tallyEvery, func() {
+	t.timer = time.AfterFunc(sampleEvery, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.timer = nil; t.times > 0 {

@@ -20,9 +20,9 @@ const (
 	failureDelay = time.Second
 )
 
-// tries counts failed tries to log in, for a window at a time. No more addresses
+// loginThrottle counts failed tries to log in, for a window at a time. No more addresses
 // are remembered than may fail before everybody is under suspicion.
-type tries struct {
+type loginThrottle struct {
 	now func() time.Time
 
 	mu    sync.Mutex
@@ -32,7 +32,7 @@ type tries struct {
 }
 
 // fail counts a failed try.
-func (t *tries) fail(client netip.Addr) {
+func (t *loginThrottle) fail(client netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.turn()
@@ -45,7 +45,7 @@ func (t *tries) fail(client netip.Addr) {
 
 // suspect reports whether so many have failed that the address is given no more
 // questions to the database of its own.
-func (t *tries) suspect(client netip.Addr) bool {
+func (t *loginThrottle) suspect(client netip.Addr) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.turn()
@@ -53,7 +53,7 @@ func (t *tries) suspect(client netip.Addr) bool {
 }
 
 // turn begins the next window when it is time.
-func (t *tries) turn() {
+func (t *loginThrottle) turn() {
 	if now := t.now(); t.of == nil || now.Sub(t.since) >= triesWindow || now.Before(t.since) {
 		t.since, t.all, t.of = now, 0, map[netip.Prefix]int{}
 	}
@@ -64,16 +64,16 @@ func (t *tries) turn() {
 // others with all other strangers' in one question. Only that a try has failed it
 // hears a while later.
 func (s *Server) identify(ctx context.Context, c *call, token string) (*caller, error) {
-	if !s.tries.suspect(c.client) {
+	if !s.throttle.suspect(c.client) {
 		who, err := s.keys.find(ctx, token, nil)
 		if mediagate.Is(err, mediagate.KindUnauthenticated) {
-			s.tries.fail(c.client)
+			s.throttle.fail(c.client)
 		}
 		return who, err
 	}
 	who, err := s.keys.find(ctx, token, s.strangers.live)
 	if mediagate.Is(err, mediagate.KindUnauthenticated) {
-		s.tries.fail(c.client)
+		s.throttle.fail(c.client)
 		select {
 		case <-time.After(failureDelay):
 		case <-ctx.Done():

@@ -95,7 +95,7 @@ type HintCounts struct {
 type hints struct {
 	open  func(token string) (taskID string, n int, ok bool) // nil: no token is ours
 	store HintStore
-	lost  *tally
+	lost  *sampledLog
 	ctx   context.Context
 
 	mu      sync.Mutex
@@ -111,7 +111,7 @@ type hinted struct {
 }
 
 func newHints(ctx context.Context, open func(string) (string, int, bool), store HintStore, log *slog.Logger) *hints {
-	return &hints{open: open, store: store, lost: newTally(log, "vendors' callbacks that were lost"), ctx: ctx, waiting: map[hinted]struct{}{}}
+	return &hints{open: open, store: store, lost: newSampledLog(log, "vendors' callbacks that were lost"), ctx: ctx, waiting: map[hinted]struct{}{}}
 }
 
 // take notes the hint of a callback, unless the token is not ours. It waits for nothing.

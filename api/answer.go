@@ -1,0 +1,178 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"github.com/mediagate/mediagate"
+)
+
+// gzipAbove is the size up to which answers are not worth packing.
+const gzipAbove = 1 << 10
+
+// packed gives an answer gzip's coding where the client asks for it, by the
+// weights of its Accept-Encoding.
+var packed = func() func(http.Handler) http.HandlerFunc {
+	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(gzipAbove+1), gzhttp.EnableZstd(false))
+	if err != nil {
+		panic(err) // of constants
+	}
+	return wrap
+}()
+
+// catalogVary are the headers that decide what a catalog's answer holds.
+const catalogVary = "Authorization, X-Api-Key, X-Goog-Api-Key, Anthropic-Version"
+
+// cacheable answers with what changes seldom and is large: with an ETag, which
+// spares whoever has it the body, and packed where the client can unpack. It is
+// the caller's alone, since it depends on the key.
+func (c *call) cacheable(body any) error {
+	text, err := encode(body)
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	header := c.Response().Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "private, max-age=60")
+	header.Set("Etag", etagOf(text))
+	header.Add("Vary", catalogVary)
+	packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead && len(text) > gzipAbove && takesGzip(r.Header.Values("Accept-Encoding")) {
+			header.Set("Content-Encoding", "gzip") // as GET has it; without it the length would be the plain one's
+		}
+		c.serve(w, r, text)
+	})).ServeHTTP(c.Response(), c.Request())
+	return nil
+}
+
+// etagOf names a text. It is weak: the same whether packed or not.
+func etagOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+}
+
+// serve sends the text, or says that the client has it.
+func (c *call) serve(w http.ResponseWriter, r *http.Request, text []byte) {
+	request := r.Clone(r.Context())
+	for _, name := range []string{"Range", "If-Range", "If-Match", "If-Unmodified-Since"} {
+		request.Header.Del(name) // an answer is whole
+	}
+	c.Response().Before(func() { c.Response().Header().Del("Accept-Ranges") })
+	http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(text))
+}
+
+// encode writes JSON as all answers are written.
+func encode(body any) (json.RawMessage, error) {
+	var buf bytes.Buffer
+	encoder := json.NewEncoder(&buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(body); err != nil {
+		return nil, &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the answer", Err: err}
+	}
+	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+}
+
+// published is a text that is the same for many, in the forms in which it is
+// sent.
+type published struct {
+	plain, zipped []byte
+	etag          string
+}
+
+func publish(text []byte) *published {
+	p := &published{plain: text, etag: etagOf(text)}
+	if len(text) > gzipAbove {
+		var buf bytes.Buffer
+		w := gzip.NewWriter(&buf)
+		_, _ = w.Write(text) // into memory, which does not fail
+		_ = w.Close()
+		p.zipped = bytes.Clone(buf.Bytes())
+	}
+	return p
+}
+
+// publish sends the text, compressed where the client takes that, or says that
+// the client has it.
+func (c *call) publish(p *published) {
+	header := c.Response().Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "public, max-age=60")
+	header.Set("Etag", p.etag)
+	header.Add("Vary", "Accept-Encoding")
+	text := p.plain
+	if p.zipped != nil && takesGzip(c.Request().Header.Values("Accept-Encoding")) {
+		header.Set("Content-Encoding", "gzip")
+		text = p.zipped
+	}
+	c.serve(c.Response(), c.Request(), text)
+}
+
+// takesGzip reads Accept-Encoding: gzip by its name, unless its weight is 0.
+func takesGzip(values []string) bool {
+	for coding := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		name, weight, _ := strings.Cut(coding, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			continue
+		}
+		number, isWeight := strings.CutPrefix(strings.ToLower(strings.ReplaceAll(weight, " ", "")), "q=")
+		q, err := strconv.ParseFloat(number, 64)
+		return !isWeight || err == nil && q > 0
+	}
+	return false
+}
+
+// cors sets the headers that let a browser's script read the answer. It reports
+// whether the request is a preflight that it admitted: that is allowed the headers
+// which it asks for, whatever they are, since nothing but a key decides here.
+func (s *Server) cors(c *call) bool {
+	header, request := c.Response().Header(), c.Request()
+	origin := request.Header.Get("Origin")
+	methods := http.MethodGet
+	if openToAll(request.URL.Path) {
+		header.Set("Access-Control-Allow-Origin", "*")
+	} else {
+		if len(s.cfg.CORSOrigins) == 0 {
+			return false
+		}
+		header.Add("Vary", "Origin")
+		if origin == "" || (!slices.Contains(s.cfg.CORSOrigins, origin) && !slices.Contains(s.cfg.CORSOrigins, "*")) {
+			return false
+		}
+		header.Set("Access-Control-Allow-Origin", origin)
+		methods = "GET, POST, PATCH, DELETE"
+	}
+	header.Set("Access-Control-Expose-Headers", exposedHeaders)
+	if request.Method != http.MethodOptions || origin == "" || request.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	header.Set("Access-Control-Allow-Methods", methods)
+	header.Add("Vary", "Access-Control-Request-Headers")
+	if asked := strings.Join(request.Header.Values("Access-Control-Request-Headers"), ", "); asked != "" {
+		header.Set("Access-Control-Allow-Headers", asked)
+	}
+	header.Set("Access-Control-Max-Age", preflightAge)
+	return true
+}
+
+// openToAll reports what any origin may read, errors included: the token balance,
+// and uploaded files, whose links are keys enough.
+func openToAll(path string) bool {
+	return path == "/v1/balance" || path == "/balance" || strings.HasPrefix(path, "/"+mediagate.FileFolder)
+}
+
+const (
+	exposedHeaders = "Content-Disposition, Content-Range, ETag, Idempotency-Replayed, Link, " +
+		"RateLimit, RateLimit-Policy, Retry-After, X-Request-Id"
+	preflightAge = "600"
+)
