@@ -30,9 +30,10 @@ func limitMemory(ctx context.Context, log *slog.Logger, container memlimit.Provi
 	}
 }
 
-// mostBodies is what bodies may take where memory is no concern: 64 of the
-// usual bound.
-const mostBodies = 64 << 20
+// mostBodies is what bodies may take where memory is no concern. With the two that there
+// is room for beside, the largest is an eighth: so much is left to each account while two
+// others hold all that they may.
+const mostBodies = 6 * largestBody
 
 // largestBody is what a body with media may be, with the name of a quote's endpoint.
 const largestBody = 31 << 20

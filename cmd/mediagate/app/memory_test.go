@@ -45,7 +45,7 @@ func TestLimitMemory(t *testing.T) {
 				cmd.Env = append(cmd.Env, test.variable)
 			}
 			out, err := cmd.CombinedOutput()
-			if want := fmt.Sprintf("limit %d, bodies %d, ", test.limit, min(test.limit/8, 64<<20)); err != nil || !strings.Contains(string(out), want) {
+			if want := fmt.Sprintf("limit %d, bodies %d, ", test.limit, min(test.limit/8, 186<<20)); err != nil || !strings.Contains(string(out), want) {
 				t.Errorf("want %q: %v\n%s", want, err, out)
 			}
 		})
