@@ -2,6 +2,9 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
+	"io"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -9,6 +12,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/media"
 	"github.com/mediagate/mediagate/providers"
 )
 
@@ -114,3 +118,143 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 // isCancelled reports that the run has no use for the activity any more, unlike one
 // whose worker stops, or that lost Temporal.
 func isCancelled(ctx context.Context) bool { return temporal.IsCanceledError(context.Cause(ctx)) }
+
+// uploadLink is how long a vendor may fetch what came within a request: some
+// queue for days.
+const uploadLink = 72 * time.Hour
+
+// job is what the adapter sends, or looks up, for an attempt. The row's times
+// are the database's; the call is made by this process's clock. Media that came
+// within the request become links, signed now; own tells their objects, and those
+// of uploads that the request names.
+func (a *Activities) job(ctx context.Context, task mediagate.Task, row mediagate.Attempt) (job mediagate.Job, own map[string]string, err error) {
+	own = map[string]string{}
+	if task.Modal.Resumes(row.N) { // with what the client told instead of its request
+		task.Params, task.Plan.Uploads = task.Modal.Input, nil
+	}
+	if task.Params, err = a.withFiles(ctx, task, own); err != nil {
+		return mediagate.Job{}, nil, err
+	}
+	params, err := a.withUploads(ctx, task, own)
+	if err != nil {
+		return mediagate.Job{}, nil, err
+	}
+	source, err := a.source(ctx, task, row)
+	if err != nil {
+		return mediagate.Job{}, nil, err
+	}
+	callback := ""
+	if a.CallbackURL != nil && a.operation(row.Route).Callback {
+		callback = a.CallbackURL(row)
+	}
+	return mediagate.Job{
+		TaskID: task.ID, CallbackURL: callback, Source: source, ExternalID: row.ExternalID, Upstream: row.Route.Upstream, Operation: row.Route.Operation,
+		Params: params, SendBefore: time.Now().Add(row.SendBefore.Sub(a.Now())),
+	}, own, nil
+}
+
+// source is what the job works on, as the attempt's account is told of it.
+func (a *Activities) source(ctx context.Context, task mediagate.Task, row mediagate.Attempt) (*mediagate.Source, error) {
+	if task.Modal.Resumes(row.N) {
+		return a.waitingJob(ctx, task)
+	}
+	s := task.Plan.Source
+	if s == nil || s.Key == "" {
+		return s.As(a.Channels.Made(s, row.Channel), ""), nil
+	}
+	link, err := a.Bucket.Sign(ctx, mediagate.Result{Key: s.Key}, uploadLink)
+	return s.As(a.Channels.Made(s, row.Channel), link.URL), err
+}
+
+// withUploads is the task's request with a link in each field whose media came
+// within it. Links are stored nowhere; their objects are noted in own.
+func (a *Activities) withUploads(ctx context.Context, task mediagate.Task, own map[string]string) (json.RawMessage, error) {
+	return withLinks(task, func(key string) (string, error) {
+		link, err := a.Bucket.Sign(ctx, mediagate.Result{Key: key}, uploadLink)
+		own[link.URL] = key
+		return link.URL, err
+	})
+}
+
+// askable is the task's request as adapters are asked about it.
+func askable(task mediagate.Task) mediagate.Job {
+	params, err := withLinks(task, func(string) (string, error) { return mediagate.UploadComing, nil })
+	if err != nil {
+		params = task.Params // the job cannot be made either, and says why
+	}
+	return mediagate.Job{Params: params, Source: task.Plan.Source}
+}
+
+// withLinks puts a link into each field whose media came within the request.
+func withLinks(task mediagate.Task, link func(key string) (string, error)) (json.RawMessage, error) {
+	if len(task.Plan.Uploads) == 0 {
+		return task.Params, nil
+	}
+	params, err := media.Decode(task.Params)
+	if err != nil {
+		return nil, err
+	}
+	links := make(map[string]string, len(task.Plan.Uploads))
+	for field, key := range task.Plan.Uploads {
+		if links[field], err = link(key); err != nil {
+			return nil, err
+		}
+	}
+	if params, err = media.SetFields(params, links); err != nil {
+		return nil, err
+	}
+	return media.Encode(params)
+}
+
+// sink stores the files of one call while they arrive (mediagate.Sink), with
+// the checks and the memory of a mirrored file, under the keys that the mirror
+// would use. It is how the result of a vendor without links passes through.
+type sink struct {
+	bucket Bucket
+	owner  string // the provider
+	task   mediagate.Task
+	n      int
+	part   int
+	parts  int // calls of the attempt
+
+	mu      sync.Mutex
+	refused error // a file that the task cannot use
+}
+
+// Store streams one file into the bucket. What breaks leaves nothing behind. A
+// file that is no such media, or too large, is KindInvalid with code
+// result_unavailable; KindUnavailable says that the bucket is away.
+func (s *sink) Store(ctx context.Context, index int, file io.Reader) (mediagate.Media, error) {
+	from := &media.Incoming{Reader: file}
+	open := func(context.Context) (io.ReadCloser, int64, error) { return from, -1, nil }
+	result, err := s.bucket.Mirror(ctx, ResultKey(s.task.ID, s.n, s.position(index)), open, Limits{
+		MaxBytes: s.task.Plan.MaxBytes, Media: s.task.Plan.Media, Owner: s.owner,
+	})
+	switch {
+	case err == nil:
+		return mediagate.Media{Stored: &result, MimeType: result.MimeType, Duration: result.Duration}, nil
+	case from.Err != nil:
+		return mediagate.Media{}, from.Err
+	case mediagate.Is(err, mediagate.KindInvalid), mediagate.Is(err, mediagate.KindTooLarge):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.refused = err
+	}
+	return mediagate.Media{}, err
+}
+
+// position is that of a file among all of the attempt: each call has its own.
+func (s *sink) position(index int) int { return index*max(s.parts, 1) + s.part }
+
+// useless is the outcome of a call whose file the task cannot use: the vendor
+// has done its work, and another call would be another job.
+func (s *sink) useless() *mediagate.Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused == nil {
+		return nil
+	}
+	return &mediagate.Outcome{Failure: &mediagate.Failure{
+		Code: mediagate.CodeResultUnavailable, Message: messageOf(s.refused),
+	}}
+}

@@ -3,6 +3,8 @@ package activities
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -153,4 +155,137 @@ func each[T any](ctx context.Context, items []T, wide int, f func(T) error) erro
 		})
 	}
 	return group.Wait()
+}
+
+const (
+	probeTimeout = 10 * time.Second
+	probeEvery   = 10 * time.Second
+	retryBatch   = 500
+	lateEvery    = time.Minute      // between two looks for files that came late
+	lateBatch    = 100              // tasks a look
+	lateTimeout  = 10 * time.Second // of a look; what is left comes up in the next
+	lateAgain    = 10 * time.Minute // after files could not be removed
+)
+
+// retryForBucket has the tasks try again that are parked since the bucket was away, once
+// it takes a write again: after each failed probe once. A bucket that takes the probe
+// and not the files would make them try for ever.
+func (a *Activities) retryForBucket(ctx context.Context, away *bool) error {
+	probe, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if err := a.Bucket.Probe(probe); err != nil {
+		*away = true
+		return nil //nolint:nilerr // each step that needs it says so
+	}
+	for *away {
+		retried, err := a.Store.RetryParked(ctx, mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkStorage}}, retryBatch)
+		if err != nil {
+			return err
+		}
+		*away = retried == retryBatch
+		if retried > 0 {
+			a.Logger.InfoContext(ctx, "the bucket works: tasks parked for it try again", "tasks", retried)
+		}
+	}
+	return nil
+}
+
+// sweepLate removes files that were copied for ends that did not come, when no
+// copy can be under way any more (D13), and those of erased tasks, at once and
+// then again. While the bucket is away they stay due.
+func (a *Activities) sweepLate(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lateTimeout)
+	defer cancel()
+	for ctx.Err() == nil {
+		due, err := a.Store.DueSweeps(ctx, lateBatch)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		for _, sweep := range due {
+			err := mediagate.Guarded(func() error { return a.sweepTask(ctx, sweep.TaskID) })
+			switch {
+			case err == nil || mediagate.Is(err, mediagate.KindNotFound):
+				err = a.Store.SetSweep(ctx, sweep, sweep.Again)
+			case !mediagate.Is(err, mediagate.KindUnavailable): // this task's own trouble
+				a.Logger.WarnContext(ctx, "late files not removed", "task", sweep.TaskID, "error", err)
+				err = a.Store.SetSweep(ctx, sweep, a.Now().Add(lateAgain))
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	ledgerEvery   = 6 * time.Hour    // between two checks of the ledger
+	ledgerTimeout = 30 * time.Minute // of one
+	ledgerTold    = 20               // problems in a line of the log
+)
+
+// Ledger is the money, as far as housekeeping proves it.
+type Ledger interface {
+	CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
+}
+
+// proveLedger checks the ledger. What is broken is logged each time: somebody has to look.
+func (a *Activities) proveLedger(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
+	defer cancel()
+	report, err := a.Ledger.CheckLedger(ctx)
+	if err == nil && !report.OK {
+		a.Logger.ErrorContext(ctx, "the ledger does not hold", "runbook", "LedgerBroken", "problems", len(report.Problems),
+			"first", report.Problems[:min(len(report.Problems), ledgerTold)])
+	}
+	return err
+}
+
+// sweepTask removes what was stored for a task that has ended and that it does
+// not show: all of it, or what other attempts than the one that completed it
+// left, and calls of that one which were given up. Of one that is erased it
+// leaves nothing.
+func (a *Activities) sweepTask(ctx context.Context, taskID string) error {
+	task, err := a.Store.TaskByID(ctx, taskID)
+	if err != nil || !task.Status.Terminal() {
+		return err
+	}
+	if !task.InputsErasedAt.IsZero() {
+		for _, key := range task.Plan.Uploads {
+			if err := a.Sweeper.Delete(ctx, key); err != nil {
+				return err
+			}
+		}
+	}
+	if task.Status != mediagate.StatusCompleted || !task.ErasedAt.IsZero() {
+		return a.sweepFolder(ctx, taskID, mediagate.ResultFolder(taskID))
+	}
+	shown := keysOf(task.Results)
+	if len(shown) == 0 && task.Made.StandsAlone() {
+		return a.sweepFolder(ctx, taskID, mediagate.ResultFolder(taskID))
+	}
+	if !slices.ContainsFunc(shown, func(key string) bool { return strings.HasPrefix(key, mediagate.ResultFolder(taskID)) }) {
+		return nil // where its own files are is not known: nothing is touched
+	}
+	return a.sweepFolder(ctx, taskID, mediagate.ResultFolder(taskID), shown...)
+}
+
+// keysOf are the objects of the files.
+func keysOf(results []mediagate.Result) []string {
+	keys := make([]string, len(results))
+	for i, r := range results {
+		keys[i] = r.Key
+	}
+	return keys
+}
+
+func (a *Activities) sweepFolder(ctx context.Context, taskID, folder string, keep ...string) error {
+	if _, err := a.Sweeper.AbortStale(ctx, folder, 0); err != nil {
+		return err
+	}
+	removed, err := a.Sweeper.DeletePrefix(ctx, folder, keep...)
+	if removed > 0 {
+		a.Logger.InfoContext(ctx, "swept results that nobody will see", "task", taskID, "objects", removed)
+	}
+	return err
 }

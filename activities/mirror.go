@@ -7,13 +7,17 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"sync/atomic"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/media"
+	"github.com/mediagate/mediagate/mediainfo"
 	"github.com/mediagate/mediagate/providers"
 )
 
@@ -192,4 +196,318 @@ func withCode(err error, code string) error {
 		return &c
 	}
 	return err
+}
+
+// progress is how far a copy has come, for who looks on.
+type progress struct{ index, bytes atomic.Int64 }
+
+// begin turns to the file at the position.
+func (p *progress) begin(position int) {
+	p.index.Store(int64(position))
+	p.bytes.Store(0)
+}
+
+// details are those of a heartbeat. turned goes with them to the next try.
+func (p *progress) details(turned int32) []any { return []any{p.index.Load(), p.bytes.Load(), turned} }
+
+// copyFiles copies the files of an attempt and stores where they are, which ends the
+// task. try is which one this is of the step's; see media.Dispensable. Returns errNoTurn
+// where there is no permit for it while patience lasts.
+//
+// The copy ends with ctx: a cancel, a worker that stops, or a Temporal that was lost.
+// The next try begins anew under the same keys (D13).
+func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row mediagate.Attempt, try int32, patience time.Duration) error {
+	permit, err := inTurn(ctx, patience, func(ctx context.Context) (*limit.Permit, error) {
+		return a.Limits.Copies.Acquire(ctx, row.Provider, 1)
+	})
+	if err != nil {
+		return err
+	}
+	defer permit.Release()
+	copied, times := &progress{}, turnedAway(ctx)
+	// A cancel arrives by a heartbeat, which must therefore not wait for bytes; that
+	// none come is noticed by the source.
+	defer heartbeat(ctx, func() []any { return copied.details(times) })()
+	return mediagate.Guarded(func() error {
+		results, err := a.mirrorAll(ctx, task, row, copied, try)
+		if err != nil {
+			return err
+		}
+		a.sweepLosers(ctx, task.ID, row.N, results)
+		if stored(row.Outcome.Media) { // before the record: who finds that does nothing more
+			a.dropManifests(ctx, task.ID, row.N, results)
+		}
+		failpoint.Hit(failpoint.Mirrored)
+		return a.mirrored(ctx, task, row, results)
+	})
+}
+
+// dropManifests removes what nobody has to find any more, since the outcome of
+// the attempt is on record.
+func (a *Activities) dropManifests(ctx context.Context, taskID string, n int, results []mediagate.Result) {
+	if _, err := a.Sweeper.DeletePrefix(ctx, attemptFolder(taskID, n), keysOf(results)...); err != nil {
+		a.Logger.WarnContext(ctx, "manifests not removed", "task", taskID, "attempt", n, "error", err)
+	}
+}
+
+// mostFiles is how many files of one attempt are copied, which is far more than
+// a request can ask for. Each may be as large as the model allows, so how many
+// there are is not left to the vendor.
+const mostFiles = 32
+
+// extraTries is how many activities in a row are failed for a file that is not
+// what the task is about, before it goes on without.
+const extraTries = 3
+
+// extraPatience is how long the servers of all that comes along may keep an
+// attempt's copy waiting: some that send a drop at a time would use up the time
+// of what the task is about, again at each try.
+const extraPatience = 5 * time.Minute
+
+// files are those of one attempt on their way into the bucket.
+type files struct {
+	*Activities
+	task      mediagate.Task
+	row       mediagate.Attempt
+	channel   channel.Channel // without it, only public hosts can be fetched from
+	gone      error
+	media     []mediagate.Media
+	refreshed bool // the links were asked for once more
+	answered  bool // and the vendor has said what there is, or cannot be asked
+	copied    *progress
+	try       int32         // of the step
+	patience  time.Duration // left of extraPatience
+}
+
+// mirrorAll copies what the task is about, and makes of it what is to be made,
+// before what comes along.
+func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress, try int32) ([]mediagate.Result, error) {
+	f := &files{Activities: a, task: task, row: row, media: row.Outcome.Media, copied: copied, try: try, patience: extraPatience}
+	f.channel, f.gone = a.accounts().Proven(ctx, row)
+	if len(f.media) > mostFiles {
+		a.Logger.WarnContext(ctx, "a vendor offers more files than any job makes", "task", task.ID, "attempt", row.N, "files", len(f.media))
+		f.media = f.media[:mostFiles]
+	}
+	if len(f.media) == 0 {
+		if row.Outcome.Made.StandsAlone() {
+			return []mediagate.Result{}, nil
+		}
+		return nil, media.Useless("the provider returned no file")
+	}
+	found := make([][]mediagate.Result, len(f.media))
+	var lost []error // of pieces that the task goes on without
+	for _, extra := range []bool{false, true} {
+		for i, m := range f.media {
+			if media.IsExtra(m.Role) != extra || m.Role == mediagate.RoleStem && i != f.firstStem() {
+				continue
+			}
+			results, err := f.copy(ctx, i)
+			switch {
+			case err == nil:
+				found[i] = results
+			case extra || ctx.Err() != nil || !f.lost(err):
+				return nil, f.tryAgain(err)
+			default:
+				f.Logger.WarnContext(ctx, "a piece is left out", "task", f.task.ID, "attempt", f.row.N, "role", m.Role, "index", m.Index, "error", err)
+				lost = append(lost, err)
+			}
+		}
+		if len(lost) > 0 && !slices.ContainsFunc(found, func(r []mediagate.Result) bool { return len(r) > 0 }) {
+			return nil, nothing(lost)
+		}
+	}
+	return slices.Concat(found...), nil
+}
+
+const (
+	// goneAgain is the pause between two tries to get a file whose links are dead.
+	goneAgain = 10 * time.Second
+	// piecePatience is how long after the job's end a piece is waited for whose server
+	// is away, while others are there.
+	piecePatience = 30 * time.Minute
+)
+
+// lost reports that a piece of the result cannot be had: it is no such media, its
+// fresh links are dead too at the step's last try, or its server is away for long.
+func (f *files) lost(err error) bool {
+	switch mediagate.KindOf(err) {
+	case mediagate.KindInvalid, mediagate.KindTooLarge:
+		return true
+	case mediagate.KindGone:
+		return f.answered && f.try >= mirrorTries
+	case mediagate.KindTransient:
+		return !f.row.EndedAt.IsZero() && f.Now().Sub(f.row.EndedAt) >= piecePatience
+	default:
+		return false
+	}
+}
+
+// tryAgain is the error of a copy. Dead links that the vendor has just given may
+// begin to work.
+func (f *files) tryAgain(err error) error {
+	if !f.answered || !mediagate.Is(err, mediagate.KindGone) {
+		return err
+	}
+	return &mediagate.Error{
+		Kind: mediagate.KindTransient, Code: string(mediagate.CodeResultUnavailable), Message: messageOf(err), RetryAfter: goneAgain, Err: err,
+	}
+}
+
+// nothing is the error of a result of which no piece can be had. It is final, unless
+// the server of one is only away.
+func nothing(lost []error) error {
+	for _, err := range lost {
+		if mediagate.Is(err, mediagate.KindTransient) {
+			return err
+		}
+	}
+	if !mediagate.Is(lost[0], mediagate.KindGone) {
+		return lost[0]
+	}
+	return media.Useless("%s", messageOf(lost[0]))
+}
+
+// copy copies the file at the position, from a fresh link where the old one is
+// dead. What comes along is left out in the end.
+func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, error) {
+	results, err := f.obtain(ctx, position)
+	if staleLink(err) && f.refresh(ctx) {
+		results, err = f.obtain(ctx, position)
+	}
+	role, try := f.media[position].Role, f.try
+	if f.patience <= 0 {
+		try = extraTries
+	}
+	if err == nil || ctx.Err() != nil || !media.Dispensable(role, mediagate.KindOf(err), try >= extraTries) {
+		return results, err
+	}
+	f.Logger.WarnContext(ctx, "a file that comes along is left out", "task", f.task.ID, "attempt", f.row.N, "role", role, "index", f.media[position].Index, "error", err)
+	return nil, nil
+}
+
+// obtain is how a file comes into the bucket: it is copied, or it was stored
+// while it arrived. That it still is there is all that is asked then.
+func (f *files) obtain(ctx context.Context, position int) ([]mediagate.Result, error) {
+	m := f.media[position]
+	var (
+		result mediagate.Result
+		err    error
+	)
+	switch {
+	case m.Role == mediagate.RoleStem:
+		result, err = f.archive(ctx, position)
+	case m.Stored != nil:
+		result, err = *m.Stored, f.Bucket.Exists(ctx, *m.Stored)
+	default:
+		result, err = f.mirrorOne(ctx, position, m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m.Role == mediagate.RoleStem {
+		return []mediagate.Result{result}, nil
+	}
+	if result.Duration == 0 {
+		result.Duration = m.Duration
+	}
+	result.Role, result.Index = m.Role, m.Index
+	if m.Role != mediagate.RoleGrid || f.hasMain() {
+		return []mediagate.Result{result}, nil
+	}
+	quarters, err := f.cut(ctx, position, result)
+	return append([]mediagate.Result{result}, quarters...), err
+}
+
+// hasMain reports that the vendor itself offers what a grid holds.
+func (f *files) hasMain() bool {
+	return slices.ContainsFunc(f.media, func(m mediagate.Media) bool { return m.Role == mediagate.RoleMain })
+}
+
+// refresh asks the vendor once for other links to the same files, and reports
+// whether there are any.
+func (f *files) refresh(ctx context.Context) bool {
+	if f.refreshed {
+		return false
+	}
+	f.refreshed = true
+	var fresh []mediagate.Media
+	fresh, f.answered = f.freshMedia(ctx, f.channel, f.row)
+	found := false
+	media := slices.Clone(f.media)
+	for i, m := range media {
+		same := func(other mediagate.Media) bool { return other.Role == m.Role && other.Index == m.Index }
+		at := i
+		if at >= len(fresh) || !same(fresh[at]) {
+			at = slices.IndexFunc(fresh, same)
+		}
+		if at >= 0 {
+			media[i], found = fresh[at], true
+		}
+	}
+	f.media = media
+	return found
+}
+
+// cut makes the four pictures of a grid that is in the bucket: main files under
+// keys of their own beside that of the grid. A grid that cannot be cut, though it
+// may be whole, is left as it is: then there are none.
+func (f *files) cut(ctx context.Context, position int, grid mediagate.Result) ([]mediagate.Result, error) {
+	var quarters []mediagate.Result
+	open := func(ctx context.Context) (io.ReadCloser, int64, error) { return f.Bucket.Open(ctx, grid.Key) }
+	err := f.cuts.Cut(ctx, grid, open, func(i int, open media.Open, mostBytes int64) error {
+		f.copied.begin(position)
+		quarter, err := f.Bucket.Mirror(ctx, QuarterKey(f.task.ID, f.row.N, position, i), open, Limits{
+			MaxBytes: mostBytes, Media: string(mediainfo.ClassImage), Progress: f.copied.bytes.Store,
+		})
+		quarter.Role, quarter.Index = mediagate.RoleMain, grid.Index*media.Quarters+i
+		quarters = append(quarters, quarter)
+		return err
+	})
+	switch {
+	case err == nil:
+		return quarters, nil
+	case errors.Is(err, media.ErrUncut):
+		f.Logger.WarnContext(ctx, "a grid is delivered uncut", "task", f.task.ID, "attempt", f.row.N, "mime_type", grid.MimeType, "error", err)
+		return nil, nil
+	default:
+		return nil, err
+	}
+}
+
+// QuarterKey is the object key of a picture that was cut out of the grid at the
+// position. No file of a vendor's has such a one.
+func QuarterKey(taskID string, n, position, quarter int) string {
+	return fmt.Sprintf("%s-%d", ResultKey(taskID, n, position), quarter+1)
+}
+
+func (f *files) firstStem() int {
+	return slices.IndexFunc(f.media, func(m mediagate.Media) bool { return m.Role == mediagate.RoleStem })
+}
+
+// archive stores the stems as one main file, at the position of the first. It is
+// made anew without a stem that turns out to be lost, as long as there is another.
+func (f *files) archive(ctx context.Context, position int) (mediagate.Result, error) {
+	archive := &media.Archive{Modified: f.task.CreatedAt.UTC(), Half: halfRead}
+	index := f.media[position].Index
+	for _, m := range f.media {
+		if m.Role == mediagate.RoleStem {
+			archive.Stems = append(archive.Stems, media.Stem{Name: m.Name, Index: len(archive.Stems), Open: f.opener(f.channel, f.gone, f.row, m)})
+			index = min(index, m.Index)
+		}
+	}
+	for {
+		f.copied.begin(position)
+		result, err := f.Bucket.Mirror(ctx, ResultKey(f.task.ID, f.row.N, position), archive.Open, Limits{
+			MaxBytes: f.task.Plan.MaxBytes, Media: string(mediainfo.ClassArchive), Owner: f.row.Provider, Progress: f.copied.bytes.Store,
+		})
+		stem, fault := archive.Fault()
+		if err != nil && fault != nil {
+			err = fault // the bucket only saw it end
+		}
+		if err == nil || fault == nil || ctx.Err() != nil || !f.lost(err) || !archive.LeaveOut() {
+			result.Role, result.Index = mediagate.RoleMain, index
+			return result, err
+		}
+		f.Logger.WarnContext(ctx, "a stem is left out", "task", f.task.ID, "attempt", f.row.N, "index", stem.Index, "error", err)
+	}
 }

@@ -90,3 +90,114 @@ func untilStopped(ctx context.Context, stop <-chan struct{}) (context.Context, c
 	}()
 	return ctx, cancel
 }
+
+const (
+	// missingStep is how much longer each try leaves a channel alone that this
+	// worker lacks, up to missingMost.
+	missingStep = 5 * time.Second
+	missingMost = 30 * time.Second
+	// missingLook is the pause between two looks at a channel that nobody has.
+	missingLook = 15 * time.Second
+
+	codeElsewhere = "channel_elsewhere"
+)
+
+// tendMissing stands in on a worker that lacks the channel: another worker
+// should have it, and gets it ever less often offered. Once no worker had it
+// for the grace time, the tasks that wait for it are in trouble (D11). It rests
+// until none waits; gone then says that nothing is left to tend.
+func (a *Activities) tendMissing(ctx context.Context, name string) (gone bool, err error) {
+	orphaned := a.accounts().Orphaned(name)
+	defer heartbeat(ctx, func() []any {
+		return []any{channel.Beat{LastError: "no worker has this channel"}}
+	})()
+	for stop := activity.GetWorkerStopChannel(ctx); ; {
+		someone, err := a.seenElsewhere(ctx, name)
+		if err != nil {
+			return false, a.fail(ctx, err)
+		}
+		if someone {
+			return false, a.fail(ctx, &mediagate.Error{
+				Kind: mediagate.KindUnreached, Code: codeElsewhere, Message: "this worker lacks the channel",
+				RetryAfter: min(time.Duration(activity.GetInfo(ctx).Attempt)*missingStep, missingMost),
+			})
+		}
+		waiting, err := orphaned.GiveUp(ctx)
+		if mediagate.Is(err, mediagate.KindConflict) {
+			return false, nil // fenced: a newer run tends
+		}
+		if err != nil || waiting == 0 {
+			return err == nil, a.fail(ctx, err)
+		}
+		select {
+		case <-stop:
+			return false, nil
+		case <-ctx.Done():
+			return false, nil
+		case <-time.After(missingLook):
+		}
+	}
+}
+
+// seenElsewhere reports that a worker has had the channel within the grace time.
+func (a *Activities) seenElsewhere(ctx context.Context, name string) (bool, error) {
+	seen, err := a.Breakers.LastSeen(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	if seen.Before(a.StartedAt) {
+		seen = a.StartedAt // nobody could see it while no worker ran
+	}
+	return a.Now().Sub(seen) < a.Settings.ChannelGrace, nil
+}
+
+const (
+	// signalWidth is how many workflows are signalled at once, of one channel.
+	signalWidth = 16
+	// tellPatience is how long one waits for its turn.
+	tellPatience = 30 * time.Second
+)
+
+// accounts are the vendor accounts of this worker, all activities the same.
+func (a *Activities) accounts() *channel.Accounts {
+	a.opened.Do(func() {
+		a.vendors = &channel.Accounts{
+			Channels: a.Channels, Store: a.Store, Breakers: a.Breakers, Workflows: signals{a}, Grace: a.Settings.ChannelGrace,
+			Now: a.Now, Logger: a.Logger, NewID: a.NewID, Meter: a.Meter,
+		}
+	})
+	return a.vendors
+}
+
+// signals is the engine as the vendor accounts see it.
+type signals struct{ *Activities }
+
+// StepsChanged wakes the runs of tasks.
+func (s signals) StepsChanged(ctx context.Context, name string, woken []channel.StepChange) {
+	_ = each(ctx, woken, signalWidth, func(e channel.StepChange) error {
+		s.carryOut(ctx, e.Changed)
+		s.traceJob(ctx, e)
+		return s.wake(ctx, name, e.Changed.State.ID)
+	})
+}
+
+// Wake wakes the runs of tasks.
+func (s signals) Wake(ctx context.Context, name string, taskIDs []string) {
+	_ = each(ctx, taskIDs, signalWidth, func(id string) error { return s.wake(ctx, name, id) })
+}
+
+// wake signals a run. One that is gone, or cannot be reached, is left to the wake scan.
+func (s signals) wake(ctx context.Context, name, taskID string) error {
+	waiting, cancel := context.WithTimeout(ctx, tellPatience)
+	defer cancel()
+	turn, err := s.Limits.Signals.Acquire(waiting, name, 1)
+	if err != nil {
+		return err
+	}
+	defer turn.Release()
+	_, err = s.Engine.Wake(ctx, taskID)
+	if err != nil {
+		s.Logger.WarnContext(ctx, "workflow not signalled: its wake is due in seconds", "channel", name, "task", taskID, "error", err)
+	}
+	return err
+}
