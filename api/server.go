@@ -46,7 +46,6 @@ type Server struct {
 	life        context.Context // ends with Close
 	end         context.CancelFunc
 
-	idMu    sync.Mutex
 	entropy ulid.MonotonicReader
 }
 
@@ -70,7 +69,7 @@ func New(cfg Config) (*Server, error) {
 		starts:      newStarts(cfg.Starter, cfg.Limits, cfg.Logger),
 		watch:       newWatcher(cfg.Store, cfg.Logger),
 		rest:        streamRest,
-		entropy:     ulid.Monotonic(rand.Reader, 0),
+		entropy:     &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
 	}
 	if err := s.Replace(cfg.Catalog, cfg.Routes); err != nil {
 		return nil, err
@@ -172,15 +171,7 @@ func (s *Server) newID(prefix string) string { return s.newIDAt(prefix, s.now())
 
 // newIDAt is newID for what was made at that time.
 func (s *Server) newIDAt(prefix string, made time.Time) string {
-	s.idMu.Lock()
-	defer s.idMu.Unlock()
-	at := ulid.Timestamp(made)
-	id, err := ulid.New(at, s.entropy)
-	if err != nil { // the millisecond's ids are used up: start it anew
-		s.entropy = ulid.Monotonic(rand.Reader, 0)
-		id = ulid.MustNew(at, s.entropy)
-	}
-	return prefix + id.String()
+	return prefix + ulid.MustNew(ulid.Timestamp(made), s.entropy).String()
 }
 
 func callOf(ec echo.Context) *call {

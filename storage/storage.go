@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -338,16 +337,8 @@ func (s *Store) later(column string, d time.Duration) string {
 
 // newULIDs makes ids that sort by time, also within a millisecond.
 func newULIDs(now func() time.Time) func(string) string {
-	var mu sync.Mutex
-	entropy := ulid.Monotonic(rand.Reader, 0)
+	entropy := &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)}
 	return func(prefix string) string {
-		mu.Lock()
-		defer mu.Unlock()
-		id, err := ulid.New(ulid.Timestamp(now()), entropy)
-		if err != nil { // the millisecond's entropy ran over: begin anew
-			entropy = ulid.Monotonic(rand.Reader, 0)
-			id = ulid.MustNew(ulid.Timestamp(now()), entropy)
-		}
-		return prefix + id.String()
+		return prefix + ulid.MustNew(ulid.Timestamp(now()), entropy).String()
 	}
 }
