@@ -190,6 +190,13 @@ func (s *Server) mount(e *echo.Echo) {
 			if err := s.authenticate(c, r); err != nil {
 				return c.late(err)
 			}
+			if c.caller != nil && r.body != bodyNone {
+				place, err := c.take(s.cfg.Limits.Requests, 1, "the requests under way")
+				if err != nil {
+					return err
+				}
+				defer place.Release()
+			}
 			if r.counted() {
 				if err := s.count(c); err != nil {
 					return c.late(err)
