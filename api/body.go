@@ -25,15 +25,6 @@ const (
 	bodyLimit = 1 << 20 // of submits that take no media inline
 	maxDepth  = 64      // of a body; the body itself is depth 1
 	maxValues = 20_000  // in a body; the body itself is one
-
-	// paceEvery is after how many values a large body looks at the time that it
-	// takes: some tens of microseconds.
-	paceEvery = 256
-	// paceRest is how many times as long as it worked the parsing of a large
-	// body rests, and paceBurst for how long it works in between: shorter than
-	// the time for which a scheduler lets others wait.
-	paceRest  = 4
-	paceBurst = 250 * time.Microsecond
 )
 
 // readBody reads a JSON object within the route's limit: the bytes themselves,
@@ -70,12 +61,11 @@ func (c *call) plainBody() error {
 	return nil
 }
 
-// parse takes large bodies a few at a time, accounts in turns, and at a fifth of a
-// processor's speed each, in short bursts: the rest is left to the small requests,
-// which need not queue behind them.
+// parse takes large bodies two at a time, accounts in turns. Small ones need not queue
+// behind them.
 func (s *Server) parse(c *call, raw []byte, keep *catalog.Outline) (map[string]any, error) {
 	if len(raw) <= firstBuffer {
-		return parseObject(raw, keep, nil)
+		return parseObject(raw, keep)
 	}
 	ctx, cancel := c.lasting(requestTimeout)
 	defer cancel()
@@ -84,18 +74,7 @@ func (s *Server) parse(c *call, raw []byte, keep *catalog.Outline) (map[string]a
 		return nil, c.noRoom(s.cfg.Limits.Parsers, bodies)
 	}
 	defer turn.Release()
-	return parseObject(raw, keep, &pacer{began: time.Now()})
-}
-
-// pacer slows down a long computation.
-type pacer struct{ began time.Time } // of the burst
-
-// rest sleeps when the burst has been long enough.
-func (p *pacer) rest() {
-	if worked := time.Since(p.began); worked >= paceBurst {
-		time.Sleep(paceRest * worked)
-		p.began = time.Now()
-	}
+	return parseObject(raw, keep)
 }
 
 func errTooLarge(limit int64) error {
@@ -253,9 +232,8 @@ func (c *call) giveUpBody() {
 // same bytes. Numbers become json.Number.
 //
 // All of it is checked, but kept is only what the outline asks for: a few bytes
-// of JSON can take fifty times the memory once they are values. A pacer, if
-// there is one, is asked to rest now and then.
-func parseObject(raw []byte, keep *catalog.Outline, pace *pacer) (map[string]any, error) {
+// of JSON can take fifty times the memory once they are values.
+func parseObject(raw []byte, keep *catalog.Outline) (map[string]any, error) {
 	if bytes.HasPrefix(raw, []byte("\xef\xbb\xbf")) {
 		return nil, invalidBody("it starts with a byte order mark")
 	}
@@ -266,7 +244,7 @@ func parseObject(raw []byte, keep *catalog.Outline, pace *pacer) (map[string]any
 		return nil, mediagate.Errorf(mediagate.KindInvalid, "the body is empty")
 	}
 	// The decoder reads a bytes.Buffer in place, without a copy.
-	p := parser{decoder: jsontext.NewDecoder(bytes.NewBuffer(raw)), pace: pace}
+	p := parser{decoder: jsontext.NewDecoder(bytes.NewBuffer(raw))}
 	if kind := p.decoder.PeekKind(); kind != '{' && kind != 0 {
 		return nil, mediagate.Errorf(mediagate.KindInvalid, "the body must be a JSON object")
 	}
@@ -284,18 +262,14 @@ func parseObject(raw []byte, keep *catalog.Outline, pace *pacer) (map[string]any
 type parser struct {
 	decoder *jsontext.Decoder
 	values  int // read so far
-	pace    *pacer
 }
 
 // value reads the next value and returns what is to be kept of it. The depth
 // is bounded, so the recursion is.
 func (p *parser) value(keep *catalog.Outline) (any, error) {
 	p.values++
-	switch {
-	case p.values > maxValues:
+	if p.values > maxValues {
 		return nil, invalidBody("it holds more than " + strconv.Itoa(maxValues) + " values, each object, array and scalar being one")
-	case p.pace != nil && p.values%paceEvery == 0:
-		p.pace.rest()
 	}
 	switch kind := p.decoder.PeekKind(); {
 	case kind == '"' && keep == nil:

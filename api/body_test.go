@@ -23,7 +23,7 @@ var whole = &catalog.Outline{Whole: true}
 
 func TestParseObject(t *testing.T) {
 	t.Parallel()
-	got, err := parseObject([]byte(" {\"a\":[1,2.50,-1e3,{\"b\":null}],\"c\":\"😀\\ud83d\\ude00\",\"d\":true,\"e\":{}} \n"), whole, nil)
+	got, err := parseObject([]byte(" {\"a\":[1,2.50,-1e3,{\"b\":null}],\"c\":\"😀\\ud83d\\ude00\",\"d\":true,\"e\":{}} \n"), whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,13 +109,13 @@ func TestParseObjectBounds(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			object, err := parseObject([]byte(test.body), whole, nil)
+			object, err := parseObject([]byte(test.body), whole)
 			for kept, outline := range map[string]*catalog.Outline{
 				"nothing": {}, "a": {Fields: map[string]*catalog.Outline{"a": {}}},
 				"two of a": {Fields: map[string]*catalog.Outline{"a": {Item: &catalog.Outline{}, Items: 2}}},
 			} {
 				// What is not kept is judged all the same.
-				if _, verdict := parseObject([]byte(test.body), outline, nil); fmt.Sprint(verdict) != fmt.Sprint(err) {
+				if _, verdict := parseObject([]byte(test.body), outline); fmt.Sprint(verdict) != fmt.Sprint(err) {
 					t.Errorf("keeping %s: %v, else: %v", kept, verdict, err)
 				}
 			}
@@ -165,11 +165,11 @@ func TestParseKeepsTheOutline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := parseObject([]byte(test.body), keep, nil)
+			got, err := parseObject([]byte(test.body), keep)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := parseObject([]byte(test.kept), whole, nil)
+			want, err := parseObject([]byte(test.kept), whole)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,7 +197,7 @@ func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 		body := []byte(`{"model":"alpha-v3",` + fmt.Sprintf(field, strings.Repeat(item, 9_900)+"0") + `,"filler":"` + strings.Repeat("y", 500_000) + `"}`)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := parseObject(body, keep, nil)
+		_, err := parseObject(body, keep)
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; err != nil || took > 100<<10 {
 			t.Errorf("%s: a body of %d KiB takes %d KiB, %v", name, len(body)>>10, took>>10, err)
@@ -244,11 +244,11 @@ func FuzzParseObject(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		object, err := parseObject(body, whole, nil)
+		object, err := parseObject(body, whole)
 		if (err == nil) == (object == nil) {
 			t.Fatalf("object %v with error %v", object, err)
 		}
-		if _, verdict := parseObject(body, &catalog.Outline{}, nil); fmt.Sprint(verdict) != fmt.Sprint(err) {
+		if _, verdict := parseObject(body, &catalog.Outline{}); fmt.Sprint(verdict) != fmt.Sprint(err) {
 			t.Fatalf("%v when nothing is kept, else %v", verdict, err)
 		}
 		// What we take, everybody takes, and sees the same in it.

@@ -1,7 +1,5 @@
 package limit
 
-import "runtime"
-
 // Process are all limits of a process. A field that is nil has no bound.
 type Process struct {
 	Connections *Limit // of clients to the API; tenant: the client's address
@@ -47,7 +45,7 @@ func For(s Sizes) *Process {
 		Waits:       New("waits", s.Connections/2),
 		Speeches:    New("speeches", 2000),
 		Bodies:      New("bodies", s.BodyMemory+2*s.LargestBody),
-		Parsers:     New("parsers", max(2, int64(runtime.GOMAXPROCS(0)))),
+		Parsers:     New("parsers", 2),
 		Uploads:     New("uploads", s.UploadMemory),
 		Quotes:      New("quotes", 16),
 		Moderation:  New("moderation", 64),
