@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api/listener"
 )
 
 // access says who may use a route.
@@ -187,7 +188,7 @@ func (s *Server) admitAdmin(c *call, token string) error {
 		return nil
 	}
 	_, err := s.identify(c.ctx, c, token)
-	s.logins.count(slog.String("client", c.client.String()))
+	s.logins.Count(slog.String("client", c.client.String()))
 	switch {
 	case err == nil:
 		return errNotAdmin
@@ -325,4 +326,22 @@ func (k *keyring) forgetKey(id string) {
 // group is the name of the caller's group: the key's, or else its account's.
 func (c *caller) group() string {
 	return cmp.Or(c.key.Group, c.account.Group, defaultGroup)
+}
+
+// parseAllowed reads one entry of a key's allow list, which leaves something out.
+func parseAllowed(param, s string) (netip.Prefix, error) {
+	p, err := listener.ReadNetwork(s)
+	if err != nil {
+		return netip.Prefix{}, mediagate.Invalid(param, "%s %s", param, err)
+	}
+	if p.Bits() == 0 {
+		return netip.Prefix{}, mediagate.Invalid(param, "%s must not allow every address: leave allow_ips out instead", param)
+	}
+	return p, nil
+}
+
+// allowedFrom reports whether the address is in one of the prefixes; an empty
+// list allows any.
+func allowedFrom(a netip.Addr, prefixes []netip.Prefix) bool {
+	return len(prefixes) == 0 || listener.Contains(prefixes, a)
 }

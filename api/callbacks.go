@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mediagate/mediagate/api/listener"
 )
 
 // CallbackFolder is where vendors tell, below public_url, that a job may have changed.
@@ -95,7 +97,7 @@ type HintCounts struct {
 type hints struct {
 	open  func(token string) (taskID string, n int, ok bool) // nil: no token is ours
 	store HintStore
-	lost  *sampledLog
+	lost  *listener.SampledLog
 	ctx   context.Context
 
 	mu      sync.Mutex
@@ -111,7 +113,7 @@ type hinted struct {
 }
 
 func newHints(ctx context.Context, open func(string) (string, int, bool), store HintStore, log *slog.Logger) *hints {
-	return &hints{open: open, store: store, lost: newSampledLog(log, "vendors' callbacks that were lost"), ctx: ctx, waiting: map[hinted]struct{}{}}
+	return &hints{open: open, store: store, lost: listener.NewSampledLog(log, "vendors' callbacks that were lost"), ctx: ctx, waiting: map[hinted]struct{}{}}
 }
 
 // take notes the hint of a callback, unless the token is not ours. It waits for nothing.
@@ -142,7 +144,7 @@ var errHintsFull = errors.New("too many wait to be written")
 func (h *hints) drop(err error) {
 	h.counts.dropped.Add(1)
 	if h.ctx.Err() == nil {
-		h.lost.count(slog.Any("error", err))
+		h.lost.Count(slog.Any("error", err))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api/listener"
 	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/limit"
@@ -71,11 +72,11 @@ type Config struct {
 	Grace           time.Duration           // for calls under way when the server is to stop; 0: 15 s
 	LinkTTL         time.Duration           // of links in answers; 0 or more than 7 days: 7 days
 	Keep            mediagate.Retention
-	CORSOrigins     []string      // "*" is any
-	TrustedProxies  Proxies       // in front of us
-	IdleTimeout     time.Duration // how long a connection without a request is kept; 0: 75 s
-	Version         string        // shown by /healthz
-	PublicURL       string        // where clients reach us, for the OpenAPI document; empty: where they had it from
+	CORSOrigins     []string         // "*" is any
+	TrustedProxies  listener.Proxies // in front of us
+	IdleTimeout     time.Duration    // how long a connection without a request is kept; 0: 75 s
+	Version         string           // shown by /healthz
+	PublicURL       string           // where clients reach us, for the OpenAPI document; empty: where they had it from
 
 	// Observe is called with each request that has ended; nil: nobody counts.
 	Observe func(class string, status int, took time.Duration)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/api/listener"
 	"github.com/mediagate/mediagate/limit"
 )
 
@@ -197,7 +198,7 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		addresses []string // of three connections
-		proxies   api.Proxies
+		proxies   listener.Proxies
 		bound     bool
 	}{
 		"one address":          {addresses: []string{"192.0.2.1:1", "192.0.2.1:2", "192.0.2.1:3"}, bound: true},
@@ -206,9 +207,9 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 		"three addresses":      {addresses: []string{"192.0.2.1:1", "192.0.2.2:1", "192.0.2.3:1"}},
 		"three /64":            {addresses: []string{"[2001:db8::1]:1", "[2001:db8:0:1::1]:1", "[2001:db8:0:2::1]:1"}},
 		"the loopback":         {addresses: []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}},
-		"a proxy that we know": {addresses: []string{"10.0.0.1:1", "10.0.0.1:2", "10.0.0.1:3"}, proxies: api.Proxies{Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}},
-		"past that proxy":      {addresses: []string{"192.0.2.1:1", "192.0.2.1:2", "192.0.2.1:3"}, proxies: api.Proxies{Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, bound: true},
-		"always a proxy":       {addresses: []string{"192.0.2.1:1", "192.0.2.1:2", "192.0.2.1:3"}, proxies: api.Proxies{Hops: 1}},
+		"a proxy that we know": {addresses: []string{"10.0.0.1:1", "10.0.0.1:2", "10.0.0.1:3"}, proxies: listener.Proxies{Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}},
+		"past that proxy":      {addresses: []string{"192.0.2.1:1", "192.0.2.1:2", "192.0.2.1:3"}, proxies: listener.Proxies{Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, bound: true},
+		"always a proxy":       {addresses: []string{"192.0.2.1:1", "192.0.2.1:2", "192.0.2.1:3"}, proxies: listener.Proxies{Hops: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -96,16 +96,14 @@ func RouteNames() (names []string) {
 // Connections is the number of open connections, and Silent of those among them
 // that ask nothing.
 func Connections(s *Server) int {
-	s.connections.mu.Lock()
-	defer s.connections.mu.Unlock()
-	return int(s.connections.open)
+	open, _ := s.connections.Counts()
+	return open
 }
 
 // Silent: see Connections.
 func Silent(s *Server) int {
-	s.connections.mu.Lock()
-	defer s.connections.mu.Unlock()
-	return s.connections.silent.Len()
+	_, silent := s.connections.Counts()
+	return silent
 }
 
 // The bounds of failed tries.

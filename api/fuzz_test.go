@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api/listener"
 )
 
 // A key is what NewKey makes, in every character, or is none.
@@ -59,7 +60,7 @@ func FuzzClientAddress(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, forwarded, entry string, proxies int) {
 		r := &http.Request{RemoteAddr: "192.0.2.1:1234", Header: http.Header{"X-Forwarded-For": {forwarded}}}
-		got := clientAddress(r, Proxies{Hops: proxies})
+		got := listener.ClientAddress(r, listener.Proxies{Hops: proxies})
 		if proxies <= 0 && got != netip.MustParseAddr("192.0.2.1") {
 			t.Errorf("without proxies the caller is %v", got)
 		}
@@ -67,7 +68,7 @@ func FuzzClientAddress(f *testing.F) {
 			t.Errorf("the caller is %v", got)
 		}
 		hops := strings.Split(forwarded, ",")
-		if proxies > 0 && got.IsValid() && got != readAddress(strings.TrimSpace(hops[max(0, len(hops)-min(proxies, len(hops)))])) {
+		if proxies > 0 && got.IsValid() && got != listener.ReadAddress(strings.TrimSpace(hops[max(0, len(hops)-min(proxies, len(hops)))])) {
 			t.Errorf("%v is not what proxy %d saw in %q", got, proxies, forwarded)
 		}
 		allowed, err := parseAllowed("allow_ips", entry)

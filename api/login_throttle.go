@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api/listener"
 )
 
 // What keys that nobody has are let cost. Their check digits can be computed by
@@ -40,7 +41,7 @@ func (t *loginThrottle) fail(client netip.Addr) {
 		return
 	}
 	t.all++
-	t.of[networkOf(client)]++
+	t.of[listener.NetworkOf(client)]++
 }
 
 // suspect reports whether so many have failed that the address is given no more
@@ -49,7 +50,7 @@ func (t *loginThrottle) suspect(client netip.Addr) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.turn()
-	return t.all >= triesOfAll || t.of[networkOf(client)] >= triesOfOne
+	return t.all >= triesOfAll || t.of[listener.NetworkOf(client)] >= triesOfOne
 }
 
 // turn begins the next window when it is time.

@@ -18,6 +18,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api/listener"
 )
 
 // Server answers the API's requests. It is an http.Handler; Serve runs it on
@@ -31,11 +32,11 @@ type Server struct {
 	methods     map[string][]string // by route path
 	models      atomic.Pointer[models]
 	groups      map[string]group
-	connections *connections
+	connections *listener.Connections
 	keys        *keyring
 	throttle    *loginThrottle
 	strangers   *strangers
-	logins      *sampledLog // of operators, that failed
+	logins      *listener.SampledLog // of operators, that failed
 	lastUses    *lastUses
 	starts      *starts
 	watch       *watcher
@@ -60,21 +61,20 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, now: cfg.Now, log: cfg.Logger, echo: echo.New(),
 		envelopes: map[string]envelope{}, methods: map[string][]string{}, groups: groups,
-		connections: newConnections(cfg, cfg.Limits.Connections, cfg.Limits.Spare),
-		keys:        newKeyring(cfg.Store, cfg.Now),
-		throttle:    &loginThrottle{now: cfg.Now},
-		strangers:   &strangers{store: cfg.Store},
-		logins:      newSampledLog(cfg.Logger, "failed logins of operators"),
-		lastUses:    newLastUses(cfg.Store, cfg.Logger),
-		starts:      newStarts(cfg.Starter, cfg.Limits, cfg.Logger),
-		watch:       newWatcher(cfg.Store, cfg.Logger),
-		rest:        streamRest,
-		entropy:     &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
+		keys:      newKeyring(cfg.Store, cfg.Now),
+		throttle:  &loginThrottle{now: cfg.Now},
+		strangers: &strangers{store: cfg.Store},
+		logins:    listener.NewSampledLog(cfg.Logger, "failed logins of operators"),
+		lastUses:  newLastUses(cfg.Store, cfg.Logger),
+		starts:    newStarts(cfg.Starter, cfg.Limits, cfg.Logger),
+		watch:     newWatcher(cfg.Store, cfg.Logger),
+		rest:      streamRest,
+		entropy:   &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
 	}
 	if err := s.Replace(cfg.Catalog, cfg.Routes); err != nil {
 		return nil, err
 	}
-	s.connections.refusal = s.refusal
+	s.connections = s.newConnections(cfg.Limits.Connections, cfg.Limits.Spare)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.hints = newHints(s.life, cfg.OpenHint, cfg.Store, cfg.Logger)
 	s.ready = NewRecent(cfg.Now, s.lookAtParts)
@@ -85,8 +85,8 @@ func New(cfg Config) (*Server, error) {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
-		defer c.endCall()
+	if c := listener.Of(r); c != nil {
+		defer c.EndCall()
 	}
 	s.echo.ServeHTTP(w, r)
 }
@@ -99,7 +99,6 @@ const (
 	headerTimeout  = 10 * time.Second
 	requestTimeout = 100 * time.Second
 	answerTimeout  = 130 * time.Second
-	maxHeaderBytes = 64 << 10
 	cutTime        = 3 * time.Second // for the ends of calls that are cut off
 )
 
@@ -185,7 +184,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		beyond, end := s.begin(ec.Request())
 		c := &call{Context: ec, requestID: s.newID("req_"), started: time.Now(), server: s.life}
-		c.client = clientAddress(ec.Request(), s.cfg.TrustedProxies)
+		c.client = listener.ClientAddress(ec.Request(), s.cfg.TrustedProxies)
 		ec.Set(callKey, c)
 		ec.Response().Header().Set("X-Request-Id", c.requestID)
 		ec.Response().Before(c.skipBody)
@@ -200,14 +199,14 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if beyond {
 			c.giveUpBody()
 		}
-		if end != framingSure {
+		if end != listener.Sure {
 			c.Response().Header().Set("Connection", "close")
 		}
 		var err error
 		switch {
 		case beyond && route != healthPath && route != readyPath:
 			err = errConnections
-		case end == framingTwofold:
+		case end == listener.Twofold:
 			err = errTwoLengths
 		case ec.Request().Method == http.MethodOptions && ec.Request().RequestURI == "*": // asks whether we live
 			err = ec.NoContent(http.StatusOK)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/api/listener"
 )
 
 // opsDeadline bounds a look at what a worker needs.
@@ -77,7 +78,7 @@ const (
 func opsServer(ctx context.Context, handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: opsHeaderTimeout, ReadTimeout: opsRequestTimeout, WriteTimeout: opsAnswerTimeout,
-		IdleTimeout: opsIdleTimeout, MaxHeaderBytes: opsHeaderBytes, ErrorLog: api.NewServerLog(log),
+		IdleTimeout: opsIdleTimeout, MaxHeaderBytes: opsHeaderBytes, ErrorLog: listener.NewServerLog(log),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/api/listener"
 )
 
 // Proxies are those in front of us: so many, or those that call from the networks.
@@ -48,7 +48,7 @@ func (v *validator) proxies(path string, p Proxies) {
 
 // readProxies reads a network of proxies.
 func readProxies(entry string) (netip.Prefix, error) {
-	network, err := api.ReadNetwork(entry)
+	network, err := listener.ReadNetwork(entry)
 	if err == nil && network.Bits() == 0 {
 		err = errors.New("must not be every address: anybody could then claim to be anybody")
 	}
@@ -56,12 +56,12 @@ func readProxies(entry string) (netip.Prefix, error) {
 }
 
 // trusted are the proxies as the API takes them.
-func (p Proxies) trusted() (api.Proxies, error) {
-	by := api.Proxies{Hops: p.Hops}
+func (p Proxies) trusted() (listener.Proxies, error) {
+	by := listener.Proxies{Hops: p.Hops}
 	for _, entry := range p.Networks {
 		network, err := readProxies(entry)
 		if err != nil {
-			return api.Proxies{}, fmt.Errorf("trusted_proxies: %q %w", entry, err)
+			return listener.Proxies{}, fmt.Errorf("trusted_proxies: %q %w", entry, err)
 		}
 		by.Networks = append(by.Networks, network)
 	}

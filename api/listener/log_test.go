@@ -1,4 +1,4 @@
-package api
+package listener
 
 import (
 	"bytes"
@@ -29,28 +29,28 @@ func (b *lockedBuffer) take() string {
 	return b.String()
 }
 
-// A sampledLog tells the first at once, and of others how many they were.
+// A SampledLog tells the first at once, and of others how many they were.
 func TestTally(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out lockedBuffer
-		counted := newSampledLog(slog.New(slog.NewTextHandler(&out, nil)), "again")
+		counted := NewSampledLog(slog.New(slog.NewTextHandler(&out, nil)), "again")
 		lines := func() []string {
 			synctest.Wait()
 			return strings.Split(strings.TrimSpace(out.take()), "\n")
 		}
 		for i := range 1000 {
-			counted.count(slog.Int("i", i))
+			counted.Count(slog.Int("i", i))
 		}
 		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "level=WARN msg=again i=0 times=1") {
 			t.Errorf("%q", got)
 		}
-		time.Sleep(sampleEvery)
+		time.Sleep(SampleEvery)
 		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "i=999 times=999") {
 			t.Errorf("%q", got)
 		}
-		time.Sleep(3 * sampleEvery)
-		counted.count()
+		time.Sleep(3 * SampleEvery)
+		counted.Count()
 		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "times=1") {
 			t.Errorf("after a rest: %q", got)
 		}
