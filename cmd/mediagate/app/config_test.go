@@ -168,7 +168,7 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 		},
 		"wrong types": {
 			text: "trusted_proxies: many\nshutdown_grace: soon\nretention: {tasks: 5}\nown_domains: 7\ntemporal: here\n" +
-				"currency: {x: y}\nlog_level: true\ns3: {path_style: 1}\ncredits_per_unit: \"10\"\noutbound: {allow: [[x]]}\n",
+				"currency: {x: y}\nlog_level: true\ns3: {path_style: 1}\ncredits_per_unit: [10]\noutbound: {allow: [[x]]}\n",
 			want: []string{
 				`trusted_proxies: must be a whole number or a list of CIDRs, not "many"`,
 				`shutdown_grace: must be a duration like 10s, 2h or 30d, not "soon"`,
@@ -178,7 +178,7 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 				"currency: must be a text",
 				"log_level: must be a text: put it in quotes",
 				"s3.path_style: must be true or false",
-				`credits_per_unit: must be a whole number, not "10"`,
+				"credits_per_unit: must be a whole number",
 				"outbound.allow[0]: must be a text",
 			},
 		},
@@ -551,13 +551,17 @@ func TestLoadKeepsDigits(t *testing.T) {
 func TestLoadAliases(t *testing.T) {
 	t.Parallel()
 	c, err := load(t, complete+"channels:\n"+
-		"  - &first {name: a, provider: dashscope, credentials: {api_key: k}, weight: 3, priority: 2}\n"+
-		"  - {<<: *first, name: b, weight: 5}\n", nil, nil)
+		"  - &first {name: a, provider: dashscope, credentials: {api_key: k}, weight: 3, priority: 2, poll_interval: {min: 3s, max: 9s}}\n"+
+		"  - {<<: *first, name: b, weight: 5, poll_interval: {min: 4s}}\n"+
+		"  - {name: c, weight: \"5\", poll_interval: {min: 4s}, <<: *first}\n", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b := c.Channels[1]; b.Name != "b" || b.Weight != 5 || b.Priority != 2 || b.Credentials["api_key"] != "k" {
-		t.Errorf("%+v", b)
+	for i, name := range []string{"b", "c"} {
+		c := c.Channels[i+1]
+		if c.Name != name || c.Weight != 5 || c.Priority != 2 || c.Credentials["api_key"] != "k" || c.PollInterval.Max != 15*time.Second {
+			t.Errorf("%+v", c)
+		}
 	}
 	_, err = load(t, complete+"currency: *nothing\n", nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "alias") {

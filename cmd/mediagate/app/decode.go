@@ -6,9 +6,12 @@ import (
 	"math"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goccy/go-yaml"
 )
 
 // decoder puts layers of settings into a Config, and remembers what it could
@@ -35,31 +38,33 @@ func (d *decoder) fail(path, problem string) {
 }
 
 // fields decodes a mapping into the fields of a struct.
-func (d *decoder) fields(path string, n node, v reflect.Value) {
-	switch n.kind {
-	case kindNothing:
-		return
-	case kindMapping:
-	default:
-		d.fail(path, "must be a mapping, name: value")
-		return
+func (d *decoder) fields(path string, n any, v reflect.Value) bool {
+	m, ok := n.(yaml.MapSlice)
+	if !ok && n != nil {
+		d.fail(path, mustBeMapping)
+		return false
 	}
-	for _, e := range n.entries {
-		at := below(path, e.name)
-		field, ok := fieldOf(v, e.name)
+	for i, e := range m {
+		if slices.ContainsFunc(m[i+1:], func(own yaml.MapItem) bool { return own.Key == e.Key }) {
+			continue // merged, and said otherwise
+		}
+		name := fmt.Sprint(e.Key)
+		at := below(path, name)
+		field, ok := fieldOf(v, name)
 		switch {
 		case !ok:
 			d.report(at, "no such setting")
 		case field.Kind() == reflect.Struct && field.Type() != proxiesType:
-			d.fields(at, e.value, field)
-		case e.value.kind != kindNothing || field.Kind() == reflect.Pointer:
-			d.leaf(at, e.value, field)
+			d.fields(at, e.Value, field)
+		case e.Value != nil || field.Kind() == reflect.Pointer:
+			d.leaf(at, e.Value, field)
 		}
 	}
+	return true
 }
 
 // leaf decodes one setting, which replaces that of lower layers as a whole.
-func (d *decoder) leaf(path string, n node, v reflect.Value) {
+func (d *decoder) leaf(path string, n any, v reflect.Value) {
 	for other := range d.broken {
 		if within(path, other) {
 			delete(d.broken, other)
@@ -82,17 +87,16 @@ func fieldOf(v reflect.Value, name string) (reflect.Value, bool) {
 // value decodes anything. When the whole of it is of the wrong type, v stays
 // as it is and the answer is false. Problems never show the value of a text,
 // which may be a secret.
-func (d *decoder) value(path string, n node, v reflect.Value) bool {
+func (d *decoder) value(path string, n any, v reflect.Value) bool {
 	var problem string
 	switch v.Kind() {
 	case reflect.Struct:
 		if p, ok := reflect.TypeAssert[*Proxies](v.Addr()); ok {
 			return d.proxies(path, n, p)
 		}
-		d.fields(path, n, v)
-		return n.kind == kindMapping || n.kind == kindNothing
+		return d.fields(path, n, v)
 	case reflect.Pointer: // null is a value
-		if n.kind == kindNothing {
+		if n == nil {
 			v.SetZero()
 			return true
 		}
@@ -103,9 +107,9 @@ func (d *decoder) value(path string, n node, v reflect.Value) bool {
 		}
 		return false
 	case reflect.Slice:
-		if n.kind == kindList {
-			list := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
-			for i, item := range n.items {
+		if items, ok := n.([]any); ok {
+			list := reflect.MakeSlice(v.Type(), len(items), len(items))
+			for i, item := range items {
 				if c, ok := reflect.TypeAssert[*Channel](list.Index(i).Addr()); ok {
 					*c = newChannel() // beneath what is said of it, zeros too
 				}
@@ -116,23 +120,23 @@ func (d *decoder) value(path string, n node, v reflect.Value) bool {
 		}
 		problem = "must be a list"
 	case reflect.Map:
-		if n.kind == kindMapping {
-			d.entries(path, n, v)
+		if m, ok := n.(yaml.MapSlice); ok {
+			d.entries(path, m, v)
 			return true
 		}
-		problem = "must be a mapping, name: value"
+		problem = mustBeMapping
 	case reflect.String:
-		if n.kind == kindText || n.kind == kindPlain {
-			v.SetString(n.text)
+		if text, ok := n.(string); ok {
+			v.SetString(text)
 			return true
 		}
 		problem = "must be a text"
-		if n.kind == kindBool {
+		if _, ok := n.(bool); ok {
 			problem += ": put it in quotes"
 		}
 	case reflect.Bool:
-		if n.kind == kindBool {
-			v.SetBool(n.text == "true")
+		if is, ok := n.(bool); ok {
+			v.SetBool(is)
 			return true
 		}
 		problem = "must be true or false"
@@ -148,64 +152,70 @@ func (d *decoder) value(path string, n node, v reflect.Value) bool {
 }
 
 // entries decodes a mapping whose names are free.
-func (d *decoder) entries(path string, n node, v reflect.Value) {
+func (d *decoder) entries(path string, entries yaml.MapSlice, v reflect.Value) {
 	m := reflect.MakeMap(v.Type())
-	for _, e := range n.entries {
-		value := reflect.New(v.Type().Elem()).Elem()
-		if e.value.kind == kindNothing && value.Kind() == reflect.String {
+	for _, e := range entries {
+		name, value := fmt.Sprint(e.Key), reflect.New(v.Type().Elem()).Elem()
+		if e.Value == nil && value.Kind() == reflect.String {
 			continue
 		}
-		d.value(below(path, e.name), e.value, value)
-		m.SetMapIndex(reflect.ValueOf(e.name), value)
+		d.value(below(path, name), e.Value, value)
+		m.SetMapIndex(reflect.ValueOf(name), value)
 	}
 	v.Set(m)
 }
 
 // number decodes durations, sizes and numbers. These are judged by their text:
 // nothing is rounded, cut off or read in another base.
-func number(n node, v reflect.Value) error {
-	shown := ""
-	if n.kind == kindText || n.kind == kindPlain || n.kind == kindBool {
-		shown = fmt.Sprintf(", not %q", n.text)
+func number(n any, v reflect.Value) error {
+	text, shown := "", ""
+	switch n := n.(type) {
+	case string:
+		text, shown = n, fmt.Sprintf(", not %q", n)
+	case bool:
+		shown = fmt.Sprintf(", not \"%t\"", n)
 	}
 	if v.Type() == reflect.TypeFor[time.Duration]() {
-		d, err := parseDuration(n.text)
-		if err != nil || (n.kind != kindText && n.kind != kindPlain) {
+		d, err := parseDuration(text)
+		if err != nil {
 			return errors.New("must be a duration like 10s, 2h or 30d" + shown)
 		}
 		v.SetInt(int64(d))
 		return nil
 	}
 	if v.Type() == reflect.TypeFor[ByteSize]() {
-		size, ok := parseByteSize(n.text)
-		if !ok || (n.kind != kindText && n.kind != kindPlain) {
+		size, ok := parseByteSize(text)
+		if !ok {
 			return errors.New("must be a size like 256MiB, in whole bytes, KiB, MiB or GiB" + shown)
 		}
 		v.SetInt(int64(size))
 		return nil
 	}
 	if v.Kind() == reflect.Float64 {
-		f, err := strconv.ParseFloat(n.text, 64)
-		if n.kind != kindPlain || err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
 			return errors.New("must be a number" + shown)
 		}
 		v.SetFloat(f)
 		return nil
 	}
-	i, err := strconv.ParseInt(n.text, 10, v.Type().Bits())
+	i, err := strconv.ParseInt(text, 10, v.Type().Bits())
 	switch {
-	case n.kind == kindPlain && errors.Is(err, strconv.ErrRange):
+	case errors.Is(err, strconv.ErrRange):
 		return errors.New("is too far from 0" + shown)
-	case n.kind != kindPlain || err != nil:
+	case err != nil:
 		return errors.New(wholeNumber + shown)
-	case octal.MatchString(n.text):
+	case octal.MatchString(text):
 		return errors.New("must be written without leading zeros" + shown)
 	}
 	v.SetInt(i)
 	return nil
 }
 
-const wholeNumber = "must be a whole number"
+const (
+	wholeNumber   = "must be a whole number"
+	mustBeMapping = "must be a mapping, name: value"
+)
 
 // octal is what some readers of YAML take for a number to the base 8.
 var octal = regexp.MustCompile(`^[+-]?0[0-9]`)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/goccy/go-yaml"
 )
 
 // envPrefix begins the variables that hold settings.
@@ -184,8 +186,8 @@ func (l *loader) file(name string) {
 		return
 	}
 	n, err := parseYAML(text)
-	if err == nil && n.kind != kindNothing && n.kind != kindMapping {
-		err = errors.New("must be a mapping, name: value")
+	if _, ok := n.(yaml.MapSlice); err == nil && n != nil && !ok {
+		err = errors.New(mustBeMapping)
 	}
 	if err != nil {
 		l.problems, l.blind = append(l.problems, fmt.Errorf("config: %s: %w", name, err)), true
@@ -232,7 +234,7 @@ func (l *loader) texts(list []settingText) {
 		switch {
 		case err != nil:
 			l.fail(s.path, "is not readable as YAML: "+err.Error())
-		case n.kind != kindNothing || s.kind.Kind() == reflect.Pointer:
+		case n != nil || s.kind.Kind() == reflect.Pointer:
 			l.leaf(s.path, n, reflect.ValueOf(l.config).Elem().FieldByIndex(s.index))
 		}
 	}
@@ -240,9 +242,9 @@ func (l *loader) texts(list []settingText) {
 
 // parse reads the text of a variable or flag: as it is for texts and
 // durations and sizes, split at commas or as YAML for lists, as YAML for the rest.
-func (s setting) parse(text string) (node, error) {
+func (s setting) parse(text string) (any, error) {
 	if s.kind.Kind() == reflect.String || s.kind == reflect.TypeFor[time.Duration]() || s.kind == reflect.TypeFor[ByteSize]() {
-		return textNode(text), nil
+		return text, nil
 	}
 	if s.kind.Kind() == reflect.Pointer && text != "null" {
 		s.kind = s.kind.Elem()
@@ -250,10 +252,10 @@ func (s setting) parse(text string) (node, error) {
 	}
 	listed := s.kind == reflect.TypeFor[[]string]() || s.kind == proxiesType && strings.ContainsAny(text, "/,")
 	if listed && !strings.HasPrefix(strings.TrimSpace(text), "[") {
-		list := node{kind: kindList}
+		list := []any{}
 		for item := range strings.SplitSeq(text, ",") {
 			if item = strings.TrimSpace(item); item != "" {
-				list.items = append(list.items, textNode(item))
+				list = append(list, item)
 			}
 		}
 		return list, nil

@@ -20,9 +20,9 @@ type Proxies struct {
 var proxiesType = reflect.TypeFor[Proxies]()
 
 // proxies decodes them.
-func (d *decoder) proxies(path string, n node, p *Proxies) bool {
+func (d *decoder) proxies(path string, n any, p *Proxies) bool {
 	var read Proxies
-	if n.kind == kindList {
+	if _, ok := n.([]any); ok {
 		d.value(path, n, reflect.ValueOf(&read.Networks).Elem())
 		*p = read
 		return true

@@ -2,156 +2,58 @@ package app
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
 
-// node is a value of YAML as it was written. Numbers keep their text: the
-// library reads 0123456 as octal, 1_000 as a thousand and what is beyond 64
-// bits as a text, none of which a key or an amount survives.
-type node struct {
-	kind    nodeKind
-	text    string  // of a scalar
-	items   []node  // of a list
-	entries []entry // of a mapping, in their order
-}
-
-type entry struct {
-	name  string
-	value node
-}
-
-type nodeKind int
-
-const (
-	kindNothing nodeKind = iota // null, or nothing after the colon
-	kindText                    // in quotes, or a block
-	kindPlain                   // without quotes: a text or a number
-	kindBool
-	kindList
-	kindMapping
-)
-
-func textNode(s string) node { return node{kind: kindText, text: s} }
-
-// parseYAML reads one document. Errors name line and column, never values.
-func parseYAML(text []byte) (node, error) {
-	file, err := parser.ParseBytes(text, 0)
+// parseYAML reads one document: nil, bool, string, []any or yaml.MapSlice. A number
+// is the text that was written: the library would read 0123456 as octal and 1_000 as
+// a thousand, which no key and no amount survives. Errors name line and column, never
+// values.
+func parseYAML(text []byte) (any, error) {
+	tokens := lexer.Tokenize(string(text))
+	for _, t := range tokens {
+		switch t.Type {
+		case token.IntegerType, token.BinaryIntegerType, token.OctetIntegerType, token.HexIntegerType, token.FloatType, token.InfinityType, token.NanType:
+			t.Type = token.StringType
+		default:
+		}
+	}
+	file, err := parser.Parse(tokens, 0)
 	if err != nil {
-		return node{}, errors.New(yaml.FormatError(err, false, false))
+		return nil, errors.New(yaml.FormatError(err, false, false))
 	}
-	var bodies []ast.Node
+	var value any
+	documents := 0
 	for _, doc := range file.Docs {
-		if doc.Body != nil {
-			bodies = append(bodies, doc.Body)
-		}
-	}
-	switch len(bodies) {
-	case 0:
-		return node{}, nil
-	case 1:
-		r := reader{anchors: map[string]node{}}
-		return r.read(bodies[0])
-	default:
-		return node{}, errors.New("holds several documents, must be one")
-	}
-}
-
-// reader turns the library's tree into nodes.
-type reader struct{ anchors map[string]node }
-
-func (r *reader) read(n ast.Node) (node, error) {
-	switch n := n.(type) {
-	case nil, *ast.NullNode:
-		return node{}, nil
-	case *ast.BoolNode:
-		return node{kind: kindBool, text: strings.ToLower(n.GetToken().Value)}, nil
-	case *ast.StringNode:
-		if t := n.GetToken().Type; t == token.SingleQuoteType || t == token.DoubleQuoteType {
-			return textNode(n.Value), nil
-		}
-		return node{kind: kindPlain, text: n.Value}, nil
-	case *ast.LiteralNode:
-		return textNode(n.Value.Value), nil
-	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
-		return node{kind: kindPlain, text: n.GetToken().Value}, nil
-	case *ast.AnchorNode:
-		value, err := r.read(n.Value)
-		if err != nil {
-			return node{}, err
-		}
-		r.anchors[n.Name.GetToken().Value] = value
-		return value, nil
-	case *ast.AliasNode:
-		value, ok := r.anchors[n.Value.GetToken().Value]
-		if !ok {
-			return node{}, at(n, "an alias of nothing that comes before it")
-		}
-		return value, nil
-	case *ast.TagNode:
-		value, err := r.read(n.Value)
-		if err == nil && n.Start.Value == "!!str" && value.kind != kindList && value.kind != kindMapping {
-			value.kind = kindText
-		}
-		return value, err
-	case *ast.SequenceNode:
-		list := node{kind: kindList}
-		for _, item := range n.Values {
-			value, err := r.read(item)
-			if err != nil {
-				return node{}, err
-			}
-			list.items = append(list.items, value)
-		}
-		return list, nil
-	case ast.MapNode: // of one entry or more
-		return r.mapping(n)
-	default:
-		return node{}, at(n, "not understood")
-	}
-}
-
-// mapping reads a mapping's entries. Those that `<<` brings in stand behind
-// its own.
-func (r *reader) mapping(n ast.MapNode) (node, error) {
-	m := node{kind: kindMapping}
-	var merged []entry
-	for entries := n.MapRange(); entries.Next(); {
-		value, err := r.read(entries.Value())
-		if err != nil {
-			return node{}, err
-		}
-		if _, ok := entries.Key().(*ast.MergeKeyNode); ok {
-			more := []node{value}
-			if value.kind == kindList {
-				more = value.items
-			}
-			for _, one := range more {
-				merged = append(merged, one.entries...)
-			}
+		if doc.Body == nil {
 			continue
 		}
-		var key ast.Node = entries.Key()
-		if explicit, ok := key.(*ast.MappingKeyNode); ok {
-			key = explicit.Value
+		if documents++; documents > 1 {
+			return nil, errors.New("holds several documents, must be one")
 		}
-		m.entries = append(m.entries, entry{key.GetToken().Value, value})
-	}
-	for _, e := range merged {
-		if !slices.ContainsFunc(m.entries, func(own entry) bool { return own.name == e.name }) {
-			m.entries = append(m.entries, e)
+		ast.Walk(mergedFirst{}, doc.Body)
+		if err := yaml.NodeToValue(doc.Body, &value, yaml.UseOrderedMap()); err != nil {
+			return nil, errors.New(yaml.FormatError(err, false, false))
 		}
 	}
-	return m, nil
+	return value, nil
 }
 
-func at(n ast.Node, problem string) error {
-	where := n.GetToken().Position
-	return fmt.Errorf("[%d:%d] %s", where.Line, where.Column, problem)
+// mergedFirst puts what a mapping's `<<` brings in before its own entries, which win.
+type mergedFirst struct{}
+
+// Visit does so in one mapping.
+func (v mergedFirst) Visit(n ast.Node) ast.Visitor {
+	if m, ok := n.(*ast.MappingNode); ok {
+		own := func(e *ast.MappingValueNode) bool { return !e.Key.IsMergeKey() }
+		merged := slices.DeleteFunc(slices.Clone(m.Values), own)
+		m.Values = append(merged, slices.DeleteFunc(m.Values, func(e *ast.MappingValueNode) bool { return !own(e) })...)
+	}
+	return v
 }
